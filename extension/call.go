@@ -1,0 +1,24 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package extension
+
+import (
+	"google.golang.org/protobuf/proto"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// Call is one request to one handler. It belongs to one goroutine.
+type Call struct {
+	Hook    *catalog.Hook
+	Handler *registry.Entry
+	// Request is a message of Hook.Request. A transport only reads it, because handlers that are called at the same
+	// time share what is in it.
+	Request proto.Message
+
+	// Sent and Received are the sizes of the bodies in bytes, as far as they got. The transport sets them.
+	Sent     int64
+	Received int64
+}

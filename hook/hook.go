@@ -1,0 +1,77 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hook
+
+import (
+	"fmt"
+	"strings"
+)
+
+const (
+	// Group is the API group of all hooks.
+	Group = "hooks.runtime.cluster.x-k8s.io"
+	// Version is the only version that Cluster API has of them.
+	Version = "v1alpha1"
+	// APIVersion is Group and Version as they stand in the member apiVersion of every request and answer.
+	APIVersion = Group + "/" + Version
+
+	// Discovery is the hook that tells which handlers an extension has. It is the only one without handlers.
+	Discovery = "Discovery"
+)
+
+// GroupVersionHook names a hook in one version.
+type GroupVersionHook struct {
+	Group   string
+	Version string
+	Hook    string
+}
+
+// GroupHook names a hook, whatever its version.
+type GroupHook struct {
+	Group string
+	Hook  string
+}
+
+// GroupHook returns g without its version.
+func (g GroupVersionHook) GroupHook() GroupHook { return GroupHook{Group: g.Group, Hook: g.Hook} }
+
+// APIVersion returns group and version in the form of the member apiVersion.
+func (g GroupVersionHook) APIVersion() string { return g.Group + "/" + g.Version }
+
+// String returns the form group/version/hook, for messages.
+func (g GroupVersionHook) String() string { return g.Group + "/" + g.Version + "/" + g.Hook }
+
+// String returns the form group/hook, for messages.
+func (g GroupHook) String() string { return g.Group + "/" + g.Hook }
+
+// Path returns the URL path at which the handler answers the hook, in lower case as Cluster API requires; handler is
+// empty for Discovery, and for the only handler of an extension.
+func (g GroupVersionHook) Path(handler string) string {
+	p := "/" + g.Group + "/" + g.Version + "/" + strings.ToLower(g.Hook)
+	if handler != "" {
+		p += "/" + strings.ToLower(handler)
+	}
+	return p
+}
+
+// Parse returns the GroupVersionHook of an apiVersion ("group/version") and the name of a hook.
+func Parse(apiVersion, name string) (GroupVersionHook, error) {
+	group, version, ok := strings.Cut(apiVersion, "/")
+	if !ok || group == "" || version == "" || strings.Contains(version, "/") {
+		return GroupVersionHook{}, fmt.Errorf("apiVersion %q is not of the form group/version", apiVersion)
+	}
+	if name == "" {
+		return GroupVersionHook{}, fmt.Errorf("hook of apiVersion %q has no name", apiVersion)
+	}
+	return GroupVersionHook{Group: group, Version: version, Hook: name}, nil
+}
+
+// FailurePolicy says what becomes of a call that could not be completed.
+type FailurePolicy string
+
+// The failure policies of Cluster API. An absent one means Fail.
+const (
+	Fail   FailurePolicy = "Fail"
+	Ignore FailurePolicy = "Ignore"
+)

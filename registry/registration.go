@@ -1,0 +1,58 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/hookgate/hookgate/hook"
+)
+
+// Registration is one ExtensionConfig as the gateway needs it: where the extension is, for whom it is called, and which
+// handlers it has. It is immutable once it was handed to Registry.Apply.
+type Registration struct {
+	// Name is the name of the ExtensionConfig, a DNS-1123 label.
+	Name         string
+	ClientConfig ClientConfig
+	// NamespaceSelector decides by the labels of a request's namespace. Nil matches all.
+	NamespaceSelector labels.Selector
+	// Settings are added to every request; the request's own win.
+	Settings map[string]string
+	// Handlers are those that discovery found, under the names that discovery gave.
+	Handlers []Handler
+}
+
+// ClientConfig says how to reach an extension.
+type ClientConfig struct {
+	// URL is https://host[:port][/prefix], without user, query or fragment.
+	URL string
+	// InCluster tells that URL names a Service of the cluster, which is never called through a proxy.
+	InCluster bool
+	// CABundle is PEM. Empty means the system's roots.
+	CABundle []byte
+}
+
+// Handler is one handler of an extension, as discovery described it, with defaults filled in.
+type Handler struct {
+	// Name is a DNS-1123 label, unique within the extension.
+	Name string
+	Hook hook.GroupVersionHook
+	// Timeout bounds one call: more than 0, at most 30 s.
+	Timeout       time.Duration
+	FailurePolicy hook.FailurePolicy
+}
+
+// Entry is one registered handler in a snapshot.
+type Entry struct {
+	// Name is the registered name, <handler>.<ExtensionConfig>.
+	Name string
+	// Label is Name as a DNS-1123 label: the name under which the gateway's own discovery offers the handler. It
+	// depends on Name alone, so it stays when other handlers come and go.
+	Label string
+
+	Handler      Handler
+	Registration *Registration
+}
