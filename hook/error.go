@@ -28,11 +28,12 @@ const (
 	Timeout              // no answer in time
 	BadResponse          // an answer that is not one: status code, size, JSON, kind or status
 	Canceled             // the caller left
+	Policy               // what the operator says of the handler could not be evaluated for the request
 )
 
 var kindNames = [...]string{
 	"Internal", "InvalidRequest", "Unauthenticated", "Forbidden", "UnknownHook", "UnknownHandler", "Ambiguous", "TooLarge",
-	"NotReady", "Conversion", "Unreachable", "Timeout", "BadResponse", "Canceled",
+	"NotReady", "Conversion", "Unreachable", "Timeout", "BadResponse", "Canceled", "Policy",
 }
 
 // Kinds returns all kinds, for tables and documentation.
@@ -53,8 +54,10 @@ func (k Kind) String() string {
 }
 
 // Ignorable tells whether the failure policy Ignore hides errors of this kind: only those of a call that could not be
-// completed, never those of a wrong request or setting.
-func (k Kind) Ignorable() bool { return k == Unreachable || k == Timeout || k == BadResponse }
+// completed, or not be begun because an operator's condition failed, never those of a wrong request or setting.
+func (k Kind) Ignorable() bool {
+	return k == Unreachable || k == Timeout || k == BadResponse || k == Policy
+}
 
 // Error is a failed call. Its text is the same for the same failure every time: it has no ephemeral port, time,
 // generated id or text ordered by a map, because callers write it into conditions, where a text that changes never

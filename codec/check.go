@@ -1,0 +1,100 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package codec
+
+import (
+	"maps"
+	"reflect"
+	"slices"
+)
+
+// checkMessage looks for what Encode could not write as valid JSON.
+func checkMessage(t *table, rv reflect.Value) *Error {
+	for i := range t.fields {
+		if err := checkField(&t.fields[i], rv); err != nil {
+			return err
+		}
+	}
+	unknown := *t.unknownOf(rv)
+	if len(unknown) == 0 {
+		return nil
+	}
+	for _, name := range slices.Sorted(maps.Keys(unknown)) {
+		raw := unknown[name].GetRaw()
+		if m := t.member([]byte(name), 0); m >= 0 {
+			if err := checkKnown(&t.fields[m], raw); err != nil {
+				return err
+			}
+			continue
+		}
+		if err := checkRaw(raw); err != nil {
+			return &Error{Path: "unknown_members" + entry(name), Offset: err.Offset, Message: err.Message}
+		}
+	}
+	return nil
+}
+
+func checkField(f *field, rv reflect.Value) *Error {
+	switch f.shape {
+	case shapeEnum:
+		if n := rv.Field(f.index).Int(); n < 0 || n >= int64(len(f.enum)) {
+			return unknownEnum(f, n)
+		}
+	case shapeRaw, shapeJSON:
+		if err := checkRaw(rawOf(f, rv)); err != nil {
+			return &Error{Path: f.name, Offset: err.Offset, Message: err.Message}
+		}
+	case shapeMessage:
+		if m := rv.Field(f.index); !m.IsNil() {
+			if err := checkMessage(f.message, m.Elem()); err != nil {
+				return err.in(f.name)
+			}
+		}
+	case shapeList:
+		list := rv.Field(f.index)
+		for i := range list.Len() {
+			m := list.Index(i)
+			if m.IsNil() {
+				return wrong(f.name+element(i), -1, "is nil")
+			}
+			if err := checkMessage(f.message, m.Elem()); err != nil {
+				return err.in(f.name + element(i))
+			}
+		}
+	}
+	return nil
+}
+
+// checkRaw tells whether raw is empty or one JSON value.
+func checkRaw(raw []byte) *Error {
+	if len(raw) == 0 {
+		return nil
+	}
+	s := scanner{b: raw}
+	// One level less than a body has, for each level that the envelope may put around it.
+	i, err := s.value(space(raw, 0), envelopeDepth)
+	if err != nil {
+		return err
+	}
+	if err := s.end(i); err != nil {
+		return err
+	}
+	return s.utf8()
+}
+
+// envelopeDepth is the most levels that an envelope has around a raw object: request, list, item, list, variable.
+const envelopeDepth = 5
+
+// checkKnown tells whether unknown_members may hold a member that the schema has: only null, for a list that is always
+// written, where it tells null from an empty list.
+func checkKnown(f *field, raw []byte) *Error {
+	if f.always && f.shape == shapeList && string(raw) == "null" {
+		return nil
+	}
+	return wrong("unknown_members"+entry(f.name), -1, "is a member of the schema")
+}
+
+func unknownEnum(f *field, n int64) *Error {
+	return wrong(f.name, -1, "has no value %d", n)
+}

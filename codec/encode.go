@@ -1,0 +1,231 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package codec
+
+import (
+	"encoding/base64"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+)
+
+const (
+	// smallRaw is the size in bytes up to which a raw object is copied into the envelope: below it, a segment of its own
+	// costs more than the copy.
+	smallRaw = 512
+	// The envelope is written in chunks of this many bytes. A new one begins where an object is left out and little room
+	// is left, so that nothing that was written is moved.
+	firstChunk = 1 << 10
+	nextChunk  = 16 << 10
+	littleRoom = 512
+)
+
+// encoder writes one message.
+type encoder struct {
+	buf []byte
+
+	// With split, large raw objects are left where they are: segments has everything before buf[from:].
+	split    bool
+	segments [][]byte
+	from     int
+	size     int64 // of segments
+}
+
+// message writes rv as an object.
+func (e *encoder) message(t *table, rv reflect.Value) *Error {
+	e.buf = append(e.buf, '{')
+	empty := true
+	unknown := *t.unknownOf(rv)
+	for i := range t.fields {
+		written, err := e.field(&t.fields[i], rv, unknown)
+		if err != nil {
+			return err
+		}
+		empty = empty && !written
+	}
+	if len(unknown) > 0 {
+		written, err := e.unknown(t, unknown)
+		if err != nil {
+			return err
+		}
+		empty = empty && !written
+	}
+	// Every member is followed by a comma; the last one's gives way to the brace.
+	if empty {
+		e.buf = append(e.buf, '}')
+	} else {
+		e.buf[len(e.buf)-1] = '}'
+	}
+	return nil
+}
+
+// field writes one member and a comma, or nothing if it is absent.
+func (e *encoder) field(f *field, rv reflect.Value, unknown map[string]*hooksv1alpha1.JSON) (bool, *Error) {
+	if absent(f, rv) {
+		return false, nil
+	}
+	e.buf = append(e.buf, f.prefix...)
+	if err := e.value(f, rv, unknown); err != nil {
+		return false, err
+	}
+	e.buf = append(e.buf, ',')
+	return true, nil
+}
+
+// absent tells whether a member is left out.
+func absent(f *field, rv reflect.Value) bool {
+	if f.always {
+		return false
+	}
+	switch f.shape {
+	case shapeRaw, shapeJSON:
+		return len(rawOf(f, rv)) == 0
+	case shapeBytes, shapeStringMap, shapeList:
+		return rv.Field(f.index).Len() == 0
+	default:
+		return rv.Field(f.index).IsZero()
+	}
+}
+
+// value writes the value of a member that is not absent, or is always written.
+func (e *encoder) value(f *field, rv reflect.Value, unknown map[string]*hooksv1alpha1.JSON) *Error {
+	switch f.shape {
+	case shapeTypeMeta:
+		e.buf = append(append(append(e.buf, '"'), f.text...), '"')
+	case shapeString:
+		e.buf = appendString(e.buf, rv.Field(f.index).String())
+	case shapeEnum:
+		n := rv.Field(f.index).Int()
+		if n < 0 || n >= int64(len(f.enum)) {
+			return unknownEnum(f, n)
+		}
+		e.buf = append(append(append(e.buf, '"'), f.enum[n]...), '"')
+	case shapeInt32:
+		e.buf = strconv.AppendInt(e.buf, rv.Field(f.index).Int(), 10)
+	case shapeOptionalInt:
+		e.buf = strconv.AppendInt(e.buf, rv.Field(f.index).Elem().Int(), 10)
+	case shapeOptionalBool:
+		e.buf = strconv.AppendBool(e.buf, rv.Field(f.index).Elem().Bool())
+	case shapeBytes:
+		e.base64(rv.Field(f.index).Bytes())
+	case shapeStringMap:
+		e.stringMap(*pointer[map[string]string](rv, f.index))
+	case shapeRaw, shapeJSON:
+		e.raw(rawOf(f, rv))
+	case shapeMessage:
+		m := rv.Field(f.index)
+		if m.IsNil() {
+			m = reflect.New(f.message.goType)
+		}
+		if err := e.message(f.message, m.Elem()); err != nil {
+			return err.in(f.name)
+		}
+	case shapeList:
+		list := rv.Field(f.index)
+		if _, null := unknown[f.name]; null && list.Len() == 0 {
+			e.buf = append(e.buf, "null"...) // that it is null and nothing else, the method unknown checks
+			return nil
+		}
+		return e.list(f, list)
+	}
+	return nil
+}
+
+// rawOf returns the text of a field of shape raw or JSON.
+func rawOf(f *field, rv reflect.Value) []byte {
+	if f.shape == shapeRaw {
+		return (*pointer[*hooksv1alpha1.RawExtension](rv, f.index)).GetRaw()
+	}
+	return (*pointer[*hooksv1alpha1.JSON](rv, f.index)).GetRaw()
+}
+
+func (e *encoder) list(f *field, list reflect.Value) *Error {
+	e.buf = append(e.buf, '[')
+	for i := range list.Len() {
+		if i > 0 {
+			e.buf = append(e.buf, ',')
+		}
+		m := list.Index(i)
+		if m.IsNil() {
+			return wrong(f.name+element(i), -1, "is nil")
+		}
+		if err := e.message(f.message, m.Elem()); err != nil {
+			return err.in(f.name + element(i))
+		}
+	}
+	e.buf = append(e.buf, ']')
+	return nil
+}
+
+func (e *encoder) stringMap(entries map[string]string) {
+	e.buf = append(e.buf, '{')
+	for i, key := range slices.Sorted(maps.Keys(entries)) {
+		if i > 0 {
+			e.buf = append(e.buf, ',')
+		}
+		e.buf = append(appendString(e.buf, key), ':')
+		e.buf = appendString(e.buf, entries[key])
+	}
+	e.buf = append(e.buf, '}')
+}
+
+// unknown writes the members that the schema does not know, by name, each with a comma.
+func (e *encoder) unknown(t *table, unknown map[string]*hooksv1alpha1.JSON) (bool, *Error) {
+	written := false
+	for _, name := range slices.Sorted(maps.Keys(unknown)) {
+		raw := unknown[name].GetRaw()
+		if m := t.member([]byte(name), 0); m >= 0 {
+			if err := checkKnown(&t.fields[m], raw); err != nil {
+				return false, err
+			}
+			continue // the null of a list, which stands in the list's place
+		}
+		e.buf = append(appendString(e.buf, name), ':')
+		e.raw(raw)
+		e.buf = append(e.buf, ',')
+		written = true
+	}
+	return written, nil
+}
+
+func (e *encoder) base64(data []byte) {
+	if data == nil {
+		e.buf = append(e.buf, "null"...)
+		return
+	}
+	e.buf = append(e.buf, '"')
+	e.buf = base64.StdEncoding.AppendEncode(e.buf, data)
+	e.buf = append(e.buf, '"')
+}
+
+// raw writes a raw object verbatim; an empty one is null.
+func (e *encoder) raw(raw []byte) {
+	switch {
+	case len(raw) == 0:
+		e.buf = append(e.buf, "null"...)
+	case e.split && len(raw) > smallRaw:
+		e.segment(e.buf[e.from:len(e.buf):len(e.buf)])
+		e.segment(raw)
+		e.from = len(e.buf)
+		if cap(e.buf)-len(e.buf) < littleRoom {
+			e.buf, e.from = make([]byte, 0, nextChunk), 0
+		}
+	default:
+		e.buf = append(e.buf, raw...)
+	}
+}
+
+func (e *encoder) segment(b []byte) {
+	e.segments = append(e.segments, b)
+	e.size += int64(len(b))
+}
+
+// body returns what was written.
+func (e *encoder) body() Body {
+	e.segment(e.buf[e.from:len(e.buf):len(e.buf)])
+	return Body{segments: e.segments, size: e.size}
+}

@@ -1,0 +1,63 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package codec
+
+import (
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+)
+
+// always lists the members that Cluster API writes even when they are empty, because their json tags have no omitempty.
+// All others are left out when empty. The test against Cluster API's types holds both directions of it.
+func always(message protoreflect.Name, member string) bool {
+	switch member {
+	case "status", "retryAfterSeconds": // of every answer that has them
+		return true
+	}
+	switch message {
+	case "BeforeClusterCreateRequest", "AfterControlPlaneInitializedRequest", "BeforeClusterUpgradeRequest",
+		"BeforeControlPlaneUpgradeRequest", "AfterControlPlaneUpgradeRequest", "BeforeWorkersUpgradeRequest",
+		"AfterWorkersUpgradeRequest", "AfterClusterUpgradeRequest", "BeforeClusterDeleteRequest":
+		switch member {
+		case "cluster", "fromKubernetesVersion", "toKubernetesVersion", "kubernetesVersion":
+			return true
+		}
+	case "GeneratePatchesRequest", "ValidateTopologyRequest":
+		return member == "items"
+	case "GeneratePatchesRequestItem", "ValidateTopologyRequestItem":
+		return member == "uid" || member == "holderReference" || member == "object"
+	case "GeneratePatchesResponseItem":
+		return member == "uid" || member == "patchType" || member == "patch"
+	case "HolderReference", "GroupVersionHook":
+		return true
+	case "Variable":
+		return member == "name" || member == "value"
+	case "ExtensionHandler":
+		return member == "name" || member == "requestHook"
+	}
+	return false
+}
+
+// enumText returns Cluster API's strings for the values of an enum, by number. 0 is the absent value everywhere.
+func enumText(enum protoreflect.FullName) []string {
+	switch enum {
+	case hooksv1alpha1.ResponseStatus(0).Descriptor().FullName():
+		return []string{
+			hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS: "Success",
+			hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_FAILURE: "Failure",
+		}
+	case hooksv1alpha1.FailurePolicy(0).Descriptor().FullName():
+		return []string{
+			hooksv1alpha1.FailurePolicy_FAILURE_POLICY_IGNORE: "Ignore",
+			hooksv1alpha1.FailurePolicy_FAILURE_POLICY_FAIL:   "Fail",
+		}
+	case hooksv1alpha1.PatchType(0).Descriptor().FullName():
+		return []string{
+			hooksv1alpha1.PatchType_PATCH_TYPE_JSON_PATCH:       "JSONPatch",
+			hooksv1alpha1.PatchType_PATCH_TYPE_JSON_MERGE_PATCH: "JSONMergePatch",
+		}
+	}
+	return nil
+}

@@ -1,0 +1,134 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package codec
+
+import (
+	"encoding/base64"
+	"math"
+	"reflect"
+	"strconv"
+	"strings"
+)
+
+// enumField reads one of the texts of an enum.
+func (d *decoder) enumField(f *field, rv reflect.Value, i int) (int, *Error) {
+	s, end, err := d.stringAt(f.name, i)
+	if err != nil {
+		return end, err
+	}
+	for n, text := range f.enum {
+		if s == text {
+			rv.Field(f.index).SetInt(int64(n))
+			return end, nil
+		}
+	}
+	return i, wrong(f.name, i, "want %s, got %s", strings.Join(quoted(f.enum[1:]), " or "), excerpt(s))
+}
+
+// bytesField reads base64.
+func (d *decoder) bytesField(f *field, rv reflect.Value, i int) (int, *Error) {
+	if d.b[i] != '"' {
+		return i, d.mismatch(f.name, i, "a string of base64")
+	}
+	text, end, err := d.text(i)
+	if err != nil {
+		return end, err
+	}
+	data := make([]byte, base64.StdEncoding.DecodedLen(len(text)))
+	n, bad := base64.StdEncoding.Decode(data, text)
+	if bad != nil {
+		return i, wrong(f.name, i, "is not base64")
+	}
+	*pointer[[]byte](rv, f.index) = data[:n]
+	return end, nil
+}
+
+// int32At reads the integer of the member named by name.
+func (d *decoder) int32At(name string, i int) (int32, int, *Error) {
+	if c := d.b[i]; c != '-' && c-'0' > 9 {
+		return 0, i, d.mismatch(name, i, "an integer")
+	}
+	end, err := d.number(i)
+	if err != nil {
+		return 0, end, err
+	}
+	n, bad := strconv.ParseInt(string(d.b[i:end]), 10, 32)
+	if bad != nil {
+		got := printable(string(d.b[i:end]))
+		return 0, i, wrong(name, i, "want an integer from %d to %d, got %s", math.MinInt32, math.MaxInt32, got)
+	}
+	return int32(n), end, nil
+}
+
+func (d *decoder) boolAt(name string, i int) (bool, int, *Error) {
+	switch d.b[i] {
+	case 't':
+		end, err := d.literal(i, "true")
+		return true, end, err
+	case 'f':
+		end, err := d.literal(i, "false")
+		return false, end, err
+	}
+	return false, i, d.mismatch(name, i, "true or false")
+}
+
+// stringAt reads a string of which the message gets a copy, or the same one as last time.
+func (d *decoder) stringAt(name string, i int) (string, int, *Error) {
+	if d.b[i] != '"' {
+		return "", i, d.mismatch(name, i, "a string")
+	}
+	text, end, err := d.text(i)
+	if err != nil {
+		return "", end, err
+	}
+	if len(text) == 0 {
+		return "", end, nil
+	}
+	slot := &d.texts[(len(text)*7+int(text[0])*3+int(text[len(text)-1]))%len(d.texts)]
+	if *slot != string(text) {
+		*slot = string(text)
+	}
+	return *slot, end, nil
+}
+
+// text reads a string literal. What it returns aliases the body unless there are escape sequences in it; it is never
+// nil.
+func (d *decoder) text(i int) ([]byte, int, *Error) {
+	start := i + 1
+	end := d.plain(start)
+	if end < len(d.b) && d.b[end] == '"' {
+		return d.b[start:end:end], end + 1, nil
+	}
+	end, err := d.str(end)
+	if err != nil {
+		return nil, end, err
+	}
+	text, ok := unescape(d.b[start : end-1])
+	if !ok {
+		return nil, i, invalid(i, "string with half of a surrogate pair")
+	}
+	return text, end, nil
+}
+
+// mismatch is a value of another type than the schema's, at the member named by path.
+func (d *decoder) mismatch(path string, i int, want string) *Error {
+	got := ""
+	switch c := d.b[i]; {
+	case c == '"':
+		got = "a string"
+	case c == '{':
+		got = "an object"
+	case c == '[':
+		got = "an array"
+	case c == 't' || c == 'f':
+		got = "a boolean"
+	case c == 'n':
+		got = "null"
+	case c == '-' || c-'0' <= 9:
+		got = "a number"
+	default:
+		return unexpected(d.b, i, "a value")
+	}
+	return wrong(path, i, "want %s, got %s", want, got)
+}

@@ -1,0 +1,62 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package codec
+
+import (
+	"reflect"
+
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+)
+
+// largestSlab is how many messages are allocated at a time at most.
+const largestSlab = 64
+
+// slabs allocates the messages of one body: of each type one at first, then twice as many each time, so that a long list
+// takes few allocations and a short one no more memory than it needs. A slab is kept as long as one of its messages is.
+type slabs struct {
+	messages []slab // by table.id
+	raws     []hooksv1alpha1.RawExtension
+	jsons    []hooksv1alpha1.JSON
+	nRaws    int
+	nJSONs   int
+}
+
+type slab struct {
+	values reflect.Value
+	used   int
+}
+
+// message returns a pointer to a new message of that type.
+func (s *slabs) message(t *table) reflect.Value {
+	if s.messages == nil {
+		s.messages = make([]slab, *t.tables)
+	}
+	m := &s.messages[t.id]
+	size := 0
+	if m.values.IsValid() {
+		size = m.values.Len()
+	}
+	if m.used == size {
+		size = min(max(2*size, 1), largestSlab)
+		m.values, m.used = reflect.MakeSlice(t.sliceType, size, size), 0
+	}
+	m.used++
+	return m.values.Index(m.used - 1).Addr()
+}
+
+func (s *slabs) raw() *hooksv1alpha1.RawExtension {
+	if s.nRaws == len(s.raws) {
+		s.raws, s.nRaws = make([]hooksv1alpha1.RawExtension, min(max(2*len(s.raws), 1), largestSlab)), 0
+	}
+	s.nRaws++
+	return &s.raws[s.nRaws-1]
+}
+
+func (s *slabs) json() *hooksv1alpha1.JSON {
+	if s.nJSONs == len(s.jsons) {
+		s.jsons, s.nJSONs = make([]hooksv1alpha1.JSON, min(max(2*len(s.jsons), 1), largestSlab)), 0
+	}
+	s.nJSONs++
+	return &s.jsons[s.nJSONs-1]
+}

@@ -1,0 +1,120 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package codec
+
+import (
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// unescape returns the text of a string literal's inside, which is valid JSON with at least one escape sequence. It
+// tells false if one half of a surrogate pair stands alone, which no UTF-8 can hold.
+func unescape(b []byte) ([]byte, bool) {
+	out := make([]byte, 0, len(b))
+	for i := 0; i < len(b); i++ {
+		if b[i] != '\\' {
+			out = append(out, b[i])
+			continue
+		}
+		i++
+		switch b[i] {
+		case 'b':
+			out = append(out, '\b')
+		case 'f':
+			out = append(out, '\f')
+		case 'n':
+			out = append(out, '\n')
+		case 'r':
+			out = append(out, '\r')
+		case 't':
+			out = append(out, '\t')
+		case 'u':
+			r := hexRune(b[i+1:])
+			i += 4
+			if utf16.IsSurrogate(r) {
+				if i+6 >= len(b) || b[i+1] != '\\' || b[i+2] != 'u' {
+					return nil, false
+				}
+				if r = utf16.DecodeRune(r, hexRune(b[i+3:])); r == utf8.RuneError {
+					return nil, false
+				}
+				i += 6
+			}
+			out = utf8.AppendRune(out, r)
+		default: // a quote, a backslash or a slash
+			out = append(out, b[i])
+		}
+	}
+	return out, true
+}
+
+// hexRune returns the value of the four hexadecimal digits that b begins with.
+func hexRune(b []byte) rune {
+	var r rune
+	for _, c := range b[:4] {
+		r = r<<4 | rune(hexValue(c))
+	}
+	return r
+}
+
+// hexValue returns the value of a hexadecimal digit, or -1.
+func hexValue(c byte) int {
+	switch {
+	case c-'0' <= 9:
+		return int(c - '0')
+	case c|0x20 >= 'a' && c|0x20 <= 'f':
+		return int(c|0x20-'a') + 10
+	}
+	return -1
+}
+
+// appendString appends s as a string literal, escaped as encoding/json does: also '<', '>' and '&', so that the text is
+// safe within HTML, and U+2028 and U+2029, for JavaScript. Bytes that are not UTF-8 become U+FFFD.
+func appendString(dst []byte, s string) []byte {
+	const hex = "0123456789abcdef"
+	dst = append(dst, '"')
+	start := 0
+	for i := 0; i < len(s); {
+		c := s[i]
+		if c >= utf8.RuneSelf {
+			r, n := utf8.DecodeRuneInString(s[i:])
+			switch {
+			case r == utf8.RuneError && n == 1:
+				dst = append(append(dst, s[start:i]...), `\ufffd`...)
+				start = i + n
+			case r == '\u2028' || r == '\u2029':
+				dst = append(append(dst, s[start:i]...), `\u202`...)
+				dst = append(dst, hex[r&0xf])
+				start = i + n
+			}
+			i += n
+			continue
+		}
+		if c >= ' ' && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&' {
+			i++
+			continue
+		}
+		dst = append(dst, s[start:i]...)
+		switch c {
+		case '"', '\\':
+			dst = append(dst, '\\', c)
+		case '\b':
+			dst = append(dst, '\\', 'b')
+		case '\f':
+			dst = append(dst, '\\', 'f')
+		case '\n':
+			dst = append(dst, '\\', 'n')
+		case '\r':
+			dst = append(dst, '\\', 'r')
+		case '\t':
+			dst = append(dst, '\\', 't')
+		default:
+			dst = append(dst, '\\', 'u', '0', '0', hex[c>>4], hex[c&0xf])
+		}
+		i++
+		start = i
+	}
+	dst = append(dst, s[start:]...)
+	return append(dst, '"')
+}
