@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/policy"
 )
 
 // Registration is one ExtensionConfig as the gateway needs it: where the extension is, for whom it is called, and which
@@ -53,6 +54,10 @@ type Entry struct {
 	// depends on Name alone, so it stays when other handlers come and go.
 	Label string
 
+	// Handler is the handler as it is called: as discovery described it, with the timeout and the failure policy that
+	// Policy has. Registration has it without them.
 	Handler      Handler
 	Registration *Registration
+	// Policy is what the operator says about the handler; nil if nothing.
+	Policy *policy.Policy
 }

@@ -1,0 +1,114 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/hookgate/hookgate/hook"
+)
+
+// MaxTimeout bounds the timeout of every handler, as Cluster API does.
+const MaxTimeout = 30 * time.Second
+
+// check returns all that is wrong with a registration by itself, in the order of its fields.
+func check(reg *Registration) error {
+	var errs []error
+	wrong := func(field, format string, args ...any) {
+		errs = append(errs, fmt.Errorf("ExtensionConfig %q: %s: %s", reg.Name, field, fmt.Sprintf(format, args...)))
+	}
+
+	if err := CheckName(reg.Name); err != nil {
+		wrong("name", "%v", err)
+	}
+	if err := CheckURL(reg.ClientConfig.URL); err != nil {
+		wrong("clientConfig.url", "%v", err)
+	}
+
+	seen := make(map[string]int, len(reg.Handlers))
+	for i, h := range reg.Handlers {
+		field := func(name string) string { return "handlers[" + strconv.Itoa(i) + "]." + name }
+		lower := strings.ToLower(h.Name)
+		if first, ok := seen[lower]; ok {
+			wrong(field("name"), "%v", SameName(reg.Handlers[first].Name, h.Name))
+			continue
+		}
+		seen[lower] = i
+		if err := CheckName(h.Name); err != nil {
+			wrong(field("name"), "%v", err)
+		}
+		if h.Hook.Group == "" || h.Hook.Version == "" || h.Hook.Hook == "" {
+			wrong(field("hook"), "%q is not of the form group/version/hook", h.Hook)
+		}
+		if h.Timeout <= 0 || h.Timeout > MaxTimeout {
+			wrong(field("timeout"), "%s is not more than 0s and at most %s", h.Timeout, MaxTimeout)
+		}
+		if h.FailurePolicy != hook.Fail && h.FailurePolicy != hook.Ignore {
+			wrong(field("failurePolicy"), "%q is neither %q nor %q", h.FailurePolicy, hook.Fail, hook.Ignore)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// CheckName tells what keeps the name of a handler or an ExtensionConfig from being a DNS-1123 label.
+func CheckName(name string) error {
+	switch {
+	case name == "":
+		return errors.New("must not be empty")
+	case len(name) > validation.DNS1123LabelMaxLength:
+		return fmt.Errorf("must have at most %d characters, has %d", validation.DNS1123LabelMaxLength, len(name))
+	case name != strings.ToLower(name) && len(validation.IsDNS1123Label(strings.ToLower(name))) == 0:
+		return fmt.Errorf("%q must be in lower case: in paths, upper and lower case are the same", name)
+	case len(validation.IsDNS1123Label(name)) > 0:
+		return fmt.Errorf("%q must consist of lower case letters, digits and '-', and begin and end with a letter or digit", name)
+	}
+	return nil
+}
+
+// SameName is the error of two handlers of one extension that have the same name in lower case, and so the same path.
+func SameName(first, second string) error {
+	if first == second {
+		return fmt.Errorf("%q is the name of another handler, too", second)
+	}
+	return fmt.Errorf("%q and %q differ only in case: in paths, upper and lower case are the same", first, second)
+}
+
+// CheckURL tells what keeps a URL from being that of an extension.
+func CheckURL(text string) error {
+	u, err := url.Parse(text)
+	switch {
+	case text == "":
+		return errors.New("must not be empty")
+	case err != nil:
+		// The cause repeats the whole text, which may hold a password.
+		var parse *url.Error
+		if errors.As(err, &parse) {
+			err = parse.Err
+		}
+		return fmt.Errorf("is not a URL: %w", err)
+	case u.Scheme != "https":
+		return fmt.Errorf("must begin with https://, not with %q", u.Scheme)
+	case u.Hostname() == "" || u.Opaque != "":
+		return errors.New("must have a host")
+	case u.User != nil:
+		return errors.New("must not have a user")
+	case u.RawQuery != "" || u.ForceQuery:
+		return errors.New("must not have a query")
+	case u.Fragment != "" || strings.Contains(text, "#"):
+		return errors.New("must not have a fragment")
+	}
+	if p := u.Port(); p != "" {
+		if n, err := strconv.ParseUint(p, 10, 16); err != nil || n == 0 {
+			return fmt.Errorf("port %s is not between 1 and 65535", p)
+		}
+	}
+	return nil
+}

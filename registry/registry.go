@@ -1,0 +1,131 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"bytes"
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"github.com/hookgate/hookgate/hook"
+)
+
+// Registry holds the registrations of all ExtensionConfigs. It is safe for concurrent use.
+type Registry struct {
+	mu      sync.Mutex // held by writers
+	current atomic.Pointer[Snapshot]
+	ready   chan struct{} // closed once
+}
+
+// New returns an empty Registry that is not ready.
+func New() *Registry {
+	r := &Registry{ready: make(chan struct{})}
+	r.current.Store(&Snapshot{
+		byHook:        map[hook.GroupHook][]*Entry{},
+		byConfig:      map[string]*config{},
+		policies:      map[string]Policies{},
+		byHashedLabel: map[string]*Entry{},
+	})
+	return r
+}
+
+// Snapshot returns the present state. It takes no lock.
+func (r *Registry) Snapshot() *Snapshot { return r.current.Load() }
+
+// SetReady says that the source has been through all its ExtensionConfigs once.
+func (r *Registry) SetReady() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.current.Load()
+	if s.ready {
+		return
+	}
+	next := *s
+	next.ready = true
+	next.generation++
+	r.current.Store(&next)
+	close(r.ready)
+}
+
+// Ready returns a channel that is closed when SetReady was called.
+func (r *Registry) Ready() <-chan struct{} { return r.ready }
+
+// Apply adds the registration of one ExtensionConfig, or replaces the one of that name. It does all or nothing: after an
+// error, what was registered before still is. The error names every fault, by ExtensionConfig and field, and is the
+// same for the same faults. What reg refers to is copied.
+func (r *Registry) Apply(reg Registration) error {
+	if err := check(&reg); err != nil {
+		return err
+	}
+	reg = copied(reg)
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.current.Load()
+	c := newConfig(&reg, s.policies[reg.Name])
+	if err := s.checkLabels(c); err != nil {
+		return err
+	}
+	r.current.Store(s.with(reg.Name, c))
+	return nil
+}
+
+// Remove removes the registration of an ExtensionConfig, if there is one.
+func (r *Registry) Remove(name string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.current.Load()
+	if _, ok := s.byConfig[name]; ok {
+		r.current.Store(s.with(name, nil))
+	}
+}
+
+// copied returns a copy of reg, with its handlers in order.
+func copied(reg Registration) Registration {
+	reg.ClientConfig.CABundle = bytes.Clone(reg.ClientConfig.CABundle)
+	reg.Settings = maps.Clone(reg.Settings)
+	reg.Handlers = slices.Clone(reg.Handlers)
+	slices.SortFunc(reg.Handlers, func(a, b Handler) int { return cmp.Compare(a.Name, b.Name) })
+	if reg.NamespaceSelector != nil {
+		reg.NamespaceSelector = reg.NamespaceSelector.DeepCopySelector()
+	}
+	return reg
+}
+
+// newConfig returns reg with its entries, as the policies want them.
+func newConfig(reg *Registration, policies Policies) *config {
+	c := &config{registration: reg, entries: make([]*Entry, len(reg.Handlers))}
+	for i, h := range reg.Handlers {
+		name := h.Name + "." + reg.Name
+		p := policies.of(h.Name)
+		c.entries[i] = &Entry{Name: name, Label: Label(name), Handler: overridden(h, p), Registration: reg, Policy: p}
+	}
+	return c
+}
+
+// checkLabels refuses labels that other handlers have. Only a label with a hash can be another's, and only if somebody
+// chose the names to that end, or with a chance of one in four billion.
+func (s *Snapshot) checkLabels(c *config) error {
+	var errs []error
+	seen := make(map[string]*Entry, len(c.entries))
+	for _, e := range c.entries {
+		other, ok := seen[e.Label]
+		if !ok {
+			if other, ok = s.Handler(e.Label); ok && other.Registration.Name == c.registration.Name {
+				ok = false // about to be replaced
+			}
+		}
+		if ok {
+			errs = append(errs, fmt.Errorf("ExtensionConfig %q: handler %q: label %q is the one of handler %q already",
+				c.registration.Name, e.Handler.Name, e.Label, other.Name))
+		}
+		seen[e.Label] = e
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,427 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/hookgate/hookgate/hook"
+)
+
+func gvh(name string) hook.GroupVersionHook {
+	return hook.GroupVersionHook{Group: hook.Group, Version: hook.Version, Hook: name}
+}
+
+// registration returns a registration with one handler of BeforeClusterCreate per name.
+func registration(name string, handlers ...string) Registration {
+	reg := Registration{
+		Name:         name,
+		ClientConfig: ClientConfig{URL: "https://" + name + ".example/prefix", CABundle: []byte("ca of " + name)},
+		Settings:     map[string]string{"k": "v"},
+	}
+	for _, h := range handlers {
+		reg.Handlers = append(reg.Handlers, Handler{
+			Name: h, Hook: gvh("BeforeClusterCreate"), Timeout: 10 * time.Second, FailurePolicy: hook.Fail,
+		})
+	}
+	return reg
+}
+
+func names(entries []*Entry) []string {
+	var names []string
+	for _, e := range entries {
+		names = append(names, e.Name)
+	}
+	return names
+}
+
+func mustApply(t testing.TB, r *Registry, regs ...Registration) {
+	t.Helper()
+	for _, reg := range regs {
+		if err := r.Apply(reg); err != nil {
+			t.Fatalf("Apply %s: %v", reg.Name, err)
+		}
+	}
+}
+
+func TestHandlersAreInOrderOfRegisteredNames(t *testing.T) {
+	r := New()
+	other := registration("a", "z")
+	other.Handlers[0].Hook = gvh("AfterClusterUpgrade")
+	// "a-b.x" sorts before "a.x", though "a" sorts before "a-b".
+	mustApply(t, r, registration("z", "a"), registration("x", "b", "a", "a-b"), registration("c"), other)
+
+	s := r.Snapshot()
+	if diff := cmp.Diff([]string{"a-b.x", "a.x", "a.z", "b.x"}, names(s.Handlers(gvh("BeforeClusterCreate").GroupHook()))); diff != "" {
+		t.Errorf("Handlers(BeforeClusterCreate): -want +got\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{"a-b.x", "a.x", "a.z", "b.x", "z.a"}, names(s.All())); diff != "" {
+		t.Errorf("All: -want +got\n%s", diff)
+	}
+	if got := s.Handlers(gvh("BeforeClusterDelete").GroupHook()); len(got) != 0 {
+		t.Errorf("Handlers(BeforeClusterDelete) = %v, want none", names(got))
+	}
+	var configs []string
+	for _, reg := range s.Registrations() {
+		configs = append(configs, reg.Name)
+	}
+	if diff := cmp.Diff([]string{"a", "c", "x", "z"}, configs); diff != "" {
+		t.Errorf("Registrations: -want +got\n%s", diff)
+	}
+}
+
+func TestHandlersOfEveryVersionOfAHook(t *testing.T) {
+	r := New()
+	reg := registration("x", "a", "b")
+	reg.Handlers[1].Hook.Version = "v1beta1"
+	mustApply(t, r, reg)
+	if diff := cmp.Diff([]string{"a.x", "b.x"}, names(r.Snapshot().Handlers(gvh("BeforeClusterCreate").GroupHook()))); diff != "" {
+		t.Errorf("Handlers: -want +got\n%s", diff)
+	}
+}
+
+func TestHandlerByNameAndLabel(t *testing.T) {
+	r := New()
+	long := strings.Repeat("h", 40)
+	mustApply(t, r, registration("acme", "v", "a--b", long), registration(long, long))
+
+	cases := map[string]struct {
+		reason string
+		name   string
+		want   string
+	}{
+		"name":           {reason: "the registered name", name: "v.acme", want: "v.acme"},
+		"upper":          {reason: "paths are in any letter case", name: "V.ACME", want: "v.acme"},
+		"label":          {reason: "the label", name: "v--acme", want: "v.acme"},
+		"upper label":    {reason: "labels are in any letter case, too", name: "V--Acme", want: "v.acme"},
+		"hashed label":   {reason: "a name with two hyphens has a label with a hash", name: Label("a--b.acme"), want: "a--b.acme"},
+		"hashed name":    {reason: "and still its name", name: "a--b.acme", want: "a--b.acme"},
+		"no hash":        {reason: "the label without the hash is nobody's", name: "a--b--acme"},
+		"long":           {reason: "a label that would be too long has a hash", name: Label(long + "." + long), want: long + "." + long},
+		"long, unhashed": {reason: "a label that is too long is nobody's", name: long + "--" + long},
+		"handler alone":  {reason: "the handler's own name is not unique", name: "v"},
+		"wrong config":   {reason: "no such ExtensionConfig", name: "v.other"},
+		"wrong handler":  {reason: "no such handler", name: "w.acme"},
+		"empty":          {reason: "no name at all", name: ""},
+		"dots":           {reason: "names have one dot", name: "v.acme.x"},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			e, ok := r.Snapshot().Handler(tc.name)
+			if ok != (tc.want != "") {
+				t.Fatalf("%s: Handler(%q) found: %t", tc.reason, tc.name, ok)
+			}
+			if ok && e.Name != tc.want {
+				t.Errorf("%s: Handler(%q) = %q, want %q", tc.reason, tc.name, e.Name, tc.want)
+			}
+		})
+	}
+}
+
+func TestApplyRefuses(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		change func(*Registration)
+		want   string
+	}{
+		"no name": {
+			reason: "an ExtensionConfig has a name",
+			change: func(r *Registration) { r.Name = "" },
+			want:   `ExtensionConfig "": name: must not be empty`,
+		},
+		"dotted name": {
+			reason: "registered names have one dot",
+			change: func(r *Registration) { r.Name = "a.b" },
+			want: `ExtensionConfig "a.b": name: "a.b" must consist of lower case letters, digits and '-', ` +
+				`and begin and end with a letter or digit`,
+		},
+		"long handler": {
+			reason: "labels have at most 63 characters",
+			change: func(r *Registration) { r.Handlers[0].Name = strings.Repeat("a", 64) },
+			want:   `ExtensionConfig "x": handlers[0].name: must have at most 63 characters, has 64`,
+		},
+		"upper case handler": {
+			reason: "trap 12: paths are in lower case",
+			change: func(r *Registration) { r.Handlers[0].Name = "Alpha" },
+			want:   `ExtensionConfig "x": handlers[0].name: "Alpha" must be in lower case: in paths, upper and lower case are the same`,
+		},
+		"twice": {
+			reason: "names are unique",
+			change: func(r *Registration) { r.Handlers[1].Name = "a" },
+			want:   `ExtensionConfig "x": handlers[1].name: "a" is the name of another handler, too`,
+		},
+		"no hook": {
+			reason: "a handler implements a hook",
+			change: func(r *Registration) { r.Handlers[1].Hook.Version = "" },
+			want:   `ExtensionConfig "x": handlers[1].hook: "hooks.runtime.cluster.x-k8s.io//BeforeClusterCreate" is not of the form group/version/hook`,
+		},
+		"no timeout": {
+			reason: "defaults are the business of discovery",
+			change: func(r *Registration) { r.Handlers[0].Timeout = 0 },
+			want:   `ExtensionConfig "x": handlers[0].timeout: 0s is not more than 0s and at most 30s`,
+		},
+		"long timeout": {
+			reason: "Cluster API allows 30 s",
+			change: func(r *Registration) { r.Handlers[0].Timeout = 30*time.Second + 1 },
+			want:   `ExtensionConfig "x": handlers[0].timeout: 30.000000001s is not more than 0s and at most 30s`,
+		},
+		"policy": {
+			reason: "there are two policies",
+			change: func(r *Registration) { r.Handlers[0].FailurePolicy = "fail" },
+			want:   `ExtensionConfig "x": handlers[0].failurePolicy: "fail" is neither "Fail" nor "Ignore"`,
+		},
+		"no url": {
+			reason: "an extension is somewhere",
+			change: func(r *Registration) { r.ClientConfig.URL = "" },
+			want:   `ExtensionConfig "x": clientConfig.url: must not be empty`,
+		},
+		"http": {
+			reason: "requests hold secrets",
+			change: func(r *Registration) { r.ClientConfig.URL = "http://h" },
+			want:   `ExtensionConfig "x": clientConfig.url: must begin with https://, not with "http"`,
+		},
+		"host": {
+			reason: "a URL has a host",
+			change: func(r *Registration) { r.ClientConfig.URL = "https:///p" },
+			want:   `ExtensionConfig "x": clientConfig.url: must have a host`,
+		},
+		"user": {
+			reason: "passwords do not belong there",
+			change: func(r *Registration) { r.ClientConfig.URL = "https://u:p@h" },
+			want:   `ExtensionConfig "x": clientConfig.url: must not have a user`,
+		},
+		"query": {
+			reason: "the gateway sets the query",
+			change: func(r *Registration) { r.ClientConfig.URL = "https://h?" },
+			want:   `ExtensionConfig "x": clientConfig.url: must not have a query`,
+		},
+		"fragment": {
+			reason: "a fragment is never sent",
+			change: func(r *Registration) { r.ClientConfig.URL = "https://h#" },
+			want:   `ExtensionConfig "x": clientConfig.url: must not have a fragment`,
+		},
+		"port": {
+			reason: "ports end at 65535",
+			change: func(r *Registration) { r.ClientConfig.URL = "https://h:65536" },
+			want:   `ExtensionConfig "x": clientConfig.url: port 65536 is not between 1 and 65535`,
+		},
+		"garbage": {
+			reason: "the text may hold a password, so that it is not repeated",
+			change: func(r *Registration) { r.ClientConfig.URL = "https://u:secret@h:x" },
+			want:   `ExtensionConfig "x": clientConfig.url: is not a URL: invalid port ":x" after host`,
+		},
+		"several": {
+			reason: "every fault is named",
+			change: func(r *Registration) { r.ClientConfig.URL, r.Handlers[1].Timeout = "", 0 },
+			want: `ExtensionConfig "x": clientConfig.url: must not be empty` + "\n" +
+				`ExtensionConfig "x": handlers[1].timeout: 0s is not more than 0s and at most 30s`,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			r := New()
+			reg := registration("x", "a", "b")
+			tc.change(&reg)
+			err := r.Apply(reg)
+			if err == nil {
+				t.Fatalf("%s: Apply took it", tc.reason)
+			}
+			if diff := cmp.Diff(tc.want, err.Error()); diff != "" {
+				t.Errorf("%s: -want +got\n%s", tc.reason, diff)
+			}
+			if got := r.Snapshot().All(); len(got) != 0 {
+				t.Errorf("%s: %v registered all the same", tc.reason, names(got))
+			}
+		})
+	}
+}
+
+func TestTrap12NamesThatDifferOnlyInCaseAreRefused(t *testing.T) {
+	err := New().Apply(registration("x", "alpha", "Alpha"))
+	want := `ExtensionConfig "x": handlers[1].name: "alpha" and "Alpha" differ only in case: in paths, upper and lower case are the same`
+	if err == nil || err.Error() != want {
+		t.Errorf("Apply = %v, want %s", err, want)
+	}
+}
+
+func TestTrap16ABadUpdateKeepsTheOldEntries(t *testing.T) {
+	r := New()
+	mustApply(t, r, registration("x", "a", "b"), registration("y", "a"))
+	before := r.Snapshot()
+
+	bad := registration("x", "c", "d")
+	bad.Handlers[1].Timeout = time.Hour
+	if err := r.Apply(bad); err == nil {
+		t.Fatal("Apply took a timeout of an hour")
+	}
+	if r.Snapshot() != before {
+		t.Errorf("a refused update changed the snapshot: %v", names(r.Snapshot().All()))
+	}
+
+	mustApply(t, r, registration("x", "b", "c"))
+	if diff := cmp.Diff([]string{"a.y", "b.x", "c.x"}, names(r.Snapshot().All())); diff != "" {
+		t.Errorf("after a good update: -want +got\n%s", diff)
+	}
+	if _, ok := r.Snapshot().Handler("a.x"); ok {
+		t.Error("a.x is still there after the update without it")
+	}
+}
+
+func TestLabelCollisionsAreRefused(t *testing.T) {
+	r := New()
+	// One label is too long without a hash; the other ExtensionConfig is named to have the same label without one.
+	long := strings.Repeat("l", 61)
+	hashed := Label("a." + long)
+	rival := strings.TrimPrefix(hashed, "a--")
+	mustApply(t, r, registration(long, "a"))
+
+	err := r.Apply(registration(rival, "a"))
+	want := fmt.Sprintf("ExtensionConfig %q: handler %q: label %q is the one of handler %q already", rival, "a", hashed, "a."+long)
+	if err == nil || err.Error() != want {
+		t.Fatalf("Apply = %v, want %s", err, want)
+	}
+	if e, ok := r.Snapshot().Handler(hashed); !ok || e.Name != "a."+long {
+		t.Errorf("Handler(%q) = %v, %t; want the first one", hashed, e, ok)
+	}
+
+	// The other way round, the label with the hash comes second.
+	r = New()
+	mustApply(t, r, registration(rival, "a"))
+	if err := r.Apply(registration(long, "a")); err == nil {
+		t.Error("Apply took a label that is in use")
+	}
+	r.Remove(rival)
+	mustApply(t, r, registration(long, "a"), registration(long, "a"))
+}
+
+func TestApplyCopiesWhatItGets(t *testing.T) {
+	r := New()
+	reg := registration("x", "b", "a")
+	selector := labels.SelectorFromSet(labels.Set{"env": "prod"})
+	reg.NamespaceSelector = selector
+	mustApply(t, r, reg)
+
+	reg.ClientConfig.CABundle[0] = 'X'
+	reg.Settings["k"] = "changed"
+	reg.Handlers[0].Name = "changed"
+
+	e, ok := r.Snapshot().Handler("b.x")
+	if !ok {
+		t.Fatal("handler b.x is gone")
+	}
+	if diff := cmp.Diff(registration("x", "a", "b").ClientConfig, e.Registration.ClientConfig); diff != "" {
+		t.Errorf("ClientConfig: -want +got\n%s", diff)
+	}
+	if diff := cmp.Diff(map[string]string{"k": "v"}, e.Registration.Settings); diff != "" {
+		t.Errorf("Settings: -want +got\n%s", diff)
+	}
+	if got := e.Registration.NamespaceSelector.String(); got != "env=prod" {
+		t.Errorf("NamespaceSelector = %s", got)
+	}
+}
+
+func TestSnapshotsNeverChange(t *testing.T) {
+	r := New()
+	mustApply(t, r, registration("b", "x", "y--z"))
+	s := r.Snapshot()
+	label := Label("y--z.b")
+	want := names(s.All())
+
+	mustApply(t, r, registration("a", "x"), registration("b", "other"), registration("c", "y--z"))
+	r.Remove("a")
+	r.SetReady()
+
+	if diff := cmp.Diff(want, names(s.All())); diff != "" {
+		t.Errorf("All of the old snapshot: -want +got\n%s", diff)
+	}
+	if diff := cmp.Diff(want, names(s.Handlers(gvh("BeforeClusterCreate").GroupHook()))); diff != "" {
+		t.Errorf("Handlers of the old snapshot: -want +got\n%s", diff)
+	}
+	for _, name := range []string{"x.b", "y--z.b", label} {
+		if _, ok := s.Handler(name); !ok {
+			t.Errorf("Handler(%q) of the old snapshot is gone", name)
+		}
+		if _, ok := r.Snapshot().Handler(name); ok {
+			t.Errorf("Handler(%q) of the new snapshot is still there", name)
+		}
+	}
+	if _, ok := s.Handler("x.a"); ok || len(s.Registrations()) != 1 || s.Ready() {
+		t.Error("the old snapshot has what came later")
+	}
+}
+
+func TestReadyAndGeneration(t *testing.T) {
+	r := New()
+	if s := r.Snapshot(); s.Ready() || s.Generation() != 0 {
+		t.Fatalf("a new registry: ready %t, generation %d", s.Ready(), s.Generation())
+	}
+	mustApply(t, r, registration("x", "a"))
+	r.SetReady()
+	r.SetReady() // changes nothing
+	r.Remove("nobody")
+	if s := r.Snapshot(); !s.Ready() || s.Generation() != 2 || len(s.All()) != 1 {
+		t.Errorf("ready %t, generation %d, handlers %v; want true, 2, a.x", s.Ready(), s.Generation(), names(s.All()))
+	}
+	r.Remove("x")
+	if s := r.Snapshot(); !s.Ready() || len(s.All()) != 0 || len(s.byHook) != 0 {
+		t.Errorf("after Remove: ready %t, handlers %v, hooks %v", s.Ready(), names(s.All()), s.byHook)
+	}
+}
+
+// TestReadersDuringUpdates replaces one registration by another again and again. A reader must see either all handlers
+// of one, or all of the other, and every way to find them must agree.
+func TestReadersDuringUpdates(t *testing.T) {
+	r := New()
+	mustApply(t, r, registration("fixed", "a"), registration("x", "a", "b"))
+	stop := make(chan struct{})
+	var readers, writers sync.WaitGroup
+	for range 4 {
+		readers.Go(func() {
+			for {
+				select {
+				case <-stop:
+					return
+				default:
+				}
+				s := r.Snapshot()
+				got := names(s.All())
+				switch fmt.Sprint(got) {
+				case "[a.fixed a.x b.x]", "[a.fixed c--d.x e.x]":
+				default:
+					t.Errorf("All = %v: half an update", got)
+					return
+				}
+				for _, e := range s.Handlers(gvh("BeforeClusterCreate").GroupHook()) {
+					if found, ok := s.Handler(e.Label); !ok || found != e {
+						t.Errorf("Handler(%q) and Handlers disagree", e.Label)
+						return
+					}
+				}
+			}
+		})
+	}
+	for i := range 2 {
+		writers.Go(func() {
+			for range 300 {
+				reg := registration("x", "a", "b")
+				if i == 1 {
+					reg = registration("x", "c--d", "e")
+				}
+				if err := r.Apply(reg); err != nil {
+					t.Errorf("Apply: %v", err)
+				}
+			}
+		})
+	}
+	writers.Wait()
+	close(stop)
+	readers.Wait()
+}

@@ -1,0 +1,169 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hookgate/hookgate/hook"
+)
+
+// Snapshot is the state of a Registry at one moment. It never changes, so it is safe for concurrent use, and what it
+// returns is shared: callers must not change it. Lookups neither lock nor, for names in lower case, allocate.
+type Snapshot struct {
+	ready      bool
+	generation uint64
+
+	registrations []*Registration // by name
+	all           []*Entry        // by registered name
+	byHook        map[hook.GroupHook][]*Entry
+	byConfig      map[string]*config
+	policies      map[string]Policies // by ExtensionConfig, which need not be registered
+	// byHashedLabel has the few labels that do not lead back to their names. The others need no map: it would be the
+	// largest one, and every update copies.
+	byHashedLabel map[string]*Entry
+}
+
+// config is one registration with its entries.
+type config struct {
+	registration *Registration
+	entries      []*Entry // by registered name
+}
+
+func (c *config) handler(name string) (*Entry, bool) {
+	// Registered names of one ExtensionConfig differ before the dot only, but the order of the handlers' names is not
+	// always that of the registered names: '-' sorts before '.'.
+	i, ok := slices.BinarySearchFunc(c.entries, name, func(e *Entry, name string) int {
+		return cmp.Compare(e.Handler.Name, name)
+	})
+	if !ok {
+		return nil, false
+	}
+	return c.entries[i], true
+}
+
+// Ready tells whether the source has been through all its ExtensionConfigs once.
+func (s *Snapshot) Ready() bool { return s.ready }
+
+// Generation counts the changes up to this snapshot: two snapshots of one Registry with the same generation are equal.
+func (s *Snapshot) Generation() uint64 { return s.generation }
+
+// Handlers returns the handlers of a hook, by registered name, whatever version of it they implement.
+func (s *Snapshot) Handlers(gh hook.GroupHook) []*Entry { return s.byHook[gh] }
+
+// Handler returns the handler of a registered name or a label, in any letter case.
+func (s *Snapshot) Handler(name string) (*Entry, bool) {
+	name = strings.ToLower(name)
+	handler, configName, ok := strings.Cut(name, ".")
+	if !ok {
+		if e, ok := s.byHashedLabel[name]; ok {
+			return e, true
+		}
+		if handler, configName, ok = splitLabel(name); !ok {
+			return nil, false
+		}
+	}
+	c, ok := s.byConfig[configName]
+	if !ok {
+		return nil, false
+	}
+	return c.handler(handler)
+}
+
+// All returns every handler, by registered name.
+func (s *Snapshot) All() []*Entry { return s.all }
+
+// Registrations returns every registration, by name.
+func (s *Snapshot) Registrations() []*Registration { return s.registrations }
+
+// with returns a snapshot in which added takes the place of what is registered under name; nil removes it.
+func (s *Snapshot) with(name string, added *config) *Snapshot {
+	next := &Snapshot{
+		ready:         s.ready,
+		generation:    s.generation + 1,
+		byHook:        maps.Clone(s.byHook),
+		byConfig:      maps.Clone(s.byConfig),
+		policies:      s.policies,
+		byHashedLabel: s.byHashedLabel,
+	}
+
+	var before, after []*Entry
+	i, found := slices.BinarySearchFunc(s.registrations, name, func(r *Registration, name string) int {
+		return cmp.Compare(r.Name, name)
+	})
+	next.registrations = slices.Clone(s.registrations)
+	if found {
+		before = s.byConfig[name].entries
+		next.registrations = slices.Delete(next.registrations, i, i+1)
+		delete(next.byConfig, name)
+	}
+	if added != nil {
+		after = slices.Clone(added.entries)
+		slices.SortFunc(after, byName)
+		next.registrations = slices.Insert(next.registrations, i, added.registration)
+		next.byConfig[name] = added
+	}
+
+	next.all = replace(s.all, name, after)
+	for gh := range hooksOf(before, after) {
+		entries := slices.DeleteFunc(slices.Clone(after), func(e *Entry) bool { return e.Handler.Hook.GroupHook() != gh })
+		if entries = replace(s.byHook[gh], name, entries); len(entries) > 0 {
+			next.byHook[gh] = entries
+		} else {
+			delete(next.byHook, gh)
+		}
+	}
+	next.relabel(before, after)
+	return next
+}
+
+// relabel brings byHashedLabel up to date, and copies it only if it changes.
+func (s *Snapshot) relabel(before, after []*Entry) {
+	copied := false
+	for i, entries := range [][]*Entry{before, after} {
+		for _, e := range entries {
+			if !hashed(e.Handler.Name, e.Registration.Name) {
+				continue
+			}
+			if !copied {
+				s.byHashedLabel, copied = maps.Clone(s.byHashedLabel), true
+			}
+			if i == 0 {
+				delete(s.byHashedLabel, e.Label)
+			} else {
+				s.byHashedLabel[e.Label] = e
+			}
+		}
+	}
+}
+
+// replace returns entries, which are in order, without those of the ExtensionConfig name and with added, in order.
+func replace(entries []*Entry, name string, added []*Entry) []*Entry {
+	merged := make([]*Entry, 0, len(entries)+len(added))
+	for _, e := range entries {
+		if e.Registration.Name == name {
+			continue
+		}
+		for len(added) > 0 && byName(added[0], e) < 0 {
+			merged, added = append(merged, added[0]), added[1:]
+		}
+		merged = append(merged, e)
+	}
+	return slices.Clip(append(merged, added...))
+}
+
+func byName(a, b *Entry) int { return cmp.Compare(a.Name, b.Name) }
+
+func hooksOf(lists ...[]*Entry) map[hook.GroupHook]struct{} {
+	hooks := map[hook.GroupHook]struct{}{}
+	for _, list := range lists {
+		for _, e := range list {
+			hooks[e.Handler.Hook.GroupHook()] = struct{}{}
+		}
+	}
+	return hooks
+}
