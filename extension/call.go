@@ -17,8 +17,12 @@ type Call struct {
 	// Request is a message of Hook.Request. A transport only reads it, because handlers that are called at the same
 	// time share what is in it.
 	Request proto.Message
+	// Body, if it is not nil, is the JSON of Request as the caller sent it. It is sent as it is.
+	Body []byte
 
 	// Sent and Received are the sizes of the bodies in bytes, as far as they got. The transport sets them.
 	Sent     int64
 	Received int64
+	// Ignored is the error that the handler's failure policy hid, if it did.
+	Ignored error
 }

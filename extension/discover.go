@@ -1,0 +1,177 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package extension
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/hookgate/hookgate/catalog"
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/registry"
+)
+
+const (
+	// discoveryTimeout bounds discovery, and defaultTimeout a call to a handler that does not say. Both are
+	// Cluster API's.
+	discoveryTimeout = 10 * time.Second
+	defaultTimeout   = 10 * time.Second
+	// maxHandlers is how many the status of an ExtensionConfig can hold.
+	maxHandlers = 512
+	// maxFaults is how many faults of an answer are told.
+	maxFaults = 8
+)
+
+// Discovered is what an extension says of itself. Both lists are by name.
+type Discovered struct {
+	Handlers []registry.Handler
+	Skipped  []Skipped
+}
+
+// Skipped is a handler that the gateway has no use for, which is no fault of the extension's other handlers.
+type Skipped struct {
+	Name   string
+	Reason string // the same for the same handler
+}
+
+// Discover asks the extension at cc for its handlers. It takes at most 10 s.
+//
+// Unlike Cluster API, which refuses the whole answer, it skips handlers of hooks that the gateway does not know: they
+// are those of a newer extension. Anything else that is wrong refuses the answer, and the error tells all of it.
+//
+// An error is a *hook.Error of the kinds of Call. A caBundle or URL that cannot be used is Unreachable; a wrong answer, or
+// one with status Failure, is a BadResponse.
+func (r *REST) Discover(ctx context.Context, cc registry.ClientConfig) (Discovered, error) {
+	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
+	defer cancel()
+	x := &exchange{verb: "discover handlers", hook: r.discovery, timeout: discoveryTimeout}
+	out, failed := r.exchange(ctx, cc, x, &hooksv1alpha1.DiscoveryRequest{})
+	if failed != nil {
+		return Discovered{}, failed
+	}
+	answer, ok := out.(*hooksv1alpha1.DiscoveryResponse)
+	if !ok {
+		return Discovered{}, x.fail(hook.Internal, fmt.Sprintf("answer is a %T", out), nil)
+	}
+	if answer.GetStatus() != hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS {
+		return Discovered{}, x.fail(hook.BadResponse, "the extension answered Failure: "+cut(answer.GetMessage()), nil)
+	}
+	d, err := discovered(r.config.Catalog, answer.GetHandlers())
+	if err != nil {
+		return Discovered{}, x.fail(hook.BadResponse, "answer: "+err.Error(), nil)
+	}
+	return d, nil
+}
+
+// faults collects what is wrong with an answer, in its order, up to a number.
+type faults []string
+
+func (f *faults) add(format string, args ...any) { *f = append(*f, fmt.Sprintf(format, args...)) }
+
+func (f faults) err() error {
+	switch {
+	case len(f) == 0:
+		return nil
+	case len(f) > maxFaults:
+		return fmt.Errorf("%s; and %d more", strings.Join(f[:maxFaults], "; "), len(f)-maxFaults)
+	}
+	return fmt.Errorf("%s", strings.Join(f, "; "))
+}
+
+// discovered checks the handlers of an answer and fills in defaults.
+func discovered(c *catalog.Catalog, handlers []*hooksv1alpha1.ExtensionHandler) (Discovered, error) {
+	if len(handlers) > maxHandlers {
+		return Discovered{}, fmt.Errorf("has %d handlers, which is more than %d", len(handlers), maxHandlers)
+	}
+	var d Discovered
+	var wrong faults
+	seen := make(map[string]string, len(handlers))
+	for i, h := range handlers {
+		if !checkName(&wrong, i, h.GetName(), seen) {
+			continue
+		}
+		gvh, err := hook.Parse(h.GetRequestHook().GetApiVersion(), h.GetRequestHook().GetHook())
+		if err != nil {
+			wrong.add("handlers[%d].requestHook: %s", i, cut(err.Error()))
+			continue
+		}
+		timeout, ok := timeoutOf(h)
+		if !ok {
+			wrong.add("handlers[%d].timeoutSeconds: %d is not between 0 and %d",
+				i, h.GetTimeoutSeconds(), int(registry.MaxTimeout.Seconds()))
+		}
+		policy, ok := policyOf(h)
+		if !ok {
+			wrong.add("handlers[%d].failurePolicy: %d is neither %q nor %q", i, h.GetFailurePolicy(), hook.Fail, hook.Ignore)
+		}
+		if reason := useless(c, gvh); reason != "" {
+			d.Skipped = append(d.Skipped, Skipped{Name: h.GetName(), Reason: reason})
+			continue
+		}
+		d.Handlers = append(d.Handlers, registry.Handler{Name: h.GetName(), Hook: gvh, Timeout: timeout, FailurePolicy: policy})
+	}
+	if err := wrong.err(); err != nil {
+		return Discovered{}, err
+	}
+	slices.SortFunc(d.Handlers, func(a, b registry.Handler) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(d.Skipped, func(a, b Skipped) int { return cmp.Compare(a.Name, b.Name) })
+	return d, nil
+}
+
+// checkName checks the name of a handler, by itself and against those seen before, by lower-case name.
+func checkName(wrong *faults, i int, name string, seen map[string]string) bool {
+	lower := strings.ToLower(name)
+	first, twice := seen[lower]
+	if !twice {
+		seen[lower] = name
+	}
+	var err error
+	// A name that is too long is not repeated in a message.
+	if twice && len(name) <= validation.DNS1123LabelMaxLength {
+		err = registry.SameName(first, name)
+	} else {
+		err = registry.CheckName(name)
+	}
+	if err != nil {
+		wrong.add("handlers[%d].name: %v", i, err)
+	}
+	return err == nil
+}
+
+func timeoutOf(h *hooksv1alpha1.ExtensionHandler) (time.Duration, bool) {
+	timeout := time.Duration(h.GetTimeoutSeconds()) * time.Second
+	if timeout == 0 {
+		timeout = defaultTimeout
+	}
+	return timeout, timeout > 0 && timeout <= registry.MaxTimeout
+}
+
+func policyOf(h *hooksv1alpha1.ExtensionHandler) (hook.FailurePolicy, bool) {
+	switch h.GetFailurePolicy() {
+	case hooksv1alpha1.FailurePolicy_FAILURE_POLICY_UNSPECIFIED, hooksv1alpha1.FailurePolicy_FAILURE_POLICY_FAIL:
+		return hook.Fail, true
+	case hooksv1alpha1.FailurePolicy_FAILURE_POLICY_IGNORE:
+		return hook.Ignore, true
+	}
+	return "", false
+}
+
+// useless says why the gateway never calls handlers of a hook; nothing if it does.
+func useless(c *catalog.Catalog, gvh hook.GroupVersionHook) string {
+	known, ok := c.Lookup(gvh)
+	switch {
+	case !ok:
+		return fmt.Sprintf("hook %s is not known to this gateway", quote(gvh.String()))
+	case known.Singleton():
+		return fmt.Sprintf("hook %s has no handlers", quote(gvh.String()))
+	}
+	return ""
+}

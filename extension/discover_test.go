@@ -1,0 +1,237 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package extension
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// handlerJSON is a handler of a discovery answer; more is further members.
+func handlerJSON(name, hookName, more string) string {
+	return fmt.Sprintf(`{"name":%q,"requestHook":{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","hook":%q}%s}`, name, hookName, more)
+}
+
+func discoveryJSON(handlers ...string) string {
+	return `{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","kind":"DiscoveryResponse","status":"Success","handlers":[` +
+		strings.Join(handlers, ",") + `]}`
+}
+
+func gvh(name string) hook.GroupVersionHook {
+	return hook.GroupVersionHook{Group: hook.Group, Version: hook.Version, Hook: name}
+}
+
+func TestDiscover(t *testing.T) {
+	var got *http.Request
+	var body []byte
+	s := newServer(t, newAuthority(t), func(w http.ResponseWriter, req *http.Request) {
+		got = req
+		body, _ = io.ReadAll(req.Body)
+		_, _ = io.WriteString(w, discoveryJSON(
+			handlerJSON("z", "BeforeClusterCreate", ""),
+			handlerJSON("y", "GeneratePatches", `,"timeoutSeconds":0,"failurePolicy":"Fail"`),
+			handlerJSON("a", "ValidateTopology", `,"timeoutSeconds":30,"failurePolicy":"Ignore"`),
+			handlerJSON("x", "NotYetInvented", ""),
+			handlerJSON("d", "Discovery", ""),
+			`{"name":"v","requestHook":{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v9","hook":"BeforeClusterCreate"}}`,
+		))
+	}, nil)
+	s.cc.URL += "/prefix"
+	d, err := newREST(t, Config{}).Discover(t.Context(), s.cc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := Discovered{
+		Handlers: []registry.Handler{
+			{Name: "a", Hook: gvh("ValidateTopology"), Timeout: 30 * time.Second, FailurePolicy: hook.Ignore},
+			{Name: "y", Hook: gvh("GeneratePatches"), Timeout: 10 * time.Second, FailurePolicy: hook.Fail},
+			{Name: "z", Hook: gvh("BeforeClusterCreate"), Timeout: 10 * time.Second, FailurePolicy: hook.Fail},
+		},
+		Skipped: []Skipped{
+			{Name: "d", Reason: `hook "hooks.runtime.cluster.x-k8s.io/v1alpha1/Discovery" has no handlers`},
+			{Name: "v", Reason: `hook "hooks.runtime.cluster.x-k8s.io/v9/BeforeClusterCreate" is not known to this gateway`},
+			{Name: "x", Reason: `hook "hooks.runtime.cluster.x-k8s.io/v1alpha1/NotYetInvented" is not known to this gateway`},
+		},
+	}
+	if diff := cmp.Diff(want, d); diff != "" {
+		t.Errorf("Discover: -want +got\n%s", diff)
+	}
+	if u := "/prefix/hooks.runtime.cluster.x-k8s.io/v1alpha1/discovery?timeout=10s"; got.Method != http.MethodPost || got.URL.String() != u {
+		t.Errorf("got %s %s, want POST %s", got.Method, got.URL, u)
+	}
+	if want := `{"kind":"DiscoveryRequest","apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1"}`; strings.TrimSpace(string(body)) != want {
+		t.Errorf("body %s, want %s", body, want)
+	}
+}
+
+func TestDiscoverRefuses(t *testing.T) {
+	many := make([]string, 513)
+	for i := range many {
+		many[i] = handlerJSON(fmt.Sprintf("h%d", i), "BeforeClusterCreate", "")
+	}
+	bad := make([]string, 10)
+	for i := range bad {
+		bad[i] = handlerJSON(fmt.Sprintf("h%d", i), "BeforeClusterCreate", `,"timeoutSeconds":31`)
+	}
+	ok := handlerJSON("ok", "BeforeClusterCreate", "")
+	cases := map[string]struct {
+		reason string
+		answer string
+		want   string
+	}{
+		"failure": {
+			reason: "the extension says why",
+			answer: `{"status":"Failure","message":"database is away"}`,
+			want:   "the extension answered Failure: database is away",
+		},
+		"no status": {
+			reason: "a status is due here, too",
+			answer: `{"handlers":[]}`,
+			want:   `answer: status: want "Success" or "Failure", got ""`,
+		},
+		"twice": {
+			reason: "names are unique",
+			answer: discoveryJSON(ok, ok),
+			want:   `answer: handlers[1].name: "ok" is the name of another handler, too`,
+		},
+		"no name": {
+			reason: "handlers have names",
+			answer: discoveryJSON(handlerJSON("", "BeforeClusterCreate", "")),
+			want:   "answer: handlers[0].name: must not be empty",
+		},
+		"dot": {
+			reason: "a name is a DNS-1123 label",
+			answer: discoveryJSON(ok, handlerJSON("a.b", "BeforeClusterCreate", "")),
+			want: `answer: handlers[1].name: "a.b" must consist of lower case letters, digits and '-', ` +
+				`and begin and end with a letter or digit`,
+		},
+		"long": {
+			reason: "and has at most 63 characters",
+			answer: discoveryJSON(handlerJSON(strings.Repeat("a", 10_000), "BeforeClusterCreate", "")),
+			want:   "answer: handlers[0].name: must have at most 63 characters, has 10000",
+		},
+		"timeout": {
+			reason: "30 s is the most",
+			answer: discoveryJSON(handlerJSON("a", "BeforeClusterCreate", `,"timeoutSeconds":31`)),
+			want:   "answer: handlers[0].timeoutSeconds: 31 is not between 0 and 30",
+		},
+		"negative timeout": {
+			reason: "time goes forward",
+			answer: discoveryJSON(handlerJSON("a", "BeforeClusterCreate", `,"timeoutSeconds":-1`)),
+			want:   "answer: handlers[0].timeoutSeconds: -1 is not between 0 and 30",
+		},
+		"unknown hook, wrong timeout": {
+			reason: "even what is skipped must be right",
+			answer: discoveryJSON(handlerJSON("a", "NotYetInvented", `,"timeoutSeconds":-1`)),
+			want:   "answer: handlers[0].timeoutSeconds: -1 is not between 0 and 30",
+		},
+		"no hook": {
+			reason: "a handler has a hook",
+			answer: discoveryJSON(`{"name":"a","requestHook":{"apiVersion":"x","hook":"y"}}`),
+			want:   `answer: handlers[0].requestHook: apiVersion "x" is not of the form group/version`,
+		},
+		"many": {
+			reason: "the status of an ExtensionConfig holds 512",
+			answer: discoveryJSON(many...),
+			want:   "answer: has 513 handlers, which is more than 512",
+		},
+		"many faults": {
+			reason: "the first are told",
+			answer: discoveryJSON(bad...),
+			want: "answer: " + strings.Join([]string{
+				"handlers[0].timeoutSeconds: 31 is not between 0 and 30", "handlers[1].timeoutSeconds: 31 is not between 0 and 30",
+				"handlers[2].timeoutSeconds: 31 is not between 0 and 30", "handlers[3].timeoutSeconds: 31 is not between 0 and 30",
+				"handlers[4].timeoutSeconds: 31 is not between 0 and 30", "handlers[5].timeoutSeconds: 31 is not between 0 and 30",
+				"handlers[6].timeoutSeconds: 31 is not between 0 and 30", "handlers[7].timeoutSeconds: 31 is not between 0 and 30",
+			}, "; ") + "; and 2 more",
+		},
+	}
+	a := newAuthority(t)
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			s := newServer(t, a, answer(tc.answer), nil)
+			d, err := newREST(t, Config{}).Discover(t.Context(), s.cc)
+			wantError(t, tc.reason, nil, err, hook.BadResponse, "discover handlers: "+tc.want)
+			if diff := cmp.Diff(Discovered{}, d); diff != "" {
+				t.Errorf("%s: beside the error: %s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestDiscoverRefusesAnUnknownFailurePolicy(t *testing.T) {
+	s := newServer(t, newAuthority(t), answer(discoveryJSON(handlerJSON("a", "BeforeClusterCreate", `,"failurePolicy":"fail"`))), nil)
+	_, err := newREST(t, Config{}).Discover(t.Context(), s.cc)
+	if hook.KindOf(err) != hook.BadResponse || !strings.Contains(err.Error(), "failurePolicy") {
+		t.Errorf("got %v, want a BadResponse that names failurePolicy", err)
+	}
+}
+
+func TestTrap04DiscoveredHandlersAreInOrder(t *testing.T) {
+	lists := [][]string{{"c", "a", "b"}, {"b", "c", "a"}}
+	s := newServer(t, newAuthority(t), func(w http.ResponseWriter, req *http.Request) {
+		var handlers []string
+		for _, name := range lists[0] {
+			handlers = append(handlers, handlerJSON(name, "BeforeClusterCreate", ""))
+		}
+		lists = lists[1:]
+		answer(discoveryJSON(handlers...))(w, req)
+	}, nil)
+	r := newREST(t, Config{})
+	for range 2 {
+		d, err := r.Discover(t.Context(), s.cc)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var names []string
+		for _, h := range d.Handlers {
+			names = append(names, h.Name)
+		}
+		if diff := cmp.Diff([]string{"a", "b", "c"}, names); diff != "" {
+			t.Errorf("names: -want +got\n%s", diff)
+		}
+	}
+}
+
+func TestTrap12DiscoveredNamesThatDifferOnlyInCaseAreRefused(t *testing.T) {
+	s := newServer(t, newAuthority(t), answer(discoveryJSON(
+		handlerJSON("alpha", "BeforeClusterCreate", ""), handlerJSON("Alpha", "BeforeClusterCreate", ""), handlerJSON("Beta", "BeforeClusterCreate", ""),
+	)), nil)
+	_, err := newREST(t, Config{}).Discover(t.Context(), s.cc)
+	wantError(t, "paths are in lower case", nil, err, hook.BadResponse,
+		`discover handlers: answer: handlers[1].name: "alpha" and "Alpha" differ only in case: in paths, upper and lower case are the same; `+
+			`handlers[2].name: "Beta" must be in lower case: in paths, upper and lower case are the same`)
+}
+
+func TestDiscoverFails(t *testing.T) {
+	a := newAuthority(t)
+	s := newServer(t, a, http.NotFound, nil)
+	r := newREST(t, Config{})
+	_, err := r.Discover(t.Context(), s.cc)
+	wantError(t, "no extension", nil, err, hook.BadResponse,
+		"discover handlers: answered 404 Not Found at /hooks.runtime.cluster.x-k8s.io/v1alpha1/discovery")
+
+	s.cc.CABundle = []byte("no certificate")
+	_, err = r.Discover(t.Context(), s.cc)
+	wantError(t, "no authority", nil, err, hook.Unreachable, "discover handlers: caBundle: no valid certificate in PEM in it")
+
+	s = newServer(t, a, func(_ http.ResponseWriter, req *http.Request) {
+		_, _ = io.Copy(io.Discard, req.Body)
+		<-req.Context().Done()
+	}, nil)
+	ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+	defer cancel()
+	_, err = r.Discover(ctx, s.cc)
+	wantError(t, "no answer", nil, err, hook.Timeout, "discover handlers: no answer before the caller's deadline")
+}

@@ -1,0 +1,274 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package extension
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"errors"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/hookgate/hookgate/catalog"
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/registry"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+const success = `{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","kind":"BeforeClusterCreateResponse",` +
+	`"status":"Success","message":"fine","retryAfterSeconds":7}`
+
+// authority is a certificate authority.
+type authority struct {
+	key  *ecdsa.PrivateKey
+	cert *x509.Certificate
+	pem  []byte
+}
+
+func newAuthority(t testing.TB) *authority {
+	t.Helper()
+	a := &authority{key: newKey(t)}
+	der := a.sign(t, &x509.Certificate{
+		Subject: pkix.Name{CommonName: "test authority"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
+	}, &a.key.PublicKey)
+	cert, err := x509.ParseCertificate(der)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.cert, a.pem = cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+	return a
+}
+
+func newKey(t testing.TB) *ecdsa.PrivateKey {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+func (a *authority) sign(t testing.TB, template *x509.Certificate, key *ecdsa.PublicKey) []byte {
+	t.Helper()
+	template.SerialNumber = big.NewInt(time.Now().UnixNano())
+	if template.NotAfter.IsZero() {
+		template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
+	}
+	parent := a.cert
+	if parent == nil {
+		parent = template
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, parent, key, a.key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return der
+}
+
+// issue returns a certificate for 127.0.0.1 and ext.example; change may make it another one.
+func (a *authority) issue(t testing.TB, change func(*x509.Certificate)) tls.Certificate {
+	t.Helper()
+	template := &x509.Certificate{
+		Subject:     pkix.Name{CommonName: "test server"},
+		DNSNames:    []string{"ext.example"},
+		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+	}
+	if change != nil {
+		change(template)
+	}
+	key := newKey(t)
+	return tls.Certificate{Certificate: [][]byte{a.sign(t, template, &key.PublicKey)}, PrivateKey: key}
+}
+
+// server is an extension under test.
+type server struct {
+	*httptest.Server
+	cc registry.ClientConfig
+
+	mu     sync.Mutex
+	states map[http.ConnState]int
+	notify chan struct{} // closed and replaced at every change of a connection's state
+}
+
+// newServer starts an extension. configure may change the server before it starts.
+func newServer(t testing.TB, a *authority, handler http.HandlerFunc, configure func(*httptest.Server)) *server {
+	t.Helper()
+	s := &server{Server: httptest.NewUnstartedServer(handler), states: map[http.ConnState]int{}, notify: make(chan struct{})}
+	s.TLS = &tls.Config{Certificates: []tls.Certificate{a.issue(t, nil)}}
+	s.Config.ErrorLog = log.New(io.Discard, "", 0)
+	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.states[state]++
+		close(s.notify)
+		s.notify = make(chan struct{})
+	}
+	if configure != nil {
+		configure(s.Server)
+	}
+	s.StartTLS()
+	t.Cleanup(s.Close)
+	s.cc = registry.ClientConfig{URL: s.URL, CABundle: a.pem}
+	return s
+}
+
+// seen returns how many connections have reached a state.
+func (s *server) seen(state http.ConnState) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.states[state]
+}
+
+// await waits until n connections have reached a state.
+func (s *server) await(t testing.TB, state http.ConnState, n int) {
+	t.Helper()
+	deadline := time.After(10 * time.Second)
+	for {
+		s.mu.Lock()
+		got, changed := s.states[state], s.notify
+		s.mu.Unlock()
+		if got >= n {
+			return
+		}
+		select {
+		case <-changed:
+		case <-deadline:
+			t.Fatalf("%d connections became %s, want %d", got, state, n)
+		}
+	}
+}
+
+// rawServer accepts TLS connections and leaves the rest to serve, which runs once for each and then closes it.
+func rawServer(t testing.TB, a *authority, serve func(net.Conn)) registry.ClientConfig {
+	t.Helper()
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{a.issue(t, nil)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return serveRaw(t, l, a, serve)
+}
+
+func serveRaw(t testing.TB, l net.Listener, a *authority, serve func(net.Conn)) registry.ClientConfig {
+	t.Helper()
+	var running sync.WaitGroup
+	running.Go(func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			running.Go(func() {
+				defer func() { _ = c.Close() }()
+				serve(c)
+			})
+		}
+	})
+	t.Cleanup(func() {
+		_ = l.Close()
+		running.Wait()
+	})
+	return registry.ClientConfig{URL: "https://" + l.Addr().String(), CABundle: a.pem}
+}
+
+// readRequest reads one request off a connection, body included.
+func readRequest(c net.Conn) error {
+	var text []byte
+	buf := make([]byte, 4096)
+	for {
+		n, err := c.Read(buf)
+		text = append(text, buf[:n]...)
+		if strings.HasSuffix(string(text), "}") {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+func newREST(t testing.TB, config Config) *REST {
+	t.Helper()
+	r := NewREST(config)
+	t.Cleanup(r.Close)
+	return r
+}
+
+// newCall returns a call of BeforeClusterCreate to the handler v of the ExtensionConfig acme.
+func newCall(cc registry.ClientConfig) *Call {
+	h, _ := catalog.New().ByName("BeforeClusterCreate")
+	handler := registry.Handler{Name: "v", Hook: h.GroupVersionHook, Timeout: 10 * time.Second, FailurePolicy: hook.Fail}
+	return &Call{
+		Hook: h,
+		Handler: &registry.Entry{
+			Name:         "v.acme",
+			Handler:      handler,
+			Registration: &registry.Registration{Name: "acme", ClientConfig: cc, Handlers: []registry.Handler{handler}},
+		},
+		Request: &hooksv1alpha1.BeforeClusterCreateRequest{
+			Settings: map[string]string{"k": "v"},
+			Cluster:  &hooksv1alpha1.RawExtension{Raw: []byte(`{"kind":"Cluster"}`)},
+		},
+	}
+}
+
+// mustCall makes a call that succeeds.
+func mustCall(t testing.TB, r *REST, cc registry.ClientConfig) *hooksv1alpha1.BeforeClusterCreateResponse {
+	t.Helper()
+	m, err := r.Call(t.Context(), newCall(cc))
+	if err != nil {
+		t.Fatalf("Call: %v (%v)", err, errors.Unwrap(err))
+	}
+	return m.(*hooksv1alpha1.BeforeClusterCreateResponse)
+}
+
+// wantError checks kind and text of a failed call, and that there is no answer beside it.
+func wantError(t testing.TB, reason string, answer any, err error, kind hook.Kind, message string) {
+	t.Helper()
+	var e *hook.Error
+	if !errors.As(err, &e) {
+		t.Fatalf("%s: got %v, %v; want a hook.Error", reason, answer, err)
+	}
+	if e.Kind != kind || e.Error() != message {
+		t.Errorf("%s: got %s: %s\n(cause: %v)\nwant %s: %s", reason, e.Kind, e, e.Cause, kind, message)
+	}
+	if answer != nil {
+		t.Errorf("%s: got the answer %v beside the error", reason, answer)
+	}
+}
+
+// call makes a call and returns its answer as any, so that no answer is nil.
+func call(ctx context.Context, r *REST, c *Call) (any, error) {
+	m, err := r.Call(ctx, c)
+	if m == nil {
+		return nil, err
+	}
+	return m, err
+}
+
+func answer(text string) http.HandlerFunc {
+	return func(w http.ResponseWriter, req *http.Request) {
+		// What is left of the request would keep the connection from being used again.
+		_, _ = io.Copy(io.Discard, req.Body)
+		_, _ = io.WriteString(w, text)
+	}
+}

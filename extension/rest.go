@@ -1,0 +1,121 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package extension
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"time"
+
+	"go.opentelemetry.io/otel/propagation"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/hookgate/hookgate/body"
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/codec"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/registry"
+)
+
+const (
+	defaultMaxBytes         = 20 << 20
+	defaultMaxConnectionAge = 10 * time.Minute
+)
+
+// Config says how REST calls extensions. The zero value is complete; none of it can be changed afterwards.
+type Config struct {
+	// Catalog is the hooks that exist. Nil means catalog.New().
+	Catalog *catalog.Catalog
+	// Codec reads and writes the JSON. Nil means codec.New(Catalog).
+	Codec *codec.Codec
+	// MaxBytes bounds each body, that of an answer before and after decompression. 0 means 20 MiB.
+	MaxBytes int64
+	// PreferHTTP2 offers HTTP/2 to every extension. Otherwise only those that refuse HTTP/1.1 get it, because HTTP/1.1
+	// with kept connections is the faster way.
+	PreferHTTP2 bool
+	// MaxConnectionAge is for how long new calls use a connection: after that they get new ones, which see new
+	// certificates, addresses and endpoints. 0 means 10 minutes.
+	MaxConnectionAge time.Duration
+	// Proxy chooses the proxy, but never for extensions in the cluster. Nil means http.ProxyFromEnvironment.
+	Proxy func(*http.Request) (*url.URL, error)
+	// LookupHost returns the addresses of a host name. Nil means the system's resolver.
+	LookupHost func(ctx context.Context, host string) ([]netip.Addr, error)
+	// Propagator puts the trace context into the headers of a request. Nil means none.
+	Propagator propagation.TextMapPropagator
+}
+
+// REST calls extensions that speak JSON over HTTPS. It is safe for concurrent use.
+type REST struct {
+	config    Config
+	discovery *catalog.Hook
+	routes    routes
+	bodies    body.Reader
+	now       func() time.Time
+}
+
+// NewREST returns a REST without connections.
+func NewREST(config Config) *REST {
+	if config.Catalog == nil {
+		config.Catalog = catalog.New()
+	}
+	if config.Codec == nil {
+		config.Codec = codec.New(config.Catalog)
+	}
+	if config.MaxBytes == 0 {
+		config.MaxBytes = defaultMaxBytes
+	}
+	if config.MaxConnectionAge == 0 {
+		config.MaxConnectionAge = defaultMaxConnectionAge
+	}
+	if config.Proxy == nil {
+		config.Proxy = http.ProxyFromEnvironment
+	}
+	if config.LookupHost == nil {
+		config.LookupHost = func(ctx context.Context, host string) ([]netip.Addr, error) {
+			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		}
+	}
+	r := &REST{config: config, bodies: body.Reader{Max: config.MaxBytes, Pool: &body.Pool{}, Keep: true}, now: time.Now}
+	r.discovery, _ = config.Catalog.ByName(hook.Discovery)
+	r.routes.config = &r.config
+	return r
+}
+
+// Call sends the request to the handler and returns its answer, a fresh message whose status is Success or Failure. It
+// returns when ctx ends, or the handler's timeout if ctx has no deadline.
+//
+// An error is a *hook.Error that names the handler:
+//   - InvalidRequest, TooLarge: the request cannot be sent
+//   - Unreachable: no connection, or one that broke before an answer began
+//   - BadResponse: an answer that is not one, or that ended early
+//   - Timeout, Canceled: ctx ended
+//   - Internal: a request that is not a message of the catalog
+//
+// A request that cannot have reached the extension, because there was no connection or a kept one had been closed, is
+// sent once more.
+func (r *REST) Call(ctx context.Context, c *Call) (proto.Message, error) {
+	x := &exchange{
+		verb:    "call extension",
+		hook:    c.Hook,
+		handler: c.Handler.Handler.Name,
+		timeout: c.Handler.Handler.Timeout,
+		body:    c.Body,
+	}
+	answer, err := r.exchange(ctx, c.Handler.Registration.ClientConfig, x, c.Request)
+	c.Sent, c.Received = x.sent, x.received
+	if err != nil {
+		return nil, err.WithHandler(c.Handler.Name)
+	}
+	return answer, nil
+}
+
+// Retain keeps the connections to the given extensions and gives up all others: calls that are under way finish, and
+// then their connections close. It is called after registrations have changed.
+func (r *REST) Retain(ccs []registry.ClientConfig) { r.routes.retain(ccs) }
+
+// Close gives up all connections, as Retain does without extensions. It does not wait for calls that are under way.
+func (r *REST) Close() { r.routes.retain(nil) }

@@ -1,0 +1,130 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package extension
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"net"
+	"sync"
+)
+
+// gatherSize is how much of a body is encrypted before it is written: eight TLS records.
+const gatherSize = 128 << 10
+
+// gathering are buffers of gatherSize, for plain text and for records.
+var gathering = sync.Pool{New: func() any { return new([gatherSize]byte) }}
+
+// dialTLS is http.Transport.DialTLSContext for HTTP/1.1.
+func (p *pool) dialTLS(ctx context.Context, config *tls.Config, network, addr string) (net.Conn, error) {
+	raw, err := p.dial(ctx, network, addr)
+	if err != nil {
+		return nil, err
+	}
+	host, _, err := net.SplitHostPort(addr)
+	if err != nil {
+		_ = raw.Close()
+		return nil, err
+	}
+	config = config.Clone()
+	config.ServerName = host
+	records := &recordWriter{Conn: raw}
+	c := &tlsConnection{Conn: tls.Client(records, config), records: records}
+	ctx, cancel := context.WithTimeout(ctx, tlsTimeout)
+	defer cancel()
+	if err := c.HandshakeContext(ctx); err != nil {
+		_ = raw.Close()
+		return nil, err
+	}
+	return c, nil
+}
+
+// tlsConnection is a TLS connection that sends a large body in few system calls: package tls writes every record, of 16 KiB,
+// by itself, which costs a system call and wakes up the peer each time.
+type tlsConnection struct {
+	*tls.Conn
+	records *recordWriter
+}
+
+// ReadFrom sends all of r. net/http sends bodies through it.
+func (c *tlsConnection) ReadFrom(r io.Reader) (int64, error) {
+	plain, _ := gathering.Get().(*[gatherSize]byte)
+	defer gathering.Put(plain)
+	var total int64
+	for {
+		n, err := io.ReadFull(r, plain[:])
+		if n > 0 {
+			c.records.gather()
+			written, writeErr := c.Write(plain[:n])
+			if flushErr := c.records.flush(); writeErr == nil {
+				writeErr = flushErr
+			}
+			total += int64(written)
+			if writeErr != nil {
+				return total, writeErr
+			}
+		}
+		switch {
+		case err == io.EOF, n > 0 && err == io.ErrUnexpectedEOF:
+			return total, nil // net/http compares total with the size
+		case err != nil:
+			return total, err
+		}
+	}
+}
+
+// recordWriter is what a TLS connection writes its records to. Between gather and flush it keeps them; package tls may
+// write records of its own at any time, alerts for instance, and they keep their place.
+type recordWriter struct {
+	net.Conn
+
+	mu   sync.Mutex
+	held *[gatherSize]byte // while records are kept
+	n    int
+}
+
+func (w *recordWriter) gather() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.held, _ = gathering.Get().(*[gatherSize]byte)
+}
+
+// Write keeps or writes p.
+func (w *recordWriter) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.held == nil {
+		return w.Conn.Write(p)
+	}
+	if w.n+len(p) > len(w.held) {
+		if err := w.send(); err != nil {
+			return 0, err
+		}
+		if len(p) > len(w.held) {
+			return w.Conn.Write(p)
+		}
+	}
+	w.n += copy(w.held[w.n:], p)
+	return len(p), nil
+}
+
+// flush writes what was kept.
+func (w *recordWriter) flush() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	err := w.send()
+	gathering.Put(w.held)
+	w.held = nil
+	return err
+}
+
+func (w *recordWriter) send() error {
+	if w.n == 0 {
+		return nil
+	}
+	_, err := w.Conn.Write(w.held[:w.n])
+	w.n = 0
+	return err
+}
