@@ -1,0 +1,40 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/hookgate/hookgate/extension"
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// BenchmarkDispatch is what the dispatcher does for a call besides calling: of one handler by name, and of ten handlers.
+func BenchmarkDispatch(b *testing.B) {
+	var registrations []registry.Registration
+	for i := range 10 {
+		registrations = append(registrations, registrationOf(fmt.Sprintf("e%d", i), handlerOf("v", "BeforeClusterDelete", hook.Fail)))
+	}
+	answer := &hooksv1alpha1.BeforeClusterDeleteResponse{Status: success}
+	caller := CallerFunc(func(context.Context, *extension.Call) (proto.Message, error) { return answer, nil })
+	req := &hooksv1alpha1.BeforeClusterDeleteRequest{Cluster: clusterIn("n")}
+	h := hookOf(b, "BeforeClusterDelete")
+	for _, handler := range []string{"v.e5", ""} {
+		b.Run("handler="+handler, func(b *testing.B) {
+			d := NewDispatcher(filled(b, registrations...), fixedNamespaces{}, caller, nil)
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := d.Dispatch(b.Context(), h, handler, req); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

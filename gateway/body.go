@@ -1,0 +1,64 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"net/http"
+
+	"github.com/hookgate/hookgate/body"
+	"github.com/hookgate/hookgate/codec"
+	"github.com/hookgate/hookgate/hook"
+)
+
+// MaxBodyBytes is the most that a request or an answer may have, decompressed too, on every transport: 20 MiB, the limit
+// of Cluster API's own server.
+const MaxBodyBytes = 20 << 20
+
+// buffered is a request body that has been read. The codec takes the bytes as they are, without a copy.
+type buffered struct {
+	*bytes.Reader
+	body []byte
+	// complete is set by the codec: the body says its kind and apiVersion, so it may go on to extensions as it is.
+	complete bool
+}
+
+var _ codec.Held = (*buffered)(nil)
+
+func newBuffered(b []byte) *buffered { return &buffered{Reader: bytes.NewReader(b), body: b} }
+
+// Bytes returns the whole body.
+func (b *buffered) Bytes() []byte { return b.body }
+
+// Decoded is told by the codec what it found.
+func (b *buffered) Decoded(complete bool) { b.complete = complete }
+
+// Close does nothing.
+func (b *buffered) Close() error { return nil }
+
+// readBody reads the request's body, decompressed. Errors are TooLarge, InvalidRequest and Canceled.
+func (f *REST) readBody(w http.ResponseWriter, r *http.Request) (*body.Body, error) {
+	b, err := f.bodies.Read(r.Body, r.ContentLength, r.Header.Get("Content-Encoding"))
+	switch {
+	case err == nil:
+		return b, nil
+	case errors.Is(err, body.ErrTooLarge):
+		// Whatever else the caller sends would have to be read to keep the connection.
+		w.Header().Set("Connection", "close")
+		err = hook.Errorf(hook.TooLarge, "request body is larger than 20 MiB")
+	case errors.Is(err, body.ErrEncoding):
+		err = hook.Errorf(hook.InvalidRequest, "%s: send gzip, or none", err)
+	case r.Context().Err() != nil:
+		err = hook.Errorf(hook.Canceled, "the caller left while sending the request").WithCause(err)
+	case errors.Is(err, body.ErrGzip):
+		err = hook.Errorf(hook.InvalidRequest, "request body is not valid gzip").WithCause(err)
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		err = hook.Errorf(hook.InvalidRequest, "request body ends early").WithCause(err)
+	default:
+		err = hook.Errorf(hook.InvalidRequest, "request body cannot be read").WithCause(err)
+	}
+	return b, err
+}

@@ -1,0 +1,61 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/hookgate/hookgate/catalog"
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// Discover returns the gateway's own handlers, so that one ExtensionConfig registers it with Cluster API:
+//
+//   - for each lifecycle hook one handler named as the hook in lower case, which stands for every handler of that hook. It is
+//     always there, so that nothing changes for the caller when extensions come and go;
+//   - for every other hook one handler for each registered one, under its label.
+//
+// The failure policy is always Fail, because the handlers' own were applied already. Timeouts leave room for the way back.
+func (d *Dispatcher) Discover(cat *catalog.Catalog) (*hooksv1alpha1.DiscoveryResponse, error) {
+	snapshot := d.registry.Snapshot()
+	if !snapshot.Ready() {
+		return nil, hook.Errorf(hook.NotReady, "the gateway has not read its ExtensionConfigs yet: try again")
+	}
+	var handlers []*hooksv1alpha1.ExtensionHandler
+	for _, h := range cat.Hooks() {
+		switch {
+		case h.Singleton():
+		case h.Mergeable:
+			handlers = append(handlers, described(strings.ToLower(h.Hook), h, maxTimeout))
+		default:
+			for _, e := range snapshot.Handlers(h.GroupHook()) {
+				handlers = append(handlers, described(e.Label, h, outerTimeout(e)))
+			}
+		}
+	}
+	slices.SortFunc(handlers, func(a, b *hooksv1alpha1.ExtensionHandler) int { return cmp.Compare(a.GetName(), b.GetName()) })
+	return &hooksv1alpha1.DiscoveryResponse{Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS, Handlers: handlers}, nil
+}
+
+// outerTimeout is what callers shall wait for a handler: its own timeout and the margin that withDeadline keeps, in whole
+// seconds as the contract has them.
+func outerTimeout(e *registry.Entry) time.Duration {
+	return min((e.Handler.Timeout + maxMargin + time.Second - 1).Truncate(time.Second), maxTimeout)
+}
+
+func described(name string, h *catalog.Hook, timeout time.Duration) *hooksv1alpha1.ExtensionHandler {
+	return &hooksv1alpha1.ExtensionHandler{
+		Name:           name,
+		RequestHook:    &hooksv1alpha1.GroupVersionHook{ApiVersion: h.APIVersion(), Hook: h.Hook},
+		TimeoutSeconds: proto.Int32(int32(timeout / time.Second)),
+		FailurePolicy:  hooksv1alpha1.FailurePolicy_FAILURE_POLICY_FAIL,
+	}
+}

@@ -1,0 +1,95 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"path"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/hookgate/hookgate/codec"
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/hook"
+)
+
+// RegisterServices registers the five services with a gRPC server.
+func RegisterServices(g grpc.ServiceRegistrar, s *Services) {
+	hooksv1alpha1.RegisterDiscoveryServiceServer(g, s)
+	hooksv1alpha1.RegisterLifecycleHooksServiceServer(g, s)
+	hooksv1alpha1.RegisterTopologyMutationHooksServiceServer(g, s)
+	hooksv1alpha1.RegisterInPlaceUpdateHooksServiceServer(g, s)
+	hooksv1alpha1.RegisterUpgradePlanHooksServiceServer(g, s)
+}
+
+// GRPCOptions are the options that a gRPC server needs to be the gateway's front: the contract's message size instead of
+// gRPC's 4 MiB, and an interceptor that checks the raw objects of requests, says errors by kind and survives panics.
+func GRPCOptions(s *Services, c *codec.Codec, o *Observer) []grpc.ServerOption {
+	return []grpc.ServerOption{
+		grpc.MaxRecvMsgSize(MaxBodyBytes),
+		grpc.MaxSendMsgSize(MaxBodyBytes),
+		grpc.ChainUnaryInterceptor(hookInterceptor(s, c, o)),
+	}
+}
+
+func hookInterceptor(s *Services, c *codec.Codec, o *Observer) grpc.UnaryServerInterceptor {
+	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (resp any, err error) {
+		h, ok := s.catalog.ByName(path.Base(info.FullMethod))
+		m, isMessage := req.(proto.Message)
+		if !ok || h.Method != info.FullMethod || !isMessage {
+			return handle(ctx, req) // health and reflection
+		}
+		md, _ := metadata.FromIncomingContext(ctx)
+		ctx, in := o.begin(ctx, "gRPC", h.Hook, h, metadataCarrier(md), first(md.Get(CallIDHeader)))
+		in.received = int64(proto.Size(m))
+		defer func() {
+			if p := recover(); p != nil {
+				err = recovered(p)
+			}
+			if err != nil {
+				in.fail(err)
+				resp, err = nil, grpcError(in.err)
+			}
+			in.end()
+		}()
+		if err := grpc.SetHeader(ctx, metadata.Pairs(CallIDHeader, in.id)); err != nil {
+			return nil, hook.Errorf(hook.Internal, "internal error: see the gateway's log").WithCause(err)
+		}
+		if err := c.Check(m); err != nil {
+			return nil, hook.Errorf(hook.InvalidRequest, "%s", err)
+		}
+		resp, err = handle(ctx, req)
+		if answer, ok := resp.(proto.Message); ok && err == nil {
+			in.sent = int64(proto.Size(answer))
+		}
+		return resp, err
+	}
+}
+
+func first(values []string) string {
+	if len(values) == 0 {
+		return ""
+	}
+	return values[0]
+}
+
+// metadataCarrier lets a propagator read gRPC metadata.
+type metadataCarrier metadata.MD
+
+// Get returns the first value of the key.
+func (c metadataCarrier) Get(key string) string { return first(metadata.MD(c).Get(key)) }
+
+// Set sets the value of the key.
+func (c metadataCarrier) Set(key, value string) { metadata.MD(c).Set(key, value) }
+
+// Keys returns all keys.
+func (c metadataCarrier) Keys() []string {
+	keys := make([]string, 0, len(c))
+	for k := range c {
+		keys = append(keys, k)
+	}
+	return keys
+}

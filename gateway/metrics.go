@@ -1,0 +1,143 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"fmt"
+	"io"
+	"runtime"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Metrics are the gateway's Prometheus metrics. docs/metrics.md is made from the same definitions.
+type Metrics struct {
+	requests             *prometheus.CounterVec
+	requestDuration      *prometheus.HistogramVec
+	requestsInFlight     *prometheus.GaugeVec
+	requestReceivedBytes *prometheus.CounterVec
+	requestSentBytes     *prometheus.CounterVec
+
+	handlerCalls         *prometheus.CounterVec
+	handlerDuration      *prometheus.HistogramVec
+	handlerInFlight      *prometheus.GaugeVec
+	handlerSentBytes     *prometheus.CounterVec
+	handlerReceivedBytes *prometheus.CounterVec
+	ignoredFailures      *prometheus.CounterVec
+
+	discoveries       *prometheus.CounterVec
+	discoveryDuration *prometheus.HistogramVec
+	manifestErrors    prometheus.Gauge
+
+	definitions []definition
+}
+
+// definition is what the documentation says of a metric.
+type definition struct {
+	name, kind, help string
+	labels           []string
+}
+
+// definer makes metrics, registers them, and remembers what they are.
+type definer struct {
+	registerer  prometheus.Registerer
+	definitions []definition
+}
+
+func (d *definer) add(kind, name, help string, labels []string, c prometheus.Collector) {
+	d.definitions = append(d.definitions, definition{name: name, kind: kind, help: help, labels: labels})
+	d.registerer.MustRegister(c)
+}
+
+func (d *definer) counter(name, help string, labels ...string) *prometheus.CounterVec {
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	d.add("counter", name, help, labels, c)
+	return c
+}
+
+func (d *definer) gauge(name, help string, labels ...string) *prometheus.GaugeVec {
+	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+	d.add("gauge", name, help, labels, g)
+	return g
+}
+
+func (d *definer) histogram(name, help string, labels ...string) *prometheus.HistogramVec {
+	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: name, Help: help, Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
+	}, labels)
+	d.add("histogram", name, help, labels, h)
+	return h
+}
+
+// NewMetrics makes the metrics of a build of that version and registers them. It panics if the registerer has metrics of
+// these names already.
+func NewMetrics(r prometheus.Registerer, snapshots Snapshots, version string) *Metrics {
+	d := &definer{registerer: r}
+	m := &Metrics{
+		requests: d.counter("hookgate_requests_total",
+			"Calls from callers. kind is empty for an answer of the hook, be it Success or Failure, and the kind of the error otherwise.", "protocol", "hook", "kind"),
+		requestDuration:      d.histogram("hookgate_request_duration_seconds", "Time from a caller's request to its answer, in seconds.", "protocol", "hook"),
+		requestsInFlight:     d.gauge("hookgate_requests_in_flight", "Calls from callers that have no answer yet.", "protocol"),
+		requestReceivedBytes: d.counter("hookgate_request_received_bytes_total", "Bytes of the bodies of callers' requests, decompressed.", "protocol", "hook"),
+		requestSentBytes:     d.counter("hookgate_request_sent_bytes_total", "Bytes of the bodies of answers to callers.", "protocol", "hook"),
+
+		handlerCalls: d.counter("hookgate_handler_calls_total",
+			"Calls to handlers. outcome is success, failure (the extension answered Failure), error (no answer that could be used; kind says why) or ignored (such an error, hidden by the failure policy Ignore).",
+			"hook", "handler", "outcome", "kind"),
+		handlerDuration:      d.histogram("hookgate_handler_call_duration_seconds", "Time of calls to handlers, in seconds.", "hook", "handler"),
+		handlerInFlight:      d.gauge("hookgate_handler_calls_in_flight", "Calls to handlers that have no answer yet.", "hook", "handler"),
+		handlerSentBytes:     d.counter("hookgate_handler_sent_bytes_total", "Bytes of the bodies of requests to handlers.", "hook", "handler"),
+		handlerReceivedBytes: d.counter("hookgate_handler_received_bytes_total", "Bytes of the bodies of handlers' answers.", "hook", "handler"),
+		ignoredFailures:      d.counter("hookgate_handler_ignored_failures_total", "Errors of handlers that their failure policy Ignore hid.", "hook", "handler", "kind"),
+
+		discoveries:       d.counter("hookgate_discoveries_total", "Calls of the Discovery hook of extensions. outcome is Success, Refused (the registry would not have the answer) or the kind of the error.", "extension", "outcome"),
+		discoveryDuration: d.histogram("hookgate_discovery_duration_seconds", "Time of calls of the Discovery hook, in seconds.", "extension"),
+	}
+	m.manifestErrors = prometheus.NewGauge(prometheus.GaugeOpts{Name: "hookgate_manifest_errors", Help: "Manifests in the directory of ExtensionConfigs that cannot be used."})
+	d.add("gauge", "hookgate_manifest_errors", "Manifests in the directory of ExtensionConfigs that cannot be used.", nil, m.manifestErrors)
+	for _, g := range []struct {
+		name, help string
+		value      func() int
+	}{
+		{"hookgate_registered_extensions", "ExtensionConfigs in the registry.", func() int { return len(snapshots.Snapshot().Registrations()) }},
+		{"hookgate_registered_handlers", "Handlers in the registry.", func() int { return len(snapshots.Snapshot().All()) }},
+	} {
+		d.add("gauge", g.name, g.help, nil, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: g.name, Help: g.help}, func() float64 { return float64(g.value()) }))
+	}
+	const buildHelp = "Always 1; the labels tell which build this is."
+	d.add("gauge", "hookgate_build_info", buildHelp, []string{"version", "goversion"}, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "hookgate_build_info", Help: buildHelp, ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()},
+	}, func() float64 { return 1 }))
+	m.definitions = d.definitions
+	return m
+}
+
+// Discovery counts one call of an extension's Discovery hook.
+func (m *Metrics) Discovery(extension, outcome string, took time.Duration) {
+	m.discoveries.WithLabelValues(extension, outcome).Inc()
+	m.discoveryDuration.WithLabelValues(extension).Observe(took.Seconds())
+}
+
+// ManifestErrors says how many manifests cannot be used now.
+func (m *Metrics) ManifestErrors(n int) { m.manifestErrors.Set(float64(n)) }
+
+// Document writes what each metric means, in Markdown.
+func (m *Metrics) Document(w io.Writer) error {
+	var b strings.Builder
+	b.WriteString("# Metrics\n\n")
+	b.WriteString("Served on the diagnostics address under `/metrics`, in the Prometheus text format. Those of Go's runtime and of the process\n(`go_*`, `process_*`) stand beside them. This page is made from the code by `make generate`.\n\n")
+	b.WriteString("`handler` is the registered name, `<handler>.<ExtensionConfig>`; `protocol` is `REST` or `gRPC`; `kind` is one of the kinds of [errors](errors.md).\n\n")
+	b.WriteString("| metric | type | labels | meaning |\n|---|---|---|---|\n")
+	for _, d := range m.definitions {
+		labels := "none"
+		if len(d.labels) > 0 {
+			labels = "`" + strings.Join(d.labels, "`, `") + "`"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", d.name, d.kind, labels, d.help)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

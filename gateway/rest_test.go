@@ -1,0 +1,168 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hookgate/hookgate/hook"
+)
+
+func zipped(t *testing.T, content io.Reader) string {
+	t.Helper()
+	var b bytes.Buffer
+	z := gzip.NewWriter(&b)
+	if _, err := io.Copy(z, content); err != nil {
+		t.Fatal(err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// spaces reads as n spaces: JSON white space, which compresses to almost nothing.
+func spaces(n int) io.Reader { return bytes.NewReader(bytes.Repeat([]byte(" "), n)) }
+
+func TestRESTRefusesBadInput(t *testing.T) {
+	const prefix = "/hooks.runtime.cluster.x-k8s.io/v1alpha1/"
+	tests := map[string]struct {
+		reason   string
+		method   string
+		path     string
+		encoding string
+		body     func(t *testing.T) io.Reader
+		code     int
+		kind     hook.Kind
+		message  string
+	}{
+		"NotJSON":        {reason: "", body: text("hello"), code: 400, kind: hook.InvalidRequest, message: "invalid JSON at byte 0"},
+		"EndsEarly":      {reason: "", body: text(createBody[:50]), code: 400, kind: hook.InvalidRequest, message: "JSON ends early at byte 50"},
+		"Empty":          {reason: "an empty body is not an empty object", body: text(""), code: 400, kind: hook.InvalidRequest, message: "empty"},
+		"WrongKind":      {body: text(`{"kind":"BeforeClusterDeleteRequest"}`), code: 400, kind: hook.InvalidRequest, message: "kind: want BeforeClusterCreateRequest, got BeforeClusterDeleteRequest"},
+		"WrongVersion":   {body: text(`{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1beta1"}`), code: 400, kind: hook.InvalidRequest, message: "apiVersion: want hooks.runtime.cluster.x-k8s.io/v1alpha1, got hooks.runtime.cluster.x-k8s.io/v1beta1"},
+		"WrongType":      {reason: "the text names the member", body: text(`{"settings":{"a":1}}`), code: 400, kind: hook.InvalidRequest, message: `settings["a"]: want a string, got a number`},
+		"NoCluster":      {body: text(`{}`), code: 400, kind: hook.InvalidRequest, message: "cluster: required"},
+		"TooLarge":       {body: func(*testing.T) io.Reader { return struct{ io.Reader }{spaces(21 << 20)} }, code: 413, kind: hook.TooLarge, message: "request body is larger than 20 MiB"},
+		"TooLargeByWord": {reason: "the claimed size is enough", body: func(*testing.T) io.Reader { return bytes.NewReader(make([]byte, 25<<20)) }, code: 413, kind: hook.TooLarge, message: "request body is larger than 20 MiB"},
+		"GzipBomb": {
+			reason: "the limit holds for what the body unpacks to", encoding: "gzip",
+			body: func(t *testing.T) io.Reader { return strings.NewReader(strings.Repeat(zipped(t, spaces(1<<20)), 25)) }, code: 413, kind: hook.TooLarge, message: "request body is larger than 20 MiB",
+		},
+		"NotGzip":          {encoding: "gzip", body: text(createBody), code: 400, kind: hook.InvalidRequest, message: "request body is not valid gzip"},
+		"HalfAGzip":        {encoding: "gzip", body: func(t *testing.T) io.Reader { return strings.NewReader(zipped(t, strings.NewReader(createBody))[:60]) }, code: 400, kind: hook.InvalidRequest, message: "request body ends early"},
+		"OtherEncoding":    {encoding: "br", body: text(createBody), code: 400, kind: hook.InvalidRequest, message: `Content-Encoding is not supported: "br": send gzip, or none`},
+		"UnknownHook":      {path: prefix + "beforelunch", body: text(createBody), code: 404, kind: hook.UnknownHook, message: `no hook "beforelunch": see "hookgate call --help" for their names`},
+		"HookInUpperCase":  {path: prefix + "BeforeClusterCreate", body: text(createBody), code: 404, kind: hook.UnknownHook, message: `no hook at path "/hooks.runtime.cluster.x-k8s.io/v1alpha1/BeforeClusterCreate": want /hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclustercreate[/<handler>]`},
+		"OtherVersion":     {path: "/hooks.runtime.cluster.x-k8s.io/v1/beforeclustercreate", body: text(createBody), code: 404, kind: hook.UnknownHook, message: "want /hooks.runtime.cluster.x-k8s.io/v1alpha1/<hook>[/<handler>]"},
+		"TooManySegments":  {path: prefix + "beforeclustercreate/a/b", body: text(createBody), code: 404, kind: hook.UnknownHook, message: "no hook at path"},
+		"EscapedSlash":     {reason: "an escape does not get round the check", path: prefix + "beforeclustercreate/a%2Fb", body: text(createBody), code: 404, kind: hook.UnknownHook, message: "no hook at path"},
+		"DiscoveryHandler": {path: prefix + "discovery/x", body: text("{}"), code: 404, kind: hook.UnknownHook, message: "want /hooks.runtime.cluster.x-k8s.io/v1alpha1/discovery"},
+		"UnknownHandler":   {path: prefix + "beforeclustercreate/nobody", body: text(createBody), code: 404, kind: hook.UnknownHandler, message: `no handler "nobody": the handlers of BeforeClusterCreate are none`},
+		"Get":              {method: http.MethodGet, body: text(""), code: 405, kind: hook.InvalidRequest, message: "method GET is not allowed: hooks are called with POST"},
+		"Timeout":          {path: prefix + "beforeclustercreate?timeout=soon", body: text(createBody), code: 400, kind: hook.InvalidRequest, message: `query parameter timeout: want a duration such as 10s, got "soon"`},
+	}
+	f := newFixture(t, nil)
+	f.registry.SetReady()
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			method, path := http.MethodPost, createPath
+			if tc.method != "" {
+				method = tc.method
+			}
+			if tc.path != "" {
+				path = tc.path
+			}
+			req, err := http.NewRequestWithContext(t.Context(), method, f.rest.URL+path, tc.body(t))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tc.encoding != "" {
+				req.Header.Set("Content-Encoding", tc.encoding)
+			}
+			resp, err := f.rest.Client().Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			var answer struct{ APIVersion, Kind, Status, Message string }
+			if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
+				t.Fatalf("the body is not an answer: %v", err)
+			}
+			if resp.StatusCode != tc.code || resp.Header.Get(ErrorKindHeader) != tc.kind.String() {
+				t.Errorf("%s: got %d %s, want %d %s", tc.reason, resp.StatusCode, resp.Header.Get(ErrorKindHeader), tc.code, tc.kind)
+			}
+			if !strings.Contains(answer.Message, tc.message) || answer.Status != "Failure" || answer.APIVersion != hook.APIVersion {
+				t.Errorf("%s: got %+v, want the message %q", tc.reason, answer, tc.message)
+			}
+			if tc.code == http.StatusMethodNotAllowed && resp.Header.Get("Allow") != http.MethodPost {
+				t.Errorf("405 without Allow: POST")
+			}
+		})
+	}
+}
+
+func text(s string) func(*testing.T) io.Reader {
+	return func(*testing.T) io.Reader { return strings.NewReader(s) }
+}
+
+func TestRESTAcceptsWhatCallersSend(t *testing.T) {
+	tests := map[string]struct {
+		reason      string
+		contentType string
+		encoding    string
+	}{
+		"NoContentType": {reason: "Cluster API sends none"},
+		"Form":          {reason: "curl -d says so unless told otherwise", contentType: "application/x-www-form-urlencoded"},
+		"JSON":          {contentType: "application/json; charset=utf-8"},
+		"Gzip":          {encoding: "gzip"},
+	}
+	f := newFixture(t, nil)
+	f.registry.SetReady()
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			body := createBody
+			if tc.encoding != "" {
+				body = zipped(t, strings.NewReader(createBody))
+			}
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, f.rest.URL+createPath+"?timeout=10s", strings.NewReader(body))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if tc.contentType != "" {
+				req.Header.Set("Content-Type", tc.contentType)
+			}
+			if tc.encoding != "" {
+				req.Header.Set("Content-Encoding", tc.encoding)
+			}
+			resp, err := f.rest.Client().Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			if resp.StatusCode != http.StatusOK {
+				t.Errorf("%s: got %s", tc.reason, resp.Status)
+			}
+		})
+	}
+}
+
+func TestRESTHonoursTheCallersTimeout(t *testing.T) {
+	f := newFixture(t, nil)
+	f.register(t, "BeforeClusterCreate", hook.Fail, 30*time.Second, func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+	})
+	resp := f.post(t, createPath+"?timeout=300ms", createBody)
+	if resp.code != http.StatusGatewayTimeout || !strings.Contains(string(resp.body), "no answer before the caller's deadline") {
+		t.Errorf("got %s: %s", resp.status, resp.body)
+	}
+}

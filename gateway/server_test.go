@@ -1,0 +1,190 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"crypto/tls"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+)
+
+// running is a Server that runs.
+type running struct {
+	http, grpc, diagnostics, health string
+	tls                             *tls.Config
+	ready                           chan struct{}
+	stop                            context.CancelFunc
+	done                            chan error
+}
+
+func startServer(t *testing.T, rest http.Handler) *running {
+	t.Helper()
+	certificate := httptest.NewUnstartedServer(nil)
+	certificate.StartTLS()
+	t.Cleanup(certificate.Close)
+	ctx, stop := context.WithCancel(t.Context())
+	r := &running{ready: make(chan struct{}), stop: stop, done: make(chan error, 1), tls: certificate.Client().Transport.(*http.Transport).TLSClientConfig.Clone()}
+	r.tls.ServerName = "example.com"
+	listening := make(chan struct{})
+	server := NewServer(ServerConfig{
+		HTTPAddress: "127.0.0.1:0", GRPCAddress: "127.0.0.1:0", DiagnosticsAddress: "127.0.0.1:0", HealthAddress: "127.0.0.1:0",
+		TLS:      &tls.Config{Certificates: certificate.TLS.Certificates, NextProtos: []string{"h2", "http/1.1"}},
+		REST:     rest,
+		Register: func(grpc.ServiceRegistrar) {},
+		Metrics:  http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }),
+		Ready:    r.ready,
+		Listening: func(http, grpc, diagnostics, health net.Addr) {
+			r.http, r.grpc, r.diagnostics, r.health = http.String(), grpc.String(), diagnostics.String(), health.String()
+			close(listening)
+		},
+		Logger:          slog.New(slog.DiscardHandler),
+		ShutdownTimeout: 10 * time.Second,
+	})
+	go func() { r.done <- server.Run(ctx) }()
+	t.Cleanup(func() { stop() })
+	select {
+	case <-listening:
+	case err := <-r.done:
+		t.Fatal(err)
+	}
+	return r
+}
+
+// readyz asks both addresses that have /readyz; they must agree.
+func (r *running) readyz(t *testing.T) (int, string) {
+	t.Helper()
+	code, text := get(t, "http://"+r.diagnostics+"/readyz")
+	if healthCode, healthText := get(t, "http://"+r.health+"/readyz"); code != healthCode || text != healthText {
+		t.Errorf("/readyz of the diagnostics says %d %s, that of the health address %d %s", code, text, healthCode, healthText)
+	}
+	return code, text
+}
+
+func get(t *testing.T, url string) (int, string) {
+	t.Helper()
+	resp, err := http.Get(url)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(resp.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.StatusCode, strings.TrimSpace(string(body))
+}
+
+func (r *running) grpcHealth(t *testing.T) healthv1.HealthCheckResponse_ServingStatus {
+	t.Helper()
+	conn, err := grpc.NewClient(r.grpc, grpc.WithTransportCredentials(credentials.NewTLS(r.tls)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = conn.Close() }()
+	resp, err := healthv1.NewHealthClient(conn).Check(t.Context(), &healthv1.HealthCheckRequest{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return resp.GetStatus()
+}
+
+func TestServerIsReadyWhenTheRegistryIs(t *testing.T) {
+	r := startServer(t, http.NotFoundHandler())
+	if code, text := r.readyz(t); code != http.StatusServiceUnavailable || !strings.Contains(text, "have not been read") {
+		t.Errorf("before: %d %s", code, text)
+	}
+	if got := r.grpcHealth(t); got != healthv1.HealthCheckResponse_NOT_SERVING {
+		t.Errorf("before: gRPC health says %s", got)
+	}
+	close(r.ready)
+	if code, text := r.readyz(t); code != http.StatusOK {
+		t.Errorf("after: %d %s", code, text)
+	}
+	for deadline := time.Now().Add(10 * time.Second); r.grpcHealth(t) != healthv1.HealthCheckResponse_SERVING; {
+		if time.Now().After(deadline) {
+			t.Fatal("gRPC health does not say that it serves")
+		}
+	}
+}
+
+func TestHealthAddressServesNothingElse(t *testing.T) {
+	r := startServer(t, http.NotFoundHandler())
+	if code, text := get(t, "http://"+r.health+"/healthz"); code != http.StatusOK || text != "ok" {
+		t.Errorf("/healthz: %d %s", code, text)
+	}
+	if code, text := get(t, "http://"+r.diagnostics+"/metrics"); code != http.StatusTeapot {
+		t.Errorf("/metrics of the diagnostics: %d %s, want the handler of the metrics", code, text)
+	}
+	if code, text := get(t, "http://"+r.health+"/metrics"); code != http.StatusNotFound {
+		t.Errorf("/metrics of the health address: %d %s, want 404: it is not protected", code, text)
+	}
+}
+
+func TestServerDrains(t *testing.T) {
+	arrived, finish := make(chan struct{}), make(chan struct{})
+	r := startServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		close(arrived)
+		<-finish
+		_, _ = io.WriteString(w, "finished")
+	}))
+	close(r.ready)
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: r.tls}}
+	defer client.CloseIdleConnections()
+	answer := make(chan string, 1)
+	go func() {
+		resp, err := client.Get("https://" + r.http)
+		if err != nil {
+			answer <- err.Error()
+			return
+		}
+		defer resp.Body.Close()
+		body, err := io.ReadAll(resp.Body)
+		answer <- string(body) + map[bool]string{true: "", false: " and failed"}[err == nil]
+	}()
+	<-arrived
+	r.stop()
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		if code, text := r.readyz(t); code == http.StatusServiceUnavailable && text == "not ready: shutting down" {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("readyz does not say that it shuts down")
+		}
+	}
+	select {
+	case err := <-r.done:
+		t.Fatalf("stopped before the call in flight had its answer: %v", err)
+	default:
+	}
+	close(finish)
+	if got := <-answer; got != "finished" {
+		t.Errorf("the call in flight got %q", got)
+	}
+	if err := <-r.done; err != nil {
+		t.Errorf("drain: %v", err)
+	}
+}
+
+func TestServerSaysWhichPortIsInUse(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	err = NewServer(ServerConfig{HTTPAddress: "127.0.0.1:0", GRPCAddress: taken.Addr().String(), DiagnosticsAddress: "127.0.0.1:0"}).Run(t.Context())
+	if want := "listen on " + taken.Addr().String() + ": the port is in use: stop the program that has it, or choose another with --grpc-address"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}

@@ -1,0 +1,38 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"maps"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// withSettings returns req with the settings of an ExtensionConfig added; those of the request win. req itself is not
+// changed: where something is added, the result is a new message that shares everything else with it.
+func withSettings(req proto.Message, settings map[string]string) proto.Message {
+	r, ok := req.(interface{ GetSettings() map[string]string })
+	if !ok || len(settings) == 0 {
+		return req
+	}
+	merged := make(map[string]string, len(settings)+len(r.GetSettings()))
+	maps.Copy(merged, settings)
+	maps.Copy(merged, r.GetSettings())
+
+	from := req.ProtoReflect()
+	to := from.New()
+	field := from.Descriptor().Fields().ByName("settings")
+	from.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		if fd != field {
+			to.Set(fd, v)
+		}
+		return true
+	})
+	m := to.Mutable(field).Map()
+	for k, v := range merged {
+		m.Set(protoreflect.ValueOfString(k).MapKey(), protoreflect.ValueOfString(v))
+	}
+	return to.Interface()
+}
