@@ -1,0 +1,340 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	yaml "go.yaml.in/yaml/v3"
+	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	runtimev1alpha1 "sigs.k8s.io/cluster-api/api/runtime/v1alpha1"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+	kubejson "sigs.k8s.io/json"
+
+	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/policy"
+)
+
+// object is what one document of a manifest defines.
+type object struct {
+	place
+	name string
+	// Exactly one of these is set if the document is valid, none otherwise.
+	extension *Extension
+	policy    *Policy
+	labels    map[string]string // of a Namespace
+}
+
+// valid tells whether o has its content.
+func (o *object) valid() bool { return o.extension != nil || o.policy != nil || o.labels != nil }
+
+// vocabulary is what documents are read with.
+type vocabulary struct {
+	hooks      *catalog.Catalog
+	conditions *policy.Compiler
+}
+
+func newVocabulary() (*vocabulary, error) {
+	conditions, err := policy.NewCompiler()
+	if err != nil {
+		return nil, err
+	}
+	return &vocabulary{hooks: catalog.New(), conditions: conditions}, nil
+}
+
+// decode returns the ExtensionConfig, ExtensionPolicy or Namespace in a document. The object is nil for documents of other kinds and for
+// those without a usable name; it lacks its content when that is wrong.
+func decode(d *document, words *vocabulary) (*object, []problem) {
+	group, _, _ := strings.Cut(d.apiVersion, "/")
+	switch {
+	case group == runtimev1.GroupVersion.Group && d.kind == "ExtensionConfig":
+		return decodeExtensionConfig(d, words.hooks)
+	case group == v1alpha1.GroupVersion.Group && d.kind == "ExtensionPolicy":
+		return decodeExtensionPolicy(d, words.conditions)
+	case d.apiVersion == "v1" && d.kind == "Namespace":
+		return decodeNamespace(d)
+	}
+	return nil, []problem{{
+		place: d.place, object: d.describe(), warning: true,
+		err: fmt.Errorf("%s is ignored here; only ExtensionConfig, ExtensionPolicy and Namespace are read", d.apiVersion),
+	}}
+}
+
+// describe returns kind and name, for messages.
+func (d *document) describe() string {
+	if d.name == "" {
+		return d.kind
+	}
+	return fmt.Sprintf("%s %q", d.kind, d.name)
+}
+
+// problemAt returns a problem of the field at path, or of the document if path is empty.
+func (d *document) problemAt(path string, err error) problem {
+	return problem{place: d.at(path), object: d.describe(), err: err}
+}
+
+// fieldProblems returns the problems that validation found.
+func (d *document) fieldProblems(errs field.ErrorList) []problem {
+	problems := make([]problem, 0, len(errs))
+	for _, err := range errs {
+		problems = append(problems, d.problemAt(err.Field, err))
+	}
+	return problems
+}
+
+// refused returns the object without content, which keeps its name taken. Without a name, nothing can be said about
+// which object it is.
+func (d *document) refused(problems []problem) (*object, []problem) {
+	valid := validation.IsDNS1123Label
+	if d.kind == "ExtensionPolicy" {
+		valid = validation.IsDNS1123Subdomain // nothing is named after it
+	}
+	if len(valid(d.name)) > 0 {
+		for i := range problems {
+			problems[i].unidentified = true
+		}
+		return nil, problems
+	}
+	return &object{place: d.place, name: d.name}, problems
+}
+
+func decodeExtensionConfig(d *document, hooks *catalog.Catalog) (*object, []problem) {
+	members, problems := d.members()
+	if problems != nil {
+		return d.refused(problems)
+	}
+	// The status is not written by the author of the manifest. What is wrong there costs only what it has to tell.
+	status, hasStatus := members["status"]
+	delete(members, "status")
+
+	config, problems := d.decodeVersion(members)
+	if problems != nil {
+		return d.refused(problems)
+	}
+	d.name = config.Name // which the document may have by a merge key
+	x, errs := Convert(config)
+	if len(errs) > 0 {
+		return d.refused(d.fieldProblems(errs))
+	}
+
+	if hasStatus {
+		problems = append(problems, d.decodeStatus(&x, status, hooks)...)
+	}
+	if _, ok := config.Annotations[runtimev1.InjectCAFromSecretAnnotation]; ok {
+		effect := "the system's roots are trusted; put ca.crt of the secret into spec.clientConfig.caBundle"
+		if len(config.Spec.ClientConfig.CABundle) > 0 {
+			effect = "spec.clientConfig.caBundle is used as it is, and does not follow the secret"
+		}
+		p := d.problemAt("metadata.annotations["+runtimev1.InjectCAFromSecretAnnotation+"]",
+			fmt.Errorf("annotation %s needs a cluster and is ignored here", runtimev1.InjectCAFromSecretAnnotation))
+		p.warning, p.effect = true, effect
+		problems = append(problems, p)
+	}
+	return &object{place: d.place, name: x.Name, extension: &x}, problems
+}
+
+// decodeStatus takes over the handlers that an earlier discovery has left in the status.
+func (d *document) decodeStatus(x *Extension, status any, hooks *catalog.Catalog) []problem {
+	config, problems := d.decodeVersion(map[string]any{"metadata": map[string]any{"name": x.Name}, "status": status})
+	if problems == nil {
+		handlers, skipped, errs := LastKnownHandlers(config, hooks)
+		if problems = d.fieldProblems(errs); len(problems) == 0 {
+			x.LastKnown = handlers
+			for _, s := range skipped {
+				p := d.problemAt("status.handlers", fmt.Errorf("status.handlers: handler %q is left out: %s", s.Name, s.Reason))
+				p.warning = true
+				problems = append(problems, p)
+			}
+			return problems
+		}
+	}
+	for i := range problems {
+		problems[i].effect = "the status is ignored, the handlers come from discovery alone"
+	}
+	return problems
+}
+
+// decodeVersion decodes members as an ExtensionConfig in the document's version, and converts it to v1beta2.
+func (d *document) decodeVersion(members map[string]any) (*runtimev1.ExtensionConfig, []problem) {
+	config := &runtimev1.ExtensionConfig{}
+	switch d.apiVersion {
+	case runtimev1.GroupVersion.String():
+		if problems := d.decodeStrict(members, config); problems != nil {
+			return nil, problems
+		}
+	case runtimev1alpha1.GroupVersion.String():
+		old := &runtimev1alpha1.ExtensionConfig{}
+		if problems := d.decodeStrict(members, old); problems != nil {
+			return nil, problems
+		}
+		if err := runtimev1alpha1.Convert_v1alpha1_ExtensionConfig_To_v1beta2_ExtensionConfig(old, config, nil); err != nil {
+			return nil, []problem{d.problemAt("", fmt.Errorf("convert to %s: %w", runtimev1.GroupVersion, err))}
+		}
+	default:
+		return nil, []problem{d.problemAt("apiVersion", field.NotSupported(field.NewPath("apiVersion"), d.apiVersion,
+			[]string{runtimev1.GroupVersion.String(), runtimev1alpha1.GroupVersion.String()}))}
+	}
+	return config, nil
+}
+
+func decodeExtensionPolicy(d *document, conditions *policy.Compiler) (*object, []problem) {
+	if d.apiVersion != v1alpha1.GroupVersion.String() {
+		return d.refused([]problem{d.problemAt("apiVersion", field.NotSupported(field.NewPath("apiVersion"), d.apiVersion,
+			[]string{v1alpha1.GroupVersion.String()}))})
+	}
+	members, problems := d.members()
+	if problems != nil {
+		return d.refused(problems)
+	}
+	delete(members, "status") // the verdict is made here
+	manifest := &v1alpha1.ExtensionPolicy{}
+	if problems := d.decodeStrict(members, manifest); problems != nil {
+		return d.refused(problems)
+	}
+	d.name = manifest.Name
+	p, errs := ConvertPolicy(manifest, conditions)
+	if len(errs) > 0 {
+		return d.refused(d.fieldProblems(errs))
+	}
+	return &object{place: d.place, name: p.Name, policy: &p}, nil
+}
+
+func decodeNamespace(d *document) (*object, []problem) {
+	members, problems := d.members()
+	if problems != nil {
+		return d.refused(problems)
+	}
+	delete(members, "status")
+	namespace := &corev1.Namespace{}
+	if problems := d.decodeStrict(members, namespace); problems != nil {
+		return d.refused(problems)
+	}
+	d.name = namespace.Name
+	errs := apivalidation.ValidateLabels(namespace.Labels, field.NewPath("metadata", "labels"))
+	errs = append(errs, validateName(namespace.Name)...)
+	if len(errs) > 0 {
+		return d.refused(d.fieldProblems(errs))
+	}
+	labels := make(map[string]string, len(namespace.Labels)+1)
+	for k, v := range namespace.Labels {
+		labels[k] = v
+	}
+	labels[corev1.LabelMetadataName] = namespace.Name
+	return &object{place: d.place, name: namespace.Name, labels: labels}, nil
+}
+
+// members returns the document as JSON would have it.
+func (d *document) members() (map[string]any, []problem) {
+	asJSON(d.node)
+	var members map[string]any
+	err := d.node.Decode(&members)
+	var typeErr *yaml.TypeError
+	switch {
+	case errors.As(err, &typeErr):
+		var problems []problem
+		for _, text := range typeErr.Errors {
+			p := d.problemAt("", nil)
+			line, text := cutLine(text)
+			if line > 0 {
+				p.line = line
+			}
+			p.err = errors.New(text)
+			problems = append(problems, p)
+		}
+		return nil, problems
+	case err != nil:
+		return nil, []problem{d.problemAt("", notYAML(err))}
+	}
+	return members, nil
+}
+
+// asJSON makes strings of what JSON has no other type for: keys, times and binary values.
+func asJSON(node *yaml.Node) {
+	if node.Kind == yaml.ScalarNode {
+		if tag := node.ShortTag(); tag == "!!timestamp" || tag == "!!binary" {
+			node.Tag = "!!str"
+		}
+	}
+	for i, n := range node.Content {
+		if node.Kind == yaml.MappingNode && i%2 == 0 && n.Kind == yaml.ScalarNode && n.ShortTag() != "!!merge" {
+			n.Tag = "!!str"
+			continue
+		}
+		asJSON(n)
+	}
+}
+
+// decodeStrict decodes members into a Kubernetes type that must know all of them, in the case in which they are written.
+func (d *document) decodeStrict(members map[string]any, into any) []problem {
+	encoded, err := json.Marshal(members)
+	if err != nil {
+		return []problem{d.problemAt("", err)}
+	}
+	strict, err := kubejson.UnmarshalStrict(encoded, into)
+	var typeErr *json.UnmarshalTypeError
+	var corrupt base64.CorruptInputError
+	switch {
+	case errors.As(err, &typeErr):
+		return []problem{d.typeProblem(typeErr)}
+	case errors.As(err, &corrupt):
+		path := field.NewPath("spec", "clientConfig", "caBundle")
+		return []problem{d.problemAt(path.String(), fmt.Errorf("%s: Invalid value: must be base64 of PEM", path))}
+	case err != nil:
+		return []problem{d.problemAt("", err)}
+	}
+	var problems []problem
+	for _, err := range strict {
+		var fieldErr kubejson.FieldError
+		path := ""
+		if errors.As(err, &fieldErr) {
+			path = fieldErr.FieldPath()
+		}
+		problems = append(problems, d.problemAt(path, err))
+	}
+	return problems
+}
+
+// typeProblem says which type a member has, and which it must have.
+func (d *document) typeProblem(err *json.UnmarshalTypeError) problem {
+	path, want := err.Field, ""
+	switch err.Type.Kind() {
+	case reflect.String:
+		want = "a string; put it in quotes"
+		// The decoder does not name the key of a map. It is that of the first value which is not a string.
+		if node := d.find(splitPath(path)...); node != nil && resolve(node).Kind == yaml.MappingNode {
+			content := resolve(node).Content
+			for i := 0; i+1 < len(content); i += 2 {
+				if resolve(content[i+1]).ShortTag() != "!!str" {
+					path += "[" + content[i].Value + "]"
+					break
+				}
+			}
+		}
+	case reflect.Int32, reflect.Int64:
+		want = "a whole number"
+	case reflect.Bool:
+		want = "true or false"
+	case reflect.Slice:
+		want = "a list"
+		if err.Type.Elem().Kind() == reflect.Uint8 {
+			want = "base64 text"
+		}
+	default:
+		want = "a mapping"
+	}
+	value := map[string]string{"array": "list", "object": "mapping"}[err.Value]
+	if value == "" {
+		value = err.Value
+	}
+	return d.problemAt(path, fmt.Errorf("%s: Invalid type: %s, must be %s", path, value, want))
+}

@@ -1,0 +1,274 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/hookgate/hookgate/registry"
+)
+
+const (
+	// DefaultResync is how often extensions that answer are discovered again. A discovery is one small call, so that
+	// once a minute costs nothing, and an upgrade behind the same URL is seen soon.
+	DefaultResync = time.Minute
+
+	// debounce is how long a directory must be quiet before it is read again, and maxDebounce how long that may take.
+	// Programs write files in several steps.
+	debounce    = 100 * time.Millisecond
+	maxDebounce = time.Second
+	// reread is how often the directory is read without an event: file systems such as NFS send none, and a link's
+	// target is not watched.
+	reread = 10 * time.Second
+)
+
+// DirectoryConfig is what a Directory needs.
+type DirectoryConfig struct {
+	// Dir is the directory of the manifests. Messages name files below it as it is written here.
+	Dir        string
+	Registry   Registry
+	Discoverer Discoverer
+	Logger     *slog.Logger
+
+	// Resync is how often an extension that answers is discovered again. Zero means DefaultResync.
+	Resync time.Duration
+	// Backoff is for extensions that do not answer. Zero means DefaultBackoff.
+	Backoff Backoff
+	// Observer may be nil.
+	Observer Observer
+}
+
+// Directory is a source of ExtensionConfigs: a directory of manifests, as files or as a ConfigMap that is mounted.
+//
+// It reads the files *.yaml, *.yml and *.json, not those of directories below nor hidden ones, with any number of
+// documents: ExtensionConfig of runtime.cluster.x-k8s.io in v1beta2 and v1alpha1, ExtensionPolicy of hookgate.dev, and v1
+// Namespace, whose labels namespaceSelector looks at. It follows changes, and never writes.
+type Directory struct {
+	dir      string
+	registry Registry
+	logger   *slog.Logger
+	observer Observer
+	words    *vocabulary
+	workers  *workers
+	// discovered stands before registry for the workers, and tells which handlers there are for policies.
+	discovered *discovered
+
+	debounce, maxDebounce, reread time.Duration
+	patience                      time.Duration // how long the first attempts may hold readiness
+
+	// The rest belongs to Run.
+	manifests []manifest
+	inventory *inventory
+	problems  []problem                    // of the manifests
+	reported  map[string]bool              // the problems that were logged and still are there
+	policies  map[string]registry.Policies // what the registry was told, by ExtensionConfig
+	judged    map[string]judged            // the verdicts on policies that were logged, by name
+	settled   bool                         // the first attempts are over
+
+	namespaces atomic.Pointer[map[string]object]
+}
+
+// NewDirectory returns a Directory. It does not read it yet.
+func NewDirectory(c DirectoryConfig) (*Directory, error) {
+	if c.Dir == "" {
+		return nil, errors.New("directory source: Dir is required")
+	}
+	if c.Resync == 0 {
+		c.Resync = DefaultResync
+	}
+	if c.Resync < 0 {
+		return nil, errors.New("directory source: Resync must be more than 0")
+	}
+	if c.Backoff == (Backoff{}) {
+		c.Backoff = DefaultBackoff()
+	}
+	if err := c.Backoff.Check(); err != nil {
+		return nil, fmt.Errorf("directory source: %w", err)
+	}
+	if c.Registry == nil {
+		return nil, errors.New("directory source: Registry, Discoverer and Logger are required")
+	}
+	words, err := newVocabulary()
+	if err != nil {
+		return nil, fmt.Errorf("directory source: %w", err)
+	}
+	found := newDiscovered(c.Registry)
+	r, err := NewReconciler(ReconcilerConfig{
+		Registry: found, Discoverer: c.Discoverer, Logger: c.Logger, Observer: c.Observer,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("directory source: %w", err)
+	}
+	d := &Directory{
+		dir: c.Dir, registry: c.Registry, logger: c.Logger, observer: r.observer, words: words, discovered: found,
+		workers:  &workers{reconciler: r, backoff: c.Backoff, resync: c.Resync, lanes: map[string]*lane{}},
+		debounce: debounce, maxDebounce: maxDebounce, reread: reread, patience: DiscoveryTimeout,
+		inventory: &inventory{}, reported: map[string]bool{}, judged: map[string]judged{},
+	}
+	d.namespaces.Store(&map[string]object{})
+	return d, nil
+}
+
+// NamespaceLabels returns the labels of a namespace: those of its manifest, if there is one, and always
+// kubernetes.io/metadata.name. It takes no lock. Callers must not change the map.
+func (d *Directory) NamespaceLabels(name string) map[string]string {
+	if o, ok := (*d.namespaces.Load())[name]; ok {
+		return o.labels
+	}
+	return map[string]string{corev1.LabelMetadataName: name}
+}
+
+// Run reads the directory, makes the registry ready once every ExtensionConfig in it has been tried, which takes no
+// longer than DiscoveryTimeout, and keeps the registry as the directory is until ctx is done. It returns an error only
+// if it cannot read the directory at the start. It may be called once.
+func (d *Directory) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer d.workers.stop()
+	defer cancel()
+	if _, err := readDirectory(d.dir); err != nil {
+		return fmt.Errorf("%w; create the directory, or name the one that holds the manifests of ExtensionConfigs", err)
+	}
+	changes := newWatch(d.dir, d.logger) // before reading, so that no change is missed
+	defer changes.close()
+
+	first := &pass{done: make(chan struct{})}
+	first.add() // for the reading
+	d.refresh(ctx, first)
+	first.over()
+	if len(d.inventory.extensions) == 0 {
+		d.logger.Warn("directory defines no ExtensionConfig yet", "dir", d.dir)
+	}
+
+	tried, late := first.done, time.After(d.patience)
+	poll := time.NewTicker(d.reread)
+	defer poll.Stop()
+	var quiet <-chan time.Time // fires when the directory is to be read
+	var firstEvent time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tried:
+			d.settle()
+			tried, late = nil, nil
+		case <-late:
+			d.settle()
+			tried, late = nil, nil
+		case <-d.discovered.changed:
+			d.reportPolicies()
+			continue
+		case <-changes.events:
+			if quiet == nil {
+				firstEvent = time.Now()
+			}
+			quiet = time.After(min(d.debounce, max(0, d.maxDebounce-time.Since(firstEvent))))
+			continue
+		case <-poll.C:
+			if quiet == nil {
+				quiet = time.After(0)
+			}
+			continue
+		case <-quiet:
+			quiet = nil
+			changes.renew()
+			if !d.refresh(ctx, nil) {
+				firstEvent, quiet = time.Now(), time.After(d.maxDebounce)
+			}
+		}
+	}
+}
+
+// settle says that the first attempts are over.
+func (d *Directory) settle() {
+	d.registry.SetReady()
+	d.settled = true
+	d.reportPolicies()
+}
+
+// pass counts the first attempts that are not over. A nil pass counts nothing.
+type pass struct {
+	left atomic.Int64
+	done chan struct{} // closed when none is left
+}
+
+func (p *pass) add() {
+	if p != nil {
+		p.left.Add(1)
+	}
+}
+
+func (p *pass) over() {
+	if p != nil && p.left.Add(-1) == 0 {
+		close(p.done)
+	}
+}
+
+// refresh reads the directory and, if it has changed, brings the changes to the workers. It tells whether it could read.
+func (d *Directory) refresh(ctx context.Context, first *pass) bool {
+	manifests, err := readDirectory(d.dir)
+	if err != nil {
+		// The directory may be about to be replaced. Nothing is removed because of that.
+		gone := problem{place: place{file: d.dir}, err: err, effect: "what was read before stays in use"}
+		d.report(append(slices.Clone(d.problems), gone))
+		return false
+	}
+	if d.manifests != nil && slices.EqualFunc(manifests, d.manifests, sameManifest) {
+		d.report(d.problems) // the directory may have been away in between
+		return true
+	}
+	d.manifests = manifests
+	d.inventory, d.problems = d.inventory.next(manifests, d.words)
+	d.namespaces.Store(&d.inventory.namespaces)
+	d.applyPolicies() // before the handlers that they are for
+	for _, name := range slices.Sorted(maps.Keys(d.inventory.extensions)) {
+		first.add()
+		d.workers.set(ctx, d.inventory.extensions[name].extension, first.over)
+	}
+	for _, name := range d.workers.names() {
+		if _, ok := d.inventory.extensions[name]; !ok {
+			d.workers.remove(ctx, name)
+		}
+	}
+	errs := d.report(d.problems)
+	d.reportPolicies()
+	d.logger.Info("manifests read", "dir", d.dir, "extensionConfigs", len(d.inventory.extensions),
+		"extensionPolicies", len(d.inventory.policies), "namespaces", len(d.inventory.namespaces), "errors", errs)
+	return true
+}
+
+// report logs the problems that were not there before, and returns how many are errors.
+func (d *Directory) report(problems []problem) int {
+	errs := 0
+	reported := make(map[string]bool, len(problems))
+	for i := range problems {
+		p := &problems[i]
+		level, message := slog.LevelError, "manifest is wrong"
+		if p.warning {
+			level, message = slog.LevelWarn, "manifest has something that is not used"
+		} else {
+			errs++
+		}
+		attributes := []any{"problem", p.Error()}
+		if p.effect != "" {
+			attributes = append(attributes, "effect", p.effect)
+		}
+		key := p.Error() + "\n" + p.effect
+		if !d.reported[key] && !reported[key] {
+			d.logger.Log(context.Background(), level, message, attributes...)
+		}
+		reported[key] = true
+	}
+	d.reported = reported
+	d.observer.ManifestErrors(errs)
+	return errs
+}

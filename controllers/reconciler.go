@@ -1,0 +1,329 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"runtime/debug"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/hookgate/hookgate/extension"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// DiscoveryTimeout bounds one attempt to discover an extension. It is Cluster API's.
+const DiscoveryTimeout = 10 * time.Second
+
+// The outcomes of a discovery that an Observer sees. Any other is the name of the hook.Kind of its error.
+const (
+	OutcomeSuccess = "Success"
+	// OutcomeRefused is that of a discovery whose handlers the registry did not take.
+	OutcomeRefused = "Refused"
+)
+
+// Registry is what sources fill.
+type Registry interface {
+	// Apply adds or replaces a registration, or returns an error and changes nothing.
+	Apply(registry.Registration) error
+	Remove(name string)
+	// SetPolicies replaces what the operator wants of the handlers of an ExtensionConfig, which need not be registered.
+	SetPolicies(extensionConfig string, p registry.Policies)
+	SetReady()
+}
+
+var _ Registry = (*registry.Registry)(nil)
+
+// Discoverer reaches extensions. It must be safe for concurrent use.
+type Discoverer interface {
+	// Discover asks an extension for its handlers, until ctx is done.
+	Discover(ctx context.Context, client registry.ClientConfig) (extension.Discovered, error)
+	// Retain says which extensions are in use; connections to all others may be closed once they are idle.
+	Retain(clients []registry.ClientConfig)
+}
+
+// Observer sees what happens, for metrics. It must be safe for concurrent use.
+type Observer interface {
+	// Discovery tells of an attempt to discover the extension of the ExtensionConfig of that name.
+	Discovery(name, outcome string, took time.Duration)
+	// ManifestErrors tells how many errors the manifests of a directory have now.
+	ManifestErrors(n int)
+}
+
+// ReconcilerConfig is what a Reconciler needs.
+type ReconcilerConfig struct {
+	Registry   Registry
+	Discoverer Discoverer
+	Logger     *slog.Logger
+	Observer   Observer // may be nil
+}
+
+// Reconciler brings Extensions into the registry, and keeps there what is known of those that do not answer.
+//
+// Calls for different ExtensionConfigs may come at the same time; calls for one must not.
+type Reconciler struct {
+	registry   Registry
+	discoverer Discoverer
+	logger     *slog.Logger
+	observer   Observer
+
+	mu       sync.Mutex
+	states   map[string]*state
+	retained []registry.ClientConfig
+}
+
+// state is what is known of one ExtensionConfig. Only wanted and applied are shared; they are guarded by Reconciler.mu.
+type state struct {
+	wanted  *registry.ClientConfig
+	applied *registry.Registration // what the registry has
+
+	discovered bool   // the extension has answered at least once
+	failure    string // what the last attempt failed with, empty after a success
+	skipped    []extension.Skipped
+	paused     bool
+}
+
+// NewReconciler returns a Reconciler.
+func NewReconciler(c ReconcilerConfig) (*Reconciler, error) {
+	if c.Registry == nil || c.Discoverer == nil || c.Logger == nil {
+		return nil, errors.New("reconciler: Registry, Discoverer and Logger are required")
+	}
+	r := &Reconciler{
+		registry: c.Registry, discoverer: c.Discoverer, logger: c.Logger, observer: c.Observer, states: map[string]*state{},
+	}
+	if r.observer == nil {
+		r.observer = noObserver{}
+	}
+	return r, nil
+}
+
+// Reconcile makes one attempt, of at most DiscoveryTimeout, to bring x into the registry, and returns what the extension
+// said, which is nothing while x is paused. If the extension does not answer, or the registry does not take its handlers, it returns an error, and what was served before still is:
+//
+//   - the handlers that were known, with the settings and namespaces of x, if x calls the extension as before;
+//   - the registration as it was, if x calls it at another address or with another CA, since it may well be wrong there;
+//   - x.LastKnown, if no discovery has succeeded yet.
+//
+// It logs what changes, not every attempt. The caller decides when to try again.
+func (r *Reconciler) Reconcile(ctx context.Context, x Extension) (extension.Discovered, error) {
+	logger := r.logger.With("extensionConfig", x.Name)
+	s := r.want(&x)
+	defer r.retain() // what it was before may be out of use now
+	r.applyKnown(logger, s, &x)
+
+	if x.Paused {
+		if !s.paused {
+			logger.Info("extension is paused: it is not discovered, and what is served for it does not change")
+		}
+		s.paused = true
+		return extension.Discovered{}, nil
+	}
+	s.paused = false
+
+	began := time.Now()
+	found, outcome, err := r.discover(ctx, &x)
+	if ctx.Err() != nil {
+		return extension.Discovered{}, ctx.Err() // the source gave up, which says nothing about the extension
+	}
+	changed := false
+	if err == nil {
+		next := x.Registration
+		next.Handlers = slices.Clone(found.Handlers)
+		// An extension may list its handlers in another order every time. That is not a change.
+		sortHandlers(next.Handlers)
+		if changed, err = r.apply(s, next); err != nil {
+			outcome = OutcomeRefused
+		}
+	}
+	r.observer.Discovery(x.Name, outcome, time.Since(began))
+	if err != nil {
+		logFailure(logger, s, &x, err)
+		return extension.Discovered{}, err
+	}
+	logSuccess(logger, s, changed, found.Skipped)
+	return found, nil
+}
+
+// Serve brings x into the registry without asking its extension, for a source that leaves discovery to somebody else.
+// With current, x.LastKnown is what that discovery has found for x as it is now. Without, x is discovered anew at
+// present, and what is served meanwhile is what Reconcile serves while an extension does not answer.
+//
+// It counts as a call of Reconcile where those must not overlap. It returns an error only if the registry refuses x.
+func (r *Reconciler) Serve(x Extension, current bool) error {
+	logger := r.logger.With("extensionConfig", x.Name)
+	s := r.want(&x)
+	defer r.retain()
+	if !current || x.Paused {
+		r.applyKnown(logger, s, &x)
+		return nil
+	}
+	next := x.Registration
+	next.Handlers = x.LastKnown
+	changed, err := r.apply(s, next)
+	if err != nil {
+		return err
+	}
+	s.discovered, s.failure = true, ""
+	if changed {
+		logger.Info("extension is served as its status says", "handlers", len(next.Handlers))
+	}
+	return nil
+}
+
+// Remove removes an ExtensionConfig from the registry.
+func (r *Reconciler) Remove(name string) {
+	r.registry.Remove(name)
+	r.mu.Lock()
+	_, known := r.states[name]
+	delete(r.states, name)
+	r.mu.Unlock()
+	if known {
+		r.logger.Info("extension removed", "extensionConfig", name)
+	}
+	r.retain()
+}
+
+// discover asks the extension. A panic while its answer is read is an error of this one extension.
+func (r *Reconciler) discover(ctx context.Context, x *Extension) (found extension.Discovered, outcome string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, DiscoveryTimeout)
+	defer cancel()
+	defer func() {
+		if p := recover(); p != nil {
+			r.logger.Error("discovery panicked", "extensionConfig", x.Name, "panic", p, "stack", string(debug.Stack()))
+			outcome, err = hook.Internal.String(), hook.Errorf(hook.Internal, "discovery panicked: %v", p)
+		}
+	}()
+	found, err = r.discoverer.Discover(ctx, x.ClientConfig)
+	if err != nil {
+		return found, hook.KindOf(err).String(), err
+	}
+	return found, OutcomeSuccess, nil
+}
+
+// applyKnown serves what is known of x before its extension has answered, where that is better than what is served.
+func (r *Reconciler) applyKnown(logger *slog.Logger, s *state, x *Extension) {
+	next := x.Registration
+	switch {
+	case x.Paused && s.applied != nil:
+		return
+	case !s.discovered && len(x.LastKnown) > 0:
+		next.Handlers = x.LastKnown
+	case s.applied != nil && sameClient(s.applied.ClientConfig, x.ClientConfig):
+		next.Handlers = s.applied.Handlers
+	default:
+		return
+	}
+	if changed, err := r.apply(s, next); err != nil {
+		logger.Warn("registry refused what was known of the extension", "error", err)
+	} else if changed {
+		logger.Info("extension is served with the handlers that were known before", "handlers", len(next.Handlers))
+	}
+}
+
+// apply brings next into the registry if it is another registration than the one there.
+func (r *Reconciler) apply(s *state, next registry.Registration) (changed bool, err error) {
+	if s.applied != nil && sameRegistration(s.applied, &next) {
+		return false, nil
+	}
+	if err := r.registry.Apply(next); err != nil {
+		return false, err
+	}
+	r.mu.Lock()
+	s.applied = &next
+	r.mu.Unlock()
+	return true, nil
+}
+
+// want returns the state of x and keeps connections to where it wants to go.
+func (r *Reconciler) want(x *Extension) *state {
+	r.mu.Lock()
+	s := r.states[x.Name]
+	if s == nil {
+		s = &state{}
+		r.states[x.Name] = s
+	}
+	s.wanted = &x.ClientConfig
+	r.mu.Unlock()
+	r.retain()
+	return s
+}
+
+// retain tells the discoverer which extensions are in use, if that has changed: those that the registry has, and those
+// that are being discovered. It holds the lock, so that an older set never comes after a newer one.
+func (r *Reconciler) retain() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var clients []registry.ClientConfig
+	for _, s := range r.states {
+		if s.wanted != nil {
+			clients = append(clients, *s.wanted)
+		}
+		if s.applied != nil {
+			clients = append(clients, s.applied.ClientConfig)
+		}
+	}
+	slices.SortFunc(clients, func(a, b registry.ClientConfig) int {
+		return cmp.Or(strings.Compare(a.URL, b.URL), strings.Compare(string(a.CABundle), string(b.CABundle)))
+	})
+	clients = slices.CompactFunc(clients, sameClient)
+	if slices.EqualFunc(clients, r.retained, sameClient) {
+		return
+	}
+	r.retained = clients
+	r.discoverer.Retain(slices.Clone(clients))
+}
+
+// logSuccess logs what is new since the last attempt, and remembers it.
+func logSuccess(logger *slog.Logger, s *state, changed bool, skipped []extension.Skipped) {
+	handlers := slog.Int("handlers", len(s.applied.Handlers))
+	switch {
+	case s.failure != "":
+		logger.Info("extension answers again", handlers)
+	case !s.discovered:
+		logger.Info("extension discovered", handlers)
+	case changed:
+		logger.Info("extension changed", handlers)
+	}
+	if !slices.Equal(skipped, s.skipped) {
+		for _, h := range skipped {
+			logger.Warn("handler is left out", "handler", h.Name, "reason", h.Reason)
+		}
+	}
+	s.failure, s.discovered, s.skipped = "", true, skipped
+}
+
+// logFailure logs a failure that differs from that of the last attempt, and remembers it.
+func logFailure(logger *slog.Logger, s *state, x *Extension, err error) {
+	if s.failure == err.Error() {
+		return
+	}
+	s.failure = err.Error()
+	served := "nothing is served for it yet"
+	switch {
+	case s.applied != nil && sameClient(s.applied.ClientConfig, x.ClientConfig):
+		served = fmt.Sprintf("its %d last known handlers stay served", len(s.applied.Handlers))
+	case s.applied != nil:
+		served = "it stays served as before the change of its clientConfig"
+	}
+	attributes := []any{"url", x.ClientConfig.URL, "error", err, "effect", served}
+	var e *hook.Error
+	if errors.As(err, &e) && e.Cause != nil {
+		attributes = append(attributes, "cause", e.Cause)
+	}
+	logger.Error("extension was not discovered, which is tried again until it succeeds", attributes...)
+}
+
+// noObserver sees nothing.
+type noObserver struct{}
+
+func (noObserver) Discovery(string, string, time.Duration) {}
+
+func (noObserver) ManifestErrors(int) {}
