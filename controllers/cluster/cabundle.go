@@ -1,0 +1,81 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"crypto/x509"
+	"encoding/base64"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// caKey is the key of the certificates in a Secret, as cert-manager has it.
+const caKey = "ca.crt"
+
+// maxCABundle is what the schema of ExtensionConfig has room for, in base64.
+const maxCABundle = 51200
+
+// caSecret returns the Secret whose CA an ExtensionConfig wants, as <namespace>/<name>.
+func caSecret(config *runtimev1.ExtensionConfig) (string, bool) {
+	name, ok := config.Annotations[runtimev1.InjectCAFromSecretAnnotation]
+	return name, ok
+}
+
+// caBundle returns the CA of the Secret that config names: nil if it names none, and a complaint if the Secret has none.
+// An error says that it cannot be known now.
+func (r *reconciler) caBundle(ctx context.Context, config *runtimev1.ExtensionConfig) (ca []byte, complaint string, err error) {
+	reference, ok := caSecret(config)
+	if !ok {
+		return nil, "", nil
+	}
+	complain := func(format string, args ...any) ([]byte, string, error) {
+		return nil, fmt.Sprintf("annotation %s: ", runtimev1.InjectCAFromSecretAnnotation) + fmt.Sprintf(format, args...), nil
+	}
+	namespace, name, ok := strings.Cut(reference, "/")
+	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
+		return complain("%q is not of the form <namespace>/<name>", reference)
+	}
+	if r.namespace != "" && namespace != r.namespace {
+		return complain("Secret %s is not in namespace %s, the only one that this gateway may read (--namespace)", reference, r.namespace)
+	}
+	var secret corev1.Secret
+	err = r.secrets.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &secret)
+	switch {
+	case apierrors.IsNotFound(err):
+		return complain("Secret %s does not exist; create it, or take the annotation away", reference)
+	case apierrors.IsForbidden(err):
+		return complain("Secret %s: the gateway may not read it; allow its service account to get it", reference)
+	case err != nil:
+		return nil, "", fmt.Errorf("get Secret %s: %w", reference, err)
+	}
+	ca = secret.Data[caKey]
+	switch {
+	case len(ca) == 0:
+		return complain("Secret %s has no %s; put the CA of the extension's certificate there", reference, caKey)
+	case base64.StdEncoding.EncodedLen(len(ca)) > maxCABundle:
+		return complain("Secret %s: %s has %d bytes, which is more than caBundle has room for", reference, caKey, len(ca))
+	case !x509.NewCertPool().AppendCertsFromPEM(ca):
+		return complain("Secret %s: %s has no certificate in PEM", reference, caKey)
+	}
+	return ca, "", nil
+}
+
+// inject writes the CA into the ExtensionConfig.
+func (r *reconciler) inject(ctx context.Context, config *runtimev1.ExtensionConfig, ca []byte) time.Duration {
+	desired := config.DeepCopy()
+	desired.Spec.ClientConfig.CABundle = ca
+	if err := r.client.Patch(ctx, desired, client.MergeFrom(config)); err != nil {
+		return r.failed(ctx, config, fmt.Errorf("write spec.clientConfig.caBundle: %w", err))
+	}
+	r.event(desired, corev1.EventTypeNormal, "CABundleInjected", "InjectCABundle", "caBundle is now that of the Secret in annotation "+
+		runtimev1.InjectCAFromSecretAnnotation)
+	return 0
+}

@@ -1,0 +1,203 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/rest"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/controllers"
+)
+
+// The groups whose ExtensionConfigs a Source can watch. Both have one schema.
+const (
+	// ClusterAPIGroup is the one of Cluster API core, which calls every ExtensionConfig in it, too.
+	ClusterAPIGroup = "runtime.cluster.x-k8s.io"
+	// HookgateGroup is for ExtensionConfigs that only the gateway calls.
+	HookgateGroup = "runtime.hookgate.dev"
+)
+
+// DefaultConcurrency is how many ExtensionConfigs are worked on at the same time. An extension that hangs takes one place
+// for ten seconds of every minute or so.
+const DefaultConcurrency = 250
+
+// Config is what a Source needs.
+type Config struct {
+	// REST says how to reach the API server.
+	REST       *rest.Config
+	Registry   controllers.Registry
+	Discoverer controllers.Discoverer
+	Logger     *slog.Logger
+
+	// Observer may be nil.
+	Observer controllers.Observer
+	// Group is the API group of the ExtensionConfigs, ClusterAPIGroup if empty.
+	Group string
+	// ReadOnly makes the Source follow what somebody else writes, and write nothing.
+	ReadOnly bool
+	// Namespace limits the namespaced objects that are watched, Secrets and EndpointSlices, to one namespace. Empty means all.
+	Namespace string
+	// WatchFilter limits the ExtensionConfigs to those with the label cluster.x-k8s.io/watch-filter of that value.
+	WatchFilter string
+	// LeaderElection decides which replica discovers and writes.
+	LeaderElection LeaderElection
+	// GatewayAddresses are host or host:port under which this gateway is called. ExtensionConfigs that point there are
+	// refused.
+	GatewayAddresses []string
+	// Resync is how often an extension that answers is discovered again. Zero means controllers.DefaultResync.
+	Resync time.Duration
+	// Backoff is for extensions that do not answer. Zero means controllers.DefaultBackoff.
+	Backoff controllers.Backoff
+	// Concurrency is how many ExtensionConfigs are worked on at the same time. Zero means DefaultConcurrency.
+	Concurrency int
+}
+
+// Source fills a registry from the ExtensionConfigs of a cluster.
+type Source struct {
+	config     Config
+	core       *controllers.Reconciler
+	own        addresses
+	namespaces namespaces
+}
+
+// New returns a Source. It does not reach for the API server yet.
+func New(c Config) (*Source, error) {
+	if c.REST == nil {
+		return nil, errors.New("cluster source: REST is required")
+	}
+	c.Group = cmp.Or(c.Group, ClusterAPIGroup)
+	if c.Group != ClusterAPIGroup && c.Group != HookgateGroup {
+		return nil, fmt.Errorf("cluster source: Group %q is neither %s nor %s", c.Group, ClusterAPIGroup, HookgateGroup)
+	}
+	c.Resync = cmp.Or(c.Resync, controllers.DefaultResync)
+	c.Concurrency = cmp.Or(c.Concurrency, DefaultConcurrency)
+	if c.Resync < 0 || c.Concurrency < 0 {
+		return nil, errors.New("cluster source: Resync and Concurrency must be more than 0")
+	}
+	if c.Backoff == (controllers.Backoff{}) {
+		c.Backoff = controllers.DefaultBackoff()
+	}
+	own, addressErr := parseAddresses(c.GatewayAddresses)
+	core, coreErr := controllers.NewReconciler(controllers.ReconcilerConfig{
+		Registry: c.Registry, Discoverer: c.Discoverer, Logger: c.Logger, Observer: c.Observer,
+	})
+	if err := errors.Join(c.Backoff.Check(), c.LeaderElection.check(), addressErr, coreErr); err != nil {
+		return nil, fmt.Errorf("cluster source: %w", err)
+	}
+	return &Source{config: c, core: core, own: own}, nil
+}
+
+// NamespaceLabels returns the labels of a namespace, and always kubernetes.io/metadata.name. It asks nobody: it knows
+// what the API server has told. Callers must not change the map.
+func (s *Source) NamespaceLabels(name string) map[string]string { return s.namespaces.labelsOf(name) }
+
+// Run fills the registry, makes it ready once it has what the status of every ExtensionConfig says, and keeps it as the
+// cluster is until ctx is done. It waits for an API server that is away, and for a kind that is not installed. It may be
+// called once.
+func (s *Source) Run(ctx context.Context) error {
+	mgr, err := s.newManager()
+	if err != nil {
+		return fmt.Errorf("cluster source: %w", err)
+	}
+	if err := s.setUp(ctx, mgr); err != nil {
+		return fmt.Errorf("cluster source: %w", err)
+	}
+	if err := mgr.Start(ctx); err != nil {
+		return fmt.Errorf("cluster source: %w", err)
+	}
+	return nil
+}
+
+// newManager returns a manager without leader election: losing a lease must not end what serves calls.
+func (s *Source) newManager() (manager.Manager, error) {
+	byObject := map[client.Object]cache.ByObject{
+		&runtimev1.ExtensionConfig{}: {Label: s.watchFilter(), Transform: cache.TransformStripManagedFields()},
+		namespaceMetadata():          {Transform: keepLabels},
+	}
+	if !s.config.ReadOnly {
+		var only map[string]cache.Config
+		if s.config.Namespace != "" {
+			only = map[string]cache.Config{s.config.Namespace: {}}
+		}
+		byObject[secretMetadata()] = cache.ByObject{Namespaces: only, Transform: keepNothing}
+		byObject[endpointSliceMetadata()] = cache.ByObject{Namespaces: only, Transform: keepLabels}
+	}
+	missing := &watchProblems{logger: s.config.Logger, group: s.config.Group}
+	return manager.New(s.config.REST, manager.Options{
+		Scheme: newScheme(s.config.Group),
+		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
+			return newMapper(s.config.Group), nil
+		},
+		Cache:   cache.Options{ByObject: byObject, DefaultWatchErrorHandler: missing.handle},
+		Logger:  logr.FromSlogHandler(s.config.Logger.Handler()),
+		Metrics: metricsserver.Options{BindAddress: "0"},
+	})
+}
+
+func (s *Source) watchFilter() labels.Selector {
+	if s.config.WatchFilter == "" {
+		return nil
+	}
+	return labels.SelectorFromSet(labels.Set{clusterv1.WatchLabel: s.config.WatchFilter})
+}
+
+// setUp adds to the manager all that runs.
+func (s *Source) setUp(ctx context.Context, mgr manager.Manager) error {
+	synced, err := s.namespaces.follow(ctx, mgr.GetCache())
+	if err != nil {
+		return fmt.Errorf("watch Namespaces: %w", err)
+	}
+	r := &reconciler{
+		core:       s.core,
+		registry:   s.config.Registry,
+		hooks:      catalog.New(),
+		client:     mgr.GetClient(),
+		secrets:    mgr.GetAPIReader(),
+		namespace:  s.config.Namespace,
+		logger:     s.config.Logger,
+		own:        s.own,
+		resync:     s.config.Resync,
+		attempts:   attempts{backoff: s.config.Backoff},
+		leadership: newLeadership(s.config.LeaderElection, s.config.REST, s.config.Logger),
+		warm:       make(chan struct{}),
+		elected:    make(chan event.GenericEvent),
+	}
+	if !s.config.ReadOnly {
+		r.events = mgr.GetEventRecorder("hookgate")
+	}
+	if err := r.watch(ctx, mgr, s.config.Concurrency, s.config.ReadOnly); err != nil {
+		return err
+	}
+	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		if !synced(ctx) {
+			return nil
+		}
+		if err := r.warmUp(ctx); err != nil {
+			return err
+		}
+		if s.config.ReadOnly {
+			<-ctx.Done()
+			return nil
+		}
+		return r.leadership.run(ctx, r.reconcileAll)
+	}))
+}

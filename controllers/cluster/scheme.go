@@ -1,0 +1,68 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+)
+
+// The kinds besides ExtensionConfig, of which only metadata is watched.
+var (
+	namespaceKind     = corev1.SchemeGroupVersion.WithKind("Namespace")
+	secretKind        = corev1.SchemeGroupVersion.WithKind("Secret")
+	endpointSliceKind = discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice")
+)
+
+// newScheme returns a scheme with Cluster API's Go types of ExtensionConfig in that group.
+func newScheme(group string) *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	version := schema.GroupVersion{Group: group, Version: runtimev1.GroupVersion.Version}
+	scheme.AddKnownTypes(version, &runtimev1.ExtensionConfig{}, &runtimev1.ExtensionConfigList{})
+	metav1.AddToGroupVersion(scheme, version)
+	utilruntime.Must(corev1.AddToScheme(scheme)) // fails for types that conflict, which would be a defect
+	return scheme
+}
+
+// newMapper returns the resources of the kinds in use. They are known, so that nothing has to ask the API server for
+// them, which may be away, or lack the kind as yet.
+func newMapper(group string) meta.RESTMapper {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(schema.GroupVersionKind{Group: group, Version: runtimev1.GroupVersion.Version, Kind: "ExtensionConfig"}, meta.RESTScopeRoot)
+	mapper.Add(namespaceKind, meta.RESTScopeRoot)
+	mapper.Add(secretKind, meta.RESTScopeNamespace)
+	mapper.Add(endpointSliceKind, meta.RESTScopeNamespace)
+	return mapper
+}
+
+func metadataOf(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
+	o := &metav1.PartialObjectMetadata{}
+	o.SetGroupVersionKind(kind)
+	return o
+}
+
+func namespaceMetadata() *metav1.PartialObjectMetadata     { return metadataOf(namespaceKind) }
+func secretMetadata() *metav1.PartialObjectMetadata        { return metadataOf(secretKind) }
+func endpointSliceMetadata() *metav1.PartialObjectMetadata { return metadataOf(endpointSliceKind) }
+
+// keepLabels and keepNothing make what a cache keeps of metadata small: names, versions, and labels where they are used.
+func keepLabels(object any) (any, error) {
+	if o, ok := object.(*metav1.PartialObjectMetadata); ok {
+		o.Annotations, o.ManagedFields, o.OwnerReferences, o.Finalizers = nil, nil, nil, nil
+	}
+	return object, nil
+}
+
+func keepNothing(object any) (any, error) {
+	if o, ok := object.(*metav1.PartialObjectMetadata); ok {
+		o.Labels = nil
+	}
+	return keepLabels(object)
+}
