@@ -1,0 +1,130 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// certificates are those in --cert-dir: tls.crt and tls.key, and, if callers shall show certificates, ca.crt. All of them
+// are used as they are now, not as they were at the start.
+type certificates struct {
+	dir     string
+	watcher *certwatcher.CertWatcher
+	logger  *slog.Logger
+
+	mu     sync.Mutex
+	ca     []byte      // as last read; nil if there is none
+	config *tls.Config // for ca
+}
+
+// newCertificates reads the directory and refuses what could not be served with.
+func newCertificates(dir string, logger *slog.Logger) (*certificates, error) {
+	certFile, keyFile := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
+	if _, err := os.Stat(dir); err != nil {
+		return nil, fmt.Errorf("read --cert-dir: %w", err)
+	}
+	for _, file := range []string{certFile, keyFile} {
+		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+			return nil, fmt.Errorf("read --cert-dir: %s is missing: the directory needs tls.crt and tls.key in PEM", file)
+		}
+	}
+	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
+	if err != nil {
+		return nil, fmt.Errorf("read certificate %s and its key: %w", certFile, err)
+	}
+	leaf, err := x509.ParseCertificate(pair.Certificate[0])
+	if err != nil {
+		return nil, fmt.Errorf("read certificate %s: %w", certFile, err)
+	}
+	if now := time.Now(); now.After(leaf.NotAfter) || now.Before(leaf.NotBefore) {
+		return nil, fmt.Errorf("certificate %s is valid from %s to %s only: replace it", certFile, leaf.NotBefore.Format(time.RFC3339), leaf.NotAfter.Format(time.RFC3339))
+	}
+	// certwatcher logs through controller-runtime's logger, which is global.
+	ctrllog.SetLogger(logr.FromSlogHandler(logger.Handler()))
+	watcher, err := certwatcher.New(certFile, keyFile)
+	if err != nil {
+		return nil, fmt.Errorf("watch certificate %s: %w", certFile, err)
+	}
+	c := &certificates{dir: dir, watcher: watcher, logger: logger}
+	if _, err := c.current(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// Run follows tls.crt and tls.key until ctx is done.
+func (c *certificates) Run(ctx context.Context) error { return c.watcher.Start(ctx) }
+
+// frontConfig returns what both fronts serve with.
+func (c *certificates) frontConfig() *tls.Config {
+	return &tls.Config{
+		MinVersion:     tls.VersionTLS12,
+		NextProtos:     []string{"h2", "http/1.1"},
+		GetCertificate: c.watcher.GetCertificate,
+		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
+			config, err := c.current()
+			if err != nil {
+				// The one that was read last stays: to serve without it would let everyone in.
+				c.logger.Error("reload certificate authorities of callers", "error", err)
+			}
+			return config, nil
+		},
+	}
+}
+
+// current returns the configuration for ca.crt as it is now; with an error, the one before.
+func (c *certificates) current() (*tls.Config, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	file := filepath.Join(c.dir, "ca.crt")
+	ca, err := os.ReadFile(file)
+	if err != nil && (!errors.Is(err, fs.ErrNotExist) || c.ca != nil) {
+		return c.config, fmt.Errorf("read certificate authorities of callers: %w", err)
+	}
+	if c.config != nil && bytes.Equal(ca, c.ca) {
+		return c.config, nil
+	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, GetCertificate: c.watcher.GetCertificate}
+	if ca != nil {
+		pool := x509.NewCertPool()
+		if !pool.AppendCertsFromPEM(ca) {
+			return c.config, fmt.Errorf("read certificate authorities of callers: %s has no certificate in PEM", file)
+		}
+		config.ClientCAs, config.ClientAuth = pool, tls.RequireAndVerifyClientCert
+	}
+	c.ca, c.config = ca, config
+	return config, nil
+}
+
+// diagnosticsConfig returns what diagnostics serve with: nothing on loopback; anywhere else TLS with client certificates.
+func (c *certificates) diagnosticsConfig(address string) (*tls.Config, error) {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return nil, usagef("--diagnostics-address: %w", err)
+	}
+	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
+		return nil, nil
+	}
+	if c.ca == nil {
+		return nil, usagef("--diagnostics-address %s is not on loopback: it is then served to callers with client certificates only, and --cert-dir has no ca.crt to check them with", address)
+	}
+	return c.frontConfig(), nil
+}

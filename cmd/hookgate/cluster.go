@@ -1,0 +1,159 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/klog/v2"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/hookgate/hookgate/controllers"
+	"github.com/hookgate/hookgate/controllers/cluster"
+)
+
+// leaseName is the Lease that replicas of a gateway compete for. Gateways of different groups may share a namespace.
+const leaseName = "hookgate-leader-election-"
+
+// source is where registrations come from.
+type source interface {
+	Run(ctx context.Context) error
+	NamespaceLabels(name string) map[string]string
+}
+
+// clusterOptions are the flags about ExtensionConfigs in a cluster. Those that Cluster API's managers have, too, have
+// their names and defaults.
+type clusterOptions struct {
+	kubeconfig       string
+	group            string
+	readOnly         bool
+	namespace        string
+	watchFilter      string
+	concurrency      int
+	qps              float32
+	burst            int
+	gatewayAddresses []string
+
+	leaderElect   bool
+	leaseDuration time.Duration
+	renewDeadline time.Duration
+	retryPeriod   time.Duration
+}
+
+func (o *clusterOptions) addFlags(f *pflag.FlagSet) {
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "file that says how to reach the cluster with the ExtensionConfigs; not needed in a Pod")
+	f.StringVar(&o.group, "extension-config-group", cluster.ClusterAPIGroup,
+		"API group of the ExtensionConfigs: "+cluster.ClusterAPIGroup+", or "+cluster.HookgateGroup+" for those that Cluster API core shall not call")
+	f.BoolVar(&o.readOnly, "read-only", false, "serve what somebody else, such as Cluster API core, has discovered, and write nothing to the cluster")
+	f.StringVar(&o.namespace, "namespace", "", "the only namespace whose Secrets and EndpointSlices are watched; by default all")
+	f.StringVar(&o.watchFilter, "watch-filter", "", "watch only ExtensionConfigs whose label cluster.x-k8s.io/watch-filter has this value")
+	f.IntVar(&o.concurrency, "extensionconfig-concurrency", cluster.DefaultConcurrency, "how many ExtensionConfigs are worked on at the same time")
+	f.Float32Var(&o.qps, "kube-api-qps", 100, "how many requests to the API server a second")
+	f.IntVar(&o.burst, "kube-api-burst", 200, "how many requests to the API server in a burst")
+	f.StringSliceVar(&o.gatewayAddresses, "gateway-address", nil,
+		"host or host:port under which this gateway is called, for example hookgate.hookgate-system.svc; ExtensionConfigs that point there are refused. May be repeated")
+	f.BoolVar(&o.leaderElect, "leader-elect", false, "let one of several replicas discover extensions and write to the cluster; needed with more than one")
+	f.DurationVar(&o.leaseDuration, "leader-elect-lease-duration", 15*time.Second, "how long other replicas wait for a leader that is silent")
+	f.DurationVar(&o.renewDeadline, "leader-elect-renew-deadline", 10*time.Second, "how long a leader tries to stay one before it gives up")
+	f.DurationVar(&o.retryPeriod, "leader-elect-retry-period", 2*time.Second, "time between attempts to become leader, or to stay one")
+}
+
+// inCluster tells whether the process runs in a Pod.
+func inCluster() bool { return os.Getenv("KUBERNETES_SERVICE_HOST") != "" }
+
+func (o *clusterOptions) check() error {
+	if o.group != cluster.ClusterAPIGroup && o.group != cluster.HookgateGroup {
+		return usagef("--extension-config-group: want %s or %s, got %q", cluster.ClusterAPIGroup, cluster.HookgateGroup, o.group)
+	}
+	if o.concurrency <= 0 {
+		return usagef("--extensionconfig-concurrency: want more than 0, got %d", o.concurrency)
+	}
+	if o.qps <= 0 || o.burst <= 0 {
+		return usagef("--kube-api-qps and --kube-api-burst: want more than 0, got %g and %d", o.qps, o.burst)
+	}
+	if o.readOnly && o.leaderElect {
+		return usagef("--read-only and --leader-elect: a replica that only reads does not compete to write; leave one of them out")
+	}
+	return nil
+}
+
+// newSource returns the source of ExtensionConfigs in the cluster. httpAddress is where the gateway listens.
+func (o *clusterOptions) newSource(c cluster.Config, httpAddress string, logger *slog.Logger) (source, error) {
+	// Libraries log through these; what they say belongs into the one log.
+	ctrllog.SetLogger(logr.FromSlogHandler(logger.Handler()))
+	klog.SetSlogLogger(logger)
+
+	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: o.kubeconfig}
+	clientConfig := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{})
+	restConfig, err := clientConfig.ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	namespace, _, err := clientConfig.Namespace()
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig: namespace: %w", err)
+	}
+	restConfig.QPS, restConfig.Burst = o.qps, o.burst
+
+	c.REST = rest.AddUserAgent(restConfig, "hookgate")
+	c.Group, c.ReadOnly, c.Namespace, c.WatchFilter, c.Concurrency = o.group, o.readOnly, o.namespace, o.watchFilter, o.concurrency
+	c.GatewayAddresses = append(ownAddresses(httpAddress), o.gatewayAddresses...)
+	c.LeaderElection = cluster.LeaderElection{
+		Enabled: o.leaderElect, Namespace: namespace, Name: leaseName + o.group,
+		LeaseDuration: o.leaseDuration, RenewDeadline: o.renewDeadline, RetryPeriod: o.retryPeriod,
+	}
+	found, err := cluster.New(c)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return found, nil
+}
+
+// ownAddresses returns the addresses that lead to what listens on address, as far as that says.
+func ownAddresses(address string) []string {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || port == "0" {
+		return nil
+	}
+	ip := net.ParseIP(host)
+	switch {
+	case host == "", ip != nil && ip.IsUnspecified(), ip != nil && ip.IsLoopback(), host == "localhost":
+		return []string{"localhost:" + port, "127.0.0.1:" + port, "[::1]:" + port}
+	}
+	return []string{address}
+}
+
+// newSource returns where the flags say that ExtensionConfigs come from.
+func (o *serveOptions) newSource(reg controllers.Registry, d controllers.Discoverer, observer controllers.Observer, logger *slog.Logger) (source, error) {
+	if o.extensionConfigs != "" {
+		return controllers.NewDirectory(controllers.DirectoryConfig{
+			Dir: o.extensionConfigs, Registry: reg, Discoverer: d, Logger: logger, Resync: o.resync, Observer: observer,
+		})
+	}
+	return o.cluster.newSource(cluster.Config{
+		Registry: reg, Discoverer: d, Logger: logger, Resync: o.resync, Observer: observer,
+	}, o.httpAddress, logger)
+}
+
+// checkSource finds mistakes in the flags about where ExtensionConfigs come from.
+func (o *serveOptions) checkSource() error {
+	switch {
+	case o.extensionConfigs != "" && o.cluster.kubeconfig != "":
+		return usagef("--extension-configs and --kubeconfig: ExtensionConfigs come from a directory or from a cluster; leave one of them out")
+	case o.extensionConfigs == "" && o.cluster.kubeconfig == "" && !inCluster():
+		return usagef("--extension-configs is required: a directory with manifests of ExtensionConfigs; or --kubeconfig, for those of a cluster")
+	case o.extensionConfigs != "":
+		return nil
+	}
+	return o.cluster.check()
+}

@@ -1,0 +1,98 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command hookgate is the gateway between the Cluster API runtime and its Runtime Extensions, and the client to call it
+// with. This package has flags and wiring only.
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// The exit statuses.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.LookupEnv)
+	stop()
+	os.Exit(code)
+}
+
+// usageError is a mistake in the command line.
+type usageError struct{ err error }
+
+func (e usageError) Error() string { return e.err.Error() }
+func (e usageError) Unwrap() error { return e.err }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// run is the whole program, so that tests can call it.
+func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer, lookupEnv func(string) (string, bool)) int {
+	started := false
+	root := newRootCommand(func(cmd *cobra.Command) error {
+		started = true
+		return flagsFromEnvironment(cmd.Flags(), lookupEnv)
+	})
+	root.SetArgs(args)
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errOut)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return exitDone
+	}
+	_, _ = fmt.Fprintf(errOut, "hookgate: %s\n", err)
+	var usage usageError
+	if errors.As(err, &usage) || !started { // cobra itself finds unknown commands and flags, before anything starts
+		_, _ = fmt.Fprintf(errOut, "Run %q to see what it takes.\n", cmd.CommandPath()+" --help")
+		return exitUsage
+	}
+	return exitFailed
+}
+
+func newRootCommand(before func(*cobra.Command) error) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "hookgate",
+		Short: "The gateway between the Cluster API runtime and its Runtime Extensions",
+		Long: "Hookgate calls Runtime Extensions on behalf of Cluster API and of anyone else who speaks HTTPS JSON or gRPC.\n" +
+			"Every flag can come from the environment: --http-address is HOOKGATE_HTTP_ADDRESS.",
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return before(cmd) },
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.CompletionOptions.HiddenDefaultCmd = true
+	root.AddCommand(newServeCommand(), newCallCommand(), newGetCommand(), newVersionCommand())
+	return root
+}
+
+// flagsFromEnvironment sets every flag that the command line left alone from HOOKGATE_<FLAG>, if that is set.
+func flagsFromEnvironment(flags *pflag.FlagSet, lookupEnv func(string) (string, bool)) error {
+	var errs []error
+	flags.VisitAll(func(f *pflag.Flag) {
+		name := "HOOKGATE_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		value, ok := lookupEnv(name)
+		if !ok || f.Changed || f.Name == "help" {
+			return
+		}
+		if err := flags.Set(f.Name, value); err != nil {
+			errs = append(errs, usagef("environment variable %s: %w", name, err))
+		}
+	})
+	return errors.Join(errs...)
+}

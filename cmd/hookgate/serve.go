@@ -1,0 +1,203 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"os"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/codec"
+	"github.com/hookgate/hookgate/extension"
+	"github.com/hookgate/hookgate/gateway"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// serveOptions are the flags of hookgate serve.
+type serveOptions struct {
+	extensionConfigs string
+	httpAddress      string
+	grpcAddress      string
+	diagnostics      string
+	health           string
+	certDir          string
+	resync           time.Duration
+	connectionAge    time.Duration
+	preferHTTP2      bool
+	shutdownDelay    time.Duration
+	shutdownTimeout  time.Duration
+	logFormat        string
+	logLevel         string
+	cluster          clusterOptions
+	tracing          tracingOptions
+}
+
+func newServeCommand() *cobra.Command {
+	var o serveOptions
+	cmd := &cobra.Command{
+		Use:   "serve {--extension-configs DIR | --kubeconfig FILE} --cert-dir DIR",
+		Short: "Run the gateway",
+		Long: "Run the gateway: read ExtensionConfigs, discover the handlers of their extensions, and answer hooks over HTTPS JSON and gRPC\n" +
+			"until SIGTERM or Ctrl-C, then finish the calls in flight.\n\n" +
+			"Once everything listens, one line on standard output tells the addresses. The log goes to standard error.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return o.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.extensionConfigs, "extension-configs", "", "directory with manifests of ExtensionConfigs (and of Namespaces, for their labels); followed while the gateway runs")
+	f.StringVar(&o.httpAddress, "http-address", "127.0.0.1:9443", "address for HTTPS JSON; port 0 chooses one")
+	f.StringVar(&o.grpcAddress, "grpc-address", "127.0.0.1:9090", "address for gRPC with TLS; port 0 chooses one")
+	f.StringVar(&o.diagnostics, "diagnostics-address", "127.0.0.1:8443", "address for /healthz, /readyz and /metrics: plain HTTP on loopback; anywhere else HTTPS with client certificates")
+	f.StringVar(&o.health, "health-addr", "", "address for /healthz and /readyz in plain HTTP, for probes that have no client certificate; they stay at --diagnostics-address too. Empty serves none")
+	f.StringVar(&o.certDir, "cert-dir", "", "directory with tls.crt and tls.key; a ca.crt there makes callers show certificates that it signed. Followed while the gateway runs")
+	f.DurationVar(&o.resync, "resync", time.Minute, "how often extensions are asked again which handlers they have")
+	f.DurationVar(&o.connectionAge, "connection-max-age", 10*time.Minute, "how long a connection to an extension is used for new calls")
+	f.BoolVar(&o.preferHTTP2, "prefer-http2", false, "call extensions with HTTP/2 where they can; by default only where they cannot do HTTP/1.1, which is faster here")
+	f.DurationVar(&o.shutdownDelay, "shutdown-delay", 0, "how long calls are still taken after /readyz has turned, for load balancers to notice")
+	f.DurationVar(&o.shutdownTimeout, "shutdown-timeout", 40*time.Second, "how long calls in flight may take when the gateway stops")
+	f.StringVar(&o.logFormat, "log-format", "text", "format of the log: text or json")
+	f.StringVar(&o.logLevel, "log-level", "info", "least level to log: debug, info, warn or error")
+	o.cluster.addFlags(f)
+	o.tracing.addFlags(f)
+	return cmd
+}
+
+// check finds mistakes in the flags before anything starts.
+func (o *serveOptions) check() error {
+	if err := o.checkSource(); err != nil {
+		return err
+	}
+	if o.certDir == "" {
+		return usagef("--cert-dir is required: a directory with tls.crt and tls.key")
+	}
+	for _, d := range []struct {
+		flag  string
+		value time.Duration
+	}{
+		{"--resync", o.resync}, {"--connection-max-age", o.connectionAge}, {"--shutdown-timeout", o.shutdownTimeout},
+	} {
+		if d.value <= 0 {
+			return usagef("%s: want more than 0, got %s", d.flag, d.value)
+		}
+	}
+	if o.shutdownDelay < 0 {
+		return usagef("--shutdown-delay: want 0 or more, got %s", o.shutdownDelay)
+	}
+	return o.tracing.check()
+}
+
+func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) (err error) {
+	if err := o.check(); err != nil {
+		return err
+	}
+	logger, err := newLogger(errOut, o.logFormat, o.logLevel)
+	if err != nil {
+		return err
+	}
+	certificates, err := newCertificates(o.certDir, logger)
+	if err != nil {
+		return err
+	}
+	diagnosticsTLS, err := certificates.diagnosticsConfig(o.diagnostics)
+	if err != nil {
+		return err
+	}
+	tracerProvider, stopTracing, err := o.tracing.start(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stopTracing()) }()
+
+	tuneGC(os.LookupEnv)
+	cat := catalog.New()
+	mandated := codec.New(cat)
+	reg := registry.New()
+	prometheusRegistry := prometheus.NewRegistry()
+	prometheusRegistry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	metrics := gateway.NewMetrics(prometheusRegistry, reg, currentBuild().Version)
+	observer := gateway.NewObserver(metrics, tracerProvider, logger)
+
+	rest := extension.NewREST(extension.Config{
+		Codec: mandated, MaxBytes: gateway.MaxBodyBytes, MaxConnectionAge: o.connectionAge, PreferHTTP2: o.preferHTTP2, Propagator: gateway.Propagator(),
+	})
+	defer rest.Close()
+	source, err := o.newSource(reg, rest, metrics, logger)
+	if err != nil {
+		return err
+	}
+	services := gateway.NewServices(gateway.NewDispatcher(reg, source, rest, observer.Handlers), cat)
+	front, err := gateway.NewREST(services, mandated, observer)
+	if err != nil {
+		return err
+	}
+	server := gateway.NewServer(gateway.ServerConfig{
+		HTTPAddress: o.httpAddress, GRPCAddress: o.grpcAddress, DiagnosticsAddress: o.diagnostics, HealthAddress: o.health,
+		TLS: certificates.frontConfig(), DiagnosticsTLS: diagnosticsTLS,
+		REST:        front,
+		GRPCOptions: gateway.GRPCOptions(services, mandated, observer),
+		Register:    func(g grpc.ServiceRegistrar) { gateway.RegisterServices(g, services) },
+		Metrics:     promhttp.HandlerFor(prometheusRegistry, promhttp.HandlerOpts{}),
+		Ready:       reg.Ready(),
+		Listening: func(http, grpc, diagnostics, health net.Addr) {
+			line := fmt.Sprintf("hookgate serving https=%s grpc=%s diagnostics=%s", http, grpc, diagnostics)
+			if health != nil {
+				line += " health=" + health.String()
+			}
+			_, _ = fmt.Fprintln(out, line)
+		},
+		Logger:          logger,
+		ShutdownDelay:   o.shutdownDelay,
+		ShutdownTimeout: o.shutdownTimeout,
+	})
+	return serve(ctx, server, source, certificates)
+}
+
+// serve runs the server until ctx is done and it has drained. What feeds it stops only after that, so that calls in flight
+// still find what they need; if any part of it fails, everything stops.
+func serve(ctx context.Context, server *gateway.Server, feeds ...interface{ Run(context.Context) error }) error {
+	feedCtx, stopFeeds := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopFeeds()
+	group, groupCtx := errgroup.WithContext(feedCtx)
+	for _, f := range feeds {
+		group.Go(func() error { return f.Run(groupCtx) })
+	}
+	serverCtx, stopServer := context.WithCancel(ctx)
+	defer stopServer()
+	defer context.AfterFunc(groupCtx, stopServer)()
+
+	err := server.Run(serverCtx)
+	stopFeeds()
+	return errors.Join(err, group.Wait())
+}
+
+func newLogger(w io.Writer, format, level string) (*slog.Logger, error) {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		return nil, usagef("--log-level: want debug, info, warn or error, got %q", level)
+	}
+	options := &slog.HandlerOptions{Level: l}
+	switch format {
+	case "text":
+		return slog.New(slog.NewTextHandler(w, options)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, options)), nil
+	default:
+		return nil, usagef("--log-format: want text or json, got %q", format)
+	}
+}

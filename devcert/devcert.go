@@ -1,0 +1,184 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package devcert makes certificates for development and tests: a CA that is thrown away at once, and one certificate of
+// it for servers on this machine.
+//
+// It is for nothing else: there is no way to renew, revoke or issue a second certificate of the same CA. Production
+// certificates come from whoever runs the cluster's; the gateway reads them from a directory and does not ask who made
+// them.
+//
+// All functions are safe for concurrent use. A Pair is immutable.
+package devcert
+
+import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
+	"fmt"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// The names of the files that WriteDir writes. The CA's is not ca.crt: in the gateway's --cert-dir that name means that
+// callers must show a certificate.
+const (
+	CAFile   = "dev-ca.crt"
+	CertFile = "tls.crt"
+	KeyFile  = "tls.key"
+)
+
+// Pair is a certificate with its key, and the CA to trust it by, all in PEM. The certificate is good for servers and for
+// clients.
+type Pair struct {
+	CAPEM   []byte
+	CertPEM []byte
+	KeyPEM  []byte
+}
+
+// New makes a pair that is valid until notAfter, for 127.0.0.1, ::1, localhost and the hosts: DNS names or IP addresses.
+// Keys are ECDSA P-256. The CA's key is not kept.
+func New(notAfter time.Time, hosts ...string) (*Pair, error) {
+	notBefore := time.Now().Add(-time.Hour) // clocks of containers and their hosts differ
+	if !notAfter.After(notBefore) {
+		return nil, fmt.Errorf("development certificate: end %s is in the past", notAfter.Format(time.RFC3339))
+	}
+	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("generate key of development CA: %w", err)
+	}
+	ca, err := template("Hookgate development CA", notBefore, notAfter)
+	if err != nil {
+		return nil, err
+	}
+	ca.IsCA = true
+	ca.MaxPathLenZero = true
+	ca.KeyUsage = x509.KeyUsageCertSign
+	caDER, err := x509.CreateCertificate(rand.Reader, ca, ca, caKey.Public(), caKey)
+	if err != nil {
+		return nil, fmt.Errorf("create development CA: %w", err)
+	}
+	if ca, err = x509.ParseCertificate(caDER); err != nil {
+		return nil, fmt.Errorf("create development CA: %w", err)
+	}
+
+	leaf, err := template("localhost", notBefore, notAfter)
+	if err != nil {
+		return nil, err
+	}
+	leaf.KeyUsage = x509.KeyUsageDigitalSignature
+	leaf.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth, x509.ExtKeyUsageClientAuth}
+	leaf.DNSNames = []string{"localhost"}
+	leaf.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1), net.IPv6loopback}
+	for _, host := range hosts {
+		if ip := net.ParseIP(host); ip != nil {
+			leaf.IPAddresses = append(leaf.IPAddresses, ip)
+			continue
+		}
+		if host == "" || strings.ContainsAny(host, ":/ ") {
+			return nil, fmt.Errorf("development certificate: %q is neither a DNS name nor an IP address", host)
+		}
+		leaf.DNSNames = append(leaf.DNSNames, host)
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("generate key of development certificate: %w", err)
+	}
+	leafDER, err := x509.CreateCertificate(rand.Reader, leaf, ca, key.Public(), caKey)
+	if err != nil {
+		return nil, fmt.Errorf("create development certificate: %w", err)
+	}
+	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		return nil, fmt.Errorf("encode key of development certificate: %w", err)
+	}
+	return &Pair{
+		CAPEM:   pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: caDER}),
+		CertPEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: leafDER}),
+		KeyPEM:  pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}),
+	}, nil
+}
+
+func template(name string, notBefore, notAfter time.Time) (*x509.Certificate, error) {
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
+	if err != nil {
+		return nil, fmt.Errorf("generate serial number of %s: %w", name, err)
+	}
+	return &x509.Certificate{
+		SerialNumber:          serial,
+		Subject:               pkix.Name{CommonName: name, Organization: []string{"Hookgate (development only)"}},
+		NotBefore:             notBefore,
+		NotAfter:              notAfter,
+		BasicConstraintsValid: true,
+	}, nil
+}
+
+// ServerTLS returns the settings of a server that shows the certificate.
+func (p *Pair) ServerTLS() (*tls.Config, error) {
+	cert, err := tls.X509KeyPair(p.CertPEM, p.KeyPEM)
+	if err != nil {
+		return nil, fmt.Errorf("development certificate: %w", err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}, nil
+}
+
+// ClientTLS returns the settings of a client that trusts the CA alone.
+func (p *Pair) ClientTLS() *tls.Config {
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(p.CAPEM)
+	return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
+}
+
+// WriteDir writes the pair to CAFile, CertFile and KeyFile in dir, which it makes if need be. Each file is replaced as a
+// whole, so that a server that watches them never reads half of one; only the user may read the key.
+func (p *Pair) WriteDir(dir string) error {
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return fmt.Errorf("write development certificates: %w", err)
+	}
+	for _, f := range []struct {
+		name string
+		data []byte
+		mode os.FileMode
+	}{
+		{CAFile, p.CAPEM, 0o644},
+		{KeyFile, p.KeyPEM, 0o600},
+		{CertFile, p.CertPEM, 0o644},
+	} {
+		if err := replace(filepath.Join(dir, f.name), f.data, f.mode); err != nil {
+			return fmt.Errorf("write development certificates: %w", err)
+		}
+	}
+	return nil
+}
+
+// replace writes a file beside path and renames it.
+func replace(path string, data []byte, mode os.FileMode) (err error) {
+	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(f.Name())
+		}
+	}()
+	_, err = f.Write(data)
+	if err == nil {
+		err = f.Chmod(mode)
+	}
+	if closeErr := f.Close(); err == nil {
+		err = closeErr
+	}
+	if err != nil {
+		return err
+	}
+	return os.Rename(f.Name(), path)
+}
