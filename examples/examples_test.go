@@ -1,0 +1,133 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package examples_test checks the example requests and manifests against Cluster API's own types, so that people who copy
+// them start from something that is right.
+package examples_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	corev1 "k8s.io/api/core/v1"
+	"sigs.k8s.io/yaml"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/codec"
+)
+
+// upstream are the types that a request of that kind must fit, without a member left over.
+var upstream = map[string]func() any{
+	"BeforeClusterCreateRequest":  func() any { return new(runtimehooksv1.BeforeClusterCreateRequest) },
+	"BeforeClusterUpgradeRequest": func() any { return new(runtimehooksv1.BeforeClusterUpgradeRequest) },
+	"GenerateUpgradePlanRequest":  func() any { return new(runtimehooksv1.GenerateUpgradePlanRequest) },
+	"GeneratePatchesRequest":      func() any { return new(runtimehooksv1.GeneratePatchesRequest) },
+	"DiscoverVariablesRequest":    func() any { return new(runtimehooksv1.DiscoverVariablesRequest) },
+}
+
+func documents(t *testing.T, pattern string) map[string][]byte {
+	t.Helper()
+	names, err := filepath.Glob(pattern)
+	if err != nil || len(names) == 0 {
+		t.Fatalf("no files %s: %v", pattern, err)
+	}
+	docs := map[string][]byte{}
+	for _, name := range names {
+		data, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, doc := range strings.Split(string(data), "\n---\n") {
+			body, err := yaml.YAMLToJSONStrict([]byte(doc))
+			if err != nil {
+				t.Fatalf("%s, document %d: %v", name, i+1, err)
+			}
+			docs[name+"#"+string(rune('1'+i))] = body
+		}
+	}
+	return docs
+}
+
+// strict decodes and refuses members that the type does not have.
+func strict(data []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	return d.Decode(into)
+}
+
+func kindOf(t *testing.T, body []byte) string {
+	t.Helper()
+	var meta struct{ Kind string }
+	if err := json.Unmarshal(body, &meta); err != nil {
+		t.Fatal(err)
+	}
+	return meta.Kind
+}
+
+func TestRequests(t *testing.T) {
+	cat := catalog.New()
+	mandated := codec.New(cat)
+	for name, body := range documents(t, "requests/*.yaml") {
+		t.Run(name, func(t *testing.T) {
+			kind := kindOf(t, body)
+			h, ok := cat.ByName(strings.TrimSuffix(kind, "Request"))
+			if !ok {
+				t.Fatalf("kind %q is no request of a hook", kind)
+			}
+			message := h.Request.New().Interface()
+			if err := mandated.Decode(body, message); err != nil {
+				t.Fatal(err)
+			}
+			newType, ok := upstream[kind]
+			if !ok {
+				t.Fatalf("this test does not know kind %s: add it", kind)
+			}
+			if err := strict(body, newType()); err != nil {
+				t.Errorf("Cluster API's type does not fit: %v", err)
+			}
+			var withCluster struct{ Cluster json.RawMessage }
+			if err := json.Unmarshal(body, &withCluster); err != nil {
+				t.Fatal(err)
+			}
+			if withCluster.Cluster != nil {
+				if err := strict(withCluster.Cluster, new(clusterv1.Cluster)); err != nil {
+					t.Errorf("the Cluster is none: %v", err)
+				}
+			}
+		})
+	}
+}
+
+func TestExtensionConfigs(t *testing.T) {
+	for name, body := range documents(t, "extension-configs/*.yaml") {
+		t.Run(name, func(t *testing.T) {
+			switch kind := kindOf(t, body); kind {
+			case "ExtensionConfig":
+				config := new(runtimev1.ExtensionConfig)
+				if err := strict(body, config); err != nil {
+					t.Fatal(err)
+				}
+				if config.APIVersion != runtimev1.GroupVersion.String() {
+					t.Errorf("apiVersion %s, want the one that Cluster API stores", config.APIVersion)
+				}
+				if (config.Spec.ClientConfig.URL == "") == !config.Spec.ClientConfig.Service.IsDefined() {
+					t.Error("want exactly one of url and service")
+				}
+			case "Namespace":
+				if err := strict(body, new(corev1.Namespace)); err != nil {
+					t.Fatal(err)
+				}
+			default:
+				t.Errorf("kind %q is nothing that a gateway reads", kind)
+			}
+		})
+	}
+}

@@ -1,0 +1,144 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"sigs.k8s.io/yaml"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/codec"
+	"github.com/hookgate/hookgate/devcert"
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+)
+
+// ask sends an example request, or the text itself, and decodes the answer as a gateway does.
+func ask[Response proto.Message](t *testing.T, hook, handler, request string) Response {
+	t.Helper()
+	server := httptest.NewServer(newHandler())
+	defer server.Close()
+	body := []byte(request)
+	if strings.HasSuffix(request, ".yaml") {
+		data, err := os.ReadFile("../requests/" + request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if body, err = yaml.YAMLToJSON(data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cat := catalog.New()
+	h, ok := cat.ByName(hook)
+	if !ok {
+		t.Fatalf("no hook %s", hook)
+	}
+	response, err := http.Post(server.URL+h.Path(handler), "application/json", bytes.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := io.ReadAll(response.Body)
+	if closeErr := response.Body.Close(); err != nil || closeErr != nil {
+		t.Fatal(err, closeErr)
+	}
+	if response.StatusCode != http.StatusOK {
+		t.Fatalf("status %s: %s", response.Status, data)
+	}
+	message := h.Response.New().Interface()
+	if err := codec.New(cat).Decode(data, message); err != nil {
+		t.Fatalf("%v in %s", err, data)
+	}
+	return message.(Response)
+}
+
+func TestDiscovery(t *testing.T) {
+	answer := ask[*hooksv1alpha1.DiscoveryResponse](t, "Discovery", "", "{}")
+	if answer.GetStatus() != hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS {
+		t.Fatalf("got %v", answer)
+	}
+	cat := catalog.New()
+	server := httptest.NewServer(newHandler())
+	defer server.Close()
+	for _, handler := range answer.GetHandlers() {
+		h, ok := cat.ByName(handler.GetRequestHook().GetHook())
+		if !ok || h.APIVersion() != handler.GetRequestHook().GetApiVersion() {
+			t.Errorf("handler %s is for %v, which is no hook", handler.GetName(), handler.GetRequestHook())
+			continue
+		}
+		response, err := http.Post(server.URL+h.Path(handler.GetName()), "application/json", strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if response.StatusCode != http.StatusOK {
+			t.Errorf("handler %s was discovered but answers %s", handler.GetName(), response.Status)
+		}
+	}
+}
+
+func TestBeforeClusterCreate(t *testing.T) {
+	waits := ask[*hooksv1alpha1.BeforeClusterCreateResponse](t, "BeforeClusterCreate", "approval", "before-cluster-create.yaml")
+	if waits.GetRetryAfterSeconds() != 30 || waits.GetMessage() != "Cluster team-payments/payments-eu-west-1 waits for the annotation example.com/approved-by" {
+		t.Errorf("without the annotation: %v", waits)
+	}
+	goes := ask[*hooksv1alpha1.BeforeClusterCreateResponse](t, "BeforeClusterCreate", "approval", "before-cluster-create-approved.yaml")
+	if goes.GetRetryAfterSeconds() != 0 || !strings.Contains(goes.GetMessage(), "is approved by zoe@example.com") {
+		t.Errorf("with the annotation: %v", goes)
+	}
+	broken := ask[*hooksv1alpha1.BeforeClusterCreateResponse](t, "BeforeClusterCreate", "approval", "{")
+	if broken.GetStatus() != hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_FAILURE {
+		t.Errorf("to half a request: %v", broken)
+	}
+}
+
+func TestGeneratePatches(t *testing.T) {
+	answer := ask[*hooksv1alpha1.GeneratePatchesResponse](t, "GeneratePatches", "node-image", "generate-patches.yaml")
+	if len(answer.GetItems()) != 2 {
+		t.Fatalf("got %d patches, want one for each DockerMachineTemplate: %v", len(answer.GetItems()), answer)
+	}
+	const want = `[{"op":"add","path":"/spec/template/spec/customImage","value":"registry.example.com/node:v1.34.0"}]`
+	if got := string(answer.GetItems()[0].GetPatch()); got != want {
+		t.Errorf("got patch %s, want %s", got, want)
+	}
+	wrong := ask[*hooksv1alpha1.GeneratePatchesResponse](t, "GeneratePatches", "node-image", `{"variables":[{"name":"nodeImage","value":7}],"items":[]}`)
+	if wrong.GetStatus() != hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_FAILURE || !strings.Contains(wrong.GetMessage(), "variable nodeImage") {
+		t.Errorf("to a variable that is a number: %v", wrong)
+	}
+}
+
+func TestDiscoverVariables(t *testing.T) {
+	answer := ask[*hooksv1alpha1.DiscoverVariablesResponse](t, "DiscoverVariables", "node-image-variables", "discover-variables.yaml")
+	if len(answer.GetVariables()) != 1 || answer.GetVariables()[0].GetName() != "nodeImage" {
+		t.Errorf("got %v", answer)
+	}
+}
+
+// TestRun serves with certificates and stops when it is told to.
+func TestRun(t *testing.T) {
+	dir := t.TempDir()
+	pair, err := devcert.New(time.Now().Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := pair.WriteDir(dir); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if err := run(ctx, "127.0.0.1:0", dir); err != nil {
+		t.Errorf("stopped at once: %v", err)
+	}
+	if err := run(t.Context(), "127.0.0.1:0", t.TempDir()); err == nil || !strings.Contains(err.Error(), "tls.crt") {
+		t.Errorf("without certificates: got %v, want an error that names tls.crt", err)
+	}
+}
