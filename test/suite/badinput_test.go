@@ -1,0 +1,300 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package suite
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
+
+	"github.com/hookgate/hookgate/test/samples"
+)
+
+// send calls with a method, headers and a body of a kind of its own.
+func (g *gateway) send(t testing.TB, method, path string, header http.Header, body io.Reader) answer {
+	t.Helper()
+	request, err := http.NewRequest(method, "https://"+g.https+path, body)
+	if err != nil {
+		t.Fatalf("create request: %v", err)
+	}
+	for name, values := range header {
+		request.Header[name] = values
+	}
+	got, err := do(g.client, request)
+	if err != nil {
+		t.Fatalf("%s %s: %v", method, path, err)
+	}
+	return got
+}
+
+// startQuiet starts a gateway with one stub that accepts every cluster, patch and update.
+func startQuiet(t *testing.T) (*gateway, *stub) {
+	t.Helper()
+	program(t, gatewayVariable)
+	a := newAuthority(t)
+	s := startStub(t, a)
+	s.serve("BeforeClusterCreate", "check", handlerOptions{ignore: true}, success("fine"))
+	s.serve("GeneratePatches", "patch", handlerOptions{}, say(`{"status":"Success"}`))
+	s.serve("UpdateMachine", "update", handlerOptions{}, say(`{"status":"Success","retryAfterSeconds":0}`))
+	g := startGateway(t, a, map[string]string{"s.yaml": registration{name: "s", url: s.server.URL}.manifest(a)})
+	g.awaitHandler(t, "ready--s")
+	return g, s
+}
+
+func TestBadInput(t *testing.T) {
+	g, s := startQuiet(t)
+	create := string(samples.S())
+	const head = `{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","kind":`
+	for name, tc := range map[string]struct {
+		reason, hook, body string
+		code               int
+		message            []string // parts of the message
+	}{
+		"not JSON":            {"nothing to decode", "BeforeClusterCreate", "hello", http.StatusBadRequest, nil},
+		"empty":               {"no document at all", "BeforeClusterCreate", "", http.StatusBadRequest, nil},
+		"ends early":          {"the first half of a request", "BeforeClusterCreate", create[:len(create)/2], http.StatusBadRequest, nil},
+		"ends early, by one":  {"only the last brace is missing", "BeforeClusterCreate", create[:len(create)-1], http.StatusBadRequest, nil},
+		"more than one":       {"one request, one document", "BeforeClusterCreate", create + create, http.StatusBadRequest, nil},
+		"text behind":         {"rubbish after the document", "BeforeClusterCreate", create + "x", http.StatusBadRequest, nil},
+		"array":               {"a request is an object", "BeforeClusterCreate", "[]", http.StatusBadRequest, nil},
+		"string":              {"a request is an object", "BeforeClusterCreate", `"BeforeClusterCreate"`, http.StatusBadRequest, nil},
+		"wrong kind":          {"a request of another hook", "BeforeClusterCreate", head + `"BeforeClusterDeleteRequest","cluster":{}}`, http.StatusBadRequest, []string{"kind"}},
+		"wrong apiVersion":    {"a version that does not exist", "BeforeClusterCreate", `{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v9","kind":"BeforeClusterCreateRequest","cluster":{}}`, http.StatusBadRequest, []string{"apiVersion"}},
+		"settings not a map":  {"the message names the member", "BeforeClusterCreate", head + `"BeforeClusterCreateRequest","settings":7,"cluster":{}}`, http.StatusBadRequest, []string{"settings"}},
+		"setting not text":    {"the message names the member", "BeforeClusterCreate", head + `"BeforeClusterCreateRequest","settings":{"tier":7},"cluster":{}}`, http.StatusBadRequest, []string{"settings", "tier"}},
+		"items not a list":    {"the message names the member", "GeneratePatches", head + `"GeneratePatchesRequest","items":{}}`, http.StatusBadRequest, []string{"items"}},
+		"item not an object":  {"the message names the member", "GeneratePatches", head + `"GeneratePatchesRequest","items":["x"]}`, http.StatusBadRequest, []string{"items"}},
+		"uid not text":        {"the message names the member, below a list", "GeneratePatches", head + `"GeneratePatchesRequest","items":[{"uid":5}]}`, http.StatusBadRequest, []string{"items", "uid"}},
+		"name not text":       {"the message names the member, two levels down", "GeneratePatches", head + `"GeneratePatchesRequest","items":[{"uid":"a","holderReference":{"name":{}}}]}`, http.StatusBadRequest, []string{"holderReference", "name"}},
+		"version not text":    {"a member of a lifecycle hook", "BeforeClusterUpgrade", head + `"BeforeClusterUpgradeRequest","cluster":{},"toKubernetesVersion":1.33}`, http.StatusBadRequest, []string{"toKubernetesVersion"}},
+		"invalid UTF-8":       {"JSON is UTF-8", "BeforeClusterCreate", head + "\"BeforeClusterCreateRequest\",\"settings\":{\"a\":\"\xff\xfe\"},\"cluster\":{}}", http.StatusBadRequest, nil},
+		"bad escape":          {"an escape that JSON does not have, in a raw object", "BeforeClusterCreate", head + `"BeforeClusterCreateRequest","cluster":{"a":"\q"}}`, http.StatusBadRequest, nil},
+		"bad number":          {"a number that JSON does not have, in a raw object", "BeforeClusterCreate", head + `"BeforeClusterCreateRequest","cluster":{"a":01}}`, http.StatusBadRequest, nil},
+		"very deep":           {"deeper than any parser should follow", "BeforeClusterCreate", head + `"BeforeClusterCreateRequest","cluster":{"a":` + strings.Repeat("[", 5_000_000) + strings.Repeat("]", 5_000_000) + `}}`, http.StatusBadRequest, nil},
+		"25 MiB":              {"more than the limit", "BeforeClusterCreate", head + `"BeforeClusterCreateRequest","cluster":{"a":"` + strings.Repeat("x", 25<<20) + `"}}`, http.StatusRequestEntityTooLarge, nil},
+		"control character":   {"control characters must be escaped", "BeforeClusterCreate", head + "\"BeforeClusterCreateRequest\",\"cluster\":{\"a\":\"\x01\"}}", http.StatusBadRequest, nil},
+		"unclosed raw object": {"a raw object that ends early", "BeforeClusterCreate", head + `"BeforeClusterCreateRequest","cluster":{"a":{"b":[1,2}}`, http.StatusBadRequest, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			before := s.count("BeforeClusterCreate", "check")
+			first := g.post(t, path(tc.hook, ""), []byte(tc.body))
+			message := checkFailure(t, tc.hook, first, tc.code)
+			for _, part := range tc.message {
+				if !strings.Contains(message, part) {
+					t.Errorf("message %q does not name %s (%s)", message, part, tc.reason)
+				}
+			}
+			if s.count("BeforeClusterCreate", "check") != before {
+				t.Errorf("the extension was called (%s)", tc.reason)
+			}
+			if again := g.post(t, path(tc.hook, ""), []byte(tc.body)); !bytes.Equal(first.body, again.body) {
+				t.Errorf("the second answer differs:\n%s\n%s", first.body, again.body)
+			}
+		})
+	}
+	if code := g.ready(t); code != http.StatusOK {
+		t.Errorf("/readyz answers %d after bad input", code)
+	}
+	if got := g.post(t, path("BeforeClusterCreate", ""), samples.S()); got.code != http.StatusOK {
+		t.Errorf("a good call answers %d after bad input: %s", got.code, got.body)
+	}
+}
+
+func TestBadInputChunked(t *testing.T) {
+	g, _ := startQuiet(t)
+	body := io.MultiReader(strings.NewReader(`{"cluster":{"a":"`), strings.NewReader(strings.Repeat("x", 25<<20)), strings.NewReader(`"}}`))
+	got := g.send(t, http.MethodPost, path("BeforeClusterCreate", ""), nil, body) // no length known, so chunks
+	checkFailure(t, "BeforeClusterCreate", got, http.StatusRequestEntityTooLarge)
+}
+
+// A caller that speaks HTTP/1.1 is still writing when the answer comes, and must be able to read it.
+func TestBadInputTooLargeOverHTTP11(t *testing.T) {
+	g, _ := startQuiet(t)
+	client := http11(t, g.authority)
+	for range 5 {
+		got, err := try(client, "https://"+g.https+path("BeforeClusterCreate", ""), []byte(`{"cluster":{"a":"`+strings.Repeat("x", 25<<20)+`"}}`))
+		if err != nil {
+			t.Fatalf("the caller sees a broken connection instead of 413: %v", err)
+		}
+		checkFailure(t, "BeforeClusterCreate", got, http.StatusRequestEntityTooLarge)
+	}
+}
+
+func TestBadInputUnknownPaths(t *testing.T) {
+	g, _ := startQuiet(t)
+	for name, tc := range map[string]struct {
+		path, hook string
+		message    string
+	}{
+		"hook":                   {"/hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclusterexplode", "", "beforeclusterexplode"},
+		"hook with handler":      {"/hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclusterexplode/x", "", "beforeclusterexplode"},
+		"handler":                {path("BeforeClusterCreate", "nobody"), "BeforeClusterCreate", "nobody"},
+		"handler of other hook":  {path("BeforeClusterCreate", "patch--s"), "BeforeClusterCreate", "patch"},
+		"aggregate of other":     {path("BeforeClusterCreate", "beforeclusterdelete"), "BeforeClusterCreate", "beforeclusterdelete"},
+		"registered, wrong name": {path("GeneratePatches", "patch.other"), "GeneratePatches", "patch.other"},
+		"version":                {"/hooks.runtime.cluster.x-k8s.io/v1/beforeclustercreate", "", ""},
+		"group":                  {"/hooks.example.com/v1alpha1/beforeclustercreate", "", ""},
+		"root":                   {"/", "", ""},
+		"three segments":         {path("BeforeClusterCreate", "check.s/more"), "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			body := samples.S()
+			if tc.hook != "" {
+				body = samples.Body(tc.hook)
+			}
+			message := checkFailure(t, tc.hook, g.post(t, tc.path, body), http.StatusNotFound)
+			if !strings.Contains(message, tc.message) {
+				t.Errorf("message %q does not name %q", message, tc.message)
+			}
+		})
+	}
+}
+
+func TestBadInputMethods(t *testing.T) {
+	g, s := startQuiet(t)
+	for _, method := range []string{http.MethodGet, http.MethodPut, http.MethodDelete, http.MethodPatch} {
+		for name, p := range map[string]string{"without handler": path("BeforeClusterCreate", ""), "with handler": path("BeforeClusterCreate", "check.s")} {
+			t.Run(method+" "+name, func(t *testing.T) {
+				got := g.send(t, method, p, nil, bytes.NewReader(samples.S()))
+				checkFailure(t, "BeforeClusterCreate", got, http.StatusMethodNotAllowed)
+				if allow := got.header.Get("Allow"); allow != http.MethodPost {
+					t.Errorf("Allow: %q, want POST", allow)
+				}
+			})
+		}
+	}
+	t.Run("POST that asks for another method", func(t *testing.T) {
+		got := g.send(t, http.MethodPost, path("BeforeClusterCreate", "check.s"), http.Header{"X-Http-Method-Override": {"GET"}}, bytes.NewReader(samples.S()))
+		if got.code != http.StatusOK {
+			t.Errorf("status %d: %s", got.code, got.body)
+		}
+	})
+	if n := s.count("BeforeClusterCreate", "check"); n != 1 {
+		t.Errorf("the extension was called %d times, want once", n)
+	}
+}
+
+func TestContentTypes(t *testing.T) {
+	g, _ := startQuiet(t)
+	for name, header := range map[string]http.Header{
+		"none":        nil,
+		"JSON":        {"Content-Type": {"application/json"}},
+		"with params": {"Content-Type": {"application/json; charset=utf-8"}, "Accept": {"application/json, */*"}},
+		"form":        {"Content-Type": {"application/x-www-form-urlencoded"}}, // what curl -d sends
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := g.send(t, http.MethodPost, path("BeforeClusterCreate", ""), header, bytes.NewReader(samples.S()))
+			if got.code != http.StatusOK {
+				t.Fatalf("status %d: %s", got.code, got.body)
+			}
+			if contentType := got.header.Get("Content-Type"); !strings.HasPrefix(contentType, "application/json") {
+				t.Errorf("the answer has Content-Type %q", contentType)
+			}
+			if out := asCaller(t, "BeforeClusterCreate", got.body); out.GetMessage() != "fine" {
+				t.Errorf("message %q", out.GetMessage())
+			}
+		})
+	}
+}
+
+// Cluster API's server does not look at kind and apiVersion, so callers that leave them out exist.
+func TestKindMayBeAbsent(t *testing.T) {
+	g, s := startQuiet(t)
+	got := g.post(t, path("BeforeClusterCreate", "check.s"), []byte(`{"cluster":{"metadata":{"name":"c","namespace":"n"}}}`))
+	if out := asCaller(t, "BeforeClusterCreate", got.body); got.code != http.StatusOK || out.GetStatus() != runtimehooksv1.ResponseStatusSuccess {
+		t.Fatalf("status %d: %s", got.code, got.body)
+	}
+	if m := decodeMembers(t, s.last("BeforeClusterCreate", "check")); m["kind"] != "BeforeClusterCreateRequest" {
+		t.Errorf("the extension got kind %v", m["kind"])
+	}
+}
+
+func TestCompressedBodies(t *testing.T) {
+	g, s := startQuiet(t)
+	header := http.Header{"Content-Encoding": {"gzip"}}
+	t.Run("good", func(t *testing.T) {
+		got := g.send(t, http.MethodPost, path("BeforeClusterCreate", ""), header, bytes.NewReader(compress(t, bytes.NewReader(samples.S()))))
+		if got.code != http.StatusOK {
+			t.Fatalf("status %d: %s", got.code, got.body)
+		}
+		if m := decodeMembers(t, s.last("BeforeClusterCreate", "check")); m["cluster"] == nil {
+			t.Error("the extension got no cluster")
+		}
+	})
+	t.Run("bomb", func(t *testing.T) {
+		bomb := compress(t, io.MultiReader(strings.NewReader(`{"cluster":{"a":"`), io.LimitReader(letters{}, 64<<20), strings.NewReader(`"}}`)))
+		checkFailure(t, "BeforeClusterCreate", g.send(t, http.MethodPost, path("BeforeClusterCreate", ""), header, bytes.NewReader(bomb)), http.StatusRequestEntityTooLarge)
+	})
+	t.Run("not compressed", func(t *testing.T) {
+		checkFailure(t, "BeforeClusterCreate", g.send(t, http.MethodPost, path("BeforeClusterCreate", ""), header, bytes.NewReader(samples.S())), http.StatusBadRequest)
+	})
+	t.Run("ends early", func(t *testing.T) {
+		half := compress(t, bytes.NewReader(samples.S()))
+		checkFailure(t, "BeforeClusterCreate", g.send(t, http.MethodPost, path("BeforeClusterCreate", ""), header, bytes.NewReader(half[:len(half)/2])), http.StatusBadRequest)
+	})
+}
+
+// letters is an endless reader.
+type letters struct{}
+
+func (letters) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = 'a'
+	}
+	return len(p), nil
+}
+
+func compress(t testing.TB, r io.Reader) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z, err := gzip.NewWriterLevel(&b, gzip.BestSpeed)
+	if err != nil {
+		t.Fatalf("compress: %v", err)
+	}
+	if _, err := io.Copy(z, r); err != nil {
+		t.Fatalf("compress: %v", err)
+	}
+	if err := z.Close(); err != nil {
+		t.Fatalf("compress: %v", err)
+	}
+	return b.Bytes()
+}
+
+// What is unusual but valid is not bad input.
+func TestUnusualInput(t *testing.T) {
+	g, s := startQuiet(t)
+	status := samples.Request("BeforeClusterCreate").(*runtimehooksv1.BeforeClusterCreateRequest)
+	status.Cluster = samples.ClusterWithStatus()
+	for name, body := range map[string]string{
+		"a cluster with status": string(samples.Marshal(status)),
+		"space everywhere":      " \r\n\t{ \"cluster\" : { \"metadata\" : { \"name\" : \"c\" } } , \"settings\" : { } } \n",
+		"escaped member names":  `{"clust\u0065r":{"metadata":{"name":"c"}}}`,
+		"null settings":         `{"settings":null,"cluster":{"metadata":{"name":"c"}}}`,
+		"members in any order":  `{"cluster":{"metadata":{"name":"c"}},"kind":"BeforeClusterCreateRequest","settings":{"a":"b"},"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1"}`,
+		"a million numbers":     `{"cluster":{"metadata":{"name":"c"},"list":[0` + strings.Repeat(",1", 1_000_000) + `]}}`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := g.post(t, path("BeforeClusterCreate", "check.s"), []byte(body))
+			if got.code != http.StatusOK {
+				t.Fatalf("status %d: %.500s", got.code, got.body)
+			}
+			var sent, received struct{ Cluster json.RawMessage }
+			if err := json.Unmarshal([]byte(body), &sent); err != nil {
+				t.Fatalf("the body of the test: %v", err)
+			}
+			if err := json.Unmarshal(s.last("BeforeClusterCreate", "check"), &received); err != nil {
+				t.Fatalf("the extension got bad JSON: %v", err)
+			}
+			if !bytes.Equal(sent.Cluster, received.Cluster) {
+				t.Errorf("the cluster is not there byte for byte: %.300s", received.Cluster)
+			}
+		})
+	}
+}

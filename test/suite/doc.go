@@ -1,0 +1,10 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package suite drives the built gateway from end to end: real processes, real connections, and an extension built on
+// Cluster API's own server. It knows the gateway by its contract only (flags, the line with the addresses, REST and gRPC)
+// and never by its packages.
+//
+// The tests are skipped unless HOOKGATE_BIN and HOOKGATE_TEST_EXTENSION name the two programs; `make test` builds them and
+// sets both. What is here to start, feed and break extensions serves one test each; nothing is shared between tests.
+package suite

@@ -1,0 +1,274 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package suite
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
+
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/test/samples"
+)
+
+// callGRPC calls a hook through its generated stub.
+func callGRPC(ctx context.Context, t testing.TB, conn *grpc.ClientConn, hook, handler string, body []byte) (proto.Message, error) {
+	t.Helper()
+	lifecycle := hooksv1alpha1.NewLifecycleHooksServiceClient(conn)
+	topology := hooksv1alpha1.NewTopologyMutationHooksServiceClient(conn)
+	inPlace := hooksv1alpha1.NewInPlaceUpdateHooksServiceClient(conn)
+	plan := hooksv1alpha1.NewUpgradePlanHooksServiceClient(conn)
+	switch hook {
+	case "BeforeClusterCreate":
+		return lifecycle.BeforeClusterCreate(ctx, message(t, &hooksv1alpha1.BeforeClusterCreateRequest{Handler: handler}, body))
+	case "AfterControlPlaneInitialized":
+		return lifecycle.AfterControlPlaneInitialized(ctx, message(t, &hooksv1alpha1.AfterControlPlaneInitializedRequest{Handler: handler}, body))
+	case "BeforeClusterUpgrade":
+		return lifecycle.BeforeClusterUpgrade(ctx, message(t, &hooksv1alpha1.BeforeClusterUpgradeRequest{Handler: handler}, body))
+	case "BeforeControlPlaneUpgrade":
+		return lifecycle.BeforeControlPlaneUpgrade(ctx, message(t, &hooksv1alpha1.BeforeControlPlaneUpgradeRequest{Handler: handler}, body))
+	case "AfterControlPlaneUpgrade":
+		return lifecycle.AfterControlPlaneUpgrade(ctx, message(t, &hooksv1alpha1.AfterControlPlaneUpgradeRequest{Handler: handler}, body))
+	case "BeforeWorkersUpgrade":
+		return lifecycle.BeforeWorkersUpgrade(ctx, message(t, &hooksv1alpha1.BeforeWorkersUpgradeRequest{Handler: handler}, body))
+	case "AfterWorkersUpgrade":
+		return lifecycle.AfterWorkersUpgrade(ctx, message(t, &hooksv1alpha1.AfterWorkersUpgradeRequest{Handler: handler}, body))
+	case "AfterClusterUpgrade":
+		return lifecycle.AfterClusterUpgrade(ctx, message(t, &hooksv1alpha1.AfterClusterUpgradeRequest{Handler: handler}, body))
+	case "BeforeClusterDelete":
+		return lifecycle.BeforeClusterDelete(ctx, message(t, &hooksv1alpha1.BeforeClusterDeleteRequest{Handler: handler}, body))
+	case "GeneratePatches":
+		return topology.GeneratePatches(ctx, message(t, &hooksv1alpha1.GeneratePatchesRequest{Handler: handler}, body))
+	case "ValidateTopology":
+		return topology.ValidateTopology(ctx, message(t, &hooksv1alpha1.ValidateTopologyRequest{Handler: handler}, body))
+	case "DiscoverVariables":
+		return topology.DiscoverVariables(ctx, message(t, &hooksv1alpha1.DiscoverVariablesRequest{Handler: handler}, body))
+	case "GenerateUpgradePlan":
+		return plan.GenerateUpgradePlan(ctx, message(t, &hooksv1alpha1.GenerateUpgradePlanRequest{Handler: handler}, body))
+	case "CanUpdateMachine":
+		return inPlace.CanUpdateMachine(ctx, message(t, &hooksv1alpha1.CanUpdateMachineRequest{Handler: handler}, body))
+	case "CanUpdateMachineSet":
+		return inPlace.CanUpdateMachineSet(ctx, message(t, &hooksv1alpha1.CanUpdateMachineSetRequest{Handler: handler}, body))
+	case "UpdateMachine":
+		return inPlace.UpdateMachine(ctx, message(t, &hooksv1alpha1.UpdateMachineRequest{Handler: handler}, body))
+	}
+	t.Fatalf("no stub for hook %q", hook)
+	return nil, nil
+}
+
+func message[M interface {
+	ProtoReflect() protoreflect.Message
+}](t testing.TB, m M, body []byte) M {
+	t.Helper()
+	toMessage(t, body, m.ProtoReflect(), true)
+	return m
+}
+
+// checkSameMessage compares an answer over gRPC with what a direct call answers. What protobuf does not tell apart, zero
+// and absent, is left out on both sides.
+func checkSameMessage(t testing.TB, got proto.Message, want members) {
+	t.Helper()
+	expected := members{}
+	for name, value := range want {
+		if value != "" && value != json.Number("0") {
+			expected[name] = value
+		}
+	}
+	if diff := cmp.Diff(expected, fromMessage(t, got.ProtoReflect())); diff != "" {
+		t.Errorf("the answer differs from the extension's own (-extension +gateway):\n%s", diff)
+	}
+}
+
+func TestGRPCEveryHook(t *testing.T) {
+	g, e := startHub(t)
+	conn := g.dial(t)
+	for _, hook := range samples.Hooks() {
+		t.Run(hook, func(t *testing.T) {
+			body := samples.Body(hook)
+			call := func(t *testing.T, handler string, want members) {
+				t.Helper()
+				got, err := callGRPC(soon(t), t, conn, hook, handler, body)
+				if err != nil {
+					t.Fatalf("call: %v", err)
+				}
+				checkSameMessage(t, got, want)
+			}
+			var all []members
+			for _, handler := range handlersOf(hook) {
+				want := direct(t, g.client, e.url, hook, handler, withSettings(samples.Request(hook), hubSettings()))
+				all = append(all, want)
+				t.Run("registered name of "+handler, func(t *testing.T) { call(t, handler+".hub", want) })
+				if !samples.Lifecycle(hook) {
+					t.Run("label of "+handler, func(t *testing.T) { call(t, handler+"--hub", want) })
+				}
+			}
+			want := all[0]
+			if samples.Lifecycle(hook) {
+				want = merged(all)
+				t.Run("aggregate by name", func(t *testing.T) { call(t, strings.ToLower(hook), want) })
+			}
+			t.Run("no handler", func(t *testing.T) { call(t, "", want) })
+		})
+	}
+}
+
+func TestGRPCLargeBodies(t *testing.T) {
+	g, e := startHub(t)
+	conn := g.dial(t)
+	request := samples.GeneratePatches(2000)
+	body := samples.Marshal(request)
+	want := direct(t, g.client, e.url, "GeneratePatches", "patches", withSettings(request, hubSettings()))
+	got, err := callGRPC(soon(t), t, conn, "GeneratePatches", "patches--hub", body)
+	if err != nil {
+		t.Fatalf("5 MB request: %v", err)
+	}
+	checkSameMessage(t, got, want)
+
+	huge := &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: &hooksv1alpha1.RawExtension{Raw: []byte(`{"x":"` + strings.Repeat("x", 25<<20) + `"}`)}}
+	if _, err := hooksv1alpha1.NewLifecycleHooksServiceClient(conn).BeforeClusterCreate(soon(t), huge); status.Code(err) != codes.ResourceExhausted {
+		t.Errorf("25 MiB request: %v, want ResourceExhausted", err)
+	}
+}
+
+func TestGRPCDiscovery(t *testing.T) {
+	g, _ := startHub(t)
+	_, overREST := g.discovery(t)
+	got, err := hooksv1alpha1.NewDiscoveryServiceClient(g.dial(t)).Discovery(soon(t), &hooksv1alpha1.DiscoveryRequest{})
+	if err != nil {
+		t.Fatalf("Discovery: %v", err)
+	}
+	if got.GetStatus() != hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS {
+		t.Errorf("status %s", got.GetStatus())
+	}
+	var want, names []string
+	for _, h := range overREST {
+		want = append(want, h.Name)
+	}
+	for _, h := range got.GetHandlers() {
+		names = append(names, h.GetName())
+	}
+	if diff := cmp.Diff(want, names); diff != "" {
+		t.Errorf("handlers (-REST +gRPC):\n%s", diff)
+	}
+}
+
+func TestGRPCErrors(t *testing.T) {
+	program(t, gatewayVariable)
+	a := newAuthority(t)
+	s, spare := startStub(t, a), startStub(t, a)
+	s.serve("BeforeClusterCreate", "slow", handlerOptions{timeout: 1}, hang)
+	s.serve("BeforeClusterCreate", "broken", handlerOptions{}, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusInternalServerError) })
+	s.serve("BeforeClusterCreate", "patient", handlerOptions{timeout: 30}, hang)
+	g := startGateway(t, a, map[string]string{
+		"s.yaml": registration{name: "s", url: s.server.URL}.manifest(a), "spare.yaml": registration{name: "spare", url: spare.server.URL}.manifest(a),
+	})
+	g.awaitHandler(t, "ready--s")
+	g.awaitHandler(t, "ready--spare")
+	conn := g.dial(t)
+	for name, tc := range map[string]struct {
+		reason, hook, handler string
+		body                  string
+		code                  codes.Code
+	}{
+		"unknown handler": {"no such handler", "BeforeClusterCreate", "nobody.s", string(samples.S()), codes.NotFound},
+		"ambiguous":       {"two extensions have it", "DiscoverVariables", "", "{}", codes.FailedPrecondition},
+		"timeout":         {"the handler's own timeout", "BeforeClusterCreate", "slow.s", string(samples.S()), codes.DeadlineExceeded},
+		"status 500":      {"not an answer", "BeforeClusterCreate", "broken.s", string(samples.S()), codes.Unavailable},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := callGRPC(soon(t), t, conn, tc.hook, tc.handler, []byte(tc.body))
+			if status.Code(err) != tc.code {
+				t.Errorf("%s: %v, want %s", tc.reason, err, tc.code)
+			}
+		})
+	}
+	t.Run("raw object that is not JSON", func(t *testing.T) {
+		_, err := hooksv1alpha1.NewLifecycleHooksServiceClient(conn).BeforeClusterCreate(soon(t),
+			&hooksv1alpha1.BeforeClusterCreateRequest{Cluster: &hooksv1alpha1.RawExtension{Raw: []byte(`{"metadata":`)}})
+		if status.Code(err) != codes.InvalidArgument {
+			t.Errorf("%v, want InvalidArgument: an extension would get a broken body", err)
+		}
+	})
+	t.Run("deadline of the caller", func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
+		defer cancel()
+		began := time.Now()
+		_, err := callGRPC(ctx, t, conn, "BeforeClusterCreate", "patient.s", samples.S())
+		if status.Code(err) != codes.DeadlineExceeded || time.Since(began) > 5*time.Second {
+			t.Errorf("%v after %s, want DeadlineExceeded", err, time.Since(began).Round(time.Second))
+		}
+	})
+}
+
+func TestGRPCUnknownMembers(t *testing.T) {
+	program(t, gatewayVariable)
+	a := newAuthority(t)
+	s := startStub(t, a)
+	s.serve("BeforeClusterCreate", "check", handlerOptions{}, say(`{"status":"Success","retryAfterSeconds":0,"estimate":{"seconds":9007199254740993}}`))
+	g := startGateway(t, a, map[string]string{"s.yaml": registration{name: "s", url: s.server.URL}.manifest(a)})
+	g.awaitHandler(t, "ready--s")
+
+	object := `{"kind":"Cluster", "n":9007199254740993,"s":"\u00e9\/"}`
+	got, err := hooksv1alpha1.NewLifecycleHooksServiceClient(g.dial(t)).BeforeClusterCreate(soon(t), &hooksv1alpha1.BeforeClusterCreateRequest{
+		Handler:        "check.s",
+		Cluster:        &hooksv1alpha1.RawExtension{Raw: []byte(object)},
+		UnknownMembers: map[string]*hooksv1alpha1.JSON{"dryRun": {Raw: []byte(`true`)}},
+	})
+	if err != nil {
+		t.Fatalf("call: %v", err)
+	}
+	body := s.last("BeforeClusterCreate", "check")
+	if m := decodeMembers(t, body); m["dryRun"] != true || m["kind"] != "BeforeClusterCreateRequest" || m["apiVersion"] != runtimehooksv1.GroupVersion.String() {
+		t.Errorf("the extension got %s", body)
+	}
+	if !strings.Contains(string(body), object) {
+		t.Errorf("the object is not there byte for byte: %s", body)
+	}
+	if raw := string(got.GetUnknownMembers()["estimate"].GetRaw()); raw != `{"seconds":9007199254740993}` {
+		t.Errorf("unknown member of the answer: %q", raw)
+	}
+}
+
+func TestGRPCHealthAndReflection(t *testing.T) {
+	program(t, gatewayVariable)
+	g := startGateway(t, newAuthority(t), nil)
+	conn := g.dial(t)
+	health, err := healthv1.NewHealthClient(conn).Check(soon(t), &healthv1.HealthCheckRequest{})
+	if err != nil || health.GetStatus() != healthv1.HealthCheckResponse_SERVING {
+		t.Errorf("health: %v, %v", health.GetStatus(), err)
+	}
+	stream, err := reflectionv1.NewServerReflectionClient(conn).ServerReflectionInfo(soon(t))
+	if err != nil {
+		t.Fatalf("reflection: %v", err)
+	}
+	if err := stream.Send(&reflectionv1.ServerReflectionRequest{MessageRequest: &reflectionv1.ServerReflectionRequest_ListServices{}}); err != nil {
+		t.Fatalf("reflection: %v", err)
+	}
+	list, err := stream.Recv()
+	if err != nil {
+		t.Fatalf("reflection: %v", err)
+	}
+	services := map[string]bool{}
+	for _, s := range list.GetListServicesResponse().GetService() {
+		services[strings.TrimPrefix(s.GetName(), "hookgate.hooks.v1alpha1.")] = true
+	}
+	for _, want := range []string{"DiscoveryService", "LifecycleHooksService", "TopologyMutationHooksService", "InPlaceUpdateHooksService", "UpgradePlanHooksService"} {
+		if !services[want] {
+			t.Errorf("reflection does not list %s", want)
+		}
+	}
+}

@@ -1,0 +1,365 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package suite
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
+
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/test/samples"
+)
+
+// Everything in flight when SIGTERM comes is finished, on both fronts; the gateway is not ready meanwhile, and exits 0.
+func TestSIGTERMDrains(t *testing.T) {
+	program(t, gatewayVariable)
+	a := newAuthority(t)
+	s := startStub(t, a)
+	arrived, release := make(chan struct{}, 2), make(chan struct{})
+	s.serve("BeforeClusterCreate", "slow", handlerOptions{timeout: 30}, func(w http.ResponseWriter, r *http.Request) {
+		arrived <- struct{}{}
+		select {
+		case <-release:
+			success("done after SIGTERM")(w, r)
+		case <-r.Context().Done():
+		}
+	})
+	g := startGateway(t, a, map[string]string{"s.yaml": registration{name: "s", url: s.server.URL}.manifest(a)})
+	g.awaitHandler(t, "ready--s")
+
+	overREST, overGRPC := make(chan answer, 1), make(chan string, 1)
+	go func() {
+		defer close(overREST)
+		got, err := try(g.client, "https://"+g.https+path("BeforeClusterCreate", "slow.s"), samples.S())
+		if err != nil {
+			t.Errorf("call over REST: %v", err)
+			return
+		}
+		overREST <- got
+	}()
+	stub := hooksv1alpha1.NewLifecycleHooksServiceClient(g.dial(t))
+	request := message(t, &hooksv1alpha1.BeforeClusterCreateRequest{Handler: "slow.s"}, samples.S())
+	ctx := soon(t)
+	go func() {
+		defer close(overGRPC)
+		got, err := stub.BeforeClusterCreate(ctx, request)
+		if err != nil {
+			t.Errorf("call over gRPC: %v", err)
+			return
+		}
+		overGRPC <- got.GetMessage()
+	}()
+	for range 2 {
+		select {
+		case <-arrived:
+		case <-time.After(patience):
+			t.Fatal("the calls did not reach the extension")
+		}
+	}
+
+	g.terminate(t)
+	eventually(t, "GET /readyz answers 503", func() bool { return g.ready(t) == http.StatusServiceUnavailable })
+	select {
+	case <-g.done:
+		t.Fatal("the gateway ended with calls in flight")
+	default:
+	}
+	close(release)
+	if got := <-overREST; got.code != http.StatusOK || !strings.Contains(string(got.body), "done after SIGTERM") {
+		t.Errorf("over REST: status %d: %s", got.code, got.body)
+	}
+	if got := <-overGRPC; got != "done after SIGTERM" {
+		t.Errorf("over gRPC: message %q", got)
+	}
+	if code := g.exitCode(t); code != 0 {
+		t.Errorf("exit code %d, want 0", code)
+	}
+}
+
+func TestSIGTERMWhenIdle(t *testing.T) {
+	program(t, gatewayVariable)
+	g := startGateway(t, newAuthority(t), nil)
+	g.terminate(t)
+	if code := g.exitCode(t); code != 0 {
+		t.Errorf("exit code %d, want 0", code)
+	}
+}
+
+// serial returns the serial number of the certificate that a new connection sees.
+func serial(t testing.TB, a *authority, address string) int64 {
+	t.Helper()
+	conn, err := tls.Dial("tcp", address, &tls.Config{RootCAs: a.pool, NextProtos: []string{"h2", "http/1.1"}})
+	if err != nil {
+		return 0
+	}
+	defer func() { _ = conn.Close() }()
+	return conn.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
+}
+
+func TestCertificatesAreReloaded(t *testing.T) {
+	program(t, gatewayVariable)
+	a := newAuthority(t)
+	g := startGateway(t, a, nil)
+	for front, address := range map[string]string{"REST": g.https, "gRPC": g.grpc} {
+		if got := serial(t, a, address); got != 2 {
+			t.Fatalf("%s: certificate %d at the start, want 2", front, got)
+		}
+	}
+	// What is not a certificate is not taken: new connections go on seeing the old one.
+	writeFile(t, filepath.Join(g.certs, "tls.crt"), []byte("not a certificate"))
+	g.await(t, `(?i)certificate`)
+	if got := serial(t, a, g.https); got != 2 {
+		t.Errorf("certificate %d while the file is broken, want 2", got)
+	}
+	a.write(t, g.certs, 3, time.Now().Add(time.Hour))
+	for front, address := range map[string]string{"REST": g.https, "gRPC": g.grpc} {
+		eventually(t, front+" shows the new certificate", func() bool { return serial(t, a, address) == 3 })
+	}
+	if got := g.post(t, path("BeforeClusterCreate", ""), samples.S()); got.code != http.StatusOK {
+		t.Errorf("the old connection answers %d", got.code)
+	}
+	select {
+	case <-g.done:
+		t.Error("the gateway ended")
+	default:
+	}
+}
+
+// A ca.crt beside the certificate makes both fronts ask callers for one.
+func TestCallersMayHaveToShowACertificate(t *testing.T) {
+	program(t, gatewayVariable)
+	a, callers := newAuthority(t), newAuthority(t)
+	certs := a.dir(t)
+	writeFile(t, filepath.Join(certs, "ca.crt"), callers.pem)
+	g := startGatewayWith(t, a, certs, nil)
+	for name, tc := range map[string]struct {
+		reason       string
+		certificates []tls.Certificate
+		accepted     bool
+	}{
+		"none":               {"the caller does not say who it is", nil, false},
+		"of the callers' CA": {"the caller is known", []tls.Certificate{callers.pair(t)}, true},
+		"of another CA":      {"the caller is a stranger", []tls.Certificate{a.pair(t)}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			config := &tls.Config{RootCAs: a.pool, Certificates: tc.certificates}
+			transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}
+			defer transport.CloseIdleConnections()
+			got, err := try(&http.Client{Transport: transport, Timeout: patience}, "https://"+g.https+path("BeforeClusterCreate", ""), samples.S())
+			if accepted := err == nil && got.code == http.StatusOK; accepted != tc.accepted {
+				t.Errorf("REST, %s: status %d, %v", tc.reason, got.code, err)
+			}
+			conn, err := grpc.NewClient(g.grpc, grpc.WithTransportCredentials(credentials.NewTLS(config.Clone())))
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = conn.Close() }()
+			_, err = hooksv1alpha1.NewDiscoveryServiceClient(conn).Discovery(soon(t), &hooksv1alpha1.DiscoveryRequest{})
+			if (err == nil) != tc.accepted {
+				t.Errorf("gRPC, %s: %v", tc.reason, err)
+			}
+		})
+	}
+}
+
+// freePort returns a port that nothing listens on now.
+func freePort(t testing.TB) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatalf("listen: %v", err)
+	}
+	_, port, _ := net.SplitHostPort(listener.Addr().String())
+	if err := listener.Close(); err != nil {
+		t.Fatalf("close: %v", err)
+	}
+	return port
+}
+
+// An extension that is down at the start is picked up when it comes, keeps its handlers when it goes, and answers again
+// when it is back.
+func TestExtensionComesAndGoes(t *testing.T) {
+	program(t, gatewayVariable)
+	a := newAuthority(t)
+	port := freePort(t)
+	g := startGateway(t, a, map[string]string{"late.yaml": registration{name: "late", url: "https://127.0.0.1:" + port}.manifest(a)})
+	if g.offers(t, "patches--late") {
+		t.Fatal("handlers of an extension that never answered")
+	}
+	checkFailure(t, "GeneratePatches", g.post(t, path("GeneratePatches", "patches--late"), samples.Body("GeneratePatches")), http.StatusNotFound)
+
+	e := startExtension(t, a, "late", port)
+	g.awaitHandler(t, "patches--late")
+	if got := g.post(t, path("GeneratePatches", "patches--late"), samples.Body("GeneratePatches")); got.code != http.StatusOK {
+		t.Fatalf("status %d: %s", got.code, got.body)
+	}
+
+	e.kill()
+	checkFailure(t, "GeneratePatches", g.post(t, path("GeneratePatches", "patches--late"), samples.Body("GeneratePatches")), http.StatusServiceUnavailable)
+	if !g.offers(t, "patches--late") {
+		t.Error("the handlers went with the extension")
+	}
+	if code := g.ready(t); code != http.StatusOK {
+		t.Errorf("/readyz answers %d because an extension is away", code)
+	}
+	// Those under Fail fail the aggregate; the message does not depend on which connection broke.
+	first := g.post(t, path("BeforeClusterDelete", ""), samples.Body("BeforeClusterDelete"))
+	checkFailure(t, "BeforeClusterDelete", first, http.StatusServiceUnavailable)
+	if again := g.post(t, path("BeforeClusterDelete", ""), samples.Body("BeforeClusterDelete")); string(first.body) != string(again.body) {
+		t.Errorf("the second answer differs:\n%s\n%s", first.body, again.body)
+	}
+
+	startExtension(t, a, "late", port)
+	eventually(t, "the extension that is back answers", func() bool {
+		return g.post(t, path("GeneratePatches", "patches--late"), samples.Body("GeneratePatches")).code == http.StatusOK
+	})
+}
+
+func TestManifestsAreFollowed(t *testing.T) {
+	program(t, gatewayVariable)
+	a := newAuthority(t)
+	one, two := startStub(t, a), startStub(t, a)
+	one.serve("BeforeClusterCreate", "who", handlerOptions{}, success("one"))
+	two.serve("BeforeClusterCreate", "who", handlerOptions{}, success("two"))
+	g := startGateway(t, a, nil)
+	says := func() string {
+		got := g.post(t, path("BeforeClusterCreate", ""), samples.S())
+		return asCaller(t, "BeforeClusterCreate", got.body).GetMessage()
+	}
+	g.write(t, "x.yaml", registration{name: "x", url: one.server.URL}.manifest(a))
+	eventually(t, "a new manifest is taken", func() bool { return says() == "one" })
+	g.write(t, "x.yaml", registration{name: "x", url: two.server.URL}.manifest(a))
+	eventually(t, "a changed URL is taken", func() bool { return says() == "two" })
+	g.write(t, "y.yaml", registration{name: "y", url: one.server.URL}.manifest(a))
+	eventually(t, "a second manifest is taken", func() bool { return says() == "two, one" })
+	g.write(t, "x.yaml", registration{name: "x", url: two.server.URL, settings: map[string]string{"new": "setting"}}.manifest(a))
+	eventually(t, "changed settings are taken", func() bool {
+		says()
+		return strings.Contains(string(two.last("BeforeClusterCreate", "who")), `"new":"setting"`)
+	})
+	if err := os.Remove(filepath.Join(g.configs, "x.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "a removed manifest is forgotten", func() bool { return says() == "one" })
+	if g.offers(t, "ready--x") {
+		t.Error("discovery still has the handlers of a removed manifest")
+	}
+}
+
+// A bad manifest is reported by file and line, and hurts only itself.
+func TestBadManifest(t *testing.T) {
+	program(t, gatewayVariable)
+	a := newAuthority(t)
+	s := startStub(t, a)
+	good := registration{name: "good", url: s.server.URL}.manifest(a)
+	lines := strings.Count(good, "\n")
+	for name, tc := range map[string]struct {
+		reason, text string
+		line         int // in bad.yaml; the good document stands before it
+	}{
+		"not YAML":          {"the parser says where", "apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\nmetadata: {name: [bad\nspec: }\n", 0},
+		"unknown member":    {"a typing error", "apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\nmetadata:\n  name: bad\nspec:\n  clientConfigs:\n    url: https://localhost\n", 6},
+		"http":              {"an extension is called over TLS", "apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\nmetadata:\n  name: bad\nspec:\n  clientConfig:\n    url: http://localhost\n", 7},
+		"no client config":  {"nowhere to call", "apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\nmetadata:\n  name: bad\nspec: {}\n", 0},
+		"name not a label":  {"registered names would be ambiguous", "apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\nmetadata:\n  name: bad.name\nspec:\n  clientConfig:\n    url: https://localhost\n", 4},
+		"caBundle not PEM":  {"no certificate in it", "apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\nmetadata:\n  name: bad\nspec:\n  clientConfig:\n    url: https://localhost\n    caBundle: aGVsbG8=\n", 8},
+		"unknown version":   {"not one that is served", "apiVersion: runtime.cluster.x-k8s.io/v9\nkind: ExtensionConfig\nmetadata:\n  name: bad\nspec:\n  clientConfig:\n    url: https://localhost\n", 1},
+		"twice in one file": {"which of them is meant?", registration{name: "twin", url: "https://localhost"}.manifest(a) + "---\n" + registration{name: "twin", url: "https://localhost:1"}.manifest(a), 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := startGateway(t, a, map[string]string{"bad.yaml": good + "---\n" + tc.text})
+			where := `bad\.yaml:\d+`
+			if tc.line != 0 {
+				where = fmt.Sprintf(`bad\.yaml:%d\b`, lines+1+tc.line)
+			}
+			g.await(t, where)
+			if name == "not YAML" {
+				// Where a file cannot be read to its end, what stands before the mistake may be used or not; another file must be.
+				g.write(t, "good.yaml", registration{name: "other", url: s.server.URL}.manifest(a))
+				g.awaitHandler(t, "ready--other")
+				return
+			}
+			g.awaitHandler(t, "ready--good")
+			if got := g.post(t, path("DiscoverVariables", "ready--good"), samples.Body("DiscoverVariables")); got.code != http.StatusOK {
+				t.Errorf("%s: status %d: %s", tc.reason, got.code, got.body)
+			}
+			if g.offers(t, "ready--bad") {
+				t.Error("the bad manifest is used")
+			}
+		})
+	}
+}
+
+// What cannot work ends the program at once, with a text that says what to do about it.
+func TestStartsThatCannotWork(t *testing.T) {
+	binary := program(t, gatewayVariable)
+	a := newAuthority(t)
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = taken.Close() }()
+	certs, configs := a.dir(t), t.TempDir()
+	halfCerts := t.TempDir()
+	writeFile(t, filepath.Join(halfCerts, "tls.crt"), a.pem)
+	expired := t.TempDir()
+	a.write(t, expired, 4, time.Now().Add(-time.Hour))
+	base := func(configs, certs, http string, more ...string) []string {
+		return append([]string{"serve", "--extension-configs", configs, "--cert-dir", certs, "--http-address", http,
+			"--grpc-address", "127.0.0.1:0", "--diagnostics-address", "127.0.0.1:0"}, more...)
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		args   []string
+		code   int
+		text   string
+	}{
+		"unknown flag":           {"a typing error", base(configs, certs, "127.0.0.1:0", "--no-such-flag"), 2, `no-such-flag`},
+		"unknown command":        {"a typing error", []string{"sevre"}, 2, `sevre`},
+		"port in use":            {"another gateway runs", base(configs, certs, taken.Addr().String()), 1, `in use`},
+		"no such directory":      {"a typing error", base(filepath.Join(configs, "missing"), certs, "127.0.0.1:0"), 1, `missing`},
+		"no certificate":         {"not made yet", base(configs, t.TempDir(), "127.0.0.1:0"), 1, `tls\.(crt|key)`},
+		"no key":                 {"half of a pair", base(configs, halfCerts, "127.0.0.1:0"), 1, `tls\.key`},
+		"certificate expired":    {"every caller would refuse it", base(configs, expired, "127.0.0.1:0"), 1, `expired|valid from`},
+		"address not an address": {"a typing error", base(configs, certs, "localhost"), 1, `localhost`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := launch(t, "gateway", binary, tc.args...)
+			code := p.exitCode(t)
+			if code != tc.code && (tc.code != 1 || code != 2) {
+				t.Errorf("%s: exit code %d, want %d", tc.reason, code, tc.code)
+			}
+			p.await(t, tc.text)
+			if text, _ := p.output.read(); strings.Contains(text, "goroutine ") {
+				t.Errorf("a panic instead of a message:\n%s", text)
+			}
+		})
+	}
+}
+
+// Readiness does not wait for extensions, and a fresh gateway answers lifecycle hooks at once.
+func TestReadyWithoutExtensions(t *testing.T) {
+	program(t, gatewayVariable)
+	a := newAuthority(t)
+	began := time.Now()
+	g := startGateway(t, a, map[string]string{"away.yaml": registration{name: "away", url: "https://127.0.0.1:" + freePort(t)}.manifest(a)})
+	if took := time.Since(began); took > 10*time.Second {
+		t.Errorf("ready after %s", took)
+	}
+	got := g.post(t, path("BeforeClusterCreate", "beforeclustercreate"), samples.S())
+	if out := asCaller(t, "BeforeClusterCreate", got.body); got.code != http.StatusOK || out.GetStatus() != runtimehooksv1.ResponseStatusSuccess {
+		t.Errorf("status %d: %s", got.code, got.body)
+	}
+}

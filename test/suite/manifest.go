@@ -1,0 +1,55 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package suite
+
+import (
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// registration is an ExtensionConfig to be written as a manifest.
+type registration struct {
+	name     string
+	url      string
+	settings map[string]string
+	// namespace, if set, is the only one for which the extension is called.
+	namespace string
+}
+
+// manifest returns the ExtensionConfig in the version that is stored today.
+func (r registration) manifest(a *authority) string { return r.render(a, "v1beta2") }
+
+func (r registration) render(a *authority, version string) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "apiVersion: runtime.cluster.x-k8s.io/%s\nkind: ExtensionConfig\nmetadata:\n  name: %s\nspec:\n  clientConfig:\n    url: %s\n    caBundle: %s\n",
+		version, r.name, r.url, base64.StdEncoding.EncodeToString(a.pem))
+	if len(r.settings) > 0 {
+		b.WriteString("  settings:\n")
+		for _, key := range slices.Sorted(maps.Keys(r.settings)) {
+			fmt.Fprintf(&b, "    %s: %q\n", key, r.settings[key])
+		}
+	}
+	if r.namespace != "" {
+		fmt.Fprintf(&b, "  namespaceSelector:\n    matchLabels:\n      kubernetes.io/metadata.name: %s\n", r.namespace)
+	}
+	return b.String()
+}
+
+// extensionProgram is the extension on Cluster API's own server.
+type extensionProgram struct {
+	*process
+	url string
+}
+
+// startExtension runs the extension; port "0" takes a free one.
+func startExtension(t testing.TB, a *authority, name, port string) *extensionProgram {
+	t.Helper()
+	e := &extensionProgram{process: launch(t, "extension "+name, program(t, extensionVariable), "--port", port, "--cert-dir", a.dir(t), "--name", name)}
+	e.url = "https://" + e.await(t, `extension serving https=(127\.0\.0\.1:\d+)\n`)[1]
+	return e
+}

@@ -1,0 +1,112 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package suite
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"google.golang.org/grpc/status"
+
+	"github.com/hookgate/hookgate/test/samples"
+)
+
+// policyManifest returns an ExtensionPolicy for a handler of the ExtensionConfig acme; settings are lines of its spec.
+func policyManifest(handler string, settings ...string) string {
+	return fmt.Sprintf("apiVersion: hookgate.dev/v1alpha1\nkind: ExtensionPolicy\nmetadata:\n  name: %s\nspec:\n  targetRef: {name: acme, handler: %s}\n  %s\n",
+		handler, handler, strings.Join(settings, "\n  "))
+}
+
+// Operators decide how handlers are called while the gateway runs, with the same effect on both fronts.
+func TestExtensionPolicies(t *testing.T) {
+	const hook = "BeforeClusterCreate"
+	program(t, gatewayVariable)
+	a := newAuthority(t)
+	s := startStub(t, a)
+	var mu sync.Mutex
+	var order []string
+	for _, name := range []string{"a", "b", "c"} {
+		s.serve(hook, name, handlerOptions{}, func(w http.ResponseWriter, r *http.Request) {
+			mu.Lock()
+			order = append(order, name)
+			mu.Unlock()
+			success("from "+name)(w, r)
+		})
+	}
+	s.serve(hook, "slow", handlerOptions{timeout: 20}, hang)
+	g := startGateway(t, a, map[string]string{
+		"acme.yaml": registration{name: "acme", url: s.server.URL}.manifest(a),
+		"slow.yaml": policyManifest("slow", "timeoutSeconds: 1", "failurePolicy: Ignore"),
+	})
+	g.awaitHandler(t, "ready--acme")
+	conn := g.dial(t)
+
+	logged := func(text string) func() bool {
+		return func() bool {
+			output, _ := g.output.read()
+			return strings.Contains(output, text)
+		}
+	}
+
+	// expect waits until both fronts answer with that message, and returns who was called for the answer over REST.
+	expect := func(reason, message string) (called []string) {
+		t.Helper()
+		code := http.StatusOK
+		if strings.Contains(message, "ExtensionPolicy") {
+			code = http.StatusInternalServerError
+		}
+		eventually(t, reason, func() bool {
+			mu.Lock()
+			order = nil
+			mu.Unlock()
+			got := g.post(t, path(hook, ""), samples.S())
+			mu.Lock()
+			called = slices.Clone(order)
+			mu.Unlock()
+			overREST, _ := decodeMembers(t, got.body)["message"].(string)
+
+			response, err := callGRPC(soon(t), t, conn, hook, "", samples.S())
+			overGRPC := status.Convert(err).Message()
+			if answer, ok := response.(interface{ GetMessage() string }); ok && err == nil {
+				overGRPC = answer.GetMessage()
+			}
+			return got.code == code && overREST == message && overGRPC == message && (err == nil) == (code == http.StatusOK)
+		})
+		return called
+	}
+
+	expect("the slow handler is given up after a second, and ignored", "from a, from b, from c")
+
+	g.write(t, "slow.yaml", policyManifest("slow", "matchConditions: [{name: never, expression: 'false'}]")) // which nobody has to wait for
+
+	g.write(t, "policies.yaml", policyManifest("c", "order: 1")+"---\n"+policyManifest("b", "order: 2")+"---\n"+
+		policyManifest("a", "matchConditions: [{name: north, expression: \"request.?settings.?region.orValue('') == 'north'\"}]"))
+	called := expect("a handler whose condition is false is left out", "from b, from c")
+	if !slices.Equal(called, []string{"c", "b"}) {
+		t.Errorf("handlers with an order are called in that order, got %v", called)
+	}
+
+	broken := policyManifest("a", "matchConditions: [{name: north, expression: \"request.cluster.nobody == 'north'\"}]")
+	g.write(t, "policies.yaml", broken)
+	expect("a condition that fails is an error", `handler "a.acme": ExtensionPolicy "a": match condition "north": the expression fails for this request`)
+	eventually(t, "the log has what CEL says", logged("no such key: nobody"))
+
+	g.write(t, "policies.yaml", strings.Replace(broken, "targetRef", "failurePolicy: Ignore\n  targetRef", 1))
+	expect("or is ignored", "from b, from c")
+	if metrics := g.metrics(t); !strings.Contains(metrics, `handler="a.acme",hook="BeforeClusterCreate",kind="Policy"`) {
+		t.Error("what is ignored is counted")
+	}
+
+	g.write(t, "policies.yaml", strings.Replace(broken, "nobody ==", "nobody +", 1)+"---\nnonsense: [")
+	eventually(t, "a mistake is logged by file and line", logged(`policies.yaml:7: ExtensionPolicy \"a\": spec.matchConditions[0].expression`))
+	eventually(t, "and so is the other", logged("policies.yaml:9: not YAML"))
+	expect("and changes nothing", "from b, from c")
+
+	g.write(t, "policies.yaml", "# nothing\n")
+	expect("without policies all is as before", "from a, from b, from c")
+}

@@ -1,0 +1,347 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package suite
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
+
+	"github.com/hookgate/hookgate/test/samples"
+)
+
+func TestMain(m *testing.M) {
+	for _, variable := range []string{gatewayVariable, extensionVariable} {
+		if os.Getenv(variable) == "" {
+			fmt.Printf("suite: skipped, %s does not name a program; `make test` builds both and runs this\n", variable)
+		}
+	}
+	os.Exit(m.Run())
+}
+
+// hubSettings are those of the ExtensionConfig: one is new to every request, the other loses against the request's own.
+func hubSettings() map[string]string {
+	return map[string]string{"tier": "silver", "from-config": "größer & <größer>"}
+}
+
+// startHub starts the extension program and a gateway that knows it as ExtensionConfig "hub".
+func startHub(t *testing.T) (*gateway, *extensionProgram) {
+	t.Helper()
+	program(t, gatewayVariable)
+	a := newAuthority(t)
+	e := startExtension(t, a, "north", "0")
+	g := startGateway(t, a, map[string]string{"hub.yaml": registration{name: "hub", url: e.url, settings: hubSettings()}.manifest(a)})
+	g.awaitHandler(t, "patches--hub")
+	return g, e
+}
+
+// checkSame compares an answer of the gateway with what a direct call answers.
+func checkSame(t testing.TB, hook string, got answer, want members) {
+	t.Helper()
+	if got.code != http.StatusOK {
+		t.Fatalf("status %d: %.1000s", got.code, got.body)
+	}
+	asCaller(t, hook, got.body)
+	m := decodeMembers(t, got.body)
+	delete(m, "kind")
+	delete(m, "apiVersion")
+	if diff := cmp.Diff(want, m); diff != "" {
+		t.Errorf("the answer differs from the extension's own (-extension +gateway):\n%s", diff)
+	}
+}
+
+func TestRESTEveryHook(t *testing.T) {
+	g, e := startHub(t)
+	for _, hook := range samples.Hooks() {
+		t.Run(hook, func(t *testing.T) {
+			body := samples.Body(hook)
+			var all []members
+			for _, handler := range handlersOf(hook) {
+				want := direct(t, g.client, e.url, hook, handler, withSettings(samples.Request(hook), hubSettings()))
+				if !strings.Contains(fmt.Sprint(want["message"]), `from-config=`) {
+					t.Fatalf("the extension does not tell its settings: %v", want["message"])
+				}
+				all = append(all, want)
+				t.Run("registered name of "+handler, func(t *testing.T) {
+					checkSame(t, hook, g.post(t, path(hook, handler+".hub")+"?timeout=10s", body), want)
+				})
+				if !samples.Lifecycle(hook) {
+					t.Run("label of "+handler, func(t *testing.T) {
+						checkSame(t, hook, g.post(t, path(hook, handler+"--hub")+"?timeout=10s", body), want)
+					})
+				}
+			}
+			want := all[0]
+			if samples.Lifecycle(hook) {
+				want = merged(all)
+				t.Run("aggregate by name", func(t *testing.T) {
+					checkSame(t, hook, g.post(t, path(hook, strings.ToLower(hook))+"?timeout=10s", body), want)
+				})
+			}
+			t.Run("no handler", func(t *testing.T) { checkSame(t, hook, g.post(t, path(hook, "")+"?timeout=10s", body), want) })
+		})
+	}
+}
+
+// The tests above speak HTTP/2, as Cluster API does; curl and most other callers do not.
+func TestRESTOverHTTP11(t *testing.T) {
+	g, e := startHub(t)
+	client := http11(t, g.authority)
+	for _, hook := range samples.Hooks() {
+		handler := handlersOf(hook)[0]
+		want := direct(t, client, e.url, hook, handler, withSettings(samples.Request(hook), hubSettings()))
+		checkSame(t, hook, post(t, client, "https://"+g.https+path(hook, handler+".hub"), samples.Body(hook)), want)
+	}
+	request := samples.GeneratePatches(2000)
+	body := samples.Marshal(request)
+	want := direct(t, client, e.url, "GeneratePatches", "patches", withSettings(request, hubSettings()))
+	checkSame(t, "GeneratePatches", post(t, client, "https://"+g.https+path("GeneratePatches", "patches--hub"), body), want)
+}
+
+func TestRESTDiscovery(t *testing.T) {
+	g, _ := startHub(t)
+	got, handlers := g.discovery(t)
+	asCaller(t, "Discovery", got.body)
+	hooks := map[string]string{}
+	for _, h := range handlers {
+		if _, ok := hooks[h.Name]; ok {
+			t.Errorf("handler %q is there twice", h.Name)
+		}
+		hooks[h.Name] = h.RequestHook.Hook
+		if h.RequestHook.APIVersion != runtimehooksv1.GroupVersion.String() {
+			t.Errorf("handler %q has apiVersion %q", h.Name, h.RequestHook.APIVersion)
+		}
+		if h.TimeoutSeconds != nil && (*h.TimeoutSeconds < 0 || *h.TimeoutSeconds > 30) {
+			t.Errorf("handler %q has timeoutSeconds %d, which Cluster API refuses", h.Name, *h.TimeoutSeconds)
+		}
+	}
+	want := map[string]string{}
+	for _, hook := range samples.Hooks() {
+		if samples.Lifecycle(hook) {
+			want[strings.ToLower(hook)] = hook
+			continue
+		}
+		for _, handler := range handlersOf(hook) {
+			want[handler+"--hub"] = hook
+		}
+	}
+	if diff := cmp.Diff(want, hooks); diff != "" {
+		t.Errorf("handlers and their hooks (-want +got):\n%s", diff)
+	}
+}
+
+func TestRESTBlocking(t *testing.T) {
+	g, e := startHub(t)
+	for name, tc := range map[string]struct {
+		reason       string
+		instructions map[string]string
+		retry        int32
+	}{
+		"one of several blocks": {"the only value that is not zero wins", map[string]string{"create-dns": "retryAfterSeconds=15"}, 15},
+		"the least wins":        {"several values that are not zero", map[string]string{"create-audit": "retryAfterSeconds=40", "create-dns": "retryAfterSeconds=25,message=waiting for DNS", "create-quota": "retryAfterSeconds=0"}, 25},
+		"none blocks":           {"zero is written, as Cluster API writes it", nil, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			request := samples.Request("BeforeClusterCreate").(*runtimehooksv1.BeforeClusterCreateRequest)
+			for handler, text := range tc.instructions {
+				request.Cluster.Annotations["extension.hookgate.dev/"+handler] = text
+			}
+			body := samples.Marshal(request)
+			var all []members
+			withSettings(request, hubSettings())
+			for _, handler := range handlersOf("BeforeClusterCreate") {
+				all = append(all, direct(t, g.client, e.url, "BeforeClusterCreate", handler, request))
+			}
+			got := g.post(t, path("BeforeClusterCreate", "beforeclustercreate"), body)
+			checkSame(t, "BeforeClusterCreate", got, merged(all))
+			if m := decodeMembers(t, got.body); m["retryAfterSeconds"] != json.Number(fmt.Sprint(tc.retry)) {
+				t.Errorf("%s: retryAfterSeconds %v, want %d", tc.reason, m["retryAfterSeconds"], tc.retry)
+			}
+		})
+	}
+}
+
+func TestRESTFailureOfOneNamesIt(t *testing.T) {
+	g, _ := startHub(t)
+	request := samples.Request("BeforeClusterCreate")
+	withSettings(request, map[string]string{"create-quota": "status=Failure,message=quota of team-payments is used up"})
+	got := g.post(t, path("BeforeClusterCreate", ""), samples.Marshal(request))
+	if got.code != http.StatusOK {
+		t.Fatalf("status %d: an extension's Failure is an answer, not an error of the gateway: %s", got.code, got.body)
+	}
+	out := asCaller(t, "BeforeClusterCreate", got.body)
+	if out.GetStatus() != runtimehooksv1.ResponseStatusFailure {
+		t.Errorf("status %q, want Failure", out.GetStatus())
+	}
+	for _, part := range []string{"create-quota", "quota of team-payments is used up"} {
+		if !strings.Contains(out.GetMessage(), part) {
+			t.Errorf("message %q does not have %q", out.GetMessage(), part)
+		}
+	}
+}
+
+func TestRESTSizes(t *testing.T) {
+	g, e := startHub(t)
+	for name, n := range map[string]int{"M": 100, "L": 2000} {
+		t.Run(name, func(t *testing.T) {
+			request := samples.GeneratePatches(n)
+			body := samples.Marshal(request)
+			want := direct(t, g.client, e.url, "GeneratePatches", "patches", withSettings(request, hubSettings()))
+			checkSame(t, "GeneratePatches", g.post(t, path("GeneratePatches", "patches--hub")+"?timeout=30s", body), want)
+		})
+	}
+}
+
+// Two extensions on Cluster API's server, so that there is something to merge across them and something to be ambiguous.
+func TestRESTTwoExtensions(t *testing.T) {
+	program(t, gatewayVariable)
+	a := newAuthority(t)
+	one, two := startExtension(t, a, "one", "0"), startExtension(t, a, "two", "0")
+	g := startGateway(t, a, map[string]string{
+		"both.yaml": registration{name: "beta", url: two.url}.render(a, "v1alpha1") + "---\n" + registration{name: "alpha", url: one.url}.render(a, "v1beta2"),
+	})
+	g.awaitHandler(t, "patches--alpha")
+	g.awaitHandler(t, "patches--beta")
+
+	t.Run("lifecycle hooks are merged in the order of registered names", func(t *testing.T) {
+		request := samples.Request("BeforeClusterUpgrade")
+		var all []members
+		for _, handler := range handlersOf("BeforeClusterUpgrade") { // upgrade-backup.alpha, upgrade-backup.beta, upgrade-window.alpha, …
+			for _, url := range []string{one.url, two.url} {
+				all = append(all, direct(t, g.client, url, "BeforeClusterUpgrade", handler, request))
+			}
+		}
+		checkSame(t, "BeforeClusterUpgrade", g.post(t, path("BeforeClusterUpgrade", ""), samples.Marshal(request)), merged(all))
+	})
+	for _, hook := range samples.Hooks() {
+		if samples.Lifecycle(hook) {
+			continue
+		}
+		t.Run(hook+" without a handler is ambiguous", func(t *testing.T) {
+			message := checkFailure(t, hook, g.post(t, path(hook, ""), samples.Body(hook)), http.StatusConflict)
+			for _, part := range []string{handlersOf(hook)[0] + ".alpha", handlersOf(hook)[0] + ".beta"} {
+				if !strings.Contains(message, part) {
+					t.Errorf("message %q does not name %s", message, part)
+				}
+			}
+		})
+		t.Run(hook+" with a label goes to that extension", func(t *testing.T) {
+			handler := handlersOf(hook)[0]
+			want := direct(t, g.client, two.url, hook, handler, samples.Request(hook))
+			checkSame(t, hook, g.post(t, path(hook, handler+"--beta"), samples.Body(hook)), want)
+		})
+	}
+}
+
+func TestRESTNamespaceSelector(t *testing.T) {
+	program(t, gatewayVariable)
+	a := newAuthority(t)
+	mine, other := startStub(t, a), startStub(t, a)
+	mine.serve("BeforeClusterCreate", "check", handlerOptions{}, success("mine"))
+	other.serve("BeforeClusterCreate", "check", handlerOptions{}, success("other"))
+	g := startGateway(t, a, map[string]string{
+		"mine.yaml":  registration{name: "mine", url: mine.server.URL, namespace: "team-payments"}.manifest(a),
+		"other.yaml": registration{name: "other", url: other.server.URL, namespace: "team-search"}.manifest(a),
+	})
+	g.awaitHandler(t, "ready--mine")
+	g.awaitHandler(t, "ready--other")
+	got := g.post(t, path("BeforeClusterCreate", ""), samples.S())
+	if out := asCaller(t, "BeforeClusterCreate", got.body); got.code != http.StatusOK || out.GetMessage() != "mine" {
+		t.Errorf("status %d, message %q, want the one extension of the namespace: %s", got.code, out.GetMessage(), got.body)
+	}
+	if n := other.count("BeforeClusterCreate", "check"); n != 0 {
+		t.Errorf("the extension of another namespace was called %d times", n)
+	}
+}
+
+func TestRESTNoHandlers(t *testing.T) {
+	program(t, gatewayVariable)
+	g := startGateway(t, newAuthority(t), nil)
+	for _, hook := range samples.Hooks() {
+		t.Run(hook, func(t *testing.T) {
+			got := g.post(t, path(hook, ""), samples.Body(hook))
+			if !samples.Lifecycle(hook) {
+				checkFailure(t, hook, got, http.StatusNotFound)
+				return
+			}
+			if out := asCaller(t, hook, got.body); got.code != http.StatusOK || out.GetStatus() != runtimehooksv1.ResponseStatusSuccess || out.GetMessage() != "" {
+				t.Errorf("status %d, %s: nobody objects, so the caller must go on", got.code, got.body)
+			}
+		})
+	}
+}
+
+// Members that no schema knows, and raw objects, reach the extension as they were written, and come back.
+func TestRESTNothingIsLost(t *testing.T) {
+	program(t, gatewayVariable)
+	a := newAuthority(t)
+	s := startStub(t, a)
+	s.serve("GeneratePatches", "patch", handlerOptions{}, say(`{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","kind":"GeneratePatchesResponse",`+
+		`"status":"Success","newMember":{"big":18014398509481985},"items":[{"uid":"u1","patchType":"JSONPatch","patch":"W10=","reason":"because \u00e9"}]}`))
+	g := startGateway(t, a, map[string]string{"s.yaml": registration{name: "s", url: s.server.URL}.manifest(a)})
+	g.awaitHandler(t, "patch--s")
+
+	object := `{"z":1, "a":{"n":12345678901234567890123,"e":1.0e-2,"s":"\u00e9\/\ud83d\ude80 <&>"},"m":[null,{}, []]}`
+	variable := `{ "deep": [9007199254740993] }`
+	body := `{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","kind":"GeneratePatchesRequest","future":[1,{"x":9007199254740993}],` +
+		`"variables":[{"name":"v","value":` + variable + `,"definedFrom":"here"}],` +
+		`"items":[{"uid":"u1","holderReference":{"apiVersion":"v1","kind":"K","namespace":"n","name":"m","fieldPath":"f","uid":"extra"},"object":` + object + `,"priority":7}]}`
+	got := g.post(t, path("GeneratePatches", "patch--s"), []byte(body))
+	if got.code != http.StatusOK {
+		t.Fatalf("status %d: %s", got.code, got.body)
+	}
+	received := s.last("GeneratePatches", "patch")
+	want := decodeMembers(t, []byte(body))
+	if diff := cmp.Diff(want, decodeMembers(t, received)); diff != "" {
+		t.Errorf("the extension got another request (-sent +received):\n%s", diff)
+	}
+	for what, text := range map[string]string{"object": object, "value of the variable": variable} {
+		if !strings.Contains(string(received), text) {
+			t.Errorf("the %s is not there byte for byte:\n%s", what, received)
+		}
+	}
+	m := decodeMembers(t, got.body)
+	if diff := cmp.Diff(any(map[string]any{"big": json.Number("18014398509481985")}), m["newMember"]); diff != "" {
+		t.Errorf("unknown member of the answer (-want +got):\n%s", diff)
+	}
+	if !strings.Contains(string(got.body), `"reason":"because`) {
+		t.Errorf("unknown member of an item is lost: %s", got.body)
+	}
+}
+
+// Many callers at once get their own answers.
+func TestRESTConcurrentCallers(t *testing.T) {
+	g, e := startHub(t)
+	var wg sync.WaitGroup
+	for caller := range 16 {
+		hook := samples.Hooks()[caller]
+		handler := handlersOf(hook)[0]
+		request := func() runtimehooksv1.RequestObject {
+			return withSettings(samples.Request(hook), map[string]string{"caller": fmt.Sprint(caller)})
+		}
+		body := samples.Marshal(request())
+		want := direct(t, g.client, e.url, hook, handler, withSettings(request(), hubSettings()))
+		wg.Go(func() {
+			for range 20 {
+				got, err := try(g.client, "https://"+g.https+path(hook, handler+".hub"), body)
+				var m members
+				if err == nil {
+					err = json.Unmarshal(got.body, &m)
+				}
+				if err != nil || got.code != http.StatusOK || m["message"] != want["message"] {
+					t.Errorf("caller %d: %v, status %d, message %v, want %v", caller, err, got.code, m["message"], want["message"])
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+}

@@ -1,0 +1,156 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package suite
+
+import (
+	"crypto/tls"
+	"encoding/json"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"k8s.io/utils/ptr"
+	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
+)
+
+// readyHandler is a handler that every stub has, so that a test can see in the gateway's discovery that it knows the
+// stub: those of lifecycle hooks stand there always.
+const readyHandler = "ready"
+
+// stub is an extension in this process, for answers that a real one would not give. Its discovery is well-behaved unless
+// a test says otherwise.
+type stub struct {
+	server *httptest.Server
+
+	mu       sync.Mutex
+	handlers []runtimehooksv1.ExtensionHandler
+	answers  map[string]http.HandlerFunc // by path
+	bodies   map[string][]byte           // last request, by path
+	calls    map[string]int
+}
+
+func startStub(t testing.TB, a *authority) *stub {
+	t.Helper()
+	s := &stub{answers: map[string]http.HandlerFunc{}, bodies: map[string][]byte{}, calls: map[string]int{}}
+	s.serve("DiscoverVariables", readyHandler, handlerOptions{}, say(`{"kind":"DiscoverVariablesResponse","status":"Success"}`))
+	s.answers[path("Discovery", "")] = s.discover
+	s.server = httptest.NewUnstartedServer(s)
+	s.server.EnableHTTP2 = true
+	s.server.TLS = &tls.Config{Certificates: []tls.Certificate{a.pair(t)}}
+	s.server.Config.ErrorLog = log.New(io.Discard, "", 0) // broken connections are what some stubs are for
+	s.server.StartTLS()
+	t.Cleanup(func() {
+		s.server.CloseClientConnections()
+		s.server.Close()
+	})
+	return s
+}
+
+// handlerOptions are what discovery says of a handler beyond its name.
+type handlerOptions struct {
+	ignore  bool
+	timeout int32 // seconds; 0 leaves it out
+}
+
+// serve adds a handler, or replaces its answer.
+func (s *stub) serve(hook, name string, o handlerOptions, answer http.HandlerFunc) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := runtimehooksv1.ExtensionHandler{Name: name, RequestHook: runtimehooksv1.GroupVersionHook{APIVersion: runtimehooksv1.GroupVersion.String(), Hook: hook}}
+	if o.ignore {
+		h.FailurePolicy = ptr.To(runtimehooksv1.FailurePolicyIgnore)
+	}
+	if o.timeout != 0 {
+		h.TimeoutSeconds = ptr.To(o.timeout)
+	}
+	if !slices.ContainsFunc(s.handlers, func(e runtimehooksv1.ExtensionHandler) bool { return e.Name == name }) {
+		s.handlers = append(s.handlers, h)
+	}
+	s.answers[path(hook, name)] = answer
+}
+
+// ServeHTTP answers as the test wants, and remembers what was asked.
+func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	s.mu.Lock()
+	answer := s.answers[r.URL.Path]
+	s.bodies[r.URL.Path] = body
+	s.calls[r.URL.Path]++
+	s.mu.Unlock()
+	if answer == nil {
+		http.NotFound(w, r)
+		return
+	}
+	answer(w, r)
+}
+
+func (s *stub) discover(w http.ResponseWriter, _ *http.Request) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_ = json.NewEncoder(w).Encode(runtimehooksv1.DiscoveryResponse{
+		CommonResponse: runtimehooksv1.CommonResponse{Status: runtimehooksv1.ResponseStatusSuccess},
+		Handlers:       s.handlers,
+	})
+}
+
+// last returns the body of the last request for a handler.
+func (s *stub) last(hook, handler string) []byte {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.bodies[path(hook, handler)]
+}
+
+// count returns how often a handler was called.
+func (s *stub) count(hook, handler string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calls[path(hook, handler)]
+}
+
+// say answers 200 with a body.
+func say(body string) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) }
+}
+
+// success is the answer of a lifecycle hook that does not block.
+func success(message string) http.HandlerFunc {
+	text, _ := json.Marshal(message) // strings can always be written
+	return say(`{"status":"Success","message":` + string(text) + `,"retryAfterSeconds":0}`)
+}
+
+// hang answers nothing until the caller has left.
+func hang(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+
+// halfABody promises more than it sends, and then breaks the connection.
+func halfABody(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Length", "1000")
+	_, _ = io.WriteString(w, `{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","status":"Success","retryAfterSeconds":30,"mess`)
+	if f, ok := w.(http.Flusher); ok {
+		f.Flush()
+	}
+	panic(http.ErrAbortHandler)
+}
+
+// huge answers with valid JSON of that many bytes and more.
+func huge(size int) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"status":"Success","retryAfterSeconds":0,"message":"`)
+		chunk := strings.Repeat("x", 1<<16)
+		for sent := 0; sent < size; sent += len(chunk) {
+			if _, err := io.WriteString(w, chunk); err != nil {
+				return
+			}
+		}
+		_, _ = io.WriteString(w, `"}`)
+	}
+}
