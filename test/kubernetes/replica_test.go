@@ -1,0 +1,270 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubernetes
+
+import (
+	"bytes"
+	"context"
+	"log/slog"
+	"net/http"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/hookgate/hookgate/controllers"
+	"github.com/hookgate/hookgate/controllers/cluster"
+	"github.com/hookgate/hookgate/extension"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// patience is how long a test waits for something before it fails.
+const patience = 30 * time.Second
+
+// writes are the requests of a replica that change something in the cluster, but for Leases.
+type writes struct {
+	mu   sync.Mutex
+	list []string
+}
+
+// before returns a RoundTripper that notes what goes through it to next. A replica has several clients.
+func (w *writes) before(next http.RoundTripper) http.RoundTripper {
+	return watched{next: next, writes: w}
+}
+
+// watched is one client's way to the API server.
+type watched struct {
+	next   http.RoundTripper
+	writes *writes
+}
+
+func (w watched) RoundTrip(r *http.Request) (*http.Response, error) {
+	w.writes.note(r)
+	return w.next.RoundTrip(r)
+}
+
+func (w *writes) note(r *http.Request) {
+	if r.Method != http.MethodGet && !strings.Contains(r.URL.Path, "/leases") {
+		w.mu.Lock()
+		w.list = append(w.list, r.Method+" "+r.URL.Path)
+		w.mu.Unlock()
+	}
+}
+
+func (w *writes) all() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.list)
+}
+
+// replica is a Source that runs.
+type replica struct {
+	*cluster.Source
+	client   client.Client // for the test, not the replica's
+	registry *registry.Registry
+	writes   *writes
+	log      *transcript
+	stop     func()
+}
+
+// start runs a Source that watches the ExtensionConfigs of the test, until the test is over.
+func start(t testing.TB, change func(*cluster.Config)) *replica {
+	t.Helper()
+	r := prepare(t, change)
+	r.run(t)
+	return r
+}
+
+func prepare(t testing.TB, change func(*cluster.Config)) *replica {
+	t.Helper()
+	config, c := connect(t)
+	r := &replica{client: c, registry: registry.New(), writes: &writes{}, log: &transcript{}, stop: func() {}}
+	config.QPS, config.Burst = 1000, 1000
+	config.Wrap(r.writes.before)
+	discoverer := extension.NewREST(extension.Config{LookupHost: lookup, MaxConnectionAge: time.Millisecond})
+	t.Cleanup(discoverer.Close)
+	sourceConfig := cluster.Config{
+		REST: config, Registry: r.registry, Discoverer: discoverer,
+		Logger:      slog.New(slog.NewTextHandler(r.log, nil)),
+		WatchFilter: filterOf(t),
+		Resync:      time.Hour, // tests that want more say so
+		Backoff:     controllers.Backoff{BaseDelay: 20 * time.Millisecond, Multiplier: 1.6, MaxDelay: 200 * time.Millisecond},
+	}
+	if change != nil {
+		change(&sourceConfig)
+	}
+	source, err := cluster.New(sourceConfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.Source = source
+	return r
+}
+
+func (r *replica) run(t testing.TB) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- r.Run(ctx) }()
+	r.stop = sync.OnceFunc(func() {
+		cancel()
+		select {
+		case err := <-done:
+			if err != nil {
+				t.Errorf("source ended: %v", err)
+			}
+		case <-time.After(patience / 2):
+			stacks := make([]byte, 1<<20)
+			t.Errorf("source did not end within %s:\n%s", patience/2, stacks[:runtime.Stack(stacks, true)])
+		}
+	})
+	t.Cleanup(func() {
+		r.stop()
+		if t.Failed() {
+			t.Logf("the replica logged:\n%s", r.log)
+		}
+	})
+}
+
+func (r *replica) ready(t testing.TB) {
+	t.Helper()
+	select {
+	case <-r.registry.Ready():
+	case <-time.After(patience):
+		t.Fatalf("replica was not ready within %s", patience)
+	}
+}
+
+// served returns the registered handlers, as name and URL.
+func (r *replica) served() []string {
+	var list []string
+	for _, e := range r.registry.Snapshot().All() {
+		list = append(list, e.Name+" "+e.Registration.ClientConfig.URL)
+	}
+	return list
+}
+
+// serves waits until the replica serves these handlers and no other.
+func (r *replica) serves(t testing.TB, want ...string) {
+	t.Helper()
+	eventually(t, "served is "+strings.Join(want, ", "), func() (string, bool) {
+		got := r.served()
+		return strings.Join(got, ", "), slices.Equal(got, want)
+	})
+}
+
+// transcript is what somebody has printed so far. It is safe for concurrent use.
+type transcript struct {
+	mu     sync.Mutex
+	buffer bytes.Buffer
+}
+
+func (l *transcript) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buffer.Write(p)
+}
+
+func (l *transcript) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.buffer.String()
+}
+
+// eventually waits until check holds; check also returns what it saw.
+func eventually(t testing.TB, what string, check func() (saw string, ok bool)) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		saw, ok := check()
+		if ok {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %s: %s; last seen: %s", patience, what, saw)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// filterOf returns the value of the watch-filter label of a test.
+func filterOf(t testing.TB) string {
+	return strings.ToLower(strings.NewReplacer("/", ".", "_", "-", "#", "-").Replace(t.Name()))
+}
+
+// newConfig returns an ExtensionConfig of the test that calls that extension.
+func newConfig(t testing.TB, name string, s *serverOf) *runtimev1.ExtensionConfig {
+	c := &runtimev1.ExtensionConfig{}
+	c.Name = name
+	c.Labels = map[string]string{clusterv1.WatchLabel: filterOf(t)}
+	if s != nil {
+		c.Spec.ClientConfig = runtimev1.ClientConfig{URL: s.URL, CABundle: s.ca()}
+	}
+	return c
+}
+
+// create creates an object, which is deleted with the end of the test.
+func create(t testing.TB, c client.Client, o client.Object) {
+	t.Helper()
+	if err := c.Create(context.Background(), o); err != nil {
+		t.Fatalf("create %s: %v", o.GetName(), err)
+	}
+	t.Cleanup(func() {
+		if err := c.Delete(context.Background(), o); err != nil && !apierrors.IsNotFound(err) {
+			t.Errorf("delete %s: %v", o.GetName(), err)
+		}
+	})
+}
+
+// update changes an ExtensionConfig as it is in the cluster.
+func update(t testing.TB, c client.Client, name string, change func(*runtimev1.ExtensionConfig)) {
+	t.Helper()
+	for {
+		config := get(t, c, name)
+		change(config)
+		err := c.Update(context.Background(), config)
+		if err == nil {
+			return
+		}
+		if !apierrors.IsConflict(err) {
+			t.Fatalf("update %s: %v", name, err)
+		}
+	}
+}
+
+func get(t testing.TB, c client.Client, name string) *runtimev1.ExtensionConfig {
+	t.Helper()
+	config := &runtimev1.ExtensionConfig{}
+	if err := c.Get(context.Background(), client.ObjectKey{Name: name}, config); err != nil {
+		t.Fatalf("get %s: %v", name, err)
+	}
+	return config
+}
+
+// awaitCondition waits until a condition has that status, for the present generation, and a message that contains part.
+func awaitCondition(t testing.TB, c client.Client, name, kind string, status metav1.ConditionStatus, part string) *runtimev1.ExtensionConfig {
+	t.Helper()
+	var config *runtimev1.ExtensionConfig
+	eventually(t, name+": condition "+kind+" is "+string(status)+" with "+part, func() (string, bool) {
+		config = get(t, c, name)
+		found := meta.FindStatusCondition(config.Status.Conditions, kind)
+		if found == nil {
+			return "no such condition", false
+		}
+		return string(found.Status) + " " + found.Message,
+			found.Status == status && strings.Contains(found.Message, part) && found.ObservedGeneration == config.Generation
+	})
+	return config
+}
+
+func clientKey(o client.Object) client.ObjectKey { return client.ObjectKeyFromObject(o) }
