@@ -1,0 +1,103 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// startGateway starts the gateway with one ExtensionConfig, the null extension at upstream, and waits until it is ready.
+func startGateway(
+	ctx context.Context, binary, dir, upstream string, certs certificates,
+) (p *process, address string, err error) {
+	configs := filepath.Join(dir, "extensionconfigs")
+	if err := os.MkdirAll(configs, 0o700); err != nil {
+		return nil, "", err
+	}
+	manifest, err := json.MarshalIndent(map[string]any{
+		"apiVersion": "runtime.cluster.x-k8s.io/v1beta2",
+		"kind":       "ExtensionConfig",
+		"metadata":   map[string]any{"name": extensionName},
+		"spec": map[string]any{
+			"clientConfig": map[string]any{"url": "https://" + upstream, "caBundle": certs.caPEM},
+		},
+	}, "", "  ")
+	if err != nil {
+		return nil, "", err
+	}
+	// JSON is YAML, and the base64 of the CA needs no care here.
+	if err := os.WriteFile(filepath.Join(configs, "null.yaml"), manifest, 0o600); err != nil {
+		return nil, "", err
+	}
+
+	p, line, err := startProcess(ctx, dir, "gateway", "hookgate serving ", exec.Command(binary, "serve",
+		"--extension-configs", configs, "--cert-dir", certs.serverDir,
+		"--http-address", "127.0.0.1:0", "--grpc-address", "127.0.0.1:0", "--diagnostics-address", "127.0.0.1:0"))
+	if err != nil {
+		return nil, "", err
+	}
+	addresses := make(map[string]string)
+	for _, f := range strings.Fields(line) {
+		name, value, _ := strings.Cut(f, "=")
+		addresses[name] = value
+	}
+	if addresses["https"] == "" || addresses["diagnostics"] == "" {
+		p.stop()
+		return nil, "", fmt.Errorf("start gateway: line %q names no https or diagnostics address", line)
+	}
+	if err := waitReady(ctx, "http://"+addresses["diagnostics"]+"/readyz"); err != nil {
+		tail := p.logTail()
+		p.stop()
+		return nil, "", fmt.Errorf("start gateway: %w:%s", err, tail)
+	}
+	return p, addresses["https"], nil
+}
+
+// waitReady asks url until it answers 200.
+func waitReady(ctx context.Context, url string) error {
+	return poll(ctx, 30*time.Second, func() error {
+		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+		if err != nil {
+			return err
+		}
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return err
+		}
+		defer func() { _ = resp.Body.Close() }()
+		body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
+		if err != nil {
+			return err
+		}
+		if resp.StatusCode != http.StatusOK {
+			return fmt.Errorf("readyz answers %d: %s", resp.StatusCode, strings.TrimSpace(string(body)))
+		}
+		return nil
+	})
+}
+
+// poll calls f every 20 ms until it succeeds, and returns its last error when limit has passed.
+func poll(ctx context.Context, limit time.Duration, f func() error) error {
+	end := time.Now().Add(limit)
+	for {
+		err := f()
+		if err == nil || time.Now().After(end) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}

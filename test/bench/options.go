@@ -1,0 +1,117 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// options are the flags.
+type options struct {
+	hookgate string
+	pace     pace
+	fanOuts  int
+	peers    []string
+	cells    []cell
+	check    bool
+	jsonFile string
+}
+
+func parseOptions(args []string, stderr io.Writer) (options, error) {
+	var o options
+	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
+	flags.SetOutput(stderr)
+	flags.StringVar(&o.hookgate, "hookgate", "", "`path` of the hookgate binary under test")
+	quick := flags.Bool("quick", false, "3 rounds of 0.5 s, unless --rounds or --duration say otherwise")
+	rounds := flags.Int("rounds", 0, "`number` of rounds per cell (default 5)")
+	duration := flags.Duration("duration", 0, "`time` of one round (default 1.5s)")
+	sizes := flags.String("sizes", "S,M,L", "`sizes` of bodies to measure")
+	callers := flags.String("callers", "1,16", "`numbers` of callers to measure")
+	protocols := flags.String("protocols", "h1,h2", "`protocols` to measure")
+	peers := flags.String("peers", "direct,ReverseProxy,nginx,gateway", "`peers` to measure")
+	flags.BoolVar(&o.check, "check", false, "exit with status 1 when a bar is missed")
+	flags.StringVar(&o.jsonFile, "json", "", "also write all rounds to this `file`")
+	if err := flags.Parse(args); err != nil {
+		if errors.Is(err, flag.ErrHelp) {
+			return o, err
+		}
+		return o, errUsage // The flag package has said what is wrong.
+	}
+	if flags.NArg() > 0 {
+		return o, fmt.Errorf("%w: unexpected argument %q", errUsage, flags.Arg(0))
+	}
+
+	o.pace, o.fanOuts = pace{rounds: 5, duration: 1500 * time.Millisecond, warmUp: 200 * time.Millisecond}, 20
+	if *quick {
+		o.pace, o.fanOuts = pace{rounds: 3, duration: 500 * time.Millisecond, warmUp: 50 * time.Millisecond}, 5
+	}
+	if *rounds != 0 {
+		o.pace.rounds = *rounds
+	}
+	if *duration != 0 {
+		o.pace.duration = *duration
+	}
+	if o.pace.rounds < 0 || o.pace.duration < 0 {
+		return o, fmt.Errorf("%w: --rounds and --duration must be positive", errUsage)
+	}
+
+	var err error
+	if o.peers, err = choose("--peers", *peers, peerDirect, peerReverseProxy, peerNginx, peerGateway); err != nil {
+		return o, err
+	}
+	if o.hookgate == "" && slices.Contains(o.peers, peerGateway) {
+		return o, fmt.Errorf("%w: --hookgate is required, or --peers without gateway", errUsage)
+	}
+	if o.cells, err = chooseCells(*sizes, *callers, *protocols); err != nil {
+		return o, err
+	}
+	return o, nil
+}
+
+// choose splits a comma-separated flag and returns its values in the order of the known ones.
+func choose(name, list string, known ...string) ([]string, error) {
+	given := strings.Split(list, ",")
+	for _, g := range given {
+		if !slices.Contains(known, g) {
+			return nil, fmt.Errorf("%w: %s: %q is none of %s", errUsage, name, g, strings.Join(known, ", "))
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(known), func(k string) bool { return !slices.Contains(given, k) }), nil
+}
+
+// chooseCells returns the cells of three comma-separated flags.
+func chooseCells(sizes, callers, protocols string) ([]cell, error) {
+	chosenSizes, err := choose("--sizes", sizes, "S", "M", "L")
+	if err != nil {
+		return nil, err
+	}
+	chosenProtocols, err := choose("--protocols", protocols, string(http1Protocol), string(http2Protocol))
+	if err != nil {
+		return nil, err
+	}
+	var cells []cell
+	for _, pl := range payloads() {
+		if !slices.Contains(chosenSizes, pl.size) {
+			continue
+		}
+		// Few callers first: memory that many of them needed is given back slowly, and would count for those behind.
+		for _, text := range strings.Split(callers, ",") {
+			n, err := strconv.Atoi(text)
+			if err != nil || n < 1 || n > 100 {
+				return nil, fmt.Errorf("%w: --callers: %q is not a number from 1 to 100", errUsage, text)
+			}
+			for _, p := range chosenProtocols {
+				cells = append(cells, cell{payload: pl, callers: n, protocol: protocol(p)})
+			}
+		}
+	}
+	return cells, nil
+}

@@ -1,0 +1,83 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"testing"
+	"time"
+)
+
+func TestPercentile(t *testing.T) {
+	hundred := make([]time.Duration, 100)
+	for i := range hundred {
+		hundred[i] = time.Duration(i + 1)
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		sorted []time.Duration
+		p      float64
+		want   time.Duration
+	}{
+		"None":      {reason: "a round without calls has no latency", p: 50, want: 0},
+		"One":       {reason: "the only value is every percentile", sorted: []time.Duration{7}, p: 99, want: 7},
+		"Median":    {reason: "half of the values do not exceed it", sorted: hundred, p: 50, want: 50},
+		"High":      {reason: "99 of 100 values do not exceed it", sorted: hundred, p: 99, want: 99},
+		"Top":       {reason: "all values do not exceed it", sorted: hundred, p: 100, want: 100},
+		"Bottom":    {reason: "the rank is at least 1", sorted: hundred, p: 0, want: 1},
+		"RankIsUp":  {reason: "2 of 3 values are fewer than 99 percent", sorted: []time.Duration{1, 2, 9}, p: 99, want: 9},
+		"OddMedian": {reason: "the middle one of three", sorted: []time.Duration{1, 2, 9}, p: 50, want: 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := percentile(tc.sorted, tc.p); got != tc.want {
+				t.Errorf("%s: percentile(%v) = %d, want %d", tc.reason, tc.p, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestMedian(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		values []float64
+		want   float64
+	}{
+		"None": {reason: "nothing was measured", want: 0},
+		"Odd":  {reason: "the middle one, whatever the order", values: []float64{9, 1, 5}, want: 5},
+		"Even": {reason: "between the two middle ones", values: []float64{9, 1, 5, 2}, want: 3.5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := median(tc.values); got != tc.want {
+				t.Errorf("%s: median(%v) = %v, want %v", tc.reason, tc.values, got, tc.want)
+			}
+		})
+	}
+
+	values := []float64{3, 1, 2}
+	median(values)
+	if values[0] != 3 {
+		t.Errorf("median changed the order of its values to %v: they are paired by round", values)
+	}
+}
+
+func TestMedianRatio(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		a, b   []float64
+		want   float64
+	}{
+		"None": {reason: "nothing was measured", want: 0},
+		"ByRound": {
+			reason: "rounds are paired: the medians alone would give 1",
+			a:      []float64{1, 2, 9}, b: []float64{2, 4, 1}, want: 0.5,
+		},
+		"NoneOfB":  {reason: "a round without a divisor has no ratio", a: []float64{1, 2}, b: []float64{0, 4}, want: 0.5},
+		"Unpaired": {reason: "a round that only one of them has is left out", a: []float64{1, 2, 3}, b: []float64{2}, want: 0.5},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := medianRatio(tc.a, tc.b); got != tc.want {
+				t.Errorf("%s: medianRatio(%v, %v) = %v, want %v", tc.reason, tc.a, tc.b, got, tc.want)
+			}
+		})
+	}
+}
