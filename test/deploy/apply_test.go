@@ -1,0 +1,112 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package deploy
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	"sigs.k8s.io/yaml"
+)
+
+// assetsVariable names the directory with kube-apiserver, etcd and kubectl.
+const assetsVariable = "KUBEBUILDER_ASSETS"
+
+// TestAPIServerTakesIt applies what the guide installs to a real API server, as kubectl does, and asks it to admit the Pod to
+// the namespace, which enforces the restricted profile.
+func TestAPIServerTakesIt(t *testing.T) {
+	assets := os.Getenv(assetsVariable)
+	if assets == "" {
+		t.Skipf("%s does not name a directory with kube-apiserver, etcd and kubectl", assetsVariable)
+	}
+	program(t, kustomizeVariable) // before servers are started
+	environment := &envtest.Environment{CRDs: []*apiextensionsv1.CustomResourceDefinition{
+		anything("certificates", "Certificate"), anything("issuers", "Issuer"),
+	}}
+	if _, err := environment.Start(); err != nil {
+		t.Fatalf("start API server: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := environment.Stop(); err != nil {
+			t.Errorf("stop API server: %v", err)
+		}
+	})
+	admin, err := environment.AddUser(envtest.User{Name: "operator", Groups: []string{"system:masters"}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kubeconfig, err := admin.KubeConfig()
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := filepath.Join(t.TempDir(), "kubeconfig")
+	writeFile(t, config, kubeconfig)
+	// apply returns what kubectl says if the manifests are refused.
+	apply := func(manifests []byte, flags ...string) string {
+		cmd := exec.Command(filepath.Join(assets, "kubectl"), append([]string{
+			"apply", "--kubeconfig", config, "--server-side", "--validate=strict", "-f", "-"}, flags...)...)
+		cmd.Stdin = bytes.NewReader(manifests)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			return fmt.Sprintf("%v: %s", err, out)
+		}
+		return ""
+	}
+	each(t, func(t *testing.T, objects []object) {
+		for _, o := range objects {
+			if refused := apply(o.manifest, "--force-conflicts"); refused != "" {
+				t.Errorf("%s %s: %s", o.kind, o.GetName(), refused)
+			}
+		}
+		template := one[*appsv1.Deployment](t, objects).Spec.Template
+		pod := &corev1.Pod{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: namespace}, Spec: template.Spec,
+		}
+		if refused := apply(marshal(t, pod), "--dry-run=server"); refused != "" {
+			t.Errorf("the Pod: %s", refused)
+		}
+		pod.Spec.Containers[0].SecurityContext.AllowPrivilegeEscalation = ptr.To(true)
+		if refused := apply(marshal(t, pod), "--dry-run=server"); !strings.Contains(refused, "violates PodSecurity") {
+			t.Errorf("the namespace takes a Pod that is not restricted: %s", refused)
+		}
+	})
+}
+
+// anything returns a definition that takes every object of a kind of cert-manager's: what is in them is checked elsewhere.
+func anything(plural, kind string) *apiextensionsv1.CustomResourceDefinition {
+	const group = "cert-manager.io"
+	return &apiextensionsv1.CustomResourceDefinition{
+		ObjectMeta: metav1.ObjectMeta{Name: plural + "." + group},
+		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
+			Group: group, Scope: apiextensionsv1.NamespaceScoped,
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: plural, Singular: strings.ToLower(kind), Kind: kind, ListKind: kind + "List"},
+			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
+				Name: "v1", Served: true, Storage: true,
+				Schema: &apiextensionsv1.CustomResourceValidation{
+					OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: ptr.To(true)},
+				},
+			}},
+		},
+	}
+}
+
+func marshal(t *testing.T, value any) []byte {
+	t.Helper()
+	data, err := yaml.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return data
+}

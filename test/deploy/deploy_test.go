@@ -1,0 +1,341 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package deploy
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/util/intstr"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+)
+
+const (
+	namespace     = "hookgate-system"
+	providerLabel = "cluster.x-k8s.io/provider"
+	provider      = "runtime-extension-hookgate"
+)
+
+// each runs a test on what the guide installs, without and with client certificates.
+func each(t *testing.T, test func(t *testing.T, objects []object)) {
+	t.Helper()
+	for name, component := range map[string]bool{"Directory": false, "ClientCertificates": true} {
+		t.Run(name, func(t *testing.T) { test(t, install(t, component)) })
+	}
+}
+
+// TestOverlay checks that the overlay is complete without the guide's additions.
+func TestOverlay(t *testing.T) {
+	objects := decode(t, "the overlay", kustomize(t, filepath.Join("..", "..", "deploy", "overlays", "directory")))
+	var got []string
+	for _, o := range objects {
+		got = append(got, o.kind[strings.LastIndex(o.kind, "/")+1:]+" "+o.GetName())
+	}
+	slices.Sort(got)
+	want := []string{
+		"Certificate hookgate-ca", "Certificate hookgate-serving-cert", "ConfigMap hookgate-extension-configs", "Deployment hookgate",
+		"Issuer hookgate-ca", "Issuer hookgate-selfsigned", "Namespace hookgate-system", "NetworkPolicy hookgate",
+		"PodDisruptionBudget hookgate", "Service hookgate", "ServiceAccount hookgate",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("objects (-want +got):\n%s", diff)
+	}
+	if image := container(t, one[*appsv1.Deployment](t, objects)).Image; image != "ghcr.io/hookgate/hookgate:dev" {
+		t.Errorf("image %s, want the one that `make image VERSION=dev` makes", image)
+	}
+	if image := container(t, one[*appsv1.Deployment](t, install(t, false))).Image; image != "registry.example.com/hookgate:dev" {
+		t.Errorf("image %s, want the one that the guide chooses", image)
+	}
+}
+
+// TestObjects checks what is asked of every object of a provider: its label, and the one namespace.
+func TestObjects(t *testing.T) {
+	each(t, func(t *testing.T, objects []object) {
+		n := one[*corev1.Namespace](t, objects)
+		if n.Name != namespace {
+			t.Errorf("the namespace is %s", n.Name)
+		}
+		for _, mode := range []string{"enforce", "audit", "warn"} {
+			if got := n.Labels["pod-security.kubernetes.io/"+mode]; got != "restricted" {
+				t.Errorf("Pod security of the namespace: %s is %q, want restricted", mode, got)
+			}
+		}
+		for _, o := range objects {
+			if got := o.GetLabels()[providerLabel]; got != provider {
+				t.Errorf("%s %s: label %s is %q, want %s", o.kind, o.GetName(), providerLabel, got, provider)
+			}
+			if o.kind != "v1/Namespace" && o.GetNamespace() != namespace {
+				t.Errorf("%s %s is in namespace %q", o.kind, o.GetName(), o.GetNamespace())
+			}
+		}
+	})
+}
+
+// TestSecurity checks every field that the restricted profile looks at, and those beyond it.
+func TestSecurity(t *testing.T) {
+	each(t, func(t *testing.T, objects []object) {
+		account, d := one[*corev1.ServiceAccount](t, objects), one[*appsv1.Deployment](t, objects)
+		pod := d.Spec.Template.Spec
+		podContext, c := pod.SecurityContext, container(t, d)
+		if podContext == nil || podContext.SeccompProfile == nil || c.SecurityContext == nil || c.SecurityContext.Capabilities == nil {
+			t.Fatalf("security contexts are missing: %+v, %+v", podContext, c.SecurityContext)
+		}
+		s := c.SecurityContext
+		for name, check := range map[string]bool{
+			"service account: no token":           is(account.AutomountServiceAccountToken, false),
+			"Pod: no token":                       is(pod.AutomountServiceAccountToken, false),
+			"Pod: the service account":            pod.ServiceAccountName == account.Name,
+			"Pod: no service links":               is(pod.EnableServiceLinks, false),
+			"Pod: nothing of the host":            !pod.HostNetwork && !pod.HostPID && !pod.HostIPC,
+			"Pod: runs as non-root":               is(podContext.RunAsNonRoot, true),
+			"Pod: user of the image":              is(podContext.RunAsUser, 65532) && is(podContext.RunAsGroup, 65532) && is(podContext.FSGroup, 65532),
+			"Pod: seccomp":                        podContext.SeccompProfile.Type == corev1.SeccompProfileTypeRuntimeDefault,
+			"container: runs as non-root":         is(s.RunAsNonRoot, true),
+			"container: read-only root":           is(s.ReadOnlyRootFilesystem, true),
+			"container: not privileged":           is(s.Privileged, false),
+			"container: no escalation":            is(s.AllowPrivilegeEscalation, false),
+			"container: no capabilities":          slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) && len(s.Capabilities.Add) == 0,
+			"container: nothing undoes the Pod's": s.SeccompProfile == nil && s.RunAsUser == nil && s.RunAsGroup == nil && s.ProcMount == nil,
+			"container: requests":                 !c.Resources.Requests.Cpu().IsZero() && !c.Resources.Requests.Memory().IsZero(),
+			"container: limit of memory":          !c.Resources.Limits.Memory().IsZero(),
+			"container: last words are kept":      c.TerminationMessagePolicy == corev1.TerminationMessageFallbackToLogsOnError,
+		} {
+			if !check {
+				t.Errorf("%s: not so", name)
+			}
+		}
+		for _, v := range pod.Volumes {
+			if v.HostPath != nil {
+				t.Errorf("volume %s is of the host", v.Name)
+			}
+		}
+		for _, m := range c.VolumeMounts {
+			if !m.ReadOnly {
+				t.Errorf("volume %s can be written", m.Name)
+			}
+		}
+	})
+}
+
+func is[T comparable](p *T, want T) bool { return p != nil && *p == want }
+
+// container returns the one container, which clusterctl wants to be called manager.
+func container(t *testing.T, d *appsv1.Deployment) corev1.Container {
+	t.Helper()
+	pod := d.Spec.Template.Spec
+	if len(pod.Containers) != 1 || len(pod.InitContainers) != 0 || pod.Containers[0].Name != "manager" {
+		t.Fatalf("containers %+v, %+v: want one, with the name manager", pod.InitContainers, pod.Containers)
+	}
+	c := pod.Containers[0]
+	if host, rest, _ := strings.Cut(c.Image, "/"); !strings.Contains(host, ".") || strings.Count(rest, ":") != 1 {
+		t.Errorf("image %q: want a canonical name, with host and tag", c.Image)
+	}
+	if len(c.Command) != 0 || len(c.Args) == 0 || c.Args[0] != "serve" {
+		t.Errorf("the container runs %v %v: want serve of the image's entrypoint", c.Command, c.Args)
+	}
+	return c
+}
+
+// TestAvailability checks that neither an update, nor a drain, nor the loss of a node stops the service.
+func TestAvailability(t *testing.T) {
+	each(t, func(t *testing.T, objects []object) {
+		d, budget := one[*appsv1.Deployment](t, objects), one[*policyv1.PodDisruptionBudget](t, objects)
+		if !is(d.Spec.Replicas, 2) {
+			t.Errorf("replicas: %v, want 2", d.Spec.Replicas)
+		}
+		if u := d.Spec.Strategy.RollingUpdate; u == nil || !is(u.MaxUnavailable, intstr.FromInt32(0)) {
+			t.Errorf("an update may take replicas away: %+v", d.Spec.Strategy)
+		}
+		if !is(budget.Spec.MaxUnavailable, intstr.FromInt32(1)) || !is(budget.Spec.UnhealthyPodEvictionPolicy, policyv1.AlwaysAllow) {
+			t.Errorf("disruption budget %+v: want one at a time, and those that are not ready always", budget.Spec)
+		}
+		var keys []string
+		for _, c := range d.Spec.Template.Spec.TopologySpreadConstraints {
+			keys = append(keys, c.TopologyKey)
+			matches(t, "spread over "+c.TopologyKey, c.LabelSelector, d)
+			if c.MaxSkew != 1 || c.WhenUnsatisfiable != corev1.ScheduleAnyway {
+				t.Errorf("spread over %s: skew %d, %s: want 1, and one node to do", c.TopologyKey, c.MaxSkew, c.WhenUnsatisfiable)
+			}
+		}
+		if diff := cmp.Diff([]string{corev1.LabelHostname, corev1.LabelTopologyZone}, keys); diff != "" {
+			t.Errorf("replicas are spread over other things (-want +got):\n%s", diff)
+		}
+		matches(t, "disruption budget", budget.Spec.Selector, d)
+		matches(t, "Deployment", d.Spec.Selector, d)
+		matches(t, "network policy", &one[*networkingv1.NetworkPolicy](t, objects).Spec.PodSelector, d)
+		matches(t, "Service", &metav1.LabelSelector{MatchLabels: one[*corev1.Service](t, objects).Spec.Selector}, d)
+
+		const defaultShutdownTimeout = 40 * time.Second
+		delay, err := time.ParseDuration(flags(container(t, d))["--shutdown-delay"])
+		if err != nil || delay <= 0 {
+			t.Errorf("--shutdown-delay %s, %v: load balancers get no time to notice", delay, err)
+		}
+		grace := d.Spec.Template.Spec.TerminationGracePeriodSeconds
+		if least := delay + defaultShutdownTimeout; grace == nil || time.Duration(*grace)*time.Second <= least {
+			t.Errorf("the Pod may be killed before it has drained, which takes up to %s", least)
+		}
+	})
+}
+
+// matches checks that a selector selects the Pods of the Deployment, and not those of everyone.
+func matches(t *testing.T, what string, selector *metav1.LabelSelector, d *appsv1.Deployment) {
+	t.Helper()
+	s, err := metav1.LabelSelectorAsSelector(selector)
+	if err != nil || s.Empty() || !s.Matches(labels.Set(d.Spec.Template.Labels)) {
+		t.Errorf("%s: selector %q, %v: want it to select Pods with %v", what, s, err, d.Spec.Template.Labels)
+	}
+}
+
+// flags returns the flags of the container by name.
+func flags(c corev1.Container) map[string]string {
+	found := map[string]string{}
+	for _, a := range c.Args[1:] {
+		name, value, _ := strings.Cut(a, "=")
+		found[name] = value
+	}
+	return found
+}
+
+// TestPorts follows each port from the flag to who uses it.
+func TestPorts(t *testing.T) {
+	each(t, func(t *testing.T, objects []object) {
+		c := container(t, one[*appsv1.Deployment](t, objects))
+		given := flags(c)
+		want := map[string]string{"https": given["--http-address"], "grpc": given["--grpc-address"], "health": given["--health-addr"]}
+		if a, ok := given["--diagnostics-address"]; ok {
+			want["metrics"] = a
+		}
+		got := map[string]string{}
+		for _, p := range c.Ports {
+			got[p.Name] = fmt.Sprintf(":%d", p.ContainerPort)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("ports of the container are not those of its flags (-flags +ports):\n%s", diff)
+		}
+		for path, probe := range map[string]*corev1.Probe{"/readyz": c.ReadinessProbe, "/healthz": c.LivenessProbe} {
+			if probe == nil || probe.HTTPGet == nil || probe.HTTPGet.Path != path || probe.HTTPGet.Port != intstr.FromString("health") {
+				t.Errorf("probe %+v, want GET %s on the health port", probe, path)
+			}
+		}
+		served := map[string]int32{}
+		for _, p := range one[*corev1.Service](t, objects).Spec.Ports {
+			served[p.TargetPort.StrVal] = p.Port
+		}
+		if diff := cmp.Diff(map[string]int32{"https": 443, "grpc": 9090}, served); diff != "" {
+			t.Errorf("the Service has other ports (-want +got):\n%s", diff)
+		}
+		delete(got, "health") // the kubelet is always let in
+		open := map[string]bool{}
+		for _, rule := range one[*networkingv1.NetworkPolicy](t, objects).Spec.Ingress {
+			if len(rule.From) == 0 || len(rule.Ports) == 0 {
+				t.Errorf("network policy: %+v lets everyone in, or in everywhere", rule)
+			}
+			for _, p := range rule.Ports {
+				open[p.Port.StrVal] = true
+			}
+		}
+		if diff := cmp.Diff(slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(open))); diff != "" {
+			t.Errorf("the network policy lets in to other ports (-container +policy):\n%s", diff)
+		}
+	})
+}
+
+// TestEgress checks that no rule for addresses includes those at which clouds hand out credentials.
+func TestEgress(t *testing.T) {
+	policy := one[*networkingv1.NetworkPolicy](t, install(t, false))
+	if diff := cmp.Diff([]networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress}, policy.Spec.PolicyTypes); diff != "" {
+		t.Errorf("policy types (-want +got):\n%s", diff)
+	}
+	except := map[string][]string{"0.0.0.0/0": {"169.254.0.0/16"}, "::/0": {"fd00:ec2::254/128", "fe80::/10"}}
+	for _, rule := range policy.Spec.Egress {
+		if len(rule.To) == 0 && slices.ContainsFunc(rule.Ports, func(p networkingv1.NetworkPolicyPort) bool { return p.Port == nil || p.Port.IntVal != 53 }) {
+			t.Errorf("rule %+v lets out to everywhere, for more than names", rule)
+		}
+		for _, to := range rule.To {
+			if to.IPBlock != nil && !slices.Equal(to.IPBlock.Except, except[to.IPBlock.CIDR]) {
+				t.Errorf("%s except %v: want all but %v", to.IPBlock.CIDR, to.IPBlock.Except, except[to.IPBlock.CIDR])
+			}
+		}
+	}
+}
+
+// TestCertificates follows the certificate from its issuer to the directory that the gateway reads.
+func TestCertificates(t *testing.T) {
+	each(t, func(t *testing.T, objects []object) {
+		d, service := one[*appsv1.Deployment](t, objects), one[*corev1.Service](t, objects)
+		issuers, secrets := map[string]*issuer{}, map[string]*certificate{}
+		for _, i := range all[*issuer](objects) {
+			issuers[i.Name] = i
+		}
+		for _, c := range all[*certificate](objects) {
+			secrets[c.Spec.SecretName] = c
+			if c.Spec.IssuerRef["kind"] != "Issuer" || issuers[c.Spec.IssuerRef["name"]] == nil {
+				t.Errorf("certificate %s: nobody is issuer %v", c.Name, c.Spec.IssuerRef)
+			}
+		}
+		var mounted []string
+		var serving *certificate
+		for _, v := range d.Spec.Template.Spec.Volumes {
+			if v.Projected == nil {
+				continue
+			}
+			if !is(v.Projected.DefaultMode, 0o440) {
+				t.Errorf("volume %s: everyone may read the key", v.Name)
+			}
+			for _, s := range v.Projected.Sources {
+				if serving == nil {
+					serving = secrets[s.Secret.Name]
+				}
+				for _, item := range s.Secret.Items {
+					mounted = append(mounted, s.Secret.Name+" "+item.Key+"="+item.Path)
+				}
+			}
+		}
+		want := []string{"hookgate-serving-cert tls.crt=tls.crt", "hookgate-serving-cert tls.key=tls.key"}
+		if _, ok := flags(container(t, d))["--diagnostics-address"]; ok {
+			want = append(want, "hookgate-callers-ca ca.crt=ca.crt")
+		}
+		if diff := cmp.Diff(want, mounted); diff != "" {
+			t.Errorf("files of --cert-dir (-want +got):\n%s", diff)
+		}
+		if serving == nil {
+			t.Fatal("no certificate writes the secret that is mounted")
+		}
+		host := service.Name + "." + service.Namespace + ".svc"
+		if diff := cmp.Diff([]string{host, host + ".cluster.local"}, serving.Spec.DNSNames); diff != "" {
+			t.Errorf("the certificate is for other names than the Service's (-want +got):\n%s", diff)
+		}
+		ca := issuers[serving.Spec.IssuerRef["name"]].Spec.CA
+		if ca == nil || secrets[ca.SecretName] == nil || !secrets[ca.SecretName].Spec.IsCA || secrets[ca.SecretName].Spec.PrivateKey.RotationPolicy != "Never" {
+			t.Errorf("the issuer of the serving certificate has no CA that stays: %+v", ca)
+		}
+	})
+}
+
+// TestGuideRegistersTheGateway checks the manifest that makes Cluster API call it.
+func TestGuideRegistersTheGateway(t *testing.T) {
+	objects := install(t, false)
+	service := one[*corev1.Service](t, objects)
+	c := one[*runtimev1.ExtensionConfig](t, decode(t, "register.yaml", []byte(guideFiles(t, t.TempDir())["register.yaml"])))
+	s := c.Spec.ClientConfig.Service
+	if s.Namespace != service.Namespace || s.Name != service.Name || !is(s.Port, service.Spec.Ports[0].Port) {
+		t.Errorf("it points at %+v, the Service is %s/%s", s, service.Namespace, service.Name)
+	}
+	want := map[string]string{runtimev1.InjectCAFromSecretAnnotation: namespace + "/hookgate-serving-cert"}
+	if diff := cmp.Diff(want, c.Annotations); diff != "" {
+		t.Errorf("annotations (-want +got):\n%s", diff)
+	}
+}

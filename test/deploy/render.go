@@ -1,0 +1,261 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package deploy
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+	"sigs.k8s.io/json"
+	"sigs.k8s.io/yaml"
+)
+
+// The environment variables that name the programs.
+const (
+	kustomizeVariable = "HOOKGATE_KUSTOMIZE"
+	gatewayVariable   = "HOOKGATE_BIN"
+)
+
+// The certificates are cert-manager's, whose module is too large to require for two kinds. These types have what deploy/
+// uses, under the names that cert-manager.io/v1 gives it.
+type (
+	certificate struct {
+		metav1.TypeMeta   `json:",inline"`
+		metav1.ObjectMeta `json:"metadata"`
+		Spec              struct {
+			IsCA       bool              `json:"isCA"`
+			CommonName string            `json:"commonName"`
+			SecretName string            `json:"secretName"`
+			Duration   metav1.Duration   `json:"duration"`
+			DNSNames   []string          `json:"dnsNames"`
+			Usages     []string          `json:"usages"`
+			IssuerRef  map[string]string `json:"issuerRef"`
+			PrivateKey struct {
+				Algorithm      string `json:"algorithm"`
+				Size           int    `json:"size"`
+				RotationPolicy string `json:"rotationPolicy"`
+			} `json:"privateKey"`
+		} `json:"spec"`
+	}
+	issuer struct {
+		metav1.TypeMeta   `json:",inline"`
+		metav1.ObjectMeta `json:"metadata"`
+		Spec              struct {
+			SelfSigned *struct{} `json:"selfSigned"`
+			CA         *struct {
+				SecretName string `json:"secretName"`
+			} `json:"ca"`
+		} `json:"spec"`
+	}
+)
+
+// kinds are the objects that may be there.
+var kinds = map[string]func() metav1.Object{
+	"v1/Namespace":                                     func() metav1.Object { return &corev1.Namespace{} },
+	"v1/ServiceAccount":                                func() metav1.Object { return &corev1.ServiceAccount{} },
+	"v1/ConfigMap":                                     func() metav1.Object { return &corev1.ConfigMap{} },
+	"v1/Service":                                       func() metav1.Object { return &corev1.Service{} },
+	"apps/v1/Deployment":                               func() metav1.Object { return &appsv1.Deployment{} },
+	"policy/v1/PodDisruptionBudget":                    func() metav1.Object { return &policyv1.PodDisruptionBudget{} },
+	"networking.k8s.io/v1/NetworkPolicy":               func() metav1.Object { return &networkingv1.NetworkPolicy{} },
+	"cert-manager.io/v1/Certificate":                   func() metav1.Object { return &certificate{} },
+	"cert-manager.io/v1/Issuer":                        func() metav1.Object { return &issuer{} },
+	"runtime.cluster.x-k8s.io/v1beta2/ExtensionConfig": func() metav1.Object { return &runtimev1.ExtensionConfig{} },
+}
+
+// object is what a manifest says.
+type object struct {
+	kind     string // apiVersion/kind
+	manifest []byte
+	metav1.Object
+}
+
+// decode reads manifests, and fails for a member that the object's type does not have, or that is there twice.
+func decode(t *testing.T, what string, manifests []byte) []object {
+	t.Helper()
+	var objects []object
+	for reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(manifests))); ; {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return objects
+		}
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		var meta metav1.TypeMeta
+		if err := yaml.Unmarshal(document, &meta); err != nil {
+			t.Fatalf("%s: %v in\n%s", what, err, document)
+		}
+		o := object{kind: meta.APIVersion + "/" + meta.Kind, manifest: document}
+		newObject, ok := kinds[o.kind]
+		if !ok {
+			t.Errorf("%s: there is a %s, which this test does not know", what, o.kind)
+			continue
+		}
+		o.Object = newObject()
+		asJSON, err := yaml.YAMLToJSONStrict(document) // refuses a member that is there twice
+		if err != nil {
+			t.Errorf("%s: %s: %v", what, o.kind, err)
+		}
+		// Not encoding/json, which takes names in any case. The API server does not.
+		strict, err := json.UnmarshalStrict(asJSON, o.Object)
+		if err := errors.Join(append(strict, err)...); err != nil {
+			t.Errorf("%s: %s: %v", what, o.kind, err)
+		}
+		objects = append(objects, o)
+	}
+}
+
+// all returns the objects of a type.
+func all[T metav1.Object](objects []object) []T {
+	var found []T
+	for _, o := range objects {
+		if typed, ok := o.Object.(T); ok {
+			found = append(found, typed)
+		}
+	}
+	return found
+}
+
+// one returns the only object of a type.
+func one[T metav1.Object](t *testing.T, objects []object) T {
+	t.Helper()
+	found := all[T](objects)
+	if len(found) != 1 {
+		t.Fatalf("there are %d %T, want 1", len(found), *new(T))
+	}
+	return found[0]
+}
+
+// program returns the path of a program, and skips the test where it is not given.
+func program(t *testing.T, variable string) string {
+	t.Helper()
+	path := os.Getenv(variable)
+	if path == "" {
+		t.Skipf("%s does not name a program: run `make test`, which builds it", variable)
+	}
+	depend(t, path)
+	return path
+}
+
+// depend reads what another program reads or is: go test takes a result from its cache unless a file changed that the test
+// itself has opened.
+func depend(t *testing.T, path string) {
+	t.Helper()
+	err := filepath.WalkDir(path, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() {
+			return err
+		}
+		f, err := os.Open(path)
+		if err != nil {
+			return err
+		}
+		return f.Close()
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// kustomize renders a folder.
+func kustomize(t *testing.T, dir string) []byte {
+	t.Helper()
+	path := program(t, kustomizeVariable)
+	depend(t, filepath.Join("..", "..", "deploy"))
+	var stderr bytes.Buffer
+	cmd := exec.Command(path, "build", dir)
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("kustomize build: %v\n%s", err, stderr.String())
+	}
+	if stderr.Len() > 0 {
+		t.Errorf("kustomize build warns:\n%s", stderr.String())
+	}
+	return out
+}
+
+// guide is the page that tells how to install.
+var guide = filepath.Join("..", "..", "docs", "deploy.md")
+
+var (
+	block    = regexp.MustCompile("(?s)```yaml\n(.*?)```")
+	fileName = regexp.MustCompile(`^# (\S+\.yaml)\n`)
+	remote   = regexp.MustCompile(`github\.com/hookgate/hookgate/(deploy/\S+?)\?ref=main`)
+)
+
+// guideFiles returns the files that the guide shows, by name, and the block that adds the component under the name "".
+// What it takes from the repository is taken from this one, relative to dir.
+func guideFiles(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	page, err := os.ReadFile(guide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := filepath.Abs(filepath.Join("..", ".."))
+	if err != nil {
+		t.Fatal(err)
+	}
+	relative, err := filepath.Rel(dir, root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := map[string]string{}
+	for _, match := range block.FindAllStringSubmatch(string(page), -1) {
+		name := ""
+		if m := fileName.FindStringSubmatch(match[1]); m != nil {
+			name = m[1]
+		}
+		if _, ok := files[name]; ok {
+			t.Fatalf("%s shows %q twice", guide, name)
+		}
+		files[name] = remote.ReplaceAllString(match[1], filepath.ToSlash(relative)+"/$1")
+	}
+	return files
+}
+
+// install renders what the guide installs, with the component if that is asked for.
+func install(t *testing.T, component bool) []object {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := guideFiles(t, dir)
+	if component {
+		files["kustomization.yaml"] += files[""]
+	}
+	for name, text := range files {
+		path := filepath.Join(dir, filepath.FromSlash(name))
+		if name == "" {
+			continue
+		}
+		if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if strings.Contains(files["kustomization.yaml"], "github.com") {
+		t.Fatalf("the guide's kustomization takes something from the network:\n%s", files["kustomization.yaml"])
+	}
+	return decode(t, "the installation of the guide", kustomize(t, dir))
+}

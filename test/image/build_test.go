@@ -1,0 +1,75 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package image
+
+import (
+	"bytes"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// testReproducible builds the image again from a copy of the sources: in another folder, later, without the history, with
+// another umask and in another time zone. Not a byte may differ.
+func testReproducible(t *testing.T, i *image) {
+	sources, again := t.TempDir(), filepath.Join(t.TempDir(), "again.tar")
+	copySources(t, filepath.Join("..", ".."), sources)
+	cmd := exec.Command("sh", "-c", `umask 077 && exec make --no-print-directory image "$@"`, "sh",
+		"VERSION="+i.tag, "IMAGE_REVISION="+i.index.Annotations["org.opencontainers.image.revision"], "IMAGE_OUT="+again)
+	cmd.Dir = sources
+	cmd.Env = append(environWithout("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "PWD", "TZ"), "TZ=Pacific/Auckland")
+	var output bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &output, &output
+	if err := cmd.Run(); err != nil {
+		t.Fatalf("make image: %v\n%s", err, output.String())
+	}
+	if a, b := readFile(t, i.path), readFile(t, again); !bytes.Equal(a, b) {
+		t.Errorf("two builds of the same sources differ: %s and %s (diffoscope tells where)", digest(a), digest(b))
+	}
+}
+
+// copySources copies what a build may depend on: everything but what was built, and the history.
+func copySources(t *testing.T, from, to string) {
+	t.Helper()
+	err := filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		relative, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(to, relative)
+		switch {
+		case entry.IsDir() && slices.Contains([]string{".git", ".cache", "bin", "out"}, relative):
+			return fs.SkipDir
+		case relative == ".git": // in a linked worktree it is a file
+			return nil
+		case entry.IsDir():
+			return os.MkdirAll(target, 0o755)
+		case !entry.Type().IsRegular():
+			return nil
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return os.WriteFile(target, data, 0o644)
+	})
+	if err != nil {
+		t.Fatalf("copy the sources: %v", err)
+	}
+}
+
+// environWithout returns the environment without some variables: make tells its flags to the makes that it starts.
+func environWithout(names ...string) []string {
+	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
+		name, _, _ := strings.Cut(variable, "=")
+		return slices.Contains(names, name)
+	})
+}
