@@ -1,0 +1,167 @@
+# Hookgate. `make help` lists the targets. Everything that they need besides Go, git, make and a C compiler (for the race
+# detector) is pinned in go.mod and tools/, and built from there.
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+
+GO ?= go
+BIN := $(CURDIR)/bin
+TOOL := $(GO) tool -modfile=tools/go.mod
+GOLANGCI_LINT := $(GO) tool -modfile=$(CURDIR)/tools/golangci-lint/go.mod golangci-lint
+GOTESTSUM := $(TOOL) gotestsum
+
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
+LDFLAGS := -X main.version=$(VERSION)
+
+# The image: its name, what it is for, and the file that it is written to.
+IMAGE_NAME ?= ghcr.io/hookgate/hookgate
+IMAGE_ARCHS ?= amd64 arm64
+IMAGE_REVISION ?= $(shell git rev-parse HEAD 2>/dev/null)
+IMAGE_OUT ?= $(CURDIR)/out/hookgate-$(VERSION).tar
+
+# What the contract is compared with: the main branch, or what came before it where main itself is checked out.
+BREAKING_AGAINST ?= $(shell main=$$(git rev-parse -q --verify main || git rev-parse -q --verify origin/main); \
+	if [ "$$main" = "$$(git rev-parse HEAD)" ]; then git rev-parse -q --verify 'HEAD~1' || echo "$$main"; else echo "$$main"; fi)
+
+# The servers that the tests of the Kubernetes side run against. A folder of one's own with kube-apiserver, etcd and kubectl
+# comes from KUBEBUILDER_ASSETS; otherwise they are built once, from the Go modules of tools/kubernetes.
+KUBERNETES_VERSION := $(shell sed -n 's,^\tk8s.io/kubernetes v\([0-9.]*\).*,\1,p' tools/kubernetes/go.mod)
+KUBERNETES_BINARIES := kube-apiserver kubectl etcd
+KUBERNETES_BIN := $(BIN)/kubernetes
+KUBERNETES_LDFLAGS := -s -w -X k8s.io/component-base/version.gitVersion=v$(KUBERNETES_VERSION) \
+	-X k8s.io/component-base/version.gitMajor=$(word 1,$(subst ., ,$(KUBERNETES_VERSION))) \
+	-X k8s.io/component-base/version.gitMinor=$(word 2,$(subst ., ,$(KUBERNETES_VERSION)))
+KUBEBUILDER_ASSETS ?= $(KUBERNETES_BIN)
+
+FUZZTIME ?= 30s
+BENCHFLAGS ?=
+
+##@ Use
+
+.PHONY: help
+help: ## List the targets
+	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-zA-Z0-9_-]+:.*## / {printf "  %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+.PHONY: run
+run: build ## Start an example extension and the gateway, call hooks through both fronts, serve until Ctrl-C
+	@$(GO) build -o $(BIN)/quickstart ./examples/quickstart
+	@exec $(BIN)/quickstart --hookgate $(BIN)/hookgate --extension $(BIN)/rest-extension $(RUNFLAGS)
+
+.PHONY: build
+build: ## Build bin/hookgate and the example extension
+	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/hookgate ./cmd/hookgate
+	@CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/rest-extension ./examples/rest-extension
+
+# Only what is named here goes into the binaries: not the time, the folder, the machine or the state of the repository. A Go
+# of another version makes other bytes.
+.PHONY: image
+image: ## Write out/hookgate-VERSION.tar, an OCI archive for linux/amd64 and linux/arm64; needs no container engine
+	@for arch in $(IMAGE_ARCHS); do \
+		CGO_ENABLED=0 GOOS=linux GOARCH=$$arch GOAMD64=v1 GOARM64=v8.0 GOEXPERIMENT= $(GO) build -trimpath -buildvcs=false \
+			-ldflags '-s -w $(LDFLAGS)' -o $(BIN)/image/linux_$$arch/hookgate ./cmd/hookgate; \
+	done
+	@$(GO) -C tools/image build -o $(BIN)/image/pack .
+	@$(BIN)/image/pack -name $(IMAGE_NAME) -version '$(VERSION)' -revision '$(IMAGE_REVISION)' -output '$(IMAGE_OUT)' \
+		$(foreach arch,$(IMAGE_ARCHS),-binary linux/$(arch)=$(BIN)/image/linux_$(arch)/hookgate)
+
+##@ Test
+
+.PHONY: test
+test: test-binaries kubernetes-binaries image ## Run every test with the race detector, and say what was skipped and why
+	@HOOKGATE_BIN=$(BIN)/race/hookgate HOOKGATE_TEST_EXTENSION=$(BIN)/test-extension \
+		HOOKGATE_KUSTOMIZE=$(BIN)/kustomize KUBEBUILDER_ASSETS='$(KUBEBUILDER_ASSETS)' \
+		$(GOTESTSUM) --format pkgname --format-hide-empty-pkg -- -race -timeout 20m $$($(GO) list ./... | grep -v '/test/image$$')
+	@HOOKGATE_IMAGE='$(IMAGE_OUT)' $(GOTESTSUM) --format pkgname -- -race ./test/image # alone: it links, and others measure time
+	@for module in test/extension tools/image; do \
+		cd $(CURDIR)/$$module && $(GO) tool -modfile=$(CURDIR)/tools/go.mod gotestsum --format pkgname -- -race ./...; \
+	done
+
+.PHONY: test-unit
+test-unit: ## Run the tests that need no other program
+	@$(GOTESTSUM) --format pkgname --format-hide-empty-pkg -- ./...
+
+.PHONY: test-binaries
+test-binaries: build ## Build what the suites start: a gateway with the race detector, and an extension on Cluster API's own server
+	@$(GO) build -race -ldflags '$(LDFLAGS)' -o $(BIN)/race/hookgate ./cmd/hookgate
+	@cd test/extension && $(GO) build -o $(BIN)/test-extension .
+	@$(GO) build -modfile=tools/kustomize/go.mod -o $(BIN)/kustomize sigs.k8s.io/kustomize/kustomize/v5
+
+.PHONY: kubernetes-binaries
+ifeq ($(KUBEBUILDER_ASSETS),$(KUBERNETES_BIN))
+kubernetes-binaries: $(addprefix $(KUBERNETES_BIN)/,$(KUBERNETES_BINARIES)) ## Build kube-apiserver, etcd and kubectl into bin/kubernetes, once
+else
+kubernetes-binaries:
+	@echo "using kube-apiserver, etcd and kubectl of KUBEBUILDER_ASSETS=$(KUBEBUILDER_ASSETS)"
+endif
+
+# Built under another name first, so that a build that was cut off leaves nothing that looks finished.
+$(KUBERNETES_BIN)/etcd: tools/kubernetes/go.mod tools/kubernetes/go.sum tools/kubernetes/etcd/main.go
+	@cd tools/kubernetes && CGO_ENABLED=0 $(GO) build -ldflags '-s -w' -o $@.new ./etcd && mv $@.new $@
+
+$(KUBERNETES_BIN)/%: tools/kubernetes/go.mod tools/kubernetes/go.sum
+	@echo "building $* $(KUBERNETES_VERSION), which takes some minutes the first time"
+	@cd tools/kubernetes && CGO_ENABLED=0 $(GO) build -ldflags '$(KUBERNETES_LDFLAGS)' -o $@.new k8s.io/kubernetes/cmd/$* && mv $@.new $@
+
+.PHONY: fuzz
+fuzz: ## Run each fuzz target for FUZZTIME (30s)
+	@for package in $$($(GO) list ./...); do \
+		for target in $$($(GO) test -list '^Fuzz' $$package | grep '^Fuzz' || true); do \
+			echo "$$package $$target"; $(GO) test -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) $$package; \
+		done; \
+	done
+
+.PHONY: bench
+bench: build ## Measure the gateway side by side with its peers; prints ratios (BENCHFLAGS=--quick for a short run)
+	@$(GO) build -o $(BIN)/bench ./test/bench
+	@$(BIN)/bench --hookgate $(BIN)/hookgate $(BENCHFLAGS)
+
+.PHONY: bench-go
+bench-go: ## Run the Go benchmarks
+	@$(GO) test -run '^$$' -bench . -benchmem ./...
+
+##@ Change
+
+.PHONY: generate
+generate: ## Regenerate gen/, api/, deploy/crd/, docs/metrics.md and docs/errors.md
+	@$(TOOL) buf generate
+	@$(TOOL) controller-gen object:headerFile=api/boilerplate.go.txt crd paths=./api/... output:crd:dir=deploy/crd
+	@$(GO) run ./docs/generate docs
+	@$(GO) run ./deploy/crd/generate "$$(cd test/extension && $(GO) list -m -f '{{.Dir}}' sigs.k8s.io/cluster-api)" deploy/crd
+
+.PHONY: format
+format: ## Format Go and proto files
+	@$(GOLANGCI_LINT) fmt
+	@$(TOOL) buf format -w
+
+.PHONY: verify
+verify: lint verify-proto verify-generated verify-modules ## Lint, check the contract, and check that generated files are up to date
+
+.PHONY: lint
+lint: ## Run the linters, the rule of import directions among them
+	@$(GOLANGCI_LINT) run
+	@cd test/extension && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml
+	@cd tools/image && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml
+
+.PHONY: verify-proto
+verify-proto: ## Lint the contract and compare it with the main branch
+	@$(TOOL) buf lint
+	@$(TOOL) buf format -d --exit-code
+	@echo "buf breaking against $(BREAKING_AGAINST)"
+	@$(TOOL) buf breaking --against '.git#ref=$(BREAKING_AGAINST)'
+
+.PHONY: verify-generated
+verify-generated: generate ## Check that generated files are up to date
+	@changed=$$(git status --porcelain -- gen 'api/*/zz_generated*' deploy/crd docs/metrics.md docs/errors.md); if [ -n "$$changed" ]; then \
+		echo "generated files are not up to date: run 'make generate' and commit"; echo "$$changed"; exit 1; fi
+
+.PHONY: verify-modules
+verify-modules: ## Check that go.mod files are tidy
+	@for module in . test/extension tools/image tools/kubernetes; do \
+		(cd $$module && $(GO) mod tidy -diff) || { echo "$$module/go.mod is not tidy: run 'go mod tidy' there and commit"; exit 1; }; \
+	done
+
+.PHONY: clean
+clean: ## Remove what was built
+	@rm -rf $(BIN) out
