@@ -208,9 +208,9 @@ func TestTimeouts(t *testing.T) {
 				r := newREST(t, Config{PreferHTTP2: h2})
 
 				c := newCall(s.cc)
-				c.Handler.Handler.Timeout = 100 * time.Millisecond
+				c.Handler.Handler.Timeout = 500 * time.Millisecond
 				m, err := call(t.Context(), r, c)
-				wantError(t, tc.reason, m, err, hook.Timeout, `handler "v.acme": call extension: no answer within 100ms`)
+				wantError(t, tc.reason, m, err, hook.Timeout, `handler "v.acme": call extension: no answer within 500ms`)
 				<-arrived
 
 				ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
@@ -246,12 +246,12 @@ func TestMessageIsNotReadAfterTheCall(t *testing.T) {
 		raw := []byte(`"` + strings.Repeat("x", 15<<20) + `"`)
 		c := newCall(s.cc)
 		c.Request.(*hooksv1alpha1.BeforeClusterCreateRequest).Cluster.Raw = raw
-		c.Handler.Handler.Timeout = 100 * time.Millisecond
+		c.Handler.Handler.Timeout = 500 * time.Millisecond
 		m, err := call(t.Context(), r, c)
 		for i := range raw {
 			raw[i] = 'y'
 		}
-		wantError(t, "the server does not read", m, err, hook.Timeout, `handler "v.acme": call extension: no answer within 100ms`)
+		wantError(t, "the server does not read", m, err, hook.Timeout, `handler "v.acme": call extension: no answer within 500ms`)
 		if c.Sent == 0 || c.Sent >= int64(len(raw)) {
 			t.Errorf("HTTP/2 %t: Sent = %d; the request has %d bytes, and the server stopped in the middle", h2, c.Sent, len(raw))
 		}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -534,11 +535,11 @@ func TestWatchFilter(t *testing.T) {
 func TestNamespaceLabels(t *testing.T) {
 	_, c := connect(t)
 	namespace := &corev1.Namespace{}
-	namespace.Name, namespace.Labels = "labelled", map[string]string{"team": "blue"}
+	namespace.Name, namespace.Labels = "labelled-"+strconv.FormatInt(time.Now().UnixNano(), 36), map[string]string{"team": "blue"}
 	create(t, c, namespace)
 	r := start(t, nil)
 	r.ready(t)
-	if diff := cmp.Diff(map[string]string{"team": "blue", corev1.LabelMetadataName: "labelled"}, r.NamespaceLabels("labelled")); diff != "" {
+	if diff := cmp.Diff(map[string]string{"team": "blue", corev1.LabelMetadataName: namespace.Name}, r.NamespaceLabels(namespace.Name)); diff != "" {
 		t.Errorf("labels when ready (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(map[string]string{corev1.LabelMetadataName: "unheard-of"}, r.NamespaceLabels("unheard-of")); diff != "" {
@@ -552,7 +553,7 @@ func TestNamespaceLabels(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "labels follow the namespace", func() (string, bool) {
-		got := r.NamespaceLabels("labelled")["team"]
+		got := r.NamespaceLabels(namespace.Name)["team"]
 		return got, got == "green"
 	})
 }
