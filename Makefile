@@ -72,10 +72,10 @@ image: ## Write out/hookgate-VERSION.tar, an OCI archive for linux/amd64 and lin
 test: test-binaries kubernetes-binaries image ## Run every test with the race detector, and say what was skipped and why
 	@HOOKGATE_BIN=$(BIN)/race/hookgate HOOKGATE_TEST_EXTENSION=$(BIN)/test-extension \
 		HOOKGATE_KUSTOMIZE=$(BIN)/kustomize KUBEBUILDER_ASSETS='$(KUBEBUILDER_ASSETS)' \
-		$(GOTESTSUM) --format pkgname --format-hide-empty-pkg -- -race -timeout 20m $$($(GO) list ./... | grep -v '/test/image$$')
-	@HOOKGATE_IMAGE='$(IMAGE_OUT)' $(GOTESTSUM) --format pkgname -- -race ./test/image # alone: it links, and others measure time
+		$(GOTESTSUM) --format pkgname --format-hide-empty-pkg -- -race -count=1 -timeout 20m $$($(GO) list ./... | grep -v '/test/image$$')
+	@HOOKGATE_IMAGE='$(IMAGE_OUT)' $(GOTESTSUM) --format pkgname -- -race -count=1 ./test/image # alone: it links, and others measure time
 	@for module in test/extension tools/image; do \
-		cd $(CURDIR)/$$module && $(GO) tool -modfile=$(CURDIR)/tools/go.mod gotestsum --format pkgname -- -race ./...; \
+		cd $(CURDIR)/$$module && $(GO) tool -modfile=$(CURDIR)/tools/go.mod gotestsum --format pkgname -- -race -count=1 ./...; \
 	done
 
 .PHONY: test-unit
