@@ -85,18 +85,17 @@ func TestFollowerDoesNotCallAnAddressThatWasNotDiscovered(t *testing.T) {
 
 	update(t, leader.client, "moved", func(c *runtimev1.ExtensionConfig) {
 		c.Spec.ClientConfig.URL = "https://127.0.0.1:1"
-		c.Labels["changed"] = "first"
 	})
 	awaitCondition(t, leader.client, "moved", discoveredCondition, metav1.ConditionFalse, "")
+	// What comes later over the same watch is served, so the follower has seen the change before it.
+	create(t, leader.client, newConfig(t, "moved-later", x))
+	follower.serves(t, "a.moved "+x.URL, "a.moved-later "+x.URL)
 	to := newExtension(t, "a")
 	update(t, leader.client, "moved", func(c *runtimev1.ExtensionConfig) {
 		c.Spec.ClientConfig.URL, c.Spec.ClientConfig.CABundle = to.URL, to.ca()
 	})
-	follower.serves(t, "a.moved "+to.URL)
-	if log := follower.log.String(); strings.Contains(log, "127.0.0.1:1 ") {
-		t.Errorf("the follower went to the address that does not work:\n%s", log)
-	}
-	leader.serves(t, "a.moved "+to.URL)
+	follower.serves(t, "a.moved "+to.URL, "a.moved-later "+x.URL)
+	leader.serves(t, "a.moved "+to.URL, "a.moved-later "+x.URL)
 }
 
 // TestHookgateGroup: the gateway's own group has the same schema, and its ExtensionConfigs are seen by nobody else.
