@@ -1,14 +1,13 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package devcert makes certificates for development and tests: a CA that is thrown away at once, and one certificate of
-// it for servers on this machine.
+// Package devcert makes certificates for development and tests: CAs that are never written anywhere, and certificates of
+// them for servers on this machine.
 //
-// It is for nothing else: there is no way to renew, revoke or issue a second certificate of the same CA. Production
-// certificates come from whoever runs the cluster's; the gateway reads them from a directory and does not ask who made
-// them.
+// It is for nothing else: there is no way to renew or revoke. Production certificates come from whoever runs the
+// cluster's; the gateway reads them from a directory and does not ask who made them.
 //
-// All functions are safe for concurrent use. A Pair is immutable.
+// All functions are safe for concurrent use. A Pair and an Authority are immutable.
 package devcert
 
 import (
@@ -44,33 +43,51 @@ type Pair struct {
 	KeyPEM  []byte
 }
 
-// New makes a pair that is valid until notAfter, for 127.0.0.1, ::1, localhost and the hosts: DNS names or IP addresses.
-// Keys are ECDSA P-256. The CA's key is not kept.
+// New makes a pair of a CA of its own, which is thrown away: see Authority.Issue.
 func New(notAfter time.Time, hosts ...string) (*Pair, error) {
-	notBefore := time.Now().Add(-time.Hour) // clocks of containers and their hosts differ
-	if !notAfter.After(notBefore) {
-		return nil, fmt.Errorf("development certificate: end %s is in the past", notAfter.Format(time.RFC3339))
-	}
-	caKey, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	a, err := NewAuthority(notAfter)
 	if err != nil {
-		return nil, fmt.Errorf("generate key of development CA: %w", err)
+		return nil, err
 	}
-	ca, err := template("Hookgate development CA", notBefore, notAfter)
+	return a.Issue(notAfter, hosts...)
+}
+
+// Authority is a CA that lives as long as the process, for whoever needs several certificates that one bundle trusts.
+type Authority struct {
+	// PEM is the CA's certificate.
+	PEM []byte
+
+	cert *x509.Certificate
+	key  *ecdsa.PrivateKey
+}
+
+// NewAuthority makes a CA that is valid until notAfter.
+func NewAuthority(notAfter time.Time) (*Authority, error) {
+	ca, err := template("Hookgate development CA", notAfter)
 	if err != nil {
 		return nil, err
 	}
 	ca.IsCA = true
 	ca.MaxPathLenZero = true
 	ca.KeyUsage = x509.KeyUsageCertSign
-	caDER, err := x509.CreateCertificate(rand.Reader, ca, ca, caKey.Public(), caKey)
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("generate key of development CA: %w", err)
+	}
+	der, err := x509.CreateCertificate(rand.Reader, ca, ca, key.Public(), key)
 	if err != nil {
 		return nil, fmt.Errorf("create development CA: %w", err)
 	}
-	if ca, err = x509.ParseCertificate(caDER); err != nil {
+	if ca, err = x509.ParseCertificate(der); err != nil {
 		return nil, fmt.Errorf("create development CA: %w", err)
 	}
+	return &Authority{PEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), cert: ca, key: key}, nil
+}
 
-	leaf, err := template("localhost", notBefore, notAfter)
+// Issue makes a pair that is valid until notAfter, for 127.0.0.1, ::1, localhost and the hosts: DNS names or IP addresses.
+// Keys are ECDSA P-256.
+func (a *Authority) Issue(notAfter time.Time, hosts ...string) (*Pair, error) {
+	leaf, err := template("localhost", notAfter)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +109,7 @@ func New(notAfter time.Time, hosts ...string) (*Pair, error) {
 	if err != nil {
 		return nil, fmt.Errorf("generate key of development certificate: %w", err)
 	}
-	leafDER, err := x509.CreateCertificate(rand.Reader, leaf, ca, key.Public(), caKey)
+	der, err := x509.CreateCertificate(rand.Reader, leaf, a.cert, key.Public(), a.key)
 	if err != nil {
 		return nil, fmt.Errorf("create development certificate: %w", err)
 	}
@@ -101,13 +118,17 @@ func New(notAfter time.Time, hosts ...string) (*Pair, error) {
 		return nil, fmt.Errorf("encode key of development certificate: %w", err)
 	}
 	return &Pair{
-		CAPEM:   pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: caDER}),
-		CertPEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: leafDER}),
+		CAPEM:   a.PEM,
+		CertPEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
 		KeyPEM:  pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: keyDER}),
 	}, nil
 }
 
-func template(name string, notBefore, notAfter time.Time) (*x509.Certificate, error) {
+func template(name string, notAfter time.Time) (*x509.Certificate, error) {
+	notBefore := time.Now().Add(-time.Hour) // clocks of containers and their hosts differ
+	if !notAfter.After(notBefore) {
+		return nil, fmt.Errorf("development certificate: end %s is in the past", notAfter.Format(time.RFC3339))
+	}
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
 		return nil, fmt.Errorf("generate serial number of %s: %w", name, err)
@@ -121,11 +142,20 @@ func template(name string, notBefore, notAfter time.Time) (*x509.Certificate, er
 	}, nil
 }
 
-// ServerTLS returns the settings of a server that shows the certificate.
-func (p *Pair) ServerTLS() (*tls.Config, error) {
+// Certificate returns the certificate and its key as crypto/tls wants them.
+func (p *Pair) Certificate() (tls.Certificate, error) {
 	cert, err := tls.X509KeyPair(p.CertPEM, p.KeyPEM)
 	if err != nil {
-		return nil, fmt.Errorf("development certificate: %w", err)
+		return tls.Certificate{}, fmt.Errorf("development certificate: %w", err)
+	}
+	return cert, nil
+}
+
+// ServerTLS returns the settings of a server that shows the certificate.
+func (p *Pair) ServerTLS() (*tls.Config, error) {
+	cert, err := p.Certificate()
+	if err != nil {
+		return nil, err
 	}
 	return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}, nil
 }

@@ -89,7 +89,7 @@ func benchmarkClient(b *testing.B, srv *server, size int, h2 bool) {
 // BenchmarkRoute finds the connections of an extension among 2,000.
 func BenchmarkRoute(b *testing.B) {
 	r := newREST(b, Config{})
-	bundle := newAuthority(b).pem
+	bundle := newAuthority(b).PEM
 	var cc registry.ClientConfig
 	for i := range 2000 {
 		cc = registry.ClientConfig{URL: fmt.Sprintf("https://ext-%d.example", i), CABundle: bundle}

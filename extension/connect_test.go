@@ -52,7 +52,7 @@ func TestConnectionsThatFail(t *testing.T) {
 	closed := httptest.NewServer(answer(success))
 	closed.Close()
 	clientCA := x509.NewCertPool()
-	clientCA.AddCert(a.cert)
+	clientCA.AppendCertsFromPEM(a.PEM)
 
 	cases := map[string]struct {
 		reason string
@@ -90,7 +90,7 @@ func TestConnectionsThatFail(t *testing.T) {
 		},
 		"unknown authority": {
 			reason: "another CA",
-			cc:     registry.ClientConfig{URL: good.URL, CABundle: other.pem},
+			cc:     registry.ClientConfig{URL: good.URL, CABundle: other.PEM},
 			want:   "certificate not trusted: signed by an unknown authority",
 		},
 		"system roots": {
@@ -107,9 +107,7 @@ func TestConnectionsThatFail(t *testing.T) {
 		"expired": {
 			reason: "the text must not have the time in it",
 			cc: withTLS(func(c *tls.Config) {
-				c.Certificates = []tls.Certificate{a.issue(t, func(x *x509.Certificate) {
-					x.NotBefore, x.NotAfter = time.Now().Add(-2*time.Hour), time.Now().Add(-time.Hour)
-				})}
+				c.Certificates = []tls.Certificate{issue(t, a, time.Now().Add(-time.Minute))}
 			}),
 			want: "certificate not trusted: expired or not yet valid",
 		},

@@ -41,7 +41,7 @@ type exchange struct {
 	body    []byte // of the request, if it need not be encoded
 
 	route     *route
-	curtailed bool // ctx ends well before timeout
+	curtailed bool // the caller's deadline comes before timeout has passed
 	query     string
 
 	sent, received int64
@@ -58,7 +58,8 @@ func (r *REST) exchange(ctx context.Context, cc registry.ClientConfig, x *exchan
 		return nil, failed
 	}
 
-	if _, ok := ctx.Deadline(); !ok {
+	deadline, ok := ctx.Deadline()
+	if x.curtailed = ok && time.Until(deadline) < x.timeout; !x.curtailed {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(ctx, x.timeout)
 		defer cancel()
@@ -98,13 +99,8 @@ func (r *REST) encode(x *exchange, in proto.Message) (codec.Body, *hook.Error) {
 // budget works out what the extension is told about the time that it has: the handler's timeout, or what is left of the
 // caller's deadline if that is less.
 func (x *exchange) budget(ctx context.Context) {
-	told := x.timeout
-	if deadline, ok := ctx.Deadline(); ok {
-		left := time.Until(deadline)
-		// A tenth is the leeway for what came before: a text must not depend on how long that took.
-		x.curtailed = left < x.timeout-x.timeout/10
-		told = min(told, (left + timeoutStep - 1).Truncate(timeoutStep))
-	}
+	deadline, _ := ctx.Deadline()
+	told := min(x.timeout, (time.Until(deadline) + timeoutStep - 1).Truncate(timeoutStep))
 	x.query = "timeout=" + max(told, timeoutStep).String()
 }
 

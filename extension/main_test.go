@@ -5,17 +5,10 @@ package extension
 
 import (
 	"context"
-	"crypto/ecdsa"
-	"crypto/elliptic"
-	"crypto/rand"
 	"crypto/tls"
-	"crypto/x509"
-	"crypto/x509/pkix"
-	"encoding/pem"
 	"errors"
 	"io"
 	"log"
-	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -27,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/devcert"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/registry"
@@ -37,67 +31,27 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 const success = `{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","kind":"BeforeClusterCreateResponse",` +
 	`"status":"Success","message":"fine","retryAfterSeconds":7}`
 
-// authority is a certificate authority.
-type authority struct {
-	key  *ecdsa.PrivateKey
-	cert *x509.Certificate
-	pem  []byte
-}
-
-func newAuthority(t testing.TB) *authority {
+func newAuthority(t testing.TB) *devcert.Authority {
 	t.Helper()
-	a := &authority{key: newKey(t)}
-	der := a.sign(t, &x509.Certificate{
-		Subject: pkix.Name{CommonName: "test authority"}, IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign,
-	}, &a.key.PublicKey)
-	cert, err := x509.ParseCertificate(der)
+	a, err := devcert.NewAuthority(time.Now().Add(time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
-	a.cert, a.pem = cert, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
 	return a
 }
 
-func newKey(t testing.TB) *ecdsa.PrivateKey {
+// issue returns a certificate for 127.0.0.1 and ext.example.
+func issue(t testing.TB, a *devcert.Authority, notAfter time.Time) tls.Certificate {
 	t.Helper()
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	pair, err := a.Issue(notAfter, "ext.example")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return key
-}
-
-func (a *authority) sign(t testing.TB, template *x509.Certificate, key *ecdsa.PublicKey) []byte {
-	t.Helper()
-	template.SerialNumber = big.NewInt(time.Now().UnixNano())
-	if template.NotAfter.IsZero() {
-		template.NotBefore, template.NotAfter = time.Now().Add(-time.Hour), time.Now().Add(time.Hour)
-	}
-	parent := a.cert
-	if parent == nil {
-		parent = template
-	}
-	der, err := x509.CreateCertificate(rand.Reader, template, parent, key, a.key)
+	certificate, err := pair.Certificate()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return der
-}
-
-// issue returns a certificate for 127.0.0.1 and ext.example; change may make it another one.
-func (a *authority) issue(t testing.TB, change func(*x509.Certificate)) tls.Certificate {
-	t.Helper()
-	template := &x509.Certificate{
-		Subject:     pkix.Name{CommonName: "test server"},
-		DNSNames:    []string{"ext.example"},
-		IPAddresses: []net.IP{net.IPv4(127, 0, 0, 1)},
-		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
-	}
-	if change != nil {
-		change(template)
-	}
-	key := newKey(t)
-	return tls.Certificate{Certificate: [][]byte{a.sign(t, template, &key.PublicKey)}, PrivateKey: key}
+	return certificate
 }
 
 // server is an extension under test.
@@ -111,10 +65,10 @@ type server struct {
 }
 
 // newServer starts an extension. configure may change the server before it starts.
-func newServer(t testing.TB, a *authority, handler http.HandlerFunc, configure func(*httptest.Server)) *server {
+func newServer(t testing.TB, a *devcert.Authority, handler http.HandlerFunc, configure func(*httptest.Server)) *server {
 	t.Helper()
 	s := &server{Server: httptest.NewUnstartedServer(handler), states: map[http.ConnState]int{}, notify: make(chan struct{})}
-	s.TLS = &tls.Config{Certificates: []tls.Certificate{a.issue(t, nil)}}
+	s.TLS = &tls.Config{Certificates: []tls.Certificate{issue(t, a, time.Now().Add(time.Hour))}}
 	s.Config.ErrorLog = log.New(io.Discard, "", 0)
 	s.Config.ConnState = func(_ net.Conn, state http.ConnState) {
 		s.mu.Lock()
@@ -128,7 +82,7 @@ func newServer(t testing.TB, a *authority, handler http.HandlerFunc, configure f
 	}
 	s.StartTLS()
 	t.Cleanup(s.Close)
-	s.cc = registry.ClientConfig{URL: s.URL, CABundle: a.pem}
+	s.cc = registry.ClientConfig{URL: s.URL, CABundle: a.PEM}
 	return s
 }
 
@@ -159,16 +113,16 @@ func (s *server) await(t testing.TB, state http.ConnState, n int) {
 }
 
 // rawServer accepts TLS connections and leaves the rest to serve, which runs once for each and then closes it.
-func rawServer(t testing.TB, a *authority, serve func(net.Conn)) registry.ClientConfig {
+func rawServer(t testing.TB, a *devcert.Authority, serve func(net.Conn)) registry.ClientConfig {
 	t.Helper()
-	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{a.issue(t, nil)}})
+	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{Certificates: []tls.Certificate{issue(t, a, time.Now().Add(time.Hour))}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	return serveRaw(t, l, a, serve)
 }
 
-func serveRaw(t testing.TB, l net.Listener, a *authority, serve func(net.Conn)) registry.ClientConfig {
+func serveRaw(t testing.TB, l net.Listener, a *devcert.Authority, serve func(net.Conn)) registry.ClientConfig {
 	t.Helper()
 	var running sync.WaitGroup
 	running.Go(func() {
@@ -187,7 +141,7 @@ func serveRaw(t testing.TB, l net.Listener, a *authority, serve func(net.Conn)) 
 		_ = l.Close()
 		running.Wait()
 	})
-	return registry.ClientConfig{URL: "https://" + l.Addr().String(), CABundle: a.pem}
+	return registry.ClientConfig{URL: "https://" + l.Addr().String(), CABundle: a.PEM}
 }
 
 // readRequest reads one request off a connection, body included.

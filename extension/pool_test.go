@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookgate/hookgate/devcert"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -23,7 +24,7 @@ type held struct {
 	release chan struct{}
 }
 
-func newHeld(t *testing.T, a *authority, h2 bool) *held {
+func newHeld(t *testing.T, a *devcert.Authority, h2 bool) *held {
 	t.Helper()
 	h := &held{arrived: make(chan struct{}, 10), release: make(chan struct{})}
 	h.server = newServer(t, a, func(w http.ResponseWriter, req *http.Request) {
@@ -76,7 +77,7 @@ func TestTrap09OldConnectionsDrainAfterCertificateRotation(t *testing.T) {
 
 			// The extension has new certificates: its ExtensionConfig has both authorities now.
 			rotated := s.cc
-			rotated.CABundle = slices.Concat(a.pem, b.pem)
+			rotated.CABundle = slices.Concat(a.PEM, b.PEM)
 			r.Retain([]registry.ClientConfig{rotated})
 			if !h2 {
 				s.await(t, http.StateClosed, 1) // the idle connection
@@ -154,7 +155,7 @@ func TestConnectionsAreSharedByHostAndAuthority(t *testing.T) {
 	s := newServer(t, a, answer(success), nil)
 	r := newREST(t, Config{})
 	other, prefixed, inCluster := s.cc, s.cc, s.cc
-	other.CABundle = slices.Concat(a.pem, a.pem)
+	other.CABundle = slices.Concat(a.PEM, a.PEM)
 	prefixed.URL += "/prefix"
 	inCluster.InCluster = true
 	for _, cc := range []registry.ClientConfig{s.cc, prefixed, s.cc, other, inCluster, other} {

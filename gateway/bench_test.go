@@ -28,7 +28,7 @@ func BenchmarkDispatch(b *testing.B) {
 	h := hookOf(b, "BeforeClusterDelete")
 	for _, handler := range []string{"v.e5", ""} {
 		b.Run("handler="+handler, func(b *testing.B) {
-			d := NewDispatcher(filled(b, registrations...), fixedNamespaces{}, caller, nil)
+			d := NewDispatcher(filled(b, registrations...), fixedNamespaces{}, mandated, caller, nil)
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := d.Dispatch(b.Context(), h, handler, req); err != nil {

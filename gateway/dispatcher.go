@@ -31,19 +31,18 @@ type Dispatcher struct {
 	// outer are the decorators that every call to a handler passes, also one that cannot be made.
 	outer func(Caller) Caller
 	// codec makes the JSON of requests that did not come as one, for the conditions of policies.
-	codec func() *codec.Codec
+	codec *codec.Codec
 }
 
-// NewDispatcher returns a Dispatcher that calls handlers through transport. Each call is bounded in time, converted,
+// NewDispatcher returns a Dispatcher that calls handlers through transport, and reads requests with c where a policy asks. Each call is bounded in time, converted,
 // subject to the handler's failure policy and seen by observe, in this order from the inside out.
-func NewDispatcher(r Snapshots, n Namespaces, transport Caller, observe func(Caller) Caller) *Dispatcher {
+func NewDispatcher(r Snapshots, n Namespaces, c *codec.Codec, transport Caller, observe func(Caller) Caller) *Dispatcher {
 	outer := withFailurePolicy
 	if observe != nil {
 		outer = func(next Caller) Caller { return observe(withFailurePolicy(next)) }
 	}
 	return &Dispatcher{
-		registry: r, namespaces: n, caller: outer(withConversion(withDeadline(transport))), outer: outer,
-		codec: sync.OnceValue(func() *codec.Codec { return codec.New(catalog.New()) }),
+		registry: r, namespaces: n, caller: outer(withConversion(withDeadline(transport))), outer: outer, codec: c,
 	}
 }
 

@@ -19,6 +19,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/extension"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
@@ -70,6 +71,9 @@ func handlerOf(name, hookName string, policy hook.FailurePolicy) registry.Handle
 func registrationOf(name string, handlers ...registry.Handler) registry.Registration {
 	return registry.Registration{Name: name, ClientConfig: registry.ClientConfig{URL: "https://" + name + ".example"}, Handlers: handlers}
 }
+
+// mandated is the JSON codec of all tests: it has no state.
+var mandated = codec.New(catalog.New())
 
 func filled(t testing.TB, registrations ...registry.Registration) *registry.Registry {
 	t.Helper()
@@ -218,7 +222,7 @@ func TestDispatchOfLifecycleHooks(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			d := NewDispatcher(filled(t, tc.registrations...), fixedNamespaces{}, tc.answers, nil)
+			d := NewDispatcher(filled(t, tc.registrations...), fixedNamespaces{}, mandated, tc.answers, nil)
 			// Again and again, because order must not depend on chance.
 			for range 20 {
 				got, err := d.Dispatch(t.Context(), hookOf(t, hookName), tc.handler, &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")})
@@ -266,7 +270,7 @@ func TestDispatchOfHooksWithOneHandler(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			d := NewDispatcher(filled(t, tc.registrations...), fixedNamespaces{}, answers{"p.a": says(patches)}, nil)
+			d := NewDispatcher(filled(t, tc.registrations...), fixedNamespaces{}, mandated, answers{"p.a": says(patches)}, nil)
 			got, err := d.Dispatch(t.Context(), hookOf(t, "GeneratePatches"), tc.handler, &hooksv1alpha1.GeneratePatchesRequest{})
 			if tc.wantError != "" {
 				if err == nil || err.Error() != tc.wantError || hook.KindOf(err) != tc.wantKind {
@@ -334,7 +338,7 @@ func TestDispatchSelectsByNamespace(t *testing.T) {
 				called = append(called, c.Handler.Name)
 				return newSuccess(c.Hook), nil
 			})
-			_, err := NewDispatcher(r, namespaces, caller, nil).Dispatch(t.Context(), hookOf(t, tc.hook), tc.handler, tc.request)
+			_, err := NewDispatcher(r, namespaces, mandated, caller, nil).Dispatch(t.Context(), hookOf(t, tc.hook), tc.handler, tc.request)
 			if tc.kind != 0 {
 				if hook.KindOf(err) != tc.kind || err == nil {
 					t.Fatalf("%s: got error %v, want kind %v", tc.reason, err, tc.kind)
@@ -363,7 +367,7 @@ func TestDispatchMergesSettings(t *testing.T) {
 		UnknownMembers: map[string]*hooksv1alpha1.JSON{"new": {Raw: []byte("1")}},
 	}
 	before := proto.Clone(req)
-	if _, err := NewDispatcher(filled(t, reg), fixedNamespaces{}, caller, nil).Dispatch(t.Context(), hookOf(t, "BeforeClusterCreate"), "", req); err != nil {
+	if _, err := NewDispatcher(filled(t, reg), fixedNamespaces{}, mandated, caller, nil).Dispatch(t.Context(), hookOf(t, "BeforeClusterCreate"), "", req); err != nil {
 		t.Fatal(err)
 	}
 	want := proto.CloneOf(req)
@@ -407,7 +411,7 @@ func TestDispatchBoundsTime(t *testing.T) {
 					defer cancel()
 				}
 				start := time.Now()
-				_, err := NewDispatcher(filled(t, registrationOf("a", h)), fixedNamespaces{}, caller, nil).
+				_, err := NewDispatcher(filled(t, registrationOf("a", h)), fixedNamespaces{}, mandated, caller, nil).
 					Dispatch(ctx, hookOf(t, "BeforeClusterCreate"), "", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")})
 				if took := time.Since(start); took != tc.want {
 					t.Errorf("%s: took %s, want %s", tc.reason, took, tc.want)
@@ -431,7 +435,7 @@ func TestDispatchCallsHandlersAtTheSameTime(t *testing.T) {
 			return newSuccess(c.Hook), nil
 		})
 		start := time.Now()
-		_, err := NewDispatcher(filled(t, registrations...), fixedNamespaces{}, caller, nil).
+		_, err := NewDispatcher(filled(t, registrations...), fixedNamespaces{}, mandated, caller, nil).
 			Dispatch(t.Context(), hookOf(t, "BeforeClusterDelete"), "", &hooksv1alpha1.BeforeClusterDeleteRequest{Cluster: clusterIn("n")})
 		if err != nil {
 			t.Fatal(err)
@@ -457,14 +461,14 @@ func TestDispatchRefuses(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := NewDispatcher(filled(t), fixedNamespaces{}, answers{}, nil).Dispatch(t.Context(), hookOf(t, tc.hook), "", tc.request)
+			_, err := NewDispatcher(filled(t), fixedNamespaces{}, mandated, answers{}, nil).Dispatch(t.Context(), hookOf(t, tc.hook), "", tc.request)
 			if err == nil || err.Error() != tc.want || hook.KindOf(err) != hook.InvalidRequest {
 				t.Errorf("%s: got %v, want %s", tc.reason, err, tc.want)
 			}
 		})
 	}
 	t.Run("NotReady", func(t *testing.T) {
-		_, err := NewDispatcher(registry.New(), fixedNamespaces{}, answers{}, nil).
+		_, err := NewDispatcher(registry.New(), fixedNamespaces{}, mandated, answers{}, nil).
 			Dispatch(t.Context(), hookOf(t, "BeforeClusterCreate"), "", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")})
 		if hook.KindOf(err) != hook.NotReady {
 			t.Errorf("got %v, want NotReady", err)
@@ -473,7 +477,7 @@ func TestDispatchRefuses(t *testing.T) {
 	t.Run("AnotherVersion", func(t *testing.T) {
 		h := handlerOf("v", "BeforeClusterCreate", hook.Ignore)
 		h.Hook.Version = "v1alpha2"
-		_, err := NewDispatcher(filled(t, registrationOf("a", h)), fixedNamespaces{}, answers{}, nil).
+		_, err := NewDispatcher(filled(t, registrationOf("a", h)), fixedNamespaces{}, mandated, answers{}, nil).
 			Dispatch(t.Context(), hookOf(t, "BeforeClusterCreate"), "", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")})
 		if hook.KindOf(err) != hook.Conversion {
 			t.Errorf("got %v, want Conversion", err)
@@ -486,7 +490,7 @@ func TestTrap02IgnoredAnswersLeaveNothingBehind(t *testing.T) {
 	half := CallerFunc(func(context.Context, *extension.Call) (proto.Message, error) {
 		return &hooksv1alpha1.BeforeClusterCreateResponse{RetryAfterSeconds: 30, Message: "half"}, hook.Errorf(hook.BadResponse, "answer: JSON ends early")
 	})
-	d := NewDispatcher(filled(t, registrationOf("a", handlerOf("v", "BeforeClusterCreate", hook.Ignore))), fixedNamespaces{}, half, nil)
+	d := NewDispatcher(filled(t, registrationOf("a", handlerOf("v", "BeforeClusterCreate", hook.Ignore))), fixedNamespaces{}, mandated, half, nil)
 	got, err := d.Dispatch(t.Context(), hookOf(t, "BeforeClusterCreate"), "", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")})
 	if err != nil {
 		t.Fatal(err)
@@ -498,7 +502,7 @@ func TestTrap02IgnoredAnswersLeaveNothingBehind(t *testing.T) {
 
 func TestDiscoverIsStable(t *testing.T) {
 	cat := catalog.New()
-	empty, err := NewDispatcher(filled(t), fixedNamespaces{}, answers{}, nil).Discover(cat)
+	empty, err := NewDispatcher(filled(t), fixedNamespaces{}, mandated, answers{}, nil).Discover(cat)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -507,7 +511,7 @@ func TestDiscoverIsStable(t *testing.T) {
 	}
 	slow := handlerOf("p", "GeneratePatches", hook.Ignore)
 	slow.Timeout = 20 * time.Second
-	full, err := NewDispatcher(filled(t, registrationOf("acme", handlerOf("v", "BeforeClusterCreate", hook.Fail), slow)), fixedNamespaces{}, answers{}, nil).Discover(cat)
+	full, err := NewDispatcher(filled(t, registrationOf("acme", handlerOf("v", "BeforeClusterCreate", hook.Fail), slow)), fixedNamespaces{}, mandated, answers{}, nil).Discover(cat)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -538,7 +542,7 @@ func TestTrap06TheTextSaysWhyTheNamespaceDoesNotMatch(t *testing.T) {
 	if reg.NamespaceSelector, err = labels.Parse("team=red"); err != nil {
 		t.Fatal(err)
 	}
-	_, err = NewDispatcher(filled(t, reg), fixedNamespaces{}, answers{}, nil).
+	_, err = NewDispatcher(filled(t, reg), fixedNamespaces{}, mandated, answers{}, nil).
 		Dispatch(t.Context(), hookOf(t, "BeforeClusterCreate"), "v.acme", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("blue")})
 	if want := `handler "v.acme" is not for namespace "blue": the namespaceSelector of ExtensionConfig "acme" does not match`; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)

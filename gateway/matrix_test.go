@@ -31,7 +31,6 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/extension"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
@@ -54,12 +53,11 @@ func newFixture(t testing.TB, provider trace.TracerProvider) *fixture {
 		provider = noop.NewTracerProvider()
 	}
 	cat := catalog.New()
-	c := codec.New(cat)
-	transport := extension.NewREST(extension.Config{Codec: c, Propagator: Propagator()})
+	transport := extension.NewREST(extension.Config{Codec: mandated, Propagator: Propagator()})
 	t.Cleanup(transport.Close)
 	observer := NewObserver(NewMetrics(f.metrics, f.registry, "test"), provider, slog.New(slog.NewTextHandler(f.log, nil)))
-	services := NewServices(NewDispatcher(f.registry, fixedNamespaces{}, transport, observer.Handlers), cat)
-	front, err := NewREST(services, c, observer)
+	services := NewServices(NewDispatcher(f.registry, fixedNamespaces{}, mandated, transport, observer.Handlers), cat)
+	front, err := NewREST(services, mandated, observer)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,7 +68,7 @@ func newFixture(t testing.TB, provider trace.TracerProvider) *fixture {
 	t.Cleanup(f.rest.Close)
 
 	listener := bufconn.Listen(1 << 20)
-	server := grpc.NewServer(GRPCOptions(services, c, observer)...)
+	server := grpc.NewServer(GRPCOptions(services, mandated, observer)...)
 	RegisterServices(server, services)
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)

@@ -21,7 +21,6 @@ import (
 	"k8s.io/utils/ptr"
 
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/extension"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
@@ -117,12 +116,12 @@ func TestPolicyConditions(t *testing.T) {
 			a.Settings = map[string]string{"region": "north"}
 			r := filled(t, a, registrationOf("b", handlerOf("v", hookName, hook.Fail)))
 			r.SetPolicies("a", forHandler("v", tc.policy))
-			d := NewDispatcher(r, fixedNamespaces{}, tc.answers, nil)
+			d := NewDispatcher(r, fixedNamespaces{}, mandated, tc.answers, nil)
 			req := &hooksv1alpha1.BeforeClusterCreateRequest{
 				Cluster: labelled(`{"tier":"gold"}`), Settings: map[string]string{"size": "large"},
 				UnknownMembers: map[string]*hooksv1alpha1.JSON{"list": {Raw: []byte(list)}},
 			}
-			text, err := codec.New(catalog.New()).Append(nil, req)
+			text, err := mandated.Append(nil, req)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -162,7 +161,7 @@ func TestPolicyFailuresAreObserved(t *testing.T) {
 			return response, err
 		})
 	}
-	_, err := NewDispatcher(r, fixedNamespaces{}, answers{}, observe).
+	_, err := NewDispatcher(r, fixedNamespaces{}, mandated, answers{}, observe).
 		Dispatch(t.Context(), hookOf(t, "BeforeClusterCreate"), "", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")})
 	if err != nil {
 		t.Fatal(err)
@@ -175,7 +174,7 @@ func TestPolicyFailuresAreObserved(t *testing.T) {
 func TestPolicyConditionsEndWithTheCall(t *testing.T) {
 	r := filled(t, registrationOf("a", handlerOf("v", "BeforeClusterCreate", hook.Fail)))
 	r.SetPolicies("a", forHandler("v", policy.Policy{Conditions: conditions(t, `[1,2,3,4,5,6,7,8,9,10].all(a, [1,2,3,4,5,6,7,8,9,10].all(b, [1,2,3,4,5,6,7,8,9,10].all(c, size(request) + a + b + c > 0)))`)}))
-	d := NewDispatcher(r, fixedNamespaces{}, answers{"v.a": func(ctx context.Context, c *extension.Call) (proto.Message, error) {
+	d := NewDispatcher(r, fixedNamespaces{}, mandated, answers{"v.a": func(ctx context.Context, c *extension.Call) (proto.Message, error) {
 		return newSuccess(c.Hook), nil
 	}}, nil)
 	req := &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")}
@@ -236,7 +235,7 @@ func TestPolicyObjectSelector(t *testing.T) {
 				called = true
 				return newSuccess(c.Hook), nil
 			})
-			_, err := NewDispatcher(r, fixedNamespaces{}, caller, nil).Dispatch(t.Context(), hookOf(t, tc.hook), "h.a", tc.request)
+			_, err := NewDispatcher(r, fixedNamespaces{}, mandated, caller, nil).Dispatch(t.Context(), hookOf(t, tc.hook), "h.a", tc.request)
 			if hook.KindOf(err) != tc.want || (err == nil) != (tc.want == 0) || called != (err == nil) {
 				t.Errorf("%s: got %v, called %v", tc.reason, err, called)
 			}
@@ -250,7 +249,7 @@ func TestPolicyObjectSelector(t *testing.T) {
 func TestPolicyDecidesWhichOneHandlerAnswers(t *testing.T) {
 	r := filled(t, registrationOf("a", handlerOf("p", "GeneratePatches", hook.Fail)), registrationOf("b", handlerOf("p", "GeneratePatches", hook.Fail)))
 	r.SetPolicies("a", forHandler("p", policy.Policy{Conditions: conditions(t, `size(request.items) > 1`)}))
-	d := NewDispatcher(r, fixedNamespaces{}, answers{"p.b": says(&hooksv1alpha1.GeneratePatchesResponse{Status: success, Message: "b"})}, nil)
+	d := NewDispatcher(r, fixedNamespaces{}, mandated, answers{"p.b": says(&hooksv1alpha1.GeneratePatchesResponse{Status: success, Message: "b"})}, nil)
 	item := &hooksv1alpha1.GeneratePatchesRequestItem{HolderReference: &hooksv1alpha1.HolderReference{Namespace: "n"}, Object: clusterIn("n")}
 	got, err := d.Dispatch(t.Context(), hookOf(t, "GeneratePatches"), "", &hooksv1alpha1.GeneratePatchesRequest{Items: []*hooksv1alpha1.GeneratePatchesRequestItem{item}})
 	if err != nil {
@@ -272,7 +271,7 @@ func TestPolicyTimeoutAndFailurePolicy(t *testing.T) {
 			<-ctx.Done()
 			return nil, hook.Errorf(hook.Timeout, "whatever").WithCause(ctx.Err())
 		})
-		d := NewDispatcher(r, fixedNamespaces{}, caller, nil)
+		d := NewDispatcher(r, fixedNamespaces{}, mandated, caller, nil)
 		dispatch := func() (time.Duration, error) {
 			start := time.Now()
 			_, err := d.Dispatch(t.Context(), hookOf(t, "BeforeClusterCreate"), "", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")})
@@ -296,7 +295,7 @@ func TestPolicyTimeoutAndFailurePolicy(t *testing.T) {
 func TestDiscoveryFollowsPolicies(t *testing.T) {
 	cat := catalog.New()
 	r := filled(t, registrationOf("acme", handlerOf("p", "GeneratePatches", hook.Fail)))
-	d := NewDispatcher(r, fixedNamespaces{}, answers{}, nil)
+	d := NewDispatcher(r, fixedNamespaces{}, mandated, answers{}, nil)
 	announced := func() int32 {
 		t.Helper()
 		found, err := d.Discover(cat)
@@ -402,7 +401,7 @@ func TestPolicyOrder(t *testing.T) {
 					r.SetPolicies(x, forHandler("v", policy.Policy{Order: ptr.To(order), FailurePolicy: tc.policy}))
 				}
 				caller := &recorder{start: time.Now(), answers: tc.answers, calls: map[string]time.Duration{}}
-				got, err := NewDispatcher(r, fixedNamespaces{}, caller, nil).
+				got, err := NewDispatcher(r, fixedNamespaces{}, mandated, caller, nil).
 					Dispatch(t.Context(), hookOf(t, hookName), "", &hooksv1alpha1.BeforeClusterDeleteRequest{Cluster: clusterIn("n")})
 				if took := time.Since(caller.start); took != tc.took {
 					t.Errorf("%s: took %s, want %s", tc.reason, took, tc.took)
@@ -446,7 +445,7 @@ func TestPolicyOrderIsBounded(t *testing.T) {
 			return nil, hook.Errorf(hook.Timeout, "whatever").WithCause(ctx.Err())
 		})
 		start := time.Now()
-		_, err := NewDispatcher(r, fixedNamespaces{}, caller, nil).
+		_, err := NewDispatcher(r, fixedNamespaces{}, mandated, caller, nil).
 			Dispatch(t.Context(), hookOf(t, "BeforeClusterDelete"), "", &hooksv1alpha1.BeforeClusterDeleteRequest{Cluster: clusterIn("n")})
 		if took := time.Since(start); err != nil || took > maxTimeout {
 			t.Errorf("got %v after %s, want no more than %s", err, took, maxTimeout)
@@ -479,8 +478,8 @@ func TestDispatchWithoutPoliciesIsUnchanged(t *testing.T) {
 			with.SetPolicies("a", registry.Policies{All: &policy.Policy{Name: "p"}})
 			with.SetPolicies("b", registry.Policies{All: &policy.Policy{Name: "p", Conditions: always, ObjectSelector: labels.Everything()}})
 			with.SetPolicies("elsewhere", registry.Policies{All: &policy.Policy{Name: "p", Order: ptr.To(int32(1))}})
-			want, wantErr := NewDispatcher(without, fixedNamespaces{}, answers, nil).Dispatch(t.Context(), hookOf(t, hookName), handler, req)
-			got, err := NewDispatcher(with, fixedNamespaces{}, answers, nil).Dispatch(t.Context(), hookOf(t, hookName), handler, req)
+			want, wantErr := NewDispatcher(without, fixedNamespaces{}, mandated, answers, nil).Dispatch(t.Context(), hookOf(t, hookName), handler, req)
+			got, err := NewDispatcher(with, fixedNamespaces{}, mandated, answers, nil).Dispatch(t.Context(), hookOf(t, hookName), handler, req)
 			if fmt.Sprint(err) != fmt.Sprint(wantErr) || hook.KindOf(err) != hook.KindOf(wantErr) {
 				t.Fatalf("answers %d, handler %q: got %v, want %v", i, handler, err, wantErr)
 			}

@@ -22,7 +22,7 @@ import (
 type subject struct {
 	req   proto.Message
 	body  []byte // the JSON of req, if the caller sent one
-	codec func() *codec.Codec
+	codec *codec.Codec
 
 	labels    labels.Set
 	labelsErr error
@@ -71,7 +71,7 @@ func (s *subject) decoded() (any, error) {
 	s.hasRequest = true
 	text := s.body
 	if text == nil {
-		if text, s.requestErr = s.codec().Append(nil, s.req); s.requestErr != nil {
+		if text, s.requestErr = s.codec.Append(nil, s.req); s.requestErr != nil {
 			return nil, s.requestErr
 		}
 	}

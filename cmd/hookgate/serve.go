@@ -141,7 +141,7 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) (err erro
 	if err != nil {
 		return err
 	}
-	services := gateway.NewServices(gateway.NewDispatcher(reg, source, rest, observer.Handlers), cat)
+	services := gateway.NewServices(gateway.NewDispatcher(reg, source, mandated, rest, observer.Handlers), cat)
 	front, err := gateway.NewREST(services, mandated, observer)
 	if err != nil {
 		return err

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 
+	"github.com/hookgate/hookgate/devcert"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/test/samples"
 )
@@ -97,35 +98,43 @@ func TestSIGTERMWhenIdle(t *testing.T) {
 	}
 }
 
-// serial returns the serial number of the certificate that a new connection sees.
-func serial(t testing.TB, a *authority, address string) int64 {
+// shows tells whether a new connection sees the certificate of pair.
+func shows(t testing.TB, address string, pair *devcert.Pair) bool {
 	t.Helper()
-	conn, err := tls.Dial("tcp", address, &tls.Config{RootCAs: a.pool, NextProtos: []string{"h2", "http/1.1"}})
+	config := pair.ClientTLS()
+	config.NextProtos = []string{"h2", "http/1.1"}
+	conn, err := tls.Dial("tcp", address, config)
 	if err != nil {
-		return 0
+		return false
 	}
 	defer func() { _ = conn.Close() }()
-	return conn.ConnectionState().PeerCertificates[0].SerialNumber.Int64()
+	want, err := pair.Certificate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return conn.ConnectionState().PeerCertificates[0].Equal(want.Leaf)
 }
 
 func TestCertificatesAreReloaded(t *testing.T) {
 	program(t, gatewayVariable)
 	a := newAuthority(t)
-	g := startGateway(t, a, nil)
+	certs := t.TempDir()
+	first := a.write(t, certs, time.Now().Add(time.Hour))
+	g := startGatewayWith(t, a, certs, nil)
 	for front, address := range map[string]string{"REST": g.https, "gRPC": g.grpc} {
-		if got := serial(t, a, address); got != 2 {
-			t.Fatalf("%s: certificate %d at the start, want 2", front, got)
+		if !shows(t, address, first) {
+			t.Fatalf("%s does not show its certificate at the start", front)
 		}
 	}
 	// What is not a certificate is not taken: new connections go on seeing the old one.
 	writeFile(t, filepath.Join(g.certs, "tls.crt"), []byte("not a certificate"))
 	g.await(t, `(?i)certificate`)
-	if got := serial(t, a, g.https); got != 2 {
-		t.Errorf("certificate %d while the file is broken, want 2", got)
+	if !shows(t, g.https, first) {
+		t.Error("the old certificate is not shown while the file is broken")
 	}
-	a.write(t, g.certs, 3, time.Now().Add(time.Hour))
+	second := a.write(t, g.certs, time.Now().Add(time.Hour))
 	for front, address := range map[string]string{"REST": g.https, "gRPC": g.grpc} {
-		eventually(t, front+" shows the new certificate", func() bool { return serial(t, a, address) == 3 })
+		eventually(t, front+" shows the new certificate", func() bool { return shows(t, address, second) })
 	}
 	if got := g.post(t, path("BeforeClusterCreate", ""), samples.S()); got.code != http.StatusOK {
 		t.Errorf("the old connection answers %d", got.code)
@@ -142,7 +151,7 @@ func TestCallersMayHaveToShowACertificate(t *testing.T) {
 	program(t, gatewayVariable)
 	a, callers := newAuthority(t), newAuthority(t)
 	certs := a.dir(t)
-	writeFile(t, filepath.Join(certs, "ca.crt"), callers.pem)
+	writeFile(t, filepath.Join(certs, "ca.crt"), callers.PEM)
 	g := startGatewayWith(t, a, certs, nil)
 	for name, tc := range map[string]struct {
 		reason       string
@@ -150,8 +159,8 @@ func TestCallersMayHaveToShowACertificate(t *testing.T) {
 		accepted     bool
 	}{
 		"none":               {"the caller does not say who it is", nil, false},
-		"of the callers' CA": {"the caller is known", []tls.Certificate{callers.pair(t)}, true},
-		"of another CA":      {"the caller is a stranger", []tls.Certificate{a.pair(t)}, false},
+		"of the callers' CA": {"the caller is known", []tls.Certificate{callers.certificate(t)}, true},
+		"of another CA":      {"the caller is a stranger", []tls.Certificate{a.certificate(t)}, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			config := &tls.Config{RootCAs: a.pool, Certificates: tc.certificates}
@@ -313,9 +322,9 @@ func TestStartsThatCannotWork(t *testing.T) {
 	defer func() { _ = taken.Close() }()
 	certs, configs := a.dir(t), t.TempDir()
 	halfCerts := t.TempDir()
-	writeFile(t, filepath.Join(halfCerts, "tls.crt"), a.pem)
+	writeFile(t, filepath.Join(halfCerts, "tls.crt"), a.PEM)
 	expired := t.TempDir()
-	a.write(t, expired, 4, time.Now().Add(-time.Hour))
+	a.write(t, expired, time.Now().Add(-time.Minute))
 	base := func(configs, certs, http string, more ...string) []string {
 		return append([]string{"serve", "--extension-configs", configs, "--cert-dir", certs, "--http-address", http,
 			"--grpc-address", "127.0.0.1:0", "--diagnostics-address", "127.0.0.1:0"}, more...)

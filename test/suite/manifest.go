@@ -27,7 +27,7 @@ func (r registration) manifest(a *authority) string { return r.render(a, "v1beta
 func (r registration) render(a *authority, version string) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "apiVersion: runtime.cluster.x-k8s.io/%s\nkind: ExtensionConfig\nmetadata:\n  name: %s\nspec:\n  clientConfig:\n    url: %s\n    caBundle: %s\n",
-		version, r.name, r.url, base64.StdEncoding.EncodeToString(a.pem))
+		version, r.name, r.url, base64.StdEncoding.EncodeToString(a.PEM))
 	if len(r.settings) > 0 {
 		b.WriteString("  settings:\n")
 		for _, key := range slices.Sorted(maps.Keys(r.settings)) {

@@ -42,7 +42,7 @@ func startStub(t testing.TB, a *authority) *stub {
 	s.answers[path("Discovery", "")] = s.discover
 	s.server = httptest.NewUnstartedServer(s)
 	s.server.EnableHTTP2 = true
-	s.server.TLS = &tls.Config{Certificates: []tls.Certificate{a.pair(t)}}
+	s.server.TLS = &tls.Config{Certificates: []tls.Certificate{a.certificate(t)}}
 	s.server.Config.ErrorLog = log.New(io.Discard, "", 0) // broken connections are what some stubs are for
 	s.server.StartTLS()
 	t.Cleanup(func() {
