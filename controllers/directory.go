@@ -14,8 +14,6 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-
-	"github.com/hookgate/hookgate/registry"
 )
 
 const (
@@ -60,8 +58,7 @@ type Directory struct {
 	observer Observer
 	words    *vocabulary
 	workers  *workers
-	// discovered stands before registry for the workers, and tells which handlers there are for policies.
-	discovered *discovered
+	served   *Served // stands before registry for the workers
 
 	debounce, maxDebounce, reread time.Duration
 	patience                      time.Duration // how long the first attempts may hold readiness
@@ -69,11 +66,10 @@ type Directory struct {
 	// The rest belongs to Run.
 	manifests []manifest
 	inventory *inventory
-	problems  []problem                    // of the manifests
-	reported  map[string]bool              // the problems that were logged and still are there
-	policies  map[string]registry.Policies // what the registry was told, by ExtensionConfig
-	judged    map[string]judged            // the verdicts on policies that were logged, by name
-	settled   bool                         // the first attempts are over
+	problems  []problem       // of the manifests
+	reported  map[string]bool // the problems that were logged and still are there
+	policies  *PolicySet
+	settled   bool // the first attempts are over
 
 	namespaces atomic.Pointer[map[string]object]
 }
@@ -102,19 +98,20 @@ func NewDirectory(c DirectoryConfig) (*Directory, error) {
 	if err != nil {
 		return nil, fmt.Errorf("directory source: %w", err)
 	}
-	found := newDiscovered(c.Registry)
+	served := NewServed(c.Registry)
 	r, err := NewReconciler(ReconcilerConfig{
-		Registry: found, Discoverer: c.Discoverer, Logger: c.Logger, Observer: c.Observer,
+		Registry: served, Discoverer: c.Discoverer, Logger: c.Logger, Observer: c.Observer,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("directory source: %w", err)
 	}
 	d := &Directory{
-		dir: c.Dir, registry: c.Registry, logger: c.Logger, observer: r.observer, words: words, discovered: found,
+		dir: c.Dir, registry: c.Registry, logger: c.Logger, observer: r.observer, words: words, served: served,
 		workers:  &workers{reconciler: r, backoff: c.Backoff, resync: c.Resync, lanes: map[string]*lane{}},
 		debounce: debounce, maxDebounce: maxDebounce, reread: reread, patience: DiscoveryTimeout,
-		inventory: &inventory{}, reported: map[string]bool{}, judged: map[string]judged{},
+		inventory: &inventory{}, reported: map[string]bool{},
 	}
+	d.policies = NewPolicySet(served, func(name string) bool { _, ok := d.inventory.extensions[name]; return ok }, c.Logger)
 	d.namespaces.Store(&map[string]object{})
 	return d, nil
 }
@@ -164,7 +161,7 @@ func (d *Directory) Run(ctx context.Context) error {
 		case <-late:
 			d.settle()
 			tried, late = nil, nil
-		case <-d.discovered.changed:
+		case <-d.served.Changed():
 			d.reportPolicies()
 			continue
 		case <-changes.events:
@@ -193,6 +190,14 @@ func (d *Directory) settle() {
 	d.registry.SetReady()
 	d.settled = true
 	d.reportPolicies()
+}
+
+// reportPolicies logs what has become of the policies. Before the first discoveries are over, most targets are missing, and
+// nothing is logged.
+func (d *Directory) reportPolicies() {
+	if d.settled {
+		d.policies.Report(d.policies.Verdicts(), func(name string) string { o := d.inventory.policies[name]; return o.String() })
+	}
 }
 
 // pass counts the first attempts that are not over. A nil pass counts nothing.
@@ -229,7 +234,11 @@ func (d *Directory) refresh(ctx context.Context, first *pass) bool {
 	d.manifests = manifests
 	d.inventory, d.problems = d.inventory.next(manifests, d.words)
 	d.namespaces.Store(&d.inventory.namespaces)
-	d.applyPolicies() // before the handlers that they are for
+	policies := make([]Policy, 0, len(d.inventory.policies))
+	for _, name := range slices.Sorted(maps.Keys(d.inventory.policies)) {
+		policies = append(policies, *d.inventory.policies[name].policy)
+	}
+	d.policies.Set(policies) // before the handlers that they are for
 	for _, name := range slices.Sorted(maps.Keys(d.inventory.extensions)) {
 		first.add()
 		d.workers.set(ctx, d.inventory.extensions[name].extension, first.over)

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -26,6 +27,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/controllers"
+	"github.com/hookgate/hookgate/policy"
 )
 
 // The groups whose ExtensionConfigs a Source can watch. Both have one schema.
@@ -56,7 +58,7 @@ type Config struct {
 	ReadOnly bool
 	// Namespace limits the namespaced objects that are watched, Secrets and EndpointSlices, to one namespace. Empty means all.
 	Namespace string
-	// WatchFilter limits the ExtensionConfigs to those with the label cluster.x-k8s.io/watch-filter of that value.
+	// WatchFilter limits the ExtensionConfigs and ExtensionPolicies to those with the label cluster.x-k8s.io/watch-filter of that value.
 	WatchFilter string
 	// LeaderElection decides which replica discovers and writes.
 	LeaderElection LeaderElection
@@ -74,7 +76,9 @@ type Config struct {
 // Source fills a registry from the ExtensionConfigs of a cluster.
 type Source struct {
 	config     Config
+	served     *controllers.Served // stands before the registry for the ExtensionConfigs
 	core       *controllers.Reconciler
+	compiler   *policy.Compiler
 	own        addresses
 	namespaces namespaces
 }
@@ -96,14 +100,19 @@ func New(c Config) (*Source, error) {
 	if c.Backoff == (controllers.Backoff{}) {
 		c.Backoff = controllers.DefaultBackoff()
 	}
+	if c.Registry == nil {
+		return nil, errors.New("cluster source: Registry is required")
+	}
 	own, addressErr := parseAddresses(c.GatewayAddresses)
+	served := controllers.NewServed(c.Registry)
 	core, coreErr := controllers.NewReconciler(controllers.ReconcilerConfig{
-		Registry: c.Registry, Discoverer: c.Discoverer, Logger: c.Logger, Observer: c.Observer,
+		Registry: served, Discoverer: c.Discoverer, Logger: c.Logger, Observer: c.Observer,
 	})
-	if err := errors.Join(c.Backoff.Check(), c.LeaderElection.check(), addressErr, coreErr); err != nil {
+	compiler, compilerErr := policy.NewCompiler()
+	if err := errors.Join(c.Backoff.Check(), c.LeaderElection.check(), addressErr, coreErr, compilerErr); err != nil {
 		return nil, fmt.Errorf("cluster source: %w", err)
 	}
-	return &Source{config: c, core: core, own: own}, nil
+	return &Source{config: c, served: served, core: core, compiler: compiler, own: own}, nil
 }
 
 // NamespaceLabels returns the labels of a namespace, and always kubernetes.io/metadata.name. It asks nobody: it knows
@@ -114,11 +123,12 @@ func (s *Source) NamespaceLabels(name string) map[string]string { return s.names
 // cluster is until ctx is done. It waits for an API server that is away, and for a kind that is not installed. It may be
 // called once.
 func (s *Source) Run(ctx context.Context) error {
-	mgr, err := s.newManager()
+	problems := &watchProblems{logger: s.config.Logger, group: s.config.Group}
+	mgr, err := s.newManager(problems)
 	if err != nil {
 		return fmt.Errorf("cluster source: %w", err)
 	}
-	if err := s.setUp(ctx, mgr); err != nil {
+	if err := s.setUp(ctx, mgr, problems); err != nil {
 		return fmt.Errorf("cluster source: %w", err)
 	}
 	if err := mgr.Start(ctx); err != nil {
@@ -128,7 +138,7 @@ func (s *Source) Run(ctx context.Context) error {
 }
 
 // newManager returns a manager without leader election: losing a lease must not end what serves calls.
-func (s *Source) newManager() (manager.Manager, error) {
+func (s *Source) newManager(problems *watchProblems) (manager.Manager, error) {
 	byObject := map[client.Object]cache.ByObject{
 		&runtimev1.ExtensionConfig{}: {Label: s.watchFilter(), Transform: cache.TransformStripManagedFields()},
 		namespaceMetadata():          {Transform: keepLabels},
@@ -141,13 +151,12 @@ func (s *Source) newManager() (manager.Manager, error) {
 		byObject[secretMetadata()] = cache.ByObject{Namespaces: only, Transform: keepNothing}
 		byObject[endpointSliceMetadata()] = cache.ByObject{Namespaces: only, Transform: keepLabels}
 	}
-	missing := &watchProblems{logger: s.config.Logger, group: s.config.Group}
 	return manager.New(s.config.REST, manager.Options{
 		Scheme: newScheme(s.config.Group),
 		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
 			return newMapper(s.config.Group), nil
 		},
-		Cache:   cache.Options{ByObject: byObject, DefaultWatchErrorHandler: missing.handle},
+		Cache:   cache.Options{ByObject: byObject, DefaultWatchErrorHandler: problems.handle},
 		Logger:  logr.FromSlogHandler(s.config.Logger.Handler()),
 		Metrics: metricsserver.Options{BindAddress: "0"},
 	})
@@ -161,7 +170,7 @@ func (s *Source) watchFilter() labels.Selector {
 }
 
 // setUp adds to the manager all that runs.
-func (s *Source) setUp(ctx context.Context, mgr manager.Manager) error {
+func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watchProblems) error {
 	synced, err := s.namespaces.follow(ctx, mgr.GetCache())
 	if err != nil {
 		return fmt.Errorf("watch Namespaces: %w", err)
@@ -181,23 +190,49 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager) error {
 		warm:       make(chan struct{}),
 		elected:    make(chan event.GenericEvent),
 	}
+	exists := func(name string) bool { return r.exists(ctx, name) }
+	policyCache, err := cache.New(s.config.REST, cache.Options{
+		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultWatchErrorHandler: problems.handle,
+		DefaultLabelSelector: s.watchFilter(), DefaultTransform: cache.TransformStripManagedFields(),
+	})
+	if err != nil {
+		return err
+	}
+	p := &policies{
+		set: controllers.NewPolicySet(s.served, exists, s.config.Logger), served: s.served, compiler: s.compiler, client: mgr.GetClient(), cache: policyCache,
+		leadership: r.leadership, logger: s.config.Logger, readOnly: s.config.ReadOnly,
+		changed: make(chan struct{}, 1), absent: make(chan struct{}),
+	}
+	problems.noPolicies = p.missing
+	if err := p.follow(ctx, mgr.GetCache()); err != nil {
+		return fmt.Errorf("watch ExtensionPolicies: %w", err)
+	}
 	if !s.config.ReadOnly {
 		r.events = mgr.GetEventRecorder("hookgate")
 	}
 	if err := r.watch(ctx, mgr, s.config.Concurrency, s.config.ReadOnly); err != nil {
 		return err
 	}
+	if err := mgr.Add(manager.RunnableFunc(policyCache.Start)); err != nil {
+		return err
+	}
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		if !synced(ctx) {
+		if !synced(ctx) || !p.start(ctx) {
 			return nil
 		}
 		if err := r.warmUp(ctx); err != nil {
 			return err
 		}
+		var following sync.WaitGroup
+		defer following.Wait()
+		following.Go(func() { p.run(ctx) })
 		if s.config.ReadOnly {
 			<-ctx.Done()
 			return nil
 		}
-		return r.leadership.run(ctx, r.reconcileAll)
+		return r.leadership.run(ctx, func(ctx context.Context) {
+			p.tell()
+			r.reconcileAll(ctx)
+		})
 	}))
 }

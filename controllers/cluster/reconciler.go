@@ -114,6 +114,13 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: r.lead(ctx, config)}, nil
 }
 
+// exists tells whether there is an ExtensionConfig of that name.
+func (r *reconciler) exists(ctx context.Context, name string) bool {
+	var config runtimev1.ExtensionConfig
+	err := r.client.Get(ctx, client.ObjectKey{Name: name}, &config) // from the cache
+	return err == nil && config.DeletionTimestamp.IsZero()
+}
+
 // extension returns what config says, with its last known handlers. An error says why it is not called as it is.
 func (r *reconciler) extension(config *runtimev1.ExtensionConfig) (controllers.Extension, error) {
 	x, errs := controllers.Convert(config)

@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+
+	"github.com/hookgate/hookgate/api/v1alpha1"
 )
 
 // The kinds besides ExtensionConfig, of which only metadata is watched.
@@ -21,12 +23,17 @@ var (
 	endpointSliceKind = discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice")
 )
 
+// policyKind is the kind of the operator's policies.
+const policyKind = "ExtensionPolicy"
+
 // newScheme returns a scheme with Cluster API's Go types of ExtensionConfig in that group.
 func newScheme(group string) *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	version := schema.GroupVersion{Group: group, Version: runtimev1.GroupVersion.Version}
 	scheme.AddKnownTypes(version, &runtimev1.ExtensionConfig{}, &runtimev1.ExtensionConfigList{})
 	metav1.AddToGroupVersion(scheme, version)
+	scheme.AddKnownTypes(v1alpha1.GroupVersion, &v1alpha1.ExtensionPolicy{}, &v1alpha1.ExtensionPolicyList{})
+	metav1.AddToGroupVersion(scheme, v1alpha1.GroupVersion)
 	utilruntime.Must(corev1.AddToScheme(scheme)) // fails for types that conflict, which would be a defect
 	return scheme
 }
@@ -36,6 +43,7 @@ func newScheme(group string) *runtime.Scheme {
 func newMapper(group string) meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(schema.GroupVersionKind{Group: group, Version: runtimev1.GroupVersion.Version, Kind: "ExtensionConfig"}, meta.RESTScopeRoot)
+	mapper.Add(v1alpha1.GroupVersion.WithKind(policyKind), meta.RESTScopeRoot)
 	mapper.Add(namespaceKind, meta.RESTScopeRoot)
 	mapper.Add(secretKind, meta.RESTScopeNamespace)
 	mapper.Add(endpointSliceKind, meta.RESTScopeNamespace)

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/url"
+	"strings"
 	"sync"
 	"time"
 
@@ -27,6 +28,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
+	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/controllers"
 )
 
@@ -140,9 +142,10 @@ func byURL(o client.Object) []string {
 
 // watchProblems logs why something cannot be watched, once for each reason.
 type watchProblems struct {
-	logger *slog.Logger
-	group  string
-	logged sync.Map // by type: the last reason
+	logger     *slog.Logger
+	group      string
+	noPolicies func()   // called when the kind ExtensionPolicy is not installed
+	logged     sync.Map // by type: the last reason
 }
 
 func (p *watchProblems) handle(_ context.Context, r *toolscache.Reflector, err error) {
@@ -152,6 +155,9 @@ func (p *watchProblems) handle(_ context.Context, r *toolscache.Reflector, err e
 	}
 	reason, advice := "unreachable", "what is known stays in use, and it is tried again"
 	switch {
+	case apierrors.IsNotFound(err) && strings.Contains(r.TypeDescription(), policyKind):
+		reason, advice = "missing", "install the CustomResourceDefinition of "+policyKind+" in "+v1alpha1.GroupVersion.Group+", if you want policies"
+		p.noPolicies()
 	case apierrors.IsNotFound(err):
 		reason, advice = "missing", "install the CustomResourceDefinition of ExtensionConfig in "+p.group+" with version "+runtimev1.GroupVersion.Version
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
