@@ -34,10 +34,12 @@ const (
 	maxCABundle = 51200 // in base64
 	maxHandlers = 512
 
-	defaultPort           = 443
 	defaultTimeoutSeconds = 10
 	maxTimeoutSeconds     = int32(registry.MaxTimeout / time.Second)
 )
+
+// DefaultPort is that of a Service whose port is not said.
+const DefaultPort int32 = 443
 
 // Extension is an ExtensionConfig, checked and ready to be reconciled.
 type Extension struct {
@@ -181,7 +183,7 @@ func validateService(s *runtimev1.ServiceReference, path *field.Path) field.Erro
 }
 
 func serviceURL(s *runtimev1.ServiceReference) string {
-	port := int32(defaultPort)
+	port := DefaultPort
 	if s.Port != nil {
 		port = *s.Port
 	}

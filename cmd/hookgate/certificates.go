@@ -12,7 +12,6 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"net"
 	"os"
 	"path/filepath"
 	"sync"
@@ -29,6 +28,7 @@ type certificates struct {
 	dir     string
 	watcher *certwatcher.CertWatcher
 	logger  *slog.Logger
+	change  func(*tls.Config) // of how to serve
 
 	mu     sync.Mutex
 	ca     []byte      // as last read; nil if there is none
@@ -36,7 +36,7 @@ type certificates struct {
 }
 
 // newCertificates reads the directory and refuses what could not be served with.
-func newCertificates(dir string, logger *slog.Logger) (*certificates, error) {
+func newCertificates(dir string, change func(*tls.Config), logger *slog.Logger) (*certificates, error) {
 	certFile, keyFile := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
 	if _, err := os.Stat(dir); err != nil {
 		return nil, fmt.Errorf("read --cert-dir: %w", err)
@@ -63,7 +63,7 @@ func newCertificates(dir string, logger *slog.Logger) (*certificates, error) {
 	if err != nil {
 		return nil, fmt.Errorf("watch certificate %s: %w", certFile, err)
 	}
-	c := &certificates{dir: dir, watcher: watcher, logger: logger}
+	c := &certificates{dir: dir, watcher: watcher, logger: logger, change: change}
 	if _, err := c.current(); err != nil {
 		return nil, err
 	}
@@ -75,19 +75,23 @@ func (c *certificates) Run(ctx context.Context) error { return c.watcher.Start(c
 
 // frontConfig returns what both fronts serve with.
 func (c *certificates) frontConfig() *tls.Config {
-	return &tls.Config{
-		MinVersion:     tls.VersionTLS12,
-		NextProtos:     []string{"h2", "http/1.1"},
-		GetCertificate: c.watcher.GetCertificate,
-		GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) {
-			config, err := c.current()
-			if err != nil {
-				// The one that was read last stays: to serve without it would let everyone in.
-				c.logger.Error("reload certificate authorities of callers", "error", err)
-			}
-			return config, nil
-		},
+	config := c.base()
+	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
+		current, err := c.current()
+		if err != nil {
+			// The one that was read last stays: to serve without it would let everyone in.
+			c.logger.Error("reload certificate authorities of callers", "error", err)
+		}
+		return current, nil
 	}
+	return config
+}
+
+// base returns what is served with whatever callers have to show.
+func (c *certificates) base() *tls.Config {
+	config := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, GetCertificate: c.watcher.GetCertificate}
+	c.change(config)
+	return config
 }
 
 // current returns the configuration for ca.crt as it is now; with an error, the one before.
@@ -102,7 +106,7 @@ func (c *certificates) current() (*tls.Config, error) {
 	if c.config != nil && bytes.Equal(ca, c.ca) {
 		return c.config, nil
 	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, GetCertificate: c.watcher.GetCertificate}
+	config := c.base()
 	if ca != nil {
 		pool := x509.NewCertPool()
 		if !pool.AppendCertsFromPEM(ca) {
@@ -112,19 +116,4 @@ func (c *certificates) current() (*tls.Config, error) {
 	}
 	c.ca, c.config = ca, config
 	return config, nil
-}
-
-// diagnosticsConfig returns what diagnostics serve with: nothing on loopback; anywhere else TLS with client certificates.
-func (c *certificates) diagnosticsConfig(address string) (*tls.Config, error) {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return nil, usagef("--diagnostics-address: %w", err)
-	}
-	if ip := net.ParseIP(host); host == "localhost" || ip != nil && ip.IsLoopback() {
-		return nil, nil
-	}
-	if c.ca == nil {
-		return nil, usagef("--diagnostics-address %s is not on loopback: it is then served to callers with client certificates only, and --cert-dir has no ca.crt to check them with", address)
-	}
-	return c.frontConfig(), nil
 }

@@ -87,29 +87,46 @@ func (o *clusterOptions) check() error {
 	return nil
 }
 
-// newSource returns the source of ExtensionConfigs in the cluster. httpAddress is where the gateway listens.
-func (o *clusterOptions) newSource(c cluster.Config, httpAddress string, logger *slog.Logger) (source, error) {
+// connection is how to reach the cluster. Its zero value is for those who have none.
+type connection struct {
+	rest      *rest.Config
+	namespace string                // of the gateway
+	own       controllers.Addresses // where the gateway is called
+}
+
+// connect returns how to reach the cluster, if there is one. It does not reach for it yet.
+func (o *serveOptions) connect(logger *slog.Logger) (connection, error) {
+	if o.extensionConfigs != "" {
+		return connection{}, nil
+	}
 	// Libraries log through these; what they say belongs into the one log.
 	ctrllog.SetLogger(logr.FromSlogHandler(logger.Handler()))
 	klog.SetSlogLogger(logger)
 
-	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: o.kubeconfig}
+	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: o.cluster.kubeconfig}
 	clientConfig := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{})
 	restConfig, err := clientConfig.ClientConfig()
 	if err != nil {
-		return nil, fmt.Errorf("kubeconfig: %w", err)
+		return connection{}, fmt.Errorf("kubeconfig: %w", err)
 	}
 	namespace, _, err := clientConfig.Namespace()
 	if err != nil {
-		return nil, fmt.Errorf("kubeconfig: namespace: %w", err)
+		return connection{}, fmt.Errorf("kubeconfig: namespace: %w", err)
 	}
-	restConfig.QPS, restConfig.Burst = o.qps, o.burst
+	own, err := controllers.ParseAddresses(append(ownAddresses(o.httpAddress), o.cluster.gatewayAddresses...))
+	if err != nil {
+		return connection{}, usagef("--gateway-address: %w", err)
+	}
+	restConfig.QPS, restConfig.Burst = o.cluster.qps, o.cluster.burst
+	return connection{rest: rest.AddUserAgent(restConfig, "hookgate"), namespace: namespace, own: own}, nil
+}
 
-	c.REST = rest.AddUserAgent(restConfig, "hookgate")
+// newSource returns the source of ExtensionConfigs in the cluster.
+func (o *clusterOptions) newSource(at connection, c cluster.Config) (source, error) {
+	c.REST, c.Own = at.rest, at.own
 	c.Group, c.ReadOnly, c.Namespace, c.WatchFilter, c.Concurrency = o.group, o.readOnly, o.namespace, o.watchFilter, o.concurrency
-	c.GatewayAddresses = append(ownAddresses(httpAddress), o.gatewayAddresses...)
 	c.LeaderElection = cluster.LeaderElection{
-		Enabled: o.leaderElect, Namespace: namespace, Name: leaseName + o.group,
+		Enabled: o.leaderElect, Namespace: at.namespace, Name: leaseName + o.group,
 		LeaseDuration: o.leaseDuration, RenewDeadline: o.renewDeadline, RetryPeriod: o.retryPeriod,
 	}
 	found, err := cluster.New(c)
@@ -134,15 +151,15 @@ func ownAddresses(address string) []string {
 }
 
 // newSource returns where the flags say that ExtensionConfigs come from.
-func (o *serveOptions) newSource(reg controllers.Registry, d controllers.Discoverer, observer controllers.Observer, logger *slog.Logger) (source, error) {
+func (o *serveOptions) newSource(at connection, reg controllers.Registry, d controllers.Discoverer, observer controllers.Observer, logger *slog.Logger) (source, error) {
 	if o.extensionConfigs != "" {
 		return controllers.NewDirectory(controllers.DirectoryConfig{
 			Dir: o.extensionConfigs, Registry: reg, Discoverer: d, Logger: logger, Resync: o.resync, Observer: observer,
 		})
 	}
-	return o.cluster.newSource(cluster.Config{
+	return o.cluster.newSource(at, cluster.Config{
 		Registry: reg, Discoverer: d, Logger: logger, Resync: o.resync, Observer: observer,
-	}, o.httpAddress, logger)
+	})
 }
 
 // checkSource finds mistakes in the flags about where ExtensionConfigs come from.

@@ -32,8 +32,6 @@ type serveOptions struct {
 	extensionConfigs string
 	httpAddress      string
 	grpcAddress      string
-	diagnostics      string
-	health           string
 	certDir          string
 	resync           time.Duration
 	connectionAge    time.Duration
@@ -42,6 +40,9 @@ type serveOptions struct {
 	shutdownTimeout  time.Duration
 	logFormat        string
 	logLevel         string
+	diagnostics      diagnosticsOptions
+	tls              tlsOptions
+	webhooks         webhookOptions
 	cluster          clusterOptions
 	tracing          tracingOptions
 }
@@ -63,8 +64,6 @@ func newServeCommand() *cobra.Command {
 	f.StringVar(&o.extensionConfigs, "extension-configs", "", "directory with manifests of ExtensionConfigs (and of Namespaces, for their labels); followed while the gateway runs")
 	f.StringVar(&o.httpAddress, "http-address", "127.0.0.1:9443", "address for HTTPS JSON; port 0 chooses one")
 	f.StringVar(&o.grpcAddress, "grpc-address", "127.0.0.1:9090", "address for gRPC with TLS; port 0 chooses one")
-	f.StringVar(&o.diagnostics, "diagnostics-address", "127.0.0.1:8443", "address for /healthz, /readyz and /metrics: plain HTTP on loopback; anywhere else HTTPS with client certificates")
-	f.StringVar(&o.health, "health-addr", "", "address for /healthz and /readyz in plain HTTP, for probes that have no client certificate; they stay at --diagnostics-address too. Empty serves none")
 	f.StringVar(&o.certDir, "cert-dir", "", "directory with tls.crt and tls.key; a ca.crt there makes callers show certificates that it signed. Followed while the gateway runs")
 	f.DurationVar(&o.resync, "resync", time.Minute, "how often extensions are asked again which handlers they have")
 	f.DurationVar(&o.connectionAge, "connection-max-age", 10*time.Minute, "how long a connection to an extension is used for new calls")
@@ -73,6 +72,9 @@ func newServeCommand() *cobra.Command {
 	f.DurationVar(&o.shutdownTimeout, "shutdown-timeout", 40*time.Second, "how long calls in flight may take when the gateway stops")
 	f.StringVar(&o.logFormat, "log-format", "text", "format of the log: text or json")
 	f.StringVar(&o.logLevel, "log-level", "info", "least level to log: debug, info, warn or error")
+	o.diagnostics.addFlags(f)
+	o.tls.addFlags(f)
+	o.webhooks.addFlags(f)
 	o.cluster.addFlags(f)
 	o.tracing.addFlags(f)
 	return cmd
@@ -99,6 +101,9 @@ func (o *serveOptions) check() error {
 	if o.shutdownDelay < 0 {
 		return usagef("--shutdown-delay: want 0 or more, got %s", o.shutdownDelay)
 	}
+	if err := o.webhooks.check(o.extensionConfigs != ""); err != nil {
+		return err
+	}
 	return o.tracing.check()
 }
 
@@ -110,11 +115,19 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) (err erro
 	if err != nil {
 		return err
 	}
-	certificates, err := newCertificates(o.certDir, logger)
+	settings, err := o.tls.settings()
 	if err != nil {
 		return err
 	}
-	diagnosticsTLS, err := certificates.diagnosticsConfig(o.diagnostics)
+	certificates, err := newCertificates(o.certDir, settings, logger)
+	if err != nil {
+		return err
+	}
+	cluster, err := o.connect(logger)
+	if err != nil {
+		return err
+	}
+	diagnosticsTLS, guard, err := o.diagnostics.serving(certificates, cluster.rest, logger)
 	if err != nil {
 		return err
 	}
@@ -137,7 +150,11 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) (err erro
 		Codec: mandated, MaxBytes: gateway.MaxBodyBytes, MaxConnectionAge: o.connectionAge, PreferHTTP2: o.preferHTTP2, Propagator: gateway.Propagator(),
 	})
 	defer rest.Close()
-	source, err := o.newSource(reg, rest, metrics, logger)
+	source, err := o.newSource(cluster, reg, rest, metrics, logger)
+	if err != nil {
+		return err
+	}
+	metricsHandler, err := guard(promhttp.HandlerFor(prometheusRegistry, promhttp.HandlerOpts{}))
 	if err != nil {
 		return err
 	}
@@ -147,12 +164,12 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) (err erro
 		return err
 	}
 	server := gateway.NewServer(gateway.ServerConfig{
-		HTTPAddress: o.httpAddress, GRPCAddress: o.grpcAddress, DiagnosticsAddress: o.diagnostics, HealthAddress: o.health,
+		HTTPAddress: o.httpAddress, GRPCAddress: o.grpcAddress, DiagnosticsAddress: o.diagnostics.address, HealthAddress: o.diagnostics.health,
 		TLS: certificates.frontConfig(), DiagnosticsTLS: diagnosticsTLS,
 		REST:        front,
 		GRPCOptions: gateway.GRPCOptions(services, mandated, observer),
 		Register:    func(g grpc.ServiceRegistrar) { gateway.RegisterServices(g, services) },
-		Metrics:     promhttp.HandlerFor(prometheusRegistry, promhttp.HandlerOpts{}),
+		Metrics:     metricsHandler,
 		Ready:       reg.Ready(),
 		Listening: func(http, grpc, diagnostics, health net.Addr) {
 			line := fmt.Sprintf("hookgate serving https=%s grpc=%s diagnostics=%s", http, grpc, diagnostics)
@@ -165,12 +182,28 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) (err erro
 		ShutdownDelay:   o.shutdownDelay,
 		ShutdownTimeout: o.shutdownTimeout,
 	})
-	return serve(ctx, server, source, certificates)
+	feeds := []feed{source, certificates}
+	if o.webhooks.port != 0 {
+		webhooks, err := o.webhooks.newServer(o.cluster.group, cluster.own, settings)
+		if err != nil {
+			return err
+		}
+		feeds = append(feeds, webhooks)
+	}
+	if o.diagnostics.profiler != "" {
+		feeds = append(feeds, profilerServer{o.diagnostics.profiler})
+	}
+	return serve(ctx, server, feeds...)
+}
+
+// feed is what runs as long as the server does.
+type feed interface {
+	Run(ctx context.Context) error
 }
 
 // serve runs the server until ctx is done and it has drained. What feeds it stops only after that, so that calls in flight
 // still find what they need; if any part of it fails, everything stops.
-func serve(ctx context.Context, server *gateway.Server, feeds ...interface{ Run(context.Context) error }) error {
+func serve(ctx context.Context, server *gateway.Server, feeds ...feed) error {
 	feedCtx, stopFeeds := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopFeeds()
 	group, groupCtx := errgroup.WithContext(feedCtx)

@@ -62,9 +62,8 @@ type Config struct {
 	WatchFilter string
 	// LeaderElection decides which replica discovers and writes.
 	LeaderElection LeaderElection
-	// GatewayAddresses are host or host:port under which this gateway is called. ExtensionConfigs that point there are
-	// refused.
-	GatewayAddresses []string
+	// Own is where this gateway is called. ExtensionConfigs that point there are refused.
+	Own controllers.Addresses
 	// Resync is how often an extension that answers is discovered again. Zero means controllers.DefaultResync.
 	Resync time.Duration
 	// Backoff is for extensions that do not answer. Zero means controllers.DefaultBackoff.
@@ -79,7 +78,6 @@ type Source struct {
 	served     *controllers.Served // stands before the registry for the ExtensionConfigs
 	core       *controllers.Reconciler
 	compiler   *policy.Compiler
-	own        addresses
 	namespaces namespaces
 }
 
@@ -103,16 +101,15 @@ func New(c Config) (*Source, error) {
 	if c.Registry == nil {
 		return nil, errors.New("cluster source: Registry is required")
 	}
-	own, addressErr := parseAddresses(c.GatewayAddresses)
 	served := controllers.NewServed(c.Registry)
 	core, coreErr := controllers.NewReconciler(controllers.ReconcilerConfig{
 		Registry: served, Discoverer: c.Discoverer, Logger: c.Logger, Observer: c.Observer,
 	})
 	compiler, compilerErr := policy.NewCompiler()
-	if err := errors.Join(c.Backoff.Check(), c.LeaderElection.check(), addressErr, coreErr, compilerErr); err != nil {
+	if err := errors.Join(c.Backoff.Check(), c.LeaderElection.check(), coreErr, compilerErr); err != nil {
 		return nil, fmt.Errorf("cluster source: %w", err)
 	}
-	return &Source{config: c, served: served, core: core, compiler: compiler, own: own}, nil
+	return &Source{config: c, served: served, core: core, compiler: compiler}, nil
 }
 
 // NamespaceLabels returns the labels of a namespace, and always kubernetes.io/metadata.name. It asks nobody: it knows
@@ -183,7 +180,7 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 		secrets:    mgr.GetAPIReader(),
 		namespace:  s.config.Namespace,
 		logger:     s.config.Logger,
-		own:        s.own,
+		own:        s.config.Own,
 		resync:     s.config.Resync,
 		attempts:   attempts{backoff: s.config.Backoff},
 		leadership: newLeadership(s.config.LeaderElection, s.config.REST, s.config.Logger),

@@ -27,7 +27,7 @@ import (
 )
 
 func TestAddresses(t *testing.T) {
-	own, err := parseAddresses([]string{"gateway.system.svc", "127.0.0.1:9443", "[::1]:9443", "GW.example.com:443"})
+	own, err := controllers.ParseAddresses([]string{"gateway.system.svc", "127.0.0.1:9443", "[::1]:9443", "GW.example.com:443"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -50,13 +50,13 @@ func TestAddresses(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if got := own.has(tc.url); got != tc.want {
-				t.Errorf("%s: has(%q) = %t, want %t", tc.reason, tc.url, got, tc.want)
+			if got := own.Check(tc.url) != nil; got != tc.want {
+				t.Errorf("%s: %q is refused: %t, want %t", tc.reason, tc.url, got, tc.want)
 			}
 		})
 	}
 	for _, wrong := range []string{"", "https://gateway.system.svc", "gateway/hooks", "user@gateway", ":9443"} {
-		if _, err := parseAddresses([]string{wrong}); err == nil {
+		if _, err := controllers.ParseAddresses([]string{wrong}); err == nil {
 			t.Errorf("%q is taken for an address", wrong)
 		}
 	}
@@ -74,8 +74,7 @@ func TestNewErrors(t *testing.T) {
 		"group":       {reason: "there are two groups", change: func(c *Config) { c.Group = "x" }, want: `cluster source: Group "x" is neither runtime.cluster.x-k8s.io nor runtime.hookgate.dev`},
 		"resync":      {reason: "time goes forward", change: func(c *Config) { c.Resync = -1 }, want: "cluster source: Resync and Concurrency must be more than 0"},
 		"backoff":     {reason: "a backoff has a delay", change: func(c *Config) { c.Backoff.Multiplier = 2 }, want: "cluster source: backoff: BaseDelay must be more than 0"},
-		"address":     {reason: "an address that cannot match protects nobody", change: func(c *Config) { c.GatewayAddresses = []string{"a/b"} }, want: `cluster source: gateway address "a/b" is neither host nor host:port`},
-		"no registry": {reason: "the core needs it", change: func(c *Config) { c.Registry = nil }, want: "cluster source: reconciler: Registry, Discoverer and Logger are required"},
+		"no registry": {reason: "the core needs it", change: func(c *Config) { c.Registry = nil }, want: "cluster source: Registry is required"},
 		"no lease": {
 			reason: "replicas compete for something", change: func(c *Config) { c.LeaderElection.Enabled = true },
 			want: "cluster source: leader election: Namespace and Name of the Lease are required",

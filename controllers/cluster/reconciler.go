@@ -37,7 +37,7 @@ type reconciler struct {
 	namespace  string        // the only one whose Secrets may be read, if not empty
 	logger     *slog.Logger
 	events     events.EventRecorder
-	own        addresses
+	own        controllers.Addresses
 	resync     time.Duration
 	attempts   attempts
 	leadership *leadership
@@ -127,9 +127,8 @@ func (r *reconciler) extension(config *runtimev1.ExtensionConfig) (controllers.E
 	if len(errs) > 0 {
 		return x, errs.ToAggregate()
 	}
-	if r.own.has(x.ClientConfig.URL) {
-		return x, fmt.Errorf("spec.clientConfig: %s is this gateway, which would call itself without end; name the extension itself",
-			x.ClientConfig.URL)
+	if err := r.own.Check(x.ClientConfig.URL); err != nil {
+		return x, fmt.Errorf("spec.clientConfig: %w", err)
 	}
 	handlers, _, errs := controllers.LastKnownHandlers(config, r.hooks)
 	if len(errs) > 0 {

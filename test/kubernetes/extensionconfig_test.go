@@ -22,6 +22,7 @@ import (
 	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
+	"github.com/hookgate/hookgate/controllers"
 	"github.com/hookgate/hookgate/controllers/cluster"
 )
 
@@ -255,7 +256,7 @@ func TestConfigsThatAreWrong(t *testing.T) {
 			want:   "spec.clientConfig.caBundle",
 		},
 	}
-	r := start(t, func(c *cluster.Config) { c.GatewayAddresses = []string{"gateway.gateway-system.svc"} })
+	r := start(t, func(c *cluster.Config) { c.Own = ownAddresses(t, "gateway.gateway-system.svc") })
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			config := newConfig(t, "wrong-"+strings.ReplaceAll(name, " ", "-"), good)
@@ -502,7 +503,7 @@ func TestLastKnownHandlersAreServedAtTheStart(t *testing.T) {
 
 func TestReadOnly(t *testing.T) {
 	writer := start(t, func(c *cluster.Config) { c.Resync = 50 * time.Millisecond })
-	reader := start(t, func(c *cluster.Config) { c.ReadOnly, c.GatewayAddresses = true, []string{"gateway.gateway-system.svc"} })
+	reader := start(t, func(c *cluster.Config) { c.ReadOnly, c.Own = true, ownAddresses(t, "gateway.gateway-system.svc") })
 	x := newExtension(t, "a")
 	create(t, writer.client, newConfig(t, "read-only", x))
 	reader.serves(t, "a.read-only "+x.URL)
@@ -556,4 +557,13 @@ func TestNamespaceLabels(t *testing.T) {
 		got := r.NamespaceLabels(namespace.Name)["team"]
 		return got, got == "green"
 	})
+}
+
+func ownAddresses(t testing.TB, list ...string) controllers.Addresses {
+	t.Helper()
+	own, err := controllers.ParseAddresses(list)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return own
 }

@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package cluster
+package controllers
 
 import (
 	"errors"
@@ -11,16 +11,18 @@ import (
 	"strings"
 )
 
-// addresses are where this gateway is called. To register the gateway with itself makes every call an endless one.
-type addresses []address
+// Addresses are where this gateway is called. To register the gateway with itself makes every call an endless one. They
+// never change.
+type Addresses []address
 
 type address struct {
 	host string
 	port string // empty for any
 }
 
-func parseAddresses(list []string) (addresses, error) {
-	var parsed addresses
+// ParseAddresses reads addresses of the form host or host:port.
+func ParseAddresses(list []string) (Addresses, error) {
+	var parsed Addresses
 	var errs []error
 	for _, s := range list {
 		u, err := url.Parse("https://" + s)
@@ -42,8 +44,15 @@ func canonicalHost(host string) string {
 	return strings.TrimSuffix(host, ".cluster.local")
 }
 
-// has tells whether a URL, which is valid, leads to this gateway.
-func (a addresses) has(raw string) bool {
+// Check refuses a URL, which is valid, that leads to this gateway.
+func (a Addresses) Check(raw string) error {
+	if a.has(raw) {
+		return fmt.Errorf("%s is this gateway, which would call itself without end; name the extension itself", raw)
+	}
+	return nil
+}
+
+func (a Addresses) has(raw string) bool {
 	u, err := url.Parse(raw)
 	if err != nil {
 		return false

@@ -1,0 +1,91 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+)
+
+// diagnosticsOptions are the flags about what operators look at. Cluster API's managers have them, too.
+type diagnosticsOptions struct {
+	address  string
+	insecure bool
+	health   string
+	profiler string
+}
+
+func (o *diagnosticsOptions) addFlags(f *pflag.FlagSet) {
+	f.StringVar(&o.address, "diagnostics-address", "127.0.0.1:8443",
+		"address for /healthz, /readyz and /metrics: plain HTTP on loopback; anywhere else HTTPS, for callers with a certificate that ca.crt in --cert-dir has signed, or, without that file, with a token that the cluster allows to get /metrics")
+	f.BoolVar(&o.insecure, "insecure-diagnostics", false, "serve --diagnostics-address in plain HTTP to everyone, wherever it is")
+	f.StringVar(&o.health, "health-addr", "", "address for /healthz and /readyz in plain HTTP, for probes that have no client certificate; they stay at --diagnostics-address too. Empty serves none")
+	f.StringVar(&o.profiler, "profiler-address", "", "address for Go's profiler, /debug/pprof, in plain HTTP, for example 127.0.0.1:6060. Empty serves none")
+}
+
+// serving returns how diagnostics are served: with which TLS, nil for none, and behind what the metrics are. cluster is how
+// to reach the API server, nil without one.
+func (o *diagnosticsOptions) serving(c *certificates, cluster *rest.Config, logger *slog.Logger) (
+	*tls.Config, func(http.Handler) (http.Handler, error), error,
+) {
+	open := func(h http.Handler) (http.Handler, error) { return h, nil }
+	host, _, err := net.SplitHostPort(o.address)
+	if err != nil {
+		return nil, nil, usagef("--diagnostics-address: %w", err)
+	}
+	ip := net.ParseIP(host)
+	switch {
+	case o.insecure, host == "localhost", ip != nil && ip.IsLoopback():
+		return nil, open, nil
+	case c.ca != nil:
+		return c.frontConfig(), open, nil
+	case cluster == nil:
+		return nil, nil, usagef("--diagnostics-address %s is not on loopback: it is then served to callers with client certificates only, and --cert-dir has no ca.crt to check them with; put one there, or say --insecure-diagnostics", o.address)
+	}
+	client, err := rest.HTTPClientFor(cluster)
+	if err != nil {
+		return nil, nil, fmt.Errorf("diagnostics: %w", err)
+	}
+	filter, err := filters.WithAuthenticationAndAuthorization(cluster, client)
+	if err != nil {
+		return nil, nil, fmt.Errorf("diagnostics: %w", err)
+	}
+	log := logr.FromSlogHandler(logger.Handler())
+	return c.frontConfig(), func(h http.Handler) (http.Handler, error) { return filter(log, h) }, nil
+}
+
+// profilerServer serves Go's profiler.
+type profilerServer struct{ address string }
+
+// Run serves until ctx is done.
+func (p profilerServer) Run(ctx context.Context) error {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", p.address)
+	if err != nil {
+		return fmt.Errorf("listen on %s (--profiler-address): %w", p.address, err)
+	}
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve profiler: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,48 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"context"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/controllers"
+	"github.com/hookgate/hookgate/policy"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// extensionPolicies has the rules of ExtensionPolicies that a schema cannot say: that selectors parse and conditions compile.
+type extensionPolicies struct{ compiler *policy.Compiler }
+
+var _ admission.Validator[*v1alpha1.ExtensionPolicy] = extensionPolicies{}
+
+// ValidateCreate checks a new ExtensionPolicy.
+func (w extensionPolicies) ValidateCreate(_ context.Context, p *v1alpha1.ExtensionPolicy) (admission.Warnings, error) {
+	_, errs := controllers.ConvertPolicy(p, w.compiler)
+	var warnings admission.Warnings
+	if seconds := p.Spec.TimeoutSeconds; seconds != nil && *seconds >= int32(registry.MaxTimeout.Seconds()) {
+		warnings = append(warnings, "spec.timeoutSeconds: Cluster API waits 30 s at most, the way through the gateway included: less leaves time for the answer to arrive")
+	}
+	if len(errs) == 0 {
+		return warnings, nil
+	}
+	return warnings, apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("ExtensionPolicy").GroupKind(), p.Name, errs)
+}
+
+// ValidateUpdate checks what an ExtensionPolicy is changed to. One that is being deleted, and one whose spec stays, passes.
+func (w extensionPolicies) ValidateUpdate(ctx context.Context, before, p *v1alpha1.ExtensionPolicy) (admission.Warnings, error) {
+	if !p.DeletionTimestamp.IsZero() || equality.Semantic.DeepEqual(before.Spec, p.Spec) {
+		return nil, nil
+	}
+	return w.ValidateCreate(ctx, p)
+}
+
+// ValidateDelete allows every deletion.
+func (extensionPolicies) ValidateDelete(context.Context, *v1alpha1.ExtensionPolicy) (admission.Warnings, error) {
+	return nil, nil
+}
