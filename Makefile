@@ -21,6 +21,9 @@ IMAGE_ARCHS ?= amd64 arm64
 IMAGE_REVISION ?= $(shell git rev-parse HEAD 2>/dev/null)
 IMAGE_OUT ?= $(CURDIR)/out/hookgate-$(VERSION).tar
 
+# Where the files of a release are written to.
+RELEASE_OUT ?= $(CURDIR)/out
+
 # What the contract is compared with: the main branch, or what came before it where main itself is checked out.
 BREAKING_AGAINST ?= $(shell main=$$(git rev-parse -q --verify main || git rev-parse -q --verify origin/main); \
 	if [ "$$main" = "$$(git rev-parse HEAD)" ]; then git rev-parse -q --verify 'HEAD~1' || echo "$$main"; else echo "$$main"; fi)
@@ -66,27 +69,41 @@ image: ## Write out/hookgate-VERSION.tar, an OCI archive for linux/amd64 and lin
 	@$(BIN)/image/pack -name $(IMAGE_NAME) -version '$(VERSION)' -revision '$(IMAGE_REVISION)' -output '$(IMAGE_OUT)' \
 		$(foreach arch,$(IMAGE_ARCHS),-binary linux/$(arch)=$(BIN)/image/linux_$(arch)/hookgate)
 
+.PHONY: release
+release: ## Write out/: what clusterctl installs as VERSION (v0.1.0), how to register it with Cluster API, and checksums
+	@$(GO) build -o $(BIN)/release ./deploy/release/generate
+	@$(GO) build -modfile=tools/kustomize/go.mod -o $(BIN)/kustomize sigs.k8s.io/kustomize/kustomize/v5
+	@$(BIN)/release -version '$(VERSION)' -image '$(IMAGE_NAME)' -kustomize $(BIN)/kustomize -source deploy/release -output '$(RELEASE_OUT)'
+
 ##@ Test
 
 .PHONY: test
 test: test-binaries kubernetes-binaries image ## Run every test with the race detector, and say what was skipped and why
 	@HOOKGATE_BIN=$(BIN)/race/hookgate HOOKGATE_TEST_EXTENSION=$(BIN)/test-extension \
 		HOOKGATE_KUSTOMIZE=$(BIN)/kustomize KUBEBUILDER_ASSETS='$(KUBEBUILDER_ASSETS)' \
-		$(GOTESTSUM) --format pkgname --format-hide-empty-pkg -- -race -count=1 -timeout 20m $$($(GO) list ./... | grep -v '/test/image$$')
+		$(GOTESTSUM) --format pkgname --format-hide-empty-pkg -- -race -count=1 -timeout 20m $$($(GO) list ./... | grep -v -E '/test/(image|clusterctl)$$')
 	@HOOKGATE_IMAGE='$(IMAGE_OUT)' $(GOTESTSUM) --format pkgname -- -race -count=1 ./test/image # alone: it links, and others measure time
+	@$(MAKE) --no-print-directory test-clusterctl # alone too: it starts two API servers
 	@for module in test/extension tools/image; do \
 		cd $(CURDIR)/$$module && $(GO) tool -modfile=$(CURDIR)/tools/go.mod gotestsum --format pkgname -- -race -count=1 ./...; \
 	done
+
+.PHONY: test-clusterctl
+test-clusterctl: test-binaries kubernetes-binaries ## Install, upgrade, move and delete a release with clusterctl, on real API servers
+	@HOOKGATE_BIN=$(BIN)/race/hookgate HOOKGATE_CLUSTERCTL=$(BIN)/clusterctl HOOKGATE_RELEASE=$(BIN)/release \
+		HOOKGATE_KUSTOMIZE=$(BIN)/kustomize KUBEBUILDER_ASSETS='$(KUBEBUILDER_ASSETS)' $(GOTESTSUM) --format pkgname -- -race -count=1 ./test/clusterctl
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no other program
 	@$(GOTESTSUM) --format pkgname --format-hide-empty-pkg -- ./...
 
 .PHONY: test-binaries
-test-binaries: build ## Build what the suites start: a gateway with the race detector, and an extension on Cluster API's own server
+test-binaries: build ## Build what the suites start: a gateway with the race detector, an extension on Cluster API's own server, and tools
 	@$(GO) build -race -ldflags '$(LDFLAGS)' -o $(BIN)/race/hookgate ./cmd/hookgate
 	@cd test/extension && $(GO) build -o $(BIN)/test-extension .
 	@$(GO) build -modfile=tools/kustomize/go.mod -o $(BIN)/kustomize sigs.k8s.io/kustomize/kustomize/v5
+	@$(GO) -C tools/clusterctl build -o $(BIN)/clusterctl sigs.k8s.io/cluster-api/cmd/clusterctl
+	@$(GO) build -o $(BIN)/release ./deploy/release/generate
 
 .PHONY: kubernetes-binaries
 ifeq ($(KUBEBUILDER_ASSETS),$(KUBERNETES_BIN))
@@ -158,7 +175,7 @@ verify-generated: generate ## Check that generated files are up to date
 
 .PHONY: verify-modules
 verify-modules: ## Check that go.mod files are tidy
-	@for module in . test/extension tools/image tools/kubernetes; do \
+	@for module in . test/extension tools/clusterctl tools/image tools/kubernetes; do \
 		(cd $$module && $(GO) mod tidy -diff) || { echo "$$module/go.mod is not tidy: run 'go mod tidy' there and commit"; exit 1; }; \
 	done
 

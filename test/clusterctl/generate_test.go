@@ -1,0 +1,147 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterctl
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+)
+
+// TestGenerateProvider looks at what clusterctl would install.
+func TestGenerateProvider(t *testing.T) {
+	r := newRepository(t, false, "v0.1.0", "v0.1.1")
+	t.Run("Defaults", func(t *testing.T) {
+		raw := decode(t, []byte(variable.ReplaceAllStringFunc(string(read(t, filepath.Join(r.dir, providerLabel, "v0.1.1", componentsFile))),
+			func(v string) string { return variable.FindStringSubmatch(v)[2] })))
+		got := decode(t, []byte(r.must(t, nil, "generate", "provider", "--runtime-extension", "hookgate")))
+		if diff := cmp.Diff(names(raw), names(got)); diff != "" {
+			t.Errorf("objects (-released +generated):\n%s", diff)
+		}
+		for _, o := range raw {
+			g := pick(t, got, o.GetKind(), o.GetName())
+			labels := g.GetLabels()
+			if _, ok := labels["clusterctl.cluster.x-k8s.io"]; !ok || labels["cluster.x-k8s.io/provider"] != providerLabel {
+				t.Errorf("%s %s: labels are %v", o.GetKind(), o.GetName(), labels)
+			}
+			if o.GetKind() != "CustomResourceDefinition" {
+				continue
+			}
+			// Patterns and expressions have dollar signs, which must come through.
+			if diff := cmp.Diff(o.Object["spec"], g.Object["spec"]); diff != "" {
+				t.Errorf("%s: spec (-released +generated):\n%s", o.GetName(), diff)
+			}
+		}
+		settings(t, got, map[string]string{
+			"--log-level": "info", "--resync": "1m", "--otlp-insecure": "false", "HOOKGATE_OTLP_ENDPOINT": "", "HOOKGATE_WATCH_FILTER": "",
+		})
+	})
+	t.Run("Overridden", func(t *testing.T) {
+		configured := newRepository(t, false, "v0.1.0")
+		configured.config["HOOKGATE_RESYNC"] = "5m"
+		configured.config["HOOKGATE_LOG_LEVEL"] = "warn"
+		configured.config["HOOKGATE_WATCH_FILTER"] = `"true"`
+		env := []string{"HOOKGATE_LOG_LEVEL=debug", "HOOKGATE_OTLP_ENDPOINT=collector.observability.svc:4317", "HOOKGATE_OTLP_INSECURE=true"}
+		got := decode(t, []byte(configured.must(t, env, "generate", "provider", "--runtime-extension", "hookgate:v0.1.0")))
+		settings(t, got, map[string]string{
+			"--log-level": "debug", "--resync": "5m", "--otlp-insecure": "true",
+			"HOOKGATE_OTLP_ENDPOINT": "collector.observability.svc:4317", "HOOKGATE_WATCH_FILTER": "true",
+		})
+	})
+	t.Run("Describe", func(t *testing.T) {
+		got := r.must(t, nil, "generate", "provider", "--runtime-extension", "hookgate:v0.1.0", "--describe")
+		for _, want := range []string{"TargetNamespace:    " + namespace, "  - HOOKGATE_LOG_LEVEL", "  - " + image + ":v0.1.0"} {
+			if !strings.Contains(got, want+"\n") {
+				t.Errorf("it lacks %q:\n%s", want, got)
+			}
+		}
+	})
+	t.Run("Raw", func(t *testing.T) {
+		if got := r.must(t, nil, "generate", "provider", "--runtime-extension", "hookgate", "--raw"); !strings.Contains(got, "--log-level=${HOOKGATE_LOG_LEVEL:=info}") {
+			t.Errorf("there is no variable in\n%s", got)
+		}
+	})
+	t.Run("Mirror", func(t *testing.T) {
+		mirrored := newRepository(t, false, "v0.1.0")
+		mirrored.config["images"] = map[string]any{providerLabel: map[string]string{"repository": "registry.example.com/mirror"}}
+		got := decode(t, []byte(mirrored.must(t, nil, "generate", "provider", "--runtime-extension", "hookgate")))
+		if got := container(t, got)["image"]; got != "registry.example.com/mirror/hookgate:v0.1.0" {
+			t.Errorf("the image is %v", got)
+		}
+	})
+	t.Run("OtherNamespace", func(t *testing.T) {
+		got := r.must(t, nil, "generate", "provider", "--runtime-extension", "hookgate", "--target-namespace", "gateway")
+		for _, line := range strings.Split(got, "\n") {
+			if _, role, _ := strings.Cut(line, "name: "); strings.Contains(line, namespace) && !strings.HasPrefix(role, namespace+"-") {
+				t.Errorf("it still names the namespace %s: %s", namespace, line)
+			}
+		}
+	})
+}
+
+// names returns what objects there are.
+func names(objects []*unstructured.Unstructured) []string {
+	var list []string
+	for _, o := range objects {
+		list = append(list, o.GetKind()+" "+o.GetName())
+	}
+	slices.Sort(list)
+	return list
+}
+
+// pick returns the object of a kind, and of a name unless that is empty.
+func pick(t testing.TB, objects []*unstructured.Unstructured, kind, name string) *unstructured.Unstructured {
+	t.Helper()
+	i := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool {
+		return o.GetKind() == kind && (name == "" || o.GetName() == name)
+	})
+	if i < 0 {
+		t.Fatalf("there is no %s %s in %v", kind, name, names(objects))
+	}
+	return objects[i]
+}
+
+// container returns the container of the gateway.
+func container(t testing.TB, objects []*unstructured.Unstructured) map[string]any {
+	t.Helper()
+	containers, _, err := unstructured.NestedSlice(pick(t, objects, "Deployment", "").Object, "spec", "template", "spec", "containers")
+	if err != nil || len(containers) != 1 {
+		t.Fatalf("the Deployment has %d containers, %v", len(containers), err)
+	}
+	return containers[0].(map[string]any)
+}
+
+// settings compares flags and environment variables of the container.
+func settings(t testing.TB, objects []*unstructured.Unstructured, want map[string]string) {
+	t.Helper()
+	got := map[string]string{}
+	c := container(t, objects)
+	note := func(name string, value any) {
+		if _, ok := want[name]; ok {
+			got[name], ok = value.(string)
+			if !ok {
+				t.Errorf("%s is a %T, want a string", name, value)
+			}
+		}
+	}
+	for _, a := range c["args"].([]any) {
+		flag, value, _ := strings.Cut(a.(string), "=")
+		note(flag, value)
+	}
+	for _, e := range c["env"].([]any) {
+		env := e.(map[string]any)
+		value, ok := env["value"]
+		if !ok {
+			value = "" // clusterctl leaves out what is empty
+		}
+		note(env["name"].(string), value)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("settings (-want +got):\n%s", diff)
+	}
+}

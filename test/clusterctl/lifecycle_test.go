@@ -1,0 +1,334 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterctl
+
+import (
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
+
+// The kinds that the tests look at.
+var (
+	providers            = schema.GroupVersionKind{Group: "clusterctl.cluster.x-k8s.io", Version: "v1alpha3", Kind: "Provider"}
+	deployments          = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+	clusters             = schema.GroupVersionKind{Group: "cluster.x-k8s.io", Version: "v1beta2", Kind: "Cluster"}
+	extensionConfigs     = schema.GroupVersionKind{Group: "runtime.hookgate.dev", Version: "v1beta2", Kind: "ExtensionConfig"}
+	extensionPolicies    = schema.GroupVersionKind{Group: "hookgate.dev", Version: "v1alpha1", Kind: "ExtensionPolicy"}
+	coreExtensionConfigs = schema.GroupVersionKind{Group: "runtime.cluster.x-k8s.io", Version: "v1beta2", Kind: "ExtensionConfig"}
+)
+
+// TestLifecycle does to the gateway on two management clusters what an operator does: install, upgrade, move Clusters from one
+// to the other, and delete.
+func TestLifecycle(t *testing.T) {
+	r := newRepository(t, true, "v0.1.0")
+	var first, second *server
+	var starting sync.WaitGroup
+	for _, s := range []**server{&first, &second} {
+		starting.Go(func() { *s = startServer(t) })
+	}
+	starting.Wait()
+	if first == nil || second == nil {
+		t.FailNow() // it was said why
+	}
+	for _, step := range []struct {
+		name string
+		test func(*testing.T)
+	}{
+		{"Init", func(t *testing.T) { testInit(t, r, first) }},
+		{"Serve", func(t *testing.T) { testServe(t, first) }},
+		{"UpgradeWithoutGap", func(t *testing.T) { testUpgradeWithoutGap(t, r, first) }},
+		{"Upgrade", func(t *testing.T) { testUpgrade(t, r, first) }},
+		{"Move", func(t *testing.T) { testMove(t, r, first, second) }},
+		{"Delete", func(t *testing.T) { testDelete(t, r, first) }},
+		{"DeleteAll", func(t *testing.T) { testDeleteAll(t, r, second) }},
+	} {
+		if !t.Run(step.name, step.test) {
+			return // those that follow need it
+		}
+	}
+}
+
+// clusterctlFor runs clusterctl on a management cluster, for what must work.
+func (r *repository) clusterctlFor(t *testing.T, s *server, args ...string) string {
+	t.Helper()
+	return r.must(t, []string{"KUBECONFIG=" + s.kubeconfig}, args...)
+}
+
+// install installs Cluster API core and the gateway. Nothing waits for Deployments, which never become available.
+func install(t *testing.T, r *repository, s *server, version string) {
+	t.Helper()
+	r.clusterctlFor(t, s, "init", "--core", "cluster-api", "--bootstrap", "-", "--control-plane", "-", "--runtime-extension", "hookgate:"+version)
+}
+
+func testInit(t *testing.T, r *repository, s *server) {
+	install(t, r, s, "v0.1.0")
+	expectInstalled(t, r, s, "v0.1.0")
+
+	images := r.clusterctlFor(t, s, "init", "list-images", "--runtime-extension", "hookgate")
+	if want := image + ":v0.1.0\n"; images != want {
+		t.Errorf("clusterctl init list-images: %q, want %q", images, want)
+	}
+	// Nobody serves the webhooks of Cluster API core here.
+	s.removeWebhooks(t)
+	s.kubectl(t, "", "apply", "--server-side", "--validate=strict", "-f", filepath.Join(released(t, "v0.1.0"), "register.yaml"))
+	if s.find(t, coreExtensionConfigs, "", "hookgate") == nil {
+		t.Error("the gateway is not registered with Cluster API")
+	}
+}
+
+// expectInstalled checks that everything of a release is there, and that clusterctl knows.
+func expectInstalled(t *testing.T, r *repository, s *server, version string) {
+	t.Helper()
+	objects := decode(t, []byte(r.must(t, nil, "generate", "provider", "--runtime-extension", "hookgate:"+version)))
+	for _, o := range objects {
+		got := s.find(t, o.GroupVersionKind(), o.GetNamespace(), o.GetName())
+		if got == nil {
+			t.Errorf("there is no %s %s", o.GetKind(), o.GetName())
+			continue
+		}
+		if got.GetDeletionTimestamp() != nil || got.GetLabels()["cluster.x-k8s.io/provider"] != providerLabel {
+			t.Errorf("%s %s: deleted at %v, labels %v", o.GetKind(), o.GetName(), got.GetDeletionTimestamp(), got.GetLabels())
+		}
+	}
+	deployment := s.find(t, deployments, namespace, "hookgate")
+	if got := container(t, []*unstructured.Unstructured{deployment})["image"]; got != image+":"+version {
+		t.Errorf("the image is %v, want that of %s", got, version)
+	}
+	if replicas, _, err := unstructured.NestedInt64(deployment.Object, "spec", "replicas"); replicas != 2 || err != nil {
+		t.Errorf("there are %d replicas, want 2; %v", replicas, err)
+	}
+	expectRecord(t, s, version)
+}
+
+// expectRecord checks what clusterctl has noted about the gateway.
+func expectRecord(t *testing.T, s *server, version string) {
+	t.Helper()
+	record := s.find(t, providers, namespace, providerLabel)
+	if record == nil {
+		t.Fatal("clusterctl has no record of the gateway")
+	}
+	want := []any{"hookgate", "RuntimeExtensionProvider", version}
+	if diff := cmp.Diff(want, []any{record.Object["providerName"], record.Object["type"], record.Object["version"]}); diff != "" {
+		t.Errorf("clusterctl's record (-want +got):\n%s", diff)
+	}
+}
+
+// plan returns what clusterctl would upgrade the gateway to.
+func plan(t *testing.T, r *repository, s *server) string {
+	t.Helper()
+	out := r.clusterctlFor(t, s, "upgrade", "plan")
+	m := regexp.MustCompile(`(?m)^` + providerLabel + ` +` + namespace + ` +RuntimeExtensionProvider +(\S+) +(.+?) *$`).FindStringSubmatch(out)
+	if m == nil {
+		t.Fatalf("the gateway is not in the plan:\n%s", out)
+	}
+	return m[1] + " to " + m[2]
+}
+
+// testUpgradeWithoutGap does what the guide says.
+func testUpgradeWithoutGap(t *testing.T, r *repository, s *server) {
+	if got := plan(t, r, s); got != "v0.1.0 to Already up to date" {
+		t.Errorf("the plan is %s", got)
+	}
+	r.add(t, "v0.1.1")
+	if got := plan(t, r, s); got != "v0.1.0 to v0.1.1" {
+		t.Errorf("the plan is %s", got)
+	}
+	before := s.find(t, deployments, namespace, "hookgate")
+	components := r.must(t, nil, "generate", "provider", "--runtime-extension", "hookgate:v0.1.1")
+	commands := block(t, "generate provider --runtime-extension hookgate:v0.1.1 |")
+	for _, command := range []string{"kubectl apply --server-side --force-conflicts -f -", "kubectl -n " + namespace + " patch " + s.resource(t, providers) + " " + providerLabel +
+		` --type merge -p '{"version": "v0.1.1"}'`} {
+		if !strings.Contains(commands, command) {
+			t.Fatalf("%s does not show %q", guide, command)
+		}
+	}
+	s.kubectl(t, components, "apply", "--server-side", "--force-conflicts", "-f", "-")
+	s.kubectl(t, "", "-n", namespace, "patch", s.resource(t, providers), providerLabel, "--type", "merge", "-p", `{"version": "v0.1.1"}`)
+	expectInstalled(t, r, s, "v0.1.1")
+	if after := s.find(t, deployments, namespace, "hookgate"); after.GetUID() != before.GetUID() {
+		t.Error("the Deployment is another one: its Pods were not replaced one by one")
+	}
+	if got := plan(t, r, s); got != "v0.1.1 to Already up to date" {
+		t.Errorf("the plan is %s", got)
+	}
+}
+
+func testUpgrade(t *testing.T, r *repository, s *server) {
+	s.removeWebhooks(t)
+	s.apply(t, extensionConfig("stays", "", "https://stays.example.com"))
+	s.apply(t, extensionPolicy("stays", ""))
+	r.add(t, "v0.1.2")
+	if got := plan(t, r, s); got != "v0.1.1 to v0.1.2" {
+		t.Errorf("the plan is %s", got)
+	}
+	r.clusterctlFor(t, s, "upgrade", "apply", "--runtime-extension", "hookgate:v0.1.2")
+	expectInstalled(t, r, s, "v0.1.2")
+	for _, kind := range []schema.GroupVersionKind{extensionConfigs, extensionPolicies} {
+		if s.find(t, kind, "", "stays") == nil {
+			t.Errorf("the upgrade took the %s away", kind.Kind)
+		}
+	}
+}
+
+// testMove moves a Cluster, and with it what has the label, and nothing else.
+func testMove(t *testing.T, r *repository, from, to *server) {
+	const move = "clusterctl.cluster.x-k8s.io/move"
+	install(t, r, to, "v0.1.2")
+	// Nobody serves webhooks here.
+	from.removeWebhooks(t)
+	to.removeWebhooks(t)
+	if !strings.Contains(block(t, "kubectl label"), "kubectl label "+from.resource(t, extensionConfigs)+" acme "+move+"=\n") {
+		t.Errorf("%s does not show how to set the label %s", guide, move)
+	}
+	from.apply(t, extensionConfig("goes", move, "https://goes.example.com"))
+	from.apply(t, extensionConfig("both", move, "https://from.example.com"))
+	from.apply(t, extensionPolicy("goes", move))
+	to.apply(t, extensionConfig("both", "", "https://to.example.com"))
+	from.status(t, extensionConfigs, "goes", `{"status": {"handlers": [{"name": "a.goes", "requestHook": {"apiVersion": "hooks.runtime.cluster.x-k8s.io/v1alpha1", "hook": "BeforeClusterCreate"}}]}}`)
+	from.apply(t, map[string]any{"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": "team"}})
+	from.apply(t, map[string]any{
+		"apiVersion": "cluster.x-k8s.io/v1beta2", "kind": "Cluster", "metadata": map[string]any{"name": "moved", "namespace": "team"},
+		"spec": map[string]any{"infrastructureRef": map[string]any{"apiGroup": "infrastructure.cluster.x-k8s.io", "kind": "AnyCluster", "name": "moved"}},
+	})
+	from.kubectl(t, "", "-n", "team", "patch", "clusters.cluster.x-k8s.io", "moved", "--subresource=status", "--type=merge", "-p", `{"status": {
+		"initialization": {"infrastructureProvisioned": true, "controlPlaneInitialized": true},
+		"conditions": [{"type": "ControlPlaneInitialized", "status": "True", "reason": "Initialized", "message": "", "lastTransitionTime": "2026-01-01T00:00:00Z"}]}}`)
+
+	r.clusterctlFor(t, from, "move", "--namespace", "team", "--to-kubeconfig", to.kubeconfig)
+
+	got := map[string]string{}
+	for name, s := range map[string]*server{"from": from, "to": to} {
+		if s.find(t, clusters, "team", "moved") != nil {
+			got["Cluster moved "+name] = "there"
+		}
+		for _, e := range []string{"stays", "goes", "both"} {
+			if o := s.find(t, extensionConfigs, "", e); o != nil {
+				url, _, err := unstructured.NestedString(o.Object, "spec", "clientConfig", "url")
+				if err != nil {
+					t.Fatal(err)
+				}
+				got["ExtensionConfig "+e+" "+name] = url
+			}
+			if s.find(t, extensionPolicies, "", e) != nil {
+				got["ExtensionPolicy "+e+" "+name] = "there"
+			}
+		}
+	}
+	want := map[string]string{
+		"Cluster moved to":           "there",
+		"ExtensionConfig stays from": "https://stays.example.com",
+		"ExtensionConfig goes from":  "https://goes.example.com",
+		"ExtensionConfig goes to":    "https://goes.example.com",
+		"ExtensionConfig both from":  "https://from.example.com",
+		"ExtensionConfig both to":    "https://to.example.com",
+		"ExtensionPolicy stays from": "there",
+		"ExtensionPolicy goes from":  "there",
+		"ExtensionPolicy goes to":    "there",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("after the move (-want +got):\n%s", diff)
+	}
+	for name, s := range map[string]*server{"from": from, "to": to} {
+		handlers, _, err := unstructured.NestedSlice(s.find(t, extensionConfigs, "", "goes").Object, "status", "handlers")
+		if err != nil || (len(handlers) > 0) != (name == "from") {
+			t.Errorf("%s: the status has %d handlers, %v", name, len(handlers), err)
+		}
+	}
+}
+
+// testDelete deletes the gateway and leaves what is registered.
+func testDelete(t *testing.T, r *repository, s *server) {
+	objects := decode(t, []byte(r.must(t, nil, "generate", "provider", "--runtime-extension", "hookgate:v0.1.2")))
+	r.clusterctlFor(t, s, "delete", "--runtime-extension", "hookgate")
+	for _, o := range objects {
+		stays := o.GetKind() == "CustomResourceDefinition" || o.GetKind() == "Namespace"
+		if got := s.find(t, o.GroupVersionKind(), o.GetNamespace(), o.GetName()); (got != nil && got.GetDeletionTimestamp() == nil) != stays {
+			t.Errorf("%s %s: there afterwards: %t, want %t", o.GetKind(), o.GetName(), got != nil, stays)
+		}
+	}
+	if s.find(t, providers, namespace, providerLabel) != nil {
+		t.Error("clusterctl still has a record of the gateway")
+	}
+	if s.find(t, providers, "capi-system", "cluster-api") == nil {
+		t.Error("Cluster API core is gone too")
+	}
+	for _, kind := range []schema.GroupVersionKind{extensionConfigs, extensionPolicies} {
+		if s.find(t, kind, "", "stays") == nil {
+			t.Errorf("the %s is gone", kind.Kind)
+		}
+	}
+}
+
+// testDeleteAll deletes everything, once nothing is registered any more.
+func testDeleteAll(t *testing.T, r *repository, s *server) {
+	all := []string{"delete", "--runtime-extension", "hookgate", "--include-crd", "--include-namespace"}
+	_, stderr, err := r.clusterctl(t, []string{"KUBECONFIG=" + s.kubeconfig}, all...)
+	if err == nil || !strings.Contains(stderr, "found existing objects for provider CRDs") {
+		t.Errorf("with ExtensionConfigs, it says: %v, %s", err, stderr)
+	}
+	expectInstalled(t, r, s, "v0.1.2")
+	for _, kind := range []schema.GroupVersionKind{extensionConfigs, extensionPolicies} {
+		s.kubectl(t, "", "delete", s.resource(t, kind), "--all")
+	}
+	r.clusterctlFor(t, s, all...)
+	for _, o := range decode(t, []byte(r.must(t, nil, "generate", "provider", "--runtime-extension", "hookgate:v0.1.2"))) {
+		if o.GetNamespace() != "" {
+			continue // the namespace's controller deletes it
+		}
+		s.gone(t, o.GroupVersionKind(), o.GetName())
+	}
+}
+
+// block returns the shell block of the guide that has a text.
+func block(t *testing.T, text string) string {
+	t.Helper()
+	for _, m := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(read(t, guide)), -1) {
+		if strings.Contains(m[1], text) {
+			return m[1]
+		}
+	}
+	t.Fatalf("%s shows no command with %q", guide, text)
+	return ""
+}
+
+// extensionConfig returns an ExtensionConfig of the gateway's group, with a label unless that is empty.
+func extensionConfig(name, label, url string) map[string]any {
+	return map[string]any{
+		"apiVersion": "runtime.hookgate.dev/v1beta2", "kind": "ExtensionConfig", "metadata": metadata(name, label),
+		"spec": map[string]any{"clientConfig": map[string]any{"url": url}},
+	}
+}
+
+func extensionPolicy(name, label string) map[string]any {
+	return map[string]any{
+		"apiVersion": "hookgate.dev/v1alpha1", "kind": "ExtensionPolicy", "metadata": metadata(name, label),
+		"spec": map[string]any{"targetRef": map[string]any{"name": name}, "timeoutSeconds": 5},
+	}
+}
+
+func metadata(name, label string) map[string]any {
+	m := map[string]any{"name": name}
+	if label != "" {
+		m["labels"] = map[string]any{label: ""}
+	}
+	return m
+}
+
+// kubectl runs kubectl on a management cluster.
+func (s *server) kubectl(t *testing.T, stdin string, args ...string) {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), filepath.Join(program(t, assetsVariable), "kubectl"), append([]string{"--kubeconfig", s.kubeconfig}, args...)...)
+	cmd.Stdin = strings.NewReader(stdin)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)
+	}
+}

@@ -1,0 +1,218 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterctl
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	namespace = "hookgate-system"
+	image     = "ghcr.io/hookgate/hookgate"
+)
+
+// guide is the page that tells operators how to install with clusterctl.
+var guide = filepath.Join("..", "..", "docs", "clusterctl.md")
+
+// TestReleaseKeepsTheContract checks what clusterctl's contract asks of the components.
+func TestReleaseKeepsTheContract(t *testing.T) {
+	objects := decode(t, read(t, filepath.Join(released(t, "v0.1.0"), componentsFile)))
+	kinds := map[string]int{}
+	for _, o := range objects {
+		kinds[o.GetKind()]++
+		name := o.GetKind() + " " + o.GetName()
+		if got := o.GetLabels()["cluster.x-k8s.io/provider"]; got != providerLabel {
+			t.Errorf("%s: label cluster.x-k8s.io/provider is %q, want %s", name, got, providerLabel)
+		}
+		switch {
+		case slices.Contains(clusterScoped, o.GetKind()):
+			if o.GetNamespace() != "" {
+				t.Errorf("%s is in namespace %s, and has none", name, o.GetNamespace())
+			}
+		case o.GetNamespace() != namespace:
+			t.Errorf("%s is in namespace %q, want %s", name, o.GetNamespace(), namespace)
+		}
+		if strings.HasPrefix(o.GetKind(), "ClusterRole") && !strings.HasPrefix(o.GetName(), namespace+"-") {
+			t.Errorf("%s: clusterctl deletes it only if its name starts with %s-", name, namespace)
+		}
+		if o.GetKind() != "Deployment" {
+			continue
+		}
+		containers, _, err := unstructured.NestedSlice(o.Object, "spec", "template", "spec", "containers")
+		if err != nil || len(containers) != 1 {
+			t.Fatalf("%s has %d containers, %v", name, len(containers), err)
+		}
+		c := containers[0].(map[string]any)
+		if diff := cmp.Diff([]any{"manager", image + ":v0.1.0"}, []any{c["name"], c["image"]}); diff != "" {
+			t.Errorf("%s: name and image (-want +got):\n%s", name, diff)
+		}
+		seen := map[string]bool{}
+		for _, a := range c["args"].([]any) {
+			flag, _, _ := strings.Cut(a.(string), "=")
+			if seen[flag] {
+				t.Errorf("%s: %s is there twice", name, flag)
+			}
+			seen[flag] = true
+		}
+	}
+	for _, kind := range []string{"Namespace", "Deployment"} {
+		if kinds[kind] != 1 {
+			t.Errorf("there are %d objects of kind %s, want 1", kinds[kind], kind)
+		}
+	}
+	if kinds["CustomResourceDefinition"] == 0 {
+		t.Error("there is no CustomResourceDefinition")
+	}
+}
+
+// TestReleaseIsReproducible writes a release twice.
+func TestReleaseIsReproducible(t *testing.T) {
+	first, second := released(t, "v0.1.0"), released(t, "v0.1.0")
+	for _, file := range []string{componentsFile, "metadata.yaml", "register.yaml", "SHA256SUMS"} {
+		if diff := cmp.Diff(string(read(t, filepath.Join(first, file))), string(read(t, filepath.Join(second, file)))); diff != "" {
+			t.Errorf("%s (-first +second):\n%s", file, diff)
+		}
+	}
+	cmd := exec.Command("sha256sum", "--check", "--strict", "SHA256SUMS")
+	cmd.Dir = first
+	if out, err := cmd.CombinedOutput(); err != nil || strings.Count(string(out), ": OK\n") != 3 {
+		t.Errorf("sha256sum --check: %v\n%s", err, out)
+	}
+}
+
+func TestReleaseRefuses(t *testing.T) {
+	shape := "want a semantic version with a leading v"
+	for name, tc := range map[string]struct {
+		reason, version, want string
+	}{
+		"Nothing":      {"a release has a version", "", shape},
+		"Describe":     {"what git describe says between two tags is no version", "4d54491-dirty", shape},
+		"NoV":          {"clusterctl and Go's proxy know versions with a v", "0.1.0", shape},
+		"TwoNumbers":   {"a semantic version has three numbers", "v0.1", shape},
+		"LeadingZero":  {"semantic versions have no leading zeros", "v0.01.0", shape},
+		"Build":        {"an image's tag cannot have a plus", "v0.1.0+1", shape},
+		"WordsAround":  {"the whole of it is a version", "v0.1.0 ", shape},
+		"NoSuchSeries": {"clusterctl would refuse to install it", "v7.3.0", "there is no release series 7.3"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir, stderr, err := release(t, tc.version)
+			if err == nil || !strings.Contains(stderr, tc.want) {
+				t.Errorf("%s: release %q: %v, %q, want %q", tc.reason, tc.version, err, stderr, tc.want)
+			}
+			if files, err := filepath.Glob(filepath.Join(dir, "*")); err != nil || len(files) != 0 {
+				t.Errorf("%s: it wrote %v, %v", tc.reason, files, err)
+			}
+		})
+	}
+	for _, version := range []string{"v0.1.0", "v0.1.10", "v0.1.0-rc.1", "v0.1.0-alpha-2.0"} {
+		if _, stderr, err := release(t, version); err != nil {
+			t.Errorf("release %s: %v\n%s", version, err, stderr)
+		}
+	}
+}
+
+// TestReleaseNamesAnotherImage renders with the name that `make image IMAGE_NAME=…` gives.
+func TestReleaseNamesAnotherImage(t *testing.T) {
+	dir, stderr, err := release(t, "v0.1.0", "-image", "registry.example.com:5000/team/hookgate")
+	if err != nil {
+		t.Fatalf("release: %v\n%s", err, stderr)
+	}
+	components := string(read(t, filepath.Join(dir, componentsFile)))
+	if !strings.Contains(components, "image: registry.example.com:5000/team/hookgate:v0.1.0\n") || strings.Contains(components, image) {
+		t.Error("the components do not name the image")
+	}
+}
+
+var (
+	variable = regexp.MustCompile(`\$\{([^}:=]*):=([^}]*)\}`)
+	row      = regexp.MustCompile("(?m)^\\| `(HOOKGATE_[A-Z_]+)` \\| (?:`([^`]*)`|none) \\|")
+)
+
+// TestVariablesAreDocumented compares the variables of the components with the table of the guide.
+func TestVariablesAreDocumented(t *testing.T) {
+	components := string(read(t, filepath.Join(released(t, "v0.1.0"), componentsFile)))
+	rendered := map[string]string{}
+	for _, m := range variable.FindAllStringSubmatch(components, -1) {
+		if !strings.HasPrefix(m[1], "HOOKGATE_") {
+			t.Errorf("the variable %s does not start with HOOKGATE_", m[1])
+		}
+		rendered[m[1]] = strings.Trim(m[2], `"`)
+	}
+	if left := variable.ReplaceAllString(components, ""); strings.Contains(left, "${") || strings.Contains(left, "$$") {
+		t.Error("there is a ${ without a default, or a $$, which clusterctl changes")
+	}
+	documented := map[string]string{}
+	for _, m := range row.FindAllStringSubmatch(string(read(t, guide)), -1) {
+		documented[m[1]] = m[2]
+	}
+	if diff := cmp.Diff(documented, rendered); diff != "" || len(rendered) == 0 {
+		t.Errorf("variables (-%s +components):\n%s", guide, diff)
+	}
+}
+
+// TestGuideConfiguresClusterctl gives the configuration that the guide shows to clusterctl, with versions and paths of its
+// repository on GitHub, which it must not need to reach to list it.
+func TestGuideConfiguresClusterctl(t *testing.T) {
+	blocks := regexp.MustCompile("(?s)```yaml\n# clusterctl.yaml\n(.*?)```").FindAllSubmatch(read(t, guide), -1)
+	if len(blocks) == 0 {
+		t.Fatalf("%s shows no clusterctl.yaml", guide)
+	}
+	for _, block := range blocks {
+		r := newRepository(t, false)
+		r.config = map[string]any{}
+		if err := yaml.UnmarshalStrict(block[1], &r.config); err != nil {
+			t.Fatalf("%s: %v", guide, err)
+		}
+		if _, ok := r.config["providers"]; !ok {
+			continue
+		}
+		got := r.must(t, nil, "config", "repositories")
+		want := `(?m)^hookgate +RuntimeExtensionProvider +https://github\.com/hookgate/hookgate/releases/latest/ +` + regexp.QuoteMeta(componentsFile) + `$`
+		if !regexp.MustCompile(want).MatchString(got) {
+			t.Errorf("clusterctl knows these providers:\n%s\nwant %s", got, want)
+		}
+	}
+}
+
+// clusterScoped are the kinds of objects that have no namespace and may be among the components. clusterctl has a list of
+// such kinds of its own, and takes every other for namespaced.
+var clusterScoped = []string{
+	"Namespace", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
+}
+
+// decode reads manifests.
+func decode(t testing.TB, manifests []byte) []*unstructured.Unstructured {
+	t.Helper()
+	var objects []*unstructured.Unstructured
+	for reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(manifests))); ; {
+		document, err := reader.Read()
+		if errors.Is(err, io.EOF) {
+			return objects
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := &unstructured.Unstructured{}
+		if err := yaml.UnmarshalStrict(document, &o.Object); err != nil {
+			t.Fatalf("%v in\n%s", err, document)
+		}
+		if len(o.Object) > 0 {
+			objects = append(objects, o)
+		}
+	}
+}

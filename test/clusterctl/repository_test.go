@@ -1,0 +1,224 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterctl
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// The environment variables that name programs, and the folder with those of Kubernetes.
+const (
+	clusterctlVariable = "HOOKGATE_CLUSTERCTL"
+	kustomizeVariable  = "HOOKGATE_KUSTOMIZE"
+	releaseVariable    = "HOOKGATE_RELEASE"
+	gatewayVariable    = "HOOKGATE_BIN"
+	assetsVariable     = "KUBEBUILDER_ASSETS"
+)
+
+const (
+	providerLabel  = "runtime-extension-hookgate"
+	componentsFile = "runtime-extension-components.yaml"
+
+	// The CRDs that Cluster API's components and ours need are in this module.
+	certManagerModule  = "github.com/cert-manager/cert-manager"
+	certManagerVersion = "v1.21.2"
+)
+
+// program returns what an environment variable names, and skips the test where it is not set.
+func program(t testing.TB, variable string) string {
+	t.Helper()
+	path := os.Getenv(variable)
+	if path == "" {
+		t.Skipf("%s is not set: run `make test-clusterctl`, which builds what is needed and sets it", variable)
+	}
+	if _, err := os.Stat(path); err != nil {
+		t.Fatalf("%s: %v", variable, err)
+	}
+	return path
+}
+
+// release runs the program behind `make release`, and returns the folder with the files of the release.
+func release(t testing.TB, version string, args ...string) (dir, stderr string, err error) {
+	t.Helper()
+	dir = t.TempDir()
+	var errOut bytes.Buffer
+	cmd := exec.Command(program(t, releaseVariable), append([]string{
+		"-version", version, "-kustomize", program(t, kustomizeVariable),
+		"-source", filepath.Join("..", "..", "deploy", "release"), "-output", dir,
+	}, args...)...)
+	cmd.Stderr = &errOut
+	err = cmd.Run()
+	return dir, errOut.String(), err
+}
+
+// released is release for what must work.
+func released(t testing.TB, version string) string {
+	t.Helper()
+	dir, stderr, err := release(t, version)
+	if err != nil {
+		t.Fatalf("release %s: %v\n%s", version, err, stderr)
+	}
+	return dir
+}
+
+// repository is a folder that clusterctl takes providers from, and a configuration that makes it do so.
+type repository struct {
+	dir    string
+	config map[string]any
+}
+
+// provider is an entry of clusterctl's configuration.
+type provider struct {
+	Name string `json:"name"`
+	Type string `json:"type"`
+	URL  string `json:"url"`
+}
+
+// newRepository returns a repository with some releases of the gateway, and, if that is asked for, with Cluster API's
+// providers and cert-manager.
+func newRepository(t testing.TB, everything bool, versions ...string) *repository {
+	t.Helper()
+	r := &repository{dir: t.TempDir(), config: map[string]any{}}
+	for _, version := range versions {
+		r.add(t, version)
+	}
+	providers := []provider{{
+		Name: "hookgate", Type: "RuntimeExtensionProvider", URL: r.url(providerLabel, "latest", componentsFile),
+	}}
+	if everything {
+		providers = append(providers, r.addClusterAPI(t)...)
+		r.addCertManager(t)
+	}
+	r.config["providers"] = providers
+	return r
+}
+
+func (r *repository) url(provider, version, file string) string {
+	return "file://" + filepath.ToSlash(filepath.Join(r.dir, provider, version, file))
+}
+
+func (r *repository) write(t testing.TB, provider, version, file string, content []byte) {
+	t.Helper()
+	path := filepath.Join(r.dir, provider, version, file)
+	if err := os.MkdirAll(filepath.Dir(path), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// add adds a release of the gateway.
+func (r *repository) add(t testing.TB, version string) {
+	t.Helper()
+	dir := released(t, version)
+	for _, file := range []string{componentsFile, "metadata.yaml"} {
+		r.write(t, providerLabel, version, file, read(t, filepath.Join(dir, file)))
+	}
+}
+
+// addClusterAPI adds Cluster API's own providers, as its releases have them but for the image's tag.
+func (r *repository) addClusterAPI(t testing.TB) []provider {
+	t.Helper()
+	module := module(t, "list", "-C", filepath.Join("..", "..", "tools", "clusterctl"), "-m", "-json", "sigs.k8s.io/cluster-api")
+	var providers []provider
+	for _, p := range []struct{ folder, name, label, kind, file string }{
+		{"core", "cluster-api", "cluster-api", "CoreProvider", "core-components.yaml"},
+		{"bootstrap/kubeadm", "kubeadm", "bootstrap-kubeadm", "BootstrapProvider", "bootstrap-components.yaml"},
+		{"controlplane/kubeadm", "kubeadm", "control-plane-kubeadm", "ControlPlaneProvider", "control-plane-components.yaml"},
+	} {
+		folder := filepath.Join(module.Dir, filepath.FromSlash(p.folder), "config", "default")
+		components, err := exec.Command(program(t, kustomizeVariable), "build", folder).Output()
+		if err != nil {
+			t.Fatalf("kustomize build %s: %v", p.folder, err)
+		}
+		r.write(t, p.label, module.Version, p.file, components)
+		r.write(t, p.label, module.Version, "metadata.yaml", read(t, filepath.Join(module.Dir, "metadata.yaml")))
+		providers = append(providers, provider{Name: p.name, Type: p.kind, URL: r.url(p.label, module.Version, p.file)})
+	}
+	return providers
+}
+
+// addCertManager adds cert-manager's API without cert-manager: what clusterctl waits for is that objects of it can be made.
+func (r *repository) addCertManager(t testing.TB) {
+	t.Helper()
+	crds, err := filepath.Glob(filepath.Join(module(t, "mod", "download", "-json", certManagerModule+"@"+certManagerVersion).Dir, "deploy", "crds", "*.yaml"))
+	if err != nil || len(crds) == 0 {
+		t.Fatalf("CRDs of cert-manager: %d files, %v", len(crds), err)
+	}
+	manifest := []byte("apiVersion: v1\nkind: Namespace\nmetadata:\n  name: cert-manager\n")
+	for _, crd := range crds {
+		manifest = append(append(manifest, "---\n"...), read(t, crd)...)
+	}
+	r.write(t, "cert-manager", certManagerVersion, "cert-manager.yaml", manifest)
+	r.config["cert-manager"] = map[string]string{
+		"url": r.url("cert-manager", certManagerVersion, "cert-manager.yaml"), "version": certManagerVersion, "timeout": patience.String(),
+	}
+}
+
+// goModule is what go tells about a module.
+type goModule struct{ Dir, Version, Error string }
+
+// module runs a go command that describes a module in Go's cache.
+func module(t testing.TB, args ...string) goModule {
+	t.Helper()
+	out, err := exec.Command("go", args...).Output()
+	var m goModule
+	if e := json.Unmarshal(out, &m); e != nil || err != nil || m.Dir == "" {
+		t.Fatalf("go %s: %v %v %s", strings.Join(args, " "), err, e, m.Error)
+	}
+	return m
+}
+
+// clusterctl runs clusterctl with the repository and some environment variables, and returns what it printed.
+func (r *repository) clusterctl(t testing.TB, env []string, args ...string) (stdout, stderr string, err error) {
+	t.Helper()
+	config, err := yaml.Marshal(r.config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	home := t.TempDir()
+	path := filepath.Join(home, "clusterctl.yaml")
+	if err := os.WriteFile(path, config, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var out, errOut bytes.Buffer
+	cmd := exec.CommandContext(t.Context(), program(t, clusterctlVariable), append([]string{"--config", path}, args...)...)
+	// Only this: no settings of who runs the test, and no way to the network. Loopback is never proxied.
+	cmd.Env = append([]string{
+		"HOME=" + home, "XDG_CONFIG_HOME=" + home, "PATH=" + os.Getenv("PATH"),
+		"CLUSTERCTL_DISABLE_VERSIONCHECK=true", "GOPROXY=off",
+		"HTTP_PROXY=http://127.0.0.1:1", "HTTPS_PROXY=http://127.0.0.1:1",
+	}, env...)
+	cmd.Stdout, cmd.Stderr = &out, &errOut
+	err = cmd.Run()
+	return out.String(), errOut.String(), err
+}
+
+// must is clusterctl for what must work.
+func (r *repository) must(t testing.TB, env []string, args ...string) string {
+	t.Helper()
+	stdout, stderr, err := r.clusterctl(t, env, args...)
+	if err != nil {
+		t.Fatalf("clusterctl %s: %v\n%s", strings.Join(args, " "), err, stderr)
+	}
+	return stdout
+}
+
+func read(t testing.TB, path string) []byte {
+	t.Helper()
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return content
+}

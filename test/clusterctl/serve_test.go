@@ -1,0 +1,133 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterctl
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/hookgate/hookgate/devcert"
+)
+
+// testServe runs the gateway as its Pod would, with the arguments, the environment and the rights that were installed, and
+// other ports, and registers an extension.
+func testServe(t *testing.T, s *server) {
+	deployment := s.find(t, deployments, namespace, "hookgate")
+	c := container(t, []*unstructured.Unstructured{deployment})
+	account, _, err := unstructured.NestedString(deployment.Object, "spec", "template", "spec", "serviceAccountName")
+	if err != nil {
+		t.Fatal(err)
+	}
+	certs := t.TempDir()
+	pair, err := devcert.New(time.Now().Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for file, content := range map[string][]byte{"tls.crt": pair.CertPEM, "tls.key": pair.KeyPEM} {
+		if err := os.WriteFile(filepath.Join(certs, file), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	port := regexp.MustCompile(`=:\d+$`)
+	directory := regexp.MustCompile(`=/.*`)
+	args := []string{}
+	for _, a := range c["args"].([]any) {
+		arg := strings.ReplaceAll(a.(string), "$(POD_NAMESPACE)", namespace)
+		args = append(args, directory.ReplaceAllString(port.ReplaceAllString(arg, "=127.0.0.1:0"), "="+certs))
+	}
+	// The last of two wins.
+	args = append(args, "--kubeconfig="+s.kubeconfigOf(t, account), "--diagnostics-address=127.0.0.1:0", "--shutdown-delay=0s")
+	env := []string{}
+	for _, e := range c["env"].([]any) {
+		variable := e.(map[string]any)
+		value, _ := variable["value"].(string)
+		env = append(env, variable["name"].(string)+"="+value)
+	}
+
+	var log bytes.Buffer
+	cmd := exec.Command(program(t, gatewayVariable), args...)
+	cmd.Env = env
+	cmd.Stderr = &log
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	killer := time.AfterFunc(2*patience, func() { _ = cmd.Process.Kill() })
+	defer killer.Stop()
+	line, readErr := bufio.NewReader(out).ReadString('\n')
+	if readErr == nil {
+		s.apply(t, extensionConfig("unreachable", "", "https://127.0.0.1:1"))
+		s.awaitDiscovered(t, "unreachable", "False")
+	}
+	_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended already
+	if err := cmd.Wait(); err != nil || readErr != nil || !strings.HasPrefix(line, "hookgate serving https=") {
+		t.Errorf("hookgate %s: %v, %v, it printed %q and logged\n%s", strings.Join(args, " "), err, readErr, line, log.String())
+	}
+	if strings.Contains(log.String(), "forbidden") {
+		t.Errorf("it lacks rights:\n%s", log.String())
+	}
+	s.kubectl(t, "", "delete", s.resource(t, extensionConfigs), "unreachable")
+}
+
+// awaitDiscovered waits until the gateway has said whether an extension was discovered.
+func (s *server) awaitDiscovered(t *testing.T, name, want string) {
+	t.Helper()
+	for end := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+		o := s.find(t, extensionConfigs, "", name)
+		conditions, _, err := unstructured.NestedSlice(o.Object, "status", "conditions")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range conditions {
+			if c := c.(map[string]any); c["type"] == "Discovered" && c["status"] == want {
+				return
+			}
+		}
+		if time.Now().After(end) {
+			t.Errorf("ExtensionConfig %s: Discovered is not %s: %v", name, want, conditions)
+			return
+		}
+	}
+}
+
+// kubeconfigOf returns a file with which a program is the service account.
+func (s *server) kubeconfigOf(t *testing.T, name string) string {
+	t.Helper()
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}
+	request := &authenticationv1.TokenRequest{}
+	if err := s.SubResource("token").Create(t.Context(), account, request); err != nil {
+		t.Fatalf("token of service account %s: %v", name, err)
+	}
+	config, err := clientcmd.LoadFromFile(s.kubeconfig)
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Contexts[config.CurrentContext].Namespace = namespace
+	for user := range config.AuthInfos {
+		config.AuthInfos[user] = &clientcmdapi.AuthInfo{Token: request.Status.Token}
+	}
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*config, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
