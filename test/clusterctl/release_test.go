@@ -80,6 +80,30 @@ func TestReleaseKeepsTheContract(t *testing.T) {
 	}
 }
 
+// TestRegisterPointsAtTheGateway compares what makes Cluster API call the gateway with what is installed.
+func TestRegisterPointsAtTheGateway(t *testing.T) {
+	dir := released(t, "v0.1.0")
+	components := decode(t, read(t, filepath.Join(dir, componentsFile)))
+	register := decode(t, read(t, filepath.Join(dir, "register.yaml")))
+	target, _, err := unstructured.NestedMap(register[0].Object, "spec", "clientConfig", "service")
+	if err != nil {
+		t.Fatal(err)
+	}
+	service := pick(t, components, "Service", target["name"].(string))
+	ports, _, err := unstructured.NestedSlice(service.Object, "spec", "ports")
+	if err != nil || target["namespace"] != service.GetNamespace() ||
+		!slices.ContainsFunc(ports, func(p any) bool { return p.(map[string]any)["port"] == target["port"] }) {
+		t.Errorf("it points at %v, the Service is in %s and has the ports %v, %v", target, service.GetNamespace(), ports, err)
+	}
+	secret := register[0].GetAnnotations()["runtime.cluster.x-k8s.io/inject-ca-from-secret"]
+	if !slices.ContainsFunc(components, func(o *unstructured.Unstructured) bool {
+		name, _, err := unstructured.NestedString(o.Object, "spec", "secretName")
+		return err == nil && o.GetKind() == "Certificate" && o.GetNamespace()+"/"+name == secret
+	}) {
+		t.Errorf("the CA is to come from the secret %s, which no Certificate writes", secret)
+	}
+}
+
 // TestReleaseIsReproducible writes a release twice.
 func TestReleaseIsReproducible(t *testing.T) {
 	first, second := released(t, "v0.1.0"), released(t, "v0.1.0")
