@@ -58,9 +58,9 @@ func run(args []string) error {
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	for name, value := range map[string]string{"-kustomize": o.kustomize, "-source": o.source, "-output": o.output} {
-		if value == "" {
-			return fmt.Errorf("%s is required", name)
+	for _, required := range []struct{ name, value string }{{"-kustomize", o.kustomize}, {"-source", o.source}, {"-output", o.output}} {
+		if required.value == "" {
+			return fmt.Errorf("%s is required", required.name)
 		}
 	}
 	files, err := o.files()
