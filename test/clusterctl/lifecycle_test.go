@@ -275,7 +275,9 @@ func testDeleteAll(t *testing.T, r *repository, s *server) {
 	if err == nil || !strings.Contains(stderr, "found existing objects for provider CRDs") {
 		t.Errorf("with ExtensionConfigs, it says: %v, %s", err, stderr)
 	}
-	expectInstalled(t, r, s, "v0.1.2")
+	if s.find(t, deployments, namespace, "hookgate") == nil {
+		t.Error("it deleted the gateway although it said no")
+	}
 	for _, kind := range []schema.GroupVersionKind{extensionConfigs, extensionPolicies} {
 		s.kubectl(t, "", "delete", s.resource(t, kind), "--all")
 	}

@@ -19,6 +19,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
@@ -44,12 +45,12 @@ func testServe(t *testing.T, s *server) {
 			t.Fatal(err)
 		}
 	}
-	port := regexp.MustCompile(`=:\d+$`)
-	directory := regexp.MustCompile(`=/.*`)
+	anyPort := regexp.MustCompile(`^(--[a-z-]+-addr(?:ess)?)=:\d+$`)
+	directory := regexp.MustCompile(`^(--[a-z-]+-dir)=/.*`)
 	args := []string{}
 	for _, a := range c["args"].([]any) {
 		arg := strings.ReplaceAll(a.(string), "$(POD_NAMESPACE)", namespace)
-		args = append(args, directory.ReplaceAllString(port.ReplaceAllString(arg, "=127.0.0.1:0"), "="+certs))
+		args = append(args, directory.ReplaceAllString(anyPort.ReplaceAllString(arg, "$1=127.0.0.1:0"), "$1="+certs))
 	}
 	// The last of two wins.
 	args = append(args, "--kubeconfig="+s.kubeconfigOf(t, account), "--diagnostics-address=127.0.0.1:0", "--shutdown-delay=0s")
@@ -76,7 +77,9 @@ func testServe(t *testing.T, s *server) {
 	line, readErr := bufio.NewReader(out).ReadString('\n')
 	if readErr == nil {
 		s.apply(t, extensionConfig("unreachable", "", "https://127.0.0.1:1"))
-		s.awaitDiscovered(t, "unreachable", "False")
+		s.apply(t, extensionPolicy("unreachable", ""))
+		s.await(t, extensionConfigs, "unreachable", "Discovered", "False")
+		s.await(t, extensionPolicies, "unreachable", "Accepted", "True")
 	}
 	_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended already
 	if err := cmd.Wait(); err != nil || readErr != nil || !strings.HasPrefix(line, "hookgate serving https=") {
@@ -85,25 +88,26 @@ func testServe(t *testing.T, s *server) {
 	if strings.Contains(log.String(), "forbidden") {
 		t.Errorf("it lacks rights:\n%s", log.String())
 	}
-	s.kubectl(t, "", "delete", s.resource(t, extensionConfigs), "unreachable")
+	for _, kind := range []schema.GroupVersionKind{extensionConfigs, extensionPolicies} {
+		s.kubectl(t, "", "delete", s.resource(t, kind), "unreachable")
+	}
 }
 
-// awaitDiscovered waits until the gateway has said whether an extension was discovered.
-func (s *server) awaitDiscovered(t *testing.T, name, want string) {
+// await waits until the gateway has given a condition of a cluster-scoped object a status.
+func (s *server) await(t *testing.T, kind schema.GroupVersionKind, name, condition, status string) {
 	t.Helper()
 	for end := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
-		o := s.find(t, extensionConfigs, "", name)
-		conditions, _, err := unstructured.NestedSlice(o.Object, "status", "conditions")
+		conditions, _, err := unstructured.NestedSlice(s.find(t, kind, "", name).Object, "status", "conditions")
 		if err != nil {
 			t.Fatal(err)
 		}
 		for _, c := range conditions {
-			if c := c.(map[string]any); c["type"] == "Discovered" && c["status"] == want {
+			if c := c.(map[string]any); c["type"] == condition && c["status"] == status {
 				return
 			}
 		}
 		if time.Now().After(end) {
-			t.Errorf("ExtensionConfig %s: Discovered is not %s: %v", name, want, conditions)
+			t.Errorf("%s %s: %s is not %s: %v", kind.Kind, name, condition, status, conditions)
 			return
 		}
 	}
