@@ -53,17 +53,7 @@ func TestAPIServerTakesIt(t *testing.T) {
 	}
 	config := filepath.Join(t.TempDir(), "kubeconfig")
 	writeFile(t, config, kubeconfig)
-	// apply returns what kubectl says if the manifests are refused.
-	apply := func(manifests []byte, flags ...string) string {
-		cmd := exec.Command(filepath.Join(assets, "kubectl"), append([]string{
-			"apply", "--kubeconfig", config, "--server-side", "--validate=strict", "-f", "-"}, flags...)...)
-		cmd.Stdin = bytes.NewReader(manifests)
-		out, err := cmd.CombinedOutput()
-		if err != nil {
-			return fmt.Sprintf("%v: %s", err, out)
-		}
-		return ""
-	}
+	apply := func(manifests []byte, flags ...string) string { return kubectlApply(config, manifests, flags...) }
 	each(t, func(t *testing.T, objects []object) {
 		for _, o := range objects {
 			if refused := apply(o.manifest, "--force-conflicts"); refused != "" {
@@ -82,6 +72,21 @@ func TestAPIServerTakesIt(t *testing.T) {
 			t.Errorf("the namespace takes a Pod that is not restricted: %s", refused)
 		}
 	})
+}
+
+// kubectlApply returns what kubectl says if the manifests are refused.
+func kubectlApply(kubeconfig string, manifests []byte, flags ...string) string {
+	out, err := kubectl(kubeconfig, manifests, append([]string{"apply", "--server-side", "--validate=strict", "-f", "-"}, flags...)...)
+	if err != nil {
+		return fmt.Sprintf("%v: %s", err, out)
+	}
+	return ""
+}
+
+func kubectl(kubeconfig string, input []byte, args ...string) ([]byte, error) {
+	cmd := exec.Command(filepath.Join(os.Getenv(assetsVariable), "kubectl"), append([]string{"--kubeconfig", kubeconfig}, args...)...)
+	cmd.Stdin = bytes.NewReader(input)
+	return cmd.CombinedOutput()
 }
 
 // anything returns a definition that takes every object of a kind of cert-manager's: what is in them is checked elsewhere.

@@ -86,48 +86,52 @@ func TestObjects(t *testing.T) {
 
 // TestSecurity checks every field that the restricted profile looks at, and those beyond it.
 func TestSecurity(t *testing.T) {
-	each(t, func(t *testing.T, objects []object) {
-		account, d := one[*corev1.ServiceAccount](t, objects), one[*appsv1.Deployment](t, objects)
-		pod := d.Spec.Template.Spec
-		podContext, c := pod.SecurityContext, container(t, d)
-		if podContext == nil || podContext.SeccompProfile == nil || c.SecurityContext == nil || c.SecurityContext.Capabilities == nil {
-			t.Fatalf("security contexts are missing: %+v, %+v", podContext, c.SecurityContext)
+	each(t, func(t *testing.T, objects []object) { checkSecurity(t, objects, false) })
+}
+
+// checkSecurity checks the Deployment, which has a token of its service account or not.
+func checkSecurity(t *testing.T, objects []object, token bool) {
+	t.Helper()
+	account, d := one[*corev1.ServiceAccount](t, objects), one[*appsv1.Deployment](t, objects)
+	pod := d.Spec.Template.Spec
+	podContext, c := pod.SecurityContext, container(t, d)
+	if podContext == nil || podContext.SeccompProfile == nil || c.SecurityContext == nil || c.SecurityContext.Capabilities == nil {
+		t.Fatalf("security contexts are missing: %+v, %+v", podContext, c.SecurityContext)
+	}
+	s := c.SecurityContext
+	for name, check := range map[string]bool{
+		"service account: no token":           is(account.AutomountServiceAccountToken, false),
+		"Pod: a token only where it is used":  is(pod.AutomountServiceAccountToken, token),
+		"Pod: the service account":            pod.ServiceAccountName == account.Name,
+		"Pod: no service links":               is(pod.EnableServiceLinks, false),
+		"Pod: nothing of the host":            !pod.HostNetwork && !pod.HostPID && !pod.HostIPC,
+		"Pod: runs as non-root":               is(podContext.RunAsNonRoot, true),
+		"Pod: user of the image":              is(podContext.RunAsUser, 65532) && is(podContext.RunAsGroup, 65532) && is(podContext.FSGroup, 65532),
+		"Pod: seccomp":                        podContext.SeccompProfile.Type == corev1.SeccompProfileTypeRuntimeDefault,
+		"container: runs as non-root":         is(s.RunAsNonRoot, true),
+		"container: read-only root":           is(s.ReadOnlyRootFilesystem, true),
+		"container: not privileged":           is(s.Privileged, false),
+		"container: no escalation":            is(s.AllowPrivilegeEscalation, false),
+		"container: no capabilities":          slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) && len(s.Capabilities.Add) == 0,
+		"container: nothing undoes the Pod's": s.SeccompProfile == nil && s.RunAsUser == nil && s.RunAsGroup == nil && s.ProcMount == nil,
+		"container: requests":                 !c.Resources.Requests.Cpu().IsZero() && !c.Resources.Requests.Memory().IsZero(),
+		"container: limit of memory":          !c.Resources.Limits.Memory().IsZero(),
+		"container: last words are kept":      c.TerminationMessagePolicy == corev1.TerminationMessageFallbackToLogsOnError,
+	} {
+		if !check {
+			t.Errorf("%s: not so", name)
 		}
-		s := c.SecurityContext
-		for name, check := range map[string]bool{
-			"service account: no token":           is(account.AutomountServiceAccountToken, false),
-			"Pod: no token":                       is(pod.AutomountServiceAccountToken, false),
-			"Pod: the service account":            pod.ServiceAccountName == account.Name,
-			"Pod: no service links":               is(pod.EnableServiceLinks, false),
-			"Pod: nothing of the host":            !pod.HostNetwork && !pod.HostPID && !pod.HostIPC,
-			"Pod: runs as non-root":               is(podContext.RunAsNonRoot, true),
-			"Pod: user of the image":              is(podContext.RunAsUser, 65532) && is(podContext.RunAsGroup, 65532) && is(podContext.FSGroup, 65532),
-			"Pod: seccomp":                        podContext.SeccompProfile.Type == corev1.SeccompProfileTypeRuntimeDefault,
-			"container: runs as non-root":         is(s.RunAsNonRoot, true),
-			"container: read-only root":           is(s.ReadOnlyRootFilesystem, true),
-			"container: not privileged":           is(s.Privileged, false),
-			"container: no escalation":            is(s.AllowPrivilegeEscalation, false),
-			"container: no capabilities":          slices.Equal(s.Capabilities.Drop, []corev1.Capability{"ALL"}) && len(s.Capabilities.Add) == 0,
-			"container: nothing undoes the Pod's": s.SeccompProfile == nil && s.RunAsUser == nil && s.RunAsGroup == nil && s.ProcMount == nil,
-			"container: requests":                 !c.Resources.Requests.Cpu().IsZero() && !c.Resources.Requests.Memory().IsZero(),
-			"container: limit of memory":          !c.Resources.Limits.Memory().IsZero(),
-			"container: last words are kept":      c.TerminationMessagePolicy == corev1.TerminationMessageFallbackToLogsOnError,
-		} {
-			if !check {
-				t.Errorf("%s: not so", name)
-			}
+	}
+	for _, v := range pod.Volumes {
+		if v.HostPath != nil {
+			t.Errorf("volume %s is of the host", v.Name)
 		}
-		for _, v := range pod.Volumes {
-			if v.HostPath != nil {
-				t.Errorf("volume %s is of the host", v.Name)
-			}
+	}
+	for _, m := range c.VolumeMounts {
+		if !m.ReadOnly {
+			t.Errorf("volume %s can be written", m.Name)
 		}
-		for _, m := range c.VolumeMounts {
-			if !m.ReadOnly {
-				t.Errorf("volume %s can be written", m.Name)
-			}
-		}
-	})
+	}
 }
 
 func is[T comparable](p *T, want T) bool { return p != nil && *p == want }

@@ -16,10 +16,13 @@ import (
 	"strings"
 	"testing"
 
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
 	policyv1 "k8s.io/api/policy/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
@@ -78,6 +81,17 @@ var kinds = map[string]func() metav1.Object{
 	"cert-manager.io/v1/Certificate":                   func() metav1.Object { return &certificate{} },
 	"cert-manager.io/v1/Issuer":                        func() metav1.Object { return &issuer{} },
 	"runtime.cluster.x-k8s.io/v1beta2/ExtensionConfig": func() metav1.Object { return &runtimev1.ExtensionConfig{} },
+	"apiextensions.k8s.io/v1/CustomResourceDefinition": func() metav1.Object { return &apiextensionsv1.CustomResourceDefinition{} },
+	"rbac.authorization.k8s.io/v1/ClusterRole":         func() metav1.Object { return &rbacv1.ClusterRole{} },
+	"rbac.authorization.k8s.io/v1/ClusterRoleBinding":  func() metav1.Object { return &rbacv1.ClusterRoleBinding{} },
+	"rbac.authorization.k8s.io/v1/Role":                func() metav1.Object { return &rbacv1.Role{} },
+	"rbac.authorization.k8s.io/v1/RoleBinding":         func() metav1.Object { return &rbacv1.RoleBinding{} },
+	"admissionregistration.k8s.io/v1/MutatingWebhookConfiguration": func() metav1.Object {
+		return &admissionregistrationv1.MutatingWebhookConfiguration{}
+	},
+	"admissionregistration.k8s.io/v1/ValidatingWebhookConfiguration": func() metav1.Object {
+		return &admissionregistrationv1.ValidatingWebhookConfiguration{}
+	},
 }
 
 // object is what a manifest says.

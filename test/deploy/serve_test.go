@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -22,8 +23,11 @@ import (
 	"github.com/hookgate/hookgate/devcert"
 )
 
-// patience is how long a test waits for the gateway.
-const patience = 30 * time.Second
+// patience is how long a test waits for the gateway, and lifetime how long that runs at most.
+const (
+	patience = 30 * time.Second
+	lifetime = 3 * time.Minute
+)
 
 // TestGatewayTakesTheArguments runs the gateway as the Pod would, with other ports, on what is mounted there.
 func TestGatewayTakesTheArguments(t *testing.T) {
@@ -78,8 +82,9 @@ func TestGatewayTakesTheArguments(t *testing.T) {
 
 // gateway is a gateway that runs until the end of the test.
 type gateway struct {
-	healthPort string
-	logs       chan map[string]any
+	cmd                         *exec.Cmd
+	diagnosticsPort, healthPort string
+	logs                        chan map[string]any
 }
 
 func start(t *testing.T, path string, args []string) *gateway {
@@ -96,8 +101,8 @@ func start(t *testing.T, path string, args []string) *gateway {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	killer := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
-	g := &gateway{logs: make(chan map[string]any, 1000)}
+	killer := time.AfterFunc(lifetime, func() { _ = cmd.Process.Kill() })
+	g := &gateway{cmd: cmd, logs: make(chan map[string]any, 1000)}
 	go func() {
 		defer close(g.logs)
 		for lines := bufio.NewScanner(logs); lines.Scan(); {
@@ -116,12 +121,22 @@ func start(t *testing.T, path string, args []string) *gateway {
 		_ = cmd.Wait() // killed
 	})
 	line, err := bufio.NewReader(out).ReadString('\n')
-	m := regexp.MustCompile(`health=\S+:(\d+)\n`).FindStringSubmatch(line)
+	m := regexp.MustCompile(`diagnostics=\S+:(\d+) health=\S+:(\d+)\n`).FindStringSubmatch(line)
 	if m == nil {
 		t.Fatalf("%v printed %q, %v, and no address for health; its log: %v", args, line, err, <-g.logs)
 	}
-	g.healthPort = m[1]
+	g.diagnosticsPort, g.healthPort = m[1], m[2]
 	return g
+}
+
+// stop ends the gateway as the kubelet does, and waits until it has.
+func (g *gateway) stop(t *testing.T) {
+	t.Helper()
+	if err := g.cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	for range g.logs { // until it has ended
+	}
 }
 
 // await returns the first line of the log with that message.
@@ -132,7 +147,7 @@ func (g *gateway) await(t *testing.T, message string) map[string]any {
 			return line
 		}
 	}
-	t.Fatalf("the gateway ended, or was stopped after %s, without logging %q", patience, message)
+	t.Fatalf("the gateway ended, or was stopped after %s, without logging %q", lifetime, message)
 	return nil
 }
 

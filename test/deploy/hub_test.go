@@ -1,0 +1,552 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package deploy
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	appsv1 "k8s.io/api/apps/v1"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/client-go/tools/clientcmd"
+	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+
+	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/devcert"
+)
+
+// hubs are the overlays that take their ExtensionConfigs from the cluster.
+var hubs = map[string]struct {
+	resources  []string
+	components []string
+	group      string
+	readOnly   bool
+}{
+	"HubBesideCore":    {[]string{"overlays/hub-beside-core"}, nil, "runtime.hookgate.dev", false},
+	"HubAlone":         {[]string{"overlays/hub-alone"}, nil, "runtime.cluster.x-k8s.io", false},
+	"OneNamespace":     {[]string{"overlays/hub-beside-core"}, []string{"components/one-namespace"}, "runtime.hookgate.dev", false},
+	"ReaderBesideCore": {[]string{"overlays/reader-beside-core"}, nil, "runtime.cluster.x-k8s.io", true},
+}
+
+// hub renders overlays with components.
+func hub(t *testing.T, name string) []object {
+	t.Helper()
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	root, err := filepath.Abs(filepath.Join("..", "..", "deploy"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	relative, err := filepath.Rel(dir, root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := func(paths []string) []string {
+		var all []string
+		for _, p := range paths {
+			all = append(all, filepath.Join(relative, p))
+		}
+		return all
+	}
+	writeFile(t, filepath.Join(dir, "kustomization.yaml"), marshal(t, map[string]any{
+		"apiVersion": "kustomize.config.k8s.io/v1beta1", "kind": "Kustomization",
+		"resources": at(hubs[name].resources), "components": at(hubs[name].components),
+	}))
+	return decode(t, name, kustomize(t, dir))
+}
+
+func TestHubObjects(t *testing.T) {
+	for name := range hubs {
+		t.Run(name, func(t *testing.T) {
+			objects := hub(t, name)
+			checkSecurity(t, objects, true)
+			d := one[*appsv1.Deployment](t, objects)
+			ports := map[string]int32{}
+			for _, p := range container(t, d).Ports {
+				ports[p.Name] = p.ContainerPort
+			}
+			for _, s := range all[*corev1.Service](objects) {
+				if len(s.Spec.Selector) == 0 || !labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(d.Spec.Template.Labels)) {
+					t.Errorf("Service %s selects %v, and the Pods have %v", s.Name, s.Spec.Selector, d.Spec.Template.Labels)
+				}
+				for _, p := range s.Spec.Ports {
+					if ports[p.TargetPort.StrVal] == 0 {
+						t.Errorf("Service %s: the Pod has no port %s", s.Name, p.TargetPort.StrVal)
+					}
+				}
+			}
+			given := flags(container(t, d))
+			if !hubs[name].readOnly && (given["--webhook-port"] != strconv.Itoa(int(ports["webhook"])) || given["--diagnostics-address"] != fmt.Sprintf(":%d", ports["metrics"])) {
+				t.Errorf("flags %v and ports %v differ", given, ports)
+			}
+			secrets := map[string]bool{}
+			for _, c := range all[*certificate](objects) {
+				secrets[c.Spec.SecretName] = true
+			}
+			for _, v := range d.Spec.Template.Spec.Volumes {
+				if v.Secret != nil && !secrets[v.Secret.SecretName] {
+					t.Errorf("nobody writes the Secret %s", v.Secret.SecretName)
+				}
+			}
+			for _, o := range objects {
+				if got := o.GetLabels()[providerLabel]; got != provider {
+					t.Errorf("%s %s: label %s is %q, want %s", o.kind, o.GetName(), providerLabel, got, provider)
+				}
+			}
+		})
+	}
+}
+
+// TestHub installs each overlay on a real API server and runs the gateway with the Deployment's arguments and rights. It has the
+// gateway do all that it does in a cluster, and holds what it was seen to do against its rights, in both directions.
+func TestHub(t *testing.T) {
+	if os.Getenv(assetsVariable) == "" {
+		t.Skipf("%s does not name a directory with kube-apiserver, etcd and kubectl", assetsVariable)
+	}
+	for name, h := range hubs {
+		t.Run(name, func(t *testing.T) {
+			objects := hub(t, name)
+			binary := program(t, gatewayVariable)
+			s := newServer(t)
+			certs := s.certificates(t)
+			webhookPort := freePort(t)
+			if h.readOnly { // core has brought its own kind
+				s.apply(t, definitionOf(t, h.group))
+			}
+			for _, o := range objects {
+				callLocally(o.Object, "https://127.0.0.1:"+webhookPort, certs.CAPEM)
+				s.apply(t, marshal(t, o.Object))
+			}
+			g := start(t, binary, s.arguments(t, container(t, one[*appsv1.Deployment](t, objects)), certs, webhookPort))
+			g.await(t, "registry has what the status of the ExtensionConfigs says")
+
+			x := newExtension(t)
+			s.work(t, h.group, x, h.readOnly)
+			if !h.readOnly {
+				s.scrape(t, g, certs)
+			}
+			g.stop(t)
+
+			granted := rightsOf(t, objects)
+			used, forbidden := s.used(t)
+			if len(forbidden) > 0 {
+				t.Errorf("the gateway was refused: %s", strings.Join(forbidden, ", "))
+			}
+			if diff := cmp.Diff(granted, used); diff != "" {
+				t.Errorf("rights (-granted +used):\n%s", diff)
+			}
+		})
+	}
+}
+
+// server is an API server with everything that tells what the gateway did.
+type server struct {
+	*envtest.Environment
+	client     client.Client
+	audit      string
+	kubeconfig string // of the gateway
+	admin      string
+}
+
+const account = "system:serviceaccount:" + namespace + ":hookgate"
+
+func newServer(t *testing.T) *server {
+	t.Helper()
+	dir := t.TempDir()
+	s := &server{audit: filepath.Join(dir, "audit.log"), kubeconfig: filepath.Join(dir, "kubeconfig"), admin: filepath.Join(dir, "admin")}
+	policy := filepath.Join(dir, "policy.yaml")
+	writeFile(t, policy, []byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived, ResponseStarted]\nrules: [{level: Metadata}]\n"))
+	s.Environment = &envtest.Environment{CRDs: []*apiextensionsv1.CustomResourceDefinition{anything("certificates", "Certificate"), anything("issuers", "Issuer")}}
+	// An API server that cannot stream lists makes clients list and watch, as those of older versions do.
+	s.ControlPlane.GetAPIServer().Configure().Set("audit-policy-file", policy).Set("audit-log-path", s.audit).Set("feature-gates", "WatchList=false")
+	config, err := s.Start()
+	if err != nil {
+		t.Fatalf("start API server: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := s.Stop(); err != nil {
+			t.Errorf("stop API server: %v", err)
+		}
+	})
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, authenticationv1.AddToScheme, rbacv1.AddToScheme, v1alpha1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
+		t.Fatal(err)
+	}
+	for file, user := range map[string]envtest.User{
+		s.admin:      {Name: "operator", Groups: []string{"system:masters"}},
+		s.kubeconfig: {Name: account, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace}},
+	} {
+		added, err := s.AddUser(user, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := added.KubeConfig()
+		if err != nil {
+			t.Fatal(err)
+		}
+		parsed, err := clientcmd.Load(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		parsed.Contexts[parsed.CurrentContext].Namespace = namespace // as in a Pod
+		if text, err = clientcmd.Write(*parsed); err != nil {
+			t.Fatal(err)
+		}
+		writeFile(t, file, text)
+	}
+	return s
+}
+
+// apply applies a manifest as an operator does.
+func (s *server) apply(t *testing.T, manifest []byte) {
+	t.Helper()
+	if refused := kubectlApply(s.admin, manifest, "--force-conflicts"); refused != "" {
+		t.Fatalf("%s\n%s", refused, manifest)
+	}
+}
+
+func (s *server) certificates(t *testing.T) *devcert.Pair {
+	t.Helper()
+	pair, err := devcert.New(time.Now().Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pair
+}
+
+// arguments returns the container's, with what the kubelet would put in and ports that are free.
+func (s *server) arguments(t *testing.T, c corev1.Container, certs *devcert.Pair, webhookPort string) []string {
+	t.Helper()
+	dirs := map[string]string{}
+	for _, m := range c.VolumeMounts {
+		dir := t.TempDir()
+		writeFile(t, filepath.Join(dir, "tls.crt"), certs.CertPEM)
+		writeFile(t, filepath.Join(dir, "tls.key"), certs.KeyPEM)
+		dirs[m.MountPath] = dir
+	}
+	var args []string
+	for _, a := range c.Args {
+		name, value, _ := strings.Cut(strings.ReplaceAll(a, "$(POD_NAMESPACE)", namespace), "=")
+		switch {
+		case dirs[value] != "":
+			value = dirs[value]
+		case name == "--webhook-port":
+			value = webhookPort
+		case name == "--shutdown-delay":
+			value = "0s"
+		case strings.HasPrefix(value, ":"):
+			value = ":0"
+		}
+		if value != "" {
+			name += "=" + value
+		}
+		args = append(args, name)
+	}
+	args = append(args, "--kubeconfig="+s.kubeconfig, "--resync=1s")
+	if _, ok := flags(c)["--diagnostics-address"]; !ok {
+		args = append(args, "--diagnostics-address=127.0.0.1:0")
+	}
+	return args
+}
+
+// callLocally makes the API server call a webhook of this machine in place of the Service, at the same path.
+func callLocally(o metav1.Object, address string, ca []byte) {
+	local := func(c *admissionregistrationv1.WebhookClientConfig) {
+		url := address + *c.Service.Path
+		c.URL, c.Service, c.CABundle = &url, nil, ca
+	}
+	switch o := o.(type) {
+	case *admissionregistrationv1.MutatingWebhookConfiguration:
+		for i := range o.Webhooks {
+			local(&o.Webhooks[i].ClientConfig)
+		}
+	case *admissionregistrationv1.ValidatingWebhookConfiguration:
+		for i := range o.Webhooks {
+			local(&o.Webhooks[i].ClientConfig)
+		}
+	case *apiextensionsv1.CustomResourceDefinition:
+		if c := o.Spec.Conversion; c != nil && c.Webhook != nil {
+			url := address + *c.Webhook.ClientConfig.Service.Path
+			c.Webhook.ClientConfig = &apiextensionsv1.WebhookClientConfig{URL: &url, CABundle: ca}
+		}
+	}
+}
+
+// work has the gateway do what it does in a cluster.
+func (s *server) work(t *testing.T, group string, x *extension, readOnly bool) {
+	t.Helper()
+	s.apply(t, fmt.Appendf(nil, "apiVersion: hookgate.dev/v1alpha1\nkind: ExtensionPolicy\nmetadata: {name: acme}\nspec: {targetRef: {name: acme}, failurePolicy: Ignore}\n"))
+	s.apply(t, marshal(t, &corev1.Secret{
+		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{Name: "acme-ca", Namespace: namespace},
+		StringData: map[string]string{"ca.crt": string(x.ca)},
+	}))
+	// In the old version: what is stored was converted.
+	s.apply(t, fmt.Appendf(nil, "apiVersion: %s/v1alpha1\nkind: ExtensionConfig\nmetadata:\n  name: acme\n  annotations: {%s: %s/acme-ca}\nspec: {clientConfig: {url: %q}}\n",
+		group, runtimev1.InjectCAFromSecretAnnotation, namespace, x.URL))
+	if readOnly {
+		return // and see in the end that it did no more than look
+	}
+	s.await(t, group, metav1.ConditionTrue)
+	policy := &v1alpha1.ExtensionPolicy{}
+	eventually(t, "the policy is accepted", func() bool {
+		err := s.client.Get(t.Context(), client.ObjectKey{Name: "acme"}, policy)
+		return err == nil && meta.IsStatusConditionTrue(policy.Status.Conditions, v1alpha1.AcceptedCondition)
+	})
+	x.broken.Store(true)
+	s.await(t, group, metav1.ConditionFalse)
+	x.broken.Store(false)
+	s.await(t, group, metav1.ConditionTrue)
+}
+
+// await waits until the condition Discovered is that one.
+func (s *server) await(t *testing.T, group string, status metav1.ConditionStatus) {
+	t.Helper()
+	eventually(t, "Discovered is "+string(status), func() bool {
+		config := &runtimev1.ExtensionConfig{}
+		out, err := kubectl(s.admin, nil, "get", "extensionconfigs.v1beta2."+group, "acme", "-o", "json")
+		if err != nil || json.Unmarshal(out, config) != nil {
+			return false
+		}
+		c := meta.FindStatusCondition(config.Status.Conditions, runtimev1.ExtensionConfigDiscoveredCondition)
+		return c != nil && c.Status == status
+	})
+}
+
+// scrape reads the metrics as a service account that may, and as one that may not.
+func (s *server) scrape(t *testing.T, g *gateway, certs *devcert.Pair) {
+	t.Helper()
+	s.apply(t, []byte(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: monitoring}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: hookgate-metrics-reader}
+subjects: [{kind: ServiceAccount, name: monitoring, namespace: default}]
+`))
+	want := map[string]int{"": http.StatusUnauthorized, "monitoring": http.StatusOK, "stranger": http.StatusForbidden}
+	for name, code := range want {
+		token := ""
+		if name != "" {
+			account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}}
+			if err := s.client.Create(t.Context(), account); err != nil {
+				t.Fatal(err)
+			}
+			request := &authenticationv1.TokenRequest{}
+			if err := s.client.SubResource("token").Create(t.Context(), account, request); err != nil {
+				t.Fatal(err)
+			}
+			token = request.Status.Token
+		}
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://127.0.0.1:"+g.diagnosticsPort+"/metrics", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer "+token)
+		roots := x509.NewCertPool()
+		roots.AppendCertsFromPEM(certs.CAPEM)
+		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
+		defer transport.CloseIdleConnections()
+		resp, err := (&http.Client{Transport: transport, Timeout: patience}).Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		if closeErr := resp.Body.Close(); err != nil || closeErr != nil {
+			t.Fatal(err, closeErr)
+		}
+		if resp.StatusCode != code || (code == http.StatusOK) != bytes.Contains(body, []byte("hookgate_")) {
+			t.Errorf("metrics for %q: %s, want %d: %.200s", name, resp.Status, code, body)
+		}
+	}
+}
+
+// right is a verb on a resource.
+func right(group, resource, verb string) string {
+	return verb + " " + schema.ParseGroupResource(resource+"."+group).String()
+}
+
+// rightsOf returns what the service account may do, in order.
+func rightsOf(t *testing.T, objects []object) []string {
+	t.Helper()
+	bound := map[string]bool{}
+	for _, b := range all[*rbacv1.ClusterRoleBinding](objects) {
+		bound["ClusterRole "+b.RoleRef.Name] = len(b.Subjects) == 1 && b.Subjects[0].Name == "hookgate" && b.Subjects[0].Namespace == namespace
+	}
+	for _, b := range all[*rbacv1.RoleBinding](objects) {
+		bound["Role "+b.RoleRef.Name] = len(b.Subjects) == 1 && b.Subjects[0].Name == "hookgate" && b.Subjects[0].Namespace == namespace
+	}
+	var rights []string
+	grant := func(role string, rules []rbacv1.PolicyRule) {
+		if !bound[role] {
+			return
+		}
+		for _, rule := range rules {
+			for _, group := range rule.APIGroups {
+				for _, resource := range rule.Resources {
+					for _, verb := range rule.Verbs {
+						rights = append(rights, right(group, resource, verb))
+					}
+				}
+			}
+		}
+	}
+	for _, r := range all[*rbacv1.ClusterRole](objects) {
+		grant("ClusterRole "+r.Name, r.Rules)
+	}
+	for _, r := range all[*rbacv1.Role](objects) {
+		grant("Role "+r.Name, r.Rules)
+	}
+	slices.Sort(rights)
+	if len(rights) == 0 {
+		t.Fatal("the service account may do nothing")
+	}
+	return rights
+}
+
+// used returns what the service account did, and what it was refused, in order.
+func (s *server) used(t *testing.T) (used, forbidden []string) {
+	t.Helper()
+	f, err := os.Open(s.audit)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = f.Close() }()
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		var event struct {
+			Verb        string
+			User        struct{ Username string }
+			ObjectRef   *struct{ APIGroup, Resource, Subresource string }
+			RequestURI  string
+			Annotations map[string]string
+		}
+		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
+			t.Fatalf("audit log: %v", err)
+		}
+		if event.User.Username != account {
+			continue
+		}
+		if event.Annotations["authorization.k8s.io/decision"] != "allow" {
+			forbidden = append(forbidden, event.Verb+" "+event.RequestURI)
+		}
+		if event.ObjectRef == nil {
+			continue
+		}
+		resource := event.ObjectRef.Resource
+		if event.ObjectRef.Subresource != "" {
+			resource += "/" + event.ObjectRef.Subresource
+		}
+		used = append(used, right(event.ObjectRef.APIGroup, resource, event.Verb))
+	}
+	slices.Sort(used)
+	slices.Sort(forbidden)
+	return slices.Compact(used), slices.Compact(forbidden)
+}
+
+// extension is an extension with one handler.
+type extension struct {
+	*httptest.Server
+	ca     []byte
+	broken atomic.Bool
+}
+
+func newExtension(t *testing.T) *extension {
+	t.Helper()
+	pair, err := devcert.New(time.Now().Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	x := &extension{ca: pair.CAPEM}
+	x.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		if x.broken.Load() {
+			w.WriteHeader(http.StatusInternalServerError)
+			return
+		}
+		list := &runtimehooksv1.DiscoveryResponse{Handlers: []runtimehooksv1.ExtensionHandler{{
+			Name: "h", RequestHook: runtimehooksv1.GroupVersionHook{APIVersion: runtimehooksv1.GroupVersion.String(), Hook: "BeforeClusterCreate"},
+		}}}
+		list.SetGroupVersionKind(runtimehooksv1.GroupVersion.WithKind("DiscoveryResponse"))
+		list.Status = runtimehooksv1.ResponseStatusSuccess
+		_ = json.NewEncoder(w).Encode(list) // the caller may have left
+	}))
+	x.Config.ErrorLog = log.New(io.Discard, "", 0) // the CA is not known before it was injected
+	if x.TLS, err = pair.ServerTLS(); err != nil {
+		t.Fatal(err)
+	}
+	x.StartTLS()
+	t.Cleanup(x.Close)
+	return x
+}
+
+// definitionOf returns the CustomResourceDefinition of ExtensionConfig in that group.
+func definitionOf(t *testing.T, group string) []byte {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "deploy", "crd", group+"_extensionconfigs.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return text
+}
+
+// freePort returns a port that nobody listens on at present.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
+}
+
+func eventually(t *testing.T, what string, check func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); !check(); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %s: %s", patience, what)
+		}
+	}
+}
