@@ -8,7 +8,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -29,16 +28,12 @@ var (
 // TestLifecycle does to the gateway on two management clusters what an operator does: install, upgrade, move Clusters from one
 // to the other, and delete.
 func TestLifecycle(t *testing.T) {
+	for _, variable := range []string{clusterctlVariable, kustomizeVariable, releaseVariable, gatewayVariable, assetsVariable} {
+		program(t, variable) // before anything starts
+	}
 	r := newRepository(t, true, "v0.1.0")
-	var first, second *server
-	var starting sync.WaitGroup
-	for _, s := range []**server{&first, &second} {
-		starting.Go(func() { *s = startServer(t) })
-	}
-	starting.Wait()
-	if first == nil || second == nil {
-		t.FailNow() // it was said why
-	}
+	servers := startServers(t, 2)
+	first, second := servers[0], servers[1]
 	for _, step := range []struct {
 		name string
 		test func(*testing.T)

@@ -5,9 +5,11 @@ package clusterctl
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 	"time"
 
@@ -38,27 +40,42 @@ type server struct {
 	kubeconfig string
 }
 
-// startServer starts an API server that knows nothing but Kubernetes' own kinds.
-func startServer(t testing.TB) *server {
+// startServers starts API servers that know nothing but Kubernetes' own kinds, all at the same time.
+func startServers(t testing.TB, n int) []*server {
 	t.Helper()
-	environment := &envtest.Environment{BinaryAssetsDirectory: program(t, assetsVariable)}
-	config, err := environment.Start()
-	if err != nil {
-		t.Fatalf("start API server: %v", err)
+	assets := program(t, assetsVariable)
+	environments := make([]*envtest.Environment, n)
+	errs := make([]error, n)
+	var starting sync.WaitGroup
+	for i := range n {
+		environments[i] = &envtest.Environment{BinaryAssetsDirectory: assets}
+		starting.Go(func() { _, errs[i] = environments[i].Start() })
 	}
+	starting.Wait()
 	t.Cleanup(func() {
-		if err := environment.Stop(); err != nil {
-			t.Errorf("stop API server: %v", err)
+		for _, e := range environments {
+			if err := e.Stop(); err != nil {
+				t.Errorf("stop API server: %v", err)
+			}
 		}
 	})
-	s := &server{kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
-	if err := os.WriteFile(s.kubeconfig, environment.KubeConfig, 0o600); err != nil {
-		t.Fatal(err)
+	if err := errors.Join(errs...); err != nil {
+		t.Fatalf("start API server: %v", err)
 	}
-	if s.Client, err = client.New(config, client.Options{}); err != nil {
-		t.Fatal(err)
+	servers := make([]*server, n)
+	for i, e := range environments {
+		s := &server{kubeconfig: filepath.Join(t.TempDir(), "kubeconfig")}
+		if err := os.WriteFile(s.kubeconfig, e.KubeConfig, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c, err := client.New(e.Config, client.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Client = c
+		servers[i] = s
 	}
-	return s
+	return servers
 }
 
 // find returns an object, or nil where there is none.
