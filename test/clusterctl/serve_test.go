@@ -6,10 +6,12 @@ package clusterctl
 import (
 	"bufio"
 	"bytes"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -52,7 +54,10 @@ func testServe(t *testing.T, s *server) {
 		arg := strings.ReplaceAll(a.(string), "$(POD_NAMESPACE)", namespace)
 		args = append(args, directory.ReplaceAllString(anyPort.ReplaceAllString(arg, "$1=127.0.0.1:0"), "$1="+certs))
 	}
-	// The last of two wins.
+	// The last of two wins. No configuration of webhooks is left that could tell the API server where they are.
+	if slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--webhook-port=") }) {
+		args = append(args, "--webhook-port="+freePort(t))
+	}
 	args = append(args, "--kubeconfig="+s.kubeconfigOf(t, account), "--diagnostics-address=127.0.0.1:0", "--shutdown-delay=0s")
 	env := []string{}
 	for _, e := range c["env"].([]any) {
@@ -91,6 +96,21 @@ func testServe(t *testing.T, s *server) {
 	for _, kind := range []schema.GroupVersionKind{extensionConfigs, extensionPolicies} {
 		s.kubectl(t, "", "delete", s.resource(t, kind), "unreachable")
 	}
+}
+
+// freePort returns a port that nobody listened on a moment ago.
+func freePort(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
 }
 
 // await waits until the gateway has given a condition of a cluster-scoped object a status.
