@@ -38,7 +38,8 @@ func TestGenerateProvider(t *testing.T) {
 			}
 		}
 		settings(t, got, map[string]string{
-			"--log-level": "info", "--resync": "1m", "--otlp-insecure": "false", "HOOKGATE_OTLP_ENDPOINT": "", "HOOKGATE_WATCH_FILTER": "",
+			"--log-level": "info", "--resync": "1m", "--diagnostics-address": ":8443", "--insecure-diagnostics": "false",
+			"--otlp-insecure": "false", "HOOKGATE_OTLP_ENDPOINT": "", "HOOKGATE_WATCH_FILTER": "",
 		})
 	})
 	t.Run("Overridden", func(t *testing.T) {
@@ -46,10 +47,13 @@ func TestGenerateProvider(t *testing.T) {
 		configured.config["HOOKGATE_RESYNC"] = "5m"
 		configured.config["HOOKGATE_LOG_LEVEL"] = "warn"
 		configured.config["HOOKGATE_WATCH_FILTER"] = `"true"`
-		env := []string{"HOOKGATE_LOG_LEVEL=debug", "HOOKGATE_OTLP_ENDPOINT=collector.observability.svc:4317", "HOOKGATE_OTLP_INSECURE=true"}
+		env := []string{
+			"HOOKGATE_LOG_LEVEL=debug", "HOOKGATE_DIAGNOSTICS_ADDRESS=127.0.0.1:8443",
+			"HOOKGATE_OTLP_ENDPOINT=collector.observability.svc:4317", "HOOKGATE_OTLP_INSECURE=true",
+		}
 		got := decode(t, []byte(configured.must(t, env, "generate", "provider", "--runtime-extension", "hookgate:v0.1.0")))
 		settings(t, got, map[string]string{
-			"--log-level": "debug", "--resync": "5m", "--otlp-insecure": "true",
+			"--log-level": "debug", "--resync": "5m", "--otlp-insecure": "true", "--diagnostics-address": "127.0.0.1:8443",
 			"HOOKGATE_OTLP_ENDPOINT": "collector.observability.svc:4317", "HOOKGATE_WATCH_FILTER": "true",
 		})
 	})

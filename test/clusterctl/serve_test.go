@@ -58,7 +58,7 @@ func testServe(t *testing.T, s *server) {
 	if slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--webhook-port=") }) {
 		args = append(args, "--webhook-port="+freePort(t))
 	}
-	args = append(args, "--kubeconfig="+s.kubeconfigOf(t, account), "--diagnostics-address=127.0.0.1:0", "--shutdown-delay=0s")
+	args = append(args, "--kubeconfig="+s.kubeconfigOf(t, account), "--shutdown-delay=0s")
 	env := []string{}
 	for _, e := range c["env"].([]any) {
 		variable := e.(map[string]any)
