@@ -142,7 +142,7 @@ func TestHub(t *testing.T) {
 			objects := hub(t, name)
 			binary := program(t, gatewayVariable)
 			s := newServer(t)
-			certs := s.certificates(t)
+			certs := newPair(t)
 			webhookPort := freePort(t)
 			if h.readOnly { // core has brought its own kind
 				s.apply(t, definitionOf(t, h.group))
@@ -244,7 +244,7 @@ func (s *server) apply(t *testing.T, manifest []byte) {
 	}
 }
 
-func (s *server) certificates(t *testing.T) *devcert.Pair {
+func newPair(t *testing.T) *devcert.Pair {
 	t.Helper()
 	pair, err := devcert.New(time.Now().Add(time.Hour))
 	if err != nil {
@@ -256,11 +256,29 @@ func (s *server) certificates(t *testing.T) *devcert.Pair {
 // arguments returns the container's, with what the kubelet would put in and ports that are free.
 func (s *server) arguments(t *testing.T, c corev1.Container, certs *devcert.Pair, webhookPort string) []string {
 	t.Helper()
+	args := localArguments(t, c, certs, nil)
+	for i, a := range args {
+		if strings.HasPrefix(a, "--webhook-port=") {
+			args[i] = "--webhook-port=" + webhookPort
+		}
+	}
+	return append(args, "--kubeconfig="+s.kubeconfig, "--resync=1s")
+}
+
+// localArguments returns the container's arguments with the volumes in directories of their own: those with the files
+// that are given, and the others with a certificate.
+func localArguments(t *testing.T, c corev1.Container, certs *devcert.Pair, files map[string]map[string]string) []string {
+	t.Helper()
 	dirs := map[string]string{}
 	for _, m := range c.VolumeMounts {
 		dir := t.TempDir()
-		writeFile(t, filepath.Join(dir, "tls.crt"), certs.CertPEM)
-		writeFile(t, filepath.Join(dir, "tls.key"), certs.KeyPEM)
+		content, ok := files[m.MountPath]
+		if !ok {
+			content = map[string]string{"tls.crt": string(certs.CertPEM), "tls.key": string(certs.KeyPEM)}
+		}
+		for name, text := range content {
+			writeFile(t, filepath.Join(dir, name), []byte(text))
+		}
 		dirs[m.MountPath] = dir
 	}
 	var args []string
@@ -269,8 +287,6 @@ func (s *server) arguments(t *testing.T, c corev1.Container, certs *devcert.Pair
 		switch {
 		case dirs[value] != "":
 			value = dirs[value]
-		case name == "--webhook-port":
-			value = webhookPort
 		case name == "--shutdown-delay":
 			value = "0s"
 		case strings.HasPrefix(value, ":"):
@@ -281,7 +297,9 @@ func (s *server) arguments(t *testing.T, c corev1.Container, certs *devcert.Pair
 		}
 		args = append(args, name)
 	}
-	args = append(args, "--kubeconfig="+s.kubeconfig, "--resync=1s")
+	if _, ok := flags(c)["--grpc-address"]; !ok {
+		args = append(args, "--grpc-address=127.0.0.1:0")
+	}
 	if _, ok := flags(c)["--diagnostics-address"]; !ok {
 		args = append(args, "--diagnostics-address=127.0.0.1:0")
 	}
