@@ -1,0 +1,140 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package deploy
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+)
+
+// notForTheAPIServer are the blocks of the pages that are no objects, by how they begin, and who reads them.
+var notForTheAPIServer = map[string]string{
+	"# clusterctl.yaml\n":            "clusterctl; test/clusterctl gives it this",
+	"# kustomization.yaml\n":         "kustomize; the other tests of this package render it",
+	"components:\n- github.com/hook": "kustomize; the other tests of this package add it to the one above",
+}
+
+// TestManifestsOfTheDocs gives every manifest of the pages to a real API server that has the kinds of deploy/.
+func TestManifestsOfTheDocs(t *testing.T) {
+	if os.Getenv(assetsVariable) == "" {
+		t.Skipf("%s does not name a directory with kube-apiserver, etcd and kubectl", assetsVariable)
+	}
+	root := filepath.Join("..", "..")
+	pages, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages = append(pages, filepath.Join(root, "README.md"))
+	s := newServer(t)
+	definitions, err := filepath.Glob(filepath.Join(root, "deploy", "crd", "*_*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range definitions {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.apply(t, text)
+	}
+	s.apply(t, []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: hookgate-system}\n"))
+	applied := 0
+	for _, page := range pages {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, match := range block.FindAllStringSubmatch(string(text), -1) {
+			if isForAnother(match[1]) {
+				continue
+			}
+			for reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader([]byte(match[1])))); ; {
+				document, err := reader.Read()
+				if errors.Is(err, io.EOF) {
+					break
+				}
+				if err != nil {
+					t.Fatalf("%s: %v", page, err)
+				}
+				if refused := kubectlApply(s.admin, document, "--dry-run=server"); refused != "" {
+					t.Errorf("%s: %s\n%s", page, refused, document)
+				}
+				applied++
+			}
+		}
+	}
+	if applied < 5 {
+		t.Errorf("%d manifests were found: the pages have more", applied)
+	}
+}
+
+func isForAnother(text string) bool {
+	for prefix := range notForTheAPIServer {
+		if strings.HasPrefix(text, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+var tableRow = regexp.MustCompile("(?m)^\\| `([a-z/]+)`( of (?:`([a-z0-9.]+)`|the group))?[^|]*\\| ([a-z, ]*?) *\\| ?([a-z, ]*?) *\\|$")
+
+// TestTableOfRights compares the table of the page with what is granted.
+func TestTableOfRights(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "cluster.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, h := range hubs {
+		var want []string
+		for _, m := range tableRow.FindAllStringSubmatch(string(page), -1) {
+			group, verbs := m[3], m[4]
+			if strings.HasSuffix(m[2], "the group") {
+				group = h.group
+			}
+			if h.readOnly {
+				verbs = m[5]
+			}
+			for verb := range strings.SplitSeq(verbs, ", ") {
+				if verb != "" {
+					want = append(want, right(group, m[1], verb))
+				}
+			}
+		}
+		slices.Sort(want)
+		if diff := cmp.Diff(want, rightsOf(t, hub(t, name))); diff != "" {
+			t.Errorf("%s (-page +granted):\n%s", name, diff)
+		}
+	}
+}
+
+// TestFoldersOfDeployAreOnThePage finds overlays and components that nobody would find.
+func TestFoldersOfDeployAreOnThePage(t *testing.T) {
+	page, err := os.ReadFile(guide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, kind := range []string{"overlays", "components"} {
+		folders, err := filepath.Glob(filepath.Join("..", "..", "deploy", kind, "*", "kustomization.yaml"))
+		if err != nil || len(folders) == 0 {
+			t.Fatalf("%s: %d folders, %v", kind, len(folders), err)
+		}
+		for _, f := range folders {
+			if link := "](../deploy/" + kind + "/" + filepath.Base(filepath.Dir(f)) + ")"; !bytes.Contains(page, []byte(link)) && filepath.Base(filepath.Dir(f)) != "cluster" {
+				t.Errorf("the page has no link %s", link)
+			}
+		}
+	}
+}
