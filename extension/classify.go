@@ -23,6 +23,8 @@ import (
 // This file is where errors of the network get their kind and their text. The texts are fixed: the errors' own have
 // addresses, ports and times in them, and go to the log as the cause.
 
+const hostNotFound = "host name not found"
+
 // proxyError is a proxy that does not connect.
 type proxyError struct{ code int }
 
@@ -43,6 +45,9 @@ func (x *exchange) unanswered(ctx context.Context, err error) *hook.Error {
 		return x.fail(hook.BadResponse, text, err)
 	}
 	text, _ := unreachable(err)
+	if text == hostNotFound && x.route.target.inCluster {
+		text += ": create the Service, or name another in spec.clientConfig.service"
+	}
 	return x.fail(hook.Unreachable, text, err)
 }
 
@@ -104,7 +109,7 @@ func unreachable(err error) (text string, passing bool) {
 	case errors.As(err, &proxy):
 		return proxy.Error(), false
 	case errors.As(err, &dns) && dns.IsNotFound, errors.Is(err, errNoAddress):
-		return "host name not found", false
+		return hostNotFound, false
 	case errors.As(err, &dns) && dns.IsTimeout:
 		return "host name lookup timed out", true
 	case errors.As(err, &dns):

@@ -125,10 +125,34 @@ func (s *Source) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("cluster source: %w", err)
 	}
-	if err := s.setUp(ctx, mgr, problems); err != nil {
+	// What the manager runs begins once its caches have everything.
+	synced := make(chan struct{})
+	if err := mgr.Add(manager.RunnableFunc(func(context.Context) error { close(synced); return nil })); err != nil {
 		return fmt.Errorf("cluster source: %w", err)
 	}
-	if err := mgr.Start(ctx); err != nil {
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	if err := s.setUp(running, mgr, problems); err != nil {
+		stop()
+		return fmt.Errorf("cluster source: %w", err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		defer stop()
+		ended <- mgr.Start(running)
+	}()
+	select {
+	case err = <-ended:
+	case <-ctx.Done():
+		select {
+		case <-synced:
+			stop()
+			err = <-ended
+		default:
+			// A manager that is stopped while it waits for its caches never returns, and turns in circles meanwhile
+			// (controller-runtime v0.24). It has begun nothing; the process is about to end, and it with that.
+		}
+	}
+	if err != nil {
 		return fmt.Errorf("cluster source: %w", err)
 	}
 	return nil
