@@ -42,6 +42,9 @@ const (
 // for ten seconds of every minute or so.
 const DefaultConcurrency = 250
 
+// longWait is after which time the API server should have been read.
+const longWait = 10 * time.Second
+
 // Config is what a Source needs.
 type Config struct {
 	// REST says how to reach the API server.
@@ -140,6 +143,7 @@ func (s *Source) Run(ctx context.Context) error {
 		defer stop()
 		ended <- mgr.Start(running)
 	}()
+	defer s.complain(synced).Stop()
 	select {
 	case err = <-ended:
 	case <-ctx.Done():
@@ -156,6 +160,19 @@ func (s *Source) Run(ctx context.Context) error {
 		return fmt.Errorf("cluster source: %w", err)
 	}
 	return nil
+}
+
+// complain makes the log say that the API server has not been read, if that takes long. Not every reason is told to
+// watchProblems: clients try again by themselves where a connection is refused.
+func (s *Source) complain(synced <-chan struct{}) *time.Timer {
+	return time.AfterFunc(longWait, func() {
+		select {
+		case <-synced:
+		default:
+			s.config.Logger.Warn("still waiting for the API server: the gateway is not ready before it has read all that it watches",
+				"server", s.config.REST.Host, "advice", "see that it is there, that the kubeconfig is right, and what was logged before")
+		}
+	})
 }
 
 // newManager returns a manager without leader election: losing a lease must not end what serves calls.

@@ -91,7 +91,7 @@ func TestServiceThatDoesNotExist(t *testing.T) {
 func TestStopsWhileItWaits(t *testing.T) {
 	r := start(t, func(c *cluster.Config) { c.REST.Host = "https://127.0.0.1:1" })
 	eventually(t, "the log says that there is no API server", func() (string, bool) {
-		return r.log.String(), strings.Contains(r.log.String(), "API server does not let the gateway watch")
+		return r.log.String(), strings.Contains(r.log.String(), "still waiting for the API server")
 	})
 	r.stop() // which fails the test if it takes long
 }
