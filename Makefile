@@ -134,6 +134,11 @@ bench: build ## Measure the gateway side by side with its peers; prints ratios (
 	@$(GO) build -o $(BIN)/bench ./test/bench
 	@$(BIN)/bench --hookgate $(BIN)/hookgate $(BENCHFLAGS)
 
+.PHONY: bench-scale
+bench-scale: build kubernetes-binaries ## Measure a gateway with 2,000 ExtensionConfigs of 10 handlers on a real API server, beside one with 20
+	@$(GO) build -o $(BIN)/scale ./test/scale
+	@$(BIN)/scale --hookgate $(BIN)/hookgate --assets '$(KUBEBUILDER_ASSETS)' $(BENCHFLAGS)
+
 .PHONY: bench-go
 bench-go: ## Run the Go benchmarks
 	@$(GO) test -run '^$$' -bench . -benchmem ./...

@@ -14,12 +14,14 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/hookgate/hookgate/test/process"
 )
 
 // startGateway starts the gateway with one ExtensionConfig, the null extension at upstream, and waits until it is ready.
 func startGateway(
 	ctx context.Context, binary, dir, upstream string, certs certificates,
-) (p *process, address string, err error) {
+) (p *process.Process, address string, err error) {
 	configs := filepath.Join(dir, "extensionconfigs")
 	if err := os.MkdirAll(configs, 0o700); err != nil {
 		return nil, "", err
@@ -40,7 +42,7 @@ func startGateway(
 		return nil, "", err
 	}
 
-	p, line, err := startProcess(ctx, dir, "gateway", "hookgate serving ", exec.Command(binary, "serve",
+	p, line, err := process.Start(ctx, dir, "gateway", "hookgate serving ", exec.Command(binary, "serve",
 		"--extension-configs", configs, "--cert-dir", certs.serverDir,
 		"--http-address", "127.0.0.1:0", "--grpc-address", "127.0.0.1:0", "--diagnostics-address", "127.0.0.1:0"))
 	if err != nil {
@@ -52,12 +54,12 @@ func startGateway(
 		addresses[name] = value
 	}
 	if addresses["https"] == "" || addresses["diagnostics"] == "" {
-		p.stop()
+		p.Stop()
 		return nil, "", fmt.Errorf("start gateway: line %q names no https or diagnostics address", line)
 	}
 	if err := waitReady(ctx, "http://"+addresses["diagnostics"]+"/readyz"); err != nil {
-		tail := p.logTail()
-		p.stop()
+		tail := p.LogTail()
+		p.Stop()
 		return nil, "", fmt.Errorf("start gateway: %w:%s", err, tail)
 	}
 	return p, addresses["https"], nil

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/hookgate/hookgate/test/process"
 	"github.com/hookgate/hookgate/test/samples"
 )
 
@@ -81,21 +82,21 @@ func measureRound(ctx context.Context, c cell, p *peer, pc pace, caPEM []byte) (
 		return round{}, err
 	}
 
-	before, err := cpuTime(p.pids)
+	before, err := process.CPUTime(p.pids)
 	if err != nil {
 		return round{}, err
 	}
-	peak := watchMemory(p.pids)
+	peak := process.WatchMemory(p.pids)
 	s, err := drive(ctx, callers, pc.duration)
 	r := round{Peak: peak(), Calls: len(s.latencies)}
 	if err != nil {
 		return round{}, err
 	}
-	after, err := cpuTime(p.pids)
+	after, err := process.CPUTime(p.pids)
 	if err != nil {
 		return round{}, err
 	}
-	if r.Resident, err = residentBytes(p.pids); err != nil {
+	if r.Resident, err = process.Resident(p.pids); err != nil {
 		return round{}, err
 	}
 	r.Rate = float64(r.Calls) / s.elapsed.Seconds()

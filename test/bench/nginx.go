@@ -11,6 +11,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"text/template"
+
+	"github.com/hookgate/hookgate/test/process"
 )
 
 // nginxConfig is a plain TLS proxy. Request bodies are passed on as they come: by default nginx would write each that
@@ -70,7 +72,7 @@ func findNginx() string {
 }
 
 // startNginx starts nginx in front of upstream and returns it and its address.
-func startNginx(ctx context.Context, path, dir, upstream string, certs certificates) (*process, string, error) {
+func startNginx(ctx context.Context, path, dir, upstream string, certs certificates) (*process.Process, string, error) {
 	// nginx does not say which port it got, so it is told one that was free a moment ago.
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -100,6 +102,6 @@ func startNginx(ctx context.Context, path, dir, upstream string, certs certifica
 	if err != nil {
 		return nil, "", fmt.Errorf("write nginx configuration: %w", err)
 	}
-	p, _, err := startProcess(ctx, dir, "nginx", "", exec.Command(path, "-p", dir, "-e", "stderr", "-c", configFile))
+	p, _, err := process.Start(ctx, dir, "nginx", "", exec.Command(path, "-p", dir, "-e", "stderr", "-c", configFile))
 	return p, listen, err
 }

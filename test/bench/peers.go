@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"time"
+
+	"github.com/hookgate/hookgate/test/process"
 )
 
 // The peers, in the order in which they take their turns.
@@ -28,7 +30,7 @@ type peer struct {
 	address string
 	// suffix is what follows a handler's name in the peer's paths.
 	suffix  string
-	process *process
+	process *process.Process
 	pids    []int
 	// idle is the resident memory before any load, in bytes.
 	idle int64
@@ -42,7 +44,7 @@ func (p *peer) path(hookName, handler string) string {
 }
 
 // complaint is the end of the peer's log, for the message about a call that went wrong.
-func (p *peer) complaint() string { return "\n  log of " + p.name + ":" + p.process.logTail() }
+func (p *peer) complaint() string { return "\n  log of " + p.name + ":" + p.process.LogTail() }
 
 // awaitPeer waits until the peer answers a call, then notes its processes and its idle memory.
 func awaitPeer(ctx context.Context, p *peer, pl payload, caPEM []byte) error {
@@ -61,11 +63,11 @@ func awaitPeer(ctx context.Context, p *peer, pl payload, caPEM []byte) error {
 	if err != nil {
 		return fmt.Errorf("%s gives no good answer: %w%s", p.name, err, p.complaint())
 	}
-	if p.pids, err = p.process.pids(); err != nil {
+	if p.pids, err = p.process.PIDs(); err != nil {
 		return err
 	}
 	slices.Sort(p.pids)
-	p.idle, err = residentBytes(p.pids)
+	p.idle, err = process.Resident(p.pids)
 	return err
 }
 
@@ -83,9 +85,9 @@ func (f *fleet) start(ctx context.Context, o options) error {
 	if err != nil {
 		return err
 	}
-	startSelf := func(name string, args ...string) (*process, string, error) {
+	startSelf := func(name string, args ...string) (*process.Process, string, error) {
 		args = append([]string{peerCommand, "--cert", f.certs.certFile(), "--key", f.certs.keyFile()}, args...)
-		return startProcess(ctx, f.dir, name, listeningPrefix, exec.Command(self, args...))
+		return process.Start(ctx, f.dir, name, listeningPrefix, exec.Command(self, args...))
 	}
 
 	p, upstream, err := startSelf(peerDirect)
@@ -151,6 +153,6 @@ func (f *fleet) peer(name string) *peer {
 // stop ends all peers, the extension last, so that none complains about a lost upstream.
 func (f *fleet) stop() {
 	for _, p := range slices.Backward(f.peers) {
-		p.process.stop()
+		p.process.Stop()
 	}
 }

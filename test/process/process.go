@@ -1,7 +1,9 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package process starts programs for measurements, and tells what they use of the machine. It needs Linux, for /proc.
+// Functions are safe for concurrent use; a Process belongs to one goroutine.
+package process
 
 import (
 	"bufio"
@@ -22,8 +24,8 @@ import (
 // clockTick is the unit of CPU times in /proc/<pid>/stat: USER_HZ, 100 per second on every Linux that Go runs on.
 const clockTick = 10 * time.Millisecond
 
-// process is a program that the harness started.
-type process struct {
+// Process is a program that the harness started.
+type Process struct {
 	name string
 	cmd  *exec.Cmd
 	// input is held open: the harness's own peers end when it closes, so none outlives a harness that was killed.
@@ -32,10 +34,10 @@ type process struct {
 	exited  chan struct{}
 }
 
-// startProcess starts cmd with its output in a log file below dir. If prefix is not empty, it waits for a line on
+// Start starts cmd with its output in a log file below dir. If prefix is not empty, it waits for a line on
 // standard output that starts with it, and returns the rest of that line.
-func startProcess(ctx context.Context, dir, name, prefix string, cmd *exec.Cmd) (*process, string, error) {
-	p := &process{name: name, cmd: cmd, logFile: filepath.Join(dir, name+".log"), exited: make(chan struct{})}
+func Start(ctx context.Context, dir, name, prefix string, cmd *exec.Cmd) (*Process, string, error) {
+	p := &Process{name: name, cmd: cmd, logFile: filepath.Join(dir, name+".log"), exited: make(chan struct{})}
 	log, err := os.Create(p.logFile)
 	if err != nil {
 		return nil, "", err
@@ -84,18 +86,18 @@ func startProcess(ctx context.Context, dir, name, prefix string, cmd *exec.Cmd) 
 	case line := <-found:
 		return p, line, nil
 	case <-p.exited:
-		err = fmt.Errorf("start %s: it ended early:%s", name, p.logTail())
+		err = fmt.Errorf("start %s: it ended early:%s", name, p.LogTail())
 	case <-time.After(30 * time.Second):
-		err = fmt.Errorf("start %s: no line %q after 30 s:%s", name, prefix, p.logTail())
+		err = fmt.Errorf("start %s: no line %q after 30 s:%s", name, prefix, p.LogTail())
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
-	p.stop()
+	p.Stop()
 	return nil, "", err
 }
 
-// stop ends the process, with force if it does not obey within 5 s.
-func (p *process) stop() {
+// Stop ends the process, with force if it does not obey within 5 s.
+func (p *Process) Stop() {
 	_ = p.input.Close()
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	select {
@@ -106,8 +108,8 @@ func (p *process) stop() {
 	}
 }
 
-// logTail returns the last lines that the process wrote, each on a line of its own and indented, to follow a colon.
-func (p *process) logTail() string {
+// LogTail returns the last lines that the process wrote, each on a line of its own and indented, to follow a colon.
+func (p *Process) LogTail() string {
 	const most = 10
 	content, err := os.ReadFile(p.logFile)
 	if err != nil {
@@ -120,8 +122,8 @@ func (p *process) logTail() string {
 	return "\n    " + strings.Join(lines[max(0, len(lines)-most):], "\n    ")
 }
 
-// pids returns the process and its direct children, which is what nginx's workers are.
-func (p *process) pids() ([]int, error) {
+// PIDs returns the process and its direct children, which is what nginx's workers are.
+func (p *Process) PIDs() ([]int, error) {
 	pids := []int{p.cmd.Process.Pid}
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
@@ -143,8 +145,8 @@ func (p *process) pids() ([]int, error) {
 	return pids, nil
 }
 
-// cpuTime returns what the processes have used so far, in user and kernel mode together.
-func cpuTime(pids []int) (time.Duration, error) {
+// CPUTime returns what the processes have used so far, in user and kernel mode together.
+func CPUTime(pids []int) (time.Duration, error) {
 	var sum time.Duration
 	for _, pid := range pids {
 		stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
@@ -180,8 +182,8 @@ func parseStat(stat []byte) (parent int, cpu time.Duration, err error) {
 	return parent, cpu, nil
 }
 
-// residentBytes returns the resident memory of the processes (VmRSS). Pages that they share count once for each.
-func residentBytes(pids []int) (int64, error) {
+// Resident returns the resident memory of the processes (VmRSS). Pages that they share count once for each.
+func Resident(pids []int) (int64, error) {
 	var sum int64
 	for _, pid := range pids {
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -211,16 +213,16 @@ func parseRSS(status []byte) (int64, error) {
 	return 0, errors.New("read VmRSS: /proc/<pid>/status has no such line (the process ended)")
 }
 
-// watchMemory samples the resident memory every 50 ms until the returned function is called, which returns the highest
+// WatchMemory samples the resident memory every 50 ms until the returned function is called, which returns the highest
 // sample.
-func watchMemory(pids []int) (stop func() int64) {
+func WatchMemory(pids []int) (stop func() int64) {
 	done, peak := make(chan struct{}), make(chan int64, 1)
 	go func() {
 		tick := time.NewTicker(50 * time.Millisecond)
 		defer tick.Stop()
 		var most int64
 		for {
-			if rss, err := residentBytes(pids); err == nil {
+			if rss, err := Resident(pids); err == nil {
 				most = max(most, rss)
 			}
 			select {
