@@ -99,7 +99,7 @@ func control(_, address string, _ syscall.RawConn) error {
 	if err != nil {
 		return err
 	}
-	if reason := forbidden(ap.Addr()); reason != "" {
+	if reason := Forbidden(ap.Addr()); reason != "" {
 		return &forbiddenError{address: ap.Addr(), reason: reason}
 	}
 	return nil
@@ -108,10 +108,10 @@ func control(_, address string, _ syscall.RawConn) error {
 // nat64 holds IPv4 addresses in its last four bytes (RFC 6052).
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
-// forbidden tells why an extension must not have the address, or nothing if it may. Whoever may register an extension
+// Forbidden tells why an extension must not have the address, or nothing if it may. Whoever may register an extension
 // could otherwise make the gateway call what only this machine can reach: above all, the metadata of a cloud. Loopback
 // is for sidecars, and private addresses are where extensions are.
-func forbidden(a netip.Addr) string {
+func Forbidden(a netip.Addr) string {
 	a = a.Unmap().WithZone("")
 	if nat64.Contains(a) {
 		b := a.As16()

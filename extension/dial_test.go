@@ -66,7 +66,7 @@ func TestAddressesThatNoExtensionMayHave(t *testing.T) {
 		})
 	}
 	for _, private := range []string{"10.0.0.1", "192.168.0.1", "fd00::1", "100.64.0.1"} {
-		if reason := forbidden(netip.MustParseAddr(private)); reason != "" {
+		if reason := Forbidden(netip.MustParseAddr(private)); reason != "" {
 			t.Errorf("%s is refused: %s", private, reason)
 		}
 	}

@@ -37,13 +37,27 @@ type certificates struct {
 
 // newCertificates reads the directory and refuses what could not be served with.
 func newCertificates(dir string, change func(*tls.Config), logger *slog.Logger) (*certificates, error) {
-	certFile, keyFile := filepath.Join(dir, "tls.crt"), filepath.Join(dir, "tls.key")
+	watcher, err := watchPair("--cert-dir", dir, "tls.crt", "tls.key", logger)
+	if err != nil {
+		return nil, err
+	}
+	c := &certificates{dir: dir, watcher: watcher, logger: logger, change: change}
+	if _, err := c.current(); err != nil {
+		return nil, err
+	}
+	return c, nil
+}
+
+// watchPair returns what follows a certificate and its key in the directory that a flag names, and refuses those that
+// could not be served with.
+func watchPair(flag, dir, certName, keyName string, logger *slog.Logger) (*certwatcher.CertWatcher, error) {
+	certFile, keyFile := filepath.Join(dir, certName), filepath.Join(dir, keyName)
 	if _, err := os.Stat(dir); err != nil {
-		return nil, fmt.Errorf("read --cert-dir: %w", err)
+		return nil, fmt.Errorf("read %s: %w", flag, err)
 	}
 	for _, file := range []string{certFile, keyFile} {
 		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("read --cert-dir: %s is missing: the directory needs tls.crt and tls.key in PEM", file)
+			return nil, fmt.Errorf("read %s: %s is missing: the directory needs %s and %s in PEM", flag, file, certName, keyName)
 		}
 	}
 	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
@@ -63,11 +77,7 @@ func newCertificates(dir string, change func(*tls.Config), logger *slog.Logger) 
 	if err != nil {
 		return nil, fmt.Errorf("watch certificate %s: %w", certFile, err)
 	}
-	c := &certificates{dir: dir, watcher: watcher, logger: logger, change: change}
-	if _, err := c.current(); err != nil {
-		return nil, err
-	}
-	return c, nil
+	return watcher, nil
 }
 
 // Run follows tls.crt and tls.key until ctx is done.
@@ -89,8 +99,13 @@ func (c *certificates) frontConfig() *tls.Config {
 
 // base returns what is served with whatever callers have to show.
 func (c *certificates) base() *tls.Config {
-	config := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, GetCertificate: c.watcher.GetCertificate}
-	c.change(config)
+	return newTLSConfig(c.watcher, c.change)
+}
+
+// newTLSConfig returns how HTTP is served with the certificate that w has at the time.
+func newTLSConfig(w *certwatcher.CertWatcher, change func(*tls.Config)) *tls.Config {
+	config := &tls.Config{MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}, GetCertificate: w.GetCertificate}
+	change(config)
 	return config
 }
 

@@ -184,7 +184,7 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) (err erro
 	})
 	feeds := []feed{source, certificates}
 	if o.webhooks.port != 0 {
-		webhooks, err := o.webhooks.newServer(o.cluster.group, cluster.own, settings)
+		webhooks, err := o.webhooks.newServer(ctx, o.cluster.group, cluster.own, settings, logger)
 		if err != nil {
 			return err
 		}

@@ -5,6 +5,7 @@ package main
 
 import (
 	"crypto/tls"
+	"slices"
 	"strings"
 
 	"github.com/spf13/pflag"
@@ -34,6 +35,12 @@ func (o *tlsOptions) settings() (func(*tls.Config), error) {
 	suites, err := cliflag.TLSCipherSuites(o.cipherSuites)
 	if err != nil {
 		return nil, usagef("--tls-cipher-suites: %w; known are %s", err, strings.Join(cliflag.PreferredTLSCipherNames(), ", "))
+	}
+	// Go refuses to serve HTTP/2, which gRPC needs, without the suite that RFC 9113, section 9.2.2, wants for the certificate's key.
+	wanted := []uint16{tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}
+	if len(suites) > 0 && version < tls.VersionTLS13 && !slices.ContainsFunc(suites, func(s uint16) bool { return slices.Contains(wanted, s) }) {
+		return nil, usagef("--tls-cipher-suites: HTTP/2 needs %s or %s; add the one for the key of your certificate, or leave TLS 1.2 out with --tls-min-version=VersionTLS13",
+			tls.CipherSuiteName(wanted[0]), tls.CipherSuiteName(wanted[1]))
 	}
 	return func(c *tls.Config) {
 		c.MinVersion = version

@@ -4,11 +4,18 @@
 package main
 
 import (
+	"context"
 	"crypto/tls"
-	"os"
-	"path/filepath"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"strconv"
+	"syscall"
 
 	"github.com/spf13/pflag"
+	"golang.org/x/sync/errgroup"
+	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 
 	"github.com/hookgate/hookgate/controllers"
 	"github.com/hookgate/hookgate/controllers/webhook"
@@ -37,16 +44,41 @@ func (o *webhookOptions) check(directory bool) error {
 	case directory:
 		return usagef("--webhook-port: no API server asks about ExtensionConfigs in a directory; leave it out")
 	}
-	for _, name := range []string{o.certName, o.keyName} {
-		if _, err := os.Stat(filepath.Join(o.dir, name)); err != nil {
-			return usagef("--webhook-cert-dir: %w: the directory needs certificate and key of the webhooks in PEM", err)
-		}
-	}
 	return nil
 }
 
-func (o *webhookOptions) newServer(group string, own controllers.Addresses, settings func(*tls.Config)) (*webhook.Server, error) {
-	return webhook.New(webhook.Config{
-		Group: group, Own: own, Port: o.port, CertDir: o.dir, CertName: o.certName, KeyName: o.keyName, TLS: settings,
+// webhooks answer the API server, and follow their certificate.
+type webhooks struct {
+	server  *webhook.Server
+	watcher *certwatcher.CertWatcher
+}
+
+// newServer returns the webhooks, which listen already: what is wrong with their flags ends the start.
+func (o *webhookOptions) newServer(ctx context.Context, group string, own controllers.Addresses, settings func(*tls.Config), logger *slog.Logger) (*webhooks, error) {
+	watcher, err := watchPair("--webhook-cert-dir", o.dir, o.certName, o.keyName, logger)
+	if err != nil {
+		return nil, err
+	}
+	handler, err := webhook.New(webhook.Config{Group: group, Own: own, Logger: logger})
+	if err != nil {
+		return nil, err
+	}
+	server := webhook.NewServer(webhook.ServerConfig{
+		Address: net.JoinHostPort("", strconv.Itoa(o.port)), TLS: newTLSConfig(watcher, settings), Handler: handler, Logger: logger,
 	})
+	if err := server.Listen(ctx); err != nil {
+		if errors.Is(err, syscall.EADDRINUSE) {
+			return nil, fmt.Errorf("listen on port %d: the port is in use: stop the program that has it, or choose another with --webhook-port", o.port)
+		}
+		return nil, fmt.Errorf("listen on port %d (--webhook-port): %w", o.port, err)
+	}
+	return &webhooks{server: server, watcher: watcher}, nil
+}
+
+// Run answers until ctx is done.
+func (w *webhooks) Run(ctx context.Context) error {
+	group, ctx := errgroup.WithContext(ctx)
+	group.Go(func() error { return w.watcher.Start(ctx) })
+	group.Go(func() error { return w.server.Run(ctx) })
+	return group.Wait()
 }

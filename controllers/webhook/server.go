@@ -6,105 +6,73 @@ package webhook
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"fmt"
+	"log/slog"
+	"net"
 	"net/http"
-	"strings"
-
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
-	runtimev1alpha1 "sigs.k8s.io/cluster-api/api/runtime/v1alpha1"
-	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
-	ctrlwebhook "sigs.k8s.io/controller-runtime/pkg/webhook"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
-	"sigs.k8s.io/controller-runtime/pkg/webhook/conversion"
-
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/hookgate/hookgate/api/v1alpha1"
-	"github.com/hookgate/hookgate/controllers"
-	"github.com/hookgate/hookgate/policy"
+	"time"
 )
 
-// maxReview bounds a request for conversion, in bytes. The API server asks for all objects of a list at once.
-const maxReview = 64 << 20
-
-// ConversionPath is where the API server asks for conversions. The other paths follow from group, version and kind, as
-// those of Cluster API do.
-const ConversionPath = "/convert"
-
-// Config is what a Server needs.
-type Config struct {
-	// Group is the API group of the ExtensionConfigs.
-	Group string
-	// Own are the addresses of this gateway, which no ExtensionConfig may call.
-	Own controllers.Addresses
-
-	// Port is where it listens, on all addresses.
-	Port int
-	// CertDir, CertName and KeyName are where its certificate and key are, which are followed.
-	CertDir, CertName, KeyName string
-	// TLS may change how it serves.
-	TLS func(*tls.Config)
+// ServerConfig is what a Server needs. All fields are required.
+type ServerConfig struct {
+	// Address is where it listens, as host:port; an empty host means all addresses.
+	Address string
+	TLS     *tls.Config
+	Handler http.Handler
+	Logger  *slog.Logger
 }
 
-// Server answers the API server over HTTPS.
-type Server struct{ server ctrlwebhook.Server }
+// Server serves the webhooks. It needs nothing from the API server.
+type Server struct {
+	config   ServerConfig
+	listener net.Listener
+}
 
-// New returns a Server. It does not listen yet.
-func New(c Config) (*Server, error) {
-	compiler, err := policy.NewCompiler()
+// NewServer returns a Server. It does not listen yet.
+func NewServer(c ServerConfig) *Server { return &Server{config: c} }
+
+// Listen opens the address, so that it is known before anything else starts whether it can be had.
+func (s *Server) Listen(ctx context.Context) error {
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.config.Address)
 	if err != nil {
-		return nil, fmt.Errorf("webhooks: %w", err)
+		return err
 	}
-	scheme := newScheme(c.Group)
-	converters := conversion.NewRegistry()
-	converter, err := newConverter()(scheme)
-	if err == nil {
-		err = converters.RegisterConverter(schema.GroupKind{Group: c.Group, Kind: "ExtensionConfig"}, converter)
-	}
-	if err != nil {
-		return nil, fmt.Errorf("webhooks: %w", err)
-	}
-
-	options := ctrlwebhook.Options{Port: c.Port, CertDir: c.CertDir, CertName: c.CertName, KeyName: c.KeyName}
-	if c.TLS != nil {
-		options.TLSOpts = append(options.TLSOpts, c.TLS)
-	}
-	s := ctrlwebhook.NewServer(options)
-	configs := extensionConfigs{group: c.Group, own: c.Own}
-	s.Register(Path("mutate", c.Group, "v1beta2", "extensionconfig"),
-		admission.WithDefaulter[*runtimev1.ExtensionConfig](scheme, configs).WithRecoverPanic(true))
-	s.Register(Path("validate", c.Group, "v1beta2", "extensionconfig"),
-		admission.WithValidator[*runtimev1.ExtensionConfig](scheme, configs).WithRecoverPanic(true))
-	s.Register(Path("validate", v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, "extensionpolicy"),
-		admission.WithValidator[*v1alpha1.ExtensionPolicy](scheme, extensionPolicies{compiler: compiler}).WithRecoverPanic(true))
-	s.Register(ConversionPath, http.MaxBytesHandler(conversion.NewWebhookHandler(scheme, converters), maxReview))
-	return &Server{server: s}, nil
-}
-
-// Path returns where the API server asks to mutate or validate objects of a kind.
-func Path(verb, group, version, kind string) string {
-	return "/" + verb + "-" + strings.ReplaceAll(group, ".", "-") + "-" + version + "-" + kind
-}
-
-// Run answers until ctx is done.
-func (s *Server) Run(ctx context.Context) error {
-	if err := s.server.Start(ctx); err != nil {
-		return fmt.Errorf("webhooks: %w", err)
-	}
+	s.listener = listener
 	return nil
 }
 
-// newScheme returns a scheme with Cluster API's Go types of ExtensionConfig in that group, and ExtensionPolicy.
-func newScheme(group string) *runtime.Scheme {
-	scheme := runtime.NewScheme()
-	hub := schema.GroupVersion{Group: group, Version: runtimev1.GroupVersion.Version}
-	scheme.AddKnownTypes(hub, &runtimev1.ExtensionConfig{}, &runtimev1.ExtensionConfigList{})
-	metav1.AddToGroupVersion(scheme, hub)
-	spoke := schema.GroupVersion{Group: group, Version: runtimev1alpha1.GroupVersion.Version}
-	scheme.AddKnownTypes(spoke, &runtimev1alpha1.ExtensionConfig{}, &runtimev1alpha1.ExtensionConfigList{})
-	metav1.AddToGroupVersion(scheme, spoke)
-	scheme.AddKnownTypes(v1alpha1.GroupVersion, &v1alpha1.ExtensionPolicy{}, &v1alpha1.ExtensionPolicyList{})
-	metav1.AddToGroupVersion(scheme, v1alpha1.GroupVersion)
-	return scheme
+// Close closes a Server that listens but does not run.
+func (s *Server) Close() error { return s.listener.Close() }
+
+// Addr returns where the Server listens, once it does.
+func (s *Server) Addr() net.Addr { return s.listener.Addr() }
+
+// Run serves until ctx is done, then finishes what has been asked. It needs Listen before.
+func (s *Server) Run(ctx context.Context) error {
+	server := &http.Server{
+		Handler:           s.config.Handler,
+		TLSConfig:         s.config.TLS,
+		ReadHeaderTimeout: 10 * time.Second,
+		ReadTimeout:       30 * time.Second, // the API server waits no longer for an answer
+		WriteTimeout:      60 * time.Second,
+		IdleTimeout:       90 * time.Second,
+		MaxHeaderBytes:    64 << 10,
+		ErrorLog:          slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelDebug),
+	}
+	done := make(chan error, 1)
+	go func() { done <- server.ServeTLS(s.listener, "", "") }()
+	select {
+	case err := <-done:
+		return fmt.Errorf("serve webhooks: %w", err)
+	case <-ctx.Done():
+	}
+	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	err := server.Shutdown(drain)
+	if err != nil {
+		err = errors.Join(errors.New("drain webhooks: requests were still in flight after 10s"), server.Close())
+	}
+	<-done
+	return err
 }

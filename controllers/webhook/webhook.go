@@ -1,0 +1,132 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	runtimev1alpha1 "sigs.k8s.io/cluster-api/api/runtime/v1alpha1"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
+
+	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/controllers"
+	"github.com/hookgate/hookgate/policy"
+)
+
+// ConvertPath is where the API server has ExtensionConfigs converted.
+const ConvertPath = "/convert"
+
+const (
+	// MaxConversionBytes bounds one request for conversion, which has all objects of a list.
+	MaxConversionBytes = 64 << 20
+	// MaxAdmissionBytes bounds one request for admission: two objects of what etcd takes, as often as JSON is longer.
+	MaxAdmissionBytes = 7 << 20
+
+	// maxConversions and maxAdmissions are how many requests are read and answered at the same time. The others wait: that
+	// many bodies are what a peer can make the gateway hold.
+	maxConversions = 2
+	maxAdmissions  = 8
+)
+
+// MutatePath returns where ExtensionConfigs of a group get their defaults.
+func MutatePath(group string) string {
+	return path("mutate", group, runtimev1.GroupVersion.Version, "extensionconfig")
+}
+
+// ValidatePath returns where ExtensionConfigs of a group are validated.
+func ValidatePath(group string) string {
+	return path("validate", group, runtimev1.GroupVersion.Version, "extensionconfig")
+}
+
+// PolicyPath returns where ExtensionPolicies are validated.
+func PolicyPath() string {
+	return path("validate", v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, "extensionpolicy")
+}
+
+func path(verb, group, version, kind string) string {
+	return "/" + strings.Join([]string{verb, strings.ReplaceAll(group, ".", "-"), version, kind}, "-")
+}
+
+// Config is what the webhooks need.
+type Config struct {
+	// Group is the API group of the ExtensionConfigs.
+	Group string
+	// Own are the addresses of this gateway, which no ExtensionConfig may call.
+	Own    controllers.Addresses
+	Logger *slog.Logger
+}
+
+// New returns what answers all webhooks.
+func New(c Config) (http.Handler, error) {
+	compiler, err := policy.NewCompiler()
+	if err != nil {
+		return nil, fmt.Errorf("webhooks: %w", err)
+	}
+	scheme := newScheme(c.Group)
+	convert, err := newConverter(scheme, c.Group)
+	if err != nil {
+		return nil, fmt.Errorf("webhooks: %w", err)
+	}
+	configs := extensionConfigs{group: c.Group, own: c.Own}
+	mux := http.NewServeMux()
+	conversions, admissions := make(chan struct{}, maxConversions), make(chan struct{}, maxAdmissions)
+	handle := func(path string, h http.Handler, limit int64, places chan struct{}) {
+		mux.Handle("POST "+path, recovered(limited(h, limit, places), c.Logger))
+	}
+	handle(ConvertPath, convert, MaxConversionBytes, conversions)
+	handle(MutatePath(c.Group), admission.WithDefaulter[*runtimev1.ExtensionConfig](scheme, configs), MaxAdmissionBytes, admissions)
+	handle(ValidatePath(c.Group), admission.WithValidator[*runtimev1.ExtensionConfig](scheme, configs), MaxAdmissionBytes, admissions)
+	handle(PolicyPath(), admission.WithValidator[*v1alpha1.ExtensionPolicy](scheme, extensionPolicies{compiler: compiler}), MaxAdmissionBytes, admissions)
+	return mux, nil
+}
+
+// newScheme returns a scheme with both versions of ExtensionConfig in one group, and ExtensionPolicy.
+func newScheme(group string) *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	for version, object := range map[string]runtime.Object{
+		runtimev1alpha1.GroupVersion.Version: &runtimev1alpha1.ExtensionConfig{},
+		runtimev1.GroupVersion.Version:       &runtimev1.ExtensionConfig{},
+	} {
+		gv := schema.GroupVersion{Group: group, Version: version}
+		scheme.AddKnownTypes(gv, object)
+		metav1.AddToGroupVersion(scheme, gv)
+	}
+	utilruntime.Must(v1alpha1.AddToScheme(scheme)) // fails for types that conflict, which would be a defect
+	return scheme
+}
+
+// limited lets as many requests through at a time as there are places, each with a body of at most limit bytes.
+func limited(next http.Handler, limit int64, places chan struct{}) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		select {
+		case places <- struct{}{}:
+			defer func() { <-places }()
+		case <-r.Context().Done(): // the API server gave up
+			return
+		}
+		http.MaxBytesHandler(next, limit).ServeHTTP(w, r)
+	})
+}
+
+// recovered answers 500 where next panics. Admission and conversion recover by themselves, but not while they decode.
+func recovered(next http.Handler, logger *slog.Logger) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		defer func() {
+			if p := recover(); p != nil {
+				logger.Error("webhook panicked", "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+				http.Error(w, "internal error", http.StatusInternalServerError)
+			}
+		}()
+		next.ServeHTTP(w, r)
+	})
+}
