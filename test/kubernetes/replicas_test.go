@@ -205,6 +205,37 @@ type gateway struct {
 // startGateway runs the gateway with the kubeconfig, and waits until it is ready.
 func startGateway(t testing.TB, kubeconfig, certs string, flags ...string) *gateway {
 	t.Helper()
+	g := launchGateway(t, kubeconfig, certs, flags...)
+	eventually(t, "the gateway is ready", func() (string, bool) {
+		response, err := http.Get("http://" + g.health + "/readyz")
+		if err != nil {
+			return err.Error(), false
+		}
+		response.Body.Close()
+		return response.Status, response.StatusCode == http.StatusOK
+	})
+	return g
+}
+
+// launchGateway runs the gateway with the kubeconfig, and waits until it listens.
+func launchGateway(t testing.TB, kubeconfig, certs string, flags ...string) *gateway {
+	t.Helper()
+	g := runGateway(t, kubeconfig, certs, flags...)
+	pattern := regexp.MustCompile(`serving https=(\S+) grpc=\S+ diagnostics=(\S+)\n`)
+	eventually(t, "the gateway prints its addresses", func() (string, bool) {
+		found := pattern.FindStringSubmatch(g.log.String())
+		if found == nil {
+			return g.log.String(), false
+		}
+		g.https, g.health = found[1], found[2]
+		return "", true
+	})
+	return g
+}
+
+// runGateway runs the gateway with the kubeconfig.
+func runGateway(t testing.TB, kubeconfig, certs string, flags ...string) *gateway {
+	t.Helper()
 	program := os.Getenv(gatewayVariable)
 	if program == "" {
 		t.Skipf("%s does not name a program: run `make test`, which builds it", gatewayVariable)
@@ -227,23 +258,6 @@ func startGateway(t testing.TB, kubeconfig, certs string, flags ...string) *gate
 		if t.Failed() {
 			t.Logf("the gateway printed:\n%s", g.log)
 		}
-	})
-	pattern := regexp.MustCompile(`serving https=(\S+) grpc=\S+ diagnostics=(\S+)\n`)
-	eventually(t, "the gateway prints its addresses", func() (string, bool) {
-		found := pattern.FindStringSubmatch(g.log.String())
-		if found == nil {
-			return g.log.String(), false
-		}
-		g.https, g.health = found[1], found[2]
-		return "", true
-	})
-	eventually(t, "the gateway is ready", func() (string, bool) {
-		response, err := http.Get("http://" + g.health + "/readyz")
-		if err != nil {
-			return err.Error(), false
-		}
-		response.Body.Close()
-		return response.Status, response.StatusCode == http.StatusOK
 	})
 	return g
 }

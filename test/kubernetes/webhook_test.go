@@ -1,0 +1,648 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubernetes
+
+import (
+	"bytes"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/yaml"
+
+	"github.com/hookgate/hookgate/devcert"
+)
+
+// webhookServer is an API server of its own that asks a gateway.
+type webhookServer struct {
+	client.Client
+	gateway *gateway
+	pair    *devcert.Pair
+
+	mu       sync.Mutex
+	warnings []string
+}
+
+// HandleWarningHeader keeps what the API server warns of, as kubectl prints it.
+func (s *webhookServer) HandleWarningHeader(_ int, _ string, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.warnings = append(s.warnings, text)
+}
+
+// warned returns the warnings since it was called last.
+func (s *webhookServer) warned() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := s.warnings
+	s.warnings = nil
+	return list
+}
+
+// newWebhookServer starts an API server and a gateway. before is called when no webhook is registered yet.
+func newWebhookServer(t *testing.T, group string, before func(c client.Client), flags ...string) *webhookServer {
+	t.Helper()
+	crds := filepath.Join("..", "..", "deploy", "crd")
+	config, _ := emptyServer(t, filepath.Join(crds, group+"_extensionconfigs.yaml"), filepath.Join(crds, "hookgate.dev_extensionpolicies.yaml"))
+	s := &webhookServer{}
+	config.WarningHandler = s
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{apiextensionsv1.AddToScheme, admissionregistrationv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var err error
+	if s.Client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
+		t.Fatal(err)
+	}
+	before(s)
+
+	certs, port := t.TempDir(), freePort(t)
+	if s.pair, err = devcert.New(time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.pair.WriteDir(certs); err != nil {
+		t.Fatal(err)
+	}
+	s.gateway = startGateway(t, kubeconfigOf(t, config), certs, append([]string{
+		"--extension-config-group", group, "--webhook-port", strconv.Itoa(port), "--webhook-cert-dir", certs,
+		"--gateway-address", "gateway.gateway-system.svc"}, flags...)...)
+	s.register(t, group, "https://127.0.0.1:"+strconv.Itoa(port))
+	return s
+}
+
+// register makes the API server ask at base what the manifests of deploy/webhook make it ask at the Service.
+func (s *webhookServer) register(t *testing.T, group, base string) {
+	t.Helper()
+	asked := 0
+	at := func(c *admissionregistrationv1.WebhookClientConfig) {
+		asked++
+		c.URL, c.CABundle, c.Service = new(base+*c.Service.Path), s.pair.CAPEM, nil
+	}
+	for _, folder := range []string{group, "policies"} {
+		for _, document := range documents(t, folder, "webhooks.yaml") {
+			mutating, validating := &admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}
+			var object client.Object = mutating
+			if bytes.Contains(document, []byte("kind: Validating")) {
+				object = validating
+			}
+			if err := yaml.UnmarshalStrict(document, object); err != nil {
+				t.Fatal(err)
+			}
+			for i := range mutating.Webhooks {
+				at(&mutating.Webhooks[i].ClientConfig)
+			}
+			for i := range validating.Webhooks {
+				at(&validating.Webhooks[i].ClientConfig)
+			}
+			if err := s.Create(t.Context(), object); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if asked != 3 {
+		t.Fatalf("the manifests have %d webhooks, want 3", asked)
+	}
+	patch := &apiextensionsv1.CustomResourceDefinition{}
+	if err := yaml.UnmarshalStrict(documents(t, group, "conversion.yaml")[0], patch); err != nil {
+		t.Fatal(err)
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	if err := s.Get(t.Context(), client.ObjectKey{Name: patch.Name}, crd); err != nil {
+		t.Fatal(err)
+	}
+	crd.Spec.Conversion = patch.Spec.Conversion
+	to := crd.Spec.Conversion.Webhook.ClientConfig
+	to.URL, to.CABundle, to.Service = new(base+*to.Service.Path), s.pair.CAPEM, nil
+	if err := s.Update(t.Context(), crd); err != nil {
+		t.Fatal(err)
+	}
+	// The API server takes up each of these a moment later.
+	eventually(t, "the webhooks are in use", func() (string, bool) {
+		converted := s.notInUse(t, group)
+		policy := s.Create(t.Context(), object(t, policyManifest("probe", "matchConditions: [{name: a, expression: nobody}]")))
+		return fmt.Sprint(converted, policy), converted == nil && policy != nil
+	})
+}
+
+// notInUse tells why the webhooks of ExtensionConfig are not in use yet.
+func (s *webhookServer) notInUse(t *testing.T, group string) error {
+	t.Helper()
+	probe := object(t, `{apiVersion: `+group+`/v1alpha1, kind: ExtensionConfig, metadata: {name: probe}, spec: {clientConfig: {service: {namespace: apps, name: s}}}}`)
+	if err := s.Create(t.Context(), probe); err != nil {
+		return err
+	}
+	if err := s.Delete(t.Context(), probe); err != nil {
+		return err
+	}
+	if port, _, _ := unstructured.NestedInt64(probe.Object, "spec", "clientConfig", "service", "port"); port != 443 {
+		return errors.New("no defaults")
+	}
+	both := object(t, `{apiVersion: `+group+`/v1beta2, kind: ExtensionConfig, metadata: {name: probe}, spec: {clientConfig: {url: "https://a", service: {namespace: apps, name: s}}}}`)
+	if err := s.Create(t.Context(), both); err == nil {
+		return errors.Join(errors.New("no validation"), s.Delete(t.Context(), both))
+	}
+	// Without conversion, members that only one version has are dropped.
+	c := &unstructured.Unstructured{Object: map[string]any{}}
+	c.SetAPIVersion(group + "/v1alpha1")
+	c.SetKind("ExtensionConfig")
+	err := s.Get(t.Context(), client.ObjectKey{Name: "older"}, c)
+	if conditions, _, _ := unstructured.NestedSlice(c.Object, "status", "v1beta2", "conditions"); err == nil && len(conditions) == 0 {
+		return errors.New("no conversion")
+	}
+	return client.IgnoreNotFound(err)
+}
+
+func documents(t *testing.T, folder, name string) [][]byte {
+	t.Helper()
+	content, err := os.ReadFile(filepath.Join("..", "..", "deploy", "webhook", folder, name))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes.Split(content, []byte("\n---\n"))
+}
+
+// object returns the object in a manifest.
+func object(t testing.TB, manifest string) *unstructured.Unstructured {
+	t.Helper()
+	content, err := yaml.YAMLToJSON([]byte(manifest))
+	if err != nil {
+		t.Fatalf("%v:\n%s", err, manifest)
+	}
+	o := &unstructured.Unstructured{}
+	if err := o.UnmarshalJSON(content); err != nil {
+		t.Fatalf("%v:\n%s", err, manifest)
+	}
+	return o
+}
+
+func freePort(t testing.TB) int {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().(*net.TCPAddr).Port
+}
+
+// kubeconfigOf writes a kubeconfig for an API server.
+func kubeconfigOf(t testing.TB, config *rest.Config) string {
+	t.Helper()
+	file := clientcmdapi.NewConfig()
+	file.Clusters["c"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
+	file.AuthInfos["u"] = &clientcmdapi.AuthInfo{ClientCertificateData: config.CertData, ClientKeyData: config.KeyData, Token: config.BearerToken}
+	file.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
+	file.CurrentContext = "x"
+	path := filepath.Join(t.TempDir(), "kubeconfig")
+	if err := clientcmd.WriteToFile(*file, path); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+const hookgateGroup = "runtime.hookgate.dev"
+
+// configManifest returns an ExtensionConfig with that metadata and spec, in YAML's flow style.
+func configManifest(version, metadata, spec string) string {
+	return "apiVersion: " + hookgateGroup + "/" + version + "\nkind: ExtensionConfig\nmetadata: {" + metadata + "}\nspec: {" + spec + "}\n"
+}
+
+func policyManifest(name, spec string) string {
+	return "apiVersion: hookgate.dev/v1alpha1\nkind: ExtensionPolicy\nmetadata: {name: " + name + "}\nspec: {targetRef: {name: acme}, " + spec + "}\n"
+}
+
+// as returns an object in another version.
+func (s *webhookServer) as(t *testing.T, version, name string) *unstructured.Unstructured {
+	t.Helper()
+	o := &unstructured.Unstructured{Object: map[string]any{}}
+	o.SetAPIVersion(hookgateGroup + "/" + version)
+	o.SetKind("ExtensionConfig")
+	if err := s.Get(t.Context(), client.ObjectKey{Name: name}, o); err != nil {
+		t.Fatal(err)
+	}
+	return o
+}
+
+const both = `clientConfig: {url: "https://a.example.com", service: {namespace: apps, name: s}}`
+
+// TestWebhooks asks a real gateway through a real API server, as deploy/webhook registers it.
+func TestWebhooks(t *testing.T) {
+	s := newWebhookServer(t, hookgateGroup, func(c client.Client) {
+		older := object(t, configManifest("v1beta2", "name: older, finalizers: [example.com/f]", both))
+		if err := c.Create(t.Context(), older); err != nil {
+			t.Fatal(err)
+		}
+		older.Object["status"] = object(t, configManifest("v1beta2", "name: older", both)+`
+status: {conditions: [{type: Paused, status: "False", reason: NotPaused, message: "", lastTransitionTime: "2026-01-01T00:00:00Z"}]}`).Object["status"]
+		if err := c.Status().Update(t.Context(), older); err != nil {
+			t.Fatal(err)
+		}
+	})
+	t.Run("Conversion", s.testConversion)
+	t.Run("Defaults", s.testDefaults)
+	t.Run("Refused", s.testRefused)
+	t.Run("Policies", s.testPolicies)
+	t.Run("Warnings", s.testWarnings)
+	t.Run("Older", s.testOlder)
+	t.Run("Status", s.testStatus)
+}
+
+func (s *webhookServer) testConversion(t *testing.T) {
+	pair, err := devcert.New(time.Now().Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := `
+  clientConfig:
+    caBundle: ` + base64.StdEncoding.EncodeToString(pair.CAPEM) + `
+    service: {namespace: apps, name: s, path: /p, port: 8443}
+  namespaceSelector:
+    matchLabels: {tier: gold}
+    matchExpressions: [{key: a, operator: In, values: [b, c]}]
+  settings: {k: v}
+`
+	handlers := `
+  handlers:
+  - {name: a.NAME, requestHook: {apiVersion: hooks.runtime.cluster.x-k8s.io/v1alpha1, hook: BeforeClusterCreate}, timeoutSeconds: 5, failurePolicy: Ignore}
+  - {name: b.NAME, requestHook: {apiVersion: hooks.runtime.cluster.x-k8s.io/v1alpha1, hook: AfterClusterUpgrade}}
+`
+	conditions := `
+    - {type: Discovered, status: "True", reason: Discovered, message: all well, observedGeneration: 3, lastTransitionTime: "2026-01-02T03:04:05Z"}
+`
+	legacy := `
+      - {type: Discovered, status: "False", severity: Error, reason: DiscoveryFailed, message: no route, lastTransitionTime: "2026-01-02T03:04:06Z"}
+`
+	manifests := map[string]string{
+		"v1alpha1": "status:" + handlers + "  conditions:" + legacy + "  v1beta2:\n    conditions:" + conditions,
+		"v1beta2":  "status:" + handlers + "  conditions:" + conditions + "  deprecated:\n    v1beta1:\n      conditions:" + legacy,
+	}
+	for from, to := range map[string]string{"v1alpha1": "v1beta2", "v1beta2": "v1alpha1"} {
+		t.Run(from, func(t *testing.T) {
+			name := "from-" + from
+			build := func(version string) *unstructured.Unstructured {
+				head := "apiVersion: " + hookgateGroup + "/" + version + "\nkind: ExtensionConfig\nmetadata: {name: " + name + ", labels: {l: m}, annotations: {example.com/a: b}}\n"
+				return object(t, head+"spec:"+spec+strings.ReplaceAll(manifests[version], "NAME", name))
+			}
+			made := build(from)
+			create(t, s, made)
+			made.Object["status"] = build(from).Object["status"]
+			if err := s.Status().Update(t.Context(), made); err != nil {
+				t.Fatal(err)
+			}
+			for _, version := range []string{from, to} {
+				got, want := s.as(t, version, name), build(version)
+				for _, part := range []string{"spec", "status"} {
+					if diff := cmp.Diff(want.Object[part], got.Object[part]); diff != "" {
+						t.Errorf("%s as %s (-want +got):\n%s", part, version, diff)
+					}
+				}
+				if diff := cmp.Diff([]map[string]string{want.GetLabels(), want.GetAnnotations()}, []map[string]string{got.GetLabels(), got.GetAnnotations()}); diff != "" {
+					t.Errorf("labels and annotations as %s (-want +got):\n%s", version, diff)
+				}
+			}
+			// What was read in one version is written in it, and the other reads what it was.
+			read := s.as(t, to, name)
+			if err := s.Update(t.Context(), read); err != nil {
+				t.Fatal(err)
+			}
+			if diff := cmp.Diff(build(from).Object["spec"], s.as(t, from, name).Object["spec"]); diff != "" {
+				t.Errorf("spec after an update as %s (-want +got):\n%s", to, diff)
+			}
+		})
+	}
+}
+
+func (s *webhookServer) testDefaults(t *testing.T) {
+	for name, tc := range map[string]struct{ reason, version, spec, want string }{
+		"service":  {"a Service has port 443", "v1beta2", "clientConfig: {service: {namespace: apps, name: s}}", "{clientConfig: {service: {namespace: apps, name: s, port: 443}}, namespaceSelector: {}}"},
+		"url":      {"a URL has its port", "v1beta2", `clientConfig: {url: "https://a.example.com"}`, `{clientConfig: {url: "https://a.example.com"}, namespaceSelector: {}}`},
+		"v1alpha1": {"versions do not differ", "v1alpha1", "clientConfig: {service: {namespace: apps, name: s}}", "{clientConfig: {service: {namespace: apps, name: s, port: 443}}, namespaceSelector: {}}"},
+		"said":     {"what is said stays", "v1beta2", "clientConfig: {service: {namespace: apps, name: s, port: 1}}, namespaceSelector: {matchLabels: {a: b}}", "{clientConfig: {service: {namespace: apps, name: s, port: 1}}, namespaceSelector: {matchLabels: {a: b}}}"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := object(t, configManifest(tc.version, "name: default-"+name, tc.spec))
+			create(t, s, o)
+			want := object(t, "kind: a\nspec: "+tc.want).Object["spec"]
+			if diff := cmp.Diff(want, s.as(t, "v1beta2", o.GetName()).Object["spec"]); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// refusal returns what the API server says that is wrong with an object, field by field.
+func refusal(t *testing.T, err error) string {
+	t.Helper()
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return fmt.Sprint(err)
+	}
+	var list []string
+	if details := status.Status().Details; details != nil {
+		for _, c := range details.Causes {
+			list = append(list, c.Field+": "+c.Message)
+		}
+	}
+	if len(list) == 0 {
+		return status.Status().Message
+	}
+	return strings.Join(list, "\n")
+}
+
+func (s *webhookServer) testRefused(t *testing.T) {
+	const url = `clientConfig: {url: "https://a.example.com"}`
+	for name, tc := range map[string]struct{ version, metadata, spec, want string }{
+		"name":         {"v1beta2", "name: a.b", url, `metadata.name: Invalid value: "a.b": "a.b" must consist of lower case letters, digits and '-', and begin and end with a letter or digit`},
+		"both":         {"v1beta2", "name: a", both, "spec.clientConfig: Forbidden: must have url or service, not both"},
+		"neither":      {"v1beta2", "name: a", "clientConfig: {caBundle: YQ==}", "spec.clientConfig: Required value: must have url or service\nspec.clientConfig.caBundle: Invalid value: must be base64 of at least one certificate in PEM"},
+		"scheme":       {"v1beta2", "name: a", `clientConfig: {url: "http://a.example.com"}`, `spec.clientConfig.url: Invalid value: "http://a.example.com": `},
+		"user":         {"v1beta2", "name: a", `clientConfig: {url: "https://u:p@a.example.com"}`, `spec.clientConfig.url: Invalid value: "https://u:xxxxx@a.example.com": `},
+		"service name": {"v1beta2", "name: a", "clientConfig: {service: {namespace: apps, name: 1s}}", `spec.clientConfig.service.name: Invalid value: "1s": a DNS-1035 label`},
+		"namespace":    {"v1beta2", "name: a", "clientConfig: {service: {namespace: Apps, name: s}}", `spec.clientConfig.service.namespace: Invalid value: "Apps": a lowercase RFC 1123 label`},
+		"path":         {"v1beta2", "name: a", "clientConfig: {service: {namespace: apps, name: s, path: p}}", `spec.clientConfig.service.path: Invalid value: "p": must begin with /`},
+		"port":         {"v1beta2", "name: a", "clientConfig: {service: {namespace: apps, name: s, port: 70000}}", "spec.clientConfig.service.port: Invalid value: 70000: must be between 1 and 65535"},
+		"selector":     {"v1beta2", "name: a", url + ", namespaceSelector: {matchExpressions: [{key: a, operator: Sometimes}]}", `spec.namespaceSelector.matchExpressions[0].operator: Invalid value: "Sometimes": not a valid selector operator`},
+		"itself":       {"v1beta2", "name: a", "clientConfig: {service: {namespace: gateway-system, name: gateway}}", "spec.clientConfig: Forbidden: https://gateway.gateway-system.svc:443 is this gateway, which would call itself without end; name the extension itself"},
+		"v1alpha1":     {"v1alpha1", "name: a", both, "spec.clientConfig: Forbidden: must have url or service, not both"},
+		"two":          {"v1beta2", "name: a", "clientConfig: {service: {namespace: apps, name: s, port: -1, path: p}}", "spec.clientConfig.service.path: Invalid value: \"p\": must begin with /\nspec.clientConfig.service.port: Invalid value: -1: must be between 1 and 65535"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := object(t, configManifest(tc.version, tc.metadata, tc.spec))
+			err := s.Create(t.Context(), o)
+			if err == nil {
+				_ = s.Delete(t.Context(), o) // it should not be there
+			}
+			if got := refusal(t, err); !apierrors.IsInvalid(err) || !strings.HasPrefix(got, tc.want) {
+				t.Errorf("got %v\n%s\nwant %s", err, got, tc.want)
+			}
+		})
+	}
+}
+
+func (s *webhookServer) testPolicies(t *testing.T) {
+	for name, tc := range map[string]struct{ spec, want string }{
+		"CEL":      {"matchConditions: [{name: a, expression: 'true'}, {name: b, expression: nobody}]", "spec.matchConditions[1].expression: Invalid value: line 1, column 1: undeclared reference to 'nobody'"},
+		"syntax":   {"matchConditions: [{name: a, expression: '1 +'}]", "spec.matchConditions[0].expression: Invalid value: line 1, column 4: "},
+		"type":     {"matchConditions: [{name: a, expression: '1'}]", "spec.matchConditions[0].expression: Invalid value: "},
+		"selector": {"objectSelector: {matchExpressions: [{key: a, operator: In}]}", "spec.objectSelector.matchExpressions[0].values: Required value"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := object(t, policyManifest("refused", tc.spec))
+			err := s.Create(t.Context(), o)
+			if err == nil {
+				_ = s.Delete(t.Context(), o) // it should not be there
+			}
+			if got := refusal(t, err); !apierrors.IsInvalid(err) || !strings.HasPrefix(got, tc.want) {
+				t.Errorf("got %v\n%s\nwant %s", err, got, tc.want)
+			}
+		})
+	}
+	o := object(t, policyManifest("taken", "timeoutSeconds: 3, matchConditions: [{name: a, expression: 'request.a == 1'}]"))
+	create(t, s, o)
+	if err := unstructured.SetNestedField(o.Object, int64(4), "spec", "timeoutSeconds"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Update(t.Context(), o); err != nil {
+		t.Errorf("a good policy is not changed: %v", err)
+	}
+}
+
+func (s *webhookServer) testWarnings(t *testing.T) {
+	const service = "clientConfig: {service: {namespace: apps, name: s}}"
+	inject := "annotations: {runtime.cluster.x-k8s.io/inject-ca-from-secret: n/s}"
+	ca := "caBundle: " + base64.StdEncoding.EncodeToString(s.pair.CAPEM)
+	for name, tc := range map[string]struct {
+		version, metadata, spec string
+		want                    []string
+	}{
+		"nothing":   {"v1beta2", "", `clientConfig: {url: "https://a.example.com"}`, nil},
+		"no bundle": {"v1beta2", "", service, []string{"spec.clientConfig.caBundle: is not set, and certificates of Services are seldom signed by a public authority; set it, or the annotation runtime.cluster.x-k8s.io/inject-ca-from-secret"}},
+		"injected":  {"v1beta2", inject, service, nil},
+		"both":      {"v1beta2", inject, "clientConfig: {" + ca + ", service: {namespace: apps, name: s}}", []string{"metadata.annotations[runtime.cluster.x-k8s.io/inject-ca-from-secret]: spec.clientConfig.caBundle is replaced by what the Secret has; leave one of them out"}},
+		"malformed": {"v1beta2", "annotations: {runtime.cluster.x-k8s.io/inject-ca-from-secret: s}", service, []string{`metadata.annotations[runtime.cluster.x-k8s.io/inject-ca-from-secret]: "s" is not of the form <namespace>/<name>, so no CA is injected`}},
+		"loopback":  {"v1beta2", "", `clientConfig: {url: "https://127.0.0.1:1"}`, []string{"spec.clientConfig.url: 127.0.0.1 is the gateway's own Pod, not the extension's, unless it runs beside the gateway"}},
+		"localhost": {"v1beta2", "", `clientConfig: {url: "https://LOCALHOST"}`, []string{"spec.clientConfig.url: localhost is the gateway's own Pod, not the extension's, unless it runs beside the gateway"}},
+		"metadata":  {"v1beta2", "", `clientConfig: {url: "https://169.254.169.254"}`, []string{"spec.clientConfig.url: 169.254.169.254 is link-local, where the gateway calls nobody"}},
+		"mapped":    {"v1beta2", "", `clientConfig: {url: "https://[::ffff:169.254.169.254]"}`, []string{"spec.clientConfig.url: ::ffff:169.254.169.254 is link-local, where the gateway calls nobody"}},
+		"svc":       {"v1beta2", "", `clientConfig: {url: "https://s.n.svc"}`, []string{"spec.clientConfig.url: s.n.svc is a Service of a cluster: name one of this cluster in spec.clientConfig.service, so that changes of its endpoints are followed and no proxy is used"}},
+		"paused":    {"v1beta2", "annotations: {cluster.x-k8s.io/paused: ''}", `clientConfig: {url: "https://a.example.com"}`, []string{"metadata.annotations[cluster.x-k8s.io/paused]: the extension is not discovered until the annotation is gone"}},
+		"v1alpha1":  {"v1alpha1", "", `clientConfig: {url: "https://a.example.com"}`, []string{"runtime.hookgate.dev/v1alpha1 ExtensionConfig is deprecated; use runtime.hookgate.dev/v1beta2 ExtensionConfig"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.warned()
+			metadata := "name: warned"
+			if tc.metadata != "" {
+				metadata += ", " + tc.metadata
+			}
+			o := object(t, configManifest(tc.version, metadata, tc.spec))
+			create(t, s, o)
+			got := s.warned()
+			if diff := cmp.Diff(tc.want, got); diff != "" {
+				t.Errorf("on creation (-want +got):\n%s", diff)
+			}
+			if tc.version == "v1alpha1" {
+				return
+			}
+			// What has been said is not said again with every change, such as the gateway's own of caBundle.
+			if err := unstructured.SetNestedStringMap(o.Object, map[string]string{"k": "v"}, "spec", "settings"); err != nil {
+				t.Fatal(err)
+			}
+			if err := s.Update(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+			if again := s.warned(); len(again) > 0 {
+				t.Errorf("an update that changes none of it warns of %q", again)
+			}
+		})
+	}
+}
+
+// testOlder: what is stored already can still be labelled and deleted, whatever is wrong with it.
+func (s *webhookServer) testOlder(t *testing.T) {
+	o := s.as(t, "v1beta2", "older")
+	o.SetLabels(map[string]string{"a": "b"})
+	if err := s.Update(t.Context(), o); err != nil {
+		t.Fatalf("a label: %v", err)
+	}
+	if err := unstructured.SetNestedField(o.Object, "https://b.example.com", "spec", "clientConfig", "url"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Update(t.Context(), o); !apierrors.IsInvalid(err) {
+		t.Errorf("a change of the spec that leaves it wrong: %v, want that it is invalid", err)
+	}
+	if err := s.Delete(t.Context(), o); err != nil {
+		t.Fatalf("deletion: %v", err)
+	}
+	o = s.as(t, "v1beta2", "older")
+	if o.GetDeletionTimestamp() == nil {
+		t.Fatal("the finalizer does not hold it")
+	}
+	if err := unstructured.SetNestedField(o.Object, "https://b.example.com", "spec", "clientConfig", "url"); err != nil {
+		t.Fatal(err)
+	}
+	o.SetFinalizers(nil)
+	if err := s.Update(t.Context(), o); err != nil {
+		t.Errorf("removal of the finalizer: %v", err)
+	}
+	if err := s.Get(t.Context(), client.ObjectKeyFromObject(o), o); !apierrors.IsNotFound(err) {
+		t.Errorf("it is still there: %v", err)
+	}
+}
+
+// testStatus: status is written without the webhooks, also while nobody answers them.
+func (s *webhookServer) testStatus(t *testing.T) {
+	o := object(t, configManifest("v1beta2", "name: with-status", `clientConfig: {url: "https://a.example.com"}`))
+	create(t, s, o)
+	s.gateway.kill()
+	condition := func(message string) any {
+		return []any{map[string]any{"type": "Discovered", "status": "True", "reason": "Discovered", "message": message, "lastTransitionTime": "2026-01-01T00:00:00Z"}}
+	}
+	o.Object["status"] = map[string]any{"conditions": condition("nobody is asked")}
+	if err := s.Status().Update(t.Context(), o); err != nil {
+		t.Errorf("status: %v", err)
+	}
+	o.SetLabels(map[string]string{"a": "b"})
+	if err := s.Update(t.Context(), o); !apierrors.IsInternalError(err) {
+		t.Errorf("spec: %v, want that it is refused while nobody can say whether it is valid", err)
+	}
+}
+
+// TestWebhooksOfClusterAPIsGroup: the other group has the same webhooks.
+func TestWebhooksOfClusterAPIsGroup(t *testing.T) {
+	const group = "runtime.cluster.x-k8s.io"
+	s := newWebhookServer(t, group, func(client.Client) {}, "--read-only", "--leader-elect=false") // of a gateway that writes nothing
+	text := strings.ReplaceAll(configManifest("v1alpha1", "name: a", "clientConfig: {service: {namespace: apps, name: s}}"), hookgateGroup, group)
+	create(t, s, object(t, text))
+	err := s.Create(t.Context(), object(t, strings.ReplaceAll(configManifest("v1beta2", "name: b", both), hookgateGroup, group)))
+	if want := `ExtensionConfig.runtime.cluster.x-k8s.io "b" is invalid: spec.clientConfig: Forbidden: must have url or service, not both`; err == nil || !strings.HasSuffix(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// TestWebhooksDoNotWait: a gateway that cannot reach the API server, and is not ready, converts for it all the same: the API
+// server may need that to tell it what there is. A new certificate is used at once.
+func TestWebhooksDoNotWait(t *testing.T) {
+	config, _ := connect(t)
+	config.Host = "https://127.0.0.1:" + strconv.Itoa(freePort(t)) // where nobody is
+	certs, port := t.TempDir(), strconv.Itoa(freePort(t))
+	renew := func() *http.Client {
+		pair, err := devcert.New(time.Now().Add(time.Hour))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := pair.WriteDir(certs); err != nil {
+			t.Fatal(err)
+		}
+		pool := x509.NewCertPool()
+		pool.AppendCertsFromPEM(pair.CAPEM)
+		return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: pool, MaxVersion: tls.VersionTLS13}}, Timeout: 5 * time.Second}
+	}
+	trusting := renew()
+	g := launchGateway(t, kubeconfigOf(t, config), certs, "--webhook-port", port, "--webhook-cert-dir", certs, "--tls-min-version", "VersionTLS13")
+	converts := func(c *http.Client) error {
+		body := `{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"u","desiredAPIVersion":"runtime.cluster.x-k8s.io/v1beta2",` +
+			`"objects":[{"apiVersion":"runtime.cluster.x-k8s.io/v1alpha1","kind":"ExtensionConfig","metadata":{"name":"a"}}]}}`
+		response, err := c.Post("https://127.0.0.1:"+port+"/convert", "application/json", strings.NewReader(body))
+		if err != nil {
+			return err
+		}
+		defer response.Body.Close()
+		answer := &apiextensionsv1.ConversionReview{}
+		content := &bytes.Buffer{}
+		if _, err := content.ReadFrom(response.Body); err != nil {
+			return err
+		}
+		if err := yaml.Unmarshal(content.Bytes(), answer); err != nil || answer.Response == nil || answer.Response.Result.Status != metav1.StatusSuccess {
+			return fmt.Errorf("%s %s: %w", response.Status, content, err)
+		}
+		return nil
+	}
+	if err := converts(trusting); err != nil {
+		t.Errorf("a gateway that has just started: %v", err)
+	}
+	response, err := http.Get("http://" + g.health + "/readyz")
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	if response.StatusCode != http.StatusServiceUnavailable {
+		t.Errorf("the gateway, which knows nothing, is %s", response.Status)
+	}
+	old := trusting.Transport.(*http.Transport)
+	old.TLSClientConfig = old.TLSClientConfig.Clone()
+	old.TLSClientConfig.MaxVersion = tls.VersionTLS12
+	if err := converts(trusting); err == nil || !strings.Contains(err.Error(), "protocol version") {
+		t.Errorf("TLS 1.2 against --tls-min-version=VersionTLS13: %v", err)
+	}
+	renewed := renew()
+	eventually(t, "the new certificate is served", func() (string, bool) {
+		err := converts(renewed)
+		return fmt.Sprint(err), err == nil
+	})
+}
+
+// TestWebhooksThatCannotBeServed: what is wrong with the flags ends the start, with a message that names them.
+func TestWebhooksThatCannotBeServed(t *testing.T) {
+	config, _ := connect(t)
+	taken, err := net.Listen("tcp", ":0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	port := strconv.Itoa(taken.Addr().(*net.TCPAddr).Port)
+	pair, err := devcert.New(time.Now().Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	certs, empty := t.TempDir(), t.TempDir()
+	if err := pair.WriteDir(certs); err != nil {
+		t.Fatal(err)
+	}
+	for name, tc := range map[string]struct {
+		flags []string
+		want  string
+	}{
+		"port":        {[]string{"--webhook-port", port, "--webhook-cert-dir", certs}, "listen on port " + port + ": the port is in use: stop the program that has it, or choose another with --webhook-port"},
+		"certificate": {[]string{"--webhook-port", port, "--webhook-cert-dir", empty}, "read --webhook-cert-dir: " + filepath.Join(empty, "tls.crt") + " is missing: the directory needs tls.crt and tls.key in PEM"},
+		"name":        {[]string{"--webhook-port", port, "--webhook-cert-dir", certs, "--webhook-key-name", "k"}, filepath.Join(certs, "k") + " is missing: the directory needs tls.crt and k in PEM"},
+		"suites":      {[]string{"--tls-cipher-suites", "TLS_ECDHE_RSA_WITH_AES_256_GCM_SHA384"}, "--tls-cipher-suites: HTTP/2 needs TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256 or "},
+		"version":     {[]string{"--tls-min-version", "VersionTLS10"}, `--tls-min-version: want VersionTLS12 or VersionTLS13, got "VersionTLS10"`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := runGateway(t, kubeconfigOf(t, config), certs, tc.flags...)
+			select {
+			case <-g.done:
+			case <-time.After(patience):
+				t.Fatal("the gateway runs")
+			}
+			if !strings.Contains(g.log.String(), tc.want) || strings.Contains(g.log.String(), "serving https=") {
+				t.Errorf("the gateway printed:\n%s\nwant %s", g.log, tc.want)
+			}
+		})
+	}
+}
