@@ -126,7 +126,7 @@ func filler(seed int64) *randfill.Filler {
 	return fuzzer.FuzzerFor(fuzzer.MergeFuzzerFuncs(metafuzzer.Funcs, custom), rand.NewSource(seed), serializer.NewCodecFactory(runtime.NewScheme()))
 }
 
-const rounds = 500
+const rounds = 200
 
 func TestConversionLosesNothing(t *testing.T) {
 	h := handler(t)
