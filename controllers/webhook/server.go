@@ -73,6 +73,8 @@ func (s *Server) Run(ctx context.Context) error {
 	if err != nil {
 		err = errors.Join(errors.New("drain webhooks: requests were still in flight after 10s"), server.Close())
 	}
-	<-done
+	if ended := <-done; !errors.Is(ended, http.ErrServerClosed) {
+		err = errors.Join(err, fmt.Errorf("serve webhooks: %w", ended))
+	}
 	return err
 }

@@ -606,6 +606,78 @@ func TestWebhooksDoNotWait(t *testing.T) {
 	})
 }
 
+// TestReadyWhenOnlyItCanConvert: what an API server has stored as v1alpha1 it can only tell with the help of the gateway that asks.
+func TestReadyWhenOnlyItCanConvert(t *testing.T) {
+	config, _ := emptyServer(t, filepath.Join("..", "..", "deploy", "crd", hookgateGroup+"_extensionconfigs.yaml"), filepath.Join("..", "..", "deploy", "crd", "hookgate.dev_extensionpolicies.yaml"))
+	config.WarningHandler = rest.NoWarnings{}
+	scheme := runtime.NewScheme()
+	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	change := func(storage string, how *apiextensionsv1.CustomResourceConversion) {
+		t.Helper()
+		if err := c.Get(t.Context(), client.ObjectKey{Name: "extensionconfigs." + hookgateGroup}, crd); err != nil {
+			t.Fatal(err)
+		}
+		for i := range crd.Spec.Versions {
+			crd.Spec.Versions[i].Storage = crd.Spec.Versions[i].Name == storage
+		}
+		crd.Spec.Conversion = how
+		if err := c.Update(t.Context(), crd); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change("v1alpha1", &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter})
+	x := newExtension(t, "a")
+	made := 0
+	// The API server takes up the change a moment later: what is made last is stored as v1alpha1.
+	for until := time.Now().Add(2 * time.Second); time.Now().Before(until); made++ {
+		o := object(t, configManifest("v1alpha1", fmt.Sprintf("name: stored-%d, labels: {cluster.x-k8s.io/watch-filter: %s}", made, filterOf(t)),
+			`clientConfig: {url: "`+x.URL+`", caBundle: `+base64.StdEncoding.EncodeToString(x.ca())+`}`))
+		if err := c.Create(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(200 * time.Millisecond)
+	}
+	pair, err := devcert.New(time.Now().Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	certs, port := t.TempDir(), strconv.Itoa(freePort(t))
+	if err := pair.WriteDir(certs); err != nil {
+		t.Fatal(err)
+	}
+	change("v1beta2", &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{
+		ConversionReviewVersions: []string{"v1"},
+		ClientConfig:             &apiextensionsv1.WebhookClientConfig{URL: new("https://127.0.0.1:" + port + "/convert"), CABundle: pair.CAPEM},
+	}})
+	list := &unstructured.UnstructuredList{}
+	list.SetAPIVersion(hookgateGroup + "/v1beta2")
+	list.SetKind("ExtensionConfigList")
+	eventually(t, "nobody can list them before there is a gateway", func() (string, bool) {
+		err := c.List(t.Context(), list)
+		return fmt.Sprint(err), err != nil && strings.Contains(err.Error(), "conversion webhook")
+	})
+	startGateway(t, kubeconfigOf(t, config), certs, "--extension-config-group", hookgateGroup, "--webhook-port", port, "--webhook-cert-dir", certs)
+	eventually(t, "all are discovered", func() (string, bool) {
+		if err := c.List(t.Context(), list); err != nil {
+			return err.Error(), false
+		}
+		n := 0
+		for i := range list.Items {
+			if handlers, _, _ := unstructured.NestedSlice(list.Items[i].Object, "status", "handlers"); len(handlers) == 1 {
+				n++
+			}
+		}
+		return fmt.Sprintf("%d of %d", n, made), n == made
+	})
+}
+
 // TestWebhooksThatCannotBeServed: what is wrong with the flags ends the start, with a message that names them.
 func TestWebhooksThatCannotBeServed(t *testing.T) {
 	config, _ := connect(t)
