@@ -430,6 +430,17 @@ func (s *webhookServer) testPolicies(t *testing.T) {
 	if err := s.Update(t.Context(), o); err != nil {
 		t.Errorf("a good policy is not changed: %v", err)
 	}
+	s.warned()
+	if err := unstructured.SetNestedField(o.Object, int64(30), "spec", "timeoutSeconds"); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.Update(t.Context(), o); err != nil {
+		t.Error(err)
+	}
+	want := []string{"spec.timeoutSeconds: Cluster API waits 30 s at most, the way through the gateway included: less leaves time for the answer to arrive"}
+	if diff := cmp.Diff(want, s.warned()); diff != "" {
+		t.Errorf("warnings of a policy (-want +got):\n%s", diff)
+	}
 }
 
 func (s *webhookServer) testWarnings(t *testing.T) {
@@ -471,6 +482,11 @@ func (s *webhookServer) testWarnings(t *testing.T) {
 			// What has been said is not said again with every change, such as the gateway's own of caBundle.
 			if err := unstructured.SetNestedStringMap(o.Object, map[string]string{"k": "v"}, "spec", "settings"); err != nil {
 				t.Fatal(err)
+			}
+			if strings.Contains(tc.metadata, "inject-ca-from-secret") {
+				if err := unstructured.SetNestedField(o.Object, base64.StdEncoding.EncodeToString(append([]byte("\n"), s.pair.CAPEM...)), "spec", "clientConfig", "caBundle"); err != nil {
+					t.Fatal(err)
+				}
 			}
 			if err := s.Update(t.Context(), o); err != nil {
 				t.Fatal(err)
