@@ -46,7 +46,8 @@ var _ Registry = (*registry.Registry)(nil)
 type Discoverer interface {
 	// Discover asks an extension for its handlers, until ctx is done.
 	Discover(ctx context.Context, client registry.ClientConfig) (extension.Discovered, error)
-	// Retain says which extensions are in use; connections to all others may be closed once they are idle.
+	// Retain says which extensions are in use, whenever one of them has gone out of use; connections to all others may be
+	// closed once they are idle.
 	Retain(clients []registry.ClientConfig)
 }
 
@@ -75,9 +76,20 @@ type Reconciler struct {
 	logger     *slog.Logger
 	observer   Observer
 
-	mu       sync.Mutex
-	states   map[string]*state
-	retained []registry.ClientConfig
+	mu     sync.Mutex
+	states map[string]*state
+	inUse  map[client]int // by how many states
+}
+
+// client is a registry.ClientConfig as a value.
+type client struct {
+	url       string
+	caBundle  string
+	inCluster bool
+}
+
+func clientOf(c *registry.ClientConfig) client {
+	return client{url: c.URL, caBundle: string(c.CABundle), inCluster: c.InCluster}
 }
 
 // state is what is known of one ExtensionConfig. Only wanted and applied are shared; they are guarded by Reconciler.mu.
@@ -97,7 +109,7 @@ func NewReconciler(c ReconcilerConfig) (*Reconciler, error) {
 		return nil, errors.New("reconciler: Registry, Discoverer and Logger are required")
 	}
 	r := &Reconciler{
-		registry: c.Registry, discoverer: c.Discoverer, logger: c.Logger, observer: c.Observer, states: map[string]*state{},
+		registry: c.Registry, discoverer: c.Discoverer, logger: c.Logger, observer: c.Observer, states: map[string]*state{}, inUse: map[client]int{},
 	}
 	if r.observer == nil {
 		r.observer = noObserver{}
@@ -116,7 +128,6 @@ func NewReconciler(c ReconcilerConfig) (*Reconciler, error) {
 func (r *Reconciler) Reconcile(ctx context.Context, x Extension) (extension.Discovered, error) {
 	logger := r.logger.With("extensionConfig", x.Name)
 	s := r.want(&x)
-	defer r.retain() // what it was before may be out of use now
 	r.applyKnown(logger, s, &x)
 
 	if x.Paused {
@@ -160,7 +171,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, x Extension) (extension.Disc
 func (r *Reconciler) Serve(x Extension, current bool) error {
 	logger := r.logger.With("extensionConfig", x.Name)
 	s := r.want(&x)
-	defer r.retain()
 	if !current || x.Paused {
 		r.applyKnown(logger, s, &x)
 		return nil
@@ -182,13 +192,18 @@ func (r *Reconciler) Serve(x Extension, current bool) error {
 func (r *Reconciler) Remove(name string) {
 	r.registry.Remove(name)
 	r.mu.Lock()
-	_, known := r.states[name]
+	gone, known := r.states[name]
 	delete(r.states, name)
+	if known {
+		r.use(nil, gone.wanted)
+		if gone.applied != nil {
+			r.use(nil, &gone.applied.ClientConfig)
+		}
+	}
 	r.mu.Unlock()
 	if known {
 		r.logger.Info("extension removed", "extensionConfig", name)
 	}
-	r.retain()
 }
 
 // discover asks the extension. A panic while its answer is read is an error of this one extension.
@@ -237,8 +252,13 @@ func (r *Reconciler) apply(s *state, next registry.Registration) (changed bool, 
 		return false, err
 	}
 	r.mu.Lock()
+	defer r.mu.Unlock()
+	var before *registry.ClientConfig
+	if s.applied != nil {
+		before = &s.applied.ClientConfig
+	}
 	s.applied = &next
-	r.mu.Unlock()
+	r.use(&next.ClientConfig, before)
 	return true, nil
 }
 
@@ -250,35 +270,36 @@ func (r *Reconciler) want(x *Extension) *state {
 		s = &state{}
 		r.states[x.Name] = s
 	}
+	before := s.wanted
 	s.wanted = &x.ClientConfig
+	r.use(s.wanted, before)
 	r.mu.Unlock()
-	r.retain()
 	return s
 }
 
-// retain tells the discoverer which extensions are in use, if that has changed: those that the registry has, and those
-// that are being discovered. It holds the lock, so that an older set never comes after a newer one.
-func (r *Reconciler) retain() {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var clients []registry.ClientConfig
-	for _, s := range r.states {
-		if s.wanted != nil {
-			clients = append(clients, *s.wanted)
-		}
-		if s.applied != nil {
-			clients = append(clients, s.applied.ClientConfig)
-		}
+// use counts who calls an extension: a state does where it wants to, and where what the registry has of it leads. When
+// nobody uses one any more, the discoverer is told which are left. The lock is held, so that an older set never comes
+// after a newer one. The cost of a change does not grow with the number of extensions, unless one goes out of use.
+func (r *Reconciler) use(now, before *registry.ClientConfig) {
+	if now != nil {
+		r.inUse[clientOf(now)]++
 	}
-	slices.SortFunc(clients, func(a, b registry.ClientConfig) int {
-		return cmp.Or(strings.Compare(a.URL, b.URL), strings.Compare(string(a.CABundle), string(b.CABundle)))
-	})
-	clients = slices.CompactFunc(clients, sameClient)
-	if slices.EqualFunc(clients, r.retained, sameClient) {
+	if before == nil {
 		return
 	}
-	r.retained = clients
-	r.discoverer.Retain(slices.Clone(clients))
+	key := clientOf(before)
+	if r.inUse[key]--; r.inUse[key] > 0 {
+		return
+	}
+	delete(r.inUse, key)
+	left := make([]registry.ClientConfig, 0, len(r.inUse))
+	for c := range r.inUse {
+		left = append(left, registry.ClientConfig{URL: c.url, CABundle: []byte(c.caBundle), InCluster: c.inCluster})
+	}
+	slices.SortFunc(left, func(a, b registry.ClientConfig) int {
+		return cmp.Or(strings.Compare(a.URL, b.URL), strings.Compare(string(a.CABundle), string(b.CABundle)))
+	})
+	r.discoverer.Retain(left)
 }
 
 // logSuccess logs what is new since the last attempt, and remembers it.
