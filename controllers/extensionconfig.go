@@ -70,7 +70,7 @@ func selectorString(r *registry.Registration) string {
 }
 
 func sameClient(a, b registry.ClientConfig) bool {
-	return a.URL == b.URL && a.InCluster == b.InCluster && string(a.CABundle) == string(b.CABundle)
+	return a.Protocol == b.Protocol && a.URL == b.URL && a.InCluster == b.InCluster && string(a.CABundle) == string(b.CABundle)
 }
 
 // Convert returns the Extension of an ExtensionConfig, with the defaults and by the rules of Cluster API's webhook and

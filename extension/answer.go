@@ -79,6 +79,8 @@ func (x *exchange) refused(resp *http.Response) *hook.Error {
 		text += " " + name
 	}
 	switch {
+	case strings.HasPrefix(resp.Header.Get("Content-Type"), "application/grpc"), resp.StatusCode == http.StatusUnsupportedMediaType:
+		text = "the server speaks gRPC: set protocol GRPC"
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:
 		text += ": redirects are not followed"
 	case resp.StatusCode == http.StatusNotFound:

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"net/http"
 	"net/textproto"
@@ -30,10 +31,6 @@ type proxyError struct{ code int }
 
 func (e *proxyError) Error() string {
 	return strings.TrimSpace(fmt.Sprintf("proxy answered %d %s", e.code, http.StatusText(e.code)))
-}
-
-func (x *exchange) fail(kind hook.Kind, text string, cause error) *hook.Error {
-	return &hook.Error{Kind: kind, Message: x.verb + ": " + text, Cause: cause}
 }
 
 // unanswered classifies why a request got no answer.
@@ -61,17 +58,6 @@ func (x *exchange) interrupted(ctx context.Context, err error) *hook.Error {
 		return x.fail(hook.BadResponse, "answer is not valid gzip", err)
 	}
 	return x.fail(hook.BadResponse, "answer ended early", err)
-}
-
-// ended classifies the end of ctx.
-func (x *exchange) ended(ctx context.Context, err error) *hook.Error {
-	switch {
-	case errors.Is(ctx.Err(), context.Canceled):
-		return x.fail(hook.Canceled, "the caller left", err)
-	case x.curtailed:
-		return x.fail(hook.Timeout, "no answer before the caller's deadline", err)
-	}
-	return x.fail(hook.Timeout, "no answer within "+x.timeout.String(), err)
 }
 
 // malformed says what is wrong with an answer whose header could not be read; nothing if it is not that.
@@ -114,6 +100,10 @@ func unreachable(err error) (text string, passing bool) {
 		return "host name lookup timed out", true
 	case errors.As(err, &dns):
 		return "host name lookup did not work", true
+	case errors.Is(err, fs.ErrNotExist):
+		return "there is no such socket", true
+	case errors.Is(err, fs.ErrPermission):
+		return "no permission to use the socket", false
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return "connection refused", true
 	case errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE), errors.Is(err, syscall.ECONNABORTED):

@@ -50,23 +50,14 @@ type Skipped struct {
 // An error is a *hook.Error of the kinds of Call. A caBundle or URL that cannot be used is Unreachable; a wrong answer, or
 // one with status Failure, is a BadResponse.
 func (r *REST) Discover(ctx context.Context, cc registry.ClientConfig) (Discovered, error) {
-	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
-	defer cancel()
-	x := &exchange{verb: "discover handlers", hook: r.discovery, timeout: discoveryTimeout}
+	x := &exchange{errand: discoveryOf(r.config.Catalog)}
 	out, failed := r.exchange(ctx, cc, x, &hooksv1alpha1.DiscoveryRequest{})
 	if failed != nil {
 		return Discovered{}, failed
 	}
-	answer, ok := out.(*hooksv1alpha1.DiscoveryResponse)
-	if !ok {
-		return Discovered{}, x.fail(hook.Internal, fmt.Sprintf("answer is a %T", out), nil)
-	}
-	if answer.GetStatus() != hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS {
-		return Discovered{}, x.fail(hook.BadResponse, "the extension answered Failure: "+cut(answer.GetMessage()), nil)
-	}
-	d, err := discovered(r.config.Catalog, answer.GetHandlers())
-	if err != nil {
-		return Discovered{}, x.fail(hook.BadResponse, "answer: "+err.Error(), nil)
+	d, failed := x.discovered(r.config.Catalog, out)
+	if failed != nil {
+		return Discovered{}, failed
 	}
 	return d, nil
 }

@@ -5,7 +5,9 @@ package extension
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -15,7 +17,6 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/registry"
@@ -32,17 +33,14 @@ var (
 	userAgentHeader = []string{"hookgate"}
 )
 
-// exchange is one request to an extension and its answer, whatever number of attempts it takes.
+// exchange is one request in JSON over HTTP and its answer, whatever number of attempts it takes.
 type exchange struct {
-	verb    string // for messages: "call extension"
-	hook    *catalog.Hook
+	errand
 	handler string // empty for discovery
-	timeout time.Duration
 	body    []byte // of the request, if it need not be encoded
 
-	route     *route
-	curtailed bool // the caller's deadline comes before timeout has passed
-	query     string
+	route *route
+	query string
 
 	sent, received int64
 }
@@ -58,12 +56,8 @@ func (r *REST) exchange(ctx context.Context, cc registry.ClientConfig, x *exchan
 		return nil, failed
 	}
 
-	deadline, ok := ctx.Deadline()
-	if x.curtailed = ok && time.Until(deadline) < x.timeout; !x.curtailed {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, x.timeout)
-		defer cancel()
-	}
+	ctx, cancel := x.bound(ctx)
+	defer cancel()
 	if ctx.Err() != nil {
 		return nil, x.ended(ctx, ctx.Err())
 	}
@@ -91,7 +85,7 @@ func (r *REST) encode(x *exchange, in proto.Message) (codec.Body, *hook.Error) {
 		return body, x.fail(hook.Internal, "request: "+err.Error(), err)
 	}
 	if body.Size() > r.config.MaxBytes {
-		return body, hook.Errorf(hook.TooLarge, "%s: request has %d bytes, which is more than %d", x.verb, body.Size(), r.config.MaxBytes)
+		return body, x.tooLarge(body.Size(), r.config.MaxBytes)
 	}
 	return body, nil
 }
@@ -122,6 +116,10 @@ func (r *REST) send(ctx context.Context, x *exchange, body codec.Body) (*http.Re
 		case isNoCommonProtocol(err) && x.route.target.refusedHTTP1(p):
 		case again && a.unsent(err) && isPassing(err):
 			again = false
+		case a.unnegotiated.Load() && errors.Is(err, io.EOF):
+			// Perhaps a server that speaks HTTP/2 only and does not tell; perhaps it has seen the request.
+			x.route.target.refusedHTTP1(p)
+			return nil, nil, err
 		default:
 			return nil, nil, err
 		}
@@ -162,10 +160,17 @@ type attempt struct {
 	hooks     httptrace.ClientTrace
 	connected atomic.Bool // the request was given a connection
 	wrote     atomic.Bool // the request was written, all of it
+	// unnegotiated tells that client and server did not agree on a protocol when the connection was made, but went on.
+	unnegotiated atomic.Bool
 }
 
 func (a *attempt) trace(ctx context.Context) context.Context {
-	a.hooks.GotConn = func(httptrace.GotConnInfo) { a.connected.Store(true) }
+	a.hooks.GotConn = func(info httptrace.GotConnInfo) {
+		a.connected.Store(true)
+		if c, ok := info.Conn.(interface{ ConnectionState() tls.ConnectionState }); ok && !info.Reused {
+			a.unnegotiated.Store(c.ConnectionState().NegotiatedProtocol == "")
+		}
+	}
 	a.hooks.WroteRequest = func(info httptrace.WroteRequestInfo) {
 		if info.Err == nil {
 			a.wrote.Store(true)

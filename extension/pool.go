@@ -35,14 +35,14 @@ const (
 // errRetired ends the dialing of connections that nobody waits for any more.
 var errRetired = errors.New("connections to this target are given up")
 
-// pool is the connections to a target that were made in one period. Its users are counted: the target is one, and each
-// call is one until it has its whole answer. With the last one gone, all connections close.
+// pool is the connections to a target that were made in one period. Its users are the target, and each call until it has
+// its whole answer. With the last one gone, all connections close.
 type pool struct {
+	users
 	target  *target
 	http2   bool
 	expires time.Time
 
-	users      atomic.Int64
 	transports []*http.Transport
 	turn       atomic.Uint32
 
@@ -56,7 +56,7 @@ type pool struct {
 // newPool returns a pool that its caller has acquired.
 func newPool(t *target, expires time.Time) *pool {
 	p := &pool{target: t, http2: t.http2.Load(), expires: expires, connections: map[*connection]struct{}{}}
-	p.users.Store(1)
+	p.users.begin(p.end)
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 
 	n := 1
@@ -108,25 +108,9 @@ func (p *pool) newTransport() *http.Transport {
 	return transport
 }
 
-// acquire adds a user, and reports false if the last one has gone.
-func (p *pool) acquire() bool {
-	for {
-		n := p.users.Load()
-		if n == 0 {
-			return false
-		}
-		if p.users.CompareAndSwap(n, n+1) {
-			return true
-		}
-	}
-}
-
-// release removes a user. The last one closes all connections, those too that a transport has not yet put back among
-// the idle ones, and those that are still being made.
-func (p *pool) release() {
-	if p.users.Add(-1) > 0 {
-		return
-	}
+// end closes all connections, those too that a transport has not yet put back among the idle ones, and those that are
+// still being made.
+func (p *pool) end() {
 	p.cancel()
 	for _, t := range p.transports {
 		t.CloseIdleConnections()

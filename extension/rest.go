@@ -17,7 +17,6 @@ import (
 	"github.com/hookgate/hookgate/body"
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/codec"
-	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -50,11 +49,10 @@ type Config struct {
 
 // REST calls extensions that speak JSON over HTTPS. It is safe for concurrent use.
 type REST struct {
-	config    Config
-	discovery *catalog.Hook
-	routes    routes
-	bodies    body.Reader
-	now       func() time.Time
+	config Config
+	routes routes
+	bodies body.Reader
+	now    func() time.Time
 }
 
 // NewREST returns a REST without connections.
@@ -80,7 +78,6 @@ func NewREST(config Config) *REST {
 		}
 	}
 	r := &REST{config: config, bodies: body.Reader{Max: config.MaxBytes, Pool: &body.Pool{}, Keep: true}, now: time.Now}
-	r.discovery, _ = config.Catalog.ByName(hook.Discovery)
 	r.routes.config = &r.config
 	return r
 }
@@ -98,13 +95,7 @@ func NewREST(config Config) *REST {
 // A request that cannot have reached the extension, because there was no connection or a kept one had been closed, is
 // sent once more.
 func (r *REST) Call(ctx context.Context, c *Call) (proto.Message, error) {
-	x := &exchange{
-		verb:    "call extension",
-		hook:    c.Hook,
-		handler: c.Handler.Handler.Name,
-		timeout: c.Handler.Handler.Timeout,
-		body:    c.Body,
-	}
+	x := &exchange{errand: errandOf(c), handler: c.Handler.Handler.Name, body: c.Body}
 	answer, err := r.exchange(ctx, c.Handler.Registration.ClientConfig, x, c.Request)
 	c.Sent, c.Received = x.sent, x.received
 	if err != nil {

@@ -130,7 +130,7 @@ func (rs *routes) forget(ccs []registry.ClientConfig) []*target {
 
 // parse checks a ClientConfig. The pool is nil where the system's roots are meant.
 func parse(cc registry.ClientConfig) (*url.URL, *x509.CertPool, error) {
-	if err := registry.CheckURL(cc.URL); err != nil {
+	if err := cc.CheckURL(); err != nil {
 		return nil, nil, fmt.Errorf("url: %w", err)
 	}
 	u, err := url.Parse(cc.URL)

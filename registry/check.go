@@ -6,7 +6,9 @@ package registry
 import (
 	"errors"
 	"fmt"
+	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -29,7 +31,7 @@ func check(reg *Registration) error {
 	if err := CheckName(reg.Name); err != nil {
 		wrong("name", "%v", err)
 	}
-	if err := CheckURL(reg.ClientConfig.URL); err != nil {
+	if err := reg.ClientConfig.CheckURL(); err != nil {
 		wrong("clientConfig.url", "%v", err)
 	}
 
@@ -81,11 +83,14 @@ func SameName(first, second string) error {
 	return fmt.Errorf("%q and %q differ only in case: in paths, upper and lower case are the same", first, second)
 }
 
-// CheckURL tells what keeps a URL from being that of an extension.
-func CheckURL(text string) error {
-	u, err := url.Parse(text)
+// CheckURL tells what keeps a URL from being that of an extension that speaks JSON over HTTPS.
+func CheckURL(text string) error { return (&ClientConfig{URL: text}).CheckURL() }
+
+// CheckURL tells what keeps the URL from being that of an extension that speaks c.Protocol.
+func (c *ClientConfig) CheckURL() error {
+	u, err := url.Parse(c.URL)
 	switch {
-	case text == "":
+	case c.URL == "":
 		return errors.New("must not be empty")
 	case err != nil:
 		// The cause repeats the whole text, which may hold a password.
@@ -94,21 +99,41 @@ func CheckURL(text string) error {
 			err = parse.Err
 		}
 		return fmt.Errorf("is not a URL: %w", err)
-	case u.Scheme != "https":
-		return fmt.Errorf("must begin with https://, not with %q", u.Scheme)
-	case u.Hostname() == "" || u.Opaque != "":
-		return errors.New("must have a host")
+	case !slices.Contains(c.Protocol.schemes(), u.Scheme):
+		return fmt.Errorf("must begin with %s, not with %q", strings.Join(c.Protocol.prefixes(), ", "), u.Scheme)
 	case u.User != nil:
 		return errors.New("must not have a user")
 	case u.RawQuery != "" || u.ForceQuery:
 		return errors.New("must not have a query")
-	case u.Fragment != "" || strings.Contains(text, "#"):
+	case u.Fragment != "" || strings.Contains(c.URL, "#"):
 		return errors.New("must not have a fragment")
+	case u.Scheme == SchemeUnix:
+		if u.Host != "" || u.Opaque != "" || u.Path == "" || u.Path == "/" {
+			return errors.New("must be unix:// and the absolute path of a socket, for example unix:///run/extension.sock")
+		}
+		return nil
+	case u.Hostname() == "" || u.Opaque != "":
+		return errors.New("must have a host")
+	case c.Protocol == GRPC && u.Path != "" && u.Path != "/":
+		return errors.New("must not have a path: gRPC's paths are those of its services")
 	}
+	return checkHost(u)
+}
+
+func checkHost(u *url.URL) error {
 	if p := u.Port(); p != "" {
 		if n, err := strconv.ParseUint(p, 10, 16); err != nil || n == 0 {
 			return fmt.Errorf("port %s is not between 1 and 65535", p)
 		}
+	}
+	if u.Scheme != SchemeGRPC {
+		return nil
+	}
+	if u.Port() == "" {
+		return errors.New("must have a port")
+	}
+	if ip, err := netip.ParseAddr(u.Hostname()); (err != nil || !ip.IsLoopback()) && u.Hostname() != "localhost" {
+		return errors.New("must be on loopback, because grpc:// has no TLS; use grpcs://")
 	}
 	return nil
 }

@@ -26,9 +26,44 @@ type Registration struct {
 	Handlers []Handler
 }
 
+// Protocol is what an extension speaks.
+type Protocol string
+
+// The protocols. The zero Protocol is JSON over HTTPS, the mandated one.
+const (
+	REST Protocol = ""
+	GRPC Protocol = "GRPC"
+)
+
+// The schemes that URLs of extensions can have, besides https. Those without TLS are for what is on the same machine.
+const (
+	SchemeGRPC  = "grpc"
+	SchemeGRPCS = "grpcs"
+	SchemeUnix  = "unix"
+)
+
+// schemes returns those that URLs of extensions can have that speak p.
+func (p Protocol) schemes() []string {
+	if p == GRPC {
+		return []string{"https", SchemeGRPCS, SchemeGRPC, SchemeUnix}
+	}
+	return []string{"https"}
+}
+
+func (p Protocol) prefixes() []string {
+	prefixes := p.schemes()
+	for i := range prefixes {
+		prefixes[i] += "://"
+	}
+	return prefixes
+}
+
 // ClientConfig says how to reach an extension.
 type ClientConfig struct {
-	// URL is https://host[:port][/prefix], without user, query or fragment.
+	// Protocol is REST unless it is set.
+	Protocol Protocol
+	// URL has neither user, query nor fragment. For REST it is https://host[:port][/prefix]; for GRPC https:// or
+	// grpcs://host[:port], grpc://host:port on loopback, or unix:///path.
 	URL string
 	// InCluster tells that URL names a Service of the cluster, which is never called through a proxy.
 	InCluster bool

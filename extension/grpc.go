@@ -1,0 +1,168 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package extension
+
+import (
+	"context"
+	"net"
+	"net/netip"
+	"time"
+
+	"go.opentelemetry.io/otel/propagation"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/codec"
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// GRPCConfig says how GRPC calls extensions. The zero value is complete; none of it can be changed afterwards.
+type GRPCConfig struct {
+	// Catalog is the hooks that exist. Nil means catalog.New().
+	Catalog *catalog.Catalog
+	// Codec checks the raw JSON in answers. Nil means codec.New(Catalog).
+	Codec *codec.Codec
+	// MaxBytes bounds each message. 0 means 20 MiB.
+	MaxBytes int
+	// MaxConnectionAge is for how long new calls use a connection: after that they get new ones, which see new
+	// certificates. 0 means 10 minutes.
+	MaxConnectionAge time.Duration
+	// LookupHost returns the addresses of a host name. Nil means the system's resolver.
+	LookupHost func(ctx context.Context, host string) ([]netip.Addr, error)
+	// Propagator puts the trace context into the metadata of a request. Nil means none.
+	Propagator propagation.TextMapPropagator
+}
+
+// GRPC calls extensions that implement the services of the contract. It is safe for concurrent use.
+//
+// Calls take turns on the addresses of a host, which is looked up anew every half minute. A server that offers the
+// standard health service is called only while it says that it is serving. No proxy is used.
+type GRPC struct {
+	config   GRPCConfig
+	channels channels
+	now      func() time.Time
+}
+
+// NewGRPC returns a GRPC without connections.
+func NewGRPC(config GRPCConfig) *GRPC {
+	if config.Catalog == nil {
+		config.Catalog = catalog.New()
+	}
+	if config.Codec == nil {
+		config.Codec = codec.New(config.Catalog)
+	}
+	if config.MaxBytes == 0 {
+		config.MaxBytes = defaultMaxBytes
+	}
+	if config.MaxConnectionAge == 0 {
+		config.MaxConnectionAge = defaultMaxConnectionAge
+	}
+	if config.LookupHost == nil {
+		config.LookupHost = func(ctx context.Context, host string) ([]netip.Addr, error) {
+			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		}
+	}
+	g := &GRPC{config: config, now: time.Now}
+	g.channels.config = &g.config
+	return g
+}
+
+// Call sends the request to the handler and returns its answer, as REST.Call does, and with the same kinds of errors.
+// Call.Body is not used.
+func (g *GRPC) Call(ctx context.Context, c *Call) (proto.Message, error) {
+	x := errandOf(c)
+	rpc := &rpc{}
+	out, err := g.invoke(ctx, c.Handler.Registration.ClientConfig, &x, rpc, withHandler(c.Request, c.Handler.Handler.Name))
+	c.Sent, c.Received = rpc.sent.Load(), rpc.received.Load()
+	if err != nil {
+		return nil, err.WithHandler(c.Handler.Name)
+	}
+	return out, nil
+}
+
+// Discover asks the extension at cc for its handlers, as REST.Discover does. One that does not implement discovery but
+// offers server reflection has one handler for each hook of the services that it serves, named as the hook in lower case.
+func (g *GRPC) Discover(ctx context.Context, cc registry.ClientConfig) (Discovered, error) {
+	x := discoveryOf(g.config.Catalog)
+	rpc := &rpc{}
+	ctx, cancel := x.bound(ctx) // for the two questions together
+	defer cancel()
+	out, failed := g.invoke(ctx, cc, &x, rpc, &hooksv1alpha1.DiscoveryRequest{})
+	if failed != nil && rpc.unimplemented.Load() {
+		out, failed = g.reflect(ctx, cc, &x)
+	}
+	if failed != nil {
+		return Discovered{}, failed
+	}
+	d, failed := x.discovered(g.config.Catalog, out)
+	if failed != nil {
+		return Discovered{}, failed
+	}
+	return d, nil
+}
+
+// invoke sends in and returns the answer, a fresh message that has been checked.
+func (g *GRPC) invoke(ctx context.Context, cc registry.ClientConfig, x *errand, rpc *rpc, in proto.Message) (proto.Message, *hook.Error) {
+	if size := proto.Size(in); size > g.config.MaxBytes {
+		return nil, x.tooLarge(int64(size), int64(g.config.MaxBytes))
+	}
+	ctx, cancel := x.bound(ctx)
+	defer cancel()
+	if ctx.Err() != nil {
+		return nil, x.ended(ctx, ctx.Err())
+	}
+	channel, err := g.channels.get(cc, g.now())
+	if err != nil {
+		return nil, x.fail(hook.Unreachable, err.Error(), err)
+	}
+	defer channel.release()
+
+	out := x.hook.Response.New().Interface()
+	if err := channel.conn.Invoke(rpc.watch(g.outgoing(ctx)), x.hook.Method, in, out, grpc.StaticMethod()); err != nil {
+		return nil, x.refusedBy(ctx, channel, rpc, err)
+	}
+	if text := wrongStatus(out); text != "" {
+		return nil, x.fail(hook.BadResponse, "answer: "+text, nil)
+	}
+	if err := g.config.Codec.Check(out); err != nil {
+		return nil, x.fail(hook.BadResponse, "answer: "+cut(err.Error()), err)
+	}
+	return out, nil
+}
+
+// outgoing adds the trace context to the metadata of a request.
+func (g *GRPC) outgoing(ctx context.Context) context.Context {
+	if g.config.Propagator == nil {
+		return ctx
+	}
+	carrier := propagation.MapCarrier{}
+	g.config.Propagator.Inject(ctx, carrier)
+	return metadata.NewOutgoingContext(ctx, metadata.New(carrier))
+}
+
+// withHandler returns req with the handler's own name, as the extension knows it. req itself is not changed: the result
+// shares everything else with it.
+func withHandler(req proto.Message, name string) proto.Message {
+	from := req.ProtoReflect()
+	to := from.New()
+	from.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		to.Set(fd, v)
+		return true
+	})
+	if fd := from.Descriptor().Fields().ByName("handler"); fd != nil {
+		to.Set(fd, protoreflect.ValueOfString(name))
+	}
+	return to.Interface()
+}
+
+// Retain keeps the connections to the given extensions and gives up all others, as REST.Retain does.
+func (g *GRPC) Retain(ccs []registry.ClientConfig) { g.channels.retain(ccs) }
+
+// Close gives up all connections, as Retain does without extensions. It does not wait for calls that are under way.
+func (g *GRPC) Close() { g.channels.retain(nil) }

@@ -1,0 +1,557 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package extension
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/health"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/reflection"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	"github.com/hookgate/hookgate/devcert"
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// author is an extension of the kind that people write from generated stubs.
+type author struct {
+	hooksv1alpha1.UnimplementedDiscoveryServiceServer
+	hooksv1alpha1.UnimplementedLifecycleHooksServiceServer
+
+	discover func() (*hooksv1alpha1.DiscoveryResponse, error) // nil leaves discovery out
+	create   func(context.Context, *hooksv1alpha1.BeforeClusterCreateRequest) (*hooksv1alpha1.BeforeClusterCreateResponse, error)
+}
+
+func (a *author) Discovery(ctx context.Context, in *hooksv1alpha1.DiscoveryRequest) (*hooksv1alpha1.DiscoveryResponse, error) {
+	if a.discover == nil {
+		return a.UnimplementedDiscoveryServiceServer.Discovery(ctx, in)
+	}
+	return a.discover()
+}
+
+func (a *author) BeforeClusterCreate(ctx context.Context, in *hooksv1alpha1.BeforeClusterCreateRequest) (
+	*hooksv1alpha1.BeforeClusterCreateResponse, error,
+) {
+	if a.create == nil {
+		return fine(), nil
+	}
+	return a.create(ctx, in)
+}
+
+func fine() *hooksv1alpha1.BeforeClusterCreateResponse {
+	return &hooksv1alpha1.BeforeClusterCreateResponse{
+		Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS, Message: "fine", RetryAfterSeconds: 7,
+	}
+}
+
+// says makes every call be answered in one way.
+func says(m *hooksv1alpha1.BeforeClusterCreateResponse, err error) *author {
+	return &author{create: func(context.Context, *hooksv1alpha1.BeforeClusterCreateRequest) (*hooksv1alpha1.BeforeClusterCreateResponse, error) {
+		return m, err
+	}}
+}
+
+// serveGRPC serves on l until the test ends.
+func serveGRPC(t testing.TB, l net.Listener, a *author, register func(*grpc.Server), options ...grpc.ServerOption) *grpc.Server {
+	t.Helper()
+	s := grpc.NewServer(append([]grpc.ServerOption{grpc.MaxRecvMsgSize(64 << 20), grpc.MaxSendMsgSize(64 << 20)}, options...)...)
+	if a != nil {
+		hooksv1alpha1.RegisterDiscoveryServiceServer(s, a)
+		hooksv1alpha1.RegisterLifecycleHooksServiceServer(s, a)
+	}
+	if register != nil {
+		register(s)
+	}
+	var running sync.WaitGroup
+	running.Go(func() { _ = s.Serve(l) })
+	t.Cleanup(func() {
+		s.Stop()
+		running.Wait()
+	})
+	return s
+}
+
+func listen(t testing.TB, network, address string) net.Listener {
+	t.Helper()
+	l, err := (&net.ListenConfig{}).Listen(t.Context(), network, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return l
+}
+
+// newAuthor starts an extension with TLS.
+func newAuthor(t testing.TB, ca *devcert.Authority, a *author, register func(*grpc.Server)) registry.ClientConfig {
+	t.Helper()
+	certificate := issue(t, ca, time.Now().Add(time.Hour))
+	l := listen(t, "tcp", "127.0.0.1:0")
+	serveGRPC(t, l, a, register, grpc.Creds(credentials.NewServerTLSFromCert(&certificate)))
+	return registry.ClientConfig{Protocol: registry.GRPC, URL: "grpcs://" + l.Addr().String(), CABundle: ca.PEM}
+}
+
+func newGRPC(t testing.TB, config GRPCConfig) *GRPC {
+	t.Helper()
+	g := NewGRPC(config)
+	t.Cleanup(g.Close)
+	return g
+}
+
+func callGRPC(ctx context.Context, g *GRPC, c *Call) (any, error) {
+	m, err := g.Call(ctx, c)
+	if m == nil {
+		return nil, err
+	}
+	return m, err
+}
+
+func TestGRPCCall(t *testing.T) {
+	var got *hooksv1alpha1.BeforeClusterCreateRequest
+	var md metadata.MD
+	a := &author{create: func(ctx context.Context, in *hooksv1alpha1.BeforeClusterCreateRequest) (*hooksv1alpha1.BeforeClusterCreateResponse, error) {
+		got = in
+		md, _ = metadata.FromIncomingContext(ctx)
+		return fine(), nil
+	}}
+	plain := listen(t, "tcp", "127.0.0.1:0")
+	serveGRPC(t, plain, a, nil)
+	socket := listen(t, "unix", filepath.Join(t.TempDir(), "extension.sock"))
+	serveGRPC(t, socket, a, nil)
+	overTLS := newAuthor(t, newAuthority(t), a, nil)
+	asHTTPS := overTLS
+	asHTTPS.URL = strings.Replace(asHTTPS.URL, "grpcs://", "https://", 1)
+
+	for name, tc := range map[string]struct {
+		reason    string
+		cc        registry.ClientConfig
+		authority string
+	}{
+		"TLS":         {"an extension elsewhere", overTLS, strings.TrimPrefix(overTLS.URL, "grpcs://")},
+		"https":       {"what an ExtensionConfig of a cluster can say", asHTTPS, strings.TrimPrefix(overTLS.URL, "grpcs://")},
+		"plain":       {"an extension beside the gateway", registry.ClientConfig{Protocol: registry.GRPC, URL: "grpc://" + plain.Addr().String()}, plain.Addr().String()},
+		"unix socket": {"servers that are not Go's refuse a path as :authority", registry.ClientConfig{Protocol: registry.GRPC, URL: "unix://" + socket.Addr().String()}, "localhost"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGRPC(t, GRPCConfig{Propagator: propagation.TraceContext{}})
+			c := newCall(tc.cc)
+			request := c.Request.(*hooksv1alpha1.BeforeClusterCreateRequest)
+			request.Cluster.Raw = []byte(`{"kind":"Cluster","x":"` + strings.Repeat("y", 6<<20) + `"}`)
+			span := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled})
+			m, err := g.Call(trace.ContextWithSpanContext(t.Context(), span), c)
+			if err != nil {
+				t.Fatalf("%s: %v (%v)", tc.reason, err, errors.Unwrap(err))
+			}
+			if diff := cmp.Diff(fine(), m, protocmp.Transform()); diff != "" {
+				t.Errorf("answer: -want +got\n%s", diff)
+			}
+			if got.GetHandler() != "v" || request.GetHandler() != "" {
+				t.Errorf("handler %q reached the extension, and %q is in the caller's request; want v and nothing", got.GetHandler(), request.GetHandler())
+			}
+			got.Handler = ""
+			if !proto.Equal(request, got) { // the difference of megabytes takes minutes
+				t.Errorf("request: got %.500s", got)
+			}
+			if authority := md.Get(":authority"); len(authority) != 1 || authority[0] != tc.authority {
+				t.Errorf("%s: :authority %v, want %s", tc.reason, authority, tc.authority)
+			}
+			if parent := md.Get("traceparent"); len(parent) != 1 || !strings.HasPrefix(parent[0], "00-01") {
+				t.Errorf("traceparent %v", parent)
+			}
+			if c.Sent < 6<<20 || c.Received == 0 || c.Received > 100 {
+				t.Errorf("%d bytes sent and %d received", c.Sent, c.Received)
+			}
+		})
+	}
+}
+
+func TestGRPCErrors(t *testing.T) {
+	ca, other := newAuthority(t), newAuthority(t)
+	closed := listen(t, "tcp", "127.0.0.1:0")
+	if err := closed.Close(); err != nil {
+		t.Fatal(err)
+	}
+	plain := listen(t, "tcp", "127.0.0.1:0")
+	serveGRPC(t, plain, &author{}, nil)
+	good := newAuthor(t, ca, &author{}, nil)
+	expired := issue(t, ca, time.Now().Add(-time.Minute))
+	withExpired := listen(t, "tcp", "127.0.0.1:0")
+	serveGRPC(t, withExpired, &author{}, nil, grpc.Creds(credentials.NewServerTLSFromCert(&expired)))
+	at := func(l net.Listener) registry.ClientConfig {
+		return registry.ClientConfig{Protocol: registry.GRPC, URL: "grpcs://" + l.Addr().String(), CABundle: ca.PEM}
+	}
+	grpcOf := func(cc registry.ClientConfig) registry.ClientConfig {
+		cc.Protocol = registry.GRPC
+		return cc
+	}
+	with := func(a *author) registry.ClientConfig { return newAuthor(t, ca, a, nil) }
+	notServing := func(s *grpc.Server) {
+		h := health.NewServer()
+		h.SetServingStatus("", healthv1.HealthCheckResponse_NOT_SERVING)
+		healthv1.RegisterHealthServer(s, h)
+	}
+	untrusted := good
+	untrusted.CABundle = other.PEM
+	large := fine()
+	large.Message = strings.Repeat("x", 21<<20)
+
+	for name, tc := range map[string]struct {
+		reason string
+		cc     registry.ClientConfig
+		kind   hook.Kind
+		want   string
+	}{
+		"refused":           {"nobody listens", at(closed), hook.Unreachable, "connection refused"},
+		"unknown authority": {"the certificate is of another CA", untrusted, hook.Unreachable, "certificate not trusted: signed by an unknown authority"},
+		"expired":           {"the certificate has expired", at(withExpired), hook.Unreachable, "certificate not trusted: expired or not yet valid"},
+		"no TLS":            {"the server speaks without", at(plain), hook.Unreachable, "the server does not speak TLS"},
+		"only TLS":          {"the server speaks with TLS only", registry.ClientConfig{Protocol: registry.GRPC, URL: strings.Replace(good.URL, "grpcs", "grpc", 1)}, hook.Unreachable, "the server does not speak gRPC without TLS"},
+		"REST with HTTP/1.1": {"an extension of the other protocol", grpcOf(newServer(t, ca, answer(success), nil).cc), hook.Unreachable,
+			"the server does not speak HTTP/2, as gRPC does: is it a REST extension?"},
+		"REST with HTTP/2": {"an extension of the other protocol", grpcOf(newServer(t, ca, answer(success), func(s *httptest.Server) { s.EnableHTTP2 = true }).cc), hook.BadResponse,
+			"the server does not speak gRPC: is it a REST extension?"},
+		"REST that refuses": {"an extension of the other protocol", grpcOf(newServer(t, ca, http.NotFound, func(s *httptest.Server) { s.EnableHTTP2 = true }).cc), hook.BadResponse,
+			"the server does not speak gRPC: is it a REST extension?"},
+		"no socket": {"the extension has not started", registry.ClientConfig{Protocol: registry.GRPC, URL: "unix:///nowhere/extension.sock"}, hook.Unreachable, "there is no such socket"},
+		"link-local": {"where clouds keep credentials", registry.ClientConfig{Protocol: registry.GRPC, URL: "grpcs://169.254.169.254:443"}, hook.Unreachable,
+			"address of the host is link-local, where no extension may be"},
+		"other services": {"a server that is no extension", newAuthor(t, ca, nil, notServingNothing), hook.BadResponse,
+			"answered Unimplemented: it has no hookgate.hooks.v1alpha1.LifecycleHooksService/BeforeClusterCreate"},
+		"not serving":        {"the health service says no", newAuthor(t, ca, &author{}, notServing), hook.Unreachable, "the extension says that it is not serving"},
+		"Unavailable":        {"the server is busy", with(says(nil, status.Error(codes.Unavailable, "at 10.0.0.1"))), hook.Unreachable, "answered Unavailable"},
+		"Internal":           {"a handler that throws", with(says(nil, status.Error(codes.Internal, "secret"))), hook.BadResponse, "answered Internal"},
+		"Unknown":            {"an error without a code", with(says(nil, errors.New("secret"))), hook.BadResponse, "answered Unknown"},
+		"DeadlineExceeded":   {"the extension was told how much time there is", with(says(nil, status.Error(codes.DeadlineExceeded, "secret"))), hook.Timeout, "no answer within 10s"},
+		"Canceled":           {"the caller has not left", with(says(nil, status.Error(codes.Canceled, "secret"))), hook.BadResponse, "answered Canceled"},
+		"Unauthenticated":    {"who are you", with(says(nil, status.Error(codes.Unauthenticated, "secret"))), hook.BadResponse, "answered Unauthenticated: it wants to know who calls"},
+		"no status":          {"neither success nor failure", with(says(&hooksv1alpha1.BeforeClusterCreateResponse{RetryAfterSeconds: 30}, nil)), hook.BadResponse, `answer: status: want "Success" or "Failure", got ""`},
+		"larger than 20 MiB": {"the limit of the contract", with(says(large, nil)), hook.BadResponse, "answer is larger than the limit"},
+		"relative socket":    {"a mistake in the URL", registry.ClientConfig{Protocol: registry.GRPC, URL: "unix://extension.sock"}, hook.Unreachable, "url: must be unix:// and the absolute path of a socket, for example unix:///run/extension.sock"},
+		"plain elsewhere":    {"clusters are not for everyone to read", registry.ClientConfig{Protocol: registry.GRPC, URL: "grpc://192.0.2.1:9090"}, hook.Unreachable, "url: must be on loopback, because grpc:// has no TLS; use grpcs://"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGRPC(t, GRPCConfig{})
+			for range 2 { // the text is the same every time
+				m, err := callGRPC(t.Context(), g, newCall(tc.cc))
+				wantError(t, tc.reason, m, err, tc.kind, `handler "v.acme": call extension: `+tc.want)
+			}
+		})
+	}
+}
+
+// notServingNothing registers services, none of them of the contract.
+func notServingNothing(s *grpc.Server) {
+	healthv1.RegisterHealthServer(s, health.NewServer())
+	reflection.Register(s)
+}
+
+func TestGRPCTimeouts(t *testing.T) {
+	ca := newAuthority(t)
+	hangs := newAuthor(t, ca, &author{create: func(ctx context.Context, _ *hooksv1alpha1.BeforeClusterCreateRequest) (*hooksv1alpha1.BeforeClusterCreateResponse, error) {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}}, nil)
+	silent := listen(t, "tcp", "127.0.0.1:0") // accepts, and never says anything
+	t.Cleanup(func() { _ = silent.Close() })
+	for name, cc := range map[string]registry.ClientConfig{
+		"handler hangs":  hangs,
+		"server is mute": {Protocol: registry.GRPC, URL: "grpcs://" + silent.Addr().String(), CABundle: ca.PEM},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGRPC(t, GRPCConfig{})
+			c := newCall(cc)
+			c.Handler.Handler.Timeout = 200 * time.Millisecond
+			m, err := callGRPC(t.Context(), g, c)
+			wantError(t, "the handler's timeout", m, err, hook.Timeout, `handler "v.acme": call extension: no answer within 200ms`)
+
+			ctx, cancel := context.WithTimeout(t.Context(), 100*time.Millisecond)
+			defer cancel()
+			m, err = callGRPC(ctx, g, newCall(cc))
+			wantError(t, "the caller's deadline", m, err, hook.Timeout, `handler "v.acme": call extension: no answer before the caller's deadline`)
+
+			ctx, cancel = context.WithCancel(t.Context())
+			cancel()
+			m, err = callGRPC(ctx, g, newCall(cc))
+			wantError(t, "the caller", m, err, hook.Canceled, `handler "v.acme": call extension: the caller left`)
+		})
+	}
+}
+
+// A connection that breaks in the middle of an answer has an answer that is none; one that breaks before, none.
+func TestGRPCAnswerIsCut(t *testing.T) {
+	ca := newAuthority(t)
+	certificate := issue(t, ca, time.Now().Add(time.Hour))
+	for name, tc := range map[string]struct {
+		begins bool
+		kind   hook.Kind
+		want   string
+	}{
+		"before": {false, hook.Unreachable, "connection closed without an answer"},
+		"within": {true, hook.BadResponse, "answer ended early"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			l := listen(t, "tcp", "127.0.0.1:0")
+			connections := &accepted{Listener: l}
+			a := &author{create: func(ctx context.Context, _ *hooksv1alpha1.BeforeClusterCreateRequest) (*hooksv1alpha1.BeforeClusterCreateResponse, error) {
+				if tc.begins {
+					if err := grpc.SendHeader(ctx, metadata.Pairs("a", "b")); err != nil {
+						return nil, err
+					}
+					arrived := make(chan struct{})
+					go func() { // the header is on its way when the handler has given others their turn
+						time.Sleep(50 * time.Millisecond)
+						close(arrived)
+					}()
+					<-arrived
+				}
+				connections.cut()
+				<-ctx.Done()
+				return nil, ctx.Err()
+			}}
+			serveGRPC(t, connections, a, nil, grpc.Creds(credentials.NewServerTLSFromCert(&certificate)))
+			g := newGRPC(t, GRPCConfig{})
+			cc := registry.ClientConfig{Protocol: registry.GRPC, URL: "grpcs://" + l.Addr().String(), CABundle: ca.PEM}
+			m, err := callGRPC(t.Context(), g, newCall(cc))
+			wantError(t, name, m, err, tc.kind, `handler "v.acme": call extension: `+tc.want)
+		})
+	}
+}
+
+// accepted remembers the connections of a listener, to cut them.
+type accepted struct {
+	net.Listener
+	mu    sync.Mutex
+	conns []net.Conn
+}
+
+func (l *accepted) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err == nil {
+		l.mu.Lock()
+		l.conns = append(l.conns, c)
+		l.mu.Unlock()
+	}
+	return c, err
+}
+
+func (l *accepted) cut() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, c := range l.conns {
+		_ = c.Close()
+	}
+}
+
+func TestGRPCInvalidJSONInAnAnswer(t *testing.T) {
+	cc := newAuthor(t, newAuthority(t), says(&hooksv1alpha1.BeforeClusterCreateResponse{
+		Status:         hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS,
+		UnknownMembers: map[string]*hooksv1alpha1.JSON{"later": {Raw: []byte(`{"half":`)}},
+	}, nil), nil)
+	g := newGRPC(t, GRPCConfig{})
+	m, err := callGRPC(t.Context(), g, newCall(cc))
+	var e *hook.Error
+	if !errors.As(err, &e) || e.Kind != hook.BadResponse || m != nil || !strings.Contains(err.Error(), "later") {
+		t.Errorf("got %v, %v; want a BadResponse that names the member", m, err)
+	}
+}
+
+func TestGRPCTooLargeARequest(t *testing.T) {
+	g := newGRPC(t, GRPCConfig{MaxBytes: 1000})
+	c := newCall(newAuthor(t, newAuthority(t), &author{}, nil))
+	c.Request.(*hooksv1alpha1.BeforeClusterCreateRequest).Cluster.Raw = []byte(`{"x":"` + strings.Repeat("y", 2000) + `"}`)
+	m, err := callGRPC(t.Context(), g, c)
+	wantError(t, "the limit is for requests, too", m, err, hook.TooLarge, `handler "v.acme": call extension: request has 2025 bytes, which is more than 1000`)
+}
+
+func TestGRPCDiscover(t *testing.T) {
+	ca := newAuthority(t)
+	named := func() (*hooksv1alpha1.DiscoveryResponse, error) {
+		return &hooksv1alpha1.DiscoveryResponse{
+			Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS,
+			Handlers: []*hooksv1alpha1.ExtensionHandler{{
+				Name: "before-create", RequestHook: &hooksv1alpha1.GroupVersionHook{ApiVersion: "hooks.runtime.cluster.x-k8s.io/v1alpha1", Hook: "BeforeClusterCreate"},
+			}},
+		}, nil
+	}
+	lifecycle := []string{
+		"aftercontrolplaneinitialized", "aftercontrolplaneupgrade", "afterclusterupgrade", "afterworkersupgrade", "beforeclustercreate",
+		"beforeclusterdelete", "beforeclusterupgrade", "beforecontrolplaneupgrade", "beforeworkersupgrade",
+	}
+	for name, tc := range map[string]struct {
+		reason   string
+		cc       registry.ClientConfig
+		handlers []string
+		want     string
+	}{
+		"discovery":  {reason: "the extension says what it has", cc: newAuthor(t, ca, &author{discover: named}, nil), handlers: []string{"before-create"}},
+		"reflection": {reason: "the server says which services it has", cc: newAuthor(t, ca, &author{}, func(s *grpc.Server) { reflection.Register(s) }), handlers: lifecycle},
+		"neither": {
+			reason: "nobody says anything", cc: newAuthor(t, ca, &author{}, nil),
+			want: "discover handlers: the extension has neither Discovery nor server reflection, so nobody knows its handlers: implement Discovery",
+		},
+		"other services": {
+			reason: "a server that is no extension", cc: newAuthor(t, ca, nil, notServingNothing),
+			want: "discover handlers: the extension has none of the hooks' services, but grpc.health.v1.Health, grpc.reflection.v1.ServerReflection, grpc.reflection.v1alpha.ServerReflection",
+		},
+		"error": {
+			reason: "discovery is there, and fails", want: "discover handlers: answered Internal",
+			cc: newAuthor(t, ca, &author{discover: func() (*hooksv1alpha1.DiscoveryResponse, error) { return nil, status.Error(codes.Internal, "x") }}, nil),
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGRPC(t, GRPCConfig{})
+			d, err := g.Discover(t.Context(), tc.cc)
+			if tc.want != "" {
+				wantError(t, tc.reason, nil, err, hook.BadResponse, tc.want)
+				return
+			}
+			if err != nil {
+				t.Fatalf("%s: %v (%v)", tc.reason, err, errors.Unwrap(err))
+			}
+			var names []string
+			for _, h := range d.Handlers {
+				names = append(names, h.Name)
+				if h.Timeout != 10*time.Second || h.FailurePolicy != hook.Fail {
+					t.Errorf("handler %+v lacks the defaults", h)
+				}
+			}
+			if diff := cmp.Diff(sorted(tc.handlers), names); diff != "" {
+				t.Errorf("%s: -want +got\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+// Calls take turns on all addresses of a host, and leave out those that do not answer.
+func TestGRPCBalances(t *testing.T) {
+	ca := newAuthority(t)
+	certificate := issue(t, ca, time.Now().Add(time.Hour))
+	first := listen(t, "tcp", "127.0.0.1:0")
+	_, port, err := net.SplitHostPort(first.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var counts [2]atomic.Int64
+	count := func(i int) *author {
+		return &author{create: func(context.Context, *hooksv1alpha1.BeforeClusterCreateRequest) (*hooksv1alpha1.BeforeClusterCreateResponse, error) {
+			counts[i].Add(1)
+			return fine(), nil
+		}}
+	}
+	creds := grpc.Creds(credentials.NewServerTLSFromCert(&certificate))
+	serveGRPC(t, first, count(0), nil, creds)
+	second := serveGRPC(t, listen(t, "tcp", "127.0.0.2:"+port), count(1), nil, creds)
+
+	g := newGRPC(t, GRPCConfig{LookupHost: func(context.Context, string) ([]netip.Addr, error) {
+		return []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("127.0.0.2"), netip.MustParseAddr("127.0.0.3")}, nil
+	}})
+	cc := registry.ClientConfig{Protocol: registry.GRPC, URL: "grpcs://ext.example:" + port, CABundle: ca.PEM}
+	deadline := time.Now().Add(10 * time.Second)
+	for counts[0].Load() < 5 || counts[1].Load() < 5 {
+		if _, err := g.Call(t.Context(), newCall(cc)); err != nil {
+			t.Fatal(err)
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d and %d calls: they do not take turns", counts[0].Load(), counts[1].Load())
+		}
+	}
+	second.GracefulStop()
+	for range 20 {
+		if _, err := g.Call(t.Context(), newCall(cc)); err != nil {
+			t.Fatalf("after one of two servers has gone: %v (%v)", err, errors.Unwrap(err))
+		}
+	}
+}
+
+// An extension that restarts is called as soon as it is back, and calls that are under way survive a Retain without it.
+func TestGRPCComesBack(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "extension.sock")
+	cc := registry.ClientConfig{Protocol: registry.GRPC, URL: "unix://" + socket}
+	g := newGRPC(t, GRPCConfig{})
+	m, err := callGRPC(t.Context(), g, newCall(cc))
+	wantError(t, "it has not started", m, err, hook.Unreachable, `handler "v.acme": call extension: there is no such socket`)
+	for range 2 {
+		s := serveGRPC(t, listen(t, "unix", socket), &author{}, nil)
+		deadline := time.Now().Add(10 * time.Second)
+		for {
+			_, err := g.Call(t.Context(), newCall(cc))
+			if err == nil {
+				break
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("it has started, but: %v (%v)", err, errors.Unwrap(err))
+			}
+			time.Sleep(10 * time.Millisecond)
+		}
+		s.Stop()
+	}
+}
+
+func TestGRPCRetainDrains(t *testing.T) {
+	started, finish := make(chan struct{}), make(chan struct{})
+	var calls atomic.Int64
+	cc := newAuthor(t, newAuthority(t), &author{create: func(context.Context, *hooksv1alpha1.BeforeClusterCreateRequest) (*hooksv1alpha1.BeforeClusterCreateResponse, error) {
+		if calls.Add(1) == 1 {
+			close(started)
+			<-finish
+		}
+		return fine(), nil
+	}}, nil)
+	g := newGRPC(t, GRPCConfig{})
+	done := make(chan error, 1)
+	go func() {
+		_, err := g.Call(t.Context(), newCall(cc))
+		done <- err
+	}()
+	<-started
+	g.Retain(nil)
+	if _, err := g.Call(t.Context(), newCall(cc)); err != nil {
+		t.Errorf("a call after that: %v", err)
+	}
+	close(finish)
+	if err := <-done; err != nil {
+		t.Errorf("the call under way: %v (%v)", err, errors.Unwrap(err))
+	}
+}
+
+// A REST transport that meets a gRPC server says so.
+func TestRESTMeetsGRPC(t *testing.T) {
+	ca := newAuthority(t)
+	cc := newAuthor(t, ca, &author{}, nil)
+	cc.Protocol, cc.URL = registry.REST, strings.Replace(cc.URL, "grpcs://", "https://", 1)
+	r := newREST(t, Config{})
+	m, err := call(t.Context(), r, newCall(cc))
+	wantError(t, "Go's TLS lets a client in that has no protocol in common", m, err, hook.Unreachable,
+		`handler "v.acme": call extension: connection closed without an answer`)
+	m, err = call(t.Context(), r, newCall(cc))
+	wantError(t, "the other protocol", m, err, hook.BadResponse,
+		`handler "v.acme": call extension: the server speaks gRPC: set protocol GRPC`)
+}
+
+func sorted(names []string) []string {
+	slices.Sort(names)
+	return names
+}
