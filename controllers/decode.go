@@ -122,7 +122,7 @@ func decodeExtensionConfig(d *document, hooks *catalog.Catalog) (*object, []prob
 		return d.refused(problems)
 	}
 	d.name = config.Name // which the document may have by a merge key
-	x, errs := Convert(config)
+	x, errs := convert(config, convertLocalClientConfig)
 	if len(errs) > 0 {
 		return d.refused(d.fieldProblems(errs))
 	}

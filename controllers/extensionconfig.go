@@ -76,9 +76,15 @@ func sameClient(a, b registry.ClientConfig) bool {
 // Convert returns the Extension of an ExtensionConfig, with the defaults and by the rules of Cluster API's webhook and
 // schema. It does not read the status; see LastKnownHandlers. It does not change config.
 func Convert(config *runtimev1.ExtensionConfig) (Extension, field.ErrorList) {
+	return convert(config, convertClientConfig)
+}
+
+func convert(config *runtimev1.ExtensionConfig, convertClient func(*runtimev1.ClientConfig, *field.Path) (registry.ClientConfig, field.ErrorList)) (
+	Extension, field.ErrorList,
+) {
 	errs := validateName(config.Name)
 	spec := field.NewPath("spec")
-	client, clientErrs := convertClientConfig(&config.Spec.ClientConfig, spec.Child("clientConfig"))
+	client, clientErrs := convertClient(&config.Spec.ClientConfig, spec.Child("clientConfig"))
 	errs = append(errs, clientErrs...)
 
 	x := Extension{Registration: registry.Registration{Name: config.Name, ClientConfig: client, Settings: config.Spec.Settings}}
@@ -126,19 +132,44 @@ func convertClientConfig(c *runtimev1.ClientConfig, path *field.Path) (registry.
 	default:
 		errs = append(errs, field.Required(path, "must have url or service"))
 	}
-	if ca := path.Child("caBundle"); base64.StdEncoding.EncodedLen(len(c.CABundle)) > maxCABundle {
-		errs = append(errs, field.TooLong(ca, "", maxCABundle))
-	} else if len(c.CABundle) > 0 && !x509.NewCertPool().AppendCertsFromPEM(c.CABundle) {
-		errs = append(errs, field.Invalid(ca, field.OmitValueType{}, "must be base64 of at least one certificate in PEM"))
+	return client, append(errs, validateCABundle(c.CABundle, path.Child("caBundle"))...)
+}
+
+func validateCABundle(ca []byte, path *field.Path) field.ErrorList {
+	switch {
+	case base64.StdEncoding.EncodedLen(len(ca)) > maxCABundle:
+		return field.ErrorList{field.TooLong(path, "", maxCABundle)}
+	case len(ca) > 0 && !x509.NewCertPool().AppendCertsFromPEM(ca):
+		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, "must be base64 of at least one certificate in PEM")}
 	}
-	return client, errs
+	return nil
+}
+
+// convertLocalClientConfig is for a directory, where an extension may also speak gRPC: its URL says so.
+func convertLocalClientConfig(c *runtimev1.ClientConfig, path *field.Path) (registry.ClientConfig, field.ErrorList) {
+	scheme, _, _ := strings.Cut(c.URL, "://")
+	if c.Service.IsDefined() || !slices.Contains([]string{registry.SchemeGRPC, registry.SchemeGRPCS, registry.SchemeUnix}, scheme) {
+		return convertClientConfig(c, path)
+	}
+	client := registry.ClientConfig{Protocol: registry.GRPC, URL: c.URL, CABundle: c.CABundle}
+	errs := validateURLOf(&client, path.Child("url"))
+	if scheme != registry.SchemeGRPCS && len(c.CABundle) > 0 {
+		errs = append(errs, field.Forbidden(path.Child("caBundle"), "there is no TLS with "+scheme+"://"))
+		return client, errs
+	}
+	return client, append(errs, validateCABundle(c.CABundle, path.Child("caBundle"))...)
 }
 
 func validateURL(raw string, path *field.Path) field.ErrorList {
+	return validateURLOf(&registry.ClientConfig{URL: raw}, path)
+}
+
+func validateURLOf(c *registry.ClientConfig, path *field.Path) field.ErrorList {
+	raw := c.URL
 	if len(raw) > maxURL {
 		return field.ErrorList{field.TooLong(path, "", maxURL)}
 	}
-	err := registry.CheckURL(raw)
+	err := c.CheckURL()
 	if err == nil {
 		return nil
 	}

@@ -83,13 +83,14 @@ type Reconciler struct {
 
 // client is a registry.ClientConfig as a value.
 type client struct {
+	protocol  registry.Protocol
 	url       string
 	caBundle  string
 	inCluster bool
 }
 
 func clientOf(c *registry.ClientConfig) client {
-	return client{url: c.URL, caBundle: string(c.CABundle), inCluster: c.InCluster}
+	return client{protocol: c.Protocol, url: c.URL, caBundle: string(c.CABundle), inCluster: c.InCluster}
 }
 
 // state is what is known of one ExtensionConfig. Only wanted and applied are shared; they are guarded by Reconciler.mu.
@@ -294,10 +295,10 @@ func (r *Reconciler) use(now, before *registry.ClientConfig) {
 	delete(r.inUse, key)
 	left := make([]registry.ClientConfig, 0, len(r.inUse))
 	for c := range r.inUse {
-		left = append(left, registry.ClientConfig{URL: c.url, CABundle: []byte(c.caBundle), InCluster: c.inCluster})
+		left = append(left, registry.ClientConfig{Protocol: c.protocol, URL: c.url, CABundle: []byte(c.caBundle), InCluster: c.inCluster})
 	}
 	slices.SortFunc(left, func(a, b registry.ClientConfig) int {
-		return cmp.Or(strings.Compare(a.URL, b.URL), strings.Compare(string(a.CABundle), string(b.CABundle)))
+		return cmp.Or(strings.Compare(a.URL, b.URL), cmp.Compare(a.Protocol, b.Protocol), strings.Compare(string(a.CABundle), string(b.CABundle)))
 	})
 	r.discoverer.Retain(left)
 }

@@ -149,7 +149,7 @@ func newChannel(config *GRPCConfig, cc registry.ClientConfig) (*channel, error) 
 		return nil, fmt.Errorf("url: %w", err)
 	}
 	c.conn = conn
-	c.users.begin(func() { _ = conn.Close() }) // an error would say that it is closed
+	c.begin(func() { _ = conn.Close() }) // an error would say that it is closed
 	return c, nil
 }
 

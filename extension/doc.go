@@ -10,5 +10,5 @@
 // It leaves to others: which handlers are called and in what order, settings, conversion, limits, circuits and failure
 // policies (package gateway), and when discovery runs (package controllers).
 //
-// A REST is safe for concurrent use. A Call belongs to one goroutine.
+// REST, GRPC and Protocols are safe for concurrent use. A Call belongs to one goroutine.
 package extension

@@ -56,7 +56,7 @@ type pool struct {
 // newPool returns a pool that its caller has acquired.
 func newPool(t *target, expires time.Time) *pool {
 	p := &pool{target: t, http2: t.http2.Load(), expires: expires, connections: map[*connection]struct{}{}}
-	p.users.begin(p.end)
+	p.begin(p.end)
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 
 	n := 1

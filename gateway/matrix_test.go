@@ -53,7 +53,9 @@ func newFixture(t testing.TB, provider trace.TracerProvider) *fixture {
 		provider = noop.NewTracerProvider()
 	}
 	cat := catalog.New()
-	transport := extension.NewREST(extension.Config{Codec: mandated, Propagator: Propagator()})
+	transport := extension.NewProtocols(
+		extension.NewREST(extension.Config{Codec: mandated, Propagator: Propagator()}),
+		extension.NewGRPC(extension.GRPCConfig{Codec: mandated, Propagator: Propagator()}))
 	t.Cleanup(transport.Close)
 	observer := NewObserver(NewMetrics(f.metrics, f.registry, "test"), provider, slog.New(slog.NewTextHandler(f.log, nil)))
 	services := NewServices(NewDispatcher(f.registry, fixedNamespaces{}, mandated, transport, observer.Handlers), cat)
@@ -235,36 +237,43 @@ func TestMatrix(t *testing.T) {
 				if fault.refuse {
 					server.Close()
 				}
-				rest, again, rpc := f.throughREST(t), f.throughREST(t), f.throughGRPC(t)
-				if rest != rpc {
-					t.Errorf("the fronts differ: REST %+v, gRPC %+v", rest, rpc)
-				}
-				if rest != again {
-					t.Errorf("the same call was answered in two ways: %+v, %+v", rest, again)
-				}
-				want := fault.answer
-				if fault.kind != 0 {
-					want = outcome{status: "Success"}
-					if policy == hook.Fail {
-						want = outcome{status: "Failure", kind: fault.kind.String(), message: rest.message}
-						if !strings.HasPrefix(rest.message, `handler "v.acme": `) || fault.message != "" && !strings.HasSuffix(rest.message, fault.message) {
-							t.Errorf("message %q does not name the handler and the fault", rest.message)
-						}
-					}
-				}
-				want.callID = true
-				if rest != want {
-					t.Errorf("got %+v, want %+v", rest, want)
-				}
-				if strings.Contains(rest.message, "secret") || strings.Contains(rest.message, "127.0.0.1") {
-					t.Errorf("message %q tells what it must not", rest.message)
-				}
-				ignored, err := testutil.GatherAndCount(f.metrics, "hookgate_handler_ignored_failures_total")
-				if wantIgnored := fault.kind != 0 && policy == hook.Ignore; err != nil || (ignored > 0) != wantIgnored {
-					t.Errorf("ignored failures are counted: %v (%v), want %v", ignored > 0, err, wantIgnored)
-				}
+				f.check(t, policy, fault.kind, fault.message, fault.answer)
 			})
 		}
+	}
+}
+
+// check calls the handler from both fronts, and looks at what they and the metrics say. kind is that of the fault that the
+// extension has, and fault the end of its message; without one, answer is what it answers.
+func (f *fixture) check(t *testing.T, policy hook.FailurePolicy, kind hook.Kind, fault string, answer outcome) {
+	t.Helper()
+	rest, again, rpc := f.throughREST(t), f.throughREST(t), f.throughGRPC(t)
+	if rest != rpc {
+		t.Errorf("the fronts differ: REST %+v, gRPC %+v", rest, rpc)
+	}
+	if rest != again {
+		t.Errorf("the same call was answered in two ways: %+v, %+v", rest, again)
+	}
+	want := answer
+	if kind != 0 {
+		want = outcome{status: "Success"}
+		if policy == hook.Fail {
+			want = outcome{status: "Failure", kind: kind.String(), message: rest.message}
+			if !strings.HasPrefix(rest.message, `handler "v.acme": `) || fault != "" && !strings.HasSuffix(rest.message, fault) {
+				t.Errorf("message %q does not name the handler and the fault", rest.message)
+			}
+		}
+	}
+	want.callID = true
+	if rest != want {
+		t.Errorf("got %+v, want %+v", rest, want)
+	}
+	if strings.Contains(rest.message, "secret") || strings.Contains(rest.message, "127.0.0.1") {
+		t.Errorf("message %q tells what it must not", rest.message)
+	}
+	ignored, err := testutil.GatherAndCount(f.metrics, "hookgate_handler_ignored_failures_total")
+	if wantIgnored := kind != 0 && policy == hook.Ignore; err != nil || (ignored > 0) != wantIgnored {
+		t.Errorf("ignored failures are counted: %v (%v), want %v", ignored > 0, err, wantIgnored)
 	}
 }
 

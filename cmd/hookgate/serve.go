@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/grpclog"
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/codec"
@@ -115,6 +116,9 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) (err erro
 	if err != nil {
 		return err
 	}
+	// grpc-go calls it an error that a server has no health service. What it says is for those who look for trouble.
+	aside := slog.NewLogLogger(logger.Handler(), slog.LevelDebug).Writer()
+	grpclog.SetLoggerV2(grpclog.NewLoggerV2(aside, aside, aside))
 	settings, err := o.tls.settings()
 	if err != nil {
 		return err
@@ -146,11 +150,15 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) (err erro
 	metrics := gateway.NewMetrics(prometheusRegistry, reg, currentBuild().Version)
 	observer := gateway.NewObserver(metrics, tracerProvider, logger)
 
-	rest := extension.NewREST(extension.Config{
-		Codec: mandated, MaxBytes: gateway.MaxBodyBytes, MaxConnectionAge: o.connectionAge, PreferHTTP2: o.preferHTTP2, Propagator: gateway.Propagator(),
-	})
-	defer rest.Close()
-	source, err := o.newSource(cluster, reg, rest, metrics, logger)
+	transports := extension.NewProtocols(
+		extension.NewREST(extension.Config{
+			Codec: mandated, MaxBytes: gateway.MaxBodyBytes, MaxConnectionAge: o.connectionAge, PreferHTTP2: o.preferHTTP2, Propagator: gateway.Propagator(),
+		}),
+		extension.NewGRPC(extension.GRPCConfig{
+			Catalog: cat, Codec: mandated, MaxBytes: gateway.MaxBodyBytes, MaxConnectionAge: o.connectionAge, Propagator: gateway.Propagator(),
+		}))
+	defer transports.Close()
+	source, err := o.newSource(cluster, reg, transports, metrics, logger)
 	if err != nil {
 		return err
 	}
@@ -158,7 +166,7 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) (err erro
 	if err != nil {
 		return err
 	}
-	services := gateway.NewServices(gateway.NewDispatcher(reg, source, mandated, rest, observer.Handlers), cat)
+	services := gateway.NewServices(gateway.NewDispatcher(reg, source, mandated, transports, observer.Handlers), cat)
 	front, err := gateway.NewREST(services, mandated, observer)
 	if err != nil {
 		return err

@@ -1,0 +1,57 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package extension
+
+import (
+	"context"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/hookgate/hookgate/registry"
+)
+
+// Protocols calls each extension in the protocol that it speaks, as its ClientConfig says. It is safe for concurrent use.
+type Protocols struct {
+	rest *REST
+	grpc *GRPC
+}
+
+// NewProtocols returns a Protocols over the two transports, which it closes with itself.
+func NewProtocols(rest *REST, grpc *GRPC) *Protocols { return &Protocols{rest: rest, grpc: grpc} }
+
+// Call does what REST.Call and GRPC.Call do.
+func (p *Protocols) Call(ctx context.Context, c *Call) (proto.Message, error) {
+	if c.Handler.Registration.ClientConfig.Protocol == registry.GRPC {
+		return p.grpc.Call(ctx, c)
+	}
+	return p.rest.Call(ctx, c)
+}
+
+// Discover does what REST.Discover and GRPC.Discover do.
+func (p *Protocols) Discover(ctx context.Context, cc registry.ClientConfig) (Discovered, error) {
+	if cc.Protocol == registry.GRPC {
+		return p.grpc.Discover(ctx, cc)
+	}
+	return p.rest.Discover(ctx, cc)
+}
+
+// Retain keeps the connections to the given extensions and gives up all others, as REST.Retain does.
+func (p *Protocols) Retain(ccs []registry.ClientConfig) {
+	var rest, grpc []registry.ClientConfig
+	for _, cc := range ccs {
+		if cc.Protocol == registry.GRPC {
+			grpc = append(grpc, cc)
+		} else {
+			rest = append(rest, cc)
+		}
+	}
+	p.rest.Retain(rest)
+	p.grpc.Retain(grpc)
+}
+
+// Close gives up all connections. It does not wait for calls that are under way.
+func (p *Protocols) Close() {
+	p.rest.Close()
+	p.grpc.Close()
+}

@@ -1,0 +1,117 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// stubs is an extension of generated stubs.
+type stubs struct {
+	hooksv1alpha1.UnimplementedLifecycleHooksServiceServer
+	create func(context.Context, *hooksv1alpha1.BeforeClusterCreateRequest) (*hooksv1alpha1.BeforeClusterCreateResponse, error)
+}
+
+func (s stubs) BeforeClusterCreate(ctx context.Context, in *hooksv1alpha1.BeforeClusterCreateRequest) (
+	*hooksv1alpha1.BeforeClusterCreateResponse, error,
+) {
+	return s.create(ctx, in)
+}
+
+// registerStubs starts an extension that speaks gRPC and registers one handler of it, v.acme.
+func (f *fixture) registerStubs(t testing.TB, policy hook.FailurePolicy, timeout time.Duration, s stubs) *grpc.Server {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer(grpc.MaxRecvMsgSize(MaxBodyBytes), grpc.MaxSendMsgSize(64<<20))
+	hooksv1alpha1.RegisterLifecycleHooksServiceServer(server, s)
+	go func() { _ = server.Serve(l) }() // until it is stopped
+	t.Cleanup(server.Stop)
+	h := handlerOf("v", "BeforeClusterCreate", policy)
+	h.Timeout = timeout
+	reg := registrationOf("acme", h)
+	reg.ClientConfig = registry.ClientConfig{Protocol: registry.GRPC, URL: "grpc://" + l.Addr().String()}
+	if err := f.registry.Apply(reg); err != nil {
+		t.Fatal(err)
+	}
+	f.registry.SetReady()
+	return server
+}
+
+// The matrix of TestMatrix with an extension that speaks gRPC: what it does comes out as it does of one that speaks JSON.
+func TestMatrixSouthGRPC(t *testing.T) {
+	says := func(m *hooksv1alpha1.BeforeClusterCreateResponse, err error) stubs {
+		return stubs{create: func(context.Context, *hooksv1alpha1.BeforeClusterCreateRequest) (*hooksv1alpha1.BeforeClusterCreateResponse, error) {
+			return m, err
+		}}
+	}
+	for name, tc := range map[string]struct {
+		stubs   stubs
+		stopped bool
+		kind    hook.Kind
+		message string
+		answer  outcome
+	}{
+		"Success": {stubs: says(&hooksv1alpha1.BeforeClusterCreateResponse{Status: success, Message: "hold", RetryAfterSeconds: 5}, nil), answer: outcome{status: "Success", message: "hold", retry: 5}},
+		"Failure": {stubs: says(&hooksv1alpha1.BeforeClusterCreateResponse{Status: failure, Message: "no"}, nil), answer: outcome{status: "Failure", message: "no"}},
+		"Nothing": {stubs: stubs{create: func(ctx context.Context, _ *hooksv1alpha1.BeforeClusterCreateRequest) (*hooksv1alpha1.BeforeClusterCreateResponse, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}}, kind: hook.Timeout, message: "no answer within its timeout of 200ms"},
+		"Throws":      {stubs: says(nil, errors.New("secret stack trace")), kind: hook.BadResponse, message: "answered Unknown"},
+		"EmptyStatus": {stubs: says(&hooksv1alpha1.BeforeClusterCreateResponse{RetryAfterSeconds: 30}, nil), kind: hook.BadResponse},
+		"NotJSON": {stubs: says(&hooksv1alpha1.BeforeClusterCreateResponse{Status: success, UnknownMembers: map[string]*hooksv1alpha1.JSON{
+			"hint": {Raw: []byte(`{"half":`)},
+		}}, nil), kind: hook.BadResponse},
+		"Oversized": {stubs: says(&hooksv1alpha1.BeforeClusterCreateResponse{Status: success, Message: strings.Repeat(" ", 30<<20)}, nil), kind: hook.BadResponse, message: "answer is larger than the limit"},
+		"Refused":   {stopped: true, kind: hook.Unreachable, message: "connection refused"},
+	} {
+		for _, policy := range []hook.FailurePolicy{hook.Fail, hook.Ignore} {
+			t.Run(name+"/"+string(policy), func(t *testing.T) {
+				t.Parallel()
+				f := newFixture(t, nil)
+				timeout := 20 * time.Second
+				if name == "Nothing" {
+					timeout = 200 * time.Millisecond
+				}
+				if server := f.registerStubs(t, policy, timeout, tc.stubs); tc.stopped {
+					server.Stop()
+				}
+				f.check(t, policy, tc.kind, tc.message, tc.answer)
+			})
+		}
+	}
+}
+
+// What neither protocol knows goes all the way through, in both directions and from both fronts.
+func TestUnknownMembersSurviveSouthGRPC(t *testing.T) {
+	f := newFixture(t, nil)
+	var got *hooksv1alpha1.BeforeClusterCreateRequest
+	f.registerStubs(t, hook.Fail, 10*time.Second, stubs{create: func(_ context.Context, in *hooksv1alpha1.BeforeClusterCreateRequest) (*hooksv1alpha1.BeforeClusterCreateResponse, error) {
+		got = in
+		return &hooksv1alpha1.BeforeClusterCreateResponse{Status: success, UnknownMembers: map[string]*hooksv1alpha1.JSON{"hint": {Raw: []byte(`{"n":9007199254740993}`)}}}, nil
+	}})
+	resp := f.post(t, createPath, `{"settings":{"a":"b"},"cluster":{"kind":"Cluster",  "spec":{"n":9007199254740993}},"newMember":[1, 2]}`)
+	want := `{"kind":"BeforeClusterCreateResponse","apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","status":"Success","retryAfterSeconds":0,"hint":{"n":9007199254740993}}`
+	if string(resp.body) != want {
+		t.Errorf("the caller got\n%s\nwant\n%s", resp.body, want)
+	}
+	if got.GetHandler() != "v" || got.GetSettings()["a"] != "b" || string(got.GetCluster().GetRaw()) != `{"kind":"Cluster",  "spec":{"n":9007199254740993}}` ||
+		string(got.GetUnknownMembers()["newMember"].GetRaw()) != `[1, 2]` {
+		t.Errorf("the extension got %v", got)
+	}
+}
