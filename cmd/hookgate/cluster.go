@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"log/slog"
 	"net"
@@ -22,8 +23,15 @@ import (
 	"github.com/hookgate/hookgate/controllers/cluster"
 )
 
-// leaseName is the Lease that replicas of a gateway compete for. Gateways of different groups may share a namespace.
-const leaseName = "hookgate-leader-election-"
+// leaseName returns the Lease that replicas of a gateway compete for. Gateways that watch different ExtensionConfigs may share
+// a namespace. A watch filter is any value of a label, which the name of a Lease need not take.
+func leaseName(group, watchFilter string) string {
+	name := "hookgate-leader-election-" + group
+	if watchFilter != "" {
+		name += fmt.Sprintf("-%.4x", sha256.Sum256([]byte(watchFilter)))
+	}
+	return name
+}
 
 // source is where registrations come from.
 type source interface {
@@ -126,7 +134,7 @@ func (o *clusterOptions) newSource(at connection, c cluster.Config) (source, err
 	c.REST, c.Own = at.rest, at.own
 	c.Group, c.ReadOnly, c.Namespace, c.WatchFilter, c.Concurrency = o.group, o.readOnly, o.namespace, o.watchFilter, o.concurrency
 	c.LeaderElection = cluster.LeaderElection{
-		Enabled: o.leaderElect, Namespace: at.namespace, Name: leaseName + o.group,
+		Enabled: o.leaderElect, Namespace: at.namespace, Name: leaseName(o.group, o.watchFilter),
 		LeaseDuration: o.leaseDuration, RenewDeadline: o.renewDeadline, RetryPeriod: o.retryPeriod,
 	}
 	found, err := cluster.New(c)
