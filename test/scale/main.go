@@ -10,8 +10,7 @@
 //   - ready: from the start of the process to /readyz, where nothing was discovered before;
 //   - discovered: from that start until every handler is served. Two cores share this with the API server, etcd, and the
 //     extension that answers;
-//   - written: until the status of every ExtensionConfig tells, which --kube-api-qps (100) bounds: two writes each, the
-//     status and an event;
+//   - written: until the status of every ExtensionConfig tells, which --kube-api-qps (100) bounds;
 //   - restart: from the start of the process to all handlers served, with the status that the first one wrote;
 //   - resident, peak: memory of that second process, at rest and at most (VmRSS);
 //   - change: from the write of one ExtensionConfig to the first call that is made with it, the median and the slowest of
