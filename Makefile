@@ -38,6 +38,10 @@ KUBERNETES_LDFLAGS := -s -w -X k8s.io/component-base/version.gitVersion=v$(KUBER
 	-X k8s.io/component-base/version.gitMinor=$(word 2,$(subst ., ,$(KUBERNETES_VERSION)))
 KUBEBUILDER_ASSETS ?= $(KUBERNETES_BIN)
 
+# The programs that only the end-to-end suite starts: Cluster API's, pinned by test/e2e/go.sum, and the controller manager.
+E2E_BIN := $(BIN)/e2e
+E2E_BINARIES := core kubeadm-bootstrap kubeadm-control-plane infrastructure test-extension kube-controller-manager
+
 FUZZTIME ?= 30s
 BENCHFLAGS ?=
 
@@ -93,6 +97,11 @@ test-clusterctl: test-binaries kubernetes-binaries ## Install, upgrade, move and
 	@HOOKGATE_BIN=$(BIN)/race/hookgate HOOKGATE_CLUSTERCTL=$(BIN)/clusterctl HOOKGATE_RELEASE=$(BIN)/release \
 		HOOKGATE_KUSTOMIZE=$(BIN)/kustomize KUBEBUILDER_ASSETS='$(KUBEBUILDER_ASSETS)' $(GOTESTSUM) --format pkgname -- -race -count=1 ./test/clusterctl
 
+.PHONY: test-e2e
+test-e2e: build kubernetes-binaries e2e-binaries ## Run the life of a Cluster with the real Cluster API, whose every hook goes through the gateway
+	@cd test/e2e && HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_E2E_BIN=$(E2E_BIN) KUBEBUILDER_ASSETS='$(KUBEBUILDER_ASSETS)' \
+		$(GO) test -count=1 -v -timeout 15m ./...
+
 .PHONY: test-unit
 test-unit: ## Run the tests that need no other program
 	@$(GOTESTSUM) --format pkgname --format-hide-empty-pkg -- ./...
@@ -120,6 +129,22 @@ $(KUBERNETES_BIN)/etcd: tools/kubernetes/go.mod tools/kubernetes/go.sum tools/ku
 $(KUBERNETES_BIN)/%: tools/kubernetes/go.mod tools/kubernetes/go.sum
 	@echo "building $* $(KUBERNETES_VERSION), which takes some minutes the first time"
 	@cd tools/kubernetes && CGO_ENABLED=0 $(GO) build -ldflags '$(KUBERNETES_LDFLAGS)' -o $@.new k8s.io/kubernetes/cmd/$* && mv $@.new $@
+
+.PHONY: e2e-binaries
+e2e-binaries: $(addprefix $(E2E_BIN)/,$(E2E_BINARIES)) ## Build what the end-to-end suite starts into bin/e2e, once
+
+$(E2E_BIN)/kube-controller-manager: tools/kubernetes/go.mod tools/kubernetes/go.sum
+	@echo "building kube-controller-manager $(KUBERNETES_VERSION), which takes some minutes the first time"
+	@cd tools/kubernetes && CGO_ENABLED=0 $(GO) build -ldflags '$(KUBERNETES_LDFLAGS)' -o $@.new k8s.io/kubernetes/cmd/kube-controller-manager && mv $@.new $@
+
+$(E2E_BIN)/core: package := sigs.k8s.io/cluster-api/core
+$(E2E_BIN)/kubeadm-bootstrap: package := sigs.k8s.io/cluster-api/bootstrap/kubeadm
+$(E2E_BIN)/kubeadm-control-plane: package := sigs.k8s.io/cluster-api/controlplane/kubeadm
+$(E2E_BIN)/infrastructure: package := sigs.k8s.io/cluster-api/test/infrastructure/docker
+$(E2E_BIN)/test-extension: package := sigs.k8s.io/cluster-api/test/extension
+$(E2E_BIN)/%: test/e2e/go.mod test/e2e/go.sum
+	@echo "building $(package), which takes some minutes the first time"
+	@cd test/e2e && CGO_ENABLED=0 $(GO) build -ldflags '-s -w' -o $@.new $(package) && mv $@.new $@
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (30s)
@@ -164,6 +189,7 @@ verify: lint verify-proto verify-generated verify-modules ## Lint, check the con
 lint: ## Run the linters, the rule of import directions among them
 	@$(GOLANGCI_LINT) run
 	@cd test/extension && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml
+	@cd test/e2e && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml
 	@cd tools/image && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml
 
 .PHONY: verify-proto
@@ -180,7 +206,7 @@ verify-generated: generate ## Check that generated files are up to date
 
 .PHONY: verify-modules
 verify-modules: ## Check that go.mod files are tidy
-	@for module in . test/extension tools/clusterctl tools/image tools/kubernetes; do \
+	@for module in . test/e2e test/extension tools/clusterctl tools/image tools/kubernetes; do \
 		(cd $$module && $(GO) mod tidy -diff) || { echo "$$module/go.mod is not tidy: run 'go mod tidy' there and commit"; exit 1; }; \
 	done
 

@@ -1,0 +1,258 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+)
+
+// The versions of testdata/cluster.yaml and of the upgrade; the extension's upgrade plan knows both.
+const (
+	oldVersion = "v1.35.5"
+	newVersion = "v1.36.1"
+)
+
+// hooks are all hooks that the extension has, each with the name of its handler.
+var hooks = map[string]string{
+	"BeforeClusterCreate":          "before-cluster-create",
+	"AfterControlPlaneInitialized": "after-control-plane-initialized",
+	"BeforeClusterUpgrade":         "before-cluster-upgrade",
+	"BeforeControlPlaneUpgrade":    "before-control-plane-upgrade",
+	"AfterControlPlaneUpgrade":     "after-control-plane-upgrade",
+	"BeforeWorkersUpgrade":         "before-workers-upgrade",
+	"AfterWorkersUpgrade":          "after-workers-upgrade",
+	"AfterClusterUpgrade":          "after-cluster-upgrade",
+	"BeforeClusterDelete":          "before-cluster-delete",
+	"GeneratePatches":              "generate-patches",
+	"ValidateTopology":             "validate-topology",
+	"DiscoverVariables":            "discover-variables",
+	"GenerateUpgradePlan":          "generate-upgrade-plan",
+	"CanUpdateMachine":             "can-update-machine",
+	"CanUpdateMachineSet":          "can-update-machineset",
+	"UpdateMachine":                "update-machine",
+}
+
+// TestLifecycle creates, upgrades, changes in place and deletes a Cluster whose every hook goes through the gateway.
+func TestLifecycle(t *testing.T) {
+	began := time.Now()
+	say := func(format string, args ...any) {
+		t.Helper()
+		t.Logf("%4.0fs  %s", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
+	}
+	w := begin(t)
+	say("Cluster API has discovered the gateway")
+
+	for _, o := range read(t, "testdata/clusterclass.yaml") {
+		w.create(o)
+	}
+	w.discoversVariables()
+	say("the ClusterClass has the extension's variables")
+
+	w.create(read(t, "testdata/cluster.yaml")[0])
+	w.hold(held{hook: "BeforeClusterCreate", still: func() string {
+		if c := w.cluster(); c.Spec.ControlPlaneRef.IsDefined() || c.Spec.InfrastructureRef.IsDefined() {
+			return "the Cluster has its control plane or its infrastructure"
+		}
+		return ""
+	}})
+	say("BeforeClusterCreate held, and let go")
+	w.settled(oldVersion)
+	say("the Cluster runs %s", oldVersion)
+
+	w.change("version", func(c *clusterv1.Cluster) { c.Spec.Topology.Version = newVersion })
+	step := oldVersion + "-" + newVersion
+	w.hold(held{hook: "BeforeClusterUpgrade", key: step, still: w.at(oldVersion, oldVersion, "BeforeControlPlaneUpgrade-"+step)})
+	say("BeforeClusterUpgrade held, and let go")
+	w.hold(held{hook: "BeforeControlPlaneUpgrade", key: step, still: w.at(oldVersion, oldVersion, "AfterControlPlaneUpgrade-"+newVersion)})
+	say("BeforeControlPlaneUpgrade held, and let go")
+	w.hold(held{hook: "AfterControlPlaneUpgrade", key: newVersion, still: w.at(newVersion, oldVersion, "BeforeWorkersUpgrade-"+step), during: w.restartGateway})
+	say("AfterControlPlaneUpgrade held, the gateway restarted meanwhile, and let go")
+	w.hold(held{hook: "BeforeWorkersUpgrade", key: step, still: w.at(newVersion, oldVersion, "AfterWorkersUpgrade-"+newVersion)})
+	say("BeforeWorkersUpgrade held, and let go")
+	w.hold(held{hook: "AfterWorkersUpgrade", key: newVersion, still: w.at(newVersion, newVersion, "AfterClusterUpgrade-"+newVersion)})
+	say("AfterWorkersUpgrade held, and let go")
+	w.hold(held{hook: "AfterClusterUpgrade", key: newVersion, still: w.refusesNextUpgrade, during: w.allowInPlaceUpdates})
+	say("AfterClusterUpgrade held, and let go")
+	w.settled(newVersion)
+	say("the Cluster runs %s", newVersion)
+
+	w.updatesInPlace()
+	say("all Machines were updated in place")
+
+	if err := w.Delete(w.ctx, w.cluster()); err != nil {
+		t.Fatalf("delete Cluster: %v", err)
+	}
+	w.hold(held{hook: "BeforeClusterDelete", still: func() string {
+		if kcp := w.controlPlaneOf(); kcp.DeletionTimestamp != nil {
+			return "the control plane is being deleted"
+		}
+		return ""
+	}, gone: true})
+	say("BeforeClusterDelete held, and let go")
+	w.eventually("the Cluster and its Machines are gone", func() (string, bool) {
+		machines := &clusterv1.MachineList{}
+		if err := w.List(w.ctx, machines, client.InNamespace(namespace)); err != nil {
+			return err.Error(), false
+		}
+		err := w.Get(w.ctx, clusterKey, &clusterv1.Cluster{})
+		return fmt.Sprintf("%d Machines; Cluster: %v", len(machines.Items), err), len(machines.Items) == 0 && apierrors.IsNotFound(err)
+	})
+	say("the Cluster is gone")
+	w.arrived()
+}
+
+// discoversVariables waits until the ClusterClass has the variables that the extension's DiscoverVariables has.
+func (w *world) discoversVariables() {
+	w.t.Helper()
+	want := []string{"files", "imageRepository", "kubeadmConfigTemplateAnnotations", "kubeadmControlPlaneMaxSurge", "preKubeadmCommands"}
+	w.eventually("the ClusterClass has the variables "+strings.Join(want, ", "), func() (string, bool) {
+		class := &clusterv1.ClusterClass{}
+		if err := w.Get(w.ctx, client.ObjectKey{Namespace: namespace, Name: "memory"}, class); err != nil {
+			return err.Error(), false
+		}
+		var got []string
+		for _, v := range class.Status.Variables {
+			for _, d := range v.Definitions {
+				if d.From == "external" {
+					got = append(got, v.Name)
+				}
+			}
+		}
+		slices.Sort(got)
+		ready := meta.IsStatusConditionTrue(class.Status.Conditions, clusterv1.ClusterClassVariablesReadyCondition)
+		return fmt.Sprint(got, class.Status.Conditions), ready && slices.Equal(got, want)
+	})
+}
+
+// updatesInPlace changes a variable that the extension's patches put into files of the Machines, and waits until all
+// Machines have the file and are the same Machines.
+func (w *world) updatesInPlace() {
+	w.t.Helper()
+	before := w.machines()
+	w.change("variable files", func(c *clusterv1.Cluster) {
+		v := clusterv1.ClusterVariable{Name: "files"}
+		v.Value.Raw = []byte(`[{"path":"/tmp/in-place","content":"updated"}]`)
+		c.Spec.Topology.Variables = append(c.Spec.Topology.Variables, v)
+	})
+	w.eventually("all Machines have the new file", func() (string, bool) {
+		configs := &bootstrapv1.KubeadmConfigList{}
+		if err := w.List(w.ctx, configs, client.InNamespace(namespace)); err != nil {
+			return err.Error(), false
+		}
+		with := 0
+		for _, c := range configs.Items {
+			if slices.ContainsFunc(c.Spec.Files, func(f bootstrapv1.File) bool { return f.Path == "/tmp/in-place" }) {
+				with++
+			}
+		}
+		return fmt.Sprintf("%d of %d", with, len(configs.Items)), with == len(before) && len(configs.Items) == len(before)
+	})
+	w.settled(newVersion)
+	if after := w.machines(); !slices.Equal(before, after) {
+		w.t.Errorf("the Machines were %v and are %v: they were not updated in place", before, after)
+	}
+}
+
+// allowInPlaceUpdates changes the settings of the extension while it is called: they are the gateway's to add.
+func (w *world) allowInPlaceUpdates() {
+	w.t.Helper()
+	config := extensionConfig(ownGroup, upstream)
+	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"settings":{"disableInPlaceUpdates":"false"}}}`))
+	if err := w.Patch(w.ctx, config, patch); err != nil {
+		w.t.Fatalf("change settings: %v", err)
+	}
+	w.discovered("the gateway has taken the new settings", config)
+}
+
+// arrived checks what the extension recorded and what the gateway and Cluster API counted.
+func (w *world) arrived() {
+	w.t.Helper()
+	const success, let = "Success", "Status: Success, RetryAfterSeconds: 0"
+	step := oldVersion + "-" + newVersion
+	want := map[string]string{
+		"BeforeClusterCreate":                    let,
+		"AfterControlPlaneInitialized":           success,
+		"BeforeClusterUpgrade-" + step:           let,
+		"BeforeControlPlaneUpgrade-" + step:      let,
+		"AfterControlPlaneUpgrade-" + newVersion: let,
+		"BeforeWorkersUpgrade-" + step:           let,
+		"AfterWorkersUpgrade-" + newVersion:      let,
+		"AfterClusterUpgrade-" + newVersion:      let,
+		"BeforeClusterDelete":                    let,
+	}
+	data := w.answers()
+	for hook, answer := range want {
+		if got := data[hook+"-actualResponseStatus"]; got != answer {
+			w.t.Errorf("the extension's last answer of %s is %q, want %q", hook, got, answer)
+		}
+	}
+
+	calls := append(w.gateway.scrape(w.t, "hookgate_handler_calls_total"), w.callsBefore...)
+	requests := append(w.gateway.scrape(w.t, "hookgate_requests_total"), w.requestsBefore...)
+	served := w.extension.scrape(w.t, "controller_runtime_webhook_requests_total")
+	sent := append(w.core.scrape(w.t, callerMetric), w.controlPlane.scrape(w.t, callerMetric)...)
+
+	lines := []string{fmt.Sprintf("%-30s %13s %13s %13s", "hook", "by Cluster API", "by gateway", "by extension")}
+	names := []string{}
+	for hook := range hooks {
+		names = append(names, hook)
+	}
+	slices.Sort(names)
+	for _, hook := range names {
+		handler := hooks[hook]
+		path := "/hooks.runtime.cluster.x-k8s.io/v1alpha1/" + strings.ToLower(hook) + "/" + handler
+		byCaller := total(sent, "hook", strings.ToLower(hook), "code", "200", "status", "Success") + total(sent, "hook", hook, "code", "200", "status", "Success")
+		byGateway := total(calls, "hook", hook, "handler", handler+"."+upstream, "outcome", "success")
+		byExtension := total(served, "webhook", path, "code", "200")
+		lines = append(lines, fmt.Sprintf("%-30s %13d %13d %13d", hook, byCaller, byGateway, byExtension))
+		if byGateway == 0 || byExtension == 0 || byCaller == 0 {
+			w.t.Errorf("%s: %d calls of Cluster API succeeded, %d of the gateway, and the extension served %d", hook, byCaller, byGateway, byExtension)
+		}
+		if byGateway != byExtension && byGateway+1 != byExtension { // one may have come between the count and the restart
+			w.t.Errorf("%s: the gateway counts %d calls, the extension %d: did somebody call it directly?", hook, byGateway, byExtension)
+		}
+	}
+	w.t.Logf("calls that succeeded:\n%s", strings.Join(lines, "\n"))
+
+	if all, good := total(calls), total(calls, "outcome", "success"); all != good {
+		w.t.Errorf("%d of the gateway's %d calls to the extension did not succeed: %v", all-good, all, calls)
+	}
+	if all, good := total(requests), total(requests, "kind", ""); all != good {
+		w.t.Errorf("the gateway answered %d of %d requests with an error: %v", all-good, all, requests)
+	}
+	for _, s := range sent {
+		if s.labels["host"] != loopback(w.gateway.port) {
+			w.t.Errorf("Cluster API called %s, which is not the gateway", s.labels["host"])
+		}
+	}
+	if lost := total(sent) - total(sent, "code", "200", "status", "Success"); lost != w.lost {
+		w.t.Errorf("%d requests of Cluster API failed, and %d of them while the gateway was away", lost, w.lost)
+	}
+}
+
+// machines returns the names of all Machines.
+func (w *world) machines() []string {
+	w.t.Helper()
+	list := &clusterv1.MachineList{}
+	if err := w.List(w.ctx, list, client.InNamespace(namespace)); err != nil {
+		w.t.Fatalf("list Machines: %v", err)
+	}
+	var names []string
+	for _, m := range list.Items {
+		names = append(names, m.Name)
+	}
+	slices.SortFunc(names, cmp.Compare)
+	return names
+}

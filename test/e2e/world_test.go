@@ -1,0 +1,297 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/go-logr/logr"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
+	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
+	controlplanev1 "sigs.k8s.io/cluster-api/api/controlplane/kubeadm/v1beta2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+const (
+	// patience is how long the suite waits for one thing.
+	patience = 3 * time.Minute
+	// lifetime bounds the suite. It leaves go test's own limit time for everything to be stopped.
+	lifetime = 12 * time.Minute
+
+	namespace = "e2e"
+	// upstream is the gateway's name for the test extension, and gateway is Cluster API's name for the gateway.
+	upstream = "upstream"
+	gateway  = "gateway"
+	// ownGroup is where the gateway looks for ExtensionConfigs. Cluster API does not look there.
+	ownGroup = "runtime.hookgate.dev"
+)
+
+// world is everything that runs.
+type world struct {
+	t   *testing.T
+	ctx context.Context
+	client.Client
+
+	logs       string // folder of what the processes printed
+	kubeconfig string
+	certs      string // folder with tls.crt and tls.key, for every server
+	ca         []byte
+	rest       *rest.Config
+	running    []*process
+
+	extension, core, controlPlane *server
+	gateway                       *server
+
+	// What the gateway had counted when it was restarted, and the requests of Cluster API that found it away.
+	callsBefore, requestsBefore []sample
+	lost                        int
+}
+
+// server is a process with its ports of 127.0.0.1.
+type server struct {
+	*process
+	port, diagnostics, health int
+	start                     func() *process
+}
+
+func newServer(t *testing.T) *server {
+	return &server{port: freePort(t), diagnostics: freePort(t), health: freePort(t)}
+}
+
+// begin starts everything, and registers the extension with the gateway and the gateway with Cluster API.
+func begin(t *testing.T) *world {
+	ctrllog.SetLogger(logr.Discard())
+	ctx, cancel := context.WithTimeout(t.Context(), lifetime)
+	t.Cleanup(cancel)
+	w := &world{t: t, ctx: ctx}
+	w.keepLogs()
+	w.certs = t.TempDir()
+	w.ca = issue(t, w.certs)
+	assets, programs, hookgate := folder(t, "KUBEBUILDER_ASSETS"), folder(t, "HOOKGATE_E2E_BIN"), folder(t, "HOOKGATE_BIN")
+
+	kubectl := w.startAPIServer(assets)
+	w.launch("kube-controller-manager", filepath.Join(programs, "kube-controller-manager"), "--kubeconfig", w.kubeconfig,
+		"--controllers", "garbage-collector-controller,namespace-controller", "--leader-elect=false", "--secure-port=0")
+
+	var objects []client.Object
+	var crds []*apiextensionsv1.CustomResourceDefinition
+	provider := func(name, module, dir string) *server {
+		s := w.manager(name, filepath.Join(programs, name))
+		o, c := w.manifests(kubectl, filepath.Join(moduleDir(t, module), dir, "config", "default"), s.port)
+		objects, crds = append(objects, o...), append(crds, c...)
+		return s
+	}
+	w.core = provider("core", "sigs.k8s.io/cluster-api", "core")
+	bootstrap := provider("kubeadm-bootstrap", "sigs.k8s.io/cluster-api", "bootstrap/kubeadm")
+	w.controlPlane = provider("kubeadm-control-plane", "sigs.k8s.io/cluster-api", "controlplane/kubeadm")
+	infrastructure := provider("infrastructure", "sigs.k8s.io/cluster-api/test", "infrastructure/docker")
+	crds = append(crds, w.ownCRD())
+	if _, err := envtest.InstallCRDs(w.rest, envtest.CRDInstallOptions{CRDs: crds, MaxTime: patience}); err != nil {
+		t.Fatalf("install CRDs: %v", err)
+	}
+	w.create(&corev1.Namespace{ObjectMeta: objectMeta("", namespace)})
+	for _, o := range objects {
+		w.create(o)
+	}
+
+	w.extension = w.manager("test-extension", filepath.Join(programs, "test-extension"))
+	w.gateway = newServer(t)
+	w.gateway.start = func() *process {
+		return w.launch("hookgate", hookgate, "serve", "--kubeconfig", w.kubeconfig, "--extension-config-group", ownGroup,
+			"--cert-dir", w.certs, "--http-address", loopback(w.gateway.port), "--grpc-address", loopback(0),
+			"--diagnostics-address", loopback(w.gateway.diagnostics), "--health-addr", loopback(w.gateway.health), "--gateway-address", loopback(w.gateway.port))
+	}
+	managers := []*server{w.core, bootstrap, w.controlPlane, infrastructure, w.extension, w.gateway}
+	for _, s := range managers {
+		s.process = s.start()
+	}
+	for _, s := range managers {
+		w.ready(s)
+	}
+	w.register()
+	return w
+}
+
+// register makes the extension known to the gateway, and the gateway to Cluster API.
+func (w *world) register() {
+	w.t.Helper()
+	own := extensionConfig(ownGroup, upstream)
+	content := map[string]any{
+		"clientConfig":      map[string]any{"url": "https://" + loopback(w.extension.port), "caBundle": w.ca},
+		"namespaceSelector": map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": namespace}},
+		"settings":          map[string]any{"extensionConfigName": upstream, "defaultAllHandlersToBlocking": "true", "disableInPlaceUpdates": "true"},
+	}
+	raw, err := json.Marshal(content) // turns the CA into base64
+	if err == nil {
+		err = json.Unmarshal(raw, &content)
+	}
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	own.Object["spec"] = content
+	w.create(own)
+	w.discovered("the gateway discovered the extension", own)
+
+	of := &runtimev1.ExtensionConfig{ObjectMeta: objectMeta("", gateway)}
+	of.Spec.ClientConfig = runtimev1.ClientConfig{URL: "https://" + loopback(w.gateway.port), CABundle: w.ca}
+	w.create(of)
+	w.discovered("Cluster API discovered the gateway", extensionConfig(runtimev1.GroupVersion.Group, gateway))
+}
+
+// extensionConfig returns an ExtensionConfig of a group, to get or create.
+func extensionConfig(group, name string) *unstructured.Unstructured {
+	c := &unstructured.Unstructured{}
+	c.SetAPIVersion(group + "/v1beta2")
+	c.SetKind("ExtensionConfig")
+	c.SetName(name)
+	return c
+}
+
+// discovered waits until an ExtensionConfig, as it is now, has been discovered.
+func (w *world) discovered(what string, config *unstructured.Unstructured) {
+	w.t.Helper()
+	w.eventually(what, func() (string, bool) {
+		if err := w.Get(w.ctx, client.ObjectKeyFromObject(config), config); err != nil {
+			return err.Error(), false
+		}
+		conditions, _, _ := unstructured.NestedSlice(config.Object, "status", "conditions")
+		for _, c := range conditions {
+			c, _ := c.(map[string]any)
+			generation, _, _ := unstructured.NestedInt64(c, "observedGeneration")
+			if c["type"] == "Discovered" {
+				return fmt.Sprint(c), c["status"] == "True" && generation == config.GetGeneration()
+			}
+		}
+		return "no condition Discovered", false
+	})
+}
+
+// keepLogs makes a folder for logs, which goes when all went well.
+func (w *world) keepLogs() {
+	dir, err := os.MkdirTemp("", "hookgate-e2e-")
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.logs = dir
+	w.t.Cleanup(func() {
+		if w.t.Failed() {
+			w.t.Logf("what the programs printed, and the objects of the cluster, are in %s", dir)
+			return
+		}
+		_ = os.RemoveAll(dir)
+	})
+}
+
+// startAPIServer starts etcd and kube-apiserver, connects the world to them, and returns the path of kubectl.
+func (w *world) startAPIServer(assets string) (kubectl string) {
+	env := &envtest.Environment{BinaryAssetsDirectory: assets}
+	log, err := os.Create(filepath.Join(w.logs, "kube-apiserver.log"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	server := env.ControlPlane.GetAPIServer()
+	server.Out, server.Err = log, log
+	config, err := env.Start()
+	if err != nil {
+		w.t.Fatalf("start kube-apiserver and etcd: %v", err)
+	}
+	w.t.Cleanup(func() {
+		if err := env.Stop(); err != nil {
+			w.t.Errorf("stop kube-apiserver and etcd: %v", err)
+		}
+		_ = log.Close()
+	})
+	w.kubeconfig = filepath.Join(w.t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(w.kubeconfig, env.KubeConfig, 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	config.QPS, config.Burst = 1000, 1000
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{
+		admissionv1.AddToScheme, corev1.AddToScheme, clusterv1.AddToScheme, controlplanev1.AddToScheme, bootstrapv1.AddToScheme, runtimev1.AddToScheme, apiextensionsv1.AddToScheme,
+	} {
+		if err := add(scheme); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	if w.Client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
+		w.t.Fatal(err)
+	}
+	w.rest = config
+	kubectl = filepath.Join(assets, "kubectl")
+	w.t.Cleanup(func() { // before the API server stops
+		if w.t.Failed() {
+			out, _ := exec.Command(kubectl, "--kubeconfig", w.kubeconfig, "get", "-A", "-o", "yaml",
+				"cluster-api,configmaps,extensionconfigs.runtime.cluster.x-k8s.io,extensionconfigs.runtime.hookgate.dev").CombinedOutput()
+			_ = os.WriteFile(filepath.Join(w.logs, "objects.yaml"), out, 0o600)
+		}
+	})
+	return kubectl
+}
+
+// manager prepares a manager of Cluster API, or the extension, which takes the same flags.
+func (w *world) manager(name, path string) *server {
+	s := newServer(w.t)
+	s.start = func() *process {
+		return w.launch(name, path, "--leader-elect=false", "--webhook-port", fmt.Sprint(s.port), "--webhook-cert-dir", w.certs,
+			"--diagnostics-address", loopback(s.diagnostics), "--insecure-diagnostics", "--health-addr", loopback(s.health),
+			"--feature-gates", "RuntimeSDK=true,ClusterTopology=true,InPlaceUpdates=true")
+	}
+	return s
+}
+
+// ownCRD reads the CRD of the gateway's own ExtensionConfigs.
+func (w *world) ownCRD() *apiextensionsv1.CustomResourceDefinition {
+	w.t.Helper()
+	crds := read(w.t, filepath.Join("..", "..", "deploy", "crd", "runtime.hookgate.dev_extensionconfigs.yaml"))
+	crd := &apiextensionsv1.CustomResourceDefinition{}
+	convert(w.t, crds[0], crd)
+	return crd
+}
+
+func (w *world) create(o client.Object) {
+	w.t.Helper()
+	if err := w.Create(w.ctx, o); err != nil {
+		w.t.Fatalf("create %s %s: %v", o.GetObjectKind().GroupVersionKind().Kind, o.GetName(), err)
+	}
+}
+
+// folder returns what an environment variable names.
+func folder(t *testing.T, variable string) string {
+	t.Helper()
+	path := os.Getenv(variable)
+	if path == "" {
+		t.Fatalf("%s is not set: run `make test-e2e`, which builds what is needed and sets it", variable)
+	}
+	return path
+}
+
+// moduleDir returns where the sources of a module of go.mod are.
+func moduleDir(t *testing.T, module string) string {
+	t.Helper()
+	out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output()
+	if err != nil {
+		t.Fatalf("find module %s: %v", module, err)
+	}
+	return strings.TrimSpace(string(out))
+}
+
+func loopback(port int) string { return fmt.Sprintf("127.0.0.1:%d", port) }
