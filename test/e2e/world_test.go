@@ -117,7 +117,8 @@ func begin(t *testing.T) *world {
 	w.gateway.start = func() *process {
 		return w.launch("hookgate", hookgate, "serve", "--kubeconfig", w.kubeconfig, "--extension-config-group", ownGroup,
 			"--cert-dir", w.certs, "--http-address", loopback(w.gateway.port), "--grpc-address", loopback(0),
-			"--diagnostics-address", loopback(w.gateway.diagnostics), "--health-addr", loopback(w.gateway.health), "--gateway-address", loopback(w.gateway.port))
+			"--diagnostics-address", loopback(w.gateway.diagnostics), "--health-addr", loopback(w.gateway.health),
+			"--gateway-address", loopback(w.gateway.port))
 	}
 	managers := []*server{w.core, bootstrap, w.controlPlane, infrastructure, w.extension, w.gateway}
 	for _, s := range managers {
@@ -137,7 +138,9 @@ func (w *world) register() {
 	content := map[string]any{
 		"clientConfig":      map[string]any{"url": "https://" + loopback(w.extension.port), "caBundle": w.ca},
 		"namespaceSelector": map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": namespace}},
-		"settings":          map[string]any{"extensionConfigName": upstream, "defaultAllHandlersToBlocking": "true", "disableInPlaceUpdates": "true"},
+		"settings": map[string]any{
+			"extensionConfigName": upstream, "defaultAllHandlersToBlocking": "true", "disableInPlaceUpdates": "true",
+		},
 	}
 	raw, err := json.Marshal(content) // turns the CA into base64
 	if err == nil {
@@ -226,7 +229,8 @@ func (w *world) startAPIServer(assets string) (kubectl string) {
 	config.QPS, config.Burst = 1000, 1000
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		admissionv1.AddToScheme, corev1.AddToScheme, clusterv1.AddToScheme, controlplanev1.AddToScheme, bootstrapv1.AddToScheme, runtimev1.AddToScheme, apiextensionsv1.AddToScheme,
+		admissionv1.AddToScheme, apiextensionsv1.AddToScheme, corev1.AddToScheme,
+		bootstrapv1.AddToScheme, clusterv1.AddToScheme, controlplanev1.AddToScheme, runtimev1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
 			w.t.Fatal(err)
