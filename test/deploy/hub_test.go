@@ -9,6 +9,7 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -18,6 +19,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -30,6 +32,7 @@ import (
 	appsv1 "k8s.io/api/apps/v1"
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
+	eventsv1 "k8s.io/api/events/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -37,6 +40,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
@@ -164,10 +168,10 @@ func TestHub(t *testing.T) {
 			granted := rightsOf(t, objects)
 			used, forbidden := s.used(t)
 			if len(forbidden) > 0 {
-				t.Errorf("the gateway was refused: %s", strings.Join(forbidden, ", "))
+				t.Errorf("no role allowed what the gateway asked for: %s", strings.Join(forbidden, ", "))
 			}
 			if diff := cmp.Diff(granted, used); diff != "" {
-				t.Errorf("rights (-granted +used):\n%s", diff)
+				t.Errorf("rights by binding (-granted +used):\n%s", diff)
 			}
 		})
 	}
@@ -189,7 +193,7 @@ func newServer(t *testing.T) *server {
 	dir := t.TempDir()
 	s := &server{audit: filepath.Join(dir, "audit.log"), kubeconfig: filepath.Join(dir, "kubeconfig"), admin: filepath.Join(dir, "admin")}
 	policy := filepath.Join(dir, "policy.yaml")
-	writeFile(t, policy, []byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived, ResponseStarted]\nrules: [{level: Metadata}]\n"))
+	writeFile(t, policy, []byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n"))
 	s.Environment = &envtest.Environment{CRDs: []*apiextensionsv1.CustomResourceDefinition{anything("certificates", "Certificate"), anything("issuers", "Issuer")}}
 	// An API server that cannot stream lists makes clients list and watch, as those of older versions do.
 	s.ControlPlane.GetAPIServer().Configure().Set("audit-policy-file", policy).Set("audit-log-path", s.audit).Set("feature-gates", "WatchList=false")
@@ -203,7 +207,7 @@ func newServer(t *testing.T) *server {
 		}
 	})
 	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, authenticationv1.AddToScheme, rbacv1.AddToScheme, v1alpha1.AddToScheme} {
+	for _, add := range []func(*runtime.Scheme) error{corev1.AddToScheme, authenticationv1.AddToScheme, eventsv1.AddToScheme, rbacv1.AddToScheme, v1alpha1.AddToScheme} {
 		if err := add(scheme); err != nil {
 			t.Fatal(err)
 		}
@@ -335,7 +339,7 @@ func (s *server) work(t *testing.T, group string, x *extension, readOnly bool) {
 	s.apply(t, fmt.Appendf(nil, "apiVersion: hookgate.dev/v1alpha1\nkind: ExtensionPolicy\nmetadata: {name: acme}\nspec: {targetRef: {name: acme}, failurePolicy: Ignore}\n"))
 	s.apply(t, marshal(t, &corev1.Secret{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{Name: "acme-ca", Namespace: namespace},
-		StringData: map[string]string{"ca.crt": string(x.ca)},
+		StringData: map[string]string{"ca.crt": string(x.authority())},
 	}))
 	// In the old version: what is stored was converted.
 	s.apply(t, fmt.Appendf(nil, "apiVersion: %s/v1alpha1\nkind: ExtensionConfig\nmetadata:\n  name: acme\n  annotations: {%s: %s/acme-ca}\nspec: {clientConfig: {url: %q}}\n",
@@ -353,19 +357,68 @@ func (s *server) work(t *testing.T, group string, x *extension, readOnly bool) {
 	s.await(t, group, metav1.ConditionFalse)
 	x.broken.Store(false)
 	s.await(t, group, metav1.ConditionTrue)
+	s.followSecret(t, group, x)
+	s.patch(t, "extensionconfigs."+group+"/acme", `{"metadata":{"annotations":{"cluster.x-k8s.io/paused":""}}}`)
+	s.awaitCondition(t, group, "Paused", metav1.ConditionTrue)
+}
+
+// followSecret replaces the CA of the extension until the gateway has told so twice in one event, which it then patches. It has
+// the same to tell of one version of an ExtensionConfig if the Secret changes again before the watch has brought that version.
+func (s *server) followSecret(t *testing.T, group string, x *extension) {
+	t.Helper()
+	eventually(t, "an event tells twice that a CA was injected", func() bool {
+		ca, err := json.Marshal(x.renew(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: "acme-ca"}}
+		changes := []string{`{"data":{"ca.crt":` + string(ca) + `}}`}
+		for i := range 5 {
+			changes = append(changes, fmt.Sprintf(`{"metadata":{"annotations":{"touched":"%d"}}}`, i))
+		}
+		for _, change := range changes {
+			if err := s.client.Patch(t.Context(), secret, client.RawPatch(types.MergePatchType, []byte(change))); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var list eventsv1.EventList
+		if err := s.client.List(t.Context(), &list, client.InNamespace(metav1.NamespaceDefault)); err != nil {
+			t.Fatal(err)
+		}
+		return slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool { return e.Reason == "CABundleInjected" && e.Series != nil })
+	})
+	eventually(t, "caBundle is that of the Secret", func() bool {
+		out, err := kubectl(s.admin, nil, "get", "extensionconfigs.v1beta2."+group, "acme", "-o", "jsonpath={.spec.clientConfig.caBundle}")
+		return err == nil && string(out) == base64.StdEncoding.EncodeToString(x.authority())
+	})
+	s.await(t, group, metav1.ConditionTrue)
+}
+
+// patch changes an object, which is named as kubectl does, by a merge patch.
+func (s *server) patch(t *testing.T, object, change string) {
+	t.Helper()
+	if out, err := kubectl(s.admin, nil, "patch", object, "--type=merge", "--patch="+change); err != nil {
+		t.Fatalf("patch %s: %v: %s", object, err, out)
+	}
 }
 
 // await waits until the condition Discovered is that one.
 func (s *server) await(t *testing.T, group string, status metav1.ConditionStatus) {
 	t.Helper()
-	eventually(t, "Discovered is "+string(status), func() bool {
+	s.awaitCondition(t, group, runtimev1.ExtensionConfigDiscoveredCondition, status)
+}
+
+// awaitCondition waits until a condition is that one, for the present generation.
+func (s *server) awaitCondition(t *testing.T, group, condition string, status metav1.ConditionStatus) {
+	t.Helper()
+	eventually(t, condition+" is "+string(status), func() bool {
 		config := &runtimev1.ExtensionConfig{}
 		out, err := kubectl(s.admin, nil, "get", "extensionconfigs.v1beta2."+group, "acme", "-o", "json")
 		if err != nil || json.Unmarshal(out, config) != nil {
 			return false
 		}
-		c := meta.FindStatusCondition(config.Status.Conditions, runtimev1.ExtensionConfigDiscoveredCondition)
-		return c != nil && c.Status == status
+		c := meta.FindStatusCondition(config.Status.Conditions, condition)
+		return c != nil && c.Status == status && c.ObservedGeneration == config.Generation
 	})
 }
 
@@ -421,53 +474,59 @@ func right(group, resource, verb string) string {
 	return verb + " " + schema.ParseGroupResource(resource+"."+group).String()
 }
 
-// rightsOf returns what the service account may do, in order.
-func rightsOf(t *testing.T, objects []object) []string {
+// rightsOf returns what the service account may do by each binding, in order.
+func rightsOf(t *testing.T, objects []object) map[string][]string {
 	t.Helper()
-	bound := map[string]bool{}
-	for _, b := range all[*rbacv1.ClusterRoleBinding](objects) {
-		bound["ClusterRole "+b.RoleRef.Name] = len(b.Subjects) == 1 && b.Subjects[0].Name == "hookgate" && b.Subjects[0].Namespace == namespace
+	rules := map[string][]rbacv1.PolicyRule{}
+	for _, r := range all[*rbacv1.ClusterRole](objects) {
+		rules["ClusterRole "+r.Name] = r.Rules
 	}
-	for _, b := range all[*rbacv1.RoleBinding](objects) {
-		bound["Role "+b.RoleRef.Name] = len(b.Subjects) == 1 && b.Subjects[0].Name == "hookgate" && b.Subjects[0].Namespace == namespace
+	for _, r := range all[*rbacv1.Role](objects) {
+		rules["Role "+r.Name] = r.Rules
 	}
-	var rights []string
-	grant := func(role string, rules []rbacv1.PolicyRule) {
-		if !bound[role] {
-			return
+	rights := map[string][]string{}
+	bind := func(binding string, role rbacv1.RoleRef, subjects []rbacv1.Subject) {
+		want := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "hookgate"}}
+		if diff := cmp.Diff(want, subjects); diff != "" {
+			t.Errorf("%s: subjects (-want +got):\n%s", binding, diff)
 		}
-		for _, rule := range rules {
+		for _, rule := range rules[role.Kind+" "+role.Name] {
 			for _, group := range rule.APIGroups {
 				for _, resource := range rule.Resources {
 					for _, verb := range rule.Verbs {
-						rights = append(rights, right(group, resource, verb))
+						rights[binding] = append(rights[binding], right(group, resource, verb))
 					}
 				}
 			}
 		}
+		slices.Sort(rights[binding])
 	}
-	for _, r := range all[*rbacv1.ClusterRole](objects) {
-		grant("ClusterRole "+r.Name, r.Rules)
+	for _, b := range all[*rbacv1.ClusterRoleBinding](objects) {
+		bind("ClusterRoleBinding "+b.Name, b.RoleRef, b.Subjects)
 	}
-	for _, r := range all[*rbacv1.Role](objects) {
-		grant("Role "+r.Name, r.Rules)
+	for _, b := range all[*rbacv1.RoleBinding](objects) {
+		bind("RoleBinding "+b.Name, b.RoleRef, b.Subjects)
 	}
-	slices.Sort(rights)
 	if len(rights) == 0 {
 		t.Fatal("the service account may do nothing")
 	}
 	return rights
 }
 
-// used returns what the service account did, and what it was refused, in order.
-func (s *server) used(t *testing.T) (used, forbidden []string) {
+// allowedBy is the API server's reason to allow a request. Where a role is bound says where its rights are.
+var allowedBy = regexp.MustCompile(`^RBAC: allowed by ((?:Cluster)?RoleBinding) "([^"/]*)`)
+
+// used returns what the service account did, by the binding that allowed it, and what no binding allowed, in order.
+func (s *server) used(t *testing.T) (used map[string][]string, forbidden []string) {
 	t.Helper()
 	f, err := os.Open(s.audit)
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = f.Close() }()
-	for lines := bufio.NewScanner(f); lines.Scan(); {
+	defer func() { _ = f.Close() }() // it was only read
+	used = map[string][]string{}
+	lines := bufio.NewScanner(f)
+	for lines.Buffer(nil, 1<<20); lines.Scan(); {
 		var event struct {
 			Verb        string
 			User        struct{ Username string }
@@ -481,37 +540,50 @@ func (s *server) used(t *testing.T) (used, forbidden []string) {
 		if event.User.Username != account {
 			continue
 		}
-		if event.Annotations["authorization.k8s.io/decision"] != "allow" {
+		by := allowedBy.FindStringSubmatch(event.Annotations["authorization.k8s.io/reason"])
+		if event.Annotations["authorization.k8s.io/decision"] != "allow" || by == nil || event.ObjectRef == nil {
 			forbidden = append(forbidden, event.Verb+" "+event.RequestURI)
-		}
-		if event.ObjectRef == nil {
 			continue
 		}
 		resource := event.ObjectRef.Resource
 		if event.ObjectRef.Subresource != "" {
 			resource += "/" + event.ObjectRef.Subresource
 		}
-		used = append(used, right(event.ObjectRef.APIGroup, resource, event.Verb))
+		binding := by[1] + " " + by[2]
+		used[binding] = append(used[binding], right(event.ObjectRef.APIGroup, resource, event.Verb))
 	}
-	slices.Sort(used)
+	if err := lines.Err(); err != nil {
+		t.Fatalf("audit log: %v", err)
+	}
+	for binding := range used {
+		slices.Sort(used[binding])
+		used[binding] = slices.Compact(used[binding])
+	}
 	slices.Sort(forbidden)
-	return slices.Compact(used), slices.Compact(forbidden)
+	return used, slices.Compact(forbidden)
 }
 
 // extension is an extension with one handler.
 type extension struct {
 	*httptest.Server
-	ca     []byte
+	pair   atomic.Pointer[devcert.Pair]
 	broken atomic.Bool
+}
+
+// authority returns the CA of the certificate that the extension shows.
+func (x *extension) authority() []byte { return x.pair.Load().CAPEM }
+
+// renew gives the extension a certificate of another CA, and returns that.
+func (x *extension) renew(t *testing.T) []byte {
+	t.Helper()
+	x.pair.Store(newPair(t))
+	return x.authority()
 }
 
 func newExtension(t *testing.T) *extension {
 	t.Helper()
-	pair, err := devcert.New(time.Now().Add(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
-	x := &extension{ca: pair.CAPEM}
+	x := &extension{}
+	x.renew(t)
 	x.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		if x.broken.Load() {
 			w.WriteHeader(http.StatusInternalServerError)
@@ -525,9 +597,7 @@ func newExtension(t *testing.T) *extension {
 		_ = json.NewEncoder(w).Encode(list) // the caller may have left
 	}))
 	x.Config.ErrorLog = log.New(io.Discard, "", 0) // the CA is not known before it was injected
-	if x.TLS, err = pair.ServerTLS(); err != nil {
-		t.Fatal(err)
-	}
+	x.TLS = &tls.Config{GetConfigForClient: func(*tls.ClientHelloInfo) (*tls.Config, error) { return x.pair.Load().ServerTLS() }}
 	x.StartTLS()
 	t.Cleanup(x.Close)
 	return x
