@@ -4,9 +4,14 @@
 package deploy
 
 import (
+	"net"
+	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -52,10 +57,42 @@ func TestSidecarServes(t *testing.T) {
 	}
 	for name, text := range one[*corev1.ConfigMap](t, objects).Data {
 		config := one[*runtimev1.ExtensionConfig](t, decode(t, name, []byte(text)))
-		if got := config.Spec.ClientConfig.URL; got != "https://127.0.0.1:8443" {
-			t.Errorf("the gateway calls %s, which is not beside it", got)
+		u, err := url.Parse(config.Spec.ClientConfig.URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if u.Hostname() != "127.0.0.1" {
+			t.Errorf("the gateway calls %s, which is not beside it", u)
+		}
+		// All containers of a Pod share its ports.
+		for flag, address := range addresses(t, binary, c) {
+			if _, port, err := net.SplitHostPort(address); err != nil || port == u.Port() {
+				t.Errorf("%s=%s, %v: the extension is to listen there: %s", flag, address, err, u)
+			}
 		}
 	}
+}
+
+// addresses returns where the gateway listens: what the container says, and otherwise what the gateway says itself.
+func addresses(t *testing.T, binary string, c corev1.Container) map[string]string {
+	t.Helper()
+	help, err := exec.Command(binary, "serve", "--help").CombinedOutput()
+	if err != nil {
+		t.Fatalf("serve --help: %v\n%s", err, help)
+	}
+	found := map[string]string{}
+	for _, m := range regexp.MustCompile(`(?m)^ +(--[a-z-]+-address) string .*\(default "([^"]+)"\)$`).FindAllStringSubmatch(string(help), -1) {
+		found[m[1]] = m[2]
+	}
+	if len(found) < 3 {
+		t.Fatalf("serve --help tells of these addresses only: %v", found)
+	}
+	for flag, value := range flags(c) {
+		if strings.HasSuffix(flag, "-address") || strings.HasSuffix(flag, "-addr") {
+			found[flag] = value
+		}
+	}
+	return found
 }
 
 // TestAPIServerTakesTheSidecar applies the example, in a namespace that enforces the restricted profile.
