@@ -33,6 +33,7 @@ import (
 	authenticationv1 "k8s.io/api/authentication/v1"
 	corev1 "k8s.io/api/core/v1"
 	eventsv1 "k8s.io/api/events/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -116,6 +117,21 @@ func TestHubObjects(t *testing.T) {
 			given := flags(container(t, d))
 			if !hubs[name].readOnly && (given["--webhook-port"] != strconv.Itoa(int(ports["webhook"])) || given["--diagnostics-address"] != fmt.Sprintf(":%d", ports["metrics"])) {
 				t.Errorf("flags %v and ports %v differ", given, ports)
+			}
+			if got, want := given["--gateway-address"], "hookgate.$(POD_NAMESPACE).svc"; got != want {
+				t.Errorf("--gateway-address=%s, want %s: the gateway would not know itself", got, want)
+			}
+			var everywhere []string
+			for _, rule := range one[*networkingv1.NetworkPolicy](t, objects).Spec.Egress {
+				if len(rule.To) > 0 {
+					continue
+				}
+				for _, p := range rule.Ports {
+					everywhere = append(everywhere, fmt.Sprintf("%s %s", *p.Protocol, p.Port))
+				}
+			}
+			if diff := cmp.Diff([]string{"UDP 53", "TCP 53", "TCP 443", "TCP 6443"}, everywhere); diff != "" {
+				t.Errorf("let out to everywhere, and not only to where no credentials are (-want +got):\n%s", diff)
 			}
 			secrets := map[string]bool{}
 			for _, c := range all[*certificate](objects) {
