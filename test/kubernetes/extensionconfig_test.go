@@ -161,29 +161,29 @@ func TestSecretsThatCannotBeUsed(t *testing.T) {
 		"missing": {
 			reason:    "the Secret may come later",
 			reference: "default/unusable-missing",
-			want:      "Secret default/unusable-missing does not exist; create it, or take the annotation away",
+			want:      "annotation runtime.cluster.x-k8s.io/inject-ca-from-secret: Secret default/unusable-missing does not exist; create it, or take the annotation away",
 		},
 		"empty": {
 			reason:    "cert-manager writes ca.crt only where it knows the CA",
 			secret:    map[string]string{"tls.crt": "x"},
 			reference: "default/unusable-empty",
-			want:      "Secret default/unusable-empty has no ca.crt; put the CA of the extension's certificate there",
+			want:      "annotation runtime.cluster.x-k8s.io/inject-ca-from-secret: Secret default/unusable-empty has no ca.crt; put the CA of the extension's certificate there",
 		},
 		"garbage": {
 			reason:    "the API server would take it, and every connection would fail",
 			secret:    map[string]string{"ca.crt": "not PEM"},
 			reference: "default/unusable-garbage",
-			want:      "ca.crt has no certificate in PEM",
+			want:      "annotation runtime.cluster.x-k8s.io/inject-ca-from-secret: Secret default/unusable-garbage: ca.crt has no certificate in PEM",
 		},
 		"form": {
 			reason:    "ExtensionConfigs have no namespace that could stand in",
 			reference: "unusable",
-			want:      `"unusable" is not of the form <namespace>/<name>`,
+			want:      `annotation runtime.cluster.x-k8s.io/inject-ca-from-secret: "unusable" is not of the form <namespace>/<name>`,
 		},
 		"namespace": {
 			reason:    "--namespace limits what may be read",
 			reference: "kube-system/unusable",
-			want:      "Secret kube-system/unusable is not in namespace default, the only one that this gateway may read (--namespace)",
+			want:      "annotation runtime.cluster.x-k8s.io/inject-ca-from-secret: Secret kube-system/unusable is not in namespace default, the only one that this gateway may read (--namespace)",
 		},
 	}
 	r := start(t, func(c *cluster.Config) { c.Namespace = metav1.NamespaceDefault })
@@ -197,7 +197,7 @@ func TestSecretsThatCannotBeUsed(t *testing.T) {
 			config.Labels[clusterv1.WatchLabel] = "testsecretsthatcannotbeused"
 			config.Annotations = map[string]string{runtimev1.InjectCAFromSecretAnnotation: tc.reference}
 			create(t, r.client, config)
-			awaitCondition(t, r.client, config.Name, discoveredCondition, metav1.ConditionFalse, tc.want)
+			awaitMessage(t, r.client, config.Name, metav1.ConditionFalse, tc.want)
 			if n := x.discovery.Load(); n != 0 {
 				t.Errorf("%s: the extension was asked %d times", tc.reason, n)
 			}
@@ -286,7 +286,8 @@ func TestUnknownHooksAreLeftOut(t *testing.T) {
 	x := newExtension(t, "a")
 	x.handlers = append(x.handlers, handler("new", "BeforeMoonLanding"))
 	create(t, r.client, newConfig(t, "unknown-hook", x))
-	config := awaitCondition(t, r.client, "unknown-hook", discoveredCondition, metav1.ConditionTrue, `handler "new" is left out: hook`)
+	config := awaitMessage(t, r.client, "unknown-hook", metav1.ConditionTrue,
+		`handler "new" is left out: hook "hooks.runtime.cluster.x-k8s.io/v1alpha1/BeforeMoonLanding" is not known to this gateway`)
 	if len(config.Status.Handlers) != 1 {
 		t.Errorf("status.handlers is %v, want one", config.Status.Handlers)
 	}
@@ -298,9 +299,10 @@ func TestTwoConfigsWithOneURL(t *testing.T) {
 	x := newExtension(t, "a")
 	create(t, r.client, newConfig(t, "same-url-1", x))
 	second := newConfig(t, "same-url-2", x)
+	const shared = ": its handlers are called once for each registration; delete those that are not wanted"
 	create(t, r.client, second)
-	awaitCondition(t, r.client, "same-url-1", discoveredCondition, metav1.ConditionTrue, "the same URL is registered by ExtensionConfig same-url-2, too")
-	awaitCondition(t, r.client, "same-url-2", discoveredCondition, metav1.ConditionTrue, "the same URL is registered by ExtensionConfig same-url-1, too")
+	awaitMessage(t, r.client, "same-url-1", metav1.ConditionTrue, "the same URL is registered by ExtensionConfig same-url-2, too"+shared)
+	awaitMessage(t, r.client, "same-url-2", metav1.ConditionTrue, "the same URL is registered by ExtensionConfig same-url-1, too"+shared)
 	r.serves(t, "a.same-url-1 "+x.URL, "a.same-url-2 "+x.URL)
 	if err := r.client.Delete(t.Context(), second); err != nil {
 		t.Fatal(err)
@@ -330,7 +332,7 @@ func TestMaximumOfHandlers(t *testing.T) {
 	}
 	more := newExtension(t, append(names, "one-more")...)
 	create(t, r.client, newConfig(t, "handlers-513", more))
-	awaitCondition(t, r.client, "handlers-513", discoveredCondition, metav1.ConditionFalse, "has 513 handlers, which is more than 512")
+	awaitMessage(t, r.client, "handlers-513", metav1.ConditionFalse, "discover handlers: answer: has 513 handlers, which is more than 512")
 }
 
 func TestPaused(t *testing.T) {
