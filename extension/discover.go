@@ -80,7 +80,7 @@ func (f faults) err() error {
 // discovered checks the handlers of an answer and fills in defaults.
 func discovered(c *catalog.Catalog, handlers []*hooksv1alpha1.ExtensionHandler) (Discovered, error) {
 	if len(handlers) > maxHandlers {
-		return Discovered{}, fmt.Errorf("has %d handlers, which is more than %d", len(handlers), maxHandlers)
+		return Discovered{}, fmt.Errorf("has %d handlers, which is more than %d: split them over several extensions", len(handlers), maxHandlers)
 	}
 	var d Discovered
 	var wrong faults

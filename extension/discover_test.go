@@ -144,7 +144,7 @@ func TestDiscoverRefuses(t *testing.T) {
 		"many": {
 			reason: "the status of an ExtensionConfig holds 512",
 			answer: discoveryJSON(many...),
-			want:   "answer: has 513 handlers, which is more than 512",
+			want:   "answer: has 513 handlers, which is more than 512: split them over several extensions",
 		},
 		"many faults": {
 			reason: "the first are told",

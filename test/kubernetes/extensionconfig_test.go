@@ -332,7 +332,7 @@ func TestMaximumOfHandlers(t *testing.T) {
 	}
 	more := newExtension(t, append(names, "one-more")...)
 	create(t, r.client, newConfig(t, "handlers-513", more))
-	awaitMessage(t, r.client, "handlers-513", metav1.ConditionFalse, "discover handlers: answer: has 513 handlers, which is more than 512")
+	awaitMessage(t, r.client, "handlers-513", metav1.ConditionFalse, "discover handlers: answer: has 513 handlers, which is more than 512: split them over several extensions")
 }
 
 func TestPaused(t *testing.T) {
