@@ -197,9 +197,9 @@ func (w *world) arrived() {
 		"BeforeClusterDelete":                    let,
 	}
 	data := w.answers()
-	for hook, answer := range want {
-		if got := data[hook+"-actualResponseStatus"]; got != answer {
-			w.t.Errorf("the extension's last answer of %s is %q, want %q", hook, got, answer)
+	for _, hook := range slices.Sorted(maps.Keys(want)) {
+		if got := data[hook+"-actualResponseStatus"]; got != want[hook] {
+			w.t.Errorf("the extension's last answer of %s is %q, want %q", hook, got, want[hook])
 		}
 	}
 
