@@ -107,6 +107,7 @@ func (r *REST) send(ctx context.Context, x *exchange, body codec.Body) (*http.Re
 		a := &attempt{}
 		resp, err := r.roundTrip(ctx, x, body, p, a)
 		if err == nil {
+			x.route.target.answered(p)
 			return resp, p, nil
 		}
 		p.release()
@@ -116,7 +117,7 @@ func (r *REST) send(ctx context.Context, x *exchange, body codec.Body) (*http.Re
 		case isNoCommonProtocol(err) && x.route.target.refusedHTTP1(p):
 		case again && a.unsent(err) && isPassing(err):
 			again = false
-		case a.unnegotiated.Load() && errors.Is(err, io.EOF):
+		case a.unnegotiated.Load() && errors.Is(err, io.EOF) && !x.route.target.speaksHTTP1.Load():
 			// Perhaps a server that speaks HTTP/2 only and does not tell; perhaps it has seen the request.
 			x.route.target.refusedHTTP1(p)
 			return nil, nil, err

@@ -555,3 +555,21 @@ func sorted(names []string) []string {
 	slices.Sort(names)
 	return names
 }
+
+// A server that has answered in HTTP/1.1 speaks that, whatever it does later: the text of a failure does not change.
+func TestServerThatBreaksOffKeepsItsProtocol(t *testing.T) {
+	var broken atomic.Bool
+	s := newServer(t, newAuthority(t), func(w http.ResponseWriter, r *http.Request) {
+		if broken.Load() {
+			panic(http.ErrAbortHandler)
+		}
+		answer(success)(w, r)
+	}, func(s *httptest.Server) { s.EnableHTTP2 = true }) // which then leaves HTTP/1.1 out of what it offers
+	r := newREST(t, Config{})
+	mustCall(t, r, s.cc)
+	broken.Store(true)
+	for range 3 {
+		m, err := call(t.Context(), r, newCall(s.cc))
+		wantError(t, "the connection breaks", m, err, hook.Unreachable, `handler "v.acme": call extension: connection closed without an answer`)
+	}
+}

@@ -22,6 +22,8 @@ type target struct {
 
 	// http2 is remembered once the host has refused HTTP/1.1.
 	http2 atomic.Bool
+	// speaksHTTP1 is remembered once the host has answered in it.
+	speaksHTTP1 atomic.Bool
 	// dials counts connections, so that each starts at another address of the host.
 	dials atomic.Uint32
 
@@ -89,6 +91,13 @@ func (t *target) refusedHTTP1(p *pool) bool {
 	}
 	t.http2.Store(true)
 	return true
+}
+
+// answered remembers that the host has answered a request of p.
+func (t *target) answered(p *pool) {
+	if !p.http2 && !t.speaksHTTP1.Load() { // most calls only look
+		t.speaksHTTP1.Store(true)
+	}
 }
 
 // proxy chooses the proxy for a request. Services of the cluster are never behind one.
