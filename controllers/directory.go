@@ -241,7 +241,13 @@ func (d *Directory) refresh(ctx context.Context, first *pass) bool {
 	d.policies.Set(policies) // before the handlers that they are for
 	for _, name := range slices.Sorted(maps.Keys(d.inventory.extensions)) {
 		first.add()
-		d.workers.set(ctx, d.inventory.extensions[name].extension, first.over)
+		o := d.inventory.extensions[name]
+		x, err := d.policies.Speaking(*o.extension)
+		if err != nil { // it speaks JSON then, and discovery says how that goes
+			d.problems = append(d.problems, problem{place: o.place, object: fmt.Sprintf("ExtensionConfig %q", name), err: err})
+			x = *o.extension
+		}
+		d.workers.set(ctx, &x, first.over)
 	}
 	for _, name := range d.workers.names() {
 		if _, ok := d.inventory.extensions[name]; !ok {

@@ -151,3 +151,31 @@ func TestDirectoryPoliciesThatStay(t *testing.T) {
 		t.Error("another policy is another")
 	}
 }
+
+// protocols returns the protocols of the registered ExtensionConfigs.
+func (s *source) protocols() map[string]string {
+	m := map[string]string{}
+	for _, r := range s.registry.Snapshot().Registrations() {
+		m[r.Name] = string(r.ClientConfig.Protocol)
+	}
+	return m
+}
+
+func TestDirectoryPolicySaysWhatAnExtensionSpeaks(t *testing.T) {
+	s := newSource(t, nil)
+	s.extensions.serve(urlA, "v")
+	s.extensions.serve(urlB+"/path", "v")
+	writeFile(t, s.dir, "a.yaml", config("acme", urlA))
+	writeFile(t, s.dir, "b.yaml", config("prefixed", urlB+"/path"))
+	s.run(t)
+	eventuallyProtocols := func(want map[string]string) {
+		t.Helper()
+		eventually(t, fmt.Sprintf("protocols %v", want), func() bool { return maps.Equal(s.protocols(), want) })
+	}
+	eventuallyProtocols(map[string]string{"acme": "", "prefixed": ""})
+	writeFile(t, s.dir, "p.yaml", policyOf("acme", "{name: acme}", "protocol: GRPC")+"---\n"+policyOf("prefixed", "{name: prefixed}", "protocol: GRPC"))
+	eventuallyProtocols(map[string]string{"acme": "GRPC", "prefixed": ""})
+	s.eventuallyLogs(t, "level=ERROR", filepath.Join(s.dir, "b.yaml"), "with protocol GRPC of its ExtensionPolicy, the URL must not have a path: gRPC's paths are those of its services")
+	s.remove(t, "p.yaml")
+	eventuallyProtocols(map[string]string{"acme": "", "prefixed": ""})
+}

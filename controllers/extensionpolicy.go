@@ -33,6 +33,8 @@ type Policy struct {
 	Name    string
 	Target  Target
 	Created time.Time // zero where nobody says, as in a manifest
+	// Protocol is what the target speaks. It is REST unless a policy for the whole extension says otherwise.
+	Protocol registry.Protocol
 
 	// Compiled never changes, so that one pointer is one content.
 	Compiled *policy.Policy
@@ -94,11 +96,22 @@ func ConvertPolicy(p *v1alpha1.ExtensionPolicy, c *policy.Compiler) (Policy, fie
 	errs = append(errs, conditionErrs...)
 	compiled.Conditions = conditions
 
-	if spec.TimeoutSeconds == nil && spec.FailurePolicy == "" && spec.Order == nil && spec.ObjectSelector == nil && len(spec.MatchConditions) == 0 {
-		errs = append(errs, field.Required(path, "must set at least one of timeoutSeconds, failurePolicy, order, objectSelector and matchConditions"))
+	protocol := registry.REST
+	switch at := path.Child("protocol"); spec.Protocol {
+	case "", v1alpha1.ProtocolREST:
+	case v1alpha1.ProtocolGRPC:
+		protocol = registry.GRPC
+	default:
+		errs = append(errs, field.NotSupported(at, spec.Protocol, []v1alpha1.Protocol{v1alpha1.ProtocolGRPC, v1alpha1.ProtocolREST}))
+	}
+	if spec.Protocol != "" && spec.TargetRef.Handler != "" {
+		errs = append(errs, field.Forbidden(path.Child("protocol"), "protocol is for all handlers of an extension: leave targetRef.handler out"))
+	}
+	if spec.Protocol == "" && spec.TimeoutSeconds == nil && spec.FailurePolicy == "" && spec.Order == nil && spec.ObjectSelector == nil && len(spec.MatchConditions) == 0 {
+		errs = append(errs, field.Required(path, "must set at least one of protocol, timeoutSeconds, failurePolicy, order, objectSelector and matchConditions"))
 	}
 	return Policy{
-		Name: p.Name, Created: p.CreationTimestamp.Time, Compiled: compiled, spec: *spec,
+		Name: p.Name, Created: p.CreationTimestamp.Time, Protocol: protocol, Compiled: compiled, spec: *spec,
 		Target: Target{ExtensionConfig: spec.TargetRef.Name, Handler: spec.TargetRef.Handler},
 	}, errs
 }

@@ -8,13 +8,14 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"sync/atomic"
 
 	"github.com/hookgate/hookgate/policy"
 	"github.com/hookgate/hookgate/registry"
 )
 
 // PolicySet brings the ExtensionPolicies of a source into the registry, and says what has become of each. It belongs to one
-// goroutine.
+// goroutine, but for what anyone may ask.
 type PolicySet struct {
 	served *Served
 	exists func(extensionConfig string) bool
@@ -23,6 +24,8 @@ type PolicySet struct {
 	policies []Policy
 	resolved map[string]registry.Policies // what the registry was told, by ExtensionConfig
 	reported map[string]judged            // by name
+
+	protocols atomic.Pointer[map[string]registry.Protocol] // by ExtensionConfig, those that are not REST
 }
 
 // judged is a verdict that was logged, and on what.
@@ -34,11 +37,28 @@ type judged struct {
 // NewPolicySet returns a set without policies. exists tells whether there is an ExtensionConfig of that name, registered or
 // not.
 func NewPolicySet(served *Served, exists func(extensionConfig string) bool, logger *slog.Logger) *PolicySet {
-	return &PolicySet{served: served, exists: exists, logger: logger, reported: map[string]judged{}}
+	s := &PolicySet{served: served, exists: exists, logger: logger, reported: map[string]judged{}}
+	s.protocols.Store(&map[string]registry.Protocol{})
+	return s
 }
 
-// Set tells the registry what is wanted, in place of what was before. Targets need not be there yet.
-func (s *PolicySet) Set(policies []Policy) {
+// Speaking returns x with the protocol that policies say its extension speaks. A URL that says so itself stands. Anyone may
+// ask, at any time.
+func (s *PolicySet) Speaking(x Extension) (Extension, error) {
+	protocol := (*s.protocols.Load())[x.Name]
+	if protocol == x.ClientConfig.Protocol || x.ClientConfig.Protocol != registry.REST {
+		return x, nil
+	}
+	x.ClientConfig.Protocol = protocol
+	if err := x.ClientConfig.CheckURL(); err != nil {
+		return x, fmt.Errorf("spec.clientConfig: %s: with protocol %s of its ExtensionPolicy, the URL %w", x.ClientConfig.URL, protocol, err)
+	}
+	return x, nil
+}
+
+// Set tells the registry what is wanted, in place of what was before. Targets need not be there yet. It returns the names of
+// the ExtensionConfigs whose protocol has changed, in order.
+func (s *PolicySet) Set(policies []Policy) (changed []string) {
 	s.policies = policies
 	resolved, _ := ResolvePolicies(policies, func(Target) error { return nil }) // what is missing makes no difference
 	for name := range s.resolved {
@@ -50,6 +70,26 @@ func (s *PolicySet) Set(policies []Policy) {
 		s.served.SetPolicies(name, p)
 	}
 	s.resolved = resolved
+
+	before, now := *s.protocols.Load(), map[string]registry.Protocol{}
+	for i := range policies {
+		if p := &policies[i]; p.Protocol != registry.REST && resolved[p.Target.ExtensionConfig].All == p.Compiled {
+			now[p.Target.ExtensionConfig] = p.Protocol
+		}
+	}
+	s.protocols.Store(&now)
+	for name := range before {
+		if now[name] != before[name] {
+			changed = append(changed, name)
+		}
+	}
+	for name := range now {
+		if _, ok := before[name]; !ok {
+			changed = append(changed, name)
+		}
+	}
+	slices.Sort(changed)
+	return changed
 }
 
 // Verdicts returns what has become of each policy, by its name. It changes when targets come and go.

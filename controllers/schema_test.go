@@ -144,6 +144,8 @@ func TestExtensionPolicyRules(t *testing.T) {
 		"TimeoutZero":      {"0 is not a timeout", `{targetRef: {name: acme}, timeoutSeconds: 0}`, "spec.timeoutSeconds: Invalid value", "spec.timeoutSeconds: Invalid value: 0: must be between 1 and 30"},
 		"TimeoutLong":      {"nor is more than 30", `{targetRef: {name: acme}, timeoutSeconds: 31}`, "spec.timeoutSeconds: Invalid value", "spec.timeoutSeconds: Invalid value: 31: must be between 1 and 30"},
 		"TimeoutText":      {"a number is a number", `{targetRef: {name: acme}, timeoutSeconds: "5"}`, "spec.timeoutSeconds: Invalid value", "spec.timeoutSeconds: Invalid type: string, must be a whole number"},
+		"Protocol":         {"there are two", `{targetRef: {name: acme}, protocol: SOAP}`, "spec.protocol: Unsupported value", `spec.protocol: Unsupported value: "SOAP"`},
+		"HandlersProtocol": {"an extension speaks one", `{targetRef: {name: acme, handler: v}, protocol: GRPC}`, "protocol is for all handlers", "protocol is for all handlers"},
 		"FailurePolicy":    {"there are two", `{targetRef: {name: acme}, failurePolicy: ignore}`, "spec.failurePolicy: Unsupported value", `spec.failurePolicy: Unsupported value: "ignore"`},
 		"OrderLarge":       {"an order has 32 bits", `{targetRef: {name: acme}, order: 2147483648}`, "type integer with format int32 in spec.order", "spec.order: Invalid type"},
 		"Selector":         {"a selector that the schema takes may still be none", `{targetRef: {name: acme}, objectSelector: {matchExpressions: [{key: a, operator: Is}]}}`, "", "spec.objectSelector.matchExpressions[0].operator: Invalid value"},

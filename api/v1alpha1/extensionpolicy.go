@@ -21,6 +21,7 @@ import (
 // +kubebuilder:printcolumn:name="Timeout",type="integer",priority=1,JSONPath=".spec.timeoutSeconds",description="How long a call may take, in seconds"
 // +kubebuilder:printcolumn:name="Failure Policy",type="string",priority=1,JSONPath=".spec.failurePolicy",description="What becomes of a call that could not be completed"
 // +kubebuilder:printcolumn:name="Order",type="integer",priority=1,JSONPath=".spec.order",description="When the handler is called, lowest first"
+// +kubebuilder:printcolumn:name="Protocol",type="string",priority=1,JSONPath=".spec.protocol",description="What the extension speaks"
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp"
 type ExtensionPolicy struct {
 	metav1.TypeMeta `json:",inline"`
@@ -41,11 +42,18 @@ type ExtensionPolicy struct {
 
 // ExtensionPolicySpec says for whom a policy is, and what it changes.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.timeoutSeconds) || has(self.failurePolicy) || has(self.order) || has(self.objectSelector) || has(self.matchConditions)",message="must set at least one of timeoutSeconds, failurePolicy, order, objectSelector and matchConditions"
+// +kubebuilder:validation:XValidation:rule="has(self.timeoutSeconds) || has(self.failurePolicy) || has(self.order) || has(self.objectSelector) || has(self.matchConditions) || has(self.protocol)",message="must set at least one of protocol, timeoutSeconds, failurePolicy, order, objectSelector and matchConditions"
+// +kubebuilder:validation:XValidation:rule="!has(self.protocol) || !has(self.targetRef.handler)",message="protocol is for all handlers of an extension: leave targetRef.handler out"
 type ExtensionPolicySpec struct {
 	// targetRef is for whom the policy is.
 	// +required
 	TargetRef TargetReference `json:"targetRef,omitzero"`
+
+	// protocol is what the extension speaks: REST is the JSON over HTTPS of Cluster API, which is meant without a policy; GRPC
+	// are the services of the contract, with TLS, at the same address. It is for the whole extension, so that a policy for one
+	// handler cannot say it.
+	// +optional
+	Protocol Protocol `json:"protocol,omitempty"`
 
 	// timeoutSeconds bounds one call, in place of the timeout that the extension has for the handler.
 	// +kubebuilder:validation:Minimum=1
@@ -98,6 +106,17 @@ type TargetReference struct {
 	// +optional
 	Handler string `json:"handler,omitempty"`
 }
+
+// Protocol is what an extension speaks.
+//
+// +kubebuilder:validation:Enum=REST;GRPC
+type Protocol string
+
+// The protocols.
+const (
+	ProtocolREST Protocol = "REST"
+	ProtocolGRPC Protocol = "GRPC"
+)
 
 // FailurePolicy says what becomes of a call that could not be completed.
 //

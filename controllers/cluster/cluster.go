@@ -228,7 +228,7 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 		warm:       make(chan struct{}),
 		elected:    make(chan event.GenericEvent),
 	}
-	exists := func(name string) bool { return r.exists(ctx, name) }
+	r.policies = controllers.NewPolicySet(s.served, func(name string) bool { return r.exists(ctx, name) }, s.config.Logger)
 	policyCache, err := cache.New(s.config.REST, cache.Options{
 		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultWatchErrorHandler: problems.handle,
 		DefaultLabelSelector: s.watchFilter(), DefaultTransform: cache.TransformStripManagedFields(),
@@ -237,7 +237,7 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 		return err
 	}
 	p := &policies{
-		set: controllers.NewPolicySet(s.served, exists, s.config.Logger), served: s.served, compiler: s.compiler, client: mgr.GetClient(), cache: policyCache,
+		set: r.policies, reconcile: r.reconcileThese, served: s.served, compiler: s.compiler, client: mgr.GetClient(), cache: policyCache,
 		leadership: r.leadership, logger: s.config.Logger, readOnly: s.config.ReadOnly,
 		changed: make(chan struct{}, 1), absent: make(chan struct{}),
 	}

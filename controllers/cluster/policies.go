@@ -26,10 +26,11 @@ import (
 // policies brings the ExtensionPolicies of the cluster into the registry of this replica. The leader also writes what has
 // become of them. All of them are looked at together, because they can be in conflict.
 type policies struct {
-	set      *controllers.PolicySet
-	served   *controllers.Served
-	compiler *policy.Compiler
-	client   client.Client // to write with
+	set       *controllers.PolicySet
+	reconcile func(ctx context.Context, names []string) // ExtensionConfigs that are called in another way now
+	served    *controllers.Served
+	compiler  *policy.Compiler
+	client    client.Client // to write with
 	// cache is one of their own: a manager starts nothing before its cache has every kind, which this need not be.
 	cache      cache.Cache
 	leadership *leadership
@@ -107,7 +108,7 @@ func (p *policies) start(ctx context.Context) bool {
 	if ctx.Err() != nil {
 		return false
 	}
-	p.apply(ctx)
+	p.apply(ctx) // nothing is called yet, so that nothing need be reconciled
 	return true
 }
 
@@ -124,7 +125,8 @@ func (p *policies) run(ctx context.Context) {
 		case <-again:
 		}
 		again = nil
-		items, invalid := p.apply(ctx)
+		items, invalid, changed := p.apply(ctx)
+		p.reconcile(ctx, changed)
 		verdicts := p.set.Verdicts()
 		for name, message := range invalid {
 			verdicts[name] = controllers.Verdict{Reason: v1alpha1.InvalidReason, Message: message}
@@ -138,21 +140,22 @@ func (p *policies) run(ctx context.Context) {
 	}
 }
 
-// apply tells the registry which policies there are. It returns them, and what is wrong with those that are invalid.
-func (p *policies) apply(ctx context.Context) ([]v1alpha1.ExtensionPolicy, map[string]string) {
+// apply tells the registry which policies there are. It returns them, what is wrong with those that are invalid, and the
+// names of ExtensionConfigs that are called in another way now.
+func (p *policies) apply(ctx context.Context) (items []v1alpha1.ExtensionPolicy, invalid map[string]string, changed []string) {
 	if !p.synced() {
-		return nil, nil
+		return nil, nil, nil
 	}
 	var list v1alpha1.ExtensionPolicyList
 	if err := p.cache.List(ctx, &list); err != nil {
 		if ctx.Err() == nil {
 			p.logger.Error("ExtensionPolicies cannot be listed from the cache", "error", err)
 		}
-		return nil, nil
+		return nil, nil, nil
 	}
 	next := make(map[string]compiled, len(list.Items))
 	valid := make([]controllers.Policy, 0, len(list.Items))
-	invalid := map[string]string{}
+	invalid = map[string]string{}
 	for i := range list.Items {
 		item := &list.Items[i]
 		if !item.DeletionTimestamp.IsZero() {
@@ -168,8 +171,7 @@ func (p *policies) apply(ctx context.Context) ([]v1alpha1.ExtensionPolicy, map[s
 		}
 	}
 	p.compiled = next
-	p.set.Set(valid)
-	return list.Items, invalid
+	return list.Items, invalid, p.set.Set(valid)
 }
 
 // compile returns what item says. What it said before stays in effect while it has a mistake.

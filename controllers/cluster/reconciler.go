@@ -41,6 +41,7 @@ type reconciler struct {
 	resync     time.Duration
 	attempts   attempts
 	leadership *leadership
+	policies   *controllers.PolicySet
 
 	warm     chan struct{} // closed once the registry has what the status of all ExtensionConfigs says
 	elected  chan event.GenericEvent
@@ -79,6 +80,19 @@ func (r *reconciler) reconcileAll(ctx context.Context) {
 	for i := range list.Items {
 		select {
 		case r.elected <- event.GenericEvent{Object: &list.Items[i]}:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// reconcileThese makes this replica look at ExtensionConfigs whose policies change how they are called.
+func (r *reconciler) reconcileThese(ctx context.Context, names []string) {
+	for _, name := range names {
+		config := &runtimev1.ExtensionConfig{}
+		config.Name = name
+		select {
+		case r.elected <- event.GenericEvent{Object: config}:
 		case <-ctx.Done():
 			return
 		}
@@ -129,6 +143,10 @@ func (r *reconciler) extension(config *runtimev1.ExtensionConfig) (controllers.E
 	}
 	if err := r.own.Check(x.ClientConfig.URL); err != nil {
 		return x, fmt.Errorf("spec.clientConfig: %w", err)
+	}
+	x, err := r.policies.Speaking(x)
+	if err != nil {
+		return x, err
 	}
 	handlers, _, errs := controllers.LastKnownHandlers(config, r.hooks)
 	if len(errs) > 0 {

@@ -5,9 +5,14 @@ package kubernetes
 
 import (
 	"context"
+	"net"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -20,7 +25,10 @@ import (
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/controllers/cluster"
+	"github.com/hookgate/hookgate/devcert"
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/registry"
 )
 
 // newPolicy returns a policy of the test that makes failures of its target be ignored.
@@ -261,4 +269,67 @@ func emptyServer(t testing.TB, crds ...string) (*rest.Config, client.Client) {
 		t.Fatal(err)
 	}
 	return config, c
+}
+
+// stubs is an extension of generated stubs. It has one handler.
+type stubs struct {
+	hooksv1alpha1.UnimplementedDiscoveryServiceServer
+	hooksv1alpha1.UnimplementedLifecycleHooksServiceServer
+}
+
+func (stubs) Discovery(context.Context, *hooksv1alpha1.DiscoveryRequest) (*hooksv1alpha1.DiscoveryResponse, error) {
+	return &hooksv1alpha1.DiscoveryResponse{
+		Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS,
+		Handlers: []*hooksv1alpha1.ExtensionHandler{{
+			Name: "a", RequestHook: &hooksv1alpha1.GroupVersionHook{ApiVersion: "hooks.runtime.cluster.x-k8s.io/v1alpha1", Hook: "BeforeClusterCreate"},
+		}},
+	}, nil
+}
+
+// An extension that speaks gRPC is discovered and called in it once a policy says so, by the leader and by those who follow,
+// and no longer when the policy is gone.
+func TestProtocolOfAPolicy(t *testing.T) {
+	pair, err := devcert.New(time.Now().Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, err := pair.Certificate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer(grpc.Creds(credentials.NewServerTLSFromCert(&certificate)))
+	hooksv1alpha1.RegisterDiscoveryServiceServer(server, stubs{})
+	hooksv1alpha1.RegisterLifecycleHooksServiceServer(server, stubs{})
+	go func() { _ = server.Serve(l) }() // until it is stopped
+	t.Cleanup(server.Stop)
+
+	r := start(t, nil)
+	follower := start(t, func(c *cluster.Config) { c.ReadOnly = true })
+	config := newConfig(t, "protocol", nil)
+	config.Spec.ClientConfig = runtimev1.ClientConfig{URL: "https://" + l.Addr().String(), CABundle: pair.CAPEM}
+	create(t, r.client, config)
+	awaitCondition(t, r.client, "protocol", discoveredCondition, metav1.ConditionFalse, "discover handlers: the server speaks gRPC: set protocol GRPC")
+
+	p := newPolicy(t, "protocol", "protocol", "")
+	p.Spec.FailurePolicy, p.Spec.Protocol = "", v1alpha1.ProtocolGRPC
+	create(t, r.client, p)
+	awaitCondition(t, r.client, "protocol", discoveredCondition, metav1.ConditionTrue, "")
+	awaitAccepted(t, r.client, "protocol", "Accepted", `In effect for ExtensionConfig "protocol"`)
+	for name, one := range map[string]*replica{"leader": r, "follower": follower} {
+		eventually(t, name+" calls it in gRPC", func() (string, bool) {
+			e, ok := one.registry.Snapshot().Handler("a.protocol")
+			if !ok {
+				return "not served", false
+			}
+			return string(e.Registration.ClientConfig.Protocol), e.Registration.ClientConfig.Protocol == registry.GRPC
+		})
+	}
+	if err := r.client.Delete(t.Context(), p); err != nil {
+		t.Fatal(err)
+	}
+	awaitCondition(t, r.client, "protocol", discoveredCondition, metav1.ConditionFalse, "discover handlers: the server speaks gRPC: set protocol GRPC")
 }
