@@ -171,10 +171,11 @@ bench-go: ## Run the Go benchmarks
 ##@ Change
 
 .PHONY: generate
-generate: ## Regenerate gen/, api/, deploy/crd/, docs/metrics.md and docs/errors.md
+generate: ## Regenerate gen/, api/, deploy/crd/, proto/testdata/, docs/metrics.md and docs/errors.md
 	@$(TOOL) buf generate
 	@$(TOOL) controller-gen object:headerFile=api/boilerplate.go.txt crd paths=./api/... output:crd:dir=deploy/crd
 	@$(GO) run ./docs/generate docs
+	@$(GO) run ./test/vectors proto/testdata
 	@$(GO) run ./deploy/crd/generate "$$(cd test/extension && $(GO) list -m -f '{{.Dir}}' sigs.k8s.io/cluster-api)" deploy/crd
 
 .PHONY: format
@@ -201,7 +202,7 @@ verify-proto: ## Lint the contract and compare it with the main branch
 
 .PHONY: verify-generated
 verify-generated: generate ## Check that generated files are up to date
-	@changed=$$(git status --porcelain -- gen 'api/*/zz_generated*' deploy/crd docs/metrics.md docs/errors.md); if [ -n "$$changed" ]; then \
+	@changed=$$(git status --porcelain -- gen 'api/*/zz_generated*' deploy/crd proto/testdata docs/metrics.md docs/errors.md); if [ -n "$$changed" ]; then \
 		echo "generated files are not up to date: run 'make generate' and commit"; echo "$$changed"; exit 1; fi
 
 .PHONY: verify-modules

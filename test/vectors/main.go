@@ -1,0 +1,85 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command vectors writes the golden vectors of the contract into the directory that it is given: for each hook a request and
+// an answer, each in the two forms that the contract has.
+package main
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/codec"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/test/samples"
+)
+
+func main() {
+	if len(os.Args) != 2 {
+		fmt.Fprintln(os.Stderr, "usage: vectors DIR")
+		os.Exit(2)
+	}
+	if err := generate(os.Args[1]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+func generate(dir string) error {
+	hooks := catalog.New()
+	c := codec.New(hooks)
+	for _, h := range hooks.Hooks() {
+		request := samples.Marshal(discoveryRequest())
+		if !h.Singleton() {
+			request = samples.Body(h.Hook)
+		}
+		for _, v := range []struct {
+			kind string
+			of   protoreflect.MessageType
+			text []byte
+		}{
+			{"request", h.Request, request},
+			{"response", h.Response, samples.Marshal(samples.Response(h.Hook))},
+		} {
+			name := filepath.Join(dir, h.Version, strings.ToLower(h.Hook)+"."+v.kind)
+			if err := write(c, name, v.of, v.text); err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// write writes the mandated JSON, and the message that it is.
+func write(c *codec.Codec, name string, of protoreflect.MessageType, text []byte) error {
+	m := of.New().Interface()
+	if err := c.Decode(text, m); err != nil {
+		return err
+	}
+	binary, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+		return err
+	}
+	for extension, content := range map[string][]byte{".json": text, ".binpb": binary} {
+		if err := os.WriteFile(name+extension, content, 0o644); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func discoveryRequest() *runtimehooksv1.DiscoveryRequest {
+	r := &runtimehooksv1.DiscoveryRequest{}
+	r.SetGroupVersionKind(runtimehooksv1.GroupVersion.WithKind(hook.Discovery + "Request"))
+	return r
+}
