@@ -63,7 +63,7 @@ func (f *failure) get() error {
 
 // channels holds the channels in use.
 type channels struct {
-	config *GRPCConfig
+	config *Config
 
 	mu    sync.Mutex
 	byKey map[routeKey]*channel
@@ -114,7 +114,7 @@ func (cs *channels) retain(ccs []registry.ClientConfig) {
 }
 
 // newChannel returns a channel that its caller has acquired, and that connects when it is first used.
-func newChannel(config *GRPCConfig, cc registry.ClientConfig) (*channel, error) {
+func newChannel(config *Config, cc registry.ClientConfig) (*channel, error) {
 	e, err := parseEndpoint(cc)
 	if err != nil {
 		return nil, err
@@ -140,7 +140,7 @@ func newChannel(config *GRPCConfig, cc registry.ClientConfig) (*channel, error) 
 		grpc.WithDisableServiceConfig(),
 		grpc.WithConnectParams(redial),
 		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingTime, Timeout: pingTimeout}),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(config.MaxBytes), grpc.MaxCallSendMsgSize(config.MaxBytes)),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(int(config.MaxBytes)), grpc.MaxCallSendMsgSize(int(config.MaxBytes))),
 		grpc.WithMaxHeaderListSize(maxHeaderBytes),
 		grpc.WithStatsHandler(rpcWatcher{}),
 		grpc.WithUserAgent("hookgate"),

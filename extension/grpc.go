@@ -5,8 +5,6 @@ package extension
 
 import (
 	"context"
-	"net"
-	"net/netip"
 	"time"
 
 	"go.opentelemetry.io/otel/propagation"
@@ -15,59 +13,24 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/codec"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/registry"
 )
-
-// GRPCConfig says how GRPC calls extensions. The zero value is complete; none of it can be changed afterwards.
-type GRPCConfig struct {
-	// Catalog is the hooks that exist. Nil means catalog.New().
-	Catalog *catalog.Catalog
-	// Codec checks the raw JSON in answers. Nil means codec.New(Catalog).
-	Codec *codec.Codec
-	// MaxBytes bounds each message. 0 means 20 MiB.
-	MaxBytes int
-	// MaxConnectionAge is for how long new calls use a connection: after that they get new ones, which see new
-	// certificates. 0 means 10 minutes.
-	MaxConnectionAge time.Duration
-	// LookupHost returns the addresses of a host name. Nil means the system's resolver.
-	LookupHost func(ctx context.Context, host string) ([]netip.Addr, error)
-	// Propagator puts the trace context into the metadata of a request. Nil means none.
-	Propagator propagation.TextMapPropagator
-}
 
 // GRPC calls extensions that implement the services of the contract. It is safe for concurrent use.
 //
 // Calls take turns on the addresses of a host, which is looked up anew every half minute. A server that offers the
 // standard health service is called only while it says that it is serving. No proxy is used.
 type GRPC struct {
-	config   GRPCConfig
+	config   Config
 	channels channels
 	now      func() time.Time
 }
 
 // NewGRPC returns a GRPC without connections.
-func NewGRPC(config GRPCConfig) *GRPC {
-	if config.Catalog == nil {
-		config.Catalog = catalog.New()
-	}
-	if config.Codec == nil {
-		config.Codec = codec.New(config.Catalog)
-	}
-	if config.MaxBytes == 0 {
-		config.MaxBytes = defaultMaxBytes
-	}
-	if config.MaxConnectionAge == 0 {
-		config.MaxConnectionAge = defaultMaxConnectionAge
-	}
-	if config.LookupHost == nil {
-		config.LookupHost = func(ctx context.Context, host string) ([]netip.Addr, error) {
-			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-		}
-	}
+func NewGRPC(config Config) *GRPC {
+	config.setDefaults()
 	g := &GRPC{config: config, now: time.Now}
 	g.channels.config = &g.config
 	return g
@@ -109,8 +72,8 @@ func (g *GRPC) Discover(ctx context.Context, cc registry.ClientConfig) (Discover
 
 // invoke sends in and returns the answer, a fresh message that has been checked.
 func (g *GRPC) invoke(ctx context.Context, cc registry.ClientConfig, x *errand, rpc *rpc, in proto.Message) (proto.Message, *hook.Error) {
-	if size := proto.Size(in); size > g.config.MaxBytes {
-		return nil, x.tooLarge(int64(size), int64(g.config.MaxBytes))
+	if size := int64(proto.Size(in)); size > g.config.MaxBytes {
+		return nil, x.tooLarge(size, g.config.MaxBytes)
 	}
 	ctx, cancel := x.bound(ctx)
 	defer cancel()

@@ -114,7 +114,7 @@ func newAuthor(t testing.TB, ca *devcert.Authority, a *author, register func(*gr
 	return registry.ClientConfig{Protocol: registry.GRPC, URL: "grpcs://" + l.Addr().String(), CABundle: ca.PEM}
 }
 
-func newGRPC(t testing.TB, config GRPCConfig) *GRPC {
+func newGRPC(t testing.TB, config Config) *GRPC {
 	t.Helper()
 	g := NewGRPC(config)
 	t.Cleanup(g.Close)
@@ -156,7 +156,7 @@ func TestGRPCCall(t *testing.T) {
 		"unix socket": {"servers that are not Go's refuse a path as :authority", registry.ClientConfig{Protocol: registry.GRPC, URL: "unix://" + socket.Addr().String()}, "localhost"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := newGRPC(t, GRPCConfig{Propagator: propagation.TraceContext{}})
+			g := newGRPC(t, Config{Propagator: propagation.TraceContext{}})
 			c := newCall(tc.cc)
 			request := c.Request.(*hooksv1alpha1.BeforeClusterCreateRequest)
 			request.Cluster.Raw = []byte(`{"kind":"Cluster","x":"` + strings.Repeat("y", 6<<20) + `"}`)
@@ -253,7 +253,7 @@ func TestGRPCErrors(t *testing.T) {
 		"plain elsewhere":    {"clusters are not for everyone to read", registry.ClientConfig{Protocol: registry.GRPC, URL: "grpc://192.0.2.1:9090"}, hook.Unreachable, "url: must be on loopback, because grpc:// has no TLS; use grpcs://"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := newGRPC(t, GRPCConfig{})
+			g := newGRPC(t, Config{})
 			for range 2 { // the text is the same every time
 				m, err := callGRPC(t.Context(), g, newCall(tc.cc))
 				wantError(t, tc.reason, m, err, tc.kind, `handler "v.acme": call extension: `+tc.want)
@@ -281,7 +281,7 @@ func TestGRPCTimeouts(t *testing.T) {
 		"server is mute": {Protocol: registry.GRPC, URL: "grpcs://" + silent.Addr().String(), CABundle: ca.PEM},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := newGRPC(t, GRPCConfig{})
+			g := newGRPC(t, Config{})
 			c := newCall(cc)
 			c.Handler.Handler.Timeout = 200 * time.Millisecond
 			m, err := callGRPC(t.Context(), g, c)
@@ -332,7 +332,7 @@ func TestGRPCAnswerIsCut(t *testing.T) {
 				return nil, ctx.Err()
 			}}
 			serveGRPC(t, connections, a, nil, grpc.Creds(credentials.NewServerTLSFromCert(&certificate)))
-			g := newGRPC(t, GRPCConfig{})
+			g := newGRPC(t, Config{})
 			cc := registry.ClientConfig{Protocol: registry.GRPC, URL: "grpcs://" + l.Addr().String(), CABundle: ca.PEM}
 			m, err := callGRPC(t.Context(), g, newCall(cc))
 			wantError(t, name, m, err, tc.kind, `handler "v.acme": call extension: `+tc.want)
@@ -370,7 +370,7 @@ func TestGRPCInvalidJSONInAnAnswer(t *testing.T) {
 		Status:         hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS,
 		UnknownMembers: map[string]*hooksv1alpha1.JSON{"later": {Raw: []byte(`{"half":`)}},
 	}, nil), nil)
-	g := newGRPC(t, GRPCConfig{})
+	g := newGRPC(t, Config{})
 	m, err := callGRPC(t.Context(), g, newCall(cc))
 	var e *hook.Error
 	if !errors.As(err, &e) || e.Kind != hook.BadResponse || m != nil || !strings.Contains(err.Error(), "later") {
@@ -379,7 +379,7 @@ func TestGRPCInvalidJSONInAnAnswer(t *testing.T) {
 }
 
 func TestGRPCTooLargeARequest(t *testing.T) {
-	g := newGRPC(t, GRPCConfig{MaxBytes: 1000})
+	g := newGRPC(t, Config{MaxBytes: 1000})
 	c := newCall(newAuthor(t, newAuthority(t), &author{}, nil))
 	c.Request.(*hooksv1alpha1.BeforeClusterCreateRequest).Cluster.Raw = []byte(`{"x":"` + strings.Repeat("y", 2000) + `"}`)
 	m, err := callGRPC(t.Context(), g, c)
@@ -422,7 +422,7 @@ func TestGRPCDiscover(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := newGRPC(t, GRPCConfig{})
+			g := newGRPC(t, Config{})
 			d, err := g.Discover(t.Context(), tc.cc)
 			if tc.want != "" {
 				wantError(t, tc.reason, nil, err, hook.BadResponse, tc.want)
@@ -465,7 +465,7 @@ func TestGRPCBalances(t *testing.T) {
 	serveGRPC(t, first, count(0), nil, creds)
 	second := serveGRPC(t, listen(t, "tcp", "127.0.0.2:"+port), count(1), nil, creds)
 
-	g := newGRPC(t, GRPCConfig{LookupHost: func(context.Context, string) ([]netip.Addr, error) {
+	g := newGRPC(t, Config{LookupHost: func(context.Context, string) ([]netip.Addr, error) {
 		return []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("127.0.0.2"), netip.MustParseAddr("127.0.0.3")}, nil
 	}})
 	cc := registry.ClientConfig{Protocol: registry.GRPC, URL: "grpcs://ext.example:" + port, CABundle: ca.PEM}
@@ -490,7 +490,7 @@ func TestGRPCBalances(t *testing.T) {
 func TestGRPCComesBack(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "extension.sock")
 	cc := registry.ClientConfig{Protocol: registry.GRPC, URL: "unix://" + socket}
-	g := newGRPC(t, GRPCConfig{})
+	g := newGRPC(t, Config{})
 	m, err := callGRPC(t.Context(), g, newCall(cc))
 	wantError(t, "it has not started", m, err, hook.Unreachable, `handler "v.acme": call extension: there is no such socket`)
 	for range 2 {
@@ -520,7 +520,7 @@ func TestGRPCRetainDrains(t *testing.T) {
 		}
 		return fine(), nil
 	}}, nil)
-	g := newGRPC(t, GRPCConfig{})
+	g := newGRPC(t, Config{})
 	done := make(chan error, 1)
 	go func() {
 		_, err := g.Call(t.Context(), newCall(cc))

@@ -17,8 +17,11 @@ type Protocols struct {
 	grpc *GRPC
 }
 
-// NewProtocols returns a Protocols over the two transports, which it closes with itself.
-func NewProtocols(rest *REST, grpc *GRPC) *Protocols { return &Protocols{rest: rest, grpc: grpc} }
+// NewProtocols returns a Protocols without connections.
+func NewProtocols(config Config) *Protocols {
+	config.setDefaults() // so that both have one catalog and codec
+	return &Protocols{rest: NewREST(config), grpc: NewGRPC(config)}
+}
 
 // Call does what REST.Call and GRPC.Call do.
 func (p *Protocols) Call(ctx context.Context, c *Call) (proto.Message, error) {

@@ -25,26 +25,49 @@ const (
 	defaultMaxConnectionAge = 10 * time.Minute
 )
 
-// Config says how REST calls extensions. The zero value is complete; none of it can be changed afterwards.
+// Config says how extensions are called. The zero value is complete; none of it can be changed afterwards.
 type Config struct {
 	// Catalog is the hooks that exist. Nil means catalog.New().
 	Catalog *catalog.Catalog
-	// Codec reads and writes the JSON. Nil means codec.New(Catalog).
+	// Codec reads, writes and checks the JSON. Nil means codec.New(Catalog).
 	Codec *codec.Codec
-	// MaxBytes bounds each body, that of an answer before and after decompression. 0 means 20 MiB.
+	// MaxBytes bounds each body or message, that of an answer before and after decompression. 0 means 20 MiB.
 	MaxBytes int64
-	// PreferHTTP2 offers HTTP/2 to every extension. Otherwise only those that refuse HTTP/1.1 get it, because HTTP/1.1
+	// PreferHTTP2 offers HTTP/2 to every extension that speaks JSON. Otherwise only those that refuse HTTP/1.1 get it, because HTTP/1.1
 	// with kept connections is the faster way.
 	PreferHTTP2 bool
 	// MaxConnectionAge is for how long new calls use a connection: after that they get new ones, which see new
 	// certificates, addresses and endpoints. 0 means 10 minutes.
 	MaxConnectionAge time.Duration
-	// Proxy chooses the proxy, but never for extensions in the cluster. Nil means http.ProxyFromEnvironment.
+	// Proxy chooses the proxy for JSON, but never for extensions in the cluster. Nil means http.ProxyFromEnvironment.
 	Proxy func(*http.Request) (*url.URL, error)
 	// LookupHost returns the addresses of a host name. Nil means the system's resolver.
 	LookupHost func(ctx context.Context, host string) ([]netip.Addr, error)
-	// Propagator puts the trace context into the headers of a request. Nil means none.
+	// Propagator puts the trace context into the headers or the metadata of a request. Nil means none.
 	Propagator propagation.TextMapPropagator
+}
+
+func (c *Config) setDefaults() {
+	if c.Catalog == nil {
+		c.Catalog = catalog.New()
+	}
+	if c.Codec == nil {
+		c.Codec = codec.New(c.Catalog)
+	}
+	if c.MaxBytes == 0 {
+		c.MaxBytes = defaultMaxBytes
+	}
+	if c.MaxConnectionAge == 0 {
+		c.MaxConnectionAge = defaultMaxConnectionAge
+	}
+	if c.Proxy == nil {
+		c.Proxy = http.ProxyFromEnvironment
+	}
+	if c.LookupHost == nil {
+		c.LookupHost = func(ctx context.Context, host string) ([]netip.Addr, error) {
+			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		}
+	}
 }
 
 // REST calls extensions that speak JSON over HTTPS. It is safe for concurrent use.
@@ -57,26 +80,7 @@ type REST struct {
 
 // NewREST returns a REST without connections.
 func NewREST(config Config) *REST {
-	if config.Catalog == nil {
-		config.Catalog = catalog.New()
-	}
-	if config.Codec == nil {
-		config.Codec = codec.New(config.Catalog)
-	}
-	if config.MaxBytes == 0 {
-		config.MaxBytes = defaultMaxBytes
-	}
-	if config.MaxConnectionAge == 0 {
-		config.MaxConnectionAge = defaultMaxConnectionAge
-	}
-	if config.Proxy == nil {
-		config.Proxy = http.ProxyFromEnvironment
-	}
-	if config.LookupHost == nil {
-		config.LookupHost = func(ctx context.Context, host string) ([]netip.Addr, error) {
-			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-		}
-	}
+	config.setDefaults()
 	r := &REST{config: config, bodies: body.Reader{Max: config.MaxBytes, Pool: &body.Pool{}, Keep: true}, now: time.Now}
 	r.routes.config = &r.config
 	return r

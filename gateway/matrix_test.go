@@ -53,9 +53,7 @@ func newFixture(t testing.TB, provider trace.TracerProvider) *fixture {
 		provider = noop.NewTracerProvider()
 	}
 	cat := catalog.New()
-	transport := extension.NewProtocols(
-		extension.NewREST(extension.Config{Codec: mandated, Propagator: Propagator()}),
-		extension.NewGRPC(extension.GRPCConfig{Codec: mandated, Propagator: Propagator()}))
+	transport := extension.NewProtocols(extension.Config{Codec: mandated, Propagator: Propagator()})
 	t.Cleanup(transport.Close)
 	observer := NewObserver(NewMetrics(f.metrics, f.registry, "test"), provider, slog.New(slog.NewTextHandler(f.log, nil)))
 	services := NewServices(NewDispatcher(f.registry, fixedNamespaces{}, mandated, transport, observer.Handlers), cat)

@@ -150,13 +150,10 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) (err erro
 	metrics := gateway.NewMetrics(prometheusRegistry, reg, currentBuild().Version)
 	observer := gateway.NewObserver(metrics, tracerProvider, logger)
 
-	transports := extension.NewProtocols(
-		extension.NewREST(extension.Config{
-			Codec: mandated, MaxBytes: gateway.MaxBodyBytes, MaxConnectionAge: o.connectionAge, PreferHTTP2: o.preferHTTP2, Propagator: gateway.Propagator(),
-		}),
-		extension.NewGRPC(extension.GRPCConfig{
-			Catalog: cat, Codec: mandated, MaxBytes: gateway.MaxBodyBytes, MaxConnectionAge: o.connectionAge, Propagator: gateway.Propagator(),
-		}))
+	transports := extension.NewProtocols(extension.Config{
+		Catalog: cat, Codec: mandated, MaxBytes: gateway.MaxBodyBytes, MaxConnectionAge: o.connectionAge, PreferHTTP2: o.preferHTTP2,
+		Propagator: gateway.Propagator(),
+	})
 	defer transports.Close()
 	source, err := o.newSource(cluster, reg, transports, metrics, logger)
 	if err != nil {

@@ -91,9 +91,7 @@ func prepare(t testing.TB, change func(*cluster.Config)) *replica {
 	r := &replica{client: c, registry: registry.New(), writes: &writes{}, log: &transcript{}, stop: func() {}}
 	config.QPS, config.Burst = 1000, 1000
 	config.Wrap(r.writes.before)
-	discoverer := extension.NewProtocols(
-		extension.NewREST(extension.Config{LookupHost: lookup, MaxConnectionAge: time.Millisecond}),
-		extension.NewGRPC(extension.GRPCConfig{LookupHost: lookup, MaxConnectionAge: time.Millisecond}))
+	discoverer := extension.NewProtocols(extension.Config{LookupHost: lookup, MaxConnectionAge: time.Millisecond})
 	t.Cleanup(discoverer.Close)
 	sourceConfig := cluster.Config{
 		REST: config, Registry: r.registry, Discoverer: discoverer,
