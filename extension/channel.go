@@ -17,8 +17,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/backoff"
-	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/credentials/insecure"
 	_ "google.golang.org/grpc/health" // lets channels follow the health service
 	"google.golang.org/grpc/keepalive"
 
@@ -120,9 +118,9 @@ func newChannel(config *Config, cc registry.ClientConfig) (*channel, error) {
 		return nil, err
 	}
 	c := &channel{}
-	transport := insecure.NewCredentials()
-	if e.roots != nil || e.tls {
-		transport = credentials.NewTLS(&tls.Config{MinVersion: tls.VersionTLS12, RootCAs: e.roots, DynamicRecordSizingDisabled: true})
+	var secure *tls.Config
+	if e.tls {
+		secure = config.clientTLS(e.roots)
 	}
 	conn, err := grpc.NewClient(hostScheme+":///"+url.PathEscape(e.address),
 		grpc.WithResolvers(&hostResolvers{endpoint: e, lookup: config.LookupHost, failure: &c.failure}),
@@ -135,7 +133,7 @@ func newChannel(config *Config, cc registry.ClientConfig) (*channel, error) {
 			}
 			return conn, err
 		}),
-		grpc.WithTransportCredentials(handshakes{TransportCredentials: transport, failure: &c.failure}),
+		grpc.WithTransportCredentials(newHandshakes(secure, &c.failure)),
 		grpc.WithDefaultServiceConfig(serviceConfig),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithConnectParams(redial),
@@ -193,22 +191,4 @@ func parseEndpoint(cc registry.ClientConfig) (*endpoint, error) {
 		return nil, errors.New("caBundle: there is no TLS with grpc://; use grpcs://, or leave it out")
 	}
 	return e, nil
-}
-
-// handshakes remembers how the latest TLS handshake of a channel went.
-type handshakes struct {
-	credentials.TransportCredentials
-	failure *failure
-}
-
-// ClientHandshake implements credentials.TransportCredentials.
-func (h handshakes) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	c, info, err := h.TransportCredentials.ClientHandshake(ctx, authority, raw)
-	h.failure.set(err)
-	return c, info, err
-}
-
-// Clone implements credentials.TransportCredentials.
-func (h handshakes) Clone() credentials.TransportCredentials {
-	return handshakes{TransportCredentials: h.TransportCredentials.Clone(), failure: h.failure}
 }

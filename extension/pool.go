@@ -5,7 +5,6 @@ package extension
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"net"
 	"net/http"
@@ -73,14 +72,9 @@ func (p *pool) newTransport() *http.Transport {
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
 	protocols.SetHTTP2(p.http2)
-	tlsConfig := &tls.Config{
-		MinVersion: tls.VersionTLS12,
-		RootCAs:    p.target.roots,
-		NextProtos: []string{"http/1.1"},
-		// The server's name is left to the transport: it is the URL's host. Small records at the start of a
-		// connection would cost a system call each.
-		DynamicRecordSizingDisabled: true,
-	}
+	// The server's name is left to the transport: it is the URL's host.
+	tlsConfig := p.target.config.clientTLS(p.target.roots)
+	tlsConfig.NextProtos = []string{"http/1.1"}
 	if p.http2 {
 		tlsConfig.NextProtos = []string{"h2", "http/1.1"}
 	}

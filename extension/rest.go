@@ -5,6 +5,8 @@ package extension
 
 import (
 	"context"
+	"crypto/tls"
+	"crypto/x509"
 	"net"
 	"net/http"
 	"net/netip"
@@ -43,8 +45,24 @@ type Config struct {
 	Proxy func(*http.Request) (*url.URL, error)
 	// LookupHost returns the addresses of a host name. Nil means the system's resolver.
 	LookupHost func(ctx context.Context, host string) ([]netip.Addr, error)
+	// ClientCertificate returns the certificate for extensions that ask for one. Nil means none.
+	ClientCertificate func() (*tls.Certificate, error)
 	// Propagator puts the trace context into the headers or the metadata of a request. Nil means none.
 	Propagator propagation.TextMapPropagator
+}
+
+// clientTLS returns how connections with TLS are made; nil roots are the system's.
+func (c *Config) clientTLS(roots *x509.CertPool) *tls.Config {
+	config := &tls.Config{
+		MinVersion: tls.VersionTLS12,
+		RootCAs:    roots,
+		// Small records at the start of a connection would cost a system call each.
+		DynamicRecordSizingDisabled: true,
+	}
+	if c.ClientCertificate != nil {
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return c.ClientCertificate() }
+	}
+	return config
 }
 
 func (c *Config) setDefaults() {

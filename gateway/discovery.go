@@ -23,21 +23,28 @@ import (
 //     always there, so that nothing changes for the caller when extensions come and go;
 //   - for every other hook one handler for each registered one, under its label.
 //
-// The failure policy is always Fail, because the handlers' own were applied already. Timeouts leave room for the way back.
+// The failure policy is Fail, because the handlers' own were applied already. Timeouts leave room for the way back.
+//
+// Where the gateway answers for one extension alone, its handlers are that extension's, with their names and their failure
+// policies, which are for the caller to apply where it does not reach the gateway.
 func (d *Dispatcher) Discover(cat *catalog.Catalog) (*hooksv1alpha1.DiscoveryResponse, error) {
 	snapshot := d.registry.Snapshot()
 	if !snapshot.Ready() {
-		return nil, hook.Errorf(hook.NotReady, "the gateway has not read its ExtensionConfigs yet: try again")
+		return nil, hook.Errorf(hook.NotReady, "%s: try again", snapshot.Unready())
 	}
 	var handlers []*hooksv1alpha1.ExtensionHandler
 	for _, h := range cat.Hooks() {
 		switch {
 		case h.Singleton():
-		case h.Mergeable:
+		case h.Mergeable && !snapshot.Sole():
 			handlers = append(handlers, described(strings.ToLower(h.Hook), h, maxTimeout))
 		default:
 			for _, e := range snapshot.Handlers(h.GroupHook()) {
-				handlers = append(handlers, described(e.Label, h, outerTimeout(e)))
+				x := described(e.Label, h, outerTimeout(e))
+				if snapshot.Sole() && e.Handler.FailurePolicy == hook.Ignore {
+					x.FailurePolicy = hooksv1alpha1.FailurePolicy_FAILURE_POLICY_IGNORE
+				}
+				handlers = append(handlers, x)
 			}
 		}
 	}

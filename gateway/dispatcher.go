@@ -47,19 +47,20 @@ func NewDispatcher(r Snapshots, n Namespaces, c *codec.Codec, transport Caller, 
 }
 
 // Dispatch answers one request of hook h. The handler is a registered name or label; empty, or the name of the hook itself
-// for a hook whose answers can be merged, means every handler that matches. The request is only read.
+// for a hook whose answers can be merged, means every handler that matches. Where the gateway answers for one extension
+// alone, the handler's name is the extension's. The request is only read.
 //
 // The error, if there is one, is a *hook.Error of any kind but Unauthenticated, Forbidden and TooLarge. A Failure that an
 // extension answered is an answer, not an error.
 func (d *Dispatcher) Dispatch(ctx context.Context, h *catalog.Hook, handler string, req proto.Message) (proto.Message, error) {
 	snapshot := d.registry.Snapshot()
 	if !snapshot.Ready() {
-		return nil, hook.Errorf(hook.NotReady, "the gateway has not read its ExtensionConfigs yet: try again")
+		return nil, hook.Errorf(hook.NotReady, "%s: try again", snapshot.Unready())
 	}
 	if err := checkObjects(req); err != nil {
 		return nil, err
 	}
-	if handler != "" && !isAggregate(h, handler) {
+	if handler != "" && (snapshot.Sole() || !isAggregate(h, handler)) {
 		e, err := d.resolve(snapshot, h, handler, req)
 		if err != nil {
 			return nil, err

@@ -21,7 +21,7 @@ var meanings = [...]string{
 	hook.UnknownHandler:  "No such handler, one of another hook, or one that is not for the request: by the namespaceSelector of its ExtensionConfig, or by the objectSelector or the matchConditions of its ExtensionPolicy.",
 	hook.Ambiguous:       "Several handlers match a hook whose answers cannot be merged. The text names them: say which.",
 	hook.TooLarge:        "The request is larger than 20 MiB, decompressed.",
-	hook.NotReady:        "The gateway has just started and has not read its ExtensionConfigs yet. Try again.",
+	hook.NotReady:        "The gateway has just started and has not read its ExtensionConfigs yet, or the extension beside it has not answered yet. Try again.",
 	hook.Conversion:      "The handler serves another version of the hook, and there is no conversion.",
 	hook.Unreachable:     "The extension could not be connected to, or the connection broke.",
 	hook.Timeout:         "The extension did not answer within its timeout, or before the caller's deadline.",

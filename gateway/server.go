@@ -23,9 +23,11 @@ import (
 	"google.golang.org/grpc/reflection"
 )
 
-// ServerConfig is what a Server needs. All fields but HealthAddress and the durations are required.
+// ServerConfig is what a Server needs. All fields but GRPCAddress, HealthAddress and the durations are required.
 type ServerConfig struct {
-	HTTPAddress, GRPCAddress, DiagnosticsAddress string
+	HTTPAddress, DiagnosticsAddress string
+	// GRPCAddress serves gRPC. Empty means that the gateway does not.
+	GRPCAddress string
 	// HealthAddress serves /healthz and /readyz once more, in plain HTTP, for probes that cannot show a certificate. They say
 	// nothing but whether the gateway runs and takes calls. Empty serves them with the diagnostics only.
 	HealthAddress string
@@ -38,9 +40,10 @@ type ServerConfig struct {
 	Register    func(grpc.ServiceRegistrar)
 	Metrics     http.Handler
 
-	// Ready is closed once the registry has been filled.
-	Ready <-chan struct{}
-	// Listening is called once, when all addresses serve. health is nil if there is no HealthAddress.
+	// Ready is closed once the registry has been filled. Until then, Unready says what it waits for.
+	Ready   <-chan struct{}
+	Unready func() string
+	// Listening is called once, when all addresses serve. Those that are not configured are nil.
 	Listening func(http, grpc, diagnostics, health net.Addr)
 	Logger    *slog.Logger
 
@@ -68,7 +71,7 @@ func NewServer(c ServerConfig) *Server {
 // Run listens and serves until ctx is done, then drains: it says that it is not ready, takes no more calls, and returns
 // when those in flight have their answers. It returns nil after a drain that left nothing behind.
 func (s *Server) Run(ctx context.Context) error {
-	listeners, err := s.listen(ctx)
+	l, err := s.listen(ctx)
 	if err != nil {
 		return err
 	}
@@ -92,20 +95,20 @@ func (s *Server) Run(ctx context.Context) error {
 			}
 		})
 	}
-	serve("HTTP", func() error { return front.ServeTLS(listeners[0], "", "") })
-	serve("gRPC", func() error { return grpcServer.Serve(listeners[1]) })
+	serve("HTTP", func() error { return front.ServeTLS(l.http, "", "") })
+	if l.grpc != nil {
+		serve("gRPC", func() error { return grpcServer.Serve(l.grpc) })
+	}
 	serve("diagnostics", func() error {
 		if s.config.DiagnosticsTLS == nil {
-			return diagnostics.Serve(listeners[2])
+			return diagnostics.Serve(l.diagnostics)
 		}
-		return diagnostics.ServeTLS(listeners[2], "", "")
+		return diagnostics.ServeTLS(l.diagnostics, "", "")
 	})
-	var healthAddress net.Addr
-	if s.config.HealthAddress != "" {
-		healthAddress = listeners[3].Addr()
-		serve("health", func() error { return probes.Serve(listeners[3]) })
+	if l.health != nil {
+		serve("health", func() error { return probes.Serve(l.health) })
 	}
-	s.config.Listening(listeners[0].Addr(), listeners[1].Addr(), listeners[2].Addr(), healthAddress)
+	s.config.Listening(l.http.Addr(), addressOf(l.grpc), l.diagnostics.Addr(), addressOf(l.health))
 
 	ready := s.config.Ready
 	for err == nil && ctx.Err() == nil {
@@ -159,31 +162,48 @@ func (s *Server) drain(front *http.Server, grpcServer *grpc.Server) error {
 	return err
 }
 
-// listen opens all addresses, or none. That for health is the last, if there is one.
-func (s *Server) listen(ctx context.Context) ([]net.Listener, error) {
-	var listeners []net.Listener
-	for _, l := range []struct{ flag, address string }{
-		{"--http-address", s.config.HTTPAddress},
-		{"--grpc-address", s.config.GRPCAddress},
-		{"--diagnostics-address", s.config.DiagnosticsAddress},
-		{"--health-addr", s.config.HealthAddress},
+// listeners are the open addresses. Those that are not configured are nil.
+type listeners struct{ http, grpc, diagnostics, health net.Listener }
+
+// listen opens all addresses, or none.
+func (s *Server) listen(ctx context.Context) (listeners, error) {
+	var opened listeners
+	for _, l := range []struct {
+		flag, address string
+		optional      bool
+		listener      *net.Listener
+	}{
+		{"--http-address", s.config.HTTPAddress, false, &opened.http},
+		{"--grpc-address", s.config.GRPCAddress, true, &opened.grpc},
+		{"--diagnostics-address", s.config.DiagnosticsAddress, false, &opened.diagnostics},
+		{"--health-addr", s.config.HealthAddress, true, &opened.health},
 	} {
-		if l.flag == "--health-addr" && l.address == "" {
+		if l.optional && l.address == "" {
 			continue
 		}
 		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", l.address)
 		if err != nil {
-			for _, open := range listeners {
-				_ = open.Close()
+			for _, other := range []net.Listener{opened.http, opened.grpc, opened.diagnostics, opened.health} {
+				if other != nil {
+					_ = other.Close()
+				}
 			}
 			if errors.Is(err, syscall.EADDRINUSE) {
-				return nil, fmt.Errorf("listen on %s: the port is in use: stop the program that has it, or choose another with %s", l.address, l.flag)
+				return listeners{}, fmt.Errorf("listen on %s: the port is in use: stop the program that has it, or choose another with %s", l.address, l.flag)
 			}
-			return nil, fmt.Errorf("listen on %s (%s): %w", l.address, l.flag, err)
+			return listeners{}, fmt.Errorf("listen on %s (%s): %w", l.address, l.flag, err)
 		}
-		listeners = append(listeners, listener)
+		*l.listener = listener
 	}
-	return listeners, nil
+	return opened, nil
+}
+
+// addressOf returns the address of a listener, nil if there is none.
+func addressOf(l net.Listener) net.Addr {
+	if l == nil {
+		return nil
+	}
+	return l.Addr()
 }
 
 // httpServer returns a server with limits on what a slow or idle peer can hold.
@@ -216,7 +236,7 @@ func (s *Server) health() *http.ServeMux {
 		case s.draining.Load():
 			http.Error(w, "not ready: shutting down", http.StatusServiceUnavailable)
 		case !isClosed(s.config.Ready):
-			http.Error(w, "not ready: the ExtensionConfigs have not been read yet", http.StatusServiceUnavailable)
+			http.Error(w, "not ready: "+s.config.Unready(), http.StatusServiceUnavailable)
 		default:
 			_, _ = fmt.Fprintln(w, "ok")
 		}

@@ -45,6 +45,7 @@ func startServer(t *testing.T, rest http.Handler) *running {
 		Register: func(grpc.ServiceRegistrar) {},
 		Metrics:  http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }),
 		Ready:    r.ready,
+		Unready:  func() string { return "the gateway has not read its ExtensionConfigs yet" },
 		Listening: func(http, grpc, diagnostics, health net.Addr) {
 			r.http, r.grpc, r.diagnostics, r.health = http.String(), grpc.String(), diagnostics.String(), health.String()
 			close(listening)
@@ -102,7 +103,7 @@ func (r *running) grpcHealth(t *testing.T) healthv1.HealthCheckResponse_ServingS
 
 func TestServerIsReadyWhenTheRegistryIs(t *testing.T) {
 	r := startServer(t, http.NotFoundHandler())
-	if code, text := r.readyz(t); code != http.StatusServiceUnavailable || !strings.Contains(text, "have not been read") {
+	if code, text := r.readyz(t); code != http.StatusServiceUnavailable || !strings.Contains(text, "has not read its ExtensionConfigs yet") {
 		t.Errorf("before: %d %s", code, text)
 	}
 	if got := r.grpcHealth(t); got != healthv1.HealthCheckResponse_NOT_SERVING {

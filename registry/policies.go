@@ -65,7 +65,7 @@ func (r *Registry) SetPolicies(extensionConfig string, p Policies) {
 
 	var next *Snapshot
 	if c, ok := s.byConfig[extensionConfig]; ok {
-		next = s.with(extensionConfig, newConfig(c.registration, p))
+		next = s.with(extensionConfig, s.newConfig(c.registration, p))
 	} else {
 		// Nobody sees a difference yet, and the generation stays.
 		same := *s

@@ -83,7 +83,7 @@ type Handler struct {
 
 // Entry is one registered handler in a snapshot.
 type Entry struct {
-	// Name is the registered name, <handler>.<ExtensionConfig>.
+	// Name is the registered name, <handler>.<ExtensionConfig>; in a Registry for one extension alone, the handler's own.
 	Name string
 	// Label is Name as a DNS-1123 label: the name under which the gateway's own discovery offers the handler. It
 	// depends on Name alone, so it stays when other handlers come and go.

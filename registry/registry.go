@@ -24,9 +24,18 @@ type Registry struct {
 }
 
 // New returns an empty Registry that is not ready.
-func New() *Registry {
+func New() *Registry { return newRegistry(false) }
+
+// NewSole returns an empty Registry, not ready, for a gateway that answers for one extension alone. Its handlers are
+// registered under their own names, which are their labels, too, so that callers see the extension as if it answered
+// itself. Apply refuses a second one.
+func NewSole() *Registry { return newRegistry(true) }
+
+func newRegistry(sole bool) *Registry {
 	r := &Registry{ready: make(chan struct{})}
 	r.current.Store(&Snapshot{
+		sole:          sole,
+		unready:       "the gateway has not read its ExtensionConfigs yet",
 		byHook:        map[hook.GroupHook][]*Entry{},
 		byConfig:      map[string]*config{},
 		policies:      map[string]Policies{},
@@ -53,6 +62,20 @@ func (r *Registry) SetReady() {
 	close(r.ready)
 }
 
+// SetUnready says what a Registry that is not ready waits for, in place of that it has not read its ExtensionConfigs yet.
+func (r *Registry) SetUnready(text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.current.Load()
+	if s.ready || s.unready == text {
+		return
+	}
+	next := *s
+	next.unready = text
+	next.generation++
+	r.current.Store(&next)
+}
+
 // Ready returns a channel that is closed when SetReady was called.
 func (r *Registry) Ready() <-chan struct{} { return r.ready }
 
@@ -68,8 +91,12 @@ func (r *Registry) Apply(reg Registration) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.current.Load()
-	c := newConfig(&reg, s.policies[reg.Name])
-	if err := s.checkLabels(c); err != nil {
+	c := s.newConfig(&reg, s.policies[reg.Name])
+	if s.sole {
+		if i := slices.IndexFunc(s.registrations, func(other *Registration) bool { return other.Name != reg.Name }); i >= 0 {
+			return fmt.Errorf("ExtensionConfig %q: the gateway answers for %q alone", reg.Name, s.registrations[i].Name)
+		}
+	} else if err := s.checkLabels(c); err != nil {
 		return err
 	}
 	r.current.Store(s.with(reg.Name, c))
@@ -99,12 +126,16 @@ func copied(reg Registration) Registration {
 }
 
 // newConfig returns reg with its entries, as the policies want them.
-func newConfig(reg *Registration, policies Policies) *config {
+func (s *Snapshot) newConfig(reg *Registration, policies Policies) *config {
 	c := &config{registration: reg, entries: make([]*Entry, len(reg.Handlers))}
 	for i, h := range reg.Handlers {
-		name := h.Name + "." + reg.Name
+		name, label := h.Name, h.Name
+		if !s.sole {
+			name += "." + reg.Name
+			label = Label(name)
+		}
 		p := policies.of(h.Name)
-		c.entries[i] = &Entry{Name: name, Label: Label(name), Handler: overridden(h, p), Registration: reg, Policy: p}
+		c.entries[i] = &Entry{Name: name, Label: label, Handler: overridden(h, p), Registration: reg, Policy: p}
 	}
 	return c
 }

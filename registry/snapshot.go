@@ -16,6 +16,8 @@ import (
 // returns is shared: callers must not change it. Lookups neither lock nor, for names in lower case, allocate.
 type Snapshot struct {
 	ready      bool
+	unready    string
+	sole       bool
 	generation uint64
 
 	registrations []*Registration // by name
@@ -49,6 +51,12 @@ func (c *config) handler(name string) (*Entry, bool) {
 // Ready tells whether the source has been through all its ExtensionConfigs once.
 func (s *Snapshot) Ready() bool { return s.ready }
 
+// Unready says what a Snapshot that is not ready waits for, as a whole clause.
+func (s *Snapshot) Unready() string { return s.unready }
+
+// Sole tells whether there is one extension alone, whose handlers keep their own names: see NewSole.
+func (s *Snapshot) Sole() bool { return s.sole }
+
 // Generation counts the changes up to this snapshot: two snapshots of one Registry with the same generation are equal.
 func (s *Snapshot) Generation() uint64 { return s.generation }
 
@@ -58,6 +66,12 @@ func (s *Snapshot) Handlers(gh hook.GroupHook) []*Entry { return s.byHook[gh] }
 // Handler returns the handler of a registered name or a label, in any letter case.
 func (s *Snapshot) Handler(name string) (*Entry, bool) {
 	name = strings.ToLower(name)
+	if s.sole {
+		for _, c := range s.byConfig {
+			return c.handler(name)
+		}
+		return nil, false
+	}
 	handler, configName, ok := strings.Cut(name, ".")
 	if !ok {
 		if e, ok := s.byHashedLabel[name]; ok {
@@ -84,6 +98,8 @@ func (s *Snapshot) Registrations() []*Registration { return s.registrations }
 func (s *Snapshot) with(name string, added *config) *Snapshot {
 	next := &Snapshot{
 		ready:         s.ready,
+		unready:       s.unready,
+		sole:          s.sole,
 		generation:    s.generation + 1,
 		byHook:        maps.Clone(s.byHook),
 		byConfig:      maps.Clone(s.byConfig),
@@ -126,7 +142,7 @@ func (s *Snapshot) relabel(before, after []*Entry) {
 	copied := false
 	for i, entries := range [][]*Entry{before, after} {
 		for _, e := range entries {
-			if !hashed(e.Handler.Name, e.Registration.Name) {
+			if s.sole || !hashed(e.Handler.Name, e.Registration.Name) {
 				continue
 			}
 			if !copied {

@@ -60,6 +60,11 @@ func watchPair(flag, dir, certName, keyName string, logger *slog.Logger) (*certw
 			return nil, fmt.Errorf("read %s: %s is missing: the directory needs %s and %s in PEM", flag, file, certName, keyName)
 		}
 	}
+	return watchFiles(certFile, keyFile, logger)
+}
+
+// watchFiles returns what follows a certificate and its key, and refuses those that could not be used.
+func watchFiles(certFile, keyFile string, logger *slog.Logger) (*certwatcher.CertWatcher, error) {
 	pair, err := tls.LoadX509KeyPair(certFile, keyFile)
 	if err != nil {
 		return nil, fmt.Errorf("read certificate %s and its key: %w", certFile, err)

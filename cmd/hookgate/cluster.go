@@ -21,6 +21,7 @@ import (
 
 	"github.com/hookgate/hookgate/controllers"
 	"github.com/hookgate/hookgate/controllers/cluster"
+	"github.com/hookgate/hookgate/registry"
 )
 
 // leaseName returns the Lease that replicas of a gateway compete for. Gateways that watch different ExtensionConfigs may share
@@ -104,7 +105,7 @@ type connection struct {
 
 // connect returns how to reach the cluster, if there is one. It does not reach for it yet.
 func (o *serveOptions) connect(logger *slog.Logger) (connection, error) {
-	if o.extensionConfigs != "" {
+	if !o.wantsCluster() {
 		return connection{}, nil
 	}
 	// Libraries log through these; what they say belongs into the one log.
@@ -158,25 +159,51 @@ func ownAddresses(address string) []string {
 	return []string{address}
 }
 
-// newSource returns where the flags say that ExtensionConfigs come from.
-func (o *serveOptions) newSource(at connection, reg controllers.Registry, d controllers.Discoverer, observer controllers.Observer, logger *slog.Logger) (source, error) {
-	if o.extensionConfigs != "" {
+// newRegistry returns the registry that the source fills.
+func (o *serveOptions) newRegistry() *registry.Registry {
+	if o.sidecar != "" {
+		return registry.NewSole()
+	}
+	return registry.New()
+}
+
+// newSource returns where the flags say that registrations come from.
+func (o *serveOptions) newSource(at connection, reg *registry.Registry, d controllers.Discoverer, observer controllers.Observer, logger *slog.Logger) (source, error) {
+	switch {
+	case o.sidecar != "":
+		return controllers.NewSidecar(controllers.SidecarConfig{
+			URL: o.sidecar, Registry: reg, Discoverer: d, Logger: logger, Resync: o.resync, Observer: observer,
+		})
+	case o.extensionConfigs != "":
 		return controllers.NewDirectory(controllers.DirectoryConfig{
 			Dir: o.extensionConfigs, Registry: reg, Discoverer: d, Logger: logger, Resync: o.resync, Observer: observer,
 		})
+	default:
+		return o.cluster.newSource(at, cluster.Config{
+			Registry: reg, Discoverer: d, Logger: logger, Resync: o.resync, Observer: observer,
+		})
 	}
-	return o.cluster.newSource(at, cluster.Config{
-		Registry: reg, Discoverer: d, Logger: logger, Resync: o.resync, Observer: observer,
-	})
 }
 
-// checkSource finds mistakes in the flags about where ExtensionConfigs come from.
+// wantsCluster tells whether registrations come from a cluster.
+func (o *serveOptions) wantsCluster() bool { return o.extensionConfigs == "" && o.sidecar == "" }
+
+// checkSource finds mistakes in the flags about where registrations come from.
 func (o *serveOptions) checkSource() error {
 	switch {
+	case o.sidecar != "" && o.extensionConfigs != "":
+		return usagef("--sidecar and --extension-configs: the gateway answers for the one extension beside it or for those of a directory; leave one of them out")
+	case o.sidecar != "" && o.cluster.kubeconfig != "":
+		return usagef("--sidecar and --kubeconfig: the gateway answers for the one extension beside it or for those of a cluster; leave one of them out")
+	case o.sidecar != "":
+		if err := controllers.CheckSidecarURL(o.sidecar); err != nil {
+			return usagef("--sidecar: %w", err)
+		}
+		return nil
 	case o.extensionConfigs != "" && o.cluster.kubeconfig != "":
 		return usagef("--extension-configs and --kubeconfig: ExtensionConfigs come from a directory or from a cluster; leave one of them out")
 	case o.extensionConfigs == "" && o.cluster.kubeconfig == "" && !inCluster():
-		return usagef("--extension-configs is required: a directory with manifests of ExtensionConfigs; or --kubeconfig, for those of a cluster")
+		return usagef("--extension-configs is required: a directory with manifests of ExtensionConfigs; or --kubeconfig, for those of a cluster; or --sidecar, for one extension beside the gateway")
 	case o.extensionConfigs != "":
 		return nil
 	}

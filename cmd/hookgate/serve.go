@@ -23,14 +23,15 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/codec"
+	"github.com/hookgate/hookgate/controllers"
 	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/gateway"
-	"github.com/hookgate/hookgate/registry"
 )
 
 // serveOptions are the flags of hookgate serve.
 type serveOptions struct {
 	extensionConfigs string
+	sidecar          string
 	httpAddress      string
 	grpcAddress      string
 	certDir          string
@@ -43,30 +44,34 @@ type serveOptions struct {
 	logLevel         string
 	diagnostics      diagnosticsOptions
 	tls              tlsOptions
-	webhooks         webhookOptions
-	cluster          clusterOptions
-	tracing          tracingOptions
+	// clientCertificate is what extensions are shown.
+	clientCertificate clientCertificateOptions
+	webhooks          webhookOptions
+	cluster           clusterOptions
+	tracing           tracingOptions
 }
 
 func newServeCommand() *cobra.Command {
 	var o serveOptions
 	cmd := &cobra.Command{
-		Use:   "serve {--extension-configs DIR | --kubeconfig FILE} --cert-dir DIR",
+		Use:   "serve {--extension-configs DIR | --kubeconfig FILE | --sidecar URL} --cert-dir DIR",
 		Short: "Run the gateway",
 		Long: "Run the gateway: read ExtensionConfigs, discover the handlers of their extensions, and answer hooks over HTTPS JSON and gRPC\n" +
 			"until SIGTERM or Ctrl-C, then finish the calls in flight.\n\n" +
 			"Once everything listens, one line on standard output tells the addresses. The log goes to standard error.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.settle(cmd.Flags().Changed)
 			return o.run(cmd.Context(), cmd.OutOrStdout(), cmd.ErrOrStderr())
 		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.extensionConfigs, "extension-configs", "", "directory with manifests of ExtensionConfigs (and of Namespaces, for their labels); followed while the gateway runs")
+	f.StringVar(&o.sidecar, "sidecar", "", "answer for one extension alone, which is beside the gateway and speaks gRPC: grpc://127.0.0.1:9090, or unix:///run/extension.sock. Its handlers keep their names")
 	f.StringVar(&o.httpAddress, "http-address", "127.0.0.1:9443", "address for HTTPS JSON; port 0 chooses one")
-	f.StringVar(&o.grpcAddress, "grpc-address", "127.0.0.1:9090", "address for gRPC with TLS; port 0 chooses one")
+	f.StringVar(&o.grpcAddress, "grpc-address", "127.0.0.1:9090", "address for gRPC with TLS; port 0 chooses one, and an empty one serves no gRPC, which is the default with --sidecar")
 	f.StringVar(&o.certDir, "cert-dir", "", "directory with tls.crt and tls.key; a ca.crt there makes callers show certificates that it signed. Followed while the gateway runs")
-	f.DurationVar(&o.resync, "resync", time.Minute, "how often extensions are asked again which handlers they have")
+	f.DurationVar(&o.resync, "resync", time.Minute, "how often extensions are asked again which handlers they have; 5s by default with --sidecar")
 	f.DurationVar(&o.connectionAge, "connection-max-age", 10*time.Minute, "how long a connection to an extension is used for new calls")
 	f.BoolVar(&o.preferHTTP2, "prefer-http2", false, "call extensions with HTTP/2 where they can; by default only where they cannot do HTTP/1.1, which is faster here")
 	f.DurationVar(&o.shutdownDelay, "shutdown-delay", 0, "how long calls are still taken after /readyz has turned, for load balancers to notice")
@@ -75,10 +80,25 @@ func newServeCommand() *cobra.Command {
 	f.StringVar(&o.logLevel, "log-level", "info", "least level to log: debug, info, warn or error")
 	o.diagnostics.addFlags(f)
 	o.tls.addFlags(f)
+	o.clientCertificate.addFlags(f)
 	o.webhooks.addFlags(f)
 	o.cluster.addFlags(f)
 	o.tracing.addFlags(f)
 	return cmd
+}
+
+// settle gives the flags that were not set the defaults that others ask for: a sidecar's extension usually has the port that
+// gRPC has here, and speaks it anyway.
+func (o *serveOptions) settle(changed func(flag string) bool) {
+	if o.sidecar == "" {
+		return
+	}
+	if !changed("grpc-address") {
+		o.grpcAddress = ""
+	}
+	if !changed("resync") {
+		o.resync = controllers.SidecarResync
+	}
 }
 
 // check finds mistakes in the flags before anything starts.
@@ -102,7 +122,10 @@ func (o *serveOptions) check() error {
 	if o.shutdownDelay < 0 {
 		return usagef("--shutdown-delay: want 0 or more, got %s", o.shutdownDelay)
 	}
-	if err := o.webhooks.check(o.extensionConfigs != ""); err != nil {
+	if err := o.webhooks.check(!o.wantsCluster()); err != nil {
+		return err
+	}
+	if err := o.clientCertificate.check(); err != nil {
 		return err
 	}
 	return o.tracing.check()
@@ -127,6 +150,10 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) (err erro
 	if err != nil {
 		return err
 	}
+	shown, err := o.clientCertificate.watch(logger)
+	if err != nil {
+		return err
+	}
 	cluster, err := o.connect(logger)
 	if err != nil {
 		return err
@@ -144,7 +171,7 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) (err erro
 	tuneGC(os.LookupEnv)
 	cat := catalog.New()
 	mandated := codec.New(cat)
-	reg := registry.New()
+	reg := o.newRegistry()
 	prometheusRegistry := prometheus.NewRegistry()
 	prometheusRegistry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	metrics := gateway.NewMetrics(prometheusRegistry, reg, currentBuild().Version)
@@ -152,7 +179,7 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) (err erro
 
 	transports := extension.NewProtocols(extension.Config{
 		Catalog: cat, Codec: mandated, MaxBytes: gateway.MaxBodyBytes, MaxConnectionAge: o.connectionAge, PreferHTTP2: o.preferHTTP2,
-		Propagator: gateway.Propagator(),
+		Propagator: gateway.Propagator(), ClientCertificate: shown.get(),
 	})
 	defer transports.Close()
 	source, err := o.newSource(cluster, reg, transports, metrics, logger)
@@ -176,8 +203,13 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) (err erro
 		Register:    func(g grpc.ServiceRegistrar) { gateway.RegisterServices(g, services) },
 		Metrics:     metricsHandler,
 		Ready:       reg.Ready(),
+		Unready:     func() string { return reg.Snapshot().Unready() },
 		Listening: func(http, grpc, diagnostics, health net.Addr) {
-			line := fmt.Sprintf("hookgate serving https=%s grpc=%s diagnostics=%s", http, grpc, diagnostics)
+			line := "hookgate serving https=" + http.String()
+			if grpc != nil {
+				line += " grpc=" + grpc.String()
+			}
+			line += " diagnostics=" + diagnostics.String()
 			if health != nil {
 				line += " health=" + health.String()
 			}
@@ -188,6 +220,9 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) (err erro
 		ShutdownTimeout: o.shutdownTimeout,
 	})
 	feeds := []feed{source, certificates}
+	if shown != nil {
+		feeds = append(feeds, shown)
+	}
 	if o.webhooks.port != 0 {
 		webhooks, err := o.webhooks.newServer(ctx, o.cluster.group, cluster.own, settings, logger)
 		if err != nil {

@@ -1,0 +1,212 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package suite
+
+import (
+	"context"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
+	"google.golang.org/protobuf/proto"
+	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
+
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/test/samples"
+)
+
+// beside is an extension with a gateway beside it: two handlers of one hook, one of which has the name of the hook, and one
+// whose answers cannot be merged.
+type beside struct {
+	hooksv1alpha1.UnimplementedDiscoveryServiceServer
+	hooksv1alpha1.UnimplementedLifecycleHooksServiceServer
+	hooksv1alpha1.UnimplementedTopologyMutationHooksServiceServer
+	release chan struct{} // if it is not nil, ValidateTopology waits for it
+}
+
+func (beside) Discovery(context.Context, *hooksv1alpha1.DiscoveryRequest) (*hooksv1alpha1.DiscoveryResponse, error) {
+	handler := func(name, hook string, seconds int32, policy hooksv1alpha1.FailurePolicy) *hooksv1alpha1.ExtensionHandler {
+		return &hooksv1alpha1.ExtensionHandler{
+			Name: name, RequestHook: &hooksv1alpha1.GroupVersionHook{ApiVersion: runtimehooksv1.GroupVersion.String(), Hook: hook},
+			TimeoutSeconds: proto.Int32(seconds), FailurePolicy: policy,
+		}
+	}
+	return &hooksv1alpha1.DiscoveryResponse{Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS, Handlers: []*hooksv1alpha1.ExtensionHandler{
+		handler("validate", "ValidateTopology", 5, hooksv1alpha1.FailurePolicy_FAILURE_POLICY_FAIL),
+		handler("audit", "BeforeClusterCreate", 5, hooksv1alpha1.FailurePolicy_FAILURE_POLICY_IGNORE),
+		handler("beforeclustercreate", "BeforeClusterCreate", 30, hooksv1alpha1.FailurePolicy_FAILURE_POLICY_FAIL),
+	}}, nil
+}
+
+func (beside) BeforeClusterCreate(_ context.Context, in *hooksv1alpha1.BeforeClusterCreateRequest) (*hooksv1alpha1.BeforeClusterCreateResponse, error) {
+	return &hooksv1alpha1.BeforeClusterCreateResponse{
+		Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS, Message: "asked as " + in.GetHandler(), RetryAfterSeconds: 7,
+	}, nil
+}
+
+func (b beside) ValidateTopology(ctx context.Context, _ *hooksv1alpha1.ValidateTopologyRequest) (*hooksv1alpha1.ValidateTopologyResponse, error) {
+	if b.release != nil {
+		select {
+		case <-b.release:
+		case <-ctx.Done():
+		}
+	}
+	return &hooksv1alpha1.ValidateTopologyResponse{Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS}, nil
+}
+
+// startBeside starts the extension. It stops with the test at the latest.
+func startBeside(t testing.TB, network, address string, b beside) *grpc.Server {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), network, address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	hooksv1alpha1.RegisterDiscoveryServiceServer(server, b)
+	hooksv1alpha1.RegisterLifecycleHooksServiceServer(server, b)
+	hooksv1alpha1.RegisterTopologyMutationHooksServiceServer(server, b)
+	go func() { _ = server.Serve(l) }() // until it is stopped
+	t.Cleanup(server.Stop)
+	return server
+}
+
+// startSidecar runs a gateway for the extension at url, and does not wait until it is ready.
+func startSidecar(t testing.TB, url string) *gateway {
+	t.Helper()
+	path := program(t, gatewayVariable)
+	a := newAuthority(t)
+	g := &gateway{authority: a, certs: a.dir(t)}
+	g.process = launch(t, "gateway", path, "serve", "--sidecar", url, "--cert-dir", g.certs,
+		"--http-address", "127.0.0.1:0", "--diagnostics-address", "127.0.0.1:0")
+	// Without gRPC: that is what the extension speaks, often on the port that is the default here.
+	addresses := g.await(t, `hookgate serving https=(127\.0\.0\.1:\d+) diagnostics=(127\.0\.0\.1:\d+)\n`)
+	g.https, g.diagnostics = addresses[1], addresses[2]
+	g.client = newClient(t, a)
+	return g
+}
+
+// Cluster API sees the extension as if it spoke JSON over HTTPS itself, whichever of the two is there first, and again after
+// the extension was away.
+func TestSidecar(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "x.sock")
+	for name, tc := range map[string]struct{ network, address, url, away string }{
+		"Unix socket": {"unix", socket, "unix://" + socket, "there is no such socket"},
+		"loopback":    {"tcp", freeAddress(t), "grpc://", "connection refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if tc.network == "tcp" {
+				tc.url += tc.address
+			}
+			g := startSidecar(t, tc.url)
+			const asked = `{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","kind":"DiscoveryRequest"}`
+
+			// Before the extension has started: not that it has no handlers, but why that is not known.
+			eventually(t, "Discovery says why there is no answer", func() bool {
+				got := g.post(t, path("Discovery", ""), []byte(asked))
+				text := checkFailure(t, "Discovery", got, http.StatusServiceUnavailable)
+				return strings.HasPrefix(text, "the extension beside the gateway has not answered yet: ") && strings.Contains(text, tc.away)
+			})
+			if code := g.ready(t); code != http.StatusServiceUnavailable {
+				t.Errorf("/readyz answers %d before the extension has started", code)
+			}
+
+			for range 2 {
+				server := startBeside(t, tc.network, tc.address, beside{})
+				eventually(t, "/readyz answers 200", func() bool { return g.ready(t) == http.StatusOK })
+				eventually(t, "a call is answered", func() bool {
+					return g.post(t, path("BeforeClusterCreate", "beforeclustercreate"), samples.S()).code == http.StatusOK
+				})
+				_, handlers := g.discovery(t)
+				var got []string
+				for _, h := range handlers {
+					got = append(got, h.Name+" "+h.RequestHook.Hook+" "+string(*h.FailurePolicy))
+				}
+				want := []string{"audit BeforeClusterCreate Ignore", "beforeclustercreate BeforeClusterCreate Fail", "validate ValidateTopology Fail"}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Errorf("handlers: -want +got\n%s", diff)
+				}
+				for _, handler := range []string{"audit", "beforeclustercreate"} {
+					got := g.post(t, path("BeforeClusterCreate", handler), samples.S())
+					want := `{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","kind":"BeforeClusterCreateResponse","status":"Success",` +
+						`"message":"asked as ` + handler + `","retryAfterSeconds":7}`
+					if diff := cmp.Diff(decodeMembers(t, []byte(want)), decodeMembers(t, got.body)); got.code != http.StatusOK || diff != "" {
+						t.Errorf("%s answers %d, -want +got\n%s", handler, got.code, diff)
+					}
+				}
+				checkFailure(t, "BeforeClusterCreate", g.post(t, path("BeforeClusterCreate", "audit.sidecar"), samples.S()), http.StatusNotFound)
+
+				// Away again: what is known stays, and the answer is there long before the caller gives up.
+				server.Stop()
+				client := *g.client
+				client.Timeout = 5 * time.Second
+				down := post(t, &client, "https://"+g.https+path("BeforeClusterCreate", "beforeclustercreate")+"?timeout=2s", samples.S())
+				if text := checkFailure(t, "BeforeClusterCreate", down, http.StatusServiceUnavailable); !strings.Contains(text, `handler "beforeclustercreate"`) {
+					t.Errorf("the message does not name the handler: %s", text)
+				}
+				if code := g.ready(t); code != http.StatusOK {
+					t.Errorf("/readyz answers %d while the extension is away", code)
+				}
+			}
+		})
+	}
+}
+
+// An extension that takes its time is waited for as long as the caller waits, not longer.
+func TestSidecarKeepsTheCallersDeadline(t *testing.T) {
+	release := make(chan struct{})
+	defer close(release)
+	address := freeAddress(t)
+	startBeside(t, "tcp", address, beside{release: release})
+	g := startSidecar(t, "grpc://"+address)
+	eventually(t, "/readyz answers 200", func() bool { return g.ready(t) == http.StatusOK })
+	began := time.Now()
+	got := g.post(t, path("ValidateTopology", "validate")+"?timeout=1s", []byte(`{}`))
+	checkFailure(t, "ValidateTopology", got, http.StatusGatewayTimeout)
+	if took := time.Since(began); took > 4*time.Second { // the handler's own timeout is 5 s
+		t.Errorf("the answer came after %s, though the caller waits for 1s", took)
+	}
+}
+
+func TestSidecarFlags(t *testing.T) {
+	path := program(t, gatewayVariable)
+	for name, tc := range map[string]struct {
+		flags []string
+		want  string
+	}{
+		"JSON":         {[]string{"--sidecar", "https://127.0.0.1:9444"}, `--sidecar: must begin with grpc:// or unix://, not with "https": an extension beside the gateway needs no TLS; others are registered by ExtensionConfigs`},
+		"elsewhere":    {[]string{"--sidecar", "grpc://example.com:9090"}, `--sidecar: must be on loopback, because grpc:// has no TLS; use grpcs://`},
+		"no scheme":    {[]string{"--sidecar", "127.0.0.1:9090"}, `--sidecar: is not a URL: first path segment in URL cannot contain colon`},
+		"two sources":  {[]string{"--sidecar", "grpc://127.0.0.1:9090", "--extension-configs", "."}, `--sidecar and --extension-configs: the gateway answers for the one extension beside it or for those of a directory; leave one of them out`},
+		"with cluster": {[]string{"--sidecar", "grpc://127.0.0.1:9090", "--kubeconfig", "x"}, `--sidecar and --kubeconfig: the gateway answers for the one extension beside it or for those of a cluster; leave one of them out`},
+		"webhooks":     {[]string{"--sidecar", "grpc://127.0.0.1:9090", "--cert-dir", ".", "--webhook-port", "9444"}, `--webhook-port`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := launch(t, "gateway", path, append([]string{"serve"}, tc.flags...)...)
+			if code := p.exitCode(t); code != 2 {
+				t.Errorf("exit status %d, want 2", code)
+			}
+			if got := p.output.tail(4000); !strings.Contains(got, tc.want) {
+				t.Errorf("printed %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// freeAddress returns an address on loopback that nothing listens on.
+func freeAddress(t testing.TB) string {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return l.Addr().String()
+}
