@@ -307,10 +307,10 @@ func (r *Reconciler) use(now, before *registry.ClientConfig) {
 func logSuccess(logger *slog.Logger, s *state, changed bool, skipped []extension.Skipped) {
 	handlers := slog.Int("handlers", len(s.applied.Handlers))
 	switch {
-	case s.failure != "":
-		logger.Info("extension answers again", handlers)
 	case !s.discovered:
 		logger.Info("extension discovered", handlers)
+	case s.failure != "":
+		logger.Info("extension answers again", handlers)
 	case changed:
 		logger.Info("extension changed", handlers)
 	}

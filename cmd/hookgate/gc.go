@@ -21,7 +21,7 @@ const (
 // tuneGC makes collections fewer while little memory is in use, and more while much is. A gateway that forwards small
 // bodies has next to no live heap, so that Go's own rule, to collect whenever the heap has doubled, would have it collect
 // all the time; and while large bodies are in flight, to let them double is to need too much. An operator who sets GOGC or
-// GOMEMLIMIT decides instead.
+// GOMEMLIMIT decides instead. A sidecar is not tuned: it has few calls, and shall be small.
 func tuneGC(lookupEnv func(string) (string, bool)) {
 	for _, name := range []string{"GOGC", "GOMEMLIMIT"} {
 		if _, ok := lookupEnv(name); ok {

@@ -168,7 +168,9 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) (err erro
 	}
 	defer func() { err = errors.Join(err, stopTracing()) }()
 
-	tuneGC(os.LookupEnv)
+	if o.sidecar == "" {
+		tuneGC(os.LookupEnv)
+	}
 	cat := catalog.New()
 	mandated := codec.New(cat)
 	reg := o.newRegistry()
@@ -222,6 +224,9 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) (err erro
 	feeds := []feed{source, certificates}
 	if shown != nil {
 		feeds = append(feeds, shown)
+	}
+	if o.sidecar != "" {
+		feeds = append(feeds, thrift{ready: reg.Ready(), logger: logger})
 	}
 	if o.webhooks.port != 0 {
 		webhooks, err := o.webhooks.newServer(ctx, o.cluster.group, cluster.own, settings, logger)

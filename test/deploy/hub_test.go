@@ -317,7 +317,8 @@ func localArguments(t *testing.T, c corev1.Container, certs *devcert.Pair, files
 		}
 		args = append(args, name)
 	}
-	if _, ok := flags(c)["--grpc-address"]; !ok {
+	_, sidecar := flags(c)["--sidecar"]
+	if _, ok := flags(c)["--grpc-address"]; !ok && !sidecar {
 		args = append(args, "--grpc-address=127.0.0.1:0")
 	}
 	if _, ok := flags(c)["--diagnostics-address"]; !ok {

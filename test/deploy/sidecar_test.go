@@ -14,10 +14,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/reflection"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 )
 
 // sidecar renders the extension with a gateway beside it.
@@ -32,22 +36,36 @@ func sidecar(t *testing.T) ([]object, corev1.Container) {
 	return objects, containers[i]
 }
 
-// TestSidecarServes runs the gateway as beside an extension: it reads the ConfigMap, and the Service leads to it.
+// calm is an extension that leaves discovery to reflection.
+type calm struct {
+	hooksv1alpha1.UnimplementedLifecycleHooksServiceServer
+}
+
+// TestSidecarServes runs the gateway as beside an extension: it finds it without a file, and the Service leads to it.
 func TestSidecarServes(t *testing.T) {
 	objects, c := sidecar(t)
 	binary := program(t, gatewayVariable)
-	certs := newPair(t)
-	mounts := map[string]string{}
-	for i := range c.VolumeMounts {
-		mounts[c.VolumeMounts[i].Name] = c.VolumeMounts[i].MountPath
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
 	}
-	args := localArguments(t, c, certs, map[string]map[string]string{
-		mounts["hookgate-extension-configs"]: one[*corev1.ConfigMap](t, objects).Data,
-	})
+	extension := grpc.NewServer()
+	hooksv1alpha1.RegisterLifecycleHooksServiceServer(extension, calm{})
+	reflection.Register(extension)
+	go func() { _ = extension.Serve(l) }() // until it is stopped
+	t.Cleanup(extension.Stop)
+
+	args := localArguments(t, c, newPair(t), nil)
+	beside, err := url.Parse(flags(c)["--sidecar"])
+	if err != nil || beside.Scheme != "grpc" || beside.Hostname() != "127.0.0.1" {
+		t.Fatalf("--sidecar=%s, which is not beside the gateway: %v", flags(c)["--sidecar"], err)
+	}
+	args[slices.Index(args, "--sidecar="+beside.String())] = "--sidecar=grpc://" + l.Addr().String()
 	g := start(t, binary, args)
-	if read := g.await(t, "manifests read"); read["errors"] != 0.0 || read["extensionConfigs"] != 1.0 {
-		t.Errorf("the log says %v, want 1 ExtensionConfig and no errors", read)
+	if found := g.await(t, "extension discovered"); found["handlers"] != 9.0 {
+		t.Errorf("the log says %v, want 9 handlers", found)
 	}
+
 	service := one[*corev1.Service](t, objects)
 	if got := service.Spec.Ports[0].TargetPort.StrVal; got != "https" || c.Ports[0].Name != got {
 		t.Errorf("the Service leads to port %s, the gateway's is %s", got, c.Ports[0].Name)
@@ -55,20 +73,10 @@ func TestSidecarServes(t *testing.T) {
 	if names := one[*certificate](t, objects).Spec.DNSNames; !slices.Contains(names, service.Name+"."+service.Namespace+".svc") {
 		t.Errorf("the certificate is for %v, the Service is %s", names, service.Name)
 	}
-	for name, text := range one[*corev1.ConfigMap](t, objects).Data {
-		config := one[*runtimev1.ExtensionConfig](t, decode(t, name, []byte(text)))
-		u, err := url.Parse(config.Spec.ClientConfig.URL)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if u.Hostname() != "127.0.0.1" {
-			t.Errorf("the gateway calls %s, which is not beside it", u)
-		}
-		// All containers of a Pod share its ports.
-		for flag, address := range addresses(t, binary, c) {
-			if _, port, err := net.SplitHostPort(address); err != nil || port == u.Port() {
-				t.Errorf("%s=%s, %v: the extension is to listen there: %s", flag, address, err, u)
-			}
+	// All containers of a Pod share its ports.
+	for flag, address := range addresses(t, binary, c) {
+		if _, port, err := net.SplitHostPort(address); err != nil || port == beside.Port() {
+			t.Errorf("%s=%s, %v: the extension is to listen there: %s", flag, address, err, beside)
 		}
 	}
 }
@@ -87,12 +95,66 @@ func addresses(t *testing.T, binary string, c corev1.Container) map[string]strin
 	if len(found) < 3 {
 		t.Fatalf("serve --help tells of these addresses only: %v", found)
 	}
+	delete(found, "--grpc-address") // a sidecar has none, unless it is told
 	for flag, value := range flags(c) {
 		if strings.HasSuffix(flag, "-address") || strings.HasSuffix(flag, "-addr") {
 			found[flag] = value
 		}
 	}
 	return found
+}
+
+// TestThreeLines adds to the extension alone what the page says, and gets what the overlay is.
+func TestThreeLines(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "sidecar.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	overlay := filepath.Join("..", "..", "deploy", "overlays", "sidecar")
+	read := func(name string) string {
+		text, err := os.ReadFile(filepath.Join(overlay, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(text)
+	}
+	label := regexp.MustCompile("(?m)^```\n( +hookgate.dev/sidecar: .*\n)```$").FindStringSubmatch(string(page))
+	if label == nil || strings.Count(read("extension.yaml"), label[1]) != 1 {
+		t.Fatalf("the page shows the label as %q, and %s/extension.yaml does not have it once", label, overlay)
+	}
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	relative, err := filepath.Rel(dir, absolute(t, filepath.Join("..", "..")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	kustomization := ""
+	for _, match := range block.FindAllStringSubmatch(string(page), -1) {
+		if strings.HasPrefix(match[1], "# kustomization.yaml\n") {
+			kustomization = remote.ReplaceAllString(match[1], filepath.ToSlash(relative)+"/$1")
+		}
+	}
+	writeFile(t, filepath.Join(dir, "kustomization.yaml"), []byte(kustomization))
+	writeFile(t, filepath.Join(dir, "certificate.yaml"), []byte(read("certificate.yaml")))
+	writeFile(t, filepath.Join(dir, "extension.yaml"), []byte(strings.Replace(read("extension.yaml"), label[1], "", 1)))
+	if without := kustomize(t, dir); strings.Contains(string(without), "image: ghcr.io/hookgate/") {
+		t.Error("a Deployment without the label has a gateway, too")
+	}
+	writeFile(t, filepath.Join(dir, "extension.yaml"), []byte(read("extension.yaml")))
+	if diff := cmp.Diff(string(kustomize(t, overlay)), string(kustomize(t, dir))); diff != "" {
+		t.Errorf("-overlay +page\n%s", diff)
+	}
+}
+
+func absolute(t *testing.T, path string) string {
+	t.Helper()
+	path, err := filepath.Abs(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // TestAPIServerTakesTheSidecar applies the example, in a namespace that enforces the restricted profile.

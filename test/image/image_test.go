@@ -25,7 +25,7 @@ func TestImage(t *testing.T) {
 	i := open(t)
 	for name, test := range map[string]func(*testing.T, *image){
 		"Layout": testLayout, "Configuration": testConfiguration, "Contents": testContents,
-		"Version": testVersion, "Serve": testServe, "Reproducible": testReproducible,
+		"Version": testVersion, "Serve": testServe, "Sidecar": testSidecar, "Reproducible": testReproducible,
 	} {
 		t.Run(name, func(t *testing.T) { test(t, i) })
 	}

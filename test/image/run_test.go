@@ -108,6 +108,18 @@ func testServe(t *testing.T, i *image) {
 	cmd := c.command(t.Context(), "serve", "--cert-dir", c.inside("/etc/hookgate/certs"),
 		"--extension-configs", c.inside("/etc/hookgate/extension-configs"),
 		"--http-address", "127.0.0.1:0", "--grpc-address", "127.0.0.1:0", "--diagnostics-address", "127.0.0.1:0", "--health-addr", "127.0.0.1:0")
+	line, stop := start(t, cmd)
+	defer stop()
+	addresses := regexp.MustCompile(`health=(\S+)`).FindStringSubmatch(line)
+	if addresses == nil {
+		t.Fatalf("serve printed %q, no addresses", line)
+	}
+	awaitReady(t, "http://"+addresses[1]+"/readyz")
+}
+
+// start starts serve and returns what it prints once it listens. stop asks it to end, and fails the test unless it does well.
+func start(t *testing.T, cmd *exec.Cmd) (line string, stop func()) {
+	t.Helper()
 	var logs bytes.Buffer
 	cmd.Stderr = &logs
 	out, err := cmd.StdoutPipe()
@@ -118,20 +130,22 @@ func testServe(t *testing.T, i *image) {
 		t.Fatal(err)
 	}
 	killer := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
-	defer killer.Stop()
-	line, err := bufio.NewReader(out).ReadString('\n')
-	addresses := regexp.MustCompile(`health=(\S+)`).FindStringSubmatch(line)
-	if addresses == nil {
+	line, err = bufio.NewReader(out).ReadString('\n')
+	killer.Stop()
+	if err != nil {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait()
-		t.Fatalf("serve printed %q, %v, no addresses; its log:\n%s", line, err, logs.String())
+		t.Fatalf("serve printed %q, %v; its log:\n%s", line, err, logs.String())
 	}
-	awaitReady(t, "http://"+addresses[1]+"/readyz")
-	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Error(err)
-	}
-	if err := cmd.Wait(); err != nil {
-		t.Errorf("serve ended with %v after SIGTERM; its log:\n%s", err, logs.String())
+	return line, func() {
+		killer.Reset(patience)
+		defer killer.Stop()
+		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+			t.Error(err)
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("serve ended with %v after SIGTERM; its log:\n%s", err, logs.String())
+		}
 	}
 }
 

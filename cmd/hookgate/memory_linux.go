@@ -1,0 +1,44 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+)
+
+// releaseProgram takes the pages of the program's own file out of the process: most of what a sidecar has resident is code and
+// tables that only its start or a hub needs. What is touched again is mapped again, from the page cache, in microseconds.
+func releaseProgram() error {
+	self, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		return err
+	}
+	maps, err := os.Open("/proc/self/maps")
+	if err != nil {
+		return err
+	}
+	defer func() { _ = maps.Close() }()
+	lines := bufio.NewScanner(maps)
+	for lines.Scan() {
+		var start, end uintptr
+		var permissions string
+		if !strings.HasSuffix(lines.Text(), " "+self) {
+			continue
+		}
+		if _, err := fmt.Sscanf(lines.Text(), "%x-%x %s", &start, &end, &permissions); err != nil {
+			return fmt.Errorf("read /proc/self/maps: %w", err)
+		}
+		if strings.Contains(permissions, "w") {
+			continue // what was written would be lost
+		}
+		if _, _, errno := syscall.Syscall(syscall.SYS_MADVISE, start, end-start, syscall.MADV_DONTNEED); errno != 0 {
+			return fmt.Errorf("madvise: %w", errno)
+		}
+	}
+	return lines.Err()
+}

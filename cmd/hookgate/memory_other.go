@@ -1,0 +1,9 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build !linux
+
+package main
+
+// releaseProgram does nothing here: see the one for Linux.
+func releaseProgram() error { return nil }

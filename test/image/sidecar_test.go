@@ -1,0 +1,132 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//go:build unix
+
+package image
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/reflection"
+
+	"github.com/hookgate/hookgate/devcert"
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/test/process"
+	"github.com/hookgate/hookgate/test/samples"
+)
+
+// maxSidecar is what a sidecar may have resident while it has nothing to do.
+const maxSidecar = 40 << 20
+
+// calm is an extension that has nothing against anything.
+type calm struct {
+	hooksv1alpha1.UnimplementedLifecycleHooksServiceServer
+}
+
+func (calm) BeforeClusterCreate(context.Context, *hooksv1alpha1.BeforeClusterCreateRequest) (*hooksv1alpha1.BeforeClusterCreateResponse, error) {
+	return &hooksv1alpha1.BeforeClusterCreateResponse{Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS}, nil
+}
+
+// testSidecar runs the gateway as beside an extension: with nothing mounted but a Secret and a socket. After calls, large
+// ones among them, it becomes small again.
+func testSidecar(t *testing.T, i *image) {
+	c := unpack(t, i)
+	pair, err := devcert.New(time.Now().Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c.mount(t, "/etc/hookgate/certs", map[string][]byte{"tls.crt": pair.CertPEM, "tls.key": pair.KeyPEM})
+	mkdir(t, filepath.Join(c.root, "run"))
+	socket := filepath.Join(c.root, "run", "x.sock")
+	l, err := new(net.ListenConfig).Listen(t.Context(), "unix", socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer(grpc.MaxRecvMsgSize(20 << 20))
+	hooksv1alpha1.RegisterLifecycleHooksServiceServer(server, calm{})
+	reflection.Register(server)
+	go func() { _ = server.Serve(l) }() // until it is stopped
+	t.Cleanup(server.Stop)
+
+	// Not with the image as its root: a container has /proc, and there is none in it.
+	cmd := exec.CommandContext(t.Context(), filepath.Join(c.root, "hookgate"), "serve",
+		"--sidecar", "unix://"+socket, "--cert-dir", filepath.Join(c.root, "etc/hookgate/certs"),
+		"--http-address", "127.0.0.1:0", "--diagnostics-address", "127.0.0.1:0", "--health-addr", "127.0.0.1:0")
+	line, stop := start(t, cmd)
+	defer stop()
+	addresses := regexp.MustCompile(`https=(\S+) .*health=(\S+)`).FindStringSubmatch(line)
+	if addresses == nil {
+		t.Fatalf("serve printed %q, no addresses", line)
+	}
+	awaitReady(t, "http://"+addresses[2]+"/readyz")
+	awaitSmall(t, cmd.Process.Pid, "after the start")
+
+	transport := &http.Transport{TLSClientConfig: pair.ClientTLS(), MaxIdleConnsPerHost: 8}
+	defer transport.CloseIdleConnections()
+	client := &http.Client{Transport: transport, Timeout: patience}
+	url := "https://" + addresses[1] + "/hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclustercreate/beforeclustercreate"
+	large := []byte(fmt.Sprintf(`{"cluster":{"x":"%s"}}`, bytes.Repeat([]byte("y"), 4<<20)))
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for n := range 100 {
+				body := samples.S()
+				if n%20 == 0 {
+					body = large
+				}
+				if err := call(client, url, body); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	awaitSmall(t, cmd.Process.Pid, "after 800 calls, 40 of which had 4 MiB")
+}
+
+func call(client *http.Client, url string, body []byte) error {
+	resp, err := client.Post(url, "application/json", bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	defer func() { _ = resp.Body.Close() }()
+	answer, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("status %d: %s, %w", resp.StatusCode, answer, err)
+	}
+	return nil
+}
+
+// awaitSmall waits until the process is small, which may take a while after calls.
+func awaitSmall(t *testing.T, pid int, when string) {
+	t.Helper()
+	began := time.Now()
+	for {
+		resident, err := process.Resident([]int{pid})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resident < maxSidecar {
+			t.Logf("%s: %.1f MiB resident, after %s", when, float64(resident)/(1<<20), time.Since(began).Round(time.Second))
+			return
+		}
+		if time.Since(began) > patience {
+			t.Fatalf("%s: %.1f MiB resident after %s, want less than %d MiB", when, float64(resident)/(1<<20), patience, maxSidecar>>20)
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+}
