@@ -24,9 +24,11 @@ IMAGE_OUT ?= $(CURDIR)/out/hookgate-$(VERSION).tar
 # Where the files of a release are written to.
 RELEASE_OUT ?= $(CURDIR)/out
 
-# What the contract is compared with: the main branch, or what came before it where main itself is checked out.
-BREAKING_AGAINST ?= $(shell main=$$(git rev-parse -q --verify main || git rev-parse -q --verify origin/main); \
-	if [ "$$main" = "$$(git rev-parse HEAD)" ]; then git rev-parse -q --verify 'HEAD~1' || echo "$$main"; else echo "$$main"; fi)
+# What the contract is compared with: the last release, if there is one; otherwise the main branch, or what came before it where
+# main itself is checked out.
+BREAKING_AGAINST ?= $(shell git describe --tags --abbrev=0 --match 'v[0-9]*' 2>/dev/null || { \
+	main=$$(git rev-parse -q --verify main || git rev-parse -q --verify origin/main); \
+	if [ "$$main" = "$$(git rev-parse HEAD)" ]; then git rev-parse -q --verify 'HEAD~1' || echo "$$main"; else echo "$$main"; fi; })
 
 # The servers that the tests of the Kubernetes side run against. A folder of one's own with kube-apiserver, etcd and kubectl
 # comes from KUBEBUILDER_ASSETS; otherwise they are built once, from the Go modules of tools/kubernetes.
@@ -194,7 +196,7 @@ lint: ## Run the linters, the rule of import directions among them
 	@cd tools/image && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml
 
 .PHONY: verify-proto
-verify-proto: ## Lint the contract and compare it with the main branch
+verify-proto: ## Lint the contract and compare it with the last release, or the main branch
 	@$(TOOL) buf lint
 	@$(TOOL) buf format -d --exit-code
 	@echo "buf breaking against $(BREAKING_AGAINST)"

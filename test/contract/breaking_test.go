@@ -1,0 +1,132 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package contract
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// root is that of the repository.
+var root = filepath.Join("..", "..")
+
+// edit is one change of one proto.
+type edit struct {
+	file     string
+	old, new string
+}
+
+// everywhere returns the edit of every proto.
+func everywhere(before, after string) []edit {
+	var edits []edit
+	for _, file := range []string{"common", "discovery", "in_place_update", "lifecycle_hooks", "topology_mutation", "upgrade_plan"} {
+		edits = append(edits, edit{file + ".proto", before, after})
+	}
+	return edits
+}
+
+// Each edit is compared with the contract as it is, by the tool and the configuration of `make verify`.
+func TestBreakingEdits(t *testing.T) {
+	buf := buildBuf(t)
+	const lifecycle, topology, common = "lifecycle_hooks.proto", "topology_mutation.proto", "common.proto"
+	for name, tc := range map[string]struct {
+		edits []edit
+		want  string // part of the complaint; empty where there shall be none
+	}{
+		"field removed":   {[]edit{{lifecycle, "  string from_kubernetes_version = 4;\n", ""}}, `Previously present field "4" with name "from_kubernetes_version" on message "BeforeClusterUpgradeRequest" was deleted`},
+		"field renamed":   {[]edit{{lifecycle, "string from_kubernetes_version = 4;", "string from_version = 4;"}}, `with name "from_version" on message "BeforeClusterUpgradeRequest" changed`},
+		"field moved":     {[]edit{{lifecycle, "string from_kubernetes_version = 4;", "string from_kubernetes_version = 40;"}}, `Previously present field "4"`},
+		"type changed":    {[]edit{{lifecycle, "string from_kubernetes_version = 4;", "bytes from_kubernetes_version = 4;"}}, `changed type from "string" to "bytes"`},
+		"became repeated": {[]edit{{lifecycle, "string from_kubernetes_version = 4;", "repeated string from_kubernetes_version = 4;"}}, `changed cardinality`},
+		"JSON renamed":    {[]edit{{lifecycle, "string from_kubernetes_version = 4;", `string from_kubernetes_version = 4 [json_name = "from"];`}}, `changed option "json_name"`},
+		"rpc removed":     {[]edit{{topology, "  rpc ValidateTopology(ValidateTopologyRequest) returns (ValidateTopologyResponse);\n", ""}}, `Previously present RPC "ValidateTopology" on service "TopologyMutationHooksService" was deleted`},
+		"rpc's answer":    {[]edit{{topology, "returns (ValidateTopologyResponse)", "returns (GeneratePatchesResponse)"}}, `changed response type`},
+		"became a stream": {[]edit{{topology, "returns (ValidateTopologyResponse)", "returns (stream ValidateTopologyResponse)"}}, `from server unary to server streaming`},
+		"enum value":      {[]edit{{common, "RESPONSE_STATUS_FAILURE = 2;", "RESPONSE_STATUS_FAILURE = 3;"}}, `Previously present enum value "2"`},
+		"package":         {everywhere("package hookgate.hooks.v1alpha1;", "package hookgate.hooks.v1alpha2;"), `package changed from "hookgate.hooks.v1alpha1" to "hookgate.hooks.v1alpha2"`},
+		"file removed":    {[]edit{{"upgrade_plan.proto", "", ""}}, `Previously present file "hookgate/hooks/v1alpha1/upgrade_plan.proto" was deleted`},
+		"service renamed": {[]edit{{topology, "service TopologyMutationHooksService {", "service TopologyService {"}}, `Previously present service "TopologyMutationHooksService" was deleted`},
+
+		"nothing":     {nil, ""},
+		"field added": {[]edit{{lifecycle, "  string from_kubernetes_version = 4;\n", "  string from_kubernetes_version = 4;\n  string reason = 40;\n"}}, ""},
+		"rpc added": {[]edit{{topology, "  rpc ValidateTopology(ValidateTopologyRequest) returns (ValidateTopologyResponse);\n",
+			"  rpc ValidateTopology(ValidateTopologyRequest) returns (ValidateTopologyResponse);\n  rpc ExplainTopology(ValidateTopologyRequest) returns (ValidateTopologyResponse);\n"}}, ""},
+		"enum value added": {[]edit{{common, "RESPONSE_STATUS_FAILURE = 2;", "RESPONSE_STATUS_FAILURE = 2;\n  RESPONSE_STATUS_UNDECIDED = 3;"}}, ""},
+		"comment changed":  {[]edit{{topology, "service TopologyMutationHooksService {", "// More.\nservice TopologyMutationHooksService {"}}, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			if err := os.CopyFS(filepath.Join(dir, "proto"), os.DirFS(filepath.Join(root, "proto"))); err != nil {
+				t.Fatal(err)
+			}
+			for _, e := range tc.edits {
+				e.apply(t, filepath.Join(dir, "proto", "hookgate", "hooks", "v1alpha1"))
+			}
+			configuration, err := os.ReadFile(filepath.Join(root, "buf.yaml"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, "buf.yaml"), configuration, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			cmd := exec.CommandContext(t.Context(), buf, "breaking", dir, "--against", root)
+			cmd.Env = append(os.Environ(), "BUF_CACHE_DIR="+t.TempDir())
+			var output bytes.Buffer
+			cmd.Stdout, cmd.Stderr = &output, &output
+			err = cmd.Run()
+			if tc.want == "" {
+				if err != nil {
+					t.Errorf("refused: %v\n%s", err, output.String())
+				}
+				return
+			}
+			if code := cmd.ProcessState.ExitCode(); code != 100 || !strings.Contains(output.String(), tc.want) {
+				t.Errorf("exit status %d, want 100 and %q in\n%s", code, tc.want, output.String())
+			}
+		})
+	}
+}
+
+// apply makes the edit, which must be possible exactly once.
+func (e edit) apply(t *testing.T, dir string) {
+	t.Helper()
+	path := filepath.Join(dir, e.file)
+	if e.old == "" {
+		if err := os.Remove(path); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), e.old) {
+		t.Fatalf("%s does not have %q: it was edited since", e.file, e.old)
+	}
+	if err := os.WriteFile(path, []byte(strings.Replace(string(text), e.old, e.new, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// buildBuf returns the buf that tools/ pins.
+func buildBuf(t *testing.T) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "buf")
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "go", "build", "-modfile="+filepath.Join("tools", "go.mod"), "-o", path, "github.com/bufbuild/buf/cmd/buf")
+	cmd.Dir = root
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("build buf: %v\n%s", err, out)
+	}
+	return path
+}
