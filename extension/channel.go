@@ -123,7 +123,7 @@ func newChannel(config *Config, cc registry.ClientConfig) (*channel, error) {
 		secure = config.clientTLS(e.roots)
 	}
 	conn, err := grpc.NewClient(hostScheme+":///"+url.PathEscape(e.address),
-		grpc.WithResolvers(&hostResolvers{endpoint: e, lookup: config.LookupHost, failure: &c.failure}),
+		grpc.WithResolvers(&hostResolvers{endpoint: e, endpoints: e.endpoints(config), lookup: config.LookupHost, failure: &c.failure}),
 		grpc.WithAuthority(e.authority),
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
 			d := net.Dialer{KeepAlive: keepAlive, Control: e.control()}
@@ -157,7 +157,16 @@ type endpoint struct {
 	address   string // host:port, or the path of a socket
 	authority string
 	tls       bool
+	service   bool           // the host is that of a Service of the cluster
 	roots     *x509.CertPool // nil means the system's
+}
+
+// endpoints returns who knows the addresses behind the host, if it is that of a Service.
+func (e *endpoint) endpoints(config *Config) Endpoints {
+	if !e.service {
+		return nil
+	}
+	return config.Endpoints
 }
 
 // control returns what checks the address of a connection.
@@ -174,7 +183,7 @@ func parseEndpoint(cc registry.ClientConfig) (*endpoint, error) {
 	if err != nil {
 		return nil, err
 	}
-	e := &endpoint{network: "tcp", address: u.Host, authority: u.Host, roots: roots}
+	e := &endpoint{network: "tcp", address: u.Host, authority: u.Host, roots: roots, service: cc.InCluster}
 	switch u.Scheme {
 	case registry.SchemeUnix:
 		// The path of the socket would be no authority that servers take.

@@ -20,7 +20,8 @@ import (
 
 // GRPC calls extensions that implement the services of the contract. It is safe for concurrent use.
 //
-// Calls take turns on the addresses of a host, which is looked up anew every half minute. A server that offers the
+// Calls take turns on the addresses of a host, which is looked up anew every half minute, and on the endpoints of a Service where
+// they are known, as they come and go. A server that offers the
 // standard health service is called only while it says that it is serving. No proxy is used.
 type GRPC struct {
 	config   Config

@@ -6,6 +6,7 @@ package extension
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -484,6 +485,100 @@ func TestGRPCBalances(t *testing.T) {
 			t.Fatalf("after one of two servers has gone: %v (%v)", err, errors.Unwrap(err))
 		}
 	}
+}
+
+// fixedEndpoints is a Service whose endpoints the test changes.
+type fixedEndpoints struct {
+	mu        sync.Mutex
+	addresses []netip.AddrPort
+	changed   chan struct{}
+}
+
+func (e *fixedEndpoints) Of(host string) ([]netip.AddrPort, <-chan struct{}) {
+	if host != "acme.default.svc" {
+		return nil, nil
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.addresses, e.changed
+}
+
+func (e *fixedEndpoints) set(addresses ...netip.AddrPort) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.addresses = addresses
+	close(e.changed)
+	e.changed = make(chan struct{})
+}
+
+// Calls of a Service take turns on its endpoints, at once on new ones; where none is known, they go to its own address.
+func TestGRPCBalancesOverEndpoints(t *testing.T) {
+	ca := newAuthority(t)
+	pair, err := ca.Issue(time.Now().Add(time.Hour), "acme.default.svc")
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, err := pair.Certificate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var counts [3]atomic.Int64
+	var addresses [3]netip.AddrPort
+	for i := range addresses {
+		l := listen(t, "tcp", "127.0.0.1:0")
+		addresses[i] = netip.MustParseAddrPort(l.Addr().String())
+		serveGRPC(t, l, &author{create: func(context.Context, *hooksv1alpha1.BeforeClusterCreateRequest) (*hooksv1alpha1.BeforeClusterCreateResponse, error) {
+			counts[i].Add(1)
+			return fine(), nil
+		}}, nil, grpc.Creds(credentials.NewServerTLSFromCert(&certificate)))
+	}
+	endpoints := &fixedEndpoints{changed: make(chan struct{})}
+	var lookups atomic.Int64
+	g := newGRPC(t, Config{Endpoints: endpoints, LookupHost: func(context.Context, string) ([]netip.Addr, error) {
+		lookups.Add(1)
+		return []netip.Addr{addresses[0].Addr()}, nil
+	}})
+	// The port of the URL is the Service's, which only its own address has.
+	cc := registry.ClientConfig{Protocol: registry.GRPC, InCluster: true, URL: fmt.Sprintf("https://acme.default.svc:%d", addresses[0].Port()), CABundle: ca.PEM}
+
+	// settles waits until calls go to these servers and no others.
+	settles := func(reason string, want ...int) {
+		t.Helper()
+		deadline := time.Now().Add(10 * time.Second)
+		for {
+			for i := range counts {
+				counts[i].Store(0)
+			}
+			for range 12 {
+				if _, err := g.Call(t.Context(), newCall(cc)); err != nil {
+					t.Fatalf("%s: %v (%v)", reason, err, errors.Unwrap(err))
+				}
+			}
+			var got []int
+			for i := range counts {
+				if counts[i].Load() > 0 {
+					got = append(got, i)
+				}
+			}
+			if slices.Equal(got, want) {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Fatalf("%s: calls go to %v, want %v", reason, got, want)
+			}
+		}
+	}
+	settles("no endpoints are known", 0)
+	endpoints.set(addresses[1], addresses[2])
+	settles("two endpoints", 1, 2)
+	before := lookups.Load()
+	endpoints.set(addresses[2])
+	settles("one has gone", 2)
+	if got := lookups.Load(); got != before {
+		t.Errorf("the name was looked up %d times while the endpoints are known", got-before)
+	}
+	endpoints.set(addresses[0], addresses[1], addresses[2])
+	settles("three", 0, 1, 2)
 }
 
 // An extension that restarts is called as soon as it is back, and calls that are under way survive a Retain without it.

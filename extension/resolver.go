@@ -24,14 +24,22 @@ const (
 	lookupPause = time.Second
 )
 
+// Endpoints knows where the endpoints of Services are. It must be safe for concurrent use.
+type Endpoints interface {
+	// Of returns the addresses of the endpoints of the Service with that host, name.namespace.svc; none where they are not
+	// known. changed is closed when that has changed.
+	Of(host string) (addresses []netip.AddrPort, changed <-chan struct{})
+}
+
 // dialControl is the type of net.Dialer.Control.
 type dialControl = func(network, address string, c syscall.RawConn) error
 
 // hostResolvers makes the resolver of one channel.
 type hostResolvers struct {
-	endpoint *endpoint
-	lookup   func(ctx context.Context, host string) ([]netip.Addr, error)
-	failure  *failure
+	endpoint  *endpoint
+	endpoints Endpoints // nil if the host is not a Service's, or nobody knows
+	lookup    func(ctx context.Context, host string) ([]netip.Addr, error)
+	failure   *failure
 }
 
 // Scheme implements grpcresolver.Builder.
@@ -89,19 +97,40 @@ func (r *hostResolver) Close() {
 
 func (r *hostResolver) run(ctx context.Context) {
 	for {
-		r.resolve(ctx)
+		var known []netip.AddrPort
+		var changed <-chan struct{} // never, without endpoints
+		if r.endpoints != nil {
+			known, changed = r.endpoints.Of(r.host)
+		}
+		if len(known) > 0 {
+			r.use(known)
+		} else {
+			r.resolve(ctx)
+		}
 		select {
 		case <-ctx.Done():
 			return
+		case <-changed:
+			continue
 		case <-time.After(lookupPause):
 		}
 		select {
 		case <-ctx.Done():
 			return
+		case <-changed:
 		case <-r.again:
 		case <-time.After(lookupPeriod):
 		}
 	}
+}
+
+// use makes calls take turns on these addresses.
+func (r *hostResolver) use(known []netip.AddrPort) {
+	addresses := make([]grpcresolver.Address, len(known))
+	for i, a := range known {
+		addresses[i].Addr = a.String()
+	}
+	_ = r.cc.UpdateState(grpcresolver.State{Addresses: addresses}) // with an error, the channel says so by itself
 }
 
 func (r *hostResolver) resolve(ctx context.Context) {

@@ -45,6 +45,8 @@ type Config struct {
 	Proxy func(*http.Request) (*url.URL, error)
 	// LookupHost returns the addresses of a host name. Nil means the system's resolver.
 	LookupHost func(ctx context.Context, host string) ([]netip.Addr, error)
+	// Endpoints knows where the endpoints of Services are. Nil means that Services are called at their own addresses.
+	Endpoints Endpoints
 	// ClientCertificate returns the certificate for extensions that ask for one. Nil means none.
 	ClientCertificate func() (*tls.Certificate, error)
 	// Propagator puts the trace context into the headers or the metadata of a request. Nil means none.

@@ -167,8 +167,11 @@ func (o *serveOptions) newRegistry() *registry.Registry {
 	return registry.New()
 }
 
+// newEndpoints returns what knows the endpoints of Services: nothing, without a cluster.
+func newEndpoints() *cluster.Endpoints { return cluster.NewEndpoints() }
+
 // newSource returns where the flags say that registrations come from.
-func (o *serveOptions) newSource(at connection, reg *registry.Registry, d controllers.Discoverer, observer controllers.Observer, logger *slog.Logger) (source, error) {
+func (o *serveOptions) newSource(at connection, reg *registry.Registry, d controllers.Discoverer, endpoints *cluster.Endpoints, observer controllers.Observer, logger *slog.Logger) (source, error) {
 	switch {
 	case o.sidecar != "":
 		return controllers.NewSidecar(controllers.SidecarConfig{
@@ -180,7 +183,7 @@ func (o *serveOptions) newSource(at connection, reg *registry.Registry, d contro
 		})
 	default:
 		return o.cluster.newSource(at, cluster.Config{
-			Registry: reg, Discoverer: d, Logger: logger, Resync: o.resync, Observer: observer,
+			Registry: reg, Discoverer: d, Endpoints: endpoints, Logger: logger, Resync: o.resync, Observer: observer,
 		})
 	}
 }

@@ -179,12 +179,13 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) (err erro
 	metrics := gateway.NewMetrics(prometheusRegistry, reg, currentBuild().Version)
 	observer := gateway.NewObserver(metrics, tracerProvider, logger)
 
+	endpoints := newEndpoints()
 	transports := extension.NewProtocols(extension.Config{
 		Catalog: cat, Codec: mandated, MaxBytes: gateway.MaxBodyBytes, MaxConnectionAge: o.connectionAge, PreferHTTP2: o.preferHTTP2,
-		Propagator: gateway.Propagator(), ClientCertificate: shown.get(),
+		Propagator: gateway.Propagator(), ClientCertificate: shown.get(), Endpoints: endpoints,
 	})
 	defer transports.Close()
-	source, err := o.newSource(cluster, reg, transports, metrics, logger)
+	source, err := o.newSource(cluster, reg, transports, endpoints, metrics, logger)
 	if err != nil {
 		return err
 	}

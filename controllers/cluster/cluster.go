@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/client-go/rest"
@@ -65,6 +66,8 @@ type Config struct {
 	WatchFilter string
 	// LeaderElection decides which replica discovers and writes.
 	LeaderElection LeaderElection
+	// Endpoints, which may be nil, is told of the endpoints of Services, but not if ReadOnly.
+	Endpoints *Endpoints
 	// Own is where this gateway is called. ExtensionConfigs that point there are refused.
 	Own controllers.Addresses
 	// Resync is how often an extension that answers is discovered again. Zero means controllers.DefaultResync.
@@ -187,7 +190,7 @@ func (s *Source) newManager(problems *watchProblems) (manager.Manager, error) {
 			only = map[string]cache.Config{s.config.Namespace: {}}
 		}
 		byObject[secretMetadata()] = cache.ByObject{Namespaces: only, Transform: keepNothing}
-		byObject[endpointSliceMetadata()] = cache.ByObject{Namespaces: only, Transform: keepLabels}
+		byObject[&discoveryv1.EndpointSlice{}] = cache.ByObject{Namespaces: only, Transform: keepAddresses}
 	}
 	return manager.New(s.config.REST, manager.Options{
 		Scheme: newScheme(s.config.Group),
@@ -244,6 +247,11 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 	problems.noPolicies = p.missing
 	if err := p.follow(ctx, mgr.GetCache()); err != nil {
 		return fmt.Errorf("watch ExtensionPolicies: %w", err)
+	}
+	if s.config.Endpoints != nil && !s.config.ReadOnly {
+		if err := s.config.Endpoints.follow(ctx, mgr.GetCache()); err != nil {
+			return fmt.Errorf("watch EndpointSlices: %w", err)
+		}
 	}
 	if !s.config.ReadOnly {
 		r.events = mgr.GetEventRecorder("hookgate")

@@ -16,11 +16,10 @@ import (
 	"github.com/hookgate/hookgate/api/v1alpha1"
 )
 
-// The kinds besides ExtensionConfig, of which only metadata is watched.
+// The kinds of which only metadata is watched.
 var (
-	namespaceKind     = corev1.SchemeGroupVersion.WithKind("Namespace")
-	secretKind        = corev1.SchemeGroupVersion.WithKind("Secret")
-	endpointSliceKind = discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice")
+	namespaceKind = corev1.SchemeGroupVersion.WithKind("Namespace")
+	secretKind    = corev1.SchemeGroupVersion.WithKind("Secret")
 )
 
 // policyKind is the kind of the operator's policies.
@@ -34,6 +33,8 @@ func newScheme(group string) *runtime.Scheme {
 	metav1.AddToGroupVersion(scheme, version)
 	scheme.AddKnownTypes(v1alpha1.GroupVersion, &v1alpha1.ExtensionPolicy{}, &v1alpha1.ExtensionPolicyList{})
 	metav1.AddToGroupVersion(scheme, v1alpha1.GroupVersion)
+	scheme.AddKnownTypes(discoveryv1.SchemeGroupVersion, &discoveryv1.EndpointSlice{}, &discoveryv1.EndpointSliceList{})
+	metav1.AddToGroupVersion(scheme, discoveryv1.SchemeGroupVersion)
 	utilruntime.Must(corev1.AddToScheme(scheme)) // fails for types that conflict, which would be a defect
 	return scheme
 }
@@ -46,7 +47,7 @@ func newMapper(group string) meta.RESTMapper {
 	mapper.Add(v1alpha1.GroupVersion.WithKind(policyKind), meta.RESTScopeRoot)
 	mapper.Add(namespaceKind, meta.RESTScopeRoot)
 	mapper.Add(secretKind, meta.RESTScopeNamespace)
-	mapper.Add(endpointSliceKind, meta.RESTScopeNamespace)
+	mapper.Add(discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"), meta.RESTScopeNamespace)
 	return mapper
 }
 
@@ -56,9 +57,8 @@ func metadataOf(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 	return o
 }
 
-func namespaceMetadata() *metav1.PartialObjectMetadata     { return metadataOf(namespaceKind) }
-func secretMetadata() *metav1.PartialObjectMetadata        { return metadataOf(secretKind) }
-func endpointSliceMetadata() *metav1.PartialObjectMetadata { return metadataOf(endpointSliceKind) }
+func namespaceMetadata() *metav1.PartialObjectMetadata { return metadataOf(namespaceKind) }
+func secretMetadata() *metav1.PartialObjectMetadata    { return metadataOf(secretKind) }
 
 // keepLabels and keepNothing make what a cache keeps of metadata small: names, versions, and labels where they are used.
 func keepLabels(object any) (any, error) {

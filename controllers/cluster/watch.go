@@ -72,7 +72,7 @@ func (r *reconciler) watch(ctx context.Context, mgr manager.Manager, concurrency
 			return r.requests(ctx, secretIndex, o.GetNamespace()+"/"+o.GetName())
 		}), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		// The generation of an EndpointSlice counts changes of its endpoints, not of what is noted in annotations.
-		WatchesMetadata(endpointSliceMetadata(), handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
+		Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
 			return r.requests(ctx, serviceIndex, o.GetNamespace()+"/"+o.GetLabels()[discoveryv1.LabelServiceName])
 		}), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Complete(r)

@@ -404,6 +404,36 @@ func TestTrap11DiscoveryIsRepeated(t *testing.T) {
 	})
 }
 
+// TestEndpointsOfAService: what is known of a Service follows its EndpointSlices.
+func TestEndpointsOfAService(t *testing.T) {
+	endpoints := cluster.NewEndpoints()
+	r := start(t, func(c *cluster.Config) { c.Endpoints = endpoints })
+	r.ready(t)
+	knows := func(want string) {
+		t.Helper()
+		eventually(t, "the endpoints are "+want, func() (string, bool) {
+			got, _ := endpoints.Of("acme.default.svc")
+			return fmt.Sprint(got), fmt.Sprint(got) == want
+		})
+	}
+	slice := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4}
+	slice.Namespace, slice.Name = metav1.NamespaceDefault, "acme-abcde"
+	slice.Labels = map[string]string{discoveryv1.LabelServiceName: "acme"}
+	slice.Ports = []discoveryv1.EndpointPort{{Name: new("metrics"), Port: new(int32(8080))}, {Name: new("grpc"), Port: new(int32(9443))}}
+	slice.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.2"}}, {Addresses: []string{"10.0.0.1"}}}
+	create(t, r.client, slice)
+	knows("[10.0.0.1:9443 10.0.0.2:9443]")
+	slice.Endpoints[0].Conditions.Ready = new(false)
+	if err := r.client.Update(t.Context(), slice); err != nil {
+		t.Fatal(err)
+	}
+	knows("[10.0.0.1:9443]")
+	if err := r.client.Delete(t.Context(), slice); err != nil {
+		t.Fatal(err)
+	}
+	knows("[]")
+}
+
 // TestTrap10OneThatFailsDelaysNoOther: extensions that hang or fail delay neither the others nor readiness.
 func TestTrap10OneThatFailsDelaysNoOther(t *testing.T) {
 	r := prepare(t, nil)
