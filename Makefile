@@ -24,6 +24,9 @@ IMAGE_OUT ?= $(CURDIR)/out/hookgate-$(VERSION).tar
 # Where the files of a release are written to.
 RELEASE_OUT ?= $(CURDIR)/out
 
+# The languages of examples/. Each needs its own toolchain, and the registry of its packages.
+EXAMPLES := go
+
 # What the contract is compared with: the last release, if there is one; otherwise the main branch, or what came before it where
 # main itself is checked out.
 BREAKING_AGAINST ?= $(shell git describe --tags --abbrev=0 --match 'v[0-9]*' 2>/dev/null || { \
@@ -81,13 +84,20 @@ release: ## Write out/: what clusterctl installs as VERSION (v0.1.0), how to reg
 	@$(GO) build -modfile=tools/kustomize/go.mod -o $(BIN)/kustomize sigs.k8s.io/kustomize/kustomize/v5
 	@$(BIN)/release -version '$(VERSION)' -image '$(IMAGE_NAME)' -kustomize $(BIN)/kustomize -source deploy/release -output '$(RELEASE_OUT)'
 
+.PHONY: examples
+examples: $(addprefix examples-,$(EXAMPLES)) ## Build the example extension of every language
+
+.PHONY: examples-go
+examples-go: ## Build examples/go
+	@cd examples/go && CGO_ENABLED=0 $(GO) build -trimpath -o bin/extension . && echo "examples/go: built in $$SECONDS s"
+
 ##@ Test
 
 .PHONY: test
 test: test-binaries kubernetes-binaries image ## Run every test with the race detector, and say what was skipped and why
 	@HOOKGATE_BIN=$(BIN)/race/hookgate HOOKGATE_TEST_EXTENSION=$(BIN)/test-extension \
 		HOOKGATE_KUSTOMIZE=$(BIN)/kustomize KUBEBUILDER_ASSETS='$(KUBEBUILDER_ASSETS)' \
-		$(GOTESTSUM) --format pkgname --format-hide-empty-pkg -- -race -count=1 -timeout 20m $$($(GO) list ./... | grep -v -E '/test/(image|clusterctl)$$')
+		$(GOTESTSUM) --format pkgname --format-hide-empty-pkg -- -race -count=1 -timeout 20m $$($(GO) list ./... | grep -v -E '/test/(image|clusterctl|examples)$$')
 	@HOOKGATE_IMAGE='$(IMAGE_OUT)' $(GOTESTSUM) --format pkgname -- -race -count=1 ./test/image # alone: it links, and others measure time
 	@$(MAKE) --no-print-directory test-clusterctl # alone too: it starts two API servers
 	@for module in test/extension tools/image; do \
@@ -98,6 +108,10 @@ test: test-binaries kubernetes-binaries image ## Run every test with the race de
 test-clusterctl: test-binaries kubernetes-binaries ## Install, upgrade, move and delete a release with clusterctl, on real API servers
 	@HOOKGATE_BIN=$(BIN)/race/hookgate HOOKGATE_CLUSTERCTL=$(BIN)/clusterctl HOOKGATE_RELEASE=$(BIN)/release \
 		HOOKGATE_KUSTOMIZE=$(BIN)/kustomize KUBEBUILDER_ASSETS='$(KUBEBUILDER_ASSETS)' $(GOTESTSUM) --format pkgname -- -race -count=1 ./test/clusterctl
+
+.PHONY: test-examples
+test-examples: build examples ## Run the example of every language behind the gateway, over TCP and over a Unix socket, and hold all to the same answers
+	@HOOKGATE_BIN=$(BIN)/hookgate $(GOTESTSUM) --format testname -- -count=1 -timeout 20m ./test/examples
 
 .PHONY: test-e2e
 test-e2e: build kubernetes-binaries e2e-binaries ## Run the life of a Cluster with the real Cluster API, whose every hook goes through the gateway
@@ -191,6 +205,7 @@ verify: lint verify-proto verify-generated verify-modules ## Lint, check the con
 .PHONY: lint
 lint: ## Run the linters, the rule of import directions among them
 	@$(GOLANGCI_LINT) run
+	@cd examples/go && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml
 	@cd test/extension && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml
 	@cd test/e2e && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml
 	@cd tools/image && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml
@@ -209,7 +224,7 @@ verify-generated: generate ## Check that generated files are up to date
 
 .PHONY: verify-modules
 verify-modules: ## Check that go.mod files are tidy
-	@for module in . test/e2e test/extension tools/clusterctl tools/image tools/kubernetes; do \
+	@for module in . examples/go test/e2e test/extension tools/clusterctl tools/image tools/kubernetes; do \
 		(cd $$module && $(GO) mod tidy -diff) || { echo "$$module/go.mod is not tidy: run 'go mod tidy' there and commit"; exit 1; }; \
 	done
 

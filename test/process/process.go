@@ -108,6 +108,25 @@ func (p *Process) Stop() {
 	}
 }
 
+// Terminate asks the process to end, as Kubernetes does.
+func (p *Process) Terminate() error { return p.cmd.Process.Signal(syscall.SIGTERM) }
+
+// Kill ends the process at once, as a crash would, and waits until it has ended.
+func (p *Process) Kill() {
+	_ = p.cmd.Process.Kill() // it may have ended already
+	<-p.exited
+}
+
+// ExitStatus waits until the process has ended, and returns its exit status: -1 if a signal ended it.
+func (p *Process) ExitStatus(patience time.Duration) (int, error) {
+	select {
+	case <-p.exited:
+		return p.cmd.ProcessState.ExitCode(), nil
+	case <-time.After(patience):
+		return 0, fmt.Errorf("%s still runs after %s:%s", p.name, patience, p.LogTail())
+	}
+}
+
 // LogTail returns the last lines that the process wrote, each on a line of its own and indented, to follow a colon.
 func (p *Process) LogTail() string {
 	const most = 10

@@ -1,0 +1,21 @@
+module github.com/hookgate/hookgate/examples/go
+
+go 1.26.0
+
+require (
+	github.com/hookgate/hookgate v0.0.0
+	google.golang.org/grpc v1.85.0
+	google.golang.org/protobuf v1.36.12
+)
+
+require (
+	github.com/grpc-ecosystem/grpc-gateway/v2 v2.31.0 // indirect
+	golang.org/x/net v0.62.0 // indirect
+	golang.org/x/sys v0.49.0 // indirect
+	golang.org/x/text v0.43.0 // indirect
+	google.golang.org/genproto/googleapis/api v0.0.0-20260928230214-8a89bd6388cc // indirect
+	google.golang.org/genproto/googleapis/rpc v0.0.0-20260928230214-8a89bd6388cc // indirect
+)
+
+// The stubs lie in this repository. An extension with a repository of its own leaves this line out.
+replace github.com/hookgate/hookgate => ../..
