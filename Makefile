@@ -25,7 +25,7 @@ IMAGE_OUT ?= $(CURDIR)/out/hookgate-$(VERSION).tar
 RELEASE_OUT ?= $(CURDIR)/out
 
 # The languages of examples/. Each needs its own toolchain, and the registry of its packages.
-EXAMPLES := go
+EXAMPLES := go python
 
 # What the contract is compared with: the last release, if there is one; otherwise the main branch, or what came before it where
 # main itself is checked out.
@@ -90,6 +90,10 @@ examples: $(addprefix examples-,$(EXAMPLES)) ## Build the example extension of e
 .PHONY: examples-go
 examples-go: ## Build examples/go
 	@cd examples/go && CGO_ENABLED=0 $(GO) build -trimpath -o bin/extension . && echo "examples/go: built in $$SECONDS s"
+
+.PHONY: examples-python
+examples-python: ## Build examples/python: a virtual environment and the stubs
+	@examples/python/build.sh && echo "examples/python: built in $$SECONDS s"
 
 ##@ Test
 

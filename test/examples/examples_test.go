@@ -25,7 +25,7 @@ import (
 )
 
 // languages are the folders of examples/ that hold an extension of the contract.
-var languages = []string{"go"}
+var languages = []string{"go", "python"}
 
 const folder = "../../examples"
 
