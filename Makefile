@@ -25,7 +25,7 @@ IMAGE_OUT ?= $(CURDIR)/out/hookgate-$(VERSION).tar
 RELEASE_OUT ?= $(CURDIR)/out
 
 # The languages of examples/. Each needs its own toolchain, and the registry of its packages.
-EXAMPLES := go python
+EXAMPLES := go python typescript
 
 # What the contract is compared with: the last release, if there is one; otherwise the main branch, or what came before it where
 # main itself is checked out.
@@ -94,6 +94,10 @@ examples-go: ## Build examples/go
 .PHONY: examples-python
 examples-python: ## Build examples/python: a virtual environment and the stubs
 	@examples/python/build.sh && echo "examples/python: built in $$SECONDS s"
+
+.PHONY: examples-typescript
+examples-typescript: ## Build examples/typescript: its packages, the stubs, and what tsc makes
+	@examples/typescript/build.sh && echo "examples/typescript: built in $$SECONDS s"
 
 ##@ Test
 

@@ -25,7 +25,7 @@ import (
 )
 
 // languages are the folders of examples/ that hold an extension of the contract.
-var languages = []string{"go", "python"}
+var languages = []string{"go", "python", "typescript"}
 
 const folder = "../../examples"
 
