@@ -122,9 +122,9 @@ test-examples: build examples ## Run the example of every language behind the ga
 	@HOOKGATE_BIN=$(BIN)/hookgate $(GOTESTSUM) --format testname -- -count=1 -timeout 20m ./test/examples
 
 .PHONY: test-e2e
-test-e2e: build kubernetes-binaries e2e-binaries ## Run the life of a Cluster with the real Cluster API, whose every hook goes through the gateway
+test-e2e: build kubernetes-binaries e2e-binaries examples-python ## Run Clusters with the real Cluster API, whose every hook goes through the gateway, as a hub and as a sidecar
 	@cd test/e2e && HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_E2E_BIN=$(E2E_BIN) KUBEBUILDER_ASSETS='$(KUBEBUILDER_ASSETS)' \
-		$(GO) test -count=1 -v -timeout 15m ./...
+		$(GO) test -count=1 -v -timeout 25m ./...
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no other program

@@ -212,8 +212,8 @@ func (w *world) refusesNextUpgrade() string {
 	return ""
 }
 
-// settled waits until the Cluster has nothing left to do, and all its Machines have this version.
-func (w *world) settled(version string) {
+// settled waits until the Cluster has nothing left to do, and has so many Machines, all of this version.
+func (w *world) settled(version string, want int) {
 	w.t.Helper()
 	conditions := []string{
 		clusterv1.ClusterTopologyReconciledCondition, clusterv1.ClusterAvailableCondition,
@@ -236,6 +236,6 @@ func (w *world) settled(version string) {
 				return fmt.Sprintf("Machine %s has version %s", m.Name, m.Spec.Version), false
 			}
 		}
-		return fmt.Sprintf("%d Machines", len(machines.Items)), len(machines.Items) == 4
+		return fmt.Sprintf("%d Machines", len(machines.Items)), len(machines.Items) == want
 	})
 }

@@ -51,7 +51,7 @@ func TestLifecycle(t *testing.T) {
 		t.Helper()
 		t.Logf("%4.0fs  %s", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
 	}
-	w := begin(t)
+	w := beginWithHub(t)
 	say("Cluster API has discovered the gateway")
 
 	for _, o := range read(t, "testdata/clusterclass.yaml") {
@@ -68,7 +68,7 @@ func TestLifecycle(t *testing.T) {
 		return ""
 	}})
 	say("BeforeClusterCreate held, and let go")
-	w.settled(oldVersion)
+	w.settled(oldVersion, 4)
 	say("the Cluster runs %s", oldVersion)
 
 	w.change("version", func(c *clusterv1.Cluster) { c.Spec.Topology.Version = newVersion })
@@ -87,7 +87,7 @@ func TestLifecycle(t *testing.T) {
 		w.hold(h)
 		say("%s held, and let go", h.hook)
 	}
-	w.settled(newVersion)
+	w.settled(newVersion, 4)
 	say("the Cluster runs %s", newVersion)
 
 	w.updatesInPlace()
@@ -103,6 +103,14 @@ func TestLifecycle(t *testing.T) {
 		return ""
 	}, gone: true})
 	say("BeforeClusterDelete held, and let go")
+	w.gone()
+	say("the Cluster is gone")
+	w.arrived()
+}
+
+// gone waits until the Cluster has been deleted.
+func (w *world) gone() {
+	w.t.Helper()
 	w.eventually("the Cluster and its Machines are gone", func() (string, bool) {
 		machines := &clusterv1.MachineList{}
 		if err := w.List(w.ctx, machines, client.InNamespace(namespace)); err != nil {
@@ -111,8 +119,6 @@ func TestLifecycle(t *testing.T) {
 		err := w.Get(w.ctx, clusterKey, &clusterv1.Cluster{})
 		return fmt.Sprintf("%d Machines; Cluster: %v", len(machines.Items), err), len(machines.Items) == 0 && apierrors.IsNotFound(err)
 	})
-	say("the Cluster is gone")
-	w.arrived()
 }
 
 // discoversVariables waits until the ClusterClass has the variables that the extension's DiscoverVariables has.
@@ -163,7 +169,7 @@ func (w *world) updatesInPlace() {
 		}
 		return fmt.Sprintf("%d of %d", with, len(configs.Items)), with == len(before) && len(configs.Items) == len(before)
 	})
-	w.settled(newVersion)
+	w.settled(newVersion, 4)
 	if after := w.machines(); !slices.Equal(before, after) {
 		w.t.Errorf("the Machines were %v and are %v: they were not updated in place", before, after)
 	}

@@ -76,7 +76,7 @@ func newServer(t *testing.T) *server {
 	return &server{port: freePort(t), diagnostics: freePort(t), health: freePort(t)}
 }
 
-// begin starts everything, and registers the extension with the gateway and the gateway with Cluster API.
+// begin starts Cluster API and its providers, with no extension as yet.
 func begin(t *testing.T) *world {
 	ctrllog.SetLogger(logr.Discard())
 	ctx, cancel := context.WithTimeout(t.Context(), lifetime)
@@ -85,7 +85,7 @@ func begin(t *testing.T) *world {
 	w.keepLogs()
 	w.certs = t.TempDir()
 	w.ca = issue(t, w.certs)
-	assets, programs, hookgate := folder(t, "KUBEBUILDER_ASSETS"), folder(t, "HOOKGATE_E2E_BIN"), folder(t, "HOOKGATE_BIN")
+	assets, programs := folder(t, "KUBEBUILDER_ASSETS"), folder(t, "HOOKGATE_E2E_BIN")
 
 	kubectl := w.startAPIServer(assets)
 	w.launch("kube-controller-manager", filepath.Join(programs, "kube-controller-manager"), "--kubeconfig", w.kubeconfig,
@@ -112,7 +112,21 @@ func begin(t *testing.T) *world {
 		w.create(o)
 	}
 
-	w.extension = w.manager("test-extension", filepath.Join(programs, "test-extension"))
+	for _, s := range []*server{w.core, bootstrap, w.controlPlane, infrastructure} {
+		s.process = s.start()
+	}
+	for _, s := range []*server{w.core, bootstrap, w.controlPlane, infrastructure} {
+		w.ready(s)
+	}
+	return w
+}
+
+// beginWithHub also starts Cluster API's own extension and a gateway, and registers the extension with the gateway and the
+// gateway with Cluster API.
+func beginWithHub(t *testing.T) *world {
+	w := begin(t)
+	hookgate := folder(t, "HOOKGATE_BIN")
+	w.extension = w.manager("test-extension", filepath.Join(folder(t, "HOOKGATE_E2E_BIN"), "test-extension"))
 	w.gateway = newServer(t)
 	w.gateway.start = func() *process {
 		return w.launch("hookgate", hookgate, "serve", "--kubeconfig", w.kubeconfig, "--extension-config-group", ownGroup,
@@ -120,11 +134,10 @@ func begin(t *testing.T) *world {
 			"--diagnostics-address", loopback(w.gateway.diagnostics), "--health-addr", loopback(w.gateway.health),
 			"--gateway-address", loopback(w.gateway.port))
 	}
-	managers := []*server{w.core, bootstrap, w.controlPlane, infrastructure, w.extension, w.gateway}
-	for _, s := range managers {
+	for _, s := range []*server{w.extension, w.gateway} {
 		s.process = s.start()
 	}
-	for _, s := range managers {
+	for _, s := range []*server{w.extension, w.gateway} {
 		w.ready(s)
 	}
 	w.register()
@@ -153,10 +166,16 @@ func (w *world) register() {
 	w.create(own)
 	w.discovered("the gateway discovered the extension", own)
 
-	of := &runtimev1.ExtensionConfig{ObjectMeta: objectMeta("", gateway)}
+	w.registerGateway(gateway)
+}
+
+// registerGateway makes the gateway known to Cluster API under a name.
+func (w *world) registerGateway(name string) {
+	w.t.Helper()
+	of := &runtimev1.ExtensionConfig{ObjectMeta: objectMeta("", name)}
 	of.Spec.ClientConfig = runtimev1.ClientConfig{URL: "https://" + loopback(w.gateway.port), CABundle: w.ca}
 	w.create(of)
-	w.discovered("Cluster API discovered the gateway", extensionConfig(runtimev1.GroupVersion.Group, gateway))
+	w.discovered("Cluster API discovered the gateway", extensionConfig(runtimev1.GroupVersion.Group, name))
 }
 
 // extensionConfig returns an ExtensionConfig of a group, to get or create.
