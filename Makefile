@@ -27,6 +27,10 @@ RELEASE_OUT ?= $(CURDIR)/out
 # The languages of examples/. Each needs its own toolchain, and the registry of its packages.
 EXAMPLES := go python typescript
 
+# The plain protoc that the contract is compiled with, as protobuf publishes it for Maven.
+PROTOC_VERSION := 4.36.2
+PROTOC := $(BIN)/protoc-$(PROTOC_VERSION)
+
 # What the contract is compared with: the last release, if there is one; otherwise the main branch, or what came before it where
 # main itself is checked out.
 BREAKING_AGAINST ?= $(shell git describe --tags --abbrev=0 --match 'v[0-9]*' 2>/dev/null || { \
@@ -118,8 +122,13 @@ test-clusterctl: test-binaries kubernetes-binaries ## Install, upgrade, move and
 		HOOKGATE_KUSTOMIZE=$(BIN)/kustomize KUBEBUILDER_ASSETS='$(KUBEBUILDER_ASSETS)' $(GOTESTSUM) --format pkgname -- -race -count=1 ./test/clusterctl
 
 .PHONY: test-examples
-test-examples: build examples ## Run the example of every language behind the gateway, over TCP and over a Unix socket, and hold all to the same answers
-	@HOOKGATE_BIN=$(BIN)/hookgate $(GOTESTSUM) --format testname -- -count=1 -timeout 20m ./test/examples
+test-examples: build examples $(PROTOC) ## Run the example of every language behind the gateway, over TCP and over a Unix socket, and hold all to the same answers
+	@HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_PROTOC=$(PROTOC) $(GOTESTSUM) --format testname -- -count=1 -timeout 20m ./test/examples
+
+$(PROTOC):
+	@mkdir -p $(BIN)/download && cd $(BIN)/download && mvn --quiet --batch-mode org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy -DoutputDirectory=. \
+		-Dartifact=com.google.protobuf:protoc:$(PROTOC_VERSION):exe:linux-$(subst aarch64,aarch_64,$(shell uname -m))
+	@chmod +x $(BIN)/download/protoc-*.exe && mv $(BIN)/download/protoc-$(PROTOC_VERSION)-*.exe $@
 
 .PHONY: test-e2e
 test-e2e: build kubernetes-binaries e2e-binaries examples-python ## Run Clusters with the real Cluster API, whose every hook goes through the gateway, as a hub and as a sidecar
