@@ -25,7 +25,7 @@ IMAGE_OUT ?= $(CURDIR)/out/hookgate-$(VERSION).tar
 RELEASE_OUT ?= $(CURDIR)/out
 
 # The languages of examples/. Each needs its own toolchain, and the registry of its packages.
-EXAMPLES := go python typescript
+EXAMPLES := go java python rust typescript
 
 # The plain protoc that the contract is compiled with, as protobuf publishes it for Maven.
 PROTOC_VERSION := 4.36.2
@@ -95,9 +95,17 @@ examples: $(addprefix examples-,$(EXAMPLES)) ## Build the example extension of e
 examples-go: ## Build examples/go
 	@cd examples/go && CGO_ENABLED=0 $(GO) build -trimpath -o bin/extension . && echo "examples/go: built in $$SECONDS s"
 
+.PHONY: examples-java
+examples-java: ## Build examples/java, stubs included, with Maven
+	@mvn -B -q -ntp -f examples/java/pom.xml package && echo "examples/java: built in $$SECONDS s"
+
 .PHONY: examples-python
 examples-python: ## Build examples/python: a virtual environment and the stubs
 	@examples/python/build.sh && echo "examples/python: built in $$SECONDS s"
+
+.PHONY: examples-rust
+examples-rust: ## Build examples/rust, stubs included, with Cargo
+	@cd examples/rust && cargo build -q --release --locked && echo "examples/rust: built in $$SECONDS s"
 
 .PHONY: examples-typescript
 examples-typescript: ## Build examples/typescript: its packages, the stubs, and what tsc makes

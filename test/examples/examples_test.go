@@ -25,7 +25,7 @@ import (
 )
 
 // languages are the folders of examples/ that hold an extension of the contract.
-var languages = []string{"go", "python", "typescript"}
+var languages = []string{"go", "java", "python", "rust", "typescript"}
 
 const folder = "../../examples"
 
