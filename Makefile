@@ -214,6 +214,7 @@ bench-go: ## Run the Go benchmarks
 .PHONY: generate
 generate: ## Regenerate gen/, api/, deploy/crd/, proto/testdata/, docs/metrics.md and docs/errors.md
 	@$(TOOL) buf generate
+	@$(GO) -C tools/openapi run . $(CURDIR)
 	@$(TOOL) controller-gen object:headerFile=api/boilerplate.go.txt crd paths=./api/... output:crd:dir=deploy/crd
 	@$(GO) run ./docs/generate docs
 	@$(GO) run ./test/vectors proto/testdata
@@ -234,6 +235,8 @@ lint: ## Run the linters, the rule of import directions among them
 	@cd test/extension && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml
 	@cd test/e2e && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml
 	@cd tools/image && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml
+	@cd tools/openapi && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml
+	@cd test/openapi && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml
 
 .PHONY: verify-proto
 verify-proto: ## Lint the contract and compare it with the last release, or the main branch
@@ -249,7 +252,7 @@ verify-generated: generate ## Check that generated files are up to date
 
 .PHONY: verify-modules
 verify-modules: ## Check that go.mod files are tidy
-	@for module in . examples/go test/e2e test/extension tools/clusterctl tools/image tools/kubernetes; do \
+	@for module in . examples/go test/e2e test/extension test/openapi tools/clusterctl tools/image tools/kubernetes tools/openapi; do \
 		(cd $$module && $(GO) mod tidy -diff) || { echo "$$module/go.mod is not tidy: run 'go mod tidy' there and commit"; exit 1; }; \
 	done
 

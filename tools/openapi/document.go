@@ -1,0 +1,200 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+
+	"sigs.k8s.io/yaml"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/hook"
+)
+
+// document is an OpenAPI document, with its parts in the order in which people read them.
+type document struct {
+	OpenAPI    string              `json:"openapi"`
+	Info       schema              `json:"info"`
+	Servers    []schema            `json:"servers"`
+	Tags       []schema            `json:"tags"`
+	Paths      map[string]pathItem `json:"paths"`
+	Components schema              `json:"components"`
+}
+
+type pathItem struct {
+	Post operation `json:"post"`
+}
+
+type operation struct {
+	Tags        []string `json:"tags"`
+	OperationID string   `json:"operationId"`
+	Summary     string   `json:"summary"`
+	Description string   `json:"description"`
+	Parameters  []schema `json:"parameters"`
+	RequestBody schema   `json:"requestBody"`
+	Responses   schema   `json:"responses"`
+}
+
+const description = `The hooks through which Cluster API calls Runtime Extensions, as JSON over HTTPS. An extension answers these paths; the gateway answers them for all extensions that it knows.
+
+- Who answers is the last segment of the path: the name of a handler, as Discovery gives it. At the gateway, a path without that segment is answered by all handlers that match, or by the only one where answers cannot be merged.
+- Members that a schema here does not have are allowed everywhere, and the gateway passes them on: Cluster API adds members within a version. Read what you know, and ignore the rest.
+- A Kubernetes object that may be of any kind is an open object. Integers in it may be larger than 2^53.
+- A body has 20 MiB at most, each way, decompressed.
+- A hook that is refused by an extension is answered with 200 and status Failure. Every other status code has an answer of the same form, whose message says what went wrong.
+- Hooks are repeated, so an extension is idempotent; GeneratePatches, ValidateTopology and DiscoverVariables give the same answer to the same request.`
+
+// examplesText has a small request of every hook.
+//
+//go:embed examples.yaml
+var examplesText []byte
+
+func readExamples() (map[string]any, error) {
+	var examples map[string]any
+	if err := yaml.UnmarshalStrict(examplesText, &examples); err != nil {
+		return nil, fmt.Errorf("examples: %w", err)
+	}
+	return examples, nil
+}
+
+func assemble(hooks *catalog.Catalog, c *contract, schemas map[string]schema, examples map[string]any) (*document, error) {
+	d := &document{
+		OpenAPI: "3.0.3",
+		Info: schema{
+			"title":       "Cluster API Runtime Hooks",
+			"version":     hook.Version,
+			"description": description,
+			"license":     schema{"name": "Apache-2.0", "url": "https://www.apache.org/licenses/LICENSE-2.0"},
+		},
+		Servers: []schema{{"url": "/", "description": "Where this document comes from"}},
+		Paths:   map[string]pathItem{},
+	}
+	tags := map[string]bool{}
+	for _, h := range hooks.Hooks() {
+		if service := string(h.Category); !tags[service] {
+			about, err := c.service(service + "Service")
+			if err != nil {
+				return nil, err
+			}
+			d.Tags, tags[service] = append(d.Tags, schema{"name": service, "description": strings.TrimPrefix(about, service+"Service ")}), true
+		}
+		if err := d.add(h, c, schemas, examples[h.Hook]); err != nil {
+			return nil, fmt.Errorf("hook %s: %w", h.Hook, err)
+		}
+	}
+	d.Components = schema{
+		"schemas": schemas, "parameters": parameters(), "headers": headers(), "responses": responses(),
+	}
+	schemas["Error"] = errorSchema()
+	return d, nil
+}
+
+// add adds the paths of a hook.
+func (d *document) add(h *catalog.Hook, c *contract, schemas map[string]schema, example any) error {
+	about, err := c.method(h)
+	if err != nil {
+		return err
+	}
+	if example == nil {
+		return fmt.Errorf("there is no example of a request")
+	}
+	request, answer := string(h.Request.Descriptor().Name()), string(h.Response.Descriptor().Name())
+	for _, kind := range []string{request, answer} {
+		members := schemas["hooks.v1alpha1."+kind]["properties"].(map[string]any)
+		members["apiVersion"] = schema{"type": "string", "enum": []string{h.APIVersion()}, "description": "apiVersion is the group and version of the hook."}
+		members["kind"] = schema{"type": "string", "enum": []string{kind}, "description": "kind is the name of this type."}
+	}
+	body := example.(map[string]any)
+	body["apiVersion"], body["kind"] = h.APIVersion(), request
+	summary, _, _ := strings.Cut(about, ". ")
+	op := operation{
+		Tags:        []string{string(h.Category)},
+		OperationID: h.Version + h.Hook,
+		Summary:     strings.TrimSuffix(summary, ".") + ".",
+		Description: about,
+		Parameters:  []schema{ref("parameters", "timeout"), ref("parameters", "callID")},
+		RequestBody: schema{"required": true, "content": schema{"application/json": schema{
+			"schema": ref("schemas", "hooks.v1alpha1."+request), "example": body,
+		}}},
+		Responses: schema{
+			"200": schema{
+				"description": "The hook was called; status tells whether it succeeded.",
+				"headers":     schema{"Hookgate-Call-Id": ref("headers", "callID")},
+				"content":     schema{"application/json": schema{"schema": ref("schemas", "hooks.v1alpha1."+answer)}},
+			},
+			"default": ref("responses", "error"),
+		},
+	}
+	switch {
+	case h.Singleton():
+	case h.Mergeable:
+		op.Description += "\n\nOf the gateway: all handlers that match answer, and their answers are merged."
+	default:
+		op.Description += "\n\nOf the gateway: exactly one handler may match; otherwise the call is refused, with the names of those that do."
+	}
+	d.Paths[h.Path("")] = pathItem{op}
+	if h.Singleton() {
+		return nil
+	}
+	op.OperationID += "Handler"
+	op.Summary = "The same, of one handler."
+	op.Description = about
+	op.Parameters = append([]schema{ref("parameters", "name")}, op.Parameters...)
+	d.Paths[h.Path("{name}")] = pathItem{op}
+	return nil
+}
+
+func ref(kind, name string) schema { return schema{"$ref": "#/components/" + kind + "/" + name} }
+
+func parameters() schema {
+	return schema{
+		"name": schema{
+			"name": "name", "in": "path", "required": true, "schema": schema{"type": "string", "minLength": 1},
+			"description": "The handler that is to answer: at an extension, a name of its Discovery; at the gateway, also `<name>.<ExtensionConfig>`. In lower case.",
+		},
+		"timeout": schema{
+			"name": "timeout", "in": "query", "schema": schema{"type": "string", "pattern": `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`},
+			"example": "10s", "description": "How long the caller waits, such as 10s or 1m30s.",
+		},
+		"callID": schema{
+			"name": "Hookgate-Call-Id", "in": "header", "schema": schema{"type": "string"},
+			"description": "An id of the caller's choice for this call, which logs and the answer have. Without it, the gateway chooses one.",
+		},
+	}
+}
+
+func headers() schema {
+	var kinds []string
+	for _, k := range hook.Kinds() {
+		kinds = append(kinds, k.String())
+	}
+	return schema{
+		"callID":    schema{"schema": schema{"type": "string"}, "description": "The id of the call in the gateway's log."},
+		"errorKind": schema{"schema": schema{"type": "string", "enum": kinds}, "description": "What kind of error the gateway met."},
+	}
+}
+
+func responses() schema {
+	return schema{"error": schema{
+		"description": "The hook could not be called. The body has the form of the hook's answer, with status Failure.",
+		"headers":     schema{"Hookgate-Call-Id": ref("headers", "callID"), "Hookgate-Error-Kind": ref("headers", "errorKind")},
+		"content":     schema{"application/json": schema{"schema": ref("schemas", "Error")}},
+	}}
+}
+
+func errorSchema() schema {
+	return schema{
+		"type":        "object",
+		"description": "Error is the answer to a call that failed: that of the hook, with what all answers have in common.",
+		"required":    []string{"apiVersion", "message", "status"},
+		"properties": schema{
+			"apiVersion": schema{"type": "string", "description": "apiVersion is the group and version of the hook."},
+			"kind":       schema{"type": "string", "description": "kind is that of the hook's answer. It is missing where the path is not one of a hook."},
+			"status":     schema{"type": "string", "enum": []string{"Failure"}, "description": "status is Failure."},
+			"message":    schema{"type": "string", "description": "message says what went wrong. It is the same for the same failure every time."},
+		},
+	}
+}
