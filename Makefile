@@ -120,6 +120,7 @@ test: test-binaries kubernetes-binaries image ## Run every test with the race de
 		$(GOTESTSUM) --format pkgname --format-hide-empty-pkg -- -race -count=1 -timeout 20m $$($(GO) list ./... | grep -v -E '/test/(image|clusterctl|examples)$$')
 	@HOOKGATE_IMAGE='$(IMAGE_OUT)' $(GOTESTSUM) --format pkgname -- -race -count=1 ./test/image # alone: it links, and others measure time
 	@$(MAKE) --no-print-directory test-clusterctl # alone too: it starts two API servers
+	@$(MAKE) --no-print-directory test-openapi
 	@for module in test/extension tools/image; do \
 		cd $(CURDIR)/$$module && $(GO) tool -modfile=$(CURDIR)/tools/go.mod gotestsum --format pkgname -- -race -count=1 ./...; \
 	done
@@ -137,6 +138,15 @@ $(PROTOC):
 	@mkdir -p $(BIN)/download && cd $(BIN)/download && mvn --quiet --batch-mode org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy -DoutputDirectory=. \
 		-Dartifact=com.google.protobuf:protoc:$(PROTOC_VERSION):exe:linux-$(subst aarch64,aarch_64,$(shell uname -m))
 	@chmod +x $(BIN)/download/protoc-*.exe && mv $(BIN)/download/protoc-$(PROTOC_VERSION)-*.exe $@
+
+.PHONY: test-openapi
+test-openapi: test-binaries browser ## Hold the OpenAPI document against the contract, and try hooks on its page in a browser
+	@cd test/openapi && HOOKGATE_BIN=$(BIN)/race/hookgate \
+		$(GO) tool -modfile=$(CURDIR)/tools/go.mod gotestsum --format pkgname -- -race -count=1 ./...
+
+.PHONY: browser
+browser: ## Install Debian's Chromium, where there is none
+	@tools/browser/install
 
 .PHONY: test-e2e
 test-e2e: build kubernetes-binaries e2e-binaries examples-python ## Run Clusters with the real Cluster API, whose every hook goes through the gateway, as a hub and as a sidecar

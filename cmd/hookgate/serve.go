@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"time"
 
@@ -26,6 +27,7 @@ import (
 	"github.com/hookgate/hookgate/controllers"
 	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/gateway"
+	"github.com/hookgate/hookgate/openapi"
 )
 
 // serveOptions are the flags of hookgate serve.
@@ -40,6 +42,7 @@ type serveOptions struct {
 	preferHTTP2      bool
 	shutdownDelay    time.Duration
 	shutdownTimeout  time.Duration
+	openapi          bool
 	logFormat        string
 	logLevel         string
 	diagnostics      diagnosticsOptions
@@ -76,6 +79,7 @@ func newServeCommand() *cobra.Command {
 	f.BoolVar(&o.preferHTTP2, "prefer-http2", false, "call extensions with HTTP/2 where they can; by default only where they cannot do HTTP/1.1, which is faster here")
 	f.DurationVar(&o.shutdownDelay, "shutdown-delay", 0, "how long calls are still taken after /readyz has turned, for load balancers to notice")
 	f.DurationVar(&o.shutdownTimeout, "shutdown-timeout", 40*time.Second, "how long calls in flight may take when the gateway stops")
+	f.BoolVar(&o.openapi, "openapi", true, "serve the OpenAPI document of the hooks on the HTTPS address, at "+openapi.DocumentPath+", and a page to read it and to try hooks on, at "+openapi.Prefix)
 	f.StringVar(&o.logFormat, "log-format", "text", "format of the log: text or json")
 	f.StringVar(&o.logLevel, "log-level", "info", "least level to log: debug, info, warn or error")
 	o.diagnostics.addFlags(f)
@@ -194,7 +198,7 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) (err erro
 		return err
 	}
 	services := gateway.NewServices(gateway.NewDispatcher(reg, source, mandated, transports, observer.Handlers), cat)
-	front, err := gateway.NewREST(services, mandated, observer)
+	front, err := o.newFront(services, mandated, observer)
 	if err != nil {
 		return err
 	}
@@ -240,6 +244,15 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) (err erro
 		feeds = append(feeds, profilerServer{o.diagnostics.profiler})
 	}
 	return serve(ctx, server, feeds...)
+}
+
+// newFront returns what answers on the HTTPS address.
+func (o *serveOptions) newFront(services *gateway.Services, mandated *codec.Codec, observer *gateway.Observer) (http.Handler, error) {
+	hooks, err := gateway.NewREST(services, mandated, observer)
+	if err != nil || !o.openapi {
+		return hooks, err
+	}
+	return openapi.New(hooks)
 }
 
 // feed is what runs as long as the server does.

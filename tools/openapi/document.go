@@ -79,7 +79,7 @@ func assemble(hooks *catalog.Catalog, c *contract, schemas map[string]schema, ex
 			if err != nil {
 				return nil, err
 			}
-			d.Tags, tags[service] = append(d.Tags, schema{"name": service, "description": strings.TrimPrefix(about, service+"Service ")}), true
+			d.Tags, tags[service] = append(d.Tags, schema{"name": service, "description": about}), true
 		}
 		if err := d.add(h, c, schemas, examples[h.Hook]); err != nil {
 			return nil, fmt.Errorf("hook %s: %w", h.Hook, err)

@@ -1,0 +1,182 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package openapi
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/gen/openapi"
+)
+
+// serve returns what a handler before one that is a teapot answers.
+func serve(t *testing.T, method, path string, header http.Header) *http.Response {
+	t.Helper()
+	h, err := New(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := httptest.NewRequest(method, path, nil)
+	for name, values := range header {
+		r.Header[name] = values
+	}
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w.Result()
+}
+
+func content(t *testing.T, r *http.Response) []byte {
+	t.Helper()
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestEveryFileIsServedInBothForms(t *testing.T) {
+	for path, c := range map[string]struct{ contentType, has string }{
+		DocumentPath:                    {"application/json", `"openapi": "3.0.3"`},
+		Prefix:                          {"text/html; charset=utf-8", "page.js"},
+		Prefix + "index.html":           {"text/html; charset=utf-8", "page.js"},
+		Prefix + "page.js":              {"text/javascript; charset=utf-8", "SwaggerUIBundle("},
+		Prefix + "page.css":             {"text/css; charset=utf-8", "margin"},
+		Prefix + "swagger-ui-bundle.js": {"text/javascript; charset=utf-8", "SwaggerUIBundle"},
+		Prefix + "swagger-ui.css":       {"text/css; charset=utf-8", ".swagger-ui"},
+		Prefix + "favicon-32x32.png":    {"image/png", "PNG"},
+	} {
+		t.Run(path, func(t *testing.T) {
+			plain := serve(t, http.MethodGet, path, nil)
+			text := content(t, plain)
+			if plain.StatusCode != http.StatusOK || plain.Header.Get("Content-Type") != c.contentType || plain.Header.Get("Content-Encoding") != "" {
+				t.Errorf("GET: status %d, %v", plain.StatusCode, plain.Header)
+			}
+			if !bytes.Contains(text, []byte(c.has)) {
+				t.Errorf("GET: %d bytes without %q", len(text), c.has)
+			}
+			compressed := serve(t, http.MethodGet, path, http.Header{"Accept-Encoding": {"br, gzip;q=0.5"}})
+			if compressed.Header.Get("Content-Encoding") != "gzip" || compressed.Header.Get("ETag") != plain.Header.Get("ETag") {
+				t.Fatalf("GET with gzip: %v, want the tag %s", compressed.Header, plain.Header.Get("ETag"))
+			}
+			r, err := gzip.NewReader(compressed.Body)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if again, err := io.ReadAll(r); err != nil || !bytes.Equal(again, text) {
+				t.Errorf("GET with gzip: %d bytes, %v; want the %d bytes that there are without", len(again), err, len(text))
+			}
+			for _, name := range []string{"Content-Security-Policy", "X-Content-Type-Options", "Cache-Control", "Vary"} {
+				if plain.Header.Get(name) == "" {
+					t.Errorf("GET: no header %s", name)
+				}
+			}
+			if policy := plain.Header.Get("Content-Security-Policy"); !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "http") {
+				t.Errorf("GET: the policy %q lets the page load from elsewhere", policy)
+			}
+		})
+	}
+}
+
+func TestWhatIsUnchangedIsNotSentAgain(t *testing.T) {
+	tag := serve(t, http.MethodGet, DocumentPath, nil).Header.Get("ETag")
+	for name, c := range map[string]struct {
+		value string
+		want  int
+	}{
+		"the tag":           {tag, http.StatusNotModified},
+		"one of several":    {`W/"other", ` + tag, http.StatusNotModified},
+		"the tag, strong":   {strings.TrimPrefix(tag, "W/"), http.StatusNotModified},
+		"any":               {"*", http.StatusNotModified},
+		"another":           {`W/"other"`, http.StatusOK},
+		"a part of the tag": {tag[:10], http.StatusOK},
+	} {
+		r := serve(t, http.MethodGet, DocumentPath, http.Header{"If-None-Match": {c.value}})
+		if r.StatusCode != c.want {
+			t.Errorf("%s: status %d, want %d", name, r.StatusCode, c.want)
+		}
+		if b := content(t, r); r.StatusCode == http.StatusNotModified && len(b) > 0 {
+			t.Errorf("%s: 304 with %d bytes", name, len(b))
+		}
+	}
+}
+
+func TestGzipIsOnlyForThoseWhoTakeIt(t *testing.T) {
+	for value, want := range map[string]string{
+		"": "", "br": "", "gzip;q=0": "", "gzip; q=0.0": "", "gzip;q=x": "", "gzipped": "",
+		"gzip": "gzip", "br, gzip": "gzip", "gzip;q=1.0": "gzip", "gzip; q=0.1": "gzip",
+	} {
+		if got := serve(t, http.MethodGet, DocumentPath, http.Header{"Accept-Encoding": {value}}).Header.Get("Content-Encoding"); got != want {
+			t.Errorf("Accept-Encoding %q: %q, want %q", value, got, want)
+		}
+	}
+}
+
+func TestOtherRequests(t *testing.T) {
+	for name, c := range map[string]struct {
+		method, path string
+		want         int
+	}{
+		"a hook":                        {http.MethodPost, "/hooks.runtime.cluster.x-k8s.io/v1alpha1/discovery", http.StatusTeapot},
+		"no file":                       {http.MethodGet, Prefix + "swagger.json", http.StatusTeapot},
+		"a file that is not the page's": {http.MethodGet, Prefix + "swagger-ui.js", http.StatusTeapot},
+		"another word":                  {http.MethodGet, "/openapis", http.StatusTeapot},
+		"without the slash":             {http.MethodGet, "/openapi", http.StatusMovedPermanently},
+		"with POST":                     {http.MethodPost, DocumentPath, http.StatusMethodNotAllowed},
+		"with HEAD":                     {http.MethodHead, DocumentPath, http.StatusOK},
+	} {
+		r := serve(t, c.method, c.path, nil)
+		if r.StatusCode != c.want {
+			t.Errorf("%s: status %d, want %d", name, r.StatusCode, c.want)
+		}
+		if c.method == http.MethodHead && (len(content(t, r)) > 0 || r.ContentLength < 100_000) {
+			t.Errorf("%s: a body, or no length: %d", name, r.ContentLength)
+		}
+		if c.want == http.StatusMovedPermanently && r.Header.Get("Location") != Prefix {
+			t.Errorf("%s: moved to %q", name, r.Header.Get("Location"))
+		}
+	}
+}
+
+func TestNoHookHasThePrefix(t *testing.T) {
+	for _, h := range catalog.New().Hooks() {
+		if strings.HasPrefix(h.Path(""), bare) {
+			t.Errorf("%s is below %s", h.Path(""), bare)
+		}
+	}
+}
+
+func TestTheDocumentHasEveryHook(t *testing.T) {
+	var document struct {
+		Paths map[string]json.RawMessage `json:"paths"`
+	}
+	if err := json.Unmarshal([]byte(openapi.Document), &document); err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range catalog.New().Hooks() {
+		if _, ok := document.Paths[h.Path("")]; !ok {
+			t.Errorf("the document has no %s: run `make generate`", h.Path(""))
+		}
+	}
+}
+
+// BenchmarkHook measures what the handler costs a call that is none of its business.
+func BenchmarkHook(b *testing.B) {
+	h, err := New(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	if err != nil {
+		b.Fatal(err)
+	}
+	r := httptest.NewRequest(http.MethodPost, "/hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclustercreate", nil)
+	w := httptest.NewRecorder()
+	b.ReportAllocs()
+	for b.Loop() {
+		h.ServeHTTP(w, r)
+	}
+}

@@ -1,0 +1,209 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package openapi
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/devcert"
+)
+
+// browser is a Chromium with one page, and what that page did.
+type browser struct {
+	context.Context
+
+	mu       sync.Mutex
+	requests []string // URLs
+	problems []string // what the console has: errors of scripts, and loads that the policy forbids
+}
+
+// startBrowser runs a Chromium that takes the certificate of the pair, and no other that is not signed by a known authority.
+func startBrowser(t *testing.T, pair *devcert.Pair) *browser {
+	t.Helper()
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Fatal("there is no chromium: run `make browser`, which installs Debian's package, or install it with the system's packages")
+	}
+	certificate, err := pair.Certificate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := sha256.Sum256(certificate.Leaf.RawSubjectPublicKeyInfo)
+	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
+		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
+		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
+		chromedp.Flag("ignore-certificate-errors-spki-list", base64.StdEncoding.EncodeToString(key[:])),
+		chromedp.WindowSize(1280, 1600), chromedp.WSURLReadTimeout(patience))
+	allocator, stop := chromedp.NewExecAllocator(t.Context(), options...)
+	ctx, cancel := chromedp.NewContext(allocator)
+	timed, done := context.WithTimeout(ctx, 2*time.Minute)
+	t.Cleanup(func() {
+		done()
+		_ = chromedp.Cancel(ctx) // it ends the browser
+		cancel()
+		stop()
+	})
+	b := &browser{Context: timed}
+	if err := chromedp.Listen(ctx, b.watch); err != nil {
+		t.Fatalf("start chromium: %v", err)
+	}
+	b.run(t, "watch the page", chromedp.Func(func(ctx context.Context, page *chromedp.Target) error {
+		_, err := cdp.Call(ctx, page, network.Enable, network.EnableParams{})
+		if err == nil {
+			_, err = cdp.Call(ctx, page, log.Enable, cdp.Empty{})
+		}
+		if err == nil {
+			_, err = cdp.Call(ctx, page, runtime.Enable, cdp.Empty{})
+		}
+		return err
+	}))
+	return b
+}
+
+// watch keeps what the page asks for, and what goes wrong on it.
+func (b *browser) watch(event any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch e := event.(type) {
+	case *network.EventRequestWillBeSent:
+		b.requests = append(b.requests, e.Request.URL)
+	case *network.EventWebSocketCreated:
+		b.requests = append(b.requests, e.URL)
+	case *runtime.EventExceptionThrown:
+		b.problems = append(b.problems, e.ExceptionDetails.Text+" "+e.ExceptionDetails.URL)
+	case *log.EventEntryAdded:
+		if e.Entry.Level == log.EntryLevelError {
+			b.problems = append(b.problems, e.Entry.Text+" "+e.Entry.URL)
+		}
+	}
+}
+
+// seen returns what the page asked for, and what went wrong, so far.
+func (b *browser) seen() (requests, problems []string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.requests), slices.Clone(b.problems)
+}
+
+// run does something on the page.
+func (b *browser) run(t *testing.T, what string, steps ...chromedp.Action[chromedp.Void]) {
+	t.Helper()
+	value(t, b, what, chromedp.Steps(steps...))
+}
+
+// value does something on the page that has a result.
+func value[T any](t *testing.T, b *browser, what string, action chromedp.Action[T]) T {
+	t.Helper()
+	result, err := chromedp.Run(b, action)
+	if err != nil {
+		_, problems := b.seen()
+		b.screenshot(t, "failed.png")
+		t.Fatalf("%s: %v; the console has %q", what, err, problems)
+	}
+	return result
+}
+
+// screenshot keeps a picture of the page among the artifacts of the test, which `go test -artifacts` keeps.
+func (b *browser) screenshot(t *testing.T, name string) {
+	t.Helper()
+	picture, err := chromedp.Run(b, chromedp.CaptureScreenshot())
+	if err != nil {
+		t.Logf("take a picture: %v", err)
+		return
+	}
+	if err := os.WriteFile(filepath.Join(t.ArtifactDir(), name), picture, 0o600); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestPageInABrowser(t *testing.T) {
+	pair := newPair(t)
+	g := startGateway(t, pair, map[string]string{"acme": startExtension(t, pair)})
+	b := startBrowser(t, pair)
+
+	b.run(t, "open the page", chromedp.Navigate(g.url+"/openapi/"),
+		chromedp.WaitVisible(chromedp.CSS(`#operations-LifecycleHooks-v1alpha1BeforeClusterCreate`)))
+	operations := value(t, b, "list the operations", chromedp.Evaluate[[]string](
+		`Array.from(document.querySelectorAll('.opblock-summary-path')).map(e => e.getAttribute('data-path'))`))
+	b.screenshot(t, "operations.png")
+	for _, h := range catalog.New().Hooks() {
+		if !slices.Contains(operations, h.Path("")) {
+			t.Errorf("the page does not list %s", h.Path(""))
+		}
+		if path := h.Path("{name}"); !h.Singleton() && !slices.Contains(operations, path) {
+			t.Errorf("the page does not list %s", path)
+		}
+	}
+	if len(operations) != 33 {
+		t.Errorf("the page lists %d operations, want 33: %q", len(operations), operations)
+	}
+
+	// With the example that the page offers: the answer names the Cluster of the example.
+	b.try(t, "v1alpha1BeforeClusterCreate", "", "200", "Cluster c1 may be created")
+	b.screenshot(t, "tried.png")
+	b.try(t, "v1alpha1BeforeClusterCreateHandler", "approval.acme", "200", "Cluster c1 may be created")
+	b.try(t, "v1alpha1BeforeClusterDeleteHandler", "nobody.acme", "404", `"status": "Failure"`)
+
+	requests, problems := b.seen()
+	problems = slices.DeleteFunc(problems, func(p string) bool { return strings.Contains(p, "/nobody.acme") }) // the 404 that it was to be
+	if len(problems) > 0 {
+		t.Errorf("the console has errors: %q", problems)
+	}
+	if len(requests) < 6 {
+		t.Errorf("the browser asked for %d things only: %q", len(requests), requests)
+	}
+	for _, request := range requests {
+		if u, err := url.Parse(request); err != nil || u.Scheme != "data" && u.Scheme+"://"+u.Host != g.url {
+			t.Errorf("the page asked another host: %s", request)
+		}
+	}
+
+	// The policy holds even if a script of the page wanted to ask another host.
+	refused := value(t, b, "ask another host", chromedp.Evaluate[bool](
+		`fetch('https://hookgate.example/').then(() => false, () => true)`, chromedp.EvalAwaitPromise))
+	_, problems = b.seen()
+	if !refused || !slices.ContainsFunc(problems, func(p string) bool { return strings.Contains(p, "Content Security Policy") }) {
+		t.Errorf("the policy did not keep the page from asking another host: refused %t, the console has %q", refused, problems)
+	}
+}
+
+// try opens an operation, executes it, and wants an answer.
+func (b *browser) try(t *testing.T, operation, handler, status, text string) {
+	t.Helper()
+	block := `[id$="-` + operation + `"]`
+	if !value(t, b, "look at "+operation, chromedp.Evaluate[bool](`document.querySelector('`+block+`').classList.contains('is-open')`)) {
+		b.run(t, "open "+operation, chromedp.Click(chromedp.CSS(block+` .opblock-summary-control`)))
+	}
+	b.run(t, "open "+operation, chromedp.WaitVisible(chromedp.CSS(block+` button.execute`)))
+	if handler != "" {
+		input := chromedp.CSS(block + ` tr[data-param-name="name"] input`)
+		b.run(t, "name the handler", chromedp.SendKeys(input, handler))
+	}
+	b.run(t, "execute "+operation, chromedp.Click(chromedp.CSS(block+` button.execute`)))
+	shown := value(t, b, "answer of "+operation+", with status "+status, chromedp.Poll[string](`(() => {
+		const live = document.querySelector('`+block+` .live-responses-table');
+		return live && live.querySelector('tr.response .response-col_status').textContent.startsWith('`+status+`') && live.textContent;
+	})()`, chromedp.WithPollingTimeout(patience)))
+	if !strings.Contains(shown, text) {
+		t.Errorf("%s %s: the page shows %q, want %q in it", operation, handler, shown, text)
+	}
+}

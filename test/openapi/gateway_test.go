@@ -1,0 +1,268 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package openapi
+
+import (
+	"context"
+	"crypto/tls"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hookgate/hookgate/devcert"
+	"github.com/hookgate/hookgate/gen/openapi"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/test/process"
+)
+
+// patience is how long a test waits for something that has no deadline of its own.
+const patience = 60 * time.Second
+
+// gateway is a `hookgate serve` that runs.
+type gateway struct {
+	url    string
+	pair   *devcert.Pair
+	client *http.Client
+}
+
+// program returns the path of a program that `make test-openapi` builds.
+func program(t *testing.T, variable string) string {
+	t.Helper()
+	path := os.Getenv(variable)
+	if path == "" {
+		t.Fatalf("%s does not name a program: run `make test-openapi`, which builds it", variable)
+	}
+	return path
+}
+
+// startGateway runs a gateway for the extensions at the URLs, by name, and waits until it is ready. All of them have the
+// certificates of one authority.
+func startGateway(t *testing.T, pair *devcert.Pair, extensions map[string]string, flags ...string) *gateway {
+	t.Helper()
+	binary := program(t, "HOOKGATE_BIN")
+	certs, configs := t.TempDir(), t.TempDir()
+	if err := pair.WriteDir(certs); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(certs, "ca.crt")); err != nil && !os.IsNotExist(err) { // callers need no certificate
+		t.Fatal(err)
+	}
+	for name, url := range extensions {
+		manifest := fmt.Sprintf("apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\nmetadata:\n  name: %s\nspec:\n"+
+			"  clientConfig:\n    url: %s\n    caBundle: %s\n", name, url, base64.StdEncoding.EncodeToString(pair.CAPEM))
+		if err := os.WriteFile(filepath.Join(configs, name+".yaml"), []byte(manifest), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command(binary, append([]string{"serve", "--extension-configs", configs, "--cert-dir", certs,
+		"--http-address", "127.0.0.1:0", "--grpc-address", "", "--diagnostics-address", "127.0.0.1:0"}, flags...)...)
+	p, line, err := process.Start(t.Context(), t.TempDir(), "gateway", "hookgate serving ", cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.Stop()
+		if t.Failed() {
+			t.Logf("the gateway wrote:%s", p.LogTail())
+		}
+	})
+	addresses := regexp.MustCompile(`https=(\S+) diagnostics=(\S+)`).FindStringSubmatch(line)
+	if addresses == nil {
+		t.Fatalf("the gateway's line has no addresses: %q", line)
+	}
+	g := &gateway{url: "https://" + addresses[1], pair: pair, client: &http.Client{
+		Timeout: patience, Transport: &http.Transport{TLSClientConfig: pair.ClientTLS(), DisableCompression: true},
+	}}
+	t.Cleanup(g.client.CloseIdleConnections)
+	eventually(t, "the gateway is ready", func() bool {
+		r, err := http.Get("http://" + addresses[2] + "/readyz")
+		if err != nil {
+			return false
+		}
+		_ = r.Body.Close()
+		return r.StatusCode == http.StatusOK
+	})
+	return g
+}
+
+func eventually(t *testing.T, what string, holds func() bool) {
+	t.Helper()
+	for end := time.Now().Add(patience); !holds(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("after %s it was not so that %s", patience, what)
+		}
+	}
+}
+
+func newPair(t *testing.T) *devcert.Pair {
+	t.Helper()
+	pair, err := devcert.New(time.Now().Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pair
+}
+
+// get returns what the gateway answers at a path.
+func (g *gateway) get(t *testing.T, path string, header http.Header) (*http.Response, []byte) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, g.url+path, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header = header
+	response, err := g.client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response, body
+}
+
+// post calls a hook.
+func (g *gateway) post(t *testing.T, path string, body []byte) (int, []byte) {
+	t.Helper()
+	response, err := g.client.Post(g.url+path, "application/json", strings.NewReader(string(body)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, answer
+}
+
+// startExtension serves BeforeClusterCreate, which tells which Cluster may be created, and returns its URL.
+func startExtension(t *testing.T, pair *devcert.Pair) string {
+	t.Helper()
+	config, err := pair.ServerTLS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mux := http.NewServeMux()
+	answer := func(w http.ResponseWriter, kind string, members map[string]any) {
+		members["apiVersion"], members["kind"], members["status"] = hook.APIVersion, kind, "Success"
+		_ = json.NewEncoder(w).Encode(members)
+	}
+	mux.HandleFunc("POST /"+hook.APIVersion+"/discovery", func(w http.ResponseWriter, _ *http.Request) {
+		answer(w, "DiscoveryResponse", map[string]any{"handlers": []any{map[string]any{
+			"name": "approval", "requestHook": map[string]any{"apiVersion": hook.APIVersion, "hook": "BeforeClusterCreate"},
+		}}})
+	})
+	mux.HandleFunc("POST /"+hook.APIVersion+"/beforeclustercreate/approval", func(w http.ResponseWriter, r *http.Request) {
+		var request struct {
+			Cluster struct {
+				Metadata struct {
+					Name string `json:"name"`
+				} `json:"metadata"`
+			} `json:"cluster"`
+		}
+		_ = json.NewDecoder(r.Body).Decode(&request)
+		answer(w, "BeforeClusterCreateResponse", map[string]any{
+			"message": "Cluster " + request.Cluster.Metadata.Name + " may be created", "retryAfterSeconds": 0,
+		})
+	})
+	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := &http.Server{Handler: mux, TLSConfig: config, ReadHeaderTimeout: patience}
+	go func() { _ = server.ServeTLS(listener, "", "") }()
+	t.Cleanup(func() { _ = server.Shutdown(context.Background()) })
+	return "https://" + listener.Addr().String()
+}
+
+func TestGatewayServesTheDocument(t *testing.T) {
+	g := startGateway(t, newPair(t), nil)
+	first, body := g.get(t, "/openapi/hooks.json", nil)
+	if first.StatusCode != http.StatusOK || string(body) != openapi.Document {
+		t.Fatalf("GET /openapi/hooks.json: status %d with %d bytes, want the document's %d", first.StatusCode, len(body), len(openapi.Document))
+	}
+	again, body := g.get(t, "/openapi/hooks.json", http.Header{"If-None-Match": {first.Header.Get("ETag")}})
+	if again.StatusCode != http.StatusNotModified || len(body) > 0 {
+		t.Errorf("the same again: status %d with %d bytes", again.StatusCode, len(body))
+	}
+	small, body := g.get(t, "/openapi/hooks.json", http.Header{"Accept-Encoding": {"gzip"}})
+	if small.Header.Get("Content-Encoding") != "gzip" || len(body) > len(openapi.Document)/4 {
+		t.Errorf("with gzip: %q, %d bytes", small.Header.Get("Content-Encoding"), len(body))
+	}
+	if page, _ := g.get(t, "/openapi", nil); page.StatusCode != http.StatusOK || page.Request.URL.Path != "/openapi/" {
+		t.Errorf("GET /openapi: status %d from %s", page.StatusCode, page.Request.URL.Path)
+	}
+}
+
+func TestGatewayWithoutTheDocument(t *testing.T) {
+	g := startGateway(t, newPair(t), nil, "--openapi=false")
+	for _, path := range []string{"/openapi/hooks.json", "/openapi/"} {
+		if r, _ := g.get(t, path, nil); r.StatusCode != http.StatusNotFound {
+			t.Errorf("GET %s: status %d, want 404", path, r.StatusCode)
+		}
+	}
+	if code, body := g.post(t, "/"+hook.APIVersion+"/discovery", []byte("{}")); code != http.StatusOK {
+		t.Errorf("discovery: status %d, %s", code, body)
+	}
+}
+
+// TestGatewayShowsTheDocumentToWhomItAnswers starts a gateway that wants certificates of its callers.
+func TestGatewayShowsTheDocumentToWhomItAnswers(t *testing.T) {
+	pair := newPair(t)
+	ca := filepath.Join(t.TempDir(), "ca.crt")
+	if err := os.WriteFile(ca, pair.CAPEM, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	binary := program(t, "HOOKGATE_BIN")
+	certs := t.TempDir()
+	if err := pair.WriteDir(certs); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(certs, "ca.crt"), pair.CAPEM, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p, line, err := process.Start(t.Context(), t.TempDir(), "gateway", "hookgate serving https=", exec.Command(binary, "serve",
+		"--extension-configs", t.TempDir(), "--cert-dir", certs, "--http-address", "127.0.0.1:0", "--grpc-address", "", "--diagnostics-address", "127.0.0.1:0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Stop()
+	address, _, _ := strings.Cut(line, " ")
+	for _, path := range []string{"/openapi/hooks.json", "/openapi/"} {
+		stranger := &http.Client{Timeout: patience, Transport: &http.Transport{TLSClientConfig: pair.ClientTLS()}}
+		if r, err := stranger.Get("https://" + address + path); err == nil {
+			_ = r.Body.Close()
+			t.Errorf("GET %s without a certificate: status %d, want no connection", path, r.StatusCode)
+		}
+		certificate, err := pair.Certificate()
+		if err != nil {
+			t.Fatal(err)
+		}
+		config := pair.ClientTLS()
+		config.Certificates = []tls.Certificate{certificate}
+		known := &http.Client{Timeout: patience, Transport: &http.Transport{TLSClientConfig: config}}
+		r, err := known.Get("https://" + address + path)
+		if err != nil {
+			t.Errorf("GET %s with a certificate: %v", path, err)
+			continue
+		}
+		_ = r.Body.Close()
+		if r.StatusCode != http.StatusOK {
+			t.Errorf("GET %s with a certificate: status %d", path, r.StatusCode)
+		}
+	}
+}
