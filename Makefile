@@ -83,7 +83,7 @@ image: ## Write out/hookgate-VERSION.tar, an OCI archive for linux/amd64 and lin
 		$(foreach arch,$(IMAGE_ARCHS),-binary linux/$(arch)=$(BIN)/image/linux_$(arch)/hookgate)
 
 .PHONY: release
-release: ## Write out/: what clusterctl installs as VERSION (v0.1.0), how to register it with Cluster API, and checksums
+release: ## Write out/: what clusterctl installs as VERSION (v0.1.0), how to register it with Cluster API, the OpenAPI document, and checksums
 	@$(GO) build -o $(BIN)/release ./deploy/release/generate
 	@$(GO) build -modfile=tools/kustomize/go.mod -o $(BIN)/kustomize sigs.k8s.io/kustomize/kustomize/v5
 	@$(BIN)/release -version '$(VERSION)' -image '$(IMAGE_NAME)' -kustomize $(BIN)/kustomize -source deploy/release -output '$(RELEASE_OUT)'
@@ -140,8 +140,10 @@ $(PROTOC):
 	@chmod +x $(BIN)/download/protoc-*.exe && mv $(BIN)/download/protoc-$(PROTOC_VERSION)-*.exe $@
 
 .PHONY: test-openapi
-test-openapi: test-binaries browser ## Hold the OpenAPI document against the contract, and try hooks on its page in a browser
-	@cd test/openapi && HOOKGATE_BIN=$(BIN)/race/hookgate \
+test-openapi: browser ## Hold the OpenAPI document against the contract, and try hooks on its page in a browser
+	@$(GO) build -race -ldflags '$(LDFLAGS)' -o $(BIN)/race/hookgate ./cmd/hookgate
+	@$(GO) build -modfile=tools/oapi-codegen/go.mod -o $(BIN)/oapi-codegen github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen
+	@cd test/openapi && HOOKGATE_BIN=$(BIN)/race/hookgate HOOKGATE_OAPI_CODEGEN=$(BIN)/oapi-codegen \
 		$(GO) tool -modfile=$(CURDIR)/tools/go.mod gotestsum --format pkgname -- -race -count=1 ./...
 
 .PHONY: browser

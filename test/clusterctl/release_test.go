@@ -107,15 +107,23 @@ func TestRegisterPointsAtTheGateway(t *testing.T) {
 // TestReleaseIsReproducible writes a release twice.
 func TestReleaseIsReproducible(t *testing.T) {
 	first, second := released(t, "v0.1.0"), released(t, "v0.1.0")
-	for _, file := range []string{componentsFile, "metadata.yaml", "register.yaml", "SHA256SUMS"} {
+	for _, file := range []string{componentsFile, "metadata.yaml", "register.yaml", "hooks.openapi.json", "SHA256SUMS"} {
 		if diff := cmp.Diff(string(read(t, filepath.Join(first, file))), string(read(t, filepath.Join(second, file)))); diff != "" {
 			t.Errorf("%s (-first +second):\n%s", file, diff)
 		}
 	}
 	cmd := exec.Command("sha256sum", "--check", "--strict", "SHA256SUMS")
 	cmd.Dir = first
-	if out, err := cmd.CombinedOutput(); err != nil || strings.Count(string(out), ": OK\n") != 3 {
+	if out, err := cmd.CombinedOutput(); err != nil || strings.Count(string(out), ": OK\n") != 4 {
 		t.Errorf("sha256sum --check: %v\n%s", err, out)
+	}
+}
+
+// TestReleaseHasTheDocument compares the OpenAPI document of a release with the one that the gateway serves.
+func TestReleaseHasTheDocument(t *testing.T) {
+	got := read(t, filepath.Join(released(t, "v0.1.0"), "hooks.openapi.json"))
+	if want := read(t, filepath.Join("..", "..", "gen", "openapi", "hooks.openapi.json")); !bytes.Equal(got, want) {
+		t.Errorf("it has %d bytes, and not the %d of gen/openapi", len(got), len(want))
 	}
 }
 

@@ -23,8 +23,8 @@ import (
 
 // contract is what the protos say, comments included; the descriptors of generated code have none.
 type contract struct {
-	files     []protoreflect.FileDescriptor
-	jsonNames map[string]string
+	files []protoreflect.FileDescriptor
+	words map[string]string // names of fields and of values of enumerations, and what JSON has for them
 }
 
 // readContract compiles the protos below a folder.
@@ -47,23 +47,37 @@ func readContract(dir string) (*contract, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &contract{jsonNames: map[string]string{}}
+	c := &contract{words: map[string]string{}}
 	for _, f := range files {
 		c.files = append(c.files, f)
 		for i := range f.Messages().Len() {
 			fields := f.Messages().Get(i).Fields()
 			for j := range fields.Len() {
-				c.jsonNames[string(fields.Get(j).Name())] = fields.Get(j).JSONName()
+				c.words[string(fields.Get(j).Name())] = fields.Get(j).JSONName()
+			}
+		}
+		for i := range f.Enums().Len() {
+			e := f.Enums().Get(i)
+			for j := range e.Values().Len() {
+				v := e.Values().Get(j)
+				if v.Number() == 0 {
+					continue
+				}
+				text, err := enumText(e.Name(), v.Number())
+				if err != nil {
+					return nil, fmt.Errorf("enumeration %s: %w", e.Name(), err)
+				}
+				c.words[string(v.Name())] = text
 			}
 		}
 	}
 	return c, nil
 }
 
-// member is a word of a comment that may name a field.
-var member = regexp.MustCompile(`\b[a-z0-9]+(_[a-z0-9]+)+\b`)
+// word is a word of a comment that may name a field or a value.
+var word = regexp.MustCompile(`\b[A-Za-z0-9]+(_[A-Za-z0-9]+)+\b`)
 
-// comment returns what the protos say of d, with members named as in JSON.
+// comment returns what the protos say of d, with everything named as in JSON.
 func (c *contract) comment(d protoreflect.Descriptor) string {
 	text := strings.TrimSpace(d.ParentFile().SourceLocations().ByDescriptor(d).LeadingComments)
 	lines := strings.Split(text, "\n")
@@ -71,11 +85,11 @@ func (c *contract) comment(d protoreflect.Descriptor) string {
 		lines[i] = strings.TrimSpace(line)
 	}
 	text = strings.Join(lines, " ")
-	return member.ReplaceAllStringFunc(text, func(word string) string {
-		if name, ok := c.jsonNames[word]; ok {
-			return name
+	return word.ReplaceAllStringFunc(text, func(name string) string {
+		if inJSON, ok := c.words[name]; ok {
+			return inJSON
 		}
-		return word
+		return name
 	})
 }
 
@@ -201,11 +215,7 @@ func (c *contract) describeEnum(e protoreflect.EnumDescriptor, schemas map[strin
 		if v.Number() == 0 {
 			continue
 		}
-		text, err := enumText(e.Name(), v.Number())
-		if err != nil {
-			return fmt.Errorf("enumeration %s: %w", e.Name(), err)
-		}
-		values = append(values, text)
+		values = append(values, c.words[string(v.Name())])
 		description += "\n- " + c.comment(v)
 	}
 	s["enum"], s["description"] = values, description

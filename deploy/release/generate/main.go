@@ -1,7 +1,8 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command generate writes the files of a release that clusterctl reads, and what an operator applies beside them. The same
+// Command generate writes the files of a release that clusterctl reads, what an operator applies beside them, and the OpenAPI
+// document for those who write extensions. The same
 // sources, version and kustomize give the same bytes, anywhere and at any time.
 //
 // It leaves what is installed to the manifests, and the image to `make image`.
@@ -22,6 +23,8 @@ import (
 	"strings"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/hookgate/hookgate/gen/openapi"
 )
 
 // The files of a release. clusterctl expects the names of the first two.
@@ -29,6 +32,7 @@ const (
 	componentsFile = "runtime-extension-components.yaml"
 	metadataFile   = "metadata.yaml"
 	registerFile   = "register.yaml"
+	documentFile   = "hooks.openapi.json"
 	checksumsFile  = "SHA256SUMS"
 )
 
@@ -91,7 +95,9 @@ func (o *options) files() (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	return map[string][]byte{componentsFile: components, metadataFile: metadata, registerFile: register}, nil
+	return map[string][]byte{
+		componentsFile: components, metadataFile: metadata, registerFile: register, documentFile: []byte(openapi.Document),
+	}, nil
 }
 
 // semantic is a semantic version with a leading v, without what an image's tag cannot have (the build after a plus).

@@ -1,0 +1,11 @@
+// The extension is a project of its own, as its author would have it: it knows the document, and nothing of Hookgate.
+module example.com/extension
+
+go 1.26.0
+
+require github.com/oapi-codegen/runtime v1.8.0
+
+require (
+	github.com/apapsch/go-jsonmerge/v2 v2.0.0 // indirect
+	github.com/google/uuid v1.6.0 // indirect
+)
