@@ -52,10 +52,15 @@ type clientOptions struct {
 func (o *clientOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.server, "server", "https://127.0.0.1:9443",
 		"what to call: https://HOST:PORT for HTTPS JSON, grpcs://HOST:PORT for gRPC, grpc://HOST:PORT for gRPC without TLS")
+	o.addTLSFlags(f)
+	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "how long to wait for the answer")
+}
+
+// addTLSFlags adds the flags about certificates.
+func (o *clientOptions) addTLSFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.ca, "ca", "", "file with the CA certificates to trust the server by, PEM; by default the system's")
 	f.StringVar(&o.cert, "cert", "", "file with the certificate to show to the server, PEM; needs --key")
 	f.StringVar(&o.key, "key", "", "file with the key of --cert, PEM")
-	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "how long to wait for the answer")
 }
 
 // target is a checked --server.
@@ -125,29 +130,42 @@ func (o *clientOptions) tlsConfig(t target) (*tls.Config, error) {
 		return nil, nil
 	}
 	config := &tls.Config{MinVersion: tls.VersionTLS12}
-	if o.ca != "" {
-		data, err := os.ReadFile(o.ca)
-		if err != nil {
-			return nil, fmt.Errorf("read --ca: %w", err)
-		}
+	ca, cert, err := o.credentials()
+	if err != nil {
+		return nil, err
+	}
+	if ca != nil {
 		config.RootCAs = x509.NewCertPool()
-		if !config.RootCAs.AppendCertsFromPEM(data) {
+		if !config.RootCAs.AppendCertsFromPEM(ca) {
 			return nil, fmt.Errorf("read --ca: %s has no certificate in PEM", o.ca)
 		}
-	}
-	if (o.cert == "") != (o.key == "") {
-		return nil, usagef("--cert and --key are needed together")
 	}
 	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
 		o.certificateAsked.Store(true)
 		return &tls.Certificate{}, nil
 	}
-	if o.cert != "" {
-		cert, err := tls.LoadX509KeyPair(o.cert, o.key)
-		if err != nil {
-			return nil, fmt.Errorf("read --cert and --key: %w", err)
-		}
-		config.Certificates, config.GetClientCertificate = []tls.Certificate{cert}, nil
+	if cert != nil {
+		config.Certificates, config.GetClientCertificate = []tls.Certificate{*cert}, nil
 	}
 	return config, nil
+}
+
+// credentials reads the files of the flags; nil for those that are not given.
+func (o *clientOptions) credentials() (ca []byte, cert *tls.Certificate, err error) {
+	if o.ca != "" {
+		if ca, err = os.ReadFile(o.ca); err != nil {
+			return nil, nil, fmt.Errorf("read --ca: %w", err)
+		}
+	}
+	if (o.cert == "") != (o.key == "") {
+		return nil, nil, usagef("--cert and --key are needed together")
+	}
+	if o.cert == "" {
+		return ca, nil, nil
+	}
+	pair, err := tls.LoadX509KeyPair(o.cert, o.key)
+	if err != nil {
+		return nil, nil, fmt.Errorf("read --cert and --key: %w", err)
+	}
+	return ca, &pair, nil
 }

@@ -1,0 +1,247 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/codec"
+	"github.com/hookgate/hookgate/conformance"
+)
+
+// formatJUnit is a format of -o that only checks have.
+const formatJUnit = "junit"
+
+// checkOptions are the flags of hookgate check.
+type checkOptions struct {
+	clientOptions
+	only, skip []string
+	requests   []string
+	output     string
+	list       bool
+	strict     bool
+	verbose    bool
+}
+
+func newCheckCommand() *cobra.Command {
+	var o checkOptions
+	cmd := &cobra.Command{
+		Use:   "check URL",
+		Short: "Check that an extension keeps the rules",
+		Long: "Check an extension from outside: discover its handlers, call each with realistic and with wrong requests, and hold the\n" +
+			"answers against the rules of the Runtime SDK. --list tells the checks.\n\n" +
+			"URL is https://HOST:PORT for REST; grpcs://HOST:PORT, grpc://HOST:PORT on loopback, or unix:///PATH for gRPC.\n\n" +
+			"Every handler is called, several times and with made-up objects, UpdateMachine and BeforeClusterDelete among them: check an\n" +
+			"instance that takes no real action. The exit status is 0 if no rule of the level MUST is broken, 1 if one is, and 2 if the\n" +
+			"command was wrong.",
+		Example: "  hookgate check https://127.0.0.1:9442 --ca dev-ca.crt\n" +
+			"  hookgate check unix:///run/extension.sock --skip protocol.health\n" +
+			"  hookgate check grpc://127.0.0.1:9090 --only patches,determinism -o junit > check.xml",
+		Args: func(_ *cobra.Command, args []string) error {
+			if want := map[bool]int{true: 0, false: 1}[o.list]; len(args) != want {
+				return usagef("want %s, got %d arguments", map[bool]string{true: "no URL with --list", false: "one URL"}[o.list], len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.list {
+				return o.printChecks(cmd.OutOrStdout())
+			}
+			return o.run(cmd, args[0])
+		},
+	}
+	f := cmd.Flags()
+	o.addTLSFlags(f)
+	f.StringSliceVar(&o.only, "only", nil, "checks to run: identifiers, families such as \"patches\", or patterns such as \"*.scope\"")
+	f.StringSliceVar(&o.skip, "skip", nil, "checks to leave out, in the same form; it wins over --only")
+	f.StringArrayVar(&o.requests, "request", nil, "HOOK=FILE, a request in YAML or JSON to send in place of the built-in one; may be given several times")
+	f.StringVarP(&o.output, "output", "o", formatTable, "format of the results: table, which tells what is wrong; json; or junit, XML for CI systems")
+	f.BoolVar(&o.list, "list", false, "print the checks, and run none")
+	f.BoolVar(&o.strict, "strict", false, "let broken rules of the level SHOULD count, too")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "print the checks that pass or do not apply, too")
+	f.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long all checks together may take")
+	return cmd
+}
+
+func (o *checkOptions) run(cmd *cobra.Command, url string) error {
+	switch o.output {
+	case formatTable, formatJSON, formatJUnit:
+	default:
+		return usagef("--output %q: want table, json or junit", o.output)
+	}
+	if o.timeout <= 0 {
+		return usagef("--timeout: want more than 0, got %s", o.timeout)
+	}
+	target := conformance.Target{URL: url}
+	var err error
+	if target.CA, target.Certificate, err = o.credentials(); err != nil {
+		return err
+	}
+	requests, err := o.readRequests(cmd.InOrStdin())
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(cmd.Context(), o.timeout, fmt.Errorf("not done within %s", o.timeout))
+	defer cancel()
+	report, err := conformance.Run(ctx, target, conformance.Options{Only: o.only, Skip: o.skip, Requests: requests})
+	if err != nil {
+		return checkError(err)
+	}
+	if err := o.print(cmd.OutOrStdout(), &report); err != nil {
+		return fmt.Errorf("print results: %w", err)
+	}
+	if !report.Conforms(o.strict) {
+		return errors.New("the extension does not keep the rules")
+	}
+	return nil
+}
+
+// checkError tells mistakes in the command line from failures.
+func checkError(err error) error {
+	var (
+		selection *conformance.SelectionError
+		target    *conformance.TargetError
+	)
+	switch {
+	case errors.As(err, &selection):
+		return usagef("--only, --skip: %w; see hookgate check --list", err)
+	case errors.As(err, &target):
+		return usagef("%w", err)
+	}
+	return err
+}
+
+// readRequests reads the files of --request.
+func (o *checkOptions) readRequests(in io.Reader) (map[string][]byte, error) {
+	cat := catalog.New()
+	mandated := codec.New(cat)
+	requests := map[string][]byte{}
+	for _, r := range o.requests {
+		name, file, ok := strings.Cut(r, "=")
+		h, known := cat.ByName(name)
+		if !ok || !known || file == "" {
+			return nil, usagef("--request %q: want HOOK=FILE; the hooks are %s", r, hookNames(cat))
+		}
+		message, err := readRequest(in, file, h, mandated)
+		if err != nil {
+			return nil, err
+		}
+		body, err := mandated.Append(nil, message)
+		if err != nil {
+			return nil, fmt.Errorf("read request %s: %w", file, err)
+		}
+		requests[h.Hook] = body
+	}
+	return requests, nil
+}
+
+// checkReport is what -o json prints.
+type checkReport struct {
+	Conforms bool `json:"conforms"`
+	*conformance.Report
+}
+
+func (o *checkOptions) print(w io.Writer, report *conformance.Report) error {
+	switch o.output {
+	case formatJSON:
+		e := json.NewEncoder(w)
+		e.SetEscapeHTML(false)
+		e.SetIndent("", "  ")
+		return e.Encode(checkReport{Conforms: report.Conforms(o.strict), Report: report})
+	case formatJUnit:
+		return report.WriteJUnit(w, o.strict)
+	}
+	for i := range report.Results {
+		if err := o.printResult(w, &report.Results[i]); err != nil {
+			return err
+		}
+	}
+	wrong := func(level conformance.Level) int {
+		return report.Count(level, conformance.Fail) + report.Count(level, conformance.Error)
+	}
+	_, err := fmt.Fprintf(w, "%s, %s, %s: %d passed, %d failed, %s, %d not applicable\n", report.Target, report.Protocol,
+		plural(len(report.Handlers), "handler"), report.Count("", conformance.Pass), wrong(conformance.Must),
+		plural(wrong(conformance.Should), "warning"), report.Count("", conformance.Skip))
+	return err
+}
+
+func plural(n int, of string) string {
+	if n == 1 {
+		return "1 " + of
+	}
+	return fmt.Sprintf("%d %ss", n, of)
+}
+
+// mostFindings is how many findings of a check are printed for people.
+const mostFindings = 5
+
+func (o *checkOptions) printResult(w io.Writer, r *conformance.Result) error {
+	word := map[conformance.Status]string{conformance.Pass: "pass", conformance.Skip: "skip", conformance.Fail: "FAIL", conformance.Error: "ERROR"}[r.Status]
+	if r.Level == conformance.Should && word == "FAIL" {
+		word = "warn"
+	}
+	switch r.Status {
+	case conformance.Pass, conformance.Skip:
+		if !o.verbose {
+			return nil
+		}
+		text := r.Rule
+		if r.Reason != "" {
+			text = r.Reason
+		}
+		_, err := fmt.Fprintf(w, "%-5s %s: %s\n", word, r.ID, printable(text))
+		return err
+	}
+	_, err := fmt.Fprintf(w, "%-5s %s (%s): %s\n", word, r.ID, r.Level, r.Rule)
+	if err != nil {
+		return err
+	}
+	t := newTable(w)
+	for i, f := range r.Findings {
+		if i == mostFindings {
+			t.lines("      ", fmt.Sprintf("and %s more", plural(len(r.Findings)-i, "finding")))
+			break
+		}
+		if f.Handler != "" {
+			t.lines("      handler", f.Handler)
+		}
+		t.lines("      problem", f.Problem)
+		t.lines("      sent", f.Sent)
+		t.lines("      got", f.Got)
+	}
+	if r.Reason != "" {
+		t.lines("      reason", r.Reason)
+	}
+	t.lines("      source", r.Source)
+	return t.flush()
+}
+
+// printChecks is --list.
+func (o *checkOptions) printChecks(w io.Writer) error {
+	switch o.output {
+	case formatJSON:
+		e := json.NewEncoder(w)
+		e.SetEscapeHTML(false)
+		e.SetIndent("", "  ")
+		return e.Encode(conformance.Checks())
+	case formatTable:
+	default:
+		return usagef("--list has table and json, not --output %s", o.output)
+	}
+	t := newTable(w)
+	t.row("CHECK", "LEVEL", "RULE")
+	for _, c := range conformance.Checks() {
+		t.row(c.ID, string(c.Level), c.Rule)
+	}
+	return t.flush()
+}

@@ -1,0 +1,233 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/hookgate/hookgate/hook"
+)
+
+// maxHandlers is how many the status of an ExtensionConfig can hold.
+const maxHandlers = 512
+
+var discoveryChecks = []Check{
+	{
+		ID: "discovery.answers", Level: Must,
+		Rule:   "Discovery answers with status Success.",
+		Source: runtimeClient + "Discover",
+		run: func(_ context.Context, s *session, v *verdict) {
+			x := s.first
+			switch {
+			case s.reflected:
+				v.skip("Discovery is not implemented; server reflection stands in for it")
+			case x.outcome != answered:
+				v.fail(x, "there is no answer of Discovery")
+			case x.parsed == nil:
+				v.fail(x, "the answer cannot be read: %s", x.wrong)
+			case x.status() != success:
+				v.fail(x, "the status is %q, not %q", x.status(), success)
+			}
+		},
+	},
+	{
+		ID: "discovery.some", Level: Should,
+		Rule:   "Discovery announces a handler.",
+		Source: contract + "discovery.proto",
+		run: func(_ context.Context, s *session, v *verdict) {
+			if s.discovered(v) && len(s.announced) == 0 {
+				v.fail(s.first, "there are no handlers, so that the extension is never called")
+			}
+		},
+	},
+	{
+		ID: "discovery.count", Level: Must,
+		Rule:   "There are 512 handlers at most, which the status of an ExtensionConfig can hold.",
+		Source: "Cluster API, api/runtime/v1beta2/extensionconfig_types.go, ExtensionConfigStatus.Handlers",
+		run: func(_ context.Context, s *session, v *verdict) {
+			if s.discovered(v) && len(s.announced) > maxHandlers {
+				v.fail(s.first, "there are %d handlers", len(s.announced))
+			}
+		},
+	},
+	{
+		ID: "discovery.names", Level: Must,
+		Rule:   "Names of handlers are DNS-1123 labels, and no two are the same.",
+		Source: runtimeClient + "defaultAndValidateDiscoveryResponse",
+		run: func(_ context.Context, s *session, v *verdict) {
+			seen := map[string]bool{}
+			s.eachAnnounced(v, func(a announced) string {
+				if errs := validation.IsDNS1123Label(a.Name); len(errs) > 0 {
+					return fmt.Sprintf("name %q is no DNS-1123 label: %s", a.Name, errs[0])
+				}
+				if seen[a.Name] {
+					return fmt.Sprintf("name %q is there twice", a.Name)
+				}
+				seen[a.Name] = true
+				return ""
+			})
+		},
+	},
+	{
+		ID: "discovery.hooks", Level: Must,
+		Rule:   "A handler's requestHook is a hook of Cluster API, with group and version, and not Discovery.",
+		Source: runtimeClient + "defaultAndValidateDiscoveryResponse",
+		run: func(_ context.Context, s *session, v *verdict) {
+			s.eachAnnounced(v, func(a announced) string {
+				if _, ok := s.hookOf(a); !ok {
+					return fmt.Sprintf("there is no hook %q of apiVersion %q that has handlers; apiVersion is %s", a.RequestHook.Hook, a.RequestHook.APIVersion, hook.APIVersion)
+				}
+				return ""
+			})
+		},
+	},
+	{
+		ID: "discovery.timeouts", Level: Must,
+		Rule:   "timeoutSeconds is absent, which means 10, or from 0 to 30.",
+		Source: runtimeClient + "defaultAndValidateDiscoveryResponse",
+		run: func(_ context.Context, s *session, v *verdict) {
+			s.eachAnnounced(v, func(a announced) string {
+				if a.TimeoutSeconds != nil && (*a.TimeoutSeconds < 0 || *a.TimeoutSeconds > 30) {
+					return fmt.Sprintf("timeoutSeconds is %d, which is not between 0 and 30", *a.TimeoutSeconds)
+				}
+				return ""
+			})
+		},
+	},
+	{
+		ID: "discovery.timeout-zero", Level: Should,
+		Rule:   "timeoutSeconds is not 0: callers wait 10 seconds then, as if it were absent.",
+		Source: runtimeClient + "CallExtension",
+		run: func(_ context.Context, s *session, v *verdict) {
+			s.eachAnnounced(v, func(a announced) string {
+				if a.TimeoutSeconds != nil && *a.TimeoutSeconds == 0 {
+					return "timeoutSeconds is 0, which means 10"
+				}
+				return ""
+			})
+		},
+	},
+	{
+		ID: "discovery.failure-policies", Level: Must,
+		Rule:   "failurePolicy is absent, which means Fail, or Fail or Ignore.",
+		Source: runtimeClient + "defaultAndValidateDiscoveryResponse",
+		run: func(_ context.Context, s *session, v *verdict) {
+			s.eachAnnounced(v, func(a announced) string {
+				if p := a.FailurePolicy; p != nil && *p != string(hook.Fail) && *p != string(hook.Ignore) {
+					return fmt.Sprintf("failurePolicy is %q, which is neither Fail nor Ignore", *p)
+				}
+				return ""
+			})
+		},
+	},
+	{
+		ID: "discovery.sole", Level: Must,
+		Rule:   "There is one handler at most of each of CanUpdateMachine, CanUpdateMachineSet and UpdateMachine.",
+		Source: "Cluster API, core/reconcilers/machine/machine_controller_inplace_update.go, callUpdateMachineHook",
+		run: func(_ context.Context, s *session, v *verdict) {
+			seen := map[string]string{}
+			s.eachAnnounced(v, func(a announced) string {
+				switch a.RequestHook.Hook {
+				case "CanUpdateMachine", "CanUpdateMachineSet", "UpdateMachine":
+					if first, ok := seen[a.RequestHook.Hook]; ok {
+						return fmt.Sprintf("%s has the handler %q already: with two, Cluster API calls none", a.RequestHook.Hook, first)
+					}
+					seen[a.RequestHook.Hook] = a.Name
+				}
+				return ""
+			})
+		},
+	},
+	{
+		ID: "discovery.content", Level: Must,
+		Rule:   "Discovery always announces the same handlers.",
+		Source: guidelines + "Deterministic result",
+		run: func(ctx context.Context, s *session, v *verdict) {
+			s.rediscover(ctx, v, func(again []announced) string {
+				if reflect.DeepEqual(byName(s.announced), byName(again)) {
+					return ""
+				}
+				return "the handlers are others than the first time: " + namesOf(byName(again)) + " after " + namesOf(byName(s.announced))
+			})
+		},
+	},
+	{
+		ID: "discovery.order", Level: Should,
+		Rule:   "Discovery announces the handlers in the same order each time.",
+		Source: guidelines + "Deterministic result",
+		run: func(ctx context.Context, s *session, v *verdict) {
+			s.rediscover(ctx, v, func(again []announced) string {
+				if namesOf(again) == namesOf(s.announced) || !reflect.DeepEqual(byName(s.announced), byName(again)) {
+					return "" // other handlers are for discovery.content
+				}
+				return "the order is " + namesOf(again) + " after " + namesOf(s.announced)
+			})
+		},
+	},
+}
+
+// discovered tells whether there is an answer of Discovery to check.
+func (s *session) discovered(v *verdict) bool {
+	switch {
+	case s.reflected:
+		v.skip("Discovery is not implemented; server reflection stands in for it")
+	case s.first.status() != success:
+		v.skip("Discovery does not answer: see discovery.answers")
+	default:
+		return true
+	}
+	return false
+}
+
+// eachAnnounced reports the problems that check finds, handler by handler.
+func (s *session) eachAnnounced(v *verdict, check func(announced) string) {
+	if !s.discovered(v) {
+		return
+	}
+	for i, a := range s.announced {
+		if problem := check(a); problem != "" {
+			v.fail(s.first, "handlers[%d]: %s", i, problem)
+			v.findings[len(v.findings)-1].Handler = a.Name
+		}
+	}
+}
+
+// rediscover asks ten times more, and reports the first problem that check finds.
+func (s *session) rediscover(ctx context.Context, v *verdict, check func([]announced) string) {
+	if !s.discovered(v) {
+		return
+	}
+	for range 10 {
+		x := s.askDiscovery(ctx)
+		if x.status() != success {
+			v.fail(x, "Discovery answered before, and does not now")
+			return
+		}
+		if problem := check(x.parsed.Handlers); problem != "" {
+			v.fail(x, "%s", problem)
+			return
+		}
+	}
+}
+
+func byName(handlers []announced) []announced {
+	sorted := slices.Clone(handlers)
+	slices.SortStableFunc(sorted, func(a, b announced) int { return cmp.Compare(a.Name, b.Name) })
+	return sorted
+}
+
+func namesOf(handlers []announced) string {
+	names := make([]string, len(handlers))
+	for i, h := range handlers {
+		names[i] = h.Name
+	}
+	return "[" + strings.Join(names, " ") + "]"
+}

@@ -1,0 +1,61 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+)
+
+var envelopeChecks = []Check{
+	{
+		ID: "envelope.settings", Level: Must,
+		Rule:   "A request without settings, or with settings that the handler does not know, is answered as any other.",
+		Source: guidelines + "Settings: the operator writes them",
+		run: func(ctx context.Context, s *session, v *verdict) {
+			unusual := map[string]string{"conformance.hookgate.dev/unknown": "", "ключ": "значение\n\"<&>\"", "": "without a name"}
+			for i := range 100 {
+				unusual[fmt.Sprintf("setting-%02d", i)] = strings.Repeat("v", i)
+			}
+			for _, h := range s.working(ctx, v) {
+				req := s.requests[h.hook.Hook]
+				s.sameStatus(ctx, v, h, withSettings(req, nil), "without settings")
+				s.sameStatus(ctx, v, h, withSettings(req, unusual), "with settings that it does not know")
+			}
+		},
+	},
+	{
+		ID: "envelope.unknown-members", Level: Must,
+		Rule:   "Members of a request that the handler does not know are ignored: Cluster API adds some within a version.",
+		Source: "docs/contract.md; Cluster API v1.12 added controlPlaneUpgrades to v1alpha1",
+		run: func(ctx context.Context, s *session, v *verdict) {
+			for _, h := range s.working(ctx, v) {
+				s.sameStatus(ctx, v, h, withUnknown(s.requests[h.hook.Hook]), "with members that it does not know")
+			}
+		},
+	},
+}
+
+// sameStatus reports a handler that does not answer a request, or answers Failure to it, although the realistic request gets
+// Success.
+func (s *session) sameStatus(ctx context.Context, v *verdict, h *handler, req proto.Message, what string) {
+	x := s.ask(ctx, h, req)
+	if problem := s.differs(ctx, h, x); problem != "" {
+		v.fail(x, "%s %s", what, problem)
+	}
+}
+
+// differs tells how an answer is worse than the one to the realistic request.
+func (s *session) differs(ctx context.Context, h *handler, x *exchange) string {
+	switch base := s.base(ctx, h); {
+	case x.outcome != answered || x.message == nil:
+		return "there is no answer of the hook"
+	case base.status() == success && x.status() != success:
+		return fmt.Sprintf("the status is %q, and Success otherwise", x.status())
+	}
+	return ""
+}

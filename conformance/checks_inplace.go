@@ -1,0 +1,161 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"slices"
+
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+)
+
+var inPlaceChecks = []Check{
+	{
+		ID: "in-place.type", Level: Must,
+		Rule:   "patchType of a patch is JSONPatch or JSONMergePatch.",
+		Source: inPlaceBook + "CanUpdateMachine",
+		run: func(ctx context.Context, s *session, v *verdict) {
+			s.eachInPlacePatch(ctx, v, func(p inPlacePatch) string {
+				if !p.known() {
+					return fmt.Sprintf("patchType is %q", p.PatchType)
+				}
+				return ""
+			})
+		},
+	},
+	{
+		ID: "in-place.apply", Level: Must,
+		Rule:   "Patches decode, and apply to the current objects.",
+		Source: "Cluster API, internal/util/patch/patch.go, ApplyPatchToObject",
+		run: func(ctx context.Context, s *session, v *verdict) {
+			s.eachInPlacePatch(ctx, v, func(p inPlacePatch) string {
+				if p.known() && p.err != nil {
+					return fmt.Sprintf("it does not apply to the current object: %s", p.err)
+				}
+				return ""
+			})
+		},
+	},
+	{
+		ID: "in-place.scope", Level: Must,
+		Rule:   "Patches change only spec, and for CanUpdateMachineSet only spec.template.spec.",
+		Source: inPlaceBook + "CanUpdateMachine, CanUpdateMachineSet",
+		run: func(ctx context.Context, s *session, v *verdict) {
+			s.eachInPlacePatch(ctx, v, func(p inPlacePatch) string {
+				for _, at := range p.changed {
+					if !at.within(p.scope) {
+						return fmt.Sprintf("it changes %s, which Cluster API drops", at)
+					}
+				}
+				return ""
+			})
+		},
+	},
+	{
+		ID: "in-place.desired", Level: Should,
+		Rule:   "Where a patch changes an object, the result is what is desired: only then can Cluster API update in place.",
+		Source: inPlaceBook + "CanUpdateMachine; inplace_canupdatemachine.go, matchesMachine",
+		run: func(ctx context.Context, s *session, v *verdict) {
+			s.eachInPlacePatch(ctx, v, func(p inPlacePatch) string {
+				if p.after == nil {
+					return "" // for in-place.apply
+				}
+				after, _ := parse(p.after)
+				desired, _ := parse(p.desired)
+				for _, at := range p.changed {
+					// A member that is null is as good as none: a merge patch cannot set it.
+					if at.within(p.scope) && !reflect.DeepEqual(lookup(after, at), lookup(desired, at)) {
+						return fmt.Sprintf("it sets %s to something else than is desired", at)
+					}
+				}
+				return ""
+			})
+		},
+	},
+	{
+		ID: "in-place.update-failure", Level: Should,
+		Rule:   "UpdateMachine says either Failure or retryAfterSeconds: the update has failed, or it goes on.",
+		Source: inPlaceBook + "UpdateMachine",
+		run: func(ctx context.Context, s *session, v *verdict) {
+			for _, h := range s.working(ctx, v, "UpdateMachine") {
+				if x := s.base(ctx, h); x.status() == failure && x.parsed.RetryAfterSeconds != 0 {
+					v.fail(x, "the status is Failure and retryAfterSeconds is %d", x.parsed.RetryAfterSeconds)
+				}
+			}
+		},
+	},
+}
+
+// inPlacePatch is a patch of an in-place hook and what it does.
+type inPlacePatch struct {
+	patch
+	member           string
+	current, desired []byte
+	scope            location
+	after            []byte // nil if it does not apply
+	err              error
+	changed          []location
+}
+
+// eachInPlacePatch reports the problems that check finds in the patches of all handlers of CanUpdateMachine and
+// CanUpdateMachineSet.
+func (s *session) eachInPlacePatch(ctx context.Context, v *verdict, check func(inPlacePatch) string) {
+	handlers, patches := 0, 0
+	for _, h := range s.handlers {
+		if !slices.Contains([]string{"CanUpdateMachine", "CanUpdateMachineSet"}, h.hook.Hook) {
+			continue
+		}
+		handlers++
+		x := s.base(ctx, h)
+		if x.parsed == nil {
+			continue
+		}
+		for _, p := range s.inPlacePatches(x.parsed, h.hook.Hook) {
+			patches++
+			if p.known() {
+				if p.err = p.decode(); p.err == nil {
+					p.after, p.err = p.apply(p.current)
+				}
+				if p.err == nil {
+					p.changed, p.err = changes(p.current, p.after)
+				}
+			}
+			if problem := check(p); problem != "" {
+				v.fail(x, "%s: %s; the patch is %s", p.member, problem, excerpt(string(p.Patch)))
+			}
+		}
+	}
+	switch {
+	case handlers == 0:
+		v.skip("there is no handler of CanUpdateMachine or CanUpdateMachineSet")
+	case patches == 0:
+		v.skip("the realistic requests got no patches: the extension cannot make these changes in place")
+	}
+}
+
+// inPlacePatches returns the patches that are there, with their objects.
+func (s *session) inPlacePatches(d *document, hookName string) []inPlacePatch {
+	var all []inPlacePatch
+	add := func(p *patch, member string, current, desired *hooksv1alpha1.RawExtension, scope location) {
+		if p != nil && (p.PatchType != "" || len(p.Patch) > 0) {
+			all = append(all, inPlacePatch{patch: *p, member: member, current: current.GetRaw(), desired: desired.GetRaw(), scope: scope})
+		}
+	}
+	switch req := s.requests[hookName].(type) {
+	case *hooksv1alpha1.CanUpdateMachineRequest:
+		scope, c, w := location{"spec"}, req.GetCurrent(), req.GetDesired()
+		add(d.MachinePatch, "machinePatch", c.GetMachine(), w.GetMachine(), scope)
+		add(d.InfrastructureMachinePatch, "infrastructureMachinePatch", c.GetInfrastructureMachine(), w.GetInfrastructureMachine(), scope)
+		add(d.BootstrapConfigPatch, "bootstrapConfigPatch", c.GetBootstrapConfig(), w.GetBootstrapConfig(), scope)
+	case *hooksv1alpha1.CanUpdateMachineSetRequest:
+		scope, c, w := location{"spec", "template", "spec"}, req.GetCurrent(), req.GetDesired()
+		add(d.MachineSetPatch, "machineSetPatch", c.GetMachineSet(), w.GetMachineSet(), scope)
+		add(d.InfrastructureMachineTemplatePatch, "infrastructureMachineTemplatePatch",
+			c.GetInfrastructureMachineTemplate(), w.GetInfrastructureMachineTemplate(), scope)
+		add(d.BootstrapConfigTemplatePatch, "bootstrapConfigTemplatePatch", c.GetBootstrapConfigTemplate(), w.GetBootstrapConfigTemplate(), scope)
+	}
+	return all
+}

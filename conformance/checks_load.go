@@ -1,0 +1,136 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// concurrentCalls is how many calls are made at the same time.
+const concurrentCalls = 16
+
+var loadChecks = []Check{
+	{
+		ID: "load.large", Level: Must,
+		Rule:   "A request of 6 MiB is answered as a small one: a topology of many templates has that size, and gRPC's own limit is 4 MiB.",
+		Source: runtimeServer + "maxExtensionRequestBodyBytes",
+		run: func(ctx context.Context, s *session, v *verdict) {
+			for _, h := range s.some(ctx, v, 3) {
+				s.sameStatus(ctx, v, h, padded(s.requests[h.hook.Hook], 6<<20), "with a request of 6 MiB")
+			}
+		},
+	},
+	{
+		ID: "load.limit", Level: Must,
+		Rule:   "A request of nearly 20 MiB is answered as a small one.",
+		Source: runtimeServer + "maxExtensionRequestBodyBytes",
+		run: func(ctx context.Context, s *session, v *verdict) {
+			for _, h := range s.some(ctx, v, 1) {
+				s.sameStatus(ctx, v, h, padded(s.requests[h.hook.Hook], maxBytes-64<<10), "with a request of nearly 20 MiB")
+			}
+		},
+	},
+	{
+		ID: "load.over", Level: Should,
+		Rule:   "A request of more than 20 MiB is refused, with Failure or as a mistake of the caller's, and not read into memory whatever its size.",
+		Source: runtimeServer + "maxExtensionRequestBodyBytes",
+		run: func(ctx context.Context, s *session, v *verdict) {
+			for _, h := range s.some(ctx, v, 1) {
+				x := s.ask(ctx, h, padded(s.requests[h.hook.Hook], maxBytes+2<<20))
+				switch {
+				case x.status() == success:
+					v.fail(x, "a request of 22 MiB was taken")
+				case x.outcome == failed, x.outcome == late:
+					v.fail(x, "a request of 22 MiB made the handler fail")
+				}
+			}
+		},
+	},
+	{
+		ID: "load.concurrent", Level: Must,
+		Rule:   "Calls at the same time are answered as calls one after the other: the topologies of many Clusters are reconciled at once.",
+		Source: guidelines + "Availability",
+		run: func(ctx context.Context, s *session, v *verdict) {
+			handlers := s.working(ctx, v)
+			if len(handlers) == 0 {
+				return
+			}
+			type call struct {
+				h *handler
+				x *exchange
+			}
+			calls := make([]call, 4*concurrentCalls)
+			for i := range calls {
+				calls[i].h = handlers[i%len(handlers)]
+			}
+			// Each goroutine makes its calls one after the other. They start together.
+			var running sync.WaitGroup
+			for g := range concurrentCalls {
+				running.Go(func() {
+					for i := g; i < len(calls); i += concurrentCalls {
+						calls[i].x = s.ask(ctx, calls[i].h, s.requests[calls[i].h.hook.Hook])
+					}
+				})
+			}
+			running.Wait()
+			told := map[*handler]bool{}
+			for _, c := range calls {
+				problem := s.differs(ctx, c.h, c.x)
+				if problem == "" && c.h.deterministic() && meaning(c.x) != meaning(s.base(ctx, c.h)) {
+					problem = "the answer is another one"
+				}
+				if problem != "" && !told[c.h] {
+					told[c.h] = true
+					v.fail(c.x, "with %d calls at the same time %s", concurrentCalls, problem)
+				}
+			}
+		},
+	},
+	{
+		ID: "load.deadline", Level: Must,
+		Rule:   "A caller that does not wait for the answer does no harm to the calls after it.",
+		Source: guidelines + "Timeouts",
+		run: func(ctx context.Context, s *session, v *verdict) {
+			for _, h := range s.working(ctx, v) {
+				req := padded(s.requests[h.hook.Hook], 256<<10)
+				for i := range 6 {
+					short, cancel := context.WithTimeout(ctx, time.Duration(1<<i)*time.Millisecond)
+					s.transport.call(short, h.hook, h.name, req)
+					cancel()
+				}
+				s.sameStatus(ctx, v, h, s.requests[h.hook.Hook], "after callers that left early")
+			}
+		},
+	},
+}
+
+// deterministic tells whether the answers of a handler depend on the request alone.
+func (h *handler) deterministic() bool {
+	switch h.hook.Hook {
+	case "GeneratePatches", "ValidateTopology", "DiscoverVariables":
+		return true
+	}
+	return false
+}
+
+// some returns up to n handlers of different hooks, those first whose requests are large in earnest.
+func (s *session) some(ctx context.Context, v *verdict, n int) []*handler {
+	var chosen, rest []*handler
+	seen := map[string]bool{}
+	for _, h := range s.working(ctx, v) {
+		if seen[h.hook.Hook] {
+			continue
+		}
+		seen[h.hook.Hook] = true
+		if h.deterministic() && h.hook.Hook != "DiscoverVariables" {
+			chosen = append(chosen, h)
+		} else {
+			rest = append(rest, h)
+		}
+	}
+	chosen = append(chosen, rest...)
+	return chosen[:min(n, len(chosen))]
+}

@@ -1,0 +1,100 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"context"
+	"reflect"
+)
+
+var malformedChecks = []Check{
+	{
+		ID: "malformed.refused", Level: Must,
+		Rule:   "A body that is no request is answered with status Failure or refused as a mistake of the caller's (HTTP 4xx, or any error of gRPC).",
+		Source: runtimeServer + "callHandler",
+		run: func(ctx context.Context, s *session, v *verdict) {
+			for _, h := range s.working(ctx, v) {
+				for _, body := range s.noRequests() {
+					x := s.sendBytes(ctx, h, body)
+					switch {
+					case x.outcome == answered && x.status() != failure:
+						v.fail(x, "the answer does not say Failure")
+					case x.outcome == lost, x.outcome == late:
+						v.fail(x, "there is no answer")
+					case x.outcome == failed && s.endpoint.protocol == REST:
+						v.fail(x, "that is a failure of the server's, and the mistake was the caller's")
+					default:
+						continue
+					}
+					break
+				}
+			}
+		},
+	},
+	{
+		ID: "malformed.objects", Level: Should,
+		Rule:   "Objects, variables and versions of a wrong type do not make a handler fail: it does not look at them, or says Failure, HTTP 4xx or INVALID_ARGUMENT.",
+		Source: topologyBook + "Guidelines, Input validation",
+		run: func(ctx context.Context, s *session, v *verdict) {
+			for _, h := range s.working(ctx, v) {
+				for _, p := range s.provocations(h) {
+					if x := s.ask(ctx, h, p.request); x.outcome == failed || x.outcome == lost || x.outcome == late {
+						v.fail(x, "%s: the handler failed", p.name)
+						break
+					}
+				}
+			}
+		},
+	},
+	{
+		ID: "malformed.survives", Level: Must,
+		Rule:   "After requests that are wrong, Discovery and the handlers answer as before.",
+		Source: guidelines + "Availability",
+		run: func(ctx context.Context, s *session, v *verdict) {
+			for _, h := range s.working(ctx, v) {
+				for _, body := range s.noRequests() {
+					s.sendBytes(ctx, h, body)
+				}
+				for _, p := range s.provocations(h) {
+					s.ask(ctx, h, p.request)
+				}
+				x := s.ask(ctx, h, s.requests[h.hook.Hook])
+				if problem := s.differs(ctx, h, x); problem != "" {
+					v.fail(x, "after requests that are wrong %s", problem)
+				}
+			}
+			if v.notFor != "" || s.reflected {
+				return
+			}
+			if x := s.askDiscovery(ctx); x.status() != success || !reflect.DeepEqual(byName(x.parsed.Handlers), byName(s.announced)) {
+				v.fail(x, "after requests that are wrong Discovery answers otherwise than before")
+			}
+		},
+	},
+}
+
+// noRequests returns bodies that no extension can read.
+func (s *session) noRequests() [][]byte {
+	if s.endpoint.protocol == GRPC {
+		return [][]byte{{0xff, 0xff, 0xff, 0xff}, {0x0a, 0x7f, 'x'}}
+	}
+	return [][]byte{[]byte("{"), nil, []byte("<request/>"), []byte("[1,2]")}
+}
+
+// provocations returns requests in which something is wrong. Over gRPC an object need not even be JSON.
+func (s *session) provocations(h *handler) []provocation {
+	all := provocations(s.requests[h.hook.Hook])
+	if s.endpoint.protocol == GRPC {
+		if out, ok := withObjects(s.requests[h.hook.Hook], []byte("{")); ok {
+			all = append(all, provocation{"objects are no JSON", out})
+		}
+	}
+	return all
+}
+
+func (s *session) sendBytes(ctx context.Context, h *handler, body []byte) *exchange {
+	ctx, cancel := context.WithTimeout(ctx, h.timeout)
+	defer cancel()
+	return s.transport.send(ctx, h.hook, h.name, body)
+}

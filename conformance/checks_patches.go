@@ -1,0 +1,200 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+)
+
+// patchable is what Cluster API takes over from a patched template; it drops everything else without a word.
+var patchable = []location{
+	{"spec", "template", "spec"},
+	{"spec", "template", "metadata", "labels"},
+	{"spec", "template", "metadata", "annotations"},
+	{"metadata", "labels"},
+	{"metadata", "annotations"},
+}
+
+var patchChecks = []Check{
+	{
+		ID: "patches.uid", Level: Must,
+		Rule:   "Each patch has the uid of an item of the request.",
+		Source: patchEngine + "applyPatchToRequest",
+		run: func(ctx context.Context, s *session, v *verdict) {
+			s.eachPatch(ctx, v, func(p appliedPatch) string {
+				if p.item == nil {
+					return fmt.Sprintf("no item of the request has the uid %q", p.UID)
+				}
+				return ""
+			})
+		},
+	},
+	{
+		ID: "patches.type", Level: Must,
+		Rule:   "patchType is JSONPatch or JSONMergePatch.",
+		Source: hookTypes + "topologymutation_types.go, PatchType",
+		run: func(ctx context.Context, s *session, v *verdict) {
+			s.eachPatch(ctx, v, func(p appliedPatch) string {
+				if !p.known() {
+					return fmt.Sprintf("patchType is %q", p.PatchType)
+				}
+				return ""
+			})
+		},
+	},
+	{
+		ID: "patches.decode", Level: Must,
+		Rule:   "A patch is what its patchType says: a list of operations of RFC 6902, or an object of RFC 7386.",
+		Source: patchEngine + "applyPatchToRequest",
+		run: func(ctx context.Context, s *session, v *verdict) {
+			s.eachPatch(ctx, v, func(p appliedPatch) string {
+				if err := p.decode(); p.known() && err != nil {
+					return fmt.Sprintf("no %s: %s", p.PatchType, err)
+				}
+				return ""
+			})
+		},
+	},
+	{
+		ID: "patches.apply", Level: Must,
+		Rule:   "Patches apply to the templates that they are for, one after the other.",
+		Source: patchEngine + "applyPatchToRequest",
+		run: func(ctx context.Context, s *session, v *verdict) {
+			s.eachPatch(ctx, v, func(p appliedPatch) string {
+				if p.err != nil {
+					return fmt.Sprintf("it does not apply: %s", p.err)
+				}
+				return ""
+			})
+		},
+	},
+	{
+		ID: "patches.scope", Level: Must,
+		Rule:   "A patch changes only spec.template.spec, and labels and annotations in metadata and spec.template.metadata.",
+		Source: topologyBook + "Known limitations and caveats; patches/patch.go, patchTemplate",
+		run: func(ctx context.Context, s *session, v *verdict) {
+			s.eachPatch(ctx, v, func(p appliedPatch) string {
+				changed, err := changes(p.before, p.after)
+				if err != nil {
+					return "" // for patches.apply
+				}
+				for _, at := range changed {
+					if !slices.ContainsFunc(patchable, at.within) {
+						return fmt.Sprintf("it changes %s, which Cluster API drops", at)
+					}
+				}
+				return ""
+			})
+		},
+	},
+	{
+		ID: "patches.idempotent", Level: Must,
+		Rule:   "Templates that have the patches already are not changed by them again.",
+		Source: topologyBook + "Guidelines, Idempotence",
+		run: func(ctx context.Context, s *session, v *verdict) {
+			for _, h := range s.working(ctx, v, "GeneratePatches") {
+				req, ok := proto.Clone(s.requests[h.hook.Hook]).(*hooksv1alpha1.GeneratePatchesRequest)
+				if !ok {
+					continue
+				}
+				if !patchAll(req, s.base(ctx, h)) {
+					continue // for patches.apply
+				}
+				x := s.ask(ctx, h, req)
+				again, ok := proto.Clone(req).(*hooksv1alpha1.GeneratePatchesRequest)
+				if !ok || x.status() != success || !patchAll(again, x) {
+					if x.status() != s.base(ctx, h).status() {
+						v.fail(x, "to the patched templates it does not answer as to the others")
+					}
+					continue
+				}
+				for i, item := range again.GetItems() {
+					if at, _ := changes(req.GetItems()[i].GetObject().GetRaw(), item.GetObject().GetRaw()); len(at) > 0 {
+						v.fail(x, "item %s, which is patched already, is changed again at %s", item.GetUid(), at[0])
+						break
+					}
+				}
+			}
+		},
+	},
+}
+
+// appliedPatch is a patch and what it does.
+type appliedPatch struct {
+	patchItem
+	item   *hooksv1alpha1.GeneratePatchesRequestItem // nil if there is none of that uid
+	before []byte                                    // the object, with the patches before this one
+	after  []byte                                    // nil if it does not apply
+	err    error
+}
+
+// eachPatch reports the problems that check finds in the patches of all handlers of GeneratePatches.
+func (s *session) eachPatch(ctx context.Context, v *verdict, check func(appliedPatch) string) {
+	handlers, patches := 0, 0
+	for _, h := range s.handlers {
+		if h.hook.Hook != "GeneratePatches" {
+			continue
+		}
+		handlers++
+		x := s.base(ctx, h)
+		if x.parsed == nil {
+			continue
+		}
+		req, ok := proto.Clone(s.requests[h.hook.Hook]).(*hooksv1alpha1.GeneratePatchesRequest)
+		if !ok {
+			continue
+		}
+		for i := range x.parsed.Items {
+			patches++
+			p := applyTo(req, x.parsed.Items[i])
+			if problem := check(p); problem != "" {
+				v.fail(x, "items[%d] (uid %q): %s; the patch is %s", i, p.UID, problem, excerpt(string(p.Patch)))
+			}
+		}
+	}
+	switch {
+	case handlers == 0:
+		v.skip("there is no handler of GeneratePatches")
+	case patches == 0:
+		v.skip("the realistic request got no patches: send one of your own, for which there are some")
+	}
+}
+
+// applyTo applies a patch to its item of the request.
+func applyTo(req *hooksv1alpha1.GeneratePatchesRequest, p patchItem) appliedPatch {
+	a := appliedPatch{patchItem: p}
+	for _, item := range req.GetItems() {
+		if item.GetUid() == p.UID {
+			a.item = item
+		}
+	}
+	if a.item == nil || !p.known() || p.decode() != nil {
+		return a
+	}
+	a.before = bytes.Clone(a.item.GetObject().GetRaw())
+	if a.after, a.err = p.apply(a.before); a.err == nil {
+		a.item.Object = &hooksv1alpha1.RawExtension{Raw: a.after}
+	}
+	return a
+}
+
+// patchAll applies all patches of an answer to the request, and tells whether they applied.
+func patchAll(req *hooksv1alpha1.GeneratePatchesRequest, x *exchange) bool {
+	if x.parsed == nil {
+		return false
+	}
+	for _, p := range x.parsed.Items {
+		if a := applyTo(req, p); a.after == nil {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,91 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/blang/semver/v4"
+
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+)
+
+var planChecks = []Check{
+	{
+		ID: "plan.control-plane", Level: Must,
+		Rule:   "controlPlaneUpgrades rises from the present version to the wanted one, without leaving out a minor version.",
+		Source: planBook + "; " + upgradePlan,
+		run: func(ctx context.Context, s *session, v *verdict) {
+			s.eachPlan(ctx, v, func(q *hooksv1alpha1.GenerateUpgradePlanRequest, d *document) string {
+				return checkSteps("controlPlaneUpgrades", q.GetFromControlPlaneKubernetesVersion(), q.GetToKubernetesVersion(), d.ControlPlaneUpgrades, 1)
+			})
+		},
+	},
+	{
+		ID: "plan.workers", Level: Must,
+		Rule:   "workersUpgrades is empty, or rises to the wanted version by three minor versions at most, through versions that the control plane has.",
+		Source: planBook + "; " + upgradePlan,
+		run: func(ctx context.Context, s *session, v *verdict) {
+			s.eachPlan(ctx, v, func(q *hooksv1alpha1.GenerateUpgradePlanRequest, d *document) string {
+				if len(d.WorkersUpgrades) == 0 {
+					return ""
+				}
+				for i, step := range d.WorkersUpgrades {
+					if step.Version != q.GetFromControlPlaneKubernetesVersion() && !slices.Contains(d.ControlPlaneUpgrades, step) {
+						return fmt.Sprintf("workersUpgrades[%d]: the control plane does not get to version %q", i, step.Version)
+					}
+				}
+				return checkSteps("workersUpgrades", q.GetFromWorkersKubernetesVersion(), q.GetToKubernetesVersion(), d.WorkersUpgrades, 3)
+			})
+		},
+	},
+}
+
+// eachPlan reports the problems that check finds in the plans of all handlers of GenerateUpgradePlan.
+func (s *session) eachPlan(ctx context.Context, v *verdict, check func(*hooksv1alpha1.GenerateUpgradePlanRequest, *document) string) {
+	plans := 0
+	for _, h := range s.working(ctx, v, "GenerateUpgradePlan") {
+		x := s.base(ctx, h)
+		req, ok := s.requests[h.hook.Hook].(*hooksv1alpha1.GenerateUpgradePlanRequest)
+		if !ok || x.status() != success {
+			continue
+		}
+		plans++
+		if problem := check(req, x.parsed); problem != "" {
+			v.fail(x, "%s", problem)
+		}
+	}
+	if plans == 0 && v.notFor == "" {
+		v.skip("the realistic request got no plan")
+	}
+}
+
+// checkSteps tells what is wrong with the steps of an upgrade. Versions that differ in their build alone have no order.
+func checkSteps(member, from, to string, steps []step, most uint64) string {
+	current, err := semver.ParseTolerant(from)
+	if err != nil {
+		return "" // the request is ours, or the user's
+	}
+	if from != to && len(steps) == 0 {
+		return member + " is empty"
+	}
+	for i, step := range steps {
+		next, err := semver.ParseTolerant(step.Version)
+		switch {
+		case err != nil:
+			return fmt.Sprintf("%s[%d]: %q is no version: %s", member, i, step.Version, err)
+		case next.Compare(current) < 0, next.Compare(current) == 0 && slices.Equal(next.Build, current.Build):
+			return fmt.Sprintf("%s[%d]: version %s is not greater than v%s", member, i, step.Version, current)
+		case next.Minor > current.Minor+most:
+			return fmt.Sprintf("%s[%d]: from v%s to %s it leaves out minor versions", member, i, current, step.Version)
+		}
+		current = next
+	}
+	if last, err := semver.ParseTolerant(to); err == nil && (last.Compare(current) != 0 || !slices.Equal(last.Build, current.Build)) {
+		return fmt.Sprintf("%s ends with v%s, not with %s", member, current, to)
+	}
+	return ""
+}

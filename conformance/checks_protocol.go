@@ -1,0 +1,105 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/status"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/hook"
+)
+
+// nowhere is a hook that there is not, and noHandler a handler.
+const (
+	nowhere   = "NoSuchHookAtAll"
+	noHandler = "no-such-handler-at-all"
+)
+
+var protocolChecks = []Check{
+	{
+		ID: "protocol.unknown-hook", Level: Must,
+		Rule:   "A hook that the extension does not have is answered 404, or UNIMPLEMENTED over gRPC.",
+		Source: runtimeServer + "Start; gRPC, statuscodes.md",
+		run: func(ctx context.Context, s *session, v *verdict) {
+			unknown := &catalog.Hook{
+				GroupVersionHook: hook.GroupVersionHook{Group: hook.Group, Version: hook.Version, Hook: nowhere},
+				Method:           "/hookgate.hooks.v1alpha1." + nowhere + "Service/" + nowhere,
+				Request:          s.discovery.Request, Response: s.discovery.Response,
+			}
+			body, want := []byte("{}"), "HTTP 404"
+			if s.endpoint.protocol == GRPC {
+				body, want = nil, "gRPC Unimplemented"
+			}
+			ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
+			defer cancel()
+			if x := s.transport.send(ctx, unknown, noHandler, body); !strings.HasPrefix(x.code, want) {
+				v.fail(x, "that is not %s", want)
+			}
+		},
+	},
+	{
+		ID: "protocol.unknown-handler", Level: Must, Protocol: REST,
+		Rule:   "A handler that the extension does not have is answered 404.",
+		Source: runtimeServer + "Start",
+		run: func(ctx context.Context, s *session, v *verdict) {
+			for _, h := range s.some(ctx, v, 1) {
+				ctx, cancel := context.WithTimeout(ctx, h.timeout)
+				x := s.transport.call(ctx, h.hook, noHandler, s.requests[h.hook.Hook])
+				cancel()
+				if !strings.HasPrefix(x.code, "HTTP 404") {
+					v.fail(x, "that is not HTTP 404")
+				}
+			}
+		},
+	},
+	{
+		ID: "protocol.health", Level: Should, Protocol: GRPC,
+		Rule:   "The standard health service says that the server is serving: the gateway then leaves out servers that are not.",
+		Source: "gRPC, health-checking.md",
+		run: func(ctx context.Context, s *session, v *verdict) {
+			t, ok := s.transport.(*grpcTransport)
+			if !ok {
+				return
+			}
+			ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
+			defer cancel()
+			answer, err := healthv1.NewHealthClient(t.conn).Check(ctx, &healthv1.HealthCheckRequest{})
+			f := Finding{Sent: healthv1.Health_Check_FullMethodName + " of the service \"\""}
+			switch {
+			case status.Code(err) == codes.Unimplemented:
+				f.Got, f.Problem = "gRPC Unimplemented", "there is no health service"
+			case err != nil:
+				f.Got, f.Problem = "gRPC "+status.Code(err).String()+": "+status.Convert(err).Message(), "the health service does not answer"
+			case answer.GetStatus() != healthv1.HealthCheckResponse_SERVING:
+				f.Got, f.Problem = answer.GetStatus().String(), "the server says that it is not serving, and the gateway does not call it"
+			default:
+				return
+			}
+			v.findings = append(v.findings, f)
+		},
+	},
+	{
+		ID: "protocol.reflection", Level: Should, Protocol: GRPC,
+		Rule:   "Server reflection, where there is some, lists the services of the hooks that were announced.",
+		Source: "gRPC, server-reflection.md",
+		run: func(_ context.Context, s *session, v *verdict) {
+			if len(s.services) == 0 {
+				v.skip("there is no server reflection, which is optional")
+				return
+			}
+			for _, h := range s.handlers {
+				if service := serviceOf(h.hook); !slices.Contains(s.services, service) {
+					v.findings = append(v.findings, Finding{Handler: h.name, Sent: "a list of services was asked for",
+						Got: strings.Join(s.services, ", "), Problem: service + " is missing"})
+				}
+			}
+		},
+	},
+}

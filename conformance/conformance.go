@@ -1,0 +1,88 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"context"
+	"crypto/tls"
+	"fmt"
+	"time"
+)
+
+// Target is an extension to check.
+type Target struct {
+	// URL is https://host[:port][/prefix] for REST, or grpcs://host:port, grpc://host:port on loopback or unix:///path for gRPC.
+	// For REST, http:// is possible on loopback; it breaks the rule tls.used.
+	URL string
+	// CA has the certificates to trust the extension by, in PEM; empty means the system's.
+	CA []byte
+	// Certificate is shown to an extension that asks for one.
+	Certificate *tls.Certificate
+}
+
+// Options are optional settings of a run.
+type Options struct {
+	// Only and Skip select checks, by identifier ("patches.apply"), family ("patches") or pattern ("*.stable"). Skip wins.
+	Only, Skip []string
+	// Requests has requests by the name of their hook, in the mandated JSON, which are sent in place of the package's own. Give
+	// those for which your handlers do something: a handler that patches nothing passes all checks of patches.
+	Requests map[string][]byte
+	// Progress is called with each result, as soon as there is one.
+	Progress func(Result)
+}
+
+// Run checks the extension. It takes some seconds, and longer if the extension is slow.
+//
+// The error is a *ConnectError if there is nothing to check, a *SelectionError or *TargetError if it was called wrongly, or
+// that of ctx. Rules that are broken are no error: see Report.
+func Run(ctx context.Context, target Target, options Options) (Report, error) {
+	checks, err := options.selected()
+	if err != nil {
+		return Report{}, err
+	}
+	s, err := newSession(ctx, target, options)
+	if err != nil {
+		return Report{}, err
+	}
+	defer s.transport.close()
+	report := Report{Target: s.endpoint.url, Protocol: s.endpoint.protocol}
+	for _, h := range s.handlers {
+		report.Handlers = append(report.Handlers, h.name)
+	}
+	for i := range checks {
+		result := checks[i].result(ctx, s)
+		if err := ctx.Err(); err != nil {
+			return report, fmt.Errorf("check %s: %w", checks[i].ID, context.Cause(ctx))
+		}
+		report.Results = append(report.Results, result)
+		if options.Progress != nil {
+			options.Progress(result)
+		}
+	}
+	return report, nil
+}
+
+// result carries out the check.
+func (c *Check) result(ctx context.Context, s *session) Result {
+	r := Result{ID: c.ID, Level: c.Level, Status: Pass, Rule: c.Rule, Source: c.Source}
+	if c.Protocol != "" && c.Protocol != s.endpoint.protocol {
+		r.Status, r.Reason = Skip, "this is for "+string(c.Protocol)+" only"
+		return r
+	}
+	start := time.Now()
+	var v verdict
+	c.run(ctx, s, &v)
+	r.Took = time.Since(start)
+	switch {
+	case len(v.findings) > 0:
+		r.Status, r.Findings = Fail, v.findings
+	case v.notFor != "":
+		r.Status, r.Reason = Skip, v.notFor
+	}
+	// An extension that has gone away would fail the checks that follow for a wrong reason, or pass them for one.
+	if gone := s.gone(ctx); gone != "" && r.Status != Fail {
+		r.Status, r.Reason = Error, gone
+	}
+	return r
+}

@@ -1,0 +1,169 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+
+	jsonpatch "github.com/evanphx/json-patch/v5"
+)
+
+// The types of patches.
+const (
+	jsonPatchType      = "JSONPatch"
+	jsonMergePatchType = "JSONMergePatch"
+)
+
+// known tells whether the type of a patch is one of the contract.
+func (p *patch) known() bool {
+	return p.PatchType == jsonPatchType || p.PatchType == jsonMergePatchType
+}
+
+// decode tells what is wrong with the text of a patch.
+func (p *patch) decode() error {
+	if p.PatchType == jsonPatchType {
+		_, err := jsonpatch.DecodePatch(p.Patch)
+		return err
+	}
+	if len(p.Patch) == 0 {
+		return nil
+	}
+	v, err := parse(p.Patch)
+	if err != nil {
+		return err
+	}
+	if _, ok := v.(map[string]any); !ok {
+		return fmt.Errorf("a merge patch is a JSON object, not %s", kindOf(v))
+	}
+	return nil
+}
+
+// apply returns the object with the patch applied, in the way that Cluster API applies it: with the same library.
+func (p *patch) apply(object []byte) (_ []byte, err error) {
+	defer func() {
+		if r := recover(); r != nil { // the library may panic on what it does not expect
+			err = fmt.Errorf("%v", r)
+		}
+	}()
+	var patched []byte
+	switch {
+	case p.PatchType == jsonPatchType:
+		operations, err := jsonpatch.DecodePatch(p.Patch)
+		if err != nil {
+			return nil, err
+		}
+		if len(operations) == 0 {
+			return object, nil
+		}
+		if patched, err = operations.Apply(bytes.Clone(object)); err != nil {
+			return nil, err
+		}
+	case len(p.Patch) == 0:
+		return object, nil
+	default:
+		if patched, err = jsonpatch.MergePatch(bytes.Clone(object), p.Patch); err != nil {
+			return nil, err
+		}
+	}
+	v, err := parse(patched)
+	if err != nil {
+		return nil, err
+	}
+	if o, ok := v.(map[string]any); !ok || o["kind"] == nil || o["apiVersion"] == nil {
+		return nil, fmt.Errorf("the result is no Kubernetes object: it has no apiVersion or no kind")
+	}
+	return patched, nil
+}
+
+// location is where in an object something is.
+type location []string
+
+func (p location) String() string {
+	text := ""
+	for _, name := range p {
+		text += "/" + name
+	}
+	if text == "" {
+		return "/"
+	}
+	return text
+}
+
+// within tells whether p is q or below it.
+func (p location) within(q location) bool { return len(p) >= len(q) && slices.Equal(p[:len(q)], q) }
+
+// changes returns where two objects differ: the paths of values that were added, removed or replaced, in order.
+func changes(before, after []byte) ([]location, error) {
+	a, err := parse(before)
+	if err != nil {
+		return nil, err
+	}
+	b, err := parse(after)
+	if err != nil {
+		return nil, err
+	}
+	var found []location
+	compare(nil, a, b, &found)
+	return found, nil
+}
+
+func compare(at location, a, b any, found *[]location) {
+	if x, ok := a.(map[string]any); ok {
+		if y, ok := b.(map[string]any); ok {
+			names := map[string]bool{}
+			for name := range x {
+				names[name] = true
+			}
+			for name := range y {
+				names[name] = true
+			}
+			for _, name := range slices.Sorted(maps.Keys(names)) {
+				below := append(slices.Clip(at), name)
+				p, inA := x[name]
+				q, inB := y[name]
+				if inA != inB {
+					*found = append(*found, below)
+					continue
+				}
+				compare(below, p, q, found)
+			}
+			return
+		}
+	}
+	if !reflect.DeepEqual(a, b) {
+		*found = append(*found, at)
+	}
+}
+
+// lookup returns the value at a location; nil if there is none.
+func lookup(v any, at location) any {
+	for _, name := range at {
+		members, ok := v.(map[string]any)
+		if !ok {
+			return nil
+		}
+		v = members[name]
+	}
+	return v
+}
+
+func kindOf(v any) string {
+	switch v.(type) {
+	case nil:
+		return "null"
+	case []any:
+		return "a list"
+	case string:
+		return "a string"
+	case bool:
+		return "true or false"
+	case map[string]any:
+		return "an object"
+	}
+	return "a number"
+}

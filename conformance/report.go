@@ -1,0 +1,66 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import "time"
+
+// Status is what became of a check.
+type Status string
+
+// The statuses.
+const (
+	Pass  Status = "pass"
+	Fail  Status = "fail"
+	Skip  Status = "skip"  // it does not apply
+	Error Status = "error" // it could not be carried out
+)
+
+// Report is the result of a run.
+type Report struct {
+	Target   string   `json:"target"`
+	Protocol Protocol `json:"protocol"`
+	Handlers []string `json:"handlers"` // those that were called
+	Results  []Result `json:"results"`  // in the order of Checks
+}
+
+// Result is the result of one check.
+type Result struct {
+	ID       string        `json:"id"`
+	Level    Level         `json:"level"`
+	Status   Status        `json:"status"`
+	Rule     string        `json:"rule"`
+	Source   string        `json:"source"`
+	Reason   string        `json:"reason,omitempty"` // of Skip and Error
+	Findings []Finding     `json:"findings,omitempty"`
+	Took     time.Duration `json:"nanoseconds"`
+}
+
+// Finding is one time that a rule was broken.
+type Finding struct {
+	Handler string `json:"handler,omitempty"`
+	Sent    string `json:"sent"`
+	Got     string `json:"got"`
+	Problem string `json:"problem"`
+}
+
+// Count returns how many results of a level have a status; an empty level means any.
+func (r *Report) Count(level Level, status Status) int {
+	n := 0
+	for i := range r.Results {
+		if (level == "" || r.Results[i].Level == level) && r.Results[i].Status == status {
+			n++
+		}
+	}
+	return n
+}
+
+// Conforms tells whether no rule is broken that an extension must keep. A check of such a rule that could not be carried out
+// counts as broken. With strict, this holds for the rules that it should keep, too.
+func (r *Report) Conforms(strict bool) bool {
+	level := Must
+	if strict {
+		level = ""
+	}
+	return r.Count(level, Fail)+r.Count(level, Error) == 0
+}

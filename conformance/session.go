@@ -1,0 +1,309 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/codec"
+	"github.com/hookgate/hookgate/extension"
+	"github.com/hookgate/hookgate/hook"
+	golden "github.com/hookgate/hookgate/proto"
+)
+
+const (
+	discoveryTimeout = 10 * time.Second
+	defaultTimeout   = 10 * time.Second
+	maxTimeout       = 30 * time.Second
+)
+
+// session is one run. It belongs to one goroutine.
+type session struct {
+	endpoint  *endpoint
+	transport transport
+	catalog   *catalog.Catalog
+	requests  map[string]proto.Message // by hook
+
+	discovery *catalog.Hook
+	first     *exchange   // the first discovery
+	announced []announced // its handlers, as they are
+	// reflected tells why there is no discovery: the services that server reflection lists stand in for it.
+	reflected bool
+	services  []string
+	handlers  []*handler // those that can be called
+
+	trust error // why the certificate is not good; nil if it is
+	old   error // why TLS 1.2 is not spoken; nil if it is
+	state tls.ConnectionState
+}
+
+// handler is a handler that can be called.
+type handler struct {
+	name    string
+	hook    *catalog.Hook
+	timeout time.Duration
+
+	base *exchange // its answer to the realistic request, once asked
+}
+
+func newSession(ctx context.Context, t Target, o Options) (*session, error) {
+	e, err := newEndpoint(t)
+	if err != nil {
+		return nil, err
+	}
+	s := &session{endpoint: e, catalog: catalog.New(), requests: map[string]proto.Message{}}
+	mandated := codec.New(s.catalog)
+	s.discovery, _ = s.catalog.ByName(hook.Discovery)
+	for _, h := range s.catalog.Hooks() {
+		m := h.Request.New().Interface()
+		body, ok := o.Requests[h.Hook]
+		if !ok {
+			body = golden.Request(h.GroupVersionHook)
+		}
+		if err := mandated.Decode(body, m); err != nil {
+			return nil, &TargetError{URL: t.URL, Problem: fmt.Sprintf("the request of %s: %s", h.Hook, err)}
+		}
+		s.requests[h.Hook] = m
+	}
+	for name := range o.Requests {
+		if s.requests[name] == nil {
+			return nil, &TargetError{URL: t.URL, Problem: fmt.Sprintf("there is a request of %q, which is no hook", name)}
+		}
+	}
+	if err := s.connect(ctx, mandated); err != nil {
+		return nil, err
+	}
+	if err := s.discover(ctx); err != nil {
+		s.transport.close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// connect finds out how to talk to the extension. What is wrong with its TLS is left to the checks of it, and the others
+// go on without being strict about it.
+func (s *session) connect(ctx context.Context, c *codec.Codec) error {
+	e := s.endpoint
+	var config *tls.Config
+	if e.secure {
+		config = e.tlsConfig()
+		var err error
+		if s.state, err = e.handshake(ctx, config); err != nil {
+			var invalid x509.CertificateInvalidError
+			var name x509.HostnameError
+			var alert tls.AlertError
+			lenient := config.Clone()
+			switch {
+			case errors.As(err, &invalid), errors.As(err, &name):
+				s.trust, lenient.InsecureSkipVerify = err, true //nolint:gosec // tls.certificate fails
+			case errors.As(err, &alert), strings.Contains(err.Error(), "protocol version"), strings.Contains(err.Error(), "unsupported versions"):
+				s.old, lenient.MinVersion = err, tls.VersionTLS10 //nolint:gosec // tls.version fails
+			default:
+				return e.connectError(err)
+			}
+			if s.state, err = e.handshake(ctx, lenient); err != nil {
+				return e.connectError(err)
+			}
+			config = lenient
+		}
+		if e.protocol == GRPC && s.state.NegotiatedProtocol != "h2" {
+			return e.connectError(errNoHTTP2)
+		}
+	} else {
+		c, err := e.dial(ctx)
+		if err != nil {
+			return e.connectError(err)
+		}
+		c.Close()
+	}
+	if e.protocol == REST {
+		s.transport = newRESTTransport(e, config, c)
+		return nil
+	}
+	t, err := newGRPCTransport(e, config, c)
+	if err != nil {
+		return e.connectError(err)
+	}
+	s.transport = t
+	return nil
+}
+
+// discover asks for the handlers for the first time.
+func (s *session) discover(ctx context.Context) error {
+	x := s.askDiscovery(ctx)
+	s.first = x
+	if err := s.wrongProtocol(x); err != nil {
+		return err
+	}
+	if t, ok := s.transport.(*grpcTransport); ok {
+		s.services, _ = extension.Services(ctx, t.conn) // most servers have none
+		if strings.HasPrefix(x.code, "gRPC Unimplemented") && len(s.services) > 0 {
+			s.reflected = true
+			s.handlers = s.fromServices(ctx)
+			return nil
+		}
+	}
+	if x.outcome != answered || x.parsed == nil || x.status() != success {
+		return nil // discovery.answers says it
+	}
+	s.announced = x.parsed.Handlers
+	seen := map[string]bool{}
+	for _, a := range s.announced {
+		h, ok := s.hookOf(a)
+		if !ok || seen[a.Name] || len(validation.IsDNS1123Label(a.Name)) > 0 {
+			continue // the checks of discovery say it
+		}
+		seen[a.Name] = true
+		s.handlers = append(s.handlers, &handler{name: a.Name, hook: h, timeout: timeoutOf(a)})
+	}
+	return nil
+}
+
+// hookOf returns the hook that a handler is for, if it is one that has handlers.
+func (s *session) hookOf(a announced) (*catalog.Hook, bool) {
+	gvh, err := hook.Parse(a.RequestHook.APIVersion, a.RequestHook.Hook)
+	if err != nil {
+		return nil, false
+	}
+	h, ok := s.catalog.Lookup(gvh)
+	return h, ok && !h.Singleton()
+}
+
+func timeoutOf(a announced) time.Duration {
+	if a.TimeoutSeconds == nil || *a.TimeoutSeconds <= 0 {
+		return defaultTimeout
+	}
+	return min(time.Duration(*a.TimeoutSeconds)*time.Second, maxTimeout)
+}
+
+// fromServices returns a handler for each hook of the extension's services that it implements, as the gateway names them.
+func (s *session) fromServices(ctx context.Context) []*handler {
+	var handlers []*handler
+	for _, h := range s.catalog.Hooks() {
+		if h.Singleton() || !slices.Contains(s.services, serviceOf(h)) {
+			continue
+		}
+		one := &handler{name: strings.ToLower(h.Hook), hook: h, timeout: defaultTimeout}
+		if x := s.base(ctx, one); x.code != "gRPC Unimplemented" {
+			handlers = append(handlers, one)
+		}
+	}
+	return handlers
+}
+
+func serviceOf(h *catalog.Hook) string {
+	service, _, _ := strings.Cut(strings.TrimPrefix(h.Method, "/"), "/")
+	return service
+}
+
+// wrongProtocol tells from the first answer that the extension speaks another protocol, or none at all.
+func (s *session) wrongProtocol(x *exchange) error {
+	e := s.endpoint
+	fatal := func(problem, hint string) error {
+		return &ConnectError{URL: e.url, Problem: problem, Hint: hint, Err: x.err}
+	}
+	plain := map[bool]string{true: "grpcs://", false: "grpc://"}[e.secure] + e.address
+	switch {
+	case e.protocol == REST && strings.HasPrefix(x.content, "application/grpc"), e.protocol == REST && strings.Contains(x.text, "malformed HTTP response \"\\x00"):
+		return fatal("it speaks gRPC", "That is "+plain+".")
+	case e.protocol == REST && !e.secure && strings.Contains(x.text, "HTTP request to an HTTPS server"):
+		return fatal("it speaks HTTPS", "That is https://"+e.address+".")
+	case e.protocol == GRPC && (strings.Contains(x.text, "unexpected HTTP status code") || strings.Contains(x.text, "unexpected content-type") ||
+		strings.Contains(x.text, "looked like an HTTP/1.1 header")):
+		return fatal("it does not speak gRPC", "Is it a REST extension? That is "+map[bool]string{true: "https://", false: "http://"}[e.secure]+e.address+".")
+	case e.protocol == GRPC && !e.secure && e.network == "tcp" && (x.outcome == lost || x.outcome == late) && s.speaksTLS():
+		return fatal("it speaks TLS", "That is grpcs://"+e.address+".")
+	case x.outcome == lost && strings.Contains(x.text, "certificate required"), x.outcome == lost && strings.Contains(x.text, "bad certificate"):
+		return fatal("it asks for a certificate: "+x.text, "Show one: --cert FILE and --key FILE, or Target.Certificate.")
+	case x.outcome == lost:
+		return fatal("it does not answer Discovery: "+x.text, "")
+	}
+	return nil
+}
+
+// speaksTLS tells whether there is TLS where none was expected.
+func (s *session) speaksTLS() bool {
+	config := s.endpoint.tlsConfig()
+	config.InsecureSkipVerify = true //nolint:gosec // nothing is sent
+	_, err := s.endpoint.handshake(context.Background(), config)
+	return err == nil
+}
+
+func (s *session) askDiscovery(ctx context.Context) *exchange {
+	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
+	defer cancel()
+	return s.transport.call(ctx, s.discovery, "", s.requests[hook.Discovery])
+}
+
+// ask sends a request to a handler, and waits as long as the handler wants callers to wait.
+func (s *session) ask(ctx context.Context, h *handler, req proto.Message) *exchange {
+	ctx, cancel := context.WithTimeout(ctx, h.timeout)
+	defer cancel()
+	return s.transport.call(ctx, h.hook, h.name, req)
+}
+
+// base returns the answer of a handler to the realistic request, which is sent once.
+func (s *session) base(ctx context.Context, h *handler) *exchange {
+	if h.base == nil {
+		h.base = s.ask(ctx, h, s.requests[h.hook.Hook])
+	}
+	return h.base
+}
+
+// working returns the handlers, of the hooks if some are given, that answer the realistic request. If there are none, the check
+// does not apply, and v says why.
+func (s *session) working(ctx context.Context, v *verdict, hooks ...string) []*handler {
+	var working []*handler
+	announced, silent := 0, 0
+	for _, h := range s.handlers {
+		if len(hooks) > 0 && !slices.Contains(hooks, h.hook.Hook) {
+			continue
+		}
+		announced++
+		if s.base(ctx, h).isAnswer() {
+			working = append(working, h)
+		} else {
+			silent++
+		}
+	}
+	switch {
+	case len(s.handlers) == 0:
+		v.skip("no handler is known that can be called")
+	case announced == 0:
+		v.skip("there is no handler of %s", strings.Join(hooks, ", "))
+	case silent == announced:
+		v.skip("no such handler answers: see answers.valid and answers.status")
+	}
+	return working
+}
+
+// gone tells whether the extension does not answer any more, and why that is so.
+func (s *session) gone(ctx context.Context) string {
+	if s.first.outcome != answered && !s.reflected {
+		return ""
+	}
+	for range 3 { // a server that is told to restart may take a moment
+		x := s.askDiscovery(ctx)
+		if x.outcome != lost && x.outcome != late {
+			return ""
+		}
+		select {
+		case <-ctx.Done():
+			return ""
+		case <-time.After(300 * time.Millisecond):
+		}
+	}
+	return "the extension does not answer any more"
+}

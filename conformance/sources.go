@@ -1,0 +1,20 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+// Where the rules are written down: in Cluster API v1.14, by the path in its repository, and in the contract of this project.
+const (
+	book          = "Cluster API book, "
+	guidelines    = book + "implement-extensions.md, "
+	topologyBook  = book + "implement-topology-mutation-hook.md, "
+	inPlaceBook   = book + "implement-in-place-update-hooks.md, "
+	planBook      = book + "implement-upgrade-plan-hooks.md"
+	runtimeClient = "Cluster API, internal/runtime/client/client.go, "
+	runtimeServer = "Cluster API, exp/runtime/server/server.go, "
+	patchEngine   = "Cluster API, core/reconcilers/topology/cluster/patches/engine.go, "
+	upgradePlan   = "Cluster API, exp/topology/desiredstate/upgrade_plan.go, DefaultAndValidateUpgradePlans"
+	classRules    = "Cluster API, internal/topology/variables/clusterclass_variable_validation.go, "
+	hookTypes     = "Cluster API, api/runtime/hooks/v1alpha1, "
+	contract      = "proto/hookgate/hooks/v1alpha1/"
+)

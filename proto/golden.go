@@ -1,0 +1,25 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package golden has the golden vectors of testdata compiled in, for programs that send them. What they are, and how they
+// come about, is in testdata/README.md. It is safe for concurrent use.
+package golden
+
+import (
+	"embed"
+	"strings"
+
+	"github.com/hookgate/hookgate/hook"
+)
+
+//go:embed testdata/v1alpha1/*.request.json
+var files embed.FS
+
+// Request returns the request of a hook in the mandated JSON; nil if there is no such hook. The caller may change it.
+func Request(gvh hook.GroupVersionHook) []byte {
+	data, err := files.ReadFile("testdata/" + gvh.Version + "/" + strings.ToLower(gvh.Hook) + ".request.json")
+	if err != nil {
+		return nil
+	}
+	return data
+}
