@@ -10,4 +10,6 @@ import (
 )
 
 // Services returns the names of a server's services, in order, as its server reflection tells them. The error is gRPC's.
-func Services(ctx context.Context, conn *grpc.ClientConn) ([]string, error) { return listServices(ctx, conn) }
+func Services(ctx context.Context, conn *grpc.ClientConn) ([]string, error) {
+	return listServices(ctx, conn)
+}

@@ -81,6 +81,7 @@ func testExample(t *testing.T, language, address, url string) {
 	t.Run("not JSON", func(t *testing.T) { checkNotJSON(t, direct) })
 	t.Run("limits", func(t *testing.T) { checkLimits(t, direct) })
 	t.Run("health", func(t *testing.T) { checkHealth(t, direct) })
+	t.Run("conformance", func(t *testing.T) { checkConformance(t, url) })
 	t.Run("SIGTERM", func(t *testing.T) { checkTermination(t, x) })
 	t.Run("away", func(t *testing.T) { checkAway(t, g) })
 

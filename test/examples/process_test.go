@@ -157,6 +157,13 @@ func startGateway(t *testing.T, manifest string) *gateway {
 	t.Cleanup(transport.CloseIdleConnections)
 	g.client = &http.Client{Transport: transport, Timeout: patience}
 	g.conn = dial(t, overGRPC, credentials.NewTLS(config))
+	awaitReady(t, diagnostics)
+	return g
+}
+
+// awaitReady waits until the gateway with these diagnostics says that it is ready.
+func awaitReady(t *testing.T, diagnostics string) {
+	t.Helper()
 	eventually(t, "the gateway is ready", func() bool {
 		response, err := http.Get("http://" + diagnostics + "/readyz")
 		if err != nil {
@@ -165,7 +172,6 @@ func startGateway(t *testing.T, manifest string) *gateway {
 		_ = response.Body.Close()
 		return response.StatusCode == http.StatusOK
 	})
-	return g
 }
 
 // post asks over REST.

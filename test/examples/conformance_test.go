@@ -1,0 +1,45 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package examples
+
+import (
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/hookgate/hookgate/devcert"
+)
+
+// checkConformance holds the example against the rules, itself and as Cluster API sees it behind a sidecar.
+func checkConformance(t *testing.T, url string) {
+	check := func(args ...string) {
+		t.Helper()
+		out, err := exec.Command(gatewayPath(t), append([]string{"check", "--verbose"}, args...)...).CombinedOutput()
+		if err != nil {
+			t.Errorf("hookgate check %v: %v\n%s", args, err, out)
+		}
+	}
+	check(url, "--strict")
+
+	certs := t.TempDir()
+	pair, err := devcert.New(time.Now().Add(60*24*time.Hour), "127.0.0.1", "localhost")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := pair.WriteDir(certs); err != nil {
+		t.Fatal(err)
+	}
+	sidecar, line := start(t, "sidecar", "hookgate serving ", gatewayPath(t), "serve", "--sidecar", url, "--cert-dir", certs,
+		"--http-address", "127.0.0.1:0", "--diagnostics-address", "127.0.0.1:0")
+	var https, diagnostics string
+	if _, err := fmt.Sscanf(line, "https=%s diagnostics=%s", &https, &diagnostics); err != nil {
+		t.Fatalf("read addresses %q: %v", line, err)
+	}
+	awaitReady(t, diagnostics)
+	// Not strictly: that an extension calls a request invalid is a bad answer of the extension, over JSON.
+	check("https://"+https, "--ca", filepath.Join(certs, "dev-ca.crt"))
+	sidecar.stop(t)
+}
