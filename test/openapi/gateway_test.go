@@ -4,6 +4,7 @@
 package openapi
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
 	"encoding/base64"
@@ -19,6 +20,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/getkin/kin-openapi/openapi3"
 
 	"github.com/hookgate/hookgate/devcert"
 	"github.com/hookgate/hookgate/gen/openapi"
@@ -114,10 +117,18 @@ func newPair(t *testing.T) *devcert.Pair {
 	return pair
 }
 
-// get returns what the gateway answers at a path.
-func (g *gateway) get(t *testing.T, path string, header http.Header) (*http.Response, []byte) {
+// answer is what came back, and from where after redirects.
+type answer struct {
+	status int
+	header http.Header
+	body   []byte
+	path   string
+}
+
+// do sends a request to the gateway.
+func (g *gateway) do(t *testing.T, method, path string, header http.Header, body []byte) answer {
 	t.Helper()
-	request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, g.url+path, nil)
+	request, err := http.NewRequestWithContext(t.Context(), method, g.url+path, bytes.NewReader(body))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -127,26 +138,23 @@ func (g *gateway) get(t *testing.T, path string, header http.Header) (*http.Resp
 		t.Fatal(err)
 	}
 	defer func() { _ = response.Body.Close() }()
-	body, err := io.ReadAll(response.Body)
+	read, err := io.ReadAll(response.Body)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return response, body
+	return answer{response.StatusCode, response.Header, read, response.Request.URL.Path}
+}
+
+func (g *gateway) get(t *testing.T, path string, header http.Header) answer {
+	t.Helper()
+	return g.do(t, http.MethodGet, path, header, nil)
 }
 
 // post calls a hook.
 func (g *gateway) post(t *testing.T, path string, body []byte) (int, []byte) {
 	t.Helper()
-	response, err := g.client.Post(g.url+path, "application/json", strings.NewReader(string(body)))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	answer, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return response.StatusCode, answer
+	a := g.do(t, http.MethodPost, path, nil, body)
+	return a.status, a.body
 }
 
 // startExtension serves BeforeClusterCreate, which tells which Cluster may be created, and returns its URL.
@@ -191,32 +199,92 @@ func startExtension(t *testing.T, pair *devcert.Pair) string {
 
 func TestGatewayServesTheDocument(t *testing.T) {
 	g := startGateway(t, newPair(t), nil)
-	first, body := g.get(t, "/openapi/hooks.json", nil)
-	if first.StatusCode != http.StatusOK || string(body) != openapi.Document {
-		t.Fatalf("GET /openapi/hooks.json: status %d with %d bytes, want the document's %d", first.StatusCode, len(body), len(openapi.Document))
+	first := g.get(t, "/openapi/hooks.json", nil)
+	if first.status != http.StatusOK || string(first.body) != openapi.Document {
+		t.Fatalf("GET /openapi/hooks.json: status %d with %d bytes, want the document's %d", first.status, len(first.body), len(openapi.Document))
 	}
-	again, body := g.get(t, "/openapi/hooks.json", http.Header{"If-None-Match": {first.Header.Get("ETag")}})
-	if again.StatusCode != http.StatusNotModified || len(body) > 0 {
-		t.Errorf("the same again: status %d with %d bytes", again.StatusCode, len(body))
+	again := g.get(t, "/openapi/hooks.json", http.Header{"If-None-Match": {first.header.Get("ETag")}})
+	if again.status != http.StatusNotModified || len(again.body) > 0 {
+		t.Errorf("the same again: status %d with %d bytes", again.status, len(again.body))
 	}
-	small, body := g.get(t, "/openapi/hooks.json", http.Header{"Accept-Encoding": {"gzip"}})
-	if small.Header.Get("Content-Encoding") != "gzip" || len(body) > len(openapi.Document)/4 {
-		t.Errorf("with gzip: %q, %d bytes", small.Header.Get("Content-Encoding"), len(body))
+	small := g.get(t, "/openapi/hooks.json", http.Header{"Accept-Encoding": {"gzip"}})
+	if small.header.Get("Content-Encoding") != "gzip" || len(small.body) > len(openapi.Document)/4 {
+		t.Errorf("with gzip: %q, %d bytes", small.header.Get("Content-Encoding"), len(small.body))
 	}
-	if page, _ := g.get(t, "/openapi", nil); page.StatusCode != http.StatusOK || page.Request.URL.Path != "/openapi/" {
-		t.Errorf("GET /openapi: status %d from %s", page.StatusCode, page.Request.URL.Path)
+	if page := g.get(t, "/openapi", nil); page.status != http.StatusOK || page.path != "/openapi/" {
+		t.Errorf("GET /openapi: status %d from %s", page.status, page.path)
 	}
 }
 
 func TestGatewayWithoutTheDocument(t *testing.T) {
 	g := startGateway(t, newPair(t), nil, "--openapi=false")
 	for _, path := range []string{"/openapi/hooks.json", "/openapi/"} {
-		if r, _ := g.get(t, path, nil); r.StatusCode != http.StatusNotFound {
-			t.Errorf("GET %s: status %d, want 404", path, r.StatusCode)
+		if a := g.get(t, path, nil); a.status != http.StatusNotFound {
+			t.Errorf("GET %s: status %d, want 404", path, a.status)
 		}
 	}
 	if code, body := g.post(t, "/"+hook.APIVersion+"/discovery", []byte("{}")); code != http.StatusOK {
 		t.Errorf("discovery: status %d, %s", code, body)
+	}
+}
+
+// TestGatewayAnswersAsTheDocumentSays sends the example of every hook, and what is wrong in every way, and holds the answers
+// against the document.
+func TestGatewayAnswersAsTheDocumentSays(t *testing.T) {
+	pair := newPair(t)
+	g := startGateway(t, pair, map[string]string{"acme": startExtension(t, pair)})
+	document := load(t)
+	hold := func(a answer, operation *openapi3.Operation) {
+		t.Helper()
+		described := operation.Responses.Status(a.status)
+		if described == nil {
+			described = operation.Responses.Default()
+		}
+		if err := described.Value.Content["application/json"].Schema.Value.VisitJSON(decode(t, a.body)); err != nil {
+			t.Errorf("%s: status %d: %v\n%s", operation.OperationID, a.status, err, a.body)
+		}
+		for name, header := range described.Value.Headers {
+			if err := header.Value.Schema.Value.VisitJSON(a.header.Get(name)); err != nil || a.header.Get(name) == "" {
+				t.Errorf("%s: status %d: header %s: %q, %v", operation.OperationID, a.status, name, a.header.Get(name), err)
+			}
+		}
+	}
+	answered := map[int]int{}
+	for path, item := range document.Paths.Map() {
+		example, err := json.Marshal(item.Post.RequestBody.Value.Content["application/json"].Example)
+		if err != nil {
+			t.Fatal(err)
+		}
+		path = strings.ReplaceAll(path, "{name}", "approval.acme")
+		a := g.do(t, http.MethodPost, path+"?timeout=10s", nil, example)
+		if a.status != http.StatusOK && a.header.Get("Hookgate-Error-Kind") != "UnknownHandler" {
+			t.Errorf("POST %s with the example: status %d: %s", path, a.status, a.body)
+		}
+		answered[a.status]++
+		hold(a, item.Post)
+		for name, c := range map[string]struct {
+			method, query, body string
+			want                int
+		}{
+			"no JSON":        {http.MethodPost, "", `{"settings": `, http.StatusBadRequest},
+			"a wrong type":   {http.MethodPost, "", `{"settings": "none"}`, http.StatusBadRequest},
+			"a wrong kind":   {http.MethodPost, "", `{"kind": "Cluster"}`, http.StatusBadRequest},
+			"a wrong time":   {http.MethodPost, "?timeout=banana", string(example), http.StatusBadRequest},
+			"a wrong method": {http.MethodPut, "", string(example), http.StatusMethodNotAllowed},
+		} {
+			if name == "a wrong type" && strings.HasSuffix(path, "/discovery") {
+				continue // which has no settings
+			}
+			a := g.do(t, c.method, path+c.query, nil, []byte(c.body))
+			if a.status != c.want {
+				t.Errorf("%s %s with %s: status %d, want %d", c.method, path, name, a.status, c.want)
+			}
+			hold(a, item.Post)
+		}
+	}
+	// Discovery, and the nine lifecycle hooks: of no handler, where one is enough, and of one that there is.
+	if answered[http.StatusOK] != 11 || answered[http.StatusNotFound] != 22 {
+		t.Errorf("status codes and how often they came: %v, want 200 11 times and 404 22 times", answered)
 	}
 }
 

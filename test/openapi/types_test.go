@@ -65,8 +65,8 @@ func TestComparisonSeesDifferences(t *testing.T) {
 		},
 		"a member too many": {
 			func(d *openapi3.T) {
-				schemaOf(d, "meta.v1.ObjectMeta").Properties["nmae"] = openapi3.NewSchemaRef("", openapi3.NewStringSchema())
-			}, "metadata: Go has no member nmae",
+				schemaOf(d, "meta.v1.ObjectMeta").Properties["nickname"] = openapi3.NewSchemaRef("", openapi3.NewStringSchema())
+			}, "metadata: Go has no member nickname",
 		},
 		"another type": {
 			func(d *openapi3.T) {

@@ -187,7 +187,7 @@ func (c *contract) describeMembers(m protoreflect.MessageDescriptor, s schema) e
 		known[f.JSONName()] = true
 		of, ok := members[f.JSONName()].(map[string]any)
 		if !ok {
-			return fmt.Errorf("Cluster API has no member %s", f.JSONName())
+			return fmt.Errorf("member %s: Cluster API has none of that name", f.JSONName())
 		}
 		of["description"] = c.comment(f)
 		if ref, ok := of["$ref"]; ok {
@@ -197,7 +197,7 @@ func (c *contract) describeMembers(m protoreflect.MessageDescriptor, s schema) e
 	}
 	for name := range members {
 		if !known[name] {
-			return fmt.Errorf("the protos have no member %s", name)
+			return fmt.Errorf("member %s: the protos have none of that name", name)
 		}
 	}
 	return nil
