@@ -35,7 +35,7 @@ func buildExtension(t *testing.T) string {
 		t.Fatal(err)
 	}
 	for _, args := range [][]string{
-		{generator, "-config", "oapi-codegen.yaml", "hooks.openapi.json"},
+		append([]string{generator}, guideArguments(t)...),
 		{"go", "build", "-o", "extension", "."},
 	} {
 		cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
@@ -45,6 +45,44 @@ func buildExtension(t *testing.T) string {
 		}
 	}
 	return filepath.Join(dir, "extension")
+}
+
+// guide is the page that tells how to write such an extension.
+func guide(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "openapi.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// guideArguments returns what the guide gives to oapi-codegen.
+func guideArguments(t *testing.T) []string {
+	t.Helper()
+	for line := range strings.Lines(guide(t)) {
+		if arguments, ok := strings.CutPrefix(line, "oapi-codegen "); ok {
+			return strings.Fields(arguments)
+		}
+	}
+	t.Fatal("the guide has no line that begins with oapi-codegen")
+	return nil
+}
+
+// TestGuideShowsTheExtension compares the code of the guide with the extension that the tests build.
+func TestGuideShowsTheExtension(t *testing.T) {
+	_, rest, found := strings.Cut(guide(t), "```go\n")
+	shown, _, closed := strings.Cut(rest, "```\n")
+	if !found || !closed {
+		t.Fatal("the guide shows no Go code")
+	}
+	text, err := os.ReadFile(filepath.Join("testdata", "extension", "main.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), shown) {
+		t.Errorf("the guide shows code that is not that of testdata/extension/main.go:\n%s", shown)
+	}
 }
 
 // startBuilt runs the extension and returns its URL.
