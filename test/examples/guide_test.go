@@ -1,0 +1,195 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package examples
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+const guide = "../../docs/extensions.md"
+
+// TestGuide follows the guide: for each language it runs every `sh` block of the common sections and of its own, in one shell and in
+// the folder that the guide begins in. A block with file= in its first line is that file, a `text` block is what the `sh` block
+// before it prints. The ports are the only thing that is changed, because others may use them.
+func TestGuide(t *testing.T) {
+	hookgate := gatewayPath(t)
+	sections := readGuide(t)
+	for _, language := range sections {
+		if language.parent != "2. Generate the stubs, and implement a hook" {
+			continue
+		}
+		t.Run(language.title, func(t *testing.T) {
+			script, expected := write(t, sections, language.title)
+			dir := t.TempDir()
+			repository, err := filepath.Abs("../..")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if want := filepath.Join(repository, "bin", "hookgate"); hookgate != want {
+				t.Fatalf("HOOKGATE_BIN is %s, but the guide uses %s", hookgate, want)
+			}
+			if err := os.Symlink(repository, filepath.Join(dir, "hookgate")); err != nil {
+				t.Fatal(err)
+			}
+			https, diagnostics, extension := freeAddress(t), freeAddress(t), freeAddress(t)
+			ports := strings.NewReplacer("127.0.0.1:9443", https, "127.0.0.1:9090", extension)
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // from packages to compiled programs
+			defer cancel()
+			cmd := exec.CommandContext(ctx, "bash", "-c", ports.Replace(script))
+			cmd.Dir = dir
+			cmd.Env = append(os.Environ(), "HOOKGATE_HTTP_ADDRESS="+https, "HOOKGATE_DIAGNOSTICS_ADDRESS="+diagnostics)
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+			cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } // and what it left running
+			cmd.WaitDelay = 10 * time.Second
+			output, err := cmd.CombinedOutput()
+			if cmd.Process != nil {
+				_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+			}
+			if err != nil {
+				t.Fatalf("%v\n%s", err, output)
+			}
+			for block, want := range expected {
+				got, err := os.ReadFile(filepath.Join(dir, fmt.Sprintf("out.%d", block)))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !strings.Contains(string(got)+"\n", ports.Replace(want)) {
+					t.Errorf("the guide says that a block prints\n%s\nand it prints\n%s", want, got)
+				}
+			}
+		})
+	}
+}
+
+// What the guide shows and nobody runs.
+func TestGuideBlocksThatAreNotRun(t *testing.T) {
+	var got []string
+	for _, s := range readGuide(t) {
+		for _, b := range s.blocks {
+			if !slices.Contains([]string{"sh", "text"}, b.language) && b.file == "" {
+				got = append(got, b.language+": "+strings.TrimSpace(b.text))
+			}
+		}
+	}
+	want := []string{
+		// It needs the network; the repository and the program are there when a test runs.
+		"console: $ git clone https://github.com/hookgate/hookgate\n$ make -C hookgate build",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("blocks that are not run (-want +got):\n%s", diff)
+	}
+}
+
+// The guide has a section for every example.
+func TestGuideLanguages(t *testing.T) {
+	names := map[string]string{"go": "Go", "python": "Python", "typescript": "TypeScript", "java": "Java", "rust": "Rust"}
+	var want, got []string
+	for _, language := range languages {
+		want = append(want, names[language])
+	}
+	for _, s := range readGuide(t) {
+		if s.parent != "" {
+			got = append(got, s.title)
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("languages (-examples +guide):\n%s", diff)
+	}
+}
+
+type section struct {
+	title, parent string // parent is the section above one of the third level
+	blocks        []block
+}
+
+type block struct {
+	language, file, text string
+}
+
+// readGuide reads the sections and fenced blocks of the guide.
+func readGuide(t *testing.T) []section {
+	t.Helper()
+	data, err := os.ReadFile(guide)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sections := []section{{}}
+	above := ""
+	var open *block
+	for line := range strings.Lines(string(data)) {
+		fence, isFence := strings.CutPrefix(line, "```")
+		last := &sections[len(sections)-1]
+		switch {
+		case open != nil && isFence:
+			last.blocks = append(last.blocks, *open)
+			open = nil
+		case open != nil:
+			open.text += line
+		case isFence:
+			language, rest, _ := strings.Cut(strings.TrimSpace(fence), " ")
+			open = &block{language: language, file: strings.TrimPrefix(rest, "file=")}
+		case strings.HasPrefix(line, "## "):
+			above = strings.TrimSpace(line[3:])
+			sections = append(sections, section{title: above})
+		case strings.HasPrefix(line, "### "):
+			sections = append(sections, section{title: strings.TrimSpace(line[4:]), parent: above})
+		}
+	}
+	if open != nil {
+		t.Fatal("the guide ends within a block")
+	}
+	return sections
+}
+
+// write returns the commands for one language as a script, and what it must have printed into which of the files out.N.
+func write(t *testing.T, sections []section, language string) (script string, expected map[int]string) {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("set -euo pipefail\nroot=$PWD\n")
+	expected = map[int]string{}
+	n := 0
+	for _, s := range sections {
+		if s.parent != "" && s.title != language {
+			continue
+		}
+		for _, block := range s.blocks {
+			switch {
+			case block.file != "":
+				fmt.Fprintf(&b, "cat > '%s' <<'END OF FILE'\n%sEND OF FILE\n", block.file, block.text)
+			case block.language == "sh":
+				n++
+				fmt.Fprintf(&b, "{\n%s} > \"$root/out.%d\"\n", block.text, n)
+				// A person needs longer to type the next command than a server to start.
+				switch {
+				case strings.Contains(block.text, "hookgate serve"):
+					b.WriteString(await(`curl --silent --fail --output /dev/null "http://$HOOKGATE_DIAGNOSTICS_ADDRESS/readyz"`))
+				case strings.HasSuffix(block.text, "&\n"):
+					b.WriteString(await("hookgate call Discovery --server grpc://127.0.0.1:9090 > /dev/null 2>&1"))
+				}
+			case block.language == "text":
+				expected[n] = block.text
+			}
+		}
+	}
+	b.WriteString("wait || true\n") // for what the guide stopped, so a script that left something running does not end
+	return b.String(), expected
+}
+
+// await returns commands that wait until check succeeds.
+func await(check string) string {
+	return fmt.Sprintf("for i in $(seq 600); do %s && break; [ $i -lt 600 ] || { echo 'not started'; exit 1; }; sleep 0.1; done\n", check)
+}
