@@ -7,17 +7,17 @@ import (
 	"context"
 	"log/slog"
 	"runtime/debug"
-	"runtime/metrics"
 	"time"
 )
 
 const (
 	// startPatience is how long a sidecar waits for its extension before it counts as started.
 	startPatience = 10 * time.Second
-	// thriftPeriod is how often a sidecar looks at its heap.
+	// thriftPeriod is how often a sidecar looks at what it has resident.
 	thriftPeriod = 10 * time.Second
-	// thriftyHeap is what its heap may have, in bytes, before what is not in use is given back. Go by itself takes minutes.
-	thriftyHeap = 8 << 20
+	// thrifty is what a sidecar may have resident, in bytes, before it gives back what it does not need. Go by itself takes minutes
+	// for its heap, and the kernel keeps what was read of a file until memory is short.
+	thrifty = 32 << 20
 )
 
 // thrift keeps a sidecar small: there is one in every Pod of an extension.
@@ -35,9 +35,6 @@ func (t thrift) Run(ctx context.Context) error {
 		return nil
 	}
 	t.release()
-	heap := []metrics.Sample{
-		{Name: "/memory/classes/heap/objects:bytes"}, {Name: "/memory/classes/heap/unused:bytes"}, {Name: "/memory/classes/heap/free:bytes"},
-	}
 	period := time.NewTicker(thriftPeriod)
 	defer period.Stop()
 	for {
@@ -46,12 +43,7 @@ func (t thrift) Run(ctx context.Context) error {
 			return nil
 		case <-period.C:
 		}
-		var held uint64
-		metrics.Read(heap)
-		for _, s := range heap {
-			held += s.Value.Uint64()
-		}
-		if held > thriftyHeap {
+		if resident() > thrifty {
 			t.release()
 		}
 	}

@@ -42,3 +42,16 @@ func releaseProgram() error {
 	}
 	return lines.Err()
 }
+
+// resident returns what the process has resident, in bytes; 0 if that is not known.
+func resident() int64 {
+	var size, pages int64
+	statm, err := os.ReadFile("/proc/self/statm")
+	if err == nil {
+		_, err = fmt.Sscan(string(statm), &size, &pages)
+	}
+	if err != nil {
+		return 0
+	}
+	return pages * int64(os.Getpagesize())
+}

@@ -7,3 +7,6 @@ package main
 
 // releaseProgram does nothing here: see the one for Linux.
 func releaseProgram() error { return nil }
+
+// resident does not know.
+func resident() int64 { return 0 }
