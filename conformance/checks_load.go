@@ -95,8 +95,8 @@ var loadChecks = []Check{
 		Source: guidelines + "Timeouts",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.working(ctx, v) {
-				req := padded(s.requests[h.hook.Hook], 256<<10)
-				for i := range 6 {
+				req := padded(s.requests[h.hook.Hook], 64<<10)
+				for i := range 8 { // 1 ms to 128 ms
 					short, cancel := context.WithTimeout(ctx, time.Duration(1<<i)*time.Millisecond)
 					s.transport.call(short, h.hook, h.name, req)
 					cancel()

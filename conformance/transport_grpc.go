@@ -33,6 +33,8 @@ var _ transport = (*grpcTransport)(nil)
 func newGRPCTransport(e *endpoint, config *tls.Config, c *codec.Codec) (*grpcTransport, error) {
 	transport := insecure.NewCredentials()
 	if config != nil {
+		config = config.Clone()
+		config.ServerName = "" // gRPC takes it from the authority
 		transport = credentials.NewTLS(config)
 	}
 	authority := e.address

@@ -123,7 +123,7 @@ func discoverVariables(_ *runtimehooksv1.DiscoverVariablesRequest, r *runtimehoo
 				Labels: map[string]string{"kind": "counter"}, Annotations: map[string]string{"note": "größer als 2^53"},
 			},
 			Schema: clusterv1.VariableSchema{OpenAPIV3Schema: clusterv1.JSONSchemaProps{
-				Type: "integer", Minimum: ptr.To[int64](0), Maximum: ptr.To[int64](9223372036854775807), Default: raw("9007199254740993"),
+				Type: "integer", Minimum: ptr.To[int64](0), Maximum: ptr.To[int64](1 << 62), Default: raw("9007199254740993"),
 			}},
 		},
 		{

@@ -1,0 +1,497 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/reflection"
+	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/hookgate/hookgate/catalog"
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+)
+
+// broken is an extension that breaks one rule.
+type broken struct {
+	check  string
+	how    string
+	over   Protocol // empty means both, one after the other
+	breaks func(*stub)
+	want   string // is in the problem of a finding
+}
+
+const (
+	succeeded = hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS
+	jsonPatch = hooksv1alpha1.PatchType_PATCH_TYPE_JSON_PATCH
+)
+
+// brokenExtensions has at least one row for each check.
+var brokenExtensions = []broken{
+	{"tls.used", "serves HTTP", REST, func(s *stub) { s.plain = true }, "there is no TLS"},
+	{"tls.certificate", "has an expired certificate", "", func(s *stub) { s.notAfter = time.Now().Add(-30 * time.Minute) }, "certificate has expired or is not yet valid"},
+	{"tls.version", "speaks TLS 1.1", REST, func(s *stub) {
+		s.tls = func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 }
+	}, "it refuses TLS 1.2 and TLS 1.3, and agrees to TLS 1.1"},
+	{"tls.old-versions", "speaks TLS 1.0, too", REST, func(s *stub) { s.tls = func(c *tls.Config) { c.MinVersion = tls.VersionTLS10 } }, "it agrees to TLS 1.1"},
+	{"tls.expiry", "has a certificate for another day", "", func(s *stub) { s.notAfter = time.Now().Add(24 * time.Hour) }, "it expires soon"},
+
+	{"discovery.answers", "answers Failure", "", func(s *stub) {
+		s.discover = func(_ int, out *hooksv1alpha1.DiscoveryResponse) {
+			out.Status = hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_FAILURE
+		}
+	}, `the status is "Failure", not "Success"`},
+	{"discovery.answers", "does not implement it", GRPC, func(s *stub) {
+		s.noSuch = map[string]bool{"hookgate.hooks.v1alpha1.DiscoveryService": true}
+		s.reflect = func(*grpc.Server) {}
+	}, "there is no answer of Discovery"},
+	{"discovery.answers", "answers with timeouts that are text", REST, func(s *stub) { s.body = replace(`"timeoutSeconds":20`, `"timeoutSeconds":"20"`) }, "cannot be read"},
+	{"discovery.some", "has no handlers", "", func(s *stub) { s.handlers = nil }, "there are no handlers"},
+	{"discovery.count", "has too many", "", func(s *stub) {
+		s.only("ValidateTopology")
+		for i := range 512 {
+			h := announce("ValidateTopology")
+			h.Name = fmt.Sprintf("validate-%d", i)
+			s.handlers = append(s.handlers, h)
+		}
+	}, "there are 513 handlers"},
+	{"discovery.names", "has a name with an underscore", "", func(s *stub) { s.handlers[0].Name = "after_cluster" }, `name "after_cluster" is no DNS-1123 label`},
+	{"discovery.names", "has a name twice", "", func(s *stub) { s.handlers[1].Name = s.handlers[0].GetName() }, "is there twice"},
+	{"discovery.hooks", "has a hook that does not exist", "", func(s *stub) { s.handlers[0].RequestHook.Hook = "BeforeCoffee" }, `there is no hook "BeforeCoffee"`},
+	{"discovery.hooks", "has a version that does not exist", "", func(s *stub) { s.handlers[0].RequestHook.ApiVersion = "hooks.runtime.cluster.x-k8s.io/v9" }, `of apiVersion "hooks.runtime.cluster.x-k8s.io/v9"`},
+	{"discovery.timeouts", "wants 31 seconds", "", func(s *stub) { s.handlers[0].TimeoutSeconds = proto.Int32(31) }, "timeoutSeconds is 31"},
+	{"discovery.timeouts", "wants less than none", "", func(s *stub) { s.handlers[0].TimeoutSeconds = proto.Int32(-1) }, "timeoutSeconds is -1"},
+	{"discovery.timeout-zero", "wants none", "", func(s *stub) { s.handlers[0].TimeoutSeconds = proto.Int32(0) }, "timeoutSeconds is 0, which means 10"},
+	{"discovery.failure-policies", "has a policy of its own", REST, func(s *stub) { s.body = replace(`"failurePolicy":"Fail"`, `"failurePolicy":"Maybe"`) }, `failurePolicy is "Maybe"`},
+	{"discovery.failure-policies", "has a policy of its own", GRPC, func(s *stub) { s.handlers[0].FailurePolicy = 17 }, `failurePolicy is "17"`},
+	{"discovery.sole", "updates machines twice", "", func(s *stub) {
+		second := announce("UpdateMachine")
+		second.Name = "second"
+		s.handlers = append(s.handlers, second)
+	}, `UpdateMachine has the handler "updatemachine" already`},
+	{"discovery.content", "forgets a handler at times", "", func(s *stub) {
+		s.discover = func(n int, out *hooksv1alpha1.DiscoveryResponse) {
+			if n%4 == 0 {
+				out.Handlers = out.Handlers[1:]
+			}
+		}
+	}, "the handlers are others than the first time"},
+	{"discovery.order", "announces in the order of a map", "", func(s *stub) {
+		s.discover = func(n int, out *hooksv1alpha1.DiscoveryResponse) {
+			n %= len(out.Handlers)
+			out.Handlers = append(out.Handlers[n:], out.Handlers[:n]...)
+		}
+	}, "the order is ["},
+
+	{"answers.valid", "throws", "", fails(status.Error(codes.Internal, "boom")), "there is no answer of BeforeClusterCreate"},
+	{"answers.valid", "does not implement what it announces", GRPC, fails(status.Error(codes.Unimplemented, "not here")), "there is no answer of BeforeClusterCreate"},
+	{"answers.valid", "answers HTML", REST, func(s *stub) {
+		s.body = func(h *catalog.Hook, body []byte) []byte {
+			if h.Singleton() {
+				return body
+			}
+			return []byte("<html>")
+		}
+	}, "the answer is no BeforeClusterCreateResponse"},
+	{"answers.valid", "answers 21 MiB", "", func(s *stub) {
+		s.only("BeforeClusterCreate")
+		s.limit = 2 * maxBytes
+		s.answer = func(_ *catalog.Hook, _, out proto.Message) {
+			out.(*hooksv1alpha1.BeforeClusterCreateResponse).Message = strings.Repeat("x", 21<<20)
+		}
+	}, ""},
+	{"answers.in-time", "never answers", "", func(s *stub) {
+		s.only("BeforeClusterCreate")
+		s.handlers[0].TimeoutSeconds = proto.Int32(1)
+		s.before = func(ctx context.Context, _ *catalog.Hook, _ proto.Message) (proto.Message, error) {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
+	}, "its timeout is 1s"},
+	{"answers.quick", "takes its time", "", func(s *stub) {
+		s.only("BeforeClusterCreate")
+		s.before = func(ctx context.Context, _ *catalog.Hook, _ proto.Message) (proto.Message, error) {
+			select {
+			case <-ctx.Done():
+			case <-time.After(2100 * time.Millisecond):
+			}
+			return nil, nil
+		}
+	}, "it took 2."},
+	{"answers.kind", "answers as another hook", REST, func(s *stub) {
+		s.body = replace(`"kind":"BeforeClusterCreateResponse"`, `"kind":"BeforeClusterDeleteResponse"`)
+	}, `kind is "BeforeClusterDeleteResponse", not "BeforeClusterCreateResponse"`},
+	{"answers.kind", "answers in another version", REST, func(s *stub) { s.body = replace(`x-k8s.io/v1alpha1","status"`, `x-k8s.io/v1beta1","status"`) }, `apiVersion is "hooks.runtime.cluster.x-k8s.io/v1beta1"`},
+	{"answers.status", "forgets the status", "", func(s *stub) {
+		s.answer = func(h *catalog.Hook, _, out proto.Message) {
+			out.ProtoReflect().Clear(h.Response.Descriptor().Fields().ByName("status"))
+		}
+	}, `the status is ""`},
+	{"answers.success", "always says no", "", refuses("no"), "the status is Failure"},
+	{"answers.retry", "wants to be called before it was", "", func(s *stub) {
+		s.only("BeforeClusterCreate")
+		s.answer = func(_ *catalog.Hook, _, out proto.Message) {
+			out.(*hooksv1alpha1.BeforeClusterCreateResponse).RetryAfterSeconds = -1
+		}
+	}, "retryAfterSeconds is -1"},
+	{"answers.retry-allowed", "blocks where nothing can be", REST, func(s *stub) {
+		s.only("AfterControlPlaneInitialized")
+		s.body = replace(`"status":"Success"`, `"status":"Success","retryAfterSeconds":5`)
+	}, "AfterControlPlaneInitialized cannot block"},
+	{"answers.message", "says no without a reason", "", refuses(""), "the message is empty"},
+
+	{"patches.uid", "makes up a uid", "", patches("made-up", jsonPatch, `[]`), `no item of the request has the uid "made-up"`},
+	{"patches.type", "forgets the type", "", patches("", 0, `[]`), `patchType is ""`},
+	{"patches.type", "has a type of its own", GRPC, patches("", 9, `[]`), `patchType is "9"`},
+	{"patches.decode", "sends an object as JSON patch", "", patches("", jsonPatch, `{"spec":{}}`), "no JSONPatch: "},
+	{"patches.decode", "sends a list as merge patch", "", patches("", jsonPatch+1, `[{"op":"add"}]`), "no JSONMergePatch: a merge patch is a JSON object, not a list"},
+	{"patches.apply", "replaces what is not there", "", patches("", jsonPatch, `[{"op":"replace","path":"/spec/template/spec/nothing/here","value":1}]`), "it does not apply: "},
+	{"patches.apply", "removes the kind", "", patches("", jsonPatch, `[{"op":"remove","path":"/kind"}]`), "the result is no Kubernetes object"},
+	{"patches.scope", "renames the template", "", patches("", jsonPatch, `[{"op":"replace","path":"/metadata/name","value":"mine"}]`), "it changes /metadata/name, which Cluster API drops"},
+	{"patches.scope", "changes the kind", "", patches("", jsonPatch+1, `{"kind":"Mine"}`), "it changes /kind, which"},
+	{"patches.scope", "sets a member of spec beside template", "", patches("", jsonPatch, `[{"op":"add","path":"/spec/paused","value":true}]`), "it changes /spec/paused, which"},
+	{"patches.idempotent", "counts in the template", "", func(s *stub) {
+		s.only("GeneratePatches")
+		s.answer = func(_ *catalog.Hook, in, out proto.Message) {
+			item := in.(*hooksv1alpha1.GeneratePatchesRequest).GetItems()[0]
+			out.(*hooksv1alpha1.GeneratePatchesResponse).Items = []*hooksv1alpha1.GeneratePatchesResponseItem{{Uid: item.GetUid(), PatchType: jsonPatch,
+				Patch: fmt.Appendf(nil, `[{"op":"add","path":"/spec/template/spec/size","value":%d}]`, len(item.GetObject().GetRaw()))}}
+		}
+	}, "which is patched already, is changed again at /spec/template/spec/size"},
+
+	{"variables.names", "takes Cluster API's name", "", defines(variable("builtin", `{"type":"string"}`)), "Cluster API's own"},
+	{"variables.names", "has a dot in a name", "", defines(variable("a.b", `{"type":"string"}`)), `the name "a.b" has a dot`},
+	{"variables.names", "has no name", "", defines(variable("", `{"type":"string"}`)), "the name is empty"},
+	{"variables.names", "has a name twice", "", defines(variable("a", `{"type":"string"}`), variable("a", `{"type":"string"}`)), `the name "a" is there twice`},
+	{"variables.schemas", "has a type of its own", "", defines(variable("a", `{"type":"text"}`)), `Unsupported value: "text"`},
+	{"variables.schemas", "forgets the types of members", "", defines(variable("a", `{"type":"object","properties":{"b":{}}}`)), "openAPIV3Schema.properties[b].type: Required value"},
+	{"variables.schemas", "has both properties and additionalProperties", "", defines(variable("a", `{"type":"object","properties":{"b":{"type":"string"}},"additionalProperties":{"type":"string"}}`)), "exclude each other"},
+	{"variables.schemas", "has a pattern that is none", "", defines(variable("a", `{"type":"string","pattern":"("}`)), `variable "a"`},
+	{"variables.schemas", "has no schema", GRPC, defines(&hooksv1alpha1.ClusterClassVariable{Name: "a", Required: proto.Bool(true)}), "it has no schema.openAPIV3Schema"},
+	{"variables.values", "has a default of another type", "", defines(variable("a", `{"type":"integer","default":"three"}`)), `openAPIV3Schema.default: Invalid value`},
+	{"variables.values", "has an example that is not allowed", "", defines(variable("a", `{"type":"object","properties":{"b":{"type":"string","minLength":3,"example":"x"}}}`)), `properties[b].example: Invalid value`},
+
+	{"in-place.type", "forgets the type", "", machinePatch(0, `{"spec":{"version":"v1.33.4"}}`), `patchType is ""`},
+	{"in-place.apply", "sends half of a patch", "", machinePatch(jsonPatch, `[{"op":`), "it does not apply to the current object"},
+	{"in-place.apply", "removes what is not there", "", machinePatch(jsonPatch, `[{"op":"remove","path":"/spec/nothing"}]`), "it does not apply to the current object"},
+	{"in-place.scope", "changes labels", "", machinePatch(jsonPatch, `[{"op":"add","path":"/metadata/labels/a","value":"b"}]`), "it changes /metadata/labels/a, which Cluster API drops"},
+	{"in-place.scope", "changes the replicas of a MachineSet", "", func(s *stub) {
+		s.only("CanUpdateMachineSet")
+		s.answer = func(_ *catalog.Hook, _, out proto.Message) {
+			out.(*hooksv1alpha1.CanUpdateMachineSetResponse).MachineSetPatch = mergePatch(`{"spec":{"replicas":77}}`)
+		}
+	}, "machineSetPatch: it changes /spec/replicas, which Cluster API drops"},
+	{"in-place.desired", "sets a version that nobody wants", "", machinePatch(jsonPatch+1, `{"spec":{"version":"v1.99.0"}}`), "it sets /spec/version to something else than is desired"},
+	{"in-place.update-failure", "fails and goes on", "", func(s *stub) {
+		s.only("UpdateMachine")
+		s.answer = func(_ *catalog.Hook, _, out proto.Message) {
+			out.(*hooksv1alpha1.UpdateMachineResponse).Status = hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_FAILURE
+		}
+	}, "the status is Failure and retryAfterSeconds is 10"},
+
+	{"plan.control-plane", "leaves out a minor version", "", plan(steps("v1.31.0", "v1.33.4"), nil), "from v1.31.0 to v1.33.4 it leaves out minor versions"},
+	{"plan.control-plane", "does not arrive", "", plan(steps("v1.31.0", "v1.32.0"), nil), "ends with v1.32.0, not with v1.33.4"},
+	{"plan.control-plane", "goes back", "", plan(steps("v1.31.0", "v1.30.0"), nil), "version v1.30.0 is not greater than v1.31.0"},
+	{"plan.control-plane", "is no plan", "", plan(nil, nil), "controlPlaneUpgrades is empty"},
+	{"plan.control-plane", "names a version that is none", "", plan(steps("latest"), nil), `"latest" is no version`},
+	{"plan.workers", "takes workers where the control plane does not get", "", plan(steps("v1.31.0", "v1.32.0", "v1.33.4"), steps("v1.32.7", "v1.33.4")), `the control plane does not get to version "v1.32.7"`},
+	{"plan.workers", "leaves workers behind", "", plan(steps("v1.31.0", "v1.32.0", "v1.33.4"), steps("v1.32.0")), "workersUpgrades ends with v1.32.0, not with v1.33.4"},
+
+	{"envelope.settings", "refuses settings that it does not know", "", unless(func(in proto.Message) bool {
+		return len(in.(interface{ GetSettings() map[string]string }).GetSettings()) < 100
+	}, "unknown setting"), `with settings that it does not know the status is "Failure", and Success otherwise`},
+	{"envelope.settings", "wants settings", "", unless(func(in proto.Message) bool {
+		return len(in.(interface{ GetSettings() map[string]string }).GetSettings()) > 0
+	}, "there are no settings"), `without settings the status is "Failure"`},
+	{"envelope.unknown-members", "refuses members that it does not know", "", unless(func(in proto.Message) bool {
+		return len(in.(interface {
+			GetUnknownMembers() map[string]*hooksv1alpha1.JSON
+		}).GetUnknownMembers()) == 0
+	}, "unknown member"), `with members that it does not know the status is "Failure"`},
+
+	{"idempotence.again", "has created it already", "", func(s *stub) {
+		s.only("BeforeClusterCreate")
+		s.before = func(_ context.Context, h *catalog.Hook, _ proto.Message) (proto.Message, error) {
+			if s.count() > 1 {
+				return refusal(h, "it exists already"), nil
+			}
+			return nil, nil
+		}
+	}, `the same call again: the status is "Failure", and Success otherwise`},
+	{"determinism.answers", "counts its answers", "", func(s *stub) {
+		s.only("GeneratePatches")
+		s.answer = func(_ *catalog.Hook, _, out proto.Message) {
+			item := out.(*hooksv1alpha1.GeneratePatchesResponse).GetItems()[0]
+			item.Patch = bytes.Replace(item.GetPatch(), []byte("registry.example.com"), fmt.Appendf(nil, "registry-%d", s.count()), 1)
+		}
+	}, "the answer before was another"},
+	{"determinism.errors", "says when it failed", "", func(s *stub) {
+		s.only("BeforeClusterCreate")
+		s.before = func(_ context.Context, h *catalog.Hook, in proto.Message) (proto.Message, error) {
+			if raw := in.(*hooksv1alpha1.BeforeClusterCreateRequest).GetCluster().GetRaw(); bytes.HasPrefix(raw, []byte("7")) {
+				return refusal(h, "failed at %d", time.Now().UnixNano()), nil
+			}
+			return nil, nil
+		}
+	}, "objects are 7: the text before was another: Failure: failed at "},
+
+	{"malformed.refused", "takes anything for a request", "", func(s *stub) { s.readsAll = true }, "the answer does not say Failure"},
+	{"malformed.refused", "fails at what it cannot read", REST, func(s *stub) {
+		s.serve = func(w http.ResponseWriter, r *http.Request, next http.HandlerFunc) {
+			if r.ContentLength < 50 {
+				http.Error(w, "SyntaxError: Unexpected end of JSON input", http.StatusInternalServerError)
+				return
+			}
+			next(w, r)
+		}
+	}, "that is a failure of the server's, and the mistake was the caller's"},
+	{"malformed.objects", "throws at a Cluster that is none", "", func(s *stub) {
+		s.only("BeforeClusterCreate")
+		s.before = func(_ context.Context, _ *catalog.Hook, in proto.Message) (proto.Message, error) {
+			if !bytes.HasPrefix(in.(*hooksv1alpha1.BeforeClusterCreateRequest).GetCluster().GetRaw(), []byte("{")) {
+				return nil, status.Error(codes.Unknown, "TypeError: cluster is no object")
+			}
+			return nil, nil
+		}
+	}, `objects are "a string": the handler failed`},
+	{"malformed.survives", "remembers the last error", "", func(s *stub) {
+		var spoiled atomic.Bool
+		s.only("BeforeClusterCreate")
+		s.before = func(_ context.Context, h *catalog.Hook, in proto.Message) (proto.Message, error) {
+			if len(in.(*hooksv1alpha1.BeforeClusterCreateRequest).GetCluster().GetRaw()) < 100 {
+				spoiled.Store(true)
+			}
+			if spoiled.Load() {
+				return refusal(h, "an error occurred"), nil
+			}
+			return nil, nil
+		}
+	}, `after requests that are wrong the status is "Failure", and Success otherwise`},
+
+	{"load.large", "has gRPC's default limit", "", limits(4 << 20), "with a request of 6 MiB there is no answer of the hook"},
+	{"load.limit", "has a limit of 10 MiB", "", limits(10 << 20), "with a request of nearly 20 MiB there is no answer of the hook"},
+	{"load.over", "has no limit", "", limits(1 << 30), "a request of 22 MiB was taken"},
+	{"load.concurrent", "takes one call at a time", "", func(s *stub) {
+		var inFlight atomic.Int32
+		s.only("ValidateTopology", "UpdateMachine")
+		s.before = func(ctx context.Context, h *catalog.Hook, _ proto.Message) (proto.Message, error) {
+			defer inFlight.Add(-1)
+			if inFlight.Add(1) > 1 {
+				return refusal(h, "busy"), nil
+			}
+			select { // long enough for another call to come, if there is one
+			case <-time.After(50 * time.Millisecond):
+			case <-ctx.Done():
+			}
+			return nil, nil
+		}
+	}, `with 16 calls at the same time the status is "Failure"`},
+	{"load.deadline", "never recovers from a caller that left", "", func(s *stub) {
+		var stuck atomic.Bool
+		s.only("ValidateTopology")
+		s.before = func(ctx context.Context, h *catalog.Hook, _ proto.Message) (proto.Message, error) {
+			if stuck.Load() {
+				return refusal(h, "the lock is held"), nil
+			}
+			select {
+			case <-time.After(500 * time.Millisecond):
+			case <-ctx.Done():
+				stuck.Store(true)
+			}
+			return nil, nil
+		}
+	}, `after callers that left early the status is "Failure"`},
+
+	{"protocol.unknown-hook", "answers any path", REST, func(s *stub) {
+		s.serve = func(w http.ResponseWriter, r *http.Request, next http.HandlerFunc) {
+			if strings.Contains(r.URL.Path, strings.ToLower(nowhere)) {
+				_, _ = w.Write([]byte(`{"status":"Success"}`))
+				return
+			}
+			next(w, r)
+		}
+	}, "that is not HTTP 404"},
+	{"protocol.unknown-hook", "fails at services that it does not have", GRPC, func(s *stub) {
+		s.unknown = func(any, grpc.ServerStream) error { return status.Error(codes.Internal, "what?") }
+	}, "that is not gRPC Unimplemented"},
+	{"protocol.unknown-handler", "ignores the name of the handler", REST, func(s *stub) {
+		s.serve = func(w http.ResponseWriter, r *http.Request, next http.HandlerFunc) {
+			r.URL.Path = strings.Replace(r.URL.Path, noHandler, "generatepatches", 1)
+			next(w, r)
+		}
+	}, "that is not HTTP 404"},
+	{"protocol.health", "has no health service", GRPC, func(s *stub) { s.noHealth = true }, "there is no health service"},
+	{"protocol.health", "is not serving", GRPC, func(s *stub) { s.notReady = true }, "the server says that it is not serving"},
+	{"protocol.reflection", "lists only itself", GRPC, func(s *stub) {
+		s.reflect = func(server *grpc.Server) {
+			reflectionv1.RegisterServerReflectionServer(server, reflection.NewServerV1(reflection.ServerOptions{Services: noServices{}}))
+		}
+	}, "hookgate.hooks.v1alpha1.LifecycleHooksService is missing"},
+}
+
+type noServices struct{}
+
+func (noServices) GetServiceInfo() map[string]grpc.ServiceInfo {
+	return map[string]grpc.ServiceInfo{"other.Service": {}}
+}
+
+// replace changes the JSON of answers.
+func replace(old, text string) func(*catalog.Hook, []byte) []byte {
+	return func(_ *catalog.Hook, body []byte) []byte { return bytes.ReplaceAll(body, []byte(old), []byte(text)) }
+}
+
+// limits leaves one handler, whose requests may have n bytes.
+func limits(n int) func(*stub) {
+	return func(s *stub) {
+		s.only("ValidateTopology")
+		s.limit = n
+	}
+}
+
+// fails makes BeforeClusterCreate fail.
+func fails(err error) func(*stub) {
+	return func(s *stub) {
+		s.only("BeforeClusterCreate")
+		s.before = func(context.Context, *catalog.Hook, proto.Message) (proto.Message, error) { return nil, err }
+	}
+}
+
+// refuses makes BeforeClusterCreate answer Failure.
+func refuses(message string) func(*stub) {
+	return func(s *stub) {
+		s.only("BeforeClusterCreate")
+		s.before = func(_ context.Context, h *catalog.Hook, _ proto.Message) (proto.Message, error) {
+			return refusal(h, "%s", message), nil
+		}
+	}
+}
+
+// unless makes BeforeClusterCreate answer Failure unless ok.
+func unless(ok func(proto.Message) bool, message string) func(*stub) {
+	return func(s *stub) {
+		s.only("BeforeClusterCreate")
+		s.before = func(_ context.Context, h *catalog.Hook, in proto.Message) (proto.Message, error) {
+			if !ok(in) {
+				return refusal(h, "%s", message), nil
+			}
+			return nil, nil
+		}
+	}
+}
+
+// patches makes GeneratePatches answer with this patch alone, of the first item if there is no uid.
+func patches(uid string, of hooksv1alpha1.PatchType, text string) func(*stub) {
+	return func(s *stub) {
+		s.only("GeneratePatches")
+		s.answer = func(_ *catalog.Hook, in, out proto.Message) {
+			if uid == "" {
+				uid = in.(*hooksv1alpha1.GeneratePatchesRequest).GetItems()[0].GetUid()
+			}
+			out.(*hooksv1alpha1.GeneratePatchesResponse).Items = []*hooksv1alpha1.GeneratePatchesResponseItem{{Uid: uid, PatchType: of, Patch: []byte(text)}}
+		}
+	}
+}
+
+// defines makes DiscoverVariables answer with these variables.
+func defines(variables ...*hooksv1alpha1.ClusterClassVariable) func(*stub) {
+	return func(s *stub) {
+		s.only("DiscoverVariables")
+		s.answer = func(_ *catalog.Hook, _, out proto.Message) {
+			out.(*hooksv1alpha1.DiscoverVariablesResponse).Variables = variables
+		}
+	}
+}
+
+// machinePatch makes CanUpdateMachine answer with this patch.
+func machinePatch(of hooksv1alpha1.PatchType, text string) func(*stub) {
+	return func(s *stub) {
+		s.only("CanUpdateMachine")
+		s.answer = func(_ *catalog.Hook, _, out proto.Message) {
+			out.(*hooksv1alpha1.CanUpdateMachineResponse).MachinePatch = &hooksv1alpha1.Patch{PatchType: of, Patch: []byte(text)}
+		}
+	}
+}
+
+// plan makes GenerateUpgradePlan answer with these steps.
+func plan(controlPlane, workers []*hooksv1alpha1.UpgradeStep) func(*stub) {
+	return func(s *stub) {
+		s.only("GenerateUpgradePlan")
+		s.answer = func(_ *catalog.Hook, _, out proto.Message) {
+			answer := out.(*hooksv1alpha1.GenerateUpgradePlanResponse)
+			answer.ControlPlaneUpgrades, answer.WorkersUpgrades = controlPlane, workers
+		}
+	}
+}
+
+// TestBrokenExtensions proves of each check that it can fail, for the reason that it names.
+func TestBrokenExtensions(t *testing.T) {
+	for _, b := range brokenExtensions {
+		protocols := []Protocol{b.over}
+		if b.over == "" {
+			protocols = []Protocol{REST, GRPC}
+		}
+		for _, p := range protocols {
+			t.Run(b.check+"/"+string(p)+"/"+b.how, func(t *testing.T) {
+				t.Parallel()
+				s := newStub()
+				b.breaks(s)
+				report, err := Run(t.Context(), s.start(t, p), Options{Only: []string{b.check}})
+				if err != nil {
+					t.Fatal(err)
+				}
+				r := report.Results[0]
+				if len(report.Results) != 1 || r.ID != b.check || r.Status != Fail {
+					t.Fatalf("an extension that %s: got %+v, want it to fail", b.how, report.Results)
+				}
+				for _, f := range r.Findings {
+					if f.Sent == "" || f.Got == "" {
+						t.Errorf("a finding does not say what was sent and what came: %+v", f)
+					}
+					if strings.Contains(f.Problem, b.want) {
+						return
+					}
+				}
+				t.Errorf("an extension that %s: got %+v, want %q", b.how, r.Findings, b.want)
+			})
+		}
+	}
+}
+
+// TestEveryCheckCanFail holds the table above against the list of checks.
+func TestEveryCheckCanFail(t *testing.T) {
+	rows := map[string]bool{}
+	for _, b := range brokenExtensions {
+		rows[b.check] = true
+	}
+	seen := map[string]bool{}
+	for _, c := range Checks() {
+		if !rows[c.ID] {
+			t.Errorf("no broken extension proves that %s can fail", c.ID)
+		}
+		if seen[c.ID] {
+			t.Errorf("%s is there twice", c.ID)
+		}
+		seen[c.ID] = true
+		if c.Rule == "" || c.Source == "" || c.Level != Must && c.Level != Should || !strings.HasSuffix(c.Rule, ".") {
+			t.Errorf("%s has no rule of one sentence, no source or no level: %+v", c.ID, c)
+		}
+	}
+	for id := range rows {
+		if !seen[id] {
+			t.Errorf("a broken extension is for %s, which is no check", id)
+		}
+	}
+}
