@@ -224,7 +224,7 @@ bench-go: ## Run the Go benchmarks
 ##@ Change
 
 .PHONY: generate
-generate: ## Regenerate gen/, api/, deploy/crd/, proto/testdata/, docs/metrics.md and docs/errors.md
+generate: ## Regenerate gen/, api/, deploy/crd/, proto/testdata/, docs/metrics.md, docs/errors.md and the table in docs/conformance.md
 	@$(TOOL) buf generate
 	@$(GO) -C tools/openapi run . $(CURDIR)
 	@$(TOOL) controller-gen object:headerFile=api/boilerplate.go.txt crd paths=./api/... output:crd:dir=deploy/crd
@@ -259,7 +259,7 @@ verify-proto: ## Lint the contract and compare it with the last release, or the 
 
 .PHONY: verify-generated
 verify-generated: generate ## Check that generated files are up to date
-	@changed=$$(git status --porcelain -- gen 'api/*/zz_generated*' deploy/crd proto/testdata docs/metrics.md docs/errors.md); if [ -n "$$changed" ]; then \
+	@changed=$$(git status --porcelain -- gen 'api/*/zz_generated*' deploy/crd proto/testdata docs/metrics.md docs/errors.md docs/conformance.md); if [ -n "$$changed" ]; then \
 		echo "generated files are not up to date: run 'make generate' and commit"; echo "$$changed"; exit 1; fi
 
 .PHONY: verify-modules

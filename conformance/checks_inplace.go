@@ -124,7 +124,7 @@ func (s *session) eachInPlacePatch(ctx context.Context, v *verdict, check func(i
 				}
 			}
 			if problem := check(p); problem != "" {
-				v.fail(x, "%s: %s; the patch is %s", p.member, problem, excerpt(string(p.Patch)))
+				v.fail(x, "%s: %s; the patch is %s", p.member, problem, excerpt(p.Patch))
 			}
 		}
 	}

@@ -156,7 +156,7 @@ func (s *session) eachPatch(ctx context.Context, v *verdict, check func(appliedP
 			patches++
 			p := applyTo(req, x.parsed.Items[i])
 			if problem := check(p); problem != "" {
-				v.fail(x, "items[%d] (uid %q): %s; the patch is %s", i, p.UID, problem, excerpt(string(p.Patch)))
+				v.fail(x, "items[%d] (uid %q): %s; the patch is %s", i, p.UID, problem, excerpt(p.Patch))
 			}
 		}
 	}

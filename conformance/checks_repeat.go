@@ -37,7 +37,7 @@ var repeatChecks = []Check{
 				want := s.base(ctx, h)
 				for range repeats {
 					if x := s.ask(ctx, h, s.requests[h.hook.Hook]); meaning(x) != meaning(want) {
-						v.fail(x, "the answer before was another: %s", excerpt(string(want.body)))
+						v.fail(x, "the answer before was another: %s", excerpt(want.body))
 						break
 					}
 				}

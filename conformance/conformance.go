@@ -43,6 +43,9 @@ func Run(ctx context.Context, target Target, options Options) (Report, error) {
 	}
 	s, err := newSession(ctx, target, options)
 	if err != nil {
+		if ctx.Err() != nil {
+			err = fmt.Errorf("check %s: %w", target.URL, context.Cause(ctx))
+		}
 		return Report{}, err
 	}
 	defer s.transport.close()

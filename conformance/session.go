@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 	"time"
@@ -144,7 +145,7 @@ func (s *session) connect(ctx context.Context, c *codec.Codec) error {
 func (s *session) discover(ctx context.Context) error {
 	x := s.askDiscovery(ctx)
 	s.first = x
-	if err := s.wrongProtocol(x); err != nil {
+	if err := s.wrongProtocol(ctx, x); err != nil {
 		return err
 	}
 	if t, ok := s.transport.(*grpcTransport); ok {
@@ -209,21 +210,21 @@ func serviceOf(h *catalog.Hook) string {
 }
 
 // wrongProtocol tells from the first answer that the extension speaks another protocol, or none at all.
-func (s *session) wrongProtocol(x *exchange) error {
+func (s *session) wrongProtocol(ctx context.Context, x *exchange) error {
 	e := s.endpoint
 	fatal := func(problem, hint string) error {
 		return &ConnectError{URL: e.url, Problem: problem, Hint: hint, Err: x.err}
 	}
 	plain := map[bool]string{true: "grpcs://", false: "grpc://"}[e.secure] + e.address
 	switch {
-	case e.protocol == REST && strings.HasPrefix(x.content, "application/grpc"), e.protocol == REST && strings.Contains(x.text, "malformed HTTP response \"\\x00"):
+	case e.protocol == REST && (strings.HasPrefix(x.content, "application/grpc") || x.outcome == lost && !e.secure && s.speaksHTTP2(ctx)):
 		return fatal("it speaks gRPC", "That is "+plain+".")
 	case e.protocol == REST && !e.secure && strings.Contains(x.text, "HTTP request to an HTTPS server"):
 		return fatal("it speaks HTTPS", "That is https://"+e.address+".")
 	case e.protocol == GRPC && (strings.Contains(x.text, "unexpected HTTP status code") || strings.Contains(x.text, "unexpected content-type") ||
 		strings.Contains(x.text, "looked like an HTTP/1.1 header")):
 		return fatal("it does not speak gRPC", "Is it a REST extension? That is "+map[bool]string{true: "https://", false: "http://"}[e.secure]+e.address+".")
-	case e.protocol == GRPC && !e.secure && e.network == "tcp" && (x.outcome == lost || x.outcome == late) && s.speaksTLS():
+	case e.protocol == GRPC && !e.secure && e.network == "tcp" && (x.outcome == lost || x.outcome == late) && s.speaksTLS(ctx):
 		return fatal("it speaks TLS", "That is grpcs://"+e.address+".")
 	case x.outcome == lost && strings.Contains(x.text, "certificate required"), x.outcome == lost && strings.Contains(x.text, "bad certificate"):
 		return fatal("it asks for a certificate: "+x.text, "Show one: --cert FILE and --key FILE, or Target.Certificate.")
@@ -234,11 +235,30 @@ func (s *session) wrongProtocol(x *exchange) error {
 }
 
 // speaksTLS tells whether there is TLS where none was expected.
-func (s *session) speaksTLS() bool {
+func (s *session) speaksTLS(ctx context.Context) bool {
 	config := s.endpoint.tlsConfig()
 	config.InsecureSkipVerify = true //nolint:gosec // nothing is sent
-	_, err := s.endpoint.handshake(context.Background(), config)
+	_, err := s.endpoint.handshake(ctx, config)
 	return err == nil
+}
+
+// speaksHTTP2 tells whether a server without TLS answers the beginning of HTTP/2 in kind (RFC 9113, 3.4).
+func (s *session) speaksHTTP2(ctx context.Context) bool {
+	c, err := s.endpoint.dial(ctx)
+	if err != nil {
+		return false
+	}
+	defer c.Close()
+	settings := []byte{0, 0, 0, 4, 0, 0, 0, 0, 0}
+	header := make([]byte, len(settings))
+	if err := c.SetDeadline(time.Now().Add(time.Second)); err != nil {
+		return false
+	}
+	if _, err := c.Write(append([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), settings...)); err != nil {
+		return false
+	}
+	_, err = io.ReadFull(c, header)
+	return err == nil && header[3] == settings[3]
 }
 
 func (s *session) askDiscovery(ctx context.Context) *exchange {

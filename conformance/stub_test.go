@@ -61,6 +61,7 @@ type stub struct {
 	hosts    []string
 
 	unix     bool // serve gRPC on a socket
+	http2    bool // serve REST over HTTP/2, too
 	noHealth bool
 	notReady bool
 	reflect  func(*grpc.Server) // adds server reflection; by default the usual one
@@ -280,6 +281,7 @@ func (s *stub) startREST(t testing.TB, config *tls.Config) string {
 		server.Start()
 	} else {
 		server.TLS = config
+		server.EnableHTTP2 = s.http2
 		server.StartTLS()
 	}
 	return server.URL

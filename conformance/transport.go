@@ -62,7 +62,7 @@ func (x *exchange) got() string {
 	case x.code == "":
 		return "no answer: " + x.text
 	case x.outcome == answered:
-		return x.code + ": " + excerpt(string(x.body))
+		return x.code + ": " + excerpt(x.body)
 	case x.text == "":
 		return x.code
 	}
@@ -105,11 +105,13 @@ func (x *exchange) decoded() {
 }
 
 // excerpt returns the beginning of a text, on one line.
-func excerpt(s string) string {
+func excerpt[T string | []byte](text T) string {
 	const most = 400
+	long := len(text) > 2*most
+	s := string(text[:min(len(text), 2*most)]) // bodies may be large
 	s = strings.Join(strings.Fields(strings.ToValidUTF8(s, "?")), " ")
-	if len(s) > most {
-		return strings.ToValidUTF8(s[:most], "") + "…"
+	if long || len(s) > most {
+		return strings.ToValidUTF8(s[:min(len(s), most)], "") + "…"
 	}
 	return s
 }

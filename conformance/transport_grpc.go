@@ -62,7 +62,10 @@ func (t *grpcTransport) call(ctx context.Context, h *catalog.Hook, handler strin
 		req = proto.Clone(req)
 		req.ProtoReflect().Set(fd, protoreflect.ValueOfString(handler))
 	}
-	x := &exchange{handler: handler, sent: fmt.Sprintf("%s, %s: %s", h.Method, size(proto.Size(req)), excerpt(string(render(req))))}
+	x := &exchange{handler: handler, sent: fmt.Sprintf("%s, %s", h.Method, size(proto.Size(req)))}
+	if proto.Size(req) < 64<<10 { // others are padded, and their beginning tells nothing
+		x.sent += ": " + excerpt(render(req))
+	}
 	out := h.Response.New().Interface()
 	t.invoke(ctx, x, h.Method, req, out)
 	if x.outcome == answered {

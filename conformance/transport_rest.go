@@ -54,7 +54,7 @@ func (t *restTransport) call(ctx context.Context, h *catalog.Hook, handler strin
 
 func (t *restTransport) send(ctx context.Context, h *catalog.Hook, handler string, body []byte) *exchange {
 	path := h.Path(url.PathEscape(handler))
-	x := &exchange{handler: handler, sent: fmt.Sprintf("POST %s, %s: %s", path, size(len(body)), excerpt(string(body)))}
+	x := &exchange{handler: handler, sent: fmt.Sprintf("POST %s, %s: %s", path, size(len(body)), excerpt(body))}
 	scheme := "http://"
 	if t.endpoint.secure {
 		scheme = "https://"

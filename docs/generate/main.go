@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/hookgate/hookgate/conformance"
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -21,6 +22,10 @@ func main() {
 	if len(os.Args) != 2 {
 		fmt.Fprintln(os.Stderr, "usage: generate DIR")
 		os.Exit(2)
+	}
+	if err := fill(filepath.Join(os.Args[1], "conformance.md"), "checks", conformance.Document); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
 	}
 	for name, document := range map[string]func(io.Writer) error{
 		"metrics.md": gateway.NewMetrics(prometheus.NewRegistry(), registry.New(), "").Document,
@@ -36,4 +41,27 @@ func main() {
 			os.Exit(1)
 		}
 	}
+}
+
+// fill replaces what stands between the marks <!-- NAME --> and <!-- /NAME --> of a page. The rest of it is written by hand.
+func fill(page, name string, document func(io.Writer) error) error {
+	text, err := os.ReadFile(page)
+	if err != nil {
+		return err
+	}
+	begin, end := []byte("<!-- "+name+" -->\n"), []byte("<!-- /"+name+" -->")
+	before, rest, ok := bytes.Cut(text, begin)
+	_, after, ok2 := bytes.Cut(rest, end)
+	if !ok || !ok2 {
+		return fmt.Errorf("%s: the marks of %s are missing", page, name)
+	}
+	var b bytes.Buffer
+	b.Write(before)
+	b.Write(begin)
+	if err := document(&b); err != nil {
+		return err
+	}
+	b.Write(end)
+	b.Write(after)
+	return os.WriteFile(page, b.Bytes(), 0o644) //nolint:gosec // documentation is for everyone
 }

@@ -6,7 +6,9 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/pem"
 	"io"
+	"log"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -19,6 +21,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/codec"
+	"github.com/hookgate/hookgate/conformance"
 	"github.com/hookgate/hookgate/devcert"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 )
@@ -121,6 +124,16 @@ func TestDiscoverVariables(t *testing.T) {
 	if len(answer.GetVariables()) != 1 || answer.GetVariables()[0].GetName() != "nodeImage" {
 		t.Errorf("got %v", answer)
 	}
+}
+
+// TestConformance holds the extension against the rules of the Runtime SDK.
+func TestConformance(t *testing.T) {
+	server := httptest.NewUnstartedServer(newHandler())
+	server.Config.ErrorLog = log.New(io.Discard, "", 0) // one check is of TLS that the server refuses
+	server.StartTLS()
+	defer server.Close()
+	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
+	conformance.Test(t, conformance.Target{URL: server.URL, CA: ca}, conformance.Options{})
 }
 
 // TestRun serves with certificates and stops when it is told to.

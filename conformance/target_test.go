@@ -1,0 +1,217 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"crypto/tls"
+	"errors"
+	"net"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hookgate/hookgate/catalog"
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/hookgate/hookgate/devcert"
+)
+
+// TestConnectErrors checks that a run that finds nothing to check says why, and what to do.
+func TestConnectErrors(t *testing.T) {
+	closed := func(t *testing.T) string {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+		return l.Addr().String()
+	}
+	at := func(scheme string, target Target) Target {
+		_, rest, _ := strings.Cut(target.URL, "://")
+		target.URL = scheme + "://" + rest
+		if scheme == "grpc" || scheme == "http" {
+			target.CA = nil
+		}
+		return target
+	}
+	plain := func() *stub {
+		s := newStub()
+		s.plain = true
+		return s
+	}
+	other, err := devcert.NewAuthority(time.Now().Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		reason string
+		target func(t *testing.T) Target
+		want   string
+		hint   string
+	}{
+		"Refused":       {"nobody is there", func(t *testing.T) Target { return Target{URL: "https://" + closed(t)} }, "connection refused", "is the port right?"},
+		"RefusedGRPC":   {"nobody is there", func(t *testing.T) Target { return Target{URL: "grpc://" + closed(t)} }, "connection refused", "is the port right?"},
+		"NoSocket":      {"no such file", func(t *testing.T) Target { return Target{URL: "unix://" + filepath.Join(t.TempDir(), "none.sock")} }, "there is no such socket", "is the path right?"},
+		"UnknownCA":     {"the CA was not given", func(t *testing.T) Target { return Target{URL: newStub().start(t, REST).URL} }, "the system does not know who signed it", "--ca FILE"},
+		"OtherCA":       {"another CA was given", func(t *testing.T) Target { return Target{URL: newStub().start(t, GRPC).URL, CA: other.PEM} }, "not signed by the CA that was given", "--ca FILE"},
+		"RESTAsGRPCS":   {"HTTPS without HTTP/2", func(t *testing.T) Target { return at("grpcs", newStub().start(t, REST)) }, "does not speak HTTP/2", "That is https://"},
+		"RESTAsGRPC":    {"HTTP where gRPC was meant", func(t *testing.T) Target { return at("grpc", plain().start(t, REST)) }, "it does not speak gRPC", "That is http://"},
+		"HTTP2AsGRPCS":  {"HTTPS with HTTP/2", func(t *testing.T) Target { return at("grpcs", http2Server(t)) }, "it does not speak gRPC", "That is https://"},
+		"HTTPSAsGRPC":   {"TLS where none was meant", func(t *testing.T) Target { return at("grpc", newStub().start(t, GRPC)) }, "it speaks TLS", "That is grpcs://"},
+		"GRPCSAsHTTPS":  {"gRPC where REST was meant", func(t *testing.T) Target { return at("https", newStub().start(t, GRPC)) }, "it speaks gRPC", "That is grpcs://"},
+		"GRPCAsHTTP":    {"gRPC where HTTP was meant", func(t *testing.T) Target { return at("http", plain().start(t, GRPC)) }, "it speaks gRPC", "That is grpc://"},
+		"GRPCAsHTTPS":   {"no TLS where some was meant", func(t *testing.T) Target { return at("https", plain().start(t, GRPC)) }, "it does not speak TLS", "grpc://127.0.0.1:"},
+		"HTTPAsHTTPS":   {"no TLS where some was meant", func(t *testing.T) Target { return at("https", plain().start(t, REST)) }, "it does not speak TLS", "metrics or health"},
+		"HTTPSAsHTTP":   {"TLS where none was meant", func(t *testing.T) Target { return at("http", newStub().start(t, REST)) }, "it speaks HTTPS", "That is https://"},
+		"WantsAClient":  {"a client certificate is missing", func(t *testing.T) Target { return wantsClient(t, REST) }, "certificate", "--cert FILE"},
+		"WantsAClientG": {"a client certificate is missing", func(t *testing.T) Target { return wantsClient(t, GRPC) }, "certificate", "--cert FILE"},
+		"NoSuchHost":    {"the name is unknown", func(*testing.T) Target { return Target{URL: "https://no.such.host.invalid"} }, `no address for host "no.such.host.invalid"`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			_, err := Run(t.Context(), tt.target(t), Options{Only: []string{"discovery"}})
+			var e *ConnectError
+			if !errors.As(err, &e) || !strings.Contains(e.Problem, tt.want) || !strings.Contains(e.Hint, tt.hint) {
+				t.Errorf("%s: got %v, want %q and %q", tt.reason, err, tt.want, tt.hint)
+			}
+		})
+	}
+}
+
+// http2Server is no extension at all, but speaks HTTP/2.
+func http2Server(t *testing.T) Target {
+	s := newStub()
+	s.tls = func(c *tls.Config) { c.NextProtos = []string{"h2", "http/1.1"} }
+	s.http2 = true
+	return s.start(t, REST)
+}
+
+func wantsClient(t *testing.T, p Protocol) Target {
+	s := newStub()
+	s.tls = func(c *tls.Config) { c.ClientAuth = tls.RequireAnyClientCert }
+	return s.start(t, p)
+}
+
+// TestClientCertificate checks that a certificate is shown where one is given.
+func TestClientCertificate(t *testing.T) {
+	pair, err := devcert.New(time.Now().Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificate, err := pair.Certificate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range []Protocol{REST, GRPC} {
+		target := wantsClient(t, p)
+		target.Certificate = &certificate
+		if report, err := Run(t.Context(), target, Options{Only: []string{"discovery", "answers"}}); err != nil || !report.Conforms(true) {
+			t.Errorf("%s: got %+v, %v", p, report.Results, err)
+		}
+	}
+}
+
+func TestTargetErrors(t *testing.T) {
+	for url, want := range map[string]string{
+		"":                              "unknown scheme",
+		"ftp://127.0.0.1":               `unknown scheme "ftp"`,
+		"127.0.0.1:9090":                "want https://",
+		"https://":                      "the host is missing",
+		"https://u@127.0.0.1":           "want no user",
+		"http://ext.example":            "without TLS only an extension on loopback is called; want https://ext.example",
+		"grpc://ext.example:9090":       "want grpcs://ext.example:9090",
+		"grpc://127.0.0.1":              "the port is missing",
+		"grpcs://ext.example:9090/path": "gRPC has no path",
+		"unix://run/ext.sock":           "want three slashes",
+	} {
+		_, err := Run(t.Context(), Target{URL: url}, Options{})
+		var e *TargetError
+		if !errors.As(err, &e) || !strings.Contains(e.Problem, want) {
+			t.Errorf("%q: got %v, want %q", url, err, want)
+		}
+	}
+	for reason, target := range map[string]Target{
+		"it has no certificate": {URL: "https://127.0.0.1:1", CA: []byte("no PEM")},
+		"there is no TLS":       {URL: "grpc://127.0.0.1:1", CA: []byte("no PEM")},
+	} {
+		var e *TargetError
+		if _, err := Run(t.Context(), target, Options{}); !errors.As(err, &e) {
+			t.Errorf("a CA where %s: got %v", reason, err)
+		}
+	}
+}
+
+// TestRequests checks that a request of the user's own is the one that is sent, and that one that is none is refused.
+func TestRequests(t *testing.T) {
+	s := newStub()
+	s.only("ValidateTopology")
+	var seen []string
+	s.answer = func(_ *catalog.Hook, in, _ proto.Message) {
+		if q := in.(*hooksv1alpha1.ValidateTopologyRequest); len(q.GetItems()) == 1 {
+			seen = append(seen, string(q.GetItems()[0].GetObject().GetRaw()))
+		}
+	}
+	target := s.start(t, GRPC)
+	requests := map[string][]byte{"ValidateTopology": []byte(`{"items":[{"object":{"kind":"Mine"}}]}`)}
+	if _, err := Run(t.Context(), target, Options{Only: []string{"answers.valid"}, Requests: requests}); err != nil || len(seen) != 1 || seen[0] != `{"kind":"Mine"}` {
+		t.Errorf("got %q, %v", seen, err)
+	}
+	for name, body := range map[string]string{"ValidateTopology": "{", "BeforeCoffee": "{}"} {
+		var e *TargetError
+		if _, err := Run(t.Context(), target, Options{Requests: map[string][]byte{name: []byte(body)}}); !errors.As(err, &e) || !strings.Contains(e.Problem, name) {
+			t.Errorf("%s %s: got %v", name, body, err)
+		}
+	}
+}
+
+// TestReflection checks an extension that implements some hooks and leaves discovery to server reflection.
+func TestReflection(t *testing.T) {
+	s := newStub()
+	s.noSuch = map[string]bool{
+		"hookgate.hooks.v1alpha1.DiscoveryService": true, "hookgate.hooks.v1alpha1.LifecycleHooksService": true,
+		"hookgate.hooks.v1alpha1.InPlaceUpdateHooksService": true, "hookgate.hooks.v1alpha1.UpgradePlanHooksService": true,
+	}
+	report, err := Run(t.Context(), s.start(t, GRPC), Options{Skip: []string{"load"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(report.Handlers, " "); got != "discovervariables generatepatches validatetopology" || !report.Conforms(true) {
+		t.Errorf("got handlers %s, %+v", got, report.Results)
+	}
+}
+
+// TestGoneExtension checks that an extension that dies is not taken for one that passes what comes after.
+func TestGoneExtension(t *testing.T) {
+	s := newStub()
+	dead := make(chan struct{})
+	s.only("BeforeClusterCreate")
+	s.serve = func(w http.ResponseWriter, r *http.Request, next http.HandlerFunc) {
+		select {
+		case <-dead:
+		default:
+			if r.ContentLength != 1 {
+				next(w, r)
+				return
+			}
+			close(dead) // at the body "{"
+		}
+		panic(http.ErrAbortHandler)
+	}
+	report, err := Run(t.Context(), s.start(t, REST), Options{Only: []string{"answers", "malformed.refused", "protocol.unknown-hook", "envelope"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]Status{}
+	for _, r := range report.Results {
+		got[r.ID] = r.Status
+		if r.Status == Error && r.Reason != "the extension does not answer any more" {
+			t.Errorf("%s: %s", r.ID, r.Reason)
+		}
+	}
+	if got["envelope.settings"] != Pass || got["malformed.refused"] != Fail || got["protocol.unknown-hook"] == Pass || report.Conforms(false) {
+		t.Errorf("got %v", got)
+	}
+}
