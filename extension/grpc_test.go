@@ -244,7 +244,7 @@ func TestGRPCErrors(t *testing.T) {
 		"not serving":        {"the health service says no", newAuthor(t, ca, &author{}, notServing), hook.Unreachable, "the extension says that it is not serving"},
 		"Unavailable":        {"the server is busy", with(says(nil, status.Error(codes.Unavailable, "at 10.0.0.1"))), hook.Unreachable, "answered Unavailable"},
 		"Internal":           {"a handler that throws", with(says(nil, status.Error(codes.Internal, "secret"))), hook.BadResponse, "answered Internal"},
-		"InvalidArgument":    {"what the extension says is wrong", with(says(nil, status.Error(codes.InvalidArgument, "cluster: not\na JSON object"))), hook.BadResponse, `answered InvalidArgument: "cluster: not\na JSON object"`},
+		"InvalidArgument":    {"an error's text may be anything, and would get into conditions", with(says(nil, status.Error(codes.InvalidArgument, "secret"))), hook.BadResponse, "answered InvalidArgument"},
 		"Unknown":            {"an error without a code", with(says(nil, errors.New("secret"))), hook.BadResponse, "answered Unknown"},
 		"DeadlineExceeded":   {"the extension was told how much time there is", with(says(nil, status.Error(codes.DeadlineExceeded, "secret"))), hook.Timeout, "no answer within 10s"},
 		"Canceled":           {"the caller has not left", with(says(nil, status.Error(codes.Canceled, "secret"))), hook.BadResponse, "answered Canceled"},

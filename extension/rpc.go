@@ -60,8 +60,7 @@ func (rpcWatcher) TagConn(ctx context.Context, _ *stats.ConnTagInfo) context.Con
 // HandleConn implements stats.Handler.
 func (rpcWatcher) HandleConn(context.Context, stats.ConnStats) {}
 
-// refusedBy classifies a call that came to no answer. The texts are fixed: gRPC's and the extension's own go to the log, but for
-// what it says about an invalid request.
+// refusedBy classifies a call that came to no answer. The texts are fixed: gRPC's and the extension's own go to the log.
 func (x *errand) refusedBy(ctx context.Context, c *channel, r *rpc, err error) *hook.Error {
 	st := status.Convert(err)
 	if ctx.Err() != nil || st.Code() == codes.DeadlineExceeded { // the server knows the deadline, and may be the first to say so
@@ -95,11 +94,6 @@ func (x *errand) answered(r *rpc, st *status.Status, err error) *hook.Error {
 	case codes.Unimplemented:
 		r.unimplemented.Store(true)
 		text += ": it has no " + strings.TrimPrefix(x.hook.Method, "/")
-	case codes.InvalidArgument:
-		// The extension tells the caller what is wrong, as it might with a Failure.
-		if st.Message() != "" {
-			text += ": " + quote(st.Message())
-		}
 	case codes.ResourceExhausted:
 		text += ": a server takes 4 MiB only, unless it is told otherwise"
 	case codes.Unauthenticated:
