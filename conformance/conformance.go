@@ -73,6 +73,10 @@ func (c *Check) result(ctx context.Context, s *session) Result {
 		r.Status, r.Reason = Skip, "this is for "+string(c.Protocol)+" only"
 		return r
 	}
+	if s.dead != "" {
+		r.Status, r.Reason = Error, s.dead
+		return r
+	}
 	start := time.Now()
 	var v verdict
 	c.run(ctx, s, &v)

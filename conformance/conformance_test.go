@@ -4,9 +4,16 @@
 package conformance
 
 import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/hookgate/hookgate/catalog"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -53,5 +60,97 @@ func TestGoodExtensions(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// recorded is a *testing.T whose subtests are written down.
+type recorded struct {
+	*testing.T
+	log *[]string
+}
+
+func (r recorded) note(what string, args []any) {
+	*r.log = append(*r.log, what+" "+fmt.Sprint(args...))
+}
+
+func (r recorded) Skip(args ...any)  { r.note("skip", args) }
+func (r recorded) Log(args ...any)   { r.note("log", args) }
+func (r recorded) Error(args ...any) { r.note("error", args) }
+func (r recorded) Fatal(args ...any) { r.note("fatal", args) }
+func (r recorded) Run(name string, f func(recorded)) bool {
+	*r.log = append(*r.log, "run "+name)
+	f(r)
+	return true
+}
+
+func TestTest(t *testing.T) {
+	s := newStub()
+	s.only("BeforeClusterCreate", "AfterControlPlaneInitialized")
+	s.body = func(h *catalog.Hook, body []byte) []byte {
+		if h.Hook == "BeforeClusterCreate" {
+			return replace(`"retryAfterSeconds":0`, `"retryAfterSeconds":-5`)(h, body)
+		}
+		return replace(`"status":"Success"`, `"status":"Success","retryAfterSeconds":5`)(h, body)
+	}
+	target := s.start(t, REST)
+	var log []string
+	Test(recorded{t, &log}, target, Options{Only: []string{"answers.retry", "answers.retry-allowed", "answers.message", "patches.uid"}})
+	for i, want := range []string{
+		"run answers.retry", "error handler: ", "run answers.retry-allowed", "log SHOULD: handler: ", "run answers.message",
+		"run patches.uid", "skip there is no handler of GeneratePatches",
+	} {
+		if i >= len(log) || !strings.HasPrefix(log[i], want) {
+			t.Fatalf("entry %d of %q: want %q", i, log, want)
+		}
+	}
+	log = nil
+	Test(recorded{t, &log}, Target{URL: "https://127.0.0.1:1"}, Options{})
+	if len(log) != 1 || !strings.HasPrefix(log[0], "fatal extension https://127.0.0.1:1: connection refused") {
+		t.Errorf("got %q", log)
+	}
+}
+
+func TestSelection(t *testing.T) {
+	for name, tt := range map[string]struct {
+		reason     string
+		only, skip []string
+		want       []string
+	}{
+		"Identifier": {"one check", []string{"patches.apply"}, nil, []string{"patches.apply"}},
+		"Family":     {"all of a family, but one", []string{"plan"}, []string{"plan.workers"}, []string{"plan.control-plane"}},
+		"Pattern":    {"a name in all families", []string{"*.scope"}, nil, []string{"patches.scope", "in-place.scope"}},
+		"Part":       {"a pattern is for all of the identifier", []string{"plan.w*"}, nil, []string{"plan.workers"}},
+	} {
+		o := Options{Only: tt.only, Skip: tt.skip}
+		checks, err := o.selected()
+		var got []string
+		for _, c := range checks {
+			got = append(got, c.ID)
+		}
+		if err != nil || !slices.Equal(got, tt.want) {
+			t.Errorf("%s: %s: got %v, %v, want %v", name, tt.reason, got, err, tt.want)
+		}
+	}
+	for _, pattern := range []string{"", "patch", "patches.", "PATCHES", "[", "patches.app"} {
+		var e *SelectionError
+		if _, err := Run(t.Context(), Target{}, Options{Skip: []string{pattern}}); !errors.As(err, &e) || e.Pattern != pattern {
+			t.Errorf("%q: got %v", pattern, err)
+		}
+	}
+}
+
+// TestCanceled checks that a run ends with its context, and says why.
+func TestCanceled(t *testing.T) {
+	s := newStub()
+	target := s.start(t, GRPC)
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("enough")
+	report, err := Run(ctx, target, Options{Progress: func(r Result) {
+		if r.ID == "discovery.some" {
+			cancel(why)
+		}
+	}})
+	if !errors.Is(err, why) || len(report.Results) == 0 || report.Results[len(report.Results)-1].ID != "discovery.some" {
+		t.Errorf("got %v after %d results", err, len(report.Results))
 	}
 }

@@ -44,6 +44,7 @@ type session struct {
 	reflected bool
 	services  []string
 	handlers  []*handler // those that can be called
+	dead      string     // why no check can be carried out any more
 
 	trust error // why the certificate is not good; nil if it is
 	old   error // why TLS 1.2 is not spoken; nil if it is
@@ -311,13 +312,16 @@ func (s *session) working(ctx context.Context, v *verdict, hooks ...string) []*h
 
 // gone tells whether the extension does not answer any more, and why that is so.
 func (s *session) gone(ctx context.Context) string {
-	if s.first.outcome != answered && !s.reflected {
-		return ""
+	if s.dead != "" || s.first.outcome != answered && !s.reflected {
+		return s.dead
 	}
 	for range 3 { // a server that is told to restart may take a moment
 		x := s.askDiscovery(ctx)
 		if x.outcome != lost && x.outcome != late {
 			return ""
+		}
+		if x.outcome == late {
+			break
 		}
 		select {
 		case <-ctx.Done():
@@ -325,5 +329,6 @@ func (s *session) gone(ctx context.Context) string {
 		case <-time.After(300 * time.Millisecond):
 		}
 	}
-	return "the extension does not answer any more"
+	s.dead = "the extension does not answer any more"
+	return s.dead
 }
