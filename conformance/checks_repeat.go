@@ -50,7 +50,7 @@ var repeatChecks = []Check{
 		Source: guidelines + "Error messages",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			complaints := 0
-			check := func(h *handler, first *exchange, ask func() *exchange, what string) {
+			check := func(first *exchange, ask func() *exchange, what string) {
 				if first.complaint() == "" {
 					return
 				}
@@ -64,14 +64,14 @@ var repeatChecks = []Check{
 			}
 			for _, h := range s.working(ctx, v) {
 				again := func() *exchange { return s.ask(ctx, h, s.requests[h.hook.Hook]) }
-				check(h, s.base(ctx, h), again, "the realistic request")
+				check(s.base(ctx, h), again, "the realistic request")
 				for _, p := range provocations(s.requests[h.hook.Hook]) {
 					ask := func() *exchange { return s.ask(ctx, h, p.request) }
-					check(h, ask(), ask, p.name)
+					check(ask(), ask, p.name)
 				}
 				if s.endpoint.protocol == REST {
 					ask := func() *exchange { return s.sendBytes(ctx, h, []byte("{")) }
-					check(h, ask(), ask, "half of a body")
+					check(ask(), ask, "half of a body")
 				}
 			}
 			if complaints == 0 && v.notFor == "" {

@@ -54,8 +54,8 @@ var secureChecks = []Check{
 				return
 			}
 			config := s.endpoint.tlsConfig()
-			config.MinVersion, config.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 //nolint:gosec // this is what is tested
-			config.InsecureSkipVerify = true                                          //nolint:gosec // nothing is sent
+			config.MinVersion, config.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 // this is what is tested
+			config.InsecureSkipVerify = true                                          // nothing is sent
 			if state, err := s.endpoint.handshake(ctx, config); err == nil {
 				v.findings = append(v.findings, s.handshakeFinding("it agrees to "+tls.VersionName(state.Version)))
 			}

@@ -109,9 +109,9 @@ func (s *session) connect(ctx context.Context, c *codec.Codec) error {
 			lenient := config.Clone()
 			switch {
 			case errors.As(err, &invalid), errors.As(err, &name):
-				s.trust, lenient.InsecureSkipVerify = err, true //nolint:gosec // tls.certificate fails
+				s.trust, lenient.InsecureSkipVerify = err, true // tls.certificate fails
 			case errors.As(err, &alert), strings.Contains(err.Error(), "protocol version"), strings.Contains(err.Error(), "unsupported versions"):
-				s.old, lenient.MinVersion = err, tls.VersionTLS10 //nolint:gosec // tls.version fails
+				s.old, lenient.MinVersion = err, tls.VersionTLS10 // tls.version fails
 			default:
 				return e.connectError(err)
 			}
@@ -238,7 +238,7 @@ func (s *session) wrongProtocol(ctx context.Context, x *exchange) error {
 // speaksTLS tells whether there is TLS where none was expected.
 func (s *session) speaksTLS(ctx context.Context) bool {
 	config := s.endpoint.tlsConfig()
-	config.InsecureSkipVerify = true //nolint:gosec // nothing is sent
+	config.InsecureSkipVerify = true // nothing is sent
 	_, err := s.endpoint.handshake(ctx, config)
 	return err == nil
 }
