@@ -6,6 +6,7 @@ package examples
 import (
 	"context"
 	"fmt"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -44,12 +45,14 @@ func TestGuide(t *testing.T) {
 				t.Fatal(err)
 			}
 			https, diagnostics, extension := freeAddress(t), freeAddress(t), freeAddress(t)
-			ports := strings.NewReplacer("127.0.0.1:9443", https, "127.0.0.1:9090", extension)
+			ports := strings.NewReplacer("9443", port(t, https), "9090", port(t, extension))
 			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // from packages to compiled programs
 			defer cancel()
 			cmd := exec.CommandContext(ctx, "bash", "-c", ports.Replace(script))
 			cmd.Dir = dir
-			cmd.Env = append(os.Environ(), "HOOKGATE_HTTP_ADDRESS="+https, "HOOKGATE_DIAGNOSTICS_ADDRESS="+diagnostics)
+			cmd.Env = append(os.Environ(), "HOOKGATE_HTTP_ADDRESS="+https, "HOOKGATE_DIAGNOSTICS_ADDRESS="+diagnostics,
+				// The example has compiled the same dependencies, which takes minutes.
+				"CARGO_TARGET_DIR="+filepath.Join(repository, "examples", "rust", "target"))
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 			cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } // and what it left running
 			cmd.WaitDelay = 10 * time.Second
@@ -58,7 +61,7 @@ func TestGuide(t *testing.T) {
 				_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 			}
 			if err != nil {
-				t.Fatalf("%v\n%s", err, output)
+				t.Fatalf("%v\n%s\n%s", err, output, lastOutput(dir))
 			}
 			for block, want := range expected {
 				got, err := os.ReadFile(filepath.Join(dir, fmt.Sprintf("out.%d", block)))
@@ -109,6 +112,27 @@ func TestGuideLanguages(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("languages (-examples +guide):\n%s", diff)
 	}
+}
+
+// lastOutput returns what the last block that was begun printed.
+func lastOutput(dir string) (text []byte) {
+	for n := 1; ; n++ {
+		more, err := os.ReadFile(filepath.Join(dir, fmt.Sprintf("out.%d", n)))
+		if err != nil {
+			return text
+		}
+		text = more
+	}
+}
+
+// port returns the port of an address.
+func port(t *testing.T, address string) string {
+	t.Helper()
+	_, port, err := net.SplitHostPort(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return port
 }
 
 type section struct {
@@ -191,5 +215,5 @@ func write(t *testing.T, sections []section, language string) (script string, ex
 
 // await returns commands that wait until check succeeds.
 func await(check string) string {
-	return fmt.Sprintf("for i in $(seq 600); do %s && break; [ $i -lt 600 ] || { echo 'not started'; exit 1; }; sleep 0.1; done\n", check)
+	return fmt.Sprintf("for i in $(seq 600); do %s && break; kill -0 $! && [ $i -lt 600 ] || { echo 'not started'; exit 1; }; sleep 0.1; done\n", check)
 }
