@@ -11,6 +11,7 @@ import (
 	"fmt"
 	"net"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -48,9 +49,27 @@ type channel struct {
 
 // failure is why the latest connection did not come about; nil after one that did. gRPC tells it as a text with
 // addresses and ports in it.
-type failure struct{ err atomic.Pointer[error] }
+type failure struct {
+	err  atomic.Pointer[error]
+	last atomic.Pointer[error] // the same, but of the latest one that did not
+}
 
-func (f *failure) set(err error) { f.err.Store(&err) }
+func (f *failure) set(err error) {
+	f.err.Store(&err)
+	if err != nil {
+		f.last.Store(&err)
+	}
+}
+
+// of returns the failure that gRPC speaks of. While a connection comes about, that is the one before it.
+func (f *failure) of(detail string) error {
+	err := f.get()
+	if last := f.last.Load(); err == nil && last != nil &&
+		(strings.Contains(detail, "Error while dialing") || strings.Contains(detail, "authentication handshake failed")) {
+		return *last
+	}
+	return err
+}
 
 func (f *failure) get() error {
 	if err := f.err.Load(); err != nil {

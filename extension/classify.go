@@ -42,7 +42,11 @@ func (x *exchange) unanswered(ctx context.Context, err error) *hook.Error {
 		return x.fail(hook.BadResponse, text, err)
 	}
 	text, _ := unreachable(err)
-	if text == hostNotFound && x.route.target.inCluster {
+	switch {
+	case isBrokenStream(err) && !x.route.target.speaks.Load():
+		// gRPC's C core does so, as in Python, to whatever has another Content-Type.
+		text += ": if the server speaks gRPC, set protocol GRPC"
+	case text == hostNotFound && x.route.target.inCluster:
 		text += ": create the Service, or name another in spec.clientConfig.service"
 	}
 	return x.fail(hook.Unreachable, text, err)
@@ -161,6 +165,12 @@ func isPassing(err error) bool {
 func isNoCommonProtocol(err error) bool {
 	text := err.Error()
 	return strings.HasSuffix(text, "tls: no application protocol") || strings.Contains(text, "unadvertised ALPN protocol")
+}
+
+// isBrokenStream tells whether the server ended one request of a connection in HTTP/2, for which net/http has no type.
+func isBrokenStream(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, "stream error: ") && strings.HasSuffix(text, "received from peer")
 }
 
 // isClosedIdle tells whether the server had closed a kept connection when the request was given to it. net/http reports

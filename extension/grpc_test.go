@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -230,6 +231,8 @@ func TestGRPCErrors(t *testing.T) {
 		"expired":           {"the certificate has expired", at(withExpired), hook.Unreachable, "certificate not trusted: expired or not yet valid"},
 		"no TLS":            {"the server speaks without", at(plain), hook.Unreachable, "the server does not speak TLS"},
 		"only TLS":          {"the server speaks with TLS only", registry.ClientConfig{Protocol: registry.GRPC, URL: strings.Replace(good.URL, "grpcs", "grpc", 1)}, hook.Unreachable, "the server does not speak gRPC without TLS"},
+		"REST without TLS": {"an extension of the other protocol", plainREST(t), hook.Unreachable,
+			"the server does not speak HTTP/2, as gRPC does: is it a REST extension?"},
 		"REST with HTTP/1.1": {"an extension of the other protocol", grpcOf(newServer(t, ca, answer(success), nil).cc), hook.Unreachable,
 			"the server does not speak HTTP/2, as gRPC does: is it a REST extension?"},
 		"REST with HTTP/2": {"an extension of the other protocol", grpcOf(newServer(t, ca, answer(success), func(s *httptest.Server) { s.EnableHTTP2 = true }).cc), hook.BadResponse,
@@ -262,6 +265,13 @@ func TestGRPCErrors(t *testing.T) {
 			}
 		})
 	}
+}
+
+// plainREST starts a server of HTTP/1.1 without TLS.
+func plainREST(t *testing.T) registry.ClientConfig {
+	s := httptest.NewServer(answer(success))
+	t.Cleanup(s.Close)
+	return registry.ClientConfig{Protocol: registry.GRPC, URL: strings.Replace(s.URL, "http", "grpc", 1)}
 }
 
 // notServingNothing registers services, none of them of the contract.
@@ -606,6 +616,39 @@ func TestGRPCComesBack(t *testing.T) {
 	}
 }
 
+// As long as a server that is about to start has accepted a connection and said nothing, the text of the failure stays.
+func TestGRPCServerThatStartsSlowly(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "extension.sock")
+	g := newGRPC(t, Config{})
+	cc := registry.ClientConfig{Protocol: registry.GRPC, URL: "unix://" + socket}
+	const want = `handler "v.acme": call extension: there is no such socket`
+	m, err := callGRPC(t.Context(), g, newCall(cc))
+	wantError(t, "it has not started", m, err, hook.Unreachable, want)
+	l := listen(t, "unix", socket)
+	t.Cleanup(func() { _ = l.Close() })
+	c, err := l.Accept() // as the kernel does for a program that is busy
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.ReadFull(c, make([]byte, 24)); err != nil { // the client's greeting: for it, the connection has come about
+		t.Fatal(err)
+	}
+	m, err = callGRPC(t.Context(), g, newCall(cc))
+	wantError(t, "it has not answered yet", m, err, hook.Unreachable, want)
+	if err := c.Close(); err != nil {
+		t.Fatal(err)
+	}
+	deadline := time.Now().Add(10 * time.Second)
+	for strings.HasSuffix(err.Error(), "there is no such socket") {
+		if time.Now().After(deadline) {
+			t.Fatal("it has broken off, which is not seen")
+		}
+		time.Sleep(10 * time.Millisecond)
+		m, err = callGRPC(t.Context(), g, newCall(cc))
+	}
+	wantError(t, "it has broken off, as servers do that want TLS", m, err, hook.Unreachable, `handler "v.acme": call extension: the server does not speak gRPC without TLS`)
+}
+
 func TestGRPCRetainDrains(t *testing.T) {
 	started, finish := make(chan struct{}), make(chan struct{})
 	var calls atomic.Int64
@@ -645,6 +688,26 @@ func TestRESTMeetsGRPC(t *testing.T) {
 	m, err = call(t.Context(), r, newCall(cc))
 	wantError(t, "the other protocol", m, err, hook.BadResponse,
 		`handler "v.acme": call extension: the server speaks gRPC: set protocol GRPC`)
+}
+
+// A server that breaks off what it does not understand may speak gRPC. One that has answered does not.
+func TestServerThatBreaksOffMaySpeakGRPC(t *testing.T) {
+	var good atomic.Bool
+	s := newServer(t, newAuthority(t), func(w http.ResponseWriter, r *http.Request) {
+		if !good.Load() {
+			panic(http.ErrAbortHandler)
+		}
+		answer(success)(w, r)
+	}, func(s *httptest.Server) { s.EnableHTTP2 = true })
+	r := newREST(t, Config{PreferHTTP2: true})
+	m, err := call(t.Context(), r, newCall(s.cc))
+	wantError(t, "it has never answered", m, err, hook.Unreachable,
+		`handler "v.acme": call extension: connection broken: if the server speaks gRPC, set protocol GRPC`)
+	good.Store(true)
+	mustCall(t, r, s.cc)
+	good.Store(false)
+	m, err = call(t.Context(), r, newCall(s.cc))
+	wantError(t, "it has answered", m, err, hook.Unreachable, `handler "v.acme": call extension: connection broken`)
 }
 
 func sorted(names []string) []string {

@@ -45,6 +45,9 @@ func (h handshakes) ClientHandshake(ctx context.Context, authority string, raw n
 		return &unproven{Conn: c, failure: h.failure}, info, nil // whether it failed is not known yet
 	}
 	h.failure.set(err)
+	if err == nil && h.tls == nil {
+		return &greeted{Conn: c, failure: h.failure}, info, nil
+	}
 	return c, info, err
 }
 
@@ -52,6 +55,28 @@ func (h handshakes) ClientHandshake(ctx context.Context, authority string, raw n
 func (h handshakes) Clone() credentials.TransportCredentials {
 	h.TransportCredentials = h.TransportCredentials.Clone()
 	return h
+}
+
+// errTalks is a server without TLS that says something in plain text: HTTP/1.1, perhaps. HTTP/2 begins with a zero, and TLS
+// with a control character.
+var errTalks = errors.New("the server answers in plain text")
+
+// greeted is a connection without TLS, which looks at the first thing that the server says.
+type greeted struct {
+	net.Conn
+	failure *failure
+	heard   bool // by the one that reads
+}
+
+func (c *greeted) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if n > 0 && !c.heard {
+		c.heard = true
+		if ' ' <= p[0] && p[0] <= '~' {
+			c.failure.set(errTalks)
+		}
+	}
+	return n, err
 }
 
 // errCertificateRequired is what servers say that want a certificate. With TLS 1.3 they say so when the handshake is over for

@@ -5,6 +5,7 @@ package extension
 
 import (
 	"context"
+	"errors"
 	"strings"
 	"sync/atomic"
 
@@ -104,9 +105,9 @@ func (x *errand) answered(r *rpc, st *status.Status, err error) *hook.Error {
 
 // unreachable says why there is no connection. detail is what gRPC says.
 func (c *channel) unreachable(detail string) string {
-	failure := c.failure.get()
+	failure := c.failure.of(detail)
 	switch {
-	case failure != nil && (isNoCommonProtocol(failure) || strings.Contains(failure.Error(), "missing selected ALPN property")):
+	case failure != nil && (isNoCommonProtocol(failure) || strings.Contains(failure.Error(), "missing selected ALPN property")), errors.Is(failure, errTalks):
 		return "the server does not speak HTTP/2, as gRPC does: is it a REST extension?"
 	case failure != nil:
 		text, _ := unreachable(failure)

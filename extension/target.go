@@ -24,6 +24,8 @@ type target struct {
 	http2 atomic.Bool
 	// speaksHTTP1 is remembered once the host has answered in it.
 	speaksHTTP1 atomic.Bool
+	// speaks is remembered once the host has answered at all.
+	speaks atomic.Bool
 	// dials counts connections, so that each starts at another address of the host.
 	dials atomic.Uint32
 
@@ -95,7 +97,10 @@ func (t *target) refusedHTTP1(p *pool) bool {
 
 // answered remembers that the host has answered a request of p.
 func (t *target) answered(p *pool) {
-	if !p.http2 && !t.speaksHTTP1.Load() { // most calls only look
+	if !t.speaks.Load() { // most calls only look
+		t.speaks.Store(true)
+	}
+	if !p.http2 && !t.speaksHTTP1.Load() {
 		t.speaksHTTP1.Store(true)
 	}
 }
