@@ -117,7 +117,7 @@ examples-typescript: ## Build examples/typescript: its packages, the stubs, and 
 test: test-binaries kubernetes-binaries image ## Run every test with the race detector, and say what was skipped and why
 	@HOOKGATE_BIN=$(BIN)/race/hookgate HOOKGATE_TEST_EXTENSION=$(BIN)/test-extension \
 		HOOKGATE_KUSTOMIZE=$(BIN)/kustomize KUBEBUILDER_ASSETS='$(KUBEBUILDER_ASSETS)' \
-		$(GOTESTSUM) --format pkgname --format-hide-empty-pkg -- -race -count=1 -timeout 20m $$($(GO) list ./... | grep -v -E '/test/(image|clusterctl|examples)$$')
+		$(GOTESTSUM) --format pkgname --format-hide-empty-pkg -- -race -count=1 -timeout 20m $$($(GO) list ./... | grep -v -E '/test/(image|clusterctl|examples|badservers)$$')
 	@HOOKGATE_IMAGE='$(IMAGE_OUT)' $(GOTESTSUM) --format pkgname -- -race -count=1 ./test/image # alone: it links, and others measure time
 	@$(MAKE) --no-print-directory test-clusterctl # alone too: it starts two API servers
 	@$(MAKE) --no-print-directory test-openapi
@@ -132,7 +132,7 @@ test-clusterctl: test-binaries kubernetes-binaries ## Install, upgrade, move and
 
 .PHONY: test-examples
 test-examples: build examples $(PROTOC) ## Run the example of every language behind the gateway, over TCP and over a Unix socket, and hold all to the same answers
-	@HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_PROTOC=$(PROTOC) $(GOTESTSUM) --format testname -- -count=1 -timeout 20m ./test/examples
+	@HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_PROTOC=$(PROTOC) $(GOTESTSUM) --format testname -- -count=1 -timeout 20m ./test/examples ./test/badservers
 
 $(PROTOC):
 	@mkdir -p $(BIN)/download && cd $(BIN)/download && mvn --quiet --batch-mode org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy -DoutputDirectory=. \

@@ -1,0 +1,125 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// An extension in Node that answers BeforeClusterCreate badly: server.mjs MODE CERTS ADDRESS...
+//
+// CERTS is a folder with tls.crt and tls.key, or - for no TLS. server.py is the same in Python. It is started in the folder
+// of the example in TypeScript, whose packages and stubs it uses.
+
+import { mkdtempSync, readFileSync } from "node:fs";
+import http from "node:http";
+import https from "node:https";
+import { createRequire } from "node:module";
+import net from "node:net";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { pathToFileURL } from "node:url";
+
+const require = createRequire(resolve("package.json"));
+const { Metadata, Server, ServerCredentials } = require("@grpc/grpc-js");
+const { HealthImplementation } = require("grpc-health-check");
+const stub = (name) => import(pathToFileURL(resolve(`build/gen/hookgate/hooks/v1alpha1/${name}.js`)));
+const { DiscoveryResponse, DiscoveryServiceService } = await stub("discovery");
+const { BeforeClusterCreateResponse, LifecycleHooksServiceService } = await stub("lifecycle_hooks");
+const { ResponseStatus } = await stub("common");
+
+const apiVersion = "hooks.runtime.cluster.x-k8s.io/v1alpha1";
+const [mode, certs, ...addresses] = process.argv.slice(2);
+const handler = { name: "create", requestHook: { apiVersion, hook: "BeforeClusterCreate" }, timeoutSeconds: 1 };
+const read = (name) => readFileSync(join(certs, name));
+
+const discovery = {
+  discovery: (_, done) => done(null, DiscoveryResponse.fromPartial({ status: ResponseStatus.RESPONSE_STATUS_SUCCESS, handlers: [handler] })),
+};
+
+const lifecycle = {
+  beforeClusterCreate: (call, done) => {
+    const answer = (message) => done(null, BeforeClusterCreateResponse.fromPartial({ status: ResponseStatus.RESPONSE_STATUS_SUCCESS, message }));
+    switch (mode) {
+      case "large":
+        return answer("x".repeat(21 << 20));
+      case "mute":
+        return;
+      case "throw":
+        throw new Error("the handler's own text");
+      case "cut": {
+        const begun = new Metadata();
+        begun.set("begun", "yes");
+        call.sendMetadata(begun);
+        setTimeout(cut, 200); // for the header to get through
+        return;
+      }
+      default:
+        return answer("fine");
+    }
+  },
+};
+
+// gRPC lets no handler break its connection, so something stands before the server that does.
+const connections = new Set();
+const cut = () => {
+  for (const connection of connections) {
+    connection.resetAndDestroy();
+  }
+};
+
+const listening = (server, address) =>
+  new Promise((done) => {
+    const at = address.lastIndexOf(":");
+    server.listen(Number(address.slice(at + 1)), address.slice(0, at), done);
+  });
+
+const serveCutter = (address, inner) =>
+  listening(
+    net.createServer((outside) => {
+      const inside = net.connect(inner);
+      connections.add(outside);
+      outside.on("close", () => {
+        connections.delete(outside);
+        inside.destroy();
+      });
+      inside.on("error", () => {});
+      outside.on("error", () => {});
+      outside.pipe(inside).pipe(outside);
+    }),
+    address,
+  );
+
+const answerREST = (request, response) => {
+  request.resume().on("end", () => {
+    const answer = request.url.includes("/discovery?")
+      ? { apiVersion, kind: "DiscoveryResponse", status: "Success", handlers: [handler] }
+      : { apiVersion, kind: "BeforeClusterCreateResponse", status: "Success", message: "fine" };
+    response.setHeader("Content-Type", "application/json").end(JSON.stringify(answer));
+  });
+};
+
+const serveREST = async () => {
+  for (const address of addresses) {
+    const server = certs === "-" ? http.createServer(answerREST) : https.createServer({ key: read("tls.key"), cert: read("tls.crt") }, answerREST);
+    await listening(server, address);
+  }
+};
+
+const serveGRPC = async () => {
+  const server = new Server({ "grpc.max_send_message_length": -1 });
+  if (mode === "other") {
+    new HealthImplementation({ "": "SERVING" }).addToServer(server);
+  } else {
+    server.addService(DiscoveryServiceService, discovery);
+    server.addService(LifecycleHooksServiceService, lifecycle);
+  }
+  const credentials =
+    certs === "-" ? ServerCredentials.createInsecure() : ServerCredentials.createSsl(null, [{ private_key: read("tls.key"), cert_chain: read("tls.crt") }]);
+  const bind = (address) =>
+    new Promise((done, failed) => server.bindAsync(address, credentials, (error) => (error ? failed(error) : done())));
+  if (mode !== "cut") {
+    return Promise.all(addresses.map(bind));
+  }
+  const inner = join(mkdtempSync(join(tmpdir(), "cut")), "inner.sock");
+  await bind(`unix://${inner}`);
+  return serveCutter(addresses[0], inner);
+};
+
+await (mode === "rest" ? serveREST() : serveGRPC());
+console.log(`listening on ${addresses[0]}`);

@@ -1,0 +1,371 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package badservers
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/base64"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/status"
+
+	"github.com/hookgate/hookgate/devcert"
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/test/process"
+)
+
+const (
+	// patience is how long a test waits for something that has no deadline of its own before it fails.
+	patience = 30 * time.Second
+	// nobody is the user that a gateway runs as where the tests have root's permissions, which would be its own.
+	nobody = 65534
+	// good is the extension that goes on answering.
+	good = "good"
+)
+
+// certificates is what a server shows.
+type certificates int
+
+const (
+	none certificates = iota
+	valid
+	expired
+)
+
+// language is one of those that the bad servers are written in.
+type language struct {
+	name    string
+	folder  string // to start it in: that of its example
+	command []string
+	env     []string
+	// closesSilently says that its gRPC breaks connections off that do not speak HTTP/2, where others refuse the handshake.
+	closesSilently bool
+}
+
+var languages = []language{
+	{
+		name: "Python", folder: "../../examples/python", command: []string{"build/venv/bin/python", "../../test/badservers/server.py"},
+		env: []string{"PYTHONPATH=build/stubs", "PYTHONDONTWRITEBYTECODE=1"}, closesSilently: true,
+	},
+	{name: "Node", folder: "../../examples/typescript", command: []string{"node", "../../test/badservers/server.mjs"}},
+}
+
+// world is a gateway with an extension for each case, none of which runs any more, and one that does.
+type world struct {
+	language  language
+	dir       string // that every user may enter
+	ca        *devcert.Authority
+	certs     map[certificates]string
+	addresses map[string]string // by case
+	gateway   program
+	logFile   string
+	https     string
+	client    *http.Client
+	conn      *grpc.ClientConn
+}
+
+// program is a process that ends with its test, and whose log is shown when that fails.
+type program struct {
+	*process.Process
+	name string
+}
+
+func start(t *testing.T, name, prefix string, cmd *exec.Cmd, dir string) (program, string) {
+	t.Helper()
+	p, line, err := process.Start(t.Context(), dir, name, prefix, cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("%s printed:%s", name, p.LogTail())
+		}
+		p.Kill()
+	})
+	return program{Process: p, name: name}, line
+}
+
+// stop asks the program to end.
+func (p program) stop(t *testing.T) {
+	t.Helper()
+	if err := p.Terminate(); err != nil {
+		t.Fatal(err)
+	}
+	if code, err := p.ExitStatus(patience); err != nil || code != 0 {
+		t.Errorf("%s: exit status %d, %v; want 0", p.name, code, err)
+	}
+}
+
+func newWorld(t *testing.T, l language) *world {
+	t.Helper()
+	path := os.Getenv("HOOKGATE_BIN")
+	if path == "" {
+		t.Skip("HOOKGATE_BIN does not name a program: run `make test-examples`, which builds it and the examples")
+	}
+	w := &world{language: l, dir: t.TempDir(), certs: map[certificates]string{none: "-"}, addresses: map[string]string{}}
+	for dir := w.dir; dir != filepath.Dir(os.TempDir()) && dir != os.TempDir(); dir = filepath.Dir(dir) {
+		chmod(t, dir, 0o755) // for nobody
+	}
+	w.issue(t)
+	mkdir(t, w.path("configs"))
+	addressesOf := map[string][]string{}
+	free := freeAddresses(t, len(cases)+1)
+	for name, tc := range cases {
+		address := free[0]
+		free = free[1:]
+		if tc.scheme == overSocket {
+			address = "unix://" + filepath.Join(shortDir(t), "x.sock")
+		}
+		w.addresses[name] = address
+		addressesOf[tc.scheme] = append(addressesOf[tc.scheme], address)
+		w.writeManifest(t, name, tc.scheme, address)
+	}
+	w.writeManifest(t, good, overPlain, free[0])
+	w.startServer(t, "grpc", none, free[0])
+	before := []program{
+		w.startServer(t, "grpc", none, append(addressesOf[overPlain], addressesOf[overSocket]...)...),
+		w.startServer(t, "grpc", valid, addressesOf[overTLS]...),
+		w.startServer(t, "rest", valid, addressesOf[overREST]...),
+	}
+	for _, address := range addressesOf[overSocket] {
+		chmod(t, strings.TrimPrefix(address, "unix://"), 0o666)
+	}
+	w.startGateway(t, path)
+	for name := range cases {
+		eventually(t, name+" is discovered, and answers", func() bool { return w.call(t, name) == nil })
+	}
+	for _, p := range before {
+		p.Kill()
+	}
+	for _, address := range addressesOf[overSocket] {
+		_ = os.Remove(strings.TrimPrefix(address, "unix://")) // a server may have done so
+	}
+	return w
+}
+
+func (w *world) path(name string) string { return filepath.Join(w.dir, name) }
+
+// issue makes a CA, and the folders of certificates.
+func (w *world) issue(t *testing.T) {
+	t.Helper()
+	var err error
+	if w.ca, err = devcert.NewAuthority(time.Now().Add(24 * time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	for c, notAfter := range map[certificates]time.Time{valid: time.Now().Add(24 * time.Hour), expired: time.Now().Add(-time.Minute)} {
+		pair, err := w.ca.Issue(notAfter)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.certs[c] = w.path(fmt.Sprint("certs", c))
+		mkdir(t, w.certs[c])
+		for file, content := range map[string][]byte{"tls.crt": pair.CertPEM, "tls.key": pair.KeyPEM} {
+			write(t, filepath.Join(w.certs[c], file), content)
+		}
+	}
+}
+
+// writeManifest creates the ExtensionConfig of an extension.
+func (w *world) writeManifest(t *testing.T, name, scheme, address string) {
+	t.Helper()
+	url, bundle := scheme+"://"+strings.TrimPrefix(address, "unix://"), ""
+	if scheme == overTLS || scheme == overREST {
+		bundle = base64.StdEncoding.EncodeToString(w.ca.PEM)
+	}
+	write(t, w.path("configs/"+name+".yaml"), fmt.Appendf(nil,
+		"apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\nmetadata: {name: %s}\nspec: {clientConfig: {url: %q, caBundle: %q}}\n",
+		name, url, bundle))
+}
+
+func (w *world) startServer(t *testing.T, mode string, c certificates, addresses ...string) program {
+	t.Helper()
+	args := append(append(w.language.command[1:len(w.language.command):len(w.language.command)], mode, w.certs[c]), addresses...)
+	cmd := exec.Command(w.language.command[0], args...)
+	cmd.Dir, cmd.Env = w.language.folder, append(os.Environ(), w.language.env...)
+	p, said := start(t, "server "+mode, "listening on ", cmd, t.TempDir())
+	if said != addresses[0] {
+		t.Fatalf("the server says that it listens on %q, want %q", said, addresses[0])
+	}
+	return p
+}
+
+func (w *world) startGateway(t *testing.T, path string) {
+	t.Helper()
+	copied := w.path("hookgate") // where nobody may enter
+	content, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	write(t, copied, content)
+	chmod(t, copied, 0o755)
+	cmd := exec.Command(copied, "serve", "--extension-configs", w.path("configs"), "--cert-dir", w.certs[valid],
+		"--http-address", "127.0.0.1:0", "--grpc-address", "127.0.0.1:0", "--diagnostics-address", "127.0.0.1:0")
+	if os.Geteuid() == 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
+	}
+	logs := t.TempDir()
+	w.logFile = filepath.Join(logs, "gateway.log")
+	var line string
+	w.gateway, line = start(t, "gateway", "hookgate serving ", cmd, logs)
+	var overGRPC, diagnostics string
+	if _, err := fmt.Sscanf(line, "https=%s grpc=%s diagnostics=%s", &w.https, &overGRPC, &diagnostics); err != nil {
+		t.Fatalf("read addresses %q: %v", line, err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(w.ca.PEM)
+	config := &tls.Config{RootCAs: roots}
+	transport := &http.Transport{TLSClientConfig: config}
+	t.Cleanup(transport.CloseIdleConnections)
+	w.client = &http.Client{Transport: transport, Timeout: patience}
+	if w.conn, err = grpc.NewClient(overGRPC, grpc.WithTransportCredentials(credentials.NewTLS(config))); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = w.conn.Close() })
+}
+
+// awaitServer asks over REST until the gateway has found what listens now.
+func (w *world) awaitServer(t *testing.T, name string) (code int, kind string, body []byte) {
+	t.Helper()
+	eventually(t, "the gateway has found the server", func() bool {
+		code, kind, body = w.post(t, name)
+		return !bytes.Contains(body, []byte("connection refused")) && !bytes.Contains(body, []byte("there is no such socket"))
+	})
+	return code, kind, body
+}
+
+// post asks over REST.
+func (w *world) post(t *testing.T, name string) (code int, kind string, body []byte) {
+	t.Helper()
+	response, err := w.client.Post("https://"+w.https+"/hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclustercreate/create."+name,
+		"application/json", strings.NewReader(`{"cluster":{"metadata":{"name":"c"}}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	if body, err = io.ReadAll(response.Body); err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, response.Header.Get("Hookgate-Error-Kind"), body
+}
+
+// call asks over gRPC.
+func (w *world) call(t *testing.T, name string) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	_, err := hooksv1alpha1.NewLifecycleHooksServiceClient(w.conn).BeforeClusterCreate(ctx, &hooksv1alpha1.BeforeClusterCreateRequest{
+		Handler: "create." + name, Cluster: &hooksv1alpha1.RawExtension{Raw: []byte(`{"metadata":{"name":"c"}}`)},
+	})
+	return err
+}
+
+// kindOf returns the kind of an error that came over gRPC.
+func kindOf(st *status.Status) string {
+	for _, detail := range st.Details() {
+		if info, ok := detail.(*errdetails.ErrorInfo); ok {
+			return info.GetReason()
+		}
+	}
+	return ""
+}
+
+// checkGood asks the extension that is fine, over both protocols.
+func (w *world) checkGood(t *testing.T) {
+	t.Helper()
+	if code, _, body := w.post(t, good); code != http.StatusOK || !bytes.Contains(body, []byte(`"message":"fine"`)) {
+		t.Errorf("another extension, over REST: status %d: %s", code, body)
+	}
+	if err := w.call(t, good); err != nil {
+		t.Errorf("another extension, over gRPC: %v", err)
+	}
+}
+
+// log returns what the gateway has logged.
+func (w *world) log(t *testing.T) string {
+	t.Helper()
+	text, err := os.ReadFile(w.logFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// eventually waits until check holds.
+func eventually(t *testing.T, what string, check func() bool) {
+	t.Helper()
+	deadline := time.Now().Add(patience)
+	for !check() {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not so after %s", what, patience)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+}
+
+// freeAddresses returns addresses on loopback that nothing listens on. They differ, because they are taken together.
+func freeAddresses(t *testing.T, n int) []string {
+	t.Helper()
+	addresses := make([]string, n)
+	for i := range addresses {
+		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = l.Close() }()
+		addresses[i] = l.Addr().String()
+	}
+	return addresses
+}
+
+// shortDir returns a new folder whose path fits into the 108 bytes that a Unix socket's may have, and that nobody may enter.
+func shortDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(dir) })
+	chmod(t, dir, 0o755)
+	return dir
+}
+
+func mkdir(t *testing.T, path string) {
+	t.Helper()
+	if err := os.Mkdir(path, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	chmod(t, path, 0o755)
+}
+
+func write(t *testing.T, path string, content []byte) {
+	t.Helper()
+	if err := os.WriteFile(path, content, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	chmod(t, path, 0o644)
+}
+
+// chmod is there because the gateway may run as nobody, and because umask has no say then.
+func chmod(t *testing.T, path string, mode os.FileMode) {
+	t.Helper()
+	if err := os.Chmod(path, mode); err != nil {
+		t.Fatal(err)
+	}
+}
