@@ -132,7 +132,7 @@ test-clusterctl: test-binaries kubernetes-binaries ## Install, upgrade, move and
 
 .PHONY: test-examples
 test-examples: build examples $(PROTOC) ## Run the example of every language behind the gateway, over TCP and over a Unix socket, and hold all to the same answers
-	@HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_PROTOC=$(PROTOC) $(GOTESTSUM) --format testname -- -count=1 -timeout 20m ./test/examples ./test/badservers
+	@HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_PROTOC=$(PROTOC) $(GOTESTSUM) --format testname -- -count=1 -p 1 -timeout 20m ./test/examples ./test/badservers
 
 $(PROTOC):
 	@mkdir -p $(BIN)/download && cd $(BIN)/download && mvn --quiet --batch-mode org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy -DoutputDirectory=. \
