@@ -194,6 +194,16 @@ var brokenExtensions = []broken{
 			out.(*hooksv1alpha1.CanUpdateMachineSetResponse).MachineSetPatch = mergePatch(`{"spec":{"replicas":77}}`)
 		}
 	}, "machineSetPatch: it changes /spec/replicas, which Cluster API drops"},
+	{"in-place.apply", "removes what is not there, for a patch version alone", "", func(s *stub) {
+		s.only("CanUpdateMachine")
+		s.answer = func(_ *catalog.Hook, in, out proto.Message) {
+			patch := &hooksv1alpha1.Patch{PatchType: jsonPatch, Patch: []byte(`[{"op":"remove","path":"/spec/nothing"}]`)}
+			if _, version, _ := readObject(in.(*hooksv1alpha1.CanUpdateMachineRequest).GetCurrent().GetMachine()); version != "v1.33.3" {
+				patch = nil
+			}
+			out.(*hooksv1alpha1.CanUpdateMachineResponse).MachinePatch = patch
+		}
+	}, "it does not apply to the current object"},
 	{"in-place.desired", "sets a version that nobody wants", "", machinePatch(jsonPatch+1, `{"spec":{"version":"v1.99.0"}}`), "it sets /spec/version to something else than is desired"},
 	{"in-place.update-failure", "fails and goes on", "", func(s *stub) {
 		s.only("UpdateMachine")

@@ -9,6 +9,8 @@ import (
 	"reflect"
 	"slices"
 
+	"google.golang.org/protobuf/proto"
+
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 )
 
@@ -109,22 +111,16 @@ func (s *session) eachInPlacePatch(ctx context.Context, v *verdict, check func(i
 			continue
 		}
 		handlers++
-		x := s.base(ctx, h)
-		if x.parsed == nil {
-			continue
-		}
-		for _, p := range s.inPlacePatches(x.parsed, h.hook.Hook) {
-			patches++
-			if p.known() {
-				if p.err = p.decode(); p.err == nil {
-					p.after, p.err = p.apply(p.current)
-				}
-				if p.err == nil {
-					p.changed, p.err = changes(p.current, p.after)
-				}
+		for _, asked := range s.inPlaceAnswers(ctx, h) {
+			if asked.x.parsed == nil {
+				continue
 			}
-			if problem := check(p); problem != "" {
-				v.fail(x, "%s: %s; the patch is %s", p.member, problem, excerpt(p.Patch))
+			for _, p := range inPlacePatches(asked.x.parsed, asked.req) {
+				patches++
+				p.try()
+				if problem := check(p); problem != "" {
+					v.fail(asked.x, "%s: %s; the patch is %s", p.member, problem, excerpt(p.Patch))
+				}
 			}
 		}
 	}
@@ -136,15 +132,49 @@ func (s *session) eachInPlacePatch(ctx context.Context, v *verdict, check func(i
 	}
 }
 
+// try applies the patch to the current object.
+func (p *inPlacePatch) try() {
+	if !p.known() {
+		return
+	}
+	if p.err = p.decode(); p.err == nil {
+		p.after, p.err = p.apply(p.current)
+	}
+	if p.err == nil {
+		p.changed, p.err = changes(p.current, p.after)
+	}
+}
+
+// inPlaceAnswer is an answer and the request that it is for.
+type inPlaceAnswer struct {
+	req proto.Message
+	x   *exchange
+}
+
+// inPlaceAnswers returns the answers to the realistic request, which is for another minor version, and to one that is for
+// another patch version: many extensions do only that in place.
+func (s *session) inPlaceAnswers(ctx context.Context, h *handler) []inPlaceAnswer {
+	req := s.requests[h.hook.Hook]
+	answers := []inPlaceAnswer{{req, s.base(ctx, h)}}
+	small, ok := withPatchUpdate(req)
+	if !ok || !answers[0].x.isAnswer() {
+		return answers
+	}
+	if h.small == nil {
+		h.small = s.ask(ctx, h, small)
+	}
+	return append(answers, inPlaceAnswer{small, h.small})
+}
+
 // inPlacePatches returns the patches that are there, with their objects.
-func (s *session) inPlacePatches(d *document, hookName string) []inPlacePatch {
+func inPlacePatches(d *document, req proto.Message) []inPlacePatch {
 	var all []inPlacePatch
 	add := func(p *patch, member string, current, desired *hooksv1alpha1.RawExtension, scope location) {
 		if p != nil && (p.PatchType != "" || len(p.Patch) > 0) {
 			all = append(all, inPlacePatch{patch: *p, member: member, current: current.GetRaw(), desired: desired.GetRaw(), scope: scope})
 		}
 	}
-	switch req := s.requests[hookName].(type) {
+	switch req := req.(type) {
 	case *hooksv1alpha1.CanUpdateMachineRequest:
 		scope, c, w := location{"spec"}, req.GetCurrent(), req.GetDesired()
 		add(d.MachinePatch, "machinePatch", c.GetMachine(), w.GetMachine(), scope)

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/blang/semver/v4"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -104,6 +105,41 @@ func annotated(object []byte, name, text string) ([]byte, error) {
 	}
 	annotations[name] = text
 	return json.Marshal(o)
+}
+
+// withPatchUpdate returns a request of CanUpdateMachine or CanUpdateMachineSet in which the current version is of the same minor
+// version as the desired one, and whether there is one.
+func withPatchUpdate(req proto.Message) (proto.Message, bool) {
+	out := proto.Clone(req)
+	var current, desired *hooksv1alpha1.RawExtension
+	at := location{"spec"}
+	switch q := out.(type) {
+	case *hooksv1alpha1.CanUpdateMachineRequest:
+		current, desired = q.GetCurrent().GetMachine(), q.GetDesired().GetMachine()
+	case *hooksv1alpha1.CanUpdateMachineSetRequest:
+		current, desired = q.GetCurrent().GetMachineSet(), q.GetDesired().GetMachineSet()
+		at = location{"spec", "template", "spec"}
+	}
+	before, err := parse(current.GetRaw())
+	if err != nil {
+		return nil, false
+	}
+	after, err := parse(desired.GetRaw())
+	if err != nil {
+		return nil, false
+	}
+	text, _ := lookup(after, append(at, "version")).(string)
+	version, err := semver.ParseTolerant(text)
+	spec, ok := lookup(before, at).(map[string]any)
+	if err != nil || !ok || version.Patch == 0 {
+		return nil, false
+	}
+	version.Patch--
+	spec["version"] = "v" + version.String()
+	if current.Raw, err = json.Marshal(before); err != nil {
+		return nil, false
+	}
+	return out, true
 }
 
 // provocation is a request that an extension may have to turn down.

@@ -57,7 +57,8 @@ type handler struct {
 	hook    *catalog.Hook
 	timeout time.Duration
 
-	base *exchange // its answer to the realistic request, once asked
+	base  *exchange // its answer to the realistic request, once asked
+	small *exchange // to the one of withPatchUpdate, for the hooks that have it
 }
 
 func newSession(ctx context.Context, t Target, o Options) (*session, error) {
