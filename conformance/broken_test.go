@@ -407,10 +407,11 @@ func patches(uid string, of hooksv1alpha1.PatchType, text string) func(*stub) {
 	return func(s *stub) {
 		s.only("GeneratePatches")
 		s.answer = func(_ *catalog.Hook, in, out proto.Message) {
+			item := &hooksv1alpha1.GeneratePatchesResponseItem{Uid: uid, PatchType: of, Patch: []byte(text)}
 			if uid == "" {
-				uid = in.(*hooksv1alpha1.GeneratePatchesRequest).GetItems()[0].GetUid()
+				item.Uid = in.(*hooksv1alpha1.GeneratePatchesRequest).GetItems()[0].GetUid()
 			}
-			out.(*hooksv1alpha1.GeneratePatchesResponse).Items = []*hooksv1alpha1.GeneratePatchesResponseItem{{Uid: uid, PatchType: of, Patch: []byte(text)}}
+			out.(*hooksv1alpha1.GeneratePatchesResponse).Items = []*hooksv1alpha1.GeneratePatchesResponseItem{item}
 		}
 	}
 }

@@ -59,7 +59,7 @@ var answerChecks = []Check{
 	{
 		ID: "answers.kind", Level: Must, Protocol: REST,
 		Rule:   "kind and apiVersion of an answer, where they are there, are those of the hook's answer.",
-		Source: hookTypes + "the types of answers",
+		Source: hookTypes + "common_types.go, CommonResponse",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			s.eachBase(ctx, v, func(h *handler, x *exchange) string {
 				if x.parsed == nil {
@@ -105,7 +105,7 @@ var answerChecks = []Check{
 	{
 		ID: "answers.retry", Level: Must,
 		Rule:   "retryAfterSeconds is not negative.",
-		Source: hookTypes + "CommonRetryResponse",
+		Source: hookTypes + "common_types.go, CommonRetryResponse",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			s.eachBase(ctx, v, func(_ *handler, x *exchange) string {
 				if x.parsed != nil && x.parsed.RetryAfterSeconds < 0 {
@@ -118,7 +118,7 @@ var answerChecks = []Check{
 	{
 		ID: "answers.retry-allowed", Level: Should,
 		Rule:   "retryAfterSeconds is only in answers of hooks that can block: nobody reads it in others.",
-		Source: hookTypes + "CommonRetryResponse",
+		Source: hookTypes + "common_types.go, CommonRetryResponse",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			s.eachBase(ctx, v, func(h *handler, x *exchange) string {
 				if x.parsed != nil && x.parsed.RetryAfterSeconds != 0 && !h.hook.Blocking {

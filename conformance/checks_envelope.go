@@ -31,7 +31,7 @@ var envelopeChecks = []Check{
 	{
 		ID: "envelope.unknown-members", Level: Must,
 		Rule:   "Members of a request that the handler does not know are ignored: Cluster API adds some within a version.",
-		Source: "docs/contract.md; Cluster API v1.12 added controlPlaneUpgrades to v1alpha1",
+		Source: "docs/contract.md: v1.12 added controlPlaneUpgrades to v1alpha1",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.working(ctx, v) {
 				s.sameStatus(ctx, v, h, withUnknown(s.requests[h.hook.Hook]), "with members that it does not know")

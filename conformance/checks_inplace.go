@@ -44,7 +44,7 @@ var inPlaceChecks = []Check{
 	{
 		ID: "in-place.scope", Level: Must,
 		Rule:   "Patches change only spec, and for CanUpdateMachineSet only spec.template.spec.",
-		Source: inPlaceBook + "CanUpdateMachine, CanUpdateMachineSet",
+		Source: inPlaceBook + "CanUpdateMachine; " + inPlaceBook + "CanUpdateMachineSet",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			s.eachInPlacePatch(ctx, v, func(p inPlacePatch) string {
 				for _, at := range p.changed {
@@ -59,7 +59,7 @@ var inPlaceChecks = []Check{
 	{
 		ID: "in-place.desired", Level: Should,
 		Rule:   "Where a patch changes an object, the result is what is desired: only then can Cluster API update in place.",
-		Source: inPlaceBook + "CanUpdateMachine; inplace_canupdatemachine.go, matchesMachine",
+		Source: "Cluster API, controlplane/kubeadm/reconcilers/kubeadmcontrolplane/inplace_canupdatemachine.go, matchesMachine",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			s.eachInPlacePatch(ctx, v, func(p inPlacePatch) string {
 				if p.after == nil {

@@ -35,7 +35,7 @@ var malformedChecks = []Check{
 	{
 		ID: "malformed.objects", Level: Should,
 		Rule:   "Objects, variables and versions of a wrong type do not make a handler fail: it does not look at them, or says Failure, HTTP 4xx or INVALID_ARGUMENT.",
-		Source: topologyBook + "Guidelines, Input validation",
+		Source: topologyBook + "Patch extension guidelines: Input validation",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.working(ctx, v) {
 				for _, p := range s.provocations(h) {

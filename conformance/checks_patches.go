@@ -79,7 +79,7 @@ var patchChecks = []Check{
 	{
 		ID: "patches.scope", Level: Must,
 		Rule:   "A patch changes only spec.template.spec, and labels and annotations in metadata and spec.template.metadata.",
-		Source: topologyBook + "Known limitations and caveats; patches/patch.go, patchTemplate",
+		Source: topologyBook + "GeneratePatches; " + patchHelper + "patchTemplate",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			s.eachPatch(ctx, v, func(p appliedPatch) string {
 				changed, err := changes(p.before, p.after)
@@ -98,7 +98,7 @@ var patchChecks = []Check{
 	{
 		ID: "patches.idempotent", Level: Must,
 		Rule:   "Templates that have the patches already are not changed by them again.",
-		Source: topologyBook + "Guidelines, Idempotence",
+		Source: topologyBook + "Patch extension guidelines: Idempotence",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.working(ctx, v, "GeneratePatches") {
 				req, ok := proto.Clone(s.requests[h.hook.Hook]).(*hooksv1alpha1.GeneratePatchesRequest)

@@ -17,7 +17,7 @@ var planChecks = []Check{
 	{
 		ID: "plan.control-plane", Level: Must,
 		Rule:   "controlPlaneUpgrades rises from the present version to the wanted one, without leaving out a minor version.",
-		Source: planBook + "; " + upgradePlan,
+		Source: planBook + "GenerateUpgradePlan; " + upgradePlan,
 		run: func(ctx context.Context, s *session, v *verdict) {
 			s.eachPlan(ctx, v, func(q *hooksv1alpha1.GenerateUpgradePlanRequest, d *document) string {
 				return checkSteps("controlPlaneUpgrades", q.GetFromControlPlaneKubernetesVersion(), q.GetToKubernetesVersion(), d.ControlPlaneUpgrades, 1)
@@ -27,7 +27,7 @@ var planChecks = []Check{
 	{
 		ID: "plan.workers", Level: Must,
 		Rule:   "workersUpgrades is empty, or rises to the wanted version by three minor versions at most, through versions that the control plane has.",
-		Source: planBook + "; " + upgradePlan,
+		Source: planBook + "GenerateUpgradePlan; " + upgradePlan,
 		run: func(ctx context.Context, s *session, v *verdict) {
 			s.eachPlan(ctx, v, func(q *hooksv1alpha1.GenerateUpgradePlanRequest, d *document) string {
 				if len(d.WorkersUpgrades) == 0 {

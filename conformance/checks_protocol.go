@@ -26,7 +26,7 @@ var protocolChecks = []Check{
 	{
 		ID: "protocol.unknown-hook", Level: Must,
 		Rule:   "A hook that the extension does not have is answered 404, or UNIMPLEMENTED over gRPC.",
-		Source: runtimeServer + "Start; gRPC, statuscodes.md",
+		Source: runtimeServer + "Start; gRPC, doc/statuscodes.md",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			unknown := &catalog.Hook{
 				GroupVersionHook: hook.GroupVersionHook{Group: hook.Group, Version: hook.Version, Hook: nowhere},

@@ -31,7 +31,7 @@ var repeatChecks = []Check{
 	{
 		ID: "determinism.answers", Level: Must,
 		Rule:   "The same request of GeneratePatches, ValidateTopology or DiscoverVariables gets the same answer; the spelling of JSON does not count.",
-		Source: topologyBook + "Guidelines, Deterministic results",
+		Source: topologyBook + "Patch extension guidelines: Deterministic results",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.working(ctx, v, "GeneratePatches", "ValidateTopology", "DiscoverVariables") {
 				want := s.base(ctx, h)

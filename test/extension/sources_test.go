@@ -1,0 +1,79 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestSources checks that what the page about the conformance checks names as the sources of their rules exists in this
+// version of Cluster API: files, the names in them, and the headings of its book.
+func TestSources(t *testing.T) {
+	page, err := os.ReadFile("../../docs/conformance.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	checked := 0
+	for line := range strings.Lines(string(page)) {
+		cells := strings.Split(strings.TrimSpace(line), " | ")
+		if !strings.HasPrefix(line, "| `") || len(cells) != 5 {
+			continue
+		}
+		for source := range strings.SplitSeq(strings.TrimSuffix(cells[4], " |"), "; ") {
+			source, _, _ = strings.Cut(source, ": ")
+			parts := strings.Split(source, ", ")
+			switch {
+			case parts[0] == "Cluster API" && len(parts) == 3:
+				path, name := parts[1], parts[2][strings.LastIndex(parts[2], ".")+1:]
+				module := "sigs.k8s.io/cluster-api"
+				if below, ok := strings.CutPrefix(path, "api/"); ok {
+					module, path = module+"/api", below
+				}
+				contains(t, cells[0], filepath.Join(moduleDir(t, module), path), name)
+			case parts[0] == "Cluster API book" && len(parts) == 3:
+				const folder = "docs/book/src/tasks/experimental-features/runtime-sdk"
+				contains(t, cells[0], filepath.Join(moduleDir(t, "sigs.k8s.io/cluster-api"), folder, parts[1]), "# "+parts[2]+"\n")
+			case len(parts) == 1 && (strings.HasPrefix(source, "docs/") || strings.HasPrefix(source, "proto/")):
+				contains(t, cells[0], filepath.Join("../..", source), "")
+			case parts[0] == "gRPC" || strings.HasPrefix(source, "RFC "):
+			default:
+				t.Errorf("%s has the source %q, which is not of a known form", cells[0], source)
+			}
+			checked++
+		}
+	}
+	if checked < 40 {
+		t.Errorf("found %d sources only", checked)
+	}
+}
+
+func contains(t *testing.T, check, file, text string) {
+	t.Helper()
+	content, err := os.ReadFile(file)
+	if err != nil {
+		t.Errorf("%s: %v", check, err)
+		return
+	}
+	if !strings.Contains(string(content), text) {
+		t.Errorf("%s: %s has no %q", check, file, text)
+	}
+}
+
+var moduleDirs = map[string]string{}
+
+func moduleDir(t *testing.T, module string) string {
+	t.Helper()
+	if moduleDirs[module] == "" {
+		out, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", module).Output()
+		if err != nil {
+			t.Fatalf("go list -m %s: %v", module, err)
+		}
+		moduleDirs[module] = strings.TrimSpace(string(out))
+	}
+	return moduleDirs[module]
+}
