@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/hookgate/hookgate/codec"
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 )
 
@@ -446,5 +448,60 @@ func TestRandomAnswers(t *testing.T) {
 	}
 	if good == 0 {
 		t.Error("not even the undamaged answers were taken")
+	}
+}
+
+// An extension may begin to answer while it reads the request. Neither is cut short, and the connection is used again.
+func TestAnswerBeginsBeforeTheRequestEnds(t *testing.T) {
+	s := newServer(t, newAuthority(t), func(w http.ResponseWriter, req *http.Request) {
+		rc := http.NewResponseController(w)
+		if err := rc.EnableFullDuplex(); err != nil {
+			t.Error(err)
+		}
+		_, _ = io.WriteString(w, success[:len(success)/2])
+		if err := rc.Flush(); err != nil {
+			t.Error(err)
+		}
+		if n, err := io.Copy(io.Discard, req.Body); err != nil || n != req.ContentLength {
+			t.Errorf("the extension read %d of %d bytes of the request: %v", n, req.ContentLength, err)
+		}
+		_, _ = io.WriteString(w, success[len(success)/2:])
+	}, nil)
+	r := newREST(t, Config{})
+	for range 3 {
+		c := newCall(s.cc)
+		c.Request.(*hooksv1alpha1.BeforeClusterCreateRequest).Cluster.Raw = []byte(`{"x":"` + strings.Repeat("y", 16<<20) + `"}`)
+		if _, err := r.Call(t.Context(), c); err != nil {
+			t.Fatalf("%v (%v)", err, errors.Unwrap(err))
+		}
+		if c.Sent <= 16<<20 {
+			t.Errorf("Sent is %d bytes", c.Sent)
+		}
+	}
+	if n := s.seen(http.StateNew); n != 1 {
+		t.Errorf("there were %d connections, want 1", n)
+	}
+}
+
+// Once everything was sent, the end of the body stays its end: with an error, net/http would close the connection under
+// the answer.
+func TestOutgoingEndsAfterItWasDetached(t *testing.T) {
+	o := newOutgoing(codec.BodyOf(bytes.Repeat([]byte("x"), smallBody+1)))
+	whole, part := o.reader(), make([]byte, smallBody+1)
+	if _, err := io.ReadFull(whole, part); err != nil {
+		t.Fatal(err)
+	}
+	o.detach(false)
+	if n, err := whole.Read(part); n != 0 || err != io.EOF {
+		t.Errorf("after all: %d, %v, want EOF", n, err)
+	}
+	o = newOutgoing(codec.BodyOf(bytes.Repeat([]byte("x"), smallBody+1)))
+	half := o.reader()
+	if _, err := io.ReadFull(half, part[:10]); err != nil {
+		t.Fatal(err)
+	}
+	o.detach(false)
+	if n, err := half.Read(part); n != 0 || !errors.Is(err, errDetached) {
+		t.Errorf("after a part: %d, %v, want %v", n, err, errDetached)
 	}
 }

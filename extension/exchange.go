@@ -42,6 +42,8 @@ type exchange struct {
 	route *route
 	query string
 
+	outgoing       *outgoing // of the attempt that was answered
+	attempt        *attempt
 	sent, received int64
 }
 
@@ -68,6 +70,8 @@ func (r *REST) exchange(ctx context.Context, cc registry.ClientConfig, x *exchan
 		return nil, x.unanswered(ctx, err)
 	}
 	defer p.release() // after the body was closed: then the connection is idle, or closed
+	// After the whole answer: one may begin while the request is still being sent.
+	defer func() { x.sent = x.outgoing.detach(x.attempt.wrote.Load()) }()
 	defer func() { _ = resp.Body.Close() }()
 	return r.answer(ctx, x, resp)
 }
@@ -138,8 +142,6 @@ func (r *REST) roundTrip(ctx context.Context, x *exchange, body codec.Body, p *p
 		r.config.Propagator.Inject(ctx, propagation.HeaderCarrier(header))
 	}
 	out := newOutgoing(body)
-	defer func() { x.sent = out.detach(a.wrote.Load()) }()
-
 	req := &http.Request{
 		Method: http.MethodPost,
 		URL: &url.URL{
@@ -153,7 +155,13 @@ func (r *REST) roundTrip(ctx context.Context, x *exchange, body codec.Body, p *p
 		Body:          out.reader(),
 		GetBody:       out.again,
 	}
-	return p.transport().RoundTrip(req.WithContext(a.trace(ctx)))
+	resp, err := p.transport().RoundTrip(req.WithContext(a.trace(ctx)))
+	if err != nil {
+		x.sent = out.detach(a.wrote.Load())
+		return nil, err
+	}
+	x.outgoing, x.attempt = out, a
+	return resp, nil
 }
 
 // attempt watches how far an attempt gets. Its trace may be called after the attempt has ended.

@@ -73,6 +73,9 @@ func (r *outgoingReader) Read(p []byte) (int, error) {
 	r.o.mu.Lock()
 	defer r.o.mu.Unlock()
 	if r.o.detached {
+		if r.o.read == r.o.body.Size() {
+			return 0, io.EOF // net/http asks for more even when all was sent, and closes the connection after an error
+		}
 		return 0, errDetached
 	}
 	n, err := r.r.Read(p)

@@ -55,6 +55,7 @@ func (b beside) ValidateTopology(ctx context.Context, _ *hooksv1alpha1.ValidateT
 		select {
 		case <-b.release:
 		case <-ctx.Done():
+			return nil, ctx.Err()
 		}
 	}
 	return &hooksv1alpha1.ValidateTopologyResponse{Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS}, nil
