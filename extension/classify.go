@@ -179,6 +179,12 @@ func isClosedIdle(err error) bool {
 	return err != nil && strings.HasSuffix(err.Error(), "http: server closed idle connection")
 }
 
+// isHungUp tells whether the server closed the connection in place of an answer. How the client sees that is a matter of
+// luck.
+func isHungUp(err error) bool {
+	return errors.Is(err, io.EOF) || isClosedIdle(err) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+}
+
 func isTimeout(err error) bool {
 	var timeout net.Error
 	return errors.As(err, &timeout) && timeout.Timeout()

@@ -7,7 +7,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"io"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -121,7 +120,7 @@ func (r *REST) send(ctx context.Context, x *exchange, body codec.Body) (*http.Re
 		case isNoCommonProtocol(err) && x.route.target.refusedHTTP1(p):
 		case again && a.unsent(err) && isPassing(err):
 			again = false
-		case a.unnegotiated.Load() && errors.Is(err, io.EOF) && !x.route.target.speaksHTTP1.Load():
+		case a.unnegotiated.Load() && isHungUp(err) && !x.route.target.speaksHTTP1.Load():
 			// Perhaps a server that speaks HTTP/2 only and does not tell; perhaps it has seen the request.
 			x.route.target.refusedHTTP1(p)
 			return nil, nil, err
