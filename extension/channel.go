@@ -44,6 +44,7 @@ type channel struct {
 	users
 	conn    *grpc.ClientConn
 	expires time.Time
+	limit   int64 // of an answer, in bytes
 	failure failure
 }
 
@@ -136,7 +137,7 @@ func newChannel(config *Config, cc registry.ClientConfig) (*channel, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &channel{}
+	c := &channel{limit: config.MaxBytes}
 	var secure *tls.Config
 	if e.tls {
 		secure = config.clientTLS(e.roots)

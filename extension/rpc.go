@@ -6,6 +6,7 @@ package extension
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"sync/atomic"
 
@@ -72,7 +73,7 @@ func (x *errand) refusedBy(ctx context.Context, c *channel, r *rpc, err error) *
 	case strings.Contains(text, "unexpected HTTP status code"), strings.Contains(text, "unexpected content-type"):
 		return x.fail(hook.BadResponse, "the server does not speak gRPC: is it a REST extension?", err)
 	case strings.HasPrefix(text, "grpc: received message"):
-		return x.fail(hook.BadResponse, "answer is larger than the limit", err)
+		return x.fail(hook.BadResponse, fmt.Sprintf("answer is larger than %d bytes", c.limit), err)
 	case !r.trailer.Load() && strings.Contains(text, "failed to unmarshal"):
 		return x.fail(hook.BadResponse, "answer is not a message of the contract", err)
 	case r.trailer.Load():

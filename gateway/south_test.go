@@ -77,7 +77,7 @@ func TestMatrixSouthGRPC(t *testing.T) {
 		"NotJSON": {stubs: says(&hooksv1alpha1.BeforeClusterCreateResponse{Status: success, UnknownMembers: map[string]*hooksv1alpha1.JSON{
 			"hint": {Raw: []byte(`{"half":`)},
 		}}, nil), kind: hook.BadResponse},
-		"Oversized": {stubs: says(&hooksv1alpha1.BeforeClusterCreateResponse{Status: success, Message: strings.Repeat(" ", 30<<20)}, nil), kind: hook.BadResponse, message: "answer is larger than the limit"},
+		"Oversized": {stubs: says(&hooksv1alpha1.BeforeClusterCreateResponse{Status: success, Message: strings.Repeat(" ", 30<<20)}, nil), kind: hook.BadResponse, message: "answer is larger than 20971520 bytes"},
 		"Refused":   {stopped: true, kind: hook.Unreachable, message: "connection refused"},
 	} {
 		for _, policy := range []hook.FailurePolicy{hook.Fail, hook.Ignore} {
