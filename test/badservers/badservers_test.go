@@ -27,30 +27,41 @@ const (
 	speaksGRPC = "the server speaks gRPC: set protocol GRPC"
 )
 
+// outcome is the kind of the error that the caller is told, and its text.
+type outcome struct{ kind, want string }
+
+// codesOf are those of docs/errors.md.
+var codesOf = map[string]struct {
+	http int
+	grpc codes.Code
+}{
+	"BadResponse": {http.StatusBadGateway, codes.Unavailable},
+	"Timeout":     {http.StatusGatewayTimeout, codes.DeadlineExceeded},
+	"Unreachable": {http.StatusServiceUnavailable, codes.Unavailable},
+}
+
 // cases are the ways to be bad. Each is an extension that is good when the gateway discovers it, and then started anew as this.
 var cases = map[string]struct {
 	reason string
 	scheme string
 	mode   string // of the server; "grpc" and "rest" are good ones
 	certs  certificates
-	kind   string
-	http   int
-	grpc   codes.Code
-	want   string
+	outcome
 }{
-	"rest-for-grpc":       {"the other protocol, with TLS", overTLS, "rest", valid, "Unreachable", http.StatusServiceUnavailable, codes.Unavailable, "call extension: " + speaksREST},
-	"rest-for-plain-grpc": {"the other protocol, without TLS", overPlain, "rest", none, "Unreachable", http.StatusServiceUnavailable, codes.Unavailable, "call extension: " + speaksREST},
-	"grpc-for-rest":       {"the other protocol", overREST, "grpc", valid, "BadResponse", http.StatusBadGateway, codes.Unavailable, "call extension: " + speaksGRPC},
-	"large":               {"more than 20 MiB", overPlain, "large", none, "BadResponse", http.StatusBadGateway, codes.Unavailable, "call extension: answer is larger than the limit"},
-	"cut":                 {"the connection is reset when the answer has begun", overPlain, "cut", none, "BadResponse", http.StatusBadGateway, codes.Unavailable, "call extension: answer ended early"},
-	"mute":                {"it never answers", overPlain, "mute", none, "Timeout", http.StatusGatewayTimeout, codes.DeadlineExceeded, "no answer within its timeout of 1s"},
-	"other": {"services, but not those of the contract", overPlain, "other", none, "BadResponse", http.StatusBadGateway, codes.Unavailable,
-		"call extension: answered Unimplemented: it has no hookgate.hooks.v1alpha1.LifecycleHooksService/BeforeClusterCreate"},
-	"throw": {"its handler throws, and what it says is not for the caller", overPlain, "throw", none, "BadResponse", http.StatusBadGateway, codes.Unavailable, "call extension: answered Unknown"},
-	"expired": {"the certificate has expired", overTLS, "grpc", expired, "Unreachable", http.StatusServiceUnavailable, codes.Unavailable,
-		"call extension: certificate not trusted: expired or not yet valid"},
-	"forbidden": {"the gateway may not use the socket", overSocket, "grpc", none, "Unreachable", http.StatusServiceUnavailable, codes.Unavailable,
-		"call extension: no permission to use the socket"},
+	"rest-for-grpc":       {"the other protocol, with TLS", overTLS, "rest", valid, outcome{"Unreachable", "call extension: " + speaksREST}},
+	"rest-for-plain-grpc": {"the other protocol, without TLS", overPlain, "rest", none, outcome{"Unreachable", "call extension: " + speaksREST}},
+	"grpc-for-rest":       {"the other protocol", overREST, "grpc", valid, outcome{"BadResponse", "call extension: " + speaksGRPC}},
+	"large":               {"more than 20 MiB", overPlain, "large", none, outcome{"BadResponse", "call extension: answer is larger than 20971520 bytes"}},
+	"cut":                 {"the connection is reset when the answer has begun", overPlain, "cut", none, outcome{"BadResponse", "call extension: answer ended early"}},
+	"mute":                {"it never answers", overPlain, "mute", none, outcome{"Timeout", "no answer within its timeout of 1s"}},
+	"other":               {"services, but not those of the contract", overPlain, "other", none, outcome{"BadResponse", "call extension: answered Unimplemented: it has no hookgate.hooks.v1alpha1.LifecycleHooksService/BeforeClusterCreate"}},
+	"throw":               {"its handler throws, and what it says is not for the caller", overPlain, "throw", none, outcome{"BadResponse", "call extension: answered Unknown"}},
+	"expired":             {"the certificate has expired", overTLS, "grpc", expired, outcome{"Unreachable", "call extension: certificate not trusted: expired or not yet valid"}},
+	"rest-large":          {"more than 20 MiB, over REST", overREST, "rest-large", valid, outcome{"BadResponse", "call extension: answer is larger than 20971520 bytes"}},
+	"rest-cut":            {"the connection breaks when the answer has begun, over REST", overREST, "rest-cut", valid, outcome{"BadResponse", "call extension: answer ended early"}},
+	"rest-mute":           {"it never answers, over REST", overREST, "rest-mute", valid, outcome{"Timeout", "no answer within its timeout of 1s"}},
+	"rest-throw":          {"its handler throws, over REST", overREST, "rest-throw", valid, outcome{"BadResponse", "call extension: answered 500 Internal Server Error"}},
+	"forbidden":           {"the gateway may not use the socket", overSocket, "grpc", none, outcome{"Unreachable", "call extension: no permission to use the socket"}},
 }
 
 func TestBadServers(t *testing.T) {
@@ -58,29 +69,33 @@ func TestBadServers(t *testing.T) {
 		t.Run(language.name, func(t *testing.T) {
 			w := newWorld(t, language)
 			for name, tc := range cases {
-				if language.closesSilently && name == "grpc-for-rest" {
-					// The gateway knows that the server spoke HTTP/1.1 at first, and has no reason to take this for another protocol.
-					tc.kind, tc.http, tc.want = "Unreachable", http.StatusServiceUnavailable, "call extension: connection closed without an answer"
+				if own, ok := language.outcomes[name]; ok {
+					tc.outcome = own
 				}
+				wantCodes := codesOf[tc.kind]
 				t.Run(name, func(t *testing.T) {
 					w.startServer(t, tc.mode, tc.certs, w.addresses[name])
 					if socket, ok := strings.CutPrefix(w.addresses[name], "unix://"); ok {
 						chmod(t, socket, 0)
 					}
-					want := `handler "create.` + name + `": ` + tc.want
+					handler := "create." + name
+					if tc.kind == "Timeout" {
+						handler = "quick." + name
+					}
+					want := `handler "` + handler + `": ` + tc.want
 					for range 2 { // the text is the same every time
-						code, kind, body := w.awaitServer(t, name)
+						code, kind, body := w.awaitServer(t, handler)
 						var answer struct{ Status, Message string }
 						if err := json.Unmarshal(body, &answer); err != nil {
 							t.Fatalf("the gateway answered %q: %v", body, err)
 						}
-						if code != tc.http || kind != tc.kind || answer.Status != "Failure" || answer.Message != want {
-							t.Errorf("REST: %d %s %s %q,\nwant %d %s Failure %q (%s)", code, kind, answer.Status, answer.Message, tc.http, tc.kind, want, tc.reason)
+						if code != wantCodes.http || kind != tc.kind || answer.Status != "Failure" || answer.Message != want {
+							t.Errorf("REST: %d %s %s %q,\nwant %d %s Failure %q (%s)", code, kind, answer.Status, answer.Message, wantCodes.http, tc.kind, want, tc.reason)
 						}
 						began := time.Now()
-						err := w.call(t, name)
-						if st := status.Convert(err); st.Code() != tc.grpc || kindOf(st) != tc.kind || st.Message() != want {
-							t.Errorf("gRPC: %s %s %q,\nwant %s %s %q (%s)", st.Code(), kindOf(st), st.Message(), tc.grpc, tc.kind, want, tc.reason)
+						err := w.call(t, handler)
+						if st := status.Convert(err); st.Code() != wantCodes.grpc || kindOf(st) != tc.kind || st.Message() != want {
+							t.Errorf("gRPC: %s %s %q,\nwant %s %s %q (%s)", st.Code(), kindOf(st), st.Message(), wantCodes.grpc, tc.kind, want, tc.reason)
 						}
 						if took := time.Since(began); took > 10*time.Second {
 							t.Errorf("the caller waited for %s", took)

@@ -25,11 +25,15 @@ const { ResponseStatus } = await stub("common");
 
 const apiVersion = "hooks.runtime.cluster.x-k8s.io/v1alpha1";
 const [mode, certs, ...addresses] = process.argv.slice(2);
-const handler = { name: "create", requestHook: { apiVersion, hook: "BeforeClusterCreate" }, timeoutSeconds: 1 };
+const requestHook = { apiVersion, hook: "BeforeClusterCreate" };
+const handlers = [
+  { name: "create", requestHook, timeoutSeconds: 20 },
+  { name: "quick", requestHook, timeoutSeconds: 1 },
+];
 const read = (name) => readFileSync(join(certs, name));
 
 const discovery = {
-  discovery: (_, done) => done(null, DiscoveryResponse.fromPartial({ status: ResponseStatus.RESPONSE_STATUS_SUCCESS, handlers: [handler] })),
+  discovery: (_, done) => done(null, DiscoveryResponse.fromPartial({ status: ResponseStatus.RESPONSE_STATUS_SUCCESS, handlers })),
 };
 
 const lifecycle = {
@@ -87,10 +91,24 @@ const serveCutter = (address, inner) =>
 
 const answerREST = (request, response) => {
   request.resume().on("end", () => {
-    const answer = request.url.includes("/discovery?")
-      ? { apiVersion, kind: "DiscoveryResponse", status: "Success", handlers: [handler] }
-      : { apiVersion, kind: "BeforeClusterCreateResponse", status: "Success", message: "fine" };
-    response.setHeader("Content-Type", "application/json").end(JSON.stringify(answer));
+    response.setHeader("Content-Type", "application/json");
+    if (request.url.includes("/discovery?")) {
+      return response.end(JSON.stringify({ apiVersion, kind: "DiscoveryResponse", status: "Success", handlers }));
+    }
+    const answer = (message) => JSON.stringify({ apiVersion, kind: "BeforeClusterCreateResponse", status: "Success", message });
+    switch (mode) {
+      case "rest-large":
+        return response.end(answer("x".repeat(21 << 20)));
+      case "rest-mute":
+        return;
+      case "rest-throw": // Node's own server would end the process
+        return response.writeHead(500).end("the handler's own text");
+      case "rest-cut":
+        response.setHeader("Content-Length", 1000);
+        return response.write("{", () => request.socket.destroy());
+      default:
+        return response.end(answer("fine"));
+    }
   });
 };
 
@@ -121,5 +139,5 @@ const serveGRPC = async () => {
   return serveCutter(addresses[0], inner);
 };
 
-await (mode === "rest" ? serveREST() : serveGRPC());
+await (mode.startsWith("rest") ? serveREST() : serveGRPC());
 console.log(`listening on ${addresses[0]}`);

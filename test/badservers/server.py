@@ -24,14 +24,15 @@ from grpc_health.v1 import health, health_pb2_grpc
 from hookgate.hooks.v1alpha1 import common_pb2, discovery_pb2, discovery_pb2_grpc, lifecycle_hooks_pb2, lifecycle_hooks_pb2_grpc
 
 API_VERSION = "hooks.runtime.cluster.x-k8s.io/v1alpha1"
+HANDLERS = {"create": 20, "quick": 1}  # and their timeouts in seconds
 mode, certs, *addresses = sys.argv[1:]
 
 
 class Discovery(discovery_pb2_grpc.DiscoveryServiceServicer):
     def Discovery(self, request, context):
-        handler = discovery_pb2.ExtensionHandler(name="create", timeout_seconds=1)
-        handler.request_hook.api_version, handler.request_hook.hook = API_VERSION, "BeforeClusterCreate"
-        return discovery_pb2.DiscoveryResponse(status=common_pb2.RESPONSE_STATUS_SUCCESS, handlers=[handler])
+        hook = discovery_pb2.GroupVersionHook(api_version=API_VERSION, hook="BeforeClusterCreate")
+        handlers = [discovery_pb2.ExtensionHandler(name=name, request_hook=hook, timeout_seconds=seconds) for name, seconds in HANDLERS.items()]
+        return discovery_pb2.DiscoveryResponse(status=common_pb2.RESPONSE_STATUS_SUCCESS, handlers=handlers)
 
 
 class Lifecycle(lifecycle_hooks_pb2_grpc.LifecycleHooksServiceServicer):
@@ -96,13 +97,26 @@ class REST(BaseHTTPRequestHandler):
         self.rfile.read(int(self.headers["Content-Length"]))
         answer = {"apiVersion": API_VERSION, "kind": "BeforeClusterCreateResponse", "status": "Success", "message": "fine"}
         if "/discovery?" in self.path:
-            handler = {"name": "create", "requestHook": {"apiVersion": API_VERSION, "hook": "BeforeClusterCreate"}, "timeoutSeconds": 1}
-            answer = {"apiVersion": API_VERSION, "kind": "DiscoveryResponse", "status": "Success", "handlers": [handler]}
+            hook = {"apiVersion": API_VERSION, "hook": "BeforeClusterCreate"}
+            handlers = [{"name": name, "requestHook": hook, "timeoutSeconds": seconds} for name, seconds in HANDLERS.items()]
+            answer = {"apiVersion": API_VERSION, "kind": "DiscoveryResponse", "status": "Success", "handlers": handlers}
+        elif mode == "rest-large":
+            answer["message"] = "x" * (21 << 20)
+        elif mode == "rest-mute":
+            time.sleep(3600)
+        elif mode == "rest-throw":
+            raise RuntimeError("the handler's own text")
         body = json.dumps(answer).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
+        if mode == "rest-cut":
+            self.wfile.write(body[:10])
+            self.wfile.flush()
+            time.sleep(0.2)  # for it to get through
+            self.connection.shutdown(socket.SHUT_RDWR)  # without the end that TLS wants to have
+            return
         self.wfile.write(body)
 
 
@@ -144,6 +158,6 @@ def serve_grpc():
     return server
 
 
-server = serve_rest() if mode == "rest" else serve_grpc()
+server = serve_rest() if mode.startswith("rest") else serve_grpc()
 print(f"listening on {addresses[0]}", flush=True)
 signal.pause()
