@@ -149,16 +149,19 @@ func TestTargetErrors(t *testing.T) {
 func TestRequests(t *testing.T) {
 	s := newStub()
 	s.only("ValidateTopology")
-	var seen []string
+	seen := make(chan string, 100)
 	s.answer = func(_ *catalog.Hook, in, _ proto.Message) {
 		if q := in.(*hooksv1alpha1.ValidateTopologyRequest); len(q.GetItems()) == 1 {
-			seen = append(seen, string(q.GetItems()[0].GetObject().GetRaw()))
+			seen <- string(q.GetItems()[0].GetObject().GetRaw())
 		}
 	}
 	target := s.start(t, GRPC)
 	requests := map[string][]byte{"ValidateTopology": []byte(`{"items":[{"object":{"kind":"Mine"}}]}`)}
-	if _, err := Run(t.Context(), target, Options{Only: []string{"answers.valid"}, Requests: requests}); err != nil || len(seen) != 1 || seen[0] != `{"kind":"Mine"}` {
-		t.Errorf("got %q, %v", seen, err)
+	if _, err := Run(t.Context(), target, Options{Only: []string{"answers.valid"}, Requests: requests}); err != nil || len(seen) != 1 {
+		t.Fatalf("got %d calls, %v", len(seen), err)
+	}
+	if got := <-seen; got != `{"kind":"Mine"}` {
+		t.Errorf("got %s", got)
 	}
 	for name, body := range map[string]string{"ValidateTopology": "{", "BeforeCoffee": "{}"} {
 		var e *TargetError
