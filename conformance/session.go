@@ -48,6 +48,7 @@ type session struct {
 
 	trust error // why the certificate is not good; nil if it is
 	old   error // why TLS 1.2 is not spoken; nil if it is
+	asked bool  // for a certificate, and there was none to show
 	state tls.ConnectionState
 }
 
@@ -102,8 +103,15 @@ func (s *session) connect(ctx context.Context, c *codec.Codec) error {
 	var config *tls.Config
 	if e.secure {
 		config = e.tlsConfig()
+		asking := config.Clone()
+		if e.certificate == nil {
+			asking.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+				s.asked = true
+				return &tls.Certificate{}, nil
+			}
+		}
 		var err error
-		if s.state, err = e.handshake(ctx, config); err != nil {
+		if s.state, err = e.handshake(ctx, asking); err != nil {
 			var invalid x509.CertificateInvalidError
 			var name x509.HostnameError
 			var alert tls.AlertError
@@ -228,8 +236,8 @@ func (s *session) wrongProtocol(ctx context.Context, x *exchange) error {
 		return fatal("it does not speak gRPC", "Is it a REST extension? That is "+map[bool]string{true: "https://", false: "http://"}[e.secure]+e.address+".")
 	case e.protocol == GRPC && !e.secure && e.network == "tcp" && (x.outcome == lost || x.outcome == late) && s.speaksTLS(ctx):
 		return fatal("it speaks TLS", "That is grpcs://"+e.address+".")
-	case x.outcome == lost && strings.Contains(x.text, "certificate required"), x.outcome == lost && strings.Contains(x.text, "bad certificate"):
-		return fatal("it asks for a certificate: "+x.text, "Show one: --cert FILE and --key FILE, or Target.Certificate.")
+	case x.outcome == lost && s.asked: // how the connection ends depends on timing
+		return fatal("it asked for a client certificate, and ended the connection without one", "Show one: --cert FILE and --key FILE, or Target.Certificate.")
 	case x.outcome == lost:
 		return fatal("it does not answer Discovery: "+x.text, "")
 	}

@@ -67,8 +67,8 @@ func TestConnectErrors(t *testing.T) {
 		"GRPCAsHTTPS":   {"no TLS where some was meant", func(t *testing.T) Target { return at("https", plain().start(t, GRPC)) }, "it does not speak TLS", "grpc://127.0.0.1:"},
 		"HTTPAsHTTPS":   {"no TLS where some was meant", func(t *testing.T) Target { return at("https", plain().start(t, REST)) }, "it does not speak TLS", "metrics or health"},
 		"HTTPSAsHTTP":   {"TLS where none was meant", func(t *testing.T) Target { return at("http", newStub().start(t, REST)) }, "it speaks HTTPS", "That is https://"},
-		"WantsAClient":  {"a client certificate is missing", func(t *testing.T) Target { return wantsClient(t, REST) }, "certificate", "--cert FILE"},
-		"WantsAClientG": {"a client certificate is missing", func(t *testing.T) Target { return wantsClient(t, GRPC) }, "certificate", "--cert FILE"},
+		"WantsAClient":  {"a client certificate is missing", func(t *testing.T) Target { return wantsClient(t, REST) }, "it asked for a client certificate", "--cert FILE"},
+		"WantsAClientG": {"a client certificate is missing", func(t *testing.T) Target { return wantsClient(t, GRPC) }, "it asked for a client certificate", "--cert FILE"},
 		"NoSuchHost":    {"the name is unknown", func(*testing.T) Target { return Target{URL: "https://no.such.host.invalid"} }, `no address for host "no.such.host.invalid"`, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
