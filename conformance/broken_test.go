@@ -43,6 +43,7 @@ const (
 var brokenExtensions = []broken{
 	{"tls.used", "serves HTTP", REST, func(s *stub) { s.plain = true }, "there is no TLS"},
 	{"tls.certificate", "has an expired certificate", "", func(s *stub) { s.notAfter = time.Now().Add(-30 * time.Minute) }, "certificate has expired or is not yet valid"},
+	{"tls.certificate", "has a certificate for another name", "", func(s *stub) { s.named = "other.example" }, "127.0.0.1"},
 	{"tls.version", "speaks TLS 1.1", REST, func(s *stub) {
 		s.tls = func(c *tls.Config) { c.MinVersion, c.MaxVersion = tls.VersionTLS10, tls.VersionTLS11 }
 	}, "it refuses TLS 1.2 and TLS 1.3, and agrees to TLS 1.1"},

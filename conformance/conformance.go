@@ -79,9 +79,12 @@ func (c *Check) result(ctx context.Context, s *session) Result {
 	}
 	start := time.Now()
 	var v verdict
-	c.run(ctx, s, &v)
+	crash := c.guarded(ctx, s, &v)
 	r.Took = time.Since(start)
 	switch {
+	case crash != "":
+		r.Status, r.Reason, r.Findings = Error, crash, v.findings
+		return r
 	case len(v.findings) > 0:
 		r.Status, r.Findings = Fail, v.findings
 	case v.notFor != "":
@@ -92,4 +95,16 @@ func (c *Check) result(ctx context.Context, s *session) Result {
 		r.Status, r.Reason = Error, gone
 	}
 	return r
+}
+
+// guarded carries out the check. Libraries that read patches and schemas may panic at what an extension answers, which must not
+// keep the other checks from running.
+func (c *Check) guarded(ctx context.Context, s *session, v *verdict) (crash string) {
+	defer func() {
+		if r := recover(); r != nil {
+			crash = fmt.Sprintf("the check cannot cope with the answer: %v", r)
+		}
+	}()
+	c.run(ctx, s, v)
+	return ""
 }

@@ -5,12 +5,18 @@ package conformance
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
+	"crypto/x509"
 	"encoding/json"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"io"
 	"log"
+	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -58,7 +64,7 @@ type stub struct {
 	plain    bool // without TLS
 	tls      func(*tls.Config)
 	notAfter time.Time
-	hosts    []string
+	named    string // has a certificate of its own, for this name alone
 
 	unix     bool // serve gRPC on a socket
 	http2    bool // serve REST over HTTP/2, too
@@ -244,7 +250,7 @@ func (s *stub) start(t testing.TB, p Protocol) Target {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pair, err := authority.Issue(s.notAfter, s.hosts...)
+	pair, err := authority.Issue(s.notAfter)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,6 +262,10 @@ func (s *stub) start(t testing.TB, p Protocol) Target {
 		s.tls(config)
 	}
 	target := Target{CA: authority.PEM}
+	if s.named != "" {
+		config.Certificates = []tls.Certificate{selfSigned(t, s.named)}
+		target.CA = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: config.Certificates[0].Certificate[0]})
+	}
 	if s.plain {
 		target.CA, config = nil, nil
 	}
@@ -265,6 +275,19 @@ func (s *stub) start(t testing.TB, p Protocol) Target {
 		target.URL = s.startGRPC(t, config)
 	}
 	return target
+}
+
+func selfSigned(t testing.TB, name string) tls.Certificate {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{SerialNumber: big.NewInt(1), DNSNames: []string{name}, NotAfter: time.Now().Add(60 * 24 * time.Hour), IsCA: true, BasicConstraintsValid: true}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
 }
 
 func (s *stub) startREST(t testing.TB, config *tls.Config) string {
