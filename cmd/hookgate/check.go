@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"time"
 
@@ -166,6 +167,12 @@ func (o *checkOptions) print(w io.Writer, report *conformance.Report) error {
 			return err
 		}
 	}
+	if n := report.Count("", conformance.Error); n > 0 && !o.verbose {
+		first := report.Results[slices.IndexFunc(report.Results, func(r conformance.Result) bool { return r.Status == conformance.Error })]
+		if _, err := fmt.Fprintf(w, "ERROR %s could not be carried out, from %s on: %s\n", plural(n, "check"), first.ID, printable(first.Reason)); err != nil {
+			return err
+		}
+	}
 	wrong := func(level conformance.Level) int {
 		return report.Count(level, conformance.Fail) + report.Count(level, conformance.Error)
 	}
@@ -191,8 +198,8 @@ func (o *checkOptions) printResult(w io.Writer, r *conformance.Result) error {
 		word = "warn"
 	}
 	switch r.Status {
-	case conformance.Pass, conformance.Skip:
-		if !o.verbose {
+	case conformance.Pass, conformance.Skip, conformance.Error:
+		if !o.verbose { // errors are told together
 			return nil
 		}
 		text := r.Rule
@@ -218,9 +225,6 @@ func (o *checkOptions) printResult(w io.Writer, r *conformance.Result) error {
 		t.lines("      problem", f.Problem)
 		t.lines("      sent", f.Sent)
 		t.lines("      got", f.Got)
-	}
-	if r.Reason != "" {
-		t.lines("      reason", r.Reason)
 	}
 	t.lines("      source", r.Source)
 	return t.flush()

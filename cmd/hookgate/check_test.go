@@ -24,6 +24,17 @@ import (
 // checked is an extension with one handler, of BeforeClusterCreate, whose answer is given.
 func checked(t *testing.T, answer string) (url, ca string) {
 	t.Helper()
+	return serveChecked(t, answer, func(h http.Handler) http.Handler { return h })
+}
+
+// checkedBy is a good one behind something else.
+func checkedBy(t *testing.T, before func(http.Handler) http.Handler) (url, ca string) {
+	t.Helper()
+	return serveChecked(t, goodAnswer, before)
+}
+
+func serveChecked(t *testing.T, answer string, before func(http.Handler) http.Handler) (url, ca string) {
+	t.Helper()
 	const prefix = "/hooks.runtime.cluster.x-k8s.io/v1alpha1/"
 	mux := http.NewServeMux()
 	handle := func(path, answer string) {
@@ -39,7 +50,7 @@ func checked(t *testing.T, answer string) (url, ca string) {
 	}
 	handle("discovery", `{"status":"Success","handlers":[{"name":"create","requestHook":{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","hook":"BeforeClusterCreate"}}]}`)
 	handle("beforeclustercreate/create", answer)
-	server := httptest.NewUnstartedServer(mux)
+	server := httptest.NewUnstartedServer(before(mux))
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)
 	server.StartTLS()
 	t.Cleanup(server.Close)
@@ -100,6 +111,30 @@ func TestCheck(t *testing.T) {
 				t.Errorf("%s: want %q in\n%s", tt.reason, tt.err, errOut)
 			}
 		})
+	}
+}
+
+// TestCheckGone checks that an extension that dies is told once, not with every check that comes after.
+func TestCheckGone(t *testing.T) {
+	dead := make(chan struct{})
+	url, ca := checkedBy(t, func(next http.Handler) http.Handler {
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			select {
+			case <-dead:
+			default:
+				if !strings.HasSuffix(r.URL.Path, "/create") {
+					next.ServeHTTP(w, r)
+					return
+				}
+				close(dead)
+			}
+			panic(http.ErrAbortHandler)
+		})
+	})
+	code, out, _ := execute(t, "check", url, "--ca", ca, "--only", "answers.valid,answers.status,answers.retry")
+	const want = "ERROR 2 checks could not be carried out, from answers.status on: the extension does not answer any more\n"
+	if code != exitFailed || !strings.Contains(out, want) || strings.Count(out, "ERROR") != 1 || !strings.Contains(out, " 3 failed, ") {
+		t.Errorf("exit status %d:\n%s", code, out)
 	}
 }
 
