@@ -131,7 +131,7 @@ var brokenExtensions = []broken{
 			}
 			return nil, nil
 		}
-	}, "it took 2."},
+	}, "it took "},
 	{"answers.kind", "answers as another hook", REST, func(s *stub) {
 		s.body = replace(`"kind":"BeforeClusterCreateResponse"`, `"kind":"BeforeClusterDeleteResponse"`)
 	}, `kind is "BeforeClusterDeleteResponse", not "BeforeClusterCreateResponse"`},

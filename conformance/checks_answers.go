@@ -11,6 +11,9 @@ import (
 	"github.com/hookgate/hookgate/hook"
 )
 
+// slow is how long a handler should not take.
+const slow = 2 * time.Second
+
 var answerChecks = []Check{
 	{
 		ID: "answers.valid", Level: Must,
@@ -48,9 +51,13 @@ var answerChecks = []Check{
 		Rule:   "A handler answers within two seconds: callers wait for it.",
 		Source: guidelines + "Timeouts: typically in milliseconds",
 		run: func(ctx context.Context, s *session, v *verdict) {
-			s.eachBase(ctx, v, func(_ *handler, x *exchange) string {
-				if x.outcome == answered && x.took > 2*time.Second {
-					return "it took " + x.took.Round(100*time.Millisecond).String()
+			s.eachBase(ctx, v, func(h *handler, x *exchange) string {
+				if x.outcome != answered || x.took <= slow {
+					return ""
+				}
+				// A first call may have to warm up what comes after it.
+				if again := s.ask(ctx, h, s.requests[h.hook.Hook]); again.took > slow {
+					return "it took " + again.took.Round(100*time.Millisecond).String() + ", and the first time " + x.took.Round(100*time.Millisecond).String()
 				}
 				return ""
 			})
