@@ -57,26 +57,47 @@ func (h handshakes) Clone() credentials.TransportCredentials {
 	return h
 }
 
-// errTalks is a server without TLS that says something in plain text: HTTP/1.1, perhaps. HTTP/2 begins with a zero, and TLS
-// with a control character.
-var errTalks = errors.New("the server answers in plain text")
+var (
+	// errTalks is a server without TLS that says something in plain text: HTTP/1.1, perhaps. HTTP/2 begins with a zero.
+	errTalks = errors.New("the server answers in plain text")
+	// errNoGreeting is a server that hangs up, or sends an alert of TLS, when it is greeted as HTTP/2 without TLS is.
+	errNoGreeting = errors.New("the server does not answer the greeting of HTTP/2")
+)
+
+// alertRecord is how an alert of TLS begins.
+const alertRecord = 21
 
 // greeted is a connection without TLS, which looks at the first thing that the server says.
 type greeted struct {
 	net.Conn
 	failure *failure
-	heard   bool // by the one that reads
+	heard   atomic.Bool
 }
 
 func (c *greeted) Read(p []byte) (int, error) {
 	n, err := c.Conn.Read(p)
-	if n > 0 && !c.heard {
-		c.heard = true
-		if ' ' <= p[0] && p[0] <= '~' {
+	if n > 0 && !c.heard.Swap(true) {
+		switch {
+		case ' ' <= p[0] && p[0] <= '~':
 			c.failure.set(errTalks)
+		case p[0] == alertRecord:
+			c.failure.set(errNoGreeting)
 		}
 	}
-	return n, err
+	return n, c.check(err)
+}
+
+func (c *greeted) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	return n, c.check(err)
+}
+
+// check returns err. What breaks the connection may be seen by the one who reads first, or the one who writes.
+func (c *greeted) check(err error) error {
+	if err != nil && !c.heard.Load() && !errors.Is(err, net.ErrClosed) {
+		c.failure.set(errNoGreeting)
+	}
+	return err
 }
 
 // errCertificateRequired is what servers say that want a certificate. With TLS 1.3 they say so when the handshake is over for

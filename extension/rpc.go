@@ -110,13 +110,13 @@ func (c *channel) unreachable(detail string) string {
 	switch {
 	case failure != nil && (isNoCommonProtocol(failure) || strings.Contains(failure.Error(), "missing selected ALPN property")), errors.Is(failure, errTalks):
 		return "the server does not speak HTTP/2, as gRPC does: is it a REST extension?"
+	case errors.Is(failure, errNoGreeting):
+		return "the server does not speak gRPC without TLS"
 	case failure != nil:
 		text, _ := unreachable(failure)
 		return text
 	case strings.Contains(detail, "health check failed"):
 		return "the extension says that it is not serving"
-	case strings.Contains(detail, "server preface"):
-		return "the server does not speak gRPC without TLS"
 	}
 	return "connection closed without an answer"
 }
