@@ -31,8 +31,8 @@ func TestPlainProtoc(t *testing.T) {
 		want   []string // files for discovery.proto, which has messages and a service
 	}{
 		"Python":           {"--python_out", "", []string{"hookgate/hooks/v1alpha1/discovery_pb2.py"}},
-		"Java":             {"--java_out", "", []string{"hookgate/hooks/v1alpha1/Discovery.java"}},
-		"Kotlin":           {"--kotlin_out", "", []string{"hookgate/hooks/v1alpha1/DiscoveryKt.proto.kt"}},
+		"Java":             {"--java_out", "", []string{"dev/hookgate/hooks/v1alpha1/DiscoveryRequest.java"}},
+		"Kotlin":           {"--kotlin_out", "", []string{"dev/hookgate/hooks/v1alpha1/DiscoveryKt.proto.kt"}},
 		"C++":              {"--cpp_out", "", []string{"hookgate/hooks/v1alpha1/discovery.pb.cc", "hookgate/hooks/v1alpha1/discovery.pb.h"}},
 		"C#":               {"--csharp_out", "", []string{"Discovery.cs"}},
 		"Ruby":             {"--ruby_out", "", []string{"hookgate/hooks/v1alpha1/discovery_pb.rb"}},

@@ -297,7 +297,8 @@ const file_hookgate_hooks_v1alpha1_common_proto_rawDesc = "" +
 	"\tPatchType\x12\x1a\n" +
 	"\x16PATCH_TYPE_UNSPECIFIED\x10\x00\x12\x19\n" +
 	"\x15PATCH_TYPE_JSON_PATCH\x10\x01\x12\x1f\n" +
-	"\x1bPATCH_TYPE_JSON_MERGE_PATCH\x10\x02BKZIgithub.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1;hooksv1alpha1b\x06proto3"
+	"\x1bPATCH_TYPE_JSON_MERGE_PATCH\x10\x02Bj\n" +
+	"\x1bdev.hookgate.hooks.v1alpha1P\x01ZIgithub.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1;hooksv1alpha1b\x06proto3"
 
 var (
 	file_hookgate_hooks_v1alpha1_common_proto_rawDescOnce sync.Once

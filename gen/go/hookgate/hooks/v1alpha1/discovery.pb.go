@@ -326,7 +326,8 @@ const file_hookgate_hooks_v1alpha1_discovery_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x123\n" +
 	"\x05value\x18\x02 \x01(\v2\x1d.hookgate.hooks.v1alpha1.JSONR\x05value:\x028\x012v\n" +
 	"\x10DiscoveryService\x12b\n" +
-	"\tDiscovery\x12).hookgate.hooks.v1alpha1.DiscoveryRequest\x1a*.hookgate.hooks.v1alpha1.DiscoveryResponseBKZIgithub.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1;hooksv1alpha1b\x06proto3"
+	"\tDiscovery\x12).hookgate.hooks.v1alpha1.DiscoveryRequest\x1a*.hookgate.hooks.v1alpha1.DiscoveryResponseBj\n" +
+	"\x1bdev.hookgate.hooks.v1alpha1P\x01ZIgithub.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1;hooksv1alpha1b\x06proto3"
 
 var (
 	file_hookgate_hooks_v1alpha1_discovery_proto_rawDescOnce sync.Once

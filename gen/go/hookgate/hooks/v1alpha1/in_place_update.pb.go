@@ -912,7 +912,8 @@ const file_hookgate_hooks_v1alpha1_in_place_update_proto_rawDesc = "" +
 	"\x19InPlaceUpdateHooksService\x12w\n" +
 	"\x10CanUpdateMachine\x120.hookgate.hooks.v1alpha1.CanUpdateMachineRequest\x1a1.hookgate.hooks.v1alpha1.CanUpdateMachineResponse\x12\x80\x01\n" +
 	"\x13CanUpdateMachineSet\x123.hookgate.hooks.v1alpha1.CanUpdateMachineSetRequest\x1a4.hookgate.hooks.v1alpha1.CanUpdateMachineSetResponse\x12n\n" +
-	"\rUpdateMachine\x12-.hookgate.hooks.v1alpha1.UpdateMachineRequest\x1a..hookgate.hooks.v1alpha1.UpdateMachineResponseBKZIgithub.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1;hooksv1alpha1b\x06proto3"
+	"\rUpdateMachine\x12-.hookgate.hooks.v1alpha1.UpdateMachineRequest\x1a..hookgate.hooks.v1alpha1.UpdateMachineResponseBj\n" +
+	"\x1bdev.hookgate.hooks.v1alpha1P\x01ZIgithub.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1;hooksv1alpha1b\x06proto3"
 
 var (
 	file_hookgate_hooks_v1alpha1_in_place_update_proto_rawDescOnce sync.Once

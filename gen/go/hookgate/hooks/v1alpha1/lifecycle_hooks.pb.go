@@ -1790,7 +1790,8 @@ const file_hookgate_hooks_v1alpha1_lifecycle_hooks_proto_rawDesc = "" +
 	"\x14BeforeWorkersUpgrade\x124.hookgate.hooks.v1alpha1.BeforeWorkersUpgradeRequest\x1a5.hookgate.hooks.v1alpha1.BeforeWorkersUpgradeResponse\x12\x80\x01\n" +
 	"\x13AfterWorkersUpgrade\x123.hookgate.hooks.v1alpha1.AfterWorkersUpgradeRequest\x1a4.hookgate.hooks.v1alpha1.AfterWorkersUpgradeResponse\x12\x80\x01\n" +
 	"\x13AfterClusterUpgrade\x123.hookgate.hooks.v1alpha1.AfterClusterUpgradeRequest\x1a4.hookgate.hooks.v1alpha1.AfterClusterUpgradeResponse\x12\x80\x01\n" +
-	"\x13BeforeClusterDelete\x123.hookgate.hooks.v1alpha1.BeforeClusterDeleteRequest\x1a4.hookgate.hooks.v1alpha1.BeforeClusterDeleteResponseBKZIgithub.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1;hooksv1alpha1b\x06proto3"
+	"\x13BeforeClusterDelete\x123.hookgate.hooks.v1alpha1.BeforeClusterDeleteRequest\x1a4.hookgate.hooks.v1alpha1.BeforeClusterDeleteResponseBj\n" +
+	"\x1bdev.hookgate.hooks.v1alpha1P\x01ZIgithub.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1;hooksv1alpha1b\x06proto3"
 
 var (
 	file_hookgate_hooks_v1alpha1_lifecycle_hooks_proto_rawDescOnce sync.Once

@@ -1192,7 +1192,8 @@ const file_hookgate_hooks_v1alpha1_topology_mutation_proto_rawDesc = "" +
 	"\x1cTopologyMutationHooksService\x12t\n" +
 	"\x0fGeneratePatches\x12/.hookgate.hooks.v1alpha1.GeneratePatchesRequest\x1a0.hookgate.hooks.v1alpha1.GeneratePatchesResponse\x12w\n" +
 	"\x10ValidateTopology\x120.hookgate.hooks.v1alpha1.ValidateTopologyRequest\x1a1.hookgate.hooks.v1alpha1.ValidateTopologyResponse\x12z\n" +
-	"\x11DiscoverVariables\x121.hookgate.hooks.v1alpha1.DiscoverVariablesRequest\x1a2.hookgate.hooks.v1alpha1.DiscoverVariablesResponseBKZIgithub.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1;hooksv1alpha1b\x06proto3"
+	"\x11DiscoverVariables\x121.hookgate.hooks.v1alpha1.DiscoverVariablesRequest\x1a2.hookgate.hooks.v1alpha1.DiscoverVariablesResponseBj\n" +
+	"\x1bdev.hookgate.hooks.v1alpha1P\x01ZIgithub.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1;hooksv1alpha1b\x06proto3"
 
 var (
 	file_hookgate_hooks_v1alpha1_topology_mutation_proto_rawDescOnce sync.Once

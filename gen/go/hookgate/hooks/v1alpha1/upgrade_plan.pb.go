@@ -299,7 +299,8 @@ const file_hookgate_hooks_v1alpha1_upgrade_plan_proto_rawDesc = "" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x123\n" +
 	"\x05value\x18\x02 \x01(\v2\x1d.hookgate.hooks.v1alpha1.JSONR\x05value:\x028\x012\x9c\x01\n" +
 	"\x17UpgradePlanHooksService\x12\x80\x01\n" +
-	"\x13GenerateUpgradePlan\x123.hookgate.hooks.v1alpha1.GenerateUpgradePlanRequest\x1a4.hookgate.hooks.v1alpha1.GenerateUpgradePlanResponseBKZIgithub.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1;hooksv1alpha1b\x06proto3"
+	"\x13GenerateUpgradePlan\x123.hookgate.hooks.v1alpha1.GenerateUpgradePlanRequest\x1a4.hookgate.hooks.v1alpha1.GenerateUpgradePlanResponseBj\n" +
+	"\x1bdev.hookgate.hooks.v1alpha1P\x01ZIgithub.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1;hooksv1alpha1b\x06proto3"
 
 var (
 	file_hookgate_hooks_v1alpha1_upgrade_plan_proto_rawDescOnce sync.Once
