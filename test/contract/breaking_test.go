@@ -51,6 +51,7 @@ func TestBreakingEdits(t *testing.T) {
 		"became a stream": {[]edit{{topology, "returns (ValidateTopologyResponse)", "returns (stream ValidateTopologyResponse)"}}, `from server unary to server streaming`},
 		"enum value":      {[]edit{{common, "RESPONSE_STATUS_FAILURE = 2;", "RESPONSE_STATUS_FAILURE = 3;"}}, `Previously present enum value "2"`},
 		"package":         {everywhere("package hookgate.hooks.v1alpha1;", "package hookgate.hooks.v1alpha2;"), `package changed from "hookgate.hooks.v1alpha1" to "hookgate.hooks.v1alpha2"`},
+		"Java's package":  {everywhere(`option java_package = "dev.hookgate.hooks.v1alpha1";`, `option java_package = "dev.hookgate";`), `"java_package" changed`},
 		"file removed":    {[]edit{{"upgrade_plan.proto", "", ""}}, `Previously present file "hookgate/hooks/v1alpha1/upgrade_plan.proto" was deleted`},
 		"service renamed": {[]edit{{topology, "service TopologyMutationHooksService {", "service TopologyService {"}}, `Previously present service "TopologyMutationHooksService" was deleted`},
 
