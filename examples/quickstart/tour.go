@@ -25,12 +25,13 @@ const hookPath = "/hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclustercreate"
 // tour is one run of the quickstart. It belongs to one goroutine.
 type tour struct {
 	options
-	out   io.Writer
-	files files
-	https string // URLs of the gateway's fronts
-	grpcs string
-	diags string
-	step  int
+	out          io.Writer
+	files        files
+	extensionURL string
+	https        string // URLs of the gateway's fronts
+	grpcs        string
+	diags        string
+	step         int
 
 	running []*process // in the order of their start
 }
@@ -72,6 +73,7 @@ func (t *tour) session(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	t.extensionURL = "https://" + addresses["https"]
 	t.printf("extension      https://%s, from examples/rest-extension: a server of HTTPS and JSON\n", addresses["https"])
 	t.printf("registration   %s, an ExtensionConfig as Cluster API has it\n", manifest)
 
@@ -261,6 +263,8 @@ func (t *tour) farewell() {
 	call("call", "BeforeClusterCreate", "-f", filepath.Join(t.requests, "before-cluster-create.yaml"), "-o", "json", "--server", t.grpcs, "--ca", t.files.ca)
 	t.printf("  %s\n", commandLine("curl", []string{"--cacert", t.files.ca, "--json", "@" + filepath.Join(t.dir, "before-cluster-create.json"), t.https + hookPath}))
 	t.printf("  %s\n", commandLine("curl", []string{t.diags + "/metrics"}))
+	call("check", t.extensionURL, "--ca", t.files.ca)
+	t.printf("\nIn a browser that may trust %s: %s/openapi/ tells of every hook, and lets you try it.\n", t.files.ca, t.https)
 	t.printf("\nTo see more: copy a request from %s, change it, and call again. Put an ExtensionConfig of your own into\n%s: the gateway notices. Its log is %s.\n",
 		t.requests, t.files.configDir, filepath.Join(t.dir, "hookgate.log"))
 	t.printf("\nCtrl-C stops the gateway and the extension.\n")
