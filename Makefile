@@ -32,10 +32,12 @@ PROTOC_VERSION := 4.36.2
 PROTOC := $(BIN)/protoc-$(PROTOC_VERSION)
 
 # What the contract is compared with: the last release, if there is one; otherwise the main branch, or what came before it where
-# main itself is checked out.
-BREAKING_AGAINST ?= $(shell git describe --tags --abbrev=0 --match 'v[0-9]*' 2>/dev/null || { \
-	main=$$(git rev-parse -q --verify main || git rev-parse -q --verify origin/main); \
-	if [ "$$main" = "$$(git rev-parse HEAD)" ]; then git rev-parse -q --verify 'HEAD~1' || echo "$$main"; else echo "$$main"; fi; })
+# main itself is checked out. Until there is a release, the packages of generated Java may still change.
+RELEASED := $(shell git describe --tags --abbrev=0 --match 'v[0-9]*' 2>/dev/null)
+BREAKING_AGAINST ?= $(or $(RELEASED),$(shell main=$$(git rev-parse -q --verify main || git rev-parse -q --verify origin/main); \
+	if [ "$$main" = "$$(git rev-parse HEAD)" ]; then git rev-parse -q --verify 'HEAD~1' || echo "$$main"; else echo "$$main"; fi))
+BREAKING_CONFIG := $(if $(RELEASED),,--config '{"version": "v2", "modules": [{"path": "proto"}], "breaking": {"use": ["FILE"], \
+	"except": ["FILE_SAME_JAVA_PACKAGE", "FILE_SAME_JAVA_MULTIPLE_FILES"]}}')
 
 # The servers that the tests of the Kubernetes side run against. A folder of one's own with kube-apiserver, etcd and kubectl
 # comes from KUBEBUILDER_ASSETS; otherwise they are built once, from the Go modules of tools/kubernetes.
@@ -255,7 +257,7 @@ verify-proto: ## Lint the contract and compare it with the last release, or the 
 	@$(TOOL) buf lint
 	@$(TOOL) buf format -d --exit-code
 	@echo "buf breaking against $(BREAKING_AGAINST)"
-	@$(TOOL) buf breaking --against '.git#ref=$(BREAKING_AGAINST)'
+	@$(TOOL) buf breaking $(BREAKING_CONFIG) --against '.git#ref=$(BREAKING_AGAINST)'
 
 .PHONY: verify-generated
 verify-generated: generate ## Check that generated files are up to date
