@@ -111,7 +111,6 @@ func (b *builder) table(md protoreflect.MessageDescriptor, goType reflect.Type) 
 	b.tables[goType] = t
 
 	indexes := fieldIndexes(goType)
-	isRequest := strings.HasSuffix(t.name, "Request")
 	for i := range md.Fields().Len() {
 		fd := md.Fields().Get(i)
 		index, ok := indexes[string(fd.Name())]
@@ -120,7 +119,7 @@ func (b *builder) table(md protoreflect.MessageDescriptor, goType reflect.Type) 
 			panic(fmt.Sprintf("codec: %s has no field in %s", fd.FullName(), goType))
 		case fd.Name() == "unknown_members":
 			t.unknown = index
-		case fd.Name() == "handler" && isRequest: // a path segment, not a member
+		case !inJSON(fd):
 		default:
 			t.fields = append(t.fields, b.field(fd, index, goType.Field(index).Type))
 		}

@@ -82,6 +82,12 @@ func ConvertPolicy(p *v1alpha1.ExtensionPolicy, c *policy.Compiler) (Policy, fie
 		errs = append(errs, field.NotSupported(path.Child("failurePolicy"), spec.FailurePolicy,
 			[]v1alpha1.FailurePolicy{v1alpha1.FailurePolicyFail, v1alpha1.FailurePolicyIgnore}))
 	}
+	switch compiled.ClusterAPIVersion = string(spec.ClusterAPIVersion); spec.ClusterAPIVersion {
+	case "", v1alpha1.ClusterAPIVersionV1Beta1, v1alpha1.ClusterAPIVersionV1Beta2:
+	default:
+		errs = append(errs, field.NotSupported(path.Child("clusterAPIVersion"), spec.ClusterAPIVersion,
+			[]v1alpha1.ClusterAPIVersion{v1alpha1.ClusterAPIVersionV1Beta1, v1alpha1.ClusterAPIVersionV1Beta2}))
+	}
 	if spec.ObjectSelector != nil {
 		selectorPath := path.Child("objectSelector")
 		selectorErrs := metav1validation.ValidateLabelSelector(spec.ObjectSelector, metav1validation.LabelSelectorValidationOptions{}, selectorPath)
@@ -107,8 +113,9 @@ func ConvertPolicy(p *v1alpha1.ExtensionPolicy, c *policy.Compiler) (Policy, fie
 	if spec.Protocol != "" && spec.TargetRef.Handler != "" {
 		errs = append(errs, field.Forbidden(path.Child("protocol"), "protocol is for all handlers of an extension: leave targetRef.handler out"))
 	}
-	if spec.Protocol == "" && spec.TimeoutSeconds == nil && spec.FailurePolicy == "" && spec.Order == nil && spec.ObjectSelector == nil && len(spec.MatchConditions) == 0 {
-		errs = append(errs, field.Required(path, "must set at least one of protocol, timeoutSeconds, failurePolicy, order, objectSelector and matchConditions"))
+	if spec.Protocol == "" && spec.ClusterAPIVersion == "" && spec.TimeoutSeconds == nil && spec.FailurePolicy == "" && spec.Order == nil &&
+		spec.ObjectSelector == nil && len(spec.MatchConditions) == 0 {
+		errs = append(errs, field.Required(path, "must set at least one of protocol, clusterAPIVersion, timeoutSeconds, failurePolicy, order, objectSelector and matchConditions"))
 	}
 	return Policy{
 		Name: p.Name, Created: p.CreationTimestamp.Time, Protocol: protocol, Compiled: compiled, spec: *spec,

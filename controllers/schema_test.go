@@ -130,7 +130,7 @@ func TestExtensionPolicyRules(t *testing.T) {
 		source string // part of what the source says; empty if it takes the policy
 	}{
 		"All": {
-			"every member", `{targetRef: {name: acme, handler: v}, timeoutSeconds: 30, failurePolicy: Ignore, order: -5,
+			"every member", `{targetRef: {name: acme, handler: v}, clusterAPIVersion: v1beta1, timeoutSeconds: 30, failurePolicy: Ignore, order: -5,
   objectSelector: {matchLabels: {tier: gold}, matchExpressions: [{key: a, operator: In, values: [b]}]},
   matchConditions: [{name: big, expression: "size(request.items) > 1"}, {name: other.Name_1, expression: "true"}]}`, "", "",
 		},
@@ -145,6 +145,7 @@ func TestExtensionPolicyRules(t *testing.T) {
 		"TimeoutLong":      {"nor is more than 30", `{targetRef: {name: acme}, timeoutSeconds: 31}`, "spec.timeoutSeconds: Invalid value", "spec.timeoutSeconds: Invalid value: 31: must be between 1 and 30"},
 		"TimeoutText":      {"a number is a number", `{targetRef: {name: acme}, timeoutSeconds: "5"}`, "spec.timeoutSeconds: Invalid value", "spec.timeoutSeconds: Invalid type: string, must be a whole number"},
 		"Protocol":         {"there are two", `{targetRef: {name: acme}, protocol: SOAP}`, "spec.protocol: Unsupported value", `spec.protocol: Unsupported value: "SOAP"`},
+		"ObjectVersion":    {"there are two", `{targetRef: {name: acme}, clusterAPIVersion: v1alpha4}`, "spec.clusterAPIVersion: Unsupported value", `spec.clusterAPIVersion: Unsupported value: "v1alpha4"`},
 		"HandlersProtocol": {"an extension speaks one", `{targetRef: {name: acme, handler: v}, protocol: GRPC}`, "protocol is for all handlers", "protocol is for all handlers"},
 		"FailurePolicy":    {"there are two", `{targetRef: {name: acme}, failurePolicy: ignore}`, "spec.failurePolicy: Unsupported value", `spec.failurePolicy: Unsupported value: "ignore"`},
 		"OrderLarge":       {"an order has 32 bits", `{targetRef: {name: acme}, order: 2147483648}`, "type integer with format int32 in spec.order", "spec.order: Invalid type"},

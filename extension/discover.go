@@ -103,11 +103,15 @@ func discovered(c *catalog.Catalog, handlers []*hooksv1alpha1.ExtensionHandler) 
 		if !ok {
 			wrong.add("handlers[%d].failurePolicy: %d is neither %q nor %q", i, h.GetFailurePolicy(), hook.Fail, hook.Ignore)
 		}
+		version := h.GetClusterApiVersion()
+		if err := registry.CheckClusterAPIVersion(version); version != "" && err != nil {
+			wrong.add("handlers[%d].cluster_api_version: %s", i, cut(err.Error()))
+		}
 		if reason := useless(c, gvh); reason != "" {
 			d.Skipped = append(d.Skipped, Skipped{Name: h.GetName(), Reason: reason})
 			continue
 		}
-		d.Handlers = append(d.Handlers, registry.Handler{Name: h.GetName(), Hook: gvh, Timeout: timeout, FailurePolicy: policy})
+		d.Handlers = append(d.Handlers, registry.Handler{Name: h.GetName(), Hook: gvh, Timeout: timeout, FailurePolicy: policy, ClusterAPIVersion: version})
 	}
 	if err := wrong.err(); err != nil {
 		return Discovered{}, err

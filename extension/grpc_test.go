@@ -457,6 +457,38 @@ func TestGRPCDiscover(t *testing.T) {
 	}
 }
 
+// A gRPC extension states which objects its handlers understand, in discovery.
+func TestGRPCDiscoversStatedVersions(t *testing.T) {
+	state := func(version string) func() (*hooksv1alpha1.DiscoveryResponse, error) {
+		return func() (*hooksv1alpha1.DiscoveryResponse, error) {
+			return &hooksv1alpha1.DiscoveryResponse{
+				Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS,
+				Handlers: []*hooksv1alpha1.ExtensionHandler{{
+					Name: "before-create", RequestHook: &hooksv1alpha1.GroupVersionHook{ApiVersion: "hooks.runtime.cluster.x-k8s.io/v1alpha1", Hook: "BeforeClusterCreate"},
+					ClusterApiVersion: version,
+				}},
+			}, nil
+		}
+	}
+	ca := newAuthority(t)
+	for version, want := range map[string]string{
+		"": "", "v1beta1": "", "v1beta2": "",
+		"v1alpha4": `discover handlers: answer: handlers[0].cluster_api_version: "v1alpha4" is neither "v1beta1" nor "v1beta2"`,
+	} {
+		g := newGRPC(t, Config{})
+		d, err := g.Discover(t.Context(), newAuthor(t, ca, &author{discover: state(version)}, nil))
+		if want != "" {
+			wantError(t, "nobody could convert to that version", nil, err, hook.BadResponse, want)
+			continue
+		}
+		if err != nil {
+			t.Errorf("%q: %v (%v)", version, err, errors.Unwrap(err))
+		} else if got := d.Handlers[0].ClusterAPIVersion; got != version {
+			t.Errorf("%q was stated, and %q is known", version, got)
+		}
+	}
+}
+
 // Calls take turns on all addresses of a host, and leave out those that do not answer.
 func TestGRPCBalances(t *testing.T) {
 	ca := newAuthority(t)

@@ -20,6 +20,9 @@ type Policy struct {
 	Timeout time.Duration
 	// FailurePolicy takes the place of the handler's own; empty leaves it.
 	FailurePolicy hook.FailurePolicy
+	// ClusterAPIVersion is the version of embedded Cluster API objects that the handler understands, in place of what its
+	// extension states; empty leaves it.
+	ClusterAPIVersion string
 	// Order puts the handler before those without, lowest first; nil leaves it among them.
 	Order *int32
 

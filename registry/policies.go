@@ -41,6 +41,9 @@ func overridden(h Handler, p *policy.Policy) Handler {
 	if p.FailurePolicy != "" {
 		h.FailurePolicy = p.FailurePolicy
 	}
+	if p.ClusterAPIVersion != "" {
+		h.ClusterAPIVersion = p.ClusterAPIVersion
+	}
 	return h
 }
 

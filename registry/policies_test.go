@@ -78,6 +78,32 @@ func TestPoliciesTakeThePlaceOfTheHandlersSettings(t *testing.T) {
 	}
 }
 
+func TestPoliciesSayWhichObjectsHandlersUnderstand(t *testing.T) {
+	r := New()
+	stated := registration("x", "a", "b")
+	stated.Handlers[1].ClusterAPIVersion = ClusterAPIV1Beta2
+	mustApply(t, r, stated)
+	versions := func() map[string]string {
+		m := map[string]string{}
+		for _, e := range r.Snapshot().All() {
+			m[e.Name] = e.Handler.ClusterAPIVersion
+		}
+		return m
+	}
+	before := map[string]string{"a.x": "", "b.x": "v1beta2"}
+	if diff := cmp.Diff(before, versions()); diff != "" {
+		t.Errorf("what an extension states holds: -want +got:\n%s", diff)
+	}
+	r.SetPolicies("x", Policies{All: &policy.Policy{Name: "p", ClusterAPIVersion: ClusterAPIV1Beta1}})
+	if diff := cmp.Diff(map[string]string{"a.x": "v1beta1", "b.x": "v1beta1"}, versions()); diff != "" {
+		t.Errorf("unless the operator says otherwise: -want +got:\n%s", diff)
+	}
+	r.SetPolicies("x", Policies{All: &policy.Policy{Name: "p", Timeout: time.Second}})
+	if diff := cmp.Diff(before, versions()); diff != "" {
+		t.Errorf("a policy that does not say leaves it: -want +got:\n%s", diff)
+	}
+}
+
 func TestPoliciesStayWhenARegistrationIsReplaced(t *testing.T) {
 	r := New()
 	r.SetPolicies("x", Policies{All: &policy.Policy{Name: "p", Timeout: time.Second}})

@@ -79,6 +79,9 @@ type Handler struct {
 	// Timeout bounds one call: more than 0, at most 30 s.
 	Timeout       time.Duration
 	FailurePolicy hook.FailurePolicy
+	// ClusterAPIVersion is the version of embedded Cluster API objects that the handler understands: "v1beta1" or "v1beta2"
+	// of the API group cluster.x-k8s.io. Empty means that nobody says, and that objects stay as they come.
+	ClusterAPIVersion string
 }
 
 // Entry is one registered handler in a snapshot.
@@ -89,8 +92,8 @@ type Entry struct {
 	// depends on Name alone, so it stays when other handlers come and go.
 	Label string
 
-	// Handler is the handler as it is called: as discovery described it, with the timeout and the failure policy that
-	// Policy has. Registration has it without them.
+	// Handler is the handler as it is called: as discovery described it, with the timeout, the failure policy and the
+	// version of objects that Policy has. Registration has it without them.
 	Handler      Handler
 	Registration *Registration
 	// Policy is what the operator says about the handler; nil if nothing.

@@ -178,6 +178,11 @@ func TestApplyRefuses(t *testing.T) {
 			change: func(r *Registration) { r.Handlers[0].FailurePolicy = "fail" },
 			want:   `ExtensionConfig "x": handlers[0].failurePolicy: "fail" is neither "Fail" nor "Ignore"`,
 		},
+		"version of objects": {
+			reason: "there are conversions between two versions",
+			change: func(r *Registration) { r.Handlers[0].ClusterAPIVersion = "v1" },
+			want:   `ExtensionConfig "x": handlers[0].clusterAPIVersion: "v1" is neither "v1beta1" nor "v1beta2"`,
+		},
 		"no url": {
 			reason: "an extension is somewhere",
 			change: func(r *Registration) { r.ClientConfig.URL = "" },

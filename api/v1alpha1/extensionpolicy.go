@@ -22,6 +22,7 @@ import (
 // +kubebuilder:printcolumn:name="Failure Policy",type="string",priority=1,JSONPath=".spec.failurePolicy",description="What becomes of a call that could not be completed"
 // +kubebuilder:printcolumn:name="Order",type="integer",priority=1,JSONPath=".spec.order",description="When the handler is called, lowest first"
 // +kubebuilder:printcolumn:name="Protocol",type="string",priority=1,JSONPath=".spec.protocol",description="What the extension speaks"
+// +kubebuilder:printcolumn:name="Cluster API",type="string",priority=1,JSONPath=".spec.clusterAPIVersion",description="The version of Cluster API objects that the handlers understand"
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp"
 type ExtensionPolicy struct {
 	metav1.TypeMeta `json:",inline"`
@@ -42,7 +43,7 @@ type ExtensionPolicy struct {
 
 // ExtensionPolicySpec says for whom a policy is, and what it changes.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.timeoutSeconds) || has(self.failurePolicy) || has(self.order) || has(self.objectSelector) || has(self.matchConditions) || has(self.protocol)",message="must set at least one of protocol, timeoutSeconds, failurePolicy, order, objectSelector and matchConditions"
+// +kubebuilder:validation:XValidation:rule="has(self.timeoutSeconds) || has(self.failurePolicy) || has(self.order) || has(self.objectSelector) || has(self.matchConditions) || has(self.protocol) || has(self.clusterAPIVersion)",message="must set at least one of protocol, clusterAPIVersion, timeoutSeconds, failurePolicy, order, objectSelector and matchConditions"
 // +kubebuilder:validation:XValidation:rule="!has(self.protocol) || !has(self.targetRef.handler)",message="protocol is for all handlers of an extension: leave targetRef.handler out"
 type ExtensionPolicySpec struct {
 	// targetRef is for whom the policy is.
@@ -54,6 +55,12 @@ type ExtensionPolicySpec struct {
 	// handler cannot say it.
 	// +optional
 	Protocol Protocol `json:"protocol,omitempty"`
+
+	// clusterAPIVersion is the version of the Cluster API objects in requests that the handlers understand: v1beta1 or v1beta2
+	// of the API group cluster.x-k8s.io. Objects of the other version are converted for them, and what they answer is
+	// converted back. It takes the place of what a gRPC extension states. Where nobody says, objects stay as they come.
+	// +optional
+	ClusterAPIVersion ClusterAPIVersion `json:"clusterAPIVersion,omitempty"`
 
 	// timeoutSeconds bounds one call, in place of the timeout that the extension has for the handler.
 	// +kubebuilder:validation:Minimum=1
@@ -116,6 +123,17 @@ type Protocol string
 const (
 	ProtocolREST Protocol = "REST"
 	ProtocolGRPC Protocol = "GRPC"
+)
+
+// ClusterAPIVersion is a version of the API group cluster.x-k8s.io.
+//
+// +kubebuilder:validation:Enum=v1beta1;v1beta2
+type ClusterAPIVersion string
+
+// The versions of Cluster API objects.
+const (
+	ClusterAPIVersionV1Beta1 ClusterAPIVersion = "v1beta1"
+	ClusterAPIVersionV1Beta2 ClusterAPIVersion = "v1beta2"
 )
 
 // FailurePolicy says what becomes of a call that could not be completed.

@@ -154,6 +154,10 @@ type ExtensionHandler struct {
 	TimeoutSeconds *int32 `protobuf:"varint,3,opt,name=timeout_seconds,json=timeoutSeconds,proto3,oneof" json:"timeout_seconds,omitempty"`
 	// failure_policy defaults to FAILURE_POLICY_FAIL.
 	FailurePolicy FailurePolicy `protobuf:"varint,4,opt,name=failure_policy,json=failurePolicy,proto3,enum=hookgate.hooks.v1alpha1.FailurePolicy" json:"failure_policy,omitempty"`
+	// cluster_api_version is the version of embedded Cluster API objects that the handler understands: "v1beta1" or
+	// "v1beta2", of the API group cluster.x-k8s.io. A gateway converts objects of the other version for it. Absent means
+	// that they come as the caller sends them. It has no JSON form: only gRPC extensions can state it.
+	ClusterApiVersion string `protobuf:"bytes,5,opt,name=cluster_api_version,json=clusterApiVersion,proto3" json:"cluster_api_version,omitempty"`
 	// unknown_members holds the JSON members at this level that this schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
@@ -216,6 +220,13 @@ func (x *ExtensionHandler) GetFailurePolicy() FailurePolicy {
 		return x.FailurePolicy
 	}
 	return FailurePolicy_FAILURE_POLICY_UNSPECIFIED
+}
+
+func (x *ExtensionHandler) GetClusterApiVersion() string {
+	if x != nil {
+		return x.ClusterApiVersion
+	}
+	return ""
 }
 
 func (x *ExtensionHandler) GetUnknownMembers() map[string]*JSON {
@@ -306,12 +317,13 @@ const file_hookgate_hooks_v1alpha1_discovery_proto_rawDesc = "" +
 	"\x0funknown_members\x18\x0f \x03(\v2>.hookgate.hooks.v1alpha1.DiscoveryResponse.UnknownMembersEntryR\x0eunknownMembers\x1a`\n" +
 	"\x13UnknownMembersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x123\n" +
-	"\x05value\x18\x02 \x01(\v2\x1d.hookgate.hooks.v1alpha1.JSONR\x05value:\x028\x01\"\xcf\x03\n" +
+	"\x05value\x18\x02 \x01(\v2\x1d.hookgate.hooks.v1alpha1.JSONR\x05value:\x028\x01\"\xff\x03\n" +
 	"\x10ExtensionHandler\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12L\n" +
 	"\frequest_hook\x18\x02 \x01(\v2).hookgate.hooks.v1alpha1.GroupVersionHookR\vrequestHook\x12,\n" +
 	"\x0ftimeout_seconds\x18\x03 \x01(\x05H\x00R\x0etimeoutSeconds\x88\x01\x01\x12M\n" +
-	"\x0efailure_policy\x18\x04 \x01(\x0e2&.hookgate.hooks.v1alpha1.FailurePolicyR\rfailurePolicy\x12f\n" +
+	"\x0efailure_policy\x18\x04 \x01(\x0e2&.hookgate.hooks.v1alpha1.FailurePolicyR\rfailurePolicy\x12.\n" +
+	"\x13cluster_api_version\x18\x05 \x01(\tR\x11clusterApiVersion\x12f\n" +
 	"\x0funknown_members\x18\x0f \x03(\v2=.hookgate.hooks.v1alpha1.ExtensionHandler.UnknownMembersEntryR\x0eunknownMembers\x1a`\n" +
 	"\x13UnknownMembersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x123\n" +
