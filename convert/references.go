@@ -1,0 +1,127 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"github.com/gobuffalo/flect"
+	"k8s.io/apimachinery/pkg/version"
+
+	"github.com/hookgate/hookgate/hook"
+)
+
+// contracts are the labels of a CustomResourceDefinition that say which of its versions follow which contract of Cluster
+// API, the newest first. Cluster API v1.11 and later decide in this order.
+var contracts = [...]string{"cluster.x-k8s.io/v1beta2", "cluster.x-k8s.io/v1beta1"}
+
+// builtin are the kinds that Cluster API's own providers have, and the version of them that follows the newest contract, for
+// where nobody has read CustomResourceDefinitions.
+var builtin = map[string]string{
+	"kubeadmconfigs.bootstrap.cluster.x-k8s.io":                  "v1beta2",
+	"kubeadmconfigtemplates.bootstrap.cluster.x-k8s.io":          "v1beta2",
+	"kubeadmcontrolplanes.controlplane.cluster.x-k8s.io":         "v1beta2",
+	"kubeadmcontrolplanetemplates.controlplane.cluster.x-k8s.io": "v1beta2",
+	"devclusters.infrastructure.cluster.x-k8s.io":                "v1beta2",
+	"devclustertemplates.infrastructure.cluster.x-k8s.io":        "v1beta2",
+	"devmachines.infrastructure.cluster.x-k8s.io":                "v1beta2",
+	"devmachinetemplates.infrastructure.cluster.x-k8s.io":        "v1beta2",
+	"devmachinepools.infrastructure.cluster.x-k8s.io":            "v1beta2",
+	"devmachinepooltemplates.infrastructure.cluster.x-k8s.io":    "v1beta2",
+	"dockerclusters.infrastructure.cluster.x-k8s.io":             "v1beta2",
+	"dockerclustertemplates.infrastructure.cluster.x-k8s.io":     "v1beta2",
+	"dockermachines.infrastructure.cluster.x-k8s.io":             "v1beta2",
+	"dockermachinetemplates.infrastructure.cluster.x-k8s.io":     "v1beta2",
+	"dockermachinepools.infrastructure.cluster.x-k8s.io":         "v1beta2",
+	"dockermachinepooltemplates.infrastructure.cluster.x-k8s.io": "v1beta2",
+}
+
+// maxRemembered bounds how many kinds a set of CustomResourceDefinitions remembers: they are named by callers.
+const maxRemembered = 1024
+
+// CRD is what References reads of a CustomResourceDefinition.
+type CRD struct {
+	Name   string            // plural.group
+	Labels map[string]string // those of its metadata
+}
+
+// References tells the version of an object that a reference without one is to. References of v1beta1 name group and version,
+// those of v1beta2 the group only; the CustomResourceDefinition's contract labels tell the rest. It is safe for concurrent use.
+type References struct {
+	known atomic.Pointer[definitions]
+}
+
+// definitions is one set of CustomResourceDefinitions.
+type definitions struct {
+	versions   map[string]string // by name of the CustomResourceDefinition; "" if its labels name no version
+	remembered sync.Map          // apiVersion by groupKind: making a plural is slow
+	count      atomic.Int32
+}
+
+type groupKind struct{ group, kind string }
+
+// NewReferences returns References that know the kinds of Cluster API's own providers only.
+func NewReferences() *References {
+	r := &References{}
+	r.Set(nil)
+	return r
+}
+
+// Set replaces all CustomResourceDefinitions that are known.
+func (r *References) Set(crds []CRD) {
+	d := &definitions{versions: make(map[string]string, len(crds))}
+	for _, crd := range crds {
+		d.versions[crd.Name] = contractVersion(crd.Labels)
+	}
+	r.known.Store(d)
+}
+
+// APIVersion returns group/version of the newest version of a kind that follows the newest contract that it has a label for,
+// as Cluster API decides it. Its error is of kind Conversion.
+func (r *References) APIVersion(group, kind string) (string, error) {
+	d := r.known.Load()
+	key := groupKind{group, kind}
+	if found, ok := d.remembered.Load(key); ok {
+		return found.(string), nil
+	}
+	apiVersion, err := d.apiVersion(group, kind)
+	if err != nil {
+		return "", err
+	}
+	if d.count.Load() < maxRemembered {
+		if _, there := d.remembered.LoadOrStore(key, apiVersion); !there {
+			d.count.Add(1)
+		}
+	}
+	return apiVersion, nil
+}
+
+func (d *definitions) apiVersion(group, kind string) (string, *hook.Error) {
+	name := flect.Pluralize(strings.ToLower(kind)) + "." + group
+	v, ok := d.versions[name]
+	if !ok {
+		if v, ok = builtin[name]; !ok {
+			return "", hook.Errorf(hook.Conversion, "the version of kind %q of group %q is not known: install the CustomResourceDefinition %q "+
+				"in the cluster, or add its manifest to the directory of ExtensionConfigs", kind, group, name)
+		}
+	}
+	if v == "" {
+		return "", hook.Errorf(hook.Conversion, "the version of kind %q of group %q is not known: the CustomResourceDefinition %q has "+
+			"neither label %s nor %s", kind, group, name, contracts[0], contracts[1])
+	}
+	return group + "/" + v, nil
+}
+
+// contractVersion returns the newest version of the newest contract, "" if there is none.
+func contractVersion(labels map[string]string) string {
+	for _, contract := range contracts {
+		if versions := labels[contract]; versions != "" {
+			return slices.MaxFunc(strings.Split(versions, "_"), version.CompareKubeAwareVersionStrings)
+		}
+	}
+	return ""
+}

@@ -1,0 +1,125 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"strconv"
+	"testing"
+
+	"github.com/hookgate/hookgate/hook"
+)
+
+func TestAPIVersion(t *testing.T) {
+	const infrastructure = "infrastructure.cluster.x-k8s.io"
+	cases := map[string]struct {
+		reason string
+		crds   []CRD
+		group  string
+		kind   string
+		want   string
+		err    string
+	}{
+		"newest contract": {
+			reason: "the versions of contract v1beta2 are asked before those of v1beta1",
+			crds: []CRD{{Name: "acmeclusters." + infrastructure, Labels: map[string]string{
+				"cluster.x-k8s.io/v1beta1": "v1beta1_v3", "cluster.x-k8s.io/v1beta2": "v1beta2",
+			}}},
+			group: infrastructure, kind: "AcmeCluster", want: infrastructure + "/v1beta2",
+		},
+		"newest version": {
+			reason: "versions are compared as Kubernetes compares them, not as strings, and in any order",
+			crds: []CRD{{Name: "acmeclusters." + infrastructure, Labels: map[string]string{
+				"cluster.x-k8s.io/v1beta2": "v1beta2_v10_v2_v1alpha1",
+			}}},
+			group: infrastructure, kind: "AcmeCluster", want: infrastructure + "/v10",
+		},
+		"old contract": {
+			reason: "a provider of contract v1beta1 still works with Cluster API v1.14",
+			crds: []CRD{{Name: "acmeclusters." + infrastructure, Labels: map[string]string{
+				"cluster.x-k8s.io/v1beta1": "v1alpha3_v1alpha4", "cluster.x-k8s.io/v1alpha3": "v1alpha2",
+			}}},
+			group: infrastructure, kind: "AcmeCluster", want: infrastructure + "/v1alpha4",
+		},
+		"plural": {
+			reason: "names are made as Cluster API makes them",
+			crds:   []CRD{{Name: "acmeproxies." + infrastructure, Labels: map[string]string{"cluster.x-k8s.io/v1beta2": "v1"}}},
+			group:  infrastructure, kind: "AcmeProxy", want: infrastructure + "/v1",
+		},
+		"own provider": {
+			reason: "what Cluster API ships is known without a definition",
+			group:  "controlplane.cluster.x-k8s.io", kind: "KubeadmControlPlane", want: "controlplane.cluster.x-k8s.io/v1beta2",
+		},
+		"own provider, read": {
+			reason: "a definition says more than the table",
+			crds: []CRD{{Name: "kubeadmcontrolplanes.controlplane.cluster.x-k8s.io", Labels: map[string]string{
+				"cluster.x-k8s.io/v1beta1": "v1beta1",
+			}}},
+			group: "controlplane.cluster.x-k8s.io", kind: "KubeadmControlPlane", want: "controlplane.cluster.x-k8s.io/v1beta1",
+		},
+		"unknown": {
+			reason: "the text says what to do",
+			group:  infrastructure, kind: "AcmeCluster",
+			err: `the version of kind "AcmeCluster" of group "infrastructure.cluster.x-k8s.io" is not known: install the ` +
+				`CustomResourceDefinition "acmeclusters.infrastructure.cluster.x-k8s.io" in the cluster, or add its manifest to the ` +
+				`directory of ExtensionConfigs`,
+		},
+		"without labels": {
+			reason: "Cluster API refuses such definitions too",
+			crds:   []CRD{{Name: "acmeclusters." + infrastructure, Labels: map[string]string{"cluster.x-k8s.io/v1beta2": ""}}},
+			group:  infrastructure, kind: "AcmeCluster",
+			err: `the version of kind "AcmeCluster" of group "infrastructure.cluster.x-k8s.io" is not known: the CustomResourceDefinition ` +
+				`"acmeclusters.infrastructure.cluster.x-k8s.io" has neither label cluster.x-k8s.io/v1beta2 nor cluster.x-k8s.io/v1beta1`,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			refs := NewReferences()
+			refs.Set(tc.crds)
+			for range 2 { // the second time it is remembered
+				got, err := refs.APIVersion(tc.group, tc.kind)
+				if err != nil && (hook.KindOf(err) != hook.Conversion || err.Error() != tc.err) || err == nil && tc.err != "" {
+					t.Fatalf("%s: error %v, want %q of kind Conversion", tc.reason, err, tc.err)
+				}
+				if got != tc.want {
+					t.Fatalf("%s: got %q, want %q", tc.reason, got, tc.want)
+				}
+			}
+		})
+	}
+}
+
+func TestSetReplaces(t *testing.T) {
+	refs := NewReferences()
+	for _, v := range []string{"v1", "v2"} {
+		refs.Set([]CRD{{Name: "acmes.acme.io", Labels: map[string]string{"cluster.x-k8s.io/v1beta2": v}}})
+		if got, err := refs.APIVersion("acme.io", "Acme"); err != nil || got != "acme.io/"+v {
+			t.Errorf("got %q, %v, want acme.io/%s", got, err, v)
+		}
+	}
+	refs.Set(nil)
+	if got, err := refs.APIVersion("acme.io", "Acme"); err == nil {
+		t.Errorf("got %q after the definition was removed, want an error", got)
+	}
+}
+
+// Callers name kinds, so what is remembered of them has to have an end.
+func TestRememberedIsBounded(t *testing.T) {
+	refs := NewReferences()
+	name := func(i int) string { return "acme" + strconv.Itoa(i) }
+	var crds []CRD
+	for i := range 2 * maxRemembered {
+		crds = append(crds, CRD{Name: name(i) + "s.acme.io", Labels: map[string]string{"cluster.x-k8s.io/v1beta2": "v1"}})
+	}
+	refs.Set(crds)
+	for i := range crds {
+		if got, err := refs.APIVersion("acme.io", name(i)); err != nil || got != "acme.io/v1" {
+			t.Fatalf("%s: got %q, %v", name(i), got, err)
+		}
+	}
+	n := 0
+	refs.known.Load().remembered.Range(func(any, any) bool { n++; return true })
+	if n != maxRemembered {
+		t.Errorf("%d kinds are remembered, want %d", n, maxRemembered)
+	}
+}
