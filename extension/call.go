@@ -23,6 +23,8 @@ type Call struct {
 	// Sent and Received are the sizes of the bodies in bytes, as far as they got. The transport sets them.
 	Sent     int64
 	Received int64
+	// Lost are the paths of what a conversion for this call could not express, in the request or in the answer.
+	Lost []string
 	// Ignored is the error that the handler's failure policy hid, if it did.
 	Ignored error
 }

@@ -31,6 +31,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/convert"
 	"github.com/hookgate/hookgate/extension"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
@@ -44,6 +45,8 @@ type fixture struct {
 	conn     *grpc.ClientConn
 	log      *bytes.Buffer
 	metrics  *prometheus.Registry
+	// understands is the version of objects that the handlers understand that are registered from now on.
+	understands string
 }
 
 func newFixture(t testing.TB, provider trace.TracerProvider) *fixture {
@@ -55,8 +58,8 @@ func newFixture(t testing.TB, provider trace.TracerProvider) *fixture {
 	cat := catalog.New()
 	transport := extension.NewProtocols(extension.Config{Codec: mandated, Propagator: Propagator()})
 	t.Cleanup(transport.Close)
-	observer := NewObserver(NewMetrics(f.metrics, f.registry, "test"), provider, slog.New(slog.NewTextHandler(f.log, nil)))
-	services := NewServices(NewDispatcher(f.registry, fixedNamespaces{}, mandated, transport, observer.Handlers), cat)
+	observer := NewObserver(NewMetrics(f.metrics, f.registry, "test"), provider, slog.New(slog.NewTextHandler(f.log, nil)), convert.NewLosses(nil))
+	services := NewServices(NewDispatcher(f.registry, fixedNamespaces{}, mandated, ConvertObjects(convert.NewObjects(convert.NewReferences()), transport), observer.Handlers), cat)
 	front, err := NewREST(services, mandated, observer)
 	if err != nil {
 		t.Fatal(err)
@@ -89,7 +92,7 @@ func (f *fixture) register(t testing.TB, hookName string, policy hook.FailurePol
 	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	t.Cleanup(server.Close)
 	h := handlerOf("v", hookName, policy)
-	h.Timeout = timeout
+	h.Timeout, h.ClusterAPIVersion = timeout, f.understands
 	reg := registrationOf("acme", h)
 	reg.ClientConfig = registry.ClientConfig{URL: server.URL, CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})}
 	if err := f.registry.Apply(reg); err != nil {
@@ -110,8 +113,13 @@ type outcome struct {
 
 const createPath = "/hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclustercreate"
 
-const createBody = `{"kind":"BeforeClusterCreateRequest","apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1",` +
-	`"cluster":{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster","metadata":{"name":"c","namespace":"n"}}}`
+const (
+	createCluster = `{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster","metadata":{"name":"c","namespace":"n"}}`
+	createBody    = `{"kind":"BeforeClusterCreateRequest","apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","cluster":` + createCluster + `}`
+)
+
+// The handler of a matrix gets objects as they are sent, or converted.
+var understandings = map[string]string{"Same": "", "Converted": convert.V1Beta1}
 
 // answered is what came back over REST.
 type answered struct {
@@ -162,7 +170,7 @@ func (f *fixture) throughREST(t *testing.T) outcome {
 func (f *fixture) throughGRPC(t *testing.T) outcome {
 	var header metadata.MD
 	resp, err := hooksv1alpha1.NewLifecycleHooksServiceClient(f.conn).BeforeClusterCreate(t.Context(),
-		&hooksv1alpha1.BeforeClusterCreateRequest{Handler: "v.acme", Cluster: clusterIn("n")}, grpc.Header(&header))
+		&hooksv1alpha1.BeforeClusterCreateRequest{Handler: "v.acme", Cluster: &hooksv1alpha1.RawExtension{Raw: []byte(createCluster)}}, grpc.Header(&header))
 	o := outcome{callID: len(header.Get(CallIDHeader)) == 1}
 	if err != nil {
 		st := status.Convert(err)
@@ -183,7 +191,7 @@ func (f *fixture) throughGRPC(t *testing.T) outcome {
 	return o
 }
 
-// The matrix: {REST, gRPC} callers × what an extension can do × {Fail, Ignore}.
+// The matrix: {REST, gRPC} callers × what an extension can do × {Fail, Ignore} × {same, converted}.
 func TestMatrix(t *testing.T) {
 	write := func(s string) http.HandlerFunc {
 		return func(w http.ResponseWriter, r *http.Request) {
@@ -224,19 +232,22 @@ func TestMatrix(t *testing.T) {
 	}
 	for name, fault := range faults {
 		for _, policy := range []hook.FailurePolicy{hook.Fail, hook.Ignore} {
-			t.Run(fmt.Sprintf("%s/%s", name, policy), func(t *testing.T) {
-				t.Parallel()
-				f := newFixture(t, nil)
-				timeout := 20 * time.Second
-				if name == "Nothing" {
-					timeout = 200 * time.Millisecond
-				}
-				server := f.register(t, "BeforeClusterCreate", policy, timeout, fault.serve)
-				if fault.refuse {
-					server.Close()
-				}
-				f.check(t, policy, fault.kind, fault.message, fault.answer)
-			})
+			for objects, understands := range understandings {
+				t.Run(fmt.Sprintf("%s/%s/%s", name, policy, objects), func(t *testing.T) {
+					t.Parallel()
+					f := newFixture(t, nil)
+					f.understands = understands
+					timeout := 20 * time.Second
+					if name == "Nothing" {
+						timeout = 200 * time.Millisecond
+					}
+					server := f.register(t, "BeforeClusterCreate", policy, timeout, fault.serve)
+					if fault.refuse {
+						server.Close()
+					}
+					f.check(t, policy, fault.kind, fault.message, fault.answer)
+				})
+			}
 		}
 	}
 }

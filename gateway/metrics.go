@@ -27,6 +27,7 @@ type Metrics struct {
 	handlerSentBytes     *prometheus.CounterVec
 	handlerReceivedBytes *prometheus.CounterVec
 	ignoredFailures      *prometheus.CounterVec
+	lostMembers          *prometheus.CounterVec
 
 	discoveries       *prometheus.CounterVec
 	discoveryDuration *prometheus.HistogramVec
@@ -92,6 +93,9 @@ func NewMetrics(r prometheus.Registerer, snapshots Snapshots, version string) *M
 		handlerSentBytes:     d.counter("hookgate_handler_sent_bytes_total", "Bytes of the bodies of requests to handlers.", "hook", "handler"),
 		handlerReceivedBytes: d.counter("hookgate_handler_received_bytes_total", "Bytes of the bodies of handlers' answers.", "hook", "handler"),
 		ignoredFailures:      d.counter("hookgate_handler_ignored_failures_total", "Errors of handlers that their failure policy Ignore hid.", "hook", "handler", "kind"),
+		lostMembers: d.counter("hookgate_conversion_lost_members_total",
+			"Members that could not be expressed when a request was converted for a handler, or its answer for the caller, counted once for each call and path. The log has the paths.",
+			"hook", "handler"),
 
 		discoveries:       d.counter("hookgate_discoveries_total", "Calls of the Discovery hook of extensions. outcome is Success, Refused (the registry would not have the answer) or the kind of the error.", "extension", "outcome"),
 		discoveryDuration: d.histogram("hookgate_discovery_duration_seconds", "Time of calls of the Discovery hook, in seconds.", "extension"),

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/convert"
 	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/hook"
 )
@@ -28,12 +29,13 @@ type Observer struct {
 	tracer     trace.Tracer
 	propagator propagation.TextMapPropagator
 	logger     *slog.Logger
+	losses     *convert.Losses
 }
 
 // NewObserver returns an Observer. The provider decides whether spans are exported; trace context of callers is handed on
-// to extensions either way.
-func NewObserver(m *Metrics, p trace.TracerProvider, l *slog.Logger) *Observer {
-	return &Observer{metrics: m, tracer: p.Tracer("github.com/hookgate/hookgate/gateway"), propagator: Propagator(), logger: l}
+// to extensions either way. What conversions lose is recorded in losses.
+func NewObserver(m *Metrics, p trace.TracerProvider, l *slog.Logger, losses *convert.Losses) *Observer {
+	return &Observer{metrics: m, tracer: p.Tracer("github.com/hookgate/hookgate/gateway"), propagator: Propagator(), logger: l, losses: losses}
 }
 
 // Propagator returns what carries the trace context, and the call id, from a call to the calls that it causes.
@@ -162,6 +164,10 @@ func (o *Observer) Handlers(next Caller) Caller {
 				o.logFailure(ctx, c, answer.GetMessage(), took)
 			}
 		}
+		if len(c.Lost) > 0 {
+			m.lostMembers.WithLabelValues(h, name).Add(float64(len(c.Lost)))
+			o.logLost(ctx, c)
+		}
 		m.handlerCalls.WithLabelValues(h, name, outcome, kind).Inc()
 		m.handlerDuration.WithLabelValues(h, name).Observe(took.Seconds())
 		m.handlerSentBytes.WithLabelValues(h, name).Add(float64(c.Sent))
@@ -176,6 +182,20 @@ func (o *Observer) logIgnored(ctx context.Context, c *extension.Call, kind strin
 		attrs = append(attrs, slog.String("cause", cause.Error()))
 	}
 	o.logger.LogAttrs(ctx, slog.LevelWarn, "failure ignored", attrs...)
+}
+
+// logLost logs what a conversion could not express, once for each handler and path.
+func (o *Observer) logLost(ctx context.Context, c *extension.Call) {
+	for _, path := range o.losses.Record(c.Handler.Registration.Name, c.Handler.Handler.Name, c.Lost) {
+		attrs := []slog.Attr{
+			slog.String("hook", c.Hook.Hook), slog.String("handler", c.Handler.Name), slog.String("path", path),
+			slog.String("understands", c.Handler.Handler.ClusterAPIVersion),
+		}
+		if in := inboundFrom(ctx); in != nil {
+			attrs = append(attrs, slog.String("call_id", in.id))
+		}
+		o.logger.LogAttrs(ctx, slog.LevelWarn, "conversion loses a member, which is logged once", attrs...)
+	}
 }
 
 func (o *Observer) logFailure(ctx context.Context, c *extension.Call, message string, took time.Duration) {

@@ -42,7 +42,7 @@ func (f *fixture) registerStubs(t testing.TB, policy hook.FailurePolicy, timeout
 	go func() { _ = server.Serve(l) }() // until it is stopped
 	t.Cleanup(server.Stop)
 	h := handlerOf("v", "BeforeClusterCreate", policy)
-	h.Timeout = timeout
+	h.Timeout, h.ClusterAPIVersion = timeout, f.understands
 	reg := registrationOf("acme", h)
 	reg.ClientConfig = registry.ClientConfig{Protocol: registry.GRPC, URL: "grpc://" + l.Addr().String()}
 	if err := f.registry.Apply(reg); err != nil {
@@ -81,18 +81,21 @@ func TestMatrixSouthGRPC(t *testing.T) {
 		"Refused":   {stopped: true, kind: hook.Unreachable, message: "connection refused"},
 	} {
 		for _, policy := range []hook.FailurePolicy{hook.Fail, hook.Ignore} {
-			t.Run(name+"/"+string(policy), func(t *testing.T) {
-				t.Parallel()
-				f := newFixture(t, nil)
-				timeout := 20 * time.Second
-				if name == "Nothing" {
-					timeout = 200 * time.Millisecond
-				}
-				if server := f.registerStubs(t, policy, timeout, tc.stubs); tc.stopped {
-					server.Stop()
-				}
-				f.check(t, policy, tc.kind, tc.message, tc.answer)
-			})
+			for objects, understands := range understandings {
+				t.Run(name+"/"+string(policy)+"/"+objects, func(t *testing.T) {
+					t.Parallel()
+					f := newFixture(t, nil)
+					f.understands = understands
+					timeout := 20 * time.Second
+					if name == "Nothing" {
+						timeout = 200 * time.Millisecond
+					}
+					if server := f.registerStubs(t, policy, timeout, tc.stubs); tc.stopped {
+						server.Stop()
+					}
+					f.check(t, policy, tc.kind, tc.message, tc.answer)
+				})
+			}
 		}
 	}
 }

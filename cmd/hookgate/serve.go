@@ -25,6 +25,7 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/controllers"
+	"github.com/hookgate/hookgate/convert"
 	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/openapi"
@@ -181,7 +182,9 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) (err erro
 	prometheusRegistry := prometheus.NewRegistry()
 	prometheusRegistry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	metrics := gateway.NewMetrics(prometheusRegistry, reg, currentBuild().Version)
-	observer := gateway.NewObserver(metrics, tracerProvider, logger)
+	losses := convert.NewLosses(nil)
+	objects := convert.NewObjects(convert.NewReferences())
+	observer := gateway.NewObserver(metrics, tracerProvider, logger, losses)
 
 	endpoints := newEndpoints()
 	transports := extension.NewProtocols(extension.Config{
@@ -197,7 +200,7 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) (err erro
 	if err != nil {
 		return err
 	}
-	services := gateway.NewServices(gateway.NewDispatcher(reg, source, mandated, transports, observer.Handlers), cat)
+	services := gateway.NewServices(gateway.NewDispatcher(reg, source, mandated, gateway.ConvertObjects(objects, transports), observer.Handlers), cat)
 	front, err := o.newFront(services, mandated, observer)
 	if err != nil {
 		return err

@@ -33,10 +33,11 @@ type discovery struct {
 func (discovery) Discovery(context.Context, *hooksv1alpha1.DiscoveryRequest) (*hooksv1alpha1.DiscoveryResponse, error) {
 	handler := func(name, hook string) *hooksv1alpha1.ExtensionHandler {
 		return &hooksv1alpha1.ExtensionHandler{
-			Name:           name,
-			RequestHook:    &hooksv1alpha1.GroupVersionHook{ApiVersion: "hooks.runtime.cluster.x-k8s.io/v1alpha1", Hook: hook},
-			TimeoutSeconds: proto.Int32(10),
-			FailurePolicy:  hooksv1alpha1.FailurePolicy_FAILURE_POLICY_FAIL,
+			Name:              name,
+			RequestHook:       &hooksv1alpha1.GroupVersionHook{ApiVersion: "hooks.runtime.cluster.x-k8s.io/v1alpha1", Hook: hook},
+			TimeoutSeconds:    proto.Int32(10),
+			FailurePolicy:     hooksv1alpha1.FailurePolicy_FAILURE_POLICY_FAIL,
+			ClusterApiVersion: "v1beta2", // of the objects that are read here: the gateway converts others
 		}
 	}
 	return &hooksv1alpha1.DiscoveryResponse{Status: success, Handlers: []*hooksv1alpha1.ExtensionHandler{

@@ -43,6 +43,7 @@ class Discovery(discovery_pb2_grpc.DiscoveryServiceServicer):
                     request_hook=discovery.GroupVersionHook(api_version="hooks.runtime.cluster.x-k8s.io/v1alpha1", hook=hook),
                     timeout_seconds=10,
                     failure_policy=common.FAILURE_POLICY_FAIL,
+                    cluster_api_version="v1beta2",  # of the objects that are read here: the gateway converts others
                 )
                 for name, hook in handlers.items()
             ],

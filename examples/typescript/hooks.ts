@@ -36,6 +36,7 @@ export const discovery = {
         requestHook: { apiVersion: "hooks.runtime.cluster.x-k8s.io/v1alpha1", hook },
         timeoutSeconds: 10,
         failurePolicy: FailurePolicy.FAILURE_POLICY_FAIL,
+        clusterApiVersion: "v1beta2", // of the objects that are read here: the gateway converts others
       })),
     });
   }),

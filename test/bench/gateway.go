@@ -26,20 +26,15 @@ func startGateway(
 	if err := os.MkdirAll(configs, 0o700); err != nil {
 		return nil, "", err
 	}
-	manifest, err := json.MarshalIndent(map[string]any{
-		"apiVersion": "runtime.cluster.x-k8s.io/v1beta2",
-		"kind":       "ExtensionConfig",
-		"metadata":   map[string]any{"name": extensionName},
-		"spec": map[string]any{
-			"clientConfig": map[string]any{"url": "https://" + upstream, "caBundle": certs.caPEM},
-		},
-	}, "", "  ")
-	if err != nil {
-		return nil, "", err
-	}
-	// JSON is YAML, and the base64 of the CA needs no care here.
-	if err := os.WriteFile(filepath.Join(configs, "null.yaml"), manifest, 0o600); err != nil {
-		return nil, "", err
+	for file, object := range manifests(upstream, certs) {
+		manifest, err := json.MarshalIndent(object, "", "  ")
+		if err != nil {
+			return nil, "", err
+		}
+		// JSON is YAML, and the base64 of the CA needs no care here.
+		if err := os.WriteFile(filepath.Join(configs, file), manifest, 0o600); err != nil {
+			return nil, "", err
+		}
 	}
 
 	p, line, err := process.Start(ctx, dir, "gateway", "hookgate serving ", exec.Command(binary, "serve",
@@ -63,6 +58,33 @@ func startGateway(
 		return nil, "", fmt.Errorf("start gateway: %w:%s", err, tail)
 	}
 	return p, addresses["https"], nil
+}
+
+// manifests returns what the gateway is told, by file: the extension at upstream, which objects its handlers understand, and the
+// CustomResourceDefinition that says the version of what the Cluster of hookS refers to.
+func manifests(upstream string, certs certificates) map[string]any {
+	policy := func(handler, version string) any {
+		return map[string]any{
+			"apiVersion": "hookgate.dev/v1alpha1", "kind": "ExtensionPolicy", "metadata": map[string]any{"name": handler},
+			"spec": map[string]any{"targetRef": map[string]any{"name": extensionName, "handler": handler}, "clusterAPIVersion": version},
+		}
+	}
+	return map[string]any{
+		"null.yaml": map[string]any{
+			"apiVersion": "runtime.cluster.x-k8s.io/v1beta2", "kind": "ExtensionConfig", "metadata": map[string]any{"name": extensionName},
+			"spec": map[string]any{
+				"clientConfig": map[string]any{"url": "https://" + upstream, "caBundle": certs.caPEM},
+			},
+		},
+		"same.yaml":      policy(handlerSame, "v1beta2"),
+		"converted.yaml": policy(handlerConverted, "v1beta1"),
+		"awscluster.yaml": map[string]any{
+			"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
+			"metadata": map[string]any{
+				"name": "awsclusters.infrastructure.cluster.x-k8s.io", "labels": map[string]any{"cluster.x-k8s.io/v1beta2": "v1beta2"},
+			},
+		},
+	}
 }
 
 // waitReady asks url until it answers 200.

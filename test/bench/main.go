@@ -151,6 +151,14 @@ func run(ctx context.Context, o options, stdout, stderr io.Writer) (err error) {
 		}
 	}
 
+	if gateway := f.peer(peerGateway); gateway != nil && slices.ContainsFunc(o.cells, func(c cell) bool { return c.size == "S" }) {
+		if res.Conversion, err = measureConversion(ctx, gateway, o.pace, certs.caPEM); err != nil {
+			return err
+		}
+		if err := res.Conversion.write(stdout); err != nil {
+			return err
+		}
+	}
 	res.Bars = res.bars()
 	missed, err := res.writeBars(stdout)
 	if err != nil {

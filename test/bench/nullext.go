@@ -24,7 +24,11 @@ const (
 	hookML   = "GeneratePatches"
 	hookSlow = "BeforeClusterDelete"
 
-	handlerS  = "s"
+	handlerS = "s"
+	// These answer hookS, too. A policy says that they understand the objects that are sent, and older ones.
+	handlerSame      = "s-same"
+	handlerConverted = "s-converted"
+
 	handlerML = "m"
 
 	// slowHandlers handlers take slowTime each: what fan-out is measured with.
@@ -60,7 +64,9 @@ func nullExtension() http.Handler {
 		answers[hookPath(hookName, name)] = answer{body: []byte(body), delay: delay}
 		handlers = append(handlers, handler{Name: name, RequestHook: requestHook{hook.APIVersion, hookName}})
 	}
-	add(handlerS, hookS, `,"retryAfterSeconds":0`, 0)
+	for _, name := range []string{handlerS, handlerSame, handlerConverted} {
+		add(name, hookS, `,"retryAfterSeconds":0`, 0)
+	}
 	add(handlerML, hookML, "", 0)
 	for i := range slowHandlers {
 		add(slowHandler(i), hookSlow, `,"retryAfterSeconds":0`, slowTime)

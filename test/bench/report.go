@@ -18,7 +18,9 @@ type result struct {
 	DurationSeconds float64       `json:"secondsPerRound"`
 	Cells           []cellResult  `json:"cells"`
 	FanOut          *fanOutResult `json:"fanOut,omitempty"`
-	Bars            []bar         `json:"bars,omitempty"`
+	// Conversion is measured with the size S.
+	Conversion *conversionResult `json:"conversion,omitempty"`
+	Bars       []bar             `json:"bars,omitempty"`
 }
 
 type cellResult struct {
@@ -95,6 +97,13 @@ func (r *result) bars() []bar {
 		ratio = r.FanOut.AllToOne
 	}
 	bs = append(bs, newBar(fmt.Sprintf("time of %d handlers of %v / one of them", slowHandlers, slowTime), ratio, 1.5, true))
+	var same, converted float64
+	if r.Conversion != nil {
+		same, converted = r.Conversion.SameToPlain, r.Conversion.ConvertedToPlain
+	}
+	bs = append(bs,
+		newBar("gateway CPU of a call that needs no conversion / one where nobody asks for any", same, 1.1, true),
+		newBar("gateway CPU of a call with a converted Cluster / one without", converted, 3, true))
 	for _, p := range []protocol{http1Protocol, http2Protocol} {
 		var memory float64
 		if c := r.cell("L", callers, p); c != nil {

@@ -27,7 +27,8 @@ func exampleResult() *result {
 			cellOf("S", 4e3, http1Protocol, 900), cellOf("M", 250e3, http1Protocol, 700),
 			cellOf("L", 5e6, http1Protocol, 600),
 		},
-		FanOut: &fanOutResult{Handlers: 10, AllToOne: 1.6},
+		FanOut:     &fanOutResult{Handlers: 10, AllToOne: 1.6},
+		Conversion: &conversionResult{SameToPlain: 1.02, ConvertedToPlain: 3.2},
 	}
 }
 
@@ -41,6 +42,8 @@ func TestBars(t *testing.T) {
 	want := []string{
 		"0.90 PASS", "0.70 BELOW", "0.60 PASS", // 0.8, 0.8 and 0.6 are the least.
 		"1.60 BELOW", // 1.5 is the most.
+		"1.02 PASS",  // 1.1 is the most.
+		"3.20 BELOW", // 3 is the most.
 		"2.00 PASS",  // (180 MB - 20 MB) / (16 * 5 MB), 3 is the most.
 		"- not measured",
 	}

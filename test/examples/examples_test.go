@@ -141,10 +141,10 @@ func checkDiscovery(t *testing.T, direct *grpc.ClientConn) {
 	}
 	var want, have []string
 	for _, h := range handlers {
-		want = append(want, h.name+" hooks.runtime.cluster.x-k8s.io/v1alpha1 "+h.hook+" 10 FAILURE_POLICY_FAIL")
+		want = append(want, h.name+" hooks.runtime.cluster.x-k8s.io/v1alpha1 "+h.hook+" 10 FAILURE_POLICY_FAIL v1beta2")
 	}
 	for _, h := range got.GetHandlers() {
-		have = append(have, fmt.Sprint(h.GetName(), " ", h.GetRequestHook().GetApiVersion(), " ", h.GetRequestHook().GetHook(), " ", h.GetTimeoutSeconds(), " ", h.GetFailurePolicy()))
+		have = append(have, fmt.Sprint(h.GetName(), " ", h.GetRequestHook().GetApiVersion(), " ", h.GetRequestHook().GetHook(), " ", h.GetTimeoutSeconds(), " ", h.GetFailurePolicy(), " ", h.GetClusterApiVersion()))
 	}
 	if diff := cmp.Diff(want, have); diff != "" {
 		t.Errorf("handlers (-want +got):\n%s", diff)

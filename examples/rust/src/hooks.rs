@@ -29,6 +29,8 @@ impl discovery_service_server::DiscoveryService for Extension {
             }),
             timeout_seconds: Some(10),
             failure_policy: FailurePolicy::Fail as i32,
+            // Of the objects that are read here: the gateway converts others.
+            cluster_api_version: "v1beta2".into(),
             ..Default::default()
         };
         Ok(Response::new(DiscoveryResponse {

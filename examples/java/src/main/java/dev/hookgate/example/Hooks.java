@@ -57,6 +57,7 @@ final class Hooks {
               .setHook(hook))
           .setTimeoutSeconds(10)
           .setFailurePolicy(FailurePolicy.FAILURE_POLICY_FAIL)
+          .setClusterApiVersion("v1beta2") // of the objects that are read here: the gateway converts others
           .build();
     }
   }
