@@ -1,0 +1,118 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"reflect"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// comparison finds what of an object is not in what became of it after it was converted there and back: that is what the other
+// version cannot express. It compares Go values, not JSON, and lists and maps that a conversion has passed on are seen to be the
+// same without a look into them, so that it costs little beside the rest.
+type comparison struct {
+	path []step
+	lost func(path []step)
+}
+
+// compare compares two values that have the type of s. Absent, zero and empty are the same, and what only back has is no loss:
+// conversions fill in what the version takes for granted, as the namespace of references.
+func (c *comparison) compare(s *schema, src, back reflect.Value) {
+	switch s.shape {
+	case shapeString:
+		c.check(src.String() == "" || src.String() == back.String())
+	case shapeBool:
+		c.check(!src.Bool() || back.Bool())
+	case shapeInt:
+		c.check(src.Int() == 0 || src.Int() == back.Int())
+	case shapeObject:
+		for _, f := range s.fields {
+			c.path = append(c.path, step{name: f.name, index: isMember})
+			c.compare(f.schema, f.in(src), f.in(back))
+			c.path = c.path[:len(c.path)-1]
+		}
+	case shapePointer:
+		switch {
+		case src.IsNil() || src.UnsafePointer() == back.UnsafePointer():
+		case back.IsNil():
+			c.compare(s.elem, src.Elem(), reflect.Zero(s.elem.typ))
+		default:
+			c.compare(s.elem, src.Elem(), back.Elem())
+		}
+	case shapeList:
+		c.list(s, src, back)
+	case shapeMap:
+		c.mapping(s, src, back)
+	case shapeRaw:
+		raw := src.Field(0).Bytes()
+		c.check(len(raw) == 0 || string(raw) == "null" || string(raw) == string(back.Field(0).Bytes()))
+	default:
+		c.check(src.IsZero() || equal(src, back))
+	}
+}
+
+func (c *comparison) check(same bool) {
+	if !same {
+		c.lost(c.path)
+	}
+}
+
+func (c *comparison) list(s *schema, src, back reflect.Value) {
+	n := src.Len()
+	if n != back.Len() {
+		c.check(n == 0)
+		return
+	}
+	if n == 0 || src.UnsafePointer() == back.UnsafePointer() {
+		return
+	}
+	c.path = append(c.path, step{index: 0})
+	for i := range n {
+		c.compare(s.elem, src.Index(i), back.Index(i))
+	}
+	c.path = c.path[:len(c.path)-1]
+}
+
+func (c *comparison) mapping(s *schema, src, back reflect.Value) {
+	if src.Len() == 0 || src.UnsafePointer() == back.UnsafePointer() {
+		return
+	}
+	c.path = append(c.path, step{index: isKey})
+	for entries := src.MapRange(); entries.Next(); {
+		if there := back.MapIndex(entries.Key()); there.IsValid() {
+			c.compare(s.elem, entries.Value(), there)
+		} else {
+			c.lost(c.path)
+		}
+	}
+	c.path = c.path[:len(c.path)-1]
+}
+
+// equal compares values of types with their own way to be written.
+func equal(a, b reflect.Value) bool {
+	if t, ok := a.Interface().(metav1.Time); ok {
+		o := b.Interface().(metav1.Time)
+		return t.Equal(&o)
+	}
+	return reflect.DeepEqual(a.Interface(), b.Interface())
+}
+
+// pathOf returns the normalized path: names of members, and [*] for indices and keys, so that there are no more of them than
+// types have members.
+func pathOf(path []step) string {
+	var b strings.Builder
+	for _, s := range path {
+		if s.index != isMember {
+			b.WriteString("[*]")
+			continue
+		}
+		if b.Len() > 0 {
+			b.WriteByte('.')
+		}
+		b.WriteString(s.name)
+	}
+	return b.String()
+}

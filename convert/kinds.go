@@ -1,0 +1,255 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"reflect"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1beta1 "sigs.k8s.io/cluster-api/api/core/v1beta1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/hookgate/hookgate/hook"
+)
+
+// apiVersions tells the version of what a reference of v1beta2 is to.
+type apiVersions func(group, kind string) (string, error)
+
+// kind is one that requests of hooks embed, with its conversions in both directions. Each is the one that Cluster API
+// generates, and what it leaves to the webhooks of its main module, which is not imported here.
+type kind struct {
+	name string // "MachineSet"
+	path string // "machineSet", with which paths of losses begin
+	old  *side
+	hub  *side
+}
+
+// side is a kind in one version, with its conversion to the other one. Values are pointers to the Go type.
+type side struct {
+	name   string
+	schema *schema
+	// convert makes the other version of src. It may share memory with src, which it leaves as it is.
+	// restored is what the annotation that Cluster API's converters write has of the other version, nil if there is none.
+	convert func(src, restored any, refs apiVersions) (any, error)
+}
+
+func newKind[Old, Hub any](name string, up func(src *Old, dst *Hub, restored *Hub) error, down func(src *Hub, dst *Old, refs apiVersions) error) *kind {
+	return &kind{
+		name: name,
+		path: strings.ToLower(name[:1]) + name[1:],
+		old: &side{name: V1Beta1, schema: schemaOf(reflect.TypeFor[Old]()), convert: func(src, restored any, _ apiVersions) (any, error) {
+			dst := new(Hub)
+			from, _ := restored.(*Hub)
+			return dst, up(src.(*Old), dst, from)
+		}},
+		hub: &side{name: V1Beta2, schema: schemaOf(reflect.TypeFor[Hub]()), convert: func(src, _ any, refs apiVersions) (any, error) {
+			dst := new(Old)
+			return dst, down(src.(*Hub), dst, refs)
+		}},
+	}
+}
+
+// kinds returns all that there are.
+func kinds() []*kind {
+	return []*kind{
+		newKind("Cluster", clusterUp, clusterDown),
+		newKind("Machine", machineUp, machineDown),
+		newKind("MachineSet", machineSetUp, machineSetDown),
+	}
+}
+
+// sides returns the version of that name, and the other one; nil if there is none.
+func (k *kind) sides(name string) (from, to *side) {
+	switch name {
+	case V1Beta1:
+		return k.old, k.hub
+	case V1Beta2:
+		return k.hub, k.old
+	}
+	return nil, nil
+}
+
+func clusterUp(src *clusterv1beta1.Cluster, dst, restored *clusterv1.Cluster) (err error) {
+	if err := clusterv1beta1.Convert_v1beta1_Cluster_To_v1beta2_Cluster(src, dst, nil); err != nil {
+		return err
+	}
+	if dst.Spec.InfrastructureRef, err = withoutVersion("spec.infrastructureRef", src.Spec.InfrastructureRef); err != nil {
+		return err
+	}
+	if dst.Spec.ControlPlaneRef, err = withoutVersion("spec.controlPlaneRef", src.Spec.ControlPlaneRef); err != nil {
+		return err
+	}
+	// In v1beta1, false may mean that nobody has said it.
+	if restored == nil {
+		restored = &clusterv1.Cluster{}
+	}
+	was := &restored.Status.Initialization
+	dst.Spec.Paused = stated(src.Spec.Paused, restored.Spec.Paused)
+	dst.Status.Initialization.ControlPlaneInitialized = stated(src.Status.ControlPlaneReady, was.ControlPlaneInitialized)
+	dst.Status.Initialization.InfrastructureProvisioned = stated(src.Status.InfrastructureReady, was.InfrastructureProvisioned)
+	return nil
+}
+
+func clusterDown(src *clusterv1.Cluster, dst *clusterv1beta1.Cluster, refs apiVersions) (err error) {
+	if err := clusterv1beta1.Convert_v1beta2_Cluster_To_v1beta1_Cluster(src, dst, nil); err != nil {
+		return err
+	}
+	if dst.Spec.InfrastructureRef, err = withVersion("spec.infrastructureRef", &src.Spec.InfrastructureRef, src.Namespace, refs); err != nil {
+		return err
+	}
+	if dst.Spec.ControlPlaneRef, err = withVersion("spec.controlPlaneRef", &src.Spec.ControlPlaneRef, src.Namespace, refs); err != nil {
+		return err
+	}
+	if n := dst.Spec.ClusterNetwork; n != nil && n.APIServerPort != nil && *n.APIServerPort == 0 {
+		n.APIServerPort = nil
+	}
+	topology := dst.Spec.Topology
+	if topology == nil {
+		return nil
+	}
+	inNamespace(topology.ControlPlane.MachineHealthCheck, src.Namespace)
+	if topology.Workers == nil {
+		return nil
+	}
+	for i := range topology.Workers.MachineDeployments {
+		md := &topology.Workers.MachineDeployments[i]
+		inNamespace(md.MachineHealthCheck, src.Namespace)
+		md.FailureDomain = orAbsent(md.FailureDomain)
+	}
+	return nil
+}
+
+func machineUp(src *clusterv1beta1.Machine, dst, restored *clusterv1.Machine) error {
+	if err := clusterv1beta1.Convert_v1beta1_Machine_To_v1beta2_Machine(src, dst, nil); err != nil {
+		return err
+	}
+	if err := machineSpecUp("spec", &src.Spec, &dst.Spec); err != nil {
+		return err
+	}
+	known := restored != nil
+	if !known {
+		restored = &clusterv1.Machine{}
+	}
+	was := &restored.Status.Initialization
+	dst.Status.Initialization.BootstrapDataSecretCreated = stated(src.Status.BootstrapReady, was.BootstrapDataSecretCreated)
+	dst.Status.Initialization.InfrastructureProvisioned = stated(src.Status.InfrastructureReady, was.InfrastructureProvisioned)
+	if known {
+		dst.Spec.MinReadySeconds = restored.Spec.MinReadySeconds
+		dst.Status.Phase = restored.Status.Phase
+		dst.Status.FailureDomain = restored.Status.FailureDomain
+	}
+	return nil
+}
+
+func machineDown(src *clusterv1.Machine, dst *clusterv1beta1.Machine, refs apiVersions) error {
+	if err := clusterv1beta1.Convert_v1beta2_Machine_To_v1beta1_Machine(src, dst, nil); err != nil {
+		return err
+	}
+	return machineSpecDown("spec", &src.Spec, &dst.Spec, src.Namespace, refs)
+}
+
+func machineSetUp(src *clusterv1beta1.MachineSet, dst, _ *clusterv1.MachineSet) error {
+	if err := clusterv1beta1.Convert_v1beta1_MachineSet_To_v1beta2_MachineSet(src, dst, nil); err != nil {
+		return err
+	}
+	if err := machineSpecUp("spec.template.spec", &src.Spec.Template.Spec, &dst.Spec.Template.Spec); err != nil {
+		return err
+	}
+	dst.Spec.Template.Spec.MinReadySeconds = nil
+	if seconds := src.Spec.MinReadySeconds; seconds != 0 {
+		dst.Spec.Template.Spec.MinReadySeconds = &seconds
+	}
+	return nil
+}
+
+func machineSetDown(src *clusterv1.MachineSet, dst *clusterv1beta1.MachineSet, refs apiVersions) error {
+	if err := clusterv1beta1.Convert_v1beta2_MachineSet_To_v1beta1_MachineSet(src, dst, nil); err != nil {
+		return err
+	}
+	if seconds := src.Spec.Template.Spec.MinReadySeconds; seconds != nil {
+		dst.Spec.MinReadySeconds = *seconds
+	}
+	return machineSpecDown("spec.template.spec", &src.Spec.Template.Spec, &dst.Spec.Template.Spec, src.Namespace, refs)
+}
+
+func machineSpecUp(path string, src *clusterv1beta1.MachineSpec, dst *clusterv1.MachineSpec) (err error) {
+	if dst.InfrastructureRef, err = withoutVersion(path+".infrastructureRef", &src.InfrastructureRef); err != nil {
+		return err
+	}
+	dst.Bootstrap.ConfigRef, err = withoutVersion(path+".bootstrap.configRef", src.Bootstrap.ConfigRef)
+	return err
+}
+
+func machineSpecDown(path string, src *clusterv1.MachineSpec, dst *clusterv1beta1.MachineSpec, namespace string, refs apiVersions) error {
+	ref, err := withVersion(path+".infrastructureRef", &src.InfrastructureRef, namespace, refs)
+	if err != nil {
+		return err
+	}
+	if ref != nil {
+		dst.InfrastructureRef = *ref
+	}
+	if dst.Bootstrap.ConfigRef, err = withVersion(path+".bootstrap.configRef", &src.Bootstrap.ConfigRef, namespace, refs); err != nil {
+		return err
+	}
+	dst.Version = orAbsent(dst.Version)
+	dst.ProviderID = orAbsent(dst.ProviderID)
+	dst.FailureDomain = orAbsent(dst.FailureDomain)
+	return nil
+}
+
+// stated returns a pointer to true, to false if it was stated before, and nil otherwise.
+func stated(is bool, before *bool) *bool {
+	if is || before != nil && !*before {
+		return &is
+	}
+	return nil
+}
+
+func orAbsent(s *string) *string {
+	if s != nil && *s == "" {
+		return nil
+	}
+	return s
+}
+
+// withoutVersion makes a reference of v1beta2.
+func withoutVersion(path string, ref *corev1.ObjectReference) (to clusterv1.ContractVersionedObjectReference, err error) {
+	if ref == nil {
+		return to, nil
+	}
+	group, version, found := strings.Cut(ref.APIVersion, "/")
+	if !found {
+		group = "" // what is there is a version of the core group
+	}
+	if strings.Contains(version, "/") {
+		return to, hook.Errorf(hook.InvalidRequest, "%s.apiVersion is %q, which is not of the form group/version", path, ref.APIVersion)
+	}
+	return clusterv1.ContractVersionedObjectReference{APIGroup: group, Kind: ref.Kind, Name: ref.Name}, nil
+}
+
+// withVersion makes a reference of v1beta1, nil if there is none.
+func withVersion(path string, ref *clusterv1.ContractVersionedObjectReference, namespace string, refs apiVersions) (*corev1.ObjectReference, error) {
+	if !ref.IsDefined() {
+		return nil, nil
+	}
+	apiVersion, err := refs(ref.APIGroup, ref.Kind)
+	if err != nil {
+		return nil, hook.Errorf(hook.KindOf(err), "%s: %s", path, err.Error()).WithCause(err)
+	}
+	return &corev1.ObjectReference{APIVersion: apiVersion, Kind: ref.Kind, Namespace: namespace, Name: ref.Name}, nil
+}
+
+// inNamespace says where the template for remediation is: v1beta2 has it in the namespace of the Cluster only.
+func inNamespace(check *clusterv1beta1.MachineHealthCheckTopology, namespace string) {
+	if check != nil && check.RemediationTemplate != nil {
+		check.RemediationTemplate.Namespace = namespace
+	}
+}
+
+// setNamespace sets the only part of the metadata that conversions read: the rest is never decoded.
+func setNamespace(object any, namespace string) {
+	object.(metav1.Object).SetNamespace(namespace)
+}

@@ -1,0 +1,332 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/hookgate/hookgate/hook"
+)
+
+const (
+	group = "cluster.x-k8s.io"
+
+	// dataAnnotation is what Cluster API's converters keep the other version of an object in. It is read where it is there, and
+	// never handed on: Cluster API removes it from the requests of hooks.
+	dataAnnotation = "cluster.x-k8s.io/conversion-data"
+)
+
+// header is what tells what an object is.
+type header struct {
+	apiVersion, kind string
+}
+
+// errEnough ends a scan that has found all it was for.
+var errEnough = errors.New("enough")
+
+// headerOf reads no further than it has to: what goes on unconverted is not looked at twice.
+func headerOf(t text) (h header, err error) {
+	found := 0
+	i := t.space(0)
+	if t.at(i) != '{' {
+		return h, errors.New("it is not an object")
+	}
+	_, err = t.object(i, 0, func(name, end, i int) (int, error) {
+		into := (*string)(nil)
+		switch string(t[name+1 : end-1]) {
+		case "apiVersion":
+			into = &h.apiVersion
+		case "kind":
+			into = &h.kind
+		default:
+			return t.value(i, 1)
+		}
+		if t.at(i) != '"' {
+			return i, errors.New(string(t[name+1:end-1]) + " is not a string")
+		}
+		after, _, err := t.str(i)
+		if err != nil {
+			return after, err
+		}
+		*into = t.unquote(i, after)
+		if found++; found == 2 {
+			return after, errEnough
+		}
+		return after, nil
+	})
+	if err == errEnough {
+		err = nil
+	}
+	return h, err
+}
+
+// source returns the version that the object has: "" if it is to be left alone because there is none, or because it has the
+// wanted one. unstated is the version of an object that names neither version nor kind.
+func source(t text, k *kind, at, to, unstated string) (string, error) {
+	if i := t.space(0); i == len(t) || string(t[i:]) == "null" {
+		return "", nil
+	}
+	h, err := headerOf(t)
+	if err != nil {
+		return "", hook.Errorf(hook.InvalidRequest, "convert %s to %s: %s", at, to, err.Error())
+	}
+	if h.apiVersion == "" && h.kind == "" && unstated != "" {
+		if unstated == to {
+			return "", nil
+		}
+		return unstated, nil
+	}
+	g, v, found := strings.Cut(h.apiVersion, "/")
+	switch {
+	case h.apiVersion == "":
+		return "", hook.Errorf(hook.InvalidRequest, "convert %s to %s: it has no apiVersion, which tells what it is to be converted from", at, to)
+	case !found || g != group:
+		return "", hook.Errorf(hook.InvalidRequest, "convert %s to %s: its apiVersion is %q, not one of group %s", at, to, h.apiVersion, group)
+	case v == to:
+		return "", nil
+	case h.kind != k.name:
+		return "", hook.Errorf(hook.InvalidRequest, "convert %s to %s: its kind is %q, not %s", at, to, h.kind, k.name)
+	}
+	if from, _ := k.sides(v); from == nil {
+		return "", hook.Errorf(hook.Conversion, "convert %s to %s: its version is %s, and only %s and %s of %s can be converted",
+			at, to, shortened(v), V1Beta1, V1Beta2, group)
+	}
+	return v, nil
+}
+
+// object is one that was decoded.
+type object struct {
+	value    any  // a pointer to the Go type of its version
+	metadata text // as it is written, without dataAnnotation; nil if there is none
+	data     string
+	unknown  []member
+}
+
+// decodeObject decodes an object but for its metadata, which is the same in all versions.
+func decodeObject(t text, s *schema) (*object, error) {
+	o := &object{}
+	v := reflect.New(s.typ)
+	o.value = v.Interface()
+	d := newDecoder(t)
+	i, err := d.text.object(d.text.space(0), 0, func(start, end, i int) (int, error) {
+		f := s.byName[d.all[start+1:end-1]]
+		if f == nil {
+			name := t.unquote(start, end)
+			if f = s.byName[name]; f == nil {
+				after, err := t.value(i, 1)
+				if err == nil {
+					d.unknown = append(d.unknown, member{name: name, key: t[start:end], value: t[i:after]})
+				}
+				return after, err
+			}
+		}
+		switch f.name {
+		case "apiVersion", "kind":
+			return t.value(i, 1)
+		case "metadata":
+			return o.readMetadata(t, i)
+		}
+		d.path = append(d.path[:0], step{name: f.name, index: isMember})
+		return d.decode(i, f.schema, f.in(v.Elem()))
+	})
+	if err != nil {
+		return nil, err
+	}
+	if i = t.space(i); i != len(t) {
+		return nil, &syntaxError{i, "the end of the object"}
+	}
+	o.unknown = d.unknown
+	return o, nil
+}
+
+// readMetadata reads what conversions need of the metadata.
+func (o *object) readMetadata(t text, i int) (int, error) {
+	if t.at(i) == 'n' {
+		return t.literal(i, "null")
+	}
+	if t.at(i) != '{' {
+		return i, &mismatch{path: "metadata", want: "an object"}
+	}
+	cut := -1 // where the annotation begins
+	var cutEnd int
+	after, err := t.object(i, 1, func(start, end, i int) (int, error) {
+		switch {
+		case t.names(start, end, "namespace"):
+			if t.at(i) == 'n' {
+				return t.literal(i, "null")
+			}
+			if t.at(i) != '"' {
+				return i, &mismatch{path: "metadata.namespace", want: "a string"}
+			}
+			after, _, err := t.str(i)
+			if err == nil {
+				setNamespace(o.value, t.unquote(i, after))
+			}
+			return after, err
+		case t.names(start, end, "annotations") && t.at(i) == '{':
+
+			return t.object(i, 2, func(start, end, i int) (int, error) {
+				after, err := t.value(i, 3)
+				if err != nil {
+					return after, err
+				}
+				if t.names(start, end, dataAnnotation) {
+					if t.at(i) != '"' {
+						return i, &mismatch{path: "metadata.annotations[*]", want: "a string"}
+					}
+					cut, cutEnd = start, after
+					o.data = t.unquote(i, after)
+				}
+				return after, nil
+			})
+		}
+		return t.value(i, 2)
+	})
+	if err != nil {
+		return after, err
+	}
+	o.metadata = t[i:after]
+	if cut >= 0 {
+		// The comma before it goes too, or the one behind it if it is the first.
+		if begin := lastNonSpace(t, cut); t[begin] == ',' {
+			cut = begin
+		} else if cutEnd = t.space(cutEnd); t[cutEnd] == ',' {
+			cutEnd++
+		}
+		o.metadata = slices.Concat(t[i:cut], t[cutEnd:after])
+	}
+	return after, nil
+}
+
+func lastNonSpace(t text, before int) int {
+	for before--; t[before] == ' ' || t[before] == '\n' || t[before] == '\t' || t[before] == '\r'; before-- {
+	}
+	return before
+}
+
+// convertObject returns the object in the other version, and adds what it cannot express to lost. at names it in messages.
+func (o *Objects) convertObject(t text, k *kind, from string, at string, lost *lossSet) ([]byte, error) {
+	src, dst := k.sides(from)
+	decoded, err := decodeObject(t, src.schema)
+	if err != nil {
+		return nil, hook.Errorf(hook.InvalidRequest, "convert %s to %s: it is not a %s of %s: %s", at, dst.name, k.name, from, err.Error())
+	}
+	var restored any
+	if decoded.data != "" && dst == k.hub {
+		data, err := decodeObject(text(decoded.data), dst.schema)
+		if err != nil {
+			return nil, hook.Errorf(hook.InvalidRequest, "convert %s to %s: its annotation %s is not a %s of %s: %s",
+				at, dst.name, dataAnnotation, k.name, dst.name, err.Error())
+		}
+		restored = data.value
+	}
+	converted, err := src.convert(decoded.value, restored, o.refs.APIVersion)
+	if err != nil {
+		return nil, conversionError(at, from, dst.name, err)
+	}
+	back, err := dst.convert(converted, nil, o.anyAPIVersion)
+	if err != nil {
+		return nil, conversionError(at, dst.name, from, err)
+	}
+	c := comparison{path: make([]step, 0, 16), lost: func(path []step) { lost.add(k.path + "." + pathOf(path)) }}
+	srcValue, dstValue := reflect.ValueOf(decoded.value).Elem(), reflect.ValueOf(converted).Elem()
+	c.compareObject(src.schema, srcValue, reflect.ValueOf(back).Elem())
+
+	tree := &place{}
+	for _, m := range decoded.unknown {
+		if len(m.path) == 0 {
+			continue // written as it is
+		}
+		if belongs(m, src.schema, dst.schema) {
+			tree.add(m)
+		} else {
+			lost.add(k.path + "." + m.lossOf())
+		}
+	}
+	out := make([]byte, 0, len(t)+len(t)/4+64)
+	out = append(out, `{"kind":"`+k.name+`","apiVersion":"`+group+"/"+dst.name+`"`...)
+	if decoded.metadata != nil {
+		out = append(append(out, `,"metadata":`...), decoded.metadata...)
+	}
+	for _, f := range dst.schema.fields {
+		if isHeader(f.name) {
+			continue
+		}
+		below := tree.below[step{name: f.name, index: isMember}]
+		if value := f.in(dstValue); !f.omitZero || below != nil || !value.IsZero() {
+			written, err := json.Marshal(value.Addr().Interface())
+			if err != nil {
+				return nil, conversionError(at, from, dst.name, err)
+			}
+			out = append(out, `,"`+f.name+`":`...)
+			if below != nil {
+				out, _ = below.onto(out, written, 0, func(m member) { lost.add(k.path + "." + m.lossOf()) })
+			} else {
+				out = append(out, written...)
+			}
+		}
+	}
+	for _, m := range decoded.unknown {
+		if len(m.path) == 0 {
+			out = append(append(append(append(out, ','), m.key...), ':'), m.value...)
+		}
+	}
+	return append(out, '}'), nil
+}
+
+// compareObject compares but what is not converted.
+func (c *comparison) compareObject(s *schema, src, back reflect.Value) {
+	for _, f := range s.fields {
+		if !isHeader(f.name) {
+			c.path = append(c.path[:0], step{name: f.name, index: isMember})
+			c.compare(f.schema, f.in(src), f.in(back))
+		}
+	}
+}
+
+// isHeader tells whether a member of an object is the same in all versions, or written anew.
+func isHeader(name string) bool { return name == "kind" || name == "apiVersion" || name == "metadata" }
+
+// anyAPIVersion is for conversions whose result only tells what was lost: a version that nobody knows is.
+func (o *Objects) anyAPIVersion(group, kind string) (string, error) {
+	if v, err := o.refs.APIVersion(group, kind); err == nil {
+		return v, nil
+	}
+	return group + "/", nil
+}
+
+func conversionError(at, from, to string, err error) error {
+	kind := hook.Conversion
+	var e *hook.Error
+	if errors.As(err, &e) {
+		kind = e.Kind
+	}
+	return hook.Errorf(kind, "convert %s from %s to %s: %s", at, from, to, err.Error()).WithCause(err)
+}
+
+// lossSet collects paths; its zero value is empty.
+type lossSet struct {
+	paths map[string]bool
+}
+
+func (l *lossSet) add(path string) {
+	if l.paths == nil {
+		l.paths = map[string]bool{}
+	}
+	l.paths[path] = true
+}
+
+// sorted returns the losses by path, nil if there are none.
+func (l *lossSet) sorted() []Loss {
+	var losses []Loss
+	for path := range l.paths {
+		losses = append(losses, Loss{Path: path})
+	}
+	slices.SortFunc(losses, func(a, b Loss) int { return strings.Compare(a.Path, b.Path) })
+	return losses
+}

@@ -1,0 +1,214 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"encoding/json"
+	"reflect"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	clusterv1beta1 "sigs.k8s.io/cluster-api/api/core/v1beta1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+)
+
+// place has the members that no type knows by the object that they belong into, as a tree that is laid over the JSON of the
+// other version.
+type place struct {
+	steps   []step // in the order in which they were seen
+	below   map[step]*place
+	members []member
+}
+
+// add puts a member where it belongs.
+func (p *place) add(m member) {
+	for _, s := range m.path {
+		next := p.below[s]
+		if next == nil {
+			next = &place{}
+			if p.below == nil {
+				p.below = map[step]*place{}
+			}
+			p.below[s] = next
+			p.steps = append(p.steps, s)
+		}
+		p = next
+	}
+	p.members = append(p.members, m)
+}
+
+// belongs tells whether the object that m is in exists in the other version too, as the same thing, and has no member of that
+// name there: that one would be another.
+func belongs(m member, from, to *schema) bool {
+	for _, s := range m.path {
+		from, to = from.plain(), to.plain()
+		if from.shape != to.shape {
+			return false
+		}
+		switch {
+		case s.index == isMember && from.shape == shapeObject:
+			f, t := from.byName[s.name], to.byName[s.name]
+			if f == nil || t == nil {
+				return false
+			}
+			from, to = f.schema, t.schema
+		case s.index == isKey && from.shape == shapeMap, s.index >= 0 && from.shape == shapeList:
+			from, to = from.elem, to.elem
+		default:
+			return false
+		}
+	}
+	from, to = from.plain(), to.plain()
+	return from.shape == shapeObject && to.shape == shapeObject && sameThing(from.typ, to.typ) && to.byName[m.name] == nil
+}
+
+var (
+	oldPackage = reflect.TypeFor[clusterv1beta1.Cluster]().PkgPath()
+	hubPackage = reflect.TypeFor[clusterv1.Cluster]().PkgPath()
+)
+
+// sameThing tells whether two types are one in two versions. Those at one path need not be: status.conditions are the old
+// conditions in v1beta1 and the new ones in v1beta2.
+func sameThing(a, b reflect.Type) bool {
+	if a == b {
+		return true
+	}
+	ours := func(t reflect.Type) bool { return t.PkgPath() == oldPackage || t.PkgPath() == hubPackage }
+	reference := func(t reflect.Type) bool {
+		switch t {
+		case reflect.TypeFor[corev1.ObjectReference](), reflect.TypeFor[clusterv1.ContractVersionedObjectReference](),
+			reflect.TypeFor[clusterv1.MachineNodeReference]():
+			return true
+		}
+		return false
+	}
+	return a.Name() == b.Name() && ours(a) && ours(b) || reference(a) && reference(b)
+}
+
+// onto appends the value at i of t to out, with the members of p put in, and returns the index after it. Objects that were
+// left out of t because nothing else is in them are made. lost is called with what has no place after all.
+func (p *place) onto(out []byte, t text, i int, lost func(member)) ([]byte, int) {
+	switch t.at(i) {
+	case '{':
+		out = append(out, '{')
+		start := len(out)
+		seen := map[step]bool{}
+		i, _ = t.object(i, 0, func(name, end, i int) (int, error) {
+			out = separated(out, start)
+			out = append(append(out, t[name:end]...), ':')
+			s := step{name: t.unquote(name, end), index: isMember}
+			below := p.below[s]
+			if below == nil {
+				if s.index = isKey; p.below[s] != nil {
+					below = p.below[s]
+				}
+			}
+			if below != nil {
+				seen[s] = true
+				out, i = below.onto(out, t, i, lost)
+				return i, nil
+			}
+			after, err := t.value(i, 0)
+			out = append(out, t[i:after]...)
+			return after, err
+		})
+		for _, s := range p.steps {
+			if seen[s] {
+				continue
+			}
+			if s.index != isMember {
+				p.below[s].all(lost)
+				continue
+			}
+			before := len(out)
+			out = separated(out, start)
+			name, _ := json.Marshal(s.name)
+			out = append(append(out, name...), ':')
+			made := len(out)
+			if out, _ = p.below[s].onto(out, text("{}"), 0, lost); len(out) == made+2 {
+				out = out[:before] // everything in it was lost
+			}
+		}
+		for _, m := range p.members {
+			out = separated(out, start)
+			out = append(append(append(out, m.key...), ':'), m.value...)
+		}
+		return append(out, '}'), i
+	case '[':
+		out = append(out, '[')
+		start, count := len(out), 0
+		i, _ = t.list(i, 0, func(n, i int) (int, error) {
+			count = n + 1
+			out = separated(out, start)
+			if below := p.below[step{index: n}]; below != nil {
+				out, i = below.onto(out, t, i, lost)
+				return i, nil
+			}
+			after, err := t.value(i, 0)
+			out = append(out, t[i:after]...)
+			return after, err
+		})
+		for _, s := range p.steps {
+			if s.index >= count || s.index < 0 {
+				p.below[s].all(lost)
+			}
+		}
+		return append(out, ']'), i
+	}
+	after, _ := t.value(i, 0)
+	if string(t[i:after]) == "null" && !p.hasElements() {
+		out, _ = p.onto(out, text("{}"), 0, lost)
+		return out, after
+	}
+	p.all(lost)
+	return append(out, t[i:after]...), after
+}
+
+func (p *place) hasElements() bool {
+	for _, s := range p.steps {
+		if s.index != isMember {
+			return true
+		}
+	}
+	return false
+}
+
+// all calls f with every member.
+func (p *place) all(f func(member)) {
+	for _, m := range p.members {
+		f(m)
+	}
+	for _, s := range p.steps {
+		p.below[s].all(f)
+	}
+}
+
+// separated appends a comma unless an object or list, whose content begins at start, is empty.
+func separated(out []byte, start int) []byte {
+	if len(out) > start {
+		out = append(out, ',')
+	}
+	return out
+}
+
+// lossOf returns the path of a member that has no place in the other version.
+func (m member) lossOf() string {
+	path := pathOf(m.path)
+	if path != "" {
+		path += "."
+	}
+	return path + shortened(m.name)
+}
+
+// shortened returns a name that a caller has chosen, if it is one that can stand in a path.
+func shortened(name string) string {
+	const long = 64
+	allowed := func(r rune) bool {
+		return r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_/$", r)
+	}
+	if name == "" || len(name) > long || strings.ContainsFunc(name, func(r rune) bool { return !allowed(r) }) {
+		return "[*]"
+	}
+	return name
+}
