@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
 // comparison finds what of an object is not in what became of it after it was converted there and back: that is what the other
@@ -71,9 +72,26 @@ func (c *comparison) list(s *schema, src, back reflect.Value) {
 	}
 	c.path = append(c.path, step{index: 0})
 	for i := range n {
-		c.compare(s.elem, src.Index(i), back.Index(i))
+		element := back.Index(i)
+		if s.elem.typ == failureDomainType {
+			element = ofName(back, src.Index(i).FieldByName("Name").String())
+		}
+		c.compare(s.elem, src.Index(i), element)
 	}
 	c.path = c.path[:len(c.path)-1]
+}
+
+// failureDomainType is that of the elements of a list that is a map in v1beta1, so that it comes back in another order.
+var failureDomainType = reflect.TypeFor[clusterv1.FailureDomain]()
+
+// ofName returns the element of that name, a zero one if there is none.
+func ofName(list reflect.Value, name string) reflect.Value {
+	for i := range list.Len() {
+		if element := list.Index(i); element.FieldByName("Name").String() == name {
+			return element
+		}
+	}
+	return reflect.Zero(list.Type().Elem())
 }
 
 func (c *comparison) mapping(s *schema, src, back reflect.Value) {

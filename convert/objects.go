@@ -67,9 +67,8 @@ func NewObjects(refs *References) *Objects {
 
 // layout says where a message has objects.
 type layout struct {
-	spots     []spot
-	unstated  string // the version of an object that does not say what it is
-	variables bool   // whether the answer has variables of ClusterClasses
+	spots    []spot
+	unstated string // the version of an object that does not say what it is
 }
 
 // spot is where an object is in a message.
@@ -88,7 +87,7 @@ func (o *Objects) layoutOf(d protoreflect.MessageDescriptor) *layout {
 	if l, ok := o.messages.Load(d.FullName()); ok {
 		return l.(*layout)
 	}
-	l := &layout{variables: d.Name() == "DiscoverVariablesRequest"}
+	l := &layout{}
 	if strings.HasPrefix(string(d.Name()), "Before") || strings.HasPrefix(string(d.Name()), "After") {
 		l.unstated = V1Beta1 // what Cluster API v1.12 sends
 	}

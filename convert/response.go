@@ -3,9 +3,123 @@
 
 package convert
 
-import "google.golang.org/protobuf/proto"
+import (
+	"bytes"
+	"fmt"
 
-// Response brings an answer to the converted request back to what its caller reads.
+	jsonpatch "github.com/evanphx/json-patch/v5"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/hook"
+)
+
+// Response brings an answer to the converted request back to what its caller reads, and returns what the handler asked for
+// that the caller's version cannot express, sorted by path. resp is never changed; it is returned as it is if there is nothing
+// to bring back.
+//
+//   - A patch for an object that was converted becomes a JSONMergePatch for the object as the caller sent it. It has what the
+//     handler changed and nothing else: what the conversion of the request lost is not in it.
+//   - A variable of DiscoverVariables has its metadata under the name of v1beta1 and under that of v1beta2, because the request
+//     does not tell which one the caller reads.
+//
+// Errors are of kind BadResponse if a patch does not apply, or makes something else of the object, and Conversion if its
+// result cannot be converted.
 func (c Converted) Response(resp proto.Message) (proto.Message, []Loss, error) {
-	return resp, nil, nil
+	if c.to == "" {
+		return resp, nil, nil
+	}
+	if variables, ok := resp.(*hooksv1alpha1.DiscoverVariablesResponse); ok {
+		converted, err := withBothMetadata(variables)
+		return converted, nil, err
+	}
+	if c.current == nil {
+		return resp, nil, nil
+	}
+	m := resp.ProtoReflect()
+	field := m.Descriptor().Fields().ByJSONName(c.current.kind.path + "Patch")
+	if field == nil || !m.Has(field) {
+		return resp, nil, nil
+	}
+	patch, ok := m.Get(field).Message().Interface().(*hooksv1alpha1.Patch)
+	if !ok || noChange(patch) {
+		return resp, nil, nil
+	}
+	var lost lossSet
+	merge, err := c.mergePatch(patch, &lost)
+	if err != nil {
+		return nil, nil, err
+	}
+	to := shallow(m)
+	to.Set(field, protoreflect.ValueOfMessage((&hooksv1alpha1.Patch{
+		PatchType: hooksv1alpha1.PatchType_PATCH_TYPE_JSON_MERGE_PATCH, Patch: merge, UnknownMembers: patch.UnknownMembers,
+	}).ProtoReflect()))
+	return to.Interface(), lost.sorted(), nil
+}
+
+// noChange tells whether a patch is the same for every version: one that does nothing, or one that the caller will refuse.
+func noChange(patch *hooksv1alpha1.Patch) bool {
+	text := bytes.TrimSpace(patch.Patch)
+	switch patch.PatchType {
+	case hooksv1alpha1.PatchType_PATCH_TYPE_JSON_PATCH:
+		return len(text) == 0 || string(text) == "[]"
+	case hooksv1alpha1.PatchType_PATCH_TYPE_JSON_MERGE_PATCH:
+		return len(text) == 0 || string(text) == "{}"
+	}
+	return true
+}
+
+// mergePatch makes a JSON merge patch for the caller's object of a patch for the handler's. Both the handler's object and what
+// the patch makes of it are converted to the caller's version: what differs there is what the handler changed.
+func (c Converted) mergePatch(patch *hooksv1alpha1.Patch, lost *lossSet) ([]byte, error) {
+	s := c.current
+	at := s.kind.path + "Patch"
+	patched, err := apply(patch, s.handler)
+	if err != nil {
+		return nil, hook.Errorf(hook.BadResponse, "convert %s to %s: the patch does not apply to %s as the handler got it", at, s.from, s.at).WithCause(err)
+	}
+	if h, err := headerOf(patched); err != nil || h.apiVersion != group+"/"+s.to || h.kind != s.kind.name {
+		return nil, hook.Errorf(hook.BadResponse, "convert %s to %s: the patch makes another kind or version of %s", at, s.from, s.at)
+	}
+	var before, after lossSet
+	base, err := c.objects.convertObject(s.handler, s.kind, s.to, s.at, &before)
+	if err != nil {
+		return nil, err
+	}
+	wanted, err := c.objects.convertObject(patched, s.kind, s.to, s.at, &after)
+	if err != nil {
+		if hook.KindOf(err) == hook.InvalidRequest { // the handler wrote it, not the caller
+			return nil, hook.Errorf(hook.BadResponse, "convert %s to %s: the result of the patch: %s", at, s.from, err.Error()).WithCause(err)
+		}
+		return nil, err
+	}
+	for path := range after.paths {
+		if !before.paths[path] {
+			lost.add(path)
+		}
+	}
+	merge, err := mergePatchFor(s.caller, base, wanted)
+	if err != nil {
+		return nil, hook.Errorf(hook.Internal, "convert %s to %s: %s", at, s.from, err.Error())
+	}
+	return merge, nil
+}
+
+// apply applies a patch as Cluster API does: with the same library.
+func apply(patch *hooksv1alpha1.Patch, object []byte) (patched []byte, err error) {
+	defer func() {
+		if r := recover(); r != nil { // the library may panic on what it does not expect
+			err = fmt.Errorf("%v", r)
+		}
+	}()
+	object = bytes.Clone(object)
+	if patch.PatchType == hooksv1alpha1.PatchType_PATCH_TYPE_JSON_MERGE_PATCH {
+		return jsonpatch.MergePatch(object, patch.Patch)
+	}
+	operations, err := jsonpatch.DecodePatch(patch.Patch)
+	if err != nil {
+		return nil, err
+	}
+	return operations.Apply(object)
 }

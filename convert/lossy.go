@@ -1,0 +1,127 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"reflect"
+	"slices"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+)
+
+// Lossy returns every path that a conversion of that kind ("Cluster", "Machine" or "MachineSet") from one version to another can
+// lose, in order; nil if it loses nothing, or if there is no such conversion. It is found by converting objects that have one
+// member each: some only go where another value is there too, and so does this, because it is for telling in advance what may
+// happen. Members that no type knows are not among them. It takes some milliseconds; callers keep the result.
+func Lossy(kind, from, to string) []string {
+	for _, k := range kinds() {
+		src, dst := k.sides(from)
+		if k.name != kind || src == nil || dst.name != to {
+			continue
+		}
+		var lost lossSet
+		p := prober{kind: k, src: src, dst: dst, lost: &lost}
+		for _, f := range src.schema.fields {
+			if !isHeader(f.name) {
+				p.probe(f.schema, []*field{f})
+			}
+		}
+		paths := make([]string, 0, len(lost.paths))
+		for path := range lost.paths {
+			paths = append(paths, path)
+		}
+		slices.Sort(paths)
+		return slices.Clip(paths)
+	}
+	return nil
+}
+
+// prober converts an object for every member that a type has.
+type prober struct {
+	kind     *kind
+	src, dst *side
+	lost     *lossSet
+}
+
+// probe tries all members below the one that path leads to, which has the type of s.
+func (p *prober) probe(s *schema, path []*field) {
+	switch s.shape {
+	case shapePointer, shapeList, shapeMap:
+		p.probe(s.elem, path)
+	case shapeObject:
+		for _, f := range s.fields {
+			p.probe(f.schema, append(slices.Clone(path), f))
+		}
+	default:
+		for _, value := range probes(s) {
+			p.try(path, value)
+		}
+	}
+}
+
+// try converts an object that has value at path, and one element in every list on the way.
+func (p *prober) try(path []*field, value reflect.Value) {
+	object := reflect.New(p.src.schema.typ)
+	set(p.src.schema, object.Elem(), path, value)
+	unknown := func(group, _ string) (string, error) { return group + "/", nil }
+	converted, err := p.src.convert(object.Interface(), nil, unknown)
+	if err != nil {
+		return // no object of that kind can have it
+	}
+	back, err := p.dst.convert(converted, nil, unknown)
+	if err != nil {
+		return
+	}
+	c := comparison{lost: func(path []step) { p.lost.add(p.kind.path + "." + pathOf(path)) }}
+	c.compareObject(p.src.schema, object.Elem(), reflect.ValueOf(back).Elem())
+}
+
+// set puts value where path leads to, in v, which has the type of s.
+func set(s *schema, v reflect.Value, path []*field, value reflect.Value) {
+	switch s.shape {
+	case shapePointer:
+		v.Set(reflect.New(s.elem.typ))
+		set(s.elem, v.Elem(), path, value)
+	case shapeList:
+		v.Set(reflect.MakeSlice(s.typ, 1, 1))
+		set(s.elem, v.Index(0), path, value)
+	case shapeMap:
+		elem := reflect.New(s.elem.typ).Elem()
+		set(s.elem, elem, path, value)
+		v.Set(reflect.MakeMap(s.typ))
+		v.SetMapIndex(reflect.ValueOf("a").Convert(s.typ.Key()), elem)
+	case shapeObject:
+		set(path[0].schema, path[0].in(v), path[1:], value)
+	default:
+		v.Set(value.Convert(s.typ))
+	}
+}
+
+// probes returns values that a conversion may not be able to keep.
+func probes(s *schema) []reflect.Value {
+	switch s.shape {
+	case shapeString:
+		// Machines that are updated in place have a phase that v1beta1 has no name for.
+		return []reflect.Value{reflect.ValueOf("a"), reflect.ValueOf("a.io/v1"), reflect.ValueOf("Updating")}
+	case shapeBool:
+		return []reflect.Value{reflect.ValueOf(true)}
+	case shapeInt:
+		return []reflect.Value{reflect.ValueOf(1)}
+	case shapeRaw:
+		v := reflect.New(s.typ).Elem()
+		v.Field(0).SetBytes([]byte(`{"a":1}`))
+		return []reflect.Value{v}
+	}
+	switch s.typ {
+	case reflect.TypeFor[metav1.Time]():
+		return []reflect.Value{reflect.ValueOf(metav1.Unix(1, 0))}
+	case reflect.TypeFor[metav1.Duration]():
+		return []reflect.Value{reflect.ValueOf(metav1.Duration{Duration: time.Second + time.Millisecond})}
+	case reflect.TypeFor[intstr.IntOrString]():
+		return []reflect.Value{reflect.ValueOf(intstr.FromInt32(1)), reflect.ValueOf(intstr.FromString("10%"))}
+	}
+	panic("convert: no probe for " + s.typ.String()) // a test makes all that there are
+}

@@ -1,0 +1,402 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	"github.com/hookgate/hookgate/catalog"
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/hook"
+)
+
+func raw(object string) *hooksv1alpha1.RawExtension {
+	return &hooksv1alpha1.RawExtension{Raw: []byte(object)}
+}
+
+func paths(losses []Loss) []string {
+	var list []string
+	for _, l := range losses {
+		list = append(list, l.Path)
+	}
+	return list
+}
+
+// parsed decodes JSON with its numbers as they are written.
+func parsed(tb testing.TB, b []byte) any {
+	tb.Helper()
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	var v any
+	if err := d.Decode(&v); err != nil {
+		tb.Fatalf("%v in %s", err, b)
+	}
+	return v
+}
+
+func TestObjects(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		object string
+		kind   string // of the member; "Cluster" unless it is set
+		to     string
+		want   string // "" if the object is to be left alone
+		losses []string
+	}{
+		"down": {
+			reason: "renamed members, durations, and what v1beta1 always writes",
+			to:     V1Beta1,
+			object: `{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster","metadata":{"name":"a","namespace":"n"},"spec":{"topology":{
+				"classRef":{"name":"c","namespace":"cn"},"version":"v1.33.0","controlPlane":{"deletion":{"nodeDrainTimeoutSeconds":90},
+				"healthCheck":{"remediation":{"templateRef":{"kind":"T","name":"t","apiVersion":"x.io/v1"}}}}}}}`,
+			want: `{"apiVersion":"cluster.x-k8s.io/v1beta1","kind":"Cluster","metadata":{"name":"a","namespace":"n"},"spec":{
+				"controlPlaneEndpoint":{"host":"","port":0},"topology":{
+				"class":"c","classNamespace":"cn","version":"v1.33.0","controlPlane":{"metadata":{},"nodeDrainTimeout":"1m30s",
+				"machineHealthCheck":{"remediationTemplate":{"kind":"T","name":"t","namespace":"n","apiVersion":"x.io/v1"}}}}},
+				"status":{"infrastructureReady":false,"controlPlaneReady":false}}`,
+		},
+		"references down": {
+			reason: "references get version and namespace back",
+			to:     V1Beta1,
+			object: `{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster","metadata":{"namespace":"n"},"spec":{
+				"controlPlaneRef":{"apiGroup":"controlplane.cluster.x-k8s.io","kind":"KubeadmControlPlane","name":"cp"},
+				"infrastructureRef":{"apiGroup":"infrastructure.cluster.x-k8s.io","kind":"AWSCluster","name":"i"}}}`,
+			want: `{"apiVersion":"cluster.x-k8s.io/v1beta1","kind":"Cluster","metadata":{"namespace":"n"},"spec":{
+				"controlPlaneEndpoint":{"host":"","port":0},
+				"controlPlaneRef":{"apiVersion":"controlplane.cluster.x-k8s.io/v1beta2","kind":"KubeadmControlPlane","namespace":"n","name":"cp"},
+				"infrastructureRef":{"apiVersion":"infrastructure.cluster.x-k8s.io/v1beta2","kind":"AWSCluster","namespace":"n","name":"i"}},
+				"status":{"infrastructureReady":false,"controlPlaneReady":false}}`,
+		},
+		"up with losses": {
+			reason: "what v1beta2 cannot express is listed, by path without indices, each once",
+			to:     V1Beta2,
+			object: `{"apiVersion":"cluster.x-k8s.io/v1beta1","kind":"Cluster","metadata":{"namespace":"n"},"spec":{"paused":true,
+				"infrastructureRef":{"apiVersion":"infrastructure.cluster.x-k8s.io/v1alpha9","kind":"AWSCluster","namespace":"other","name":"i"},
+				"controlPlaneRef":{"apiVersion":"unknown.io/v1","kind":"CP","namespace":"n","name":"cp"},
+				"topology":{"class":"c","version":"v1","variables":[{"name":"a","value":12345678901234567890.10,"definitionFrom":"p"},
+				{"name":"b","value":{"x":null},"definitionFrom":"q"},{"name":"c","value":null}],
+				"controlPlane":{"nodeDrainTimeout":"1.5s"}}}}`,
+			want: `{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster","metadata":{"namespace":"n"},"spec":{"paused":true,
+				"infrastructureRef":{"apiGroup":"infrastructure.cluster.x-k8s.io","kind":"AWSCluster","name":"i"},
+				"controlPlaneRef":{"apiGroup":"unknown.io","kind":"CP","name":"cp"},
+				"topology":{"classRef":{"name":"c"},"version":"v1","controlPlane":{"deletion":{"nodeDrainTimeoutSeconds":1}},
+				"variables":[{"name":"a","value":12345678901234567890.10},{"name":"b","value":{"x":null}},{"name":"c"}]}}}`,
+			losses: []string{
+				"cluster.spec.controlPlaneRef.apiVersion", "cluster.spec.infrastructureRef.apiVersion", "cluster.spec.infrastructureRef.namespace",
+				"cluster.spec.topology.controlPlane.nodeDrainTimeout", "cluster.spec.topology.variables[*].definitionFrom",
+			},
+		},
+		"unknown members": {
+			reason: "they survive where the place is the same thing, also where nothing else is in it; the others are losses",
+			to:     V1Beta1,
+			object: `{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster","top":1e400,"metadata":{"namespace":"n","future":{"a":[1]}},"spec":{
+				"new":[0.10],"Paused":true,"topology":{"rollout":{"a":1},"class":"another","workers":{"machineDeployments":[
+				{"class":"a","name":"md-0"},{"class":"b","name":"md-1","new":{"deep":"\u00e9"},"healthCheck":{"new":1}}]},
+				"controlPlane":{"rollout":{"new":1}}},"infrastructureRef":{"kind":"AWSCluster","apiGroup":"infrastructure.cluster.x-k8s.io","new":"x"}},
+				"status":{"conditions":[{"type":"T","status":"True","reason":"","message":"","lastTransitionTime":"2026-01-01T00:00:00Z","new":1}]}}`,
+			want: `{"apiVersion":"cluster.x-k8s.io/v1beta1","kind":"Cluster","top":1e400,"metadata":{"namespace":"n","future":{"a":[1]}},"spec":{
+				"controlPlaneEndpoint":{"host":"","port":0},"new":[0.10],"Paused":true,"topology":{"class":"","version":"","rollout":{"a":1},"workers":{"machineDeployments":[
+				{"class":"a","name":"md-0","metadata":{}},{"class":"b","name":"md-1","metadata":{},"new":{"deep":"\u00e9"}}]},
+				"controlPlane":{"metadata":{},"rollout":{"new":1}}},"infrastructureRef":{"kind":"AWSCluster","namespace":"n","apiVersion":"infrastructure.cluster.x-k8s.io/v1beta2","new":"x"}},
+				"status":{"infrastructureReady":false,"controlPlaneReady":false,"v1beta2":{"conditions":[
+				{"type":"T","status":"True","reason":"","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]}}}`,
+			losses: []string{
+				"cluster.spec.topology.class", "cluster.spec.topology.workers.machineDeployments[*].healthCheck.new",
+				"cluster.status.conditions[*].new",
+			},
+		},
+		"annotation down": {
+			reason: "Cluster API has no conversion data in requests of hooks",
+			to:     V1Beta1,
+			object: `{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster","metadata":{"annotations":{"a":"b" , "cluster.x-k8s.io/conversion-data":"{}","c":"d"}}}`,
+			want: `{"apiVersion":"cluster.x-k8s.io/v1beta1","kind":"Cluster","metadata":{"annotations":{"a":"b","c":"d"}},
+				"spec":{"controlPlaneEndpoint":{"host":"","port":0}},"status":{"infrastructureReady":false,"controlPlaneReady":false}}`,
+		},
+		"annotation up": {
+			reason: "what Cluster API's own converter kept for the way back is used, as it uses it",
+			kind:   "Machine",
+			to:     V1Beta2,
+			object: `{"apiVersion":"cluster.x-k8s.io/v1beta1","kind":"Machine","metadata":{"annotations":{
+				"cluster.x-k8s.io\/conversion-data" : "{\"spec\":{\"minReadySeconds\":5},\"status\":{\"phase\":\"Updating\",\"failureDomain\":\"f\",\"initialization\":{\"infrastructureProvisioned\":false}}}" , "a":"b"}},
+				"spec":{"clusterName":"c"},"status":{"phase":"Running"}}`,
+			want: `{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Machine","metadata":{"annotations":{"a":"b"}},
+				"spec":{"clusterName":"c","minReadySeconds":5},"status":{"phase":"Updating","failureDomain":"f","initialization":{"infrastructureProvisioned":false}}}`,
+		},
+		"Machine down": {
+			reason: "the versions that a Machine refers to",
+			kind:   "Machine",
+			to:     V1Beta1,
+			object: `{"kind":"Machine","apiVersion":"cluster.x-k8s.io/v1beta2","metadata":{"namespace":"n"},"spec":{"clusterName":"c","minReadySeconds":3,
+				"bootstrap":{"configRef":{"apiGroup":"bootstrap.cluster.x-k8s.io","kind":"KubeadmConfig","name":"b"}},
+				"infrastructureRef":{"apiGroup":"infrastructure.cluster.x-k8s.io","kind":"AWSMachine","name":"i"}},"status":{"phase":"Updating"}}`,
+			want: `{"kind":"Machine","apiVersion":"cluster.x-k8s.io/v1beta1","metadata":{"namespace":"n"},"spec":{"clusterName":"c",
+				"bootstrap":{"configRef":{"apiVersion":"bootstrap.cluster.x-k8s.io/v1beta2","kind":"KubeadmConfig","namespace":"n","name":"b"}},
+				"infrastructureRef":{"apiVersion":"infrastructure.cluster.x-k8s.io/v1beta2","kind":"AWSMachine","namespace":"n","name":"i"}},
+				"status":{"phase":"Running","bootstrapReady":false,"infrastructureReady":false}}`,
+			losses: []string{"machine.spec.minReadySeconds", "machine.status.phase"},
+		},
+		"MachineSet down": {
+			reason: "minReadySeconds moves out of the template",
+			kind:   "MachineSet",
+			to:     V1Beta1,
+			object: `{"kind":"MachineSet","apiVersion":"cluster.x-k8s.io/v1beta2","spec":{"clusterName":"c","selector":{"matchLabels":{"a":"b"}},
+				"deletion":{"order":"Oldest"},"template":{"metadata":{"labels":{"a":"b"}},"spec":{"minReadySeconds":3}}}}`,
+			want: `{"kind":"MachineSet","apiVersion":"cluster.x-k8s.io/v1beta1","spec":{"clusterName":"c","selector":{"matchLabels":{"a":"b"}},
+				"deletePolicy":"Oldest","minReadySeconds":3,"template":{"metadata":{"labels":{"a":"b"}},"spec":{"clusterName":"","bootstrap":{},"infrastructureRef":{}}}},
+				"status":{"replicas":0,"fullyLabeledReplicas":0,"readyReplicas":0,"availableReplicas":0}}`,
+		},
+		"failure domains": {
+			reason: "a list whose order says nothing becomes a map, and comes back in another order",
+			to:     V1Beta1,
+			object: `{"kind":"Cluster","apiVersion":"cluster.x-k8s.io/v1beta2","status":{"failureDomains":[{"name":"b","controlPlane":true},{"name":"a"}]}}`,
+			want: `{"kind":"Cluster","apiVersion":"cluster.x-k8s.io/v1beta1","spec":{"controlPlaneEndpoint":{"host":"","port":0}},"status":{
+				"failureDomains":{"a":{},"b":{"controlPlane":true}},"infrastructureReady":false,"controlPlaneReady":false}}`,
+		},
+		"as v1.12 sends it": {
+			reason: "Cluster API v1.12 sets neither kind nor apiVersion in lifecycle hooks",
+			to:     V1Beta2,
+			object: `{"metadata":{"name":"a","creationTimestamp":null},"spec":{"topology":{"class":"c","version":"v1"}},"status":{"infrastructureReady":false,"controlPlaneReady":false}}`,
+			want:   `{"kind":"Cluster","apiVersion":"cluster.x-k8s.io/v1beta2","metadata":{"name":"a","creationTimestamp":null},"spec":{"topology":{"classRef":{"name":"c"},"version":"v1"}}}`,
+		},
+		"as v1.12 sends it, for v1beta1": {
+			reason: "it is what the handler understands", to: V1Beta1, object: `{"metadata":{"name":"a"}}`,
+		},
+		"same version":                  {reason: "no conversion, no look inside", to: V1Beta2, object: `{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster","spec":5}`},
+		"nothing stated":                {reason: "nobody says what the handler understands", to: "", object: `{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster"}`},
+		"empty":                         {reason: "a hook without an object", to: V1Beta1, object: ``},
+		"null":                          {reason: "a hook without an object", to: V1Beta1, object: ` null`},
+		"same version, kind after spec": {reason: "members come in any order", to: V1Beta2, object: `{"spec":{"kind":"x"},"kind":"Cluster","apiVersion":"cluster.x-k8s.io/v1beta2"}`},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var req proto.Message = &hooksv1alpha1.BeforeClusterCreateRequest{Handler: "h", Cluster: raw(tc.object)}
+			get := func(m proto.Message) []byte { return m.(*hooksv1alpha1.BeforeClusterCreateRequest).Cluster.Raw }
+			switch tc.kind {
+			case "Machine":
+				req = &hooksv1alpha1.UpdateMachineRequest{Desired: &hooksv1alpha1.UpdateMachineRequestObjects{Machine: raw(tc.object)}}
+				get = func(m proto.Message) []byte { return m.(*hooksv1alpha1.UpdateMachineRequest).Desired.Machine.Raw }
+			case "MachineSet":
+				req = &hooksv1alpha1.CanUpdateMachineSetRequest{Desired: &hooksv1alpha1.CanUpdateMachineSetRequestObjects{MachineSet: raw(tc.object)}}
+				get = func(m proto.Message) []byte { return m.(*hooksv1alpha1.CanUpdateMachineSetRequest).Desired.MachineSet.Raw }
+			}
+			before := proto.Clone(req)
+			c, err := sampleObjects().Request(req, tc.to)
+			if err != nil {
+				t.Fatalf("%s: %v", tc.reason, err)
+			}
+			if diff := cmp.Diff(before, req, protocmp.Transform()); diff != "" {
+				t.Errorf("the request was changed:\n%s", diff)
+			}
+			if tc.want == "" {
+				if c.Message != req {
+					t.Errorf("%s: the message is another one: %s", tc.reason, get(c.Message))
+				}
+				return
+			}
+			if diff := cmp.Diff(parsed(t, []byte(tc.want)), parsed(t, get(c.Message))); diff != "" {
+				t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(tc.losses, paths(c.Losses)); diff != "" {
+				t.Errorf("%s: losses (-want +got):\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func TestObjectErrors(t *testing.T) {
+	cases := map[string]struct {
+		reason string
+		object string
+		hook   string // "BeforeClusterCreate" unless it is set
+		to     string
+		kind   hook.Kind
+		want   string
+	}{
+		"unknown older version": {
+			reason: "v1alpha4 is gone from Cluster API",
+			object: `{"apiVersion":"cluster.x-k8s.io/v1alpha4","kind":"Cluster"}`, to: V1Beta1, kind: hook.Conversion,
+			want: `convert cluster to v1beta1: its version is v1alpha4, and only v1beta1 and v1beta2 of cluster.x-k8s.io can be converted`,
+		},
+		"unknown newer version": {
+			reason: "a Cluster API that is newer than this program",
+			object: `{"apiVersion":"cluster.x-k8s.io/v1beta3","kind":"Cluster"}`, to: V1Beta2, kind: hook.Conversion,
+			want: `convert cluster to v1beta2: its version is v1beta3, and only v1beta1 and v1beta2 of cluster.x-k8s.io can be converted`,
+		},
+		"unknown version of the handler": {
+			reason: "policies are checked before, gRPC extensions say what they like",
+			object: `{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster"}`, to: "v1", kind: hook.Conversion,
+			want: `convert the request: the handler is said to understand version "v1" of cluster.x-k8s.io, and there are only v1beta1 and v1beta2`,
+		},
+		"no apiVersion": {
+			reason: "a kind without a version is nothing that Cluster API sends",
+			object: `{"kind":"Cluster"}`, to: V1Beta2, kind: hook.InvalidRequest,
+			want: `convert cluster to v1beta2: it has no apiVersion, which tells what it is to be converted from`,
+		},
+		"no apiVersion where v1.12 sends one": {
+			reason: "only lifecycle hooks have Clusters without it",
+			object: `{}`, hook: "GenerateUpgradePlan", to: V1Beta2, kind: hook.InvalidRequest,
+			want: `convert cluster to v1beta2: it has no apiVersion, which tells what it is to be converted from`,
+		},
+		"another kind": {
+			reason: "it would be read as something that it is not",
+			object: `{"kind":"Machine","apiVersion":"cluster.x-k8s.io/v1beta1"}`, to: V1Beta2, kind: hook.InvalidRequest,
+			want: `convert cluster to v1beta2: its kind is "Machine", not Cluster`,
+		},
+		"another group": {
+			reason: "versions of other groups say nothing",
+			object: `{"kind":"Cluster","apiVersion":"acme.io/v1beta1"}`, to: V1Beta2, kind: hook.InvalidRequest,
+			want: `convert cluster to v1beta2: its apiVersion is "acme.io/v1beta1", not one of group cluster.x-k8s.io`,
+		},
+		"not an object": {
+			reason: "nothing to convert", object: `[]`, to: V1Beta2, kind: hook.InvalidRequest,
+			want: `convert cluster to v1beta2: it is not an object`,
+		},
+		"apiVersion that is no string": {
+			reason: "nothing to convert", object: `{"apiVersion":1}`, to: V1Beta2, kind: hook.InvalidRequest,
+			want: `convert cluster to v1beta2: apiVersion is not a string`,
+		},
+		"a member of another type": {
+			reason: "the path says where",
+			object: `{"kind":"Cluster","apiVersion":"cluster.x-k8s.io/v1beta1","spec":{"topology":{"workers":{"machineDeployments":[{"replicas":"3"}]}}}}`,
+			to:     V1Beta2, kind: hook.InvalidRequest,
+			want: `convert cluster to v1beta2: it is not a Cluster of v1beta1: spec.topology.workers.machineDeployments[*].replicas is not a number`,
+		},
+		"a number that is too large": {
+			reason: "it would be another one",
+			object: `{"kind":"Cluster","apiVersion":"cluster.x-k8s.io/v1beta1","spec":{"controlPlaneEndpoint":{"port":2147483648}}}`,
+			to:     V1Beta2, kind: hook.InvalidRequest,
+			want: `convert cluster to v1beta2: it is not a Cluster of v1beta1: spec.controlPlaneEndpoint.port is not a whole number of 32 bits`,
+		},
+		"not JSON": {
+			reason: "gRPC callers can send any bytes",
+			object: `{"kind":"Cluster","apiVersion":"cluster.x-k8s.io/v1beta1","metadata":{"labels":{"a":"b",}}}`, to: V1Beta2, kind: hook.InvalidRequest,
+			want: `convert cluster to v1beta2: it is not a Cluster of v1beta1: not valid JSON at byte 88: expected a string`,
+		},
+		"a reference to nothing known": {
+			reason: "the text says what to do",
+			object: `{"kind":"Cluster","apiVersion":"cluster.x-k8s.io/v1beta2","spec":{"infrastructureRef":{"apiGroup":"acme.io","kind":"Acme","name":"a"}}}`,
+			to:     V1Beta1, kind: hook.Conversion,
+			want: `convert cluster from v1beta2 to v1beta1: spec.infrastructureRef: the version of kind "Acme" of group "acme.io" is not known: install the ` +
+				`CustomResourceDefinition "acmes.acme.io" in the cluster, or add its manifest to the directory of ExtensionConfigs`,
+		},
+		"a reference with another form": {
+			reason: "Cluster API refuses it too",
+			object: `{"kind":"Cluster","apiVersion":"cluster.x-k8s.io/v1beta1","spec":{"infrastructureRef":{"apiVersion":"a/b/c"}}}`,
+			to:     V1Beta2, kind: hook.InvalidRequest,
+			want: `convert cluster from v1beta1 to v1beta2: spec.infrastructureRef.apiVersion is "a/b/c", which is not of the form group/version`,
+		},
+		"conversion data that is none": {
+			reason: "Cluster API refuses it too",
+			object: `{"kind":"Cluster","apiVersion":"cluster.x-k8s.io/v1beta1","metadata":{"annotations":{"cluster.x-k8s.io/conversion-data":"["}}}`,
+			to:     V1Beta2, kind: hook.InvalidRequest,
+			want: `convert cluster to v1beta2: its annotation cluster.x-k8s.io/conversion-data is not a Cluster of v1beta2: not valid JSON at byte 0: expected an object`,
+		},
+	}
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			var req proto.Message = &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: raw(tc.object)}
+			if tc.hook != "" {
+				req = &hooksv1alpha1.GenerateUpgradePlanRequest{Cluster: raw(tc.object)}
+			}
+			_, err := sampleObjects().Request(req, tc.to)
+			var e *hook.Error
+			if !errors.As(err, &e) || e.Kind != tc.kind || err.Error() != tc.want {
+				t.Errorf("%s:\n got %v (%v)\nwant %s (%v)", tc.reason, err, hook.KindOf(err), tc.want, tc.kind)
+			}
+		})
+	}
+}
+
+// Every request of the contract is either known to have objects, or has none.
+func TestSpots(t *testing.T) {
+	want := map[string][]string{
+		"CanUpdateMachine":    {"current.machine", "desired.machine"},
+		"CanUpdateMachineSet": {"current.machineSet", "desired.machineSet"},
+		"UpdateMachine":       {"desired.machine"},
+		"GenerateUpgradePlan": {"cluster"},
+		"Discovery":           nil, "DiscoverVariables": nil, "GeneratePatches": nil, "ValidateTopology": nil,
+	}
+	o := NewObjects(NewReferences())
+	for _, h := range catalog.New().Hooks() {
+		l := o.layoutOf(h.Request.Descriptor())
+		var got []string
+		for _, s := range l.spots {
+			got = append(got, s.at)
+		}
+		expected, unstated := want[h.Hook], ""
+		if h.Category == catalog.Lifecycle {
+			expected, unstated = []string{"cluster"}, V1Beta1
+		}
+		if !slices.Equal(got, expected) || l.unstated != unstated {
+			t.Errorf("%s: objects at %v of version %q, want %v, %q", h.Hook, got, l.unstated, expected, unstated)
+		}
+	}
+}
+
+// A new message shares with the request all that was not converted.
+func TestSharing(t *testing.T) {
+	machine := `{"kind":"Machine","apiVersion":"cluster.x-k8s.io/v1beta2"}`
+	req := &hooksv1alpha1.CanUpdateMachineRequest{
+		Handler: "h", Settings: map[string]string{"a": "b"},
+		Current:        &hooksv1alpha1.CanUpdateMachineRequestObjects{Machine: raw(machine), BootstrapConfig: raw(`{"kind":"B"}`), UnknownMembers: map[string]*hooksv1alpha1.JSON{"x": {Raw: []byte("1")}}},
+		Desired:        &hooksv1alpha1.CanUpdateMachineRequestObjects{InfrastructureMachine: raw(`{"kind":"I"}`)},
+		UnknownMembers: map[string]*hooksv1alpha1.JSON{"y": {Raw: []byte("2")}},
+	}
+	c, err := sampleObjects().Request(req, V1Beta1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := c.Message.(*hooksv1alpha1.CanUpdateMachineRequest)
+	if got == req || got.Current == req.Current || !bytes.Contains(got.Current.Machine.Raw, []byte(`cluster.x-k8s.io/v1beta1`)) {
+		t.Fatalf("not converted: %v", got)
+	}
+	if got.Desired != req.Desired || got.Current.BootstrapConfig != req.Current.BootstrapConfig {
+		t.Error("what was not converted was copied")
+	}
+	got.Current.Machine, req.Current.Machine = nil, nil
+	if diff := cmp.Diff(req, got, protocmp.Transform()); diff != "" {
+		t.Errorf("something else differs:\n%s", diff)
+	}
+}
+
+// Paths of losses come from Lossy, so that it tells what may happen.
+func TestLossy(t *testing.T) {
+	for _, k := range kinds() {
+		for _, d := range [][2]string{{V1Beta1, V1Beta2}, {V1Beta2, V1Beta1}} {
+			list := Lossy(k.name, d[0], d[1])
+			if !slices.IsSorted(list) || len(slices.Compact(slices.Clone(list))) != len(list) {
+				t.Errorf("%s %v: not sorted, or not unique: %v", k.name, d, list)
+			}
+			for _, path := range list {
+				if !strings.HasPrefix(path, k.path+".") {
+					t.Errorf("%s %v: path %q", k.name, d, path)
+				}
+			}
+		}
+	}
+	want := []string{"machine.spec.minReadySeconds", "machine.status.failureDomain", "machine.status.phase"}
+	if got := Lossy("Machine", V1Beta2, V1Beta1); !slices.Equal(got, want) {
+		t.Errorf("Machine down: %v, want %v", got, want)
+	}
+	if got := Lossy("Cluster", V1Beta2, V1Beta1); len(got) > 0 {
+		t.Errorf("Cluster down: %v, want nothing", got)
+	}
+	if got := Lossy("Cluster", V1Beta1, V1Beta2); !slices.Contains(got, "cluster.spec.topology.variables[*].definitionFrom") {
+		t.Errorf("Cluster up: definitionFrom is not in %v", got)
+	}
+	for _, none := range [][3]string{{"Cluster", V1Beta1, V1Beta1}, {"Cluster", "v1alpha4", V1Beta1}, {"MachinePool", V1Beta1, V1Beta2}, {"Cluster", V1Beta1, ""}} {
+		if got := Lossy(none[0], none[1], none[2]); got != nil {
+			t.Errorf("%v: %v, want nil", none, got)
+		}
+	}
+}
