@@ -75,6 +75,7 @@ var brokenExtensions = []broken{
 	{"discovery.hooks", "has a version that does not exist", "", func(s *stub) { s.handlers[0].RequestHook.ApiVersion = "hooks.runtime.cluster.x-k8s.io/v9" }, `of apiVersion "hooks.runtime.cluster.x-k8s.io/v9"`},
 	{"discovery.timeouts", "wants 31 seconds", "", func(s *stub) { s.handlers[0].TimeoutSeconds = proto.Int32(31) }, "timeoutSeconds is 31"},
 	{"discovery.timeouts", "wants less than none", "", func(s *stub) { s.handlers[0].TimeoutSeconds = proto.Int32(-1) }, "timeoutSeconds is -1"},
+	{"discovery.objects", "understands what nobody has", GRPC, func(s *stub) { s.handlers[0].ClusterApiVersion = "v1" }, `cluster_api_version "v1" is neither "v1beta1" nor "v1beta2"`},
 	{"discovery.timeout-zero", "wants none", "", func(s *stub) { s.handlers[0].TimeoutSeconds = proto.Int32(0) }, "timeoutSeconds is 0, which means 10"},
 	{"discovery.failure-policies", "has a policy of its own", REST, func(s *stub) { s.body = replace(`"failurePolicy":"Fail"`, `"failurePolicy":"Maybe"`) }, `failurePolicy is "Maybe"`},
 	{"discovery.failure-policies", "has a policy of its own", GRPC, func(s *stub) { s.handlers[0].FailurePolicy = 17 }, `failurePolicy is "17"`},

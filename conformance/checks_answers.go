@@ -56,7 +56,7 @@ var answerChecks = []Check{
 					return ""
 				}
 				// A first call may have to warm up what comes after it.
-				if again := s.ask(ctx, h, s.requests[h.hook.Hook]); again.took > slow {
+				if again := s.ask(ctx, h, s.request(h)); again.took > slow {
 					return "it took " + again.took.Round(100*time.Millisecond).String() + ", and the first time " + x.took.Round(100*time.Millisecond).String()
 				}
 				return ""

@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/registry"
 )
 
 // maxHandlers is how many the status of an ExtensionConfig can hold.
@@ -97,6 +98,19 @@ var discoveryChecks = []Check{
 			s.eachAnnounced(v, func(a announced) string {
 				if a.TimeoutSeconds != nil && (*a.TimeoutSeconds < 0 || *a.TimeoutSeconds > 30) {
 					return fmt.Sprintf("timeoutSeconds is %d, which is not between 0 and 30", *a.TimeoutSeconds)
+				}
+				return ""
+			})
+		},
+	},
+	{
+		ID: "discovery.objects", Level: Must, Protocol: GRPC,
+		Rule:   "cluster_api_version is absent, \"v1beta1\" or \"v1beta2\": there are conversions between these two.",
+		Source: contract + "discovery.proto",
+		run: func(_ context.Context, s *session, v *verdict) {
+			s.eachAnnounced(v, func(a announced) string {
+				if err := registry.CheckClusterAPIVersion(a.ClusterAPIVersion); a.ClusterAPIVersion != "" && err != nil {
+					return "cluster_api_version " + err.Error()
 				}
 				return ""
 			})

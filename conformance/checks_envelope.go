@@ -22,7 +22,7 @@ var envelopeChecks = []Check{
 				unusual[fmt.Sprintf("setting-%02d", i)] = strings.Repeat("v", i)
 			}
 			for _, h := range s.working(ctx, v) {
-				req := s.requests[h.hook.Hook]
+				req := s.request(h)
 				s.sameStatus(ctx, v, h, withSettings(req, nil), "without settings")
 				s.sameStatus(ctx, v, h, withSettings(req, unusual), "with settings that it does not know")
 			}
@@ -34,7 +34,7 @@ var envelopeChecks = []Check{
 		Source: "docs/contract.md: v1.12 added controlPlaneUpgrades to v1alpha1",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.working(ctx, v) {
-				s.sameStatus(ctx, v, h, withUnknown(s.requests[h.hook.Hook]), "with members that it does not know")
+				s.sameStatus(ctx, v, h, withUnknown(s.request(h)), "with members that it does not know")
 			}
 		},
 	},

@@ -154,7 +154,7 @@ type inPlaceAnswer struct {
 // inPlaceAnswers returns the answers to the realistic request, which is for another minor version, and to one that is for
 // another patch version: many extensions do only that in place.
 func (s *session) inPlaceAnswers(ctx context.Context, h *handler) []inPlaceAnswer {
-	req := s.requests[h.hook.Hook]
+	req := s.request(h)
 	answers := []inPlaceAnswer{{req, s.base(ctx, h)}}
 	small, ok := withPatchUpdate(req)
 	if !ok || !answers[0].x.isAnswer() {

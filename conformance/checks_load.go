@@ -19,7 +19,7 @@ var loadChecks = []Check{
 		Source: runtimeServer + "maxExtensionRequestBodyBytes",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.some(ctx, v, 3) {
-				s.sameStatus(ctx, v, h, padded(s.requests[h.hook.Hook], 6<<20), "with a request of 6 MiB")
+				s.sameStatus(ctx, v, h, padded(s.request(h), 6<<20), "with a request of 6 MiB")
 			}
 		},
 	},
@@ -29,7 +29,7 @@ var loadChecks = []Check{
 		Source: runtimeServer + "maxExtensionRequestBodyBytes",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.some(ctx, v, 1) {
-				s.sameStatus(ctx, v, h, padded(s.requests[h.hook.Hook], maxBytes-64<<10), "with a request of nearly 20 MiB")
+				s.sameStatus(ctx, v, h, padded(s.request(h), maxBytes-64<<10), "with a request of nearly 20 MiB")
 			}
 		},
 	},
@@ -39,7 +39,7 @@ var loadChecks = []Check{
 		Source: runtimeServer + "maxExtensionRequestBodyBytes",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.some(ctx, v, 1) {
-				x := s.ask(ctx, h, padded(s.requests[h.hook.Hook], maxBytes+2<<20))
+				x := s.ask(ctx, h, padded(s.request(h), maxBytes+2<<20))
 				switch {
 				case x.status() == success:
 					v.fail(x, "a request of 22 MiB was taken")
@@ -71,7 +71,7 @@ var loadChecks = []Check{
 			for g := range concurrentCalls {
 				running.Go(func() {
 					for i := g; i < len(calls); i += concurrentCalls {
-						calls[i].x = s.ask(ctx, calls[i].h, s.requests[calls[i].h.hook.Hook])
+						calls[i].x = s.ask(ctx, calls[i].h, s.request(calls[i].h))
 					}
 				})
 			}
@@ -95,13 +95,13 @@ var loadChecks = []Check{
 		Source: guidelines + "Timeouts",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.working(ctx, v) {
-				req := padded(s.requests[h.hook.Hook], 64<<10)
+				req := padded(s.request(h), 64<<10)
 				for i := range 8 { // 1 ms to 128 ms
 					short, cancel := context.WithTimeout(ctx, time.Duration(1<<i)*time.Millisecond)
 					s.transport.call(short, h.hook, h.name, req)
 					cancel()
 				}
-				s.sameStatus(ctx, v, h, s.requests[h.hook.Hook], "after callers that left early")
+				s.sameStatus(ctx, v, h, s.request(h), "after callers that left early")
 			}
 		},
 	},

@@ -59,7 +59,7 @@ var malformedChecks = []Check{
 				for _, p := range s.provocations(h) {
 					s.ask(ctx, h, p.request)
 				}
-				x := s.ask(ctx, h, s.requests[h.hook.Hook])
+				x := s.ask(ctx, h, s.request(h))
 				if problem := s.differs(ctx, h, x); problem != "" {
 					v.fail(x, "after requests that are wrong %s", problem)
 				}
@@ -84,9 +84,9 @@ func (s *session) noRequests() [][]byte {
 
 // provocations returns requests in which something is wrong. Over gRPC an object need not even be JSON.
 func (s *session) provocations(h *handler) []provocation {
-	all := provocations(s.requests[h.hook.Hook])
+	all := provocations(s.request(h))
 	if s.endpoint.protocol == GRPC {
-		if out, ok := withObjects(s.requests[h.hook.Hook], []byte("{")); ok {
+		if out, ok := withObjects(s.request(h), []byte("{")); ok {
 			all = append(all, provocation{"objects are no JSON", out})
 		}
 	}

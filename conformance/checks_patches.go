@@ -101,7 +101,7 @@ var patchChecks = []Check{
 		Source: topologyBook + "Patch extension guidelines: Idempotence",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.working(ctx, v, "GeneratePatches") {
-				req, ok := proto.Clone(s.requests[h.hook.Hook]).(*hooksv1alpha1.GeneratePatchesRequest)
+				req, ok := proto.Clone(s.request(h)).(*hooksv1alpha1.GeneratePatchesRequest)
 				if !ok {
 					continue
 				}
@@ -148,7 +148,7 @@ func (s *session) eachPatch(ctx context.Context, v *verdict, check func(appliedP
 		if x.parsed == nil {
 			continue
 		}
-		req, ok := proto.Clone(s.requests[h.hook.Hook]).(*hooksv1alpha1.GeneratePatchesRequest)
+		req, ok := proto.Clone(s.request(h)).(*hooksv1alpha1.GeneratePatchesRequest)
 		if !ok {
 			continue
 		}

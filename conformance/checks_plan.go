@@ -49,7 +49,7 @@ func (s *session) eachPlan(ctx context.Context, v *verdict, check func(*hooksv1a
 	plans := 0
 	for _, h := range s.working(ctx, v, "GenerateUpgradePlan") {
 		x := s.base(ctx, h)
-		req, ok := s.requests[h.hook.Hook].(*hooksv1alpha1.GenerateUpgradePlanRequest)
+		req, ok := s.request(h).(*hooksv1alpha1.GenerateUpgradePlanRequest)
 		if !ok || x.status() != success {
 			continue
 		}

@@ -51,7 +51,7 @@ var protocolChecks = []Check{
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.some(ctx, v, 1) {
 				ctx, cancel := context.WithTimeout(ctx, h.timeout)
-				x := s.transport.call(ctx, h.hook, noHandler, s.requests[h.hook.Hook])
+				x := s.transport.call(ctx, h.hook, noHandler, s.request(h))
 				cancel()
 				if !strings.HasPrefix(x.code, "HTTP 404") {
 					v.fail(x, "that is not HTTP 404")

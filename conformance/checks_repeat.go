@@ -19,7 +19,7 @@ var repeatChecks = []Check{
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.working(ctx, v) {
 				for range 2 {
-					x := s.ask(ctx, h, s.requests[h.hook.Hook])
+					x := s.ask(ctx, h, s.request(h))
 					if problem := s.differs(ctx, h, x); problem != "" {
 						v.fail(x, "the same call again: %s", problem)
 						break
@@ -36,7 +36,7 @@ var repeatChecks = []Check{
 			for _, h := range s.working(ctx, v, "GeneratePatches", "ValidateTopology", "DiscoverVariables") {
 				want := s.base(ctx, h)
 				for range repeats {
-					if x := s.ask(ctx, h, s.requests[h.hook.Hook]); meaning(x) != meaning(want) {
+					if x := s.ask(ctx, h, s.request(h)); meaning(x) != meaning(want) {
 						v.fail(x, "the answer before was another: %s", excerpt(want.body))
 						break
 					}
@@ -63,9 +63,9 @@ var repeatChecks = []Check{
 				}
 			}
 			for _, h := range s.working(ctx, v) {
-				again := func() *exchange { return s.ask(ctx, h, s.requests[h.hook.Hook]) }
+				again := func() *exchange { return s.ask(ctx, h, s.request(h)) }
 				check(s.base(ctx, h), again, "the realistic request")
-				for _, p := range provocations(s.requests[h.hook.Hook]) {
+				for _, p := range provocations(s.request(h)) {
 					ask := func() *exchange { return s.ask(ctx, h, p.request) }
 					check(ask(), ask, p.name)
 				}

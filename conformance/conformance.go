@@ -28,6 +28,10 @@ type Options struct {
 	// Requests has requests by the name of their hook, in the mandated JSON, which are sent in place of the package's own. Give
 	// those for which your handlers do something: a handler that patches nothing passes all checks of patches.
 	Requests map[string][]byte
+	// ClusterAPIVersion is the version of Cluster API objects that the handlers understand, v1beta1 or v1beta2, as the operator of a
+	// gateway would say with an ExtensionPolicy. Empty means what a gRPC extension states, or else the version of the requests,
+	// which is v1beta2 in the package's own.
+	ClusterAPIVersion string
 	// Progress is called with each result, as soon as there is one.
 	Progress func(Result)
 }

@@ -9,18 +9,23 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"go.uber.org/goleak"
+	"google.golang.org/protobuf/proto"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/codec"
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // notFor are the checks that do not apply to the good extension, by how it is served.
 var notFor = map[string][]string{
-	"https":  {"protocol.health", "protocol.reflection"},
+	"https":  {"discovery.objects", "protocol.health", "protocol.reflection"},
 	"grpcs":  {"tls.used", "answers.kind", "protocol.unknown-handler"},
 	"socket": {"tls.used", "tls.certificate", "tls.version", "tls.old-versions", "tls.expiry", "answers.kind", "protocol.unknown-handler"},
 }
@@ -61,6 +66,70 @@ func TestGoodExtensions(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestHandlersGetWhatTheyUnderstand checks that the requests have the objects that the extension states, or its operator says.
+func TestHandlersGetWhatTheyUnderstand(t *testing.T) {
+	for name, tt := range map[string]struct {
+		reason   string
+		protocol Protocol
+		states   string
+		says     string
+		want     string
+	}{
+		"nobody":   {"requests are Cluster API's of today", GRPC, "", "", "v1beta2"},
+		"states":   {"a gateway would convert them, too", GRPC, "v1beta1", "", "v1beta1"},
+		"says":     {"upstream's own servers cannot state anything", REST, "", "v1beta1", "v1beta1"},
+		"operator": {"the operator has the last word", GRPC, "v1beta1", "v1beta2", "v1beta2"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := newStub()
+			s.only("BeforeClusterCreate", "CanUpdateMachine")
+			for _, h := range s.handlers {
+				h.ClusterApiVersion = tt.states
+			}
+			var mu sync.Mutex
+			got := map[string]bool{}
+			see := func(o *hooksv1alpha1.RawExtension) {
+				mu.Lock()
+				defer mu.Unlock()
+				if len(o.GetRaw()) > 0 { // some requests are empty on purpose
+					got[apiVersionOf(o)] = true
+				}
+			}
+			s.before = func(_ context.Context, _ *catalog.Hook, in proto.Message) (proto.Message, error) {
+				switch in := in.(type) {
+				case *hooksv1alpha1.BeforeClusterCreateRequest:
+					see(in.GetCluster())
+				case *hooksv1alpha1.CanUpdateMachineRequest:
+					see(in.GetDesired().GetMachine())
+				}
+				return nil, nil
+			}
+			report, err := Run(t.Context(), s.start(t, tt.protocol), Options{ClusterAPIVersion: tt.says, Only: []string{"answers", "in-place", "load", "envelope"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !report.Conforms(false) {
+				t.Errorf("the extension does not conform: %+v", report.Results)
+			}
+			if diff := cmp.Diff(map[string]bool{"cluster.x-k8s.io/" + tt.want: true}, got); diff != "" {
+				t.Errorf("%s: versions of objects (-want +got):\n%s", tt.reason, diff)
+			}
+		})
+	}
+	_, err := Run(t.Context(), Target{URL: "grpc://127.0.0.1:1"}, Options{ClusterAPIVersion: "v1"})
+	var target *TargetError
+	if !errors.As(err, &target) || !strings.Contains(err.Error(), `"v1" is neither "v1beta1" nor "v1beta2"`) {
+		t.Errorf("a version that does not exist: %v", err)
+	}
+}
+
+func apiVersionOf(o *hooksv1alpha1.RawExtension) string {
+	value, _ := codec.Lookup(o.GetRaw(), "apiVersion")
+	version, _ := codec.String(value)
+	return version
 }
 
 // recorded is a *testing.T whose subtests are written down.

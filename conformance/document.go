@@ -50,6 +50,8 @@ type announced struct {
 	RequestHook    requestHook `json:"requestHook"`
 	TimeoutSeconds *int64      `json:"timeoutSeconds"`
 	FailurePolicy  *string     `json:"failurePolicy"`
+	// ClusterAPIVersion is a field that has no form in JSON: render spells it so.
+	ClusterAPIVersion string `json:"clusterApiVersion"`
 }
 
 type requestHook struct {

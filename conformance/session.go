@@ -19,9 +19,11 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/codec"
+	"github.com/hookgate/hookgate/convert"
 	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/hook"
 	golden "github.com/hookgate/hookgate/proto"
+	"github.com/hookgate/hookgate/registry"
 )
 
 const (
@@ -36,6 +38,9 @@ type session struct {
 	transport transport
 	catalog   *catalog.Catalog
 	requests  map[string]proto.Message // by hook
+	objects   *convert.Objects
+	// understands is the version of Cluster API objects that the operator says, over what the extension states.
+	understands string
 
 	discovery *catalog.Hook
 	first     *exchange   // the first discovery
@@ -57,6 +62,10 @@ type handler struct {
 	name    string
 	hook    *catalog.Hook
 	timeout time.Duration
+	// understands is the version of Cluster API objects that it gets; empty for those of the requests.
+	understands string
+
+	request proto.Message // once asked
 
 	base  *exchange // its answer to the realistic request, once asked
 	small *exchange // to the one of withPatchUpdate, for the hooks that have it
@@ -67,7 +76,14 @@ func newSession(ctx context.Context, t Target, o Options) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &session{endpoint: e, catalog: catalog.New(), requests: map[string]proto.Message{}}
+	if v := o.ClusterAPIVersion; v != "" {
+		if err := registry.CheckClusterAPIVersion(v); err != nil {
+			return nil, &TargetError{URL: t.URL, Problem: "the version of Cluster API objects " + err.Error()}
+		}
+	}
+	s := &session{
+		endpoint: e, catalog: catalog.New(), requests: map[string]proto.Message{}, objects: convert.NewObjects(references()), understands: o.ClusterAPIVersion,
+	}
 	mandated := codec.New(s.catalog)
 	s.discovery, _ = s.catalog.ByName(hook.Discovery)
 	for _, h := range s.catalog.Hooks() {
@@ -177,7 +193,7 @@ func (s *session) discover(ctx context.Context) error {
 			continue // the checks of discovery say it
 		}
 		seen[a.Name] = true
-		s.handlers = append(s.handlers, &handler{name: a.Name, hook: h, timeout: timeoutOf(a)})
+		s.handlers = append(s.handlers, &handler{name: a.Name, hook: h, timeout: timeoutOf(a), understands: s.understoodBy(a)})
 	}
 	return nil
 }
@@ -190,6 +206,41 @@ func (s *session) hookOf(a announced) (*catalog.Hook, bool) {
 	}
 	h, ok := s.catalog.Lookup(gvh)
 	return h, ok && !h.Singleton()
+}
+
+// understoodBy returns the version of objects that a handler is sent. What it states wrongly, discovery.objects says.
+func (s *session) understoodBy(a announced) string {
+	if s.understands != "" || registry.CheckClusterAPIVersion(a.ClusterAPIVersion) != nil {
+		return s.understands
+	}
+	return a.ClusterAPIVersion
+}
+
+// references are those of the Clusters and Machines in the package's own requests.
+func references() *convert.References {
+	refs := convert.NewReferences()
+	var crds []convert.CRD
+	for _, plural := range []string{"awsclusters", "awsmachines", "awsmachinetemplates"} {
+		crds = append(crds, convert.CRD{
+			Name: plural + ".infrastructure.cluster.x-k8s.io", Labels: map[string]string{"cluster.x-k8s.io/v1beta2": "v1beta2"},
+		})
+	}
+	refs.Set(crds)
+	return refs
+}
+
+// request returns the realistic request for a handler, with the objects that it understands. One that cannot be converted, which only
+// a request of the caller's own can be, is sent as it is: the gateway would not send it at all.
+func (s *session) request(h *handler) proto.Message {
+	if h.request == nil {
+		h.request = s.requests[h.hook.Hook]
+		if h.understands != "" {
+			if converted, err := s.objects.Request(h.request, h.understands); err == nil {
+				h.request = converted.Message
+			}
+		}
+	}
+	return h.request
 }
 
 func timeoutOf(a announced) time.Duration {
@@ -206,7 +257,7 @@ func (s *session) fromServices(ctx context.Context) []*handler {
 		if h.Singleton() || !slices.Contains(s.services, serviceOf(h)) {
 			continue
 		}
-		one := &handler{name: strings.ToLower(h.Hook), hook: h, timeout: defaultTimeout}
+		one := &handler{name: strings.ToLower(h.Hook), hook: h, timeout: defaultTimeout, understands: s.understands}
 		if x := s.base(ctx, one); x.code != "gRPC Unimplemented" {
 			handlers = append(handlers, one)
 		}
@@ -287,7 +338,7 @@ func (s *session) ask(ctx context.Context, h *handler, req proto.Message) *excha
 // base returns the answer of a handler to the realistic request, which is sent once.
 func (s *session) base(ctx context.Context, h *handler) *exchange {
 	if h.base == nil {
-		h.base = s.ask(ctx, h, s.requests[h.hook.Hook])
+		h.base = s.ask(ctx, h, s.request(h))
 	}
 	return h.base
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/conformance"
+	"github.com/hookgate/hookgate/registry"
 )
 
 // formatJUnit is a format of -o that only checks have.
@@ -28,6 +29,7 @@ type checkOptions struct {
 	clientOptions
 	only, skip []string
 	requests   []string
+	objects    string
 	output     string
 	list       bool
 	strict     bool
@@ -66,6 +68,7 @@ func newCheckCommand() *cobra.Command {
 	f.StringSliceVar(&o.only, "only", nil, "checks to run: identifiers, families such as \"patches\", or patterns such as \"*.scope\"")
 	f.StringSliceVar(&o.skip, "skip", nil, "checks to leave out, in the same form; it wins over --only")
 	f.StringArrayVar(&o.requests, "request", nil, "HOOK=FILE, a request in YAML or JSON to send in place of the built-in one; may be given several times")
+	f.StringVar(&o.objects, "cluster-api-version", "", "version of Cluster API objects to send: v1beta1 or v1beta2. By default what a gRPC extension states, or else what the requests have, which is v1beta2 in the built-in ones")
 	f.StringVarP(&o.output, "output", "o", formatTable, "format of the results: table, which tells what is wrong; json; or junit, XML for CI systems")
 	f.BoolVar(&o.list, "list", false, "print the checks, and run none")
 	f.BoolVar(&o.strict, "strict", false, "let broken rules of the level SHOULD count, too")
@@ -79,6 +82,11 @@ func (o *checkOptions) run(cmd *cobra.Command, url string) error {
 	case formatTable, formatJSON, formatJUnit:
 	default:
 		return usagef("--output %q: want table, json or junit", o.output)
+	}
+	if o.objects != "" {
+		if err := registry.CheckClusterAPIVersion(o.objects); err != nil {
+			return usagef("--cluster-api-version: %w", err)
+		}
 	}
 	if o.timeout <= 0 {
 		return usagef("--timeout: want more than 0, got %s", o.timeout)
@@ -94,7 +102,7 @@ func (o *checkOptions) run(cmd *cobra.Command, url string) error {
 	}
 	ctx, cancel := context.WithTimeoutCause(cmd.Context(), o.timeout, fmt.Errorf("not done within %s", o.timeout))
 	defer cancel()
-	report, err := conformance.Run(ctx, target, conformance.Options{Only: o.only, Skip: o.skip, Requests: requests})
+	report, err := conformance.Run(ctx, target, conformance.Options{Only: o.only, Skip: o.skip, Requests: requests, ClusterAPIVersion: o.objects})
 	if err != nil {
 		return checkError(err)
 	}
