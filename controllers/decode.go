@@ -22,6 +22,7 @@ import (
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/convert"
 	"github.com/hookgate/hookgate/policy"
 )
 
@@ -33,10 +34,13 @@ type object struct {
 	extension *Extension
 	policy    *Policy
 	labels    map[string]string // of a Namespace
+	contracts *convert.CRD      // of a CustomResourceDefinition
 }
 
 // valid tells whether o has its content.
-func (o *object) valid() bool { return o.extension != nil || o.policy != nil || o.labels != nil }
+func (o *object) valid() bool {
+	return o.extension != nil || o.policy != nil || o.labels != nil || o.contracts != nil
+}
 
 // vocabulary is what documents are read with.
 type vocabulary struct {
@@ -52,7 +56,7 @@ func newVocabulary() (*vocabulary, error) {
 	return &vocabulary{hooks: catalog.New(), conditions: conditions}, nil
 }
 
-// decode returns the ExtensionConfig, ExtensionPolicy or Namespace in a document. The object is nil for documents of other kinds and for
+// decode returns the ExtensionConfig, ExtensionPolicy, Namespace or CustomResourceDefinition in a document. The object is nil for documents of other kinds and for
 // those without a usable name; it lacks its content when that is wrong.
 func decode(d *document, words *vocabulary) (*object, []problem) {
 	group, _, _ := strings.Cut(d.apiVersion, "/")
@@ -63,10 +67,12 @@ func decode(d *document, words *vocabulary) (*object, []problem) {
 		return decodeExtensionPolicy(d, words.conditions)
 	case d.apiVersion == "v1" && d.kind == "Namespace":
 		return decodeNamespace(d)
+	case group == definitionGroup && d.kind == definitionKind:
+		return decodeDefinition(d)
 	}
 	return nil, []problem{{
 		place: d.place, object: d.describe(), warning: true,
-		err: fmt.Errorf("%s is ignored here; only ExtensionConfig, ExtensionPolicy and Namespace are read", d.apiVersion),
+		err: fmt.Errorf("%s is ignored here; only ExtensionConfig, ExtensionPolicy, Namespace and CustomResourceDefinition are read", d.apiVersion),
 	}}
 }
 
@@ -96,7 +102,7 @@ func (d *document) fieldProblems(errs field.ErrorList) []problem {
 // which object it is.
 func (d *document) refused(problems []problem) (*object, []problem) {
 	valid := validation.IsDNS1123Label
-	if d.kind == "ExtensionPolicy" {
+	if d.kind == "ExtensionPolicy" || d.kind == definitionKind {
 		valid = validation.IsDNS1123Subdomain // nothing is named after it
 	}
 	if len(valid(d.name)) > 0 {
@@ -122,13 +128,20 @@ func decodeExtensionConfig(d *document, hooks *catalog.Catalog) (*object, []prob
 		return d.refused(problems)
 	}
 	d.name = config.Name // which the document may have by a merge key
-	x, errs := convert(config, convertLocalClientConfig)
+	x, errs := convertWith(config, convertLocalClientConfig)
 	if len(errs) > 0 {
 		return d.refused(d.fieldProblems(errs))
 	}
 
 	if hasStatus {
-		problems = append(problems, d.decodeStatus(&x, status, hooks)...)
+		problems = append(problems, d.decodeStatus(&x, config.Annotations, status, hooks)...)
+	}
+	if _, errs := StatedVersions(config); len(errs) > 0 {
+		ignored := d.fieldProblems(errs)
+		for i := range ignored {
+			ignored[i].warning, ignored[i].effect = true, "it is ignored, the versions come from policies and discovery"
+		}
+		problems = append(problems, ignored...)
 	}
 	if _, ok := config.Annotations[runtimev1.InjectCAFromSecretAnnotation]; ok {
 		effect := "the system's roots are trusted; put ca.crt of the secret into spec.clientConfig.caBundle"
@@ -143,9 +156,9 @@ func decodeExtensionConfig(d *document, hooks *catalog.Catalog) (*object, []prob
 	return &object{place: d.place, name: x.Name, extension: &x}, problems
 }
 
-// decodeStatus takes over the handlers that an earlier discovery has left in the status.
-func (d *document) decodeStatus(x *Extension, status any, hooks *catalog.Catalog) []problem {
-	config, problems := d.decodeVersion(map[string]any{"metadata": map[string]any{"name": x.Name}, "status": status})
+// decodeStatus takes over the handlers that an earlier discovery has left in the status, and in an annotation.
+func (d *document) decodeStatus(x *Extension, annotations map[string]string, status any, hooks *catalog.Catalog) []problem {
+	config, problems := d.decodeVersion(map[string]any{"metadata": map[string]any{"name": x.Name, "annotations": annotations}, "status": status})
 	if problems == nil {
 		handlers, skipped, errs := LastKnownHandlers(config, hooks)
 		if problems = d.fieldProblems(errs); len(problems) == 0 {

@@ -14,6 +14,8 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+
+	"github.com/hookgate/hookgate/convert"
 )
 
 const (
@@ -44,13 +46,16 @@ type DirectoryConfig struct {
 	Backoff Backoff
 	// Observer may be nil.
 	Observer Observer
+	// References, which may be nil, are told of the CustomResourceDefinitions in the directory.
+	References *convert.References
 }
 
 // Directory is a source of ExtensionConfigs: a directory of manifests, as files or as a ConfigMap that is mounted.
 //
 // It reads the files *.yaml, *.yml and *.json, not those of directories below nor hidden ones, with any number of
-// documents: ExtensionConfig of runtime.cluster.x-k8s.io in v1beta2 and v1alpha1, ExtensionPolicy of hookgate.dev, and v1
-// Namespace, whose labels namespaceSelector looks at. It follows changes, and never writes.
+// documents: ExtensionConfig of runtime.cluster.x-k8s.io in v1beta2 and v1alpha1, ExtensionPolicy of hookgate.dev, v1 Namespace,
+// whose labels namespaceSelector looks at, and CustomResourceDefinition, whose labels tell which version of an object a reference
+// without one is to. It follows changes, and never writes.
 type Directory struct {
 	dir      string
 	registry Registry
@@ -59,6 +64,8 @@ type Directory struct {
 	words    *vocabulary
 	workers  *workers
 	served   *Served // stands before registry for the workers
+	// references may be nil.
+	references *convert.References
 
 	debounce, maxDebounce, reread time.Duration
 	patience                      time.Duration // how long the first attempts may hold readiness
@@ -106,7 +113,7 @@ func NewDirectory(c DirectoryConfig) (*Directory, error) {
 		return nil, fmt.Errorf("directory source: %w", err)
 	}
 	d := &Directory{
-		dir: c.Dir, registry: c.Registry, logger: c.Logger, observer: r.observer, words: words, served: served,
+		dir: c.Dir, registry: c.Registry, logger: c.Logger, observer: r.observer, words: words, served: served, references: c.References,
 		workers:  &workers{reconciler: r, backoff: c.Backoff, resync: c.Resync, lanes: map[string]*lane{}},
 		debounce: debounce, maxDebounce: maxDebounce, reread: reread, patience: DiscoveryTimeout,
 		inventory: &inventory{}, reported: map[string]bool{},
@@ -234,6 +241,13 @@ func (d *Directory) refresh(ctx context.Context, first *pass) bool {
 	d.manifests = manifests
 	d.inventory, d.problems = d.inventory.next(manifests, d.words)
 	d.namespaces.Store(&d.inventory.namespaces)
+	if d.references != nil {
+		crds := make([]convert.CRD, 0, len(d.inventory.definitions))
+		for _, o := range d.inventory.definitions {
+			crds = append(crds, *o.contracts)
+		}
+		d.references.Set(crds)
+	}
 	policies := make([]Policy, 0, len(d.inventory.policies))
 	for _, name := range slices.Sorted(maps.Keys(d.inventory.policies)) {
 		policies = append(policies, *d.inventory.policies[name].policy)
@@ -257,7 +271,7 @@ func (d *Directory) refresh(ctx context.Context, first *pass) bool {
 	errs := d.report(d.problems)
 	d.reportPolicies()
 	d.logger.Info("manifests read", "dir", d.dir, "extensionConfigs", len(d.inventory.extensions),
-		"extensionPolicies", len(d.inventory.policies), "namespaces", len(d.inventory.namespaces), "errors", errs)
+		"extensionPolicies", len(d.inventory.policies), "namespaces", len(d.inventory.namespaces), "customResourceDefinitions", len(d.inventory.definitions), "errors", errs)
 	return true
 }
 

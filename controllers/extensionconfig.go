@@ -76,10 +76,10 @@ func sameClient(a, b registry.ClientConfig) bool {
 // Convert returns the Extension of an ExtensionConfig, with the defaults and by the rules of Cluster API's webhook and
 // schema. It does not read the status; see LastKnownHandlers. It does not change config.
 func Convert(config *runtimev1.ExtensionConfig) (Extension, field.ErrorList) {
-	return convert(config, convertClientConfig)
+	return convertWith(config, convertClientConfig)
 }
 
-func convert(config *runtimev1.ExtensionConfig, convertClient func(*runtimev1.ClientConfig, *field.Path) (registry.ClientConfig, field.ErrorList)) (
+func convertWith(config *runtimev1.ExtensionConfig, convertClient func(*runtimev1.ClientConfig, *field.Path) (registry.ClientConfig, field.ErrorList)) (
 	Extension, field.ErrorList,
 ) {
 	errs := validateName(config.Name)
@@ -223,7 +223,8 @@ func serviceURL(s *runtimev1.ServiceReference) string {
 }
 
 // LastKnownHandlers returns the handlers in the status of an ExtensionConfig by the rules that discovery has, sorted by
-// name, and those left out because no hook of the contract is theirs. With errors it returns no handlers.
+// name, and those left out because no hook of the contract is theirs. With errors it returns no handlers. Which objects a handler
+// understands comes from the annotation that StatedVersions reads; what is wrong there is left out, and no error here.
 func LastKnownHandlers(config *runtimev1.ExtensionConfig, hooks *catalog.Catalog) (
 	handlers []registry.Handler, skipped []extension.Skipped, errs field.ErrorList,
 ) {
@@ -231,6 +232,7 @@ func LastKnownHandlers(config *runtimev1.ExtensionConfig, hooks *catalog.Catalog
 	if n := len(config.Status.Handlers); n > maxHandlers {
 		return nil, nil, field.ErrorList{field.TooMany(path, n, maxHandlers)}
 	}
+	stated, _ := StatedVersions(config)
 	names := map[string]bool{}
 	for i := range config.Status.Handlers {
 		status := &config.Status.Handlers[i]
@@ -244,6 +246,7 @@ func LastKnownHandlers(config *runtimev1.ExtensionConfig, hooks *catalog.Catalog
 			skipped = append(skipped, extension.Skipped{Name: status.Name, Reason: fmt.Sprintf("no hook %s has handlers", handler.Hook)})
 			continue
 		}
+		handler.ClusterAPIVersion = stated[handler.Name]
 		handlers = append(handlers, handler)
 	}
 	if len(errs) > 0 {

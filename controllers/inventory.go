@@ -14,6 +14,8 @@ type inventory struct {
 	extensions map[string]object
 	policies   map[string]object
 	namespaces map[string]object
+	// definitions are CustomResourceDefinitions.
+	definitions map[string]object
 }
 
 // kind is one of the maps of an inventory while it is built.
@@ -34,6 +36,7 @@ func (v *inventory) next(manifests []manifest, words *vocabulary) (*inventory, [
 	extensions := newKind("ExtensionConfig", v.extensions)
 	policies := newKind("ExtensionPolicy", v.policies)
 	namespaces := newKind("Namespace", v.namespaces)
+	definitions := newKind(definitionKind, v.definitions)
 	var all []problem
 	for _, m := range manifests {
 		docs, problems := m.documents()
@@ -46,18 +49,22 @@ func (v *inventory) next(manifests []manifest, words *vocabulary) (*inventory, [
 					k = policies
 				case namespaces.name:
 					k = namespaces
+				case definitions.name:
+					k = definitions
 				}
 				found = k.add(o, found)
 			}
 			problems = append(problems, found...)
 		}
 		if slices.ContainsFunc(problems, func(p problem) bool { return p.unidentified }) {
-			kept := slices.Concat(extensions.keep(m.file), policies.keep(m.file), namespaces.keep(m.file))
+			kept := slices.Concat(extensions.keep(m.file), policies.keep(m.file), namespaces.keep(m.file), definitions.keep(m.file))
 			explainKept(problems, kept)
 		}
 		all = append(all, problems...)
 	}
-	return &inventory{extensions: extensions.objects, policies: policies.objects, namespaces: namespaces.objects}, all
+	return &inventory{
+		extensions: extensions.objects, policies: policies.objects, namespaces: namespaces.objects, definitions: definitions.objects,
+	}, all
 }
 
 // add takes o into account, unless its name is taken, and returns its problems, completed.

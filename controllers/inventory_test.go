@@ -12,6 +12,7 @@ import (
 
 func TestInventory(t *testing.T) {
 	namespace := "apiVersion: v1\nkind: Namespace\nmetadata: {name: team, labels: {tier: gold}}\n"
+	definition := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: as.acme.dev, labels: {cluster.x-k8s.io/v1beta2: v1}}\n"
 	bad := config("acme", "http://insecure.example.com")
 	cases := map[string]struct {
 		reason   string
@@ -111,6 +112,13 @@ func TestInventory(t *testing.T) {
 			want:     "other=" + urlB,
 			problems: []string{"d/b.yaml:1: not YAML: found character that cannot start any token (what the file had before stays in use: ExtensionConfig other)"},
 		},
+		"CustomResourceDefinition": {
+			reason:   "It is followed, kept and missed as everything else.",
+			before:   map[string]string{"a.yaml": definition, "b.yaml": strings.ReplaceAll(definition, "as.", "bs."), "c.yaml": strings.ReplaceAll(definition, "as.", "cs.")},
+			after:    map[string]string{"a.yaml": strings.Replace(definition, "v1}}", "[v1]}}", 1), "b.yaml": strings.ReplaceAll(definition, "as.", "bs.")},
+			want:     "crd/as.acme.dev crd/bs.acme.dev",
+			problems: []string{`d/a.yaml:3: CustomResourceDefinition "as.acme.dev": metadata.labels[cluster.x-k8s.io/v1beta2]: Invalid type: list, must be a string; put it in quotes (what was read before stays in use)`},
+		},
 		"SameNameOfAnotherKind": {
 			reason: "An ExtensionConfig and a Namespace may share a name.",
 			after:  map[string]string{"a.yaml": config("team", urlA) + "---\n" + namespace},
@@ -128,6 +136,9 @@ func TestInventory(t *testing.T) {
 			}
 			for _, name := range sortedKeys(second.namespaces) {
 				got = append(got, "ns/"+name)
+			}
+			for _, name := range sortedKeys(second.definitions) {
+				got = append(got, "crd/"+name)
 			}
 			if diff := cmp.Diff(tc.want, strings.Join(got, " ")); diff != "" {
 				t.Errorf("%s\n-want +got\n%s", tc.reason, diff)

@@ -43,7 +43,7 @@ func TestURLsOfADirectory(t *testing.T) {
 			config := &runtimev1.ExtensionConfig{}
 			config.Name = "acme"
 			config.Spec.ClientConfig = runtimev1.ClientConfig{URL: tc.url, CABundle: tc.ca}
-			x, errs := convert(config, convertLocalClientConfig)
+			x, errs := convertWith(config, convertLocalClientConfig)
 			if tc.want != "" {
 				if len(errs) != 1 || errs[0].Error() != tc.want {
 					t.Errorf("%s: got %v, want %s", tc.reason, errs, tc.want)

@@ -117,6 +117,7 @@ func FuzzManifest(f *testing.F) {
 	f.Add([]byte("--- {apiVersion: v1, kind: Namespace, metadata: &m {name: a, labels: *m}}\n---\n%\n...\n: :\n"))
 	f.Add([]byte("apiVersion: v1\nkind: List\nitems: [&a {apiVersion: v1, kind: Namespace, <<: *a}, [], null]\n"))
 	f.Add([]byte("apiVersion: hookgate.dev/v1alpha1\nkind: ExtensionPolicy\nmetadata: {name: p}\nspec: {targetRef: {name: a}, matchConditions: [{name: c, expression: request.a == 1}]}\n"))
+	f.Add([]byte("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n<<: {metadata: {name: as.b, labels: [1]}}\nspec: &s {a: *s}\n"))
 	words := readingWords(f)
 	f.Fuzz(func(t *testing.T, content []byte) {
 		lines := 1 // with all that YAML takes for the end of a line

@@ -21,6 +21,7 @@ import (
 
 	"github.com/hookgate/hookgate/controllers"
 	"github.com/hookgate/hookgate/controllers/cluster"
+	"github.com/hookgate/hookgate/convert"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -171,7 +172,9 @@ func (o *serveOptions) newRegistry() *registry.Registry {
 func newEndpoints() *cluster.Endpoints { return cluster.NewEndpoints() }
 
 // newSource returns where the flags say that registrations come from.
-func (o *serveOptions) newSource(at connection, reg *registry.Registry, d controllers.Discoverer, endpoints *cluster.Endpoints, observer controllers.Observer, logger *slog.Logger) (source, error) {
+func (o *serveOptions) newSource(at connection, reg *registry.Registry, d controllers.Discoverer, endpoints *cluster.Endpoints,
+	references *convert.References, losses *convert.Losses, observer controllers.Observer, logger *slog.Logger,
+) (source, error) {
 	switch {
 	case o.sidecar != "":
 		return controllers.NewSidecar(controllers.SidecarConfig{
@@ -179,11 +182,11 @@ func (o *serveOptions) newSource(at connection, reg *registry.Registry, d contro
 		})
 	case o.extensionConfigs != "":
 		return controllers.NewDirectory(controllers.DirectoryConfig{
-			Dir: o.extensionConfigs, Registry: reg, Discoverer: d, Logger: logger, Resync: o.resync, Observer: observer,
+			Dir: o.extensionConfigs, Registry: reg, Discoverer: d, References: references, Logger: logger, Resync: o.resync, Observer: observer,
 		})
 	default:
 		return o.cluster.newSource(at, cluster.Config{
-			Registry: reg, Discoverer: d, Endpoints: endpoints, Logger: logger, Resync: o.resync, Observer: observer,
+			Registry: reg, Discoverer: d, Endpoints: endpoints, References: references, Losses: losses, Logger: logger, Resync: o.resync, Observer: observer,
 		})
 	}
 }

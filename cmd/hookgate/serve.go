@@ -182,8 +182,8 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) (err erro
 	prometheusRegistry := prometheus.NewRegistry()
 	prometheusRegistry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	metrics := gateway.NewMetrics(prometheusRegistry, reg, currentBuild().Version)
-	losses := convert.NewLosses(nil)
-	objects := convert.NewObjects(convert.NewReferences())
+	losses, references := convert.NewLosses(nil), convert.NewReferences()
+	objects := convert.NewObjects(references)
 	observer := gateway.NewObserver(metrics, tracerProvider, logger, losses)
 
 	endpoints := newEndpoints()
@@ -192,7 +192,7 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) (err erro
 		Propagator: gateway.Propagator(), ClientCertificate: shown.get(), Endpoints: endpoints,
 	})
 	defer transports.Close()
-	source, err := o.newSource(cluster, reg, transports, endpoints, metrics, logger)
+	source, err := o.newSource(cluster, reg, transports, endpoints, references, losses, metrics, logger)
 	if err != nil {
 		return err
 	}

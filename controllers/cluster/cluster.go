@@ -28,6 +28,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/controllers"
+	"github.com/hookgate/hookgate/convert"
 	"github.com/hookgate/hookgate/policy"
 )
 
@@ -68,6 +69,10 @@ type Config struct {
 	LeaderElection LeaderElection
 	// Endpoints, which may be nil, is told of the endpoints of Services, but not if ReadOnly.
 	Endpoints *Endpoints
+	// References, which may be nil, are told of the CustomResourceDefinitions.
+	References *convert.References
+	// Losses, which may be nil, know what conversions could not express in calls of this process.
+	Losses *convert.Losses
 	// Own is where this gateway is called. ExtensionConfigs that point there are refused.
 	Own controllers.Addresses
 	// Resync is how often an extension that answers is discovered again. Zero means controllers.DefaultResync.
@@ -262,8 +267,12 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 	if err := mgr.Add(manager.RunnableFunc(policyCache.Start)); err != nil {
 		return err
 	}
+	d, err := s.definitions(ctx, mgr)
+	if err != nil {
+		return fmt.Errorf("watch CustomResourceDefinitions: %w", err)
+	}
 	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
-		if !synced(ctx) || !p.start(ctx) {
+		if !synced(ctx) || !p.start(ctx) || !d.start(ctx) {
 			return nil
 		}
 		if err := r.warmUp(ctx); err != nil {
@@ -272,6 +281,7 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 		var following sync.WaitGroup
 		defer following.Wait()
 		following.Go(func() { p.run(ctx) })
+		following.Go(func() { d.run(ctx) })
 		if s.config.ReadOnly {
 			<-ctx.Done()
 			return nil
@@ -281,4 +291,19 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 			r.reconcileAll(ctx)
 		})
 	}))
+}
+
+// definitions returns what follows the CustomResourceDefinitions once the manager runs; nil if nobody wants to know of them.
+func (s *Source) definitions(ctx context.Context, mgr manager.Manager) (*definitions, error) {
+	if s.config.References == nil {
+		return nil, nil
+	}
+	d, err := newDefinitions(s.config.REST, s.config.References, s.config.Logger)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.follow(ctx); err != nil {
+		return nil, err
+	}
+	return d, mgr.Add(manager.RunnableFunc(d.cache.Start))
 }

@@ -43,9 +43,10 @@ type reconciler struct {
 	leadership *leadership
 	policies   *controllers.PolicySet
 
-	warm     chan struct{} // closed once the registry has what the status of all ExtensionConfigs says
-	elected  chan event.GenericEvent
-	problems sync.Map // by name of the ExtensionConfig: what was logged last of what is wrong with it
+	warm    chan struct{} // closed once the registry has what the status of all ExtensionConfigs says
+	elected chan event.GenericEvent
+	// By name of the ExtensionConfig: what was logged last of what is wrong with it, and with its annotation of stated versions.
+	problems, misstated sync.Map
 }
 
 // warmUp serves all that the status of the ExtensionConfigs tells, before anything is discovered.
@@ -113,6 +114,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.core.Remove(request.Name)
 		r.attempts.forget(request.Name)
 		r.problems.Delete(request.Name)
+		r.misstated.Delete(request.Name)
 		return reconcile.Result{}, nil
 	case err != nil:
 		return reconcile.Result{}, err
@@ -148,6 +150,7 @@ func (r *reconciler) extension(config *runtimev1.ExtensionConfig) (controllers.E
 	if err != nil {
 		return x, err
 	}
+	r.readStated(config)
 	handlers, _, errs := controllers.LastKnownHandlers(config, r.hooks)
 	if len(errs) > 0 {
 		r.logger.Warn("status is ignored, the handlers come from discovery alone", "extensionConfig", config.Name, "error", errs.ToAggregate())
@@ -200,8 +203,12 @@ func (r *reconciler) lead(ctx context.Context, config *runtimev1.ExtensionConfig
 		return r.write(ctx, config, failedStatus(config, err.Error()), r.attempts.failed(config.Name, config.Generation))
 	}
 	r.attempts.forget(config.Name)
-	status := discoveredStatus(config, found, r.sharing(ctx, &x))
-	return r.write(ctx, config, status, wait.Jitter(r.resync-r.resync/10, 0.2))
+	stating, err := r.keepStated(ctx, config, found.Handlers)
+	if err != nil {
+		return r.failed(ctx, config, err)
+	}
+	status := discoveredStatus(stating, found, r.sharing(ctx, &x))
+	return r.write(ctx, stating, status, wait.Jitter(r.resync-r.resync/10, 0.2))
 }
 
 // report logs what is wrong with an ExtensionConfig, if that is new.

@@ -140,6 +140,12 @@ func byURL(o client.Object) []string {
 	return []string{x.ClientConfig.URL}
 }
 
+// isEnd tells of an error whether it is the end of a watch, which begins again.
+func isEnd(err error) bool {
+	var lost *url.Error // a request that did not come through, whatever the reason
+	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || errors.Is(err, io.EOF) && !errors.As(err, &lost)
+}
+
 // watchProblems logs why something cannot be watched, once for each reason.
 type watchProblems struct {
 	logger     *slog.Logger
@@ -149,9 +155,8 @@ type watchProblems struct {
 }
 
 func (p *watchProblems) handle(_ context.Context, r *toolscache.Reflector, err error) {
-	var lost *url.Error // a request that did not come through, whatever the reason
-	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || errors.Is(err, io.EOF) && !errors.As(err, &lost) {
-		return // a watch has an end, and begins again
+	if isEnd(err) {
+		return
 	}
 	reason, advice := "unreachable", "what is known stays in use, and it is tried again"
 	switch {
