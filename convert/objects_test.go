@@ -187,7 +187,9 @@ func TestObjects(t *testing.T) {
 				get = func(m proto.Message) []byte { return m.(*hooksv1alpha1.UpdateMachineRequest).Desired.Machine.Raw }
 			case "MachineSet":
 				req = &hooksv1alpha1.CanUpdateMachineSetRequest{Desired: &hooksv1alpha1.CanUpdateMachineSetRequestObjects{MachineSet: raw(tc.object)}}
-				get = func(m proto.Message) []byte { return m.(*hooksv1alpha1.CanUpdateMachineSetRequest).Desired.MachineSet.Raw }
+				get = func(m proto.Message) []byte {
+					return m.(*hooksv1alpha1.CanUpdateMachineSetRequest).Desired.MachineSet.Raw
+				}
 			}
 			before := proto.Clone(req)
 			c, err := sampleObjects().Request(req, tc.to)
