@@ -123,7 +123,7 @@ test: test-binaries kubernetes-binaries image ## Run every test with the race de
 	@HOOKGATE_IMAGE='$(IMAGE_OUT)' $(GOTESTSUM) --format pkgname -- -race -count=1 ./test/image # alone: it links, and others measure time
 	@$(MAKE) --no-print-directory test-clusterctl # alone too: it starts two API servers
 	@$(MAKE) --no-print-directory test-openapi
-	@for module in test/extension tools/image; do \
+	@for module in test/extension test/conversion tools/image; do \
 		cd $(CURDIR)/$$module && $(GO) tool -modfile=$(CURDIR)/tools/go.mod gotestsum --format pkgname -- -race -count=1 ./...; \
 	done
 
@@ -247,6 +247,7 @@ lint: ## Run the linters, the rule of import directions among them
 	@$(GOLANGCI_LINT) run
 	@cd examples/go && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml
 	@cd test/extension && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml
+	@cd test/conversion && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml
 	@cd test/e2e && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml
 	@cd tools/image && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml
 	@cd tools/openapi && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml
@@ -266,7 +267,7 @@ verify-generated: generate ## Check that generated files are up to date
 
 .PHONY: verify-modules
 verify-modules: ## Check that go.mod files are tidy
-	@for module in . examples/go test/e2e test/extension test/openapi tools/clusterctl tools/image tools/kubernetes tools/openapi; do \
+	@for module in . examples/go test/conversion test/e2e test/extension test/openapi tools/clusterctl tools/image tools/kubernetes tools/openapi; do \
 		(cd $$module && $(GO) mod tidy -diff) || { echo "$$module/go.mod is not tidy: run 'go mod tidy' there and commit"; exit 1; }; \
 	done
 
