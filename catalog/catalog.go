@@ -1,23 +1,22 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package catalog knows every hook of the contract: its names, its message types, its service, and what its answers
-// allow. All of it is read from the descriptors of the generated messages, so that the contract stands in one place.
+// Package catalog knows every hook of the contract, in every version: its names, its message types, its service, what its
+// answers allow, and how its messages convert between versions. Names and messages are read from the descriptors of the
+// generated code, so that the contract stands in one place.
 //
-// It does not encode, convert or call; see the packages codec, extension and gateway. A Catalog is immutable and safe
-// for concurrent use.
+// It does not encode or call, and it does not look into the Kubernetes objects that messages hold; see the packages codec,
+// extension, gateway and convert. A Catalog is immutable and safe for concurrent use.
 package catalog
 
 import (
 	"cmp"
-	"fmt"
 	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/reflect/protoregistry"
+	"k8s.io/apimachinery/pkg/version"
 
-	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 )
 
@@ -33,7 +32,7 @@ const (
 	UpgradePlan      Category = "UpgradePlanHooks"
 )
 
-// Hook describes one hook.
+// Hook describes one hook in one version.
 type Hook struct {
 	hook.GroupVersionHook
 
@@ -47,66 +46,56 @@ type Hook struct {
 	Mergeable bool
 	// Blocking tells whether an answer may hold the caller with retryAfterSeconds.
 	Blocking bool
+
+	lifetime Lifetime
+	versions []*Hook // of the same hook, the hub first
 }
 
 // Singleton tells whether the hook is one of the extension, not of its handlers: only Discovery is.
 func (h *Hook) Singleton() bool { return h.Category == Discovery }
 
-// Catalog is the set of all hooks.
+// Hub returns the hook in its newest version. The other versions, the spokes, convert to it and from it.
+func (h *Hook) Hub() *Hook { return h.versions[0] }
+
+// In returns the same hook in another version.
+func (h *Hook) In(version string) (*Hook, bool) {
+	for _, v := range h.versions {
+		if v.Version == version {
+			return v, true
+		}
+	}
+	return nil, false
+}
+
+// Lifetime tells when the version of the hook came, and when it was deprecated.
+func (h *Hook) Lifetime() Lifetime { return h.lifetime }
+
+// Deprecated tells whether the version of the hook is deprecated; if so, since which release of the gateway, and which
+// apiVersion of the hook takes its place.
+func (h *Hook) Deprecated() (since, instead string, ok bool) {
+	if h.lifetime.Deprecated == "" {
+		return "", "", false
+	}
+	return h.lifetime.Deprecated, h.Hub().APIVersion(), true
+}
+
+// Catalog is a set of hooks, each in one or more versions.
 type Catalog struct {
-	hooks  []*Hook
-	byGVH  map[hook.GroupVersionHook]*Hook
-	byName map[string]*Hook
+	releases []Release
+	versions []*Version
+	hooks    []*Hook
+	hubs     []*Hook
+	byGVH    map[hook.GroupVersionHook]*Hook
+	byPath   map[string]*Hook
+	byMethod map[string]*Hook
+	byName   map[string]*Hook // hubs
 }
 
-// New returns the catalog of the contract.
-func New() *Catalog {
-	c := &Catalog{byGVH: map[hook.GroupVersionHook]*Hook{}, byName: map[string]*Hook{}}
-	for _, file := range []protoreflect.FileDescriptor{
-		hooksv1alpha1.File_hookgate_hooks_v1alpha1_discovery_proto,
-		hooksv1alpha1.File_hookgate_hooks_v1alpha1_lifecycle_hooks_proto,
-		hooksv1alpha1.File_hookgate_hooks_v1alpha1_topology_mutation_proto,
-		hooksv1alpha1.File_hookgate_hooks_v1alpha1_in_place_update_proto,
-		hooksv1alpha1.File_hookgate_hooks_v1alpha1_upgrade_plan_proto,
-	} {
-		for i := range file.Services().Len() {
-			c.addService(file.Services().Get(i))
-		}
-	}
-	slices.SortFunc(c.hooks, func(a, b *Hook) int { return cmp.Compare(a.Hook, b.Hook) })
-	return c
-}
-
-func (c *Catalog) addService(s protoreflect.ServiceDescriptor) {
-	for i := range s.Methods().Len() {
-		m := s.Methods().Get(i)
-		h := &Hook{
-			GroupVersionHook: hook.GroupVersionHook{Group: hook.Group, Version: hook.Version, Hook: string(m.Name())},
-			Category:         Category(strings.TrimSuffix(string(s.Name()), "Service")),
-			Method:           fmt.Sprintf("/%s/%s", s.FullName(), m.Name()),
-			Request:          messageType(m.Input()),
-			Response:         messageType(m.Output()),
-			Blocking:         m.Output().Fields().ByName("retry_after_seconds") != nil,
-		}
-		h.Mergeable = h.Category == Lifecycle
-		c.hooks = append(c.hooks, h)
-		c.byGVH[h.GroupVersionHook] = h
-		c.byName[strings.ToLower(h.Hook)] = h
-	}
-}
-
-// messageType returns the Go type behind a descriptor. The generated package registered it, so that it is missing only
-// if that package is not the one that was compiled in.
-func messageType(d protoreflect.MessageDescriptor) protoreflect.MessageType {
-	t, err := protoregistry.GlobalTypes.FindMessageByName(d.FullName())
-	if err != nil {
-		panic(fmt.Sprintf("catalog: message %s: %v", d.FullName(), err))
-	}
-	return t
-}
-
-// Hooks returns all hooks, by name. Callers must not change the slice.
+// Hooks returns all hooks in all versions: by name, and the hub before its spokes. Callers must not change the slice.
 func (c *Catalog) Hooks() []*Hook { return c.hooks }
+
+// Hubs returns every hook once, in its newest version, by name. Callers must not change the slice.
+func (c *Catalog) Hubs() []*Hook { return c.hubs }
 
 // Lookup returns the hook of that group, version and name.
 func (c *Catalog) Lookup(gvh hook.GroupVersionHook) (*Hook, bool) {
@@ -114,8 +103,86 @@ func (c *Catalog) Lookup(gvh hook.GroupVersionHook) (*Hook, bool) {
 	return h, ok
 }
 
-// ByName returns the hook of that name, in upper or lower case.
+// ByName returns the hook of that name, in upper or lower case, in its newest version.
 func (c *Catalog) ByName(name string) (*Hook, bool) {
 	h, ok := c.byName[strings.ToLower(name)]
 	return h, ok
 }
+
+// ByMethod returns the hook whose rpc has that full name: "/package.Service/Method".
+func (c *Catalog) ByMethod(method string) (*Hook, bool) {
+	h, ok := c.byMethod[method]
+	return h, ok
+}
+
+// ByPath returns the hook that a URL path is about, /<group>/<version>/<hook>[/<handler>], and what stands after the hook's
+// segment, with the slash before it. The name of the hook may be in upper case, which is not its path: see Hook.Path.
+func (c *Catalog) ByPath(path string) (h *Hook, rest string, ok bool) {
+	end := segments(path, 3)
+	if h, ok = c.byPath[path[:end]]; !ok {
+		prefix := segments(path, 2)
+		h, ok = c.byPath[path[:prefix]+strings.ToLower(path[prefix:end])]
+	}
+	return h, path[end:], ok
+}
+
+// segments returns where the first n segments of a path end.
+func segments(path string, n int) int {
+	at := 0
+	for range n {
+		if at == len(path) {
+			return at
+		}
+		next := strings.IndexByte(path[at+1:], '/')
+		if next < 0 {
+			return len(path)
+		}
+		at += 1 + next
+	}
+	return at
+}
+
+// Versions returns every version of every group, those that were removed among them: by group, newest first. Callers must
+// not change the slice.
+func (c *Catalog) Versions() []*Version { return c.versions }
+
+// Version returns a version of a group, also one that was removed.
+func (c *Catalog) Version(group, name string) (*Version, bool) {
+	for _, v := range c.versions {
+		if v.Group == group && v.Name == name {
+			return v, true
+		}
+	}
+	return nil, false
+}
+
+// Releases returns the releases of the gateway that lifetimes are counted in, oldest first. Callers must not change the slice.
+func (c *Catalog) Releases() []Release { return c.releases }
+
+// index fills what lookups read. All hooks are in c.hooks.
+func (c *Catalog) index() {
+	slices.SortFunc(c.hooks, func(a, b *Hook) int {
+		return cmp.Or(cmp.Compare(a.Hook, b.Hook), cmp.Compare(a.Group, b.Group), newest(a.Version, b.Version))
+	})
+	c.byGVH, c.byPath, c.byMethod, c.byName = map[hook.GroupVersionHook]*Hook{}, map[string]*Hook{}, map[string]*Hook{}, map[string]*Hook{}
+	for i, h := range c.hooks {
+		c.byGVH[h.GroupVersionHook], c.byPath[h.Path("")], c.byMethod[h.Method] = h, h, h
+		if i > 0 && c.hooks[i-1].GroupHook() == h.GroupHook() {
+			hub := c.hooks[i-1].Hub()
+			hub.versions = append(hub.versions, h)
+			h.versions = hub.versions[:1:1] // until all are known
+			continue
+		}
+		h.versions = []*Hook{h}
+		c.hubs = append(c.hubs, h)
+		if _, ok := c.byName[strings.ToLower(h.Hook)]; !ok {
+			c.byName[strings.ToLower(h.Hook)] = h
+		}
+	}
+	for _, h := range c.hooks {
+		h.versions = h.Hub().versions
+	}
+}
+
+// newest orders versions as Kubernetes does: v1 before v1beta2, v1beta1 and v1alpha1.
+func newest(a, b string) int { return version.CompareKubeAwareVersionStrings(b, a) }

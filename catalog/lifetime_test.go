@@ -1,0 +1,203 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hookgate/hookgate/hook"
+)
+
+// The product's own table keeps the rules, today and on any later day.
+func TestLifetimesOfTheContract(t *testing.T) {
+	if err := New().CheckLifetimes(time.Now()); err != nil {
+		t.Error(err)
+	}
+}
+
+// quarterly are releases three months apart, with a patch in between.
+var quarterly = []Release{
+	{"v0.1.0", "2026-01-01"},
+	{"v0.1.1", "2026-02-01"},
+	{"v0.2.0", "2026-04-01"},
+	{"v0.3.0", "2026-07-01"},
+	{"v0.4.0", "2026-10-01"},
+	{"v0.5.0", "2027-01-01"},
+	{"v0.6.0", "2027-04-01"},
+	{"v0.7.0", ""},
+}
+
+// versionOf is a version of a group, with hooks of these names.
+func versionOf(name string, l Lifetime, hooks ...string) *Version {
+	v := &Version{Group: "g.example", Name: name, Lifetime: l}
+	for _, h := range hooks {
+		v.hooks = append(v.hooks, &Hook{GroupVersionHook: hook.GroupVersionHook{Group: v.Group, Version: name, Hook: h}})
+	}
+	return v
+}
+
+func TestCheckLifetimes(t *testing.T) {
+	first := Lifetime{Introduced: "v0.1.0"}
+	for name, tc := range map[string]struct {
+		reason   string
+		releases []Release
+		versions []*Version
+		want     string // empty: nothing is wrong
+	}{
+		"Introduced": {
+			reason:   "a version that lives is not bound by anything",
+			versions: []*Version{versionOf("v1alpha1", first, "H")},
+		},
+		"AlphaReplacedByAlpha": {
+			reason:   "an alpha may be deprecated for a newer alpha, in the release that brings it",
+			versions: []*Version{versionOf("v1alpha1", Lifetime{"v0.1.0", "v0.2.0", ""}, "H"), versionOf("v1alpha2", Lifetime{Introduced: "v0.2.0"}, "H")},
+		},
+		"AlphaRemovedAtOnce": {
+			reason:   "rule #4 gives an alpha no time",
+			versions: []*Version{versionOf("v1alpha1", Lifetime{"v0.1.0", "v0.2.0", "v0.2.0"}), versionOf("v1alpha2", Lifetime{Introduced: "v0.2.0"}, "H")},
+		},
+		"BetaRemovedInTime": {
+			reason:   "six months and two releases later",
+			versions: []*Version{versionOf("v1beta1", Lifetime{"v0.1.0", "v0.2.0", "v0.4.0"}), versionOf("v1", Lifetime{Introduced: "v0.2.0"}, "H")},
+		},
+		"GARemovedInTime": {
+			reason:   "twelve months and four releases later: the longer of both counts",
+			versions: []*Version{versionOf("v1", Lifetime{"v0.1.0", "v0.2.0", "v0.6.0"}), versionOf("v2", Lifetime{Introduced: "v0.2.0"}, "H")},
+		},
+		"Rule3NoNewer": {
+			reason:   "there is nothing else",
+			versions: []*Version{versionOf("v1alpha1", Lifetime{"v0.1.0", "v0.2.0", ""}, "H")},
+			want:     "version g.example/v1alpha1: rule #3: deprecated in v0.2.0, when there was no newer version that is at least as stable",
+		},
+		"Rule3BetaForGA": {
+			reason:   "a beta does not replace a GA version",
+			versions: []*Version{versionOf("v1", Lifetime{"v0.1.0", "v0.2.0", ""}, "H"), versionOf("v2beta1", first, "H")},
+			want:     "version g.example/v1: rule #3",
+		},
+		"Rule3AlphaForBeta": {
+			reason:   "an alpha does not replace a beta",
+			versions: []*Version{versionOf("v1beta1", Lifetime{"v0.1.0", "v0.2.0", ""}, "H"), versionOf("v2alpha1", first, "H")},
+			want:     "version g.example/v1beta1: rule #3",
+		},
+		"Rule3OlderOne": {
+			reason:   "an older version of the same track is no replacement",
+			versions: []*Version{versionOf("v1alpha2", Lifetime{"v0.1.0", "v0.2.0", ""}, "H"), versionOf("v1alpha1", first, "H")},
+			want:     "version g.example/v1alpha2: rule #3",
+		},
+		"Rule3TooEarly": {
+			reason:   "the new one has to be released first",
+			versions: []*Version{versionOf("v1alpha1", Lifetime{"v0.1.0", "v0.2.0", ""}, "H"), versionOf("v1alpha2", Lifetime{Introduced: "v0.3.0"}, "H")},
+			want:     "version g.example/v1alpha1: rule #3",
+		},
+		"Rule3DeprecatedItself": {
+			reason:   "what is deprecated itself replaces nothing",
+			versions: []*Version{versionOf("v1alpha1", Lifetime{"v0.1.0", "v0.2.0", ""}, "H"), versionOf("v1alpha2", Lifetime{"v0.1.0", "v0.2.0", ""}, "H")},
+			want:     "version g.example/v1alpha1: rule #3",
+		},
+		"Rule3HookLeftOut": {
+			reason:   "every hook needs a successor",
+			versions: []*Version{versionOf("v1alpha1", Lifetime{"v0.1.0", "v0.2.0", ""}, "H", "Lost"), versionOf("v1alpha2", first, "H")},
+			want:     "version g.example/v1alpha1: rule #3: deprecated in v0.2.0, when no newer version that is at least as stable had the hook Lost",
+		},
+		"Rule3AnotherGroup": {
+			reason:   "another group is no replacement",
+			versions: []*Version{versionOf("v1alpha1", Lifetime{"v0.1.0", "v0.2.0", ""}, "H"), {Group: "other.example", Name: "v1", Lifetime: first}},
+			want:     "version g.example/v1alpha1: rule #3",
+		},
+		"Rule4BetaReleases": {
+			reason:   "a patch is no release: there is one minor release between them",
+			releases: []Release{{"v0.1.0", "2026-01-01"}, {"v0.1.1", "2026-05-01"}, {"v0.2.0", "2026-09-01"}},
+			versions: []*Version{versionOf("v1beta1", Lifetime{"v0.1.0", "v0.1.0", "v0.2.0"}), versionOf("v1", first, "H")},
+			want:     "version g.example/v1beta1: rule #4: beta stays for 2 releases after its deprecation in v0.1.0, and v0.2.0 comes 1 after it",
+		},
+		"Rule4BetaMonths": {
+			reason:   "two releases that come quickly are not six months",
+			releases: []Release{{"v0.1.0", "2026-01-01"}, {"v0.2.0", "2026-02-01"}, {"v0.3.0", "2026-06-30"}},
+			versions: []*Version{versionOf("v1beta1", Lifetime{"v0.1.0", "v0.1.0", "v0.3.0"}), versionOf("v1", first, "H")},
+			want:     "version g.example/v1beta1: rule #4: beta stays for 6 months after its deprecation in v0.1.0, until 2026-07-01, and v0.3.0 comes before that",
+		},
+		"Rule4GAReleases": {
+			reason:   "two releases in two years",
+			releases: []Release{{"v0.1.0", "2026-01-01"}, {"v0.2.0", "2027-01-01"}, {"v0.3.0", "2028-01-01"}},
+			versions: []*Version{versionOf("v1", Lifetime{"v0.1.0", "v0.1.0", "v0.3.0"}), versionOf("v2", first, "H")},
+			want:     "version g.example/v1: rule #4: GA stays for 3 releases after its deprecation in v0.1.0, and v0.3.0 comes 2 after it",
+		},
+		"Rule4GAMonths": {
+			reason:   "three releases in nine months",
+			versions: []*Version{versionOf("v1", Lifetime{"v0.1.0", "v0.2.0", "v0.5.0"}), versionOf("v2", Lifetime{Introduced: "v0.2.0"}, "H")},
+			want:     "version g.example/v1: rule #4: GA stays for 12 months after its deprecation in v0.2.0, until 2027-04-01, and v0.5.0 comes before that",
+		},
+		"Rule4ReleaseToCome": {
+			reason:   "a release without a date comes out today, which is too early",
+			versions: []*Version{versionOf("v1", Lifetime{"v0.1.0", "v0.4.0", "v0.7.0"}), versionOf("v2", first, "H")},
+			want:     "version g.example/v1: rule #4: GA stays for 12 months after its deprecation in v0.4.0, until 2027-10-01, and v0.7.0 comes before that",
+		},
+		"NotIntroduced": {
+			reason:   "everything was released once",
+			versions: []*Version{versionOf("v1alpha1", Lifetime{}, "H")},
+			want:     "version g.example/v1alpha1: was never introduced",
+		},
+		"RemovedWithoutWarning": {
+			reason:   "nothing goes without a deprecation",
+			versions: []*Version{versionOf("v1alpha1", Lifetime{"v0.1.0", "", "v0.2.0"}), versionOf("v1", first, "H")},
+			want:     "version g.example/v1alpha1: removed in v0.2.0 without having been deprecated",
+		},
+		"DeprecatedTooEarly": {
+			reason:   "a version is there before it is deprecated",
+			versions: []*Version{versionOf("v1alpha1", Lifetime{"v0.2.0", "v0.1.0", ""}, "H"), versionOf("v1", first, "H")},
+			want:     "version g.example/v1alpha1: deprecated in v0.1.0, before it was introduced in v0.2.0",
+		},
+		"RemovedTooEarly": {
+			reason:   "a version is deprecated before it is removed",
+			versions: []*Version{versionOf("v1alpha1", Lifetime{"v0.1.0", "v0.3.0", "v0.2.0"}), versionOf("v1", first, "H")},
+			want:     "version g.example/v1alpha1: removed in v0.2.0, before it was deprecated in v0.3.0",
+		},
+		"UnknownRelease": {
+			reason:   "a typing mistake is no release",
+			versions: []*Version{versionOf("v1alpha1", Lifetime{Introduced: "v0.1"}, "H")},
+			want:     "version g.example/v1alpha1: introduced in v0.1, which is not in the table of releases",
+		},
+		"ReleasesOutOfOrder": {
+			reason:   "releases are counted, so their order matters",
+			releases: []Release{{"v0.2.0", "2026-01-01"}, {"v0.1.0", "2026-02-01"}},
+			want:     "release v0.1.0: comes after v0.2.0 in the table, and is not newer",
+		},
+		"DatesOutOfOrder": {
+			reason:   "a later release has no earlier date",
+			releases: []Release{{"v0.1.0", "2026-02-01"}, {"v0.2.0", "2026-01-01"}},
+			want:     "release v0.2.0: comes after v0.1.0 in the table, and is not newer",
+		},
+		"DateMissing": {
+			reason:   "only the last release is to come",
+			releases: []Release{{"v0.1.0", ""}, {"v0.2.0", "2026-01-01"}},
+			want:     "release v0.1.0: has no date, and is not the last",
+		},
+		"NoDate": {
+			reason:   "a date that cannot be read",
+			releases: []Release{{"v0.1.0", "January"}},
+			want:     `release v0.1.0: date "January" is not of the form 2006-01-02`,
+		},
+		"NoVersion": {
+			reason:   "a version that cannot be read",
+			releases: []Release{{"first", "2026-01-01"}},
+			want:     `release "first": is not of the form v1.2.3`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := &Catalog{releases: tc.releases, versions: tc.versions}
+			if c.releases == nil {
+				c.releases = quarterly
+			}
+			err := c.CheckLifetimes(time.Date(2027, 7, 1, 0, 0, 0, 0, time.UTC))
+			switch {
+			case tc.want == "" && err != nil:
+				t.Errorf("%s: got %v", tc.reason, err)
+			case tc.want != "" && (err == nil || !strings.HasPrefix(err.Error(), tc.want)):
+				t.Errorf("%s:\n got %v\nwant %s", tc.reason, err, tc.want)
+			}
+		})
+	}
+}

@@ -1,0 +1,45 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"google.golang.org/protobuf/reflect/protoreflect"
+
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/hook"
+)
+
+// New returns the catalog of the contract.
+func New() *Catalog {
+	c, err := Build(releases(), sources()...)
+	if err != nil {
+		panic("catalog: " + err.Error()) // a mistake below, which every test sees
+	}
+	return c
+}
+
+// releases are those of the gateway, oldest first. A release that is to come has no date yet.
+func releases() []Release {
+	return []Release{
+		{Version: "v0.1.0"},
+	}
+}
+
+// sources are the versions of the contract. One that is removed loses its files and stays here, so that people who still
+// have an extension of it are told what became of it.
+func sources() []Source {
+	return []Source{
+		{
+			Group: hook.Group, Version: hook.Version,
+			Lifetime: Lifetime{Introduced: "v0.1.0"},
+			Files: []protoreflect.FileDescriptor{
+				hooksv1alpha1.File_hookgate_hooks_v1alpha1_discovery_proto,
+				hooksv1alpha1.File_hookgate_hooks_v1alpha1_lifecycle_hooks_proto,
+				hooksv1alpha1.File_hookgate_hooks_v1alpha1_topology_mutation_proto,
+				hooksv1alpha1.File_hookgate_hooks_v1alpha1_in_place_update_proto,
+				hooksv1alpha1.File_hookgate_hooks_v1alpha1_upgrade_plan_proto,
+			},
+		},
+	}
+}
