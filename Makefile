@@ -36,7 +36,7 @@ PROTOC := $(BIN)/protoc-$(PROTOC_VERSION)
 RELEASED := $(shell git describe --tags --abbrev=0 --match 'v[0-9]*' 2>/dev/null)
 BREAKING_AGAINST ?= $(or $(RELEASED),$(shell main=$$(git rev-parse -q --verify main || git rev-parse -q --verify origin/main); \
 	if [ "$$main" = "$$(git rev-parse HEAD)" ]; then git rev-parse -q --verify 'HEAD~1' || echo "$$main"; else echo "$$main"; fi))
-BREAKING_CONFIG := $(if $(RELEASED),,--config '{"version": "v2", "modules": [{"path": "proto"}], "breaking": {"use": ["FILE"], \
+BREAKING_CONFIG := $(if $(RELEASED),,--config '{"version": "v2", "modules": [{"path": "proto"}, {"path": "test/hookversions/proto"}], "breaking": {"use": ["FILE"], \
 	"except": ["FILE_SAME_JAVA_PACKAGE", "FILE_SAME_JAVA_MULTIPLE_FILES"]}}')
 
 # The servers that the tests of the Kubernetes side run against. A folder of one's own with kube-apiserver, etcd and kubectl
@@ -226,8 +226,9 @@ bench-go: ## Run the Go benchmarks
 ##@ Change
 
 .PHONY: generate
-generate: ## Regenerate gen/, api/, deploy/crd/, proto/testdata/, docs/metrics.md, docs/errors.md and the table in docs/conformance.md
+generate: ## Regenerate gen/, test/hookversions/gen/, api/, deploy/crd/, proto/testdata/, docs/metrics.md, docs/errors.md and the table in docs/conformance.md
 	@$(TOOL) buf generate
+	@$(TOOL) buf generate --template test/hookversions/buf.gen.yaml
 	@$(GO) -C tools/openapi run . $(CURDIR)
 	@$(TOOL) controller-gen object:headerFile=api/boilerplate.go.txt crd paths=./api/... output:crd:dir=deploy/crd
 	@$(GO) run ./docs/generate docs
@@ -262,7 +263,7 @@ verify-proto: ## Lint the contract and compare it with the last release, or the 
 
 .PHONY: verify-generated
 verify-generated: generate ## Check that generated files are up to date
-	@changed=$$(git status --porcelain -- gen 'api/*/zz_generated*' deploy/crd proto/testdata docs/metrics.md docs/errors.md docs/conformance.md); if [ -n "$$changed" ]; then \
+	@changed=$$(git status --porcelain -- gen test/hookversions/gen 'api/*/zz_generated*' deploy/crd proto/testdata docs/metrics.md docs/errors.md docs/conformance.md); if [ -n "$$changed" ]; then \
 		echo "generated files are not up to date: run 'make generate' and commit"; echo "$$changed"; exit 1; fi
 
 .PHONY: verify-modules

@@ -49,6 +49,7 @@ type Hook struct {
 
 	lifetime Lifetime
 	versions []*Hook // of the same hook, the hub first
+	spoke    *Spoke  // nil for a hub
 }
 
 // Singleton tells whether the hook is one of the extension, not of its handlers: only Discovery is.

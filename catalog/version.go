@@ -7,6 +7,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -47,6 +48,8 @@ type Source struct {
 	Lifetime       Lifetime
 	// Files have the services of the version. A version that was removed has none.
 	Files []protoreflect.FileDescriptor
+	// Spokes are the conversions of the hooks that have a newer version, by their names.
+	Spokes map[string]Spoke
 }
 
 // Build returns the catalog of those versions. The error tells all that is wrong with them, but for what CheckLifetimes tells.
@@ -72,6 +75,16 @@ func Build(releases []Release, sources ...Source) (*Catalog, error) {
 		case !v.Removed() && len(v.hooks) == 0:
 			errs = append(errs, fmt.Errorf("version %s: has no hooks, and was not removed", v.APIVersion()))
 		}
+		for _, h := range v.hooks {
+			if spoke, ok := s.Spokes[h.Hook]; ok {
+				h.spoke = &spoke
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(s.Spokes)) {
+			if !slices.ContainsFunc(v.hooks, func(h *Hook) bool { return h.Hook == name }) {
+				errs = append(errs, fmt.Errorf("version %s: has a conversion of %s, which is no hook of it", v.APIVersion(), name))
+			}
+		}
 		slices.SortFunc(v.hooks, func(a, b *Hook) int { return cmp.Compare(a.Hook, b.Hook) })
 		c.versions = append(c.versions, v)
 		c.hooks = append(c.hooks, v.hooks...)
@@ -79,6 +92,11 @@ func Build(releases []Release, sources ...Source) (*Catalog, error) {
 	slices.SortFunc(c.versions, func(a, b *Version) int { return cmp.Or(cmp.Compare(a.Group, b.Group), newest(a.Name, b.Name)) })
 	c.succeed()
 	c.index()
+	for _, h := range c.hooks {
+		if err := h.checkSpoke(); err != nil {
+			errs = append(errs, fmt.Errorf("hook %s: %w", h, err))
+		}
+	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
 	}

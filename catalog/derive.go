@@ -1,0 +1,252 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// Differences are what two versions of a message do not have in common. Members are named by their paths, as losses are.
+type Differences struct {
+	// Renamed are the members of the spoke that the hub has under another name in the same object, which is the value.
+	Renamed map[string]string
+	// Added are the members that only the hub has. The value, a string, int32 or bool, is what the absence of the member has
+	// always meant, and what it gets on the way up; nil if that is the zero value.
+	Added map[string]any
+	// Gone are the members that only the spoke has.
+	Gone []string
+}
+
+// Derive returns the conversion between two versions of a message that is given by their descriptors: members of the same
+// name are the same, and d tells all others. What is not accounted for is an error, which Build returns.
+//
+// Where a member has the same type in both versions, its value is shared.
+func Derive(spoke, hub proto.Message, d Differences) Conversion {
+	from, to := spoke.ProtoReflect().Type(), hub.ProtoReflect().Type()
+	b := &deriver{Differences: d, used: map[string]bool{}}
+	p := b.plan(from.Descriptor(), to.Descriptor(), "", "")
+	if unused := b.unused(); len(unused) > 0 {
+		b.errs = append(b.errs, fmt.Errorf("declared, and not a difference: %v", unused))
+	}
+	if err := errors.Join(b.errs...); err != nil {
+		return Conversion{err: fmt.Errorf("derive %s from %s: %w", from.Descriptor().FullName(), to.Descriptor().FullName(), err)}
+	}
+	return Conversion{
+		Up:     func(m proto.Message) (proto.Message, []string, error) { return converted(m, to, p, up) },
+		Down:   func(m proto.Message) (proto.Message, []string, error) { return converted(m, from, p, down) },
+		LostUp: sorted(slices.Clone(d.Gone)), LostDown: slices.Sorted(maps.Keys(d.Added)),
+	}
+}
+
+// direction says which side of a plan a message is on. The other side is what it becomes.
+type direction int
+
+const (
+	up   direction = iota // from the spoke, which is side 0
+	down                  // from the hub, which is side 1
+)
+
+// plan is what two versions of one message have in common and what they do not.
+type plan struct {
+	types  [2]protoreflect.FullName
+	path   [2]string // of the message in each version
+	common []common
+	only   [2][]only // members of one side
+}
+
+// common is a member of both versions.
+type common struct {
+	fields [2]protoreflect.FieldDescriptor
+	plan   *plan // of messages that differ; nil where the value can be shared
+}
+
+// only is a member of one version.
+type only struct {
+	field protoreflect.FieldDescriptor
+	path  string
+	// absent is what its absence has always meant; not valid if that is the zero value.
+	absent protoreflect.Value
+}
+
+// deriver makes plans.
+type deriver struct {
+	Differences
+	used map[string]bool // declarations, with the kind of declaration before the path
+	errs []error
+}
+
+func (b *deriver) wrong(format string, args ...any) {
+	b.errs = append(b.errs, fmt.Errorf(format, args...))
+}
+
+func (b *deriver) unused() []string {
+	var unused []string
+	add := func(kind, path string) {
+		if !b.used[kind+path] {
+			unused = append(unused, path)
+		}
+	}
+	for path := range b.Renamed {
+		add("renamed ", path)
+	}
+	for path := range b.Added {
+		add("added ", path)
+	}
+	for _, path := range b.Gone {
+		add("gone ", path)
+	}
+	return sorted(unused)
+}
+
+func (b *deriver) plan(spoke, hub protoreflect.MessageDescriptor, spokePath, hubPath string) *plan {
+	p := &plan{types: [2]protoreflect.FullName{spoke.FullName(), hub.FullName()}, path: [2]string{spokePath, hubPath}}
+	seen := map[protoreflect.Name]bool{"unknown_members": true}
+	for i := range spoke.Fields().Len() {
+		f := spoke.Fields().Get(i)
+		if f.Name() == "unknown_members" {
+			continue
+		}
+		path := join(spokePath, f.JSONName())
+		name := f.JSONName()
+		if renamed, ok := b.Renamed[path]; ok {
+			name = renamed
+			b.used["renamed "+path] = true
+		}
+		target := hub.Fields().ByJSONName(name)
+		switch {
+		case slices.Contains(b.Gone, path):
+			b.used["gone "+path] = true
+			p.only[0] = append(p.only[0], only{field: f, path: path})
+		case target == nil:
+			b.wrong("%s: the newer version has no %s", path, name)
+		case seen[target.Name()]:
+			b.wrong("%s: %s is another member's already", path, name)
+		default:
+			seen[target.Name()] = true
+			p.common = append(p.common, b.common(f, target, path, join(hubPath, name)))
+		}
+	}
+	for i := range hub.Fields().Len() {
+		f := hub.Fields().Get(i)
+		path := join(hubPath, f.JSONName())
+		if seen[f.Name()] {
+			continue
+		}
+		absent, ok := b.Added[path]
+		if !ok {
+			b.wrong("%s: the older version has no such member", path)
+			continue
+		}
+		b.used["added "+path] = true
+		p.only[1] = append(p.only[1], only{field: f, path: path, absent: b.value(f, path, absent)})
+	}
+	return p
+}
+
+// common pairs two members, whose types have to match.
+func (b *deriver) common(spoke, hub protoreflect.FieldDescriptor, spokePath, hubPath string) common {
+	c := common{fields: [2]protoreflect.FieldDescriptor{spoke, hub}}
+	switch {
+	case spoke.Kind() != hub.Kind() || spoke.Cardinality() != hub.Cardinality() || spoke.IsMap() != hub.IsMap() || spoke.HasPresence() != hub.HasPresence():
+		b.wrong("%s and %s have different types", spokePath, hubPath)
+	case spoke.Kind() == protoreflect.EnumKind:
+		if !sameValues(spoke.Enum(), hub.Enum()) {
+			b.wrong("%s and %s have different values", spokePath, hubPath)
+		}
+	case spoke.IsMap():
+		key, value, otherValue := spoke.MapKey().Kind() == hub.MapKey().Kind(), spoke.MapValue(), hub.MapValue()
+		if !key || value.Kind() != otherValue.Kind() || value.Kind() == protoreflect.EnumKind || value.Message() != otherValue.Message() {
+			b.wrong("%s and %s are maps with different entries: write the conversion by hand", spokePath, hubPath)
+		}
+	case spoke.Message() != nil && spoke.Message().FullName() != hub.Message().FullName():
+		if spoke.IsList() {
+			spokePath, hubPath = spokePath+"[*]", hubPath+"[*]"
+		}
+		c.plan = b.plan(spoke.Message(), hub.Message(), spokePath, hubPath)
+	}
+	return c
+}
+
+func sameValues(a, b protoreflect.EnumDescriptor) bool {
+	if a.Values().Len() != b.Values().Len() {
+		return false
+	}
+	for i := range a.Values().Len() {
+		v := a.Values().Get(i)
+		if other := b.Values().ByNumber(v.Number()); other == nil || other.Name() != v.Name() {
+			return false
+		}
+	}
+	return true
+}
+
+// value returns what an absent member means as a value of it.
+func (b *deriver) value(f protoreflect.FieldDescriptor, path string, v any) protoreflect.Value {
+	if v == nil {
+		return protoreflect.Value{}
+	}
+	kinds := map[protoreflect.Kind]bool{}
+	switch v.(type) {
+	case string:
+		kinds[protoreflect.StringKind] = true
+	case int32:
+		kinds[protoreflect.Int32Kind] = true
+	case bool:
+		kinds[protoreflect.BoolKind] = true
+	}
+	if f.IsList() || !kinds[f.Kind()] {
+		b.wrong("%s: %T is not what it has", path, v)
+		return protoreflect.Value{}
+	}
+	return protoreflect.ValueOf(v)
+}
+
+// converted returns m as a message of that type.
+func converted(m proto.Message, to protoreflect.MessageType, p *plan, d direction) (proto.Message, []string, error) {
+	if have := m.ProtoReflect().Descriptor().FullName(); have != p.types[d] {
+		return nil, nil, fmt.Errorf("%s is not a %s", have, p.types[d])
+	}
+	out := to.New()
+	lost := p.apply(m.ProtoReflect(), out, d)
+	return out.Interface(), sorted(lost), nil
+}
+
+// apply fills out with what m has, and returns what out has no place for.
+func (p *plan) apply(m, out protoreflect.Message, d direction) (lost []string) {
+	for i := range p.common {
+		c := &p.common[i]
+		from, to := c.fields[d], c.fields[1-d]
+		switch {
+		case !m.Has(from):
+		case c.plan == nil:
+			out.Set(to, m.Get(from))
+		case from.IsList():
+			in, list := m.Get(from).List(), out.Mutable(to).List()
+			for i := range in.Len() {
+				element := list.NewElement()
+				lost = append(lost, c.plan.apply(in.Get(i).Message(), element.Message(), d)...)
+				list.Append(element)
+			}
+		default:
+			lost = append(lost, c.plan.apply(m.Get(from).Message(), out.Mutable(to).Message(), d)...)
+		}
+	}
+	for _, o := range p.only[d] {
+		if m.Has(o.field) && (!o.absent.IsValid() || !m.Get(o.field).Equal(o.absent)) {
+			lost = append(lost, o.path)
+		}
+	}
+	for _, o := range p.only[1-d] {
+		if o.absent.IsValid() {
+			out.Set(o.field, o.absent)
+		}
+	}
+	return append(lost, CopyUnknown(out.Interface(), m.Interface(), p.path[d])...)
+}

@@ -1,0 +1,199 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hookversions
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/hookgate/hookgate/catalog"
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	v1 "github.com/hookgate/hookgate/test/hookversions/gen/hookversions/v1"
+	v1alpha1 "github.com/hookgate/hookgate/test/hookversions/gen/hookversions/v1alpha1"
+)
+
+const (
+	graceSeconds   = 30 // what v1alpha1 always waited
+	priority       = 5  // what was not urgent
+	urgentPriority = 10
+)
+
+// alphaSpokes are written by hand.
+func alphaSpokes() map[string]catalog.Spoke {
+	return map[string]catalog.Spoke{
+		"Discovery": {
+			Request:  catalog.Conversion{Up: typed(alphaDiscoveryRequestUp), Down: typed(alphaDiscoveryRequestDown)},
+			Response: catalog.Conversion{Up: typed(alphaDiscoveryResponseUp), Down: typed(alphaDiscoveryResponseDown)},
+		},
+		BeforeNodeDrain: {
+			Request: catalog.Conversion{
+				Up: typed(alphaDrainRequestUp), Down: typed(alphaDrainRequestDown),
+				LostDown: []string{"graceSeconds", "reason", "volumes[*].encrypted", "volumes[*].sizeBytes"},
+			},
+			Response: catalog.Conversion{
+				Up: typed(alphaDrainResponseUp), Down: typed(alphaDrainResponseDown),
+				LostUp: []string{"urgent"}, LostDown: []string{"approver", "priority"},
+			},
+		},
+		PlanDrains: {
+			Request:  catalog.Conversion{Up: typed(alphaPlanRequestUp), Down: typed(alphaPlanRequestDown), LostDown: []string{"maxParallel"}},
+			Response: catalog.Conversion{Up: typed(alphaPlanResponseUp), Down: typed(alphaPlanResponseDown), LostDown: []string{"waves[*].pauseSeconds", "waves[*].title"}},
+		},
+	}
+}
+
+// typed makes a Convert of a function on the messages themselves.
+func typed[From, To proto.Message](f func(in From, lost *losses) (To, error)) catalog.Convert {
+	return func(m proto.Message) (proto.Message, []string, error) {
+		in, ok := m.(From)
+		if !ok {
+			return nil, nil, fmt.Errorf("%T is not a %T", m, in)
+		}
+		var lost losses
+		out, err := f(in, &lost)
+		if err != nil {
+			return nil, nil, err
+		}
+		lost = append(lost, catalog.CopyUnknown(out, m, "")...)
+		return out, lost, nil
+	}
+}
+
+// losses collects paths.
+type losses []string
+
+// add notes that the member at path is lost, if it says anything.
+func (l *losses) add(path string, says bool) {
+	if says {
+		*l = append(*l, path)
+	}
+}
+
+// nested copies the unknown members of a message within the whole one.
+func nested[T proto.Message](to T, from proto.Message, path string, lost *losses) T {
+	*lost = append(*lost, catalog.CopyUnknown(to, from, path)...)
+	return to
+}
+
+func alphaDiscoveryRequestUp(*v1alpha1.DiscoveryRequest, *losses) (*v1.DiscoveryRequest, error) {
+	return &v1.DiscoveryRequest{}, nil
+}
+
+func alphaDiscoveryRequestDown(*v1.DiscoveryRequest, *losses) (*v1alpha1.DiscoveryRequest, error) {
+	return &v1alpha1.DiscoveryRequest{}, nil
+}
+
+func alphaDiscoveryResponseUp(in *v1alpha1.DiscoveryResponse, _ *losses) (*v1.DiscoveryResponse, error) {
+	return &v1.DiscoveryResponse{Status: v1.ResponseStatus(in.GetStatus()), Message: in.GetMessage(), Handlers: in.GetHandlers()}, nil
+}
+
+func alphaDiscoveryResponseDown(in *v1.DiscoveryResponse, _ *losses) (*v1alpha1.DiscoveryResponse, error) {
+	return &v1alpha1.DiscoveryResponse{Status: hooksv1alpha1.ResponseStatus(in.GetStatus()), Message: in.GetMessage(), Handlers: in.GetHandlers()}, nil
+}
+
+func alphaDrainRequestUp(in *v1alpha1.BeforeNodeDrainRequest, lost *losses) (*v1.BeforeNodeDrainRequest, error) {
+	out := &v1.BeforeNodeDrainRequest{
+		Handler: in.GetHandler(), Settings: in.GetSettings(), Cluster: in.GetCluster(), NodeName: in.GetNode(), GraceSeconds: graceSeconds,
+	}
+	if in.GetEndpoint() != "" {
+		at := strings.LastIndexByte(in.GetEndpoint(), ':')
+		port, err := strconv.ParseInt(in.GetEndpoint()[at+1:], 10, 32)
+		if at < 0 || err != nil {
+			return nil, fmt.Errorf("endpoint: want host:port, got %q", in.GetEndpoint())
+		}
+		out.Host, out.Port = in.GetEndpoint()[:at], int32(port)
+	}
+	for _, v := range in.GetVolumes() {
+		out.Volumes = append(out.Volumes, nested(&v1.Volume{Name: v.GetName()}, v, "volumes[*]", lost))
+	}
+	return out, nil
+}
+
+func alphaDrainRequestDown(in *v1.BeforeNodeDrainRequest, lost *losses) (*v1alpha1.BeforeNodeDrainRequest, error) {
+	lost.add("graceSeconds", in.GetGraceSeconds() != 0 && in.GetGraceSeconds() != graceSeconds)
+	lost.add("reason", in.GetReason() != "")
+	out := &v1alpha1.BeforeNodeDrainRequest{Handler: in.GetHandler(), Settings: in.GetSettings(), Cluster: in.GetCluster(), Node: in.GetNodeName()}
+	if in.GetHost() != "" || in.GetPort() != 0 {
+		out.Endpoint = in.GetHost() + ":" + strconv.Itoa(int(in.GetPort()))
+	}
+	for _, v := range in.GetVolumes() {
+		lost.add("volumes[*].sizeBytes", v.GetSizeBytes() != 0)
+		lost.add("volumes[*].encrypted", v.Encrypted != nil)
+		out.Volumes = append(out.Volumes, nested(&v1alpha1.Volume{Name: v.GetName()}, v, "volumes[*]", lost))
+	}
+	return out, nil
+}
+
+func alphaDrainResponseUp(in *v1alpha1.BeforeNodeDrainResponse, lost *losses) (*v1.BeforeNodeDrainResponse, error) {
+	lost.add("urgent", in.Urgent != nil && !in.GetUrgent()) // that it was said
+	out := &v1.BeforeNodeDrainResponse{
+		Status: v1.ResponseStatus(in.GetStatus()), Message: in.GetMessage(), RetryAfterSeconds: in.GetRetryAfterSeconds(),
+		TicketId: in.GetTicket(), Priority: priority,
+	}
+	if in.GetUrgent() {
+		out.Priority = urgentPriority
+	}
+	return out, nil
+}
+
+func alphaDrainResponseDown(in *v1.BeforeNodeDrainResponse, lost *losses) (*v1alpha1.BeforeNodeDrainResponse, error) {
+	lost.add("approver", in.GetApprover() != "")
+	out := &v1alpha1.BeforeNodeDrainResponse{
+		Status: hooksv1alpha1.ResponseStatus(in.GetStatus()), Message: in.GetMessage(), RetryAfterSeconds: in.GetRetryAfterSeconds(), Ticket: in.GetTicketId(),
+	}
+	switch in.GetPriority() {
+	case 0, priority:
+	case urgentPriority:
+		out.Urgent = proto.Bool(true)
+	default:
+		lost.add("priority", true)
+	}
+	return out, nil
+}
+
+func alphaPlanRequestUp(in *v1alpha1.PlanDrainsRequest, lost *losses) (*v1.PlanDrainsRequest, error) {
+	out := &v1.PlanDrainsRequest{Handler: in.GetHandler(), Settings: in.GetSettings(), Cluster: in.GetCluster(), MaxParallel: proto.Int32(1)}
+	for _, n := range in.GetNodes() {
+		out.Nodes = append(out.Nodes, nested(&v1.Member{NodeName: n.GetName()}, n, "nodes[*]", lost))
+	}
+	return out, nil
+}
+
+func alphaPlanRequestDown(in *v1.PlanDrainsRequest, lost *losses) (*v1alpha1.PlanDrainsRequest, error) {
+	lost.add("maxParallel", in.MaxParallel != nil && in.GetMaxParallel() != 1)
+	out := &v1alpha1.PlanDrainsRequest{Handler: in.GetHandler(), Settings: in.GetSettings(), Cluster: in.GetCluster()}
+	for _, n := range in.GetNodes() {
+		out.Nodes = append(out.Nodes, nested(&v1alpha1.Node{Name: n.GetNodeName()}, n, "nodes[*]", lost))
+	}
+	return out, nil
+}
+
+func alphaPlanResponseUp(in *v1alpha1.PlanDrainsResponse, lost *losses) (*v1.PlanDrainsResponse, error) {
+	out := &v1.PlanDrainsResponse{Status: v1.ResponseStatus(in.GetStatus()), Message: in.GetMessage()}
+	for _, s := range in.GetSteps() {
+		wave := nested(&v1.Wave{}, s, "steps[*]", lost)
+		for _, n := range s.GetNodes() {
+			wave.Members = append(wave.Members, nested(&v1.Member{NodeName: n.GetName()}, n, "steps[*].nodes[*]", lost))
+		}
+		out.Waves = append(out.Waves, wave)
+	}
+	return out, nil
+}
+
+func alphaPlanResponseDown(in *v1.PlanDrainsResponse, lost *losses) (*v1alpha1.PlanDrainsResponse, error) {
+	out := &v1alpha1.PlanDrainsResponse{Status: hooksv1alpha1.ResponseStatus(in.GetStatus()), Message: in.GetMessage()}
+	for _, w := range in.GetWaves() {
+		lost.add("waves[*].title", w.GetTitle() != "")
+		lost.add("waves[*].pauseSeconds", w.GetPauseSeconds() != 0)
+		step := nested(&v1alpha1.Step{}, w, "waves[*]", lost)
+		for _, m := range w.GetMembers() {
+			step.Nodes = append(step.Nodes, nested(&v1alpha1.Node{Name: m.GetNodeName()}, m, "waves[*].members[*]", lost))
+		}
+		out.Steps = append(out.Steps, step)
+	}
+	return out, nil
+}
