@@ -14,6 +14,7 @@ import (
 	"slices"
 	"strings"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"k8s.io/apimachinery/pkg/version"
 
@@ -90,6 +91,9 @@ type Catalog struct {
 	byPath   map[string]*Hook
 	byMethod map[string]*Hook
 	byName   map[string]*Hook // hubs
+
+	discoveries []*Hook
+	byInput     map[protoreflect.FullName]*Hook
 }
 
 // Hooks returns all hooks in all versions: by name, and the hub before its spokes. Callers must not change the slice.
@@ -143,6 +147,15 @@ func segments(path string, n int) int {
 	return at
 }
 
+// ByRequest returns the hook that a message is a request of.
+func (c *Catalog) ByRequest(m proto.Message) (*Hook, bool) {
+	h, ok := c.byInput[m.ProtoReflect().Descriptor().FullName()]
+	return h, ok
+}
+
+// Discoveries returns the hook Discovery in all its versions, the newest first.
+func (c *Catalog) Discoveries() []*Hook { return c.discoveries }
+
 // Versions returns every version of every group, those that were removed among them: by group, newest first. Callers must
 // not change the slice.
 func (c *Catalog) Versions() []*Version { return c.versions }
@@ -166,8 +179,13 @@ func (c *Catalog) index() {
 		return cmp.Or(cmp.Compare(a.Hook, b.Hook), cmp.Compare(a.Group, b.Group), newest(a.Version, b.Version))
 	})
 	c.byGVH, c.byPath, c.byMethod, c.byName = map[hook.GroupVersionHook]*Hook{}, map[string]*Hook{}, map[string]*Hook{}, map[string]*Hook{}
+	c.byInput = map[protoreflect.FullName]*Hook{}
 	for i, h := range c.hooks {
 		c.byGVH[h.GroupVersionHook], c.byPath[h.Path("")], c.byMethod[h.Method] = h, h, h
+		c.byInput[h.Request.Descriptor().FullName()] = h
+		if h.Singleton() {
+			c.discoveries = append(c.discoveries, h)
+		}
 		if i > 0 && c.hooks[i-1].GroupHook() == h.GroupHook() {
 			hub := c.hooks[i-1].Hub()
 			hub.versions = append(hub.versions, h)

@@ -92,7 +92,15 @@ func Build(releases []Release, sources ...Source) (*Catalog, error) {
 	slices.SortFunc(c.versions, func(a, b *Version) int { return cmp.Or(cmp.Compare(a.Group, b.Group), newest(a.Name, b.Name)) })
 	c.succeed()
 	c.index()
+	messages := map[protoreflect.FullName]*Hook{}
 	for _, h := range c.hooks {
+		for _, m := range []protoreflect.MessageType{h.Request, h.Response} {
+			// kind and apiVersion are the message's.
+			if other, ok := messages[m.Descriptor().FullName()]; ok {
+				errs = append(errs, fmt.Errorf("hook %s: message %s is that of %s already", h, m.Descriptor().FullName(), other))
+			}
+			messages[m.Descriptor().FullName()] = h
+		}
 		if err := h.checkSpoke(); err != nil {
 			errs = append(errs, fmt.Errorf("hook %s: %w", h, err))
 		}

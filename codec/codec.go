@@ -1,9 +1,9 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package codec reads and writes the JSON of the API group hooks.runtime.cluster.x-k8s.io/v1alpha1: what encoding/json
-// writes for the Go types of Cluster API, byte for byte, from and to the generated messages of the contract. It is not
-// protojson.
+// Package codec reads and writes the JSON of the API group hooks.runtime.cluster.x-k8s.io: what encoding/json writes for the
+// Go types of Cluster API, byte for byte, from and to the generated messages of the contract. It is not protojson. Each
+// version of a hook has messages of its own, and they say its apiVersion.
 //
 // Kubernetes objects (RawExtension) and free values (JSON) are validated but never parsed: decoding leaves them where
 // they are in the body, encoding hands them on verbatim. Members that the schema does not know are kept in the field

@@ -54,20 +54,21 @@ func inJSON(fd protoreflect.FieldDescriptor) bool {
 	return true
 }
 
-// enumText returns Cluster API's strings for the values of an enum, by number. 0 is the absent value everywhere.
-func enumText(enum protoreflect.FullName) []string {
+// enumText returns Cluster API's strings for the values of an enum, by number. 0 is the absent value everywhere. A version of
+// the contract may have the enum in a type of its own: it has the same name.
+func enumText(enum protoreflect.Name) []string {
 	switch enum {
-	case hooksv1alpha1.ResponseStatus(0).Descriptor().FullName():
+	case hooksv1alpha1.ResponseStatus(0).Descriptor().Name():
 		return []string{
 			hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS: "Success",
 			hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_FAILURE: "Failure",
 		}
-	case hooksv1alpha1.FailurePolicy(0).Descriptor().FullName():
+	case hooksv1alpha1.FailurePolicy(0).Descriptor().Name():
 		return []string{
 			hooksv1alpha1.FailurePolicy_FAILURE_POLICY_IGNORE: "Ignore",
 			hooksv1alpha1.FailurePolicy_FAILURE_POLICY_FAIL:   "Fail",
 		}
-	case hooksv1alpha1.PatchType(0).Descriptor().FullName():
+	case hooksv1alpha1.PatchType(0).Descriptor().Name():
 		return []string{
 			hooksv1alpha1.PatchType_PATCH_TYPE_JSON_PATCH:       "JSONPatch",
 			hooksv1alpha1.PatchType_PATCH_TYPE_JSON_MERGE_PATCH: "JSONMergePatch",

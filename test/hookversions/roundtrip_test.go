@@ -16,6 +16,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/codec"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 )
 
@@ -29,21 +30,24 @@ type pair struct {
 	name     string
 	from, to *catalog.Hook
 	request  bool
+	codec    *codec.Codec
 }
 
 // pairs returns every registered pair of every catalog, in both directions, in order.
 func pairs() []pair {
 	var all []pair
 	for _, name := range []string{"product", "test"} {
-		for _, h := range catalogs()[name].Hooks() {
+		c := catalogs()[name]
+		mandated := codec.New(c)
+		for _, h := range c.Hooks() {
 			if h.Hub() == h {
 				continue
 			}
 			for _, request := range []bool{true, false} {
 				kind := map[bool]string{true: "request", false: "response"}[request]
 				all = append(all,
-					pair{fmt.Sprintf("%s/%s/%s/down", h.Hook, h.Version, kind), h.Hub(), h, request},
-					pair{fmt.Sprintf("%s/%s/%s/up", h.Hook, h.Version, kind), h, h.Hub(), request})
+					pair{fmt.Sprintf("%s/%s/%s/down", h.Hook, h.Version, kind), h.Hub(), h, request, mandated},
+					pair{fmt.Sprintf("%s/%s/%s/up", h.Hook, h.Version, kind), h, h.Hub(), request, mandated})
 			}
 		}
 	}
@@ -76,6 +80,9 @@ func (p pair) check(t *testing.T, r *rand.Rand) (lossless bool) {
 	there, lost, err := p.convert(before, p.from, p.to)
 	if err != nil {
 		t.Fatalf("%s: %v\n%v", p.name, err, before)
+	}
+	if err := p.codec.Check(there); err != nil {
+		t.Errorf("%s: what it became cannot be written as JSON: %v", p.name, err)
 	}
 	back, lostBack, err := p.convert(there, p.to, p.from)
 	if err != nil {
