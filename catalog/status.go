@@ -37,6 +37,15 @@ func StatusOf(m proto.Message) (Status, bool) {
 	return r.Get(field).Enum(), true
 }
 
+// MessageOf returns the message of an answer, which explains its status to a person.
+func MessageOf(m proto.Message) string {
+	r, ok := m.(interface{ GetMessage() string })
+	if !ok {
+		return ""
+	}
+	return r.GetMessage()
+}
+
 // SetStatus sets status and message of an answer of a hook.
 func SetStatus(m proto.Message, status Status, message string) {
 	r := m.ProtoReflect()

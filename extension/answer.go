@@ -17,7 +17,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/hookgate/hookgate/body"
-	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
 )
 
@@ -84,6 +84,7 @@ func (x *exchange) refused(resp *http.Response) *hook.Error {
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:
 		text += ": redirects are not followed"
 	case resp.StatusCode == http.StatusNotFound:
+		x.absent = true
 		text += fmt.Sprintf(" at %s%s", x.route.prefix, x.hook.Path(x.handler))
 	}
 	return x.fail(hook.BadResponse, text, cause)
@@ -105,16 +106,14 @@ func undecodable(resp *http.Response, body []byte, err error) string {
 
 // wrongStatus says what is wrong with the status of an answer, if anything is.
 func wrongStatus(m proto.Message) string {
-	answer, ok := m.(interface {
-		GetStatus() hooksv1alpha1.ResponseStatus
-	})
+	s, ok := catalog.StatusOf(m)
 	if !ok {
 		return "has no status"
 	}
-	switch s := answer.GetStatus(); s {
-	case hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS, hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_FAILURE:
+	switch s {
+	case catalog.Success, catalog.Failure:
 		return ""
-	case hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_UNSPECIFIED:
+	case catalog.Unspecified:
 		return `status: want "Success" or "Failure", got ""`
 	default:
 		return fmt.Sprintf(`status: want "Success" or "Failure", got %d`, s)

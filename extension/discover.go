@@ -42,7 +42,8 @@ type Skipped struct {
 	Reason string // the same for the same handler
 }
 
-// Discover asks the extension at cc for its handlers. It takes at most 10 s.
+// Discover asks the extension at cc for its handlers, in the newest version of Discovery that it has. It takes at most 10 s
+// for each.
 //
 // Unlike Cluster API, which refuses the whole answer, it skips handlers of hooks that the gateway does not know: they
 // are those of a newer extension. Anything else that is wrong refuses the answer, and the error tells all of it.
@@ -50,16 +51,15 @@ type Skipped struct {
 // An error is a *hook.Error of the kinds of Call. A caBundle or URL that cannot be used is Unreachable; a wrong answer, or
 // one with status Failure, is a BadResponse.
 func (r *REST) Discover(ctx context.Context, cc registry.ClientConfig) (Discovered, error) {
-	x := &exchange{errand: discoveryOf(r.config.Catalog)}
-	out, failed := r.exchange(ctx, cc, x, &hooksv1alpha1.DiscoveryRequest{})
-	if failed != nil {
-		return Discovered{}, failed
-	}
-	d, failed := x.discovered(r.config.Catalog, out)
-	if failed != nil {
-		return Discovered{}, failed
-	}
-	return d, nil
+	return anyVersion(r.config.Catalog, func(h *catalog.Hook) (Discovered, bool, *hook.Error) {
+		x := &exchange{errand: discoveryOf(h)}
+		out, failed := r.exchange(ctx, cc, x, h.Request.New().Interface())
+		if failed != nil {
+			return Discovered{}, x.absent, failed
+		}
+		d, failed := x.discovered(r.config.Catalog, out)
+		return d, false, failed
+	})
 }
 
 // faults collects what is wrong with an answer, in its order, up to a number.
@@ -162,7 +162,11 @@ func policyOf(h *hooksv1alpha1.ExtensionHandler) (hook.FailurePolicy, bool) {
 // useless says why the gateway never calls handlers of a hook; nothing if it does.
 func useless(c *catalog.Catalog, gvh hook.GroupVersionHook) string {
 	known, ok := c.Lookup(gvh)
+	version, _ := c.Version(gvh.Group, gvh.Version)
 	switch {
+	case !ok && version != nil && version.Removed():
+		return fmt.Sprintf("hook %s is of a version that the gateway removed in %s: it has to be built for %s",
+			quote(gvh.String()), version.Lifetime.Removed, version.Instead())
 	case !ok:
 		return fmt.Sprintf("hook %s is not known to this gateway", quote(gvh.String()))
 	case known.Singleton():

@@ -6,13 +6,11 @@ package extension
 import (
 	"context"
 	"errors"
-	"fmt"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/hookgate/hookgate/catalog"
-	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 )
 
@@ -25,13 +23,12 @@ type errand struct {
 	curtailed bool // the caller's deadline comes before timeout has passed
 }
 
-// errandOf returns the errand of a call to a handler, and discoveryOf that of discovery.
+// errandOf returns the errand of a call to a handler, and discoveryOf that of discovery, in the version of h.
 func errandOf(c *Call) errand {
 	return errand{verb: "call extension", hook: c.Hook, timeout: c.Handler.Handler.Timeout}
 }
 
-func discoveryOf(c *catalog.Catalog) errand {
-	h, _ := c.ByName(hook.Discovery)
+func discoveryOf(h *catalog.Hook) errand {
 	return errand{verb: "discover handlers", hook: h, timeout: discoveryTimeout}
 }
 
@@ -66,14 +63,10 @@ func (x *errand) ended(ctx context.Context, err error) *hook.Error {
 
 // discovered returns what an extension's answer to discovery says.
 func (x *errand) discovered(c *catalog.Catalog, out proto.Message) (Discovered, *hook.Error) {
-	answer, ok := out.(*hooksv1alpha1.DiscoveryResponse)
-	if !ok {
-		return Discovered{}, x.fail(hook.Internal, fmt.Sprintf("answer is a %T", out), nil)
+	if status, _ := catalog.StatusOf(out); status != catalog.Success {
+		return Discovered{}, x.fail(hook.BadResponse, "the extension answered Failure: "+cut(catalog.MessageOf(out)), nil)
 	}
-	if answer.GetStatus() != hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS {
-		return Discovered{}, x.fail(hook.BadResponse, "the extension answered Failure: "+cut(answer.GetMessage()), nil)
-	}
-	d, err := discovered(c, answer.GetHandlers())
+	d, err := discovered(c, handlersOf(out))
 	if err != nil {
 		return Discovered{}, x.fail(hook.BadResponse, "answer: "+err.Error(), nil)
 	}

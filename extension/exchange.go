@@ -44,6 +44,7 @@ type exchange struct {
 	outgoing       *outgoing // of the attempt that was answered
 	attempt        *attempt
 	sent, received int64
+	absent         bool // the server has nothing at the path
 }
 
 // exchange sends in and returns the answer.

@@ -13,7 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
-	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -53,18 +53,27 @@ func (g *GRPC) Call(ctx context.Context, c *Call) (proto.Message, error) {
 // Discover asks the extension at cc for its handlers, as REST.Discover does. One that does not implement discovery but
 // offers server reflection has one handler for each hook of the services that it serves, named as the hook in lower case.
 func (g *GRPC) Discover(ctx context.Context, cc registry.ClientConfig) (Discovered, error) {
-	x := discoveryOf(g.config.Catalog)
-	rpc := &rpc{}
-	ctx, cancel := x.bound(ctx) // for the two questions together
+	var last errand
+	absent := false
+	bounded, cancel := context.WithTimeout(ctx, discoveryTimeout) // for all questions together
 	defer cancel()
-	out, failed := g.invoke(ctx, cc, &x, rpc, &hooksv1alpha1.DiscoveryRequest{})
-	if failed != nil && rpc.unimplemented.Load() {
-		out, failed = g.reflect(ctx, cc, &x)
+	d, err := anyVersion(g.config.Catalog, func(h *catalog.Hook) (Discovered, bool, *hook.Error) {
+		last = discoveryOf(h)
+		rpc := &rpc{}
+		out, failed := g.invoke(bounded, cc, &last, rpc, h.Request.New().Interface())
+		if absent = rpc.unimplemented.Load(); failed != nil {
+			return Discovered{}, absent, failed
+		}
+		d, failed := last.discovered(g.config.Catalog, out)
+		return d, false, failed
+	})
+	if !absent {
+		return d, err
 	}
-	if failed != nil {
-		return Discovered{}, failed
+	out, failed := g.reflect(bounded, cc, &last)
+	if failed == nil {
+		d, failed = last.discovered(g.config.Catalog, out)
 	}
-	d, failed := x.discovered(g.config.Catalog, out)
 	if failed != nil {
 		return Discovered{}, failed
 	}

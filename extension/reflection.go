@@ -13,6 +13,7 @@ import (
 	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/registry"
@@ -37,11 +38,14 @@ func (g *GRPC) reflect(ctx context.Context, cc registry.ClientConfig, x *errand)
 	}
 
 	answer := &hooksv1alpha1.DiscoveryResponse{Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS}
+	var served *catalog.Hook
 	for _, h := range g.config.Catalog.Hooks() {
 		service, _, _ := strings.Cut(strings.TrimPrefix(h.Method, "/"), "/")
-		if h.Singleton() || !slices.Contains(services, service) {
+		// Of several versions of a hook, the newest is called.
+		if h.Singleton() || !slices.Contains(services, service) || served != nil && served.Hook == h.Hook {
 			continue
 		}
+		served = h
 		answer.Handlers = append(answer.Handlers, &hooksv1alpha1.ExtensionHandler{
 			Name:        strings.ToLower(h.Hook),
 			RequestHook: &hooksv1alpha1.GroupVersionHook{ApiVersion: h.APIVersion(), Hook: h.Hook},
