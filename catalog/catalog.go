@@ -121,12 +121,13 @@ func (c *Catalog) ByMethod(method string) (*Hook, bool) {
 }
 
 // ByPath returns the hook that a URL path is about, /<group>/<version>/<hook>[/<handler>], and what stands after the hook's
-// segment, with the slash before it. The name of the hook may be in upper case, which is not its path: see Hook.Path.
+// segment, with the slash before it. Where it is not ok, the path is none: h is the hook that is meant if its name is in
+// upper case, and nil otherwise.
 func (c *Catalog) ByPath(path string) (h *Hook, rest string, ok bool) {
 	end := segments(path, 3)
 	if h, ok = c.byPath[path[:end]]; !ok {
 		prefix := segments(path, 2)
-		h, ok = c.byPath[path[:prefix]+strings.ToLower(path[prefix:end])]
+		h = c.byPath[path[:prefix]+strings.ToLower(path[prefix:end])]
 	}
 	return h, path[end:], ok
 }

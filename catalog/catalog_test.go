@@ -42,12 +42,13 @@ func TestByPath(t *testing.T) {
 	const create = "/hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclustercreate"
 	for path, want := range map[string]struct {
 		hook, rest string
+		wrong      bool // not its path
 	}{
-		create:                  {"BeforeClusterCreate", ""},
-		create + "/v.acme":      {"BeforeClusterCreate", "/v.acme"},
-		create + "/v.acme/more": {"BeforeClusterCreate", "/v.acme/more"},
-		create + "/":            {"BeforeClusterCreate", "/"},
-		"/hooks.runtime.cluster.x-k8s.io/v1alpha1/BeforeClusterCreate/V": {"BeforeClusterCreate", "/V"},
+		create:                  {"BeforeClusterCreate", "", false},
+		create + "/v.acme":      {"BeforeClusterCreate", "/v.acme", false},
+		create + "/v.acme/more": {"BeforeClusterCreate", "/v.acme/more", false},
+		create + "/":            {"BeforeClusterCreate", "/", false},
+		"/hooks.runtime.cluster.x-k8s.io/v1alpha1/BeforeClusterCreate/V": {"BeforeClusterCreate", "/V", true},
 		"/hooks.runtime.cluster.x-k8s.io/v1alpha2/beforeclustercreate":   {},
 		"/hooks.runtime.cluster.X-K8s.io/v1alpha1/beforeclustercreate":   {},
 		"/hooks.runtime.cluster.x-k8s.io/v1alpha1/":                      {},
@@ -58,7 +59,8 @@ func TestByPath(t *testing.T) {
 	} {
 		h, rest, ok := c.ByPath(path)
 		switch {
-		case !ok && want.hook != "", ok && (h.Hook != want.hook || rest != want.rest):
+		case want.hook == "" && h == nil && !ok:
+		case h == nil, h.Hook != want.hook, rest != want.rest, ok == want.wrong:
 			t.Errorf("%q: got %v %q %t, want %+v", path, h, rest, ok, want)
 		}
 	}

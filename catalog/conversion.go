@@ -200,3 +200,24 @@ func printable(name string) string {
 	}
 	return name
 }
+
+// CopySame gives to what from has under the same name and as the same kind, sharing what it can. It is for the parts of
+// messages that mean the same in every version, as a description of a handler does; what hooks carry is converted.
+func CopySame(to, from protoreflect.Message) {
+	from.Range(func(source protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		target := to.Descriptor().Fields().ByName(source.Name())
+		switch {
+		case target == nil || target.Kind() != source.Kind() || target.Cardinality() != source.Cardinality() || target.IsMap() != source.IsMap():
+		case target.Message() == nil || target.IsMap() || target.Message().FullName() == source.Message().FullName():
+			to.Set(target, v)
+		case target.IsList():
+			list := to.Mutable(target).List()
+			for i := range v.List().Len() {
+				CopySame(list.AppendMutable().Message(), v.List().Get(i).Message())
+			}
+		default:
+			CopySame(to.Mutable(target).Message(), v.Message())
+		}
+		return true
+	})
+}

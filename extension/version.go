@@ -5,7 +5,6 @@ package extension
 
 import (
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
@@ -39,26 +38,6 @@ func handlersOf(answer proto.Message) []*hooksv1alpha1.ExtensionHandler {
 		return a.GetHandlers()
 	}
 	out := &hooksv1alpha1.DiscoveryResponse{}
-	copySame(out.ProtoReflect(), answer.ProtoReflect())
+	catalog.CopySame(out.ProtoReflect(), answer.ProtoReflect())
 	return out.GetHandlers()
-}
-
-// copySame gives to what from has under the same name and as the same kind.
-func copySame(to, from protoreflect.Message) {
-	from.Range(func(source protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		target := to.Descriptor().Fields().ByName(source.Name())
-		switch {
-		case target == nil || target.Kind() != source.Kind() || target.Cardinality() != source.Cardinality() || target.IsMap() != source.IsMap():
-		case target.Message() == nil || target.IsMap() || target.Message().FullName() == source.Message().FullName():
-			to.Set(target, v)
-		case target.IsList():
-			list := to.Mutable(target).List()
-			for i := range v.List().Len() {
-				copySame(list.AppendMutable().Message(), v.List().Get(i).Message())
-			}
-		default:
-			copySame(to.Mutable(target).Message(), v.Message())
-		}
-		return true
-	})
 }

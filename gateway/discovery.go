@@ -27,13 +27,19 @@ import (
 //
 // Where the gateway answers for one extension alone, its handlers are that extension's, with their names and their failure
 // policies, which are for the caller to apply where it does not reach the gateway.
-func (d *Dispatcher) Discover(cat *catalog.Catalog) (*hooksv1alpha1.DiscoveryResponse, error) {
+//
+// asked is the version of Discovery that the caller uses. Hooks are offered in that version where they have it, because
+// Cluster API refuses an answer that names a version which it does not know; otherwise in the newest. The answer is one of asked.
+func (d *Dispatcher) Discover(cat *catalog.Catalog, asked *catalog.Hook) (proto.Message, error) {
 	snapshot := d.registry.Snapshot()
 	if !snapshot.Ready() {
 		return nil, hook.Errorf(hook.NotReady, "%s: try again", snapshot.Unready())
 	}
 	var handlers []*hooksv1alpha1.ExtensionHandler
-	for _, h := range cat.Hooks() {
+	for _, h := range cat.Hubs() {
+		if known, ok := h.In(asked.Version); ok && h.Group == asked.Group {
+			h = known
+		}
 		switch {
 		case h.Singleton():
 		case h.Mergeable && !snapshot.Sole():
@@ -49,7 +55,12 @@ func (d *Dispatcher) Discover(cat *catalog.Catalog) (*hooksv1alpha1.DiscoveryRes
 		}
 	}
 	slices.SortFunc(handlers, func(a, b *hooksv1alpha1.ExtensionHandler) int { return cmp.Compare(a.GetName(), b.GetName()) })
-	return &hooksv1alpha1.DiscoveryResponse{Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS, Handlers: handlers}, nil
+	answer := newSuccess(asked)
+	list := answer.ProtoReflect().Mutable(asked.Response.Descriptor().Fields().ByName("handlers")).List()
+	for _, h := range handlers {
+		catalog.CopySame(list.AppendMutable().Message(), h.ProtoReflect())
+	}
+	return answer, nil
 }
 
 // outerTimeout is what callers shall wait for a handler: its own timeout and the margin that withDeadline keeps, in whole

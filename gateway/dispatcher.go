@@ -42,7 +42,7 @@ func NewDispatcher(r Snapshots, n Namespaces, c *codec.Codec, transport Caller, 
 		outer = func(next Caller) Caller { return observe(withFailurePolicy(next)) }
 	}
 	return &Dispatcher{
-		registry: r, namespaces: n, caller: outer(withConversion(withDeadline(transport))), outer: outer, codec: c,
+		registry: r, namespaces: n, caller: outer(withHookVersion(withDeadline(transport))), outer: outer, codec: c,
 	}
 }
 
@@ -57,24 +57,28 @@ func (d *Dispatcher) Dispatch(ctx context.Context, h *catalog.Hook, handler stri
 	if !snapshot.Ready() {
 		return nil, hook.Errorf(hook.NotReady, "%s: try again", snapshot.Unready())
 	}
-	if err := checkObjects(req); err != nil {
+	seen, err := inHub(h, req)
+	if err != nil {
+		return nil, err
+	}
+	if err := checkObjects(seen); err != nil {
 		return nil, err
 	}
 	if handler != "" && (snapshot.Sole() || !isAggregate(h, handler)) {
-		e, err := d.resolve(snapshot, h, handler, req)
+		e, err := d.resolve(snapshot, h, handler, seen)
 		if err != nil {
 			return nil, err
 		}
 		var undecided error
 		if e.Policy != nil {
 			var admitted bool
-			if admitted, undecided = d.subject(ctx, req).admits(ctx, e.Policy); !admitted && undecided == nil {
+			if admitted, undecided = d.subject(ctx, h, seen).admits(ctx, e.Policy); !admitted && undecided == nil {
 				return nil, hook.Errorf(hook.UnknownHandler, "handler %q is not for this request: ExtensionPolicy %q does not match", e.Name, e.Policy.Name)
 			}
 		}
 		return d.call(ctx, h, e, req, undecided)
 	}
-	entries, undecided := d.matching(ctx, snapshot, h, req)
+	entries, undecided := d.matching(ctx, snapshot, h, seen)
 	if !h.Mergeable {
 		if len(entries) != 1 {
 			return nil, wantOne(h, entries)
@@ -84,9 +88,13 @@ func (d *Dispatcher) Dispatch(ctx context.Context, h *catalog.Hook, handler stri
 	return merge(h, entries, d.callAll(ctx, h, entries, undecided, req))
 }
 
-// subject returns the request as policies look at it.
-func (d *Dispatcher) subject(ctx context.Context, req proto.Message) *subject {
-	return &subject{req: req, body: bodyOf(ctx), codec: d.codec}
+// subject returns the request as policies look at it: in the newest version of its hook. The caller's body is that if h is.
+func (d *Dispatcher) subject(ctx context.Context, h *catalog.Hook, req proto.Message) *subject {
+	s := &subject{req: req, codec: d.codec}
+	if h == h.Hub() {
+		s.body = bodyOf(ctx)
+	}
+	return s
 }
 
 // isAggregate tells whether handler names all handlers of h: see Discovery.
@@ -128,7 +136,7 @@ func (d *Dispatcher) matching(ctx context.Context, s *registry.Snapshot, h *cata
 		}
 		if e.Policy != nil {
 			if subject == nil {
-				subject = d.subject(ctx, req)
+				subject = d.subject(ctx, h, req)
 			}
 			switch admitted, err := subject.admits(ctx, e.Policy); {
 			case err != nil:

@@ -502,7 +502,7 @@ func TestTrap02IgnoredAnswersLeaveNothingBehind(t *testing.T) {
 
 func TestDiscoverIsStable(t *testing.T) {
 	cat := catalog.New()
-	empty, err := NewDispatcher(filled(t), fixedNamespaces{}, mandated, answers{}, nil).Discover(cat)
+	empty, err := Answer[*hooksv1alpha1.DiscoveryResponse](t.Context(), NewDispatcher(filled(t), fixedNamespaces{}, mandated, answers{}, nil), cat, &hooksv1alpha1.DiscoveryRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -511,7 +511,7 @@ func TestDiscoverIsStable(t *testing.T) {
 	}
 	slow := handlerOf("p", "GeneratePatches", hook.Ignore)
 	slow.Timeout = 20 * time.Second
-	full, err := NewDispatcher(filled(t, registrationOf("acme", handlerOf("v", "BeforeClusterCreate", hook.Fail), slow)), fixedNamespaces{}, mandated, answers{}, nil).Discover(cat)
+	full, err := Answer[*hooksv1alpha1.DiscoveryResponse](t.Context(), NewDispatcher(filled(t, registrationOf("acme", handlerOf("v", "BeforeClusterCreate", hook.Fail), slow)), fixedNamespaces{}, mandated, answers{}, nil), cat, &hooksv1alpha1.DiscoveryRequest{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -5,41 +5,32 @@ package gateway
 
 import (
 	"context"
-	"path"
+	"strings"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/codec"
-	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 )
 
-// RegisterServices registers the five services with a gRPC server.
-func RegisterServices(g grpc.ServiceRegistrar, s *Services) {
-	hooksv1alpha1.RegisterDiscoveryServiceServer(g, s)
-	hooksv1alpha1.RegisterLifecycleHooksServiceServer(g, s)
-	hooksv1alpha1.RegisterTopologyMutationHooksServiceServer(g, s)
-	hooksv1alpha1.RegisterInPlaceUpdateHooksServiceServer(g, s)
-	hooksv1alpha1.RegisterUpgradePlanHooksServiceServer(g, s)
-}
-
 // GRPCOptions are the options that a gRPC server needs to be the gateway's front: the contract's message size instead of
 // gRPC's 4 MiB, and an interceptor that checks the raw objects of requests, says errors by kind and survives panics.
-func GRPCOptions(s *Services, c *codec.Codec, o *Observer) []grpc.ServerOption {
+func GRPCOptions(k Contract, c *codec.Codec, o *Observer) []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(MaxBodyBytes),
 		grpc.MaxSendMsgSize(MaxBodyBytes),
-		grpc.ChainUnaryInterceptor(hookInterceptor(s, c, o)),
+		grpc.ChainUnaryInterceptor(hookInterceptor(k.Catalog(), c, o)),
 	}
 }
 
-func hookInterceptor(s *Services, c *codec.Codec, o *Observer) grpc.UnaryServerInterceptor {
+func hookInterceptor(cat *catalog.Catalog, c *codec.Codec, o *Observer) grpc.UnaryServerInterceptor {
 	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (resp any, err error) {
-		h, ok := s.catalog.ByName(path.Base(info.FullMethod))
+		h, ok := cat.ByMethod(info.FullMethod)
 		m, isMessage := req.(proto.Message)
-		if !ok || h.Method != info.FullMethod || !isMessage {
+		if !ok || !isMessage {
 			return handle(ctx, req) // health and reflection
 		}
 		md, _ := metadata.FromIncomingContext(ctx)
@@ -52,6 +43,9 @@ func hookInterceptor(s *Services, c *codec.Codec, o *Observer) grpc.UnaryServerI
 			if err != nil {
 				in.fail(err)
 				resp, err = nil, grpcError(in.err)
+			}
+			if values := in.warnings.values(); values != nil {
+				_ = grpc.SetTrailer(ctx, metadata.MD{strings.ToLower(WarningHeader): values}) // fails only outside of a call
 			}
 			in.end()
 		}()

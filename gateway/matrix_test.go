@@ -58,7 +58,7 @@ func newFixture(t testing.TB, provider trace.TracerProvider) *fixture {
 	cat := catalog.New()
 	transport := extension.NewProtocols(extension.Config{Codec: mandated, Propagator: Propagator()})
 	t.Cleanup(transport.Close)
-	observer := NewObserver(NewMetrics(f.metrics, f.registry, "test"), provider, slog.New(slog.NewTextHandler(f.log, nil)), convert.NewLosses(nil))
+	observer := NewObserver(NewMetrics(f.metrics, f.registry, cat, "test"), provider, slog.New(slog.NewTextHandler(f.log, nil)), convert.NewLosses(nil))
 	services := NewServices(NewDispatcher(f.registry, fixedNamespaces{}, mandated, ConvertObjects(convert.NewObjects(convert.NewReferences()), transport), observer.Handlers), cat)
 	front, err := NewREST(services, mandated, observer)
 	if err != nil {
@@ -72,7 +72,7 @@ func newFixture(t testing.TB, provider trace.TracerProvider) *fixture {
 
 	listener := bufconn.Listen(1 << 20)
 	server := grpc.NewServer(GRPCOptions(services, mandated, observer)...)
-	RegisterServices(server, services)
+	services.RegisterGRPC(server)
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
 	f.conn, err = grpc.NewClient("passthrough:///gateway", grpc.WithTransportCredentials(insecure.NewCredentials()),

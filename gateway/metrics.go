@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/hookgate/hookgate/catalog"
 )
 
 // Metrics are the gateway's Prometheus metrics. docs/metrics.md is made from the same definitions.
@@ -28,6 +30,7 @@ type Metrics struct {
 	handlerReceivedBytes *prometheus.CounterVec
 	ignoredFailures      *prometheus.CounterVec
 	lostMembers          *prometheus.CounterVec
+	deprecatedCalls      *prometheus.CounterVec
 
 	discoveries       *prometheus.CounterVec
 	discoveryDuration *prometheus.HistogramVec
@@ -73,9 +76,9 @@ func (d *definer) histogram(name, help string, labels ...string) *prometheus.His
 	return h
 }
 
-// NewMetrics makes the metrics of a build of that version and registers them. It panics if the registerer has metrics of
+// NewMetrics makes the metrics of a build of that version, which has those hooks, and registers them. It panics if the registerer has metrics of
 // these names already.
-func NewMetrics(r prometheus.Registerer, snapshots Snapshots, version string) *Metrics {
+func NewMetrics(r prometheus.Registerer, snapshots Snapshots, hooks *catalog.Catalog, version string) *Metrics {
 	d := &definer{registerer: r}
 	m := &Metrics{
 		requests: d.counter("hookgate_requests_total",
@@ -96,6 +99,9 @@ func NewMetrics(r prometheus.Registerer, snapshots Snapshots, version string) *M
 		lostMembers: d.counter("hookgate_conversion_lost_members_total",
 			"Members that could not be expressed when a request was converted for a handler, or its answer for the caller, counted once for each call and path. The log has the paths.",
 			"hook", "handler"),
+		deprecatedCalls: d.counter("hookgate_deprecated_calls_total",
+			"Calls that use a deprecated version of a hook. side is caller (the call came in that version; handler is empty) or handler (the handler implements it).",
+			"group", "version", "hook", "handler", "side"),
 
 		discoveries:       d.counter("hookgate_discoveries_total", "Calls of the Discovery hook of extensions. outcome is Success, Refused (the registry would not have the answer) or the kind of the error.", "extension", "outcome"),
 		discoveryDuration: d.histogram("hookgate_discovery_duration_seconds", "Time of calls of the Discovery hook, in seconds.", "extension"),
@@ -111,6 +117,8 @@ func NewMetrics(r prometheus.Registerer, snapshots Snapshots, version string) *M
 	} {
 		d.add("gauge", g.name, g.help, nil, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: g.name, Help: g.help}, func() float64 { return float64(g.value()) }))
 	}
+	deprecated := newDeprecatedHandlers(snapshots, hooks)
+	d.add("gauge", deprecatedHandlersName, deprecatedHandlersHelp, deprecatedHandlersLabels[:], deprecated)
 	const buildHelp = "Always 1; the labels tell which build this is."
 	d.add("gauge", "hookgate_build_info", buildHelp, []string{"version", "goversion"}, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "hookgate_build_info", Help: buildHelp, ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()},

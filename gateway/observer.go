@@ -72,6 +72,7 @@ type inbound struct {
 	sent     int64
 	err      *hook.Error
 	body     *buffered // of a REST request
+	warnings warnings
 }
 
 type inboundKey struct{}

@@ -298,7 +298,7 @@ func TestDiscoveryFollowsPolicies(t *testing.T) {
 	d := NewDispatcher(r, fixedNamespaces{}, mandated, answers{}, nil)
 	announced := func() int32 {
 		t.Helper()
-		found, err := d.Discover(cat)
+		found, err := Answer[*hooksv1alpha1.DiscoveryResponse](t.Context(), d, cat, &hooksv1alpha1.DiscoveryRequest{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,13 +8,11 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/hookgate/hookgate/catalog"
-	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 )
 
-// response is what every answer has.
+// response is what every answer has, whatever its version, besides the status.
 type response interface {
 	proto.Message
-	GetStatus() hooksv1alpha1.ResponseStatus
 	GetMessage() string
 }
 
@@ -25,28 +23,28 @@ type blockingResponse interface {
 }
 
 // newResponse returns an answer of the hook with that status and message.
-func newResponse(h *catalog.Hook, status hooksv1alpha1.ResponseStatus, message string) response {
-	m := h.Response.New()
-	fields := h.Response.Descriptor().Fields()
-	m.Set(fields.ByName("status"), protoreflect.ValueOfEnum(status.Number()))
-	if message != "" {
-		m.Set(fields.ByName("message"), protoreflect.ValueOfString(message))
-	}
-	r, _ := m.Interface().(response)
+func newResponse(h *catalog.Hook, status catalog.Status, message string) response {
+	m := h.Response.New().Interface()
+	catalog.SetStatus(m, status, message)
+	r, _ := m.(response)
 	return r
 }
 
 func newSuccess(h *catalog.Hook) response {
-	return newResponse(h, hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS, "")
+	return newResponse(h, catalog.Success, "")
 }
 
 func newFailure(h *catalog.Hook, message string) response {
-	return newResponse(h, hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_FAILURE, message)
+	return newResponse(h, catalog.Failure, message)
 }
 
 func failed(m proto.Message) (response, bool) {
 	r, ok := m.(response)
-	return r, ok && r.GetStatus() == hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_FAILURE
+	if !ok {
+		return nil, false
+	}
+	status, _ := catalog.StatusOf(m)
+	return r, status == catalog.Failure
 }
 
 // setRetryAfterSeconds sets the member on an answer of a blocking hook.

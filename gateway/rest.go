@@ -15,7 +15,6 @@ import (
 	"github.com/hookgate/hookgate/body"
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/codec"
-	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 )
 
@@ -36,9 +35,9 @@ type REST struct {
 	bodies   body.Reader
 }
 
-// NewREST returns the front over services.
-func NewREST(s *Services, c *codec.Codec, o *Observer) (*REST, error) {
-	f := &REST{catalog: s.catalog, codec: c, observer: o, bodies: body.Reader{Max: MaxBodyBytes, Pool: &body.Pool{}}}
+// NewREST returns the front over the services of a contract.
+func NewREST(k Contract, c *codec.Codec, o *Observer) (*REST, error) {
+	f := &REST{catalog: k.Catalog(), codec: c, observer: o, bodies: body.Reader{Max: MaxBodyBytes, Pool: &body.Pool{}}}
 	f.mux = runtime.NewServeMux(
 		runtime.WithMarshalerOption(runtime.MIMEWildcard, codec.NewMarshaler(c)),
 		runtime.WithErrorHandler(f.muxError),
@@ -49,26 +48,17 @@ func NewREST(s *Services, c *codec.Codec, o *Observer) (*REST, error) {
 		// Nothing of the request's headers concerns the services; trace context is read by the front itself.
 		runtime.WithIncomingHeaderMatcher(func(string) (string, bool) { return "", false }),
 	)
-	ctx := context.Background() // the mux outlives any call, and has no connection to close
-	for _, register := range []func() error{
-		func() error { return hooksv1alpha1.RegisterTopologyMutationHooksServiceHandlerServer(ctx, f.mux, s) },
-		func() error { return hooksv1alpha1.RegisterLifecycleHooksServiceHandlerServer(ctx, f.mux, s) },
-		func() error { return hooksv1alpha1.RegisterInPlaceUpdateHooksServiceHandlerServer(ctx, f.mux, s) },
-		func() error { return hooksv1alpha1.RegisterUpgradePlanHooksServiceHandlerServer(ctx, f.mux, s) },
-		func() error { return hooksv1alpha1.RegisterDiscoveryServiceHandlerServer(ctx, f.mux, s) },
-	} {
-		if err := register(); err != nil {
-			return nil, err
-		}
+	// The mux outlives any call, and has no connection to close.
+	if err := k.RegisterREST(context.Background(), f.mux); err != nil {
+		return nil, err
 	}
 	return f, nil
 }
 
 // ServeHTTP answers one call. Whatever is wrong with it, the body is an answer of the hook.
 func (f *REST) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	name := hookInPath(r.URL.Path)
-	h, known := f.catalog.ByName(name)
-	ctx, in := f.observer.begin(r.Context(), "REST", name, h, propagation.HeaderCarrier(r.Header), r.Header.Get(CallIDHeader))
+	h, rest, ok := f.catalog.ByPath(r.URL.Path)
+	ctx, in := f.observer.begin(r.Context(), "REST", f.hookInPath(r.URL.Path), h, propagation.HeaderCarrier(r.Header), r.Header.Get(CallIDHeader))
 	w.Header().Set(CallIDHeader, in.id)
 	defer func() {
 		if p := recover(); p != nil {
@@ -76,8 +66,8 @@ func (f *REST) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		in.end()
 	}()
-	if !known || !isHookPath(r.URL.Path, h) {
-		f.writeError(w, nil, in, unknownPath(r.URL.Path, h))
+	if !ok || !takes(h, rest) {
+		f.writeError(w, nil, in, f.unknownPath(r.URL.Path, h))
 		return
 	}
 	if r.Method != http.MethodPost {
@@ -107,13 +97,21 @@ func (f *REST) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mux.ServeHTTP(&countingWriter{ResponseWriter: w, in: in}, r)
 }
 
-// countingWriter counts what the mux answers.
+// countingWriter counts what the mux answers, and adds the warnings of the call to its header.
 type countingWriter struct {
 	http.ResponseWriter
 	in *inbound
 }
 
+func (w *countingWriter) WriteHeader(code int) {
+	w.in.warn(w.Header())
+	w.ResponseWriter.WriteHeader(code)
+}
+
 func (w *countingWriter) Write(p []byte) (int, error) {
+	if w.in.sent == 0 {
+		w.in.warn(w.Header())
+	}
 	n, err := w.ResponseWriter.Write(p)
 	w.in.sent += int64(n)
 	return n, err
@@ -139,36 +137,67 @@ func withCallerTimeout(ctx context.Context, r *http.Request) (context.Context, c
 	return bounded, cancel, nil
 }
 
-const pathPrefix = "/" + hook.Group + "/" + hook.Version + "/"
-
 // hookInPath returns the segment of the path that names the hook, or "".
-func hookInPath(path string) string {
-	rest, ok := strings.CutPrefix(path, pathPrefix)
-	if !ok {
-		return ""
-	}
-	name, _, _ := strings.Cut(rest, "/")
+func (f *REST) hookInPath(path string) string {
+	_, name := f.versionInPath(path)
 	return name
 }
 
-// isHookPath tells whether the path is one of hook h: in lower case, and with a handler segment only where there may be one.
-func isHookPath(path string, h *catalog.Hook) bool {
-	name, handler, found := strings.Cut(path[len(pathPrefix):], "/")
-	if name != strings.ToLower(h.Hook) {
-		return false
+// versionInPath returns the version of the hooks that a path is about, nil if there is none, and the segment that names the hook.
+func (f *REST) versionInPath(path string) (*catalog.Version, string) {
+	segments := strings.SplitN(strings.TrimPrefix(path, "/"), "/", 4)
+	if len(segments) < 3 {
+		return nil, ""
 	}
-	return !found || !h.Singleton() && handler != "" && !strings.Contains(handler, "/")
+	v, ok := f.catalog.Version(segments[0], segments[1])
+	if !ok {
+		return nil, ""
+	}
+	return v, segments[2]
+}
+
+// takes tells whether the path of a hook may go on like that: with a handler's segment, and only where there may be one.
+func takes(h *catalog.Hook, rest string) bool {
+	return rest == "" || !h.Singleton() && len(rest) > 1 && !strings.Contains(rest[1:], "/")
 }
 
 // unknownPath says what a path should have been.
-func unknownPath(path string, h *catalog.Hook) error {
+func (f *REST) unknownPath(path string, h *catalog.Hook) error {
 	if h != nil {
 		return hook.Errorf(hook.UnknownHook, "no hook at path %q: want %s", path, h.Path("")+handlerSegment(h))
 	}
-	if name := hookInPath(path); name != "" {
+	v, name := f.versionInPath(path)
+	switch {
+	case v != nil && v.Removed():
+		return hook.Errorf(hook.UnknownHook, "no hooks of %s any more, which %s of the gateway has removed: call %s", v.APIVersion(), v.Lifetime.Removed, v.Instead())
+	case name != "":
 		return hook.Errorf(hook.UnknownHook, "no hook %q: see \"hookgate call --help\" for their names", name)
 	}
-	return hook.Errorf(hook.UnknownHook, "no hook at path %q: want %s<hook>[/<handler>]", path, pathPrefix)
+	return hook.Errorf(hook.UnknownHook, "no hook at path %q: want %s", path, f.wantPath(path))
+}
+
+// wantPath describes the paths of the group that a path is about, or of any if it is about none.
+func (f *REST) wantPath(path string) string {
+	group, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	apiVersion, others := f.apiVersion(), ""
+	for _, v := range f.catalog.Versions() {
+		switch {
+		case v.Group != group || v.Removed():
+		case apiVersion == "" || !strings.HasPrefix(apiVersion, group+"/"):
+			apiVersion = v.APIVersion()
+		case apiVersion != v.APIVersion():
+			others += ", or " + v.Name
+		}
+	}
+	return "/" + apiVersion + "/<hook>[/<handler>]" + others
+}
+
+// apiVersion returns the newest version of the hooks, for answers that are about none.
+func (f *REST) apiVersion() string {
+	for _, h := range f.catalog.Discoveries() {
+		return h.APIVersion()
+	}
+	return ""
 }
 
 func handlerSegment(h *catalog.Hook) string {

@@ -12,19 +12,18 @@ import (
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/hook"
 )
 
 // muxError writes what a service, or the decoding of its request, returned.
 func (f *REST) muxError(ctx context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, err error) {
-	h, _ := f.catalog.ByName(hookInPath(r.URL.Path))
+	h, _, _ := f.catalog.ByPath(r.URL.Path)
 	f.writeError(w, h, inboundFrom(ctx), err)
 }
 
 // routingError writes that no service has the path: the front checked it, so that only a path with escapes comes here.
 func (f *REST) routingError(ctx context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, _ int) {
-	h, _ := f.catalog.ByName(hookInPath(r.URL.Path))
-	f.writeError(w, h, inboundFrom(ctx), unknownPath(r.URL.Path, h))
+	h, _, _ := f.catalog.ByPath(r.URL.Path)
+	f.writeError(w, h, inboundFrom(ctx), f.unknownPath(r.URL.Path, h))
 }
 
 func (f *REST) writeError(w http.ResponseWriter, h *catalog.Hook, in *inbound, err error) {
@@ -44,12 +43,13 @@ func (f *REST) writeStatus(w http.ResponseWriter, h *catalog.Hook, code int, in 
 			APIVersion string `json:"apiVersion"`
 			Status     string `json:"status"`
 			Message    string `json:"message"`
-		}{hook.APIVersion, "Failure", in.err.Error()})
+		}{f.apiVersion(), "Failure", in.err.Error()})
 	}
 	if err != nil {
 		code, body = http.StatusInternalServerError, nil
 	}
 	header := w.Header()
+	in.warn(header)
 	header.Set("Content-Type", "application/json")
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	header.Set(ErrorKindHeader, in.err.Kind.String())

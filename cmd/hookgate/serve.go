@@ -19,7 +19,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/grpclog"
 
 	"github.com/hookgate/hookgate/catalog"
@@ -181,7 +180,7 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) (err erro
 	reg := o.newRegistry()
 	prometheusRegistry := prometheus.NewRegistry()
 	prometheusRegistry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	metrics := gateway.NewMetrics(prometheusRegistry, reg, currentBuild().Version)
+	metrics := gateway.NewMetrics(prometheusRegistry, reg, cat, currentBuild().Version)
 	losses, references := convert.NewLosses(nil), convert.NewReferences()
 	objects := convert.NewObjects(references)
 	observer := gateway.NewObserver(metrics, tracerProvider, logger, losses)
@@ -210,7 +209,7 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) (err erro
 		TLS: certificates.frontConfig(), DiagnosticsTLS: diagnosticsTLS,
 		REST:        front,
 		GRPCOptions: gateway.GRPCOptions(services, mandated, observer),
-		Register:    func(g grpc.ServiceRegistrar) { gateway.RegisterServices(g, services) },
+		Register:    services.RegisterGRPC,
 		Metrics:     metricsHandler,
 		Ready:       reg.Ready(),
 		Unready:     func() string { return reg.Snapshot().Unready() },

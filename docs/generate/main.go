@@ -13,6 +13,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/conformance"
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/registry"
@@ -28,7 +29,7 @@ func main() {
 		os.Exit(1)
 	}
 	for name, document := range map[string]func(io.Writer) error{
-		"metrics.md": gateway.NewMetrics(prometheus.NewRegistry(), registry.New(), "").Document,
+		"metrics.md": gateway.NewMetrics(prometheus.NewRegistry(), registry.New(), catalog.New(), "").Document,
 		"errors.md":  gateway.DocumentErrors,
 	} {
 		var b bytes.Buffer
