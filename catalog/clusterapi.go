@@ -4,7 +4,6 @@
 package catalog
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -23,9 +22,9 @@ const (
 // ClusterAPIRelease is what a minor release of Cluster API has of the Runtime SDK. It is immutable.
 type ClusterAPIRelease struct {
 	// Name is that of the minor release, as in v1.14. Its patch releases have the same hooks.
-	Name  string
-	minor uint64
-	hooks map[string]ClusterAPIHook
+	Name string
+	// Hooks are those that it calls, by name. Callers must not change the slice.
+	Hooks []ClusterAPIHook
 }
 
 // ClusterAPIHook is a hook that a release of Cluster API calls.
@@ -77,7 +76,7 @@ var clusterAPIHooks = []embeds{
 func ClusterAPIReleases() []*ClusterAPIRelease {
 	releases := make([]*ClusterAPIRelease, 0, newestClusterAPI-oldestClusterAPI+1)
 	for minor := uint64(oldestClusterAPI); minor <= newestClusterAPI; minor++ {
-		r := &ClusterAPIRelease{Name: fmt.Sprintf("v1.%d", minor), minor: minor, hooks: map[string]ClusterAPIHook{}}
+		r := &ClusterAPIRelease{Name: fmt.Sprintf("v1.%d", minor)}
 		for _, e := range clusterAPIHooks {
 			if minor < e.since {
 				continue
@@ -90,7 +89,7 @@ func ClusterAPIReleases() []*ClusterAPIRelease {
 			default:
 				h.ObjectVersion = clusterAPIV1Beta2
 			}
-			r.hooks[e.hook] = h
+			r.Hooks = append(r.Hooks, h)
 		}
 		releases = append(releases, r)
 	}
@@ -109,7 +108,7 @@ func ClusterAPIReleaseOf(version string) (*ClusterAPIRelease, error) {
 	if err != nil || strings.Count(version, ".") == 0 {
 		return nil, fmt.Errorf("%q is not a version; the known releases of Cluster API are %s", version, strings.Join(names, ", "))
 	}
-	i := slices.IndexFunc(releases, func(r *ClusterAPIRelease) bool { return v.Major == 1 && v.Minor == r.minor })
+	i := slices.Index(names, fmt.Sprintf("v%d.%d", v.Major, v.Minor))
 	if i < 0 {
 		return nil, fmt.Errorf("release %s of Cluster API is not known here; the known ones are %s", version, strings.Join(names, ", "))
 	}
@@ -118,22 +117,13 @@ func ClusterAPIReleaseOf(version string) (*ClusterAPIRelease, error) {
 
 // Hook returns the hook of that name as the release calls it, in whatever version.
 func (r *ClusterAPIRelease) Hook(name string) (ClusterAPIHook, bool) {
-	h, ok := r.hooks[name]
-	return h, ok
-}
-
-// Hooks returns the hooks that the release calls, by name.
-func (r *ClusterAPIRelease) Hooks() []ClusterAPIHook {
-	hooks := make([]ClusterAPIHook, 0, len(r.hooks))
-	for _, h := range r.hooks {
-		hooks = append(hooks, h)
+	for _, h := range r.Hooks {
+		if h.Hook == name {
+			return h, true
+		}
 	}
-	slices.SortFunc(hooks, func(a, b ClusterAPIHook) int { return cmp.Compare(a.Hook, b.Hook) })
-	return hooks
+	return ClusterAPIHook{}, false
 }
-
-// Before tells whether r is older than o.
-func (r *ClusterAPIRelease) Before(o *ClusterAPIRelease) bool { return r.minor < o.minor }
 
 // EverSent returns the versions in which releases that are known send what the hook embeds, oldest first. It is nothing for
 // hooks that embed nothing of Cluster API, and for those that no release calls.

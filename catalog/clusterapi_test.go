@@ -70,7 +70,7 @@ func TestNewestClusterAPIRelease(t *testing.T) {
 	slices.SortFunc(want, func(a, b ClusterAPIHook) int { return strings.Compare(a.Hook, b.Hook) })
 	releases := ClusterAPIReleases()
 	newest := releases[len(releases)-1]
-	if diff := cmp.Diff(want, newest.Hooks()); diff != "" {
+	if diff := cmp.Diff(want, newest.Hooks); diff != "" {
 		t.Errorf("%s (-cluster API +table):\n%s", newest.Name, diff)
 	}
 }
@@ -122,7 +122,7 @@ func TestEverSent(t *testing.T) {
 func TestClusterAPIHooksAreKnown(t *testing.T) {
 	c := New()
 	releases := ClusterAPIReleases()
-	for _, h := range releases[len(releases)-1].Hooks() {
+	for _, h := range releases[len(releases)-1].Hooks {
 		if _, ok := c.Lookup(h.GroupVersionHook); !ok {
 			t.Errorf("%s is not in the catalog", h.GroupVersionHook)
 		}
