@@ -1,0 +1,154 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package preflight
+
+import (
+	"cmp"
+	"slices"
+)
+
+// Level is how bad a finding is.
+type Level string
+
+// The levels, from the worst.
+const (
+	Break   Level = "break"   // the handler would not be called, or would read what it does not understand
+	Degrade Level = "degrade" // the handler would work, but something would be lost on the way
+	Warn    Level = "warn"    // somebody should look at it
+	OK      Level = "ok"
+)
+
+// rank orders levels, the worst first.
+func (l Level) rank() int { return slices.Index([]Level{Break, Degrade, Warn, OK}, l) }
+
+// AtLeast tells whether l is as bad as o, or worse.
+func (l Level) AtLeast(o Level) bool { return l.rank() <= o.rank() }
+
+// Rule is a reason for findings.
+type Rule struct {
+	ID    string `json:"id"`
+	Level Level  `json:"level"`
+	Text  string `json:"text"`
+}
+
+// The identifiers of the rules.
+const (
+	ruleUnreadable    = "unreadable"
+	ruleHookUnknown   = "hook-unknown"
+	ruleHookRemoved   = "hook-removed"
+	ruleNotCalled     = "hook-not-called"
+	ruleObjectsChange = "objects-change"
+	ruleCannotConvert = "cannot-convert"
+	ruleMembersLost   = "members-lost"
+	ruleVariables     = "variables-metadata"
+	ruleDeprecated    = "hook-deprecated"
+	ruleNotStated     = "not-stated"
+	ruleNeverSent     = "never-sent"
+	ruleUndiscovered  = "not-discovered"
+	rulePolicy        = "policy-ignored"
+	ruleOK            = "ok"
+)
+
+// Rules returns all rules, the worst first. A handler with which all is well has the last.
+func Rules() []Rule {
+	return []Rule{
+		{ruleUnreadable, Break, "A manifest cannot be read, so that nobody can tell what the upgrade means for it."},
+		{ruleHookUnknown, Break, "The handler implements a hook, or a version of it, that the gateway does not have."},
+		{ruleHookRemoved, Break, "The handler implements a version of its hook that the gateway has removed."},
+		{ruleNotCalled, Break, "Cluster API does not call the hook that the handler implements."},
+		{ruleObjectsChange, Break, "Cluster API objects in requests change, and nobody says which version the handler understands."},
+		{ruleCannotConvert, Break, "The handler understands a version of Cluster API objects that the gateway cannot convert to."},
+		{ruleMembersLost, Degrade, "The gateway converts requests for the handler, and its version cannot express some members."},
+		{ruleVariables, Degrade, "The metadata of variables changes its place, and nobody says which one the handler uses."},
+		{ruleDeprecated, Warn, "The handler implements a deprecated version of its hook."},
+		{ruleNotStated, Warn, "Nobody says which version of Cluster API objects the handler understands, or which Cluster API it works with now."},
+		{ruleNeverSent, Warn, "A policy for all handlers states a version of Cluster API objects that was never sent to this one."},
+		{ruleUndiscovered, Warn, "Nobody knows which handlers the extension has."},
+		{rulePolicy, Warn, "An ExtensionPolicy that states a version of Cluster API objects is not in effect."},
+		{ruleOK, OK, "Nothing changes for the handler."},
+	}
+}
+
+// Finding is what the target means for one handler, or for an ExtensionConfig or policy as such.
+type Finding struct {
+	Level Level  `json:"level"`
+	Rule  string `json:"rule"`
+	// ExtensionConfig is empty for what could not be read.
+	ExtensionConfig string `json:"extensionConfig,omitempty"`
+	// Handler is empty for findings about an ExtensionConfig or a policy.
+	Handler string `json:"handler,omitempty"`
+	// Hook is group/version/hook.
+	Hook string `json:"hook,omitempty"`
+	// ExtensionPolicy is the one in effect, or the one that the finding is about.
+	ExtensionPolicy string `json:"extensionPolicy,omitempty"`
+	// Problem says what would happen, and Remedy what to do about it; empty where there is nothing to do.
+	Problem string `json:"problem"`
+	Remedy  string `json:"remedy,omitempty"`
+	// Lost are the members that conversions can lose, by path, in order.
+	Lost []string `json:"lost,omitempty"`
+	// Policies are the names of those of Report.Policies that belong to the remedy.
+	Policies []string `json:"policies,omitempty"`
+	Location Location `json:"location,omitzero"`
+}
+
+// Subject names what the finding is about: a handler as it is registered, an ExtensionConfig, or a manifest.
+func (f *Finding) Subject() string {
+	switch {
+	case f.Handler != "":
+		return f.Handler + "." + f.ExtensionConfig
+	case f.ExtensionConfig != "":
+		return f.ExtensionConfig
+	}
+	return f.Location.String()
+}
+
+// Report is what Judge has found. Everything in it is in order.
+type Report struct {
+	// Targets are the releases that were asked about.
+	Targets []string `json:"targets"`
+	// From is the Cluster API that runs now; empty if nobody knows.
+	From     string    `json:"from,omitempty"`
+	Findings []Finding `json:"findings"`
+	// Policies are those to apply.
+	Policies []ProposedPolicy `json:"policies"`
+
+	ExtensionConfigs int `json:"extensionConfigs"`
+	Handlers         int `json:"handlers"`
+}
+
+// Count returns how many subjects have a finding of that level as their worst.
+func (r *Report) Count(level Level) int {
+	worst := map[string]Level{}
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		if before, ok := worst[f.Subject()]; !ok || f.Level.AtLeast(before) {
+			worst[f.Subject()] = f.Level
+		}
+	}
+	n := 0
+	for _, l := range worst {
+		if l == level {
+			n++
+		}
+	}
+	return n
+}
+
+// Worst returns the worst level of all findings.
+func (r *Report) Worst() Level {
+	worst := OK
+	for i := range r.Findings {
+		if r.Findings[i].Level.AtLeast(worst) {
+			worst = r.Findings[i].Level
+		}
+	}
+	return worst
+}
+
+func sortFindings(list []Finding) {
+	slices.SortStableFunc(list, func(a, b Finding) int {
+		return cmp.Or(cmp.Compare(a.Level.rank(), b.Level.rank()), cmp.Compare(a.ExtensionConfig, b.ExtensionConfig), cmp.Compare(a.Handler, b.Handler),
+			cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.ExtensionPolicy, b.ExtensionPolicy), cmp.Compare(a.Location.File, b.Location.File), cmp.Compare(a.Location.Line, b.Location.Line))
+	})
+}

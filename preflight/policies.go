@@ -1,0 +1,132 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package preflight
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// ProposedPolicy is an ExtensionPolicy to apply.
+type ProposedPolicy struct {
+	Name            string `json:"name"`
+	ExtensionConfig string `json:"extensionConfig"`
+	Handler         string `json:"handler,omitempty"`
+	States          string `json:"clusterAPIVersion"`
+	watchFilter     string
+	// Manifest is the policy as YAML.
+	Manifest string `json:"manifest"`
+}
+
+func newPolicy(extensionConfig, handler, states, watchFilter string) ProposedPolicy {
+	p := ProposedPolicy{Name: extensionConfig + "-cluster-api", ExtensionConfig: extensionConfig, Handler: handler, States: states, watchFilter: watchFilter}
+	target := "    name: " + extensionConfig + "\n"
+	if handler != "" {
+		p.Name = extensionConfig + "-" + handler + "-cluster-api"
+		target += "    handler: " + handler + "\n"
+	}
+	labels := ""
+	if watchFilter != "" {
+		labels = fmt.Sprintf("  labels:\n    cluster.x-k8s.io/watch-filter: %q\n", watchFilter)
+	}
+	p.Manifest = "apiVersion: hookgate.dev/v1alpha1\nkind: ExtensionPolicy\nmetadata:\n  name: " + p.Name + "\n" + labels +
+		"spec:\n  targetRef:\n" + target + "  clusterAPIVersion: " + states + "\n"
+	return p
+}
+
+// Manifests returns the policies to apply as YAML documents; empty if there are none.
+func (r *Report) Manifests() string {
+	documents := make([]string, len(r.Policies))
+	for i, p := range r.Policies {
+		documents[i] = p.Manifest
+	}
+	return strings.Join(documents, "---\n")
+}
+
+// need is what a handler must be said to understand, so that it gets after the upgrade what it gets now.
+type need struct {
+	handler *Handler
+	version string
+	finding int // of the findings, that the need is the remedy of; less than 0 if something else needs it
+}
+
+// propose says in the findings how to meet the needs of the handlers of one extension, and returns the policies for that. A
+// handler has one policy at most, and there is one policy at most for a target: where there is one, it is to be completed.
+func propose(x *Extension, needs []need, findings []Finding, watchFilter string) []ProposedPolicy {
+	common := commonVersion(needs)
+	if common == "" {
+		return nil
+	}
+	edit := map[string]string{} // policies to complete, by name
+	forAll := false             // something will be said of all handlers
+	var proposed []ProposedPolicy
+	for _, n := range needs {
+		switch p := n.handler.Policy; {
+		case p == nil && n.version == common:
+			if n.finding >= 0 && !forAll {
+				proposed, forAll = append(proposed, newPolicy(x.Name, "", common, watchFilter)), true
+			}
+		case p != nil && n.finding >= 0 && (!p.ForAll || n.version == common):
+			edit[p.Name] = n.version
+			forAll = forAll || p.ForAll
+		}
+	}
+	for _, n := range needs {
+		if p := n.handler.Policy; (p == nil || p.ForAll) && n.version != common && (forAll || n.finding >= 0) {
+			proposed = append(proposed, newPolicy(x.Name, n.handler.Name, n.version, watchFilter))
+		}
+	}
+	slices.SortFunc(proposed, func(a, b ProposedPolicy) int { return cmp.Compare(a.Name, b.Name) })
+	var names []string
+	for _, p := range proposed {
+		names = append(names, p.Name)
+	}
+	for _, n := range needs {
+		if n.finding < 0 {
+			continue
+		}
+		f := &findings[n.finding]
+		var do []string
+		p := n.handler.Policy
+		if p != nil && edit[p.Name] != "" {
+			do = append(do, fmt.Sprintf("add clusterAPIVersion: %s to the spec of ExtensionPolicy %s%s", edit[p.Name], p.Name, in(p.Location)))
+		}
+		if len(names) > 0 {
+			do = append(do, "apply ExtensionPolicy "+strings.Join(names, ", "))
+			if p != nil && p.ForAll {
+				do[len(do)-1] += ", completed with what else " + p.Name + " says"
+			}
+		}
+		f.Remedy = fmt.Sprintf("if the extension was built for %s, %s; if it understands %s, state that instead", n.version, strings.Join(do, ", and "), other(n.version))
+		f.Policies = names
+	}
+	return proposed
+}
+
+// commonVersion returns the version that handlers with a finding need, where it is the same; otherwise that of the first.
+func commonVersion(needs []need) string {
+	for _, n := range needs {
+		if n.finding >= 0 {
+			return n.version
+		}
+	}
+	return ""
+}
+
+// other returns the other version of Cluster API objects.
+func other(version string) string {
+	if version == "v1beta1" {
+		return "v1beta2"
+	}
+	return "v1beta1"
+}
+
+func in(l Location) string {
+	if s := l.String(); s != "" {
+		return " (" + s + ")"
+	}
+	return ""
+}

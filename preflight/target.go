@@ -1,0 +1,112 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package preflight
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/blang/semver/v4"
+
+	"github.com/hookgate/hookgate/catalog"
+)
+
+// Target is what one would have after the upgrade, and what one has now.
+type Target struct {
+	// ClusterAPI is the release that would run; nil if it is not asked about.
+	ClusterAPI *catalog.ClusterAPIRelease
+	// From is the release of Cluster API that runs now; nil if nobody knows.
+	From *catalog.ClusterAPIRelease
+	// Gateway is the release of the gateway that would run, as in v0.2.0; empty if it is not asked about.
+	Gateway string
+	// Hooks are the hooks of the gateway, with the releases in which versions come and go.
+	Hooks *catalog.Catalog
+	// Lossy returns the paths that a conversion of a kind of Cluster API objects can lose.
+	Lossy func(kind, from, to string) []string
+}
+
+// The names of what may be upgraded, as targets begin.
+const (
+	ClusterAPI = "cluster-api"
+	Gateway    = "hookgate"
+)
+
+// ParseTarget reads targets of the form cluster-api=v1.14.0 and hookgate=v0.2.0, at most one of each, into t. Releases that
+// are not known are an error that lists those that are.
+func (t *Target) ParseTarget(text string) error {
+	name, version, ok := strings.Cut(text, "=")
+	switch {
+	case !ok || version == "":
+	case name == ClusterAPI && t.ClusterAPI != nil, name == Gateway && t.Gateway != "":
+		return fmt.Errorf("%q: %s has a target already", text, name)
+	case name == ClusterAPI:
+		release, err := catalog.ClusterAPIReleaseOf(version)
+		if err != nil {
+			return err
+		}
+		t.ClusterAPI = release
+		return nil
+	case name == Gateway:
+		return t.parseGateway(version)
+	}
+	return fmt.Errorf("%q: want %s=VERSION or %s=VERSION, as in %s=v1.14.0", text, ClusterAPI, Gateway, ClusterAPI)
+}
+
+func (t *Target) parseGateway(version string) error {
+	v, err := semver.ParseTolerant(version)
+	var known []string
+	found := false
+	for _, r := range t.Hooks.Releases() {
+		known = append(known, r.Version)
+		k, kerr := semver.ParseTolerant(r.Version)
+		found = found || err == nil && kerr == nil && k.Major == v.Major && k.Minor == v.Minor
+	}
+	switch {
+	case err != nil || !strings.Contains(version, "."):
+		return fmt.Errorf("%q is not a version; the known releases of Hookgate are %s", version, strings.Join(known, ", "))
+	case !found:
+		return fmt.Errorf("release %s of Hookgate is not known here; the known ones are %s. Use the hookgate of the release that you upgrade to",
+			version, strings.Join(known, ", "))
+	}
+	t.Gateway = "v" + v.String()
+	return nil
+}
+
+// names returns the targets as they are asked for.
+func (t *Target) names() []string {
+	names := []string{}
+	if t.ClusterAPI != nil {
+		names = append(names, ClusterAPI+"="+t.ClusterAPI.Name)
+	}
+	if t.Gateway != "" {
+		names = append(names, Gateway+"="+t.Gateway)
+	}
+	return names
+}
+
+// release returns the release of the gateway whose hooks count: the newest, where another was not asked for.
+func (t *Target) release() string {
+	if releases := t.Hooks.Releases(); t.Gateway == "" && len(releases) > 0 {
+		return releases[len(releases)-1].Version
+	}
+	return t.Gateway
+}
+
+// reached tells whether the gateway's release is the one of an event in a lifetime, or comes after it.
+func (t *Target) reached(event string) bool {
+	if event == "" {
+		return false
+	}
+	at, err := semver.ParseTolerant(t.release())
+	when, err2 := semver.ParseTolerant(event)
+	at.Pre = nil // a candidate has what its release has
+	return err == nil && err2 == nil && when.LTE(at)
+}
+
+// convertible tells whether the gateway converts between versions of Cluster API objects.
+func convertible(from, to string) bool {
+	versions := []string{"v1beta1", "v1beta2"}
+	return slices.Contains(versions, from) && slices.Contains(versions, to)
+}
