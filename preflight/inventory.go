@@ -13,7 +13,7 @@ import (
 type Inventory struct {
 	// Extensions are the ExtensionConfigs.
 	Extensions []Extension
-	// Policies are those that state a version of Cluster API objects and are not in effect.
+	// Ignored are the policies that state a version of Cluster API objects and are not in effect.
 	Ignored []IgnoredPolicy
 	// Unreadable is what could not be read, so that there may be handlers which nobody has judged.
 	Unreadable []Unreadable
@@ -39,9 +39,10 @@ func (l Location) String() string {
 type Extension struct {
 	Name     string
 	Location Location
-	// Undiscovered says why nobody knows the handlers; empty if somebody does.
-	Undiscovered string
-	Handlers     []Handler
+	// Undiscovered says why nobody knows the handlers, or only those of an earlier discovery, and Discover what to do about it.
+	// Both are empty if somebody does.
+	Undiscovered, Discover string
+	Handlers               []Handler
 }
 
 // Handler is one handler of an extension.

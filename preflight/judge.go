@@ -51,8 +51,7 @@ func (t *Target) judge(x *Extension, watchFilter string) (findings []Finding, po
 	if x.Undiscovered != "" {
 		findings = append(findings, Finding{
 			Level: Warn, Rule: ruleUndiscovered, ExtensionConfig: x.Name, Location: x.Location,
-			Problem: "nobody knows which handlers the extension has: " + x.Undiscovered,
-			Remedy:  "ask again once the extension has been discovered",
+			Problem: x.Undiscovered, Remedy: x.Discover,
 		})
 	}
 	if t.isGateway(x) {

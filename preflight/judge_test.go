@@ -250,7 +250,7 @@ func TestJudgeAll(t *testing.T) {
 	}
 	report := Judge(Inventory{
 		Extensions: []Extension{
-			{Name: "late", Undiscovered: "it has no status", Location: Location{"late.yaml", 1}},
+			{Name: "late", Undiscovered: "it has no status", Discover: "ask", Location: Location{"late.yaml", 1}},
 			{Name: "gate", Handlers: gateway},
 			{Name: "acme", Handlers: []Handler{handler("can", "CanUpdateMachine", policed("p", "v1beta1", true))}},
 		},

@@ -28,7 +28,9 @@ func TestSARIF(t *testing.T) {
 	if target.From, err = catalog.ClusterAPIReleaseOf("v1.12.0"); err != nil {
 		t.Fatal(err)
 	}
-	at := func(file string, line int) func(*Handler) { return func(h *Handler) { h.Location = Location{file, line} } }
+	at := func(file string, line int) func(*Handler) {
+		return func(h *Handler) { h.Location = Location{file, line} }
+	}
 	report := Judge(Inventory{
 		Extensions: []Extension{
 			{Name: "acme", Handlers: []Handler{
@@ -36,7 +38,7 @@ func TestSARIF(t *testing.T) {
 				handler("old", "BeforeClusterDelete", states("v1beta1"), at("/etc/x.yaml", 3)),
 				handler("patch", "GeneratePatches", at("manifests/acme.yaml", 13)),
 			}},
-			{Name: "cluster", Undiscovered: "nobody has asked"},
+			{Name: "cluster", Undiscovered: "nobody has asked", Discover: "ask"},
 		},
 		Ignored:    []IgnoredPolicy{{Name: "p", ExtensionConfig: "gone", Reason: "there is none"}},
 		Unreadable: []Unreadable{{Location: Location{"manifests/bad.yaml", 0}, Reason: "empty"}},

@@ -113,22 +113,31 @@ func (o *serveOptions) connect(logger *slog.Logger) (connection, error) {
 	ctrllog.SetLogger(logr.FromSlogHandler(logger.Handler()))
 	klog.SetSlogLogger(logger)
 
-	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: o.cluster.kubeconfig}
-	clientConfig := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{})
-	restConfig, err := clientConfig.ClientConfig()
+	restConfig, namespace, err := loadKubeconfig(o.cluster.kubeconfig)
 	if err != nil {
-		return connection{}, fmt.Errorf("kubeconfig: %w", err)
-	}
-	namespace, _, err := clientConfig.Namespace()
-	if err != nil {
-		return connection{}, fmt.Errorf("kubeconfig: namespace: %w", err)
+		return connection{}, err
 	}
 	own, err := controllers.ParseAddresses(append(ownAddresses(o.httpAddress), o.cluster.gatewayAddresses...))
 	if err != nil {
 		return connection{}, usagef("--gateway-address: %w", err)
 	}
 	restConfig.QPS, restConfig.Burst = o.cluster.qps, o.cluster.burst
-	return connection{rest: rest.AddUserAgent(restConfig, "hookgate"), namespace: namespace, own: own}, nil
+	return connection{rest: restConfig, namespace: namespace, own: own}, nil
+}
+
+// loadKubeconfig returns what a file says of a cluster, or a Pod of its own, and the namespace.
+func loadKubeconfig(path string) (*rest.Config, string, error) {
+	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: path}
+	clientConfig := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{})
+	restConfig, err := clientConfig.ClientConfig()
+	if err != nil {
+		return nil, "", fmt.Errorf("kubeconfig: %w", err)
+	}
+	namespace, _, err := clientConfig.Namespace()
+	if err != nil {
+		return nil, "", fmt.Errorf("kubeconfig: namespace: %w", err)
+	}
+	return rest.AddUserAgent(restConfig, "hookgate"), namespace, nil
 }
 
 // newSource returns the source of ExtensionConfigs in the cluster.

@@ -77,7 +77,7 @@ func newRootCommand(before func(*cobra.Command) error) *cobra.Command {
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newServeCommand(), newCallCommand(), newGetCommand(), newCheckCommand(), newVersionCommand())
+	root.AddCommand(newServeCommand(), newCallCommand(), newGetCommand(), newCheckCommand(), newPreflightCommand(), newVersionCommand())
 	return root
 }
 

@@ -1,0 +1,104 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package survey
+
+import (
+	"context"
+	"fmt"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/controllers"
+	"github.com/hookgate/hookgate/extension"
+	"github.com/hookgate/hookgate/preflight"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// Discoverer reaches extensions. It must be safe for concurrent use.
+type Discoverer interface {
+	Discover(ctx context.Context, client registry.ClientConfig) (extension.Discovered, error)
+}
+
+// maxDiscoveries is how many extensions are asked at the same time.
+const maxDiscoveries = 8
+
+// Directory returns the inventory of a directory of manifests. With a Discoverer, extensions are asked for their handlers, each for
+// controllers.DiscoveryTimeout at most; without, what their manifests have in status.handlers is all that is known.
+func Directory(ctx context.Context, dir string, hooks *catalog.Catalog, discoverer Discoverer) (preflight.Inventory, error) {
+	manifests, err := controllers.ReadManifests(dir)
+	if err != nil {
+		return preflight.Inventory{}, err
+	}
+	var v preflight.Inventory
+	for _, e := range manifests.Errors {
+		v.Unreadable = append(v.Unreadable, preflight.Unreadable{Object: e.Object, Location: located(e.Place), Reason: e.Text})
+	}
+	policies := make([]placed, len(manifests.Policies))
+	for i, p := range manifests.Policies {
+		policies[i] = placed{Policy: p.Policy, location: located(p.Place)}
+	}
+	v.Extensions = make([]preflight.Extension, len(manifests.ExtensionConfigs))
+	var group errgroup.Group
+	group.SetLimit(maxDiscoveries)
+	for i := range manifests.ExtensionConfigs {
+		m, x := &manifests.ExtensionConfigs[i], &v.Extensions[i]
+		*x = written(m, hooks)
+		if discoverer == nil {
+			continue
+		}
+		client := m.Extension.ClientConfig
+		if client.Protocol == registry.REST {
+			client.Protocol = speaking(policies, x.Name)
+		}
+		group.Go(func() error {
+			ask(ctx, discoverer, client, x)
+			return nil
+		})
+	}
+	_ = group.Wait() // what fails is told of each extension
+	decide(&v, policies)
+	return v, ctx.Err()
+}
+
+// written returns what a manifest says of an extension.
+func written(m *controllers.ManifestConfig, hooks *catalog.Catalog) preflight.Extension {
+	x := preflight.Extension{Name: m.Extension.Name, Location: located(m.Place)}
+	handlers, err := fromStatus(m.Config, hooks, func(i int) preflight.Location { return located(m.Handlers[i]) })
+	switch {
+	case err != nil:
+		x.Undiscovered = "nobody knows which handlers the extension has: " + err.Error()
+	case len(m.Config.Status.Handlers) == 0:
+		x.Undiscovered = "nobody knows which handlers the extension has: its manifest has no status.handlers"
+	}
+	if x.Undiscovered != "" {
+		x.Discover = "ask the extension with --discover, or put status.handlers into the manifest, as kubectl get --output yaml shows it"
+	}
+	x.Handlers = handlers
+	return x
+}
+
+// ask asks an extension for its handlers, in place of those that its manifest has.
+func ask(ctx context.Context, discoverer Discoverer, client registry.ClientConfig, x *preflight.Extension) {
+	if err := client.CheckURL(); err != nil {
+		x.Undiscovered, x.Discover = fmt.Sprintf("the extension cannot be asked for its handlers: its URL %s", err), "correct the URL, or the protocol of its ExtensionPolicy"
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, controllers.DiscoveryTimeout)
+	defer cancel()
+	found, err := discoverer.Discover(ctx, client)
+	if err != nil {
+		x.Undiscovered = "the extension does not tell its handlers: " + err.Error()
+		if len(x.Handlers) > 0 {
+			x.Undiscovered += "; those of its manifest are judged"
+		}
+		x.Discover = "start the extension, or ask from where it can be reached"
+		return
+	}
+	x.Handlers, x.Undiscovered, x.Discover = fromDiscovery(found, x.Location), "", ""
+}
+
+func located(p controllers.Place) preflight.Location {
+	return preflight.Location{File: p.File, Line: p.Line}
+}

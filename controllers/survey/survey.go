@@ -1,0 +1,134 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package survey
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+
+	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/controllers"
+	"github.com/hookgate/hookgate/extension"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/preflight"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// fromStatus returns the handlers that an earlier discovery has left in the status of an ExtensionConfig, and what is wrong with
+// them, if that keeps a gateway from using them. at returns where each stands.
+func fromStatus(config *runtimev1.ExtensionConfig, hooks *catalog.Catalog, at func(i int) preflight.Location) ([]preflight.Handler, error) {
+	known, skipped, errs := controllers.LastKnownHandlers(config, hooks)
+	if len(errs) > 0 {
+		return nil, errs.ToAggregate()
+	}
+	states := map[string]string{}
+	for _, h := range known {
+		states[h.Name] = h.ClusterAPIVersion
+	}
+	useless := map[string]string{}
+	for _, s := range skipped {
+		useless[s.Name] = s.Reason
+	}
+	handlers := make([]preflight.Handler, 0, len(config.Status.Handlers))
+	for i := range config.Status.Handlers {
+		status := &config.Status.Handlers[i]
+		name := status.Name[:len(status.Name)-len(config.Name)-1] // which LastKnownHandlers has checked
+		h := preflight.Handler{Name: name, Location: at(i), States: states[name]}
+		gvh, err := hook.Parse(status.RequestHook.APIVersion, status.RequestHook.Hook)
+		if err != nil {
+			h.Useless = cmp.Or(useless[status.Name], err.Error())
+		}
+		h.Hook = gvh
+		handlers = append(handlers, h)
+	}
+	return handlers, nil
+}
+
+// fromDiscovery returns the handlers that an extension says it has.
+func fromDiscovery(found extension.Discovered, at preflight.Location) []preflight.Handler {
+	var handlers []preflight.Handler
+	for _, h := range found.Handlers {
+		handlers = append(handlers, preflight.Handler{Name: h.Name, Hook: h.Hook, States: h.ClusterAPIVersion, Location: at})
+	}
+	for _, s := range found.Skipped {
+		handlers = append(handlers, preflight.Handler{Name: s.Name, Useless: s.Reason, Location: at})
+	}
+	return handlers
+}
+
+// placed is a policy with where it is defined.
+type placed struct {
+	controllers.Policy
+	location preflight.Location
+}
+
+// decide says which policies are in effect for which handlers of v, and which ones that state a version take no effect.
+func decide(v *preflight.Inventory, policies []placed) {
+	list := make([]controllers.Policy, len(policies))
+	for i, p := range policies {
+		list[i] = p.Policy
+	}
+	resolved, verdicts := controllers.ResolvePolicies(list, func(t controllers.Target) error { return missing(v, t) })
+	located := map[string]preflight.Location{}
+	for _, p := range policies {
+		located[p.Name] = p.location
+		if verdict := verdicts[p.Name]; !verdict.Accepted() && p.Compiled.ClusterAPIVersion != "" {
+			v.Ignored = append(v.Ignored, preflight.IgnoredPolicy{
+				Name: p.Name, ExtensionConfig: p.Target.ExtensionConfig, Location: p.location, Reason: verdict.Message,
+			})
+		}
+	}
+	for i := range v.Extensions {
+		x := &v.Extensions[i]
+		of := resolved[x.Name]
+		for j := range x.Handlers {
+			h := &x.Handlers[j]
+			p, own := of.Handlers[h.Name], true
+			if p == nil {
+				p, own = of.All, false
+			}
+			if p != nil {
+				h.Policy = &preflight.Policy{Name: p.Name, Location: located[p.Name], ForAll: !own, States: p.ClusterAPIVersion}
+			}
+		}
+	}
+}
+
+// missing tells what there is not of a policy's target. Handlers that nobody knows may be there.
+func missing(v *preflight.Inventory, t controllers.Target) error {
+	i := slices.IndexFunc(v.Extensions, func(x preflight.Extension) bool { return x.Name == t.ExtensionConfig })
+	switch {
+	case i < 0:
+		return fmt.Errorf("there is no ExtensionConfig %q", t.ExtensionConfig)
+	case t.Handler == "", v.Extensions[i].Undiscovered != "":
+		return nil
+	case !slices.ContainsFunc(v.Extensions[i].Handlers, func(h preflight.Handler) bool { return h.Name == t.Handler }):
+		return fmt.Errorf("ExtensionConfig %q has no handler %q", t.ExtensionConfig, t.Handler)
+	}
+	return nil
+}
+
+// speaking returns the protocol that policies say an extension speaks.
+func speaking(policies []placed, extensionConfig string) registry.Protocol {
+	list := make([]controllers.Policy, len(policies))
+	for i, p := range policies {
+		list[i] = p.Policy
+	}
+	resolved, _ := controllers.ResolvePolicies(list, func(controllers.Target) error { return nil })
+	for _, p := range list {
+		if p.Compiled == resolved[extensionConfig].All {
+			return p.Protocol
+		}
+	}
+	return registry.REST
+}
+
+// invalid returns a policy that has a mistake, if it states a version.
+func invalid(p *v1alpha1.ExtensionPolicy, reason string) (preflight.IgnoredPolicy, bool) {
+	return preflight.IgnoredPolicy{Name: p.Name, ExtensionConfig: p.Spec.TargetRef.Name, Reason: reason}, p.Spec.ClusterAPIVersion != ""
+}
