@@ -134,7 +134,12 @@ func decodeExtensionConfig(d *document, hooks *catalog.Catalog) (*object, []prob
 	}
 
 	if hasStatus {
+		removed, outdated := d.hookVersions(members, status, hooks)
+		if removed != nil {
+			return d.refused([]problem{*removed})
+		}
 		problems = append(problems, d.decodeStatus(&x, config.Annotations, status, hooks)...)
+		problems = append(problems, outdated...)
 	}
 	if _, errs := StatedVersions(config); len(errs) > 0 {
 		ignored := d.fieldProblems(errs)
@@ -175,6 +180,26 @@ func (d *document) decodeStatus(x *Extension, annotations map[string]string, sta
 		problems[i].effect = "the status is ignored, the handlers come from discovery alone"
 	}
 	return problems
+}
+
+// hookVersions tells whether only versions of hooks that were removed could serve the handlers that the status has, and
+// which are deprecated. What is wrong with the status otherwise is left to decodeStatus.
+func (d *document) hookVersions(members map[string]any, status any, hooks *catalog.Catalog) (removed *problem, outdated []problem) {
+	config, problems := d.decodeVersion(map[string]any{"metadata": members["metadata"], "status": status})
+	if problems != nil {
+		return nil, nil
+	}
+	err, old := HookVersions(config, hooks)
+	if err != nil {
+		p := d.problemAt(err.Field, err)
+		return &p, nil
+	}
+	for _, text := range old {
+		p := d.problemAt("status.handlers", errors.New(text))
+		p.warning, p.old = true, true
+		outdated = append(outdated, p)
+	}
+	return nil, outdated
 }
 
 // decodeVersion decodes members as an ExtensionConfig in the document's version, and converts it to v1beta2.

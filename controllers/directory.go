@@ -282,9 +282,12 @@ func (d *Directory) report(problems []problem) int {
 	for i := range problems {
 		p := &problems[i]
 		level, message := slog.LevelError, "manifest is wrong"
-		if p.warning {
+		switch {
+		case p.old:
+			level, message = slog.LevelWarn, "manifest has something that will not be used for ever"
+		case p.warning:
 			level, message = slog.LevelWarn, "manifest has something that is not used"
-		} else {
+		default:
 			errs++
 		}
 		attributes := []any{"problem", p.Error()}

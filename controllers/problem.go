@@ -13,6 +13,8 @@ type problem struct {
 
 	// warning tells that the manifest is used all the same.
 	warning bool
+	// old tells that it is used, and will not be some day.
+	old bool
 	// unidentified tells that the object which the text describes is not known. It may be any that the file had before.
 	unidentified bool
 	// effect says what the problem means for what is served; empty where that is clear.

@@ -14,6 +14,7 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
+	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/controllers"
 )
 
@@ -21,6 +22,7 @@ import (
 type extensionConfigs struct {
 	group string
 	own   controllers.Addresses
+	hooks *catalog.Catalog
 }
 
 var (
@@ -39,13 +41,13 @@ func (extensionConfigs) Default(_ context.Context, config *runtimev1.ExtensionCo
 	return nil
 }
 
-// ValidateCreate checks a new ExtensionConfig.
+// ValidateCreate checks a new ExtensionConfig. The API server has taken its status away before it asks; see creation.
 func (w extensionConfigs) ValidateCreate(_ context.Context, config *runtimev1.ExtensionConfig) (admission.Warnings, error) {
-	return unwise(nil, config), w.validate(config)
+	return unwise(nil, config), w.validate(config, nil)
 }
 
 // ValidateUpdate checks what an ExtensionConfig is changed to. One that is being deleted, and one whose spec stays, passes: it
-// may have been stored before there was a rule.
+// may have been stored before there was a rule. Known handlers count as long as it calls the extension that has them.
 func (w extensionConfigs) ValidateUpdate(ctx context.Context, before, config *runtimev1.ExtensionConfig) (admission.Warnings, error) {
 	if !config.DeletionTimestamp.IsZero() {
 		return nil, nil
@@ -56,9 +58,15 @@ func (w extensionConfigs) ValidateUpdate(ctx context.Context, before, config *ru
 		return nil, err
 	}
 	if equality.Semantic.DeepEqual(before.Spec, config.Spec) {
-		return unwise(before, config), nil
+		_, outdated := controllers.HookVersions(config, w.hooks)
+		return append(unwise(before, config), outdated...), nil
 	}
-	return unwise(before, config), w.validate(config)
+	var removed *field.Error
+	var outdated []string
+	if equality.Semantic.DeepEqual(before.Spec.ClientConfig, config.Spec.ClientConfig) {
+		removed, outdated = controllers.HookVersions(config, w.hooks)
+	}
+	return append(unwise(before, config), outdated...), w.validate(config, removed)
 }
 
 // ValidateDelete allows every deletion.
@@ -66,12 +74,16 @@ func (extensionConfigs) ValidateDelete(context.Context, *runtimev1.ExtensionConf
 	return nil, nil
 }
 
-func (w extensionConfigs) validate(config *runtimev1.ExtensionConfig) error {
+// validate checks an ExtensionConfig. removed, if it is not nil, is what is wrong with its known handlers.
+func (w extensionConfigs) validate(config *runtimev1.ExtensionConfig, removed *field.Error) error {
 	x, errs := controllers.Convert(config)
 	if len(errs) == 0 {
 		if err := w.own.Check(x.ClientConfig.URL); err != nil {
 			errs = append(errs, field.Forbidden(field.NewPath("spec", "clientConfig"), err.Error()))
 		}
+	}
+	if removed != nil {
+		errs = append(errs, removed)
 	}
 	if len(errs) == 0 {
 		return nil

@@ -19,6 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/controllers"
 	"github.com/hookgate/hookgate/policy"
 )
@@ -64,6 +65,8 @@ type Config struct {
 	// Own are the addresses of this gateway, which no ExtensionConfig may call.
 	Own    controllers.Addresses
 	Logger *slog.Logger
+	// Hooks are those of the gateway. Nil means the contract's.
+	Hooks *catalog.Catalog
 }
 
 // New returns what answers all webhooks.
@@ -77,14 +80,17 @@ func New(c Config) (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("webhooks: %w", err)
 	}
-	configs := extensionConfigs{group: c.Group, own: c.Own}
+	if c.Hooks == nil {
+		c.Hooks = catalog.New()
+	}
+	configs := extensionConfigs{group: c.Group, own: c.Own, hooks: c.Hooks}
 	mux := http.NewServeMux()
 	conversions, admissions := make(chan struct{}, maxConversions), make(chan struct{}, maxAdmissions)
 	handle := func(path string, h http.Handler, limit int64, places chan struct{}) {
 		mux.Handle("POST "+path, recovered(limited(h, limit, places), c.Logger))
 	}
 	handle(ConvertPath, convert, MaxConversionBytes, conversions)
-	handle(MutatePath(c.Group), admission.WithDefaulter[*runtimev1.ExtensionConfig](scheme, configs), MaxAdmissionBytes, admissions)
+	handle(MutatePath(c.Group), newCreation(scheme, configs), MaxAdmissionBytes, admissions)
 	handle(ValidatePath(c.Group), admission.WithValidator[*runtimev1.ExtensionConfig](scheme, configs), MaxAdmissionBytes, admissions)
 	handle(PolicyPath(), admission.WithValidator[*v1alpha1.ExtensionPolicy](scheme, extensionPolicies{compiler: compiler}), MaxAdmissionBytes, admissions)
 	return mux, nil
