@@ -1,0 +1,156 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubernetes
+
+import (
+	"context"
+	"log/slog"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/controllers/webhook"
+	"github.com/hookgate/hookgate/devcert"
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/hook"
+)
+
+// newOutdatedServer starts an API server that asks webhooks whose gateway has removed and deprecated versions of hooks, which no
+// release has as yet.
+func newOutdatedServer(t *testing.T) *webhookServer {
+	t.Helper()
+	files := []protoreflect.FileDescriptor{hooksv1alpha1.File_hookgate_hooks_v1alpha1_lifecycle_hooks_proto}
+	hooks, err := catalog.Build([]catalog.Release{{Version: "v0.1.0", Date: "2026-01-01"}, {Version: "v0.2.0"}},
+		catalog.Source{Group: hook.Group, Version: "v1alpha0", Lifetime: catalog.Lifetime{Introduced: "v0.1.0", Deprecated: "v0.1.0", Removed: "v0.2.0"}},
+		catalog.Source{Group: hook.Group, Version: hook.Version, Lifetime: catalog.Lifetime{Introduced: "v0.1.0", Deprecated: "v0.2.0"}, Files: files},
+		catalog.Source{Group: hook.Group, Version: "v1beta1", Lifetime: catalog.Lifetime{Introduced: "v0.2.0"}, Files: files},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	crds := filepath.Join("..", "..", "deploy", "crd")
+	config, _ := emptyServer(t, filepath.Join(crds, hookgateGroup+"_extensionconfigs.yaml"), filepath.Join(crds, "hookgate.dev_extensionpolicies.yaml"))
+	s := &webhookServer{}
+	config.WarningHandler = s
+	scheme := runtime.NewScheme()
+	for _, add := range []func(*runtime.Scheme) error{apiextensionsv1.AddToScheme, admissionregistrationv1.AddToScheme} {
+		if err := add(scheme); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.Client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
+		t.Fatal(err)
+	}
+	if s.pair, err = devcert.New(time.Now().Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	tls, err := s.pair.ServerTLS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	logger := slog.New(slog.DiscardHandler)
+	handler, err := webhook.New(webhook.Config{Group: hookgateGroup, Logger: logger, Hooks: hooks})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := webhook.NewServer(webhook.ServerConfig{Address: "127.0.0.1:0", TLS: tls, Handler: handler, Logger: logger})
+	if err := server.Listen(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context())) // what tests leave is deleted with the webhooks' help
+	go func() { done <- server.Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+	s.register(t, hookgateGroup, "https://"+server.Addr().String())
+	s.warned()
+	return s
+}
+
+// withHandler returns an ExtensionConfig with a known handler, of a hook in that version of the group.
+func withHandler(t *testing.T, extensionConfigVersion, name, hookVersion, metadata string) *unstructured.Unstructured {
+	t.Helper()
+	return object(t, configManifest(extensionConfigVersion, "name: "+name+metadata, `clientConfig: {url: "https://a.example.com"}`)+
+		"status: {handlers: [{name: h."+name+", requestHook: {apiVersion: hooks.runtime.cluster.x-k8s.io/"+hookVersion+", hook: BeforeClusterCreate}}]}\n")
+}
+
+// TestOutdatedHookVersions: a real API server shows the status of a creation to one webhook, and that of an update to both.
+func TestOutdatedHookVersions(t *testing.T) {
+	s := newOutdatedServer(t)
+	deprecated := func(name string) string {
+		return "status.handlers: h." + name + ": hooks of hooks.runtime.cluster.x-k8s.io/v1alpha1 are deprecated since release v0.2.0 of the gateway: " +
+			"upgrade the extension to one that implements hooks of hooks.runtime.cluster.x-k8s.io/v1beta1"
+	}
+	warned := func(t *testing.T, want int, text string) {
+		t.Helper()
+		n := 0
+		for _, w := range s.warned() {
+			if strings.Contains(w, "status.handlers") && strings.Contains(w, text) {
+				n++
+			}
+		}
+		if n != want {
+			t.Errorf("%d warnings of %q, want %d", n, text, want)
+		}
+	}
+	for _, version := range []string{"v1beta2", "v1alpha1"} {
+		err := s.Create(t.Context(), withHandler(t, version, "removed-"+version, "v1alpha0", ""))
+		if !apierrors.IsInvalid(err) || !strings.Contains(refusal(t, err), "status.handlers: Forbidden: the gateway can call none of the handlers") {
+			t.Errorf("creation in %s with removed versions only: %v", version, err)
+		}
+		create(t, s, withHandler(t, version, "deprecated-"+version, "v1alpha1", ""))
+		warned(t, 1, deprecated("deprecated-"+version))
+	}
+	create(t, s, withHandler(t, "v1beta2", "current", "v1beta1", ""))
+	warned(t, 0, "")
+	create(t, s, withHandler(t, "v1beta2", "paused", "v1alpha0", ", annotations: {cluster.x-k8s.io/paused: ''}"))
+	warned(t, 1, "were removed in release v0.2.0")
+
+	// What the leader has written into the status counts with the next change.
+	for name, hookVersion := range map[string]string{"old": "v1alpha0", "aged": "v1alpha1"} {
+		o := object(t, configManifest("v1beta2", "name: "+name, `clientConfig: {url: "https://a.example.com"}`))
+		create(t, s, o)
+		o.Object["status"] = withHandler(t, "v1beta2", name, hookVersion, "").Object["status"]
+		if err := s.Status().Update(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+		warned(t, 0, "")
+	}
+	change := func(name string, fields ...string) error {
+		o := s.as(t, "v1beta2", name)
+		if err := unstructured.SetNestedField(o.Object, fields[len(fields)-1], fields[:len(fields)-1]...); err != nil {
+			t.Fatal(err)
+		}
+		return s.Update(t.Context(), o)
+	}
+	if err := change("aged", "spec", "settings", "a", "b"); err != nil {
+		t.Error(err)
+	}
+	warned(t, 1, deprecated("aged"))
+	if err := change("old", "spec", "settings", "a", "b"); !apierrors.IsInvalid(err) {
+		t.Errorf("update with removed versions only: %v, want that it is invalid", err)
+	}
+	for _, fields := range [][]string{{"metadata", "labels", "a", "b"}, {"metadata", "annotations", "cluster.x-k8s.io/paused", ""}, {"spec", "clientConfig", "url", "https://b.example.com"}} {
+		if err := change("old", fields...); err != nil {
+			t.Errorf("update of %v: %v", fields, err)
+		}
+	}
+	if err := s.Delete(t.Context(), s.as(t, "v1beta2", "old")); err != nil {
+		t.Errorf("deletion: %v", err)
+	}
+}
