@@ -22,9 +22,9 @@ type PolicySet struct {
 	logger *slog.Logger
 
 	policies []Policy
-	resolved map[string]registry.Policies // what the registry was told, by ExtensionConfig
-	reported map[string]judged            // by name
+	reported map[string]judged // by name
 
+	resolved  atomic.Pointer[map[string]registry.Policies] // what the registry was told, by ExtensionConfig
 	protocols atomic.Pointer[map[string]registry.Protocol] // by ExtensionConfig, those that are not REST
 }
 
@@ -38,6 +38,7 @@ type judged struct {
 // not.
 func NewPolicySet(served *Served, exists func(extensionConfig string) bool, logger *slog.Logger) *PolicySet {
 	s := &PolicySet{served: served, exists: exists, logger: logger, reported: map[string]judged{}}
+	s.resolved.Store(&map[string]registry.Policies{})
 	s.protocols.Store(&map[string]registry.Protocol{})
 	return s
 }
@@ -56,12 +57,19 @@ func (s *PolicySet) Speaking(x Extension) (Extension, error) {
 	return x, nil
 }
 
+// ClusterAPIVersion returns the version of Cluster API objects that a handler is called with: what its policy says, or else
+// what the extension has stated. Anyone may ask, at any time.
+func (s *PolicySet) ClusterAPIVersion(extensionConfig string, h registry.Handler) string {
+	return (*s.resolved.Load())[extensionConfig].Override(h).ClusterAPIVersion
+}
+
 // Set tells the registry what is wanted, in place of what was before. Targets need not be there yet. It returns the names of
-// the ExtensionConfigs whose protocol has changed, in order.
+// the ExtensionConfigs whose protocol has changed, or the version of objects that a handler is called with, in order.
 func (s *PolicySet) Set(policies []Policy) (changed []string) {
 	s.policies = policies
 	resolved, _ := ResolvePolicies(policies, func(Target) error { return nil }) // what is missing makes no difference
-	for name := range s.resolved {
+	previous := *s.resolved.Load()
+	for name := range previous {
 		if _, ok := resolved[name]; !ok {
 			s.served.SetPolicies(name, registry.Policies{})
 		}
@@ -69,7 +77,7 @@ func (s *PolicySet) Set(policies []Policy) (changed []string) {
 	for name, p := range resolved {
 		s.served.SetPolicies(name, p)
 	}
-	s.resolved = resolved
+	s.resolved.Store(&resolved)
 
 	before, now := *s.protocols.Load(), map[string]registry.Protocol{}
 	for i := range policies {
@@ -78,18 +86,39 @@ func (s *PolicySet) Set(policies []Policy) (changed []string) {
 		}
 	}
 	s.protocols.Store(&now)
-	for name := range before {
-		if now[name] != before[name] {
+	names := map[string]bool{}
+	for name := range previous {
+		names[name] = true
+	}
+	for name := range resolved {
+		names[name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(names)) {
+		if before[name] != now[name] || !maps.Equal(versionsIn(previous[name]), versionsIn(resolved[name])) {
 			changed = append(changed, name)
 		}
 	}
-	for name := range now {
-		if _, ok := before[name]; !ok {
-			changed = append(changed, name)
-		}
-	}
-	slices.Sort(changed)
 	return changed
+}
+
+// versionsIn returns the versions of objects in policies by handler, under "" that for all handlers; none if no policy says any.
+func versionsIn(p registry.Policies) map[string]string {
+	versions := map[string]string{}
+	said := false
+	add := func(handler string, compiled *policy.Policy) {
+		if compiled != nil {
+			versions[handler] = compiled.ClusterAPIVersion
+			said = said || compiled.ClusterAPIVersion != ""
+		}
+	}
+	add("", p.All)
+	for handler, compiled := range p.Handlers {
+		add(handler, compiled)
+	}
+	if !said {
+		return nil
+	}
+	return versions
 }
 
 // Verdicts returns what has become of each policy, by its name. It changes when targets come and go.

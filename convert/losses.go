@@ -19,9 +19,8 @@ const MorePaths = "(more)"
 // Losses remembers what conversions could not express, for each handler, by path: so that each is told once, and that it can be
 // shown where the handler is registered. It is safe for concurrent use.
 type Losses struct {
-	onNew func(extensionConfig string)
-
 	mu    sync.RWMutex
+	onNew func(extensionConfig string)
 	paths map[string]map[string][]string // by ExtensionConfig and handler; slices are replaced, never changed
 }
 
@@ -29,6 +28,13 @@ type Losses struct {
 // ExtensionConfig; it must not block, nor call Record.
 func NewLosses(onNew func(extensionConfig string)) *Losses {
 	return &Losses{onNew: onNew, paths: map[string]map[string][]string{}}
+}
+
+// Notify makes onNew be called in place of what NewLosses was given: who wants to know may come after who records.
+func (l *Losses) Notify(onNew func(extensionConfig string)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.onNew = onNew
 }
 
 // Record remembers what was lost in a call to a handler, whose name is that of its discovery, and returns which of it is new,
@@ -54,9 +60,10 @@ func (l *Losses) Record(extensionConfig, handler string, lost []string) (fresh [
 		}
 		handlers[handler] = slices.Sorted(slices.Values(slices.Concat(known, fresh)))
 	}
+	onNew := l.onNew
 	l.mu.Unlock()
-	if fresh != nil && l.onNew != nil {
-		l.onNew(extensionConfig)
+	if fresh != nil && onNew != nil {
+		onNew(extensionConfig)
 	}
 	return fresh
 }

@@ -40,8 +40,13 @@ func TestLossesAreNewOnce(t *testing.T) {
 	if left := l.Of("acme"); len(left) != 0 {
 		t.Errorf("after Forget: %v", left)
 	}
+	told = nil
+	l.Notify(func(config string) { told = append(told, "now "+config) })
 	if got := l.Record("acme", "before-create", []string{"cluster.a"}); len(got) != 1 {
 		t.Errorf("after Forget, %v is new", got)
+	}
+	if diff := cmp.Diff([]string{"now acme"}, told); diff != "" {
+		t.Errorf("after Notify (-want +got):\n%s", diff)
 	}
 }
 

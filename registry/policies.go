@@ -30,6 +30,9 @@ func (p Policies) empty() bool { return p.All == nil && len(p.Handlers) == 0 }
 
 func (p Policies) equal(o Policies) bool { return p.All == o.All && maps.Equal(p.Handlers, o.Handlers) }
 
+// Override returns h, as discovery described it, with the settings that its policy has in their place.
+func (p Policies) Override(h Handler) Handler { return overridden(h, p.of(h.Name)) }
+
 // overridden returns h with the settings that p has in their place.
 func overridden(h Handler, p *policy.Policy) Handler {
 	if p == nil {

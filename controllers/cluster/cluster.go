@@ -233,6 +233,8 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 		resync:     s.config.Resync,
 		attempts:   attempts{backoff: s.config.Backoff},
 		leadership: newLeadership(s.config.LeaderElection, s.config.REST, s.config.Logger),
+		losses:     s.config.Losses,
+		readOnly:   s.config.ReadOnly,
 		warm:       make(chan struct{}),
 		elected:    make(chan event.GenericEvent),
 	}
@@ -267,6 +269,10 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 	if err := mgr.Add(manager.RunnableFunc(policyCache.Start)); err != nil {
 		return err
 	}
+	lossy := newNews()
+	if s.config.Losses != nil {
+		s.config.Losses.Notify(lossy.tell)
+	}
 	d, err := s.definitions(ctx, mgr)
 	if err != nil {
 		return fmt.Errorf("watch CustomResourceDefinitions: %w", err)
@@ -282,6 +288,7 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 		defer following.Wait()
 		following.Go(func() { p.run(ctx) })
 		following.Go(func() { d.run(ctx) })
+		following.Go(func() { lossy.run(ctx, r.reconcileThese) })
 		if s.config.ReadOnly {
 			<-ctx.Done()
 			return nil

@@ -22,6 +22,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/controllers"
+	"github.com/hookgate/hookgate/convert"
 )
 
 // conflictDelay is how long to wait when somebody else has written meanwhile, for the watch to tell what.
@@ -42,11 +43,14 @@ type reconciler struct {
 	attempts   attempts
 	leadership *leadership
 	policies   *controllers.PolicySet
+	losses     *convert.Losses // nil if nobody converts
+	readOnly   bool
 
 	warm    chan struct{} // closed once the registry has what the status of all ExtensionConfigs says
 	elected chan event.GenericEvent
 	// By name of the ExtensionConfig: what was logged last of what is wrong with it, and with its annotation of stated versions.
 	problems, misstated sync.Map
+	bases               sync.Map // by name of the ExtensionConfig: what its losses were recorded on
 }
 
 // warmUp serves all that the status of the ExtensionConfigs tells, before anything is discovered.
@@ -87,7 +91,7 @@ func (r *reconciler) reconcileAll(ctx context.Context) {
 	}
 }
 
-// reconcileThese makes this replica look at ExtensionConfigs whose policies change how they are called.
+// reconcileThese makes this replica look at ExtensionConfigs whose policies change how they are called, or with calls that lost something.
 func (r *reconciler) reconcileThese(ctx context.Context, names []string) {
 	for _, name := range names {
 		config := &runtimev1.ExtensionConfig{}
@@ -115,6 +119,10 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.attempts.forget(request.Name)
 		r.problems.Delete(request.Name)
 		r.misstated.Delete(request.Name)
+		r.bases.Delete(request.Name)
+		if r.losses != nil {
+			r.losses.Forget(request.Name)
+		}
 		return reconcile.Result{}, nil
 	case err != nil:
 		return reconcile.Result{}, err
@@ -122,7 +130,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	term := r.leadership.term()
 	if term == nil {
 		r.follow(config)
-		return reconcile.Result{}, nil
+		return reconcile.Result{RequeueAfter: r.addLosses(ctx, config)}, nil
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -132,9 +132,26 @@ func setDeprecated(config *runtimev1.ExtensionConfig, c clusterv1.Condition) {
 	}
 }
 
-// write brings desired, which differs from config in its status only, to the API server, if it differs. It returns next,
-// or how long to wait if the API server refused.
+// setWarning sets a condition that is there only while there is something to say.
+func setWarning(config *runtimev1.ExtensionConfig, kind, reason, message string) {
+	if message == "" {
+		meta.RemoveStatusCondition(&config.Status.Conditions, kind)
+		return
+	}
+	meta.SetStatusCondition(&config.Status.Conditions, metav1.Condition{
+		Type: kind, Status: metav1.ConditionTrue, Reason: reason, Message: message, ObservedGeneration: config.Generation,
+	})
+}
+
+// write is patchStatus for the leader, with the conditions that warn.
 func (r *reconciler) write(ctx context.Context, config, desired *runtimev1.ExtensionConfig, next time.Duration) time.Duration {
+	r.setLossy(desired)
+	return r.patchStatus(ctx, config, desired, next)
+}
+
+// patchStatus brings desired, which differs from config in its status only, to the API server, if it differs. It returns next,
+// or how long to wait if the API server refused.
+func (r *reconciler) patchStatus(ctx context.Context, config, desired *runtimev1.ExtensionConfig, next time.Duration) time.Duration {
 	if equality.Semantic.DeepEqual(config.Status, desired.Status) {
 		return next
 	}
@@ -153,7 +170,7 @@ func (r *reconciler) tell(before *runtimev1.ExtensionConfig, status *runtimev1.E
 	for _, c := range status.Conditions {
 		old := meta.FindStatusCondition(before.Status.Conditions, c.Type)
 		same := old != nil && old.Status == c.Status && old.Message == c.Message
-		kind, note := corev1.EventTypeNormal, c.Message
+		kind, action, note := corev1.EventTypeNormal, "Discover", c.Message
 		switch {
 		case c.Type == clusterv1.PausedCondition && !same && (old != nil || c.Status == metav1.ConditionTrue):
 			if c.Status != metav1.ConditionTrue {
@@ -167,10 +184,12 @@ func (r *reconciler) tell(before *runtimev1.ExtensionConfig, status *runtimev1.E
 			if c.Message != "" {
 				kind, note = corev1.EventTypeWarning, note+"; "+c.Message
 			}
+		case c.Type == lossyCondition && !same:
+			kind, action = corev1.EventTypeWarning, "Convert"
 		default:
 			continue
 		}
-		r.event(before, kind, c.Reason, "Discover", note)
+		r.event(before, kind, c.Reason, action, note)
 	}
 }
 

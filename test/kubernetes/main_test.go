@@ -5,12 +5,14 @@ package kubernetes
 
 import (
 	"fmt"
+	"io"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
 
 	"github.com/go-logr/logr"
+	"google.golang.org/grpc/grpclog"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
@@ -37,6 +39,7 @@ func TestMain(m *testing.M) { os.Exit(run(m)) }
 func run(m *testing.M) int {
 	ctrllog.SetLogger(logr.Discard())
 	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
+	grpclog.SetLoggerV2(grpclog.NewLoggerV2(io.Discard, io.Discard, io.Discard))
 	assets := os.Getenv(assetsVariable)
 	if assets == "" {
 		return m.Run()

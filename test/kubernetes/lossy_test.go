@@ -1,0 +1,188 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package kubernetes
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+
+	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/controllers/cluster"
+	"github.com/hookgate/hookgate/convert"
+)
+
+const (
+	lossyCondition = "ConversionLossy"
+	lossyText      = "Left out, because the version that the handler understands cannot express it: "
+)
+
+// awaitLossy waits until the condition ConversionLossy has that message; empty for none.
+func awaitLossy(t testing.TB, r *replica, name, want string) {
+	t.Helper()
+	if want != "" {
+		want = lossyText + want
+	}
+	eventually(t, name+": condition "+lossyCondition+" is: "+want, func() (string, bool) {
+		config := get(t, r.client, name)
+		c := meta.FindStatusCondition(config.Status.Conditions, lossyCondition)
+		if c == nil {
+			return "no condition", want == ""
+		}
+		return c.Message, c.Message == want && c.Status == metav1.ConditionTrue && c.Reason == "MembersLost" && c.ObservedGeneration == config.Generation
+	})
+}
+
+// TestLosses: what conversions lost becomes a condition, stays over a restart, and goes with the reason for it.
+func TestLosses(t *testing.T) {
+	losses := convert.NewLosses(nil)
+	quick := func(losses *convert.Losses) func(*cluster.Config) {
+		return func(c *cluster.Config) { c.Losses, c.Resync = losses, 50*time.Millisecond }
+	}
+	r := start(t, func(c *cluster.Config) { c.Losses = losses }) // looks by itself once an hour
+	x := newStating(t, "v1beta1", "v1beta1", "")
+	x.register(t, r, "losses")
+	awaitCondition(t, r.client, "losses", discoveredCondition, metav1.ConditionTrue, "")
+	awaitLossy(t, r, "losses", "")
+
+	losses.Record("losses", "b", []string{"cluster.spec.b"})
+	losses.Record("losses", "c", []string{"cluster.spec.c"}) // of which nobody says what it understands
+	awaitLossy(t, r, "losses", "b (v1beta1) cluster.spec.b")
+	awaitEvent(t, r, "losses", "MembersLost", "b (v1beta1) cluster.spec.b")
+	losses.Record("losses", "a", []string{"cluster.spec.z", "cluster.spec.a"})
+	const all = "a (v1beta1) cluster.spec.a, cluster.spec.z; b (v1beta1) cluster.spec.b"
+	awaitLossy(t, r, "losses", all)
+	x.state("v1beta1", "v1beta1") // which the condition does not mind
+	update(t, r.client, "losses", func(c *runtimev1.ExtensionConfig) {
+		metav1.SetMetaDataAnnotation(&c.ObjectMeta, "look", "again")
+	})
+	eventually(t, "handler c is gone", func() (string, bool) {
+		n := len(get(t, r.client, "losses").Status.Handlers)
+		return fmt.Sprint(n), n == 2
+	})
+	awaitLossy(t, r, "losses", all)
+	r.stop()
+
+	fresh := convert.NewLosses(nil)
+	again := start(t, quick(fresh))
+	again.ready(t)
+	rounds := func(n int64) {
+		asked := x.discovery.Load()
+		eventually(t, fmt.Sprintf("%d more rounds", n), func() (string, bool) { n := x.discovery.Load() - asked; return fmt.Sprint(n), n >= 10 })
+	}
+	rounds(10)
+	if written := again.writes.all(); len(written) > 0 {
+		t.Errorf("after a restart, it wrote %v", written)
+	}
+	awaitLossy(t, again, "losses", all)
+	fresh.Record("losses", "b", []string{"cluster.spec.a"})
+	awaitLossy(t, again, "losses", "a (v1beta1) cluster.spec.a, cluster.spec.z; b (v1beta1) cluster.spec.a, cluster.spec.b")
+	before := get(t, again.client, "losses").ResourceVersion
+	fresh.Record("losses", "a", []string{"cluster.spec.z"}) // which the condition has
+	rounds(10)
+	if now := get(t, again.client, "losses").ResourceVersion; now != before {
+		t.Errorf("for what the condition says, resourceVersion went from %s to %s", before, now)
+	}
+
+	// What a policy changes is not what the extension states.
+	own := newPolicy(t, "losses-b", "losses", "b")
+	own.Spec.FailurePolicy, own.Spec.ClusterAPIVersion = "", v1alpha1.ClusterAPIVersionV1Beta2
+	create(t, again.client, own)
+	awaitLossy(t, again, "losses", "a (v1beta1) cluster.spec.a, cluster.spec.z")
+	fresh.Record("losses", "b", []string{"cluster.spec.new"})
+	awaitLossy(t, again, "losses", "a (v1beta1) cluster.spec.a, cluster.spec.z; b (v1beta2) cluster.spec.new")
+	x.state("v1beta2", "v1beta1")
+	awaitLossy(t, again, "losses", "b (v1beta2) cluster.spec.new")
+	update(t, again.client, "losses", func(c *runtimev1.ExtensionConfig) { c.Spec.Settings = map[string]string{"k": "v"} })
+	awaitLossy(t, again, "losses", "")
+	if left := fresh.Of("losses"); len(left) > 0 {
+		t.Errorf("of another generation, it remembers %v", left)
+	}
+
+	fresh.Record("losses", "b", []string{"cluster.spec.last"})
+	awaitLossy(t, again, "losses", "b (v1beta2) cluster.spec.last")
+	update(t, again.client, "losses", func(c *runtimev1.ExtensionConfig) {
+		metav1.SetMetaDataAnnotation(&c.ObjectMeta, clusterv1.PausedAnnotation, "")
+	})
+	awaitCondition(t, again.client, "losses", pausedCondition, metav1.ConditionTrue, "")
+	fresh.Record("losses", "a", []string{"cluster.spec.first"}) // it is called all the same
+	awaitLossy(t, again, "losses", "a (v1beta2) cluster.spec.first; b (v1beta2) cluster.spec.last")
+	if err := again.client.Delete(t.Context(), get(t, again.client, "losses")); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "what was lost is forgotten", func() (string, bool) { left := fresh.Of("losses"); return fmt.Sprint(left), len(left) == 0 })
+}
+
+// onlyEvents tells whether those writes are of events, which come late.
+func onlyEvents(writes []string) bool {
+	return !slices.ContainsFunc(writes, func(w string) bool { return !strings.Contains(w, "/events") })
+}
+
+// TestLossesOfAFollower: calls go to any replica, so that a follower brings what it has seen into the condition, and writes nothing else;
+// one that only reads does not.
+func TestLossesOfAFollower(t *testing.T) {
+	known := map[string]*convert.Losses{"leader": convert.NewLosses(nil), "follower": convert.NewLosses(nil), "second": convert.NewLosses(nil), "reader": convert.NewLosses(nil)}
+	replicas := map[string]*replica{}
+	x := newStating(t, "v1beta1", "v1beta1")
+	for _, name := range []string{"leader", "follower", "second", "reader"} {
+		r := start(t, func(c *cluster.Config) {
+			c.Losses, c.LeaderElection, c.ReadOnly = known[name], election(t), name == "reader"
+		})
+		replicas[name] = r
+		r.ready(t)
+		if name == "leader" {
+			x.register(t, r, "follower-losses")
+			awaitCondition(t, r.client, "follower-losses", discoveredCondition, metav1.ConditionTrue, "")
+		}
+		awaitUnderstood(t, name, r, "a=v1beta1 b=v1beta1")
+	}
+	leader := replicas["leader"]
+	known["reader"].Record("follower-losses", "a", []string{"cluster.spec.unread"})
+	known["follower"].Record("follower-losses", "a", []string{"cluster.spec.a"})
+	awaitLossy(t, leader, "follower-losses", "a (v1beta1) cluster.spec.a")
+
+	// All at the same time: whoever comes late sees what the others have written.
+	known["follower"].Record("follower-losses", "a", []string{"cluster.spec.b"})
+	known["second"].Record("follower-losses", "a", []string{"cluster.spec.c"})
+	known["leader"].Record("follower-losses", "b", []string{"cluster.spec.d"})
+	awaitLossy(t, leader, "follower-losses", "a (v1beta1) cluster.spec.a, cluster.spec.b, cluster.spec.c; b (v1beta1) cluster.spec.d")
+	if c := awaitCondition(t, leader.client, "follower-losses", discoveredCondition, metav1.ConditionTrue, ""); len(c.Status.Handlers) != 2 {
+		t.Errorf("handlers are %v", c.Status.Handlers)
+	}
+	for _, name := range []string{"follower", "second"} {
+		for _, w := range replicas[name].writes.all() {
+			if w != "PATCH /apis/runtime.cluster.x-k8s.io/v1beta2/extensionconfigs/follower-losses/status" && !onlyEvents([]string{w}) {
+				t.Errorf("%s wrote %s", name, w)
+			}
+		}
+	}
+	if written := replicas["reader"].writes.all(); len(written) > 0 {
+		t.Errorf("the one that only reads wrote %v", written)
+	}
+
+	// The next leader has seen none of it.
+	leader.stop()
+	eventually(t, "another leads", func() (string, bool) {
+		for _, name := range []string{"follower", "second"} {
+			if strings.Contains(replicas[name].log.String(), "this replica leads") {
+				return "", true
+			}
+		}
+		return "nobody leads", false
+	})
+	x.state("v1beta1", "v1beta1", "v1beta1")
+	update(t, leader.client, "follower-losses", func(c *runtimev1.ExtensionConfig) { metav1.SetMetaDataAnnotation(&c.ObjectMeta, "look", "again") })
+	eventually(t, "the new leader has discovered", func() (string, bool) {
+		n := len(get(t, leader.client, "follower-losses").Status.Handlers)
+		return fmt.Sprint(n), n == 3
+	})
+	awaitLossy(t, leader, "follower-losses", "a (v1beta1) cluster.spec.a, cluster.spec.b, cluster.spec.c; b (v1beta1) cluster.spec.d")
+}
