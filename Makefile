@@ -124,7 +124,7 @@ test: test-binaries kubernetes-binaries image ## Run every test with the race de
 	@$(MAKE) --no-print-directory test-clusterctl # alone too: it starts two API servers
 	@$(MAKE) --no-print-directory test-openapi
 	@for module in test/extension test/conversion tools/image; do \
-		cd $(CURDIR)/$$module && $(GO) tool -modfile=$(CURDIR)/tools/go.mod gotestsum --format pkgname -- -race -count=1 ./...; \
+		cd $(CURDIR)/$$module && HOOKGATE_BIN=$(BIN)/hookgate $(GO) tool -modfile=$(CURDIR)/tools/go.mod gotestsum --format pkgname -- -race -count=1 ./...; \
 	done
 
 .PHONY: test-clusterctl

@@ -46,6 +46,12 @@ var Kinds = []string{"Cluster", "Machine", "MachineSet"}
 // References knows the versions of what random objects refer to.
 func References() *convert.References {
 	refs := convert.NewReferences()
+	refs.Set(CRDs())
+	return refs
+}
+
+// CRDs are the CustomResourceDefinitions of what random objects refer to.
+func CRDs() []convert.CRD {
 	var crds []convert.CRD
 	for _, k := range kinds {
 		crds = append(crds, convert.CRD{
@@ -53,8 +59,7 @@ func References() *convert.References {
 			Labels: map[string]string{"cluster.x-k8s.io/v1beta1": "v1alpha1", "cluster.x-k8s.io/v1beta2": "v1alpha2_" + k.Version},
 		})
 	}
-	refs.Set(crds)
-	return refs
+	return crds
 }
 
 // APIVersion is the same for Cluster API's own converters.
