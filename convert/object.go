@@ -59,7 +59,7 @@ func headerOf(t text) (h header, err error) {
 		}
 		return after, nil
 	})
-	if err == errEnough {
+	if errors.Is(err, errEnough) {
 		err = nil
 	}
 	return h, err
