@@ -28,86 +28,38 @@ func mergePatchFor(original, base, wanted []byte) ([]byte, error) {
 	return json.Marshal(patch)
 }
 
-// changed returns original with what differs between base and wanted.
+// changed returns original with what differs between base and wanted. Lists are taken as a whole, as merge patches do: a test
+// holds that nothing is lost in elements of those that Machines and MachineSets have.
 func changed(original, base, wanted any) any {
 	if reflect.DeepEqual(base, wanted) {
 		return original
 	}
-	switch w := wanted.(type) {
-	case map[string]any:
-		o, ok := original.(map[string]any)
-		b, both := base.(map[string]any)
-		if !ok || !both {
-			return wanted
-		}
-		result := maps.Clone(o)
-		for name := range b {
-			if _, there := w[name]; !there {
-				delete(result, name)
-			}
-		}
-		for name, value := range w {
-			was, there := b[name]
-			now, has := o[name]
-			switch {
-			case !there:
-				result[name] = value
-			case reflect.DeepEqual(was, value): // as it is in original, where it may be absent
-			case has:
-				result[name] = changed(now, was, value)
-			default:
-				result[name] = value
-			}
-		}
-		return result
-	case []any:
-		o, ok := original.([]any)
-		b, both := base.([]any)
-		if !ok || !both || len(o) != len(b) {
-			return wanted
-		}
-		result := make([]any, len(w))
-		for i, value := range w {
-			result[i] = value
-			if was := sameElement(b, value); was >= 0 {
-				result[i] = changed(o[was], b[was], value)
-			}
-		}
-		return result
+	w, ok := wanted.(map[string]any)
+	b, both := base.(map[string]any)
+	o, all := original.(map[string]any)
+	if !ok || !both || !all {
+		return wanted
 	}
-	return wanted
-}
-
-// sameElement returns the index of the element of a list that value is, changed or not; -1 if there is none.
-func sameElement(list []any, value any) int {
-	id, named := identity(value)
-	found := -1
-	for i, element := range list {
-		if reflect.DeepEqual(element, value) {
-			return i
-		}
-		if other, ok := identity(element); named && ok && other == id {
-			if found >= 0 {
-				return -1 // two of that name: there is no telling
-			}
-			found = i
+	result := maps.Clone(o)
+	for name := range b {
+		if _, there := w[name]; !there {
+			delete(result, name)
 		}
 	}
-	return found
-}
-
-// identity returns what tells an element of Cluster API's lists from the others.
-func identity(element any) (id [2]any, ok bool) {
-	object, isObject := element.(map[string]any)
-	if !isObject {
-		return id, false
-	}
-	for _, name := range [...]string{"name", "conditionType", "key", "type"} {
-		if value, there := object[name].(string); there {
-			return [2]any{name, value}, true
+	for name, value := range w {
+		was, there := b[name]
+		now, has := o[name]
+		switch {
+		case !there:
+			result[name] = value
+		case reflect.DeepEqual(was, value): // as it is in original, where it may be absent
+		case has:
+			result[name] = changed(now, was, value)
+		default:
+			result[name] = value
 		}
 	}
-	return id, false
+	return result
 }
 
 // difference returns the merge patch that makes to of from; nil if they are the same. What a patch cannot say, that a member

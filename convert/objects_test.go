@@ -162,6 +162,26 @@ func TestObjects(t *testing.T) {
 			want: `{"kind":"Cluster","apiVersion":"cluster.x-k8s.io/v1beta1","spec":{"controlPlaneEndpoint":{"host":"","port":0}},"status":{
 				"failureDomains":{"a":{},"b":{"controlPlane":true}},"infrastructureReady":false,"controlPlaneReady":false}}`,
 		},
+		"failure domains of one name": {
+			reason: "a map has one of each name",
+			to:     V1Beta1,
+			object: `{"kind":"Cluster","apiVersion":"cluster.x-k8s.io/v1beta2","status":{"failureDomains":[{"name":"a","controlPlane":true},{"name":"a"}]}}`,
+			want: `{"kind":"Cluster","apiVersion":"cluster.x-k8s.io/v1beta1","spec":{"controlPlaneEndpoint":{"host":"","port":0}},"status":{
+				"failureDomains":{"a":{}},"infrastructureReady":false,"controlPlaneReady":false}}`,
+			losses: []string{"cluster.status.failureDomains"},
+		},
+		"conditions of both ages": {
+			reason: "at one path there are the old ones in v1beta1, and the new ones in v1beta2",
+			to:     V1Beta1,
+			object: `{"kind":"Cluster","apiVersion":"cluster.x-k8s.io/v1beta2","status":{
+				"conditions":[{"type":"N","status":"True","reason":"R","message":"","lastTransitionTime":"2026-01-01T00:00:00Z","new":1}],
+				"deprecated":{"v1beta1":{"conditions":[{"type":"O","status":"False","lastTransitionTime":"2026-01-01T00:00:00Z","new":2}]}}}}`,
+			want: `{"kind":"Cluster","apiVersion":"cluster.x-k8s.io/v1beta1","spec":{"controlPlaneEndpoint":{"host":"","port":0}},"status":{
+				"conditions":[{"type":"O","status":"False","lastTransitionTime":"2026-01-01T00:00:00Z"}],
+				"v1beta2":{"conditions":[{"type":"N","status":"True","reason":"R","message":"","lastTransitionTime":"2026-01-01T00:00:00Z"}]},
+				"infrastructureReady":false,"controlPlaneReady":false}}`,
+			losses: []string{"cluster.status.conditions[*].new", "cluster.status.deprecated.v1beta1.conditions[*].new"},
+		},
 		"as v1.12 sends it": {
 			reason: "Cluster API v1.12 sets neither kind nor apiVersion in lifecycle hooks",
 			to:     V1Beta2,

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -61,7 +62,7 @@ func TestPatches(t *testing.T) {
 			want:   `{}`,
 		},
 		"list": {
-			reason: "elements that are known keep what was lost of them or is unknown; others come and go",
+			reason: "lists are replaced as a whole, unknown members included",
 			patch: &hooksv1alpha1.Patch{PatchType: jsonPatch, Patch: []byte(`[{"op":"replace","path":"/spec/taints/0/effect","value":"NoExecute"},{"op":"remove","path":"/spec/taints/1"},
 				{"op":"add","path":"/spec/taints/0","value":{"key":"m","effect":"NoSchedule","propagation":"Always"}}]`)},
 			want: `{"spec":{"taints":[{"key":"m","effect":"NoSchedule","propagation":"Always"},{"key":"k","effect":"NoExecute","propagation":"Always","new":3}]}}`,
@@ -190,6 +191,17 @@ func TestPatchErrors(t *testing.T) {
 				t.Errorf("%s:\n got %v (%v)\nwant %s (%v)", tc.reason, err, hook.KindOf(err), tc.want, tc.kind)
 			}
 		})
+	}
+}
+
+// Where a patch changes a list, the merge patch has all of it: nothing may be lost in an element, or it would be removed.
+func TestNothingIsLostInListsOfPatchedObjects(t *testing.T) {
+	for _, kind := range []string{"Machine", "MachineSet"} {
+		for _, path := range slices.Concat(Lossy(kind, V1Beta1, V1Beta2), Lossy(kind, V1Beta2, V1Beta1)) {
+			if strings.Contains(path, "[*]") {
+				t.Errorf("%s can be lost", path)
+			}
+		}
 	}
 }
 
