@@ -49,7 +49,6 @@ func (f *REST) writeStatus(w http.ResponseWriter, h *catalog.Hook, code int, in 
 		code, body = http.StatusInternalServerError, nil
 	}
 	header := w.Header()
-	in.warn(header)
 	header.Set("Content-Type", "application/json")
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	header.Set(ErrorKindHeader, in.err.Kind.String())

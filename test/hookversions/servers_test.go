@@ -25,6 +25,7 @@ import (
 	"github.com/hookgate/hookgate/registry"
 	v1 "github.com/hookgate/hookgate/test/hookversions/gen/hookversions/v1"
 	v1alpha1 "github.com/hookgate/hookgate/test/hookversions/gen/hookversions/v1alpha1"
+	v1beta1 "github.com/hookgate/hookgate/test/hookversions/gen/hookversions/v1beta1"
 )
 
 func protoString(s string) protoreflect.Value { return protoreflect.ValueOfString(s) }
@@ -203,8 +204,8 @@ func TestFailuresAcrossVersions(t *testing.T) {
 			if len(got.warnings) != 1 || !strings.Contains(got.warnings[0], "v1alpha1") {
 				t.Errorf("%s to %s: an error has the warnings %q", north, south, got.warnings)
 			}
-			got = w.call(t, north, h, requestOf("v1", BeforeNodeDrain, "drain.lenient-"+nameOf("v1alpha1", south)))
-			if want := (&v1.BeforeNodeDrainResponse{Status: v1.ResponseStatus_RESPONSE_STATUS_SUCCESS}); !proto.Equal(got.message, want) {
+			got = w.call(t, north, w.hook(t, "v1beta1", BeforeNodeDrain), requestOf("v1beta1", BeforeNodeDrain, "drain.lenient-"+nameOf("v1alpha1", south)))
+			if want := (&v1beta1.BeforeNodeDrainResponse{Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS}); !proto.Equal(got.message, want) {
 				t.Errorf("%s to %s: Ignore gives %v %s, want an empty success of the caller's version", north, south, got.message, got.text)
 			}
 		}

@@ -30,8 +30,8 @@ import (
 	"github.com/hookgate/hookgate/convert"
 	"github.com/hookgate/hookgate/devcert"
 	"github.com/hookgate/hookgate/extension"
-	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/gateway"
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -373,4 +373,3 @@ func (w *world) hook(t *testing.T, version, name string) *catalog.Hook {
 	}
 	return h
 }
-
