@@ -70,6 +70,7 @@ func (o *callOptions) run(cmd *cobra.Command, name string) error {
 		return usagef("-f is required: a file with the request of %s", h.Hook)
 	}
 	mandated := codec.New(cat)
+	o.errOut = cmd.ErrOrStderr()
 	client, err := o.newClient(mandated)
 	if err != nil {
 		return err

@@ -239,3 +239,31 @@ func TestCallRefusesInput(t *testing.T) {
 		})
 	}
 }
+
+// Warnings go to standard error, through every transport, with answers and with errors; what else the header has does not.
+func TestCallWarnings(t *testing.T) {
+	warnings := []string{`299 - "handler \"v.acme\" is \\old"`, `199 - "miscellaneous"`, "nonsense", `299 - "and a second"`}
+	f := newFakeServer(t, map[string]fakeReply{
+		"Discovery":           {body: reply("Discovery", `"status":"Success","handlers":[]`), warnings: warnings},
+		"BeforeClusterCreate": {body: `{"message":"no"}`, status: http.StatusBadGateway, code: codes.Unavailable, kind: hook.BadResponse, warnings: warnings},
+	})
+	file := writeFile(t, "request.yaml", aCluster)
+	for _, server := range []string{f.http.URL, "grpcs://" + f.grpcs} {
+		for _, args := range [][]string{{"call", "Discovery"}, {"get", "handlers"}, {"call", "BeforeClusterCreate", "-f", file}} {
+			got := hookgate(t, "", append(args, "--server", server, "--ca", f.caFile)...)
+			var lines []string
+			for line := range strings.Lines(got.errOut) {
+				if strings.HasPrefix(line, "Warning") {
+					lines = append(lines, line)
+				}
+			}
+			want := []string{"Warning: handler \"v.acme\" is \\old\n", "Warning: and a second\n"}
+			if diff := cmp.Diff(want, lines); diff != "" {
+				t.Errorf("%s %v (-want +got):\n%s\n%s", server, args, diff, got.errOut)
+			}
+			if strings.Contains(got.out, "old") {
+				t.Errorf("%s %v: standard output has the warning:\n%s", server, args, got.out)
+			}
+		}
+	}
+}

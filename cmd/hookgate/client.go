@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"fmt"
+	"io"
 	"net/url"
 	"os"
 	"strings"
@@ -16,6 +17,7 @@ import (
 
 	"github.com/spf13/pflag"
 	"google.golang.org/protobuf/proto"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/codec"
@@ -47,6 +49,21 @@ type clientOptions struct {
 	// certificateAsked tells that the server asked for a certificate and there was none to show. Connections are made in
 	// goroutines of the transports.
 	certificateAsked atomic.Bool
+	// errOut is where warnings of the server go.
+	errOut io.Writer
+}
+
+// warn prints what a server warns of in its answer. What is not of the form 299 - "text" is for others.
+func (o *clientOptions) warn(values []string) {
+	if o.errOut == nil {
+		return
+	}
+	warnings, _ := utilnet.ParseWarningHeaders(values)
+	for _, w := range warnings {
+		if w.Code == 299 {
+			_, _ = fmt.Fprintf(o.errOut, "Warning: %s\n", printable(w.Text))
+		}
+	}
 }
 
 func (o *clientOptions) addFlags(f *pflag.FlagSet) {

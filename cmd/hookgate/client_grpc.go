@@ -63,8 +63,10 @@ func (c *grpcClient) call(ctx context.Context, h *catalog.Hook, handler string, 
 	ctx, cancel := context.WithTimeout(ctx, c.options.timeout)
 	defer cancel()
 	message := h.Response.New().Interface()
-	var header metadata.MD
-	if err := c.conn.Invoke(ctx, h.Method, req, message, grpc.Header(&header)); err != nil {
+	var header, trailer metadata.MD
+	err := c.conn.Invoke(ctx, h.Method, req, message, grpc.Header(&header), grpc.Trailer(&trailer))
+	c.options.warn(trailer.Get(gateway.WarningHeader))
+	if err != nil {
 		return nil, c.explain(err, header)
 	}
 	bad := func(err error) error {

@@ -68,6 +68,7 @@ func (c *restClient) call(ctx context.Context, h *catalog.Hook, handler string, 
 		return nil, connectionError(err, c.target, c.options)
 	}
 	defer func() { _ = response.Body.Close() }()
+	c.options.warn(response.Header.Values(gateway.WarningHeader))
 	data, err := io.ReadAll(io.LimitReader(response.Body, gateway.MaxBodyBytes+1))
 	if err != nil {
 		return nil, connectionError(fmt.Errorf("read answer: %w", err), c.target, c.options)

@@ -46,6 +46,8 @@ type fakeReply struct {
 	status int    // of HTTP; 0 means 200
 	code   codes.Code
 	kind   hook.Kind
+	// warnings go into the header, or the trailer, Warning.
+	warnings []string
 }
 
 // fakeServer stands for a gateway: it says what it is told to, over HTTPS JSON and over gRPC, and keeps what it was
@@ -126,6 +128,7 @@ func (f *fakeServer) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	f.path, f.query, f.request, f.handler = r.URL.Path, r.URL.RawQuery, body, ""
 	reply := f.replies[h.Hook]
 	w.Header().Set(gateway.CallIDHeader, testCallID)
+	w.Header()[gateway.WarningHeader] = reply.warnings
 	if reply.status != 0 {
 		w.Header().Set(gateway.ErrorKindHeader, reply.kind.String())
 		w.WriteHeader(reply.status)
@@ -157,6 +160,7 @@ func (f *fakeServer) serveGRPC(_ any, stream grpc.ServerStream) error {
 		return err
 	}
 	reply := f.replies[h.Hook]
+	stream.SetTrailer(metadata.MD{strings.ToLower(gateway.WarningHeader): reply.warnings})
 	if reply.code != codes.OK {
 		var body struct{ Message string }
 		st, err := status.New(reply.code, decodeInto(f.t, reply.body, &body).Message).WithDetails(&errdetails.ErrorInfo{Reason: reply.kind.String()})

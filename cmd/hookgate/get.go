@@ -66,6 +66,7 @@ func (o *getOptions) run(cmd *cobra.Command) error {
 		return err
 	}
 	mandated := codec.New(cat)
+	o.errOut = cmd.ErrOrStderr()
 	client, err := o.newClient(mandated)
 	if err != nil {
 		return err
