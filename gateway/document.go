@@ -22,7 +22,7 @@ var meanings = [...]string{
 	hook.Ambiguous:       "Several handlers match a hook whose answers cannot be merged. The text names them: say which.",
 	hook.TooLarge:        "The request is larger than 20 MiB, decompressed.",
 	hook.NotReady:        "The gateway has just started and has not read its ExtensionConfigs yet, or the extension beside it has not answered yet. Try again.",
-	hook.Conversion:      "An object in the request, or in the answer, has a version that cannot be converted to the one that the handler, or the caller, understands; or the handler serves another version of the hook, and there is no conversion. The text names it.",
+	hook.Conversion:      "An object in the request, or in the answer, has a version that cannot be converted to the one that the handler, or the caller, understands; or the handler implements a version of the hook that the gateway does not serve; or the request of one version of a hook cannot be said in another. The text names it.",
 	hook.Unreachable:     "The extension could not be connected to, or the connection broke.",
 	hook.Timeout:         "The extension did not answer within its timeout, or before the caller's deadline.",
 	hook.BadResponse:     "The extension answered something that is not an answer: another status code than 200, a body that is too large, not JSON, of another kind, or without a status.",

@@ -23,6 +23,18 @@ type edit struct {
 	old, new string
 }
 
+// testHooks is where the hooks are that tests convert, seen from the contract's folder.
+const testHooks = "../../../../test/hookversions/proto/hookversions/"
+
+// renamed returns the edits that make the contract, and the test's hooks that import it, one of another package.
+func renamed(before, after string) []edit {
+	edits := everywhere("package "+before+";", "package "+after+";")
+	for _, version := range []string{"v1alpha1", "v1beta1", "v1"} {
+		edits = append(edits, edit{testHooks + version + "/hooks.proto", before + ".", after + "."})
+	}
+	return edits
+}
+
 // everywhere returns the edit of every proto.
 func everywhere(before, after string) []edit {
 	var edits []edit
@@ -50,10 +62,12 @@ func TestBreakingEdits(t *testing.T) {
 		"rpc's answer":    {[]edit{{topology, "returns (ValidateTopologyResponse)", "returns (GeneratePatchesResponse)"}}, `changed response type`},
 		"became a stream": {[]edit{{topology, "returns (ValidateTopologyResponse)", "returns (stream ValidateTopologyResponse)"}}, `from server unary to server streaming`},
 		"enum value":      {[]edit{{common, "RESPONSE_STATUS_FAILURE = 2;", "RESPONSE_STATUS_FAILURE = 3;"}}, `Previously present enum value "2"`},
-		"package":         {everywhere("package hookgate.hooks.v1alpha1;", "package hookgate.hooks.v1alpha2;"), `package changed from "hookgate.hooks.v1alpha1" to "hookgate.hooks.v1alpha2"`},
+		"package":         {renamed("hookgate.hooks.v1alpha1", "hookgate.hooks.v1alpha2"), `package changed from "hookgate.hooks.v1alpha1" to "hookgate.hooks.v1alpha2"`},
 		"Java's package":  {everywhere(`option java_package = "dev.hookgate.hooks.v1alpha1";`, `option java_package = "dev.hookgate";`), `"java_package" changed`},
 		"file removed":    {[]edit{{"upgrade_plan.proto", "", ""}}, `Previously present file "hookgate/hooks/v1alpha1/upgrade_plan.proto" was deleted`},
 		"service renamed": {[]edit{{topology, "service TopologyMutationHooksService {", "service TopologyService {"}}, `Previously present service "TopologyMutationHooksService" was deleted`},
+
+		"field removed from the test's hooks": {[]edit{{testHooks + "v1beta1/hooks.proto", "  optional bool dry_run = 8;\n", ""}}, `Previously present field "8" with name "dry_run" on message "BeforeNodeDrainRequest" was deleted`},
 
 		"nothing":     {nil, ""},
 		"field added": {[]edit{{lifecycle, "  string from_kubernetes_version = 4;\n", "  string from_kubernetes_version = 4;\n  string reason = 40;\n"}}, ""},
@@ -65,8 +79,10 @@ func TestBreakingEdits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			if err := os.CopyFS(filepath.Join(dir, "proto"), os.DirFS(filepath.Join(root, "proto"))); err != nil {
-				t.Fatal(err)
+			for _, module := range []string{"proto", filepath.Join("test", "hookversions", "proto")} {
+				if err := os.CopyFS(filepath.Join(dir, module), os.DirFS(filepath.Join(root, module))); err != nil {
+					t.Fatal(err)
+				}
 			}
 			for _, e := range tc.edits {
 				e.apply(t, filepath.Join(dir, "proto", "hookgate", "hooks", "v1alpha1"))
@@ -96,7 +112,7 @@ func TestBreakingEdits(t *testing.T) {
 	}
 }
 
-// apply makes the edit, which must be possible exactly once.
+// apply makes the edit, which must be possible.
 func (e edit) apply(t *testing.T, dir string) {
 	t.Helper()
 	path := filepath.Join(dir, e.file)
@@ -113,7 +129,11 @@ func (e edit) apply(t *testing.T, dir string) {
 	if !strings.Contains(string(text), e.old) {
 		t.Fatalf("%s does not have %q: it was edited since", e.file, e.old)
 	}
-	if err := os.WriteFile(path, []byte(strings.Replace(string(text), e.old, e.new, 1)), 0o600); err != nil {
+	count := 1
+	if strings.HasSuffix(e.old, ".") { // the name of a package, wherever it stands
+		count = -1
+	}
+	if err := os.WriteFile(path, []byte(strings.Replace(string(text), e.old, e.new, count)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 }
