@@ -15,6 +15,7 @@ import (
 // Judge tells what the target means for what is registered.
 func Judge(inventory Inventory, t Target) Report {
 	r := Report{Targets: t.names(), Findings: []Finding{}, Policies: []ProposedPolicy{}, ExtensionConfigs: len(inventory.Extensions)}
+	t.Lossy = kept(t.Lossy)
 	if t.From != nil {
 		r.From = ClusterAPI + "=" + t.From.Name
 	}
@@ -44,6 +45,18 @@ func Judge(inventory Inventory, t Target) Report {
 	sortFindings(r.Findings)
 	slices.SortFunc(r.Policies, func(a, b ProposedPolicy) int { return cmp.Compare(a.Name, b.Name) })
 	return r
+}
+
+// kept returns lossy with a memory, because it takes long.
+func kept(lossy func(kind, from, to string) []string) func(kind, from, to string) []string {
+	known := map[[3]string][]string{}
+	return func(kind, from, to string) []string {
+		key := [3]string{kind, from, to}
+		if _, ok := known[key]; !ok {
+			known[key] = lossy(kind, from, to)
+		}
+		return known[key]
+	}
 }
 
 // judge judges one ExtensionConfig.

@@ -15,21 +15,28 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/test/hookversions"
 )
 
-// testHooks is a catalog with versions that the product does not have: one deprecated, one removed, one that is new.
+// testHooks is the catalog of a group with versions that the product does not have, together with the contract's, which is
+// deprecated there.
 func testHooks(t *testing.T) *catalog.Catalog {
 	t.Helper()
-	files := []protoreflect.FileDescriptor{hooksv1alpha1.File_hookgate_hooks_v1alpha1_lifecycle_hooks_proto}
-	c, err := catalog.Build([]catalog.Release{{Version: "v0.1.0", Date: "2026-01-01"}, {Version: "v0.2.0", Date: "2026-06-01"}, {Version: "v0.3.0"}},
-		catalog.Source{Group: hook.Group, Version: "v1alpha0", Lifetime: catalog.Lifetime{Introduced: "v0.1.0", Deprecated: "v0.1.0", Removed: "v0.2.0"}},
-		catalog.Source{Group: hook.Group, Version: hook.Version, Lifetime: catalog.Lifetime{Introduced: "v0.1.0", Deprecated: "v0.3.0"}, Files: files},
-		catalog.Source{Group: hook.Group, Version: "v1beta1", Lifetime: catalog.Lifetime{Introduced: "v0.3.0"}, Files: files},
-	)
+	c, err := catalog.Build(hookversions.Releases(), append(hookversions.Sources(), catalog.Source{
+		Group: hook.Group, Version: hook.Version, Lifetime: catalog.Lifetime{Introduced: "v0.1.0", Deprecated: "v0.4.0"},
+		Files: []protoreflect.FileDescriptor{hooksv1alpha1.File_hookgate_hooks_v1alpha1_lifecycle_hooks_proto},
+	})...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return c
+}
+
+// drain makes a handler one of the group with several versions.
+func drain(version string) func(*Handler) {
+	return func(h *Handler) {
+		h.Hook = hook.GroupVersionHook{Group: hookversions.Group, Version: version, Hook: hookversions.BeforeNodeDrain}
+	}
 }
 
 // lossy says that every conversion to an older version loses one member.
@@ -55,12 +62,19 @@ func policed(name, states string, forAll bool) func(*Handler) {
 }
 
 func TestJudge(t *testing.T) {
+	// calls is a release of Cluster API that calls a hook of the test's group.
+	calls := func(version string) *catalog.ClusterAPIRelease {
+		return &catalog.ClusterAPIRelease{Name: "v9.9", Hooks: []catalog.ClusterAPIHook{
+			{GroupVersionHook: hook.GroupVersionHook{Group: hookversions.Group, Version: version, Hook: hookversions.BeforeNodeDrain}},
+		}}
+	}
 	const change = "break objects-change "
 	for name, tt := range map[string]struct {
 		reason   string
 		targets  []string
 		from     string
 		hooks    func(*testing.T) *catalog.Catalog // the product's, if nil
+		release  *catalog.ClusterAPIRelease        // in place of a target
 		handlers []Handler
 		want     []string // level, rule and handler of all findings
 		problem  string   // of the first
@@ -162,34 +176,39 @@ func TestJudge(t *testing.T) {
 			problem:  "hooks of hooks.runtime.cluster.x-k8s.io/v1alpha1 have no BeforeCoffee with handlers",
 		},
 		"Removed": {
-			reason: "the gateway's next release does not serve a version any more", targets: []string{"hookgate=v0.2.0"}, hooks: testHooks,
-			handlers: []Handler{handler("old", "BeforeClusterCreate", in2("v1alpha0")), handler("new", "BeforeClusterCreate")}, want: []string{"break hook-removed old", "ok ok new"},
-			problem: "release v0.2.0 of the gateway has removed hooks of hooks.runtime.cluster.x-k8s.io/v1alpha0",
-			remedy:  "upgrade the extension to one that implements hooks of hooks.runtime.cluster.x-k8s.io/v1beta1 before you upgrade the gateway",
+			reason: "the release does not serve a version any more", targets: []string{"hookgate=v0.3.0"}, hooks: testHooks,
+			handlers: []Handler{handler("old", "", drain("v0alpha1")), handler("new", "", drain("v1beta1"))}, want: []string{"break hook-removed old", "ok ok new"},
+			problem: "release v0.3.0 of the gateway has removed hooks of hooks.test.hookgate.dev/v0alpha1",
+			remedy:  "upgrade the extension to one that implements hooks of hooks.test.hookgate.dev/v1 before you upgrade the gateway",
 		},
 		"NotYetRemoved": {
-			reason: "an older release still has it", targets: []string{"hookgate=v0.1.3"}, hooks: testHooks,
-			handlers: []Handler{handler("old", "BeforeClusterCreate", in2("v1alpha0")), handler("newer", "BeforeClusterCreate", in2("v1beta1"))},
+			reason: "an older release still has it", targets: []string{"hookgate=v0.2.3"}, hooks: testHooks,
+			handlers: []Handler{handler("old", "", drain("v0alpha1")), handler("newer", "", drain("v1beta1"))},
 			want:     []string{"break hook-unknown newer", "warn hook-deprecated old"},
-			problem:  "hooks of hooks.runtime.cluster.x-k8s.io/v1beta1 came with release v0.3.0 of the gateway, and the target is v0.1.3",
+			problem:  "hooks of hooks.test.hookgate.dev/v1beta1 came with release v0.3.0 of the gateway, and the target is v0.2.3",
 		},
 		"Deprecated": {
-			reason: "a deprecated version works, and goes some day", targets: []string{"hookgate=v0.3.0-rc.1"}, hooks: testHooks,
-			handlers: []Handler{handler("create", "BeforeClusterCreate"), handler("new", "BeforeClusterCreate", in2("v1beta1"))}, want: []string{"warn hook-deprecated create", "ok ok new"},
-			problem: "hooks of hooks.runtime.cluster.x-k8s.io/v1alpha1 are deprecated since release v0.3.0 of the gateway",
+			reason: "a deprecated version works, and goes some day", targets: []string{"hookgate=v0.4.0-rc.1"}, hooks: testHooks,
+			handlers: []Handler{handler("aged", "", drain("v1alpha1")), handler("new", "", drain("v1"))}, want: []string{"warn hook-deprecated aged", "ok ok new"},
+			problem: "hooks of hooks.test.hookgate.dev/v1alpha1 are deprecated since release v0.4.0 of the gateway",
 		},
 		"NotYetDeprecated": {
-			reason: "before that release it is not", targets: []string{"hookgate=v0.2.0"}, hooks: testHooks,
-			handlers: []Handler{handler("create", "BeforeClusterCreate")}, want: []string{"ok ok create"}, problem: "the gateway has the hook",
+			reason: "before that release it is not", targets: []string{"hookgate=v0.3.0"}, hooks: testHooks,
+			handlers: []Handler{handler("aged", "", drain("v1alpha1"))}, want: []string{"ok ok aged"}, problem: "the gateway has the hook",
 		},
 		"Both": {
-			reason: "both at once", targets: []string{"hookgate=v0.3.0", "cluster-api=v1.14.0"}, from: "v1.12.0", hooks: testHooks,
+			reason: "both at once", targets: []string{"hookgate=v0.4.0", "cluster-api=v1.14.0"}, from: "v1.12.0", hooks: testHooks,
 			handlers: []Handler{handler("create", "BeforeClusterCreate")}, want: []string{change + "create", "warn hook-deprecated create"},
 			policies: []string{"acme-cluster-api for : v1beta1"},
 		},
 		"AnyVersionOfTheHook": {
-			reason: "Cluster API calls a hook in one version, the handler has it in another, and the gateway converts", targets: []string{"cluster-api=v1.14.0"}, from: "v1.13.0", hooks: testHooks,
-			handlers: []Handler{handler("create", "BeforeClusterCreate", in2("v1beta1"))}, want: []string{"ok ok create"},
+			reason: "Cluster API calls a hook in one version, the handler has it in another, and the gateway converts", release: calls("v1"), hooks: testHooks,
+			handlers: []Handler{handler("a", "", drain("v1beta1"))}, want: []string{"ok ok a"},
+		},
+		"VersionThatTheGatewayLacks": {
+			reason: "Cluster API is ahead of the gateway", release: calls("v2"), hooks: testHooks,
+			handlers: []Handler{handler("a", "", drain("v1beta1"))}, want: []string{"break hook-not-called a"},
+			problem: "Cluster API v9.9 calls the hook in hooks.test.hookgate.dev/v2, which the gateway does not convert",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -201,6 +220,9 @@ func TestJudge(t *testing.T) {
 				if err := target.ParseTarget(text); err != nil {
 					t.Fatal(err)
 				}
+			}
+			if tt.release != nil {
+				target.ClusterAPI = tt.release
 			}
 			if tt.from != "" {
 				var err error
@@ -300,7 +322,7 @@ func TestParseTarget(t *testing.T) {
 		"cluster-api v1.14.0": `want cluster-api=VERSION`,
 		"v1.14.0":             "want cluster-api=VERSION",
 		"kubernetes=v1.34":    "want cluster-api=VERSION",
-		"hookgate=v9.0.0":     "release v9.0.0 of Hookgate is not known here; the known ones are v0.1.0, v0.2.0, v0.3.0. Use the hookgate of the release that you upgrade to",
+		"hookgate=v9.0.0":     "release v9.0.0 of Hookgate is not known here; the known ones are v0.1.0, v0.2.0, v0.3.0, v0.4.0. Use the hookgate of the release that you upgrade to",
 		"hookgate=newest":     `"newest" is not a version; the known releases of Hookgate are v0.1.0, `,
 	} {
 		target := Target{Hooks: testHooks(t)}

@@ -89,6 +89,9 @@ func alike(findings []preflight.Finding) [][]*preflight.Finding {
 	return groups
 }
 
+// mostLost is how many members of a finding are printed for people.
+const mostLost = 8
+
 // printFinding prints what is the matter with handlers of which the same is to be said.
 func printFinding(w io.Writer, same []*preflight.Finding) error {
 	f := same[0]
@@ -104,7 +107,11 @@ func printFinding(w io.Writer, same []*preflight.Finding) error {
 		t.lines("  of", of)
 	}
 	t.lines("  problem", f.Problem)
-	for _, path := range f.Lost {
+	for i, path := range f.Lost {
+		if i == mostLost {
+			t.lines("  ", fmt.Sprintf("and %d more; -o json has them all", len(f.Lost)-i))
+			break
+		}
 		t.lines("  lost", path)
 	}
 	t.lines("  to do", f.Remedy)

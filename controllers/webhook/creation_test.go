@@ -12,16 +12,13 @@ import (
 	"strings"
 	"testing"
 
-	"google.golang.org/protobuf/reflect/protoreflect"
 	admissionv1 "k8s.io/api/admission/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
-	"github.com/hookgate/hookgate/catalog"
-	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
-	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/test/hookversions"
 )
 
 // withStatus returns an ExtensionConfig with one known handler, of a hook in that version.
@@ -30,7 +27,7 @@ func withStatus(version string, change ...func(*runtimev1.ExtensionConfig)) *run
 	c.APIVersion, c.Kind, c.Name = group+"/v1beta2", "ExtensionConfig", "acme"
 	c.Spec.ClientConfig.URL = "https://acme.example"
 	c.Spec.NamespaceSelector = &metav1.LabelSelector{}
-	c.Status.Handlers = []runtimev1.ExtensionHandler{{Name: "a.acme", RequestHook: runtimev1.GroupVersionHook{APIVersion: hook.Group + "/" + version, Hook: "BeforeClusterCreate"}}}
+	c.Status.Handlers = []runtimev1.ExtensionHandler{{Name: "a.acme", RequestHook: runtimev1.GroupVersionHook{APIVersion: hookversions.Group + "/" + version, Hook: hookversions.BeforeNodeDrain}}}
 	for _, f := range change {
 		f(c)
 	}
@@ -39,16 +36,7 @@ func withStatus(version string, change ...func(*runtimev1.ExtensionConfig)) *run
 
 // TestOutdatedHookVersions: only removed versions are refused, deprecated ones get a warning, whenever somebody may hear it.
 func TestOutdatedHookVersions(t *testing.T) {
-	files := []protoreflect.FileDescriptor{hooksv1alpha1.File_hookgate_hooks_v1alpha1_lifecycle_hooks_proto}
-	hooks, err := catalog.Build([]catalog.Release{{Version: "v0.1.0", Date: "2026-01-01"}, {Version: "v0.2.0"}},
-		catalog.Source{Group: hook.Group, Version: "v1alpha0", Lifetime: catalog.Lifetime{Introduced: "v0.1.0", Deprecated: "v0.1.0", Removed: "v0.2.0"}},
-		catalog.Source{Group: hook.Group, Version: hook.Version, Lifetime: catalog.Lifetime{Introduced: "v0.1.0", Deprecated: "v0.2.0"}, Files: files},
-		catalog.Source{Group: hook.Group, Version: "v1beta1", Lifetime: catalog.Lifetime{Introduced: "v0.2.0"}, Files: files},
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
-	h, err := New(Config{Group: group, Logger: slog.New(slog.DiscardHandler), Hooks: hooks})
+	h, err := New(Config{Group: group, Logger: slog.New(slog.DiscardHandler), Hooks: hookversions.New()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +48,7 @@ func TestOutdatedHookVersions(t *testing.T) {
 	}
 	gone := func(c *runtimev1.ExtensionConfig) { now := metav1.Now(); c.DeletionTimestamp = &now }
 	mutate, validate := MutatePath(group), ValidatePath(group)
-	const removed, deprecated = "the gateway can call none of the handlers", "a.acme: hooks of hooks.runtime.cluster.x-k8s.io/v1alpha1 are deprecated"
+	const removed, deprecated = "the gateway can call none of the handlers", "a.acme: hooks of hooks.test.hookgate.dev/v1alpha1 are deprecated"
 	for name, tc := range map[string]struct {
 		reason      string
 		path        string
@@ -68,18 +56,18 @@ func TestOutdatedHookVersions(t *testing.T) {
 		refused     string
 		warning     string
 	}{
-		"CreateRemoved":     {"nobody else sees the status", mutate, nil, withStatus("v1alpha0"), removed, ""},
-		"CreatePaused":      {"nobody calls it", mutate, nil, withStatus("v1alpha0", paused), "", "were removed in release v0.2.0"},
+		"CreateRemoved":     {"nobody else sees the status", mutate, nil, withStatus("v0alpha1"), removed, ""},
+		"CreatePaused":      {"nobody calls it", mutate, nil, withStatus("v0alpha1", paused), "", "were removed in release v0.3.0"},
 		"CreateDeprecated":  {"somebody should know", mutate, nil, withStatus("v1alpha1"), "", deprecated},
 		"CreateCurrent":     {"nothing to say", mutate, nil, withStatus("v1beta1"), "", ""},
 		"CreateValidated":   {"it was said before", validate, nil, withStatus("v1alpha1"), "", ""},
-		"MutateUpdate":      {"validation sees the status of an update", mutate, withStatus("v1alpha0"), withStatus("v1alpha0", settings), "", ""},
-		"UpdateRemoved":     {"what stays cannot be called", validate, withStatus("v1alpha0"), withStatus("v1alpha0", settings), removed, ""},
-		"UpdateElsewhere":   {"another extension may have others", validate, withStatus("v1alpha0"), withStatus("v1alpha0", url), "", ""},
-		"UpdateLabel":       {"metadata can be changed always", validate, withStatus("v1alpha0"), withStatus("v1alpha0", label), "", ""},
-		"UpdatePause":       {"one can be paused", validate, withStatus("v1alpha0"), withStatus("v1alpha0", paused), "", "were removed"},
-		"UpdatePaused":      {"one that is paused passes", validate, withStatus("v1alpha0", paused), withStatus("v1alpha0", paused, settings), "", "were removed"},
-		"UpdateGoing":       {"one can be deleted", validate, withStatus("v1alpha0"), withStatus("v1alpha0", gone, settings), "", ""},
+		"MutateUpdate":      {"validation sees the status of an update", mutate, withStatus("v0alpha1"), withStatus("v0alpha1", settings), "", ""},
+		"UpdateRemoved":     {"what stays cannot be called", validate, withStatus("v0alpha1"), withStatus("v0alpha1", settings), removed, ""},
+		"UpdateElsewhere":   {"another extension may have others", validate, withStatus("v0alpha1"), withStatus("v0alpha1", url), "", ""},
+		"UpdateLabel":       {"metadata can be changed always", validate, withStatus("v0alpha1"), withStatus("v0alpha1", label), "", ""},
+		"UpdatePause":       {"one can be paused", validate, withStatus("v0alpha1"), withStatus("v0alpha1", paused), "", "were removed"},
+		"UpdatePaused":      {"one that is paused passes", validate, withStatus("v0alpha1", paused), withStatus("v0alpha1", paused, settings), "", "were removed"},
+		"UpdateGoing":       {"one can be deleted", validate, withStatus("v0alpha1"), withStatus("v0alpha1", gone, settings), "", ""},
 		"UpdateDeprecated":  {"said with every change", validate, withStatus("v1alpha1"), withStatus("v1alpha1", settings), "", deprecated},
 		"LabelDeprecated":   {"of metadata, too", validate, withStatus("v1alpha1"), withStatus("v1alpha1", label), "", deprecated},
 		"ElsewhereOutdated": {"of another extension nothing is known", validate, withStatus("v1alpha1"), withStatus("v1alpha1", url), "", ""},

@@ -11,7 +11,6 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/protobuf/reflect/protoreflect"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -19,26 +18,15 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/controllers/webhook"
 	"github.com/hookgate/hookgate/devcert"
-	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
-	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/test/hookversions"
 )
 
 // newOutdatedServer starts an API server that asks webhooks whose gateway has removed and deprecated versions of hooks, which no
 // release has as yet.
 func newOutdatedServer(t *testing.T) *webhookServer {
 	t.Helper()
-	files := []protoreflect.FileDescriptor{hooksv1alpha1.File_hookgate_hooks_v1alpha1_lifecycle_hooks_proto}
-	hooks, err := catalog.Build([]catalog.Release{{Version: "v0.1.0", Date: "2026-01-01"}, {Version: "v0.2.0"}},
-		catalog.Source{Group: hook.Group, Version: "v1alpha0", Lifetime: catalog.Lifetime{Introduced: "v0.1.0", Deprecated: "v0.1.0", Removed: "v0.2.0"}},
-		catalog.Source{Group: hook.Group, Version: hook.Version, Lifetime: catalog.Lifetime{Introduced: "v0.1.0", Deprecated: "v0.2.0"}, Files: files},
-		catalog.Source{Group: hook.Group, Version: "v1beta1", Lifetime: catalog.Lifetime{Introduced: "v0.2.0"}, Files: files},
-	)
-	if err != nil {
-		t.Fatal(err)
-	}
 	crds := filepath.Join("..", "..", "deploy", "crd")
 	config, _ := emptyServer(t, filepath.Join(crds, hookgateGroup+"_extensionconfigs.yaml"), filepath.Join(crds, "hookgate.dev_extensionpolicies.yaml"))
 	s := &webhookServer{}
@@ -49,6 +37,7 @@ func newOutdatedServer(t *testing.T) *webhookServer {
 			t.Fatal(err)
 		}
 	}
+	var err error
 	if s.Client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +49,7 @@ func newOutdatedServer(t *testing.T) *webhookServer {
 		t.Fatal(err)
 	}
 	logger := slog.New(slog.DiscardHandler)
-	handler, err := webhook.New(webhook.Config{Group: hookgateGroup, Logger: logger, Hooks: hooks})
+	handler, err := webhook.New(webhook.Config{Group: hookgateGroup, Logger: logger, Hooks: hookversions.New()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -86,15 +75,15 @@ func newOutdatedServer(t *testing.T) *webhookServer {
 func withHandler(t *testing.T, extensionConfigVersion, name, hookVersion, metadata string) *unstructured.Unstructured {
 	t.Helper()
 	return object(t, configManifest(extensionConfigVersion, "name: "+name+metadata, `clientConfig: {url: "https://a.example.com"}`)+
-		"status: {handlers: [{name: h."+name+", requestHook: {apiVersion: hooks.runtime.cluster.x-k8s.io/"+hookVersion+", hook: BeforeClusterCreate}}]}\n")
+		"status: {handlers: [{name: h."+name+", requestHook: {apiVersion: hooks.test.hookgate.dev/"+hookVersion+", hook: BeforeNodeDrain}}]}\n")
 }
 
 // TestOutdatedHookVersions: a real API server shows the status of a creation to one webhook, and that of an update to both.
 func TestOutdatedHookVersions(t *testing.T) {
 	s := newOutdatedServer(t)
 	deprecated := func(name string) string {
-		return "status.handlers: h." + name + ": hooks of hooks.runtime.cluster.x-k8s.io/v1alpha1 are deprecated since release v0.2.0 of the gateway: " +
-			"upgrade the extension to one that implements hooks of hooks.runtime.cluster.x-k8s.io/v1beta1"
+		return "status.handlers: h." + name + ": hooks of hooks.test.hookgate.dev/v1alpha1 are deprecated since release v0.4.0 of the gateway: " +
+			"upgrade the extension to one that implements hooks of hooks.test.hookgate.dev/v1"
 	}
 	warned := func(t *testing.T, want int, text string) {
 		t.Helper()
@@ -109,7 +98,7 @@ func TestOutdatedHookVersions(t *testing.T) {
 		}
 	}
 	for _, version := range []string{"v1beta2", "v1alpha1"} {
-		err := s.Create(t.Context(), withHandler(t, version, "removed-"+version, "v1alpha0", ""))
+		err := s.Create(t.Context(), withHandler(t, version, "removed-"+version, "v0alpha1", ""))
 		if !apierrors.IsInvalid(err) || !strings.Contains(refusal(t, err), "status.handlers: Forbidden: the gateway can call none of the handlers") {
 			t.Errorf("creation in %s with removed versions only: %v", version, err)
 		}
@@ -118,11 +107,11 @@ func TestOutdatedHookVersions(t *testing.T) {
 	}
 	create(t, s, withHandler(t, "v1beta2", "current", "v1beta1", ""))
 	warned(t, 0, "")
-	create(t, s, withHandler(t, "v1beta2", "paused", "v1alpha0", ", annotations: {cluster.x-k8s.io/paused: ''}"))
-	warned(t, 1, "were removed in release v0.2.0")
+	create(t, s, withHandler(t, "v1beta2", "paused", "v0alpha1", ", annotations: {cluster.x-k8s.io/paused: ''}"))
+	warned(t, 1, "were removed in release v0.3.0")
 
 	// What the leader has written into the status counts with the next change.
-	for name, hookVersion := range map[string]string{"old": "v1alpha0", "aged": "v1alpha1"} {
+	for name, hookVersion := range map[string]string{"old": "v0alpha1", "aged": "v1alpha1"} {
 		o := object(t, configManifest("v1beta2", "name: "+name, `clientConfig: {url: "https://a.example.com"}`))
 		create(t, s, o)
 		o.Object["status"] = withHandler(t, "v1beta2", name, hookVersion, "").Object["status"]
