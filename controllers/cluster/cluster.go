@@ -57,6 +57,8 @@ type Config struct {
 
 	// Observer may be nil.
 	Observer controllers.Observer
+	// Catalog is the hooks that exist. Nil means catalog.New().
+	Catalog *catalog.Catalog
 	// Group is the API group of the ExtensionConfigs, ClusterAPIGroup if empty.
 	Group string
 	// ReadOnly makes the Source follow what somebody else writes, and write nothing.
@@ -108,6 +110,9 @@ func New(c Config) (*Source, error) {
 	}
 	if c.Backoff == (controllers.Backoff{}) {
 		c.Backoff = controllers.DefaultBackoff()
+	}
+	if c.Catalog == nil {
+		c.Catalog = catalog.New()
 	}
 	if c.Registry == nil {
 		return nil, errors.New("cluster source: Registry is required")
@@ -224,7 +229,7 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 	r := &reconciler{
 		core:       s.core,
 		registry:   s.config.Registry,
-		hooks:      catalog.New(),
+		hooks:      s.config.Catalog,
 		client:     mgr.GetClient(),
 		secrets:    mgr.GetAPIReader(),
 		namespace:  s.config.Namespace,

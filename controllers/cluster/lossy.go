@@ -18,8 +18,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
+	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/controllers"
 	"github.com/hookgate/hookgate/convert"
+	"github.com/hookgate/hookgate/registry"
 )
 
 // The condition of an ExtensionConfig that tells what conversions of objects could not express in calls to its handlers. It is there only
@@ -38,7 +40,7 @@ const (
 
 // The message of the condition is also where a replica reads what others have seen, or what was seen before a restart: for each handler
 // its name, the version that it understands, and paths.
-const lossyIntroduction = "Left out, because the version that the handler understands cannot express it: "
+const lossyIntroduction = "Conversions could not express these members and left them out, by handler and the version that it understands: "
 
 var (
 	lostHandler  = regexp.MustCompile(`^(\S+) \((\S+)\) (.+?)(?: and (\d+) more)?$`)
@@ -120,12 +122,12 @@ func readLossy(message string) (known map[string]lost, more int) {
 	return known, more
 }
 
-// setLossy sets the condition in desired, or takes it away.
-func (r *reconciler) setLossy(desired *runtimev1.ExtensionConfig) {
-	versions, known := r.versionsOf(desired)
-	if r.losses == nil || !known {
+// setLossy sets the condition in desired, or takes it away. The handlers are those in its status.
+func (r *reconciler) setLossy(desired *runtimev1.ExtensionConfig, handlers []registry.Handler) {
+	if r.losses == nil {
 		return
 	}
+	versions := r.understood(desired.Name, handlers)
 	r.forgetOthers(desired, versions)
 	before := ""
 	if c := meta.FindStatusCondition(desired.Status.Conditions, lossyCondition); c != nil && c.ObservedGeneration == desired.Generation {
@@ -134,20 +136,26 @@ func (r *reconciler) setLossy(desired *runtimev1.ExtensionConfig) {
 	setWarning(desired, lossyCondition, lossyReason, lossyMessage(before, versions, r.losses.Of(desired.Name)))
 }
 
-// versionsOf returns the versions that the handlers in the status of config are called with, of those that somebody says it of. It
-// tells whether the status can be read.
-func (r *reconciler) versionsOf(config *runtimev1.ExtensionConfig) (versions map[string]string, known bool) {
-	handlers, _, errs := controllers.LastKnownHandlers(config, r.hooks)
-	if len(errs) > 0 {
-		return nil, false
-	}
-	versions = map[string]string{}
+// understood returns what the handlers are converted for, by handler: the version of objects, if anybody says it, and that of the hook, if
+// it has others. Calls to handlers that are not there are never converted.
+func (r *reconciler) understood(extensionConfig string, handlers []registry.Handler) map[string]string {
+	versions := map[string]string{}
 	for i := range handlers {
-		if v := r.policies.ClusterAPIVersion(config.Name, handlers[i]); v != "" {
-			versions[handlers[i].Name] = v
+		h := &handlers[i]
+		objects := r.policies.ClusterAPIVersion(extensionConfig, *h)
+		several := slices.ContainsFunc(r.hooks.Hooks(), func(k *catalog.Hook) bool {
+			return k.GroupHook() == h.Hook.GroupHook() && k.Version != h.Hook.Version
+		})
+		switch {
+		case several && objects != "":
+			versions[h.Name] = objects + "," + h.Hook.APIVersion()
+		case several:
+			versions[h.Name] = h.Hook.APIVersion()
+		case objects != "":
+			versions[h.Name] = objects
 		}
 	}
-	return versions, true
+	return versions
 }
 
 // basis is what the losses of an ExtensionConfig were recorded on.
@@ -178,8 +186,12 @@ func (r *reconciler) addLosses(ctx context.Context, config *runtimev1.ExtensionC
 	if r.losses == nil {
 		return 0
 	}
+	handlers, _, errs := controllers.LastKnownHandlers(config, r.hooks)
+	if len(errs) > 0 {
+		return 0
+	}
 	desired := config.DeepCopy()
-	r.setLossy(desired) // also to forget
+	r.setLossy(desired, handlers) // also to forget
 	if r.readOnly || len(r.losses.Of(config.Name)) == 0 {
 		return 0
 	}

@@ -12,7 +12,7 @@ import (
 )
 
 func TestLossyMessage(t *testing.T) {
-	const intro = "Left out, because the version that the handler understands cannot express it: "
+	const intro = "Conversions could not express these members and left them out, by handler and the version that it understands: "
 	both := map[string]string{"a": "v1beta1", "b": "v1beta2"}
 	cases := map[string]struct {
 		reason   string
@@ -36,8 +36,12 @@ func TestLossyMessage(t *testing.T) {
 			"Members that no type knows may have any name, and must come back as they went.", "", both, map[string][]string{"a": {"cluster.spec.a, b; (c) and 3 more"}},
 			"a (v1beta1) cluster.spec.a__b___c__and_3_more",
 		},
-		"TooMany":     {"The rest is counted.", "", both, map[string][]string{"a": paths(20)}, "a (v1beta1) " + strings.Join(paths(16), ", ") + " and 4 more"},
-		"StillMany":   {"After a restart, what was counted counts.", "a (v1beta1) " + strings.Join(paths(16), ", ") + " and 4 more", both, map[string][]string{"a": paths(20)[17:18]}, "a (v1beta1) " + strings.Join(paths(16), ", ") + " and 4 more"},
+		"TooMany":   {"The rest is counted.", "", both, map[string][]string{"a": paths(20)}, "a (v1beta1) " + strings.Join(paths(16), ", ") + " and 4 more"},
+		"StillMany": {"After a restart, what was counted counts.", "a (v1beta1) " + strings.Join(paths(16), ", ") + " and 4 more", both, map[string][]string{"a": paths(20)[17:18]}, "a (v1beta1) " + strings.Join(paths(16), ", ") + " and 4 more"},
+		"HookVersion": {
+			"Versions of hooks are converted, too.", "a (v1beta1,hooks.test.hookgate.dev/v1) node.a", map[string]string{"a": "v1beta1,hooks.test.hookgate.dev/v1", "b": "hooks.test.hookgate.dev/v1"},
+			map[string][]string{"b": {"node.b"}}, "a (v1beta1,hooks.test.hookgate.dev/v1) node.a; b (hooks.test.hookgate.dev/v1) node.b",
+		},
 		"NotRecorded": {"What was not remembered is at least one.", "", both, map[string][]string{"a": {convert.MorePaths, "cluster.x"}}, "a (v1beta1) cluster.x and 1 more"},
 	}
 	for name, tc := range cases {

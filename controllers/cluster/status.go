@@ -18,6 +18,7 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/hookgate/hookgate/controllers"
 	"github.com/hookgate/hookgate/extension"
 )
 
@@ -143,9 +144,13 @@ func setWarning(config *runtimev1.ExtensionConfig, kind, reason, message string)
 	})
 }
 
-// write is patchStatus for the leader, with the conditions that warn.
+// write is patchStatus for the leader, with the conditions that warn of the handlers in the status. Where these cannot be read, the
+// conditions stay as they are.
 func (r *reconciler) write(ctx context.Context, config, desired *runtimev1.ExtensionConfig, next time.Duration) time.Duration {
-	r.setLossy(desired)
+	if handlers, _, errs := controllers.LastKnownHandlers(desired, r.hooks); len(errs) == 0 {
+		r.setLossy(desired, handlers)
+		setWarning(desired, deprecatedCondition, deprecatedReason, deprecatedMessage(handlers, r.hooks))
+	}
 	return r.patchStatus(ctx, config, desired, next)
 }
 
@@ -186,6 +191,8 @@ func (r *reconciler) tell(before *runtimev1.ExtensionConfig, status *runtimev1.E
 			}
 		case c.Type == lossyCondition && !same:
 			kind, action = corev1.EventTypeWarning, "Convert"
+		case c.Type == deprecatedCondition && !same:
+			kind = corev1.EventTypeWarning
 		default:
 			continue
 		}

@@ -22,7 +22,7 @@ import (
 
 const (
 	lossyCondition = "ConversionLossy"
-	lossyText      = "Left out, because the version that the handler understands cannot express it: "
+	lossyText      = "Conversions could not express these members and left them out, by handler and the version that it understands: "
 )
 
 // awaitLossy waits until the condition ConversionLossy has that message; empty for none.
