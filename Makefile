@@ -51,7 +51,11 @@ KUBEBUILDER_ASSETS ?= $(KUBERNETES_BIN)
 
 # The programs that only the end-to-end suite starts: Cluster API's, pinned by test/e2e/go.sum, and the controller manager.
 E2E_BIN := $(BIN)/e2e
-E2E_BINARIES := core kubeadm-bootstrap kubeadm-control-plane infrastructure test-extension kube-controller-manager
+E2E_BINARIES := core kubeadm-bootstrap kubeadm-control-plane infrastructure test-extension kube-controller-manager test-extension-v1.12
+
+# What suites start that is built with Cluster API v1.12, pinned by test/skew/go.sum: an extension, and what makes the requests of
+# its core. The end-to-end suite also starts v1.12's own test extension.
+SKEW_BINARIES := extension-v1.12 core-v1.12
 
 FUZZTIME ?= 30s
 BENCHFLAGS ?=
@@ -118,6 +122,7 @@ examples-typescript: ## Build examples/typescript: its packages, the stubs, and 
 .PHONY: test
 test: test-binaries kubernetes-binaries image ## Run every test with the race detector, and say what was skipped and why
 	@HOOKGATE_BIN=$(BIN)/race/hookgate HOOKGATE_TEST_EXTENSION=$(BIN)/test-extension \
+		HOOKGATE_SKEW_EXTENSION=$(BIN)/extension-v1.12 HOOKGATE_SKEW_CORE=$(BIN)/core-v1.12 \
 		HOOKGATE_KUSTOMIZE=$(BIN)/kustomize KUBEBUILDER_ASSETS='$(KUBEBUILDER_ASSETS)' \
 		$(GOTESTSUM) --format pkgname --format-hide-empty-pkg -- -race -count=1 -timeout 20m $$($(GO) list ./... | grep -v -E '/test/(image|clusterctl|examples|badservers)$$')
 	@HOOKGATE_IMAGE='$(IMAGE_OUT)' $(GOTESTSUM) --format pkgname -- -race -count=1 ./test/image # alone: it links, and others measure time
@@ -153,21 +158,25 @@ browser: ## Install Debian's Chromium, where there is none
 	@tools/browser/install
 
 .PHONY: test-e2e
-test-e2e: build kubernetes-binaries e2e-binaries examples-python ## Run Clusters with the real Cluster API, whose every hook goes through the gateway, as a hub and as a sidecar
-	@cd test/e2e && HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_E2E_BIN=$(E2E_BIN) KUBEBUILDER_ASSETS='$(KUBEBUILDER_ASSETS)' \
-		$(GO) test -count=1 -v -timeout 25m ./...
+test-e2e: build kubernetes-binaries e2e-binaries skew-binaries examples-python ## Run Clusters with the real Cluster API, whose every hook goes through the gateway, as a hub and as a sidecar
+	@cd test/e2e && HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_E2E_BIN=$(E2E_BIN) HOOKGATE_SKEW_EXTENSION=$(BIN)/extension-v1.12 \
+		KUBEBUILDER_ASSETS='$(KUBEBUILDER_ASSETS)' $(GO) test -count=1 -v -timeout 30m ./...
 
 .PHONY: test-unit
 test-unit: ## Run the tests that need no other program
 	@$(GOTESTSUM) --format pkgname --format-hide-empty-pkg -- ./...
 
 .PHONY: test-binaries
-test-binaries: build ## Build what the suites start: a gateway with the race detector, an extension on Cluster API's own server, and tools
+test-binaries: build skew-binaries ## Build what the suites start: a gateway with the race detector, an extension on Cluster API's own server, and tools
 	@$(GO) build -race -ldflags '$(LDFLAGS)' -o $(BIN)/race/hookgate ./cmd/hookgate
 	@cd test/extension && $(GO) build -o $(BIN)/test-extension .
 	@$(GO) build -modfile=tools/kustomize/go.mod -o $(BIN)/kustomize sigs.k8s.io/kustomize/kustomize/v5
 	@$(GO) -C tools/clusterctl build -o $(BIN)/clusterctl sigs.k8s.io/cluster-api/cmd/clusterctl
 	@$(GO) build -o $(BIN)/release ./deploy/release/generate
+
+.PHONY: skew-binaries
+skew-binaries: ## Build what the suites start of Cluster API v1.12
+	@cd test/skew && $(foreach binary,$(SKEW_BINARIES),$(GO) build -o $(BIN)/$(binary) ./$(binary:-v1.12=) &&) true
 
 .PHONY: kubernetes-binaries
 ifeq ($(KUBEBUILDER_ASSETS),$(KUBERNETES_BIN))
@@ -197,6 +206,11 @@ $(E2E_BIN)/kubeadm-bootstrap: package := sigs.k8s.io/cluster-api/bootstrap/kubea
 $(E2E_BIN)/kubeadm-control-plane: package := sigs.k8s.io/cluster-api/controlplane/kubeadm
 $(E2E_BIN)/infrastructure: package := sigs.k8s.io/cluster-api/test/infrastructure/docker
 $(E2E_BIN)/test-extension: package := sigs.k8s.io/cluster-api/test/extension
+# Of v1.12, so from another module.
+$(E2E_BIN)/test-extension-v1.12: test/skew/go.mod test/skew/go.sum
+	@echo "building sigs.k8s.io/cluster-api/test/extension v1.12, which takes some minutes the first time"
+	@cd test/skew && CGO_ENABLED=0 $(GO) build -ldflags '-s -w' -o $@.new sigs.k8s.io/cluster-api/test/extension && mv $@.new $@
+
 $(E2E_BIN)/%: test/e2e/go.mod test/e2e/go.sum
 	@echo "building $(package), which takes some minutes the first time"
 	@cd test/e2e && CGO_ENABLED=0 $(GO) build -ldflags '-s -w' -o $@.new $(package) && mv $@.new $@
@@ -250,6 +264,7 @@ lint: ## Run the linters, the rule of import directions among them
 	@cd test/extension && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml
 	@cd test/conversion && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml
 	@cd test/e2e && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml
+	@cd test/skew && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml
 	@cd tools/image && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml
 	@cd tools/openapi && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml
 	@cd test/openapi && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml
@@ -268,7 +283,7 @@ verify-generated: generate ## Check that generated files are up to date
 
 .PHONY: verify-modules
 verify-modules: ## Check that go.mod files are tidy
-	@for module in . examples/go test/conversion test/e2e test/extension test/openapi tools/clusterctl tools/image tools/kubernetes tools/openapi; do \
+	@for module in . examples/go test/conversion test/e2e test/extension test/openapi test/skew tools/clusterctl tools/image tools/kubernetes tools/openapi; do \
 		(cd $$module && $(GO) mod tidy -diff) || { echo "$$module/go.mod is not tidy: run 'go mod tidy' there and commit"; exit 1; }; \
 	done
 
