@@ -23,6 +23,9 @@ import (
 // "retryAfterSeconds=15,delay=200ms" or "status=Failure".
 const annotationPrefix = "extension.hookgate.dev/"
 
+// echoInstruction stands alone: the message is to be the request as the handler decoded it.
+const echoInstruction = "echo"
+
 // author writes the messages of one extension.
 type author struct {
 	extension string
@@ -42,6 +45,15 @@ func (a author) sign(handler string, request runtimehooksv1.RequestObject) strin
 	}
 	return fmt.Sprintf("%s/%s read %d bytes, sha256 %x, settings [%s]",
 		a.extension, handler, len(body), sha256.Sum256(body), strings.Join(pairs, " "))
+}
+
+// echo tells what was decoded in full, as JSON.
+func (a author) echo(handler string, request runtimehooksv1.RequestObject) string {
+	body, err := json.Marshal(request)
+	if err != nil {
+		return fmt.Sprintf("%s/%s: marshal request: %v", a.extension, handler, err)
+	}
+	return string(body)
 }
 
 // instructions returns what the request tells the handler to do.

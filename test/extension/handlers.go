@@ -104,6 +104,11 @@ func handle[Q, R any, PQ request[Q], PR response[R]](e author, name string, clus
 		PR(r).SetStatus(runtimehooksv1.ResponseStatusSuccess)
 		PR(r).SetMessage(e.sign(name, PQ(q)))
 		fill(q, r)
-		follow(ctx, instructions(name, PQ(q).GetSettings(), cluster(q)), PR(r))
+		text := instructions(name, PQ(q).GetSettings(), cluster(q))
+		if text == echoInstruction {
+			PR(r).SetMessage(e.echo(name, PQ(q)))
+			return
+		}
+		follow(ctx, text, PR(r))
 	}
 }

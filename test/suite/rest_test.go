@@ -19,9 +19,9 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	for _, variable := range []string{gatewayVariable, extensionVariable} {
+	for _, variable := range []string{gatewayVariable, extensionVariable, oldExtensionVariable, oldCoreVariable} {
 		if os.Getenv(variable) == "" {
-			fmt.Printf("suite: skipped, %s does not name a program; `make test` builds both and runs this\n", variable)
+			fmt.Printf("suite: skipped, %s does not name a program; `make test` builds it and runs this\n", variable)
 		}
 	}
 	os.Exit(m.Run())

@@ -40,15 +40,16 @@ import (
 
 func main() {
 	hook := flag.String("hook", "", "name of the hook")
+	keepStatus := flag.Bool("keep-status", false, "leave the status of a Cluster in, as other callers than Cluster API may")
 	crds := flag.String("crds", "", "file with the CustomResourceDefinitions of the kinds that are referred to")
 	flag.Parse()
-	if err := run(os.Stdin, os.Stdout, *hook, *crds); err != nil {
+	if err := run(os.Stdin, os.Stdout, *hook, *crds, *keepStatus); err != nil {
 		fmt.Fprintf(os.Stderr, "core: %v\n", err)
 		os.Exit(1)
 	}
 }
 
-func run(in io.Reader, out io.Writer, hook, crds string) error {
+func run(in io.Reader, out io.Writer, hook, crds string, keepStatus bool) error {
 	body, err := io.ReadAll(in)
 	if err != nil {
 		return err
@@ -56,7 +57,7 @@ func run(in io.Reader, out io.Writer, hook, crds string) error {
 	if err := resolveReferences(crds); err != nil {
 		return fmt.Errorf("%s: %w", crds, err)
 	}
-	request, err := send(hook, body)
+	request, err := send(hook, body, keepStatus)
 	if err != nil {
 		return err
 	}
@@ -64,7 +65,7 @@ func run(in io.Reader, out io.Writer, hook, crds string) error {
 }
 
 // send returns the request of a hook as v1.12 builds it, given how v1.14 builds it.
-func send(hook string, body []byte) (runtime.Object, error) {
+func send(hook string, body []byte, keepStatus bool) (runtime.Object, error) {
 	catalog := runtimecatalog.New()
 	if err := runtimehooksv1.AddToCatalog(catalog); err != nil {
 		return nil, err
@@ -99,7 +100,7 @@ func send(hook string, body []byte) (runtime.Object, error) {
 		return nil, err
 	}
 	if lifecycle {
-		converted, err := convert(cluster)
+		converted, err := convert(cluster, keepStatus)
 		if err != nil {
 			return nil, err
 		}
@@ -112,7 +113,7 @@ func send(hook string, body []byte) (runtime.Object, error) {
 // convert does what v1.12's topology controller does to the Cluster of a lifecycle hook: a new v1beta1 Cluster is filled by
 // the conversion, which leaves apiVersion and kind empty, and what is not to be sent is removed
 // (exp/topology/desiredstate/lifecycle_hooks.go and desired_state.go, cleanupV1Beta1Cluster).
-func convert(raw []byte) (*clusterv1beta1.Cluster, error) {
+func convert(raw []byte, keepStatus bool) (*clusterv1beta1.Cluster, error) {
 	cluster, converted := &clusterv1.Cluster{}, &clusterv1beta1.Cluster{}
 	if err := json.Unmarshal(raw, cluster); err != nil {
 		return nil, fmt.Errorf("decode Cluster: %w", err)
@@ -127,7 +128,9 @@ func convert(raw []byte) (*clusterv1beta1.Cluster, error) {
 		delete(annotations, conversion.DataAnnotation)
 		converted.Annotations = annotations
 	}
-	converted.Status = clusterv1beta1.ClusterStatus{}
+	if !keepStatus {
+		converted.Status = clusterv1beta1.ClusterStatus{}
+	}
 	return converted, nil
 }
 

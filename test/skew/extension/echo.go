@@ -25,9 +25,11 @@ func echoes() []server.ExtensionHandler {
 		{Name: "before-cluster-upgrade", Hook: runtimehooksv1.BeforeClusterUpgrade, HandlerFunc: echo(
 			func(*runtimehooksv1.BeforeClusterUpgradeRequest, *runtimehooksv1.BeforeClusterUpgradeResponse) {})},
 		{Name: "before-control-plane-upgrade", Hook: runtimehooksv1.BeforeControlPlaneUpgrade, HandlerFunc: echo(
-			func(*runtimehooksv1.BeforeControlPlaneUpgradeRequest, *runtimehooksv1.BeforeControlPlaneUpgradeResponse) {})},
+			func(*runtimehooksv1.BeforeControlPlaneUpgradeRequest, *runtimehooksv1.BeforeControlPlaneUpgradeResponse) {
+			})},
 		{Name: "after-control-plane-upgrade", Hook: runtimehooksv1.AfterControlPlaneUpgrade, HandlerFunc: echo(
-			func(*runtimehooksv1.AfterControlPlaneUpgradeRequest, *runtimehooksv1.AfterControlPlaneUpgradeResponse) {})},
+			func(*runtimehooksv1.AfterControlPlaneUpgradeRequest, *runtimehooksv1.AfterControlPlaneUpgradeResponse) {
+			})},
 		{Name: "before-workers-upgrade", Hook: runtimehooksv1.BeforeWorkersUpgrade, HandlerFunc: echo(
 			func(*runtimehooksv1.BeforeWorkersUpgradeRequest, *runtimehooksv1.BeforeWorkersUpgradeResponse) {})},
 		{Name: "after-workers-upgrade", Hook: runtimehooksv1.AfterWorkersUpgrade, HandlerFunc: echo(

@@ -92,7 +92,7 @@ func (g guard) follow(ctx context.Context, c *clusterv1beta1.Cluster) error {
 	return nil
 }
 
-// write keeps the Cluster of the first call of a hook.
+// write keeps the Cluster of the last call of a hook. A reader sees a whole one at any time.
 func (g guard) write(hook string, c *clusterv1beta1.Cluster) error {
 	if g.record == "" {
 		return nil
@@ -101,13 +101,9 @@ func (g guard) write(hook string, c *clusterv1beta1.Cluster) error {
 	if err != nil {
 		return err
 	}
-	file, err := os.OpenFile(filepath.Join(g.record, hook+".json"), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
-	if errors.Is(err, os.ErrExist) {
-		return nil
-	}
-	if err != nil {
+	file := filepath.Join(g.record, hook+".json")
+	if err := os.WriteFile(file+".new", raw, 0o600); err != nil {
 		return err
 	}
-	_, err = file.Write(raw)
-	return errors.Join(err, file.Close())
+	return os.Rename(file+".new", file)
 }

@@ -45,7 +45,7 @@ func main() {
 	flag.IntVar(&o.port, "port", 0, "port on 127.0.0.1; 0 takes a free one")
 	flag.StringVar(&o.certDir, "cert-dir", "", "directory with tls.crt and tls.key")
 	flag.BoolVar(&o.guard, "guard", false, "have the handlers that use the Cluster; they need KUBECONFIG, or --kubeconfig")
-	flag.StringVar(&o.record, "record", "", "directory to which the guards write the Cluster of the first call of each hook, as JSON")
+	flag.StringVar(&o.record, "record", "", "directory to which the guards write the Cluster of the last call of each hook, as JSON")
 	flag.Parse()
 
 	ctrl.SetLogger(logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
