@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -103,7 +104,7 @@ func begin(t *testing.T) *world {
 	bootstrap := provider("kubeadm-bootstrap", "sigs.k8s.io/cluster-api", "bootstrap/kubeadm")
 	w.controlPlane = provider("kubeadm-control-plane", "sigs.k8s.io/cluster-api", "controlplane/kubeadm")
 	infrastructure := provider("infrastructure", "sigs.k8s.io/cluster-api/test", "infrastructure/docker")
-	crds = append(crds, w.ownCRD())
+	crds = append(crds, w.ownCRDs()...)
 	if _, err := envtest.InstallCRDs(w.rest, envtest.CRDInstallOptions{CRDs: crds, MaxTime: patience}); err != nil {
 		t.Fatalf("install CRDs: %v", err)
 	}
@@ -125,9 +126,18 @@ func begin(t *testing.T) *world {
 // gateway with Cluster API.
 func beginWithHub(t *testing.T) *world {
 	w := begin(t)
-	hookgate := folder(t, "HOOKGATE_BIN")
-	w.extension = w.manager("test-extension", filepath.Join(folder(t, "HOOKGATE_E2E_BIN"), "test-extension"))
-	w.gateway = newServer(t)
+	w.startHub("test-extension")
+	w.register(map[string]any{"defaultAllHandlersToBlocking": "true"})
+	w.registerGateway(gateway)
+	return w
+}
+
+// startHub starts Cluster API's own extension, which is the program of that name, and a gateway.
+func (w *world) startHub(extension string) {
+	w.t.Helper()
+	hookgate := folder(w.t, "HOOKGATE_BIN")
+	w.extension = w.manager(extension, filepath.Join(folder(w.t, "HOOKGATE_E2E_BIN"), extension))
+	w.gateway = newServer(w.t)
 	w.gateway.start = func() *process {
 		return w.launch("hookgate", hookgate, "serve", "--kubeconfig", w.kubeconfig, "--extension-config-group", ownGroup,
 			"--cert-dir", w.certs, "--http-address", loopback(w.gateway.port), "--grpc-address", loopback(0),
@@ -140,20 +150,24 @@ func beginWithHub(t *testing.T) *world {
 	for _, s := range []*server{w.extension, w.gateway} {
 		w.ready(s)
 	}
-	w.register()
-	return w
 }
 
-// register makes the extension known to the gateway, and the gateway to Cluster API.
-func (w *world) register() {
+// register makes Cluster API's extension known to the gateway, with more settings.
+func (w *world) register(settings map[string]any) {
 	w.t.Helper()
-	own := extensionConfig(ownGroup, upstream)
+	all := map[string]any{"extensionConfigName": upstream, "disableInPlaceUpdates": "true"}
+	maps.Copy(all, settings)
+	w.registerExtension(upstream, w.extension.port, all)
+}
+
+// registerExtension makes an extension known to the gateway.
+func (w *world) registerExtension(name string, port int, settings map[string]any) {
+	w.t.Helper()
+	own := extensionConfig(ownGroup, name)
 	content := map[string]any{
-		"clientConfig":      map[string]any{"url": "https://" + loopback(w.extension.port), "caBundle": w.ca},
+		"clientConfig":      map[string]any{"url": "https://" + loopback(port), "caBundle": w.ca},
 		"namespaceSelector": map[string]any{"matchLabels": map[string]any{"kubernetes.io/metadata.name": namespace}},
-		"settings": map[string]any{
-			"extensionConfigName": upstream, "defaultAllHandlersToBlocking": "true", "disableInPlaceUpdates": "true",
-		},
+		"settings":          settings,
 	}
 	raw, err := json.Marshal(content) // turns the CA into base64
 	if err == nil {
@@ -164,9 +178,7 @@ func (w *world) register() {
 	}
 	own.Object["spec"] = content
 	w.create(own)
-	w.discovered("the gateway discovered the extension", own)
-
-	w.registerGateway(gateway)
+	w.discovered("the gateway discovered the extension "+name, own)
 }
 
 // registerGateway makes the gateway known to Cluster API under a name.
@@ -281,13 +293,16 @@ func (w *world) manager(name, path string) *server {
 	return s
 }
 
-// ownCRD reads the CRD of the gateway's own ExtensionConfigs.
-func (w *world) ownCRD() *apiextensionsv1.CustomResourceDefinition {
+// ownCRDs reads the CRDs of the gateway's own ExtensionConfigs and of its policies.
+func (w *world) ownCRDs() []*apiextensionsv1.CustomResourceDefinition {
 	w.t.Helper()
-	crds := read(w.t, filepath.Join("..", "..", "deploy", "crd", "runtime.hookgate.dev_extensionconfigs.yaml"))
-	crd := &apiextensionsv1.CustomResourceDefinition{}
-	convert(w.t, crds[0], crd)
-	return crd
+	var list []*apiextensionsv1.CustomResourceDefinition
+	for _, file := range []string{"runtime.hookgate.dev_extensionconfigs.yaml", "hookgate.dev_extensionpolicies.yaml"} {
+		crd := &apiextensionsv1.CustomResourceDefinition{}
+		convert(w.t, read(w.t, filepath.Join("..", "..", "deploy", "crd", file))[0], crd)
+		list = append(list, crd)
+	}
+	return list
 }
 
 func (w *world) create(o client.Object) {
