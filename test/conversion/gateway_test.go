@@ -5,198 +5,62 @@ package conversion
 
 import (
 	"bytes"
+	"crypto/tls"
+	"encoding/base64"
 	"encoding/json"
-	"encoding/pem"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
+	"regexp"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
 	"github.com/hookgate/hookgate/convert"
 	"github.com/hookgate/hookgate/devcert"
-	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/test/conversion/random"
 	"github.com/hookgate/hookgate/test/process"
 )
 
-// carriers are the hooks that take an object of each kind to an extension, and where it is in their requests.
-var carriers = map[string]struct {
+// patience is how long anything may take to become so.
+const patience = time.Minute
+
+// hooks are those that carry an object of a kind, and where.
+var hooks = map[string]struct {
 	hook string
 	path []string
 }{
-	"Cluster":    {"BeforeClusterDelete", []string{"cluster"}},
+	"Cluster":    {"BeforeClusterCreate", []string{"cluster"}},
 	"Machine":    {"UpdateMachine", []string{"desired", "machine"}},
-	"MachineSet": {"CanUpdateMachineSet", []string{"current", "machineSet"}},
+	"MachineSet": {"CanUpdateMachineSet", []string{"desired", "machineSet"}},
 }
 
-// witness is an extension that keeps what it gets, by the id of the call.
-type witness struct{ got sync.Map }
-
-func (w *witness) ServeHTTP(out http.ResponseWriter, r *http.Request) {
-	body, err := io.ReadAll(r.Body)
-	if err != nil {
-		http.Error(out, err.Error(), http.StatusBadRequest)
-		return
-	}
-	var answer string
-	if strings.HasSuffix(r.URL.Path, "/discovery") {
-		var handlers []string
-		for _, c := range carriers {
-			handlers = append(handlers, fmt.Sprintf(`{"name":%q,"requestHook":{"apiVersion":%q,"hook":%q}}`, strings.ToLower(c.hook), hook.APIVersion, c.hook))
-		}
-		answer = `,"handlers":[` + strings.Join(handlers, ",") + `]`
-	} else {
-		w.got.Store(r.Header.Get("Hookgate-Call-Id"), body)
-	}
-	out.Header().Set("Content-Type", "application/json")
-	_, _ = io.WriteString(out, `{"status":"Success"`+answer+`}`) // a gateway that left needs no answer
-}
-
-// gateway is a process that serves the witness twice: as an extension that understands v1beta1, and as one that understands
-// v1beta2. Their names are the versions.
-type gateway struct {
-	url     string
-	client  *http.Client
-	witness *witness
-}
-
-func startGateway(t *testing.T) *gateway {
-	t.Helper()
-	binary := os.Getenv("HOOKGATE_BIN")
-	if binary == "" {
-		t.Fatal("HOOKGATE_BIN names no gateway: run \"make test\", or build one and set it to its path")
-	}
-	w := &witness{}
-	extension := httptest.NewUnstartedServer(w)
-	extension.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
-	extension.StartTLS()
-	t.Cleanup(extension.Close)
-	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: extension.Certificate().Raw})
-
-	manifests, certs := t.TempDir(), t.TempDir()
-	var objects []any
-	for _, version := range []string{convert.V1Beta1, convert.V1Beta2} {
-		objects = append(objects, map[string]any{
-			"apiVersion": "runtime.cluster.x-k8s.io/v1beta2", "kind": "ExtensionConfig", "metadata": map[string]any{"name": version},
-			"spec": map[string]any{"clientConfig": map[string]any{"url": extension.URL + "/" + version, "caBundle": ca}},
-		}, map[string]any{
-			"apiVersion": "hookgate.dev/v1alpha1", "kind": "ExtensionPolicy", "metadata": map[string]any{"name": version},
-			"spec": map[string]any{"targetRef": map[string]any{"name": version}, "clusterAPIVersion": version},
-		})
-	}
-	for _, crd := range random.CRDs() {
-		objects = append(objects, map[string]any{
-			"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": map[string]any{"name": crd.Name, "labels": crd.Labels},
-		})
-	}
-	for i, o := range objects {
-		text, err := json.Marshal(o)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(manifests, strconv.Itoa(i)+".json"), text, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	pair, err := devcert.New(time.Now().Add(time.Hour), "127.0.0.1")
+// Random objects go through a running gateway to a handler of the other version, and what arrived there goes back to one of the first:
+// both see what Cluster API's own converters yield.
+func TestThroughGateway(t *testing.T) {
+	pair, err := devcert.New(time.Now().Add(time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := pair.WriteDir(certs); err != nil {
-		t.Fatal(err)
-	}
-	p, line, err := process.Start(t.Context(), t.TempDir(), "gateway", "hookgate serving ", exec.Command(binary, "serve", "--extension-configs", manifests,
-		"--cert-dir", certs, "--http-address", "127.0.0.1:0", "--grpc-address", "127.0.0.1:0", "--diagnostics-address", "127.0.0.1:0"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Stop)
-	addresses := map[string]string{}
-	for _, f := range strings.Fields(line) {
-		name, value, _ := strings.Cut(f, "=")
-		addresses[name] = value
-	}
-	g := &gateway{url: "https://" + addresses["https"], witness: w, client: &http.Client{Transport: &http.Transport{TLSClientConfig: pair.ClientTLS()}}}
-	t.Cleanup(g.client.CloseIdleConnections)
-	for end := time.Now().Add(30 * time.Second); ; {
-		resp, err := http.Get("http://" + addresses["diagnostics"] + "/readyz")
-		if err == nil {
-			resp.Body.Close()
-			if resp.StatusCode == http.StatusOK {
-				return g
-			}
-		}
-		if time.Now().After(end) {
-			t.Fatalf("the gateway is not ready: %v\n%s", err, p.LogTail())
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-}
-
-// through sends an object to the handler that understands a version, and returns it as the handler got it.
-func (g *gateway) through(t *testing.T, id, kind string, object []byte, to string) []byte {
-	t.Helper()
-	c := carriers[kind]
-	body := object
-	for i := range c.path {
-		body = fmt.Appendf(nil, `{%q:%s}`, c.path[len(c.path)-1-i], body)
-	}
-	path := hook.GroupVersionHook{Group: hook.Group, Version: "v1alpha1", Hook: c.hook}.Path(strings.ToLower(c.hook) + "." + to)
-	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, g.url+path, bytes.NewReader(body))
-	if err != nil {
-		t.Fatal(err)
-	}
-	req.Header.Set("Hookgate-Call-Id", id)
-	resp, err := g.client.Do(req)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer resp.Body.Close()
-	answer, err := io.ReadAll(resp.Body)
-	if err != nil || resp.StatusCode != http.StatusOK || !bytes.Contains(answer, []byte(`"status":"Success"`)) {
-		t.Fatalf("the gateway answered %s: %s (%v)\nobject: %s", resp.Status, answer, err, object)
-	}
-	got, ok := g.witness.got.LoadAndDelete(id)
-	if !ok {
-		t.Fatalf("the extension did not get %s", object)
-	}
-	var seen json.RawMessage = got.([]byte)
-	for _, name := range c.path {
-		var members map[string]json.RawMessage
-		if err := json.Unmarshal(seen, &members); err != nil {
-			t.Fatalf("%v in %s", err, seen)
-		}
-		seen = members[name]
-	}
-	return seen
-}
-
-// What goes through the gateway and back is what Cluster API's own converters yield: there to a handler that understands the other
-// version, and back to one that understands the object's own.
-func TestThroughTheGateway(t *testing.T) {
-	g := startGateway(t)
+	g := startGateway(t, pair, startExtension(t, pair))
 	for _, kind := range random.Kinds {
 		for _, d := range [][2]string{{convert.V1Beta2, convert.V1Beta1}, {convert.V1Beta1, convert.V1Beta2}} {
 			from, to := d[0], d[1]
 			t.Run(fmt.Sprintf("%s from %s", kind, from), func(t *testing.T) {
+				t.Parallel()
 				generator := random.New(seed(t) + 1)
 				for n := range objects {
 					object := marshal(t, generator.Object(kind, from))
-					got := g.through(t, fmt.Sprintf("%s-%s-%d-there", kind, from, n), kind, object, to)
-					_, want := upstream(t, object, kind, from, to)
-					compare(t, n, "there", object, want, got)
-					back := g.through(t, fmt.Sprintf("%s-%s-%d-back", kind, from, n), kind, got, from)
-					_, wantBack := upstream(t, want, kind, to, from)
-					compare(t, n, "back", got, wantBack, back)
+					there := g.call(t, kind, object, to)
+					_, without := upstream(t, object, kind, from, to)
+					compare(t, n, "there", object, without, there)
+					back := g.call(t, kind, there, from)
+					_, backWithout := upstream(t, without, kind, to, from)
+					compare(t, n, "back", there, backWithout, back)
 					if t.Failed() {
 						t.FailNow()
 					}
@@ -204,4 +68,159 @@ func TestThroughTheGateway(t *testing.T) {
 			})
 		}
 	}
+}
+
+// startExtension runs an extension that answers every hook with the object that it was sent, as the message. Each hook has a
+// handler for each version.
+func startExtension(t *testing.T, pair *devcert.Pair) string {
+	t.Helper()
+	certificate, err := pair.Certificate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const apiVersion = "hooks.runtime.cluster.x-k8s.io/v1alpha1"
+	mux := http.NewServeMux()
+	write := func(w http.ResponseWriter, answer map[string]any) {
+		answer["apiVersion"], answer["status"] = apiVersion, "Success"
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(answer)
+	}
+	var handlers []any
+	for _, h := range hooks {
+		for _, version := range []string{convert.V1Beta1, convert.V1Beta2} {
+			name := handler(h.hook, version)
+			handlers = append(handlers, map[string]any{"name": name, "requestHook": map[string]any{"apiVersion": apiVersion, "hook": h.hook}})
+			mux.HandleFunc("POST /"+apiVersion+"/"+strings.ToLower(h.hook)+"/"+name, func(w http.ResponseWriter, r *http.Request) {
+				body, err := io.ReadAll(r.Body)
+				for _, name := range h.path {
+					var members map[string]json.RawMessage
+					if err == nil {
+						err = json.Unmarshal(body, &members)
+					}
+					body = members[name]
+				}
+				if err != nil {
+					http.Error(w, err.Error(), http.StatusInternalServerError)
+					return
+				}
+				write(w, map[string]any{"kind": h.hook + "Response", "message": string(body)})
+			})
+		}
+	}
+	mux.HandleFunc("POST /"+apiVersion+"/discovery", func(w http.ResponseWriter, _ *http.Request) {
+		write(w, map[string]any{"kind": "DiscoveryResponse", "handlers": handlers})
+	})
+	server := httptest.NewUnstartedServer(mux)
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
+	server.StartTLS()
+	t.Cleanup(server.Close)
+	return server.URL
+}
+
+// handler returns the name of the handler of a hook that understands a version.
+func handler(hook, version string) string { return strings.ToLower(hook) + "-" + version }
+
+// gateway is one that runs.
+type gateway struct {
+	url    string
+	client *http.Client
+}
+
+// startGateway runs a gateway for the extension, whose operator says what each handler understands, and which has read the
+// CustomResourceDefinitions of what random objects refer to.
+func startGateway(t *testing.T, pair *devcert.Pair, extension string) *gateway {
+	t.Helper()
+	binary := os.Getenv("HOOKGATE_BIN")
+	if binary == "" {
+		t.Fatal("HOOKGATE_BIN does not name a program: run `make test`, which builds it")
+	}
+	certs, configs := t.TempDir(), t.TempDir()
+	if err := pair.WriteDir(certs); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(certs, "ca.crt")); err != nil && !os.IsNotExist(err) { // callers need no certificate
+		t.Fatal(err)
+	}
+	var manifests strings.Builder
+	fmt.Fprintf(&manifests, "apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\nmetadata:\n  name: echo\nspec:\n"+
+		"  clientConfig:\n    url: %s\n    caBundle: %s\n", extension, base64.StdEncoding.EncodeToString(pair.CAPEM))
+	for _, h := range hooks {
+		for _, version := range []string{convert.V1Beta1, convert.V1Beta2} {
+			name := handler(h.hook, version)
+			fmt.Fprintf(&manifests, "---\napiVersion: hookgate.dev/v1alpha1\nkind: ExtensionPolicy\nmetadata:\n  name: %s\nspec:\n"+
+				"  targetRef: {name: echo, handler: %s}\n  clusterAPIVersion: %s\n", name, name, version)
+		}
+	}
+	for _, crd := range random.CRDs() {
+		labels, err := json.Marshal(crd.Labels)
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprintf(&manifests, "---\napiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata:\n  name: %s\n  labels: %s\n", crd.Name, labels)
+	}
+	if err := os.WriteFile(filepath.Join(configs, "all.yaml"), []byte(manifests.String()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	p, line, err := process.Start(t.Context(), t.TempDir(), "gateway", "hookgate serving ", exec.Command(binary, "serve", "--extension-configs", configs,
+		"--cert-dir", certs, "--http-address", "127.0.0.1:0", "--grpc-address", "", "--diagnostics-address", "127.0.0.1:0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		p.Stop()
+		if t.Failed() {
+			t.Logf("the gateway wrote:%s", p.LogTail())
+		}
+	})
+	addresses := regexp.MustCompile(`https=(\S+) diagnostics=(\S+)`).FindStringSubmatch(line)
+	if addresses == nil {
+		t.Fatalf("the gateway's line has no addresses: %q", line)
+	}
+	g := &gateway{url: "https://" + addresses[1], client: &http.Client{
+		Timeout: patience, Transport: &http.Transport{TLSClientConfig: pair.ClientTLS(), MaxIdleConnsPerHost: 2 * len(hooks)},
+	}}
+	t.Cleanup(g.client.CloseIdleConnections)
+	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+		if r, err := http.Get("http://" + addresses[2] + "/readyz"); err == nil {
+			_ = r.Body.Close()
+			if r.StatusCode == http.StatusOK {
+				return g
+			}
+		}
+		if time.Now().After(end) {
+			t.Fatalf("after %s the gateway was not ready", patience)
+		}
+	}
+}
+
+// call sends an object to the handler of a version, and returns it as that handler got it.
+func (g *gateway) call(t *testing.T, kind string, object []byte, version string) []byte {
+	t.Helper()
+	h := hooks[kind]
+	request := any(json.RawMessage(object))
+	for i := range h.path {
+		request = map[string]any{h.path[len(h.path)-1-i]: request}
+	}
+	if kind == "MachineSet" { // which hooks of it must have twice
+		request.(map[string]any)["current"] = request.(map[string]any)["desired"]
+	}
+	sent, err := json.Marshal(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := g.url + "/hooks.runtime.cluster.x-k8s.io/v1alpha1/" + strings.ToLower(h.hook) + "/" + handler(h.hook, version) + ".echo"
+	response, err := g.client.Post(url, "application/json", bytes.NewReader(sent))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var answer struct{ Status, Message string }
+	if err := json.Unmarshal(body, &answer); err != nil || response.StatusCode != http.StatusOK || answer.Status != "Success" {
+		t.Fatalf("status %d, %v: %s\nobject: %s", response.StatusCode, err, body, object)
+	}
+	return []byte(answer.Message)
 }

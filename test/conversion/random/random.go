@@ -50,7 +50,7 @@ func References() *convert.References {
 	return refs
 }
 
-// CRDs are the CustomResourceDefinitions of what random objects refer to.
+// CRDs are the definitions of what random objects refer to.
 func CRDs() []convert.CRD {
 	var crds []convert.CRD
 	for _, k := range kinds {
