@@ -190,7 +190,7 @@ func (o *Observer) logLost(ctx context.Context, c *extension.Call) {
 	for _, path := range o.losses.Record(c.Handler.Registration.Name, c.Handler.Handler.Name, c.Lost) {
 		attrs := []slog.Attr{
 			slog.String("hook", c.Hook.Hook), slog.String("handler", c.Handler.Name), slog.String("path", path),
-			slog.String("understands", c.Handler.Handler.ClusterAPIVersion),
+			slog.String("implements", c.Handler.Handler.Hook.APIVersion()), slog.String("understands", c.Handler.Handler.ClusterAPIVersion),
 		}
 		if in := inboundFrom(ctx); in != nil {
 			attrs = append(attrs, slog.String("call_id", in.id))

@@ -58,7 +58,11 @@ func NewREST(k Contract, c *codec.Codec, o *Observer) (*REST, error) {
 // ServeHTTP answers one call. Whatever is wrong with it, the body is an answer of the hook.
 func (f *REST) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	h, rest, ok := f.catalog.ByPath(r.URL.Path)
-	ctx, in := f.observer.begin(r.Context(), "REST", f.hookInPath(r.URL.Path), h, propagation.HeaderCarrier(r.Header), r.Header.Get(CallIDHeader))
+	asked := ""
+	if h == nil {
+		_, asked = f.versionInPath(r.URL.Path)
+	}
+	ctx, in := f.observer.begin(r.Context(), "REST", asked, h, propagation.HeaderCarrier(r.Header), r.Header.Get(CallIDHeader))
 	w.Header().Set(CallIDHeader, in.id)
 	defer func() {
 		if p := recover(); p != nil {
@@ -135,12 +139,6 @@ func withCallerTimeout(ctx context.Context, r *http.Request) (context.Context, c
 	}
 	bounded, cancel := context.WithTimeout(ctx, timeout)
 	return bounded, cancel, nil
-}
-
-// hookInPath returns the segment of the path that names the hook, or "".
-func (f *REST) hookInPath(path string) string {
-	_, name := f.versionInPath(path)
-	return name
 }
 
 // versionInPath returns the version of the hooks that a path is about, nil if there is none, and the segment that names the hook.
