@@ -19,7 +19,10 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/codec"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/policy"
 	"github.com/hookgate/hookgate/registry"
@@ -430,6 +433,44 @@ func TestWarningsAreBounded(t *testing.T) {
 		}
 		if again := w.call(t, p, w.hook(t, "v1", BeforeNodeDrain), requestOf("v1", BeforeNodeDrain, "")); !slices.Equal(again.warnings, got.warnings) {
 			t.Errorf("%s: the same call has other warnings:\n%q\n%q", p, got.warnings, again.warnings)
+		}
+	}
+}
+
+// Where a caller asks in the Discovery of another group, hooks are offered in their newest version, and each group's own in the
+// version of the caller.
+func TestDiscoveryOfSeveralGroups(t *testing.T) {
+	product := catalog.Source{
+		Group: hook.Group, Version: hook.Version, Lifetime: catalog.Lifetime{Introduced: "v0.1.0"},
+		Files: []protoreflect.FileDescriptor{
+			hooksv1alpha1.File_hookgate_hooks_v1alpha1_discovery_proto, hooksv1alpha1.File_hookgate_hooks_v1alpha1_lifecycle_hooks_proto,
+		},
+	}
+	both, err := catalog.Build(Releases(), append(Sources(), product)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := registry.New()
+	r.SetReady()
+	mandated := codec.New(both)
+	d := gateway.NewDispatcher(r, namespaces{}, mandated, gateway.CallerFunc(nil), nil)
+	for _, asked := range both.Discoveries() {
+		m, err := gateway.Answer[proto.Message](t.Context(), d, both, asked.Request.New().Interface())
+		if err != nil {
+			t.Fatal(err)
+		}
+		offered := map[string]string{}
+		for _, x := range m.(interface {
+			GetHandlers() []*hooksv1alpha1.ExtensionHandler
+		}).GetHandlers() {
+			offered[x.GetRequestHook().GetHook()] = x.GetRequestHook().GetApiVersion()
+		}
+		want := map[string]string{"v1": "v1", "v1beta1": "v1beta1", "v1alpha1": "v1alpha1"}[asked.Version]
+		if asked.Group == hook.Group {
+			want = "v1"
+		}
+		if len(offered) != 10 || offered["BeforeClusterCreate"] != hook.APIVersion || offered[BeforeNodeDrain] != Group+"/"+want {
+			t.Errorf("asked in %s, the gateway offers %v", asked, offered)
 		}
 	}
 }
