@@ -44,7 +44,9 @@ func (o *object) valid() bool {
 
 // vocabulary is what documents are read with.
 type vocabulary struct {
-	hooks      *catalog.Catalog
+	hooks *catalog.Catalog
+	// judging tells that documents are read to be judged, not to be served: versions of hooks are left to the judge.
+	judging    bool
 	conditions *policy.Compiler
 }
 
@@ -62,7 +64,7 @@ func decode(d *document, words *vocabulary) (*object, []problem) {
 	group, _, _ := strings.Cut(d.apiVersion, "/")
 	switch {
 	case group == runtimev1.GroupVersion.Group && d.kind == "ExtensionConfig":
-		return decodeExtensionConfig(d, words.hooks)
+		return decodeExtensionConfig(d, words)
 	case group == v1alpha1.GroupVersion.Group && d.kind == "ExtensionPolicy":
 		return decodeExtensionPolicy(d, words.conditions)
 	case d.apiVersion == "v1" && d.kind == "Namespace":
@@ -114,7 +116,7 @@ func (d *document) refused(problems []problem) (*object, []problem) {
 	return &object{place: d.place, name: d.name}, problems
 }
 
-func decodeExtensionConfig(d *document, hooks *catalog.Catalog) (*object, []problem) {
+func decodeExtensionConfig(d *document, words *vocabulary) (*object, []problem) {
 	members, problems := d.members()
 	if problems != nil {
 		return d.refused(problems)
@@ -134,11 +136,11 @@ func decodeExtensionConfig(d *document, hooks *catalog.Catalog) (*object, []prob
 	}
 
 	if hasStatus {
-		removed, outdated := d.hookVersions(members, status, hooks)
-		if removed != nil {
+		removed, outdated := d.hookVersions(members, status, words.hooks)
+		if removed != nil && !words.judging {
 			return d.refused([]problem{*removed})
 		}
-		problems = append(problems, d.decodeStatus(&x, config.Annotations, status, hooks)...)
+		problems = append(problems, d.decodeStatus(&x, config.Annotations, status, words.hooks)...)
 		problems = append(problems, outdated...)
 	}
 	if _, errs := StatedVersions(config); len(errs) > 0 {

@@ -9,6 +9,8 @@ import (
 	"slices"
 
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+
+	"github.com/hookgate/hookgate/catalog"
 )
 
 // Place is where something stands in a manifest.
@@ -49,8 +51,9 @@ type ManifestError struct {
 	Text   string
 }
 
-// ReadManifests reads a directory by the rules of a Directory, which would follow it.
-func ReadManifests(dir string) (Manifests, error) {
+// ReadManifests reads a directory by the rules of a Directory, which would follow it, with one exception: an ExtensionConfig whose
+// known handlers implement removed versions of hooks only is read, too.
+func ReadManifests(dir string, hooks *catalog.Catalog) (Manifests, error) {
 	files, err := readDirectory(dir)
 	if err != nil {
 		return Manifests{}, err
@@ -59,6 +62,7 @@ func ReadManifests(dir string) (Manifests, error) {
 	if err != nil {
 		return Manifests{}, fmt.Errorf("read manifests: %w", err)
 	}
+	words.hooks, words.judging = hooks, true
 	defined, problems := (&inventory{}).next(files, words)
 	var read Manifests
 	for i := range problems {

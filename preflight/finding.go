@@ -47,6 +47,7 @@ const (
 	ruleNeverSent     = "never-sent"
 	ruleUndiscovered  = "not-discovered"
 	rulePolicy        = "policy-ignored"
+	ruleGateway       = "gateway"
 	ruleOK            = "ok"
 )
 
@@ -66,6 +67,7 @@ func Rules() []Rule {
 		{ruleNeverSent, Warn, "A policy for all handlers states a version of Cluster API objects that was never sent to this one."},
 		{ruleUndiscovered, Warn, "Nobody knows which handlers the extension has."},
 		{rulePolicy, Warn, "An ExtensionPolicy that states a version of Cluster API objects is not in effect."},
+		{ruleGateway, Warn, "The extension is a gateway, and what is registered with it is not judged here."},
 		{ruleOK, OK, "Nothing changes for the handler."},
 	}
 }

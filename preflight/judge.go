@@ -68,9 +68,14 @@ func (t *Target) judge(x *Extension, watchFilter string) (findings []Finding, po
 		})
 	}
 	if t.isGateway(x) {
+		findings = append(findings, Finding{
+			Level: Warn, Rule: ruleGateway, ExtensionConfig: x.Name, Location: x.Location,
+			Problem: "the extension is a gateway: its handlers stand for what is registered with it, which is not judged here",
+			Remedy:  "ask about what is registered with it: in its directory, or in its API group, as with --extension-config-group runtime.hookgate.dev",
+		})
 		for i := range x.Handlers {
 			f := about(x, &x.Handlers[i], OK, ruleOK)
-			f.Problem = "the extension is a gateway, which answers hooks of every version; ask about what is registered with it"
+			f.Problem = "it is that of a gateway, which takes objects of every version"
 			findings = append(findings, f)
 		}
 		return findings, nil

@@ -283,7 +283,7 @@ func TestJudgeAll(t *testing.T) {
 	for _, l := range []Level{Break, Degrade, Warn, OK} {
 		counts[l] = report.Count(l)
 	}
-	if diff := cmp.Diff(map[Level]int{Break: 1, Degrade: 1, Warn: 2, OK: 9}, counts); diff != "" {
+	if diff := cmp.Diff(map[Level]int{Break: 1, Degrade: 1, Warn: 3, OK: 9}, counts); diff != "" {
 		t.Errorf("subjects (-want +got):\n%s", diff)
 	}
 	if report.Worst() != Break || report.Handlers != 10 || report.ExtensionConfigs != 3 {
@@ -295,7 +295,7 @@ func TestJudgeAll(t *testing.T) {
 			rules = append(rules, f.Rule+" "+f.Subject())
 		}
 	}
-	want := []string{"unreadable bad.yaml:2", "members-lost can.acme", "policy-ignored acme", "never-sent can.acme", "not-discovered late"}
+	want := []string{"unreadable bad.yaml:2", "members-lost can.acme", "policy-ignored acme", "never-sent can.acme", "gateway gate", "not-discovered late"}
 	if diff := cmp.Diff(want, rules); diff != "" {
 		t.Errorf("findings (-want +got):\n%s", diff)
 	}

@@ -27,7 +27,7 @@ const maxDiscoveries = 8
 // Directory returns the inventory of a directory of manifests. With a Discoverer, extensions are asked for their handlers, each for
 // controllers.DiscoveryTimeout at most; without, what their manifests have in status.handlers is all that is known.
 func Directory(ctx context.Context, dir string, hooks *catalog.Catalog, discoverer Discoverer) (preflight.Inventory, error) {
-	manifests, err := controllers.ReadManifests(dir)
+	manifests, err := controllers.ReadManifests(dir, hooks)
 	if err != nil {
 		return preflight.Inventory{}, err
 	}
