@@ -69,7 +69,7 @@ func newServeCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.extensionConfigs, "extension-configs", "", "directory with manifests of ExtensionConfigs (and of Namespaces, for their labels); followed while the gateway runs")
+	f.StringVar(&o.extensionConfigs, "extension-configs", "", "directory with manifests of ExtensionConfigs (and of Namespaces and CustomResourceDefinitions, for their labels); followed while the gateway runs")
 	f.StringVar(&o.sidecar, "sidecar", "", "answer for one extension alone, which is beside the gateway and speaks gRPC: grpc://127.0.0.1:9090, or unix:///run/extension.sock. Its handlers keep their names")
 	f.StringVar(&o.httpAddress, "http-address", "127.0.0.1:9443", "address for HTTPS JSON; port 0 chooses one")
 	f.StringVar(&o.grpcAddress, "grpc-address", "127.0.0.1:9090", "address for gRPC with TLS; port 0 chooses one, and an empty one serves no gRPC, which is the default with --sidecar")

@@ -6,7 +6,7 @@
 // Every replica of the gateway fills its own registry from the status of the ExtensionConfigs that it watches. One of
 // them leads: it also injects CAs, discovers extensions, and writes status and conditions, which the others follow.
 // What an ExtensionConfig means, and what is served while its extension does not answer, is decided by package
-// controllers, for this source as for any other.
+// controllers, for this source as for any other. What conversions have lost in calls to any of them, each adds to one condition.
 //
 // Nothing on the path of a call asks the API server. While it is away, everything stays served as it was; a leader that
 // loses its lease goes on as a follower.

@@ -4,8 +4,11 @@
 package kubernetes
 
 import (
+	"net/http"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 
 	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -93,6 +96,52 @@ func TestDefinitions(t *testing.T) {
 		t.Fatal(err)
 	}
 	knows("AcmeCluster", "install the CustomResourceDefinition")
+}
+
+// held is a way to the API server on which CustomResourceDefinitions have to wait.
+type held struct {
+	next    http.RoundTripper
+	waiting chan struct{} // closed once a request waits
+	once    *sync.Once
+	release chan struct{}
+}
+
+func (h held) RoundTrip(r *http.Request) (*http.Response, error) {
+	if strings.HasSuffix(r.URL.Path, "/customresourcedefinitions") {
+		h.once.Do(func() { close(h.waiting) })
+		select {
+		case <-h.release:
+		case <-r.Context().Done():
+			return nil, r.Context().Err()
+		}
+	}
+	return h.next.RoundTrip(r)
+}
+
+// TestDefinitionsAreWaitedFor: a gateway is not ready, and so called by nobody, before it knows which versions references have.
+func TestDefinitionsAreWaitedFor(t *testing.T) {
+	_, c := connect(t)
+	if err := apiextensionsv1.AddToScheme(c.Scheme()); err != nil {
+		t.Fatal(err)
+	}
+	create(t, c, definition("AwaitedCluster", map[string]string{"cluster.x-k8s.io/v1beta2": "v1"}))
+	references := convert.NewReferences()
+	h := held{waiting: make(chan struct{}), once: &sync.Once{}, release: make(chan struct{})}
+	r := start(t, func(c *cluster.Config) {
+		c.References = references
+		c.REST.Wrap(func(next http.RoundTripper) http.RoundTripper { h.next = next; return h })
+	})
+	<-h.waiting
+	select {
+	case <-r.registry.Ready():
+		t.Error("it is ready before it has read CustomResourceDefinitions")
+	case <-time.After(time.Second): // it takes a tenth of that otherwise
+	}
+	close(h.release)
+	r.ready(t)
+	if got := versionOf(references, "AwaitedCluster"); got != "v1" {
+		t.Errorf("when it is ready, the version is %s, want v1", got)
+	}
 }
 
 // A gateway that may not read CustomResourceDefinitions says so once and is ready, with what it knows by itself; a right that is granted

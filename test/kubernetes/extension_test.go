@@ -14,6 +14,7 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"path"
 	"strconv"
 	"strings"
 	"sync"
@@ -31,6 +32,7 @@ type serverOf struct {
 	*httptest.Server
 	pair      atomic.Pointer[devcert.Pair]
 	discovery atomic.Int64 // how often it was asked
+	seen      sync.Map     // by handler: the body of the last request
 
 	mu       sync.Mutex
 	handlers []runtimehooksv1.ExtensionHandler
@@ -107,6 +109,8 @@ func (s *serverOf) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		list.Status = runtimehooksv1.ResponseStatusSuccess
 		answer = list
 	default:
+		body, _ := io.ReadAll(r.Body) // the caller may have left
+		s.seen.Store(path.Base(r.URL.Path), string(body))
 		ok := &runtimehooksv1.BeforeClusterCreateResponse{}
 		ok.SetGroupVersionKind(runtimehooksv1.GroupVersion.WithKind("BeforeClusterCreateResponse"))
 		ok.Status = runtimehooksv1.ResponseStatusSuccess
