@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"net"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -17,6 +18,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/controllers"
@@ -194,4 +196,49 @@ func TestStatedVersionsGoAway(t *testing.T) {
 	x.state("")
 	awaitAnnotation(t, r, "unstated", "")
 	awaitUnderstood(t, "the leader", r, "a=")
+}
+
+// TestStatedVersionsComeBeforeHandlers: in no state of the ExtensionConfig that a follower could see is there a handler without what was stated
+// of it, so that none is called with objects that it does not understand.
+func TestStatedVersionsComeBeforeHandlers(t *testing.T) {
+	r := start(t, func(c *cluster.Config) { c.Resync = 20 * time.Millisecond })
+	x := newStating(t, "v1beta1")
+	x.register(t, r, "stated-first")
+	awaitCondition(t, r.client, "stated-first", discoveredCondition, metav1.ConditionTrue, "")
+
+	watching, err := client.NewWithWatch(apiServer.Config, client.Options{Scheme: r.client.Scheme()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	events, err := watching.Watch(t.Context(), &runtimev1.ExtensionConfigList{}, client.MatchingFields{"metadata.name": "stated-first"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer events.Stop()
+	late := time.After(patience)
+	const last = 6
+	for n := 1; n < last; {
+		select {
+		case event := <-events.ResultChan():
+			config, ok := event.Object.(*runtimev1.ExtensionConfig)
+			if !ok {
+				t.Fatalf("the watch ended: %v", event)
+			}
+			stated, errs := controllers.StatedVersions(config)
+			if len(errs) > 0 {
+				t.Fatal(errs)
+			}
+			for _, h := range config.Status.Handlers {
+				if name := strings.TrimSuffix(h.Name, ".stated-first"); stated[name] != "v1beta1" {
+					t.Errorf("there is handler %s, and the annotation says %v", name, stated)
+				}
+			}
+			if len(config.Status.Handlers) == n {
+				n++
+				x.state(slices.Repeat([]string{"v1beta1"}, n)...)
+			}
+		case <-late:
+			t.Fatalf("not within %s: %d handlers", patience, n)
+		}
+	}
 }
