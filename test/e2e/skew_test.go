@@ -17,9 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
-	"k8s.io/apimachinery/pkg/types"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
@@ -52,8 +50,6 @@ func TestExtensionsOfV112(t *testing.T) {
 		t.Errorf("without a policy, Cluster API reads the metadata of the variable: %v", labels)
 	}
 	cluster := read(t, "testdata/cluster.yaml")[0]
-	set(t, cluster, int64(1), "spec", "topology", "controlPlane", "replicas")
-	set(t, cluster, []any{map[string]any{"name": "imageRepository", "value": "kindest"}}, "spec", "topology", "variables")
 	set(t, cluster, map[string]any{"nodeDrainTimeoutSeconds": int64(90), "nodeDeletionTimeoutSeconds": int64(20)}, "spec", "topology", "controlPlane", "deletion")
 	set(t, cluster, map[string]any{
 		"enabled": true,
@@ -78,12 +74,12 @@ func TestExtensionsOfV112(t *testing.T) {
 	for _, hook := range []string{"GenerateUpgradePlan", "CanUpdateMachine", "CanUpdateMachineSet", "UpdateMachine"} {
 		w.understand(upstream, hooks[hook], "v1beta2")
 	}
-	w.settled(oldVersion, 2)
+	w.settled(oldVersion, 4)
 	say("with policies, the Cluster runs %s", oldVersion)
 	w.sawAll(record, "AfterControlPlaneInitialized")
 
 	w.change("version", func(c *clusterv1.Cluster) { c.Spec.Topology.Version = newVersion })
-	w.settled(newVersion, 2)
+	w.settled(newVersion, 4)
 	say("the Cluster runs %s", newVersion)
 	w.sawAll(record, "BeforeClusterUpgrade")
 	w.rediscoverVariables()
@@ -111,7 +107,7 @@ func TestExtensionsOfV112(t *testing.T) {
 			return sum
 		}
 		lines = append(lines, fmt.Sprintf("%-30s %10d %10d", hook, of(upstream), of(guard)))
-		if total(calls, "hook", hook) == 0 && hook != "UpdateMachine" { // in-place updates are refused
+		if total(calls, "hook", hook) == 0 && hook != "UpdateMachine" { // the extension is told to refuse updates in place
 			t.Errorf("%s was not called", hook)
 		}
 	}
@@ -155,18 +151,23 @@ func (w *world) variableLabels(name string) (map[string]string, bool) {
 	}
 	for _, v := range class.Status.Variables {
 		if v.Name == name {
-			return v.Definitions[0].DeprecatedV1Beta1Metadata.Labels, true //nolint:staticcheck // what v1.14 has for what v1.12 sends
+			return v.Definitions[0].DeprecatedV1Beta1Metadata.Labels, true // what v1.14 has for what v1.12 sends
 		}
 	}
 	return nil, false
 }
 
-// rediscoverVariables makes Cluster API ask for variables again: it remembers answers until the ExtensionConfig changes.
+// rediscoverVariables makes Cluster API ask for variables again: it remembers answers by the settings that it asks with.
 func (w *world) rediscoverVariables() {
 	w.t.Helper()
-	config := extensionConfig(runtimev1.GroupVersion.Group, gateway)
-	if err := w.Patch(w.ctx, config, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"annotations":{"e2e":"again"}}}`))); err != nil {
-		w.t.Fatalf("change ExtensionConfig: %v", err)
+	class := &clusterv1.ClusterClass{}
+	if err := w.Get(w.ctx, client.ObjectKey{Namespace: namespace, Name: "memory"}, class); err != nil {
+		w.t.Fatalf("get ClusterClass: %v", err)
+	}
+	before := class.DeepCopy()
+	class.Spec.Patches[0].External.Settings = map[string]string{"ask": "again"}
+	if err := w.Patch(w.ctx, class, client.MergeFrom(before)); err != nil {
+		w.t.Fatalf("change ClusterClass: %v", err)
 	}
 }
 

@@ -110,6 +110,9 @@ func TestOldExtensionReadsWhatItAlwaysRead(t *testing.T) {
 			})
 		}
 	}
+	if output, _ := g.output.read(); strings.Contains(output, "conversion loses a member") {
+		t.Error("the gateway says that it lost something")
+	}
 }
 
 // Where nobody says what the extension understands, much of a Cluster does not reach it. This is what the test above can find.
@@ -350,6 +353,13 @@ func TestPatchesOfMachinesInV1Beta1(t *testing.T) {
 			}
 		})
 	}
+	// What was lost on the way to the handler is counted for each of the two calls, and logged once.
+	if want := `hookgate_conversion_lost_members_total{handler="canupdatemachine.s",hook="CanUpdateMachine"} 2`; !strings.Contains(g.metrics(t), want+"\n") {
+		t.Errorf("the metrics have no %s", want)
+	}
+	if output, _ := g.output.read(); strings.Count(output, "machine.spec.minReadySeconds") != 1 {
+		t.Errorf("the log does not have machine.spec.minReadySeconds once")
+	}
 }
 
 // A caller that has v1beta1 Machines gets patches for such from an extension of today.
@@ -431,5 +441,8 @@ func TestNewExtensionBehindOldCore(t *testing.T) {
 				}
 			})
 		}
+	}
+	if output, _ := g.output.read(); strings.Contains(output, "conversion loses a member") {
+		t.Error("the gateway says that it lost something")
 	}
 }

@@ -94,7 +94,7 @@ func discoverVariables(_ *runtimehooksv1.DiscoverVariablesRequest, r *runtimehoo
 	r.Variables = []clusterv1beta1.ClusterClassVariable{
 		{
 			Name: "instanceType", Required: true,
-			Metadata: clusterv1beta1.ClusterClassVariableMetadata{
+			Metadata: clusterv1beta1.ClusterClassVariableMetadata{ //nolint:staticcheck // deprecated then, gone now: that is the point
 				Labels: map[string]string{"topic": "compute"}, Annotations: map[string]string{"note": "größer <ist> besser"},
 			},
 			Schema: clusterv1beta1.VariableSchema{OpenAPIV3Schema: clusterv1beta1.JSONSchemaProps{

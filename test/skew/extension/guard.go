@@ -71,7 +71,7 @@ func answer(r runtimehooksv1.ResponseObject, err error) {
 // allowed tells whether the Cluster is of a class that it may have.
 func allowed(c *clusterv1beta1.Cluster, settings map[string]string) error {
 	if c.Spec.Topology == nil {
-		return errors.New("Cluster has no topology")
+		return errors.New("the Cluster has no topology")
 	}
 	if !slices.Contains(strings.Split(settings[classesSetting], ","), c.Spec.Topology.Class) {
 		return fmt.Errorf("ClusterClass %q is not allowed", c.Spec.Topology.Class)
@@ -83,7 +83,7 @@ func allowed(c *clusterv1beta1.Cluster, settings map[string]string) error {
 func (g guard) follow(ctx context.Context, c *clusterv1beta1.Cluster) error {
 	for name, ref := range map[string]*corev1.ObjectReference{"controlPlaneRef": c.Spec.ControlPlaneRef, "infrastructureRef": c.Spec.InfrastructureRef} {
 		if ref == nil {
-			return fmt.Errorf("Cluster has no %s", name)
+			return fmt.Errorf("the Cluster has no %s", name)
 		}
 		if _, err := external.Get(ctx, g.reader, ref); err != nil {
 			return fmt.Errorf("follow %s: %w", name, err)
