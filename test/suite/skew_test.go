@@ -92,11 +92,12 @@ func typed(t *testing.T, object any) (apiVersion, kind any) {
 // An extension that was built for v1.12 decodes behind a v1.14 what it decodes behind a v1.12, to the last member.
 func TestOldExtensionReadsWhatItAlwaysRead(t *testing.T) {
 	g := startOld(t, oldPolicies())
-	for front, call := range callers(g, g.dial(t)) {
-		for _, hook := range samples.Hooks() {
+	both := callers(g, g.dial(t))
+	for _, hook := range samples.Hooks() {
+		body := samples.Marshal(requestWith(hook, newerCluster()))
+		want := decodeMembers(t, asOldCore(t, hook, body))
+		for front, call := range both {
 			t.Run(front+" "+hook, func(t *testing.T) {
-				body := samples.Marshal(requestWith(hook, newerCluster()))
-				want := decodeMembers(t, asOldCore(t, hook, body))
 				got := decodedBy(t, call(t, hook, oldHandler(hook)+".old", body))
 				if samples.Lifecycle(hook) {
 					// A core of v1.12 leaves these two empty. The gateway says what the object is.
@@ -113,6 +114,32 @@ func TestOldExtensionReadsWhatItAlwaysRead(t *testing.T) {
 	if output, _ := g.output.read(); strings.Contains(output, "conversion loses a member") {
 		t.Error("the gateway says that it lost something")
 	}
+}
+
+// A reference whose version nobody knows fails the call, with what to do, also where errors are to be ignored. The definition may come
+// while the gateway runs.
+func TestReferencesNeedDefinitions(t *testing.T) {
+	const hook, handler = "BeforeClusterCreate", "before-cluster-create.old"
+	program(t, gatewayVariable)
+	a := newAuthority(t)
+	e := startOldExtension(t, a)
+	g := startGateway(t, a, map[string]string{
+		"old.yaml": registration{name: "old", url: e.url}.manifest(a), "policy.yaml": understands("old", "", "v1beta1") + "  failurePolicy: Ignore\n",
+	})
+	g.awaitHandler(t, "discover-variables--old")
+	got := g.post(t, path(hook, handler), samples.Body(hook))
+	message := checkFailure(t, hook, got, http.StatusInternalServerError)
+	for _, want := range []string{"convert cluster from v1beta2 to v1beta1: spec.infrastructureRef", "awsclusters.infrastructure.cluster.x-k8s.io"} {
+		if !strings.Contains(message, want) {
+			t.Errorf("the message does not name %s: %s", want, message)
+		}
+	}
+	for file, text := range crdManifests(t) {
+		g.write(t, file, text)
+	}
+	eventually(t, "the call is made once the definition is there", func() bool {
+		return g.post(t, path(hook, handler), samples.Body(hook)).code == http.StatusOK
+	})
 }
 
 // Where nobody says what the extension understands, much of a Cluster does not reach it. This is what the test above can find.
@@ -421,20 +448,21 @@ func TestNewExtensionBehindOldCore(t *testing.T) {
 	manifests["new.yaml"], manifests["policy.yaml"] = registration{name: "new", url: e.url, settings: settings}.manifest(a), understands("new", "", "v1beta2")
 	g := startGateway(t, a, manifests)
 	g.awaitHandler(t, "patches--new")
-	for front, call := range callers(g, g.dial(t)) {
-		for _, hook := range samples.Hooks() {
+	both := callers(g, g.dial(t))
+	for _, hook := range samples.Hooks() {
+		handler := handlersOf(hook)[0]
+		// What both versions of Cluster API know of a Cluster, and what gets lost between them.
+		cluster := fullCluster()
+		cluster.Spec.Topology.ControlPlane.HealthCheck.Checks.UnhealthyMachineConditions =
+			newerCluster().Spec.Topology.ControlPlane.HealthCheck.Checks.UnhealthyMachineConditions
+		var lost []string
+		if samples.Lifecycle(hook) {
+			lost = []string{"cluster.spec.topology.controlPlane.healthCheck.checks.unhealthyMachineConditions: missing"}
+		}
+		want := decodedBy(t, direct(t, g.client, e.url, hook, handler, withSettings(requestWith(hook, cluster), settings)))
+		sent := asOldCore(t, hook, samples.Marshal(requestWith(hook, cluster)))
+		for front, call := range both {
 			t.Run(front+" "+hook, func(t *testing.T) {
-				handler := handlersOf(hook)[0]
-				// What both versions of Cluster API know of a Cluster, and what gets lost between them.
-				cluster := fullCluster()
-				cluster.Spec.Topology.ControlPlane.HealthCheck.Checks.UnhealthyMachineConditions =
-					newerCluster().Spec.Topology.ControlPlane.HealthCheck.Checks.UnhealthyMachineConditions
-				var lost []string
-				if samples.Lifecycle(hook) {
-					lost = []string{"cluster.spec.topology.controlPlane.healthCheck.checks.unhealthyMachineConditions: missing"}
-				}
-				want := decodedBy(t, direct(t, g.client, e.url, hook, handler, withSettings(requestWith(hook, cluster), settings)))
-				sent := asOldCore(t, hook, samples.Marshal(requestWith(hook, cluster)))
 				got := decodedBy(t, call(t, hook, handler+".new", sent))
 				if diff := cmp.Diff(lost, differences(generic(t, want), generic(t, got))); diff != "" {
 					t.Errorf("behind v1.12 it differs from behind v1.14 by (-want +got):\n%s", diff)
