@@ -30,6 +30,9 @@ const (
 	oldCoreVariable      = "HOOKGATE_SKEW_CORE"
 )
 
+// echoed is the setting of a handler of the extension program that makes it answer with what it decoded.
+const echoed = "echo"
+
 // crdsFile has the definitions of the kinds that the objects of the samples refer to.
 const crdsFile = "testdata/crds.yaml"
 

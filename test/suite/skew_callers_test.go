@@ -1,0 +1,186 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package suite
+
+import (
+	"encoding/json"
+	"net"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
+
+	"github.com/hookgate/hookgate/catalog"
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/test/samples"
+)
+
+// The extension of today reads behind a v1.12 what it reads behind a v1.14, but for what a v1.12 cannot say.
+func TestNewExtensionBehindOldCore(t *testing.T) {
+	program(t, gatewayVariable)
+	a := newAuthority(t)
+	e := startExtension(t, a, "new", "0")
+	settings := map[string]string{}
+	for _, hook := range samples.Hooks() {
+		settings[handlersOf(hook)[0]] = echoed
+	}
+	manifests := crdManifests(t)
+	manifests["new.yaml"], manifests["policy.yaml"] = registration{name: "new", url: e.url, settings: settings}.manifest(a), understands("new", "", "v1beta2")
+	g := startGateway(t, a, manifests)
+	g.awaitHandler(t, "patches--new")
+	both := callers(g, g.dial(t))
+	for _, hook := range samples.Hooks() {
+		handler := handlersOf(hook)[0]
+		// What both versions of Cluster API know of a Cluster, and what gets lost between them.
+		cluster := fullCluster()
+		cluster.Spec.Topology.ControlPlane.HealthCheck.Checks.UnhealthyMachineConditions =
+			newerCluster().Spec.Topology.ControlPlane.HealthCheck.Checks.UnhealthyMachineConditions
+		var lost []string
+		if samples.Lifecycle(hook) {
+			lost = []string{"cluster.spec.topology.controlPlane.healthCheck.checks.unhealthyMachineConditions: missing"}
+		}
+		want := decodedBy(t, direct(t, g.client, e.url, hook, handler, withSettings(requestWith(hook, cluster), settings)))
+		sent := asOldCore(t, hook, samples.Marshal(requestWith(hook, cluster)))
+		for front, call := range both {
+			t.Run(front+" "+hook, func(t *testing.T) {
+				got := decodedBy(t, call(t, hook, handler+".new", sent))
+				if diff := cmp.Diff(lost, differences(generic(t, want), generic(t, got))); diff != "" {
+					t.Errorf("behind v1.12 it differs from behind v1.14 by (-want +got):\n%s", diff)
+				}
+			})
+		}
+	}
+	if output, _ := g.output.read(); strings.Contains(output, "conversion loses a member") {
+		t.Error("the gateway says that it lost something")
+	}
+}
+
+// Cores before v1.11 sent members that are no more. They do not reach an extension of today, and the gateway says so, once.
+func TestLossesOfRequestsBeforeV111(t *testing.T) {
+	const hook, handler = "BeforeClusterCreate", "create-audit"
+	program(t, gatewayVariable)
+	a := newAuthority(t)
+	e := startExtension(t, a, "new", "0")
+	manifests := crdManifests(t)
+	manifests["new.yaml"] = registration{name: "new", url: e.url, settings: map[string]string{handler: echoed}}.manifest(a)
+	manifests["policy.yaml"] = understands("new", "", "v1beta2")
+	g := startGateway(t, a, manifests)
+	g.awaitHandler(t, "patches--new")
+
+	request := decodeMembers(t, asOldCore(t, hook, samples.Marshal(requestWith(hook, fullCluster()))))
+	cluster := object(t, request, "cluster")
+	cluster["apiVersion"], cluster["kind"] = "cluster.x-k8s.io/v1beta1", "Cluster"
+	topology := object(t, request, "cluster", "spec", "topology")
+	topology["rolloutAfter"] = "2026-06-01T09:00:00Z"
+	for _, v := range topology["variables"].([]any) {
+		v.(map[string]any)["definitionFrom"] = "inline"
+	}
+	body, err := json.Marshal(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for front, call := range callers(g, g.dial(t)) {
+		got := decodedBy(t, call(t, hook, handler+".new", body))
+		if class := object(t, got, "cluster", "spec", "topology", "classRef")["name"]; class != "production-v3" {
+			t.Errorf("%s: the extension got class %v", front, class)
+		}
+	}
+	output, _ := g.output.read()
+	for _, path := range []string{"cluster.spec.topology.rolloutAfter", "cluster.spec.topology.variables[*].definitionFrom"} {
+		if n := strings.Count(output, path); n != 1 {
+			t.Errorf("the log has %s %d times", path, n)
+		}
+	}
+	if want := `hookgate_conversion_lost_members_total{handler="create-audit.new",hook="BeforeClusterCreate"} 4`; !strings.Contains(g.metrics(t), want+"\n") {
+		t.Errorf("the metrics have no %s", want)
+	}
+}
+
+// reader is an extension that speaks gRPC. It states for its handlers, which are all of lifecycle hooks, what they understand, and
+// answers with the Cluster as it came.
+type reader struct {
+	catalog *catalog.Catalog
+	version string
+}
+
+func (r reader) serve(_ any, stream grpc.ServerStream) error {
+	method, _ := grpc.MethodFromServerStream(stream)
+	if strings.HasSuffix(method, "/Discovery") {
+		answer := &hooksv1alpha1.DiscoveryResponse{Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS}
+		for _, hook := range samples.Hooks() {
+			if samples.Lifecycle(hook) {
+				answer.Handlers = append(answer.Handlers, &hooksv1alpha1.ExtensionHandler{
+					Name: strings.ToLower(hook), RequestHook: &hooksv1alpha1.GroupVersionHook{ApiVersion: runtimehooksv1.GroupVersion.String(), Hook: hook},
+					ClusterApiVersion: r.version,
+				})
+			}
+		}
+		if err := stream.RecvMsg(&hooksv1alpha1.DiscoveryRequest{}); err != nil {
+			return err
+		}
+		return stream.SendMsg(answer)
+	}
+	for _, h := range r.catalog.Hooks() {
+		if h.Method != method {
+			continue
+		}
+		request, answer := h.Request.New(), h.Response.New()
+		if err := stream.RecvMsg(request.Interface()); err != nil {
+			return err
+		}
+		cluster := request.Get(request.Descriptor().Fields().ByName("cluster")).Message()
+		raw := cluster.Get(cluster.Descriptor().Fields().ByName("raw")).Bytes()
+		answer.Set(answer.Descriptor().Fields().ByName("message"), protoreflect.ValueOfString(string(raw)))
+		answer.Set(answer.Descriptor().Fields().ByName("status"), protoreflect.ValueOfEnum(hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS.Number()))
+		return stream.SendMsg(answer.Interface())
+	}
+	return status.Error(codes.Unimplemented, method)
+}
+
+// An extension that speaks gRPC and states that it understands v1beta1 needs no policy, and gets the text that a v1.12 sends, whatever
+// version the caller has.
+func TestExtensionThatStatesItsVersion(t *testing.T) {
+	program(t, gatewayVariable)
+	a := newAuthority(t)
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer(grpc.UnknownServiceHandler(reader{catalog: catalog.New(), version: "v1beta1"}.serve))
+	go func() { _ = server.Serve(l) }() // until it is stopped
+	t.Cleanup(server.Stop)
+	manifests := crdManifests(t)
+	manifests["reader.yaml"] = "apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\nmetadata: {name: reader}\nspec: {clientConfig: {url: \"grpc://" + l.Addr().String() + "\"}}\n"
+	g := startGateway(t, a, manifests)
+	both := callers(g, g.dial(t))
+	for _, hook := range samples.Hooks() {
+		if !samples.Lifecycle(hook) {
+			continue
+		}
+		newer := samples.Marshal(requestWith(hook, fullCluster()))
+		older := asOldCore(t, hook, newer)
+		want := object(t, decodeMembers(t, older), "cluster")
+		for front, call := range both {
+			for caller, tc := range map[string]struct {
+				body []byte
+				more []string
+			}{
+				"v1.14": {newer, []string{"apiVersion: only there", "kind: only there"}}, // a v1.12 leaves them empty
+				"v1.12": {older, nil},
+			} {
+				t.Run(front+" from "+caller+" "+hook, func(t *testing.T) {
+					got := decodedBy(t, call(t, hook, strings.ToLower(hook)+".reader", tc.body))
+					if diff := cmp.Diff(tc.more, differences(want, generic(t, got))); diff != "" {
+						t.Errorf("what differs from the text of v1.12 (-want +got):\n%s", diff)
+					}
+				})
+			}
+		}
+	}
+}
