@@ -9,6 +9,7 @@ import (
 	"errors"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -389,6 +390,31 @@ func TestSharing(t *testing.T) {
 	if diff := cmp.Diff(req, got, protocmp.Transform()); diff != "" {
 		t.Errorf("something else differs:\n%s", diff)
 	}
+}
+
+// One Objects serves all calls at once, while definitions are replaced. The race detector sees what they share.
+func TestConcurrentRequests(t *testing.T) {
+	o := sampleObjects()
+	object := sampleCluster(t)
+	var calls sync.WaitGroup
+	for range 8 {
+		calls.Go(func() {
+			for range 20 {
+				c, err := o.Request(&hooksv1alpha1.BeforeClusterCreateRequest{Cluster: raw(string(object))}, V1Beta1)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				if _, err = o.Request(c.Message, V1Beta2); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	for range 20 {
+		o.refs.Set([]CRD{{Name: "awsclusters.infrastructure.cluster.x-k8s.io", Labels: map[string]string{"cluster.x-k8s.io/v1beta2": "v1beta2"}}})
+	}
+	calls.Wait()
 }
 
 // Paths of losses come from Lossy, so that it tells what may happen.
