@@ -241,7 +241,7 @@ bench-go: ## Run the Go benchmarks
 ##@ Change
 
 .PHONY: generate
-generate: ## Regenerate gen/, test/hookversions/gen/, api/, deploy/crd/, proto/testdata/, docs/metrics.md, docs/errors.md and the table in docs/conformance.md
+generate: ## Regenerate gen/, test/hookversions/gen/, api/, deploy/crd/, proto/testdata/, docs/metrics.md, docs/errors.md, and parts of docs/conformance.md and docs/conversion.md
 	@$(TOOL) buf generate
 	@$(TOOL) buf generate --template test/hookversions/buf.gen.yaml
 	@$(GO) -C tools/openapi run . $(CURDIR)
@@ -279,7 +279,7 @@ verify-proto: ## Lint the contract and compare it with the last release, or the 
 
 .PHONY: verify-generated
 verify-generated: generate ## Check that generated files are up to date
-	@changed=$$(git status --porcelain -- gen test/hookversions/gen 'api/*/zz_generated*' deploy/crd proto/testdata docs/metrics.md docs/errors.md docs/conformance.md); if [ -n "$$changed" ]; then \
+	@changed=$$(git status --porcelain -- gen test/hookversions/gen 'api/*/zz_generated*' deploy/crd proto/testdata docs/metrics.md docs/errors.md docs/conformance.md docs/conversion.md); if [ -n "$$changed" ]; then \
 		echo "generated files are not up to date: run 'make generate' and commit"; echo "$$changed"; exit 1; fi
 
 .PHONY: verify-modules

@@ -15,6 +15,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/conformance"
+	"github.com/hookgate/hookgate/convert"
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -25,6 +26,10 @@ func main() {
 		os.Exit(2)
 	}
 	if err := fill(filepath.Join(os.Args[1], "conformance.md"), "checks", conformance.Document); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	if err := fill(filepath.Join(os.Args[1], "conversion.md"), "losses", convert.Document); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		os.Exit(1)
 	}
