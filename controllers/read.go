@@ -67,7 +67,7 @@ func ReadManifests(dir string, hooks *catalog.Catalog) (Manifests, error) {
 	var read Manifests
 	for i := range problems {
 		if p := &problems[i]; !p.warning {
-			read.Errors = append(read.Errors, ManifestError{Place: p.place.exported(), Object: p.object, Text: p.err.Error()})
+			read.Errors = append(read.Errors, ManifestError{Place: p.exported(), Object: p.object, Text: p.err.Error()})
 		}
 	}
 	var docs []document
