@@ -115,6 +115,12 @@ func (p *policies) start(ctx context.Context) bool {
 // run applies what changes, and writes what has become of it, until ctx is done.
 func (p *policies) run(ctx context.Context) {
 	var again <-chan time.Time
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	waiting.Go(func() { // the last of them is heard of before they count as known, where the kind is installed late
+		toolscache.WaitForCacheSync(ctx.Done(), p.synced)
+		p.tell()
+	})
 	p.tell()
 	for {
 		select {
