@@ -156,12 +156,18 @@ func (d *decoder) field(t *table, f *field, rv reflect.Value, i, depth int) (int
 		n, end, err := d.int32At(f.name, i)
 		*pointer[*int32](rv, f.index) = &n
 		return end, err
+	case shapeBool:
+		v, end, err := d.boolAt(f.name, i)
+		*pointer[bool](rv, f.index) = v
+		return end, err
 	case shapeOptionalBool:
 		v, end, err := d.boolAt(f.name, i)
 		*pointer[*bool](rv, f.index) = &v
 		return end, err
 	case shapeBytes:
 		return d.bytesField(f, rv, i)
+	case shapeStringList:
+		return d.stringList(f, rv, i)
 	case shapeStringMap:
 		return d.mapField(f, rv, i)
 	case shapeRaw:
@@ -230,6 +236,39 @@ func (d *decoder) list(f *field, rv reflect.Value, i, depth int) (int, *Error) {
 			return i, err.in(f.name + element(n))
 		}
 		i = space(b, i)
+		switch {
+		case i >= len(b):
+			return i, early(b)
+		case b[i] == ']':
+			return i + 1, nil
+		case b[i] != ',':
+			return i, d.afterElement(i, false)
+		}
+		i = space(b, i+1)
+	}
+}
+
+// stringList reads an array of strings.
+func (d *decoder) stringList(f *field, rv reflect.Value, i int) (int, *Error) {
+	if d.b[i] != '[' {
+		return i, d.mismatch(f.name, i, "an array")
+	}
+	b := d.b
+	texts := pointer[[]string](rv, f.index)
+	i = space(b, i+1)
+	if i < len(b) && b[i] == ']' {
+		return i + 1, nil
+	}
+	for {
+		if i >= len(b) {
+			return i, early(b)
+		}
+		s, end, err := d.stringAt(f.name+element(len(*texts)), i)
+		if err != nil {
+			return end, err
+		}
+		*texts = append(*texts, s)
+		i = space(b, end)
 		switch {
 		case i >= len(b):
 			return i, early(b)

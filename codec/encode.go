@@ -84,7 +84,7 @@ func absent(f *field, rv reflect.Value) bool {
 	switch f.shape {
 	case shapeRaw, shapeJSON:
 		return len(rawOf(f, rv)) == 0
-	case shapeBytes, shapeStringMap, shapeList:
+	case shapeBytes, shapeStringList, shapeStringMap, shapeList:
 		return rv.Field(f.index).Len() == 0
 	default:
 		return rv.Field(f.index).IsZero()
@@ -108,10 +108,14 @@ func (e *encoder) value(f *field, rv reflect.Value, unknown map[string]*hooksv1a
 		e.buf = strconv.AppendInt(e.buf, rv.Field(f.index).Int(), 10)
 	case shapeOptionalInt:
 		e.buf = strconv.AppendInt(e.buf, rv.Field(f.index).Elem().Int(), 10)
+	case shapeBool:
+		e.buf = strconv.AppendBool(e.buf, rv.Field(f.index).Bool())
 	case shapeOptionalBool:
 		e.buf = strconv.AppendBool(e.buf, rv.Field(f.index).Elem().Bool())
 	case shapeBytes:
 		e.base64(rv.Field(f.index).Bytes())
+	case shapeStringList:
+		e.stringList(*pointer[[]string](rv, f.index))
 	case shapeStringMap:
 		e.stringMap(*pointer[map[string]string](rv, f.index))
 	case shapeRaw, shapeJSON:
@@ -159,6 +163,17 @@ func (e *encoder) list(f *field, list reflect.Value) *Error {
 	}
 	e.buf = append(e.buf, ']')
 	return nil
+}
+
+func (e *encoder) stringList(texts []string) {
+	e.buf = append(e.buf, '[')
+	for i, text := range texts {
+		if i > 0 {
+			e.buf = append(e.buf, ',')
+		}
+		e.buf = appendString(e.buf, text)
+	}
+	e.buf = append(e.buf, ']')
 }
 
 func (e *encoder) stringMap(entries map[string]string) {

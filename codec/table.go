@@ -22,8 +22,10 @@ const (
 	shapeEnum                      // an enum type
 	shapeInt32                     // int32
 	shapeOptionalInt               // *int32
+	shapeBool                      // bool
 	shapeOptionalBool              // *bool
 	shapeBytes                     // []byte, base64 in JSON; nil is absent
+	shapeStringList                // []string
 	shapeStringMap                 // map[string]string
 	shapeRaw                       // *RawExtension, inline
 	shapeJSON                      // *JSON, inline
@@ -138,6 +140,10 @@ func (b *builder) field(fd protoreflect.FieldDescriptor, index int, goType refle
 		f.shape = shapeString
 	case int32:
 		f.shape = shapeInt32
+	case bool:
+		f.shape = shapeBool
+	case []string:
+		f.shape = shapeStringList
 	case *int32:
 		f.shape = shapeOptionalInt
 	case *bool:

@@ -32,7 +32,7 @@ func alphaSpokes() map[string]catalog.Spoke {
 		BeforeNodeDrain: {
 			Request: catalog.Conversion{
 				Up: typed(alphaDrainRequestUp), Down: typed(alphaDrainRequestDown),
-				LostDown: []string{"graceSeconds", "reason", "volumes[*].encrypted", "volumes[*].sizeBytes"},
+				LostDown: []string{"forced", "graceSeconds", "reason", "tags", "volumes[*].encrypted", "volumes[*].sizeBytes"},
 			},
 			Response: catalog.Conversion{
 				Up: typed(alphaDrainResponseUp), Down: typed(alphaDrainResponseDown),
@@ -116,6 +116,8 @@ func alphaDrainRequestUp(in *v1alpha1.BeforeNodeDrainRequest, lost *losses) (*v1
 func alphaDrainRequestDown(in *v1.BeforeNodeDrainRequest, lost *losses) (*v1alpha1.BeforeNodeDrainRequest, error) {
 	lost.add("graceSeconds", in.GetGraceSeconds() != 0 && in.GetGraceSeconds() != graceSeconds)
 	lost.add("reason", in.GetReason() != "")
+	lost.add("tags", len(in.GetTags()) > 0)
+	lost.add("forced", in.GetForced())
 	out := &v1alpha1.BeforeNodeDrainRequest{Handler: in.GetHandler(), Settings: in.GetSettings(), Cluster: in.GetCluster(), Node: in.GetNodeName()}
 	if in.GetHost() != "" || in.GetPort() != 0 {
 		out.Endpoint = in.GetHost() + ":" + strconv.Itoa(int(in.GetPort()))

@@ -18,8 +18,8 @@ func betaSpokes() map[string]catalog.Spoke {
 		},
 		BeforeNodeDrain: {
 			Request: catalog.Derive(&v1beta1.BeforeNodeDrainRequest{}, &v1.BeforeNodeDrainRequest{}, catalog.Differences{
-				Renamed: map[string]string{"node": "nodeName", "volumes[*].size": "sizeBytes"},
-				Added:   map[string]any{"graceSeconds": int32(30), "reason": nil, "volumes[*].encrypted": nil},
+				Renamed: map[string]string{"node": "nodeName", "labels": "tags", "volumes[*].size": "sizeBytes"},
+				Added:   map[string]any{"graceSeconds": int32(30), "reason": nil, "forced": nil, "volumes[*].encrypted": nil},
 				Gone:    []string{"dryRun"},
 			}),
 			Response: catalog.Derive(&v1beta1.BeforeNodeDrainResponse{}, &v1.BeforeNodeDrainResponse{}, catalog.Differences{

@@ -249,7 +249,7 @@ func fill(r *rand.Rand, m protoreflect.Message, depth int) {
 	fields := m.Descriptor().Fields()
 	for i := range fields.Len() {
 		f := fields.Get(i)
-		if r.IntN(3) == 0 {
+		if r.IntN(3) == 0 && f.Kind() != protoreflect.BytesKind {
 			continue
 		}
 		switch {
@@ -258,6 +258,10 @@ func fill(r *rand.Rand, m protoreflect.Message, depth int) {
 		case f.IsMap():
 			for range r.IntN(3) {
 				m.Mutable(f).Map().Set(protoreflect.ValueOfString(word(r)).MapKey(), protoreflect.ValueOfString(word(r)))
+			}
+		case f.IsList() && f.Kind() == protoreflect.StringKind:
+			for range r.IntN(4) {
+				m.Mutable(f).List().Append(protoreflect.ValueOfString(word(r)))
 			}
 		case f.IsList() && depth > 0:
 			for range r.IntN(4) {

@@ -218,6 +218,10 @@ type BeforeNodeDrainRequest struct {
 	Reason string `protobuf:"bytes,8,opt,name=reason,proto3" json:"reason,omitempty"`
 	// volumes are those that the node has.
 	Volumes []*Volume `protobuf:"bytes,9,rep,name=volumes,proto3" json:"volumes,omitempty"`
+	// tags were labels in v1beta1. v1alpha1 does not have them.
+	Tags []string `protobuf:"bytes,10,rep,name=tags,proto3" json:"tags,omitempty"`
+	// forced is new.
+	Forced bool `protobuf:"varint,11,opt,name=forced,proto3" json:"forced,omitempty"`
 	// unknown_members holds the JSON members at this level that this schema does not know, by name.
 	UnknownMembers map[string]*v1alpha1.JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
@@ -315,6 +319,20 @@ func (x *BeforeNodeDrainRequest) GetVolumes() []*Volume {
 		return x.Volumes
 	}
 	return nil
+}
+
+func (x *BeforeNodeDrainRequest) GetTags() []string {
+	if x != nil {
+		return x.Tags
+	}
+	return nil
+}
+
+func (x *BeforeNodeDrainRequest) GetForced() bool {
+	if x != nil {
+		return x.Forced
+	}
+	return false
 }
 
 func (x *BeforeNodeDrainRequest) GetUnknownMembers() map[string]*v1alpha1.JSON {
@@ -806,7 +824,7 @@ const file_hookversions_v1_hooks_proto_rawDesc = "" +
 	"\x0funknown_members\x18\x0f \x03(\v26.hookversions.v1.DiscoveryResponse.UnknownMembersEntryR\x0eunknownMembers\x1a`\n" +
 	"\x13UnknownMembersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x123\n" +
-	"\x05value\x18\x02 \x01(\v2\x1d.hookgate.hooks.v1alpha1.JSONR\x05value:\x028\x01\"\x80\x05\n" +
+	"\x05value\x18\x02 \x01(\v2\x1d.hookgate.hooks.v1alpha1.JSONR\x05value:\x028\x01\"\xac\x05\n" +
 	"\x16BeforeNodeDrainRequest\x12\x18\n" +
 	"\ahandler\x18\x01 \x01(\tR\ahandler\x12Q\n" +
 	"\bsettings\x18\x02 \x03(\v25.hookversions.v1.BeforeNodeDrainRequest.SettingsEntryR\bsettings\x12?\n" +
@@ -816,7 +834,10 @@ const file_hookversions_v1_hooks_proto_rawDesc = "" +
 	"\x04port\x18\x06 \x01(\x05R\x04port\x12#\n" +
 	"\rgrace_seconds\x18\a \x01(\x05R\fgraceSeconds\x12\x16\n" +
 	"\x06reason\x18\b \x01(\tR\x06reason\x121\n" +
-	"\avolumes\x18\t \x03(\v2\x17.hookversions.v1.VolumeR\avolumes\x12d\n" +
+	"\avolumes\x18\t \x03(\v2\x17.hookversions.v1.VolumeR\avolumes\x12\x12\n" +
+	"\x04tags\x18\n" +
+	" \x03(\tR\x04tags\x12\x16\n" +
+	"\x06forced\x18\v \x01(\bR\x06forced\x12d\n" +
 	"\x0funknown_members\x18\x0f \x03(\v2;.hookversions.v1.BeforeNodeDrainRequest.UnknownMembersEntryR\x0eunknownMembers\x1a;\n" +
 	"\rSettingsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +

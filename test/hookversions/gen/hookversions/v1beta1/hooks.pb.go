@@ -163,6 +163,8 @@ type BeforeNodeDrainRequest struct {
 	Volumes []*Volume `protobuf:"bytes,7,rep,name=volumes,proto3" json:"volumes,omitempty"`
 	// dry_run has no successor.
 	DryRun *bool `protobuf:"varint,8,opt,name=dry_run,json=dryRun,proto3,oneof" json:"dry_run,omitempty"`
+	// labels are for people.
+	Labels []string `protobuf:"bytes,9,rep,name=labels,proto3" json:"labels,omitempty"`
 	// unknown_members holds the JSON members at this level that this schema does not know, by name.
 	UnknownMembers map[string]*v1alpha1.JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
@@ -253,6 +255,13 @@ func (x *BeforeNodeDrainRequest) GetDryRun() bool {
 		return *x.DryRun
 	}
 	return false
+}
+
+func (x *BeforeNodeDrainRequest) GetLabels() []string {
+	if x != nil {
+		return x.Labels
+	}
+	return nil
 }
 
 func (x *BeforeNodeDrainRequest) GetUnknownMembers() map[string]*v1alpha1.JSON {
@@ -699,7 +708,7 @@ const file_hookversions_v1beta1_hooks_proto_rawDesc = "" +
 	"\x0funknown_members\x18\x0f \x03(\v2;.hookversions.v1beta1.DiscoveryResponse.UnknownMembersEntryR\x0eunknownMembers\x1a`\n" +
 	"\x13UnknownMembersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x123\n" +
-	"\x05value\x18\x02 \x01(\v2\x1d.hookgate.hooks.v1alpha1.JSONR\x05value:\x028\x01\"\xf3\x04\n" +
+	"\x05value\x18\x02 \x01(\v2\x1d.hookgate.hooks.v1alpha1.JSONR\x05value:\x028\x01\"\x8b\x05\n" +
 	"\x16BeforeNodeDrainRequest\x12\x18\n" +
 	"\ahandler\x18\x01 \x01(\tR\ahandler\x12V\n" +
 	"\bsettings\x18\x02 \x03(\v2:.hookversions.v1beta1.BeforeNodeDrainRequest.SettingsEntryR\bsettings\x12?\n" +
@@ -708,7 +717,8 @@ const file_hookversions_v1beta1_hooks_proto_rawDesc = "" +
 	"\x04host\x18\x05 \x01(\tR\x04host\x12\x12\n" +
 	"\x04port\x18\x06 \x01(\x05R\x04port\x126\n" +
 	"\avolumes\x18\a \x03(\v2\x1c.hookversions.v1beta1.VolumeR\avolumes\x12\x1c\n" +
-	"\adry_run\x18\b \x01(\bH\x00R\x06dryRun\x88\x01\x01\x12i\n" +
+	"\adry_run\x18\b \x01(\bH\x00R\x06dryRun\x88\x01\x01\x12\x16\n" +
+	"\x06labels\x18\t \x03(\tR\x06labels\x12i\n" +
 	"\x0funknown_members\x18\x0f \x03(\v2@.hookversions.v1beta1.BeforeNodeDrainRequest.UnknownMembersEntryR\x0eunknownMembers\x1a;\n" +
 	"\rSettingsEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
