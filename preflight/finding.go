@@ -48,6 +48,7 @@ const (
 	ruleUndiscovered  = "not-discovered"
 	rulePolicy        = "policy-ignored"
 	ruleGateway       = "gateway"
+	ruleReferences    = "references-unchecked"
 	ruleOK            = "ok"
 )
 
@@ -59,7 +60,7 @@ func Rules() []Rule {
 		{ruleHookRemoved, Break, "The handler implements a version of its hook that the gateway has removed."},
 		{ruleNotCalled, Break, "Cluster API does not call the hook that the handler implements."},
 		{ruleObjectsChange, Break, "Cluster API objects in requests change, and nobody says which version the handler understands."},
-		{ruleCannotConvert, Break, "The handler understands a version of Cluster API objects that the gateway cannot convert to."},
+		{ruleCannotConvert, Break, "The gateway cannot convert what Cluster API sends to what the handler understands."},
 		{ruleMembersLost, Degrade, "The gateway converts requests for the handler, and its version cannot express some members."},
 		{ruleVariables, Degrade, "The metadata of variables changes its place, and nobody says which one the handler uses."},
 		{ruleDeprecated, Warn, "The handler implements a deprecated version of its hook."},
@@ -67,6 +68,7 @@ func Rules() []Rule {
 		{ruleNeverSent, Warn, "A policy for all handlers states a version of Cluster API objects that was never sent to this one."},
 		{ruleUndiscovered, Warn, "Nobody knows which handlers the extension has."},
 		{rulePolicy, Warn, "An ExtensionPolicy that states a version of Cluster API objects is not in effect."},
+		{ruleReferences, Warn, "The gateway converts Clusters for the handler, and whether it can tell the versions of what they refer to is not known."},
 		{ruleGateway, Warn, "The extension is a gateway, and what is registered with it is not judged here."},
 		{ruleOK, OK, "Nothing changes for the handler."},
 	}

@@ -17,6 +17,10 @@ type Inventory struct {
 	Ignored []IgnoredPolicy
 	// Unreadable is what could not be read, so that there may be handlers which nobody has judged.
 	Unreadable []Unreadable
+	// Unresolved says which objects Clusters refer to whose version nobody can tell, as conversions to v1beta1 must, with what to do:
+	// an entry for each kind. Unchecked says why that is not known; it is empty also where nobody has Clusters, as in a directory.
+	Unresolved []string
+	Unchecked  string
 	// WatchFilter is the value of the label cluster.x-k8s.io/watch-filter that policies must have to count; empty for none.
 	WatchFilter string
 }
@@ -69,8 +73,8 @@ type Policy struct {
 	States string
 }
 
-// understands returns the version that the handler is taken to understand; empty if nobody says.
-func (h *Handler) understands() string {
+// Understands returns the version that the handler is taken to understand; empty if nobody says.
+func (h *Handler) Understands() string {
 	if h.Policy != nil && h.Policy.States != "" {
 		return h.Policy.States
 	}

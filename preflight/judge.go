@@ -38,7 +38,7 @@ func Judge(inventory Inventory, t Target) Report {
 		x.Handlers = slices.Clone(x.Handlers)
 		slices.SortFunc(x.Handlers, func(a, b Handler) int { return cmp.Compare(a.Name, b.Name) })
 		r.Handlers += len(x.Handlers)
-		findings, policies := t.judge(&x, inventory.WatchFilter)
+		findings, policies := t.judge(&x, &inventory)
 		r.Findings = append(r.Findings, findings...)
 		r.Policies = append(r.Policies, policies...)
 	}
@@ -60,7 +60,7 @@ func kept(lossy func(kind, from, to string) []string) func(kind, from, to string
 }
 
 // judge judges one ExtensionConfig.
-func (t *Target) judge(x *Extension, watchFilter string) (findings []Finding, policies []ProposedPolicy) {
+func (t *Target) judge(x *Extension, v *Inventory) (findings []Finding, policies []ProposedPolicy) {
 	if x.Undiscovered != "" {
 		findings = append(findings, Finding{
 			Level: Warn, Rule: ruleUndiscovered, ExtensionConfig: x.Name, Location: x.Location,
@@ -85,7 +85,7 @@ func (t *Target) judge(x *Extension, watchFilter string) (findings []Finding, po
 		h := &x.Handlers[i]
 		found := t.hookFindings(x, h)
 		if !slices.ContainsFunc(found, func(f Finding) bool { return f.Level == Break }) && t.ClusterAPI != nil {
-			objects, version := t.objectFindings(x, h, watchFilter)
+			objects, version := t.objectFindings(x, h, v)
 			policies = append(policies, objects.policies...)
 			if version != "" {
 				n := need{handler: h, version: version, finding: -1}
@@ -103,7 +103,7 @@ func (t *Target) judge(x *Extension, watchFilter string) (findings []Finding, po
 		}
 		findings = append(findings, found...)
 	}
-	return findings, append(policies, propose(x, needs, findings, watchFilter)...)
+	return findings, append(policies, propose(x, needs, findings, v.WatchFilter)...)
 }
 
 func about(x *Extension, h *Handler, level Level, rule string) Finding {
@@ -216,13 +216,13 @@ type objects struct {
 
 // objectFindings judges the Cluster API objects that the target sends to a handler. version is the one that the handler gets
 // now, if nobody says what it understands and that follows from somewhere.
-func (t *Target) objectFindings(x *Extension, h *Handler, watchFilter string) (o objects, version string) {
+func (t *Target) objectFindings(x *Extension, h *Handler, v *Inventory) (o objects, version string) {
 	sent, ok := t.ClusterAPI.Hook(h.Hook.Hook)
 	if !ok || sent.Kind == "" {
 		return o, ""
 	}
-	if stated := h.understands(); stated != "" {
-		return t.stated(x, h, sent, stated, watchFilter), ""
+	if stated := h.Understands(); stated != "" {
+		return t.stated(x, h, sent, stated, v), ""
 	}
 	ever := catalog.EverSent(h.Hook.Hook)
 	var now catalog.ClusterAPIHook
@@ -269,14 +269,14 @@ func metadataMember(version string) string {
 }
 
 // stated judges a handler of which somebody says what it understands.
-func (t *Target) stated(x *Extension, h *Handler, sent catalog.ClusterAPIHook, stated, watchFilter string) objects {
+func (t *Target) stated(x *Extension, h *Handler, sent catalog.ClusterAPIHook, stated string, v *Inventory) objects {
 	var o objects
 	if ever := catalog.EverSent(h.Hook.Hook); h.Policy != nil && h.Policy.ForAll && h.Policy.States != "" && !slices.Contains(ever, stated) && len(ever) > 0 {
 		f := about(x, h, Warn, ruleNeverSent)
 		built := ever[len(ever)-1]
 		f.Problem = fmt.Sprintf("ExtensionPolicy %s says for all handlers that they understand %s, but no release of Cluster API sent %s of %s for this hook",
 			h.Policy.Name, stated, plural(sent.Kind), stated)
-		p := newPolicy(x.Name, h.Name, built, watchFilter)
+		p := newPolicy(x.Name, h.Name, built, v.WatchFilter)
 		f.Remedy = fmt.Sprintf("give the handler a policy of its own, which repeats what else %s says: apply ExtensionPolicy %s", h.Policy.Name, p.Name)
 		f.Policies = []string{p.Name}
 		o.findings, o.policies = append(o.findings, f), []ProposedPolicy{p}
@@ -290,6 +290,7 @@ func (t *Target) stated(x *Extension, h *Handler, sent catalog.ClusterAPIHook, s
 		f.Remedy = "upgrade the extension, or the gateway"
 		o.findings = append(o.findings, f)
 	default:
+		o.findings = append(o.findings, t.references(x, h, sent, stated, v)...)
 		if lost := t.Lossy(sent.Kind, sent.ObjectVersion, stated); len(lost) > 0 {
 			f := about(x, h, Degrade, ruleMembersLost)
 			f.Problem = fmt.Sprintf("Cluster API %s sends %s of %s, which the gateway converts to %s: what that cannot express does not reach the handler",
@@ -302,13 +303,39 @@ func (t *Target) stated(x *Extension, h *Handler, sent catalog.ClusterAPIHook, s
 	return o
 }
 
+// maxUnresolved is how many kinds a finding names.
+const maxUnresolved = 3
+
+// references judges whether the references of Clusters can be converted: those of v1beta1 have a version, which somebody must tell.
+func (t *Target) references(x *Extension, h *Handler, sent catalog.ClusterAPIHook, stated string, v *Inventory) []Finding {
+	if sent.Kind != "Cluster" || stated != "v1beta1" {
+		return nil
+	}
+	switch n := len(v.Unresolved); {
+	case n > 0:
+		f := about(x, h, Break, ruleCannotConvert)
+		f.Problem = "the gateway cannot convert Clusters to v1beta1 that are in use: " + strings.Join(v.Unresolved[:min(n, maxUnresolved)], "; ")
+		if n > maxUnresolved {
+			f.Problem += fmt.Sprintf("; and %d more", n-maxUnresolved)
+		}
+		f.Remedy = "label these CustomResourceDefinitions as Cluster API's contract wants it, or upgrade the extension to one that understands " + sent.ObjectVersion
+		return []Finding{f}
+	case v.Unchecked != "":
+		f := about(x, h, Warn, ruleReferences)
+		f.Problem = "the gateway converts Clusters to v1beta1, and whether it can tell the versions of what they refer to is not known: " + v.Unchecked
+		f.Remedy = "ask again with that right"
+		return []Finding{f}
+	}
+	return nil
+}
+
 // fine says why all is well with a handler.
 func (t *Target) fine(h *Handler) string {
 	if t.ClusterAPI == nil {
 		return "the gateway has the hook"
 	}
 	sent, ok := t.ClusterAPI.Hook(h.Hook.Hook)
-	switch stated := h.understands(); {
+	switch stated := h.Understands(); {
 	case !ok || sent.Kind == "":
 		return "its requests carry no Cluster API objects"
 	case stated == sent.ObjectVersion:

@@ -301,6 +301,39 @@ func TestJudgeAll(t *testing.T) {
 	}
 }
 
+// TestReferences: Clusters are converted to v1beta1 only where the versions of what they refer to are known.
+func TestReferences(t *testing.T) {
+	for name, tt := range map[string]struct {
+		reason     string
+		unresolved []string
+		unchecked  string
+		want       []string
+		problem    string
+	}{
+		"Resolved":   {"all are known", nil, "", []string{"ok ok down", "ok ok same"}, ""},
+		"Unresolved": {"every call would fail", []string{"a", "b", "c", "d"}, "", []string{"break cannot-convert down", "ok ok same"}, "the gateway cannot convert Clusters to v1beta1 that are in use: a; b; c; and 1 more"},
+		"Unchecked":  {"nobody may look", nil, "forbidden", []string{"warn references-unchecked down", "ok ok same"}, ""},
+	} {
+		target := Target{Hooks: catalog.New(), Lossy: func(string, string, string) []string { return nil }}
+		if err := target.ParseTarget("cluster-api=v1.14.0"); err != nil {
+			t.Fatal(err)
+		}
+		report := Judge(Inventory{Unresolved: tt.unresolved, Unchecked: tt.unchecked, Extensions: []Extension{{Name: "acme", Handlers: []Handler{
+			handler("down", "BeforeClusterCreate", states("v1beta1")), handler("same", "BeforeClusterCreate", states("v1beta2")),
+		}}}}, target)
+		var got []string
+		for _, f := range report.Findings {
+			got = append(got, fmt.Sprintf("%s %s %s", f.Level, f.Rule, f.Handler))
+		}
+		if diff := cmp.Diff(tt.want, got); diff != "" {
+			t.Errorf("%s: %s (-want +got):\n%s", name, tt.reason, diff)
+		}
+		if tt.problem != "" && report.Findings[0].Problem != tt.problem {
+			t.Errorf("%s: got %s", name, report.Findings[0].Problem)
+		}
+	}
+}
+
 // TestRules: every rule is found somewhere above with its level, and stands once in the list.
 func TestRules(t *testing.T) {
 	seen := map[string]bool{}

@@ -56,6 +56,10 @@ func NewCluster(config *rest.Config, group, watchFilter string) (*Cluster, error
 	mapper.Add(version.WithKind("ExtensionConfig"), meta.RESTScopeRoot)
 	mapper.Add(v1alpha1.GroupVersion.WithKind("ExtensionPolicy"), meta.RESTScopeRoot)
 	mapper.Add(providerKind, meta.RESTScopeNamespace)
+	mapper.Add(definitionKind, meta.RESTScopeRoot)
+	for _, version := range clusterVersions {
+		mapper.AddSpecific(version.WithKind("Cluster"), version.WithResource("clusters"), version.WithResource("cluster"), meta.RESTScopeNamespace)
+	}
 	c, err := client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
 	if err != nil {
 		return nil, err
@@ -106,7 +110,7 @@ func (c *Cluster) Inventory(ctx context.Context, hooks *catalog.Catalog) (prefli
 		}
 	}
 	decide(&v, policies)
-	return v, nil
+	return v, c.references(ctx, &v)
 }
 
 // registered returns what the status of an ExtensionConfig says.
@@ -167,7 +171,7 @@ func (c *Cluster) list(ctx context.Context, into client.ObjectList, resource, gr
 	case err == nil:
 		return nil
 	case apierrors.IsForbidden(err):
-		return fmt.Errorf("list %s.%s: forbidden: grant the verb list on %s of the API group %s, in all namespaces", resource, group, resource, group)
+		return &forbidden{resource: resource, group: group, cause: err}
 	case apierrors.IsUnauthorized(err):
 		return fmt.Errorf("list %s.%s: the API server does not know who asks: %w", resource, group, err)
 	}

@@ -111,7 +111,7 @@ func TestPreflight(t *testing.T) {
 	says(t, kubeconfig, nil, 0, []string{"warn    create.acme   BeforeClusterCreate   not-stated", "not-discovered", "it has not been discovered\n", "2 handlers of 2 ExtensionConfigs"},
 		[]string{"Which Cluster API runs now is not known: there is no Provider of clusterctl for Cluster API. Say it with --from cluster-api=VERSION.\n"})
 
-	install(envtest.CRDInstallOptions{Paths: []string{filepath.Join(crds, "hookgate.dev_extensionpolicies.yaml")}, CRDs: []*apiextensionsv1.CustomResourceDefinition{providerCRD()}})
+	install(envtest.CRDInstallOptions{Paths: []string{filepath.Join(crds, "hookgate.dev_extensionpolicies.yaml")}, CRDs: []*apiextensionsv1.CustomResourceDefinition{anyCRD("clusterctl.cluster.x-k8s.io", "v1alpha3", "Provider")}})
 	create(t, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "capi-system"}})
 	create(t, c, provider("infrastructure-docker", "InfrastructureProvider", "docker", "v1.13.0"))
 	create(t, c, provider("cluster-api", "CoreProvider", "cluster-api", "v1.12.4"))
@@ -125,6 +125,24 @@ func TestPreflight(t *testing.T) {
 	create(t, c, policyFor("can", "acme", "can", "v1beta2", nil))
 	create(t, c, policyFor("lost", "nobody", "", "v1beta1", nil))
 	says(t, kubeconfig, nil, 0, []string{"0 break, 0 degrade, 2 warn, 2 ok", "policy-ignored", `there is no ExtensionConfig "nobody"`}, nil)
+
+	// Clusters refer to what a provider defines, whose CustomResourceDefinition may not say which version follows which contract.
+	install(envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{anyCRD("cluster.x-k8s.io", "v1beta2", "Cluster"), anyCRD("infrastructure.acme.io", "v7", "AcmeCluster")}})
+	create(t, c, object(t, `{apiVersion: cluster.x-k8s.io/v1beta2, kind: Cluster, metadata: {name: c, namespace: default}, spec: {
+		controlPlaneRef: {apiGroup: controlplane.cluster.x-k8s.io, kind: KubeadmControlPlane, name: c}, infrastructureRef: {apiGroup: infrastructure.acme.io, kind: AcmeCluster, name: c}}}`))
+	says(t, kubeconfig, nil, 1, []string{"break   create.acme   BeforeClusterCreate   cannot-convert", `in use: the version of kind "AcmeCluster" of group "infrastructure.acme.io" is not known: the CustomResourceDefinition "acmeclusters.infrastructure.acme.io" has neither label`, "1 break, 0 degrade"}, nil)
+	labelled := anyCRD("infrastructure.acme.io", "v7", "AcmeCluster")
+	if err := apiextensionsv1.AddToScheme(c.Scheme()); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Get(t.Context(), client.ObjectKeyFromObject(labelled), labelled); err != nil {
+		t.Fatal(err)
+	}
+	labelled.Labels = map[string]string{"cluster.x-k8s.io/v1beta2": "v7"}
+	if err := c.Update(t.Context(), labelled); err != nil {
+		t.Fatal(err)
+	}
+	says(t, kubeconfig, nil, 0, []string{"0 break, 0 degrade, 2 warn, 2 ok"}, nil)
 
 	// Two versions of Cluster API at once are nobody's.
 	create(t, c, provider("other", "CoreProvider", "cluster-api", "v1.13.0"))
@@ -171,15 +189,27 @@ func TestPreflightRights(t *testing.T) {
 		code, out, errOut := preflight(t, kubeconfig, flags...)
 		return out + errOut, code == 0 && strings.Contains(out, "1 handler of 1 ExtensionConfig: ")
 	})
+	// Whoever has Clusters converted has to see more.
+	create(t, c, policyFor("rights", "rights", "", "v1beta1", labels))
+	says(t, kubeconfig, flags, 0, []string{"warn    create.rights   BeforeClusterCreate   references-unchecked", "grant the verb list on clusters of the API group cluster.x-k8s.io"}, nil)
+	grant("cluster.x-k8s.io", "clusters")
+	if err := c.Update(t.Context(), role); err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "there are no Clusters", func() (string, bool) {
+		code, out, errOut := preflight(t, kubeconfig, flags...)
+		return out + errOut, code == 0 && strings.Contains(out, "0 warn, 1 ok")
+	})
 }
 
-// providerCRD returns as much of clusterctl's CustomResourceDefinition as counts here.
-func providerCRD() *apiextensionsv1.CustomResourceDefinition {
-	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: "providers.clusterctl.cluster.x-k8s.io"}}
+// anyCRD returns a CustomResourceDefinition of a namespaced kind that takes everything.
+func anyCRD(group, version, kind string) *apiextensionsv1.CustomResourceDefinition {
+	singular := strings.ToLower(kind)
+	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: singular + "s." + group}}
 	crd.Spec = apiextensionsv1.CustomResourceDefinitionSpec{
-		Group: "clusterctl.cluster.x-k8s.io", Scope: apiextensionsv1.NamespaceScoped,
-		Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: "Provider", ListKind: "ProviderList", Plural: "providers", Singular: "provider"},
-		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: "v1alpha3", Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{
+		Group: group, Scope: apiextensionsv1.NamespaceScoped,
+		Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind, ListKind: kind + "List", Plural: singular + "s", Singular: singular},
+		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: version, Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{
 			OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)},
 		}}},
 	}
