@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
@@ -69,7 +70,7 @@ func TestDeprecatedHookVersions(t *testing.T) {
 	if c := meta.FindStatusCondition(got.Status.Conditions, deprecatedCondition); c.Reason != "Deprecated" || c.Message != text {
 		t.Errorf("the condition is %+v", c)
 	}
-	awaitEvent(t, r, "deprecated", "Deprecated", text)
+	awaitEventOf(t, r, corev1.EventTypeWarning, "deprecated", "Deprecated", text)
 
 	// What a conversion between versions of a hook loses is lost, too.
 	losses.Record("deprecated", "old", []string{"graceSeconds"})

@@ -94,6 +94,12 @@ func TestDiscovery(t *testing.T) {
 // awaitEvent waits for an event of an ExtensionConfig.
 func awaitEvent(t *testing.T, r *replica, config, reason, part string) {
 	t.Helper()
+	awaitEventOf(t, r, "", config, reason, part)
+}
+
+// awaitEventOf waits for an event of that type; of any if it is empty.
+func awaitEventOf(t *testing.T, r *replica, kind, config, reason, part string) {
+	t.Helper()
 	eventually(t, "event "+reason+" with "+part, func() (string, bool) {
 		var list eventsv1.EventList
 		if err := r.client.List(t.Context(), &list); err != nil {
@@ -103,8 +109,8 @@ func awaitEvent(t *testing.T, r *replica, config, reason, part string) {
 		for i := range list.Items {
 			e := &list.Items[i]
 			if e.Regarding.Name == config {
-				saw = append(saw, e.Reason+": "+e.Note)
-				if e.Reason == reason && strings.Contains(e.Note, part) {
+				saw = append(saw, e.Type+" "+e.Reason+": "+e.Note)
+				if e.Reason == reason && strings.Contains(e.Note, part) && (kind == "" || e.Type == kind) {
 					return "", true
 				}
 			}

@@ -14,6 +14,7 @@ import (
 	"testing"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -62,7 +63,7 @@ func TestLosses(t *testing.T) {
 	losses.Record("losses", "b", []string{"cluster.spec.b"})
 	losses.Record("losses", "c", []string{"cluster.spec.c"}) // of which nobody says what it understands
 	awaitLossy(t, r, "losses", "b (v1beta1) cluster.spec.b")
-	awaitEvent(t, r, "losses", "MembersLost", "b (v1beta1) cluster.spec.b")
+	awaitEventOf(t, r, corev1.EventTypeWarning, "losses", "MembersLost", "b (v1beta1) cluster.spec.b")
 	losses.Record("losses", "a", []string{"cluster.spec.z", "cluster.spec.a"})
 	const all = "a (v1beta1) cluster.spec.a, cluster.spec.z; b (v1beta1) cluster.spec.b"
 	awaitLossy(t, r, "losses", all)
