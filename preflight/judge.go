@@ -165,13 +165,39 @@ func (t *Target) hookFindings(x *Extension, h *Handler) []Finding {
 	if f, ok := t.notCalled(x, h, described); ok {
 		return []Finding{f}
 	}
+	var findings []Finding
+	if f, ok := t.converted(x, h, described); ok {
+		findings = append(findings, f)
+	}
 	if t.reached(version.Lifetime.Deprecated) {
 		f := about(x, h, Warn, ruleDeprecated)
 		f.Problem = fmt.Sprintf("hooks of %s are deprecated since release %s of the gateway", h.Hook.APIVersion(), version.Lifetime.Deprecated)
 		f.Remedy = "upgrade the extension to one that implements hooks of " + version.Instead()
-		return []Finding{f}
+		findings = append(findings, f)
 	}
-	return nil
+	return findings
+}
+
+// converted judges what is lost where Cluster API calls the hook in another version than the handler has it.
+func (t *Target) converted(x *Extension, h *Handler, described *catalog.Hook) (Finding, bool) {
+	if t.ClusterAPI == nil || described == nil {
+		return Finding{}, false
+	}
+	called, _ := t.ClusterAPI.Hook(h.Hook.Hook)
+	from, ok := described.In(called.Version)
+	if !ok || from == described {
+		return Finding{}, false
+	}
+	lost := append(from.RequestLosses(described), described.ResponseLosses(from)...)
+	if len(lost) == 0 {
+		return Finding{}, false
+	}
+	f := about(x, h, Degrade, ruleMembersLost)
+	f.Problem = fmt.Sprintf("Cluster API %s calls the hook in %s, which the gateway converts to %s: what one of them cannot express is lost on the way",
+		t.ClusterAPI.Name, called.APIVersion(), h.Hook.APIVersion())
+	f.Remedy = "see whether the handler needs any of it; the loss ends with an extension that implements hooks of " + called.APIVersion()
+	f.Lost = lost
+	return f, true
 }
 
 // newest returns the newest version of the hooks of a group that the gateway has.

@@ -79,6 +79,7 @@ func TestJudge(t *testing.T) {
 		want     []string // level, rule and handler of all findings
 		problem  string   // of the first
 		remedy   string   // of the first
+		lost     []string // of the first
 		policies []string // name and version
 	}{
 		"Changed": {
@@ -202,8 +203,10 @@ func TestJudge(t *testing.T) {
 			policies: []string{"acme-cluster-api for : v1beta1"},
 		},
 		"AnyVersionOfTheHook": {
-			reason: "Cluster API calls a hook in one version, the handler has it in another, and the gateway converts", release: calls("v1"), hooks: testHooks,
-			handlers: []Handler{handler("a", "", drain("v1beta1"))}, want: []string{"ok ok a"},
+			reason: "Cluster API calls a hook in one version, the handler has it in another, and what the conversion can lose is listed", release: calls("v1"), hooks: testHooks,
+			handlers: []Handler{handler("a", "", drain("v1beta1")), handler("b", "", drain("v1"))}, want: []string{"degrade members-lost a", "ok ok b"},
+			problem: "Cluster API v9.9 calls the hook in hooks.test.hookgate.dev/v1, which the gateway converts to hooks.test.hookgate.dev/v1beta1: what one of them cannot express is lost on the way",
+			lost:    []string{"forced", "graceSeconds", "reason", "volumes[*].encrypted"},
 		},
 		"VersionThatTheGatewayLacks": {
 			reason: "Cluster API is ahead of the gateway", release: calls("v2"), hooks: testHooks,
@@ -253,6 +256,9 @@ func TestJudge(t *testing.T) {
 			}
 			if first := report.Findings[0]; tt.problem != "" && first.Problem != tt.problem || tt.remedy != "" && first.Remedy != tt.remedy {
 				t.Errorf("%s:\n got  %s\n      %s\n want %s\n      %s", tt.reason, first.Problem, first.Remedy, tt.problem, tt.remedy)
+			}
+			if diff := cmp.Diff(tt.lost, report.Findings[0].Lost); tt.lost != nil && diff != "" {
+				t.Errorf("%s: lost (-want +got):\n%s", tt.reason, diff)
 			}
 		})
 	}
