@@ -48,6 +48,8 @@ type DirectoryConfig struct {
 	Observer Observer
 	// References, which may be nil, are told of the CustomResourceDefinitions in the directory.
 	References *convert.References
+	// Losses, which may be nil, are forgotten with the ExtensionConfig that they are of.
+	Losses *convert.Losses
 }
 
 // Directory is a source of ExtensionConfigs: a directory of manifests, as files or as a ConfigMap that is mounted.
@@ -107,7 +109,7 @@ func NewDirectory(c DirectoryConfig) (*Directory, error) {
 	}
 	served := NewServed(c.Registry)
 	r, err := NewReconciler(ReconcilerConfig{
-		Registry: served, Discoverer: c.Discoverer, Logger: c.Logger, Observer: c.Observer,
+		Registry: served, Discoverer: c.Discoverer, Logger: c.Logger, Observer: c.Observer, Losses: c.Losses,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("directory source: %w", err)

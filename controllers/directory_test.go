@@ -24,6 +24,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/hookgate/hookgate/convert"
 	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -41,14 +42,14 @@ type source struct {
 func newSource(t *testing.T, discoverer Discoverer) *source {
 	t.Helper()
 	s := &source{
-		bench: &bench{registry: registry.New(), extensions: newExtensions(), logs: &logs{}, seen: &observations{}}, dir: t.TempDir(),
+		bench: &bench{registry: registry.New(), extensions: newExtensions(), logs: &logs{}, seen: &observations{}, losses: convert.NewLosses(nil)}, dir: t.TempDir(),
 	}
 	if discoverer == nil {
 		discoverer = s.extensions
 	}
 	var err error
 	s.directory, err = NewDirectory(DirectoryConfig{
-		Dir: s.dir, Registry: s.registry, Discoverer: discoverer, Logger: s.logs.logger(), Observer: s.seen,
+		Dir: s.dir, Registry: s.registry, Discoverer: discoverer, Logger: s.logs.logger(), Observer: s.seen, Losses: s.losses,
 		Backoff: Backoff{BaseDelay: 10 * time.Millisecond, Multiplier: 1, MaxDelay: 10 * time.Millisecond},
 	})
 	if err != nil {
@@ -118,6 +119,7 @@ func TestDirectoryFollowsChanges(t *testing.T) {
 	s.eventuallyServes(t, "v.acme "+urlA, "w.other "+urlB)
 	writeFile(t, s.dir, "a.yaml", config("acme", urlB))
 	s.eventuallyServes(t, "w.acme "+urlB, "w.other "+urlB)
+	s.losses.Record("acme", "w", []string{"cluster.spec.new"})
 	for _, name := range []string{"a.yaml", "n.json"} {
 		if err := os.Remove(filepath.Join(s.dir, name)); err != nil {
 			t.Fatal(err)
@@ -125,6 +127,7 @@ func TestDirectoryFollowsChanges(t *testing.T) {
 	}
 	s.eventuallyServes(t, "w.other "+urlB)
 	eventually(t, "the labels of a deleted namespace are gone", func() bool { return len(s.directory.NamespaceLabels("team")) == 1 })
+	eventually(t, "what conversions lost for the deleted extension is forgotten", func() bool { return len(s.losses.Of("acme")) == 0 })
 	eventually(t, "the deleted extension's connections are given up", func() bool {
 		return slices.Equal(s.extensions.lastRetained(), []string{urlB})
 	})

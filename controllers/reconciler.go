@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hookgate/hookgate/convert"
 	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/registry"
@@ -65,6 +66,8 @@ type ReconcilerConfig struct {
 	Discoverer Discoverer
 	Logger     *slog.Logger
 	Observer   Observer // may be nil
+	// Losses, which may be nil, are forgotten with the ExtensionConfig that they are of.
+	Losses *convert.Losses
 }
 
 // Reconciler brings Extensions into the registry, and keeps there what is known of those that do not answer.
@@ -75,6 +78,7 @@ type Reconciler struct {
 	discoverer Discoverer
 	logger     *slog.Logger
 	observer   Observer
+	losses     *convert.Losses
 
 	mu     sync.Mutex
 	states map[string]*state
@@ -110,7 +114,7 @@ func NewReconciler(c ReconcilerConfig) (*Reconciler, error) {
 		return nil, errors.New("reconciler: Registry, Discoverer and Logger are required")
 	}
 	r := &Reconciler{
-		registry: c.Registry, discoverer: c.Discoverer, logger: c.Logger, observer: c.Observer, states: map[string]*state{}, inUse: map[client]int{},
+		registry: c.Registry, discoverer: c.Discoverer, logger: c.Logger, observer: c.Observer, losses: c.Losses, states: map[string]*state{}, inUse: map[client]int{},
 	}
 	if r.observer == nil {
 		r.observer = noObserver{}
@@ -192,6 +196,9 @@ func (r *Reconciler) Serve(x Extension, current bool) error {
 // Remove removes an ExtensionConfig from the registry.
 func (r *Reconciler) Remove(name string) {
 	r.registry.Remove(name)
+	if r.losses != nil {
+		r.losses.Forget(name)
+	}
 	r.mu.Lock()
 	gone, known := r.states[name]
 	delete(r.states, name)

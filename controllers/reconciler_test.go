@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/hookgate/hookgate/convert"
 	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/registry"
@@ -29,15 +30,16 @@ type bench struct {
 	extensions *extensions
 	logs       *logs
 	seen       *observations
+	losses     *convert.Losses
 	reconciler *Reconciler
 }
 
 func newBench(t *testing.T) *bench {
 	t.Helper()
-	b := &bench{registry: registry.New(), extensions: newExtensions(), logs: &logs{}, seen: &observations{}}
+	b := &bench{registry: registry.New(), extensions: newExtensions(), logs: &logs{}, seen: &observations{}, losses: convert.NewLosses(nil)}
 	var err error
 	b.reconciler, err = NewReconciler(ReconcilerConfig{
-		Registry: b.registry, Discoverer: b.extensions, Logger: b.logs.logger(), Observer: b.seen,
+		Registry: b.registry, Discoverer: b.extensions, Logger: b.logs.logger(), Observer: b.seen, Losses: b.losses,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -287,8 +289,12 @@ func TestRemove(t *testing.T) {
 		if _, err := b.reconciler.Reconcile(t.Context(), ext(name, url)); err != nil {
 			t.Fatal(err)
 		}
+		b.losses.Record(name, "v", []string{"cluster.spec.new"})
 	}
 	b.reconciler.Remove("a")
+	if a, b := len(b.losses.Of("a")), len(b.losses.Of("b")); a != 0 || b != 1 {
+		t.Errorf("losses of %d handlers that are gone, and of %d that stay, are remembered; want none and 1", a, b)
+	}
 	b.served(t, "the other stays", "v.b "+urlB)
 	if diff := cmp.Diff([]string{urlB}, b.extensions.lastRetained()); diff != "" {
 		t.Errorf("connections in use -want +got\n%s", diff)

@@ -191,7 +191,7 @@ func (o *serveOptions) newSource(at connection, reg *registry.Registry, d contro
 		})
 	case o.extensionConfigs != "":
 		return controllers.NewDirectory(controllers.DirectoryConfig{
-			Dir: o.extensionConfigs, Registry: reg, Discoverer: d, References: references, Logger: logger, Resync: o.resync, Observer: observer,
+			Dir: o.extensionConfigs, Registry: reg, Discoverer: d, References: references, Losses: losses, Logger: logger, Resync: o.resync, Observer: observer,
 		})
 	default:
 		return o.cluster.newSource(at, cluster.Config{

@@ -119,7 +119,7 @@ func New(c Config) (*Source, error) {
 	}
 	served := controllers.NewServed(c.Registry)
 	core, coreErr := controllers.NewReconciler(controllers.ReconcilerConfig{
-		Registry: served, Discoverer: c.Discoverer, Logger: c.Logger, Observer: c.Observer,
+		Registry: served, Discoverer: c.Discoverer, Logger: c.Logger, Observer: c.Observer, Losses: c.Losses,
 	})
 	compiler, compilerErr := policy.NewCompiler()
 	if err := errors.Join(c.Backoff.Check(), c.LeaderElection.check(), coreErr, compilerErr); err != nil {

@@ -120,9 +120,6 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		r.problems.Delete(request.Name)
 		r.misstated.Delete(request.Name)
 		r.bases.Delete(request.Name)
-		if r.losses != nil {
-			r.losses.Forget(request.Name)
-		}
 		return reconcile.Result{}, nil
 	case err != nil:
 		return reconcile.Result{}, err
