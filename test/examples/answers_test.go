@@ -43,8 +43,13 @@ var exchanges = map[string]exchange{
 		`{"status":"Success","retryAfterSeconds":0}`,
 	},
 	"Cluster without annotations": {
-		"BeforeClusterUpgrade", "approve-upgrade", `{"cluster":{"kind":"Cluster"},"fromKubernetesVersion":"v1.35.4","toKubernetesVersion":"v1.36.1"}`,
+		"BeforeClusterUpgrade", "approve-upgrade", `{"cluster":{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster"},"fromKubernetesVersion":"v1.35.4","toKubernetesVersion":"v1.36.1"}`,
 		`{"status":"Success","retryAfterSeconds":30,"message":"upgrade to v1.36 waits for the annotation example.hookgate.dev/approved-minor: v1.36"}`,
+	},
+	"Cluster of an old Cluster API": { // v1.12 leaves apiVersion and kind out
+		"BeforeClusterUpgrade", "approve-upgrade",
+		`{"cluster":{"metadata":{"name":"c","annotations":{"example.hookgate.dev/approved-minor":"v1.36"}},"spec":{"topology":{"class":"c","version":"v1.35.4"}}},"fromKubernetesVersion":"v1.35.4","toKubernetesVersion":"v1.36.1"}`,
+		`{"status":"Success","retryAfterSeconds":0}`,
 	},
 	"upgrade to no version": {
 		"BeforeClusterUpgrade", "approve-upgrade", upgrade("v1.35.4", "banana", ``),
@@ -56,7 +61,7 @@ var exchanges = map[string]exchange{
 	},
 	"unknown members": {
 		"BeforeClusterUpgrade", "approve-upgrade",
-		`{"cluster":{"kind":"Cluster","new":{"a":[1]},"metadata":{"x":null}},"fromKubernetesVersion":"v1.36.1","toKubernetesVersion":"v1.36.2","dryRun":true,"steps":[{"n":9007199254740993}]}`,
+		`{"cluster":{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster","new":{"a":[1]},"metadata":{"x":null}},"fromKubernetesVersion":"v1.36.1","toKubernetesVersion":"v1.36.2","dryRun":true,"steps":[{"n":9007199254740993}]}`,
 		`{"status":"Success","retryAfterSeconds":0}`,
 	},
 
@@ -108,6 +113,10 @@ var exchanges = map[string]exchange{
 		"CanUpdateMachine", "patch-in-place", update("v1.36.1", "v1.36.2"),
 		`{"status":"Success","machinePatch":{"patchType":"JSONMergePatch","patch":{"spec":{"version":"v1.36.2"}}}}`,
 	},
+	"update of a Machine of another version": {
+		"CanUpdateMachine", "patch-in-place", strings.ReplaceAll(update("v1.36.1", "v1.36.2"), "cluster.x-k8s.io/v1beta2", "cluster.x-k8s.io/v1beta1"),
+		`{"status":"Success","machinePatch":{"patchType":"JSONMergePatch","patch":{"spec":{"version":"v1.36.2"}}}}`,
+	},
 	"update of the minor version": {
 		"CanUpdateMachine", "patch-in-place", update("v1.36.1", "v1.37.1"), `{"status":"Success"}`,
 	},
@@ -136,7 +145,7 @@ func patch(uid, pointer, value string) string {
 
 func update(current, desired string) string {
 	machine := func(version string) string {
-		return fmt.Sprintf(`{"machine":{"kind":"Machine","spec":{"version":%q,"providerID":"x"}},"infrastructureMachine":{"kind":"DevMachine"}}`, version)
+		return fmt.Sprintf(`{"machine":{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Machine","spec":{"version":%q,"providerID":"x"}},"infrastructureMachine":{"kind":"DevMachine"}}`, version)
 	}
 	return `{"current":` + machine(current) + `,"desired":` + machine(desired) + `}`
 }
