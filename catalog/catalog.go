@@ -69,9 +69,6 @@ func (h *Hook) In(version string) (*Hook, bool) {
 	return nil, false
 }
 
-// Lifetime tells when the version of the hook came, and when it was deprecated.
-func (h *Hook) Lifetime() Lifetime { return h.lifetime }
-
 // Deprecated tells whether the version of the hook is deprecated; if so, since which release of the gateway, and which
 // apiVersion of the hook takes its place.
 func (h *Hook) Deprecated() (since, instead string, ok bool) {

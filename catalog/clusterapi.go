@@ -13,12 +13,6 @@ import (
 	"github.com/hookgate/hookgate/hook"
 )
 
-// The versions of Cluster API objects, of the API group cluster.x-k8s.io, that requests and answers embed.
-const (
-	clusterAPIV1Beta1 = "v1beta1"
-	clusterAPIV1Beta2 = "v1beta2"
-)
-
 // ClusterAPIRelease is what a minor release of Cluster API has of the Runtime SDK. It is immutable.
 type ClusterAPIRelease struct {
 	// Name is that of the minor release, as in v1.14. Its patch releases have the same hooks.
@@ -85,9 +79,9 @@ func ClusterAPIReleases() []*ClusterAPIRelease {
 			switch {
 			case e.kind == "":
 			case minor < e.v1beta2:
-				h.ObjectVersion = clusterAPIV1Beta1
+				h.ObjectVersion = hook.ClusterAPIV1Beta1
 			default:
-				h.ObjectVersion = clusterAPIV1Beta2
+				h.ObjectVersion = hook.ClusterAPIV1Beta2
 			}
 			r.Hooks = append(r.Hooks, h)
 		}

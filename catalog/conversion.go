@@ -182,7 +182,21 @@ func CopyUnknown(to, from proto.Message, path string) (lost []string) {
 // isMember tells whether the JSON of a message can have a member of that name.
 func isMember(d protoreflect.MessageDescriptor, name string) bool {
 	field := d.Fields().ByJSONName(name)
-	return field != nil && field.Name() != "unknown_members" && (field.Name() != "handler" || !strings.HasSuffix(string(d.Name()), "Request"))
+	return field != nil && InJSON(field)
+}
+
+// InJSON tells whether a field of a message of the contract is a member of its JSON. The handler of a request is a segment of its path,
+// unknown_members are members by their own names, and only gRPC extensions can state which version of objects a handler understands.
+func InJSON(fd protoreflect.FieldDescriptor) bool {
+	switch fd.Name() {
+	case "unknown_members":
+		return false
+	case "handler":
+		return !strings.HasSuffix(string(fd.ContainingMessage().Name()), "Request")
+	case "cluster_api_version":
+		return fd.ContainingMessage().Name() != "ExtensionHandler"
+	}
+	return true
 }
 
 // join returns the path of a member of the object at path.
@@ -199,6 +213,16 @@ func printable(name string) string {
 		return quoted
 	}
 	return name
+}
+
+// Shallow returns a new message that shares every field of the contract with m, so that some can be set without changing m.
+func Shallow(m protoreflect.Message) protoreflect.Message {
+	c := m.New()
+	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		c.Set(fd, v)
+		return true
+	})
+	return c
 }
 
 // CopySame gives to what from has under the same name and as the same kind, sharing what it can. It is for the parts of

@@ -4,8 +4,6 @@
 package codec
 
 import (
-	"strings"
-
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
@@ -40,18 +38,6 @@ func always(message protoreflect.Name, member string) bool {
 		return member == "name" || member == "requestHook"
 	}
 	return false
-}
-
-// inJSON tells whether a field has a form in JSON. The handler of a request is a segment of its path, and only gRPC extensions can
-// state which version of objects a handler understands.
-func inJSON(fd protoreflect.FieldDescriptor) bool {
-	switch fd.Name() {
-	case "handler":
-		return !strings.HasSuffix(string(fd.ContainingMessage().Name()), "Request")
-	case "cluster_api_version":
-		return fd.ContainingMessage().Name() != "ExtensionHandler"
-	}
-	return true
 }
 
 // enumText returns Cluster API's strings for the values of an enum, by number. 0 is the absent value everywhere. A version of

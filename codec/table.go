@@ -11,6 +11,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+
+	"github.com/hookgate/hookgate/catalog"
 )
 
 // shape is what a member is in JSON, and in which Go type its field is held.
@@ -121,7 +123,7 @@ func (b *builder) table(md protoreflect.MessageDescriptor, goType reflect.Type) 
 			panic(fmt.Sprintf("codec: %s has no field in %s", fd.FullName(), goType))
 		case fd.Name() == "unknown_members":
 			t.unknown = index
-		case !inJSON(fd):
+		case !catalog.InJSON(fd):
 		default:
 			t.fields = append(t.fields, b.field(fd, index, goType.Field(index).Type))
 		}

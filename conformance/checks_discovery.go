@@ -14,7 +14,6 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/registry"
 )
 
 // maxHandlers is how many the status of an ExtensionConfig can hold.
@@ -109,7 +108,7 @@ var discoveryChecks = []Check{
 		Source: contract + "discovery.proto",
 		run: func(_ context.Context, s *session, v *verdict) {
 			s.eachAnnounced(v, func(a announced) string {
-				if err := registry.CheckClusterAPIVersion(a.ClusterAPIVersion); a.ClusterAPIVersion != "" && err != nil {
+				if err := hook.CheckClusterAPIVersion(a.ClusterAPIVersion); a.ClusterAPIVersion != "" && err != nil {
 					return "cluster_api_version " + err.Error()
 				}
 				return ""

@@ -23,7 +23,6 @@ import (
 	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/hook"
 	golden "github.com/hookgate/hookgate/proto"
-	"github.com/hookgate/hookgate/registry"
 )
 
 const (
@@ -77,7 +76,7 @@ func newSession(ctx context.Context, t Target, o Options) (*session, error) {
 		return nil, err
 	}
 	if v := o.ClusterAPIVersion; v != "" {
-		if err := registry.CheckClusterAPIVersion(v); err != nil {
+		if err := hook.CheckClusterAPIVersion(v); err != nil {
 			return nil, &TargetError{URL: t.URL, Problem: "the version of Cluster API objects " + err.Error()}
 		}
 	}
@@ -210,7 +209,7 @@ func (s *session) hookOf(a announced) (*catalog.Hook, bool) {
 
 // understoodBy returns the version of objects that a handler is sent. What it states wrongly, discovery.objects says.
 func (s *session) understoodBy(a announced) string {
-	if s.understands != "" || registry.CheckClusterAPIVersion(a.ClusterAPIVersion) != nil {
+	if s.understands != "" || hook.CheckClusterAPIVersion(a.ClusterAPIVersion) != nil {
 		return s.understands
 	}
 	return a.ClusterAPIVersion

@@ -69,7 +69,7 @@ func decode(d *document, words *vocabulary) (*object, []problem) {
 		return decodeExtensionPolicy(d, words.conditions)
 	case d.apiVersion == "v1" && d.kind == "Namespace":
 		return decodeNamespace(d)
-	case group == definitionGroup && d.kind == definitionKind:
+	case group == DefinitionKind.Group && d.kind == DefinitionKind.Kind:
 		return decodeDefinition(d)
 	}
 	return nil, []problem{{
@@ -104,7 +104,7 @@ func (d *document) fieldProblems(errs field.ErrorList) []problem {
 // which object it is.
 func (d *document) refused(problems []problem) (*object, []problem) {
 	valid := validation.IsDNS1123Label
-	if d.kind == "ExtensionPolicy" || d.kind == definitionKind {
+	if d.kind == "ExtensionPolicy" || d.kind == DefinitionKind.Kind {
 		valid = validation.IsDNS1123Subdomain // nothing is named after it
 	}
 	if len(valid(d.name)) > 0 {

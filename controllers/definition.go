@@ -8,17 +8,15 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	apivalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/hookgate/hookgate/convert"
 )
 
-// The kind whose labels say which version of an object follows which contract of Cluster API.
-const (
-	definitionGroup = "apiextensions.k8s.io"
-	definitionKind  = "CustomResourceDefinition"
-)
+// DefinitionKind is the kind whose labels say which version of an object follows which contract of Cluster API.
+var DefinitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
 // decodeDefinition reads the name and the labels of a CustomResourceDefinition, and nothing else of it: providers publish theirs with
 // schemas of many thousand lines, which are not decoded.

@@ -36,7 +36,7 @@ func (v *inventory) next(manifests []manifest, words *vocabulary) (*inventory, [
 	extensions := newKind("ExtensionConfig", v.extensions)
 	policies := newKind("ExtensionPolicy", v.policies)
 	namespaces := newKind("Namespace", v.namespaces)
-	definitions := newKind(definitionKind, v.definitions)
+	definitions := newKind(DefinitionKind.Kind, v.definitions)
 	var all []problem
 	for _, m := range manifests {
 		docs, problems := m.documents()

@@ -79,12 +79,7 @@ func (s *PolicySet) Set(policies []Policy) (changed []string) {
 	}
 	s.resolved.Store(&resolved)
 
-	before, now := *s.protocols.Load(), map[string]registry.Protocol{}
-	for i := range policies {
-		if p := &policies[i]; p.Protocol != registry.REST && resolved[p.Target.ExtensionConfig].All == p.Compiled {
-			now[p.Target.ExtensionConfig] = p.Protocol
-		}
-	}
+	before, now := *s.protocols.Load(), Protocols(policies, resolved)
 	s.protocols.Store(&now)
 	names := map[string]bool{}
 	for name := range previous {
@@ -99,6 +94,18 @@ func (s *PolicySet) Set(policies []Policy) (changed []string) {
 		}
 	}
 	return changed
+}
+
+// Protocols returns what extensions speak, by ExtensionConfig, where policies say that it is not REST. resolved is what ResolvePolicies
+// made of the policies.
+func Protocols(policies []Policy, resolved map[string]registry.Policies) map[string]registry.Protocol {
+	protocols := map[string]registry.Protocol{}
+	for i := range policies {
+		if p := &policies[i]; p.Protocol != registry.REST && resolved[p.Target.ExtensionConfig].All == p.Compiled {
+			protocols[p.Target.ExtensionConfig] = p.Protocol
+		}
+	}
+	return protocols
 }
 
 // versionsIn returns the versions of objects in policies by handler, under "" that for all handlers; none if no policy says any.

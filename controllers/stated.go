@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
+	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -33,7 +34,7 @@ func StatedVersions(config *runtimev1.ExtensionConfig) (map[string]string, field
 	}
 	var errs field.ErrorList
 	for _, name := range slices.Sorted(maps.Keys(stated)) {
-		if err := registry.CheckClusterAPIVersion(stated[name]); err != nil {
+		if err := hook.CheckClusterAPIVersion(stated[name]); err != nil {
 			errs = append(errs, field.Invalid(path, text, fmt.Sprintf("handler %q: %v", name, err)))
 			delete(stated, name)
 		}

@@ -51,7 +51,7 @@ func FuzzRequest(f *testing.F) {
 				t.Fatalf("not JSON: %s", converted)
 			}
 			from := map[string]string{V1Beta1: V1Beta2, V1Beta2: V1Beta1}[to]
-			lost := paths(c.Losses)
+			lost := c.Losses
 			back, err := objects.Request(c.Message, from)
 			if err != nil {
 				if hook.KindOf(err) != hook.Conversion || !strings.Contains(err.Error(), "Ref: the version of kind") {

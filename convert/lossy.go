@@ -29,12 +29,7 @@ func Lossy(kind, from, to string) []string {
 				p.probe(f.schema, []*field{f})
 			}
 		}
-		paths := make([]string, 0, len(lost.paths))
-		for path := range lost.paths {
-			paths = append(paths, path)
-		}
-		slices.Sort(paths)
-		return slices.Clip(paths)
+		return lost.sorted()
 	}
 	return nil
 }

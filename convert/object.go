@@ -6,6 +6,7 @@ package convert
 import (
 	"encoding/json"
 	"errors"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -322,11 +323,4 @@ func (l *lossSet) add(path string) {
 }
 
 // sorted returns the losses by path, nil if there are none.
-func (l *lossSet) sorted() []Loss {
-	var losses []Loss
-	for path := range l.paths {
-		losses = append(losses, Loss{Path: path})
-	}
-	slices.SortFunc(losses, func(a, b Loss) int { return strings.Compare(a.Path, b.Path) })
-	return losses
-}
+func (l *lossSet) sorted() []string { return slices.Sorted(maps.Keys(l.paths)) }

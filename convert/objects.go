@@ -10,13 +10,14 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
 )
 
 // The versions of Cluster API's objects, of group cluster.x-k8s.io.
 const (
-	V1Beta1 = "v1beta1"
-	V1Beta2 = "v1beta2"
+	V1Beta1 = hook.ClusterAPIV1Beta1
+	V1Beta2 = hook.ClusterAPIV1Beta2
 )
 
 // Objects converts the objects that requests of hooks embed. It is immutable and safe for concurrent use.
@@ -26,21 +27,16 @@ type Objects struct {
 	messages sync.Map // *layout by protoreflect.FullName
 }
 
-// Loss is a member that a conversion could not express.
-type Loss struct {
-	// Path names the member: the kind of object in lower camel case, then the names of members, with [*] for indices of lists
-	// and keys of maps: "cluster.spec.topology.variables[*].definitionFrom". For one message there are only as many as types
-	// have members, and those that no type knows.
-	Path string
-}
-
 // Converted is a request as a handler reads it, and what is needed to bring the answer back. It may share memory with the
 // request that it was made from.
 type Converted struct {
 	// Message is the request: the very message that was given if nothing in it had to be converted.
 	Message proto.Message
-	// Losses are the members of the objects that the handler's version cannot express, sorted by path, each once.
-	Losses []Loss
+	// Losses are the paths of members of the objects that the handler's version cannot express, in order, each once: the kind of object
+	// in lower camel case, then the names of members, with [*] for indices of lists and keys of maps, as in
+	// "cluster.spec.topology.variables[*].definitionFrom". For one message there are only as many as types have members, and those
+	// that no type knows.
+	Losses []string
 
 	objects *Objects
 	to      string
@@ -193,13 +189,9 @@ func (s *spot) set(m, from protoreflect.Message, object []byte) {
 	m.Set(s.object, protoreflect.ValueOfMessage(holder))
 }
 
-// shallow returns a message that shares all its fields with m.
+// shallow returns a message that shares all its fields with m, those that this program does not know too.
 func shallow(m protoreflect.Message) protoreflect.Message {
-	c := m.New()
-	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		c.Set(fd, v)
-		return true
-	})
+	c := catalog.Shallow(m)
 	if unknown := m.GetUnknown(); len(unknown) > 0 {
 		c.SetUnknown(unknown)
 	}

@@ -65,7 +65,7 @@ func converted(t *testing.T, k *kind, object, to string) ([]byte, []string) {
 	if err != nil {
 		t.Fatalf("%v: %s", err, object)
 	}
-	return get(c.Message), paths(c.Losses)
+	return get(c.Message), c.Losses
 }
 
 // places returns the paths of all objects below s but the metadata: with one element in lists, and a key "a" in maps.

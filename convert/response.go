@@ -26,7 +26,7 @@ import (
 //
 // Errors are of kind BadResponse if a patch does not apply, or makes something else of the object, and Conversion if its
 // result cannot be converted.
-func (c Converted) Response(resp proto.Message) (proto.Message, []Loss, error) {
+func (c Converted) Response(resp proto.Message) (proto.Message, []string, error) {
 	if c.to == "" {
 		return resp, nil, nil
 	}

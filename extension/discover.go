@@ -104,7 +104,7 @@ func discovered(c *catalog.Catalog, handlers []*hooksv1alpha1.ExtensionHandler) 
 			wrong.add("handlers[%d].failurePolicy: %d is neither %q nor %q", i, h.GetFailurePolicy(), hook.Fail, hook.Ignore)
 		}
 		version := h.GetClusterApiVersion()
-		if err := registry.CheckClusterAPIVersion(version); version != "" && err != nil {
+		if err := hook.CheckClusterAPIVersion(version); version != "" && err != nil {
 			wrong.add("handlers[%d].cluster_api_version: %s", i, cut(err.Error()))
 		}
 		if reason := useless(c, gvh); reason != "" {

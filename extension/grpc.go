@@ -122,13 +122,8 @@ func (g *GRPC) outgoing(ctx context.Context) context.Context {
 // withHandler returns req with the handler's own name, as the extension knows it. req itself is not changed: the result
 // shares everything else with it.
 func withHandler(req proto.Message, name string) proto.Message {
-	from := req.ProtoReflect()
-	to := from.New()
-	from.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		to.Set(fd, v)
-		return true
-	})
-	if fd := from.Descriptor().Fields().ByName("handler"); fd != nil {
+	to := catalog.Shallow(req.ProtoReflect())
+	if fd := to.Descriptor().Fields().ByName("handler"); fd != nil {
 		to.Set(fd, protoreflect.ValueOfString(name))
 	}
 	return to.Interface()

@@ -31,7 +31,7 @@ func ConvertObjects(objects *convert.Objects, next Caller) Caller {
 		if converted.Message != c.Request {
 			c.Request, c.Body = converted.Message, nil
 		}
-		c.Lost = append(c.Lost, paths(converted.Losses)...)
+		c.Lost = append(c.Lost, converted.Losses...)
 		response, err := next.Call(ctx, c)
 		if err != nil {
 			return nil, err
@@ -40,15 +40,7 @@ func ConvertObjects(objects *convert.Objects, next Caller) Caller {
 		if err != nil {
 			return nil, err
 		}
-		c.Lost = append(c.Lost, paths(lost)...)
+		c.Lost = append(c.Lost, lost...)
 		return response, nil
 	})
-}
-
-func paths(losses []convert.Loss) []string {
-	paths := make([]string, len(losses))
-	for i := range losses {
-		paths[i] = losses[i].Path
-	}
-	return paths
 }

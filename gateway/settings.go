@@ -8,6 +8,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	"github.com/hookgate/hookgate/catalog"
 )
 
 // withSettings returns req with the settings of an ExtensionConfig added; those of the request win. req itself is not
@@ -21,15 +23,9 @@ func withSettings(req proto.Message, settings map[string]string) proto.Message {
 	maps.Copy(merged, settings)
 	maps.Copy(merged, r.GetSettings())
 
-	from := req.ProtoReflect()
-	to := from.New()
-	field := from.Descriptor().Fields().ByName("settings")
-	from.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
-		if fd != field {
-			to.Set(fd, v)
-		}
-		return true
-	})
+	to := catalog.Shallow(req.ProtoReflect())
+	field := to.Descriptor().Fields().ByName("settings")
+	to.Clear(field) // the map is the request's
 	m := to.Mutable(field).Map()
 	for k, v := range merged {
 		m.Set(protoreflect.ValueOfString(k).MapKey(), protoreflect.ValueOfString(v))

@@ -67,6 +67,21 @@ func Parse(apiVersion, name string) (GroupVersionHook, error) {
 	return GroupVersionHook{Group: group, Version: version, Hook: name}, nil
 }
 
+// The versions of Cluster API objects, of the API group cluster.x-k8s.io, that requests and answers embed, and that handlers may
+// understand.
+const (
+	ClusterAPIV1Beta1 = "v1beta1"
+	ClusterAPIV1Beta2 = "v1beta2"
+)
+
+// CheckClusterAPIVersion tells what keeps a version from being one of Cluster API objects that there is a conversion for.
+func CheckClusterAPIVersion(version string) error {
+	if version != ClusterAPIV1Beta1 && version != ClusterAPIV1Beta2 {
+		return fmt.Errorf("%q is neither %q nor %q", version, ClusterAPIV1Beta1, ClusterAPIV1Beta2)
+	}
+	return nil
+}
+
 // FailurePolicy says what becomes of a call that could not be completed.
 type FailurePolicy string
 

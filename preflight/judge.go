@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/hook"
 )
 
 // Judge tells what the target means for what is registered.
@@ -288,7 +289,7 @@ func (t *Target) objectFindings(x *Extension, h *Handler, v *Inventory) (o objec
 
 // metadataMember returns the member of a variable that its metadata is in.
 func metadataMember(version string) string {
-	if version == "v1beta1" {
+	if version == hook.ClusterAPIV1Beta1 {
 		return "metadata"
 	}
 	return "deprecatedV1Beta1Metadata"
@@ -334,7 +335,7 @@ const maxUnresolved = 3
 
 // references judges whether the references of Clusters can be converted: those of v1beta1 have a version, which somebody must tell.
 func (t *Target) references(x *Extension, h *Handler, sent catalog.ClusterAPIHook, stated string, v *Inventory) []Finding {
-	if sent.Kind != "Cluster" || stated != "v1beta1" {
+	if sent.Kind != "Cluster" || stated != hook.ClusterAPIV1Beta1 {
 		return nil
 	}
 	switch n := len(v.Unresolved); {

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/hookgate/hookgate/hook"
 )
 
 // ProposedPolicy is an ExtensionPolicy to apply.
@@ -118,10 +120,10 @@ func commonVersion(needs []need) string {
 
 // other returns the other version of Cluster API objects.
 func other(version string) string {
-	if version == "v1beta1" {
-		return "v1beta2"
+	if version == hook.ClusterAPIV1Beta1 {
+		return hook.ClusterAPIV1Beta2
 	}
-	return "v1beta1"
+	return hook.ClusterAPIV1Beta1
 }
 
 func in(l Location) string {

@@ -5,12 +5,12 @@ package preflight
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/blang/semver/v4"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/hook"
 )
 
 // Target is what one would have after the upgrade, and what one has now.
@@ -107,6 +107,5 @@ func (t *Target) reached(event string) bool {
 
 // convertible tells whether the gateway converts between versions of Cluster API objects.
 func convertible(from, to string) bool {
-	versions := []string{"v1beta1", "v1beta2"}
-	return slices.Contains(versions, from) && slices.Contains(versions, to)
+	return hook.CheckClusterAPIVersion(from) == nil && hook.CheckClusterAPIVersion(to) == nil
 }

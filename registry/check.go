@@ -54,7 +54,7 @@ func check(reg *Registration) error {
 			wrong(field("timeout"), "%s is not more than 0s and at most %s", h.Timeout, MaxTimeout)
 		}
 		if h.ClusterAPIVersion != "" {
-			if err := CheckClusterAPIVersion(h.ClusterAPIVersion); err != nil {
+			if err := hook.CheckClusterAPIVersion(h.ClusterAPIVersion); err != nil {
 				wrong(field("clusterAPIVersion"), "%v", err)
 			}
 		}
@@ -86,20 +86,6 @@ func SameName(first, second string) error {
 		return fmt.Errorf("%q is the name of another handler, too", second)
 	}
 	return fmt.Errorf("%q and %q differ only in case: in paths, upper and lower case are the same", first, second)
-}
-
-// The versions of Cluster API objects, of the API group cluster.x-k8s.io, that handlers may understand.
-const (
-	ClusterAPIV1Beta1 = "v1beta1"
-	ClusterAPIV1Beta2 = "v1beta2"
-)
-
-// CheckClusterAPIVersion tells what keeps a version from being one of Cluster API objects that there is a conversion for.
-func CheckClusterAPIVersion(version string) error {
-	if version != ClusterAPIV1Beta1 && version != ClusterAPIV1Beta2 {
-		return fmt.Errorf("%q is neither %q nor %q", version, ClusterAPIV1Beta1, ClusterAPIV1Beta2)
-	}
-	return nil
 }
 
 // CheckURL tells what keeps a URL from being that of an extension that speaks JSON over HTTPS.

@@ -81,7 +81,7 @@ func TestPoliciesTakeThePlaceOfTheHandlersSettings(t *testing.T) {
 func TestPoliciesSayWhichObjectsHandlersUnderstand(t *testing.T) {
 	r := New()
 	stated := registration("x", "a", "b")
-	stated.Handlers[1].ClusterAPIVersion = ClusterAPIV1Beta2
+	stated.Handlers[1].ClusterAPIVersion = hook.ClusterAPIV1Beta2
 	mustApply(t, r, stated)
 	versions := func() map[string]string {
 		m := map[string]string{}
@@ -94,7 +94,7 @@ func TestPoliciesSayWhichObjectsHandlersUnderstand(t *testing.T) {
 	if diff := cmp.Diff(before, versions()); diff != "" {
 		t.Errorf("what an extension states holds: -want +got:\n%s", diff)
 	}
-	r.SetPolicies("x", Policies{All: &policy.Policy{Name: "p", ClusterAPIVersion: ClusterAPIV1Beta1}})
+	r.SetPolicies("x", Policies{All: &policy.Policy{Name: "p", ClusterAPIVersion: hook.ClusterAPIV1Beta1}})
 	if diff := cmp.Diff(map[string]string{"a.x": "v1beta1", "b.x": "v1beta1"}, versions()); diff != "" {
 		t.Errorf("unless the operator says otherwise: -want +got:\n%s", diff)
 	}

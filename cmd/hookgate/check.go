@@ -18,7 +18,7 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/conformance"
-	"github.com/hookgate/hookgate/registry"
+	"github.com/hookgate/hookgate/hook"
 )
 
 // formatJUnit is a format of -o that only checks have.
@@ -84,7 +84,7 @@ func (o *checkOptions) run(cmd *cobra.Command, url string) error {
 		return usagef("--output %q: want table, json or junit", o.output)
 	}
 	if o.objects != "" {
-		if err := registry.CheckClusterAPIVersion(o.objects); err != nil {
+		if err := hook.CheckClusterAPIVersion(o.objects); err != nil {
 			return usagef("--cluster-api-version: %w", err)
 		}
 	}

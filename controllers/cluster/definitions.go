@@ -14,17 +14,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/hookgate/hookgate/controllers"
 	"github.com/hookgate/hookgate/convert"
 )
-
-// definitionKind is the kind whose labels say which version of an object follows which contract of Cluster API.
-var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
 // contractPrefix begins the labels that matter of a CustomResourceDefinition.
 const contractPrefix = "cluster.x-k8s.io/"
@@ -53,11 +50,11 @@ func newDefinitions(c *rest.Config, references *convert.References, logger *slog
 		references: references, logger: logger, labels: map[string]map[string]string{}, changed: make(chan struct{}, 1), refused: make(chan struct{}),
 	}
 	mapper := meta.NewDefaultRESTMapper(nil)
-	mapper.Add(definitionKind, meta.RESTScopeRoot)
+	mapper.Add(controllers.DefinitionKind, meta.RESTScopeRoot)
 	var err error
 	d.cache, err = cache.New(c, cache.Options{
 		Scheme: runtime.NewScheme(), Mapper: mapper, DefaultWatchErrorHandler: d.trouble,
-		ByObject: map[client.Object]cache.ByObject{metadataOf(definitionKind): {Transform: keepContracts}},
+		ByObject: map[client.Object]cache.ByObject{metadataOf(controllers.DefinitionKind): {Transform: keepContracts}},
 	})
 	return d, err
 }
@@ -75,7 +72,7 @@ func keepContracts(object any) (any, error) {
 
 // follow makes d hear of CustomResourceDefinitions.
 func (d *definitions) follow(ctx context.Context) error {
-	informer, err := d.cache.GetInformer(ctx, metadataOf(definitionKind), cache.BlockUntilSynced(false))
+	informer, err := d.cache.GetInformer(ctx, metadataOf(controllers.DefinitionKind), cache.BlockUntilSynced(false))
 	if err != nil {
 		return err
 	}
@@ -129,21 +126,9 @@ func (d *definitions) start(ctx context.Context) bool {
 	if d == nil {
 		return true
 	}
-	waiting, stop := context.WithCancel(ctx)
-	defer stop()
-	var stopping sync.WaitGroup
-	defer stopping.Wait()
-	stopping.Go(func() {
-		select {
-		case <-d.refused:
-			stop()
-		case <-waiting.Done():
-		}
-	})
-	toolscache.WaitForCacheSync(waiting.Done(), d.synced)
-	stop()
+	known := awaitSync(ctx, d.synced, d.refused)
 	d.apply()
-	return ctx.Err() == nil
+	return known
 }
 
 // run tells references of changes until ctx is done.
@@ -187,7 +172,7 @@ func (d *definitions) trouble(_ context.Context, _ *toolscache.Reflector, err er
 	refused := apierrors.IsForbidden(err) || apierrors.IsNotFound(err)
 	if refused {
 		reason = "refused"
-		advice = "allow the gateway's service account to list and watch customresourcedefinitions of " + definitionKind.Group +
+		advice = "allow the gateway's service account to list and watch customresourcedefinitions of " + controllers.DefinitionKind.Group +
 			"; until then, objects that are converted may refer to kinds of Cluster API's own providers alone"
 	}
 	d.mu.Lock()
@@ -195,7 +180,7 @@ func (d *definitions) trouble(_ context.Context, _ *toolscache.Reflector, err er
 	d.told = reason
 	d.mu.Unlock()
 	if before != reason {
-		d.logger.Warn("API server does not let the gateway watch", "what", definitionKind.Kind, "error", err, "advice", advice)
+		d.logger.Warn("API server does not let the gateway watch", "what", controllers.DefinitionKind.Kind, "error", err, "advice", advice)
 	}
 	if refused {
 		d.once.Do(func() { close(d.refused) })

@@ -18,16 +18,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/hookgate/hookgate/controllers"
 	"github.com/hookgate/hookgate/convert"
 )
 
 func TestKeepContracts(t *testing.T) {
-	o := metadataOf(definitionKind)
+	o := metadataOf(controllers.DefinitionKind)
 	o.Name, o.ResourceVersion = "as.acme.dev", "7"
 	o.Labels = map[string]string{"cluster.x-k8s.io/v1beta1": "v1", "cluster.x-k8s.io/provider": "acme", "app": "acme", "x.cluster.x-k8s.io/v1beta1": "v2"}
 	o.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": strings.Repeat("x", 1000)}
 	o.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m"}}
-	want := metadataOf(definitionKind)
+	want := metadataOf(controllers.DefinitionKind)
 	want.Name, want.ResourceVersion = "as.acme.dev", "7"
 	want.Labels = map[string]string{"cluster.x-k8s.io/v1beta1": "v1", "cluster.x-k8s.io/provider": "acme"}
 	got, err := keepContracts(o)

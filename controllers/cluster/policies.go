@@ -92,20 +92,7 @@ func (p *policies) follow(ctx context.Context, targets cache.Cache) error {
 // start applies the policies, so that no call is made without them, and tells whether it could before ctx was done. It waits
 // for an API server that does not answer, or does not allow it, but not for a kind that is not installed.
 func (p *policies) start(ctx context.Context) bool {
-	waiting, stop := context.WithCancel(ctx)
-	defer stop()
-	var stopping sync.WaitGroup
-	defer stopping.Wait()
-	stopping.Go(func() {
-		select {
-		case <-p.absent:
-			stop()
-		case <-waiting.Done():
-		}
-	})
-	toolscache.WaitForCacheSync(waiting.Done(), p.synced)
-	stop()
-	if ctx.Err() != nil {
+	if !awaitSync(ctx, p.synced, p.absent) {
 		return false
 	}
 	p.apply(ctx) // nothing is called yet, so that nothing need be reconciled

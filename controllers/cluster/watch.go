@@ -173,3 +173,21 @@ func (p *watchProblems) handle(_ context.Context, r *toolscache.Reflector, err e
 	}
 	p.logger.Warn("API server does not let the gateway watch", "what", r.TypeDescription(), "error", err, "advice", advice)
 }
+
+// awaitSync waits until a cache has everything, or nobody need wait for it, and tells whether that was so before ctx was done.
+func awaitSync(ctx context.Context, synced func() bool, needless <-chan struct{}) bool {
+	waiting, stop := context.WithCancel(ctx)
+	defer stop()
+	var stopping sync.WaitGroup
+	defer stopping.Wait()
+	stopping.Go(func() {
+		select {
+		case <-needless:
+			stop()
+		case <-waiting.Done():
+		}
+	})
+	toolscache.WaitForCacheSync(waiting.Done(), synced)
+	stop()
+	return ctx.Err() == nil
+}

@@ -56,7 +56,7 @@ func NewCluster(config *rest.Config, group, watchFilter string) (*Cluster, error
 	mapper.Add(version.WithKind("ExtensionConfig"), meta.RESTScopeRoot)
 	mapper.Add(v1alpha1.GroupVersion.WithKind("ExtensionPolicy"), meta.RESTScopeRoot)
 	mapper.Add(providerKind, meta.RESTScopeNamespace)
-	mapper.Add(definitionKind, meta.RESTScopeRoot)
+	mapper.Add(controllers.DefinitionKind, meta.RESTScopeRoot)
 	for _, version := range clusterVersions {
 		mapper.AddSpecific(version.WithKind("Cluster"), version.WithResource("clusters"), version.WithResource("cluster"), meta.RESTScopeNamespace)
 	}

@@ -40,6 +40,7 @@ func Directory(ctx context.Context, dir string, hooks *catalog.Catalog, discover
 		policies[i] = placed{Policy: p.Policy, location: located(p.Place)}
 	}
 	v.Extensions = make([]preflight.Extension, len(manifests.ExtensionConfigs))
+	speaks := protocols(policies)
 	var group errgroup.Group
 	group.SetLimit(maxDiscoveries)
 	for i := range manifests.ExtensionConfigs {
@@ -50,7 +51,7 @@ func Directory(ctx context.Context, dir string, hooks *catalog.Catalog, discover
 		}
 		client := m.Extension.ClientConfig
 		if client.Protocol == registry.REST {
-			client.Protocol = speaking(policies, x.Name)
+			client.Protocol = speaks[x.Name]
 		}
 		group.Go(func() error {
 			ask(ctx, discoverer, client, x)

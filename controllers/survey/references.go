@@ -15,11 +15,10 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/hookgate/hookgate/controllers"
 	"github.com/hookgate/hookgate/convert"
 	"github.com/hookgate/hookgate/preflight"
 )
-
-var definitionKind = schema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
 // clusterVersions are those in which Clusters are asked for: the first that is served counts.
 var clusterVersions = []schema.GroupVersion{{Group: "cluster.x-k8s.io", Version: "v1beta2"}, {Group: "cluster.x-k8s.io", Version: "v1beta1"}}
@@ -91,8 +90,8 @@ func (c *Cluster) referredTo(ctx context.Context) (map[schema.GroupKind]bool, er
 func (c *Cluster) definitions(ctx context.Context) ([]convert.CRD, error) {
 	var definitions []convert.CRD
 	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(definitionKind.GroupVersion().WithKind(definitionKind.Kind + "List"))
-	err := c.pages(ctx, list, "customresourcedefinitions", definitionKind.Group, func() {
+	list.SetGroupVersionKind(controllers.DefinitionKind.GroupVersion().WithKind(controllers.DefinitionKind.Kind + "List"))
+	err := c.pages(ctx, list, "customresourcedefinitions", controllers.DefinitionKind.Group, func() {
 		for i := range list.Items {
 			definitions = append(definitions, convert.CRD{Name: list.Items[i].Name, Labels: list.Items[i].Labels})
 		}

@@ -69,11 +69,7 @@ type placed struct {
 
 // decide says which policies are in effect for which handlers of v, and which ones that state a version take no effect.
 func decide(v *preflight.Inventory, policies []placed) {
-	list := make([]controllers.Policy, len(policies))
-	for i, p := range policies {
-		list[i] = p.Policy
-	}
-	resolved, verdicts := controllers.ResolvePolicies(list, func(t controllers.Target) error { return missing(v, t) })
+	resolved, verdicts := controllers.ResolvePolicies(unplaced(policies), func(t controllers.Target) error { return missing(v, t) })
 	located := map[string]preflight.Location{}
 	for _, p := range policies {
 		located[p.Name] = p.location
@@ -113,19 +109,20 @@ func missing(v *preflight.Inventory, t controllers.Target) error {
 	return nil
 }
 
-// speaking returns the protocol that policies say an extension speaks.
-func speaking(policies []placed, extensionConfig string) registry.Protocol {
+// protocols returns what extensions speak, by ExtensionConfig, where policies say that it is not REST.
+func protocols(policies []placed) map[string]registry.Protocol {
+	list := unplaced(policies)
+	resolved, _ := controllers.ResolvePolicies(list, func(controllers.Target) error { return nil })
+	return controllers.Protocols(list, resolved)
+}
+
+// unplaced returns the policies alone.
+func unplaced(policies []placed) []controllers.Policy {
 	list := make([]controllers.Policy, len(policies))
 	for i, p := range policies {
 		list[i] = p.Policy
 	}
-	resolved, _ := controllers.ResolvePolicies(list, func(controllers.Target) error { return nil })
-	for _, p := range list {
-		if p.Compiled == resolved[extensionConfig].All {
-			return p.Protocol
-		}
-	}
-	return registry.REST
+	return list
 }
 
 // invalid returns a policy that has a mistake, if it states a version.

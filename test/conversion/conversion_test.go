@@ -123,11 +123,7 @@ func ours(t *testing.T, o *convert.Objects, kind string, object []byte, to strin
 	if err != nil {
 		t.Fatalf("%v: %s", err, object)
 	}
-	var lost []string
-	for _, l := range c.Losses {
-		lost = append(lost, l.Path)
-	}
-	return get(c.Message), lost
+	return get(c.Message), c.Losses
 }
 
 // parsed decodes JSON with its numbers as they are written. Annotations that are empty are none.

@@ -89,8 +89,8 @@ func checkPatch(t *testing.T, o *convert.Objects, n int, kind string, current, w
 	}
 	// What the handler cannot see is still there, unless what it was about is not.
 	for _, loss := range c.Losses {
-		if kind == "Machine" && loss.Path == "machine.spec.minReadySeconds" && !slices.Contains(lost, loss.Path) {
-			t.Errorf("object %d: %s was removed by %s\ncurrent: %s", n, loss.Path, patch.Patch, current)
+		if kind == "Machine" && loss == "machine.spec.minReadySeconds" && !slices.Contains(lost, loss) {
+			t.Errorf("object %d: %s was removed by %s\ncurrent: %s", n, loss, patch.Patch, current)
 		}
 	}
 }

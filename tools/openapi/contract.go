@@ -181,8 +181,8 @@ func (c *contract) describeMembers(m protoreflect.MessageDescriptor, s schema) e
 	known := map[string]bool{"apiVersion": true, "kind": true}
 	for i := range m.Fields().Len() {
 		f := m.Fields().Get(i)
-		if f.Name() == "handler" && strings.HasSuffix(string(m.Name()), "Request") || f.Name() == "unknown_members" || f.Name() == "cluster_api_version" {
-			continue // they are no members in JSON
+		if !catalog.InJSON(f) {
+			continue
 		}
 		known[f.JSONName()] = true
 		of, ok := members[f.JSONName()].(map[string]any)
