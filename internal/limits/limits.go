@@ -1,0 +1,43 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package limits holds the limits that several packages have to agree on. A limit that concerns one package alone stays
+// there.
+package limits
+
+import "time"
+
+// The limits of a call.
+const (
+	// BodyBytes is the size of the largest request or answer on every transport, after decompression: 20 MiB, as Cluster
+	// API's own server has it.
+	BodyBytes = 20 << 20
+	// Timeout is the longest timeout of a handler, and DefaultTimeout that of a handler which states none. Both are rules
+	// of the Runtime SDK.
+	Timeout        = 30 * time.Second
+	DefaultTimeout = 10 * time.Second
+	// JSONDepth is how deep objects and arrays may be nested in each other.
+	JSONDepth = 1000
+)
+
+// The limits of a registration: Cluster API's schema of ExtensionConfig, and its rules for discovery.
+const (
+	// Handlers is the number of handlers that the status of an ExtensionConfig has room for.
+	Handlers = 512
+	// URLBytes is the length of the longest spec.clientConfig.url.
+	URLBytes = 512
+	// CABundleBytes is the size of the largest spec.clientConfig.caBundle, as base64 text.
+	CABundleBytes = 51200
+	// DiscoveryTimeout bounds one attempt to discover the handlers of an extension.
+	DiscoveryTimeout = 10 * time.Second
+)
+
+// The limits of what is read from files and written to objects.
+const (
+	// ManifestBytes is the size of the largest manifest file.
+	ManifestBytes = 8 << 20
+	// ConditionMessageBytes is the length to which the message of a condition is cut. The API has room for 32 KiB.
+	ConditionMessageBytes = 4 << 10
+	// EventNoteBytes is the length to which the note of an event is cut. The API has room for 1 KiB.
+	EventNoteBytes = 1000
+)
