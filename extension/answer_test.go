@@ -6,6 +6,7 @@ package extension
 import (
 	"bytes"
 	"compress/gzip"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -14,7 +15,9 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/hookgate/hookgate/codec"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
@@ -411,9 +414,16 @@ func TestAnswersAreKeptConnectionsAfterErrors(t *testing.T) {
 func TestRandomAnswers(t *testing.T) {
 	rng := rand.New(rand.NewPCG(3, 4))
 	texts := make(chan []byte, 1)
+	var again atomic.Bool
 	cc := rawServer(t, newAuthority(t), func(c net.Conn) {
-		if readRequest(c) == nil {
-			_, _ = c.Write(<-texts)
+		if readRequest(c) != nil {
+			return
+		}
+		select {
+		case text := <-texts:
+			_, _ = c.Write(text)
+		default:
+			again.Store(true)
 		}
 	})
 	whole := "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: " + fmt.Sprint(len(success)) +
@@ -437,8 +447,14 @@ func TestRandomAnswers(t *testing.T) {
 		}
 		texts <- text
 		r.Close() // the damage may make a connection look as if it could be used again
-		m, err := r.Call(t.Context(), newCall(cc))
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		m, err := r.Call(ctx, newCall(cc))
+		cancel()
 		switch k := hook.KindOf(err); {
+		case again.Load():
+			t.Fatalf("%q: the request was sent more than once: %v, %v", text, m, err)
+		case len(texts) > 0:
+			t.Fatalf("%q: the request was not sent: %v, %v", text, m, err)
 		case err == nil && m != nil:
 			good++
 		case m == nil && (k == hook.BadResponse || k == hook.Unreachable):
