@@ -121,6 +121,35 @@ func TestDecode(t *testing.T) {
 				},
 			}}},
 		},
+		"EmptyContainers": {
+			reason: "empty lists and maps are empty, and not remembered",
+			body:   `{"items":[],"variables":[],"settings":{},"":{}}`,
+			want: &hooksv1alpha1.GeneratePatchesRequest{
+				Settings: map[string]string{}, UnknownMembers: map[string]*hooksv1alpha1.JSON{"": free("{}")},
+			},
+		},
+		"NullOptionalList": {
+			reason: "the null of a list that may be absent is as good as absent",
+			body:   `{"items":[{"variables":null}],"variables":null}`,
+			want:   &hooksv1alpha1.GeneratePatchesRequest{Items: []*hooksv1alpha1.GeneratePatchesRequestItem{{}}},
+		},
+		"UnknownNull": {
+			reason: "the null of a member that the schema does not know stays",
+			body:   `{"new":null,"items":[{"new":null}]}`,
+			want: &hooksv1alpha1.GeneratePatchesRequest{
+				Items: []*hooksv1alpha1.GeneratePatchesRequestItem{
+					{UnknownMembers: map[string]*hooksv1alpha1.JSON{"new": free("null")}},
+				},
+				UnknownMembers: map[string]*hooksv1alpha1.JSON{"new": free("null")},
+			},
+		},
+		"SurrogatePairs": {
+			reason: "pairs at the beginning, next to each other, and at the end of a string",
+			body:   `{"settings":{"\ud83d\ude00":"\ud83d\ude00\uD83D\uDE00x\ud800\udc00","\udbff\udfff":"\uffff\ud7ff\ue000"}}`,
+			want: &hooksv1alpha1.DiscoverVariablesRequest{Settings: map[string]string{
+				"😀": "😀😀x\U00010000", "\U0010ffff": "\uffff\uD7FF\ue000",
+			}},
+		},
 		"DeepButAllowed": {
 			reason: "nesting up to the limit, the envelope included",
 			body:   `{"cluster":` + strings.Repeat("[", maxDepth-1) + strings.Repeat("]", maxDepth-1) + `}`,
@@ -167,6 +196,9 @@ func TestDecodeRefuses(t *testing.T) {
 		"EndsInList":        {`{"items":[`, patches, Error{"", 10, "JSON ends early at byte 10"}},
 		"EndsAfterElement":  {`{"items":[{}`, patches, Error{"", 12, "JSON ends early at byte 12"}},
 		"EndsAfterComma":    {`{"items":[{},`, patches, Error{"", 13, "JSON ends early at byte 13"}},
+		"TextAfter":         {`{}x`, create, Error{"", 2, "invalid JSON at byte 2: unexpected 'x', want nothing after the value"}},
+		"NulAfter":          {"{} \x00", create, Error{"", 3, "invalid JSON at byte 3: unexpected byte 0x00, want nothing after the value"}},
+		"BraceAfter":        {`{}}`, create, Error{"", 2, "invalid JSON at byte 2: unexpected '}', want nothing after the value"}},
 		"TwoValues":         {`{} {}`, create, Error{"", 3, "invalid JSON at byte 3: unexpected '{', want nothing after the value"}},
 		"TrailingComma":     {`{"cluster":1,}`, create, Error{"", 13, "invalid JSON at byte 13: unexpected '}', want a member name"}},
 		"TrailingCommaRaw":  {`{"cluster":[1,]}`, create, Error{"", 14, "invalid JSON at byte 14: unexpected ']', want a value"}},
@@ -183,6 +215,15 @@ func TestDecodeRefuses(t *testing.T) {
 		"NotUTF8":           {"{\"cluster\":\"a\xff\"}", create, Error{"", 13, "invalid JSON at byte 13: not UTF-8"}},
 		"OverlongUTF8":      {"{\"message\":\"\xc0\xaf\"}", answer, Error{"", 12, "invalid JSON at byte 12: not UTF-8"}},
 		"BOM":               {"\ufeff{}", create, Error{"", 0, "invalid JSON at byte 0: unexpected byte 0xef, want a value"}},
+		"NotUTF8Name":       {"{\"\xff\":1}", create, Error{"", 2, "invalid JSON at byte 2: not UTF-8"}},
+		"NotUTF8Escaped":    {"{\"message\":\"\\n\xff\"}", answer, Error{"", 14, "invalid JSON at byte 14: not UTF-8"}},
+		"CESU8":             {"{\"message\":\"\xed\xa0\xbd\"}", answer, Error{"", 12, "invalid JSON at byte 12: not UTF-8"}},
+		"HalfInName":        {`{"\ud83d":1}`, create, Error{"", 1, "invalid JSON at byte 1: string with half of a surrogate pair"}},
+		"HalfInKey":         {`{"settings":{"\ude00":"a"}}`, create, Error{"", 13, "invalid JSON at byte 13: string with half of a surrogate pair"}},
+		"HalfInSetting":     {`{"settings":{"a":"\ude00"}}`, create, Error{"", 17, "invalid JSON at byte 17: string with half of a surrogate pair"}},
+		"HalfThenEscape":    {`{"message":"\ud83d\n00000"}`, answer, Error{"", 11, "invalid JSON at byte 11: string with half of a surrogate pair"}},
+		"HalfThenHalf":      {`{"message":"\ud83d\ud83d"}`, answer, Error{"", 11, "invalid JSON at byte 11: string with half of a surrogate pair"}},
+		"HalfThenBackslash": {`{"message":"\ud83d\\ude00"}`, answer, Error{"", 11, "invalid JSON at byte 11: string with half of a surrogate pair"}},
 		"HalfSurrogate":     {`{"message":"\ud83d"}`, answer, Error{"", 11, "invalid JSON at byte 11: string with half of a surrogate pair"}},
 		"SurrogateThenText": {`{"message":"\ud83dabcdef"}`, answer, Error{"", 11, "invalid JSON at byte 11: string with half of a surrogate pair"}},
 		"SwappedSurrogates": {`{"message":"\ude00\ud83d"}`, answer, Error{"", 11, "invalid JSON at byte 11: string with half of a surrogate pair"}},
