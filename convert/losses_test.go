@@ -5,6 +5,7 @@ package convert
 
 import (
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 
@@ -87,5 +88,63 @@ func TestLossesAtTheSameTime(t *testing.T) {
 	}
 	if n != 50 {
 		t.Errorf("%d paths were new, want 50", n)
+	}
+}
+
+// The limit holds for what comes in one call, and for what comes in many.
+func TestLossesAtTheLimit(t *testing.T) {
+	paths := func(from, to int) (all []string) {
+		for i := from; i < to; i++ {
+			all = append(all, fmt.Sprintf("cluster.x%04d", i))
+		}
+		return all
+	}
+	tests := map[string]struct {
+		calls [][]string
+		fresh []int // how many paths are new in each call
+		more  bool
+	}{
+		"Exactly":             {[][]string{paths(0, maxLostPaths)}, []int{maxLostPaths}, false},
+		"OneBeyond":           {[][]string{paths(0, maxLostPaths+1)}, []int{maxLostPaths + 1}, true},
+		"ManyBeyond":          {[][]string{paths(0, 3*maxLostPaths)}, []int{maxLostPaths + 1}, true},
+		"ExactlyInTwo":        {[][]string{paths(0, maxLostPaths-1), paths(maxLostPaths-1, maxLostPaths)}, []int{maxLostPaths - 1, 1}, false},
+		"OneBeyondInTwo":      {[][]string{paths(0, maxLostPaths), paths(maxLostPaths, maxLostPaths+1)}, []int{maxLostPaths, 1}, true},
+		"BeyondAgain":         {[][]string{paths(0, maxLostPaths+1), paths(maxLostPaths, maxLostPaths+2)}, []int{maxLostPaths + 1, 0}, true},
+		"KnownAtTheLimit":     {[][]string{paths(0, maxLostPaths), paths(0, maxLostPaths)}, []int{maxLostPaths, 0}, false},
+		"KnownBeyondAgain":    {[][]string{paths(0, maxLostPaths+1), paths(0, maxLostPaths+1)}, []int{maxLostPaths + 1, 0}, true},
+		"LastOneAndOneBeyond": {[][]string{paths(0, maxLostPaths-1), paths(maxLostPaths-1, maxLostPaths+1)}, []int{maxLostPaths - 1, 2}, true},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			l := NewLosses(nil)
+			for i, lost := range tc.calls {
+				kept := slices.Clone(lost)
+				if fresh := l.Record("acme", "h", lost); len(fresh) != tc.fresh[i] {
+					t.Errorf("call %d: %d paths are new, want %d", i, len(fresh), tc.fresh[i])
+				}
+				if !slices.Equal(kept, lost) {
+					t.Errorf("call %d: the paths were changed", i)
+				}
+			}
+			known := l.Of("acme")["h"]
+			if slices.Contains(known, MorePaths) != tc.more || !slices.IsSorted(known) || len(known) > maxLostPaths+1 {
+				t.Errorf("%d paths are known, %q among them: %t, want %t", len(known), MorePaths, !tc.more, tc.more)
+			}
+		})
+	}
+}
+
+// What Of returns does not change with what is recorded later, and changing the map changes nothing that is remembered.
+func TestLossesAreCopied(t *testing.T) {
+	l := NewLosses(nil)
+	l.Record("acme", "h", []string{"cluster.b"})
+	before := l.Of("acme")
+	l.Record("acme", "h", []string{"cluster.a"})
+	if diff := cmp.Diff(map[string][]string{"h": {"cluster.b"}}, before); diff != "" {
+		t.Errorf("the earlier answer changed (-want +got):\n%s", diff)
+	}
+	delete(l.Of("acme"), "h")
+	if diff := cmp.Diff(map[string][]string{"h": {"cluster.a", "cluster.b"}}, l.Of("acme")); diff != "" {
+		t.Errorf("what is remembered changed (-want +got):\n%s", diff)
 	}
 }

@@ -184,6 +184,37 @@ func TestObjects(t *testing.T) {
 		"as v1.12 sends it, for v1beta1": {
 			reason: "it is what the handler understands", to: V1Beta1, object: `{"metadata":{"name":"a"}}`,
 		},
+		"numbers at the limits": {
+			reason: "the largest and the smallest that there are",
+			to:     V1Beta1,
+			object: `{"kind":"Cluster","apiVersion":"cluster.x-k8s.io/v1beta2","spec":{"controlPlaneEndpoint":{"host":"h","port":2147483647}},
+				"status":{"observedGeneration":9223372036854775807,"controlPlane":{"replicas":-2147483648}}}`,
+			want: `{"kind":"Cluster","apiVersion":"cluster.x-k8s.io/v1beta1","spec":{"controlPlaneEndpoint":{"host":"h","port":2147483647}},
+				"status":{"observedGeneration":9223372036854775807,"infrastructureReady":false,"controlPlaneReady":false,"v1beta2":{"controlPlane":{"replicas":-2147483648}}}}`,
+		},
+		"nulls": {
+			reason: "null is as good as absent, everywhere",
+			to:     V1Beta2,
+			object: `{"kind":"Cluster","apiVersion":"cluster.x-k8s.io/v1beta1","metadata":{"namespace":null,"annotations":null},"spec":{"paused":null,
+				"controlPlaneEndpoint":null,"clusterNetwork":{"pods":null},"topology":{"class":null,"workers":{"machineDeployments":[null]},"variables":[]}},"status":null}`,
+			want: `{"kind":"Cluster","apiVersion":"cluster.x-k8s.io/v1beta2","metadata":{"namespace":null,"annotations":null},"spec":{
+				"topology":{"workers":{"machineDeployments":[{}]}}}}`,
+		},
+		"null metadata": {
+			reason: "it is left out",
+			to:     V1Beta2,
+			object: `{"kind":"Cluster","apiVersion":"cluster.x-k8s.io/v1beta1","metadata":null,"spec":null}`,
+			want:   `{"kind":"Cluster","apiVersion":"cluster.x-k8s.io/v1beta2"}`,
+		},
+		"escaped names": {
+			reason: "names may be escaped in any way, those of the header and of the metadata too",
+			to:     V1Beta2,
+			object: `{"kind":"\u0043luster","apiVersion":"cluster.x-k8s.io\/v1beta1","\u006detadata":{"name\u0073pace":"n"},"sp\u0065c":{"\u0070aused":true,
+				"n\u0065w":"\ud800"}}`,
+			want: `{"kind":"Cluster","apiVersion":"cluster.x-k8s.io/v1beta2","metadata":{"namespace":"n"},"spec":{"paused":true,"new":"\ud800"}}`,
+		},
+		"same version of another kind":  {reason: "nothing is converted, and so nothing is checked", to: V1Beta2, object: `{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Machine"}`},
+		"same version, no kind":         {reason: "nothing is converted, and so nothing is checked", to: V1Beta2, object: `{"apiVersion":"cluster.x-k8s.io/v1beta2"}`},
 		"same version":                  {reason: "no conversion, no look inside", to: V1Beta2, object: `{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster","spec":5}`},
 		"nothing stated":                {reason: "nobody says what the handler understands", to: "", object: `{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster"}`},
 		"empty":                         {reason: "a hook without an object", to: V1Beta1, object: ``},
@@ -261,6 +292,67 @@ func TestObjectErrors(t *testing.T) {
 			reason: "only lifecycle hooks have Clusters without it",
 			object: `{}`, hook: "GenerateUpgradePlan", to: V1Beta2, kind: hook.InvalidRequest,
 			want: `convert cluster to v1beta2: it has no apiVersion, which tells what it is to be converted from`,
+		},
+		"no kind": {
+			reason: "a version without a kind is nothing that Cluster API sends",
+			object: `{"apiVersion":"cluster.x-k8s.io/v1beta1"}`, to: V1Beta2, kind: hook.InvalidRequest,
+			want: `convert cluster to v1beta2: its kind is "", not Cluster`,
+		},
+		"null apiVersion": {
+			reason: "nothing to convert", object: `{"kind":"Cluster","apiVersion":null}`, to: V1Beta2, kind: hook.InvalidRequest,
+			want: `convert cluster to v1beta2: apiVersion is not a string`,
+		},
+		"only an apiVersion where v1.12 sends none": {
+			reason: "an object that says one of both is not one of v1.12", object: `{"kind":"Cluster"}`, to: V1Beta1, kind: hook.InvalidRequest,
+			want: `convert cluster to v1beta1: it has no apiVersion, which tells what it is to be converted from`,
+		},
+		"version of no group": {
+			reason: "versions of the core group say nothing",
+			object: `{"kind":"Cluster","apiVersion":"v1beta1"}`, to: V1Beta2, kind: hook.InvalidRequest,
+			want: `convert cluster to v1beta2: its apiVersion is "v1beta1", not one of group cluster.x-k8s.io`,
+		},
+		"a version that is no name": {
+			reason: "it is not quoted in full",
+			object: `{"kind":"Cluster","apiVersion":"cluster.x-k8s.io/v1beta1/x y"}`, to: V1Beta2, kind: hook.Conversion,
+			want: `convert cluster to v1beta2: its version is [*], and only v1beta1 and v1beta2 of cluster.x-k8s.io can be converted`,
+		},
+		"a text": {
+			reason: "nothing to convert", object: `"a"`, to: V1Beta2, kind: hook.InvalidRequest,
+			want: `convert cluster to v1beta2: it is not an object`,
+		},
+		"metadata that is a list": {
+			reason: "no version has that", object: `{"kind":"Cluster","apiVersion":"cluster.x-k8s.io/v1beta1","metadata":[]}`,
+			to: V1Beta2, kind: hook.InvalidRequest,
+			want: `convert cluster to v1beta2: it is not a Cluster of v1beta1: metadata is not an object`,
+		},
+		"a namespace that is a number": {
+			reason: "no version has that", object: `{"kind":"Cluster","apiVersion":"cluster.x-k8s.io/v1beta1","metadata":{"namespace":1}}`,
+			to: V1Beta2, kind: hook.InvalidRequest,
+			want: `convert cluster to v1beta2: it is not a Cluster of v1beta1: metadata.namespace is not a string`,
+		},
+		"conversion data that is a number": {
+			reason: "no version has that",
+			object: `{"kind":"Cluster","apiVersion":"cluster.x-k8s.io/v1beta1","metadata":{"annotations":{"cluster.x-k8s.io/conversion-data":1}}}`,
+			to:     V1Beta2, kind: hook.InvalidRequest,
+			want: `convert cluster to v1beta2: it is not a Cluster of v1beta1: metadata.annotations[*] is not a string`,
+		},
+		"a whole number with a fraction": {
+			reason: "encoding/json refuses it too",
+			object: `{"kind":"Cluster","apiVersion":"cluster.x-k8s.io/v1beta1","spec":{"controlPlaneEndpoint":{"port":1.0}}}`,
+			to:     V1Beta2, kind: hook.InvalidRequest,
+			want: `convert cluster to v1beta2: it is not a Cluster of v1beta1: spec.controlPlaneEndpoint.port is not a whole number of 32 bits`,
+		},
+		"a whole number with an exponent": {
+			reason: "encoding/json refuses it too",
+			object: `{"kind":"Cluster","apiVersion":"cluster.x-k8s.io/v1beta1","spec":{"controlPlaneEndpoint":{"port":1e1}}}`,
+			to:     V1Beta2, kind: hook.InvalidRequest,
+			want: `convert cluster to v1beta2: it is not a Cluster of v1beta1: spec.controlPlaneEndpoint.port is not a whole number of 32 bits`,
+		},
+		"a number of 64 bits that is too large": {
+			reason: "it would be another one",
+			object: `{"kind":"Cluster","apiVersion":"cluster.x-k8s.io/v1beta1","status":{"observedGeneration":9223372036854775808}}`,
+			to:     V1Beta2, kind: hook.InvalidRequest,
+			want: `convert cluster to v1beta2: it is not a Cluster of v1beta1: status.observedGeneration is not a whole number of 64 bits`,
 		},
 		"another kind": {
 			reason: "it would be read as something that it is not",

@@ -80,6 +80,33 @@ func TestPatches(t *testing.T) {
 				"deletion":{"nodeDeletionTimeoutSeconds":9}}}}}`)},
 			want: `{"spec":{"minReadySeconds":7,"template":{"spec":{"nodeDeletionTimeout":"9s","infrastructureRef":{"name":"j"}}}}}`,
 		},
+		"metadata": {
+			reason: "metadata is the same in both versions",
+			patch: &hooksv1alpha1.Patch{PatchType: jsonPatch, Patch: []byte(`[{"op":"remove","path":"/metadata/labels/a"},
+				{"op":"add","path":"/metadata/annotations","value":{"c":"d"}},{"op":"copy","from":"/metadata/namespace","path":"/metadata/labels/n"}]`)},
+			want: `{"metadata":{"labels":{"a":null,"n":"n"},"annotations":{"c":"d"}}}`,
+		},
+		"whole object": {
+			reason: "a JSON patch may replace the root, and what is not there any more goes, but for what the handler has not seen",
+			patch: &hooksv1alpha1.Patch{PatchType: jsonPatch, Patch: []byte(`[{"op":"replace","path":"","value":{"kind":"Machine",
+				"apiVersion":"cluster.x-k8s.io/v1beta1","spec":{"clusterName":"c"}}}]`)},
+			want: `{"metadata":null,"spec":{"version":null,"new":null,"infrastructureRef":null,"deletion":null,"taints":null}}`,
+		},
+		"spec removed": {
+			reason: "null removes all that the handler has seen",
+			patch:  &hooksv1alpha1.Patch{PatchType: mergePatch, Patch: []byte(`{"spec":null}`)},
+			want:   `{"spec":null}`,
+		},
+		"null in an object": {
+			reason: "a merge patch cannot make a member null",
+			patch:  &hooksv1alpha1.Patch{PatchType: jsonPatch, Patch: []byte(`[{"op":"replace","path":"/spec/new","value":null}]`)},
+			want:   `{}`,
+		},
+		"exact numbers": {
+			reason: "two numbers that are one float64 differ",
+			patch:  &hooksv1alpha1.Patch{PatchType: mergePatch, Patch: []byte(`{"spec":{"new":9007199254740993,"newer":9007199254740992.0}}`)},
+			want:   `{"spec":{"new":9007199254740993,"newer":9007199254740992.0}}`,
+		},
 		"empty":         {reason: "nothing to change", patch: &hooksv1alpha1.Patch{PatchType: jsonPatch, Patch: []byte(" []")}},
 		"empty merge":   {reason: "nothing to change", patch: &hooksv1alpha1.Patch{PatchType: mergePatch, Patch: []byte("{}")}},
 		"no patch":      {reason: "nothing to change"},
@@ -105,13 +132,7 @@ func TestPatches(t *testing.T) {
 					return m.(*hooksv1alpha1.CanUpdateMachineSetResponse).MachineSetPatch
 				}
 			}
-			objects := sampleObjects()
-			objects.refs.Set([]CRD{
-				{Name: "awsmachines.infrastructure.cluster.x-k8s.io", Labels: map[string]string{"cluster.x-k8s.io/v1beta2": "v1"}},
-				{Name: "bs.acme.io", Labels: map[string]string{"cluster.x-k8s.io/v1beta2": "v1"}},
-				{Name: "is.acme.io", Labels: map[string]string{"cluster.x-k8s.io/v1beta2": "v1"}},
-			})
-			c, err := objects.Request(req, to)
+			c, err := patchObjects().Request(req, to)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -164,6 +185,44 @@ func TestPatchErrors(t *testing.T) {
 			reason: "an object where a list has to be",
 			patch:  &hooksv1alpha1.Patch{PatchType: jsonPatch, Patch: []byte(`{"spec":{}}`)},
 			kind:   hook.BadResponse, want: `convert machinePatch to v1beta2: the patch does not apply to current.machine as the handler got it`,
+		},
+		"another kind": {
+			reason: "the handler may not change what the object is",
+			patch:  &hooksv1alpha1.Patch{PatchType: jsonPatch, Patch: []byte(`[{"op":"replace","path":"/kind","value":"MachineSet"}]`)},
+			kind:   hook.BadResponse, want: `convert machinePatch to v1beta2: the patch makes another kind or version of current.machine`,
+		},
+		"no object": {
+			reason: "a merge patch that is no object takes the object's place",
+			patch:  &hooksv1alpha1.Patch{PatchType: mergePatch, Patch: []byte(`["a"]`)},
+			kind:   hook.BadResponse, want: `convert machinePatch to v1beta2: the patch makes another kind or version of current.machine`,
+		},
+		"null": {
+			reason: "a merge patch that is null removes the object",
+			patch:  &hooksv1alpha1.Patch{PatchType: mergePatch, Patch: []byte(`null`)},
+			kind:   hook.BadResponse, want: `convert machinePatch to v1beta2: the patch makes another kind or version of current.machine`,
+		},
+		"empty object": {
+			reason: "an object without kind and version is none",
+			patch:  &hooksv1alpha1.Patch{PatchType: jsonPatch, Patch: []byte(`[{"op":"replace","path":"","value":{}}]`)},
+			kind:   hook.BadResponse, want: `convert machinePatch to v1beta2: the patch makes another kind or version of current.machine`,
+		},
+		"failed test": {
+			reason: "nothing of a patch is taken when its test fails",
+			patch: &hooksv1alpha1.Patch{PatchType: jsonPatch, Patch: []byte(`[{"op":"add","path":"/spec/version","value":"v1"},
+				{"op":"test","path":"/spec/clusterName","value":"another"}]`)},
+			kind: hook.BadResponse, want: `convert machinePatch to v1beta2: the patch does not apply to current.machine as the handler got it`,
+		},
+		"not JSON": {
+			reason: "a merge patch that ends early",
+			patch:  &hooksv1alpha1.Patch{PatchType: mergePatch, Patch: []byte(`{"spec":`)},
+			kind:   hook.BadResponse, want: `convert machinePatch to v1beta2: the patch does not apply to current.machine as the handler got it`,
+		},
+		"unknown reference": {
+			reason: "no handler can ask for a reference of another form",
+			patch:  &hooksv1alpha1.Patch{PatchType: mergePatch, Patch: []byte(`{"spec":{"infrastructureRef":{"apiVersion":"a/b/c"}}}`)},
+			kind:   hook.BadResponse,
+			want: `convert machinePatch to v1beta2: the result of the patch: convert current.machine from v1beta1 to v1beta2: ` +
+				`spec.infrastructureRef.apiVersion is "a/b/c", which is not of the form group/version`,
 		},
 		"another version": {
 			reason: "the handler may not change what the object is",
@@ -244,6 +303,30 @@ func TestVariables(t *testing.T) {
 			reason: "and v1.12 reads metadata",
 			give:   &hooksv1alpha1.ClusterClassVariable{Name: "v", DeprecatedV1Beta1Metadata: metadata()},
 			all:    &hooksv1alpha1.ClusterClassVariable{Name: "v", UnknownMembers: unknown(old), DeprecatedV1Beta1Metadata: metadata()},
+		},
+		"new, with other members": {
+			reason: "unknown members stay, and are not written into",
+			give: &hooksv1alpha1.ClusterClassVariable{Name: "v", UnknownMembers: map[string]*hooksv1alpha1.JSON{"f": {Raw: []byte("2")}},
+				DeprecatedV1Beta1Metadata: metadata()},
+			all: &hooksv1alpha1.ClusterClassVariable{Name: "v", UnknownMembers: map[string]*hooksv1alpha1.JSON{"f": {Raw: []byte("2")},
+				"metadata": {Raw: []byte(old)}}, DeprecatedV1Beta1Metadata: metadata()},
+		},
+		"labels alone": {
+			reason: "what is empty is not written",
+			give: &hooksv1alpha1.ClusterClassVariable{Name: "v", DeprecatedV1Beta1Metadata: &hooksv1alpha1.ClusterClassVariableMetadata{
+				Labels: map[string]string{"a": "b"}}},
+			all: &hooksv1alpha1.ClusterClassVariable{Name: "v", UnknownMembers: unknown(`{"labels":{"a":"b"}}`),
+				DeprecatedV1Beta1Metadata: &hooksv1alpha1.ClusterClassVariableMetadata{Labels: map[string]string{"a": "b"}}},
+		},
+		"null labels": {
+			reason: "null is as good as absent",
+			give:   &hooksv1alpha1.ClusterClassVariable{Name: "v", UnknownMembers: unknown(`{"labels":null,"annotations":{"c":"d"}}`)},
+			all: &hooksv1alpha1.ClusterClassVariable{Name: "v", UnknownMembers: unknown(`{"labels":null,"annotations":{"c":"d"}}`),
+				DeprecatedV1Beta1Metadata: &hooksv1alpha1.ClusterClassVariableMetadata{Annotations: map[string]string{"c": "d"}}},
+		},
+		"a list": {
+			reason: "no version has that", give: &hooksv1alpha1.ClusterClassVariable{Name: "v", UnknownMembers: unknown(`[]`)},
+			err: `convert variable "v": its metadata is not what v1beta1 has: labels and annotations of strings`,
 		},
 		"both":    {reason: "they say it themselves", give: &hooksv1alpha1.ClusterClassVariable{UnknownMembers: unknown("5"), DeprecatedV1Beta1Metadata: metadata()}},
 		"neither": {reason: "nothing to say", give: &hooksv1alpha1.ClusterClassVariable{Name: "v"}},
