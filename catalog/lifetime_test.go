@@ -135,6 +135,88 @@ func TestCheckLifetimes(t *testing.T) {
 			versions: []*Version{versionOf("v1", Lifetime{"v0.1.0", "v0.4.0", "v0.7.0"}), versionOf("v2", first, "H")},
 			want:     "version g.example/v1: rule #4: GA stays for 12 months after its deprecation in v0.4.0, until 2027-10-01, and v0.7.0 comes before that",
 		},
+		"Rule3DeprecatedLater": {
+			reason:   "a successor that is deprecated in a later release was one",
+			versions: []*Version{versionOf("v1alpha1", Lifetime{"v0.1.0", "v0.2.0", ""}, "H"), versionOf("v1alpha2", Lifetime{"v0.2.0", "v0.3.0", ""}, "H"), versionOf("v1", Lifetime{Introduced: "v0.3.0"}, "H")},
+		},
+		"Rule3RemovedLater": {
+			reason:   "a successor that has been removed since was one, whatever hooks it had",
+			versions: []*Version{versionOf("v1alpha1", Lifetime{"v0.1.0", "v0.2.0", ""}, "H"), versionOf("v1alpha2", Lifetime{"v0.2.0", "v0.3.0", "v0.3.0"}), versionOf("v1", Lifetime{Introduced: "v0.3.0"}, "H")},
+		},
+		"Rule3OneOfTwo": {
+			reason:   "one successor with every hook is enough",
+			versions: []*Version{versionOf("v1alpha1", Lifetime{"v0.1.0", "v0.2.0", ""}, "H", "I"), versionOf("v1beta1", first, "H"), versionOf("v1", first, "H", "I", "J")},
+		},
+		"Rule3NoneOfTwo": {
+			reason:   "two that have every hook between them are not",
+			versions: []*Version{versionOf("v1alpha1", Lifetime{"v0.1.0", "v0.2.0", ""}, "H", "I"), versionOf("v1beta1", first, "H"), versionOf("v1", first, "I")},
+			want:     "version g.example/v1alpha1: rule #3: deprecated in v0.2.0, when no newer version that is at least as stable had the hook H",
+		},
+		"Rule3SameTrack": {
+			reason:   "a beta replaces a beta, and a GA version a GA version",
+			versions: []*Version{versionOf("v1beta1", Lifetime{"v0.1.0", "v0.2.0", ""}, "H"), versionOf("v1beta2", first, "H"), versionOf("v1", Lifetime{"v0.2.0", "v0.3.0", ""}, "H"), versionOf("v2", first, "H")},
+		},
+		"Rule4BetaAtBoth": {
+			reason:   "two releases and six months, to the day",
+			releases: []Release{{"v0.1.0", "2026-01-01"}, {"v0.2.0", "2026-02-01"}, {"v0.3.0", "2026-07-01"}},
+			versions: []*Version{versionOf("v1beta1", Lifetime{"v0.1.0", "v0.1.0", "v0.3.0"}), versionOf("v1", first, "H")},
+		},
+		"Rule4GAAtBoth": {
+			reason:   "three releases and twelve months, to the day",
+			releases: []Release{{"v0.1.0", "2026-01-01"}, {"v0.2.0", "2026-02-01"}, {"v0.3.0", "2026-03-01"}, {"v0.4.0", "2027-01-01"}},
+			versions: []*Version{versionOf("v1", Lifetime{"v0.1.0", "v0.1.0", "v0.4.0"}), versionOf("v2", first, "H")},
+		},
+		"Rule4GAOneDayShort": {
+			reason:   "three releases and twelve months less a day",
+			releases: []Release{{"v0.1.0", "2026-01-01"}, {"v0.2.0", "2026-02-01"}, {"v0.3.0", "2026-03-01"}, {"v0.4.0", "2026-12-31"}},
+			versions: []*Version{versionOf("v1", Lifetime{"v0.1.0", "v0.1.0", "v0.4.0"}), versionOf("v2", first, "H")},
+			want:     "version g.example/v1: rule #4: GA stays for 12 months after its deprecation in v0.1.0, until 2027-01-01, and v0.4.0 comes before that",
+		},
+		"Rule4MajorIsARelease": {
+			reason:   "v1.0.0 is the release after v0.9.0, and v1.0.1 is none",
+			releases: []Release{{"v0.9.0", "2026-01-01"}, {"v1.0.0", "2026-02-01"}, {"v1.0.1", "2026-03-01"}, {"v1.1.0", "2026-07-01"}},
+			versions: []*Version{versionOf("v1beta1", Lifetime{"v0.9.0", "v0.9.0", "v1.1.0"}), versionOf("v1", Lifetime{Introduced: "v0.9.0"}, "H")},
+		},
+		"Rule4SameMinorOfAnotherMajor": {
+			reason:   "v1.1.0 is not a patch of v0.1.0",
+			releases: []Release{{"v0.1.0", "2026-01-01"}, {"v1.1.0", "2026-03-01"}, {"v2.1.0", "2026-07-01"}},
+			versions: []*Version{versionOf("v1beta1", Lifetime{"v0.1.0", "v0.1.0", "v2.1.0"}), versionOf("v1", first, "H")},
+		},
+		"Rule4ReleaseToComeInTime": {
+			reason:   "a release without a date comes out today, which is not too early",
+			versions: []*Version{versionOf("v1", Lifetime{"v0.1.0", "v0.3.0", "v0.7.0"}), versionOf("v2", first, "H")},
+		},
+		"UnknownDeprecation": {
+			reason:   "each of the three is looked up",
+			versions: []*Version{versionOf("v1alpha1", Lifetime{"v0.1.0", "v0.9.0", ""}, "H"), versionOf("v1", first, "H")},
+			want:     "version g.example/v1alpha1: deprecated in v0.9.0, which is not in the table of releases",
+		},
+		"UnknownRemoval": {
+			reason:   "each of the three is looked up",
+			versions: []*Version{versionOf("v1alpha1", Lifetime{"v0.1.0", "v0.2.0", "v0.9.0"}), versionOf("v1", first, "H")},
+			want:     "version g.example/v1alpha1: removed in v0.9.0, which is not in the table of releases",
+		},
+		"SameDay": {
+			reason:   "two releases may come out on one day",
+			releases: []Release{{"v0.1.0", "2026-01-01"}, {"v0.2.0", "2026-01-01"}},
+		},
+		"ReleaseTwice": {
+			reason:   "but each only once",
+			releases: []Release{{"v0.1.0", "2026-01-01"}, {"v0.1.0", "2026-02-01"}},
+			want:     "release v0.1.0: comes after v0.1.0 in the table, and is not newer",
+		},
+		"ToComeBeforeTheLast": {
+			reason:   "a release to come is not older than the last one",
+			releases: []Release{{"v0.1.0", "2027-07-02"}, {"v0.2.0", ""}},
+			want:     "release v0.2.0: comes after v0.1.0 in the table, and is not newer",
+		},
+		"Everything": {
+			reason:   "every fault is told",
+			releases: []Release{{"v0.1.0", "2026-01-01"}, {"second", ""}},
+			versions: []*Version{versionOf("v1", Lifetime{}, "H"), versionOf("v2", Lifetime{Introduced: "v0.2.0"}, "H")},
+			want: "release \"second\": is not of the form v1.2.3\nversion g.example/v1: was never introduced\n" +
+				"version g.example/v2: introduced in v0.2.0, which is not in the table of releases",
+		},
 		"NotIntroduced": {
 			reason:   "everything was released once",
 			versions: []*Version{versionOf("v1alpha1", Lifetime{}, "H")},

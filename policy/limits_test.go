@@ -1,0 +1,134 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package policy
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+)
+
+func TestExpressionAtTheLimit(t *testing.T) {
+	for name, filler := range map[string]string{"ASCII": "x", "CodePoints": "ü"} {
+		most := `"" != "` + strings.Repeat(filler, 4096-len(`"" != ""`)) + `"`
+		if c, errs := compiler(t).Compile([]Condition{{Name: "a", Expression: most}}); len(errs) != 0 || c == nil {
+			t.Errorf("%s: 4096 characters: %v", name, errs)
+		}
+		_, errs := compiler(t).Compile([]Condition{{Name: "a", Expression: most + " "}})
+		if len(errs) != 1 || !strings.Contains(errs[0].Error(), "expression code point size exceeds limit: size: 4097, limit 4096") {
+			t.Errorf("%s: 4097 characters: %v", name, errs)
+		}
+	}
+}
+
+// TestCostAtTheLimit looks through texts: of the largest one whose cost is the limit, and of one that costs one more.
+func TestCostAtTheLimit(t *testing.T) {
+	c := compiled(t, `request.contains('x')`)
+	cost := func(n int) error {
+		got, err := c.Match(t.Context(), strings.Repeat("y", n)+"x")
+		if err == nil && !got {
+			t.Errorf("a text of %d characters does not match", n+1)
+		}
+		return err
+	}
+	// One for the variable, and one for each ten characters.
+	const most = 10*(CostLimit-1) - 1
+	if err := cost(most); err != nil {
+		t.Errorf("a cost of %d: %v", CostLimit, err)
+	}
+	if err := cost(most + 1); !errors.Is(err, ErrCost) {
+		t.Errorf("a cost of %d: got %v, want %v", CostLimit+1, err, ErrCost)
+	}
+}
+
+// The cost is that of each condition, not of all of them.
+func TestCostIsOfEachCondition(t *testing.T) {
+	expensive := `request.contains('x')`
+	c := compiled(t, expensive, expensive, expensive)
+	if got, err := c.Match(t.Context(), strings.Repeat("y", 6*CostLimit)+"x"); !got || err != nil {
+		t.Errorf("got %t, %v", got, err)
+	}
+}
+
+// TestNumbersOfDifferentTypes compares literals: where the types are known only when the request is, CEL compares them anyway.
+func TestNumbersOfDifferentTypes(t *testing.T) {
+	for _, expression := range []string{`1 < 1.5`, `2u > 1`, `size(request.list) >= 2.5`, `1.0 <= 1u`} {
+		if got, err := compiled(t, expression).Match(t.Context(), decoded(t, request)); !got || err != nil {
+			t.Errorf("%s: got %t, %v", expression, got, err)
+		}
+	}
+}
+
+func TestOneErrorForEachCondition(t *testing.T) {
+	_, errs := compiler(t).Compile([]Condition{{Name: "a", Expression: "x"}, {Name: "b", Expression: "true"}, {Name: "c", Expression: "y || z"}})
+	if len(errs) != 2 || errs[0].Index != 0 || errs[1].Index != 2 {
+		t.Fatalf("got %v", errs)
+	}
+	if want := "line 1, column 1: undeclared reference to 'y' (in container ''); line 1, column 6: undeclared reference to 'z' (in container '')"; errs[1].Error() != want {
+		t.Errorf("got  %s\nwant %s", errs[1], want)
+	}
+}
+
+// Two conditions that fail in different ways: the first one in order is the error, unless one is false.
+func TestTwoFailures(t *testing.T) {
+	const fails, notBool, costs = `request.nothing == 1`, `request.list`, `request.text.contains('x')`
+	value := map[string]any{"list": []any{}, "text": strings.Repeat("y", 11*CostLimit)}
+	for name, tc := range map[string]struct {
+		expressions []string
+		want        error
+		text        string
+	}{
+		"NotBoolFirst": {[]string{notBool, fails}, ErrNotBool, `match condition "a": the expression is neither true nor false for this request`},
+		"FailsFirst":   {[]string{"true", fails, notBool}, ErrEvaluation, `match condition "b": the expression fails for this request`},
+		"CostFirst":    {[]string{costs, fails}, ErrCost, `match condition "a": the expression costs too much for this request`},
+		"CostLast":     {[]string{notBool, costs}, ErrNotBool, `match condition "a": the expression is neither true nor false for this request`},
+		"FalseLast":    {[]string{costs, notBool, fails, "false"}, nil, ""},
+		"FalseFirst":   {[]string{"false", costs, notBool, fails}, nil, ""},
+	} {
+		got, err := compiled(t, tc.expressions...).Match(t.Context(), value)
+		if got || !errors.Is(err, tc.want) || err != nil && err.Error() != tc.text {
+			t.Errorf("%s: got %t, %v, want %s", name, got, err, tc.text)
+		}
+	}
+}
+
+// A context that is done decides where a condition fails, but takes nothing away from one that was evaluated.
+func TestContextThatIsDone(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for name, tc := range map[string]struct {
+		expressions []string
+		match       bool
+		err         error
+	}{
+		"Error": {[]string{`request.nothing == 1`, "false"}, false, context.Canceled},
+		"False": {[]string{"false", `request.nothing == 1`}, false, nil},
+		"True":  {[]string{"true"}, true, nil},
+	} {
+		got, err := compiled(t, tc.expressions...).Match(ctx, map[string]any{})
+		if got != tc.match || !errors.Is(err, tc.err) || (err == nil) != (tc.err == nil) {
+			t.Errorf("%s: got %t, %v, want %t, %v", name, got, err, tc.match, tc.err)
+		}
+	}
+}
+
+func TestDecodeAtTheLimitsOfWholeNumbers(t *testing.T) {
+	for text, want := range map[string]any{
+		"9223372036854775807": int64(1<<63 - 1), "9223372036854775808": float64(1 << 63),
+		"-9223372036854775808": int64(-1 << 63), "-9223372036854775809": float64(-1 << 63), "1.0": 1.0,
+	} {
+		if got := decoded(t, text); got != want {
+			t.Errorf("%s: got %T %v, want %T %v", text, got, got, want, want)
+		}
+	}
+	for _, text := range []string{``, `{} {}`, `{"a":1,}`, `nul`} {
+		if _, err := Decode([]byte(text)); err == nil || !strings.HasPrefix(err.Error(), "decode request: ") {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+	if got := decoded(t, `{"A":1,"a":2}`); len(got.(map[string]any)) != 2 {
+		t.Errorf("members that differ in case are one: %v", got)
+	}
+}
