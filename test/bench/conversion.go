@@ -11,8 +11,8 @@ import (
 	"github.com/hookgate/hookgate/test/samples"
 )
 
-// conversionResult has the gateway's CPU time per call in microseconds, medians: of a handler of which nobody says what it
-// understands, of one that understands what is sent, and of one for which the Cluster is converted.
+// conversionResult holds medians of the gateway's CPU time per call, in microseconds: for a handler without a policy, for
+// one whose policy names the version that is sent, and for one that gets a converted Cluster.
 type conversionResult struct {
 	BodyBytes int     `json:"bodyBytes"`
 	Callers   int     `json:"callers"`
@@ -53,7 +53,7 @@ func measureConversion(ctx context.Context, gateway *peer, pc pace, caPEM []byte
 // write prints the rows.
 func (c *conversionResult) write(w io.Writer) error {
 	_, err := fmt.Fprintf(w, `Conversion: CPU time of the gateway per lifecycle call, Cluster of %d bytes, %d callers, %s
-  nobody says what the handler understands       %8s
+  no policy says what the handler understands    %8s
   it understands what is sent                    %8s  %6.2f times
   it understands v1beta1, and gets it            %8s  %6.2f times
 

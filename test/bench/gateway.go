@@ -18,11 +18,11 @@ import (
 	"github.com/hookgate/hookgate/test/process"
 )
 
-// startGateway starts the gateway with one ExtensionConfig, the null extension at upstream, and waits until it is ready.
+// startGateway starts a gateway with one ExtensionConfig, the null extension at upstream, and waits until it is ready.
 func startGateway(
-	ctx context.Context, binary, dir, upstream string, certs certificates,
+	ctx context.Context, name, binary, dir, upstream string, certs certificates,
 ) (p *process.Process, address string, err error) {
-	configs := filepath.Join(dir, "extensionconfigs")
+	configs := filepath.Join(dir, name)
 	if err := os.MkdirAll(configs, 0o700); err != nil {
 		return nil, "", err
 	}
@@ -37,7 +37,7 @@ func startGateway(
 		}
 	}
 
-	p, line, err := process.Start(ctx, dir, "gateway", "hookgate serving ", exec.Command(binary, "serve",
+	p, line, err := process.Start(ctx, dir, name, "hookgate serving ", exec.Command(binary, "serve",
 		"--extension-configs", configs, "--cert-dir", certs.serverDir,
 		"--http-address", "127.0.0.1:0", "--grpc-address", "127.0.0.1:0", "--diagnostics-address", "127.0.0.1:0"))
 	if err != nil {
@@ -50,18 +50,18 @@ func startGateway(
 	}
 	if addresses["https"] == "" || addresses["diagnostics"] == "" {
 		p.Stop()
-		return nil, "", fmt.Errorf("start gateway: line %q names no https or diagnostics address", line)
+		return nil, "", fmt.Errorf("start %s: line %q names no https or diagnostics address", name, line)
 	}
 	if err := waitReady(ctx, "http://"+addresses["diagnostics"]+"/readyz"); err != nil {
 		tail := p.LogTail()
 		p.Stop()
-		return nil, "", fmt.Errorf("start gateway: %w:%s", err, tail)
+		return nil, "", fmt.Errorf("start %s: %w:%s", name, err, tail)
 	}
 	return p, addresses["https"], nil
 }
 
-// manifests returns what the gateway is told, by file: the extension at upstream, which objects its handlers understand, and the
-// CustomResourceDefinition that says the version of what the Cluster of hookS refers to.
+// manifests returns the gateway's manifests by file: the extension at upstream, the versions of objects that its handlers
+// understand, and the CustomResourceDefinition with the version of the reference in hookS's Cluster.
 func manifests(upstream string, certs certificates) map[string]any {
 	policy := func(handler, version string) any {
 		return map[string]any{
@@ -87,7 +87,7 @@ func manifests(upstream string, certs certificates) map[string]any {
 	}
 }
 
-// waitReady asks url until it answers 200.
+// waitReady polls url until it answers 200.
 func waitReady(ctx context.Context, url string) error {
 	return poll(ctx, 30*time.Second, func() error {
 		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)

@@ -7,6 +7,7 @@
 //	go run ./test/bench --hookgate bin/hookgate            everything, about 7 minutes
 //	go run ./test/bench --hookgate bin/hookgate --quick    shorter rounds, about 1.5 minutes
 //	go run ./test/bench --hookgate bin/hookgate --sizes S --callers 16 --protocols h1 --rounds 9
+//	go run ./test/bench --hookgate bin/hookgate --baseline OLD --peers gateway    a change beside what was before it
 //
 // How to read the output. There is a table per cell, which is a size of body (S, M, L), a number of callers, each of
 // which makes one call after the other, and the protocol that they speak; HTTP/2 callers share one connection, as
@@ -17,6 +18,7 @@
 //   - ReverseProxy: httputil.ReverseProxy with TLS on both sides: the least that a proxy in Go does. It only copies
 //     bytes, where the gateway reads, checks and dispatches every call.
 //   - nginx: the same in C, with two workers; skipped where it is not installed.
+//   - baseline: another build of the gateway, if --baseline names one. Each cell then has a bar: at most 3 % slower.
 //   - gateway: hookgate serve with one ExtensionConfig.
 //
 // All share the machine with the load generator, so the rates say how much CPU a whole call takes, and only ratios of
@@ -122,7 +124,9 @@ func run(ctx context.Context, o options, stdout, stderr io.Writer) (err error) {
 	if err := f.start(ctx, o); err != nil {
 		return err
 	}
-	measured := slices.DeleteFunc(slices.Clone(f.peers), func(p *peer) bool { return !slices.Contains(o.peers, p.name) })
+	measured := slices.DeleteFunc(slices.Clone(f.peers), func(p *peer) bool {
+		return p.name != peerBaseline && !slices.Contains(o.peers, p.name)
+	})
 
 	res := &result{Rounds: o.pace.rounds, DurationSeconds: o.pace.duration.Seconds()}
 	if _, err := fmt.Fprintf(stdout, legend, o.pace.rounds, o.pace.duration); err != nil {

@@ -47,14 +47,19 @@ type pace struct {
 	warmUp   time.Duration
 }
 
-// measureCell gives each peer its turn, rounds times, so that what else the machine does hits all of them.
+// measureCell measures the peers in turn, round by round, so that whatever else the machine does affects all of them.
+// Every other round goes backwards: no peer always runs behind the same one.
 func measureCell(ctx context.Context, c cell, peers []*peer, pc pace, caPEM []byte) ([]peerResult, error) {
 	results := make([]peerResult, len(peers))
 	for i, p := range peers {
 		results[i] = peerResult{Peer: p.name, Idle: p.idle}
 	}
 	for n := range pc.rounds {
-		for i, p := range peers {
+		for i := range peers {
+			if n%2 == 1 {
+				i = len(peers) - 1 - i
+			}
+			p := peers[i]
 			r, err := measureRound(ctx, c, p, pc, caPEM)
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)

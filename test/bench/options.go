@@ -17,6 +17,7 @@ import (
 // options are the flags.
 type options struct {
 	hookgate string
+	baseline string
 	pace     pace
 	fanOuts  int
 	peers    []string
@@ -30,6 +31,7 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	flags.StringVar(&o.hookgate, "hookgate", "", "`path` of the hookgate binary under test")
+	flags.StringVar(&o.baseline, "baseline", "", "`path` of another hookgate binary to compare with, round by round")
 	quick := flags.Bool("quick", false, "3 rounds of 0.5 s, unless --rounds or --duration say otherwise")
 	rounds := flags.Int("rounds", 0, "`number` of rounds per cell (default 5)")
 	duration := flags.Duration("duration", 0, "`time` of one round (default 1.5s)")
@@ -64,6 +66,9 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	}
 
 	var err error
+	if o.baseline != "" && o.hookgate == "" {
+		return o, fmt.Errorf("%w: --baseline needs --hookgate", errUsage)
+	}
 	if o.peers, err = choose("--peers", *peers, peerDirect, peerReverseProxy, peerNginx, peerGateway); err != nil {
 		return o, err
 	}

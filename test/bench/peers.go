@@ -21,6 +21,7 @@ const (
 	peerDirect       = "direct"
 	peerReverseProxy = "ReverseProxy"
 	peerNginx        = "nginx"
+	peerBaseline     = "baseline"
 	peerGateway      = "gateway"
 )
 
@@ -43,10 +44,10 @@ func (p *peer) path(hookName, handler string) string {
 	return hookPath(hookName, handler)
 }
 
-// complaint is the end of the peer's log, for the message about a call that went wrong.
+// complaint returns the end of the peer's log, to follow an error.
 func (p *peer) complaint() string { return "\n  log of " + p.name + ":" + p.process.LogTail() }
 
-// awaitPeer waits until the peer answers a call, then notes its processes and its idle memory.
+// awaitPeer waits until the peer answers a call, then records its processes and its idle memory.
 func awaitPeer(ctx context.Context, p *peer, pl payload, caPEM []byte) error {
 	l := load{
 		address: p.address, caPEM: caPEM, path: p.path(pl.hook, pl.handler), body: pl.body,
@@ -71,7 +72,7 @@ func awaitPeer(ctx context.Context, p *peer, pl payload, caPEM []byte) error {
 	return err
 }
 
-// fleet is the peers that run.
+// fleet holds the running peers.
 type fleet struct {
 	dir    string
 	certs  certificates
@@ -119,21 +120,27 @@ func (f *fleet) start(ctx context.Context, o options) error {
 			}
 		}
 	}
-	if slices.Contains(o.peers, peerGateway) {
-		binary, err := filepath.Abs(o.hookgate)
+	for _, g := range []struct{ name, binary string }{{peerBaseline, o.baseline}, {peerGateway, o.hookgate}} {
+		if g.binary == "" || !slices.Contains(o.peers, peerGateway) {
+			continue
+		}
+		binary, err := filepath.Abs(g.binary)
 		if err != nil {
 			return err
 		}
-		p, address, err := startGateway(ctx, binary, f.dir, upstream, f.certs)
+		p, address, err := startGateway(ctx, g.name, binary, f.dir, upstream, f.certs)
 		if err != nil {
 			return err
 		}
-		return f.add(ctx, &peer{name: peerGateway, address: address, suffix: "." + extensionName, process: p})
+		err = f.add(ctx, &peer{name: g.name, address: address, suffix: "." + extensionName, process: p})
+		if err != nil {
+			return err
+		}
 	}
 	return nil
 }
 
-// add takes a started peer over and waits until it works.
+// add adds a started peer and waits until it answers.
 func (f *fleet) add(ctx context.Context, p *peer) error {
 	f.peers = append(f.peers, p)
 	if err := awaitPeer(ctx, p, payloads()[0], f.certs.caPEM); err != nil {
@@ -150,7 +157,7 @@ func (f *fleet) peer(name string) *peer {
 	return nil
 }
 
-// stop ends all peers, the extension last, so that none complains about a lost upstream.
+// stop ends all peers, the extension last: no peer should log a lost upstream.
 func (f *fleet) stop() {
 	for _, p := range slices.Backward(f.peers) {
 		p.process.Stop()

@@ -102,7 +102,7 @@ func (r *result) bars() []bar {
 		same, converted = r.Conversion.SameToPlain, r.Conversion.ConvertedToPlain
 	}
 	bs = append(bs,
-		newBar("gateway CPU of a call that needs no conversion / one where nobody asks for any", same, 1.1, true),
+		newBar("gateway CPU of a call that needs no conversion / one without a policy", same, 1.1, true),
 		newBar("gateway CPU of a call with a converted Cluster / one without", converted, 3, true))
 	for _, p := range []protocol{http1Protocol, http2Protocol} {
 		var memory float64
@@ -111,6 +111,21 @@ func (r *result) bars() []bar {
 		}
 		name := fmt.Sprintf("peak RSS above idle / bodies in flight: L, %d callers, %s", callers, p)
 		bs = append(bs, newBar(name, memory, 3, true))
+	}
+	return append(bs, r.baselineBars()...)
+}
+
+// baselineBars compares the gateway with the baseline in every cell, if there is one.
+func (r *result) baselineBars() []bar {
+	const least = 0.97
+	var bs []bar
+	for _, c := range r.Cells {
+		if c.peer(peerBaseline) == nil {
+			continue
+		}
+		ratio := c.ratio(peerGateway, peerBaseline, func(r round) float64 { return r.Rate })
+		cell := cell{payload: payload{size: c.Size}, callers: c.Callers, protocol: c.Protocol}
+		bs = append(bs, newBar("requests per second, gateway / baseline: "+cell.String(), ratio, least, false))
 	}
 	return bs
 }
@@ -229,7 +244,7 @@ func (r *result) writeBars(w io.Writer) (missed bool, err error) {
 			sign = "<="
 		}
 		missed = missed || x.Verdict == verdictBelow
-		fmt.Fprintf(&b, "  %-78s %9s %10s  %s\n", x.Name, formatRatio(x.Value), fmt.Sprintf("%s %.2f", sign, x.Limit), x.Verdict)
+		fmt.Fprintf(&b, "  %-78s %9s %10s  %s\n", x.Name, formatBar(x.Value), fmt.Sprintf("%s %.2f", sign, x.Limit), x.Verdict)
 	}
 	_, err = io.WriteString(w, b.String())
 	return missed, err
@@ -248,6 +263,14 @@ func formatRatio(v float64) string {
 		return "-"
 	}
 	return fmt.Sprintf("%.2f", v)
+}
+
+// formatBar has one digit more than the limits, so that a bar that is just missed does not look met.
+func formatBar(v float64) string {
+	if v <= 0 {
+		return "-"
+	}
+	return fmt.Sprintf("%.3f", v)
 }
 
 func formatRate(v float64) string {

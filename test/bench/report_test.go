@@ -16,6 +16,7 @@ func exampleResult() *result {
 	cellOf := func(size string, bytes int, p protocol, gatewayRate float64) cellResult {
 		return cellResult{Size: size, BodyBytes: bytes, Callers: 16, Protocol: p, Peers: []peerResult{
 			{Peer: peerReverseProxy, Idle: 10e6, Rounds: []round{{Rate: 1000, CPU: 100}, {Rate: 100, CPU: 1e6}}},
+			{Peer: peerBaseline, Idle: 20e6, Rounds: []round{{Rate: 720, CPU: 200}, {Rate: 72, CPU: 2e6}}},
 			{Peer: peerGateway, Idle: 20e6, Rounds: []round{
 				{Rate: gatewayRate, CPU: 200, Peak: 180e6}, {Rate: gatewayRate / 10, CPU: 2e6, Peak: 100e6},
 			}},
@@ -37,22 +38,23 @@ func TestBars(t *testing.T) {
 	r.Bars = r.bars()
 	var got []string
 	for _, b := range r.Bars {
-		got = append(got, formatRatio(b.Value)+" "+b.Verdict)
+		got = append(got, formatBar(b.Value)+" "+b.Verdict)
 	}
 	want := []string{
-		"0.90 PASS", "0.70 BELOW", "0.60 PASS", // 0.8, 0.8 and 0.6 are the least.
-		"1.60 BELOW", // 1.5 is the most.
-		"1.02 PASS",  // 1.1 is the most.
-		"3.20 BELOW", // 3 is the most.
-		"2.00 PASS",  // (180 MB - 20 MB) / (16 * 5 MB), 3 is the most.
+		"0.900 PASS", "0.700 BELOW", "0.600 PASS", // 0.8, 0.8 and 0.6 are the least.
+		"1.600 BELOW", // 1.5 is the most.
+		"1.020 PASS",  // 1.1 is the most.
+		"3.200 BELOW", // 3 is the most.
+		"2.000 PASS",  // (180 MB - 20 MB) / (16 * 5 MB), 3 is the most.
 		"- not measured",
+		"1.250 PASS", "0.972 PASS", "0.833 BELOW", // 0.97 of the baseline, 720, is the least.
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("bars (-want +got):\n%s", diff)
 	}
 	var b strings.Builder
 	if missed, err := r.writeBars(&b); err != nil || !missed {
-		t.Errorf("writeBars says missed %v, %v; two bars are", missed, err)
+		t.Errorf("writeBars says missed %v, %v; four bars are", missed, err)
 	}
 	r.Bars = r.Bars[:1]
 	if missed, err := r.writeBars(&b); err != nil || missed {
@@ -60,7 +62,7 @@ func TestBars(t *testing.T) {
 	}
 }
 
-func TestReportFitsTheScreen(t *testing.T) {
+func TestReportIsAtMost120ColumnsWide(t *testing.T) {
 	r := exampleResult()
 	r.Bars = r.bars()
 	var b strings.Builder
