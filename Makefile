@@ -1,19 +1,40 @@
-# Hookgate. `make help` lists the targets. Everything that they need besides Go, git, make and a C compiler (for the race
-# detector) is pinned in go.mod and tools/, and built from there.
+# Hookgate. `make help` lists the targets. Everything they need besides Go, git, make and a C compiler (for the race detector) is pinned
+# in go.mod and tools/, and built from there. Folders below bin/ and out/ hold what was built; nothing else is written.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
+# One flavour of every package: without it, programs, tests and linters would each compile the same packages again. Only the race
+# detector needs cgo, and so packages of its own.
+export CGO_ENABLED := 0
+export GOFLAGS := $(strip $(GOFLAGS) $(if $(findstring -trimpath,$(GOFLAGS)),,-trimpath))
+
 GO ?= go
 BIN := $(CURDIR)/bin
-TOOL := $(GO) tool -modfile=tools/go.mod
+TOOL := $(GO) tool -modfile=$(CURDIR)/tools/go.mod
 GOLANGCI_LINT := $(GO) tool -modfile=$(CURDIR)/tools/golangci-lint/go.mod golangci-lint
-GOTESTSUM := $(TOOL) gotestsum
+BUF := $(BIN)/buf
+BUF_VERSION := $(shell sed -n 's,^\tgithub.com/bufbuild/buf v\([0-9.]*\).*,\1,p' tools/go.mod)
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -X main.version=$(VERSION)
+
+# The modules of this repository, and those with Go code of their own.
+MODULES := . examples/go test/conversion test/e2e test/extension test/openapi test/skew tools/clusterctl tools/image tools/kubernetes tools/openapi
+LINTED := . examples/go test/conversion test/e2e test/extension test/openapi test/skew tools/image tools/openapi
+
+# With RACE=1, as in CI, tests and the gateway that they start have the race detector. Builds then take four minutes more.
+RACE ?=
+GATEWAY := $(if $(RACE),$(BIN)/race/hookgate,$(BIN)/hookgate)
+GOTEST := $(if $(RACE),CGO_ENABLED=1) $(BIN)/gotestsum --format pkgname --format-hide-empty-pkg -- $(if $(RACE),-race) -vet=off -count=1 -timeout 20m
+
+# What the suites start. Suites of test-all fail where they lack a program; elsewhere their tests are skipped.
+PROGRAMS := HOOKGATE_BIN=$(GATEWAY) HOOKGATE_TEST_EXTENSION=$(BIN)/test-extension
+
+# These suites need more than Go: `make test-all` runs them.
+APART := /test/(badservers|clusterctl|contract|deploy|examples|image|kubernetes)$$
 
 # The image: its name, what it is for, and the file that it is written to.
 IMAGE_NAME ?= ghcr.io/hookgate/hookgate
@@ -39,26 +60,24 @@ BREAKING_AGAINST ?= $(or $(RELEASED),$(shell main=$$(git rev-parse -q --verify m
 BREAKING_CONFIG := $(if $(RELEASED),,--config '{"version": "v2", "modules": [{"path": "proto"}, {"path": "test/hookversions/proto"}], "breaking": {"use": ["FILE"], \
 	"except": ["FILE_SAME_JAVA_PACKAGE", "FILE_SAME_JAVA_MULTIPLE_FILES"]}}')
 
-# The servers that the tests of the Kubernetes side run against. A folder of one's own with kube-apiserver, etcd and kubectl
-# comes from KUBEBUILDER_ASSETS; otherwise they are built once, from the Go modules of tools/kubernetes.
+# The servers that the tests of the Kubernetes side run against. KUBEBUILDER_ASSETS may name a folder with kube-apiserver, etcd, kubectl
+# and kube-controller-manager; otherwise they are built once, from the Go modules of tools/kubernetes.
 KUBERNETES_VERSION := $(shell sed -n 's,^\tk8s.io/kubernetes v\([0-9.]*\).*,\1,p' tools/kubernetes/go.mod)
-KUBERNETES_BINARIES := kube-apiserver kubectl etcd
 KUBERNETES_BIN := $(BIN)/kubernetes
 KUBERNETES_LDFLAGS := -s -w -X k8s.io/component-base/version.gitVersion=v$(KUBERNETES_VERSION) \
 	-X k8s.io/component-base/version.gitMajor=$(word 1,$(subst ., ,$(KUBERNETES_VERSION))) \
 	-X k8s.io/component-base/version.gitMinor=$(word 2,$(subst ., ,$(KUBERNETES_VERSION)))
 KUBEBUILDER_ASSETS ?= $(KUBERNETES_BIN)
 
-# The programs that only the end-to-end suite starts: Cluster API's, pinned by test/e2e/go.sum, and the controller manager.
+# The programs that the end-to-end suite starts: Cluster API's, pinned by test/e2e/go.sum, and an old test extension.
 E2E_BIN := $(BIN)/e2e
-E2E_BINARIES := core kubeadm-bootstrap kubeadm-control-plane infrastructure test-extension kube-controller-manager test-extension-v1.12
-
-# What suites start that is built with Cluster API v1.12, pinned by test/skew/go.sum: an extension, and what makes the requests of
-# its core. The end-to-end suite also starts v1.12's own test extension.
-SKEW_BINARIES := extension-v1.12 core-v1.12
 
 FUZZTIME ?= 30s
 BENCHFLAGS ?=
+BASELINE ?=
+
+# The folders that `make mutation` changes: all of the product, or `make mutation PACKAGES="gateway codec"`.
+PACKAGES ?= $(shell $(GO) list ./... | sed -n 's,^github.com/hookgate/hookgate/\([^/]*\).*,\1,p' | sort -u | grep -v -E '^(deploy|devcert|docs|examples|gen|proto|test)$$')
 
 ##@ Use
 
@@ -67,21 +86,19 @@ help: ## List the targets
 	@awk 'BEGIN {FS = ":.*## "} /^##@/ {printf "\n%s\n", substr($$0, 5)} /^[a-zA-Z0-9_-]+:.*## / {printf "  %-20s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: run
-run: build ## Start an example extension and the gateway, call hooks through both fronts, serve until Ctrl-C
+run: build ## Start an extension and the gateway, call hooks over REST and gRPC, serve until Ctrl-C
 	@$(GO) build -o $(BIN)/quickstart ./examples/quickstart
 	@exec $(BIN)/quickstart --hookgate $(BIN)/hookgate --extension $(BIN)/rest-extension $(RUNFLAGS)
 
 .PHONY: build
-build: ## Build bin/hookgate and the example extension
-	@CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o $(BIN)/hookgate ./cmd/hookgate
-	@CGO_ENABLED=0 $(GO) build -trimpath -o $(BIN)/rest-extension ./examples/rest-extension
+build: ## Build bin/hookgate and bin/rest-extension
+	@$(GO) build -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/hookgate ./examples/rest-extension
 
-# Only what is named here goes into the binaries: not the time, the folder, the machine or the state of the repository. A Go
-# of another version makes other bytes.
+# The bytes depend on what is named here and on the version of Go; not on the time, the folder, the machine or the state of the repository.
 .PHONY: image
 image: ## Write out/hookgate-VERSION.tar, an OCI archive for linux/amd64 and linux/arm64; needs no container engine
 	@for arch in $(IMAGE_ARCHS); do \
-		CGO_ENABLED=0 GOOS=linux GOARCH=$$arch GOAMD64=v1 GOARM64=v8.0 GOEXPERIMENT= $(GO) build -trimpath -buildvcs=false \
+		GOOS=linux GOARCH=$$arch GOAMD64=v1 GOARM64=v8.0 GOEXPERIMENT= $(GO) build -trimpath -buildvcs=false \
 			-ldflags '-s -w $(LDFLAGS)' -o $(BIN)/image/linux_$$arch/hookgate ./cmd/hookgate; \
 	done
 	@$(GO) -C tools/image build -o $(BIN)/image/pack .
@@ -89,9 +106,8 @@ image: ## Write out/hookgate-VERSION.tar, an OCI archive for linux/amd64 and lin
 		$(foreach arch,$(IMAGE_ARCHS),-binary linux/$(arch)=$(BIN)/image/linux_$(arch)/hookgate)
 
 .PHONY: release
-release: ## Write out/: what clusterctl installs as VERSION (v0.1.0), how to register it with Cluster API, the OpenAPI document, and checksums
+release: $(BIN)/kustomize ## Write the files of a release to out/, for VERSION=v0.1.0
 	@$(GO) build -o $(BIN)/release ./deploy/release/generate
-	@$(GO) build -modfile=tools/kustomize/go.mod -o $(BIN)/kustomize sigs.k8s.io/kustomize/kustomize/v5
 	@$(BIN)/release -version '$(VERSION)' -image '$(IMAGE_NAME)' -kustomize $(BIN)/kustomize -source deploy/release -output '$(RELEASE_OUT)'
 
 .PHONY: examples
@@ -99,14 +115,14 @@ examples: $(addprefix examples-,$(EXAMPLES)) ## Build the example extension of e
 
 .PHONY: examples-go
 examples-go: ## Build examples/go
-	@cd examples/go && CGO_ENABLED=0 $(GO) build -trimpath -o bin/extension . && echo "examples/go: built in $$SECONDS s"
+	@cd examples/go && $(GO) build -o bin/extension . && echo "examples/go: built in $$SECONDS s"
 
 .PHONY: examples-java
 examples-java: ## Build examples/java, stubs included, with Maven
 	@mvn -B -q -ntp -f examples/java/pom.xml package && echo "examples/java: built in $$SECONDS s"
 
 .PHONY: examples-python
-examples-python: ## Build examples/python: a virtual environment and the stubs
+examples-python: ## Build examples/python, stubs included, in a virtual environment
 	@examples/python/build.sh && echo "examples/python: built in $$SECONDS s"
 
 .PHONY: examples-rust
@@ -114,107 +130,131 @@ examples-rust: ## Build examples/rust, stubs included, with Cargo
 	@cd examples/rust && cargo build -q --release --locked && echo "examples/rust: built in $$SECONDS s"
 
 .PHONY: examples-typescript
-examples-typescript: ## Build examples/typescript: its packages, the stubs, and what tsc makes
+examples-typescript: ## Build examples/typescript, stubs included, with npm
 	@examples/typescript/build.sh && echo "examples/typescript: built in $$SECONDS s"
 
 ##@ Test
 
 .PHONY: test
-test: test-binaries kubernetes-binaries image ## Run every test with the race detector, and say what was skipped and why
-	@HOOKGATE_BIN=$(BIN)/race/hookgate HOOKGATE_TEST_EXTENSION=$(BIN)/test-extension \
-		HOOKGATE_SKEW_EXTENSION=$(BIN)/extension-v1.12 HOOKGATE_SKEW_CORE=$(BIN)/core-v1.12 \
-		HOOKGATE_KUSTOMIZE=$(BIN)/kustomize KUBEBUILDER_ASSETS='$(KUBEBUILDER_ASSETS)' \
-		$(GOTESTSUM) --format pkgname --format-hide-empty-pkg -- -race -count=1 -timeout 20m $$($(GO) list ./... | grep -v -E '/test/(image|clusterctl|examples|badservers)$$')
-	@HOOKGATE_IMAGE='$(IMAGE_OUT)' $(GOTESTSUM) --format pkgname -- -race -count=1 ./test/image # alone: it links, and others measure time
-	@$(MAKE) --no-print-directory test-clusterctl # alone too: it starts two API servers
-	@$(MAKE) --no-print-directory test-openapi
-	@for module in test/extension tools/image; do \
-		cd $(CURDIR)/$$module && $(GO) tool -modfile=$(CURDIR)/tools/go.mod gotestsum --format pkgname -- -race -count=1 ./...; \
+test: build test-extension $(if $(RACE),race) $(BIN)/gotestsum ## Run the tests that need only Go: unit tests and suites that start the gateway
+	@echo "go test $(if $(RACE),-race )./... and the modules of test/ and tools/"
+	@$(PROGRAMS) $(GOTEST) $$($(GO) list ./... | grep -v -E '$(APART)')
+	@for module in test/extension tools/image; do (cd $$module && $(GOTEST) ./...); done
+	@cd test/conversion && $(PROGRAMS) $(BIN)/gotestsum --format pkgname -- -vet=off -count=1 ./... # it compares values, which needs no race detector
+
+.PHONY: test-all
+test-all: ## Run the suites that need more than Go: API servers, the image, a browser, other languages, Cluster API
+	@for suite in contract skew kubernetes clusterctl image openapi examples e2e; do \
+		printf '\n-- make test-%s (%s)\n' $$suite "$$(date -u +%H:%M:%S)"; $(MAKE) --no-print-directory test-$$suite; \
 	done
-	@cd test/conversion && HOOKGATE_BIN=$(BIN)/race/hookgate $(GO) tool -modfile=$(CURDIR)/tools/go.mod gotestsum --format pkgname -- -count=1 ./... # it compares values: the gateway has the race detector, the comparison needs none
+
+.PHONY: test-unit
+test-unit: $(BIN)/gotestsum ## Run the tests that start no program
+	@$(BIN)/gotestsum --format pkgname --format-hide-empty-pkg -- ./...
+
+.PHONY: test-contract
+test-contract: $(BUF) $(BIN)/gotestsum ## Break the contract in every way that buf must notice
+	@HOOKGATE_COMPLETE=1 HOOKGATE_BUF=$(BUF) $(GOTEST) ./test/contract
+
+.PHONY: test-skew
+test-skew: build test-extension skew-binaries $(if $(RACE),race) $(BIN)/gotestsum ## Run extensions and a core that are built with Cluster API v1.12
+	@HOOKGATE_COMPLETE=1 $(PROGRAMS) HOOKGATE_SKEW_BIN=$(BIN)/skew $(GOTEST) -run '^TestSkew' ./test/suite
+
+.PHONY: test-kubernetes
+test-kubernetes: build kubernetes-binaries $(if $(RACE),race) $(BIN)/gotestsum $(BIN)/kustomize ## Run the gateway and the manifests of deploy/ against a real API server
+	@HOOKGATE_COMPLETE=1 $(PROGRAMS) HOOKGATE_KUSTOMIZE=$(BIN)/kustomize KUBEBUILDER_ASSETS='$(KUBEBUILDER_ASSETS)' $(GOTEST) -p 1 ./test/kubernetes ./test/deploy
 
 .PHONY: test-clusterctl
-test-clusterctl: test-binaries kubernetes-binaries ## Install, upgrade, move and delete a release with clusterctl, on real API servers
-	@HOOKGATE_BIN=$(BIN)/race/hookgate HOOKGATE_CLUSTERCTL=$(BIN)/clusterctl HOOKGATE_RELEASE=$(BIN)/release \
-		HOOKGATE_KUSTOMIZE=$(BIN)/kustomize KUBEBUILDER_ASSETS='$(KUBEBUILDER_ASSETS)' $(GOTESTSUM) --format pkgname -- -race -count=1 ./test/clusterctl
+test-clusterctl: build kubernetes-binaries $(if $(RACE),race) $(BIN)/gotestsum $(BIN)/kustomize ## Install, upgrade, move and delete a release with clusterctl, on real API servers
+	@$(GO) -C tools/clusterctl build -o $(BIN)/clusterctl sigs.k8s.io/cluster-api/cmd/clusterctl
+	@$(GO) build -o $(BIN)/release ./deploy/release/generate
+	@HOOKGATE_COMPLETE=1 $(PROGRAMS) HOOKGATE_CLUSTERCTL=$(BIN)/clusterctl HOOKGATE_RELEASE=$(BIN)/release \
+		HOOKGATE_KUSTOMIZE=$(BIN)/kustomize KUBEBUILDER_ASSETS='$(KUBEBUILDER_ASSETS)' $(GOTEST) ./test/clusterctl
+
+.PHONY: test-image
+test-image: image $(BIN)/gotestsum ## Check the image, run it, and build it again, which must give the same bytes
+	@HOOKGATE_COMPLETE=1 HOOKGATE_IMAGE='$(IMAGE_OUT)' $(GOTEST) ./test/image
+
+.PHONY: test-openapi
+test-openapi: build browser $(if $(RACE),race) $(BIN)/gotestsum ## Check the OpenAPI document against the contract, and call hooks on its page in a browser
+	@$(GO) build -modfile=tools/oapi-codegen/go.mod -o $(BIN)/oapi-codegen github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen
+	@cd test/openapi && $(PROGRAMS) HOOKGATE_OAPI_CODEGEN=$(BIN)/oapi-codegen $(GOTEST) ./...
+
+.PHONY: browser
+browser: ## Install Debian's Chromium, unless there is a chromium
+	@tools/browser/install
 
 .PHONY: test-examples
-test-examples: build examples $(PROTOC) ## Run the example of every language behind the gateway, over TCP and over a Unix socket, and hold all to the same answers
-	@HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_PROTOC=$(PROTOC) $(GOTESTSUM) --format testname -- -count=1 -p 1 -timeout 20m ./test/examples ./test/badservers
+test-examples: build examples $(PROTOC) $(BIN)/gotestsum ## Run the example of every language behind the gateway; all must give the same answers
+	@HOOKGATE_COMPLETE=1 HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_PROTOC=$(PROTOC) \
+		$(BIN)/gotestsum --format testname -- -vet=off -count=1 -p 1 -timeout 20m ./test/examples ./test/badservers
 
 $(PROTOC):
 	@mkdir -p $(BIN)/download && cd $(BIN)/download && mvn --quiet --batch-mode org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy -DoutputDirectory=. \
 		-Dartifact=com.google.protobuf:protoc:$(PROTOC_VERSION):exe:linux-$(subst aarch64,aarch_64,$(shell uname -m))
 	@chmod +x $(BIN)/download/protoc-*.exe && mv $(BIN)/download/protoc-$(PROTOC_VERSION)-*.exe $@
 
-.PHONY: test-openapi
-test-openapi: browser ## Hold the OpenAPI document against the contract, and try hooks on its page in a browser
-	@$(GO) build -race -ldflags '$(LDFLAGS)' -o $(BIN)/race/hookgate ./cmd/hookgate
-	@$(GO) build -modfile=tools/oapi-codegen/go.mod -o $(BIN)/oapi-codegen github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen
-	@cd test/openapi && HOOKGATE_BIN=$(BIN)/race/hookgate HOOKGATE_OAPI_CODEGEN=$(BIN)/oapi-codegen \
-		$(GO) tool -modfile=$(CURDIR)/tools/go.mod gotestsum --format pkgname -- -race -count=1 ./...
-
-.PHONY: browser
-browser: ## Install Debian's Chromium, where there is none
-	@tools/browser/install
-
 .PHONY: test-e2e
-test-e2e: build kubernetes-binaries e2e-binaries skew-binaries examples-python ## Run Clusters with the real Cluster API, whose every hook goes through the gateway, as a hub and as a sidecar
-	@cd test/e2e && HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_E2E_BIN=$(E2E_BIN) HOOKGATE_SKEW_EXTENSION=$(BIN)/extension-v1.12 \
-		KUBEBUILDER_ASSETS='$(KUBEBUILDER_ASSETS)' $(GO) test -count=1 -v -timeout 30m ./...
+test-e2e: build kubernetes-binaries e2e-binaries skew-binaries examples-python ## Run Clusters with the real Cluster API, which calls every hook through the gateway
+	@cd test/e2e && HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_E2E_BIN=$(E2E_BIN) HOOKGATE_SKEW_BIN=$(BIN)/skew \
+		KUBEBUILDER_ASSETS='$(KUBEBUILDER_ASSETS)' $(GO) test -vet=off -count=1 -v -timeout 30m ./...
 
-.PHONY: test-unit
-test-unit: ## Run the tests that need no other program
-	@$(GOTESTSUM) --format pkgname --format-hide-empty-pkg -- ./...
+.PHONY: race
+race: ## Build the gateway with the race detector
+	@CGO_ENABLED=1 $(GO) build -race -ldflags '$(LDFLAGS)' -o $(BIN)/race/hookgate ./cmd/hookgate
 
-.PHONY: test-binaries
-test-binaries: build skew-binaries ## Build what the suites start: a gateway with the race detector, an extension on Cluster API's own server, and tools
-	@$(GO) build -race -ldflags '$(LDFLAGS)' -o $(BIN)/race/hookgate ./cmd/hookgate
+.PHONY: test-extension
+test-extension: ## Build the extension on Cluster API's own server that the suites start
 	@cd test/extension && $(GO) build -o $(BIN)/test-extension .
-	@$(GO) build -modfile=tools/kustomize/go.mod -o $(BIN)/kustomize sigs.k8s.io/kustomize/kustomize/v5
-	@$(GO) -C tools/clusterctl build -o $(BIN)/clusterctl sigs.k8s.io/cluster-api/cmd/clusterctl
-	@$(GO) build -o $(BIN)/release ./deploy/release/generate
 
 .PHONY: skew-binaries
-skew-binaries: ## Build what the suites start of Cluster API v1.12
-	@cd test/skew && $(foreach binary,$(SKEW_BINARIES),$(GO) build -o $(BIN)/$(binary) ./$(binary:-v1.12=) &&) true
+skew-binaries: $(BIN)/skew/test-extension ## Build what the suites start of Cluster API v1.12
+	@cd test/skew && $(GO) build -o $(BIN)/skew/ ./extension ./core
+
+# Files that take long to build get their names when they are complete, so that a build that was cut off leaves nothing that looks finished.
+$(BIN)/skew/test-extension: test/skew/go.mod test/skew/go.sum
+	@echo "building Cluster API's test extension v1.12, which takes some minutes the first time"
+	@mkdir -p $(@D) && cd test/skew && $(GO) build -ldflags '-s -w' -o $@.new sigs.k8s.io/cluster-api/test/extension && mv $@.new $@
 
 .PHONY: kubernetes-binaries
 ifeq ($(KUBEBUILDER_ASSETS),$(KUBERNETES_BIN))
-kubernetes-binaries: $(addprefix $(KUBERNETES_BIN)/,$(KUBERNETES_BINARIES)) ## Build kube-apiserver, etcd and kubectl into bin/kubernetes, once
+kubernetes-binaries: $(KUBERNETES_BIN)/kube-apiserver ## Build kube-apiserver, etcd, kubectl and kube-controller-manager into bin/kubernetes, once
 else
 kubernetes-binaries:
-	@echo "using kube-apiserver, etcd and kubectl of KUBEBUILDER_ASSETS=$(KUBEBUILDER_ASSETS)"
+	@echo "using the programs of KUBEBUILDER_ASSETS=$(KUBEBUILDER_ASSETS)"
 endif
 
-# Built under another name first, so that a build that was cut off leaves nothing that looks finished.
-$(KUBERNETES_BIN)/etcd: tools/kubernetes/go.mod tools/kubernetes/go.sum tools/kubernetes/etcd/main.go
-	@cd tools/kubernetes && CGO_ENABLED=0 $(GO) build -ldflags '-s -w' -o $@.new ./etcd && mv $@.new $@
-
-$(KUBERNETES_BIN)/%: tools/kubernetes/go.mod tools/kubernetes/go.sum
-	@echo "building $* $(KUBERNETES_VERSION), which takes some minutes the first time"
-	@cd tools/kubernetes && CGO_ENABLED=0 $(GO) build -ldflags '$(KUBERNETES_LDFLAGS)' -o $@.new k8s.io/kubernetes/cmd/$* && mv $@.new $@
+$(KUBERNETES_BIN)/kube-apiserver: tools/kubernetes/go.mod tools/kubernetes/go.sum tools/kubernetes/etcd/main.go
+	@echo "building Kubernetes $(KUBERNETES_VERSION) and etcd, which takes some minutes the first time"
+	@rm -rf $(@D) $(@D).new && cd tools/kubernetes && $(GO) build -ldflags '$(KUBERNETES_LDFLAGS)' -o $(@D).new/ ./etcd \
+		k8s.io/kubernetes/cmd/kube-apiserver k8s.io/kubernetes/cmd/kube-controller-manager k8s.io/kubernetes/cmd/kubectl && mv $(@D).new $(@D)
 
 .PHONY: e2e-binaries
-e2e-binaries: $(addprefix $(E2E_BIN)/,$(E2E_BINARIES)) ## Build what the end-to-end suite starts into bin/e2e, once
+e2e-binaries: $(E2E_BIN)/core ## Build the programs of Cluster API into bin/e2e, once
 
-$(E2E_BIN)/kube-controller-manager: tools/kubernetes/go.mod tools/kubernetes/go.sum
-	@echo "building kube-controller-manager $(KUBERNETES_VERSION), which takes some minutes the first time"
-	@cd tools/kubernetes && CGO_ENABLED=0 $(GO) build -ldflags '$(KUBERNETES_LDFLAGS)' -o $@.new k8s.io/kubernetes/cmd/kube-controller-manager && mv $@.new $@
+# Two providers have the same name, so there are two builds.
+$(E2E_BIN)/core: test/e2e/go.mod test/e2e/go.sum
+	@echo "building Cluster API, which takes some minutes the first time"
+	@rm -rf $(@D) $(@D).new && cd test/e2e && $(GO) build -ldflags '-s -w' -o $(@D).new/ sigs.k8s.io/cluster-api/core \
+		sigs.k8s.io/cluster-api/bootstrap/kubeadm sigs.k8s.io/cluster-api/test/infrastructure/docker sigs.k8s.io/cluster-api/test/extension
+	@cd $(@D).new && mv kubeadm kubeadm-bootstrap && mv docker infrastructure && mv extension test-extension
+	@cd test/e2e && $(GO) build -ldflags '-s -w' -o $(@D).new/kubeadm-control-plane sigs.k8s.io/cluster-api/controlplane/kubeadm && mv $(@D).new $(@D)
 
-$(E2E_BIN)/core: package := sigs.k8s.io/cluster-api/core
-$(E2E_BIN)/kubeadm-bootstrap: package := sigs.k8s.io/cluster-api/bootstrap/kubeadm
-$(E2E_BIN)/kubeadm-control-plane: package := sigs.k8s.io/cluster-api/controlplane/kubeadm
-$(E2E_BIN)/infrastructure: package := sigs.k8s.io/cluster-api/test/infrastructure/docker
-$(E2E_BIN)/test-extension: package := sigs.k8s.io/cluster-api/test/extension
-# Of v1.12, so from another module.
-$(E2E_BIN)/test-extension-v1.12: test/skew/go.mod test/skew/go.sum
-	@echo "building sigs.k8s.io/cluster-api/test/extension v1.12, which takes some minutes the first time"
-	@cd test/skew && CGO_ENABLED=0 $(GO) build -ldflags '-s -w' -o $@.new sigs.k8s.io/cluster-api/test/extension && mv $@.new $@
+# The version is that of tools/go.mod. npm has it as a program; without npm it is built, which takes a minute and a half.
+$(BUF): tools/go.mod tools/buf/package-lock.json
+	@mkdir -p $(BIN)/npm && if command -v npm >/dev/null && cp tools/buf/package*.json $(BIN)/npm/ && \
+		npm ci --prefix $(BIN)/npm --ignore-scripts --no-audit --no-fund --loglevel=error; \
+	then cp $(BIN)/npm/node_modules/@bufbuild/buf-*/bin/buf $@; \
+	else $(GO) build -modfile=tools/go.mod -o $@ github.com/bufbuild/buf/cmd/buf; fi
+	@test "$$($@ --version)" = "$(BUF_VERSION)" || { echo "buf is $$($@ --version) in tools/buf, and $(BUF_VERSION) in tools/go.mod"; rm $@; exit 1; }
 
-$(E2E_BIN)/%: test/e2e/go.mod test/e2e/go.sum
-	@echo "building $(package), which takes some minutes the first time"
-	@cd test/e2e && CGO_ENABLED=0 $(GO) build -ldflags '-s -w' -o $@.new $(package) && mv $@.new $@
+$(BIN)/gotestsum: tools/go.mod
+	@$(GO) build -modfile=tools/go.mod -o $@ gotest.tools/gotestsum
+
+$(BIN)/kustomize: tools/kustomize/go.mod
+	@$(GO) build -modfile=tools/kustomize/go.mod -o $@ sigs.k8s.io/kustomize/kustomize/v5
+
+##@ Measure
 
 .PHONY: fuzz
 fuzz: ## Run each fuzz target for FUZZTIME (30s)
@@ -224,10 +264,19 @@ fuzz: ## Run each fuzz target for FUZZTIME (30s)
 		done; \
 	done
 
+.PHONY: mutation
+mutation: ## Change the code of PACKAGES in small ways, and require that tests notice 85 % of them; takes hours
+	@rm -rf $(BIN)/mutation && mkdir -p $(BIN)/mutation && git ls-files -z --cached --others --exclude-standard | \
+		tar --null --files-from - --ignore-failed-read -cf - 2>/dev/null | tar -xf - -C $(BIN)/mutation
+	@$(GO) -C tools/mutation build -o $(BIN)/gremlins github.com/go-gremlins/gremlins/cmd/gremlins
+	@failed=; for package in $(PACKAGES); do \
+		echo "== $$package"; (cd $(BIN)/mutation && $(BIN)/gremlins unleash ./$$package) || failed="$$failed $$package"; \
+	done; if [ -n "$$failed" ]; then echo "too few mutants were noticed in:$$failed"; exit 1; fi
+
 .PHONY: bench
-bench: build ## Measure the gateway side by side with its peers; prints ratios (BENCHFLAGS=--quick for a short run)
+bench: build ## Measure the gateway beside its peers and print ratios; BENCHFLAGS=--quick is short, BASELINE=FILE adds another gateway
 	@$(GO) build -o $(BIN)/bench ./test/bench
-	@$(BIN)/bench --hookgate $(BIN)/hookgate $(BENCHFLAGS)
+	@$(BIN)/bench --hookgate $(BIN)/hookgate $(if $(BASELINE),--baseline '$(BASELINE)') $(BENCHFLAGS)
 
 .PHONY: bench-scale
 bench-scale: build kubernetes-binaries ## Measure a gateway with 2,000 ExtensionConfigs of 10 handlers on a real API server, beside one with 20
@@ -241,9 +290,9 @@ bench-go: ## Run the Go benchmarks
 ##@ Change
 
 .PHONY: generate
-generate: ## Regenerate gen/, test/hookversions/gen/, api/, deploy/crd/, proto/testdata/, docs/metrics.md, docs/errors.md, and parts of docs/conformance.md and docs/conversion.md
-	@$(TOOL) buf generate
-	@$(TOOL) buf generate --template test/hookversions/buf.gen.yaml
+generate: $(BUF) ## Regenerate gen/, deploy/crd/, proto/testdata/ and the pages of docs/ that come from the code
+	@$(BUF) generate
+	@$(BUF) generate --template test/hookversions/buf.gen.yaml
 	@$(GO) -C tools/openapi run . $(CURDIR)
 	@$(TOOL) controller-gen object:headerFile=api/boilerplate.go.txt crd paths=./api/... output:crd:dir=deploy/crd
 	@$(GO) run ./docs/generate docs
@@ -251,31 +300,23 @@ generate: ## Regenerate gen/, test/hookversions/gen/, api/, deploy/crd/, proto/t
 	@$(GO) run ./deploy/crd/generate "$$(cd test/extension && $(GO) list -m -f '{{.Dir}}' sigs.k8s.io/cluster-api)" deploy/crd
 
 .PHONY: format
-format: ## Format Go and proto files
+format: $(BUF) ## Format Go and proto files
 	@$(GOLANGCI_LINT) fmt
-	@$(TOOL) buf format -w
+	@$(BUF) format -w
 
 .PHONY: verify
 verify: lint verify-proto verify-generated verify-modules ## Lint, check the contract, and check that generated files are up to date
 
 .PHONY: lint
-lint: ## Run the linters, the rule of import directions among them
-	@$(GOLANGCI_LINT) run
-	@cd examples/go && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml
-	@cd test/extension && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml
-	@cd test/conversion && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml
-	@cd test/e2e && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml
-	@cd test/skew && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml
-	@cd tools/image && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml
-	@cd tools/openapi && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml
-	@cd test/openapi && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml
+lint: ## Run the linters, the rules of import directions among them
+	@for module in $(LINTED); do (cd $$module && $(GOLANGCI_LINT) run --config $(CURDIR)/.golangci.yml); done
 
 .PHONY: verify-proto
-verify-proto: ## Lint the contract and compare it with the last release, or the main branch
-	@$(TOOL) buf lint
-	@$(TOOL) buf format -d --exit-code
+verify-proto: $(BUF) ## Lint the contract and compare it with the last release, or the main branch
+	@$(BUF) lint
+	@$(BUF) format -d --exit-code
 	@echo "buf breaking against $(BREAKING_AGAINST)"
-	@$(TOOL) buf breaking $(BREAKING_CONFIG) --against '.git#ref=$(BREAKING_AGAINST)'
+	@$(BUF) breaking $(BREAKING_CONFIG) --against '.git#ref=$(BREAKING_AGAINST)'
 
 .PHONY: verify-generated
 verify-generated: generate ## Check that generated files are up to date
@@ -284,7 +325,7 @@ verify-generated: generate ## Check that generated files are up to date
 
 .PHONY: verify-modules
 verify-modules: ## Check that go.mod files are tidy
-	@for module in . examples/go test/conversion test/e2e test/extension test/openapi test/skew tools/clusterctl tools/image tools/kubernetes tools/openapi; do \
+	@for module in $(MODULES); do \
 		(cd $$module && $(GO) mod tidy -diff) || { echo "$$module/go.mod is not tidy: run 'go mod tidy' there and commit"; exit 1; }; \
 	done
 

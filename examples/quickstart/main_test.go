@@ -27,6 +27,7 @@ var programs = sync.OnceValues(func() (string, error) {
 	}
 	build := exec.Command("go", "build", "-o", dir+string(filepath.Separator), "../../cmd/hookgate", "../rest-extension")
 	build.Stderr = os.Stderr
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // as `make build` does, and so from its cache
 	return dir, build.Run()
 })
 

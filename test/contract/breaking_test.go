@@ -5,13 +5,13 @@ package contract
 
 import (
 	"bytes"
-	"context"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
+
+	"github.com/hookgate/hookgate/test/process"
 )
 
 // root is that of the repository.
@@ -46,7 +46,7 @@ func everywhere(before, after string) []edit {
 
 // Each edit is compared with the contract as it is, by the tool and the configuration of `make verify`.
 func TestBreakingEdits(t *testing.T) {
-	buf := buildBuf(t)
+	buf := process.Program(t, "HOOKGATE_BUF")
 	const lifecycle, topology, common = "lifecycle_hooks.proto", "topology_mutation.proto", "common.proto"
 	for name, tc := range map[string]struct {
 		edits []edit
@@ -136,18 +136,4 @@ func (e edit) apply(t *testing.T, dir string) {
 	if err := os.WriteFile(path, []byte(strings.Replace(string(text), e.old, e.new, count)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-}
-
-// buildBuf returns the buf that tools/ pins.
-func buildBuf(t *testing.T) string {
-	t.Helper()
-	path := filepath.Join(t.TempDir(), "buf")
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-	defer cancel()
-	cmd := exec.CommandContext(ctx, "go", "build", "-modfile="+filepath.Join("tools", "go.mod"), "-o", path, "github.com/bufbuild/buf/cmd/buf")
-	cmd.Dir = root
-	if out, err := cmd.CombinedOutput(); err != nil {
-		t.Fatalf("build buf: %v\n%s", err, out)
-	}
-	return path
 }

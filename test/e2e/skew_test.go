@@ -33,7 +33,7 @@ func TestExtensionsOfV112(t *testing.T) {
 		t.Logf("%4.0fs  %s", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
 	}
 	w := begin(t)
-	w.startHub("test-extension-v1.12")
+	w.startHub(filepath.Join(folder(t, "HOOKGATE_SKEW_BIN"), "test-extension"))
 	record := w.startGuard()
 	w.register(map[string]any{})
 	w.registerGateway(gateway)
@@ -123,7 +123,7 @@ func TestExtensionsOfV112(t *testing.T) {
 func (w *world) startGuard() string {
 	w.t.Helper()
 	record, port := w.t.TempDir(), freePort(w.t)
-	w.launch("guard", folder(w.t, "HOOKGATE_SKEW_EXTENSION"), "--guard", "--record", record, "--port", fmt.Sprint(port), "--cert-dir", w.certs)
+	w.launch("guard", filepath.Join(folder(w.t, "HOOKGATE_SKEW_BIN"), "extension"), "--guard", "--record", record, "--port", fmt.Sprint(port), "--cert-dir", w.certs)
 	w.registerExtension(guard, port, map[string]any{"classes": "memory"})
 	return record
 }

@@ -89,7 +89,7 @@ func begin(t *testing.T) *world {
 	assets, programs := folder(t, "KUBEBUILDER_ASSETS"), folder(t, "HOOKGATE_E2E_BIN")
 
 	kubectl := w.startAPIServer(assets)
-	w.launch("kube-controller-manager", filepath.Join(programs, "kube-controller-manager"), "--kubeconfig", w.kubeconfig,
+	w.launch("kube-controller-manager", filepath.Join(assets, "kube-controller-manager"), "--kubeconfig", w.kubeconfig,
 		"--controllers", "garbage-collector-controller,namespace-controller", "--leader-elect=false", "--secure-port=0")
 
 	var objects []client.Object
@@ -126,17 +126,17 @@ func begin(t *testing.T) *world {
 // gateway with Cluster API.
 func beginWithHub(t *testing.T) *world {
 	w := begin(t)
-	w.startHub("test-extension")
+	w.startHub(filepath.Join(folder(t, "HOOKGATE_E2E_BIN"), "test-extension"))
 	w.register(map[string]any{"defaultAllHandlersToBlocking": "true"})
 	w.registerGateway(gateway)
 	return w
 }
 
-// startHub starts Cluster API's own extension, which is the program of that name, and a gateway.
+// startHub starts a program, which is a build of Cluster API's own extension, and a gateway.
 func (w *world) startHub(extension string) {
 	w.t.Helper()
 	hookgate := folder(w.t, "HOOKGATE_BIN")
-	w.extension = w.manager(extension, filepath.Join(folder(w.t, "HOOKGATE_E2E_BIN"), extension))
+	w.extension = w.manager("test-extension", extension)
 	w.gateway = newServer(w.t)
 	w.gateway.start = func() *process {
 		return w.launch("hookgate", hookgate, "serve", "--kubeconfig", w.kubeconfig, "--extension-config-group", ownGroup,

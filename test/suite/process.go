@@ -7,7 +7,6 @@ import (
 	"bytes"
 	"errors"
 	"io"
-	"os"
 	"os/exec"
 	"regexp"
 	"strings"
@@ -15,6 +14,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	processes "github.com/hookgate/hookgate/test/process"
 )
 
 // The environment variables that name the programs.
@@ -29,11 +30,7 @@ const patience = 20 * time.Second
 // program returns the path of a program, and skips the test where it is not given.
 func program(t testing.TB, variable string) string {
 	t.Helper()
-	path := os.Getenv(variable)
-	if path == "" {
-		t.Skipf("%s does not name a program: run `make test`, which builds it", variable)
-	}
-	return path
+	return processes.Program(t, variable)
 }
 
 // process is a program that runs. What it prints is kept, and shown when the test fails.

@@ -19,7 +19,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	for _, variable := range []string{gatewayVariable, extensionVariable, oldExtensionVariable, oldCoreVariable} {
+	for _, variable := range []string{gatewayVariable, extensionVariable, skewVariable} {
 		if os.Getenv(variable) == "" {
 			fmt.Printf("suite: skipped, %s does not name a program; `make test` builds it and runs this\n", variable)
 		}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"reflect"
 	"slices"
 	"strings"
@@ -24,11 +25,14 @@ import (
 	"github.com/hookgate/hookgate/test/samples"
 )
 
-// The environment variables that name the programs that are built with Cluster API v1.12.
-const (
-	oldExtensionVariable = "HOOKGATE_SKEW_EXTENSION"
-	oldCoreVariable      = "HOOKGATE_SKEW_CORE"
-)
+// skewVariable names the environment variable with the folder of the programs built with Cluster API v1.12.
+const skewVariable = "HOOKGATE_SKEW_BIN"
+
+// skewProgram returns the path of a program built with Cluster API v1.12.
+func skewProgram(t testing.TB, name string) string {
+	t.Helper()
+	return filepath.Join(program(t, skewVariable), name)
+}
 
 // echoed is the setting of a handler of the extension program that makes it answer with what it decoded.
 const echoed = "echo"
@@ -39,7 +43,7 @@ const crdsFile = "testdata/crds.yaml"
 // startOldExtension runs the extension that is built with v1.12.
 func startOldExtension(t testing.TB, a *authority) *extensionProgram {
 	t.Helper()
-	e := &extensionProgram{process: launch(t, "extension of v1.12", program(t, oldExtensionVariable), "--cert-dir", a.dir(t))}
+	e := &extensionProgram{process: launch(t, "extension of v1.12", skewProgram(t, "extension"), "--cert-dir", a.dir(t))}
 	e.url = "https://" + e.await(t, `extension serving https=(127\.0\.0\.1:\d+)\n`)[1]
 	return e
 }
@@ -63,7 +67,7 @@ func oldHandler(hook string) string {
 // asOldCore returns the request that a core of v1.12 sends where one of v1.14 sends body.
 func asOldCore(t testing.TB, hook string, body []byte, flags ...string) []byte {
 	t.Helper()
-	command := exec.Command(program(t, oldCoreVariable), append([]string{"--hook", hook, "--crds", crdsFile}, flags...)...)
+	command := exec.Command(skewProgram(t, "core"), append([]string{"--hook", hook, "--crds", crdsFile}, flags...)...)
 	var stderr bytes.Buffer
 	command.Stdin, command.Stderr = bytes.NewReader(body), &stderr
 	out, err := command.Output()

@@ -22,7 +22,7 @@ import (
 )
 
 // The extension of today reads behind a v1.12 what it reads behind a v1.14, but for what a v1.12 cannot say.
-func TestNewExtensionBehindOldCore(t *testing.T) {
+func TestSkewNewExtensionBehindOldCore(t *testing.T) {
 	program(t, gatewayVariable)
 	a := newAuthority(t)
 	e := startExtension(t, a, "new", "0")
@@ -62,7 +62,7 @@ func TestNewExtensionBehindOldCore(t *testing.T) {
 }
 
 // Cores before v1.11 sent members that are no more. They do not reach an extension of today, and the gateway says so, once.
-func TestLossesOfRequestsBeforeV111(t *testing.T) {
+func TestSkewLossesOfRequestsBeforeV111(t *testing.T) {
 	const hook, handler = "BeforeClusterCreate", "create-audit"
 	program(t, gatewayVariable)
 	a := newAuthority(t)
@@ -145,7 +145,7 @@ func (r reader) serve(_ any, stream grpc.ServerStream) error {
 
 // An extension that speaks gRPC and states that it understands v1beta1 needs no policy, and gets the text that a v1.12 sends, whatever
 // version the caller has.
-func TestExtensionThatStatesItsVersion(t *testing.T) {
+func TestSkewExtensionThatStatesItsVersion(t *testing.T) {
 	program(t, gatewayVariable)
 	a := newAuthority(t)
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")

@@ -18,7 +18,7 @@ import (
 )
 
 // What an old extension answers to the in-place hooks is as good to a v1.14 as to a v1.12: both send v1beta2 there.
-func TestOldExtensionsPatches(t *testing.T) {
+func TestSkewOldExtensionsPatches(t *testing.T) {
 	g := startOld(t, oldPolicies())
 	for front, call := range callers(g, g.dial(t)) {
 		for hook, tc := range map[string]struct{ object, patch string }{
@@ -98,7 +98,7 @@ func object(t *testing.T, m members, way ...string) map[string]any {
 
 // A handler that knows v1beta1 Machines only gets such, and its patch changes what it changed and nothing else: what v1beta1 cannot
 // say is still there.
-func TestPatchesOfMachinesInV1Beta1(t *testing.T) {
+func TestSkewPatchesOfMachinesInV1Beta1(t *testing.T) {
 	program(t, gatewayVariable)
 	a := newAuthority(t)
 	s := startStub(t, a)
@@ -172,7 +172,7 @@ func TestPatchesOfMachinesInV1Beta1(t *testing.T) {
 }
 
 // A caller that has v1beta1 Machines gets patches for such from an extension of today.
-func TestPatchesForCallersInV1Beta1(t *testing.T) {
+func TestSkewPatchesForCallersInV1Beta1(t *testing.T) {
 	program(t, gatewayVariable)
 	a := newAuthority(t)
 	e := startExtension(t, a, "new", "0")

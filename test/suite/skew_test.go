@@ -19,7 +19,7 @@ import (
 func startOld(t *testing.T, policies map[string]string) *gateway {
 	t.Helper()
 	program(t, gatewayVariable)
-	program(t, oldCoreVariable)
+	program(t, skewVariable)
 	a := newAuthority(t)
 	e := startOldExtension(t, a)
 	manifests := crdManifests(t)
@@ -85,7 +85,7 @@ func typed(t *testing.T, object any) (apiVersion, kind any) {
 }
 
 // An extension that was built for v1.12 decodes behind a v1.14 what it decodes behind a v1.12, to the last member.
-func TestOldExtensionReadsWhatItAlwaysRead(t *testing.T) {
+func TestSkewOldExtensionReadsWhatItAlwaysRead(t *testing.T) {
 	g := startOld(t, oldPolicies())
 	both := callers(g, g.dial(t))
 	for _, hook := range samples.Hooks() {
@@ -113,7 +113,7 @@ func TestOldExtensionReadsWhatItAlwaysRead(t *testing.T) {
 
 // A reference whose version nobody knows fails the call, with what to do, also where errors are to be ignored. The definition may come
 // while the gateway runs.
-func TestReferencesNeedDefinitions(t *testing.T) {
+func TestSkewReferencesNeedDefinitions(t *testing.T) {
 	const hook, handler = "BeforeClusterCreate", "before-cluster-create.old"
 	program(t, gatewayVariable)
 	a := newAuthority(t)
@@ -138,7 +138,7 @@ func TestReferencesNeedDefinitions(t *testing.T) {
 }
 
 // Where nobody says what the extension understands, much of a Cluster does not reach it. This is what the test above can find.
-func TestOldExtensionWithoutPolicyMissesMembers(t *testing.T) {
+func TestSkewOldExtensionWithoutPolicyMissesMembers(t *testing.T) {
 	g := startOld(t, nil)
 	for _, hook := range samples.Hooks() {
 		body := samples.Marshal(requestWith(hook, fullCluster()))
@@ -177,7 +177,7 @@ func TestOldExtensionWithoutPolicyMissesMembers(t *testing.T) {
 }
 
 // Callers other than Cluster API may leave the status in. In v1beta1 it has another shape, which the old types must be able to read.
-func TestOldExtensionReadsStatus(t *testing.T) {
+func TestSkewOldExtensionReadsStatus(t *testing.T) {
 	const hook = "AfterControlPlaneInitialized"
 	g := startOld(t, oldPolicies())
 	cluster := samples.ClusterWithStatus()
@@ -195,7 +195,7 @@ func TestOldExtensionReadsStatus(t *testing.T) {
 }
 
 // Variables that an old extension discovers have their metadata for callers of both ages.
-func TestOldExtensionsVariablesKeepTheirMetadata(t *testing.T) {
+func TestSkewOldExtensionsVariablesKeepTheirMetadata(t *testing.T) {
 	const hook = "DiscoverVariables"
 	metadata := map[string]any{"labels": map[string]any{"topic": "compute"}, "annotations": map[string]any{"note": "größer <ist> besser"}}
 	for name, tc := range map[string]struct {
