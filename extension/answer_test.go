@@ -229,8 +229,8 @@ func TestTrap02AStrayMemberOfABadAnswerIsLost(t *testing.T) {
 	}, nil)
 	r := newREST(t, Config{})
 	c := newCall(s.cc)
-	if m, err := r.Call(t.Context(), c); m != nil || hook.KindOf(err) != hook.BadResponse {
-		t.Fatalf("got %v, %v; want no answer and a BadResponse", m, err)
+	if result, err := r.Call(t.Context(), c); result.Response != nil || hook.KindOf(err) != hook.BadResponse {
+		t.Fatalf("got %v, %v; want no answer and a BadResponse", result.Response, err)
 	}
 	if m := mustCall(t, r, s.cc); m.GetRetryAfterSeconds() != 7 {
 		t.Errorf("the next answer has retryAfterSeconds %d, want 7", m.GetRetryAfterSeconds())
@@ -339,14 +339,14 @@ func TestTrap05EveryAnswerIsCapped(t *testing.T) {
 					tc.serve(w, req)
 				}, func(s *httptest.Server) { s.EnableHTTP2 = true })
 				c := newCall(s.cc)
-				m, err := call(t.Context(), newREST(t, Config{MaxBytes: limit, PreferHTTP2: h2}), c)
+				result, err := newREST(t, Config{MaxBytes: limit, PreferHTTP2: h2}).Call(t.Context(), c)
 				if tc.want != "" {
-					wantError(t, tc.reason, m, err, hook.BadResponse, `handler "v.acme": call extension: `+tc.want)
+					wantError(t, tc.reason, result.Response, err, hook.BadResponse, `handler "v.acme": call extension: `+tc.want)
 				} else if err != nil {
 					t.Errorf("%s: %v", tc.reason, err)
 				}
-				if c.Received > tc.received {
-					t.Errorf("%s: %d bytes were read, want at most %d", tc.reason, c.Received, tc.received)
+				if result.Received > tc.received {
+					t.Errorf("%s: %d bytes were read, want at most %d", tc.reason, result.Received, tc.received)
 				}
 			})
 		}
@@ -448,8 +448,9 @@ func TestRandomAnswers(t *testing.T) {
 		texts <- text
 		r.Close() // the damage may make a connection look as if it could be used again
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
-		m, err := r.Call(ctx, newCall(cc))
+		result, err := r.Call(ctx, newCall(cc))
 		cancel()
+		m := result.Response
 		switch k := hook.KindOf(err); {
 		case again.Load():
 			t.Fatalf("%q: the request was sent more than once: %v, %v", text, m, err)
@@ -487,11 +488,12 @@ func TestAnswerBeginsBeforeTheRequestEnds(t *testing.T) {
 	for range 3 {
 		c := newCall(s.cc)
 		c.Request.(*hooksv1alpha1.BeforeClusterCreateRequest).Cluster.Raw = []byte(`{"x":"` + strings.Repeat("y", 16<<20) + `"}`)
-		if _, err := r.Call(t.Context(), c); err != nil {
+		result, err := r.Call(t.Context(), c)
+		if err != nil {
 			t.Fatalf("%v (%v)", err, errors.Unwrap(err))
 		}
-		if c.Sent <= 16<<20 {
-			t.Errorf("Sent is %d bytes", c.Sent)
+		if result.Sent <= 16<<20 {
+			t.Errorf("Sent is %d bytes", result.Sent)
 		}
 	}
 	if n := s.seen(http.StateNew); n != 1 {

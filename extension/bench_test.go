@@ -24,7 +24,7 @@ var benchmarkSizes = []struct {
 	size int
 }{{"S", 4 << 10}, {"M", 250 << 10}}
 
-func benchmarkCall(cc registry.ClientConfig, size int) *Call {
+func benchmarkCall(cc registry.ClientConfig, size int) Call {
 	c := newCall(cc)
 	c.Request.(*hooksv1alpha1.BeforeClusterCreateRequest).Cluster.Raw = []byte(`{"kind":"Cluster","x":"` + strings.Repeat("x", size) + `"}`)
 	return c

@@ -4,27 +4,43 @@
 package extension
 
 import (
+	"context"
+
 	"google.golang.org/protobuf/proto"
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/registry"
 )
 
-// Call is one request to one handler. It belongs to one goroutine.
+// Call is one request to one handler. Handlers that are called at the same time share what it refers to, so a Caller
+// only reads it, and passes on a changed copy where the next one needs another request.
 type Call struct {
 	Hook    *catalog.Hook
 	Handler *registry.Entry
-	// Request is a message of Hook.Request. A transport only reads it, because handlers that are called at the same
-	// time share what is in it.
+	// Request is a message of type Hook.Request.
 	Request proto.Message
-	// Body, if it is not nil, is the JSON of Request as the caller sent it. It is sent as it is.
+	// Body is the JSON of Request as the caller sent it, which is sent on unchanged. Nil means to encode Request.
 	Body []byte
+	// PolicyError, if it is not nil, says why the handler's ExtensionPolicy could not be evaluated for the request.
+	// The handler is not called then: this is the error of the call.
+	PolicyError error
+}
 
-	// Sent and Received are the sizes of the bodies in bytes, as far as they got. The transport sets them.
-	Sent     int64
-	Received int64
-	// Lost are the paths of what a conversion for this call could not express, in the request or in the answer.
+// Result is what came of a Call. All of it but Response is valid for a failed call too.
+type Result struct {
+	// Response is a fresh message of type Hook.Response, and nil if the call failed.
+	Response proto.Message
+	// Sent and Received are the sizes of the bodies in bytes, as far as they were transferred.
+	Sent, Received int64
+	// Lost holds the paths of the members that conversions of the request or the response could not express.
 	Lost []string
-	// Ignored is the error that the handler's failure policy hid, if it did.
+	// Ignored is the error that the handler's failure policy hid, if any.
 	Ignored error
 }
+
+// Caller calls a handler. Its error is a *hook.Error of kind Unreachable, Timeout, BadResponse, Canceled, TooLarge,
+// InvalidRequest, Conversion, Policy or Internal. A Caller is safe for concurrent use.
+type Caller func(ctx context.Context, c Call) (Result, error)
+
+// Link wraps a Caller with one concern, such as a deadline or a conversion.
+type Link func(next Caller) Caller

@@ -24,7 +24,7 @@ type errand struct {
 }
 
 // errandOf returns the errand of a call to a handler, and discoveryOf that of discovery, in the version of h.
-func errandOf(c *Call) errand {
+func errandOf(c Call) errand {
 	return errand{verb: "call extension", hook: c.Hook, timeout: c.Handler.Handler.Timeout}
 }
 

@@ -39,15 +39,15 @@ func NewGRPC(config Config) *GRPC {
 
 // Call sends the request to the handler and returns its answer, as REST.Call does, and with the same kinds of errors.
 // Call.Body is not used.
-func (g *GRPC) Call(ctx context.Context, c *Call) (proto.Message, error) {
+func (g *GRPC) Call(ctx context.Context, c Call) (Result, error) {
 	x := errandOf(c)
 	rpc := &rpc{}
 	out, err := g.invoke(ctx, c.Handler.Registration.ClientConfig, &x, rpc, withHandler(c.Request, c.Handler.Handler.Name))
-	c.Sent, c.Received = rpc.sent.Load(), rpc.received.Load()
+	result := Result{Response: out, Sent: rpc.sent.Load(), Received: rpc.received.Load()}
 	if err != nil {
-		return nil, err.WithHandler(c.Handler.Name)
+		return result, err.WithHandler(c.Handler.Name)
 	}
-	return out, nil
+	return result, nil
 }
 
 // Discover asks the extension at cc for its handlers, as REST.Discover does. One that does not implement discovery but

@@ -123,12 +123,12 @@ func newGRPC(t testing.TB, config Config) *GRPC {
 	return g
 }
 
-func callGRPC(ctx context.Context, g *GRPC, c *Call) (any, error) {
-	m, err := g.Call(ctx, c)
-	if m == nil {
+func callGRPC(ctx context.Context, g *GRPC, c Call) (any, error) {
+	result, err := g.Call(ctx, c)
+	if result.Response == nil {
 		return nil, err
 	}
-	return m, err
+	return result.Response, err
 }
 
 func TestGRPCCall(t *testing.T) {
@@ -163,11 +163,11 @@ func TestGRPCCall(t *testing.T) {
 			request := c.Request.(*hooksv1alpha1.BeforeClusterCreateRequest)
 			request.Cluster.Raw = []byte(`{"kind":"Cluster","x":"` + strings.Repeat("y", 6<<20) + `"}`)
 			span := trace.NewSpanContext(trace.SpanContextConfig{TraceID: trace.TraceID{1}, SpanID: trace.SpanID{2}, TraceFlags: trace.FlagsSampled})
-			m, err := g.Call(trace.ContextWithSpanContext(t.Context(), span), c)
+			result, err := g.Call(trace.ContextWithSpanContext(t.Context(), span), c)
 			if err != nil {
 				t.Fatalf("%s: %v (%v)", tc.reason, err, errors.Unwrap(err))
 			}
-			if diff := cmp.Diff(fine(), m, protocmp.Transform()); diff != "" {
+			if diff := cmp.Diff(fine(), result.Response, protocmp.Transform()); diff != "" {
 				t.Errorf("answer: -want +got\n%s", diff)
 			}
 			if got.GetHandler() != "v" || request.GetHandler() != "" {
@@ -183,8 +183,8 @@ func TestGRPCCall(t *testing.T) {
 			if parent := md.Get("traceparent"); len(parent) != 1 || !strings.HasPrefix(parent[0], "00-01") {
 				t.Errorf("traceparent %v", parent)
 			}
-			if c.Sent < 6<<20 || c.Received == 0 || c.Received > 100 {
-				t.Errorf("%d bytes sent and %d received", c.Sent, c.Received)
+			if result.Sent < 6<<20 || result.Received == 0 || result.Received > 100 {
+				t.Errorf("%d bytes sent and %d received", result.Sent, result.Received)
 			}
 		})
 	}

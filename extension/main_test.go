@@ -168,10 +168,10 @@ func newREST(t testing.TB, config Config) *REST {
 }
 
 // newCall returns a call of BeforeClusterCreate to the handler v of the ExtensionConfig acme.
-func newCall(cc registry.ClientConfig) *Call {
+func newCall(cc registry.ClientConfig) Call {
 	h, _ := catalog.New().ByName("BeforeClusterCreate")
 	handler := registry.Handler{Name: "v", Hook: h.GroupVersionHook, Timeout: 10 * time.Second, FailurePolicy: hook.Fail}
-	return &Call{
+	return Call{
 		Hook: h,
 		Handler: &registry.Entry{
 			Name:         "v.acme",
@@ -188,11 +188,11 @@ func newCall(cc registry.ClientConfig) *Call {
 // mustCall makes a call that succeeds.
 func mustCall(t testing.TB, r *REST, cc registry.ClientConfig) *hooksv1alpha1.BeforeClusterCreateResponse {
 	t.Helper()
-	m, err := r.Call(t.Context(), newCall(cc))
+	result, err := r.Call(t.Context(), newCall(cc))
 	if err != nil {
 		t.Fatalf("Call: %v (%v)", err, errors.Unwrap(err))
 	}
-	return m.(*hooksv1alpha1.BeforeClusterCreateResponse)
+	return result.Response.(*hooksv1alpha1.BeforeClusterCreateResponse)
 }
 
 // wantError checks kind and text of a failed call, and that there is no answer beside it.
@@ -211,12 +211,12 @@ func wantError(t testing.TB, reason string, answer any, err error, kind hook.Kin
 }
 
 // call makes a call and returns its answer as any, so that no answer is nil.
-func call(ctx context.Context, r *REST, c *Call) (any, error) {
-	m, err := r.Call(ctx, c)
-	if m == nil {
+func call(ctx context.Context, r *REST, c Call) (any, error) {
+	result, err := r.Call(ctx, c)
+	if result.Response == nil {
 		return nil, err
 	}
-	return m, err
+	return result.Response, err
 }
 
 func answer(text string) http.HandlerFunc {

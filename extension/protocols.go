@@ -6,8 +6,6 @@ package extension
 import (
 	"context"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -24,7 +22,7 @@ func NewProtocols(config Config) *Protocols {
 }
 
 // Call does what REST.Call and GRPC.Call do.
-func (p *Protocols) Call(ctx context.Context, c *Call) (proto.Message, error) {
+func (p *Protocols) Call(ctx context.Context, c Call) (Result, error) {
 	if c.Handler.Registration.ClientConfig.Protocol == registry.GRPC {
 		return p.grpc.Call(ctx, c)
 	}

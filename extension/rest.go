@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"go.opentelemetry.io/otel/propagation"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/hookgate/hookgate/body"
 	"github.com/hookgate/hookgate/catalog"
@@ -118,14 +117,14 @@ func NewREST(config Config) *REST {
 //
 // A request that cannot have reached the extension, because there was no connection or a kept one had been closed, is
 // sent once more.
-func (r *REST) Call(ctx context.Context, c *Call) (proto.Message, error) {
+func (r *REST) Call(ctx context.Context, c Call) (Result, error) {
 	x := &exchange{errand: errandOf(c), handler: c.Handler.Handler.Name, body: c.Body}
 	answer, err := r.exchange(ctx, c.Handler.Registration.ClientConfig, x, c.Request)
-	c.Sent, c.Received = x.sent, x.received
+	result := Result{Response: answer, Sent: x.sent, Received: x.received}
 	if err != nil {
-		return nil, err.WithHandler(c.Handler.Name)
+		return result, err.WithHandler(c.Handler.Name)
 	}
-	return answer, nil
+	return result, nil
 }
 
 // Retain keeps the connections to the given extensions and gives up all others: calls that are under way finish, and

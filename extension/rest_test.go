@@ -52,14 +52,14 @@ func TestCall(t *testing.T) {
 			c := newCall(s.cc)
 			cluster := `{"kind":"Cluster","x":"` + strings.Repeat("y", tc.size) + `"}`
 			c.Request.(*hooksv1alpha1.BeforeClusterCreateRequest).Cluster.Raw = []byte(cluster)
-			m, err := r.Call(t.Context(), c)
+			result, err := r.Call(t.Context(), c)
 			if err != nil {
 				t.Fatal(err)
 			}
 			want := &hooksv1alpha1.BeforeClusterCreateResponse{
 				Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS, Message: "fine", RetryAfterSeconds: 7,
 			}
-			if diff := cmp.Diff(want, m, protocmp.Transform()); diff != "" {
+			if diff := cmp.Diff(want, result.Response, protocmp.Transform()); diff != "" {
 				t.Errorf("answer: -want +got\n%s", diff)
 			}
 
@@ -79,8 +79,8 @@ func TestCall(t *testing.T) {
 			if !bytes.Contains(body, []byte(`"cluster":`+cluster)) || !bytes.Contains(body, []byte(`"kind":"BeforeClusterCreateRequest"`)) {
 				t.Errorf("body: %.200s", body)
 			}
-			if c.Sent != int64(len(body)) || c.Received != int64(len(success)) {
-				t.Errorf("Sent %d, Received %d; want %d, %d", c.Sent, c.Received, len(body), len(success))
+			if result.Sent != int64(len(body)) || result.Received != int64(len(success)) {
+				t.Errorf("Sent %d, Received %d; want %d, %d", result.Sent, result.Received, len(body), len(success))
 			}
 		})
 	}
@@ -247,13 +247,13 @@ func TestMessageIsNotReadAfterTheCall(t *testing.T) {
 		c := newCall(s.cc)
 		c.Request.(*hooksv1alpha1.BeforeClusterCreateRequest).Cluster.Raw = raw
 		c.Handler.Handler.Timeout = 500 * time.Millisecond
-		m, err := call(t.Context(), r, c)
+		result, err := r.Call(t.Context(), c)
 		for i := range raw {
 			raw[i] = 'y'
 		}
-		wantError(t, "the server does not read", m, err, hook.Timeout, `handler "v.acme": call extension: no answer within 500ms`)
-		if c.Sent == 0 || c.Sent >= int64(len(raw)) {
-			t.Errorf("HTTP/2 %t: Sent = %d; the request has %d bytes, and the server stopped in the middle", h2, c.Sent, len(raw))
+		wantError(t, "the server does not read", result.Response, err, hook.Timeout, `handler "v.acme": call extension: no answer within 500ms`)
+		if result.Sent == 0 || result.Sent >= int64(len(raw)) {
+			t.Errorf("HTTP/2 %t: Sent = %d; the request has %d bytes, and the server stopped in the middle", h2, result.Sent, len(raw))
 		}
 	}
 }
@@ -274,12 +274,12 @@ func TestConcurrentCalls(t *testing.T) {
 				for range 20 {
 					c := newCall(s.cc)
 					c.Request.(*hooksv1alpha1.BeforeClusterCreateRequest).Cluster.Raw = []byte(`{"name":"` + name + `"}`)
-					m, err := r.Call(t.Context(), c)
+					result, err := r.Call(t.Context(), c)
 					if err != nil {
 						t.Errorf("Call: %v", err)
 						return
 					}
-					if got := m.(*hooksv1alpha1.BeforeClusterCreateResponse).GetMessage(); got != name {
+					if got := result.Response.(*hooksv1alpha1.BeforeClusterCreateResponse).GetMessage(); got != name {
 						t.Errorf("got the answer of %s, want that of %s", got, name)
 					}
 				}

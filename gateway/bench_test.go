@@ -23,15 +23,15 @@ func BenchmarkDispatch(b *testing.B) {
 		registrations = append(registrations, registrationOf(fmt.Sprintf("e%d", i), handlerOf("v", "BeforeClusterDelete", hook.Fail)))
 	}
 	answer := &hooksv1alpha1.BeforeClusterDeleteResponse{Status: success}
-	caller := CallerFunc(func(context.Context, *extension.Call) (proto.Message, error) { return answer, nil })
+	caller := callerFunc(func(context.Context, extension.Call) (proto.Message, error) { return answer, nil })
 	req := &hooksv1alpha1.BeforeClusterDeleteRequest{Cluster: clusterIn("n")}
 	h := hookOf(b, "BeforeClusterDelete")
 	for _, handler := range []string{"v.e5", ""} {
 		b.Run("handler="+handler, func(b *testing.B) {
-			d := NewDispatcher(filled(b, registrations...), fixedNamespaces{}, mandated, caller, nil)
+			d := newDispatcher(filled(b, registrations...), fixedNamespaces{}, caller)
 			b.ReportAllocs()
 			for b.Loop() {
-				if _, err := d.Dispatch(b.Context(), h, handler, req); err != nil {
+				if _, err := d.dispatch(b.Context(), h, handler, req); err != nil {
 					b.Fatal(err)
 				}
 			}

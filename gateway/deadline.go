@@ -8,8 +8,6 @@ import (
 	"errors"
 	"time"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/hook"
 )
@@ -17,37 +15,43 @@ import (
 const (
 	// maxTimeout is the longest that a handler may take, by the rules of the Runtime SDK.
 	maxTimeout = 30 * time.Second
-	// maxMargin is the most that is kept of a caller's deadline for the way back, so that the gateway's answer, which
-	// names the handler, arrives before the caller gives up.
+	// maxMargin is the most that is kept back of a caller's deadline, so that the gateway's answer, which names the
+	// handler, arrives before the caller gives up.
 	maxMargin = 500 * time.Millisecond
 )
 
-// withDeadline bounds next by the least of the handler's timeout, the caller's deadline less a margin, and 30 s.
-func withDeadline(next Caller) Caller {
-	return CallerFunc(func(ctx context.Context, c *extension.Call) (proto.Message, error) {
-		timeout := min(c.Handler.Handler.Timeout, maxTimeout)
-		byCaller := false
-		if deadline, ok := ctx.Deadline(); ok {
-			remaining := time.Until(deadline)
-			if budget := remaining - min(remaining/10, maxMargin); budget < timeout {
-				timeout, byCaller = budget, true
-			}
-		}
-		bounded, cancel := context.WithTimeout(ctx, timeout)
+// deadline bounds calls by the least of the handler's timeout, the caller's deadline less a margin, and 30 s.
+func deadline(next extension.Caller) extension.Caller {
+	return func(ctx context.Context, c extension.Call) (extension.Result, error) {
+		timeout, byCaller := timeoutOf(ctx, c)
+		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
-		response, err := next.Call(bounded, c)
-		if hook.KindOf(err) != hook.Timeout || err == nil {
-			return response, err
+		result, err := next(ctx, c)
+		if err == nil || hook.KindOf(err) != hook.Timeout {
+			return result, err
 		}
 		// The text must not depend on how much of the caller's deadline was left.
-		if byCaller {
-			return nil, hook.Errorf(hook.Timeout, "no answer before the caller's deadline").WithCause(causeOf(err))
+		text := "no answer before the caller's deadline"
+		if !byCaller {
+			text = "no answer within its timeout of " + timeout.String()
 		}
-		return nil, hook.Errorf(hook.Timeout, "no answer within its timeout of %s", timeout).WithCause(causeOf(err))
-	})
+		return result, hook.Errorf(hook.Timeout, "%s", text).WithCause(causeOf(err))
+	}
 }
 
-// causeOf returns what the text of err keeps from callers, or err itself.
+// timeoutOf returns how long a call may take, and reports whether the caller's deadline decides that.
+func timeoutOf(ctx context.Context, c extension.Call) (timeout time.Duration, byCaller bool) {
+	timeout = min(c.Handler.Handler.Timeout, maxTimeout)
+	if end, ok := ctx.Deadline(); ok {
+		left := time.Until(end)
+		if left -= min(left/10, maxMargin); left < timeout {
+			return left, true
+		}
+	}
+	return timeout, false
+}
+
+// causeOf returns the cause of err, which the text for callers leaves out, or err itself if it has none.
 func causeOf(err error) error {
 	if cause := errors.Unwrap(err); cause != nil {
 		return cause

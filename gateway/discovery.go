@@ -19,24 +19,25 @@ import (
 
 // Discover returns the gateway's own handlers, so that one ExtensionConfig registers it with Cluster API:
 //
-//   - for each lifecycle hook one handler named as the hook in lower case, which stands for every handler of that hook. It is
-//     always there, so that nothing changes for the caller when extensions come and go;
-//   - for every other hook one handler for each registered one, under its label.
+//   - one handler for each lifecycle hook, named as the hook in lower case, which stands for every handler of that hook.
+//     It is always there, so that nothing changes for the caller when extensions come and go;
+//   - one handler for each registered handler of every other hook, under its label.
 //
-// The failure policy is Fail, because the handlers' own were applied already. Timeouts leave room for the way back.
+// The failure policy is Fail, because the gateway applies those of the handlers. Timeouts leave room for the way back.
 //
-// Where the gateway answers for one extension alone, its handlers are that extension's, with their names and their failure
-// policies, which are for the caller to apply where it does not reach the gateway.
+// If the gateway answers for a single extension, its handlers are those of the extension, with their names and their
+// failure policies, which the caller applies when it does not reach the gateway.
 //
-// asked is the version of Discovery that the caller uses. Hooks are offered in that version where they have it, because
-// Cluster API refuses an answer that names a version which it does not know; otherwise in the newest. The answer is one of asked.
-func (d *Dispatcher) Discover(cat *catalog.Catalog, asked *catalog.Hook) (proto.Message, error) {
-	snapshot := d.registry.Snapshot()
+// asked is the version of Discovery that the caller uses. Hooks are offered in that version if they have it, because
+// Cluster API refuses an answer with a version that it does not know, and otherwise in their newest one. The answer is a
+// response of asked.
+func (d *Dispatcher) Discover(asked *catalog.Hook) (proto.Message, error) {
+	snapshot := d.config.Registry.Snapshot()
 	if !snapshot.Ready() {
-		return nil, hook.Errorf(hook.NotReady, "%s: try again", snapshot.Unready())
+		return nil, notReady(snapshot)
 	}
 	var handlers []*hooksv1alpha1.ExtensionHandler
-	for _, h := range cat.Hubs() {
+	for _, h := range d.config.Catalog.Hubs() {
 		if known, ok := h.In(asked.Version); ok && h.Group == asked.Group {
 			h = known
 		}
@@ -63,8 +64,8 @@ func (d *Dispatcher) Discover(cat *catalog.Catalog, asked *catalog.Hook) (proto.
 	return answer, nil
 }
 
-// outerTimeout is what callers shall wait for a handler: its own timeout and the margin that withDeadline keeps, in whole
-// seconds as the contract has them.
+// outerTimeout returns how long callers should wait for a handler: its own timeout and the margin that the link deadline
+// keeps back, in whole seconds as in the contract.
 func outerTimeout(e *registry.Entry) time.Duration {
 	return min((e.Handler.Timeout + maxMargin + time.Second - 1).Truncate(time.Second), maxTimeout)
 }

@@ -42,9 +42,9 @@ func (n fixedNamespaces) NamespaceLabels(name string) map[string]string {
 }
 
 // answers are what handlers answer, by registered name.
-type answers map[string]func(ctx context.Context, c *extension.Call) (proto.Message, error)
+type answers map[string]func(ctx context.Context, c extension.Call) (proto.Message, error)
 
-func (a answers) Call(ctx context.Context, c *extension.Call) (proto.Message, error) {
+func (a answers) Call(ctx context.Context, c extension.Call) (proto.Message, error) {
 	f, ok := a[c.Handler.Name]
 	if !ok {
 		return nil, fmt.Errorf("handler %s was called, and should not have been", c.Handler.Name)
@@ -52,12 +52,48 @@ func (a answers) Call(ctx context.Context, c *extension.Call) (proto.Message, er
 	return f(ctx, c)
 }
 
-func says(m proto.Message) func(context.Context, *extension.Call) (proto.Message, error) {
-	return func(context.Context, *extension.Call) (proto.Message, error) { return proto.Clone(m), nil }
+// caller is a transport that only answers.
+type caller interface {
+	Call(ctx context.Context, c extension.Call) (proto.Message, error)
 }
 
-func fails(err error) func(context.Context, *extension.Call) (proto.Message, error) {
-	return func(context.Context, *extension.Call) (proto.Message, error) { return nil, err }
+type callerFunc func(ctx context.Context, c extension.Call) (proto.Message, error)
+
+func (f callerFunc) Call(ctx context.Context, c extension.Call) (proto.Message, error) { return f(ctx, c) }
+
+// newDispatcher returns a Dispatcher that calls c for every handler, and observes and converts nothing.
+func newDispatcher(r Snapshots, n Namespaces, c caller) *Dispatcher {
+	return NewDispatcher(Config{Catalog: catalog.New(), Codec: mandated, Registry: r, Namespaces: n, Transport: transportOf(c)})
+}
+
+func transportOf(c caller) extension.Caller {
+	return func(ctx context.Context, call extension.Call) (extension.Result, error) {
+		response, err := c.Call(ctx, call)
+		return extension.Result{Response: response}, err
+	}
+}
+
+// dispatch is Dispatch of a request without a body.
+func (d *Dispatcher) dispatch(ctx context.Context, h *catalog.Hook, handler string, req proto.Message) (proto.Message, error) {
+	return d.Dispatch(ctx, Request{Hook: h, Handler: handler, Message: req})
+}
+
+// discover returns the answer of the gateway's own Discovery.
+func (d *Dispatcher) discover(t testing.TB) *hooksv1alpha1.DiscoveryResponse {
+	t.Helper()
+	m, err := d.Discover(hookOf(t, hook.Discovery))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.(*hooksv1alpha1.DiscoveryResponse)
+}
+
+func says(m proto.Message) func(context.Context, extension.Call) (proto.Message, error) {
+	return func(context.Context, extension.Call) (proto.Message, error) { return proto.Clone(m), nil }
+}
+
+func fails(err error) func(context.Context, extension.Call) (proto.Message, error) {
+	return func(context.Context, extension.Call) (proto.Message, error) { return nil, err }
 }
 
 // handlerOf is a handler with defaults.
@@ -103,10 +139,10 @@ func clusterIn(namespace string) *hooksv1alpha1.RawExtension {
 func TestDispatchOfLifecycleHooks(t *testing.T) {
 	refused := errors.New("dial tcp 10.0.0.7:443: connect: connection refused")
 	unreachable := hook.Errorf(hook.Unreachable, "call extension: connection refused").WithCause(refused)
-	ok := func(message string, retry int32) func(context.Context, *extension.Call) (proto.Message, error) {
+	ok := func(message string, retry int32) func(context.Context, extension.Call) (proto.Message, error) {
 		return says(&hooksv1alpha1.BeforeClusterCreateResponse{Status: success, Message: message, RetryAfterSeconds: retry})
 	}
-	no := func(message string) func(context.Context, *extension.Call) (proto.Message, error) {
+	no := func(message string) func(context.Context, extension.Call) (proto.Message, error) {
 		return says(&hooksv1alpha1.BeforeClusterCreateResponse{Status: failure, Message: message, RetryAfterSeconds: 3})
 	}
 	const hookName = "BeforeClusterCreate"
@@ -199,7 +235,7 @@ func TestDispatchOfLifecycleHooks(t *testing.T) {
 			reason:        "a panic is its own call's error, and does not end the process",
 			registrations: lenient,
 			answers: answers{
-				"v.a": func(context.Context, *extension.Call) (proto.Message, error) { panic("out of cheese") },
+				"v.a": func(context.Context, extension.Call) (proto.Message, error) { panic("out of cheese") },
 				"v.b": ok("", 0),
 			},
 			wantKind:  hook.Internal,
@@ -222,10 +258,10 @@ func TestDispatchOfLifecycleHooks(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			d := NewDispatcher(filled(t, tc.registrations...), fixedNamespaces{}, mandated, tc.answers, nil)
+			d := newDispatcher(filled(t, tc.registrations...), fixedNamespaces{}, tc.answers)
 			// Again and again, because order must not depend on chance.
 			for range 20 {
-				got, err := d.Dispatch(t.Context(), hookOf(t, hookName), tc.handler, &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")})
+				got, err := d.dispatch(t.Context(), hookOf(t, hookName), tc.handler, &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")})
 				if tc.wantError != "" {
 					if err == nil || err.Error() != tc.wantError || hook.KindOf(err) != tc.wantKind {
 						t.Fatalf("%s: got error %v (%v), want %s (%v)", tc.reason, err, hook.KindOf(err), tc.wantError, tc.wantKind)
@@ -270,8 +306,8 @@ func TestDispatchOfHooksWithOneHandler(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			d := NewDispatcher(filled(t, tc.registrations...), fixedNamespaces{}, mandated, answers{"p.a": says(patches)}, nil)
-			got, err := d.Dispatch(t.Context(), hookOf(t, "GeneratePatches"), tc.handler, &hooksv1alpha1.GeneratePatchesRequest{})
+			d := newDispatcher(filled(t, tc.registrations...), fixedNamespaces{}, answers{"p.a": says(patches)})
+			got, err := d.dispatch(t.Context(), hookOf(t, "GeneratePatches"), tc.handler, &hooksv1alpha1.GeneratePatchesRequest{})
 			if tc.wantError != "" {
 				if err == nil || err.Error() != tc.wantError || hook.KindOf(err) != tc.wantKind {
 					t.Fatalf("%s: got error %v (%v), want %s (%v)", tc.reason, err, hook.KindOf(err), tc.wantError, tc.wantKind)
@@ -332,13 +368,13 @@ func TestDispatchSelectsByNamespace(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			var mu sync.Mutex
 			var called []string
-			caller := CallerFunc(func(_ context.Context, c *extension.Call) (proto.Message, error) {
+			caller := callerFunc(func(_ context.Context, c extension.Call) (proto.Message, error) {
 				mu.Lock()
 				defer mu.Unlock()
 				called = append(called, c.Handler.Name)
 				return newSuccess(c.Hook), nil
 			})
-			_, err := NewDispatcher(r, namespaces, mandated, caller, nil).Dispatch(t.Context(), hookOf(t, tc.hook), tc.handler, tc.request)
+			_, err := newDispatcher(r, namespaces, caller).dispatch(t.Context(), hookOf(t, tc.hook), tc.handler, tc.request)
 			if tc.kind != 0 {
 				if hook.KindOf(err) != tc.kind || err == nil {
 					t.Fatalf("%s: got error %v, want kind %v", tc.reason, err, tc.kind)
@@ -357,7 +393,7 @@ func TestDispatchMergesSettings(t *testing.T) {
 	reg := registrationOf("a", handlerOf("v", "BeforeClusterCreate", hook.Fail))
 	reg.Settings = map[string]string{"region": "north", "size": "small"}
 	var got proto.Message
-	caller := CallerFunc(func(_ context.Context, c *extension.Call) (proto.Message, error) {
+	caller := callerFunc(func(_ context.Context, c extension.Call) (proto.Message, error) {
 		got = c.Request
 		return newSuccess(c.Hook), nil
 	})
@@ -367,7 +403,7 @@ func TestDispatchMergesSettings(t *testing.T) {
 		UnknownMembers: map[string]*hooksv1alpha1.JSON{"new": {Raw: []byte("1")}},
 	}
 	before := proto.Clone(req)
-	if _, err := NewDispatcher(filled(t, reg), fixedNamespaces{}, mandated, caller, nil).Dispatch(t.Context(), hookOf(t, "BeforeClusterCreate"), "", req); err != nil {
+	if _, err := newDispatcher(filled(t, reg), fixedNamespaces{}, caller).dispatch(t.Context(), hookOf(t, "BeforeClusterCreate"), "", req); err != nil {
 		t.Fatal(err)
 	}
 	want := proto.CloneOf(req)
@@ -400,7 +436,7 @@ func TestDispatchBoundsTime(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				h := handlerOf("v", "BeforeClusterCreate", hook.Fail)
 				h.Timeout = tc.handler
-				caller := CallerFunc(func(ctx context.Context, _ *extension.Call) (proto.Message, error) {
+				caller := callerFunc(func(ctx context.Context, _ extension.Call) (proto.Message, error) {
 					<-ctx.Done()
 					return nil, hook.Errorf(hook.Timeout, "whatever").WithCause(ctx.Err())
 				})
@@ -411,8 +447,8 @@ func TestDispatchBoundsTime(t *testing.T) {
 					defer cancel()
 				}
 				start := time.Now()
-				_, err := NewDispatcher(filled(t, registrationOf("a", h)), fixedNamespaces{}, mandated, caller, nil).
-					Dispatch(ctx, hookOf(t, "BeforeClusterCreate"), "", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")})
+				_, err := newDispatcher(filled(t, registrationOf("a", h)), fixedNamespaces{}, caller).
+					dispatch(ctx, hookOf(t, "BeforeClusterCreate"), "", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")})
 				if took := time.Since(start); took != tc.want {
 					t.Errorf("%s: took %s, want %s", tc.reason, took, tc.want)
 				}
@@ -430,13 +466,13 @@ func TestDispatchCallsHandlersAtTheSameTime(t *testing.T) {
 		for i := range 10 {
 			registrations = append(registrations, registrationOf(fmt.Sprintf("e%d", i), handlerOf("v", "BeforeClusterDelete", hook.Fail)))
 		}
-		caller := CallerFunc(func(_ context.Context, c *extension.Call) (proto.Message, error) {
+		caller := callerFunc(func(_ context.Context, c extension.Call) (proto.Message, error) {
 			time.Sleep(20 * time.Millisecond)
 			return newSuccess(c.Hook), nil
 		})
 		start := time.Now()
-		_, err := NewDispatcher(filled(t, registrations...), fixedNamespaces{}, mandated, caller, nil).
-			Dispatch(t.Context(), hookOf(t, "BeforeClusterDelete"), "", &hooksv1alpha1.BeforeClusterDeleteRequest{Cluster: clusterIn("n")})
+		_, err := newDispatcher(filled(t, registrations...), fixedNamespaces{}, caller).
+			dispatch(t.Context(), hookOf(t, "BeforeClusterDelete"), "", &hooksv1alpha1.BeforeClusterDeleteRequest{Cluster: clusterIn("n")})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -461,15 +497,15 @@ func TestDispatchRefuses(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			_, err := NewDispatcher(filled(t), fixedNamespaces{}, mandated, answers{}, nil).Dispatch(t.Context(), hookOf(t, tc.hook), "", tc.request)
+			_, err := newDispatcher(filled(t), fixedNamespaces{}, answers{}).dispatch(t.Context(), hookOf(t, tc.hook), "", tc.request)
 			if err == nil || err.Error() != tc.want || hook.KindOf(err) != hook.InvalidRequest {
 				t.Errorf("%s: got %v, want %s", tc.reason, err, tc.want)
 			}
 		})
 	}
 	t.Run("NotReady", func(t *testing.T) {
-		_, err := NewDispatcher(registry.New(), fixedNamespaces{}, mandated, answers{}, nil).
-			Dispatch(t.Context(), hookOf(t, "BeforeClusterCreate"), "", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")})
+		_, err := newDispatcher(registry.New(), fixedNamespaces{}, answers{}).
+			dispatch(t.Context(), hookOf(t, "BeforeClusterCreate"), "", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")})
 		if hook.KindOf(err) != hook.NotReady {
 			t.Errorf("got %v, want NotReady", err)
 		}
@@ -477,8 +513,8 @@ func TestDispatchRefuses(t *testing.T) {
 	t.Run("AnotherVersion", func(t *testing.T) {
 		h := handlerOf("v", "BeforeClusterCreate", hook.Ignore)
 		h.Hook.Version = "v1alpha2"
-		_, err := NewDispatcher(filled(t, registrationOf("a", h)), fixedNamespaces{}, mandated, answers{}, nil).
-			Dispatch(t.Context(), hookOf(t, "BeforeClusterCreate"), "", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")})
+		_, err := newDispatcher(filled(t, registrationOf("a", h)), fixedNamespaces{}, answers{}).
+			dispatch(t.Context(), hookOf(t, "BeforeClusterCreate"), "", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")})
 		if hook.KindOf(err) != hook.Conversion {
 			t.Errorf("got %v, want Conversion", err)
 		}
@@ -487,11 +523,11 @@ func TestDispatchRefuses(t *testing.T) {
 
 // Trap 2: what a half-decoded answer left behind must not get past Ignore.
 func TestTrap02IgnoredAnswersLeaveNothingBehind(t *testing.T) {
-	half := CallerFunc(func(context.Context, *extension.Call) (proto.Message, error) {
+	half := callerFunc(func(context.Context, extension.Call) (proto.Message, error) {
 		return &hooksv1alpha1.BeforeClusterCreateResponse{RetryAfterSeconds: 30, Message: "half"}, hook.Errorf(hook.BadResponse, "answer: JSON ends early")
 	})
-	d := NewDispatcher(filled(t, registrationOf("a", handlerOf("v", "BeforeClusterCreate", hook.Ignore))), fixedNamespaces{}, mandated, half, nil)
-	got, err := d.Dispatch(t.Context(), hookOf(t, "BeforeClusterCreate"), "", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")})
+	d := newDispatcher(filled(t, registrationOf("a", handlerOf("v", "BeforeClusterCreate", hook.Ignore))), fixedNamespaces{}, half)
+	got, err := d.dispatch(t.Context(), hookOf(t, "BeforeClusterCreate"), "", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -501,20 +537,14 @@ func TestTrap02IgnoredAnswersLeaveNothingBehind(t *testing.T) {
 }
 
 func TestDiscoverIsStable(t *testing.T) {
-	cat := catalog.New()
-	empty, err := Answer[*hooksv1alpha1.DiscoveryResponse](t.Context(), NewDispatcher(filled(t), fixedNamespaces{}, mandated, answers{}, nil), cat, &hooksv1alpha1.DiscoveryRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	empty := newDispatcher(filled(t), fixedNamespaces{}, answers{}).discover(t)
 	if len(empty.GetHandlers()) != 9 {
 		t.Fatalf("got %d handlers without extensions, want the 9 lifecycle hooks", len(empty.GetHandlers()))
 	}
 	slow := handlerOf("p", "GeneratePatches", hook.Ignore)
 	slow.Timeout = 20 * time.Second
-	full, err := Answer[*hooksv1alpha1.DiscoveryResponse](t.Context(), NewDispatcher(filled(t, registrationOf("acme", handlerOf("v", "BeforeClusterCreate", hook.Fail), slow)), fixedNamespaces{}, mandated, answers{}, nil), cat, &hooksv1alpha1.DiscoveryRequest{})
-	if err != nil {
-		t.Fatal(err)
-	}
+	r := filled(t, registrationOf("acme", handlerOf("v", "BeforeClusterCreate", hook.Fail), slow))
+	full := newDispatcher(r, fixedNamespaces{}, answers{}).discover(t)
 	var added []*hooksv1alpha1.ExtensionHandler
 	for _, h := range full.GetHandlers() {
 		if h.GetRequestHook().GetHook() == "GeneratePatches" {
@@ -542,8 +572,8 @@ func TestTrap06TheTextSaysWhyTheNamespaceDoesNotMatch(t *testing.T) {
 	if reg.NamespaceSelector, err = labels.Parse("team=red"); err != nil {
 		t.Fatal(err)
 	}
-	_, err = NewDispatcher(filled(t, reg), fixedNamespaces{}, mandated, answers{}, nil).
-		Dispatch(t.Context(), hookOf(t, "BeforeClusterCreate"), "v.acme", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("blue")})
+	_, err = newDispatcher(filled(t, reg), fixedNamespaces{}, answers{}).
+		dispatch(t.Context(), hookOf(t, "BeforeClusterCreate"), "v.acme", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("blue")})
 	if want := `handler "v.acme" is not for namespace "blue": the namespaceSelector of ExtensionConfig "acme" does not match`; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}

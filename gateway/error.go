@@ -14,8 +14,8 @@ import (
 	"github.com/hookgate/hookgate/hook"
 )
 
-// asError returns err as a hook.Error. One that is none is either what the REST mux says of a body it could not decode, or
-// a defect of the gateway, whose text stays in the log.
+// asError returns err as a hook.Error. Any other error is either that of the REST mux about a body that it could not decode,
+// or a defect of the gateway, whose text stays in the log.
 func asError(err error) *hook.Error {
 	var e *hook.Error
 	if errors.As(err, &e) {
@@ -24,10 +24,13 @@ func asError(err error) *hook.Error {
 	if st, ok := status.FromError(err); ok && st.Code() == codes.InvalidArgument {
 		return hook.Errorf(hook.InvalidRequest, "%s", st.Message())
 	}
-	return hook.Errorf(hook.Internal, "internal error: see the gateway's log").WithCause(err)
+	return internalError(err)
 }
 
-// recovered turns a panic into the error of the one call that it happened in.
-func recovered(p any) error {
-	return hook.Errorf(hook.Internal, "internal error: see the gateway's log").WithCause(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+// internalError returns the error of a defect, whose cause stays in the log.
+func internalError(cause error) *hook.Error {
+	return hook.Errorf(hook.Internal, "internal error: see the gateway's log").WithCause(cause)
 }
+
+// recovered returns the error of the one call in which a panic happened.
+func recovered(p any) *hook.Error { return internalError(fmt.Errorf("panic: %v\n%s", p, debug.Stack())) }

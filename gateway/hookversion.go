@@ -5,58 +5,52 @@ package gateway
 
 import (
 	"context"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/hook"
 )
 
-// withHookVersion converts a request to the version of the hook that its handler implements, and the answer to the caller's.
-// Handlers are looked up by group and name of the hook, so their version can differ from the caller's. A call that needs no
-// conversion goes on as it is, body included.
+// hookVersion converts requests to the version of the hook that the handler implements, and responses back to the
+// caller's version. Handlers are looked up by group and name of the hook, so the two can differ. A call that needs no
+// conversion passes unchanged, body included.
 //
-// next sees the call as one of the handler's version. An error is of kind Conversion, and names both versions.
-func withHookVersion(next Caller) Caller {
-	return CallerFunc(func(ctx context.Context, c *extension.Call) (proto.Message, error) {
-		if c.Handler.Handler.Hook.Version == c.Hook.Version {
-			noteDeprecated(ctx, c.Hook, c.Handler.Name)
-			return next.Call(ctx, c)
-		}
-		h, ok := c.Hook.In(c.Handler.Handler.Hook.Version)
+// The links after it see a call of the handler's version. Its errors are of kind Conversion and name both versions.
+func hookVersion(next extension.Caller) extension.Caller {
+	return func(ctx context.Context, c extension.Call) (extension.Result, error) {
+		implemented := c.Handler.Handler.Hook
+		to, ok := c.Hook.In(implemented.Version)
 		if !ok {
-			return nil, hook.Errorf(hook.Conversion, "convert request: the handler implements %s, which the gateway does not serve: it has to implement %s",
-				c.Handler.Handler.Hook, c.Hook.Hub())
+			return extension.Result{}, hook.Errorf(hook.Conversion,
+				"convert request: the handler implements %s, which the gateway does not serve: it has to implement %s",
+				implemented, c.Hook.Hub())
 		}
-		noteDeprecated(ctx, h, c.Handler.Name)
-		request, lost, err := c.Hook.ConvertRequest(c.Request, h)
+		if to == c.Hook {
+			return next(ctx, c)
+		}
+		request, lost, err := c.Hook.ConvertRequest(c.Request, to)
 		if err != nil {
-			return nil, err
+			return extension.Result{}, err
 		}
-		c.Lost = append(c.Lost, lost...)
-		inner := &extension.Call{Hook: h, Handler: c.Handler, Request: request}
-		response, err := next.Call(ctx, inner)
-		c.Sent, c.Received = inner.Sent, inner.Received
-		c.Lost = append(c.Lost, inner.Lost...)
+		result, err := next(ctx, extension.Call{Hook: to, Handler: c.Handler, Request: request})
+		result.Lost = slices.Concat(lost, result.Lost)
 		if err != nil {
-			return nil, err
+			return result, err
 		}
-		response, lost, err = h.ConvertResponse(response, c.Hook)
-		if err != nil {
-			return nil, err
-		}
-		c.Lost = append(c.Lost, lost...)
-		return response, nil
-	})
+		result.Response, lost, err = to.ConvertResponse(result.Response, c.Hook)
+		result.Lost = append(result.Lost, lost...)
+		return result, err
+	}
 }
 
-// inHub returns a request in the newest version of its hook: what selectors and the conditions of policies look at, so that
-// they mean the same whatever version a caller uses.
-func inHub(h *catalog.Hook, req proto.Message) (proto.Message, error) {
-	if h == h.Hub() {
-		return req, nil
+// inHub returns the message of r in the newest version of its hook, in which selectors and conditions of policies read
+// it, so that they mean the same whatever version the caller uses.
+func inHub(r Request) (proto.Message, error) {
+	if r.Hook == r.Hook.Hub() {
+		return r.Message, nil
 	}
-	converted, _, err := h.ConvertRequest(req, h.Hub())
+	converted, _, err := r.Hook.ConvertRequest(r.Message, r.Hook.Hub())
 	return converted, err
 }

@@ -59,7 +59,10 @@ func newFixture(t testing.TB, provider trace.TracerProvider) *fixture {
 	transport := extension.NewProtocols(extension.Config{Codec: mandated, Propagator: Propagator()})
 	t.Cleanup(transport.Close)
 	observer := NewObserver(NewMetrics(f.metrics, f.registry, cat, "test"), provider, slog.New(slog.NewTextHandler(f.log, nil)), convert.NewLosses(nil))
-	services := NewServices(NewDispatcher(f.registry, fixedNamespaces{}, mandated, ConvertObjects(convert.NewObjects(convert.NewReferences()), transport), observer.Handlers), cat)
+	services := NewServices(NewDispatcher(Config{
+		Catalog: cat, Codec: mandated, Registry: f.registry, Namespaces: fixedNamespaces{}, Transport: transport.Call,
+		Objects: convert.NewObjects(convert.NewReferences()), Observer: observer,
+	}))
 	front, err := NewREST(services, mandated, observer)
 	if err != nil {
 		t.Fatal(err)

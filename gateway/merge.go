@@ -13,34 +13,33 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/registry"
 )
 
-// merge makes one answer of those of all handlers that match. entries and results go together and are ordered by name, so
-// that the same results give the same answer. A result is empty where a handler was not called because one before it
-// failed, and then there is that failure:
+// merge makes one answer of those of all targets. Both are ordered by name, so that the same answers give the same
+// result:
 //
-//   - an error of any handler is the call's error, of the first one's kind; its text names every handler that failed;
+//   - an error of any handler is the call's error, of the first one's kind, and names every handler that failed;
 //   - a Failure of any handler fails the answer and names the handler;
 //   - otherwise messages are joined as Cluster API joins them, and retryAfterSeconds is the least that is not zero.
 //
-// Of members that the contract does not know, the first handler's win.
-func merge(h *catalog.Hook, entries []*registry.Entry, results []result) (proto.Message, error) {
+// If several answers have the same unknown member, the first one wins. Handlers that were not called, because one before
+// them failed, have empty answers.
+func merge(h *catalog.Hook, targets []target, answers []answer) (proto.Message, error) {
 	var failures []string
 	var causes []error
 	var first *hook.Error
 	refused := false
-	for i, r := range results {
-		if r.err != nil {
-			e := asError(r.err)
+	for i, a := range answers {
+		if a.err != nil {
+			e := asError(a.err)
 			if first == nil {
 				first = e
 			}
 			failures = append(failures, e.Error())
 			causes = append(causes, fmt.Errorf("%w: %w", e, causeOf(e)))
-		} else if answer, ok := failed(r.response); ok {
+		} else if failure, ok := failed(a.response); ok {
 			refused = true
-			failures = append(failures, fmt.Sprintf("handler %q: %s", entries[i].Name, answer.GetMessage()))
+			failures = append(failures, fmt.Sprintf("handler %q: %s", targets[i].entry.Name, failure.GetMessage()))
 		}
 	}
 	switch {
@@ -50,25 +49,25 @@ func merge(h *catalog.Hook, entries []*registry.Entry, results []result) (proto.
 		return nil, hook.Errorf(first.Kind, "%s", strings.Join(failures, "; ")).WithCause(errors.Join(causes...))
 	case refused:
 		return newFailure(h, strings.Join(failures, "; ")), nil
-	case len(results) == 1:
-		return results[0].response, nil
+	case len(answers) == 1:
+		return answers[0].response, nil
 	}
-	return mergeSuccesses(h, results), nil
+	return mergeSuccesses(h, answers), nil
 }
 
-func mergeSuccesses(h *catalog.Hook, results []result) proto.Message {
+func mergeSuccesses(h *catalog.Hook, answers []answer) proto.Message {
 	var messages []string
 	var retry int32
 	merged := newSuccess(h).ProtoReflect()
 	unknown := merged.Descriptor().Fields().ByName("unknown_members")
-	for _, r := range results {
-		if answer, ok := r.response.(response); ok && answer.GetMessage() != "" {
-			messages = append(messages, answer.GetMessage())
+	for _, a := range answers {
+		if r, ok := a.response.(response); ok && r.GetMessage() != "" {
+			messages = append(messages, r.GetMessage())
 		}
-		if answer, ok := r.response.(blockingResponse); ok {
-			retry = leastNonZero(retry, answer.GetRetryAfterSeconds())
+		if r, ok := a.response.(blockingResponse); ok {
+			retry = leastNonZero(retry, r.GetRetryAfterSeconds())
 		}
-		r.response.ProtoReflect().Get(unknown).Map().Range(func(k protoreflect.MapKey, v protoreflect.Value) bool {
+		a.response.ProtoReflect().Get(unknown).Map().Range(func(k protoreflect.MapKey, v protoreflect.Value) bool {
 			if m := merged.Mutable(unknown).Map(); !m.Has(k) {
 				m.Set(k, v)
 			}

@@ -5,42 +5,43 @@ package gateway
 
 import (
 	"context"
-
-	"google.golang.org/protobuf/proto"
+	"slices"
 
 	"github.com/hookgate/hookgate/convert"
 	"github.com/hookgate/hookgate/extension"
 )
 
-// ConvertObjects returns a Caller that brings the Cluster API objects in requests to the version that a handler understands,
-// before next is called, and what is answered about them back to the caller's. Where nobody says what the handler understands,
-// or it is what was sent, the call goes on as it is, body included.
+// convertObjects converts the Cluster API objects in requests to the version that the handler understands, and what
+// responses say about them back to the caller's version. If the handler's version is not known, or is the one that was
+// sent, the call passes unchanged, body included.
 //
-// The error is a *hook.Error of kind Conversion if an object cannot be converted, InvalidRequest if it is none, and BadResponse if an
-// answer does not fit the object.
-func ConvertObjects(objects *convert.Objects, next Caller) Caller {
-	return CallerFunc(func(ctx context.Context, c *extension.Call) (proto.Message, error) {
-		to := c.Handler.Handler.ClusterAPIVersion
-		if to == "" {
-			return next.Call(ctx, c)
+// Its errors are of kind Conversion for an object that cannot be converted, InvalidRequest for one that is malformed, and
+// BadResponse for a response that does not fit the object.
+func convertObjects(objects *convert.Objects) extension.Link {
+	return func(next extension.Caller) extension.Caller {
+		if objects == nil {
+			return next
 		}
-		converted, err := objects.Request(c.Request, to)
-		if err != nil {
-			return nil, err
+		return func(ctx context.Context, c extension.Call) (extension.Result, error) {
+			to := c.Handler.Handler.ClusterAPIVersion
+			if to == "" {
+				return next(ctx, c)
+			}
+			converted, err := objects.Request(c.Request, to)
+			if err != nil {
+				return extension.Result{}, err
+			}
+			if converted.Message != c.Request {
+				c.Request, c.Body = converted.Message, nil
+			}
+			result, err := next(ctx, c)
+			result.Lost = slices.Concat(converted.Losses, result.Lost)
+			if err != nil {
+				return result, err
+			}
+			response, lost, err := converted.Response(result.Response)
+			result.Response, result.Lost = response, append(result.Lost, lost...)
+			return result, err
 		}
-		if converted.Message != c.Request {
-			c.Request, c.Body = converted.Message, nil
-		}
-		c.Lost = append(c.Lost, converted.Losses...)
-		response, err := next.Call(ctx, c)
-		if err != nil {
-			return nil, err
-		}
-		response, lost, err := converted.Response(response)
-		if err != nil {
-			return nil, err
-		}
-		c.Lost = append(c.Lost, lost...)
-		return response, nil
-	})
+	}
 }

@@ -16,9 +16,9 @@ import (
 	"github.com/hookgate/hookgate/hook"
 )
 
-// Contract is what the fronts serve: hooks, and the services that answer them. Services is the one of the product.
+// Contract is what the fronts serve: hooks, and the services that answer them. Services is the production implementation.
 type Contract interface {
-	// Catalog returns the hooks. It is the catalog of the dispatcher, the codec and the transports, too.
+	// Catalog returns the hooks. The dispatcher, the codec and the transports use the same catalog.
 	Catalog() *catalog.Catalog
 	// RegisterGRPC registers the services with a gRPC server, and RegisterREST with the mux of the REST front.
 	RegisterGRPC(g grpc.ServiceRegistrar)
@@ -27,8 +27,9 @@ type Contract interface {
 
 var _ Contract = (*Services)(nil)
 
-// Services implements the five services of the contract over a Dispatcher. Both fronts serve it, so that a hook behaves
-// the same whichever way it was called. Errors are *hook.Error; each front says them in its own way.
+// Services implements the five services of the contract over a Dispatcher. Both fronts serve it, so that a hook behaves the
+// same whichever way it is called. Its methods return a *hook.Error, which each front maps to its protocol; they answer only
+// what comes through a front.
 type Services struct {
 	hooksv1alpha1.UnimplementedDiscoveryServiceServer
 	hooksv1alpha1.UnimplementedLifecycleHooksServiceServer
@@ -37,16 +38,13 @@ type Services struct {
 	hooksv1alpha1.UnimplementedUpgradePlanHooksServiceServer
 
 	dispatcher *Dispatcher
-	catalog    *catalog.Catalog
 }
 
 // NewServices returns the services over d.
-func NewServices(d *Dispatcher, c *catalog.Catalog) *Services {
-	return &Services{dispatcher: d, catalog: c}
-}
+func NewServices(d *Dispatcher) *Services { return &Services{dispatcher: d} }
 
-// Catalog returns the hooks that are served.
-func (s *Services) Catalog() *catalog.Catalog { return s.catalog }
+// Catalog returns the catalog of the dispatcher.
+func (s *Services) Catalog() *catalog.Catalog { return s.dispatcher.config.Catalog }
 
 // RegisterGRPC registers the five services with a gRPC server.
 func (s *Services) RegisterGRPC(g grpc.ServiceRegistrar) {
@@ -68,117 +66,147 @@ func (s *Services) RegisterREST(ctx context.Context, mux *runtime.ServeMux) erro
 	)
 }
 
-// Answer answers a request of a hook of the catalog, with the gateway's own handlers if it is one of Discovery. Response is the
-// type of the hook's answers. Errors are those of Dispatcher.Dispatch.
-func Answer[Response proto.Message](ctx context.Context, d *Dispatcher, c *catalog.Catalog, req proto.Message) (Response, error) {
+// Answer answers a request that a front has received, with the gateway's own handlers if it is one of Discovery. ctx comes
+// from the front. Response is the type of the hook's responses. Errors are those of Dispatcher.Dispatch.
+func Answer[Response proto.Message](ctx context.Context, d *Dispatcher, req proto.Message) (Response, error) {
 	var none Response
-	h, ok := c.ByRequest(req)
-	if !ok {
-		return none, hook.Errorf(hook.UnknownHook, "no hook has the request %s", req.ProtoReflect().Descriptor().FullName())
+	in := incomingFrom(ctx)
+	if in == nil {
+		return none, hook.Errorf(hook.Internal, "request %s did not come through a front", req.ProtoReflect().Descriptor().FullName())
 	}
-	noteDeprecated(ctx, h, "")
+	warnOfCaller(ctx, in.hook)
 	var m proto.Message
 	var err error
-	if h.Singleton() {
-		m, err = d.Discover(c, h)
+	if in.hook.Singleton() {
+		m, err = d.Discover(in.hook)
 	} else {
-		handler := ""
-		if r, ok := req.(interface{ GetHandler() string }); ok {
-			handler = r.GetHandler()
-		}
-		m, err = d.Dispatch(ctx, h, handler, req)
+		m, err = d.Dispatch(ctx, in.request(req))
 	}
 	if err != nil {
 		return none, err
 	}
 	r, ok := m.(Response)
 	if !ok {
-		return none, hook.Errorf(hook.Internal, "hook %s was answered with a %s", h, m.ProtoReflect().Descriptor().FullName())
+		return none, hook.Errorf(hook.Internal, "hook %s was answered with a %s", in.hook, m.ProtoReflect().Descriptor().FullName())
 	}
 	return r, nil
 }
 
 // Discovery answers with the gateway's own handlers.
-func (s *Services) Discovery(ctx context.Context, req *hooksv1alpha1.DiscoveryRequest) (*hooksv1alpha1.DiscoveryResponse, error) {
-	return Answer[*hooksv1alpha1.DiscoveryResponse](ctx, s.dispatcher, s.catalog, req)
+func (s *Services) Discovery(
+	ctx context.Context, req *hooksv1alpha1.DiscoveryRequest,
+) (*hooksv1alpha1.DiscoveryResponse, error) {
+	return Answer[*hooksv1alpha1.DiscoveryResponse](ctx, s.dispatcher, req)
 }
 
-// BeforeClusterCreate answers the hook of that name.
-func (s *Services) BeforeClusterCreate(ctx context.Context, req *hooksv1alpha1.BeforeClusterCreateRequest) (*hooksv1alpha1.BeforeClusterCreateResponse, error) {
-	return Answer[*hooksv1alpha1.BeforeClusterCreateResponse](ctx, s.dispatcher, s.catalog, req)
+// BeforeClusterCreate fires before the objects of a new Cluster are created. It may hold the caller.
+func (s *Services) BeforeClusterCreate(
+	ctx context.Context, req *hooksv1alpha1.BeforeClusterCreateRequest,
+) (*hooksv1alpha1.BeforeClusterCreateResponse, error) {
+	return Answer[*hooksv1alpha1.BeforeClusterCreateResponse](ctx, s.dispatcher, req)
 }
 
-// AfterControlPlaneInitialized answers the hook of that name.
-func (s *Services) AfterControlPlaneInitialized(ctx context.Context, req *hooksv1alpha1.AfterControlPlaneInitializedRequest) (*hooksv1alpha1.AfterControlPlaneInitializedResponse, error) {
-	return Answer[*hooksv1alpha1.AfterControlPlaneInitializedResponse](ctx, s.dispatcher, s.catalog, req)
+// AfterControlPlaneInitialized fires when the control plane of a Cluster is reachable for the first time.
+func (s *Services) AfterControlPlaneInitialized(
+	ctx context.Context, req *hooksv1alpha1.AfterControlPlaneInitializedRequest,
+) (*hooksv1alpha1.AfterControlPlaneInitializedResponse, error) {
+	return Answer[*hooksv1alpha1.AfterControlPlaneInitializedResponse](ctx, s.dispatcher, req)
 }
 
-// BeforeClusterUpgrade answers the hook of that name.
-func (s *Services) BeforeClusterUpgrade(ctx context.Context, req *hooksv1alpha1.BeforeClusterUpgradeRequest) (*hooksv1alpha1.BeforeClusterUpgradeResponse, error) {
-	return Answer[*hooksv1alpha1.BeforeClusterUpgradeResponse](ctx, s.dispatcher, s.catalog, req)
+// BeforeClusterUpgrade fires once before a Cluster is upgraded. It may hold the caller.
+func (s *Services) BeforeClusterUpgrade(
+	ctx context.Context, req *hooksv1alpha1.BeforeClusterUpgradeRequest,
+) (*hooksv1alpha1.BeforeClusterUpgradeResponse, error) {
+	return Answer[*hooksv1alpha1.BeforeClusterUpgradeResponse](ctx, s.dispatcher, req)
 }
 
-// BeforeControlPlaneUpgrade answers the hook of that name.
-func (s *Services) BeforeControlPlaneUpgrade(ctx context.Context, req *hooksv1alpha1.BeforeControlPlaneUpgradeRequest) (*hooksv1alpha1.BeforeControlPlaneUpgradeResponse, error) {
-	return Answer[*hooksv1alpha1.BeforeControlPlaneUpgradeResponse](ctx, s.dispatcher, s.catalog, req)
+// BeforeControlPlaneUpgrade fires before each version reaches the control plane. It may hold the caller.
+func (s *Services) BeforeControlPlaneUpgrade(
+	ctx context.Context, req *hooksv1alpha1.BeforeControlPlaneUpgradeRequest,
+) (*hooksv1alpha1.BeforeControlPlaneUpgradeResponse, error) {
+	return Answer[*hooksv1alpha1.BeforeControlPlaneUpgradeResponse](ctx, s.dispatcher, req)
 }
 
-// AfterControlPlaneUpgrade answers the hook of that name.
-func (s *Services) AfterControlPlaneUpgrade(ctx context.Context, req *hooksv1alpha1.AfterControlPlaneUpgradeRequest) (*hooksv1alpha1.AfterControlPlaneUpgradeResponse, error) {
-	return Answer[*hooksv1alpha1.AfterControlPlaneUpgradeResponse](ctx, s.dispatcher, s.catalog, req)
+// AfterControlPlaneUpgrade fires after the control plane has reached a version. It may hold the caller.
+func (s *Services) AfterControlPlaneUpgrade(
+	ctx context.Context, req *hooksv1alpha1.AfterControlPlaneUpgradeRequest,
+) (*hooksv1alpha1.AfterControlPlaneUpgradeResponse, error) {
+	return Answer[*hooksv1alpha1.AfterControlPlaneUpgradeResponse](ctx, s.dispatcher, req)
 }
 
-// BeforeWorkersUpgrade answers the hook of that name.
-func (s *Services) BeforeWorkersUpgrade(ctx context.Context, req *hooksv1alpha1.BeforeWorkersUpgradeRequest) (*hooksv1alpha1.BeforeWorkersUpgradeResponse, error) {
-	return Answer[*hooksv1alpha1.BeforeWorkersUpgradeResponse](ctx, s.dispatcher, s.catalog, req)
+// BeforeWorkersUpgrade fires before a version reaches the workers. It may hold the caller.
+func (s *Services) BeforeWorkersUpgrade(
+	ctx context.Context, req *hooksv1alpha1.BeforeWorkersUpgradeRequest,
+) (*hooksv1alpha1.BeforeWorkersUpgradeResponse, error) {
+	return Answer[*hooksv1alpha1.BeforeWorkersUpgradeResponse](ctx, s.dispatcher, req)
 }
 
-// AfterWorkersUpgrade answers the hook of that name.
-func (s *Services) AfterWorkersUpgrade(ctx context.Context, req *hooksv1alpha1.AfterWorkersUpgradeRequest) (*hooksv1alpha1.AfterWorkersUpgradeResponse, error) {
-	return Answer[*hooksv1alpha1.AfterWorkersUpgradeResponse](ctx, s.dispatcher, s.catalog, req)
+// AfterWorkersUpgrade fires after all workers have reached a version. It may hold the caller.
+func (s *Services) AfterWorkersUpgrade(
+	ctx context.Context, req *hooksv1alpha1.AfterWorkersUpgradeRequest,
+) (*hooksv1alpha1.AfterWorkersUpgradeResponse, error) {
+	return Answer[*hooksv1alpha1.AfterWorkersUpgradeResponse](ctx, s.dispatcher, req)
 }
 
-// AfterClusterUpgrade answers the hook of that name.
-func (s *Services) AfterClusterUpgrade(ctx context.Context, req *hooksv1alpha1.AfterClusterUpgradeRequest) (*hooksv1alpha1.AfterClusterUpgradeResponse, error) {
-	return Answer[*hooksv1alpha1.AfterClusterUpgradeResponse](ctx, s.dispatcher, s.catalog, req)
+// AfterClusterUpgrade fires after a Cluster is upgraded. It may hold the next upgrade.
+func (s *Services) AfterClusterUpgrade(
+	ctx context.Context, req *hooksv1alpha1.AfterClusterUpgradeRequest,
+) (*hooksv1alpha1.AfterClusterUpgradeResponse, error) {
+	return Answer[*hooksv1alpha1.AfterClusterUpgradeResponse](ctx, s.dispatcher, req)
 }
 
-// BeforeClusterDelete answers the hook of that name.
-func (s *Services) BeforeClusterDelete(ctx context.Context, req *hooksv1alpha1.BeforeClusterDeleteRequest) (*hooksv1alpha1.BeforeClusterDeleteResponse, error) {
-	return Answer[*hooksv1alpha1.BeforeClusterDeleteResponse](ctx, s.dispatcher, s.catalog, req)
+// BeforeClusterDelete fires before a Cluster is deleted. It may hold the caller.
+func (s *Services) BeforeClusterDelete(
+	ctx context.Context, req *hooksv1alpha1.BeforeClusterDeleteRequest,
+) (*hooksv1alpha1.BeforeClusterDeleteResponse, error) {
+	return Answer[*hooksv1alpha1.BeforeClusterDeleteResponse](ctx, s.dispatcher, req)
 }
 
-// GeneratePatches answers the hook of that name.
-func (s *Services) GeneratePatches(ctx context.Context, req *hooksv1alpha1.GeneratePatchesRequest) (*hooksv1alpha1.GeneratePatchesResponse, error) {
-	return Answer[*hooksv1alpha1.GeneratePatchesResponse](ctx, s.dispatcher, s.catalog, req)
+// GeneratePatches answers with patches for the templates of a Cluster.
+func (s *Services) GeneratePatches(
+	ctx context.Context, req *hooksv1alpha1.GeneratePatchesRequest,
+) (*hooksv1alpha1.GeneratePatchesResponse, error) {
+	return Answer[*hooksv1alpha1.GeneratePatchesResponse](ctx, s.dispatcher, req)
 }
 
-// ValidateTopology answers the hook of that name.
-func (s *Services) ValidateTopology(ctx context.Context, req *hooksv1alpha1.ValidateTopologyRequest) (*hooksv1alpha1.ValidateTopologyResponse, error) {
-	return Answer[*hooksv1alpha1.ValidateTopologyResponse](ctx, s.dispatcher, s.catalog, req)
+// ValidateTopology answers whether the patched templates of a Cluster are valid.
+func (s *Services) ValidateTopology(
+	ctx context.Context, req *hooksv1alpha1.ValidateTopologyRequest,
+) (*hooksv1alpha1.ValidateTopologyResponse, error) {
+	return Answer[*hooksv1alpha1.ValidateTopologyResponse](ctx, s.dispatcher, req)
 }
 
-// DiscoverVariables answers the hook of that name.
-func (s *Services) DiscoverVariables(ctx context.Context, req *hooksv1alpha1.DiscoverVariablesRequest) (*hooksv1alpha1.DiscoverVariablesResponse, error) {
-	return Answer[*hooksv1alpha1.DiscoverVariablesResponse](ctx, s.dispatcher, s.catalog, req)
+// DiscoverVariables answers with the variables that the patches of an extension need.
+func (s *Services) DiscoverVariables(
+	ctx context.Context, req *hooksv1alpha1.DiscoverVariablesRequest,
+) (*hooksv1alpha1.DiscoverVariablesResponse, error) {
+	return Answer[*hooksv1alpha1.DiscoverVariablesResponse](ctx, s.dispatcher, req)
 }
 
-// CanUpdateMachine answers the hook of that name.
-func (s *Services) CanUpdateMachine(ctx context.Context, req *hooksv1alpha1.CanUpdateMachineRequest) (*hooksv1alpha1.CanUpdateMachineResponse, error) {
-	return Answer[*hooksv1alpha1.CanUpdateMachineResponse](ctx, s.dispatcher, s.catalog, req)
+// CanUpdateMachine answers which changes of a Machine an extension can make in place.
+func (s *Services) CanUpdateMachine(
+	ctx context.Context, req *hooksv1alpha1.CanUpdateMachineRequest,
+) (*hooksv1alpha1.CanUpdateMachineResponse, error) {
+	return Answer[*hooksv1alpha1.CanUpdateMachineResponse](ctx, s.dispatcher, req)
 }
 
-// CanUpdateMachineSet answers the hook of that name.
-func (s *Services) CanUpdateMachineSet(ctx context.Context, req *hooksv1alpha1.CanUpdateMachineSetRequest) (*hooksv1alpha1.CanUpdateMachineSetResponse, error) {
-	return Answer[*hooksv1alpha1.CanUpdateMachineSetResponse](ctx, s.dispatcher, s.catalog, req)
+// CanUpdateMachineSet answers which changes of a MachineSet an extension can make in place.
+func (s *Services) CanUpdateMachineSet(
+	ctx context.Context, req *hooksv1alpha1.CanUpdateMachineSetRequest,
+) (*hooksv1alpha1.CanUpdateMachineSetResponse, error) {
+	return Answer[*hooksv1alpha1.CanUpdateMachineSetResponse](ctx, s.dispatcher, req)
 }
 
-// UpdateMachine answers the hook of that name.
-func (s *Services) UpdateMachine(ctx context.Context, req *hooksv1alpha1.UpdateMachineRequest) (*hooksv1alpha1.UpdateMachineResponse, error) {
-	return Answer[*hooksv1alpha1.UpdateMachineResponse](ctx, s.dispatcher, s.catalog, req)
+// UpdateMachine updates a Machine in place. It may hold the caller.
+func (s *Services) UpdateMachine(
+	ctx context.Context, req *hooksv1alpha1.UpdateMachineRequest,
+) (*hooksv1alpha1.UpdateMachineResponse, error) {
+	return Answer[*hooksv1alpha1.UpdateMachineResponse](ctx, s.dispatcher, req)
 }
 
-// GenerateUpgradePlan answers the hook of that name.
-func (s *Services) GenerateUpgradePlan(ctx context.Context, req *hooksv1alpha1.GenerateUpgradePlanRequest) (*hooksv1alpha1.GenerateUpgradePlanResponse, error) {
-	return Answer[*hooksv1alpha1.GenerateUpgradePlanResponse](ctx, s.dispatcher, s.catalog, req)
+// GenerateUpgradePlan answers with the versions that an upgrade of a Cluster goes through.
+func (s *Services) GenerateUpgradePlan(
+	ctx context.Context, req *hooksv1alpha1.GenerateUpgradePlanRequest,
+) (*hooksv1alpha1.GenerateUpgradePlanResponse, error) {
+	return Answer[*hooksv1alpha1.GenerateUpgradePlanResponse](ctx, s.dispatcher, req)
 }

@@ -199,7 +199,9 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) (err erro
 	if err != nil {
 		return err
 	}
-	services := gateway.NewServices(gateway.NewDispatcher(reg, source, mandated, gateway.ConvertObjects(objects, transports), observer.Handlers), cat)
+	services := gateway.NewServices(gateway.NewDispatcher(gateway.Config{
+		Catalog: cat, Codec: mandated, Registry: reg, Namespaces: source, Transport: transports.Call, Objects: objects, Observer: observer,
+	}))
 	front, err := o.newFront(services, mandated, observer)
 	if err != nil {
 		return err

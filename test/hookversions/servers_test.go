@@ -452,10 +452,9 @@ func TestDiscoveryOfSeveralGroups(t *testing.T) {
 	}
 	r := registry.New()
 	r.SetReady()
-	mandated := codec.New(both)
-	d := gateway.NewDispatcher(r, namespaces{}, mandated, gateway.CallerFunc(nil), nil)
+	d := gateway.NewDispatcher(gateway.Config{Catalog: both, Codec: codec.New(both), Registry: r, Namespaces: namespaces{}})
 	for _, asked := range both.Discoveries() {
-		m, err := gateway.Answer[proto.Message](t.Context(), d, both, asked.Request.New().Interface())
+		m, err := d.Discover(asked)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -40,7 +40,7 @@ type dispatched struct {
 }
 
 func (d dispatched) answer(ctx context.Context, req proto.Message) (proto.Message, error) {
-	return gateway.Answer[proto.Message](ctx, d.dispatcher, d.catalog, req)
+	return gateway.Answer[proto.Message](ctx, d.dispatcher, req)
 }
 
 // The services of each version. Those of v1alpha1:

@@ -74,7 +74,9 @@ func newWorld(t *testing.T) *world {
 	w.transports = extension.NewProtocols(extension.Config{Catalog: w.catalog, Codec: w.codec, Propagator: gateway.Propagator()})
 	t.Cleanup(w.transports.Close)
 	observer := gateway.NewObserver(gateway.NewMetrics(w.metrics, w.registry, w.catalog, "test"), noop.NewTracerProvider(), slog.New(slog.DiscardHandler), w.losses)
-	dispatcher := gateway.NewDispatcher(w.registry, namespaces{}, w.codec, w.transports, observer.Handlers)
+	dispatcher := gateway.NewDispatcher(gateway.Config{
+		Catalog: w.catalog, Codec: w.codec, Registry: w.registry, Namespaces: namespaces{}, Transport: w.transports.Call, Observer: observer,
+	})
 	services := contract{dispatched{dispatcher: dispatcher, catalog: w.catalog}}
 	front, err := gateway.NewREST(services, w.codec, observer)
 	if err != nil {

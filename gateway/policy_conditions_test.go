@@ -67,7 +67,7 @@ func labelled(labels string) *hooksv1alpha1.RawExtension {
 
 func TestPolicyConditions(t *testing.T) {
 	const hookName = "BeforeClusterCreate"
-	success200 := func(message string) func(context.Context, *extension.Call) (proto.Message, error) {
+	success200 := func(message string) func(context.Context, extension.Call) (proto.Message, error) {
 		return says(&hooksv1alpha1.BeforeClusterCreateResponse{Status: success, Message: message})
 	}
 	both := answers{"v.a": success200("a"), "v.b": success200("b")}
@@ -116,7 +116,7 @@ func TestPolicyConditions(t *testing.T) {
 			a.Settings = map[string]string{"region": "north"}
 			r := filled(t, a, registrationOf("b", handlerOf("v", hookName, hook.Fail)))
 			r.SetPolicies("a", forHandler("v", tc.policy))
-			d := NewDispatcher(r, fixedNamespaces{}, mandated, tc.answers, nil)
+			d := newDispatcher(r, fixedNamespaces{}, tc.answers)
 			req := &hooksv1alpha1.BeforeClusterCreateRequest{
 				Cluster: labelled(`{"tier":"gold"}`), Settings: map[string]string{"size": "large"},
 				UnknownMembers: map[string]*hooksv1alpha1.JSON{"list": {Raw: []byte(list)}},
@@ -125,10 +125,9 @@ func TestPolicyConditions(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			// A request that came as JSON is looked at as it came, another one as it would have come.
-			came := context.WithValue(t.Context(), inboundKey{}, &inbound{body: &buffered{body: text, complete: true}})
-			for protocol, ctx := range map[string]context.Context{"gRPC": t.Context(), "REST": came} {
-				got, err := d.Dispatch(ctx, hookOf(t, hookName), tc.handler, req)
+			// A request that came as JSON is read as it came, another one as it would have come.
+			for protocol, body := range map[string][]byte{"gRPC": nil, "REST": text} {
+				got, err := d.Dispatch(t.Context(), Request{Hook: hookOf(t, hookName), Handler: tc.handler, Message: req, Body: body})
 				if tc.text != "" {
 					if err == nil || err.Error() != tc.text || hook.KindOf(err) != tc.kind {
 						t.Fatalf("%s: %s: got %v (%v), want %s (%v)", protocol, tc.reason, err, hook.KindOf(err), tc.text, tc.kind)
@@ -153,42 +152,37 @@ func TestPolicyConditions(t *testing.T) {
 func TestPolicyFailuresAreObserved(t *testing.T) {
 	r := filled(t, registrationOf("a", handlerOf("v", "BeforeClusterCreate", hook.Fail)))
 	r.SetPolicies("a", forHandler("v", policy.Policy{FailurePolicy: hook.Ignore, Conditions: conditions(t, `request.nothing`)}))
-	var ignored []error
-	observe := func(next Caller) Caller {
-		return CallerFunc(func(ctx context.Context, c *extension.Call) (proto.Message, error) {
-			response, err := next.Call(ctx, c)
-			ignored = append(ignored, c.Ignored)
-			return response, err
-		})
-	}
-	_, err := NewDispatcher(r, fixedNamespaces{}, mandated, answers{}, observe).
-		Dispatch(t.Context(), hookOf(t, "BeforeClusterCreate"), "", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")})
+	o := newObserved()
+	_, err := NewDispatcher(Config{
+		Catalog: catalog.New(), Codec: mandated, Registry: r, Namespaces: fixedNamespaces{}, Transport: transportOf(answers{}), Observer: o.Observer,
+	}).dispatch(t.Context(), hookOf(t, "BeforeClusterCreate"), "", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(ignored) != 1 || hook.KindOf(ignored[0]) != hook.Policy {
-		t.Errorf("metrics and log must hear of a failure that was ignored, got %v", ignored)
+	wantCount(t, o.metrics.ignoredFailures, 1, "BeforeClusterCreate", "v.a", "Policy")
+	if !strings.Contains(o.log.String(), "failure ignored") {
+		t.Errorf("the log does not tell of the failure that was ignored:\n%s", o.log)
 	}
 }
 
 func TestPolicyConditionsEndWithTheCall(t *testing.T) {
 	r := filled(t, registrationOf("a", handlerOf("v", "BeforeClusterCreate", hook.Fail)))
 	r.SetPolicies("a", forHandler("v", policy.Policy{Conditions: conditions(t, `[1,2,3,4,5,6,7,8,9,10].all(a, [1,2,3,4,5,6,7,8,9,10].all(b, [1,2,3,4,5,6,7,8,9,10].all(c, size(request) + a + b + c > 0)))`)}))
-	d := NewDispatcher(r, fixedNamespaces{}, mandated, answers{"v.a": func(ctx context.Context, c *extension.Call) (proto.Message, error) {
+	d := newDispatcher(r, fixedNamespaces{}, answers{"v.a": func(_ context.Context, c extension.Call) (proto.Message, error) {
 		return newSuccess(c.Hook), nil
-	}}, nil)
+	}})
 	req := &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")}
-	if _, err := d.Dispatch(t.Context(), hookOf(t, "BeforeClusterCreate"), "", req); err != nil {
+	if _, err := d.dispatch(t.Context(), hookOf(t, "BeforeClusterCreate"), "", req); err != nil {
 		t.Fatal(err)
 	}
 	canceled, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := d.Dispatch(canceled, hookOf(t, "BeforeClusterCreate"), "", req); hook.KindOf(err) != hook.Canceled {
+	if _, err := d.dispatch(canceled, hookOf(t, "BeforeClusterCreate"), "", req); hook.KindOf(err) != hook.Canceled {
 		t.Errorf("got %v, want Canceled", err)
 	}
 	late, cancel := context.WithDeadline(t.Context(), time.Now())
 	defer cancel()
-	if _, err := d.Dispatch(late, hookOf(t, "BeforeClusterCreate"), "", req); hook.KindOf(err) != hook.Timeout {
+	if _, err := d.dispatch(late, hookOf(t, "BeforeClusterCreate"), "", req); hook.KindOf(err) != hook.Timeout {
 		t.Errorf("got %v, want Timeout", err)
 	}
 }
@@ -231,11 +225,11 @@ func TestPolicyObjectSelector(t *testing.T) {
 			r := filled(t, registrationOf("a", handlerOf("h", tc.hook, hook.Fail)))
 			r.SetPolicies("a", forHandler("h", policy.Policy{ObjectSelector: selector(t, tc.selector)}))
 			called := false
-			caller := CallerFunc(func(_ context.Context, c *extension.Call) (proto.Message, error) {
+			caller := callerFunc(func(_ context.Context, c extension.Call) (proto.Message, error) {
 				called = true
 				return newSuccess(c.Hook), nil
 			})
-			_, err := NewDispatcher(r, fixedNamespaces{}, mandated, caller, nil).Dispatch(t.Context(), hookOf(t, tc.hook), "h.a", tc.request)
+			_, err := newDispatcher(r, fixedNamespaces{}, caller).dispatch(t.Context(), hookOf(t, tc.hook), "h.a", tc.request)
 			if hook.KindOf(err) != tc.want || (err == nil) != (tc.want == 0) || called != (err == nil) {
 				t.Errorf("%s: got %v, called %v", tc.reason, err, called)
 			}
@@ -249,16 +243,16 @@ func TestPolicyObjectSelector(t *testing.T) {
 func TestPolicyDecidesWhichOneHandlerAnswers(t *testing.T) {
 	r := filled(t, registrationOf("a", handlerOf("p", "GeneratePatches", hook.Fail)), registrationOf("b", handlerOf("p", "GeneratePatches", hook.Fail)))
 	r.SetPolicies("a", forHandler("p", policy.Policy{Conditions: conditions(t, `size(request.items) > 1`)}))
-	d := NewDispatcher(r, fixedNamespaces{}, mandated, answers{"p.b": says(&hooksv1alpha1.GeneratePatchesResponse{Status: success, Message: "b"})}, nil)
+	d := newDispatcher(r, fixedNamespaces{}, answers{"p.b": says(&hooksv1alpha1.GeneratePatchesResponse{Status: success, Message: "b"})})
 	item := &hooksv1alpha1.GeneratePatchesRequestItem{HolderReference: &hooksv1alpha1.HolderReference{Namespace: "n"}, Object: clusterIn("n")}
-	got, err := d.Dispatch(t.Context(), hookOf(t, "GeneratePatches"), "", &hooksv1alpha1.GeneratePatchesRequest{Items: []*hooksv1alpha1.GeneratePatchesRequestItem{item}})
+	got, err := d.dispatch(t.Context(), hookOf(t, "GeneratePatches"), "", &hooksv1alpha1.GeneratePatchesRequest{Items: []*hooksv1alpha1.GeneratePatchesRequestItem{item}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	if answer, ok := got.(response); !ok || answer.GetMessage() != "b" {
 		t.Errorf("got %v, want the answer of the one that matches", got)
 	}
-	_, err = d.Dispatch(t.Context(), hookOf(t, "GeneratePatches"), "", &hooksv1alpha1.GeneratePatchesRequest{Items: []*hooksv1alpha1.GeneratePatchesRequestItem{item, item}})
+	_, err = d.dispatch(t.Context(), hookOf(t, "GeneratePatches"), "", &hooksv1alpha1.GeneratePatchesRequest{Items: []*hooksv1alpha1.GeneratePatchesRequestItem{item, item}})
 	if hook.KindOf(err) != hook.Ambiguous {
 		t.Errorf("got %v, want Ambiguous", err)
 	}
@@ -267,14 +261,14 @@ func TestPolicyDecidesWhichOneHandlerAnswers(t *testing.T) {
 func TestPolicyTimeoutAndFailurePolicy(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		r := filled(t, registrationOf("a", handlerOf("v", "BeforeClusterCreate", hook.Fail)))
-		caller := CallerFunc(func(ctx context.Context, _ *extension.Call) (proto.Message, error) {
+		caller := callerFunc(func(ctx context.Context, _ extension.Call) (proto.Message, error) {
 			<-ctx.Done()
 			return nil, hook.Errorf(hook.Timeout, "whatever").WithCause(ctx.Err())
 		})
-		d := NewDispatcher(r, fixedNamespaces{}, mandated, caller, nil)
+		d := newDispatcher(r, fixedNamespaces{}, caller)
 		dispatch := func() (time.Duration, error) {
 			start := time.Now()
-			_, err := d.Dispatch(t.Context(), hookOf(t, "BeforeClusterCreate"), "", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")})
+			_, err := d.dispatch(t.Context(), hookOf(t, "BeforeClusterCreate"), "", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")})
 			return time.Since(start), err
 		}
 		r.SetPolicies("a", forHandler("v", policy.Policy{Timeout: 3 * time.Second}))
@@ -293,16 +287,11 @@ func TestPolicyTimeoutAndFailurePolicy(t *testing.T) {
 }
 
 func TestDiscoveryFollowsPolicies(t *testing.T) {
-	cat := catalog.New()
 	r := filled(t, registrationOf("acme", handlerOf("p", "GeneratePatches", hook.Fail)))
-	d := NewDispatcher(r, fixedNamespaces{}, mandated, answers{}, nil)
+	d := newDispatcher(r, fixedNamespaces{}, answers{})
 	announced := func() int32 {
 		t.Helper()
-		found, err := Answer[*hooksv1alpha1.DiscoveryResponse](t.Context(), d, cat, &hooksv1alpha1.DiscoveryRequest{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, h := range found.GetHandlers() {
+		for _, h := range d.discover(t).GetHandlers() {
 			if h.GetName() == "p--acme" {
 				return h.GetTimeoutSeconds()
 			}
@@ -331,7 +320,7 @@ type recorder struct {
 	calls map[string]time.Duration
 }
 
-func (r *recorder) Call(ctx context.Context, c *extension.Call) (proto.Message, error) {
+func (r *recorder) Call(ctx context.Context, c extension.Call) (proto.Message, error) {
 	r.mu.Lock()
 	r.calls[c.Handler.Name] = time.Since(r.start)
 	r.mu.Unlock()
@@ -348,7 +337,7 @@ func (r *recorder) Call(ctx context.Context, c *extension.Call) (proto.Message, 
 
 func TestPolicyOrder(t *testing.T) {
 	const hookName = "BeforeClusterDelete"
-	answer := func(status hooksv1alpha1.ResponseStatus, message string, retry int32) func(context.Context, *extension.Call) (proto.Message, error) {
+	answer := func(status hooksv1alpha1.ResponseStatus, message string, retry int32) func(context.Context, extension.Call) (proto.Message, error) {
 		return says(&hooksv1alpha1.BeforeClusterDeleteResponse{Status: status, Message: message, RetryAfterSeconds: retry})
 	}
 	unreachable := hook.Errorf(hook.Unreachable, "call extension: connection refused")
@@ -401,8 +390,8 @@ func TestPolicyOrder(t *testing.T) {
 					r.SetPolicies(x, forHandler("v", policy.Policy{Order: ptr.To(order), FailurePolicy: tc.policy}))
 				}
 				caller := &recorder{start: time.Now(), answers: tc.answers, calls: map[string]time.Duration{}}
-				got, err := NewDispatcher(r, fixedNamespaces{}, mandated, caller, nil).
-					Dispatch(t.Context(), hookOf(t, hookName), "", &hooksv1alpha1.BeforeClusterDeleteRequest{Cluster: clusterIn("n")})
+				got, err := newDispatcher(r, fixedNamespaces{}, caller).
+					dispatch(t.Context(), hookOf(t, hookName), "", &hooksv1alpha1.BeforeClusterDeleteRequest{Cluster: clusterIn("n")})
 				if took := time.Since(caller.start); took != tc.took {
 					t.Errorf("%s: took %s, want %s", tc.reason, took, tc.took)
 				}
@@ -439,14 +428,14 @@ func TestPolicyOrderIsBounded(t *testing.T) {
 			r.SetPolicies(x, forHandler("v", policy.Policy{Order: ptr.To(int32(i)), FailurePolicy: hook.Ignore}))
 		}
 		var calls []string
-		caller := CallerFunc(func(ctx context.Context, c *extension.Call) (proto.Message, error) {
+		caller := callerFunc(func(ctx context.Context, c extension.Call) (proto.Message, error) {
 			calls = append(calls, c.Handler.Name)
 			<-ctx.Done()
 			return nil, hook.Errorf(hook.Timeout, "whatever").WithCause(ctx.Err())
 		})
 		start := time.Now()
-		_, err := NewDispatcher(r, fixedNamespaces{}, mandated, caller, nil).
-			Dispatch(t.Context(), hookOf(t, "BeforeClusterDelete"), "", &hooksv1alpha1.BeforeClusterDeleteRequest{Cluster: clusterIn("n")})
+		_, err := newDispatcher(r, fixedNamespaces{}, caller).
+			dispatch(t.Context(), hookOf(t, "BeforeClusterDelete"), "", &hooksv1alpha1.BeforeClusterDeleteRequest{Cluster: clusterIn("n")})
 		if took := time.Since(start); err != nil || took > maxTimeout {
 			t.Errorf("got %v after %s, want no more than %s", err, took, maxTimeout)
 		}
@@ -462,7 +451,7 @@ func TestDispatchWithoutPoliciesIsUnchanged(t *testing.T) {
 	registrations := []registry.Registration{
 		registrationOf("b", handlerOf("v", hookName, hook.Fail), handlerOf("w", hookName, hook.Ignore)), registrationOf("a", handlerOf("v", hookName, hook.Fail)),
 	}
-	possible := []func(context.Context, *extension.Call) (proto.Message, error){
+	possible := []func(context.Context, extension.Call) (proto.Message, error){
 		says(&hooksv1alpha1.BeforeClusterCreateResponse{Status: success, Message: "yes"}),
 		says(&hooksv1alpha1.BeforeClusterCreateResponse{Status: success, RetryAfterSeconds: 4}),
 		says(&hooksv1alpha1.BeforeClusterCreateResponse{Status: failure, Message: "no"}),
@@ -478,8 +467,8 @@ func TestDispatchWithoutPoliciesIsUnchanged(t *testing.T) {
 			with.SetPolicies("a", registry.Policies{All: &policy.Policy{Name: "p"}})
 			with.SetPolicies("b", registry.Policies{All: &policy.Policy{Name: "p", Conditions: always, ObjectSelector: labels.Everything()}})
 			with.SetPolicies("elsewhere", registry.Policies{All: &policy.Policy{Name: "p", Order: ptr.To(int32(1))}})
-			want, wantErr := NewDispatcher(without, fixedNamespaces{}, mandated, answers, nil).Dispatch(t.Context(), hookOf(t, hookName), handler, req)
-			got, err := NewDispatcher(with, fixedNamespaces{}, mandated, answers, nil).Dispatch(t.Context(), hookOf(t, hookName), handler, req)
+			want, wantErr := newDispatcher(without, fixedNamespaces{}, answers).dispatch(t.Context(), hookOf(t, hookName), handler, req)
+			got, err := newDispatcher(with, fixedNamespaces{}, answers).dispatch(t.Context(), hookOf(t, hookName), handler, req)
 			if fmt.Sprint(err) != fmt.Sprint(wantErr) || hook.KindOf(err) != hook.KindOf(wantErr) {
 				t.Fatalf("answers %d, handler %q: got %v, want %v", i, handler, err, wantErr)
 			}

@@ -4,40 +4,17 @@
 package gateway
 
 import (
-	"bytes"
 	"errors"
 	"io"
 	"net/http"
 
 	"github.com/hookgate/hookgate/body"
-	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/hook"
 )
 
 // MaxBodyBytes is the most that a request or an answer may have, decompressed too, on every transport: 20 MiB, the limit
 // of Cluster API's own server.
 const MaxBodyBytes = 20 << 20
-
-// buffered is a request body that has been read. The codec takes the bytes as they are, without a copy.
-type buffered struct {
-	*bytes.Reader
-	body []byte
-	// complete is set by the codec: the body says its kind and apiVersion, so it may go on to extensions as it is.
-	complete bool
-}
-
-var _ codec.Held = (*buffered)(nil)
-
-func newBuffered(b []byte) *buffered { return &buffered{Reader: bytes.NewReader(b), body: b} }
-
-// Bytes returns the whole body.
-func (b *buffered) Bytes() []byte { return b.body }
-
-// Decoded is told by the codec what it found.
-func (b *buffered) Decoded(complete bool) { b.complete = complete }
-
-// Close does nothing.
-func (b *buffered) Close() error { return nil }
 
 // readBody reads the request's body, decompressed. Errors are TooLarge, InvalidRequest and Canceled.
 func (f *REST) readBody(w http.ResponseWriter, r *http.Request) (*body.Body, error) {

@@ -16,8 +16,8 @@ import (
 	"github.com/hookgate/hookgate/hook"
 )
 
-// GRPCOptions are the options that a gRPC server needs to be the gateway's front: the contract's message size instead of
-// gRPC's 4 MiB, and an interceptor that checks the raw objects of requests, says errors by kind and survives panics.
+// GRPCOptions returns the options that make a gRPC server the gateway's front: the contract's message size in place of
+// gRPC's 4 MiB, and an interceptor that checks the raw objects of requests, maps errors to codes and recovers panics.
 func GRPCOptions(k Contract, c *codec.Codec, o *Observer) []grpc.ServerOption {
 	return []grpc.ServerOption{
 		grpc.MaxRecvMsgSize(MaxBodyBytes),
@@ -50,12 +50,12 @@ func hookInterceptor(cat *catalog.Catalog, c *codec.Codec, o *Observer) grpc.Una
 			in.end()
 		}()
 		if err := grpc.SetHeader(ctx, metadata.Pairs(CallIDHeader, in.id)); err != nil {
-			return nil, hook.Errorf(hook.Internal, "internal error: see the gateway's log").WithCause(err)
+			return nil, internalError(err)
 		}
 		if err := c.Check(m); err != nil {
 			return nil, hook.Errorf(hook.InvalidRequest, "%s", err)
 		}
-		resp, err = handle(ctx, req)
+		resp, err = handle(withIncoming(ctx, &incoming{hook: h}), req)
 		if answer, ok := resp.(proto.Message); ok && err == nil {
 			in.sent = int64(proto.Size(answer))
 		}

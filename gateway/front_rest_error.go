@@ -14,25 +14,31 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 )
 
-// muxError writes what a service, or the decoding of its request, returned.
-func (f *REST) muxError(ctx context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, err error) {
-	h, _, _ := f.catalog.ByPath(r.URL.Path)
-	f.writeError(w, h, inboundFrom(ctx), err)
+// ErrorKindHeader carries the kind of the error in answers other than 200.
+const ErrorKindHeader = "Hookgate-Error-Kind"
+
+// muxError writes the error of a service, or of decoding its request.
+func (f *REST) muxError(
+	ctx context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, _ *http.Request, err error,
+) {
+	f.writeError(w, incomingFrom(ctx).hook, inboundFrom(ctx), err)
 }
 
-// routingError writes that no service has the path: the front checked it, so that only a path with escapes comes here.
-func (f *REST) routingError(ctx context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, _ int) {
-	h, _, _ := f.catalog.ByPath(r.URL.Path)
-	f.writeError(w, h, inboundFrom(ctx), f.unknownPath(r.URL.Path, h))
+// routingError writes that the mux has no service for the path, which the front has checked: the path has escapes.
+func (f *REST) routingError(
+	ctx context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, _ int,
+) {
+	h := incomingFrom(ctx).hook
+	f.writeError(w, h, inboundFrom(ctx), noHookAt(r.URL.Path, h))
 }
 
 func (f *REST) writeError(w http.ResponseWriter, h *catalog.Hook, in *inbound, err error) {
 	in.fail(err)
-	f.writeStatus(w, h, httpStatus(in.err.Kind), in)
+	f.writeStatus(w, h, in.err.Kind.HTTPStatus(), in)
 }
 
-// writeStatus writes the call's error as an answer of the hook: apiVersion, kind, status Failure and message. Where the
-// hook is not known, there is no kind.
+// writeStatus writes the call's error as a response of the hook: apiVersion, kind, status Failure and message. If the hook
+// is not known, there is no kind.
 func (f *REST) writeStatus(w http.ResponseWriter, h *catalog.Hook, code int, in *inbound) {
 	var body []byte
 	var err error
@@ -53,6 +59,6 @@ func (f *REST) writeStatus(w http.ResponseWriter, h *catalog.Hook, code int, in 
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	header.Set(ErrorKindHeader, in.err.Kind.String())
 	w.WriteHeader(code)
-	n, _ := w.Write(body) // a caller that left is seen by the server
+	n, _ := w.Write(body) // the server sees a caller that left
 	in.sent += int64(n)
 }

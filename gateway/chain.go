@@ -1,0 +1,30 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"github.com/hookgate/hookgate/convert"
+	"github.com/hookgate/hookgate/extension"
+)
+
+// chain returns what every call to a handler passes through, outermost first. A new concern is one line here, and one
+// file named for it. Nil objects and a nil observer leave their links without effect.
+func chain(observer *Observer, objects *convert.Objects, transport extension.Caller) extension.Caller {
+	return link(transport,
+		observe(observer),
+		failurePolicy,
+		policyError,
+		hookVersion,
+		deadline,
+		convertObjects(objects),
+	)
+}
+
+// link wraps last with links, the first of which becomes the outermost.
+func link(last extension.Caller, links ...extension.Link) extension.Caller {
+	for i := len(links) - 1; i >= 0; i-- {
+		last = links[i](last)
+	}
+	return last
+}

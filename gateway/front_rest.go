@@ -1,0 +1,143 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"go.opentelemetry.io/otel/propagation"
+
+	"github.com/hookgate/hookgate/body"
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/codec"
+	"github.com/hookgate/hookgate/hook"
+)
+
+// REST is the HTTPS JSON front: POST /<group>/<version>/<hook>[/<handler>], as Cluster API calls extensions.
+type REST struct {
+	catalog  *catalog.Catalog
+	codec    *codec.Codec
+	mux      *runtime.ServeMux
+	observer *Observer
+	bodies   body.Reader
+}
+
+// NewREST returns the front over the services of a contract.
+func NewREST(k Contract, c *codec.Codec, o *Observer) (*REST, error) {
+	f := &REST{catalog: k.Catalog(), codec: c, observer: o, bodies: body.Reader{Max: MaxBodyBytes, Pool: &body.Pool{}}}
+	f.mux = runtime.NewServeMux(
+		runtime.WithMarshalerOption(runtime.MIMEWildcard, marshaler{c}),
+		runtime.WithErrorHandler(f.muxError),
+		runtime.WithRoutingErrorHandler(f.routingError),
+		runtime.WithDisablePathLengthFallback(),
+		runtime.WithDisableHTTPMethodOverride(),
+		runtime.WithWriteContentLength(),
+		// The services read no headers, and the front itself reads the trace context.
+		runtime.WithIncomingHeaderMatcher(func(string) (string, bool) { return "", false }),
+	)
+	// The mux outlives any call, and has no connection to close.
+	if err := k.RegisterREST(context.Background(), f.mux); err != nil {
+		return nil, err
+	}
+	return f, nil
+}
+
+// ServeHTTP answers one call. Whatever is wrong with the call, the body is a response of the hook.
+func (f *REST) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	h, asked, routeErr := f.route(r.URL.Path)
+	ctx, in := f.observer.begin(r.Context(), "REST", asked, h, propagation.HeaderCarrier(r.Header), r.Header.Get(CallIDHeader))
+	w.Header().Set(CallIDHeader, in.id)
+	defer func() {
+		if p := recover(); p != nil {
+			f.writeError(w, h, in, recovered(p))
+		}
+		in.end()
+	}()
+	if routeErr != nil {
+		f.writeError(w, nil, in, routeErr)
+		return
+	}
+	if r.Method != http.MethodPost {
+		w.Header().Set("Allow", http.MethodPost)
+		in.fail(hook.Errorf(hook.InvalidRequest, "method %s is not allowed: hooks are called with POST", r.Method))
+		f.writeStatus(w, h, http.StatusMethodNotAllowed, in)
+		return
+	}
+	if err := f.serve(ctx, w, r, h, in); err != nil {
+		f.writeError(w, h, in, err)
+	}
+}
+
+// serve reads the request and lets the mux answer it. An error means that nothing has been written.
+func (f *REST) serve(ctx context.Context, w http.ResponseWriter, r *http.Request, h *catalog.Hook, in *inbound) error {
+	ctx, cancel, err := withCallerTimeout(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer cancel()
+	b, err := f.readBody(w, r)
+	if err != nil {
+		return err
+	}
+	// The message aliases the body, and so do the requests to extensions. When the mux returns, all of these have ended and
+	// the answer has been written.
+	defer b.Release()
+	in.received = int64(len(b.Bytes))
+	request := &incoming{hook: h, body: b.Bytes}
+	r = r.WithContext(withIncoming(ctx, request))
+	r.Body = restBody{request}
+	f.mux.ServeHTTP(&restWriter{ResponseWriter: w, in: in}, r)
+	return nil
+}
+
+// withCallerTimeout bounds ctx by the query parameter timeout, as Cluster API sends it: a duration, such as 10s.
+func withCallerTimeout(ctx context.Context, r *http.Request) (context.Context, context.CancelFunc, error) {
+	if r.URL.RawQuery == "" {
+		return ctx, func() {}, nil
+	}
+	value := r.URL.Query().Get("timeout")
+	if value == "" {
+		return ctx, func() {}, nil
+	}
+	timeout, err := time.ParseDuration(value)
+	if err != nil || timeout <= 0 {
+		return nil, nil, hook.Errorf(hook.InvalidRequest, "query parameter timeout: want a duration such as 10s, got %q", value)
+	}
+	bounded, cancel := context.WithTimeout(ctx, timeout)
+	return bounded, cancel, nil
+}
+
+// restWriter counts what the mux writes, and adds the warnings of the call to its header.
+type restWriter struct {
+	http.ResponseWriter
+	in *inbound
+}
+
+// WriteHeader writes the header with the warnings.
+func (w *restWriter) WriteHeader(code int) {
+	w.addWarnings()
+	w.ResponseWriter.WriteHeader(code)
+}
+
+// Write counts and writes p.
+func (w *restWriter) Write(p []byte) (int, error) {
+	if w.in.sent == 0 {
+		w.addWarnings()
+	}
+	n, err := w.ResponseWriter.Write(p)
+	w.in.sent += int64(n)
+	return n, err
+}
+
+func (w *restWriter) addWarnings() {
+	if values := w.in.warnings.values(); values != nil {
+		w.Header()[WarningHeader] = values
+	}
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (w *restWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }

@@ -1,0 +1,87 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"strings"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/hook"
+)
+
+// route returns the hook that a path is for. If there is none, the error says what the path should have been, and h is the
+// hook that the path nearly names, or nil. asked is the name of the hook in the path.
+func (f *REST) route(path string) (h *catalog.Hook, asked string, err error) {
+	h, rest, ok := f.catalog.ByPath(path)
+	switch {
+	case ok && validHandler(h, rest):
+		return h, h.Hook, nil
+	case h != nil:
+		return h, h.Hook, noHookAt(path, h)
+	}
+	v, asked := f.versionInPath(path)
+	switch {
+	case v != nil && v.Removed():
+		err = hook.Errorf(hook.UnknownHook, "no hooks of %s any more, which %s of the gateway has removed: call %s",
+			v.APIVersion(), v.Lifetime.Removed, v.Instead())
+	case asked != "":
+		err = hook.Errorf(hook.UnknownHook, "no hook %q: see \"hookgate call --help\" for their names", asked)
+	default:
+		err = hook.Errorf(hook.UnknownHook, "no hook at path %q: want %s", path, f.wantPath(path))
+	}
+	return nil, asked, err
+}
+
+// noHookAt returns the error of a path that nearly is one of h.
+func noHookAt(path string, h *catalog.Hook) error {
+	want := h.Path("")
+	if !h.Singleton() {
+		want += "[/<handler>]"
+	}
+	return hook.Errorf(hook.UnknownHook, "no hook at path %q: want %s", path, want)
+}
+
+// validHandler reports whether the path of a hook may continue with rest: with one segment for the handler, if the hook has
+// handlers, or with nothing.
+func validHandler(h *catalog.Hook, rest string) bool {
+	return rest == "" || !h.Singleton() && len(rest) > 1 && !strings.Contains(rest[1:], "/")
+}
+
+// versionInPath returns the version of the hooks that a path names, nil if there is none, and the segment that names the
+// hook.
+func (f *REST) versionInPath(path string) (v *catalog.Version, asked string) {
+	segments := strings.SplitN(strings.TrimPrefix(path, "/"), "/", 4)
+	if len(segments) < 3 {
+		return nil, ""
+	}
+	v, ok := f.catalog.Version(segments[0], segments[1])
+	if !ok {
+		return nil, ""
+	}
+	return v, segments[2]
+}
+
+// wantPath describes the paths of the group that a path names, or of any group if it names none.
+func (f *REST) wantPath(path string) string {
+	group, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
+	apiVersion, others := f.apiVersion(), ""
+	for _, v := range f.catalog.Versions() {
+		switch {
+		case v.Group != group || v.Removed():
+		case apiVersion == "" || !strings.HasPrefix(apiVersion, group+"/"):
+			apiVersion = v.APIVersion()
+		case apiVersion != v.APIVersion():
+			others += ", or " + v.Name
+		}
+	}
+	return "/" + apiVersion + "/<hook>[/<handler>]" + others
+}
+
+// apiVersion returns the newest version of the hooks, for answers that are about no hook.
+func (f *REST) apiVersion() string {
+	for _, h := range f.catalog.Discoveries() {
+		return h.APIVersion()
+	}
+	return ""
+}

@@ -1,0 +1,27 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/status"
+)
+
+// errorDomain is the domain of the ErrorInfo that gRPC errors carry.
+const errorDomain = "hookgate.dev"
+
+// grpcError returns err as gRPC callers get it: the code of its kind, its text, and an ErrorInfo whose reason is the kind,
+// because several kinds share a code.
+func grpcError(err error) error {
+	e := asError(err)
+	st := status.New(e.Kind.GRPCCode(), e.Error())
+	info := &errdetails.ErrorInfo{Reason: e.Kind.String(), Domain: errorDomain}
+	if e.Handler != "" {
+		info.Metadata = map[string]string{"handler": e.Handler}
+	}
+	if detailed, err := st.WithDetails(info); err == nil {
+		st = detailed
+	}
+	return st.Err()
+}

@@ -1,0 +1,82 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/hookgate/hookgate/codec"
+)
+
+// marshaler is how the mux of the REST front reads and writes the mandated JSON. It only decodes bodies that the front has
+// read, which are the front's own type.
+type marshaler struct{ codec *codec.Codec }
+
+var _ runtime.Marshaler = marshaler{}
+
+// restBody is the body of a request that the front has read. The decoder takes all of it at once; it has nothing to read.
+type restBody struct{ *incoming }
+
+func (restBody) Read([]byte) (int, error) { return 0, io.EOF }
+func (restBody) Close() error             { return nil }
+
+// NewDecoder returns a decoder of r, a restBody. The decoded message aliases it.
+func (m marshaler) NewDecoder(r io.Reader) runtime.Decoder {
+	return runtime.DecoderFunc(func(v any) (err error) {
+		b, ok := r.(restBody)
+		if !ok {
+			return fmt.Errorf("%T is not a body that the front has read", r)
+		}
+		if len(b.body) == 0 {
+			// Not io.EOF, which grpc-gateway takes for an empty message.
+			return errors.New("body is empty, want a JSON object")
+		}
+		msg, ok := v.(proto.Message)
+		if !ok {
+			return notAMessage(v)
+		}
+		b.complete, err = m.codec.DecodeComplete(b.body, msg)
+		return err
+	})
+}
+
+// Marshal returns the JSON of a message, in a buffer of exactly its size.
+func (m marshaler) Marshal(v any) ([]byte, error) {
+	msg, ok := v.(proto.Message)
+	if !ok {
+		return nil, notAMessage(v)
+	}
+	body, err := m.codec.Encode(msg)
+	if err != nil {
+		return nil, err
+	}
+	return body.Bytes(), nil
+}
+
+// ContentType returns application/json.
+func (marshaler) ContentType(any) string { return "application/json" }
+
+// Unmarshal decodes data. The mux does not use it for requests.
+func (m marshaler) Unmarshal(data []byte, v any) error {
+	return m.NewDecoder(restBody{&incoming{body: data}}).Decode(v)
+}
+
+// NewEncoder returns an encoder that writes what Marshal returns. The mux only uses it for streams.
+func (m marshaler) NewEncoder(w io.Writer) runtime.Encoder {
+	return runtime.EncoderFunc(func(v any) error {
+		text, err := m.Marshal(v)
+		if err != nil {
+			return err
+		}
+		_, err = w.Write(text)
+		return err
+	})
+}
+
+func notAMessage(v any) error { return fmt.Errorf("%T is not a message", v) }

@@ -1,0 +1,143 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"errors"
+
+	"google.golang.org/protobuf/proto"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/hookgate/hookgate/codec"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/policy"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// Namespaces returns the labels of namespaces. Implementations are safe for concurrent use and do not block, because
+// calls wait for them.
+type Namespaces interface {
+	// NamespaceLabels returns the labels of a namespace, kubernetes.io/metadata.name among them. It returns that one
+	// for a namespace that is not known, too. Callers do not change the map.
+	NamespaceLabels(name string) map[string]string
+}
+
+// matcher matches one request against the selectors and conditions of handlers. It reads what they ask for on first use,
+// and once, because most ask for nothing. It belongs to one goroutine.
+type matcher struct {
+	namespaceLabels Namespaces
+	codec           *codec.Codec
+
+	message proto.Message // in the newest version of the hook
+	body    []byte        // the JSON of message, if the caller sent it
+
+	namespaces     []string
+	readNamespaces bool
+
+	labels     labels.Set
+	labelsErr  error
+	readLabels bool
+
+	value     any // the JSON value of message
+	valueErr  error
+	readValue bool
+}
+
+// read makes m match r. It returns an error if r lacks the object that its hook is about.
+func (m *matcher) read(r Request) (err error) {
+	if m.message, err = inHub(r); err != nil {
+		return err
+	}
+	if m.message == r.Message {
+		m.body = r.Body
+	}
+	return checkObjects(m.message)
+}
+
+// matchesNamespaces reports whether the namespaceSelector of the handler's ExtensionConfig matches every namespace of the
+// request. A request about no object, such as one of DiscoverVariables, matches every selector.
+func (m *matcher) matchesNamespaces(e *registry.Entry) bool {
+	selector := e.Registration.NamespaceSelector
+	if selector == nil || selector.Empty() {
+		return true
+	}
+	if !m.readNamespaces {
+		m.namespaces, m.readNamespaces = namespacesOf(m.message), true
+	}
+	for _, n := range m.namespaces {
+		if !selector.Matches(labels.Set(m.namespaceLabels.NamespaceLabels(n))) {
+			return false
+		}
+	}
+	return true
+}
+
+// matchesPolicy reports whether a policy, which may be nil, lets its handler be called. An error, a *hook.Error, means that
+// the policy could not be evaluated.
+func (m *matcher) matchesPolicy(ctx context.Context, p *policy.Policy) (bool, error) {
+	if p == nil {
+		return true, nil
+	}
+	if p.ObjectSelector != nil && !p.ObjectSelector.Empty() {
+		if matches, err := m.matchesLabels(p.ObjectSelector); !matches {
+			return false, err
+		}
+	}
+	if p.Conditions == nil {
+		return true, nil
+	}
+	value, err := m.jsonValue()
+	if err != nil {
+		return false, conditionError(p, err)
+	}
+	matches, err := p.Conditions.Match(ctx, value)
+	if err != nil {
+		return false, conditionError(p, err)
+	}
+	return matches, nil
+}
+
+// conditionError classifies the error of a policy's conditions.
+func conditionError(p *policy.Policy, err error) error {
+	var evaluation *policy.EvaluationError
+	switch {
+	case errors.Is(err, context.Canceled):
+		return hook.Errorf(hook.Canceled, "the caller left before the answer").WithCause(err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return hook.Errorf(hook.Timeout, "no answer before the caller's deadline").WithCause(err)
+	case errors.As(err, &evaluation):
+		return hook.Errorf(hook.Policy, "ExtensionPolicy %q: %s", p.Name, evaluation).WithCause(evaluation.Cause)
+	}
+	return hook.Errorf(hook.Policy, "ExtensionPolicy %q: match conditions cannot look at this request", p.Name).WithCause(err)
+}
+
+// matchesLabels reports whether the selector matches the labels of the object that the request is about. A request about
+// no object matches every selector.
+func (m *matcher) matchesLabels(selector labels.Selector) (bool, error) {
+	if !m.readLabels {
+		m.labels, m.labelsErr = labelsOf(m.message)
+		m.readLabels = true
+	}
+	if m.labelsErr != nil {
+		return false, m.labelsErr
+	}
+	return m.labels == nil || selector.Matches(m.labels), nil
+}
+
+// jsonValue returns the JSON value of the request as the caller sent it, without the settings of an ExtensionConfig.
+func (m *matcher) jsonValue() (any, error) {
+	if m.readValue {
+		return m.value, m.valueErr
+	}
+	m.readValue = true
+	text := m.body
+	if text == nil {
+		if text, m.valueErr = m.codec.Append(nil, m.message); m.valueErr != nil {
+			return nil, m.valueErr
+		}
+	}
+	m.value, m.valueErr = policy.Decode(text)
+	return m.value, m.valueErr
+}

@@ -1,0 +1,110 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"time"
+
+	"go.opentelemetry.io/otel/attribute"
+	otelcodes "go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"github.com/hookgate/hookgate/extension"
+	"github.com/hookgate/hookgate/hook"
+)
+
+// The outcomes of a call to a handler.
+const (
+	outcomeSuccess = "success" // status Success
+	outcomeFailure = "failure" // status Failure, the extension's own
+	outcomeError   = "error"   // no usable response; the kind says why
+	outcomeIgnored = "ignored" // such an error, hidden by the failure policy Ignore
+)
+
+// observe records every call to a handler in o: metrics, a span, log lines, and a warning for the caller if the handler
+// implements a deprecated version of the hook.
+func observe(o *Observer) extension.Link {
+	return func(next extension.Caller) extension.Caller {
+		if o == nil {
+			return next
+		}
+		return func(ctx context.Context, c extension.Call) (extension.Result, error) {
+			name, h := c.Handler.Name, c.Hook.Hook
+			m := o.metrics
+			ctx, span := o.tracer.Start(ctx, "handler "+name, trace.WithSpanKind(trace.SpanKindClient))
+			defer span.End()
+			inFlight := m.handlerInFlight.WithLabelValues(h, name)
+			inFlight.Inc()
+			defer inFlight.Dec()
+			warnOfHandler(ctx, c)
+			start := time.Now()
+			result, err := next(ctx, c)
+			took := time.Since(start)
+
+			outcome, kind := outcomeSuccess, ""
+			switch {
+			case err != nil:
+				outcome, kind = outcomeError, hook.KindOf(err).String()
+				span.SetStatus(otelcodes.Error, err.Error())
+			case result.Ignored != nil:
+				outcome, kind = outcomeIgnored, hook.KindOf(result.Ignored).String()
+				m.ignoredFailures.WithLabelValues(h, name, kind).Inc()
+				span.AddEvent("failure ignored", trace.WithAttributes(attribute.String("error", result.Ignored.Error())))
+				o.logIgnored(ctx, c, result.Ignored, kind, took)
+			default:
+				if failure, refused := failed(result.Response); refused {
+					outcome = outcomeFailure
+					o.logFailure(ctx, c, failure.GetMessage(), took)
+				}
+			}
+			if len(result.Lost) > 0 {
+				m.lostMembers.WithLabelValues(h, name).Add(float64(len(result.Lost)))
+				o.logLost(ctx, c, result.Lost)
+			}
+			m.handlerCalls.WithLabelValues(h, name, outcome, kind).Inc()
+			m.handlerDuration.WithLabelValues(h, name).Observe(took.Seconds())
+			m.handlerSentBytes.WithLabelValues(h, name).Add(float64(result.Sent))
+			m.handlerReceivedBytes.WithLabelValues(h, name).Add(float64(result.Received))
+			return result, err
+		}
+	}
+}
+
+func (o *Observer) logIgnored(ctx context.Context, c extension.Call, err error, kind string, took time.Duration) {
+	attrs := append(callAttrs(ctx, c, took), slog.String("kind", kind), slog.String("error", err.Error()))
+	if cause := errors.Unwrap(err); cause != nil {
+		attrs = append(attrs, slog.String("cause", cause.Error()))
+	}
+	o.logger.LogAttrs(ctx, slog.LevelWarn, "failure ignored", attrs...)
+}
+
+// logLost logs what a conversion could not express, once for each handler and path.
+func (o *Observer) logLost(ctx context.Context, c extension.Call, lost []string) {
+	for _, path := range o.losses.Record(c.Handler.Registration.Name, c.Handler.Handler.Name, lost) {
+		attrs := []slog.Attr{
+			slog.String("hook", c.Hook.Hook), slog.String("handler", c.Handler.Name), slog.String("path", path),
+			slog.String("implements", c.Handler.Handler.Hook.APIVersion()), slog.String("understands", c.Handler.Handler.ClusterAPIVersion),
+		}
+		if in := inboundFrom(ctx); in != nil {
+			attrs = append(attrs, slog.String("call_id", in.id))
+		}
+		o.logger.LogAttrs(ctx, slog.LevelWarn, "conversion loses a member, which is logged once", attrs...)
+	}
+}
+
+func (o *Observer) logFailure(ctx context.Context, c extension.Call, message string, took time.Duration) {
+	attrs := append(callAttrs(ctx, c, took), slog.String("message", message))
+	o.logger.LogAttrs(ctx, slog.LevelError, "handler answered Failure", attrs...)
+}
+
+func callAttrs(ctx context.Context, c extension.Call, took time.Duration) []slog.Attr {
+	attrs := []slog.Attr{slog.String("hook", c.Hook.Hook), slog.String("handler", c.Handler.Name), slog.Duration("took", took)}
+	if in := inboundFrom(ctx); in != nil {
+		attrs = append(attrs, slog.String("call_id", in.id))
+	}
+	return attrs
+}

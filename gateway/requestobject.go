@@ -1,0 +1,131 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/hookgate/hookgate/codec"
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/hook"
+)
+
+// aboutCluster is a request about a Cluster.
+type aboutCluster interface {
+	GetCluster() *hooksv1alpha1.RawExtension
+}
+
+// checkObjects returns an error if a request lacks the object that its hook is about.
+func checkObjects(req proto.Message) error {
+	switch r := req.(type) {
+	case aboutCluster:
+		return checkObject("cluster", r.GetCluster())
+	case *hooksv1alpha1.CanUpdateMachineRequest:
+		return checkObject("current.machine", r.GetCurrent().GetMachine())
+	case *hooksv1alpha1.CanUpdateMachineSetRequest:
+		return checkObject("current.machineSet", r.GetCurrent().GetMachineSet())
+	case *hooksv1alpha1.UpdateMachineRequest:
+		return checkObject("desired.machine", r.GetDesired().GetMachine())
+	}
+	return nil
+}
+
+func checkObject(member string, object *hooksv1alpha1.RawExtension) error {
+	raw := bytes.TrimLeft(object.GetRaw(), " \t\r\n")
+	if len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
+		return hook.Errorf(hook.InvalidRequest, "%s: required", member)
+	}
+	if raw[0] != '{' {
+		return hook.Errorf(hook.InvalidRequest, "%s: want a Kubernetes object", member)
+	}
+	return nil
+}
+
+// namespacesOf returns the namespaces of the objects that a request is about, in order, each once.
+func namespacesOf(req proto.Message) []string {
+	var namespaces []string
+	add := func(n string) {
+		if !slices.Contains(namespaces, n) {
+			namespaces = append(namespaces, n)
+		}
+	}
+	switch r := req.(type) {
+	case aboutCluster:
+		add(namespaceOf(r.GetCluster()))
+	case *hooksv1alpha1.GeneratePatchesRequest:
+		for _, item := range r.GetItems() {
+			add(item.GetHolderReference().GetNamespace())
+		}
+	case *hooksv1alpha1.ValidateTopologyRequest:
+		for _, item := range r.GetItems() {
+			add(item.GetHolderReference().GetNamespace())
+		}
+	case *hooksv1alpha1.CanUpdateMachineRequest:
+		add(namespaceOf(r.GetCurrent().GetMachine()))
+	case *hooksv1alpha1.CanUpdateMachineSetRequest:
+		add(namespaceOf(r.GetCurrent().GetMachineSet()))
+	case *hooksv1alpha1.UpdateMachineRequest:
+		add(namespaceOf(r.GetDesired().GetMachine()))
+	}
+	return namespaces
+}
+
+// namespaceOf returns metadata.namespace of an object, empty if it has none.
+func namespaceOf(object *hooksv1alpha1.RawExtension) string {
+	value, ok := codec.Lookup(object.GetRaw(), "metadata", "namespace")
+	if !ok {
+		return ""
+	}
+	namespace, _ := codec.String(value)
+	return namespace
+}
+
+// builtinVariable is the variable in which Cluster API passes what it knows about a Cluster.
+const builtinVariable = "builtin"
+
+// labelsOf returns the labels of the object that a request is about, and nil if it is about none. GeneratePatches and
+// ValidateTopology are about a Cluster, whose labels are in the variable builtin: those of templates mean little.
+func labelsOf(req proto.Message) (labels.Set, error) {
+	switch r := req.(type) {
+	case aboutCluster:
+		return labelsIn(r.GetCluster().GetRaw(), "cluster.metadata.labels", "metadata", "labels")
+	case interface {
+		GetVariables() []*hooksv1alpha1.Variable
+	}:
+		for _, v := range r.GetVariables() {
+			if v.GetName() == builtinVariable {
+				return labelsIn(v.GetValue().GetRaw(), "variable builtin: cluster.metadata.labels", "cluster", "metadata", "labels")
+			}
+		}
+		return labels.Set{}, nil
+	case *hooksv1alpha1.CanUpdateMachineRequest:
+		return labelsIn(r.GetCurrent().GetMachine().GetRaw(), "current.machine.metadata.labels", "metadata", "labels")
+	case *hooksv1alpha1.CanUpdateMachineSetRequest:
+		return labelsIn(r.GetCurrent().GetMachineSet().GetRaw(), "current.machineSet.metadata.labels", "metadata", "labels")
+	case *hooksv1alpha1.UpdateMachineRequest:
+		return labelsIn(r.GetDesired().GetMachine().GetRaw(), "desired.machine.metadata.labels", "metadata", "labels")
+	}
+	return nil, nil
+}
+
+// labelsIn returns the labels at a path of an object, an empty set if there are none. member names them in errors.
+func labelsIn(raw []byte, member string, path ...string) (labels.Set, error) {
+	value, ok := codec.Lookup(raw, path...)
+	if !ok {
+		return labels.Set{}, nil
+	}
+	set := labels.Set{}
+	if err := json.Unmarshal(value, &set); err != nil {
+		return nil, hook.Errorf(hook.InvalidRequest, "%s: want an object of strings", member).WithCause(err)
+	}
+	if set == nil { // null
+		set = labels.Set{}
+	}
+	return set, nil
+}

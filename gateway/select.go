@@ -1,0 +1,91 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// target is a handler that a request is for.
+type target struct {
+	entry *registry.Entry
+	// policyError says why the handler's policy could not be evaluated, if it could not.
+	policyError error
+}
+
+// named returns the handler that the request names, or an error if it may not answer.
+func named(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) (target, error) {
+	e, ok := s.Handler(r.Handler)
+	if !ok {
+		return target{}, hook.Errorf(hook.UnknownHandler, "no handler %q: the handlers of %s are %s",
+			r.Handler, r.Hook.Hook, names(s.Handlers(r.Hook.GroupHook())))
+	}
+	if e.Handler.Hook.GroupHook() != r.Hook.GroupHook() {
+		return target{}, hook.Errorf(hook.UnknownHandler, "handler %q serves the hook %s, not %s", e.Name, e.Handler.Hook.Hook, r.Hook.Hook)
+	}
+	if !m.matchesNamespaces(e) {
+		return target{}, hook.Errorf(hook.UnknownHandler,
+			"handler %q is not for namespace %q: the namespaceSelector of ExtensionConfig %q does not match",
+			e.Name, strings.Join(m.namespaces, ", "), e.Registration.Name)
+	}
+	matches, err := m.matchesPolicy(ctx, e.Policy)
+	if !matches && err == nil {
+		return target{}, hook.Errorf(hook.UnknownHandler, "handler %q is not for this request: ExtensionPolicy %q does not match",
+			e.Name, e.Policy.Name)
+	}
+	return target{e, err}, nil
+}
+
+// matching returns the handlers of the hook that the request is for, by name: both their namespaceSelector and their
+// policy match, or their policy could not be evaluated.
+func matching(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) []target {
+	all := s.Handlers(r.Hook.GroupHook())
+	targets := make([]target, 0, len(all))
+	for _, e := range all {
+		if !m.matchesNamespaces(e) {
+			continue
+		}
+		if matches, err := m.matchesPolicy(ctx, e.Policy); matches || err != nil {
+			targets = append(targets, target{e, err})
+		}
+	}
+	return targets
+}
+
+func wantOne(h *catalog.Hook, targets []target) error {
+	if len(targets) == 0 {
+		return hook.Errorf(hook.UnknownHandler, "no handler of %s matches", h.Hook)
+	}
+	entries := make([]*registry.Entry, len(targets))
+	for i, t := range targets {
+		entries[i] = t.entry
+	}
+	return hook.Errorf(hook.Ambiguous, "%s needs one handler and %d match, say which: %s", h.Hook, len(targets), names(entries))
+}
+
+// names lists handlers for a message: the first ten, in their order.
+func names(entries []*registry.Entry) string {
+	const most = 10
+	if len(entries) == 0 {
+		return "none"
+	}
+	var b strings.Builder
+	for i, e := range entries {
+		if i == most {
+			fmt.Fprintf(&b, " and %d more", len(entries)-most)
+			break
+		}
+		if i > 0 {
+			b.WriteString(", ")
+		}
+		b.WriteString(e.Name)
+	}
+	return b.String()
+}
