@@ -10,6 +10,7 @@ import (
 	"sync/atomic"
 
 	"github.com/gobuffalo/flect"
+	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/hookgate/hookgate/hook"
@@ -42,6 +43,9 @@ var builtin = map[string]string{
 
 // maxRemembered bounds how many kinds a set of CustomResourceDefinitions remembers: they are named by callers.
 const maxRemembered = 1024
+
+// CRDKind is the kind whose objects References reads.
+var CRDKind = apischema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
 // CRD is what References reads of a CustomResourceDefinition.
 type CRD struct {

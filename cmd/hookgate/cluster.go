@@ -19,8 +19,11 @@ import (
 	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
-	"github.com/hookgate/hookgate/controllers"
-	"github.com/hookgate/hookgate/controllers/cluster"
+	"github.com/hookgate/hookgate/controllers/discovery"
+	"github.com/hookgate/hookgate/controllers/extensionconfig"
+	"github.com/hookgate/hookgate/controllers/source/cluster"
+	"github.com/hookgate/hookgate/controllers/source/directory"
+	"github.com/hookgate/hookgate/controllers/source/sidecar"
 	"github.com/hookgate/hookgate/convert"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -100,8 +103,8 @@ func (o *clusterOptions) check() error {
 // connection is how to reach the cluster. Its zero value is for those who have none.
 type connection struct {
 	rest      *rest.Config
-	namespace string                // of the gateway
-	own       controllers.Addresses // where the gateway is called
+	namespace string                    // of the gateway
+	own       extensionconfig.Addresses // where the gateway is called
 }
 
 // connect returns how to reach the cluster, if there is one. It does not reach for it yet.
@@ -117,7 +120,7 @@ func (o *serveOptions) connect(logger *slog.Logger) (connection, error) {
 	if err != nil {
 		return connection{}, err
 	}
-	own, err := controllers.ParseAddresses(append(ownAddresses(o.httpAddress), o.cluster.gatewayAddresses...))
+	own, err := extensionconfig.ParseAddresses(append(ownAddresses(o.httpAddress), o.cluster.gatewayAddresses...))
 	if err != nil {
 		return connection{}, usagef("--gateway-address: %w", err)
 	}
@@ -181,16 +184,16 @@ func (o *serveOptions) newRegistry() *registry.Registry {
 func newEndpoints() *cluster.Endpoints { return cluster.NewEndpoints() }
 
 // newSource returns where the flags say that registrations come from.
-func (o *serveOptions) newSource(at connection, reg *registry.Registry, d controllers.Discoverer, endpoints *cluster.Endpoints,
-	references *convert.References, losses *convert.Losses, observer controllers.Observer, logger *slog.Logger,
+func (o *serveOptions) newSource(at connection, reg *registry.Registry, d discovery.Discoverer, endpoints *cluster.Endpoints,
+	references *convert.References, losses *convert.Losses, observer directory.Observer, logger *slog.Logger,
 ) (source, error) {
 	switch {
 	case o.sidecar != "":
-		return controllers.NewSidecar(controllers.SidecarConfig{
+		return sidecar.New(sidecar.Config{
 			URL: o.sidecar, Registry: reg, Discoverer: d, Logger: logger, Resync: o.resync, Observer: observer,
 		})
 	case o.extensionConfigs != "":
-		return controllers.NewDirectory(controllers.DirectoryConfig{
+		return directory.New(directory.Config{
 			Dir: o.extensionConfigs, Registry: reg, Discoverer: d, References: references, Losses: losses, Logger: logger, Resync: o.resync, Observer: observer,
 		})
 	default:
@@ -211,7 +214,7 @@ func (o *serveOptions) checkSource() error {
 	case o.sidecar != "" && o.cluster.kubeconfig != "":
 		return usagef("--sidecar and --kubeconfig: the gateway answers for the one extension beside it or for those of a cluster; leave one of them out")
 	case o.sidecar != "":
-		if err := controllers.CheckSidecarURL(o.sidecar); err != nil {
+		if err := sidecar.CheckURL(o.sidecar); err != nil {
 			return usagef("--sidecar: %w", err)
 		}
 		return nil

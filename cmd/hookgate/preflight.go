@@ -16,7 +16,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/codec"
-	"github.com/hookgate/hookgate/controllers/cluster"
+	"github.com/hookgate/hookgate/controllers/source/cluster"
 	"github.com/hookgate/hookgate/controllers/survey"
 	"github.com/hookgate/hookgate/convert"
 	"github.com/hookgate/hookgate/extension"

@@ -23,7 +23,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/codec"
-	"github.com/hookgate/hookgate/controllers"
+	"github.com/hookgate/hookgate/controllers/source/sidecar"
 	"github.com/hookgate/hookgate/convert"
 	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/gateway"
@@ -101,7 +101,7 @@ func (o *serveOptions) settle(changed func(flag string) bool) {
 		o.grpcAddress = ""
 	}
 	if !changed("resync") {
-		o.resync = controllers.SidecarResync
+		o.resync = sidecar.DefaultResync
 	}
 }
 

@@ -23,7 +23,8 @@ import (
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/controllers"
+	"github.com/hookgate/hookgate/controllers/extensionconfig"
+	"github.com/hookgate/hookgate/convert"
 	"github.com/hookgate/hookgate/policy"
 	"github.com/hookgate/hookgate/preflight"
 )
@@ -56,7 +57,7 @@ func NewCluster(config *rest.Config, group, watchFilter string) (*Cluster, error
 	mapper.Add(version.WithKind("ExtensionConfig"), meta.RESTScopeRoot)
 	mapper.Add(v1alpha1.GroupVersion.WithKind("ExtensionPolicy"), meta.RESTScopeRoot)
 	mapper.Add(providerKind, meta.RESTScopeNamespace)
-	mapper.Add(controllers.DefinitionKind, meta.RESTScopeRoot)
+	mapper.Add(convert.CRDKind, meta.RESTScopeRoot)
 	for _, version := range clusterVersions {
 		mapper.AddSpecific(version.WithKind("Cluster"), version.WithResource("clusters"), version.WithResource("cluster"), meta.RESTScopeNamespace)
 	}
@@ -102,7 +103,7 @@ func (c *Cluster) Inventory(ctx context.Context, hooks *catalog.Catalog) (prefli
 		if !item.DeletionTimestamp.IsZero() {
 			continue
 		}
-		p, errs := controllers.ConvertPolicy(item, compiler)
+		p, errs := extensionconfig.ConvertPolicy(item, compiler)
 		if len(errs) == 0 {
 			policies = append(policies, placed{Policy: p})
 		} else if ignored, states := invalid(item, errs.ToAggregate().Error()); states {

@@ -10,8 +10,9 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/controllers"
+	"github.com/hookgate/hookgate/controllers/manifest"
 	"github.com/hookgate/hookgate/extension"
+	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/preflight"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -25,9 +26,9 @@ type Discoverer interface {
 const maxDiscoveries = 8
 
 // Directory returns the inventory of a directory of manifests. With a Discoverer, extensions are asked for their handlers, each for
-// controllers.DiscoveryTimeout at most; without, what their manifests have in status.handlers is all that is known.
+// limits.DiscoveryTimeout at most; without, what their manifests have in status.handlers is all that is known.
 func Directory(ctx context.Context, dir string, hooks *catalog.Catalog, discoverer Discoverer) (preflight.Inventory, error) {
-	manifests, err := controllers.ReadManifests(dir, hooks)
+	manifests, err := manifest.Read(dir, hooks)
 	if err != nil {
 		return preflight.Inventory{}, err
 	}
@@ -64,7 +65,7 @@ func Directory(ctx context.Context, dir string, hooks *catalog.Catalog, discover
 }
 
 // written returns what a manifest says of an extension.
-func written(m *controllers.ManifestConfig, hooks *catalog.Catalog) preflight.Extension {
+func written(m *manifest.Config, hooks *catalog.Catalog) preflight.Extension {
 	x := preflight.Extension{Name: m.Extension.Name, Location: located(m.Place)}
 	handlers, err := fromStatus(m.Config, hooks, func(i int) preflight.Location { return located(m.Handlers[i]) })
 	switch {
@@ -86,7 +87,7 @@ func ask(ctx context.Context, discoverer Discoverer, client registry.ClientConfi
 		x.Undiscovered, x.Discover = fmt.Sprintf("the extension cannot be asked for its handlers: its URL %s", err), "correct the URL, or the protocol of its ExtensionPolicy"
 		return
 	}
-	ctx, cancel := context.WithTimeout(ctx, controllers.DiscoveryTimeout)
+	ctx, cancel := context.WithTimeout(ctx, limits.DiscoveryTimeout)
 	defer cancel()
 	found, err := discoverer.Discover(ctx, client)
 	if err != nil {
@@ -100,6 +101,6 @@ func ask(ctx context.Context, discoverer Discoverer, client registry.ClientConfi
 	x.Handlers, x.Undiscovered, x.Discover = fromDiscovery(found, x.Location), "", ""
 }
 
-func located(p controllers.Place) preflight.Location {
+func located(p manifest.Place) preflight.Location {
 	return preflight.Location{File: p.File, Line: p.Line}
 }

@@ -15,7 +15,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/hookgate/hookgate/controllers"
 	"github.com/hookgate/hookgate/convert"
 	"github.com/hookgate/hookgate/preflight"
 )
@@ -90,8 +89,8 @@ func (c *Cluster) referredTo(ctx context.Context) (map[schema.GroupKind]bool, er
 func (c *Cluster) definitions(ctx context.Context) ([]convert.CRD, error) {
 	var definitions []convert.CRD
 	list := &metav1.PartialObjectMetadataList{}
-	list.SetGroupVersionKind(controllers.DefinitionKind.GroupVersion().WithKind(controllers.DefinitionKind.Kind + "List"))
-	err := c.pages(ctx, list, "customresourcedefinitions", controllers.DefinitionKind.Group, func() {
+	list.SetGroupVersionKind(convert.CRDKind.GroupVersion().WithKind(convert.CRDKind.Kind + "List"))
+	err := c.pages(ctx, list, "customresourcedefinitions", convert.CRDKind.Group, func() {
 		for i := range list.Items {
 			definitions = append(definitions, convert.CRD{Name: list.Items[i].Name, Labels: list.Items[i].Labels})
 		}

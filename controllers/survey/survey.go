@@ -12,7 +12,7 @@ import (
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/controllers"
+	"github.com/hookgate/hookgate/controllers/extensionconfig"
 	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/preflight"
@@ -22,7 +22,7 @@ import (
 // fromStatus returns the handlers that an earlier discovery has left in the status of an ExtensionConfig, and what is wrong with
 // them, if that keeps a gateway from using them. at returns where each stands.
 func fromStatus(config *runtimev1.ExtensionConfig, hooks *catalog.Catalog, at func(i int) preflight.Location) ([]preflight.Handler, error) {
-	known, skipped, errs := controllers.LastKnownHandlers(config, hooks)
+	known, skipped, errs := extensionconfig.LastKnownHandlers(config, hooks)
 	if len(errs) > 0 {
 		return nil, errs.ToAggregate()
 	}
@@ -63,13 +63,13 @@ func fromDiscovery(found extension.Discovered, at preflight.Location) []prefligh
 
 // placed is a policy with where it is defined.
 type placed struct {
-	controllers.Policy
+	extensionconfig.Policy
 	location preflight.Location
 }
 
 // decide says which policies are in effect for which handlers of v, and which ones that state a version take no effect.
 func decide(v *preflight.Inventory, policies []placed) {
-	resolved, verdicts := controllers.ResolvePolicies(unplaced(policies), func(t controllers.Target) error { return missing(v, t) })
+	resolved, verdicts := extensionconfig.ResolvePolicies(unplaced(policies), func(t extensionconfig.Target) error { return missing(v, t) })
 	located := map[string]preflight.Location{}
 	for _, p := range policies {
 		located[p.Name] = p.location
@@ -96,7 +96,7 @@ func decide(v *preflight.Inventory, policies []placed) {
 }
 
 // missing tells what there is not of a policy's target. Handlers that nobody knows may be there.
-func missing(v *preflight.Inventory, t controllers.Target) error {
+func missing(v *preflight.Inventory, t extensionconfig.Target) error {
 	i := slices.IndexFunc(v.Extensions, func(x preflight.Extension) bool { return x.Name == t.ExtensionConfig })
 	switch {
 	case i < 0:
@@ -112,13 +112,13 @@ func missing(v *preflight.Inventory, t controllers.Target) error {
 // protocols returns what extensions speak, by ExtensionConfig, where policies say that it is not REST.
 func protocols(policies []placed) map[string]registry.Protocol {
 	list := unplaced(policies)
-	resolved, _ := controllers.ResolvePolicies(list, func(controllers.Target) error { return nil })
-	return controllers.Protocols(list, resolved)
+	resolved, _ := extensionconfig.ResolvePolicies(list, func(extensionconfig.Target) error { return nil })
+	return extensionconfig.Protocols(list, resolved)
 }
 
 // unplaced returns the policies alone.
-func unplaced(policies []placed) []controllers.Policy {
-	list := make([]controllers.Policy, len(policies))
+func unplaced(policies []placed) []extensionconfig.Policy {
+	list := make([]extensionconfig.Policy, len(policies))
 	for i, p := range policies {
 		list[i] = p.Policy
 	}

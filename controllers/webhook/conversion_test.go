@@ -26,14 +26,14 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/randfill"
 
-	"github.com/hookgate/hookgate/controllers"
+	"github.com/hookgate/hookgate/controllers/extensionconfig"
 )
 
 const group = "runtime.hookgate.dev"
 
 func handler(t testing.TB) http.Handler {
 	t.Helper()
-	own, err := controllers.ParseAddresses([]string{"gateway.system.svc"})
+	own, err := extensionconfig.ParseAddresses([]string{"gateway.system.svc"})
 	if err != nil {
 		t.Fatal(err)
 	}

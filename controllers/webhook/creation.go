@@ -15,7 +15,7 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/hookgate/hookgate/controllers"
+	"github.com/hookgate/hookgate/controllers/extensionconfig"
 )
 
 // creation sets defaults, and looks at the known handlers of an ExtensionConfig that is created, as from a backup. The API server
@@ -45,7 +45,7 @@ func (c creation) Handle(ctx context.Context, request admission.Request) admissi
 	if err := c.decoder.Decode(request, config); err != nil {
 		return admission.Errored(http.StatusBadRequest, err)
 	}
-	removed, outdated := controllers.HookVersions(config, c.configs.hooks)
+	removed, outdated := extensionconfig.HookVersions(config, c.configs.hooks)
 	if removed != nil {
 		kind := schema.GroupKind{Group: c.configs.group, Kind: "ExtensionConfig"}
 		status := apierrors.NewInvalid(kind, config.Name, field.ErrorList{removed}).Status()

@@ -15,13 +15,13 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/controllers"
+	"github.com/hookgate/hookgate/controllers/extensionconfig"
 )
 
 // extensionConfigs has the defaults and the rules of ExtensionConfigs: Cluster API's, and that none calls this gateway.
 type extensionConfigs struct {
 	group string
-	own   controllers.Addresses
+	own   extensionconfig.Addresses
 	hooks *catalog.Catalog
 }
 
@@ -36,7 +36,7 @@ func (extensionConfigs) Default(_ context.Context, config *runtimev1.ExtensionCo
 		config.Spec.NamespaceSelector = &metav1.LabelSelector{}
 	}
 	if service := &config.Spec.ClientConfig.Service; service.IsDefined() && service.Port == nil {
-		service.Port = new(controllers.DefaultPort)
+		service.Port = new(extensionconfig.DefaultPort)
 	}
 	return nil
 }
@@ -58,13 +58,13 @@ func (w extensionConfigs) ValidateUpdate(ctx context.Context, before, config *ru
 		return nil, err
 	}
 	if equality.Semantic.DeepEqual(before.Spec, config.Spec) {
-		_, outdated := controllers.HookVersions(config, w.hooks)
+		_, outdated := extensionconfig.HookVersions(config, w.hooks)
 		return append(unwise(before, config), outdated...), nil
 	}
 	var removed *field.Error
 	var outdated []string
 	if equality.Semantic.DeepEqual(before.Spec.ClientConfig, config.Spec.ClientConfig) {
-		removed, outdated = controllers.HookVersions(config, w.hooks)
+		removed, outdated = extensionconfig.HookVersions(config, w.hooks)
 	}
 	return append(unwise(before, config), outdated...), w.validate(config, removed)
 }
@@ -76,7 +76,7 @@ func (extensionConfigs) ValidateDelete(context.Context, *runtimev1.ExtensionConf
 
 // validate checks an ExtensionConfig. removed, if it is not nil, is what is wrong with its known handlers.
 func (w extensionConfigs) validate(config *runtimev1.ExtensionConfig, removed *field.Error) error {
-	x, errs := controllers.Convert(config)
+	x, errs := extensionconfig.Convert(config)
 	if len(errs) == 0 {
 		if err := w.own.Check(x.ClientConfig.URL); err != nil {
 			errs = append(errs, field.Forbidden(field.NewPath("spec", "clientConfig"), err.Error()))

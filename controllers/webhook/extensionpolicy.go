@@ -11,7 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
-	"github.com/hookgate/hookgate/controllers"
+	"github.com/hookgate/hookgate/controllers/extensionconfig"
 	"github.com/hookgate/hookgate/policy"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -23,7 +23,7 @@ var _ admission.Validator[*v1alpha1.ExtensionPolicy] = extensionPolicies{}
 
 // ValidateCreate checks a new ExtensionPolicy.
 func (w extensionPolicies) ValidateCreate(_ context.Context, p *v1alpha1.ExtensionPolicy) (admission.Warnings, error) {
-	_, errs := controllers.ConvertPolicy(p, w.compiler)
+	_, errs := extensionconfig.ConvertPolicy(p, w.compiler)
 	var warnings admission.Warnings
 	if seconds := p.Spec.TimeoutSeconds; seconds != nil && *seconds >= int32(registry.MaxTimeout.Seconds()) {
 		warnings = append(warnings, "spec.timeoutSeconds: Cluster API waits 30 s at most, the way through the gateway included: less leaves time for the answer to arrive")

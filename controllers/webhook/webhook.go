@@ -20,7 +20,7 @@ import (
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/controllers"
+	"github.com/hookgate/hookgate/controllers/extensionconfig"
 	"github.com/hookgate/hookgate/policy"
 )
 
@@ -63,7 +63,7 @@ type Config struct {
 	// Group is the API group of the ExtensionConfigs.
 	Group string
 	// Own are the addresses of this gateway, which no ExtensionConfig may call.
-	Own    controllers.Addresses
+	Own    extensionconfig.Addresses
 	Logger *slog.Logger
 	// Hooks are those of the gateway. Nil means the contract's.
 	Hooks *catalog.Catalog

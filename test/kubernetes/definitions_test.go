@@ -18,7 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
-	"github.com/hookgate/hookgate/controllers/cluster"
+	"github.com/hookgate/hookgate/controllers/source/cluster"
 	"github.com/hookgate/hookgate/convert"
 )
 

@@ -22,8 +22,8 @@ import (
 	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
-	"github.com/hookgate/hookgate/controllers"
-	"github.com/hookgate/hookgate/controllers/cluster"
+	"github.com/hookgate/hookgate/controllers/extensionconfig"
+	"github.com/hookgate/hookgate/controllers/source/cluster"
 )
 
 const (
@@ -597,9 +597,9 @@ func TestNamespaceLabels(t *testing.T) {
 	})
 }
 
-func ownAddresses(t testing.TB, list ...string) controllers.Addresses {
+func ownAddresses(t testing.TB, list ...string) extensionconfig.Addresses {
 	t.Helper()
-	own, err := controllers.ParseAddresses(list)
+	own, err := extensionconfig.ParseAddresses(list)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -22,7 +22,7 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
-	"github.com/hookgate/hookgate/controllers/cluster"
+	"github.com/hookgate/hookgate/controllers/source/cluster"
 	"github.com/hookgate/hookgate/convert"
 	"github.com/hookgate/hookgate/devcert"
 )

@@ -22,8 +22,8 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/hookgate/hookgate/controllers"
-	"github.com/hookgate/hookgate/controllers/cluster"
+	"github.com/hookgate/hookgate/controllers/discovery"
+	"github.com/hookgate/hookgate/controllers/source/cluster"
 	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -98,7 +98,7 @@ func prepare(t testing.TB, change func(*cluster.Config)) *replica {
 		Logger:      slog.New(slog.NewTextHandler(r.log, nil)),
 		WatchFilter: filterOf(t),
 		Resync:      time.Hour, // tests that want more say so
-		Backoff:     controllers.Backoff{BaseDelay: 20 * time.Millisecond, Multiplier: 1.6, MaxDelay: 200 * time.Millisecond},
+		Backoff:     discovery.Backoff{BaseDelay: 20 * time.Millisecond, Multiplier: 1.6, MaxDelay: 200 * time.Millisecond},
 	}
 	if change != nil {
 		change(&sourceConfig)

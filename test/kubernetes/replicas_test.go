@@ -34,7 +34,7 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/hookgate/hookgate/controllers/cluster"
+	"github.com/hookgate/hookgate/controllers/source/cluster"
 	"github.com/hookgate/hookgate/devcert"
 )
 

@@ -15,14 +15,13 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
-
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
-	"github.com/hookgate/hookgate/controllers"
-	"github.com/hookgate/hookgate/controllers/cluster"
+	"github.com/hookgate/hookgate/controllers/extensionconfig"
+	"github.com/hookgate/hookgate/controllers/source/cluster"
 	"github.com/hookgate/hookgate/devcert"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 )
@@ -107,7 +106,7 @@ func awaitUnderstood(t testing.TB, name string, r *replica, want string) {
 func awaitAnnotation(t testing.TB, r *replica, name, want string) {
 	t.Helper()
 	eventually(t, "the annotation is "+want, func() (string, bool) {
-		got, ok := get(t, r.client, name).Annotations[controllers.StatedVersionsAnnotation]
+		got, ok := get(t, r.client, name).Annotations[extensionconfig.StatedVersionsAnnotation]
 		return got, got == want && ok == (want != "")
 	})
 }
@@ -151,8 +150,8 @@ func TestStatedVersions(t *testing.T) {
 	t.Run("the leader repairs", func(t *testing.T) {
 		for _, wrong := range []string{"", "garbage", `{"a":"v1beta1"}`} {
 			update(t, leader.client, "stated", func(c *runtimev1.ExtensionConfig) {
-				if delete(c.Annotations, controllers.StatedVersionsAnnotation); wrong != "" {
-					metav1.SetMetaDataAnnotation(&c.ObjectMeta, controllers.StatedVersionsAnnotation, wrong)
+				if delete(c.Annotations, extensionconfig.StatedVersionsAnnotation); wrong != "" {
+					metav1.SetMetaDataAnnotation(&c.ObjectMeta, extensionconfig.StatedVersionsAnnotation, wrong)
 				}
 			})
 			awaitAnnotation(t, leader, "stated", `{"a":"v1beta2","b":"v1beta1","c":"v1beta1"}`)
@@ -174,7 +173,7 @@ func TestStatedVersions(t *testing.T) {
 	t.Run("a wrong annotation without a leader", func(t *testing.T) {
 		again := start(t, func(c *cluster.Config) { c.WatchFilter, c.ReadOnly = "teststatedversions", true })
 		update(t, again.client, "stated", func(c *runtimev1.ExtensionConfig) {
-			c.Annotations[controllers.StatedVersionsAnnotation] = `{"a":"v9","b":"v1beta1"}`
+			c.Annotations[extensionconfig.StatedVersionsAnnotation] = `{"a":"v9","b":"v1beta1"}`
 		})
 		awaitUnderstood(t, "the reader", again, "a= b=v1beta1 c=")
 		update(t, again.client, "stated", func(c *runtimev1.ExtensionConfig) { c.Annotations["x"] = "y" })
@@ -224,7 +223,7 @@ func TestStatedVersionsComeBeforeHandlers(t *testing.T) {
 			if !ok {
 				t.Fatalf("the watch ended: %v", event)
 			}
-			stated, errs := controllers.StatedVersions(config)
+			stated, errs := extensionconfig.StatedVersions(config)
 			if len(errs) > 0 {
 				t.Fatal(errs)
 			}

@@ -1,0 +1,310 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package discovery_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hookgate/hookgate/controllers/discovery"
+	"github.com/hookgate/hookgate/controllers/discovery/discoverytest"
+	"github.com/hookgate/hookgate/controllers/extensionconfig"
+	"github.com/hookgate/hookgate/extension"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/registry"
+)
+
+const (
+	urlA = "https://a.example.com"
+	urlB = "https://b.example.com"
+)
+
+func TestReconcileKeepsLastKnownHandlers(t *testing.T) {
+	b := discoverytest.New(t)
+	b.Extensions.Serve(urlA, "v")
+	if _, err := b.Reconciler.Reconcile(t.Context(), discoverytest.Extension("acme", urlA)); err != nil {
+		t.Fatal(err)
+	}
+	b.Serves(t, "discovered", "v.acme "+urlA)
+
+	b.Extensions.Down(urlA)
+	for range 3 {
+		if _, err := b.Reconciler.Reconcile(t.Context(), discoverytest.Extension("acme", urlA)); hook.KindOf(err) != hook.Unreachable {
+			t.Fatalf("got %v, want Unreachable", err)
+		}
+	}
+	b.Serves(t, "an extension that goes away keeps its handlers", "v.acme "+urlA)
+	if got := b.Logs.Lines("level=ERROR", "its 1 last known handlers stay served"); len(got) != 1 {
+		t.Errorf("three equal failures are logged once, got %q", got)
+	}
+
+	b.Extensions.Set(urlA, func(context.Context) (extension.Discovered, error) {
+		return extension.Discovered{}, hook.Errorf(hook.BadResponse, "status 500").WithCause(errors.New("the cause"))
+	})
+	_, _ = b.Reconciler.Reconcile(t.Context(), discoverytest.Extension("acme", urlA))
+	if got := b.Logs.Lines("level=ERROR", "status 500", `cause="the cause"`); len(got) != 1 {
+		t.Errorf("another failure is logged, got %q", got)
+	}
+
+	b.Extensions.Serve(urlA, "v", "w")
+	for range 2 {
+		if _, err := b.Reconciler.Reconcile(t.Context(), discoverytest.Extension("acme", urlA)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.Serves(t, "back, and upgraded", "v.acme "+urlA, "w.acme "+urlA)
+	if got := b.Logs.Lines("extension answers again", "handlers=2"); len(got) != 1 {
+		t.Errorf("recovery is logged once, got %q", got)
+	}
+	for _, outcome := range []string{"acme Success", "acme Unreachable", "acme BadResponse"} {
+		if !b.Observer.Has(outcome) {
+			t.Errorf("the observer has not seen %q", outcome)
+		}
+	}
+}
+
+func TestReconcileServesTheStatusUntilDiscovery(t *testing.T) {
+	b := discoverytest.New(t)
+	if _, err := b.Reconciler.Reconcile(t.Context(), discoverytest.Extension("acme", urlA, "old")); err == nil {
+		t.Fatal("the extension is down")
+	}
+	b.Serves(t, "a restart while the extension is down keeps its hooks", "old.acme "+urlA)
+
+	b.Extensions.Serve(urlA, "new")
+	if _, err := b.Reconciler.Reconcile(t.Context(), discoverytest.Extension("acme", urlA, "old")); err != nil {
+		t.Fatal(err)
+	}
+	b.Serves(t, "discovery replaces the status", "new.acme "+urlA)
+	b.Extensions.Down(urlA)
+	_, _ = b.Reconciler.Reconcile(t.Context(), discoverytest.Extension("acme", urlA, "old"))
+	b.Serves(t, "what was discovered is newer than the status", "new.acme "+urlA)
+}
+
+func TestReconcileAppliesSettingsWhileTheExtensionIsDown(t *testing.T) {
+	b := discoverytest.New(t)
+	b.Extensions.Serve(urlA, "v")
+	if _, err := b.Reconciler.Reconcile(t.Context(), discoverytest.Extension("acme", urlA)); err != nil {
+		t.Fatal(err)
+	}
+	b.Extensions.Down(urlA)
+	x := discoverytest.Extension("acme", urlA)
+	x.Settings = map[string]string{"k": "v"}
+	if _, err := b.Reconciler.Reconcile(t.Context(), x); err == nil {
+		t.Fatal("the extension is down")
+	}
+	if e, ok := b.Registry.Snapshot().Handler("v.acme"); !ok || e.Registration.Settings["k"] != "v" {
+		t.Error("settings do not wait for the extension, since the handlers are known")
+	}
+}
+
+// TestTrap16UpdateKeepsOldEntriesUntilTheNewOnesAreChecked: neither a wrong address nor a wrong answer may cost what
+// works.
+func TestTrap16UpdateKeepsOldEntriesUntilTheNewOnesAreChecked(t *testing.T) {
+	b := discoverytest.New(t)
+	b.Extensions.Serve(urlA, "v")
+	if _, err := b.Reconciler.Reconcile(t.Context(), discoverytest.Extension("acme", urlA)); err != nil {
+		t.Fatal(err)
+	}
+	b.Extensions.Set(urlB, func(context.Context) (extension.Discovered, error) {
+		b.Serves(t, "while the update is being discovered", "v.acme "+urlA)
+		return extension.Discovered{}, hook.Errorf(hook.Unreachable, "refused")
+	})
+	if _, err := b.Reconciler.Reconcile(t.Context(), discoverytest.Extension("acme", urlB)); err == nil {
+		t.Fatal("the update does not answer")
+	}
+	b.Serves(t, "after an update that does not answer", "v.acme "+urlA)
+	if left := b.Extensions.Retained(); left != nil {
+		t.Errorf("the old and the new connections are in use, and all but %v were given up", left)
+	}
+	if got := b.Logs.Lines("it stays served as before the change of its clientConfig"); len(got) != 1 {
+		t.Errorf("that is said once, got %q", got)
+	}
+
+	// Names that collide are what the registry refuses.
+	b.Extensions.Set(urlB, func(context.Context) (extension.Discovered, error) {
+		return extension.Discovered{Handlers: append(discoverytest.Handlers("v"), discoverytest.Handlers("V")...)}, nil
+	})
+	if _, err := b.Reconciler.Reconcile(t.Context(), discoverytest.Extension("acme", urlB)); err == nil {
+		t.Fatal("the registry must refuse the update")
+	}
+	b.Serves(t, "after an update that the registry refuses", "v.acme "+urlA)
+	if !b.Observer.Has("acme Refused") {
+		t.Error("the observer has not seen the refusal")
+	}
+
+	b.Extensions.Serve(urlB, "w")
+	if _, err := b.Reconciler.Reconcile(t.Context(), discoverytest.Extension("acme", urlB)); err != nil {
+		t.Fatal(err)
+	}
+	b.Serves(t, "after an update that works", "w.acme "+urlB)
+	if diff := cmp.Diff([]string{urlB}, b.Extensions.Retained()); diff != "" {
+		t.Errorf("the old connections are out of use\n-want +got\n%s", diff)
+	}
+}
+
+// TestTrap04HandlersInAnyOrderAreNoChange: a list that comes out of a map must not change what is served.
+func TestTrap04HandlersInAnyOrderAreNoChange(t *testing.T) {
+	b := discoverytest.New(t)
+	orders := [][]string{{"b", "a", "c"}, {"c", "b", "a"}, {"a", "b", "c"}}
+	i := 0
+	b.Extensions.Set(urlA, func(context.Context) (extension.Discovered, error) {
+		found := extension.Discovered{Handlers: discoverytest.Handlers(orders[i%len(orders)]...)}
+		i++
+		return found, nil
+	})
+	var first *registry.Snapshot
+	for range 2 * len(orders) {
+		if _, err := b.Reconciler.Reconcile(t.Context(), discoverytest.Extension("acme", urlA)); err != nil {
+			t.Fatal(err)
+		}
+		if first == nil {
+			first = b.Registry.Snapshot()
+		}
+		if b.Registry.Snapshot() != first {
+			t.Fatal("the registry has changed, though only the order of the answer did")
+		}
+	}
+	b.Serves(t, "by name", "a.acme "+urlA, "b.acme "+urlA, "c.acme "+urlA)
+	if got := b.Logs.Lines("extension changed"); len(got) != 0 {
+		t.Errorf("no change is logged, got %q", got)
+	}
+}
+
+func TestReconcileLogsSkippedHandlersOnce(t *testing.T) {
+	b := discoverytest.New(t)
+	b.Extensions.Set(urlA, func(context.Context) (extension.Discovered, error) {
+		return extension.Discovered{Handlers: discoverytest.Handlers("v"), Skipped: []extension.Skipped{{Name: "new", Reason: "unknown hook"}}}, nil
+	})
+	for range 2 {
+		if _, err := b.Reconciler.Reconcile(t.Context(), discoverytest.Extension("acme", urlA)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := b.Logs.Lines("level=WARN", "handler=new", `reason="unknown hook"`, "extensionConfig=acme"); len(got) != 1 {
+		t.Errorf("got %q", got)
+	}
+	b.Serves(t, "the others are served", "v.acme "+urlA)
+}
+
+func TestReconcilePaused(t *testing.T) {
+	b := discoverytest.New(t)
+	b.Extensions.Serve(urlA, "v")
+	paused := discoverytest.Extension("acme", urlA, "known")
+	paused.Paused = true
+	for range 2 {
+		if _, err := b.Reconciler.Reconcile(t.Context(), paused); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.Serves(t, "the last known handlers", "known.acme "+urlA)
+	if calls := b.Extensions.Calls(urlA); len(calls) > 0 {
+		t.Error("a paused extension is not discovered")
+	}
+	if got := b.Logs.Lines("paused"); len(got) != 1 {
+		t.Errorf("that is logged once, got %q", got)
+	}
+
+	if _, err := b.Reconciler.Reconcile(t.Context(), discoverytest.Extension("acme", urlA)); err != nil {
+		t.Fatal(err)
+	}
+	b.Serves(t, "discovered again", "v.acme "+urlA)
+	changed := discoverytest.Extension("acme", urlA)
+	changed.Paused, changed.Settings = true, map[string]string{"k": "v"}
+	if _, err := b.Reconciler.Reconcile(t.Context(), changed); err != nil {
+		t.Fatal(err)
+	}
+	if e, ok := b.Registry.Snapshot().Handler("v.acme"); !ok || e.Registration.Settings != nil {
+		t.Error("what is served for a paused extension does not change")
+	}
+}
+
+func TestReconcilePanicIsAnError(t *testing.T) {
+	b := discoverytest.New(t)
+	b.Extensions.Set(urlA, func(context.Context) (extension.Discovered, error) { panic("boom") })
+	if _, err := b.Reconciler.Reconcile(t.Context(), discoverytest.Extension("acme", urlA)); err == nil || !strings.Contains(err.Error(), "boom") {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestReconcileAttemptIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := discoverytest.New(t)
+		b.Extensions.Hang(urlA)
+		began := time.Now()
+		if _, err := b.Reconciler.Reconcile(t.Context(), discoverytest.Extension("acme", urlA)); hook.KindOf(err) != hook.Timeout {
+			t.Errorf("got %v, want Timeout", err)
+		}
+		if took := time.Since(began); took != limits.DiscoveryTimeout {
+			t.Errorf("took %v, want %v", took, limits.DiscoveryTimeout)
+		}
+	})
+}
+
+func TestRemove(t *testing.T) {
+	b := discoverytest.New(t)
+	b.Extensions.Serve(urlA, "v")
+	b.Extensions.Serve(urlB, "v")
+	for name, url := range map[string]string{"a": urlA, "b": urlB} {
+		if _, err := b.Reconciler.Reconcile(t.Context(), discoverytest.Extension(name, url)); err != nil {
+			t.Fatal(err)
+		}
+		b.Losses.Record(name, "v", []string{"cluster.spec.new"})
+	}
+	b.Reconciler.Remove("a")
+	if a, b := len(b.Losses.Of("a")), len(b.Losses.Of("b")); a != 0 || b != 1 {
+		t.Errorf("losses of %d handlers that are gone, and of %d that stay, are remembered; want none and 1", a, b)
+	}
+	b.Serves(t, "the other stays", "v.b "+urlB)
+	if diff := cmp.Diff([]string{urlB}, b.Extensions.Retained()); diff != "" {
+		t.Errorf("connections in use -want +got\n%s", diff)
+	}
+}
+
+func TestNewReconcilerRefusesMissingParts(t *testing.T) {
+	if _, err := discovery.NewReconciler(discovery.ReconcilerConfig{}); err == nil {
+		t.Error("want an error")
+	}
+}
+
+// TestServe: a source that leaves discovery to somebody else serves what that has found, and no address before it was
+// seen to work.
+func TestServe(t *testing.T) {
+	b := discoverytest.New(t)
+	serve := func(x extensionconfig.Extension, current bool) {
+		t.Helper()
+		if err := b.Reconciler.Serve(x, current); err != nil {
+			t.Fatal(err)
+		}
+	}
+	serve(discoverytest.Extension("acme", urlA), false)
+	b.Serves(t, "nothing is known")
+	serve(discoverytest.Extension("acme", urlA, "v"), true)
+	b.Serves(t, "the status has a handler", "v.acme "+urlA)
+	serve(discoverytest.Extension("acme", urlB, "v"), false)
+	b.Serves(t, "nobody has seen the new address work", "v.acme "+urlA)
+	serve(discoverytest.Extension("acme", urlB, "v", "w"), true)
+	b.Serves(t, "somebody has", "v.acme "+urlB, "w.acme "+urlB)
+	paused := discoverytest.Extension("acme", urlA, "v")
+	paused.Paused = true
+	serve(paused, true)
+	b.Serves(t, "a paused ExtensionConfig does not change", "v.acme "+urlB, "w.acme "+urlB)
+	serve(discoverytest.Extension("acme", urlB), true)
+	b.Serves(t, "the extension has no handlers any more")
+
+	serve(discoverytest.Extension("other", urlA, "v"), false)
+	b.Serves(t, "at the start, the last known handlers are better than none", "v.other "+urlA)
+	if calls := len(b.Extensions.Calls(urlA)) + len(b.Extensions.Calls(urlB)); calls != 0 {
+		t.Errorf("extensions were asked %d times", calls)
+	}
+	if err := b.Reconciler.Serve(discoverytest.Extension("acme", urlB, "Not.A.Label"), true); err == nil {
+		t.Error("what the registry refuses is no error")
+	}
+}

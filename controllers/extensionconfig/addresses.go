@@ -1,0 +1,70 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package extensionconfig
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"strings"
+)
+
+// Addresses are where this gateway is called. To register the gateway with itself makes every call an endless one. They
+// never change.
+type Addresses []address
+
+type address struct {
+	host string
+	port string // empty for any
+}
+
+// ParseAddresses reads addresses of the form host or host:port.
+func ParseAddresses(list []string) (Addresses, error) {
+	var parsed Addresses
+	var errs []error
+	for _, s := range list {
+		u, err := url.Parse("https://" + s)
+		if err != nil || u.Host != s || u.Hostname() == "" {
+			errs = append(errs, fmt.Errorf("gateway address %q is neither host nor host:port", s))
+			continue
+		}
+		parsed = append(parsed, address{host: canonicalHost(u.Hostname()), port: u.Port()})
+	}
+	return parsed, errors.Join(errs...)
+}
+
+// canonicalHost returns one spelling of the names that a host has.
+func canonicalHost(host string) string {
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	if ip := net.ParseIP(host); ip != nil {
+		return ip.String()
+	}
+	return strings.TrimSuffix(host, ".cluster.local")
+}
+
+// Check refuses a URL, which is valid, that leads to this gateway.
+func (a Addresses) Check(raw string) error {
+	if a.has(raw) {
+		return fmt.Errorf("%s is this gateway, which would call itself without end; name the extension itself", raw)
+	}
+	return nil
+}
+
+func (a Addresses) has(raw string) bool {
+	u, err := url.Parse(raw)
+	if err != nil {
+		return false
+	}
+	host, port := canonicalHost(u.Hostname()), u.Port()
+	if port == "" {
+		port = "443"
+	}
+	for _, own := range a {
+		if own.host == host && (own.port == "" || own.port == port) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,103 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package extensionconfig
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/policy"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// Verdict tells whether a policy is in effect, and why not. The same policies and targets give the same text.
+type Verdict struct {
+	Reason  string // one of the reasons of the condition Accepted
+	Message string
+}
+
+// Accepted tells whether the policy is in effect.
+func (v Verdict) Accepted() bool { return v.Reason == v1alpha1.AcceptedReason }
+
+// Condition returns the verdict as the condition Accepted of that generation of the policy, without a time.
+func (v Verdict) Condition(generation int64) metav1.Condition {
+	status := metav1.ConditionFalse
+	if v.Accepted() {
+		status = metav1.ConditionTrue
+	}
+	return metav1.Condition{
+		Type: v1alpha1.AcceptedCondition, Status: status, ObservedGeneration: generation, Reason: v.Reason, Message: v.Message,
+	}
+}
+
+// ResolvePolicies decides which policy is for whom. It returns, by ExtensionConfig, what Registry.SetPolicies is to be told,
+// and the verdict on each policy, by its name. It is a function of its arguments alone; their order does not matter.
+//
+// Of several policies for one target the oldest is in effect, and of those of the same age the one whose name is first. The
+// others are in conflict, and take no effect at all. A policy whose target is missing, as missing tells with an
+// error that says what is not there, is part of the result, so that it takes effect when the target comes.
+func ResolvePolicies(policies []Policy, missing func(Target) error) (map[string]registry.Policies, map[string]Verdict) {
+	policies = slices.Clone(policies)
+	slices.SortFunc(policies, func(a, b Policy) int {
+		if c := a.Created.Compare(b.Created); c != 0 {
+			return c
+		}
+		return strings.Compare(a.Name, b.Name)
+	})
+	winners := map[Target]*Policy{}
+	resolved := map[string]registry.Policies{}
+	verdicts := make(map[string]Verdict, len(policies))
+	for i := range policies {
+		p := &policies[i]
+		if first, taken := winners[p.Target]; taken {
+			verdicts[p.Name] = conflict(p, first)
+			continue
+		}
+		winners[p.Target] = p
+		of := resolved[p.Target.ExtensionConfig]
+		if p.Target.Handler == "" {
+			of.All = p.Compiled
+		} else {
+			if of.Handlers == nil {
+				of.Handlers = map[string]*policy.Policy{}
+			}
+			of.Handlers[p.Target.Handler] = p.Compiled
+		}
+		resolved[p.Target.ExtensionConfig] = of
+		verdicts[p.Name] = Verdict{Reason: v1alpha1.AcceptedReason, Message: fmt.Sprintf("In effect for %s", p.Target)}
+		if err := missing(p.Target); err != nil {
+			verdicts[p.Name] = Verdict{
+				Reason: v1alpha1.TargetNotFoundReason, Message: fmt.Sprintf("%s; the policy takes effect when the target comes", err),
+			}
+		}
+	}
+	return resolved, verdicts
+}
+
+func conflict(p, first *Policy) Verdict {
+	why := "is older"
+	if first.Created.Equal(p.Created) {
+		why = "comes first by name"
+	}
+	return Verdict{
+		Reason:  v1alpha1.ConflictedReason,
+		Message: fmt.Sprintf("ExtensionPolicy %q is for %s, too, and %s: delete one of them, or change its targetRef", first.Name, p.Target, why),
+	}
+}
+
+// Protocols returns what extensions speak, by ExtensionConfig, where policies say that it is not REST. resolved is what ResolvePolicies
+// made of the policies.
+func Protocols(policies []Policy, resolved map[string]registry.Policies) map[string]registry.Protocol {
+	protocols := map[string]registry.Protocol{}
+	for i := range policies {
+		if p := &policies[i]; p.Protocol != registry.REST && resolved[p.Target.ExtensionConfig].All == p.Compiled {
+			protocols[p.Target.ExtensionConfig] = p.Protocol
+		}
+	}
+	return protocols
+}

@@ -1,0 +1,382 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+
+	yaml "go.yaml.in/yaml/v3"
+	corev1 "k8s.io/api/core/v1"
+	apivalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
+	"k8s.io/apimachinery/pkg/util/validation"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+	runtimev1alpha1 "sigs.k8s.io/cluster-api/api/runtime/v1alpha1"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+	kubejson "sigs.k8s.io/json"
+
+	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/controllers/extensionconfig"
+	"github.com/hookgate/hookgate/convert"
+	"github.com/hookgate/hookgate/policy"
+)
+
+// Object is what one document of a manifest defines.
+type Object struct {
+	Place
+	Name string
+	// Exactly one of these is set if the document is valid, none otherwise.
+	Extension *extensionconfig.Extension
+	Policy    *extensionconfig.Policy
+	Labels    map[string]string // of a Namespace
+	Contracts *convert.CRD      // of a CustomResourceDefinition
+}
+
+// Valid tells whether o has its content.
+func (o *Object) Valid() bool {
+	return o.Extension != nil || o.Policy != nil || o.Labels != nil || o.Contracts != nil
+}
+
+// Decoder decodes the documents of manifests.
+type Decoder struct {
+	hooks *catalog.Catalog
+	// judging tells that documents are read to be judged, not to be served: versions of hooks are left to the judge.
+	judging    bool
+	conditions *policy.Compiler
+}
+
+// NewDecoder returns a Decoder for the hooks of a catalog.
+func NewDecoder(hooks *catalog.Catalog) (*Decoder, error) {
+	conditions, err := policy.NewCompiler()
+	if err != nil {
+		return nil, err
+	}
+	return &Decoder{hooks: hooks, conditions: conditions}, nil
+}
+
+// decode returns the ExtensionConfig, ExtensionPolicy, Namespace or CustomResourceDefinition in a document. The object is nil for documents of other kinds and for
+// those without a usable name; it lacks its content when that is wrong.
+func decode(d *document, words *Decoder) (*Object, []Problem) {
+	group, _, _ := strings.Cut(d.apiVersion, "/")
+	switch {
+	case group == runtimev1.GroupVersion.Group && d.kind == "ExtensionConfig":
+		return decodeExtensionConfig(d, words)
+	case group == v1alpha1.GroupVersion.Group && d.kind == "ExtensionPolicy":
+		return decodeExtensionPolicy(d, words.conditions)
+	case d.apiVersion == "v1" && d.kind == "Namespace":
+		return decodeNamespace(d)
+	case group == convert.CRDKind.Group && d.kind == convert.CRDKind.Kind:
+		return decodeDefinition(d)
+	}
+	return nil, []Problem{{
+		Place: d.Place, Object: d.describe(), Warning: true,
+		Err: fmt.Errorf("%s is ignored here; only ExtensionConfig, ExtensionPolicy, Namespace and CustomResourceDefinition are read", d.apiVersion),
+	}}
+}
+
+// describe returns kind and name, for messages.
+func (d *document) describe() string {
+	if d.name == "" {
+		return d.kind
+	}
+	return fmt.Sprintf("%s %q", d.kind, d.name)
+}
+
+// problemAt returns a problem of the field at path, or of the document if path is empty.
+func (d *document) problemAt(path string, err error) Problem {
+	return Problem{Place: d.at(path), Object: d.describe(), Err: err}
+}
+
+// fieldProblems returns the problems that validation found.
+func (d *document) fieldProblems(errs field.ErrorList) []Problem {
+	problems := make([]Problem, 0, len(errs))
+	for _, err := range errs {
+		problems = append(problems, d.problemAt(err.Field, err))
+	}
+	return problems
+}
+
+// refused returns the object without content, which keeps its name taken. Without a name, nothing can be said about
+// which object it is.
+func (d *document) refused(problems []Problem) (*Object, []Problem) {
+	valid := validation.IsDNS1123Label
+	if d.kind == "ExtensionPolicy" || d.kind == convert.CRDKind.Kind {
+		valid = validation.IsDNS1123Subdomain // nothing is named after it
+	}
+	if len(valid(d.name)) > 0 {
+		for i := range problems {
+			problems[i].unidentified = true
+		}
+		return nil, problems
+	}
+	return &Object{Place: d.Place, Name: d.name}, problems
+}
+
+func decodeExtensionConfig(d *document, words *Decoder) (*Object, []Problem) {
+	members, problems := d.members()
+	if problems != nil {
+		return d.refused(problems)
+	}
+	// The status is not written by the author of the manifest. What is wrong there costs only what it has to tell.
+	status, hasStatus := members["status"]
+	delete(members, "status")
+
+	config, problems := d.decodeVersion(members)
+	if problems != nil {
+		return d.refused(problems)
+	}
+	d.name = config.Name // which the document may have by a merge key
+	x, errs := extensionconfig.ConvertLocal(config)
+	if len(errs) > 0 {
+		return d.refused(d.fieldProblems(errs))
+	}
+
+	if hasStatus {
+		removed, outdated := d.hookVersions(members, status, words.hooks)
+		if removed != nil && !words.judging {
+			return d.refused([]Problem{*removed})
+		}
+		problems = append(problems, d.decodeStatus(&x, config.Annotations, status, words.hooks)...)
+		problems = append(problems, outdated...)
+	}
+	if _, errs := extensionconfig.StatedVersions(config); len(errs) > 0 {
+		ignored := d.fieldProblems(errs)
+		for i := range ignored {
+			ignored[i].Warning, ignored[i].Effect = true, "it is ignored, the versions come from policies and discovery"
+		}
+		problems = append(problems, ignored...)
+	}
+	if _, ok := config.Annotations[runtimev1.InjectCAFromSecretAnnotation]; ok {
+		effect := "the system's roots are trusted; put ca.crt of the secret into spec.clientConfig.caBundle"
+		if len(config.Spec.ClientConfig.CABundle) > 0 {
+			effect = "spec.clientConfig.caBundle is used as it is, and does not follow the secret"
+		}
+		p := d.problemAt("metadata.annotations["+runtimev1.InjectCAFromSecretAnnotation+"]",
+			fmt.Errorf("annotation %s needs a cluster and is ignored here", runtimev1.InjectCAFromSecretAnnotation))
+		p.Warning, p.Effect = true, effect
+		problems = append(problems, p)
+	}
+	return &Object{Place: d.Place, Name: x.Name, Extension: &x}, problems
+}
+
+// decodeStatus takes over the handlers that an earlier discovery has left in the status, and in an annotation.
+func (d *document) decodeStatus(x *extensionconfig.Extension, annotations map[string]string, status any, hooks *catalog.Catalog) []Problem {
+	config, problems := d.decodeVersion(map[string]any{"metadata": map[string]any{"name": x.Name, "annotations": annotations}, "status": status})
+	if problems == nil {
+		handlers, skipped, errs := extensionconfig.LastKnownHandlers(config, hooks)
+		if problems = d.fieldProblems(errs); len(problems) == 0 {
+			x.LastKnown = handlers
+			for _, s := range skipped {
+				p := d.problemAt("status.handlers", fmt.Errorf("status.handlers: handler %q is left out: %s", s.Name, s.Reason))
+				p.Warning = true
+				problems = append(problems, p)
+			}
+			return problems
+		}
+	}
+	for i := range problems {
+		problems[i].Effect = "the status is ignored, the handlers come from discovery alone"
+	}
+	return problems
+}
+
+// hookVersions tells whether only versions of hooks that were removed could serve the handlers that the status has, and
+// which are deprecated. What is wrong with the status otherwise is left to decodeStatus.
+func (d *document) hookVersions(members map[string]any, status any, hooks *catalog.Catalog) (removed *Problem, outdated []Problem) {
+	config, problems := d.decodeVersion(map[string]any{"metadata": members["metadata"], "status": status})
+	if problems != nil {
+		return nil, nil
+	}
+	err, old := extensionconfig.HookVersions(config, hooks)
+	if err != nil {
+		p := d.problemAt(err.Field, err)
+		return &p, nil
+	}
+	for _, text := range old {
+		p := d.problemAt("status.handlers", errors.New(text))
+		p.Warning, p.Deprecated = true, true
+		outdated = append(outdated, p)
+	}
+	return nil, outdated
+}
+
+// decodeVersion decodes members as an ExtensionConfig in the document's version, and converts it to v1beta2.
+func (d *document) decodeVersion(members map[string]any) (*runtimev1.ExtensionConfig, []Problem) {
+	config := &runtimev1.ExtensionConfig{}
+	switch d.apiVersion {
+	case runtimev1.GroupVersion.String():
+		if problems := d.decodeStrict(members, config); problems != nil {
+			return nil, problems
+		}
+	case runtimev1alpha1.GroupVersion.String():
+		old := &runtimev1alpha1.ExtensionConfig{}
+		if problems := d.decodeStrict(members, old); problems != nil {
+			return nil, problems
+		}
+		if err := runtimev1alpha1.Convert_v1alpha1_ExtensionConfig_To_v1beta2_ExtensionConfig(old, config, nil); err != nil {
+			return nil, []Problem{d.problemAt("", fmt.Errorf("convert to %s: %w", runtimev1.GroupVersion, err))}
+		}
+	default:
+		return nil, []Problem{d.problemAt("apiVersion", field.NotSupported(field.NewPath("apiVersion"), d.apiVersion,
+			[]string{runtimev1.GroupVersion.String(), runtimev1alpha1.GroupVersion.String()}))}
+	}
+	return config, nil
+}
+
+func decodeExtensionPolicy(d *document, conditions *policy.Compiler) (*Object, []Problem) {
+	if d.apiVersion != v1alpha1.GroupVersion.String() {
+		return d.refused([]Problem{d.problemAt("apiVersion", field.NotSupported(field.NewPath("apiVersion"), d.apiVersion,
+			[]string{v1alpha1.GroupVersion.String()}))})
+	}
+	members, problems := d.members()
+	if problems != nil {
+		return d.refused(problems)
+	}
+	delete(members, "status") // the verdict is made here
+	manifest := &v1alpha1.ExtensionPolicy{}
+	if problems := d.decodeStrict(members, manifest); problems != nil {
+		return d.refused(problems)
+	}
+	d.name = manifest.Name
+	p, errs := extensionconfig.ConvertPolicy(manifest, conditions)
+	if len(errs) > 0 {
+		return d.refused(d.fieldProblems(errs))
+	}
+	return &Object{Place: d.Place, Name: p.Name, Policy: &p}, nil
+}
+
+func decodeNamespace(d *document) (*Object, []Problem) {
+	members, problems := d.members()
+	if problems != nil {
+		return d.refused(problems)
+	}
+	delete(members, "status")
+	namespace := &corev1.Namespace{}
+	if problems := d.decodeStrict(members, namespace); problems != nil {
+		return d.refused(problems)
+	}
+	d.name = namespace.Name
+	errs := apivalidation.ValidateLabels(namespace.Labels, field.NewPath("metadata", "labels"))
+	errs = append(errs, extensionconfig.ValidateName(namespace.Name)...)
+	if len(errs) > 0 {
+		return d.refused(d.fieldProblems(errs))
+	}
+	labels := make(map[string]string, len(namespace.Labels)+1)
+	for k, v := range namespace.Labels {
+		labels[k] = v
+	}
+	labels[corev1.LabelMetadataName] = namespace.Name
+	return &Object{Place: d.Place, Name: namespace.Name, Labels: labels}, nil
+}
+
+// members returns the document as JSON would have it.
+func (d *document) members() (map[string]any, []Problem) {
+	asJSON(d.node)
+	var members map[string]any
+	err := d.node.Decode(&members)
+	var typeErr *yaml.TypeError
+	switch {
+	case errors.As(err, &typeErr):
+		var problems []Problem
+		for _, text := range typeErr.Errors {
+			p := d.problemAt("", nil)
+			line, text := cutLine(text)
+			if line > 0 {
+				p.Line = line
+			}
+			p.Err = errors.New(text)
+			problems = append(problems, p)
+		}
+		return nil, problems
+	case err != nil:
+		return nil, []Problem{d.problemAt("", notYAML(err))}
+	}
+	return members, nil
+}
+
+// asJSON makes strings of what JSON has no other type for: keys, times and binary values.
+func asJSON(node *yaml.Node) {
+	if node.Kind == yaml.ScalarNode {
+		if tag := node.ShortTag(); tag == "!!timestamp" || tag == "!!binary" {
+			node.Tag = "!!str"
+		}
+	}
+	for i, n := range node.Content {
+		if node.Kind == yaml.MappingNode && i%2 == 0 && n.Kind == yaml.ScalarNode && n.ShortTag() != "!!merge" {
+			n.Tag = "!!str"
+			continue
+		}
+		asJSON(n)
+	}
+}
+
+// decodeStrict decodes members into a Kubernetes type that must know all of them, in the case in which they are written.
+func (d *document) decodeStrict(members map[string]any, into any) []Problem {
+	encoded, err := json.Marshal(members)
+	if err != nil {
+		return []Problem{d.problemAt("", err)}
+	}
+	strict, err := kubejson.UnmarshalStrict(encoded, into)
+	var typeErr *json.UnmarshalTypeError
+	var corrupt base64.CorruptInputError
+	switch {
+	case errors.As(err, &typeErr):
+		return []Problem{d.typeProblem(typeErr)}
+	case errors.As(err, &corrupt):
+		path := field.NewPath("spec", "clientConfig", "caBundle")
+		return []Problem{d.problemAt(path.String(), fmt.Errorf("%s: Invalid value: must be base64 of PEM", path))}
+	case err != nil:
+		return []Problem{d.problemAt("", err)}
+	}
+	var problems []Problem
+	for _, err := range strict {
+		var fieldErr kubejson.FieldError
+		path := ""
+		if errors.As(err, &fieldErr) {
+			path = fieldErr.FieldPath()
+		}
+		problems = append(problems, d.problemAt(path, err))
+	}
+	return problems
+}
+
+// typeProblem says which type a member has, and which it must have.
+func (d *document) typeProblem(err *json.UnmarshalTypeError) Problem {
+	path, want := err.Field, ""
+	switch err.Type.Kind() {
+	case reflect.String:
+		want = "a string; put it in quotes"
+		// The decoder does not name the key of a map. It is that of the first value which is not a string.
+		if node := d.find(splitPath(path)...); node != nil && resolve(node).Kind == yaml.MappingNode {
+			content := resolve(node).Content
+			for i := 0; i+1 < len(content); i += 2 {
+				if resolve(content[i+1]).ShortTag() != "!!str" {
+					path += "[" + content[i].Value + "]"
+					break
+				}
+			}
+		}
+	case reflect.Int32, reflect.Int64:
+		want = "a whole number"
+	case reflect.Bool:
+		want = "true or false"
+	case reflect.Slice:
+		want = "a list"
+		if err.Type.Elem().Kind() == reflect.Uint8 {
+			want = "base64 text"
+		}
+	default:
+		want = "a mapping"
+	}
+	value := map[string]string{"array": "list", "object": "mapping"}[err.Value]
+	if value == "" {
+		value = err.Value
+	}
+	return d.problemAt(path, fmt.Errorf("%s: Invalid type: %s, must be %s", path, value, want))
+}

@@ -1,0 +1,88 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/hookgate/hookgate/internal/limits"
+)
+
+// File is a file of the directory.
+type File struct {
+	file    string
+	content []byte
+	err     error // why it could not be read
+}
+
+// Equal reports whether f and o have the same name and content, or cannot be read either of them.
+func (f *File) Equal(o *File) bool {
+	return f.file == o.file && bytes.Equal(f.content, o.content) && (f.err == nil) == (o.err == nil)
+}
+
+// ReadFiles returns the manifests of a directory in the order of their names. An error in one file is its own.
+func ReadFiles(dir string) ([]File, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		var cause *fs.PathError
+		if errors.As(err, &cause) {
+			err = cause.Err // which does not repeat the path
+		}
+		return nil, fmt.Errorf("read directory %q: %w", dir, err)
+	}
+	manifests := []File{}
+	for _, e := range entries {
+		// Hidden files are those of editors, and the directories behind a ConfigMap that is mounted.
+		if extensions := []string{".yaml", ".yml", ".json"}; strings.HasPrefix(e.Name(), ".") ||
+			!slices.Contains(extensions, filepath.Ext(e.Name())) {
+			continue
+		}
+		m := File{file: filepath.Join(dir, e.Name())}
+		info, err := os.Stat(m.file) // follows links, which files of a mounted ConfigMap are
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			continue // deleted just now, or a link that a ConfigMap has left behind
+		case err != nil:
+			m.err = fmt.Errorf("read file: %w", err)
+		case info.IsDir():
+			continue
+		case !info.Mode().IsRegular():
+			m.err = errors.New("not a regular file")
+		case info.Size() > limits.ManifestBytes:
+			m.err = fmt.Errorf("larger than %d bytes", limits.ManifestBytes)
+		default:
+			m.content, m.err = os.ReadFile(m.file)
+			if errors.Is(m.err, fs.ErrNotExist) {
+				continue
+			}
+		}
+		var cause *fs.PathError
+		if errors.As(m.err, &cause) {
+			m.err = fmt.Errorf("%s file: %w", cause.Op, cause.Err)
+		}
+		manifests = append(manifests, m)
+	}
+	return manifests, nil
+}
+
+// documents returns the documents of the manifest.
+func (m *File) documents() ([]document, []Problem) {
+	begin := Place{File: m.file, Line: 1}
+	if m.err != nil {
+		return nil, []Problem{{Place: begin, Err: m.err, unidentified: true}}
+	}
+	if len(bytes.TrimSpace(m.content)) == 0 {
+		// Many programs empty a file before they write it, and may take long to write it.
+		err := errors.New("the file is empty; delete it if it is meant to define nothing")
+		return nil, []Problem{{Place: begin, Err: err, unidentified: true, Warning: true}}
+	}
+	return parse(m.file, m.content)
+}

@@ -1,0 +1,123 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/hookgate/hookgate/convert"
+)
+
+// Inventory is what the manifests of a directory define. It never changes.
+type Inventory struct {
+	Extensions map[string]Object
+	Policies   map[string]Object
+	Namespaces map[string]Object
+	// Definitions are CustomResourceDefinitions.
+	Definitions map[string]Object
+}
+
+// kind is one of the maps of an inventory while it is built.
+type kind struct {
+	name    string
+	before  map[string]Object // those of the inventory before
+	objects map[string]Object
+	claims  map[string]Place // where each name was seen first
+}
+
+func newKind(name string, before map[string]Object) *kind {
+	return &kind{name: name, before: before, objects: map[string]Object{}, claims: map[string]Place{}}
+}
+
+// Next returns the inventory of the manifests, which are in the order of their names, and all that is wrong with them.
+// What a manifest no longer defines properly stays as it was in v, and what no manifest has any more is gone.
+func (v *Inventory) Next(manifests []File, words *Decoder) (*Inventory, []Problem) {
+	extensions := newKind("ExtensionConfig", v.Extensions)
+	policies := newKind("ExtensionPolicy", v.Policies)
+	namespaces := newKind("Namespace", v.Namespaces)
+	definitions := newKind(convert.CRDKind.Kind, v.Definitions)
+	var all []Problem
+	for _, m := range manifests {
+		docs, problems := m.documents()
+		for i := range docs {
+			o, found := decode(&docs[i], words)
+			if o != nil {
+				k := extensions
+				switch docs[i].kind {
+				case policies.name:
+					k = policies
+				case namespaces.name:
+					k = namespaces
+				case definitions.name:
+					k = definitions
+				}
+				found = k.add(o, found)
+			}
+			problems = append(problems, found...)
+		}
+		if slices.ContainsFunc(problems, func(p Problem) bool { return p.unidentified }) {
+			kept := slices.Concat(extensions.keep(m.file), policies.keep(m.file), namespaces.keep(m.file), definitions.keep(m.file))
+			explainKept(problems, kept)
+		}
+		all = append(all, problems...)
+	}
+	return &Inventory{
+		Extensions: extensions.objects, Policies: policies.objects, Namespaces: namespaces.objects, Definitions: definitions.objects,
+	}, all
+}
+
+// add takes o into account, unless its name is taken, and returns its problems, completed.
+func (k *kind) add(o *Object, problems []Problem) []Problem {
+	if first, taken := k.claims[o.Name]; taken {
+		return append(problems, duplicate(k.name, o, first))
+	}
+	k.claims[o.Name] = o.Place
+	if o.Valid() {
+		// What was compiled stays in use if nothing has changed.
+		if old := k.before[o.Name].Policy; o.Policy != nil && old != nil && old.SameContent(o.Policy) {
+			o.Policy = old
+		}
+		k.objects[o.Name] = *o
+		return problems
+	}
+	effect := "it is not used"
+	if old, ok := k.before[o.Name]; ok {
+		old.Place = o.Place // it belongs to this manifest now
+		k.objects[o.Name] = old
+		effect = "what was read before stays in use"
+	}
+	for i := range problems {
+		problems[i].Effect = effect
+	}
+	return problems
+}
+
+// keep keeps what a manifest had before and may still have, in a part that cannot be read at present. It returns their
+// names.
+func (k *kind) keep(file string) []string {
+	var kept []string
+	for _, name := range slices.Sorted(maps.Keys(k.before)) {
+		old := k.before[name]
+		if _, taken := k.claims[name]; taken || old.File != file {
+			continue
+		}
+		k.claims[name], k.objects[name] = old.Place, old
+		kept = append(kept, k.name+" "+name)
+	}
+	return kept
+}
+
+func explainKept(problems []Problem, kept []string) {
+	effect := "it is not used"
+	if len(kept) > 0 {
+		effect = "what the file had before stays in use: " + strings.Join(kept, ", ")
+	}
+	for i := range problems {
+		if problems[i].unidentified {
+			problems[i].Effect = effect
+		}
+	}
+}

@@ -1,0 +1,182 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func TestInventory(t *testing.T) {
+	namespace := "apiVersion: v1\nkind: Namespace\nmetadata: {name: team, labels: {tier: gold}}\n"
+	definition := "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\nmetadata: {name: as.acme.dev, labels: {cluster.x-k8s.io/v1beta2: v1}}\n"
+	bad := config("acme", "http://insecure.example.com")
+	cases := map[string]struct {
+		reason   string
+		before   map[string]string // content by file
+		after    map[string]string
+		want     string // name=URL, and namespaces, after the second reading
+		problems []string
+	}{
+		"BadDocumentHurtsOnlyItself": {
+			reason:   "The other documents of the same file count.",
+			after:    map[string]string{"a.yaml": config("one", urlA) + "---\n" + bad + "---\n" + config("two", urlB) + "---\n" + namespace},
+			want:     "one=" + urlA + " two=" + urlB + " ns/team",
+			problems: []string{`d/a.yaml:15: ExtensionConfig "acme": spec.clientConfig.url: Invalid value: "http://insecure.example.com": must begin with https://, not with "http" (it is not used)`},
+		},
+		"NotYAMLHurtsOnlyItself": {
+			reason:   "Nor does text that is not YAML.",
+			after:    map[string]string{"a.yaml": config("one", urlA) + "---\n\tkind: x\n---\n" + config("two", urlB)},
+			want:     "one=" + urlA + " two=" + urlB,
+			problems: []string{"d/a.yaml:9: not YAML: found character that cannot start any token (it is not used)"},
+		},
+		"BadUpdateKeepsTheGoodVersion": {
+			reason:   "What was read before stays.",
+			before:   map[string]string{"a.yaml": config("acme", urlA)},
+			after:    map[string]string{"a.yaml": bad},
+			want:     "acme=" + urlA,
+			problems: []string{`d/a.yaml:7: ExtensionConfig "acme": spec.clientConfig.url: Invalid value: "http://insecure.example.com": must begin with https://, not with "http" (what was read before stays in use)`},
+		},
+		"HalfWrittenFileRemovesNothing": {
+			reason:   "A file that is not YAML keeps all that it defined.",
+			before:   map[string]string{"a.yaml": config("acme", urlA) + "---\n" + namespace},
+			after:    map[string]string{"a.yaml": "apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: \"Extens"},
+			want:     "acme=" + urlA + " ns/team",
+			problems: []string{"d/a.yaml:2: not YAML: found unexpected end of stream (what the file had before stays in use: ExtensionConfig acme, Namespace team)"},
+		},
+		"HalfWrittenAtTheEnd": {
+			reason:   "The documents that are there count, those that are not may be the one that is broken.",
+			before:   map[string]string{"a.yaml": config("one", urlA) + "---\n" + config("two", urlA)},
+			after:    map[string]string{"a.yaml": config("one", urlB) + "---\napiVersion: runtime.clus"},
+			want:     "one=" + urlB + " two=" + urlA,
+			problems: []string{"d/a.yaml:9: not a Kubernetes Object: it needs apiVersion and kind (what the file had before stays in use: ExtensionConfig two)"},
+		},
+		"EmptyFileRemovesNothing": {
+			reason:   "A redirection empties a file before the program that writes it has begun.",
+			before:   map[string]string{"a.yaml": config("acme", urlA)},
+			after:    map[string]string{"a.yaml": "\n"},
+			want:     "acme=" + urlA,
+			problems: []string{"d/a.yaml:1: the file is empty; delete it if it is meant to define nothing (what the file had before stays in use: ExtensionConfig acme)"},
+		},
+		"NameThatBecomesInvalid": {
+			reason:   "Which ExtensionConfig it is cannot be said, so that none is removed.",
+			before:   map[string]string{"a.yaml": config("acme", urlA)},
+			after:    map[string]string{"a.yaml": config("Acme", urlA)},
+			want:     "acme=" + urlA,
+			problems: []string{`d/a.yaml:4: ExtensionConfig "Acme": metadata.name: Invalid value: "Acme": "Acme" must be in lower case: in paths, upper and lower case are the same (what the file had before stays in use: ExtensionConfig acme)`},
+		},
+		"BadUpdateOfNamespace": {
+			reason:   "Labels that were read before stay.",
+			before:   map[string]string{"a.yaml": namespace},
+			after:    map[string]string{"a.yaml": strings.Replace(namespace, "labels", "lables", 1)},
+			want:     "ns/team",
+			problems: []string{`d/a.yaml:3: Namespace "team": unknown field "metadata.lables" (what was read before stays in use)`},
+		},
+		"DeletedFile": {
+			reason: "What no file defines is gone, from whole files too.",
+			before: map[string]string{"a.yaml": config("acme", urlA), "b.yaml": config("other", urlB) + "---\n" + namespace},
+			after:  map[string]string{"a.yaml": config("acme", urlA)},
+			want:   "acme=" + urlA,
+		},
+		"DeletedDocument": {
+			reason: "A comment is no document.",
+			before: map[string]string{"a.yaml": config("acme", urlA)},
+			after:  map[string]string{"a.yaml": "# nothing\n"},
+		},
+		"Renamed": {
+			reason: "The same name in another file is the same ExtensionConfig.",
+			before: map[string]string{"a.yaml": config("acme", urlA)},
+			after:  map[string]string{"b.yaml": config("acme", urlB)},
+			want:   "acme=" + urlB,
+		},
+		"DuplicateName": {
+			reason:   "The first by the name of its file wins, and both places are named.",
+			after:    map[string]string{"b.yaml": config("acme", urlB), "a.yaml": "# comment\n" + config("acme", urlA)},
+			want:     "acme=" + urlA,
+			problems: []string{`d/b.yaml:1: ExtensionConfig "acme": metadata.name: Duplicate value: defined at d/a.yaml:2 before (the first one is used)`},
+		},
+		"DuplicateOfKept": {
+			reason:   "A half-written file keeps its names.",
+			before:   map[string]string{"a.yaml": config("acme", urlA)},
+			after:    map[string]string{"a.yaml": "\t", "b.yaml": config("acme", urlB)},
+			want:     "acme=" + urlA,
+			problems: []string{"d/a.yaml:1: the file is empty; delete it if it is meant to define nothing (what the file had before stays in use: ExtensionConfig acme)", `d/b.yaml:1: ExtensionConfig "acme": metadata.name: Duplicate value: defined at d/a.yaml:1 before (the first one is used)`},
+		},
+		"BrokenFileKeepsOnlyItsOwn": {
+			reason:   "What another file had is gone with it.",
+			before:   map[string]string{"a.yaml": config("acme", urlA), "b.yaml": config("other", urlB)},
+			after:    map[string]string{"b.yaml": "\tx"},
+			want:     "other=" + urlB,
+			problems: []string{"d/b.yaml:1: not YAML: found character that cannot start any token (what the file had before stays in use: ExtensionConfig other)"},
+		},
+		"CustomResourceDefinition": {
+			reason:   "It is followed, kept and missed as everything else.",
+			before:   map[string]string{"a.yaml": definition, "b.yaml": strings.ReplaceAll(definition, "as.", "bs."), "c.yaml": strings.ReplaceAll(definition, "as.", "cs.")},
+			after:    map[string]string{"a.yaml": strings.Replace(definition, "v1}}", "[v1]}}", 1), "b.yaml": strings.ReplaceAll(definition, "as.", "bs.")},
+			want:     "crd/as.acme.dev crd/bs.acme.dev",
+			problems: []string{`d/a.yaml:3: CustomResourceDefinition "as.acme.dev": metadata.labels[cluster.x-k8s.io/v1beta2]: Invalid type: list, must be a string; put it in quotes (what was read before stays in use)`},
+		},
+		"SameNameOfAnotherKind": {
+			reason: "An ExtensionConfig and a Namespace may share a name.",
+			after:  map[string]string{"a.yaml": config("team", urlA) + "---\n" + namespace},
+			want:   "team=" + urlA + " ns/team",
+		},
+	}
+	words := newDecoder(t)
+	for name, tc := range cases {
+		t.Run(name, func(t *testing.T) {
+			first, _ := (&Inventory{}).Next(manifestsOf(tc.before), words)
+			second, problems := first.Next(manifestsOf(tc.after), words)
+			var got []string
+			for _, name := range sortedKeys(second.Extensions) {
+				got = append(got, name+"="+second.Extensions[name].Extension.ClientConfig.URL)
+			}
+			for _, name := range sortedKeys(second.Namespaces) {
+				got = append(got, "ns/"+name)
+			}
+			for _, name := range sortedKeys(second.Definitions) {
+				got = append(got, "crd/"+name)
+			}
+			if diff := cmp.Diff(tc.want, strings.Join(got, " ")); diff != "" {
+				t.Errorf("%s\n-want +got\n%s", tc.reason, diff)
+			}
+			var texts []string
+			for _, p := range problems {
+				texts = append(texts, p.Error()+" ("+p.Effect+")")
+			}
+			if diff := cmp.Diff(tc.problems, texts); diff != "" {
+				t.Errorf("%s\nproblems -want +got\n%s", tc.reason, diff)
+			}
+		})
+	}
+}
+
+func manifestsOf(files map[string]string) []File {
+	var list []File
+	for _, file := range sortedKeys(files) {
+		list = append(list, File{file: "d/" + file, content: []byte(files[file])})
+	}
+	return list
+}
+
+// What did not change is not compiled anew, and the registry does not change either.
+func TestInventoryKeepsUnchangedPolicies(t *testing.T) {
+	words := newDecoder(t)
+	manifests := manifestsOf(map[string]string{"p.yaml": policyManifest("{targetRef: {name: acme}, " + "matchConditions: [{name: a, expression: 'true'}]" + "}")})
+	first, problems := (&Inventory{}).Next(manifests, words)
+	if len(problems) > 0 {
+		t.Fatal(problems)
+	}
+	moved := manifestsOf(map[string]string{"q.yaml": "# moved\n" + policyManifest("{targetRef: {name: acme}, " + "matchConditions: [{name: a, expression: 'true'}]" + "}")})
+	second, _ := first.Next(moved, words)
+	if first.Policies["p"].Policy != second.Policies["p"].Policy || second.Policies["p"].Line != 2 {
+		t.Error("the same policy in another place was compiled anew, or its place is not known")
+	}
+	changed := manifestsOf(map[string]string{"q.yaml": policyManifest("{targetRef: {name: acme}, " + "matchConditions: [{name: a, expression: 'false'}]" + "}")})
+	if third, _ := second.Next(changed, words); third.Policies["p"].Policy == second.Policies["p"].Policy {
+		t.Error("another policy is another")
+	}
+}

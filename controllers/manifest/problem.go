@@ -1,0 +1,39 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import "fmt"
+
+// Problem is something that is wrong, or only worth knowing, in a manifest.
+type Problem struct {
+	Place
+	Object string // for example ExtensionConfig "acme"; empty where that is not known
+	Err    error
+
+	// Warning reports whether the manifest is used all the same.
+	Warning bool
+	// Deprecated reports whether the manifest uses something that a later release will refuse.
+	Deprecated bool
+	// Effect says what the problem means for what is served; empty where that is clear.
+	Effect string
+
+	// unidentified reports whether that the object which the text describes is not known. It may be any that the file had before.
+	unidentified bool
+}
+
+// Error returns what is wrong and where.
+func (p *Problem) Error() string {
+	if p.Object == "" {
+		return fmt.Sprintf("%s: %v", p.Place, p.Err)
+	}
+	return fmt.Sprintf("%s: %s: %v", p.Place, p.Object, p.Err)
+}
+
+// duplicate returns the problem of an object whose name another has taken.
+func duplicate(kind string, o *Object, first Place) Problem {
+	return Problem{
+		Place: o.Place, Object: fmt.Sprintf("%s %q", kind, o.Name),
+		Err: fmt.Errorf("metadata.name: Duplicate value: defined at %s before", first), Effect: "the first one is used",
+	}
+}

@@ -1,0 +1,322 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/rest"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/controllers/discovery"
+	"github.com/hookgate/hookgate/controllers/extensionconfig"
+	"github.com/hookgate/hookgate/convert"
+	"github.com/hookgate/hookgate/policy"
+)
+
+// The groups whose ExtensionConfigs a Source can watch. Both have one schema.
+const (
+	// ClusterAPIGroup is the one of Cluster API core, which calls every ExtensionConfig in it, too.
+	ClusterAPIGroup = "runtime.cluster.x-k8s.io"
+	// HookgateGroup is for ExtensionConfigs that only the gateway calls.
+	HookgateGroup = "runtime.hookgate.dev"
+)
+
+// DefaultConcurrency is how many ExtensionConfigs are worked on at the same time. An extension that hangs takes one place
+// for ten seconds of every minute or so.
+const DefaultConcurrency = 250
+
+// longWait is after which time the API server should have been read.
+const longWait = 10 * time.Second
+
+// Config is what a Source needs.
+type Config struct {
+	// REST says how to reach the API server.
+	REST       *rest.Config
+	Registry   discovery.Registry
+	Discoverer discovery.Discoverer
+	Logger     *slog.Logger
+
+	// Observer may be nil.
+	Observer discovery.Observer
+	// Catalog is the hooks that exist. Nil means catalog.New().
+	Catalog *catalog.Catalog
+	// Group is the API group of the ExtensionConfigs, ClusterAPIGroup if empty.
+	Group string
+	// ReadOnly makes the Source follow what somebody else writes, and write nothing.
+	ReadOnly bool
+	// Namespace limits the namespaced objects that are watched, Secrets and EndpointSlices, to one namespace. Empty means all.
+	Namespace string
+	// WatchFilter limits the ExtensionConfigs and ExtensionPolicies to those with the label cluster.x-k8s.io/watch-filter of that value.
+	WatchFilter string
+	// LeaderElection decides which replica discovers and writes.
+	LeaderElection LeaderElection
+	// Endpoints, which may be nil, is told of the endpoints of Services, but not if ReadOnly.
+	Endpoints *Endpoints
+	// References, which may be nil, are told of the CustomResourceDefinitions.
+	References *convert.References
+	// Losses, which may be nil, know what conversions could not express in calls of this process.
+	Losses *convert.Losses
+	// Own is where this gateway is called. ExtensionConfigs that point there are refused.
+	Own extensionconfig.Addresses
+	// Resync is how often an extension that answers is discovered again. Zero means discovery.DefaultResync.
+	Resync time.Duration
+	// Backoff is for extensions that do not answer. Zero means discovery.DefaultBackoff.
+	Backoff discovery.Backoff
+	// Concurrency is how many ExtensionConfigs are worked on at the same time. Zero means DefaultConcurrency.
+	Concurrency int
+}
+
+// Source fills a registry from the ExtensionConfigs of a cluster.
+type Source struct {
+	config     Config
+	served     *discovery.TrackingRegistry // stands before the registry for the ExtensionConfigs
+	core       *discovery.Reconciler
+	compiler   *policy.Compiler
+	namespaces namespaces
+}
+
+// New returns a Source. It does not reach for the API server yet.
+func New(c Config) (*Source, error) {
+	if c.REST == nil {
+		return nil, errors.New("cluster source: REST is required")
+	}
+	c.Group = cmp.Or(c.Group, ClusterAPIGroup)
+	if c.Group != ClusterAPIGroup && c.Group != HookgateGroup {
+		return nil, fmt.Errorf("cluster source: Group %q is neither %s nor %s", c.Group, ClusterAPIGroup, HookgateGroup)
+	}
+	c.Resync = cmp.Or(c.Resync, discovery.DefaultResync)
+	c.Concurrency = cmp.Or(c.Concurrency, DefaultConcurrency)
+	if c.Resync < 0 || c.Concurrency < 0 {
+		return nil, errors.New("cluster source: Resync and Concurrency must be more than 0")
+	}
+	if c.Backoff == (discovery.Backoff{}) {
+		c.Backoff = discovery.DefaultBackoff()
+	}
+	if c.Catalog == nil {
+		c.Catalog = catalog.New()
+	}
+	if c.Registry == nil {
+		return nil, errors.New("cluster source: Registry is required")
+	}
+	served := discovery.NewTrackingRegistry(c.Registry)
+	core, coreErr := discovery.NewReconciler(discovery.ReconcilerConfig{
+		Registry: served, Discoverer: c.Discoverer, Logger: c.Logger, Observer: c.Observer, Losses: c.Losses,
+	})
+	compiler, compilerErr := policy.NewCompiler()
+	if err := errors.Join(c.Backoff.Check(), c.LeaderElection.check(), coreErr, compilerErr); err != nil {
+		return nil, fmt.Errorf("cluster source: %w", err)
+	}
+	return &Source{config: c, served: served, core: core, compiler: compiler}, nil
+}
+
+// NamespaceLabels returns the labels of a namespace, and always kubernetes.io/metadata.name. It asks nobody: it knows
+// what the API server has told. Callers must not change the map.
+func (s *Source) NamespaceLabels(name string) map[string]string { return s.namespaces.labelsOf(name) }
+
+// Run fills the registry, makes it ready once it has what the status of every ExtensionConfig says, and keeps it as the
+// cluster is until ctx is done. It waits for an API server that is away, and for a kind that is not installed. It may be
+// called once.
+func (s *Source) Run(ctx context.Context) error {
+	problems := &watchProblems{logger: s.config.Logger, group: s.config.Group}
+	mgr, err := s.newManager(problems)
+	if err != nil {
+		return fmt.Errorf("cluster source: %w", err)
+	}
+	// What the manager runs begins once its caches have everything.
+	synced := make(chan struct{})
+	if err := mgr.Add(manager.RunnableFunc(func(context.Context) error { close(synced); return nil })); err != nil {
+		return fmt.Errorf("cluster source: %w", err)
+	}
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	if err := s.setUp(running, mgr, problems); err != nil {
+		stop()
+		return fmt.Errorf("cluster source: %w", err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		defer stop()
+		ended <- mgr.Start(running)
+	}()
+	defer s.complain(synced).Stop()
+	select {
+	case err = <-ended:
+	case <-ctx.Done():
+		select {
+		case <-synced:
+			stop()
+			err = <-ended
+		default:
+			// A manager that is stopped while it waits for its caches never returns, and turns in circles meanwhile
+			// (controller-runtime v0.24). It has begun nothing; the process is about to end, and it with that.
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("cluster source: %w", err)
+	}
+	return nil
+}
+
+// complain makes the log say that the API server has not been read, if that takes long. Not every reason is told to
+// watchProblems: clients try again by themselves where a connection is refused.
+func (s *Source) complain(synced <-chan struct{}) *time.Timer {
+	return time.AfterFunc(longWait, func() {
+		select {
+		case <-synced:
+		default:
+			s.config.Logger.Warn("still waiting for the API server: the gateway is not ready before it has read all that it watches",
+				"server", s.config.REST.Host, "advice", "see that it is there, that the kubeconfig is right, and what was logged before")
+		}
+	})
+}
+
+// newManager returns a manager without leader election: losing a lease must not end what serves calls.
+func (s *Source) newManager(problems *watchProblems) (manager.Manager, error) {
+	byObject := map[client.Object]cache.ByObject{
+		&runtimev1.ExtensionConfig{}: {Label: s.watchFilter(), Transform: cache.TransformStripManagedFields()},
+		namespaceMetadata():          {Transform: keepLabels},
+	}
+	if !s.config.ReadOnly {
+		var only map[string]cache.Config
+		if s.config.Namespace != "" {
+			only = map[string]cache.Config{s.config.Namespace: {}}
+		}
+		byObject[secretMetadata()] = cache.ByObject{Namespaces: only, Transform: keepNothing}
+		byObject[&discoveryv1.EndpointSlice{}] = cache.ByObject{Namespaces: only, Transform: keepAddresses}
+	}
+	return manager.New(s.config.REST, manager.Options{
+		Scheme: newScheme(s.config.Group),
+		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
+			return newMapper(s.config.Group), nil
+		},
+		Cache:   cache.Options{ByObject: byObject, DefaultWatchErrorHandler: problems.handle},
+		Logger:  logr.FromSlogHandler(s.config.Logger.Handler()),
+		Metrics: metricsserver.Options{BindAddress: "0"},
+	})
+}
+
+func (s *Source) watchFilter() labels.Selector {
+	if s.config.WatchFilter == "" {
+		return nil
+	}
+	return labels.SelectorFromSet(labels.Set{clusterv1.WatchLabel: s.config.WatchFilter})
+}
+
+// setUp adds to the manager all that runs.
+func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watchProblems) error {
+	synced, err := s.namespaces.follow(ctx, mgr.GetCache())
+	if err != nil {
+		return fmt.Errorf("watch Namespaces: %w", err)
+	}
+	r := &reconciler{
+		core:       s.core,
+		registry:   s.config.Registry,
+		hooks:      s.config.Catalog,
+		client:     mgr.GetClient(),
+		secrets:    mgr.GetAPIReader(),
+		namespace:  s.config.Namespace,
+		logger:     s.config.Logger,
+		own:        s.config.Own,
+		resync:     s.config.Resync,
+		attempts:   attempts{backoff: s.config.Backoff},
+		leadership: newLeadership(s.config.LeaderElection, s.config.REST, s.config.Logger),
+		losses:     s.config.Losses,
+		readOnly:   s.config.ReadOnly,
+		warm:       make(chan struct{}),
+		elected:    make(chan event.GenericEvent),
+	}
+	r.policies = discovery.NewPolicySet(s.served, func(name string) bool { return r.exists(ctx, name) }, s.config.Logger)
+	policyCache, err := cache.New(s.config.REST, cache.Options{
+		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultWatchErrorHandler: problems.handle,
+		DefaultLabelSelector: s.watchFilter(), DefaultTransform: cache.TransformStripManagedFields(),
+	})
+	if err != nil {
+		return err
+	}
+	p := &policies{
+		set: r.policies, reconcile: r.reconcileThese, served: s.served, compiler: s.compiler, client: mgr.GetClient(), cache: policyCache,
+		leadership: r.leadership, logger: s.config.Logger, readOnly: s.config.ReadOnly,
+		changed: make(chan struct{}, 1), absent: make(chan struct{}),
+	}
+	problems.noPolicies = p.missing
+	if err := p.follow(ctx, mgr.GetCache()); err != nil {
+		return fmt.Errorf("watch ExtensionPolicies: %w", err)
+	}
+	if s.config.Endpoints != nil && !s.config.ReadOnly {
+		if err := s.config.Endpoints.follow(ctx, mgr.GetCache()); err != nil {
+			return fmt.Errorf("watch EndpointSlices: %w", err)
+		}
+	}
+	if !s.config.ReadOnly {
+		r.events = mgr.GetEventRecorder("hookgate")
+	}
+	if err := r.watch(ctx, mgr, s.config.Concurrency, s.config.ReadOnly); err != nil {
+		return err
+	}
+	if err := mgr.Add(manager.RunnableFunc(policyCache.Start)); err != nil {
+		return err
+	}
+	lossy := newNews()
+	if s.config.Losses != nil {
+		s.config.Losses.Notify(lossy.tell)
+	}
+	d, err := s.definitions(ctx, mgr)
+	if err != nil {
+		return fmt.Errorf("watch CustomResourceDefinitions: %w", err)
+	}
+	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		if !synced(ctx) || !p.start(ctx) || !d.start(ctx) {
+			return nil
+		}
+		if err := r.warmUp(ctx); err != nil {
+			return err
+		}
+		var following sync.WaitGroup
+		defer following.Wait()
+		following.Go(func() { p.run(ctx) })
+		following.Go(func() { d.run(ctx) })
+		following.Go(func() { lossy.run(ctx, r.reconcileThese) })
+		if s.config.ReadOnly {
+			<-ctx.Done()
+			return nil
+		}
+		return r.leadership.run(ctx, func(ctx context.Context) {
+			p.tell()
+			r.reconcileAll(ctx)
+		})
+	}))
+}
+
+// definitions returns what follows the CustomResourceDefinitions once the manager runs; nil if nobody wants to know of them.
+func (s *Source) definitions(ctx context.Context, mgr manager.Manager) (*definitions, error) {
+	if s.config.References == nil {
+		return nil, nil
+	}
+	d, err := newDefinitions(s.config.REST, s.config.References, s.config.Logger)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.follow(ctx); err != nil {
+		return nil, err
+	}
+	return d, mgr.Add(manager.RunnableFunc(d.cache.Start))
+}

@@ -1,0 +1,227 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/controllers/discovery"
+	"github.com/hookgate/hookgate/controllers/extensionconfig"
+	"github.com/hookgate/hookgate/policy"
+)
+
+// policies brings the ExtensionPolicies of the cluster into the registry of this replica. The leader also writes what has
+// become of them. All of them are looked at together, because they can be in conflict.
+type policies struct {
+	set       *discovery.PolicySet
+	reconcile func(ctx context.Context, names []string) // ExtensionConfigs that are called in another way now
+	served    *discovery.TrackingRegistry
+	compiler  *policy.Compiler
+	client    client.Client // to write with
+	// cache is one of their own: a manager starts nothing before its cache has every kind, which this need not be.
+	cache      cache.Cache
+	leadership *leadership
+	logger     *slog.Logger
+	readOnly   bool
+
+	synced  func() bool   // the cache has them all
+	changed chan struct{} // holds one value if something has changed that nobody has looked at
+	absent  chan struct{} // closed once the API server has said that there is no such kind
+	once    sync.Once
+
+	// The rest belongs to whoever runs.
+	compiled map[string]compiled // by name
+	delays   *discovery.Delays   // of writes that the API server refused; nil after one that it took
+}
+
+// compiled is what was made of one policy.
+type compiled struct {
+	uid        types.UID
+	generation int64
+	valid      *extensionconfig.Policy // what is in effect, of an earlier generation if invalid says something; may be nil
+	invalid    string
+}
+
+// tell makes run look again.
+func (p *policies) tell() {
+	select {
+	case p.changed <- struct{}{}:
+	default:
+	}
+}
+
+// missing is told that the API server has no such kind. Without it, there are no policies.
+func (p *policies) missing() { p.once.Do(func() { close(p.absent) }) }
+
+// follow makes p hear of policies, and of the ExtensionConfigs in targets that come and go.
+func (p *policies) follow(ctx context.Context, targets cache.Cache) error {
+	everything := toolscache.ResourceEventHandlerFuncs{
+		AddFunc: func(any) { p.tell() }, UpdateFunc: func(any, any) { p.tell() }, DeleteFunc: func(any) { p.tell() },
+	}
+	informer, err := p.cache.GetInformer(ctx, &v1alpha1.ExtensionPolicy{}, cache.BlockUntilSynced(false))
+	if err != nil {
+		return err
+	}
+	registration, err := informer.AddEventHandler(everything)
+	if err != nil {
+		return err
+	}
+	p.synced = registration.HasSynced
+
+	if informer, err = targets.GetInformer(ctx, &runtimev1.ExtensionConfig{}, cache.BlockUntilSynced(false)); err != nil {
+		return err
+	}
+	everything.UpdateFunc = nil // what matters of an update reaches the registry
+	_, err = informer.AddEventHandler(everything)
+	return err
+}
+
+// start applies the policies, so that no call is made without them, and tells whether it could before ctx was done. It waits
+// for an API server that does not answer, or does not allow it, but not for a kind that is not installed.
+func (p *policies) start(ctx context.Context) bool {
+	if !awaitSync(ctx, p.synced, p.absent) {
+		return false
+	}
+	p.apply(ctx) // nothing is called yet, so that nothing need be reconciled
+	return true
+}
+
+// run applies what changes, and writes what has become of it, until ctx is done.
+func (p *policies) run(ctx context.Context) {
+	var again <-chan time.Time
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	waiting.Go(func() { // the last of them is heard of before they count as known, where the kind is installed late
+		toolscache.WaitForCacheSync(ctx.Done(), p.synced)
+		p.tell()
+	})
+	p.tell()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.changed:
+		case <-p.served.Changed():
+		case <-again:
+		}
+		again = nil
+		items, invalid, changed := p.apply(ctx)
+		p.reconcile(ctx, changed)
+		verdicts := p.set.Verdicts()
+		for name, message := range invalid {
+			verdicts[name] = extensionconfig.Verdict{Reason: v1alpha1.InvalidReason, Message: message}
+		}
+		p.set.Report(verdicts, nil)
+		if term := p.leadership.term(); term != nil && !p.readOnly {
+			if wait := p.write(ctx, term, items, verdicts); wait > 0 {
+				again = time.After(wait)
+			}
+		}
+	}
+}
+
+// apply tells the registry which policies there are. It returns them, what is wrong with those that are invalid, and the
+// names of ExtensionConfigs that are called in another way now.
+func (p *policies) apply(ctx context.Context) (items []v1alpha1.ExtensionPolicy, invalid map[string]string, changed []string) {
+	if !p.synced() {
+		return nil, nil, nil
+	}
+	var list v1alpha1.ExtensionPolicyList
+	if err := p.cache.List(ctx, &list); err != nil {
+		if ctx.Err() == nil {
+			p.logger.Error("ExtensionPolicies cannot be listed from the cache", "error", err)
+		}
+		return nil, nil, nil
+	}
+	next := make(map[string]compiled, len(list.Items))
+	valid := make([]extensionconfig.Policy, 0, len(list.Items))
+	invalid = map[string]string{}
+	for i := range list.Items {
+		item := &list.Items[i]
+		if !item.DeletionTimestamp.IsZero() {
+			continue
+		}
+		c := p.compile(item)
+		next[item.Name] = c
+		if c.valid != nil {
+			valid = append(valid, *c.valid)
+		}
+		if c.invalid != "" {
+			invalid[item.Name] = c.invalid
+		}
+	}
+	p.compiled = next
+	return list.Items, invalid, p.set.Set(valid)
+}
+
+// compile returns what item says. What it said before stays in effect while it has a mistake.
+func (p *policies) compile(item *v1alpha1.ExtensionPolicy) compiled {
+	before, known := p.compiled[item.Name]
+	if known && before.uid == item.UID && before.generation == item.Generation {
+		return before
+	}
+	now := compiled{uid: item.UID, generation: item.Generation}
+	converted, errs := extensionconfig.ConvertPolicy(item, p.compiler)
+	if len(errs) == 0 {
+		now.valid = &converted
+		return now
+	}
+	now.invalid = errs.ToAggregate().Error()
+	if known && before.uid == item.UID && before.valid != nil {
+		now.valid = before.valid
+		now.invalid += "; what it said before stays in effect"
+	}
+	return now
+}
+
+// write brings verdicts that are new to the API server, and returns when to try those again that it refused: zero if none.
+func (p *policies) write(ctx, term context.Context, items []v1alpha1.ExtensionPolicy, verdicts map[string]extensionconfig.Verdict) time.Duration {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(term, cancel)()
+	refused := false
+	for i := range items {
+		item := &items[i]
+		verdict, ok := verdicts[item.Name]
+		if !ok {
+			continue
+		}
+		verdict.Message = cut(verdict.Message, maxMessage)
+		before := item.DeepCopy()
+		if !meta.SetStatusCondition(&item.Status.Conditions, verdict.Condition(item.Generation)) {
+			continue
+		}
+		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
+		err := p.client.Status().Patch(ctx, item, patch)
+		switch {
+		case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err): // the watch tells of what is there now
+		case ctx.Err() != nil:
+			return 0 // another replica leads, or nobody has to
+		default:
+			refused = true
+			p.logger.Error("API server refused, which is tried again", "extensionPolicy", item.Name, "error", fmt.Errorf("write status: %w", err))
+		}
+	}
+	if !refused {
+		p.delays = nil
+		return 0
+	}
+	if p.delays == nil {
+		p.delays = discovery.DefaultBackoff().Delays()
+	}
+	return p.delays.Next()
+}

@@ -1,0 +1,322 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package directory
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/controllers/discovery"
+	"github.com/hookgate/hookgate/controllers/extensionconfig"
+	"github.com/hookgate/hookgate/controllers/manifest"
+	"github.com/hookgate/hookgate/convert"
+	"github.com/hookgate/hookgate/internal/limits"
+)
+
+const (
+	// debounce is how long a directory must be quiet before it is read again, and maxDebounce how long that may take.
+	// Programs write files in several steps.
+	debounce    = 100 * time.Millisecond
+	maxDebounce = time.Second
+	// reread is how often the directory is read without an event: file systems such as NFS send none, and a link's
+	// target is not watched.
+	reread = 10 * time.Second
+)
+
+// Observer sees what happens, for metrics. It must be safe for concurrent use.
+type Observer interface {
+	discovery.Observer
+	// ManifestErrors records how many errors the manifests of the directory have now.
+	ManifestErrors(n int)
+}
+
+// Config is what a Source needs.
+type Config struct {
+	// Dir is the directory of the manifests. Messages name files below it as it is written here.
+	Dir        string
+	Registry   discovery.Registry
+	Discoverer discovery.Discoverer
+	Logger     *slog.Logger
+
+	// Resync is how often an extension that answers is discovered again. Zero means discovery.DefaultResync.
+	Resync time.Duration
+	// Backoff is for extensions that do not answer. Zero means discovery.DefaultBackoff.
+	Backoff discovery.Backoff
+	// Observer may be nil.
+	Observer Observer
+	// References, which may be nil, are told of the CustomResourceDefinitions in the directory.
+	References *convert.References
+	// Losses, which may be nil, are forgotten with the ExtensionConfig that they are of.
+	Losses *convert.Losses
+}
+
+// Source is a source of ExtensionConfigs: a directory of manifests, as files or as a ConfigMap that is mounted.
+//
+// It reads the files *.yaml, *.yml and *.json, not those of directories below nor hidden ones, with any number of
+// documents: ExtensionConfig of runtime.cluster.x-k8s.io in v1beta2 and v1alpha1, ExtensionPolicy of hookgate.dev, v1 Namespace,
+// whose labels namespaceSelector looks at, and CustomResourceDefinition, whose labels tell which version of an object a reference
+// without one is to. It follows changes, and never writes.
+type Source struct {
+	dir      string
+	registry discovery.Registry
+	logger   *slog.Logger
+	observer Observer // nil if nobody observes
+	decoder  *manifest.Decoder
+	workers  *workers
+	served   *discovery.TrackingRegistry // stands before registry for the workers
+	// references may be nil.
+	references *convert.References
+
+	debounce, maxDebounce, reread time.Duration
+	patience                      time.Duration // how long the first attempts may hold readiness
+
+	// The rest belongs to Run.
+	manifests []manifest.File
+	inventory *manifest.Inventory
+	problems  []manifest.Problem // of the manifests
+	reported  map[string]bool    // the problems that were logged and still are there
+	policies  *discovery.PolicySet
+	settled   bool // the first attempts are over
+
+	namespaces atomic.Pointer[map[string]manifest.Object]
+}
+
+// New returns a Source. It does not read it yet.
+func New(c Config) (*Source, error) {
+	if c.Dir == "" {
+		return nil, errors.New("directory source: Dir is required")
+	}
+	if c.Resync == 0 {
+		c.Resync = discovery.DefaultResync
+	}
+	if c.Resync < 0 {
+		return nil, errors.New("directory source: Resync must be more than 0")
+	}
+	if c.Backoff == (discovery.Backoff{}) {
+		c.Backoff = discovery.DefaultBackoff()
+	}
+	if err := c.Backoff.Check(); err != nil {
+		return nil, fmt.Errorf("directory source: %w", err)
+	}
+	if c.Registry == nil {
+		return nil, errors.New("directory source: Registry, Discoverer and Logger are required")
+	}
+	decoder, err := manifest.NewDecoder(catalog.New())
+	if err != nil {
+		return nil, fmt.Errorf("directory source: %w", err)
+	}
+	var observer discovery.Observer
+	if c.Observer != nil {
+		observer = c.Observer
+	}
+	served := discovery.NewTrackingRegistry(c.Registry)
+	r, err := discovery.NewReconciler(discovery.ReconcilerConfig{
+		Registry: served, Discoverer: c.Discoverer, Logger: c.Logger, Observer: observer, Losses: c.Losses,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("directory source: %w", err)
+	}
+	d := &Source{
+		dir: c.Dir, registry: c.Registry, logger: c.Logger, observer: c.Observer, decoder: decoder, served: served, references: c.References,
+		workers:  &workers{reconciler: r, backoff: c.Backoff, resync: c.Resync, lanes: map[string]*lane{}},
+		debounce: debounce, maxDebounce: maxDebounce, reread: reread, patience: limits.DiscoveryTimeout,
+		inventory: &manifest.Inventory{}, reported: map[string]bool{},
+	}
+	d.policies = discovery.NewPolicySet(served, func(name string) bool { _, ok := d.inventory.Extensions[name]; return ok }, c.Logger)
+	d.namespaces.Store(&map[string]manifest.Object{})
+	return d, nil
+}
+
+// NamespaceLabels returns the labels of a namespace: those of its manifest, if there is one, and always
+// kubernetes.io/metadata.name. It takes no lock. Callers must not change the map.
+func (d *Source) NamespaceLabels(name string) map[string]string {
+	if o, ok := (*d.namespaces.Load())[name]; ok {
+		return o.Labels
+	}
+	return map[string]string{corev1.LabelMetadataName: name}
+}
+
+// Run reads the directory, makes the registry ready once every ExtensionConfig in it has been tried, which takes no
+// longer than limits.DiscoveryTimeout, and keeps the registry as the directory is until ctx is done. It returns an error only
+// if it cannot read the directory at the start. It may be called once.
+func (d *Source) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer d.workers.stop()
+	defer cancel()
+	if _, err := manifest.ReadFiles(d.dir); err != nil {
+		return fmt.Errorf("%w; create the directory, or name the one that holds the manifests of ExtensionConfigs", err)
+	}
+	changes := newWatch(d.dir, d.logger) // before reading, so that no change is missed
+	defer changes.close()
+
+	first := &pass{done: make(chan struct{})}
+	first.add() // for the reading
+	d.refresh(ctx, first)
+	first.over()
+	if len(d.inventory.Extensions) == 0 {
+		d.logger.Warn("directory defines no ExtensionConfig yet", "dir", d.dir)
+	}
+
+	tried, late := first.done, time.After(d.patience)
+	poll := time.NewTicker(d.reread)
+	defer poll.Stop()
+	var quiet <-chan time.Time // fires when the directory is to be read
+	var firstEvent time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tried:
+			d.settle()
+			tried, late = nil, nil
+		case <-late:
+			d.settle()
+			tried, late = nil, nil
+		case <-d.served.Changed():
+			d.reportPolicies()
+			continue
+		case <-changes.events:
+			if quiet == nil {
+				firstEvent = time.Now()
+			}
+			quiet = time.After(min(d.debounce, max(0, d.maxDebounce-time.Since(firstEvent))))
+			continue
+		case <-poll.C:
+			if quiet == nil {
+				quiet = time.After(0)
+			}
+			continue
+		case <-quiet:
+			quiet = nil
+			changes.renew()
+			if !d.refresh(ctx, nil) {
+				firstEvent, quiet = time.Now(), time.After(d.maxDebounce)
+			}
+		}
+	}
+}
+
+// settle says that the first attempts are over.
+func (d *Source) settle() {
+	d.registry.SetReady()
+	d.settled = true
+	d.reportPolicies()
+}
+
+// reportPolicies logs what has become of the policies. Before the first discoveries are over, most targets are missing, and
+// nothing is logged.
+func (d *Source) reportPolicies() {
+	if d.settled {
+		d.policies.Report(d.policies.Verdicts(), func(name string) string { o := d.inventory.Policies[name]; return o.String() })
+	}
+}
+
+// pass counts the first attempts that are not over. A nil pass counts nothing.
+type pass struct {
+	left atomic.Int64
+	done chan struct{} // closed when none is left
+}
+
+func (p *pass) add() {
+	if p != nil {
+		p.left.Add(1)
+	}
+}
+
+func (p *pass) over() {
+	if p != nil && p.left.Add(-1) == 0 {
+		close(p.done)
+	}
+}
+
+// refresh reads the directory and, if it has changed, brings the changes to the workers. It tells whether it could read.
+func (d *Source) refresh(ctx context.Context, first *pass) bool {
+	manifests, err := manifest.ReadFiles(d.dir)
+	if err != nil {
+		// The directory may be about to be replaced. Nothing is removed because of that.
+		gone := manifest.Problem{Place: manifest.Place{File: d.dir}, Err: err, Effect: "what was read before stays in use"}
+		d.report(append(slices.Clone(d.problems), gone))
+		return false
+	}
+	if d.manifests != nil && slices.EqualFunc(manifests, d.manifests, func(a, b manifest.File) bool { return a.Equal(&b) }) {
+		d.report(d.problems) // the directory may have been away in between
+		return true
+	}
+	d.manifests = manifests
+	d.inventory, d.problems = d.inventory.Next(manifests, d.decoder)
+	d.namespaces.Store(&d.inventory.Namespaces)
+	if d.references != nil {
+		crds := make([]convert.CRD, 0, len(d.inventory.Definitions))
+		for _, o := range d.inventory.Definitions {
+			crds = append(crds, *o.Contracts)
+		}
+		d.references.Set(crds)
+	}
+	policies := make([]extensionconfig.Policy, 0, len(d.inventory.Policies))
+	for _, name := range slices.Sorted(maps.Keys(d.inventory.Policies)) {
+		policies = append(policies, *d.inventory.Policies[name].Policy)
+	}
+	d.policies.Set(policies) // before the handlers that they are for
+	for _, name := range slices.Sorted(maps.Keys(d.inventory.Extensions)) {
+		first.add()
+		o := d.inventory.Extensions[name]
+		x, err := d.policies.WithProtocol(*o.Extension)
+		if err != nil { // it speaks JSON then, and discovery says how that goes
+			d.problems = append(d.problems, manifest.Problem{Place: o.Place, Object: fmt.Sprintf("ExtensionConfig %q", name), Err: err})
+			x = *o.Extension
+		}
+		d.workers.set(ctx, &x, first.over)
+	}
+	for _, name := range d.workers.names() {
+		if _, ok := d.inventory.Extensions[name]; !ok {
+			d.workers.remove(ctx, name)
+		}
+	}
+	errs := d.report(d.problems)
+	d.reportPolicies()
+	d.logger.Info("manifests read", "dir", d.dir, "extensionConfigs", len(d.inventory.Extensions),
+		"extensionPolicies", len(d.inventory.Policies), "namespaces", len(d.inventory.Namespaces), "customResourceDefinitions", len(d.inventory.Definitions), "errors", errs)
+	return true
+}
+
+// report logs the problems that were not there before, and returns how many are errors.
+func (d *Source) report(problems []manifest.Problem) int {
+	errs := 0
+	reported := make(map[string]bool, len(problems))
+	for i := range problems {
+		p := &problems[i]
+		level, message := slog.LevelError, "manifest is wrong"
+		switch {
+		case p.Deprecated:
+			level, message = slog.LevelWarn, "manifest has something that will not be used for ever"
+		case p.Warning:
+			level, message = slog.LevelWarn, "manifest has something that is not used"
+		default:
+			errs++
+		}
+		attributes := []any{"problem", p.Error()}
+		if p.Effect != "" {
+			attributes = append(attributes, "effect", p.Effect)
+		}
+		key := p.Error() + "\n" + p.Effect
+		if !d.reported[key] && !reported[key] {
+			d.logger.Log(context.Background(), level, message, attributes...)
+		}
+		reported[key] = true
+	}
+	d.reported = reported
+	if d.observer != nil {
+		d.observer.ManifestErrors(errs)
+	}
+	return errs
+}
