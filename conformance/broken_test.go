@@ -9,6 +9,7 @@ import (
 	"crypto/tls"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -32,6 +33,68 @@ type broken struct {
 	over   Protocol // empty means both, one after the other
 	breaks func(*stub)
 	want   string // is in the problem of a finding
+}
+
+// beyondLimits break a rule by as little as can be: each is one beyond what correctExtensions do.
+var beyondLimits = []broken{
+	{"tls.expiry", "has a certificate for a little less than seven days", "", func(s *stub) { s.notAfter = time.Now().Add(soon - time.Minute) }, "it expires soon"},
+	{"discovery.names", "has a name of 64 characters", "", func(s *stub) { s.handlers[0].Name = strings.Repeat("a", 64) }, "must be no more than 63 "},
+	{"discovery.names", "has a name with an upper-case letter", "", func(s *stub) { s.handlers[0].Name = "Create" }, `name "Create" is no DNS-1123 label`},
+	{"discovery.names", "has a name with a dot", "", func(s *stub) { s.handlers[0].Name = "create.acme" }, `name "create.acme" is no DNS-1123 label`},
+	{"discovery.names", "has no name", "", func(s *stub) { s.handlers[0].Name = "" }, `name "" is no DNS-1123 label`},
+	{"discovery.hooks", "announces Discovery", "", func(s *stub) { s.handlers[0].RequestHook.Hook = "Discovery" }, `there is no hook "Discovery"`},
+	{"discovery.hooks", "spells a hook in lower case", "", func(s *stub) { s.handlers[0].RequestHook.Hook = "beforeclustercreate" }, `there is no hook "beforeclustercreate"`},
+	{"discovery.hooks", "leaves out the version", "", func(s *stub) { s.handlers[0].RequestHook.ApiVersion = "" }, `of apiVersion ""`},
+	{"discovery.sole", "has two handlers of CanUpdateMachine", "", twice("CanUpdateMachine"), `CanUpdateMachine has the handler "canupdatemachine" already`},
+	{"discovery.sole", "has two handlers of CanUpdateMachineSet", "", twice("CanUpdateMachineSet"), `CanUpdateMachineSet has the handler "canupdatemachineset" already`},
+	{"discovery.objects", "understands v1beta3", GRPC, func(s *stub) { s.handlers[0].ClusterApiVersion = "v1beta3" }, `cluster_api_version "v1beta3"`},
+	{"discovery.failure-policies", "spells its policy in lower case", REST, func(s *stub) { s.body = replace(`"failurePolicy":"Fail"`, `"failurePolicy":"fail"`) }, `failurePolicy is "fail"`},
+	{"answers.valid", "answers with one byte more than 20 MiB", REST, padAnswer(maxBytes + 1), "the answer is larger than 20.0 MiB"},
+	{"answers.kind", "spells the kind in lower case", REST, func(s *stub) {
+		s.body = replace(`"kind":"BeforeClusterCreateResponse"`, `"kind":"beforeclustercreateresponse"`)
+	},
+		`kind is "beforeclustercreateresponse"`},
+	{"patches.scope", "sets a name in the template's metadata", "", patches("", jsonPatch, `[{"op":"add","path":"/spec/template/metadata","value":{"name":"a"}}]`),
+		"it changes /spec/template/metadata/name, which"},
+	{"patches.scope", "sets a member beside those of metadata that may be patched", "", patches("", jsonPatch+1, `{"metadata":{"labels2":{"a":"b"}}}`), "it changes /metadata/labels2/a, which"},
+	{"patches.scope", "empties a member beside those that may be patched", "", patches("", jsonPatch, `[{"op":"add","path":"/spec/template/other","value":{}}]`),
+		"it changes /spec/template/other, which"},
+	{"patches.type", "has the type in lower case", REST, func(s *stub) {
+		s.only("GeneratePatches")
+		s.body = replace(`"patchType":"JSONPatch"`, `"patchType":"jsonpatch"`)
+	}, `patchType is "jsonpatch"`},
+	{"variables.values", "has a default that is one too long", "", defines(variable("a", `{"type":"array","items":{"type":"string"},"maxItems":1,"default":["a","b"]}`)), "openAPIV3Schema.default: "},
+	{"variables.values", "has a value of its enum that is not allowed", "", defines(variable("a", `{"type":"integer","maximum":2,"enum":[1,3]}`)), "openAPIV3Schema.enum[1]: "},
+	{"variables.values", "has a wrong default in the items of a list", "", defines(variable("a", `{"type":"array","items":{"type":"integer","default":"x"}}`)), "openAPIV3Schema.items.default: "},
+	{"variables.values", "has a wrong default in a map", "", defines(variable("a", `{"type":"object","additionalProperties":{"type":"integer","default":"x"}}`)),
+		"openAPIV3Schema.additionalProperties.default: "},
+	{"variables.schemas", "has an empty rule", "", defines(variable("a", `{"type":"string","x-kubernetes-validations":[{"rule":" "}]}`)), "x-kubernetes-validations[0].rule: Required"},
+	{"in-place.scope", "changes the labels of the MachineSet's template", "", func(s *stub) {
+		s.only("CanUpdateMachineSet")
+		s.answer = func(_ *catalog.Hook, _, out proto.Message) {
+			out.(*hooksv1alpha1.CanUpdateMachineSetResponse).MachineSetPatch = mergePatch(`{"spec":{"template":{"metadata":{"labels":{"a":"b"}}}}}`)
+		}
+	}, "it changes /spec/template/metadata/labels/a, which Cluster API drops"},
+	{"plan.control-plane", "stays where it is", "", plan(steps("v1.31.0", "v1.31.0", "v1.32.0", "v1.33.4"), nil), "version v1.31.0 is not greater than v1.31.0"},
+	{"plan.control-plane", "ends one patch version too soon", "", plan(steps("v1.31.0", "v1.32.0", "v1.33.3"), nil), "ends with v1.33.3, not with v1.33.4"},
+	{"malformed.refused", "answers what it cannot read with 500", REST, func(s *stub) {
+		s.serve = func(w http.ResponseWriter, r *http.Request, next http.HandlerFunc) {
+			if r.ContentLength == 0 {
+				http.Error(w, "no body", http.StatusInternalServerError)
+				return
+			}
+			next(w, r)
+		}
+	}, "that is a failure of the server's"},
+}
+
+// twice announces a second handler of a hook.
+func twice(hookName string) func(*stub) {
+	return func(s *stub) {
+		second := announce(hookName)
+		second.Name = "second"
+		s.handlers = append(s.handlers, second)
+	}
 }
 
 const (
@@ -79,11 +142,7 @@ var brokenExtensions = []broken{
 	{"discovery.timeout-zero", "wants none", "", func(s *stub) { s.handlers[0].TimeoutSeconds = proto.Int32(0) }, "timeoutSeconds is 0, which means 10"},
 	{"discovery.failure-policies", "has a policy of its own", REST, func(s *stub) { s.body = replace(`"failurePolicy":"Fail"`, `"failurePolicy":"Maybe"`) }, `failurePolicy is "Maybe"`},
 	{"discovery.failure-policies", "has a policy of its own", GRPC, func(s *stub) { s.handlers[0].FailurePolicy = 17 }, `failurePolicy is "17"`},
-	{"discovery.sole", "updates machines twice", "", func(s *stub) {
-		second := announce("UpdateMachine")
-		second.Name = "second"
-		s.handlers = append(s.handlers, second)
-	}, `UpdateMachine has the handler "updatemachine" already`},
+	{"discovery.sole", "updates machines twice", "", twice("UpdateMachine"), `UpdateMachine has the handler "updatemachine" already`},
 	{"discovery.content", "forgets a handler at times", "", func(s *stub) {
 		s.discover = func(n int, out *hooksv1alpha1.DiscoveryResponse) {
 			if n%4 == 0 {
@@ -451,7 +510,7 @@ func plan(controlPlane, workers []*hooksv1alpha1.UpgradeStep) func(*stub) {
 
 // TestBrokenExtensions proves of each check that it can fail, for the reason that it names.
 func TestBrokenExtensions(t *testing.T) {
-	for _, b := range brokenExtensions {
+	for _, b := range slices.Concat(brokenExtensions, beyondLimits) {
 		protocols := []Protocol{b.over}
 		if b.over == "" {
 			protocols = []Protocol{REST, GRPC}

@@ -112,32 +112,40 @@ func changes(before, after []byte) ([]location, error) {
 	return found, nil
 }
 
+// compare adds to found where b differs from a. An object that only one of them has differs in each of its members.
 func compare(at location, a, b any, found *[]location) {
-	if x, ok := a.(map[string]any); ok {
-		if y, ok := b.(map[string]any); ok {
-			names := map[string]bool{}
-			for name := range x {
-				names[name] = true
+	x, inA := a.(map[string]any)
+	y, inB := b.(map[string]any)
+	if inA && inB {
+		names := maps.Clone(x)
+		maps.Copy(names, y)
+		for _, name := range slices.Sorted(maps.Keys(names)) {
+			below := append(slices.Clip(at), name)
+			p, hasP := x[name]
+			q, hasQ := y[name]
+			switch {
+			case hasP && hasQ:
+			case isFilled(p):
+				q = map[string]any{}
+			case isFilled(q):
+				p = map[string]any{}
+			default:
+				*found = append(*found, below)
+				continue
 			}
-			for name := range y {
-				names[name] = true
-			}
-			for _, name := range slices.Sorted(maps.Keys(names)) {
-				below := append(slices.Clip(at), name)
-				p, inA := x[name]
-				q, inB := y[name]
-				if inA != inB {
-					*found = append(*found, below)
-					continue
-				}
-				compare(below, p, q, found)
-			}
-			return
+			compare(below, p, q, found)
 		}
+		return
 	}
 	if !reflect.DeepEqual(a, b) {
 		*found = append(*found, at)
 	}
+}
+
+// isFilled reports whether v is an object with members.
+func isFilled(v any) bool {
+	members, ok := v.(map[string]any)
+	return ok && len(members) > 0
 }
 
 // lookup returns the value at a location; nil if there is none.
