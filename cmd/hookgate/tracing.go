@@ -31,7 +31,7 @@ func (o *tracingOptions) addFlags(f *pflag.FlagSet) {
 }
 
 func (o *tracingOptions) check() error {
-	if o.ratio < 0 || o.ratio > 1 {
+	if !(o.ratio >= 0 && o.ratio <= 1) { // NaN is neither
 		return usagef("--trace-ratio: want 0 to 1, got %v", o.ratio)
 	}
 	return nil
