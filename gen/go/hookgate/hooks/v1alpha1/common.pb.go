@@ -24,15 +24,15 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
-// ResponseStatus tells whether a hook succeeded.
+// ResponseStatus reports whether a hook succeeded.
 type ResponseStatus int32
 
 const (
-	// An answer with this status is an error, never a success.
+	// Not set. A response with this status is an error.
 	ResponseStatus_RESPONSE_STATUS_UNSPECIFIED ResponseStatus = 0
 	// "Success": the hook was handled.
 	ResponseStatus_RESPONSE_STATUS_SUCCESS ResponseStatus = 1
-	// "Failure": the extension refuses; message says why. No failure policy hides it.
+	// "Failure": the extension refuses, and message says why. No failure policy hides it.
 	ResponseStatus_RESPONSE_STATUS_FAILURE ResponseStatus = 2
 )
 
@@ -77,16 +77,16 @@ func (ResponseStatus) EnumDescriptor() ([]byte, []int) {
 	return file_hookgate_hooks_v1alpha1_common_proto_rawDescGZIP(), []int{0}
 }
 
-// FailurePolicy says what becomes of a call that could not be completed. It never hides a Failure that an
-// extension answered.
+// FailurePolicy decides the result of a call that could not be completed. It never hides a Failure that an extension
+// returned.
 type FailurePolicy int32
 
 const (
 	// The default: FAILURE_POLICY_FAIL.
 	FailurePolicy_FAILURE_POLICY_UNSPECIFIED FailurePolicy = 0
-	// "Ignore": the caller gets an empty success.
+	// "Ignore": the caller receives an empty success.
 	FailurePolicy_FAILURE_POLICY_IGNORE FailurePolicy = 1
-	// "Fail": the caller gets the error.
+	// "Fail": the caller receives the error.
 	FailurePolicy_FAILURE_POLICY_FAIL FailurePolicy = 2
 )
 
@@ -131,7 +131,7 @@ func (FailurePolicy) EnumDescriptor() ([]byte, []int) {
 	return file_hookgate_hooks_v1alpha1_common_proto_rawDescGZIP(), []int{1}
 }
 
-// PatchType says how the bytes of a patch are to be read.
+// PatchType is the format of a patch.
 type PatchType int32
 
 const (
@@ -184,8 +184,8 @@ func (PatchType) EnumDescriptor() ([]byte, []int) {
 	return file_hookgate_hooks_v1alpha1_common_proto_rawDescGZIP(), []int{2}
 }
 
-// RawExtension is one Kubernetes object as JSON text, verbatim: never parsed into a schema on the way, so that
-// nothing in it is lost.
+// RawExtension is one Kubernetes object as JSON text, verbatim. It is not parsed into a schema, so nothing in it is
+// lost.
 type RawExtension struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// raw is valid JSON, in UTF-8.

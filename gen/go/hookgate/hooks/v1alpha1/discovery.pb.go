@@ -27,7 +27,7 @@ const (
 // DiscoveryRequest is the request of the Discovery hook.
 type DiscoveryRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -70,16 +70,16 @@ func (x *DiscoveryRequest) GetUnknownMembers() map[string]*JSON {
 	return nil
 }
 
-// DiscoveryResponse is the answer of the Discovery hook.
+// DiscoveryResponse is the response of the Discovery hook.
 type DiscoveryResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status tells whether the hook succeeded. An answer without it is an error.
+	// status reports whether the hook succeeded. A response without it is an error.
 	Status ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
-	// message explains status to a person.
+	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// handlers are those that the extension has. Names are unique.
+	// handlers lists the handlers of the extension. Their names are unique.
 	Handlers []*ExtensionHandler `protobuf:"bytes,3,rep,name=handlers,proto3" json:"handlers,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -155,10 +155,10 @@ type ExtensionHandler struct {
 	// failure_policy defaults to FAILURE_POLICY_FAIL.
 	FailurePolicy FailurePolicy `protobuf:"varint,4,opt,name=failure_policy,json=failurePolicy,proto3,enum=hookgate.hooks.v1alpha1.FailurePolicy" json:"failure_policy,omitempty"`
 	// cluster_api_version is the version of embedded Cluster API objects that the handler understands: "v1beta1" or
-	// "v1beta2", of the API group cluster.x-k8s.io. A gateway converts objects of the other version for it. Absent means
-	// that they come as the caller sends them. It has no JSON form: only gRPC extensions can state it.
+	// "v1beta2", of the API group cluster.x-k8s.io. A gateway converts objects of the other version. If it is absent, objects
+	// arrive as the caller sent them. It has no JSON form: only gRPC extensions can state it.
 	ClusterApiVersion string `protobuf:"bytes,5,opt,name=cluster_api_version,json=clusterApiVersion,proto3" json:"cluster_api_version,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -239,11 +239,11 @@ func (x *ExtensionHandler) GetUnknownMembers() map[string]*JSON {
 // GroupVersionHook identifies a hook in one version.
 type GroupVersionHook struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// api_version is group and version: "hooks.runtime.cluster.x-k8s.io/v1alpha1".
+	// api_version is the group and version: "hooks.runtime.cluster.x-k8s.io/v1alpha1".
 	ApiVersion string `protobuf:"bytes,1,opt,name=api_version,json=apiVersion,proto3" json:"api_version,omitempty"`
-	// hook is its name, for instance "BeforeClusterCreate".
+	// hook is the name, for example "BeforeClusterCreate".
 	Hook string `protobuf:"bytes,2,opt,name=hook,proto3" json:"hook,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache

@@ -29,9 +29,9 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// DiscoveryService tells which handlers an extension has.
+// DiscoveryService lists the handlers of an extension.
 type DiscoveryServiceClient interface {
-	// Discovery is called when an ExtensionConfig is reconciled. An extension answers with all its handlers.
+	// Discovery is called when an ExtensionConfig is reconciled. The response lists all handlers of the extension.
 	Discovery(ctx context.Context, in *DiscoveryRequest, opts ...grpc.CallOption) (*DiscoveryResponse, error)
 }
 
@@ -57,9 +57,9 @@ func (c *discoveryServiceClient) Discovery(ctx context.Context, in *DiscoveryReq
 // All implementations must embed UnimplementedDiscoveryServiceServer
 // for forward compatibility.
 //
-// DiscoveryService tells which handlers an extension has.
+// DiscoveryService lists the handlers of an extension.
 type DiscoveryServiceServer interface {
-	// Discovery is called when an ExtensionConfig is reconciled. An extension answers with all its handlers.
+	// Discovery is called when an ExtensionConfig is reconciled. The response lists all handlers of the extension.
 	Discovery(context.Context, *DiscoveryRequest) (*DiscoveryResponse, error)
 	mustEmbedUnimplementedDiscoveryServiceServer()
 }

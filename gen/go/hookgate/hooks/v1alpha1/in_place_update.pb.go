@@ -27,17 +27,17 @@ const (
 // CanUpdateMachineRequest is the request of the CanUpdateMachine hook.
 type CanUpdateMachineRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// handler names the handler that shall answer. At a gateway, empty means every handler of the hook that
-	// matches; at an extension, its only handler. In JSON it is the last path segment, never a member.
+	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
+	// an extension its only handler. In JSON, it is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
-	// settings are key-value pairs for the extension. A gateway adds those of the ExtensionConfig; the
-	// request's own win.
+	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
+	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// current are the objects as they are.
+	// current has the objects before the update.
 	Current *CanUpdateMachineRequestObjects `protobuf:"bytes,3,opt,name=current,proto3" json:"current,omitempty"`
-	// desired are the objects as they shall be.
+	// desired has the objects after the update.
 	Desired *CanUpdateMachineRequestObjects `protobuf:"bytes,4,opt,name=desired,proto3" json:"desired,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -108,7 +108,7 @@ func (x *CanUpdateMachineRequest) GetUnknownMembers() map[string]*JSON {
 	return nil
 }
 
-// CanUpdateMachineRequestObjects are a Machine and the objects that belong to it.
+// CanUpdateMachineRequestObjects has a Machine and the objects that belong to it.
 type CanUpdateMachineRequestObjects struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// machine is the Machine.
@@ -117,7 +117,7 @@ type CanUpdateMachineRequestObjects struct {
 	InfrastructureMachine *RawExtension `protobuf:"bytes,2,opt,name=infrastructure_machine,json=infrastructureMachine,proto3" json:"infrastructure_machine,omitempty"`
 	// bootstrap_config is the bootstrap provider's object, if there is one.
 	BootstrapConfig *RawExtension `protobuf:"bytes,3,opt,name=bootstrap_config,json=bootstrapConfig,proto3" json:"bootstrap_config,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -181,12 +181,12 @@ func (x *CanUpdateMachineRequestObjects) GetUnknownMembers() map[string]*JSON {
 	return nil
 }
 
-// CanUpdateMachineResponse is the answer of the CanUpdateMachine hook. Patches need to cover spec only.
+// CanUpdateMachineResponse is the response of the CanUpdateMachine hook. Patches need to cover spec only.
 type CanUpdateMachineResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status tells whether the hook succeeded. An answer without it is an error.
+	// status reports whether the hook succeeded. A response without it is an error.
 	Status ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
-	// message explains status to a person.
+	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
 	// machine_patch covers the Machine.
 	MachinePatch *Patch `protobuf:"bytes,3,opt,name=machine_patch,json=machinePatch,proto3" json:"machine_patch,omitempty"`
@@ -194,7 +194,7 @@ type CanUpdateMachineResponse struct {
 	InfrastructureMachinePatch *Patch `protobuf:"bytes,4,opt,name=infrastructure_machine_patch,json=infrastructureMachinePatch,proto3" json:"infrastructure_machine_patch,omitempty"`
 	// bootstrap_config_patch covers the bootstrap config.
 	BootstrapConfigPatch *Patch `protobuf:"bytes,5,opt,name=bootstrap_config_patch,json=bootstrapConfigPatch,proto3" json:"bootstrap_config_patch,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -275,11 +275,11 @@ func (x *CanUpdateMachineResponse) GetUnknownMembers() map[string]*JSON {
 // Patch is one patch; it may hold several operations.
 type Patch struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// patch_type says how to read patch.
+	// patch_type is the format of patch.
 	PatchType PatchType `protobuf:"varint,1,opt,name=patch_type,json=patchType,proto3,enum=hookgate.hooks.v1alpha1.PatchType" json:"patch_type,omitempty"`
-	// patch is the document itself, in JSON text (base64 in the JSON form, as bytes are).
+	// patch is the patch document as JSON text. In the JSON form of the message, it is base64.
 	Patch []byte `protobuf:"bytes,2,opt,name=patch,proto3" json:"patch,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -339,17 +339,17 @@ func (x *Patch) GetUnknownMembers() map[string]*JSON {
 // CanUpdateMachineSetRequest is the request of the CanUpdateMachineSet hook.
 type CanUpdateMachineSetRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// handler names the handler that shall answer. At a gateway, empty means every handler of the hook that
-	// matches; at an extension, its only handler. In JSON it is the last path segment, never a member.
+	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
+	// an extension its only handler. In JSON, it is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
-	// settings are key-value pairs for the extension. A gateway adds those of the ExtensionConfig; the
-	// request's own win.
+	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
+	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// current are the objects as they are.
+	// current has the objects before the update.
 	Current *CanUpdateMachineSetRequestObjects `protobuf:"bytes,3,opt,name=current,proto3" json:"current,omitempty"`
-	// desired are the objects as they shall be.
+	// desired has the objects after the update.
 	Desired *CanUpdateMachineSetRequestObjects `protobuf:"bytes,4,opt,name=desired,proto3" json:"desired,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -420,7 +420,7 @@ func (x *CanUpdateMachineSetRequest) GetUnknownMembers() map[string]*JSON {
 	return nil
 }
 
-// CanUpdateMachineSetRequestObjects are a MachineSet and its templates.
+// CanUpdateMachineSetRequestObjects has a MachineSet and its templates.
 type CanUpdateMachineSetRequestObjects struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// machine_set is the MachineSet.
@@ -429,7 +429,7 @@ type CanUpdateMachineSetRequestObjects struct {
 	InfrastructureMachineTemplate *RawExtension `protobuf:"bytes,2,opt,name=infrastructure_machine_template,json=infrastructureMachineTemplate,proto3" json:"infrastructure_machine_template,omitempty"`
 	// bootstrap_config_template is the bootstrap provider's template, if there is one.
 	BootstrapConfigTemplate *RawExtension `protobuf:"bytes,3,opt,name=bootstrap_config_template,json=bootstrapConfigTemplate,proto3" json:"bootstrap_config_template,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -493,13 +493,13 @@ func (x *CanUpdateMachineSetRequestObjects) GetUnknownMembers() map[string]*JSON
 	return nil
 }
 
-// CanUpdateMachineSetResponse is the answer of the CanUpdateMachineSet hook. Patches need to cover
+// CanUpdateMachineSetResponse is the response of the CanUpdateMachineSet hook. Patches need to cover
 // spec.template.spec only.
 type CanUpdateMachineSetResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status tells whether the hook succeeded. An answer without it is an error.
+	// status reports whether the hook succeeded. A response without it is an error.
 	Status ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
-	// message explains status to a person.
+	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
 	// machine_set_patch covers the MachineSet.
 	MachineSetPatch *Patch `protobuf:"bytes,3,opt,name=machine_set_patch,json=machineSetPatch,proto3" json:"machine_set_patch,omitempty"`
@@ -507,7 +507,7 @@ type CanUpdateMachineSetResponse struct {
 	InfrastructureMachineTemplatePatch *Patch `protobuf:"bytes,4,opt,name=infrastructure_machine_template_patch,json=infrastructureMachineTemplatePatch,proto3" json:"infrastructure_machine_template_patch,omitempty"`
 	// bootstrap_config_template_patch covers the bootstrap template.
 	BootstrapConfigTemplatePatch *Patch `protobuf:"bytes,5,opt,name=bootstrap_config_template_patch,json=bootstrapConfigTemplatePatch,proto3" json:"bootstrap_config_template_patch,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -588,15 +588,15 @@ func (x *CanUpdateMachineSetResponse) GetUnknownMembers() map[string]*JSON {
 // UpdateMachineRequest is the request of the UpdateMachine hook.
 type UpdateMachineRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// handler names the handler that shall answer. At a gateway, empty means every handler of the hook that
-	// matches; at an extension, its only handler. In JSON it is the last path segment, never a member.
+	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
+	// an extension its only handler. In JSON, it is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
-	// settings are key-value pairs for the extension. A gateway adds those of the ExtensionConfig; the
-	// request's own win.
+	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
+	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// desired are the objects as they shall be.
+	// desired has the objects after the update.
 	Desired *UpdateMachineRequestObjects `protobuf:"bytes,3,opt,name=desired,proto3" json:"desired,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -660,7 +660,7 @@ func (x *UpdateMachineRequest) GetUnknownMembers() map[string]*JSON {
 	return nil
 }
 
-// UpdateMachineRequestObjects are a Machine and the objects that belong to it.
+// UpdateMachineRequestObjects has a Machine and the objects that belong to it.
 type UpdateMachineRequestObjects struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// machine is the Machine.
@@ -669,7 +669,7 @@ type UpdateMachineRequestObjects struct {
 	InfrastructureMachine *RawExtension `protobuf:"bytes,2,opt,name=infrastructure_machine,json=infrastructureMachine,proto3" json:"infrastructure_machine,omitempty"`
 	// bootstrap_config is the bootstrap provider's object, if there is one.
 	BootstrapConfig *RawExtension `protobuf:"bytes,3,opt,name=bootstrap_config,json=bootstrapConfig,proto3" json:"bootstrap_config,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -733,18 +733,17 @@ func (x *UpdateMachineRequestObjects) GetUnknownMembers() map[string]*JSON {
 	return nil
 }
 
-// UpdateMachineResponse is the answer of the UpdateMachine hook: Success with retry_after_seconds means that the
-// update goes on, Success without it that it is done.
+// UpdateMachineResponse is the response of the UpdateMachine hook: Success with retry_after_seconds means that the
+// update is in progress, and Success without it that the update is done.
 type UpdateMachineResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status tells whether the hook succeeded. An answer without it is an error.
+	// status reports whether the hook succeeded. A response without it is an error.
 	Status ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
-	// message explains status to a person.
+	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// retry_after_seconds, when not zero, asks the caller to hold and to call the hook again after that
-	// many seconds.
+	// retry_after_seconds asks the caller to wait, and to call the hook again after that many seconds. Zero does not.
 	RetryAfterSeconds int32 `protobuf:"varint,3,opt,name=retry_after_seconds,json=retryAfterSeconds,proto3" json:"retry_after_seconds,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache

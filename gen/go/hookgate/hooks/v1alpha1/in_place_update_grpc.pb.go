@@ -33,12 +33,12 @@ const (
 //
 // InPlaceUpdateHooksService lets an extension change machines without replacing them. One handler per hook is allowed.
 type InPlaceUpdateHooksServiceClient interface {
-	// CanUpdateMachine is called while an update is planned. The answer's patches, applied to the current objects,
-	// tell which of the wanted changes the extension can make in place.
+	// CanUpdateMachine is called while an update is planned. The patches in the response, applied to the
+	// current objects, are the changes that the extension can make in place.
 	CanUpdateMachine(ctx context.Context, in *CanUpdateMachineRequest, opts ...grpc.CallOption) (*CanUpdateMachineResponse, error)
 	// CanUpdateMachineSet is CanUpdateMachine for a MachineSet and its templates.
 	CanUpdateMachineSet(ctx context.Context, in *CanUpdateMachineSetRequest, opts ...grpc.CallOption) (*CanUpdateMachineSetResponse, error)
-	// UpdateMachine makes the change, and is called again while its answer has retryAfterSeconds. Idempotent.
+	// UpdateMachine makes the change. It is called again while its response has retryAfterSeconds, and is idempotent.
 	UpdateMachine(ctx context.Context, in *UpdateMachineRequest, opts ...grpc.CallOption) (*UpdateMachineResponse, error)
 }
 
@@ -86,12 +86,12 @@ func (c *inPlaceUpdateHooksServiceClient) UpdateMachine(ctx context.Context, in 
 //
 // InPlaceUpdateHooksService lets an extension change machines without replacing them. One handler per hook is allowed.
 type InPlaceUpdateHooksServiceServer interface {
-	// CanUpdateMachine is called while an update is planned. The answer's patches, applied to the current objects,
-	// tell which of the wanted changes the extension can make in place.
+	// CanUpdateMachine is called while an update is planned. The patches in the response, applied to the
+	// current objects, are the changes that the extension can make in place.
 	CanUpdateMachine(context.Context, *CanUpdateMachineRequest) (*CanUpdateMachineResponse, error)
 	// CanUpdateMachineSet is CanUpdateMachine for a MachineSet and its templates.
 	CanUpdateMachineSet(context.Context, *CanUpdateMachineSetRequest) (*CanUpdateMachineSetResponse, error)
-	// UpdateMachine makes the change, and is called again while its answer has retryAfterSeconds. Idempotent.
+	// UpdateMachine makes the change. It is called again while its response has retryAfterSeconds, and is idempotent.
 	UpdateMachine(context.Context, *UpdateMachineRequest) (*UpdateMachineResponse, error)
 	mustEmbedUnimplementedInPlaceUpdateHooksServiceServer()
 }

@@ -27,15 +27,15 @@ const (
 // BeforeClusterCreateRequest is the request of the BeforeClusterCreate hook.
 type BeforeClusterCreateRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// handler names the handler that shall answer. At a gateway, empty means every handler of the hook that
-	// matches; at an extension, its only handler. In JSON it is the last path segment, never a member.
+	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
+	// an extension its only handler. In JSON, it is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
-	// settings are key-value pairs for the extension. A gateway adds those of the ExtensionConfig; the
-	// request's own win.
+	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
+	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. Its own apiVersion tells its shape.
+	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. Its schema is that of its own apiVersion.
 	Cluster *RawExtension `protobuf:"bytes,3,opt,name=cluster,proto3" json:"cluster,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -99,17 +99,16 @@ func (x *BeforeClusterCreateRequest) GetUnknownMembers() map[string]*JSON {
 	return nil
 }
 
-// BeforeClusterCreateResponse is the answer of the BeforeClusterCreate hook.
+// BeforeClusterCreateResponse is the response of the BeforeClusterCreate hook.
 type BeforeClusterCreateResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status tells whether the hook succeeded. An answer without it is an error.
+	// status reports whether the hook succeeded. A response without it is an error.
 	Status ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
-	// message explains status to a person.
+	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// retry_after_seconds, when not zero, asks the caller to hold and to call the hook again after that
-	// many seconds.
+	// retry_after_seconds asks the caller to wait, and to call the hook again after that many seconds. Zero does not.
 	RetryAfterSeconds int32 `protobuf:"varint,3,opt,name=retry_after_seconds,json=retryAfterSeconds,proto3" json:"retry_after_seconds,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -176,15 +175,15 @@ func (x *BeforeClusterCreateResponse) GetUnknownMembers() map[string]*JSON {
 // AfterControlPlaneInitializedRequest is the request of the AfterControlPlaneInitialized hook.
 type AfterControlPlaneInitializedRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// handler names the handler that shall answer. At a gateway, empty means every handler of the hook that
-	// matches; at an extension, its only handler. In JSON it is the last path segment, never a member.
+	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
+	// an extension its only handler. In JSON, it is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
-	// settings are key-value pairs for the extension. A gateway adds those of the ExtensionConfig; the
-	// request's own win.
+	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
+	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. Its own apiVersion tells its shape.
+	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. Its schema is that of its own apiVersion.
 	Cluster *RawExtension `protobuf:"bytes,3,opt,name=cluster,proto3" json:"cluster,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -248,14 +247,14 @@ func (x *AfterControlPlaneInitializedRequest) GetUnknownMembers() map[string]*JS
 	return nil
 }
 
-// AfterControlPlaneInitializedResponse is the answer of the AfterControlPlaneInitialized hook.
+// AfterControlPlaneInitializedResponse is the response of the AfterControlPlaneInitialized hook.
 type AfterControlPlaneInitializedResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status tells whether the hook succeeded. An answer without it is an error.
+	// status reports whether the hook succeeded. A response without it is an error.
 	Status ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
-	// message explains status to a person.
+	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -315,23 +314,23 @@ func (x *AfterControlPlaneInitializedResponse) GetUnknownMembers() map[string]*J
 // BeforeClusterUpgradeRequest is the request of the BeforeClusterUpgrade hook.
 type BeforeClusterUpgradeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// handler names the handler that shall answer. At a gateway, empty means every handler of the hook that
-	// matches; at an extension, its only handler. In JSON it is the last path segment, never a member.
+	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
+	// an extension its only handler. In JSON, it is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
-	// settings are key-value pairs for the extension. A gateway adds those of the ExtensionConfig; the
-	// request's own win.
+	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
+	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. Its own apiVersion tells its shape.
+	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. Its schema is that of its own apiVersion.
 	Cluster *RawExtension `protobuf:"bytes,3,opt,name=cluster,proto3" json:"cluster,omitempty"`
-	// from_kubernetes_version is the version before, for instance "v1.33.1".
+	// from_kubernetes_version is the current version, for example "v1.33.1".
 	FromKubernetesVersion string `protobuf:"bytes,4,opt,name=from_kubernetes_version,json=fromKubernetesVersion,proto3" json:"from_kubernetes_version,omitempty"`
-	// to_kubernetes_version is the version to come, for instance "v1.34.0".
+	// to_kubernetes_version is the target version, for example "v1.34.0".
 	ToKubernetesVersion string `protobuf:"bytes,5,opt,name=to_kubernetes_version,json=toKubernetesVersion,proto3" json:"to_kubernetes_version,omitempty"`
-	// control_plane_upgrades are the steps planned of the control plane.
+	// control_plane_upgrades lists the planned steps of the control plane.
 	ControlPlaneUpgrades []*UpgradeStepInfo `protobuf:"bytes,6,rep,name=control_plane_upgrades,json=controlPlaneUpgrades,proto3" json:"control_plane_upgrades,omitempty"`
-	// workers_upgrades are the steps planned of the workers.
+	// workers_upgrades lists the planned steps of the workers.
 	WorkersUpgrades []*UpgradeStepInfo `protobuf:"bytes,7,rep,name=workers_upgrades,json=workersUpgrades,proto3" json:"workers_upgrades,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -423,17 +422,16 @@ func (x *BeforeClusterUpgradeRequest) GetUnknownMembers() map[string]*JSON {
 	return nil
 }
 
-// BeforeClusterUpgradeResponse is the answer of the BeforeClusterUpgrade hook.
+// BeforeClusterUpgradeResponse is the response of the BeforeClusterUpgrade hook.
 type BeforeClusterUpgradeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status tells whether the hook succeeded. An answer without it is an error.
+	// status reports whether the hook succeeded. A response without it is an error.
 	Status ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
-	// message explains status to a person.
+	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// retry_after_seconds, when not zero, asks the caller to hold and to call the hook again after that
-	// many seconds.
+	// retry_after_seconds asks the caller to wait, and to call the hook again after that many seconds. Zero does not.
 	RetryAfterSeconds int32 `protobuf:"varint,3,opt,name=retry_after_seconds,json=retryAfterSeconds,proto3" json:"retry_after_seconds,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -500,23 +498,23 @@ func (x *BeforeClusterUpgradeResponse) GetUnknownMembers() map[string]*JSON {
 // BeforeControlPlaneUpgradeRequest is the request of the BeforeControlPlaneUpgrade hook.
 type BeforeControlPlaneUpgradeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// handler names the handler that shall answer. At a gateway, empty means every handler of the hook that
-	// matches; at an extension, its only handler. In JSON it is the last path segment, never a member.
+	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
+	// an extension its only handler. In JSON, it is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
-	// settings are key-value pairs for the extension. A gateway adds those of the ExtensionConfig; the
-	// request's own win.
+	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
+	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. Its own apiVersion tells its shape.
+	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. Its schema is that of its own apiVersion.
 	Cluster *RawExtension `protobuf:"bytes,3,opt,name=cluster,proto3" json:"cluster,omitempty"`
-	// from_kubernetes_version is the version before, that the control plane leaves with this step.
+	// from_kubernetes_version is the version of the control plane before this step.
 	FromKubernetesVersion string `protobuf:"bytes,4,opt,name=from_kubernetes_version,json=fromKubernetesVersion,proto3" json:"from_kubernetes_version,omitempty"`
-	// to_kubernetes_version is the version to come, that the control plane reaches with this step.
+	// to_kubernetes_version is the version of the control plane after this step.
 	ToKubernetesVersion string `protobuf:"bytes,5,opt,name=to_kubernetes_version,json=toKubernetesVersion,proto3" json:"to_kubernetes_version,omitempty"`
-	// control_plane_upgrades are the steps that remain of the control plane.
+	// control_plane_upgrades lists the remaining steps of the control plane.
 	ControlPlaneUpgrades []*UpgradeStepInfo `protobuf:"bytes,6,rep,name=control_plane_upgrades,json=controlPlaneUpgrades,proto3" json:"control_plane_upgrades,omitempty"`
-	// workers_upgrades are the steps that remain of the workers.
+	// workers_upgrades lists the remaining steps of the workers.
 	WorkersUpgrades []*UpgradeStepInfo `protobuf:"bytes,7,rep,name=workers_upgrades,json=workersUpgrades,proto3" json:"workers_upgrades,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -608,17 +606,16 @@ func (x *BeforeControlPlaneUpgradeRequest) GetUnknownMembers() map[string]*JSON 
 	return nil
 }
 
-// BeforeControlPlaneUpgradeResponse is the answer of the BeforeControlPlaneUpgrade hook.
+// BeforeControlPlaneUpgradeResponse is the response of the BeforeControlPlaneUpgrade hook.
 type BeforeControlPlaneUpgradeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status tells whether the hook succeeded. An answer without it is an error.
+	// status reports whether the hook succeeded. A response without it is an error.
 	Status ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
-	// message explains status to a person.
+	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// retry_after_seconds, when not zero, asks the caller to hold and to call the hook again after that
-	// many seconds.
+	// retry_after_seconds asks the caller to wait, and to call the hook again after that many seconds. Zero does not.
 	RetryAfterSeconds int32 `protobuf:"varint,3,opt,name=retry_after_seconds,json=retryAfterSeconds,proto3" json:"retry_after_seconds,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -685,21 +682,21 @@ func (x *BeforeControlPlaneUpgradeResponse) GetUnknownMembers() map[string]*JSON
 // AfterControlPlaneUpgradeRequest is the request of the AfterControlPlaneUpgrade hook.
 type AfterControlPlaneUpgradeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// handler names the handler that shall answer. At a gateway, empty means every handler of the hook that
-	// matches; at an extension, its only handler. In JSON it is the last path segment, never a member.
+	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
+	// an extension its only handler. In JSON, it is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
-	// settings are key-value pairs for the extension. A gateway adds those of the ExtensionConfig; the
-	// request's own win.
+	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
+	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. Its own apiVersion tells its shape.
+	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. Its schema is that of its own apiVersion.
 	Cluster *RawExtension `protobuf:"bytes,3,opt,name=cluster,proto3" json:"cluster,omitempty"`
-	// kubernetes_version is the version of the control plane now.
+	// kubernetes_version is the present version of the control plane.
 	KubernetesVersion string `protobuf:"bytes,4,opt,name=kubernetes_version,json=kubernetesVersion,proto3" json:"kubernetes_version,omitempty"`
-	// control_plane_upgrades are the steps that remain of the control plane.
+	// control_plane_upgrades lists the remaining steps of the control plane.
 	ControlPlaneUpgrades []*UpgradeStepInfo `protobuf:"bytes,5,rep,name=control_plane_upgrades,json=controlPlaneUpgrades,proto3" json:"control_plane_upgrades,omitempty"`
-	// workers_upgrades are the steps that remain of the workers.
+	// workers_upgrades lists the remaining steps of the workers.
 	WorkersUpgrades []*UpgradeStepInfo `protobuf:"bytes,6,rep,name=workers_upgrades,json=workersUpgrades,proto3" json:"workers_upgrades,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -784,17 +781,16 @@ func (x *AfterControlPlaneUpgradeRequest) GetUnknownMembers() map[string]*JSON {
 	return nil
 }
 
-// AfterControlPlaneUpgradeResponse is the answer of the AfterControlPlaneUpgrade hook.
+// AfterControlPlaneUpgradeResponse is the response of the AfterControlPlaneUpgrade hook.
 type AfterControlPlaneUpgradeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status tells whether the hook succeeded. An answer without it is an error.
+	// status reports whether the hook succeeded. A response without it is an error.
 	Status ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
-	// message explains status to a person.
+	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// retry_after_seconds, when not zero, asks the caller to hold and to call the hook again after that
-	// many seconds.
+	// retry_after_seconds asks the caller to wait, and to call the hook again after that many seconds. Zero does not.
 	RetryAfterSeconds int32 `protobuf:"varint,3,opt,name=retry_after_seconds,json=retryAfterSeconds,proto3" json:"retry_after_seconds,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -861,23 +857,23 @@ func (x *AfterControlPlaneUpgradeResponse) GetUnknownMembers() map[string]*JSON 
 // BeforeWorkersUpgradeRequest is the request of the BeforeWorkersUpgrade hook.
 type BeforeWorkersUpgradeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// handler names the handler that shall answer. At a gateway, empty means every handler of the hook that
-	// matches; at an extension, its only handler. In JSON it is the last path segment, never a member.
+	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
+	// an extension its only handler. In JSON, it is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
-	// settings are key-value pairs for the extension. A gateway adds those of the ExtensionConfig; the
-	// request's own win.
+	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
+	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. Its own apiVersion tells its shape.
+	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. Its schema is that of its own apiVersion.
 	Cluster *RawExtension `protobuf:"bytes,3,opt,name=cluster,proto3" json:"cluster,omitempty"`
-	// from_kubernetes_version is the version before, that the workers leave with this step.
+	// from_kubernetes_version is the version of the workers before this step.
 	FromKubernetesVersion string `protobuf:"bytes,4,opt,name=from_kubernetes_version,json=fromKubernetesVersion,proto3" json:"from_kubernetes_version,omitempty"`
-	// to_kubernetes_version is the version to come, that the workers reach with this step.
+	// to_kubernetes_version is the version of the workers after this step.
 	ToKubernetesVersion string `protobuf:"bytes,5,opt,name=to_kubernetes_version,json=toKubernetesVersion,proto3" json:"to_kubernetes_version,omitempty"`
-	// control_plane_upgrades are the steps that remain of the control plane.
+	// control_plane_upgrades lists the remaining steps of the control plane.
 	ControlPlaneUpgrades []*UpgradeStepInfo `protobuf:"bytes,6,rep,name=control_plane_upgrades,json=controlPlaneUpgrades,proto3" json:"control_plane_upgrades,omitempty"`
-	// workers_upgrades are the steps that remain of the workers.
+	// workers_upgrades lists the remaining steps of the workers.
 	WorkersUpgrades []*UpgradeStepInfo `protobuf:"bytes,7,rep,name=workers_upgrades,json=workersUpgrades,proto3" json:"workers_upgrades,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -969,17 +965,16 @@ func (x *BeforeWorkersUpgradeRequest) GetUnknownMembers() map[string]*JSON {
 	return nil
 }
 
-// BeforeWorkersUpgradeResponse is the answer of the BeforeWorkersUpgrade hook.
+// BeforeWorkersUpgradeResponse is the response of the BeforeWorkersUpgrade hook.
 type BeforeWorkersUpgradeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status tells whether the hook succeeded. An answer without it is an error.
+	// status reports whether the hook succeeded. A response without it is an error.
 	Status ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
-	// message explains status to a person.
+	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// retry_after_seconds, when not zero, asks the caller to hold and to call the hook again after that
-	// many seconds.
+	// retry_after_seconds asks the caller to wait, and to call the hook again after that many seconds. Zero does not.
 	RetryAfterSeconds int32 `protobuf:"varint,3,opt,name=retry_after_seconds,json=retryAfterSeconds,proto3" json:"retry_after_seconds,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -1046,21 +1041,21 @@ func (x *BeforeWorkersUpgradeResponse) GetUnknownMembers() map[string]*JSON {
 // AfterWorkersUpgradeRequest is the request of the AfterWorkersUpgrade hook.
 type AfterWorkersUpgradeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// handler names the handler that shall answer. At a gateway, empty means every handler of the hook that
-	// matches; at an extension, its only handler. In JSON it is the last path segment, never a member.
+	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
+	// an extension its only handler. In JSON, it is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
-	// settings are key-value pairs for the extension. A gateway adds those of the ExtensionConfig; the
-	// request's own win.
+	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
+	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. Its own apiVersion tells its shape.
+	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. Its schema is that of its own apiVersion.
 	Cluster *RawExtension `protobuf:"bytes,3,opt,name=cluster,proto3" json:"cluster,omitempty"`
-	// kubernetes_version is the version of the workers now.
+	// kubernetes_version is the present version of the workers.
 	KubernetesVersion string `protobuf:"bytes,4,opt,name=kubernetes_version,json=kubernetesVersion,proto3" json:"kubernetes_version,omitempty"`
-	// control_plane_upgrades are the steps that remain of the control plane.
+	// control_plane_upgrades lists the remaining steps of the control plane.
 	ControlPlaneUpgrades []*UpgradeStepInfo `protobuf:"bytes,5,rep,name=control_plane_upgrades,json=controlPlaneUpgrades,proto3" json:"control_plane_upgrades,omitempty"`
-	// workers_upgrades are the steps that remain of the workers.
+	// workers_upgrades lists the remaining steps of the workers.
 	WorkersUpgrades []*UpgradeStepInfo `protobuf:"bytes,6,rep,name=workers_upgrades,json=workersUpgrades,proto3" json:"workers_upgrades,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -1145,17 +1140,16 @@ func (x *AfterWorkersUpgradeRequest) GetUnknownMembers() map[string]*JSON {
 	return nil
 }
 
-// AfterWorkersUpgradeResponse is the answer of the AfterWorkersUpgrade hook.
+// AfterWorkersUpgradeResponse is the response of the AfterWorkersUpgrade hook.
 type AfterWorkersUpgradeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status tells whether the hook succeeded. An answer without it is an error.
+	// status reports whether the hook succeeded. A response without it is an error.
 	Status ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
-	// message explains status to a person.
+	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// retry_after_seconds, when not zero, asks the caller to hold and to call the hook again after that
-	// many seconds.
+	// retry_after_seconds asks the caller to wait, and to call the hook again after that many seconds. Zero does not.
 	RetryAfterSeconds int32 `protobuf:"varint,3,opt,name=retry_after_seconds,json=retryAfterSeconds,proto3" json:"retry_after_seconds,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -1222,17 +1216,17 @@ func (x *AfterWorkersUpgradeResponse) GetUnknownMembers() map[string]*JSON {
 // AfterClusterUpgradeRequest is the request of the AfterClusterUpgrade hook.
 type AfterClusterUpgradeRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// handler names the handler that shall answer. At a gateway, empty means every handler of the hook that
-	// matches; at an extension, its only handler. In JSON it is the last path segment, never a member.
+	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
+	// an extension its only handler. In JSON, it is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
-	// settings are key-value pairs for the extension. A gateway adds those of the ExtensionConfig; the
-	// request's own win.
+	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
+	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. Its own apiVersion tells its shape.
+	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. Its schema is that of its own apiVersion.
 	Cluster *RawExtension `protobuf:"bytes,3,opt,name=cluster,proto3" json:"cluster,omitempty"`
-	// kubernetes_version is the version of the whole cluster now.
+	// kubernetes_version is the present version of the whole cluster.
 	KubernetesVersion string `protobuf:"bytes,4,opt,name=kubernetes_version,json=kubernetesVersion,proto3" json:"kubernetes_version,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -1303,17 +1297,16 @@ func (x *AfterClusterUpgradeRequest) GetUnknownMembers() map[string]*JSON {
 	return nil
 }
 
-// AfterClusterUpgradeResponse is the answer of the AfterClusterUpgrade hook.
+// AfterClusterUpgradeResponse is the response of the AfterClusterUpgrade hook.
 type AfterClusterUpgradeResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status tells whether the hook succeeded. An answer without it is an error.
+	// status reports whether the hook succeeded. A response without it is an error.
 	Status ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
-	// message explains status to a person.
+	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// retry_after_seconds, when not zero, asks the caller to hold and to call the hook again after that
-	// many seconds.
+	// retry_after_seconds asks the caller to wait, and to call the hook again after that many seconds. Zero does not.
 	RetryAfterSeconds int32 `protobuf:"varint,3,opt,name=retry_after_seconds,json=retryAfterSeconds,proto3" json:"retry_after_seconds,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -1380,15 +1373,15 @@ func (x *AfterClusterUpgradeResponse) GetUnknownMembers() map[string]*JSON {
 // BeforeClusterDeleteRequest is the request of the BeforeClusterDelete hook.
 type BeforeClusterDeleteRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// handler names the handler that shall answer. At a gateway, empty means every handler of the hook that
-	// matches; at an extension, its only handler. In JSON it is the last path segment, never a member.
+	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
+	// an extension its only handler. In JSON, it is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
-	// settings are key-value pairs for the extension. A gateway adds those of the ExtensionConfig; the
-	// request's own win.
+	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
+	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. Its own apiVersion tells its shape.
+	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. Its schema is that of its own apiVersion.
 	Cluster *RawExtension `protobuf:"bytes,3,opt,name=cluster,proto3" json:"cluster,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -1452,17 +1445,16 @@ func (x *BeforeClusterDeleteRequest) GetUnknownMembers() map[string]*JSON {
 	return nil
 }
 
-// BeforeClusterDeleteResponse is the answer of the BeforeClusterDelete hook.
+// BeforeClusterDeleteResponse is the response of the BeforeClusterDelete hook.
 type BeforeClusterDeleteResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status tells whether the hook succeeded. An answer without it is an error.
+	// status reports whether the hook succeeded. A response without it is an error.
 	Status ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
-	// message explains status to a person.
+	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// retry_after_seconds, when not zero, asks the caller to hold and to call the hook again after that
-	// many seconds.
+	// retry_after_seconds asks the caller to wait, and to call the hook again after that many seconds. Zero does not.
 	RetryAfterSeconds int32 `protobuf:"varint,3,opt,name=retry_after_seconds,json=retryAfterSeconds,proto3" json:"retry_after_seconds,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -1531,7 +1523,7 @@ type UpgradeStepInfo struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// version is the Kubernetes version that the step reaches.
 	Version string `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache

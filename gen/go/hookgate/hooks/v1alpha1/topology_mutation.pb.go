@@ -27,17 +27,17 @@ const (
 // GeneratePatchesRequest is the request of the GeneratePatches hook.
 type GeneratePatchesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// handler names the handler that shall answer. At a gateway, empty means every handler of the hook that
-	// matches; at an extension, its only handler. In JSON it is the last path segment, never a member.
+	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
+	// an extension its only handler. In JSON, it is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
-	// settings are key-value pairs for the extension. A gateway adds those of the ExtensionConfig; the
-	// request's own win.
+	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
+	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// variables hold for all templates.
+	// variables apply to all templates.
 	Variables []*Variable `protobuf:"bytes,3,rep,name=variables,proto3" json:"variables,omitempty"`
-	// items are the templates.
+	// items lists the templates.
 	Items []*GeneratePatchesRequestItem `protobuf:"bytes,4,rep,name=items,proto3" json:"items,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -111,15 +111,15 @@ func (x *GeneratePatchesRequest) GetUnknownMembers() map[string]*JSON {
 // GeneratePatchesRequestItem is one template to generate patches for.
 type GeneratePatchesRequestItem struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// uid ties patches in the answer to this template.
+	// uid identifies this template in the response.
 	Uid string `protobuf:"bytes,1,opt,name=uid,proto3" json:"uid,omitempty"`
 	// holder_reference is the object that uses the template.
 	HolderReference *HolderReference `protobuf:"bytes,2,opt,name=holder_reference,json=holderReference,proto3" json:"holder_reference,omitempty"`
 	// object is the template.
 	Object *RawExtension `protobuf:"bytes,3,opt,name=object,proto3" json:"object,omitempty"`
-	// variables hold for this template only.
+	// variables apply to this template only.
 	Variables []*Variable `protobuf:"bytes,4,rep,name=variables,proto3" json:"variables,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -190,16 +190,16 @@ func (x *GeneratePatchesRequestItem) GetUnknownMembers() map[string]*JSON {
 	return nil
 }
 
-// GeneratePatchesResponse is the answer of the GeneratePatches hook.
+// GeneratePatchesResponse is the response of the GeneratePatches hook.
 type GeneratePatchesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status tells whether the hook succeeded. An answer without it is an error.
+	// status reports whether the hook succeeded. A response without it is an error.
 	Status ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
-	// message explains status to a person.
+	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// items are the patches, applied in this order.
+	// items lists the patches, which are applied in this order.
 	Items []*GeneratePatchesResponseItem `protobuf:"bytes,3,rep,name=items,proto3" json:"items,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -266,13 +266,13 @@ func (x *GeneratePatchesResponse) GetUnknownMembers() map[string]*JSON {
 // GeneratePatchesResponseItem is one patch for one template.
 type GeneratePatchesResponseItem struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// uid is that of the template in the request.
+	// uid identifies the template of the request.
 	Uid string `protobuf:"bytes,1,opt,name=uid,proto3" json:"uid,omitempty"`
-	// patch_type says how to read patch.
+	// patch_type is the format of patch.
 	PatchType PatchType `protobuf:"varint,2,opt,name=patch_type,json=patchType,proto3,enum=hookgate.hooks.v1alpha1.PatchType" json:"patch_type,omitempty"`
-	// patch is the document itself, in JSON text (base64 in the JSON form, as bytes are).
+	// patch is the patch document as JSON text. In the JSON form of the message, it is base64.
 	Patch []byte `protobuf:"bytes,3,opt,name=patch,proto3,oneof" json:"patch,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -339,17 +339,17 @@ func (x *GeneratePatchesResponseItem) GetUnknownMembers() map[string]*JSON {
 // ValidateTopologyRequest is the request of the ValidateTopology hook.
 type ValidateTopologyRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// handler names the handler that shall answer. At a gateway, empty means every handler of the hook that
-	// matches; at an extension, its only handler. In JSON it is the last path segment, never a member.
+	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
+	// an extension its only handler. In JSON, it is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
-	// settings are key-value pairs for the extension. A gateway adds those of the ExtensionConfig; the
-	// request's own win.
+	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
+	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// variables hold for all templates.
+	// variables apply to all templates.
 	Variables []*Variable `protobuf:"bytes,3,rep,name=variables,proto3" json:"variables,omitempty"`
-	// items are the templates.
+	// items lists the templates.
 	Items []*ValidateTopologyRequestItem `protobuf:"bytes,4,rep,name=items,proto3" json:"items,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -427,9 +427,9 @@ type ValidateTopologyRequestItem struct {
 	HolderReference *HolderReference `protobuf:"bytes,1,opt,name=holder_reference,json=holderReference,proto3" json:"holder_reference,omitempty"`
 	// object is the template.
 	Object *RawExtension `protobuf:"bytes,2,opt,name=object,proto3" json:"object,omitempty"`
-	// variables hold for this template only.
+	// variables apply to this template only.
 	Variables []*Variable `protobuf:"bytes,3,rep,name=variables,proto3" json:"variables,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -493,14 +493,14 @@ func (x *ValidateTopologyRequestItem) GetUnknownMembers() map[string]*JSON {
 	return nil
 }
 
-// ValidateTopologyResponse is the answer of the ValidateTopology hook.
+// ValidateTopologyResponse is the response of the ValidateTopology hook.
 type ValidateTopologyResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status tells whether the hook succeeded. An answer without it is an error.
+	// status reports whether the hook succeeded. A response without it is an error.
 	Status ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
-	// message explains status to a person.
+	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -560,13 +560,13 @@ func (x *ValidateTopologyResponse) GetUnknownMembers() map[string]*JSON {
 // DiscoverVariablesRequest is the request of the DiscoverVariables hook.
 type DiscoverVariablesRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// handler names the handler that shall answer. At a gateway, empty means every handler of the hook that
-	// matches; at an extension, its only handler. In JSON it is the last path segment, never a member.
+	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
+	// an extension its only handler. In JSON, it is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
-	// settings are key-value pairs for the extension. A gateway adds those of the ExtensionConfig; the
-	// request's own win.
+	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
+	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -623,16 +623,16 @@ func (x *DiscoverVariablesRequest) GetUnknownMembers() map[string]*JSON {
 	return nil
 }
 
-// DiscoverVariablesResponse is the answer of the DiscoverVariables hook.
+// DiscoverVariablesResponse is the response of the DiscoverVariables hook.
 type DiscoverVariablesResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status tells whether the hook succeeded. An answer without it is an error.
+	// status reports whether the hook succeeded. A response without it is an error.
 	Status ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
-	// message explains status to a person.
+	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
 	// variables are the definitions.
 	Variables []*ClusterClassVariable `protobuf:"bytes,3,rep,name=variables,proto3" json:"variables,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -703,7 +703,7 @@ type Variable struct {
 	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	// value of the variable.
 	Value *JSON `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -773,7 +773,7 @@ type HolderReference struct {
 	Name string `protobuf:"bytes,4,opt,name=name,proto3" json:"name,omitempty"`
 	// field_path is the path, in the object, of the reference to the template.
 	FieldPath string `protobuf:"bytes,5,opt,name=field_path,json=fieldPath,proto3" json:"field_path,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -862,7 +862,7 @@ type ClusterClassVariable struct {
 	DeprecatedV1Beta1Metadata *ClusterClassVariableMetadata `protobuf:"bytes,3,opt,name=deprecated_v1_beta1_metadata,json=deprecatedV1Beta1Metadata,proto3" json:"deprecated_v1_beta1_metadata,omitempty"`
 	// schema of the value.
 	Schema *VariableSchema `protobuf:"bytes,4,opt,name=schema,proto3" json:"schema,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -940,7 +940,7 @@ type ClusterClassVariableMetadata struct {
 	Labels map[string]string `protobuf:"bytes,1,rep,name=labels,proto3" json:"labels,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	// annotations that cannot be selected by.
 	Annotations map[string]string `protobuf:"bytes,2,rep,name=annotations,proto3" json:"annotations,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -1002,7 +1002,7 @@ type VariableSchema struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// open_api_v3_schema is the schema as JSON text, in the subset of OpenAPI that Cluster API defines.
 	OpenApiV3Schema *JSON `protobuf:"bytes,1,opt,name=open_api_v3_schema,json=openAPIV3Schema,proto3" json:"open_api_v3_schema,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache

@@ -31,8 +31,8 @@ const (
 //
 // For semantics around ctx use and closing/ending streaming RPCs, please refer to https://pkg.go.dev/google.golang.org/grpc/?tab=doc#ClientConn.NewStream.
 //
-// TopologyMutationHooksService is called while the topology of a Cluster is computed, so very often: answers must come
-// quickly, and the same request must get the same answer.
+// TopologyMutationHooksService is called while the topology of a Cluster is computed, which is very often. Responses must
+// be fast, and equal for equal requests.
 type TopologyMutationHooksServiceClient interface {
 	// GeneratePatches is called with all templates of a Cluster's topology and answers with patches for them.
 	GeneratePatches(ctx context.Context, in *GeneratePatchesRequest, opts ...grpc.CallOption) (*GeneratePatchesResponse, error)
@@ -85,8 +85,8 @@ func (c *topologyMutationHooksServiceClient) DiscoverVariables(ctx context.Conte
 // All implementations must embed UnimplementedTopologyMutationHooksServiceServer
 // for forward compatibility.
 //
-// TopologyMutationHooksService is called while the topology of a Cluster is computed, so very often: answers must come
-// quickly, and the same request must get the same answer.
+// TopologyMutationHooksService is called while the topology of a Cluster is computed, which is very often. Responses must
+// be fast, and equal for equal requests.
 type TopologyMutationHooksServiceServer interface {
 	// GeneratePatches is called with all templates of a Cluster's topology and answers with patches for them.
 	GeneratePatches(context.Context, *GeneratePatchesRequest) (*GeneratePatchesResponse, error)

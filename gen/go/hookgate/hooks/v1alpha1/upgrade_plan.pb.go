@@ -27,21 +27,21 @@ const (
 // GenerateUpgradePlanRequest is the request of the GenerateUpgradePlan hook.
 type GenerateUpgradePlanRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// handler names the handler that shall answer. At a gateway, empty means every handler of the hook that
-	// matches; at an extension, its only handler. In JSON it is the last path segment, never a member.
+	// handler is the name of the handler to call. If it is empty, a gateway calls every matching handler of the hook, and
+	// an extension its only handler. In JSON, it is the last path segment, never a member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
-	// settings are key-value pairs for the extension. A gateway adds those of the ExtensionConfig; the
-	// request's own win.
+	// settings are key-value pairs for the extension. A gateway adds the settings of the ExtensionConfig; those of the
+	// request take precedence.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. Its own apiVersion tells its shape.
+	// cluster is the Cluster (cluster.x-k8s.io) that the hook is called for. Its schema is that of its own apiVersion.
 	Cluster *RawExtension `protobuf:"bytes,3,opt,name=cluster,proto3" json:"cluster,omitempty"`
-	// from_control_plane_kubernetes_version is the version of the control plane now.
+	// from_control_plane_kubernetes_version is the present version of the control plane.
 	FromControlPlaneKubernetesVersion string `protobuf:"bytes,4,opt,name=from_control_plane_kubernetes_version,json=fromControlPlaneKubernetesVersion,proto3" json:"from_control_plane_kubernetes_version,omitempty"`
 	// from_workers_kubernetes_version is the lowest version of the workers now.
 	FromWorkersKubernetesVersion string `protobuf:"bytes,5,opt,name=from_workers_kubernetes_version,json=fromWorkersKubernetesVersion,proto3" json:"from_workers_kubernetes_version,omitempty"`
 	// to_kubernetes_version is the version to reach.
 	ToKubernetesVersion string `protobuf:"bytes,6,opt,name=to_kubernetes_version,json=toKubernetesVersion,proto3" json:"to_kubernetes_version,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -126,19 +126,19 @@ func (x *GenerateUpgradePlanRequest) GetUnknownMembers() map[string]*JSON {
 	return nil
 }
 
-// GenerateUpgradePlanResponse is the answer of the GenerateUpgradePlan hook.
+// GenerateUpgradePlanResponse is the response of the GenerateUpgradePlan hook.
 type GenerateUpgradePlanResponse struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// status tells whether the hook succeeded. An answer without it is an error.
+	// status reports whether the hook succeeded. A response without it is an error.
 	Status ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
-	// message explains status to a person.
+	// message explains the status to people.
 	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
 	// control_plane_upgrades has at least one step for every minor version up to the wanted one, in rising order;
 	// the last is the wanted version.
 	ControlPlaneUpgrades []*UpgradeStep `protobuf:"bytes,3,rep,name=control_plane_upgrades,json=controlPlaneUpgrades,proto3" json:"control_plane_upgrades,omitempty"`
 	// workers_upgrades may be left empty: the caller then takes as few steps as the version skew policy allows.
 	WorkersUpgrades []*UpgradeStep `protobuf:"bytes,4,rep,name=workers_upgrades,json=workersUpgrades,proto3" json:"workers_upgrades,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
@@ -214,7 +214,7 @@ type UpgradeStep struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// version is the Kubernetes version that the step reaches.
 	Version string `protobuf:"bytes,1,opt,name=version,proto3" json:"version,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
 	sizeCache      protoimpl.SizeCache
