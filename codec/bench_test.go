@@ -13,6 +13,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/internal/jsonscan"
 )
 
 // template is a Kubernetes object of about size bytes, with the mix of short names, values and longer texts that
@@ -214,7 +215,7 @@ func BenchmarkBodyRead(b *testing.B) {
 func BenchmarkLookup(b *testing.B) {
 	cluster := []byte(template(0, 3900))
 	for b.Loop() {
-		if _, ok := Lookup(cluster, "metadata", "namespace"); !ok {
+		if _, ok := jsonscan.Lookup(cluster, "metadata", "namespace"); !ok {
 			b.Fatal("not found")
 		}
 	}

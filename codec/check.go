@@ -7,10 +7,12 @@ import (
 	"maps"
 	"reflect"
 	"slices"
+
+	"github.com/hookgate/hookgate/internal/jsonscan"
 )
 
 // checkMessage looks for what Encode could not write as valid JSON.
-func checkMessage(t *table, rv reflect.Value) *Error {
+func checkMessage(t *table, rv reflect.Value) error {
 	for i := range t.fields {
 		if err := checkField(&t.fields[i], rv); err != nil {
 			return err
@@ -29,13 +31,13 @@ func checkMessage(t *table, rv reflect.Value) *Error {
 			continue
 		}
 		if err := checkRaw(raw); err != nil {
-			return &Error{Path: "unknown_members" + entry(name), Offset: err.Offset, Message: err.Message}
+			return at("unknown_members"+entry(name), err)
 		}
 	}
 	return nil
 }
 
-func checkField(f *field, rv reflect.Value) *Error {
+func checkField(f *field, rv reflect.Value) error {
 	switch f.shape {
 	case shapeEnum:
 		if n := rv.Field(f.index).Int(); n < 0 || n >= int64(len(f.enum)) {
@@ -43,12 +45,12 @@ func checkField(f *field, rv reflect.Value) *Error {
 		}
 	case shapeRaw, shapeJSON:
 		if err := checkRaw(rawOf(f, rv)); err != nil {
-			return &Error{Path: f.name, Offset: err.Offset, Message: err.Message}
+			return at(f.name, err)
 		}
 	case shapeMessage:
 		if m := rv.Field(f.index); !m.IsNil() {
 			if err := checkMessage(f.message, m.Elem()); err != nil {
-				return err.in(f.name)
+				return in(err, f.name)
 			}
 		}
 	case shapeList:
@@ -59,7 +61,7 @@ func checkField(f *field, rv reflect.Value) *Error {
 				return wrong(f.name+element(i), -1, "is nil")
 			}
 			if err := checkMessage(f.message, m.Elem()); err != nil {
-				return err.in(f.name + element(i))
+				return in(err, f.name+element(i))
 			}
 		}
 	}
@@ -67,20 +69,26 @@ func checkField(f *field, rv reflect.Value) *Error {
 }
 
 // checkRaw tells whether raw is empty or one JSON value.
-func checkRaw(raw []byte) *Error {
+func checkRaw(raw []byte) error {
 	if len(raw) == 0 {
 		return nil
 	}
-	s := scanner{b: raw}
-	// One level less than a body has, for each level that the envelope may put around it.
-	i, err := s.value(space(raw, 0), envelopeDepth)
+	s := jsonscan.Scanner{Text: raw}
+	i, err := s.Value(jsonscan.Space(raw, 0), envelopeDepth)
 	if err != nil {
 		return err
 	}
-	if err := s.end(i); err != nil {
+	if err := s.End(i); err != nil {
 		return err
 	}
-	return s.utf8()
+	return s.UTF8()
+}
+
+// at returns an error of checkRaw as one of the member that path names.
+func at(path string, err error) error {
+	e := asError(err)
+	e.Path = path
+	return e
 }
 
 // envelopeDepth is the most levels that an envelope has around a raw object: request, list, item, list, variable.
@@ -88,13 +96,13 @@ const envelopeDepth = 5
 
 // checkKnown tells whether unknown_members may hold a member that the schema has: only null, for a list that is always
 // written, where it tells null from an empty list.
-func checkKnown(f *field, raw []byte) *Error {
+func checkKnown(f *field, raw []byte) error {
 	if f.always && f.shape == shapeList && string(raw) == "null" {
 		return nil
 	}
 	return wrong("unknown_members"+entry(f.name), -1, "is a member of the schema")
 }
 
-func unknownEnum(f *field, n int64) *Error {
+func unknownEnum(f *field, n int64) error {
 	return wrong(f.name, -1, "has no value %d", n)
 }

@@ -23,6 +23,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/internal/jsonscan"
 )
 
 // Codec translates between the mandated JSON and the messages of the contract. Make one with New.
@@ -68,9 +69,9 @@ func (c *Codec) DecodeComplete(body []byte, m proto.Message) (bool, error) {
 	if err != nil {
 		return false, err
 	}
-	d := decoder{scanner: scanner{b: body}}
-	if e := d.document(t, rv); e != nil {
-		return false, e
+	d := decoder{Scanner: jsonscan.Scanner{Text: body}}
+	if err := d.document(t, rv); err != nil {
+		return false, asError(err)
 	}
 	return d.meta == 2, nil
 }
@@ -115,10 +116,7 @@ func (c *Codec) Check(m proto.Message) error {
 	if err != nil {
 		return err
 	}
-	if e := checkMessage(t, rv); e != nil {
-		return e
-	}
-	return nil
+	return checkMessage(t, rv)
 }
 
 // table returns the table of m's type, and its struct.

@@ -4,53 +4,64 @@
 package codec
 
 import (
+	"bytes"
 	"reflect"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/internal/jsonscan"
 )
 
-// decoder reads one body. Its methods take the index at which a value begins, white space skipped, and return the one
-// after it.
+// decoder reads one body. Its methods are given the index at which a value begins, white space skipped, and return the
+// index after it. Their errors are of type *Error or *jsonscan.Error.
 type decoder struct {
-	scanner
+	jsonscan.Scanner
 	texts [32]string // some of the strings read so far, by hash: the same few stand in item after item
 	meta  int        // how many of kind and apiVersion were there
 	slabs slabs
 }
 
 // document reads the whole body.
-func (d *decoder) document(t *table, rv reflect.Value) *Error {
-	i := space(d.b, 0)
-	if i >= len(d.b) {
-		return early(d.b)
+func (d *decoder) document(t *table, rv reflect.Value) error {
+	i := jsonscan.Space(d.Text, 0)
+	if i >= len(d.Text) {
+		return d.Unexpected(i, "a value")
 	}
-	if d.b[i] != '{' {
+	if d.Text[i] != '{' {
 		return d.mismatch("", i, "a JSON object")
 	}
 	i, err := d.object(t, rv, i, 1)
 	if err != nil {
 		return err
 	}
-	if err := d.end(i); err != nil {
+	if err := d.End(i); err != nil {
 		return err
 	}
-	return d.utf8()
+	return d.UTF8()
 }
 
 // object reads the object that begins at i, the depth'th level, into the message rv.
-func (d *decoder) object(t *table, rv reflect.Value, i, depth int) (int, *Error) {
+func (d *decoder) object(t *table, rv reflect.Value, i, depth int) (int, error) {
 	var seen uint32
 	next := 0
-	first := true
-	for {
-		name, j, err := d.name(i, first)
-		if err != nil || name == nil {
-			return j, err
+	for first := true; ; first = false {
+		start, more, err := d.Next(i, first, '}')
+		if err != nil || !more {
+			return start, err
 		}
-		first = false
+		end, value, err := d.Name(start)
+		if err != nil {
+			return value, err
+		}
+		name := d.Text[start+1 : end-1]
 		m := t.member(name, next)
+		if m < 0 && bytes.IndexByte(name, '\\') >= 0 {
+			if name, err = d.Unescape(start, end); err != nil {
+				return value, err
+			}
+			m = t.member(name, next)
+		}
 		if m < 0 {
-			if i, err = d.unknown(t, rv, string(name), i, j, depth); err != nil {
+			if i, err = d.unknown(t, rv, string(name), value, depth); err != nil {
 				return i, err
 			}
 			continue
@@ -58,60 +69,26 @@ func (d *decoder) object(t *table, rv reflect.Value, i, depth int) (int, *Error)
 		next = m + 1
 		f := &t.fields[m]
 		if seen&(1<<m) != 0 {
-			return i, wrong(f.name, j, "stands twice in one object")
+			return i, wrong(f.name, value, "stands twice in one object")
 		}
 		seen |= 1 << m
-		if i, err = d.field(t, f, rv, j, depth); err != nil {
+		if i, err = d.field(t, f, rv, value, depth); err != nil {
 			return i, err
 		}
 	}
 }
 
-// name reads the name of the next member of an object and returns the index of its value. i is at the opening brace for
-// the first member, and after the last value for the others. At the end of the object, the name is nil.
-func (d *decoder) name(i int, first bool) ([]byte, int, *Error) {
-	b := d.b
-	if first {
-		i++
-	}
-	i = space(b, i)
-	if i >= len(b) {
-		return nil, i, early(b)
-	}
-	if b[i] == '}' {
-		return nil, i + 1, nil
-	}
-	if !first {
-		if b[i] != ',' {
-			return nil, i, d.afterElement(i, true)
-		}
-		i = space(b, i+1)
-	}
-	if i >= len(b) || b[i] != '"' {
-		return nil, i, unexpected(b, i, "a member name")
-	}
-	name, i, err := d.text(i)
-	if err != nil {
-		return nil, i, err
-	}
-	i, err = d.colon(i)
-	if err == nil && i >= len(b) {
-		err = early(b)
-	}
-	return name, i, err
-}
-
 // unknown keeps a member that the schema does not have.
-func (d *decoder) unknown(t *table, rv reflect.Value, name string, i, value, depth int) (int, *Error) {
+func (d *decoder) unknown(t *table, rv reflect.Value, name string, i, depth int) (int, error) {
 	members := t.unknownOf(rv)
 	if _, ok := (*members)[name]; ok {
-		return i, wrong(printable(name), value, "stands twice in one object")
+		return i, wrong(printable(name), i, "stands twice in one object")
 	}
-	end, err := d.value(value, depth)
+	end, err := d.Value(i, depth)
 	if err != nil {
 		return end, err
 	}
-	keep(members, name, d.b[value:end:end])
+	keep(members, name, d.Text[i:end:end])
 	return end, nil
 }
 
@@ -123,11 +100,11 @@ func keep(members *map[string]*hooksv1alpha1.JSON, name string, raw []byte) {
 }
 
 // field reads the value of a member that the schema has.
-func (d *decoder) field(t *table, f *field, rv reflect.Value, i, depth int) (int, *Error) {
-	if d.b[i] == 'n' {
-		end, err := d.literal(i, "null")
+func (d *decoder) field(t *table, f *field, rv reflect.Value, i, depth int) (int, error) {
+	if d.Text[i] == 'n' {
+		end, err := d.Literal(i, "null")
 		if err == nil && f.always && f.shape == shapeList {
-			keep(t.unknownOf(rv), f.name, d.b[i:end:end]) // written as null again; an absent list is written as []
+			keep(t.unknownOf(rv), f.name, d.Text[i:end:end]) // written as null again; an absent list is written as []
 		}
 		return end, err
 	}
@@ -171,18 +148,18 @@ func (d *decoder) field(t *table, f *field, rv reflect.Value, i, depth int) (int
 	case shapeStringMap:
 		return d.mapField(f, rv, i)
 	case shapeRaw:
-		end, err := d.value(i, depth)
+		end, err := d.Value(i, depth)
 		if err == nil {
 			raw := d.slabs.raw()
-			raw.Raw = d.b[i:end:end]
+			raw.Raw = d.Text[i:end:end]
 			*pointer[*hooksv1alpha1.RawExtension](rv, f.index) = raw
 		}
 		return end, err
 	case shapeJSON:
-		end, err := d.value(i, depth)
+		end, err := d.Value(i, depth)
 		if err == nil {
 			raw := d.slabs.json()
-			raw.Raw = d.b[i:end:end]
+			raw.Raw = d.Text[i:end:end]
 			*pointer[*hooksv1alpha1.JSON](rv, f.index) = raw
 		}
 		return end, err
@@ -194,36 +171,32 @@ func (d *decoder) field(t *table, f *field, rv reflect.Value, i, depth int) (int
 }
 
 // messageField reads an object of the envelope.
-func (d *decoder) messageField(f *field, rv reflect.Value, i, depth int) (int, *Error) {
-	if d.b[i] != '{' {
+func (d *decoder) messageField(f *field, rv reflect.Value, i, depth int) (int, error) {
+	if d.Text[i] != '{' {
 		return i, d.mismatch(f.name, i, "an object")
 	}
 	m := reflect.New(f.message.goType)
 	rv.Field(f.index).Set(m)
 	end, err := d.object(f.message, m.Elem(), i, depth)
 	if err != nil {
-		return end, err.in(f.name)
+		return end, in(err, f.name)
 	}
 	return end, nil
 }
 
 // list reads an array of objects.
-func (d *decoder) list(f *field, rv reflect.Value, i, depth int) (int, *Error) {
-	if d.b[i] != '[' {
+func (d *decoder) list(f *field, rv reflect.Value, i, depth int) (int, error) {
+	if d.Text[i] != '[' {
 		return i, d.mismatch(f.name, i, "an array")
 	}
-	b := d.b
 	slice := rv.Field(f.index)
-	i = space(b, i+1)
-	if i < len(b) && b[i] == ']' {
-		return i + 1, nil
-	}
 	for n := 0; ; n++ {
-		if i >= len(b) {
-			return i, early(b)
+		next, more, err := d.Next(i, n == 0, ']')
+		if err != nil || !more {
+			return next, err
 		}
-		if b[i] != '{' {
-			return i, d.mismatch(f.name+element(n), i, "an object")
+		if d.Text[next] != '{' {
+			return next, d.mismatch(f.name+element(n), next, "an object")
 		}
 		m := d.slabs.message(f.message)
 		if n == slice.Cap() {
@@ -231,87 +204,70 @@ func (d *decoder) list(f *field, rv reflect.Value, i, depth int) (int, *Error) {
 		}
 		slice.SetLen(n + 1)
 		slice.Index(n).Set(m)
-		var err *Error
-		if i, err = d.object(f.message, m.Elem(), i, depth+1); err != nil {
-			return i, err.in(f.name + element(n))
+		if i, err = d.object(f.message, m.Elem(), next, depth+1); err != nil {
+			return i, in(err, f.name+element(n))
 		}
-		i = space(b, i)
-		switch {
-		case i >= len(b):
-			return i, early(b)
-		case b[i] == ']':
-			return i + 1, nil
-		case b[i] != ',':
-			return i, d.afterElement(i, false)
-		}
-		i = space(b, i+1)
 	}
 }
 
 // stringList reads an array of strings.
-func (d *decoder) stringList(f *field, rv reflect.Value, i int) (int, *Error) {
-	if d.b[i] != '[' {
+func (d *decoder) stringList(f *field, rv reflect.Value, i int) (int, error) {
+	if d.Text[i] != '[' {
 		return i, d.mismatch(f.name, i, "an array")
 	}
-	b := d.b
 	texts := pointer[[]string](rv, f.index)
-	i = space(b, i+1)
-	if i < len(b) && b[i] == ']' {
-		return i + 1, nil
-	}
-	for {
-		if i >= len(b) {
-			return i, early(b)
+	for n := 0; ; n++ {
+		next, more, err := d.Next(i, n == 0, ']')
+		if err != nil || !more {
+			return next, err
 		}
-		s, end, err := d.stringAt(f.name+element(len(*texts)), i)
-		if err != nil {
-			return end, err
+		var s string
+		if s, i, err = d.stringAt(f.name+element(n), next); err != nil {
+			return i, err
 		}
 		*texts = append(*texts, s)
-		i = space(b, end)
-		switch {
-		case i >= len(b):
-			return i, early(b)
-		case b[i] == ']':
-			return i + 1, nil
-		case b[i] != ',':
-			return i, d.afterElement(i, false)
-		}
-		i = space(b, i+1)
 	}
 }
 
 // mapField reads an object whose values are strings.
-func (d *decoder) mapField(f *field, rv reflect.Value, i int) (int, *Error) {
-	if d.b[i] != '{' {
+func (d *decoder) mapField(f *field, rv reflect.Value, i int) (int, error) {
+	if d.Text[i] != '{' {
 		return i, d.mismatch(f.name, i, "an object")
 	}
 	entries := map[string]string{}
 	*pointer[map[string]string](rv, f.index) = entries
 	for first := true; ; first = false {
-		name, j, err := d.name(i, first)
-		if err != nil || name == nil {
-			return j, err
+		start, more, err := d.Next(i, first, '}')
+		if err != nil || !more {
+			return start, err
 		}
-		key := string(name)
-		if _, ok := entries[key]; ok {
-			return j, wrong(f.name+entry(key), j, "stands twice in one object")
+		end, value, err := d.Name(start)
+		if err != nil {
+			return value, err
 		}
-		if d.b[j] == 'n' { // as encoding/json has it: an entry with an empty string
-			entries[key] = ""
-			if i, err = d.literal(j, "null"); err != nil {
-				return i, err
-			}
-			continue
-		}
-		if d.b[j] != '"' {
-			return j, d.mismatch(f.name+entry(key), j, "a string")
-		}
-		text, end, err := d.text(j)
+		key, _, err := d.String(start)
 		if err != nil {
 			return end, err
 		}
-		entries[key] = string(text)
-		i = end
+		if i, err = d.entry(f, entries, string(key), value); err != nil {
+			return i, err
+		}
 	}
+}
+
+// entry reads the value of one key of a map.
+func (d *decoder) entry(f *field, entries map[string]string, key string, i int) (int, error) {
+	if _, ok := entries[key]; ok {
+		return i, wrong(f.name+entry(key), i, "stands twice in one object")
+	}
+	switch d.Text[i] {
+	case 'n': // as for encoding/json, an entry with an empty string
+		entries[key] = ""
+		return d.Literal(i, "null")
+	case '"':
+		text, end, err := d.String(i)
+		entries[key] = string(text)
+		return end, err
+	}
+	return i, d.mismatch(f.name+entry(key), i, "a string")
 }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 func TestDecode(t *testing.T) {
@@ -152,8 +153,8 @@ func TestDecode(t *testing.T) {
 		},
 		"DeepButAllowed": {
 			reason: "nesting up to the limit, the envelope included",
-			body:   `{"cluster":` + strings.Repeat("[", maxDepth-1) + strings.Repeat("]", maxDepth-1) + `}`,
-			want:   &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: raw(strings.Repeat("[", maxDepth-1) + strings.Repeat("]", maxDepth-1))},
+			body:   `{"cluster":` + strings.Repeat("[", limits.JSONDepth-1) + strings.Repeat("]", limits.JSONDepth-1) + `}`,
+			want:   &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: raw(strings.Repeat("[", limits.JSONDepth-1) + strings.Repeat("]", limits.JSONDepth-1))},
 		},
 	}
 	c := New(catalog.New())
@@ -227,8 +228,8 @@ func TestDecodeRefuses(t *testing.T) {
 		"HalfSurrogate":     {`{"message":"\ud83d"}`, answer, Error{"", 11, "invalid JSON at byte 11: string with half of a surrogate pair"}},
 		"SurrogateThenText": {`{"message":"\ud83dabcdef"}`, answer, Error{"", 11, "invalid JSON at byte 11: string with half of a surrogate pair"}},
 		"SwappedSurrogates": {`{"message":"\ude00\ud83d"}`, answer, Error{"", 11, "invalid JSON at byte 11: string with half of a surrogate pair"}},
-		"TooDeep":           {`{"cluster":` + strings.Repeat("[", maxDepth), create, Error{"", 1010, "invalid JSON at byte 1010: nested deeper than 1000"}},
-		"TooDeepUnknown":    {`{"new":` + strings.Repeat(`{"a":`, maxDepth), create, Error{"", 5002, "invalid JSON at byte 5002: nested deeper than 1000"}},
+		"TooDeep":           {`{"cluster":` + strings.Repeat("[", limits.JSONDepth), create, Error{"", 1010, "invalid JSON at byte 1010: nested deeper than 1000"}},
+		"TooDeepUnknown":    {`{"new":` + strings.Repeat(`{"a":`, limits.JSONDepth), create, Error{"", 5002, "invalid JSON at byte 5002: nested deeper than 1000"}},
 
 		"WrongKind":   {`{"kind":"BeforeClusterDeleteRequest"}`, create, Error{"kind", 8, "want BeforeClusterCreateRequest, got BeforeClusterDeleteRequest"}},
 		"StrangeKind": {`{"kind":"a \"b\""}`, create, Error{"kind", 8, `want BeforeClusterCreateRequest, got "a \"b\""`}},

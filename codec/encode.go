@@ -11,6 +11,7 @@ import (
 	"strconv"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/internal/jsonscan"
 )
 
 const (
@@ -36,7 +37,7 @@ type encoder struct {
 }
 
 // message writes rv as an object.
-func (e *encoder) message(t *table, rv reflect.Value) *Error {
+func (e *encoder) message(t *table, rv reflect.Value) error {
 	e.buf = append(e.buf, '{')
 	empty := true
 	unknown := *t.unknownOf(rv)
@@ -64,7 +65,7 @@ func (e *encoder) message(t *table, rv reflect.Value) *Error {
 }
 
 // field writes one member and a comma, or nothing if it is absent.
-func (e *encoder) field(f *field, rv reflect.Value, unknown map[string]*hooksv1alpha1.JSON) (bool, *Error) {
+func (e *encoder) field(f *field, rv reflect.Value, unknown map[string]*hooksv1alpha1.JSON) (bool, error) {
 	if absent(f, rv) {
 		return false, nil
 	}
@@ -92,12 +93,12 @@ func absent(f *field, rv reflect.Value) bool {
 }
 
 // value writes the value of a member that is not absent, or is always written.
-func (e *encoder) value(f *field, rv reflect.Value, unknown map[string]*hooksv1alpha1.JSON) *Error {
+func (e *encoder) value(f *field, rv reflect.Value, unknown map[string]*hooksv1alpha1.JSON) error {
 	switch f.shape {
 	case shapeTypeMeta:
 		e.buf = append(append(append(e.buf, '"'), f.text...), '"')
 	case shapeString:
-		e.buf = appendString(e.buf, rv.Field(f.index).String())
+		e.buf = jsonscan.AppendString(e.buf, rv.Field(f.index).String())
 	case shapeEnum:
 		n := rv.Field(f.index).Int()
 		if n < 0 || n >= int64(len(f.enum)) {
@@ -126,7 +127,7 @@ func (e *encoder) value(f *field, rv reflect.Value, unknown map[string]*hooksv1a
 			m = reflect.New(f.message.goType)
 		}
 		if err := e.message(f.message, m.Elem()); err != nil {
-			return err.in(f.name)
+			return in(err, f.name)
 		}
 	case shapeList:
 		list := rv.Field(f.index)
@@ -147,7 +148,7 @@ func rawOf(f *field, rv reflect.Value) []byte {
 	return (*pointer[*hooksv1alpha1.JSON](rv, f.index)).GetRaw()
 }
 
-func (e *encoder) list(f *field, list reflect.Value) *Error {
+func (e *encoder) list(f *field, list reflect.Value) error {
 	e.buf = append(e.buf, '[')
 	for i := range list.Len() {
 		if i > 0 {
@@ -158,7 +159,7 @@ func (e *encoder) list(f *field, list reflect.Value) *Error {
 			return wrong(f.name+element(i), -1, "is nil")
 		}
 		if err := e.message(f.message, m.Elem()); err != nil {
-			return err.in(f.name + element(i))
+			return in(err, f.name+element(i))
 		}
 	}
 	e.buf = append(e.buf, ']')
@@ -171,7 +172,7 @@ func (e *encoder) stringList(texts []string) {
 		if i > 0 {
 			e.buf = append(e.buf, ',')
 		}
-		e.buf = appendString(e.buf, text)
+		e.buf = jsonscan.AppendString(e.buf, text)
 	}
 	e.buf = append(e.buf, ']')
 }
@@ -182,14 +183,14 @@ func (e *encoder) stringMap(entries map[string]string) {
 		if i > 0 {
 			e.buf = append(e.buf, ',')
 		}
-		e.buf = append(appendString(e.buf, key), ':')
-		e.buf = appendString(e.buf, entries[key])
+		e.buf = append(jsonscan.AppendString(e.buf, key), ':')
+		e.buf = jsonscan.AppendString(e.buf, entries[key])
 	}
 	e.buf = append(e.buf, '}')
 }
 
 // unknown writes the members that the schema does not know, by name, each with a comma.
-func (e *encoder) unknown(t *table, unknown map[string]*hooksv1alpha1.JSON) (bool, *Error) {
+func (e *encoder) unknown(t *table, unknown map[string]*hooksv1alpha1.JSON) (bool, error) {
 	written := false
 	for _, name := range slices.Sorted(maps.Keys(unknown)) {
 		raw := unknown[name].GetRaw()
@@ -199,7 +200,7 @@ func (e *encoder) unknown(t *table, unknown map[string]*hooksv1alpha1.JSON) (boo
 			}
 			continue // the null of a list, which stands in the list's place
 		}
-		e.buf = append(appendString(e.buf, name), ':')
+		e.buf = append(jsonscan.AppendString(e.buf, name), ':')
 		e.raw(raw)
 		e.buf = append(e.buf, ',')
 		written = true

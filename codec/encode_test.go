@@ -6,7 +6,6 @@ package codec
 import (
 	"bytes"
 	"encoding/json"
-	"math/rand"
 	"runtime"
 	"strings"
 	"testing"
@@ -298,35 +297,5 @@ func TestMemory(t *testing.T) {
 	}
 	if !bytes.Equal(joined, body) {
 		t.Error("the body changed")
-	}
-}
-
-// TestStrings compares with encoding/json, both ways, on every rune of interest and on random bytes.
-func TestStrings(t *testing.T) {
-	var texts []string
-	for r := rune(0); r < 0x300; r++ {
-		texts = append(texts, string(r), "a"+string(r)+"b")
-	}
-	texts = append(texts, "", "\u2027\u2028\u2029\u202a", "\xff", "a\xc3", "\xed\xa0\x80", "\ufffd", "😀", "\U0010ffff", strings.Repeat("é\"", 100))
-	random := rand.New(rand.NewSource(1))
-	for range 2000 {
-		b := make([]byte, random.Intn(24))
-		random.Read(b)
-		texts = append(texts, string(b))
-	}
-	for _, text := range texts {
-		want := marshal(text)
-		got := appendString(nil, text)
-		if !bytes.Equal(got, want) {
-			t.Errorf("appendString(%q) = %s, want %s", text, got, want)
-		}
-		back, ok := String(got)
-		if want := strings.ToValidUTF8(text, "\ufffd"); !ok || strings.ToValidUTF8(back, "") != back {
-			t.Errorf("String(%s) = %q, %t, want %q", got, back, ok, want)
-		}
-		var plain string
-		if err := json.Unmarshal(got, &plain); err != nil || plain != back {
-			t.Errorf("String(%s) = %q, want %q", got, back, plain)
-		}
 	}
 }

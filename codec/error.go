@@ -4,8 +4,11 @@
 package codec
 
 import (
+	"errors"
 	"fmt"
 	"strconv"
+
+	"github.com/hookgate/hookgate/internal/jsonscan"
 )
 
 // Error is JSON that cannot be read, or a message that cannot be written. The same input gives the same text.
@@ -26,44 +29,32 @@ func (e *Error) Error() string {
 	return e.Path + ": " + e.Message
 }
 
-// in returns e as seen from the object that has the member: with the member's name in front of the path. Errors without
+// asError returns an error of the decoder as an *Error.
+func asError(err error) *Error {
+	var e *Error
+	var syntax *jsonscan.Error
+	switch {
+	case errors.As(err, &e):
+		return e
+	case errors.As(err, &syntax):
+		return &Error{Offset: int64(syntax.Offset), Message: syntax.Message}
+	}
+	return &Error{Offset: -1, Message: err.Error()}
+}
+
+// in returns err as seen from the object that has the member: with the member's name in front of the path. Errors without
 // a path are about the body, not about a member, and stay as they are.
-func (e *Error) in(member string) *Error {
-	if e.Path != "" {
+func in(err error, member string) error {
+	var e *Error
+	if errors.As(err, &e) && e.Path != "" {
 		e.Path = member + "." + e.Path
 	}
-	return e
+	return err
 }
 
-// wrong is a well-formed value that is not the one wanted, at the member named by path.
-func wrong(path string, offset int, format string, args ...any) *Error {
+// wrong returns the error of a well-formed value that is not the one wanted, at the member that path names.
+func wrong(path string, offset int, format string, args ...any) error {
 	return &Error{Path: path, Offset: int64(offset), Message: fmt.Sprintf(format, args...)}
-}
-
-// invalid is a violation of JSON's syntax.
-func invalid(offset int, what string) *Error {
-	return &Error{Offset: int64(offset), Message: fmt.Sprintf("invalid JSON at byte %d: %s", offset, what)}
-}
-
-// early is JSON that stops before it is complete.
-func early(b []byte) *Error {
-	return &Error{Offset: int64(len(b)), Message: fmt.Sprintf("JSON ends early at byte %d", len(b))}
-}
-
-// unexpected is a character where another was wanted, or the end of the text.
-func unexpected(b []byte, i int, want string) *Error {
-	if i >= len(b) {
-		return early(b)
-	}
-	return invalid(i, fmt.Sprintf("unexpected %s, want %s", character(b[i]), want))
-}
-
-// character returns a byte as an error shows it.
-func character(c byte) string {
-	if c < ' ' || c > '~' {
-		return fmt.Sprintf("byte 0x%02x", c)
-	}
-	return strconv.QuoteRune(rune(c))
 }
 
 // excerpt returns the beginning of a text as an error shows it: what a peer sent must not fill a condition.

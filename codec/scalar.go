@@ -12,7 +12,7 @@ import (
 )
 
 // enumField reads one of the texts of an enum.
-func (d *decoder) enumField(f *field, rv reflect.Value, i int) (int, *Error) {
+func (d *decoder) enumField(f *field, rv reflect.Value, i int) (int, error) {
 	s, end, err := d.stringAt(f.name, i)
 	if err != nil {
 		return end, err
@@ -27,11 +27,11 @@ func (d *decoder) enumField(f *field, rv reflect.Value, i int) (int, *Error) {
 }
 
 // bytesField reads base64.
-func (d *decoder) bytesField(f *field, rv reflect.Value, i int) (int, *Error) {
-	if d.b[i] != '"' {
+func (d *decoder) bytesField(f *field, rv reflect.Value, i int) (int, error) {
+	if d.Text[i] != '"' {
 		return i, d.mismatch(f.name, i, "a string of base64")
 	}
-	text, end, err := d.text(i)
+	text, end, err := d.String(i)
 	if err != nil {
 		return end, err
 	}
@@ -45,40 +45,40 @@ func (d *decoder) bytesField(f *field, rv reflect.Value, i int) (int, *Error) {
 }
 
 // int32At reads the integer of the member named by name.
-func (d *decoder) int32At(name string, i int) (int32, int, *Error) {
-	if c := d.b[i]; c != '-' && c-'0' > 9 {
+func (d *decoder) int32At(name string, i int) (int32, int, error) {
+	if c := d.Text[i]; c != '-' && c-'0' > 9 {
 		return 0, i, d.mismatch(name, i, "an integer")
 	}
-	end, err := d.number(i)
+	end, err := d.Number(i)
 	if err != nil {
 		return 0, end, err
 	}
-	n, bad := strconv.ParseInt(string(d.b[i:end]), 10, 32)
+	n, bad := strconv.ParseInt(string(d.Text[i:end]), 10, 32)
 	if bad != nil {
-		got := printable(string(d.b[i:end]))
+		got := printable(string(d.Text[i:end]))
 		return 0, i, wrong(name, i, "want an integer from %d to %d, got %s", math.MinInt32, math.MaxInt32, got)
 	}
 	return int32(n), end, nil
 }
 
-func (d *decoder) boolAt(name string, i int) (bool, int, *Error) {
-	switch d.b[i] {
+func (d *decoder) boolAt(name string, i int) (bool, int, error) {
+	switch d.Text[i] {
 	case 't':
-		end, err := d.literal(i, "true")
+		end, err := d.Literal(i, "true")
 		return true, end, err
 	case 'f':
-		end, err := d.literal(i, "false")
+		end, err := d.Literal(i, "false")
 		return false, end, err
 	}
 	return false, i, d.mismatch(name, i, "true or false")
 }
 
 // stringAt reads a string of which the message gets a copy, or the same one as last time.
-func (d *decoder) stringAt(name string, i int) (string, int, *Error) {
-	if d.b[i] != '"' {
+func (d *decoder) stringAt(name string, i int) (string, int, error) {
+	if d.Text[i] != '"' {
 		return "", i, d.mismatch(name, i, "a string")
 	}
-	text, end, err := d.text(i)
+	text, end, err := d.String(i)
 	if err != nil {
 		return "", end, err
 	}
@@ -92,29 +92,10 @@ func (d *decoder) stringAt(name string, i int) (string, int, *Error) {
 	return *slot, end, nil
 }
 
-// text reads a string literal. What it returns aliases the body unless there are escape sequences in it; it is never
-// nil.
-func (d *decoder) text(i int) ([]byte, int, *Error) {
-	start := i + 1
-	end := d.plain(start)
-	if end < len(d.b) && d.b[end] == '"' {
-		return d.b[start:end:end], end + 1, nil
-	}
-	end, err := d.str(end)
-	if err != nil {
-		return nil, end, err
-	}
-	text, ok := unescape(d.b[start : end-1])
-	if !ok {
-		return nil, i, invalid(i, "string with half of a surrogate pair")
-	}
-	return text, end, nil
-}
-
 // mismatch is a value of another type than the schema's, at the member named by path.
-func (d *decoder) mismatch(path string, i int, want string) *Error {
+func (d *decoder) mismatch(path string, i int, want string) error {
 	got := ""
-	switch c := d.b[i]; {
+	switch c := d.Text[i]; {
 	case c == '"':
 		got = "a string"
 	case c == '{':
@@ -128,7 +109,7 @@ func (d *decoder) mismatch(path string, i int, want string) *Error {
 	case c == '-' || c-'0' <= 9:
 		got = "a number"
 	default:
-		return unexpected(d.b, i, "a value")
+		return d.Unexpected(i, "a value")
 	}
 	return wrong(path, i, "want %s, got %s", want, got)
 }

@@ -13,6 +13,7 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/internal/jsonscan"
 )
 
 // shape is what a member is in JSON, and in which Go type its field is held.
@@ -136,7 +137,7 @@ func (b *builder) table(md protoreflect.MessageDescriptor, goType reflect.Type) 
 
 func (b *builder) field(fd protoreflect.FieldDescriptor, index int, goType reflect.Type) field {
 	f := field{name: fd.JSONName(), index: index, always: always(fd.ContainingMessage().Name(), fd.JSONName())}
-	f.prefix = string(append(appendString(nil, f.name), ':'))
+	f.prefix = string(append(jsonscan.AppendString(nil, f.name), ':'))
 	switch reflect.Zero(goType).Interface().(type) {
 	case string:
 		f.shape = shapeString

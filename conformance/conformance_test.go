@@ -17,8 +17,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/codec"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/internal/jsonscan"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -127,8 +127,8 @@ func TestHandlersGetWhatTheyUnderstand(t *testing.T) {
 }
 
 func apiVersionOf(o *hooksv1alpha1.RawExtension) string {
-	value, _ := codec.Lookup(o.GetRaw(), "apiVersion")
-	version, _ := codec.String(value)
+	value, _ := jsonscan.Lookup(o.GetRaw(), "apiVersion")
+	version, _ := jsonscan.String(value)
 	return version
 }
 

@@ -4,16 +4,22 @@
 package convert
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strconv"
+	"strings"
+	"unicode/utf8"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/hookgate/hookgate/internal/jsonscan"
 )
 
-// step is one step from an object to a value in it: a member, the key of a map, or an element of a list.
+// step leads from a value to one in it: a member of an object, a key of a map, or an element of a list.
 type step struct {
 	name  string
 	index int // of an element; otherwise isMember or isKey
@@ -24,7 +30,7 @@ const (
 	isKey    = -2
 )
 
-// member is one that no type knows.
+// member is a member that no type knows.
 type member struct {
 	path  []step // of the object that it is in
 	name  string
@@ -32,21 +38,21 @@ type member struct {
 	value []byte
 }
 
-// decoder fills Go values from JSON, and finds the members that their types do not know on the way: one pass for both, which is
-// what makes a conversion affordable. Like the API server, and unlike encoding/json, it takes names of members only as they are
-// written in the types. What it has filled shares memory with the text.
+// decoder fills Go values from JSON and finds the members that their types do not know on the way: one pass for both, which
+// is what makes a conversion affordable. Like the API server, and unlike encoding/json, it matches names of members only as
+// they are written in the types. What it has filled shares memory with all.
 type decoder struct {
-	text    text
+	jsonscan.Scanner
 	all     string // the text once more: strings without escapes are parts of it
 	path    []step
 	unknown []member
 }
 
 func newDecoder(b []byte) *decoder {
-	return &decoder{text: b, all: string(b), path: make([]step, 0, 16)}
+	return &decoder{Scanner: jsonscan.Scanner{Text: b}, all: string(b), path: make([]step, 0, 16)}
 }
 
-// mismatch tells that a value is not what a type has at that place.
+// mismatch is the error of a value that is not what a type has at that place.
 type mismatch struct {
 	path string
 	want string
@@ -58,12 +64,42 @@ func (d *decoder) mismatch(i int, want string) (int, error) {
 	return i, &mismatch{path: pathOf(d.path), want: want}
 }
 
+// members calls f for each member of the object at i, with the index of its name, the end of the name, quotes included, and
+// the index of its value. f returns the index after the value.
+func members(s *jsonscan.Scanner, i int, f func(name, end, value int) (int, error)) (int, error) {
+	for first := true; ; first = false {
+		name, more, err := s.Next(i, first, '}')
+		if err != nil || !more {
+			return name, err
+		}
+		end, value, err := s.Name(name)
+		if err != nil {
+			return value, err
+		}
+		if i, err = f(name, end, value); err != nil {
+			return i, err
+		}
+	}
+}
+
+// elements calls f for each element of the list at i, with its number and its index. f returns the index after it.
+func elements(s *jsonscan.Scanner, i int, f func(n, i int) (int, error)) (int, error) {
+	for n := 0; ; n++ {
+		next, more, err := s.Next(i, n == 0, ']')
+		if err != nil || !more {
+			return next, err
+		}
+		if i, err = f(n, next); err != nil {
+			return i, err
+		}
+	}
+}
+
 // decode fills v, which has the type of s, from the value at i, and returns the index after it.
 func (d *decoder) decode(i int, s *schema, v reflect.Value) (int, error) {
-	t := d.text
-	if t.at(i) == 'n' && s.shape != shapeRaw {
+	if d.At(i) == 'n' && s.shape != shapeRaw {
 		v.SetZero()
-		return t.literal(i, "null")
+		return d.Literal(i, "null")
 	}
 	switch s.shape {
 	case shapePointer:
@@ -78,20 +114,20 @@ func (d *decoder) decode(i int, s *schema, v reflect.Value) (int, error) {
 		}
 		return end, err
 	case shapeBool:
-		switch t.at(i) {
+		switch d.At(i) {
 		case 't':
 			v.SetBool(true)
-			return t.literal(i, "true")
+			return d.Literal(i, "true")
 		case 'f':
 			v.SetBool(false)
-			return t.literal(i, "false")
+			return d.Literal(i, "false")
 		}
 		return d.mismatch(i, "true or false")
 	case shapeInt:
-		if c := t.at(i); c != '-' && (c < '0' || c > '9') {
+		if c := d.At(i); c != '-' && (c < '0' || c > '9') {
 			return d.mismatch(i, "a number")
 		}
-		end, err := t.number(i)
+		end, err := d.Number(i)
 		if err != nil {
 			return end, err
 		}
@@ -108,17 +144,17 @@ func (d *decoder) decode(i int, s *schema, v reflect.Value) (int, error) {
 	case shapeMap:
 		return d.mapping(i, s, v)
 	}
-	end, err := t.value(i, len(d.path))
+	end, err := d.Value(i, len(d.path))
 	if err != nil {
 		return end, err
 	}
 	if s.shape == shapeRaw {
-		if string(t[i:end]) != "null" {
-			v.Field(0).SetBytes(t[i:end:end])
+		if string(d.Text[i:end]) != "null" {
+			v.Field(0).SetBytes(d.Text[i:end:end])
 		}
 		return end, nil
 	}
-	if err := v.Addr().Interface().(json.Unmarshaler).UnmarshalJSON(t[i:end]); err != nil {
+	if err := v.Addr().Interface().(json.Unmarshaler).UnmarshalJSON(d.Text[i:end]); err != nil {
 		return d.mismatch(i, wanted(s.typ))
 	}
 	return end, nil
@@ -137,62 +173,89 @@ func wanted(t reflect.Type) string {
 	return "a " + t.Name()
 }
 
+// str reads a string. As in encoding/json, what is not Unicode becomes U+FFFD.
 func (d *decoder) str(i int) (string, int, error) {
-	if d.text.at(i) != '"' {
+	if d.At(i) != '"' {
 		end, err := d.mismatch(i, "a string")
 		return "", end, err
 	}
-	end, plain, err := d.text.str(i)
-	switch {
-	case err != nil:
+	end, err := d.SkipString(i)
+	if err != nil {
 		return "", end, err
-	case plain:
-		return d.all[i+1 : end-1], end, nil
 	}
-	return d.text.unquote(i, end), end, nil
+	return d.unquote(i, end), end, nil
+}
+
+// unquote returns the text of the string from i to end, quotes included.
+func (d *decoder) unquote(i, end int) string {
+	inside := d.all[i+1 : end-1]
+	if strings.IndexByte(inside, '\\') < 0 && utf8.ValidString(inside) {
+		return inside
+	}
+	return unquote(d.Text[i:end])
+}
+
+// unquote returns the text of a valid string with its quotes.
+func unquote(literal []byte) string {
+	inside := literal[1 : len(literal)-1]
+	if bytes.IndexByte(inside, '\\') < 0 && utf8.Valid(inside) {
+		return string(inside)
+	}
+	text, _ := jsonscan.Unescape(inside)
+	return string(text)
 }
 
 func (d *decoder) object(i int, s *schema, v reflect.Value) (int, error) {
-	if d.text.at(i) != '{' {
+	if d.At(i) != '{' {
 		return d.mismatch(i, "an object")
 	}
-	return d.text.object(i, len(d.path), func(start, end, i int) (int, error) {
-		f := s.byName[d.all[start+1:end-1]]
+	return members(&d.Scanner, i, func(name, end, i int) (int, error) {
+		f := d.field(s, name, end)
 		if f == nil {
-			name := d.text.unquote(start, end)
-			if f = s.byName[name]; f == nil {
-				after, err := d.text.value(i, len(d.path)+1)
-				if err == nil {
-					d.unknown = append(d.unknown, member{
-						path: append([]step(nil), d.path...), name: name, key: d.text[start:end], value: d.text[i:after],
-					})
-				}
-				return after, err
-			}
+			return d.keep(name, end, i)
 		}
-		d.path = append(d.path, step{name: f.name, index: isMember})
-		i, err := d.decode(i, f.schema, f.in(v))
-		if err == nil {
-			d.path = d.path[:len(d.path)-1]
-		}
-		return i, err
+		return d.below(step{name: f.name, index: isMember}, i, f.schema, f.in(v))
 	})
 }
 
+// field returns the field of an object with the name from i to end, nil if there is none.
+func (d *decoder) field(s *schema, i, end int) *field {
+	if f := s.byName[d.all[i+1:end-1]]; f != nil {
+		return f
+	}
+	return s.byName[d.unquote(i, end)]
+}
+
+// keep remembers a member that no type knows.
+func (d *decoder) keep(name, end, i int) (int, error) {
+	after, err := d.Value(i, len(d.path)+1)
+	if err == nil {
+		d.unknown = append(d.unknown, member{
+			path: slices.Clone(d.path), name: d.unquote(name, end), key: d.Text[name:end], value: d.Text[i:after],
+		})
+	}
+	return after, err
+}
+
+// below decodes the value that one step leads to. After an error, the path leads to the place of it.
+func (d *decoder) below(s step, i int, to *schema, v reflect.Value) (int, error) {
+	d.path = append(d.path, s)
+	i, err := d.decode(i, to, v)
+	if err == nil {
+		d.path = d.path[:len(d.path)-1]
+	}
+	return i, err
+}
+
 func (d *decoder) list(i int, s *schema, v reflect.Value) (int, error) {
-	if d.text.at(i) != '[' {
+	if d.At(i) != '[' {
 		return d.mismatch(i, "a list")
 	}
 	v.SetZero()
-	end, err := d.text.list(i, len(d.path), func(n, i int) (int, error) {
+	end, err := elements(&d.Scanner, i, func(n, i int) (int, error) {
 		v.Grow(1)
 		v.SetLen(n + 1)
-		d.path = append(d.path, step{index: n})
-		i, err := d.decode(i, s.elem, v.Index(n))
-		if err == nil {
-			d.path = d.path[:len(d.path)-1]
-		}
-		return i, err
+		return d.below(step{index: n}, i, s.elem, v.Index(n))
 	})
 	if err == nil && v.IsNil() {
 		v.Set(reflect.MakeSlice(s.typ, 0, 0))
@@ -201,27 +264,24 @@ func (d *decoder) list(i int, s *schema, v reflect.Value) (int, error) {
 }
 
 func (d *decoder) mapping(i int, s *schema, v reflect.Value) (int, error) {
-	if d.text.at(i) != '{' {
+	if d.At(i) != '{' {
 		return d.mismatch(i, "an object")
 	}
 	if v.IsNil() {
 		v.Set(reflect.MakeMap(s.typ))
 	}
 	texts, _ := v.Addr().Interface().(*map[string]string)
-	return d.text.object(i, len(d.path), func(start, end, i int) (int, error) {
-		name := d.text.unquote(start, end)
-		d.path = append(d.path, step{name: name, index: isKey})
-		var err error
-		if texts != nil && d.text.at(i) == '"' {
+	return members(&d.Scanner, i, func(start, end, i int) (int, error) {
+		name := d.unquote(start, end)
+		if texts != nil && d.At(i) == '"' {
+			var err error
 			(*texts)[name], i, err = d.str(i)
-		} else {
-			elem := reflect.New(s.elem.typ).Elem()
-			if i, err = d.decode(i, s.elem, elem); err == nil {
-				v.SetMapIndex(reflect.ValueOf(name).Convert(s.typ.Key()), elem)
-			}
+			return i, err
 		}
+		elem := reflect.New(s.elem.typ).Elem()
+		i, err := d.below(step{name: name, index: isKey}, i, s.elem, elem)
 		if err == nil {
-			d.path = d.path[:len(d.path)-1]
+			v.SetMapIndex(reflect.ValueOf(name).Convert(s.typ.Key()), elem)
 		}
 		return i, err
 	})

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/jsonscan"
 )
 
 const (
@@ -27,49 +28,48 @@ type header struct {
 	apiVersion, kind string
 }
 
-// errEnough ends a scan that has found all it was for.
-var errEnough = errors.New("enough")
-
-// headerOf reads no further than it has to: what goes on unconverted is not looked at twice.
-func headerOf(t text) (h header, err error) {
-	found := 0
-	i := t.space(0)
-	if t.at(i) != '{' {
+// headerOf reads no further than it has to: what goes on unconverted is not scanned twice.
+func headerOf(b []byte) (h header, err error) {
+	s := jsonscan.Scanner{Text: b}
+	i := jsonscan.Space(b, 0)
+	if s.At(i) != '{' {
 		return h, errors.New("it is not an object")
 	}
-	_, err = t.object(i, 0, func(name, end, i int) (int, error) {
-		into := (*string)(nil)
-		switch string(t[name+1 : end-1]) {
+	found := 0
+	for first := true; found < 2; first = false {
+		start, more, err := s.Next(i, first, '}')
+		if err != nil || !more {
+			return h, err
+		}
+		end, value, err := s.Name(start)
+		if err != nil {
+			return h, err
+		}
+		name, into := string(b[start+1:end-1]), (*string)(nil)
+		switch name {
 		case "apiVersion":
 			into = &h.apiVersion
 		case "kind":
 			into = &h.kind
-		default:
-			return t.value(i, 1)
 		}
-		if t.at(i) != '"' {
-			return i, errors.New(string(t[name+1:end-1]) + " is not a string")
+		if into != nil && s.At(value) != '"' {
+			return h, errors.New(name + " is not a string")
 		}
-		after, _, err := t.str(i)
-		if err != nil {
-			return after, err
+		if i, err = s.Value(value, 1); err != nil {
+			return h, err
 		}
-		*into = t.unquote(i, after)
-		if found++; found == 2 {
-			return after, errEnough
+		if into != nil {
+			*into = unquote(b[value:i])
+			found++
 		}
-		return after, nil
-	})
-	if errors.Is(err, errEnough) {
-		err = nil
 	}
-	return h, err
+	return h, nil
 }
 
 // source returns the version that the object has: "" if it is to be left alone because there is none, or because it has the
 // wanted one. unstated is the version of an object that names neither version nor kind.
-func source(t text, k *kind, at, to, unstated string) (string, error) {
-	if i := t.space(0); i == len(t) || string(t[i:]) == "null" {
+func source(t []byte, k *kind, at, to, unstated string) (string, error) {
+	if i := jsonscan.Space(t, 0); i == len(t) || string(t[i:]) == "null" {
 		return "", nil
 	}
 	h, err := headerOf(t)
@@ -102,116 +102,102 @@ func source(t text, k *kind, at, to, unstated string) (string, error) {
 
 // object is one that was decoded.
 type object struct {
-	value    any  // a pointer to the Go type of its version
-	metadata text // as it is written, without dataAnnotation; nil if there is none
+	value    any    // a pointer to the Go type of its version
+	metadata []byte // as it is written, without dataAnnotation; nil if there is none
 	data     string
 	unknown  []member
 }
 
 // decodeObject decodes an object but for its metadata, which is the same in all versions.
-func decodeObject(t text, s *schema) (*object, error) {
+func decodeObject(b []byte, s *schema) (*object, error) {
 	o := &object{}
 	v := reflect.New(s.typ)
 	o.value = v.Interface()
-	d := newDecoder(t)
-	i, err := d.text.object(d.text.space(0), 0, func(start, end, i int) (int, error) {
-		f := s.byName[d.all[start+1:end-1]]
+	d := newDecoder(b)
+	i := jsonscan.Space(b, 0)
+	if d.At(i) != '{' {
+		return nil, d.Unexpected(i, "an object")
+	}
+	i, err := members(&d.Scanner, i, func(name, end, i int) (int, error) {
+		f := d.field(s, name, end)
 		if f == nil {
-			name := t.unquote(start, end)
-			if f = s.byName[name]; f == nil {
-				after, err := t.value(i, 1)
-				if err == nil {
-					d.unknown = append(d.unknown, member{name: name, key: t[start:end], value: t[i:after]})
-				}
-				return after, err
-			}
+			return d.keep(name, end, i)
 		}
 		switch f.name {
 		case "apiVersion", "kind":
-			return t.value(i, 1)
+			return d.Value(i, 1)
 		case "metadata":
-			return o.readMetadata(t, i)
+			return o.readMetadata(d, i)
 		}
-		d.path = append(d.path[:0], step{name: f.name, index: isMember})
-		return d.decode(i, f.schema, f.in(v.Elem()))
+		return d.below(step{name: f.name, index: isMember}, i, f.schema, f.in(v.Elem()))
 	})
-	if err != nil {
-		return nil, err
-	}
-	if i = t.space(i); i != len(t) {
-		return nil, &syntaxError{i, "the end of the object"}
+	if err == nil {
+		err = d.End(i)
 	}
 	o.unknown = d.unknown
-	return o, nil
+	return o, err
 }
 
 // readMetadata reads what conversions need of the metadata.
-func (o *object) readMetadata(t text, i int) (int, error) {
-	if t.at(i) == 'n' {
-		return t.literal(i, "null")
-	}
-	if t.at(i) != '{' {
+func (o *object) readMetadata(d *decoder, i int) (int, error) {
+	switch d.At(i) {
+	case 'n':
+		return d.Literal(i, "null")
+	case '{':
+	default:
 		return i, &mismatch{path: "metadata", want: "an object"}
 	}
 	cut := -1 // where the annotation begins
 	var cutEnd int
-	after, err := t.object(i, 1, func(start, end, i int) (int, error) {
+	after, err := members(&d.Scanner, i, func(name, end, i int) (int, error) {
 		switch {
-		case t.names(start, end, "namespace"):
-			if t.at(i) == 'n' {
-				return t.literal(i, "null")
-			}
-			if t.at(i) != '"' {
+		case jsonscan.Equal(d.Text[name:end], "namespace") && d.At(i) != 'n':
+			if d.At(i) != '"' {
 				return i, &mismatch{path: "metadata.namespace", want: "a string"}
 			}
-			after, _, err := t.str(i)
-			if err == nil {
-				setNamespace(o.value, t.unquote(i, after))
-			}
+			namespace, after, err := d.str(i)
+			setNamespace(o.value, namespace)
 			return after, err
-		case t.names(start, end, "annotations") && t.at(i) == '{':
-
-			return t.object(i, 2, func(start, end, i int) (int, error) {
-				after, err := t.value(i, 3)
-				if err != nil {
+		case jsonscan.Equal(d.Text[name:end], "annotations") && d.At(i) == '{':
+			return members(&d.Scanner, i, func(name, end, i int) (int, error) {
+				after, err := d.Value(i, 3)
+				if err != nil || !jsonscan.Equal(d.Text[name:end], dataAnnotation) {
 					return after, err
 				}
-				if t.names(start, end, dataAnnotation) {
-					if t.at(i) != '"' {
-						return i, &mismatch{path: "metadata.annotations[*]", want: "a string"}
-					}
-					cut, cutEnd = start, after
-					o.data = t.unquote(i, after)
+				if d.At(i) != '"' {
+					return i, &mismatch{path: "metadata.annotations[*]", want: "a string"}
 				}
+				cut, cutEnd = name, after
+				o.data = d.unquote(i, after)
 				return after, nil
 			})
 		}
-		return t.value(i, 2)
+		return d.Value(i, 2)
 	})
 	if err != nil {
 		return after, err
 	}
-	o.metadata = t[i:after]
+	o.metadata = d.Text[i:after]
 	if cut >= 0 {
 		// The comma before it goes too, or the one behind it if it is the first.
-		if begin := lastNonSpace(t, cut); t[begin] == ',' {
+		if begin := lastNonSpace(d.Text, cut); d.Text[begin] == ',' {
 			cut = begin
-		} else if cutEnd = t.space(cutEnd); t[cutEnd] == ',' {
+		} else if cutEnd = jsonscan.Space(d.Text, cutEnd); d.Text[cutEnd] == ',' {
 			cutEnd++
 		}
-		o.metadata = slices.Concat(t[i:cut], t[cutEnd:after])
+		o.metadata = slices.Concat(d.Text[i:cut], d.Text[cutEnd:after])
 	}
 	return after, nil
 }
 
-func lastNonSpace(t text, before int) int {
+func lastNonSpace(t []byte, before int) int {
 	for before--; t[before] == ' ' || t[before] == '\n' || t[before] == '\t' || t[before] == '\r'; before-- {
 	}
 	return before
 }
 
 // convertObject returns the object in the other version, and adds what it cannot express to lost. at names it in messages.
-func (o *Objects) convertObject(t text, k *kind, from string, at string, lost *lossSet) ([]byte, error) {
+func (o *Objects) convertObject(t []byte, k *kind, from, at string, lost *lossSet) ([]byte, error) {
 	src, dst := k.sides(from)
 	decoded, err := decodeObject(t, src.schema)
 	if err != nil {
@@ -219,7 +205,7 @@ func (o *Objects) convertObject(t text, k *kind, from string, at string, lost *l
 	}
 	var restored any
 	if decoded.data != "" && dst == k.hub {
-		data, err := decodeObject(text(decoded.data), dst.schema)
+		data, err := decodeObject([]byte(decoded.data), dst.schema)
 		if err != nil {
 			return nil, hook.Errorf(hook.InvalidRequest, "convert %s to %s: its annotation %s is not a %s of %s: %s",
 				at, dst.name, dataAnnotation, k.name, dst.name, err.Error())
@@ -266,7 +252,7 @@ func (o *Objects) convertObject(t text, k *kind, from string, at string, lost *l
 			}
 			out = append(out, `,"`+f.name+`":`...)
 			if below != nil {
-				out, _ = below.onto(out, written, 0, func(m member) { lost.add(k.path + "." + m.lossOf()) })
+				out, _ = below.onto(out, &jsonscan.Scanner{Text: written}, 0, func(m member) { lost.add(k.path + "." + m.lossOf()) })
 			} else {
 				out = append(out, written...)
 			}

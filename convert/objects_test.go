@@ -387,7 +387,7 @@ func TestObjectErrors(t *testing.T) {
 		"not JSON": {
 			reason: "gRPC callers can send any bytes",
 			object: `{"kind":"Cluster","apiVersion":"cluster.x-k8s.io/v1beta1","metadata":{"labels":{"a":"b",}}}`, to: V1Beta2, kind: hook.InvalidRequest,
-			want: `convert cluster to v1beta2: it is not a Cluster of v1beta1: not valid JSON at byte 88: expected a string`,
+			want: `convert cluster to v1beta2: it is not a Cluster of v1beta1: invalid JSON at byte 88: unexpected '}', want a member name`,
 		},
 		"a reference to nothing known": {
 			reason: "the text says what to do",
@@ -406,7 +406,7 @@ func TestObjectErrors(t *testing.T) {
 			reason: "Cluster API refuses it too",
 			object: `{"kind":"Cluster","apiVersion":"cluster.x-k8s.io/v1beta1","metadata":{"annotations":{"cluster.x-k8s.io/conversion-data":"["}}}`,
 			to:     V1Beta2, kind: hook.InvalidRequest,
-			want: `convert cluster to v1beta2: its annotation cluster.x-k8s.io/conversion-data is not a Cluster of v1beta2: not valid JSON at byte 0: expected an object`,
+			want: `convert cluster to v1beta2: its annotation cluster.x-k8s.io/conversion-data is not a Cluster of v1beta2: invalid JSON at byte 0: unexpected '[', want an object`,
 		},
 	}
 	for name, tc := range cases {

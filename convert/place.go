@@ -4,13 +4,14 @@
 package convert
 
 import (
-	"encoding/json"
 	"reflect"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	clusterv1beta1 "sigs.k8s.io/cluster-api/api/core/v1beta1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	"github.com/hookgate/hookgate/internal/jsonscan"
 )
 
 // place has the members that no type knows by the object that they belong into, as a tree that is laid over the JSON of the
@@ -86,83 +87,92 @@ func sameThing(a, b reflect.Type) bool {
 	return a.Name() == b.Name() && ours(a) && ours(b) || reference(a) && reference(b)
 }
 
-// onto appends the value at i of t to out, with the members of p put in, and returns the index after it. Objects that were
-// left out of t because nothing else is in them are made. lost is called with what has no place after all.
-func (p *place) onto(out []byte, t text, i int, lost func(member)) ([]byte, int) {
-	switch t.at(i) {
+// onto appends the value at i to out, with the members of p put in, and returns the index after it. Objects that were left
+// out of the text because nothing else is in them are made. lost is called with what has no place after all. The text is
+// valid.
+func (p *place) onto(out []byte, s *jsonscan.Scanner, i int, lost func(member)) ([]byte, int) {
+	switch s.At(i) {
 	case '{':
-		out = append(out, '{')
-		start := len(out)
-		seen := map[step]bool{}
-		i, _ = t.object(i, 0, func(name, end, i int) (int, error) {
-			out = separated(out, start)
-			out = append(append(out, t[name:end]...), ':')
-			s := step{name: t.unquote(name, end), index: isMember}
-			below := p.below[s]
-			if below == nil {
-				if s.index = isKey; p.below[s] != nil {
-					below = p.below[s]
-				}
-			}
-			if below != nil {
-				seen[s] = true
-				out, i = below.onto(out, t, i, lost)
-				return i, nil
-			}
-			after, err := t.value(i, 0)
-			out = append(out, t[i:after]...)
-			return after, err
-		})
-		for _, s := range p.steps {
-			if seen[s] {
-				continue
-			}
-			if s.index != isMember {
-				p.below[s].all(lost)
-				continue
-			}
-			before := len(out)
-			out = separated(out, start)
-			name, _ := json.Marshal(s.name)
-			out = append(append(out, name...), ':')
-			made := len(out)
-			if out, _ = p.below[s].onto(out, text("{}"), 0, lost); len(out) == made+2 {
-				out = out[:before] // everything in it was lost
-			}
-		}
-		for _, m := range p.members {
-			out = separated(out, start)
-			out = append(append(append(out, m.key...), ':'), m.value...)
-		}
-		return append(out, '}'), i
+		return p.ontoObject(out, s, i, lost)
 	case '[':
-		out = append(out, '[')
-		start, count := len(out), 0
-		i, _ = t.list(i, 0, func(n, i int) (int, error) {
-			count = n + 1
-			out = separated(out, start)
-			if below := p.below[step{index: n}]; below != nil {
-				out, i = below.onto(out, t, i, lost)
-				return i, nil
-			}
-			after, err := t.value(i, 0)
-			out = append(out, t[i:after]...)
-			return after, err
-		})
-		for _, s := range p.steps {
-			if s.index >= count || s.index < 0 {
-				p.below[s].all(lost)
-			}
-		}
-		return append(out, ']'), i
+		return p.ontoList(out, s, i, lost)
 	}
-	after, _ := t.value(i, 0)
-	if string(t[i:after]) == "null" && !p.hasElements() {
-		out, _ = p.onto(out, text("{}"), 0, lost)
-		return out, after
+	after, _ := s.Value(i, 0)
+	if string(s.Text[i:after]) == "null" && !p.hasElements() {
+		return p.made(out, lost), after
 	}
 	p.all(lost)
-	return append(out, t[i:after]...), after
+	return append(out, s.Text[i:after]...), after
+}
+
+// made appends an object that has nothing but the members of p.
+func (p *place) made(out []byte, lost func(member)) []byte {
+	out, _ = p.ontoObject(out, &jsonscan.Scanner{Text: []byte("{}")}, 0, lost)
+	return out
+}
+
+func (p *place) ontoObject(out []byte, s *jsonscan.Scanner, i int, lost func(member)) ([]byte, int) {
+	out = append(out, '{')
+	start := len(out)
+	seen := map[step]bool{}
+	i, _ = members(s, i, func(name, end, i int) (int, error) {
+		out = separated(out, start)
+		out = append(append(out, s.Text[name:end]...), ':')
+		at := step{name: unquote(s.Text[name:end]), index: isMember}
+		if p.below[at] == nil {
+			at.index = isKey
+		}
+		if below := p.below[at]; below != nil {
+			seen[at] = true
+			out, i = below.onto(out, s, i, lost)
+			return i, nil
+		}
+		after, err := s.Value(i, 0)
+		out = append(out, s.Text[i:after]...)
+		return after, err
+	})
+	for _, at := range p.steps {
+		if seen[at] {
+			continue
+		}
+		if at.index != isMember {
+			p.below[at].all(lost)
+			continue
+		}
+		before := len(out)
+		out = append(jsonscan.AppendString(separated(out, start), at.name), ':')
+		made := len(out)
+		if out = p.below[at].made(out, lost); len(out) == made+len("{}") {
+			out = out[:before] // everything in it was lost
+		}
+	}
+	for _, m := range p.members {
+		out = separated(out, start)
+		out = append(append(append(out, m.key...), ':'), m.value...)
+	}
+	return append(out, '}'), i
+}
+
+func (p *place) ontoList(out []byte, s *jsonscan.Scanner, i int, lost func(member)) ([]byte, int) {
+	out = append(out, '[')
+	start, count := len(out), 0
+	i, _ = elements(s, i, func(n, i int) (int, error) {
+		count = n + 1
+		out = separated(out, start)
+		if below := p.below[step{index: n}]; below != nil {
+			out, i = below.onto(out, s, i, lost)
+			return i, nil
+		}
+		after, err := s.Value(i, 0)
+		out = append(out, s.Text[i:after]...)
+		return after, err
+	})
+	for _, at := range p.steps {
+		if at.index >= count || at.index < 0 {
+			p.below[at].all(lost)
+		}
+	}
+	return append(out, ']'), i
 }
 
 func (p *place) hasElements() bool {

@@ -11,9 +11,9 @@ import (
 	"google.golang.org/protobuf/proto"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/hookgate/hookgate/codec"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/jsonscan"
 )
 
 // aboutCluster is a request about a Cluster.
@@ -78,11 +78,11 @@ func namespacesOf(req proto.Message) []string {
 
 // namespaceOf returns metadata.namespace of an object, empty if it has none.
 func namespaceOf(object *hooksv1alpha1.RawExtension) string {
-	value, ok := codec.Lookup(object.GetRaw(), "metadata", "namespace")
+	value, ok := jsonscan.Lookup(object.GetRaw(), "metadata", "namespace")
 	if !ok {
 		return ""
 	}
-	namespace, _ := codec.String(value)
+	namespace, _ := jsonscan.String(value)
 	return namespace
 }
 
@@ -116,7 +116,7 @@ func labelsOf(req proto.Message) (labels.Set, error) {
 
 // labelsIn returns the labels at a path of an object, an empty set if there are none. member names them in errors.
 func labelsIn(raw []byte, member string, path ...string) (labels.Set, error) {
-	value, ok := codec.Lookup(raw, path...)
+	value, ok := jsonscan.Lookup(raw, path...)
 	if !ok {
 		return labels.Set{}, nil
 	}

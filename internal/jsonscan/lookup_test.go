@@ -1,9 +1,18 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package codec
+package jsonscan
 
-import "testing"
+import (
+	"testing"
+	"unsafe"
+)
+
+// within reports whether part is a piece of whole: the same memory, not the same bytes.
+func within(part, whole []byte) bool {
+	offset := uintptr(unsafe.Pointer(unsafe.SliceData(part))) - uintptr(unsafe.Pointer(unsafe.SliceData(whole)))
+	return len(part) > 0 && offset < uintptr(len(whole))
+}
 
 func TestLookup(t *testing.T) {
 	const object = ` { "a" : 1 , "metadata":{"labels":{"namespace":"no"},"name\u0073pace" : "ns" ,"x":[{"namespace":"no"}]}, "text":"t", "a":2, "e":{}, "\\u0062":3, "last":[1, 2]} `

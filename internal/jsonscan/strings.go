@@ -1,18 +1,24 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package codec
+package jsonscan
 
 import (
 	"unicode/utf16"
 	"unicode/utf8"
 )
 
-// unescape returns the text of a string literal's inside, which is valid JSON with at least one escape sequence. It
-// tells false if one half of a surrogate pair stands alone, which no UTF-8 can hold.
-func unescape(b []byte) ([]byte, bool) {
-	out := make([]byte, 0, len(b))
+// Unescape returns the text of a valid string, given without its quotes. As in encoding/json, bytes that are not UTF-8 and
+// halves of surrogate pairs become U+FFFD; ok is false if there was such a half.
+func Unescape(b []byte) (text []byte, ok bool) {
+	out, ok := make([]byte, 0, len(b)), true
 	for i := 0; i < len(b); i++ {
+		if b[i] >= utf8.RuneSelf {
+			r, n := utf8.DecodeRune(b[i:])
+			out = utf8.AppendRune(out, r)
+			i += n - 1
+			continue
+		}
 		if b[i] != '\\' {
 			out = append(out, b[i])
 			continue
@@ -33,20 +39,22 @@ func unescape(b []byte) ([]byte, bool) {
 			r := hexRune(b[i+1:])
 			i += 4
 			if utf16.IsSurrogate(r) {
-				if i+6 >= len(b) || b[i+1] != '\\' || b[i+2] != 'u' {
-					return nil, false
+				pair := utf8.RuneError
+				if i+6 < len(b) && b[i+1] == '\\' && b[i+2] == 'u' {
+					pair = utf16.DecodeRune(r, hexRune(b[i+3:]))
 				}
-				if r = utf16.DecodeRune(r, hexRune(b[i+3:])); r == utf8.RuneError {
-					return nil, false
+				if r = pair; r == utf8.RuneError {
+					ok = false
+				} else {
+					i += 6
 				}
-				i += 6
 			}
 			out = utf8.AppendRune(out, r)
 		default: // a quote, a backslash or a slash
 			out = append(out, b[i])
 		}
 	}
-	return out, true
+	return out, ok
 }
 
 // hexRune returns the value of the four hexadecimal digits that b begins with.
@@ -69,9 +77,9 @@ func hexValue(c byte) int {
 	return -1
 }
 
-// appendString appends s as a string literal, escaped as encoding/json does: also '<', '>' and '&', so that the text is
-// safe within HTML, and U+2028 and U+2029, for JavaScript. Bytes that are not UTF-8 become U+FFFD.
-func appendString(dst []byte, s string) []byte {
+// AppendString appends s as a string literal, escaped as by encoding/json: also '<', '>' and '&', so that the text is safe
+// within HTML, and U+2028 and U+2029, for JavaScript. Bytes that are not UTF-8 become U+FFFD.
+func AppendString(dst []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	dst = append(dst, '"')
 	start := 0
