@@ -98,9 +98,9 @@ func TestPatches(t *testing.T) {
 			want:   `{"spec":null}`,
 		},
 		"null in an object": {
-			reason: "a merge patch cannot make a member null",
+			reason: "a merge patch cannot make a member null, and removes it",
 			patch:  &hooksv1alpha1.Patch{PatchType: jsonPatch, Patch: []byte(`[{"op":"replace","path":"/spec/new","value":null}]`)},
-			want:   `{}`,
+			want:   `{"spec":{"new":null}}`,
 		},
 		"exact numbers": {
 			reason: "two numbers that are one float64 differ",
