@@ -1,12 +1,15 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package catalog knows every hook of the contract, in every version: its names, its message types, its service, what its
-// answers allow, and how its messages convert between versions. Names and messages are read from the descriptors of the
-// generated code, so that the contract stands in one place.
+// Package catalog describes every hook of the contract in every version: its names, message types and service, and what
+// its answers allow. It reads them from the descriptors of the generated code, so that the contract has one source.
 //
-// It does not encode or call, and it does not look into the Kubernetes objects that messages hold; see the packages codec,
-// extension, gateway and convert. A Catalog is immutable and safe for concurrent use.
+// New returns the catalog of the contract, and Build returns one for other hooks. A process has one catalog, which
+// constructors take as an argument.
+//
+// The package does not encode or call, does not convert between versions, and does not look into the Kubernetes objects
+// that messages hold; see packages codec, extension, hookversion and convert. A Catalog is immutable and safe for
+// concurrent use.
 package catalog
 
 import (
@@ -21,7 +24,7 @@ import (
 	"github.com/hookgate/hookgate/hook"
 )
 
-// Category is the part of the contract that a hook belongs to; each is one gRPC service.
+// Category is the part of the contract that a hook belongs to. Each category is one gRPC service.
 type Category string
 
 // The categories.
@@ -42,24 +45,23 @@ type Hook struct {
 	Request  protoreflect.MessageType
 	Response protoreflect.MessageType
 
-	// Mergeable tells whether the answers of several handlers can be made one. Only those of lifecycle hooks can:
-	// the others carry a result of their own, and Cluster API allows them one handler.
+	// Mergeable reports whether the answers of several handlers can be merged into one. This holds for lifecycle hooks
+	// only: the others carry a result of their own, and Cluster API allows them one handler.
 	Mergeable bool
-	// Blocking tells whether an answer may hold the caller with retryAfterSeconds.
+	// Blocking reports whether an answer may hold the caller with retryAfterSeconds.
 	Blocking bool
 
 	lifetime Lifetime
-	versions []*Hook // of the same hook, the hub first
-	spoke    *Spoke  // nil for a hub
+	versions []*Hook // of the same hook, newest first
 }
 
-// Singleton tells whether the hook is one of the extension, not of its handlers: only Discovery is.
+// Singleton reports whether the extension answers the hook, not one of its handlers. Only Discovery is a singleton.
 func (h *Hook) Singleton() bool { return h.Category == Discovery }
 
-// Hub returns the hook in its newest version. The other versions, the spokes, convert to it and from it.
+// Hub returns the hook in its newest version, through which package hookversion converts between the others.
 func (h *Hook) Hub() *Hook { return h.versions[0] }
 
-// In returns the same hook in another version.
+// In returns the hook in another version.
 func (h *Hook) In(version string) (*Hook, bool) {
 	for _, v := range h.versions {
 		if v.Version == version {
@@ -69,8 +71,8 @@ func (h *Hook) In(version string) (*Hook, bool) {
 	return nil, false
 }
 
-// Deprecated tells whether the version of the hook is deprecated; if so, since which release of the gateway, and which
-// apiVersion of the hook takes its place.
+// Deprecated reports whether this version of the hook is deprecated. If so, it returns the release of the gateway that
+// deprecated it, and the apiVersion that replaces it.
 func (h *Hook) Deprecated() (since, instead string, ok bool) {
 	if h.lifetime.Deprecated == "" {
 		return "", "", false
@@ -93,33 +95,33 @@ type Catalog struct {
 	byInput     map[protoreflect.FullName]*Hook
 }
 
-// Hooks returns all hooks in all versions: by name, and the hub before its spokes. Callers must not change the slice.
+// Hooks returns all hooks in all versions, ordered by name, newest version first. Callers must not change the slice.
 func (c *Catalog) Hooks() []*Hook { return c.hooks }
 
-// Hubs returns every hook once, in its newest version, by name. Callers must not change the slice.
+// Hubs returns every hook in its newest version, ordered by name. Callers must not change the slice.
 func (c *Catalog) Hubs() []*Hook { return c.hubs }
 
-// Lookup returns the hook of that group, version and name.
+// Lookup returns the hook with the given group, version and name.
 func (c *Catalog) Lookup(gvh hook.GroupVersionHook) (*Hook, bool) {
 	h, ok := c.byGVH[gvh]
 	return h, ok
 }
 
-// ByName returns the hook of that name, in upper or lower case, in its newest version.
+// ByName returns the newest version of the hook with the given name, in any letter case.
 func (c *Catalog) ByName(name string) (*Hook, bool) {
 	h, ok := c.byName[strings.ToLower(name)]
 	return h, ok
 }
 
-// ByMethod returns the hook whose rpc has that full name: "/package.Service/Method".
+// ByMethod returns the hook whose rpc has the given full name: "/package.Service/Method".
 func (c *Catalog) ByMethod(method string) (*Hook, bool) {
 	h, ok := c.byMethod[method]
 	return h, ok
 }
 
-// ByPath returns the hook that a URL path is about, /<group>/<version>/<hook>[/<handler>], and what stands after the hook's
-// segment, with the slash before it. Where it is not ok, the path is none: h is the hook that is meant if its name is in
-// upper case, and nil otherwise.
+// ByPath returns the hook of a URL path, /<group>/<version>/<hook>[/<handler>], and the rest of the path after the
+// hook's segment, including its slash. If ok is false, no hook has this path; h is then the near miss that differs only
+// in the case of its name, or nil.
 func (c *Catalog) ByPath(path string) (h *Hook, rest string, ok bool) {
 	end := segments(path, 3)
 	if h, ok = c.byPath[path[:end]]; !ok {
@@ -129,7 +131,7 @@ func (c *Catalog) ByPath(path string) (h *Hook, rest string, ok bool) {
 	return h, path[end:], ok
 }
 
-// segments returns where the first n segments of a path end.
+// segments returns the index at which the first n segments of a path end.
 func segments(path string, n int) int {
 	at := 0
 	for range n {
@@ -145,20 +147,20 @@ func segments(path string, n int) int {
 	return at
 }
 
-// ByRequest returns the hook that a message is a request of.
+// ByRequest returns the hook whose request type m has.
 func (c *Catalog) ByRequest(m proto.Message) (*Hook, bool) {
 	h, ok := c.byInput[m.ProtoReflect().Descriptor().FullName()]
 	return h, ok
 }
 
-// Discoveries returns the hook Discovery in all its versions, the newest first.
+// Discoveries returns the Discovery hook in all versions, newest first. Callers must not change the slice.
 func (c *Catalog) Discoveries() []*Hook { return c.discoveries }
 
-// Versions returns every version of every group, those that were removed among them: by group, newest first. Callers must
+// Versions returns every version of every group, including removed ones, ordered by group, newest first. Callers must
 // not change the slice.
 func (c *Catalog) Versions() []*Version { return c.versions }
 
-// Version returns a version of a group, also one that was removed.
+// Version returns a version of a group, including a removed one.
 func (c *Catalog) Version(group, name string) (*Version, bool) {
 	for _, v := range c.versions {
 		if v.Group == group && v.Name == name {
@@ -168,16 +170,17 @@ func (c *Catalog) Version(group, name string) (*Version, bool) {
 	return nil, false
 }
 
-// Releases returns the releases of the gateway that lifetimes are counted in, oldest first. Callers must not change the slice.
+// Releases returns the releases of the gateway, oldest first, that lifetimes refer to. Callers must not change the
+// slice.
 func (c *Catalog) Releases() []Release { return c.releases }
 
-// index fills what lookups read. All hooks are in c.hooks.
+// index fills the maps that lookups read, from c.hooks.
 func (c *Catalog) index() {
 	slices.SortFunc(c.hooks, func(a, b *Hook) int {
 		return cmp.Or(cmp.Compare(a.Hook, b.Hook), cmp.Compare(a.Group, b.Group), newest(a.Version, b.Version))
 	})
-	c.byGVH, c.byPath, c.byMethod, c.byName = map[hook.GroupVersionHook]*Hook{}, map[string]*Hook{}, map[string]*Hook{}, map[string]*Hook{}
-	c.byInput = map[protoreflect.FullName]*Hook{}
+	c.byGVH, c.byInput = map[hook.GroupVersionHook]*Hook{}, map[protoreflect.FullName]*Hook{}
+	c.byPath, c.byMethod, c.byName = map[string]*Hook{}, map[string]*Hook{}, map[string]*Hook{}
 	for i, h := range c.hooks {
 		c.byGVH[h.GroupVersionHook], c.byPath[h.Path("")], c.byMethod[h.Method] = h, h, h
 		c.byInput[h.Request.Descriptor().FullName()] = h
@@ -201,5 +204,5 @@ func (c *Catalog) index() {
 	}
 }
 
-// newest orders versions as Kubernetes does: v1 before v1beta2, v1beta1 and v1alpha1.
+// newest compares versions as Kubernetes orders them, newest first: v1, v1beta2, v1beta1, v1alpha1.
 func newest(a, b string) int { return version.CompareKubeAwareVersionStrings(b, a) }

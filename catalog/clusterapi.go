@@ -13,40 +13,40 @@ import (
 	"github.com/hookgate/hookgate/hook"
 )
 
-// ClusterAPIRelease is what a minor release of Cluster API has of the Runtime SDK. It is immutable.
+// ClusterAPIRelease describes the hooks of a minor release of Cluster API. It is immutable.
 type ClusterAPIRelease struct {
-	// Name is that of the minor release, as in v1.14. Its patch releases have the same hooks.
+	// Name is the minor release, such as v1.14. Its patch releases have the same hooks.
 	Name string
-	// Hooks are those that it calls, by name. Callers must not change the slice.
+	// Hooks lists the hooks that the release calls, ordered by name. Callers must not change the slice.
 	Hooks []ClusterAPIHook
 }
 
 // ClusterAPIHook is a hook that a release of Cluster API calls.
 type ClusterAPIHook struct {
 	hook.GroupVersionHook
-	// Kind is what of Cluster API its request embeds: Cluster, Machine or MachineSet; or its answer: ClusterClassVariable.
-	// It is empty for hooks that carry nothing of Cluster API but what providers define.
+	// Kind is the kind of Cluster API object in the request (Cluster, Machine or MachineSet) or in the answer
+	// (ClusterClassVariable). It is empty for hooks that carry only objects of providers.
 	Kind string
-	// ObjectVersion is the version of it in cluster.x-k8s.io: v1beta1 or v1beta2; empty if Kind is.
+	// ObjectVersion is the version of Kind in cluster.x-k8s.io, v1beta1 or v1beta2. It is empty if Kind is.
 	ObjectVersion string
 }
 
-// embeds says since when Cluster API calls a hook, and in which version what it embeds is. Minor releases are those of v1.
-type embeds struct {
+// clusterAPIHook is a row of the table below. Its numbers are minor releases of v1.
+type clusterAPIHook struct {
 	hook    string
-	since   uint64 // the oldest release of the table, or the one that added the hook
+	since   uint64 // the release that added the hook, or the oldest one of the table
 	kind    string
-	v1beta2 uint64 // the first release with v1beta2; those before have v1beta1
+	v1beta2 uint64 // the first release that sends v1beta2; earlier ones send v1beta1
 }
 
-// The releases that the table is about. Older ones are out of support, and newer ones not known.
+// The range of releases in the table. Older releases are out of support.
 const oldestClusterAPI, newestClusterAPI = 8, 14
 
-// clusterAPIHooks is what Cluster API's packages of hooks have at their tags: exp/runtime/hooks/api/v1alpha1 until v1.10,
-// api/runtime/hooks/v1alpha1 since. No release has taken a hook away. In v1.13 the objects changed inside one version of the
-// hooks: what was there before had v1beta1 until then, and what v1.12 added had v1beta2 from the start, but for the two
-// lifecycle hooks among it.
-var clusterAPIHooks = []embeds{
+// clusterAPIHooks lists the hooks in Cluster API's packages at its release tags: exp/runtime/hooks/api/v1alpha1 up to
+// v1.10, api/runtime/hooks/v1alpha1 since. No release has removed a hook. In v1.13 the version of objects changed
+// within one version of the hooks: earlier hooks carried v1beta1 until then. Of the hooks that v1.12 added, the
+// lifecycle hooks did, too; the others carried v1beta2 from the start.
+var clusterAPIHooks = []clusterAPIHook{
 	{hook: "AfterClusterUpgrade", since: oldestClusterAPI, kind: "Cluster", v1beta2: 13},
 	{hook: "AfterControlPlaneInitialized", since: oldestClusterAPI, kind: "Cluster", v1beta2: 13},
 	{hook: "AfterControlPlaneUpgrade", since: oldestClusterAPI, kind: "Cluster", v1beta2: 13},
@@ -66,7 +66,7 @@ var clusterAPIHooks = []embeds{
 	{hook: "ValidateTopology", since: oldestClusterAPI},
 }
 
-// ClusterAPIReleases returns the minor releases of Cluster API that are known, oldest first.
+// ClusterAPIReleases returns the known minor releases of Cluster API, oldest first.
 func ClusterAPIReleases() []*ClusterAPIRelease {
 	releases := make([]*ClusterAPIRelease, 0, newestClusterAPI-oldestClusterAPI+1)
 	for minor := uint64(oldestClusterAPI); minor <= newestClusterAPI; minor++ {
@@ -75,7 +75,8 @@ func ClusterAPIReleases() []*ClusterAPIRelease {
 			if minor < e.since {
 				continue
 			}
-			h := ClusterAPIHook{GroupVersionHook: hook.GroupVersionHook{Group: hook.Group, Version: hook.Version, Hook: e.hook}, Kind: e.kind}
+			gvh := hook.GroupVersionHook{Group: hook.Group, Version: hook.Version, Hook: e.hook}
+			h := ClusterAPIHook{GroupVersionHook: gvh, Kind: e.kind}
 			switch {
 			case e.kind == "":
 			case minor < e.v1beta2:
@@ -90,8 +91,8 @@ func ClusterAPIReleases() []*ClusterAPIRelease {
 	return releases
 }
 
-// ClusterAPIReleaseOf returns the minor release that a version of Cluster API belongs to, such as v1.14, v1.14.2 or
-// v1.14.0-rc.1. The error lists those that are known.
+// ClusterAPIReleaseOf returns the minor release of a version of Cluster API, such as v1.14, v1.14.2 or v1.14.0-rc.1.
+// The error lists the known releases.
 func ClusterAPIReleaseOf(version string) (*ClusterAPIRelease, error) {
 	releases := ClusterAPIReleases()
 	names := make([]string, len(releases))
@@ -100,16 +101,18 @@ func ClusterAPIReleaseOf(version string) (*ClusterAPIRelease, error) {
 	}
 	v, err := semver.ParseTolerant(version)
 	if err != nil || strings.Count(version, ".") == 0 {
-		return nil, fmt.Errorf("%q is not a version; the known releases of Cluster API are %s", version, strings.Join(names, ", "))
+		return nil, fmt.Errorf("%q is not a version; the known releases of Cluster API are %s",
+			version, strings.Join(names, ", "))
 	}
 	i := slices.Index(names, fmt.Sprintf("v%d.%d", v.Major, v.Minor))
 	if i < 0 {
-		return nil, fmt.Errorf("release %s of Cluster API is not known here; the known ones are %s", version, strings.Join(names, ", "))
+		return nil, fmt.Errorf("release %s of Cluster API is not known here; the known ones are %s",
+			version, strings.Join(names, ", "))
 	}
 	return releases[i], nil
 }
 
-// Hook returns the hook of that name as the release calls it, in whatever version.
+// Hook returns the hook with the given name as the release calls it.
 func (r *ClusterAPIRelease) Hook(name string) (ClusterAPIHook, bool) {
 	for _, h := range r.Hooks {
 		if h.Hook == name {
@@ -119,8 +122,8 @@ func (r *ClusterAPIRelease) Hook(name string) (ClusterAPIHook, bool) {
 	return ClusterAPIHook{}, false
 }
 
-// EverSent returns the versions in which releases that are known send what the hook embeds, oldest first. It is nothing for
-// hooks that embed nothing of Cluster API, and for those that no release calls.
+// EverSent returns the versions, oldest first, in which known releases send the Cluster API objects of a hook. It
+// returns nil for hooks without such objects and for hooks that no release calls.
 func EverSent(hookName string) []string {
 	var versions []string
 	for _, r := range ClusterAPIReleases() {

@@ -16,8 +16,8 @@ import (
 	"github.com/hookgate/hookgate/hook"
 )
 
-// embedded returns the kinds of Cluster API that a type of hooks embeds, in requests as objects, in answers as variables, with
-// the version of their package.
+// embedded returns the kinds of Cluster API that a type of hooks embeds, in requests as objects, in answers as
+// variables, with the version of their package.
 func embedded(t reflect.Type, seen map[reflect.Type]bool, found map[string]string) {
 	for t.Kind() == reflect.Pointer || t.Kind() == reflect.Slice {
 		t = t.Elem()

@@ -12,17 +12,17 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 )
 
-// Status is the status of an answer: the numbers that it has in every version of the contract.
+// Status is the status of an answer. Its numbers are the same in every version of the contract.
 type Status = protoreflect.EnumNumber
 
-// The statuses. An answer without one is an error, never a success.
+// The statuses. An Unspecified answer is an error, never a success.
 const (
 	Unspecified = Status(hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_UNSPECIFIED)
 	Success     = Status(hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS)
 	Failure     = Status(hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_FAILURE)
 )
 
-// StatusOf returns the status of an answer of any version; false if m is no answer.
+// StatusOf returns the status of an answer of any version, and false if m is not an answer.
 func StatusOf(m proto.Message) (Status, bool) {
 	if r, ok := m.(interface {
 		GetStatus() hooksv1alpha1.ResponseStatus
@@ -37,7 +37,7 @@ func StatusOf(m proto.Message) (Status, bool) {
 	return r.Get(field).Enum(), true
 }
 
-// MessageOf returns the message of an answer, which explains its status to a person.
+// MessageOf returns the message of an answer, which explains its status to people.
 func MessageOf(m proto.Message) string {
 	r, ok := m.(interface{ GetMessage() string })
 	if !ok {
@@ -46,7 +46,7 @@ func MessageOf(m proto.Message) string {
 	return r.GetMessage()
 }
 
-// SetStatus sets status and message of an answer of a hook.
+// SetStatus sets the status of an answer and, unless it is empty, its message.
 func SetStatus(m proto.Message, status Status, message string) {
 	r := m.ProtoReflect()
 	fields := r.Descriptor().Fields()
@@ -56,7 +56,8 @@ func SetStatus(m proto.Message, status Status, message string) {
 	}
 }
 
-// checkResponse tells what keeps a message from being an answer: status, with values of its names and numbers, and message.
+// checkResponse returns an error unless a message has the fields of an answer: a message, and a status with the names
+// and numbers of the contract.
 func checkResponse(d protoreflect.MessageDescriptor) error {
 	status, message := d.Fields().ByName("status"), d.Fields().ByName("message")
 	if status == nil || status.Kind() != protoreflect.EnumKind || message == nil || message.Kind() != protoreflect.StringKind {

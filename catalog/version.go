@@ -7,7 +7,6 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -17,8 +16,14 @@ import (
 	"github.com/hookgate/hookgate/hook"
 )
 
-// Lifetime tells in which releases of the gateway a version was introduced, deprecated and removed. Empty means that it was
-// not, yet.
+// Release is a release of the gateway.
+type Release struct {
+	Version string // "v0.1.0"
+	Date    string // "2026-11-21"; empty for the next release
+}
+
+// Lifetime holds the releases of the gateway that introduced, deprecated and removed a version. An empty one is still
+// to come.
 type Lifetime struct{ Introduced, Deprecated, Removed string }
 
 // Version is one version of a group of hooks.
@@ -30,29 +35,29 @@ type Version struct {
 	instead string
 }
 
-// APIVersion returns group and version in the form of the member apiVersion.
+// APIVersion returns group and version in the form of the JSON member apiVersion.
 func (v *Version) APIVersion() string { return v.Group + "/" + v.Name }
 
-// Hooks returns the hooks of the version, by name; none if it was removed. Callers must not change the slice.
+// Hooks returns the hooks of the version, ordered by name. A removed version has none. Callers must not change the
+// slice.
 func (v *Version) Hooks() []*Hook { return v.hooks }
 
-// Removed tells whether the gateway knows the version by its name only.
+// Removed reports whether the gateway no longer has the hooks of the version.
 func (v *Version) Removed() bool { return v.Lifetime.Removed != "" }
 
-// Instead returns the newest apiVersion of the group; empty if there is none but v.
+// Instead returns the newest apiVersion of the group, or "" if that is v itself.
 func (v *Version) Instead() string { return v.instead }
 
-// Source is what a version of a group of hooks is read from.
+// Source describes a version of a group of hooks.
 type Source struct {
 	Group, Version string
 	Lifetime       Lifetime
-	// Files have the services of the version. A version that was removed has none.
+	// Files contain the services of the version. A removed version has none.
 	Files []protoreflect.FileDescriptor
-	// Spokes are the conversions of the hooks that have a newer version, by their names.
-	Spokes map[string]Spoke
 }
 
-// Build returns the catalog of those versions. The error tells all that is wrong with them, but for what CheckLifetimes tells.
+// Build returns the catalog of the given versions. The error joins every mistake in them, except for those that
+// hookversion.Build and hookversion.CheckLifetimes find.
 func Build(releases []Release, sources ...Source) (*Catalog, error) {
 	c := &Catalog{releases: releases}
 	var errs []error
@@ -75,21 +80,13 @@ func Build(releases []Release, sources ...Source) (*Catalog, error) {
 		case !v.Removed() && len(v.hooks) == 0:
 			errs = append(errs, fmt.Errorf("version %s: has no hooks, and was not removed", v.APIVersion()))
 		}
-		for _, h := range v.hooks {
-			if spoke, ok := s.Spokes[h.Hook]; ok {
-				h.spoke = &spoke
-			}
-		}
-		for _, name := range slices.Sorted(maps.Keys(s.Spokes)) {
-			if !slices.ContainsFunc(v.hooks, func(h *Hook) bool { return h.Hook == name }) {
-				errs = append(errs, fmt.Errorf("version %s: has a conversion of %s, which is no hook of it", v.APIVersion(), name))
-			}
-		}
 		slices.SortFunc(v.hooks, func(a, b *Hook) int { return cmp.Compare(a.Hook, b.Hook) })
 		c.versions = append(c.versions, v)
 		c.hooks = append(c.hooks, v.hooks...)
 	}
-	slices.SortFunc(c.versions, func(a, b *Version) int { return cmp.Or(cmp.Compare(a.Group, b.Group), newest(a.Name, b.Name)) })
+	slices.SortFunc(c.versions, func(a, b *Version) int {
+		return cmp.Or(cmp.Compare(a.Group, b.Group), newest(a.Name, b.Name))
+	})
 	c.succeed()
 	c.index()
 	messages := map[protoreflect.FullName]*Hook{}
@@ -101,9 +98,6 @@ func Build(releases []Release, sources ...Source) (*Catalog, error) {
 			}
 			messages[m.Descriptor().FullName()] = h
 		}
-		if err := h.checkSpoke(); err != nil {
-			errs = append(errs, fmt.Errorf("hook %s: %w", h, err))
-		}
 	}
 	if err := errors.Join(errs...); err != nil {
 		return nil, err
@@ -111,7 +105,7 @@ func Build(releases []Release, sources ...Source) (*Catalog, error) {
 	return c, nil
 }
 
-// succeed tells each version which one takes its place. They are in order.
+// succeed sets the newest apiVersion of each version's group. c.versions is in order.
 func (c *Catalog) succeed() {
 	for _, v := range c.versions {
 		for _, other := range c.versions {
@@ -158,8 +152,8 @@ func (v *Version) add(s protoreflect.ServiceDescriptor) error {
 	return errors.Join(errs...)
 }
 
-// messageType returns the Go type behind a descriptor. The generated package registered it, so that it is missing only
-// if that package is not the one that was compiled in.
+// messageType returns the Go type of a descriptor. Its generated package registers it, so that it is missing only if
+// another package was compiled in.
 func messageType(d protoreflect.MessageDescriptor) (protoreflect.MessageType, error) {
 	t, err := protoregistry.GlobalTypes.FindMessageByName(d.FullName())
 	if err != nil {

@@ -16,9 +16,9 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/hookgate/hookgate/body"
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/body"
 )
 
 const (

@@ -17,8 +17,8 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/hookgate/hookgate/body"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/body"
 )
 
 // This file is where errors of the network get their kind and their text. The texts are fixed: the errors' own have

@@ -15,9 +15,9 @@ import (
 
 	"go.opentelemetry.io/otel/propagation"
 
-	"github.com/hookgate/hookgate/body"
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/codec"
+	"github.com/hookgate/hookgate/internal/body"
 	"github.com/hookgate/hookgate/registry"
 )
 

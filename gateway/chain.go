@@ -6,16 +6,19 @@ package gateway
 import (
 	"github.com/hookgate/hookgate/convert"
 	"github.com/hookgate/hookgate/extension"
+	"github.com/hookgate/hookgate/hookversion"
 )
 
 // chain returns what every call to a handler passes through, outermost first. A new concern is one line here, and one
 // file named for it. Nil objects and a nil observer leave their links without effect.
-func chain(observer *Observer, objects *convert.Objects, transport extension.Caller) extension.Caller {
+func chain(
+	observer *Observer, versions *hookversion.Converter, objects *convert.Objects, transport extension.Caller,
+) extension.Caller {
 	return link(transport,
 		observe(observer),
 		failurePolicy,
 		policyError,
-		hookVersion,
+		hookversion.Link(versions),
 		deadline,
 		convertObjects(objects),
 	)

@@ -13,6 +13,7 @@ import (
 	"github.com/hookgate/hookgate/convert"
 	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/hookversion"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -24,7 +25,8 @@ type Snapshots interface {
 // Config holds the parts of a Dispatcher. All of them but Objects and Observer are required.
 type Config struct {
 	Catalog    *catalog.Catalog
-	Codec      *codec.Codec // of Catalog
+	Versions   *hookversion.Converter // of Catalog
+	Codec      *codec.Codec           // of Catalog
 	Registry   Snapshots
 	Namespaces Namespaces
 	// Transport calls extensions.
@@ -44,7 +46,7 @@ type Dispatcher struct {
 
 // NewDispatcher returns a Dispatcher.
 func NewDispatcher(c Config) *Dispatcher {
-	return &Dispatcher{config: c, caller: chain(c.Observer, c.Objects, c.Transport)}
+	return &Dispatcher{config: c, caller: chain(c.Observer, c.Versions, c.Objects, c.Transport)}
 }
 
 // Dispatch answers a request. An error is a *hook.Error of any kind but Unauthenticated, Forbidden and TooLarge. A Failure
@@ -54,7 +56,7 @@ func (d *Dispatcher) Dispatch(ctx context.Context, r Request) (proto.Message, er
 	if !snapshot.Ready() {
 		return nil, notReady(snapshot)
 	}
-	m := matcher{namespaceLabels: d.config.Namespaces, codec: d.config.Codec}
+	m := matcher{namespaceLabels: d.config.Namespaces, versions: d.config.Versions, codec: d.config.Codec}
 	if err := m.read(r); err != nil {
 		return nil, err
 	}

@@ -23,6 +23,7 @@ import (
 	"github.com/hookgate/hookgate/extension"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/hookversion"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -59,11 +60,16 @@ type caller interface {
 
 type callerFunc func(ctx context.Context, c extension.Call) (proto.Message, error)
 
-func (f callerFunc) Call(ctx context.Context, c extension.Call) (proto.Message, error) { return f(ctx, c) }
+func (f callerFunc) Call(ctx context.Context, c extension.Call) (proto.Message, error) {
+	return f(ctx, c)
+}
 
 // newDispatcher returns a Dispatcher that calls c for every handler, and observes and converts nothing.
 func newDispatcher(r Snapshots, n Namespaces, c caller) *Dispatcher {
-	return NewDispatcher(Config{Catalog: catalog.New(), Codec: mandated, Registry: r, Namespaces: n, Transport: transportOf(c)})
+	cat := catalog.New()
+	return NewDispatcher(Config{
+		Catalog: cat, Versions: hookversion.New(cat), Codec: mandated, Registry: r, Namespaces: n, Transport: transportOf(c),
+	})
 }
 
 func transportOf(c caller) extension.Caller {

@@ -33,4 +33,6 @@ func internalError(cause error) *hook.Error {
 }
 
 // recovered returns the error of the one call in which a panic happened.
-func recovered(p any) *hook.Error { return internalError(fmt.Errorf("panic: %v\n%s", p, debug.Stack())) }
+func recovered(p any) *hook.Error {
+	return internalError(fmt.Errorf("panic: %v\n%s", p, debug.Stack()))
+}

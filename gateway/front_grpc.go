@@ -44,7 +44,7 @@ func hookInterceptor(cat *catalog.Catalog, c *codec.Codec, o *Observer) grpc.Una
 				in.fail(err)
 				resp, err = nil, grpcError(in.err)
 			}
-			if values := in.warnings.values(); values != nil {
+			if values := in.warnings.Values(); values != nil {
 				_ = grpc.SetTrailer(ctx, metadata.MD{strings.ToLower(WarningHeader): values}) // fails only outside of a call
 			}
 			in.end()

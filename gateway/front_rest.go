@@ -11,10 +11,10 @@ import (
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"go.opentelemetry.io/otel/propagation"
 
-	"github.com/hookgate/hookgate/body"
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/body"
 )
 
 // REST is the HTTPS JSON front: POST /<group>/<version>/<hook>[/<handler>], as Cluster API calls extensions.
@@ -134,7 +134,7 @@ func (w *restWriter) Write(p []byte) (int, error) {
 }
 
 func (w *restWriter) addWarnings() {
-	if values := w.in.warnings.values(); values != nil {
+	if values := w.in.warnings.Values(); values != nil {
 		w.Header()[WarningHeader] = values
 	}
 }

@@ -8,8 +8,8 @@ import (
 	"io"
 	"net/http"
 
-	"github.com/hookgate/hookgate/body"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/body"
 )
 
 // MaxBodyBytes is the most that a request or an answer may have, decompressed too, on every transport: 20 MiB, the limit

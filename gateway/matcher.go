@@ -12,6 +12,7 @@ import (
 
 	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/hookversion"
 	"github.com/hookgate/hookgate/policy"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -28,6 +29,7 @@ type Namespaces interface {
 // and once, because most ask for nothing. It belongs to one goroutine.
 type matcher struct {
 	namespaceLabels Namespaces
+	versions        *hookversion.Converter
 	codec           *codec.Codec
 
 	message proto.Message // in the newest version of the hook
@@ -47,7 +49,7 @@ type matcher struct {
 
 // read makes m match r. It returns an error if r lacks the object that its hook is about.
 func (m *matcher) read(r Request) (err error) {
-	if m.message, err = inHub(r); err != nil {
+	if m.message, err = m.versions.ToHub(r.Message, r.Hook); err != nil {
 		return err
 	}
 	if m.message == r.Message {

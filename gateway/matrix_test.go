@@ -35,6 +35,7 @@ import (
 	"github.com/hookgate/hookgate/extension"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/hookversion"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -60,7 +61,7 @@ func newFixture(t testing.TB, provider trace.TracerProvider) *fixture {
 	t.Cleanup(transport.Close)
 	observer := NewObserver(NewMetrics(f.metrics, f.registry, cat, "test"), provider, slog.New(slog.NewTextHandler(f.log, nil)), convert.NewLosses(nil))
 	services := NewServices(NewDispatcher(Config{
-		Catalog: cat, Codec: mandated, Registry: f.registry, Namespaces: fixedNamespaces{}, Transport: transport.Call,
+		Catalog: cat, Versions: hookversion.New(cat), Codec: mandated, Registry: f.registry, Namespaces: fixedNamespaces{}, Transport: transport.Call,
 		Objects: convert.NewObjects(convert.NewReferences()), Observer: observer,
 	}))
 	front, err := NewREST(services, mandated, observer)

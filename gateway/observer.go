@@ -17,6 +17,7 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/convert"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/hookversion"
 )
 
 // Observer observes every call twice, as it comes from a caller and as it goes to each handler. It records metrics and
@@ -50,7 +51,7 @@ type inbound struct {
 	received int64
 	sent     int64
 	err      *hook.Error
-	warnings warnings
+	warnings hookversion.Warnings
 }
 
 type inboundKey struct{}

@@ -24,6 +24,7 @@ import (
 	"github.com/hookgate/hookgate/extension"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/hookversion"
 	"github.com/hookgate/hookgate/policy"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -153,8 +154,9 @@ func TestPolicyFailuresAreObserved(t *testing.T) {
 	r := filled(t, registrationOf("a", handlerOf("v", "BeforeClusterCreate", hook.Fail)))
 	r.SetPolicies("a", forHandler("v", policy.Policy{FailurePolicy: hook.Ignore, Conditions: conditions(t, `request.nothing`)}))
 	o := newObserved()
+	hooks := catalog.New()
 	_, err := NewDispatcher(Config{
-		Catalog: catalog.New(), Codec: mandated, Registry: r, Namespaces: fixedNamespaces{}, Transport: transportOf(answers{}), Observer: o.Observer,
+		Catalog: hooks, Versions: hookversion.New(hooks), Codec: mandated, Registry: r, Namespaces: fixedNamespaces{}, Transport: transportOf(answers{}), Observer: o.Observer,
 	}).dispatch(t.Context(), hookOf(t, "BeforeClusterCreate"), "", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")})
 	if err != nil {
 		t.Fatal(err)

@@ -15,31 +15,30 @@ import (
 )
 
 const (
-	// CostLimit bounds the work that one evaluation of one condition may do, in CEL's units of cost: about one for each
-	// step, and for each ten characters that a string function looks at. It is the limit that Kubernetes has for one
-	// expression, and stands for about a tenth of a second.
+	// CostLimit bounds one evaluation of one condition, in CEL's units of cost: about one for each step and for each ten
+	// characters that a string function reads. It equals Kubernetes' limit for an expression, about a tenth of a second.
 	CostLimit = 1_000_000
 
-	// MaxExpression is the most characters that an expression may have.
+	// MaxExpression is the maximum length of an expression in characters.
 	MaxExpression = 4096
 
-	// variable is what expressions call the request.
+	// variable is the name of the request in expressions.
 	variable = "request"
-	// interruptEvery is after how many steps of a comprehension the context is looked at.
+	// interruptEvery is the number of comprehension steps between two checks of the context.
 	interruptEvery = 100
 )
 
-// The ways in which an evaluation goes wrong. EvaluationError wraps one of them.
+// The kinds of evaluation failures. EvaluationError wraps one of them.
 var (
-	// ErrCost is that of an expression that would cost more than CostLimit.
+	// ErrCost means that the expression would cost more than CostLimit.
 	ErrCost = errors.New("the expression costs too much for this request")
-	// ErrNotBool is that of an expression whose value is something else than true or false.
+	// ErrNotBool means that the value of the expression is not a boolean.
 	ErrNotBool = errors.New("the expression is neither true nor false for this request")
-	// ErrEvaluation is that of an expression that fails, for example because it reads a member that is not there.
+	// ErrEvaluation means that the expression fails, for example because it reads an absent member.
 	ErrEvaluation = errors.New("the expression fails for this request")
 )
 
-// Condition is one condition as an operator wrote it.
+// Condition is a condition as the operator wrote it.
 type Condition struct {
 	Name       string
 	Expression string
@@ -50,8 +49,8 @@ type Compiler struct {
 	env *cel.Env
 }
 
-// NewCompiler returns a compiler for the standard language, with the macro has(), optional values (request.?settings) and
-// comparisons of numbers of different types.
+// NewCompiler returns a Compiler for standard CEL with optional values (request.?settings) and comparisons between numbers
+// of different types.
 func NewCompiler() (*Compiler, error) {
 	env, err := cel.NewEnv(
 		cel.Variable(variable, cel.DynType),
@@ -68,17 +67,17 @@ func NewCompiler() (*Compiler, error) {
 	return &Compiler{env: env}, nil
 }
 
-// CompileError is what is wrong with one condition.
+// CompileError describes the mistakes in one condition.
 type CompileError struct {
-	Index   int // of the condition
+	Index   int // of the condition in the argument of Compile
 	Message string
 }
 
-// Error returns what is wrong, and where in the expression.
+// Error returns the mistakes with their positions in the expression.
 func (e *CompileError) Error() string { return e.Message }
 
-// Compile compiles conditions, which all have to be true. Its errors are *CompileError, one for each condition that is wrong;
-// with any, there is no result. Without conditions the result is nil.
+// Compile compiles conditions, all of which have to be true. It returns either Conditions or one error for each condition
+// with mistakes. Without conditions it returns nil.
 func (c *Compiler) Compile(conditions []Condition) (*Conditions, []*CompileError) {
 	if len(conditions) == 0 {
 		return nil, nil
@@ -104,7 +103,7 @@ func (c *Compiler) compile(expression string) (cel.Program, error) {
 	if issues.Err() != nil {
 		var all []string
 		for _, e := range issues.Errors() {
-			// CEL counts columns from 0, and editors from 1.
+			// CEL counts columns from 0, editors count from 1.
 			all = append(all, fmt.Sprintf("line %d, column %d: %s", e.Location.Line(), e.Location.Column()+1, e.Message))
 		}
 		return nil, errors.New(strings.Join(all, "; "))
@@ -112,15 +111,18 @@ func (c *Compiler) compile(expression string) (cel.Program, error) {
 	if t := ast.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
 		return nil, fmt.Errorf("must be true or false, and is of type %s", cel.FormatCELType(t))
 	}
-	// Optimized, regular expressions and lists that the expression spells out are made once.
-	program, err := c.env.Program(ast, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(CostLimit), cel.InterruptCheckFrequency(interruptEvery))
+	program, err := c.env.Program(ast,
+		cel.EvalOptions(cel.OptOptimize), // makes literal lists and regular expressions once
+		cel.CostLimit(CostLimit),
+		cel.InterruptCheckFrequency(interruptEvery),
+	)
 	if err != nil {
 		return nil, err
 	}
 	return program, nil
 }
 
-// Conditions are the compiled conditions of one policy.
+// Conditions holds the compiled conditions of one policy.
 type Conditions struct {
 	conditions []condition
 }
@@ -130,15 +132,15 @@ type condition struct {
 	program cel.Program
 }
 
-// EvaluationError is what went wrong with one condition for one request.
+// EvaluationError is the failure to evaluate one condition for one request.
 type EvaluationError struct {
 	Condition string // its name
 	Kind      error  // ErrCost, ErrNotBool or ErrEvaluation
-	Cause     error  // what CEL says, which may quote the request; may be nil
+	Cause     error  // CEL's own error, which may quote the request
 }
 
-// Error returns a text that is the same for the same condition and kind. What CEL says depends on the request and, where
-// it walks a map, on chance, so it is in Cause.
+// Error returns the same text for the same condition and kind. CEL's own text is in Cause, because it depends on the
+// request and, where the expression walks a map, on chance.
 func (e *EvaluationError) Error() string {
 	return fmt.Sprintf("match condition %q: %v", e.Condition, e.Kind)
 }
@@ -146,9 +148,9 @@ func (e *EvaluationError) Error() string {
 // Unwrap returns the kind.
 func (e *EvaluationError) Unwrap() error { return e.Kind }
 
-// Match tells whether all conditions are true for a request, the JSON value as Decode returns it. One that is false decides,
-// even if another cannot be evaluated; without one, the first that cannot be evaluated is the error, an *EvaluationError, or
-// that of ctx if it is done.
+// Match reports whether all conditions are true for a request, a value returned by Decode. A false condition decides even
+// if another one cannot be evaluated. Otherwise Match returns an *EvaluationError for the first condition that cannot be
+// evaluated, or ctx.Err() if ctx is done.
 func (c *Conditions) Match(ctx context.Context, request any) (bool, error) {
 	activation := activation{request: request}
 	var first error
@@ -180,12 +182,13 @@ func (c *condition) match(ctx context.Context, a *activation) (bool, error) {
 	}
 	matches, ok := value.(types.Bool)
 	if !ok {
-		return false, &EvaluationError{Condition: c.name, Kind: ErrNotBool, Cause: fmt.Errorf("the value is of type %s", value.Type().TypeName())}
+		cause := fmt.Errorf("the value is of type %s", value.Type().TypeName())
+		return false, &EvaluationError{Condition: c.name, Kind: ErrNotBool, Cause: cause}
 	}
 	return bool(matches), nil
 }
 
-// activation resolves the one variable.
+// activation resolves the variable request.
 type activation struct {
 	request any
 }
@@ -200,5 +203,5 @@ func (a *activation) ResolveName(name string) (any, bool) {
 	return nil, false
 }
 
-// Parent returns nothing.
+// Parent returns nil.
 func (a *activation) Parent() interpreter.Activation { return nil }

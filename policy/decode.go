@@ -9,8 +9,8 @@ import (
 	kubejson "sigs.k8s.io/json"
 )
 
-// Decode returns the JSON text as Conditions.Match wants it: whole numbers as int64 where they fit, others as float64. It
-// costs memory many times the size of the text, and is for requests that a condition looks at.
+// Decode decodes JSON into the form that Conditions.Match expects: whole numbers become int64 if they fit, all others
+// float64. The result takes many times the memory of the text, so decode only requests that have to be matched.
 func Decode(text []byte) (any, error) {
 	var value any
 	if err := kubejson.UnmarshalCaseSensitivePreserveInts(text, &value); err != nil {

@@ -1,11 +1,11 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package policy holds what an operator says about how a handler is called, ready for use: settings that take the place of
-// the extension's own, and conditions in CEL (https://cel.dev) on the requests that the handler shall get.
+// Package policy holds an operator's policy for calls to a handler: settings that override those of the extension, and
+// compiled conditions in CEL (https://cel.dev) that requests have to meet.
 //
-// It neither reads ExtensionPolicy objects (package controllers does) nor decides which policy is for which handler
-// (package registry) nor calls anything (package gateway).
+// Package controllers makes policies from ExtensionPolicy objects, package registry assigns them to handlers, and package
+// gateway applies them.
 //
-// A Policy and Conditions never change once they are made, and are safe for concurrent use.
+// A Policy must not change once a registry holds it. Conditions are immutable and safe for concurrent use.
 package policy

@@ -11,23 +11,22 @@ import (
 	"github.com/hookgate/hookgate/hook"
 )
 
-// Policy is what one ExtensionPolicy says. Its zero values leave everything as the extension has it.
+// Policy is the content of one ExtensionPolicy. Zero fields leave the settings of the extension unchanged.
 type Policy struct {
-	// Name is that of the ExtensionPolicy.
+	// Name is the name of the ExtensionPolicy.
 	Name string
 
-	// Timeout bounds one call, in place of the handler's own; 0 leaves it.
+	// Timeout replaces the handler's timeout for one call.
 	Timeout time.Duration
-	// FailurePolicy takes the place of the handler's own; empty leaves it.
+	// FailurePolicy replaces the handler's failure policy.
 	FailurePolicy hook.FailurePolicy
-	// ClusterAPIVersion is the version of embedded Cluster API objects that the handler understands, in place of what its
-	// extension states; empty leaves it.
+	// ClusterAPIVersion replaces the version of embedded Cluster API objects that the extension states.
 	ClusterAPIVersion string
-	// Order puts the handler before those without, lowest first; nil leaves it among them.
+	// Order puts the handler before those without an order, lowest first. Nil means no order.
 	Order *int32
 
-	// ObjectSelector decides by the labels of the object that a request is about. Nil matches all.
+	// ObjectSelector matches the labels of the object that a request is about. Nil matches all.
 	ObjectSelector labels.Selector
-	// Conditions decide by the request. Nil match all.
+	// Conditions match the request. Nil matches all.
 	Conditions *Conditions
 }

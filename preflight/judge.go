@@ -189,7 +189,7 @@ func (t *Target) converted(x *Extension, h *Handler, described *catalog.Hook) (F
 	if !ok || from == described {
 		return Finding{}, false
 	}
-	lost := append(from.RequestLosses(described), described.ResponseLosses(from)...)
+	lost := t.HookLosses(from, described)
 	if len(lost) == 0 {
 		return Finding{}, false
 	}

@@ -218,6 +218,7 @@ func TestJudge(t *testing.T) {
 			target := Target{Hooks: catalog.New(), Lossy: lossy}
 			if tt.hooks != nil {
 				target.Hooks = tt.hooks(t)
+				target.HookLosses = hookversions.NewConverter(target.Hooks).CallLosses
 			}
 			for _, text := range tt.targets {
 				if err := target.ParseTarget(text); err != nil {

@@ -23,6 +23,8 @@ type Target struct {
 	Gateway string
 	// Hooks are the hooks of the gateway, with the releases in which versions come and go.
 	Hooks *catalog.Catalog
+	// HookLosses returns the paths that a call can lose between the caller's and the handler's version of a hook.
+	HookLosses func(caller, handler *catalog.Hook) []string
 	// Lossy returns the paths that a conversion of a kind of Cluster API objects can lose.
 	Lossy func(kind, from, to string) []string
 }

@@ -18,10 +18,10 @@ import (
 	"github.com/hookgate/hookgate/hook"
 )
 
-// MaxTimeout bounds the timeout of every handler, as Cluster API does.
+// MaxTimeout is the longest timeout of a handler, as in Cluster API.
 const MaxTimeout = 30 * time.Second
 
-// check returns all that is wrong with a registration by itself, in the order of its fields.
+// check returns every mistake in a registration by itself, in the order of its fields.
 func check(reg *Registration) error {
 	var errs []error
 	wrong := func(field, format string, args ...any) {
@@ -65,7 +65,7 @@ func check(reg *Registration) error {
 	return errors.Join(errs...)
 }
 
-// CheckName tells what keeps the name of a handler or an ExtensionConfig from being a DNS-1123 label.
+// CheckName returns an error unless the name of a handler or an ExtensionConfig is a DNS-1123 label.
 func CheckName(name string) error {
 	switch {
 	case name == "":
@@ -80,7 +80,7 @@ func CheckName(name string) error {
 	return nil
 }
 
-// SameName is the error of two handlers of one extension that have the same name in lower case, and so the same path.
+// SameName returns the error of two handlers of one extension whose names, in lower case, are the same path.
 func SameName(first, second string) error {
 	if first == second {
 		return fmt.Errorf("%q is the name of another handler, too", second)
@@ -88,10 +88,10 @@ func SameName(first, second string) error {
 	return fmt.Errorf("%q and %q differ only in case: in paths, upper and lower case are the same", first, second)
 }
 
-// CheckURL tells what keeps a URL from being that of an extension that speaks JSON over HTTPS.
+// CheckURL returns an error unless text is a valid URL of a REST extension.
 func CheckURL(text string) error { return (&ClientConfig{URL: text}).CheckURL() }
 
-// CheckURL tells what keeps the URL from being that of an extension that speaks c.Protocol.
+// CheckURL returns an error unless c.URL is a valid URL for c.Protocol.
 func (c *ClientConfig) CheckURL() error {
 	u, err := url.Parse(c.URL)
 	switch {

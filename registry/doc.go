@@ -1,12 +1,12 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package registry holds what the gateway knows of extensions: which are registered, which handlers they have, and
-// under which names.
+// Package registry holds the registered extensions, their handlers, the names of these, and the operator's policies for
+// them.
 //
-// It neither finds extensions nor calls them: a source (package controllers) applies registrations, and the call
-// pipeline (package gateway) looks handlers up. It does not know which hooks exist, either; that is the catalog's.
+// It neither discovers nor calls extensions: a source (package controllers) applies registrations, and the call pipeline
+// (package gateway) looks up handlers. Which hooks exist is left to package catalog.
 //
-// A Registry is safe for concurrent use. Readers take a Snapshot, which never changes, with one atomic load; they wait
-// for nobody, and two lookups in one snapshot always agree. Writers take turns.
+// A Registry is safe for concurrent use. Readers load a Snapshot, which never changes, with one atomic operation: they
+// never block, and lookups in one snapshot are consistent. Writers take turns.
 package registry

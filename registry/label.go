@@ -12,16 +12,15 @@ import (
 )
 
 const (
-	// labelSeparator stands in a label where the registered name has its dot.
+	// labelSeparator replaces the dot of the registered name.
 	labelSeparator = "--"
-	// labelHashLength is in hexadecimal digits.
+	// labelHashLength is the number of hexadecimal digits.
 	labelHashLength = 8
 )
 
-// Label returns a registered name, <handler>.<ExtensionConfig>, as a DNS-1123 label: the dot becomes "--". Where that
-// would be ambiguous, because one of the two names has "--" itself, or too long, the end gives way to a hash of the
-// registered name. The result depends on the name alone, and it always has a hyphen, so that it is never the name of a
-// hook in lower case.
+// Label returns a registered name, <handler>.<ExtensionConfig>, as a DNS-1123 label: the dot becomes "--". If that is
+// ambiguous, because one of the two names contains "--", or too long, a hash of the registered name replaces the end. The
+// label depends on the name alone. It always contains a hyphen, so it never equals the name of a hook in lower case.
 func Label(name string) string {
 	handler, config, _ := strings.Cut(name, ".")
 	label := handler + labelSeparator + config
@@ -33,13 +32,13 @@ func Label(name string) string {
 	return label[:min(len(label), most)] + "-" + hex.EncodeToString(sum[:labelHashLength/2])
 }
 
-// hashed tells whether the label of the handler does not lead back to its name.
+// hashed reports whether the label of a handler has a hash, so that its name cannot be read back from it.
 func hashed(handler, config string) bool {
 	return strings.Contains(handler, labelSeparator) || strings.Contains(config, labelSeparator) ||
 		len(handler)+len(labelSeparator)+len(config) > validation.DNS1123LabelMaxLength
 }
 
-// splitLabel returns the names of the handler and the ExtensionConfig that make up a label without a hash.
+// splitLabel splits a label without a hash into the names of the handler and the ExtensionConfig.
 func splitLabel(label string) (handler, config string, ok bool) {
 	handler, config, ok = strings.Cut(label, labelSeparator)
 	return handler, config, ok && !hashed(handler, config)

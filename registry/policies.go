@@ -9,16 +9,16 @@ import (
 	"github.com/hookgate/hookgate/policy"
 )
 
-// Policies are what the operator says about the handlers of one ExtensionConfig. A handler has one policy at most: its own,
-// or else the one for all. It is immutable once it was handed to Registry.SetPolicies.
+// Policies holds the operator's policies for the handlers of one ExtensionConfig. A handler has at most one policy: its
+// own, or else the one for all. The policies must not change after Registry.SetPolicies.
 type Policies struct {
-	// All is for the handlers that have none of their own; nil for none.
+	// All applies to handlers without a policy of their own. It may be nil.
 	All *policy.Policy
-	// Handlers are by the name that discovery gave, without the ExtensionConfig's.
+	// Handlers maps names of handlers, without the name of the ExtensionConfig, to their own policies.
 	Handlers map[string]*policy.Policy
 }
 
-// of returns the policy of a handler, or nil.
+// of returns the policy of a handler, or nil if it has none.
 func (p Policies) of(handler string) *policy.Policy {
 	if own := p.Handlers[handler]; own != nil {
 		return own
@@ -30,11 +30,10 @@ func (p Policies) empty() bool { return p.All == nil && len(p.Handlers) == 0 }
 
 func (p Policies) equal(o Policies) bool { return p.All == o.All && maps.Equal(p.Handlers, o.Handlers) }
 
-// Override returns h, as discovery described it, with the settings that its policy has in their place.
-func (p Policies) Override(h Handler) Handler { return overridden(h, p.of(h.Name)) }
+// Override returns h, as discovery described it, with the settings of its policy applied.
+func (p Policies) Override(h Handler) Handler { return override(h, p.of(h.Name)) }
 
-// overridden returns h with the settings that p has in their place.
-func overridden(h Handler, p *policy.Policy) Handler {
+func override(h Handler, p *policy.Policy) Handler {
 	if p == nil {
 		return h
 	}
@@ -50,10 +49,8 @@ func overridden(h Handler, p *policy.Policy) Handler {
 	return h
 }
 
-// SetPolicies says what the operator wants of the handlers of an ExtensionConfig, in place of what was said before; the zero
-// value takes everything back. It holds for the handlers that there are, and for all that come: neither the
-// ExtensionConfig nor the handlers need be registered. Policies that are the same as before, pointer by pointer, change
-// nothing.
+// SetPolicies replaces the policies for the handlers of an ExtensionConfig; the zero value removes them. They apply to
+// registered handlers and to handlers registered later. Setting the same pointers again changes nothing.
 func (r *Registry) SetPolicies(extensionConfig string, p Policies) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -73,7 +70,7 @@ func (r *Registry) SetPolicies(extensionConfig string, p Policies) {
 	if c, ok := s.byConfig[extensionConfig]; ok {
 		next = s.with(extensionConfig, s.newConfig(c.registration, p))
 	} else {
-		// Nobody sees a difference yet, and the generation stays.
+		// No handler changes, so the generation stays.
 		same := *s
 		next = &same
 	}

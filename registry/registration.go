@@ -12,37 +12,36 @@ import (
 	"github.com/hookgate/hookgate/policy"
 )
 
-// Registration is one ExtensionConfig as the gateway needs it: where the extension is, for whom it is called, and which
-// handlers it has. It is immutable once it was handed to Registry.Apply.
+// Registration is one ExtensionConfig in the form that the gateway needs. In a Snapshot it is immutable.
 type Registration struct {
 	// Name is the name of the ExtensionConfig, a DNS-1123 label.
 	Name         string
 	ClientConfig ClientConfig
-	// NamespaceSelector decides by the labels of a request's namespace. Nil matches all.
+	// NamespaceSelector matches the labels of a request's namespace. Nil matches all.
 	NamespaceSelector labels.Selector
-	// Settings are added to every request; the request's own win.
+	// Settings are added to every request; settings of the request take precedence.
 	Settings map[string]string
-	// Handlers are those that discovery found, under the names that discovery gave.
+	// Handlers lists the handlers that discovery found, with their names there.
 	Handlers []Handler
 }
 
-// Protocol is what an extension speaks.
+// Protocol is the protocol of an extension.
 type Protocol string
 
-// The protocols. The zero Protocol is JSON over HTTPS, the mandated one.
+// The protocols. REST, the zero value, is the JSON over HTTPS of Cluster API.
 const (
 	REST Protocol = ""
 	GRPC Protocol = "GRPC"
 )
 
-// The schemes that URLs of extensions can have, besides https. Those without TLS are for what is on the same machine.
+// The schemes of extension URLs besides https. Schemes without TLS are limited to the same machine.
 const (
 	SchemeGRPC  = "grpc"
 	SchemeGRPCS = "grpcs"
 	SchemeUnix  = "unix"
 )
 
-// schemes returns those that URLs of extensions can have that speak p.
+// schemes returns the valid schemes of URLs for p.
 func (p Protocol) schemes() []string {
 	if p == GRPC {
 		return []string{"https", SchemeGRPCS, SchemeGRPC, SchemeUnix}
@@ -65,13 +64,13 @@ type ClientConfig struct {
 	// URL has neither user, query nor fragment. For REST it is https://host[:port][/prefix]; for GRPC https:// or
 	// grpcs://host[:port], grpc://host:port on loopback, or unix:///path.
 	URL string
-	// InCluster tells that URL names a Service of the cluster, which is never called through a proxy.
+	// InCluster means that URL names a Service of the cluster, which is never called through a proxy.
 	InCluster bool
-	// CABundle is PEM. Empty means the system's roots.
+	// CABundle holds certificates in PEM. Empty means the system's roots.
 	CABundle []byte
 }
 
-// Handler is one handler of an extension, as discovery described it, with defaults filled in.
+// Handler is a handler of an extension as discovery described it, with defaults applied.
 type Handler struct {
 	// Name is a DNS-1123 label, unique within the extension.
 	Name string
@@ -79,23 +78,22 @@ type Handler struct {
 	// Timeout bounds one call: more than 0, at most 30 s.
 	Timeout       time.Duration
 	FailurePolicy hook.FailurePolicy
-	// ClusterAPIVersion is the version of embedded Cluster API objects that the handler understands: "v1beta1" or "v1beta2"
-	// of the API group cluster.x-k8s.io. Empty means that nobody says, and that objects stay as they come.
+	// ClusterAPIVersion is the version of cluster.x-k8s.io, "v1beta1" or "v1beta2", that the handler understands in
+	// embedded objects. Empty means that it is unknown and that objects are not converted.
 	ClusterAPIVersion string
 }
 
-// Entry is one registered handler in a snapshot.
+// Entry is a registered handler in a snapshot.
 type Entry struct {
-	// Name is the registered name, <handler>.<ExtensionConfig>; in a Registry for one extension alone, the handler's own.
+	// Name is the registered name, <handler>.<ExtensionConfig>; in a registry of NewSole it is the handler's own name.
 	Name string
-	// Label is Name as a DNS-1123 label: the name under which the gateway's own discovery offers the handler. It
-	// depends on Name alone, so it stays when other handlers come and go.
+	// Label is Name as a DNS-1123 label, under which the gateway's own discovery offers the handler. It depends on
+	// Name alone, so it stays the same when other handlers come and go.
 	Label string
 
-	// Handler is the handler as it is called: as discovery described it, with the timeout, the failure policy and the
-	// version of objects that Policy has. Registration has it without them.
+	// Handler is the handler of Registration with the settings of Policy applied.
 	Handler      Handler
 	Registration *Registration
-	// Policy is what the operator says about the handler; nil if nothing.
+	// Policy is the operator's policy for the handler, or nil.
 	Policy *policy.Policy
 }

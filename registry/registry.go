@@ -26,9 +26,9 @@ type Registry struct {
 // New returns an empty Registry that is not ready.
 func New() *Registry { return newRegistry(false) }
 
-// NewSole returns an empty Registry, not ready, for a gateway that answers for one extension alone. Its handlers are
-// registered under their own names, which are their labels, too, so that callers see the extension as if it answered
-// itself. Apply refuses a second one.
+// NewSole returns an empty Registry that is not ready, for a gateway in front of one extension alone. Its handlers keep
+// their own names and use them as labels, so that callers see the extension as if it answered itself. Apply refuses a
+// second extension.
 func NewSole() *Registry { return newRegistry(true) }
 
 func newRegistry(sole bool) *Registry {
@@ -44,10 +44,10 @@ func newRegistry(sole bool) *Registry {
 	return r
 }
 
-// Snapshot returns the present state. It takes no lock.
+// Snapshot returns the current state without locking.
 func (r *Registry) Snapshot() *Snapshot { return r.current.Load() }
 
-// SetReady says that the source has been through all its ExtensionConfigs once.
+// SetReady marks the registry as ready, once its source has tried every ExtensionConfig.
 func (r *Registry) SetReady() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -62,7 +62,7 @@ func (r *Registry) SetReady() {
 	close(r.ready)
 }
 
-// SetUnready says what a Registry that is not ready waits for, in place of that it has not read its ExtensionConfigs yet.
+// SetUnready replaces the default reason reported until the registry is ready.
 func (r *Registry) SetUnready(text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -76,17 +76,17 @@ func (r *Registry) SetUnready(text string) {
 	r.current.Store(&next)
 }
 
-// Ready returns a channel that is closed when SetReady was called.
+// Ready returns a channel that SetReady closes.
 func (r *Registry) Ready() <-chan struct{} { return r.ready }
 
-// Apply adds the registration of one ExtensionConfig, or replaces the one of that name. It does all or nothing: after an
-// error, what was registered before still is. The error names every fault, by ExtensionConfig and field, and is the
-// same for the same faults. What reg refers to is copied.
+// Apply adds the registration of one ExtensionConfig, or replaces the one with the same name. If it returns an error, the
+// registry is unchanged. The error joins every mistake, named by ExtensionConfig and field, in a fixed order. Apply copies
+// reg deeply.
 func (r *Registry) Apply(reg Registration) error {
 	if err := check(&reg); err != nil {
 		return err
 	}
-	reg = copied(reg)
+	reg = clone(reg)
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -103,7 +103,7 @@ func (r *Registry) Apply(reg Registration) error {
 	return nil
 }
 
-// Remove removes the registration of an ExtensionConfig, if there is one.
+// Remove removes the registration of an ExtensionConfig, if it exists.
 func (r *Registry) Remove(name string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -113,8 +113,8 @@ func (r *Registry) Remove(name string) {
 	}
 }
 
-// copied returns a copy of reg, with its handlers in order.
-func copied(reg Registration) Registration {
+// clone returns a deep copy of reg, with its handlers ordered by name.
+func clone(reg Registration) Registration {
 	reg.ClientConfig.CABundle = bytes.Clone(reg.ClientConfig.CABundle)
 	reg.Settings = maps.Clone(reg.Settings)
 	reg.Handlers = slices.Clone(reg.Handlers)
@@ -125,7 +125,7 @@ func copied(reg Registration) Registration {
 	return reg
 }
 
-// newConfig returns reg with its entries, as the policies want them.
+// newConfig returns reg with its entries, to which it applies the policies.
 func (s *Snapshot) newConfig(reg *Registration, policies Policies) *config {
 	c := &config{registration: reg, entries: make([]*Entry, len(reg.Handlers))}
 	for i, h := range reg.Handlers {
@@ -135,13 +135,13 @@ func (s *Snapshot) newConfig(reg *Registration, policies Policies) *config {
 			label = Label(name)
 		}
 		p := policies.of(h.Name)
-		c.entries[i] = &Entry{Name: name, Label: label, Handler: overridden(h, p), Registration: reg, Policy: p}
+		c.entries[i] = &Entry{Name: name, Label: label, Handler: override(h, p), Registration: reg, Policy: p}
 	}
 	return c
 }
 
-// checkLabels refuses labels that other handlers have. Only a label with a hash can be another's, and only if somebody
-// chose the names to that end, or with a chance of one in four billion.
+// checkLabels returns an error if another handler has a label of c. Only labels with a hash can collide: by intent, or
+// with a probability of one in four billion.
 func (s *Snapshot) checkLabels(c *config) error {
 	var errs []error
 	seen := make(map[string]*Entry, len(c.entries))

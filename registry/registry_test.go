@@ -149,7 +149,7 @@ func TestApplyRefuses(t *testing.T) {
 			want:   `ExtensionConfig "x": handlers[0].name: must have at most 63 characters, has 64`,
 		},
 		"upper case handler": {
-			reason: "trap 12: paths are in lower case",
+			reason: "paths are in lower case",
 			change: func(r *Registration) { r.Handlers[0].Name = "Alpha" },
 			want:   `ExtensionConfig "x": handlers[0].name: "Alpha" must be in lower case: in paths, upper and lower case are the same`,
 		},
@@ -249,7 +249,7 @@ func TestApplyRefuses(t *testing.T) {
 	}
 }
 
-func TestTrap12NamesThatDifferOnlyInCaseAreRefused(t *testing.T) {
+func TestNamesThatDifferOnlyInCaseAreRefused(t *testing.T) {
 	err := New().Apply(registration("x", "alpha", "Alpha"))
 	want := `ExtensionConfig "x": handlers[1].name: "alpha" and "Alpha" differ only in case: in paths, upper and lower case are the same`
 	if err == nil || err.Error() != want {
@@ -257,7 +257,7 @@ func TestTrap12NamesThatDifferOnlyInCaseAreRefused(t *testing.T) {
 	}
 }
 
-func TestTrap16ABadUpdateKeepsTheOldEntries(t *testing.T) {
+func TestRefusedUpdateKeepsTheOldEntries(t *testing.T) {
 	r := New()
 	mustApply(t, r, registration("x", "a", "b"), registration("y", "a"))
 	before := r.Snapshot()

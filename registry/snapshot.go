@@ -12,8 +12,8 @@ import (
 	"github.com/hookgate/hookgate/hook"
 )
 
-// Snapshot is the state of a Registry at one moment. It never changes, so it is safe for concurrent use, and what it
-// returns is shared: callers must not change it. Lookups neither lock nor, for names in lower case, allocate.
+// Snapshot is the state of a Registry at one moment. It never changes, so it is safe for concurrent use; callers must not
+// change what it returns. Lookups do not lock and, for names in lower case, do not allocate.
 type Snapshot struct {
 	ready      bool
 	unready    string
@@ -24,21 +24,20 @@ type Snapshot struct {
 	all           []*Entry        // by registered name
 	byHook        map[hook.GroupHook][]*Entry
 	byConfig      map[string]*config
-	policies      map[string]Policies // by ExtensionConfig, which need not be registered
-	// byHashedLabel has the few labels that do not lead back to their names. The others need no map: it would be the
-	// largest one, and every update copies.
+	policies      map[string]Policies // by ExtensionConfig, registered or not
+	// byHashedLabel holds the few labels from which names cannot be read back. The others need no map, which would be
+	// the largest one that every update copies.
 	byHashedLabel map[string]*Entry
 }
 
 // config is one registration with its entries.
 type config struct {
 	registration *Registration
-	entries      []*Entry // by registered name
+	entries      []*Entry // ordered by the handlers' own names
 }
 
 func (c *config) handler(name string) (*Entry, bool) {
-	// Registered names of one ExtensionConfig differ before the dot only, but the order of the handlers' names is not
-	// always that of the registered names: '-' sorts before '.'.
+	// The handlers' own names can sort differently from the registered names, because '-' sorts before '.'.
 	i, ok := slices.BinarySearchFunc(c.entries, name, func(e *Entry, name string) int {
 		return cmp.Compare(e.Handler.Name, name)
 	})
@@ -48,22 +47,23 @@ func (c *config) handler(name string) (*Entry, bool) {
 	return c.entries[i], true
 }
 
-// Ready tells whether the source has been through all its ExtensionConfigs once.
+// Ready reports whether the source has tried every ExtensionConfig.
 func (s *Snapshot) Ready() bool { return s.ready }
 
-// Unready says what a Snapshot that is not ready waits for, as a whole clause.
+// Unready returns the reason why a snapshot is not ready, as a clause.
 func (s *Snapshot) Unready() string { return s.unready }
 
-// Sole tells whether there is one extension alone, whose handlers keep their own names: see NewSole.
+// Sole reports whether the registry is one of NewSole, whose handlers keep their own names.
 func (s *Snapshot) Sole() bool { return s.sole }
 
-// Generation counts the changes up to this snapshot: two snapshots of one Registry with the same generation are equal.
+// Generation returns the number of visible changes up to this snapshot. Snapshots of one Registry with the same
+// generation have equal handlers.
 func (s *Snapshot) Generation() uint64 { return s.generation }
 
-// Handlers returns the handlers of a hook, by registered name, whatever version of it they implement.
+// Handlers returns the handlers of every version of a hook, ordered by registered name.
 func (s *Snapshot) Handlers(gh hook.GroupHook) []*Entry { return s.byHook[gh] }
 
-// Handler returns the handler of a registered name or a label, in any letter case.
+// Handler returns the handler with a registered name or label, in any letter case.
 func (s *Snapshot) Handler(name string) (*Entry, bool) {
 	name = strings.ToLower(name)
 	if s.sole {
@@ -88,13 +88,13 @@ func (s *Snapshot) Handler(name string) (*Entry, bool) {
 	return c.handler(handler)
 }
 
-// All returns every handler, by registered name.
+// All returns every handler, ordered by registered name.
 func (s *Snapshot) All() []*Entry { return s.all }
 
-// Registrations returns every registration, by name.
+// Registrations returns every registration, ordered by name.
 func (s *Snapshot) Registrations() []*Registration { return s.registrations }
 
-// with returns a snapshot in which added takes the place of what is registered under name; nil removes it.
+// with returns a snapshot in which added replaces the registration name. If added is nil, it removes the registration.
 func (s *Snapshot) with(name string, added *config) *Snapshot {
 	next := &Snapshot{
 		ready:         s.ready,
@@ -137,7 +137,7 @@ func (s *Snapshot) with(name string, added *config) *Snapshot {
 	return next
 }
 
-// relabel brings byHashedLabel up to date, and copies it only if it changes.
+// relabel updates byHashedLabel, and copies it only if it changes.
 func (s *Snapshot) relabel(before, after []*Entry) {
 	copied := false
 	for i, entries := range [][]*Entry{before, after} {
@@ -157,7 +157,7 @@ func (s *Snapshot) relabel(before, after []*Entry) {
 	}
 }
 
-// replace returns entries, which are in order, without those of the ExtensionConfig name and with added, in order.
+// replace returns entries without those of the ExtensionConfig name and with added. All three lists are in order.
 func replace(entries []*Entry, name string, added []*Entry) []*Entry {
 	merged := make([]*Entry, 0, len(entries)+len(added))
 	for _, e := range entries {

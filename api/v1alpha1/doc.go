@@ -1,11 +1,11 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1alpha1 holds the Kubernetes API of Hookgate itself, group hookgate.dev, version v1alpha1: ExtensionPolicy, with
-// which an operator decides how the handlers of an extension are called.
+// Package v1alpha1 is the Kubernetes API hookgate.dev/v1alpha1. Its kind ExtensionPolicy lets an operator decide how the
+// handlers of an extension are called.
 //
-// The types say what may be written; packages controllers and policy say what it means. Values are plain data: a value
-// belongs to one goroutine while it is changed.
+// The types define the schema; package controllers defines its meaning. Values are plain data and not safe for concurrent
+// changes.
 //
 // +kubebuilder:object:generate=true
 // +groupName=hookgate.dev

@@ -7,87 +7,88 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// ExtensionPolicy says how the handlers of an extension are called: the author of an extension registers it with an
-// ExtensionConfig, and the operator decides the rest here. A handler has at most one policy: the one that names it, or
-// else the one that names its ExtensionConfig alone. What a policy leaves out stays as the extension has it.
+// ExtensionPolicy is an operator's policy for calls to the handlers of an extension, which its author registers with an
+// ExtensionConfig. A handler has at most one policy: the one that names it, or else the one that names its
+// ExtensionConfig alone. Fields that a policy omits keep the values of the extension.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=extensionpolicies,scope=Cluster,shortName=extpol,categories=cluster-api
 // +kubebuilder:subresource:status
-// +kubebuilder:printcolumn:name="Extension",type="string",JSONPath=".spec.targetRef.name",description="The ExtensionConfig that the policy is for"
-// +kubebuilder:printcolumn:name="Handler",type="string",JSONPath=".spec.targetRef.handler",description="The handler that the policy is for; empty for all"
+// +kubebuilder:printcolumn:name="Extension",type="string",JSONPath=".spec.targetRef.name",description="The ExtensionConfig that the policy applies to"
+// +kubebuilder:printcolumn:name="Handler",type="string",JSONPath=".spec.targetRef.handler",description="The handler that the policy applies to; empty for all"
 // +kubebuilder:printcolumn:name="Accepted",type="string",JSONPath=".status.conditions[?(@.type=='Accepted')].status",description="Whether the policy is in effect"
-// +kubebuilder:printcolumn:name="Reason",type="string",JSONPath=".status.conditions[?(@.type=='Accepted')].reason",description="Why"
-// +kubebuilder:printcolumn:name="Timeout",type="integer",priority=1,JSONPath=".spec.timeoutSeconds",description="How long a call may take, in seconds"
-// +kubebuilder:printcolumn:name="Failure Policy",type="string",priority=1,JSONPath=".spec.failurePolicy",description="What becomes of a call that could not be completed"
-// +kubebuilder:printcolumn:name="Order",type="integer",priority=1,JSONPath=".spec.order",description="When the handler is called, lowest first"
-// +kubebuilder:printcolumn:name="Protocol",type="string",priority=1,JSONPath=".spec.protocol",description="What the extension speaks"
+// +kubebuilder:printcolumn:name="Reason",type="string",JSONPath=".status.conditions[?(@.type=='Accepted')].reason",description="The reason of the condition Accepted"
+// +kubebuilder:printcolumn:name="Timeout",type="integer",priority=1,JSONPath=".spec.timeoutSeconds",description="The timeout of a call in seconds"
+// +kubebuilder:printcolumn:name="Failure Policy",type="string",priority=1,JSONPath=".spec.failurePolicy",description="The result of a call that could not be completed"
+// +kubebuilder:printcolumn:name="Order",type="integer",priority=1,JSONPath=".spec.order",description="The position in the sequence of handlers, lowest first"
+// +kubebuilder:printcolumn:name="Protocol",type="string",priority=1,JSONPath=".spec.protocol",description="The protocol of the extension"
 // +kubebuilder:printcolumn:name="Cluster API",type="string",priority=1,JSONPath=".spec.clusterAPIVersion",description="The version of Cluster API objects that the handlers understand"
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp"
 type ExtensionPolicy struct {
 	metav1.TypeMeta `json:",inline"`
 
-	// metadata is that of every object. Of two policies for the same target, the older one is in effect, and of two of the
-	// same age the one whose name is first.
+	// metadata is the metadata of the object. Of several policies for the same target, the oldest one is in effect. If
+	// they are of the same age, the one whose name sorts first is.
 	// +optional
 	metav1.ObjectMeta `json:"metadata,omitzero"`
 
-	// spec is what the operator wants.
+	// spec is the desired policy.
 	// +required
 	Spec ExtensionPolicySpec `json:"spec,omitzero"`
 
-	// status is what has become of it.
+	// status is the observed state of the policy.
 	// +optional
 	Status ExtensionPolicyStatus `json:"status,omitzero"`
 }
 
-// ExtensionPolicySpec says for whom a policy is, and what it changes.
+// ExtensionPolicySpec is the target of a policy, and what it changes there.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.timeoutSeconds) || has(self.failurePolicy) || has(self.order) || has(self.objectSelector) || has(self.matchConditions) || has(self.protocol) || has(self.clusterAPIVersion)",message="must set at least one of protocol, clusterAPIVersion, timeoutSeconds, failurePolicy, order, objectSelector and matchConditions"
 // +kubebuilder:validation:XValidation:rule="!has(self.protocol) || !has(self.targetRef.handler)",message="protocol is for all handlers of an extension: leave targetRef.handler out"
 type ExtensionPolicySpec struct {
-	// targetRef is for whom the policy is.
+	// targetRef selects the handlers that the policy applies to.
 	// +required
 	TargetRef TargetReference `json:"targetRef,omitzero"`
 
-	// protocol is what the extension speaks: REST is the JSON over HTTPS of Cluster API, which is meant without a policy; GRPC
-	// are the services of the contract, with TLS, at the same address. It is for the whole extension, so that a policy for one
-	// handler cannot say it.
+	// protocol is the protocol of the extension. REST, the default, is the JSON over HTTPS of Cluster API. GRPC means the
+	// services of the contract, with TLS, at the same address. It applies to the whole extension, so a policy for one handler
+	// cannot set it.
 	// +optional
 	Protocol Protocol `json:"protocol,omitempty"`
 
-	// clusterAPIVersion is the version of the Cluster API objects in requests that the handlers understand: v1beta1 or v1beta2
-	// of the API group cluster.x-k8s.io. Objects of the other version are converted for them, and what they answer is
-	// converted back. It takes the place of what a gRPC extension states. Where nobody says, objects stay as they come.
+	// clusterAPIVersion is the version of the API group cluster.x-k8s.io, v1beta1 or v1beta2, that the handlers understand in
+	// requests. Objects of the other version are converted for them, and their answers are converted back. It overrides the
+	// version that a gRPC extension states. If neither is set, objects are not converted.
 	// +optional
 	ClusterAPIVersion ClusterAPIVersion `json:"clusterAPIVersion,omitempty"`
 
-	// timeoutSeconds bounds one call, in place of the timeout that the extension has for the handler.
+	// timeoutSeconds is the timeout of one call. It overrides the timeout that the extension declares for the handler.
 	// +kubebuilder:validation:Minimum=1
 	// +kubebuilder:validation:Maximum=30
 	// +optional
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
 
-	// failurePolicy says what becomes of a call that could not be completed, in place of what the extension says: Fail
-	// fails it, Ignore goes on as if the handler had nothing to say. Neither touches a Failure that a handler answers.
+	// failurePolicy decides the result of a call that could not be completed: Fail fails the call, Ignore continues as if the
+	// handler had succeeded without a result. It overrides the policy that the extension declares. Neither value affects a
+	// Failure that a handler answers.
 	// +optional
 	FailurePolicy FailurePolicy `json:"failurePolicy,omitempty"`
 
-	// order makes the handlers of a hook that all of them answer be called one after the other, lowest order first, and by
-	// name where it is the same. Handlers without an order are called at the same time, after those. An error or a Failure
-	// ends the sequence: whoever would be next is not called. A handler that only holds the caller (retryAfterSeconds)
-	// does not.
+	// order is the position of the handlers in a sequence, for hooks that several handlers answer. Handlers with an order are
+	// called one after the other, lowest order first, and by name if it is the same. Handlers without an order are then called
+	// at the same time. An error or a Failure ends the sequence, and later handlers are not called. A handler that only holds
+	// the caller (retryAfterSeconds) does not end it.
 	// +optional
 	Order *int32 `json:"order,omitempty"`
 
-	// objectSelector lets the handler be called only for objects with matching labels: the Cluster, Machine or MachineSet
-	// that the request is about. For GeneratePatches and ValidateTopology these are the labels of the Cluster. A request
-	// that is about no object, which only DiscoverVariables has, matches.
+	// objectSelector restricts calls to requests about objects with matching labels: the Cluster, Machine or MachineSet of the
+	// request. For GeneratePatches and ValidateTopology these are the labels of the Cluster. Requests about no object, those
+	// of DiscoverVariables, always match.
 	// +optional
 	ObjectSelector *metav1.LabelSelector `json:"objectSelector,omitempty"`
 
-	// matchConditions let the handler be called only for requests for which all of them are true. They are looked at
-	// after namespaceSelector and objectSelector.
+	// matchConditions restricts calls to requests for which all conditions are true. They are evaluated after
+	// namespaceSelector and objectSelector.
 	// +listType=map
 	// +listMapKey=name
 	// +kubebuilder:validation:MinItems=1
@@ -105,8 +106,8 @@ type TargetReference struct {
 	// +required
 	Name string `json:"name,omitempty"`
 
-	// handler is the name of one handler, as the extension's discovery has it: without the name of the ExtensionConfig.
-	// Without it, the policy is for all handlers of the ExtensionConfig that have no policy of their own.
+	// handler is the name of one handler as the extension's discovery returns it, without the name of the ExtensionConfig. If
+	// it is empty, the policy applies to all handlers of the ExtensionConfig that have no policy of their own.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be a DNS-1123 label, without the name of the ExtensionConfig"
@@ -114,7 +115,7 @@ type TargetReference struct {
 	Handler string `json:"handler,omitempty"`
 }
 
-// Protocol is what an extension speaks.
+// Protocol is the protocol of an extension.
 //
 // +kubebuilder:validation:Enum=REST;GRPC
 type Protocol string
@@ -136,7 +137,7 @@ const (
 	ClusterAPIVersionV1Beta2 ClusterAPIVersion = "v1beta2"
 )
 
-// FailurePolicy says what becomes of a call that could not be completed.
+// FailurePolicy decides the result of a call that could not be completed.
 //
 // +kubebuilder:validation:Enum=Fail;Ignore
 type FailurePolicy string
@@ -147,27 +148,27 @@ const (
 	FailurePolicyIgnore FailurePolicy = "Ignore"
 )
 
-// MatchCondition is one condition on requests.
+// MatchCondition is a condition on requests.
 type MatchCondition struct {
-	// name says in messages which condition it is.
+	// name identifies the condition in messages.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$')",message="must consist of letters, digits, '-', '_' and '.', and begin and end with a letter or digit"
 	// +required
 	Name string `json:"name,omitempty"`
 
-	// expression is a CEL expression (https://cel.dev) that is true for requests that the handler shall get. Its variable
-	// request is the JSON of the request, as in request.cluster.metadata.name. What may be absent is asked for with
-	// has(…) first: an expression that fails is a call that could not be completed, and failurePolicy decides.
+	// expression is a CEL expression (https://cel.dev) that is true for the requests that the handler is called for. Its
+	// variable request is the JSON of the request, as in request.cluster.metadata.name. Test for optional members with has(…)
+	// first: if an expression fails, the call could not be completed, and failurePolicy decides.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	// +required
 	Expression string `json:"expression,omitempty"`
 }
 
-// ExtensionPolicyStatus is what has become of a policy.
+// ExtensionPolicyStatus is the observed state of a policy.
 type ExtensionPolicyStatus struct {
-	// conditions has the condition Accepted: whether the policy is in effect, and if not, why.
+	// conditions holds the condition Accepted, which says whether the policy is in effect, and if not, why.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=32
@@ -175,22 +176,23 @@ type ExtensionPolicyStatus struct {
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
 }
 
-// AcceptedCondition is the type of the condition that tells whether a policy is in effect.
+// AcceptedCondition is the type of the condition that says whether a policy is in effect.
 const AcceptedCondition = "Accepted"
 
 // The reasons of the condition Accepted.
 const (
-	// AcceptedReason is that of a policy that is in effect.
+	// AcceptedReason means that the policy is in effect.
 	AcceptedReason = "Accepted"
-	// InvalidReason is that of a policy with a mistake. What it said before, if that was valid, stays in effect.
+	// InvalidReason means that the policy has a mistake. Its last valid content, if any, stays in effect.
 	InvalidReason = "Invalid"
-	// TargetNotFoundReason is that of a policy whose ExtensionConfig or handler there is not yet.
+	// TargetNotFoundReason means that the ExtensionConfig or handler does not exist yet. A policy takes effect as soon as its
+	// target appears.
 	TargetNotFoundReason = "TargetNotFound"
-	// ConflictedReason is that of a policy whose target has another one.
+	// ConflictedReason means that another policy is in effect for the target.
 	ConflictedReason = "Conflicted"
 )
 
-// ExtensionPolicyList is a list of policies.
+// ExtensionPolicyList is a list of ExtensionPolicies.
 //
 // +kubebuilder:object:root=true
 type ExtensionPolicyList struct {

@@ -21,6 +21,7 @@ import (
 	"github.com/hookgate/hookgate/convert"
 	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/gateway"
+	"github.com/hookgate/hookgate/hookversion"
 	"github.com/hookgate/hookgate/preflight"
 )
 
@@ -77,7 +78,8 @@ const (
 
 // check finds mistakes in the flags, and returns the target that they name.
 func (o *preflightOptions) check() (preflight.Target, error) {
-	t := preflight.Target{Hooks: catalog.New(), Lossy: convert.Lossy}
+	hooks := catalog.New()
+	t := preflight.Target{Hooks: hooks, HookLosses: hookversion.New(hooks).CallLosses, Lossy: convert.Lossy}
 	if len(o.targets) == 0 {
 		return t, usagef("--for is required: cluster-api=VERSION, or hookgate=VERSION")
 	}

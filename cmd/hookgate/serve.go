@@ -27,6 +27,7 @@ import (
 	"github.com/hookgate/hookgate/convert"
 	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/gateway"
+	"github.com/hookgate/hookgate/hookversion"
 	"github.com/hookgate/hookgate/openapi"
 )
 
@@ -200,7 +201,7 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) (err erro
 		return err
 	}
 	services := gateway.NewServices(gateway.NewDispatcher(gateway.Config{
-		Catalog: cat, Codec: mandated, Registry: reg, Namespaces: source, Transport: transports.Call, Objects: objects, Observer: observer,
+		Catalog: cat, Versions: hookversion.New(cat), Codec: mandated, Registry: reg, Namespaces: source, Transport: transports.Call, Objects: objects, Observer: observer,
 	}))
 	front, err := o.newFront(services, mandated, observer)
 	if err != nil {

@@ -10,8 +10,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/hookversion"
 	v1 "github.com/hookgate/hookgate/test/hookversions/gen/hookversions/v1"
 	v1alpha1 "github.com/hookgate/hookgate/test/hookversions/gen/hookversions/v1alpha1"
 )
@@ -22,32 +22,32 @@ const (
 	urgentPriority = 10
 )
 
-// alphaSpokes are written by hand.
-func alphaSpokes() map[string]catalog.Spoke {
-	return map[string]catalog.Spoke{
+// alphaSpokes returns conversions that are written by hand.
+func alphaSpokes() map[string]hookversion.Spoke {
+	return map[string]hookversion.Spoke{
 		"Discovery": {
-			Request:  catalog.Conversion{Up: typed(alphaDiscoveryRequestUp), Down: typed(alphaDiscoveryRequestDown)},
-			Response: catalog.Conversion{Up: typed(alphaDiscoveryResponseUp), Down: typed(alphaDiscoveryResponseDown)},
+			Request:  hookversion.Conversion{Up: typed(alphaDiscoveryRequestUp), Down: typed(alphaDiscoveryRequestDown)},
+			Response: hookversion.Conversion{Up: typed(alphaDiscoveryResponseUp), Down: typed(alphaDiscoveryResponseDown)},
 		},
 		BeforeNodeDrain: {
-			Request: catalog.Conversion{
+			Request: hookversion.Conversion{
 				Up: typed(alphaDrainRequestUp), Down: typed(alphaDrainRequestDown),
 				LostDown: []string{"forced", "graceSeconds", "reason", "tags", "volumes[*].encrypted", "volumes[*].sizeBytes"},
 			},
-			Response: catalog.Conversion{
+			Response: hookversion.Conversion{
 				Up: typed(alphaDrainResponseUp), Down: typed(alphaDrainResponseDown),
 				LostUp: []string{"urgent"}, LostDown: []string{"approver", "priority"},
 			},
 		},
 		PlanDrains: {
-			Request:  catalog.Conversion{Up: typed(alphaPlanRequestUp), Down: typed(alphaPlanRequestDown), LostDown: []string{"maxParallel"}},
-			Response: catalog.Conversion{Up: typed(alphaPlanResponseUp), Down: typed(alphaPlanResponseDown), LostDown: []string{"waves[*].pauseSeconds", "waves[*].title"}},
+			Request:  hookversion.Conversion{Up: typed(alphaPlanRequestUp), Down: typed(alphaPlanRequestDown), LostDown: []string{"maxParallel"}},
+			Response: hookversion.Conversion{Up: typed(alphaPlanResponseUp), Down: typed(alphaPlanResponseDown), LostDown: []string{"waves[*].pauseSeconds", "waves[*].title"}},
 		},
 	}
 }
 
-// typed makes a Convert of a function on the messages themselves.
-func typed[From, To proto.Message](f func(in From, lost *losses) (To, error)) catalog.Convert {
+// typed returns a Convert that calls a function of the messages' own types.
+func typed[From, To proto.Message](f func(in From, lost *losses) (To, error)) hookversion.Convert {
 	return func(m proto.Message) (proto.Message, []string, error) {
 		in, ok := m.(From)
 		if !ok {
@@ -58,7 +58,7 @@ func typed[From, To proto.Message](f func(in From, lost *losses) (To, error)) ca
 		if err != nil {
 			return nil, nil, err
 		}
-		lost = append(lost, catalog.CopyUnknown(out, m, "")...)
+		lost = append(lost, hookversion.CopyUnknown(out, m, "")...)
 		return out, lost, nil
 	}
 }
@@ -66,16 +66,16 @@ func typed[From, To proto.Message](f func(in From, lost *losses) (To, error)) ca
 // losses collects paths.
 type losses []string
 
-// add notes that the member at path is lost, if it says anything.
-func (l *losses) add(path string, says bool) {
-	if says {
+// add records that the member at path is lost, if it was set.
+func (l *losses) add(path string, set bool) {
+	if set {
 		*l = append(*l, path)
 	}
 }
 
-// nested copies the unknown members of a message within the whole one.
+// nested copies the unknown members of the message at path.
 func nested[T proto.Message](to T, from proto.Message, path string, lost *losses) T {
-	*lost = append(*lost, catalog.CopyUnknown(to, from, path)...)
+	*lost = append(*lost, hookversion.CopyUnknown(to, from, path)...)
 	return to
 }
 

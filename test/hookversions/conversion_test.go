@@ -119,11 +119,11 @@ func TestConversions(t *testing.T) {
 				t.Fatalf("%T is of %s", tc.in, in)
 			}
 			before := proto.Clone(tc.in)
-			convert := in.ConvertResponse
+			convert := NewConverter(c).ConvertResponse
 			if tc.request {
-				convert = in.ConvertRequest
+				convert = NewConverter(c).ConvertRequest
 			}
-			got, lost, err := convert(tc.in, to)
+			got, lost, err := convert(tc.in, in, to)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -143,28 +143,29 @@ func TestConversions(t *testing.T) {
 // What can be lost is declared, for each two versions: sorted, each path once.
 func TestDeclaredLosses(t *testing.T) {
 	c := New()
+	converter := NewConverter(c)
 	drain, _ := c.ByName(BeforeNodeDrain)
 	plan, _ := c.ByName(PlanDrains)
 	beta, _ := drain.In("v1beta1")
 	alpha, _ := drain.In("v1alpha1")
 	tags := []string{"forced", "graceSeconds", "reason", "tags", "volumes[*].encrypted", "volumes[*].sizeBytes"}
 	for name, tc := range map[string]struct{ got, want []string }{
-		"RequestSame":         {beta.RequestLosses(beta), nil},
-		"RequestOther":        {beta.RequestLosses(plan), nil},
-		"RequestUp":           {beta.RequestLosses(drain), []string{"dryRun"}},
-		"RequestDown":         {drain.RequestLosses(beta), []string{"forced", "graceSeconds", "reason", "volumes[*].encrypted"}},
-		"RequestUpAlpha":      {alpha.RequestLosses(drain), nil},
-		"RequestBetaToAlpha":  {beta.RequestLosses(alpha), append([]string{"dryRun"}, tags...)},
-		"ResponseAlphaToBeta": {alpha.ResponseLosses(beta), []string{"approver", "priority", "urgent"}},
-		"ResponseDown":        {drain.ResponseLosses(beta), []string{"approver", "priority"}},
-		"ResponseUp":          {beta.ResponseLosses(drain), nil},
+		"RequestSame":         {converter.RequestLosses(beta, beta), nil},
+		"RequestOther":        {converter.RequestLosses(beta, plan), nil},
+		"RequestUp":           {converter.RequestLosses(beta, drain), []string{"dryRun"}},
+		"RequestDown":         {converter.RequestLosses(drain, beta), []string{"forced", "graceSeconds", "reason", "volumes[*].encrypted"}},
+		"RequestUpAlpha":      {converter.RequestLosses(alpha, drain), nil},
+		"RequestBetaToAlpha":  {converter.RequestLosses(beta, alpha), append([]string{"dryRun"}, tags...)},
+		"ResponseAlphaToBeta": {converter.ResponseLosses(alpha, beta), []string{"approver", "priority", "urgent"}},
+		"ResponseDown":        {converter.ResponseLosses(drain, beta), []string{"approver", "priority"}},
+		"ResponseUp":          {converter.ResponseLosses(beta, drain), nil},
 	} {
 		if diff := cmp.Diff(tc.want, tc.got); diff != "" {
 			t.Errorf("%s: -want +got:\n%s", name, diff)
 		}
 	}
 	// Reading them changes nothing.
-	if diff := cmp.Diff(append([]string{"dryRun"}, tags...), beta.RequestLosses(alpha)); diff != "" {
+	if diff := cmp.Diff(append([]string{"dryRun"}, tags...), converter.RequestLosses(beta, alpha)); diff != "" {
 		t.Errorf("the second time: -want +got:\n%s", diff)
 	}
 }

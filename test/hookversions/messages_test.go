@@ -12,8 +12,8 @@ import (
 	v1beta1 "github.com/hookgate/hookgate/test/hookversions/gen/hookversions/v1beta1"
 )
 
-// What follows says the same in each version, written by hand: a request of one version has to reach a handler of another as
-// that version's, and an answer likewise.
+// What follows says the same in each version, written by hand: a request of one version has to reach a handler of
+// another as that version's, and an answer likewise.
 
 var cluster = &hooksv1alpha1.RawExtension{Raw: []byte(`{"kind":"Cluster",  "metadata":{"name":"c","namespace":"n"},"spec":{"n":9007199254740993}}`)}
 
@@ -90,8 +90,8 @@ func responseOf(version, hook string) proto.Message {
 	return nil
 }
 
-// answerFrom returns the answer that a caller of a version gets when a handler of another one gave responseOf: the same but
-// for what the handler's version does not have, which is then as it has always been.
+// answerFrom returns the answer that a caller of a version gets when a handler of another one gave responseOf: the same
+// but for what the handler's version does not have, which is then as it has always been.
 func answerFrom(handler, caller, hook string) proto.Message {
 	m := responseOf(caller, hook)
 	if hook == BeforeNodeDrain && handler == "v1beta1" {

@@ -18,11 +18,18 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/codec"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/hookversion"
 )
 
-// catalogs are all whose versions convert.
-func catalogs() map[string]*catalog.Catalog {
-	return map[string]*catalog.Catalog{"product": catalog.New(), "test": New()}
+// catalogs returns every catalog with its conversions.
+func catalogs() map[string]versioned {
+	product, test := catalog.New(), New()
+	return map[string]versioned{"product": {product, hookversion.New(product)}, "test": {test, NewConverter(test)}}
+}
+
+type versioned struct {
+	*catalog.Catalog
+	converter *hookversion.Converter
 }
 
 // pair is a kind of message of a hook in two versions, one of which is the hub.
@@ -31,6 +38,7 @@ type pair struct {
 	from, to *catalog.Hook
 	request  bool
 	codec    *codec.Codec
+	*hookversion.Converter
 }
 
 // pairs returns every registered pair of every catalog, in both directions, in order.
@@ -38,7 +46,7 @@ func pairs() []pair {
 	var all []pair
 	for _, name := range []string{"product", "test"} {
 		c := catalogs()[name]
-		mandated := codec.New(c)
+		mandated := codec.New(c.Catalog)
 		for _, h := range c.Hooks() {
 			if h.Hub() == h {
 				continue
@@ -46,8 +54,8 @@ func pairs() []pair {
 			for _, request := range []bool{true, false} {
 				kind := map[bool]string{true: "request", false: "response"}[request]
 				all = append(all,
-					pair{fmt.Sprintf("%s/%s/%s/down", h.Hook, h.Version, kind), h.Hub(), h, request, mandated},
-					pair{fmt.Sprintf("%s/%s/%s/up", h.Hook, h.Version, kind), h, h.Hub(), request, mandated})
+					pair{fmt.Sprintf("%s/%s/%s/down", h.Hook, h.Version, kind), h.Hub(), h, request, mandated, c.converter},
+					pair{fmt.Sprintf("%s/%s/%s/up", h.Hook, h.Version, kind), h, h.Hub(), request, mandated, c.converter})
 			}
 		}
 	}
@@ -67,9 +75,9 @@ func (p pair) random(r *rand.Rand) proto.Message {
 
 func (p pair) convert(m proto.Message, from, to *catalog.Hook) (proto.Message, []string, error) {
 	if p.request {
-		return from.ConvertRequest(m, to)
+		return p.ConvertRequest(m, from, to)
 	}
-	return from.ConvertResponse(m, to)
+	return p.ConvertResponse(m, from, to)
 }
 
 // check converts a random message there and back, and compares.
@@ -94,9 +102,9 @@ func (p pair) check(t *testing.T, r *rand.Rand) (lossless bool) {
 	if len(lostBack) > 0 {
 		t.Errorf("%s: lost on the way back: %v\n%v", p.name, lostBack, there)
 	}
-	declared := p.from.ResponseLosses(p.to)
+	declared := p.ResponseLosses(p.from, p.to)
 	if p.request {
-		declared = p.from.RequestLosses(p.to)
+		declared = p.RequestLosses(p.from, p.to)
 	}
 	for _, path := range lost {
 		if !slices.Contains(declared, path) && !isUnknown(path, before) {
@@ -156,11 +164,11 @@ func TestSpokeToSpoke(t *testing.T) {
 				if !ok || version.Group != h.Group {
 					continue
 				}
-				m, _, err := h.ConvertRequest(pair{from: h, request: true}.random(rand.New(rand.NewPCG(1, 1))), to)
+				m, _, err := c.converter.ConvertRequest(pair{from: h, request: true}.random(rand.New(rand.NewPCG(1, 1))), h, to)
 				if err != nil || m.ProtoReflect().Type() != to.Request {
 					t.Errorf("%s: request of %s to %s: %T, %v", name, h, to, m, err)
 				}
-				if m, _, err = h.ConvertResponse(pair{from: h}.random(rand.New(rand.NewPCG(1, 1))), to); err != nil || m.ProtoReflect().Type() != to.Response {
+				if m, _, err = c.converter.ConvertResponse(pair{from: h}.random(rand.New(rand.NewPCG(1, 1))), h, to); err != nil || m.ProtoReflect().Type() != to.Response {
 					t.Errorf("%s: answer of %s to %s: %T, %v", name, h, to, m, err)
 				}
 			}
@@ -168,7 +176,7 @@ func TestSpokeToSpoke(t *testing.T) {
 	}
 }
 
-// Build refuses a version without conversions, so every catalog that there is has them all; this says which ones.
+// Build refuses a version without conversions; this counts the versions that have them.
 func TestEverySpokeConverts(t *testing.T) {
 	for name, c := range catalogs() {
 		spokes := 0
@@ -181,19 +189,32 @@ func TestEverySpokeConverts(t *testing.T) {
 			t.Errorf("%s: %d spokes, want %d", name, spokes, want)
 		}
 	}
-	for i, hook := range []string{"Discovery", BeforeNodeDrain, PlanDrains} {
-		sources := Sources()
-		delete(sources[1+i%2].Spokes, hook)
-		_, err := catalog.Build(Releases(), sources...)
-		want := fmt.Sprintf("hook %s/%s/%s: has no conversion to %s/v1", Group, sources[1+i%2].Version, hook, Group)
+	for i, name := range []string{"Discovery", BeforeNodeDrain, PlanDrains} {
+		version := Versions()[i%2]
+		spokes := Spokes()
+		delete(spokes, gvh(version, name))
+		_, err := hookversion.Build(New(), spokes)
+		want := fmt.Sprintf("hook %s/%s/%s: has no conversion to %s/v1", Group, version, name, Group)
 		if err == nil || err.Error() != want {
 			t.Errorf("got %v, want %s", err, want)
 		}
 	}
+	spokes := Spokes()
+	spokes[gvh("v1", PlanDrains)] = spokes[gvh("v1beta1", PlanDrains)]
+	spokes[gvh("v1beta1", PlanDrains)] = hookversion.Spoke{}
+	spokes[gvh("v1beta1", "Nothing")], spokes[gvh("v0alpha1", PlanDrains)] = hookversion.Spoke{}, hookversion.Spoke{}
+	_, err := hookversion.Build(New(), spokes)
+	want := "hook " + Group + "/v1/PlanDrains: has a conversion, and is the newest version\n" +
+		"hook " + Group + "/v1beta1/PlanDrains: conversion of requests: wants both directions\nconversion of answers: wants both directions\n" +
+		"hook " + Group + "/v0alpha1/PlanDrains: has a conversion, and is not in the catalog\n" +
+		"hook " + Group + "/v1beta1/Nothing: has a conversion, and is not in the catalog"
+	if err == nil || err.Error() != want {
+		t.Errorf("got  %v\nwant %s", err, want)
+	}
 }
 
 func TestLifetimes(t *testing.T) {
-	if err := New().CheckLifetimes(time.Now()); err != nil {
+	if err := hookversion.CheckLifetimes(New(), time.Now()); err != nil {
 		t.Error(err)
 	}
 }

@@ -350,7 +350,8 @@ func TestLossesAreRecorded(t *testing.T) {
 	}
 }
 
-// Selectors and conditions look at a request in the newest version of its hook, so that they mean the same for every caller.
+// Selectors and conditions look at a request in the newest version of its hook, so that they mean the same for every
+// caller.
 func TestPoliciesReadTheNewestVersion(t *testing.T) {
 	w := newWorld(t)
 	everyone(t, w)
@@ -437,8 +438,8 @@ func TestWarningsAreBounded(t *testing.T) {
 	}
 }
 
-// Where a caller asks in the Discovery of another group, hooks are offered in their newest version, and each group's own in the
-// version of the caller.
+// Where a caller asks in the Discovery of another group, hooks are offered in their newest version, and each group's
+// own in the version of the caller.
 func TestDiscoveryOfSeveralGroups(t *testing.T) {
 	product := catalog.Source{
 		Group: hook.Group, Version: hook.Version, Lifetime: catalog.Lifetime{Introduced: "v0.1.0"},
@@ -452,7 +453,7 @@ func TestDiscoveryOfSeveralGroups(t *testing.T) {
 	}
 	r := registry.New()
 	r.SetReady()
-	d := gateway.NewDispatcher(gateway.Config{Catalog: both, Codec: codec.New(both), Registry: r, Namespaces: namespaces{}})
+	d := gateway.NewDispatcher(gateway.Config{Catalog: both, Versions: NewConverter(both), Codec: codec.New(both), Registry: r, Namespaces: namespaces{}})
 	for _, asked := range both.Discoveries() {
 		m, err := d.Discover(asked)
 		if err != nil {

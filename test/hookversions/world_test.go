@@ -39,7 +39,8 @@ import (
 // protocols are those of callers and of extensions.
 var protocols = []registry.Protocol{registry.REST, registry.GRPC}
 
-// world is a gateway of the test group, as it serves the product's: both fronts with TLS, and a registry that discovery fills.
+// world is a gateway of the test group, as it serves the product's: both fronts with TLS, and a registry that discovery
+// fills.
 type world struct {
 	catalog    *catalog.Catalog
 	codec      *codec.Codec
@@ -75,7 +76,8 @@ func newWorld(t *testing.T) *world {
 	t.Cleanup(w.transports.Close)
 	observer := gateway.NewObserver(gateway.NewMetrics(w.metrics, w.registry, w.catalog, "test"), noop.NewTracerProvider(), slog.New(slog.DiscardHandler), w.losses)
 	dispatcher := gateway.NewDispatcher(gateway.Config{
-		Catalog: w.catalog, Codec: w.codec, Registry: w.registry, Namespaces: namespaces{}, Transport: w.transports.Call, Observer: observer,
+		Catalog: w.catalog, Versions: NewConverter(w.catalog), Codec: w.codec, Registry: w.registry, Namespaces: namespaces{},
+		Transport: w.transports.Call, Observer: observer,
 	})
 	services := contract{dispatched{dispatcher: dispatcher, catalog: w.catalog}}
 	front, err := gateway.NewREST(services, w.codec, observer)

@@ -23,7 +23,8 @@ func incompressible(n int) []byte {
 	return b
 }
 
-// TestLimits reads bodies of exactly the limit and of one byte more, plain and compressed, of stated and unknown length.
+// TestLimits reads bodies of exactly the limit and of one byte more, plain and compressed, of stated and unknown
+// length.
 func TestLimits(t *testing.T) {
 	const limit = 64 << 10
 	atLimit, beyond := incompressible(limit), incompressible(limit+1)
@@ -153,7 +154,7 @@ func TestFirstRoom(t *testing.T) {
 	for _, tc := range []struct {
 		length int64
 		want   int
-	}{{0, 1}, {1000, 1001}, {believed - 1, believed}, {believed, believed + 1}, {believed + 1, believed + 1}, {1 << 24, believed + 1}, {-1, firstGuess + 1}} {
+	}{{0, 1}, {1000, 1001}, {maxFirstBuffer - 1, maxFirstBuffer}, {maxFirstBuffer, maxFirstBuffer + 1}, {maxFirstBuffer + 1, maxFirstBuffer + 1}, {1 << 24, maxFirstBuffer + 1}, {-1, defaultFirstBuffer + 1}} {
 		src := &meter{}
 		_, err := (&Reader{Max: 20 << 20}).Read(src, tc.length, "")
 		if (err == nil) != (tc.length <= 0) {

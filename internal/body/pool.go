@@ -9,23 +9,23 @@ import (
 )
 
 const (
-	// smallest and largest are the sizes that are pooled: below, the allocator is as good; above, nothing is expected.
+	// smallest and largest bound the pooled sizes. Below, the allocator is as good; above, no body is expected.
 	smallest = 16 << 10
 	largest  = 32 << 20
-	// steps is how many sizes there are for each doubling, so that at most a fifth of the memory is too much.
+	// steps is the number of sizes for each doubling, which wastes at most a fifth of the memory.
 	steps = 4
 )
 
-// firstOctave is the power of two at which the first class begins: smallest is 2^(firstOctave+1).
+// firstOctave is the exponent at which the first class begins: smallest is 2^(firstOctave+1).
 const firstOctave = 13
 
-// Pool keeps memory of bodies that were released, by size. The zero value is ready. A nil Pool keeps nothing. It is safe
-// for concurrent use.
+// Pool keeps the memory of released bodies, by size. The zero value is ready to use, and a nil Pool keeps nothing. A Pool
+// is safe for concurrent use.
 type Pool struct {
 	classes [12 * steps]sync.Pool // of *[]byte
 }
 
-// get returns a slice with at least n bytes of capacity. What is in it is left over from others.
+// get returns a slice of at least n bytes, with arbitrary content.
 func (p *Pool) get(n int) []byte {
 	class, size := classOf(n)
 	if p == nil || class < 0 {
@@ -37,7 +37,7 @@ func (p *Pool) get(n int) []byte {
 	return make([]byte, size)
 }
 
-// put gives back a slice that get returned.
+// put takes back a slice that get returned.
 func (p *Pool) put(b []byte) {
 	class, size := classOf(cap(b))
 	if p == nil || class < 0 || size != cap(b) {
@@ -47,7 +47,7 @@ func (p *Pool) put(b []byte) {
 	p.classes[class].Put(&b)
 }
 
-// classOf returns the pool for n bytes and the size of what is in it; -1 if there is none.
+// classOf returns the index of the pool for n bytes and the size of its slices, or -1 and n if there is no such pool.
 func classOf(n int) (class, size int) {
 	if n < smallest || n > largest {
 		return -1, n

@@ -83,18 +83,17 @@ func TestRead(t *testing.T) {
 	}
 }
 
-// A header alone must not be able to take memory.
-func TestReadDoesNotBelieveALengthAlone(t *testing.T) {
+func TestStatedLengthAloneTakesLittleMemory(t *testing.T) {
 	src := &meter{}
 	if _, err := (&Reader{Max: 20 << 20}).Read(src, 20<<20, ""); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Fatal(err)
 	}
-	if src.largest > believed+1 {
+	if src.largest > maxFirstBuffer+1 {
 		t.Errorf("room for %d bytes was made before anything came", src.largest)
 	}
 }
 
-// meter notes how much room it is given, and has nothing to say.
+// meter records the largest buffer that it was given, and is at its end.
 type meter struct{ largest int }
 
 func (m *meter) Read(p []byte) (int, error) {

@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package catalog
+package hookversion
 
 import (
 	"slices"
@@ -16,8 +16,8 @@ import (
 	"google.golang.org/protobuf/types/dynamicpb"
 )
 
-// message returns a message of a type with these fields, in the text form of descriptors. Types that fields name are Color, which
-// is red and green; Light, which is not; and Part, which has a string name.
+// message returns a message of a type with these fields, in the text form of descriptors. Types that fields name are
+// Color, which is red and green; Light, which is not; and Part, which has a string name.
 func message(t *testing.T, name, fields string) *dynamicpb.Message {
 	t.Helper()
 	text := `name: "` + name + `.proto" package: "` + name + `" syntax: "proto3"

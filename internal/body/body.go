@@ -1,10 +1,10 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package body reads whole HTTP bodies under a limit, on both sides of the gateway: callers' requests and extensions'
-// answers. The limit holds for what is on the wire and for what it decompresses to.
+// Package body reads whole HTTP bodies under a limit: requests of callers and answers of extensions. The limit applies to
+// the bytes on the wire and to their decompressed content.
 //
-// It knows nothing of hooks; what an error means is for its callers to say. A Reader is safe for concurrent use.
+// It leaves to its callers what an error means. A Reader is safe for concurrent use.
 package body
 
 import (
@@ -17,45 +17,45 @@ import (
 	"strings"
 )
 
-// The errors that are about the body; any other is the source's own, or one of package gzip.
+// The errors about the body itself. Read returns any other error of the source unchanged.
 var (
-	// ErrTooLarge is a body with more bytes than the limit.
+	// ErrTooLarge means that the body has more bytes than the limit.
 	ErrTooLarge = errors.New("body is too large")
-	// ErrEncoding is a Content-Encoding other than gzip.
+	// ErrEncoding means that the Content-Encoding is not gzip.
 	ErrEncoding = errors.New("Content-Encoding is not supported")
-	// ErrGzip is a body that says it is gzip and is not. It is joined to the cause.
+	// ErrGzip means that the body is not the gzip stream that it claims to be. It is joined to the cause.
 	ErrGzip = errors.New("body is not valid gzip")
 )
 
 const (
-	// believed is how much must have come before memory is taken for all that the peer says will come.
-	believed = 256 << 10
-	// firstGuess is what is taken for a body of unknown size.
-	firstGuess = 4 << 10
+	// maxFirstBuffer bounds the memory that the stated length of a body takes before any of it has come.
+	maxFirstBuffer = 256 << 10
+	// defaultFirstBuffer is the size of the first buffer for a body of unknown length.
+	defaultFirstBuffer = 4 << 10
 )
 
 // Reader reads bodies.
 type Reader struct {
 	// Max is the limit in bytes.
 	Max int64
-	// Pool, if there is one, is where memory comes from: see Body.Release.
+	// Pool supplies the memory, which Body.Release returns. Nil means to allocate it.
 	Pool *Pool
-	// Keep says that bodies are kept for as long as anything refers to them: they get memory of their own, of their
-	// size, and the pool is only for those whose size turns out at their end.
+	// Keep means that bodies live for as long as anything refers to them. Each gets memory of its own, of its size;
+	// only bodies of unknown length are gathered in memory of the pool.
 	Keep bool
 }
 
 // Body is a body that has been read.
 type Body struct {
-	// Bytes are what was read, decompressed.
+	// Bytes is the decompressed content.
 	Bytes []byte
-	// Wire is how many bytes came, compressed if they were.
+	// Wire is the number of bytes read from the source, before decompression.
 	Wire int64
 
 	pool *Pool
 }
 
-// Release gives the memory back to the pool that it came from. Nothing may refer to Bytes any more.
+// Release returns the memory of the body to its pool. Nothing may refer to Bytes afterwards.
 func (b *Body) Release() {
 	if b.pool != nil {
 		b.pool.put(b.Bytes)
@@ -63,8 +63,8 @@ func (b *Body) Release() {
 	}
 }
 
-// Read reads src to its end. length is what the peer says it is, -1 if it does not; encoding is the Content-Encoding. The
-// Body is set, with Wire, also if there is an error.
+// Read reads src to its end. The length is the one that the peer states, or -1, and encoding is the Content-Encoding. Read
+// returns a Body with Wire set even if it returns an error.
 func (r *Reader) Read(src io.Reader, length int64, encoding string) (*Body, error) {
 	if length > r.Max {
 		return &Body{}, ErrTooLarge
@@ -102,7 +102,7 @@ func (r *Reader) unzip(wire *limited) ([]byte, error) {
 	return b, nil
 }
 
-// gzipError marks the errors that are those of the compression, not of the source.
+// gzipError joins ErrGzip to errors of the compression, as opposed to errors of the source.
 func gzipError(err error) error {
 	var corrupt flate.CorruptInputError
 	if errors.Is(err, gzip.ErrHeader) || errors.Is(err, gzip.ErrChecksum) || errors.As(err, &corrupt) {
@@ -111,19 +111,19 @@ func gzipError(err error) error {
 	return err
 }
 
-// readAll reads src to its end. It takes little memory before something has come, and then what the body needs.
+// readAll reads src to its end. It takes little memory until the first bytes have come.
 func (r *Reader) readAll(src io.Reader, length int64) ([]byte, error) {
 	pool, first := r.Pool, length
 	switch {
 	case length < 0:
-		first = firstGuess
-	case length > believed:
-		first = believed
+		first = defaultFirstBuffer
+	case length > maxFirstBuffer:
+		first = maxFirstBuffer
 	}
 	if r.Keep && length >= 0 {
 		pool = nil
 	}
-	b := pool.get(int(first) + 1)[:0] // one more, so that the end is seen without room for more
+	b := pool.get(int(first) + 1)[:0] // one more byte, to see the end without growing
 	for {
 		if len(b) == cap(b) {
 			grown := pool.get(max(2*cap(b), min(int(length), int(r.Max))+1))[:len(b)]
@@ -150,7 +150,7 @@ func (r *Reader) readAll(src io.Reader, length int64) ([]byte, error) {
 	}
 }
 
-// limited reads at most left bytes, and fails if there are more.
+// limited reads at most left bytes, and returns ErrTooLarge if there are more.
 type limited struct {
 	r    io.Reader
 	left int64

@@ -19,15 +19,15 @@ func New() *Catalog {
 	return c
 }
 
-// releases are those of the gateway, oldest first. A release that is to come has no date yet.
+// releases lists the releases of the gateway, oldest first. The next release has no date yet.
 func releases() []Release {
 	return []Release{
 		{Version: "v0.1.0"},
 	}
 }
 
-// sources are the versions of the contract. One that is removed loses its files and stays here, so that people who still
-// have an extension of it are told what became of it.
+// sources lists the versions of the contract. A removed version loses its files but stays in the list, so that errors
+// can name what replaced it.
 func sources() []Source {
 	return []Source{
 		{

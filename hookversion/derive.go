@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package catalog
+package hookversion
 
 import (
 	"errors"
@@ -13,30 +13,31 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Differences are what two versions of a message do not have in common. Members are named by their paths, as losses are.
+// Differences declares how two versions of a message differ. It names members by their paths, as losses do.
 type Differences struct {
-	// Renamed are the members of the spoke that the hub has under another name in the same object, which is the value.
+	// Renamed maps members of the spoke to the names that they have in the same object of the hub.
 	Renamed map[string]string
-	// Added are the members that only the hub has. The value, a string, int32 or bool, is what the absence of the member has
-	// always meant, and what it gets on the way up; nil if that is the zero value.
+	// Added holds the members that only the hub has. The value, a string, int32 or bool, is what the absence of the
+	// member means in the spoke; Up sets it. It is nil if that is the zero value.
 	Added map[string]any
-	// Gone are the members that only the spoke has.
+	// Gone lists the members that only the spoke has.
 	Gone []string
 }
 
-// Derive returns the conversion between two versions of a message that is given by their descriptors: members of the same
-// name are the same, and d tells all others. What is not accounted for is an error, which Build returns.
+// Derive returns the conversion between two versions of a message that their descriptors and d define: members of the
+// same name correspond, and d declares all others. Build returns an error for every member that is not accounted for.
 //
-// Where a member has the same type in both versions, its value is shared.
+// If a member has the same type in both versions, the converted message shares its value.
 func Derive(spoke, hub proto.Message, d Differences) Conversion {
 	from, to := spoke.ProtoReflect().Type(), hub.ProtoReflect().Type()
 	b := &deriver{Differences: d, used: map[string]bool{}}
 	p := b.plan(from.Descriptor(), to.Descriptor(), "", "")
 	if unused := b.unused(); len(unused) > 0 {
-		b.errs = append(b.errs, fmt.Errorf("declared, and not a difference: %v", unused))
+		b.wrong("declared, and not a difference: %v", unused)
 	}
 	if err := errors.Join(b.errs...); err != nil {
-		return Conversion{err: fmt.Errorf("derive %s from %s: %w", from.Descriptor().FullName(), to.Descriptor().FullName(), err)}
+		names := p.types
+		return Conversion{err: fmt.Errorf("derive %s from %s: %w", names[0], names[1], err)}
 	}
 	return Conversion{
 		Up:     func(m proto.Message) (proto.Message, []string, error) { return converted(m, to, p, up) },
@@ -45,40 +46,40 @@ func Derive(spoke, hub proto.Message, d Differences) Conversion {
 	}
 }
 
-// direction says which side of a plan a message is on. The other side is what it becomes.
+// direction is the side of a plan that a message converts from.
 type direction int
 
 const (
-	up   direction = iota // from the spoke, which is side 0
-	down                  // from the hub, which is side 1
+	up   direction = iota // from the spoke, side 0
+	down                  // from the hub, side 1
 )
 
-// plan is what two versions of one message have in common and what they do not.
+// plan pairs the members of two versions of one message.
 type plan struct {
 	types  [2]protoreflect.FullName
 	path   [2]string // of the message in each version
 	common []common
-	only   [2][]only // members of one side
+	only   [2][]only // members of one side alone
 }
 
 // common is a member of both versions.
 type common struct {
 	fields [2]protoreflect.FieldDescriptor
-	plan   *plan // of messages that differ; nil where the value can be shared
+	plan   *plan // of messages that differ; nil if the value can be shared
 }
 
 // only is a member of one version.
 type only struct {
 	field protoreflect.FieldDescriptor
 	path  string
-	// absent is what its absence has always meant; not valid if that is the zero value.
+	// absent is what the absence of the member means; it is invalid if that is the zero value.
 	absent protoreflect.Value
 }
 
 // deriver makes plans.
 type deriver struct {
 	Differences
-	used map[string]bool // declarations, with the kind of declaration before the path
+	used map[string]bool // declared differences, such as "gone a.b"
 	errs []error
 }
 
@@ -106,7 +107,9 @@ func (b *deriver) unused() []string {
 }
 
 func (b *deriver) plan(spoke, hub protoreflect.MessageDescriptor, spokePath, hubPath string) *plan {
-	p := &plan{types: [2]protoreflect.FullName{spoke.FullName(), hub.FullName()}, path: [2]string{spokePath, hubPath}}
+	p := &plan{
+		types: [2]protoreflect.FullName{spoke.FullName(), hub.FullName()}, path: [2]string{spokePath, hubPath},
+	}
 	seen := map[protoreflect.Name]bool{"unknown_members": true}
 	for i := range spoke.Fields().Len() {
 		f := spoke.Fields().Get(i)
@@ -134,35 +137,36 @@ func (b *deriver) plan(spoke, hub protoreflect.MessageDescriptor, spokePath, hub
 		}
 	}
 	for i := range hub.Fields().Len() {
-		f := hub.Fields().Get(i)
-		path := join(hubPath, f.JSONName())
-		if seen[f.Name()] {
-			continue
+		if f := hub.Fields().Get(i); !seen[f.Name()] {
+			p.only[1] = append(p.only[1], b.added(f, join(hubPath, f.JSONName())))
 		}
-		absent, ok := b.Added[path]
-		if !ok {
-			b.wrong("%s: the older version has no such member", path)
-			continue
-		}
-		b.used["added "+path] = true
-		p.only[1] = append(p.only[1], only{field: f, path: path, absent: b.value(f, path, absent)})
 	}
 	return p
+}
+
+// added returns a member of the hub that the spoke does not have.
+func (b *deriver) added(f protoreflect.FieldDescriptor, path string) only {
+	absent, ok := b.Added[path]
+	if !ok {
+		b.wrong("%s: the older version has no such member", path)
+		return only{}
+	}
+	b.used["added "+path] = true
+	return only{field: f, path: path, absent: b.value(f, path, absent)}
 }
 
 // common pairs two members, whose types have to match.
 func (b *deriver) common(spoke, hub protoreflect.FieldDescriptor, spokePath, hubPath string) common {
 	c := common{fields: [2]protoreflect.FieldDescriptor{spoke, hub}}
 	switch {
-	case spoke.Kind() != hub.Kind() || spoke.Cardinality() != hub.Cardinality() || spoke.IsMap() != hub.IsMap() || spoke.HasPresence() != hub.HasPresence():
+	case !sameShape(spoke, hub):
 		b.wrong("%s and %s have different types", spokePath, hubPath)
 	case spoke.Kind() == protoreflect.EnumKind:
 		if !sameValues(spoke.Enum(), hub.Enum()) {
 			b.wrong("%s and %s have different values", spokePath, hubPath)
 		}
 	case spoke.IsMap():
-		key, value, otherValue := spoke.MapKey().Kind() == hub.MapKey().Kind(), spoke.MapValue(), hub.MapValue()
-		if !key || value.Kind() != otherValue.Kind() || value.Kind() == protoreflect.EnumKind || value.Message() != otherValue.Message() {
+		if !sameEntries(spoke, hub) {
 			b.wrong("%s and %s are maps with different entries: write the conversion by hand", spokePath, hubPath)
 		}
 	case spoke.Message() != nil && spoke.Message().FullName() != hub.Message().FullName():
@@ -172,6 +176,18 @@ func (b *deriver) common(spoke, hub protoreflect.FieldDescriptor, spokePath, hub
 		c.plan = b.plan(spoke.Message(), hub.Message(), spokePath, hubPath)
 	}
 	return c
+}
+
+func sameShape(a, b protoreflect.FieldDescriptor) bool {
+	return a.Kind() == b.Kind() && a.Cardinality() == b.Cardinality() && a.IsMap() == b.IsMap() &&
+		a.HasPresence() == b.HasPresence()
+}
+
+// sameEntries reports whether two maps can share their values.
+func sameEntries(a, b protoreflect.FieldDescriptor) bool {
+	value, other := a.MapValue(), b.MapValue()
+	return a.MapKey().Kind() == b.MapKey().Kind() && value.Kind() == other.Kind() &&
+		value.Kind() != protoreflect.EnumKind && value.Message() == other.Message()
 }
 
 func sameValues(a, b protoreflect.EnumDescriptor) bool {
@@ -187,28 +203,28 @@ func sameValues(a, b protoreflect.EnumDescriptor) bool {
 	return true
 }
 
-// value returns what an absent member means as a value of it.
+// value returns a declared default as a value of the member.
 func (b *deriver) value(f protoreflect.FieldDescriptor, path string, v any) protoreflect.Value {
 	if v == nil {
 		return protoreflect.Value{}
 	}
-	kinds := map[protoreflect.Kind]bool{}
+	kind := protoreflect.Kind(0)
 	switch v.(type) {
 	case string:
-		kinds[protoreflect.StringKind] = true
+		kind = protoreflect.StringKind
 	case int32:
-		kinds[protoreflect.Int32Kind] = true
+		kind = protoreflect.Int32Kind
 	case bool:
-		kinds[protoreflect.BoolKind] = true
+		kind = protoreflect.BoolKind
 	}
-	if f.IsList() || !kinds[f.Kind()] {
+	if f.IsList() || f.Kind() != kind {
 		b.wrong("%s: %T is not what it has", path, v)
 		return protoreflect.Value{}
 	}
 	return protoreflect.ValueOf(v)
 }
 
-// converted returns m as a message of that type.
+// converted returns m as a message of the type to.
 func converted(m proto.Message, to protoreflect.MessageType, p *plan, d direction) (proto.Message, []string, error) {
 	if have := m.ProtoReflect().Descriptor().FullName(); have != p.types[d] {
 		return nil, nil, fmt.Errorf("%s is not a %s", have, p.types[d])
@@ -218,7 +234,7 @@ func converted(m proto.Message, to protoreflect.MessageType, p *plan, d directio
 	return out.Interface(), sorted(lost), nil
 }
 
-// apply fills out with what m has, and returns what out has no place for.
+// apply fills out with the members of m, and returns the paths of those that have no place in out.
 func (p *plan) apply(m, out protoreflect.Message, d direction) (lost []string) {
 	for i := range p.common {
 		c := &p.common[i]

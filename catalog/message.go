@@ -1,0 +1,61 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package catalog
+
+import (
+	"strings"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
+)
+
+// InJSON reports whether a field of the contract's messages is a member of their JSON. Three are not: the handler of a
+// request is a segment of its path, unknown_members are members under their own names, and only gRPC extensions can
+// state which version of objects a handler understands.
+func InJSON(fd protoreflect.FieldDescriptor) bool {
+	switch fd.Name() {
+	case "unknown_members":
+		return false
+	case "handler":
+		return !strings.HasSuffix(string(fd.ContainingMessage().Name()), "Request")
+	case "cluster_api_version":
+		return fd.ContainingMessage().Name() != "ExtensionHandler"
+	}
+	return true
+}
+
+// Shallow returns a copy of m that shares the value of every field, so that a caller can set fields without changing m.
+func Shallow(m protoreflect.Message) protoreflect.Message {
+	c := m.New()
+	m.Range(func(fd protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		c.Set(fd, v)
+		return true
+	})
+	return c
+}
+
+// CopySame copies to to every field of from that has the same name and kind in both, and shares values where it can. It
+// is for messages that mean the same in every version, such as the description of a handler; package hookversion
+// converts the others.
+func CopySame(to, from protoreflect.Message) {
+	from.Range(func(source protoreflect.FieldDescriptor, v protoreflect.Value) bool {
+		target := to.Descriptor().Fields().ByName(source.Name())
+		switch {
+		case target == nil || !sameShape(target, source):
+		case target.Message() == nil || target.IsMap() || target.Message().FullName() == source.Message().FullName():
+			to.Set(target, v)
+		case target.IsList():
+			list := to.Mutable(target).List()
+			for i := range v.List().Len() {
+				CopySame(list.AppendMutable().Message(), v.List().Get(i).Message())
+			}
+		default:
+			CopySame(to.Mutable(target).Message(), v.Message())
+		}
+		return true
+	})
+}
+
+func sameShape(a, b protoreflect.FieldDescriptor) bool {
+	return a.Kind() == b.Kind() && a.Cardinality() == b.Cardinality() && a.IsMap() == b.IsMap()
+}

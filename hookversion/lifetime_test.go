@@ -1,0 +1,378 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package hookversion
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hookgate/hookgate/catalog"
+)
+
+func TestLifetimesOfTheContractKeepTheRules(t *testing.T) {
+	if err := CheckLifetimes(catalog.New(), time.Now()); err != nil {
+		t.Error(err)
+	}
+}
+
+// quarterly lists versions and dates of releases, three months apart, with a patch in between.
+var quarterly = [][2]string{
+	{"v0.1.0", "2026-01-01"},
+	{"v0.1.1", "2026-02-01"},
+	{"v0.2.0", "2026-04-01"},
+	{"v0.3.0", "2026-07-01"},
+	{"v0.4.0", "2026-10-01"},
+	{"v0.5.0", "2027-01-01"},
+	{"v0.6.0", "2027-04-01"},
+	{"v0.7.0", ""},
+}
+
+func life(introduced, deprecated, removed string) catalog.Lifetime {
+	return catalog.Lifetime{Introduced: introduced, Deprecated: deprecated, Removed: removed}
+}
+
+// versionOf returns a version of one group with these hooks.
+func versionOf(name string, l catalog.Lifetime, hooks ...string) lifetime {
+	return lifetime{Lifetime: l, group: "g.example", name: name, hooks: hooks}
+}
+
+func TestCheckLifetimes(t *testing.T) {
+	first := catalog.Lifetime{Introduced: "v0.1.0"}
+	for name, tc := range map[string]struct {
+		reason   string
+		releases [][2]string
+		versions []lifetime
+		want     string // empty: nothing is wrong
+	}{
+		"Introduced": {
+			reason:   "a version that lives is not bound by anything",
+			versions: []lifetime{versionOf("v1alpha1", first, "H")},
+		},
+		"AlphaReplacedByAlpha": {
+			reason: "an alpha may be deprecated for a newer alpha, in the release that brings it",
+			versions: []lifetime{
+				versionOf("v1alpha1", life("v0.1.0", "v0.2.0", ""), "H"),
+				versionOf("v1alpha2", catalog.Lifetime{Introduced: "v0.2.0"}, "H"),
+			},
+		},
+		"AlphaRemovedAtOnce": {
+			reason: "rule #4 gives an alpha no time",
+			versions: []lifetime{
+				versionOf("v1alpha1", life("v0.1.0", "v0.2.0", "v0.2.0")),
+				versionOf("v1alpha2", catalog.Lifetime{Introduced: "v0.2.0"}, "H"),
+			},
+		},
+		"BetaRemovedInTime": {
+			reason: "six months and two releases later",
+			versions: []lifetime{
+				versionOf("v1beta1", life("v0.1.0", "v0.2.0", "v0.4.0")),
+				versionOf("v1", catalog.Lifetime{Introduced: "v0.2.0"}, "H"),
+			},
+		},
+		"GARemovedInTime": {
+			reason: "twelve months and four releases later: the longer of both counts",
+			versions: []lifetime{
+				versionOf("v1", life("v0.1.0", "v0.2.0", "v0.6.0")),
+				versionOf("v2", catalog.Lifetime{Introduced: "v0.2.0"}, "H"),
+			},
+		},
+		"Rule3NoNewer": {
+			reason:   "there is nothing else",
+			versions: []lifetime{versionOf("v1alpha1", life("v0.1.0", "v0.2.0", ""), "H")},
+			want: "version g.example/v1alpha1: rule #3: deprecated in v0.2.0, when there was no " +
+				"newer version that is at least as stable",
+		},
+		"Rule3BetaForGA": {
+			reason:   "a beta does not replace a GA version",
+			versions: []lifetime{versionOf("v1", life("v0.1.0", "v0.2.0", ""), "H"), versionOf("v2beta1", first, "H")},
+			want:     "version g.example/v1: rule #3",
+		},
+		"Rule3AlphaForBeta": {
+			reason: "an alpha does not replace a beta",
+			versions: []lifetime{
+				versionOf("v1beta1", life("v0.1.0", "v0.2.0", ""), "H"),
+				versionOf("v2alpha1", first, "H"),
+			},
+			want: "version g.example/v1beta1: rule #3",
+		},
+		"Rule3OlderOne": {
+			reason: "an older version of the same track is no replacement",
+			versions: []lifetime{
+				versionOf("v1alpha2", life("v0.1.0", "v0.2.0", ""), "H"),
+				versionOf("v1alpha1", first, "H"),
+			},
+			want: "version g.example/v1alpha2: rule #3",
+		},
+		"Rule3TooEarly": {
+			reason: "the new one has to be released first",
+			versions: []lifetime{
+				versionOf("v1alpha1", life("v0.1.0", "v0.2.0", ""), "H"),
+				versionOf("v1alpha2", catalog.Lifetime{Introduced: "v0.3.0"}, "H"),
+			},
+			want: "version g.example/v1alpha1: rule #3",
+		},
+		"Rule3DeprecatedItself": {
+			reason: "what is deprecated itself replaces nothing",
+			versions: []lifetime{
+				versionOf("v1alpha1", life("v0.1.0", "v0.2.0", ""), "H"),
+				versionOf("v1alpha2", life("v0.1.0", "v0.2.0", ""), "H"),
+			},
+			want: "version g.example/v1alpha1: rule #3",
+		},
+		"Rule3HookLeftOut": {
+			reason: "every hook needs a successor",
+			versions: []lifetime{
+				versionOf("v1alpha1", life("v0.1.0", "v0.2.0", ""), "H", "Lost"),
+				versionOf("v1alpha2", first, "H"),
+			},
+			want: "version g.example/v1alpha1: rule #3: deprecated in v0.2.0, when no newer " +
+				"version that is at least as stable had the hook Lost",
+		},
+		"Rule3AnotherGroup": {
+			reason: "another group is no replacement",
+			versions: []lifetime{
+				versionOf("v1alpha1", life("v0.1.0", "v0.2.0", ""), "H"),
+				{Lifetime: first, group: "other.example", name: "v1"},
+			},
+			want: "version g.example/v1alpha1: rule #3",
+		},
+		"Rule4BetaReleases": {
+			reason:   "a patch is no release: there is one minor release between them",
+			releases: [][2]string{{"v0.1.0", "2026-01-01"}, {"v0.1.1", "2026-05-01"}, {"v0.2.0", "2026-09-01"}},
+			versions: []lifetime{versionOf("v1beta1", life("v0.1.0", "v0.1.0", "v0.2.0")), versionOf("v1", first, "H")},
+			want: "version g.example/v1beta1: rule #4: beta stays for 2 releases after its " +
+				"deprecation in v0.1.0, and v0.2.0 comes 1 after it",
+		},
+		"Rule4BetaMonths": {
+			reason:   "two releases that come quickly are not six months",
+			releases: [][2]string{{"v0.1.0", "2026-01-01"}, {"v0.2.0", "2026-02-01"}, {"v0.3.0", "2026-06-30"}},
+			versions: []lifetime{versionOf("v1beta1", life("v0.1.0", "v0.1.0", "v0.3.0")), versionOf("v1", first, "H")},
+			want: "version g.example/v1beta1: rule #4: beta stays for 6 months after its " +
+				"deprecation in v0.1.0, until 2026-07-01, and v0.3.0 comes before that",
+		},
+		"Rule4GAReleases": {
+			reason:   "two releases in two years",
+			releases: [][2]string{{"v0.1.0", "2026-01-01"}, {"v0.2.0", "2027-01-01"}, {"v0.3.0", "2028-01-01"}},
+			versions: []lifetime{versionOf("v1", life("v0.1.0", "v0.1.0", "v0.3.0")), versionOf("v2", first, "H")},
+			want: "version g.example/v1: rule #4: GA stays for 3 releases after its deprecation in " +
+				"v0.1.0, and v0.3.0 comes 2 after it",
+		},
+		"Rule4GAMonths": {
+			reason: "three releases in nine months",
+			versions: []lifetime{
+				versionOf("v1", life("v0.1.0", "v0.2.0", "v0.5.0")),
+				versionOf("v2", catalog.Lifetime{Introduced: "v0.2.0"}, "H"),
+			},
+			want: "version g.example/v1: rule #4: GA stays for 12 months after its deprecation in " +
+				"v0.2.0, until 2027-04-01, and v0.5.0 comes before that",
+		},
+		"Rule4ReleaseToCome": {
+			reason:   "a release without a date comes out today, which is too early",
+			versions: []lifetime{versionOf("v1", life("v0.1.0", "v0.4.0", "v0.7.0")), versionOf("v2", first, "H")},
+			want: "version g.example/v1: rule #4: GA stays for 12 months after its deprecation in " +
+				"v0.4.0, until 2027-10-01, and v0.7.0 comes before that",
+		},
+		"Rule3DeprecatedLater": {
+			reason: "a successor that is deprecated in a later release was one",
+			versions: []lifetime{
+				versionOf("v1alpha1", life("v0.1.0", "v0.2.0", ""), "H"),
+				versionOf("v1alpha2", life("v0.2.0", "v0.3.0", ""), "H"),
+				versionOf("v1", catalog.Lifetime{Introduced: "v0.3.0"}, "H"),
+			},
+		},
+		"Rule3RemovedLater": {
+			reason: "a successor that has been removed since was one, whatever hooks it had",
+			versions: []lifetime{
+				versionOf("v1alpha1", life("v0.1.0", "v0.2.0", ""), "H"),
+				versionOf("v1alpha2", life("v0.2.0", "v0.3.0", "v0.3.0")),
+				versionOf("v1", catalog.Lifetime{Introduced: "v0.3.0"}, "H"),
+			},
+		},
+		"Rule3OneOfTwo": {
+			reason: "one successor with every hook is enough",
+			versions: []lifetime{
+				versionOf("v1alpha1", life("v0.1.0", "v0.2.0", ""), "H", "I"),
+				versionOf("v1beta1", first, "H"),
+				versionOf("v1", first, "H", "I", "J"),
+			},
+		},
+		"Rule3NoneOfTwo": {
+			reason: "two that have every hook between them are not",
+			versions: []lifetime{
+				versionOf("v1alpha1", life("v0.1.0", "v0.2.0", ""), "H", "I"),
+				versionOf("v1beta1", first, "H"),
+				versionOf("v1", first, "I"),
+			},
+			want: "version g.example/v1alpha1: rule #3: deprecated in v0.2.0, when no newer " +
+				"version that is at least as stable had the hook H",
+		},
+		"Rule3SameTrack": {
+			reason: "a beta replaces a beta, and a GA version a GA version",
+			versions: []lifetime{
+				versionOf("v1beta1", life("v0.1.0", "v0.2.0", ""), "H"),
+				versionOf("v1beta2", first, "H"),
+				versionOf("v1", life("v0.2.0", "v0.3.0", ""), "H"),
+				versionOf("v2", first, "H"),
+			},
+		},
+		"Rule4BetaAtBoth": {
+			reason:   "two releases and six months, to the day",
+			releases: [][2]string{{"v0.1.0", "2026-01-01"}, {"v0.2.0", "2026-02-01"}, {"v0.3.0", "2026-07-01"}},
+			versions: []lifetime{versionOf("v1beta1", life("v0.1.0", "v0.1.0", "v0.3.0")), versionOf("v1", first, "H")},
+		},
+		"Rule4GAAtBoth": {
+			reason: "three releases and twelve months, to the day",
+			releases: [][2]string{
+				{"v0.1.0", "2026-01-01"},
+				{"v0.2.0", "2026-02-01"},
+				{"v0.3.0", "2026-03-01"},
+				{"v0.4.0", "2027-01-01"},
+			},
+			versions: []lifetime{versionOf("v1", life("v0.1.0", "v0.1.0", "v0.4.0")), versionOf("v2", first, "H")},
+		},
+		"Rule4GAOneDayShort": {
+			reason: "three releases and twelve months less a day",
+			releases: [][2]string{
+				{"v0.1.0", "2026-01-01"},
+				{"v0.2.0", "2026-02-01"},
+				{"v0.3.0", "2026-03-01"},
+				{"v0.4.0", "2026-12-31"},
+			},
+			versions: []lifetime{versionOf("v1", life("v0.1.0", "v0.1.0", "v0.4.0")), versionOf("v2", first, "H")},
+			want: "version g.example/v1: rule #4: GA stays for 12 months after its deprecation in " +
+				"v0.1.0, until 2027-01-01, and v0.4.0 comes before that",
+		},
+		"Rule4MajorIsARelease": {
+			reason: "v1.0.0 is the release after v0.9.0, and v1.0.1 is none",
+			releases: [][2]string{
+				{"v0.9.0", "2026-01-01"},
+				{"v1.0.0", "2026-02-01"},
+				{"v1.0.1", "2026-03-01"},
+				{"v1.1.0", "2026-07-01"},
+			},
+			versions: []lifetime{
+				versionOf("v1beta1", life("v0.9.0", "v0.9.0", "v1.1.0")),
+				versionOf("v1", catalog.Lifetime{Introduced: "v0.9.0"}, "H"),
+			},
+		},
+		"Rule4SameMinorOfAnotherMajor": {
+			reason:   "v1.1.0 is not a patch of v0.1.0",
+			releases: [][2]string{{"v0.1.0", "2026-01-01"}, {"v1.1.0", "2026-03-01"}, {"v2.1.0", "2026-07-01"}},
+			versions: []lifetime{versionOf("v1beta1", life("v0.1.0", "v0.1.0", "v2.1.0")), versionOf("v1", first, "H")},
+		},
+		"Rule4ReleaseToComeInTime": {
+			reason:   "a release without a date comes out today, which is not too early",
+			versions: []lifetime{versionOf("v1", life("v0.1.0", "v0.3.0", "v0.7.0")), versionOf("v2", first, "H")},
+		},
+		"UnknownDeprecation": {
+			reason:   "each of the three is looked up",
+			versions: []lifetime{versionOf("v1alpha1", life("v0.1.0", "v0.9.0", ""), "H"), versionOf("v1", first, "H")},
+			want:     "version g.example/v1alpha1: deprecated in v0.9.0, which is not in the table of releases",
+		},
+		"UnknownRemoval": {
+			reason: "each of the three is looked up",
+			versions: []lifetime{
+				versionOf("v1alpha1", life("v0.1.0", "v0.2.0", "v0.9.0")),
+				versionOf("v1", first, "H"),
+			},
+			want: "version g.example/v1alpha1: removed in v0.9.0, which is not in the table of releases",
+		},
+		"SameDay": {
+			reason:   "two releases may come out on one day",
+			releases: [][2]string{{"v0.1.0", "2026-01-01"}, {"v0.2.0", "2026-01-01"}},
+		},
+		"ReleaseTwice": {
+			reason:   "but each only once",
+			releases: [][2]string{{"v0.1.0", "2026-01-01"}, {"v0.1.0", "2026-02-01"}},
+			want:     "release v0.1.0: comes after v0.1.0 in the table, and is not newer",
+		},
+		"ToComeBeforeTheLast": {
+			reason:   "a release to come is not older than the last one",
+			releases: [][2]string{{"v0.1.0", "2027-07-02"}, {"v0.2.0", ""}},
+			want:     "release v0.2.0: comes after v0.1.0 in the table, and is not newer",
+		},
+		"Everything": {
+			reason:   "every fault is told",
+			releases: [][2]string{{"v0.1.0", "2026-01-01"}, {"second", ""}},
+			versions: []lifetime{
+				versionOf("v1", catalog.Lifetime{}, "H"),
+				versionOf("v2", catalog.Lifetime{Introduced: "v0.2.0"}, "H"),
+			},
+			want: "release \"second\": is not of the form v1.2.3\nversion g.example/v1: was never introduced\n" +
+				"version g.example/v2: introduced in v0.2.0, which is not in the table of releases",
+		},
+		"NotIntroduced": {
+			reason:   "everything was released once",
+			versions: []lifetime{versionOf("v1alpha1", catalog.Lifetime{}, "H")},
+			want:     "version g.example/v1alpha1: was never introduced",
+		},
+		"RemovedWithoutWarning": {
+			reason:   "nothing goes without a deprecation",
+			versions: []lifetime{versionOf("v1alpha1", life("v0.1.0", "", "v0.2.0")), versionOf("v1", first, "H")},
+			want:     "version g.example/v1alpha1: removed in v0.2.0 without having been deprecated",
+		},
+		"DeprecatedTooEarly": {
+			reason:   "a version is there before it is deprecated",
+			versions: []lifetime{versionOf("v1alpha1", life("v0.2.0", "v0.1.0", ""), "H"), versionOf("v1", first, "H")},
+			want:     "version g.example/v1alpha1: deprecated in v0.1.0, before it was introduced in v0.2.0",
+		},
+		"RemovedTooEarly": {
+			reason: "a version is deprecated before it is removed",
+			versions: []lifetime{
+				versionOf("v1alpha1", life("v0.1.0", "v0.3.0", "v0.2.0")),
+				versionOf("v1", first, "H"),
+			},
+			want: "version g.example/v1alpha1: removed in v0.2.0, before it was deprecated in v0.3.0",
+		},
+		"UnknownRelease": {
+			reason:   "a typing mistake is no release",
+			versions: []lifetime{versionOf("v1alpha1", catalog.Lifetime{Introduced: "v0.1"}, "H")},
+			want:     "version g.example/v1alpha1: introduced in v0.1, which is not in the table of releases",
+		},
+		"ReleasesOutOfOrder": {
+			reason:   "releases are counted, so their order matters",
+			releases: [][2]string{{"v0.2.0", "2026-01-01"}, {"v0.1.0", "2026-02-01"}},
+			want:     "release v0.1.0: comes after v0.2.0 in the table, and is not newer",
+		},
+		"DatesOutOfOrder": {
+			reason:   "a later release has no earlier date",
+			releases: [][2]string{{"v0.1.0", "2026-02-01"}, {"v0.2.0", "2026-01-01"}},
+			want:     "release v0.2.0: comes after v0.1.0 in the table, and is not newer",
+		},
+		"DateMissing": {
+			reason:   "only the last release is to come",
+			releases: [][2]string{{"v0.1.0", ""}, {"v0.2.0", "2026-01-01"}},
+			want:     "release v0.1.0: has no date, and is not the last",
+		},
+		"NoDate": {
+			reason:   "a date that cannot be read",
+			releases: [][2]string{{"v0.1.0", "January"}},
+			want:     `release v0.1.0: date "January" is not of the form 2006-01-02`,
+		},
+		"NoVersion": {
+			reason:   "a version that cannot be read",
+			releases: [][2]string{{"first", "2026-01-01"}},
+			want:     `release "first": is not of the form v1.2.3`,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			table := tc.releases
+			if table == nil {
+				table = quarterly
+			}
+			var releases []catalog.Release
+			for _, r := range table {
+				releases = append(releases, catalog.Release{Version: r[0], Date: r[1]})
+			}
+			err := checkLifetimes(releases, tc.versions, time.Date(2027, 7, 1, 0, 0, 0, 0, time.UTC))
+			switch {
+			case tc.want == "" && err != nil:
+				t.Errorf("%s: got %v", tc.reason, err)
+			case tc.want != "" && (err == nil || !strings.HasPrefix(err.Error(), tc.want)):
+				t.Errorf("%s:\n got %v\nwant %s", tc.reason, err, tc.want)
+			}
+		})
+	}
+}
