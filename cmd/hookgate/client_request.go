@@ -16,6 +16,7 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/gateway"
+	"github.com/hookgate/hookgate/internal/yaml"
 )
 
 // readRequest reads a request of the hook from a file, or from in where path is "-": YAML, or JSON, which keeps its
@@ -54,12 +55,12 @@ func readRequest(in io.Reader, path string, h *catalog.Hook, c *codec.Codec) (pr
 func requestJSON(data []byte) ([]byte, error) {
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")) // the mark that some editors put in front
 	if len(bytes.TrimSpace(data)) == 0 {
-		return nil, errEmpty
+		return nil, yaml.ErrEmpty
 	}
 	if json.Valid(data) {
 		return data, nil
 	}
-	body, err := yamlToJSON(data, gateway.MaxBodyBytes)
+	body, err := yaml.ToJSON(data, gateway.MaxBodyBytes)
 	if err != nil && bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
 		// It is meant to be JSON, so say what is wrong with it as JSON.
 		if line, what := jsonFault(data); line > 0 {

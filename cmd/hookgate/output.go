@@ -11,6 +11,8 @@ import (
 	"strings"
 	"text/tabwriter"
 	"unicode"
+
+	"github.com/hookgate/hookgate/internal/yaml"
 )
 
 // The formats of -o.
@@ -28,7 +30,7 @@ func newPrinter(format string) (printer, error) {
 	case formatTable:
 		return func(w io.Writer, _ []byte, table func(io.Writer) error) error { return table(w) }, nil
 	case formatYAML:
-		return func(w io.Writer, body []byte, _ func(io.Writer) error) error { return jsonToYAML(w, body) }, nil
+		return func(w io.Writer, body []byte, _ func(io.Writer) error) error { return yaml.FromJSON(w, body) }, nil
 	case formatJSON:
 		return func(w io.Writer, body []byte, _ func(io.Writer) error) error {
 			var b bytes.Buffer

@@ -11,7 +11,6 @@ import (
 	"reflect"
 	"strings"
 
-	yaml "go.yaml.in/yaml/v3"
 	corev1 "k8s.io/api/core/v1"
 	apivalidation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -24,6 +23,8 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/controllers/extensionconfig"
 	"github.com/hookgate/hookgate/convert"
+	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/yaml"
 	"github.com/hookgate/hookgate/policy"
 )
 
@@ -166,8 +167,12 @@ func decodeExtensionConfig(d *document, words *Decoder) (*Object, []Problem) {
 }
 
 // decodeStatus takes over the handlers that an earlier discovery has left in the status, and in an annotation.
-func (d *document) decodeStatus(x *extensionconfig.Extension, annotations map[string]string, status any, hooks *catalog.Catalog) []Problem {
-	config, problems := d.decodeVersion(map[string]any{"metadata": map[string]any{"name": x.Name, "annotations": annotations}, "status": status})
+func (d *document) decodeStatus(x *extensionconfig.Extension, annotations map[string]string, status json.RawMessage, hooks *catalog.Catalog) []Problem {
+	metadata, err := json.Marshal(map[string]any{"name": x.Name, "annotations": annotations})
+	if err != nil {
+		return []Problem{d.problemAt("metadata", err)}
+	}
+	config, problems := d.decodeVersion(map[string]json.RawMessage{"metadata": metadata, "status": status})
 	if problems == nil {
 		handlers, skipped, errs := extensionconfig.LastKnownHandlers(config, hooks)
 		if problems = d.fieldProblems(errs); len(problems) == 0 {
@@ -188,8 +193,8 @@ func (d *document) decodeStatus(x *extensionconfig.Extension, annotations map[st
 
 // hookVersions tells whether only versions of hooks that were removed could serve the handlers that the status has, and
 // which are deprecated. What is wrong with the status otherwise is left to decodeStatus.
-func (d *document) hookVersions(members map[string]any, status any, hooks *catalog.Catalog) (removed *Problem, outdated []Problem) {
-	config, problems := d.decodeVersion(map[string]any{"metadata": members["metadata"], "status": status})
+func (d *document) hookVersions(members map[string]json.RawMessage, status json.RawMessage, hooks *catalog.Catalog) (removed *Problem, outdated []Problem) {
+	config, problems := d.decodeVersion(map[string]json.RawMessage{"metadata": members["metadata"], "status": status})
 	if problems != nil {
 		return nil, nil
 	}
@@ -207,7 +212,7 @@ func (d *document) hookVersions(members map[string]any, status any, hooks *catal
 }
 
 // decodeVersion decodes members as an ExtensionConfig in the document's version, and converts it to v1beta2.
-func (d *document) decodeVersion(members map[string]any) (*runtimev1.ExtensionConfig, []Problem) {
+func (d *document) decodeVersion(members map[string]json.RawMessage) (*runtimev1.ExtensionConfig, []Problem) {
 	config := &runtimev1.ExtensionConfig{}
 	switch d.apiVersion {
 	case runtimev1.GroupVersion.String():
@@ -275,49 +280,22 @@ func decodeNamespace(d *document) (*Object, []Problem) {
 	return &Object{Place: d.Place, Name: namespace.Name, Labels: labels}, nil
 }
 
-// members returns the document as JSON would have it.
-func (d *document) members() (map[string]any, []Problem) {
-	asJSON(d.node)
-	var members map[string]any
-	err := d.node.Decode(&members)
-	var typeErr *yaml.TypeError
-	switch {
-	case errors.As(err, &typeErr):
-		var problems []Problem
-		for _, text := range typeErr.Errors {
-			p := d.problemAt("", nil)
-			line, text := cutLine(text)
-			if line > 0 {
-				p.Line = line
-			}
-			p.Err = errors.New(text)
-			problems = append(problems, p)
-		}
-		return nil, problems
-	case err != nil:
-		return nil, []Problem{d.problemAt("", notYAML(err))}
+// members returns the members of the document as JSON.
+func (d *document) members() (map[string]json.RawMessage, []Problem) {
+	data, err := d.node.JSON(limits.ManifestBytes)
+	var at *yaml.Error
+	if errors.As(err, &at) {
+		return nil, []Problem{{Place: Place{File: d.File, Line: at.Line}, Object: d.describe(), Err: errors.New(at.Text)}}
+	}
+	var members map[string]json.RawMessage
+	if err := json.Unmarshal(data, &members); err != nil {
+		return nil, []Problem{d.problemAt("", err)}
 	}
 	return members, nil
 }
 
-// asJSON makes strings of what JSON has no other type for: keys, times and binary values.
-func asJSON(node *yaml.Node) {
-	if node.Kind == yaml.ScalarNode {
-		if tag := node.ShortTag(); tag == "!!timestamp" || tag == "!!binary" {
-			node.Tag = "!!str"
-		}
-	}
-	for i, n := range node.Content {
-		if node.Kind == yaml.MappingNode && i%2 == 0 && n.Kind == yaml.ScalarNode && n.ShortTag() != "!!merge" {
-			n.Tag = "!!str"
-			continue
-		}
-		asJSON(n)
-	}
-}
-
 // decodeStrict decodes members into a Kubernetes type that must know all of them, in the case in which they are written.
-func (d *document) decodeStrict(members map[string]any, into any) []Problem {
+func (d *document) decodeStrict(members map[string]json.RawMessage, into any) []Problem {
 	encoded, err := json.Marshal(members)
 	if err != nil {
 		return []Problem{d.problemAt("", err)}
@@ -353,13 +331,9 @@ func (d *document) typeProblem(err *json.UnmarshalTypeError) Problem {
 	case reflect.String:
 		want = "a string; put it in quotes"
 		// The decoder does not name the key of a map. It is that of the first value which is not a string.
-		if node := d.find(splitPath(path)...); node != nil && resolve(node).Kind == yaml.MappingNode {
-			content := resolve(node).Content
-			for i := 0; i+1 < len(content); i += 2 {
-				if resolve(content[i+1]).ShortTag() != "!!str" {
-					path += "[" + content[i].Value + "]"
-					break
-				}
+		if node, ok := d.node.Find(splitPath(path)...); ok {
+			if key, ok := node.FirstNotString(); ok {
+				path += "[" + key + "]"
 			}
 		}
 	case reflect.Int32, reflect.Int64:

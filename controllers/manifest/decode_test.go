@@ -307,7 +307,7 @@ func TestDecodeStatedVersions(t *testing.T) {
 	manifest := func(versions string) string {
 		return strings.Replace(config("acme", "https://a.example.com", "status:", "  handlers:", "  - name: a.acme",
 			"    requestHook: {apiVersion: hooks.runtime.cluster.x-k8s.io/v1alpha1, hook: BeforeClusterCreate}"),
-			"  name: acme", "  name: acme\n  annotations:\n    x: y\n    runtime.hookgate.dev/cluster-api-versions: '"+versions+"'", 1)
+			"  name: acme", "  name: acme\n  annotations:\n    x: z\n    runtime.hookgate.dev/cluster-api-versions: '"+versions+"'", 1)
 	}
 	objects, problems := decodeAll(t, manifest(`{"a":"v1beta1"}`))
 	if len(problems) > 0 || len(objects) != 1 || objects[0].Extension.LastKnown[0].ClusterAPIVersion != "v1beta1" {

@@ -4,6 +4,8 @@
 package manifest
 
 import (
+	"encoding/json"
+	"maps"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -17,18 +19,16 @@ import (
 // decodeDefinition reads the name and the labels of a CustomResourceDefinition, and nothing else of it: providers publish theirs with
 // schemas of many thousand lines, which are not decoded.
 func decodeDefinition(d *document) (*Object, []Problem) {
-	members, problems := d.only("metadata").members()
+	slim := *d
+	slim.node = d.node.Only("metadata")
+	members, problems := slim.members()
 	if problems != nil {
 		return d.refused(problems)
 	}
-	if metadata, ok := members["metadata"].(map[string]any); ok {
-		read := map[string]any{}
-		for _, name := range []string{"name", "labels"} {
-			if v, ok := metadata[name]; ok {
-				read[name] = v
-			}
-		}
-		members["metadata"] = read
+	var metadata map[string]json.RawMessage
+	if json.Unmarshal(members["metadata"], &metadata) == nil {
+		maps.DeleteFunc(metadata, func(name string, _ json.RawMessage) bool { return name != "name" && name != "labels" })
+		members["metadata"], _ = json.Marshal(metadata) // of JSON, which always can be written
 	}
 	definition := &metav1.PartialObjectMetadata{}
 	if problems := d.decodeStrict(members, definition); problems != nil {
@@ -45,18 +45,4 @@ func decodeDefinition(d *document) (*Object, []Problem) {
 		return d.refused(d.fieldProblems(errs))
 	}
 	return &Object{Place: d.Place, Name: d.name, Contracts: &convert.CRD{Name: d.name, Labels: definition.Labels}}, nil
-}
-
-// only returns the document without the members that have other names. Members that come by a merge key stay.
-func (d *document) only(name string) *document {
-	mapping := *d.node
-	mapping.Content = nil
-	for i := 0; i+1 < len(d.node.Content); i += 2 {
-		if key := d.node.Content[i]; key.Value == name || key.ShortTag() == "!!merge" {
-			mapping.Content = append(mapping.Content, key, d.node.Content[i+1])
-		}
-	}
-	slim := *d
-	slim.node = &mapping
-	return &slim
 }

@@ -52,7 +52,7 @@ func TestInventory(t *testing.T) {
 			before:   map[string]string{"a.yaml": config("one", urlA) + "---\n" + config("two", urlA)},
 			after:    map[string]string{"a.yaml": config("one", urlB) + "---\napiVersion: runtime.clus"},
 			want:     "one=" + urlB + " two=" + urlA,
-			problems: []string{"d/a.yaml:9: not a Kubernetes Object: it needs apiVersion and kind (what the file had before stays in use: ExtensionConfig two)"},
+			problems: []string{"d/a.yaml:9: not a Kubernetes object: it needs apiVersion and kind (what the file had before stays in use: ExtensionConfig two)"},
 		},
 		"EmptyFileRemovesNothing": {
 			reason:   "A redirection empties a file before the program that writes it has begun.",
@@ -170,7 +170,7 @@ func TestInventoryKeepsUnchangedPolicies(t *testing.T) {
 	if len(problems) > 0 {
 		t.Fatal(problems)
 	}
-	moved := manifestsOf(map[string]string{"q.yaml": "# moved\n" + policyManifest("{targetRef: {name: acme}, " + "matchConditions: [{name: a, expression: 'true'}]" + "}")})
+	moved := manifestsOf(map[string]string{"q.yaml": "# moved\n" + policyManifest("{targetRef: {name: acme}, "+"matchConditions: [{name: a, expression: 'true'}]"+"}")})
 	second, _ := first.Next(moved, words)
 	if first.Policies["p"].Policy != second.Policies["p"].Policy || second.Policies["p"].Line != 2 {
 		t.Error("the same policy in another place was compiled anew, or its place is not known")

@@ -4,10 +4,14 @@
 package manifest
 
 import (
+	"bytes"
+	"encoding/json"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/hookgate/hookgate/internal/yaml/yamltest"
 )
 
 func TestParse(t *testing.T) {
@@ -48,7 +52,7 @@ func TestParse(t *testing.T) {
 			content: "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Namespace\n  metadata: {name: a}\n- metadata: {name: lost}\n" +
 				"---\napiVersion: v1\nkind: NamespaceList\nitems:\n- metadata: {name: b}\n",
 			wantDocs:     []string{"f.yaml:4 v1 Namespace a", "f.yaml:12 v1 Namespace b"},
-			wantProblems: []string{"f.yaml:7: not a Kubernetes Object: it needs apiVersion and kind"},
+			wantProblems: []string{"f.yaml:7: not a Kubernetes object: it needs apiVersion and kind"},
 		},
 		"NestedListOfItself": {
 			reason:   "An alias to its own list must not recurse without end.",
@@ -85,7 +89,7 @@ func TestParse(t *testing.T) {
 		"NotAnObject": {
 			reason:       "A file that ends in the middle of a word is a scalar.",
 			content:      "apiVers",
-			wantProblems: []string{"f.yaml:1: not a Kubernetes Object: it needs apiVersion and kind"},
+			wantProblems: []string{"f.yaml:1: not a Kubernetes object: it needs apiVersion and kind"},
 		},
 	}
 	for name, tc := range cases {
@@ -108,6 +112,35 @@ func TestParse(t *testing.T) {
 				t.Errorf("%s\nproblems -want +got\n%s", tc.reason, diff)
 			}
 		})
+	}
+}
+
+// Manifests mean what requests with the same text do.
+func TestMembers(t *testing.T) {
+	for name, tc := range yamltest.Cases {
+		docs, problems := parse("f.yaml", []byte("apiVersion: v1\nkind: Namespace\n"+tc.YAML))
+		var got []byte
+		if len(docs) == 1 {
+			members, found := docs[0].members()
+			problems = append(problems, found...)
+			delete(members, "apiVersion")
+			delete(members, "kind")
+			got, _ = json.Marshal(members)
+		}
+		if tc.Error == "" {
+			var want map[string]json.RawMessage
+			if err := json.Unmarshal([]byte(tc.JSON), &want); err != nil {
+				t.Fatal(err)
+			}
+			if text, _ := json.Marshal(want); len(problems) > 0 || !bytes.Equal(got, text) {
+				t.Errorf("%s: %s: got %s, %v, want %s", name, tc.Reason, got, problems, text)
+			}
+			continue
+		}
+		text, _, _ := strings.Cut(tc.Error, " at line") // of the mapping alone
+		if len(problems) != 1 || !strings.Contains(problems[0].Error(), text) || tc.Line > 0 && problems[0].Line != tc.Line+2 {
+			t.Errorf("%s: %s: got %v, want line %d: %s", name, tc.Reason, problems, tc.Line+2, text)
+		}
 	}
 }
 

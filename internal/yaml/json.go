@@ -1,0 +1,283 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package yaml
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/hookgate/hookgate/internal/limits"
+)
+
+// JSON converts n to at most limit bytes of JSON. The error is an *Error.
+func (n Node) JSON(limit int) ([]byte, error) {
+	w := writer{limit: limit}
+	if err := w.value(n.node, 0); err != nil {
+		return nil, err
+	}
+	if w.Len() > limit {
+		return nil, w.tooLarge(n.node)
+	}
+	return w.Bytes(), nil
+}
+
+// writer writes nodes as JSON.
+type writer struct {
+	bytes.Buffer
+	limit int
+	// merged counts the members that merge keys stand for, which need not be written.
+	merged int
+}
+
+// maxMerged bounds the members that the merge keys of a document stand for.
+const maxMerged = 100_000
+
+// visit returns an error if n is beyond the limits.
+func (w *writer) visit(n *yaml.Node, depth int) error {
+	switch {
+	case w.Len() > w.limit:
+		return w.tooLarge(n)
+	case depth > limits.JSONDepth:
+		return errorf(n.Line, "nested deeper than %d", limits.JSONDepth)
+	}
+	return nil
+}
+
+func (w *writer) tooLarge(n *yaml.Node) error {
+	return errorf(n.Line, "as JSON it is larger than %d MiB", w.limit>>20)
+}
+
+func (w *writer) value(n *yaml.Node, depth int) error {
+	if err := w.visit(n, depth); err != nil {
+		return err
+	}
+	switch n.Kind {
+	case yaml.AliasNode:
+		return w.value(n.Alias, depth+1)
+	case yaml.MappingNode:
+		return w.mapping(n, depth)
+	case yaml.SequenceNode:
+		return w.sequence(n, depth)
+	default:
+		text, err := scalar(n)
+		w.Write(text)
+		return err
+	}
+}
+
+func (w *writer) sequence(n *yaml.Node, depth int) error {
+	w.WriteByte('[')
+	for i, item := range n.Content {
+		if i > 0 {
+			w.WriteByte(',')
+		}
+		if err := w.value(item, depth+1); err != nil {
+			return err
+		}
+	}
+	w.WriteByte(']')
+	return nil
+}
+
+func (w *writer) mapping(n *yaml.Node, depth int) error {
+	members, err := w.members(n, depth)
+	if err != nil {
+		return err
+	}
+	w.WriteByte('{')
+	for i, m := range members {
+		if i > 0 {
+			w.WriteByte(',')
+		}
+		w.Write(quote(m.key))
+		w.WriteByte(':')
+		if err := w.value(m.value, depth+1); err != nil {
+			return err
+		}
+	}
+	w.WriteByte('}')
+	return nil
+}
+
+// member is a key and its value.
+type member struct {
+	key   string
+	value *yaml.Node
+}
+
+// members returns the members of a mapping in their order. Those that are merged stand where the merge key does, unless the mapping
+// has a member of that name itself; of two that are merged, the first counts.
+func (w *writer) members(n *yaml.Node, depth int) ([]member, error) {
+	defined := make(map[string]int, len(n.Content)/2) // the line by key
+	keys := make([]string, 0, len(n.Content)/2)
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		key, err := keyOf(n.Content[i])
+		if err != nil {
+			return nil, err
+		}
+		if isMerge(n.Content[i]) {
+			key = mergeKey
+		}
+		if line, twice := defined[key]; twice {
+			return nil, errorf(n.Content[i].Line, "mapping key %q already defined at line %d", strings.TrimSuffix(key, "\xff"), line)
+		}
+		defined[key] = n.Content[i].Line
+		keys = append(keys, key)
+	}
+	members := make([]member, 0, len(keys))
+	for i, key := range keys {
+		value := n.Content[2*i+1]
+		if !isMerge(n.Content[2*i]) {
+			members = append(members, member{key, value})
+			continue
+		}
+		sources := mergeSources(value)
+		if sources == nil {
+			return nil, errorf(value.Line, "a merge key (<<) needs a mapping or a list of mappings")
+		}
+		for _, source := range sources {
+			if err := w.visit(source, depth+1); err != nil {
+				return nil, err
+			}
+			if w.merged += len(source.Content)/2; w.merged > maxMerged {
+				return nil, errorf(value.Line, "merge keys (<<) stand for more than %d members", maxMerged)
+			}
+			merged, err := w.members(source, depth+1)
+			if err != nil {
+				return nil, err
+			}
+			for _, m := range merged {
+				if _, taken := defined[m.key]; !taken {
+					defined[m.key] = value.Line
+					members = append(members, m)
+				}
+			}
+		}
+	}
+	return members, nil
+}
+
+// mergeKey stands for << among the keys of a mapping. It is no text that YAML can have.
+const mergeKey = "<<\xff"
+
+func isMerge(key *yaml.Node) bool { return key.Kind == yaml.ScalarNode && key.ShortTag() == "!!merge" }
+
+// mergeSources returns the mappings that a merge key merges, nil if its value is not made of mappings.
+func mergeSources(value *yaml.Node) []*yaml.Node {
+	value = resolve(value)
+	if value.Kind == yaml.MappingNode {
+		return []*yaml.Node{value}
+	}
+	if value.Kind != yaml.SequenceNode {
+		return nil
+	}
+	sources := make([]*yaml.Node, len(value.Content))
+	for i, item := range value.Content {
+		if sources[i] = resolve(item); sources[i].Kind != yaml.MappingNode {
+			return nil
+		}
+	}
+	return sources
+}
+
+// keyOf returns a key as a string: 4711 becomes "4711".
+func keyOf(n *yaml.Node) (string, error) {
+	key := resolve(n)
+	if key.Kind != yaml.ScalarNode {
+		return "", errorf(n.Line, "a key must be text")
+	}
+	switch key.ShortTag() {
+	case "!!str": // the usual case, which need not be quoted and read again
+		if _, isBool := boolean(key); !isBool {
+			return key.Value, nil
+		}
+	case "!!merge":
+		return key.Value, nil
+	case "!!null":
+		return "", errorf(n.Line, "a key must not be null")
+	}
+	text, err := scalar(key)
+	if err != nil {
+		return "", err
+	}
+	var s string
+	if json.Unmarshal(text, &s) == nil {
+		return s, nil
+	}
+	return string(text), nil
+}
+
+// scalar returns a scalar as JSON.
+func scalar(n *yaml.Node) ([]byte, error) {
+	switch tag := n.ShortTag(); tag {
+	case "!!str", "!!bool", "!!merge":
+		if b, ok := boolean(n); ok {
+			return []byte(b), nil
+		}
+		if tag == "!!bool" {
+			return nil, errorf(n.Line, "cannot decode `%s` as a !!bool", n.Value)
+		}
+		return quote(n.Value), nil
+	case "!!timestamp":
+		return quote(n.Value), nil
+	case "!!null":
+		return []byte("null"), nil
+	case "!!int", "!!float":
+		return number(n)
+	case "!!binary":
+		return nil, errorf(n.Line, "tag !!binary has no form in JSON; leave the tag out where base64 text is meant")
+	default:
+		return nil, errorf(n.Line, "tag %s has no form in JSON", tag)
+	}
+}
+
+// number returns a number as JSON, in the text that it has if that is JSON.
+func number(n *yaml.Node) ([]byte, error) {
+	if text := n.Value; text != "" && (text[0] == '-' || '0' <= text[0] && text[0] <= '9') && json.Valid([]byte(text)) {
+		return []byte(text), nil
+	}
+	var value any
+	if err := n.Decode(&value); err != nil {
+		return nil, errorf(n.Line, "%s", withoutLine(err))
+	}
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil, errorf(n.Line, "JSON has no %s", n.Value)
+	}
+	return text, nil
+}
+
+// The words of YAML 1.1 that are booleans to kubectl. The library takes the others for strings.
+var (
+	trueWords  = []string{"true", "True", "TRUE", "y", "Y", "yes", "Yes", "YES", "on", "On", "ON"}
+	falseWords = []string{"false", "False", "FALSE", "n", "N", "no", "No", "NO", "off", "Off", "OFF"}
+)
+
+// boolean returns the JSON of a boolean, and reports whether n is one: a word that is plain or has the tag !!bool.
+func boolean(n *yaml.Node) (string, bool) {
+	const explicit = yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle | yaml.TaggedStyle
+	if n.Style&explicit != 0 && n.ShortTag() != "!!bool" {
+		return "", false
+	}
+	switch {
+	case slices.Contains(trueWords, n.Value):
+		return "true", true
+	case slices.Contains(falseWords, n.Value):
+		return "false", true
+	}
+	return "", false
+}
+
+// quote returns a string as JSON, with <, > and & as they are.
+func quote(s string) []byte {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	_ = e.Encode(s) // a string always has a form
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}

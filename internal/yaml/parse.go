@@ -1,0 +1,130 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package yaml
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"regexp"
+	"slices"
+	"sort"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Parse returns the documents of a text, which need not be converted. Text between two document markers that is not YAML is one
+// error, with the line that is wrong, and leaves the other documents alone. Documents that are empty or null are left out.
+func Parse(text []byte) ([]Node, []*Error) {
+	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")) // the mark that some editors put in front
+	if json.Valid(text) {
+		text = jsonEscape.ReplaceAllFunc(text, unescape)
+	}
+	var docs []Node
+	var errs []*Error
+	for _, c := range split(text) {
+		roots, err := parse(bytes.Join(c.lines, nil))
+		if err != nil {
+			errs = append(errs, c.locate(err))
+			continue
+		}
+		for _, root := range roots {
+			shift(root, c.before)
+			docs = append(docs, newNode(root, root.Line))
+		}
+	}
+	return docs, errs
+}
+
+// jsonEscape matches every escape in a JSON text, with pairs of surrogates as one.
+var jsonEscape = regexp.MustCompile(`\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\.`)
+
+// unescape returns what an escape stands for if it is one that the parser does not know.
+func unescape(escape []byte) []byte {
+	if string(escape) != `\/` && len(escape) == 2 {
+		return escape
+	}
+	var s string
+	if err := json.Unmarshal(slices.Concat([]byte(`"`), escape, []byte(`"`)), &s); err != nil {
+		return escape
+	}
+	return []byte(s)
+}
+
+// chunk is the text from one document marker to the next.
+type chunk struct {
+	before int // how many lines stand before it
+	lines  [][]byte
+}
+
+// split cuts a text at its document markers. YAML allows no line that begins with a marker inside a document, whatever the style
+// of a scalar.
+func split(text []byte) []chunk {
+	var chunks []chunk
+	var current chunk
+	filled := false // current has more than comments, directives and blank lines
+	for i, line := range bytes.SplitAfter(text, []byte("\n")) {
+		trimmed := bytes.TrimRight(line, " \t\r\n")
+		marker := string(trimmed) == "---" || bytes.HasPrefix(line, []byte("--- ")) || bytes.HasPrefix(line, []byte("---\t"))
+		if marker && filled {
+			chunks = append(chunks, current)
+			current, filled = chunk{before: i}, false
+		}
+		current.lines = append(current.lines, line)
+		if len(trimmed) > 0 && trimmed[0] != '#' && trimmed[0] != '%' {
+			filled = true
+		}
+	}
+	if filled {
+		chunks = append(chunks, current)
+	}
+	return chunks
+}
+
+// parse returns the root nodes of a chunk: one, or several where the text ends documents with "...".
+func parse(text []byte) ([]*yaml.Node, error) {
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	var roots []*yaml.Node
+	for {
+		var node yaml.Node
+		switch err := decoder.Decode(&node); {
+		case errors.Is(err, io.EOF):
+			return roots, nil
+		case err != nil:
+			return nil, err
+		case node.Kind == yaml.DocumentNode && len(node.Content) == 1 && node.Content[0].ShortTag() != "!!null":
+			roots = append(roots, node.Content[0])
+		}
+	}
+}
+
+// shift moves a tree of nodes down by some lines.
+func shift(n *yaml.Node, lines int) {
+	n.Line += lines
+	for _, child := range n.Content {
+		shift(child, lines)
+	}
+}
+
+// locate returns the error with its line: the shortest beginning of the chunk that fails in the same way ends there. The parser
+// itself often names the beginning of the block around it, or no line.
+func (c chunk) locate(err error) *Error {
+	want := withoutLine(err)
+	n := sort.Search(len(c.lines), func(i int) bool {
+		_, err := parse(bytes.Join(c.lines[:i+1], nil))
+		return err != nil && withoutLine(err) == want
+	})
+	return errorf(c.before+min(n+1, len(c.lines)), "%s", want)
+}
+
+var linePrefix = regexp.MustCompile(`^line \d+: `)
+
+// withoutLine returns the text of a library's error without its name and the line.
+func withoutLine(err error) string {
+	text := strings.TrimPrefix(err.Error(), "yaml: ")
+	text = strings.TrimPrefix(text, "unmarshal errors:\n  ")
+	return strings.TrimPrefix(text, linePrefix.FindString(text))
+}
