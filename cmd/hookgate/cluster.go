@@ -19,6 +19,7 @@ import (
 	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/controllers/discovery"
 	"github.com/hookgate/hookgate/controllers/extensionconfig"
 	"github.com/hookgate/hookgate/controllers/source/cluster"
@@ -184,7 +185,8 @@ func (o *serveOptions) newRegistry() *registry.Registry {
 func newEndpoints() *cluster.Endpoints { return cluster.NewEndpoints() }
 
 // newSource returns where the flags say that registrations come from.
-func (o *serveOptions) newSource(at connection, reg *registry.Registry, d discovery.Discoverer, endpoints *cluster.Endpoints,
+func (o *serveOptions) newSource(
+	at connection, cat *catalog.Catalog, reg *registry.Registry, d discovery.Discoverer, endpoints *cluster.Endpoints,
 	references *convert.References, losses *convert.Losses, observer directory.Observer, logger *slog.Logger,
 ) (source, error) {
 	switch {
@@ -194,11 +196,11 @@ func (o *serveOptions) newSource(at connection, reg *registry.Registry, d discov
 		})
 	case o.extensionConfigs != "":
 		return directory.New(directory.Config{
-			Dir: o.extensionConfigs, Registry: reg, Discoverer: d, References: references, Losses: losses, Logger: logger, Resync: o.resync, Observer: observer,
+			Dir: o.extensionConfigs, Catalog: cat, Registry: reg, Discoverer: d, References: references, Losses: losses, Logger: logger, Resync: o.resync, Observer: observer,
 		})
 	default:
 		return o.cluster.newSource(at, cluster.Config{
-			Registry: reg, Discoverer: d, Endpoints: endpoints, References: references, Losses: losses, Logger: logger, Resync: o.resync, Observer: observer,
+			Catalog: cat, Registry: reg, Discoverer: d, Endpoints: endpoints, References: references, Losses: losses, Logger: logger, Resync: o.resync, Observer: observer,
 		})
 	}
 }

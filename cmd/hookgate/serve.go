@@ -192,7 +192,7 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) (err erro
 		Propagator: gateway.Propagator(), ClientCertificate: shown.get(), Endpoints: endpoints,
 	})
 	defer transports.Close()
-	source, err := o.newSource(cluster, reg, transports, endpoints, references, losses, metrics, logger)
+	source, err := o.newSource(cluster, cat, reg, transports, endpoints, references, losses, metrics, logger)
 	if err != nil {
 		return err
 	}
@@ -239,7 +239,7 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) (err erro
 		feeds = append(feeds, thrift{ready: reg.Ready(), logger: logger})
 	}
 	if o.webhooks.port != 0 {
-		webhooks, err := o.webhooks.newServer(ctx, o.cluster.group, cluster.own, settings, logger)
+		webhooks, err := o.webhooks.newServer(ctx, cat, o.cluster.group, cluster.own, settings, logger)
 		if err != nil {
 			return err
 		}

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 
+	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/controllers/extensionconfig"
 	"github.com/hookgate/hookgate/controllers/webhook"
 )
@@ -54,12 +55,14 @@ type webhooks struct {
 }
 
 // newServer returns the webhooks, which listen already: what is wrong with their flags ends the start.
-func (o *webhookOptions) newServer(ctx context.Context, group string, own extensionconfig.Addresses, settings func(*tls.Config), logger *slog.Logger) (*webhooks, error) {
+func (o *webhookOptions) newServer(
+	ctx context.Context, cat *catalog.Catalog, group string, own extensionconfig.Addresses, settings func(*tls.Config), logger *slog.Logger,
+) (*webhooks, error) {
 	watcher, err := watchPair("--webhook-cert-dir", o.dir, o.certName, o.keyName, logger)
 	if err != nil {
 		return nil, err
 	}
-	handler, err := webhook.New(webhook.Config{Group: group, Own: own, Logger: logger})
+	handler, err := webhook.New(webhook.Config{Group: group, Own: own, Logger: logger, Catalog: cat})
 	if err != nil {
 		return nil, err
 	}

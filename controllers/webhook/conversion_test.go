@@ -26,6 +26,7 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/randfill"
 
+	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/controllers/extensionconfig"
 )
 
@@ -37,7 +38,7 @@ func handler(t testing.TB) http.Handler {
 	if err != nil {
 		t.Fatal(err)
 	}
-	h, err := New(Config{Group: group, Own: own, Logger: slog.New(slog.DiscardHandler)})
+	h, err := New(Config{Group: group, Own: own, Catalog: catalog.New(), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

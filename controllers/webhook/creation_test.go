@@ -36,7 +36,7 @@ func withStatus(version string, change ...func(*runtimev1.ExtensionConfig)) *run
 
 // TestOutdatedHookVersions: only removed versions are refused, deprecated ones get a warning, whenever somebody may hear it.
 func TestOutdatedHookVersions(t *testing.T) {
-	h, err := New(Config{Group: group, Logger: slog.New(slog.DiscardHandler), Hooks: hookversions.New()})
+	h, err := New(Config{Group: group, Logger: slog.New(slog.DiscardHandler), Catalog: hookversions.New()})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -65,8 +65,8 @@ type Config struct {
 	// Own are the addresses of this gateway, which no ExtensionConfig may call.
 	Own    extensionconfig.Addresses
 	Logger *slog.Logger
-	// Hooks are those of the gateway. Nil means the contract's.
-	Hooks *catalog.Catalog
+	// Catalog holds the hooks of the gateway.
+	Catalog *catalog.Catalog
 }
 
 // New returns what answers all webhooks.
@@ -80,10 +80,7 @@ func New(c Config) (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("webhooks: %w", err)
 	}
-	if c.Hooks == nil {
-		c.Hooks = catalog.New()
-	}
-	configs := extensionConfigs{group: c.Group, own: c.Own, hooks: c.Hooks}
+	configs := extensionConfigs{group: c.Group, own: c.Own, hooks: c.Catalog}
 	mux := http.NewServeMux()
 	conversions, admissions := make(chan struct{}, maxConversions), make(chan struct{}, maxAdmissions)
 	handle := func(path string, h http.Handler, limit int64, places chan struct{}) {

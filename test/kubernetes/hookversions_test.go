@@ -49,7 +49,7 @@ func newOutdatedServer(t *testing.T) *webhookServer {
 		t.Fatal(err)
 	}
 	logger := slog.New(slog.DiscardHandler)
-	handler, err := webhook.New(webhook.Config{Group: hookgateGroup, Logger: logger, Hooks: hookversions.New()})
+	handler, err := webhook.New(webhook.Config{Group: hookgateGroup, Logger: logger, Catalog: hookversions.New()})
 	if err != nil {
 		t.Fatal(err)
 	}

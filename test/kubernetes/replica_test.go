@@ -22,6 +22,7 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/controllers/discovery"
 	"github.com/hookgate/hookgate/controllers/source/cluster"
 	"github.com/hookgate/hookgate/extension"
@@ -94,7 +95,8 @@ func prepare(t testing.TB, change func(*cluster.Config)) *replica {
 	discoverer := extension.NewProtocols(extension.Config{LookupHost: lookup, MaxConnectionAge: time.Millisecond})
 	t.Cleanup(discoverer.Close)
 	sourceConfig := cluster.Config{
-		REST: config, Registry: r.registry, Discoverer: discoverer,
+		Catalog: catalog.New(),
+		REST:    config, Registry: r.registry, Discoverer: discoverer,
 		Logger:      slog.New(slog.NewTextHandler(r.log, nil)),
 		WatchFilter: filterOf(t),
 		Resync:      time.Hour, // tests that want more say so

@@ -52,14 +52,13 @@ const longWait = 10 * time.Second
 type Config struct {
 	// REST says how to reach the API server.
 	REST       *rest.Config
+	Catalog    *catalog.Catalog
 	Registry   discovery.Registry
 	Discoverer discovery.Discoverer
 	Logger     *slog.Logger
 
 	// Observer may be nil.
 	Observer discovery.Observer
-	// Catalog is the hooks that exist. Nil means catalog.New().
-	Catalog *catalog.Catalog
 	// Group is the API group of the ExtensionConfigs, ClusterAPIGroup if empty.
 	Group string
 	// ReadOnly makes the Source follow what somebody else writes, and write nothing.
@@ -112,11 +111,8 @@ func New(c Config) (*Source, error) {
 	if c.Backoff == (discovery.Backoff{}) {
 		c.Backoff = discovery.DefaultBackoff()
 	}
-	if c.Catalog == nil {
-		c.Catalog = catalog.New()
-	}
-	if c.Registry == nil {
-		return nil, errors.New("cluster source: Registry is required")
+	if c.Catalog == nil || c.Registry == nil {
+		return nil, errors.New("cluster source: Catalog and Registry are required")
 	}
 	served := discovery.NewTrackingRegistry(c.Registry)
 	core, coreErr := discovery.NewReconciler(discovery.ReconcilerConfig{

@@ -21,6 +21,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
+	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/controllers/discovery"
 	"github.com/hookgate/hookgate/controllers/extensionconfig"
 	"github.com/hookgate/hookgate/extension"
@@ -75,7 +76,8 @@ func TestNewErrors(t *testing.T) {
 		"group":       {reason: "there are two groups", change: func(c *Config) { c.Group = "x" }, want: `cluster source: Group "x" is neither runtime.cluster.x-k8s.io nor runtime.hookgate.dev`},
 		"resync":      {reason: "time goes forward", change: func(c *Config) { c.Resync = -1 }, want: "cluster source: Resync and Concurrency must be more than 0"},
 		"backoff":     {reason: "a backoff has a delay", change: func(c *Config) { c.Backoff.Multiplier = 2 }, want: "cluster source: backoff: BaseDelay must be more than 0"},
-		"no registry": {reason: "the core needs it", change: func(c *Config) { c.Registry = nil }, want: "cluster source: Registry is required"},
+		"no registry": {reason: "the core needs it", change: func(c *Config) { c.Registry = nil }, want: "cluster source: Catalog and Registry are required"},
+		"no catalog":  {reason: "a process has one, which its parts share", change: func(c *Config) { c.Catalog = nil }, want: "cluster source: Catalog and Registry are required"},
 		"no lease": {
 			reason: "replicas compete for something", change: func(c *Config) { c.LeaderElection.Enabled = true },
 			want: "cluster source: leader election: Namespace and Name of the Lease are required",
@@ -90,7 +92,7 @@ func TestNewErrors(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := Config{REST: &rest.Config{}, Registry: registry.New(), Discoverer: discoverer, Logger: slog.New(slog.DiscardHandler)}
+			c := Config{REST: &rest.Config{}, Catalog: catalog.New(), Registry: registry.New(), Discoverer: discoverer, Logger: slog.New(slog.DiscardHandler)}
 			tc.change(&c)
 			if _, err := New(c); err == nil || err.Error() != tc.want {
 				t.Errorf("%s: New: %v, want %s", tc.reason, err, tc.want)

@@ -24,6 +24,7 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
+	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/controllers/discovery"
 	"github.com/hookgate/hookgate/controllers/source/cluster"
 	"github.com/hookgate/hookgate/extension"
@@ -118,7 +119,7 @@ func start(t testing.TB, api *apiServer, configure func(*cluster.Config)) *repli
 	r := &replica{apiServer: api, registry: registry.New(), extensions: &extensions{}, log: &transcript{}}
 	r.extensions.serve(named("a", ""))
 	c := cluster.Config{
-		REST: api.config(), Registry: r.registry, Discoverer: r.extensions, Logger: slog.New(slog.NewTextHandler(r.log, nil)),
+		REST: api.config(), Catalog: catalog.New(), Registry: r.registry, Discoverer: r.extensions, Logger: slog.New(slog.NewTextHandler(r.log, nil)),
 		Resync: time.Hour, Backoff: discovery.Backoff{BaseDelay: 10 * time.Millisecond, Multiplier: 1, MaxDelay: 10 * time.Millisecond},
 	}
 	if configure != nil {

@@ -44,6 +44,7 @@ type Observer interface {
 type Config struct {
 	// Dir is the directory of the manifests. Messages name files below it as it is written here.
 	Dir        string
+	Catalog    *catalog.Catalog
 	Registry   discovery.Registry
 	Discoverer discovery.Discoverer
 	Logger     *slog.Logger
@@ -108,10 +109,10 @@ func New(c Config) (*Source, error) {
 	if err := c.Backoff.Check(); err != nil {
 		return nil, fmt.Errorf("directory source: %w", err)
 	}
-	if c.Registry == nil {
-		return nil, errors.New("directory source: Registry, Discoverer and Logger are required")
+	if c.Catalog == nil || c.Registry == nil {
+		return nil, errors.New("directory source: Catalog, Registry, Discoverer and Logger are required")
 	}
-	decoder, err := manifest.NewDecoder(catalog.New())
+	decoder, err := manifest.NewDecoder(c.Catalog)
 	if err != nil {
 		return nil, fmt.Errorf("directory source: %w", err)
 	}

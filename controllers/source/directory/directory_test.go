@@ -23,6 +23,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/controllers/discovery"
 	"github.com/hookgate/hookgate/controllers/discovery/discoverytest"
 	"github.com/hookgate/hookgate/convert"
@@ -49,7 +50,8 @@ func newSource(t *testing.T, discoverer discovery.Discoverer) *source {
 	}
 	var err error
 	s.directory, err = New(Config{
-		Dir: s.dir, Registry: s.Registry, Discoverer: discoverer, Logger: s.Logs.Logger(), Observer: s.Observer, Losses: s.Losses,
+		Catalog: catalog.New(),
+		Dir:     s.dir, Registry: s.Registry, Discoverer: discoverer, Logger: s.Logs.Logger(), Observer: s.Observer, Losses: s.Losses,
 		Backoff: discovery.Backoff{BaseDelay: 10 * time.Millisecond, Multiplier: 1, MaxDelay: 10 * time.Millisecond},
 	})
 	if err != nil {
@@ -283,7 +285,7 @@ func TestDirectoryErrorsAtTheStart(t *testing.T) {
 }
 
 func TestNewDirectoryErrors(t *testing.T) {
-	valid := Config{Dir: "d", Registry: registry.New(), Discoverer: discoverytest.NewExtensions(), Logger: (&discoverytest.Logs{}).Logger()}
+	valid := Config{Dir: "d", Catalog: catalog.New(), Registry: registry.New(), Discoverer: discoverytest.NewExtensions(), Logger: (&discoverytest.Logs{}).Logger()}
 	if _, err := New(valid); err != nil {
 		t.Fatal(err)
 	}
@@ -292,6 +294,7 @@ func TestNewDirectoryErrors(t *testing.T) {
 		"Resync must be":      func(c *Config) { c.Resync = -1 },
 		"backoff: BaseDelay":  func(c *Config) { c.Backoff.Jitter = 0.1 },
 		"Logger are required": func(c *Config) { c.Logger = nil },
+		"Catalog, Registry":   func(c *Config) { c.Catalog = nil },
 	} {
 		c := valid
 		change(&c)
