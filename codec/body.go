@@ -8,29 +8,29 @@ import (
 	"io"
 )
 
-// Body is the JSON of a message in segments, some of which alias the message's raw objects. It is a value, safe for
-// concurrent use as long as the message is not changed.
+// Body is the JSON of a message, in segments that may alias the message's raw objects. It is safe for concurrent use as
+// long as the message does not change.
 type Body struct {
 	segments [][]byte
 	size     int64
 }
 
-// BodyOf returns text, a JSON of a message, as a Body that aliases it.
+// BodyOf returns a Body that consists of text and aliases it.
 func BodyOf(text []byte) Body { return Body{segments: [][]byte{text}, size: int64(len(text))} }
 
 // Size returns the length in bytes.
 func (b Body) Size() int64 { return b.size }
 
-// Reader returns a new reader at the beginning. It is an io.WriterTo too. Each reader belongs to one goroutine.
+// Reader returns a new reader of the whole body. The reader is also an io.WriterTo, and not safe for concurrent use.
 func (b Body) Reader() io.Reader { return &bodyReader{segments: b.segments} }
 
-// Bytes returns the text in one piece, a copy.
+// Bytes returns a copy of the text in one slice.
 func (b Body) Bytes() []byte { return bytes.Join(b.segments, nil) }
 
-// bodyReader reads segment after segment.
+// bodyReader reads one segment after the other.
 type bodyReader struct {
-	segments [][]byte // what is left; shared, so only the slice of slices is moved
-	offset   int      // into the first
+	segments [][]byte // not yet read; shared with the Body, so that only the outer slice may change
+	offset   int      // in the first segment
 }
 
 var (
@@ -38,7 +38,7 @@ var (
 	_ io.WriterTo = (*bodyReader)(nil)
 )
 
-// Read fills p as far as there is text.
+// Read fills p from as many segments as it takes.
 func (r *bodyReader) Read(p []byte) (int, error) {
 	n := 0
 	for n < len(p) && len(r.segments) > 0 {
@@ -55,7 +55,7 @@ func (r *bodyReader) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// WriteTo writes the rest to w, without copying it first.
+// WriteTo writes the rest to w, segment by segment.
 func (r *bodyReader) WriteTo(w io.Writer) (int64, error) {
 	var total int64
 	for len(r.segments) > 0 {

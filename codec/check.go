@@ -11,7 +11,7 @@ import (
 	"github.com/hookgate/hookgate/internal/jsonscan"
 )
 
-// checkMessage looks for what Encode could not write as valid JSON.
+// checkMessage returns an error for what Encode could not write as valid JSON.
 func checkMessage(t *table, rv reflect.Value) error {
 	for i := range t.fields {
 		if err := checkField(&t.fields[i], rv); err != nil {
@@ -68,7 +68,7 @@ func checkField(f *field, rv reflect.Value) error {
 	return nil
 }
 
-// checkRaw tells whether raw is empty or one JSON value.
+// checkRaw returns an error unless raw is empty or one JSON value.
 func checkRaw(raw []byte) error {
 	if len(raw) == 0 {
 		return nil
@@ -91,11 +91,11 @@ func at(path string, err error) error {
 	return e
 }
 
-// envelopeDepth is the most levels that an envelope has around a raw object: request, list, item, list, variable.
+// envelopeDepth is the largest number of levels around a raw object: request, list, item, list, variable.
 const envelopeDepth = 5
 
-// checkKnown tells whether unknown_members may hold a member that the schema has: only null, for a list that is always
-// written, where it tells null from an empty list.
+// checkKnown returns an error unless unknown_members may hold raw for a member that the schema knows. Only null is
+// allowed, for a list that is always written, where it distinguishes null from an empty list.
 func checkKnown(f *field, raw []byte) error {
 	if f.always && f.shape == shapeList && string(raw) == "null" {
 		return nil

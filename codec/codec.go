@@ -1,19 +1,19 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package codec reads and writes the JSON of the API group hooks.runtime.cluster.x-k8s.io: what encoding/json writes for the
-// Go types of Cluster API, byte for byte, from and to the generated messages of the contract. It is not protojson. Each
-// version of a hook has messages of its own, and they say its apiVersion.
+// Package codec reads and writes the JSON of the API group hooks.runtime.cluster.x-k8s.io, from and to the generated
+// messages of the contract. It writes what encoding/json writes for the Go types of Cluster API, byte for byte, which
+// is not protojson. Each version of a hook has messages of its own, from which its apiVersion follows.
 //
-// Kubernetes objects (RawExtension) and free values (JSON) are validated but never parsed: decoding leaves them where
-// they are in the body, encoding hands them on verbatim. Members that the schema does not know are kept in the field
-// unknown_members of their level, and written after the known ones, by name.
+// Kubernetes objects (RawExtension) and free values (JSON) are validated but not parsed: a decoded message refers to
+// them in the body, and they are encoded verbatim. Members that the schema does not know are kept in the field
+// unknown_members of their level and written after the known ones, in the order of their names.
 //
-// It leaves to others: reading and capping bodies, what an answer's status means, the conversion of embedded objects,
-// and which kind of hook.Error a wrong body is (a request's and an answer's differ).
+// The package does not read or limit bodies, interpret the status of an answer, or convert embedded objects. Its errors
+// are not classified as hook.Error: the kind of the same error differs between a request and an answer.
 //
-// A Codec and a Marshaler are immutable and safe for concurrent use. A message belongs to one goroutine while it is
-// decoded; any number may encode it at the same time while none changes it.
+// A Codec is immutable and safe for concurrent use. Several goroutines may encode a message at the same time as long as
+// none changes it.
 package codec
 
 import (
@@ -26,15 +26,13 @@ import (
 	"github.com/hookgate/hookgate/internal/jsonscan"
 )
 
-// Codec translates between the mandated JSON and the messages of the contract. Make one with New.
+// Codec translates between the mandated JSON and the messages of the contract. Use New.
 type Codec struct {
 	tables map[reflect.Type]*table // by the messages' Go struct types
 }
 
-// New returns a codec for the requests and answers of all hooks of the catalog, and all messages within them.
-//
-// It panics if a message has a field that the JSON of the contract has no form for, which only a change of the
-// contract can bring about.
+// New returns a Codec for the requests and answers of all hooks in the catalog, and all messages within them. It
+// panics if a message has a field without a form in JSON, which only a change of the contract can cause.
 func New(c *catalog.Catalog) *Codec {
 	b := newBuilder()
 	for _, h := range c.Hooks() {
@@ -44,26 +42,27 @@ func New(c *catalog.Catalog) *Codec {
 	return &Codec{tables: b.tables}
 }
 
-// Decode reads body, one JSON object with nothing but white space after it, into m, which must be a fresh message.
+// Decode reads body, one JSON object, into m, which must be an empty message. Only white space may follow the object.
 //
-// Fields of type RawExtension and JSON alias body: neither may be changed as long as the other is used. Everything
-// else is copied. If Decode fails, m is of no use.
+// Fields of type RawExtension and JSON alias body: neither may change as long as the other is in use. Everything else
+// is copied. After an error, the content of m is undefined.
 //
-// Members are matched exactly, in upper and lower case; others become unknown_members. An explicit null is the same as
-// an absent member, as it is for encoding/json; only a list that is always written remembers it. The members
-// kind and apiVersion of a request or answer may be absent, null or empty, but not wrong. Refused are also: a member
-// that stands twice in one object of the envelope, null in a list, an enum's string that is not one of the
-// contract's, text that is not UTF-8, half of a surrogate pair in a string of the envelope, and nesting deeper than
-// 1,000. The objects within RawExtension and JSON only need to be valid JSON.
+// Names of members are case-sensitive; members that the schema does not know become unknown_members. As for
+// encoding/json, an explicit null is the same as an absent member, except that null is written again for a list that is
+// always written. The members kind and apiVersion of a request or answer may be absent, null or empty, but not wrong.
 //
-// The error is an *Error, unless m is no message of the catalog.
+// Decode also refuses a member that occurs twice in one object of the envelope, null in a list, a string that is not
+// a value of its enum, text that is not UTF-8, half of a surrogate pair in a string of the envelope, and nesting
+// deeper than 1,000 levels. The values of RawExtension and JSON only have to be valid JSON.
+//
+// The error is an *Error, unless m is not a message of the catalog.
 func (c *Codec) Decode(body []byte, m proto.Message) error {
 	_, err := c.DecodeComplete(body, m)
 	return err
 }
 
-// DecodeComplete is Decode, and tells whether body says its kind and apiVersion. If so, and if m stays as it is, body is a
-// JSON of m that may go on without being encoded anew.
+// DecodeComplete is like Decode and also reports whether body states its kind and apiVersion. If so, body can be sent
+// on for m, without encoding it again, as long as m does not change.
 func (c *Codec) DecodeComplete(body []byte, m proto.Message) (bool, error) {
 	t, rv, err := c.table(m)
 	if err != nil {
@@ -76,11 +75,10 @@ func (c *Codec) DecodeComplete(body []byte, m proto.Message) (bool, error) {
 	return d.meta == 2, nil
 }
 
-// Encode returns the JSON of m without copying its large raw objects: the segments of the Body alias them, so they must
-// not be changed while the Body is used. Messages that did not come from Decode should pass Check first: Encode does
-// not look into raw objects.
+// Encode returns the JSON of m. The Body aliases large raw objects of m, which must not change while it is in use.
+// Encode does not look into raw objects; call Check first for messages that do not come from Decode.
 //
-// The error is an *Error that names the member, unless m is no message of the catalog.
+// The error is an *Error that names the member, unless m is not a message of the catalog.
 func (c *Codec) Encode(m proto.Message) (Body, error) {
 	t, rv, err := c.table(m)
 	if err != nil {
@@ -93,7 +91,7 @@ func (c *Codec) Encode(m proto.Message) (Body, error) {
 	return e.body(), nil
 }
 
-// Append appends the JSON of m to dst, raw objects included. Errors are those of Encode.
+// Append appends the JSON of m to dst, including raw objects. It returns the same errors as Encode.
 func (c *Codec) Append(dst []byte, m proto.Message) ([]byte, error) {
 	t, rv, err := c.table(m)
 	if err != nil {
@@ -106,11 +104,11 @@ func (c *Codec) Append(dst []byte, m proto.Message) ([]byte, error) {
 	return e.buf, nil
 }
 
-// Check tells whether m, a message that came from a gRPC peer, can be written as JSON: every RawExtension and JSON that
-// is not empty holds one valid JSON value in UTF-8, no unknown member has the name of a known one, and enums have
-// values of the contract. Messages from Decode need no Check.
+// Check returns an error unless m, a message from a gRPC peer, can be written as JSON: every RawExtension and JSON
+// that is not empty has to hold one JSON value in UTF-8, no unknown member may have the name of a known one, and
+// enums must have values of the contract. Messages from Decode need no Check.
 //
-// The error is an *Error that names the member, unless m is no message of the catalog.
+// The error is an *Error that names the member, unless m is not a message of the catalog.
 func (c *Codec) Check(m proto.Message) error {
 	t, rv, err := c.table(m)
 	if err != nil {
@@ -119,7 +117,7 @@ func (c *Codec) Check(m proto.Message) error {
 	return checkMessage(t, rv)
 }
 
-// table returns the table of m's type, and its struct.
+// table returns the table of m's type and the struct that m points to.
 func (c *Codec) table(m proto.Message) (*table, reflect.Value, error) {
 	rv := reflect.ValueOf(m)
 	if rv.Kind() != reflect.Pointer || rv.IsNil() {

@@ -11,12 +11,12 @@ import (
 	"github.com/hookgate/hookgate/internal/jsonscan"
 )
 
-// decoder reads one body. Its methods are given the index at which a value begins, white space skipped, and return the
+// decoder reads one body. Like those of Scanner, its methods take the index at which a value begins and return the
 // index after it. Their errors are of type *Error or *jsonscan.Error.
 type decoder struct {
 	jsonscan.Scanner
-	texts [32]string // some of the strings read so far, by hash: the same few stand in item after item
-	meta  int        // how many of kind and apiVersion were there
+	texts [32]string // recent strings by hash, because items repeat them
+	meta  int        // how many of kind and apiVersion are stated
 	slabs slabs
 }
 
@@ -39,7 +39,7 @@ func (d *decoder) document(t *table, rv reflect.Value) error {
 	return d.UTF8()
 }
 
-// object reads the object that begins at i, the depth'th level, into the message rv.
+// object reads the object that begins at i, with depth levels including its own, into the message rv.
 func (d *decoder) object(t *table, rv reflect.Value, i, depth int) (int, error) {
 	var seen uint32
 	next := 0
@@ -78,7 +78,7 @@ func (d *decoder) object(t *table, rv reflect.Value, i, depth int) (int, error) 
 	}
 }
 
-// unknown keeps a member that the schema does not have.
+// unknown keeps a member that the schema does not know.
 func (d *decoder) unknown(t *table, rv reflect.Value, name string, i, depth int) (int, error) {
 	members := t.unknownOf(rv)
 	if _, ok := (*members)[name]; ok {
@@ -99,12 +99,13 @@ func keep(members *map[string]*hooksv1alpha1.JSON, name string, raw []byte) {
 	(*members)[name] = &hooksv1alpha1.JSON{Raw: raw}
 }
 
-// field reads the value of a member that the schema has.
+// field reads the value of a member that the schema knows.
 func (d *decoder) field(t *table, f *field, rv reflect.Value, i, depth int) (int, error) {
 	if d.Text[i] == 'n' {
 		end, err := d.Literal(i, "null")
 		if err == nil && f.always && f.shape == shapeList {
-			keep(t.unknownOf(rv), f.name, d.Text[i:end:end]) // written as null again; an absent list is written as []
+			// It is written as null again, where an absent list is written as [].
+			keep(t.unknownOf(rv), f.name, d.Text[i:end:end])
 		}
 		return end, err
 	}

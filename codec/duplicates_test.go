@@ -26,9 +26,11 @@ func levels(at level) []level {
 		f := &at.table.fields[i]
 		switch f.shape {
 		case shapeMessage:
-			all = append(all, levels(level{f.message, at.path + f.name + ".", at.before + `{` + f.prefix, `}` + at.after})...)
+			all = append(all,
+				levels(level{f.message, at.path + f.name + ".", at.before + `{` + f.prefix, `}` + at.after})...)
 		case shapeList:
-			all = append(all, levels(level{f.message, at.path + f.name + "[0].", at.before + `{` + f.prefix + `[`, `]}` + at.after})...)
+			all = append(all, levels(level{f.message, at.path + f.name + "[0].", at.before + `{` + f.prefix + `[`,
+				`]}` + at.after})...)
 		}
 	}
 	return all
@@ -49,7 +51,8 @@ func TestMembersStandOnce(t *testing.T) {
 				text := l.before + `{"other":1,` + first + `,"third":[],"` + name + `":null}` + l.after
 				err := c.Decode([]byte(text), e.message.New().Interface())
 				var got *Error
-				if !errors.As(err, &got) || got.Message != "stands twice in one object" || got.Path != l.path+printable(name) {
+				if !errors.As(err, &got) || got.Message != "stands twice in one object" ||
+					got.Path != l.path+printable(name) {
 					t.Errorf("%s: got %v, want that %s%s stands twice", text, err, l.path, name)
 				}
 				text = l.before + `{"other":1,` + first + `,"third":[],"` + name + `s":null}` + l.after

@@ -15,11 +15,11 @@ import (
 )
 
 const (
-	// smallRaw is the size in bytes up to which a raw object is copied into the envelope: below it, a segment of its own
-	// costs more than the copy.
+	// smallRaw is the size in bytes up to which a raw object is copied into the envelope: a segment of its own would
+	// cost more than the copy.
 	smallRaw = 512
-	// The envelope is written in chunks of this many bytes. A new one begins where an object is left out and little room
-	// is left, so that nothing that was written is moved.
+	// The envelope is written in chunks of these sizes. A new one begins after a raw object where little room is
+	// left, so that what is written never moves.
 	firstChunk = 1 << 10
 	nextChunk  = 16 << 10
 	littleRoom = 512
@@ -29,7 +29,7 @@ const (
 type encoder struct {
 	buf []byte
 
-	// With split, large raw objects are left where they are: segments has everything before buf[from:].
+	// With split, large raw objects become segments of their own; segments holds everything before buf[from:].
 	split    bool
 	segments [][]byte
 	from     int
@@ -55,7 +55,7 @@ func (e *encoder) message(t *table, rv reflect.Value) error {
 		}
 		empty = empty && !written
 	}
-	// Every member is followed by a comma; the last one's gives way to the brace.
+	// A comma follows every member; the brace replaces the last one.
 	if empty {
 		e.buf = append(e.buf, '}')
 	} else {
@@ -77,7 +77,7 @@ func (e *encoder) field(f *field, rv reflect.Value, unknown map[string]*hooksv1a
 	return true, nil
 }
 
-// absent tells whether a member is left out.
+// absent reports whether a member is left out.
 func absent(f *field, rv reflect.Value) bool {
 	if f.always {
 		return false
@@ -92,7 +92,7 @@ func absent(f *field, rv reflect.Value) bool {
 	}
 }
 
-// value writes the value of a member that is not absent, or is always written.
+// value writes the value of a member that is not absent.
 func (e *encoder) value(f *field, rv reflect.Value, unknown map[string]*hooksv1alpha1.JSON) error {
 	switch f.shape {
 	case shapeTypeMeta:
@@ -132,7 +132,7 @@ func (e *encoder) value(f *field, rv reflect.Value, unknown map[string]*hooksv1a
 	case shapeList:
 		list := rv.Field(f.index)
 		if _, null := unknown[f.name]; null && list.Len() == 0 {
-			e.buf = append(e.buf, "null"...) // that it is null and nothing else, the method unknown checks
+			e.buf = append(e.buf, "null"...) // the method unknown checks that it is null
 			return nil
 		}
 		return e.list(f, list)
@@ -189,7 +189,7 @@ func (e *encoder) stringMap(entries map[string]string) {
 	e.buf = append(e.buf, '}')
 }
 
-// unknown writes the members that the schema does not know, by name, each with a comma.
+// unknown writes the members that the schema does not know, in the order of their names, each with a comma.
 func (e *encoder) unknown(t *table, unknown map[string]*hooksv1alpha1.JSON) (bool, error) {
 	written := false
 	for _, name := range slices.Sorted(maps.Keys(unknown)) {
@@ -198,7 +198,7 @@ func (e *encoder) unknown(t *table, unknown map[string]*hooksv1alpha1.JSON) (boo
 			if err := checkKnown(&t.fields[m], raw); err != nil {
 				return false, err
 			}
-			continue // the null of a list, which stands in the list's place
+			continue // the null of a list, which is written in its place
 		}
 		e.buf = append(jsonscan.AppendString(e.buf, name), ':')
 		e.raw(raw)
@@ -240,7 +240,7 @@ func (e *encoder) segment(b []byte) {
 	e.size += int64(len(b))
 }
 
-// body returns what was written.
+// body returns everything that was written.
 func (e *encoder) body() Body {
 	e.segment(e.buf[e.from:len(e.buf):len(e.buf)])
 	return Body{segments: e.segments, size: e.size}

@@ -62,8 +62,9 @@ func TestAppend(t *testing.T) {
 		"Verbatim": {
 			reason: "raw objects and unknown members are never re-encoded; names of members are, and sorted",
 			msg: &hooksv1alpha1.BeforeClusterDeleteRequest{
-				Cluster:        &hooksv1alpha1.RawExtension{Raw: []byte("{ \"b\" : \"<\\u003c&\u2028\", \"a\" : 1.00e0 }")},
-				UnknownMembers: map[string]*hooksv1alpha1.JSON{"z<": free("[ 1 ,\n2 ]"), "": free(`"\/"`), "nil": nil, "empty": {}},
+				Cluster: &hooksv1alpha1.RawExtension{Raw: []byte("{ \"b\" : \"<\\u003c&\u2028\", \"a\" : 1.00e0 }")},
+				UnknownMembers: map[string]*hooksv1alpha1.JSON{"z<": free("[ 1 ,\n2 ]"), "": free(`"\/"`),
+					"nil": nil, "empty": {}},
 			},
 			want: `{"kind":"BeforeClusterDeleteRequest",` + typeMetaOf + ",\"cluster\":{ \"b\" : \"<\\u003c&\u2028\", \"a\" : 1.00e0 }," +
 				`"":"\/","empty":null,"nil":null,"z\u003c":[ 1 ,` + "\n2 ]}",

@@ -11,17 +11,18 @@ import (
 	"github.com/hookgate/hookgate/internal/jsonscan"
 )
 
-// Error is JSON that cannot be read, or a message that cannot be written. The same input gives the same text.
+// Error describes JSON that cannot be decoded, or a message that cannot be encoded. Its text is the same for the same
+// input.
 type Error struct {
 	// Path names the member, as in `items[3].holderReference.name`. It is empty for invalid JSON in a body.
 	Path string
-	// Offset is where in the body, in bytes from 0, or -1 if there is none.
+	// Offset is the position in the body, in bytes from 0, or -1 if there is none.
 	Offset int64
 	// Message says what is wrong.
 	Message string
 }
 
-// Error returns path and message.
+// Error returns the path and the message.
 func (e *Error) Error() string {
 	if e.Path == "" {
 		return e.Message
@@ -42,8 +43,8 @@ func asError(err error) *Error {
 	return &Error{Offset: -1, Message: err.Error()}
 }
 
-// in returns err as seen from the object that has the member: with the member's name in front of the path. Errors without
-// a path are about the body, not about a member, and stay as they are.
+// in puts the name of a member in front of the path of err, an error of the object in that member. Errors without a
+// path are about the whole body and stay as they are.
 func in(err error, member string) error {
 	var e *Error
 	if errors.As(err, &e) && e.Path != "" {
@@ -52,16 +53,18 @@ func in(err error, member string) error {
 	return err
 }
 
-// wrong returns the error of a well-formed value that is not the one wanted, at the member that path names.
+// wrong returns the error of a well-formed value that is not the wanted one, at the member that path names.
 func wrong(path string, offset int, format string, args ...any) error {
 	return &Error{Path: path, Offset: int64(offset), Message: fmt.Sprintf(format, args...)}
 }
 
-// excerpt returns the beginning of a text as an error shows it: what a peer sent must not fill a condition.
+// longest is how many bytes of a text an error shows.
+const longest = 64
+
+// excerpt quotes the beginning of s for an error, because what a peer sends must not fill a condition.
 func excerpt(s string) string {
-	const most = 64
-	if len(s) > most {
-		return strconv.Quote(s[:most]) + "…"
+	if len(s) > longest {
+		return strconv.Quote(s[:longest]) + "…"
 	}
 	return strconv.Quote(s)
 }
@@ -72,7 +75,7 @@ func element(i int) string { return "[" + strconv.Itoa(i) + "]" }
 // entry returns the path of an entry of a map.
 func entry(key string) string { return "[" + excerpt(key) + "]" }
 
-// quoted returns texts as an error shows what was wanted.
+// quoted quotes texts for an error.
 func quoted(texts []string) []string {
 	out := make([]string, len(texts))
 	for i, s := range texts {
@@ -81,14 +84,14 @@ func quoted(texts []string) []string {
 	return out
 }
 
-// printable returns a text as it is if it is short and has nothing in it that could confuse a log, and quoted otherwise.
+// printable returns s for an error: unchanged if it is short and plain, and otherwise quoted.
 func printable(s string) string {
 	for _, c := range []byte(s) {
 		if c <= ' ' || c > '~' || c == '"' {
 			return excerpt(s)
 		}
 	}
-	if s == "" || len(s) > 64 {
+	if s == "" || len(s) > longest {
 		return excerpt(s)
 	}
 	return s

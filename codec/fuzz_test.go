@@ -30,7 +30,8 @@ func FuzzDecode(f *testing.F) {
 		}
 	}
 	f.Add(uint8(0), requestItems(1))
-	for _, body := range []string{``, `{`, `{"kind":"x"}`, `{"items":null,"new":{"a":[1,2,{}]}}`, `{"settings":{"a":null}}`, `{"message":"\ud83d\ude00"}`} {
+	for _, body := range []string{``, `{`, `{"kind":"x"}`, `{"items":null,"new":{"a":[1,2,{}]}}`,
+		`{"settings":{"a":null}}`, `{"message":"\ud83d\ude00"}`} {
 		for i := range all {
 			f.Add(uint8(i), []byte(body))
 		}
@@ -44,7 +45,8 @@ func FuzzDecode(f *testing.F) {
 			if !errors.As(err, &codecErr) {
 				t.Fatalf("error of type %T: %v", err, err)
 			}
-			if codecErr.Offset < 0 || codecErr.Offset > int64(len(body)) || !utf8.ValidString(err.Error()) || len(err.Error()) > 1<<10+len(body) {
+			if codecErr.Offset < 0 || codecErr.Offset > int64(len(body)) || !utf8.ValidString(err.Error()) ||
+				len(err.Error()) > 1<<10+len(body) {
 				t.Fatalf("strange error %+v", codecErr)
 			}
 			if codecErr.Path == "" && validJSON(body) && body[jsonscan.Space(body, 0)] == '{' && !isLimit(err) {
@@ -85,7 +87,8 @@ func validJSON(b []byte) bool { return json.Valid(b) && utf8.Valid(b) }
 
 // isLimit tells whether an error is one of those that JSON itself does not have.
 func isLimit(err error) bool {
-	return strings.HasSuffix(err.Error(), "nested deeper than 1000") || strings.HasSuffix(err.Error(), "half of a surrogate pair")
+	return strings.HasSuffix(err.Error(), "nested deeper than 1000") ||
+		strings.HasSuffix(err.Error(), "half of a surrogate pair")
 }
 
 // fill adds the empty objects that are written where a message that is always written is absent.

@@ -170,7 +170,8 @@ func TestEveryItemIsItsOwn(t *testing.T) {
 	for _, n := range []int{1, 2, 3, 4, 5, 63, 64, 65, 126, 127, 128, 129, 191, 192} {
 		items := make([]string, n)
 		for i := range items {
-			items[i] = fmt.Sprintf(`{"uid":"u%d","object":{"n":%d},"variables":[{"name":"v%d","value":%d}]}`, i, i, i, i)
+			items[i] = fmt.Sprintf(`{"uid":"u%d","object":{"n":%d},"variables":[{"name":"v%d","value":%d}]}`, i, i,
+				i, i)
 		}
 		m := &hooksv1alpha1.GeneratePatchesRequest{}
 		if err := c.Decode([]byte(`{"items":[`+strings.Join(items, ",")+`]}`), m); err != nil {

@@ -43,8 +43,8 @@ func raws(m protoreflect.Message, f func([]byte)) {
 	})
 }
 
-// TestOnlyRawObjectsAliasTheBody overwrites all of a decoded body but its raw objects: the message must not change. Bodies
-// are pooled, so that a string which aliased one would become another request's.
+// TestOnlyRawObjectsAliasTheBody overwrites all of a decoded body but its raw objects: the message must not change.
+// Bodies are pooled, so that a string which aliased one would become another request's.
 func TestOnlyRawObjectsAliasTheBody(t *testing.T) {
 	c := New(catalog.New())
 	for _, e := range envelopes(t) {

@@ -116,7 +116,8 @@ func TestParityFinds(t *testing.T) {
 		Variables                    []runtimehooksv1.Variable `json:"variables,omitempty"`
 	}
 	c := New(catalog.New())
-	got := differences("R", reflect.TypeFor[request](), c.tables[reflect.TypeFor[hooksv1alpha1.GeneratePatchesRequest]()])
+	got := differences("R", reflect.TypeFor[request](),
+		c.tables[reflect.TypeFor[hooksv1alpha1.GeneratePatchesRequest]()])
 	want := []string{
 		"R: the members stand in the order [kind apiVersion settings items variables] upstream, [kind apiVersion settings variables items] here",
 		"R.items[].holderReference.kind: is int upstream, string here",
@@ -197,7 +198,8 @@ func members(goType reflect.Type) []member {
 			out = append(out, members(f.Type)...)
 			continue
 		}
-		m := member{name: name, always: !strings.Contains(options, "omitempty") && !strings.Contains(options, "omitzero")}
+		m := member{name: name, always: !strings.Contains(options, "omitempty") &&
+			!strings.Contains(options, "omitzero")}
 		m.shape, m.next = shapeOf(f.Type)
 		out = append(out, m)
 	}

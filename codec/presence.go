@@ -9,8 +9,8 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 )
 
-// always lists the members that Cluster API writes even when they are empty, because their json tags have no omitempty.
-// All others are left out when empty. The test against Cluster API's types holds both directions of it.
+// always reports whether Cluster API writes a member even when it is empty, because its json tag has no omitempty. All
+// others are left out when they are empty. A test compares with Cluster API's types, in both directions.
 func always(message protoreflect.Name, member string) bool {
 	switch member {
 	case "status", "retryAfterSeconds": // of every answer that has them
@@ -40,8 +40,8 @@ func always(message protoreflect.Name, member string) bool {
 	return false
 }
 
-// enumText returns Cluster API's strings for the values of an enum, by number. 0 is the absent value everywhere. A version of
-// the contract may have the enum in a type of its own: it has the same name.
+// enumText returns Cluster API's strings for the values of an enum, by number; 0 is always the absent value. Every
+// version of the contract has types of its own for its enums, with the same names.
 func enumText(enum protoreflect.Name) []string {
 	switch enum {
 	case hooksv1alpha1.ResponseStatus(0).Descriptor().Name():

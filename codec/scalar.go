@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// enumField reads one of the texts of an enum.
+// enumField reads an enum from its text.
 func (d *decoder) enumField(f *field, rv reflect.Value, i int) (int, error) {
 	s, end, err := d.stringAt(f.name, i)
 	if err != nil {
@@ -26,7 +26,7 @@ func (d *decoder) enumField(f *field, rv reflect.Value, i int) (int, error) {
 	return i, wrong(f.name, i, "want %s, got %s", strings.Join(quoted(f.enum[1:]), " or "), excerpt(s))
 }
 
-// bytesField reads base64.
+// bytesField reads bytes from base64.
 func (d *decoder) bytesField(f *field, rv reflect.Value, i int) (int, error) {
 	if d.Text[i] != '"' {
 		return i, d.mismatch(f.name, i, "a string of base64")
@@ -44,7 +44,7 @@ func (d *decoder) bytesField(f *field, rv reflect.Value, i int) (int, error) {
 	return end, nil
 }
 
-// int32At reads the integer of the member named by name.
+// int32At reads the integer at i, the value of the member of that name.
 func (d *decoder) int32At(name string, i int) (int32, int, error) {
 	if c := d.Text[i]; c != '-' && c-'0' > 9 {
 		return 0, i, d.mismatch(name, i, "an integer")
@@ -73,7 +73,7 @@ func (d *decoder) boolAt(name string, i int) (bool, int, error) {
 	return false, i, d.mismatch(name, i, "true or false")
 }
 
-// stringAt reads a string of which the message gets a copy, or the same one as last time.
+// stringAt reads a string. The message gets a copy of it, or shares one that was read before.
 func (d *decoder) stringAt(name string, i int) (string, int, error) {
 	if d.Text[i] != '"' {
 		return "", i, d.mismatch(name, i, "a string")
@@ -92,7 +92,7 @@ func (d *decoder) stringAt(name string, i int) (string, int, error) {
 	return *slot, end, nil
 }
 
-// mismatch is a value of another type than the schema's, at the member named by path.
+// mismatch returns the error of a value of another type than the schema's, at the member that path names.
 func (d *decoder) mismatch(path string, i int, want string) error {
 	got := ""
 	switch c := d.Text[i]; {

@@ -9,11 +9,11 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 )
 
-// largestSlab is how many messages are allocated at a time at most.
+// largestSlab is the largest number of messages that are allocated at once.
 const largestSlab = 64
 
-// slabs allocates the messages of one body: of each type one at first, then twice as many each time, so that a long list
-// takes few allocations and a short one no more memory than it needs. A slab is kept as long as one of its messages is.
+// slabs allocates the messages of one body: one of each type at first, then twice as many each time, so that a long
+// list needs few allocations and a short one little memory. A slab lives as long as one of its messages.
 type slabs struct {
 	messages []slab // by table.id
 	raws     []hooksv1alpha1.RawExtension
@@ -27,7 +27,7 @@ type slab struct {
 	used   int
 }
 
-// message returns a pointer to a new message of that type.
+// message returns a pointer to a new message of the table's type.
 func (s *slabs) message(t *table) reflect.Value {
 	if s.messages == nil {
 		s.messages = make([]slab, *t.tables)

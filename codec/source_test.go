@@ -27,8 +27,8 @@ type source struct {
 	fill *randfill.Filler
 }
 
-// objects are whole Kubernetes objects. They are the most of the work and the codec does not look into them, so they are
-// made once. Nobody changes them.
+// objects are whole Kubernetes objects. They are the most of the work and the codec does not look into them, so they
+// are made once. Nobody changes them.
 type objects struct {
 	clusters []clusterv1.Cluster
 	machines []clusterv1.Machine
@@ -45,7 +45,8 @@ var pool = sync.OnceValue(func() *objects {
 	)
 	const size = 64
 	o := &objects{
-		make([]clusterv1.Cluster, size), make([]clusterv1.Machine, size), make([]clusterv1.MachineSet, size), make([]clusterv1.JSONSchemaProps, size),
+		make([]clusterv1.Cluster, size), make([]clusterv1.Machine, size), make([]clusterv1.MachineSet,
+			size), make([]clusterv1.JSONSchemaProps, size),
 	}
 	for i := 1; i < size; i++ { // the first of each stays empty
 		deep.Fill(&o.clusters[i])
@@ -124,7 +125,8 @@ func (s *source) envelope(e envelope) any {
 // text makes a string, empty at times, of everything that is written in a special way, and more.
 func (s *source) text(v *string, _ randfill.Continue) {
 	*v = ""
-	pieces := []string{"a", "name", "v1.34.2", "\"", "\\", "/", "<", ">", "&", "\n", "\r", "\t", "\b", "\f", "\x00", "\x1f", "\x7f", "é", "名", "\u2028",
+	pieces := []string{"a", "name", "v1.34.2", "\"", "\\", "/", "<", ">", "&", "\n", "\r", "\t", "\b", "\f", "\x00",
+		"\x1f", "\x7f", "é", "名", "\u2028",
 		"\u2029", "\u202a", "😀", "\ufffd", "{", "]", ",", ":", "cluster.x-k8s.io/v1beta2"}
 	for range s.Intn(6) {
 		*v += pick(s, pieces...)
@@ -146,7 +148,8 @@ func (s *source) value(depth int) json.RawMessage {
 		return json.RawMessage(pick(s, "true", "false"))
 	case n < 7:
 		// Integers above 2^53 and numbers that a float64 would write in another way.
-		return json.RawMessage(pick(s, "0", "-0", "1.0", "1e3", "-12.50E-7", "9007199254740993", "18446744073709551615", "123456789012345678901234567890", "1E400"))
+		return json.RawMessage(pick(s, "0", "-0", "1.0", "1e3", "-12.50E-7", "9007199254740993",
+			"18446744073709551615", "123456789012345678901234567890", "1E400"))
 	}
 	var text string
 	s.text(&text, randfill.Continue{})

@@ -16,7 +16,7 @@ import (
 	"github.com/hookgate/hookgate/internal/jsonscan"
 )
 
-// shape is what a member is in JSON, and in which Go type its field is held.
+// shape is the form of a member in JSON, and the Go type of its field.
 type shape uint8
 
 const (
@@ -39,31 +39,31 @@ const (
 // field is one member of a message.
 type field struct {
 	name   string
-	prefix string // what is written before the value: `"name":`
+	prefix string // written before the value: `"name":`
 	shape  shape
 	always bool // written even when empty
 	index  int  // of the field in the Go struct
 
-	text    string   // shapeTypeMeta: the text that it must be
+	text    string   // shapeTypeMeta: the only text allowed
 	enum    []string // shapeEnum: texts by number
 	message *table   // shapeMessage, shapeList
 }
 
-// table is a message type as the codec needs it. Fields are reached by their index in the Go struct, with package
-// reflect: that costs a few nanoseconds each, where protoreflect's Get and Set cost a few tens.
+// table describes a message type. Fields are accessed by their index in the Go struct with package reflect, which
+// costs a few nanoseconds each, where protoreflect's Get and Set cost a few tens.
 type table struct {
 	name    string
 	goType  reflect.Type // the struct
 	id      int          // from 0, less than *tables
-	tables  *int         // how many there are
+	tables  *int         // number of tables
 	fields  []field      // in the order in which they are written, at most 32
 	unknown int          // index of unknown_members in the Go struct
 
 	sliceType reflect.Type // of []goType
 }
 
-// member returns the position in t.fields of the member of that name, or -1. Members mostly come in the order of the
-// schema, so next, the position after that of the last one found, is tried first.
+// member returns the position in t.fields of the member of that name, or -1. It searches from next, because members
+// mostly come in the order of the schema.
 func (t *table) member(name []byte, next int) int {
 	for i := next; i < len(t.fields); i++ {
 		if string(name) == t.fields[i].name {
@@ -88,7 +88,7 @@ func pointer[T any](rv reflect.Value, index int) *T {
 	return rv.Field(index).Addr().Interface().(*T)
 }
 
-// builder makes the tables of all messages, each once.
+// builder makes one table for each message type.
 type builder struct {
 	tables map[reflect.Type]*table
 	count  *int
@@ -96,7 +96,7 @@ type builder struct {
 
 func newBuilder() *builder { return &builder{tables: map[reflect.Type]*table{}, count: new(int)} }
 
-// envelope makes the table of a request or an answer, which alone have kind and apiVersion of their own.
+// envelope makes the table of a request or an answer. Only these have the members kind and apiVersion.
 func (b *builder) envelope(mt protoreflect.MessageType, apiVersion string) {
 	t := b.table(mt.Descriptor(), reflect.TypeOf(mt.Zero().Interface()).Elem())
 	if len(t.fields) > 0 && t.fields[0].shape == shapeTypeMeta {
@@ -111,7 +111,10 @@ func (b *builder) table(md protoreflect.MessageDescriptor, goType reflect.Type) 
 	if t, ok := b.tables[goType]; ok {
 		return t
 	}
-	t := &table{name: string(md.Name()), goType: goType, sliceType: reflect.SliceOf(goType), unknown: -1, id: *b.count, tables: b.count}
+	t := &table{
+		name: string(md.Name()), goType: goType, sliceType: reflect.SliceOf(goType), unknown: -1,
+		id: *b.count, tables: b.count,
+	}
 	*b.count++
 	b.tables[goType] = t
 
@@ -182,8 +185,8 @@ func (b *builder) field(fd protoreflect.FieldDescriptor, index int, goType refle
 	return f
 }
 
-// fieldIndexes returns the indexes of a generated struct's fields by their names in the schema, which stand in the
-// struct tags.
+// fieldIndexes returns the indexes of a generated struct's fields by their names in the schema, read from the struct
+// tags.
 func fieldIndexes(goType reflect.Type) map[string]int {
 	indexes := map[string]int{}
 	for i := range goType.NumField() {

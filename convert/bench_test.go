@@ -27,9 +27,12 @@ func sampleCluster(tb testing.TB) []byte {
 func sampleObjects() *Objects {
 	refs := NewReferences()
 	refs.Set([]CRD{
-		{Name: "awsclusters.infrastructure.cluster.x-k8s.io", Labels: map[string]string{"cluster.x-k8s.io/v1beta1": "v1beta2"}},
-		{Name: "awsmachines.infrastructure.cluster.x-k8s.io", Labels: map[string]string{"cluster.x-k8s.io/v1beta1": "v1beta2"}},
-		{Name: "awsmachinetemplates.infrastructure.cluster.x-k8s.io", Labels: map[string]string{"cluster.x-k8s.io/v1beta1": "v1beta2"}},
+		{Name: "awsclusters.infrastructure.cluster.x-k8s.io",
+			Labels: map[string]string{"cluster.x-k8s.io/v1beta1": "v1beta2"}},
+		{Name: "awsmachines.infrastructure.cluster.x-k8s.io",
+			Labels: map[string]string{"cluster.x-k8s.io/v1beta1": "v1beta2"}},
+		{Name: "awsmachinetemplates.infrastructure.cluster.x-k8s.io",
+			Labels: map[string]string{"cluster.x-k8s.io/v1beta1": "v1beta2"}},
 	})
 	return NewObjects(refs)
 }
@@ -60,7 +63,8 @@ func BenchmarkRequest(b *testing.B) {
 	}
 }
 
-// What Request is measured against: checking the text, and the typed round trip that Cluster API's own webhook would do.
+// What Request is measured against: checking the text, and the typed round trip that Cluster API's own webhook would
+// do.
 func BenchmarkPlain(b *testing.B) {
 	raw := sampleCluster(b)
 	b.Run("Valid", func(b *testing.B) {

@@ -19,7 +19,8 @@ import (
 func patchObjects() *Objects {
 	o := sampleObjects()
 	o.refs.Set([]CRD{
-		{Name: "awsmachines.infrastructure.cluster.x-k8s.io", Labels: map[string]string{"cluster.x-k8s.io/v1beta2": "v1"}},
+		{Name: "awsmachines.infrastructure.cluster.x-k8s.io",
+			Labels: map[string]string{"cluster.x-k8s.io/v1beta2": "v1"}},
 		{Name: "bs.acme.io", Labels: map[string]string{"cluster.x-k8s.io/v1beta2": "v1"}},
 		{Name: "is.acme.io", Labels: map[string]string{"cluster.x-k8s.io/v1beta2": "v1"}},
 	})
@@ -34,7 +35,8 @@ func machineRequest(current, desired string) *hooksv1alpha1.CanUpdateMachineRequ
 }
 
 func machineAnswer(t hooksv1alpha1.PatchType, patch string) *hooksv1alpha1.CanUpdateMachineResponse {
-	return &hooksv1alpha1.CanUpdateMachineResponse{MachinePatch: &hooksv1alpha1.Patch{PatchType: t, Patch: []byte(patch)}}
+	return &hooksv1alpha1.CanUpdateMachineResponse{MachinePatch: &hooksv1alpha1.Patch{PatchType: t,
+		Patch: []byte(patch)}}
 }
 
 // A call can lose something on the way to the handler and something else on the way back. Each is reported for its way.
@@ -49,7 +51,8 @@ func TestLossesOfBothWays(t *testing.T) {
 	if diff := cmp.Diff(want, c.Losses); diff != "" {
 		t.Errorf("losses of the request (-want +got):\n%s", diff)
 	}
-	_, losses, err := c.Response(machineAnswer(mergePatch, `{"spec":{"nodeDrainTimeout":"1m0.5s","version":"v1.34.0"}}`))
+	_, losses, err := c.Response(machineAnswer(mergePatch,
+		`{"spec":{"nodeDrainTimeout":"1m0.5s","version":"v1.34.0"}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -81,7 +84,8 @@ func TestLossesBeforeThePatchAreNotOfThePatch(t *testing.T) {
 	}
 }
 
-// One request goes to handlers of different versions, at the same time, and comes back from each as if it were the only one.
+// One request goes to handlers of different versions, at the same time, and comes back from each as if it were the
+// only one.
 func TestHandlersOfDifferentVersions(t *testing.T) {
 	o := patchObjects()
 	req := machineRequest(hubMachine, hubMachine)
@@ -98,7 +102,8 @@ func TestHandlersOfDifferentVersions(t *testing.T) {
 				if converted := c.Message != proto.Message(req); converted != (version == V1Beta1) {
 					t.Errorf("%q: converted is %t", version, converted)
 				}
-				for _, patch := range []string{`{"spec":{"version":"v1.34.0"}}`, `{"spec":{"version":"v1.35.0"}}`} { // asked again
+				for _, patch := range []string{`{"spec":{"version":"v1.34.0"}}`,
+					`{"spec":{"version":"v1.35.0"}}`} { // asked again
 					resp := machineAnswer(mergePatch, patch)
 					kept := proto.Clone(resp)
 					got, _, err := c.Response(resp)
@@ -122,7 +127,8 @@ func TestHandlersOfDifferentVersions(t *testing.T) {
 	}
 }
 
-// What is converted does not share memory with the text that it was made from, and leaves the bytes behind that text alone.
+// What is converted does not share memory with the text that it was made from, and leaves the bytes behind that text
+// alone.
 func TestConvertedTextIsItsOwn(t *testing.T) {
 	o := patchObjects()
 	for _, object := range []string{

@@ -11,16 +11,16 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// comparison finds what of an object is not in what became of it after it was converted there and back: that is what the other
-// version cannot express. It compares Go values, not JSON, and lists and maps that a conversion has passed on are seen to be the
-// same without a look into them, so that it costs little beside the rest.
+// comparison compares an object with the result of converting it there and back, to find what the other version
+// cannot express. It compares Go values, not JSON, and does not look into lists and maps that the conversions share,
+// so that it costs little.
 type comparison struct {
 	path []step
 	lost func(path []step)
 }
 
-// compare compares two values that have the type of s. Absent, zero and empty are the same, and what only back has is no loss:
-// conversions fill in what the version takes for granted, as the namespace of references.
+// compare compares two values of the type of s. Absent, zero and empty are equal. What only back has is not a loss,
+// because conversions fill in what the other version implies, such as the namespace of references.
 func (c *comparison) compare(s *schema, src, back reflect.Value) {
 	switch s.shape {
 	case shapeString:
@@ -81,10 +81,10 @@ func (c *comparison) list(s *schema, src, back reflect.Value) {
 	c.path = c.path[:len(c.path)-1]
 }
 
-// failureDomainType is that of the elements of a list that is a map in v1beta1, so that it comes back in another order.
+// failureDomainType is the type of the elements of a list that is a map in v1beta1, and so comes back in another order.
 var failureDomainType = reflect.TypeFor[clusterv1.FailureDomain]()
 
-// ofName returns the element of that name, a zero one if there is none.
+// ofName returns the element of that name, or a zero value.
 func ofName(list reflect.Value, name string) reflect.Value {
 	for i := range list.Len() {
 		if element := list.Index(i); element.FieldByName("Name").String() == name {
@@ -109,7 +109,7 @@ func (c *comparison) mapping(s *schema, src, back reflect.Value) {
 	c.path = c.path[:len(c.path)-1]
 }
 
-// equal compares values of types with their own way to be written.
+// equal reports whether two values of a type that implements json.Unmarshaler are equal.
 func equal(a, b reflect.Value) bool {
 	if t, ok := a.Interface().(metav1.Time); ok {
 		o := b.Interface().(metav1.Time)
@@ -118,8 +118,7 @@ func equal(a, b reflect.Value) bool {
 	return reflect.DeepEqual(a.Interface(), b.Interface())
 }
 
-// pathOf returns the normalized path: names of members, and [*] for indices and keys, so that there are no more of them than
-// types have members.
+// pathOf returns the path with [*] for indices and keys, so that there are no more paths than types have members.
 func pathOf(path []step) string {
 	var b strings.Builder
 	for _, s := range path {

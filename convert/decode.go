@@ -30,20 +30,20 @@ const (
 	isKey    = -2
 )
 
-// member is a member that no type knows.
+// member is a member that the Go types do not know.
 type member struct {
-	path  []step // of the object that it is in
+	path  []step // of the object around it
 	name  string
-	key   []byte // name as it is written, quotes included
+	key   []byte // the name as it is written, including the quotes
 	value []byte
 }
 
-// decoder fills Go values from JSON and finds the members that their types do not know on the way: one pass for both, which
-// is what makes a conversion affordable. Like the API server, and unlike encoding/json, it matches names of members only as
-// they are written in the types. What it has filled shares memory with all.
+// decoder fills Go values from JSON and collects the members that their types do not know, in one pass, which makes
+// conversions affordable. Like the API server, and unlike encoding/json, it treats names of members as
+// case-sensitive. The values share memory with all.
 type decoder struct {
 	jsonscan.Scanner
-	all     string // the text once more: strings without escapes are parts of it
+	all     string // a copy of Text, of which strings without escapes are substrings
 	path    []step
 	unknown []member
 }
@@ -64,8 +64,8 @@ func (d *decoder) mismatch(i int, want string) (int, error) {
 	return i, &mismatch{path: pathOf(d.path), want: want}
 }
 
-// members calls f for each member of the object at i, with the index of its name, the end of the name, quotes included, and
-// the index of its value. f returns the index after the value.
+// members calls f for each member of the object at i, with the indices of its name, of the end of the name, including
+// the quotes, and of its value. f returns the index after the value.
 func members(s *jsonscan.Scanner, i int, f func(name, end, value int) (int, error)) (int, error) {
 	for first := true; ; first = false {
 		name, more, err := s.Next(i, first, '}')
@@ -160,7 +160,7 @@ func (d *decoder) decode(i int, s *schema, v reflect.Value) (int, error) {
 	return end, nil
 }
 
-// wanted says what a type with its own way to be written is to be.
+// wanted describes the form in JSON of a type that implements json.Unmarshaler.
 func wanted(t reflect.Type) string {
 	switch t {
 	case reflect.TypeFor[metav1.Time]():
@@ -173,7 +173,7 @@ func wanted(t reflect.Type) string {
 	return "a " + t.Name()
 }
 
-// str reads a string. As in encoding/json, what is not Unicode becomes U+FFFD.
+// str reads a string. As in encoding/json, text that is not Unicode becomes U+FFFD.
 func (d *decoder) str(i int) (string, int, error) {
 	if d.At(i) != '"' {
 		end, err := d.mismatch(i, "a string")
@@ -186,7 +186,7 @@ func (d *decoder) str(i int) (string, int, error) {
 	return d.unquote(i, end), end, nil
 }
 
-// unquote returns the text of the string from i to end, quotes included.
+// unquote returns the text of the string from i to end, including the quotes.
 func (d *decoder) unquote(i, end int) string {
 	inside := d.all[i+1 : end-1]
 	if strings.IndexByte(inside, '\\') < 0 && utf8.ValidString(inside) {
@@ -218,7 +218,7 @@ func (d *decoder) object(i int, s *schema, v reflect.Value) (int, error) {
 	})
 }
 
-// field returns the field of an object with the name from i to end, nil if there is none.
+// field returns the field of an object whose name stands from i to end, or nil.
 func (d *decoder) field(s *schema, i, end int) *field {
 	if f := s.byName[d.all[i+1:end-1]]; f != nil {
 		return f
@@ -226,7 +226,7 @@ func (d *decoder) field(s *schema, i, end int) *field {
 	return s.byName[d.unquote(i, end)]
 }
 
-// keep remembers a member that no type knows.
+// keep collects a member that the type does not know.
 func (d *decoder) keep(name, end, i int) (int, error) {
 	after, err := d.Value(i, len(d.path)+1)
 	if err == nil {
@@ -237,7 +237,7 @@ func (d *decoder) keep(name, end, i int) (int, error) {
 	return after, err
 }
 
-// below decodes the value that one step leads to. After an error, the path leads to the place of it.
+// below decodes the value that s leads to. After an error, the path still leads to the place of the error.
 func (d *decoder) below(s step, i int, to *schema, v reflect.Value) (int, error) {
 	d.path = append(d.path, s)
 	i, err := d.decode(i, to, v)

@@ -1,44 +1,47 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package convert brings what requests and answers carry of Cluster API from one version to another, and remembers what
-// could not be expressed.
+// Package convert converts the Cluster API objects in requests and answers from one version to another, and records
+// what the other version cannot express.
 //
 // # What is converted
 //
-// The Cluster of the lifecycle hooks and of GenerateUpgradePlan, and the Machines and MachineSets of the in-place hooks, between
-// v1beta1 and v1beta2 of group cluster.x-k8s.io. An object says itself which version it has. The one exception is what Cluster API
-// v1.12 sends in lifecycle hooks: Clusters without apiVersion and kind, which are of v1beta1. Objects of other groups (bootstrap
-// configurations, infrastructure machines, the templates of GeneratePatches) are left alone, and so is every object that has the
-// wanted version: nothing is decoded, and the very message comes back.
+// The package converts the Cluster of the lifecycle hooks and of GenerateUpgradePlan, and the Machines and
+// MachineSets of the in-place hooks, between v1beta1 and v1beta2 of group cluster.x-k8s.io. An object states its
+// version itself. The one exception is what Cluster API v1.12 sends in lifecycle hooks: Clusters of v1beta1 without
+// apiVersion and kind. Objects of other groups (bootstrap configurations, infrastructure machines, the templates of
+// GeneratePatches) are left alone, and so is every object that has the wanted version already: it is not decoded, and
+// the same message is returned.
 //
-// Builtin variables and references to holders, in GeneratePatches and ValidateTopology, have the same members in Cluster API v1.12
-// and v1.14, so that there is nothing to convert; a test holds them against the members of v1.12.0.
+// Builtin variables and references to holders, in GeneratePatches and ValidateTopology, have the same members in
+// Cluster API v1.12 and v1.14, so that there is nothing to convert; a test compares them with the members of v1.12.0.
 //
-// Answers go the other way: patches for a Machine or MachineSet that was converted, and the metadata of variables. See
-// [Converted.Response].
+// Answers are converted back: patches for a Machine or MachineSet that was converted, and the metadata of variables.
+// See [Converted.Response].
 //
 // # How
 //
-// Conversions are the functions that Cluster API generates, in its module of types, and a part of its own for what they leave to the
-// webhooks of the main module: references, which have no version in v1beta2, get it back from [References], and a namespace; intents
-// that v1beta1 cannot tell from zero stay absent. The main module is no dependency: test/conversion, a module of its own, compares
-// both on random objects.
+// The package uses the conversion functions that Cluster API generates in its module of types, and does itself what
+// they leave to the webhooks of the main module: references, which have no version in v1beta2, get one from
+// [References], and a namespace; values that v1beta1 cannot distinguish from zero stay absent. The main module is not
+// a dependency; test/conversion, a module of its own, compares both on random objects.
 //
-// The metadata of objects is the same in both versions and goes through as it is written, but for the annotation
-// cluster.x-k8s.io/conversion-data, in which Cluster API's converters keep for the way back what v1beta1 has no room for. It is not
-// written, and not handed on: Cluster API v1.12 and v1.14 remove it from the requests of hooks. An object of v1beta1 that has
-// it all the same is converted with it, as Cluster API would do. It is no member of the object, so that its removal is no loss.
+// The metadata of objects is the same in both versions and is passed on as it is written, except for the annotation
+// cluster.x-k8s.io/conversion-data, in which Cluster API's converters keep what v1beta1 has no room for. The package
+// neither writes that annotation nor passes it on, because Cluster API v1.12 and v1.14 remove it from the requests of
+// hooks. An object of v1beta1 that has it nevertheless is converted with it, as Cluster API would do. Removing it is
+// not a loss.
 //
-// Members that the types do not know stay where they are, at any depth, if that place is the same thing in the other version and has
-// no member of that name. Numbers are as they were written. Names of members are taken only as they are spelled in the types.
+// A member that the types do not know stays in its place, at any depth, if that place is the same thing in the other
+// version and has no member of that name there. Numbers keep their digits. Names of members are case-sensitive.
 //
 // # Losses
 //
-// What the other version cannot express is found by converting the result back and comparing it with what came in, as Go values.
-// Absent, zero, empty and null are the same. Times are written in whole seconds, as Kubernetes writes them, and durations in the form
-// of Go. A loss is named by its path without indices and keys, so that there is a bounded number of them; [Lossy] lists those that can
-// happen at all.
+// To find what the other version cannot express, the package converts the result back and compares it with the
+// original, as Go values. Absent, zero, empty and null are equal. Times are written in whole seconds, as in
+// Kubernetes, and durations in Go's format. A loss is named by its path without indices and keys, so that the number
+// of losses is bounded; [Lossy] lists the possible ones.
 //
-// It leaves to others which version a handler understands, and whom to tell of losses. All types are safe for concurrent use.
+// The package does not decide which version a handler understands, and does not report losses. All types are safe for
+// concurrent use.
 package convert

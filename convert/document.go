@@ -8,13 +8,14 @@ import (
 	"io"
 )
 
-// Document writes what conversions can lose, for the documentation.
+// Document writes what conversions can lose as Markdown, for docs/conversion.md.
 func Document(w io.Writer) error {
 	for _, way := range [][2]string{{V1Beta2, V1Beta1}, {V1Beta1, V1Beta2}} {
 		for _, k := range kinds() {
 			paths := Lossy(k.name, way[0], way[1])
 			if len(paths) == 0 {
-				if _, err := fmt.Fprintf(w, "A %s from %s to %s loses nothing.\n\n", k.name, way[0], way[1]); err != nil {
+				if _, err := fmt.Fprintf(w, "A %s from %s to %s loses nothing.\n\n", k.name, way[0],
+					way[1]); err != nil {
 					return err
 				}
 				continue

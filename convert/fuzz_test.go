@@ -16,8 +16,8 @@ import (
 	"github.com/hookgate/hookgate/hook"
 )
 
-// FuzzRequest holds every conversion to: no panic, JSON comes out, and the way back gives the object again, but for what was
-// declared lost.
+// FuzzRequest holds every conversion to: no panic, JSON comes out, and the way back gives the object again, but for
+// what was declared lost.
 func FuzzRequest(f *testing.F) {
 	f.Add([]byte(hubMachine), uint8(1))
 	f.Add([]byte(oldMachineSet), uint8(2))
@@ -136,14 +136,16 @@ func kept(t *testing.T, path string, was, is any, lost []string) {
 func named(list []any, value any) any {
 	object, _ := value.(map[string]any)
 	for _, element := range list {
-		if other, ok := element.(map[string]any); ok && (other["name"] == object["name"] || other["name"] == nil && object["name"] == "") {
+		if other, ok := element.(map[string]any); ok &&
+			(other["name"] == object["name"] || other["name"] == nil && object["name"] == "") {
 			return element
 		}
 	}
 	return nil
 }
 
-// sameTime tells whether two texts are one time, in whole seconds, or one duration: there are several ways to write them.
+// sameTime tells whether two texts are one time, in whole seconds, or one duration: there are several ways to write
+// them.
 func sameTime(a, b string) bool {
 	if a, err := time.ParseDuration(a); err == nil {
 		b, err := time.ParseDuration(b)

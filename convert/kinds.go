@@ -15,44 +15,50 @@ import (
 	"github.com/hookgate/hookgate/hook"
 )
 
-// apiVersions tells the version of what a reference of v1beta2 is to.
+// apiVersions returns the apiVersion of what a reference of v1beta2 refers to.
 type apiVersions func(group, kind string) (string, error)
 
-// kind is one that requests of hooks embed, with its conversions in both directions. Each is the one that Cluster API
-// generates, and what it leaves to the webhooks of its main module, which is not imported here.
+// kind is a kind of object in requests of hooks, with its conversions in both directions. Each consists of what
+// Cluster API generates and of what it leaves to the webhooks of its main module, which is not a dependency.
 type kind struct {
 	name string // "MachineSet"
-	path string // "machineSet", with which paths of losses begin
+	path string // "machineSet", the beginning of paths of losses
 	old  *side
 	hub  *side
 }
 
-// side is a kind in one version, with its conversion to the other one. Values are pointers to the Go type.
+// side is a kind in one version, with its conversion to the other version. Values are pointers to the Go type.
 type side struct {
 	name   string
 	schema *schema
-	// convert makes the other version of src. It may share memory with src, which it leaves as it is.
-	// restored is what the annotation that Cluster API's converters write has of the other version, nil if there is none.
+	// convert returns src in the other version. It does not change src, and may share memory with it. restored is the
+	// object of the other version in the annotation that Cluster API's converters write, or nil.
 	convert func(src, restored any, refs apiVersions) (any, error)
 }
 
-func newKind[Old, Hub any](name string, up func(src *Old, dst *Hub, restored *Hub) error, down func(src *Hub, dst *Old, refs apiVersions) error) *kind {
+func newKind[Old, Hub any](
+	name string,
+	up func(src *Old, dst, restored *Hub) error,
+	down func(src *Hub, dst *Old, refs apiVersions) error,
+) *kind {
+	upgrade := func(src, restored any, _ apiVersions) (any, error) {
+		dst := new(Hub)
+		from, _ := restored.(*Hub)
+		return dst, up(src.(*Old), dst, from)
+	}
+	downgrade := func(src, _ any, refs apiVersions) (any, error) {
+		dst := new(Old)
+		return dst, down(src.(*Hub), dst, refs)
+	}
 	return &kind{
 		name: name,
 		path: strings.ToLower(name[:1]) + name[1:],
-		old: &side{name: V1Beta1, schema: schemaOf(reflect.TypeFor[Old]()), convert: func(src, restored any, _ apiVersions) (any, error) {
-			dst := new(Hub)
-			from, _ := restored.(*Hub)
-			return dst, up(src.(*Old), dst, from)
-		}},
-		hub: &side{name: V1Beta2, schema: schemaOf(reflect.TypeFor[Hub]()), convert: func(src, _ any, refs apiVersions) (any, error) {
-			dst := new(Old)
-			return dst, down(src.(*Hub), dst, refs)
-		}},
+		old:  &side{name: V1Beta1, schema: schemaOf(reflect.TypeFor[Old]()), convert: upgrade},
+		hub:  &side{name: V1Beta2, schema: schemaOf(reflect.TypeFor[Hub]()), convert: downgrade},
 	}
 }
 
-// kinds returns all that there are.
+// kinds returns all kinds.
 func kinds() []*kind {
 	return []*kind{
 		newKind("Cluster", clusterUp, clusterDown),
@@ -61,7 +67,7 @@ func kinds() []*kind {
 	}
 }
 
-// sides returns the version of that name, and the other one; nil if there is none.
+// sides returns the version of that name and the other version, or nil if there is no version of that name.
 func (k *kind) sides(name string) (from, to *side) {
 	switch name {
 	case V1Beta1:
@@ -76,20 +82,23 @@ func clusterUp(src *clusterv1beta1.Cluster, dst, restored *clusterv1.Cluster) (e
 	if err := clusterv1beta1.Convert_v1beta1_Cluster_To_v1beta2_Cluster(src, dst, nil); err != nil {
 		return err
 	}
-	if dst.Spec.InfrastructureRef, err = withoutVersion("spec.infrastructureRef", src.Spec.InfrastructureRef); err != nil {
+	dst.Spec.InfrastructureRef, err = withoutVersion("spec.infrastructureRef", src.Spec.InfrastructureRef)
+	if err != nil {
 		return err
 	}
 	if dst.Spec.ControlPlaneRef, err = withoutVersion("spec.controlPlaneRef", src.Spec.ControlPlaneRef); err != nil {
 		return err
 	}
-	// In v1beta1, false may mean that nobody has said it.
+	// In v1beta1, false may also mean that the value was not set.
 	if restored == nil {
 		restored = &clusterv1.Cluster{}
 	}
 	was := &restored.Status.Initialization
 	dst.Spec.Paused = stated(src.Spec.Paused, restored.Spec.Paused)
-	dst.Status.Initialization.ControlPlaneInitialized = stated(src.Status.ControlPlaneReady, was.ControlPlaneInitialized)
-	dst.Status.Initialization.InfrastructureProvisioned = stated(src.Status.InfrastructureReady, was.InfrastructureProvisioned)
+	dst.Status.Initialization.ControlPlaneInitialized = stated(src.Status.ControlPlaneReady,
+		was.ControlPlaneInitialized)
+	dst.Status.Initialization.InfrastructureProvisioned = stated(src.Status.InfrastructureReady,
+		was.InfrastructureProvisioned)
 	return nil
 }
 
@@ -97,10 +106,12 @@ func clusterDown(src *clusterv1.Cluster, dst *clusterv1beta1.Cluster, refs apiVe
 	if err := clusterv1beta1.Convert_v1beta2_Cluster_To_v1beta1_Cluster(src, dst, nil); err != nil {
 		return err
 	}
-	if dst.Spec.InfrastructureRef, err = withVersion("spec.infrastructureRef", &src.Spec.InfrastructureRef, src.Namespace, refs); err != nil {
+	dst.Spec.InfrastructureRef, err = withVersion("spec.infrastructureRef", &src.Spec.InfrastructureRef, src.Namespace, refs)
+	if err != nil {
 		return err
 	}
-	if dst.Spec.ControlPlaneRef, err = withVersion("spec.controlPlaneRef", &src.Spec.ControlPlaneRef, src.Namespace, refs); err != nil {
+	dst.Spec.ControlPlaneRef, err = withVersion("spec.controlPlaneRef", &src.Spec.ControlPlaneRef, src.Namespace, refs)
+	if err != nil {
 		return err
 	}
 	if n := dst.Spec.ClusterNetwork; n != nil && n.APIServerPort != nil && *n.APIServerPort == 0 {
@@ -134,8 +145,10 @@ func machineUp(src *clusterv1beta1.Machine, dst, restored *clusterv1.Machine) er
 		restored = &clusterv1.Machine{}
 	}
 	was := &restored.Status.Initialization
-	dst.Status.Initialization.BootstrapDataSecretCreated = stated(src.Status.BootstrapReady, was.BootstrapDataSecretCreated)
-	dst.Status.Initialization.InfrastructureProvisioned = stated(src.Status.InfrastructureReady, was.InfrastructureProvisioned)
+	dst.Status.Initialization.BootstrapDataSecretCreated = stated(src.Status.BootstrapReady,
+		was.BootstrapDataSecretCreated)
+	dst.Status.Initialization.InfrastructureProvisioned = stated(src.Status.InfrastructureReady,
+		was.InfrastructureProvisioned)
 	if known {
 		dst.Spec.MinReadySeconds = restored.Spec.MinReadySeconds
 		dst.Status.Phase = restored.Status.Phase
@@ -183,7 +196,9 @@ func machineSpecUp(path string, src *clusterv1beta1.MachineSpec, dst *clusterv1.
 	return err
 }
 
-func machineSpecDown(path string, src *clusterv1.MachineSpec, dst *clusterv1beta1.MachineSpec, namespace string, refs apiVersions) error {
+func machineSpecDown(
+	path string, src *clusterv1.MachineSpec, dst *clusterv1beta1.MachineSpec, namespace string, refs apiVersions,
+) error {
 	ref, err := withVersion(path+".infrastructureRef", &src.InfrastructureRef, namespace, refs)
 	if err != nil {
 		return err
@@ -191,7 +206,8 @@ func machineSpecDown(path string, src *clusterv1.MachineSpec, dst *clusterv1beta
 	if ref != nil {
 		dst.InfrastructureRef = *ref
 	}
-	if dst.Bootstrap.ConfigRef, err = withVersion(path+".bootstrap.configRef", &src.Bootstrap.ConfigRef, namespace, refs); err != nil {
+	dst.Bootstrap.ConfigRef, err = withVersion(path+".bootstrap.configRef", &src.Bootstrap.ConfigRef, namespace, refs)
+	if err != nil {
 		return err
 	}
 	dst.Version = orAbsent(dst.Version)
@@ -200,7 +216,7 @@ func machineSpecDown(path string, src *clusterv1.MachineSpec, dst *clusterv1beta
 	return nil
 }
 
-// stated returns a pointer to true, to false if it was stated before, and nil otherwise.
+// stated returns a pointer to is if it is true, or if before is false; otherwise it returns nil.
 func stated(is bool, before *bool) *bool {
 	if is || before != nil && !*before {
 		return &is
@@ -215,23 +231,26 @@ func orAbsent(s *string) *string {
 	return s
 }
 
-// withoutVersion makes a reference of v1beta2.
+// withoutVersion returns a reference of v1beta1 as one of v1beta2.
 func withoutVersion(path string, ref *corev1.ObjectReference) (to clusterv1.ContractVersionedObjectReference, err error) {
 	if ref == nil {
 		return to, nil
 	}
 	group, version, found := strings.Cut(ref.APIVersion, "/")
 	if !found {
-		group = "" // what is there is a version of the core group
+		group = "" // a version of the core group
 	}
 	if strings.Contains(version, "/") {
-		return to, hook.Errorf(hook.InvalidRequest, "%s.apiVersion is %q, which is not of the form group/version", path, ref.APIVersion)
+		return to, hook.Errorf(hook.InvalidRequest, "%s.apiVersion is %q, which is not of the form group/version",
+			path, ref.APIVersion)
 	}
 	return clusterv1.ContractVersionedObjectReference{APIGroup: group, Kind: ref.Kind, Name: ref.Name}, nil
 }
 
-// withVersion makes a reference of v1beta1, nil if there is none.
-func withVersion(path string, ref *clusterv1.ContractVersionedObjectReference, namespace string, refs apiVersions) (*corev1.ObjectReference, error) {
+// withVersion returns a reference of v1beta2 as one of v1beta1, or nil if it is empty.
+func withVersion(
+	path string, ref *clusterv1.ContractVersionedObjectReference, namespace string, refs apiVersions,
+) (*corev1.ObjectReference, error) {
 	if !ref.IsDefined() {
 		return nil, nil
 	}
@@ -242,14 +261,14 @@ func withVersion(path string, ref *clusterv1.ContractVersionedObjectReference, n
 	return &corev1.ObjectReference{APIVersion: apiVersion, Kind: ref.Kind, Namespace: namespace, Name: ref.Name}, nil
 }
 
-// inNamespace says where the template for remediation is: v1beta2 has it in the namespace of the Cluster only.
+// inNamespace sets the namespace of the template for remediation: in v1beta2, it is always that of the Cluster.
 func inNamespace(check *clusterv1beta1.MachineHealthCheckTopology, namespace string) {
 	if check != nil && check.RemediationTemplate != nil {
 		check.RemediationTemplate.Namespace = namespace
 	}
 }
 
-// setNamespace sets the only part of the metadata that conversions read: the rest is never decoded.
+// setNamespace sets the only part of the metadata that conversions read; the rest is not decoded.
 func setNamespace(object any, namespace string) {
 	object.(metav1.Object).SetNamespace(namespace)
 }

@@ -9,36 +9,37 @@ import (
 	"sync"
 )
 
-// maxLostPaths is how many paths are remembered for one handler. Paths have neither indices nor keys, so that there are as many as
-// types have members; more can only come from members that no type knows.
+// maxLostPaths is how many paths are recorded for one handler. Paths have neither indices nor keys, so that there are
+// only as many as types have members; more can only come from members that the types do not know.
 const maxLostPaths = 100
 
-// MorePaths stands in the place of the paths that are too many to be remembered.
+// MorePaths stands for the paths beyond the largest number that is recorded.
 const MorePaths = "(more)"
 
-// Losses remembers what conversions could not express, for each handler, by path: so that each is told once, and that it can be
-// shown where the handler is registered. It is safe for concurrent use.
+// Losses records the paths that conversions could not express, for each handler, so that each is reported once and
+// can be shown where the handler is registered. It is safe for concurrent use.
 type Losses struct {
 	mu    sync.RWMutex
 	onNew func(extensionConfig string)
 	paths map[string]map[string][]string // by ExtensionConfig and handler; slices are replaced, never changed
 }
 
-// NewLosses returns a Losses that knows none. onNew, if it is not nil, is called whenever something is new of an
-// ExtensionConfig; it must not block, nor call Record.
+// NewLosses returns an empty Losses. It calls onNew, unless that is nil, when an ExtensionConfig has a new loss;
+// onNew must neither block nor call Record.
 func NewLosses(onNew func(extensionConfig string)) *Losses {
 	return &Losses{onNew: onNew, paths: map[string]map[string][]string{}}
 }
 
-// Notify makes onNew be called in place of what NewLosses was given: who wants to know may come after who records.
+// Notify replaces the function that NewLosses was given, for a receiver that is created after the Losses.
 func (l *Losses) Notify(onNew func(extensionConfig string)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.onNew = onNew
 }
 
-// Record remembers what was lost in a call to a handler, whose name is that of its discovery, and returns which of it is new,
-// in the order of lost. Once a handler has lost too much to be remembered, MorePaths is among what is new, once.
+// Record records what was lost in a call to a handler, which has the name from its discovery, and returns the new
+// paths in the order of lost. The first time that there are too many paths for a handler, MorePaths is among the new
+// ones.
 func (l *Losses) Record(extensionConfig, handler string, lost []string) (fresh []string) {
 	if len(lost) == 0 {
 		return nil
@@ -46,13 +47,13 @@ func (l *Losses) Record(extensionConfig, handler string, lost []string) (fresh [
 	l.mu.RLock()
 	known := l.paths[extensionConfig][handler]
 	l.mu.RUnlock()
-	if news(known, lost) == nil {
+	if unrecorded(known, lost) == nil {
 		return nil
 	}
 	l.mu.Lock()
-	// Whoever came first has said it.
+	// Another call may have recorded it in the meantime.
 	known = l.paths[extensionConfig][handler]
-	if fresh = news(known, lost); fresh != nil {
+	if fresh = unrecorded(known, lost); fresh != nil {
 		handlers := l.paths[extensionConfig]
 		if handlers == nil {
 			handlers = map[string][]string{}
@@ -68,8 +69,8 @@ func (l *Losses) Record(extensionConfig, handler string, lost []string) (fresh [
 	return fresh
 }
 
-// news returns what of lost is not in known, which is in order, as far as there is room.
-func news(known, lost []string) []string {
+// unrecorded returns the paths of lost that are not in known, which is sorted, as far as there is room.
+func unrecorded(known, lost []string) []string {
 	var fresh []string
 	for _, path := range lost {
 		if _, ok := slices.BinarySearch(known, path); ok || slices.Contains(fresh, path) {
@@ -84,17 +85,31 @@ func news(known, lost []string) []string {
 	return fresh
 }
 
-// Of returns what was lost in calls to the handlers of an ExtensionConfig, by handler, in order. Callers must not change the
-// slices.
+// Of returns the recorded paths of an ExtensionConfig by handler, sorted. Callers must not change the slices.
 func (l *Losses) Of(extensionConfig string) map[string][]string {
 	l.mu.RLock()
 	defer l.mu.RUnlock()
 	return maps.Clone(l.paths[extensionConfig])
 }
 
-// Forget forgets an ExtensionConfig.
+// Forget removes what is recorded for an ExtensionConfig.
 func (l *Losses) Forget(extensionConfig string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	delete(l.paths, extensionConfig)
 }
+
+// lossSet is a set of paths. Its zero value is empty.
+type lossSet struct {
+	paths map[string]bool
+}
+
+func (l *lossSet) add(path string) {
+	if l.paths == nil {
+		l.paths = map[string]bool{}
+	}
+	l.paths[path] = true
+}
+
+// sorted returns the paths, sorted, or nil if there are none.
+func (l *lossSet) sorted() []string { return slices.Sorted(maps.Keys(l.paths)) }

@@ -30,7 +30,8 @@ func TestLossesAreNewOnce(t *testing.T) {
 			t.Errorf("step %d: new paths (-want +got):\n%s", i, diff)
 		}
 	}
-	want := map[string][]string{"before-create": {"cluster.a", "cluster.b", "cluster.c"}, "before-delete": {"cluster.a"}}
+	want := map[string][]string{"before-create": {"cluster.a", "cluster.b", "cluster.c"},
+		"before-delete": {"cluster.a"}}
 	if diff := cmp.Diff(want, l.Of("acme")); diff != "" {
 		t.Errorf("paths (-want +got):\n%s", diff)
 	}
@@ -104,15 +105,21 @@ func TestLossesAtTheLimit(t *testing.T) {
 		fresh []int // how many paths are new in each call
 		more  bool
 	}{
-		"Exactly":             {[][]string{paths(0, maxLostPaths)}, []int{maxLostPaths}, false},
-		"OneBeyond":           {[][]string{paths(0, maxLostPaths+1)}, []int{maxLostPaths + 1}, true},
-		"ManyBeyond":          {[][]string{paths(0, 3*maxLostPaths)}, []int{maxLostPaths + 1}, true},
-		"ExactlyInTwo":        {[][]string{paths(0, maxLostPaths-1), paths(maxLostPaths-1, maxLostPaths)}, []int{maxLostPaths - 1, 1}, false},
-		"OneBeyondInTwo":      {[][]string{paths(0, maxLostPaths), paths(maxLostPaths, maxLostPaths+1)}, []int{maxLostPaths, 1}, true},
-		"BeyondAgain":         {[][]string{paths(0, maxLostPaths+1), paths(maxLostPaths, maxLostPaths+2)}, []int{maxLostPaths + 1, 0}, true},
-		"KnownAtTheLimit":     {[][]string{paths(0, maxLostPaths), paths(0, maxLostPaths)}, []int{maxLostPaths, 0}, false},
-		"KnownBeyondAgain":    {[][]string{paths(0, maxLostPaths+1), paths(0, maxLostPaths+1)}, []int{maxLostPaths + 1, 0}, true},
-		"LastOneAndOneBeyond": {[][]string{paths(0, maxLostPaths-1), paths(maxLostPaths-1, maxLostPaths+1)}, []int{maxLostPaths - 1, 2}, true},
+		"Exactly":    {[][]string{paths(0, maxLostPaths)}, []int{maxLostPaths}, false},
+		"OneBeyond":  {[][]string{paths(0, maxLostPaths+1)}, []int{maxLostPaths + 1}, true},
+		"ManyBeyond": {[][]string{paths(0, 3*maxLostPaths)}, []int{maxLostPaths + 1}, true},
+		"ExactlyInTwo": {[][]string{paths(0, maxLostPaths-1), paths(maxLostPaths-1, maxLostPaths)},
+			[]int{maxLostPaths - 1, 1}, false},
+		"OneBeyondInTwo": {[][]string{paths(0, maxLostPaths), paths(maxLostPaths, maxLostPaths+1)},
+			[]int{maxLostPaths, 1}, true},
+		"BeyondAgain": {[][]string{paths(0, maxLostPaths+1), paths(maxLostPaths, maxLostPaths+2)},
+			[]int{maxLostPaths + 1, 0}, true},
+		"KnownAtTheLimit": {[][]string{paths(0, maxLostPaths), paths(0, maxLostPaths)}, []int{maxLostPaths, 0},
+			false},
+		"KnownBeyondAgain": {[][]string{paths(0, maxLostPaths+1), paths(0, maxLostPaths+1)},
+			[]int{maxLostPaths + 1, 0}, true},
+		"LastOneAndOneBeyond": {[][]string{paths(0, maxLostPaths-1), paths(maxLostPaths-1, maxLostPaths+1)},
+			[]int{maxLostPaths - 1, 2}, true},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -12,10 +12,10 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
 
-// Lossy returns every path that a conversion of that kind ("Cluster", "Machine" or "MachineSet") from one version to another can
-// lose, in order; nil if it loses nothing, or if there is no such conversion. It is found by converting objects that have one
-// member each: some only go where another value is there too, and so does this, because it is for telling in advance what may
-// happen. Members that no type knows are not among them. It takes some milliseconds; callers keep the result.
+// Lossy returns the paths that a conversion of a kind ("Cluster", "Machine" or "MachineSet") from one version to
+// another can lose, sorted, or nil if it loses nothing or does not exist. To find them, Lossy converts objects that
+// have one member each. The result includes paths that are lost only together with certain values of others, but no
+// members that the types do not know. Lossy takes some milliseconds; callers should keep the result.
 func Lossy(kind, from, to string) []string {
 	for _, k := range kinds() {
 		src, dst := k.sides(from)
@@ -34,14 +34,14 @@ func Lossy(kind, from, to string) []string {
 	return nil
 }
 
-// prober converts an object for every member that a type has.
+// prober converts one object for every member of a type.
 type prober struct {
 	kind     *kind
 	src, dst *side
 	lost     *lossSet
 }
 
-// probe tries all members below the one that path leads to, which has the type of s.
+// probe tries all members below path, whose type is that of s.
 func (p *prober) probe(s *schema, path []*field) {
 	switch s.shape {
 	case shapePointer, shapeList, shapeMap:
@@ -57,14 +57,14 @@ func (p *prober) probe(s *schema, path []*field) {
 	}
 }
 
-// try converts an object that has value at path, and one element in every list on the way.
+// try converts an object with value at path, and one element in every list on the way, and records what is lost.
 func (p *prober) try(path []*field, value reflect.Value) {
 	object := reflect.New(p.src.schema.typ)
 	set(p.src.schema, object.Elem(), path, value)
 	unknown := func(group, _ string) (string, error) { return group + "/", nil }
 	converted, err := p.src.convert(object.Interface(), nil, unknown)
 	if err != nil {
-		return // no object of that kind can have it
+		return // no object of this kind can have the value
 	}
 	back, err := p.dst.convert(converted, nil, unknown)
 	if err != nil {
@@ -74,7 +74,7 @@ func (p *prober) try(path []*field, value reflect.Value) {
 	c.compareObject(p.src.schema, object.Elem(), reflect.ValueOf(back).Elem())
 }
 
-// set puts value where path leads to, in v, which has the type of s.
+// set sets the value at path in v, whose type is that of s.
 func set(s *schema, v reflect.Value, path []*field, value reflect.Value) {
 	switch s.shape {
 	case shapePointer:
@@ -95,11 +95,11 @@ func set(s *schema, v reflect.Value, path []*field, value reflect.Value) {
 	}
 }
 
-// probes returns values that a conversion may not be able to keep.
+// probes returns values that a conversion may lose.
 func probes(s *schema) []reflect.Value {
 	switch s.shape {
 	case shapeString:
-		// Machines that are updated in place have a phase that v1beta1 has no name for.
+		// v1beta1 does not know the phase of Machines that are updated in place.
 		return []reflect.Value{reflect.ValueOf("a"), reflect.ValueOf("a.io/v1"), reflect.ValueOf("Updating")}
 	case shapeBool:
 		return []reflect.Value{reflect.ValueOf(true)}
@@ -118,5 +118,5 @@ func probes(s *schema) []reflect.Value {
 	case reflect.TypeFor[intstr.IntOrString]():
 		return []reflect.Value{reflect.ValueOf(intstr.FromInt32(1)), reflect.ValueOf(intstr.FromString("10%"))}
 	}
-	panic("convert: no probe for " + s.typ.String()) // a test makes all that there are
+	panic("convert: no probe for " + s.typ.String()) // a test covers all types
 }

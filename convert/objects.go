@@ -14,36 +14,35 @@ import (
 	"github.com/hookgate/hookgate/hook"
 )
 
-// The versions of Cluster API's objects, of group cluster.x-k8s.io.
+// The versions of group cluster.x-k8s.io between which objects are converted.
 const (
 	V1Beta1 = hook.ClusterAPIV1Beta1
 	V1Beta2 = hook.ClusterAPIV1Beta2
 )
 
-// Objects converts the objects that requests of hooks embed. It is immutable and safe for concurrent use.
+// Objects converts the objects in requests of hooks. It is immutable and safe for concurrent use.
 type Objects struct {
 	refs     *References
 	kinds    map[string]*kind
 	messages sync.Map // *layout by protoreflect.FullName
 }
 
-// Converted is a request as a handler reads it, and what is needed to bring the answer back. It may share memory with the
-// request that it was made from.
+// Converted is a request in the version that a handler understands, with what is needed to convert the answer back.
+// It may share memory with the original request.
 type Converted struct {
-	// Message is the request: the very message that was given if nothing in it had to be converted.
+	// Message is the converted request, or the original message if there was nothing to convert.
 	Message proto.Message
-	// Losses are the paths of members of the objects that the handler's version cannot express, in order, each once: the kind of object
-	// in lower camel case, then the names of members, with [*] for indices of lists and keys of maps, as in
-	// "cluster.spec.topology.variables[*].definitionFrom". For one message there are only as many as types have members, and those
-	// that no type knows.
+	// Losses are the paths that the handler's version cannot express, sorted and without duplicates. A path consists
+	// of the kind of object in lower camel case and the names of members, with [*] for indices and keys, as in
+	// "cluster.spec.topology.variables[*].definitionFrom".
 	Losses []string
 
 	objects *Objects
 	to      string
-	current *seen // what patches of the answer are for; nil if it was not converted
+	current *seen // the object that a patch in the answer is for; nil if it was not converted
 }
 
-// seen is an object in the caller's version, and as the handler sees it.
+// seen is an object in the caller's version and in the handler's.
 type seen struct {
 	kind     *kind
 	at       string
@@ -52,7 +51,7 @@ type seen struct {
 	handler  []byte
 }
 
-// NewObjects returns Objects that ask refs for the versions of references.
+// NewObjects returns an Objects that uses refs for the versions of references.
 func NewObjects(refs *References) *Objects {
 	o := &Objects{refs: refs, kinds: map[string]*kind{}}
 	for _, k := range kinds() {
@@ -61,24 +60,24 @@ func NewObjects(refs *References) *Objects {
 	return o
 }
 
-// layout says where a message has objects.
+// layout describes where a message has objects.
 type layout struct {
 	spots    []spot
-	unstated string // the version of an object that does not say what it is
+	unstated string // the version of an object that states neither version nor kind
 }
 
-// spot is where an object is in a message.
+// spot is the place of an object in a message.
 type spot struct {
 	kind   *kind
-	at     string                       // "current.machine", for messages
+	at     string                       // "current.machine", for errors
 	outer  protoreflect.FieldDescriptor // nil if the object is a field of the request itself
 	object protoreflect.FieldDescriptor
 	raw    protoreflect.FieldDescriptor
-	// patched tells whether the answer's patch is for this one: Cluster API applies it to the current object.
+	// patched is set for the object that Cluster API applies the answer's patch to, the current one.
 	patched bool
 }
 
-// layoutOf reads a descriptor, once.
+// layoutOf returns the layout of a message type, which it makes once.
 func (o *Objects) layoutOf(d protoreflect.MessageDescriptor) *layout {
 	if l, ok := o.messages.Load(d.FullName()); ok {
 		return l.(*layout)
@@ -114,11 +113,13 @@ func (o *Objects) addSpots(l *layout, d protoreflect.MessageDescriptor, outer pr
 	}
 }
 
-// Request converts the objects of group cluster.x-k8s.io in a request to the version that a handler understands, V1Beta1 or
-// V1Beta2; with "" nothing is converted. Which version an object has, it says itself. A Cluster in a lifecycle hook that says
-// neither version nor kind is one of v1beta1: that is how Cluster API v1.12 sends it. req is never changed.
+// Request converts the objects of group cluster.x-k8s.io in a request to the version that a handler understands,
+// V1Beta1 or V1Beta2; for "" it converts nothing. An object states its version itself. A Cluster in a lifecycle hook
+// that states neither version nor kind has version v1beta1, because Cluster API v1.12 sends such. Request does not
+// change req.
 //
-// Errors are of kind InvalidRequest if an object is not what it says it is, and Conversion if it cannot be converted.
+// Its errors are of kind InvalidRequest if an object is not what it claims to be, and Conversion if it cannot be
+// converted.
 func (o *Objects) Request(req proto.Message, to string) (Converted, error) {
 	c := Converted{Message: req, objects: o, to: to}
 	if to == "" {
@@ -130,7 +131,8 @@ func (o *Objects) Request(req proto.Message, to string) (Converted, error) {
 		return c, nil
 	}
 	if to != V1Beta1 && to != V1Beta2 {
-		return Converted{}, hook.Errorf(hook.Conversion, "convert the request: the handler is said to understand version %q of %s, and there are only %s and %s",
+		return Converted{}, hook.Errorf(hook.Conversion,
+			"convert the request: the handler is said to understand version %q of %s, and there are only %s and %s",
 			to, group, V1Beta1, V1Beta2)
 	}
 	var lost lossSet
@@ -161,7 +163,7 @@ func (o *Objects) Request(req proto.Message, to string) (Converted, error) {
 	return c, nil
 }
 
-// get returns the object, nil if there is none.
+// get returns the object, or nil.
 func (s *spot) get(m protoreflect.Message) []byte {
 	if s.outer != nil {
 		if !m.Has(s.outer) {
@@ -175,7 +177,8 @@ func (s *spot) get(m protoreflect.Message) []byte {
 	return m.Get(s.object).Message().Get(s.raw).Bytes()
 }
 
-// set puts an object into m, a shallow copy of from: what it is in is copied too, unless another object was put there already.
+// set puts an object into m, a shallow copy of from. It copies the message around the object, unless another object
+// in that was set before.
 func (s *spot) set(m, from protoreflect.Message, object []byte) {
 	if s.outer != nil {
 		inner := from.Get(s.outer).Message()
@@ -189,7 +192,7 @@ func (s *spot) set(m, from protoreflect.Message, object []byte) {
 	m.Set(s.object, protoreflect.ValueOfMessage(holder))
 }
 
-// shallow returns a message that shares all its fields with m, those that this program does not know too.
+// shallow returns a message that shares all fields with m, including unknown ones.
 func shallow(m protoreflect.Message) protoreflect.Message {
 	c := catalog.Shallow(m)
 	if unknown := m.GetUnknown(); len(unknown) > 0 {

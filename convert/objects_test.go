@@ -213,13 +213,18 @@ func TestObjects(t *testing.T) {
 				"n\u0065w":"\ud800"}}`,
 			want: `{"kind":"Cluster","apiVersion":"cluster.x-k8s.io/v1beta2","metadata":{"namespace":"n"},"spec":{"paused":true,"new":"\ud800"}}`,
 		},
-		"same version of another kind":  {reason: "nothing is converted, and so nothing is checked", to: V1Beta2, object: `{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Machine"}`},
-		"same version, no kind":         {reason: "nothing is converted, and so nothing is checked", to: V1Beta2, object: `{"apiVersion":"cluster.x-k8s.io/v1beta2"}`},
-		"same version":                  {reason: "no conversion, no look inside", to: V1Beta2, object: `{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster","spec":5}`},
-		"nothing stated":                {reason: "nobody says what the handler understands", to: "", object: `{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster"}`},
-		"empty":                         {reason: "a hook without an object", to: V1Beta1, object: ``},
-		"null":                          {reason: "a hook without an object", to: V1Beta1, object: ` null`},
-		"same version, kind after spec": {reason: "members come in any order", to: V1Beta2, object: `{"spec":{"kind":"x"},"kind":"Cluster","apiVersion":"cluster.x-k8s.io/v1beta2"}`},
+		"same version of another kind": {reason: "nothing is converted, and so nothing is checked", to: V1Beta2,
+			object: `{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Machine"}`},
+		"same version, no kind": {reason: "nothing is converted, and so nothing is checked", to: V1Beta2,
+			object: `{"apiVersion":"cluster.x-k8s.io/v1beta2"}`},
+		"same version": {reason: "no conversion, no look inside", to: V1Beta2,
+			object: `{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster","spec":5}`},
+		"nothing stated": {reason: "nobody says what the handler understands", to: "",
+			object: `{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster"}`},
+		"empty": {reason: "a hook without an object", to: V1Beta1, object: ``},
+		"null":  {reason: "a hook without an object", to: V1Beta1, object: ` null`},
+		"same version, kind after spec": {reason: "members come in any order", to: V1Beta2,
+			object: `{"spec":{"kind":"x"},"kind":"Cluster","apiVersion":"cluster.x-k8s.io/v1beta2"}`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -464,7 +469,8 @@ func TestSharing(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := c.Message.(*hooksv1alpha1.CanUpdateMachineRequest)
-	if got == req || got.Current == req.Current || !bytes.Contains(got.Current.Machine.Raw, []byte(`cluster.x-k8s.io/v1beta1`)) {
+	if got == req || got.Current == req.Current ||
+		!bytes.Contains(got.Current.Machine.Raw, []byte(`cluster.x-k8s.io/v1beta1`)) {
 		t.Fatalf("not converted: %v", got)
 	}
 	if got.Desired != req.Desired || got.Current.BootstrapConfig != req.Current.BootstrapConfig {
@@ -496,7 +502,8 @@ func TestConcurrentRequests(t *testing.T) {
 		})
 	}
 	for range 20 {
-		o.refs.Set([]CRD{{Name: "awsclusters.infrastructure.cluster.x-k8s.io", Labels: map[string]string{"cluster.x-k8s.io/v1beta2": "v1beta2"}}})
+		o.refs.Set([]CRD{{Name: "awsclusters.infrastructure.cluster.x-k8s.io",
+			Labels: map[string]string{"cluster.x-k8s.io/v1beta2": "v1beta2"}}})
 	}
 	calls.Wait()
 }
@@ -523,10 +530,12 @@ func TestLossy(t *testing.T) {
 	if got := Lossy("Cluster", V1Beta2, V1Beta1); len(got) > 0 {
 		t.Errorf("Cluster down: %v, want nothing", got)
 	}
-	if got := Lossy("Cluster", V1Beta1, V1Beta2); !slices.Contains(got, "cluster.spec.topology.variables[*].definitionFrom") {
+	if got := Lossy("Cluster", V1Beta1, V1Beta2); !slices.Contains(got,
+		"cluster.spec.topology.variables[*].definitionFrom") {
 		t.Errorf("Cluster up: definitionFrom is not in %v", got)
 	}
-	for _, none := range [][3]string{{"Cluster", V1Beta1, V1Beta1}, {"Cluster", "v1alpha4", V1Beta1}, {"MachinePool", V1Beta1, V1Beta2}, {"Cluster", V1Beta1, ""}} {
+	for _, none := range [][3]string{{"Cluster", V1Beta1, V1Beta1}, {"Cluster", "v1alpha4", V1Beta1},
+		{"MachinePool", V1Beta1, V1Beta2}, {"Cluster", V1Beta1, ""}} {
 		if got := Lossy(none[0], none[1], none[2]); got != nil {
 			t.Errorf("%v: %v, want nil", none, got)
 		}

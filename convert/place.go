@@ -14,10 +14,10 @@ import (
 	"github.com/hookgate/hookgate/internal/jsonscan"
 )
 
-// place has the members that no type knows by the object that they belong into, as a tree that is laid over the JSON of the
-// other version.
+// place is a tree of the members that the types do not know, by the object that they belong to. It is laid over the
+// JSON of the other version.
 type place struct {
-	steps   []step // in the order in which they were seen
+	steps   []step // in the order of their first member
 	below   map[step]*place
 	members []member
 }
@@ -39,8 +39,8 @@ func (p *place) add(m member) {
 	p.members = append(p.members, m)
 }
 
-// belongs tells whether the object that m is in exists in the other version too, as the same thing, and has no member of that
-// name there: that one would be another.
+// belongs reports whether the object around m exists in the other version as the same thing, and has no member of
+// that name there, which would have another meaning.
 func belongs(m member, from, to *schema) bool {
 	for _, s := range m.path {
 		from, to = from.plain(), to.plain()
@@ -61,7 +61,8 @@ func belongs(m member, from, to *schema) bool {
 		}
 	}
 	from, to = from.plain(), to.plain()
-	return from.shape == shapeObject && to.shape == shapeObject && sameThing(from.typ, to.typ) && to.byName[m.name] == nil
+	return from.shape == shapeObject && to.shape == shapeObject && sameThing(from.typ, to.typ) &&
+		to.byName[m.name] == nil
 }
 
 var (
@@ -69,8 +70,8 @@ var (
 	hubPackage = reflect.TypeFor[clusterv1.Cluster]().PkgPath()
 )
 
-// sameThing tells whether two types are one in two versions. Those at one path need not be: status.conditions are the old
-// conditions in v1beta1 and the new ones in v1beta2.
+// sameThing reports whether two types are two versions of one type. Types at one path need not be: status.conditions
+// are the old conditions in v1beta1 and the new ones in v1beta2.
 func sameThing(a, b reflect.Type) bool {
 	if a == b {
 		return true
@@ -87,9 +88,9 @@ func sameThing(a, b reflect.Type) bool {
 	return a.Name() == b.Name() && ours(a) && ours(b) || reference(a) && reference(b)
 }
 
-// onto appends the value at i to out, with the members of p put in, and returns the index after it. Objects that were left
-// out of the text because nothing else is in them are made. lost is called with what has no place after all. The text is
-// valid.
+// onto appends the value at i to out, together with the members of p, and returns the index after the value. It adds
+// objects that the text leaves out because they are otherwise empty, and calls lost for members without a place. The
+// text must be valid JSON.
 func (p *place) onto(out []byte, s *jsonscan.Scanner, i int, lost func(member)) ([]byte, int) {
 	switch s.At(i) {
 	case '{':
@@ -105,7 +106,7 @@ func (p *place) onto(out []byte, s *jsonscan.Scanner, i int, lost func(member)) 
 	return append(out, s.Text[i:after]...), after
 }
 
-// made appends an object that has nothing but the members of p.
+// made appends an object with the members of p alone.
 func (p *place) made(out []byte, lost func(member)) []byte {
 	out, _ = p.ontoObject(out, &jsonscan.Scanner{Text: []byte("{}")}, 0, lost)
 	return out
@@ -194,7 +195,7 @@ func (p *place) all(f func(member)) {
 	}
 }
 
-// separated appends a comma unless an object or list, whose content begins at start, is empty.
+// separated appends a comma unless the object or list whose content begins at start is empty.
 func separated(out []byte, start int) []byte {
 	if len(out) > start {
 		out = append(out, ',')
@@ -202,7 +203,7 @@ func separated(out []byte, start int) []byte {
 	return out
 }
 
-// lossOf returns the path of a member that has no place in the other version.
+// lossOf returns the path of a member.
 func (m member) lossOf() string {
 	path := pathOf(m.path)
 	if path != "" {
@@ -211,7 +212,7 @@ func (m member) lossOf() string {
 	return path + shortened(m.name)
 }
 
-// shortened returns a name that a caller has chosen, if it is one that can stand in a path.
+// shortened returns a name that a caller chose if it is short and plain, and [*] otherwise.
 func shortened(name string) string {
 	const long = 64
 	allowed := func(r rune) bool {

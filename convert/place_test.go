@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// A member that no type knows is either kept where it is or declared lost, at every place that a version has; and what is kept
-// comes back.
+// A member that no type knows is either kept where it is or declared lost, at every place that a version has; and
+// what is kept comes back.
 func TestUnknownMembersEverywhere(t *testing.T) {
 	for _, k := range kinds() {
 		for _, src := range []*side{k.old, k.hub} {
@@ -37,9 +37,11 @@ func TestUnknownMembersEverywhere(t *testing.T) {
 				}
 			}
 			if len(kept) < 10 || len(lost) < 1 {
-				t.Errorf("%s of %s: %d places keep unknown members, %d lose them: %v", k.name, src.name, len(kept), len(lost), lost)
+				t.Errorf("%s of %s: %d places keep unknown members, %d lose them: %v", k.name, src.name, len(kept),
+					len(lost), lost)
 			}
-			t.Logf("%s of %s: %d places keep unknown members, %d do not: %v", k.name, src.name, len(kept), len(lost), lost)
+			t.Logf("%s of %s: %d places keep unknown members, %d do not: %v", k.name, src.name, len(kept),
+				len(lost), lost)
 		}
 	}
 }

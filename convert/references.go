@@ -16,12 +16,12 @@ import (
 	"github.com/hookgate/hookgate/hook"
 )
 
-// contracts are the labels of a CustomResourceDefinition that say which of its versions follow which contract of Cluster
-// API, the newest first. Cluster API v1.11 and later decide in this order.
+// contracts are the labels of a CustomResourceDefinition that state which of its versions follow which contract of
+// Cluster API, the newest contract first. Cluster API v1.11 and later decide in this order.
 var contracts = [...]string{"cluster.x-k8s.io/v1beta2", "cluster.x-k8s.io/v1beta1"}
 
-// builtin are the kinds that Cluster API's own providers have, and the version of them that follows the newest contract, for
-// where nobody has read CustomResourceDefinitions.
+// builtin holds the kinds of Cluster API's own providers and their versions for the newest contract. It is used for
+// kinds whose CustomResourceDefinitions have not been read.
 var builtin = map[string]string{
 	"kubeadmconfigs.bootstrap.cluster.x-k8s.io":                  "v1beta2",
 	"kubeadmconfigtemplates.bootstrap.cluster.x-k8s.io":          "v1beta2",
@@ -41,20 +41,21 @@ var builtin = map[string]string{
 	"dockermachinepooltemplates.infrastructure.cluster.x-k8s.io": "v1beta2",
 }
 
-// maxRemembered bounds how many kinds a set of CustomResourceDefinitions remembers: they are named by callers.
+// maxRemembered is how many kinds, which callers choose, are cached for one set of CustomResourceDefinitions.
 const maxRemembered = 1024
 
 // CRDKind is the kind whose objects References reads.
 var CRDKind = apischema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
-// CRD is what References reads of a CustomResourceDefinition.
+// CRD is the part of a CustomResourceDefinition that References uses.
 type CRD struct {
 	Name   string            // plural.group
-	Labels map[string]string // those of its metadata
+	Labels map[string]string // metadata.labels
 }
 
-// References tells the version of an object that a reference without one is to. References of v1beta1 name group and version,
-// those of v1beta2 the group only; the CustomResourceDefinition's contract labels tell the rest. It is safe for concurrent use.
+// References resolves the versions of references. References of v1beta1 name group and version, those of v1beta2 only
+// the group; the version follows from the contract labels of the CustomResourceDefinition. It is safe for concurrent
+// use.
 type References struct {
 	known atomic.Pointer[definitions]
 }
@@ -62,20 +63,20 @@ type References struct {
 // definitions is one set of CustomResourceDefinitions.
 type definitions struct {
 	versions   map[string]string // by name of the CustomResourceDefinition; "" if its labels name no version
-	remembered sync.Map          // apiVersion by groupKind: making a plural is slow
+	remembered sync.Map          // apiVersion by groupKind, because making plurals is slow
 	count      atomic.Int32
 }
 
 type groupKind struct{ group, kind string }
 
-// NewReferences returns References that know the kinds of Cluster API's own providers only.
+// NewReferences returns a References that only knows the kinds of Cluster API's own providers.
 func NewReferences() *References {
 	r := &References{}
 	r.Set(nil)
 	return r
 }
 
-// Set replaces all CustomResourceDefinitions that are known.
+// Set replaces the known CustomResourceDefinitions.
 func (r *References) Set(crds []CRD) {
 	d := &definitions{versions: make(map[string]string, len(crds))}
 	for _, crd := range crds {
@@ -84,8 +85,8 @@ func (r *References) Set(crds []CRD) {
 	r.known.Store(d)
 }
 
-// APIVersion returns group/version of the newest version of a kind that follows the newest contract that it has a label for,
-// as Cluster API decides it. Its error is of kind Conversion.
+// APIVersion returns group/version of the newest version of a kind that follows the newest contract the kind has a
+// label for, which is how Cluster API decides. Its error is of kind Conversion.
 func (r *References) APIVersion(group, kind string) (string, error) {
 	d := r.known.Load()
 	key := groupKind{group, kind}
@@ -109,18 +110,19 @@ func (d *definitions) apiVersion(group, kind string) (string, *hook.Error) {
 	v, ok := d.versions[name]
 	if !ok {
 		if v, ok = builtin[name]; !ok {
-			return "", hook.Errorf(hook.Conversion, "the version of kind %q of group %q is not known: install the CustomResourceDefinition %q "+
-				"in the cluster, or add its manifest to the directory of ExtensionConfigs", kind, group, name)
+			return "", hook.Errorf(hook.Conversion, "the version of kind %q of group %q is not known: install the "+
+				"CustomResourceDefinition %q in the cluster, or add its manifest to the directory of ExtensionConfigs",
+				kind, group, name)
 		}
 	}
 	if v == "" {
-		return "", hook.Errorf(hook.Conversion, "the version of kind %q of group %q is not known: the CustomResourceDefinition %q has "+
-			"neither label %s nor %s", kind, group, name, contracts[0], contracts[1])
+		return "", hook.Errorf(hook.Conversion, "the version of kind %q of group %q is not known: the "+
+			"CustomResourceDefinition %q has neither label %s nor %s", kind, group, name, contracts[0], contracts[1])
 	}
 	return group + "/" + v, nil
 }
 
-// contractVersion returns the newest version of the newest contract, "" if there is none.
+// contractVersion returns the newest version of the newest contract, or "".
 func contractVersion(labels map[string]string) string {
 	for _, contract := range contracts {
 		if versions := labels[contract]; versions != "" {

@@ -43,8 +43,9 @@ func TestAPIVersion(t *testing.T) {
 		},
 		"plural": {
 			reason: "names are made as Cluster API makes them",
-			crds:   []CRD{{Name: "acmeproxies." + infrastructure, Labels: map[string]string{"cluster.x-k8s.io/v1beta2": "v1"}}},
-			group:  infrastructure, kind: "AcmeProxy", want: infrastructure + "/v1",
+			crds: []CRD{{Name: "acmeproxies." + infrastructure,
+				Labels: map[string]string{"cluster.x-k8s.io/v1beta2": "v1"}}},
+			group: infrastructure, kind: "AcmeProxy", want: infrastructure + "/v1",
 		},
 		"own provider": {
 			reason: "what Cluster API ships is known without a definition",
@@ -66,8 +67,9 @@ func TestAPIVersion(t *testing.T) {
 		},
 		"without labels": {
 			reason: "Cluster API refuses such definitions too",
-			crds:   []CRD{{Name: "acmeclusters." + infrastructure, Labels: map[string]string{"cluster.x-k8s.io/v1beta2": ""}}},
-			group:  infrastructure, kind: "AcmeCluster",
+			crds: []CRD{{Name: "acmeclusters." + infrastructure,
+				Labels: map[string]string{"cluster.x-k8s.io/v1beta2": ""}}},
+			group: infrastructure, kind: "AcmeCluster",
 			err: `the version of kind "AcmeCluster" of group "infrastructure.cluster.x-k8s.io" is not known: the CustomResourceDefinition ` +
 				`"acmeclusters.infrastructure.cluster.x-k8s.io" has neither label cluster.x-k8s.io/v1beta2 nor cluster.x-k8s.io/v1beta1`,
 		},
@@ -78,7 +80,8 @@ func TestAPIVersion(t *testing.T) {
 			refs.Set(tc.crds)
 			for range 2 { // the second time it is remembered
 				got, err := refs.APIVersion(tc.group, tc.kind)
-				if err != nil && (hook.KindOf(err) != hook.Conversion || err.Error() != tc.err) || err == nil && tc.err != "" {
+				if err != nil && (hook.KindOf(err) != hook.Conversion || err.Error() != tc.err) || err == nil &&
+					tc.err != "" {
 					t.Fatalf("%s: error %v, want %q of kind Conversion", tc.reason, err, tc.err)
 				}
 				if got != tc.want {
@@ -109,7 +112,8 @@ func TestRememberedIsBounded(t *testing.T) {
 	name := func(i int) string { return "acme" + strconv.Itoa(i) }
 	var crds []CRD
 	for i := range 2 * maxRemembered {
-		crds = append(crds, CRD{Name: name(i) + "s.acme.io", Labels: map[string]string{"cluster.x-k8s.io/v1beta2": "v1"}})
+		crds = append(crds,
+			CRD{Name: name(i) + "s.acme.io", Labels: map[string]string{"cluster.x-k8s.io/v1beta2": "v1"}})
 	}
 	refs.Set(crds)
 	for i := range crds {

@@ -15,17 +15,17 @@ import (
 	"github.com/hookgate/hookgate/hook"
 )
 
-// Response brings an answer to the converted request back to what its caller reads, and returns what the handler asked for
-// that the caller's version cannot express, sorted by path. resp is never changed; it is returned as it is if there is nothing
-// to bring back.
+// Response converts the answer to a converted request back. It also returns the paths, sorted, of what the handler
+// asked for and the caller's version cannot express. Response does not change resp, and returns it if there is
+// nothing to convert.
 //
-//   - A patch for an object that was converted becomes a JSONMergePatch for the object as the caller sent it. It has what the
-//     handler changed and nothing else: what the conversion of the request lost is not in it.
-//   - A variable of DiscoverVariables has its metadata under the name of v1beta1 and under that of v1beta2, because the request
-//     does not tell which one the caller reads.
+//   - A patch for an object that was converted becomes a JSONMergePatch for the object that the caller sent. It contains
+//     only what the handler changed, and not what the conversion of the request lost.
+//   - A variable of DiscoverVariables gets its metadata under the names of both v1beta1 and v1beta2, because the request
+//     does not say which one the caller reads.
 //
-// Errors are of kind BadResponse if a patch does not apply, or makes something else of the object, and Conversion if its
-// result cannot be converted.
+// Its errors are of kind BadResponse if a patch does not apply or changes the kind or version of the object, and
+// Conversion if the result cannot be converted.
 func (c Converted) Response(resp proto.Message) (proto.Message, []string, error) {
 	if c.to == "" {
 		return resp, nil, nil
@@ -53,12 +53,14 @@ func (c Converted) Response(resp proto.Message) (proto.Message, []string, error)
 	}
 	to := shallow(m)
 	to.Set(field, protoreflect.ValueOfMessage((&hooksv1alpha1.Patch{
-		PatchType: hooksv1alpha1.PatchType_PATCH_TYPE_JSON_MERGE_PATCH, Patch: merge, UnknownMembers: patch.UnknownMembers,
+		PatchType:      hooksv1alpha1.PatchType_PATCH_TYPE_JSON_MERGE_PATCH,
+		Patch:          merge,
+		UnknownMembers: patch.UnknownMembers,
 	}).ProtoReflect()))
 	return to.Interface(), lost.sorted(), nil
 }
 
-// noChange tells whether a patch is the same for every version: one that does nothing, or one that the caller will refuse.
+// noChange reports whether a patch is the same in every version: it does nothing, or the caller will refuse it.
 func noChange(patch *hooksv1alpha1.Patch) bool {
 	text := bytes.TrimSpace(patch.Patch)
 	switch patch.PatchType {
@@ -70,17 +72,20 @@ func noChange(patch *hooksv1alpha1.Patch) bool {
 	return true
 }
 
-// mergePatch makes a JSON merge patch for the caller's object of a patch for the handler's. Both the handler's object and what
-// the patch makes of it are converted to the caller's version: what differs there is what the handler changed.
+// mergePatch turns a patch for the handler's object into a JSON merge patch for the caller's. It converts the
+// handler's object and the patched object to the caller's version; what differs there is what the handler changed.
 func (c Converted) mergePatch(patch *hooksv1alpha1.Patch, lost *lossSet) ([]byte, error) {
 	s := c.current
 	at := s.kind.path + "Patch"
 	patched, err := apply(patch, s.handler)
 	if err != nil {
-		return nil, hook.Errorf(hook.BadResponse, "convert %s to %s: the patch does not apply to %s as the handler got it", at, s.from, s.at).WithCause(err)
+		return nil, hook.Errorf(hook.BadResponse,
+			"convert %s to %s: the patch does not apply to %s as the handler got it",
+			at, s.from, s.at).WithCause(err)
 	}
 	if h, err := headerOf(patched); err != nil || h.apiVersion != group+"/"+s.to || h.kind != s.kind.name {
-		return nil, hook.Errorf(hook.BadResponse, "convert %s to %s: the patch makes another kind or version of %s", at, s.from, s.at)
+		return nil, hook.Errorf(hook.BadResponse, "convert %s to %s: the patch makes another kind or version of %s",
+			at, s.from, s.at)
 	}
 	var before, after lossSet
 	base, err := c.objects.convertObject(s.handler, s.kind, s.to, s.at, &before)
@@ -90,7 +95,8 @@ func (c Converted) mergePatch(patch *hooksv1alpha1.Patch, lost *lossSet) ([]byte
 	wanted, err := c.objects.convertObject(patched, s.kind, s.to, s.at, &after)
 	if err != nil {
 		if hook.KindOf(err) == hook.InvalidRequest { // the handler wrote it, not the caller
-			return nil, hook.Errorf(hook.BadResponse, "convert %s to %s: the result of the patch: %s", at, s.from, err.Error()).WithCause(err)
+			return nil, hook.Errorf(hook.BadResponse, "convert %s to %s: the result of the patch: %s",
+				at, s.from, err.Error()).WithCause(err)
 		}
 		return nil, err
 	}
@@ -106,10 +112,10 @@ func (c Converted) mergePatch(patch *hooksv1alpha1.Patch, lost *lossSet) ([]byte
 	return merge, nil
 }
 
-// apply applies a patch as Cluster API does: with the same library.
+// apply applies a patch with the library that Cluster API uses, so that the result is the same.
 func apply(patch *hooksv1alpha1.Patch, object []byte) (patched []byte, err error) {
 	defer func() {
-		if r := recover(); r != nil { // the library may panic on what it does not expect
+		if r := recover(); r != nil { // the library may panic on unexpected input
 			err = fmt.Errorf("%v", r)
 		}
 	}()

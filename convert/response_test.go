@@ -58,8 +58,9 @@ func TestPatches(t *testing.T) {
 		},
 		"without effect": {
 			reason: "minReadySeconds is not in v1beta1, but the handler has not removed it",
-			patch:  &hooksv1alpha1.Patch{PatchType: mergePatch, Patch: []byte(`{"spec":{"version":"v1.33.0","infrastructureRef":{"namespace":"n"}}}`)},
-			want:   `{}`,
+			patch: &hooksv1alpha1.Patch{PatchType: mergePatch,
+				Patch: []byte(`{"spec":{"version":"v1.33.0","infrastructureRef":{"namespace":"n"}}}`)},
+			want: `{}`,
 		},
 		"list": {
 			reason: "lists are replaced as a whole, unknown members included",
@@ -99,16 +100,20 @@ func TestPatches(t *testing.T) {
 		},
 		"null in an object": {
 			reason: "a merge patch cannot make a member null, and removes it",
-			patch:  &hooksv1alpha1.Patch{PatchType: jsonPatch, Patch: []byte(`[{"op":"replace","path":"/spec/new","value":null}]`)},
-			want:   `{"spec":{"new":null}}`,
+			patch: &hooksv1alpha1.Patch{PatchType: jsonPatch,
+				Patch: []byte(`[{"op":"replace","path":"/spec/new","value":null}]`)},
+			want: `{"spec":{"new":null}}`,
 		},
 		"exact numbers": {
 			reason: "two numbers that are one float64 differ",
-			patch:  &hooksv1alpha1.Patch{PatchType: mergePatch, Patch: []byte(`{"spec":{"new":9007199254740993,"newer":9007199254740992.0}}`)},
-			want:   `{"spec":{"new":9007199254740993,"newer":9007199254740992.0}}`,
+			patch: &hooksv1alpha1.Patch{PatchType: mergePatch,
+				Patch: []byte(`{"spec":{"new":9007199254740993,"newer":9007199254740992.0}}`)},
+			want: `{"spec":{"new":9007199254740993,"newer":9007199254740992.0}}`,
 		},
-		"empty":         {reason: "nothing to change", patch: &hooksv1alpha1.Patch{PatchType: jsonPatch, Patch: []byte(" []")}},
-		"empty merge":   {reason: "nothing to change", patch: &hooksv1alpha1.Patch{PatchType: mergePatch, Patch: []byte("{}")}},
+		"empty": {reason: "nothing to change",
+			patch: &hooksv1alpha1.Patch{PatchType: jsonPatch, Patch: []byte(" []")}},
+		"empty merge": {reason: "nothing to change",
+			patch: &hooksv1alpha1.Patch{PatchType: mergePatch, Patch: []byte("{}")}},
 		"no patch":      {reason: "nothing to change"},
 		"unknown type":  {reason: "the caller refuses it", patch: &hooksv1alpha1.Patch{Patch: []byte(`{"spec":{}}`)}},
 		"without patch": {reason: "the caller refuses it", patch: &hooksv1alpha1.Patch{PatchType: jsonPatch}},
@@ -123,11 +128,13 @@ func TestPatches(t *testing.T) {
 			to := V1Beta1
 			if tc.object == "" {
 				req = &hooksv1alpha1.CanUpdateMachineRequest{Current: &hooksv1alpha1.CanUpdateMachineRequestObjects{Machine: raw(hubMachine)}}
-				resp = &hooksv1alpha1.CanUpdateMachineResponse{Message: "m", MachinePatch: tc.patch, BootstrapConfigPatch: other}
+				resp = &hooksv1alpha1.CanUpdateMachineResponse{Message: "m", MachinePatch: tc.patch,
+					BootstrapConfigPatch: other}
 			} else {
 				to = V1Beta2
 				req = &hooksv1alpha1.CanUpdateMachineSetRequest{Current: &hooksv1alpha1.CanUpdateMachineSetRequestObjects{MachineSet: raw(tc.object)}}
-				resp = &hooksv1alpha1.CanUpdateMachineSetResponse{Message: "m", MachineSetPatch: tc.patch, InfrastructureMachineTemplatePatch: other}
+				resp = &hooksv1alpha1.CanUpdateMachineSetResponse{Message: "m", MachineSetPatch: tc.patch,
+					InfrastructureMachineTemplatePatch: other}
 				get = func(m proto.Message) *hooksv1alpha1.Patch {
 					return m.(*hooksv1alpha1.CanUpdateMachineSetResponse).MachineSetPatch
 				}
@@ -178,8 +185,9 @@ func TestPatchErrors(t *testing.T) {
 	}{
 		"does not apply": {
 			reason: "a path of the caller's version",
-			patch:  &hooksv1alpha1.Patch{PatchType: jsonPatch, Patch: []byte(`[{"op":"replace","path":"/spec/deletion/nodeDrainTimeoutSeconds","value":1}]`)},
-			kind:   hook.BadResponse, want: `convert machinePatch to v1beta2: the patch does not apply to current.machine as the handler got it`,
+			patch: &hooksv1alpha1.Patch{PatchType: jsonPatch,
+				Patch: []byte(`[{"op":"replace","path":"/spec/deletion/nodeDrainTimeoutSeconds","value":1}]`)},
+			kind: hook.BadResponse, want: `convert machinePatch to v1beta2: the patch does not apply to current.machine as the handler got it`,
 		},
 		"not a patch": {
 			reason: "an object where a list has to be",
@@ -188,8 +196,9 @@ func TestPatchErrors(t *testing.T) {
 		},
 		"another kind": {
 			reason: "the handler may not change what the object is",
-			patch:  &hooksv1alpha1.Patch{PatchType: jsonPatch, Patch: []byte(`[{"op":"replace","path":"/kind","value":"MachineSet"}]`)},
-			kind:   hook.BadResponse, want: `convert machinePatch to v1beta2: the patch makes another kind or version of current.machine`,
+			patch: &hooksv1alpha1.Patch{PatchType: jsonPatch,
+				Patch: []byte(`[{"op":"replace","path":"/kind","value":"MachineSet"}]`)},
+			kind: hook.BadResponse, want: `convert machinePatch to v1beta2: the patch makes another kind or version of current.machine`,
 		},
 		"no object": {
 			reason: "a merge patch that is no object takes the object's place",
@@ -203,8 +212,9 @@ func TestPatchErrors(t *testing.T) {
 		},
 		"empty object": {
 			reason: "an object without kind and version is none",
-			patch:  &hooksv1alpha1.Patch{PatchType: jsonPatch, Patch: []byte(`[{"op":"replace","path":"","value":{}}]`)},
-			kind:   hook.BadResponse, want: `convert machinePatch to v1beta2: the patch makes another kind or version of current.machine`,
+			patch: &hooksv1alpha1.Patch{PatchType: jsonPatch,
+				Patch: []byte(`[{"op":"replace","path":"","value":{}}]`)},
+			kind: hook.BadResponse, want: `convert machinePatch to v1beta2: the patch makes another kind or version of current.machine`,
 		},
 		"failed test": {
 			reason: "nothing of a patch is taken when its test fails",
@@ -219,15 +229,17 @@ func TestPatchErrors(t *testing.T) {
 		},
 		"unknown reference": {
 			reason: "no handler can ask for a reference of another form",
-			patch:  &hooksv1alpha1.Patch{PatchType: mergePatch, Patch: []byte(`{"spec":{"infrastructureRef":{"apiVersion":"a/b/c"}}}`)},
-			kind:   hook.BadResponse,
+			patch: &hooksv1alpha1.Patch{PatchType: mergePatch,
+				Patch: []byte(`{"spec":{"infrastructureRef":{"apiVersion":"a/b/c"}}}`)},
+			kind: hook.BadResponse,
 			want: `convert machinePatch to v1beta2: the result of the patch: convert current.machine from v1beta1 to v1beta2: ` +
 				`spec.infrastructureRef.apiVersion is "a/b/c", which is not of the form group/version`,
 		},
 		"another version": {
 			reason: "the handler may not change what the object is",
-			patch:  &hooksv1alpha1.Patch{PatchType: mergePatch, Patch: []byte(`{"apiVersion":"cluster.x-k8s.io/v1beta2"}`)},
-			kind:   hook.BadResponse, want: `convert machinePatch to v1beta2: the patch makes another kind or version of current.machine`,
+			patch: &hooksv1alpha1.Patch{PatchType: mergePatch,
+				Patch: []byte(`{"apiVersion":"cluster.x-k8s.io/v1beta2"}`)},
+			kind: hook.BadResponse, want: `convert machinePatch to v1beta2: the patch makes another kind or version of current.machine`,
 		},
 		"another type": {
 			reason: "the text says where",
@@ -253,7 +265,8 @@ func TestPatchErrors(t *testing.T) {
 	}
 }
 
-// Where a patch changes a list, the merge patch has all of it: nothing may be lost in an element, or it would be removed.
+// Where a patch changes a list, the merge patch has all of it: nothing may be lost in an element, or it would be
+// removed.
 func TestNothingIsLostInListsOfPatchedObjects(t *testing.T) {
 	for _, kind := range []string{"Machine", "MachineSet"} {
 		for _, path := range slices.Concat(Lossy(kind, V1Beta1, V1Beta2), Lossy(kind, V1Beta2, V1Beta1)) {
@@ -272,7 +285,8 @@ func TestPatchOfWhatWasNotConverted(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	resp := &hooksv1alpha1.CanUpdateMachineResponse{MachinePatch: &hooksv1alpha1.Patch{PatchType: jsonPatch, Patch: []byte(`[{"op":"remove","path":"/x"}]`)}}
+	resp := &hooksv1alpha1.CanUpdateMachineResponse{MachinePatch: &hooksv1alpha1.Patch{PatchType: jsonPatch,
+		Patch: []byte(`[{"op":"remove","path":"/x"}]`)}}
 	if got, losses, err := c.Response(resp); got != proto.Message(resp) || losses != nil || err != nil {
 		t.Errorf("got %v, %v, %v", got, losses, err)
 	}
@@ -297,43 +311,54 @@ func TestVariables(t *testing.T) {
 		"old": {
 			reason: "an extension built for v1.12 says metadata; v1.14 reads the other name",
 			give:   &hooksv1alpha1.ClusterClassVariable{Name: "v", UnknownMembers: unknown(old)},
-			all:    &hooksv1alpha1.ClusterClassVariable{Name: "v", UnknownMembers: unknown(old), DeprecatedV1Beta1Metadata: metadata()},
+			all: &hooksv1alpha1.ClusterClassVariable{Name: "v", UnknownMembers: unknown(old),
+				DeprecatedV1Beta1Metadata: metadata()},
 		},
 		"new": {
 			reason: "and v1.12 reads metadata",
 			give:   &hooksv1alpha1.ClusterClassVariable{Name: "v", DeprecatedV1Beta1Metadata: metadata()},
-			all:    &hooksv1alpha1.ClusterClassVariable{Name: "v", UnknownMembers: unknown(old), DeprecatedV1Beta1Metadata: metadata()},
+			all: &hooksv1alpha1.ClusterClassVariable{Name: "v", UnknownMembers: unknown(old),
+				DeprecatedV1Beta1Metadata: metadata()},
 		},
 		"new, with other members": {
 			reason: "unknown members stay, and are not written into",
-			give: &hooksv1alpha1.ClusterClassVariable{Name: "v", UnknownMembers: map[string]*hooksv1alpha1.JSON{"f": {Raw: []byte("2")}},
+			give: &hooksv1alpha1.ClusterClassVariable{Name: "v",
+				UnknownMembers:            map[string]*hooksv1alpha1.JSON{"f": {Raw: []byte("2")}},
 				DeprecatedV1Beta1Metadata: metadata()},
-			all: &hooksv1alpha1.ClusterClassVariable{Name: "v", UnknownMembers: map[string]*hooksv1alpha1.JSON{"f": {Raw: []byte("2")},
-				"metadata": {Raw: []byte(old)}}, DeprecatedV1Beta1Metadata: metadata()},
+			all: &hooksv1alpha1.ClusterClassVariable{Name: "v",
+				UnknownMembers: map[string]*hooksv1alpha1.JSON{"f": {Raw: []byte("2")},
+					"metadata": {Raw: []byte(old)}}, DeprecatedV1Beta1Metadata: metadata()},
 		},
 		"labels alone": {
 			reason: "what is empty is not written",
-			give: &hooksv1alpha1.ClusterClassVariable{Name: "v", DeprecatedV1Beta1Metadata: &hooksv1alpha1.ClusterClassVariableMetadata{
-				Labels: map[string]string{"a": "b"}}},
+			give: &hooksv1alpha1.ClusterClassVariable{Name: "v",
+				DeprecatedV1Beta1Metadata: &hooksv1alpha1.ClusterClassVariableMetadata{
+					Labels: map[string]string{"a": "b"}}},
 			all: &hooksv1alpha1.ClusterClassVariable{Name: "v", UnknownMembers: unknown(`{"labels":{"a":"b"}}`),
 				DeprecatedV1Beta1Metadata: &hooksv1alpha1.ClusterClassVariableMetadata{Labels: map[string]string{"a": "b"}}},
 		},
 		"null labels": {
 			reason: "null is as good as absent",
-			give:   &hooksv1alpha1.ClusterClassVariable{Name: "v", UnknownMembers: unknown(`{"labels":null,"annotations":{"c":"d"}}`)},
-			all: &hooksv1alpha1.ClusterClassVariable{Name: "v", UnknownMembers: unknown(`{"labels":null,"annotations":{"c":"d"}}`),
+			give: &hooksv1alpha1.ClusterClassVariable{Name: "v",
+				UnknownMembers: unknown(`{"labels":null,"annotations":{"c":"d"}}`)},
+			all: &hooksv1alpha1.ClusterClassVariable{Name: "v",
+				UnknownMembers:            unknown(`{"labels":null,"annotations":{"c":"d"}}`),
 				DeprecatedV1Beta1Metadata: &hooksv1alpha1.ClusterClassVariableMetadata{Annotations: map[string]string{"c": "d"}}},
 		},
 		"a list": {
-			reason: "no version has that", give: &hooksv1alpha1.ClusterClassVariable{Name: "v", UnknownMembers: unknown(`[]`)},
+			reason: "no version has that", give: &hooksv1alpha1.ClusterClassVariable{Name: "v",
+				UnknownMembers: unknown(`[]`)},
 			err: `convert variable "v": its metadata is not what v1beta1 has: labels and annotations of strings`,
 		},
 		"both":    {reason: "they say it themselves", give: &hooksv1alpha1.ClusterClassVariable{UnknownMembers: unknown("5"), DeprecatedV1Beta1Metadata: metadata()}},
 		"neither": {reason: "nothing to say", give: &hooksv1alpha1.ClusterClassVariable{Name: "v"}},
-		"empty":   {reason: "v1beta1 always writes the member", give: &hooksv1alpha1.ClusterClassVariable{Name: "v", UnknownMembers: unknown("{}")}},
-		"null":    {reason: "nothing to say", give: &hooksv1alpha1.ClusterClassVariable{Name: "v", UnknownMembers: unknown("null")}},
+		"empty": {reason: "v1beta1 always writes the member",
+			give: &hooksv1alpha1.ClusterClassVariable{Name: "v", UnknownMembers: unknown("{}")}},
+		"null": {reason: "nothing to say",
+			give: &hooksv1alpha1.ClusterClassVariable{Name: "v", UnknownMembers: unknown("null")}},
 		"another type": {
-			reason: "no version has that", give: &hooksv1alpha1.ClusterClassVariable{Name: "v", UnknownMembers: unknown(`{"labels":{"a":1}}`)},
+			reason: "no version has that", give: &hooksv1alpha1.ClusterClassVariable{Name: "v",
+				UnknownMembers: unknown(`{"labels":{"a":1}}`)},
 			err: `convert variable "v": its metadata is not what v1beta1 has: labels and annotations of strings`,
 		},
 	}
@@ -345,7 +370,8 @@ func TestVariables(t *testing.T) {
 				if err != nil || c.Message != proto.Message(req) {
 					t.Fatalf("request: %v, %v", c.Message, err)
 				}
-				resp := &hooksv1alpha1.DiscoverVariablesResponse{Message: "m", Variables: []*hooksv1alpha1.ClusterClassVariable{{Name: "first"}, tc.give}}
+				resp := &hooksv1alpha1.DiscoverVariablesResponse{Message: "m",
+					Variables: []*hooksv1alpha1.ClusterClassVariable{{Name: "first"}, tc.give}}
 				before := proto.Clone(resp)
 				got, losses, err := c.Response(resp)
 				if tc.err != "" && to != "" {
@@ -366,7 +392,8 @@ func TestVariables(t *testing.T) {
 					}
 					continue
 				}
-				want := &hooksv1alpha1.DiscoverVariablesResponse{Message: "m", Variables: []*hooksv1alpha1.ClusterClassVariable{{Name: "first"}, tc.all}}
+				want := &hooksv1alpha1.DiscoverVariablesResponse{Message: "m",
+					Variables: []*hooksv1alpha1.ClusterClassVariable{{Name: "first"}, tc.all}}
 				if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
 					t.Errorf("%s (-want +got):\n%s", tc.reason, diff)
 				}
@@ -375,8 +402,8 @@ func TestVariables(t *testing.T) {
 	}
 }
 
-// Builtin variables and references to holders have been the same since v1.12, so that GeneratePatches and ValidateTopology need
-// no conversion. The file has the members that they have in Cluster API v1.12.0.
+// Builtin variables and references to holders have been the same since v1.12, so that GeneratePatches and
+// ValidateTopology need no conversion. The file has the members that they have in Cluster API v1.12.0.
 func TestBuiltinVariablesAreUnchanged(t *testing.T) {
 	pinned, err := os.ReadFile("testdata/builtins.txt")
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 )
 
-// shape is how a type is written in JSON.
+// shape is the form of a type in JSON.
 type shape uint8
 
 const (
@@ -22,11 +22,11 @@ const (
 	shapeList    // a slice
 	shapeMap     // a map with strings as keys
 	shapePointer // nil is absent
-	shapeRaw     // any JSON, as it is
-	shapeOwn     // a type with its own way to be written, without members
+	shapeRaw     // any JSON, verbatim
+	shapeOwn     // a type without members that implements json.Unmarshaler
 )
 
-// schema is a Go type as tables: what decoding, comparing and placing members need of it.
+// schema describes a Go type, for decoding, comparing and placing members.
 type schema struct {
 	typ    reflect.Type
 	shape  shape
@@ -39,7 +39,7 @@ type schema struct {
 type field struct {
 	name     string // in JSON
 	index    []int  // in Go; more than one for what is embedded
-	omitZero bool   // whether a zero value is not written, whatever its type
+	omitZero bool   // tagged omitzero
 	schema   *schema
 }
 
@@ -48,7 +48,7 @@ var (
 	unmarshalerType = reflect.TypeFor[json.Unmarshaler]()
 )
 
-// schemaOf reads a type. None of the types that it is for contains itself.
+// schemaOf returns the schema of a type, which must not contain itself.
 func schemaOf(t reflect.Type) *schema {
 	s := &schema{typ: t}
 	switch {
@@ -76,7 +76,7 @@ func schemaOf(t reflect.Type) *schema {
 		s.shape = shapeMap
 		s.elem = schemaOf(t.Elem())
 	default:
-		panic("convert: no schema for " + t.String()) // a test makes all that there are
+		panic("convert: no schema for " + t.String()) // a test covers all types
 	}
 	return s
 }
@@ -96,13 +96,14 @@ func (s *schema) addFields(t reflect.Type, prefix []int) {
 		if name == "" {
 			name = f.Name
 		}
-		added := &field{name: name, index: index, omitZero: strings.Contains(options, "omitzero"), schema: schemaOf(f.Type)}
+		added := &field{name: name, index: index, omitZero: strings.Contains(options, "omitzero"),
+			schema: schemaOf(f.Type)}
 		s.fields = append(s.fields, added)
 		s.byName[name] = added
 	}
 }
 
-// in returns the member f of v.
+// in returns the field f of v.
 func (f *field) in(v reflect.Value) reflect.Value {
 	for _, i := range f.index {
 		v = v.Field(i)

@@ -5,23 +5,25 @@ package convert
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 )
 
-// memberMetadata is what v1beta1 calls deprecatedV1Beta1Metadata; the contract follows v1beta2.
+// memberMetadata is the name in v1beta1 of deprecatedV1Beta1Metadata. The contract follows v1beta2.
 const memberMetadata = "metadata"
 
-// withBothMetadata gives each variable its metadata under both names that there are for it. All else of variables is the same
-// in both versions: schemas differ in Go types only, and required is always written.
+// withBothMetadata gives each variable its metadata under both names. Everything else in variables is the same in both
+// versions: schemas differ only in their Go types, and required is always written.
 func withBothMetadata(resp *hooksv1alpha1.DiscoverVariablesResponse) (*hooksv1alpha1.DiscoverVariablesResponse, error) {
 	var variables []*hooksv1alpha1.ClusterClassVariable
 	for i, v := range resp.GetVariables() {
 		both, err := variableWithBoth(v)
 		if err != nil {
-			return nil, hook.Errorf(hook.BadResponse, "convert variable %q: its metadata is not what %s has: labels and annotations of strings", v.GetName(), V1Beta1).WithCause(err)
+			return nil, hook.Errorf(hook.BadResponse, "convert variable %q: its metadata is not what %s has: "+
+				"labels and annotations of strings", v.GetName(), V1Beta1).WithCause(err)
 		}
 		if both == v {
 			continue
@@ -39,7 +41,7 @@ func withBothMetadata(resp *hooksv1alpha1.DiscoverVariablesResponse) (*hooksv1al
 	return to, nil
 }
 
-// variableWithBoth returns v itself if it has no metadata, or has it under both names.
+// variableWithBoth returns v itself if it has no metadata or has it under both names, and a copy otherwise.
 func variableWithBoth(v *hooksv1alpha1.ClusterClassVariable) (*hooksv1alpha1.ClusterClassVariable, error) {
 	old, hub := v.GetUnknownMembers()[memberMetadata].GetRaw(), v.GetDeprecatedV1Beta1Metadata()
 	copied := func() *hooksv1alpha1.ClusterClassVariable {
@@ -61,9 +63,7 @@ func variableWithBoth(v *hooksv1alpha1.ClusterClassVariable) (*hooksv1alpha1.Clu
 		}
 		to := copied()
 		members := make(map[string]*hooksv1alpha1.JSON, len(v.GetUnknownMembers())+1)
-		for name, value := range v.GetUnknownMembers() {
-			members[name] = value
-		}
+		maps.Copy(members, v.GetUnknownMembers())
 		members[memberMetadata] = &hooksv1alpha1.JSON{Raw: raw}
 		to.UnknownMembers = members
 		return to, nil
@@ -71,7 +71,7 @@ func variableWithBoth(v *hooksv1alpha1.ClusterClassVariable) (*hooksv1alpha1.Clu
 	return v, nil
 }
 
-// metadataOf decodes the member of v1beta1; nil if there is nothing in it.
+// metadataOf decodes the metadata of v1beta1. It returns nil if that is empty.
 func metadataOf(raw []byte) (*hooksv1alpha1.ClusterClassVariableMetadata, error) {
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &members); err != nil || len(members) == 0 {
@@ -98,7 +98,7 @@ func metadataOf(raw []byte) (*hooksv1alpha1.ClusterClassVariableMetadata, error)
 	return to, nil
 }
 
-// hubMetadata encodes the member of v1beta1.
+// hubMetadata encodes metadata of v1beta2 as v1beta1 has it.
 func hubMetadata(from *hooksv1alpha1.ClusterClassVariableMetadata) ([]byte, error) {
 	members := map[string]any{}
 	if len(from.GetLabels()) > 0 {

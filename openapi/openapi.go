@@ -3,9 +3,9 @@
 
 // Package openapi serves the OpenAPI document of the hooks, and a page to read it and to try the hooks on.
 //
-// Everything comes from the binary: the page loads nothing from another host, and its Content-Security-Policy has the browser
-// refuse to. What the hooks do is the gateway's; what the document says is made by tools/openapi. A Handler is safe for
-// concurrent use. It holds no memory until somebody asks for what it has to decompress or compress first.
+// Everything comes from the binary: the page loads nothing from another host, and its Content-Security-Policy has the
+// browser refuse to. What the hooks do is the gateway's; what the document says is made by tools/openapi. A Handler
+// is safe for concurrent use. It holds no memory until somebody asks for what it has to decompress or compress first.
 package openapi
 
 import (
@@ -35,8 +35,8 @@ const (
 	DocumentPath = Prefix + "hooks.json"
 )
 
-// policy lets the page load from the gateway, and nothing from anywhere else. Swagger UI sets styles on elements, and has its
-// icons as data.
+// policy lets the page load from the gateway, and nothing from anywhere else. Swagger UI sets styles on elements, and
+// has its icons as data.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
 	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
@@ -60,7 +60,9 @@ type Handler struct {
 func New(next http.Handler) (*Handler, error) {
 	h := &Handler{next: next, files: map[string]*file{DocumentPath: newDocument()}}
 	for name, contentType := range map[string]string{
-		"index.html": "text/html; charset=utf-8", "page.js": "text/javascript; charset=utf-8", "page.css": "text/css; charset=utf-8",
+		"index.html": "text/html; charset=utf-8",
+		"page.js":    "text/javascript; charset=utf-8",
+		"page.css":   "text/css; charset=utf-8",
 	} {
 		content, err := page.ReadFile("page/" + name)
 		if err != nil {
@@ -77,7 +79,8 @@ func New(next http.Handler) (*Handler, error) {
 		}
 		h.files[Prefix+name] = newCompressed(contentType, static.FS, name+".gz")
 	}
-	h.files[Prefix+"favicon-32x32.png"] = newFile("image/png", func() ([]byte, error) { return static.FS.ReadFile("favicon-32x32.png") })
+	h.files[Prefix+"favicon-32x32.png"] = newFile("image/png",
+		func() ([]byte, error) { return static.FS.ReadFile("favicon-32x32.png") })
 	return h, nil
 }
 
@@ -110,7 +113,8 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
-	// Another version of the gateway has other content at the same address: ask each time, and get 304 if it is the same.
+	// Another version of the gateway has other content at the same address: ask each time, and get 304 if it is the
+	// same.
 	header.Set("Cache-Control", "no-cache")
 	header.Set("Vary", "Accept-Encoding")
 	header.Set("ETag", f.etag())

@@ -47,14 +47,16 @@ func TestEveryFileIsServedInBothForms(t *testing.T) {
 		t.Run(path, func(t *testing.T) {
 			plain := serve(t, http.MethodGet, path, nil)
 			text := plain.Body.Bytes()
-			if plain.Code != http.StatusOK || plain.Header().Get("Content-Type") != c.contentType || plain.Header().Get("Content-Encoding") != "" {
+			if plain.Code != http.StatusOK || plain.Header().Get("Content-Type") != c.contentType ||
+				plain.Header().Get("Content-Encoding") != "" {
 				t.Errorf("GET: status %d, %v", plain.Code, plain.Header())
 			}
 			if !bytes.Contains(text, []byte(c.has)) {
 				t.Errorf("GET: %d bytes without %q", len(text), c.has)
 			}
 			compressed := serve(t, http.MethodGet, path, http.Header{"Accept-Encoding": {"br, gzip;q=0.5"}})
-			if compressed.Header().Get("Content-Encoding") != "gzip" || compressed.Header().Get("ETag") != plain.Header().Get("ETag") {
+			if compressed.Header().Get("Content-Encoding") != "gzip" ||
+				compressed.Header().Get("ETag") != plain.Header().Get("ETag") {
 				t.Fatalf("GET with gzip: %v, want the tag %s", compressed.Header(), plain.Header().Get("ETag"))
 			}
 			r, err := gzip.NewReader(compressed.Body)
@@ -62,14 +64,17 @@ func TestEveryFileIsServedInBothForms(t *testing.T) {
 				t.Fatal(err)
 			}
 			if again, err := io.ReadAll(r); err != nil || !bytes.Equal(again, text) {
-				t.Errorf("GET with gzip: %d bytes, %v; want the %d bytes that there are without", len(again), err, len(text))
+				t.Errorf("GET with gzip: %d bytes, %v; want the %d bytes that there are without", len(again), err,
+					len(text))
 			}
-			for _, name := range []string{"Content-Security-Policy", "X-Content-Type-Options", "Cache-Control", "Vary"} {
+			for _, name := range []string{"Content-Security-Policy", "X-Content-Type-Options", "Cache-Control",
+				"Vary"} {
 				if plain.Header().Get(name) == "" {
 					t.Errorf("GET: no header %s", name)
 				}
 			}
-			if policy := plain.Header().Get("Content-Security-Policy"); !strings.Contains(policy, "default-src 'none'") || strings.Contains(policy, "http") {
+			if policy := plain.Header().Get("Content-Security-Policy"); !strings.Contains(policy,
+				"default-src 'none'") || strings.Contains(policy, "http") {
 				t.Errorf("GET: the policy %q lets the page load from elsewhere", policy)
 			}
 		})
@@ -104,7 +109,8 @@ func TestGzipIsOnlyForThoseWhoTakeIt(t *testing.T) {
 		"": "", "br": "", "gzip;q=0": "", "gzip; q=0.0": "", "gzip;q=x": "", "gzipped": "",
 		"gzip": "gzip", "br, gzip": "gzip", "gzip;q=1.0": "gzip", "gzip; q=0.1": "gzip",
 	} {
-		if got := serve(t, http.MethodGet, DocumentPath, http.Header{"Accept-Encoding": {value}}).Header().Get("Content-Encoding"); got != want {
+		if got := serve(t, http.MethodGet, DocumentPath,
+			http.Header{"Accept-Encoding": {value}}).Header().Get("Content-Encoding"); got != want {
 			t.Errorf("Accept-Encoding %q: %q, want %q", value, got, want)
 		}
 	}
@@ -115,7 +121,8 @@ func TestOtherRequests(t *testing.T) {
 		method, path string
 		want         int
 	}{
-		"a hook":                        {http.MethodPost, "/hooks.runtime.cluster.x-k8s.io/v1alpha1/discovery", http.StatusTeapot},
+		"a hook": {http.MethodPost, "/hooks.runtime.cluster.x-k8s.io/v1alpha1/discovery",
+			http.StatusTeapot},
 		"no file":                       {http.MethodGet, Prefix + "swagger.json", http.StatusTeapot},
 		"a file that is not the page's": {http.MethodGet, Prefix + "swagger-ui.js", http.StatusTeapot},
 		"another word":                  {http.MethodGet, "/openapis", http.StatusTeapot},

@@ -1,8 +1,8 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package golden has the golden vectors of testdata compiled in, for programs that send them. What they are, and how they
-// come about, is in testdata/README.md. It is safe for concurrent use.
+// Package golden has the golden vectors of testdata compiled in, for programs that send them. What they are, and how
+// they come about, is in testdata/README.md. It is safe for concurrent use.
 package golden
 
 import (

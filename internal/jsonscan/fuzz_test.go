@@ -36,7 +36,8 @@ func FuzzScan(f *testing.F) {
 	for _, s := range []string{
 		``, ` `, `{}`, `[]`, `""`, `0`, `-0.5e+10`, `01`, `1.`, `.5`, `+1`, `-`, `1e`, `true`, `tru`, `nulll`, `"\u00e9\n"`, `"\x"`, `"\u12"`, "\"\x1f\"", "\"\x7f\"",
 		`{"a":1,"b":[{},[],"x"],"c":{"d":null}}`, `{"a":1,}`, `[1,]`, `[1 2]`, `{"a" 1}`, `{1:2}`, `[}`, `{]`, `[[[[]]]]`, `{"a":{"a":{"a":1}}}`,
-		"\"\xff\"", `"12345678"`, `"1234567\"89"`, `"é234567é"`, " \n\t\r [ 1 , 2 ] ", strings.Repeat(" ", 40) + "1", strings.Repeat("[", 1100),
+		"\"\xff\"", `"12345678"`, `"1234567\"89"`, `"é234567é"`, " \n\t\r [ 1 , 2 ] ", strings.Repeat(" ",
+			40) + "1", strings.Repeat("[", 1100),
 		`{"items":[{"uid":"6d7ab4a6-63ff-4b5e","object":{"name":"quick-start","n":9007199254740993}}]}`,
 	} {
 		f.Add([]byte(s))
@@ -166,7 +167,8 @@ func TestDepth(t *testing.T) {
 		if _, err := (&Scanner{Text: []byte(text)}).Value(0, around); (err != nil) != (want != "") {
 			t.Errorf("%d levels with %d around: got %v", levels-around, around, err)
 		}
-		if _, ok := Lookup([]byte(strings.Repeat(`{"a":`, levels)+"1"+strings.Repeat("}", levels)), "a", "a"); ok != (want == "") {
+		if _, ok := Lookup([]byte(strings.Repeat(`{"a":`, levels)+"1"+strings.Repeat("}", levels)), "a",
+			"a"); ok != (want == "") {
 			t.Errorf("Lookup in %d levels: found is %t", levels, ok)
 		}
 	}

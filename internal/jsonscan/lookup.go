@@ -5,10 +5,10 @@ package jsonscan
 
 import "bytes"
 
-// Lookup returns the value at a path of member names in raw, a valid JSON object, as in
-// Lookup(cluster, "metadata", "namespace"). The value aliases raw. Where a name stands twice in one object, the last one
-// counts, as for Go's decoder: what the gateway selects by must be what the extension sees. ok is false if there is no such
-// member, or if the scan reaches something that is not valid.
+// Lookup returns the value at a path of member names in raw, a valid JSON object, as in Lookup(cluster, "metadata",
+// "namespace"). The value aliases raw. Where a name occurs twice in one object, the last one counts, as in
+// encoding/json: the gateway has to select by what the extension sees. ok is false if there is no such member, or if
+// the scan comes to something invalid.
 func Lookup(raw []byte, path ...string) (value []byte, ok bool) {
 	s := Scanner{Text: raw}
 	i := Space(raw, 0)
@@ -58,8 +58,8 @@ func Equal(literal []byte, text string) bool {
 	return ok && string(plain) == text
 }
 
-// String returns the text of a string literal, as Lookup returns it. ok is false if value is something else, or holds text
-// that is not Unicode.
+// String returns the text of a string literal, as Lookup returns it. ok is false if value is something else, or holds
+// text that is not Unicode.
 func String(value []byte) (text string, ok bool) {
 	if len(value) < 2 || value[0] != '"' {
 		return "", false

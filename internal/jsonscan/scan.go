@@ -87,9 +87,9 @@ func (s *Scanner) Value(i, depth int) (int, error) {
 	return s.scalar(i)
 }
 
-// Next returns the index of the next element of an array, or of the next member's name in an object. first is set for the
-// first one, with i at the opening bracket; later, i is after the last value. end is the closing bracket. At the end, more
-// is false and next is the index after it.
+// Next returns the index of the next element of an array, or of the next member's name in an object. first is set for
+// the first one, with i at the opening bracket; later, i is after the last value. end is the closing bracket. At the
+// end, more is false and next is the index after it.
 func (s *Scanner) Next(i int, first bool, end byte) (next int, more bool, err error) {
 	b := s.Text
 	if first {
@@ -110,8 +110,8 @@ func (s *Scanner) Next(i int, first bool, end byte) (next int, more bool, err er
 	return i, true, nil
 }
 
-// Name skips the member's name that begins at i and the colon after it. It returns the end of the name, quotes included,
-// and the index of the value.
+// Name skips the member's name that begins at i and the colon after it. It returns the end of the name, quotes
+// included, and the index of the value.
 func (s *Scanner) Name(i int) (end, value int, err error) {
 	b := s.Text
 	if i >= len(b) || b[i] != '"' {
@@ -135,8 +135,9 @@ func (s *Scanner) colon(i int) (int, error) {
 	return Space(s.Text, i+1), nil
 }
 
-// container skips the object or array that begins at i. It keeps a stack of its own, one bit per level, so that no input
-// can exhaust the goroutine's. Members without white space, the common case, are read here; Name and scalar read the rest.
+// container skips the object or array that begins at i. It keeps a stack of its own, one bit per level, so that no
+// input can exhaust the goroutine's. Members without white space, the common case, are read here; Name and scalar
+// read the rest.
 func (s *Scanner) container(i, depth int) (int, error) {
 	b := s.Text
 	var err error

@@ -8,8 +8,8 @@ import (
 	"unicode/utf8"
 )
 
-// Unescape returns the text of a valid string, given without its quotes. As in encoding/json, bytes that are not UTF-8 and
-// halves of surrogate pairs become U+FFFD; ok is false if there was such a half.
+// Unescape returns the text of a valid string, given without its quotes. As in encoding/json, bytes that are not
+// UTF-8 and halves of surrogate pairs become U+FFFD; ok is false if there was such a half.
 func Unescape(b []byte) (text []byte, ok bool) {
 	out, ok := make([]byte, 0, len(b)), true
 	for i := 0; i < len(b); i++ {
@@ -77,8 +77,8 @@ func hexValue(c byte) int {
 	return -1
 }
 
-// AppendString appends s as a string literal, escaped as by encoding/json: also '<', '>' and '&', so that the text is safe
-// within HTML, and U+2028 and U+2029, for JavaScript. Bytes that are not UTF-8 become U+FFFD.
+// AppendString appends s as a string literal, escaped as by encoding/json: also '<', '>' and '&', so that the text is
+// safe within HTML, and U+2028 and U+2029, for JavaScript. Bytes that are not UTF-8 become U+FFFD.
 func AppendString(dst []byte, s string) []byte {
 	const hex = "0123456789abcdef"
 	dst = append(dst, '"')

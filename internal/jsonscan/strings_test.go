@@ -27,7 +27,8 @@ func TestAppendString(t *testing.T) {
 	for r := rune(0); r < 0x300; r++ {
 		texts = append(texts, string(r), "a"+string(r)+"b")
 	}
-	texts = append(texts, "", "\u2027\u2028\u2029\u202a", "\xff", "a\xc3", "\xed\xa0\x80", "\ufffd", "😀", "\U0010ffff", strings.Repeat("é\"", 100))
+	texts = append(texts, "", "\u2027\u2028\u2029\u202a", "\xff", "a\xc3", "\xed\xa0\x80", "\ufffd", "😀",
+		"\U0010ffff", strings.Repeat("é\"", 100))
 	random := rand.New(rand.NewSource(1))
 	for range 2000 {
 		b := make([]byte, random.Intn(24))
@@ -86,7 +87,8 @@ func TestUnescape(t *testing.T) {
 				t.Errorf("encoding/json reads %q, %v, want %q", theirs, err, tc.want)
 			}
 			text, end, err := (&Scanner{Text: []byte(`"` + tc.inside + `"`)}).String(0)
-			if ok != (err == nil) || ok && (end != len(tc.inside)+2 || utf8.ValidString(tc.inside) && string(text) != tc.want) {
+			if ok != (err == nil) || ok &&
+				(end != len(tc.inside)+2 || utf8.ValidString(tc.inside) && string(text) != tc.want) {
 				t.Errorf("String returns %q, %d, %v", text, end, err)
 			}
 		})

@@ -15,8 +15,8 @@ const (
 	spaces = ' ' * ones
 )
 
-// String returns the text of the string that begins at i. It aliases Text unless there are escape sequences in it, and is
-// never nil. Halves of surrogate pairs are refused, because no UTF-8 can hold them.
+// String returns the text of the string that begins at i. It aliases Text unless there are escape sequences in it,
+// and is never nil. Halves of surrogate pairs are refused, because no UTF-8 can hold them.
 func (s *Scanner) String(i int) (text []byte, end int, err error) {
 	start := i + 1
 	if end = s.plain(start); end < len(s.Text) && s.Text[end] == '"' {

@@ -34,7 +34,10 @@ import (
 const objects = 1000
 
 func TestMain(m *testing.M) {
-	conversion.SetAPIVersionGetter(func(_ context.Context, gk schema.GroupKind) (string, error) { return random.APIVersion(gk) })
+	conversion.SetAPIVersionGetter(func(_ context.Context, gk schema.GroupKind) (string,
+		error) {
+		return random.APIVersion(gk)
+	})
 	os.Exit(m.Run())
 }
 
@@ -52,8 +55,8 @@ func seed(t *testing.T) int64 {
 	return n
 }
 
-// upstream converts with Cluster API's own converters, and returns what it gives with the annotation that they write, and
-// without it.
+// upstream converts with Cluster API's own converters, and returns what it gives with the annotation that they write,
+// and without it.
 func upstream(t *testing.T, object []byte, kind, from, to string) (with, without []byte) {
 	t.Helper()
 	src, dst := random.Empty(kind, from), random.Empty(kind, to)
@@ -79,7 +82,8 @@ func upstream(t *testing.T, object []byte, kind, from, to string) (with, without
 	if err != nil {
 		t.Fatalf("Cluster API's converter: %v", err)
 	}
-	dst.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{Group: clusterv1.GroupVersion.Group, Version: to, Kind: kind})
+	dst.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{Group: clusterv1.GroupVersion.Group,
+		Version: to, Kind: kind})
 	with = marshal(t, dst)
 	meta := dst.(metav1.Object)
 	annotations := meta.GetAnnotations()
@@ -143,8 +147,8 @@ func parsed(t *testing.T, b []byte) any {
 	return v
 }
 
-// Converting there and back yields what Cluster API's own converters yield, but for the annotation that they write: it is not in
-// the requests of hooks. With it, the way back yields the same, too.
+// Converting there and back yields what Cluster API's own converters yield, but for the annotation that they write:
+// it is not in the requests of hooks. With it, the way back yields the same, too.
 func TestSameAsClusterAPI(t *testing.T) {
 	o := convert.NewObjects(random.References())
 	for _, kind := range random.Kinds {
@@ -180,7 +184,8 @@ func TestSameAsClusterAPI(t *testing.T) {
 						t.FailNow()
 					}
 				}
-				t.Logf("%d objects, %d of them without a loss; %d of %d possible paths of losses", objects, unlost, len(seen), len(lossy))
+				t.Logf("%d objects, %d of them without a loss; %d of %d possible paths of losses", objects, unlost,
+					len(seen), len(lossy))
 			})
 		}
 	}

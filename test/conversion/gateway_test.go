@@ -39,8 +39,8 @@ var hooks = map[string]struct {
 	"MachineSet": {"CanUpdateMachineSet", []string{"desired", "machineSet"}},
 }
 
-// Random objects go through a running gateway to a handler of the other version, and what arrived there goes back to one of the first:
-// both see what Cluster API's own converters yield.
+// Random objects go through a running gateway to a handler of the other version, and what arrived there goes back to
+// one of the first: both see what Cluster API's own converters yield.
 func TestThroughGateway(t *testing.T) {
 	pair, err := devcert.New(time.Now().Add(time.Hour))
 	if err != nil {
@@ -70,8 +70,8 @@ func TestThroughGateway(t *testing.T) {
 	}
 }
 
-// startExtension runs an extension that answers every hook with the object that it was sent, as the message. Each hook has a
-// handler for each version.
+// startExtension runs an extension that answers every hook with the object that it was sent, as the message. Each
+// hook has a handler for each version.
 func startExtension(t *testing.T, pair *devcert.Pair) string {
 	t.Helper()
 	certificate, err := pair.Certificate()
@@ -89,22 +89,24 @@ func startExtension(t *testing.T, pair *devcert.Pair) string {
 	for _, h := range hooks {
 		for _, version := range []string{convert.V1Beta1, convert.V1Beta2} {
 			name := handler(h.hook, version)
-			handlers = append(handlers, map[string]any{"name": name, "requestHook": map[string]any{"apiVersion": apiVersion, "hook": h.hook}})
-			mux.HandleFunc("POST /"+apiVersion+"/"+strings.ToLower(h.hook)+"/"+name, func(w http.ResponseWriter, r *http.Request) {
-				body, err := io.ReadAll(r.Body)
-				for _, name := range h.path {
-					var members map[string]json.RawMessage
-					if err == nil {
-						err = json.Unmarshal(body, &members)
+			handlers = append(handlers,
+				map[string]any{"name": name, "requestHook": map[string]any{"apiVersion": apiVersion, "hook": h.hook}})
+			mux.HandleFunc("POST /"+apiVersion+"/"+strings.ToLower(h.hook)+"/"+name,
+				func(w http.ResponseWriter, r *http.Request) {
+					body, err := io.ReadAll(r.Body)
+					for _, name := range h.path {
+						var members map[string]json.RawMessage
+						if err == nil {
+							err = json.Unmarshal(body, &members)
+						}
+						body = members[name]
 					}
-					body = members[name]
-				}
-				if err != nil {
-					http.Error(w, err.Error(), http.StatusInternalServerError)
-					return
-				}
-				write(w, map[string]any{"kind": h.hook + "Response", "message": string(body)})
-			})
+					if err != nil {
+						http.Error(w, err.Error(), http.StatusInternalServerError)
+						return
+					}
+					write(w, map[string]any{"kind": h.hook + "Response", "message": string(body)})
+				})
 		}
 	}
 	mux.HandleFunc("POST /"+apiVersion+"/discovery", func(w http.ResponseWriter, _ *http.Request) {
@@ -126,8 +128,8 @@ type gateway struct {
 	client *http.Client
 }
 
-// startGateway runs a gateway for the extension, whose operator says what each handler understands, and which has read the
-// CustomResourceDefinitions of what random objects refer to.
+// startGateway runs a gateway for the extension, whose operator says what each handler understands, and which has
+// read the CustomResourceDefinitions of what random objects refer to.
 func startGateway(t *testing.T, pair *devcert.Pair, extension string) *gateway {
 	t.Helper()
 	binary := os.Getenv("HOOKGATE_BIN")
@@ -138,17 +140,20 @@ func startGateway(t *testing.T, pair *devcert.Pair, extension string) *gateway {
 	if err := pair.WriteDir(certs); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(filepath.Join(certs, "ca.crt")); err != nil && !os.IsNotExist(err) { // callers need no certificate
+	if err := os.Remove(filepath.Join(certs, "ca.crt")); err != nil &&
+		!os.IsNotExist(err) { // callers need no certificate
 		t.Fatal(err)
 	}
 	var manifests strings.Builder
-	fmt.Fprintf(&manifests, "apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\nmetadata:\n  name: echo\nspec:\n"+
-		"  clientConfig:\n    url: %s\n    caBundle: %s\n", extension, base64.StdEncoding.EncodeToString(pair.CAPEM))
+	fmt.Fprintf(&manifests,
+		"apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\nmetadata:\n  name: echo\nspec:\n"+
+			"  clientConfig:\n    url: %s\n    caBundle: %s\n", extension, base64.StdEncoding.EncodeToString(pair.CAPEM))
 	for _, h := range hooks {
 		for _, version := range []string{convert.V1Beta1, convert.V1Beta2} {
 			name := handler(h.hook, version)
-			fmt.Fprintf(&manifests, "---\napiVersion: hookgate.dev/v1alpha1\nkind: ExtensionPolicy\nmetadata:\n  name: %s\nspec:\n"+
-				"  targetRef: {name: echo, handler: %s}\n  clusterAPIVersion: %s\n", name, name, version)
+			fmt.Fprintf(&manifests,
+				"---\napiVersion: hookgate.dev/v1alpha1\nkind: ExtensionPolicy\nmetadata:\n  name: %s\nspec:\n"+
+					"  targetRef: {name: echo, handler: %s}\n  clusterAPIVersion: %s\n", name, name, version)
 		}
 	}
 	for _, crd := range random.CRDs() {
@@ -161,8 +166,9 @@ func startGateway(t *testing.T, pair *devcert.Pair, extension string) *gateway {
 	if err := os.WriteFile(filepath.Join(configs, "all.yaml"), []byte(manifests.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p, line, err := process.Start(t.Context(), t.TempDir(), "gateway", "hookgate serving ", exec.Command(binary, "serve", "--extension-configs", configs,
-		"--cert-dir", certs, "--http-address", "127.0.0.1:0", "--grpc-address", "", "--diagnostics-address", "127.0.0.1:0"))
+	p, line, err := process.Start(t.Context(), t.TempDir(), "gateway", "hookgate serving ",
+		exec.Command(binary, "serve", "--extension-configs", configs,
+			"--cert-dir", certs, "--http-address", "127.0.0.1:0", "--grpc-address", "", "--diagnostics-address", "127.0.0.1:0"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +183,8 @@ func startGateway(t *testing.T, pair *devcert.Pair, extension string) *gateway {
 		t.Fatalf("the gateway's line has no addresses: %q", line)
 	}
 	g := &gateway{url: "https://" + addresses[1], client: &http.Client{
-		Timeout: patience, Transport: &http.Transport{TLSClientConfig: pair.ClientTLS(), MaxIdleConnsPerHost: 2 * len(hooks)},
+		Timeout: patience, Transport: &http.Transport{TLSClientConfig: pair.ClientTLS(),
+			MaxIdleConnsPerHost: 2 * len(hooks)},
 	}}
 	t.Cleanup(g.client.CloseIdleConnections)
 	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
@@ -208,7 +215,8 @@ func (g *gateway) call(t *testing.T, kind string, object []byte, version string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	url := g.url + "/hooks.runtime.cluster.x-k8s.io/v1alpha1/" + strings.ToLower(h.hook) + "/" + handler(h.hook, version) + ".echo"
+	url := g.url + "/hooks.runtime.cluster.x-k8s.io/v1alpha1/" + strings.ToLower(h.hook) + "/" + handler(h.hook,
+		version) + ".echo"
 	response, err := g.client.Post(url, "application/json", bytes.NewReader(sent))
 	if err != nil {
 		t.Fatal(err)
@@ -219,7 +227,8 @@ func (g *gateway) call(t *testing.T, kind string, object []byte, version string)
 		t.Fatal(err)
 	}
 	var answer struct{ Status, Message string }
-	if err := json.Unmarshal(body, &answer); err != nil || response.StatusCode != http.StatusOK || answer.Status != "Success" {
+	if err := json.Unmarshal(body, &answer); err != nil || response.StatusCode != http.StatusOK ||
+		answer.Status != "Success" {
 		t.Fatalf("status %d, %v: %s\nobject: %s", response.StatusCode, err, body, object)
 	}
 	return []byte(answer.Message)

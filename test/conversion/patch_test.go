@@ -18,9 +18,9 @@ import (
 	"github.com/hookgate/hookgate/test/conversion/random"
 )
 
-// A handler that makes any object of any other, in its version, has done so in the caller's version too: the patch that the caller
-// gets makes an object of the caller's that reads, in the handler's version, as the handler wanted it. What the handler's version has no
-// name for is as it was.
+// A handler that makes any object of any other, in its version, has done so in the caller's version too: the patch
+// that the caller gets makes an object of the caller's that reads, in the handler's version, as the handler wanted
+// it. What the handler's version has no name for is as it was.
 func TestPatchesOfRandomObjects(t *testing.T) {
 	o := convert.NewObjects(random.References())
 	for _, kind := range []string{"Machine", "MachineSet"} {
@@ -85,7 +85,8 @@ func checkPatch(t *testing.T, o *convert.Objects, n int, kind string, current, w
 	}
 	now, lost := ours(t, o, kind, patched, handler)
 	if w, g := parsed(t, wanted), parsed(t, now); !reflect.DeepEqual(w, g) {
-		t.Errorf("object %d (-wanted +patched):\n%s\ncurrent: %s\nthe handler's patch: %s\nthe caller's: %s", n, cmp.Diff(w, g), current, merge, patch.Patch)
+		t.Errorf("object %d (-wanted +patched):\n%s\ncurrent: %s\nthe handler's patch: %s\nthe caller's: %s", n,
+			cmp.Diff(w, g), current, merge, patch.Patch)
 	}
 	// What the handler cannot see is still there, unless what it was about is not.
 	for _, loss := range c.Losses {

@@ -1,8 +1,8 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command vectors writes the golden vectors of the contract into the directory that it is given: for each hook a request and
-// an answer, each in the two forms that the contract has.
+// Command vectors writes the golden vectors of the contract into the directory that it is given: for each hook a
+// request and an answer, each in the two forms that the contract has.
 package main
 
 import (

@@ -24,8 +24,8 @@ const (
 	intOrString = "x-kubernetes-int-or-string"
 )
 
-// converter makes components of the schemata that the parser has read: each struct and each enumeration becomes one, and
-// everything else stands where it is used.
+// converter makes components of the schemata that the parser has read: each struct and each enumeration becomes one,
+// and everything else stands where it is used.
 type converter struct {
 	parser     *crd.Parser
 	packages   map[string]*loader.Package
@@ -157,8 +157,8 @@ func (c *converter) rewrite(s schema, pkg *loader.Package) (schema, error) {
 	return s, nil
 }
 
-// reference replaces a reference: by the component's, or by the schema itself where it is none. Beside a $ref nothing counts
-// in OpenAPI 3.0, so what stood there goes around it.
+// reference replaces a reference: by the component's, or by the schema itself where it is none. Beside a $ref nothing
+// counts in OpenAPI 3.0, so what stood there goes around it.
 func (c *converter) reference(s schema, pkg *loader.Package) (schema, error) {
 	ident, err := c.resolve(s["$ref"].(string), pkg)
 	if err != nil {

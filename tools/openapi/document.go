@@ -104,8 +104,10 @@ func (d *document) add(h *catalog.Hook, c *contract, schemas map[string]schema, 
 	request, answer := string(h.Request.Descriptor().Name()), string(h.Response.Descriptor().Name())
 	for _, kind := range []string{request, answer} {
 		members := schemas["hooks.v1alpha1."+kind]["properties"].(map[string]any)
-		members["apiVersion"] = schema{"type": "string", "enum": []string{h.APIVersion()}, "description": "apiVersion is the group and version of the hook."}
-		members["kind"] = schema{"type": "string", "enum": []string{kind}, "description": "kind is the name of this type."}
+		members["apiVersion"] = schema{"type": "string", "enum": []string{h.APIVersion()},
+			"description": "apiVersion is the group and version of the hook."}
+		members["kind"] = schema{"type": "string", "enum": []string{kind},
+			"description": "kind is the name of this type."}
 	}
 	body := example.(map[string]any)
 	body["apiVersion"], body["kind"] = h.APIVersion(), request
@@ -156,7 +158,8 @@ func parameters() schema {
 			"description": "The handler that is to answer: at an extension, a name of its Discovery; at the gateway, also `<name>.<ExtensionConfig>`. In lower case.",
 		},
 		"timeout": schema{
-			"name": "timeout", "in": "query", "schema": schema{"type": "string", "pattern": `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`},
+			"name": "timeout", "in": "query", "schema": schema{"type": "string",
+				"pattern": `^([0-9]+(\.[0-9]+)?(ns|us|µs|ms|s|m|h))+$`},
 			"example": "10s", "description": "How long the caller waits, such as 10s or 1m30s.",
 		},
 		"callID": schema{
@@ -172,16 +175,19 @@ func headers() schema {
 		kinds = append(kinds, k.String())
 	}
 	return schema{
-		"callID":    schema{"schema": schema{"type": "string"}, "description": "The id of the call in the gateway's log."},
-		"errorKind": schema{"schema": schema{"type": "string", "enum": kinds}, "description": "What kind of error the gateway met."},
+		"callID": schema{"schema": schema{"type": "string"},
+			"description": "The id of the call in the gateway's log."},
+		"errorKind": schema{"schema": schema{"type": "string", "enum": kinds},
+			"description": "What kind of error the gateway met."},
 	}
 }
 
 func responses() schema {
 	return schema{"error": schema{
 		"description": "The hook could not be called. The body has the form of the hook's answer, with status Failure.",
-		"headers":     schema{"Hookgate-Call-Id": ref("headers", "callID"), "Hookgate-Error-Kind": ref("headers", "errorKind")},
-		"content":     schema{"application/json": schema{"schema": ref("schemas", "Error")}},
+		"headers": schema{"Hookgate-Call-Id": ref("headers", "callID"),
+			"Hookgate-Error-Kind": ref("headers", "errorKind")},
+		"content": schema{"application/json": schema{"schema": ref("schemas", "Error")}},
 	}}
 }
 
@@ -192,9 +198,11 @@ func errorSchema() schema {
 		"required":    []string{"apiVersion", "message", "status"},
 		"properties": schema{
 			"apiVersion": schema{"type": "string", "description": "apiVersion is the group and version of the hook."},
-			"kind":       schema{"type": "string", "description": "kind is that of the hook's answer. It is missing where the path is not one of a hook."},
-			"status":     schema{"type": "string", "enum": []string{"Failure"}, "description": "status is Failure."},
-			"message":    schema{"type": "string", "description": "message says what went wrong. It is the same for the same failure every time."},
+			"kind": schema{"type": "string",
+				"description": "kind is that of the hook's answer. It is missing where the path is not one of a hook."},
+			"status": schema{"type": "string", "enum": []string{"Failure"}, "description": "status is Failure."},
+			"message": schema{"type": "string",
+				"description": "message says what went wrong. It is the same for the same failure every time."},
 		},
 	}
 }

@@ -4,10 +4,11 @@
 // Command openapi writes the OpenAPI document of the hooks, and the Go file that embeds it, into gen/openapi of the
 // repository that it is given.
 //
-// Two sources make the document, and it is an error if they disagree about a member. What an envelope is for comes from the
-// protos: hooks, paths and descriptions. How it is written as JSON, and everything about the Kubernetes objects in it, comes
-// from the Go types of Cluster API and Kubernetes: their json tags, comments and markers, read by the library that makes
-// their CustomResourceDefinitions. Neither Cluster API nor apimachinery publishes OpenAPI definitions in its modules.
+// Two sources make the document, and it is an error if they disagree about a member. What an envelope is for comes
+// from the protos: hooks, paths and descriptions. How it is written as JSON, and everything about the Kubernetes
+// objects in it, comes from the Go types of Cluster API and Kubernetes: their json tags, comments and markers, read
+// by the library that makes their CustomResourceDefinitions. Neither Cluster API nor apimachinery publishes OpenAPI
+// definitions in its modules.
 package main
 
 import (

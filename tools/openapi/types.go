@@ -42,7 +42,8 @@ func readTypes(root string, hooks *catalog.Catalog) (map[string]schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Builtins is the value of the variable "builtin". Nothing refers to it, because the value of a variable may be anything.
+	// Builtins is the value of the variable "builtin". Nothing refers to it, because the value of a variable may be
+	// anything.
 	wanted := []string{"Builtins"}
 	for _, h := range hooks.Hooks() {
 		wanted = append(wanted, string(h.Request.Descriptor().Name()), string(h.Response.Descriptor().Name()))
@@ -50,7 +51,8 @@ func readTypes(root string, hooks *catalog.Catalog) (map[string]schema, error) {
 	for _, name := range wanted {
 		p.NeedSchemaFor(crd.TypeIdent{Package: roots[0], Name: name})
 	}
-	// The loader reads no more packages than it must, so that type errors are usual; what could not be read shows below.
+	// The loader reads no more packages than it must, so that type errors are usual; what could not be read shows
+	// below.
 	if loader.PrintErrors(roots, packages.TypeError) {
 		return nil, errors.New("read the types of Cluster API: see above")
 	}
@@ -116,7 +118,8 @@ func nullable(info *markers.TypeInfo, pkg *loader.Package) map[string]bool {
 		case *types.Slice, *types.Map, *types.Pointer:
 			members[name] = true
 		}
-		if named, ok := t.(*types.Named); ok && named.Obj().Pkg() != nil && named.Obj().Pkg().Path() == metaPackage && named.Obj().Name() == "Time" {
+		if named, ok := t.(*types.Named); ok && named.Obj().Pkg() != nil &&
+			named.Obj().Pkg().Path() == metaPackage && named.Obj().Name() == "Time" {
 			members[name] = true
 		}
 	}

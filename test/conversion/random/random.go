@@ -1,8 +1,8 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package random makes Clusters, Machines and MachineSets of both versions that have anything in any member, for comparing
-// conversions. It leaves the comparison to others. A Generator is not safe for concurrent use.
+// Package random makes Clusters, Machines and MachineSets of both versions that have anything in any member, for
+// comparing conversions. It leaves the comparison to others. A Generator is not safe for concurrent use.
 package random
 
 import (
@@ -55,8 +55,9 @@ func CRDs() []convert.CRD {
 	var crds []convert.CRD
 	for _, k := range kinds {
 		crds = append(crds, convert.CRD{
-			Name:   contract.CalculateCRDName(k.Group, k.Kind),
-			Labels: map[string]string{"cluster.x-k8s.io/v1beta1": "v1alpha1", "cluster.x-k8s.io/v1beta2": "v1alpha2_" + k.Version},
+			Name: contract.CalculateCRDName(k.Group, k.Kind),
+			Labels: map[string]string{"cluster.x-k8s.io/v1beta1": "v1alpha1",
+				"cluster.x-k8s.io/v1beta2": "v1alpha2_" + k.Version},
 		})
 	}
 	return crds
@@ -84,12 +85,13 @@ func New(seed int64) *Generator {
 	return &Generator{filler: filler.NilChance(0.3).NumElements(0, 3)}
 }
 
-// Object returns a new object: a pointer to the Go type of a kind in a version ("v1beta1" or "v1beta2"), apiVersion and kind
-// included.
+// Object returns a new object: a pointer to the Go type of a kind in a version ("v1beta1" or "v1beta2"), apiVersion
+// and kind included.
 func (g *Generator) Object(kind, version string) runtime.Object {
 	object := Empty(kind, version)
 	g.filler.Fill(object)
-	object.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{Group: clusterv1.GroupVersion.Group, Version: version, Kind: kind})
+	object.GetObjectKind().SetGroupVersionKind(schema.GroupVersionKind{Group: clusterv1.GroupVersion.Group,
+		Version: version, Kind: kind})
 	return object
 }
 
@@ -129,7 +131,8 @@ func funcs(runtimeserializer.CodecFactory) []any {
 		// Some references are as Cluster API writes them, others have what v1beta2 cannot express.
 		func(in *corev1.ObjectReference, c randfill.Continue) {
 			k := kinds[c.Intn(len(kinds))]
-			*in = corev1.ObjectReference{APIVersion: k.GroupVersion().String(), Kind: k.Kind, Name: c.String(20), Namespace: "n"}
+			*in = corev1.ObjectReference{APIVersion: k.GroupVersion().String(), Kind: k.Kind, Name: c.String(20),
+				Namespace: "n"}
 			if c.Intn(4) == 0 {
 				c.FillNoCustom(in)
 				in.APIVersion, in.Kind = schema.GroupVersion{Group: k.Group, Version: "v1"}.String(), k.Kind
@@ -161,7 +164,8 @@ func funcs(runtimeserializer.CodecFactory) []any {
 			in.ManagedFields = nil
 		},
 		func(in *apiextensionsv1.JSON, c randfill.Continue) {
-			in.Raw = []byte([]string{`true`, `"text"`, `{"a":[1,2.50,{"b":null}]}`, `12345678901234567890`, `1e-7`, `[]`, `null`}[c.Intn(7)])
+			in.Raw = []byte([]string{`true`, `"text"`, `{"a":[1,2.50,{"b":null}]}`, `12345678901234567890`, `1e-7`,
+				`[]`, `null`}[c.Intn(7)])
 		},
 		func(in *clusterv1.FailureDomain, c randfill.Continue) {
 			c.FillNoCustom(in)

@@ -1,0 +1,128 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/jsonscan"
+)
+
+// convertObject returns the object in the other version and adds what that cannot express to lost. at names the
+// object in errors.
+func (o *Objects) convertObject(t []byte, k *kind, from, at string, lost *lossSet) ([]byte, error) {
+	src, dst := k.sides(from)
+	decoded, err := decodeObject(t, src.schema)
+	if err != nil {
+		return nil, hook.Errorf(hook.InvalidRequest, "convert %s to %s: it is not a %s of %s: %s", at, dst.name,
+			k.name, from, err.Error())
+	}
+	var restored any
+	if decoded.data != "" && dst == k.hub {
+		data, err := decodeObject([]byte(decoded.data), dst.schema)
+		if err != nil {
+			return nil, hook.Errorf(hook.InvalidRequest, "convert %s to %s: its annotation %s is not a %s of %s: %s",
+				at, dst.name, dataAnnotation, k.name, dst.name, err.Error())
+		}
+		restored = data.value
+	}
+	converted, err := src.convert(decoded.value, restored, o.refs.APIVersion)
+	if err != nil {
+		return nil, conversionError(at, from, dst.name, err)
+	}
+	back, err := dst.convert(converted, nil, o.anyAPIVersion)
+	if err != nil {
+		return nil, conversionError(at, dst.name, from, err)
+	}
+	c := comparison{path: make([]step, 0, 16), lost: func(path []step) { lost.add(k.path + "." + pathOf(path)) }}
+	srcValue, dstValue := reflect.ValueOf(decoded.value).Elem(), reflect.ValueOf(converted).Elem()
+	c.compareObject(src.schema, srcValue, reflect.ValueOf(back).Elem())
+
+	tree := &place{}
+	for _, m := range decoded.unknown {
+		if len(m.path) == 0 {
+			continue // written as it is
+		}
+		if belongs(m, src.schema, dst.schema) {
+			tree.add(m)
+		} else {
+			lost.add(k.path + "." + m.lossOf())
+		}
+	}
+	out, err := decoded.write(dstValue, k, dst, tree, lost)
+	if err != nil {
+		return nil, conversionError(at, from, dst.name, err)
+	}
+	return out, nil
+}
+
+// write returns the JSON of converted, an object of the side dst: with the metadata of the object that it was converted
+// from, and the members in tree. It adds to lost what has no place after all.
+func (o *object) write(converted reflect.Value, k *kind, dst *side, tree *place, lost *lossSet) ([]byte, error) {
+	out := make([]byte, 0, o.size+o.size/4+64)
+	out = append(out, `{"kind":"`+k.name+`","apiVersion":"`+group+"/"+dst.name+`"`...)
+	if o.metadata != nil {
+		out = append(append(out, `,"metadata":`...), o.metadata...)
+	}
+	for _, f := range dst.schema.fields {
+		if isHeader(f.name) {
+			continue
+		}
+		below := tree.below[step{name: f.name, index: isMember}]
+		value := f.in(converted)
+		if f.omitZero && below == nil && value.IsZero() {
+			continue
+		}
+		written, err := json.Marshal(value.Addr().Interface())
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, `,"`+f.name+`":`...)
+		if below == nil {
+			out = append(out, written...)
+			continue
+		}
+		out, _ = below.onto(out, &jsonscan.Scanner{Text: written}, 0,
+			func(m member) { lost.add(k.path + "." + m.lossOf()) })
+	}
+	for _, m := range o.unknown {
+		if len(m.path) == 0 {
+			out = append(append(append(append(out, ','), m.key...), ':'), m.value...)
+		}
+	}
+	return append(out, '}'), nil
+}
+
+// compareObject compares everything that is converted.
+func (c *comparison) compareObject(s *schema, src, back reflect.Value) {
+	for _, f := range s.fields {
+		if !isHeader(f.name) {
+			c.path = append(c.path[:0], step{name: f.name, index: isMember})
+			c.compare(f.schema, f.in(src), f.in(back))
+		}
+	}
+}
+
+// isHeader reports whether a member of an object is the same in all versions, or written anew.
+func isHeader(name string) bool { return name == "kind" || name == "apiVersion" || name == "metadata" }
+
+// anyAPIVersion is like APIVersion for conversions that only find losses: an unknown version is one.
+func (o *Objects) anyAPIVersion(group, kind string) (string, error) {
+	if v, err := o.refs.APIVersion(group, kind); err == nil {
+		return v, nil
+	}
+	return group + "/", nil
+}
+
+func conversionError(at, from, to string, err error) error {
+	kind := hook.Conversion
+	var e *hook.Error
+	if errors.As(err, &e) {
+		kind = e.Kind
+	}
+	return hook.Errorf(kind, "convert %s from %s to %s: %s", at, from, to, err.Error()).WithCause(err)
+}
