@@ -47,9 +47,10 @@ func NewREST(k Contract, c *codec.Codec, o *Observer) (*REST, error) {
 }
 
 // ServeHTTP answers one call. Whatever is wrong with the call, the body is a response of the hook.
-func (f *REST) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (f *REST) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	h, asked, routeErr := f.route(r.URL.Path)
 	ctx, in := f.observer.begin(r.Context(), "REST", asked, h, propagation.HeaderCarrier(r.Header), r.Header.Get(CallIDHeader))
+	w := &restWriter{ResponseWriter: rw, in: in}
 	w.Header().Set(CallIDHeader, in.id)
 	defer func() {
 		if p := recover(); p != nil {
@@ -90,7 +91,7 @@ func (f *REST) serve(ctx context.Context, w http.ResponseWriter, r *http.Request
 	request := &incoming{hook: h, body: b.Bytes}
 	r = r.WithContext(withIncoming(ctx, request))
 	r.Body = restBody{request}
-	f.mux.ServeHTTP(&restWriter{ResponseWriter: w, in: in}, r)
+	f.mux.ServeHTTP(w, r)
 	return nil
 }
 
@@ -111,7 +112,7 @@ func withCallerTimeout(ctx context.Context, r *http.Request) (context.Context, c
 	return bounded, cancel, nil
 }
 
-// restWriter counts what the mux writes, and adds the warnings of the call to its header.
+// restWriter counts what is written, and adds the warnings of the call to its header.
 type restWriter struct {
 	http.ResponseWriter
 	in *inbound

@@ -59,6 +59,5 @@ func (f *REST) writeStatus(w http.ResponseWriter, h *catalog.Hook, code int, in 
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	header.Set(ErrorKindHeader, in.err.Kind.String())
 	w.WriteHeader(code)
-	n, _ := w.Write(body) // the server sees a caller that left
-	in.sent += int64(n)
+	_, _ = w.Write(body) // the server sees a caller that left
 }

@@ -13,6 +13,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 )
 
@@ -69,6 +76,11 @@ func TestRESTRefusesBadInput(t *testing.T) {
 		"UnknownHandler":   {path: prefix + "beforeclustercreate/nobody", body: text(createBody), code: 404, kind: hook.UnknownHandler, message: `no handler "nobody": the handlers of BeforeClusterCreate are none`},
 		"Get":              {method: http.MethodGet, body: text(""), code: 405, kind: hook.InvalidRequest, message: "method GET is not allowed: hooks are called with POST"},
 		"Timeout":          {path: prefix + "beforeclustercreate?timeout=soon", body: text(createBody), code: 400, kind: hook.InvalidRequest, message: `query parameter timeout: want a duration such as 10s, got "soon"`},
+		"TimeoutZero":      {path: prefix + "beforeclustercreate?timeout=0s", body: text(createBody), code: 400, kind: hook.InvalidRequest, message: `query parameter timeout: want a duration such as 10s, got "0s"`},
+		"TimeoutNegative":  {path: prefix + "beforeclustercreate?timeout=-1s", body: text(createBody), code: 400, kind: hook.InvalidRequest, message: `query parameter timeout: want a duration such as 10s, got "-1s"`},
+		"TrailingSlash":    {path: prefix + "beforeclustercreate/", body: text(createBody), code: 404, kind: hook.UnknownHook, message: `want /hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclustercreate[/<handler>]`},
+		"UnknownGroup":     {path: "/x/v1alpha1/beforeclustercreate", body: text(createBody), code: 404, kind: hook.UnknownHook, message: "want /hooks.runtime.cluster.x-k8s.io/v1alpha1/<hook>[/<handler>]"},
+		"Root":             {path: "/", body: text(createBody), code: 404, kind: hook.UnknownHook, message: `no hook at path "/": want /hooks.runtime.cluster.x-k8s.io/v1alpha1/<hook>[/<handler>]`},
 	}
 	f := newFixture(t, nil)
 	f.registry.SetReady()
@@ -102,6 +114,13 @@ func TestRESTRefusesBadInput(t *testing.T) {
 			}
 			if !strings.Contains(answer.Message, tc.message) || answer.Status != "Failure" || answer.APIVersion != hook.APIVersion {
 				t.Errorf("%s: got %+v, want the message %q", tc.reason, answer, tc.message)
+			}
+			wantKind := "BeforeClusterCreateResponse"
+			if tc.kind == hook.UnknownHook {
+				wantKind = ""
+			}
+			if answer.Kind != wantKind {
+				t.Errorf("the answer is a %q, want a %q", answer.Kind, wantKind)
 			}
 			if tc.code == http.StatusMethodNotAllowed && resp.Header.Get("Allow") != http.MethodPost {
 				t.Errorf("405 without Allow: POST")
@@ -164,5 +183,99 @@ func TestRESTHonoursTheCallersTimeout(t *testing.T) {
 	resp := f.post(t, createPath+"?timeout=300ms", createBody)
 	if resp.code != http.StatusGatewayTimeout || !strings.Contains(string(resp.body), "no answer before the caller's deadline") {
 		t.Errorf("got %s: %s", resp.status, resp.body)
+	}
+}
+
+// sized returns a body of exactly n bytes.
+func sized(n int) string {
+	const head, tail = `{"kind":"BeforeClusterCreateRequest","apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","cluster":` + createCluster + `,"pad":"`, `"}`
+	return head + strings.Repeat("x", n-len(head)-len(tail)) + tail
+}
+
+// 20 MiB are allowed on both fronts, and one byte more is not, however the body comes.
+func TestBodiesAtTheLimit(t *testing.T) {
+	f := newFixture(t, nil)
+	f.registry.SetReady()
+	client := hooksv1alpha1.NewLifecycleHooksServiceClient(f.conn)
+	for _, n := range []int{20 << 20, 20<<20 + 1} {
+		allowed := n == 20<<20
+		body := sized(n)
+		for _, encoding := range []string{"", "gzip"} {
+			sent := body
+			if encoding != "" {
+				sent = zipped(t, strings.NewReader(body))
+			}
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, f.rest.URL+createPath, strings.NewReader(sent))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Content-Encoding", encoding)
+			resp, err := f.rest.Client().Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			resp.Body.Close()
+			if kind := resp.Header.Get(ErrorKindHeader); allowed && resp.StatusCode != http.StatusOK || !allowed && kind != hook.TooLarge.String() {
+				t.Errorf("REST %q: %d bytes are answered with %s %s", encoding, n, resp.Status, kind)
+			}
+		}
+		m := &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n"), Settings: map[string]string{"pad": ""}}
+		// The lengths of the value and of the entry that holds it take four bytes each in place of one.
+		m.Settings["pad"] = strings.Repeat("x", n-proto.Size(m)-6)
+		if proto.Size(m) != n {
+			t.Fatalf("the message has %d bytes, want %d", proto.Size(m), n)
+		}
+		_, err := client.BeforeClusterCreate(t.Context(), m, grpc.MaxCallSendMsgSize(64<<20))
+		if code := status.Code(err); allowed && err != nil || !allowed && code != codes.ResourceExhausted {
+			t.Errorf("gRPC: %d bytes are answered with %v", n, err)
+		}
+	}
+}
+
+// Both fronts count what callers send and get, by hook and kind of the error.
+func TestRequestsAreCounted(t *testing.T) {
+	f := newFixture(t, nil)
+	f.registry.SetReady()
+	m := f.observer.metrics
+	resp := f.post(t, createPath, createBody)
+	refused := f.post(t, createPath, "{}")
+	unknown := f.post(t, "/hooks.runtime.cluster.x-k8s.io/v1alpha1/beforelunch", "{}")
+	near := f.post(t, "/hooks.runtime.cluster.x-k8s.io/v1alpha1/BeforeClusterCreate", "{}")
+	client := hooksv1alpha1.NewLifecycleHooksServiceClient(f.conn)
+	req := &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")}
+	answer, err := client.BeforeClusterCreate(t.Context(), req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := client.BeforeClusterCreate(t.Context(), &hooksv1alpha1.BeforeClusterCreateRequest{}); err == nil {
+		t.Error("a request without a Cluster is answered")
+	}
+	f.rest.Close() // calls are counted when they end
+	f.stop()
+	const h = "BeforeClusterCreate"
+	wantCount(t, m.requests, 1, "REST", h, "")
+	wantCount(t, m.requests, 1, "REST", h, "InvalidRequest")
+	wantCount(t, m.requests, 1, "REST", "unknown", "UnknownHook")
+	wantCount(t, m.requests, 1, "REST", h, "UnknownHook")
+	wantCount(t, m.requests, 1, "gRPC", h, "")
+	wantCount(t, m.requests, 1, "gRPC", h, "InvalidRequest")
+	wantCount(t, m.requestReceivedBytes, float64(len(createBody)+2), "REST", h)
+	wantCount(t, m.requestSentBytes, float64(len(resp.body)+len(refused.body)+len(near.body)), "REST", h)
+	wantCount(t, m.requestSentBytes, float64(len(unknown.body)), "REST", "unknown")
+	wantCount(t, m.requestReceivedBytes, float64(proto.Size(req)), "gRPC", h)
+	wantCount(t, m.requestSentBytes, float64(proto.Size(answer)), "gRPC", h)
+	for _, protocol := range []string{"REST", "gRPC"} {
+		if got := testutil.ToFloat64(m.requestsInFlight.WithLabelValues(protocol)); got != 0 {
+			t.Errorf("%v calls are in flight over %s", got, protocol)
+		}
+	}
+}
+
+// The services answer only what a front has received.
+func TestServicesWantAFront(t *testing.T) {
+	s := NewServices(newDispatcher(filled(t), fixedNamespaces{}, answers{}))
+	_, err := s.BeforeClusterCreate(t.Context(), &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")})
+	if hook.KindOf(err) != hook.Internal || err == nil {
+		t.Errorf("got %v, want an error of kind Internal", err)
 	}
 }

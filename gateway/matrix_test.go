@@ -46,6 +46,8 @@ type fixture struct {
 	conn     *grpc.ClientConn
 	log      *bytes.Buffer
 	metrics  *prometheus.Registry
+	observer *Observer
+	stop     func() // stops the gRPC front when its calls have ended
 	// understands is the version of objects that the handlers understand that are registered from now on.
 	understands string
 }
@@ -60,6 +62,7 @@ func newFixture(t testing.TB, provider trace.TracerProvider) *fixture {
 	transport := extension.NewProtocols(extension.Config{Codec: mandated, Propagator: Propagator()})
 	t.Cleanup(transport.Close)
 	observer := NewObserver(NewMetrics(f.metrics, f.registry, cat, "test"), provider, slog.New(slog.NewTextHandler(f.log, nil)), convert.NewLosses(nil))
+	f.observer = observer
 	services := NewServices(NewDispatcher(Config{
 		Catalog: cat, Versions: hookversion.New(cat), Codec: mandated, Registry: f.registry, Namespaces: fixedNamespaces{}, Transport: transport.Call,
 		Objects: convert.NewObjects(convert.NewReferences()), Observer: observer,
@@ -79,6 +82,7 @@ func newFixture(t testing.TB, provider trace.TracerProvider) *fixture {
 	services.RegisterGRPC(server)
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
+	f.stop = server.GracefulStop
 	f.conn, err = grpc.NewClient("passthrough:///gateway", grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxBodyBytes), grpc.MaxCallSendMsgSize(MaxBodyBytes)))
