@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"sync"
 	"sync/atomic"
-	"syscall"
 	"time"
 
 	"google.golang.org/grpc"
@@ -23,13 +22,13 @@ import (
 	"google.golang.org/grpc/reflection"
 )
 
-// ServerConfig is what a Server needs. All fields but GRPCAddress, HealthAddress and the durations are required.
+// ServerConfig configures a Server. All fields but GRPCAddress, HealthAddress, DiagnosticsTLS and the durations are required.
 type ServerConfig struct {
 	HTTPAddress, DiagnosticsAddress string
-	// GRPCAddress serves gRPC. Empty means that the gateway does not.
+	// GRPCAddress serves gRPC. Empty means that gRPC is not served.
 	GRPCAddress string
-	// HealthAddress serves /healthz and /readyz once more, in plain HTTP, for probes that cannot show a certificate. They say
-	// nothing but whether the gateway runs and takes calls. Empty serves them with the diagnostics only.
+	// HealthAddress serves /healthz and /readyz in plain HTTP too, for probes that cannot present a certificate. Empty
+	// means that only the diagnostics address serves them.
 	HealthAddress string
 
 	// TLS serves both fronts. DiagnosticsTLS serves diagnostics; nil means plain HTTP, which is for loopback only.
@@ -40,24 +39,28 @@ type ServerConfig struct {
 	Register    func(grpc.ServiceRegistrar)
 	Metrics     http.Handler
 
-	// Ready is closed once the registry has been filled. Until then, Unready says what it waits for.
+	// Ready is closed once the registry has been filled. Until then, Unready returns what it waits for.
 	Ready   <-chan struct{}
 	Unready func() string
-	// Listening is called once, when all addresses serve. Those that are not configured are nil.
+	// Listening is called once, when all addresses serve. Addresses that are not configured are nil.
 	Listening func(http, grpc, diagnostics, health net.Addr)
 	Logger    *slog.Logger
 
-	// ShutdownDelay is how long calls are still taken after the gateway has said that it is not ready any more, so that
-	// load balancers see that first.
+	// ShutdownDelay is how long calls are still accepted after /readyz has started to fail, so that load balancers notice.
 	ShutdownDelay time.Duration
-	// ShutdownTimeout bounds how long calls in flight may take then; zero means 40 s, more than any call may take.
+	// ShutdownTimeout bounds how long calls in flight may take after that. Zero means 40 s, more than any call may take.
 	ShutdownTimeout time.Duration
 }
 
-// Server serves both fronts and the diagnostics.
+// Server serves both fronts and the diagnostics. Call Run once.
 type Server struct {
 	config   ServerConfig
 	draining atomic.Bool
+
+	front, diagnostics, probes *http.Server
+	grpc                       *grpc.Server
+	grpcHealth                 *health.Server
+	serving                    sync.WaitGroup
 }
 
 // NewServer returns a Server. It does not listen yet.
@@ -68,142 +71,107 @@ func NewServer(c ServerConfig) *Server {
 	return &Server{config: c}
 }
 
-// Run listens and serves until ctx is done, then drains: it says that it is not ready, takes no more calls, and returns
-// when those in flight have their answers. It returns nil after a drain that left nothing behind.
+// Run listens and serves until ctx is done, then drains: it reports that it is not ready, accepts no more calls, and returns
+// when those in flight have their answers. It returns nil if the drain left no call behind.
 func (s *Server) Run(ctx context.Context) error {
 	l, err := s.listen(ctx)
 	if err != nil {
 		return err
 	}
-	front := s.httpServer(s.config.REST, s.config.TLS)
-	diagnostics := s.httpServer(s.diagnostics(), s.config.DiagnosticsTLS)
-	probes := s.httpServer(s.health(), nil)
-	healthServer := health.NewServer()
-	healthServer.SetServingStatus("", healthv1.HealthCheckResponse_NOT_SERVING)
-	options := append([]grpc.ServerOption{grpc.Creds(credentials.NewTLS(s.config.TLS))}, s.config.GRPCOptions...)
-	grpcServer := grpc.NewServer(options...)
-	s.config.Register(grpcServer)
-	healthv1.RegisterHealthServer(grpcServer, healthServer)
-	reflection.Register(grpcServer)
+	s.newServers()
+	failed := s.serve(l)
+	s.config.Listening(l.http.Addr(), addressOf(l.grpc), l.diagnostics.Addr(), addressOf(l.health))
+	err = s.wait(ctx, failed)
 
+	s.draining.Store(true)
+	s.grpcHealth.Shutdown()
+	if err == nil {
+		time.Sleep(s.config.ShutdownDelay)
+	}
+	err = errors.Join(err, s.drain(), s.diagnostics.Close(), s.probes.Close())
+	s.serving.Wait()
+	return err
+}
+
+func (s *Server) newServers() {
+	s.front = s.httpServer(s.config.REST, s.config.TLS)
+	s.diagnostics = s.httpServer(s.diagnosticsMux(), s.config.DiagnosticsTLS)
+	s.probes = s.httpServer(s.healthMux(), nil)
+	s.grpc = grpc.NewServer(append([]grpc.ServerOption{grpc.Creds(credentials.NewTLS(s.config.TLS))}, s.config.GRPCOptions...)...)
+	s.config.Register(s.grpc)
+	s.grpcHealth = health.NewServer()
+	s.grpcHealth.SetServingStatus("", healthv1.HealthCheckResponse_NOT_SERVING)
+	healthv1.RegisterHealthServer(s.grpc, s.grpcHealth)
+	reflection.Register(s.grpc)
+}
+
+// serve starts to serve on every listener. The channel receives the error of a server that fails.
+func (s *Server) serve(l listeners) <-chan error {
 	failed := make(chan error, 4)
-	var wg sync.WaitGroup
-	serve := func(name string, run func() error) {
-		wg.Go(func() {
+	start := func(name string, run func() error) {
+		s.serving.Go(func() {
 			if err := run(); err != nil && !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, grpc.ErrServerStopped) {
 				failed <- fmt.Errorf("serve %s: %w", name, err)
 			}
 		})
 	}
-	serve("HTTP", func() error { return front.ServeTLS(l.http, "", "") })
+	start("HTTP", func() error { return s.front.ServeTLS(l.http, "", "") })
 	if l.grpc != nil {
-		serve("gRPC", func() error { return grpcServer.Serve(l.grpc) })
+		start("gRPC", func() error { return s.grpc.Serve(l.grpc) })
 	}
-	serve("diagnostics", func() error {
+	start("diagnostics", func() error {
 		if s.config.DiagnosticsTLS == nil {
-			return diagnostics.Serve(l.diagnostics)
+			return s.diagnostics.Serve(l.diagnostics)
 		}
-		return diagnostics.ServeTLS(l.diagnostics, "", "")
+		return s.diagnostics.ServeTLS(l.diagnostics, "", "")
 	})
 	if l.health != nil {
-		serve("health", func() error { return probes.Serve(l.health) })
+		start("health", func() error { return s.probes.Serve(l.health) })
 	}
-	s.config.Listening(l.http.Addr(), addressOf(l.grpc), l.diagnostics.Addr(), addressOf(l.health))
+	return failed
+}
 
+// wait returns when ctx is done or a server fails. In between it reports on the gRPC health service that the registry is
+// ready.
+func (s *Server) wait(ctx context.Context, failed <-chan error) error {
 	ready := s.config.Ready
-	for err == nil && ctx.Err() == nil {
+	for {
 		select {
 		case <-ready:
 			ready = nil
-			setServing(healthServer, grpcServer)
-		case err = <-failed:
+			s.grpcHealth.SetServingStatus("", healthv1.HealthCheckResponse_SERVING)
+			for name := range s.grpc.GetServiceInfo() {
+				s.grpcHealth.SetServingStatus(name, healthv1.HealthCheckResponse_SERVING)
+			}
+		case err := <-failed:
+			return err
 		case <-ctx.Done():
+			return nil
 		}
-	}
-	s.draining.Store(true)
-	healthServer.Shutdown()
-	if err == nil && s.config.ShutdownDelay > 0 {
-		time.Sleep(s.config.ShutdownDelay)
-	}
-	err = errors.Join(err, s.drain(front, grpcServer))
-	err = errors.Join(err, diagnostics.Close(), probes.Close())
-	wg.Wait()
-	return err
-}
-
-// setServing marks the server, and each service by its name, as serving.
-func setServing(h *health.Server, g *grpc.Server) {
-	h.SetServingStatus("", healthv1.HealthCheckResponse_SERVING)
-	for name := range g.GetServiceInfo() {
-		h.SetServingStatus(name, healthv1.HealthCheckResponse_SERVING)
 	}
 }
 
 // drain lets the calls in flight finish, on both fronts at the same time.
-func (s *Server) drain(front *http.Server, grpcServer *grpc.Server) error {
+func (s *Server) drain() error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.config.ShutdownTimeout)
 	defer cancel()
 	stopped := make(chan struct{})
 	go func() {
-		grpcServer.GracefulStop()
+		s.grpc.GracefulStop()
 		close(stopped)
 	}()
-	err := front.Shutdown(ctx)
+	err := s.front.Shutdown(ctx)
 	if err != nil {
-		err = errors.Join(fmt.Errorf("drain HTTP: calls were still in flight after %s", s.config.ShutdownTimeout), front.Close())
+		err = errors.Join(fmt.Errorf("drain HTTP: calls were still in flight after %s", s.config.ShutdownTimeout), s.front.Close())
 	}
 	select {
 	case <-stopped:
 	case <-ctx.Done():
-		grpcServer.Stop()
+		s.grpc.Stop()
 		<-stopped
 		err = errors.Join(err, fmt.Errorf("drain gRPC: calls were still in flight after %s", s.config.ShutdownTimeout))
 	}
 	return err
-}
-
-// listeners are the open addresses. Those that are not configured are nil.
-type listeners struct{ http, grpc, diagnostics, health net.Listener }
-
-// listen opens all addresses, or none.
-func (s *Server) listen(ctx context.Context) (listeners, error) {
-	var opened listeners
-	for _, l := range []struct {
-		flag, address string
-		optional      bool
-		listener      *net.Listener
-	}{
-		{"--http-address", s.config.HTTPAddress, false, &opened.http},
-		{"--grpc-address", s.config.GRPCAddress, true, &opened.grpc},
-		{"--diagnostics-address", s.config.DiagnosticsAddress, false, &opened.diagnostics},
-		{"--health-addr", s.config.HealthAddress, true, &opened.health},
-	} {
-		if l.optional && l.address == "" {
-			continue
-		}
-		listener, err := new(net.ListenConfig).Listen(ctx, "tcp", l.address)
-		if err != nil {
-			for _, other := range []net.Listener{opened.http, opened.grpc, opened.diagnostics, opened.health} {
-				if other != nil {
-					_ = other.Close()
-				}
-			}
-			if errors.Is(err, syscall.EADDRINUSE) {
-				return listeners{}, fmt.Errorf("listen on %s: the port is in use: stop the program that has it, or choose another with %s", l.address, l.flag)
-			}
-			return listeners{}, fmt.Errorf("listen on %s (%s): %w", l.address, l.flag, err)
-		}
-		*l.listener = listener
-	}
-	return opened, nil
-}
-
-// addressOf returns the address of a listener, nil if there is none.
-func addressOf(l net.Listener) net.Addr {
-	if l == nil {
-		return nil
-	}
-	return l.Addr()
 }
 
 // httpServer returns a server with limits on what a slow or idle peer can hold.
@@ -217,38 +185,5 @@ func (s *Server) httpServer(h http.Handler, tlsConfig *tls.Config) *http.Server 
 		IdleTimeout:       3 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelDebug),
-	}
-}
-
-// diagnostics serves what health does, and /metrics.
-func (s *Server) diagnostics() http.Handler {
-	mux := s.health()
-	mux.Handle("GET /metrics", s.config.Metrics)
-	return mux
-}
-
-// health serves /healthz (the process runs) and /readyz (it takes calls).
-func (s *Server) health() *http.ServeMux {
-	mux := http.NewServeMux()
-	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		switch {
-		case s.draining.Load():
-			http.Error(w, "not ready: shutting down", http.StatusServiceUnavailable)
-		case !isClosed(s.config.Ready):
-			http.Error(w, "not ready: "+s.config.Unready(), http.StatusServiceUnavailable)
-		default:
-			_, _ = fmt.Fprintln(w, "ok")
-		}
-	})
-	return mux
-}
-
-func isClosed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
 	}
 }

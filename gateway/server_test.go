@@ -29,7 +29,7 @@ type running struct {
 	done                            chan error
 }
 
-func startServer(t *testing.T, rest http.Handler) *running {
+func startServer(t *testing.T, rest http.Handler, change ...func(*ServerConfig)) *running {
 	t.Helper()
 	certificate := httptest.NewUnstartedServer(nil)
 	certificate.StartTLS()
@@ -38,7 +38,7 @@ func startServer(t *testing.T, rest http.Handler) *running {
 	r := &running{ready: make(chan struct{}), stop: stop, done: make(chan error, 1), tls: certificate.Client().Transport.(*http.Transport).TLSClientConfig.Clone()}
 	r.tls.ServerName = "example.com"
 	listening := make(chan struct{})
-	server := NewServer(ServerConfig{
+	config := ServerConfig{
 		HTTPAddress: "127.0.0.1:0", GRPCAddress: "127.0.0.1:0", DiagnosticsAddress: "127.0.0.1:0", HealthAddress: "127.0.0.1:0",
 		TLS:      &tls.Config{Certificates: certificate.TLS.Certificates, NextProtos: []string{"h2", "http/1.1"}},
 		REST:     rest,
@@ -52,7 +52,11 @@ func startServer(t *testing.T, rest http.Handler) *running {
 		},
 		Logger:          slog.New(slog.DiscardHandler),
 		ShutdownTimeout: 10 * time.Second,
-	})
+	}
+	for _, f := range change {
+		f(&config)
+	}
+	server := NewServer(config)
 	go func() { r.done <- server.Run(ctx) }()
 	t.Cleanup(func() { stop() })
 	select {
@@ -156,14 +160,7 @@ func TestServerDrains(t *testing.T) {
 	}()
 	<-arrived
 	r.stop()
-	for deadline := time.Now().Add(10 * time.Second); ; {
-		if code, text := r.readyz(t); code == http.StatusServiceUnavailable && text == "not ready: shutting down" {
-			break
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("readyz does not say that it shuts down")
-		}
-	}
+	waitForDrain(t, r)
 	select {
 	case err := <-r.done:
 		t.Fatalf("stopped before the call in flight had its answer: %v", err)
@@ -187,5 +184,147 @@ func TestServerSaysWhichPortIsInUse(t *testing.T) {
 	err = NewServer(ServerConfig{HTTPAddress: "127.0.0.1:0", GRPCAddress: taken.Addr().String(), DiagnosticsAddress: "127.0.0.1:0"}).Run(t.Context())
 	if want := "listen on " + taken.Addr().String() + ": the port is in use: stop the program that has it, or choose another with --grpc-address"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// Listening fails as a whole: an address that was opened before the one that is in use is given back.
+func TestServerListensOnAllAddressesOrNone(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := free.Addr().String()
+	free.Close()
+	for _, c := range []ServerConfig{
+		{HTTPAddress: address, DiagnosticsAddress: taken.Addr().String()},
+		{HTTPAddress: "127.0.0.1:0", GRPCAddress: address, DiagnosticsAddress: taken.Addr().String()},
+		{HTTPAddress: "127.0.0.1:0", DiagnosticsAddress: address, HealthAddress: taken.Addr().String()},
+	} {
+		if err := NewServer(c).Run(t.Context()); err == nil {
+			t.Fatal("the server listens on an address that is in use")
+		}
+		again, err := net.Listen("tcp", address)
+		if err != nil {
+			t.Fatalf("the address is still open: %v", err)
+		}
+		again.Close()
+	}
+}
+
+// blockingGRPC registers a handler for every gRPC method that closes arrived and answers when finish is closed.
+func blockingGRPC(arrived, finish chan struct{}) func(*ServerConfig) {
+	return func(c *ServerConfig) {
+		c.GRPCOptions = []grpc.ServerOption{grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
+			close(arrived)
+			select {
+			case <-finish:
+			case <-stream.Context().Done():
+				return stream.Context().Err()
+			}
+			return stream.SendMsg(&healthv1.HealthCheckResponse{Status: healthv1.HealthCheckResponse_SERVING})
+		})}
+	}
+}
+
+func (r *running) callGRPC(t *testing.T) <-chan error {
+	t.Helper()
+	conn, err := grpc.NewClient(r.grpc, grpc.WithTransportCredentials(credentials.NewTLS(r.tls)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close() })
+	answered := make(chan error, 1)
+	go func() {
+		answered <- conn.Invoke(context.Background(), "/test.Service/Method", &healthv1.HealthCheckRequest{}, &healthv1.HealthCheckResponse{})
+	}()
+	return answered
+}
+
+func TestServerDrainsGRPC(t *testing.T) {
+	arrived, finish := make(chan struct{}), make(chan struct{})
+	r := startServer(t, http.NotFoundHandler(), blockingGRPC(arrived, finish))
+	answered := r.callGRPC(t)
+	<-arrived
+	r.stop()
+	waitForDrain(t, r)
+	select {
+	case err := <-r.done:
+		t.Fatalf("stopped before the call in flight had its answer: %v", err)
+	default:
+	}
+	close(finish)
+	if err := <-answered; err != nil {
+		t.Errorf("the call in flight got %v", err)
+	}
+	if err := <-r.done; err != nil {
+		t.Errorf("drain: %v", err)
+	}
+}
+
+// waitForDrain returns when /readyz reports that the server shuts down.
+func waitForDrain(t *testing.T, r *running) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); ; {
+		if code, text := get(t, "http://"+r.diagnostics+"/readyz"); code == http.StatusServiceUnavailable && text == "not ready: shutting down" {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("readyz does not say that it shuts down")
+		}
+	}
+}
+
+// Calls that take longer than the drain may are cut off, and the error names their protocol.
+func TestServerGivesUpOnCallsThatDoNotEnd(t *testing.T) {
+	arrivedGRPC, arrivedHTTP, never := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	r := startServer(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		close(arrivedHTTP)
+		<-r.Context().Done()
+	}), blockingGRPC(arrivedGRPC, never), func(c *ServerConfig) { c.ShutdownTimeout = 50 * time.Millisecond })
+	answered := r.callGRPC(t)
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: r.tls}}
+	defer client.CloseIdleConnections()
+	go func() {
+		if resp, err := client.Get("https://" + r.http); err == nil {
+			resp.Body.Close()
+		}
+	}()
+	<-arrivedHTTP
+	<-arrivedGRPC
+	r.stop()
+	err := <-r.done
+	for _, want := range []string{"drain HTTP: calls were still in flight after 50ms", "drain gRPC: calls were still in flight after 50ms"} {
+		if err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	if err := <-answered; err == nil {
+		t.Error("the gRPC call that was cut off has an answer")
+	}
+}
+
+// During the delay, calls are still taken, but the server reports that it is not ready.
+func TestServerTakesCallsDuringTheShutdownDelay(t *testing.T) {
+	t.Parallel()
+	r := startServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "taken") }),
+		func(c *ServerConfig) { c.ShutdownDelay = 3 * time.Second })
+	close(r.ready)
+	client := &http.Client{Transport: &http.Transport{TLSClientConfig: r.tls}}
+	defer client.CloseIdleConnections()
+	start := time.Now()
+	r.stop()
+	waitForDrain(t, r)
+	resp, err := client.Get("https://" + r.http)
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp.Body.Close()
+	if err := <-r.done; err != nil || time.Since(start) < 3*time.Second {
+		t.Errorf("stopped after %s with %v, want it to wait for the delay", time.Since(start), err)
 	}
 }
