@@ -10,8 +10,8 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 )
 
-// CallIDHeader carries the id of a call: in every answer, and in the log line of a call that failed. A caller may choose
-// it.
+// CallIDHeader carries the id of a call: in every answer, and in the log line of a call that failed. A caller may
+// choose it.
 const CallIDHeader = "Hookgate-Call-Id"
 
 // maxCallID is the longest id that a caller may choose.

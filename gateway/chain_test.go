@@ -19,6 +19,7 @@ import (
 	"github.com/hookgate/hookgate/extension"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/registry"
 	"github.com/hookgate/hookgate/test/hookversions"
 	hookversionsv1 "github.com/hookgate/hookgate/test/hookversions/gen/hookversions/v1"
@@ -55,7 +56,7 @@ func drainCall(t *testing.T, policy hook.FailurePolicy) extension.Call {
 	}
 	handler := registry.Handler{
 		Name: "drain", Hook: hook.GroupVersionHook{Group: hookversions.Group, Version: "v1alpha1", Hook: hookversions.BeforeNodeDrain},
-		Timeout: maxTimeout, FailurePolicy: policy, ClusterAPIVersion: convert.V1Beta1,
+		Timeout: limits.Timeout, FailurePolicy: policy, ClusterAPIVersion: convert.V1Beta1,
 	}
 	reg := registrationOf("acme", handler)
 	return extension.Call{

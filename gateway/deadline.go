@@ -10,15 +10,12 @@ import (
 
 	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
-const (
-	// maxTimeout is the longest that a handler may take, by the rules of the Runtime SDK.
-	maxTimeout = 30 * time.Second
-	// maxMargin is the most that is kept back of a caller's deadline, so that the gateway's answer, which names the
-	// handler, arrives before the caller gives up.
-	maxMargin = 500 * time.Millisecond
-)
+// maxMargin is the most that is kept back of a caller's deadline, so that the gateway's answer, which names the
+// handler, arrives before the caller gives up.
+const maxMargin = 500 * time.Millisecond
 
 // deadline bounds calls by the least of the handler's timeout, the caller's deadline less a margin, and 30 s.
 func deadline(next extension.Caller) extension.Caller {
@@ -41,7 +38,7 @@ func deadline(next extension.Caller) extension.Caller {
 
 // timeoutOf returns how long a call may take, and reports whether the caller's deadline decides that.
 func timeoutOf(ctx context.Context, c extension.Call) (timeout time.Duration, byCaller bool) {
-	timeout = min(c.Handler.Handler.Timeout, maxTimeout)
+	timeout = min(c.Handler.Handler.Timeout, limits.Timeout)
 	if end, ok := ctx.Deadline(); ok {
 		left := time.Until(end)
 		if left -= min(left/10, maxMargin); left < timeout {

@@ -13,12 +13,13 @@ import (
 
 const (
 	deprecatedHandlersName = "hookgate_registered_deprecated_handlers"
-	deprecatedHandlersHelp = "Always 1, for each registered handler that implements a deprecated version of a hook, called or not."
+	deprecatedHandlersHelp = "Always 1, for each registered handler that implements a deprecated version of a hook, " +
+		"called or not."
 )
 
 var deprecatedHandlersLabels = [...]string{"group", "version", "hook", "handler"}
 
-// deprecatedHandlers collects the registered handlers that implement a deprecated version of a hook.
+// deprecatedHandlers collects a metric for each registered handler that implements a deprecated version of a hook.
 type deprecatedHandlers struct {
 	desc      *prometheus.Desc
 	snapshots Snapshots
@@ -29,10 +30,10 @@ type deprecatedHandlers struct {
 var _ prometheus.Collector = (*deprecatedHandlers)(nil)
 
 func newDeprecatedHandlers(s Snapshots, c *catalog.Catalog) *deprecatedHandlers {
+	deprecated := func(v *catalog.Version) bool { return v.Lifetime.Deprecated != "" && !v.Removed() }
 	return &deprecatedHandlers{
 		desc:      prometheus.NewDesc(deprecatedHandlersName, deprecatedHandlersHelp, deprecatedHandlersLabels[:], nil),
-		snapshots: s, hooks: c,
-		any: slices.ContainsFunc(c.Versions(), func(v *catalog.Version) bool { return v.Lifetime.Deprecated != "" && !v.Removed() }),
+		snapshots: s, hooks: c, any: slices.ContainsFunc(c.Versions(), deprecated),
 	}
 }
 
@@ -50,7 +51,8 @@ func (d *deprecatedHandlers) Collect(metrics chan<- prometheus.Metric) {
 			continue
 		}
 		if _, _, ok := h.Deprecated(); ok {
-			metrics <- prometheus.MustNewConstMetric(d.desc, prometheus.GaugeValue, 1, h.Group, h.Version, h.Hook, e.Name)
+			labels := []string{h.Group, h.Version, h.Hook, e.Name}
+			metrics <- prometheus.MustNewConstMetric(d.desc, prometheus.GaugeValue, 1, labels...)
 		}
 	}
 }

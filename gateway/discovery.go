@@ -14,13 +14,14 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/registry"
 )
 
 // Discover returns the gateway's own handlers, so that one ExtensionConfig registers it with Cluster API:
 //
-//   - one handler for each lifecycle hook, named as the hook in lower case, which stands for every handler of that hook.
-//     It is always there, so that nothing changes for the caller when extensions come and go;
+//   - one handler for each lifecycle hook, named as the hook in lower case, which stands for every handler of that
+//     hook. It is always there, so that nothing changes for the caller when extensions come and go;
 //   - one handler for each registered handler of every other hook, under its label.
 //
 // The failure policy is Fail, because the gateway applies those of the handlers. Timeouts leave room for the way back.
@@ -29,8 +30,8 @@ import (
 // failure policies, which the caller applies when it does not reach the gateway.
 //
 // asked is the version of Discovery that the caller uses. Hooks are offered in that version if they have it, because
-// Cluster API refuses an answer with a version that it does not know, and otherwise in their newest one. The answer is a
-// response of asked.
+// Cluster API refuses an answer with a version that it does not know, and otherwise in their newest one. The answer is
+// a response of asked.
 func (d *Dispatcher) Discover(asked *catalog.Hook) (proto.Message, error) {
 	snapshot := d.config.Registry.Snapshot()
 	if !snapshot.Ready() {
@@ -44,7 +45,7 @@ func (d *Dispatcher) Discover(asked *catalog.Hook) (proto.Message, error) {
 		switch {
 		case h.Singleton():
 		case h.Mergeable && !snapshot.Sole():
-			handlers = append(handlers, described(strings.ToLower(h.Hook), h, maxTimeout))
+			handlers = append(handlers, described(strings.ToLower(h.Hook), h, limits.Timeout))
 		default:
 			for _, e := range snapshot.Handlers(h.GroupHook()) {
 				x := described(e.Label, h, outerTimeout(e))
@@ -55,7 +56,9 @@ func (d *Dispatcher) Discover(asked *catalog.Hook) (proto.Message, error) {
 			}
 		}
 	}
-	slices.SortFunc(handlers, func(a, b *hooksv1alpha1.ExtensionHandler) int { return cmp.Compare(a.GetName(), b.GetName()) })
+	slices.SortFunc(handlers, func(a, b *hooksv1alpha1.ExtensionHandler) int {
+		return cmp.Compare(a.GetName(), b.GetName())
+	})
 	answer := newSuccess(asked)
 	list := answer.ProtoReflect().Mutable(asked.Response.Descriptor().Fields().ByName("handlers")).List()
 	for _, h := range handlers {
@@ -64,10 +67,10 @@ func (d *Dispatcher) Discover(asked *catalog.Hook) (proto.Message, error) {
 	return answer, nil
 }
 
-// outerTimeout returns how long callers should wait for a handler: its own timeout and the margin that the link deadline
-// keeps back, in whole seconds as in the contract.
+// outerTimeout returns how long callers should wait for a handler: its own timeout and the margin that the link
+// deadline keeps back, in whole seconds as in the contract.
 func outerTimeout(e *registry.Entry) time.Duration {
-	return min((e.Handler.Timeout + maxMargin + time.Second - 1).Truncate(time.Second), maxTimeout)
+	return min((e.Handler.Timeout + maxMargin + time.Second - 1).Truncate(time.Second), limits.Timeout)
 }
 
 func described(name string, h *catalog.Hook, timeout time.Duration) *hooksv1alpha1.ExtensionHandler {

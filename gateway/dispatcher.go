@@ -49,8 +49,8 @@ func NewDispatcher(c Config) *Dispatcher {
 	return &Dispatcher{config: c, caller: chain(c.Observer, c.Versions, c.Objects, c.Transport)}
 }
 
-// Dispatch answers a request. An error is a *hook.Error of any kind but Unauthenticated, Forbidden and TooLarge. A Failure
-// that an extension answered is an answer, not an error.
+// Dispatch answers a request. An error is a *hook.Error of any kind but Unauthenticated, Forbidden and TooLarge. A
+// Failure that an extension answered is an answer, not an error.
 func (d *Dispatcher) Dispatch(ctx context.Context, r Request) (proto.Message, error) {
 	snapshot := d.config.Registry.Snapshot()
 	if !snapshot.Ready() {

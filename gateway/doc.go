@@ -1,13 +1,12 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gateway is the one place where a call is decided: which handlers answer it, with which settings, for how long,
-// and what their failures mean. Two fronts, HTTPS JSON and gRPC, turn a request into the same message and hand it to the
-// Dispatcher.
+// Package gateway decides calls: which handlers answer them, with which settings, for how long, and what their failures
+// mean. Two fronts, HTTPS JSON and gRPC, decode requests and pass them to the Dispatcher, which selects handlers, calls
+// each of them through one chain of links, and merges their answers.
 //
-// Each step of a call that concerns one handler is a Caller around the next: observe, apply the failure policy, convert,
-// bound the time, and last the transport, from the package extension. What is registered comes from the package
-// registry; where that comes from is the concern of the package controllers.
+// Package extension is the transport at the end of the chain. What is registered comes from package registry, which
+// package controllers fills.
 //
-// A Dispatcher and both fronts are safe for concurrent use. The call path takes no lock.
+// All types are safe for concurrent use except Server; call its Run once. The call path takes no lock of its own.
 package gateway

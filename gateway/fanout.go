@@ -10,9 +10,12 @@ import (
 	"sync"
 
 	"google.golang.org/protobuf/proto"
+
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
-// answer is what one of several handlers answered. It is empty if the handler was not called because one before it failed.
+// answer is what one of several handlers answered. It is empty if the handler was not called because one before it
+// failed.
 type answer struct {
 	response proto.Message
 	err      error
@@ -28,15 +31,15 @@ func (a answer) failed() bool {
 	return refused
 }
 
-// callAll calls the handlers that a policy gives an order one after the other, until one fails, and then all others at the
-// same time. It waits for all of them, so that what is made of the answers does not depend on their timing.
+// callAll calls the handlers that a policy gives an order one after the other, until one fails, and then all others at
+// the same time. It waits for all of them, so that what is made of the answers does not depend on their timing.
 func (d *Dispatcher) callAll(ctx context.Context, r Request, targets []target) []answer {
 	answers := make([]answer, len(targets))
 	ordered := inOrder(targets)
 	if len(ordered) > 0 {
 		// A sequence of handlers may take no longer than a single handler.
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, maxTimeout)
+		ctx, cancel = context.WithTimeout(ctx, limits.Timeout)
 		defer cancel()
 	}
 	for _, i := range ordered {

@@ -27,7 +27,9 @@ func GRPCOptions(k Contract, c *codec.Codec, o *Observer) []grpc.ServerOption {
 }
 
 func hookInterceptor(cat *catalog.Catalog, c *codec.Codec, o *Observer) grpc.UnaryServerInterceptor {
-	return func(ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler) (resp any, err error) {
+	return func(
+		ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler,
+	) (resp any, err error) {
 		h, ok := cat.ByMethod(info.FullMethod)
 		m, isMessage := req.(proto.Message)
 		if !ok || !isMessage {
@@ -45,7 +47,8 @@ func hookInterceptor(cat *catalog.Catalog, c *codec.Codec, o *Observer) grpc.Una
 				resp, err = nil, grpcError(in.err)
 			}
 			if values := in.warnings.Values(); values != nil {
-				_ = grpc.SetTrailer(ctx, metadata.MD{strings.ToLower(WarningHeader): values}) // fails only outside of a call
+				// This fails only outside of a call.
+				_ = grpc.SetTrailer(ctx, metadata.MD{strings.ToLower(WarningHeader): values})
 			}
 			in.end()
 		}()

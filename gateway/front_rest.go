@@ -49,7 +49,8 @@ func NewREST(k Contract, c *codec.Codec, o *Observer) (*REST, error) {
 // ServeHTTP answers one call. Whatever is wrong with the call, the body is a response of the hook.
 func (f *REST) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	h, asked, routeErr := f.route(r.URL.Path)
-	ctx, in := f.observer.begin(r.Context(), "REST", asked, h, propagation.HeaderCarrier(r.Header), r.Header.Get(CallIDHeader))
+	carrier := propagation.HeaderCarrier(r.Header)
+	ctx, in := f.observer.begin(r.Context(), "REST", asked, h, carrier, r.Header.Get(CallIDHeader))
 	w := &restWriter{ResponseWriter: rw, in: in}
 	w.Header().Set(CallIDHeader, in.id)
 	defer func() {
@@ -84,8 +85,8 @@ func (f *REST) serve(ctx context.Context, w http.ResponseWriter, r *http.Request
 	if err != nil {
 		return err
 	}
-	// The message aliases the body, and so do the requests to extensions. When the mux returns, all of these have ended and
-	// the answer has been written.
+	// The message aliases the body, and so do the requests to extensions. When the mux returns, all of these have ended
+	// and the answer has been written.
 	defer b.Release()
 	in.received = int64(len(b.Bytes))
 	request := &incoming{hook: h, body: b.Bytes}
@@ -106,7 +107,8 @@ func withCallerTimeout(ctx context.Context, r *http.Request) (context.Context, c
 	}
 	timeout, err := time.ParseDuration(value)
 	if err != nil || timeout <= 0 {
-		return nil, nil, hook.Errorf(hook.InvalidRequest, "query parameter timeout: want a duration such as 10s, got %q", value)
+		return nil, nil, hook.Errorf(hook.InvalidRequest,
+			"query parameter timeout: want a duration such as 10s, got %q", value)
 	}
 	bounded, cancel := context.WithTimeout(ctx, timeout)
 	return bounded, cancel, nil

@@ -10,20 +10,20 @@ import (
 
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/body"
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
-// MaxBodyBytes is the most that a request or an answer may have, decompressed too, on every transport: 20 MiB, the limit
-// of Cluster API's own server.
-const MaxBodyBytes = 20 << 20
+// MaxBodyBytes is the size of the largest request or answer on every transport, after decompression.
+const MaxBodyBytes = limits.BodyBytes
 
-// readBody reads the request's body, decompressed. Errors are TooLarge, InvalidRequest and Canceled.
+// readBody reads and decompresses the request's body. Errors are of kind TooLarge, InvalidRequest and Canceled.
 func (f *REST) readBody(w http.ResponseWriter, r *http.Request) (*body.Body, error) {
 	b, err := f.bodies.Read(r.Body, r.ContentLength, r.Header.Get("Content-Encoding"))
 	switch {
 	case err == nil:
 		return b, nil
 	case errors.Is(err, body.ErrTooLarge):
-		// Whatever else the caller sends would have to be read to keep the connection.
+		// To keep the connection, all that the caller still sends would have to be read.
 		w.Header().Set("Connection", "close")
 		err = hook.Errorf(hook.TooLarge, "request body is larger than 20 MiB")
 	case errors.Is(err, body.ErrEncoding):

@@ -37,8 +37,8 @@ func (f *REST) writeError(w http.ResponseWriter, h *catalog.Hook, in *inbound, e
 	f.writeStatus(w, h, in.err.Kind.HTTPStatus(), in)
 }
 
-// writeStatus writes the call's error as a response of the hook: apiVersion, kind, status Failure and message. If the hook
-// is not known, there is no kind.
+// writeStatus writes the call's error as a response of the hook: apiVersion, kind, status Failure and message. If the
+// hook is not known, there is no kind.
 func (f *REST) writeStatus(w http.ResponseWriter, h *catalog.Hook, code int, in *inbound) {
 	var body []byte
 	var err error

@@ -51,36 +51,36 @@ func TestRESTRefusesBadInput(t *testing.T) {
 		kind     hook.Kind
 		message  string
 	}{
-		"NotJSON":        {reason: "", body: text("hello"), code: 400, kind: hook.InvalidRequest, message: "invalid JSON at byte 0"},
-		"EndsEarly":      {reason: "", body: text(createBody[:50]), code: 400, kind: hook.InvalidRequest, message: "JSON ends early at byte 50"},
-		"Empty":          {reason: "an empty body is not an empty object", body: text(""), code: 400, kind: hook.InvalidRequest, message: "empty"},
-		"WrongKind":      {body: text(`{"kind":"BeforeClusterDeleteRequest"}`), code: 400, kind: hook.InvalidRequest, message: "kind: want BeforeClusterCreateRequest, got BeforeClusterDeleteRequest"},
-		"WrongVersion":   {body: text(`{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1beta1"}`), code: 400, kind: hook.InvalidRequest, message: "apiVersion: want hooks.runtime.cluster.x-k8s.io/v1alpha1, got hooks.runtime.cluster.x-k8s.io/v1beta1"},
-		"WrongType":      {reason: "the text names the member", body: text(`{"settings":{"a":1}}`), code: 400, kind: hook.InvalidRequest, message: `settings["a"]: want a string, got a number`},
-		"NoCluster":      {body: text(`{}`), code: 400, kind: hook.InvalidRequest, message: "cluster: required"},
+		"NotJSON":        {reason: "", body: textBody("hello"), code: 400, kind: hook.InvalidRequest, message: "invalid JSON at byte 0"},
+		"EndsEarly":      {reason: "", body: textBody(createBody[:50]), code: 400, kind: hook.InvalidRequest, message: "JSON ends early at byte 50"},
+		"Empty":          {reason: "an empty body is not an empty object", body: textBody(""), code: 400, kind: hook.InvalidRequest, message: "empty"},
+		"WrongKind":      {body: textBody(`{"kind":"BeforeClusterDeleteRequest"}`), code: 400, kind: hook.InvalidRequest, message: "kind: want BeforeClusterCreateRequest, got BeforeClusterDeleteRequest"},
+		"WrongVersion":   {body: textBody(`{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1beta1"}`), code: 400, kind: hook.InvalidRequest, message: "apiVersion: want hooks.runtime.cluster.x-k8s.io/v1alpha1, got hooks.runtime.cluster.x-k8s.io/v1beta1"},
+		"WrongType":      {reason: "the text names the member", body: textBody(`{"settings":{"a":1}}`), code: 400, kind: hook.InvalidRequest, message: `settings["a"]: want a string, got a number`},
+		"NoCluster":      {body: textBody(`{}`), code: 400, kind: hook.InvalidRequest, message: "cluster: required"},
 		"TooLarge":       {body: func(*testing.T) io.Reader { return struct{ io.Reader }{spaces(21 << 20)} }, code: 413, kind: hook.TooLarge, message: "request body is larger than 20 MiB"},
 		"TooLargeByWord": {reason: "the claimed size is enough", body: func(*testing.T) io.Reader { return bytes.NewReader(make([]byte, 25<<20)) }, code: 413, kind: hook.TooLarge, message: "request body is larger than 20 MiB"},
 		"GzipBomb": {
 			reason: "the limit holds for what the body unpacks to", encoding: "gzip",
 			body: func(t *testing.T) io.Reader { return strings.NewReader(strings.Repeat(zipped(t, spaces(1<<20)), 25)) }, code: 413, kind: hook.TooLarge, message: "request body is larger than 20 MiB",
 		},
-		"NotGzip":          {encoding: "gzip", body: text(createBody), code: 400, kind: hook.InvalidRequest, message: "request body is not valid gzip"},
+		"NotGzip":          {encoding: "gzip", body: textBody(createBody), code: 400, kind: hook.InvalidRequest, message: "request body is not valid gzip"},
 		"HalfAGzip":        {encoding: "gzip", body: func(t *testing.T) io.Reader { return strings.NewReader(zipped(t, strings.NewReader(createBody))[:60]) }, code: 400, kind: hook.InvalidRequest, message: "request body ends early"},
-		"OtherEncoding":    {encoding: "br", body: text(createBody), code: 400, kind: hook.InvalidRequest, message: `Content-Encoding is not supported: "br": send gzip, or none`},
-		"UnknownHook":      {path: prefix + "beforelunch", body: text(createBody), code: 404, kind: hook.UnknownHook, message: `no hook "beforelunch": see "hookgate call --help" for their names`},
-		"HookInUpperCase":  {path: prefix + "BeforeClusterCreate", body: text(createBody), code: 404, kind: hook.UnknownHook, message: `no hook at path "/hooks.runtime.cluster.x-k8s.io/v1alpha1/BeforeClusterCreate": want /hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclustercreate[/<handler>]`},
-		"OtherVersion":     {path: "/hooks.runtime.cluster.x-k8s.io/v1/beforeclustercreate", body: text(createBody), code: 404, kind: hook.UnknownHook, message: "want /hooks.runtime.cluster.x-k8s.io/v1alpha1/<hook>[/<handler>]"},
-		"TooManySegments":  {path: prefix + "beforeclustercreate/a/b", body: text(createBody), code: 404, kind: hook.UnknownHook, message: "no hook at path"},
-		"EscapedSlash":     {reason: "an escape does not get round the check", path: prefix + "beforeclustercreate/a%2Fb", body: text(createBody), code: 404, kind: hook.UnknownHook, message: "no hook at path"},
-		"DiscoveryHandler": {path: prefix + "discovery/x", body: text("{}"), code: 404, kind: hook.UnknownHook, message: "want /hooks.runtime.cluster.x-k8s.io/v1alpha1/discovery"},
-		"UnknownHandler":   {path: prefix + "beforeclustercreate/nobody", body: text(createBody), code: 404, kind: hook.UnknownHandler, message: `no handler "nobody": the handlers of BeforeClusterCreate are none`},
-		"Get":              {method: http.MethodGet, body: text(""), code: 405, kind: hook.InvalidRequest, message: "method GET is not allowed: hooks are called with POST"},
-		"Timeout":          {path: prefix + "beforeclustercreate?timeout=soon", body: text(createBody), code: 400, kind: hook.InvalidRequest, message: `query parameter timeout: want a duration such as 10s, got "soon"`},
-		"TimeoutZero":      {path: prefix + "beforeclustercreate?timeout=0s", body: text(createBody), code: 400, kind: hook.InvalidRequest, message: `query parameter timeout: want a duration such as 10s, got "0s"`},
-		"TimeoutNegative":  {path: prefix + "beforeclustercreate?timeout=-1s", body: text(createBody), code: 400, kind: hook.InvalidRequest, message: `query parameter timeout: want a duration such as 10s, got "-1s"`},
-		"TrailingSlash":    {path: prefix + "beforeclustercreate/", body: text(createBody), code: 404, kind: hook.UnknownHook, message: `want /hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclustercreate[/<handler>]`},
-		"UnknownGroup":     {path: "/x/v1alpha1/beforeclustercreate", body: text(createBody), code: 404, kind: hook.UnknownHook, message: "want /hooks.runtime.cluster.x-k8s.io/v1alpha1/<hook>[/<handler>]"},
-		"Root":             {path: "/", body: text(createBody), code: 404, kind: hook.UnknownHook, message: `no hook at path "/": want /hooks.runtime.cluster.x-k8s.io/v1alpha1/<hook>[/<handler>]`},
+		"OtherEncoding":    {encoding: "br", body: textBody(createBody), code: 400, kind: hook.InvalidRequest, message: `Content-Encoding is not supported: "br": send gzip, or none`},
+		"UnknownHook":      {path: prefix + "beforelunch", body: textBody(createBody), code: 404, kind: hook.UnknownHook, message: `no hook "beforelunch": see "hookgate call --help" for their names`},
+		"HookInUpperCase":  {path: prefix + "BeforeClusterCreate", body: textBody(createBody), code: 404, kind: hook.UnknownHook, message: `no hook at path "/hooks.runtime.cluster.x-k8s.io/v1alpha1/BeforeClusterCreate": want /hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclustercreate[/<handler>]`},
+		"OtherVersion":     {path: "/hooks.runtime.cluster.x-k8s.io/v1/beforeclustercreate", body: textBody(createBody), code: 404, kind: hook.UnknownHook, message: "want /hooks.runtime.cluster.x-k8s.io/v1alpha1/<hook>[/<handler>]"},
+		"TooManySegments":  {path: prefix + "beforeclustercreate/a/b", body: textBody(createBody), code: 404, kind: hook.UnknownHook, message: "no hook at path"},
+		"EscapedSlash":     {reason: "an escape does not get round the check", path: prefix + "beforeclustercreate/a%2Fb", body: textBody(createBody), code: 404, kind: hook.UnknownHook, message: "no hook at path"},
+		"DiscoveryHandler": {path: prefix + "discovery/x", body: textBody("{}"), code: 404, kind: hook.UnknownHook, message: "want /hooks.runtime.cluster.x-k8s.io/v1alpha1/discovery"},
+		"UnknownHandler":   {path: prefix + "beforeclustercreate/nobody", body: textBody(createBody), code: 404, kind: hook.UnknownHandler, message: `no handler "nobody": the handlers of BeforeClusterCreate are none`},
+		"Get":              {method: http.MethodGet, body: textBody(""), code: 405, kind: hook.InvalidRequest, message: "method GET is not allowed: hooks are called with POST"},
+		"Timeout":          {path: prefix + "beforeclustercreate?timeout=soon", body: textBody(createBody), code: 400, kind: hook.InvalidRequest, message: `query parameter timeout: want a duration such as 10s, got "soon"`},
+		"TimeoutZero":      {path: prefix + "beforeclustercreate?timeout=0s", body: textBody(createBody), code: 400, kind: hook.InvalidRequest, message: `query parameter timeout: want a duration such as 10s, got "0s"`},
+		"TimeoutNegative":  {path: prefix + "beforeclustercreate?timeout=-1s", body: textBody(createBody), code: 400, kind: hook.InvalidRequest, message: `query parameter timeout: want a duration such as 10s, got "-1s"`},
+		"TrailingSlash":    {path: prefix + "beforeclustercreate/", body: textBody(createBody), code: 404, kind: hook.UnknownHook, message: `want /hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclustercreate[/<handler>]`},
+		"UnknownGroup":     {path: "/x/v1alpha1/beforeclustercreate", body: textBody(createBody), code: 404, kind: hook.UnknownHook, message: "want /hooks.runtime.cluster.x-k8s.io/v1alpha1/<hook>[/<handler>]"},
+		"Root":             {path: "/", body: textBody(createBody), code: 404, kind: hook.UnknownHook, message: `no hook at path "/": want /hooks.runtime.cluster.x-k8s.io/v1alpha1/<hook>[/<handler>]`},
 	}
 	f := newFixture(t, nil)
 	f.registry.SetReady()
@@ -129,7 +129,7 @@ func TestRESTRefusesBadInput(t *testing.T) {
 	}
 }
 
-func text(s string) func(*testing.T) io.Reader {
+func textBody(s string) func(*testing.T) io.Reader {
 	return func(*testing.T) io.Reader { return strings.NewReader(s) }
 }
 

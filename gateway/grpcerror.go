@@ -11,8 +11,8 @@ import (
 // errorDomain is the domain of the ErrorInfo that gRPC errors carry.
 const errorDomain = "hookgate.dev"
 
-// grpcError returns err as gRPC callers get it: the code of its kind, its text, and an ErrorInfo whose reason is the kind,
-// because several kinds share a code.
+// grpcError returns err as gRPC callers get it: the code of its kind, its text, and an ErrorInfo whose reason is the
+// kind, because several kinds share a code.
 func grpcError(err error) error {
 	e := asError(err)
 	st := status.New(e.Kind.GRPCCode(), e.Error())

@@ -38,7 +38,9 @@ func (s *Server) listen(ctx context.Context) (listeners, error) {
 				}
 			}
 			if errors.Is(err, syscall.EADDRINUSE) {
-				return listeners{}, fmt.Errorf("listen on %s: the port is in use: stop the program that has it, or choose another with %s", l.address, l.flag)
+				return listeners{}, fmt.Errorf(
+					"listen on %s: the port is in use: stop the program that has it, or choose another with %s",
+					l.address, l.flag)
 			}
 			return listeners{}, fmt.Errorf("listen on %s (%s): %w", l.address, l.flag, err)
 		}

@@ -14,13 +14,14 @@ import (
 	"github.com/hookgate/hookgate/codec"
 )
 
-// marshaler is how the mux of the REST front reads and writes the mandated JSON. It only decodes bodies that the front has
-// read, which are the front's own type.
+// marshaler is how the mux of the REST front reads and writes the mandated JSON. It only decodes bodies that the front
+// has read, which are the front's own type.
 type marshaler struct{ codec *codec.Codec }
 
 var _ runtime.Marshaler = marshaler{}
 
-// restBody is the body of a request that the front has read. The decoder takes all of it at once; it has nothing to read.
+// restBody is the body of a request that the front has read. The decoder takes all of it at once; it has nothing to
+// read.
 type restBody struct{ *incoming }
 
 func (restBody) Read([]byte) (int, error) { return 0, io.EOF }

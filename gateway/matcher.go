@@ -25,8 +25,8 @@ type Namespaces interface {
 	NamespaceLabels(name string) map[string]string
 }
 
-// matcher matches one request against the selectors and conditions of handlers. It reads what they ask for on first use,
-// and once, because most ask for nothing. It belongs to one goroutine.
+// matcher matches one request against the selectors and conditions of handlers. It reads what they ask for on first
+// use, and once, because most ask for nothing. It belongs to one goroutine.
 type matcher struct {
 	namespaceLabels Namespaces
 	versions        *hookversion.Converter
@@ -58,8 +58,8 @@ func (m *matcher) read(r Request) (err error) {
 	return checkObjects(m.message)
 }
 
-// matchesNamespaces reports whether the namespaceSelector of the handler's ExtensionConfig matches every namespace of the
-// request. A request about no object, such as one of DiscoverVariables, matches every selector.
+// matchesNamespaces reports whether the namespaceSelector of the handler's ExtensionConfig matches every namespace of
+// the request. A request about no object, such as one of DiscoverVariables, matches every selector.
 func (m *matcher) matchesNamespaces(e *registry.Entry) bool {
 	selector := e.Registration.NamespaceSelector
 	if selector == nil || selector.Empty() {
@@ -76,8 +76,8 @@ func (m *matcher) matchesNamespaces(e *registry.Entry) bool {
 	return true
 }
 
-// matchesPolicy reports whether a policy, which may be nil, lets its handler be called. An error, a *hook.Error, means that
-// the policy could not be evaluated.
+// matchesPolicy reports whether a policy, which may be nil, lets its handler be called. An error, a *hook.Error, means
+// that the policy could not be evaluated.
 func (m *matcher) matchesPolicy(ctx context.Context, p *policy.Policy) (bool, error) {
 	if p == nil {
 		return true, nil
@@ -112,11 +112,12 @@ func conditionError(p *policy.Policy, err error) error {
 	case errors.As(err, &evaluation):
 		return hook.Errorf(hook.Policy, "ExtensionPolicy %q: %s", p.Name, evaluation).WithCause(evaluation.Cause)
 	}
-	return hook.Errorf(hook.Policy, "ExtensionPolicy %q: match conditions cannot look at this request", p.Name).WithCause(err)
+	return hook.Errorf(hook.Policy, "ExtensionPolicy %q: match conditions cannot look at this request", p.Name).
+		WithCause(err)
 }
 
-// matchesLabels reports whether the selector matches the labels of the object that the request is about. A request about
-// no object matches every selector.
+// matchesLabels reports whether the selector matches the labels of the object that the request is about. A request
+// about no object matches every selector.
 func (m *matcher) matchesLabels(selector labels.Selector) (bool, error) {
 	if !m.readLabels {
 		m.labels, m.labelsErr = labelsOf(m.message)

@@ -22,8 +22,8 @@ import (
 //   - a Failure of any handler fails the answer and names the handler;
 //   - otherwise messages are joined as Cluster API joins them, and retryAfterSeconds is the least that is not zero.
 //
-// If several answers have the same unknown member, the first one wins. Handlers that were not called, because one before
-// them failed, have empty answers.
+// If several answers have the same unknown member, the first one wins. Handlers that were not called, because one
+// before them failed, have empty answers.
 func merge(h *catalog.Hook, targets []target, answers []answer) (proto.Message, error) {
 	var failures []string
 	var causes []error
@@ -75,7 +75,8 @@ func mergeSuccesses(h *catalog.Hook, answers []answer) proto.Message {
 		})
 	}
 	if len(messages) > 0 {
-		merged.Set(merged.Descriptor().Fields().ByName("message"), protoreflect.ValueOfString(strings.Join(messages, ", ")))
+		message := merged.Descriptor().Fields().ByName("message")
+		merged.Set(message, protoreflect.ValueOfString(strings.Join(messages, ", ")))
 	}
 	if h.Blocking {
 		setRetryAfterSeconds(merged.Interface(), retry)

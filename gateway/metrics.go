@@ -6,7 +6,9 @@ package gateway
 import (
 	"fmt"
 	"io"
+	"maps"
 	"runtime"
+	"slices"
 	"strings"
 	"time"
 
@@ -15,7 +17,7 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 )
 
-// Metrics are the gateway's Prometheus metrics. docs/metrics.md is made from the same definitions.
+// Metrics holds the gateway's Prometheus metrics. docs/metrics.md is generated from the same definitions.
 type Metrics struct {
 	requests             *prometheus.CounterVec
 	requestDuration      *prometheus.HistogramVec
@@ -39,13 +41,13 @@ type Metrics struct {
 	definitions []definition
 }
 
-// definition is what the documentation says of a metric.
+// definition describes a metric in the documentation.
 type definition struct {
 	name, kind, help string
 	labels           []string
 }
 
-// definer makes metrics, registers them, and remembers what they are.
+// definer registers metrics and collects their definitions.
 type definer struct {
 	registerer  prometheus.Registerer
 	definitions []definition
@@ -76,53 +78,70 @@ func (d *definer) histogram(name, help string, labels ...string) *prometheus.His
 	return h
 }
 
-// NewMetrics makes the metrics of a build of that version, which has those hooks, and registers them. It panics if the registerer has metrics of
-// these names already.
+// gaugeFunc adds a gauge with the value of f and constant labels.
+func (d *definer) gaugeFunc(name, help string, labels prometheus.Labels, f func() int) {
+	d.add("gauge", name, help, slices.Sorted(maps.Keys(labels)), prometheus.NewGaugeFunc(
+		prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, func() float64 { return float64(f()) }))
+}
+
+// NewMetrics registers and returns the metrics of a build of the given version, which serves the given hooks. It panics
+// if the registerer has metrics of these names already.
 func NewMetrics(r prometheus.Registerer, snapshots Snapshots, hooks *catalog.Catalog, version string) *Metrics {
 	d := &definer{registerer: r}
 	m := &Metrics{
 		requests: d.counter("hookgate_requests_total",
-			"Calls from callers. kind is empty for an answer of the hook, be it Success or Failure, and the kind of the error otherwise.", "protocol", "hook", "kind"),
-		requestDuration:      d.histogram("hookgate_request_duration_seconds", "Time from a caller's request to its answer, in seconds.", "protocol", "hook"),
-		requestsInFlight:     d.gauge("hookgate_requests_in_flight", "Calls from callers that have no answer yet.", "protocol"),
-		requestReceivedBytes: d.counter("hookgate_request_received_bytes_total", "Bytes of the bodies of callers' requests, decompressed.", "protocol", "hook"),
-		requestSentBytes:     d.counter("hookgate_request_sent_bytes_total", "Bytes of the bodies of answers to callers.", "protocol", "hook"),
+			"Calls from callers. kind is empty for an answer of the hook, be it Success or Failure, and the kind of the "+
+				"error otherwise.",
+			"protocol", "hook", "kind"),
+		requestDuration: d.histogram("hookgate_request_duration_seconds",
+			"Time from a caller's request to its answer, in seconds.", "protocol", "hook"),
+		requestsInFlight: d.gauge("hookgate_requests_in_flight",
+			"Calls from callers that have no answer yet.", "protocol"),
+		requestReceivedBytes: d.counter("hookgate_request_received_bytes_total",
+			"Bytes of the bodies of callers' requests, decompressed.", "protocol", "hook"),
+		requestSentBytes: d.counter("hookgate_request_sent_bytes_total",
+			"Bytes of the bodies of answers to callers.", "protocol", "hook"),
 
 		handlerCalls: d.counter("hookgate_handler_calls_total",
-			"Calls to handlers. outcome is success, failure (the extension answered Failure), error (no answer that could be used; kind says why) or ignored (such an error, hidden by the failure policy Ignore).",
+			"Calls to handlers. outcome is success, failure (the extension answered Failure), error (no answer that could "+
+				"be used; kind says why) or ignored (such an error, hidden by the failure policy Ignore).",
 			"hook", "handler", "outcome", "kind"),
-		handlerDuration:      d.histogram("hookgate_handler_call_duration_seconds", "Time of calls to handlers, in seconds.", "hook", "handler"),
-		handlerInFlight:      d.gauge("hookgate_handler_calls_in_flight", "Calls to handlers that have no answer yet.", "hook", "handler"),
-		handlerSentBytes:     d.counter("hookgate_handler_sent_bytes_total", "Bytes of the bodies of requests to handlers.", "hook", "handler"),
-		handlerReceivedBytes: d.counter("hookgate_handler_received_bytes_total", "Bytes of the bodies of handlers' answers.", "hook", "handler"),
-		ignoredFailures:      d.counter("hookgate_handler_ignored_failures_total", "Errors of handlers that their failure policy Ignore hid.", "hook", "handler", "kind"),
+		handlerDuration: d.histogram("hookgate_handler_call_duration_seconds",
+			"Time of calls to handlers, in seconds.", "hook", "handler"),
+		handlerInFlight: d.gauge("hookgate_handler_calls_in_flight",
+			"Calls to handlers that have no answer yet.", "hook", "handler"),
+		handlerSentBytes: d.counter("hookgate_handler_sent_bytes_total",
+			"Bytes of the bodies of requests to handlers.", "hook", "handler"),
+		handlerReceivedBytes: d.counter("hookgate_handler_received_bytes_total",
+			"Bytes of the bodies of handlers' answers.", "hook", "handler"),
+		ignoredFailures: d.counter("hookgate_handler_ignored_failures_total",
+			"Errors of handlers that their failure policy Ignore hid.", "hook", "handler", "kind"),
 		lostMembers: d.counter("hookgate_conversion_lost_members_total",
-			"Members that could not be expressed when a request was converted for a handler, or its answer for the caller, counted once for each call and path. The log has the paths.",
+			"Members that could not be expressed when a request was converted for a handler, or its answer for the caller, "+
+				"counted once for each call and path. The log has the paths.",
 			"hook", "handler"),
 		deprecatedCalls: d.counter("hookgate_deprecated_calls_total",
-			"Calls that use a deprecated version of a hook. side is caller (the call came in that version; handler is empty) or handler (the handler implements it).",
+			"Calls that use a deprecated version of a hook. side is caller (the call came in that version; handler is empty) "+
+				"or handler (the handler implements it).",
 			"group", "version", "hook", "handler", "side"),
 
-		discoveries:       d.counter("hookgate_discoveries_total", "Calls of the Discovery hook of extensions. outcome is Success, Refused (the registry would not have the answer) or the kind of the error.", "extension", "outcome"),
-		discoveryDuration: d.histogram("hookgate_discovery_duration_seconds", "Time of calls of the Discovery hook, in seconds.", "extension"),
+		discoveries: d.counter("hookgate_discoveries_total",
+			"Calls of the Discovery hook of extensions. outcome is Success, Refused (the registry did not accept the answer) "+
+				"or the kind of the error.",
+			"extension", "outcome"),
+		discoveryDuration: d.histogram("hookgate_discovery_duration_seconds",
+			"Time of calls of the Discovery hook, in seconds.", "extension"),
+		manifestErrors: d.gauge("hookgate_manifest_errors",
+			"Manifests in the directory of ExtensionConfigs that cannot be used.").WithLabelValues(),
 	}
-	m.manifestErrors = prometheus.NewGauge(prometheus.GaugeOpts{Name: "hookgate_manifest_errors", Help: "Manifests in the directory of ExtensionConfigs that cannot be used."})
-	d.add("gauge", "hookgate_manifest_errors", "Manifests in the directory of ExtensionConfigs that cannot be used.", nil, m.manifestErrors)
-	for _, g := range []struct {
-		name, help string
-		value      func() int
-	}{
-		{"hookgate_registered_extensions", "ExtensionConfigs in the registry.", func() int { return len(snapshots.Snapshot().Registrations()) }},
-		{"hookgate_registered_handlers", "Handlers in the registry.", func() int { return len(snapshots.Snapshot().All()) }},
-	} {
-		d.add("gauge", g.name, g.help, nil, prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: g.name, Help: g.help}, func() float64 { return float64(g.value()) }))
-	}
-	deprecated := newDeprecatedHandlers(snapshots, hooks)
-	d.add("gauge", deprecatedHandlersName, deprecatedHandlersHelp, deprecatedHandlersLabels[:], deprecated)
-	const buildHelp = "Always 1; the labels tell which build this is."
-	d.add("gauge", "hookgate_build_info", buildHelp, []string{"version", "goversion"}, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-		Name: "hookgate_build_info", Help: buildHelp, ConstLabels: prometheus.Labels{"version": version, "goversion": runtime.Version()},
-	}, func() float64 { return 1 }))
+	d.gaugeFunc("hookgate_registered_extensions", "ExtensionConfigs in the registry.", nil,
+		func() int { return len(snapshots.Snapshot().Registrations()) })
+	d.gaugeFunc("hookgate_registered_handlers", "Handlers in the registry.", nil,
+		func() int { return len(snapshots.Snapshot().All()) })
+	d.add("gauge", deprecatedHandlersName, deprecatedHandlersHelp, deprecatedHandlersLabels[:],
+		newDeprecatedHandlers(snapshots, hooks))
+	d.gaugeFunc("hookgate_build_info", "Always 1; the labels name the build.",
+		prometheus.Labels{"version": version, "goversion": runtime.Version()}, func() int { return 1 })
 	m.definitions = d.definitions
 	return m
 }
@@ -133,16 +152,21 @@ func (m *Metrics) Discovery(extension, outcome string, took time.Duration) {
 	m.discoveryDuration.WithLabelValues(extension).Observe(took.Seconds())
 }
 
-// ManifestErrors says how many manifests cannot be used now.
+// ManifestErrors sets how many manifests cannot be used now.
 func (m *Metrics) ManifestErrors(n int) { m.manifestErrors.Set(float64(n)) }
 
-// Document writes what each metric means, in Markdown.
+// metricsPage is the page about metrics up to the rows of its table.
+const metricsPage = "# Metrics\n\n" +
+	"The diagnostics address serves these metrics under `/metrics` in the Prometheus text format, beside those of Go's\n" +
+	"runtime and of the process (`go_*`, `process_*`). This page is generated from the code by `make generate`.\n\n" +
+	"`handler` is the registered name, `<handler>.<ExtensionConfig>`; `protocol` is `REST` or `gRPC`; `kind` is one of\n" +
+	"the kinds of [errors](errors.md).\n\n" +
+	"| metric | type | labels | meaning |\n|---|---|---|---|\n"
+
+// Document writes the page about metrics, in Markdown.
 func (m *Metrics) Document(w io.Writer) error {
 	var b strings.Builder
-	b.WriteString("# Metrics\n\n")
-	b.WriteString("Served on the diagnostics address under `/metrics`, in the Prometheus text format. Those of Go's runtime and of the process\n(`go_*`, `process_*`) stand beside them. This page is made from the code by `make generate`.\n\n")
-	b.WriteString("`handler` is the registered name, `<handler>.<ExtensionConfig>`; `protocol` is `REST` or `gRPC`; `kind` is one of the kinds of [errors](errors.md).\n\n")
-	b.WriteString("| metric | type | labels | meaning |\n|---|---|---|---|\n")
+	b.WriteString(metricsPage)
 	for _, d := range m.definitions {
 		labels := "none"
 		if len(d.labels) > 0 {

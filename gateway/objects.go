@@ -15,8 +15,8 @@ import (
 // responses say about them back to the caller's version. If the handler's version is not known, or is the one that was
 // sent, the call passes unchanged, body included.
 //
-// Its errors are of kind Conversion for an object that cannot be converted, InvalidRequest for one that is malformed, and
-// BadResponse for a response that does not fit the object.
+// Its errors are of kind Conversion for an object that cannot be converted, InvalidRequest for one that is malformed,
+// and BadResponse for a response that does not fit the object.
 func convertObjects(objects *convert.Objects) extension.Link {
 	return func(next extension.Caller) extension.Caller {
 		if objects == nil {

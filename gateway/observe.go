@@ -53,7 +53,8 @@ func observe(o *Observer) extension.Link {
 			case result.Ignored != nil:
 				outcome, kind = outcomeIgnored, hook.KindOf(result.Ignored).String()
 				m.ignoredFailures.WithLabelValues(h, name, kind).Inc()
-				span.AddEvent("failure ignored", trace.WithAttributes(attribute.String("error", result.Ignored.Error())))
+				span.AddEvent("failure ignored",
+					trace.WithAttributes(attribute.String("error", result.Ignored.Error())))
 				o.logIgnored(ctx, c, result.Ignored, kind, took)
 			default:
 				if failure, refused := failed(result.Response); refused {
@@ -87,7 +88,8 @@ func (o *Observer) logLost(ctx context.Context, c extension.Call, lost []string)
 	for _, path := range o.losses.Record(c.Handler.Registration.Name, c.Handler.Handler.Name, lost) {
 		attrs := []slog.Attr{
 			slog.String("hook", c.Hook.Hook), slog.String("handler", c.Handler.Name), slog.String("path", path),
-			slog.String("implements", c.Handler.Handler.Hook.APIVersion()), slog.String("understands", c.Handler.Handler.ClusterAPIVersion),
+			slog.String("implements", c.Handler.Handler.Hook.APIVersion()),
+			slog.String("understands", c.Handler.Handler.ClusterAPIVersion),
 		}
 		if in := inboundFrom(ctx); in != nil {
 			attrs = append(attrs, slog.String("call_id", in.id))
@@ -102,7 +104,9 @@ func (o *Observer) logFailure(ctx context.Context, c extension.Call, message str
 }
 
 func callAttrs(ctx context.Context, c extension.Call, took time.Duration) []slog.Attr {
-	attrs := []slog.Attr{slog.String("hook", c.Hook.Hook), slog.String("handler", c.Handler.Name), slog.Duration("took", took)}
+	attrs := []slog.Attr{
+		slog.String("hook", c.Hook.Hook), slog.String("handler", c.Handler.Name), slog.Duration("took", took),
+	}
 	if in := inboundFrom(ctx); in != nil {
 		attrs = append(attrs, slog.String("call_id", in.id))
 	}

@@ -37,8 +37,8 @@ func NewObserver(m *Metrics, p trace.TracerProvider, l *slog.Logger, losses *con
 	return &Observer{metrics: m, tracer: tracer, propagator: Propagator(), logger: l, losses: losses}
 }
 
-// inbound is the observation of one call from a caller, from its first byte to its last. It belongs to the goroutine of the
-// front, except for its warnings.
+// inbound is the observation of one call from a caller, from its first byte to its last. It belongs to the goroutine of
+// the front, except for its warnings.
 type inbound struct {
 	o        *Observer
 	ctx      context.Context
@@ -92,8 +92,8 @@ func (in *inbound) end() {
 		kind = in.err.Kind.String()
 		in.span.SetStatus(otelcodes.Error, in.err.Error())
 		attrs := []slog.Attr{
-			slog.String("call_id", in.id), slog.String("protocol", in.protocol), slog.String("hook", in.asked), slog.String("kind", kind),
-			slog.String("error", in.err.Error()), slog.Duration("took", took),
+			slog.String("call_id", in.id), slog.String("protocol", in.protocol), slog.String("hook", in.asked),
+			slog.String("kind", kind), slog.String("error", in.err.Error()), slog.Duration("took", took),
 		}
 		if cause := errors.Unwrap(in.err); cause != nil {
 			attrs = append(attrs, slog.String("cause", cause.Error()))

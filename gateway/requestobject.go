@@ -94,28 +94,34 @@ const builtinVariable = "builtin"
 func labelsOf(req proto.Message) (labels.Set, error) {
 	switch r := req.(type) {
 	case aboutCluster:
-		return labelsIn(r.GetCluster().GetRaw(), "cluster.metadata.labels", "metadata", "labels")
+		return labelsIn("cluster", r.GetCluster())
 	case interface {
 		GetVariables() []*hooksv1alpha1.Variable
 	}:
 		for _, v := range r.GetVariables() {
 			if v.GetName() == builtinVariable {
-				return labelsIn(v.GetValue().GetRaw(), "variable builtin: cluster.metadata.labels", "cluster", "metadata", "labels")
+				raw := v.GetValue().GetRaw()
+				return labelsAt(raw, "variable builtin: cluster.metadata.labels", "cluster", "metadata", "labels")
 			}
 		}
 		return labels.Set{}, nil
 	case *hooksv1alpha1.CanUpdateMachineRequest:
-		return labelsIn(r.GetCurrent().GetMachine().GetRaw(), "current.machine.metadata.labels", "metadata", "labels")
+		return labelsIn("current.machine", r.GetCurrent().GetMachine())
 	case *hooksv1alpha1.CanUpdateMachineSetRequest:
-		return labelsIn(r.GetCurrent().GetMachineSet().GetRaw(), "current.machineSet.metadata.labels", "metadata", "labels")
+		return labelsIn("current.machineSet", r.GetCurrent().GetMachineSet())
 	case *hooksv1alpha1.UpdateMachineRequest:
-		return labelsIn(r.GetDesired().GetMachine().GetRaw(), "desired.machine.metadata.labels", "metadata", "labels")
+		return labelsIn("desired.machine", r.GetDesired().GetMachine())
 	}
 	return nil, nil
 }
 
-// labelsIn returns the labels at a path of an object, an empty set if there are none. member names them in errors.
-func labelsIn(raw []byte, member string, path ...string) (labels.Set, error) {
+// labelsIn returns the labels of an object, which is the given member of a request.
+func labelsIn(member string, object *hooksv1alpha1.RawExtension) (labels.Set, error) {
+	return labelsAt(object.GetRaw(), member+".metadata.labels", "metadata", "labels")
+}
+
+// labelsAt returns the labels at a path of an object, an empty set if there are none. member names them in errors.
+func labelsAt(raw []byte, member string, path ...string) (labels.Set, error) {
 	value, ok := jsonscan.Lookup(raw, path...)
 	if !ok {
 		return labels.Set{}, nil

@@ -10,19 +10,19 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 )
 
-// response is what every answer has, whatever its version, besides the status.
+// response is a response of any hook, whatever its version.
 type response interface {
 	proto.Message
 	GetMessage() string
 }
 
-// blockingResponse is an answer that may hold its caller.
+// blockingResponse is a response that may hold its caller.
 type blockingResponse interface {
 	response
 	GetRetryAfterSeconds() int32
 }
 
-// newResponse returns an answer of the hook with that status and message.
+// newResponse returns a response of the hook.
 func newResponse(h *catalog.Hook, status catalog.Status, message string) response {
 	m := h.Response.New().Interface()
 	catalog.SetStatus(m, status, message)
@@ -38,6 +38,7 @@ func newFailure(h *catalog.Hook, message string) response {
 	return newResponse(h, catalog.Failure, message)
 }
 
+// failed returns m as a response, and reports whether its status is Failure.
 func failed(m proto.Message) (response, bool) {
 	r, ok := m.(response)
 	if !ok {
@@ -47,7 +48,7 @@ func failed(m proto.Message) (response, bool) {
 	return r, status == catalog.Failure
 }
 
-// setRetryAfterSeconds sets the member on an answer of a blocking hook.
+// setRetryAfterSeconds sets retryAfterSeconds of a response of a blocking hook.
 func setRetryAfterSeconds(m proto.Message, seconds int32) {
 	r := m.ProtoReflect()
 	r.Set(r.Descriptor().Fields().ByName("retry_after_seconds"), protoreflect.ValueOfInt32(seconds))

@@ -5,11 +5,11 @@ package gateway
 
 import (
 	"context"
-	"fmt"
 	"strings"
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -28,7 +28,8 @@ func named(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) (ta
 			r.Handler, r.Hook.Hook, names(s.Handlers(r.Hook.GroupHook())))
 	}
 	if e.Handler.Hook.GroupHook() != r.Hook.GroupHook() {
-		return target{}, hook.Errorf(hook.UnknownHandler, "handler %q serves the hook %s, not %s", e.Name, e.Handler.Hook.Hook, r.Hook.Hook)
+		return target{}, hook.Errorf(hook.UnknownHandler, "handler %q serves the hook %s, not %s",
+			e.Name, e.Handler.Hook.Hook, r.Hook.Hook)
 	}
 	if !m.matchesNamespaces(e) {
 		return target{}, hook.Errorf(hook.UnknownHandler,
@@ -37,8 +38,8 @@ func named(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) (ta
 	}
 	matches, err := m.matchesPolicy(ctx, e.Policy)
 	if !matches && err == nil {
-		return target{}, hook.Errorf(hook.UnknownHandler, "handler %q is not for this request: ExtensionPolicy %q does not match",
-			e.Name, e.Policy.Name)
+		return target{}, hook.Errorf(hook.UnknownHandler,
+			"handler %q is not for this request: ExtensionPolicy %q does not match", e.Name, e.Policy.Name)
 	}
 	return target{e, err}, nil
 }
@@ -67,25 +68,21 @@ func wantOne(h *catalog.Hook, targets []target) error {
 	for i, t := range targets {
 		entries[i] = t.entry
 	}
-	return hook.Errorf(hook.Ambiguous, "%s needs one handler and %d match, say which: %s", h.Hook, len(targets), names(entries))
+	return hook.Errorf(hook.Ambiguous, "%s needs one handler and %d match, say which: %s",
+		h.Hook, len(targets), names(entries))
 }
 
-// names lists handlers for a message: the first ten, in their order.
+// maxNames is how many handlers an error names.
+const maxNames = 10
+
+// names lists handlers for an error, in their order.
 func names(entries []*registry.Entry) string {
-	const most = 10
 	if len(entries) == 0 {
 		return "none"
 	}
-	var b strings.Builder
+	all := make([]string, len(entries))
 	for i, e := range entries {
-		if i == most {
-			fmt.Fprintf(&b, " and %d more", len(entries)-most)
-			break
-		}
-		if i > 0 {
-			b.WriteString(", ")
-		}
-		b.WriteString(e.Name)
+		all[i] = e.Name
 	}
-	return b.String()
+	return text.Join(all, ", ", maxNames)
 }

@@ -22,7 +22,8 @@ import (
 	"google.golang.org/grpc/reflection"
 )
 
-// ServerConfig configures a Server. All fields but GRPCAddress, HealthAddress, DiagnosticsTLS and the durations are required.
+// ServerConfig configures a Server. All fields but GRPCAddress, HealthAddress, DiagnosticsTLS and the durations are
+// required.
 type ServerConfig struct {
 	HTTPAddress, DiagnosticsAddress string
 	// GRPCAddress serves gRPC. Empty means that gRPC is not served.
@@ -46,9 +47,11 @@ type ServerConfig struct {
 	Listening func(http, grpc, diagnostics, health net.Addr)
 	Logger    *slog.Logger
 
-	// ShutdownDelay is how long calls are still accepted after /readyz has started to fail, so that load balancers notice.
+	// ShutdownDelay is how long calls are still accepted after /readyz has started to fail, so that load balancers
+	// notice.
 	ShutdownDelay time.Duration
-	// ShutdownTimeout bounds how long calls in flight may take after that. Zero means 40 s, more than any call may take.
+	// ShutdownTimeout bounds how long calls in flight may take after that. Zero means 40 s, more than any call may
+	// take.
 	ShutdownTimeout time.Duration
 }
 
@@ -71,8 +74,8 @@ func NewServer(c ServerConfig) *Server {
 	return &Server{config: c}
 }
 
-// Run listens and serves until ctx is done, then drains: it reports that it is not ready, accepts no more calls, and returns
-// when those in flight have their answers. It returns nil if the drain left no call behind.
+// Run listens and serves until ctx is done, then drains: it reports that it is not ready, accepts no more calls, and
+// returns when those in flight have their answers. It returns nil if the drain left no call behind.
 func (s *Server) Run(ctx context.Context) error {
 	l, err := s.listen(ctx)
 	if err != nil {
@@ -97,7 +100,8 @@ func (s *Server) newServers() {
 	s.front = s.httpServer(s.config.REST, s.config.TLS)
 	s.diagnostics = s.httpServer(s.diagnosticsMux(), s.config.DiagnosticsTLS)
 	s.probes = s.httpServer(s.healthMux(), nil)
-	s.grpc = grpc.NewServer(append([]grpc.ServerOption{grpc.Creds(credentials.NewTLS(s.config.TLS))}, s.config.GRPCOptions...)...)
+	options := []grpc.ServerOption{grpc.Creds(credentials.NewTLS(s.config.TLS))}
+	s.grpc = grpc.NewServer(append(options, s.config.GRPCOptions...)...)
 	s.config.Register(s.grpc)
 	s.grpcHealth = health.NewServer()
 	s.grpcHealth.SetServingStatus("", healthv1.HealthCheckResponse_NOT_SERVING)
@@ -110,7 +114,9 @@ func (s *Server) serve(l listeners) <-chan error {
 	failed := make(chan error, 4)
 	start := func(name string, run func() error) {
 		s.serving.Go(func() {
-			if err := run(); err != nil && !errors.Is(err, http.ErrServerClosed) && !errors.Is(err, grpc.ErrServerStopped) {
+			switch err := run(); {
+			case err == nil, errors.Is(err, http.ErrServerClosed), errors.Is(err, grpc.ErrServerStopped):
+			default:
 				failed <- fmt.Errorf("serve %s: %w", name, err)
 			}
 		})
@@ -131,8 +137,8 @@ func (s *Server) serve(l listeners) <-chan error {
 	return failed
 }
 
-// wait returns when ctx is done or a server fails. In between it reports on the gRPC health service that the registry is
-// ready.
+// wait returns when ctx is done or a server fails. In between it reports on the gRPC health service that the registry
+// is ready.
 func (s *Server) wait(ctx context.Context, failed <-chan error) error {
 	ready := s.config.Ready
 	for {
@@ -160,16 +166,19 @@ func (s *Server) drain() error {
 		s.grpc.GracefulStop()
 		close(stopped)
 	}()
+	late := func(protocol string) error {
+		return fmt.Errorf("drain %s: calls were still in flight after %s", protocol, s.config.ShutdownTimeout)
+	}
 	err := s.front.Shutdown(ctx)
 	if err != nil {
-		err = errors.Join(fmt.Errorf("drain HTTP: calls were still in flight after %s", s.config.ShutdownTimeout), s.front.Close())
+		err = errors.Join(late("HTTP"), s.front.Close())
 	}
 	select {
 	case <-stopped:
 	case <-ctx.Done():
 		s.grpc.Stop()
 		<-stopped
-		err = errors.Join(err, fmt.Errorf("drain gRPC: calls were still in flight after %s", s.config.ShutdownTimeout))
+		err = errors.Join(err, late("gRPC"))
 	}
 	return err
 }
@@ -181,7 +190,7 @@ func (s *Server) httpServer(h http.Handler, tlsConfig *tls.Config) *http.Server 
 		TLSConfig:         tlsConfig,
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       60 * time.Second,
-		WriteTimeout:      2 * time.Minute, // from the header of the request on: what a call may take, and a slow reader
+		WriteTimeout:      2 * time.Minute, // since the request's header: a call may take long, and its reader be slow
 		IdleTimeout:       3 * time.Minute,
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelDebug),

@@ -6,6 +6,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"google.golang.org/grpc"
@@ -13,10 +14,10 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
-	"github.com/hookgate/hookgate/hook"
 )
 
-// Contract is what the fronts serve: hooks, and the services that answer them. Services is the production implementation.
+// Contract is what the fronts serve: hooks, and the services that answer them. Services is the production
+// implementation.
 type Contract interface {
 	// Catalog returns the hooks. The dispatcher, the codec and the transports use the same catalog.
 	Catalog() *catalog.Catalog
@@ -27,9 +28,9 @@ type Contract interface {
 
 var _ Contract = (*Services)(nil)
 
-// Services implements the five services of the contract over a Dispatcher. Both fronts serve it, so that a hook behaves the
-// same whichever way it is called. Its methods return a *hook.Error, which each front maps to its protocol; they answer only
-// what comes through a front.
+// Services implements the five services of the contract over a Dispatcher. Both fronts serve it, so that a hook behaves
+// the same whichever way it is called. Its methods return a *hook.Error, which each front maps to its protocol; they
+// answer only what comes through a front.
 type Services struct {
 	hooksv1alpha1.UnimplementedDiscoveryServiceServer
 	hooksv1alpha1.UnimplementedLifecycleHooksServiceServer
@@ -66,13 +67,13 @@ func (s *Services) RegisterREST(ctx context.Context, mux *runtime.ServeMux) erro
 	)
 }
 
-// Answer answers a request that a front has received, with the gateway's own handlers if it is one of Discovery. ctx comes
-// from the front. Response is the type of the hook's responses. Errors are those of Dispatcher.Dispatch.
+// Answer answers a request that a front has received, with the gateway's own handlers if it is one of Discovery. ctx
+// comes from the front. Response is the type of the hook's responses. Errors are those of Dispatcher.Dispatch.
 func Answer[Response proto.Message](ctx context.Context, d *Dispatcher, req proto.Message) (Response, error) {
 	var none Response
 	in := incomingFrom(ctx)
 	if in == nil {
-		return none, hook.Errorf(hook.Internal, "request %s did not come through a front", req.ProtoReflect().Descriptor().FullName())
+		return none, internalError(fmt.Errorf("%T did not come through a front", req))
 	}
 	warnOfCaller(ctx, in.hook)
 	var m proto.Message
@@ -87,7 +88,7 @@ func Answer[Response proto.Message](ctx context.Context, d *Dispatcher, req prot
 	}
 	r, ok := m.(Response)
 	if !ok {
-		return none, hook.Errorf(hook.Internal, "hook %s was answered with a %s", in.hook, m.ProtoReflect().Descriptor().FullName())
+		return none, internalError(fmt.Errorf("hook %s was answered with %T", in.hook, m))
 	}
 	return r, nil
 }

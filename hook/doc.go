@@ -1,9 +1,6 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package hook holds the vocabulary that the other packages share: the names of hooks, what a failure is called, and
-// what a failure policy may hide.
-//
-// It knows no transport and no message type; those are in the packages catalog, codec, extension and gateway.
-// Everything in it is a value, safe for concurrent use.
+// Package hook holds what every other package refers to: the names of hooks, the kinds of errors, and what a failure
+// policy may hide. It does not depend on transports or message types. All values are safe for concurrent use.
 package hook

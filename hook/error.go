@@ -6,8 +6,8 @@ package hook
 import "fmt"
 
 // Error is the error of a failed call. Its text is the same for the same failure every time: it has no ephemeral port,
-// time, generated id or text ordered by a map, because callers write it into conditions, where a text that changes never
-// settles. What varies, and what an extension wrote, is in Cause, for the log.
+// time, generated id or text ordered by a map, because callers write it into conditions, where a text that changes
+// never settles. What varies, and what an extension wrote, is in Cause, for the log.
 type Error struct {
 	Kind    Kind
 	Handler string // the registered name of the handler that failed, if one did

@@ -11,12 +11,12 @@ import (
 const (
 	// Group is the API group of all hooks.
 	Group = "hooks.runtime.cluster.x-k8s.io"
-	// Version is the only version that Cluster API has of them.
+	// Version is the only version of them in Cluster API.
 	Version = "v1alpha1"
-	// APIVersion is Group and Version as they stand in the member apiVersion of every request and answer.
+	// APIVersion is the apiVersion of every request and answer: Group and Version.
 	APIVersion = Group + "/" + Version
 
-	// Discovery is the hook that tells which handlers an extension has. It is the only one without handlers.
+	// Discovery is the hook that lists the handlers of an extension. It is the only one without handlers.
 	Discovery = "Discovery"
 )
 
@@ -45,7 +45,7 @@ func (g GroupVersionHook) String() string { return g.Group + "/" + g.Version + "
 // String returns the form group/hook, for messages.
 func (g GroupHook) String() string { return g.Group + "/" + g.Hook }
 
-// Path returns the URL path at which the handler answers the hook, in lower case as Cluster API requires; handler is
+// Path returns the URL path at which a handler answers the hook, in lower case as Cluster API requires. handler is
 // empty for Discovery, and for the only handler of an extension.
 func (g GroupVersionHook) Path(handler string) string {
 	p := "/" + g.Group + "/" + g.Version + "/" + strings.ToLower(g.Hook)
@@ -67,14 +67,13 @@ func Parse(apiVersion, name string) (GroupVersionHook, error) {
 	return GroupVersionHook{Group: group, Version: version, Hook: name}, nil
 }
 
-// The versions of Cluster API objects, of the API group cluster.x-k8s.io, that requests and answers embed, and that handlers may
-// understand.
+// The versions of the Cluster API objects, of the API group cluster.x-k8s.io, that requests and answers embed.
 const (
 	ClusterAPIV1Beta1 = "v1beta1"
 	ClusterAPIV1Beta2 = "v1beta2"
 )
 
-// CheckClusterAPIVersion tells what keeps a version from being one of Cluster API objects that there is a conversion for.
+// CheckClusterAPIVersion returns an error unless version is a version of Cluster API objects that can be converted.
 func CheckClusterAPIVersion(version string) error {
 	if version != ClusterAPIV1Beta1 && version != ClusterAPIV1Beta2 {
 		return fmt.Errorf("%q is neither %q nor %q", version, ClusterAPIV1Beta1, ClusterAPIV1Beta2)
@@ -82,7 +81,7 @@ func CheckClusterAPIVersion(version string) error {
 	return nil
 }
 
-// FailurePolicy says what becomes of a call that could not be completed.
+// FailurePolicy decides what becomes of a call that could not be completed.
 type FailurePolicy string
 
 // The failure policies of Cluster API. An absent one means Fail.

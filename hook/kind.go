@@ -11,8 +11,8 @@ import (
 	"google.golang.org/grpc/codes"
 )
 
-// Kind classifies a failed call. It is decided once, where the failure is detected, and decides what a failure policy hides,
-// whether a call is retried, and the status codes that callers see.
+// Kind classifies a failed call. It is decided once, where the failure is detected, and decides what a failure policy
+// hides, whether a call is retried, and the status codes that callers see.
 type Kind uint8
 
 // The kinds. Internal, the zero value, is the kind of an error without one: a defect of the gateway.
@@ -57,32 +57,33 @@ var kinds = [...]struct {
 	UnknownHook: {"UnknownHook", false, http.StatusNotFound, codes.NotFound,
 		"There is no such hook, or not at this path."},
 	UnknownHandler: {"UnknownHandler", false, http.StatusNotFound, codes.NotFound,
-		"There is no such handler, it is one of another hook, or it is not for the request: the namespaceSelector of its " +
-			"ExtensionConfig, or the objectSelector or the matchConditions of its ExtensionPolicy, do not match."},
+		"There is no such handler, it is one of another hook, or it is not for the request: the " +
+			"namespaceSelector of its ExtensionConfig, or the objectSelector or the matchConditions of its " +
+			"ExtensionPolicy, do not match."},
 	Ambiguous: {"Ambiguous", false, http.StatusConflict, codes.FailedPrecondition,
 		"Several handlers match a hook whose answers cannot be merged. The text names them: say which."},
 	TooLarge: {"TooLarge", false, http.StatusRequestEntityTooLarge, codes.ResourceExhausted,
 		"The request is larger than 20 MiB, decompressed."},
 	NotReady: {"NotReady", false, http.StatusServiceUnavailable, codes.Unavailable,
-		"The gateway has just started and has not read its ExtensionConfigs yet, or the extension beside it has not answered " +
-			"yet. Try again."},
+		"The gateway has just started and has not read its ExtensionConfigs yet, or the extension beside it " +
+			"has not answered yet. Try again."},
 	Conversion: {"Conversion", false, http.StatusInternalServerError, codes.Internal,
-		"An object in the request or in the answer has a version that cannot be converted to the one that the handler or the " +
-			"caller understands; or the handler implements a version of the hook that the gateway does not serve; or one " +
-			"version of the hook cannot express a request of another. The text names it."},
+		"An object in the request or in the answer has a version that cannot be converted to the one that the " +
+			"handler or the caller understands; or the handler implements a version of the hook that the gateway " +
+			"does not serve; or one version of the hook cannot express a request of another. The text names it."},
 	Unreachable: {"Unreachable", true, http.StatusServiceUnavailable, codes.Unavailable,
 		"The extension could not be connected to, or the connection broke."},
 	Timeout: {"Timeout", true, http.StatusGatewayTimeout, codes.DeadlineExceeded,
 		"The extension did not answer within its timeout, or before the caller's deadline."},
 	BadResponse: {"BadResponse", true, http.StatusBadGateway, codes.Unavailable,
-		"The answer of the extension cannot be used: it has another status code than 200, is too large, is not JSON, is of " +
-			"another kind, or has no status."},
+		"The answer of the extension cannot be used: it has another status code than 200, is too large, is " +
+			"not JSON, is of another kind, or has no status."},
 	Canceled: {"Canceled", false, statusClientClosedRequest, codes.Canceled,
 		"The caller left before the answer."},
 	Policy: {"Policy", true, http.StatusInternalServerError, codes.Internal,
-		"A match condition of the handler's ExtensionPolicy fails for the request, is not true or false, or costs too much, so " +
-			"that the gateway cannot decide whether to call the handler. The text names the policy and the condition; the log " +
-			"has the error of CEL under the call id."},
+		"A match condition of the handler's ExtensionPolicy fails for the request, is not true or false, or " +
+			"costs too much, so that the gateway cannot decide whether to call the handler. The text names the " +
+			"policy and the condition; the log has the error of CEL under the call id."},
 }
 
 // Kinds returns all kinds, for tables and documentation.
@@ -102,8 +103,9 @@ func (k Kind) String() string {
 	return fmt.Sprintf("Kind(%d)", uint8(k))
 }
 
-// Ignorable reports whether the failure policy Ignore hides errors of this kind: those of a call that could not be completed,
-// or not be started because a condition of the operator failed. Errors of a wrong request or setting are never hidden.
+// Ignorable reports whether the failure policy Ignore hides errors of this kind: those of a call that could not be
+// completed, or not be started because a condition of the operator failed. Errors of a wrong request or setting are
+// never hidden.
 func (k Kind) Ignorable() bool { return kinds[k].ignorable }
 
 // HTTPStatus returns the status code of an answer with an error of this kind over HTTP.
