@@ -15,10 +15,12 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 
+	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/convert"
 	"github.com/hookgate/hookgate/extension"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/hookversion"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/registry"
 	"github.com/hookgate/hookgate/test/hookversions"
@@ -46,11 +48,19 @@ func TestLinksAreCalledInTheOrderInWhichTheyAreListed(t *testing.T) {
 	}
 }
 
+// drains is the catalog of the test group of hooks, which have several versions.
+var drains = hookversions.New()
+
+// wholeChain is the chain with both conversions.
+func wholeChain(o *Observer, transport extension.Caller) extension.Caller {
+	return chain(o, hookversions.NewConverter(drains), convert.NewObjects(convert.NewReferences()), transport)
+}
+
 // drainCall is a call of version v1 to a handler of version v1alpha1 that understands v1beta1 objects. Each conversion loses
 // something on the way there, and that of the hook on the way back.
 func drainCall(t *testing.T, policy hook.FailurePolicy) extension.Call {
 	t.Helper()
-	h, ok := hookversions.New().Lookup(hook.GroupVersionHook{Group: hookversions.Group, Version: "v1", Hook: hookversions.BeforeNodeDrain})
+	h, ok := drains.Lookup(hook.GroupVersionHook{Group: hookversions.Group, Version: "v1", Hook: hookversions.BeforeNodeDrain})
 	if !ok {
 		t.Fatal("no such hook")
 	}
@@ -98,7 +108,7 @@ func TestLossesOfBothConversionsAreReported(t *testing.T) {
 				}
 				return extension.Result{Response: tc.answer, Sent: 11, Received: 13}, tc.err
 			}
-			result, err := chain(o.Observer, convert.NewObjects(convert.NewReferences()), transport)(t.Context(), c)
+			result, err := wholeChain(o.Observer, transport)(t.Context(), c)
 			if (err != nil) != (tc.err != nil && tc.policy == hook.Fail) {
 				t.Errorf("%s: got error %v", tc.reason, err)
 			}
@@ -136,7 +146,7 @@ func TestLossesOfPatchesAreReported(t *testing.T) {
 	transport := func(context.Context, extension.Call) (extension.Result, error) {
 		return extension.Result{Response: &hooksv1alpha1.CanUpdateMachineResponse{Status: success, MachinePatch: patch}, Sent: 1}, nil
 	}
-	result, err := chain(nil, convert.NewObjects(convert.NewReferences()), transport)(t.Context(), c)
+	result, err := wholeChain(nil, transport)(t.Context(), c)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -145,7 +155,7 @@ func TestLossesOfPatchesAreReported(t *testing.T) {
 	}
 	// A patch that does not fit the object is the extension's error, and what is known about the call stays.
 	patch.Patch = []byte(`{"spec":{"version":7}}`)
-	result, err = chain(nil, convert.NewObjects(convert.NewReferences()), transport)(t.Context(), c)
+	result, err = wholeChain(nil, transport)(t.Context(), c)
 	if hook.KindOf(err) != hook.BadResponse || result.Response != nil || result.Sent != 1 {
 		t.Errorf("got %+v, %v; want a BadResponse", result, err)
 	}
@@ -166,7 +176,7 @@ func TestConversionsThatFail(t *testing.T) {
 		Raw: []byte(`{"apiVersion":"cluster.x-k8s.io/v1alpha4","kind":"Cluster","metadata":{"name":"c"}}`),
 	}}
 	for name, c := range map[string]extension.Call{"HookVersion": newer, "Object": object} {
-		result, err := chain(nil, convert.NewObjects(convert.NewReferences()), called)(t.Context(), c)
+		result, err := wholeChain(nil, called)(t.Context(), c)
 		if hook.KindOf(err) != hook.Conversion || result.Response != nil || result.Ignored != nil {
 			t.Errorf("%s: got %+v, %v; want a Conversion error", name, result, err)
 		}
@@ -183,7 +193,7 @@ func TestCallsThatNeedNoConversionPassUnchanged(t *testing.T) {
 		}
 		return extension.Result{Response: newSuccess(got.Hook)}, nil
 	}
-	if result, err := chain(nil, convert.NewObjects(convert.NewReferences()), transport)(t.Context(), c); err != nil || len(result.Lost) > 0 {
+	if result, err := wholeChain(nil, transport)(t.Context(), c); err != nil || len(result.Lost) > 0 {
 		t.Errorf("got %+v, %v", result, err)
 	}
 }
@@ -194,7 +204,7 @@ func TestPolicyErrorFailsTheCall(t *testing.T) {
 		o := newObserved()
 		c := drainCall(t, policy)
 		c.PolicyError = hook.Errorf(hook.Policy, "no")
-		result, err := chain(o.Observer, convert.NewObjects(convert.NewReferences()), func(context.Context, extension.Call) (extension.Result, error) {
+		result, err := wholeChain(o.Observer, func(context.Context, extension.Call) (extension.Result, error) {
 			t.Error("the handler was called")
 			return extension.Result{}, nil
 		})(t.Context(), c)
@@ -233,7 +243,7 @@ func TestPanicsInLinks(t *testing.T) {
 				tc.handler(&bad)
 			}
 			d := NewDispatcher(Config{
-				Codec: mandated, Registry: filled(t, registrationOf("a", bad)), Namespaces: fixedNamespaces{},
+				Versions: hookversion.New(catalog.New()), Codec: mandated, Registry: filled(t, registrationOf("a", bad)), Namespaces: fixedNamespaces{},
 				Transport: tc.transport, Objects: tc.objects, Observer: o.Observer,
 			})
 			req := &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: &hooksv1alpha1.RawExtension{Raw: []byte(newCluster)}}

@@ -13,9 +13,11 @@ import (
 	"google.golang.org/protobuf/proto"
 	"k8s.io/utils/ptr"
 
+	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/extension"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/hookversion"
 	"github.com/hookgate/hookgate/policy"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -177,7 +179,7 @@ func TestSoleExtensionIsCalledByItsOwnNames(t *testing.T) {
 // What selectors and policies ask for is read once for all handlers.
 func TestMatcherReadsOnce(t *testing.T) {
 	message := &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: labelled(`{"tier":"gold"}`)}
-	m := matcher{namespaceLabels: fixedNamespaces{}, codec: mandated}
+	m := matcher{namespaceLabels: fixedNamespaces{}, versions: hookversion.New(catalog.New()), codec: mandated}
 	if err := m.read(Request{Hook: hookOf(t, "BeforeClusterCreate"), Message: message}); err != nil {
 		t.Fatal(err)
 	}
