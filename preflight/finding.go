@@ -96,8 +96,8 @@ type Finding struct {
 	Location Location `json:"location,omitzero"`
 }
 
-// Subject names what the finding is about: a handler as it is registered, an ExtensionConfig, or a manifest.
-func (f *Finding) Subject() string {
+// Object names what the finding is about: a handler as it is registered, an ExtensionConfig, or a manifest.
+func (f *Finding) Object() string {
 	switch {
 	case f.Handler != "":
 		return f.Handler + "." + f.ExtensionConfig
@@ -111,7 +111,7 @@ func (f *Finding) Subject() string {
 type Report struct {
 	// Targets are the releases that were asked about.
 	Targets []string `json:"targets"`
-	// From is the Cluster API that runs now; empty if nobody knows.
+	// From is the Cluster API that runs now; empty if it is not known.
 	From     string    `json:"from,omitempty"`
 	Findings []Finding `json:"findings"`
 	// Policies are those to apply.
@@ -119,15 +119,18 @@ type Report struct {
 
 	ExtensionConfigs int `json:"extensionConfigs"`
 	Handlers         int `json:"handlers"`
+
+	// FromSource is Target.FromSource, if From is known.
+	FromSource string `json:"fromSource,omitempty"`
 }
 
-// Count returns how many subjects have a finding of that level as their worst.
+// Count returns how many objects have that level as the worst of their findings.
 func (r *Report) Count(level Level) int {
 	worst := map[string]Level{}
 	for i := range r.Findings {
 		f := &r.Findings[i]
-		if before, ok := worst[f.Subject()]; !ok || f.Level.AtLeast(before) {
-			worst[f.Subject()] = f.Level
+		if before, ok := worst[f.Object()]; !ok || f.Level.AtLeast(before) {
+			worst[f.Object()] = f.Level
 		}
 	}
 	n := 0

@@ -18,7 +18,7 @@ func Judge(inventory Inventory, t Target) Report {
 	r := Report{Targets: t.names(), Findings: []Finding{}, Policies: []ProposedPolicy{}, ExtensionConfigs: len(inventory.Extensions)}
 	t.Lossy = kept(t.Lossy)
 	if t.From != nil {
-		r.From = ClusterAPI + "=" + t.From.Name
+		r.From, r.FromSource = ClusterAPI+"="+t.From.Name, t.FromSource
 	}
 	for _, u := range inventory.Unreadable {
 		problem := u.Reason

@@ -299,7 +299,7 @@ func TestJudgeAll(t *testing.T) {
 	var rules []string
 	for _, f := range report.Findings {
 		if f.Rule != ruleOK {
-			rules = append(rules, f.Rule+" "+f.Subject())
+			rules = append(rules, f.Rule+" "+f.Object())
 		}
 	}
 	want := []string{"unreadable bad.yaml:2", "members-lost can.acme", "policy-ignored acme", "never-sent can.acme", "gateway gate", "not-discovered late"}

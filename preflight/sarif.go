@@ -39,7 +39,7 @@ func (r *Report) WriteSARIF(w io.Writer, version string) error {
 		run.CreateResultForRule(f.Rule).WithLevel(sarifLevel(f.Level)).
 			WithMessage(sarif.NewTextMessage(r.sarifText(f))).
 			AddLocation(f.sarifLocation()).
-			WithPartialFingerprints(map[string]string{"subject/v1": f.Rule + " " + f.Subject() + " " + f.ExtensionPolicy})
+			WithPartialFingerprints(map[string]string{"subject/v1": f.Rule + " " + f.Object() + " " + f.ExtensionPolicy})
 	}
 	report := sarif.NewReport()
 	report.AddRun(run)
@@ -54,7 +54,7 @@ func sarifLevel(l Level) string {
 func (r *Report) sarifText(f *Finding) string {
 	var b strings.Builder
 	if f.Handler != "" {
-		fmt.Fprintf(&b, "Handler %s: ", f.Subject())
+		fmt.Fprintf(&b, "Handler %s: ", f.Object())
 	} else if f.ExtensionConfig != "" {
 		fmt.Fprintf(&b, "ExtensionConfig %s: ", f.ExtensionConfig)
 	}
@@ -82,7 +82,7 @@ func (f *Finding) sarifLocation() *sarif.Location {
 			WithArtifactLocation(sarif.NewSimpleArtifactLocation(fileURI(f.Location.File))).
 			WithRegion(sarif.NewRegion().WithStartLine(max(1, f.Location.Line))))
 	}
-	name, kind := f.Subject(), "ExtensionConfig"
+	name, kind := f.Object(), "ExtensionConfig"
 	switch {
 	case f.Rule == rulePolicy:
 		name, kind = f.ExtensionPolicy, "ExtensionPolicy"

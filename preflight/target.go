@@ -19,6 +19,8 @@ type Target struct {
 	ClusterAPI *catalog.ClusterAPIRelease
 	// From is the release of Cluster API that runs now; nil if nobody knows.
 	From *catalog.ClusterAPIRelease
+	// FromSource says who names From, for people: a flag, or an object in the cluster.
+	FromSource string
 	// Gateway is the release of the gateway that would run, as in v0.2.0; empty if it is not asked about.
 	Gateway string
 	// Hooks are the hooks of the gateway, with the releases in which versions come and go.

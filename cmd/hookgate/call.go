@@ -14,6 +14,7 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/codec"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/internal/render"
 )
 
 // callOptions are the flags of hookgate call.
@@ -86,7 +87,7 @@ func (o *callOptions) run(cmd *cobra.Command, name string) error {
 	if err != nil {
 		return fmt.Errorf("call %s: %w", h.Hook, err)
 	}
-	if err := printer(cmd.OutOrStdout(), a.body, func(w io.Writer) error { return printAnswer(w, h, o.handler, a) }); err != nil {
+	if err := printer(cmd.OutOrStdout(), a.body, func(w io.Writer) error { return render.Answer(w, h, o.handler, a.message, a.callID) }); err != nil {
 		return fmt.Errorf("print answer: %w", err)
 	}
 	return checkStatus(h, a)

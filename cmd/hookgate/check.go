@@ -19,6 +19,7 @@ import (
 	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/conformance"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/table"
 )
 
 // formatJUnit is a format of -o that only checks have.
@@ -221,21 +222,21 @@ func (o *checkOptions) printResult(w io.Writer, r *conformance.Result) error {
 	if err != nil {
 		return err
 	}
-	t := newTable(w)
+	t := table.New(w)
 	for i, f := range r.Findings {
 		if i == mostFindings {
-			t.lines("      ", fmt.Sprintf("and %s more", plural(len(r.Findings)-i, "finding")))
+			t.Lines("      ", fmt.Sprintf("and %s more", plural(len(r.Findings)-i, "finding")))
 			break
 		}
 		if f.Handler != "" {
-			t.lines("      handler", f.Handler)
+			t.Lines("      handler", f.Handler)
 		}
-		t.lines("      problem", f.Problem)
-		t.lines("      sent", f.Sent)
-		t.lines("      got", f.Got)
+		t.Lines("      problem", f.Problem)
+		t.Lines("      sent", f.Sent)
+		t.Lines("      got", f.Got)
 	}
-	t.lines("      source", r.Source)
-	return t.flush()
+	t.Lines("      source", r.Source)
+	return t.Flush()
 }
 
 // printChecks is --list.
@@ -250,10 +251,10 @@ func (o *checkOptions) printChecks(w io.Writer) error {
 	default:
 		return usagef("--list has table and json, not --output %s", o.output)
 	}
-	t := newTable(w)
-	t.row("CHECK", "LEVEL", "RULE")
+	t := table.New(w)
+	t.Row("CHECK", "LEVEL", "RULE")
 	for _, c := range conformance.Checks() {
-		t.row(c.ID, string(c.Level), c.Rule)
+		t.Row(c.ID, string(c.Level), c.Rule)
 	}
-	return t.flush()
+	return t.Flush()
 }

@@ -12,12 +12,9 @@ import (
 	"os"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/klog/v2"
-	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/controllers/discovery"
@@ -29,8 +26,8 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// leaseName returns the Lease that replicas of a gateway compete for. Gateways that watch different ExtensionConfigs may share
-// a namespace. A watch filter is any value of a label, which the name of a Lease need not take.
+// leaseName returns the name of the Lease that the replicas of a gateway compete for. Gateways that watch different
+// ExtensionConfigs may share a namespace. A watch filter may be any value of a label; the name of a Lease may not.
 func leaseName(group, watchFilter string) string {
 	name := "hookgate-leader-election-" + group
 	if watchFilter != "" {
@@ -39,14 +36,14 @@ func leaseName(group, watchFilter string) string {
 	return name
 }
 
-// source is where registrations come from.
+// source fills the registry.
 type source interface {
 	Run(ctx context.Context) error
 	NamespaceLabels(name string) map[string]string
 }
 
-// clusterOptions are the flags about ExtensionConfigs in a cluster. Those that Cluster API's managers have, too, have
-// their names and defaults.
+// clusterOptions are the flags about ExtensionConfigs in a cluster. Those that Cluster API's managers have, too, have the
+// same names and defaults.
 type clusterOptions struct {
 	kubeconfig       string
 	group            string
@@ -65,24 +62,25 @@ type clusterOptions struct {
 }
 
 func (o *clusterOptions) addFlags(f *pflag.FlagSet) {
-	f.StringVar(&o.kubeconfig, "kubeconfig", "", "file that says how to reach the cluster with the ExtensionConfigs; not needed in a Pod")
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster with the ExtensionConfigs; not needed in a Pod")
 	f.StringVar(&o.group, "extension-config-group", cluster.ClusterAPIGroup,
-		"API group of the ExtensionConfigs: "+cluster.ClusterAPIGroup+", or "+cluster.HookgateGroup+" for those that Cluster API core shall not call")
-	f.BoolVar(&o.readOnly, "read-only", false, "serve what somebody else, such as Cluster API core, has discovered, and write nothing to the cluster")
-	f.StringVar(&o.namespace, "namespace", "", "the only namespace whose Secrets and EndpointSlices are watched; by default all")
+		"API group of the ExtensionConfigs: "+cluster.ClusterAPIGroup+", or "+cluster.HookgateGroup+" for those that Cluster API core must not call")
+	f.BoolVar(&o.readOnly, "read-only", false, "serve what another program, such as Cluster API core, has discovered, and write nothing to the cluster")
+	f.StringVar(&o.namespace, "namespace", "", "the only namespace whose Secrets and EndpointSlices are watched; all by default")
 	f.StringVar(&o.watchFilter, "watch-filter", "", "watch only ExtensionConfigs whose label cluster.x-k8s.io/watch-filter has this value")
-	f.IntVar(&o.concurrency, "extensionconfig-concurrency", cluster.DefaultConcurrency, "how many ExtensionConfigs are worked on at the same time")
-	f.Float32Var(&o.qps, "kube-api-qps", 100, "how many requests to the API server a second")
+	f.IntVar(&o.concurrency, "extensionconfig-concurrency", cluster.DefaultConcurrency, "how many ExtensionConfigs are reconciled at the same time")
+	f.Float32Var(&o.qps, "kube-api-qps", 100, "how many requests per second to the API server")
 	f.IntVar(&o.burst, "kube-api-burst", 200, "how many requests to the API server in a burst")
 	f.StringSliceVar(&o.gatewayAddresses, "gateway-address", nil,
-		"host or host:port under which this gateway is called, for example hookgate.hookgate-system.svc; ExtensionConfigs that point there are refused. May be repeated")
-	f.BoolVar(&o.leaderElect, "leader-elect", false, "let one of several replicas discover extensions and write to the cluster; needed with more than one")
+		"host or host:port under which this gateway is called, for example hookgate.hookgate-system.svc; "+
+			"ExtensionConfigs that point there are refused; may be repeated")
+	f.BoolVar(&o.leaderElect, "leader-elect", false, "let only one of several replicas discover extensions and write to the cluster; needed with more than one")
 	f.DurationVar(&o.leaseDuration, "leader-elect-lease-duration", 15*time.Second, "how long other replicas wait for a leader that is silent")
-	f.DurationVar(&o.renewDeadline, "leader-elect-renew-deadline", 10*time.Second, "how long a leader tries to stay one before it gives up")
-	f.DurationVar(&o.retryPeriod, "leader-elect-retry-period", 2*time.Second, "time between attempts to become leader, or to stay one")
+	f.DurationVar(&o.renewDeadline, "leader-elect-renew-deadline", 10*time.Second, "how long a leader tries to stay the leader before it gives up")
+	f.DurationVar(&o.retryPeriod, "leader-elect-retry-period", 2*time.Second, "time between attempts to become, or to stay, the leader")
 }
 
-// inCluster tells whether the process runs in a Pod.
+// inCluster reports whether the process runs in a Pod.
 func inCluster() bool { return os.Getenv("KUBERNETES_SERVICE_HOST") != "" }
 
 func (o *clusterOptions) check() error {
@@ -101,22 +99,18 @@ func (o *clusterOptions) check() error {
 	return nil
 }
 
-// connection is how to reach the cluster. Its zero value is for those who have none.
+// connection says how to reach the cluster. Without a cluster, it is the zero value.
 type connection struct {
 	rest      *rest.Config
 	namespace string                    // of the gateway
-	own       extensionconfig.Addresses // where the gateway is called
+	own       extensionconfig.Addresses // of the gateway
 }
 
-// connect returns how to reach the cluster, if there is one. It does not reach for it yet.
-func (o *serveOptions) connect(logger *slog.Logger) (connection, error) {
+// connect returns how to reach the cluster, if there is one. It does no I/O beyond reading files.
+func (o *serveOptions) connect() (connection, error) {
 	if !o.wantsCluster() {
 		return connection{}, nil
 	}
-	// Libraries log through these; what they say belongs into the one log.
-	ctrllog.SetLogger(logr.FromSlogHandler(logger.Handler()))
-	klog.SetSlogLogger(logger)
-
 	restConfig, namespace, err := loadKubeconfig(o.cluster.kubeconfig)
 	if err != nil {
 		return connection{}, err
@@ -129,7 +123,7 @@ func (o *serveOptions) connect(logger *slog.Logger) (connection, error) {
 	return connection{rest: restConfig, namespace: namespace, own: own}, nil
 }
 
-// loadKubeconfig returns what a file says of a cluster, or a Pod of its own, and the namespace.
+// loadKubeconfig returns the configuration of the cluster in a file, or in a Pod of its own cluster, and the namespace.
 func loadKubeconfig(path string) (*rest.Config, string, error) {
 	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: path}
 	clientConfig := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{})
@@ -144,7 +138,7 @@ func loadKubeconfig(path string) (*rest.Config, string, error) {
 	return rest.AddUserAgent(restConfig, "hookgate"), namespace, nil
 }
 
-// newSource returns the source of ExtensionConfigs in the cluster.
+// newSource returns the source for the ExtensionConfigs of the cluster.
 func (o *clusterOptions) newSource(at connection, c cluster.Config) (source, error) {
 	c.REST, c.Own = at.rest, at.own
 	c.Group, c.ReadOnly, c.Namespace, c.WatchFilter, c.Concurrency = o.group, o.readOnly, o.namespace, o.watchFilter, o.concurrency
@@ -159,7 +153,7 @@ func (o *clusterOptions) newSource(at connection, c cluster.Config) (source, err
 	return found, nil
 }
 
-// ownAddresses returns the addresses that lead to what listens on address, as far as that says.
+// ownAddresses returns the addresses that lead to a listener on address, as far as its text says.
 func ownAddresses(address string) []string {
 	host, port, err := net.SplitHostPort(address)
 	if err != nil || port == "0" {
@@ -181,10 +175,7 @@ func (o *serveOptions) newRegistry() *registry.Registry {
 	return registry.New()
 }
 
-// newEndpoints returns what knows the endpoints of Services: nothing, without a cluster.
-func newEndpoints() *cluster.Endpoints { return cluster.NewEndpoints() }
-
-// newSource returns where the flags say that registrations come from.
+// newSource returns the source of registrations that the flags name.
 func (o *serveOptions) newSource(
 	at connection, cat *catalog.Catalog, reg *registry.Registry, d discovery.Discoverer, endpoints *cluster.Endpoints,
 	references *convert.References, losses *convert.Losses, observer directory.Observer, logger *slog.Logger,
@@ -196,34 +187,40 @@ func (o *serveOptions) newSource(
 		})
 	case o.extensionConfigs != "":
 		return directory.New(directory.Config{
-			Dir: o.extensionConfigs, Catalog: cat, Registry: reg, Discoverer: d, References: references, Losses: losses, Logger: logger, Resync: o.resync, Observer: observer,
+			Dir: o.extensionConfigs, Catalog: cat, Registry: reg, Discoverer: d, References: references, Losses: losses,
+			Logger: logger, Resync: o.resync, Observer: observer,
 		})
 	default:
 		return o.cluster.newSource(at, cluster.Config{
-			Catalog: cat, Registry: reg, Discoverer: d, Endpoints: endpoints, References: references, Losses: losses, Logger: logger, Resync: o.resync, Observer: observer,
+			Catalog: cat, Registry: reg, Discoverer: d, Endpoints: endpoints, References: references, Losses: losses,
+			Logger: logger, Resync: o.resync, Observer: observer,
 		})
 	}
 }
 
-// wantsCluster tells whether registrations come from a cluster.
+// wantsCluster reports whether registrations come from a cluster.
 func (o *serveOptions) wantsCluster() bool { return o.extensionConfigs == "" && o.sidecar == "" }
 
-// checkSource finds mistakes in the flags about where registrations come from.
+// checkSource returns an error of usage unless the flags name one source of registrations.
 func (o *serveOptions) checkSource() error {
 	switch {
 	case o.sidecar != "" && o.extensionConfigs != "":
-		return usagef("--sidecar and --extension-configs: the gateway answers for the one extension beside it or for those of a directory; leave one of them out")
+		return usagef("--sidecar and --extension-configs: the gateway answers for the one extension beside it " +
+			"or for those of a directory; leave one of them out")
 	case o.sidecar != "" && o.cluster.kubeconfig != "":
-		return usagef("--sidecar and --kubeconfig: the gateway answers for the one extension beside it or for those of a cluster; leave one of them out")
+		return usagef("--sidecar and --kubeconfig: the gateway answers for the one extension beside it " +
+			"or for those of a cluster; leave one of them out")
 	case o.sidecar != "":
 		if err := sidecar.CheckURL(o.sidecar); err != nil {
 			return usagef("--sidecar: %w", err)
 		}
 		return nil
 	case o.extensionConfigs != "" && o.cluster.kubeconfig != "":
-		return usagef("--extension-configs and --kubeconfig: ExtensionConfigs come from a directory or from a cluster; leave one of them out")
+		return usagef("--extension-configs and --kubeconfig: ExtensionConfigs come from a directory " +
+			"or from a cluster; leave one of them out")
 	case o.extensionConfigs == "" && o.cluster.kubeconfig == "" && !inCluster():
-		return usagef("--extension-configs is required: a directory with manifests of ExtensionConfigs; or --kubeconfig, for those of a cluster; or --sidecar, for one extension beside the gateway")
+		return usagef("--extension-configs is required: a directory with manifests of ExtensionConfigs; " +
+			"or --kubeconfig, for those of a cluster; or --sidecar, for one extension beside the gateway")
 	case o.extensionConfigs != "":
 		return nil
 	}

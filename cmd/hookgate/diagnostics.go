@@ -18,9 +18,11 @@ import (
 	"github.com/spf13/pflag"
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+
+	"github.com/hookgate/hookgate/internal/certs"
 )
 
-// diagnosticsOptions are the flags about what operators look at. Cluster API's managers have them, too.
+// diagnosticsOptions are the flags about health, metrics and profiles. Cluster API's managers have them, too.
 type diagnosticsOptions struct {
 	address  string
 	insecure bool
@@ -30,15 +32,19 @@ type diagnosticsOptions struct {
 
 func (o *diagnosticsOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.address, "diagnostics-address", "127.0.0.1:8443",
-		"address for /healthz, /readyz and /metrics: plain HTTP on loopback; anywhere else HTTPS, for callers with a certificate that ca.crt in --cert-dir has signed, or, without that file, with a token that the cluster allows to get /metrics")
+		"address for /healthz, /readyz and /metrics: plain HTTP on loopback; anywhere else HTTPS, for callers with a certificate that "+
+			"ca.crt in --cert-dir has signed or, without that file, with a token that the cluster allows to get /metrics")
 	f.BoolVar(&o.insecure, "insecure-diagnostics", false, "serve --diagnostics-address in plain HTTP to everyone, wherever it is")
-	f.StringVar(&o.health, "health-addr", "", "address for /healthz and /readyz in plain HTTP, for probes that have no client certificate; they stay at --diagnostics-address too. Empty serves none")
-	f.StringVar(&o.profiler, "profiler-address", "", "address for Go's profiler, /debug/pprof, in plain HTTP, for example 127.0.0.1:6060. Empty serves none")
+	f.StringVar(&o.health, "health-addr", "",
+		"address for /healthz and /readyz in plain HTTP, for probes that have no client certificate; "+
+			"--diagnostics-address serves them, too; empty serves none")
+	f.StringVar(&o.profiler, "profiler-address", "",
+		"address for Go's profiler, /debug/pprof, in plain HTTP, for example 127.0.0.1:6060; empty serves none")
 }
 
-// serving returns how diagnostics are served: with which TLS, nil for none, and behind what the metrics are. cluster is how
-// to reach the API server, nil without one.
-func (o *diagnosticsOptions) serving(c *certificates, cluster *rest.Config, logger *slog.Logger) (
+// serving returns the TLS of the diagnostics, nil for plain HTTP, and a function that puts the metrics behind
+// authentication. cluster says how to reach the API server; it is nil without a cluster.
+func (o *diagnosticsOptions) serving(certificates *certs.Server, cluster *rest.Config, logger *slog.Logger) (
 	*tls.Config, func(http.Handler) (http.Handler, error), error,
 ) {
 	open := func(h http.Handler) (http.Handler, error) { return h, nil }
@@ -50,10 +56,11 @@ func (o *diagnosticsOptions) serving(c *certificates, cluster *rest.Config, logg
 	switch {
 	case o.insecure, host == "localhost", ip != nil && ip.IsLoopback():
 		return nil, open, nil
-	case c.ca != nil:
-		return c.frontConfig(), open, nil
+	case certificates.AsksForCertificates():
+		return certificates.TLS(), open, nil
 	case cluster == nil:
-		return nil, nil, usagef("--diagnostics-address %s is not on loopback: it is then served to callers with client certificates only, and --cert-dir has no ca.crt to check them with; put one there, or say --insecure-diagnostics", o.address)
+		return nil, nil, usagef("--diagnostics-address %s is not on loopback: it is then served to callers with client certificates only, "+
+			"and --cert-dir has no ca.crt to check them with; put one there, or say --insecure-diagnostics", o.address)
 	}
 	client, err := rest.HTTPClientFor(cluster)
 	if err != nil {
@@ -64,7 +71,7 @@ func (o *diagnosticsOptions) serving(c *certificates, cluster *rest.Config, logg
 		return nil, nil, fmt.Errorf("diagnostics: %w", err)
 	}
 	log := logr.FromSlogHandler(logger.Handler())
-	return c.frontConfig(), func(h http.Handler) (http.Handler, error) { return filter(log, h) }, nil
+	return certificates.TLS(), func(h http.Handler) (http.Handler, error) { return filter(log, h) }, nil
 }
 
 // profilerServer serves Go's profiler.

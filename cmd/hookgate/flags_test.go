@@ -101,7 +101,7 @@ func TestServeFlags(t *testing.T) {
 		"OldTLS":               {directory, []string{"--tls-min-version", "VersionTLS11"}, "--tls-min-version: want VersionTLS12 or VersionTLS13", exitUsage},
 		"HalfACertificate":     {directory, []string{"--runtime-extension-client-cert-file", "x"}, "give both or none", exitUsage},
 		"HalfAKey":             {directory, []string{"--runtime-extension-client-key-file", "x"}, "give both or none", exitUsage},
-		"NoClientCertificate":  {directory, []string{"--runtime-extension-client-cert-file", "none", "--runtime-extension-client-key-file", "none"}, "--runtime-extension-client-cert-file: read certificate none", exitFailed},
+		"NoClientCertificate":  {directory, []string{"--runtime-extension-client-cert-file", "none", "--runtime-extension-client-key-file", "none"}, "read --runtime-extension-client-cert-file: certificate none and its key: ", exitFailed},
 		"WebhookOfADirectory":  {directory, []string{"--webhook-port", "9444"}, "--webhook-port: no API server asks", exitUsage},
 		"NoCertificates":       {[]string{"--extension-configs", configs}, nil, "--cert-dir is required", exitUsage},
 		"MissingCertificates":  {[]string{"--extension-configs", configs, "--cert-dir", configs}, nil, "tls.crt is missing", exitFailed},
@@ -238,7 +238,7 @@ func TestSidecarDefaults(t *testing.T) {
 		"sidecar, another": {"grpc://127.0.0.1:1", []string{"http-address"}, "", 5 * time.Second},
 	} {
 		o := serveOptions{sidecar: tt.sidecar, grpcAddress: "g", resync: time.Hour}
-		o.settle(func(flag string) bool { return slices.Contains(tt.changed, flag) })
+		o.setSidecarDefaults(func(flag string) bool { return slices.Contains(tt.changed, flag) })
 		if o.grpcAddress != tt.grpc || o.resync != tt.resync {
 			t.Errorf("%s: gRPC at %q, resync %s, want %q and %s", name, o.grpcAddress, o.resync, tt.grpc, tt.resync)
 		}

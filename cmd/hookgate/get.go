@@ -15,6 +15,7 @@ import (
 	"github.com/hookgate/hookgate/codec"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/render"
 )
 
 func newGetCommand() *cobra.Command {
@@ -96,7 +97,7 @@ func (o *getOptions) run(cmd *cobra.Command) error {
 			return nil
 		}
 	}
-	if err := printer(cmd.OutOrStdout(), body, func(w io.Writer) error { return printHandlers(w, discovered.GetHandlers()) }); err != nil {
+	if err := printer(cmd.OutOrStdout(), body, func(w io.Writer) error { return render.Handlers(w, discovered.GetHandlers()) }); err != nil {
 		return fmt.Errorf("print handlers: %w", err)
 	}
 	return nil

@@ -1,8 +1,8 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command hookgate is the gateway between the Cluster API runtime and its Runtime Extensions, and the client to call it
-// with. This package has flags and wiring only.
+// Command hookgate is the gateway between the Cluster API runtime and its Runtime Extensions, and a client of both. This
+// package has flags and wiring only.
 package main
 
 import (
@@ -59,7 +59,7 @@ func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer
 	_, _ = fmt.Fprintf(errOut, "hookgate: %s\n", err)
 	var usage usageError
 	if errors.As(err, &usage) || !started { // cobra itself finds unknown commands and flags, before anything starts
-		_, _ = fmt.Fprintf(errOut, "Run %q to see what it takes.\n", cmd.CommandPath()+" --help")
+		_, _ = fmt.Fprintf(errOut, "Run %q to see how to use it.\n", cmd.CommandPath()+" --help")
 		return exitUsage
 	}
 	return exitFailed
@@ -69,7 +69,7 @@ func newRootCommand(before func(*cobra.Command) error) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "hookgate",
 		Short: "The gateway between the Cluster API runtime and its Runtime Extensions",
-		Long: "Hookgate calls Runtime Extensions on behalf of Cluster API and of anyone else who speaks HTTPS JSON or gRPC.\n" +
+		Long: "Hookgate calls Runtime Extensions on behalf of Cluster API, and of any other client that speaks HTTPS JSON or gRPC.\n" +
 			"Every flag can come from the environment: --http-address is HOOKGATE_HTTP_ADDRESS.",
 		SilenceErrors:     true,
 		SilenceUsage:      true,
@@ -81,7 +81,7 @@ func newRootCommand(before func(*cobra.Command) error) *cobra.Command {
 	return root
 }
 
-// flagsFromEnvironment sets every flag that the command line left alone from HOOKGATE_<FLAG>, if that is set.
+// flagsFromEnvironment sets each flag that the command line does not set from the variable HOOKGATE_<FLAG>, if there is one.
 func flagsFromEnvironment(flags *pflag.FlagSet, lookupEnv func(string) (string, bool)) error {
 	var errs []error
 	flags.VisitAll(func(f *pflag.Flag) {

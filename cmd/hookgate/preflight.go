@@ -22,6 +22,7 @@ import (
 	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/hookversion"
+	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/preflight"
 )
 
@@ -43,13 +44,13 @@ func newPreflightCommand() *cobra.Command {
 	var o preflightOptions
 	cmd := &cobra.Command{
 		Use:   "preflight --for TARGET {--kubeconfig FILE | --extension-configs DIR}",
-		Short: "Tell what an upgrade means for the registered handlers",
-		Long: "Tell, for each handler that is registered, whether an upgrade would break it, lose something on the way, or deserves a word, and what\n" +
-			"to do about it, down to the ExtensionPolicy to apply. docs/upgrading.md explains the findings. It changes nothing, calls no hook, and\n" +
-			"needs no gateway.\n\n" +
-			"TARGET is cluster-api=VERSION, hookgate=VERSION, or, with two flags, both. What an upgrade of Cluster API means depends on which\n" +
-			"release runs now: --from says so. In a cluster where clusterctl has installed it, that is found out.\n\n" +
-			"The exit status is 0 if nothing breaks, 1 if something does or the question could not be answered, and 2 if the command was wrong.",
+		Short: "Show what an upgrade means for the registered handlers",
+		Long: "Show, for each registered handler, whether an upgrade would break it, lose something on the way, or needs attention, and what\n" +
+			"to do about it, down to the ExtensionPolicy to apply. docs/upgrading.md explains the findings. preflight changes nothing, calls\n" +
+			"no hook, and needs no gateway.\n\n" +
+			"TARGET is cluster-api=VERSION, hookgate=VERSION, or, with two flags, both. What an upgrade of Cluster API means depends on the\n" +
+			"release that runs now: --from names it; in a cluster where clusterctl has installed Cluster API, preflight finds it out.\n\n" +
+			"The exit status is 0 if nothing breaks, 1 if something does or the question could not be answered, and 2 for wrong usage.",
 		Example: "  hookgate preflight --for cluster-api=v1.14.0 --kubeconfig ~/.kube/config\n" +
 			"  hookgate preflight --for cluster-api=v1.14.0 --from cluster-api=v1.12.4 --extension-configs manifests/ --discover\n" +
 			"  hookgate preflight --for hookgate=v0.1.0 --extension-configs manifests/ -o sarif > preflight.sarif",
@@ -57,11 +58,12 @@ func newPreflightCommand() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	f := cmd.Flags()
-	f.StringArrayVar(&o.targets, "for", nil, "what would run after the upgrade: cluster-api=VERSION or hookgate=VERSION; may be given twice, for both at once")
-	f.StringVar(&o.from, "from", "", "the Cluster API that runs now: cluster-api=VERSION; by default what clusterctl has noted in the cluster")
+	f.StringArrayVar(&o.targets, "for", nil,
+		"what runs after the upgrade: cluster-api=VERSION or hookgate=VERSION; may be given twice, for both at once")
+	f.StringVar(&o.from, "from", "", "the Cluster API that runs now: cluster-api=VERSION; by default as clusterctl has recorded it in the cluster")
 	f.StringVar(&o.extensionConfigs, "extension-configs", "", "directory with manifests of ExtensionConfigs and ExtensionPolicies")
 	f.BoolVar(&o.discover, "discover", false, "ask the extensions of --extension-configs for their handlers, in place of those in status.handlers")
-	f.StringVar(&o.kubeconfig, "kubeconfig", "", "file that says how to reach the cluster with the ExtensionConfigs; not needed in a Pod")
+	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster with the ExtensionConfigs; not needed in a Pod")
 	f.StringVar(&o.group, "extension-config-group", cluster.ClusterAPIGroup, "API group of the ExtensionConfigs: "+cluster.ClusterAPIGroup+" or "+cluster.HookgateGroup)
 	f.StringVar(&o.watchFilter, "watch-filter", "", "judge only ExtensionConfigs whose label cluster.x-k8s.io/watch-filter has this value")
 	f.StringVarP(&o.output, "output", "o", formatTable, "format: table; json; sarif, for CI systems; or policies, which are the ExtensionPolicies to apply")
@@ -76,7 +78,7 @@ const (
 	formatPolicies = "policies"
 )
 
-// check finds mistakes in the flags, and returns the target that they name.
+// check returns the target that the flags name, and an error of usage unless they fit together.
 func (o *preflightOptions) check() (preflight.Target, error) {
 	hooks := catalog.New()
 	t := preflight.Target{Hooks: hooks, HookLosses: hookversion.New(hooks).CallLosses, Lossy: convert.Lossy}
@@ -99,7 +101,8 @@ func (o *preflightOptions) check() (preflight.Target, error) {
 	}
 	switch {
 	case o.extensionConfigs != "" && o.kubeconfig != "":
-		return t, usagef("--extension-configs and --kubeconfig: ExtensionConfigs come from a directory or from a cluster; leave one of them out")
+		return t, usagef("--extension-configs and --kubeconfig: ExtensionConfigs come from a directory or from a cluster; " +
+			"leave one of them out")
 	case o.extensionConfigs == "" && o.kubeconfig == "" && !inCluster():
 		return t, usagef("--kubeconfig is required, for the ExtensionConfigs of a cluster; or --extension-configs, for those of a directory")
 	case o.discover && o.extensionConfigs == "":
@@ -124,11 +127,11 @@ func (o *preflightOptions) run(cmd *cobra.Command) error {
 	ctx, cancel := context.WithTimeoutCause(cmd.Context(), o.timeout, fmt.Errorf("not done within %s", o.timeout))
 	defer cancel()
 	var inventory preflight.Inventory
-	source := "--from" // who says which Cluster API runs now
+	target.FromSource = "--from"
 	if o.extensionConfigs != "" {
 		inventory, err = o.readDirectory(ctx, target.Hooks)
 	} else {
-		inventory, err = o.readCluster(ctx, &target, &source, cmd.ErrOrStderr())
+		inventory, err = o.readCluster(ctx, &target, cmd.ErrOrStderr())
 	}
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil && ctx.Err() != nil {
@@ -137,10 +140,7 @@ func (o *preflightOptions) run(cmd *cobra.Command) error {
 		return fmt.Errorf("preflight: %w", err)
 	}
 	report := preflight.Judge(inventory, target)
-	if report.From == "" {
-		source = ""
-	}
-	if err := o.print(cmd.OutOrStdout(), &report, source); err != nil {
+	if err := o.print(cmd.OutOrStdout(), &report); err != nil {
 		return fmt.Errorf("print findings: %w", err)
 	}
 	if worst := report.Worst(); worst.AtLeast(preflight.Level(o.failOn)) {
@@ -149,7 +149,7 @@ func (o *preflightOptions) run(cmd *cobra.Command) error {
 	return nil
 }
 
-// verdict says why the exit status is 1.
+// verdict returns why the exit status is 1.
 func verdict(r *preflight.Report, least preflight.Level) string {
 	n := 0
 	for _, level := range []preflight.Level{preflight.Break, preflight.Degrade, preflight.Warn} {
@@ -157,7 +157,20 @@ func verdict(r *preflight.Report, least preflight.Level) string {
 			n += r.Count(level)
 		}
 	}
-	return fmt.Sprintf("%s: %s of level %s", strings.Join(r.Targets, ", "), plural(n, "finding"), least)
+	return fmt.Sprintf("%s: %s of level %s", strings.Join(r.Targets, ", "), text.Plural(n, "finding"), least)
+}
+
+func (o *preflightOptions) print(w io.Writer, r *preflight.Report) error {
+	switch o.output {
+	case formatJSON:
+		return r.WriteJSON(w)
+	case formatSARIF:
+		return r.WriteSARIF(w, currentBuild().Version)
+	case formatPolicies:
+		_, err := io.WriteString(w, r.Manifests())
+		return err
+	}
+	return r.WriteTable(w)
 }
 
 func (o *preflightOptions) readDirectory(ctx context.Context, hooks *catalog.Catalog) (preflight.Inventory, error) {
@@ -169,7 +182,7 @@ func (o *preflightOptions) readDirectory(ctx context.Context, hooks *catalog.Cat
 	return survey.Directory(ctx, o.extensionConfigs, hooks, transports)
 }
 
-func (o *preflightOptions) readCluster(ctx context.Context, t *preflight.Target, source *string, notes io.Writer) (preflight.Inventory, error) {
+func (o *preflightOptions) readCluster(ctx context.Context, t *preflight.Target, notes io.Writer) (preflight.Inventory, error) {
 	config, _, err := loadKubeconfig(o.kubeconfig)
 	if err != nil {
 		return preflight.Inventory{}, err
@@ -182,7 +195,7 @@ func (o *preflightOptions) readCluster(ctx context.Context, t *preflight.Target,
 		version, provider, err := from.RunningClusterAPI(ctx)
 		if err == nil {
 			t.From, err = catalog.ClusterAPIReleaseOf(version)
-			*source = "Provider " + provider
+			t.FromSource = "Provider " + provider
 		}
 		if err != nil {
 			_, _ = fmt.Fprintf(notes, "Which Cluster API runs now is not known: %v. Say it with --from %s=VERSION.\n", err, preflight.ClusterAPI)

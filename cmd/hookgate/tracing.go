@@ -27,7 +27,7 @@ type tracingOptions struct {
 func (o *tracingOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.endpoint, "otlp-endpoint", "", "host:port of an OpenTelemetry collector (OTLP over gRPC) to send traces to; empty sends none")
 	f.BoolVar(&o.insecure, "otlp-insecure", false, "send traces without TLS")
-	f.Float64Var(&o.ratio, "trace-ratio", 1, "share of the calls, from 0 to 1, that start a trace; a caller's own decision wins")
+	f.Float64Var(&o.ratio, "trace-ratio", 1, "share of the calls, from 0 to 1, that start a trace; the caller's own decision wins")
 }
 
 func (o *tracingOptions) check() error {
@@ -37,7 +37,7 @@ func (o *tracingOptions) check() error {
 	return nil
 }
 
-// start returns what makes spans, and what sends those that are left.
+// start returns the provider of tracers, and a function that sends the spans that are left and stops it.
 func (o *tracingOptions) start(ctx context.Context) (trace.TracerProvider, func() error, error) {
 	if o.endpoint == "" {
 		return noop.NewTracerProvider(), func() error { return nil }, nil
@@ -53,7 +53,8 @@ func (o *tracingOptions) start(ctx context.Context) (trace.TracerProvider, func(
 	provider := sdktrace.NewTracerProvider(
 		sdktrace.WithBatcher(exporter),
 		sdktrace.WithSampler(sdktrace.ParentBased(sdktrace.TraceIDRatioBased(o.ratio))),
-		sdktrace.WithResource(resource.NewSchemaless(attribute.String("service.name", "hookgate"), attribute.String("service.version", currentBuild().Version))),
+		sdktrace.WithResource(resource.NewSchemaless(
+			attribute.String("service.name", "hookgate"), attribute.String("service.version", currentBuild().Version))),
 	)
 	stop := func() error {
 		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)

@@ -115,7 +115,7 @@ func TestUpgradingPage(t *testing.T) {
 	want := []string{
 		"console: $ hookgate preflight --for cluster-api=v1.14.0 --kubeconfig ~/.kube/config\n",
 		"console: $ kubectl apply -f out/upgrade/policies.yaml\n",
-		"console: $ kubectl get extensionconfig acme -o jsonpath='{.status.conditions[?(@.type==\"ConversionLossy\")].message}'\n",
+		"console: $ kubectl get extensionconfigs.runtime.hookgate.dev acme -o jsonpath='{.status.conditions[?(@.type==\"ConversionLossy\")].message}'\n",
 	}
 	if diff := cmp.Diff(want, others); diff != "" {
 		t.Errorf("blocks that are not run (-want +got):\n%s", diff)

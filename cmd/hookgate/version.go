@@ -19,17 +19,17 @@ import (
 // version is set by the linker in releases: -ldflags "-X main.version=v1.2.3".
 var version string
 
-// buildInfo is what this binary was built from.
+// buildInfo says what this binary was built from.
 type buildInfo struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit"`
-	Modified bool   `json:"modified"` // there were changes that the commit does not have
+	Modified bool   `json:"modified"` // there were uncommitted changes
 	Go       string `json:"goVersion"`
 	Platform string `json:"platform"`
 	HooksAPI string `json:"hooksAPIVersion"`
 }
 
-// currentBuild reads what the linker and the go command left in the binary.
+// currentBuild reads what the linker and the go command have put into the binary.
 func currentBuild() buildInfo {
 	b := buildInfo{Version: version, Commit: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, HooksAPI: hook.APIVersion}
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -51,14 +51,14 @@ func currentBuild() buildInfo {
 	return b
 }
 
-// userAgent is how the client introduces itself to servers.
+// userAgent returns the User-Agent of the client.
 func userAgent() string { return "hookgate/" + currentBuild().Version }
 
 func newVersionCommand() *cobra.Command {
 	var output string
 	cmd := &cobra.Command{
 		Use:     "version",
-		Short:   "Print what this binary is",
+		Short:   "Print the version of this binary",
 		Example: "  hookgate version\n  hookgate version -o json",
 		Args:    cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {

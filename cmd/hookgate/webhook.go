@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,14 +14,14 @@ import (
 
 	"github.com/spf13/pflag"
 	"golang.org/x/sync/errgroup"
-	"sigs.k8s.io/controller-runtime/pkg/certwatcher"
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/controllers/extensionconfig"
 	"github.com/hookgate/hookgate/controllers/webhook"
+	"github.com/hookgate/hookgate/internal/certs"
 )
 
-// webhookOptions are the flags about what the API server asks. Cluster API's managers have them, too.
+// webhookOptions are the flags about the webhooks that the API server calls. Cluster API's managers have them, too.
 type webhookOptions struct {
 	port              int
 	dir               string
@@ -30,44 +29,47 @@ type webhookOptions struct {
 }
 
 func (o *webhookOptions) addFlags(f *pflag.FlagSet) {
-	f.IntVar(&o.port, "webhook-port", 0, "port where the API server asks for defaults, validation and conversion of ExtensionConfigs and ExtensionPolicies; 0 for none")
-	f.StringVar(&o.dir, "webhook-cert-dir", "/tmp/k8s-webhook-server/serving-certs/", "directory with the certificate and key of --webhook-port. Followed while the gateway runs")
+	f.IntVar(&o.port, "webhook-port", 0,
+		"port where the API server asks for defaults, validation and conversion of ExtensionConfigs and ExtensionPolicies; 0 for none")
+	f.StringVar(&o.dir, "webhook-cert-dir", "/tmp/k8s-webhook-server/serving-certs/",
+		"directory with the certificate and key of --webhook-port; followed while the gateway runs")
 	f.StringVar(&o.certName, "webhook-cert-name", "tls.crt", "name of the certificate in --webhook-cert-dir")
 	f.StringVar(&o.keyName, "webhook-key-name", "tls.key", "name of the key in --webhook-cert-dir")
 }
 
-func (o *webhookOptions) check(directory bool) error {
+// check returns an error of usage unless the flags fit the source of registrations, which may be no cluster.
+func (o *webhookOptions) check(noCluster bool) error {
 	switch {
 	case o.port < 0 || o.port > 65535:
 		return usagef("--webhook-port: want 0 to 65535, got %d", o.port)
 	case o.port == 0:
 		return nil
-	case directory:
+	case noCluster:
 		return usagef("--webhook-port: no API server asks about ExtensionConfigs in a directory; leave it out")
 	}
 	return nil
 }
 
-// webhooks answer the API server, and follow their certificate.
+// webhooks answer the API server.
 type webhooks struct {
-	server  *webhook.Server
-	watcher *certwatcher.CertWatcher
+	server *webhook.Server
+	pair   *certs.Pair
 }
 
-// newServer returns the webhooks, which listen already: what is wrong with their flags ends the start.
-func (o *webhookOptions) newServer(
-	ctx context.Context, cat *catalog.Catalog, group string, own extensionconfig.Addresses, settings func(*tls.Config), logger *slog.Logger,
+// listen returns webhooks that listen already, so that mistakes in their flags end the start.
+func (o *webhookOptions) listen(
+	ctx context.Context, cat *catalog.Catalog, group string, own extensionconfig.Addresses, settings certs.Settings, logger *slog.Logger,
 ) (*webhooks, error) {
-	watcher, err := watchPair("--webhook-cert-dir", o.dir, o.certName, o.keyName, logger)
+	pair, err := certs.OpenDir(o.dir, o.certName, o.keyName)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("read --webhook-cert-dir: %w", err)
 	}
 	handler, err := webhook.New(webhook.Config{Group: group, Own: own, Logger: logger, Catalog: cat})
 	if err != nil {
 		return nil, err
 	}
 	server := webhook.NewServer(webhook.ServerConfig{
-		Address: net.JoinHostPort("", strconv.Itoa(o.port)), TLS: newTLSConfig(watcher, settings), Handler: handler, Logger: logger,
+		Address: net.JoinHostPort("", strconv.Itoa(o.port)), TLS: pair.ServerTLS(settings), Handler: handler, Logger: logger,
 	})
 	if err := server.Listen(ctx); err != nil {
 		if errors.Is(err, syscall.EADDRINUSE) {
@@ -75,13 +77,13 @@ func (o *webhookOptions) newServer(
 		}
 		return nil, fmt.Errorf("listen on port %d (--webhook-port): %w", o.port, err)
 	}
-	return &webhooks{server: server, watcher: watcher}, nil
+	return &webhooks{server: server, pair: pair}, nil
 }
 
-// Run answers until ctx is done.
+// Run answers until ctx is done, and follows the certificate.
 func (w *webhooks) Run(ctx context.Context) error {
 	group, ctx := errgroup.WithContext(ctx)
-	group.Go(func() error { return w.watcher.Start(ctx) })
+	group.Go(func() error { return w.pair.Run(ctx) })
 	group.Go(func() error { return w.server.Run(ctx) })
 	return group.Wait()
 }

@@ -57,3 +57,11 @@ func Join(items []string, separator string, n int) string {
 	}
 	return fmt.Sprintf("%s%sand %d more", joined, separator, more)
 }
+
+// Plural returns a number of things: "1 handler", "2 handlers".
+func Plural(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}

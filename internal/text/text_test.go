@@ -74,3 +74,11 @@ func TestJoinSaysHowManyItemsItLeftOut(t *testing.T) {
 		})
 	}
 }
+
+func TestPluralCounts(t *testing.T) {
+	for n, want := range map[int]string{0: "0 handlers", 1: "1 handler", 2: "2 handlers"} {
+		if got := Plural(n, "handler"); got != want {
+			t.Errorf("Plural(%d) = %q, want %q", n, got, want)
+		}
+	}
+}

@@ -3,10 +3,10 @@
 
 //go:build !linux
 
-package main
+package memory
 
-// releaseProgram does nothing here: see the one for Linux.
+// releaseProgram does nothing here: see the implementation for Linux.
 func releaseProgram() error { return nil }
 
-// resident does not know.
+// resident returns 0: the resident memory is not known here.
 func resident() int64 { return 0 }

@@ -1,7 +1,8 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+// Package render writes the answers of hooks as tables, for people.
+package render
 
 import (
 	"bytes"
@@ -11,94 +12,99 @@ import (
 	"maps"
 	"slices"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/table"
 )
 
-// printAnswer writes an answer for a person: what all answers have, then what this hook's adds.
-func printAnswer(w io.Writer, h *catalog.Hook, handler string, a *answer) error {
-	t := newTable(w)
-	t.row("HOOK", h.Hook)
+// Answer writes an answer of a hook: first the members that all answers have, then those of this hook. handler is the one
+// that was called, if any; callID is empty if the server is no gateway.
+func Answer(w io.Writer, h *catalog.Hook, handler string, message proto.Message, callID string) error {
+	t := table.New(w)
+	t.Row("HOOK", h.Hook)
 	switch {
 	case handler != "":
-		t.row("HANDLER", handler)
+		t.Row("HANDLER", handler)
 	case !h.Singleton():
-		t.row("HANDLER", "(all that match)")
+		t.Row("HANDLER", "(all that match)")
 	}
-	if m, ok := a.message.(interface {
+	if m, ok := message.(interface {
 		GetStatus() hooksv1alpha1.ResponseStatus
 	}); ok {
-		t.row("STATUS", statusName(m.GetStatus()))
+		t.Row("STATUS", statusName(m.GetStatus()))
 	}
-	if m, ok := a.message.(interface{ GetRetryAfterSeconds() int32 }); ok {
-		t.row("RETRY AFTER", retryAfter(m.GetRetryAfterSeconds()))
+	if m, ok := message.(interface{ GetRetryAfterSeconds() int32 }); ok {
+		t.Row("RETRY AFTER", retryAfter(m.GetRetryAfterSeconds()))
 	}
-	if m, ok := a.message.(interface{ GetMessage() string }); ok && m.GetMessage() != "" {
-		t.lines("MESSAGE", m.GetMessage())
+	if m, ok := message.(interface{ GetMessage() string }); ok && m.GetMessage() != "" {
+		t.Lines("MESSAGE", m.GetMessage())
 	}
-	if m, ok := a.message.(interface {
+	if m, ok := message.(interface {
 		GetUnknownMembers() map[string]*hooksv1alpha1.JSON
 	}); ok {
 		for _, name := range slices.Sorted(maps.Keys(m.GetUnknownMembers())) {
-			t.row("OTHER", name+": "+compact(m.GetUnknownMembers()[name].GetRaw()))
+			t.Row("OTHER", name+": "+compact(m.GetUnknownMembers()[name].GetRaw()))
 		}
 	}
-	if a.callID != "" {
-		t.row("CALL ID", a.callID)
+	if callID != "" {
+		t.Row("CALL ID", callID)
 	}
-	if err := t.flush(); err != nil {
+	if err := t.Flush(); err != nil {
 		return err
 	}
-	return printResult(w, a)
+	return writeResult(w, message)
 }
 
-// printResult writes what is particular to the hook: patches, versions, variables or handlers.
-func printResult(w io.Writer, a *answer) error {
-	t := newTable(w)
-	switch m := a.message.(type) {
+// writeResult writes the members that only answers of one hook have: patches, versions, variables or handlers.
+func writeResult(w io.Writer, message proto.Message) error {
+	t := result{table.New(w)}
+	switch m := message.(type) {
 	case *hooksv1alpha1.GeneratePatchesResponse:
-		t.header("UID", "TYPE", "PATCH")
+		t.Header("UID", "TYPE", "PATCH")
 		for _, item := range m.GetItems() {
 			t.patch(item.GetUid(), item.GetPatchType(), item.GetPatch())
 		}
 		t.none(len(m.GetItems()), "no patches")
 	case *hooksv1alpha1.CanUpdateMachineResponse:
-		t.header("OBJECT", "TYPE", "PATCH")
+		t.Header("OBJECT", "TYPE", "PATCH")
 		t.machinePatch("machine", m.GetMachinePatch())
 		t.machinePatch("infrastructureMachine", m.GetInfrastructureMachinePatch())
 		t.machinePatch("bootstrapConfig", m.GetBootstrapConfigPatch())
 	case *hooksv1alpha1.CanUpdateMachineSetResponse:
-		t.header("OBJECT", "TYPE", "PATCH")
+		t.Header("OBJECT", "TYPE", "PATCH")
 		t.machinePatch("machineSet", m.GetMachineSetPatch())
 		t.machinePatch("infrastructureMachineTemplate", m.GetInfrastructureMachineTemplatePatch())
 		t.machinePatch("bootstrapConfigTemplate", m.GetBootstrapConfigTemplatePatch())
 	case *hooksv1alpha1.GenerateUpgradePlanResponse:
-		t.header("UPGRADE", "STEP", "VERSION")
+		t.Header("UPGRADE", "STEP", "VERSION")
 		t.steps("control plane", m.GetControlPlaneUpgrades())
 		t.steps("workers", m.GetWorkersUpgrades())
 		t.none(len(m.GetControlPlaneUpgrades())+len(m.GetWorkersUpgrades()), "no steps")
 	case *hooksv1alpha1.DiscoverVariablesResponse:
-		t.header("VARIABLE", "REQUIRED", "SCHEMA")
+		t.Header("VARIABLE", "REQUIRED", "SCHEMA")
 		for _, v := range m.GetVariables() {
-			t.row(v.GetName(), fmt.Sprint(v.GetRequired()), compact(v.GetSchema().GetOpenApiV3Schema().GetRaw()))
+			t.Row(v.GetName(), fmt.Sprint(v.GetRequired()), compact(v.GetSchema().GetOpenApiV3Schema().GetRaw()))
 		}
 		t.none(len(m.GetVariables()), "no variables")
 	case *hooksv1alpha1.DiscoveryResponse:
 		_, _ = fmt.Fprintln(w)
-		return printHandlers(w, m.GetHandlers())
+		return Handlers(w, m.GetHandlers())
 	default:
 		return nil
 	}
-	return t.flush()
+	return t.Flush()
 }
 
-// printHandlers writes handlers under the names by which they are called.
-func printHandlers(w io.Writer, handlers []*hooksv1alpha1.ExtensionHandler) error {
-	t := newTable(w)
-	t.row("NAME", "HOOK", "TIMEOUT", "FAILURE-POLICY")
+// Handlers writes handlers under the names by which they are called.
+func Handlers(w io.Writer, handlers []*hooksv1alpha1.ExtensionHandler) error {
+	t := table.New(w)
+	t.Row("NAME", "HOOK", "TIMEOUT", "FAILURE-POLICY")
 	for _, x := range handlers {
-		seconds := int32(10) // what an absent one means
+		seconds := int32(limits.DefaultTimeout.Seconds()) // if it is absent
 		if x.TimeoutSeconds != nil {
 			seconds = x.GetTimeoutSeconds()
 		}
@@ -110,39 +116,36 @@ func printHandlers(w io.Writer, handlers []*hooksv1alpha1.ExtensionHandler) erro
 		if v := x.GetRequestHook().GetApiVersion(); v != hook.APIVersion {
 			name += " (" + v + ")"
 		}
-		t.row(x.GetName(), name, fmt.Sprintf("%ds", seconds), string(policy))
+		t.Row(x.GetName(), name, fmt.Sprintf("%ds", seconds), string(policy))
 	}
-	return t.flush()
+	return t.Flush()
 }
 
-// header begins a table below another.
-func (t *table) header(cells ...string) {
-	_, _ = fmt.Fprintln(t.tabs)
-	t.row(cells...)
-}
+// result is a table of what an answer brings.
+type result struct{ *table.Table }
 
-func (t *table) none(n int, text string) {
+func (t result) none(n int, text string) {
 	if n == 0 {
-		t.row("(" + text + ")")
+		t.Row("(" + text + ")")
 	}
 }
 
-func (t *table) steps(name string, steps []*hooksv1alpha1.UpgradeStep) {
+func (t result) steps(name string, steps []*hooksv1alpha1.UpgradeStep) {
 	for i, s := range steps {
-		t.row(name, fmt.Sprint(i+1), s.GetVersion())
+		t.Row(name, fmt.Sprint(i+1), s.GetVersion())
 	}
 }
 
-func (t *table) machinePatch(object string, p *hooksv1alpha1.Patch) {
+func (t result) machinePatch(object string, p *hooksv1alpha1.Patch) {
 	if p == nil {
-		t.row(object, "", "")
+		t.Row(object, "", "")
 		return
 	}
 	t.patch(object, p.GetPatchType(), p.GetPatch())
 }
 
-// patch writes a patch, each operation of a JSONPatch on a line of its own.
-func (t *table) patch(name string, kind hooksv1alpha1.PatchType, document []byte) {
+// patch adds a patch, each operation of a JSONPatch in a row of its own.
+func (t result) patch(name string, kind hooksv1alpha1.PatchType, document []byte) {
 	typeName := ""
 	switch kind {
 	case hooksv1alpha1.PatchType_PATCH_TYPE_JSON_PATCH:
@@ -152,12 +155,12 @@ func (t *table) patch(name string, kind hooksv1alpha1.PatchType, document []byte
 	}
 	var operations []json.RawMessage
 	if json.Unmarshal(document, &operations) != nil || len(operations) == 0 {
-		t.row(name, typeName, compact(document))
+		t.Row(name, typeName, compact(document))
 		return
 	}
-	t.row(name, typeName, compact(operations[0]))
+	t.Row(name, typeName, compact(operations[0]))
 	for _, o := range operations[1:] {
-		_, _ = fmt.Fprintf(t.tabs, "\t\t%s\n", printable(compact(o)))
+		t.Continue(2, compact(o))
 	}
 }
 
@@ -168,7 +171,7 @@ func retryAfter(seconds int32) string {
 	return fmt.Sprintf("%d s (the caller waits, and calls again)", seconds)
 }
 
-// statusName returns a status as JSON has it.
+// statusName returns the name of a status in JSON.
 func statusName(s hooksv1alpha1.ResponseStatus) string {
 	switch s {
 	case hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS:

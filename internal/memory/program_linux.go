@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package main
+package memory
 
 import (
 	"bufio"
@@ -11,8 +11,8 @@ import (
 	"syscall"
 )
 
-// releaseProgram takes the pages of the program's own file out of the process: most of what a sidecar has resident is code and
-// tables that only its start or a hub needs. What is touched again is mapped again, from the page cache, in microseconds.
+// releaseProgram unmaps the pages of the program's own file: most of what a sidecar has resident is code and tables that
+// only its start, or a hub, needs. The kernel maps a page again, from the page cache and in microseconds, when it is used.
 func releaseProgram() error {
 	self, err := os.Readlink("/proc/self/exe")
 	if err != nil {
@@ -43,7 +43,7 @@ func releaseProgram() error {
 	return lines.Err()
 }
 
-// resident returns what the process has resident, in bytes; 0 if that is not known.
+// resident returns the resident memory of the process, in bytes; 0 if it is not known.
 func resident() int64 {
 	var size, pages int64
 	statm, err := os.ReadFile("/proc/self/statm")

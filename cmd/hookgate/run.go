@@ -1,0 +1,218 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc/grpclog"
+	"k8s.io/klog/v2"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/codec"
+	"github.com/hookgate/hookgate/controllers/source/cluster"
+	"github.com/hookgate/hookgate/convert"
+	"github.com/hookgate/hookgate/extension"
+	"github.com/hookgate/hookgate/gateway"
+	"github.com/hookgate/hookgate/hookversion"
+	"github.com/hookgate/hookgate/internal/certs"
+	"github.com/hookgate/hookgate/internal/memory"
+	"github.com/hookgate/hookgate/openapi"
+)
+
+// run serves until ctx is done: it opens what the flags name, wires the gateway from the registry outwards, and runs the
+// server with everything that works beside it.
+func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) (err error) {
+	if err := o.check(); err != nil {
+		return err
+	}
+	logger, err := newLogger(errOut, o.logFormat, o.logLevel)
+	if err != nil {
+		return err
+	}
+	logLibraries(logger)
+
+	// What the flags name.
+	settings, err := o.tls.settings()
+	if err != nil {
+		return err
+	}
+	certificates, err := certs.OpenServer(o.certDir, settings, logger)
+	if err != nil {
+		return fmt.Errorf("read --cert-dir: %w", err)
+	}
+	clientCertificate, err := o.clientCertificate.open()
+	if err != nil {
+		return err
+	}
+	at, err := o.connect()
+	if err != nil {
+		return err
+	}
+	diagnosticsTLS, guard, err := o.diagnostics.serving(certificates, at.rest, logger)
+	if err != nil {
+		return err
+	}
+	tracerProvider, stopTracing, err := o.tracing.start(ctx)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, stopTracing()) }()
+
+	// Registrations, and what watches them.
+	cat := catalog.New()
+	mandated := codec.New(cat)
+	reg := o.newRegistry()
+	prometheusRegistry := prometheus.NewRegistry()
+	prometheusRegistry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	metrics := gateway.NewMetrics(prometheusRegistry, reg, cat, currentBuild().Version)
+	losses, references := convert.NewLosses(nil), convert.NewReferences()
+	observer := gateway.NewObserver(metrics, tracerProvider, logger, losses)
+	endpoints := cluster.NewEndpoints()
+	transports := extension.NewProtocols(extension.Config{
+		Catalog: cat, Codec: mandated, MaxBytes: gateway.MaxBodyBytes, MaxConnectionAge: o.connectionAge, PreferHTTP2: o.preferHTTP2,
+		Propagator: gateway.Propagator(), ClientCertificate: certificateOf(clientCertificate), Endpoints: endpoints,
+	})
+	defer transports.Close()
+	source, err := o.newSource(at, cat, reg, transports, endpoints, references, losses, metrics, logger)
+	if err != nil {
+		return err
+	}
+
+	// Calls.
+	services := gateway.NewServices(gateway.NewDispatcher(gateway.Config{
+		Catalog: cat, Versions: hookversion.New(cat), Codec: mandated, Registry: reg, Namespaces: source,
+		Transport: transports.Call, Objects: convert.NewObjects(references), Observer: observer,
+	}))
+	front, err := o.newFront(services, mandated, observer)
+	if err != nil {
+		return err
+	}
+	metricsHandler, err := guard(promhttp.HandlerFor(prometheusRegistry, promhttp.HandlerOpts{}))
+	if err != nil {
+		return err
+	}
+	server := gateway.NewServer(gateway.ServerConfig{
+		HTTPAddress: o.httpAddress, GRPCAddress: o.grpcAddress,
+		DiagnosticsAddress: o.diagnostics.address, HealthAddress: o.diagnostics.health,
+		TLS: certificates.TLS(), DiagnosticsTLS: diagnosticsTLS,
+		REST:        front,
+		GRPCOptions: gateway.GRPCOptions(services, mandated, observer),
+		Register:    services.RegisterGRPC,
+		Metrics:     metricsHandler,
+		Ready:       reg.Ready(),
+		Unready:     func() string { return reg.Snapshot().Unready() },
+		Listening: func(http, grpc, diagnostics, health net.Addr) {
+			printAddresses(out, http, grpc, diagnostics, health)
+		},
+		Logger:          logger,
+		ShutdownDelay:   o.shutdownDelay,
+		ShutdownTimeout: o.shutdownTimeout,
+	})
+
+	// What runs beside the server.
+	beside := []runner{source, certificates}
+	if clientCertificate != nil {
+		beside = append(beside, clientCertificate)
+	}
+	if o.sidecar != "" {
+		beside = append(beside, memory.Releaser{Ready: reg.Ready(), Logger: logger})
+	} else {
+		memory.TuneGC(os.LookupEnv)
+	}
+	if o.webhooks.port != 0 {
+		webhooks, err := o.webhooks.listen(ctx, cat, o.cluster.group, at.own, settings, logger)
+		if err != nil {
+			return err
+		}
+		beside = append(beside, webhooks)
+	}
+	if o.diagnostics.profiler != "" {
+		beside = append(beside, profilerServer{o.diagnostics.profiler})
+	}
+	return runAll(ctx, server, beside...)
+}
+
+// newFront returns the handler of the HTTPS address.
+func (o *serveOptions) newFront(services *gateway.Services, mandated *codec.Codec, observer *gateway.Observer) (http.Handler, error) {
+	hooks, err := gateway.NewREST(services, mandated, observer)
+	if err != nil || !o.openapi {
+		return hooks, err
+	}
+	return openapi.New(hooks)
+}
+
+// runner works until its context is done.
+type runner interface {
+	Run(ctx context.Context) error
+}
+
+// runAll runs the server until ctx is done and it has drained. What runs beside it stops only after that, because calls in
+// flight still need it; if any part fails, everything stops.
+func runAll(ctx context.Context, server runner, beside ...runner) error {
+	besideCtx, stopBeside := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopBeside()
+	group, groupCtx := errgroup.WithContext(besideCtx)
+	for _, r := range beside {
+		group.Go(func() error { return r.Run(groupCtx) })
+	}
+	serverCtx, stopServer := context.WithCancel(ctx)
+	defer stopServer()
+	defer context.AfterFunc(groupCtx, stopServer)()
+
+	err := server.Run(serverCtx)
+	stopBeside()
+	return errors.Join(err, group.Wait())
+}
+
+// printAddresses prints the addresses that listen, on one line; grpc and health may be nil.
+func printAddresses(w io.Writer, http, grpc, diagnostics, health net.Addr) {
+	line := "hookgate serving https=" + http.String()
+	if grpc != nil {
+		line += " grpc=" + grpc.String()
+	}
+	line += " diagnostics=" + diagnostics.String()
+	if health != nil {
+		line += " health=" + health.String()
+	}
+	_, _ = fmt.Fprintln(w, line)
+}
+
+func newLogger(w io.Writer, format, level string) (*slog.Logger, error) {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		return nil, usagef("--log-level: want debug, info, warn or error, got %q", level)
+	}
+	options := &slog.HandlerOptions{Level: l}
+	switch format {
+	case "text":
+		return slog.New(slog.NewTextHandler(w, options)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, options)), nil
+	default:
+		return nil, usagef("--log-format: want text or json, got %q", format)
+	}
+}
+
+// logLibraries makes the global loggers of libraries write to logger. grpc-go logs much as an error that is none, such as
+// a server without a health service, so that its messages have the level debug.
+func logLibraries(logger *slog.Logger) {
+	debug := slog.NewLogLogger(logger.Handler(), slog.LevelDebug).Writer()
+	grpclog.SetLoggerV2(grpclog.NewLoggerV2(debug, debug, debug))
+	ctrllog.SetLogger(logr.FromSlogHandler(logger.Handler()))
+	klog.SetSlogLogger(logger)
+}

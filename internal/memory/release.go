@@ -1,0 +1,59 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package memory
+
+import (
+	"context"
+	"log/slog"
+	"runtime/debug"
+	"time"
+)
+
+const (
+	// startTimeout bounds how long a sidecar waits for its extension before it counts as started.
+	startTimeout = 10 * time.Second
+	// checkInterval is the time between two looks at the resident memory.
+	checkInterval = 10 * time.Second
+	// maxResident is the resident memory, in bytes, above which a Releaser releases what it can. By itself, Go takes minutes
+	// to return its heap, and the kernel keeps pages of a file until memory is short.
+	maxResident = 32 << 20
+)
+
+// Releaser keeps a sidecar small: there is one in every Pod of an extension. On Linux, a sidecar that has nothing to do
+// has 27 MiB resident with it and 53 MiB without, of which 44 MiB are pages of the program's own file; see
+// BenchmarkRelease. Logger must be set; Ready is closed when the start is over.
+type Releaser struct {
+	Ready  <-chan struct{}
+	Logger *slog.Logger
+}
+
+// Run releases what the start needed, and later what bursts of calls have left. It returns when ctx is done.
+func (r Releaser) Run(ctx context.Context) error {
+	select {
+	case <-r.Ready:
+	case <-time.After(startTimeout):
+	case <-ctx.Done():
+		return nil
+	}
+	r.release()
+	ticker := time.NewTicker(checkInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		if resident() > maxResident {
+			r.release()
+		}
+	}
+}
+
+func (r Releaser) release() {
+	debug.FreeOSMemory()
+	if err := releaseProgram(); err != nil {
+		r.Logger.Debug("release pages of the program's file", "error", err)
+	}
+}
