@@ -352,9 +352,9 @@ var brokenExtensions = []broken{
 		}
 	}, `after requests that are wrong the status is "Failure", and Success otherwise`},
 
-	{"load.large", "has gRPC's default limit", "", limits(4 << 20), "with a request of 6 MiB there is no answer of the hook"},
-	{"load.limit", "has a limit of 10 MiB", "", limits(10 << 20), "with a request of nearly 20 MiB there is no answer of the hook"},
-	{"load.over", "has no limit", "", limits(1 << 30), "a request of 22 MiB was taken"},
+	{"load.large", "has gRPC's default limit", "", sizeLimit(4 << 20), "with a request of 6 MiB there is no answer of the hook"},
+	{"load.limit", "has a limit of 10 MiB", "", sizeLimit(10 << 20), "with a request of nearly 20 MiB there is no answer of the hook"},
+	{"load.over", "has no limit", "", sizeLimit(1 << 30), "a request of 22 MiB was taken"},
 	{"load.concurrent", "takes one call at a time", "", func(s *stub) {
 		var inFlight atomic.Int32
 		s.only("ValidateTopology", "UpdateMachine")
@@ -424,8 +424,8 @@ func replace(old, text string) func(*catalog.Hook, []byte) []byte {
 	return func(_ *catalog.Hook, body []byte) []byte { return bytes.ReplaceAll(body, []byte(old), []byte(text)) }
 }
 
-// limits leaves one handler, whose requests may have n bytes.
-func limits(n int) func(*stub) {
+// sizeLimit leaves one handler, whose requests may have n bytes.
+func sizeLimit(n int) func(*stub) {
 	return func(s *stub) {
 		s.only("ValidateTopology")
 		s.limit = n

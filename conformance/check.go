@@ -11,18 +11,18 @@ import (
 	"strings"
 )
 
-// Level says what it means that a check fails.
+// Level says what the failure of a check means.
 type Level string
 
 // The levels.
 const (
 	// Must is a rule without which Cluster API or the gateway cannot work with the extension, or works wrongly.
 	Must Level = "MUST"
-	// Should is a rule that makes extensions easier to operate. One that breaks it works.
+	// Should is a rule that makes extensions easier to operate. An extension that breaks it works nevertheless.
 	Should Level = "SHOULD"
 )
 
-// Protocol is what an extension speaks.
+// Protocol is the protocol that an extension speaks.
 type Protocol string
 
 // The protocols.
@@ -31,30 +31,33 @@ const (
 	GRPC Protocol = "gRPC"
 )
 
-// Check is one rule, and how it is checked.
+// Check checks one rule.
 type Check struct {
-	ID       string   `json:"id"` // family and name, as in "patches.apply"; it does not change
+	ID       string   `json:"id"` // family and name, as in "patches.apply"; it never changes
 	Level    Level    `json:"level"`
-	Protocol Protocol `json:"protocol,omitempty"` // the only protocol that it is for; empty means both
+	Protocol Protocol `json:"protocol,omitempty"` // the only protocol that it applies to; empty means both
 	Rule     string   `json:"rule"`               // one sentence
 	Source   string   `json:"source"`             // where the rule is written down
 
-	run func(ctx context.Context, s *session, v *verdict)
+	run runFunc
 }
 
-// Family returns the part of the identifier before the dot.
-func (c *Check) Family() string {
+// runFunc carries out a check, and puts what it finds into the verdict.
+type runFunc func(ctx context.Context, s *session, v *verdict)
+
+// family returns the part of the identifier before the dot.
+func (c *Check) family() string {
 	family, _, _ := strings.Cut(c.ID, ".")
 	return family
 }
 
-// Checks returns all checks, in the order in which they run. The slice is the caller's.
+// Checks returns all checks in the order in which they run. The caller may change the slice.
 func Checks() []Check {
 	return slices.Concat(secureChecks, discoveryChecks, answerChecks, patchChecks, variableChecks, inPlaceChecks, planChecks,
 		envelopeChecks, repeatChecks, malformedChecks, loadChecks, protocolChecks)
 }
 
-// SelectionError is a pattern of Options that selects no check.
+// SelectionError reports a pattern of Options that selects no check.
 type SelectionError struct{ Pattern string }
 
 // Error names the pattern.
@@ -62,7 +65,7 @@ func (e *SelectionError) Error() string {
 	return fmt.Sprintf("there is no check %q; want an identifier, a family such as \"patches\", or a pattern such as \"*.stable\"", e.Pattern)
 }
 
-// selected returns the checks that Only and Skip leave.
+// selected returns the checks that Only and Skip select.
 func (o *Options) selected() ([]Check, error) {
 	all := Checks()
 	for _, pattern := range slices.Concat(o.Only, o.Skip) {
@@ -76,23 +79,23 @@ func (o *Options) selected() ([]Check, error) {
 }
 
 func (c *Check) matches(pattern string) bool {
-	if pattern == c.ID || pattern == c.Family() {
+	if pattern == c.ID || pattern == c.family() {
 		return true
 	}
 	ok, err := path.Match(pattern, c.ID)
 	return err == nil && ok
 }
 
-// verdict is what a check comes to: nothing means that it passes.
+// verdict is the outcome of a check. The zero value means that it passes.
 type verdict struct {
 	findings []Finding
 	notFor   string // why the check does not apply
 }
 
-// fail reports that an exchange breaks the rule.
+// fail adds a finding: the exchange breaks the rule.
 func (v *verdict) fail(x *exchange, format string, args ...any) {
 	v.findings = append(v.findings, Finding{Handler: x.handler, Sent: x.sent, Got: x.got(), Problem: fmt.Sprintf(format, args...)})
 }
 
-// skip says why the check does not apply. It counts only without findings.
+// skip sets why the check does not apply. It counts only if there are no findings.
 func (v *verdict) skip(format string, args ...any) { v.notFor = fmt.Sprintf(format, args...) }

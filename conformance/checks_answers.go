@@ -11,7 +11,7 @@ import (
 	"github.com/hookgate/hookgate/hook"
 )
 
-// slow is how long a handler should not take.
+// slow is the time within which a handler should answer.
 const slow = 2 * time.Second
 
 var answerChecks = []Check{
@@ -19,39 +19,35 @@ var answerChecks = []Check{
 		ID: "answers.valid", Level: Must,
 		Rule:   "A handler that was announced answers a realistic request of its hook with an answer of that hook, of 20 MiB at most.",
 		Source: runtimeClient + "httpCall",
-		run: func(ctx context.Context, s *session, v *verdict) {
-			s.eachBase(ctx, v, func(h *handler, x *exchange) string {
-				switch {
-				case x.outcome == late:
-					return "" // for answers.in-time
-				case x.outcome != answered:
-					return "there is no answer of " + h.hook.Hook
-				case x.wrong != nil:
-					return fmt.Sprintf("the answer is no %sResponse: %s", h.hook.Hook, x.wrong)
-				}
-				return ""
-			})
-		},
+		run: eachBase(func(h *handler, x *exchange) string {
+			switch {
+			case x.outcome == late:
+				return "" // for answers.in-time
+			case x.outcome != answered:
+				return "there is no answer of " + h.hook.Hook
+			case x.wrong != nil:
+				return fmt.Sprintf("the answer is no %sResponse: %s", h.hook.Hook, x.wrong)
+			}
+			return ""
+		}),
 	},
 	{
 		ID: "answers.in-time", Level: Must,
 		Rule:   "A handler answers within its own timeoutSeconds.",
 		Source: guidelines + "Timeouts",
-		run: func(ctx context.Context, s *session, v *verdict) {
-			s.eachBase(ctx, v, func(h *handler, x *exchange) string {
-				if x.outcome == late {
-					return fmt.Sprintf("its timeout is %s", h.timeout)
-				}
-				return ""
-			})
-		},
+		run: eachBase(func(h *handler, x *exchange) string {
+			if x.outcome == late {
+				return fmt.Sprintf("its timeout is %s", h.timeout)
+			}
+			return ""
+		}),
 	},
 	{
 		ID: "answers.quick", Level: Should,
 		Rule:   "A handler answers within two seconds: callers wait for it.",
 		Source: guidelines + "Timeouts: typically in milliseconds",
 		run: func(ctx context.Context, s *session, v *verdict) {
-			s.eachBase(ctx, v, func(h *handler, x *exchange) string {
+			eachBase(func(h *handler, x *exchange) string {
 				if x.outcome != answered || x.took <= slow {
 					return ""
 				}
@@ -60,105 +56,95 @@ var answerChecks = []Check{
 					return "it took " + again.took.Round(100*time.Millisecond).String() + ", and the first time " + x.took.Round(100*time.Millisecond).String()
 				}
 				return ""
-			})
+			})(ctx, s, v)
 		},
 	},
 	{
 		ID: "answers.kind", Level: Must, Protocol: REST,
 		Rule:   "kind and apiVersion of an answer, where they are there, are those of the hook's answer.",
 		Source: hookTypes + "common_types.go, CommonResponse",
-		run: func(ctx context.Context, s *session, v *verdict) {
-			s.eachBase(ctx, v, func(h *handler, x *exchange) string {
-				if x.parsed == nil {
-					return ""
-				}
-				kind, version := h.hook.Hook+"Response", hook.APIVersion
-				switch {
-				case x.parsed.Kind != nil && *x.parsed.Kind != kind && *x.parsed.Kind != "":
-					return fmt.Sprintf("kind is %q, not %q", *x.parsed.Kind, kind)
-				case x.parsed.APIVersion != nil && *x.parsed.APIVersion != version && *x.parsed.APIVersion != "":
-					return fmt.Sprintf("apiVersion is %q, not %q", *x.parsed.APIVersion, version)
-				}
+		run: eachBase(func(h *handler, x *exchange) string {
+			if x.parsed == nil {
 				return ""
-			})
-		},
+			}
+			kind, version := h.hook.Hook+"Response", hook.APIVersion
+			switch {
+			case x.parsed.Kind != nil && *x.parsed.Kind != kind && *x.parsed.Kind != "":
+				return fmt.Sprintf("kind is %q, not %q", *x.parsed.Kind, kind)
+			case x.parsed.APIVersion != nil && *x.parsed.APIVersion != version && *x.parsed.APIVersion != "":
+				return fmt.Sprintf("apiVersion is %q, not %q", *x.parsed.APIVersion, version)
+			}
+			return ""
+		}),
 	},
 	{
 		ID: "answers.status", Level: Must,
 		Rule:   "The status of an answer is Success or Failure; one without it is an error.",
 		Source: runtimeClient + "validateResponseStatus",
-		run: func(ctx context.Context, s *session, v *verdict) {
-			s.eachBase(ctx, v, func(_ *handler, x *exchange) string {
-				if x.parsed == nil || x.outcome != answered || x.status() == success || x.status() == failure {
-					return ""
-				}
-				return fmt.Sprintf("the status is %q", x.status())
-			})
-		},
+		run: eachBase(func(_ *handler, x *exchange) string {
+			if x.parsed == nil || x.outcome != answered || x.status() == success || x.status() == failure {
+				return ""
+			}
+			return fmt.Sprintf("the status is %q", x.status())
+		}),
 	},
 	{
 		ID: "answers.success", Level: Should,
 		Rule:   "A realistic request is answered with Success: Failure means that something is wrong, and retryAfterSeconds that the caller has to wait.",
 		Source: guidelines + "Blocking Hooks",
-		run: func(ctx context.Context, s *session, v *verdict) {
-			s.eachBase(ctx, v, func(_ *handler, x *exchange) string {
-				if x.status() == failure {
-					return "the status is Failure; if it is right to be, send a request of your own for this hook"
-				}
-				return ""
-			})
-		},
+		run: eachBase(func(_ *handler, x *exchange) string {
+			if x.status() == failure {
+				return "the status is Failure; if it is right to be, send a request of your own for this hook"
+			}
+			return ""
+		}),
 	},
 	{
 		ID: "answers.retry", Level: Must,
 		Rule:   "retryAfterSeconds is not negative.",
 		Source: hookTypes + "common_types.go, CommonRetryResponse",
-		run: func(ctx context.Context, s *session, v *verdict) {
-			s.eachBase(ctx, v, func(_ *handler, x *exchange) string {
-				if x.parsed != nil && x.parsed.RetryAfterSeconds < 0 {
-					return fmt.Sprintf("retryAfterSeconds is %d", x.parsed.RetryAfterSeconds)
-				}
-				return ""
-			})
-		},
+		run: eachBase(func(_ *handler, x *exchange) string {
+			if x.parsed != nil && x.parsed.RetryAfterSeconds < 0 {
+				return fmt.Sprintf("retryAfterSeconds is %d", x.parsed.RetryAfterSeconds)
+			}
+			return ""
+		}),
 	},
 	{
 		ID: "answers.retry-allowed", Level: Should,
 		Rule:   "retryAfterSeconds is only in answers of hooks that can block: nobody reads it in others.",
 		Source: hookTypes + "common_types.go, CommonRetryResponse",
-		run: func(ctx context.Context, s *session, v *verdict) {
-			s.eachBase(ctx, v, func(h *handler, x *exchange) string {
-				if x.parsed != nil && x.parsed.RetryAfterSeconds != 0 && !h.hook.Blocking {
-					return h.hook.Hook + " cannot block"
-				}
-				return ""
-			})
-		},
+		run: eachBase(func(h *handler, x *exchange) string {
+			if x.parsed != nil && x.parsed.RetryAfterSeconds != 0 && !h.hook.Blocking {
+				return h.hook.Hook + " cannot block"
+			}
+			return ""
+		}),
 	},
 	{
 		ID: "answers.message", Level: Should,
 		Rule:   "A Failure has a message that says what is wrong: it is all that people get to see.",
 		Source: guidelines + "Error messages",
-		run: func(ctx context.Context, s *session, v *verdict) {
-			s.eachBase(ctx, v, func(_ *handler, x *exchange) string {
-				if x.status() == failure && x.parsed.Message == "" {
-					return "the message is empty"
-				}
-				return ""
-			})
-		},
+		run: eachBase(func(_ *handler, x *exchange) string {
+			if x.status() == failure && x.parsed.Message == "" {
+				return "the message is empty"
+			}
+			return ""
+		}),
 	},
 }
 
-// eachBase reports the problems that check finds in the answers to the realistic requests.
-func (s *session) eachBase(ctx context.Context, v *verdict, check func(*handler, *exchange) string) {
-	if len(s.handlers) == 0 {
-		v.skip("no handler is known that can be called")
-	}
-	for _, h := range s.handlers {
-		x := s.base(ctx, h)
-		if problem := check(h, x); problem != "" {
-			v.fail(x, "%s", problem)
+// eachBase returns a run that reports the problems that check finds in the answers to the realistic requests.
+func eachBase(check func(*handler, *exchange) string) runFunc {
+	return func(ctx context.Context, s *session, v *verdict) {
+		if len(s.handlers) == 0 {
+			v.skip("no handler is known that can be called")
+		}
+		for _, h := range s.handlers {
+			x := s.base(ctx, h)
+			if problem := check(h, x); problem != "" {
+				v.fail(x, "%s", problem)
+			}
 		}
 	}
 }

@@ -14,10 +14,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/limits"
 )
-
-// maxHandlers is how many the status of an ExtensionConfig can hold.
-const maxHandlers = 512
 
 var discoveryChecks = []Check{
 	{
@@ -53,7 +51,7 @@ var discoveryChecks = []Check{
 		Rule:   "There are 512 handlers at most, which the status of an ExtensionConfig can hold.",
 		Source: "Cluster API, api/runtime/v1beta2/extensionconfig_types.go, ExtensionConfigStatus.Handlers",
 		run: func(_ context.Context, s *session, v *verdict) {
-			if s.discovered(v) && len(s.announced) > maxHandlers {
+			if s.discovered(v) && len(s.announced) > limits.Handlers {
 				v.fail(s.first, "there are %d handlers", len(s.announced))
 			}
 		},
@@ -62,9 +60,9 @@ var discoveryChecks = []Check{
 		ID: "discovery.names", Level: Must,
 		Rule:   "Names of handlers are DNS-1123 labels, and no two are the same.",
 		Source: runtimeClient + "defaultAndValidateDiscoveryResponse",
-		run: func(_ context.Context, s *session, v *verdict) {
+		run: func(ctx context.Context, s *session, v *verdict) {
 			seen := map[string]bool{}
-			s.eachAnnounced(v, func(a announced) string {
+			eachAnnounced(func(a announced) string {
 				if errs := validation.IsDNS1123Label(a.Name); len(errs) > 0 {
 					return fmt.Sprintf("name %q is no DNS-1123 label: %s", a.Name, errs[0])
 				}
@@ -73,81 +71,73 @@ var discoveryChecks = []Check{
 				}
 				seen[a.Name] = true
 				return ""
-			})
+			})(ctx, s, v)
 		},
 	},
 	{
 		ID: "discovery.hooks", Level: Must,
 		Rule:   "A handler's requestHook is a hook of Cluster API, with group and version, and not Discovery.",
 		Source: runtimeClient + "defaultAndValidateDiscoveryResponse",
-		run: func(_ context.Context, s *session, v *verdict) {
-			s.eachAnnounced(v, func(a announced) string {
+		run: func(ctx context.Context, s *session, v *verdict) {
+			eachAnnounced(func(a announced) string {
 				if _, ok := s.hookOf(a); !ok {
 					return fmt.Sprintf("there is no hook %q of apiVersion %q that has handlers; apiVersion is %s", a.RequestHook.Hook, a.RequestHook.APIVersion, hook.APIVersion)
 				}
 				return ""
-			})
+			})(ctx, s, v)
 		},
 	},
 	{
 		ID: "discovery.timeouts", Level: Must,
 		Rule:   "timeoutSeconds is absent, which means 10, or from 0 to 30.",
 		Source: runtimeClient + "defaultAndValidateDiscoveryResponse",
-		run: func(_ context.Context, s *session, v *verdict) {
-			s.eachAnnounced(v, func(a announced) string {
-				if a.TimeoutSeconds != nil && (*a.TimeoutSeconds < 0 || *a.TimeoutSeconds > 30) {
-					return fmt.Sprintf("timeoutSeconds is %d, which is not between 0 and 30", *a.TimeoutSeconds)
-				}
-				return ""
-			})
-		},
+		run: eachAnnounced(func(a announced) string {
+			if a.TimeoutSeconds != nil && (*a.TimeoutSeconds < 0 || *a.TimeoutSeconds > int64(limits.Timeout.Seconds())) {
+				return fmt.Sprintf("timeoutSeconds is %d, which is not between 0 and 30", *a.TimeoutSeconds)
+			}
+			return ""
+		}),
 	},
 	{
 		ID: "discovery.objects", Level: Must, Protocol: GRPC,
 		Rule:   "cluster_api_version is absent, \"v1beta1\" or \"v1beta2\": there are conversions between these two.",
 		Source: contract + "discovery.proto",
-		run: func(_ context.Context, s *session, v *verdict) {
-			s.eachAnnounced(v, func(a announced) string {
-				if err := hook.CheckClusterAPIVersion(a.ClusterAPIVersion); a.ClusterAPIVersion != "" && err != nil {
-					return "cluster_api_version " + err.Error()
-				}
-				return ""
-			})
-		},
+		run: eachAnnounced(func(a announced) string {
+			if err := hook.CheckClusterAPIVersion(a.ClusterAPIVersion); a.ClusterAPIVersion != "" && err != nil {
+				return "cluster_api_version " + err.Error()
+			}
+			return ""
+		}),
 	},
 	{
 		ID: "discovery.timeout-zero", Level: Should,
 		Rule:   "timeoutSeconds is not 0: callers wait 10 seconds then, as if it were absent.",
 		Source: runtimeClient + "CallExtension",
-		run: func(_ context.Context, s *session, v *verdict) {
-			s.eachAnnounced(v, func(a announced) string {
-				if a.TimeoutSeconds != nil && *a.TimeoutSeconds == 0 {
-					return "timeoutSeconds is 0, which means 10"
-				}
-				return ""
-			})
-		},
+		run: eachAnnounced(func(a announced) string {
+			if a.TimeoutSeconds != nil && *a.TimeoutSeconds == 0 {
+				return "timeoutSeconds is 0, which means 10"
+			}
+			return ""
+		}),
 	},
 	{
 		ID: "discovery.failure-policies", Level: Must,
 		Rule:   "failurePolicy is absent, which means Fail, or Fail or Ignore.",
 		Source: runtimeClient + "defaultAndValidateDiscoveryResponse",
-		run: func(_ context.Context, s *session, v *verdict) {
-			s.eachAnnounced(v, func(a announced) string {
-				if p := a.FailurePolicy; p != nil && *p != string(hook.Fail) && *p != string(hook.Ignore) {
-					return fmt.Sprintf("failurePolicy is %q, which is neither Fail nor Ignore", *p)
-				}
-				return ""
-			})
-		},
+		run: eachAnnounced(func(a announced) string {
+			if p := a.FailurePolicy; p != nil && *p != string(hook.Fail) && *p != string(hook.Ignore) {
+				return fmt.Sprintf("failurePolicy is %q, which is neither Fail nor Ignore", *p)
+			}
+			return ""
+		}),
 	},
 	{
 		ID: "discovery.sole", Level: Must,
 		Rule:   "There is one handler at most of each of CanUpdateMachine, CanUpdateMachineSet and UpdateMachine.",
 		Source: "Cluster API, core/reconcilers/machine/machine_controller_inplace_update.go, callUpdateMachineHook",
-		run: func(_ context.Context, s *session, v *verdict) {
+		run: func(ctx context.Context, s *session, v *verdict) {
 			seen := map[string]string{}
-			s.eachAnnounced(v, func(a announced) string {
+			eachAnnounced(func(a announced) string {
 				switch a.RequestHook.Hook {
 				case "CanUpdateMachine", "CanUpdateMachineSet", "UpdateMachine":
 					if first, ok := seen[a.RequestHook.Hook]; ok {
@@ -156,7 +146,7 @@ var discoveryChecks = []Check{
 					seen[a.RequestHook.Hook] = a.Name
 				}
 				return ""
-			})
+			})(ctx, s, v)
 		},
 	},
 	{
@@ -187,7 +177,7 @@ var discoveryChecks = []Check{
 	},
 }
 
-// discovered tells whether there is an answer of Discovery to check.
+// discovered reports whether there is an answer of Discovery to check; if not, the check does not apply.
 func (s *session) discovered(v *verdict) bool {
 	switch {
 	case s.reflected:
@@ -200,20 +190,22 @@ func (s *session) discovered(v *verdict) bool {
 	return false
 }
 
-// eachAnnounced reports the problems that check finds, handler by handler.
-func (s *session) eachAnnounced(v *verdict, check func(announced) string) {
-	if !s.discovered(v) {
-		return
-	}
-	for i, a := range s.announced {
-		if problem := check(a); problem != "" {
-			v.fail(s.first, "handlers[%d]: %s", i, problem)
-			v.findings[len(v.findings)-1].Handler = a.Name
+// eachAnnounced returns a run that reports the problems that check finds, handler by handler.
+func eachAnnounced(check func(announced) string) runFunc {
+	return func(_ context.Context, s *session, v *verdict) {
+		if !s.discovered(v) {
+			return
+		}
+		for i, a := range s.announced {
+			if problem := check(a); problem != "" {
+				v.fail(s.first, "handlers[%d]: %s", i, problem)
+				v.findings[len(v.findings)-1].Handler = a.Name
+			}
 		}
 	}
 }
 
-// rediscover asks ten times more, and reports the first problem that check finds.
+// rediscover calls Discovery ten times, and reports the first problem that check finds.
 func (s *session) rediscover(ctx context.Context, v *verdict, check func([]announced) string) {
 	if !s.discovered(v) {
 		return

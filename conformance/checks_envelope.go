@@ -40,8 +40,8 @@ var envelopeChecks = []Check{
 	},
 }
 
-// sameStatus reports a handler that does not answer a request, or answers Failure to it, although the realistic request gets
-// Success.
+// sameStatus reports a handler that does not answer a request, or answers it with Failure although it answers the realistic
+// request with Success.
 func (s *session) sameStatus(ctx context.Context, v *verdict, h *handler, req proto.Message, what string) {
 	x := s.ask(ctx, h, req)
 	if problem := s.differs(ctx, h, x); problem != "" {
@@ -49,7 +49,7 @@ func (s *session) sameStatus(ctx context.Context, v *verdict, h *handler, req pr
 	}
 }
 
-// differs tells how an answer is worse than the one to the realistic request.
+// differs returns in which way an answer is worse than the answer to the realistic request; empty if it is not.
 func (s *session) differs(ctx context.Context, h *handler, x *exchange) string {
 	switch base := s.base(ctx, h); {
 	case x.outcome != answered || x.message == nil:

@@ -19,63 +19,55 @@ var inPlaceChecks = []Check{
 		ID: "in-place.type", Level: Must,
 		Rule:   "patchType of a patch is JSONPatch or JSONMergePatch.",
 		Source: inPlaceBook + "CanUpdateMachine",
-		run: func(ctx context.Context, s *session, v *verdict) {
-			s.eachInPlacePatch(ctx, v, func(p inPlacePatch) string {
-				if !p.known() {
-					return fmt.Sprintf("patchType is %q", p.PatchType)
-				}
-				return ""
-			})
-		},
+		run: eachInPlacePatch(func(p inPlacePatch) string {
+			if !p.known() {
+				return fmt.Sprintf("patchType is %q", p.PatchType)
+			}
+			return ""
+		}),
 	},
 	{
 		ID: "in-place.apply", Level: Must,
 		Rule:   "Patches decode, and apply to the current objects.",
 		Source: "Cluster API, internal/util/patch/patch.go, ApplyPatchToObject",
-		run: func(ctx context.Context, s *session, v *verdict) {
-			s.eachInPlacePatch(ctx, v, func(p inPlacePatch) string {
-				if p.known() && p.err != nil {
-					return fmt.Sprintf("it does not apply to the current object: %s", p.err)
-				}
-				return ""
-			})
-		},
+		run: eachInPlacePatch(func(p inPlacePatch) string {
+			if p.known() && p.err != nil {
+				return fmt.Sprintf("it does not apply to the current object: %s", p.err)
+			}
+			return ""
+		}),
 	},
 	{
 		ID: "in-place.scope", Level: Must,
 		Rule:   "Patches change only spec, and for CanUpdateMachineSet only spec.template.spec.",
 		Source: inPlaceBook + "CanUpdateMachine; " + inPlaceBook + "CanUpdateMachineSet",
-		run: func(ctx context.Context, s *session, v *verdict) {
-			s.eachInPlacePatch(ctx, v, func(p inPlacePatch) string {
-				for _, at := range p.changed {
-					if !at.within(p.scope) {
-						return fmt.Sprintf("it changes %s, which Cluster API drops", at)
-					}
+		run: eachInPlacePatch(func(p inPlacePatch) string {
+			for _, at := range p.changed {
+				if !at.within(p.scope) {
+					return fmt.Sprintf("it changes %s, which Cluster API drops", at)
 				}
-				return ""
-			})
-		},
+			}
+			return ""
+		}),
 	},
 	{
 		ID: "in-place.desired", Level: Should,
 		Rule:   "Where a patch changes an object, the result is what is desired: only then can Cluster API update in place.",
 		Source: "Cluster API, controlplane/kubeadm/reconcilers/kubeadmcontrolplane/inplace_canupdatemachine.go, matchesMachine",
-		run: func(ctx context.Context, s *session, v *verdict) {
-			s.eachInPlacePatch(ctx, v, func(p inPlacePatch) string {
-				if p.after == nil {
-					return "" // for in-place.apply
+		run: eachInPlacePatch(func(p inPlacePatch) string {
+			if p.after == nil {
+				return "" // for in-place.apply
+			}
+			after, _ := parse(p.after)
+			desired, _ := parse(p.desired)
+			for _, at := range p.changed {
+				// A member that is null is as good as none: a merge patch cannot set it.
+				if at.within(p.scope) && !reflect.DeepEqual(lookup(after, at), lookup(desired, at)) {
+					return fmt.Sprintf("it sets %s to something else than is desired", at)
 				}
-				after, _ := parse(p.after)
-				desired, _ := parse(p.desired)
-				for _, at := range p.changed {
-					// A member that is null is as good as none: a merge patch cannot set it.
-					if at.within(p.scope) && !reflect.DeepEqual(lookup(after, at), lookup(desired, at)) {
-						return fmt.Sprintf("it sets %s to something else than is desired", at)
-					}
-				}
-				return ""
-			})
-		},
+			}
+			return ""
+		}),
 	},
 	{
 		ID: "in-place.update-failure", Level: Should,
@@ -91,7 +83,7 @@ var inPlaceChecks = []Check{
 	},
 }
 
-// inPlacePatch is a patch of an in-place hook and what it does.
+// inPlacePatch is a patch of an in-place hook, and its effect.
 type inPlacePatch struct {
 	patch
 	member           string
@@ -102,33 +94,35 @@ type inPlacePatch struct {
 	changed          []location
 }
 
-// eachInPlacePatch reports the problems that check finds in the patches of all handlers of CanUpdateMachine and
-// CanUpdateMachineSet.
-func (s *session) eachInPlacePatch(ctx context.Context, v *verdict, check func(inPlacePatch) string) {
-	handlers, patches := 0, 0
-	for _, h := range s.handlers {
-		if !slices.Contains([]string{"CanUpdateMachine", "CanUpdateMachineSet"}, h.hook.Hook) {
-			continue
-		}
-		handlers++
-		for _, asked := range s.inPlaceAnswers(ctx, h) {
-			if asked.x.parsed == nil {
+// eachInPlacePatch returns a run that reports the problems that check finds in the patches of all handlers of
+// CanUpdateMachine and CanUpdateMachineSet.
+func eachInPlacePatch(check func(inPlacePatch) string) runFunc {
+	return func(ctx context.Context, s *session, v *verdict) {
+		handlers, patches := 0, 0
+		for _, h := range s.handlers {
+			if !slices.Contains([]string{"CanUpdateMachine", "CanUpdateMachineSet"}, h.hook.Hook) {
 				continue
 			}
-			for _, p := range inPlacePatches(asked.x.parsed, asked.req) {
-				patches++
-				p.try()
-				if problem := check(p); problem != "" {
-					v.fail(asked.x, "%s: %s; the patch is %s", p.member, problem, excerpt(p.Patch))
+			handlers++
+			for _, asked := range s.inPlaceAnswers(ctx, h) {
+				if asked.x.parsed == nil {
+					continue
+				}
+				for _, p := range inPlacePatches(asked.x.parsed, asked.req) {
+					patches++
+					p.try()
+					if problem := check(p); problem != "" {
+						v.fail(asked.x, "%s: %s; the patch is %s", p.member, problem, excerpt(p.Patch))
+					}
 				}
 			}
 		}
-	}
-	switch {
-	case handlers == 0:
-		v.skip("there is no handler of CanUpdateMachine or CanUpdateMachineSet")
-	case patches == 0:
-		v.skip("the realistic requests got no patches: the extension cannot make these changes in place")
+		switch {
+		case handlers == 0:
+			v.skip("there is no handler of CanUpdateMachine or CanUpdateMachineSet")
+		case patches == 0:
+			v.skip("the realistic requests got no patches: the extension cannot make these changes in place")
+		}
 	}
 }
 
@@ -145,14 +139,14 @@ func (p *inPlacePatch) try() {
 	}
 }
 
-// inPlaceAnswer is an answer and the request that it is for.
+// inPlaceAnswer is an answer, and its request.
 type inPlaceAnswer struct {
 	req proto.Message
 	x   *exchange
 }
 
-// inPlaceAnswers returns the answers to the realistic request, which is for another minor version, and to one that is for
-// another patch version: many extensions do only that in place.
+// inPlaceAnswers returns the answers to the realistic request, which changes the minor version, and to one that changes the
+// patch version: many extensions update in place only for the latter.
 func (s *session) inPlaceAnswers(ctx context.Context, h *handler) []inPlaceAnswer {
 	req := s.request(h)
 	answers := []inPlaceAnswer{{req, s.base(ctx, h)}}
@@ -166,7 +160,7 @@ func (s *session) inPlaceAnswers(ctx context.Context, h *handler) []inPlaceAnswe
 	return append(answers, inPlaceAnswer{small, h.small})
 }
 
-// inPlacePatches returns the patches that are there, with their objects.
+// inPlacePatches returns the patches of an answer, with their objects.
 func inPlacePatches(d *document, req proto.Message) []inPlacePatch {
 	var all []inPlacePatch
 	add := func(p *patch, member string, current, desired *hooksv1alpha1.RawExtension, scope location) {

@@ -9,7 +9,7 @@ import (
 	"time"
 )
 
-// concurrentCalls is how many calls are made at the same time.
+// concurrentCalls is the number of concurrent calls.
 const concurrentCalls = 16
 
 var loadChecks = []Check{
@@ -107,7 +107,7 @@ var loadChecks = []Check{
 	},
 }
 
-// deterministic tells whether the answers of a handler depend on the request alone.
+// deterministic reports whether the answers of the handler depend on the request alone.
 func (h *handler) deterministic() bool {
 	switch h.hook.Hook {
 	case "GeneratePatches", "ValidateTopology", "DiscoverVariables":
@@ -116,7 +116,7 @@ func (h *handler) deterministic() bool {
 	return false
 }
 
-// some returns up to n handlers of different hooks, those first whose requests are large in earnest.
+// some returns at most n handlers of different hooks, first those whose requests are large in practice.
 func (s *session) some(ctx context.Context, v *verdict, n int) []*handler {
 	var chosen, rest []*handler
 	seen := map[string]bool{}

@@ -14,7 +14,7 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 )
 
-// patchable is what Cluster API takes over from a patched template; it drops everything else without a word.
+// patchable are the parts of a patched template that Cluster API keeps; it silently drops all others.
 var patchable = []location{
 	{"spec", "template", "spec"},
 	{"spec", "template", "metadata", "labels"},
@@ -28,72 +28,62 @@ var patchChecks = []Check{
 		ID: "patches.uid", Level: Must,
 		Rule:   "Each patch has the uid of an item of the request.",
 		Source: patchEngine + "applyPatchToRequest",
-		run: func(ctx context.Context, s *session, v *verdict) {
-			s.eachPatch(ctx, v, func(p appliedPatch) string {
-				if p.item == nil {
-					return fmt.Sprintf("no item of the request has the uid %q", p.UID)
-				}
-				return ""
-			})
-		},
+		run: eachPatch(func(p appliedPatch) string {
+			if p.item == nil {
+				return fmt.Sprintf("no item of the request has the uid %q", p.UID)
+			}
+			return ""
+		}),
 	},
 	{
 		ID: "patches.type", Level: Must,
 		Rule:   "patchType is JSONPatch or JSONMergePatch.",
 		Source: hookTypes + "topologymutation_types.go, PatchType",
-		run: func(ctx context.Context, s *session, v *verdict) {
-			s.eachPatch(ctx, v, func(p appliedPatch) string {
-				if !p.known() {
-					return fmt.Sprintf("patchType is %q", p.PatchType)
-				}
-				return ""
-			})
-		},
+		run: eachPatch(func(p appliedPatch) string {
+			if !p.known() {
+				return fmt.Sprintf("patchType is %q", p.PatchType)
+			}
+			return ""
+		}),
 	},
 	{
 		ID: "patches.decode", Level: Must,
 		Rule:   "A patch is what its patchType says: a list of operations of RFC 6902, or an object of RFC 7386.",
 		Source: patchEngine + "applyPatchToRequest",
-		run: func(ctx context.Context, s *session, v *verdict) {
-			s.eachPatch(ctx, v, func(p appliedPatch) string {
-				if err := p.decode(); p.known() && err != nil {
-					return fmt.Sprintf("no %s: %s", p.PatchType, err)
-				}
-				return ""
-			})
-		},
+		run: eachPatch(func(p appliedPatch) string {
+			if err := p.decode(); p.known() && err != nil {
+				return fmt.Sprintf("no %s: %s", p.PatchType, err)
+			}
+			return ""
+		}),
 	},
 	{
 		ID: "patches.apply", Level: Must,
 		Rule:   "Patches apply to the templates that they are for, one after the other.",
 		Source: patchEngine + "applyPatchToRequest",
-		run: func(ctx context.Context, s *session, v *verdict) {
-			s.eachPatch(ctx, v, func(p appliedPatch) string {
-				if p.err != nil {
-					return fmt.Sprintf("it does not apply: %s", p.err)
-				}
-				return ""
-			})
-		},
+		run: eachPatch(func(p appliedPatch) string {
+			if p.err != nil {
+				return fmt.Sprintf("it does not apply: %s", p.err)
+			}
+			return ""
+		}),
 	},
 	{
 		ID: "patches.scope", Level: Must,
 		Rule:   "A patch changes only spec.template.spec, and labels and annotations in metadata and spec.template.metadata.",
 		Source: topologyBook + "GeneratePatches; " + patchHelper + "patchTemplate",
-		run: func(ctx context.Context, s *session, v *verdict) {
-			s.eachPatch(ctx, v, func(p appliedPatch) string {
-				changed, err := changes(p.before, p.after)
-				if err != nil {
-					return "" // for patches.apply
+		run: eachPatch(func(p appliedPatch) string {
+			changed, err := changes(p.before, p.after)
+			if err != nil {
+				return "" // for patches.apply
+			}
+			for _, at := range changed {
+				if !slices.ContainsFunc(patchable, at.within) {
+					return fmt.Sprintf("it changes %s, which Cluster API drops", at)
 				}
-				for _, at := range changed {
-					if !slices.ContainsFunc(patchable, at.within) {
-						return fmt.Sprintf("it changes %s, which Cluster API drops", at)
-					}
-				}
-				return ""
-			})
-		},
+			}
+			return ""
+		}),
 	},
 	{
 		ID: "patches.idempotent", Level: Must,
@@ -127,7 +117,7 @@ var patchChecks = []Check{
 	},
 }
 
-// appliedPatch is a patch and what it does.
+// appliedPatch is a patch, and its effect.
 type appliedPatch struct {
 	patchItem
 	item   *hooksv1alpha1.GeneratePatchesRequestItem // nil if there is none of that uid
@@ -136,35 +126,37 @@ type appliedPatch struct {
 	err    error
 }
 
-// eachPatch reports the problems that check finds in the patches of all handlers of GeneratePatches.
-func (s *session) eachPatch(ctx context.Context, v *verdict, check func(appliedPatch) string) {
-	handlers, patches := 0, 0
-	for _, h := range s.handlers {
-		if h.hook.Hook != "GeneratePatches" {
-			continue
-		}
-		handlers++
-		x := s.base(ctx, h)
-		if x.parsed == nil {
-			continue
-		}
-		req, ok := proto.Clone(s.request(h)).(*hooksv1alpha1.GeneratePatchesRequest)
-		if !ok {
-			continue
-		}
-		for i := range x.parsed.Items {
-			patches++
-			p := applyTo(req, x.parsed.Items[i])
-			if problem := check(p); problem != "" {
-				v.fail(x, "items[%d] (uid %q): %s; the patch is %s", i, p.UID, problem, excerpt(p.Patch))
+// eachPatch returns a run that reports the problems that check finds in the patches of all handlers of GeneratePatches.
+func eachPatch(check func(appliedPatch) string) runFunc {
+	return func(ctx context.Context, s *session, v *verdict) {
+		handlers, patches := 0, 0
+		for _, h := range s.handlers {
+			if h.hook.Hook != "GeneratePatches" {
+				continue
+			}
+			handlers++
+			x := s.base(ctx, h)
+			if x.parsed == nil {
+				continue
+			}
+			req, ok := proto.Clone(s.request(h)).(*hooksv1alpha1.GeneratePatchesRequest)
+			if !ok {
+				continue
+			}
+			for i := range x.parsed.Items {
+				patches++
+				p := applyTo(req, x.parsed.Items[i])
+				if problem := check(p); problem != "" {
+					v.fail(x, "items[%d] (uid %q): %s; the patch is %s", i, p.UID, problem, excerpt(p.Patch))
+				}
 			}
 		}
-	}
-	switch {
-	case handlers == 0:
-		v.skip("there is no handler of GeneratePatches")
-	case patches == 0:
-		v.skip("the realistic request got no patches: send one of your own, for which there are some")
+		switch {
+		case handlers == 0:
+			v.skip("there is no handler of GeneratePatches")
+		case patches == 0:
+			v.skip("the realistic request got no patches: send one of your own, for which there are some")
+		}
 	}
 }
 
@@ -186,7 +178,7 @@ func applyTo(req *hooksv1alpha1.GeneratePatchesRequest, p patchItem) appliedPatc
 	return a
 }
 
-// patchAll applies all patches of an answer to the request, and tells whether they applied.
+// patchAll applies all patches of an answer to the request, and reports whether they applied.
 func patchAll(req *hooksv1alpha1.GeneratePatchesRequest, x *exchange) bool {
 	if x.parsed == nil {
 		return false

@@ -18,52 +18,51 @@ var planChecks = []Check{
 		ID: "plan.control-plane", Level: Must,
 		Rule:   "controlPlaneUpgrades rises from the present version to the wanted one, without leaving out a minor version.",
 		Source: planBook + "GenerateUpgradePlan; " + upgradePlan,
-		run: func(ctx context.Context, s *session, v *verdict) {
-			s.eachPlan(ctx, v, func(q *hooksv1alpha1.GenerateUpgradePlanRequest, d *document) string {
-				return checkSteps("controlPlaneUpgrades", q.GetFromControlPlaneKubernetesVersion(), q.GetToKubernetesVersion(), d.ControlPlaneUpgrades, 1)
-			})
-		},
+		run: eachPlan(func(q *hooksv1alpha1.GenerateUpgradePlanRequest, d *document) string {
+			return checkSteps("controlPlaneUpgrades", q.GetFromControlPlaneKubernetesVersion(), q.GetToKubernetesVersion(), d.ControlPlaneUpgrades, 1)
+		}),
 	},
 	{
 		ID: "plan.workers", Level: Must,
 		Rule:   "workersUpgrades is empty, or rises to the wanted version by three minor versions at most, through versions that the control plane has.",
 		Source: planBook + "GenerateUpgradePlan; " + upgradePlan,
-		run: func(ctx context.Context, s *session, v *verdict) {
-			s.eachPlan(ctx, v, func(q *hooksv1alpha1.GenerateUpgradePlanRequest, d *document) string {
-				if len(d.WorkersUpgrades) == 0 {
-					return ""
+		run: eachPlan(func(q *hooksv1alpha1.GenerateUpgradePlanRequest, d *document) string {
+			if len(d.WorkersUpgrades) == 0 {
+				return ""
+			}
+			for i, step := range d.WorkersUpgrades {
+				if step.Version != q.GetFromControlPlaneKubernetesVersion() && !slices.Contains(d.ControlPlaneUpgrades, step) {
+					return fmt.Sprintf("workersUpgrades[%d]: the control plane does not get to version %q", i, step.Version)
 				}
-				for i, step := range d.WorkersUpgrades {
-					if step.Version != q.GetFromControlPlaneKubernetesVersion() && !slices.Contains(d.ControlPlaneUpgrades, step) {
-						return fmt.Sprintf("workersUpgrades[%d]: the control plane does not get to version %q", i, step.Version)
-					}
-				}
-				return checkSteps("workersUpgrades", q.GetFromWorkersKubernetesVersion(), q.GetToKubernetesVersion(), d.WorkersUpgrades, 3)
-			})
-		},
+			}
+			return checkSteps("workersUpgrades", q.GetFromWorkersKubernetesVersion(), q.GetToKubernetesVersion(), d.WorkersUpgrades, 3)
+		}),
 	},
 }
 
-// eachPlan reports the problems that check finds in the plans of all handlers of GenerateUpgradePlan.
-func (s *session) eachPlan(ctx context.Context, v *verdict, check func(*hooksv1alpha1.GenerateUpgradePlanRequest, *document) string) {
-	plans := 0
-	for _, h := range s.working(ctx, v, "GenerateUpgradePlan") {
-		x := s.base(ctx, h)
-		req, ok := s.request(h).(*hooksv1alpha1.GenerateUpgradePlanRequest)
-		if !ok || x.status() != success {
-			continue
+// eachPlan returns a run that reports the problems that check finds in the plans of all handlers of GenerateUpgradePlan.
+func eachPlan(check func(*hooksv1alpha1.GenerateUpgradePlanRequest, *document) string) runFunc {
+	return func(ctx context.Context, s *session, v *verdict) {
+		plans := 0
+		for _, h := range s.working(ctx, v, "GenerateUpgradePlan") {
+			x := s.base(ctx, h)
+			req, ok := s.request(h).(*hooksv1alpha1.GenerateUpgradePlanRequest)
+			if !ok || x.status() != success {
+				continue
+			}
+			plans++
+			if problem := check(req, x.parsed); problem != "" {
+				v.fail(x, "%s", problem)
+			}
 		}
-		plans++
-		if problem := check(req, x.parsed); problem != "" {
-			v.fail(x, "%s", problem)
+		if plans == 0 && v.notFor == "" {
+			v.skip("the realistic request got no plan")
 		}
-	}
-	if plans == 0 && v.notFor == "" {
-		v.skip("the realistic request got no plan")
 	}
 }
 
-// checkSteps tells what is wrong with the steps of an upgrade. Versions that differ in their build alone have no order.
+// checkSteps returns what is wrong with the steps of an upgrade; empty if nothing is. Versions that differ in their build
+// alone have no order.
 func checkSteps(member, from, to string, steps []step, most uint64) string {
 	current, err := semver.ParseTolerant(from)
 	if err != nil {

@@ -8,7 +8,7 @@ import (
 	"encoding/json"
 )
 
-// repeats is how often a call is made again.
+// repeats is the number of times that a call is repeated.
 const repeats = 5
 
 var repeatChecks = []Check{
@@ -81,7 +81,7 @@ var repeatChecks = []Check{
 	},
 }
 
-// meaning returns what an answer says, in a form that the spelling of its JSON does not change.
+// meaning returns an answer in a form that does not depend on the spelling of its JSON.
 func meaning(x *exchange) string {
 	if x.outcome != answered {
 		return x.got()

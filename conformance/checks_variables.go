@@ -26,7 +26,7 @@ var variableChecks = []Check{
 		Source: classRules + "validateClusterClassVariableName",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			seen := map[*exchange]map[string]bool{}
-			s.eachVariable(ctx, v, func(x *exchange, d variableDefinition) string {
+			eachVariable(func(x *exchange, d variableDefinition) string {
 				if seen[x] == nil {
 					seen[x] = map[string]bool{}
 				}
@@ -42,59 +42,58 @@ var variableChecks = []Check{
 				}
 				seen[x][d.Name] = true
 				return ""
-			})
+			})(ctx, s, v)
 		},
 	},
 	{
 		ID: "variables.schemas", Level: Must,
 		Rule:   "The schema of a variable is a structural schema of the subset of OpenAPI that Cluster API takes.",
 		Source: classRules + "validateRootSchema",
-		run: func(ctx context.Context, s *session, v *verdict) {
-			s.eachVariable(ctx, v, func(_ *exchange, d variableDefinition) string {
-				if _, err := schemaOf(d); err != nil {
-					return fmt.Sprintf("variable %q: %s", d.Name, err)
-				}
-				return ""
-			})
-		},
+		run: eachVariable(func(_ *exchange, d variableDefinition) string {
+			if _, err := schemaOf(d); err != nil {
+				return fmt.Sprintf("variable %q: %s", d.Name, err)
+			}
+			return ""
+		}),
 	},
 	{
 		ID: "variables.values", Level: Must,
 		Rule:   "The default, example and enum of a schema are values that it takes.",
 		Source: classRules + "validateSchema",
-		run: func(ctx context.Context, s *session, v *verdict) {
-			s.eachVariable(ctx, v, func(_ *exchange, d variableDefinition) string {
-				schema, err := schemaOf(d)
-				if err != nil {
-					return "" // for variables.schemas
-				}
-				if err := checkValues(field.NewPath("openAPIV3Schema"), schema); err != nil {
-					return fmt.Sprintf("variable %q: %s", d.Name, err)
-				}
-				return ""
-			})
-		},
+		run: eachVariable(func(_ *exchange, d variableDefinition) string {
+			schema, err := schemaOf(d)
+			if err != nil {
+				return "" // for variables.schemas
+			}
+			if err := checkValues(field.NewPath("openAPIV3Schema"), schema); err != nil {
+				return fmt.Sprintf("variable %q: %s", d.Name, err)
+			}
+			return ""
+		}),
 	},
 }
 
-// eachVariable reports the problems that check finds in the variables of all handlers of DiscoverVariables.
-func (s *session) eachVariable(ctx context.Context, v *verdict, check func(*exchange, variableDefinition) string) {
-	variables := 0
-	for _, h := range s.working(ctx, v, "DiscoverVariables") {
-		x := s.base(ctx, h)
-		for i, d := range x.parsed.Variables {
-			variables++
-			if problem := check(x, d); problem != "" {
-				v.fail(x, "variables[%d]: %s", i, problem)
+// eachVariable returns a run that reports the problems that check finds in the variables of all handlers of
+// DiscoverVariables.
+func eachVariable(check func(*exchange, variableDefinition) string) runFunc {
+	return func(ctx context.Context, s *session, v *verdict) {
+		variables := 0
+		for _, h := range s.working(ctx, v, "DiscoverVariables") {
+			x := s.base(ctx, h)
+			for i, d := range x.parsed.Variables {
+				variables++
+				if problem := check(x, d); problem != "" {
+					v.fail(x, "variables[%d]: %s", i, problem)
+				}
 			}
 		}
-	}
-	if variables == 0 && v.notFor == "" {
-		v.skip("the realistic request got no variables")
+		if variables == 0 && v.notFor == "" {
+			v.skip("the realistic request got no variables")
+		}
 	}
 }
 
-// schemaOf reads a schema as Cluster API does, by its own type, and checks what the API server calls its structure.
+// schemaOf reads a schema as Cluster API does, with its Go type, and returns an error unless it is structural.
 func schemaOf(d variableDefinition) (*apiextensions.JSONSchemaProps, error) {
 	if len(d.Schema.OpenAPIV3Schema) == 0 {
 		return nil, fmt.Errorf("it has no schema.openAPIV3Schema")
@@ -137,7 +136,7 @@ func schemaOf(d variableDefinition) (*apiextensions.JSONSchemaProps, error) {
 	return schema, nil
 }
 
-// withoutFalse removes the marks that the API server takes only when they are true.
+// withoutFalse removes the marks that the API server accepts only if they are true.
 func withoutFalse(s *apiextensionsv1.JSONSchemaProps) {
 	if p := s.XPreserveUnknownFields; p != nil && !*p {
 		s.XPreserveUnknownFields = nil
@@ -154,7 +153,7 @@ func withoutFalse(s *apiextensionsv1.JSONSchemaProps) {
 	}
 }
 
-// checkTypes checks what structural schemas leave open.
+// checkTypes checks what the rules of structural schemas leave open.
 func checkTypes(at *field.Path, s *apiextensions.JSONSchemaProps) error {
 	switch s.Type {
 	case "", "object", "array", "string", "number", "integer", "boolean":
@@ -172,7 +171,7 @@ func checkTypes(at *field.Path, s *apiextensions.JSONSchemaProps) error {
 	return below(at, s, checkTypes)
 }
 
-// checkValues checks the values that stand in a schema against it.
+// checkValues checks the values within a schema against it.
 func checkValues(at *field.Path, s *apiextensions.JSONSchemaProps) error {
 	validator, _, err := schemavalidation.NewSchemaValidator(s)
 	if err != nil {
@@ -202,7 +201,7 @@ func checkValues(at *field.Path, s *apiextensions.JSONSchemaProps) error {
 	return below(at, s, checkValues)
 }
 
-// below calls check with the schemas within a schema, until one fails.
+// below calls check with each schema directly within a schema, until one fails.
 func below(at *field.Path, s *apiextensions.JSONSchemaProps, check func(*field.Path, *apiextensions.JSONSchemaProps) error) error {
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		property := s.Properties[name]

@@ -10,36 +10,36 @@ import (
 	"time"
 )
 
-// Target is an extension to check.
+// Target names the extension to check.
 type Target struct {
 	// URL is https://host[:port][/prefix] for REST, or grpcs://host:port, grpc://host:port on loopback or unix:///path for gRPC.
-	// For REST, http:// is possible on loopback; it breaks the rule tls.used.
+	// REST over http:// is possible on loopback; it breaks the rule tls.used.
 	URL string
-	// CA has the certificates to trust the extension by, in PEM; empty means the system's.
+	// CA holds the certificates of the authorities to trust, in PEM; empty means the system's.
 	CA []byte
-	// Certificate is shown to an extension that asks for one.
+	// Certificate is shown to an extension that asks callers for one; nil for none.
 	Certificate *tls.Certificate
 }
 
-// Options are optional settings of a run.
+// Options are the optional settings of a run.
 type Options struct {
 	// Only and Skip select checks, by identifier ("patches.apply"), family ("patches") or pattern ("*.stable"). Skip wins.
 	Only, Skip []string
-	// Requests has requests by the name of their hook, in the mandated JSON, which are sent in place of the package's own. Give
-	// those for which your handlers do something: a handler that patches nothing passes all checks of patches.
+	// Requests are requests to send in place of the package's own: the mandated JSON, by the name of the hook. Give those for
+	// which your handlers do something: a handler that patches nothing passes all checks of patches.
 	Requests map[string][]byte
-	// ClusterAPIVersion is the version of Cluster API objects that the handlers understand, v1beta1 or v1beta2, as the operator of a
-	// gateway would say with an ExtensionPolicy. Empty means what a gRPC extension states, or else the version of the requests,
-	// which is v1beta2 in the package's own.
+	// ClusterAPIVersion is the version of Cluster API objects that the handlers understand, v1beta1 or v1beta2, as the
+	// operator of a gateway would state it in an ExtensionPolicy. Empty means the version that a gRPC extension states, or
+	// else the version of the requests, which is v1beta2 in the package's own.
 	ClusterAPIVersion string
-	// Progress is called with each result, as soon as there is one.
+	// Progress, if set, is called with each result, in order.
 	Progress func(Result)
 }
 
 // Run checks the extension. It takes some seconds, and longer if the extension is slow.
 //
-// The error is a *ConnectError if there is nothing to check, a *SelectionError or *TargetError if it was called wrongly, or
-// that of ctx. Rules that are broken are no error: see Report.
+// It returns a *ConnectError if the extension cannot be reached, a *SelectionError or *TargetError if an argument is wrong,
+// and the cause of ctx if that ends first. Broken rules are no error: see Report.
 func Run(ctx context.Context, target Target, options Options) (Report, error) {
 	checks, err := options.selected()
 	if err != nil {
@@ -70,7 +70,7 @@ func Run(ctx context.Context, target Target, options Options) (Report, error) {
 	return report, nil
 }
 
-// result carries out the check.
+// result carries out the check and returns its result.
 func (c *Check) result(ctx context.Context, s *session) Result {
 	r := Result{ID: c.ID, Level: c.Level, Status: Pass, Rule: c.Rule, Source: c.Source}
 	if c.Protocol != "" && c.Protocol != s.endpoint.protocol {
@@ -101,8 +101,8 @@ func (c *Check) result(ctx context.Context, s *session) Result {
 	return r
 }
 
-// guarded carries out the check. Libraries that read patches and schemas may panic at what an extension answers, which must not
-// keep the other checks from running.
+// guarded carries out the check. Libraries that read patches and schemas may panic at what an extension answers; a panic
+// must not keep the other checks from running.
 func (c *Check) guarded(ctx context.Context, s *session, v *verdict) (crash string) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -20,8 +20,8 @@ const (
 	failure = "Failure"
 )
 
-// document is what the checks read of answers, of any hook. Unlike the messages of the contract it takes wrong values, so
-// that each is found by the check that is about it.
+// document holds the members of answers, of any hook, that checks read. Unlike the messages of the contract it accepts wrong
+// values, so that the check that is about a member finds them.
 type document struct {
 	Kind              *string `json:"kind"`
 	APIVersion        *string `json:"apiVersion"`
@@ -44,7 +44,7 @@ type document struct {
 	BootstrapConfigTemplatePatch       *patch `json:"bootstrapConfigTemplatePatch"`
 }
 
-// announced is a handler as discovery tells it.
+// announced is a handler as Discovery answers it.
 type announced struct {
 	Name           string      `json:"name"`
 	RequestHook    requestHook `json:"requestHook"`
@@ -87,14 +87,14 @@ func (d *document) read(body []byte) error {
 	return nil
 }
 
-// enumNames are the values of enums in the mandated JSON. Others stand as numbers there, so that they are found.
+// enumNames are the values of enums in the mandated JSON. Other values are rendered as numbers, so that checks find them.
 var enumNames = map[protoreflect.FullName]map[protoreflect.EnumNumber]string{
 	hooksv1alpha1.ResponseStatus(0).Descriptor().FullName(): {0: "", 1: success, 2: failure},
 	hooksv1alpha1.FailurePolicy(0).Descriptor().FullName():  {0: "", 1: "Ignore", 2: "Fail"},
 	hooksv1alpha1.PatchType(0).Descriptor().FullName():      {0: "", 1: jsonPatchType, 2: jsonMergePatchType},
 }
 
-// render returns a message in the form of the mandated JSON, whatever is in it: package codec refuses what is wrong.
+// render returns a message in the form of the mandated JSON, even one with wrong values, which package codec refuses.
 func render(m proto.Message) []byte {
 	data, err := json.Marshal(object(m.ProtoReflect()))
 	if err != nil {

@@ -52,7 +52,7 @@ func FuzzAnswer(f *testing.F) {
 	f.Add([]byte(`{"status":"Failure","items":[{"uid":"a0000001-6a5b-4c3d-8e2f-000000000001","patchType":"JSONPatch","patch":"W3sib3AiOiJjb3B5IiwiZnJvbSI6IiIsInBhdGgiOiIvYSJ9XQ=="}]}`))
 	f.Add([]byte(`{"status":"Success","variables":[{"name":"a","schema":{"openAPIV3Schema":{"type":"array","items":{"type":"string","pattern":"("},"default":[1]}}}]}`))
 	for _, c := range Checks() {
-		switch c.Family() {
+		switch c.family() {
 		case "tls", "load", "protocol": // the first talks to a server itself, and the others do not look into answers
 		default:
 			checks = append(checks, c)

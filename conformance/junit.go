@@ -8,7 +8,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
-	"unicode"
+
+	"github.com/hookgate/hookgate/internal/text"
 )
 
 type junitSuite struct {
@@ -37,25 +38,25 @@ type junitProblem struct {
 	Text    string `xml:",chardata"`
 }
 
-// WriteJUnit writes the report as a suite of JUnit XML, one test case a check. JUnit has no warnings: unless strict, a broken
-// rule of the level SHOULD is a skipped case, which says so.
+// WriteJUnit writes the report as a suite of JUnit XML, with one test case per check. JUnit has no warnings: unless strict, a
+// broken rule of the level Should is a skipped case, which says so.
 func (r *Report) WriteJUnit(w io.Writer, strict bool) error {
-	suite := junitSuite{Name: "hookgate check " + printable(r.Target), Tests: len(r.Results)}
+	suite := junitSuite{Name: "hookgate check " + text.Printable(r.Target), Tests: len(r.Results)}
 	var total float64
 	for i := range r.Results {
 		result := &r.Results[i]
 		total += result.Took.Seconds()
 		family, _, _ := strings.Cut(result.ID, ".")
 		c := junitCase{Class: "hookgate.check." + family, Name: result.ID, Time: fmt.Sprintf("%.3f", result.Took.Seconds())}
-		problem := &junitProblem{Message: printable(string(result.Level) + ": " + result.Rule), Text: result.detail()}
+		problem := &junitProblem{Message: text.Printable(string(result.Level) + ": " + result.Rule), Text: result.detail()}
 		switch {
 		case result.Status == Skip:
 			suite.Skipped++
-			c.Skipped = &junitProblem{Message: printable(result.Reason)}
+			c.Skipped = &junitProblem{Message: text.Printable(result.Reason)}
 		case result.Status == Pass:
 		case result.Level == Should && !strict:
 			suite.Skipped++
-			c.Skipped, c.Output = &junitProblem{Message: printable("warning: " + result.Rule)}, problem.Text
+			c.Skipped, c.Output = &junitProblem{Message: text.Printable("warning: " + result.Rule)}, problem.Text
 		case result.Status == Error:
 			suite.Errors++
 			c.Error = problem
@@ -78,28 +79,18 @@ func (r *Report) WriteJUnit(w io.Writer, strict bool) error {
 	return err
 }
 
-// detail returns all that is known of a result that did not pass.
+// detail returns all that is known about a result that did not pass.
 func (r *Result) detail() string {
 	var b strings.Builder
 	if r.Reason != "" {
-		fmt.Fprintf(&b, "%s\n", printable(r.Reason))
+		fmt.Fprintf(&b, "%s\n", text.Printable(r.Reason))
 	}
 	for _, f := range r.Findings {
 		if f.Handler != "" {
-			fmt.Fprintf(&b, "handler: %s\n", printable(f.Handler))
+			fmt.Fprintf(&b, "handler: %s\n", text.Printable(f.Handler))
 		}
-		fmt.Fprintf(&b, "problem: %s\nsent: %s\ngot: %s\n", printable(f.Problem), printable(f.Sent), printable(f.Got))
+		fmt.Fprintf(&b, "problem: %s\nsent: %s\ngot: %s\n", text.Printable(f.Problem), text.Printable(f.Sent), text.Printable(f.Got))
 	}
 	fmt.Fprintf(&b, "rule: %s\nsource: %s", r.Rule, r.Source)
 	return b.String()
-}
-
-// printable replaces what XML cannot have and what could reach the terminal of whoever reads a log.
-func printable(s string) string {
-	return strings.Map(func(r rune) rune {
-		if unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, s)
 }

@@ -9,7 +9,7 @@ import (
 	"strings"
 )
 
-// Document writes the table of checks, in Markdown.
+// Document writes a table of all checks in Markdown.
 func Document(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString("| check | level | for | rule | source |\n|---|---|---|---|---|\n")

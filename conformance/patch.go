@@ -19,12 +19,12 @@ const (
 	jsonMergePatchType = "JSONMergePatch"
 )
 
-// known tells whether the type of a patch is one of the contract.
+// known reports whether the contract has the type of the patch.
 func (p *patch) known() bool {
 	return p.PatchType == jsonPatchType || p.PatchType == jsonMergePatchType
 }
 
-// decode tells what is wrong with the text of a patch.
+// decode returns an error unless the patch is what its type says.
 func (p *patch) decode() error {
 	if p.PatchType == jsonPatchType {
 		_, err := jsonpatch.DecodePatch(p.Patch)
@@ -43,7 +43,7 @@ func (p *patch) decode() error {
 	return nil
 }
 
-// apply returns the object with the patch applied, in the way that Cluster API applies it: with the same library.
+// apply returns the object with the patch applied, as Cluster API applies it: with the same library.
 func (p *patch) apply(object []byte) (_ []byte, err error) {
 	defer func() {
 		if r := recover(); r != nil { // the library may panic on what it does not expect
@@ -80,7 +80,7 @@ func (p *patch) apply(object []byte) (_ []byte, err error) {
 	return patched, nil
 }
 
-// location is where in an object something is.
+// location is the path of a value in an object.
 type location []string
 
 func (p location) String() string {
@@ -94,10 +94,10 @@ func (p location) String() string {
 	return text
 }
 
-// within tells whether p is q or below it.
+// within reports whether p is q or below it.
 func (p location) within(q location) bool { return len(p) >= len(q) && slices.Equal(p[:len(q)], q) }
 
-// changes returns where two objects differ: the paths of values that were added, removed or replaced, in order.
+// changes returns the paths of the values that differ between two objects, in order.
 func changes(before, after []byte) ([]location, error) {
 	a, err := parse(before)
 	if err != nil {

@@ -5,7 +5,7 @@ package conformance
 
 import "time"
 
-// Status is what became of a check.
+// Status is the outcome of a check.
 type Status string
 
 // The statuses.
@@ -20,7 +20,7 @@ const (
 type Report struct {
 	Target   string   `json:"target"`
 	Protocol Protocol `json:"protocol"`
-	Handlers []string `json:"handlers"` // those that were called
+	Handlers []string `json:"handlers"` // the handlers that were called
 	Results  []Result `json:"results"`  // in the order of Checks
 }
 
@@ -36,7 +36,7 @@ type Result struct {
 	Took     time.Duration `json:"nanoseconds"`
 }
 
-// Finding is one time that a rule was broken.
+// Finding is one violation of a rule.
 type Finding struct {
 	Handler string `json:"handler,omitempty"`
 	Sent    string `json:"sent"`
@@ -44,7 +44,7 @@ type Finding struct {
 	Problem string `json:"problem"`
 }
 
-// Count returns how many results of a level have a status; an empty level means any.
+// Count returns the number of results with the level and the status; an empty level means any.
 func (r *Report) Count(level Level, status Status) int {
 	n := 0
 	for i := range r.Results {
@@ -55,8 +55,8 @@ func (r *Report) Count(level Level, status Status) int {
 	return n
 }
 
-// Conforms tells whether no rule is broken that an extension must keep. A check of such a rule that could not be carried out
-// counts as broken. With strict, this holds for the rules that it should keep, too.
+// Conforms reports whether the extension keeps every rule of the level Must and, if strict, of the level Should. A check
+// that could not be carried out counts as a broken rule.
 func (r *Report) Conforms(strict bool) bool {
 	level := Must
 	if strict {

@@ -62,8 +62,8 @@ func withObjects(req proto.Message, raw []byte) (proto.Message, bool) {
 	return out, found
 }
 
-// padded returns the request with so much text in it that it has about size bytes: in the annotations of its first object,
-// or in its settings.
+// padded returns the request, filled up to about size bytes with text in the annotations of its first object, or in its
+// settings.
 func padded(req proto.Message, size int) proto.Message {
 	const name = "conformance.hookgate.dev/padding"
 	text := strings.Repeat("x", max(0, size-proto.Size(req)-200))
@@ -107,8 +107,8 @@ func annotated(object []byte, name, text string) ([]byte, error) {
 	return json.Marshal(o)
 }
 
-// withPatchUpdate returns a request of CanUpdateMachine or CanUpdateMachineSet in which the current version is of the same minor
-// version as the desired one, and whether there is one.
+// withPatchUpdate returns a request of CanUpdateMachine or CanUpdateMachineSet in which the current and the desired version
+// have the same minor version, and whether there is one.
 func withPatchUpdate(req proto.Message) (proto.Message, bool) {
 	out := proto.Clone(req)
 	var current, desired *hooksv1alpha1.RawExtension
@@ -148,7 +148,7 @@ type provocation struct {
 	request proto.Message
 }
 
-// provocations returns requests in which something is wrong that a handler may or may not look at.
+// provocations returns requests with a mistake that a handler may or may not notice.
 func provocations(req proto.Message) []provocation {
 	var all []provocation
 	for _, raw := range []string{`"a string"`, `7`, `{"kind":7,"metadata":[],"spec":"x"}`} {

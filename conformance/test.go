@@ -5,8 +5,8 @@ package conformance
 
 import "context"
 
-// TestingT is what Test needs of a *testing.T. It is spelled out so that programs with this package do not have package testing
-// in them.
+// TestingT is the part of *testing.T that Test uses. With it, programs that import this package do not contain package
+// testing.
 type TestingT[T any] interface {
 	Helper()
 	Context() context.Context
@@ -17,8 +17,8 @@ type TestingT[T any] interface {
 	Fatal(args ...any)
 }
 
-// Test checks the extension, one subtest a check. A broken rule of the level MUST fails its subtest; one of the level SHOULD
-// is logged. A run that finds nothing to check fails t.
+// Test checks the extension, with one subtest per check. A broken rule of the level Must fails its subtest; one of the level
+// Should is logged. If Run returns an error, t fails.
 func Test[T TestingT[T]](t T, target Target, options Options) {
 	t.Helper()
 	report, err := Run(t.Context(), target, options)
