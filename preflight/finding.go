@@ -8,21 +8,21 @@ import (
 	"slices"
 )
 
-// Level is how bad a finding is.
+// Level is the severity of a finding.
 type Level string
 
 // The levels, from the worst.
 const (
-	Break   Level = "break"   // the handler would not be called, or would read what it does not understand
+	Break   Level = "break"   // the handler would not be called, or would get what it does not understand
 	Degrade Level = "degrade" // the handler would work, but something would be lost on the way
-	Warn    Level = "warn"    // somebody should look at it
+	Warn    Level = "warn"    // an operator should look at it
 	OK      Level = "ok"
 )
 
 // rank orders levels, the worst first.
 func (l Level) rank() int { return slices.Index([]Level{Break, Degrade, Warn, OK}, l) }
 
-// AtLeast tells whether l is as bad as o, or worse.
+// AtLeast reports whether l is as bad as o, or worse.
 func (l Level) AtLeast(o Level) bool { return l.rank() <= o.rank() }
 
 // Rule is a reason for findings.
@@ -52,46 +52,48 @@ const (
 	ruleOK            = "ok"
 )
 
-// Rules returns all rules, the worst first. A handler with which all is well has the last.
+// Rules returns all rules, the worst first. The last is for handlers without a problem.
 func Rules() []Rule {
 	return []Rule{
-		{ruleUnreadable, Break, "A manifest cannot be read, so that nobody can tell what the upgrade means for it."},
+		{ruleUnreadable, Break, "A manifest cannot be read, so that it is not known what the upgrade means for it."},
 		{ruleHookUnknown, Break, "The handler implements a hook, or a version of it, that the gateway does not have."},
 		{ruleHookRemoved, Break, "The handler implements a version of its hook that the gateway has removed."},
 		{ruleNotCalled, Break, "Cluster API does not call the hook that the handler implements."},
-		{ruleObjectsChange, Break, "Cluster API objects in requests change, and nobody says which version the handler understands."},
+		{ruleObjectsChange, Break, "Cluster API objects in requests change, and it is not stated which version the handler understands."},
 		{ruleCannotConvert, Break, "The gateway cannot convert what Cluster API sends to what the handler understands."},
 		{ruleMembersLost, Degrade, "The gateway converts requests for the handler, and its version cannot express some members."},
-		{ruleVariables, Degrade, "The metadata of variables changes its place, and nobody says which one the handler uses."},
+		{ruleVariables, Degrade, "The metadata of variables changes its place, and it is not stated which one the handler uses."},
 		{ruleDeprecated, Warn, "The handler implements a deprecated version of its hook."},
-		{ruleNotStated, Warn, "Nobody says which version of Cluster API objects the handler understands, or which Cluster API it works with now."},
+		{ruleNotStated, Warn, "It is not stated which version of Cluster API objects the handler understands, " +
+			"or which Cluster API it works with now."},
 		{ruleNeverSent, Warn, "A policy for all handlers states a version of Cluster API objects that was never sent to this one."},
-		{ruleUndiscovered, Warn, "Nobody knows which handlers the extension has."},
+		{ruleUndiscovered, Warn, "It is not known which handlers the extension has."},
 		{rulePolicy, Warn, "An ExtensionPolicy that states a version of Cluster API objects is not in effect."},
-		{ruleReferences, Warn, "The gateway converts Clusters for the handler, and whether it can tell the versions of what they refer to is not known."},
+		{ruleReferences, Warn, "The gateway converts Clusters for the handler, and it is not known whether it can tell the versions " +
+			"of the objects that they refer to."},
 		{ruleGateway, Warn, "The extension is a gateway, and what is registered with it is not judged here."},
 		{ruleOK, OK, "Nothing changes for the handler."},
 	}
 }
 
-// Finding is what the target means for one handler, or for an ExtensionConfig or policy as such.
+// Finding says what the target means for one handler, or for an ExtensionConfig or a policy as a whole.
 type Finding struct {
 	Level Level  `json:"level"`
 	Rule  string `json:"rule"`
-	// ExtensionConfig is empty for what could not be read.
+	// ExtensionConfig is empty if it could not be read.
 	ExtensionConfig string `json:"extensionConfig,omitempty"`
 	// Handler is empty for findings about an ExtensionConfig or a policy.
 	Handler string `json:"handler,omitempty"`
 	// Hook is group/version/hook.
 	Hook string `json:"hook,omitempty"`
-	// ExtensionPolicy is the one in effect, or the one that the finding is about.
+	// ExtensionPolicy is the policy in effect, or the one that the finding is about.
 	ExtensionPolicy string `json:"extensionPolicy,omitempty"`
-	// Problem says what would happen, and Remedy what to do about it; empty where there is nothing to do.
+	// Problem says what would happen, and Remedy what to do about it; Remedy is empty if there is nothing to do.
 	Problem string `json:"problem"`
 	Remedy  string `json:"remedy,omitempty"`
-	// Lost are the members that conversions can lose, by path, in order.
+	// Lost are the paths of the members that conversions can lose, in order.
 	Lost []string `json:"lost,omitempty"`
-	// Policies are the names of those of Report.Policies that belong to the remedy.
+	// Policies are the names of the policies in Report.Policies that belong to the remedy.
 	Policies []string `json:"policies,omitempty"`
 	Location Location `json:"location,omitzero"`
 }
@@ -107,14 +109,14 @@ func (f *Finding) Object() string {
 	return f.Location.String()
 }
 
-// Report is what Judge has found. Everything in it is in order.
+// Report is the result of Judge. All lists are in order.
 type Report struct {
 	// Targets are the releases that were asked about.
 	Targets []string `json:"targets"`
 	// From is the Cluster API that runs now; empty if it is not known.
 	From     string    `json:"from,omitempty"`
 	Findings []Finding `json:"findings"`
-	// Policies are those to apply.
+	// Policies are the policies to apply.
 	Policies []ProposedPolicy `json:"policies"`
 
 	ExtensionConfigs int `json:"extensionConfigs"`
@@ -155,7 +157,8 @@ func (r *Report) Worst() Level {
 
 func sortFindings(list []Finding) {
 	slices.SortStableFunc(list, func(a, b Finding) int {
-		return cmp.Or(cmp.Compare(a.Level.rank(), b.Level.rank()), cmp.Compare(a.ExtensionConfig, b.ExtensionConfig), cmp.Compare(a.Handler, b.Handler),
-			cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.ExtensionPolicy, b.ExtensionPolicy), cmp.Compare(a.Location.File, b.Location.File), cmp.Compare(a.Location.Line, b.Location.Line))
+		return cmp.Or(cmp.Compare(a.Level.rank(), b.Level.rank()), cmp.Compare(a.ExtensionConfig, b.ExtensionConfig),
+			cmp.Compare(a.Handler, b.Handler), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.ExtensionPolicy, b.ExtensionPolicy),
+			cmp.Compare(a.Location.File, b.Location.File), cmp.Compare(a.Location.Line, b.Location.Line))
 	})
 }

@@ -9,23 +9,25 @@ import (
 	"github.com/hookgate/hookgate/hook"
 )
 
-// Inventory is what is registered with a gateway.
+// Inventory holds all registrations of a gateway.
 type Inventory struct {
 	// Extensions are the ExtensionConfigs.
 	Extensions []Extension
 	// Ignored are the policies that state a version of Cluster API objects and are not in effect.
 	Ignored []IgnoredPolicy
-	// Unreadable is what could not be read, so that there may be handlers which nobody has judged.
+	// Unreadable are the objects that could not be read; Judge does not see their handlers.
 	Unreadable []Unreadable
-	// Unresolved says which objects Clusters refer to whose version nobody can tell, as conversions to v1beta1 must, with what to do:
-	// an entry for each kind. Unchecked says why that is not known; it is empty also where nobody has Clusters, as in a directory.
+	// Unresolved says, with an entry for each kind, which references of Clusters cannot be converted to v1beta1, because the
+	// version of the object is not known, and what to do about it. Unchecked says why Unresolved is not known; it is empty
+	// where there are no Clusters, as in a directory.
 	Unresolved []string
 	Unchecked  string
-	// WatchFilter is the value of the label cluster.x-k8s.io/watch-filter that policies must have to count; empty for none.
+	// WatchFilter is the value of the label cluster.x-k8s.io/watch-filter without which policies take no effect; empty for
+	// none.
 	WatchFilter string
 }
 
-// Location is where something is defined: a file with a line, or, if File is empty, an object in a cluster.
+// Location is the file and line of a definition; File is empty for an object in a cluster.
 type Location struct {
 	File string `json:"file,omitempty"`
 	Line int    `json:"line,omitempty"`
@@ -43,21 +45,22 @@ func (l Location) String() string {
 type Extension struct {
 	Name     string
 	Location Location
-	// Undiscovered says why nobody knows the handlers, or only those of an earlier discovery, and Discover what to do about it.
-	// Both are empty if somebody does.
+	// Undiscovered says why the handlers are not known, or only those of an earlier discovery, and Discover what to do about
+	// it. Both are empty if the handlers are known.
 	Undiscovered, Discover string
 	Handlers               []Handler
 }
 
 // Handler is one handler of an extension.
 type Handler struct {
-	// Name is that of the discovery, without the ExtensionConfig's.
+	// Name is the name that the extension gives it, without the name of the ExtensionConfig.
 	Name     string
 	Location Location
-	// Hook is what it implements. It is empty if Useless says why it is not known.
+	// Hook is the hook that the handler implements. It is empty if Useless says why it is not known.
 	Hook    hook.GroupVersionHook
 	Useless string
-	// States is the version of Cluster API objects that the extension says the handler understands; empty if it does not say.
+	// States is the version of Cluster API objects that the handler understands, as the extension states it; empty if it
+	// states none.
 	States string
 	// Policy is the ExtensionPolicy in effect for the handler; nil for none.
 	Policy *Policy
@@ -67,13 +70,14 @@ type Handler struct {
 type Policy struct {
 	Name     string
 	Location Location
-	// ForAll tells that it is for all handlers of the ExtensionConfig that have none of their own.
+	// ForAll reports whether the policy is for all handlers of the ExtensionConfig that have none of their own.
 	ForAll bool
-	// States is the version of Cluster API objects that it says the handler understands; empty if it does not say.
+	// States is the version of Cluster API objects that the handler understands, as the policy states it; empty if it states
+	// none.
 	States string
 }
 
-// Understands returns the version that the handler is taken to understand; empty if nobody says.
+// Understands returns the stated version of Cluster API objects that the handler understands; empty if none is stated.
 func (h *Handler) Understands() string {
 	if h.Policy != nil && h.Policy.States != "" {
 		return h.Policy.States
@@ -81,15 +85,15 @@ func (h *Handler) Understands() string {
 	return h.States
 }
 
-// IgnoredPolicy is an ExtensionPolicy that takes no effect.
+// IgnoredPolicy is an ExtensionPolicy that is not in effect.
 type IgnoredPolicy struct {
 	Name            string
-	ExtensionConfig string // that it is for
+	ExtensionConfig string // of its target
 	Location        Location
 	Reason          string
 }
 
-// Unreadable is something that could not be read.
+// Unreadable is an object that could not be read.
 type Unreadable struct {
 	Object   string // as in ExtensionConfig "acme"; empty if that is not known
 	Location Location

@@ -48,22 +48,22 @@ func (r *Report) Manifests() string {
 	return strings.Join(documents, "---\n")
 }
 
-// need is what a handler must be said to understand, so that it gets after the upgrade what it gets now.
+// need is the version that must be stated for a handler, so that it gets after the upgrade what it gets now.
 type need struct {
 	handler *Handler
 	version string
-	finding int // of the findings, that the need is the remedy of; less than 0 if something else needs it
+	finding int // index of the finding whose remedy it is; less than 0 if another handler's policy brings the need about
 }
 
-// propose says in the findings how to meet the needs of the handlers of one extension, and returns the policies for that. A
-// handler has one policy at most, and there is one policy at most for a target: where there is one, it is to be completed.
+// propose adds remedies to the findings that meet the needs of the handlers of one extension, and returns the policies for
+// them. A handler has at most one policy, and a target as well: a policy that exists is to be completed.
 func propose(x *Extension, needs []need, findings []Finding, watchFilter string) []ProposedPolicy {
 	common := commonVersion(needs)
 	if common == "" {
 		return nil
 	}
 	edit := map[string]string{} // policies to complete, by name
-	forAll := false             // something will be said of all handlers
+	forAll := false             // a version will be stated for all handlers
 	var proposed []ProposedPolicy
 	for _, n := range needs {
 		switch p := n.handler.Policy; {
@@ -108,7 +108,7 @@ func propose(x *Extension, needs []need, findings []Finding, watchFilter string)
 	return proposed
 }
 
-// commonVersion returns the version that handlers with a finding need, where it is the same; otherwise that of the first.
+// commonVersion returns the version that the first handler with a finding needs; empty if there is none.
 func commonVersion(needs []need) string {
 	for _, n := range needs {
 		if n.finding >= 0 {

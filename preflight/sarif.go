@@ -16,9 +16,9 @@ import (
 // help is the page that explains the rules, each under its identifier.
 const help = "https://github.com/hookgate/hookgate/blob/main/docs/upgrading.md"
 
-// WriteSARIF writes the findings as SARIF 2.1.0 (https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html), but for
-// those with which all is well. version is that of this program. What is defined in a file has that and the line as its
-// location, relative if the file was named so; what is in a cluster has a logical one.
+// WriteSARIF writes the findings as SARIF 2.1.0 (https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html), except
+// those of the level OK. version is the version of this program. An object in a file has the file and the line as its
+// location, relative if the path is; an object in a cluster has a logical location.
 func (r *Report) WriteSARIF(w io.Writer, version string) error {
 	run := sarif.NewRunWithInformationURI("hookgate preflight", help)
 	run.Tool.Driver.WithVersion(version)
@@ -50,7 +50,7 @@ func sarifLevel(l Level) string {
 	return map[Level]string{Break: "error", Degrade: "warning", Warn: "note"}[l]
 }
 
-// sarifText says all that there is to say: whoever reads it sees nothing else.
+// sarifText returns everything about a finding in one text: readers of SARIF see nothing else.
 func (r *Report) sarifText(f *Finding) string {
 	var b strings.Builder
 	if f.Handler != "" {

@@ -13,15 +13,15 @@ import (
 	"github.com/hookgate/hookgate/hook"
 )
 
-// Target is what one would have after the upgrade, and what one has now.
+// Target says what would run after the upgrade, and what runs now.
 type Target struct {
-	// ClusterAPI is the release that would run; nil if it is not asked about.
+	// ClusterAPI is the release of Cluster API that would run; nil if only the gateway is upgraded.
 	ClusterAPI *catalog.ClusterAPIRelease
-	// From is the release of Cluster API that runs now; nil if nobody knows.
+	// From is the release of Cluster API that runs now; nil if it is not known.
 	From *catalog.ClusterAPIRelease
 	// FromSource says who names From, for people: a flag, or an object in the cluster.
 	FromSource string
-	// Gateway is the release of the gateway that would run, as in v0.2.0; empty if it is not asked about.
+	// Gateway is the release of the gateway that would run, as in v0.2.0; empty if only Cluster API is upgraded.
 	Gateway string
 	// Hooks are the hooks of the gateway, with the releases in which versions come and go.
 	Hooks *catalog.Catalog
@@ -78,7 +78,7 @@ func (t *Target) parseGateway(version string) error {
 	return nil
 }
 
-// names returns the targets as they are asked for.
+// names returns the targets in the form of ParseTarget.
 func (t *Target) names() []string {
 	names := []string{}
 	if t.ClusterAPI != nil {
@@ -90,7 +90,7 @@ func (t *Target) names() []string {
 	return names
 }
 
-// release returns the release of the gateway whose hooks count: the newest, where another was not asked for.
+// release returns the release of the gateway that would run: the newest, unless Gateway names another.
 func (t *Target) release() string {
 	if releases := t.Hooks.Releases(); t.Gateway == "" && len(releases) > 0 {
 		return releases[len(releases)-1].Version
@@ -98,7 +98,7 @@ func (t *Target) release() string {
 	return t.Gateway
 }
 
-// reached tells whether the gateway's release is the one of an event in a lifetime, or comes after it.
+// reached reports whether the release of the gateway is the one of an event in a lifetime, or a later one.
 func (t *Target) reached(event string) bool {
 	if event == "" {
 		return false
@@ -109,7 +109,7 @@ func (t *Target) reached(event string) bool {
 	return err == nil && err2 == nil && when.LTE(at)
 }
 
-// convertible tells whether the gateway converts between versions of Cluster API objects.
+// convertible reports whether the gateway converts between versions of Cluster API objects.
 func convertible(from, to string) bool {
 	return hook.CheckClusterAPIVersion(from) == nil && hook.CheckClusterAPIVersion(to) == nil
 }

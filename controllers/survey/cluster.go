@@ -122,13 +122,13 @@ func registered(config *runtimev1.ExtensionConfig, hooks *catalog.Catalog) prefl
 	discovered := meta.FindStatusCondition(config.Status.Conditions, runtimev1.ExtensionConfigDiscoveredCondition)
 	switch {
 	case err != nil:
-		x.Undiscovered = "nobody knows which handlers the extension has: " + err.Error()
+		x.Undiscovered = "the handlers of the extension are not known: " + err.Error()
 	case len(handlers) > 0 || discovered != nil && discovered.Status == metav1.ConditionTrue:
 		return x
 	case discovered != nil:
-		x.Undiscovered = "nobody knows which handlers the extension has: it has not been discovered: " + discovered.Message
+		x.Undiscovered = "the handlers of the extension are not known: it has not been discovered: " + discovered.Message
 	default:
-		x.Undiscovered = "nobody knows which handlers the extension has: it has not been discovered"
+		x.Undiscovered = "the handlers of the extension are not known: it has not been discovered"
 	}
 	x.Discover = "see its condition Discovered, and ask again when that is True"
 	return x

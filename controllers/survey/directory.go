@@ -70,9 +70,9 @@ func written(m *manifest.Config, hooks *catalog.Catalog) preflight.Extension {
 	handlers, err := fromStatus(m.Config, hooks, func(i int) preflight.Location { return located(m.Handlers[i]) })
 	switch {
 	case err != nil:
-		x.Undiscovered = "nobody knows which handlers the extension has: " + err.Error()
+		x.Undiscovered = "the handlers of the extension are not known: " + err.Error()
 	case len(m.Config.Status.Handlers) == 0:
-		x.Undiscovered = "nobody knows which handlers the extension has: its manifest has no status.handlers"
+		x.Undiscovered = "the handlers of the extension are not known: its manifest has no status.handlers"
 	}
 	if x.Undiscovered != "" {
 		x.Discover = "ask the extension with --discover, or put status.handlers into the manifest, as kubectl get --output yaml shows it"

@@ -102,7 +102,7 @@ status: {handlers: [{name: a.other, requestHook: {apiVersion: hooks.runtime.clus
 			want: preflight.Inventory{
 				Extensions: []preflight.Extension{{
 					Name: "acme", Location: preflight.Location{File: "a.yaml", Line: 1},
-					Undiscovered: `nobody knows which handlers the extension has: status.handlers[0].name: Invalid value: "a.other": must end with .acme`,
+					Undiscovered: `the handlers of the extension are not known: status.handlers[0].name: Invalid value: "a.other": must end with .acme`,
 					Discover:     "ask the extension with --discover, or put status.handlers into the manifest, as kubectl get --output yaml shows it",
 				}},
 				Unreadable: []preflight.Unreadable{{Object: `ExtensionConfig "acme"`, Location: preflight.Location{File: "a.yaml", Line: 5},
