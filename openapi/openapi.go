@@ -1,11 +1,11 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package openapi serves the OpenAPI document of the hooks, and a page to read it and to try the hooks on.
+// Package openapi serves the OpenAPI document of the hooks, and a page to read it and to try the hooks.
 //
-// Everything comes from the binary: the page loads nothing from another host, and its Content-Security-Policy has the
-// browser refuse to. What the hooks do is the gateway's; what the document says is made by tools/openapi. A Handler
-// is safe for concurrent use. It holds no memory until somebody asks for what it has to decompress or compress first.
+// Everything is embedded in the binary: the page loads nothing from another host, which its Content-Security-Policy
+// enforces. tools/openapi makes the document. A Handler is safe for concurrent use, and decompresses or compresses a
+// file only when it is first requested.
 package openapi
 
 import (
@@ -26,37 +26,37 @@ import (
 	"github.com/hookgate/hookgate/gen/openapi"
 )
 
-// The paths.
+// Paths of the document and its page.
 const (
-	// Prefix is that of all paths here. None of the hooks has it.
+	// Prefix is the prefix of all paths. No path of a hook has it.
 	Prefix = "/openapi/"
 	bare   = "/openapi"
-	// DocumentPath is the document, in JSON.
+	// DocumentPath is the path of the document in JSON.
 	DocumentPath = Prefix + "hooks.json"
 )
 
-// policy lets the page load from the gateway, and nothing from anywhere else. Swagger UI sets styles on elements, and
-// has its icons as data.
+// policy lets the page load from the gateway and nowhere else. Swagger UI sets styles on elements and has its icons as
+// data.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; " +
 	"connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
 
 //go:embed page
 var page embed.FS
 
-// file is what one path answers. Its content is made when it is first asked for, in the two forms.
+// file is the response of one path. Its content, plain and compressed, is made when it is first requested.
 type file struct {
 	contentType string
 	plain, gzip func() ([]byte, error)
 	etag        func() string
 }
 
-// Handler serves what begins with Prefix, and leaves the rest to another handler.
+// Handler serves the paths that begin with Prefix and passes all others to the next handler.
 type Handler struct {
 	next  http.Handler
 	files map[string]*file
 }
 
-// New returns a handler that serves the document and the page, and lets next serve everything else.
+// New returns a Handler that serves the document and the page, and lets next serve everything else.
 func New(next http.Handler) (*Handler, error) {
 	h := &Handler{next: next, files: map[string]*file{DocumentPath: newDocument()}}
 	for name, contentType := range map[string]string{
@@ -84,7 +84,7 @@ func New(next http.Handler) (*Handler, error) {
 	return h, nil
 }
 
-// ServeHTTP serves one request.
+// ServeHTTP serves a file, or calls the next handler.
 func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if !strings.HasPrefix(r.URL.Path, bare) {
 		h.next.ServeHTTP(w, r)
@@ -96,7 +96,7 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	f, ok := h.files[r.URL.Path]
 	if !ok {
-		h.next.ServeHTTP(w, r) // which knows what to say of paths that there are not
+		h.next.ServeHTTP(w, r) // it answers unknown paths
 		return
 	}
 	if r.Method != http.MethodGet && r.Method != http.MethodHead {
@@ -113,8 +113,7 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 	header.Set("X-Content-Type-Options", "nosniff")
 	header.Set("Referrer-Policy", "no-referrer")
 	header.Set("Cross-Origin-Resource-Policy", "same-origin")
-	// Another version of the gateway has other content at the same address: ask each time, and get 304 if it is the
-	// same.
+	// Another version of the gateway has other content at the same path: browsers revalidate each time.
 	header.Set("Cache-Control", "no-cache")
 	header.Set("Vary", "Accept-Encoding")
 	header.Set("ETag", f.etag())
@@ -128,7 +127,7 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 		content = f.gzip
 	}
 	b, err := content()
-	if err != nil { // it is embedded, so this is a defect of the build
+	if err != nil { // the content is embedded, so the build is defective
 		header.Del("Content-Encoding")
 		http.Error(w, "read "+r.URL.Path+": "+err.Error(), http.StatusInternalServerError)
 		return
@@ -138,15 +137,15 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodHead {
 		return
 	}
-	_, _ = w.Write(b) // a reader that left is seen by the server
+	_, _ = w.Write(b) // the server notices a closed connection
 }
 
-// newDocument returns the document's file.
+// newDocument returns the file of the document.
 func newDocument() *file {
 	return newFile("application/json", func() ([]byte, error) { return []byte(openapi.Document), nil })
 }
 
-// newFile returns a file whose content is embedded as it is.
+// newFile returns a file whose content is embedded uncompressed.
 func newFile(contentType string, plain func() ([]byte, error)) *file {
 	return &file{
 		contentType: contentType, plain: plain,
@@ -167,7 +166,7 @@ func newFile(contentType string, plain func() ([]byte, error)) *file {
 	}
 }
 
-// newCompressed returns a file whose content is embedded compressed: nearly every browser takes it so.
+// newCompressed returns a file whose content is embedded compressed, because nearly every browser accepts that.
 func newCompressed(contentType string, from embed.FS, name string) *file {
 	compressed := func() ([]byte, error) { return from.ReadFile(name) }
 	return &file{
@@ -187,7 +186,7 @@ func newCompressed(contentType string, from embed.FS, name string) *file {
 	}
 }
 
-// etagOf returns the entity tag of content: weak, since both forms have it.
+// etagOf returns the entity tag of content. It is weak, because the plain and the compressed form share it.
 func etagOf(content func() ([]byte, error)) func() string {
 	return sync.OnceValue(func() string {
 		b, err := content()
@@ -198,7 +197,7 @@ func etagOf(content func() ([]byte, error)) func() string {
 	})
 }
 
-// matches tells whether a header If-None-Match names the tag.
+// matches reports whether the values of an If-None-Match header contain the tag.
 func matches(values []string, etag string) bool {
 	for _, value := range values {
 		for tag := range strings.SplitSeq(value, ",") {
@@ -210,7 +209,7 @@ func matches(values []string, etag string) bool {
 	return false
 }
 
-// acceptsGzip tells whether a header Accept-Encoding has gzip, and not with the weight 0.
+// acceptsGzip reports whether the values of an Accept-Encoding header contain gzip with a weight above 0.
 func acceptsGzip(values []string) bool {
 	for _, value := range values {
 		for coding := range strings.SplitSeq(value, ",") {

@@ -17,7 +17,7 @@ import (
 	"github.com/hookgate/hookgate/gen/openapi"
 )
 
-// serve returns what a handler before one that is a teapot answers.
+// serve returns the response of a Handler whose next handler is a teapot.
 func serve(t *testing.T, method, path string, header http.Header) *httptest.ResponseRecorder {
 	t.Helper()
 	h, err := New(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
@@ -33,7 +33,7 @@ func serve(t *testing.T, method, path string, header http.Header) *httptest.Resp
 	return w
 }
 
-func TestEveryFileIsServedInBothForms(t *testing.T) {
+func TestEveryFileIsServedPlainAndCompressed(t *testing.T) {
 	for path, c := range map[string]struct{ contentType, has string }{
 		DocumentPath:                    {"application/json", `"openapi": "3.0.3"`},
 		Prefix:                          {"text/html; charset=utf-8", "page.js"},
@@ -81,7 +81,7 @@ func TestEveryFileIsServedInBothForms(t *testing.T) {
 	}
 }
 
-func TestWhatIsUnchangedIsNotSentAgain(t *testing.T) {
+func TestUnchangedFilesAreNotModified(t *testing.T) {
 	tag := serve(t, http.MethodGet, DocumentPath, nil).Header().Get("ETag")
 	for name, c := range map[string]struct {
 		value string
@@ -104,7 +104,7 @@ func TestWhatIsUnchangedIsNotSentAgain(t *testing.T) {
 	}
 }
 
-func TestGzipIsOnlyForThoseWhoTakeIt(t *testing.T) {
+func TestGzipNeedsAcceptEncoding(t *testing.T) {
 	for value, want := range map[string]string{
 		"": "", "br": "", "gzip;q=0": "", "gzip; q=0.0": "", "gzip;q=x": "", "gzipped": "",
 		"gzip": "gzip", "br, gzip": "gzip", "gzip;q=1.0": "gzip", "gzip; q=0.1": "gzip",
@@ -116,7 +116,7 @@ func TestGzipIsOnlyForThoseWhoTakeIt(t *testing.T) {
 	}
 }
 
-func TestOtherRequests(t *testing.T) {
+func TestOtherPathsAndMethods(t *testing.T) {
 	for name, c := range map[string]struct {
 		method, path string
 		want         int
@@ -165,7 +165,7 @@ func TestTheDocumentHasEveryHook(t *testing.T) {
 	}
 }
 
-// BenchmarkHook measures what the handler costs a call that is none of its business.
+// BenchmarkHook measures what the handler costs a call of a hook.
 func BenchmarkHook(b *testing.B) {
 	h, err := New(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
 	if err != nil {

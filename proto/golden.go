@@ -1,8 +1,8 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package golden has the golden vectors of testdata compiled in, for programs that send them. What they are, and how
-// they come about, is in testdata/README.md. It is safe for concurrent use.
+// Package golden embeds the golden vectors of testdata, for programs that send them; testdata/README.md describes
+// them. It is safe for concurrent use.
 package golden
 
 import (
@@ -15,7 +15,8 @@ import (
 //go:embed testdata/v1alpha1/*.request.json
 var files embed.FS
 
-// Request returns the request of a hook in the mandated JSON; nil if there is no such hook. The caller may change it.
+// Request returns the request of a hook in the mandated JSON, or nil if there is no such hook. The caller may change
+// it.
 func Request(gvh hook.GroupVersionHook) []byte {
 	data, err := files.ReadFile("testdata/" + gvh.Version + "/" + strings.ToLower(gvh.Hook) + ".request.json")
 	if err != nil {

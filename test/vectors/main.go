@@ -1,8 +1,8 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command vectors writes the golden vectors of the contract into the directory that it is given: for each hook a
-// request and an answer, each in the two forms that the contract has.
+// Command vectors writes the golden vectors of the contract into a directory: a request and an answer for each hook,
+// each as JSON and as a protobuf message.
 package main
 
 import (
@@ -57,7 +57,7 @@ func generate(dir string) error {
 	return nil
 }
 
-// write writes the mandated JSON, and the message that it is.
+// write writes the mandated JSON and the message that it decodes to.
 func write(c *codec.Codec, name string, of protoreflect.MessageType, text []byte) error {
 	m := of.New().Interface()
 	if err := c.Decode(text, m); err != nil {

@@ -21,13 +21,13 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 )
 
-// contract is what the protos say, comments included; the descriptors of generated code have none.
+// contract holds the protos with their comments, which the descriptors in generated code lack.
 type contract struct {
 	files []protoreflect.FileDescriptor
-	words map[string]string // names of fields and of values of enumerations, and what JSON has for them
+	words map[string]string // names in JSON by the names of fields and enum values
 }
 
-// readContract compiles the protos below a folder.
+// readContract compiles the protos in a directory.
 func readContract(dir string) (*contract, error) {
 	paths, err := filepath.Glob(filepath.Join(dir, "hookgate", "hooks", "*", "*.proto"))
 	if err != nil {
@@ -74,10 +74,10 @@ func readContract(dir string) (*contract, error) {
 	return c, nil
 }
 
-// word is a word of a comment that may name a field or a value.
+// word matches a word of a comment that may name a field or a value.
 var word = regexp.MustCompile(`\b[A-Za-z0-9]+(_[A-Za-z0-9]+)+\b`)
 
-// comment returns what the protos say of d, with everything named as in JSON.
+// comment returns the comment of d with names as in JSON.
 func (c *contract) comment(d protoreflect.Descriptor) string {
 	text := strings.TrimSpace(d.ParentFile().SourceLocations().ByDescriptor(d).LeadingComments)
 	lines := strings.Split(text, "\n")
@@ -93,7 +93,7 @@ func (c *contract) comment(d protoreflect.Descriptor) string {
 	})
 }
 
-// service returns the comment of the service, and method that of the rpc.
+// service returns the comment of a service.
 func (c *contract) service(name string) (string, error) {
 	d, err := c.find(func(f protoreflect.FileDescriptor) protoreflect.Descriptor {
 		if s := f.Services().ByName(protoreflect.Name(name)); s != nil {
@@ -107,6 +107,7 @@ func (c *contract) service(name string) (string, error) {
 	return c.comment(d), nil
 }
 
+// method returns the comment of the rpc of a hook.
 func (c *contract) method(h *catalog.Hook) (string, error) {
 	service, method, _ := strings.Cut(strings.TrimPrefix(h.Method, "/"), "/")
 	name := service[strings.LastIndex(service, ".")+1:]
@@ -134,8 +135,8 @@ func (c *contract) find(in func(protoreflect.FileDescriptor) protoreflect.Descri
 	return nil, fmt.Errorf("the protos have no %s", name)
 }
 
-// describe gives the components that are messages or enumerations of the contract its descriptions, and its values. The
-// members of both must be the same.
+// describe adds the descriptions and values of the contract to the components of its messages and enums. Both must have
+// the same members.
 func (c *contract) describe(schemas map[string]schema) error {
 	described := 0
 	for _, f := range c.files {
@@ -165,7 +166,7 @@ func (c *contract) describe(schemas map[string]schema) error {
 	return nil
 }
 
-// find returns the component of a message: variables are described by types that Cluster API has in its core.
+// find returns the component of a message. The types of variables are in the core group of Cluster API.
 func find(schemas map[string]schema, name protoreflect.Name) schema {
 	for _, group := range []string{"hooks.v1alpha1.", "cluster.v1beta2."} {
 		if s, ok := schemas[group+string(name)]; ok {
@@ -222,7 +223,7 @@ func (c *contract) describeEnum(e protoreflect.EnumDescriptor, schemas map[strin
 	return nil
 }
 
-// enumText returns how the mandated JSON writes a value of an enumeration: as the codec does.
+// enumText returns the form of an enum value in the mandated JSON, which it takes from the codec.
 func enumText(enum protoreflect.Name, number protoreflect.EnumNumber) (string, error) {
 	holders := map[protoreflect.Name]struct {
 		message proto.Message

@@ -24,15 +24,15 @@ const (
 	intOrString = "x-kubernetes-int-or-string"
 )
 
-// converter makes components of the schemata that the parser has read: each struct and each enumeration becomes one,
-// and everything else stands where it is used.
+// converter makes components from the schemata of the parser: each struct and each enum becomes one, and everything
+// else is inlined.
 type converter struct {
 	parser     *crd.Parser
 	packages   map[string]*loader.Package
 	components map[string]schema
 }
 
-// component adds the component of a type, and those that it refers to.
+// component adds the component of a type and of the types that it refers to.
 func (c *converter) component(ident crd.TypeIdent) error {
 	name, err := componentName(ident)
 	if err != nil {
@@ -50,7 +50,7 @@ func (c *converter) component(ident crd.TypeIdent) error {
 	return nil
 }
 
-// structure returns the schema of a type, with the members of those that are embedded in it.
+// structure returns the schema of a type, including the members of embedded types.
 func (c *converter) structure(ident crd.TypeIdent) (schema, error) {
 	props, ok := c.parser.Schemata[ident]
 	if !ok {
@@ -103,7 +103,7 @@ func (c *converter) structure(ident crd.TypeIdent) (schema, error) {
 	return made, nil
 }
 
-// inline returns the schema of what has no name.
+// inline returns the schema of an unnamed type.
 func (c *converter) inline(props apiextensionsv1.JSONSchemaProps, pkg *loader.Package) (schema, error) {
 	text, err := json.Marshal(props)
 	if err != nil {
@@ -116,7 +116,7 @@ func (c *converter) inline(props apiextensionsv1.JSONSchemaProps, pkg *loader.Pa
 	return c.rewrite(made, pkg)
 }
 
-// rewrite turns a schema of a CustomResourceDefinition, and those within it, into one of OpenAPI 3.0.
+// rewrite turns a schema of a CustomResourceDefinition, with its subschemas, into one of OpenAPI 3.0.
 func (c *converter) rewrite(s schema, pkg *loader.Package) (schema, error) {
 	var err error
 	for _, key := range []string{"items", "additionalProperties", "not"} {
@@ -157,8 +157,8 @@ func (c *converter) rewrite(s schema, pkg *loader.Package) (schema, error) {
 	return s, nil
 }
 
-// reference replaces a reference: by the component's, or by the schema itself where it is none. Beside a $ref nothing
-// counts in OpenAPI 3.0, so what stood there goes around it.
+// reference replaces a reference by one to the component, or by the schema itself if it is not a component. In
+// OpenAPI 3.0, members beside a $ref are ignored, so they move to a schema around it.
 func (c *converter) reference(s schema, pkg *loader.Package) (schema, error) {
 	ident, err := c.resolve(s["$ref"].(string), pkg)
 	if err != nil {
@@ -200,12 +200,12 @@ func (c *converter) reference(s schema, pkg *loader.Package) (schema, error) {
 	return s, nil
 }
 
-// isEnum tells whether a type without marked values is an enumeration of the contract, which has them.
+// isEnum reports whether a type without marked values is an enum of the contract, which has the values.
 func isEnum(ident crd.TypeIdent) bool {
 	return ident.Package.PkgPath == hooksPackage && (ident.Name == "ResponseStatus" || ident.Name == "FailurePolicy")
 }
 
-// resolve returns the type that a reference of a schema of package pkg names.
+// resolve returns the type that a reference in a schema of package pkg names.
 func (c *converter) resolve(ref string, pkg *loader.Package) (crd.TypeIdent, error) {
 	name, ok := strings.CutPrefix(ref, definitions)
 	if !ok {

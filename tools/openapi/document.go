@@ -14,7 +14,7 @@ import (
 	"github.com/hookgate/hookgate/hook"
 )
 
-// document is an OpenAPI document, with its parts in the order in which people read them.
+// document is an OpenAPI document with its parts in reading order.
 type document struct {
 	OpenAPI    string              `json:"openapi"`
 	Info       schema              `json:"info"`
@@ -38,16 +38,23 @@ type operation struct {
 	Responses   schema   `json:"responses"`
 }
 
-const description = `The hooks through which Cluster API calls Runtime Extensions, as JSON over HTTPS. An extension answers these paths; the gateway answers them for all extensions that it knows.
+// description is the description of the whole document, in Markdown.
+var description = strings.Join([]string{
+	"The hooks through which Cluster API calls Runtime Extensions, as JSON over HTTPS. An extension serves these paths; " +
+		"the gateway serves them for all extensions that it knows.\n",
+	"- The last segment of the path is the name of the handler, as Discovery returns it. At the gateway, all matching " +
+		"handlers answer a path without that segment, or the only one if answers cannot be merged.",
+	"- Members that a schema does not have are allowed everywhere, and the gateway passes them on, because Cluster API " +
+		"adds members within a version. Ignore what you do not know.",
+	"- A Kubernetes object that may be of any kind is an open object. Integers in it may be larger than 2^53.",
+	"- A body may have 20 MiB in each direction, after decompression.",
+	"- A hook that an extension refuses is answered with 200 and status Failure. Every other status code comes with an " +
+		"answer of the same form, whose message states the cause.",
+	"- Hooks are repeated, so extensions must be idempotent; GeneratePatches, ValidateTopology and DiscoverVariables " +
+		"must return the same answer to the same request.",
+}, "\n")
 
-- Who answers is the last segment of the path: the name of a handler, as Discovery gives it. At the gateway, a path without that segment is answered by all handlers that match, or by the only one where answers cannot be merged.
-- Members that a schema here does not have are allowed everywhere, and the gateway passes them on: Cluster API adds members within a version. Read what you know, and ignore the rest.
-- A Kubernetes object that may be of any kind is an open object. Integers in it may be larger than 2^53.
-- A body has 20 MiB at most, each way, decompressed.
-- A hook that is refused by an extension is answered with 200 and status Failure. Every other status code has an answer of the same form, whose message says what went wrong.
-- Hooks are repeated, so an extension is idempotent; GeneratePatches, ValidateTopology and DiscoverVariables give the same answer to the same request.`
-
-// examplesText has a small request of every hook.
+// examplesText holds a small request for every hook.
 //
 //go:embed examples.yaml
 var examplesText []byte
@@ -69,7 +76,7 @@ func assemble(hooks *catalog.Catalog, c *contract, schemas map[string]schema, ex
 			"description": description,
 			"license":     schema{"name": "Apache-2.0", "url": "https://www.apache.org/licenses/LICENSE-2.0"},
 		},
-		Servers: []schema{{"url": "/", "description": "Where this document comes from"}},
+		Servers: []schema{{"url": "/", "description": "The server of this document"}},
 		Paths:   map[string]pathItem{},
 	}
 	tags := map[string]bool{}
@@ -123,7 +130,7 @@ func (d *document) add(h *catalog.Hook, c *contract, schemas map[string]schema, 
 		}}},
 		Responses: schema{
 			"200": schema{
-				"description": "The hook was called; status tells whether it succeeded.",
+				"description": "The hook was called; status says whether it succeeded.",
 				"headers":     schema{"Hookgate-Call-Id": ref("headers", "callID")},
 				"content":     schema{"application/json": schema{"schema": ref("schemas", "hooks.v1alpha1."+answer)}},
 			},
@@ -133,16 +140,16 @@ func (d *document) add(h *catalog.Hook, c *contract, schemas map[string]schema, 
 	switch {
 	case h.Singleton():
 	case h.Mergeable:
-		op.Description += "\n\nOf the gateway: all handlers that match answer, and their answers are merged."
+		op.Description += "\n\nAt the gateway, all matching handlers answer, and their answers are merged."
 	default:
-		op.Description += "\n\nOf the gateway: exactly one handler may match; otherwise the call is refused, with the names of those that do."
+		op.Description += "\n\nAt the gateway, exactly one handler may match; otherwise the call is refused with their names."
 	}
 	d.Paths[h.Path("")] = pathItem{op}
 	if h.Singleton() {
 		return nil
 	}
 	op.OperationID += "Handler"
-	op.Summary = "The same, of one handler."
+	op.Summary = "Call one handler."
 	op.Description = about
 	op.Parameters = append([]schema{ref("parameters", "name")}, op.Parameters...)
 	d.Paths[h.Path("{name}")] = pathItem{op}
@@ -155,7 +162,8 @@ func parameters() schema {
 	return schema{
 		"name": schema{
 			"name": "name", "in": "path", "required": true, "schema": schema{"type": "string", "minLength": 1},
-			"description": "The handler that is to answer: at an extension, a name of its Discovery; at the gateway, also `<name>.<ExtensionConfig>`. In lower case.",
+			"description": "The handler to call, in lower case: a name from the extension's Discovery or, at the gateway, " +
+				"also `<name>.<ExtensionConfig>`.",
 		},
 		"timeout": schema{
 			"name": "timeout", "in": "query", "schema": schema{"type": "string",
@@ -164,7 +172,7 @@ func parameters() schema {
 		},
 		"callID": schema{
 			"name": "Hookgate-Call-Id", "in": "header", "schema": schema{"type": "string"},
-			"description": "An id of the caller's choice for this call, which logs and the answer have. Without it, the gateway chooses one.",
+			"description": "The caller's id of this call, for logs and the answer. Without it, the gateway chooses one.",
 		},
 	}
 }
@@ -178,7 +186,7 @@ func headers() schema {
 		"callID": schema{"schema": schema{"type": "string"},
 			"description": "The id of the call in the gateway's log."},
 		"errorKind": schema{"schema": schema{"type": "string", "enum": kinds},
-			"description": "What kind of error the gateway met."},
+			"description": "The kind of the gateway's error."},
 	}
 }
 
@@ -194,15 +202,15 @@ func responses() schema {
 func errorSchema() schema {
 	return schema{
 		"type":        "object",
-		"description": "Error is the answer to a call that failed: that of the hook, with what all answers have in common.",
+		"description": "Error is the answer to a failed call: the members that all answers of hooks have in common.",
 		"required":    []string{"apiVersion", "message", "status"},
 		"properties": schema{
 			"apiVersion": schema{"type": "string", "description": "apiVersion is the group and version of the hook."},
 			"kind": schema{"type": "string",
-				"description": "kind is that of the hook's answer. It is missing where the path is not one of a hook."},
+				"description": "kind is the kind of the hook's answer. It is missing if the path is not a path of a hook."},
 			"status": schema{"type": "string", "enum": []string{"Failure"}, "description": "status is Failure."},
 			"message": schema{"type": "string",
-				"description": "message says what went wrong. It is the same for the same failure every time."},
+				"description": "message states the cause. It is the same for the same failure."},
 		},
 	}
 }

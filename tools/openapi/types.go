@@ -23,7 +23,7 @@ const (
 	metaPackage  = "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// groups are the packages whose types become components, and what their names begin with there.
+// groups holds the packages whose types become components, and the prefixes of the names of these.
 var groups = map[string]string{
 	hooksPackage: "hooks.v1alpha1",
 	"sigs.k8s.io/cluster-api/api/core/v1beta2":      "cluster.v1beta2",
@@ -32,7 +32,8 @@ var groups = map[string]string{
 	metaPackage:                                     "meta.v1",
 }
 
-// readTypes returns the schemas of all requests and answers, and of what they refer to, by the name of the component.
+// readTypes returns the schemas of all requests and answers, and of the types they refer to, by the name of the
+// component.
 func readTypes(root string, hooks *catalog.Catalog) (map[string]schema, error) {
 	roots, err := loader.LoadRootsWithConfig(&packages.Config{Dir: root}, hooksPackage)
 	if err != nil {
@@ -91,7 +92,7 @@ func newParser() (*crd.Parser, error) {
 	return p, nil
 }
 
-// componentName returns the name that a type has as component.
+// componentName returns the name of a type's component.
 func componentName(ident crd.TypeIdent) (string, error) {
 	path := loader.NonVendorPath(ident.Package.PkgPath)
 	group, ok := groups[path]
@@ -101,8 +102,8 @@ func componentName(ident crd.TypeIdent) (string, error) {
 	return group + "." + ident.Name, nil
 }
 
-// nullable returns the members of a struct that Go writes as null when they are empty: lists, maps, pointers and times
-// without omitempty.
+// nullable returns the members of a struct that encoding/json writes as null when they are empty: lists, maps,
+// pointers and times without omitempty.
 func nullable(info *markers.TypeInfo, pkg *loader.Package) map[string]bool {
 	members := map[string]bool{}
 	for _, field := range info.Fields {
