@@ -12,6 +12,8 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+
+	"github.com/hookgate/hookgate/test/process"
 )
 
 // How a gateway reaches an extension.
@@ -104,7 +106,7 @@ func TestBadServers(t *testing.T) {
 					w.checkGood(t)
 				})
 			}
-			w.gateway.stop(t)
+			w.gateway.EndWell(t)
 		})
 	}
 }
@@ -123,8 +125,8 @@ func TestDiscoveryOfTheOtherProtocol(t *testing.T) {
 				address := freeAddresses(t, 1)[0]
 				w.startServer(t, tc.mode, tc.certs, address)
 				w.writeManifest(t, "new-"+name, tc.scheme, address)
-				eventually(t, "the log says of "+name+": "+want, func() bool {
-					for line := range strings.Lines(w.log(t)) {
+				process.Eventually(t, "the log says of "+name+": "+want, func() bool {
+					for line := range strings.Lines(w.gateway.Output()) {
 						if strings.Contains(line, "extensionConfig=new-"+name) && strings.Contains(line, want) {
 							return true
 						}

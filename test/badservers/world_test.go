@@ -32,8 +32,6 @@ import (
 )
 
 const (
-	// patience is how long a test waits for something that has no deadline of its own before it fails.
-	patience = 30 * time.Second
 	// nobody is the user that a gateway runs as where the tests have root's permissions, which would be its own.
 	nobody = 65534
 	// good is the extension that goes on answering.
@@ -81,51 +79,14 @@ type world struct {
 	ca        *devcert.Authority
 	certs     map[certificates]string
 	addresses map[string]string // by case
-	gateway   program
-	logFile   string
-	https     string
+	gateway   *process.Gateway
 	client    *http.Client
 	conn      *grpc.ClientConn
 }
 
-// program is a process that ends with its test, and whose log is shown when that fails.
-type program struct {
-	*process.Process
-	name string
-}
-
-func start(t *testing.T, name, prefix string, cmd *exec.Cmd, dir string) (program, string) {
-	t.Helper()
-	p, line, err := process.Start(t.Context(), dir, name, prefix, cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("%s printed:%s", name, p.LogTail())
-		}
-		p.Kill()
-	})
-	return program{Process: p, name: name}, line
-}
-
-// stop asks the program to end.
-func (p program) stop(t *testing.T) {
-	t.Helper()
-	if err := p.Terminate(); err != nil {
-		t.Fatal(err)
-	}
-	if code, err := p.ExitStatus(patience); err != nil || code != 0 {
-		t.Errorf("%s: exit status %d, %v; want 0", p.name, code, err)
-	}
-}
-
 func newWorld(t *testing.T, l language) *world {
 	t.Helper()
-	path := os.Getenv("HOOKGATE_BIN")
-	if path == "" {
-		t.Skip("HOOKGATE_BIN does not name a program: run `make test-examples`, which builds it and the examples")
-	}
+	path := process.Program(t, "HOOKGATE_BIN")
 	w := &world{language: l, dir: t.TempDir(), certs: map[certificates]string{none: "-"}, addresses: map[string]string{}}
 	for dir := w.dir; dir != filepath.Dir(os.TempDir()) && dir != os.TempDir(); dir = filepath.Dir(dir) {
 		chmod(t, dir, 0o755) // for nobody
@@ -146,7 +107,7 @@ func newWorld(t *testing.T, l language) *world {
 	}
 	w.writeManifest(t, good, overPlain, free[0])
 	w.startServer(t, "grpc", none, free[0])
-	before := []program{
+	before := []*process.Process{
 		w.startServer(t, "grpc", none, append(addressesOf[overPlain], addressesOf[overSocket]...)...),
 		w.startServer(t, "grpc", valid, addressesOf[overTLS]...),
 		w.startServer(t, "rest", valid, addressesOf[overREST]...),
@@ -156,7 +117,7 @@ func newWorld(t *testing.T, l language) *world {
 	}
 	w.startGateway(t, path)
 	for name := range cases {
-		eventually(t, name+" is discovered, and answers", func() bool { return w.call(t, "create."+name) == nil })
+		process.Eventually(t, name+" is discovered, and answers", func() bool { return w.call(t, "create."+name) == nil })
 	}
 	for _, p := range before {
 		p.Kill()
@@ -201,13 +162,13 @@ func (w *world) writeManifest(t *testing.T, name, scheme, address string) {
 		name, url, bundle))
 }
 
-func (w *world) startServer(t *testing.T, mode string, c certificates, addresses ...string) program {
+func (w *world) startServer(t *testing.T, mode string, c certificates, addresses ...string) *process.Process {
 	t.Helper()
 	args := append(append(w.language.command[1:len(w.language.command):len(w.language.command)], mode, w.certs[c]), addresses...)
 	cmd := exec.Command(w.language.command[0], args...)
 	cmd.Dir, cmd.Env = w.language.folder, append(os.Environ(), w.language.env...)
-	p, said := start(t, "server "+mode, "listening on ", cmd, t.TempDir())
-	if said != addresses[0] {
+	p := process.Run(t, "server "+mode, cmd)
+	if said := p.Expect(t, `(?m)^listening on (.*)\n`)[1]; said != addresses[0] {
 		t.Fatalf("the server says that it listens on %q, want %q", said, addresses[0])
 	}
 	return p
@@ -222,26 +183,19 @@ func (w *world) startGateway(t *testing.T, path string) {
 	}
 	write(t, copied, content)
 	chmod(t, copied, 0o755)
-	cmd := exec.Command(copied, "serve", "--extension-configs", w.path("configs"), "--cert-dir", w.certs[valid],
-		"--http-address", "127.0.0.1:0", "--grpc-address", "127.0.0.1:0", "--diagnostics-address", "127.0.0.1:0")
+	args := append([]string{"serve", "--extension-configs", w.path("configs"), "--cert-dir", w.certs[valid]}, process.AnyPorts()...)
+	cmd := exec.Command(copied, args...)
 	if os.Geteuid() == 0 {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	}
-	logs := t.TempDir()
-	w.logFile = filepath.Join(logs, "gateway.log")
-	var line string
-	w.gateway, line = start(t, "gateway", "hookgate serving ", cmd, logs)
-	var overGRPC, diagnostics string
-	if _, err := fmt.Sscanf(line, "https=%s grpc=%s diagnostics=%s", &w.https, &overGRPC, &diagnostics); err != nil {
-		t.Fatalf("read addresses %q: %v", line, err)
-	}
+	w.gateway = process.RunGateway(t, cmd)
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(w.ca.PEM)
 	config := &tls.Config{RootCAs: roots}
 	transport := &http.Transport{TLSClientConfig: config}
 	t.Cleanup(transport.CloseIdleConnections)
-	w.client = &http.Client{Transport: transport, Timeout: patience}
-	if w.conn, err = grpc.NewClient(overGRPC, grpc.WithTransportCredentials(credentials.NewTLS(config))); err != nil {
+	w.client = &http.Client{Transport: transport, Timeout: process.Patience}
+	if w.conn, err = grpc.NewClient(w.gateway.GRPC, grpc.WithTransportCredentials(credentials.NewTLS(config))); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = w.conn.Close() })
@@ -250,7 +204,7 @@ func (w *world) startGateway(t *testing.T, path string) {
 // awaitServer asks over REST until the gateway has found what listens now.
 func (w *world) awaitServer(t *testing.T, handler string) (code int, kind string, body []byte) {
 	t.Helper()
-	eventually(t, "the gateway has found the server", func() bool {
+	process.Eventually(t, "the gateway has found the server", func() bool {
 		code, kind, body = w.post(t, handler)
 		return !bytes.Contains(body, []byte("connection refused")) && !bytes.Contains(body, []byte("there is no such socket"))
 	})
@@ -260,7 +214,7 @@ func (w *world) awaitServer(t *testing.T, handler string) (code int, kind string
 // post asks over REST.
 func (w *world) post(t *testing.T, handler string) (code int, kind string, body []byte) {
 	t.Helper()
-	response, err := w.client.Post("https://"+w.https+"/hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclustercreate/"+handler,
+	response, err := w.client.Post("https://"+w.gateway.HTTPS+"/hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclustercreate/"+handler,
 		"application/json", strings.NewReader(`{"cluster":{"metadata":{"name":"c"}}}`))
 	if err != nil {
 		t.Fatal(err)
@@ -275,7 +229,7 @@ func (w *world) post(t *testing.T, handler string) (code int, kind string, body 
 // call asks over gRPC.
 func (w *world) call(t *testing.T, handler string) error {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), process.Patience)
 	defer cancel()
 	_, err := hooksv1alpha1.NewLifecycleHooksServiceClient(w.conn).BeforeClusterCreate(ctx, &hooksv1alpha1.BeforeClusterCreateRequest{
 		Handler: handler, Cluster: &hooksv1alpha1.RawExtension{Raw: []byte(`{"metadata":{"name":"c"}}`)},
@@ -301,28 +255,6 @@ func (w *world) checkGood(t *testing.T) {
 	}
 	if err := w.call(t, "create."+good); err != nil {
 		t.Errorf("another extension, over gRPC: %v", err)
-	}
-}
-
-// log returns what the gateway has logged.
-func (w *world) log(t *testing.T) string {
-	t.Helper()
-	text, err := os.ReadFile(w.logFile)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return string(text)
-}
-
-// eventually waits until check holds.
-func eventually(t *testing.T, what string, check func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(patience)
-	for !check() {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not so after %s", what, patience)
-		}
-		time.Sleep(50 * time.Millisecond)
 	}
 }
 

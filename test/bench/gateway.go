@@ -6,13 +6,9 @@ package main
 import (
 	"context"
 	"encoding/json"
-	"fmt"
-	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strings"
 	"time"
 
 	"github.com/hookgate/hookgate/test/process"
@@ -37,27 +33,16 @@ func startGateway(
 		}
 	}
 
-	p, line, err := process.Start(ctx, dir, name, "hookgate serving ", exec.Command(binary, "serve",
-		"--extension-configs", configs, "--cert-dir", certs.serverDir,
-		"--http-address", "127.0.0.1:0", "--grpc-address", "127.0.0.1:0", "--diagnostics-address", "127.0.0.1:0"))
+	args := append([]string{"serve", "--extension-configs", configs, "--cert-dir", certs.serverDir}, process.AnyPorts()...)
+	g, err := process.StartGateway(ctx, name, exec.Command(binary, args...))
 	if err != nil {
 		return nil, "", err
 	}
-	addresses := make(map[string]string)
-	for _, f := range strings.Fields(line) {
-		name, value, _ := strings.Cut(f, "=")
-		addresses[name] = value
+	if err := g.AwaitReady(ctx); err != nil {
+		g.Stop()
+		return nil, "", err
 	}
-	if addresses["https"] == "" || addresses["diagnostics"] == "" {
-		p.Stop()
-		return nil, "", fmt.Errorf("start %s: line %q names no https or diagnostics address", name, line)
-	}
-	if err := waitReady(ctx, "http://"+addresses["diagnostics"]+"/readyz"); err != nil {
-		tail := p.LogTail()
-		p.Stop()
-		return nil, "", fmt.Errorf("start %s: %w:%s", name, err, tail)
-	}
-	return p, addresses["https"], nil
+	return g.Process, g.HTTPS, nil
 }
 
 // manifests returns the gateway's manifests by file: the extension at upstream, the versions of objects that its handlers
@@ -85,29 +70,6 @@ func manifests(upstream string, certs certificates) map[string]any {
 			},
 		},
 	}
-}
-
-// waitReady polls url until it answers 200.
-func waitReady(ctx context.Context, url string) error {
-	return poll(ctx, 30*time.Second, func() error {
-		req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-		if err != nil {
-			return err
-		}
-		resp, err := http.DefaultClient.Do(req)
-		if err != nil {
-			return err
-		}
-		defer func() { _ = resp.Body.Close() }()
-		body, err := io.ReadAll(io.LimitReader(resp.Body, 1<<10))
-		if err != nil {
-			return err
-		}
-		if resp.StatusCode != http.StatusOK {
-			return fmt.Errorf("readyz answers %d: %s", resp.StatusCode, strings.TrimSpace(string(body)))
-		}
-		return nil
-	})
 }
 
 // poll calls f every 20 ms until it succeeds, and returns its last error when limit has passed.

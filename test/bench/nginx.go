@@ -102,6 +102,6 @@ func startNginx(ctx context.Context, path, dir, upstream string, certs certifica
 	if err != nil {
 		return nil, "", fmt.Errorf("write nginx configuration: %w", err)
 	}
-	p, _, err := process.Start(ctx, dir, "nginx", "", exec.Command(path, "-p", dir, "-e", "stderr", "-c", configFile))
+	p, err := process.Start("nginx", exec.Command(path, "-p", dir, "-e", "stderr", "-c", configFile))
 	return p, listen, err
 }

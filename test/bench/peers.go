@@ -88,7 +88,16 @@ func (f *fleet) start(ctx context.Context, o options) error {
 	}
 	startSelf := func(name string, args ...string) (*process.Process, string, error) {
 		args = append([]string{peerCommand, "--cert", f.certs.certFile(), "--key", f.certs.keyFile()}, args...)
-		return process.Start(ctx, f.dir, name, listeningPrefix, exec.Command(self, args...))
+		p, err := process.Start(name, exec.Command(self, args...))
+		if err != nil {
+			return nil, "", err
+		}
+		line, err := p.Await(ctx, `(?m)^`+listeningPrefix+`(.*)\n`)
+		if err != nil {
+			p.Stop()
+			return nil, "", err
+		}
+		return p, line[1], nil
 	}
 
 	p, upstream, err := startSelf(peerDirect)

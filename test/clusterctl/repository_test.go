@@ -13,6 +13,8 @@ import (
 	"testing"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/hookgate/hookgate/test/process"
 )
 
 // The environment variables that name programs, and the folder with those of Kubernetes.
@@ -33,13 +35,10 @@ const (
 	certManagerVersion = "v1.21.2"
 )
 
-// program returns what an environment variable names, and skips the test where it is not set.
+// program returns what an environment variable names.
 func program(t testing.TB, variable string) string {
 	t.Helper()
-	path := os.Getenv(variable)
-	if path == "" {
-		t.Skipf("%s is not set: run `make test-clusterctl`, which builds what is needed and sets it", variable)
-	}
+	path := process.Program(t, variable)
 	if _, err := os.Stat(path); err != nil {
 		t.Fatalf("%s: %v", variable, err)
 	}
@@ -161,7 +160,7 @@ func (r *repository) addCertManager(t testing.TB) {
 	}
 	r.write(t, "cert-manager", certManagerVersion, "cert-manager.yaml", manifest)
 	r.config["cert-manager"] = map[string]string{
-		"url": r.url("cert-manager", certManagerVersion, "cert-manager.yaml"), "version": certManagerVersion, "timeout": patience.String(),
+		"url": r.url("cert-manager", certManagerVersion, "cert-manager.yaml"), "version": certManagerVersion, "timeout": process.Patience.String(),
 	}
 }
 

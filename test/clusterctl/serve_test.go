@@ -4,8 +4,6 @@
 package clusterctl
 
 import (
-	"bufio"
-	"bytes"
 	"net"
 	"os"
 	"os/exec"
@@ -13,7 +11,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -26,6 +23,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/hookgate/hookgate/devcert"
+	"github.com/hookgate/hookgate/test/process"
 )
 
 // testServe runs the gateway as its Pod would, with the arguments, the environment and the rights that were installed, and
@@ -66,32 +64,16 @@ func testServe(t *testing.T, s *server) {
 		env = append(env, variable["name"].(string)+"="+value)
 	}
 
-	var log bytes.Buffer
 	cmd := exec.Command(program(t, gatewayVariable), args...)
 	cmd.Env = env
-	cmd.Stderr = &log
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	killer := time.AfterFunc(2*patience, func() { _ = cmd.Process.Kill() })
-	defer killer.Stop()
-	line, readErr := bufio.NewReader(out).ReadString('\n')
-	if readErr == nil {
-		s.apply(t, extensionConfig("unreachable", "", "https://127.0.0.1:1"))
-		s.apply(t, extensionPolicy("unreachable", ""))
-		s.await(t, extensionConfigs, "unreachable", "Discovered", "False")
-		s.await(t, extensionPolicies, "unreachable", "Accepted", "True")
-	}
-	_ = cmd.Process.Signal(syscall.SIGTERM) // it may have ended already
-	if err := cmd.Wait(); err != nil || readErr != nil || !strings.HasPrefix(line, "hookgate serving https=") {
-		t.Errorf("hookgate %s: %v, %v, it printed %q and logged\n%s", strings.Join(args, " "), err, readErr, line, log.String())
-	}
-	if strings.Contains(log.String(), "forbidden") {
-		t.Errorf("it lacks rights:\n%s", log.String())
+	g := process.RunGateway(t, cmd)
+	s.apply(t, extensionConfig("unreachable", "", "https://127.0.0.1:1"))
+	s.apply(t, extensionPolicy("unreachable", ""))
+	s.await(t, extensionConfigs, "unreachable", "Discovered", "False")
+	s.await(t, extensionPolicies, "unreachable", "Accepted", "True")
+	g.EndWell(t)
+	if strings.Contains(g.Output(), "forbidden") {
+		t.Errorf("it lacks rights:\n%s", g.Output())
 	}
 	for _, kind := range []schema.GroupVersionKind{extensionConfigs, extensionPolicies} {
 		s.kubectl(t, "", "delete", s.resource(t, kind), "unreachable")
@@ -116,7 +98,7 @@ func freePort(t *testing.T) string {
 // await waits until the gateway has given a condition of a cluster-scoped object a status.
 func (s *server) await(t *testing.T, kind schema.GroupVersionKind, name, condition, status string) {
 	t.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(process.Patience); ; time.Sleep(50 * time.Millisecond) {
 		conditions, _, err := unstructured.NestedSlice(s.find(t, kind, "", name).Object, "status", "conditions")
 		if err != nil {
 			t.Fatal(err)

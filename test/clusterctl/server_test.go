@@ -23,10 +23,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
-)
 
-// patience is how long a test waits for something before it fails.
-const patience = 30 * time.Second
+	"github.com/hookgate/hookgate/test/process"
+)
 
 func TestMain(m *testing.M) {
 	ctrllog.SetLogger(logr.Discard())
@@ -81,7 +80,7 @@ func startServers(t testing.TB, n int) []*server {
 // find returns an object, or nil where there is none.
 func (s *server) find(t testing.TB, kind schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), process.Patience)
 	defer cancel()
 	o := &unstructured.Unstructured{}
 	o.SetGroupVersionKind(kind)
@@ -141,7 +140,7 @@ func (s *server) removeWebhooks(t testing.TB) {
 // controller, which empties it, does not run here.
 func (s *server) gone(t testing.TB, kind schema.GroupVersionKind, name string) {
 	t.Helper()
-	for end := time.Now().Add(patience); ; time.Sleep(50 * time.Millisecond) {
+	for end := time.Now().Add(process.Patience); ; time.Sleep(50 * time.Millisecond) {
 		o := s.find(t, kind, "", name)
 		if o == nil || kind.Kind == "Namespace" && o.GetDeletionTimestamp() != nil {
 			return

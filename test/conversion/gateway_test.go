@@ -15,7 +15,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -132,10 +131,7 @@ type gateway struct {
 // read the CustomResourceDefinitions of what random objects refer to.
 func startGateway(t *testing.T, pair *devcert.Pair, extension string) *gateway {
 	t.Helper()
-	binary := os.Getenv("HOOKGATE_BIN")
-	if binary == "" {
-		t.Fatal("HOOKGATE_BIN does not name a program: run `make test`, which builds it")
-	}
+	binary := process.Program(t, "HOOKGATE_BIN")
 	certs, configs := t.TempDir(), t.TempDir()
 	if err := pair.WriteDir(certs); err != nil {
 		t.Fatal(err)
@@ -166,38 +162,15 @@ func startGateway(t *testing.T, pair *devcert.Pair, extension string) *gateway {
 	if err := os.WriteFile(filepath.Join(configs, "all.yaml"), []byte(manifests.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p, line, err := process.Start(t.Context(), t.TempDir(), "gateway", "hookgate serving ",
-		exec.Command(binary, "serve", "--extension-configs", configs,
-			"--cert-dir", certs, "--http-address", "127.0.0.1:0", "--grpc-address", "", "--diagnostics-address", "127.0.0.1:0"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		p.Stop()
-		if t.Failed() {
-			t.Logf("the gateway wrote:%s", p.LogTail())
-		}
-	})
-	addresses := regexp.MustCompile(`https=(\S+) diagnostics=(\S+)`).FindStringSubmatch(line)
-	if addresses == nil {
-		t.Fatalf("the gateway's line has no addresses: %q", line)
-	}
-	g := &gateway{url: "https://" + addresses[1], client: &http.Client{
-		Timeout: patience, Transport: &http.Transport{TLSClientConfig: pair.ClientTLS(),
-			MaxIdleConnsPerHost: 2 * len(hooks)},
+	running := process.RunGateway(t, exec.Command(binary, "serve", "--extension-configs", configs, "--cert-dir", certs,
+		"--http-address=127.0.0.1:0", "--grpc-address=", "--diagnostics-address=127.0.0.1:0"))
+	g := &gateway{url: "https://" + running.HTTPS, client: &http.Client{
+		Timeout:   process.Patience,
+		Transport: &http.Transport{TLSClientConfig: pair.ClientTLS(), MaxIdleConnsPerHost: 2 * len(hooks)},
 	}}
 	t.Cleanup(g.client.CloseIdleConnections)
-	for end := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-		if r, err := http.Get("http://" + addresses[2] + "/readyz"); err == nil {
-			_ = r.Body.Close()
-			if r.StatusCode == http.StatusOK {
-				return g
-			}
-		}
-		if time.Now().After(end) {
-			t.Fatalf("after %s the gateway was not ready", patience)
-		}
-	}
+	running.WaitReady(t)
+	return g
 }
 
 // call sends an object to the handler of a version, and returns it as that handler got it.

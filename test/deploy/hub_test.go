@@ -18,6 +18,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -50,6 +51,7 @@ import (
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/devcert"
+	"github.com/hookgate/hookgate/test/process"
 )
 
 // hubs are the overlays that take their ExtensionConfigs from the cluster.
@@ -171,15 +173,16 @@ func TestHub(t *testing.T) {
 				callLocally(o.Object, "https://127.0.0.1:"+webhookPort, certs.CAPEM)
 				s.apply(t, marshal(t, o.Object))
 			}
-			g := start(t, binary, s.arguments(t, container(t, one[*appsv1.Deployment](t, objects)), certs, webhookPort))
-			g.await(t, "registry has what the status of the ExtensionConfigs says")
+			args := s.arguments(t, container(t, one[*appsv1.Deployment](t, objects)), certs, webhookPort)
+			g := process.RunGateway(t, exec.Command(binary, args...))
+			logged(t, g, "registry has what the status of the ExtensionConfigs says")
 
 			x := newExtension(t)
 			s.work(t, h.group, x, h.readOnly)
 			if !h.readOnly {
 				s.scrape(t, g, certs)
 			}
-			g.stop(t)
+			g.EndWell(t)
 
 			granted := rightsOf(t, objects)
 			used, forbidden := s.used(t)
@@ -440,7 +443,7 @@ func (s *server) awaitCondition(t *testing.T, group, condition string, status me
 }
 
 // scrape reads the metrics as a service account that may, and as one that may not.
-func (s *server) scrape(t *testing.T, g *gateway, certs *devcert.Pair) {
+func (s *server) scrape(t *testing.T, g *process.Gateway, certs *devcert.Pair) {
 	t.Helper()
 	s.apply(t, []byte(`
 apiVersion: rbac.authorization.k8s.io/v1
@@ -463,7 +466,7 @@ subjects: [{kind: ServiceAccount, name: monitoring, namespace: default}]
 			}
 			token = request.Status.Token
 		}
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://127.0.0.1:"+g.diagnosticsPort+"/metrics", nil)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://127.0.0.1"+portOf(g.Diagnostics)+"/metrics", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -472,7 +475,7 @@ subjects: [{kind: ServiceAccount, name: monitoring, namespace: default}]
 		roots.AppendCertsFromPEM(certs.CAPEM)
 		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
 		defer transport.CloseIdleConnections()
-		resp, err := (&http.Client{Transport: transport, Timeout: patience}).Do(request)
+		resp, err := (&http.Client{Transport: transport, Timeout: process.Patience}).Do(request)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -649,9 +652,9 @@ func freePort(t *testing.T) string {
 
 func eventually(t *testing.T, what string, check func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); !check(); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(process.Patience); !check(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("not within %s: %s", patience, what)
+			t.Fatalf("not within %s: %s", process.Patience, what)
 		}
 	}
 }

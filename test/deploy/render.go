@@ -28,6 +28,8 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
+
+	"github.com/hookgate/hookgate/test/process"
 )
 
 // The environment variables that name the programs.
@@ -158,13 +160,10 @@ func one[T metav1.Object](t *testing.T, objects []object) T {
 	return found[0]
 }
 
-// program returns the path of a program, and skips the test where it is not given.
+// program returns the path of a program that the environment names.
 func program(t *testing.T, variable string) string {
 	t.Helper()
-	path := os.Getenv(variable)
-	if path == "" {
-		t.Skipf("%s does not name a program: run `make test`, which builds it", variable)
-	}
+	path := process.Program(t, variable)
 	depend(t, path)
 	return path
 }

@@ -4,7 +4,6 @@
 package deploy
 
 import (
-	"bufio"
 	"encoding/json"
 	"net/http"
 	"os"
@@ -12,7 +11,6 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
-	"syscall"
 	"testing"
 	"time"
 
@@ -21,12 +19,7 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
 	"github.com/hookgate/hookgate/devcert"
-)
-
-// patience is how long a test waits for the gateway, and lifetime how long that runs at most.
-const (
-	patience = 30 * time.Second
-	lifetime = 3 * time.Minute
+	"github.com/hookgate/hookgate/test/process"
 )
 
 // TestGatewayTakesTheArguments runs the gateway as the Pod would, with other ports, on what is mounted there.
@@ -66,11 +59,11 @@ func TestGatewayTakesTheArguments(t *testing.T) {
 			}
 			args = append(args, port.ReplaceAllString(a, "=:0"))
 		}
-		g := start(t, path, args)
-		if read := g.await(t, "manifests read"); read["errors"] != 0.0 || read["extensionConfigs"] != float64(manifests) || manifests == 0 {
+		g := process.RunGateway(t, exec.Command(path, args...))
+		if read := logged(t, g, "manifests read"); read["errors"] != 0.0 || read["extensionConfigs"] != float64(manifests) || manifests == 0 {
 			t.Errorf("the log says %v, want %d ExtensionConfigs and no errors", read, manifests)
 		}
-		resp, err := http.Get("http://127.0.0.1:" + g.healthPort + c.LivenessProbe.HTTPGet.Path)
+		resp, err := http.Get("http://127.0.0.1" + portOf(g.Health) + c.LivenessProbe.HTTPGet.Path)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -80,75 +73,15 @@ func TestGatewayTakesTheArguments(t *testing.T) {
 	})
 }
 
-// gateway is a gateway that runs until the end of the test.
-type gateway struct {
-	cmd                         *exec.Cmd
-	diagnosticsPort, healthPort string
-	logs                        chan map[string]any
-}
-
-func start(t *testing.T, path string, args []string) *gateway {
+// logged waits for the first line of the gateway's log with a message, and returns its members.
+func logged(t *testing.T, g *process.Gateway, message string) map[string]any {
 	t.Helper()
-	cmd := exec.Command(path, args...)
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
+	line := g.Expect(t, `(?m)^(\{.*"msg":"`+regexp.QuoteMeta(message)+`".*\})\n`)[1]
+	var members map[string]any
+	if err := json.Unmarshal([]byte(line), &members); err != nil {
+		t.Fatalf("log line %s: %v", line, err)
 	}
-	logs, err := cmd.StderrPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	killer := time.AfterFunc(lifetime, func() { _ = cmd.Process.Kill() })
-	g := &gateway{cmd: cmd, logs: make(chan map[string]any, 1000)}
-	go func() {
-		defer close(g.logs)
-		for lines := bufio.NewScanner(logs); lines.Scan(); {
-			line := map[string]any{"msg": lines.Text()}
-			if json.Valid(lines.Bytes()) {
-				_ = json.Unmarshal(lines.Bytes(), &line) // it is valid
-			}
-			g.logs <- line
-		}
-	}()
-	t.Cleanup(func() {
-		killer.Stop()
-		_ = cmd.Process.Kill() // it may have ended already
-		for range g.logs {     // so that all is read before Wait closes the pipe
-		}
-		_ = cmd.Wait() // killed
-	})
-	line, err := bufio.NewReader(out).ReadString('\n')
-	m := regexp.MustCompile(`diagnostics=\S+:(\d+) health=\S+:(\d+)\n`).FindStringSubmatch(line)
-	if m == nil {
-		t.Fatalf("%v printed %q, %v, and no address for health; its log: %v", args, line, err, <-g.logs)
-	}
-	g.diagnosticsPort, g.healthPort = m[1], m[2]
-	return g
-}
-
-// stop ends the gateway as the kubelet does, and waits until it has.
-func (g *gateway) stop(t *testing.T) {
-	t.Helper()
-	if err := g.cmd.Process.Signal(syscall.SIGTERM); err != nil {
-		t.Fatal(err)
-	}
-	for range g.logs { // until it has ended
-	}
-}
-
-// await returns the first line of the log with that message.
-func (g *gateway) await(t *testing.T, message string) map[string]any {
-	t.Helper()
-	for line := range g.logs {
-		if line["msg"] == message {
-			return line
-		}
-	}
-	t.Fatalf("the gateway ended, or was stopped after %s, without logging %q", lifetime, message)
-	return nil
+	return members
 }
 
 func writeFile(t *testing.T, path string, data []byte) {
@@ -157,3 +90,6 @@ func writeFile(t *testing.T, path string, data []byte) {
 		t.Fatal(err)
 	}
 }
+
+// portOf returns the port of an address, with its colon.
+func portOf(address string) string { return address[strings.LastIndexByte(address, ':'):] }

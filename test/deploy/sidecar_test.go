@@ -22,6 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/test/process"
 )
 
 // sidecar renders the extension with a gateway beside it.
@@ -61,8 +62,8 @@ func TestSidecarServes(t *testing.T) {
 		t.Fatalf("--sidecar=%s, which is not beside the gateway: %v", flags(c)["--sidecar"], err)
 	}
 	args[slices.Index(args, "--sidecar="+beside.String())] = "--sidecar=grpc://" + l.Addr().String()
-	g := start(t, binary, args)
-	if found := g.await(t, "extension discovered"); found["handlers"] != 9.0 {
+	g := process.RunGateway(t, exec.Command(binary, args...))
+	if found := logged(t, g, "extension discovered"); found["handlers"] != 9.0 {
 		t.Errorf("the log says %v, want 9 handlers", found)
 	}
 

@@ -4,13 +4,13 @@
 package examples
 
 import (
-	"fmt"
 	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/hookgate/hookgate/devcert"
+	"github.com/hookgate/hookgate/test/process"
 )
 
 // checkConformance holds the example against the rules, itself and as Cluster API sees it behind a sidecar.
@@ -32,14 +32,10 @@ func checkConformance(t *testing.T, url string) {
 	if err := pair.WriteDir(certs); err != nil {
 		t.Fatal(err)
 	}
-	sidecar, line := start(t, "sidecar", "hookgate serving ", gatewayPath(t), "serve", "--sidecar", url, "--cert-dir", certs,
-		"--http-address", "127.0.0.1:0", "--diagnostics-address", "127.0.0.1:0")
-	var https, diagnostics string
-	if _, err := fmt.Sscanf(line, "https=%s diagnostics=%s", &https, &diagnostics); err != nil {
-		t.Fatalf("read addresses %q: %v", line, err)
-	}
-	awaitReady(t, diagnostics)
+	sidecar := process.RunGateway(t, exec.Command(gatewayPath(t), "serve", "--sidecar", url, "--cert-dir", certs,
+		"--http-address=127.0.0.1:0", "--diagnostics-address=127.0.0.1:0"))
+	sidecar.WaitReady(t)
 	// Not strictly: that an extension calls a request invalid is a bad answer of the extension, over JSON.
-	check("https://"+https, "--ca", filepath.Join(certs, "dev-ca.crt"))
-	sidecar.stop(t)
+	check("https://"+sidecar.HTTPS, "--ca", filepath.Join(certs, "dev-ca.crt"))
+	sidecar.EndWell(t)
 }

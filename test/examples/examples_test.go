@@ -93,9 +93,9 @@ func testExample(t *testing.T, language, address, url string) {
 
 	later := startGateway(t, manifest) // the extension is there first
 	checkExchange(t, later, "approved upgrade")
-	x.stop(t) // although two gateways are connected
+	x.EndWell(t) // although two gateways are connected
 	for _, g := range []*gateway{g, later} {
-		g.stop(t)
+		g.EndWell(t)
 	}
 }
 
@@ -256,7 +256,9 @@ func checkTermination(t *testing.T, x *example) {
 		t.Errorf("a call that had begun before SIGTERM: %v, %v", answer, err)
 	}
 	_ = conn.Close()
-	x.awaitExit(t)
+	if code := x.ExitCode(t); code != 0 {
+		t.Errorf("exit status %d after SIGTERM, want 0", code)
+	}
 }
 
 // checkAway asks while the example is away. The gateway says whom it missed.

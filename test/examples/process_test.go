@@ -8,7 +8,6 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -31,75 +30,28 @@ import (
 	"github.com/hookgate/hookgate/test/process"
 )
 
-const (
-	// patience is how long a test waits for something that has no deadline of its own before it fails.
-	patience = 30 * time.Second
-	// messageLimit is what every example and the gateway take and give.
-	messageLimit = 20 << 20
-)
+// messageLimit is what every example and the gateway take and give.
+const messageLimit = 20 << 20
 
-// gatewayPath returns the path of the gateway, and skips the test where it is not given.
+// gatewayPath returns the path of the gateway.
 func gatewayPath(t *testing.T) string {
 	t.Helper()
-	path := os.Getenv("HOOKGATE_BIN")
-	if path == "" {
-		t.Skip("HOOKGATE_BIN does not name a program: run `make test-examples`, which builds it and the examples")
-	}
-	return path
+	return process.Program(t, "HOOKGATE_BIN")
 }
 
-// program is a process that ends with its test, and whose log is shown when that fails.
-type program struct {
-	*process.Process
-	name string
-}
-
-// start starts a program and returns the rest of the line that begins with prefix.
-func start(t *testing.T, name, prefix, path string, args ...string) (program, string) {
-	t.Helper()
-	p, line, err := process.Start(t.Context(), t.TempDir(), name, prefix, exec.Command(path, args...))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if t.Failed() {
-			t.Logf("%s printed:%s", name, p.LogTail())
-		}
-		p.Kill()
-	})
-	return program{Process: p, name: name}, line
-}
-
-// awaitExit waits for an end that was asked for.
-func (p program) awaitExit(t *testing.T) {
-	t.Helper()
-	if code, err := p.ExitStatus(patience); err != nil || code != 0 {
-		t.Errorf("%s: exit status %d, %v; want 0", p.name, code, err)
-	}
-}
-
-// stop asks the program to end.
-func (p program) stop(t *testing.T) {
-	t.Helper()
-	if err := p.Terminate(); err != nil {
-		t.Fatal(err)
-	}
-	p.awaitExit(t)
-}
-
-// example is an extension that runs.
+// example is a running extension.
 type example struct {
-	program
+	*process.Process
 	address string
 }
 
 func startExample(t *testing.T, language, address string) *example {
 	t.Helper()
-	p, said := start(t, language, "listening on ", filepath.Join(folder, language, "run"), address)
-	if said != address {
+	p := process.Run(t, language, exec.Command(filepath.Join(folder, language, "run"), address))
+	if said := p.Expect(t, `(?m)^listening on (.*)\n`)[1]; said != address {
 		t.Errorf("%s says that it listens on %q, want %q", language, said, address)
 	}
-	return &example{program: p, address: address}
+	return &example{Process: p, address: address}
 }
 
 // dial returns a connection to the example itself. The client has no limits, so that the server's are seen.
@@ -121,8 +73,7 @@ func dial(t *testing.T, target string, c credentials.TransportCredentials) *grpc
 
 // gateway is a `hookgate serve` with one ExtensionConfig.
 type gateway struct {
-	program
-	https   string
+	*process.Gateway
 	client  *http.Client
 	conn    *grpc.ClientConn
 	catalog *catalog.Catalog
@@ -145,33 +96,15 @@ func startGateway(t *testing.T, manifest string) *gateway {
 	}
 	g := &gateway{catalog: catalog.New()}
 	g.codec = codec.New(g.catalog)
-	var line string
-	g.program, line = start(t, "gateway", "hookgate serving ", path, "serve", "--extension-configs", configs, "--cert-dir", certs, "--resync", "1s",
-		"--http-address", "127.0.0.1:0", "--grpc-address", "127.0.0.1:0", "--diagnostics-address", "127.0.0.1:0")
-	var overGRPC, diagnostics string
-	if _, err := fmt.Sscanf(line, "https=%s grpc=%s diagnostics=%s", &g.https, &overGRPC, &diagnostics); err != nil {
-		t.Fatalf("read addresses %q: %v", line, err)
-	}
+	args := append([]string{"serve", "--extension-configs", configs, "--cert-dir", certs, "--resync", "1s"}, process.AnyPorts()...)
+	g.Gateway = process.RunGateway(t, exec.Command(path, args...))
 	config := &tls.Config{RootCAs: pair.ClientTLS().RootCAs}
 	transport := &http.Transport{TLSClientConfig: config}
 	t.Cleanup(transport.CloseIdleConnections)
-	g.client = &http.Client{Transport: transport, Timeout: patience}
-	g.conn = dial(t, overGRPC, credentials.NewTLS(config))
-	awaitReady(t, diagnostics)
+	g.client = &http.Client{Transport: transport, Timeout: process.Patience}
+	g.conn = dial(t, g.GRPC, credentials.NewTLS(config))
+	g.WaitReady(t)
 	return g
-}
-
-// awaitReady waits until the gateway with these diagnostics says that it is ready.
-func awaitReady(t *testing.T, diagnostics string) {
-	t.Helper()
-	eventually(t, "the gateway is ready", func() bool {
-		response, err := http.Get("http://" + diagnostics + "/readyz")
-		if err != nil {
-			return false
-		}
-		_ = response.Body.Close()
-		return response.StatusCode == http.StatusOK
-	})
 }
 
 // post asks over REST.
@@ -181,7 +114,7 @@ func (g *gateway) post(t *testing.T, hook, handler, request string) (int, []byte
 	if !ok {
 		t.Fatalf("no hook %s", hook)
 	}
-	response, err := g.client.Post("https://"+g.https+h.Path(handler), "application/json", bytes.NewReader([]byte(request)))
+	response, err := g.client.Post("https://"+g.HTTPS+h.Path(handler), "application/json", bytes.NewReader([]byte(request)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -214,7 +147,7 @@ func (g *gateway) call(t *testing.T, hook, handler, request string) ([]byte, err
 // awaitHandlers waits until the gateway has discovered the example.
 func (g *gateway) awaitHandlers(t *testing.T) {
 	t.Helper()
-	eventually(t, "the gateway has discovered the extension", func() bool {
+	process.Eventually(t, "the gateway has discovered the extension", func() bool {
 		out := new(hooksv1alpha1.DiscoveryResponse)
 		if err := g.conn.Invoke(soon(t), hooksv1alpha1.DiscoveryService_Discovery_FullMethodName, new(hooksv1alpha1.DiscoveryRequest), out); err != nil {
 			t.Fatal(err)
@@ -227,7 +160,7 @@ func (g *gateway) awaitHandlers(t *testing.T) {
 func (g *gateway) awaitAnswer(t *testing.T) {
 	t.Helper()
 	e := exchanges["approved upgrade"]
-	eventually(t, "the gateway has found the extension again", func() bool {
+	process.Eventually(t, "the gateway has found the extension again", func() bool {
 		code, _ := g.post(t, e.hook, e.handler+".acme", e.request)
 		return code == http.StatusOK
 	})
@@ -236,7 +169,7 @@ func (g *gateway) awaitAnswer(t *testing.T) {
 // runScript runs a script to its end.
 func runScript(t *testing.T, path string, args ...string) (code int, output string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), process.Patience)
 	defer cancel()
 	text, err := exec.CommandContext(ctx, path, args...).CombinedOutput()
 	var exit *exec.ExitError
@@ -252,21 +185,9 @@ func runScript(t *testing.T, path string, args ...string) (code int, output stri
 // soon returns a context that ends with the test, or when a call should long be done.
 func soon(t *testing.T) context.Context {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), process.Patience)
 	t.Cleanup(cancel)
 	return ctx
-}
-
-// eventually waits until check holds.
-func eventually(t *testing.T, what string, check func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(patience)
-	for !check() {
-		if time.Now().After(deadline) {
-			t.Fatalf("%s: not so after %s", what, patience)
-		}
-		time.Sleep(50 * time.Millisecond)
-	}
 }
 
 // takenAddress returns an address on loopback that another program listens on.

@@ -16,6 +16,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/hookgate/hookgate/test/process"
 )
 
 // archiveVariable names the archive.
@@ -96,10 +98,7 @@ type image struct {
 // open reads the archive, and skips the test where there is none.
 func open(t *testing.T) *image {
 	t.Helper()
-	path := os.Getenv(archiveVariable)
-	if path == "" {
-		t.Skipf("%s names no archive: run `make test`, which builds it", archiveVariable)
-	}
+	path := process.Program(t, archiveVariable)
 	i := &image{path: path, blobs: map[string][]byte{}, unread: map[string]bool{}}
 	var layout struct {
 		ImageLayoutVersion string `json:"imageLayoutVersion"`

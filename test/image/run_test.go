@@ -7,27 +7,19 @@ package image
 
 import (
 	"archive/tar"
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
-	"io"
-	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"runtime"
 	"syscall"
 	"testing"
 	"time"
 
 	"github.com/hookgate/hookgate/devcert"
+	"github.com/hookgate/hookgate/test/process"
 )
-
-// patience is how long a test waits for the gateway.
-const patience = 30 * time.Second
 
 // container is the image of this machine's platform, unpacked.
 type container struct {
@@ -80,7 +72,7 @@ func (c container) inside(path string) string {
 
 func testVersion(t *testing.T, i *image) {
 	c := unpack(t, i)
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), process.Patience)
 	defer cancel()
 	out, err := c.command(ctx, "version", "-o", "json").Output()
 	if err != nil {
@@ -108,70 +100,9 @@ func testServe(t *testing.T, i *image) {
 	cmd := c.command(t.Context(), "serve", "--cert-dir", c.inside("/etc/hookgate/certs"),
 		"--extension-configs", c.inside("/etc/hookgate/extension-configs"),
 		"--http-address", "127.0.0.1:0", "--grpc-address", "127.0.0.1:0", "--diagnostics-address", "127.0.0.1:0", "--health-addr", "127.0.0.1:0")
-	line, stop := start(t, cmd)
-	defer stop()
-	addresses := regexp.MustCompile(`health=(\S+)`).FindStringSubmatch(line)
-	if addresses == nil {
-		t.Fatalf("serve printed %q, no addresses", line)
-	}
-	awaitReady(t, "http://"+addresses[1]+"/readyz")
-}
-
-// start starts serve and returns what it prints once it listens. stop asks it to end, and fails the test unless it does well.
-func start(t *testing.T, cmd *exec.Cmd) (line string, stop func()) {
-	t.Helper()
-	var logs bytes.Buffer
-	cmd.Stderr = &logs
-	out, err := cmd.StdoutPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	killer := time.AfterFunc(patience, func() { _ = cmd.Process.Kill() })
-	line, err = bufio.NewReader(out).ReadString('\n')
-	killer.Stop()
-	if err != nil {
-		_ = cmd.Process.Kill()
-		_ = cmd.Wait()
-		t.Fatalf("serve printed %q, %v; its log:\n%s", line, err, logs.String())
-	}
-	return line, func() {
-		killer.Reset(patience)
-		defer killer.Stop()
-		if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
-			t.Error(err)
-		}
-		if err := cmd.Wait(); err != nil {
-			t.Errorf("serve ended with %v after SIGTERM; its log:\n%s", err, logs.String())
-		}
-	}
-}
-
-func awaitReady(t *testing.T, url string) {
-	t.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		code, text, err := get(url)
-		if code == http.StatusOK {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Errorf("not ready after %s: %d %s %v", patience, code, text, err)
-			return
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-}
-
-func get(url string) (int, string, error) {
-	resp, err := http.Get(url)
-	if err != nil {
-		return 0, "", err
-	}
-	body, err := io.ReadAll(resp.Body)
-	return resp.StatusCode, string(body), errors.Join(err, resp.Body.Close())
+	g := process.RunGateway(t, cmd)
+	g.WaitReady(t)
+	g.EndWell(t)
 }
 
 // mount makes a folder as the kubelet does for a ConfigMap or a Secret.

@@ -14,7 +14,6 @@ import (
 	"net/http"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"sync"
 	"testing"
 	"time"
@@ -65,19 +64,14 @@ func testSidecar(t *testing.T, i *image) {
 	cmd := exec.CommandContext(t.Context(), filepath.Join(c.root, "hookgate"), "serve",
 		"--sidecar", "unix://"+socket, "--cert-dir", filepath.Join(c.root, "etc/hookgate/certs"),
 		"--http-address", "127.0.0.1:0", "--diagnostics-address", "127.0.0.1:0", "--health-addr", "127.0.0.1:0")
-	line, stop := start(t, cmd)
-	defer stop()
-	addresses := regexp.MustCompile(`https=(\S+) .*health=(\S+)`).FindStringSubmatch(line)
-	if addresses == nil {
-		t.Fatalf("serve printed %q, no addresses", line)
-	}
-	awaitReady(t, "http://"+addresses[2]+"/readyz")
+	g := process.RunGateway(t, cmd)
+	g.WaitReady(t)
 	awaitSmall(t, cmd.Process.Pid, "after the start")
 
 	transport := &http.Transport{TLSClientConfig: pair.ClientTLS(), MaxIdleConnsPerHost: 8}
 	defer transport.CloseIdleConnections()
-	client := &http.Client{Transport: transport, Timeout: patience}
-	url := "https://" + addresses[1] + "/hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclustercreate/beforeclustercreate"
+	client := &http.Client{Transport: transport, Timeout: process.Patience}
+	url := "https://" + g.HTTPS + "/hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclustercreate/beforeclustercreate"
 	large := []byte(fmt.Sprintf(`{"cluster":{"x":"%s"}}`, bytes.Repeat([]byte("y"), 4<<20)))
 	var wg sync.WaitGroup
 	for range 8 {
@@ -96,6 +90,7 @@ func testSidecar(t *testing.T, i *image) {
 	}
 	wg.Wait()
 	awaitSmall(t, cmd.Process.Pid, "after 800 calls, 40 of which had 4 MiB")
+	g.EndWell(t)
 }
 
 func call(client *http.Client, url string, body []byte) error {
@@ -124,8 +119,8 @@ func awaitSmall(t *testing.T, pid int, when string) {
 			t.Logf("%s: %.1f MiB resident, after %s", when, float64(resident)/(1<<20), time.Since(began).Round(time.Second))
 			return
 		}
-		if time.Since(began) > patience {
-			t.Fatalf("%s: %.1f MiB resident after %s, want less than %d MiB", when, float64(resident)/(1<<20), patience, maxSidecar>>20)
+		if time.Since(began) > process.Patience {
+			t.Fatalf("%s: %.1f MiB resident after %s, want less than %d MiB", when, float64(resident)/(1<<20), process.Patience, maxSidecar>>20)
 		}
 		time.Sleep(100 * time.Millisecond)
 	}

@@ -25,6 +25,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/devcert"
+	"github.com/hookgate/hookgate/test/process"
 )
 
 // browser is a Chromium with one page, and what that page did.
@@ -52,7 +53,7 @@ func startBrowser(t *testing.T, pair *devcert.Pair) *browser {
 		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
 		chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true),
 		chromedp.Flag("ignore-certificate-errors-spki-list", base64.StdEncoding.EncodeToString(key[:])),
-		chromedp.WindowSize(1280, 1600), chromedp.WSURLReadTimeout(patience))
+		chromedp.WindowSize(1280, 1600), chromedp.WSURLReadTimeout(process.Patience))
 	allocator, stop := chromedp.NewExecAllocator(t.Context(), options...)
 	ctx, cancel := chromedp.NewContext(allocator)
 	timed, done := context.WithTimeout(ctx, 2*time.Minute)
@@ -202,7 +203,7 @@ func (b *browser) try(t *testing.T, operation, handler, status, text string) {
 	shown := value(t, b, "answer of "+operation+", with status "+status, chromedp.Poll[string](`(() => {
 		const live = document.querySelector('`+block+` .live-responses-table');
 		return live && live.querySelector('tr.response .response-col_status').textContent.startsWith('`+status+`') && live.textContent;
-	})()`, chromedp.WithPollingTimeout(patience)))
+	})()`, chromedp.WithPollingTimeout(process.Patience)))
 	if !strings.Contains(shown, text) {
 		t.Errorf("%s %s: the page shows %q, want %q in it", operation, handler, shown, text)
 	}

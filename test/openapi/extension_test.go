@@ -23,7 +23,7 @@ import (
 // buildExtension builds testdata/extension, whose only knowledge of the hooks is what oapi-codegen makes of the document.
 func buildExtension(t *testing.T) string {
 	t.Helper()
-	generator := program(t, "HOOKGATE_OAPI_CODEGEN")
+	generator := process.Program(t, "HOOKGATE_OAPI_CODEGEN")
 	dir := t.TempDir()
 	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "extension"))); err != nil {
 		t.Fatal(err)
@@ -92,13 +92,8 @@ func startBuilt(t *testing.T, pair *devcert.Pair, binary string) string {
 	if err := pair.WriteDir(certs); err != nil {
 		t.Fatal(err)
 	}
-	p, address, err := process.Start(t.Context(), t.TempDir(), "extension", "listening on ",
-		exec.Command(binary, filepath.Join(certs, "tls.crt"), filepath.Join(certs, "tls.key")))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(p.Stop)
-	return "https://" + address
+	cmd := exec.Command(binary, filepath.Join(certs, "tls.crt"), filepath.Join(certs, "tls.key"))
+	return "https://" + process.Run(t, "extension", cmd).Expect(t, `listening on (.*)\n`)[1]
 }
 
 // TestExtensionWrittenByTheDocument has the gateway discover such an extension and call each hook that it implements, with

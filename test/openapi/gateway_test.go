@@ -16,7 +16,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -29,31 +28,18 @@ import (
 	"github.com/hookgate/hookgate/test/process"
 )
 
-// patience is how long a test waits for something that has no deadline of its own.
-const patience = 60 * time.Second
-
-// gateway is a `hookgate serve` that runs.
+// gateway is a running `hookgate serve`.
 type gateway struct {
 	url    string
 	pair   *devcert.Pair
 	client *http.Client
 }
 
-// program returns the path of a program that `make test-openapi` builds.
-func program(t *testing.T, variable string) string {
-	t.Helper()
-	path := os.Getenv(variable)
-	if path == "" {
-		t.Fatalf("%s does not name a program: run `make test-openapi`, which builds it", variable)
-	}
-	return path
-}
-
 // startGateway runs a gateway for the extensions at the URLs, by name, and waits until it is ready. All of them have the
 // certificates of one authority.
 func startGateway(t *testing.T, pair *devcert.Pair, extensions map[string]string, flags ...string) *gateway {
 	t.Helper()
-	binary := program(t, "HOOKGATE_BIN")
+	binary := process.Program(t, "HOOKGATE_BIN")
 	certs, configs := t.TempDir(), t.TempDir()
 	if err := pair.WriteDir(certs); err != nil {
 		t.Fatal(err)
@@ -68,44 +54,14 @@ func startGateway(t *testing.T, pair *devcert.Pair, extensions map[string]string
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.Command(binary, append([]string{"serve", "--extension-configs", configs, "--cert-dir", certs,
-		"--http-address", "127.0.0.1:0", "--grpc-address", "", "--diagnostics-address", "127.0.0.1:0"}, flags...)...)
-	p, line, err := process.Start(t.Context(), t.TempDir(), "gateway", "hookgate serving ", cmd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		p.Stop()
-		if t.Failed() {
-			t.Logf("the gateway wrote:%s", p.LogTail())
-		}
-	})
-	addresses := regexp.MustCompile(`https=(\S+) diagnostics=(\S+)`).FindStringSubmatch(line)
-	if addresses == nil {
-		t.Fatalf("the gateway's line has no addresses: %q", line)
-	}
-	g := &gateway{url: "https://" + addresses[1], pair: pair, client: &http.Client{
-		Timeout: patience, Transport: &http.Transport{TLSClientConfig: pair.ClientTLS(), DisableCompression: true},
+	running := process.RunGateway(t, exec.Command(binary, append([]string{"serve", "--extension-configs", configs, "--cert-dir", certs,
+		"--http-address=127.0.0.1:0", "--grpc-address=", "--diagnostics-address=127.0.0.1:0"}, flags...)...))
+	g := &gateway{url: "https://" + running.HTTPS, pair: pair, client: &http.Client{
+		Timeout: process.Patience, Transport: &http.Transport{TLSClientConfig: pair.ClientTLS(), DisableCompression: true},
 	}}
 	t.Cleanup(g.client.CloseIdleConnections)
-	eventually(t, "the gateway is ready", func() bool {
-		r, err := http.Get("http://" + addresses[2] + "/readyz")
-		if err != nil {
-			return false
-		}
-		_ = r.Body.Close()
-		return r.StatusCode == http.StatusOK
-	})
+	running.WaitReady(t)
 	return g
-}
-
-func eventually(t *testing.T, what string, holds func() bool) {
-	t.Helper()
-	for end := time.Now().Add(patience); !holds(); time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(end) {
-			t.Fatalf("after %s it was not so that %s", patience, what)
-		}
-	}
 }
 
 func newPair(t *testing.T) *devcert.Pair {
@@ -191,7 +147,7 @@ func startExtension(t *testing.T, pair *devcert.Pair) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := &http.Server{Handler: mux, TLSConfig: config, ReadHeaderTimeout: patience}
+	server := &http.Server{Handler: mux, TLSConfig: config, ReadHeaderTimeout: process.Patience}
 	go func() { _ = server.ServeTLS(listener, "", "") }()
 	t.Cleanup(func() { _ = server.Shutdown(context.Background()) })
 	return "https://" + listener.Addr().String()
@@ -295,7 +251,7 @@ func TestGatewayShowsTheDocumentToWhomItAnswers(t *testing.T) {
 	if err := os.WriteFile(ca, pair.CAPEM, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	binary := program(t, "HOOKGATE_BIN")
+	binary := process.Program(t, "HOOKGATE_BIN")
 	certs := t.TempDir()
 	if err := pair.WriteDir(certs); err != nil {
 		t.Fatal(err)
@@ -303,16 +259,11 @@ func TestGatewayShowsTheDocumentToWhomItAnswers(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(certs, "ca.crt"), pair.CAPEM, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p, line, err := process.Start(t.Context(), t.TempDir(), "gateway", "hookgate serving https=", exec.Command(binary, "serve",
-		"--extension-configs", t.TempDir(), "--cert-dir", certs, "--http-address", "127.0.0.1:0", "--grpc-address", "", "--diagnostics-address", "127.0.0.1:0"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer p.Stop()
-	address, _, _ := strings.Cut(line, " ")
+	g := process.RunGateway(t, exec.Command(binary, "serve", "--extension-configs", t.TempDir(), "--cert-dir", certs,
+		"--http-address=127.0.0.1:0", "--grpc-address=", "--diagnostics-address=127.0.0.1:0"))
 	for _, path := range []string{"/openapi/hooks.json", "/openapi/"} {
-		stranger := &http.Client{Timeout: patience, Transport: &http.Transport{TLSClientConfig: pair.ClientTLS()}}
-		if r, err := stranger.Get("https://" + address + path); err == nil {
+		stranger := &http.Client{Timeout: process.Patience, Transport: &http.Transport{TLSClientConfig: pair.ClientTLS()}}
+		if r, err := stranger.Get("https://" + g.HTTPS + path); err == nil {
 			_ = r.Body.Close()
 			t.Errorf("GET %s without a certificate: status %d, want no connection", path, r.StatusCode)
 		}
@@ -322,8 +273,8 @@ func TestGatewayShowsTheDocumentToWhomItAnswers(t *testing.T) {
 		}
 		config := pair.ClientTLS()
 		config.Certificates = []tls.Certificate{certificate}
-		known := &http.Client{Timeout: patience, Transport: &http.Transport{TLSClientConfig: config}}
-		r, err := known.Get("https://" + address + path)
+		known := &http.Client{Timeout: process.Patience, Transport: &http.Transport{TLSClientConfig: config}}
+		r, err := known.Get("https://" + g.HTTPS + path)
 		if err != nil {
 			t.Errorf("GET %s with a certificate: %v", path, err)
 			continue

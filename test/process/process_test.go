@@ -4,45 +4,62 @@
 package process
 
 import (
+	"context"
+	"os/exec"
+	"strings"
 	"testing"
-	"time"
 )
 
-func TestParseStat(t *testing.T) {
-	for name, tc := range map[string]struct {
-		reason     string
-		stat       string
-		wantParent int
-		wantCPU    time.Duration
-		wantErr    bool
-	}{
-		"Plain": {
-			reason:     "utime 150 and stime 25 ticks of 10 ms",
-			stat:       "42 (hookgate) S 7 42 42 0 -1 4194560 1 2 3 4 150 25 8 9 20 0 1 0",
-			wantParent: 7, wantCPU: 1750 * time.Millisecond,
-		},
-		"Name": {
-			reason:     "a name may look like fields",
-			stat:       "42 (nginx: ) S 1 (x) S 7 42 42 0 -1 4194560 1 2 3 4 1 1 8 9",
-			wantParent: 7, wantCPU: 20 * time.Millisecond,
-		},
-		"Short": {reason: "without CPU time there is nothing to return", stat: "42 (x) S 7 42", wantErr: true},
-	} {
-		t.Run(name, func(t *testing.T) {
-			parent, cpu, err := parseStat([]byte(tc.stat))
-			if (err != nil) != tc.wantErr || parent != tc.wantParent || cpu != tc.wantCPU {
-				t.Errorf("%s: got %d, %v, %v; want %d, %v, error %v",
-					tc.reason, parent, cpu, err, tc.wantParent, tc.wantCPU, tc.wantErr)
-			}
-		})
+func shell(t *testing.T, script string) *Process {
+	t.Helper()
+	return Run(t, "shell", exec.CommandContext(t.Context(), "sh", "-c", script))
+}
+
+func TestAwaitReturnsTheGroupsOfALine(t *testing.T) {
+	p := shell(t, "echo first; read wait; echo never")
+	if got := p.Expect(t, `(?m)^(f)irst\n`)[1]; got != "f" {
+		t.Errorf("got group %q", got)
 	}
 }
 
-func TestParseRSS(t *testing.T) {
-	if got, err := parseRSS([]byte("Name:\tx\nVmHWM:\t  900 kB\nVmRSS:\t  20 kB\n")); err != nil || got != 20480 {
-		t.Errorf("got %d, %v; want 20480", got, err)
+func TestAwaitSeesTheLastOutputOfAProcessThatEnds(t *testing.T) {
+	p := shell(t, "echo last >&2; exit 3")
+	if code := p.ExitCode(t); code != 3 {
+		t.Errorf("exit status %d, want 3", code)
 	}
-	if _, err := parseRSS([]byte("Name:\tx\nState:\tZ (zombie)\n")); err == nil {
-		t.Error("a process that has ended has no resident memory, but there was no error")
+	p.Expect(t, `last\n`)
+	if _, err := p.Await(t.Context(), "more"); err == nil || !strings.Contains(err.Error(), `ended without printing "more"`) {
+		t.Errorf("Await of what a process did not print: %v", err)
+	}
+}
+
+func TestAwaitEndsWithItsContext(t *testing.T) {
+	p := shell(t, "read wait")
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := p.Await(ctx, "x"); err == nil || !strings.Contains(err.Error(), "canceled") {
+		t.Errorf("Await with a canceled context: %v", err)
+	}
+}
+
+func TestEndsOfProcesses(t *testing.T) {
+	p := shell(t, "trap 'exit 0' TERM; echo ready; while :; do sleep 0.01; done")
+	p.Expect(t, "ready")
+	p.EndWell(t)
+
+	killed := shell(t, "read wait")
+	killed.Kill()
+	if code := killed.ExitCode(t); code != -1 {
+		t.Errorf("exit status %d of a killed process, want -1", code)
+	}
+	stopped := shell(t, "read wait") // ends when its input closes
+	stopped.Stop()
+	stopped.Stop()
+}
+
+func TestGatewayNamesItsAddresses(t *testing.T) {
+	g := RunGateway(t, exec.CommandContext(t.Context(), "sh", "-c", "echo note; echo hookgate serving https=a:1 diagnostics=b:2; read wait"))
+	if g.HTTPS != "a:1" || g.Diagnostics != "b:2" || g.GRPC != "" || g.Health != "" {
+		t.Errorf("got %+v", g)
 	}
 }

@@ -5,7 +5,9 @@ package process
 
 import (
 	"os"
+	"os/exec"
 	"testing"
+	"time"
 )
 
 // Program returns the path in an environment variable that the Makefile sets. Without it the test is skipped, or fails
@@ -21,4 +23,84 @@ func Program(t testing.TB, variable string) string {
 		report("%s is not set: `make test` and `make test-all` build what the tests need and set it", variable)
 	}
 	return path
+}
+
+// Run starts cmd and kills it when the test ends. If the test has failed, it logs the end of the output.
+func Run(t testing.TB, name string, cmd *exec.Cmd) *Process {
+	t.Helper()
+	p, err := Start(name, cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	endWith(t, p)
+	return p
+}
+
+// RunGateway starts cmd, a `hookgate serve`, waits until it listens, and kills it when the test ends.
+func RunGateway(t testing.TB, cmd *exec.Cmd) *Gateway {
+	t.Helper()
+	g, err := StartGateway(t.Context(), "gateway", cmd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	endWith(t, g.Process)
+	return g
+}
+
+func endWith(t testing.TB, p *Process) {
+	t.Cleanup(func() {
+		p.Kill()
+		if t.Failed() {
+			t.Logf("%s printed:%s", p.name, p.LogTail())
+		}
+	})
+}
+
+// Expect is Await for a test, which fails if it gives up.
+func (p *Process) Expect(t testing.TB, pattern string) []string {
+	t.Helper()
+	groups, err := p.Await(t.Context(), pattern)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return groups
+}
+
+// ExitCode is ExitStatus for a test, which fails if the process does not end.
+func (p *Process) ExitCode(t testing.TB) int {
+	t.Helper()
+	code, err := p.ExitStatus()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return code
+}
+
+// EndWell asks the process to end, and fails the test unless its exit status is 0.
+func (p *Process) EndWell(t testing.TB) {
+	t.Helper()
+	if err := p.Terminate(); err != nil {
+		t.Fatalf("signal %s: %v", p.name, err)
+	}
+	if code := p.ExitCode(t); code != 0 {
+		t.Errorf("%s: exit status %d after SIGTERM, want 0", p.name, code)
+	}
+}
+
+// WaitReady is AwaitReady for a test, which fails if it gives up.
+func (g *Gateway) WaitReady(t testing.TB) {
+	t.Helper()
+	if err := g.AwaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// Eventually waits until check returns true, and fails the test after Patience.
+func Eventually(t testing.TB, what string, check func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(Patience); !check(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%s: not so after %s", what, Patience)
+		}
+	}
 }

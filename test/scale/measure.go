@@ -84,7 +84,7 @@ func measure(ctx context.Context, o options, dir string, n int) (r row, err erro
 	if err == nil {
 		r.written, err = w.awaitStatus(ctx, began, n)
 	}
-	g.process.Stop()
+	g.Stop()
 	if err != nil {
 		return r, err
 	}
@@ -93,8 +93,8 @@ func measure(ctx context.Context, o options, dir string, n int) (r row, err erro
 	if g, err = w.startGateway(ctx); err != nil {
 		return r, err
 	}
-	defer g.process.Stop()
-	pids, err := g.process.PIDs()
+	defer g.Stop()
+	pids, err := g.PIDs()
 	if err != nil {
 		return r, err
 	}
@@ -218,29 +218,14 @@ func (w *world) fill(ctx context.Context, n int) error {
 	return group.Wait()
 }
 
-// gateway is a gateway that runs.
-type gateway struct {
-	process            *process.Process
-	https, diagnostics string
-}
+// gateway is a running gateway under measurement.
+type gateway struct{ *process.Gateway }
 
 func (w *world) startGateway(ctx context.Context) (*gateway, error) {
-	p, line, err := process.Start(ctx, w.dir, "gateway", "hookgate serving ", exec.Command(w.o.hookgate, "serve", "--kubeconfig", w.kubeconfig,
-		"--cert-dir", filepath.Join(w.dir, "certs"), "--resync", "1h",
-		"--http-address", "127.0.0.1:0", "--grpc-address", "127.0.0.1:0", "--diagnostics-address", "127.0.0.1:0"))
-	if err != nil {
-		return nil, err
-	}
-	g := &gateway{process: p}
-	for _, field := range strings.Fields(line) {
-		switch key, value, _ := strings.Cut(field, "="); key {
-		case "https":
-			g.https = value
-		case "diagnostics":
-			g.diagnostics = value
-		}
-	}
-	return g, nil
+	args := append([]string{"serve", "--kubeconfig", w.kubeconfig, "--cert-dir", filepath.Join(w.dir, "certs"), "--resync", "1h"},
+		process.AnyPorts()...)
+	g, err := process.StartGateway(ctx, "gateway", exec.Command(w.o.hookgate, args...))
+	return &gateway{g}, err
 }
 
 // awaitStatus returns how long it took until the status of n ExtensionConfigs was written.
@@ -273,7 +258,7 @@ var (
 
 // sum returns the sum of a metric over its labels.
 func (g *gateway) sum(ctx context.Context, metric *regexp.Regexp) (int, error) {
-	_, body, err := get(ctx, "http://"+g.diagnostics+"/metrics")
+	_, body, err := get(ctx, "http://"+g.Diagnostics+"/metrics")
 	if err != nil {
 		return 0, err
 	}
@@ -308,7 +293,7 @@ func (g *gateway) awaitDiscoveries(ctx context.Context, began time.Time, n int) 
 func (g *gateway) await(ctx context.Context, began time.Time, handlers int) (ready, all time.Duration, err error) {
 	for {
 		if ready == 0 {
-			if status, _, err := get(ctx, "http://"+g.diagnostics+"/readyz"); err == nil && status == http.StatusOK {
+			if g.Ready(ctx) == http.StatusOK {
 				ready = time.Since(began)
 			}
 		}
@@ -320,7 +305,7 @@ func (g *gateway) await(ctx context.Context, began time.Time, handlers int) (rea
 			return ready, time.Since(began), nil
 		}
 		if err := pause(ctx, began); err != nil {
-			return 0, 0, fmt.Errorf("%w: ready after %s, %d of %d handlers:%s", err, ready, served, handlers, g.process.LogTail())
+			return 0, 0, fmt.Errorf("%w: ready after %s, %d of %d handlers:%s", err, ready, served, handlers, g.LogTail())
 		}
 	}
 }
@@ -354,7 +339,7 @@ func (w *world) change(ctx context.Context, g *gateway, i int, version string) (
 func (w *world) call(ctx context.Context, g *gateway, handler string) (string, error) {
 	const request = `{"cluster":{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster","metadata":{"name":"c","namespace":"default"}}}`
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost,
-		"https://"+g.https+"/hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclustercreate/"+handler, bytes.NewReader([]byte(request)))
+		"https://"+g.HTTPS+"/hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclustercreate/"+handler, bytes.NewReader([]byte(request)))
 	if err != nil {
 		return "", err
 	}

@@ -14,13 +14,14 @@ import (
 
 	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 
+	"github.com/hookgate/hookgate/test/process"
 	"github.com/hookgate/hookgate/test/samples"
 )
 
 // send calls with a method, headers and a body of a kind of its own.
 func (g *gateway) send(t testing.TB, method, path string, header http.Header, body io.Reader) answer {
 	t.Helper()
-	request, err := http.NewRequest(method, "https://"+g.https+path, body)
+	request, err := http.NewRequest(method, "https://"+g.HTTPS+path, body)
 	if err != nil {
 		t.Fatalf("create request: %v", err)
 	}
@@ -37,7 +38,7 @@ func (g *gateway) send(t testing.TB, method, path string, header http.Header, bo
 // startQuiet starts a gateway with one stub that accepts every cluster, patch and update.
 func startQuiet(t *testing.T) (*gateway, *stub) {
 	t.Helper()
-	program(t, gatewayVariable)
+	process.Program(t, gatewayVariable)
 	a := newAuthority(t)
 	s := startStub(t, a)
 	s.serve("BeforeClusterCreate", "check", handlerOptions{ignore: true}, success("fine"))
@@ -99,7 +100,7 @@ func TestBadInput(t *testing.T) {
 			}
 		})
 	}
-	if code := g.ready(t); code != http.StatusOK {
+	if code := g.Ready(t.Context()); code != http.StatusOK {
 		t.Errorf("/readyz answers %d after bad input", code)
 	}
 	if got := g.post(t, path("BeforeClusterCreate", ""), samples.S()); got.code != http.StatusOK {
@@ -119,7 +120,7 @@ func TestBadInputTooLargeOverHTTP11(t *testing.T) {
 	g, _ := startQuiet(t)
 	client := http11(t, g.authority)
 	for range 5 {
-		got, err := try(client, "https://"+g.https+path("BeforeClusterCreate", ""), []byte(`{"cluster":{"a":"`+strings.Repeat("x", 25<<20)+`"}}`))
+		got, err := try(client, "https://"+g.HTTPS+path("BeforeClusterCreate", ""), []byte(`{"cluster":{"a":"`+strings.Repeat("x", 25<<20)+`"}}`))
 		if err != nil {
 			t.Fatalf("the caller sees a broken connection instead of 413: %v", err)
 		}

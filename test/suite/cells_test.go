@@ -24,6 +24,7 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/codec"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/test/process"
 )
 
 // vector is a golden request and its answer, each as the mandated JSON and as a message.
@@ -109,7 +110,7 @@ func (r *replay) serve(_ any, stream grpc.ServerStream) error {
 // Every hook is the same call in every cell of {REST, gRPC} caller × {REST, gRPC} extension: what arrives is the golden request,
 // and what comes back the golden answer, to the byte where it is JSON.
 func TestCells(t *testing.T) {
-	program(t, gatewayVariable)
+	process.Program(t, gatewayVariable)
 	cat := catalog.New()
 	golden := vectors(t, cat)
 	if len(golden) != 16 {

@@ -14,6 +14,7 @@ import (
 
 	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 
+	"github.com/hookgate/hookgate/test/process"
 	"github.com/hookgate/hookgate/test/samples"
 )
 
@@ -80,7 +81,7 @@ func faults(t testing.TB) map[string]fault {
 
 func startFaulty(t *testing.T, all map[string]fault, ignore bool) *gateway {
 	t.Helper()
-	program(t, gatewayVariable)
+	process.Program(t, gatewayVariable)
 	a := newAuthority(t)
 	s := startStub(t, a)
 	for name, f := range all {
@@ -124,7 +125,7 @@ func TestFaultsFail(t *testing.T) {
 		})
 	}
 	t.Run("an answer that says Failure", func(t *testing.T) { checkRefused(t, g) })
-	if code := g.ready(t); code != http.StatusOK {
+	if code := g.Ready(t.Context()); code != http.StatusOK {
 		t.Errorf("/readyz answers %d after faults", code)
 	}
 }
@@ -162,7 +163,7 @@ func checkRefused(t *testing.T, g *gateway) {
 
 // One bad handler under Fail fails the aggregate and is named; under Ignore it is as if it were not there.
 func TestFaultsInAnAggregate(t *testing.T) {
-	program(t, gatewayVariable)
+	process.Program(t, gatewayVariable)
 	for name, ignore := range map[string]bool{"Fail": false, "Ignore": true} {
 		t.Run(name, func(t *testing.T) {
 			a := newAuthority(t)
@@ -188,7 +189,7 @@ func TestFaultsInAnAggregate(t *testing.T) {
 }
 
 func TestDeadlineOfTheCaller(t *testing.T) {
-	program(t, gatewayVariable)
+	process.Program(t, gatewayVariable)
 	a := newAuthority(t)
 	s := startStub(t, a)
 	s.serve("BeforeClusterCreate", "patient", handlerOptions{timeout: 30}, hang)
@@ -203,7 +204,7 @@ func TestDeadlineOfTheCaller(t *testing.T) {
 
 // Handlers of a lifecycle hook are called at the same time, or ten slow ones take ten times as long.
 func TestHandlersAreCalledAtTheSameTime(t *testing.T) {
-	program(t, gatewayVariable)
+	process.Program(t, gatewayVariable)
 	a := newAuthority(t)
 	s := startStub(t, a)
 	const n = 5

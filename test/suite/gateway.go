@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,20 +20,26 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
+
+	"github.com/hookgate/hookgate/test/process"
 )
 
-// bodyLimit is what both fronts take and give.
+// The environment variables with the paths of the programs.
+const (
+	gatewayVariable   = "HOOKGATE_BIN"
+	extensionVariable = "HOOKGATE_TEST_EXTENSION"
+)
+
+// bodyLimit is the largest body of requests and responses, over REST and gRPC.
 const bodyLimit = 20 << 20
 
-// gateway is a `hookgate serve` that runs.
+// gateway is a running `hookgate serve` with its manifests.
 type gateway struct {
-	*process
+	*process.Gateway
 	authority *authority
 	configs   string // --extension-configs
 	certs     string // --cert-dir
-
-	https, grpc, diagnostics string
-	client                   *http.Client
+	client    *http.Client
 }
 
 // startGateway runs a gateway with the manifests, by file name, and waits until it is ready. flags come last.
@@ -44,22 +51,16 @@ func startGateway(t testing.TB, a *authority, manifests map[string]string, flags
 // startGatewayWith is startGateway with a directory of certificates that the test has prepared.
 func startGatewayWith(t testing.TB, a *authority, certs string, manifests map[string]string, flags ...string) *gateway {
 	t.Helper()
-	path := program(t, gatewayVariable)
+	path := process.Program(t, gatewayVariable)
 	g := &gateway{authority: a, configs: t.TempDir(), certs: certs}
 	for file, text := range manifests {
 		g.write(t, file, text)
 	}
-	g.process = launch(t, "gateway", path, append(g.flags(), flags...)...)
-	addresses := g.await(t, `hookgate serving https=(127\.0\.0\.1:\d+) grpc=(127\.0\.0\.1:\d+) diagnostics=(127\.0\.0\.1:\d+)\n`)
-	g.https, g.grpc, g.diagnostics = addresses[1], addresses[2], addresses[3]
+	args := append([]string{"serve", "--extension-configs", g.configs, "--cert-dir", g.certs}, process.AnyPorts()...)
+	g.Gateway = process.RunGateway(t, exec.Command(path, append(args, flags...)...))
 	g.client = newClient(t, a)
-	eventually(t, "GET /readyz answers 200", func() bool { return g.ready(t) == http.StatusOK })
+	g.WaitReady(t)
 	return g
-}
-
-func (g *gateway) flags() []string {
-	return []string{"serve", "--extension-configs", g.configs, "--cert-dir", g.certs,
-		"--http-address", "127.0.0.1:0", "--grpc-address", "127.0.0.1:0", "--diagnostics-address", "127.0.0.1:0"}
 }
 
 // write creates or replaces a manifest.
@@ -68,7 +69,7 @@ func (g *gateway) write(t testing.TB, file, text string) {
 	writeFile(t, filepath.Join(g.configs, file), []byte(text))
 }
 
-// newClient returns a client with connections of its own, which trusts the authority and never waits for ever.
+// newClient returns a client with connections of its own that trusts the authority.
 func newClient(t testing.TB, a *authority) *http.Client {
 	t.Helper()
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: a.pool}, ForceAttemptHTTP2: true, DisableCompression: true, MaxIdleConnsPerHost: 64}
@@ -84,21 +85,10 @@ func http11(t testing.TB, a *authority) *http.Client {
 	return &http.Client{Transport: transport, Timeout: 60 * time.Second}
 }
 
-// ready returns the status of /readyz, or 0 when nothing answers.
-func (g *gateway) ready(t testing.TB) int {
-	t.Helper()
-	response, err := http.Get("http://" + g.diagnostics + "/readyz")
-	if err != nil {
-		return 0
-	}
-	_ = response.Body.Close()
-	return response.StatusCode
-}
-
 // metrics returns the text of /metrics.
 func (g *gateway) metrics(t testing.TB) string {
 	t.Helper()
-	request, err := http.NewRequest(http.MethodGet, "http://"+g.diagnostics+"/metrics", nil)
+	request, err := http.NewRequest(http.MethodGet, "http://"+g.Diagnostics+"/metrics", nil)
 	if err != nil {
 		t.Fatalf("create request: %v", err)
 	}
@@ -139,7 +129,7 @@ func path(hook, handler string) string {
 // post calls the gateway as Cluster API does: POST without a Content-Type.
 func (g *gateway) post(t testing.TB, path string, body []byte) answer {
 	t.Helper()
-	return post(t, g.client, "https://"+g.https+path, body)
+	return post(t, g.client, "https://"+g.HTTPS+path, body)
 }
 
 func post(t testing.TB, client *http.Client, url string, body []byte) answer {
@@ -160,7 +150,7 @@ func try(client *http.Client, url string, body []byte) (answer, error) {
 	return do(client, request)
 }
 
-// discovery returns what the gateway says it has.
+// discovery returns the answer of the gateway's Discovery and its handlers.
 func (g *gateway) discovery(t testing.TB) (answer, []runtimehooksv1.ExtensionHandler) {
 	t.Helper()
 	got := g.post(t, path("Discovery", ""), []byte(`{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","kind":"DiscoveryRequest"}`))
@@ -174,7 +164,7 @@ func (g *gateway) discovery(t testing.TB) (answer, []runtimehooksv1.ExtensionHan
 	return got, response.Handlers
 }
 
-// offers tells whether the gateway's discovery has a handler of that name.
+// offers reports whether the gateway's discovery has a handler of that name.
 func (g *gateway) offers(t testing.TB, name string) bool {
 	t.Helper()
 	_, handlers := g.discovery(t)
@@ -184,13 +174,13 @@ func (g *gateway) offers(t testing.TB, name string) bool {
 // awaitHandler waits until the gateway has discovered a handler.
 func (g *gateway) awaitHandler(t testing.TB, name string) {
 	t.Helper()
-	eventually(t, "Discovery offers handler "+name, func() bool { return g.offers(t, name) })
+	process.Eventually(t, "Discovery offers handler "+name, func() bool { return g.offers(t, name) })
 }
 
 // dial returns a gRPC connection to the gateway, with limits as they are over REST.
 func (g *gateway) dial(t testing.TB) *grpc.ClientConn {
 	t.Helper()
-	conn, err := grpc.NewClient(g.grpc,
+	conn, err := grpc.NewClient(g.GRPC,
 		grpc.WithTransportCredentials(credentials.NewTLS(&tls.Config{RootCAs: g.authority.pool})),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(bodyLimit), grpc.MaxCallSendMsgSize(64<<20)))
 	if err != nil {

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/reflection"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/test/process"
 )
 
 // generated is an extension of generated stubs, which implements one hook and leaves discovery to reflection.
@@ -32,12 +33,12 @@ func (generated) ValidateTopology(_ context.Context, in *hooksv1alpha1.ValidateT
 // An extension on a Unix socket is discovered when it has started, called from both fronts, and called again when it has
 // started anew.
 func TestExtensionOnAUnixSocket(t *testing.T) {
-	program(t, gatewayVariable)
+	process.Program(t, gatewayVariable)
 	a := newAuthority(t)
 	socket := filepath.Join(t.TempDir(), "acme.sock")
 	manifest := "apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\nmetadata: {name: acme}\nspec: {clientConfig: {url: \"unix://" + socket + "\"}}\n"
 	g := startGateway(t, a, map[string]string{"acme.yaml": manifest}, "--resync", "1s")
-	g.await(t, "there is no such socket")
+	g.Expect(t, "there is no such socket")
 	for range 2 {
 		l, err := new(net.ListenConfig).Listen(t.Context(), "unix", socket)
 		if err != nil {
@@ -50,7 +51,7 @@ func TestExtensionOnAUnixSocket(t *testing.T) {
 		t.Cleanup(server.Stop)
 		g.awaitHandler(t, "validatetopology--acme")
 
-		eventually(t, "REST is answered", func() bool {
+		process.Eventually(t, "REST is answered", func() bool {
 			got := g.post(t, path("ValidateTopology", "validatetopology.acme"), []byte(`{"items":[{"uid":"1","object":{}}]}`))
 			return got.code == http.StatusOK && strings.Contains(string(got.body), `"message":"validatetopology saw 1 items"`)
 		})

@@ -22,6 +22,7 @@ import (
 	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/test/process"
 	"github.com/hookgate/hookgate/test/samples"
 )
 
@@ -167,7 +168,7 @@ func TestGRPCDiscovery(t *testing.T) {
 }
 
 func TestGRPCErrors(t *testing.T) {
-	program(t, gatewayVariable)
+	process.Program(t, gatewayVariable)
 	a := newAuthority(t)
 	s, spare := startStub(t, a), startStub(t, a)
 	s.serve("BeforeClusterCreate", "slow", handlerOptions{timeout: 1}, hang)
@@ -215,7 +216,7 @@ func TestGRPCErrors(t *testing.T) {
 }
 
 func TestGRPCUnknownMembers(t *testing.T) {
-	program(t, gatewayVariable)
+	process.Program(t, gatewayVariable)
 	a := newAuthority(t)
 	s := startStub(t, a)
 	s.serve("BeforeClusterCreate", "check", handlerOptions{}, say(`{"status":"Success","retryAfterSeconds":0,"estimate":{"seconds":9007199254740993}}`))
@@ -244,7 +245,7 @@ func TestGRPCUnknownMembers(t *testing.T) {
 }
 
 func TestGRPCHealthAndReflection(t *testing.T) {
-	program(t, gatewayVariable)
+	process.Program(t, gatewayVariable)
 	g := startGateway(t, newAuthority(t), nil)
 	conn := g.dial(t)
 	health, err := healthv1.NewHealthClient(conn).Check(soon(t), &healthv1.HealthCheckRequest{})

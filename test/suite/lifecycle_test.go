@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -20,12 +21,13 @@ import (
 
 	"github.com/hookgate/hookgate/devcert"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/test/process"
 	"github.com/hookgate/hookgate/test/samples"
 )
 
 // Everything in flight when SIGTERM comes is finished, on both fronts; the gateway is not ready meanwhile, and exits 0.
 func TestSIGTERMDrains(t *testing.T) {
-	program(t, gatewayVariable)
+	process.Program(t, gatewayVariable)
 	a := newAuthority(t)
 	s := startStub(t, a)
 	arrived, release := make(chan struct{}, 2), make(chan struct{})
@@ -43,7 +45,7 @@ func TestSIGTERMDrains(t *testing.T) {
 	overREST, overGRPC := make(chan answer, 1), make(chan string, 1)
 	go func() {
 		defer close(overREST)
-		got, err := try(g.client, "https://"+g.https+path("BeforeClusterCreate", "slow.s"), samples.S())
+		got, err := try(g.client, "https://"+g.HTTPS+path("BeforeClusterCreate", "slow.s"), samples.S())
 		if err != nil {
 			t.Errorf("call over REST: %v", err)
 			return
@@ -65,15 +67,17 @@ func TestSIGTERMDrains(t *testing.T) {
 	for range 2 {
 		select {
 		case <-arrived:
-		case <-time.After(patience):
+		case <-time.After(process.Patience):
 			t.Fatal("the calls did not reach the extension")
 		}
 	}
 
-	g.terminate(t)
-	eventually(t, "GET /readyz answers 503", func() bool { return g.ready(t) == http.StatusServiceUnavailable })
+	if err := g.Terminate(); err != nil {
+		t.Fatal(err)
+	}
+	process.Eventually(t, "GET /readyz answers 503", func() bool { return g.Ready(t.Context()) == http.StatusServiceUnavailable })
 	select {
-	case <-g.done:
+	case <-g.Exited():
 		t.Fatal("the gateway ended with calls in flight")
 	default:
 	}
@@ -84,21 +88,18 @@ func TestSIGTERMDrains(t *testing.T) {
 	if got := <-overGRPC; got != "done after SIGTERM" {
 		t.Errorf("over gRPC: message %q", got)
 	}
-	if code := g.exitCode(t); code != 0 {
+	if code := g.ExitCode(t); code != 0 {
 		t.Errorf("exit code %d, want 0", code)
 	}
 }
 
 func TestSIGTERMWhenIdle(t *testing.T) {
-	program(t, gatewayVariable)
+	process.Program(t, gatewayVariable)
 	g := startGateway(t, newAuthority(t), nil)
-	g.terminate(t)
-	if code := g.exitCode(t); code != 0 {
-		t.Errorf("exit code %d, want 0", code)
-	}
+	g.EndWell(t)
 }
 
-// shows tells whether a new connection sees the certificate of pair.
+// shows reports whether a new connection sees the certificate of pair.
 func shows(t testing.TB, address string, pair *devcert.Pair) bool {
 	t.Helper()
 	config := pair.ClientTLS()
@@ -116,31 +117,31 @@ func shows(t testing.TB, address string, pair *devcert.Pair) bool {
 }
 
 func TestCertificatesAreReloaded(t *testing.T) {
-	program(t, gatewayVariable)
+	process.Program(t, gatewayVariable)
 	a := newAuthority(t)
 	certs := t.TempDir()
 	first := a.write(t, certs, time.Now().Add(time.Hour))
 	g := startGatewayWith(t, a, certs, nil)
-	for front, address := range map[string]string{"REST": g.https, "gRPC": g.grpc} {
+	for front, address := range map[string]string{"REST": g.HTTPS, "gRPC": g.GRPC} {
 		if !shows(t, address, first) {
 			t.Fatalf("%s does not show its certificate at the start", front)
 		}
 	}
 	// What is not a certificate is not taken: new connections go on seeing the old one.
 	writeFile(t, filepath.Join(g.certs, "tls.crt"), []byte("not a certificate"))
-	g.await(t, `(?i)certificate`)
-	if !shows(t, g.https, first) {
+	g.Expect(t, `(?i)certificate`)
+	if !shows(t, g.HTTPS, first) {
 		t.Error("the old certificate is not shown while the file is broken")
 	}
 	second := a.write(t, g.certs, time.Now().Add(time.Hour))
-	for front, address := range map[string]string{"REST": g.https, "gRPC": g.grpc} {
-		eventually(t, front+" shows the new certificate", func() bool { return shows(t, address, second) })
+	for front, address := range map[string]string{"REST": g.HTTPS, "gRPC": g.GRPC} {
+		process.Eventually(t, front+" shows the new certificate", func() bool { return shows(t, address, second) })
 	}
 	if got := g.post(t, path("BeforeClusterCreate", ""), samples.S()); got.code != http.StatusOK {
 		t.Errorf("the old connection answers %d", got.code)
 	}
 	select {
-	case <-g.done:
+	case <-g.Exited():
 		t.Error("the gateway ended")
 	default:
 	}
@@ -148,7 +149,7 @@ func TestCertificatesAreReloaded(t *testing.T) {
 
 // A ca.crt beside the certificate makes both fronts ask callers for one.
 func TestCallersMayHaveToShowACertificate(t *testing.T) {
-	program(t, gatewayVariable)
+	process.Program(t, gatewayVariable)
 	a, callers := newAuthority(t), newAuthority(t)
 	certs := a.dir(t)
 	writeFile(t, filepath.Join(certs, "ca.crt"), callers.PEM)
@@ -166,11 +167,11 @@ func TestCallersMayHaveToShowACertificate(t *testing.T) {
 			config := &tls.Config{RootCAs: a.pool, Certificates: tc.certificates}
 			transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}
 			defer transport.CloseIdleConnections()
-			got, err := try(&http.Client{Transport: transport, Timeout: patience}, "https://"+g.https+path("BeforeClusterCreate", ""), samples.S())
+			got, err := try(&http.Client{Transport: transport, Timeout: process.Patience}, "https://"+g.HTTPS+path("BeforeClusterCreate", ""), samples.S())
 			if accepted := err == nil && got.code == http.StatusOK; accepted != tc.accepted {
 				t.Errorf("REST, %s: status %d, %v", tc.reason, got.code, err)
 			}
-			conn, err := grpc.NewClient(g.grpc, grpc.WithTransportCredentials(credentials.NewTLS(config.Clone())))
+			conn, err := grpc.NewClient(g.GRPC, grpc.WithTransportCredentials(credentials.NewTLS(config.Clone())))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -200,7 +201,7 @@ func freePort(t testing.TB) string {
 // An extension that is down at the start is picked up when it comes, keeps its handlers when it goes, and answers again
 // when it is back.
 func TestExtensionComesAndGoes(t *testing.T) {
-	program(t, gatewayVariable)
+	process.Program(t, gatewayVariable)
 	a := newAuthority(t)
 	port := freePort(t)
 	g := startGateway(t, a, map[string]string{"late.yaml": registration{name: "late", url: "https://127.0.0.1:" + port}.manifest(a)})
@@ -215,12 +216,12 @@ func TestExtensionComesAndGoes(t *testing.T) {
 		t.Fatalf("status %d: %s", got.code, got.body)
 	}
 
-	e.kill()
+	e.Kill()
 	checkFailure(t, "GeneratePatches", g.post(t, path("GeneratePatches", "patches--late"), samples.Body("GeneratePatches")), http.StatusServiceUnavailable)
 	if !g.offers(t, "patches--late") {
 		t.Error("the handlers went with the extension")
 	}
-	if code := g.ready(t); code != http.StatusOK {
+	if code := g.Ready(t.Context()); code != http.StatusOK {
 		t.Errorf("/readyz answers %d because an extension is away", code)
 	}
 	// Those under Fail fail the aggregate; the message does not depend on which connection broke.
@@ -231,13 +232,13 @@ func TestExtensionComesAndGoes(t *testing.T) {
 	}
 
 	startExtension(t, a, "late", port)
-	eventually(t, "the extension that is back answers", func() bool {
+	process.Eventually(t, "the extension that is back answers", func() bool {
 		return g.post(t, path("GeneratePatches", "patches--late"), samples.Body("GeneratePatches")).code == http.StatusOK
 	})
 }
 
 func TestManifestsAreFollowed(t *testing.T) {
-	program(t, gatewayVariable)
+	process.Program(t, gatewayVariable)
 	a := newAuthority(t)
 	one, two := startStub(t, a), startStub(t, a)
 	one.serve("BeforeClusterCreate", "who", handlerOptions{}, success("one"))
@@ -248,20 +249,20 @@ func TestManifestsAreFollowed(t *testing.T) {
 		return asCaller(t, "BeforeClusterCreate", got.body).GetMessage()
 	}
 	g.write(t, "x.yaml", registration{name: "x", url: one.server.URL}.manifest(a))
-	eventually(t, "a new manifest is taken", func() bool { return says() == "one" })
+	process.Eventually(t, "a new manifest is taken", func() bool { return says() == "one" })
 	g.write(t, "x.yaml", registration{name: "x", url: two.server.URL}.manifest(a))
-	eventually(t, "a changed URL is taken", func() bool { return says() == "two" })
+	process.Eventually(t, "a changed URL is taken", func() bool { return says() == "two" })
 	g.write(t, "y.yaml", registration{name: "y", url: one.server.URL}.manifest(a))
-	eventually(t, "a second manifest is taken", func() bool { return says() == "two, one" })
+	process.Eventually(t, "a second manifest is taken", func() bool { return says() == "two, one" })
 	g.write(t, "x.yaml", registration{name: "x", url: two.server.URL, settings: map[string]string{"new": "setting"}}.manifest(a))
-	eventually(t, "changed settings are taken", func() bool {
+	process.Eventually(t, "changed settings are taken", func() bool {
 		says()
 		return strings.Contains(string(two.last("BeforeClusterCreate", "who")), `"new":"setting"`)
 	})
 	if err := os.Remove(filepath.Join(g.configs, "x.yaml")); err != nil {
 		t.Fatal(err)
 	}
-	eventually(t, "a removed manifest is forgotten", func() bool { return says() == "one" })
+	process.Eventually(t, "a removed manifest is forgotten", func() bool { return says() == "one" })
 	if g.offers(t, "ready--x") {
 		t.Error("discovery still has the handlers of a removed manifest")
 	}
@@ -269,7 +270,7 @@ func TestManifestsAreFollowed(t *testing.T) {
 
 // A bad manifest is reported by file and line, and hurts only itself.
 func TestBadManifest(t *testing.T) {
-	program(t, gatewayVariable)
+	process.Program(t, gatewayVariable)
 	a := newAuthority(t)
 	s := startStub(t, a)
 	good := registration{name: "good", url: s.server.URL}.manifest(a)
@@ -293,7 +294,7 @@ func TestBadManifest(t *testing.T) {
 			if tc.line != 0 {
 				where = fmt.Sprintf(`bad\.yaml:%d\b`, lines+1+tc.line)
 			}
-			g.await(t, where)
+			g.Expect(t, where)
 			if name == "not YAML" {
 				// Where a file cannot be read to its end, what stands before the mistake may be used or not; another file must be.
 				g.write(t, "good.yaml", registration{name: "other", url: s.server.URL}.manifest(a))
@@ -313,7 +314,7 @@ func TestBadManifest(t *testing.T) {
 
 // What cannot work ends the program at once, with a text that says what to do about it.
 func TestStartsThatCannotWork(t *testing.T) {
-	binary := program(t, gatewayVariable)
+	binary := process.Program(t, gatewayVariable)
 	a := newAuthority(t)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -345,13 +346,13 @@ func TestStartsThatCannotWork(t *testing.T) {
 		"address not an address": {"a typing error", base(configs, certs, "localhost"), 1, `localhost`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := launch(t, "gateway", binary, tc.args...)
-			code := p.exitCode(t)
+			p := process.Run(t, "gateway", exec.Command(binary, tc.args...))
+			code := p.ExitCode(t)
 			if code != tc.code && (tc.code != 1 || code != 2) {
 				t.Errorf("%s: exit code %d, want %d", tc.reason, code, tc.code)
 			}
-			p.await(t, tc.text)
-			if text, _ := p.output.read(); strings.Contains(text, "goroutine ") {
+			p.Expect(t, tc.text)
+			if text := p.Output(); strings.Contains(text, "goroutine ") {
 				t.Errorf("a panic instead of a message:\n%s", text)
 			}
 		})
@@ -360,7 +361,7 @@ func TestStartsThatCannotWork(t *testing.T) {
 
 // Readiness does not wait for extensions, and a fresh gateway answers lifecycle hooks at once.
 func TestReadyWithoutExtensions(t *testing.T) {
-	program(t, gatewayVariable)
+	process.Program(t, gatewayVariable)
 	a := newAuthority(t)
 	began := time.Now()
 	g := startGateway(t, a, map[string]string{"away.yaml": registration{name: "away", url: "https://127.0.0.1:" + freePort(t)}.manifest(a)})

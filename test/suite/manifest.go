@@ -7,9 +7,12 @@ import (
 	"encoding/base64"
 	"fmt"
 	"maps"
+	"os/exec"
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/hookgate/hookgate/test/process"
 )
 
 // registration is an ExtensionConfig to be written as a manifest.
@@ -42,14 +45,16 @@ func (r registration) render(a *authority, version string) string {
 
 // extensionProgram is the extension on Cluster API's own server.
 type extensionProgram struct {
-	*process
+	*process.Process
 	url string
 }
 
 // startExtension runs the extension; port "0" takes a free one.
 func startExtension(t testing.TB, a *authority, name, port string) *extensionProgram {
 	t.Helper()
-	e := &extensionProgram{process: launch(t, "extension "+name, program(t, extensionVariable), "--port", port, "--cert-dir", a.dir(t), "--name", name)}
-	e.url = "https://" + e.await(t, `extension serving https=(127\.0\.0\.1:\d+)\n`)[1]
+	path := process.Program(t, extensionVariable)
+	cmd := exec.Command(path, "--port", port, "--cert-dir", a.dir(t), "--name", name)
+	e := &extensionProgram{Process: process.Run(t, "extension "+name, cmd)}
+	e.url = "https://" + e.Expect(t, `extension serving https=(127\.0\.0\.1:\d+)\n`)[1]
 	return e
 }

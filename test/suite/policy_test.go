@@ -13,6 +13,7 @@ import (
 
 	"google.golang.org/grpc/status"
 
+	"github.com/hookgate/hookgate/test/process"
 	"github.com/hookgate/hookgate/test/samples"
 )
 
@@ -25,7 +26,7 @@ func policyManifest(handler string, settings ...string) string {
 // Operators decide how handlers are called while the gateway runs, with the same effect on both fronts.
 func TestExtensionPolicies(t *testing.T) {
 	const hook = "BeforeClusterCreate"
-	program(t, gatewayVariable)
+	process.Program(t, gatewayVariable)
 	a := newAuthority(t)
 	s := startStub(t, a)
 	var mu sync.Mutex
@@ -48,7 +49,7 @@ func TestExtensionPolicies(t *testing.T) {
 
 	logged := func(text string) func() bool {
 		return func() bool {
-			output, _ := g.output.read()
+			output := g.Output()
 			return strings.Contains(output, text)
 		}
 	}
@@ -60,7 +61,7 @@ func TestExtensionPolicies(t *testing.T) {
 		if strings.Contains(message, "ExtensionPolicy") {
 			code = http.StatusInternalServerError
 		}
-		eventually(t, reason, func() bool {
+		process.Eventually(t, reason, func() bool {
 			mu.Lock()
 			order = nil
 			mu.Unlock()
@@ -94,7 +95,7 @@ func TestExtensionPolicies(t *testing.T) {
 	broken := policyManifest("a", "matchConditions: [{name: north, expression: \"request.cluster.nobody == 'north'\"}]")
 	g.write(t, "policies.yaml", broken)
 	expect("a condition that fails is an error", `handler "a.acme": ExtensionPolicy "a": match condition "north": the expression fails for this request`)
-	eventually(t, "the log has what CEL says", logged("no such key: nobody"))
+	process.Eventually(t, "the log has what CEL says", logged("no such key: nobody"))
 
 	g.write(t, "policies.yaml", strings.Replace(broken, "targetRef", "failurePolicy: Ignore\n  targetRef", 1))
 	expect("or is ignored", "from b, from c")
@@ -103,8 +104,8 @@ func TestExtensionPolicies(t *testing.T) {
 	}
 
 	g.write(t, "policies.yaml", strings.Replace(broken, "nobody ==", "nobody +", 1)+"---\nnonsense: [")
-	eventually(t, "a mistake is logged by file and line", logged(`policies.yaml:7: ExtensionPolicy \"a\": spec.matchConditions[0].expression`))
-	eventually(t, "and so is the other", logged("policies.yaml:9: not YAML"))
+	process.Eventually(t, "a mistake is logged by file and line", logged(`policies.yaml:7: ExtensionPolicy \"a\": spec.matchConditions[0].expression`))
+	process.Eventually(t, "and so is the other", logged("policies.yaml:9: not YAML"))
 	expect("and changes nothing", "from b, from c")
 
 	g.write(t, "policies.yaml", "# nothing\n")

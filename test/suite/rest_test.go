@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
-	"os"
 	"strings"
 	"sync"
 	"testing"
@@ -15,17 +14,9 @@ import (
 	"github.com/google/go-cmp/cmp"
 	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 
+	"github.com/hookgate/hookgate/test/process"
 	"github.com/hookgate/hookgate/test/samples"
 )
-
-func TestMain(m *testing.M) {
-	for _, variable := range []string{gatewayVariable, extensionVariable, skewVariable} {
-		if os.Getenv(variable) == "" {
-			fmt.Printf("suite: skipped, %s does not name a program; `make test` builds it and runs this\n", variable)
-		}
-	}
-	os.Exit(m.Run())
-}
 
 // hubSettings are those of the ExtensionConfig: one is new to every request, the other loses against the request's own.
 func hubSettings() map[string]string {
@@ -35,7 +26,7 @@ func hubSettings() map[string]string {
 // startHub starts the extension program and a gateway that knows it as ExtensionConfig "hub".
 func startHub(t *testing.T) (*gateway, *extensionProgram) {
 	t.Helper()
-	program(t, gatewayVariable)
+	process.Program(t, gatewayVariable)
 	a := newAuthority(t)
 	e := startExtension(t, a, "north", "0")
 	g := startGateway(t, a, map[string]string{"hub.yaml": registration{name: "hub", url: e.url, settings: hubSettings()}.manifest(a)})
@@ -98,12 +89,12 @@ func TestRESTOverHTTP11(t *testing.T) {
 	for _, hook := range samples.Hooks() {
 		handler := handlersOf(hook)[0]
 		want := direct(t, client, e.url, hook, handler, withSettings(samples.Request(hook), hubSettings()))
-		checkSame(t, hook, post(t, client, "https://"+g.https+path(hook, handler+".hub"), samples.Body(hook)), want)
+		checkSame(t, hook, post(t, client, "https://"+g.HTTPS+path(hook, handler+".hub"), samples.Body(hook)), want)
 	}
 	request := samples.GeneratePatches(2000)
 	body := samples.Marshal(request)
 	want := direct(t, client, e.url, "GeneratePatches", "patches", withSettings(request, hubSettings()))
-	checkSame(t, "GeneratePatches", post(t, client, "https://"+g.https+path("GeneratePatches", "patches--hub"), body), want)
+	checkSame(t, "GeneratePatches", post(t, client, "https://"+g.HTTPS+path("GeneratePatches", "patches--hub"), body), want)
 }
 
 func TestRESTDiscovery(t *testing.T) {
@@ -202,7 +193,7 @@ func TestRESTSizes(t *testing.T) {
 
 // Two extensions on Cluster API's server, so that there is something to merge across them and something to be ambiguous.
 func TestRESTTwoExtensions(t *testing.T) {
-	program(t, gatewayVariable)
+	process.Program(t, gatewayVariable)
 	a := newAuthority(t)
 	one, two := startExtension(t, a, "one", "0"), startExtension(t, a, "two", "0")
 	g := startGateway(t, a, map[string]string{
@@ -242,7 +233,7 @@ func TestRESTTwoExtensions(t *testing.T) {
 }
 
 func TestRESTNamespaceSelector(t *testing.T) {
-	program(t, gatewayVariable)
+	process.Program(t, gatewayVariable)
 	a := newAuthority(t)
 	mine, other := startStub(t, a), startStub(t, a)
 	mine.serve("BeforeClusterCreate", "check", handlerOptions{}, success("mine"))
@@ -263,7 +254,7 @@ func TestRESTNamespaceSelector(t *testing.T) {
 }
 
 func TestRESTNoHandlers(t *testing.T) {
-	program(t, gatewayVariable)
+	process.Program(t, gatewayVariable)
 	g := startGateway(t, newAuthority(t), nil)
 	for _, hook := range samples.Hooks() {
 		t.Run(hook, func(t *testing.T) {
@@ -281,7 +272,7 @@ func TestRESTNoHandlers(t *testing.T) {
 
 // Members that no schema knows, and raw objects, reach the extension as they were written, and come back.
 func TestRESTNothingIsLost(t *testing.T) {
-	program(t, gatewayVariable)
+	process.Program(t, gatewayVariable)
 	a := newAuthority(t)
 	s := startStub(t, a)
 	s.serve("GeneratePatches", "patch", handlerOptions{}, say(`{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","kind":"GeneratePatchesResponse",`+
@@ -331,7 +322,7 @@ func TestRESTConcurrentCallers(t *testing.T) {
 		want := direct(t, g.client, e.url, hook, handler, withSettings(request(), hubSettings()))
 		wg.Go(func() {
 			for range 20 {
-				got, err := try(g.client, "https://"+g.https+path(hook, handler+".hub"), body)
+				got, err := try(g.client, "https://"+g.HTTPS+path(hook, handler+".hub"), body)
 				var m members
 				if err == nil {
 					err = json.Unmarshal(got.body, &m)

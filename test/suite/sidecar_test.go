@@ -7,6 +7,7 @@ import (
 	"context"
 	"net"
 	"net/http"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -18,6 +19,7 @@ import (
 	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/test/process"
 	"github.com/hookgate/hookgate/test/samples"
 )
 
@@ -80,14 +82,14 @@ func startBeside(t testing.TB, network, address string, b beside) *grpc.Server {
 // startSidecar runs a gateway for the extension at url, and does not wait until it is ready.
 func startSidecar(t testing.TB, url string) *gateway {
 	t.Helper()
-	path := program(t, gatewayVariable)
+	path := process.Program(t, gatewayVariable)
 	a := newAuthority(t)
 	g := &gateway{authority: a, certs: a.dir(t)}
-	g.process = launch(t, "gateway", path, "serve", "--sidecar", url, "--cert-dir", g.certs,
-		"--http-address", "127.0.0.1:0", "--diagnostics-address", "127.0.0.1:0")
-	// Without gRPC: that is what the extension speaks, often on the port that is the default here.
-	addresses := g.await(t, `hookgate serving https=(127\.0\.0\.1:\d+) diagnostics=(127\.0\.0\.1:\d+)\n`)
-	g.https, g.diagnostics = addresses[1], addresses[2]
+	g.Gateway = process.RunGateway(t, exec.Command(path, "serve", "--sidecar", url, "--cert-dir", g.certs,
+		"--http-address=127.0.0.1:0", "--diagnostics-address=127.0.0.1:0"))
+	if g.GRPC != "" { // The extension speaks it, often on the default port.
+		t.Fatalf("a sidecar listens for gRPC on %s", g.GRPC)
+	}
 	g.client = newClient(t, a)
 	return g
 }
@@ -108,19 +110,19 @@ func TestSidecar(t *testing.T) {
 			const asked = `{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","kind":"DiscoveryRequest"}`
 
 			// Before the extension has started: not that it has no handlers, but why that is not known.
-			eventually(t, "Discovery says why there is no answer", func() bool {
+			process.Eventually(t, "Discovery says why there is no answer", func() bool {
 				got := g.post(t, path("Discovery", ""), []byte(asked))
 				text := checkFailure(t, "Discovery", got, http.StatusServiceUnavailable)
 				return strings.HasPrefix(text, "the extension beside the gateway has not answered yet: ") && strings.Contains(text, tc.away)
 			})
-			if code := g.ready(t); code != http.StatusServiceUnavailable {
+			if code := g.Ready(t.Context()); code != http.StatusServiceUnavailable {
 				t.Errorf("/readyz answers %d before the extension has started", code)
 			}
 
 			for range 2 {
 				server := startBeside(t, tc.network, tc.address, beside{})
-				eventually(t, "/readyz answers 200", func() bool { return g.ready(t) == http.StatusOK })
-				eventually(t, "a call is answered", func() bool {
+				process.Eventually(t, "/readyz answers 200", func() bool { return g.Ready(t.Context()) == http.StatusOK })
+				process.Eventually(t, "a call is answered", func() bool {
 					return g.post(t, path("BeforeClusterCreate", "beforeclustercreate"), samples.S()).code == http.StatusOK
 				})
 				_, handlers := g.discovery(t)
@@ -146,11 +148,11 @@ func TestSidecar(t *testing.T) {
 				server.Stop()
 				client := *g.client
 				client.Timeout = 5 * time.Second
-				down := post(t, &client, "https://"+g.https+path("BeforeClusterCreate", "beforeclustercreate")+"?timeout=2s", samples.S())
+				down := post(t, &client, "https://"+g.HTTPS+path("BeforeClusterCreate", "beforeclustercreate")+"?timeout=2s", samples.S())
 				if text := checkFailure(t, "BeforeClusterCreate", down, http.StatusServiceUnavailable); !strings.Contains(text, `handler "beforeclustercreate"`) {
 					t.Errorf("the message does not name the handler: %s", text)
 				}
-				if code := g.ready(t); code != http.StatusOK {
+				if code := g.Ready(t.Context()); code != http.StatusOK {
 					t.Errorf("/readyz answers %d while the extension is away", code)
 				}
 			}
@@ -165,7 +167,7 @@ func TestSidecarKeepsTheCallersDeadline(t *testing.T) {
 	address := freeAddress(t)
 	startBeside(t, "tcp", address, beside{release: release})
 	g := startSidecar(t, "grpc://"+address)
-	eventually(t, "/readyz answers 200", func() bool { return g.ready(t) == http.StatusOK })
+	process.Eventually(t, "/readyz answers 200", func() bool { return g.Ready(t.Context()) == http.StatusOK })
 	began := time.Now()
 	got := g.post(t, path("ValidateTopology", "validate")+"?timeout=1s", []byte(`{}`))
 	checkFailure(t, "ValidateTopology", got, http.StatusGatewayTimeout)
@@ -175,7 +177,7 @@ func TestSidecarKeepsTheCallersDeadline(t *testing.T) {
 }
 
 func TestSidecarFlags(t *testing.T) {
-	path := program(t, gatewayVariable)
+	path := process.Program(t, gatewayVariable)
 	for name, tc := range map[string]struct {
 		flags []string
 		want  string
@@ -188,11 +190,11 @@ func TestSidecarFlags(t *testing.T) {
 		"webhooks":     {[]string{"--sidecar", "grpc://127.0.0.1:9090", "--cert-dir", ".", "--webhook-port", "9444"}, `--webhook-port`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := launch(t, "gateway", path, append([]string{"serve"}, tc.flags...)...)
-			if code := p.exitCode(t); code != 2 {
+			p := process.Run(t, "gateway", exec.Command(path, append([]string{"serve"}, tc.flags...)...))
+			if code := p.ExitCode(t); code != 2 {
 				t.Errorf("exit status %d, want 2", code)
 			}
-			if got := p.output.tail(4000); !strings.Contains(got, tc.want) {
+			if got := p.Output(); !strings.Contains(got, tc.want) {
 				t.Errorf("printed %q, want %q", got, tc.want)
 			}
 		})

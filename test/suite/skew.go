@@ -22,6 +22,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 
+	"github.com/hookgate/hookgate/test/process"
 	"github.com/hookgate/hookgate/test/samples"
 )
 
@@ -31,7 +32,7 @@ const skewVariable = "HOOKGATE_SKEW_BIN"
 // skewProgram returns the path of a program built with Cluster API v1.12.
 func skewProgram(t testing.TB, name string) string {
 	t.Helper()
-	return filepath.Join(program(t, skewVariable), name)
+	return filepath.Join(process.Program(t, skewVariable), name)
 }
 
 // echoed is the setting of a handler of the extension program that makes it answer with what it decoded.
@@ -43,8 +44,9 @@ const crdsFile = "testdata/crds.yaml"
 // startOldExtension runs the extension that is built with v1.12.
 func startOldExtension(t testing.TB, a *authority) *extensionProgram {
 	t.Helper()
-	e := &extensionProgram{process: launch(t, "extension of v1.12", skewProgram(t, "extension"), "--cert-dir", a.dir(t))}
-	e.url = "https://" + e.await(t, `extension serving https=(127\.0\.0\.1:\d+)\n`)[1]
+	cmd := exec.Command(skewProgram(t, "extension"), "--cert-dir", a.dir(t))
+	e := &extensionProgram{Process: process.Run(t, "extension of v1.12", cmd)}
+	e.url = "https://" + e.Expect(t, `extension serving https=(127\.0\.0\.1:\d+)\n`)[1]
 	return e
 }
 

@@ -18,12 +18,13 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/test/process"
 	"github.com/hookgate/hookgate/test/samples"
 )
 
 // The extension of today reads behind a v1.12 what it reads behind a v1.14, but for what a v1.12 cannot say.
 func TestSkewNewExtensionBehindOldCore(t *testing.T) {
-	program(t, gatewayVariable)
+	process.Program(t, gatewayVariable)
 	a := newAuthority(t)
 	e := startExtension(t, a, "new", "0")
 	settings := map[string]string{}
@@ -56,7 +57,7 @@ func TestSkewNewExtensionBehindOldCore(t *testing.T) {
 			})
 		}
 	}
-	if output, _ := g.output.read(); strings.Contains(output, "conversion loses a member") {
+	if output := g.Output(); strings.Contains(output, "conversion loses a member") {
 		t.Error("the gateway says that it lost something")
 	}
 }
@@ -64,7 +65,7 @@ func TestSkewNewExtensionBehindOldCore(t *testing.T) {
 // Cores before v1.11 sent members that are no more. They do not reach an extension of today, and the gateway says so, once.
 func TestSkewLossesOfRequestsBeforeV111(t *testing.T) {
 	const hook, handler = "BeforeClusterCreate", "create-audit"
-	program(t, gatewayVariable)
+	process.Program(t, gatewayVariable)
 	a := newAuthority(t)
 	e := startExtension(t, a, "new", "0")
 	manifests := crdManifests(t)
@@ -91,7 +92,7 @@ func TestSkewLossesOfRequestsBeforeV111(t *testing.T) {
 			t.Errorf("%s: the extension got class %v", front, class)
 		}
 	}
-	output, _ := g.output.read()
+	output := g.Output()
 	for _, path := range []string{"cluster.spec.topology.rolloutAfter", "cluster.spec.topology.variables[*].definitionFrom"} {
 		if n := strings.Count(output, path); n != 1 {
 			t.Errorf("the log has %s %d times", path, n)
@@ -146,7 +147,7 @@ func (r reader) serve(_ any, stream grpc.ServerStream) error {
 // An extension that speaks gRPC and states that it understands v1beta1 needs no policy, and gets the text that a v1.12 sends, whatever
 // version the caller has.
 func TestSkewExtensionThatStatesItsVersion(t *testing.T) {
-	program(t, gatewayVariable)
+	process.Program(t, gatewayVariable)
 	a := newAuthority(t)
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {

@@ -14,6 +14,7 @@ import (
 	"k8s.io/utils/ptr"
 	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 
+	"github.com/hookgate/hookgate/test/process"
 	"github.com/hookgate/hookgate/test/samples"
 )
 
@@ -99,7 +100,7 @@ func object(t *testing.T, m members, way ...string) map[string]any {
 // A handler that knows v1beta1 Machines only gets such, and its patch changes what it changed and nothing else: what v1beta1 cannot
 // say is still there.
 func TestSkewPatchesOfMachinesInV1Beta1(t *testing.T) {
-	program(t, gatewayVariable)
+	process.Program(t, gatewayVariable)
 	a := newAuthority(t)
 	s := startStub(t, a)
 	encode := func(patch string) string { return base64.StdEncoding.EncodeToString([]byte(patch)) }
@@ -166,14 +167,14 @@ func TestSkewPatchesOfMachinesInV1Beta1(t *testing.T) {
 	if want := `hookgate_conversion_lost_members_total{handler="canupdatemachine.s",hook="CanUpdateMachine"} 2`; !strings.Contains(g.metrics(t), want+"\n") {
 		t.Errorf("the metrics have no %s", want)
 	}
-	if output, _ := g.output.read(); strings.Count(output, "machine.spec.minReadySeconds") != 1 {
+	if output := g.Output(); strings.Count(output, "machine.spec.minReadySeconds") != 1 {
 		t.Errorf("the log does not have machine.spec.minReadySeconds once")
 	}
 }
 
 // A caller that has v1beta1 Machines gets patches for such from an extension of today.
 func TestSkewPatchesForCallersInV1Beta1(t *testing.T) {
-	program(t, gatewayVariable)
+	process.Program(t, gatewayVariable)
 	a := newAuthority(t)
 	e := startExtension(t, a, "new", "0")
 	manifests := crdManifests(t)

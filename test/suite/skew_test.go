@@ -12,14 +12,15 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
 
+	"github.com/hookgate/hookgate/test/process"
 	"github.com/hookgate/hookgate/test/samples"
 )
 
 // startOld runs the extension of v1.12 as ExtensionConfig "old", and a gateway with policies as manifests by file name.
 func startOld(t *testing.T, policies map[string]string) *gateway {
 	t.Helper()
-	program(t, gatewayVariable)
-	program(t, skewVariable)
+	process.Program(t, gatewayVariable)
+	process.Program(t, skewVariable)
 	a := newAuthority(t)
 	e := startOldExtension(t, a)
 	manifests := crdManifests(t)
@@ -106,7 +107,7 @@ func TestSkewOldExtensionReadsWhatItAlwaysRead(t *testing.T) {
 			})
 		}
 	}
-	if output, _ := g.output.read(); strings.Contains(output, "conversion loses a member") {
+	if output := g.Output(); strings.Contains(output, "conversion loses a member") {
 		t.Error("the gateway says that it lost something")
 	}
 }
@@ -115,7 +116,7 @@ func TestSkewOldExtensionReadsWhatItAlwaysRead(t *testing.T) {
 // while the gateway runs.
 func TestSkewReferencesNeedDefinitions(t *testing.T) {
 	const hook, handler = "BeforeClusterCreate", "before-cluster-create.old"
-	program(t, gatewayVariable)
+	process.Program(t, gatewayVariable)
 	a := newAuthority(t)
 	e := startOldExtension(t, a)
 	g := startGateway(t, a, map[string]string{
@@ -132,7 +133,7 @@ func TestSkewReferencesNeedDefinitions(t *testing.T) {
 	for file, text := range crdManifests(t) {
 		g.write(t, file, text)
 	}
-	eventually(t, "the call is made once the definition is there", func() bool {
+	process.Eventually(t, "the call is made once the definition is there", func() bool {
 		return g.post(t, path(hook, handler), samples.Body(hook)).code == http.StatusOK
 	})
 }

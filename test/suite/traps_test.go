@@ -17,6 +17,7 @@ import (
 	"k8s.io/utils/ptr"
 	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 
+	"github.com/hookgate/hookgate/test/process"
 	"github.com/hookgate/hookgate/test/samples"
 )
 
@@ -26,7 +27,7 @@ import (
 // startStubs starts a gateway with one stub, "s", that prepare has filled.
 func startStubs(t *testing.T, prepare func(*stub), flags ...string) (*gateway, *stub) {
 	t.Helper()
-	program(t, gatewayVariable)
+	process.Program(t, gatewayVariable)
 	a := newAuthority(t)
 	s := startStub(t, a)
 	prepare(s)
@@ -127,7 +128,7 @@ func TestTrap03OrderOfHandlersComesOutOfAMap(t *testing.T) {
 
 // The list of handlers is sorted, and the same from call to call and from replica to replica.
 func TestTrap04OrderOfDiscoveryComesOutOfAMap(t *testing.T) {
-	program(t, gatewayVariable)
+	process.Program(t, gatewayVariable)
 	a := newAuthority(t)
 	e := startExtension(t, a, "north", "0")
 	manifests := map[string]string{"hub.yaml": registration{name: "hub", url: e.url}.manifest(a), "b.yaml": registration{name: "branch", url: e.url}.manifest(a)}
@@ -176,7 +177,7 @@ func TestTrap05SizeLimitOnlyForErrors(t *testing.T) {
 
 // One extension that is down, one that answers rubbish and one whose manifest is bad hurt nobody else.
 func TestTrap10WarmUpIsAllOrNothing(t *testing.T) {
-	program(t, gatewayVariable)
+	process.Program(t, gatewayVariable)
 	a, stranger := newAuthority(t), newAuthority(t)
 	good, rubbish, untrusted := startStub(t, a), startStub(t, a), startStub(t, stranger)
 	rubbish.answers[path("Discovery", "")] = say("<html>")
@@ -195,10 +196,10 @@ func TestTrap10WarmUpIsAllOrNothing(t *testing.T) {
 		}
 	}
 	for _, name := range []string{"down", "rubbish", "untrusted"} {
-		g.await(t, regexp.QuoteMeta(name)) // each is reported
+		g.Expect(t, regexp.QuoteMeta(name)) // each is reported
 	}
 	select {
-	case <-g.done:
+	case <-g.Exited():
 		t.Error("the gateway ended")
 	default:
 	}
@@ -213,7 +214,7 @@ func TestTrap11DiscoveryIsNotRepeated(t *testing.T) {
 
 // Names that differ only in case would share one path.
 func TestTrap12NamesThatDifferOnlyInCase(t *testing.T) {
-	program(t, gatewayVariable)
+	process.Program(t, gatewayVariable)
 	a := newAuthority(t)
 	good, colliding := startStub(t, a), startStub(t, a)
 	colliding.serve("GeneratePatches", "patch", handlerOptions{}, say(`{"status":"Success"}`))
@@ -223,7 +224,7 @@ func TestTrap12NamesThatDifferOnlyInCase(t *testing.T) {
 		"good.yaml":      registration{name: "good", url: good.server.URL}.manifest(a),
 	})
 	g.awaitHandler(t, "ready--good")
-	g.await(t, `Patch`) // the log tells which name it is
+	g.Expect(t, `Patch`) // the log tells which name it is
 	for _, name := range []string{"patch--colliding", "ready--colliding"} {
 		if g.offers(t, name) {
 			t.Errorf("handler %s is offered", name)
@@ -278,7 +279,7 @@ func TestTrap15BodyOfAnErrorReachesConditions(t *testing.T) {
 	if id == "" {
 		t.Fatal("no Hookgate-Call-Id in the answer")
 	}
-	g.await(t, `(?m)^.*`+regexp.QuoteMeta(id)+`.*7f3a.*$`)
+	g.Expect(t, `(?m)^.*`+regexp.QuoteMeta(id)+`.*7f3a.*$`)
 }
 
 // A registration that cannot be used leaves what was known before in place.
@@ -314,7 +315,7 @@ func TestTrap16ABadUpdateRemovesTheOldEntries(t *testing.T) {
 	})
 	t.Run("a manifest that is refused", func(t *testing.T) {
 		g.write(t, "s.yaml", "apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\nmetadata:\n  name: s\nspec:\n  clientConfig:\n    url: ftp://nowhere\n")
-		g.await(t, `s\.yaml:7\b`)
+		g.Expect(t, `s\.yaml:7\b`)
 		if !g.offers(t, "patch--s") {
 			t.Error("the old handlers are gone")
 		}
