@@ -77,7 +77,7 @@ func TestHandlersGetWhatTheyUnderstand(t *testing.T) {
 		says     string
 		want     string
 	}{
-		"nobody":   {"requests are Cluster API's of today", GRPC, "", "", "v1beta2"},
+		"nothing":  {"requests are Cluster API's of today", GRPC, "", "", "v1beta2"},
 		"states":   {"a gateway would convert them, too", GRPC, "v1beta1", "", "v1beta1"},
 		"says":     {"upstream's own servers cannot state anything", REST, "", "v1beta1", "v1beta1"},
 		"operator": {"the operator has the last word", GRPC, "v1beta1", "v1beta2", "v1beta2"},
@@ -152,7 +152,7 @@ func (r recorded) Run(name string, f func(recorded)) bool {
 	return true
 }
 
-func TestTest(t *testing.T) {
+func TestEachCheckIsASubtest(t *testing.T) {
 	s := newStub()
 	s.only("BeforeClusterCreate", "AfterControlPlaneInitialized")
 	s.body = func(h *catalog.Hook, body []byte) []byte {
@@ -179,7 +179,7 @@ func TestTest(t *testing.T) {
 	}
 }
 
-func TestSelection(t *testing.T) {
+func TestOnlyAndSkipSelectChecks(t *testing.T) {
 	for name, tt := range map[string]struct {
 		reason     string
 		only, skip []string
@@ -208,8 +208,8 @@ func TestSelection(t *testing.T) {
 	}
 }
 
-// TestCanceled checks that a run ends with its context, and says why.
-func TestCanceled(t *testing.T) {
+// TestRunEndsWithItsContext checks that a run ends with its context, and says why.
+func TestRunEndsWithItsContext(t *testing.T) {
 	s := newStub()
 	target := s.start(t, GRPC)
 	ctx, cancel := context.WithCancelCause(t.Context())

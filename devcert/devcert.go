@@ -1,11 +1,9 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package devcert makes certificates for development and tests: CAs that are never written anywhere, and certificates of
-// them for servers on this machine.
-//
-// It is for nothing else: there is no way to renew or revoke. Production certificates come from whoever runs the
-// cluster's; the gateway reads them from a directory and does not ask who made them.
+// Package devcert makes certificates for development and tests: authorities whose keys are never written, and certificates
+// that they sign for servers on this machine. It cannot renew or revoke them, and is not for production: there, the gateway
+// reads certificates that others have made from a directory.
 //
 // All functions are safe for concurrent use. A Pair and an Authority are immutable.
 package devcert
@@ -27,23 +25,22 @@ import (
 	"time"
 )
 
-// The names of the files that WriteDir writes. The CA's is not ca.crt: in the gateway's --cert-dir that name means that
-// callers must show a certificate.
+// The names of the files that WriteDir writes. The CA is not in ca.crt: with a file of that name in the gateway's
+// --cert-dir, callers must show a certificate.
 const (
 	CAFile   = "dev-ca.crt"
 	CertFile = "tls.crt"
 	KeyFile  = "tls.key"
 )
 
-// Pair is a certificate with its key, and the CA to trust it by, all in PEM. The certificate is good for servers and for
-// clients.
+// Pair is a certificate, its key and the CA that has signed it, all in PEM. Servers and clients can use the certificate.
 type Pair struct {
 	CAPEM   []byte
 	CertPEM []byte
 	KeyPEM  []byte
 }
 
-// New makes a pair of a CA of its own, which is thrown away: see Authority.Issue.
+// New makes a pair with a new CA, whose key is thrown away. For notAfter and hosts see Authority.Issue.
 func New(notAfter time.Time, hosts ...string) (*Pair, error) {
 	a, err := NewAuthority(notAfter)
 	if err != nil {
@@ -52,7 +49,7 @@ func New(notAfter time.Time, hosts ...string) (*Pair, error) {
 	return a.Issue(notAfter, hosts...)
 }
 
-// Authority is a CA that lives as long as the process, for whoever needs several certificates that one bundle trusts.
+// Authority is a CA whose key exists in memory only, for several certificates that one bundle trusts.
 type Authority struct {
 	// PEM is the CA's certificate.
 	PEM []byte
@@ -84,8 +81,8 @@ func NewAuthority(notAfter time.Time) (*Authority, error) {
 	return &Authority{PEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), cert: ca, key: key}, nil
 }
 
-// Issue makes a pair that is valid until notAfter, for 127.0.0.1, ::1, localhost and the hosts: DNS names or IP addresses.
-// Keys are ECDSA P-256.
+// Issue makes a pair that is valid until notAfter for 127.0.0.1, ::1, localhost and the hosts, which are DNS names or IP
+// addresses. The key is ECDSA P-256.
 func (a *Authority) Issue(notAfter time.Time, hosts ...string) (*Pair, error) {
 	leaf, err := template("localhost", notAfter)
 	if err != nil {
@@ -142,7 +139,7 @@ func template(name string, notAfter time.Time) (*x509.Certificate, error) {
 	}, nil
 }
 
-// Certificate returns the certificate and its key as crypto/tls wants them.
+// Certificate returns the certificate and its key for crypto/tls.
 func (p *Pair) Certificate() (tls.Certificate, error) {
 	cert, err := tls.X509KeyPair(p.CertPEM, p.KeyPEM)
 	if err != nil {
@@ -160,15 +157,15 @@ func (p *Pair) ServerTLS() (*tls.Config, error) {
 	return &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12}, nil
 }
 
-// ClientTLS returns the settings of a client that trusts the CA alone.
+// ClientTLS returns the settings of a client that trusts only the CA.
 func (p *Pair) ClientTLS() *tls.Config {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(p.CAPEM)
 	return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 }
 
-// WriteDir writes the pair to CAFile, CertFile and KeyFile in dir, which it makes if need be. Each file is replaced as a
-// whole, so that a server that watches them never reads half of one; only the user may read the key.
+// WriteDir writes the pair to CAFile, CertFile and KeyFile in dir, which it makes if there is none. It replaces each file
+// atomically, for servers that watch them. Only the user may read the key.
 func (p *Pair) WriteDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return fmt.Errorf("write development certificates: %w", err)
@@ -189,7 +186,7 @@ func (p *Pair) WriteDir(dir string) error {
 	return nil
 }
 
-// replace writes a file beside path and renames it.
+// replace writes a file beside path and renames it to path.
 func replace(path string, data []byte, mode os.FileMode) (err error) {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
 	if err != nil {

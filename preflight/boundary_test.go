@@ -53,7 +53,7 @@ func TestRulesBeginAndEndAtTheirRelease(t *testing.T) {
 			rule: ruleVariables, handler: handler("h", "DiscoverVariables"),
 			found: []string{"v1.12.99>cluster-api=v1.13.0", "v1.13.0>cluster-api=v1.12.99"}, not: []string{"v1.11.0>cluster-api=v1.12.99", "v1.13.0>cluster-api=v1.14.0"},
 		},
-		"a version that nobody converts to": {
+		"a version without a conversion": {
 			rule: ruleCannotConvert, handler: handler("h", "BeforeClusterCreate", states("v1alpha4")),
 			found: []string{"cluster-api=v1.12.0", "cluster-api=v1.13.0"}, not: []string{"hookgate=v0.1.0"},
 		},

@@ -55,8 +55,8 @@ func handler(name, hookName string, change ...func(*Handler)) Handler {
 	return h
 }
 
-func states(version string) func(*Handler) { return func(h *Handler) { h.States = version } }
-func in2(version string) func(*Handler)    { return func(h *Handler) { h.Hook.Version = version } }
+func states(version string) func(*Handler)    { return func(h *Handler) { h.States = version } }
+func ofVersion(version string) func(*Handler) { return func(h *Handler) { h.Hook.Version = version } }
 func policed(name, states string, forAll bool) func(*Handler) {
 	return func(h *Handler) { h.Policy = &Policy{Name: name, States: states, ForAll: forAll} }
 }
@@ -119,8 +119,8 @@ func TestJudge(t *testing.T) {
 			reason: "an extension for v1.13 behind v1.12", targets: []string{"cluster-api=v1.12.0"}, from: "v1.13.0",
 			handlers: []Handler{handler("create", "BeforeClusterCreate")}, want: []string{change + "create"}, policies: []string{"acme-cluster-api for : v1beta2"},
 		},
-		"NobodySays": {
-			reason: "without a statement and without --from, nobody can tell", targets: []string{"cluster-api=v1.14.0"},
+		"NotStated": {
+			reason: "without a statement and without --from, it is not known", targets: []string{"cluster-api=v1.14.0"},
 			handlers: []Handler{handler("create", "BeforeClusterCreate"), handler("variables", "DiscoverVariables"), handler("can", "CanUpdateMachine"), handler("patch", "GeneratePatches")},
 			want:     []string{"warn not-stated create", "warn not-stated variables", "ok ok can", "ok ok patch"},
 			problem:  "Cluster API v1.14 sends Clusters of v1beta2, older ones sent v1beta1, and it is not stated which the handler understands",
@@ -151,7 +151,7 @@ func TestJudge(t *testing.T) {
 			handlers: []Handler{handler("create", "BeforeClusterCreate", states("v1beta1"), policed("p", "v1beta2", false))}, want: []string{"ok ok create"},
 		},
 		"CannotConvert": {
-			reason: "a version that nobody converts to", targets: []string{"cluster-api=v1.14.0"},
+			reason: "a version without a conversion", targets: []string{"cluster-api=v1.14.0"},
 			handlers: []Handler{handler("create", "BeforeClusterCreate", states("v1alpha4"))}, want: []string{"break cannot-convert create"},
 		},
 		"NeverSent": {
@@ -172,7 +172,7 @@ func TestJudge(t *testing.T) {
 		},
 		"UnknownHook": {
 			reason: "a hook of a newer extension", targets: []string{"cluster-api=v1.14.0"},
-			handlers: []Handler{handler("coffee", "BeforeCoffee"), handler("v2", "BeforeClusterCreate", in2("v2")), {Name: "skipped", Useless: "no such hook"}, handler("d", "Discovery")},
+			handlers: []Handler{handler("coffee", "BeforeCoffee"), handler("v2", "BeforeClusterCreate", ofVersion("v2")), {Name: "skipped", Useless: "no such hook"}, handler("d", "Discovery")},
 			want:     []string{"break hook-unknown coffee", "break hook-unknown d", "break hook-unknown skipped", "break hook-unknown v2"},
 			problem:  "hooks of hooks.runtime.cluster.x-k8s.io/v1alpha1 have no BeforeCoffee with handlers",
 		},
@@ -265,8 +265,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// TestJudgeAll: what is not about a handler, and how it is counted.
-func TestJudgeAll(t *testing.T) {
+// TestFindingsWithoutAHandlerAreCounted holds the findings about ExtensionConfigs, policies and manifests.
+func TestFindingsWithoutAHandlerAreCounted(t *testing.T) {
 	target := Target{Hooks: catalog.New(), Lossy: lossy}
 	if err := target.ParseTarget("cluster-api=v1.14.0"); err != nil {
 		t.Fatal(err)
@@ -308,8 +308,8 @@ func TestJudgeAll(t *testing.T) {
 	}
 }
 
-// TestReferences: Clusters are converted to v1beta1 only where the versions of what they refer to are known.
-func TestReferences(t *testing.T) {
+// TestClustersNeedKnownReferences holds that a conversion of Clusters to v1beta1 needs the versions of what they refer to.
+func TestClustersNeedKnownReferences(t *testing.T) {
 	for name, tt := range map[string]struct {
 		reason     string
 		unresolved []string
@@ -319,7 +319,7 @@ func TestReferences(t *testing.T) {
 	}{
 		"Resolved":   {"all are known", nil, "", []string{"ok ok down", "ok ok same"}, ""},
 		"Unresolved": {"every call would fail", []string{"a", "b", "c", "d"}, "", []string{"break cannot-convert down", "ok ok same"}, "the gateway cannot convert Clusters to v1beta1 that are in use: a; b; c; and 1 more"},
-		"Unchecked":  {"nobody may look", nil, "forbidden", []string{"warn references-unchecked down", "ok ok same"}, ""},
+		"Unchecked":  {"no permission to look", nil, "forbidden", []string{"warn references-unchecked down", "ok ok same"}, ""},
 	} {
 		target := Target{Hooks: catalog.New(), Lossy: func(string, string, string) []string { return nil }}
 		if err := target.ParseTarget("cluster-api=v1.14.0"); err != nil {
@@ -341,8 +341,8 @@ func TestReferences(t *testing.T) {
 	}
 }
 
-// TestRules: every rule is found somewhere above with its level, and stands once in the list.
-func TestRules(t *testing.T) {
+// TestRulesAreInOrderAndUnique holds the list of rules.
+func TestRulesAreInOrderAndUnique(t *testing.T) {
 	seen := map[string]bool{}
 	for _, r := range Rules() {
 		if seen[r.ID] || r.Text == "" || r.Level.rank() < 0 {
@@ -363,6 +363,9 @@ func TestParseTarget(t *testing.T) {
 		"v1.14.0":             "want cluster-api=VERSION",
 		"kubernetes=v1.34":    "want cluster-api=VERSION",
 		"hookgate=v9.0.0":     "release v9.0.0 of Hookgate is not known here; the known ones are v0.1.0, v0.2.0, v0.3.0, v0.4.0. Use the hookgate of the release that you upgrade to",
+		"hookgate=v0.5.0":     "release v0.5.0 of Hookgate is not known here",
+		"hookgate=v1.4.0":     "release v1.4.0 of Hookgate is not known here",
+		"hookgate=v0":         `"v0" is not a version`,
 		"hookgate=newest":     `"newest" is not a version; the known releases of Hookgate are v0.1.0, `,
 	} {
 		target := Target{Hooks: testHooks(t)}

@@ -1,6 +1,6 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package memory settles how much memory the gateway may use: TuneGC for a hub, which shall be quick, and a Releaser for a
-// sidecar, which shall be small. What each gains is measured by the benchmark beside it.
+// Package memory trades memory for speed: TuneGC makes a hub quick, and a Releaser keeps a sidecar small. The benchmark
+// beside each measures its gain.
 package memory
