@@ -4,9 +4,11 @@
 package catalog
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
@@ -33,6 +35,100 @@ func TestEveryHookIsFound(t *testing.T) {
 		}
 		if _, _, ok := h.Deprecated(); ok {
 			t.Errorf("%s is deprecated", h)
+		}
+	}
+}
+
+// What answers allow follows from the contract: Cluster API merges answers of lifecycle hooks only, and waits where a
+// hook can answer retryAfterSeconds.
+func TestWhatAnswersAllow(t *testing.T) {
+	var singletons, mergeable, blocking []string
+	for _, h := range New().Hooks() {
+		if h.Singleton() {
+			singletons = append(singletons, h.Hook)
+		}
+		if h.Mergeable {
+			mergeable = append(mergeable, h.Hook)
+		}
+		if h.Blocking {
+			blocking = append(blocking, h.Hook)
+		}
+	}
+	lifecycle := []string{
+		"AfterClusterUpgrade", "AfterControlPlaneInitialized", "AfterControlPlaneUpgrade", "AfterWorkersUpgrade",
+		"BeforeClusterCreate",
+		"BeforeClusterDelete", "BeforeClusterUpgrade", "BeforeControlPlaneUpgrade", "BeforeWorkersUpgrade",
+	}
+	if diff := cmp.Diff([]string{"Discovery"}, singletons); diff != "" {
+		t.Errorf("singletons: -want +got:\n%s", diff)
+	}
+	if diff := cmp.Diff(lifecycle, mergeable); diff != "" {
+		t.Errorf("mergeable: -want +got:\n%s", diff)
+	}
+	waits := append(
+		slices.DeleteFunc(lifecycle, func(name string) bool { return name == "AfterControlPlaneInitialized" }),
+		"UpdateMachine",
+	)
+	if diff := cmp.Diff(waits, blocking); diff != "" {
+		t.Errorf("blocking: -want +got:\n%s", diff)
+	}
+}
+
+// Versions and their successors are looked up by group and name, and removed ones are known.
+func TestVersions(t *testing.T) {
+	discovery := []protoreflect.FileDescriptor{hooksv1alpha1.File_hookgate_hooks_v1alpha1_discovery_proto}
+	lifecycle := []protoreflect.FileDescriptor{hooksv1alpha1.File_hookgate_hooks_v1alpha1_lifecycle_hooks_proto}
+	removed := Lifetime{Introduced: "v0.1.0", Deprecated: "v0.2.0", Removed: "v0.3.0"}
+	c, err := Build(nil,
+		Source{
+			Group: "b", Version: "v1beta1", Lifetime: Lifetime{Introduced: "v0.1.0", Deprecated: "v0.4.0"},
+			Files: discovery,
+		},
+		Source{Group: "b", Version: "v1", Lifetime: removed},
+		Source{Group: "b", Version: "v1alpha1", Lifetime: removed},
+		Source{Group: "a", Version: "v1", Lifetime: Lifetime{Introduced: "v0.1.0"}, Files: lifecycle},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, v := range c.Versions() {
+		got = append(got, v.APIVersion()+" replaced by "+v.Instead())
+		if found, ok := c.Version(v.Group, v.Name); !ok || found != v {
+			t.Errorf("Version(%s, %s) = %v", v.Group, v.Name, found)
+		}
+	}
+	want := []string{
+		"a/v1 replaced by ", "b/v1 replaced by b/v1beta1", "b/v1beta1 replaced by ", "b/v1alpha1 replaced by b/v1beta1",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	for _, missing := range [][2]string{{"a", "v1beta1"}, {"c", "v1"}, {"b", "v2"}} {
+		if v, ok := c.Version(missing[0], missing[1]); ok || v != nil {
+			t.Errorf("Version(%s, %s) = %v", missing[0], missing[1], v)
+		}
+	}
+	h, _ := c.ByName("Discovery")
+	if since, instead, ok := h.Deprecated(); !ok || since != "v0.4.0" || instead != "b/v1beta1" {
+		t.Errorf("Deprecated() = %s, %s, %t", since, instead, ok)
+	}
+	if other, ok := h.In("v1"); ok {
+		t.Errorf("In of a removed version is %s", other)
+	}
+	if same, ok := h.In("v1beta1"); !ok || same != h {
+		t.Errorf("In of its own version is %v", same)
+	}
+}
+
+func TestSegments(t *testing.T) {
+	for path, want := range map[string][3]int{
+		"/a/b/c/d": {2, 4, 6}, "/a/b": {2, 4, 4}, "//b/": {1, 3, 4}, "/": {1, 1, 1}, "": {0, 0, 0}, "/a//c": {2, 3, 5},
+	} {
+		for n, end := range want {
+			if got := segments(path, n+1); got != end {
+				t.Errorf("segments(%q, %d) = %d, want %d", path, n+1, got, end)
+			}
 		}
 	}
 }
@@ -90,6 +186,18 @@ func TestBuildRefuses(t *testing.T) {
 		"RemovedWithHooks": {
 			[]Source{source("v1", Lifetime{Removed: "v0.2.0"}, files...)},
 			"version hooks.runtime.cluster.x-k8s.io/v1: has hooks, and was removed in v0.2.0",
+		},
+		"SameMessages": {
+			[]Source{source("v1", Lifetime{}, files...), source("v2", Lifetime{}, files...)},
+			"hook hooks.runtime.cluster.x-k8s.io/v1/Discovery: message hookgate.hooks.v1alpha1.DiscoveryRequest " +
+				"is that of hooks.runtime.cluster.x-k8s.io/v2/Discovery already\n" +
+				"hook hooks.runtime.cluster.x-k8s.io/v1/Discovery: message hookgate.hooks.v1alpha1.DiscoveryResponse " +
+				"is that of hooks.runtime.cluster.x-k8s.io/v2/Discovery already",
+		},
+		"Everything": {
+			[]Source{source("v1", Lifetime{}), source("v2", Lifetime{Removed: "v0.2.0"}, files...)},
+			"version hooks.runtime.cluster.x-k8s.io/v1: has no hooks, and was not removed\n" +
+				"version hooks.runtime.cluster.x-k8s.io/v2: has hooks, and was removed in v0.2.0",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -58,7 +58,9 @@ func TestNewestClusterAPIRelease(t *testing.T) {
 			}
 			embedded(reflect.TypeOf(message), map[reflect.Type]bool{}, found)
 		}
-		h := ClusterAPIHook{GroupVersionHook: hook.GroupVersionHook{Group: gvh.Group, Version: gvh.Version, Hook: gvh.Hook}}
+		h := ClusterAPIHook{
+			GroupVersionHook: hook.GroupVersionHook{Group: gvh.Group, Version: gvh.Version, Hook: gvh.Hook},
+		}
 		if len(found) > 1 {
 			t.Errorf("%s embeds %v: the table has room for one", gvh, found)
 		}
@@ -80,15 +82,23 @@ func TestClusterAPIReleases(t *testing.T) {
 		reason, version, hook string
 		kind, object          string // empty: the release does not call the hook
 	}{
-		"Lifecycle1.12":    {"before v1.13, lifecycle hooks had v1beta1", "v1.12.4", "BeforeClusterCreate", "Cluster", "v1beta1"},
-		"Lifecycle1.13":    {"since v1.13, they have v1beta2", "v1.13", "BeforeClusterCreate", "Cluster", "v1beta2"},
-		"Lifecycle1.8":     {"the oldest", "1.8.0", "BeforeClusterUpgrade", "Cluster", "v1beta1"},
-		"NewLifecycle1.12": {"those that v1.12 added had v1beta1, too", "v1.12.0", "BeforeWorkersUpgrade", "Cluster", "v1beta1"},
+		"Lifecycle1.12": {
+			"before v1.13, lifecycle hooks had v1beta1", "v1.12.4", "BeforeClusterCreate", "Cluster", "v1beta1",
+		},
+		"Lifecycle1.13": {"since v1.13, they have v1beta2", "v1.13", "BeforeClusterCreate", "Cluster", "v1beta2"},
+		"Lifecycle1.8":  {"the oldest", "1.8.0", "BeforeClusterUpgrade", "Cluster", "v1beta1"},
+		"NewLifecycle1.12": {
+			"those that v1.12 added had v1beta1, too", "v1.12.0", "BeforeWorkersUpgrade", "Cluster", "v1beta1",
+		},
 		"NewLifecycle1.11": {"they were not there before", "v1.11.0", "BeforeWorkersUpgrade", "", ""},
-		"Plan1.12":         {"the plan had v1beta2 from the start", "v1.12.0", "GenerateUpgradePlan", "Cluster", "v1beta2"},
-		"InPlace1.12":      {"so had the in-place hooks", "v1.12.0-rc.1", "CanUpdateMachine", "Machine", "v1beta2"},
-		"InPlace1.11":      {"which v1.12 added", "v1.11.0", "CanUpdateMachine", "", ""},
-		"Variables1.12":    {"variables were v1beta1 before v1.13", "v1.12.0", "DiscoverVariables", "ClusterClassVariable", "v1beta1"},
+		"Plan1.12": {
+			"the plan had v1beta2 from the start", "v1.12.0", "GenerateUpgradePlan", "Cluster", "v1beta2",
+		},
+		"InPlace1.12": {"so had the in-place hooks", "v1.12.0-rc.1", "CanUpdateMachine", "Machine", "v1beta2"},
+		"InPlace1.11": {"which v1.12 added", "v1.11.0", "CanUpdateMachine", "", ""},
+		"Variables1.12": {
+			"variables were v1beta1 before v1.13", "v1.12.0", "DiscoverVariables", "ClusterClassVariable", "v1beta1",
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			release, err := ClusterAPIReleaseOf(tt.version)
@@ -97,12 +107,15 @@ func TestClusterAPIReleases(t *testing.T) {
 			}
 			got, ok := release.Hook(tt.hook)
 			if ok != (tt.kind != "") || got.Kind != tt.kind || got.ObjectVersion != tt.object {
-				t.Errorf("%s: %s calls %s with %s %s, %t", tt.reason, release.Name, tt.hook, got.Kind, got.ObjectVersion, ok)
+				t.Errorf(
+					"%s: %s calls %s with %s %s, %t", tt.reason, release.Name, tt.hook, got.Kind, got.ObjectVersion, ok,
+				)
 			}
 		})
 	}
 	for _, version := range []string{"v1.7.0", "v1.99.0", "v2.14.0", "", "v1", "latest", "v1.x"} {
-		if _, err := ClusterAPIReleaseOf(version); err == nil || !strings.Contains(err.Error(), "v1.8, v1.9, v1.10, v1.11, v1.12, v1.13, v1.14") {
+		const known = "v1.8, v1.9, v1.10, v1.11, v1.12, v1.13, v1.14"
+		if _, err := ClusterAPIReleaseOf(version); err == nil || !strings.Contains(err.Error(), known) {
 			t.Errorf("%q: %v, want an error with the releases that are known", version, err)
 		}
 	}
@@ -110,7 +123,8 @@ func TestClusterAPIReleases(t *testing.T) {
 
 func TestEverSent(t *testing.T) {
 	for name, want := range map[string][]string{
-		"BeforeClusterCreate": {"v1beta1", "v1beta2"}, "UpdateMachine": {"v1beta2"}, "GenerateUpgradePlan": {"v1beta2"}, "GeneratePatches": nil, "Coffee": nil,
+		"BeforeClusterCreate": {"v1beta1", "v1beta2"}, "UpdateMachine": {"v1beta2"}, "GenerateUpgradePlan": {"v1beta2"},
+		"GeneratePatches": nil, "Coffee": nil,
 	} {
 		if diff := cmp.Diff(want, EverSent(name)); diff != "" {
 			t.Errorf("%s (-want +got):\n%s", name, diff)

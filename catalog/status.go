@@ -60,14 +60,17 @@ func SetStatus(m proto.Message, status Status, message string) {
 // and numbers of the contract.
 func checkResponse(d protoreflect.MessageDescriptor) error {
 	status, message := d.Fields().ByName("status"), d.Fields().ByName("message")
-	if status == nil || status.Kind() != protoreflect.EnumKind || message == nil || message.Kind() != protoreflect.StringKind {
+	if status == nil || status.Kind() != protoreflect.EnumKind ||
+		message == nil || message.Kind() != protoreflect.StringKind {
 		return fmt.Errorf("message %s: an answer has an enum status and a string message", d.FullName())
 	}
 	want := hooksv1alpha1.ResponseStatus(0).Descriptor().Values()
 	have := status.Enum().Values()
 	for i := range want.Len() {
 		if v := have.ByNumber(want.Get(i).Number()); v == nil || v.Name() != want.Get(i).Name() {
-			return fmt.Errorf("enum %s: has no value %s = %d", status.Enum().FullName(), want.Get(i).Name(), want.Get(i).Number())
+			return fmt.Errorf(
+				"enum %s: has no value %s = %d", status.Enum().FullName(), want.Get(i).Name(), want.Get(i).Number(),
+			)
 		}
 	}
 	return nil

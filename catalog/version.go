@@ -76,7 +76,9 @@ func Build(releases []Release, sources ...Source) (*Catalog, error) {
 		}
 		switch {
 		case v.Removed() && len(v.hooks) > 0:
-			errs = append(errs, fmt.Errorf("version %s: has hooks, and was removed in %s", v.APIVersion(), v.Lifetime.Removed))
+			errs = append(
+				errs, fmt.Errorf("version %s: has hooks, and was removed in %s", v.APIVersion(), v.Lifetime.Removed),
+			)
 		case !v.Removed() && len(v.hooks) == 0:
 			errs = append(errs, fmt.Errorf("version %s: has no hooks, and was not removed", v.APIVersion()))
 		}
@@ -94,7 +96,9 @@ func Build(releases []Release, sources ...Source) (*Catalog, error) {
 		for _, m := range []protoreflect.MessageType{h.Request, h.Response} {
 			// kind and apiVersion are the message's.
 			if other, ok := messages[m.Descriptor().FullName()]; ok {
-				errs = append(errs, fmt.Errorf("hook %s: message %s is that of %s already", h, m.Descriptor().FullName(), other))
+				errs = append(
+					errs, fmt.Errorf("hook %s: message %s is that of %s already", h, m.Descriptor().FullName(), other),
+				)
 			}
 			messages[m.Descriptor().FullName()] = h
 		}

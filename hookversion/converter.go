@@ -121,7 +121,9 @@ func (c *Converter) convert(
 ) (_ proto.Message, lost []string, err error) {
 	defer func() {
 		if err != nil {
-			err = hook.Errorf(hook.Conversion, "convert %s from %s to %s: %s", what, from.APIVersion(), to.APIVersion(), err)
+			err = hook.Errorf(
+				hook.Conversion, "convert %s from %s to %s: %s", what, from.APIVersion(), to.APIVersion(), err,
+			)
 		}
 	}()
 	switch {

@@ -55,26 +55,43 @@ func TestDeriveComparesTypes(t *testing.T) {
 		return strings.Replace(field("a", kind), "LABEL_OPTIONAL", "LABEL_REPEATED", 1)
 	}
 	mapOf := func(name, key, value string) string {
-		entries := strings.Replace(strings.Replace(textMap, "TYPE_STRING", key, 1), "type: TYPE_STRING }", value+" }", 1)
+		entries := strings.Replace(
+			strings.Replace(textMap, "TYPE_STRING", key, 1), "type: TYPE_STRING }", value+" }", 1,
+		)
 		return list(`type: TYPE_MESSAGE type_name: ".`+name+`.Entry.AEntry"`) + entries
 	}
 	const different, entries = "a and a have different types", "a and a are maps with different entries: write the conversion by hand"
 	for name, tc := range map[string]struct{ spoke, hub, want string }{
-		"Same":       {field("a", text), field("a", text), ""},
-		"Kind":       {field("a", text), field("a", number), different},
-		"List":       {field("a", text), list(text), different},
-		"Lists":      {list(text), list(text), ""},
-		"Presence":   {field("a", text), field("a", optional) + oneof, different},
-		"Optional":   {field("a", optional) + oneof, field("a", optional) + oneof, ""},
-		"Enum":       {field("a", `type: TYPE_ENUM type_name: ".s.Color"`), field("a", `type: TYPE_ENUM type_name: ".h.Color"`), ""},
-		"EnumFewer":  {field("a", `type: TYPE_ENUM type_name: ".s.Color"`), field("a", `type: TYPE_ENUM type_name: ".h.Light"`), "a and a have different values"},
-		"EnumNames":  {field("a", `type: TYPE_ENUM type_name: ".s.Color"`), field("a", `type: TYPE_ENUM type_name: ".h.Swapped"`), "a and a have different values"},
+		"Same":     {field("a", text), field("a", text), ""},
+		"Kind":     {field("a", text), field("a", number), different},
+		"List":     {field("a", text), list(text), different},
+		"Lists":    {list(text), list(text), ""},
+		"Presence": {field("a", text), field("a", optional) + oneof, different},
+		"Optional": {field("a", optional) + oneof, field("a", optional) + oneof, ""},
+		"Enum": {
+			field("a", `type: TYPE_ENUM type_name: ".s.Color"`), field("a", `type: TYPE_ENUM type_name: ".h.Color"`),
+			"",
+		},
+		"EnumFewer": {
+			field("a", `type: TYPE_ENUM type_name: ".s.Color"`), field("a", `type: TYPE_ENUM type_name: ".h.Light"`),
+			"a and a have different values",
+		},
+		"EnumNames": {
+			field("a", `type: TYPE_ENUM type_name: ".s.Color"`), field("a", `type: TYPE_ENUM type_name: ".h.Swapped"`),
+			"a and a have different values",
+		},
 		"Map":        {mapOf("s", "TYPE_STRING", text), mapOf("h", "TYPE_STRING", text), ""},
 		"MapAndList": {mapOf("s", "TYPE_STRING", text), list(`type: TYPE_MESSAGE type_name: ".h.Part"`), different},
 		"MapKeys":    {mapOf("s", "TYPE_STRING", text), mapOf("h", "TYPE_INT32", text), entries},
 		"MapValues":  {mapOf("s", "TYPE_STRING", text), mapOf("h", "TYPE_STRING", flag), entries},
-		"MapEnums":   {mapOf("s", "TYPE_STRING", `type: TYPE_ENUM type_name: ".s.Color"`), mapOf("h", "TYPE_STRING", `type: TYPE_ENUM type_name: ".h.Color"`), entries},
-		"MapObjects": {mapOf("s", "TYPE_STRING", `type: TYPE_MESSAGE type_name: ".s.Part"`), mapOf("h", "TYPE_STRING", `type: TYPE_MESSAGE type_name: ".h.Part"`), entries},
+		"MapEnums": {
+			mapOf("s", "TYPE_STRING", `type: TYPE_ENUM type_name: ".s.Color"`),
+			mapOf("h", "TYPE_STRING", `type: TYPE_ENUM type_name: ".h.Color"`), entries,
+		},
+		"MapObjects": {
+			mapOf("s", "TYPE_STRING", `type: TYPE_MESSAGE type_name: ".s.Part"`),
+			mapOf("h", "TYPE_STRING", `type: TYPE_MESSAGE type_name: ".h.Part"`), entries,
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := Derive(message(t, "s", tc.spoke), message(t, "h", tc.hub), Differences{})
@@ -97,9 +114,14 @@ func TestDeriveComparesDefaults(t *testing.T) {
 		value any
 		ok    bool
 	}{
-		"String": {"type: TYPE_STRING", "x", true}, "Int32": {"type: TYPE_INT32", int32(1), true}, "Bool": {"type: TYPE_BOOL", true, true},
-		"Zero": {"type: TYPE_INT64", nil, true}, "Int": {"type: TYPE_INT32", 1, false}, "Int64": {"type: TYPE_INT64", int64(1), false},
-		"StringForBool": {"type: TYPE_BOOL", "true", false}, "BoolForString": {"type: TYPE_STRING", true, false}, "Int32ForBool": {"type: TYPE_BOOL", int32(1), false},
+		"String": {"type: TYPE_STRING", "x", true}, "Int32": {"type: TYPE_INT32", int32(1), true}, "Bool": {
+			"type: TYPE_BOOL", true, true,
+		},
+		"Zero": {"type: TYPE_INT64", nil, true}, "Int": {"type: TYPE_INT32", 1, false}, "Int64": {
+			"type: TYPE_INT64", int64(1), false,
+		},
+		"StringForBool": {"type: TYPE_BOOL", "true", false}, "BoolForString": {"type: TYPE_STRING", true, false},
+		"Int32ForBool": {"type: TYPE_BOOL", int32(1), false},
 	} {
 		spoke, hub := message(t, "s", ""), message(t, "h", field("a", tc.kind))
 		c := Derive(spoke, hub, Differences{Added: map[string]any{"a": tc.value}})
@@ -117,7 +139,11 @@ func TestDeriveComparesDefaults(t *testing.T) {
 			t.Errorf("%s: up gives %v, %v", name, up, err)
 		}
 	}
-	c := Derive(message(t, "s", ""), message(t, "h", strings.Replace(field("a", "type: TYPE_STRING"), "OPTIONAL", "REPEATED", 1)), Differences{Added: map[string]any{"a": "x"}})
+	c := Derive(
+		message(t, "s", ""),
+		message(t, "h", strings.Replace(field("a", "type: TYPE_STRING"), "OPTIONAL", "REPEATED", 1)),
+		Differences{Added: map[string]any{"a": "x"}},
+	)
 	if want := "derive s.Entry from h.Entry: a: string is not what it has"; c.err == nil || c.err.Error() != want {
 		t.Errorf("a list: got %v, want %s", c.err, want)
 	}

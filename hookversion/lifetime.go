@@ -46,10 +46,10 @@ func trackOf(name string) track {
 // CheckLifetimes returns an error that joins every breach of the deprecation rules of the Runtime SDK proposal
 // (https://github.com/kubernetes-sigs/cluster-api/blob/main/docs/proposals/20220221-runtime-SDK.md#runtime-sdk-rules-1):
 //
-//   - rule #3: a version is deprecated only after the release of a newer one that is at least as stable, is not deprecated
-//     itself, and has every hook of the deprecated one;
-//   - rule #4: a deprecated GA version stays for 12 months and 3 releases, a beta version for 6 months and 2 releases. An
-//     alpha version need not stay.
+//   - rule #3: a version is deprecated only after the release of a newer one that is at least as stable, is not
+//     deprecated itself, and has every hook of the deprecated one;
+//   - rule #4: a deprecated GA version stays for 12 months and 3 releases, a beta version for 6 months and 2 releases.
+//     An alpha version need not stay.
 //
 // It takes a release without a date to come out today.
 func CheckLifetimes(hooks *catalog.Catalog, today time.Time) error {
@@ -164,8 +164,8 @@ func (v lifetime) checkPeriod(deprecated, removed release) error {
 			t, p.releases, v.Deprecated, v.Removed, n)
 	}
 	if end := deprecated.date.AddDate(0, p.months, 0); removed.date.Before(end) {
-		return fmt.Errorf("rule #4: %s stays for %d months after its deprecation in %s, until %s, and %s comes before that",
-			t, p.months, v.Deprecated, end.Format(time.DateOnly), v.Removed)
+		return fmt.Errorf("rule #4: %s stays for %d months after its deprecation in %s, until %s, "+
+			"and %s comes before that", t, p.months, v.Deprecated, end.Format(time.DateOnly), v.Removed)
 	}
 	return nil
 }
@@ -199,5 +199,7 @@ func (v lifetime) checkSuccessor(versions []lifetime, table map[string]release) 
 		return fmt.Errorf("rule #3: deprecated in %s, when no newer version that is at least as stable had the hook %s",
 			v.Deprecated, missing)
 	}
-	return fmt.Errorf("rule #3: deprecated in %s, when there was no newer version that is at least as stable", v.Deprecated)
+	return fmt.Errorf(
+		"rule #3: deprecated in %s, when there was no newer version that is at least as stable", v.Deprecated,
+	)
 }

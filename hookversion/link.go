@@ -11,9 +11,9 @@ import (
 	"github.com/hookgate/hookgate/hook"
 )
 
-// Link returns the link of a call chain that converts requests to the version of the hook that the handler implements, and
-// responses back to the caller's version. Handlers are looked up by group and name of the hook, so the two can differ. A
-// call that needs no conversion passes unchanged, body included.
+// Link returns the link of a call chain that converts requests to the version of the hook that the handler
+// implements, and responses back to the caller's version. Handlers are looked up by group and name of the hook, so
+// the two can differ. A call that needs no conversion passes unchanged, body included.
 //
 // The links after it see a call of the handler's version. Its errors are of kind Conversion and name both versions.
 func Link(c *Converter) extension.Link {
@@ -23,8 +23,8 @@ func Link(c *Converter) extension.Link {
 			to, ok := from.In(implemented.Version)
 			if !ok {
 				return extension.Result{}, hook.Errorf(hook.Conversion,
-					"convert request: the handler implements %s, which the gateway does not serve: it has to implement %s",
-					implemented, from.Hub())
+					"convert request: the handler implements %s, which the gateway does not serve: "+
+						"it has to implement %s", implemented, from.Hub())
 			}
 			if to == from {
 				return next(ctx, call)

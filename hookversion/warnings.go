@@ -15,8 +15,8 @@ import (
 // maxWarnings bounds the warnings of an answer, besides the one that counts those left out.
 const maxWarnings = 10
 
-// Warnings collects the warnings about deprecated versions for the caller of one call. The zero value is ready to use. It
-// is safe for concurrent use.
+// Warnings collects the warnings about deprecated versions for the caller of one call. The zero value is ready to
+// use. It is safe for concurrent use.
 type Warnings struct {
 	mu    sync.Mutex
 	texts []string
@@ -49,8 +49,8 @@ func (w *Warnings) add(text string) {
 	}
 }
 
-// Values returns the warnings as values of the HTTP header Warning, 299 - "<text>" in RFC 7234. They are sorted, distinct
-// and bounded: a last one counts those left out. Values returns nil if there are none.
+// Values returns the warnings as values of the HTTP header Warning, 299 - "<text>" in RFC 7234. They are sorted,
+// distinct and bounded: a last one counts those left out. Values returns nil if there are none.
 func (w *Warnings) Values() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -9,8 +9,8 @@ import (
 	"github.com/hookgate/hookgate/test/samples"
 )
 
-// BenchmarkConditions is what conditions cost for the small body, a BeforeClusterCreate with a full Cluster: reading the
-// request, once for all handlers of a call that have conditions, and looking at it, once for each.
+// BenchmarkConditions is what conditions cost for the small body, a BeforeClusterCreate with a full Cluster: reading
+// the request, once for all handlers of a call that have conditions, and looking at it, once for each.
 func BenchmarkConditions(b *testing.B) {
 	body := samples.S()
 	request := decoded(b, string(body))
@@ -25,8 +25,14 @@ func BenchmarkConditions(b *testing.B) {
 	})
 	for _, bench := range []struct{ name, expression string }{
 		{"name", `request.cluster.metadata.namespace != 'kube-system'`},
-		{"labels", `has(request.cluster.metadata.labels) && request.cluster.metadata.labels.exists(k, k.startsWith('cluster'))`},
-		{"regex", `request.cluster.metadata.name.matches('^[a-z][-a-z0-9]*$') && request.cluster.kind in ['Cluster', 'ClusterClass']`},
+		{
+			"labels",
+			`has(request.cluster.metadata.labels) && request.cluster.metadata.labels.exists(k, k.startsWith('cluster'))`,
+		},
+		{
+			"regex",
+			`request.cluster.metadata.name.matches('^[a-z][-a-z0-9]*$') && request.cluster.kind in ['Cluster', 'ClusterClass']`,
+		},
 	} {
 		c := compiled(b, bench.expression)
 		b.Run("match="+bench.name, func(b *testing.B) {

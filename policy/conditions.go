@@ -15,8 +15,9 @@ import (
 )
 
 const (
-	// CostLimit bounds one evaluation of one condition, in CEL's units of cost: about one for each step and for each ten
-	// characters that a string function reads. It equals Kubernetes' limit for an expression, about a tenth of a second.
+	// CostLimit bounds one evaluation of one condition, in CEL's units of cost: about one for each step and for each
+	// ten characters that a string function reads. It equals Kubernetes' limit for an expression, about a tenth of a
+	// second.
 	CostLimit = 1_000_000
 
 	// MaxExpression is the maximum length of an expression in characters.
@@ -49,8 +50,8 @@ type Compiler struct {
 	env *cel.Env
 }
 
-// NewCompiler returns a Compiler for standard CEL with optional values (request.?settings) and comparisons between numbers
-// of different types.
+// NewCompiler returns a Compiler for standard CEL with optional values (request.?settings) and comparisons between
+// numbers of different types.
 func NewCompiler() (*Compiler, error) {
 	env, err := cel.NewEnv(
 		cel.Variable(variable, cel.DynType),
@@ -76,8 +77,8 @@ type CompileError struct {
 // Error returns the mistakes with their positions in the expression.
 func (e *CompileError) Error() string { return e.Message }
 
-// Compile compiles conditions, all of which have to be true. It returns either Conditions or one error for each condition
-// with mistakes. Without conditions it returns nil.
+// Compile compiles conditions, all of which have to be true. It returns either Conditions or one error for each
+// condition with mistakes. Without conditions it returns nil.
 func (c *Compiler) Compile(conditions []Condition) (*Conditions, []*CompileError) {
 	if len(conditions) == 0 {
 		return nil, nil
@@ -104,7 +105,9 @@ func (c *Compiler) compile(expression string) (cel.Program, error) {
 		var all []string
 		for _, e := range issues.Errors() {
 			// CEL counts columns from 0, editors count from 1.
-			all = append(all, fmt.Sprintf("line %d, column %d: %s", e.Location.Line(), e.Location.Column()+1, e.Message))
+			all = append(
+				all, fmt.Sprintf("line %d, column %d: %s", e.Location.Line(), e.Location.Column()+1, e.Message),
+			)
 		}
 		return nil, errors.New(strings.Join(all, "; "))
 	}
@@ -148,9 +151,9 @@ func (e *EvaluationError) Error() string {
 // Unwrap returns the kind.
 func (e *EvaluationError) Unwrap() error { return e.Kind }
 
-// Match reports whether all conditions are true for a request, a value returned by Decode. A false condition decides even
-// if another one cannot be evaluated. Otherwise Match returns an *EvaluationError for the first condition that cannot be
-// evaluated, or ctx.Err() if ctx is done.
+// Match reports whether all conditions are true for a request, a value returned by Decode. A false condition decides
+// even if another one cannot be evaluated. Otherwise Match returns an *EvaluationError for the first condition that
+// cannot be evaluated, or ctx.Err() if ctx is done.
 func (c *Conditions) Match(ctx context.Context, request any) (bool, error) {
 	activation := activation{request: request}
 	var first error

@@ -17,7 +17,8 @@ func TestExpressionAtTheLimit(t *testing.T) {
 			t.Errorf("%s: 4096 characters: %v", name, errs)
 		}
 		_, errs := compiler(t).Compile([]Condition{{Name: "a", Expression: most + " "}})
-		if len(errs) != 1 || !strings.Contains(errs[0].Error(), "expression code point size exceeds limit: size: 4097, limit 4096") {
+		const want = "expression code point size exceeds limit: size: 4097, limit 4096"
+		if len(errs) != 1 || !strings.Contains(errs[0].Error(), want) {
 			t.Errorf("%s: 4097 characters: %v", name, errs)
 		}
 	}
@@ -52,7 +53,8 @@ func TestCostIsOfEachCondition(t *testing.T) {
 	}
 }
 
-// TestNumbersOfDifferentTypes compares literals: where the types are known only when the request is, CEL compares them anyway.
+// TestNumbersOfDifferentTypes compares literals: where the types are known only when the request is, CEL compares
+// them anyway.
 func TestNumbersOfDifferentTypes(t *testing.T) {
 	for _, expression := range []string{`1 < 1.5`, `2u > 1`, `size(request.list) >= 2.5`, `1.0 <= 1u`} {
 		if got, err := compiled(t, expression).Match(t.Context(), decoded(t, request)); !got || err != nil {
@@ -62,11 +64,15 @@ func TestNumbersOfDifferentTypes(t *testing.T) {
 }
 
 func TestOneErrorForEachCondition(t *testing.T) {
-	_, errs := compiler(t).Compile([]Condition{{Name: "a", Expression: "x"}, {Name: "b", Expression: "true"}, {Name: "c", Expression: "y || z"}})
+	_, errs := compiler(t).Compile(
+		[]Condition{{Name: "a", Expression: "x"}, {Name: "b", Expression: "true"}, {Name: "c", Expression: "y || z"}},
+	)
 	if len(errs) != 2 || errs[0].Index != 0 || errs[1].Index != 2 {
 		t.Fatalf("got %v", errs)
 	}
-	if want := "line 1, column 1: undeclared reference to 'y' (in container ''); line 1, column 6: undeclared reference to 'z' (in container '')"; errs[1].Error() != want {
+	want := "line 1, column 1: undeclared reference to 'y' (in container ''); " +
+		"line 1, column 6: undeclared reference to 'z' (in container '')"
+	if errs[1].Error() != want {
 		t.Errorf("got  %s\nwant %s", errs[1], want)
 	}
 }
@@ -80,12 +86,23 @@ func TestTwoFailures(t *testing.T) {
 		want        error
 		text        string
 	}{
-		"NotBoolFirst": {[]string{notBool, fails}, ErrNotBool, `match condition "a": the expression is neither true nor false for this request`},
-		"FailsFirst":   {[]string{"true", fails, notBool}, ErrEvaluation, `match condition "b": the expression fails for this request`},
-		"CostFirst":    {[]string{costs, fails}, ErrCost, `match condition "a": the expression costs too much for this request`},
-		"CostLast":     {[]string{notBool, costs}, ErrNotBool, `match condition "a": the expression is neither true nor false for this request`},
-		"FalseLast":    {[]string{costs, notBool, fails, "false"}, nil, ""},
-		"FalseFirst":   {[]string{"false", costs, notBool, fails}, nil, ""},
+		"NotBoolFirst": {
+			[]string{notBool, fails}, ErrNotBool,
+			`match condition "a": the expression is neither true nor false for this request`,
+		},
+		"FailsFirst": {
+			[]string{"true", fails, notBool}, ErrEvaluation,
+			`match condition "b": the expression fails for this request`,
+		},
+		"CostFirst": {
+			[]string{costs, fails}, ErrCost, `match condition "a": the expression costs too much for this request`,
+		},
+		"CostLast": {
+			[]string{notBool, costs}, ErrNotBool,
+			`match condition "a": the expression is neither true nor false for this request`,
+		},
+		"FalseLast":  {[]string{costs, notBool, fails, "false"}, nil, ""},
+		"FalseFirst": {[]string{"false", costs, notBool, fails}, nil, ""},
 	} {
 		got, err := compiled(t, tc.expressions...).Match(t.Context(), value)
 		if got || !errors.Is(err, tc.want) || err != nil && err.Error() != tc.text {

@@ -75,7 +75,9 @@ func CheckName(name string) error {
 	case name != strings.ToLower(name) && len(validation.IsDNS1123Label(strings.ToLower(name))) == 0:
 		return fmt.Errorf("%q must be in lower case: in paths, upper and lower case are the same", name)
 	case len(validation.IsDNS1123Label(name)) > 0:
-		return fmt.Errorf("%q must consist of lower case letters, digits and '-', and begin and end with a letter or digit", name)
+		return fmt.Errorf(
+			"%q must consist of lower case letters, digits and '-', and begin and end with a letter or digit", name,
+		)
 	}
 	return nil
 }
@@ -114,7 +116,9 @@ func (c *ClientConfig) CheckURL() error {
 		return errors.New("must not have a fragment")
 	case u.Scheme == SchemeUnix:
 		if u.Host != "" || u.Opaque != "" || u.Path == "" || u.Path == "/" {
-			return errors.New("must be unix:// and the absolute path of a socket, for example unix:///run/extension.sock")
+			return errors.New(
+				"must be unix:// and the absolute path of a socket, for example unix:///run/extension.sock",
+			)
 		}
 		return nil
 	case u.Hostname() == "" || u.Opaque != "":

@@ -4,8 +4,8 @@
 // Package registry holds the registered extensions, their handlers, the names of these, and the operator's policies for
 // them.
 //
-// It neither discovers nor calls extensions: a source (package controllers) applies registrations, and the call pipeline
-// (package gateway) looks up handlers. Which hooks exist is left to package catalog.
+// It neither discovers nor calls extensions: a source (package controllers) applies registrations, and the call
+// pipeline (package gateway) looks up handlers. Which hooks exist is left to package catalog.
 //
 // A Registry is safe for concurrent use. Readers load a Snapshot, which never changes, with one atomic operation: they
 // never block, and lookups in one snapshot are consistent. Writers take turns.

@@ -19,8 +19,9 @@ const (
 )
 
 // Label returns a registered name, <handler>.<ExtensionConfig>, as a DNS-1123 label: the dot becomes "--". If that is
-// ambiguous, because one of the two names contains "--", or too long, a hash of the registered name replaces the end. The
-// label depends on the name alone. It always contains a hyphen, so it never equals the name of a hook in lower case.
+// ambiguous, because one of the two names contains "--", or too long, a hash of the registered name replaces the end.
+// The label depends on the name alone. It always contains a hyphen, so it never equals the name of a hook in lower
+// case.
 func Label(name string) string {
 	handler, config, _ := strings.Cut(name, ".")
 	label := handler + labelSeparator + config

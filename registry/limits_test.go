@@ -59,9 +59,19 @@ func TestApplyAtTheLimits(t *testing.T) {
 			func(r *Registration) { r.Handlers[1].Name = "B_b" },
 			`handlers[1].name: "B_b" must consist of lower case letters, digits and '-', and begin and end with a letter or digit`,
 		},
-		"hook's name":  {"all three parts", func(*Registration) {}, func(r *Registration) { r.Handlers[0].Hook.Hook = "" }, `handlers[0].hook: "hooks.runtime.cluster.x-k8s.io/v1alpha1/" is not of the form group/version/hook`},
-		"hook's group": {"all three parts", func(*Registration) {}, func(r *Registration) { r.Handlers[0].Hook.Group = "" }, `handlers[0].hook: "/v1alpha1/BeforeClusterCreate" is not of the form group/version/hook`},
-		"no policy":    {"there is no default here", func(r *Registration) { r.Handlers[0].FailurePolicy = hook.Ignore }, func(r *Registration) { r.Handlers[0].FailurePolicy = "" }, `handlers[0].failurePolicy: "" is neither "Fail" nor "Ignore"`},
+		"hook's name": {
+			"all three parts", func(*Registration) {}, func(r *Registration) { r.Handlers[0].Hook.Hook = "" },
+			`handlers[0].hook: "hooks.runtime.cluster.x-k8s.io/v1alpha1/" is not of the form group/version/hook`,
+		},
+		"hook's group": {
+			"all three parts", func(*Registration) {}, func(r *Registration) { r.Handlers[0].Hook.Group = "" },
+			`handlers[0].hook: "/v1alpha1/BeforeClusterCreate" is not of the form group/version/hook`,
+		},
+		"no policy": {
+			"there is no default here", func(r *Registration) { r.Handlers[0].FailurePolicy = hook.Ignore },
+			func(r *Registration) { r.Handlers[0].FailurePolicy = "" },
+			`handlers[0].failurePolicy: "" is neither "Fail" nor "Ignore"`,
+		},
 		"objects": {
 			"of two versions",
 			func(r *Registration) { r.Handlers[0].ClusterAPIVersion = "v1beta1" },
@@ -118,46 +128,53 @@ func TestCheckURL(t *testing.T) {
 		path   = "must not have a path: gRPC's paths are those of its services"
 	)
 	for url, want := range map[string]struct{ rest, grpc string }{
-		"https://h":                     {"", ""},
-		"https://h/":                    {"", ""},
-		"https://h/prefix":              {"", path},
-		"https://h:1":                   {"", ""},
-		"https://h:65535":               {"", ""},
-		"https://h:0":                   {"port 0 is not between 1 and 65535", "port 0 is not between 1 and 65535"},
-		"https://h:65536":               {"port 65536 is not between 1 and 65535", "port 65536 is not between 1 and 65535"},
-		"https://[2001:db8::1]:443":     {"", ""},
-		"https://:443":                  {"must have a host", "must have a host"},
-		"https:h":                       {"must have a host", "must have a host"},
-		"https://u@h":                   {"must not have a user", "must not have a user"},
-		"https://h?a=b":                 {"must not have a query", "must not have a query"},
-		"https://h?":                    {"must not have a query", "must not have a query"},
-		"https://h#a":                   {"must not have a fragment", "must not have a fragment"},
-		"https://h#":                    {"must not have a fragment", "must not have a fragment"},
-		"HTTPS://h":                     {"", ""},
-		"h":                             {scheme + `""`, grpc + `""`},
-		"http://h":                      {scheme + `"http"`, grpc + `"http"`},
-		"grpcs://h":                     {scheme + `"grpcs"`, ""},
-		"grpcs://h:1":                   {scheme + `"grpcs"`, ""},
-		"grpcs://h:1/":                  {scheme + `"grpcs"`, ""},
-		"grpcs://h:1/p":                 {scheme + `"grpcs"`, path},
-		"grpc://127.0.0.1:1":            {scheme + `"grpc"`, ""},
-		"grpc://127.255.255.254:1":      {scheme + `"grpc"`, ""},
-		"grpc://[::1]:1":                {scheme + `"grpc"`, ""},
-		"grpc://localhost:1":            {scheme + `"grpc"`, ""},
-		"grpc://128.0.0.1:1":            {scheme + `"grpc"`, tls},
-		"grpc://[::2]:1":                {scheme + `"grpc"`, tls},
-		"grpc://localhost.example:1":    {scheme + `"grpc"`, tls},
-		"grpc://127.0.0.1":              {scheme + `"grpc"`, "must have a port"},
-		"grpc://127.0.0.1:0":            {scheme + `"grpc"`, "port 0 is not between 1 and 65535"},
-		"unix:///run/extension.sock":    {scheme + `"unix"`, ""},
-		"unix:///":                      {scheme + `"unix"`, socket},
-		"unix://":                       {scheme + `"unix"`, socket},
-		"unix://run/extension.sock":     {scheme + `"unix"`, socket},
-		"unix:run/extension.sock":       {scheme + `"unix"`, socket},
-		"unix:///run/extension.sock?a":  {scheme + `"unix"`, "must not have a query"},
-		"":                              {"must not be empty", "must not be empty"},
-		"https://u:secret@h\x7f":        {"is not a URL: net/url: invalid control character in URL", "is not a URL: net/url: invalid control character in URL"},
-		"https://u:secret@h:x/%zz":      {`is not a URL: invalid port ":x" after host`, `is not a URL: invalid port ":x" after host`},
+		"https://h":        {"", ""},
+		"https://h/":       {"", ""},
+		"https://h/prefix": {"", path},
+		"https://h:1":      {"", ""},
+		"https://h:65535":  {"", ""},
+		"https://h:0":      {"port 0 is not between 1 and 65535", "port 0 is not between 1 and 65535"},
+		"https://h:65536": {
+			"port 65536 is not between 1 and 65535", "port 65536 is not between 1 and 65535",
+		},
+		"https://[2001:db8::1]:443":    {"", ""},
+		"https://:443":                 {"must have a host", "must have a host"},
+		"https:h":                      {"must have a host", "must have a host"},
+		"https://u@h":                  {"must not have a user", "must not have a user"},
+		"https://h?a=b":                {"must not have a query", "must not have a query"},
+		"https://h?":                   {"must not have a query", "must not have a query"},
+		"https://h#a":                  {"must not have a fragment", "must not have a fragment"},
+		"https://h#":                   {"must not have a fragment", "must not have a fragment"},
+		"HTTPS://h":                    {"", ""},
+		"h":                            {scheme + `""`, grpc + `""`},
+		"http://h":                     {scheme + `"http"`, grpc + `"http"`},
+		"grpcs://h":                    {scheme + `"grpcs"`, ""},
+		"grpcs://h:1":                  {scheme + `"grpcs"`, ""},
+		"grpcs://h:1/":                 {scheme + `"grpcs"`, ""},
+		"grpcs://h:1/p":                {scheme + `"grpcs"`, path},
+		"grpc://127.0.0.1:1":           {scheme + `"grpc"`, ""},
+		"grpc://127.255.255.254:1":     {scheme + `"grpc"`, ""},
+		"grpc://[::1]:1":               {scheme + `"grpc"`, ""},
+		"grpc://localhost:1":           {scheme + `"grpc"`, ""},
+		"grpc://128.0.0.1:1":           {scheme + `"grpc"`, tls},
+		"grpc://[::2]:1":               {scheme + `"grpc"`, tls},
+		"grpc://localhost.example:1":   {scheme + `"grpc"`, tls},
+		"grpc://127.0.0.1":             {scheme + `"grpc"`, "must have a port"},
+		"grpc://127.0.0.1:0":           {scheme + `"grpc"`, "port 0 is not between 1 and 65535"},
+		"unix:///run/extension.sock":   {scheme + `"unix"`, ""},
+		"unix:///":                     {scheme + `"unix"`, socket},
+		"unix://":                      {scheme + `"unix"`, socket},
+		"unix://run/extension.sock":    {scheme + `"unix"`, socket},
+		"unix:run/extension.sock":      {scheme + `"unix"`, socket},
+		"unix:///run/extension.sock?a": {scheme + `"unix"`, "must not have a query"},
+		"":                             {"must not be empty", "must not be empty"},
+		"https://u:secret@h\x7f": {
+			"is not a URL: net/url: invalid control character in URL",
+			"is not a URL: net/url: invalid control character in URL",
+		},
+		"https://u:secret@h:x/%zz": {
+			`is not a URL: invalid port ":x" after host`, `is not a URL: invalid port ":x" after host`,
+		},
 		"https://127.0.0.1:8443/a?b#c":  {"must not have a query", "must not have a query"},
 		"https://u@127.0.0.1:8443/a?b#": {"must not have a user", "must not have a user"},
 	} {
@@ -181,8 +198,11 @@ func TestSameNames(t *testing.T) {
 		handlers []string
 		want     string
 	}{
-		"Same":      {[]string{"a", "b", "a"}, `handlers[2].name: "a" is the name of another handler, too`},
-		"UpperLast": {[]string{"a", "b", "B"}, `handlers[2].name: "b" and "B" differ only in case: in paths, upper and lower case are the same`},
+		"Same": {[]string{"a", "b", "a"}, `handlers[2].name: "a" is the name of another handler, too`},
+		"UpperLast": {
+			[]string{"a", "b", "B"},
+			`handlers[2].name: "b" and "B" differ only in case: in paths, upper and lower case are the same`,
+		},
 		"UpperFirst": {
 			[]string{"B", "b"}, `handlers[0].name: "B" must be in lower case: in paths, upper and lower case are the same` + "\n" +
 				`ExtensionConfig "x": handlers[1].name: "B" and "b" differ only in case: in paths, upper and lower case are the same`,
@@ -346,14 +366,31 @@ func TestOverride(t *testing.T) {
 		policies Policies
 		want     Handler
 	}{
-		"Nothing":      {"a policy that says nothing changes nothing", Policies{All: &policy.Policy{}}, h},
-		"AtLimit":      {"30 s are allowed", Policies{All: &policy.Policy{Timeout: 30 * time.Second}}, changed(func(h *Handler) { h.Timeout = 30 * time.Second })},
-		"Beyond":       {"and no more", Policies{All: &policy.Policy{Timeout: 30*time.Second + 1}}, changed(func(h *Handler) { h.Timeout = 30 * time.Second })},
-		"Shortest":     {"any time is some time", Policies{All: &policy.Policy{Timeout: 1}}, changed(func(h *Handler) { h.Timeout = 1 })},
-		"Negative":     {"what is not positive says nothing", Policies{All: &policy.Policy{Timeout: -1}}, h},
-		"OwnOverAll":   {"one policy at most: what the own one leaves out is not the other's", Policies{All: all, Handlers: map[string]*policy.Policy{"a": {}}}, h},
-		"OtherHandler": {"a policy of another handler is not for this one", Policies{Handlers: map[string]*policy.Policy{"b": all}}, h},
-		"OwnIsNil": {"no policy is no policy", Policies{All: all, Handlers: map[string]*policy.Policy{"a": nil}}, changed(func(h *Handler) {
+		"Nothing": {"a policy that says nothing changes nothing", Policies{All: &policy.Policy{}}, h},
+		"AtLimit": {
+			"30 s are allowed", Policies{All: &policy.Policy{Timeout: 30 * time.Second}},
+			changed(func(h *Handler) { h.Timeout = 30 * time.Second }),
+		},
+		"Beyond": {
+			"and no more", Policies{All: &policy.Policy{Timeout: 30*time.Second + 1}},
+			changed(func(h *Handler) { h.Timeout = 30 * time.Second }),
+		},
+		"Shortest": {
+			"any time is some time", Policies{All: &policy.Policy{Timeout: 1}},
+			changed(func(h *Handler) { h.Timeout = 1 }),
+		},
+		"Negative": {"what is not positive says nothing", Policies{All: &policy.Policy{Timeout: -1}}, h},
+		"OwnOverAll": {
+			"one policy at most: what the own one leaves out is not the other's",
+			Policies{All: all, Handlers: map[string]*policy.Policy{"a": {}}}, h,
+		},
+		"OtherHandler": {
+			"a policy of another handler is not for this one", Policies{Handlers: map[string]*policy.Policy{"b": all}},
+			h,
+		},
+		"OwnIsNil": {"no policy is no policy", Policies{
+			All: all, Handlers: map[string]*policy.Policy{"a": nil},
+		}, changed(func(h *Handler) {
 			h.Timeout, h.FailurePolicy, h.ClusterAPIVersion = 5*time.Second, hook.Ignore, "v1beta2"
 		})},
 	} {

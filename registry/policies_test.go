@@ -36,15 +36,32 @@ func TestPoliciesTakeThePlaceOfTheHandlersSettings(t *testing.T) {
 		policies Policies
 		want     map[string]string
 	}{
-		"None": {"without policies all is as discovery has it", Policies{}, map[string]string{"a.x": "- 10s Fail", "b.x": "- 10s Fail"}},
-		"All":  {"a policy for the ExtensionConfig is for all its handlers", Policies{All: all}, map[string]string{"a.x": "all 3s Fail", "b.x": "all 3s Fail"}},
+		"None": {
+			"without policies all is as discovery has it", Policies{},
+			map[string]string{"a.x": "- 10s Fail", "b.x": "- 10s Fail"},
+		},
+		"All": {
+			"a policy for the ExtensionConfig is for all its handlers", Policies{All: all},
+			map[string]string{"a.x": "all 3s Fail", "b.x": "all 3s Fail"},
+		},
 		"Own": {
 			"a policy for the handler wins as a whole: what it leaves out is the handler's own",
-			Policies{All: all, Handlers: map[string]*policy.Policy{"b": own}}, map[string]string{"a.x": "all 3s Fail", "b.x": "own 10s Ignore"},
+			Policies{All: all, Handlers: map[string]*policy.Policy{"b": own}}, map[string]string{
+				"a.x": "all 3s Fail", "b.x": "own 10s Ignore",
+			},
 		},
-		"OwnAlone": {"others are left alone", Policies{Handlers: map[string]*policy.Policy{"b": own}}, map[string]string{"a.x": "- 10s Fail", "b.x": "own 10s Ignore"}},
-		"Missing":  {"a handler that is not there hurts nobody", Policies{Handlers: map[string]*policy.Policy{"c": own}}, map[string]string{"a.x": "- 10s Fail", "b.x": "- 10s Fail"}},
-		"TooLong":  {"no call takes more than 30 s", Policies{All: &policy.Policy{Name: "long", Timeout: time.Hour}}, map[string]string{"a.x": "long 30s Fail", "b.x": "long 30s Fail"}},
+		"OwnAlone": {
+			"others are left alone", Policies{Handlers: map[string]*policy.Policy{"b": own}},
+			map[string]string{"a.x": "- 10s Fail", "b.x": "own 10s Ignore"},
+		},
+		"Missing": {
+			"a handler that is not there hurts nobody", Policies{Handlers: map[string]*policy.Policy{"c": own}},
+			map[string]string{"a.x": "- 10s Fail", "b.x": "- 10s Fail"},
+		},
+		"TooLong": {
+			"no call takes more than 30 s", Policies{All: &policy.Policy{Name: "long", Timeout: time.Hour}},
+			map[string]string{"a.x": "long 30s Fail", "b.x": "long 30s Fail"},
+		},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

@@ -79,9 +79,9 @@ func (r *Registry) SetUnready(text string) {
 // Ready returns a channel that SetReady closes.
 func (r *Registry) Ready() <-chan struct{} { return r.ready }
 
-// Apply adds the registration of one ExtensionConfig, or replaces the one with the same name. If it returns an error, the
-// registry is unchanged. The error joins every mistake, named by ExtensionConfig and field, in a fixed order. Apply copies
-// reg deeply.
+// Apply adds the registration of one ExtensionConfig, or replaces the one with the same name. If it returns an error,
+// the registry is unchanged. The error joins every mistake, named by ExtensionConfig and field, in a fixed order.
+// Apply copies reg deeply.
 func (r *Registry) Apply(reg Registration) error {
 	if err := check(&reg); err != nil {
 		return err
@@ -93,7 +93,8 @@ func (r *Registry) Apply(reg Registration) error {
 	s := r.current.Load()
 	c := s.newConfig(&reg, s.policies[reg.Name])
 	if s.sole {
-		if i := slices.IndexFunc(s.registrations, func(other *Registration) bool { return other.Name != reg.Name }); i >= 0 {
+		isOther := func(other *Registration) bool { return other.Name != reg.Name }
+		if i := slices.IndexFunc(s.registrations, isOther); i >= 0 {
 			return fmt.Errorf("ExtensionConfig %q: the gateway answers for %q alone", reg.Name, s.registrations[i].Name)
 		}
 	} else if err := s.checkLabels(c); err != nil {

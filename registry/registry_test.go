@@ -60,7 +60,8 @@ func TestHandlersAreInOrderOfRegisteredNames(t *testing.T) {
 	mustApply(t, r, registration("z", "a"), registration("x", "b", "a", "a-b"), registration("c"), other)
 
 	s := r.Snapshot()
-	if diff := cmp.Diff([]string{"a-b.x", "a.x", "a.z", "b.x"}, names(s.Handlers(gvh("BeforeClusterCreate").GroupHook()))); diff != "" {
+	got := names(s.Handlers(gvh("BeforeClusterCreate").GroupHook()))
+	if diff := cmp.Diff([]string{"a-b.x", "a.x", "a.z", "b.x"}, got); diff != "" {
 		t.Errorf("Handlers(BeforeClusterCreate): -want +got\n%s", diff)
 	}
 	if diff := cmp.Diff([]string{"a-b.x", "a.x", "a.z", "b.x", "z.a"}, names(s.All())); diff != "" {
@@ -83,7 +84,8 @@ func TestHandlersOfEveryVersionOfAHook(t *testing.T) {
 	reg := registration("x", "a", "b")
 	reg.Handlers[1].Hook.Version = "v1beta1"
 	mustApply(t, r, reg)
-	if diff := cmp.Diff([]string{"a.x", "b.x"}, names(r.Snapshot().Handlers(gvh("BeforeClusterCreate").GroupHook()))); diff != "" {
+	got := names(r.Snapshot().Handlers(gvh("BeforeClusterCreate").GroupHook()))
+	if diff := cmp.Diff([]string{"a.x", "b.x"}, got); diff != "" {
 		t.Errorf("Handlers: -want +got\n%s", diff)
 	}
 }
@@ -98,14 +100,19 @@ func TestHandlerByNameAndLabel(t *testing.T) {
 		name   string
 		want   string
 	}{
-		"name":           {reason: "the registered name", name: "v.acme", want: "v.acme"},
-		"upper":          {reason: "paths are in any letter case", name: "V.ACME", want: "v.acme"},
-		"label":          {reason: "the label", name: "v--acme", want: "v.acme"},
-		"upper label":    {reason: "labels are in any letter case, too", name: "V--Acme", want: "v.acme"},
-		"hashed label":   {reason: "a name with two hyphens has a label with a hash", name: Label("a--b.acme"), want: "a--b.acme"},
-		"hashed name":    {reason: "and still its name", name: "a--b.acme", want: "a--b.acme"},
-		"no hash":        {reason: "the label without the hash is nobody's", name: "a--b--acme"},
-		"long":           {reason: "a label that would be too long has a hash", name: Label(long + "." + long), want: long + "." + long},
+		"name":        {reason: "the registered name", name: "v.acme", want: "v.acme"},
+		"upper":       {reason: "paths are in any letter case", name: "V.ACME", want: "v.acme"},
+		"label":       {reason: "the label", name: "v--acme", want: "v.acme"},
+		"upper label": {reason: "labels are in any letter case, too", name: "V--Acme", want: "v.acme"},
+		"hashed label": {
+			reason: "a name with two hyphens has a label with a hash", name: Label("a--b.acme"), want: "a--b.acme",
+		},
+		"hashed name": {reason: "and still its name", name: "a--b.acme", want: "a--b.acme"},
+		"no hash":     {reason: "the label without the hash is nobody's", name: "a--b--acme"},
+		"long": {
+			reason: "a label that would be too long has a hash", name: Label(long + "." + long),
+			want: long + "." + long,
+		},
 		"long, unhashed": {reason: "a label that is too long is nobody's", name: long + "--" + long},
 		"handler alone":  {reason: "the handler's own name is not unique", name: "v"},
 		"wrong config":   {reason: "no such ExtensionConfig", name: "v.other"},
@@ -289,7 +296,9 @@ func TestLabelCollisionsAreRefused(t *testing.T) {
 	mustApply(t, r, registration(long, "a"))
 
 	err := r.Apply(registration(rival, "a"))
-	want := fmt.Sprintf("ExtensionConfig %q: handler %q: label %q is the one of handler %q already", rival, "a", hashed, "a."+long)
+	want := fmt.Sprintf(
+		"ExtensionConfig %q: handler %q: label %q is the one of handler %q already", rival, "a", hashed, "a."+long,
+	)
 	if err == nil || err.Error() != want {
 		t.Fatalf("Apply = %v, want %s", err, want)
 	}

@@ -12,8 +12,8 @@ import (
 	"github.com/hookgate/hookgate/hook"
 )
 
-// Snapshot is the state of a Registry at one moment. It never changes, so it is safe for concurrent use; callers must not
-// change what it returns. Lookups do not lock and, for names in lower case, do not allocate.
+// Snapshot is the state of a Registry at one moment. It never changes, so it is safe for concurrent use; callers must
+// not change what it returns. Lookups do not lock and, for names in lower case, do not allocate.
 type Snapshot struct {
 	ready      bool
 	unready    string
@@ -126,7 +126,9 @@ func (s *Snapshot) with(name string, added *config) *Snapshot {
 
 	next.all = replace(s.all, name, after)
 	for gh := range hooksOf(before, after) {
-		entries := slices.DeleteFunc(slices.Clone(after), func(e *Entry) bool { return e.Handler.Hook.GroupHook() != gh })
+		entries := slices.DeleteFunc(
+			slices.Clone(after), func(e *Entry) bool { return e.Handler.Hook.GroupHook() != gh },
+		)
 		if entries = replace(s.byHook[gh], name, entries); len(entries) > 0 {
 			next.byHook[gh] = entries
 		} else {

@@ -23,7 +23,10 @@ func TestSoleExtensionKeepsItsNames(t *testing.T) {
 	if diff := cmp.Diff([]string{"a--b", "check"}, names(s.Handlers(gvh("BeforeClusterCreate").GroupHook()))); diff != "" {
 		t.Errorf("Handlers: -want +got\n%s", diff)
 	}
-	for name, want := range map[string]bool{"check": true, "CHECK": true, "a--b": true, "check.sidecar": false, "check--sidecar": false, "b": false, "": false} {
+	for name, want := range map[string]bool{
+		"check": true, "CHECK": true, "a--b": true, "check.sidecar": false, "check--sidecar": false, "b": false,
+		"": false,
+	} {
 		if e, ok := s.Handler(name); ok != want || ok && e.Label != e.Name {
 			t.Errorf("Handler(%q) = %+v, %t, want %t", name, e, ok, want)
 		}

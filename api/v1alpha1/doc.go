@@ -1,11 +1,11 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package v1alpha1 is the Kubernetes API hookgate.dev/v1alpha1. Its kind ExtensionPolicy lets an operator decide how the
-// handlers of an extension are called.
+// Package v1alpha1 is the Kubernetes API hookgate.dev/v1alpha1. Its kind ExtensionPolicy lets an operator decide how
+// the handlers of an extension are called.
 //
-// The types define the schema; package controllers defines its meaning. Values are plain data and not safe for concurrent
-// changes.
+// The types define the schema; package controllers defines its meaning. Values are plain data and not safe for
+// concurrent changes.
 //
 // +kubebuilder:object:generate=true
 // +groupName=hookgate.dev

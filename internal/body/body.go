@@ -1,8 +1,8 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package body reads whole HTTP bodies under a limit: requests of callers and answers of extensions. The limit applies to
-// the bytes on the wire and to their decompressed content.
+// Package body reads whole HTTP bodies under a limit: requests of callers and answers of extensions. The limit
+// applies to the bytes on the wire and to their decompressed content.
 //
 // It leaves to its callers what an error means. A Reader is safe for concurrent use.
 package body
@@ -63,8 +63,8 @@ func (b *Body) Release() {
 	}
 }
 
-// Read reads src to its end. The length is the one that the peer states, or -1, and encoding is the Content-Encoding. Read
-// returns a Body with Wire set even if it returns an error.
+// Read reads src to its end. The length is the one that the peer states, or -1, and encoding is the Content-Encoding.
+// Read returns a Body with Wire set even if it returns an error.
 func (r *Reader) Read(src io.Reader, length int64, encoding string) (*Body, error) {
 	if length > r.Max {
 		return &Body{}, ErrTooLarge

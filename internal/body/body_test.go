@@ -43,28 +43,91 @@ func TestRead(t *testing.T) {
 		err      error
 		wire     int64
 	}{
-		"Known":           {reason: "a small body of known size", source: func() io.Reader { return strings.NewReader("hello") }, length: 5, want: []byte("hello"), wire: 5},
-		"Unknown":         {reason: "a body of unknown size", source: func() io.Reader { return bytes.NewReader(big) }, length: -1, want: big, wire: limit},
-		"Large":           {reason: "exactly the limit is allowed", source: func() io.Reader { return bytes.NewReader(big) }, length: limit, want: big, wire: limit},
-		"Empty":           {reason: "nothing is something too", source: func() io.Reader { return strings.NewReader("") }, length: 0, want: nil},
-		"ByteByByte":      {reason: "however it comes", source: func() io.Reader { return iotest.OneByteReader(strings.NewReader("hello")) }, length: 5, want: []byte("hello"), wire: 5},
-		"DataWithEOF":     {reason: "the end may come with the last bytes", source: func() io.Reader { return iotest.DataErrReader(strings.NewReader("hello")) }, length: -1, want: []byte("hello"), wire: 5},
-		"Short":           {reason: "less than was said is no body", source: func() io.Reader { return strings.NewReader("hell") }, length: 5, err: io.ErrUnexpectedEOF, wire: 4},
-		"TooLargeByWord":  {reason: "what is said is enough to refuse", source: func() io.Reader { return strings.NewReader("") }, length: limit + 1, err: ErrTooLarge},
-		"TooLarge":        {reason: "one byte too many", source: func() io.Reader { return io.MultiReader(bytes.NewReader(big), strings.NewReader("x")) }, length: -1, err: ErrTooLarge, wire: limit},
-		"Broken":          {reason: "the source's own error stays", source: func() io.Reader { return iotest.ErrReader(broken) }, length: -1, err: broken},
-		"Gzip":            {reason: "gzip is unpacked", source: func() io.Reader { return bytes.NewReader(zipped) }, length: int64(len(zipped)), encoding: "gzip", want: big, wire: int64(len(zipped))},
-		"GzipBomb":        {reason: "the limit holds for what is unpacked", source: func() io.Reader { return bytes.NewReader(zip(t, append(big, 'x'))) }, length: -1, encoding: "GZIP", err: ErrTooLarge},
-		"GzipMembers":     {reason: "several members are one body", source: func() io.Reader { return bytes.NewReader(bytes.Repeat(zip(t, big[:limit/2]), 2)) }, length: -1, encoding: "gzip", want: big},
-		"GzipMembersBomb": {reason: "and are limited as one", source: func() io.Reader { return bytes.NewReader(bytes.Repeat(zip(t, big[:limit/2]), 3)) }, length: -1, encoding: "gzip", err: ErrTooLarge},
-		"NotGzip":         {reason: "not what it says", source: func() io.Reader { return strings.NewReader("hello, world") }, length: -1, encoding: "gzip", err: ErrGzip, wire: 12},
-		"HalfAGzip":       {reason: "an end before the end", source: func() io.Reader { return bytes.NewReader(zipped[:len(zipped)-4]) }, length: -1, encoding: "gzip", err: io.ErrUnexpectedEOF},
-		"CorruptGzip":     {reason: "damage is seen", source: func() io.Reader { return bytes.NewReader(damaged) }, length: -1, encoding: "gzip", err: ErrGzip},
-		"OtherEncoding":   {reason: "nothing else is unpacked", source: func() io.Reader { return strings.NewReader("x") }, length: 1, encoding: "br", err: ErrEncoding},
+		"Known": {
+			reason: "a small body of known size", source: func() io.Reader { return strings.NewReader("hello") },
+			length: 5, want: []byte("hello"), wire: 5,
+		},
+		"Unknown": {
+			reason: "a body of unknown size", source: func() io.Reader { return bytes.NewReader(big) }, length: -1,
+			want: big, wire: limit,
+		},
+		"Large": {
+			reason: "exactly the limit is allowed", source: func() io.Reader { return bytes.NewReader(big) },
+			length: limit, want: big, wire: limit,
+		},
+		"Empty": {
+			reason: "nothing is something too", source: func() io.Reader { return strings.NewReader("") }, length: 0,
+			want: nil,
+		},
+		"ByteByByte": {
+			reason: "however it comes",
+			source: func() io.Reader { return iotest.OneByteReader(strings.NewReader("hello")) }, length: 5,
+			want: []byte("hello"), wire: 5,
+		},
+		"DataWithEOF": {
+			reason: "the end may come with the last bytes",
+			source: func() io.Reader { return iotest.DataErrReader(strings.NewReader("hello")) }, length: -1,
+			want: []byte("hello"), wire: 5,
+		},
+		"Short": {
+			reason: "less than was said is no body", source: func() io.Reader { return strings.NewReader("hell") },
+			length: 5, err: io.ErrUnexpectedEOF, wire: 4,
+		},
+		"TooLargeByWord": {
+			reason: "what is said is enough to refuse", source: func() io.Reader { return strings.NewReader("") },
+			length: limit + 1, err: ErrTooLarge,
+		},
+		"TooLarge": {
+			reason: "one byte too many",
+			source: func() io.Reader { return io.MultiReader(bytes.NewReader(big), strings.NewReader("x")) },
+			length: -1, err: ErrTooLarge, wire: limit,
+		},
+		"Broken": {
+			reason: "the source's own error stays", source: func() io.Reader { return iotest.ErrReader(broken) },
+			length: -1, err: broken,
+		},
+		"Gzip": {
+			reason: "gzip is unpacked", source: func() io.Reader { return bytes.NewReader(zipped) },
+			length: int64(len(zipped)), encoding: "gzip", want: big, wire: int64(len(zipped)),
+		},
+		"GzipBomb": {
+			reason: "the limit holds for what is unpacked",
+			source: func() io.Reader { return bytes.NewReader(zip(t, append(big, 'x'))) }, length: -1, encoding: "GZIP",
+			err: ErrTooLarge,
+		},
+		"GzipMembers": {
+			reason: "several members are one body",
+			source: func() io.Reader { return bytes.NewReader(bytes.Repeat(zip(t, big[:limit/2]), 2)) }, length: -1,
+			encoding: "gzip", want: big,
+		},
+		"GzipMembersBomb": {
+			reason: "and are limited as one",
+			source: func() io.Reader { return bytes.NewReader(bytes.Repeat(zip(t, big[:limit/2]), 3)) }, length: -1,
+			encoding: "gzip", err: ErrTooLarge,
+		},
+		"NotGzip": {
+			reason: "not what it says", source: func() io.Reader { return strings.NewReader("hello, world") },
+			length: -1, encoding: "gzip", err: ErrGzip, wire: 12,
+		},
+		"HalfAGzip": {
+			reason: "an end before the end",
+			source: func() io.Reader { return bytes.NewReader(zipped[:len(zipped)-4]) }, length: -1, encoding: "gzip",
+			err: io.ErrUnexpectedEOF,
+		},
+		"CorruptGzip": {
+			reason: "damage is seen", source: func() io.Reader { return bytes.NewReader(damaged) }, length: -1,
+			encoding: "gzip", err: ErrGzip,
+		},
+		"OtherEncoding": {
+			reason: "nothing else is unpacked", source: func() io.Reader { return strings.NewReader("x") }, length: 1,
+			encoding: "br", err: ErrEncoding,
+		},
 	}
 	pool := &Pool{}
 	for name, tc := range tests {
-		for how, r := range map[string]*Reader{"": {Max: limit}, "Pooled": {Max: limit, Pool: pool}, "Kept": {Max: limit, Pool: pool, Keep: true}} {
+		for how, r := range map[string]*Reader{
+			"": {Max: limit}, "Pooled": {Max: limit, Pool: pool}, "Kept": {Max: limit, Pool: pool, Keep: true},
+		} {
 			t.Run(name+how, func(t *testing.T) {
 				got, err := r.Read(tc.source(), tc.length, tc.encoding)
 				if !errors.Is(err, tc.err) || (err == nil) != (tc.err == nil) {

@@ -40,25 +40,44 @@ func TestLimits(t *testing.T) {
 		err      error
 		wire     int
 	}{
-		"StatedAtLimit":   {"the limit is allowed", atLimit, true, "", limit, atLimit, nil, limit},
-		"StatedBeyond":    {"the stated length alone is refused, and nothing is read", beyond, true, "", limit, nil, ErrTooLarge, 0},
+		"StatedAtLimit": {"the limit is allowed", atLimit, true, "", limit, atLimit, nil, limit},
+		"StatedBeyond": {
+			"the stated length alone is refused, and nothing is read", beyond, true, "", limit, nil, ErrTooLarge, 0,
+		},
 		"UnknownAtLimit":  {"the limit is allowed", atLimit, false, "", limit, atLimit, nil, limit},
 		"UnknownBeyond":   {"one byte more is refused", beyond, false, "", limit, nil, ErrTooLarge, limit},
 		"IdentityAtLimit": {"identity is no compression", atLimit, true, " Identity ", limit, atLimit, nil, limit},
-		"GzipBoth":        {"the wire is under the limit, too", zipped, true, "gzip", len(zipped), small, nil, len(zipped)},
-		"GzipStatedWire":  {"a compressed body is refused by its stated length", zipped, true, "gzip", len(zipped) - 1, nil, ErrTooLarge, 0},
-		"GzipWire":        {"and by its length", zipped, false, "x-gzip", len(zipped) - 1, nil, ErrTooLarge, len(zipped) - 1},
-		"GzipContent":     {"what it decompresses to is at the limit", zip(t, make([]byte, limit)), false, "gzip", limit, make([]byte, limit), nil, 0},
-		"GzipBeyond":      {"what it decompresses to is one byte more", zip(t, make([]byte, limit+1)), false, "gzip", limit, nil, ErrTooLarge, 0},
-		"Nothing":         {"a limit of nothing allows nothing", nil, true, "", 0, nil, nil, 0},
-		"NotNothing":      {"and not one byte", []byte("x"), false, "", 0, nil, ErrTooLarge, 0},
+		"GzipBoth": {
+			"the wire is under the limit, too", zipped, true, "gzip", len(zipped), small, nil, len(zipped),
+		},
+		"GzipStatedWire": {
+			"a compressed body is refused by its stated length", zipped, true, "gzip", len(zipped) - 1, nil,
+			ErrTooLarge, 0,
+		},
+		"GzipWire": {
+			"and by its length", zipped, false, "x-gzip", len(zipped) - 1, nil, ErrTooLarge, len(zipped) - 1,
+		},
+		"GzipContent": {
+			"what it decompresses to is at the limit", zip(t, make([]byte, limit)), false, "gzip", limit,
+			make([]byte, limit), nil, 0,
+		},
+		"GzipBeyond": {
+			"what it decompresses to is one byte more", zip(t, make([]byte, limit+1)), false, "gzip", limit, nil,
+			ErrTooLarge, 0,
+		},
+		"GzipOfNothing": {"no bytes are a body, too", zip(t, nil), false, "gzip", limit, nil, nil, 0},
+		"Nothing":       {"a limit of nothing allows nothing", nil, true, "", 0, nil, nil, 0},
+		"NotNothing":    {"and not one byte", []byte("x"), false, "", 0, nil, ErrTooLarge, 0},
 	} {
 		t.Run(name, func(t *testing.T) {
 			length := int64(-1)
 			if tc.stated {
 				length = int64(len(tc.content))
 			}
-			for _, source := range []io.Reader{bytes.NewReader(tc.content), iotest.DataErrReader(bytes.NewReader(tc.content)), iotest.HalfReader(bytes.NewReader(tc.content))} {
+			for _, source := range []io.Reader{
+				bytes.NewReader(tc.content), iotest.DataErrReader(bytes.NewReader(tc.content)),
+				iotest.HalfReader(bytes.NewReader(tc.content)),
+			} {
 				got, err := (&Reader{Max: int64(tc.max)}).Read(source, length, tc.encoding)
 				if !errors.Is(err, tc.err) || (err == nil) != (tc.err == nil) {
 					t.Fatalf("%s: got error %v, want %v", tc.reason, err, tc.err)
@@ -110,7 +129,7 @@ func TestKeptBodiesAreNotPooled(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if name == "Unknown" && cap(kept.Bytes) >= 2*len(content) {
+		if name == "Unknown" && cap(kept.Bytes) > len(content)+len(content)/8 {
 			t.Errorf("%s: %d bytes take %d", name, len(content), cap(kept.Bytes))
 		}
 		kept.Release()
@@ -168,7 +187,10 @@ func TestFirstRoom(t *testing.T) {
 
 func TestPoolBounds(t *testing.T) {
 	p := &Pool{}
-	for n, want := range map[int]int{1: 1, smallest - 1: smallest - 1, smallest: smallest, smallest + 1: smallest * 5 / 4, largest: largest, largest + 1: largest + 1} {
+	for n, want := range map[int]int{
+		1: 1, smallest - 1: smallest - 1, smallest: smallest, smallest + 1: smallest * 5 / 4, largest: largest,
+		largest + 1: largest + 1,
+	} {
 		if got := p.get(n); cap(got) != want || len(got) < n {
 			t.Errorf("get(%d): len %d, cap %d, want cap %d", n, len(got), cap(got), want)
 		}
@@ -176,7 +198,9 @@ func TestPoolBounds(t *testing.T) {
 			t.Errorf("nil pool: get(%d): len %d, cap %d", n, len(got), cap(got))
 		}
 	}
-	for n, want := range map[int]int{smallest: 3, smallest + 1: 4, 2 * smallest: 7, largest: len(p.classes) - 1, smallest - 1: -1, largest + 1: -1} {
+	for n, want := range map[int]int{
+		smallest: 3, smallest + 1: 4, 2 * smallest: 7, largest: len(p.classes) - 1, smallest - 1: -1, largest + 1: -1,
+	} {
 		if class, _ := classOf(n); class != want {
 			t.Errorf("classOf(%d) = %d, want %d", n, class, want)
 		}

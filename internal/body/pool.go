@@ -19,8 +19,8 @@ const (
 // firstOctave is the exponent at which the first class begins: smallest is 2^(firstOctave+1).
 const firstOctave = 13
 
-// Pool keeps the memory of released bodies, by size. The zero value is ready to use, and a nil Pool keeps nothing. A Pool
-// is safe for concurrent use.
+// Pool keeps the memory of released bodies, by size. The zero value is ready to use, and a nil Pool keeps nothing. A
+// Pool is safe for concurrent use.
 type Pool struct {
 	classes [12 * steps]sync.Pool // of *[]byte
 }

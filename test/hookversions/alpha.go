@@ -26,13 +26,19 @@ const (
 func alphaSpokes() map[string]hookversion.Spoke {
 	return map[string]hookversion.Spoke{
 		"Discovery": {
-			Request:  hookversion.Conversion{Up: typed(alphaDiscoveryRequestUp), Down: typed(alphaDiscoveryRequestDown)},
-			Response: hookversion.Conversion{Up: typed(alphaDiscoveryResponseUp), Down: typed(alphaDiscoveryResponseDown)},
+			Request: hookversion.Conversion{
+				Up: typed(alphaDiscoveryRequestUp), Down: typed(alphaDiscoveryRequestDown),
+			},
+			Response: hookversion.Conversion{
+				Up: typed(alphaDiscoveryResponseUp), Down: typed(alphaDiscoveryResponseDown),
+			},
 		},
 		BeforeNodeDrain: {
 			Request: hookversion.Conversion{
 				Up: typed(alphaDrainRequestUp), Down: typed(alphaDrainRequestDown),
-				LostDown: []string{"forced", "graceSeconds", "reason", "tags", "volumes[*].encrypted", "volumes[*].sizeBytes"},
+				LostDown: []string{
+					"forced", "graceSeconds", "reason", "tags", "volumes[*].encrypted", "volumes[*].sizeBytes",
+				},
 			},
 			Response: hookversion.Conversion{
 				Up: typed(alphaDrainResponseUp), Down: typed(alphaDrainResponseDown),
@@ -40,8 +46,13 @@ func alphaSpokes() map[string]hookversion.Spoke {
 			},
 		},
 		PlanDrains: {
-			Request:  hookversion.Conversion{Up: typed(alphaPlanRequestUp), Down: typed(alphaPlanRequestDown), LostDown: []string{"maxParallel"}},
-			Response: hookversion.Conversion{Up: typed(alphaPlanResponseUp), Down: typed(alphaPlanResponseDown), LostDown: []string{"waves[*].pauseSeconds", "waves[*].title"}},
+			Request: hookversion.Conversion{
+				Up: typed(alphaPlanRequestUp), Down: typed(alphaPlanRequestDown), LostDown: []string{"maxParallel"},
+			},
+			Response: hookversion.Conversion{
+				Up: typed(alphaPlanResponseUp), Down: typed(alphaPlanResponseDown),
+				LostDown: []string{"waves[*].pauseSeconds", "waves[*].title"},
+			},
 		},
 	}
 }
@@ -88,16 +99,21 @@ func alphaDiscoveryRequestDown(*v1.DiscoveryRequest, *losses) (*v1alpha1.Discove
 }
 
 func alphaDiscoveryResponseUp(in *v1alpha1.DiscoveryResponse, _ *losses) (*v1.DiscoveryResponse, error) {
-	return &v1.DiscoveryResponse{Status: v1.ResponseStatus(in.GetStatus()), Message: in.GetMessage(), Handlers: in.GetHandlers()}, nil
+	return &v1.DiscoveryResponse{
+		Status: v1.ResponseStatus(in.GetStatus()), Message: in.GetMessage(), Handlers: in.GetHandlers(),
+	}, nil
 }
 
 func alphaDiscoveryResponseDown(in *v1.DiscoveryResponse, _ *losses) (*v1alpha1.DiscoveryResponse, error) {
-	return &v1alpha1.DiscoveryResponse{Status: hooksv1alpha1.ResponseStatus(in.GetStatus()), Message: in.GetMessage(), Handlers: in.GetHandlers()}, nil
+	return &v1alpha1.DiscoveryResponse{
+		Status: hooksv1alpha1.ResponseStatus(in.GetStatus()), Message: in.GetMessage(), Handlers: in.GetHandlers(),
+	}, nil
 }
 
 func alphaDrainRequestUp(in *v1alpha1.BeforeNodeDrainRequest, lost *losses) (*v1.BeforeNodeDrainRequest, error) {
 	out := &v1.BeforeNodeDrainRequest{
-		Handler: in.GetHandler(), Settings: in.GetSettings(), Cluster: in.GetCluster(), NodeName: in.GetNode(), GraceSeconds: graceSeconds,
+		Handler: in.GetHandler(), Settings: in.GetSettings(), Cluster: in.GetCluster(), NodeName: in.GetNode(),
+		GraceSeconds: graceSeconds,
 	}
 	if in.GetEndpoint() != "" {
 		at := strings.LastIndexByte(in.GetEndpoint(), ':')
@@ -118,7 +134,9 @@ func alphaDrainRequestDown(in *v1.BeforeNodeDrainRequest, lost *losses) (*v1alph
 	lost.add("reason", in.GetReason() != "")
 	lost.add("tags", len(in.GetTags()) > 0)
 	lost.add("forced", in.GetForced())
-	out := &v1alpha1.BeforeNodeDrainRequest{Handler: in.GetHandler(), Settings: in.GetSettings(), Cluster: in.GetCluster(), Node: in.GetNodeName()}
+	out := &v1alpha1.BeforeNodeDrainRequest{
+		Handler: in.GetHandler(), Settings: in.GetSettings(), Cluster: in.GetCluster(), Node: in.GetNodeName(),
+	}
 	if in.GetHost() != "" || in.GetPort() != 0 {
 		out.Endpoint = in.GetHost() + ":" + strconv.Itoa(int(in.GetPort()))
 	}
@@ -133,8 +151,9 @@ func alphaDrainRequestDown(in *v1.BeforeNodeDrainRequest, lost *losses) (*v1alph
 func alphaDrainResponseUp(in *v1alpha1.BeforeNodeDrainResponse, lost *losses) (*v1.BeforeNodeDrainResponse, error) {
 	lost.add("urgent", in.Urgent != nil && !in.GetUrgent()) // that it was said
 	out := &v1.BeforeNodeDrainResponse{
-		Status: v1.ResponseStatus(in.GetStatus()), Message: in.GetMessage(), RetryAfterSeconds: in.GetRetryAfterSeconds(),
-		TicketId: in.GetTicket(), Priority: priority,
+		Status: v1.ResponseStatus(in.GetStatus()), Message: in.GetMessage(),
+		RetryAfterSeconds: in.GetRetryAfterSeconds(),
+		TicketId:          in.GetTicket(), Priority: priority,
 	}
 	if in.GetUrgent() {
 		out.Priority = urgentPriority
@@ -145,7 +164,8 @@ func alphaDrainResponseUp(in *v1alpha1.BeforeNodeDrainResponse, lost *losses) (*
 func alphaDrainResponseDown(in *v1.BeforeNodeDrainResponse, lost *losses) (*v1alpha1.BeforeNodeDrainResponse, error) {
 	lost.add("approver", in.GetApprover() != "")
 	out := &v1alpha1.BeforeNodeDrainResponse{
-		Status: hooksv1alpha1.ResponseStatus(in.GetStatus()), Message: in.GetMessage(), RetryAfterSeconds: in.GetRetryAfterSeconds(), Ticket: in.GetTicketId(),
+		Status: hooksv1alpha1.ResponseStatus(in.GetStatus()), Message: in.GetMessage(),
+		RetryAfterSeconds: in.GetRetryAfterSeconds(), Ticket: in.GetTicketId(),
 	}
 	switch in.GetPriority() {
 	case 0, priority:
@@ -158,7 +178,9 @@ func alphaDrainResponseDown(in *v1.BeforeNodeDrainResponse, lost *losses) (*v1al
 }
 
 func alphaPlanRequestUp(in *v1alpha1.PlanDrainsRequest, lost *losses) (*v1.PlanDrainsRequest, error) {
-	out := &v1.PlanDrainsRequest{Handler: in.GetHandler(), Settings: in.GetSettings(), Cluster: in.GetCluster(), MaxParallel: proto.Int32(1)}
+	out := &v1.PlanDrainsRequest{
+		Handler: in.GetHandler(), Settings: in.GetSettings(), Cluster: in.GetCluster(), MaxParallel: proto.Int32(1),
+	}
 	for _, n := range in.GetNodes() {
 		out.Nodes = append(out.Nodes, nested(&v1.Member{NodeName: n.GetName()}, n, "nodes[*]", lost))
 	}
@@ -193,7 +215,9 @@ func alphaPlanResponseDown(in *v1.PlanDrainsResponse, lost *losses) (*v1alpha1.P
 		lost.add("waves[*].pauseSeconds", w.GetPauseSeconds() != 0)
 		step := nested(&v1alpha1.Step{}, w, "waves[*]", lost)
 		for _, m := range w.GetMembers() {
-			step.Nodes = append(step.Nodes, nested(&v1alpha1.Node{Name: m.GetNodeName()}, m, "waves[*].members[*]", lost))
+			step.Nodes = append(
+				step.Nodes, nested(&v1alpha1.Node{Name: m.GetNodeName()}, m, "waves[*].members[*]", lost),
+			)
 		}
 		out.Steps = append(out.Steps, step)
 	}

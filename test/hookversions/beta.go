@@ -13,14 +13,20 @@ import (
 func betaSpokes() map[string]hookversion.Spoke {
 	return map[string]hookversion.Spoke{
 		"Discovery": {
-			Request:  hookversion.Derive(&v1beta1.DiscoveryRequest{}, &v1.DiscoveryRequest{}, hookversion.Differences{}),
-			Response: hookversion.Derive(&v1beta1.DiscoveryResponse{}, &v1.DiscoveryResponse{}, hookversion.Differences{}),
+			Request: hookversion.Derive(
+				&v1beta1.DiscoveryRequest{}, &v1.DiscoveryRequest{}, hookversion.Differences{},
+			),
+			Response: hookversion.Derive(
+				&v1beta1.DiscoveryResponse{}, &v1.DiscoveryResponse{}, hookversion.Differences{},
+			),
 		},
 		BeforeNodeDrain: {
 			Request: hookversion.Derive(&v1beta1.BeforeNodeDrainRequest{}, &v1.BeforeNodeDrainRequest{}, hookversion.Differences{
 				Renamed: map[string]string{"node": "nodeName", "labels": "tags", "volumes[*].size": "sizeBytes"},
-				Added:   map[string]any{"graceSeconds": int32(30), "reason": nil, "forced": nil, "volumes[*].encrypted": nil},
-				Gone:    []string{"dryRun"},
+				Added: map[string]any{
+					"graceSeconds": int32(30), "reason": nil, "forced": nil, "volumes[*].encrypted": nil,
+				},
+				Gone: []string{"dryRun"},
 			}),
 			Response: hookversion.Derive(&v1beta1.BeforeNodeDrainResponse{}, &v1.BeforeNodeDrainResponse{}, hookversion.Differences{
 				Renamed: map[string]string{"ticket": "ticketId"},
@@ -33,8 +39,11 @@ func betaSpokes() map[string]hookversion.Spoke {
 				Added:   map[string]any{"maxParallel": int32(1)},
 			}),
 			Response: hookversion.Derive(&v1beta1.PlanDrainsResponse{}, &v1.PlanDrainsResponse{}, hookversion.Differences{
-				Renamed: map[string]string{"steps": "waves", "steps[*].label": "title", "steps[*].nodes": "members", "steps[*].nodes[*].name": "nodeName"},
-				Added:   map[string]any{"waves[*].pauseSeconds": nil},
+				Renamed: map[string]string{
+					"steps": "waves", "steps[*].label": "title", "steps[*].nodes": "members",
+					"steps[*].nodes[*].name": "nodeName",
+				},
+				Added: map[string]any{"waves[*].pauseSeconds": nil},
 			}),
 		},
 	}

@@ -47,7 +47,9 @@ func NewConverter(hooks *catalog.Catalog) *hookversion.Converter {
 // Spokes returns the conversions of the older versions.
 func Spokes() hookversion.Spokes {
 	spokes := hookversion.Spokes{}
-	for version, hooks := range map[string]map[string]hookversion.Spoke{"v1alpha1": alphaSpokes(), "v1beta1": betaSpokes()} {
+	for version, hooks := range map[string]map[string]hookversion.Spoke{
+		"v1alpha1": alphaSpokes(), "v1beta1": betaSpokes(),
+	} {
 		for name, s := range hooks {
 			spokes[hook.GroupVersionHook{Group: Group, Version: version, Hook: name}] = s
 		}
@@ -68,7 +70,10 @@ func Releases() []catalog.Release {
 // Sources returns the versions of the group.
 func Sources() []catalog.Source {
 	return []catalog.Source{
-		{Group: Group, Version: "v0alpha1", Lifetime: catalog.Lifetime{Introduced: "v0.1.0", Deprecated: "v0.2.0", Removed: "v0.3.0"}},
+		{
+			Group: Group, Version: "v0alpha1",
+			Lifetime: catalog.Lifetime{Introduced: "v0.1.0", Deprecated: "v0.2.0", Removed: "v0.3.0"},
+		},
 		{
 			Group: Group, Version: "v1alpha1", Lifetime: catalog.Lifetime{Introduced: "v0.2.0", Deprecated: "v0.4.0"},
 			Files: []protoreflect.FileDescriptor{v1alpha1.File_hookversions_v1alpha1_hooks_proto},

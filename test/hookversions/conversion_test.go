@@ -46,7 +46,8 @@ func TestConversions(t *testing.T) {
 				UnknownMembers: unknown("reason", `"power"`, "sizeBytes", "4"),
 			},
 			want: &v1.BeforeNodeDrainRequest{
-				GraceSeconds: 30, Volumes: []*v1.Volume{{Name: "a", UnknownMembers: unknown("hint", "2")}, {Name: "b"}}, UnknownMembers: unknown("sizeBytes", "4"),
+				GraceSeconds: 30, Volumes: []*v1.Volume{{Name: "a", UnknownMembers: unknown("hint", "2")}, {Name: "b"}},
+				UnknownMembers: unknown("sizeBytes", "4"),
 			},
 			lost: []string{"reason", "volumes[*].sizeBytes"},
 		},
@@ -54,9 +55,13 @@ func TestConversions(t *testing.T) {
 			reason: "the way down loses what the older version calls otherwise",
 			from:   "v1", to: "v1beta1", request: request,
 			in: &v1.BeforeNodeDrainRequest{
-				Volumes: []*v1.Volume{{SizeBytes: 5, UnknownMembers: unknown("size", "6")}}, UnknownMembers: unknown("node", `"n"`, "line\nbreak", "7"),
+				Volumes: []*v1.Volume{{SizeBytes: 5, UnknownMembers: unknown("size", "6")}}, UnknownMembers: unknown(
+					"node", `"n"`, "line\nbreak", "7",
+				),
 			},
-			want: &v1beta1.BeforeNodeDrainRequest{Volumes: []*v1beta1.Volume{{Size: 5}}, UnknownMembers: unknown("line\nbreak", "7")},
+			want: &v1beta1.BeforeNodeDrainRequest{
+				Volumes: []*v1beta1.Volume{{Size: 5}}, UnknownMembers: unknown("line\nbreak", "7"),
+			},
 			lost: []string{"node", "volumes[*].size"},
 		},
 		"UnknownOfTheMessageOnly": {
@@ -69,7 +74,8 @@ func TestConversions(t *testing.T) {
 			reason: "a request passes the hub, and both halves of the way count",
 			from:   "v1beta1", to: "v1alpha1", request: request,
 			in: &v1beta1.BeforeNodeDrainRequest{
-				Host: "h", Port: 1, DryRun: proto.Bool(false), Labels: []string{"l"}, Volumes: []*v1beta1.Volume{{Size: 1}, {Size: 2}},
+				Host: "h", Port: 1, DryRun: proto.Bool(false), Labels: []string{"l"},
+				Volumes:        []*v1beta1.Volume{{Size: 1}, {Size: 2}},
 				UnknownMembers: unknown("endpoint", `"e"`, "reason", "1"),
 			},
 			want: &v1alpha1.BeforeNodeDrainRequest{Endpoint: "h:1", Volumes: []*v1alpha1.Volume{{}, {}}},
@@ -79,15 +85,20 @@ func TestConversions(t *testing.T) {
 			reason: "an answer as well",
 			from:   "v1alpha1", to: "v1beta1", request: response,
 			in: &v1alpha1.BeforeNodeDrainResponse{
-				Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS, RetryAfterSeconds: 3, Ticket: "t", Urgent: proto.Bool(true),
+				Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS, RetryAfterSeconds: 3, Ticket: "t",
+				Urgent: proto.Bool(true),
 			},
-			want: &v1beta1.BeforeNodeDrainResponse{Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS, RetryAfterSeconds: 3, Ticket: "t"},
+			want: &v1beta1.BeforeNodeDrainResponse{
+				Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS, RetryAfterSeconds: 3, Ticket: "t",
+			},
 			lost: []string{"priority"},
 		},
 		"AnswerUp": {
 			reason: "that a member was there with its default is lost, where the hub cannot say so",
 			from:   "v1alpha1", to: "v1", request: response,
-			in:   &v1alpha1.BeforeNodeDrainResponse{Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_FAILURE, Urgent: proto.Bool(false)},
+			in: &v1alpha1.BeforeNodeDrainResponse{
+				Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_FAILURE, Urgent: proto.Bool(false),
+			},
 			want: &v1.BeforeNodeDrainResponse{Status: v1.ResponseStatus_RESPONSE_STATUS_FAILURE, Priority: 5},
 			lost: []string{"urgent"},
 		},
@@ -95,9 +106,15 @@ func TestConversions(t *testing.T) {
 			reason: "nested members of lists are one loss",
 			from:   "v1", to: "v1beta1", request: response,
 			in: &v1.PlanDrainsResponse{Waves: []*v1.Wave{
-				{Title: "x", PauseSeconds: 1, Members: []*v1.Member{{NodeName: "n", UnknownMembers: unknown("name", `"m"`)}}}, {PauseSeconds: 2},
+				{
+					Title: "x", PauseSeconds: 1,
+					Members: []*v1.Member{{NodeName: "n", UnknownMembers: unknown("name", `"m"`)}},
+				},
+				{PauseSeconds: 2},
 			}},
-			want: &v1beta1.PlanDrainsResponse{Steps: []*v1beta1.Step{{Label: "x", Nodes: []*v1beta1.Node{{Name: "n"}}}, {}}},
+			want: &v1beta1.PlanDrainsResponse{
+				Steps: []*v1beta1.Step{{Label: "x", Nodes: []*v1beta1.Node{{Name: "n"}}}, {}},
+			},
 			lost: []string{"waves[*].members[*].name", "waves[*].pauseSeconds"},
 		},
 	} {
@@ -150,10 +167,12 @@ func TestDeclaredLosses(t *testing.T) {
 	alpha, _ := drain.In("v1alpha1")
 	tags := []string{"forced", "graceSeconds", "reason", "tags", "volumes[*].encrypted", "volumes[*].sizeBytes"}
 	for name, tc := range map[string]struct{ got, want []string }{
-		"RequestSame":         {converter.RequestLosses(beta, beta), nil},
-		"RequestOther":        {converter.RequestLosses(beta, plan), nil},
-		"RequestUp":           {converter.RequestLosses(beta, drain), []string{"dryRun"}},
-		"RequestDown":         {converter.RequestLosses(drain, beta), []string{"forced", "graceSeconds", "reason", "volumes[*].encrypted"}},
+		"RequestSame":  {converter.RequestLosses(beta, beta), nil},
+		"RequestOther": {converter.RequestLosses(beta, plan), nil},
+		"RequestUp":    {converter.RequestLosses(beta, drain), []string{"dryRun"}},
+		"RequestDown": {
+			converter.RequestLosses(drain, beta), []string{"forced", "graceSeconds", "reason", "volumes[*].encrypted"},
+		},
 		"RequestUpAlpha":      {converter.RequestLosses(alpha, drain), nil},
 		"RequestBetaToAlpha":  {converter.RequestLosses(beta, alpha), append([]string{"dryRun"}, tags...)},
 		"ResponseAlphaToBeta": {converter.ResponseLosses(alpha, beta), []string{"approver", "priority", "urgent"}},

@@ -29,40 +29,57 @@ func TestDeriveRefuses(t *testing.T) {
 	}{
 		"Undeclared": {
 			spoke: &v1beta1.PlanDrainsResponse{}, hub: &v1.PlanDrainsResponse{},
-			differences: hookversion.Differences{Renamed: map[string]string{"steps": "waves", "steps[*].nodes": "members", "steps[*].nodes[*].name": "nodeName"}},
-			want:        "steps[*].label: the newer version has no label\nwaves[*].title: the older version has no such member\nwaves[*].pauseSeconds: the older version has no such member",
+			differences: hookversion.Differences{
+				Renamed: map[string]string{
+					"steps": "waves", "steps[*].nodes": "members", "steps[*].nodes[*].name": "nodeName",
+				},
+			},
+			want: "steps[*].label: the newer version has no label\nwaves[*].title: the older version has no such member\nwaves[*].pauseSeconds: the older version has no such member",
 		},
 		"Unused": {
 			spoke: &v1beta1.DiscoveryResponse{}, hub: &v1.DiscoveryResponse{},
-			differences: hookversion.Differences{Renamed: map[string]string{"a": "b"}, Added: map[string]any{"message": nil}, Gone: []string{"c"}},
-			want:        "declared, and not a difference: [a c message]",
+			differences: hookversion.Differences{
+				Renamed: map[string]string{"a": "b"}, Added: map[string]any{"message": nil}, Gone: []string{"c"},
+			},
+			want: "declared, and not a difference: [a c message]",
 		},
 		"NoSuchName": {
 			spoke: &v1beta1.PlanDrainsRequest{}, hub: &v1.PlanDrainsRequest{},
-			differences: hookversion.Differences{Renamed: map[string]string{"nodes[*].name": "node"}, Added: map[string]any{"maxParallel": nil, "nodes[*].nodeName": nil}},
-			want:        "nodes[*].name: the newer version has no node",
+			differences: hookversion.Differences{
+				Renamed: map[string]string{"nodes[*].name": "node"},
+				Added:   map[string]any{"maxParallel": nil, "nodes[*].nodeName": nil},
+			},
+			want: "nodes[*].name: the newer version has no node",
 		},
 		"SameName": {
 			spoke: &v1alpha1.BeforeNodeDrainResponse{}, hub: &v1.BeforeNodeDrainResponse{},
 			differences: hookversion.Differences{
-				Renamed: map[string]string{"ticket": "message"}, Gone: []string{"urgent"}, Added: map[string]any{"ticketId": nil, "approver": nil, "priority": nil},
+				Renamed: map[string]string{"ticket": "message"}, Gone: []string{"urgent"}, Added: map[string]any{
+					"ticketId": nil, "approver": nil, "priority": nil,
+				},
 			},
 			want: "ticket: message is another member's already",
 		},
 		"OtherType": {
 			spoke: &v1beta1.Volume{}, hub: &v1.Volume{},
-			differences: hookversion.Differences{Renamed: map[string]string{"size": "encrypted"}, Added: map[string]any{"sizeBytes": nil}},
-			want:        "size and encrypted have different types",
+			differences: hookversion.Differences{
+				Renamed: map[string]string{"size": "encrypted"}, Added: map[string]any{"sizeBytes": nil},
+			},
+			want: "size and encrypted have different types",
 		},
 		"OtherDefault": {
 			spoke: &v1beta1.Volume{}, hub: &v1.Volume{},
-			differences: hookversion.Differences{Gone: []string{"size"}, Added: map[string]any{"sizeBytes": "many", "encrypted": nil}},
-			want:        "sizeBytes: string is not what it has",
+			differences: hookversion.Differences{
+				Gone: []string{"size"}, Added: map[string]any{"sizeBytes": "many", "encrypted": nil},
+			},
+			want: "sizeBytes: string is not what it has",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spokes := Spokes()
-			spokes[gvh("v1beta1", PlanDrains)] = hookversion.Spoke{Request: hookversion.Derive(tc.spoke, tc.hub, tc.differences)}
+			spokes[gvh("v1beta1", PlanDrains)] = hookversion.Spoke{
+				Request: hookversion.Derive(tc.spoke, tc.hub, tc.differences),
+			}
 			_, err := hookversion.Build(New(), spokes)
 			if err == nil || !strings.HasSuffix(strings.SplitN(err.Error(), "\nconversion of answers", 2)[0], ": "+tc.want) {
 				t.Errorf("got  %v\nwant %s", err, tc.want)

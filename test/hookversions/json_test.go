@@ -25,18 +25,22 @@ func TestJSONOfStringListsAndBooleans(t *testing.T) {
 		again string // what is written for want, if it is not text
 		err   string
 	}{
-		head + `,"tags":["a","ü\"",""],"forced":true}`: {want: &v1.BeforeNodeDrainRequest{Tags: []string{"a", `ü"`, ""}, Forced: true}},
-		head + `,"tags":[ "a" , "b" ] }`:               {want: &v1.BeforeNodeDrainRequest{Tags: []string{"a", "b"}}, again: head + `,"tags":["a","b"]}`},
-		head + `,"tags":[ ],"forced":false}`:           {want: &v1.BeforeNodeDrainRequest{}, again: head + `}`},
-		head + `,"tags":null,"forced":null}`:           {want: &v1.BeforeNodeDrainRequest{}, again: head + `}`},
-		head + `,"tags":["a",1]}`:                      {err: `tags[1]: want a string, got a number`},
-		head + `,"tags":["a",null]}`:                   {err: `tags[1]: want a string, got null`},
-		head + `,"tags":["a",]}`:                       {err: `want a value`},
-		head + `,"tags":["a" "b"]}`:                    {err: `want ',' or ']'`},
-		head + `,"tags":{}}`:                           {err: `tags: want an array`},
-		head + `,"tags":["a"`:                          {err: `JSON ends early`},
-		head + `,"tags":[`:                             {err: `JSON ends early`},
-		head + `,"forced":"true"}`:                     {err: `forced: want true or false`},
+		head + `,"tags":["a","ü\"",""],"forced":true}`: {
+			want: &v1.BeforeNodeDrainRequest{Tags: []string{"a", `ü"`, ""}, Forced: true},
+		},
+		head + `,"tags":[ "a" , "b" ] }`: {
+			want: &v1.BeforeNodeDrainRequest{Tags: []string{"a", "b"}}, again: head + `,"tags":["a","b"]}`,
+		},
+		head + `,"tags":[ ],"forced":false}`: {want: &v1.BeforeNodeDrainRequest{}, again: head + `}`},
+		head + `,"tags":null,"forced":null}`: {want: &v1.BeforeNodeDrainRequest{}, again: head + `}`},
+		head + `,"tags":["a",1]}`:            {err: `tags[1]: want a string, got a number`},
+		head + `,"tags":["a",null]}`:         {err: `tags[1]: want a string, got null`},
+		head + `,"tags":["a",]}`:             {err: `want a value`},
+		head + `,"tags":["a" "b"]}`:          {err: `want ',' or ']'`},
+		head + `,"tags":{}}`:                 {err: `tags: want an array`},
+		head + `,"tags":["a"`:                {err: `JSON ends early`},
+		head + `,"tags":[`:                   {err: `JSON ends early`},
+		head + `,"forced":"true"}`:           {err: `forced: want true or false`},
 	} {
 		got := &v1.BeforeNodeDrainRequest{}
 		err := c.Decode([]byte(text), got)

@@ -54,7 +54,10 @@ func pairs() []pair {
 			for _, request := range []bool{true, false} {
 				kind := map[bool]string{true: "request", false: "response"}[request]
 				all = append(all,
-					pair{fmt.Sprintf("%s/%s/%s/down", h.Hook, h.Version, kind), h.Hub(), h, request, mandated, c.converter},
+					pair{
+						fmt.Sprintf("%s/%s/%s/down", h.Hook, h.Version, kind), h.Hub(), h, request, mandated,
+						c.converter,
+					},
 					pair{fmt.Sprintf("%s/%s/%s/up", h.Hook, h.Version, kind), h, h.Hub(), request, mandated, c.converter})
 			}
 		}
@@ -115,7 +118,10 @@ func (p pair) check(t *testing.T, r *rand.Rand) (lossless bool) {
 		if slices.Contains(lost, d.path) || d.gained && slices.Contains(declared, d.path) {
 			continue
 		}
-		t.Errorf("%s: %s is not the same, and it is not told (lost: %v)\nbefore %v\n there %v\nafter  %v", p.name, d.path, lost, before, there, back)
+		t.Errorf(
+			"%s: %s is not the same, and it is not told (lost: %v)\nbefore %v\n there %v\nafter  %v", p.name, d.path,
+			lost, before, there, back,
+		)
 	}
 	return len(lost) == 0
 }
@@ -164,7 +170,9 @@ func TestSpokeToSpoke(t *testing.T) {
 				if !ok || version.Group != h.Group {
 					continue
 				}
-				m, _, err := c.converter.ConvertRequest(pair{from: h, request: true}.random(rand.New(rand.NewPCG(1, 1))), h, to)
+				m, _, err := c.converter.ConvertRequest(
+					pair{from: h, request: true}.random(rand.New(rand.NewPCG(1, 1))), h, to,
+				)
 				if err != nil || m.ProtoReflect().Type() != to.Request {
 					t.Errorf("%s: request of %s to %s: %T, %v", name, h, to, m, err)
 				}
@@ -236,7 +244,9 @@ func differences(a, b protoreflect.Message, path string) []difference {
 			all = append(all, unknownDifferences(a.Interface(), b.Interface(), path)...)
 		case f.IsList() && f.Message() != nil && a.Get(f).List().Len() == b.Get(f).List().Len():
 			for i := range a.Get(f).List().Len() {
-				all = append(all, differences(a.Get(f).List().Get(i).Message(), b.Get(f).List().Get(i).Message(), at+"[*]")...)
+				all = append(
+					all, differences(a.Get(f).List().Get(i).Message(), b.Get(f).List().Get(i).Message(), at+"[*]")...,
+				)
 			}
 		case a.Has(f) != b.Has(f), a.Has(f) && !a.Get(f).Equal(b.Get(f)):
 			all = append(all, difference{path: at, gained: !a.Has(f)})
@@ -278,7 +288,9 @@ func fill(r *rand.Rand, m protoreflect.Message, depth int) {
 			fillUnknown(r, m, f)
 		case f.IsMap():
 			for range r.IntN(3) {
-				m.Mutable(f).Map().Set(protoreflect.ValueOfString(word(r)).MapKey(), protoreflect.ValueOfString(word(r)))
+				m.Mutable(f).Map().Set(
+					protoreflect.ValueOfString(word(r)).MapKey(), protoreflect.ValueOfString(word(r)),
+				)
 			}
 		case f.IsList() && f.Kind() == protoreflect.StringKind:
 			for range r.IntN(4) {
@@ -315,12 +327,17 @@ func fill(r *rand.Rand, m protoreflect.Message, depth int) {
 
 // fillUnknown gives m members that its schema does not know, some of which another version's does.
 func fillUnknown(r *rand.Rand, m protoreflect.Message, f protoreflect.FieldDescriptor) {
-	for _, name := range []string{"hint", "node", "nodeName", "title", "size", "urgent", "endpoint", "priority", "apex." + word(r)} {
+	for _, name := range []string{
+		"hint", "node", "nodeName", "title", "size", "urgent", "endpoint", "priority", "apex." + word(r),
+	} {
 		if r.IntN(6) > 0 || m.Descriptor().Fields().ByJSONName(name) != nil {
 			continue
 		}
 		value := &hooksv1alpha1.JSON{Raw: []byte(`{"n":` + strconv.Itoa(r.IntN(100)) + `}`)}
-		m.Mutable(f).Map().Set(protoreflect.ValueOfString(strings.ReplaceAll(name, ".", "-")).MapKey(), protoreflect.ValueOfMessage(value.ProtoReflect()))
+		m.Mutable(f).Map().Set(
+			protoreflect.ValueOfString(strings.ReplaceAll(name, ".", "-")).MapKey(),
+			protoreflect.ValueOfMessage(value.ProtoReflect()),
+		)
 	}
 }
 

@@ -64,7 +64,9 @@ func TestCells(t *testing.T) {
 			for _, north := range protocols {
 				for _, handler := range Versions() {
 					for _, south := range protocols {
-						t.Run(fmt.Sprintf("%s/%s %s to %s %s", hookName, said(north), caller, said(south), handler), func(t *testing.T) {
+						t.Run(fmt.Sprintf(
+							"%s/%s %s to %s %s", hookName, said(north), caller, said(south), handler,
+						), func(t *testing.T) {
 							w.cell(t, hookName, caller, north, handler, south)
 						})
 					}
@@ -74,7 +76,9 @@ func TestCells(t *testing.T) {
 	}
 }
 
-func (w *world) cell(t *testing.T, hookName, caller string, north registry.Protocol, handler string, south registry.Protocol) {
+func (w *world) cell(
+	t *testing.T, hookName, caller string, north registry.Protocol, handler string, south registry.Protocol,
+) {
 	t.Helper()
 	own := map[string]string{BeforeNodeDrain: "drain", PlanDrains: "plan"}[hookName]
 	name := own + "." + nameOf(handler, south)
@@ -97,7 +101,12 @@ func (w *world) cell(t *testing.T, hookName, caller string, north registry.Proto
 			`299 - "handler \"%s\" implements %s/v1alpha1/%s, which is deprecated since v0.4.0 of the gateway: it should implement %s/v1"`, name, Group, hookName, Group))
 	}
 	if caller == "v1alpha1" {
-		warnings = append(warnings, fmt.Sprintf(`299 - "%s/v1alpha1/%s is deprecated since v0.4.0 of the gateway: call %s/v1"`, Group, hookName, Group))
+		warnings = append(
+			warnings,
+			fmt.Sprintf(
+				`299 - "%s/v1alpha1/%s is deprecated since v0.4.0 of the gateway: call %s/v1"`, Group, hookName, Group,
+			),
+		)
 	}
 	if diff := cmp.Diff(warnings, got.warnings); diff != "" {
 		t.Errorf("warnings (-want +got):\n%s", diff)
@@ -110,7 +119,11 @@ func TestBodyGoesOnAsItIs(t *testing.T) {
 	everyone(t, w)
 	for _, version := range Versions() {
 		h := w.hook(t, version, BeforeNodeDrain)
-		body := fmt.Appendf(nil, "{\t\"kind\":\"BeforeNodeDrainRequest\",   \"cluster\":{ \"kind\":\"Cluster\"},\"unheard\":1.50,\n \"apiVersion\":%q }  ", h.APIVersion())
+		body := fmt.Appendf(
+			nil,
+			"{\t\"kind\":\"BeforeNodeDrainRequest\",   \"cluster\":{ \"kind\":\"Cluster\"},\"unheard\":1.50,\n \"apiVersion\":%q }  ",
+			h.APIVersion(),
+		)
 		for _, handler := range Versions() {
 			w.post(t, h, "drain."+nameOf(handler, registry.REST), body)
 			_, got := w.extensions[nameOf(handler, registry.REST)].last()
@@ -133,7 +146,10 @@ func TestMixedVersionsAreMerged(t *testing.T) {
 					s.answers(func(proto.Message) (proto.Message, error) {
 						m := responseOf(s.version, BeforeNodeDrain)
 						setString(m, "message", name)
-						m.ProtoReflect().Set(m.ProtoReflect().Descriptor().Fields().ByName("retry_after_seconds"), protoreflect.ValueOfInt32(int32(20-i)))
+						m.ProtoReflect().Set(
+							m.ProtoReflect().Descriptor().Fields().ByName("retry_after_seconds"),
+							protoreflect.ValueOfInt32(int32(20-i)),
+						)
 						return m, nil
 					})
 				}
@@ -145,7 +161,10 @@ func TestMixedVersionsAreMerged(t *testing.T) {
 				setString(want, "message", "grpc-v1, grpc-v1alpha1, grpc-v1beta1, rest-v1, rest-v1alpha1, rest-v1beta1")
 				reply.Set(reply.Descriptor().Fields().ByName("retry_after_seconds"), protoreflect.ValueOfInt32(15))
 				unknown := reply.Mutable(reply.Descriptor().Fields().ByName("unknown_members")).Map()
-				unknown.Set(protoreflect.ValueOfString("hint").MapKey(), protoreflect.ValueOfMessage((&hooksv1alpha1.JSON{Raw: []byte("4")}).ProtoReflect()))
+				unknown.Set(
+					protoreflect.ValueOfString("hint").MapKey(),
+					protoreflect.ValueOfMessage((&hooksv1alpha1.JSON{Raw: []byte("4")}).ProtoReflect()),
+				)
 				if diff := cmp.Diff(want, got.message, protocmp.Transform()); diff != "" {
 					t.Errorf("%s (-want +got):\n%s", got.text, diff)
 				}
@@ -156,7 +175,9 @@ func TestMixedVersionsAreMerged(t *testing.T) {
 				}
 				w.extensions["rest-v1beta1"].answers(func(proto.Message) (proto.Message, error) {
 					m := responseOf("v1beta1", BeforeNodeDrain)
-					m.ProtoReflect().Set(m.ProtoReflect().Descriptor().Fields().ByName("status"), protoreflect.ValueOfEnum(2))
+					m.ProtoReflect().Set(
+						m.ProtoReflect().Descriptor().Fields().ByName("status"), protoreflect.ValueOfEnum(2),
+					)
 					setString(m, "message", "no")
 					return m, nil
 				})
@@ -207,9 +228,15 @@ func TestFailuresAcrossVersions(t *testing.T) {
 			if len(got.warnings) != 1 || !strings.Contains(got.warnings[0], "v1alpha1") {
 				t.Errorf("%s to %s: an error has the warnings %q", north, south, got.warnings)
 			}
-			got = w.call(t, north, w.hook(t, "v1beta1", BeforeNodeDrain), requestOf("v1beta1", BeforeNodeDrain, "drain.lenient-"+nameOf("v1alpha1", south)))
+			got = w.call(
+				t, north, w.hook(t, "v1beta1", BeforeNodeDrain),
+				requestOf("v1beta1", BeforeNodeDrain, "drain.lenient-"+nameOf("v1alpha1", south)),
+			)
 			if want := (&v1beta1.BeforeNodeDrainResponse{Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS}); !proto.Equal(got.message, want) {
-				t.Errorf("%s to %s: Ignore gives %v %s, want an empty success of the caller's version", north, south, got.message, got.text)
+				t.Errorf(
+					"%s to %s: Ignore gives %v %s, want an empty success of the caller's version", north, south,
+					got.message, got.text,
+				)
 			}
 		}
 	}
@@ -219,7 +246,8 @@ func TestErrorsNameTheVersion(t *testing.T) {
 	w := newWorld(t)
 	w.extend(t, "stable", "v1", registry.REST)
 	future := registry.Registration{Name: "future", ClientConfig: registry.ClientConfig{URL: "https://127.0.0.1:1"}, Handlers: []registry.Handler{{
-		Name: "drain", Hook: hook.GroupVersionHook{Group: Group, Version: "v2", Hook: BeforeNodeDrain}, Timeout: registry.MaxTimeout, FailurePolicy: hook.Ignore,
+		Name: "drain", Hook: hook.GroupVersionHook{Group: Group, Version: "v2", Hook: BeforeNodeDrain},
+		Timeout: registry.MaxTimeout, FailurePolicy: hook.Ignore,
 	}}}
 	if err := w.registry.Apply(future); err != nil {
 		t.Fatal(err)
@@ -236,14 +264,18 @@ func TestErrorsNameTheVersion(t *testing.T) {
 			call: func(p registry.Protocol) answered {
 				return w.call(t, p, w.hook(t, "v1alpha1", BeforeNodeDrain), wrong)
 			},
-			kind: "Conversion", text: `convert request from ` + Group + `/v1alpha1 to ` + Group + `/v1: endpoint: want host:port, got "nowhere"`,
+			kind: "Conversion",
+			text: `convert request from ` + Group + `/v1alpha1 to ` + Group + `/v1: endpoint: want host:port, got "nowhere"`,
 		},
 		"NotServed": {
 			reason: "a handler of a version that the gateway does not know, whatever its failure policy",
 			call: func(p registry.Protocol) answered {
-				return w.call(t, p, w.hook(t, "v1beta1", BeforeNodeDrain), requestOf("v1beta1", BeforeNodeDrain, "drain.future"))
+				return w.call(
+					t, p, w.hook(t, "v1beta1", BeforeNodeDrain), requestOf("v1beta1", BeforeNodeDrain, "drain.future"),
+				)
 			},
-			kind: "Conversion", text: `handler "drain.future": convert request: the handler implements ` + Group + `/v2/BeforeNodeDrain, which the gateway does not serve: it has to implement ` + Group + `/v1/BeforeNodeDrain`,
+			kind: "Conversion",
+			text: `handler "drain.future": convert request: the handler implements ` + Group + `/v2/BeforeNodeDrain, which the gateway does not serve: it has to implement ` + Group + `/v1/BeforeNodeDrain`,
 		},
 		"ObjectMissing": {
 			reason: "what is wrong with a request is told whatever its version",
@@ -255,7 +287,10 @@ func TestErrorsNameTheVersion(t *testing.T) {
 	} {
 		for _, p := range protocols {
 			if got := tc.call(p); got.kind != tc.kind || got.text != tc.text {
-				t.Errorf("%s over %s: %s:\n got %s: %s\nwant %s: %s", name, p, tc.reason, got.kind, got.text, tc.kind, tc.text)
+				t.Errorf(
+					"%s over %s: %s:\n got %s: %s\nwant %s: %s", name, p, tc.reason, got.kind, got.text, tc.kind,
+					tc.text,
+				)
 			}
 		}
 	}
@@ -305,7 +340,10 @@ func TestDiscoveryInTheVersionOfTheCaller(t *testing.T) {
 				GetHandlers() []*hooksv1alpha1.ExtensionHandler
 			}).GetHandlers()
 			if len(handlers) != 1+6 {
-				t.Errorf("%s %s: %d handlers, want the aggregate and one for each of the other hook's", p, version, len(handlers))
+				t.Errorf(
+					"%s %s: %d handlers, want the aggregate and one for each of the other hook's", p, version,
+					len(handlers),
+				)
 			}
 			for _, x := range handlers {
 				if x.GetRequestHook().GetApiVersion() != h.APIVersion() {
@@ -359,11 +397,15 @@ func TestPoliciesReadTheNewestVersion(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	conditions, wrong := compiler.Compile([]policy.Condition{{Name: "node", Expression: `request.nodeName == "worker-1" && request.port == 8443`}})
+	conditions, wrong := compiler.Compile(
+		[]policy.Condition{{Name: "node", Expression: `request.nodeName == "worker-1" && request.port == 8443`}},
+	)
 	if len(wrong) > 0 {
 		t.Fatal(wrong[0])
 	}
-	selector, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": "n"}})
+	selector, err := metav1.LabelSelectorAsSelector(
+		&metav1.LabelSelector{MatchLabels: map[string]string{"kubernetes.io/metadata.name": "n"}},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -376,7 +418,10 @@ func TestPoliciesReadTheNewestVersion(t *testing.T) {
 				t.Errorf("%s %s: %s", p, caller, got.text)
 			}
 			other := requestOf(caller, BeforeNodeDrain, "drain.chosen")
-			setString(other, map[string]string{"v1": "node_name"}[caller]+map[bool]string{true: "node"}[caller != "v1"], "worker-2")
+			setString(
+				other, map[string]string{"v1": "node_name"}[caller]+map[bool]string{true: "node"}[caller != "v1"],
+				"worker-2",
+			)
 			if got := w.call(t, p, h, other); got.kind != "UnknownHandler" || !strings.Contains(got.text, `ExtensionPolicy "p" does not match`) {
 				t.Errorf("%s %s: got %v %s", p, caller, got.message, got.text)
 			}
@@ -421,7 +466,8 @@ func TestWarningsAreBounded(t *testing.T) {
 	s := w.extend(t, "config-00", "v1alpha1", registry.REST)
 	for i := 1; i < 14; i++ {
 		reg := registry.Registration{Name: fmt.Sprintf("config-%02d", i), ClientConfig: s.config, Handlers: []registry.Handler{{
-			Name: "drain", Hook: w.hook(t, "v1alpha1", BeforeNodeDrain).GroupVersionHook, Timeout: registry.MaxTimeout, FailurePolicy: hook.Fail,
+			Name: "drain", Hook: w.hook(t, "v1alpha1", BeforeNodeDrain).GroupVersionHook, Timeout: registry.MaxTimeout,
+			FailurePolicy: hook.Fail,
 		}}}
 		if err := w.registry.Apply(reg); err != nil {
 			t.Fatal(err)
@@ -444,7 +490,8 @@ func TestDiscoveryOfSeveralGroups(t *testing.T) {
 	product := catalog.Source{
 		Group: hook.Group, Version: hook.Version, Lifetime: catalog.Lifetime{Introduced: "v0.1.0"},
 		Files: []protoreflect.FileDescriptor{
-			hooksv1alpha1.File_hookgate_hooks_v1alpha1_discovery_proto, hooksv1alpha1.File_hookgate_hooks_v1alpha1_lifecycle_hooks_proto,
+			hooksv1alpha1.File_hookgate_hooks_v1alpha1_discovery_proto,
+			hooksv1alpha1.File_hookgate_hooks_v1alpha1_lifecycle_hooks_proto,
 		},
 	}
 	both, err := catalog.Build(Releases(), append(Sources(), product)...)
@@ -453,7 +500,11 @@ func TestDiscoveryOfSeveralGroups(t *testing.T) {
 	}
 	r := registry.New()
 	r.SetReady()
-	d := gateway.NewDispatcher(gateway.Config{Catalog: both, Versions: NewConverter(both), Codec: codec.New(both), Registry: r, Namespaces: namespaces{}})
+	d := gateway.NewDispatcher(
+		gateway.Config{
+			Catalog: both, Versions: NewConverter(both), Codec: codec.New(both), Registry: r, Namespaces: namespaces{},
+		},
+	)
 	for _, asked := range both.Discoveries() {
 		m, err := d.Discover(asked)
 		if err != nil {

@@ -51,15 +51,21 @@ type alphaServices struct {
 	answerer
 }
 
-func (s alphaServices) Discovery(ctx context.Context, req *v1alpha1.DiscoveryRequest) (*v1alpha1.DiscoveryResponse, error) {
+func (s alphaServices) Discovery(ctx context.Context, req *v1alpha1.DiscoveryRequest) (
+	*v1alpha1.DiscoveryResponse, error,
+) {
 	return answer[*v1alpha1.DiscoveryResponse](ctx, s, req)
 }
 
-func (s alphaServices) BeforeNodeDrain(ctx context.Context, req *v1alpha1.BeforeNodeDrainRequest) (*v1alpha1.BeforeNodeDrainResponse, error) {
+func (s alphaServices) BeforeNodeDrain(ctx context.Context, req *v1alpha1.BeforeNodeDrainRequest) (
+	*v1alpha1.BeforeNodeDrainResponse, error,
+) {
 	return answer[*v1alpha1.BeforeNodeDrainResponse](ctx, s, req)
 }
 
-func (s alphaServices) PlanDrains(ctx context.Context, req *v1alpha1.PlanDrainsRequest) (*v1alpha1.PlanDrainsResponse, error) {
+func (s alphaServices) PlanDrains(ctx context.Context, req *v1alpha1.PlanDrainsRequest) (
+	*v1alpha1.PlanDrainsResponse, error,
+) {
 	return answer[*v1alpha1.PlanDrainsResponse](ctx, s, req)
 }
 
@@ -77,15 +83,21 @@ type betaServices struct {
 	answerer
 }
 
-func (s betaServices) Discovery(ctx context.Context, req *v1beta1.DiscoveryRequest) (*v1beta1.DiscoveryResponse, error) {
+func (s betaServices) Discovery(ctx context.Context, req *v1beta1.DiscoveryRequest) (
+	*v1beta1.DiscoveryResponse, error,
+) {
 	return answer[*v1beta1.DiscoveryResponse](ctx, s, req)
 }
 
-func (s betaServices) BeforeNodeDrain(ctx context.Context, req *v1beta1.BeforeNodeDrainRequest) (*v1beta1.BeforeNodeDrainResponse, error) {
+func (s betaServices) BeforeNodeDrain(ctx context.Context, req *v1beta1.BeforeNodeDrainRequest) (
+	*v1beta1.BeforeNodeDrainResponse, error,
+) {
 	return answer[*v1beta1.BeforeNodeDrainResponse](ctx, s, req)
 }
 
-func (s betaServices) PlanDrains(ctx context.Context, req *v1beta1.PlanDrainsRequest) (*v1beta1.PlanDrainsResponse, error) {
+func (s betaServices) PlanDrains(ctx context.Context, req *v1beta1.PlanDrainsRequest) (
+	*v1beta1.PlanDrainsResponse, error,
+) {
 	return answer[*v1beta1.PlanDrainsResponse](ctx, s, req)
 }
 
@@ -107,7 +119,9 @@ func (s stableServices) Discovery(ctx context.Context, req *v1.DiscoveryRequest)
 	return answer[*v1.DiscoveryResponse](ctx, s, req)
 }
 
-func (s stableServices) BeforeNodeDrain(ctx context.Context, req *v1.BeforeNodeDrainRequest) (*v1.BeforeNodeDrainResponse, error) {
+func (s stableServices) BeforeNodeDrain(ctx context.Context, req *v1.BeforeNodeDrainRequest) (
+	*v1.BeforeNodeDrainResponse, error,
+) {
 	return answer[*v1.BeforeNodeDrainResponse](ctx, s, req)
 }
 

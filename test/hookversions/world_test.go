@@ -69,15 +69,22 @@ func newWorld(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	w := &world{
-		catalog: New(), certs: certs, registry: registry.New(), metrics: prometheus.NewRegistry(), losses: convert.NewLosses(nil), extensions: map[string]*server{},
+		catalog: New(), certs: certs, registry: registry.New(), metrics: prometheus.NewRegistry(),
+		losses: convert.NewLosses(nil), extensions: map[string]*server{},
 	}
 	w.codec = codec.New(w.catalog)
-	w.transports = extension.NewProtocols(extension.Config{Catalog: w.catalog, Codec: w.codec, Propagator: gateway.Propagator()})
+	w.transports = extension.NewProtocols(
+		extension.Config{Catalog: w.catalog, Codec: w.codec, Propagator: gateway.Propagator()},
+	)
 	t.Cleanup(w.transports.Close)
-	observer := gateway.NewObserver(gateway.NewMetrics(w.metrics, w.registry, w.catalog, "test"), noop.NewTracerProvider(), slog.New(slog.DiscardHandler), w.losses)
+	observer := gateway.NewObserver(
+		gateway.NewMetrics(w.metrics, w.registry, w.catalog, "test"), noop.NewTracerProvider(),
+		slog.New(slog.DiscardHandler), w.losses,
+	)
 	dispatcher := gateway.NewDispatcher(gateway.Config{
-		Catalog: w.catalog, Versions: NewConverter(w.catalog), Codec: w.codec, Registry: w.registry, Namespaces: namespaces{},
-		Transport: w.transports.Call, Observer: observer,
+		Catalog: w.catalog, Versions: NewConverter(w.catalog), Codec: w.codec, Registry: w.registry,
+		Namespaces: namespaces{},
+		Transport:  w.transports.Call, Observer: observer,
 	})
 	services := contract{dispatched{dispatcher: dispatcher, catalog: w.catalog}}
 	front, err := gateway.NewREST(services, w.codec, observer)
@@ -96,8 +103,10 @@ func newWorld(t *testing.T) *world {
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	gate := gateway.NewServer(gateway.ServerConfig{
 		HTTPAddress: "127.0.0.1:0", GRPCAddress: "127.0.0.1:0", DiagnosticsAddress: "127.0.0.1:0",
-		TLS: config, REST: front, GRPCOptions: gateway.GRPCOptions(services, w.codec, observer), Register: services.RegisterGRPC,
-		Metrics: http.NotFoundHandler(), Ready: w.registry.Ready(), Unready: func() string { return w.registry.Snapshot().Unready() },
+		TLS: config, REST: front, GRPCOptions: gateway.GRPCOptions(services, w.codec, observer),
+		Register: services.RegisterGRPC,
+		Metrics:  http.NotFoundHandler(), Ready: w.registry.Ready(),
+		Unready:   func() string { return w.registry.Snapshot().Unready() },
 		Listening: func(http, grpc, _, _ net.Addr) { http1, grpc1 = http, grpc; close(listening) },
 		Logger:    slog.New(slog.DiscardHandler),
 	})
@@ -163,7 +172,9 @@ func (s *server) discovery(h *catalog.Hook) proto.Message {
 	catalog.SetStatus(m.Interface(), catalog.Success, "")
 	list := m.Mutable(m.Descriptor().Fields().ByName("handlers")).List()
 	for name, hookName := range map[string]string{"drain": BeforeNodeDrain, "plan": PlanDrains} {
-		handler := &hooksv1alpha1.ExtensionHandler{Name: name, RequestHook: &hooksv1alpha1.GroupVersionHook{ApiVersion: h.APIVersion(), Hook: hookName}}
+		handler := &hooksv1alpha1.ExtensionHandler{
+			Name: name, RequestHook: &hooksv1alpha1.GroupVersionHook{ApiVersion: h.APIVersion(), Hook: hookName},
+		}
 		if s.announce != nil {
 			handler.RequestHook = s.announce
 		}
@@ -226,9 +237,14 @@ func (s *server) answers(f func(req proto.Message) (proto.Message, error)) {
 }
 
 // extend starts an extension of a version, and registers what its discovery tells.
-func (w *world) extend(t *testing.T, name, version string, protocol registry.Protocol, change ...func(*registry.Registration)) *server {
+func (w *world) extend(
+	t *testing.T, name, version string, protocol registry.Protocol, change ...func(*registry.Registration),
+) *server {
 	t.Helper()
-	s := &server{version: version, codec: w.codec, catalog: w.catalog, config: registry.ClientConfig{Protocol: protocol, CABundle: w.certs.CAPEM}}
+	s := &server{
+		version: version, codec: w.codec, catalog: w.catalog,
+		config: registry.ClientConfig{Protocol: protocol, CABundle: w.certs.CAPEM},
+	}
 	config, err := w.certs.ServerTLS()
 	if err != nil {
 		t.Fatal(err)
@@ -244,7 +260,10 @@ func (w *world) extend(t *testing.T, name, version string, protocol registry.Pro
 		t.Cleanup(g.Stop)
 		s.config.URL = "grpcs://" + l.Addr().String()
 	} else {
-		h := &http.Server{Handler: s, TLSConfig: config, ReadHeaderTimeout: time.Minute, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)}
+		h := &http.Server{
+			Handler: s, TLSConfig: config, ReadHeaderTimeout: time.Minute,
+			ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),
+		}
 		go func() { _ = h.ServeTLS(l, "", "") }()
 		t.Cleanup(func() { _ = h.Close() })
 		s.config.URL = "https://" + l.Addr().String()
