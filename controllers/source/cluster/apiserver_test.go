@@ -233,7 +233,8 @@ func (s *apiServer) before(f func(method, path string) error) {
 	s.intercept = f
 }
 
-// written returns the writes of ExtensionConfigs and policies so far. Events are written in the background, and are left out.
+// written returns the writes of ExtensionConfigs and policies so far. Events are written in the background, and are
+// left out.
 func (s *apiServer) written() []write {
 	s.mu.Lock()
 	defer s.mu.Unlock()

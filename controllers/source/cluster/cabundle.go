@@ -9,30 +9,24 @@ import (
 	"encoding/base64"
 	"fmt"
 	"strings"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
-// caKey is the key of the certificates in a Secret, as cert-manager has it.
+// caKey is the key of the certificates in a Secret, as in those of cert-manager.
 const caKey = "ca.crt"
 
-// maxCABundle is what the schema of ExtensionConfig has room for, in base64.
-const maxCABundle = 51200
-
-// caSecret returns the Secret whose CA an ExtensionConfig wants, as <namespace>/<name>.
-func caSecret(config *runtimev1.ExtensionConfig) (string, bool) {
-	name, ok := config.Annotations[runtimev1.InjectCAFromSecretAnnotation]
-	return name, ok
-}
-
-// caBundle returns the CA of the Secret that config names: nil if it names none, and a complaint if the Secret has none.
-// An error says that it cannot be known now.
-func (r *reconciler) caBundle(ctx context.Context, config *runtimev1.ExtensionConfig) (ca []byte, complaint string, err error) {
-	reference, ok := caSecret(config)
+// caBundle returns the CA in the Secret that an annotation of config names: nil without that annotation, and a
+// complaint if the Secret has none. An error means that the API server did not say.
+func (r *reconciler) caBundle(
+	ctx context.Context, config *runtimev1.ExtensionConfig,
+) (ca []byte, complaint string, err error) {
+	reference, ok := config.Annotations[runtimev1.InjectCAFromSecretAnnotation]
 	if !ok {
 		return nil, "", nil
 	}
@@ -44,7 +38,8 @@ func (r *reconciler) caBundle(ctx context.Context, config *runtimev1.ExtensionCo
 		return complain("%q is not of the form <namespace>/<name>", reference)
 	}
 	if r.namespace != "" && namespace != r.namespace {
-		return complain("Secret %s is not in namespace %s, the only one that this gateway may read (--namespace)", reference, r.namespace)
+		return complain("Secret %s is not in namespace %s, the only one that this gateway may read (--namespace)",
+			reference, r.namespace)
 	}
 	var secret corev1.Secret
 	err = r.secrets.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &secret)
@@ -60,22 +55,10 @@ func (r *reconciler) caBundle(ctx context.Context, config *runtimev1.ExtensionCo
 	switch {
 	case len(ca) == 0:
 		return complain("Secret %s has no %s; put the CA of the extension's certificate there", reference, caKey)
-	case base64.StdEncoding.EncodedLen(len(ca)) > maxCABundle:
+	case base64.StdEncoding.EncodedLen(len(ca)) > limits.CABundleBytes:
 		return complain("Secret %s: %s has %d bytes, which is more than caBundle has room for", reference, caKey, len(ca))
 	case !x509.NewCertPool().AppendCertsFromPEM(ca):
 		return complain("Secret %s: %s has no certificate in PEM", reference, caKey)
 	}
 	return ca, "", nil
-}
-
-// inject writes the CA into the ExtensionConfig.
-func (r *reconciler) inject(ctx context.Context, config *runtimev1.ExtensionConfig, ca []byte) time.Duration {
-	desired := config.DeepCopy()
-	desired.Spec.ClientConfig.CABundle = ca
-	if err := r.client.Patch(ctx, desired, client.MergeFrom(config)); err != nil {
-		return r.failed(ctx, config, fmt.Errorf("write spec.clientConfig.caBundle: %w", err))
-	}
-	r.event(desired, corev1.EventTypeNormal, "CABundleInjected", "InjectCABundle", "caBundle is now that of the Secret in annotation "+
-		runtimev1.InjectCAFromSecretAnnotation)
-	return 0
 }

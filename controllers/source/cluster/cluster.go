@@ -30,27 +30,28 @@ import (
 	"github.com/hookgate/hookgate/controllers/discovery"
 	"github.com/hookgate/hookgate/controllers/extensionconfig"
 	"github.com/hookgate/hookgate/convert"
+	"github.com/hookgate/hookgate/internal/notify"
 	"github.com/hookgate/hookgate/policy"
 )
 
-// The groups whose ExtensionConfigs a Source can watch. Both have one schema.
+// The groups of ExtensionConfigs that a Source can watch. Both have the same schema.
 const (
-	// ClusterAPIGroup is the one of Cluster API core, which calls every ExtensionConfig in it, too.
+	// ClusterAPIGroup is Cluster API's own. Cluster API core calls every ExtensionConfig in it, too.
 	ClusterAPIGroup = "runtime.cluster.x-k8s.io"
 	// HookgateGroup is for ExtensionConfigs that only the gateway calls.
 	HookgateGroup = "runtime.hookgate.dev"
 )
 
-// DefaultConcurrency is how many ExtensionConfigs are worked on at the same time. An extension that hangs takes one place
-// for ten seconds of every minute or so.
+// DefaultConcurrency is the default number of ExtensionConfigs that are reconciled at the same time. An extension that
+// hangs takes one place for ten seconds of every minute or so.
 const DefaultConcurrency = 250
 
-// longWait is after which time the API server should have been read.
+// longWait is the time after which a log line says that the API server has not been read yet.
 const longWait = 10 * time.Second
 
-// Config is what a Source needs.
+// Config configures a Source.
 type Config struct {
-	// REST says how to reach the API server.
+	// REST connects to the API server.
 	REST       *rest.Config
 	Catalog    *catalog.Catalog
 	Registry   discovery.Registry
@@ -59,42 +60,44 @@ type Config struct {
 
 	// Observer may be nil.
 	Observer discovery.Observer
-	// Group is the API group of the ExtensionConfigs, ClusterAPIGroup if empty.
+	// Group is the API group of the ExtensionConfigs. Empty means ClusterAPIGroup.
 	Group string
-	// ReadOnly makes the Source follow what somebody else writes, and write nothing.
+	// ReadOnly makes the Source serve what others write to the API server, and write nothing.
 	ReadOnly bool
-	// Namespace limits the namespaced objects that are watched, Secrets and EndpointSlices, to one namespace. Empty means all.
+	// Namespace limits the Secrets and EndpointSlices that are watched to one namespace. Empty means all.
 	Namespace string
-	// WatchFilter limits the ExtensionConfigs and ExtensionPolicies to those with the label cluster.x-k8s.io/watch-filter of that value.
+	// WatchFilter limits the ExtensionConfigs and ExtensionPolicies to those with this value of the label
+	// cluster.x-k8s.io/watch-filter. Empty means all.
 	WatchFilter string
-	// LeaderElection decides which replica discovers and writes.
+	// LeaderElection decides which replica discovers extensions and writes.
 	LeaderElection LeaderElection
-	// Endpoints, which may be nil, is told of the endpoints of Services, but not if ReadOnly.
+	// Endpoints, which may be nil, receives the endpoints of Services, unless ReadOnly is set.
 	Endpoints *Endpoints
-	// References, which may be nil, are told of the CustomResourceDefinitions.
+	// References, which may be nil, receives the CustomResourceDefinitions.
 	References *convert.References
-	// Losses, which may be nil, know what conversions could not express in calls of this process.
+	// Losses, which may be nil, holds what conversions could not express in calls of this process.
 	Losses *convert.Losses
-	// Own is where this gateway is called. ExtensionConfigs that point there are refused.
+	// Own holds the addresses of this gateway. ExtensionConfigs with one of them are refused.
 	Own extensionconfig.Addresses
-	// Resync is how often an extension that answers is discovered again. Zero means discovery.DefaultResync.
+	// Resync is the time between two discoveries of an extension that answers. Zero means discovery.DefaultResync.
 	Resync time.Duration
 	// Backoff is for extensions that do not answer. Zero means discovery.DefaultBackoff.
 	Backoff discovery.Backoff
-	// Concurrency is how many ExtensionConfigs are worked on at the same time. Zero means DefaultConcurrency.
+	// Concurrency is the number of ExtensionConfigs that are reconciled at the same time. Zero means
+	// DefaultConcurrency.
 	Concurrency int
 }
 
 // Source fills a registry from the ExtensionConfigs of a cluster.
 type Source struct {
 	config     Config
-	served     *discovery.TrackingRegistry // stands before the registry for the ExtensionConfigs
+	served     *discovery.TrackingRegistry // in front of the registry, for the ExtensionConfigs
 	core       *discovery.Reconciler
 	compiler   *policy.Compiler
 	namespaces namespaces
 }
 
-// New returns a Source. It does not reach for the API server yet.
+// New returns a Source, or an error if c is wrong. It does not connect to the API server.
 func New(c Config) (*Source, error) {
 	if c.REST == nil {
 		return nil, errors.New("cluster source: REST is required")
@@ -125,20 +128,19 @@ func New(c Config) (*Source, error) {
 	return &Source{config: c, served: served, core: core, compiler: compiler}, nil
 }
 
-// NamespaceLabels returns the labels of a namespace, and always kubernetes.io/metadata.name. It asks nobody: it knows
-// what the API server has told. Callers must not change the map.
+// NamespaceLabels returns the labels of a namespace from the cache, and always kubernetes.io/metadata.name. Callers
+// must not change the map.
 func (s *Source) NamespaceLabels(name string) map[string]string { return s.namespaces.labelsOf(name) }
 
-// Run fills the registry, makes it ready once it has what the status of every ExtensionConfig says, and keeps it as the
-// cluster is until ctx is done. It waits for an API server that is away, and for a kind that is not installed. It may be
-// called once.
+// Run fills the registry, makes it ready once it has what the status of every ExtensionConfig says, and keeps it up to
+// date until ctx is done. It waits for an API server that is away and for a kind that is not installed. Call it once.
 func (s *Source) Run(ctx context.Context) error {
 	problems := &watchProblems{logger: s.config.Logger, group: s.config.Group}
 	mgr, err := s.newManager(problems)
 	if err != nil {
 		return fmt.Errorf("cluster source: %w", err)
 	}
-	// What the manager runs begins once its caches have everything.
+	// The manager starts this once its caches have synced.
 	synced := make(chan struct{})
 	if err := mgr.Add(manager.RunnableFunc(func(context.Context) error { close(synced); return nil })); err != nil {
 		return fmt.Errorf("cluster source: %w", err)
@@ -162,8 +164,8 @@ func (s *Source) Run(ctx context.Context) error {
 			stop()
 			err = <-ended
 		default:
-			// A manager that is stopped while it waits for its caches never returns, and turns in circles meanwhile
-			// (controller-runtime v0.24). It has begun nothing; the process is about to end, and it with that.
+			// A manager that is stopped while it waits for its caches never returns, and spins meanwhile
+			// (controller-runtime v0.24). It has started nothing, and ends with the process.
 		}
 	}
 	if err != nil {
@@ -172,20 +174,23 @@ func (s *Source) Run(ctx context.Context) error {
 	return nil
 }
 
-// complain makes the log say that the API server has not been read, if that takes long. Not every reason is told to
-// watchProblems: clients try again by themselves where a connection is refused.
+// complain logs after a while that the API server has not been read. watchProblems does not see every reason, because
+// clients retry refused connections by themselves.
 func (s *Source) complain(synced <-chan struct{}) *time.Timer {
 	return time.AfterFunc(longWait, func() {
 		select {
 		case <-synced:
 		default:
-			s.config.Logger.Warn("still waiting for the API server: the gateway is not ready before it has read all that it watches",
-				"server", s.config.REST.Host, "advice", "see that it is there, that the kubeconfig is right, and what was logged before")
+			s.config.Logger.Warn(
+				"still waiting for the API server: the gateway is not ready before it has read all that it watches",
+				"server", s.config.REST.Host,
+				"advice", "see that it is there, that the kubeconfig is right, and what was logged before")
 		}
 	})
 }
 
-// newManager returns a manager without leader election: losing a lease must not end what serves calls.
+// newManager returns a manager without leader election, because a manager that loses its lease stops, and serving must
+// not.
 func (s *Source) newManager(problems *watchProblems) (manager.Manager, error) {
 	byObject := map[client.Object]cache.ByObject{
 		&runtimev1.ExtensionConfig{}: {Label: s.watchFilter(), Transform: cache.TransformStripManagedFields()},
@@ -217,7 +222,7 @@ func (s *Source) watchFilter() labels.Selector {
 	return labels.SelectorFromSet(labels.Set{clusterv1.WatchLabel: s.config.WatchFilter})
 }
 
-// setUp adds to the manager all that runs.
+// setUp adds everything that runs to the manager.
 func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watchProblems) error {
 	synced, err := s.namespaces.follow(ctx, mgr.GetCache())
 	if err != nil {
@@ -233,12 +238,12 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 		logger:     s.config.Logger,
 		own:        s.config.Own,
 		resync:     s.config.Resync,
-		attempts:   attempts{backoff: s.config.Backoff},
+		backoff:    s.config.Backoff,
 		leadership: newLeadership(s.config.LeaderElection, s.config.REST, s.config.Logger),
 		losses:     s.config.Losses,
 		readOnly:   s.config.ReadOnly,
 		warm:       make(chan struct{}),
-		elected:    make(chan event.GenericEvent),
+		requests:   make(chan event.GenericEvent),
 	}
 	r.policies = discovery.NewPolicySet(s.served, func(name string) bool { return r.exists(ctx, name) }, s.config.Logger)
 	policyCache, err := cache.New(s.config.REST, cache.Options{
@@ -249,9 +254,10 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 		return err
 	}
 	p := &policies{
-		set: r.policies, reconcile: r.reconcileThese, served: s.served, compiler: s.compiler, client: mgr.GetClient(), cache: policyCache,
+		set: r.policies, reconcile: r.reconcileNamed, served: s.served, compiler: s.compiler,
+		client: mgr.GetClient(), cache: policyCache,
 		leadership: r.leadership, logger: s.config.Logger, readOnly: s.config.ReadOnly,
-		changed: make(chan struct{}, 1), absent: make(chan struct{}),
+		changed: notify.NewSignal(), absent: make(chan struct{}),
 	}
 	problems.noPolicies = p.missing
 	if err := p.follow(ctx, mgr.GetCache()); err != nil {
@@ -271,9 +277,9 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 	if err := mgr.Add(manager.RunnableFunc(policyCache.Start)); err != nil {
 		return err
 	}
-	lossy := newNews()
+	lossy := notify.NewSet[string]()
 	if s.config.Losses != nil {
-		s.config.Losses.Notify(lossy.tell)
+		s.config.Losses.Notify(lossy.Add)
 	}
 	d, err := s.definitions(ctx, mgr)
 	if err != nil {
@@ -290,19 +296,19 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 		defer following.Wait()
 		following.Go(func() { p.run(ctx) })
 		following.Go(func() { d.run(ctx) })
-		following.Go(func() { lossy.run(ctx, r.reconcileThese) })
+		following.Go(func() { r.reconcileAdded(ctx, lossy) })
 		if s.config.ReadOnly {
 			<-ctx.Done()
 			return nil
 		}
 		return r.leadership.run(ctx, func(ctx context.Context) {
-			p.tell()
-			r.reconcileAll(ctx)
+			p.changed.Notify()
+			r.reconcileNamed(ctx, r.list(ctx))
 		})
 	}))
 }
 
-// definitions returns what follows the CustomResourceDefinitions once the manager runs; nil if nobody wants to know of them.
+// definitions returns the definitions for the configured References, which the manager runs; nil if there are none.
 func (s *Source) definitions(ctx context.Context, mgr manager.Manager) (*definitions, error) {
 	if s.config.References == nil {
 		return nil, nil

@@ -6,7 +6,6 @@ package cluster
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"log/slog"
 	"net/url"
@@ -15,7 +14,6 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/rest"
 	toolscache "k8s.io/client-go/tools/cache"
@@ -101,45 +99,49 @@ func TestNewErrors(t *testing.T) {
 	}
 }
 
-func TestAttempts(t *testing.T) {
-	a := attempts{backoff: discovery.Backoff{BaseDelay: time.Second, Multiplier: 2, MaxDelay: 3 * time.Second}}
-	steps := []struct {
+func TestMemoryOfFailures(t *testing.T) {
+	b := discovery.Backoff{BaseDelay: time.Second, Multiplier: 2, MaxDelay: 3 * time.Second}
+	var m memory
+	for _, s := range []struct {
 		reason     string
-		name       string
 		generation int64
 		want       time.Duration
 	}{
-		{reason: "the first failure", name: "a", generation: 1, want: time.Second},
-		{reason: "it grows", name: "a", generation: 1, want: 2 * time.Second},
-		{reason: "to each its own", name: "b", generation: 1, want: time.Second},
-		{reason: "up to a limit", name: "a", generation: 1, want: 3 * time.Second},
-		{reason: "a change starts over", name: "a", generation: 2, want: time.Second},
-	}
-	for _, s := range steps {
-		if got := a.failed(s.name, s.generation); got != s.want {
+		{"the first failure", 1, time.Second},
+		{"it grows", 1, 2 * time.Second},
+		{"up to a limit", 1, 3 * time.Second},
+		{"a change starts over", 2, time.Second},
+		{"and grows", 2, 2 * time.Second},
+	} {
+		if got := m.failed(s.generation, b); got != s.want {
 			t.Errorf("%s: wait %s, want %s", s.reason, got, s.want)
 		}
 	}
-	a.forget("b")
-	if got := a.failed("b", 1); got != time.Second {
+	m.succeeded()
+	if got := m.failed(2, b); got != time.Second {
 		t.Errorf("a success starts over: wait %s, want 1s", got)
 	}
 }
 
-// TestConditionMessagesAreBounded: the API server refuses a condition that is too long, and then nothing of it is written.
-func TestConditionMessagesAreBounded(t *testing.T) {
-	config := &runtimev1.ExtensionConfig{}
-	config.Name = "acme"
-	var found extension.Discovered
-	for i := range 512 {
-		found.Skipped = append(found.Skipped, extension.Skipped{Name: fmt.Sprintf("h%d", i), Reason: "hook is not known"})
+func TestMemoryOfWrites(t *testing.T) {
+	var m memory
+	config := func(version string) *runtimev1.ExtensionConfig {
+		c := &runtimev1.ExtensionConfig{}
+		c.ResourceVersion = version
+		return c
 	}
-	message := discoveredStatus(config, found, nil).Status.Conditions[1].Message
-	if !strings.HasSuffix(message, "; 504 more handlers are left out") {
-		t.Errorf("message of 512 handlers that are left out: %s", message)
+	if m.outdated(config("9")) {
+		t.Error("without a write, the cache is outdated")
 	}
-	if got := failedStatus(config, strings.Repeat("ä", maxMessage)).Status.Conditions[1].Message; len(got) > maxMessage || !strings.HasSuffix(got, "ä…") {
-		t.Errorf("message of %d bytes ends with %q", len(got), got[len(got)-8:])
+	m.wrote(config("10"))
+	for version, want := range map[string]bool{"9": true, "10": false, "11": false, "no number": false} {
+		if got := m.outdated(config(version)); got != want {
+			t.Errorf("after a write of version 10, version %s is outdated: %t", version, got)
+		}
+	}
+	m.written = m.written.Add(-conflictDelay)
+	if m.outdated(config("9")) {
+		t.Error("a cache that lags for long, or for ever, is waited for")
 	}
 }
 
@@ -168,21 +170,5 @@ func TestWatchProblemsAreToldOnce(t *testing.T) {
 		if got := log.String(); (s.want == "") != (got == "") || !strings.Contains(got, s.want) {
 			t.Errorf("%s: logged %q, want %q", s.reason, got, s.want)
 		}
-	}
-}
-
-func TestDiscoveredNeedsThePresentGeneration(t *testing.T) {
-	config := &runtimev1.ExtensionConfig{}
-	config.Generation = 2
-	if discovered(config) {
-		t.Error("without a condition, it counts as discovered")
-	}
-	config.Status.Conditions = []metav1.Condition{{Type: "Discovered", Status: metav1.ConditionTrue, ObservedGeneration: 1}}
-	if discovered(config) {
-		t.Error("what was discovered for another spec counts")
-	}
-	config.Status.Conditions[0].ObservedGeneration = 2
-	if !discovered(config) {
-		t.Error("what was discovered for this spec does not count")
 	}
 }

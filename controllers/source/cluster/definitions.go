@@ -20,45 +20,47 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hookgate/hookgate/convert"
+	"github.com/hookgate/hookgate/internal/notify"
 )
 
-// contractPrefix begins the labels that matter of a CustomResourceDefinition.
+// contractPrefix is the prefix of the labels of a CustomResourceDefinition that are kept.
 const contractPrefix = "cluster.x-k8s.io/"
 
-// definitions tells convert.References of the CustomResourceDefinitions of the cluster. Of each, only the name and the labels of Cluster API
-// are kept: there may be thousands, with megabytes in their annotations.
+// definitions passes the CustomResourceDefinitions of the cluster to convert.References. It keeps only their names and
+// the labels of Cluster API: there may be thousands of them, with megabytes in their annotations.
 type definitions struct {
 	references *convert.References
 	logger     *slog.Logger
-	// cache is one of their own: a manager starts nothing before its cache has every kind, and this one the gateway need
-	// not be allowed to read.
+	// cache is not the manager's, which has to sync before anything starts, because the gateway may lack the right to
+	// read CustomResourceDefinitions.
 	cache  cache.Cache
-	synced func() bool // the cache has them all
+	synced func() bool // the cache has all of them
 
 	mu     sync.Mutex
 	labels map[string]map[string]string // by name; the maps never change
 
-	changed chan struct{} // holds one value if something has changed that references were not told of
-	refused chan struct{} // closed once the API server has said that it does not let the gateway read them
+	changed *notify.Signal
+	refused chan struct{} // closed once the API server has refused to let the gateway read them
 	once    sync.Once
-	told    string // what was logged last of what is wrong; guarded by mu
+	logged  string // why they cannot be watched, as it was logged last; guarded by mu
 }
 
 func newDefinitions(c *rest.Config, references *convert.References, logger *slog.Logger) (*definitions, error) {
 	d := &definitions{
-		references: references, logger: logger, labels: map[string]map[string]string{}, changed: make(chan struct{}, 1), refused: make(chan struct{}),
+		references: references, logger: logger, labels: map[string]map[string]string{},
+		changed: notify.NewSignal(), refused: make(chan struct{}),
 	}
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(convert.CRDKind, meta.RESTScopeRoot)
 	var err error
 	d.cache, err = cache.New(c, cache.Options{
-		Scheme: runtime.NewScheme(), Mapper: mapper, DefaultWatchErrorHandler: d.trouble,
+		Scheme: runtime.NewScheme(), Mapper: mapper, DefaultWatchErrorHandler: d.watchFailed,
 		ByObject: map[client.Object]cache.ByObject{metadataOf(convert.CRDKind): {Transform: keepContracts}},
 	})
 	return d, err
 }
 
-// keepContracts is keepLabels for the labels that begin with contractPrefix.
+// keepContracts is like keepLabels, and keeps only labels that begin with contractPrefix.
 func keepContracts(object any) (any, error) {
 	if o, ok := object.(*metav1.PartialObjectMetadata); ok {
 		maps.DeleteFunc(o.Labels, func(key, _ string) bool { return !strings.HasPrefix(key, contractPrefix) })
@@ -69,7 +71,7 @@ func keepContracts(object any) (any, error) {
 	return keepLabels(object)
 }
 
-// follow makes d hear of CustomResourceDefinitions.
+// follow subscribes d to CustomResourceDefinitions.
 func (d *definitions) follow(ctx context.Context) error {
 	informer, err := d.cache.GetInformer(ctx, metadataOf(convert.CRDKind), cache.BlockUntilSynced(false))
 	if err != nil {
@@ -97,7 +99,7 @@ func (d *definitions) set(object any) {
 	// Their status changes often while providers are installed, which makes no difference.
 	if before, known := d.labels[o.Name]; !known || !maps.Equal(before, o.Labels) {
 		d.labels[o.Name] = o.Labels
-		d.tell()
+		d.changed.Notify()
 	}
 }
 
@@ -109,18 +111,12 @@ func (d *definitions) remove(object any) {
 	} else if o, ok := object.(*metav1.PartialObjectMetadata); ok {
 		delete(d.labels, o.Name)
 	}
-	d.tell()
+	d.changed.Notify()
 }
 
-func (d *definitions) tell() {
-	select {
-	case d.changed <- struct{}{}:
-	default:
-	}
-}
-
-// start, of a nil definitions too, waits until the CustomResourceDefinitions were read, or the API server has refused that, and tells whether that was so before ctx
-// was done. Without the wait, the first calls would be converted with versions that are not those of the cluster.
+// start waits until the CustomResourceDefinitions were read, or the API server has refused that, and reports whether
+// that was before ctx was done. Without the wait, the first calls would be converted with versions that are not those
+// of the cluster. A nil definitions does not wait.
 func (d *definitions) start(ctx context.Context) bool {
 	if d == nil {
 		return true
@@ -130,24 +126,24 @@ func (d *definitions) start(ctx context.Context) bool {
 	return known
 }
 
-// run tells references of changes until ctx is done.
+// run passes changes to the references until ctx is done.
 func (d *definitions) run(ctx context.Context) {
 	if d == nil {
 		return
 	}
-	// The last of them is heard of before they count as known.
+	// The event of the last one arrives before the cache counts as synced.
 	toolscache.WaitForCacheSync(ctx.Done(), d.synced)
 	for {
 		d.apply()
 		select {
 		case <-ctx.Done():
 			return
-		case <-d.changed:
+		case <-d.changed.C():
 		}
 	}
 }
 
-// apply tells references of all CustomResourceDefinitions, if they are known.
+// apply passes all CustomResourceDefinitions to the references, if they are known.
 func (d *definitions) apply() {
 	if !d.synced() {
 		return
@@ -161,9 +157,9 @@ func (d *definitions) apply() {
 	d.references.Set(crds)
 }
 
-// trouble logs why CustomResourceDefinitions cannot be watched, once for each reason. Where the API server has refused it, nobody waits for
-// them any more; it is tried again all the same, so that a right that is granted later takes effect.
-func (d *definitions) trouble(_ context.Context, _ *toolscache.Reflector, err error) {
+// watchFailed logs why CustomResourceDefinitions cannot be watched, once for each reason. After a refusal, nothing
+// waits for them any more; the watch is tried again all the same, so that a right that is granted later takes effect.
+func (d *definitions) watchFailed(_ context.Context, _ *toolscache.Reflector, err error) {
 	if isEnd(err) {
 		return
 	}
@@ -171,15 +167,17 @@ func (d *definitions) trouble(_ context.Context, _ *toolscache.Reflector, err er
 	refused := apierrors.IsForbidden(err) || apierrors.IsNotFound(err)
 	if refused {
 		reason = "refused"
-		advice = "allow the gateway's service account to list and watch customresourcedefinitions of " + convert.CRDKind.Group +
+		advice = "allow the gateway's service account to list and watch customresourcedefinitions of " +
+			convert.CRDKind.Group +
 			"; until then, objects that are converted may refer to kinds of Cluster API's own providers alone"
 	}
 	d.mu.Lock()
-	before := d.told
-	d.told = reason
+	before := d.logged
+	d.logged = reason
 	d.mu.Unlock()
 	if before != reason {
-		d.logger.Warn("API server does not let the gateway watch", "what", convert.CRDKind.Kind, "error", err, "advice", advice)
+		d.logger.Warn("API server does not let the gateway watch",
+			"what", convert.CRDKind.Kind, "error", err, "advice", advice)
 	}
 	if refused {
 		d.once.Do(func() { close(d.refused) })

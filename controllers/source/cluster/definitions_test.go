@@ -39,8 +39,8 @@ func TestKeepContracts(t *testing.T) {
 	}
 }
 
-// TestThousandsOfDefinitions: platforms have thousands of CustomResourceDefinitions, each with all of its manifest in an annotation. What is kept
-// of them must not show in the memory of the gateway.
+// TestThousandsOfDefinitions: platforms have thousands of CustomResourceDefinitions, each with all of its manifest in
+// an annotation. What is kept of them must not show in the memory of the gateway.
 func TestThousandsOfDefinitions(t *testing.T) {
 	const count, size = 1000, 20 << 10
 	large := strings.Repeat("x", size)

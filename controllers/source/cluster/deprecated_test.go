@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/registry"
 	"github.com/hookgate/hookgate/test/hookversions"
 )
@@ -46,7 +47,7 @@ func TestDeprecatedMessage(t *testing.T) {
 	for i := range 512 {
 		names = append(names, fmt.Sprintf("%s-%03d", strings.Repeat("h", 59), i))
 	}
-	if got := deprecatedMessage(implementing("v1alpha1", names...), hooks); len(got) > maxMessage || !strings.Contains(got, ` and 504 more implement `) {
+	if got := deprecatedMessage(implementing("v1alpha1", names...), hooks); len(got) > limits.ConditionMessageBytes || !strings.Contains(got, ` and 504 more implement `) {
 		t.Errorf("of 512 handlers: %s", got)
 	}
 }

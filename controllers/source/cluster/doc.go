@@ -1,18 +1,21 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package cluster is the source of ExtensionConfigs that a Kubernetes cluster is.
+// Package cluster reads ExtensionConfigs and ExtensionPolicies from a Kubernetes cluster.
 //
-// Every replica of the gateway fills its own registry from the status of the ExtensionConfigs that it watches. One of
-// them leads: it also injects CAs, discovers extensions, and writes status and conditions, which the others follow.
-// What an ExtensionConfig means, and what is served while its extension does not answer, is decided by package
-// controllers, for this source as for any other. What conversions have lost in calls to any of them, each adds to one condition.
+// Every replica of the gateway fills its own registry from the status of the ExtensionConfigs that it watches. The
+// leader also injects CAs, discovers extensions, and writes status and conditions, which the others follow. Packages
+// extensionconfig and discovery decide what an ExtensionConfig means and what is served while its extension does not
+// answer, as for any other source.
 //
-// Nothing on the path of a call asks the API server. While it is away, everything stays served as it was; a leader that
-// loses its lease goes on as a follower.
+// An ExtensionConfig is observed, what it should be is decided by a pure function, and what differs is written: see
+// Reconcile. The decision depends only on the ExtensionConfig, its surroundings and the answer of its extension, so an
+// unchanged world is not written to. The exception is what conversions have lost in calls, which every replica adds to
+// an annotation and a condition.
 //
-// What is written depends only on the ExtensionConfig and on what its extension says, so that a world that does not
-// change is not written to, however often it is looked at.
+// Calls never wait for the API server. While it is away, everything stays served as it was; a leader that loses its
+// lease becomes a follower.
 //
-// A Source may be used from any goroutine once Run was called. An ExtensionConfig is worked on by one goroutine at a time.
+// A Source may be used from any goroutine after Run was called. An ExtensionConfig is reconciled by one goroutine at a
+// time.
 package cluster

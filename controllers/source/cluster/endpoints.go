@@ -17,24 +17,23 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
-// grpcPort is the name of the port that is called of a Service that has several.
+// grpcPort is the name of the port to call if a Service has several.
 const grpcPort = "grpc"
 
-// Endpoints knows where the endpoints of Services are, as far as their EndpointSlices are watched: extensions that speak gRPC
-// are called there, since the connections to a Service's own address would lead to one of its Pods. It is safe for
-// concurrent use.
+// Endpoints holds the endpoints of Services whose EndpointSlices are watched. Extensions that speak gRPC are called
+// there, because a connection to a Service's own address leads to one of its Pods. It is safe for concurrent use.
 type Endpoints struct {
 	mu       sync.Mutex
 	services map[types.NamespacedName]*endpointsOf
 }
 
-// endpointsOf is what is known of one Service.
+// endpointsOf holds what is known of one Service.
 type endpointsOf struct {
 	slices  map[string]*discoveryv1.EndpointSlice // by name
 	changed chan struct{}                         // closed, and replaced, at every change
 }
 
-// NewEndpoints returns an Endpoints that knows nothing. A Source fills it.
+// NewEndpoints returns an empty Endpoints. A Source fills it.
 func NewEndpoints() *Endpoints {
 	return &Endpoints{services: map[types.NamespacedName]*endpointsOf{}}
 }
@@ -49,7 +48,7 @@ func (e *Endpoints) Of(host string) (addresses []netip.AddrPort, changed <-chan 
 	return s.addresses(), s.changed
 }
 
-// of returns what is known of a Service. The lock is held.
+// of returns what is known of a Service. The caller holds the lock.
 func (e *Endpoints) of(service types.NamespacedName) *endpointsOf {
 	s := e.services[service]
 	if s == nil {
@@ -59,9 +58,9 @@ func (e *Endpoints) of(service types.NamespacedName) *endpointsOf {
 	return s
 }
 
-// addresses returns the ready endpoints, in order, of the port to call; those that terminate but still serve where none is
-// ready, as kube-proxy does. It returns none where the port is not certain. Of a Service with two families of addresses,
-// it is those of IPv4.
+// addresses returns the ready endpoints of the port to call, sorted. If none is ready, it returns those that terminate
+// but still serve, as kube-proxy does; if the port is not certain, it returns none. Of two families of addresses, it
+// takes IPv4.
 func (s *endpointsOf) addresses() []netip.AddrPort {
 	var ready, serving []netip.AddrPort
 	family := discoveryv1.AddressTypeIPv6
@@ -98,8 +97,8 @@ func (s *endpointsOf) addresses() []netip.AddrPort {
 	return slices.Compact(ready)
 }
 
-// portOf returns the port to call: the only one, or the one that is named grpc. An EndpointSlice does not say which port of
-// the Service leads to which.
+// portOf returns the port to call: the only one, or the one named grpc. An EndpointSlice does not say to which port of
+// the Service its ports belong.
 func portOf(slice *discoveryv1.EndpointSlice) (uint16, bool) {
 	for i := range slice.Ports {
 		p := &slice.Ports[i]
@@ -113,7 +112,7 @@ func portOf(slice *discoveryv1.EndpointSlice) (uint16, bool) {
 	return 0, false
 }
 
-// follow keeps e as the cluster is.
+// follow keeps e up to date until ctx is done.
 func (e *Endpoints) follow(ctx context.Context, c cache.Cache) error {
 	informer, err := c.GetInformer(ctx, &discoveryv1.EndpointSlice{}, cache.BlockUntilSynced(false))
 	if err != nil {
@@ -127,7 +126,7 @@ func (e *Endpoints) follow(ctx context.Context, c cache.Cache) error {
 	return err
 }
 
-// set replaces what was known of an EndpointSlice; nil for nothing. A slice may go over to another Service.
+// set replaces an EndpointSlice; nil means none. A slice may move to another Service.
 func (e *Endpoints) set(before, after any) {
 	if unknown, ok := before.(toolscache.DeletedFinalStateUnknown); ok {
 		before = unknown.Obj
@@ -139,19 +138,20 @@ func (e *Endpoints) set(before, after any) {
 	if old != nil && (now == nil || serviceOf(now) != serviceOf(old)) {
 		s := e.of(serviceOf(old))
 		delete(s.slices, old.Name)
-		s.tell()
+		s.notify()
 		if len(s.slices) == 0 {
-			delete(e.services, serviceOf(old)) // whoever follows it asks anew
+			delete(e.services, serviceOf(old)) // its followers call Of again
 		}
 	}
 	if now != nil {
 		s := e.of(serviceOf(now))
 		s.slices[now.Name] = now
-		s.tell()
+		s.notify()
 	}
 }
 
-func (s *endpointsOf) tell() {
+// notify wakes all that wait for a change.
+func (s *endpointsOf) notify() {
 	close(s.changed)
 	s.changed = make(chan struct{})
 }
@@ -160,7 +160,7 @@ func serviceOf(slice *discoveryv1.EndpointSlice) types.NamespacedName {
 	return types.NamespacedName{Namespace: slice.Namespace, Name: slice.Labels[discoveryv1.LabelServiceName]}
 }
 
-// keepAddresses makes what a cache keeps of an EndpointSlice small.
+// keepAddresses removes what a cache need not keep of an EndpointSlice.
 func keepAddresses(object any) (any, error) {
 	slice, ok := object.(*discoveryv1.EndpointSlice)
 	if !ok {
@@ -169,13 +169,15 @@ func keepAddresses(object any) (any, error) {
 	kept := &discoveryv1.EndpointSlice{
 		TypeMeta: slice.TypeMeta,
 		ObjectMeta: metav1.ObjectMeta{
-			Name: slice.Name, Namespace: slice.Namespace, UID: slice.UID, ResourceVersion: slice.ResourceVersion, Generation: slice.Generation,
+			Name: slice.Name, Namespace: slice.Namespace, UID: slice.UID,
+			ResourceVersion: slice.ResourceVersion, Generation: slice.Generation,
 			Labels: map[string]string{discoveryv1.LabelServiceName: slice.Labels[discoveryv1.LabelServiceName]},
 		},
 		AddressType: slice.AddressType, Ports: slice.Ports,
 	}
 	for i := range slice.Endpoints {
-		kept.Endpoints = append(kept.Endpoints, discoveryv1.Endpoint{Addresses: slice.Endpoints[i].Addresses, Conditions: slice.Endpoints[i].Conditions})
+		e := &slice.Endpoints[i]
+		kept.Endpoints = append(kept.Endpoints, discoveryv1.Endpoint{Addresses: e.Addresses, Conditions: e.Conditions})
 	}
 	return kept, nil
 }

@@ -21,19 +21,17 @@ import (
 	"k8s.io/client-go/tools/leaderelection/resourcelock"
 )
 
-// LeaderElection is about the Lease that replicas compete for. Its zero value is for a single replica, which leads.
+// LeaderElection configures the Lease that replicas compete for. Its zero value is for a single replica, which leads.
 type LeaderElection struct {
 	Enabled bool
-	// Namespace is that of the Lease.
-	Namespace string
-	// Name is that of the Lease.
-	Name string
+	// Namespace and Name are those of the Lease.
+	Namespace, Name string
 
-	// LeaseDuration is how long others wait for a leader that is silent: 15 s if zero.
+	// LeaseDuration is the time for which others wait for a silent leader. Zero means 15 s.
 	LeaseDuration time.Duration
-	// RenewDeadline is how long a leader tries to renew its lease before it gives up: 10 s if zero.
+	// RenewDeadline is the time after which a leader that cannot renew its lease gives up. Zero means 10 s.
 	RenewDeadline time.Duration
-	// RetryPeriod is the time between attempts: 2 s if zero.
+	// RetryPeriod is the time between attempts. Zero means 2 s.
 	RetryPeriod time.Duration
 }
 
@@ -45,9 +43,11 @@ func (e LeaderElection) check() error {
 		return errors.New("leader election: Namespace and Name of the Lease are required")
 	}
 	d := e.withDefaults()
-	if d.LeaseDuration <= d.RenewDeadline || float64(d.RenewDeadline) <= leaderelection.JitterFactor*float64(d.RetryPeriod) || d.RetryPeriod <= 0 {
-		return fmt.Errorf("leader election: LeaseDuration must be more than RenewDeadline, and that more than %g times RetryPeriod",
-			leaderelection.JitterFactor)
+	const factor = leaderelection.JitterFactor
+	least := time.Duration(factor * float64(d.RetryPeriod))
+	if d.LeaseDuration <= d.RenewDeadline || d.RenewDeadline <= least || d.RetryPeriod <= 0 {
+		return fmt.Errorf("leader election: LeaseDuration must be more than RenewDeadline, "+
+			"and that more than %g times RetryPeriod", factor)
 	}
 	return nil
 }
@@ -59,7 +59,7 @@ func (e LeaderElection) withDefaults() LeaderElection {
 	return e
 }
 
-// leadership tells whether this replica leads at present. It is safe for concurrent use.
+// leadership knows whether this replica leads. It is safe for concurrent use.
 type leadership struct {
 	config  LeaderElection
 	rest    *rest.Config
@@ -67,14 +67,14 @@ type leadership struct {
 	current atomic.Pointer[term]
 }
 
-// term is a time of leading. Its context ends with it.
+// term is a period in which this replica leads. Its context ends with it.
 type term struct{ ctx context.Context }
 
 func newLeadership(c LeaderElection, r *rest.Config, logger *slog.Logger) *leadership {
 	return &leadership{config: c.withDefaults(), rest: r, logger: logger}
 }
 
-// term returns the context of the present term, nil if another replica leads.
+// term returns the context of the present term: nil if this replica does not lead.
 func (l *leadership) term() context.Context {
 	if t := l.current.Load(); t != nil && t.ctx.Err() == nil {
 		return t.ctx
@@ -82,8 +82,8 @@ func (l *leadership) term() context.Context {
 	return nil
 }
 
-// run calls started whenever this replica begins to lead, until ctx is done. Whoever loses the lease, because the API server
-// is away for instance, competes for it again.
+// run calls started whenever this replica begins to lead, until ctx is done. A replica that loses the lease, for
+// instance because the API server is away, competes for it again.
 func (l *leadership) run(ctx context.Context, started func(context.Context)) error {
 	begin := func(ctx context.Context) {
 		l.current.Store(&term{ctx: ctx})
@@ -122,7 +122,7 @@ func (l *leadership) run(ctx context.Context, started func(context.Context)) err
 	return nil
 }
 
-// lock returns the Lease, under a name of this process.
+// lock returns the lock on the Lease, with an identity of this process.
 func (l *leadership) lock() (*resourcelock.LeaseLock, error) {
 	config := rest.CopyConfig(l.rest)
 	config.Timeout = l.config.RenewDeadline / 2 // so that there is a second attempt

@@ -14,9 +14,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 )
 
-// namespaces are the labels of the cluster's namespaces. Calls read them, so that reading takes no lock and copies nothing.
+// namespaces holds the labels of the cluster's namespaces. Calls read them, so reading takes no lock and copies
+// nothing.
 type namespaces struct {
-	byName sync.Map // string to map[string]string, which never changes
+	byName sync.Map // string to map[string]string; the maps are never changed
 }
 
 func (n *namespaces) labelsOf(name string) map[string]string {
@@ -28,7 +29,8 @@ func (n *namespaces) labelsOf(name string) map[string]string {
 	return map[string]string{corev1.LabelMetadataName: name}
 }
 
-// follow keeps n as the cluster is. It returns what waits until n has all namespaces, or ctx is done.
+// follow keeps n up to date until ctx is done. The function that it returns waits until n has all namespaces, and
+// reports whether that was before its own context was done.
 func (n *namespaces) follow(ctx context.Context, c cache.Cache) (synced func(context.Context) bool, err error) {
 	informer, err := c.GetInformer(ctx, namespaceMetadata(), cache.BlockUntilSynced(false))
 	if err != nil {

@@ -21,34 +21,37 @@ import (
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/controllers/discovery"
 	"github.com/hookgate/hookgate/controllers/extensionconfig"
+	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/notify"
+	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/policy"
 )
 
-// policies brings the ExtensionPolicies of the cluster into the registry of this replica. The leader also writes what has
-// become of them. All of them are looked at together, because they can be in conflict.
+// policies applies the ExtensionPolicies of the cluster to the registry of this replica. The leader also writes whether
+// they are accepted. They are evaluated together, because they can be in conflict.
 type policies struct {
 	set       *discovery.PolicySet
-	reconcile func(ctx context.Context, names []string) // ExtensionConfigs that are called in another way now
+	reconcile func(ctx context.Context, names []string) // called with ExtensionConfigs that are called differently now
 	served    *discovery.TrackingRegistry
 	compiler  *policy.Compiler
 	client    client.Client // to write with
-	// cache is one of their own: a manager starts nothing before its cache has every kind, which this need not be.
+	// cache is not the manager's, which has to sync before anything starts, because the kind may not be installed.
 	cache      cache.Cache
 	leadership *leadership
 	logger     *slog.Logger
 	readOnly   bool
 
-	synced  func() bool   // the cache has them all
-	changed chan struct{} // holds one value if something has changed that nobody has looked at
-	absent  chan struct{} // closed once the API server has said that there is no such kind
+	synced  func() bool // the cache has all of them
+	changed *notify.Signal
+	absent  chan struct{} // closed once the API server has said that the kind is not installed
 	once    sync.Once
 
-	// The rest belongs to whoever runs.
+	// The rest belongs to the goroutine of start and run.
 	compiled map[string]compiled // by name
 	delays   *discovery.Delays   // of writes that the API server refused; nil after one that it took
 }
 
-// compiled is what was made of one policy.
+// compiled is a policy that was compiled.
 type compiled struct {
 	uid        types.UID
 	generation int64
@@ -56,21 +59,14 @@ type compiled struct {
 	invalid    string
 }
 
-// tell makes run look again.
-func (p *policies) tell() {
-	select {
-	case p.changed <- struct{}{}:
-	default:
-	}
-}
-
-// missing is told that the API server has no such kind. Without it, there are no policies.
+// missing notes that the API server does not have the kind, so that there are no policies to wait for.
 func (p *policies) missing() { p.once.Do(func() { close(p.absent) }) }
 
-// follow makes p hear of policies, and of the ExtensionConfigs in targets that come and go.
+// follow subscribes p to policies, and to the ExtensionConfigs in targets as they come and go.
 func (p *policies) follow(ctx context.Context, targets cache.Cache) error {
+	notify := func(any) { p.changed.Notify() }
 	everything := toolscache.ResourceEventHandlerFuncs{
-		AddFunc: func(any) { p.tell() }, UpdateFunc: func(any, any) { p.tell() }, DeleteFunc: func(any) { p.tell() },
+		AddFunc: notify, UpdateFunc: func(any, any) { p.changed.Notify() }, DeleteFunc: notify,
 	}
 	informer, err := p.cache.GetInformer(ctx, &v1alpha1.ExtensionPolicy{}, cache.BlockUntilSynced(false))
 	if err != nil {
@@ -90,8 +86,8 @@ func (p *policies) follow(ctx context.Context, targets cache.Cache) error {
 	return err
 }
 
-// start applies the policies, so that no call is made without them, and tells whether it could before ctx was done. It waits
-// for an API server that does not answer, or does not allow it, but not for a kind that is not installed.
+// start applies the policies, so that no call is made without them, and reports whether that was before ctx was done.
+// It waits for an API server that does not answer or refuses, but not for a kind that is not installed.
 func (p *policies) start(ctx context.Context) bool {
 	if !awaitSync(ctx, p.synced, p.absent) {
 		return false
@@ -100,21 +96,21 @@ func (p *policies) start(ctx context.Context) bool {
 	return true
 }
 
-// run applies what changes, and writes what has become of it, until ctx is done.
+// run applies policies whenever something changes, and writes their conditions, until ctx is done.
 func (p *policies) run(ctx context.Context) {
 	var again <-chan time.Time
 	var waiting sync.WaitGroup
 	defer waiting.Wait()
-	waiting.Go(func() { // the last of them is heard of before they count as known, where the kind is installed late
+	waiting.Go(func() { // if the kind is installed late, the event of the last policy precedes the end of the sync
 		toolscache.WaitForCacheSync(ctx.Done(), p.synced)
-		p.tell()
+		p.changed.Notify()
 	})
-	p.tell()
+	p.changed.Notify()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-p.changed:
+		case <-p.changed.C():
 		case <-p.served.Changed():
 		case <-again:
 		}
@@ -134,9 +130,11 @@ func (p *policies) run(ctx context.Context) {
 	}
 }
 
-// apply tells the registry which policies there are. It returns them, what is wrong with those that are invalid, and the
-// names of ExtensionConfigs that are called in another way now.
-func (p *policies) apply(ctx context.Context) (items []v1alpha1.ExtensionPolicy, invalid map[string]string, changed []string) {
+// apply applies the policies in the cache to the registry. It returns them, what is wrong with the invalid ones by
+// name, and the names of the ExtensionConfigs that are called differently now.
+func (p *policies) apply(ctx context.Context) (
+	items []v1alpha1.ExtensionPolicy, invalid map[string]string, changed []string,
+) {
 	if !p.synced() {
 		return nil, nil, nil
 	}
@@ -168,7 +166,7 @@ func (p *policies) apply(ctx context.Context) (items []v1alpha1.ExtensionPolicy,
 	return list.Items, invalid, p.set.Set(valid)
 }
 
-// compile returns what item says. What it said before stays in effect while it has a mistake.
+// compile compiles a policy. While a policy is invalid, its last valid generation stays in effect.
 func (p *policies) compile(item *v1alpha1.ExtensionPolicy) compiled {
 	before, known := p.compiled[item.Name]
 	if known && before.uid == item.UID && before.generation == item.Generation {
@@ -188,8 +186,11 @@ func (p *policies) compile(item *v1alpha1.ExtensionPolicy) compiled {
 	return now
 }
 
-// write brings verdicts that are new to the API server, and returns when to try those again that it refused: zero if none.
-func (p *policies) write(ctx, term context.Context, items []v1alpha1.ExtensionPolicy, verdicts map[string]extensionconfig.Verdict) time.Duration {
+// write writes the verdicts that have changed, and returns the time after which to try again those that the API server
+// refused: zero if there are none.
+func (p *policies) write(
+	ctx, term context.Context, items []v1alpha1.ExtensionPolicy, verdicts map[string]extensionconfig.Verdict,
+) time.Duration {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(term, cancel)()
@@ -200,7 +201,7 @@ func (p *policies) write(ctx, term context.Context, items []v1alpha1.ExtensionPo
 		if !ok {
 			continue
 		}
-		verdict.Message = cut(verdict.Message, maxMessage)
+		verdict.Message = text.Cut(verdict.Message, limits.ConditionMessageBytes)
 		before := item.DeepCopy()
 		if !meta.SetStatusCondition(&item.Status.Conditions, verdict.Condition(item.Generation)) {
 			continue
@@ -208,12 +209,13 @@ func (p *policies) write(ctx, term context.Context, items []v1alpha1.ExtensionPo
 		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 		err := p.client.Status().Patch(ctx, item, patch)
 		switch {
-		case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err): // the watch tells of what is there now
+		case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err): // the watch brings what is there now
 		case ctx.Err() != nil:
-			return 0 // another replica leads, or nobody has to
+			return 0 // this replica does not lead any more, or stops
 		default:
 			refused = true
-			p.logger.Error("API server refused, which is tried again", "extensionPolicy", item.Name, "error", fmt.Errorf("write status: %w", err))
+			p.logger.Error("API server refused, which is tried again",
+				"extensionPolicy", item.Name, "error", fmt.Errorf("write status: %w", err))
 		}
 	}
 	if !refused {

@@ -6,13 +6,14 @@ package cluster
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/events"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
@@ -24,12 +25,19 @@ import (
 	"github.com/hookgate/hookgate/controllers/discovery"
 	"github.com/hookgate/hookgate/controllers/extensionconfig"
 	"github.com/hookgate/hookgate/convert"
+	"github.com/hookgate/hookgate/registry"
 )
 
-// conflictDelay is how long to wait when somebody else has written meanwhile, for the watch to tell what.
-const conflictDelay = time.Second
+const (
+	// conflictDelay is the time from a write that came too late to the next attempt: the watch brings what came before
+	// it.
+	conflictDelay = time.Second
+	// cacheDelay is the time between two looks into a cache that lacks what this replica has written.
+	cacheDelay = 10 * time.Millisecond
+)
 
-// reconciler works on one ExtensionConfig at a time for each name, as a leader or as a follower.
+// reconciler works on ExtensionConfigs, as a leader or as a follower. Each of them is in the hands of one goroutine at
+// a time.
 type reconciler struct {
 	core       *discovery.Reconciler
 	registry   discovery.Registry
@@ -41,71 +49,20 @@ type reconciler struct {
 	events     events.EventRecorder
 	own        extensionconfig.Addresses
 	resync     time.Duration
-	attempts   attempts
+	backoff    discovery.Backoff
 	leadership *leadership
 	policies   *discovery.PolicySet
-	losses     *convert.Losses // nil if nobody converts
+	losses     *convert.Losses // nil if this process converts nothing
 	readOnly   bool
 
-	warm    chan struct{} // closed once the registry has what the status of all ExtensionConfigs says
-	elected chan event.GenericEvent
-	// By name of the ExtensionConfig: what was logged last of what is wrong with it, and with its annotation of stated versions.
-	problems, misstated sync.Map
-	bases               sync.Map // by name of the ExtensionConfig: what its losses were recorded on
+	warm     chan struct{} // closed once the registry has what the status of all ExtensionConfigs says
+	requests chan event.GenericEvent
+	memories sync.Map // of *memory, by name of the ExtensionConfig
 }
 
-// warmUp serves all that the status of the ExtensionConfigs tells, before anything is discovered.
-func (r *reconciler) warmUp(ctx context.Context) error {
-	var list runtimev1.ExtensionConfigList
-	if err := r.client.List(ctx, &list); err != nil {
-		if ctx.Err() != nil {
-			return nil // stopped before the cache had them
-		}
-		return fmt.Errorf("list ExtensionConfigs: %w", err)
-	}
-	for i := range list.Items {
-		if list.Items[i].DeletionTimestamp.IsZero() {
-			r.follow(&list.Items[i])
-		}
-	}
-	r.logger.Info("registry has what the status of the ExtensionConfigs says", "extensionConfigs", len(list.Items))
-	r.registry.SetReady()
-	close(r.warm)
-	return nil
-}
-
-// reconcileAll makes a leader of this replica look at everything.
-func (r *reconciler) reconcileAll(ctx context.Context) {
-	var list runtimev1.ExtensionConfigList
-	if err := r.client.List(ctx, &list); err != nil {
-		if ctx.Err() == nil {
-			r.logger.Error("ExtensionConfigs cannot be listed from the cache", "error", err)
-		}
-		return
-	}
-	for i := range list.Items {
-		select {
-		case r.elected <- event.GenericEvent{Object: &list.Items[i]}:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// reconcileThese makes this replica look at ExtensionConfigs whose policies change how they are called, or with calls that lost something.
-func (r *reconciler) reconcileThese(ctx context.Context, names []string) {
-	for _, name := range names {
-		config := &runtimev1.ExtensionConfig{}
-		config.Name = name
-		select {
-		case r.elected <- event.GenericEvent{Object: config}:
-		case <-ctx.Done():
-			return
-		}
-	}
-}
-
-// Reconcile implements reconcile.Reconciler. It returns no error, because each failure has been told where it belongs.
+// Reconcile implements reconcile.Reconciler: it observes an ExtensionConfig and its surroundings, decides what the
+// ExtensionConfig should say, and writes what differs. It returns no error of the API server or of an extension,
+// because it logs each of them.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	select {
 	case <-r.warm:
@@ -117,33 +74,56 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	switch {
 	case apierrors.IsNotFound(err), err == nil && !config.DeletionTimestamp.IsZero():
 		r.core.Remove(request.Name)
-		r.attempts.forget(request.Name)
-		r.problems.Delete(request.Name)
-		r.misstated.Delete(request.Name)
-		r.bases.Delete(request.Name)
+		r.memories.Delete(request.Name)
 		return reconcile.Result{}, nil
 	case err != nil:
 		return reconcile.Result{}, err
 	}
-	term := r.leadership.term()
-	if term == nil {
-		r.follow(config)
-		return reconcile.Result{RequeueAfter: r.addLosses(ctx, config)}, nil
+	m := r.memoryOf(config.Name)
+	if m.outdated(config) {
+		return reconcile.Result{RequeueAfter: cacheDelay}, nil
 	}
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	defer context.AfterFunc(term, cancel)()
-	return reconcile.Result{RequeueAfter: r.lead(ctx, config)}, nil
+	term := r.leadership.term()
+	if term != nil {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithCancel(ctx)
+		defer cancel()
+		defer context.AfterFunc(term, cancel)()
+	}
+	o, err := r.observe(ctx, m, config, term != nil)
+	if err == nil && ctx.Err() == nil {
+		err = r.write(ctx, m, config, desired(&o))
+	}
+	return reconcile.Result{RequeueAfter: r.next(ctx, m, &o, err)}, nil
 }
 
-// exists tells whether there is an ExtensionConfig of that name.
-func (r *reconciler) exists(ctx context.Context, name string) bool {
-	var config runtimev1.ExtensionConfig
-	err := r.client.Get(ctx, client.ObjectKey{Name: name}, &config) // from the cache
-	return err == nil && config.DeletionTimestamp.IsZero()
+// observe returns what there is to know of an ExtensionConfig, and lets the registry serve it. An error means that the
+// API server did not answer, so that nothing can be decided.
+func (r *reconciler) observe(
+	ctx context.Context, m *memory, config *runtimev1.ExtensionConfig, leads bool,
+) (observation, error) {
+	o := observation{config: config, hooks: r.hooks, now: metav1.Now(), leads: leads}
+	x, invalid := r.extension(config)
+	x.LastKnown, o.unreadable = r.lastKnown(m, config)
+	o.handlers = x.LastKnown
+	switch {
+	case !leads:
+		r.report(m, config, r.serve(x, invalid, isDiscovered(config)))
+	case x.Paused:
+		o.paused = true
+		r.report(m, config, r.serve(x, invalid, false))
+	default:
+		if err := r.discover(ctx, m, x, invalid, &o); err != nil {
+			return o, err
+		}
+	}
+	if r.losses != nil && !o.unreadable && ctx.Err() == nil {
+		r.observeLosses(m, &o)
+	}
+	return o, nil
 }
 
-// extension returns what config says, with its last known handlers. An error says why it is not called as it is.
+// extension returns what config says. An error says why it is not called like that.
 func (r *reconciler) extension(config *runtimev1.ExtensionConfig) (extensionconfig.Extension, error) {
 	x, errs := extensionconfig.Convert(config)
 	if len(errs) > 0 {
@@ -152,100 +132,136 @@ func (r *reconciler) extension(config *runtimev1.ExtensionConfig) (extensionconf
 	if err := r.own.Check(x.ClientConfig.URL); err != nil {
 		return x, fmt.Errorf("spec.clientConfig: %w", err)
 	}
-	x, err := r.policies.WithProtocol(x)
-	if err != nil {
-		return x, err
-	}
-	r.readStated(config)
-	handlers, _, errs := extensionconfig.LastKnownHandlers(config, r.hooks)
-	if len(errs) > 0 {
-		r.logger.Warn("status is ignored, the handlers come from discovery alone", "extensionConfig", config.Name, "error", errs.ToAggregate())
-	}
-	x.LastKnown = handlers
-	return x, nil
+	return r.policies.WithProtocol(x)
 }
 
-// follow brings into the registry what the leader has found.
-func (r *reconciler) follow(config *runtimev1.ExtensionConfig) {
-	x, err := r.extension(config)
-	if err == nil {
-		err = r.core.Serve(x, discovered(config))
-	}
-	r.report(config.Name, err)
+// lastKnown returns the handlers in the status of config, and reports whether that cannot be read.
+func (r *reconciler) lastKnown(
+	m *memory, config *runtimev1.ExtensionConfig,
+) (handlers []registry.Handler, unreadable bool) {
+	_, errs := extensionconfig.StatedVersions(config)
+	r.ignore(m, config, "annotation is wrong, and what is wrong in it is ignored", errs.ToAggregate())
+	handlers, _, errs = extensionconfig.LastKnownHandlers(config, r.hooks)
+	r.ignore(m, config, "status is ignored, the handlers come from discovery alone", errs.ToAggregate())
+	return handlers, len(errs) > 0
 }
 
-// lead makes one attempt at an ExtensionConfig, tells in its status how that went, and returns how long to wait before
-// the next one: zero if there is nothing to do before something changes.
-func (r *reconciler) lead(ctx context.Context, config *runtimev1.ExtensionConfig) time.Duration {
-	x, invalid := r.extension(config)
-	if x.Paused {
-		if invalid == nil {
-			r.report(config.Name, r.core.Serve(x, false))
-		}
-		return r.write(ctx, config, pausedStatus(config), 0)
+// serve brings x into the registry without a discovery. With current, its last known handlers are those that it has
+// now.
+func (r *reconciler) serve(x extensionconfig.Extension, invalid error, current bool) error {
+	if invalid != nil {
+		return invalid
 	}
-	ca, complaint, err := r.caBundle(ctx, config)
+	return r.core.Serve(x, current)
+}
+
+// discover makes an attempt to discover x, unless something has to happen before.
+func (r *reconciler) discover(
+	ctx context.Context, m *memory, x extensionconfig.Extension, invalid error, o *observation,
+) error {
+	ca, complaint, err := r.caBundle(ctx, o.config)
 	switch {
-	case err != nil: // the API server did not say, which says nothing about the ExtensionConfig
-		return r.failed(ctx, config, err)
+	case err != nil:
+		return err
 	case complaint != "":
-		if invalid == nil {
-			r.report(config.Name, r.core.Serve(x, false))
-		}
-		return r.write(ctx, config, failedStatus(config, complaint), r.attempts.failed(config.Name, config.Generation))
-	case ca != nil && !bytes.Equal(ca, config.Spec.ClientConfig.CABundle):
-		return r.inject(ctx, config, ca) // the watch brings the change back here
+		o.problem, o.retry = complaint, true
+		r.report(m, o.config, r.serve(x, invalid, false))
+		return nil
+	case ca != nil && !bytes.Equal(ca, o.config.Spec.ClientConfig.CABundle):
+		o.ca = ca // the watch brings the change back here
+		return nil
 	case invalid != nil:
-		r.report(config.Name, invalid)
-		return r.write(ctx, config, failedStatus(config, invalid.Error()), 0)
+		o.problem = invalid.Error()
+		r.report(m, o.config, invalid)
+		return nil
 	}
-	r.report(config.Name, nil)
-
+	r.report(m, o.config, nil)
 	found, err := r.core.Reconcile(ctx, x)
-	if ctx.Err() != nil {
-		return 0 // somebody else leads, or nobody has to
-	}
 	if err != nil {
-		return r.write(ctx, config, failedStatus(config, err.Error()), r.attempts.failed(config.Name, config.Generation))
+		o.problem, o.retry = err.Error(), true
+		return nil
 	}
-	r.attempts.forget(config.Name)
-	stating, err := r.keepStated(ctx, config, found.Handlers)
-	if err != nil {
-		return r.failed(ctx, config, err)
-	}
-	status := discoveredStatus(stating, found, r.sharing(ctx, &x))
-	return r.write(ctx, stating, status, wait.Jitter(r.resync-r.resync/10, 0.2))
+	o.found, o.handlers, o.unreadable = &found, found.Handlers, false
+	o.sharing, err = r.sharing(ctx, x)
+	r.report(m, o.config, err)
+	return nil
 }
 
-// report logs what is wrong with an ExtensionConfig, if that is new.
-func (r *reconciler) report(name string, err error) {
-	if err == nil {
-		r.problems.Delete(name)
-		return
+// sharing returns the names of the other ExtensionConfigs with the URL of x.
+func (r *reconciler) sharing(ctx context.Context, x extensionconfig.Extension) ([]string, error) {
+	var list runtimev1.ExtensionConfigList
+	if err := r.client.List(ctx, &list, client.MatchingFields{urlIndex: x.ClientConfig.URL}); err != nil {
+		return nil, fmt.Errorf("list ExtensionConfigs with the same URL: %w", err)
 	}
-	if before, ok := r.problems.Swap(name, err.Error()); !ok || before != err.Error() {
-		r.logger.Error("ExtensionConfig is not served as it is; what was served for it before stays", "extensionConfig", name, "error", err)
+	var names []string
+	for i := range list.Items {
+		if name := list.Items[i].Name; name != x.Name {
+			names = append(names, name)
+		}
 	}
+	return names, nil
 }
 
-// failed tells that the API server refused something, and returns when to try again.
-func (r *reconciler) failed(ctx context.Context, config *runtimev1.ExtensionConfig, err error) time.Duration {
+// write brings want to the API server as far as it differs from config, which is in annotations, caBundle and status at
+// most. The status comes last, so that a replica which sees a handler in it sees in the annotations what the handler
+// understands.
+func (r *reconciler) write(ctx context.Context, m *memory, config, want *runtimev1.ExtensionConfig) error {
+	// The lock keeps two writers from mixing their conditions, which a merge patch replaces as a whole.
+	lock := client.MergeFromWithOptimisticLock{}
+	stored := config.DeepCopy()
+	if !equality.Semantic.DeepEqual(config.Annotations, want.Annotations) ||
+		!equality.Semantic.DeepEqual(config.Spec, want.Spec) {
+		want.ObjectMeta.DeepCopyInto(&stored.ObjectMeta)
+		want.Spec.DeepCopyInto(&stored.Spec)
+		if err := r.client.Patch(ctx, stored, client.MergeFromWithOptions(config, lock)); err != nil {
+			return fmt.Errorf("write annotations and spec.clientConfig.caBundle: %w", err)
+		}
+		m.wrote(stored)
+	}
+	if !equality.Semantic.DeepEqual(config.Status, want.Status) {
+		before := stored.DeepCopy()
+		want.Status.DeepCopyInto(&stored.Status)
+		if err := r.client.Status().Patch(ctx, stored, client.MergeFromWithOptions(before, lock)); err != nil {
+			return fmt.Errorf("write status: %w", err)
+		}
+		m.wrote(stored)
+	}
+	for _, n := range notices(config, want) {
+		r.events.Eventf(config, nil, n.kind, n.reason, n.action, "%s", n.note)
+	}
+	return nil
+}
+
+// next returns how long to wait before the next attempt: zero if there is nothing to do before something changes.
+func (r *reconciler) next(ctx context.Context, m *memory, o *observation, err error) time.Duration {
 	switch {
 	case ctx.Err() != nil, apierrors.IsNotFound(err):
 		return 0
 	case apierrors.IsConflict(err):
 		return conflictDelay
+	case err != nil:
+		r.logger.Error("API server refused, which is tried again", "extensionConfig", o.config.Name, "error", err)
+		return m.failed(o.config.Generation, r.backoff)
+	case o.retry:
+		return m.failed(o.config.Generation, r.backoff)
+	case o.found == nil:
+		return 0
 	}
-	r.logger.Error("API server refused, which is tried again", "extensionConfig", config.Name, "error", err)
-	return r.attempts.failed(config.Name, config.Generation)
+	m.succeeded()
+	return wait.Jitter(r.resync-r.resync/10, 0.2)
 }
 
-// sharing returns the names of the other ExtensionConfigs with the URL of x, in order.
-func (r *reconciler) sharing(ctx context.Context, x *extensionconfig.Extension) []string {
-	var list runtimev1.ExtensionConfigList
-	if err := r.client.List(ctx, &list, client.MatchingFields{urlIndex: x.ClientConfig.URL}); err != nil {
-		r.report(x.Name, errors.Join(errors.New("list ExtensionConfigs of one URL"), err))
-		return nil
+// report logs why an ExtensionConfig is not served as it is, if that is new.
+func (r *reconciler) report(m *memory, config *runtimev1.ExtensionConfig, err error) {
+	const message = "ExtensionConfig is not served as it is; what was served for it before stays"
+	if m.isNew(message, err) {
+		r.logger.Error(message, "extensionConfig", config.Name, "error", err)
 	}
-	return namesBut(list.Items, x.Name)
+}
+
+// ignore logs what is wrong in an ExtensionConfig and ignored, if that is new.
+func (r *reconciler) ignore(m *memory, config *runtimev1.ExtensionConfig, message string, err error) {
+	if m.isNew(message, err) {
+		r.logger.Warn(message, "extensionConfig", config.Name, "error", err)
+	}
 }

@@ -22,10 +22,10 @@ var (
 	secretKind    = corev1.SchemeGroupVersion.WithKind("Secret")
 )
 
-// policyKind is the kind of the operator's policies.
+// policyKind is the kind of ExtensionPolicies.
 const policyKind = "ExtensionPolicy"
 
-// newScheme returns a scheme with Cluster API's Go types of ExtensionConfig in that group.
+// newScheme returns a scheme with Cluster API's Go types of ExtensionConfig in a group.
 func newScheme(group string) *runtime.Scheme {
 	scheme := runtime.NewScheme()
 	version := schema.GroupVersion{Group: group, Version: runtimev1.GroupVersion.Version}
@@ -39,11 +39,12 @@ func newScheme(group string) *runtime.Scheme {
 	return scheme
 }
 
-// newMapper returns the resources of the kinds in use. They are known, so that nothing has to ask the API server for
-// them, which may be away, or lack the kind as yet.
+// newMapper returns a mapper with the kinds in use, so that nothing has to ask the API server for them, which may be
+// away or not have the kind yet.
 func newMapper(group string) meta.RESTMapper {
 	mapper := meta.NewDefaultRESTMapper(nil)
-	mapper.Add(schema.GroupVersionKind{Group: group, Version: runtimev1.GroupVersion.Version, Kind: "ExtensionConfig"}, meta.RESTScopeRoot)
+	mapper.Add(schema.GroupVersionKind{Group: group, Version: runtimev1.GroupVersion.Version, Kind: "ExtensionConfig"},
+		meta.RESTScopeRoot)
 	mapper.Add(v1alpha1.GroupVersion.WithKind(policyKind), meta.RESTScopeRoot)
 	mapper.Add(namespaceKind, meta.RESTScopeRoot)
 	mapper.Add(secretKind, meta.RESTScopeNamespace)
@@ -60,7 +61,8 @@ func metadataOf(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 func namespaceMetadata() *metav1.PartialObjectMetadata { return metadataOf(namespaceKind) }
 func secretMetadata() *metav1.PartialObjectMetadata    { return metadataOf(secretKind) }
 
-// keepLabels and keepNothing make what a cache keeps of metadata small: names, versions, and labels where they are used.
+// keepLabels and keepNothing remove what a cache need not keep of metadata. What is left is names, versions, and labels
+// where they are used.
 func keepLabels(object any) (any, error) {
 	if o, ok := object.(*metav1.PartialObjectMetadata); ok {
 		o.Annotations, o.ManagedFields, o.OwnerReferences, o.Finalizers = nil, nil, nil, nil

@@ -95,7 +95,8 @@ func (e *extensions) rounds(t testing.TB, n int) {
 	})
 }
 
-// named returns a handler of BeforeClusterCreate, which states that it understands that version of objects, if it is not empty.
+// named returns a handler of BeforeClusterCreate, which states that it understands that version of objects, if it is
+// not empty.
 func named(name, clusterAPIVersion string) registry.Handler {
 	return registry.Handler{
 		Name: name, Hook: hook.GroupVersionHook{Group: hook.Group, Version: hook.Version, Hook: "BeforeClusterCreate"},
@@ -112,8 +113,8 @@ type replica struct {
 	stop       func()
 }
 
-// start runs a Source until the test is over, and waits until it is ready. Unless configure says otherwise, it discovers again only after
-// changes and failures.
+// start runs a Source until the test is over, and waits until it is ready. Unless configure says otherwise, it
+// discovers again only after changes and failures.
 func start(t testing.TB, api *apiServer, configure func(*cluster.Config)) *replica {
 	t.Helper()
 	r := &replica{apiServer: api, registry: registry.New(), extensions: &extensions{}, log: &transcript{}}

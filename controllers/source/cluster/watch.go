@@ -6,6 +6,7 @@ package cluster
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"maps"
@@ -30,32 +31,33 @@ import (
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/controllers/extensionconfig"
+	"github.com/hookgate/hookgate/internal/notify"
 )
 
-// The indexes of ExtensionConfigs, so that a change elsewhere costs as little with many of them as with few.
+// The indexes of ExtensionConfigs. With them, the cost of a change elsewhere does not grow with their number.
 const (
 	secretIndex  = "caSecret"
 	serviceIndex = "service"
 	urlIndex     = "url"
 )
 
-// patience is how long the first list may take. An API server that is away, or a kind that is not installed, is waited
-// for, and the process is not ready meanwhile.
+// patience bounds the first list: without end, because an API server that is away and a kind that is not installed are
+// waited for, and the process is not ready meanwhile.
 const patience = 10 * 365 * 24 * time.Hour
 
-// watch makes a controller of r: it looks at an ExtensionConfig when that has changed, when its Secret or the endpoints
-// of its Service have, and when this replica begins to lead.
+// watch adds r to a manager as a controller. It reconciles an ExtensionConfig whenever this, its Secret or the
+// endpoints of its Service change, and when something else is sent to r.requests.
 func (r *reconciler) watch(ctx context.Context, mgr manager.Manager, concurrency int, readOnly bool) error {
 	b := builder.ControllerManagedBy(mgr).
 		Named("extensionconfig").
 		For(&runtimev1.ExtensionConfig{}, builder.WithPredicates(predicate.Funcs{UpdateFunc: r.matters})).
-		WatchesRawSource(source.Channel(r.elected, &handler.EnqueueRequestForObject{})).
+		WatchesRawSource(source.Channel(r.requests, &handler.EnqueueRequestForObject{})).
 		WithOptions(controller.Options{
 			MaxConcurrentReconciles: concurrency,
 			CacheSyncTimeout:        patience,
 			SkipNameValidation:      new(true),
-			// The queue with priorities can hang for ever when it stops: it hands an item to a worker that has left, while it
-			// holds the lock that the others need to finish theirs.
+			// The queue with priorities can hang for ever when it stops: it hands an item to a worker that has left,
+			// while it holds the lock that the others need to finish theirs.
 			UsePriorityQueue: new(false),
 		})
 	if readOnly {
@@ -67,19 +69,23 @@ func (r *reconciler) watch(ctx context.Context, mgr manager.Manager, concurrency
 			return err
 		}
 	}
+	ofSecret := func(ctx context.Context, o client.Object) []reconcile.Request {
+		return r.indexed(ctx, secretIndex, o.GetNamespace()+"/"+o.GetName())
+	}
+	ofService := func(ctx context.Context, o client.Object) []reconcile.Request {
+		return r.indexed(ctx, serviceIndex, o.GetNamespace()+"/"+o.GetLabels()[discoveryv1.LabelServiceName])
+	}
 	return b.
-		WatchesMetadata(secretMetadata(), handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
-			return r.requests(ctx, secretIndex, o.GetNamespace()+"/"+o.GetName())
-		}), builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
-		// The generation of an EndpointSlice counts changes of its endpoints, not of what is noted in annotations.
-		Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(func(ctx context.Context, o client.Object) []reconcile.Request {
-			return r.requests(ctx, serviceIndex, o.GetNamespace()+"/"+o.GetLabels()[discoveryv1.LabelServiceName])
-		}), builder.WithPredicates(predicate.GenerationChangedPredicate{})).
+		WatchesMetadata(secretMetadata(), handler.EnqueueRequestsFromMapFunc(ofSecret),
+			builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
+		// The generation of an EndpointSlice counts changes of its endpoints, but not of its annotations.
+		Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(ofService),
+			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
 		Complete(r)
 }
 
-// matters tells whether an update needs a look: for a leader if somebody else has changed what it reads, for a follower
-// also if the leader has written.
+// matters reports whether an update has to be reconciled. For a follower, each has to be; for a leader, those of what
+// it does not write itself, and of what it restores.
 func (r *reconciler) matters(e event.UpdateEvent) bool {
 	switch {
 	case e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion():
@@ -87,33 +93,100 @@ func (r *reconciler) matters(e event.UpdateEvent) bool {
 	case r.leadership.term() == nil:
 		return true
 	}
+	before, after := maps.Clone(e.ObjectOld.GetAnnotations()), maps.Clone(e.ObjectNew.GetAnnotations())
+	delete(before, lossesAnnotation) // any replica adds to it, which is no reason to discover again
+	delete(after, lossesAnnotation)
 	return e.ObjectOld.GetGeneration() != e.ObjectNew.GetGeneration() ||
 		e.ObjectOld.GetDeletionTimestamp().IsZero() != e.ObjectNew.GetDeletionTimestamp().IsZero() ||
-		!maps.Equal(e.ObjectOld.GetAnnotations(), e.ObjectNew.GetAnnotations())
+		!maps.Equal(before, after)
 }
 
-// requests returns the ExtensionConfigs that have that value in that index.
-func (r *reconciler) requests(ctx context.Context, index, value string) []reconcile.Request {
+// warmUp serves what the status of all ExtensionConfigs says, before any extension is discovered.
+func (r *reconciler) warmUp(ctx context.Context) error {
 	var list runtimev1.ExtensionConfigList
-	if r.leadership.term() == nil {
-		return nil // followers have nothing to do with it
+	if err := r.client.List(ctx, &list); err != nil {
+		if ctx.Err() != nil {
+			return nil // stopped before the cache had them
+		}
+		return fmt.Errorf("list ExtensionConfigs: %w", err)
 	}
-	if err := r.client.List(ctx, &list, client.MatchingFields{index: value}); err != nil {
+	for i := range list.Items {
+		if config := &list.Items[i]; config.DeletionTimestamp.IsZero() {
+			if _, err := r.observe(ctx, r.memoryOf(config.Name), config, false); err != nil {
+				return err
+			}
+		}
+	}
+	r.logger.Info("registry has what the status of the ExtensionConfigs says", "extensionConfigs", len(list.Items))
+	r.registry.SetReady()
+	close(r.warm)
+	return nil
+}
+
+// reconcileAdded makes this replica reconcile the ExtensionConfigs that are added to a set, until ctx is done.
+func (r *reconciler) reconcileAdded(ctx context.Context, names *notify.Set[string]) {
+	for {
+		select {
+		case <-names.C():
+			r.reconcileNamed(ctx, names.Take())
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// reconcileNamed makes this replica reconcile ExtensionConfigs, for a reason that the API server does not know of.
+func (r *reconciler) reconcileNamed(ctx context.Context, names []string) {
+	for _, name := range names {
+		config := &runtimev1.ExtensionConfig{}
+		config.Name = name
+		select {
+		case r.requests <- event.GenericEvent{Object: config}:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// exists reports whether there is an ExtensionConfig of that name, as far as the cache knows.
+func (r *reconciler) exists(ctx context.Context, name string) bool {
+	var config runtimev1.ExtensionConfig
+	err := r.client.Get(ctx, client.ObjectKey{Name: name}, &config)
+	return err == nil && config.DeletionTimestamp.IsZero()
+}
+
+// list returns the names of the ExtensionConfigs in the cache.
+func (r *reconciler) list(ctx context.Context, options ...client.ListOption) []string {
+	var list runtimev1.ExtensionConfigList
+	if err := r.client.List(ctx, &list, options...); err != nil {
 		if ctx.Err() == nil {
 			r.logger.Error("ExtensionConfigs cannot be listed from the cache", "error", err)
 		}
 		return nil
 	}
-	requests := make([]reconcile.Request, len(list.Items))
+	names := make([]string, len(list.Items))
 	for i := range list.Items {
-		requests[i].Name = list.Items[i].Name
+		names[i] = list.Items[i].Name
+	}
+	return names
+}
+
+// indexed returns requests for the ExtensionConfigs that have a value in an index, if this replica leads: followers
+// have nothing to do with it.
+func (r *reconciler) indexed(ctx context.Context, index, value string) []reconcile.Request {
+	if r.leadership.term() == nil {
+		return nil
+	}
+	var requests []reconcile.Request
+	for _, name := range r.list(ctx, client.MatchingFields{index: value}) {
+		requests = append(requests, reconcile.Request{NamespacedName: client.ObjectKey{Name: name}})
 	}
 	return requests
 }
 
 func bySecret(o client.Object) []string {
 	if config, ok := o.(*runtimev1.ExtensionConfig); ok {
-		if name, ok := caSecret(config); ok {
+		if name, ok := config.Annotations[runtimev1.InjectCAFromSecretAnnotation]; ok {
 			return []string{name}
 		}
 	}
@@ -140,18 +213,18 @@ func byURL(o client.Object) []string {
 	return []string{x.ClientConfig.URL}
 }
 
-// isEnd tells of an error whether it is the end of a watch, which begins again.
+// isEnd reports whether an error is the regular end of a watch, which then begins again.
 func isEnd(err error) bool {
-	var lost *url.Error // a request that did not come through, whatever the reason
+	var lost *url.Error // a request that failed, for whatever reason
 	return apierrors.IsResourceExpired(err) || apierrors.IsGone(err) || errors.Is(err, io.EOF) && !errors.As(err, &lost)
 }
 
-// watchProblems logs why something cannot be watched, once for each reason.
+// watchProblems logs why a kind cannot be watched, once for each reason.
 type watchProblems struct {
 	logger     *slog.Logger
 	group      string
 	noPolicies func()   // called when the kind ExtensionPolicy is not installed
-	logged     sync.Map // by type: the last reason
+	logged     sync.Map // the last reason, by type
 }
 
 func (p *watchProblems) handle(_ context.Context, r *toolscache.Reflector, err error) {
@@ -161,10 +234,14 @@ func (p *watchProblems) handle(_ context.Context, r *toolscache.Reflector, err e
 	reason, advice := "unreachable", "what is known stays in use, and it is tried again"
 	switch {
 	case apierrors.IsNotFound(err) && strings.Contains(r.TypeDescription(), policyKind):
-		reason, advice = "missing", "install the CustomResourceDefinition of "+policyKind+" in "+v1alpha1.GroupVersion.Group+", if you want policies"
+		reason = "missing"
+		advice = "install the CustomResourceDefinition of " + policyKind + " in " + v1alpha1.GroupVersion.Group +
+			", if you want policies"
 		p.noPolicies()
 	case apierrors.IsNotFound(err):
-		reason, advice = "missing", "install the CustomResourceDefinition of ExtensionConfig in "+p.group+" with version "+runtimev1.GroupVersion.Version
+		reason = "missing"
+		advice = "install the CustomResourceDefinition of ExtensionConfig in " + p.group +
+			" with version " + runtimev1.GroupVersion.Version
 	case apierrors.IsForbidden(err), apierrors.IsUnauthorized(err):
 		reason, advice = "forbidden", "allow the gateway's service account to list and watch it"
 	}
@@ -174,7 +251,7 @@ func (p *watchProblems) handle(_ context.Context, r *toolscache.Reflector, err e
 	p.logger.Warn("API server does not let the gateway watch", "what", r.TypeDescription(), "error", err, "advice", advice)
 }
 
-// awaitSync waits until a cache has everything, or nobody need wait for it, and tells whether that was so before ctx was done.
+// awaitSync waits until a cache has synced, or needless is closed, and reports whether that was before ctx was done.
 func awaitSync(ctx context.Context, synced func() bool, needless <-chan struct{}) bool {
 	waiting, stop := context.WithCancel(ctx)
 	defer stop()

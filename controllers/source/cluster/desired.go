@@ -1,0 +1,175 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/controllers/extensionconfig"
+	"github.com/hookgate/hookgate/extension"
+	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// maxListed is the number of names that a message lists.
+const maxListed = 8
+
+// observation is what one look at an ExtensionConfig has found.
+type observation struct {
+	config     *runtimev1.ExtensionConfig // as it is in the cluster
+	hooks      *catalog.Catalog
+	now        metav1.Time
+	handlers   []registry.Handler // those discovered now, or else those in the status
+	unreadable bool               // the handlers in the status cannot be read, and none were discovered
+
+	// The rest concerns a leader, and is the outcome of its attempt: at most one of paused, ca, problem and found is
+	// set.
+	leads   bool
+	paused  bool
+	ca      []byte                // what caBundle has to become before the extension is called
+	problem string                // why the extension was not discovered
+	retry   bool                  // the problem may go away by itself
+	found   *extension.Discovered // what the extension has answered
+	sharing []string              // other ExtensionConfigs with the same URL
+
+	// What conversions have lost: in the annotation, and recorded by this process since what it depends on has last
+	// changed. Nil versions mean that the replica leaves losses as they are.
+	losses   lossRecord
+	versions map[string]string   // what each handler is converted to
+	recorded map[string][]string // paths, by handler
+}
+
+// desired returns what an ExtensionConfig should be. It is a pure function of its argument.
+func desired(o *observation) *runtimev1.ExtensionConfig {
+	want := o.config.DeepCopy()
+	switch {
+	case o.ca != nil:
+		want.Spec.ClientConfig.CABundle = o.ca
+		return want // the rest is decided once the extension is called with it
+	case o.paused:
+		o.setCondition(want, clusterv1.PausedCondition, metav1.ConditionTrue, clusterv1.PausedReason,
+			"annotation "+clusterv1.PausedAnnotation+" is set")
+	case o.found != nil:
+		want.Status.Handlers = statusHandlers(want.Name, o.found.Handlers)
+		setAnnotation(want, extensionconfig.StatedVersionsAnnotation, extensionconfig.FormatStatedVersions(o.found.Handlers))
+		o.setDiscovered(want, metav1.ConditionTrue, runtimev1.ExtensionConfigDiscoveredReason,
+			remarks(o.found.Skipped, o.sharing))
+	case o.problem != "":
+		o.setDiscovered(want, metav1.ConditionFalse, runtimev1.ExtensionConfigNotDiscoveredReason, o.problem)
+	}
+	if o.leads && !o.unreadable {
+		o.setWarning(want, deprecatedCondition, deprecatedReason, deprecatedMessage(o.handlers, o.hooks))
+	}
+	if o.versions != nil {
+		losses := o.losses.merge(want.Generation, o.versions, o.recorded)
+		setAnnotation(want, lossesAnnotation, losses.format())
+		o.setWarning(want, lossyCondition, lossyReason, losses.message())
+	}
+	return want
+}
+
+// setDiscovered sets the conditions of an ExtensionConfig that is not paused, in the form before v1beta2 too.
+func (o *observation) setDiscovered(
+	want *runtimev1.ExtensionConfig, status metav1.ConditionStatus, reason, message string,
+) {
+	message = text.Cut(message, limits.ConditionMessageBytes)
+	o.setCondition(want, clusterv1.PausedCondition, metav1.ConditionFalse, clusterv1.NotPausedReason, "")
+	o.setCondition(want, runtimev1.ExtensionConfigDiscoveredCondition, status, reason, message)
+
+	old := clusterv1.Condition{
+		Type: runtimev1.RuntimeExtensionDiscoveredV1Beta1Condition, Status: corev1.ConditionTrue, LastTransitionTime: o.now,
+	}
+	if status != metav1.ConditionTrue {
+		old.Status, old.Severity = corev1.ConditionFalse, clusterv1.ConditionSeverityError
+		old.Reason, old.Message = runtimev1.DiscoveryFailedV1Beta1Reason, message
+	}
+	conditions := want.GetV1Beta1Conditions()
+	i := slices.IndexFunc(conditions, func(c clusterv1.Condition) bool { return c.Type == old.Type })
+	if i < 0 {
+		want.SetV1Beta1Conditions(append(conditions, old))
+		return
+	}
+	since := conditions[i].LastTransitionTime
+	if conditions[i].LastTransitionTime = o.now; conditions[i] == old {
+		old.LastTransitionTime = since
+	}
+	conditions[i] = old
+}
+
+// setWarning sets a condition that is there only while there is something to say.
+func (o *observation) setWarning(want *runtimev1.ExtensionConfig, kind, reason, message string) {
+	if message == "" {
+		meta.RemoveStatusCondition(&want.Status.Conditions, kind)
+		return
+	}
+	o.setCondition(want, kind, metav1.ConditionTrue, reason, message)
+}
+
+func (o *observation) setCondition(
+	want *runtimev1.ExtensionConfig, kind string, status metav1.ConditionStatus, reason, message string,
+) {
+	meta.SetStatusCondition(&want.Status.Conditions, metav1.Condition{
+		Type: kind, Status: status, Reason: reason, Message: message,
+		ObservedGeneration: want.Generation, LastTransitionTime: o.now,
+	})
+}
+
+// setAnnotation sets an annotation, or removes it if the value is empty.
+func setAnnotation(want *runtimev1.ExtensionConfig, key, value string) {
+	if value == "" {
+		delete(want.Annotations, key)
+		return
+	}
+	metav1.SetMetaDataAnnotation(&want.ObjectMeta, key, value)
+}
+
+// isDiscovered reports whether the status of config has the handlers of its extension as config is now.
+func isDiscovered(config *runtimev1.ExtensionConfig) bool {
+	c := meta.FindStatusCondition(config.Status.Conditions, runtimev1.ExtensionConfigDiscoveredCondition)
+	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == config.Generation
+}
+
+// statusHandlers returns handlers as the status has them, sorted by registered name.
+func statusHandlers(config string, found []registry.Handler) []runtimev1.ExtensionHandler {
+	var handlers []runtimev1.ExtensionHandler
+	for _, h := range found {
+		handlers = append(handlers, runtimev1.ExtensionHandler{
+			Name:           h.Name + "." + config,
+			RequestHook:    runtimev1.GroupVersionHook{APIVersion: h.Hook.APIVersion(), Hook: h.Hook.Hook},
+			TimeoutSeconds: int32(h.Timeout / time.Second),
+			FailurePolicy:  runtimev1.FailurePolicy(h.FailurePolicy),
+		})
+	}
+	slices.SortFunc(handlers, func(a, b runtimev1.ExtensionHandler) int { return strings.Compare(a.Name, b.Name) })
+	return handlers
+}
+
+// remarks returns what is legal but may surprise: handlers that are left out, and other ExtensionConfigs that register
+// the same extension.
+func remarks(skipped []extension.Skipped, sharing []string) string {
+	var all []string
+	for _, s := range skipped[:min(len(skipped), maxListed)] {
+		all = append(all, fmt.Sprintf("handler %q is left out: %s", s.Name, s.Reason))
+	}
+	if more := len(skipped) - maxListed; more > 0 {
+		all = append(all, fmt.Sprintf("%d more handlers are left out", more))
+	}
+	if len(sharing) > 0 {
+		names := text.Join(slices.Sorted(slices.Values(sharing)), ", ", maxListed)
+		all = append(all, "the same URL is registered by ExtensionConfig "+names+
+			", too: its handlers are called once for each registration; delete those that are not wanted")
+	}
+	return strings.Join(all, "; ")
+}

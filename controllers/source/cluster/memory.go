@@ -1,0 +1,64 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+
+	"github.com/hookgate/hookgate/controllers/discovery"
+)
+
+// memory is what a replica remembers of an ExtensionConfig from one attempt to the next.
+type memory struct {
+	delays     *discovery.Delays // between failures in a row; nil after a success
+	generation int64             // the one that failed
+
+	logged map[string]string // the last error by log message; none if all is well
+
+	version string    // the resource version after the last write of this replica
+	written time.Time // when that was
+
+	losses lossBasis
+}
+
+func (r *reconciler) memoryOf(extensionConfig string) *memory {
+	m, _ := r.memories.LoadOrStore(extensionConfig, &memory{logged: map[string]string{}})
+	return m.(*memory)
+}
+
+// failed returns the time to wait before the next attempt. An ExtensionConfig that has changed starts over.
+func (m *memory) failed(generation int64, b discovery.Backoff) time.Duration {
+	if m.delays == nil || m.generation != generation {
+		m.delays, m.generation = b.Delays(), generation
+	}
+	return m.delays.Next()
+}
+
+func (m *memory) succeeded() { m.delays = nil }
+
+// isNew reports whether err is another error than the last one with this message. It forgets that one if err is nil.
+func (m *memory) isNew(message string, err error) bool {
+	if err == nil {
+		delete(m.logged, message)
+		return false
+	}
+	before := m.logged[message]
+	m.logged[message] = err.Error()
+	return before != err.Error()
+}
+
+func (m *memory) wrote(config *runtimev1.ExtensionConfig) {
+	m.version, m.written = config.ResourceVersion, time.Now()
+}
+
+// outdated reports whether config, from the cache, is older than what this replica has written a moment ago. What would
+// be decided from it would be written in vain. A cache that lags for long, or an API server that was restored from a
+// backup, is not waited for.
+func (m *memory) outdated(config *runtimev1.ExtensionConfig) bool {
+	order, err := resourceversion.CompareResourceVersion(config.ResourceVersion, m.version)
+	return err == nil && order < 0 && time.Since(m.written) < conflictDelay
+}

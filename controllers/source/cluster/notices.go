@@ -1,0 +1,66 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package cluster
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+
+	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/text"
+)
+
+// notice is an event that tells operators of a change.
+type notice struct{ kind, reason, action, note string }
+
+// notices returns the events for a change of an ExtensionConfig.
+func notices(before, after *runtimev1.ExtensionConfig) []notice {
+	var all []notice
+	add := func(kind, reason, action, note string) {
+		all = append(all, notice{kind, reason, action, text.Cut(note, limits.EventNoteBytes)})
+	}
+	if !bytes.Equal(before.Spec.ClientConfig.CABundle, after.Spec.ClientConfig.CABundle) {
+		add(corev1.EventTypeNormal, "CABundleInjected", "InjectCABundle",
+			"caBundle is now that of the Secret in annotation "+runtimev1.InjectCAFromSecretAnnotation)
+	}
+	for _, c := range after.Status.Conditions {
+		old := meta.FindStatusCondition(before.Status.Conditions, c.Type)
+		same := old != nil && old.Status == c.Status && old.Message == c.Message
+		isTrue := c.Status == metav1.ConditionTrue
+		switch c.Type {
+		case clusterv1.PausedCondition:
+			if isTrue && !same {
+				add(corev1.EventTypeNormal, c.Reason, "Discover", c.Message)
+			} else if old != nil && !same {
+				add(corev1.EventTypeNormal, c.Reason, "Discover", "annotation "+clusterv1.PausedAnnotation+" is gone")
+			}
+		case runtimev1.ExtensionConfigDiscoveredCondition:
+			if !isTrue && !same {
+				add(corev1.EventTypeWarning, c.Reason, "Discover", c.Message)
+			} else if isTrue && (!same || !slices.Equal(before.Status.Handlers, after.Status.Handlers)) {
+				kind, note := corev1.EventTypeNormal, fmt.Sprintf("the extension has %d handlers", len(after.Status.Handlers))
+				if c.Message != "" {
+					kind, note = corev1.EventTypeWarning, note+"; "+c.Message
+				}
+				add(kind, c.Reason, "Discover", note)
+			}
+		case lossyCondition:
+			if !same {
+				add(corev1.EventTypeWarning, c.Reason, "Convert", c.Message)
+			}
+		case deprecatedCondition:
+			if !same {
+				add(corev1.EventTypeWarning, c.Reason, "Discover", c.Message)
+			}
+		}
+	}
+	return all
+}
