@@ -29,10 +29,11 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// patience is how long a test waits for something before it fails.
-const patience = 30 * time.Second
+// patience is how long a test waits for a state before it fails. Nothing else depends on it.
+const patience = time.Minute
 
-// writes are the requests of a replica that change something in the cluster, but for Leases.
+// writes are the requests of a replica that change something in the cluster, except for Leases and for events, which are written
+// in the background, some time after what they are about.
 type writes struct {
 	mu   sync.Mutex
 	list []string
@@ -55,12 +56,15 @@ func (w watched) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func (w *writes) note(r *http.Request) {
-	if r.Method != http.MethodGet && !strings.Contains(r.URL.Path, "/leases") {
+	if r.Method != http.MethodGet && !strings.Contains(r.URL.Path, "/leases") && !strings.Contains(r.URL.Path, "/events") {
 		w.mu.Lock()
 		w.list = append(w.list, r.Method+" "+r.URL.Path)
 		w.mu.Unlock()
 	}
 }
+
+// since returns the writes after the first n.
+func (w *writes) since(n int) []string { return w.all()[n:] }
 
 func (w *writes) all() []string {
 	w.mu.Lock()

@@ -576,7 +576,7 @@ func TestWebhooksDoNotWait(t *testing.T) {
 		}
 		pool := x509.NewCertPool()
 		pool.AppendCertsFromPEM(pair.CAPEM)
-		return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: pool, MaxVersion: tls.VersionTLS13}}, Timeout: 5 * time.Second}
+		return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: pool, MaxVersion: tls.VersionTLS13}}, Timeout: patience}
 	}
 	trusting := renew()
 	g := launchGateway(t, kubeconfigOf(t, config), certs, "--webhook-port", port, "--webhook-cert-dir", certs, "--tls-min-version", "VersionTLS13")
@@ -648,18 +648,6 @@ func TestReadyWhenOnlyItCanConvert(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	change("v1alpha1", &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter})
-	x := newExtension(t, "a")
-	made := 0
-	// The API server takes up the change a moment later: what is made last is stored as v1alpha1.
-	for until := time.Now().Add(2 * time.Second); time.Now().Before(until); made++ {
-		o := object(t, configManifest("v1alpha1", fmt.Sprintf("name: stored-%d, labels: {cluster.x-k8s.io/watch-filter: %s}", made, filterOf(t)),
-			`clientConfig: {url: "`+x.URL+`", caBundle: `+base64.StdEncoding.EncodeToString(x.ca())+`}`))
-		if err := c.Create(t.Context(), o); err != nil {
-			t.Fatal(err)
-		}
-		time.Sleep(200 * time.Millisecond)
-	}
 	pair, err := devcert.New(time.Now().Add(time.Hour))
 	if err != nil {
 		t.Fatal(err)
@@ -668,16 +656,35 @@ func TestReadyWhenOnlyItCanConvert(t *testing.T) {
 	if err := pair.WriteDir(certs); err != nil {
 		t.Fatal(err)
 	}
-	change("v1beta2", &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{
-		ConversionReviewVersions: []string{"v1"},
-		ClientConfig:             &apiextensionsv1.WebhookClientConfig{URL: new("https://127.0.0.1:" + port + "/convert"), CABundle: pair.CAPEM},
-	}})
+	x := newExtension(t, "a")
 	list := &unstructured.UnstructuredList{}
 	list.SetAPIVersion(hookgateGroup + "/v1beta2")
 	list.SetKind("ExtensionConfigList")
-	eventually(t, "nobody can list them before there is a gateway", func() (string, bool) {
-		err := c.List(t.Context(), list)
-		return fmt.Sprint(err), err != nil && strings.Contains(err.Error(), "conversion webhook")
+	made := 0
+	// The API server takes up a change of a definition some time later, and does not say when. One object at least has to be stored as
+	// v1alpha1, which shows in that it cannot be listed without a gateway.
+	eventually(t, "an object that only the gateway can convert is stored", func() (string, bool) {
+		change("v1alpha1", &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter})
+		for range 5 {
+			time.Sleep(200 * time.Millisecond)
+			o := object(t, configManifest("v1alpha1", fmt.Sprintf("name: stored-%d, labels: {cluster.x-k8s.io/watch-filter: %s}", made, filterOf(t)),
+				`clientConfig: {url: "`+x.URL+`", caBundle: `+base64.StdEncoding.EncodeToString(x.ca())+`}`))
+			if err := c.Create(t.Context(), o); err != nil {
+				return err.Error(), false
+			}
+			made++
+		}
+		change("v1beta2", &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.WebhookConverter, Webhook: &apiextensionsv1.WebhookConversion{
+			ConversionReviewVersions: []string{"v1"},
+			ClientConfig:             &apiextensionsv1.WebhookClientConfig{URL: new("https://127.0.0.1:" + port + "/convert"), CABundle: pair.CAPEM},
+		}})
+		for range 20 {
+			time.Sleep(200 * time.Millisecond)
+			if err := c.List(t.Context(), list); err != nil && strings.Contains(err.Error(), "conversion webhook") {
+				return "", true
+			}
+		}
+		return "all can be listed", false
 	})
 	startGateway(t, kubeconfigOf(t, config), certs, "--extension-config-group", hookgateGroup, "--webhook-port", port, "--webhook-cert-dir", certs)
 	eventually(t, "all are discovered", func() (string, bool) {
