@@ -14,6 +14,9 @@ import (
 // Requests mean what manifests with the same text do.
 func TestRequestJSON(t *testing.T) {
 	for name, tc := range yamltest.Cases {
+		if name == "Bomb" {
+			continue // which grows to megabytes; package yaml stops it
+		}
 		got, err := requestJSON([]byte(tc.YAML))
 		if tc.Error == "" && (err != nil || string(got) != tc.JSON) {
 			t.Errorf("%s: %s: got %s, %v, want %s", name, tc.Reason, got, err, tc.JSON)

@@ -14,8 +14,9 @@ import (
 // once a minute costs nothing, and an upgrade behind the same URL is seen soon.
 const DefaultResync = time.Minute
 
-// Backoff says how long to wait before discovery is tried again after a failure. It is tried until it succeeds, and a
-// success starts over. The shape is that of https://github.com/grpc/grpc/blob/master/doc/connection-backoff.md.
+// Backoff configures the wait between a failed discovery and the next attempt. Discovery is tried until it succeeds,
+// and a success starts over. The parameters are those of
+// https://github.com/grpc/grpc/blob/master/doc/connection-backoff.md.
 type Backoff struct {
 	// BaseDelay is the wait after the first failure.
 	BaseDelay time.Duration
@@ -32,7 +33,7 @@ func DefaultBackoff() Backoff {
 	return Backoff{BaseDelay: 500 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: time.Minute}
 }
 
-// Check tells what is wrong with b.
+// Check returns an error unless b is usable.
 func (b Backoff) Check() error {
 	switch {
 	case b.BaseDelay <= 0:
@@ -47,7 +48,7 @@ func (b Backoff) Check() error {
 	return nil
 }
 
-// Delays are the waits of one ExtensionConfig. They belong to one goroutine.
+// Delays computes the waits of one ExtensionConfig. It belongs to one goroutine.
 type Delays struct {
 	exponential *backoff.ExponentialBackOff
 	limit       time.Duration

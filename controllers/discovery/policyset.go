@@ -15,37 +15,38 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// PolicySet brings the ExtensionPolicies of a source into the registry, and says what has become of each. It belongs to one
-// goroutine, but for what anyone may ask.
+// PolicySet applies the ExtensionPolicies of a source to the registry, and decides the condition Accepted of each.
+//
+// WithProtocol and ClusterAPIVersion are safe for concurrent use. The other methods belong to one goroutine.
 type PolicySet struct {
-	served *TrackingRegistry
-	exists func(extensionConfig string) bool
-	logger *slog.Logger
+	registry *TrackingRegistry
+	exists   func(extensionConfig string) bool
+	logger   *slog.Logger
 
 	policies []extensionconfig.Policy
-	reported map[string]judged // by name
+	reported map[string]report // by name
 
-	resolved  atomic.Pointer[map[string]registry.Policies] // what the registry was told, by ExtensionConfig
+	resolved  atomic.Pointer[map[string]registry.Policies] // what the registry has, by ExtensionConfig
 	protocols atomic.Pointer[map[string]registry.Protocol] // by ExtensionConfig, those that are not REST
 }
 
-// judged is a verdict that was logged, and on what.
-type judged struct {
+// report is a verdict that was logged, and the policy that it is on.
+type report struct {
 	policy  *policy.Policy
 	verdict extensionconfig.Verdict
 }
 
-// NewPolicySet returns a set without policies. exists tells whether there is an ExtensionConfig of that name, registered or
-// not.
-func NewPolicySet(served *TrackingRegistry, exists func(extensionConfig string) bool, logger *slog.Logger) *PolicySet {
-	s := &PolicySet{served: served, exists: exists, logger: logger, reported: map[string]judged{}}
+// NewPolicySet returns a PolicySet without policies. exists reports whether the source has an ExtensionConfig,
+// registered or not.
+func NewPolicySet(r *TrackingRegistry, exists func(extensionConfig string) bool, logger *slog.Logger) *PolicySet {
+	s := &PolicySet{registry: r, exists: exists, logger: logger, reported: map[string]report{}}
 	s.resolved.Store(&map[string]registry.Policies{})
 	s.protocols.Store(&map[string]registry.Protocol{})
 	return s
 }
 
-// WithProtocol returns x with the protocol that policies say its extension speaks. A URL that says so itself stands. Anyone may
-// ask, at any time.
+// WithProtocol returns x with the protocol that its policy states, unless the URL of x states one. It returns an
+// error if the URL does not suit the protocol.
 func (s *PolicySet) WithProtocol(x extensionconfig.Extension) (extensionconfig.Extension, error) {
 	protocol := (*s.protocols.Load())[x.Name]
 	if protocol == x.ClientConfig.Protocol || x.ClientConfig.Protocol != registry.REST {
@@ -58,25 +59,25 @@ func (s *PolicySet) WithProtocol(x extensionconfig.Extension) (extensionconfig.E
 	return x, nil
 }
 
-// ClusterAPIVersion returns the version of Cluster API objects that a handler is called with: what its policy says, or else
-// what the extension has stated. Anyone may ask, at any time.
+// ClusterAPIVersion returns the version of Cluster API objects that a handler is called with: what its policy states,
+// or else what its extension does.
 func (s *PolicySet) ClusterAPIVersion(extensionConfig string, h registry.Handler) string {
 	return (*s.resolved.Load())[extensionConfig].Override(h).ClusterAPIVersion
 }
 
-// Set tells the registry what is wanted, in place of what was before. Targets need not be there yet. It returns the names of
-// the ExtensionConfigs whose protocol has changed, or the version of objects that a handler is called with, in order.
+// Set replaces the policies in the registry. Their targets need not exist yet. It returns, in order, the names of the
+// ExtensionConfigs whose protocol has changed, or the version of objects that one of their handlers is called with.
 func (s *PolicySet) Set(policies []extensionconfig.Policy) (changed []string) {
 	s.policies = policies
-	resolved, _ := extensionconfig.ResolvePolicies(policies, func(extensionconfig.Target) error { return nil }) // what is missing makes no difference
+	resolved, _ := extensionconfig.ResolvePolicies(policies, func(extensionconfig.Target) error { return nil }) // a missing target makes no difference
 	previous := *s.resolved.Load()
 	for name := range previous {
 		if _, ok := resolved[name]; !ok {
-			s.served.SetPolicies(name, registry.Policies{})
+			s.registry.SetPolicies(name, registry.Policies{})
 		}
 	}
 	for name, p := range resolved {
-		s.served.SetPolicies(name, p)
+		s.registry.SetPolicies(name, p)
 	}
 	s.resolved.Store(&resolved)
 
@@ -97,33 +98,34 @@ func (s *PolicySet) Set(policies []extensionconfig.Policy) (changed []string) {
 	return changed
 }
 
-// versionsIn returns the versions of objects in policies by handler, under "" that for all handlers; none if no policy says any.
+// versionsIn returns the versions of objects in policies by handler, with "" for all handlers, or nil if no policy
+// states one.
 func versionsIn(p registry.Policies) map[string]string {
 	versions := map[string]string{}
-	said := false
+	stated := false
 	add := func(handler string, compiled *policy.Policy) {
 		if compiled != nil {
 			versions[handler] = compiled.ClusterAPIVersion
-			said = said || compiled.ClusterAPIVersion != ""
+			stated = stated || compiled.ClusterAPIVersion != ""
 		}
 	}
 	add("", p.All)
 	for handler, compiled := range p.Handlers {
 		add(handler, compiled)
 	}
-	if !said {
+	if !stated {
 		return nil
 	}
 	return versions
 }
 
-// Verdicts returns what has become of each policy, by its name. It changes when targets come and go.
+// Verdicts returns the verdict on each policy, by name. It changes when targets come and go.
 func (s *PolicySet) Verdicts() map[string]extensionconfig.Verdict {
 	_, verdicts := extensionconfig.ResolvePolicies(s.policies, s.missing)
 	return verdicts
 }
 
-// missing tells what there is not of a policy's target.
+// missing returns an error if the target of a policy does not exist.
 func (s *PolicySet) missing(t extensionconfig.Target) error {
 	if !s.exists(t.ExtensionConfig) {
 		return fmt.Errorf("there is no ExtensionConfig %q", t.ExtensionConfig)
@@ -131,7 +133,7 @@ func (s *PolicySet) missing(t extensionconfig.Target) error {
 	if t.Handler == "" {
 		return nil
 	}
-	switch has, known := s.served.has(t.ExtensionConfig, t.Handler); {
+	switch has, known := s.registry.has(t.ExtensionConfig, t.Handler); {
 	case !known:
 		return fmt.Errorf("ExtensionConfig %q has not been discovered yet", t.ExtensionConfig)
 	case !has:
@@ -140,10 +142,10 @@ func (s *PolicySet) missing(t extensionconfig.Target) error {
 	return nil
 }
 
-// Report logs the verdicts that are new. at, if it is not nil, says where a policy is written.
+// Report logs the verdicts that are new. at returns where a policy is defined, and may be nil.
 func (s *PolicySet) Report(verdicts map[string]extensionconfig.Verdict, at func(name string) string) {
 	for _, p := range s.policies {
-		now := judged{policy: p.Compiled, verdict: verdicts[p.Name]}
+		now := report{policy: p.Compiled, verdict: verdicts[p.Name]}
 		if s.reported[p.Name] == now {
 			continue
 		}

@@ -23,53 +23,52 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// The outcomes of a discovery that an Observer sees. Any other is the name of the hook.Kind of its error.
+// Outcomes of a discovery. Any other outcome is the name of the hook.Kind of its error.
 const (
 	OutcomeSuccess = "Success"
-	// OutcomeRefused is that of a discovery whose handlers the registry did not take.
+	// OutcomeRefused is the outcome of a discovery whose handlers the registry refused.
 	OutcomeRefused = "Refused"
 )
 
-// Registry is what sources fill.
+// Registry is the registry that sources fill.
 type Registry interface {
 	// Apply adds or replaces a registration, or returns an error and changes nothing.
 	Apply(registry.Registration) error
 	Remove(name string)
-	// SetPolicies replaces what the operator wants of the handlers of an ExtensionConfig, which need not be registered.
+	// SetPolicies replaces the policies for the handlers of an ExtensionConfig, which need not be registered.
 	SetPolicies(extensionConfig string, p registry.Policies)
 	SetReady()
 }
 
 var _ Registry = (*registry.Registry)(nil)
 
-// Discoverer reaches extensions. It must be safe for concurrent use.
+// Discoverer calls extensions. It must be safe for concurrent use.
 type Discoverer interface {
 	// Discover asks an extension for its handlers, until ctx is done.
 	Discover(ctx context.Context, client registry.ClientConfig) (extension.Discovered, error)
-	// Retain says which extensions are in use, whenever one of them has gone out of use; connections to all others may be
-	// closed once they are idle.
+	// Retain is called with the extensions that are in use whenever one of them has gone out of use. Connections to
+	// all others may be closed once they are idle.
 	Retain(clients []registry.ClientConfig)
 }
 
-// Observer sees what happens, for metrics. It must be safe for concurrent use.
+// Observer records metrics. It must be safe for concurrent use.
 type Observer interface {
-	// Discovery tells of an attempt to discover the extension of the ExtensionConfig of that name.
+	// Discovery records an attempt to discover the extension of the named ExtensionConfig.
 	Discovery(name, outcome string, took time.Duration)
 }
 
-// ReconcilerConfig is what a Reconciler needs.
+// ReconcilerConfig configures a Reconciler.
 type ReconcilerConfig struct {
 	Registry   Registry
 	Discoverer Discoverer
 	Logger     *slog.Logger
-	Observer   Observer // may be nil
-	// Losses, which may be nil, are forgotten with the ExtensionConfig that they are of.
-	Losses *convert.Losses
+	Observer   Observer        // may be nil
+	Losses     *convert.Losses // may be nil; forgotten with the ExtensionConfig
 }
 
-// Reconciler brings Extensions into the registry, and keeps there what is known of those that do not answer.
+// Reconciler registers Extensions, and keeps the last known handlers of those that do not answer.
 //
-// Calls for different ExtensionConfigs may come at the same time; calls for one must not.
+// Its methods are safe for concurrent use for different ExtensionConfigs, but not for the same one.
 type Reconciler struct {
 	registry   Registry
 	discoverer Discoverer
@@ -79,10 +78,10 @@ type Reconciler struct {
 
 	mu     sync.Mutex
 	states map[string]*state
-	inUse  map[client]int // by how many states
+	refs   map[client]int // how many states use a client
 }
 
-// client is a registry.ClientConfig as a value.
+// client is a comparable registry.ClientConfig.
 type client struct {
 	protocol  registry.Protocol
 	url       string
@@ -94,7 +93,8 @@ func clientOf(c *registry.ClientConfig) client {
 	return client{protocol: c.Protocol, url: c.URL, caBundle: string(c.CABundle), inCluster: c.InCluster}
 }
 
-// state is what is known of one ExtensionConfig. Only wanted and applied are shared; they are guarded by Reconciler.mu.
+// state holds what is known of one ExtensionConfig. Only wanted and applied are shared; they are guarded by
+// Reconciler.mu.
 type state struct {
 	wanted  *registry.ClientConfig
 	applied *registry.Registration // what the registry has
@@ -111,7 +111,7 @@ func NewReconciler(c ReconcilerConfig) (*Reconciler, error) {
 		return nil, errors.New("reconciler: Registry, Discoverer and Logger are required")
 	}
 	r := &Reconciler{
-		registry: c.Registry, discoverer: c.Discoverer, logger: c.Logger, observer: c.Observer, losses: c.Losses, states: map[string]*state{}, inUse: map[client]int{},
+		registry: c.Registry, discoverer: c.Discoverer, logger: c.Logger, observer: c.Observer, losses: c.Losses, states: map[string]*state{}, refs: map[client]int{},
 	}
 	if r.observer == nil {
 		r.observer = noObserver{}
@@ -119,14 +119,15 @@ func NewReconciler(c ReconcilerConfig) (*Reconciler, error) {
 	return r, nil
 }
 
-// Reconcile makes one attempt, of at most limits.DiscoveryTimeout, to bring x into the registry, and returns what the extension
-// said, which is nothing while x is paused. If the extension does not answer, or the registry does not take its handlers, it returns an error, and what was served before still is:
+// Reconcile makes one attempt, of at most limits.DiscoveryTimeout, to discover and register x, and returns the answer
+// of the extension. A paused x is not discovered. If the extension does not answer, or the registry refuses its
+// handlers, Reconcile returns an error and leaves registered:
 //
 //   - the handlers that were known, with the settings and namespaces of x, if x calls the extension as before;
-//   - the registration as it was, if x calls it at another address or with another CA, since it may well be wrong there;
+//   - the registration as it was, if x calls another address or with another CA, which may well be wrong;
 //   - x.LastKnown, if no discovery has succeeded yet.
 //
-// It logs what changes, not every attempt. The caller decides when to try again.
+// It logs changes, not every attempt. The caller decides when to try again.
 func (r *Reconciler) Reconcile(ctx context.Context, x extensionconfig.Extension) (extension.Discovered, error) {
 	logger := r.logger.With("extensionConfig", x.Name)
 	s := r.want(&x)
@@ -144,7 +145,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, x extensionconfig.Extension)
 	began := time.Now()
 	found, outcome, err := r.discover(ctx, &x)
 	if ctx.Err() != nil {
-		return extension.Discovered{}, ctx.Err() // the source gave up, which says nothing about the extension
+		return extension.Discovered{}, ctx.Err() // the source stopped, which is no failure of the extension
 	}
 	changed := false
 	if err == nil {
@@ -165,11 +166,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, x extensionconfig.Extension)
 	return found, nil
 }
 
-// Serve brings x into the registry without asking its extension, for a source that leaves discovery to somebody else.
-// With current, x.LastKnown is what that discovery has found for x as it is now. Without, x is discovered anew at
-// present, and what is served meanwhile is what Reconcile serves while an extension does not answer.
-//
-// It counts as a call of Reconcile where those must not overlap. It returns an error only if the registry refuses x.
+// Serve registers x without calling its extension, where another replica discovers it. If current, x.LastKnown is the
+// result of discovering x as it is now. Otherwise its discovery is still to come, and Serve registers what Reconcile
+// does when an extension does not answer. Serve returns an error only if the registry refuses x.
 func (r *Reconciler) Serve(x extensionconfig.Extension, current bool) error {
 	logger := r.logger.With("extensionConfig", x.Name)
 	s := r.want(&x)
@@ -190,7 +189,7 @@ func (r *Reconciler) Serve(x extensionconfig.Extension, current bool) error {
 	return nil
 }
 
-// Remove removes an ExtensionConfig from the registry.
+// Remove removes an ExtensionConfig from the registry, and forgets its losses.
 func (r *Reconciler) Remove(name string) {
 	r.registry.Remove(name)
 	if r.losses != nil {
@@ -211,7 +210,7 @@ func (r *Reconciler) Remove(name string) {
 	}
 }
 
-// discover asks the extension. A panic while its answer is read is an error of this one extension.
+// discover calls the extension. A panic while its answer is read is an error of this extension alone.
 func (r *Reconciler) discover(ctx context.Context, x *extensionconfig.Extension) (found extension.Discovered, outcome string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limits.DiscoveryTimeout)
 	defer cancel()
@@ -228,7 +227,7 @@ func (r *Reconciler) discover(ctx context.Context, x *extensionconfig.Extension)
 	return found, OutcomeSuccess, nil
 }
 
-// applyKnown serves what is known of x before its extension has answered, where that is better than what is served.
+// applyKnown registers what is known of x before its extension answers, if that is better than what is registered.
 func (r *Reconciler) applyKnown(logger *slog.Logger, s *state, x *extensionconfig.Extension) {
 	next := x.Registration
 	switch {
@@ -248,7 +247,7 @@ func (r *Reconciler) applyKnown(logger *slog.Logger, s *state, x *extensionconfi
 	}
 }
 
-// apply brings next into the registry if it is another registration than the one there.
+// apply registers next, and reports whether that is a change.
 func (r *Reconciler) apply(s *state, next registry.Registration) (changed bool, err error) {
 	if s.applied != nil && extensionconfig.SameRegistration(s.applied, &next) {
 		return false, nil
@@ -282,23 +281,23 @@ func (r *Reconciler) want(x *extensionconfig.Extension) *state {
 	return s
 }
 
-// use counts who calls an extension: a state does where it wants to, and where what the registry has of it leads. When
-// nobody uses one any more, the discoverer is told which are left. The lock is held, so that an older set never comes
-// after a newer one. The cost of a change does not grow with the number of extensions, unless one goes out of use.
+// use counts the references to a client: a state has one for the client that it wants, and one for the client that is
+// registered. When the last reference to a client is gone, use passes those that are left to the discoverer, with the
+// lock held, so that an older set never follows a newer one.
 func (r *Reconciler) use(now, before *registry.ClientConfig) {
 	if now != nil {
-		r.inUse[clientOf(now)]++
+		r.refs[clientOf(now)]++
 	}
 	if before == nil {
 		return
 	}
 	key := clientOf(before)
-	if r.inUse[key]--; r.inUse[key] > 0 {
+	if r.refs[key]--; r.refs[key] > 0 {
 		return
 	}
-	delete(r.inUse, key)
-	left := make([]registry.ClientConfig, 0, len(r.inUse))
-	for c := range r.inUse {
+	delete(r.refs, key)
+	left := make([]registry.ClientConfig, 0, len(r.refs))
+	for c := range r.refs {
 		left = append(left, registry.ClientConfig{Protocol: c.protocol, URL: c.url, CABundle: []byte(c.caBundle), InCluster: c.inCluster})
 	}
 	slices.SortFunc(left, func(a, b registry.ClientConfig) int {
@@ -307,7 +306,7 @@ func (r *Reconciler) use(now, before *registry.ClientConfig) {
 	r.discoverer.Retain(left)
 }
 
-// logSuccess logs what is new since the last attempt, and remembers it.
+// logSuccess logs and records what is new since the last attempt.
 func logSuccess(logger *slog.Logger, s *state, changed bool, skipped []extension.Skipped) {
 	handlers := slog.Int("handlers", len(s.applied.Handlers))
 	switch {
@@ -326,7 +325,7 @@ func logSuccess(logger *slog.Logger, s *state, changed bool, skipped []extension
 	s.failure, s.discovered, s.skipped = "", true, skipped
 }
 
-// logFailure logs a failure that differs from that of the last attempt, and remembers it.
+// logFailure logs and records a failure that differs from the failure of the last attempt.
 func logFailure(logger *slog.Logger, s *state, x *extensionconfig.Extension, err error) {
 	if s.failure == err.Error() {
 		return
@@ -347,7 +346,7 @@ func logFailure(logger *slog.Logger, s *state, x *extensionconfig.Extension, err
 	logger.Error("extension was not discovered, which is tried again until it succeeds", attributes...)
 }
 
-// noObserver sees nothing.
+// noObserver records nothing.
 type noObserver struct{}
 
 func (noObserver) Discovery(string, string, time.Duration) {}

@@ -6,6 +6,7 @@ package discovery_test
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -105,9 +106,9 @@ func TestReconcileAppliesSettingsWhileTheExtensionIsDown(t *testing.T) {
 	}
 }
 
-// TestTrap16UpdateKeepsOldEntriesUntilTheNewOnesAreChecked: neither a wrong address nor a wrong answer may cost what
+// TestReconcileKeepsTheOldRegistrationUntilTheNewOneWorks: neither a wrong address nor a wrong answer may cost what
 // works.
-func TestTrap16UpdateKeepsOldEntriesUntilTheNewOnesAreChecked(t *testing.T) {
+func TestReconcileKeepsTheOldRegistrationUntilTheNewOneWorks(t *testing.T) {
 	b := discoverytest.New(t)
 	b.Extensions.Serve(urlA, "v")
 	if _, err := b.Reconciler.Reconcile(t.Context(), discoverytest.Extension("acme", urlA)); err != nil {
@@ -150,8 +151,8 @@ func TestTrap16UpdateKeepsOldEntriesUntilTheNewOnesAreChecked(t *testing.T) {
 	}
 }
 
-// TestTrap04HandlersInAnyOrderAreNoChange: a list that comes out of a map must not change what is served.
-func TestTrap04HandlersInAnyOrderAreNoChange(t *testing.T) {
+// TestReconcileIgnoresTheOrderOfHandlers: a list that comes out of a map must not change what is served.
+func TestReconcileIgnoresTheOrderOfHandlers(t *testing.T) {
 	b := discoverytest.New(t)
 	orders := [][]string{{"b", "a", "c"}, {"c", "b", "a"}, {"a", "b", "c"}}
 	i := 0
@@ -274,8 +275,7 @@ func TestNewReconcilerRefusesMissingParts(t *testing.T) {
 	}
 }
 
-// TestServe: a source that leaves discovery to somebody else serves what that has found, and no address before it was
-// seen to work.
+// TestServe: where another replica discovers, its result is registered, and no address before it works.
 func TestServe(t *testing.T) {
 	b := discoverytest.New(t)
 	serve := func(x extensionconfig.Extension, current bool) {
@@ -306,5 +306,138 @@ func TestServe(t *testing.T) {
 	}
 	if err := b.Reconciler.Serve(discoverytest.Extension("acme", urlB, "Not.A.Label"), true); err == nil {
 		t.Error("what the registry refuses is no error")
+	}
+}
+
+// Connections stay as long as one ExtensionConfig uses them, and Retain is called only when the last one goes.
+func TestRetainIsCalledWhenTheLastUserGoes(t *testing.T) {
+	b := discoverytest.New(t)
+	b.Extensions.Serve(urlA, "v")
+	b.Extensions.Serve(urlB, "v")
+	reconcile := func(name, url string, change ...func(*extensionconfig.Extension)) {
+		t.Helper()
+		x := discoverytest.Extension(name, url)
+		for _, f := range change {
+			f(&x)
+		}
+		if _, err := b.Reconciler.Reconcile(t.Context(), x); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, step := range []struct {
+		what string
+		do   func()
+		want []string // what Retain was called with, nil if it was not
+	}{
+		{"first user", func() { reconcile("one", urlA) }, nil},
+		{"second user", func() { reconcile("two", urlA) }, nil},
+		{"other settings", func() {
+			reconcile("two", urlA, func(x *extensionconfig.Extension) { x.Settings = map[string]string{"a": "b"} })
+		}, nil},
+		{"one leaves", func() { reconcile("one", urlB) }, nil},
+		{"the last leaves", func() { b.Reconciler.Remove("two") }, []string{urlB}},
+		{"removed again", func() { b.Reconciler.Remove("two") }, nil},
+		{"another CA", func() {
+			reconcile("one", urlB, func(x *extensionconfig.Extension) { x.ClientConfig.CABundle = []byte("ca") })
+		}, []string{urlB}},
+		{"a wanted address", func() {
+			if _, err := b.Reconciler.Reconcile(t.Context(), discoverytest.Extension("one", "https://down.example.com")); err == nil {
+				t.Error("the extension is down")
+			}
+		}, nil},
+		{"back again", func() {
+			reconcile("one", urlB, func(x *extensionconfig.Extension) { x.ClientConfig.CABundle = []byte("ca") })
+		}, []string{urlB}},
+		{"nothing left", func() { b.Reconciler.Remove("one") }, []string{}},
+	} {
+		before := b.Extensions.Retentions()
+		step.do()
+		calls := b.Extensions.Retentions() - before
+		if want := step.want != nil; calls > 1 || (calls == 1) != want {
+			t.Errorf("%s: Retain was called %d times", step.what, calls)
+		} else if want && !slices.Equal(b.Extensions.Retained(), step.want) {
+			t.Errorf("%s: Retain was called with %v, want %v", step.what, b.Extensions.Retained(), step.want)
+		}
+	}
+}
+
+func TestReconcileChangesNeitherItsArgumentNorTheAnswer(t *testing.T) {
+	b := discoverytest.New(t)
+	answer := discoverytest.Handlers("b", "a")
+	b.Extensions.Set(urlA, func(context.Context) (extension.Discovered, error) {
+		return extension.Discovered{Handlers: answer}, nil
+	})
+	x := discoverytest.Extension("acme", urlA, "z", "y")
+	x.Settings = map[string]string{"k": "v"}
+	found, err := b.Reconciler.Reconcile(t.Context(), x)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b.Serves(t, "by name", "a.acme "+urlA, "b.acme "+urlA)
+	for what, got := range map[string][]registry.Handler{"answer": answer, "result": found.Handlers} {
+		if got[0].Name != "b" || got[1].Name != "a" {
+			t.Errorf("the order of the %s has changed to %v", what, got)
+		}
+	}
+	if x.LastKnown[0].Name != "z" || x.Handlers != nil || len(x.Settings) != 1 {
+		t.Errorf("the argument has changed: %+v", x)
+	}
+}
+
+// An address that changes while the extension is down is not called before it works, though handlers are known.
+func TestReconcileNewAddressWithLastKnownHandlers(t *testing.T) {
+	b := discoverytest.New(t)
+	b.Extensions.Serve(urlA, "v")
+	if _, err := b.Reconciler.Reconcile(t.Context(), discoverytest.Extension("acme", urlA, "v")); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := b.Reconciler.Reconcile(t.Context(), discoverytest.Extension("acme", urlB, "v")); err == nil {
+		t.Fatal("the new address does not answer")
+	}
+	b.Serves(t, "what was discovered counts more than the status", "v.acme "+urlA)
+	paused := discoverytest.Extension("acme", urlB, "v")
+	paused.Paused = true
+	if _, err := b.Reconciler.Reconcile(t.Context(), paused); err != nil {
+		t.Fatal(err)
+	}
+	b.Serves(t, "a pause changes nothing", "v.acme "+urlA)
+}
+
+// After a removal nothing is remembered: the same name may be another extension.
+func TestRemoveForgetsEverything(t *testing.T) {
+	b := discoverytest.New(t)
+	b.Extensions.Serve(urlA, "v")
+	if _, err := b.Reconciler.Reconcile(t.Context(), discoverytest.Extension("acme", urlA)); err != nil {
+		t.Fatal(err)
+	}
+	b.Reconciler.Remove("acme")
+	b.Serves(t, "nothing")
+	b.Extensions.Down(urlA)
+	if _, err := b.Reconciler.Reconcile(t.Context(), discoverytest.Extension("acme", urlA, "known")); err == nil {
+		t.Fatal("the extension is down")
+	}
+	b.Serves(t, "its own last known handlers", "known.acme "+urlA)
+	if got := b.Logs.Lines("extension removed", "extensionConfig=acme"); len(got) != 1 {
+		t.Errorf("the removal is logged once, got %q", got)
+	}
+	b.Reconciler.Remove("unknown")
+	if got := b.Logs.Lines("extension removed"); len(got) != 1 {
+		t.Errorf("the removal of what never was is not logged, got %q", got)
+	}
+}
+
+func TestReconcileThatIsStoppedSaysNothing(t *testing.T) {
+	b := discoverytest.New(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	b.Extensions.Set(urlA, func(context.Context) (extension.Discovered, error) {
+		cancel()
+		return extension.Discovered{Handlers: discoverytest.Handlers("v")}, nil
+	})
+	if _, err := b.Reconciler.Reconcile(ctx, discoverytest.Extension("acme", urlA)); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	b.Serves(t, "nothing is registered for a source that has stopped")
+	if got := b.Observer.Outcomes(); len(got) > 0 {
+		t.Errorf("observed %v", got)
 	}
 }

@@ -6,63 +6,57 @@ package discovery
 import (
 	"sync"
 
+	"github.com/hookgate/hookgate/internal/notify"
 	"github.com/hookgate/hookgate/registry"
 )
 
-// TrackingRegistry is a Registry that remembers which handlers each ExtensionConfig has, and tells of changes: what policies are for
-// comes and goes. It is safe for concurrent use.
+// TrackingRegistry is a Registry that remembers the handlers of each ExtensionConfig and signals changes, because the
+// targets of policies come and go. It is safe for concurrent use.
 type TrackingRegistry struct {
 	Registry
-	changed chan struct{}
+	changed *notify.Signal
 
 	mu       sync.Mutex
 	handlers map[string]map[string]bool // by ExtensionConfig
 }
 
-// NewTrackingRegistry returns a TrackingRegistry in front of r, which has nothing as yet.
+// NewTrackingRegistry returns a TrackingRegistry in front of r, which must be empty.
 func NewTrackingRegistry(r Registry) *TrackingRegistry {
-	return &TrackingRegistry{Registry: r, changed: make(chan struct{}, 1), handlers: map[string]map[string]bool{}}
+	return &TrackingRegistry{Registry: r, changed: notify.NewSignal(), handlers: map[string]map[string]bool{}}
 }
 
-// Changed holds one value if something has changed that nobody has looked at.
-func (s *TrackingRegistry) Changed() <-chan struct{} { return s.changed }
+// Changed returns a channel that has a value if the handlers may have changed since the last receive.
+func (r *TrackingRegistry) Changed() <-chan struct{} { return r.changed.C() }
 
-// Apply does what that of the Registry does.
-func (s *TrackingRegistry) Apply(reg registry.Registration) error {
-	if err := s.Registry.Apply(reg); err != nil {
+// Apply implements Registry.
+func (r *TrackingRegistry) Apply(reg registry.Registration) error {
+	if err := r.Registry.Apply(reg); err != nil {
 		return err
 	}
 	names := make(map[string]bool, len(reg.Handlers))
 	for _, h := range reg.Handlers {
 		names[h.Name] = true
 	}
-	s.mu.Lock()
-	s.handlers[reg.Name] = names
-	s.mu.Unlock()
-	s.tell()
+	r.mu.Lock()
+	r.handlers[reg.Name] = names
+	r.mu.Unlock()
+	r.changed.Notify()
 	return nil
 }
 
-// Remove does what that of the Registry does.
-func (s *TrackingRegistry) Remove(name string) {
-	s.Registry.Remove(name)
-	s.mu.Lock()
-	delete(s.handlers, name)
-	s.mu.Unlock()
-	s.tell()
+// Remove implements Registry.
+func (r *TrackingRegistry) Remove(name string) {
+	r.Registry.Remove(name)
+	r.mu.Lock()
+	delete(r.handlers, name)
+	r.mu.Unlock()
+	r.changed.Notify()
 }
 
-func (s *TrackingRegistry) tell() {
-	select {
-	case s.changed <- struct{}{}:
-	default:
-	}
-}
-
-// has tells whether an ExtensionConfig has that handler, and whether its handlers are known at all.
-func (s *TrackingRegistry) has(extensionConfig, handler string) (has, known bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	names, known := s.handlers[extensionConfig]
+// has reports whether an ExtensionConfig has a handler, and whether its handlers are known at all.
+func (r *TrackingRegistry) has(extensionConfig, handler string) (has, known bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	names, known := r.handlers[extensionConfig]
 	return names[handler], known
 }

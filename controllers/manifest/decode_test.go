@@ -269,8 +269,8 @@ func TestDecodeStatus(t *testing.T) {
 	}
 }
 
-// TestTrap12HandlerNamesThatDifferOnlyInCase: such names collide in paths.
-func TestTrap12HandlerNamesThatDifferOnlyInCase(t *testing.T) {
+// TestDecodeHandlerNamesThatDifferOnlyInCase: such names collide in paths.
+func TestDecodeHandlerNamesThatDifferOnlyInCase(t *testing.T) {
 	requestHook := "    requestHook: {apiVersion: hooks.runtime.cluster.x-k8s.io/v1alpha1, hook: BeforeClusterCreate}"
 	objects, problems := decodeAll(t, config("acme", "https://a.example.com",
 		"status:", "  handlers:", "  - name: scan.acme", requestHook, "  - name: Scan.acme", requestHook))

@@ -118,6 +118,9 @@ func TestParse(t *testing.T) {
 // Manifests mean what requests with the same text do.
 func TestMembers(t *testing.T) {
 	for name, tc := range yamltest.Cases {
+		if name == "Bomb" {
+			continue // which grows to megabytes; package yaml stops it
+		}
 		docs, problems := parse("f.yaml", []byte("apiVersion: v1\nkind: Namespace\n"+tc.YAML))
 		var got []byte
 		if len(docs) == 1 {

@@ -92,6 +92,13 @@ func (e *Extensions) Calls(url string) []time.Time {
 	return slices.Clone(e.calls[url])
 }
 
+// Retentions returns how often Retain was called.
+func (e *Extensions) Retentions() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return len(e.retained)
+}
+
 // Retained returns the URLs of the last call of Retain, nil if there was none.
 func (e *Extensions) Retained() []string {
 	e.mu.Lock()

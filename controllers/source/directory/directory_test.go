@@ -345,8 +345,8 @@ func TestDirectoryWarnsOfCAFromSecret(t *testing.T) {
 	s.eventuallyLogs(t, "level=WARN", "a.yaml:5: ", "needs a cluster", "put ca.crt of the secret into spec.clientConfig.caBundle")
 }
 
-// TestTrap10OneUnreachableExtensionHurtsOnlyItself: it delays neither the other extensions nor, for long, readiness.
-func TestTrap10OneUnreachableExtensionHurtsOnlyItself(t *testing.T) {
+// TestDirectoryServesBesideAnUnreachableExtension: it delays neither the other extensions nor, for long, readiness.
+func TestDirectoryServesBesideAnUnreachableExtension(t *testing.T) {
 	s := newSource(t, nil)
 	s.Extensions.Serve(urlA, "v")
 	writeFile(t, s.dir, "a.yaml", config("acme", urlA))

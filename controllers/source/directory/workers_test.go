@@ -22,7 +22,7 @@ func newWorkers(b *discoverytest.World, backoff discovery.Backoff, resync time.D
 
 func set(ctx context.Context, w *workers, x extensionconfig.Extension) { w.set(ctx, &x, func() {}) }
 
-func TestTrap13WorkersBackOff(t *testing.T) {
+func TestWorkersBackOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := discoverytest.New(t)
 		w := newWorkers(b, discovery.Backoff{BaseDelay: time.Second, Multiplier: 2, MaxDelay: 5 * time.Second}, time.Minute)
@@ -57,8 +57,8 @@ func TestTrap13WorkersBackOff(t *testing.T) {
 	})
 }
 
-// TestTrap11DiscoveryIsRepeated: an extension that is upgraded behind the same URL is noticed.
-func TestTrap11DiscoveryIsRepeated(t *testing.T) {
+// TestWorkersRepeatDiscovery: an extension that is upgraded behind the same URL is noticed.
+func TestWorkersRepeatDiscovery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := discoverytest.New(t)
 		b.Extensions.Serve(urlA, "v1")
@@ -77,8 +77,8 @@ func TestTrap11DiscoveryIsRepeated(t *testing.T) {
 	})
 }
 
-// TestTrap10OneUnreachableExtensionDelaysNoOther: each has its own worker.
-func TestTrap10OneUnreachableExtensionDelaysNoOther(t *testing.T) {
+// TestWorkersWaitForNoOtherExtension: each has its own worker.
+func TestWorkersWaitForNoOtherExtension(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := discoverytest.New(t)
 		w := newWorkers(b, discovery.DefaultBackoff(), discovery.DefaultResync)

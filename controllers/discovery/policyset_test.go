@@ -1,0 +1,275 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package discovery_test
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hookgate/hookgate/controllers/discovery"
+	"github.com/hookgate/hookgate/controllers/discovery/discoverytest"
+	"github.com/hookgate/hookgate/controllers/extensionconfig"
+	"github.com/hookgate/hookgate/policy"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// policyFor returns a policy for an ExtensionConfig, or for "<ExtensionConfig>/<handler>".
+func policyFor(name, target string, change ...func(*extensionconfig.Policy)) extensionconfig.Policy {
+	config, handler, _ := strings.Cut(target, "/")
+	p := extensionconfig.Policy{
+		Name: name, Target: extensionconfig.Target{ExtensionConfig: config, Handler: handler}, Protocol: registry.REST,
+		Compiled: &policy.Policy{Name: name},
+	}
+	for _, f := range change {
+		f(&p)
+	}
+	return p
+}
+
+func speaks(protocol registry.Protocol) func(*extensionconfig.Policy) {
+	return func(p *extensionconfig.Policy) { p.Protocol = protocol }
+}
+
+func understands(version string) func(*extensionconfig.Policy) {
+	return func(p *extensionconfig.Policy) { p.Compiled.ClusterAPIVersion = version }
+}
+
+func waits(timeout time.Duration) func(*extensionconfig.Policy) {
+	return func(p *extensionconfig.Policy) { p.Compiled.Timeout = timeout }
+}
+
+// policyWorld is a PolicySet in front of a registry, with the ExtensionConfigs that exist.
+type policyWorld struct {
+	registry *registry.Registry
+	tracking *discovery.TrackingRegistry
+	exists   map[string]bool
+	logs     *discoverytest.Logs
+	set      *discovery.PolicySet
+}
+
+func newPolicyWorld(configs ...string) *policyWorld {
+	w := &policyWorld{registry: registry.New(), exists: map[string]bool{}, logs: &discoverytest.Logs{}}
+	for _, name := range configs {
+		w.exists[name] = true
+	}
+	w.tracking = discovery.NewTrackingRegistry(w.registry)
+	w.set = discovery.NewPolicySet(w.tracking, func(name string) bool { return w.exists[name] }, w.logs.Logger())
+	return w
+}
+
+func (w *policyWorld) apply(t *testing.T, name string, handlers ...string) {
+	t.Helper()
+	x := discoverytest.Extension(name, urlA).Registration
+	x.Handlers = discoverytest.Handlers(handlers...)
+	if err := w.tracking.Apply(x); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestSetReturnsExtensionConfigsThatAreCalledInAnotherWay(t *testing.T) {
+	all := func(change ...func(*extensionconfig.Policy)) extensionconfig.Policy {
+		return policyFor("p", "acme", change...)
+	}
+	own := func(change ...func(*extensionconfig.Policy)) extensionconfig.Policy {
+		return policyFor("q", "acme/v", change...)
+	}
+	type list = []extensionconfig.Policy
+	for name, tc := range map[string]struct {
+		before, after list
+		want          []string
+	}{
+		"Nothing":           {nil, nil, nil},
+		"Timeout":           {nil, list{all(waits(time.Second))}, nil},
+		"Protocol":          {nil, list{all(speaks(registry.GRPC))}, []string{"acme"}},
+		"SameProtocol":      {list{all(speaks(registry.GRPC))}, list{all(speaks(registry.GRPC), waits(time.Second))}, nil},
+		"ProtocolGone":      {list{all(speaks(registry.GRPC))}, nil, []string{"acme"}},
+		"Version":           {list{all()}, list{all(understands("v1beta1"))}, []string{"acme"}},
+		"VersionOfHandler":  {list{all()}, list{all(), own(understands("v1beta1"))}, []string{"acme"}},
+		"OtherVersion":      {list{all(understands("v1beta1"))}, list{all(understands("v1beta2"))}, []string{"acme"}},
+		"VersionGone":       {list{own(understands("v1beta1"))}, list{own()}, []string{"acme"}},
+		"OwnWithoutVersion": {list{all(understands("v1beta1"))}, list{all(understands("v1beta1")), own()}, []string{"acme"}},
+		"InOrder":           {nil, list{policyFor("b", "b", speaks(registry.GRPC)), policyFor("a", "a", understands("v1beta1"))}, []string{"a", "b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newPolicyWorld()
+			w.set.Set(tc.before)
+			after := slices.Clone(tc.after)
+			if diff := cmp.Diff(tc.want, w.set.Set(after)); diff != "" {
+				t.Errorf("(-want +got):\n%s", diff)
+			}
+			if got := w.set.Set(after); len(got) > 0 {
+				t.Errorf("the same policies again change %v", got)
+			}
+		})
+	}
+}
+
+func TestSetReplacesThePoliciesOfTheRegistry(t *testing.T) {
+	w := newPolicyWorld("a", "b")
+	w.apply(t, "a", "v", "w")
+	w.apply(t, "b", "v")
+	timeouts := func() string {
+		m := map[string]string{}
+		for _, e := range w.registry.Snapshot().All() {
+			m[e.Name] = e.Handler.Timeout.String()
+		}
+		return fmt.Sprint(m)
+	}
+	for _, step := range []struct {
+		policies []extensionconfig.Policy
+		want     string
+	}{
+		{[]extensionconfig.Policy{policyFor("p", "a", waits(time.Second)), policyFor("q", "b/v", waits(2*time.Second))}, "map[v.a:1s v.b:2s w.a:1s]"},
+		{[]extensionconfig.Policy{policyFor("p", "a/w", waits(3*time.Second))}, "map[v.a:10s v.b:10s w.a:3s]"},
+		{nil, "map[v.a:10s v.b:10s w.a:10s]"},
+	} {
+		if w.set.Set(step.policies); timeouts() != step.want {
+			t.Errorf("timeouts are %s, want %s", timeouts(), step.want)
+		}
+	}
+}
+
+func TestWithProtocol(t *testing.T) {
+	w := newPolicyWorld()
+	w.set.Set([]extensionconfig.Policy{policyFor("p", "acme", speaks(registry.GRPC))})
+	for name, tc := range map[string]struct {
+		reason    string
+		extension extensionconfig.Extension
+		want      registry.Protocol
+		err       string
+	}{
+		"Policy":   {"the policy says it", discoverytest.Extension("acme", "https://a.example.com:443"), registry.GRPC, ""},
+		"NoPolicy": {"nothing says it", discoverytest.Extension("other", urlA), registry.REST, ""},
+		"BadForIt": {"gRPC has no paths", discoverytest.Extension("acme", "https://a.example.com:443/x"), registry.GRPC, "spec.clientConfig: https://a.example.com:443/x: with protocol GRPC of its ExtensionPolicy, the URL must not have a path"},
+		"URLSaysIt": {"the URL stands", func() extensionconfig.Extension {
+			x := discoverytest.Extension("other", "grpcs://a:1")
+			x.ClientConfig.Protocol = registry.GRPC
+			return x
+		}(), registry.GRPC, ""},
+	} {
+		before := tc.extension.ClientConfig.Protocol
+		got, err := w.set.WithProtocol(tc.extension)
+		if (err == nil) != (tc.err == "") || err != nil && !strings.HasPrefix(err.Error(), tc.err) || got.ClientConfig.Protocol != tc.want {
+			t.Errorf("%s: %s: got %q, %v, want %q, %s", name, tc.reason, got.ClientConfig.Protocol, err, tc.want, tc.err)
+		}
+		if tc.extension.ClientConfig.Protocol != before {
+			t.Errorf("%s: the argument has changed", name)
+		}
+	}
+}
+
+func TestClusterAPIVersionOfHandlers(t *testing.T) {
+	w := newPolicyWorld()
+	w.set.Set([]extensionconfig.Policy{policyFor("p", "acme", understands("v1beta1")), policyFor("q", "acme/own", waits(time.Second))})
+	stated := registry.Handler{Name: "v", ClusterAPIVersion: "v1beta2"}
+	own := registry.Handler{Name: "own", ClusterAPIVersion: "v1beta2"}
+	for name, tc := range map[string]struct {
+		config  string
+		handler registry.Handler
+		want    string
+	}{
+		"Policy": {"acme", stated, "v1beta1"}, "OwnPolicy": {"acme", own, "v1beta2"}, "NoPolicy": {"other", stated, "v1beta2"},
+	} {
+		if got := w.set.ClusterAPIVersion(tc.config, tc.handler); got != tc.want {
+			t.Errorf("%s: got %s, want %s", name, got, tc.want)
+		}
+	}
+}
+
+// A target may come and go; each time the TrackingRegistry signals it.
+func TestVerdictsFollowTargets(t *testing.T) {
+	w := newPolicyWorld()
+	w.set.Set([]extensionconfig.Policy{policyFor("all", "acme"), policyFor("own", "acme/v")})
+	changed := func() bool {
+		select {
+		case <-w.tracking.Changed():
+			return true
+		default:
+			return false
+		}
+	}
+	const comes = "; the policy takes effect when the target comes"
+	for _, step := range []struct {
+		what     string
+		do       func()
+		changed  bool
+		all, own string
+	}{
+		{"nothing", func() {}, false, `there is no ExtensionConfig "acme"` + comes, `there is no ExtensionConfig "acme"` + comes},
+		{"ExtensionConfig", func() { w.exists["acme"] = true }, false, "", `ExtensionConfig "acme" has not been discovered yet` + comes},
+		{"other handler", func() { w.apply(t, "acme", "w") }, true, "", `ExtensionConfig "acme" has no handler "v"` + comes},
+		{"no handler", func() { w.apply(t, "acme") }, true, "", `ExtensionConfig "acme" has no handler "v"` + comes},
+		{"handler", func() { w.apply(t, "acme", "v", "w") }, true, "", ""},
+		{"removal", func() { w.tracking.Remove("acme") }, true, "", `ExtensionConfig "acme" has not been discovered yet` + comes},
+	} {
+		step.do()
+		if got := changed(); got != step.changed {
+			t.Errorf("%s: changed is %t", step.what, got)
+		}
+		verdicts := w.set.Verdicts()
+		for name, want := range map[string]string{"all": step.all, "own": step.own} {
+			if v := verdicts[name]; v.Accepted() != (want == "") || want != "" && v.Message != want {
+				t.Errorf("%s: verdict on %s is %+v, want %q", step.what, name, v, want)
+			}
+		}
+	}
+	if got := slices.Sorted(maps.Keys(w.set.Verdicts())); !slices.Equal(got, []string{"all", "own"}) {
+		t.Errorf("verdicts are on %v", got)
+	}
+}
+
+func TestTrackingRegistryKeepsWhatARefusedRegistrationHad(t *testing.T) {
+	w := newPolicyWorld("acme")
+	w.apply(t, "acme", "v")
+	<-w.tracking.Changed()
+	x := discoverytest.Extension("acme", urlA).Registration
+	x.Handlers = discoverytest.Handlers("v", "V")
+	if err := w.tracking.Apply(x); err == nil {
+		t.Fatal("names that collide must be refused")
+	}
+	select {
+	case <-w.tracking.Changed():
+		t.Error("a refused registration is no change")
+	default:
+	}
+	w.set.Set([]extensionconfig.Policy{policyFor("own", "acme/v")})
+	if v := w.set.Verdicts()["own"]; !v.Accepted() {
+		t.Errorf("verdict is %+v", v)
+	}
+}
+
+func TestReportLogsEachVerdictOnce(t *testing.T) {
+	w := newPolicyWorld("acme")
+	report := func(policies ...extensionconfig.Policy) {
+		w.set.Set(policies)
+		w.set.Report(w.set.Verdicts(), func(name string) string { return name + ".yaml:1" })
+	}
+	p, q := policyFor("p", "acme"), policyFor("q", "acme")
+	report(p, q)
+	report(p, q)
+	if got := w.logs.Lines("level=INFO", "policy is accepted", "extensionPolicy=p", "at=p.yaml:1", "reason=Accepted"); len(got) != 1 {
+		t.Errorf("accepted is logged once, got %q", got)
+	}
+	if got := w.logs.Lines("level=WARN", "policy is not accepted", "extensionPolicy=q", "reason=Conflicted"); len(got) != 1 {
+		t.Errorf("conflicted is logged once, got %q", got)
+	}
+	report(q)
+	report(q)
+	if got := w.logs.Lines("policy removed", "extensionPolicy=p"); len(got) != 1 {
+		t.Errorf("a removal is logged once, got %q", got)
+	}
+	if got := w.logs.Lines("policy is accepted", "extensionPolicy=q"); len(got) != 1 {
+		t.Errorf("another verdict is logged, got %q", got)
+	}
+	report(policyFor("q", "acme", waits(time.Second)))
+	if got := w.logs.Lines("policy is accepted", "extensionPolicy=q"); len(got) != 2 {
+		t.Errorf("another content is logged, got %q", got)
+	}
+}
