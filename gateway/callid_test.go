@@ -18,7 +18,7 @@ func TestCallIDs(t *testing.T) {
 			t.Errorf("%q becomes %q", proposed, got)
 		}
 	}
-	if callIDOr("") == callIDOr("") {
+	if first, second := callIDOr(""), callIDOr(""); first == second {
 		t.Error("two calls have the same id")
 	}
 }

@@ -10,8 +10,12 @@ import (
 	"testing/synctest"
 	"time"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/hookgate/hookgate/extension"
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/policy"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -78,7 +82,7 @@ func TestDeadlinePassesOtherErrors(t *testing.T) {
 	for _, kind := range hook.Kinds() {
 		failed := hook.Errorf(kind, "no")
 		_, err := deadline(func(context.Context, extension.Call) (extension.Result, error) { return extension.Result{}, failed })(t.Context(), c)
-		if (err == failed) != (kind != hook.Timeout) || hook.KindOf(err) != kind {
+		if err == nil || (err.Error() == "no") != (kind != hook.Timeout) || hook.KindOf(err) != kind {
 			t.Errorf("%s: got %v", kind, err)
 		}
 		if kind == hook.Timeout && !errors.Is(err, failed) {
@@ -87,15 +91,74 @@ func TestDeadlinePassesOtherErrors(t *testing.T) {
 	}
 }
 
-// What callers are told to wait leaves room for the margin, in whole seconds and never more than 30.
-func TestOuterTimeoutAtItsLimits(t *testing.T) {
-	for timeout, want := range map[time.Duration]time.Duration{
-		time.Second: 2 * time.Second, 500 * time.Millisecond: time.Second, 501 * time.Millisecond: 2 * time.Second, 1: time.Second,
-		28500 * time.Millisecond: 29 * time.Second, 28500*time.Millisecond + 1: 30 * time.Second, 29 * time.Second: 30 * time.Second,
-		29500 * time.Millisecond: 30 * time.Second, 29500*time.Millisecond + 1: 30 * time.Second, 30 * time.Second: 30 * time.Second,
-	} {
-		if got := outerTimeout(&registry.Entry{Handler: registry.Handler{Timeout: timeout}}); got != want {
-			t.Errorf("for a handler of %s, callers are told to wait %s, want %s", timeout, got, want)
-		}
+func TestDispatchBoundsTime(t *testing.T) {
+	tests := map[string]struct {
+		reason  string
+		handler time.Duration
+		caller  time.Duration
+		want    time.Duration
+		text    string
+	}{
+		"Handler":          {"the handler's timeout is the least", 2 * time.Second, 0, 2 * time.Second, `handler "v.a": no answer within its timeout of 2s`},
+		"HandlerBelow":     {"the handler's timeout is less than the caller's", 2 * time.Second, 10 * time.Second, 2 * time.Second, `handler "v.a": no answer within its timeout of 2s`},
+		"Caller":           {"a margin of the caller's deadline is kept for the answer", 10 * time.Second, 8 * time.Second, 7500 * time.Millisecond, `handler "v.a": no answer before the caller's deadline`},
+		"CallerInAHurry":   {"the margin is at most a tenth", 10 * time.Second, time.Second, 900 * time.Millisecond, `handler "v.a": no answer before the caller's deadline`},
+		"OuterNotSmaller":  {"a caller that waits as long as discovery says never cuts the handler short", 30 * time.Second, 31 * time.Second, 30 * time.Second, `handler "v.a": no answer within its timeout of 30s`},
+		"NobodyIsInAHurry": {"no call takes more than 30 s", 30 * time.Second, time.Hour, 30 * time.Second, `handler "v.a": no answer within its timeout of 30s`},
 	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				h := handlerOf("v", "BeforeClusterCreate", hook.Fail)
+				h.Timeout = tc.handler
+				caller := callerFunc(func(ctx context.Context, _ extension.Call) (proto.Message, error) {
+					<-ctx.Done()
+					return nil, hook.Errorf(hook.Timeout, "whatever").WithCause(ctx.Err())
+				})
+				ctx := t.Context()
+				if tc.caller > 0 {
+					var cancel context.CancelFunc
+					ctx, cancel = context.WithTimeout(ctx, tc.caller)
+					defer cancel()
+				}
+				start := time.Now()
+				_, err := newDispatcher(filled(t, registrationOf("a", h)), fixedNamespaces{}, caller).
+					dispatch(ctx, hookOf(t, "BeforeClusterCreate"), "", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")})
+				if took := time.Since(start); took != tc.want {
+					t.Errorf("%s: took %s, want %s", tc.reason, took, tc.want)
+				}
+				if err == nil || err.Error() != tc.text || hook.KindOf(err) != hook.Timeout {
+					t.Errorf("%s: got error %v, want %s", tc.reason, err, tc.text)
+				}
+			})
+		})
+	}
+}
+
+func TestPolicyTimeoutAndFailurePolicy(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		r := filled(t, registrationOf("a", handlerOf("v", "BeforeClusterCreate", hook.Fail)))
+		caller := callerFunc(func(ctx context.Context, _ extension.Call) (proto.Message, error) {
+			<-ctx.Done()
+			return nil, hook.Errorf(hook.Timeout, "whatever").WithCause(ctx.Err())
+		})
+		d := newDispatcher(r, fixedNamespaces{}, caller)
+		dispatch := func() (time.Duration, error) {
+			start := time.Now()
+			_, err := d.dispatch(t.Context(), hookOf(t, "BeforeClusterCreate"), "", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")})
+			return time.Since(start), err
+		}
+		r.SetPolicies("a", forHandler("v", policy.Policy{Timeout: 3 * time.Second}))
+		if took, err := dispatch(); took != 3*time.Second || err == nil || err.Error() != `handler "v.a": no answer within its timeout of 3s` {
+			t.Errorf("the policy's timeout counts: got %v after %s", err, took)
+		}
+		r.SetPolicies("a", forHandler("v", policy.Policy{Timeout: 3 * time.Second, FailurePolicy: hook.Ignore}))
+		if took, err := dispatch(); took != 3*time.Second || err != nil {
+			t.Errorf("the policy's failure policy counts: got %v after %s", err, took)
+		}
+		r.SetPolicies("a", registry.Policies{})
+		if took, err := dispatch(); took != 10*time.Second || hook.KindOf(err) != hook.Timeout {
+			t.Errorf("without a policy the handler's own count: got %v after %s", err, took)
+		}
+	})
 }

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/hookgate/hookgate/extension"
@@ -49,12 +50,12 @@ func TestFailurePolicyByKind(t *testing.T) {
 					t.Errorf("what is known about the call is lost: %+v", got)
 				}
 				if policy != hook.Ignore || !slices.Contains(hidden, kind) {
-					if err != failed || got.Ignored != nil {
+					if !errors.Is(err, failed) || got.Ignored != nil {
 						t.Errorf("got error %v and ignored %v, want the error", err, got.Ignored)
 					}
 					return
 				}
-				if err != nil || got.Ignored != failed {
+				if err != nil || !errors.Is(got.Ignored, failed) {
 					t.Errorf("got error %v and ignored %v, want it ignored", err, got.Ignored)
 				}
 				want := &hooksv1alpha1.BeforeClusterCreateResponse{Status: success}
@@ -70,7 +71,7 @@ func TestFailurePolicyDoesNotHideDefects(t *testing.T) {
 	defect := errors.New("not a hook.Error")
 	caller := failurePolicy(func(context.Context, extension.Call) (extension.Result, error) { return extension.Result{}, defect })
 	ignore := callTo(t, "BeforeClusterCreate", func(h *registry.Handler) { h.FailurePolicy = hook.Ignore })
-	if got, err := caller(t.Context(), ignore); err != defect || got.Ignored != nil || got.Response != nil {
+	if got, err := caller(t.Context(), ignore); !errors.Is(err, defect) || got.Ignored != nil || got.Response != nil {
 		t.Errorf("got %+v, %v; want the error", got, err)
 	}
 }
@@ -86,5 +87,20 @@ func TestFailurePolicyPassesAnswers(t *testing.T) {
 		if err != nil || got.Response != answer || got.Ignored != nil {
 			t.Errorf("%s: got %+v, %v", status, got, err)
 		}
+	}
+}
+
+// What a half-decoded answer leaves behind must not get past Ignore.
+func TestIgnoredAnswersLeaveNothingBehind(t *testing.T) {
+	half := callerFunc(func(context.Context, extension.Call) (proto.Message, error) {
+		return &hooksv1alpha1.BeforeClusterCreateResponse{RetryAfterSeconds: 30, Message: "half"}, hook.Errorf(hook.BadResponse, "answer: JSON ends early")
+	})
+	d := newDispatcher(filled(t, registrationOf("a", handlerOf("v", "BeforeClusterCreate", hook.Ignore))), fixedNamespaces{}, half)
+	got, err := d.dispatch(t.Context(), hookOf(t, "BeforeClusterCreate"), "", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(proto.Message(&hooksv1alpha1.BeforeClusterCreateResponse{Status: success}), got, protocmp.Transform()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
 	}
 }

@@ -5,17 +5,14 @@ package gateway
 
 import (
 	"errors"
-	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
-	"k8s.io/utils/ptr"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/policy"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -165,20 +162,5 @@ func TestMergeOfOneAndOfNone(t *testing.T) {
 	want := &hooksv1alpha1.BeforeClusterCreateResponse{Status: success}
 	if diff := cmp.Diff(proto.Message(want), got, protocmp.Transform()); err != nil || diff != "" {
 		t.Errorf("no answer: %v, -want +got:\n%s", err, diff)
-	}
-}
-
-func TestInOrderIsStable(t *testing.T) {
-	orders := []*int32{nil, ptr.To(int32(3)), ptr.To(int32(-2)), nil, ptr.To(int32(3)), ptr.To(int32(0))}
-	targets := make([]target, len(orders))
-	for i, o := range orders {
-		targets[i].entry = &registry.Entry{Policy: &policy.Policy{Order: o}}
-	}
-	targets[0].entry.Policy = nil
-	if got, want := inOrder(targets), []int{2, 5, 1, 4}; !slices.Equal(got, want) {
-		t.Errorf("got %v, want %v", got, want)
-	}
-	if got := inOrder(targets[:1]); got != nil {
-		t.Errorf("without an order: got %v", got)
 	}
 }

@@ -8,7 +8,9 @@ import (
 	"maps"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/hookgate/hookgate/extension"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
@@ -63,5 +65,32 @@ func TestSettingsAndBody(t *testing.T) {
 	req := &hooksv1alpha1.DiscoveryRequest{}
 	if got := withSettings(req, map[string]string{"a": "1"}); got != proto.Message(req) {
 		t.Errorf("got %v", got)
+	}
+}
+
+func TestDispatchMergesSettings(t *testing.T) {
+	reg := registrationOf("a", handlerOf("v", "BeforeClusterCreate", hook.Fail))
+	reg.Settings = map[string]string{"region": "north", "size": "small"}
+	var got proto.Message
+	caller := callerFunc(func(_ context.Context, c extension.Call) (proto.Message, error) {
+		got = c.Request
+		return newSuccess(c.Hook), nil
+	})
+	req := &hooksv1alpha1.BeforeClusterCreateRequest{
+		Cluster:        clusterIn("n"),
+		Settings:       map[string]string{"size": "large"},
+		UnknownMembers: map[string]*hooksv1alpha1.JSON{"new": {Raw: []byte("1")}},
+	}
+	before := proto.Clone(req)
+	if _, err := newDispatcher(filled(t, reg), fixedNamespaces{}, caller).dispatch(t.Context(), hookOf(t, "BeforeClusterCreate"), "", req); err != nil {
+		t.Fatal(err)
+	}
+	want := proto.CloneOf(req)
+	want.Settings = map[string]string{"region": "north", "size": "large"}
+	if diff := cmp.Diff(proto.Message(want), got, protocmp.Transform()); diff != "" {
+		t.Errorf("the request's settings win, everything else stays: -want +got:\n%s", diff)
+	}
+	if diff := cmp.Diff(before, proto.Message(req), protocmp.Transform()); diff != "" {
+		t.Errorf("the caller's request was changed: -want +got:\n%s", diff)
 	}
 }

@@ -7,28 +7,101 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/utils/ptr"
 
-	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/extension"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/hookversion"
-	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/policy"
 	"github.com/hookgate/hookgate/registry"
 )
+
+func TestDispatchSelectsByNamespace(t *testing.T) {
+	selector, err := labels.Parse("team in (red)")
+	if err != nil {
+		t.Fatal(err)
+	}
+	byName, err := labels.Parse("kubernetes.io/metadata.name=blue-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	red := registrationOf("red", handlerOf("v", "BeforeClusterCreate", hook.Fail), handlerOf("u", "CanUpdateMachine", hook.Fail),
+		handlerOf("p", "GeneratePatches", hook.Fail), handlerOf("d", "DiscoverVariables", hook.Fail))
+	red.NamespaceSelector = selector
+	blue := registrationOf("blue", handlerOf("v", "BeforeClusterCreate", hook.Fail))
+	blue.NamespaceSelector = byName
+	r := filled(t, red, blue)
+	namespaces := fixedNamespaces{"red-1": {"team": "red"}}
+	item := func(namespace string) *hooksv1alpha1.GeneratePatchesRequestItem {
+		return &hooksv1alpha1.GeneratePatchesRequestItem{HolderReference: &hooksv1alpha1.HolderReference{Namespace: namespace}}
+	}
+	machine := func(namespace string) *hooksv1alpha1.CanUpdateMachineRequest {
+		return &hooksv1alpha1.CanUpdateMachineRequest{Current: &hooksv1alpha1.CanUpdateMachineRequestObjects{Machine: clusterIn(namespace)}}
+	}
+	tests := map[string]struct {
+		reason  string
+		hook    string
+		handler string
+		request proto.Message
+		called  string
+		kind    hook.Kind
+	}{
+		"ByLabel":         {"labels come from the source", "BeforeClusterCreate", "", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("red-1")}, "v.red", 0},
+		"ByName":          {"the name is a label of every namespace", "BeforeClusterCreate", "", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("blue-1")}, "v.blue", 0},
+		"Nobody":          {"nothing matches, so nothing holds", "BeforeClusterCreate", "", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("green")}, "", 0},
+		"NamedButNotFor":  {"a name does not get round the selector", "BeforeClusterCreate", "v.red", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("green")}, "", hook.UnknownHandler},
+		"Machine":         {"the object is where the hook has it", "CanUpdateMachine", "u.red", machine("red-1"), "u.red", 0},
+		"MachineNotFor":   {"the object is where the hook has it", "CanUpdateMachine", "u.red", machine("green"), "", hook.UnknownHandler},
+		"Templates":       {"templates say who holds them", "GeneratePatches", "p.red", &hooksv1alpha1.GeneratePatchesRequest{Items: []*hooksv1alpha1.GeneratePatchesRequestItem{item("red-1")}}, "p.red", 0},
+		"TemplatesNotAll": {"every namespace must match", "GeneratePatches", "p.red", &hooksv1alpha1.GeneratePatchesRequest{Items: []*hooksv1alpha1.GeneratePatchesRequestItem{item("red-1"), item("green")}}, "", hook.UnknownHandler},
+		"NoObject":        {"a request without an object cannot be selected by", "DiscoverVariables", "d.red", &hooksv1alpha1.DiscoverVariablesRequest{}, "d.red", 0},
+	}
+	for name, tc := range tests {
+		t.Run(name, func(t *testing.T) {
+			var mu sync.Mutex
+			var called []string
+			caller := callerFunc(func(_ context.Context, c extension.Call) (proto.Message, error) {
+				mu.Lock()
+				defer mu.Unlock()
+				called = append(called, c.Handler.Name)
+				return newSuccess(c.Hook), nil
+			})
+			_, err := newDispatcher(r, namespaces, caller).dispatch(t.Context(), hookOf(t, tc.hook), tc.handler, tc.request)
+			if tc.kind != 0 {
+				if hook.KindOf(err) != tc.kind || err == nil {
+					t.Fatalf("%s: got error %v, want kind %v", tc.reason, err, tc.kind)
+				}
+			} else if err != nil {
+				t.Fatalf("%s: %v", tc.reason, err)
+			}
+			if got := strings.Join(called, " "); got != tc.called {
+				t.Errorf("%s: called %q, want %q", tc.reason, got, tc.called)
+			}
+		})
+	}
+}
+
+// The error names the namespace that does not match, and the ExtensionConfig whose selector refuses it.
+func TestTheTextSaysWhyTheNamespaceDoesNotMatch(t *testing.T) {
+	reg := registrationOf("acme", handlerOf("v", "BeforeClusterCreate", hook.Fail))
+	var err error
+	if reg.NamespaceSelector, err = labels.Parse("team=red"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = newDispatcher(filled(t, reg), fixedNamespaces{}, answers{}).
+		dispatch(t.Context(), hookOf(t, "BeforeClusterCreate"), "v.acme", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("blue")})
+	if want := `handler "v.acme" is not for namespace "blue": the namespaceSelector of ExtensionConfig "acme" does not match`; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
 
 func conditions(t testing.TB, expressions ...string) *policy.Conditions {
 	t.Helper()
@@ -151,23 +224,6 @@ func TestPolicyConditions(t *testing.T) {
 	}
 }
 
-func TestPolicyFailuresAreObserved(t *testing.T) {
-	r := filled(t, registrationOf("a", handlerOf("v", "BeforeClusterCreate", hook.Fail)))
-	r.SetPolicies("a", forHandler("v", policy.Policy{FailurePolicy: hook.Ignore, Conditions: conditions(t, `request.nothing`)}))
-	o := newObserved()
-	hooks := catalog.New()
-	_, err := NewDispatcher(Config{
-		Catalog: hooks, Versions: hookversion.New(hooks), Codec: mandated, Registry: r, Namespaces: fixedNamespaces{}, Transport: transportOf(answers{}), Observer: o.Observer,
-	}).dispatch(t.Context(), hookOf(t, "BeforeClusterCreate"), "", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")})
-	if err != nil {
-		t.Fatal(err)
-	}
-	wantCount(t, o.metrics.ignoredFailures, 1, "BeforeClusterCreate", "v.a", "Policy")
-	if !strings.Contains(o.log.String(), "failure ignored") {
-		t.Errorf("the log does not tell of the failure that was ignored:\n%s", o.log)
-	}
-}
-
 func TestPolicyConditionsEndWithTheCall(t *testing.T) {
 	r := filled(t, registrationOf("a", handlerOf("v", "BeforeClusterCreate", hook.Fail)))
 	r.SetPolicies("a", forHandler("v", policy.Policy{Conditions: conditions(t, `[1,2,3,4,5,6,7,8,9,10].all(a, [1,2,3,4,5,6,7,8,9,10].all(b, [1,2,3,4,5,6,7,8,9,10].all(c, size(request) + a + b + c > 0)))`)}))
@@ -258,226 +314,5 @@ func TestPolicyDecidesWhichOneHandlerAnswers(t *testing.T) {
 	_, err = d.dispatch(t.Context(), hookOf(t, "GeneratePatches"), "", &hooksv1alpha1.GeneratePatchesRequest{Items: []*hooksv1alpha1.GeneratePatchesRequestItem{item, item}})
 	if hook.KindOf(err) != hook.Ambiguous {
 		t.Errorf("got %v, want Ambiguous", err)
-	}
-}
-
-func TestPolicyTimeoutAndFailurePolicy(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := filled(t, registrationOf("a", handlerOf("v", "BeforeClusterCreate", hook.Fail)))
-		caller := callerFunc(func(ctx context.Context, _ extension.Call) (proto.Message, error) {
-			<-ctx.Done()
-			return nil, hook.Errorf(hook.Timeout, "whatever").WithCause(ctx.Err())
-		})
-		d := newDispatcher(r, fixedNamespaces{}, caller)
-		dispatch := func() (time.Duration, error) {
-			start := time.Now()
-			_, err := d.dispatch(t.Context(), hookOf(t, "BeforeClusterCreate"), "", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")})
-			return time.Since(start), err
-		}
-		r.SetPolicies("a", forHandler("v", policy.Policy{Timeout: 3 * time.Second}))
-		if took, err := dispatch(); took != 3*time.Second || err == nil || err.Error() != `handler "v.a": no answer within its timeout of 3s` {
-			t.Errorf("the policy's timeout counts: got %v after %s", err, took)
-		}
-		r.SetPolicies("a", forHandler("v", policy.Policy{Timeout: 3 * time.Second, FailurePolicy: hook.Ignore}))
-		if took, err := dispatch(); took != 3*time.Second || err != nil {
-			t.Errorf("the policy's failure policy counts: got %v after %s", err, took)
-		}
-		r.SetPolicies("a", registry.Policies{})
-		if took, err := dispatch(); took != 10*time.Second || hook.KindOf(err) != hook.Timeout {
-			t.Errorf("without a policy the handler's own count: got %v after %s", err, took)
-		}
-	})
-}
-
-func TestDiscoveryFollowsPolicies(t *testing.T) {
-	r := filled(t, registrationOf("acme", handlerOf("p", "GeneratePatches", hook.Fail)))
-	d := newDispatcher(r, fixedNamespaces{}, answers{})
-	announced := func() int32 {
-		t.Helper()
-		for _, h := range d.discover(t).GetHandlers() {
-			if h.GetName() == "p--acme" {
-				return h.GetTimeoutSeconds()
-			}
-		}
-		t.Fatal("the handler is not offered")
-		return 0
-	}
-	for seconds, want := range map[int]int32{2: 3, 25: 26, 30: 30} {
-		r.SetPolicies("acme", forHandler("p", policy.Policy{Timeout: time.Duration(seconds) * time.Second}))
-		if got := announced(); got != want {
-			t.Errorf("with a policy of %d s, callers are told %d, want %d", seconds, got, want)
-		}
-	}
-	r.SetPolicies("acme", registry.Policies{})
-	if got := announced(); got != 11 {
-		t.Errorf("without a policy, callers are told %d, want 11", got)
-	}
-}
-
-// recorder answers after a second, and remembers who was called when.
-type recorder struct {
-	start   time.Time
-	answers answers
-
-	mu    sync.Mutex
-	calls map[string]time.Duration
-}
-
-func (r *recorder) Call(ctx context.Context, c extension.Call) (proto.Message, error) {
-	r.mu.Lock()
-	r.calls[c.Handler.Name] = time.Since(r.start)
-	r.mu.Unlock()
-	select {
-	case <-time.After(time.Second):
-	case <-ctx.Done():
-		return nil, hook.Errorf(hook.Timeout, "whatever").WithCause(ctx.Err())
-	}
-	if f, ok := r.answers[c.Handler.Name]; ok {
-		return f(ctx, c)
-	}
-	return newSuccess(c.Hook), nil
-}
-
-func TestPolicyOrder(t *testing.T) {
-	const hookName = "BeforeClusterDelete"
-	answer := func(status hooksv1alpha1.ResponseStatus, message string, retry int32) func(context.Context, extension.Call) (proto.Message, error) {
-		return says(&hooksv1alpha1.BeforeClusterDeleteResponse{Status: status, Message: message, RetryAfterSeconds: retry})
-	}
-	unreachable := hook.Errorf(hook.Unreachable, "call extension: connection refused")
-	whole := map[string]time.Duration{"v.c": 0, "v.a": time.Second, "v.d": 2 * time.Second, "v.b": 3 * time.Second, "v.e": 3 * time.Second}
-	tests := map[string]struct {
-		reason  string
-		answers answers
-		policy  hook.FailurePolicy
-		calls   map[string]time.Duration // when each was called
-		took    time.Duration
-		want    *hooksv1alpha1.BeforeClusterDeleteResponse
-		text    string
-	}{
-		"Sequence": {
-			"lowest first, by name where it is the same, then all others at the same time; messages stay in the order of names",
-			answers{"v.a": answer(success, "a", 0), "v.b": answer(success, "b", 0), "v.c": answer(success, "c", 0)}, "", whole, 4 * time.Second,
-			&hooksv1alpha1.BeforeClusterDeleteResponse{Status: success, Message: "a, b, c"}, "",
-		},
-		"Hold": {
-			"who holds the caller does not keep others from being asked", answers{"v.c": answer(success, "", 9), "v.b": answer(success, "", 5)}, "", whole, 4 * time.Second,
-			&hooksv1alpha1.BeforeClusterDeleteResponse{Status: success, RetryAfterSeconds: 5}, "",
-		},
-		"Failure": {
-			"a Failure ends the sequence", answers{"v.a": answer(failure, "no", 0)}, "", map[string]time.Duration{"v.c": 0, "v.a": time.Second}, 2 * time.Second,
-			&hooksv1alpha1.BeforeClusterDeleteResponse{Status: failure, Message: `handler "v.a": no`}, "",
-		},
-		"Error": {
-			"an error ends the sequence", answers{"v.c": fails(unreachable)}, "", map[string]time.Duration{"v.c": 0}, time.Second,
-			nil, `handler "v.c": call extension: connection refused`,
-		},
-		"Ignored": {
-			"an error that is ignored does not", answers{"v.c": fails(unreachable)}, hook.Ignore, whole, 4 * time.Second,
-			&hooksv1alpha1.BeforeClusterDeleteResponse{Status: success}, "",
-		},
-		"Unordered": {
-			"who has no order keeps nobody from being called", answers{"v.b": fails(unreachable)}, "", whole, 4 * time.Second,
-			nil, `handler "v.b": call extension: connection refused`,
-		},
-	}
-	for name, tc := range tests {
-		t.Run(name, func(t *testing.T) {
-			synctest.Test(t, func(t *testing.T) {
-				r := filled(t)
-				for _, x := range []string{"a", "b", "c", "d", "e"} {
-					if err := r.Apply(registrationOf(x, handlerOf("v", hookName, hook.Fail))); err != nil {
-						t.Fatal(err)
-					}
-				}
-				for x, order := range map[string]int32{"a": 7, "d": 7, "c": -1} {
-					r.SetPolicies(x, forHandler("v", policy.Policy{Order: ptr.To(order), FailurePolicy: tc.policy}))
-				}
-				caller := &recorder{start: time.Now(), answers: tc.answers, calls: map[string]time.Duration{}}
-				got, err := newDispatcher(r, fixedNamespaces{}, caller).
-					dispatch(t.Context(), hookOf(t, hookName), "", &hooksv1alpha1.BeforeClusterDeleteRequest{Cluster: clusterIn("n")})
-				if took := time.Since(caller.start); took != tc.took {
-					t.Errorf("%s: took %s, want %s", tc.reason, took, tc.took)
-				}
-				if diff := cmp.Diff(tc.calls, caller.calls); diff != "" {
-					t.Errorf("%s: calls -want +got:\n%s", tc.reason, diff)
-				}
-				if tc.text != "" {
-					if err == nil || err.Error() != tc.text {
-						t.Errorf("%s: got %v, want %s", tc.reason, err, tc.text)
-					}
-					return
-				}
-				if err != nil {
-					t.Fatalf("%s: %v", tc.reason, err)
-				}
-				if diff := cmp.Diff(proto.Message(tc.want), got, protocmp.Transform()); diff != "" {
-					t.Errorf("%s: -want +got:\n%s", tc.reason, diff)
-				}
-			})
-		})
-	}
-}
-
-// A sequence is bounded as one call is: handlers at its end get what is left.
-func TestPolicyOrderIsBounded(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		r := filled(t)
-		for i, x := range []string{"a", "b", "c", "d"} {
-			h := handlerOf("v", "BeforeClusterDelete", hook.Fail)
-			h.Timeout = 20 * time.Second
-			if err := r.Apply(registrationOf(x, h)); err != nil {
-				t.Fatal(err)
-			}
-			r.SetPolicies(x, forHandler("v", policy.Policy{Order: ptr.To(int32(i)), FailurePolicy: hook.Ignore}))
-		}
-		var calls []string
-		caller := callerFunc(func(ctx context.Context, c extension.Call) (proto.Message, error) {
-			calls = append(calls, c.Handler.Name)
-			<-ctx.Done()
-			return nil, hook.Errorf(hook.Timeout, "whatever").WithCause(ctx.Err())
-		})
-		start := time.Now()
-		_, err := newDispatcher(r, fixedNamespaces{}, caller).
-			dispatch(t.Context(), hookOf(t, "BeforeClusterDelete"), "", &hooksv1alpha1.BeforeClusterDeleteRequest{Cluster: clusterIn("n")})
-		if took := time.Since(start); err != nil || took > limits.Timeout {
-			t.Errorf("got %v after %s, want no more than %s", err, took, limits.Timeout)
-		}
-		if !slices.Equal(calls, []string{"v.a", "v.b", "v.c", "v.d"}) {
-			t.Errorf("called %v", calls)
-		}
-	})
-}
-
-// Policies that want nothing give the answers that no policies give.
-func TestDispatchWithoutPoliciesIsUnchanged(t *testing.T) {
-	const hookName = "BeforeClusterCreate"
-	registrations := []registry.Registration{
-		registrationOf("b", handlerOf("v", hookName, hook.Fail), handlerOf("w", hookName, hook.Ignore)), registrationOf("a", handlerOf("v", hookName, hook.Fail)),
-	}
-	possible := []func(context.Context, extension.Call) (proto.Message, error){
-		says(&hooksv1alpha1.BeforeClusterCreateResponse{Status: success, Message: "yes"}),
-		says(&hooksv1alpha1.BeforeClusterCreateResponse{Status: success, RetryAfterSeconds: 4}),
-		says(&hooksv1alpha1.BeforeClusterCreateResponse{Status: failure, Message: "no"}),
-		fails(hook.Errorf(hook.Unreachable, "call extension: connection refused")),
-		fails(hook.Errorf(hook.Conversion, "convert request: no")),
-	}
-	req := &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: labelled(`{"tier":"gold"}`)}
-	always := conditions(t, `true`)
-	for i := range len(possible) * len(possible) * len(possible) {
-		answers := answers{"v.a": possible[i%5], "v.b": possible[i/5%5], "w.b": possible[i/25]}
-		for _, handler := range []string{"", "v.b", "w--b"} {
-			without, with := filled(t, registrations...), filled(t, registrations...)
-			with.SetPolicies("a", registry.Policies{All: &policy.Policy{Name: "p"}})
-			with.SetPolicies("b", registry.Policies{All: &policy.Policy{Name: "p", Conditions: always, ObjectSelector: labels.Everything()}})
-			with.SetPolicies("elsewhere", registry.Policies{All: &policy.Policy{Name: "p", Order: ptr.To(int32(1))}})
-			want, wantErr := newDispatcher(without, fixedNamespaces{}, answers).dispatch(t.Context(), hookOf(t, hookName), handler, req)
-			got, err := newDispatcher(with, fixedNamespaces{}, answers).dispatch(t.Context(), hookOf(t, hookName), handler, req)
-			if fmt.Sprint(err) != fmt.Sprint(wantErr) || hook.KindOf(err) != hook.KindOf(wantErr) {
-				t.Fatalf("answers %d, handler %q: got %v, want %v", i, handler, err, wantErr)
-			}
-			if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" {
-				t.Fatalf("answers %d, handler %q: -want +got:\n%s", i, handler, diff)
-			}
-		}
 	}
 }

@@ -1,0 +1,85 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/policy"
+	"github.com/hookgate/hookgate/registry"
+)
+
+func TestDiscoverIsStable(t *testing.T) {
+	empty := newDispatcher(filled(t), fixedNamespaces{}, answers{}).discover(t)
+	if len(empty.GetHandlers()) != 9 {
+		t.Fatalf("got %d handlers without extensions, want the 9 lifecycle hooks", len(empty.GetHandlers()))
+	}
+	slow := handlerOf("p", "GeneratePatches", hook.Ignore)
+	slow.Timeout = 20 * time.Second
+	r := filled(t, registrationOf("acme", handlerOf("v", "BeforeClusterCreate", hook.Fail), slow))
+	full := newDispatcher(r, fixedNamespaces{}, answers{}).discover(t)
+	var added []*hooksv1alpha1.ExtensionHandler
+	for _, h := range full.GetHandlers() {
+		if h.GetRequestHook().GetHook() == "GeneratePatches" {
+			added = append(added, h)
+		}
+	}
+	want := []*hooksv1alpha1.ExtensionHandler{{
+		Name:           "p--acme",
+		RequestHook:    &hooksv1alpha1.GroupVersionHook{ApiVersion: hook.APIVersion, Hook: "GeneratePatches"},
+		TimeoutSeconds: proto.Int32(21),
+		FailurePolicy:  hooksv1alpha1.FailurePolicy_FAILURE_POLICY_FAIL,
+	}}
+	if diff := cmp.Diff(want, added, protocmp.Transform()); diff != "" {
+		t.Errorf("-want +got:\n%s", diff)
+	}
+	if len(full.GetHandlers()) != 10 {
+		t.Errorf("got %d handlers, want 10: a lifecycle handler adds none", len(full.GetHandlers()))
+	}
+}
+
+func TestDiscoveryFollowsPolicies(t *testing.T) {
+	r := filled(t, registrationOf("acme", handlerOf("p", "GeneratePatches", hook.Fail)))
+	d := newDispatcher(r, fixedNamespaces{}, answers{})
+	announced := func() int32 {
+		t.Helper()
+		for _, h := range d.discover(t).GetHandlers() {
+			if h.GetName() == "p--acme" {
+				return h.GetTimeoutSeconds()
+			}
+		}
+		t.Fatal("the handler is not offered")
+		return 0
+	}
+	for seconds, want := range map[int]int32{2: 3, 25: 26, 30: 30} {
+		r.SetPolicies("acme", forHandler("p", policy.Policy{Timeout: time.Duration(seconds) * time.Second}))
+		if got := announced(); got != want {
+			t.Errorf("with a policy of %d s, callers are told %d, want %d", seconds, got, want)
+		}
+	}
+	r.SetPolicies("acme", registry.Policies{})
+	if got := announced(); got != 11 {
+		t.Errorf("without a policy, callers are told %d, want 11", got)
+	}
+}
+
+// The timeout that Discovery announces leaves room for the margin, in whole seconds and never more than 30.
+func TestOuterTimeoutAtItsLimits(t *testing.T) {
+	for timeout, want := range map[time.Duration]time.Duration{
+		time.Second: 2 * time.Second, 500 * time.Millisecond: time.Second, 501 * time.Millisecond: 2 * time.Second, 1: time.Second,
+		28500 * time.Millisecond: 29 * time.Second, 28500*time.Millisecond + 1: 30 * time.Second, 29 * time.Second: 30 * time.Second,
+		29500 * time.Millisecond: 30 * time.Second, 29500*time.Millisecond + 1: 30 * time.Second, 30 * time.Second: 30 * time.Second,
+	} {
+		if got := outerTimeout(&registry.Entry{Handler: registry.Handler{Timeout: timeout}}); got != want {
+			t.Errorf("for a handler of %s, callers are told to wait %s, want %s", timeout, got, want)
+		}
+	}
+}

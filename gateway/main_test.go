@@ -1,0 +1,136 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"testing"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/codec"
+	"github.com/hookgate/hookgate/extension"
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/hookversion"
+	"github.com/hookgate/hookgate/registry"
+)
+
+const (
+	success = hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS
+	failure = hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_FAILURE
+)
+
+// fixedNamespaces are the labels of namespaces by name.
+type fixedNamespaces map[string]map[string]string
+
+func (n fixedNamespaces) NamespaceLabels(name string) map[string]string {
+	if l, ok := n[name]; ok {
+		return l
+	}
+	return map[string]string{"kubernetes.io/metadata.name": name}
+}
+
+// answers are what handlers answer, by registered name.
+type answers map[string]func(ctx context.Context, c extension.Call) (proto.Message, error)
+
+func (a answers) Call(ctx context.Context, c extension.Call) (proto.Message, error) {
+	f, ok := a[c.Handler.Name]
+	if !ok {
+		return nil, fmt.Errorf("handler %s was called, and should not have been", c.Handler.Name)
+	}
+	return f(ctx, c)
+}
+
+// caller is a transport that only answers.
+type caller interface {
+	Call(ctx context.Context, c extension.Call) (proto.Message, error)
+}
+
+type callerFunc func(ctx context.Context, c extension.Call) (proto.Message, error)
+
+func (f callerFunc) Call(ctx context.Context, c extension.Call) (proto.Message, error) {
+	return f(ctx, c)
+}
+
+// newDispatcher returns a Dispatcher that calls c for every handler, and observes and converts nothing.
+func newDispatcher(r Snapshots, n Namespaces, c caller) *Dispatcher {
+	cat := catalog.New()
+	return NewDispatcher(Config{
+		Catalog: cat, Versions: hookversion.New(cat), Codec: mandated, Registry: r, Namespaces: n, Transport: transportOf(c),
+	})
+}
+
+func transportOf(c caller) extension.Caller {
+	return func(ctx context.Context, call extension.Call) (extension.Result, error) {
+		response, err := c.Call(ctx, call)
+		return extension.Result{Response: response}, err
+	}
+}
+
+// dispatch is Dispatch of a request without a body.
+func (d *Dispatcher) dispatch(ctx context.Context, h *catalog.Hook, handler string, req proto.Message) (proto.Message, error) {
+	return d.Dispatch(ctx, Request{Hook: h, Handler: handler, Message: req})
+}
+
+// discover returns the answer of the gateway's own Discovery.
+func (d *Dispatcher) discover(t testing.TB) *hooksv1alpha1.DiscoveryResponse {
+	t.Helper()
+	m, err := d.Discover(hookOf(t, hook.Discovery))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m.(*hooksv1alpha1.DiscoveryResponse)
+}
+
+func says(m proto.Message) func(context.Context, extension.Call) (proto.Message, error) {
+	return func(context.Context, extension.Call) (proto.Message, error) { return proto.Clone(m), nil }
+}
+
+func fails(err error) func(context.Context, extension.Call) (proto.Message, error) {
+	return func(context.Context, extension.Call) (proto.Message, error) { return nil, err }
+}
+
+// handlerOf is a handler with defaults.
+func handlerOf(name, hookName string, policy hook.FailurePolicy) registry.Handler {
+	return registry.Handler{
+		Name: name, Hook: hook.GroupVersionHook{Group: hook.Group, Version: hook.Version, Hook: hookName},
+		Timeout: 10 * time.Second, FailurePolicy: policy,
+	}
+}
+
+func registrationOf(name string, handlers ...registry.Handler) registry.Registration {
+	return registry.Registration{Name: name, ClientConfig: registry.ClientConfig{URL: "https://" + name + ".example"}, Handlers: handlers}
+}
+
+// mandated is the JSON codec of all tests: it has no state.
+var mandated = codec.New(catalog.New())
+
+func filled(t testing.TB, registrations ...registry.Registration) *registry.Registry {
+	t.Helper()
+	r := registry.New()
+	for _, reg := range registrations {
+		if err := r.Apply(reg); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.SetReady()
+	return r
+}
+
+func hookOf(t testing.TB, name string) *catalog.Hook {
+	t.Helper()
+	h, ok := catalog.New().ByName(name)
+	if !ok {
+		t.Fatalf("no hook %s", name)
+	}
+	return h
+}
+
+func clusterIn(namespace string) *hooksv1alpha1.RawExtension {
+	return &hooksv1alpha1.RawExtension{Raw: fmt.Appendf(nil, `{"kind":"Cluster","metadata":{"name":"c","namespace":%q}}`, namespace)}
+}
