@@ -17,7 +17,8 @@ const slow = 2 * time.Second
 var answerChecks = []Check{
 	{
 		ID: "answers.valid", Level: Must,
-		Rule:   "A handler that was announced answers a realistic request of its hook with an answer of that hook, of 20 MiB at most.",
+		Rule: "A handler that was announced answers a realistic request of its hook with an answer of that hook, " +
+			"of 20 MiB at most.",
 		Source: runtimeClient + "httpCall",
 		run: eachBase(func(h *handler, x *exchange) string {
 			switch {
@@ -90,7 +91,8 @@ var answerChecks = []Check{
 	},
 	{
 		ID: "answers.success", Level: Should,
-		Rule:   "A realistic request is answered with Success: Failure means that something is wrong, and retryAfterSeconds that the caller has to wait.",
+		Rule: "A realistic request is answered with Success: Failure means that something is wrong, and " +
+			"retryAfterSeconds that the caller has to wait.",
 		Source: guidelines + "Blocking Hooks",
 		run: eachBase(func(_ *handler, x *exchange) string {
 			if x.status() == failure {

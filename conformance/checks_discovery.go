@@ -81,7 +81,8 @@ var discoveryChecks = []Check{
 		run: func(ctx context.Context, s *session, v *verdict) {
 			eachAnnounced(func(a announced) string {
 				if _, ok := s.hookOf(a); !ok {
-					return fmt.Sprintf("there is no hook %q of apiVersion %q that has handlers; apiVersion is %s", a.RequestHook.Hook, a.RequestHook.APIVersion, hook.APIVersion)
+					return fmt.Sprintf("there is no hook %q of apiVersion %q that has handlers; apiVersion is %s",
+						a.RequestHook.Hook, a.RequestHook.APIVersion, hook.APIVersion)
 				}
 				return ""
 			})(ctx, s, v)
@@ -141,7 +142,8 @@ var discoveryChecks = []Check{
 				switch a.RequestHook.Hook {
 				case "CanUpdateMachine", "CanUpdateMachineSet", "UpdateMachine":
 					if first, ok := seen[a.RequestHook.Hook]; ok {
-						return fmt.Sprintf("%s has the handler %q already: with two, Cluster API calls none", a.RequestHook.Hook, first)
+						return fmt.Sprintf("%s has the handler %q already: with two, Cluster API calls none",
+							a.RequestHook.Hook, first)
 					}
 					seen[a.RequestHook.Hook] = a.Name
 				}

@@ -14,7 +14,8 @@ import (
 var envelopeChecks = []Check{
 	{
 		ID: "envelope.settings", Level: Must,
-		Rule:   "A request without settings, or with settings that the handler does not know, is answered as any other.",
+		Rule: "A request without settings, or with settings that the handler does not know, is answered as any " +
+			"other.",
 		Source: guidelines + "Settings: the operator writes them",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			unusual := map[string]string{"conformance.hookgate.dev/unknown": "", "ключ": "значение\n\"<&>\"", "": "without a name"}
@@ -30,7 +31,8 @@ var envelopeChecks = []Check{
 	},
 	{
 		ID: "envelope.unknown-members", Level: Must,
-		Rule:   "Members of a request that the handler does not know are ignored: Cluster API adds some within a version.",
+		Rule: "Members of a request that the handler does not know are ignored: Cluster API adds some within a " +
+			"version.",
 		Source: "docs/contract.md: v1.12 added controlPlaneUpgrades to v1alpha1",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.working(ctx, v) {
@@ -40,8 +42,8 @@ var envelopeChecks = []Check{
 	},
 }
 
-// sameStatus reports a handler that does not answer a request, or answers it with Failure although it answers the realistic
-// request with Success.
+// sameStatus reports a handler that does not answer a request, or answers it with Failure although it answers the
+// realistic request with Success.
 func (s *session) sameStatus(ctx context.Context, v *verdict, h *handler, req proto.Message, what string) {
 	x := s.ask(ctx, h, req)
 	if problem := s.differs(ctx, h, x); problem != "" {

@@ -52,8 +52,10 @@ var inPlaceChecks = []Check{
 	},
 	{
 		ID: "in-place.desired", Level: Should,
-		Rule:   "Where a patch changes an object, the result is what is desired: only then can Cluster API update in place.",
-		Source: "Cluster API, controlplane/kubeadm/reconcilers/kubeadmcontrolplane/inplace_canupdatemachine.go, matchesMachine",
+		Rule: "Where a patch changes an object, the result is what is desired: only then can Cluster API update " +
+			"in place.",
+		Source: "Cluster API, controlplane/kubeadm/reconcilers/kubeadmcontrolplane/inplace_canupdatemachine.go, " +
+			"matchesMachine",
 		run: eachInPlacePatch(func(p inPlacePatch) string {
 			if p.after == nil {
 				return "" // for in-place.apply
@@ -145,8 +147,8 @@ type inPlaceAnswer struct {
 	x   *exchange
 }
 
-// inPlaceAnswers returns the answers to the realistic request, which changes the minor version, and to one that changes the
-// patch version: many extensions update in place only for the latter.
+// inPlaceAnswers returns the answers to the realistic request, which changes the minor version, and to one that changes
+// the patch version: many extensions update in place only for the latter.
 func (s *session) inPlaceAnswers(ctx context.Context, h *handler) []inPlaceAnswer {
 	req := s.request(h)
 	answers := []inPlaceAnswer{{req, s.base(ctx, h)}}

@@ -15,7 +15,8 @@ const concurrentCalls = 16
 var loadChecks = []Check{
 	{
 		ID: "load.large", Level: Must,
-		Rule:   "A request of 6 MiB is answered as a small one: a topology of many templates has that size, and gRPC's own limit is 4 MiB.",
+		Rule: "A request of 6 MiB is answered as a small one: a topology of many templates has that size, and " +
+			"gRPC's own limit is 4 MiB.",
 		Source: runtimeServer + "maxExtensionRequestBodyBytes",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.some(ctx, v, 3) {
@@ -35,7 +36,8 @@ var loadChecks = []Check{
 	},
 	{
 		ID: "load.over", Level: Should,
-		Rule:   "A request of more than 20 MiB is refused, with Failure or as a mistake of the caller's, and not read into memory whatever its size.",
+		Rule: "A request of more than 20 MiB is refused, with Failure or as a mistake of the caller's, and not " +
+			"read into memory whatever its size.",
 		Source: runtimeServer + "maxExtensionRequestBodyBytes",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.some(ctx, v, 1) {
@@ -51,7 +53,8 @@ var loadChecks = []Check{
 	},
 	{
 		ID: "load.concurrent", Level: Must,
-		Rule:   "Calls at the same time are answered as calls one after the other: the topologies of many Clusters are reconciled at once.",
+		Rule: "Calls at the same time are answered as calls one after the other: the topologies of many Clusters " +
+			"are reconciled at once.",
 		Source: guidelines + "Availability",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			handlers := s.working(ctx, v)

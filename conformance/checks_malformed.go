@@ -11,7 +11,8 @@ import (
 var malformedChecks = []Check{
 	{
 		ID: "malformed.refused", Level: Must,
-		Rule:   "A body that is no request is answered with status Failure or refused as a mistake of the caller's (HTTP 4xx, or any error of gRPC).",
+		Rule: "A body that is no request is answered with status Failure or refused as a mistake of the caller's " +
+			"(HTTP 4xx, or any error of gRPC).",
 		Source: runtimeServer + "callHandler",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.working(ctx, v) {
@@ -34,7 +35,8 @@ var malformedChecks = []Check{
 	},
 	{
 		ID: "malformed.objects", Level: Should,
-		Rule:   "Objects, variables and versions of a wrong type do not make a handler fail: it does not look at them, or says Failure, HTTP 4xx or INVALID_ARGUMENT.",
+		Rule: "Objects, variables and versions of a wrong type do not make a handler fail: it does not look at " +
+			"them, or says Failure, HTTP 4xx or INVALID_ARGUMENT.",
 		Source: topologyBook + "Patch extension guidelines: Input validation",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.working(ctx, v) {

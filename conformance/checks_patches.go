@@ -70,7 +70,8 @@ var patchChecks = []Check{
 	},
 	{
 		ID: "patches.scope", Level: Must,
-		Rule:   "A patch changes only spec.template.spec, and labels and annotations in metadata and spec.template.metadata.",
+		Rule: "A patch changes only spec.template.spec, and labels and annotations in metadata and " +
+			"spec.template.metadata.",
 		Source: topologyBook + "GeneratePatches; " + patchHelper + "patchTemplate",
 		run: eachPatch(func(p appliedPatch) string {
 			changed, err := changes(p.before, p.after)

@@ -16,7 +16,8 @@ import (
 var planChecks = []Check{
 	{
 		ID: "plan.control-plane", Level: Must,
-		Rule:   "controlPlaneUpgrades rises from the present version to the wanted one, without leaving out a minor version.",
+		Rule: "controlPlaneUpgrades rises from the present version to the wanted one, without leaving out a " +
+			"minor version.",
 		Source: planBook + "GenerateUpgradePlan; " + upgradePlan,
 		run: eachPlan(func(q *hooksv1alpha1.GenerateUpgradePlanRequest, d *document) string {
 			return checkSteps("controlPlaneUpgrades", q.GetFromControlPlaneKubernetesVersion(), q.GetToKubernetesVersion(), d.ControlPlaneUpgrades, 1)
@@ -24,7 +25,8 @@ var planChecks = []Check{
 	},
 	{
 		ID: "plan.workers", Level: Must,
-		Rule:   "workersUpgrades is empty, or rises to the wanted version by three minor versions at most, through versions that the control plane has.",
+		Rule: "workersUpgrades is empty, or rises to the wanted version by three minor versions at most, through " +
+			"versions that the control plane has.",
 		Source: planBook + "GenerateUpgradePlan; " + upgradePlan,
 		run: eachPlan(func(q *hooksv1alpha1.GenerateUpgradePlanRequest, d *document) string {
 			if len(d.WorkersUpgrades) == 0 {
@@ -32,7 +34,8 @@ var planChecks = []Check{
 			}
 			for i, step := range d.WorkersUpgrades {
 				if step.Version != q.GetFromControlPlaneKubernetesVersion() && !slices.Contains(d.ControlPlaneUpgrades, step) {
-					return fmt.Sprintf("workersUpgrades[%d]: the control plane does not get to version %q", i, step.Version)
+					return fmt.Sprintf("workersUpgrades[%d]: the control plane does not get to version %q",
+						i, step.Version)
 				}
 			}
 			return checkSteps("workersUpgrades", q.GetFromWorkersKubernetesVersion(), q.GetToKubernetesVersion(), d.WorkersUpgrades, 3)
@@ -40,7 +43,8 @@ var planChecks = []Check{
 	},
 }
 
-// eachPlan returns a run that reports the problems that check finds in the plans of all handlers of GenerateUpgradePlan.
+// eachPlan returns a run that reports the problems that check finds in the plans of all handlers of
+// GenerateUpgradePlan.
 func eachPlan(check func(*hooksv1alpha1.GenerateUpgradePlanRequest, *document) string) runFunc {
 	return func(ctx context.Context, s *session, v *verdict) {
 		plans := 0
@@ -61,8 +65,8 @@ func eachPlan(check func(*hooksv1alpha1.GenerateUpgradePlanRequest, *document) s
 	}
 }
 
-// checkSteps returns what is wrong with the steps of an upgrade; empty if nothing is. Versions that differ in their build
-// alone have no order.
+// checkSteps returns what is wrong with the steps of an upgrade; empty if nothing is. Versions that differ in their
+// build alone have no order.
 func checkSteps(member, from, to string, steps []step, most uint64) string {
 	current, err := semver.ParseTolerant(from)
 	if err != nil {

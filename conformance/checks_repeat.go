@@ -30,7 +30,8 @@ var repeatChecks = []Check{
 	},
 	{
 		ID: "determinism.answers", Level: Must,
-		Rule:   "The same request of GeneratePatches, ValidateTopology or DiscoverVariables gets the same answer; the spelling of JSON does not count.",
+		Rule: "The same request of GeneratePatches, ValidateTopology or DiscoverVariables gets the same answer; " +
+			"the spelling of JSON does not count.",
 		Source: topologyBook + "Patch extension guidelines: Deterministic results",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.working(ctx, v, "GeneratePatches", "ValidateTopology", "DiscoverVariables") {
@@ -46,7 +47,8 @@ var repeatChecks = []Check{
 	},
 	{
 		ID: "determinism.errors", Level: Must,
-		Rule:   "The same mistake gets the same text each time, without times, identifiers or counters: texts get into conditions, which would never settle.",
+		Rule: "The same mistake gets the same text each time, without times, identifiers or counters: texts get " +
+			"into conditions, which would never settle.",
 		Source: guidelines + "Error messages",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			complaints := 0

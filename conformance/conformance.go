@@ -12,8 +12,8 @@ import (
 
 // Target names the extension to check.
 type Target struct {
-	// URL is https://host[:port][/prefix] for REST, or grpcs://host:port, grpc://host:port on loopback or unix:///path for gRPC.
-	// REST over http:// is possible on loopback; it breaks the rule tls.used.
+	// URL is https://host[:port][/prefix] for REST, or grpcs://host:port, grpc://host:port on loopback or unix:///path
+	// for gRPC. REST over http:// is possible on loopback; it breaks the rule tls.used.
 	URL string
 	// CA holds the certificates of the authorities to trust, in PEM; empty means the system's.
 	CA []byte
@@ -23,14 +23,15 @@ type Target struct {
 
 // Options are the optional settings of a run.
 type Options struct {
-	// Only and Skip select checks, by identifier ("patches.apply"), family ("patches") or pattern ("*.stable"). Skip wins.
+	// Only and Skip select checks, by identifier ("patches.apply"), family ("patches") or pattern ("*.stable"). Skip
+	// wins.
 	Only, Skip []string
-	// Requests are requests to send in place of the package's own: the mandated JSON, by the name of the hook. Give those for
-	// which your handlers do something: a handler that patches nothing passes all checks of patches.
+	// Requests are requests to send in place of the package's own: the mandated JSON, by the name of the hook. Give
+	// those for which your handlers do something: a handler that patches nothing passes all checks of patches.
 	Requests map[string][]byte
 	// ClusterAPIVersion is the version of Cluster API objects that the handlers understand, v1beta1 or v1beta2, as the
-	// operator of a gateway would state it in an ExtensionPolicy. Empty means the version that a gRPC extension states, or
-	// else the version of the requests, which is v1beta2 in the package's own.
+	// operator of a gateway would state it in an ExtensionPolicy. Empty means the version that a gRPC extension states,
+	// or else the version of the requests, which is v1beta2 in the package's own.
 	ClusterAPIVersion string
 	// Progress, if set, is called with each result, in order.
 	Progress func(Result)
@@ -38,8 +39,8 @@ type Options struct {
 
 // Run checks the extension. It takes some seconds, and longer if the extension is slow.
 //
-// It returns a *ConnectError if the extension cannot be reached, a *SelectionError or *TargetError if an argument is wrong,
-// and the cause of ctx if that ends first. Broken rules are no error: see Report.
+// It returns a *ConnectError if the extension cannot be reached, a *SelectionError or *TargetError if an argument is
+// wrong, and the cause of ctx if that ends first. Broken rules are no error: see Report.
 func Run(ctx context.Context, target Target, options Options) (Report, error) {
 	checks, err := options.selected()
 	if err != nil {
@@ -101,8 +102,8 @@ func (c *Check) result(ctx context.Context, s *session) Result {
 	return r
 }
 
-// guarded carries out the check. Libraries that read patches and schemas may panic at what an extension answers; a panic
-// must not keep the other checks from running.
+// guarded carries out the check. Libraries that read patches and schemas may panic at what an extension answers; a
+// panic must not keep the other checks from running.
 func (c *Check) guarded(ctx context.Context, s *session, v *verdict) (crash string) {
 	defer func() {
 		if r := recover(); r != nil {

@@ -30,7 +30,8 @@ var notFor = map[string][]string{
 	"socket": {"tls.used", "tls.certificate", "tls.version", "tls.old-versions", "tls.expiry", "answers.kind", "protocol.unknown-handler"},
 }
 
-// TestGoodExtensions checks that an extension that keeps all rules passes, and that nothing is left out without a reason.
+// TestGoodExtensions checks that an extension that keeps all rules passes, and that nothing is left out without a
+// reason.
 func TestGoodExtensions(t *testing.T) {
 	for name, tt := range map[string]struct {
 		protocol Protocol
@@ -68,7 +69,8 @@ func TestGoodExtensions(t *testing.T) {
 	}
 }
 
-// TestHandlersGetWhatTheyUnderstand checks that the requests have the objects that the extension states, or its operator says.
+// TestHandlersGetWhatTheyUnderstand checks that the requests have the objects that the extension states, or its
+// operator says.
 func TestHandlersGetWhatTheyUnderstand(t *testing.T) {
 	for name, tt := range map[string]struct {
 		reason   string

@@ -1,19 +1,19 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package conformance checks an extension from outside, over REST or gRPC: it discovers the handlers, calls each of them
-// with realistic and with wrong requests, and compares the answers with the rules of the Runtime SDK. "hookgate check" is
-// its command; Go tests call Test or Run.
+// Package conformance checks an extension from outside, over REST or gRPC: it discovers the handlers, calls each of
+// them with realistic and with wrong requests, and compares the answers with the rules of the Runtime SDK. "hookgate
+// check" is its command; Go tests call Test or Run.
 //
 //	func TestConformance(t *testing.T) {
 //		conformance.Test(t, conformance.Target{URL: "grpc://127.0.0.1:9090"}, conformance.Options{})
 //	}
 //
-// The requests hold made-up objects, and every announced handler is called with them, several times and concurrently, those
-// of UpdateMachine and BeforeClusterDelete included. Check an instance that takes no real action.
+// The requests hold made-up objects, and every announced handler is called with them, several times and concurrently,
+// those of UpdateMachine and BeforeClusterDelete included. Check an instance that takes no real action.
 //
-// Each check has an identifier that never changes, a level, and a rule with its source. The package does not check whether
-// the answers are those that the author of the extension wants, nor anything inside a gateway.
+// Each check has an identifier that never changes, a level, and a rule with its source. The package does not check
+// whether the answers are those that the author of the extension wants, nor anything inside a gateway.
 //
 // All functions are safe for concurrent use.
 package conformance

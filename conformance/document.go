@@ -20,8 +20,8 @@ const (
 	failure = "Failure"
 )
 
-// document holds the members of answers, of any hook, that checks read. Unlike the messages of the contract it accepts wrong
-// values, so that the check that is about a member finds them.
+// document holds the members of answers, of any hook, that checks read. Unlike the messages of the contract it accepts
+// wrong values, so that the check that is about a member finds them.
 type document struct {
 	Kind              *string `json:"kind"`
 	APIVersion        *string `json:"apiVersion"`
@@ -87,7 +87,8 @@ func (d *document) read(body []byte) error {
 	return nil
 }
 
-// enumNames are the values of enums in the mandated JSON. Other values are rendered as numbers, so that checks find them.
+// enumNames are the values of enums in the mandated JSON. Other values are rendered as numbers, so that checks find
+// them.
 var enumNames = map[protoreflect.FullName]map[protoreflect.EnumNumber]string{
 	hooksv1alpha1.ResponseStatus(0).Descriptor().FullName(): {0: "", 1: success, 2: failure},
 	hooksv1alpha1.FailurePolicy(0).Descriptor().FullName():  {0: "", 1: "Ignore", 2: "Fail"},

@@ -38,8 +38,8 @@ type junitProblem struct {
 	Text    string `xml:",chardata"`
 }
 
-// WriteJUnit writes the report as a suite of JUnit XML, with one test case per check. JUnit has no warnings: unless strict, a
-// broken rule of the level Should is a skipped case, which says so.
+// WriteJUnit writes the report as a suite of JUnit XML, with one test case per check. JUnit has no warnings: unless
+// strict, a broken rule of the level Should is a skipped case, which says so.
 func (r *Report) WriteJUnit(w io.Writer, strict bool) error {
 	suite := junitSuite{Name: "hookgate check " + text.Printable(r.Target), Tests: len(r.Results)}
 	var total float64

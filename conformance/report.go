@@ -55,8 +55,8 @@ func (r *Report) Count(level Level, status Status) int {
 	return n
 }
 
-// Conforms reports whether the extension keeps every rule of the level Must and, if strict, of the level Should. A check
-// that could not be carried out counts as a broken rule.
+// Conforms reports whether the extension keeps every rule of the level Must and, if strict, of the level Should. A
+// check that could not be carried out counts as a broken rule.
 func (r *Report) Conforms(strict bool) bool {
 	level := Must
 	if strict {

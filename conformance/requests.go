@@ -33,7 +33,8 @@ func withSettings(req proto.Message, settings map[string]string) proto.Message {
 	return out
 }
 
-// withUnknown returns the request with members, and fields of protobuf, that the contract does not have, at every level.
+// withUnknown returns the request with members, and fields of protobuf, that the contract does not have, at every
+// level.
 func withUnknown(req proto.Message) proto.Message {
 	out := proto.Clone(req)
 	field := protowire.AppendVarint(protowire.AppendTag(nil, 4000, protowire.VarintType), 7)
@@ -107,8 +108,8 @@ func annotated(object []byte, name, text string) ([]byte, error) {
 	return json.Marshal(o)
 }
 
-// withPatchUpdate returns a request of CanUpdateMachine or CanUpdateMachineSet in which the current and the desired version
-// have the same minor version, and whether there is one.
+// withPatchUpdate returns a request of CanUpdateMachine or CanUpdateMachineSet in which the current and the desired
+// version have the same minor version, and whether there is one.
 func withPatchUpdate(req proto.Message) (proto.Message, bool) {
 	out := proto.Clone(req)
 	var current, desired *hooksv1alpha1.RawExtension

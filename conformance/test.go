@@ -17,8 +17,8 @@ type TestingT[T any] interface {
 	Fatal(args ...any)
 }
 
-// Test checks the extension, with one subtest per check. A broken rule of the level Must fails its subtest; one of the level
-// Should is logged. If Run returns an error, t fails.
+// Test checks the extension, with one subtest per check. A broken rule of the level Must fails its subtest; one of the
+// level Should is logged. If Run returns an error, t fails.
 func Test[T TestingT[T]](t T, target Target, options Options) {
 	t.Helper()
 	report, err := Run(t.Context(), target, options)

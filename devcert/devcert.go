@@ -1,9 +1,9 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package devcert makes certificates for development and tests: authorities whose keys are never written, and certificates
-// that they sign for servers on this machine. It cannot renew or revoke them, and is not for production: there, the gateway
-// reads certificates that others have made from a directory.
+// Package devcert makes certificates for development and tests: authorities whose keys are never written, and
+// certificates that they sign for servers on this machine. It cannot renew or revoke them, and is not for production:
+// there, the gateway reads certificates that others have made from a directory.
 //
 // All functions are safe for concurrent use. A Pair and an Authority are immutable.
 package devcert
@@ -33,7 +33,8 @@ const (
 	KeyFile  = "tls.key"
 )
 
-// Pair is a certificate, its key and the CA that has signed it, all in PEM. Servers and clients can use the certificate.
+// Pair is a certificate, its key and the CA that has signed it, all in PEM. Servers and clients can use the
+// certificate.
 type Pair struct {
 	CAPEM   []byte
 	CertPEM []byte
@@ -81,8 +82,8 @@ func NewAuthority(notAfter time.Time) (*Authority, error) {
 	return &Authority{PEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), cert: ca, key: key}, nil
 }
 
-// Issue makes a pair that is valid until notAfter for 127.0.0.1, ::1, localhost and the hosts, which are DNS names or IP
-// addresses. The key is ECDSA P-256.
+// Issue makes a pair that is valid until notAfter for 127.0.0.1, ::1, localhost and the hosts, which are DNS names or
+// IP addresses. The key is ECDSA P-256.
 func (a *Authority) Issue(notAfter time.Time, hosts ...string) (*Pair, error) {
 	leaf, err := template("localhost", notAfter)
 	if err != nil {
@@ -164,8 +165,8 @@ func (p *Pair) ClientTLS() *tls.Config {
 	return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 }
 
-// WriteDir writes the pair to CAFile, CertFile and KeyFile in dir, which it makes if there is none. It replaces each file
-// atomically, for servers that watch them. Only the user may read the key.
+// WriteDir writes the pair to CAFile, CertFile and KeyFile in dir, which it makes if there is none. It replaces each
+// file atomically, for servers that watch them. Only the user may read the key.
 func (p *Pair) WriteDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return fmt.Errorf("write development certificates: %w", err)

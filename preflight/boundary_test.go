@@ -174,7 +174,8 @@ func TestUnresolvedReferencesAreCutAfterThree(t *testing.T) {
 	}
 }
 
-// TestSubjectsCountOnce holds that a handler with several findings counts as its worst one, and an empty report as well.
+// TestSubjectsCountOnce holds that a handler with several findings counts as its worst one, and an empty report as
+// well.
 func TestSubjectsCountOnce(t *testing.T) {
 	one := func(levels ...Level) []Finding {
 		var list []Finding

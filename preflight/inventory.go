@@ -17,13 +17,13 @@ type Inventory struct {
 	Ignored []IgnoredPolicy
 	// Unreadable are the objects that could not be read; Judge does not see their handlers.
 	Unreadable []Unreadable
-	// Unresolved says, with an entry for each kind, which references of Clusters cannot be converted to v1beta1, because the
-	// version of the object is not known, and what to do about it. Unchecked says why Unresolved is not known; it is empty
-	// where there are no Clusters, as in a directory.
+	// Unresolved says, with an entry for each kind, which references of Clusters cannot be converted to v1beta1,
+	// because the version of the object is not known, and what to do about it. Unchecked says why Unresolved is not
+	// known; it is empty where there are no Clusters, as in a directory.
 	Unresolved []string
 	Unchecked  string
-	// WatchFilter is the value of the label cluster.x-k8s.io/watch-filter without which policies take no effect; empty for
-	// none.
+	// WatchFilter is the value of the label cluster.x-k8s.io/watch-filter without which policies take no effect; empty
+	// for none.
 	WatchFilter string
 }
 
@@ -45,8 +45,8 @@ func (l Location) String() string {
 type Extension struct {
 	Name     string
 	Location Location
-	// Undiscovered says why the handlers are not known, or only those of an earlier discovery, and Discover what to do about
-	// it. Both are empty if the handlers are known.
+	// Undiscovered says why the handlers are not known, or only those of an earlier discovery, and Discover what to do
+	// about it. Both are empty if the handlers are known.
 	Undiscovered, Discover string
 	Handlers               []Handler
 }
@@ -59,8 +59,8 @@ type Handler struct {
 	// Hook is the hook that the handler implements. It is empty if Useless says why it is not known.
 	Hook    hook.GroupVersionHook
 	Useless string
-	// States is the version of Cluster API objects that the handler understands, as the extension states it; empty if it
-	// states none.
+	// States is the version of Cluster API objects that the handler understands, as the extension states it; empty if
+	// it states none.
 	States string
 	// Policy is the ExtensionPolicy in effect for the handler; nil for none.
 	Policy *Policy
@@ -72,8 +72,8 @@ type Policy struct {
 	Location Location
 	// ForAll reports whether the policy is for all handlers of the ExtensionConfig that have none of their own.
 	ForAll bool
-	// States is the version of Cluster API objects that the handler understands, as the policy states it; empty if it states
-	// none.
+	// States is the version of Cluster API objects that the handler understands, as the policy states it; empty if it
+	// states none.
 	States string
 }
 

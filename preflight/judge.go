@@ -70,8 +70,10 @@ func (t *Target) judge(x *Extension, v *Inventory) (findings []Finding, policies
 	if t.isGateway(x) {
 		findings = append(findings, Finding{
 			Level: Warn, Rule: ruleGateway, ExtensionConfig: x.Name, Location: x.Location,
-			Problem: "the extension is a gateway: its handlers stand for what is registered with it, which is not judged here",
-			Remedy:  "ask about what is registered with it: in its directory, or in its API group, as with --extension-config-group runtime.hookgate.dev",
+			Problem: "the extension is a gateway: its handlers stand for what is registered with it, which is not " +
+				"judged here",
+			Remedy: "ask about what is registered with it: in its directory, or in its API group, as with " +
+				"--extension-config-group runtime.hookgate.dev",
 		})
 		for i := range x.Handlers {
 			f := about(x, &x.Handlers[i], OK, ruleOK)
@@ -118,8 +120,8 @@ func about(x *Extension, h *Handler, level Level, rule string) Finding {
 	return f
 }
 
-// isGateway reports whether an extension is a gateway. A gateway announces, for each lifecycle hook, a handler with the name
-// of the hook, which stands for all handlers that are registered with it.
+// isGateway reports whether an extension is a gateway. A gateway announces, for each lifecycle hook, a handler with the
+// name of the hook, which stands for all handlers that are registered with it.
 func (t *Target) isGateway(x *Extension) bool {
 	n := 0
 	for _, h := range t.Hooks.Hubs() {

@@ -32,7 +32,8 @@ func (t *Target) hookFindings(x *Extension, h *Handler) []Finding {
 			"take the handler out of the extension, or let it implement "+t.newest(h))
 	case t.reached(version.Lifetime.Removed):
 		return broken(ruleHookRemoved,
-			fmt.Sprintf("release %s of the gateway has removed hooks of %s", version.Lifetime.Removed, h.Hook.APIVersion()),
+			fmt.Sprintf("release %s of the gateway has removed hooks of %s",
+				version.Lifetime.Removed, h.Hook.APIVersion()),
 			"upgrade the extension to one that implements hooks of "+version.Instead()+" before you upgrade the gateway")
 	case version.Removed():
 	case described == nil, described.Singleton():
@@ -60,8 +61,8 @@ func (t *Target) hookFindings(x *Extension, h *Handler) []Finding {
 	return findings
 }
 
-// converted returns a finding, and true, if Cluster API calls the hook in another version than the handler implements, and
-// the conversion can lose something.
+// converted returns a finding, and true, if Cluster API calls the hook in another version than the handler implements,
+// and the conversion can lose something.
 func (t *Target) converted(x *Extension, h *Handler, described *catalog.Hook) (Finding, bool) {
 	if t.ClusterAPI == nil || described == nil {
 		return Finding{}, false

@@ -20,8 +20,8 @@ type objects struct {
 	unstated bool // the first finding is that no version is stated, and the version follows from Target.From
 }
 
-// objectFindings returns the findings about the Cluster API objects that the target sends to a handler. version is the version
-// that the handler gets now, if no version is stated and this one is known.
+// objectFindings returns the findings about the Cluster API objects that the target sends to a handler. version is the
+// version that the handler gets now, if no version is stated and this one is known.
 func (t *Target) objectFindings(x *Extension, h *Handler, v *Inventory) (o objects, version string) {
 	sent, ok := t.ClusterAPI.Hook(h.Hook.Hook)
 	if !ok || sent.Kind == "" {
@@ -121,9 +121,11 @@ func (t *Target) stated(x *Extension, h *Handler, sent catalog.ClusterAPIHook, s
 // maxUnresolved is the number of kinds that a finding names.
 const maxUnresolved = 3
 
-// references returns a finding unless the references of Clusters can be converted: in v1beta1 they have a version, which must
-// be known.
-func (t *Target) references(x *Extension, h *Handler, sent catalog.ClusterAPIHook, stated string, v *Inventory) []Finding {
+// references returns a finding unless the references of Clusters can be converted: in v1beta1 they have a version,
+// which must be known.
+func (t *Target) references(
+	x *Extension, h *Handler, sent catalog.ClusterAPIHook, stated string, v *Inventory,
+) []Finding {
 	if sent.Kind != "Cluster" || stated != hook.ClusterAPIV1Beta1 {
 		return nil
 	}
@@ -154,11 +156,14 @@ func (t *Target) fine(h *Handler) string {
 	case !ok || sent.Kind == "":
 		return "its requests carry no Cluster API objects"
 	case stated == sent.ObjectVersion:
-		return fmt.Sprintf("it understands %s of %s, which Cluster API %s sends", plural(sent.Kind), stated, t.ClusterAPI.Name)
+		return fmt.Sprintf("it understands %s of %s, which Cluster API %s sends",
+			plural(sent.Kind), stated, t.ClusterAPI.Name)
 	case stated != "":
-		return fmt.Sprintf("the gateway converts %s from %s to %s without a loss", plural(sent.Kind), sent.ObjectVersion, stated)
+		return fmt.Sprintf("the gateway converts %s from %s to %s without a loss",
+			plural(sent.Kind), sent.ObjectVersion, stated)
 	case t.From != nil && sent.ObjectVersion != "" && len(catalog.EverSent(h.Hook.Hook)) > 1:
-		return fmt.Sprintf("Cluster API %s sends %s of %s, as %s does", t.ClusterAPI.Name, plural(sent.Kind), sent.ObjectVersion, t.From.Name)
+		return fmt.Sprintf("Cluster API %s sends %s of %s, as %s does",
+			t.ClusterAPI.Name, plural(sent.Kind), sent.ObjectVersion, t.From.Name)
 	}
 	return fmt.Sprintf("every Cluster API that calls the hook sends %s of %s", plural(sent.Kind), sent.ObjectVersion)
 }

@@ -18,8 +18,8 @@ import (
 	"github.com/hookgate/hookgate/test/hookversions"
 )
 
-// testHooks is the catalog of a group with versions that the product does not have, together with the contract's, which is
-// deprecated there.
+// testHooks is the catalog of a group with versions that the product does not have, together with the contract's, which
+// is deprecated there.
 func testHooks(t *testing.T) *catalog.Catalog {
 	t.Helper()
 	c, err := catalog.Build(hookversions.Releases(), append(hookversions.Sources(), catalog.Source{
@@ -308,7 +308,8 @@ func TestFindingsWithoutAHandlerAreCounted(t *testing.T) {
 	}
 }
 
-// TestClustersNeedKnownReferences holds that a conversion of Clusters to v1beta1 needs the versions of what they refer to.
+// TestClustersNeedKnownReferences holds that a conversion of Clusters to v1beta1 needs the versions of what they refer
+// to.
 func TestClustersNeedKnownReferences(t *testing.T) {
 	for name, tt := range map[string]struct {
 		reason     string

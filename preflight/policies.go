@@ -55,8 +55,8 @@ type need struct {
 	finding int // index of the finding whose remedy it is; less than 0 if another handler's policy brings the need about
 }
 
-// propose adds remedies to the findings that meet the needs of the handlers of one extension, and returns the policies for
-// them. A handler has at most one policy, and a target as well: a policy that exists is to be completed.
+// propose adds remedies to the findings that meet the needs of the handlers of one extension, and returns the policies
+// for them. A handler has at most one policy, and a target as well: a policy that exists is to be completed.
 func propose(x *Extension, needs []need, findings []Finding, watchFilter string) []ProposedPolicy {
 	common := commonVersion(needs)
 	if common == "" {

@@ -37,8 +37,8 @@ const (
 	Gateway    = "hookgate"
 )
 
-// ParseTarget reads targets of the form cluster-api=v1.14.0 and hookgate=v0.2.0, at most one of each, into t. Releases that
-// are not known are an error that lists those that are.
+// ParseTarget reads targets of the form cluster-api=v1.14.0 and hookgate=v0.2.0, at most one of each, into t. Releases
+// that are not known are an error that lists those that are.
 func (t *Target) ParseTarget(text string) error {
 	name, version, ok := strings.Cut(text, "=")
 	switch {

@@ -12,14 +12,15 @@ import (
 	"github.com/hookgate/hookgate/internal/certs"
 )
 
-// clientCertificateOptions are the flags about the certificate that the gateway shows to extensions. Cluster API core has
-// them, too.
+// clientCertificateOptions are the flags about the certificate that the gateway shows to extensions. Cluster API core
+// has them, too.
 type clientCertificateOptions struct{ certFile, keyFile string }
 
 func (o *clientCertificateOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.certFile, "runtime-extension-client-cert-file", "",
 		"certificate for extensions that ask their callers for one, in PEM; followed while the gateway runs")
-	f.StringVar(&o.keyFile, "runtime-extension-client-key-file", "", "key of --runtime-extension-client-cert-file, in PEM")
+	f.StringVar(&o.keyFile, "runtime-extension-client-key-file", "",
+		"key of --runtime-extension-client-cert-file, in PEM")
 }
 
 func (o *clientCertificateOptions) check() error {

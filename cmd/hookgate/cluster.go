@@ -42,8 +42,8 @@ type source interface {
 	NamespaceLabels(name string) map[string]string
 }
 
-// clusterOptions are the flags about ExtensionConfigs in a cluster. Those that Cluster API's managers have, too, have the
-// same names and defaults.
+// clusterOptions are the flags about ExtensionConfigs in a cluster. Those that Cluster API's managers have, too, have
+// the same names and defaults.
 type clusterOptions struct {
 	kubeconfig       string
 	group            string
@@ -62,22 +62,31 @@ type clusterOptions struct {
 }
 
 func (o *clusterOptions) addFlags(f *pflag.FlagSet) {
-	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster with the ExtensionConfigs; not needed in a Pod")
+	f.StringVar(&o.kubeconfig, "kubeconfig", "",
+		"kubeconfig of the cluster with the ExtensionConfigs; not needed in a Pod")
 	f.StringVar(&o.group, "extension-config-group", cluster.ClusterAPIGroup,
 		"API group of the ExtensionConfigs: "+cluster.ClusterAPIGroup+", or "+cluster.HookgateGroup+" for those that Cluster API core must not call")
-	f.BoolVar(&o.readOnly, "read-only", false, "serve what another program, such as Cluster API core, has discovered, and write nothing to the cluster")
-	f.StringVar(&o.namespace, "namespace", "", "the only namespace whose Secrets and EndpointSlices are watched; all by default")
-	f.StringVar(&o.watchFilter, "watch-filter", "", "watch only ExtensionConfigs whose label cluster.x-k8s.io/watch-filter has this value")
-	f.IntVar(&o.concurrency, "extensionconfig-concurrency", cluster.DefaultConcurrency, "how many ExtensionConfigs are reconciled at the same time")
+	f.BoolVar(&o.readOnly, "read-only", false,
+		"serve what another program, such as Cluster API core, has discovered, and write nothing to the cluster")
+	f.StringVar(&o.namespace, "namespace", "",
+		"the only namespace whose Secrets and EndpointSlices are watched; all by default")
+	f.StringVar(&o.watchFilter, "watch-filter", "",
+		"watch only ExtensionConfigs whose label cluster.x-k8s.io/watch-filter has this value")
+	f.IntVar(&o.concurrency, "extensionconfig-concurrency", cluster.DefaultConcurrency,
+		"how many ExtensionConfigs are reconciled at the same time")
 	f.Float32Var(&o.qps, "kube-api-qps", 100, "how many requests per second to the API server")
 	f.IntVar(&o.burst, "kube-api-burst", 200, "how many requests to the API server in a burst")
 	f.StringSliceVar(&o.gatewayAddresses, "gateway-address", nil,
 		"host or host:port under which this gateway is called, for example hookgate.hookgate-system.svc; "+
 			"ExtensionConfigs that point there are refused; may be repeated")
-	f.BoolVar(&o.leaderElect, "leader-elect", false, "let only one of several replicas discover extensions and write to the cluster; needed with more than one")
-	f.DurationVar(&o.leaseDuration, "leader-elect-lease-duration", 15*time.Second, "how long other replicas wait for a leader that is silent")
-	f.DurationVar(&o.renewDeadline, "leader-elect-renew-deadline", 10*time.Second, "how long a leader tries to stay the leader before it gives up")
-	f.DurationVar(&o.retryPeriod, "leader-elect-retry-period", 2*time.Second, "time between attempts to become, or to stay, the leader")
+	f.BoolVar(&o.leaderElect, "leader-elect", false,
+		"let only one of several replicas discover extensions and write to the cluster; needed with more than one")
+	f.DurationVar(&o.leaseDuration, "leader-elect-lease-duration", 15*time.Second,
+		"how long other replicas wait for a leader that is silent")
+	f.DurationVar(&o.renewDeadline, "leader-elect-renew-deadline", 10*time.Second,
+		"how long a leader tries to stay the leader before it gives up")
+	f.DurationVar(&o.retryPeriod, "leader-elect-retry-period", 2*time.Second,
+		"time between attempts to become, or to stay, the leader")
 }
 
 // inCluster reports whether the process runs in a Pod.
@@ -85,7 +94,8 @@ func inCluster() bool { return os.Getenv("KUBERNETES_SERVICE_HOST") != "" }
 
 func (o *clusterOptions) check() error {
 	if o.group != cluster.ClusterAPIGroup && o.group != cluster.HookgateGroup {
-		return usagef("--extension-config-group: want %s or %s, got %q", cluster.ClusterAPIGroup, cluster.HookgateGroup, o.group)
+		return usagef("--extension-config-group: want %s or %s, got %q",
+			cluster.ClusterAPIGroup, cluster.HookgateGroup, o.group)
 	}
 	if o.concurrency <= 0 {
 		return usagef("--extensionconfig-concurrency: want more than 0, got %d", o.concurrency)

@@ -34,7 +34,8 @@ func (o *diagnosticsOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.address, "diagnostics-address", "127.0.0.1:8443",
 		"address for /healthz, /readyz and /metrics: plain HTTP on loopback; anywhere else HTTPS, for callers with a certificate that "+
 			"ca.crt in --cert-dir has signed or, without that file, with a token that the cluster allows to get /metrics")
-	f.BoolVar(&o.insecure, "insecure-diagnostics", false, "serve --diagnostics-address in plain HTTP to everyone, wherever it is")
+	f.BoolVar(&o.insecure, "insecure-diagnostics", false,
+		"serve --diagnostics-address in plain HTTP to everyone, wherever it is")
 	f.StringVar(&o.health, "health-addr", "",
 		"address for /healthz and /readyz in plain HTTP, for probes that have no client certificate; "+
 			"--diagnostics-address serves them, too; empty serves none")

@@ -173,8 +173,8 @@ func TestAddressesAreOnOneLine(t *testing.T) {
 	}
 }
 
-// TestEnvironment holds that flags come from the environment unless the command line has them, and that mistakes in it are
-// wrong usage that names the variable.
+// TestEnvironment holds that flags come from the environment unless the command line has them, and that mistakes in it
+// are wrong usage that names the variable.
 func TestEnvironment(t *testing.T) {
 	for name, tt := range map[string]struct {
 		args []string
@@ -223,7 +223,8 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestSidecarDefaults holds that a sidecar has no gRPC and asks its extension often, unless flags or variables say otherwise.
+// TestSidecarDefaults holds that a sidecar has no gRPC and asks its extension often, unless flags or variables say
+// otherwise.
 func TestSidecarDefaults(t *testing.T) {
 	for name, tt := range map[string]struct {
 		sidecar string

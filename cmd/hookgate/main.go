@@ -1,8 +1,8 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command hookgate is the gateway between the Cluster API runtime and its Runtime Extensions, and a client of both. This
-// package has flags and wiring only.
+// Command hookgate is the gateway between the Cluster API runtime and its Runtime Extensions, and a client of both.
+// This package has flags and wiring only.
 package main
 
 import (
@@ -81,7 +81,8 @@ func newRootCommand(before func(*cobra.Command) error) *cobra.Command {
 	return root
 }
 
-// flagsFromEnvironment sets each flag that the command line does not set from the variable HOOKGATE_<FLAG>, if there is one.
+// flagsFromEnvironment sets each flag that the command line does not set from the variable HOOKGATE_<FLAG>, if there is
+// one.
 func flagsFromEnvironment(flags *pflag.FlagSet, lookupEnv func(string) (string, bool)) error {
 	var errs []error
 	flags.VisitAll(func(f *pflag.Flag) {

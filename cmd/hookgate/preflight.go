@@ -60,14 +60,22 @@ func newPreflightCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringArrayVar(&o.targets, "for", nil,
 		"what runs after the upgrade: cluster-api=VERSION or hookgate=VERSION; may be given twice, for both at once")
-	f.StringVar(&o.from, "from", "", "the Cluster API that runs now: cluster-api=VERSION; by default as clusterctl has recorded it in the cluster")
-	f.StringVar(&o.extensionConfigs, "extension-configs", "", "directory with manifests of ExtensionConfigs and ExtensionPolicies")
-	f.BoolVar(&o.discover, "discover", false, "ask the extensions of --extension-configs for their handlers, in place of those in status.handlers")
-	f.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig of the cluster with the ExtensionConfigs; not needed in a Pod")
-	f.StringVar(&o.group, "extension-config-group", cluster.ClusterAPIGroup, "API group of the ExtensionConfigs: "+cluster.ClusterAPIGroup+" or "+cluster.HookgateGroup)
-	f.StringVar(&o.watchFilter, "watch-filter", "", "judge only ExtensionConfigs whose label cluster.x-k8s.io/watch-filter has this value")
-	f.StringVarP(&o.output, "output", "o", formatTable, "format: table; json; sarif, for CI systems; or policies, which are the ExtensionPolicies to apply")
-	f.StringVar(&o.failOn, "fail-on", string(preflight.Break), "least level for which the exit status is 1: break, degrade or warn")
+	f.StringVar(&o.from, "from", "",
+		"the Cluster API that runs now: cluster-api=VERSION; by default as clusterctl has recorded it in the cluster")
+	f.StringVar(&o.extensionConfigs, "extension-configs", "",
+		"directory with manifests of ExtensionConfigs and ExtensionPolicies")
+	f.BoolVar(&o.discover, "discover", false,
+		"ask the extensions of --extension-configs for their handlers, in place of those in status.handlers")
+	f.StringVar(&o.kubeconfig, "kubeconfig", "",
+		"kubeconfig of the cluster with the ExtensionConfigs; not needed in a Pod")
+	f.StringVar(&o.group, "extension-config-group", cluster.ClusterAPIGroup,
+		"API group of the ExtensionConfigs: "+cluster.ClusterAPIGroup+" or "+cluster.HookgateGroup)
+	f.StringVar(&o.watchFilter, "watch-filter", "",
+		"judge only ExtensionConfigs whose label cluster.x-k8s.io/watch-filter has this value")
+	f.StringVarP(&o.output, "output", "o", formatTable,
+		"format: table; json; sarif, for CI systems; or policies, which are the ExtensionPolicies to apply")
+	f.StringVar(&o.failOn, "fail-on", string(preflight.Break),
+		"least level for which the exit status is 1: break, degrade or warn")
 	f.DurationVar(&o.timeout, "timeout", time.Minute, "how long everything may take")
 	return cmd
 }
@@ -108,7 +116,8 @@ func (o *preflightOptions) check() (preflight.Target, error) {
 	case o.discover && o.extensionConfigs == "":
 		return t, usagef("--discover: in a cluster, the gateway discovers extensions; use it with --extension-configs")
 	case o.group != cluster.ClusterAPIGroup && o.group != cluster.HookgateGroup:
-		return t, usagef("--extension-config-group: want %s or %s, got %q", cluster.ClusterAPIGroup, cluster.HookgateGroup, o.group)
+		return t, usagef("--extension-config-group: want %s or %s, got %q",
+			cluster.ClusterAPIGroup, cluster.HookgateGroup, o.group)
 	case !slices.Contains([]string{formatTable, formatJSON, formatSARIF, formatPolicies}, o.output):
 		return t, usagef("--output %q: want table, json, sarif or policies", o.output)
 	case !slices.Contains([]preflight.Level{preflight.Break, preflight.Degrade, preflight.Warn}, preflight.Level(o.failOn)):

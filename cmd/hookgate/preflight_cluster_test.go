@@ -51,7 +51,8 @@ const (
 	listedProviders = "clusterctl.cluster.x-k8s.io/v1alpha3/providers"
 )
 
-// registered returns what docs/upgrading.md has registered, in a cluster where clusterctl has installed Cluster API of a version.
+// registered returns what docs/upgrading.md has registered, in a cluster where clusterctl has installed Cluster API of
+// a version.
 func registered(t *testing.T, version string) map[string][]any {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(upgrade, "*.yaml"))
@@ -115,7 +116,8 @@ func TestPreflightOfACluster(t *testing.T) {
 	}
 }
 
-// TestPreflightFailsFromALevelOn holds each level of --fail-on against reports whose worst finding is at it and below it.
+// TestPreflightFailsFromALevelOn holds each level of --fail-on against reports whose worst finding is at it and below
+// it.
 func TestPreflightFailsFromALevelOn(t *testing.T) {
 	policies := hookgate(t, "", from112("-o", "policies")...).out
 	forAll := policies[strings.Index(policies, "---\n")+4:]

@@ -34,8 +34,8 @@ import (
 	"github.com/hookgate/hookgate/openapi"
 )
 
-// run serves until ctx is done: it opens what the flags name, wires the gateway from the registry outwards, and runs the
-// server with everything that works beside it.
+// run serves until ctx is done: it opens what the flags name, wires the gateway from the registry outwards, and runs
+// the server with everything that works beside it.
 func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) (err error) {
 	if err := o.check(); err != nil {
 		return err
@@ -161,8 +161,8 @@ type runner interface {
 	Run(ctx context.Context) error
 }
 
-// runAll runs the server until ctx is done and it has drained. What runs beside it stops only after that, because calls in
-// flight still need it; if any part fails, everything stops.
+// runAll runs the server until ctx is done and it has drained. What runs beside it stops only after that, because calls
+// in flight still need it; if any part fails, everything stops.
 func runAll(ctx context.Context, server runner, beside ...runner) error {
 	besideCtx, stopBeside := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopBeside()
@@ -208,8 +208,8 @@ func newLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	}
 }
 
-// logLibraries makes the global loggers of libraries write to logger. grpc-go logs much as an error that is none, such as
-// a server without a health service, so that its messages have the level debug.
+// logLibraries makes the global loggers of libraries write to logger. grpc-go logs much as an error that is none, such
+// as a server without a health service, so that its messages have the level debug.
 func logLibraries(logger *slog.Logger) {
 	debug := slog.NewLogLogger(logger.Handler(), slog.LevelDebug).Writer()
 	grpclog.SetLoggerV2(grpclog.NewLoggerV2(debug, debug, debug))

@@ -122,6 +122,9 @@ func TestAuthoritiesFollowTheirFile(t *testing.T) {
 		{"there again", func() { write(t, dir, CAFile, first.CAPEM) }, first.CAPEM, false},
 	} {
 		step.change()
+		if _, err := s.TLS().GetConfigForClient(nil); err != nil { // the second time says the same
+			t.Fatal(err)
+		}
 		log.Reset()
 		config, err := s.TLS().GetConfigForClient(nil)
 		if err != nil {

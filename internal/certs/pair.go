@@ -43,7 +43,8 @@ func Open(certFile, keyFile string) (*Pair, error) {
 // checkValidity returns an error unless the certificate is valid at the time.
 func checkValidity(c *x509.Certificate, now time.Time) error {
 	if now.After(c.NotAfter) || now.Before(c.NotBefore) {
-		return fmt.Errorf("is valid from %s to %s only: replace it", c.NotBefore.Format(time.RFC3339), c.NotAfter.Format(time.RFC3339))
+		return fmt.Errorf("is valid from %s to %s only: replace it",
+			c.NotBefore.Format(time.RFC3339), c.NotAfter.Format(time.RFC3339))
 	}
 	return nil
 }

@@ -24,8 +24,8 @@ const (
 	CAFile   = "ca.crt"
 )
 
-// Server is a directory with the certificate that the gateway shows to callers. If the directory has CAFile, callers must
-// show a certificate that one of its authorities has signed.
+// Server is a directory with the certificate that the gateway shows to callers. If the directory has CAFile, callers
+// must show a certificate that one of its authorities has signed.
 type Server struct {
 	dir      string
 	pair     *Pair

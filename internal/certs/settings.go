@@ -36,8 +36,8 @@ func ParseCipherSuites(names []string, minVersion uint16) ([]uint16, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w; known are %s", err, strings.Join(cliflag.PreferredTLSCipherNames(), ", "))
 	}
-	// Go refuses to serve HTTP/2, which gRPC needs, without the suite that RFC 9113, section 9.2.2, demands for the key of
-	// the certificate.
+	// Go refuses to serve HTTP/2, which gRPC needs, without the suite that RFC 9113, section 9.2.2, demands for the key
+	// of the certificate.
 	required := []uint16{tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}
 	isRequired := func(s uint16) bool { return slices.Contains(required, s) }
 	if len(suites) > 0 && minVersion < tls.VersionTLS13 && !slices.ContainsFunc(suites, isRequired) {

@@ -18,10 +18,10 @@ const (
 	limitMargin = 32 << 20
 )
 
-// TuneGC makes collections fewer while little memory is in use, and more frequent while much is. A gateway that forwards
-// small bodies has next to no live heap, so that Go's own rule, which collects whenever the heap has doubled, would have
-// it collect all the time; and while large bodies are in flight, a heap that doubles needs too much memory. An operator
-// who sets GOGC or GOMEMLIMIT decides instead.
+// TuneGC makes collections fewer while little memory is in use, and more frequent while much is. A gateway that
+// forwards small bodies has next to no live heap, so that Go's own rule, which collects whenever the heap has doubled,
+// would have it collect all the time; and while large bodies are in flight, a heap that doubles needs too much memory.
+// An operator who sets GOGC or GOMEMLIMIT decides instead.
 //
 // BenchmarkGC compares the collector's share of the CPU and the largest heap, on two cores:
 //
@@ -44,8 +44,9 @@ func TuneGC(lookupEnv func(string) (string, bool)) {
 	t.afterNextGC()
 }
 
-// tuner sets the memory limit anew after each collection. The limit is soft: if the heap outgrows it before it is raised,
-// Go collects more often, and no allocation fails. A fixed limit would do that for as long as more than it is in use.
+// tuner sets the memory limit anew after each collection. The limit is soft: if the heap outgrows it before it is
+// raised, Go collects more often, and no allocation fails. A fixed limit would do that for as long as more than it is
+// in use.
 type tuner struct {
 	live  []metrics.Sample
 	set   func(limit int64)

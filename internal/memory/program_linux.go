@@ -11,8 +11,9 @@ import (
 	"syscall"
 )
 
-// releaseProgram unmaps the pages of the program's own file: most of what a sidecar has resident is code and tables that
-// only its start, or a hub, needs. The kernel maps a page again, from the page cache and in microseconds, when it is used.
+// releaseProgram unmaps the pages of the program's own file: most of what a sidecar has resident is code and tables
+// that only its start, or a hub, needs. The kernel maps a page again, from the page cache and in microseconds, when it
+// is used.
 func releaseProgram() error {
 	self, err := os.Readlink("/proc/self/exe")
 	if err != nil {

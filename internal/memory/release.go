@@ -15,13 +15,15 @@ const (
 	startTimeout = 10 * time.Second
 	// checkInterval is the time between two looks at the resident memory.
 	checkInterval = 10 * time.Second
-	// maxResident is the resident memory, in bytes, above which a Releaser releases what it can. By itself, Go takes minutes
-	// to return its heap, and the kernel keeps pages of a file until memory is short.
+	// maxResident is the resident memory, in bytes, above which a Releaser releases what it can. By itself, Go takes
+	// minutes to return its heap, and the kernel keeps pages of a file until memory is short.
 	maxResident = 32 << 20
 )
 
-// Releaser keeps a sidecar small: there is one in every Pod of an extension. On Linux, an idle sidecar has 27 MiB resident
-// with it and 55 MiB without, of which 46 MiB are pages of the program's own file; see BenchmarkRelease. Logger must be set; Ready is closed when the start is over.
+// Releaser keeps a sidecar small: there is one in every Pod of an extension. On Linux, an idle sidecar has 27 MiB
+// resident with it and 55 MiB without, of which 46 MiB are pages of the program's own file; see BenchmarkRelease. 30 s
+// after 36 requests of 8 MiB, 12 at a time, 28 MiB are resident with it, and 229 MiB if only those pages are released.
+// Logger must be set; Ready is closed when the start is over.
 type Releaser struct {
 	Ready  <-chan struct{}
 	Logger *slog.Logger

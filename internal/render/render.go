@@ -21,8 +21,8 @@ import (
 	"github.com/hookgate/hookgate/internal/table"
 )
 
-// Answer writes an answer of a hook: first the members that all answers have, then those of this hook. handler is the one
-// that was called, if any; callID is empty if the server is no gateway.
+// Answer writes an answer of a hook: first the members that all answers have, then those of this hook. handler is the
+// one that was called, if any; callID is empty if the server is no gateway.
 func Answer(w io.Writer, h *catalog.Hook, handler string, message proto.Message, callID string) error {
 	t := table.New(w)
 	t.Row("HOOK", h.Hook)

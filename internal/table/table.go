@@ -1,8 +1,8 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package table writes aligned tables for people. Cells may hold whatever a server has sent: no cell can break a line or
-// control the terminal. A Table belongs to one goroutine.
+// Package table writes aligned tables for people. Cells may hold whatever a server has sent: no cell can break a line
+// or control the terminal. A Table belongs to one goroutine.
 package table
 
 import (
