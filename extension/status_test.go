@@ -1,0 +1,118 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package extension
+
+import (
+	"context"
+	"net/netip"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// Each status code of gRPC has a kind and a fixed text; only Unavailable and DeadlineExceeded are not the answer's fault.
+func TestGRPCStatusCodes(t *testing.T) {
+	a := newAuthority(t)
+	for code := codes.Canceled; code <= codes.Unauthenticated; code++ {
+		kind, want := hook.BadResponse, "answered "+code.String()
+		switch code {
+		case codes.Unavailable:
+			kind = hook.Unreachable
+		case codes.DeadlineExceeded:
+			kind, want = hook.Timeout, "no answer within 10s"
+		case codes.Unimplemented:
+			want += ": it has no hookgate.hooks.v1alpha1.LifecycleHooksService/BeforeClusterCreate"
+		case codes.ResourceExhausted:
+			want += ": a server takes 4 MiB only, unless it is told otherwise"
+		case codes.Unauthenticated:
+			want += ": it wants to know who calls"
+		}
+		cc := newAuthor(t, a, says(nil, status.Error(code, "secret")), nil)
+		m, err := callGRPC(t.Context(), newGRPC(t, Config{}), newCall(cc))
+		wantError(t, code.String(), m, err, kind, `handler "v.acme": call extension: `+want)
+	}
+}
+
+// A status that this version of the contract does not know is no success.
+func TestGRPCUnknownStatus(t *testing.T) {
+	m := fine()
+	m.Status = 3
+	cc := newAuthor(t, newAuthority(t), says(m, nil), nil)
+	got, err := callGRPC(t.Context(), newGRPC(t, Config{}), newCall(cc))
+	wantError(t, "neither of the two", got, err, hook.BadResponse,
+		`handler "v.acme": call extension: answer: status: want "Success" or "Failure", got 3`)
+}
+
+// The handler's own name is set in a copy: handlers that are called at the same time share the request.
+func TestWithHandler(t *testing.T) {
+	in := &hooksv1alpha1.BeforeClusterCreateRequest{Handler: "caller's", Settings: map[string]string{"a": "b"}}
+	before := proto.Clone(in)
+	out, ok := withHandler(in, "v").(*hooksv1alpha1.BeforeClusterCreateRequest)
+	if !ok || out.GetHandler() != "v" || out.GetSettings()["a"] != "b" {
+		t.Errorf("got %v", out)
+	}
+	if !proto.Equal(before, in) {
+		t.Errorf("the request became %v", in)
+	}
+	if out := withHandler(&hooksv1alpha1.DiscoveryRequest{}, "v"); !proto.Equal(out, &hooksv1alpha1.DiscoveryRequest{}) {
+		t.Errorf("discovery has no handler: got %v", out)
+	}
+}
+
+// A host that resolves to a forbidden address is not called over gRPC either, nor are such endpoints of a Service.
+func TestGRPCForbiddenAddresses(t *testing.T) {
+	const want = `handler "v.acme": call extension: address of the host is link-local, where no extension may be`
+	g := newGRPC(t, Config{LookupHost: resolver("::ffff:169.254.169.254")})
+	m, err := callGRPC(t.Context(), g, newCall(registry.ClientConfig{Protocol: registry.GRPC, URL: "grpcs://ext.example:443"}))
+	wantError(t, "the name is harmless", m, err, hook.Unreachable, want)
+
+	endpoints := &fixedEndpoints{changed: make(chan struct{}), addresses: []netip.AddrPort{netip.MustParseAddrPort("[fe80::1]:443")}}
+	g = newGRPC(t, Config{Endpoints: endpoints})
+	m, err = callGRPC(t.Context(), g, newCall(registry.ClientConfig{Protocol: registry.GRPC, URL: "https://acme.default.svc:443", InCluster: true}))
+	wantError(t, "a Service can be given any endpoints", m, err, hook.Unreachable, want)
+}
+
+// Names that two handlers share in lower case are refused over gRPC as over REST, and nothing of the answer is used.
+func TestGRPCDiscoverDuplicates(t *testing.T) {
+	handler := func(name string) *hooksv1alpha1.ExtensionHandler {
+		return &hooksv1alpha1.ExtensionHandler{Name: name, RequestHook: &hooksv1alpha1.GroupVersionHook{
+			ApiVersion: hook.Group + "/" + hook.Version, Hook: "BeforeClusterCreate",
+		}}
+	}
+	cc := newAuthor(t, newAuthority(t), &author{discover: func() (*hooksv1alpha1.DiscoveryResponse, error) {
+		return &hooksv1alpha1.DiscoveryResponse{
+			Status:   hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS,
+			Handlers: []*hooksv1alpha1.ExtensionHandler{handler("a"), handler("b"), handler("a"), handler("A")},
+		}, nil
+	}}, nil)
+	d, err := newGRPC(t, Config{}).Discover(t.Context(), cc)
+	if len(d.Handlers) > 0 || hook.KindOf(err) != hook.BadResponse ||
+		!strings.Contains(err.Error(), `handlers[2].name: "a" is the name of another handler, too; handlers[3].name: "a" and "A" differ only in case`) {
+		t.Errorf("got %v, %v", d, err)
+	}
+}
+
+// Discovery falls back on reflection only where it is not implemented: a failure of it is told.
+func TestGRPCDiscoverUnavailable(t *testing.T) {
+	cc := newAuthor(t, newAuthority(t), &author{discover: func() (*hooksv1alpha1.DiscoveryResponse, error) {
+		return nil, status.Error(codes.Unavailable, "starting")
+	}}, notServingNothing)
+	_, err := newGRPC(t, Config{}).Discover(t.Context(), cc)
+	wantError(t, "it will have Discovery later", nil, err, hook.Unreachable, "discover handlers: answered Unavailable")
+	_, err = newGRPC(t, Config{}).Discover(canceled(t), cc)
+	wantError(t, "nobody waits", nil, err, hook.Canceled, "discover handlers: the caller left")
+}
+
+func canceled(t *testing.T) context.Context {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	return ctx
+}
