@@ -49,7 +49,7 @@ var beyondLimits = []broken{
 	{"discovery.sole", "has two handlers of CanUpdateMachineSet", "", twice("CanUpdateMachineSet"), `CanUpdateMachineSet has the handler "canupdatemachineset" already`},
 	{"discovery.objects", "understands v1beta3", GRPC, func(s *stub) { s.handlers[0].ClusterApiVersion = "v1beta3" }, `cluster_api_version "v1beta3"`},
 	{"discovery.failure-policies", "spells its policy in lower case", REST, func(s *stub) { s.body = replace(`"failurePolicy":"Fail"`, `"failurePolicy":"fail"`) }, `failurePolicy is "fail"`},
-	{"answers.valid", "answers with one byte more than 20 MiB", REST, padAnswer(maxBytes + 1), "the answer is larger than 20.0 MiB"},
+	{"answers.valid", "answers with one byte more than 20 MiB", REST, padAnswer(maxBytes + 1), "larger than 20 MiB"},
 	{"answers.kind", "spells the kind in lower case", REST, func(s *stub) {
 		s.body = replace(`"kind":"BeforeClusterCreateResponse"`, `"kind":"beforeclustercreateresponse"`)
 	},

@@ -64,13 +64,13 @@ var protocolChecks = []Check{
 		Rule:   "The standard health service says that the server is serving: the gateway then leaves out servers that are not.",
 		Source: "gRPC, health-checking.md",
 		run: func(ctx context.Context, s *session, v *verdict) {
-			t, ok := s.transport.(*grpcTransport)
-			if !ok {
+			t, ok := s.transport.(*clientTransport)
+			if !ok || !t.grpc {
 				return
 			}
 			ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
 			defer cancel()
-			answer, err := healthv1.NewHealthClient(t.conn).Check(ctx, &healthv1.HealthCheckRequest{})
+			answer, err := healthv1.NewHealthClient(t.client.GRPC()).Check(ctx, &healthv1.HealthCheckRequest{})
 			f := Finding{Sent: healthv1.Health_Check_FullMethodName + " of the service \"\""}
 			switch {
 			case status.Code(err) == codes.Unimplemented:

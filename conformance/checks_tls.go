@@ -18,7 +18,7 @@ var secureChecks = []Check{
 		Rule:   "An extension serves HTTPS: Cluster API and the gateway call no other URL.",
 		Source: runtimeClient + "urlForExtension",
 		run: func(_ context.Context, s *session, v *verdict) {
-			if !s.endpoint.secure {
+			if !s.endpoint.HasTLS() {
 				v.findings = append(v.findings, Finding{Sent: "HTTP without TLS", Got: "an answer", Problem: "there is no TLS; leave the check out with --skip tls.used while you develop"})
 			}
 		},
@@ -78,10 +78,10 @@ var secureChecks = []Check{
 }
 
 func (s *session) hasTLS(v *verdict) bool {
-	if !s.endpoint.secure {
+	if !s.endpoint.HasTLS() {
 		v.skip("there is no TLS")
 	}
-	return s.endpoint.secure
+	return s.endpoint.HasTLS()
 }
 
 func (s *session) handshakeFinding(problem string) Finding {
@@ -90,5 +90,5 @@ func (s *session) handshakeFinding(problem string) Finding {
 		c := s.state.PeerCertificates[0]
 		got += ", certificate of " + c.Subject.String() + ", valid from " + c.NotBefore.UTC().Format(time.RFC3339) + " to " + c.NotAfter.UTC().Format(time.RFC3339)
 	}
-	return Finding{Sent: "a TLS handshake for the name " + s.endpoint.host, Got: got, Problem: problem}
+	return Finding{Sent: "a TLS handshake for the name " + s.endpoint.Host, Got: got, Problem: problem}
 }

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/internal/endpoint"
 	golden "github.com/hookgate/hookgate/proto"
 )
 
@@ -60,7 +61,7 @@ func FuzzAnswer(f *testing.F) {
 	}
 	discovery, _ := hooks.ByName("Discovery")
 	f.Fuzz(func(t *testing.T, body []byte) {
-		s := &session{endpoint: &endpoint{protocol: REST}, transport: canned{body}, catalog: hooks, requests: requests, discovery: discovery}
+		s := &session{endpoint: &target{Endpoint: &endpoint.Endpoint{Scheme: endpoint.HTTPS}, protocol: REST}, transport: canned{body}, catalog: hooks, requests: requests, discovery: discovery}
 		if err := s.discover(t.Context()); err != nil {
 			t.Fatal(err)
 		}

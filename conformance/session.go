@@ -6,10 +6,9 @@ package conformance
 import (
 	"context"
 	"crypto/tls"
-	"crypto/x509"
-	"errors"
 	"fmt"
 	"io"
+	"net"
 	"slices"
 	"strings"
 	"time"
@@ -20,8 +19,10 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/convert"
-	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/client"
+	"github.com/hookgate/hookgate/internal/connect"
+	"github.com/hookgate/hookgate/internal/endpoint"
 	golden "github.com/hookgate/hookgate/proto"
 )
 
@@ -33,7 +34,7 @@ const (
 
 // session is one run. It belongs to one goroutine.
 type session struct {
-	endpoint  *endpoint
+	endpoint  *target
 	transport transport
 	catalog   *catalog.Catalog
 	requests  map[string]proto.Message // by hook
@@ -52,7 +53,6 @@ type session struct {
 
 	trust error // why the certificate is not good; nil if it is
 	old   error // why TLS 1.2 is not spoken; nil if it is
-	asked bool  // for a certificate, and there was none to show
 	state tls.ConnectionState
 }
 
@@ -71,7 +71,7 @@ type handler struct {
 }
 
 func newSession(ctx context.Context, t Target, o Options) (*session, error) {
-	e, err := newEndpoint(t)
+	e, err := newTarget(t)
 	if err != nil {
 		return nil, err
 	}
@@ -111,59 +111,51 @@ func newSession(ctx context.Context, t Target, o Options) (*session, error) {
 	return s, nil
 }
 
-// connect finds out how to talk to the extension. What is wrong with its TLS is left to the checks of it, and the others
-// go on without being strict about it.
+// connect finds out how to call the extension. A fault of its TLS is left to the checks of TLS; the others go on without
+// being strict about it.
 func (s *session) connect(ctx context.Context, c *codec.Codec) error {
 	e := s.endpoint
-	var config *tls.Config
-	if e.secure {
-		config = e.tlsConfig()
-		asking := config.Clone()
-		if e.certificate == nil {
-			asking.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-				s.asked = true
-				return &tls.Certificate{}, nil
-			}
-		}
-		var err error
-		if s.state, err = e.handshake(ctx, asking); err != nil {
-			var invalid x509.CertificateInvalidError
-			var name x509.HostnameError
-			var alert tls.AlertError
-			lenient := config.Clone()
-			switch {
-			case errors.As(err, &invalid), errors.As(err, &name):
-				s.trust, lenient.InsecureSkipVerify = err, true // tls.certificate fails
-			case errors.As(err, &alert), strings.Contains(err.Error(), "protocol version"), strings.Contains(err.Error(), "unsupported versions"):
-				s.old, lenient.MinVersion = err, tls.VersionTLS10 // tls.version fails
-			default:
-				return e.connectError(err)
-			}
-			if s.state, err = e.handshake(ctx, lenient); err != nil {
-				return e.connectError(err)
-			}
-			config = lenient
-		}
-		if e.protocol == GRPC && s.state.NegotiatedProtocol != "h2" {
-			return e.connectError(errNoHTTP2)
-		}
+	config := e.tlsConfig()
+	var err error
+	if e.HasTLS() {
+		config, err = s.handshake(ctx, config)
 	} else {
-		c, err := e.dial(ctx)
-		if err != nil {
-			return e.connectError(err)
+		var probe net.Conn
+		if probe, err = e.dial(ctx); err == nil {
+			probe.Close()
 		}
-		c.Close()
 	}
-	if e.protocol == REST {
-		s.transport = newRESTTransport(e, config, c)
-		return nil
-	}
-	t, err := newGRPCTransport(e, config, c)
 	if err != nil {
 		return e.connectError(err)
 	}
-	s.transport = t
+	config.ServerName, config.NextProtos = "", nil // the transports set them
+	cl, err := client.New(client.Config{
+		Endpoint: e.Endpoint, TLS: config, Codec: c, UserAgent: "hookgate", Idle: concurrentCalls,
+	})
+	if err != nil {
+		return e.connectError(err)
+	}
+	s.transport = &clientTransport{client: cl, codec: c, grpc: e.IsGRPC()}
 	return nil
+}
+
+// handshake returns the configuration with which a TLS handshake succeeds: the given one, or one that is not strict about
+// what is wrong with the extension's TLS.
+func (s *session) handshake(ctx context.Context, strict *tls.Config) (config *tls.Config, err error) {
+	if s.state, err = s.endpoint.handshake(ctx, strict); err == nil {
+		return strict, nil
+	}
+	lenient := strict.Clone()
+	switch connect.Classify(err).Reason {
+	case connect.BadCertificate:
+		s.trust, lenient.InsecureSkipVerify = err, true // tls.certificate fails
+	case connect.HandshakeRefused, connect.HandshakeFailed:
+		s.old, lenient.MinVersion = err, tls.VersionTLS10 // tls.version fails
+	default:
+		return nil, err
+	}
+	s.state, err = s.endpoint.handshake(ctx, lenient)
+	return lenient, err
 }
 
 // discover asks for the handlers for the first time.
@@ -173,8 +165,8 @@ func (s *session) discover(ctx context.Context) error {
 	if err := s.wrongProtocol(ctx, x); err != nil {
 		return err
 	}
-	if t, ok := s.transport.(*grpcTransport); ok {
-		s.services, _ = extension.Services(ctx, t.conn) // most servers have none
+	if t, ok := s.transport.(*clientTransport); ok && t.grpc {
+		s.services, _ = t.client.GRPC().Services(ctx) // most servers have none
 		if strings.HasPrefix(x.code, "gRPC Unimplemented") && len(s.services) > 0 {
 			s.reflected = true
 			s.handlers = s.fromServices(ctx)
@@ -269,40 +261,26 @@ func serviceOf(h *catalog.Hook) string {
 	return service
 }
 
-// wrongProtocol tells from the first answer that the extension speaks another protocol, or none at all.
+// wrongProtocol returns an error if the first answer shows that the extension speaks another protocol, or that there is
+// none at all.
 func (s *session) wrongProtocol(ctx context.Context, x *exchange) error {
 	e := s.endpoint
-	fatal := func(problem, hint string) error {
-		return &ConnectError{URL: e.url, Problem: problem, Hint: hint, Err: x.err}
-	}
-	plain := map[bool]string{true: "grpcs://", false: "grpc://"}[e.secure] + e.address
+	fatal := func(problem, hint string) error { return &ConnectError{URL: e.url, Problem: problem, Hint: hint} }
 	switch {
-	case e.protocol == REST && (strings.HasPrefix(x.content, "application/grpc") || x.outcome == lost && !e.secure && s.speaksHTTP2(ctx)):
-		return fatal("it speaks gRPC", "That is "+plain+".")
-	case e.protocol == REST && !e.secure && strings.Contains(x.text, "HTTP request to an HTTPS server"):
-		return fatal("it speaks HTTPS", "That is https://"+e.address+".")
-	case e.protocol == GRPC && (strings.Contains(x.text, "unexpected HTTP status code") || strings.Contains(x.text, "unexpected content-type") ||
-		strings.Contains(x.text, "looked like an HTTP/1.1 header")):
-		return fatal("it does not speak gRPC", "Is it a REST extension? That is "+map[bool]string{true: "https://", false: "http://"}[e.secure]+e.address+".")
-	case e.protocol == GRPC && !e.secure && e.network == "tcp" && (x.outcome == lost || x.outcome == late) && s.speaksTLS(ctx):
-		return fatal("it speaks TLS", "That is grpcs://"+e.address+".")
-	case x.outcome == lost && s.asked: // how the connection ends depends on timing
-		return fatal("it asked for a client certificate, and ended the connection without one", "Show one: --cert FILE and --key FILE, or Target.Certificate.")
+	case e.protocol == REST && (x.isGRPC || x.outcome == lost && !e.HasTLS() && s.speaksHTTP2(ctx)):
+		scheme := map[bool]string{true: endpoint.GRPCS, false: endpoint.GRPC}[e.HasTLS()]
+		return fatal("it speaks gRPC", "That is "+scheme+"://"+e.Authority+".")
+	case e.protocol == REST && !e.HasTLS() && strings.Contains(x.text, "HTTP request to an HTTPS server"):
+		return fatal("it speaks HTTPS", "That is https://"+e.Authority+".")
+	case x.failure != nil && (x.outcome == lost || x.failure.Reason == connect.NotGRPC):
+		return e.connectError(x.failure)
 	case x.outcome == lost:
 		return fatal("it does not answer Discovery: "+x.text, "")
 	}
 	return nil
 }
 
-// speaksTLS tells whether there is TLS where none was expected.
-func (s *session) speaksTLS(ctx context.Context) bool {
-	config := s.endpoint.tlsConfig()
-	config.InsecureSkipVerify = true // nothing is sent
-	_, err := s.endpoint.handshake(ctx, config)
-	return err == nil
-}
-
-// speaksHTTP2 tells whether a server without TLS answers the beginning of HTTP/2 in kind (RFC 9113, 3.4).
+// speaksHTTP2 reports whether a server without TLS answers the beginning of HTTP/2 in kind (RFC 9113, 3.4).
 func (s *session) speaksHTTP2(ctx context.Context) bool {
 	c, err := s.endpoint.dial(ctx)
 	if err != nil {

@@ -7,26 +7,26 @@ import (
 	"context"
 	"crypto/tls"
 	"crypto/x509"
-	"errors"
 	"fmt"
 	"net"
-	"net/netip"
-	"net/url"
 	"strings"
-	"syscall"
 	"time"
+
+	"github.com/hookgate/hookgate/internal/client"
+	"github.com/hookgate/hookgate/internal/connect"
+	"github.com/hookgate/hookgate/internal/endpoint"
 )
 
-// TargetError is a Target that cannot be used.
+// TargetError reports a Target that cannot be used.
 type TargetError struct {
 	URL     string
 	Problem string
 }
 
-// Error says what is wrong with the target.
+// Error returns the URL and what is wrong with it.
 func (e *TargetError) Error() string { return fmt.Sprintf("URL %q: %s", e.URL, e.Problem) }
 
-// ConnectError says why there was nothing to check.
+// ConnectError reports why there was nothing to check.
 type ConnectError struct {
 	URL     string
 	Problem string
@@ -46,110 +46,66 @@ func (e *ConnectError) Error() string {
 // Unwrap returns the cause.
 func (e *ConnectError) Unwrap() error { return e.Err }
 
-// endpoint is a checked Target.
-type endpoint struct {
-	url      string
-	protocol Protocol
-	secure   bool
-	network  string // "tcp" or "unix"
-	address  string // host:port, or the path of a socket
-	host     string // the name that a certificate must be for
-	prefix   string // path in front of the hooks', without a slash at the end; REST only
-
+// target is a checked Target.
+type target struct {
+	*endpoint.Endpoint
+	url         string
+	protocol    Protocol
 	roots       *x509.CertPool // nil means the system's
 	certificate *tls.Certificate
 }
 
-func newEndpoint(t Target) (*endpoint, error) {
-	bad := func(format string, args ...any) (*endpoint, error) {
-		return nil, &TargetError{URL: t.URL, Problem: fmt.Sprintf(format, args...)}
-	}
-	u, err := url.Parse(t.URL)
+func newTarget(t Target) (*target, error) {
+	bad := func(problem string) (*target, error) { return nil, &TargetError{URL: t.URL, Problem: problem} }
+	e, err := endpoint.Parse(t.URL, endpoint.HTTPS, endpoint.HTTP, endpoint.GRPCS, endpoint.GRPC, endpoint.Unix)
 	if err != nil {
-		return bad("want https://HOST:PORT, grpcs://HOST:PORT, grpc://HOST:PORT or unix:///PATH")
-	}
-	e := &endpoint{url: strings.TrimSuffix(t.URL, "/"), protocol: GRPC, network: "tcp", address: u.Host, host: u.Hostname(), certificate: t.Certificate}
-	switch u.Scheme {
-	case "https", "http":
-		e.protocol, e.secure, e.prefix = REST, u.Scheme == "https", strings.TrimSuffix(u.EscapedPath(), "/")
-	case "grpcs", "grpc":
-		e.secure = u.Scheme == "grpcs"
-		if strings.TrimSuffix(u.Path, "/") != "" {
-			return bad("gRPC has no path")
-		}
-	case "unix":
-		e.network, e.address, e.host = "unix", u.Path, "localhost"
-		if u.Host != "" || u.Path == "" {
-			return bad("want three slashes, as in unix:///run/extension.sock")
-		}
-	default:
-		return bad("unknown scheme %q; want https://, grpcs://, grpc:// or unix://", u.Scheme)
-	}
-	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return bad("want no user, query or fragment")
-	}
-	if e.network == "unix" {
-		return e.withCA(t)
+		return bad(err.Error())
 	}
 	switch {
-	case e.host == "":
-		return bad("the host is missing")
-	case u.Port() == "" && e.protocol == GRPC:
-		return bad("the port is missing")
-	case u.Port() == "" && e.secure:
-		e.address = net.JoinHostPort(e.host, "443")
-	case u.Port() == "":
-		e.address = net.JoinHostPort(e.host, "80")
+	case e.IsGRPC() && e.Network == "tcp" && e.Port == "":
+		return bad("must have a port")
+	case !e.HasTLS() && !e.IsLocal():
+		return bad(fmt.Sprintf("must be on loopback, because there is no TLS; want %ss://%s", e.Scheme, e.Authority))
+	case !e.HasTLS() && len(t.CA) > 0:
+		return bad("there is no TLS, so a CA is of no use")
 	}
-	if !e.secure && !isLoopback(e.host) {
-		return bad("without TLS only an extension on loopback is called; want %ss://%s", u.Scheme, u.Host)
+	checked := &target{Endpoint: e, url: strings.TrimSuffix(t.URL, "/"), protocol: REST, certificate: t.Certificate}
+	if e.IsGRPC() {
+		checked.protocol = GRPC
 	}
-	return e.withCA(t)
+	if len(t.CA) > 0 {
+		checked.roots = x509.NewCertPool()
+		if !checked.roots.AppendCertsFromPEM(t.CA) {
+			return bad("the CA has no certificate in PEM")
+		}
+	}
+	return checked, nil
 }
 
-func (e *endpoint) withCA(t Target) (*endpoint, error) {
-	if len(t.CA) == 0 {
-		return e, nil
-	}
-	if !e.secure {
-		return nil, &TargetError{URL: t.URL, Problem: "there is no TLS, so a CA is of no use"}
-	}
-	e.roots = x509.NewCertPool()
-	if !e.roots.AppendCertsFromPEM(t.CA) {
-		return nil, &TargetError{URL: t.URL, Problem: "the CA has no certificate in PEM"}
-	}
-	return e, nil
-}
-
-func isLoopback(host string) bool {
-	ip, err := netip.ParseAddr(host)
-	return err == nil && ip.IsLoopback() || host == "localhost"
-}
-
-// dialTimeout bounds one attempt to connect, with TLS.
+// dialTimeout bounds an attempt to connect, with TLS.
 const dialTimeout = 10 * time.Second
 
-func (e *endpoint) dial(ctx context.Context) (net.Conn, error) {
-	return (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, e.network, e.address)
+func (t *target) dial(ctx context.Context) (net.Conn, error) {
+	return (&net.Dialer{Timeout: dialTimeout}).DialContext(ctx, t.Network, t.Address)
 }
 
-// tlsConfig returns what Cluster API's client would use.
-func (e *endpoint) tlsConfig() *tls.Config {
-	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: e.roots, ServerName: e.host}
-	if e.protocol == GRPC {
+// tlsConfig returns the configuration that Cluster API's client would use.
+func (t *target) tlsConfig() *tls.Config {
+	config := &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: t.roots, ServerName: t.Host}
+	if t.IsGRPC() {
 		config.NextProtos = []string{"h2"}
 	}
-	if e.certificate != nil {
-		config.Certificates = []tls.Certificate{*e.certificate}
+	if t.certificate != nil {
+		config.Certificates = []tls.Certificate{*t.certificate}
 	}
 	return config
 }
 
 // handshake connects and returns what the server agreed to.
-func (e *endpoint) handshake(ctx context.Context, config *tls.Config) (tls.ConnectionState, error) {
+func (t *target) handshake(ctx context.Context, config *tls.Config) (tls.ConnectionState, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
-	raw, err := e.dial(ctx)
+	raw, err := t.dial(ctx)
 	if err != nil {
 		return tls.ConnectionState{}, err
 	}
@@ -161,44 +117,15 @@ func (e *endpoint) handshake(ctx context.Context, config *tls.Config) (tls.Conne
 	return c.ConnectionState(), nil
 }
 
-// connectError explains why there is no connection.
-func (e *endpoint) connectError(err error) *ConnectError {
-	var (
-		netErr    net.Error
-		dns       *net.DNSError
-		authority x509.UnknownAuthorityError
-		record    tls.RecordHeaderError
-	)
-	c := &ConnectError{URL: e.url, Err: err}
-	other := "https://" + e.address
-	switch {
-	case errors.Is(err, context.Canceled):
-		c.Problem = "interrupted"
-	case errors.As(err, &authority) && e.roots == nil:
-		c.Problem, c.Hint = "its certificate is not trusted: the system does not know who signed it", "Give the CA that signed it: --ca FILE, or Target.CA."
-	case errors.As(err, &authority):
-		c.Problem, c.Hint = "its certificate is not signed by the CA that was given", "Give the CA that signed it: --ca FILE, or Target.CA."
-	case errors.As(err, &record):
-		c.Problem, c.Hint = "it does not speak TLS", "gRPC without TLS is grpc://"+e.address+"; is it perhaps a port for metrics or health?"
-	case errors.As(err, &dns):
-		c.Problem = fmt.Sprintf("no address for host %q", dns.Name)
-	case errors.Is(err, syscall.ECONNREFUSED):
-		c.Problem, c.Hint = "connection refused: nothing serves there", "Does it run, and is the port right?"
-	case errors.Is(err, syscall.ENOENT):
-		c.Problem, c.Hint = "there is no such socket", "Does it run, and is the path right?"
-	case errors.Is(err, syscall.EACCES):
-		c.Problem, c.Hint = "no permission to connect to the socket", "Who may write to the socket's file decides its permissions."
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &netErr) && netErr.Timeout():
-		c.Problem = fmt.Sprintf("no connection within %s", dialTimeout)
-	case strings.Contains(err.Error(), "no application protocol"), errors.Is(err, errNoHTTP2):
-		c.Problem, c.Hint = "it does not speak HTTP/2, as gRPC does", "Is it a REST extension? That is "+other+"."
-	case strings.Contains(err.Error(), "remote error"):
-		c.Problem, c.Hint = "it ended the TLS handshake: "+innermost(err).Error(), "Does it ask for a certificate? Show one: --cert FILE and --key FILE, or Target.Certificate."
-	default:
-		c.Problem = "no connection: " + innermost(err).Error()
+// connectError returns why there is no connection, and what to do about it.
+func (t *target) connectError(err error) *ConnectError {
+	classify := connect.Classify
+	if t.IsGRPC() {
+		classify = connect.ClassifyGRPC
 	}
-	return c
+	f := classify(err)
+	return &ConnectError{URL: t.url, Problem: f.Text, Hint: options.Hint(t.Endpoint, f), Err: f.Cause}
 }
 
-// errNoHTTP2 is a TLS server that did not agree to HTTP/2.
-var errNoHTTP2 = errors.New("HTTP/2 was not agreed on")
+// options are the words for what a Target has, and the flags of the command.
+var options = client.Options{CA: "--ca FILE, or Target.CA", Certificate: "--cert FILE and --key FILE, or Target.Certificate"}

@@ -6,16 +6,23 @@ package conformance
 import (
 	"context"
 	"fmt"
+	"net/url"
 	"strings"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/codec"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/client"
+	"github.com/hookgate/hookgate/internal/connect"
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
-// maxBytes is how large requests and answers may be.
-const maxBytes = 20 << 20
+// maxBytes is the size of the largest request or answer.
+const maxBytes = limits.BodyBytes
 
 // transport sends requests to the extension. It is safe for concurrent use.
 type transport interface {
@@ -24,6 +31,45 @@ type transport interface {
 	// send sends bytes that need not be a request.
 	send(ctx context.Context, h *catalog.Hook, handler string, body []byte) *exchange
 	close()
+}
+
+// clientTransport is the transport of a session.
+type clientTransport struct {
+	client *client.Client
+	codec  *codec.Codec
+	grpc   bool
+}
+
+var _ transport = (*clientTransport)(nil)
+
+func (t *clientTransport) close() { t.client.Close() }
+
+func (t *clientTransport) call(ctx context.Context, h *catalog.Hook, handler string, req proto.Message) *exchange {
+	if !t.grpc {
+		body, err := t.codec.Append(nil, req)
+		if err != nil {
+			return &exchange{handler: handler, outcome: lost, text: err.Error()}
+		}
+		return t.send(ctx, h, handler, body)
+	}
+	x := &exchange{handler: handler, sent: h.Method + ", " + size(proto.Size(req))}
+	if proto.Size(req) < 64<<10 { // larger requests are padded, and their beginning says nothing
+		x.sent += ": " + excerpt(render(req))
+	}
+	start := time.Now()
+	x.received(t.client.Call(ctx, h, handler, req), start)
+	return x
+}
+
+func (t *clientTransport) send(ctx context.Context, h *catalog.Hook, handler string, body []byte) *exchange {
+	sent := fmt.Sprintf("POST %s, %s: %s", h.Path(url.PathEscape(handler)), size(len(body)), excerpt(body))
+	if t.grpc {
+		sent = fmt.Sprintf("%s, %s that are no message: %q", h.Method, size(len(body)), body[:min(len(body), 40)])
+	}
+	x := &exchange{handler: handler, sent: sent}
+	start := time.Now()
+	x.received(t.client.Send(ctx, h, handler, body), start)
+	return x
 }
 
 // outcome is what an extension made of a request, in the words that both protocols have.
@@ -45,13 +91,63 @@ type exchange struct {
 	code    string // "HTTP 200 OK" or "gRPC InvalidArgument"; empty if nothing came
 	text    string // what came instead of an answer, or why nothing came
 	body    []byte // of an answer: its JSON
-	content string // Content-Type, for REST
 
 	message proto.Message // the answer; nil if it is not one of the hook
 	wrong   error         // why it is not one
 	parsed  *document     // what can be read of the answer in any case
 	took    time.Duration
-	err     error // of lost and late
+
+	failure *connect.Failure // why there was no answer
+	isGRPC  bool             // a server of gRPC answered over HTTP
+}
+
+// received sets what came.
+func (x *exchange) received(r *client.Response, start time.Time) {
+	x.took = time.Since(start)
+	x.code, x.failure, x.isGRPC = r.Status, r.Failure, r.IsGRPC()
+	switch {
+	case r.OK():
+		x.body, x.message, x.wrong = r.Body, r.Message, r.Invalid
+		if r.HTTPCode == 0 && x.message != nil {
+			x.body = render(x.message) // the mandated JSON has not all that messages have
+		}
+		if x.wrong != nil {
+			x.message = nil
+		}
+		if x.body != nil {
+			x.decoded()
+		}
+		return
+	case r.GRPC != nil:
+		x.outcome, x.text = outcomeOf(r.GRPC.Code()), r.GRPC.Message()
+	case r.HTTPCode >= 400 && r.HTTPCode < 500:
+		x.outcome, x.text = refused, string(r.Body)
+	case r.HTTPCode != 0:
+		x.outcome, x.text = failed, string(r.Body)
+	default:
+		x.outcome, x.text = lost, r.Failure.Text
+	}
+	if r.Failure != nil && (r.Failure.Kind == hook.Timeout || r.Failure.Kind == hook.Canceled) {
+		x.outcome = late
+	}
+	if x.outcome == lost || x.outcome == late {
+		x.code = ""
+	}
+}
+
+func outcomeOf(code codes.Code) outcome {
+	switch code {
+	case codes.OK:
+		return answered
+	case codes.InvalidArgument, codes.NotFound, codes.Unimplemented, codes.FailedPrecondition, codes.OutOfRange,
+		codes.ResourceExhausted, codes.PermissionDenied, codes.Unauthenticated, codes.AlreadyExists:
+		return refused
+	case codes.DeadlineExceeded, codes.Canceled:
+		return late
+	case codes.Unavailable:
+		return lost
+	}
+	return failed
 }
 
 // got returns in short what came.

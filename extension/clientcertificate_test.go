@@ -69,7 +69,7 @@ func TestClientCertificate(t *testing.T) {
 			}
 
 			call := func(config Config) error {
-				p := NewProtocols(config)
+				p := NewProtocols(withHooks(config))
 				defer p.Close()
 				_, err := p.Call(t.Context(), newCall(cc))
 				return err

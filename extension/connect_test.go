@@ -257,7 +257,7 @@ func TestAKeptConnectionThatTheServerClosed(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			p := rt.target.current.Load()
+			p := rt.host.current.Load()
 
 			// hangUp makes the server close, and waits until the client has seen it.
 			hangUp := func() {
@@ -265,7 +265,7 @@ func TestAKeptConnectionThatTheServerClosed(t *testing.T) {
 				deadline := time.Now().Add(10 * time.Second)
 				for {
 					p.mu.Lock()
-					n := len(p.connections)
+					n := len(p.conns)
 					p.mu.Unlock()
 					if n == 0 {
 						return

@@ -26,13 +26,13 @@ func TestConnectionsAtTheirAge(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := rt.target.acquire(start)
-	if p := rt.target.acquire(start.Add(age - 1)); p != first {
+	first := rt.host.acquire(start)
+	if p := rt.host.acquire(start.Add(age - 1)); p != first {
 		t.Error("REST: the connections were replaced before their time")
 	} else {
 		p.release()
 	}
-	second := rt.target.acquire(start.Add(age))
+	second := rt.host.acquire(start.Add(age))
 	if second == first {
 		t.Error("REST: the connections were not replaced")
 	}
@@ -95,7 +95,7 @@ func TestGRPCChannelClosesAfterItsCalls(t *testing.T) {
 
 // Of an extension that changes its protocol, the connections of the old one are given up.
 func TestRetainByProtocol(t *testing.T) {
-	p := NewProtocols(Config{})
+	p := NewProtocols(withHooks(Config{}))
 	t.Cleanup(p.Close)
 	rest := registry.ClientConfig{URL: "https://ext.example"}
 	grpc := rest
@@ -129,9 +129,9 @@ func TestRetainByProtocol(t *testing.T) {
 
 // The last release ends what is counted, once, and nothing acquires it after that.
 func TestReferences(t *testing.T) {
-	var u users
+	var u refs
 	var ends atomic.Int32
-	u.begin(func() { ends.Add(1) })
+	u.init(func() { ends.Add(1) })
 	var goroutines sync.WaitGroup
 	for range 8 {
 		goroutines.Go(func() {

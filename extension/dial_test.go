@@ -4,15 +4,12 @@
 package extension
 
 import (
-	"fmt"
 	"io"
 	"net"
 	"net/http"
 	"net/http/httptest"
-	"net/netip"
 	"net/url"
 	"reflect"
-	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -65,15 +62,10 @@ func TestAddressesThatNoExtensionMayHave(t *testing.T) {
 			wantError(t, tc.reason+", as the URL's host", m, err, hook.Unreachable, want)
 		})
 	}
-	for _, private := range []string{"10.0.0.1", "192.168.0.1", "fd00::1", "100.64.0.1"} {
-		if reason := Forbidden(netip.MustParseAddr(private)); reason != "" {
-			t.Errorf("%s is refused: %s", private, reason)
-		}
-	}
 }
 
-// TestTrap07CallsAreBalancedOverTheAddressesOfAHost has three servers behind one name.
-func TestTrap07CallsAreBalancedOverTheAddressesOfAHost(t *testing.T) {
+// Calls of one name take turns on the three servers behind it.
+func TestCallsAreBalancedOverTheAddressesOfAHost(t *testing.T) {
 	a := newAuthority(t)
 	addresses := []string{"127.0.0.1", "127.0.0.2", "127.0.0.3"}
 	var mu sync.Mutex
@@ -128,30 +120,6 @@ func TestTrap07CallsAreBalancedOverTheAddressesOfAHost(t *testing.T) {
 	}
 }
 
-func TestRotate(t *testing.T) {
-	parse := func(list ...string) []netip.Addr {
-		var addresses []netip.Addr
-		for _, a := range list {
-			addresses = append(addresses, netip.MustParseAddr(a))
-		}
-		return addresses
-	}
-	// The resolver's own order turns as well; ours must not depend on it.
-	answers := [][]netip.Addr{
-		parse("10.0.0.1", "fd00::1", "10.0.0.2", "::ffff:10.0.0.3"), parse("10.0.0.2", "10.0.0.3", "10.0.0.1", "fd00::1"),
-	}
-	for turn, want := range []string{
-		"[10.0.0.1 10.0.0.2 10.0.0.3 fd00::1]", "[10.0.0.2 10.0.0.3 10.0.0.1 fd00::1]",
-		"[10.0.0.3 10.0.0.1 10.0.0.2 fd00::1]", "[10.0.0.1 10.0.0.2 10.0.0.3 fd00::1]",
-	} {
-		for _, addresses := range answers {
-			if got := fmt.Sprint(rotate(slices.Clone(addresses), uint32(turn))); got != want {
-				t.Errorf("turn %d: got %s, want %s", turn, got, want)
-			}
-		}
-	}
-}
-
 func TestTheNextAddressIsTriedWhenOneRefuses(t *testing.T) {
 	s := newServer(t, newAuthority(t), answer(success), nil)
 	// Whichever is first, the call arrives; with the forbidden one alone, it would not.
@@ -169,8 +137,8 @@ func TestTheNextAddressIsTriedWhenOneRefuses(t *testing.T) {
 	}
 }
 
-// TestTrap08InClusterServicesAreNotProxied has a proxy that the environment asks for, as it were.
-func TestTrap08InClusterServicesAreNotProxied(t *testing.T) {
+// Services of the cluster are called past the proxy.
+func TestInClusterServicesAreNotProxied(t *testing.T) {
 	s := newServer(t, newAuthority(t), answer(success), nil)
 	var tunnels, code atomic.Int32
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, req *http.Request) {
@@ -213,7 +181,7 @@ func TestTrap08InClusterServicesAreNotProxied(t *testing.T) {
 	wantError(t, "a proxy that does not want", m, err, hook.Unreachable,
 		`handler "v.acme": call extension: proxy answered 403 Forbidden`)
 
-	if reflect.ValueOf(NewREST(Config{}).config.Proxy).Pointer() != reflect.ValueOf(http.ProxyFromEnvironment).Pointer() {
+	if reflect.ValueOf(NewREST(withHooks(Config{})).config.Proxy).Pointer() != reflect.ValueOf(http.ProxyFromEnvironment).Pointer() {
 		t.Error("without a Proxy, it is not the environment that says which")
 	}
 }

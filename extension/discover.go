@@ -6,6 +6,7 @@ package extension
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -16,44 +17,39 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/registry"
 )
 
-const (
-	// discoveryTimeout bounds discovery, and defaultTimeout a call to a handler that does not say. Both are
-	// Cluster API's.
-	discoveryTimeout = 10 * time.Second
-	defaultTimeout   = 10 * time.Second
-	// maxHandlers is how many the status of an ExtensionConfig can hold.
-	maxHandlers = 512
-	// maxFaults is how many faults of an answer are told.
-	maxFaults = 8
-)
+// maxFaults is the number of faults of an answer that an error lists.
+const maxFaults = 8
 
-// Discovered is what an extension says of itself. Both lists are by name.
+// Discovered is the result of discovery. Both lists are sorted by name.
 type Discovered struct {
 	Handlers []registry.Handler
 	Skipped  []Skipped
 }
 
-// Skipped is a handler that the gateway has no use for, which is no fault of the extension's other handlers.
+// Skipped is a handler that the gateway never calls, which does not affect the extension's other handlers.
 type Skipped struct {
 	Name   string
 	Reason string // the same for the same handler
 }
 
-// Discover asks the extension at cc for its handlers, in the newest version of Discovery that it has. It takes at most 10 s
-// for each.
+// Discover asks the extension at cc for its handlers, in the newest version of Discovery that it implements. It waits at
+// most 10 s for each version.
 //
-// Unlike Cluster API, which refuses the whole answer, it skips handlers of hooks that the gateway does not know: they
-// are those of a newer extension. Anything else that is wrong refuses the answer, and the error tells all of it.
+// Discover skips handlers of hooks that the gateway does not know, because the extension may be newer than the gateway.
+// Cluster API refuses the whole answer instead. For anything else that is wrong, Discover refuses the answer too, and the
+// error lists all of it.
 //
-// An error is a *hook.Error of the kinds of Call. A caBundle or URL that cannot be used is Unreachable; a wrong answer, or
-// one with status Failure, is a BadResponse.
+// The error is a *hook.Error of one of the kinds of Call: Unreachable for a caBundle or URL that cannot be used, and
+// BadResponse for an answer that is wrong or has the status Failure.
 func (r *REST) Discover(ctx context.Context, cc registry.ClientConfig) (Discovered, error) {
-	return anyVersion(r.config.Catalog, func(h *catalog.Hook) (Discovered, bool, *hook.Error) {
-		x := &exchange{errand: discoveryOf(h)}
-		out, failed := r.exchange(ctx, cc, x, h.Request.New().Interface())
+	return discoverNewest(r.config.Catalog, func(h *catalog.Hook) (Discovered, bool, *hook.Error) {
+		x := &restRequest{request: discoveryRequest(h)}
+		out, failed := r.do(ctx, cc, x, h.Request.New().Interface())
 		if failed != nil {
 			return Discovered{}, x.absent, failed
 		}
@@ -62,25 +58,22 @@ func (r *REST) Discover(ctx context.Context, cc registry.ClientConfig) (Discover
 	})
 }
 
-// faults collects what is wrong with an answer, in its order, up to a number.
+// faults collects what is wrong with an answer, in its order.
 type faults []string
 
 func (f *faults) add(format string, args ...any) { *f = append(*f, fmt.Sprintf(format, args...)) }
 
 func (f faults) err() error {
-	switch {
-	case len(f) == 0:
+	if len(f) == 0 {
 		return nil
-	case len(f) > maxFaults:
-		return fmt.Errorf("%s; and %d more", strings.Join(f[:maxFaults], "; "), len(f)-maxFaults)
 	}
-	return fmt.Errorf("%s", strings.Join(f, "; "))
+	return errors.New(text.Join(f, "; ", maxFaults))
 }
 
 // discovered checks the handlers of an answer and fills in defaults.
 func discovered(c *catalog.Catalog, handlers []*hooksv1alpha1.ExtensionHandler) (Discovered, error) {
-	if len(handlers) > maxHandlers {
-		return Discovered{}, fmt.Errorf("has %d handlers, which is more than %d: split them over several extensions", len(handlers), maxHandlers)
+	if len(handlers) > limits.Handlers {
+		return Discovered{}, fmt.Errorf("has %d handlers, which is more than %d: split them over several extensions", len(handlers), limits.Handlers)
 	}
 	var d Discovered
 	var wrong faults
@@ -97,7 +90,7 @@ func discovered(c *catalog.Catalog, handlers []*hooksv1alpha1.ExtensionHandler) 
 		timeout, ok := timeoutOf(h)
 		if !ok {
 			wrong.add("handlers[%d].timeoutSeconds: %d is not between 0 and %d",
-				i, h.GetTimeoutSeconds(), int(registry.MaxTimeout.Seconds()))
+				i, h.GetTimeoutSeconds(), int(limits.Timeout.Seconds()))
 		}
 		policy, ok := policyOf(h)
 		if !ok {
@@ -107,7 +100,7 @@ func discovered(c *catalog.Catalog, handlers []*hooksv1alpha1.ExtensionHandler) 
 		if err := hook.CheckClusterAPIVersion(version); version != "" && err != nil {
 			wrong.add("handlers[%d].cluster_api_version: %s", i, cut(err.Error()))
 		}
-		if reason := useless(c, gvh); reason != "" {
+		if reason := skipReason(c, gvh); reason != "" {
 			d.Skipped = append(d.Skipped, Skipped{Name: h.GetName(), Reason: reason})
 			continue
 		}
@@ -121,7 +114,8 @@ func discovered(c *catalog.Catalog, handlers []*hooksv1alpha1.ExtensionHandler) 
 	return d, nil
 }
 
-// checkName checks the name of a handler, by itself and against those seen before, by lower-case name.
+// checkName reports whether the name of a handler is right, by itself and beside those seen before, which are by their name
+// in lower case. It adds what is wrong.
 func checkName(wrong *faults, i int, name string, seen map[string]string) bool {
 	lower := strings.ToLower(name)
 	first, twice := seen[lower]
@@ -144,9 +138,9 @@ func checkName(wrong *faults, i int, name string, seen map[string]string) bool {
 func timeoutOf(h *hooksv1alpha1.ExtensionHandler) (time.Duration, bool) {
 	timeout := time.Duration(h.GetTimeoutSeconds()) * time.Second
 	if timeout == 0 {
-		timeout = defaultTimeout
+		timeout = limits.DefaultTimeout
 	}
-	return timeout, timeout > 0 && timeout <= registry.MaxTimeout
+	return timeout, timeout > 0 && timeout <= limits.Timeout
 }
 
 func policyOf(h *hooksv1alpha1.ExtensionHandler) (hook.FailurePolicy, bool) {
@@ -159,8 +153,8 @@ func policyOf(h *hooksv1alpha1.ExtensionHandler) (hook.FailurePolicy, bool) {
 	return "", false
 }
 
-// useless says why the gateway never calls handlers of a hook; nothing if it does.
-func useless(c *catalog.Catalog, gvh hook.GroupVersionHook) string {
+// skipReason returns why the gateway never calls handlers of a hook; empty if it does.
+func skipReason(c *catalog.Catalog, gvh hook.GroupVersionHook) string {
 	known, ok := c.Lookup(gvh)
 	version, _ := c.Version(gvh.Group, gvh.Version)
 	switch {

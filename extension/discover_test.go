@@ -178,7 +178,7 @@ func TestDiscoverRefusesAnUnknownFailurePolicy(t *testing.T) {
 	}
 }
 
-func TestTrap04DiscoveredHandlersAreInOrder(t *testing.T) {
+func TestDiscoveredHandlersAreInOrder(t *testing.T) {
 	lists := [][]string{{"c", "a", "b"}, {"b", "c", "a"}}
 	s := newServer(t, newAuthority(t), func(w http.ResponseWriter, req *http.Request) {
 		var handlers []string
@@ -204,7 +204,7 @@ func TestTrap04DiscoveredHandlersAreInOrder(t *testing.T) {
 	}
 }
 
-func TestTrap12DiscoveredNamesThatDifferOnlyInCaseAreRefused(t *testing.T) {
+func TestDiscoveredNamesThatDifferOnlyInCaseAreRefused(t *testing.T) {
 	s := newServer(t, newAuthority(t), answer(discoveryJSON(
 		handlerJSON("alpha", "BeforeClusterCreate", ""), handlerJSON("Alpha", "BeforeClusterCreate", ""), handlerJSON("Beta", "BeforeClusterCreate", ""),
 	)), nil)

@@ -15,14 +15,16 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/connect"
+	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/registry"
 )
 
 // GRPC calls extensions that implement the services of the contract. It is safe for concurrent use.
 //
-// Calls take turns on the addresses of a host, which is looked up anew every half minute, and on the endpoints of a Service where
-// they are known, as they come and go. A server that offers the
-// standard health service is called only while it says that it is serving. No proxy is used.
+// Calls take turns on the addresses of a host, which is looked up every half minute, or on the endpoints of a Service, if
+// these are known, as they come and go. A server that offers the standard health service is called only while it says that
+// it is serving. No proxy is used.
 type GRPC struct {
 	config   Config
 	channels channels
@@ -40,10 +42,10 @@ func NewGRPC(config Config) *GRPC {
 // Call sends the request to the handler and returns its answer, as REST.Call does, and with the same kinds of errors.
 // Call.Body is not used.
 func (g *GRPC) Call(ctx context.Context, c Call) (Result, error) {
-	x := errandOf(c)
-	rpc := &rpc{}
-	out, err := g.invoke(ctx, c.Handler.Registration.ClientConfig, &x, rpc, withHandler(c.Request, c.Handler.Handler.Name))
-	result := Result{Response: out, Sent: rpc.sent.Load(), Received: rpc.received.Load()}
+	x := callRequest(c)
+	rpc := &connect.RPC{}
+	out, _, err := g.invoke(ctx, c.Handler.Registration.ClientConfig, &x, rpc, withHandler(c.Request, c.Handler.Handler.Name))
+	result := Result{Response: out, Sent: rpc.Sent.Load(), Received: rpc.Received.Load()}
 	if err != nil {
 		return result, err.WithHandler(c.Handler.Name)
 	}
@@ -53,15 +55,16 @@ func (g *GRPC) Call(ctx context.Context, c Call) (Result, error) {
 // Discover asks the extension at cc for its handlers, as REST.Discover does. One that does not implement discovery but
 // offers server reflection has one handler for each hook of the services that it serves, named as the hook in lower case.
 func (g *GRPC) Discover(ctx context.Context, cc registry.ClientConfig) (Discovered, error) {
-	var last errand
+	var last request
 	absent := false
-	bounded, cancel := context.WithTimeout(ctx, discoveryTimeout) // for all questions together
+	bounded, cancel := context.WithTimeout(ctx, limits.DiscoveryTimeout) // for all requests together
 	defer cancel()
-	d, err := anyVersion(g.config.Catalog, func(h *catalog.Hook) (Discovered, bool, *hook.Error) {
-		last = discoveryOf(h)
-		rpc := &rpc{}
-		out, failed := g.invoke(bounded, cc, &last, rpc, h.Request.New().Interface())
-		if absent = rpc.unimplemented.Load(); failed != nil {
+	d, err := discoverNewest(g.config.Catalog, func(h *catalog.Hook) (Discovered, bool, *hook.Error) {
+		last = discoveryRequest(h)
+		var out proto.Message
+		var failed *hook.Error
+		out, absent, failed = g.invoke(bounded, cc, &last, &connect.RPC{}, h.Request.New().Interface())
+		if failed != nil {
 			return Discovered{}, absent, failed
 		}
 		d, failed := last.discovered(g.config.Catalog, out)
@@ -80,33 +83,37 @@ func (g *GRPC) Discover(ctx context.Context, cc registry.ClientConfig) (Discover
 	return d, nil
 }
 
-// invoke sends in and returns the answer, a fresh message that has been checked.
-func (g *GRPC) invoke(ctx context.Context, cc registry.ClientConfig, x *errand, rpc *rpc, in proto.Message) (proto.Message, *hook.Error) {
+// invoke sends in and returns the answer, a fresh message that has been checked, or whether the server does not implement
+// the method.
+func (g *GRPC) invoke(ctx context.Context, cc registry.ClientConfig, x *request, rpc *connect.RPC, in proto.Message) (
+	answer proto.Message, unimplemented bool, failed *hook.Error,
+) {
 	if size := int64(proto.Size(in)); size > g.config.MaxBytes {
-		return nil, x.tooLarge(size, g.config.MaxBytes)
+		return nil, false, x.tooLarge(size, g.config.MaxBytes)
 	}
-	ctx, cancel := x.bound(ctx)
+	ctx, cancel := x.withTimeout(ctx)
 	defer cancel()
 	if ctx.Err() != nil {
-		return nil, x.ended(ctx, ctx.Err())
+		return nil, false, x.ended(ctx, ctx.Err())
 	}
 	channel, err := g.channels.get(cc, g.now())
 	if err != nil {
-		return nil, x.fail(hook.Unreachable, err.Error(), err)
+		return nil, false, x.fail(hook.Unreachable, err.Error(), err)
 	}
 	defer channel.release()
 
 	out := x.hook.Response.New().Interface()
-	if err := channel.conn.Invoke(rpc.watch(g.outgoing(ctx)), x.hook.Method, in, out, grpc.StaticMethod()); err != nil {
-		return nil, x.refusedBy(ctx, channel, rpc, err)
+	if err := channel.conn.Invoke(rpc.Watch(g.outgoing(ctx)), x.hook.Method, in, out, grpc.StaticMethod()); err != nil {
+		failed, unimplemented := x.refused(ctx, channel.conn, rpc, err)
+		return nil, unimplemented, failed
 	}
 	if text := wrongStatus(out); text != "" {
-		return nil, x.fail(hook.BadResponse, "answer: "+text, nil)
+		return nil, false, x.fail(hook.BadResponse, "answer: "+text, nil)
 	}
 	if err := g.config.Codec.Check(out); err != nil {
-		return nil, x.fail(hook.BadResponse, "answer: "+cut(err.Error()), err)
+		return nil, false, x.fail(hook.BadResponse, "answer: "+cut(err.Error()), err)
 	}
-	return out, nil
+	return out, false, nil
 }
 
 // outgoing adds the trace context to the metadata of a request.
@@ -119,8 +126,8 @@ func (g *GRPC) outgoing(ctx context.Context) context.Context {
 	return metadata.NewOutgoingContext(ctx, metadata.New(carrier))
 }
 
-// withHandler returns req with the handler's own name, as the extension knows it. req itself is not changed: the result
-// shares everything else with it.
+// withHandler returns a copy of req with the handler's own name, as the extension knows it. The copy shares everything
+// else with req.
 func withHandler(req proto.Message, name string) proto.Message {
 	to := catalog.Shallow(req.ProtoReflect())
 	if fd := to.Descriptor().Fields().ByName("handler"); fd != nil {
@@ -129,8 +136,8 @@ func withHandler(req proto.Message, name string) proto.Message {
 	return to.Interface()
 }
 
-// Retain keeps the connections to the given extensions and gives up all others, as REST.Retain does.
+// Retain keeps the connections to the given extensions and closes all others, as REST.Retain does.
 func (g *GRPC) Retain(ccs []registry.ClientConfig) { g.channels.retain(ccs) }
 
-// Close gives up all connections, as Retain does without extensions. It does not wait for calls that are under way.
+// Close closes all connections, as Retain does without extensions. It does not wait for calls that are under way.
 func (g *GRPC) Close() { g.channels.retain(nil) }

@@ -118,7 +118,7 @@ func newAuthor(t testing.TB, ca *devcert.Authority, a *author, register func(*gr
 
 func newGRPC(t testing.TB, config Config) *GRPC {
 	t.Helper()
-	g := NewGRPC(config)
+	g := NewGRPC(withHooks(config))
 	t.Cleanup(g.Close)
 	return g
 }
@@ -422,7 +422,7 @@ func TestGRPCDiscover(t *testing.T) {
 		"reflection": {reason: "the server says which services it has", cc: newAuthor(t, ca, &author{}, func(s *grpc.Server) { reflection.Register(s) }), handlers: lifecycle},
 		"neither": {
 			reason: "nobody says anything", cc: newAuthor(t, ca, &author{}, nil),
-			want: "discover handlers: the extension has neither Discovery nor server reflection, so nobody knows its handlers: implement Discovery",
+			want: "discover handlers: the extension has neither Discovery nor server reflection, so its handlers are unknown: implement Discovery",
 		},
 		"other services": {
 			reason: "a server that is no extension", cc: newAuthor(t, ca, nil, notServingNothing),

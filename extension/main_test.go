@@ -20,6 +20,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/devcert"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
@@ -160,9 +161,18 @@ func readRequest(c net.Conn) error {
 	}
 }
 
+// withHooks sets what a Config needs.
+func withHooks(config Config) Config {
+	if config.Catalog == nil {
+		config.Catalog = catalog.New()
+	}
+	config.Codec = codec.New(config.Catalog)
+	return config
+}
+
 func newREST(t testing.TB, config Config) *REST {
 	t.Helper()
-	r := NewREST(config)
+	r := NewREST(withHooks(config))
 	t.Cleanup(r.Close)
 	return r
 }

@@ -54,7 +54,7 @@ func (h *held) begin(t *testing.T, r *REST, cc registry.ClientConfig) <-chan err
 	return done
 }
 
-func TestTrap09OldConnectionsDrainAfterCertificateRotation(t *testing.T) {
+func TestOldConnectionsDrainAfterCertificateRotation(t *testing.T) {
 	for _, h2 := range []bool{false, true} {
 		t.Run(map[bool]string{false: "HTTP1", true: "HTTP2"}[h2], func(t *testing.T) {
 			a, b := newAuthority(t), newAuthority(t)

@@ -17,11 +17,10 @@ type Protocols struct {
 
 // NewProtocols returns a Protocols without connections.
 func NewProtocols(config Config) *Protocols {
-	config.setDefaults() // so that both have one catalog and codec
 	return &Protocols{rest: NewREST(config), grpc: NewGRPC(config)}
 }
 
-// Call does what REST.Call and GRPC.Call do.
+// Call calls REST.Call or GRPC.Call.
 func (p *Protocols) Call(ctx context.Context, c Call) (Result, error) {
 	if c.Handler.Registration.ClientConfig.Protocol == registry.GRPC {
 		return p.grpc.Call(ctx, c)
@@ -29,7 +28,7 @@ func (p *Protocols) Call(ctx context.Context, c Call) (Result, error) {
 	return p.rest.Call(ctx, c)
 }
 
-// Discover does what REST.Discover and GRPC.Discover do.
+// Discover calls REST.Discover or GRPC.Discover.
 func (p *Protocols) Discover(ctx context.Context, cc registry.ClientConfig) (Discovered, error) {
 	if cc.Protocol == registry.GRPC {
 		return p.grpc.Discover(ctx, cc)
@@ -37,7 +36,7 @@ func (p *Protocols) Discover(ctx context.Context, cc registry.ClientConfig) (Dis
 	return p.rest.Discover(ctx, cc)
 }
 
-// Retain keeps the connections to the given extensions and gives up all others, as REST.Retain does.
+// Retain keeps the connections to the given extensions and closes all others, as REST.Retain does.
 func (p *Protocols) Retain(ccs []registry.ClientConfig) {
 	var rest, grpc []registry.ClientConfig
 	for _, cc := range ccs {
@@ -51,7 +50,7 @@ func (p *Protocols) Retain(ccs []registry.ClientConfig) {
 	p.grpc.Retain(grpc)
 }
 
-// Close gives up all connections. It does not wait for calls that are under way.
+// Close closes all connections. It does not wait for calls that are under way.
 func (p *Protocols) Close() {
 	p.rest.Close()
 	p.grpc.Close()

@@ -191,12 +191,3 @@ func TestUnsent(t *testing.T) {
 		}
 	}
 }
-
-// timeoutError is what net reports when a deadline has passed.
-type timeoutError struct{}
-
-func (timeoutError) Error() string   { return "i/o timeout" }
-func (timeoutError) Timeout() bool   { return true }
-func (timeoutError) Temporary() bool { return true }
-
-var _ net.Error = timeoutError{}

@@ -8,19 +8,18 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
-	"path"
 	"sync"
 	"sync/atomic"
 
+	"github.com/hookgate/hookgate/internal/endpoint"
 	"github.com/hookgate/hookgate/registry"
 )
 
-// route is where one ClientConfig leads: a target, and a prefix of all paths there. It is immutable.
+// route is where one ClientConfig leads: a host, and a prefix of all paths there. It is immutable.
 type route struct {
-	target *target
-	host   string // with the port, if the URL has one
-	prefix string // empty, or begins with a slash and does not end with one
+	host      *host
+	authority string // with the port, if the URL has one
+	prefix    string // empty, or begins with a slash and does not end with one
 }
 
 // routeKey is a registry.ClientConfig as a value.
@@ -34,9 +33,9 @@ func keyOf(cc registry.ClientConfig) routeKey {
 	return routeKey{url: cc.URL, caBundle: string(cc.CABundle), inCluster: cc.InCluster}
 }
 
-// targetKey is what extensions must have in common to share connections.
-type targetKey struct {
-	host      string
+// hostKey is what extensions must have in common to share connections.
+type hostKey struct {
+	authority string
 	caBundle  string
 	inCluster bool
 }
@@ -45,9 +44,9 @@ type targetKey struct {
 type routes struct {
 	config *Config
 
-	mu      sync.Mutex // held to change what is below
-	byKey   atomic.Pointer[map[routeKey]*route]
-	targets map[targetKey]*target
+	mu    sync.Mutex // held to change what is below
+	byKey atomic.Pointer[map[routeKey]*route]
+	hosts map[hostKey]*host
 }
 
 // get returns the route of cc, which it makes if there is none. It does no I/O.
@@ -62,7 +61,7 @@ func (rs *routes) get(cc registry.ClientConfig) (*route, error) {
 }
 
 func (rs *routes) add(cc registry.ClientConfig) (*route, error) {
-	u, roots, err := parse(cc)
+	e, roots, err := parse(cc)
 	if err != nil {
 		return nil, err
 	}
@@ -78,30 +77,30 @@ func (rs *routes) add(cc registry.ClientConfig) (*route, error) {
 		return rt, nil
 	}
 
-	shared := targetKey{host: u.Host, caBundle: key.caBundle, inCluster: key.inCluster}
-	t, ok := rs.targets[shared]
+	shared := hostKey{authority: e.Authority, caBundle: key.caBundle, inCluster: key.inCluster}
+	h, ok := rs.hosts[shared]
 	if !ok {
-		t = newTarget(rs.config, roots, cc.InCluster)
-		if rs.targets == nil {
-			rs.targets = map[targetKey]*target{}
+		h = newHost(rs.config, roots, cc.InCluster)
+		if rs.hosts == nil {
+			rs.hosts = map[hostKey]*host{}
 		}
-		rs.targets[shared] = t
+		rs.hosts[shared] = h
 	}
-	rt := &route{target: t, host: u.Host, prefix: prefix(u)}
+	rt := &route{host: h, authority: e.Authority, prefix: e.Prefix}
 	next[key] = rt
 	rs.byKey.Store(&next)
 	return rt, nil
 }
 
-// retain forgets the routes that are not to one of ccs, and drains the targets that no route leads to any more.
+// retain removes the routes that lead to none of ccs, and drains the hosts that no route leads to any more.
 func (rs *routes) retain(ccs []registry.ClientConfig) {
-	for _, t := range rs.forget(ccs) {
-		t.drain() // without the lock: to close connections is I/O
+	for _, h := range rs.remove(ccs) {
+		h.drain() // without the lock: closing connections is I/O
 	}
 }
 
-// forget returns the targets that are not needed for ccs, and that nobody will find any more.
-func (rs *routes) forget(ccs []registry.ClientConfig) []*target {
+// remove removes the routes that lead to none of ccs, and returns the hosts that no route leads to any more.
+func (rs *routes) remove(ccs []registry.ClientConfig) []*host {
 	rs.mu.Lock()
 	defer rs.mu.Unlock()
 	known := rs.byKey.Load()
@@ -109,49 +108,40 @@ func (rs *routes) forget(ccs []registry.ClientConfig) []*target {
 		return nil
 	}
 	next := make(map[routeKey]*route, len(ccs))
-	used := map[*target]bool{}
+	used := map[*host]bool{}
 	for _, cc := range ccs {
 		key := keyOf(cc)
 		if rt, ok := (*known)[key]; ok {
 			next[key] = rt
-			used[rt.target] = true
+			used[rt.host] = true
 		}
 	}
 	rs.byKey.Store(&next)
-	var unused []*target
-	for key, t := range rs.targets {
-		if !used[t] {
-			delete(rs.targets, key)
-			unused = append(unused, t)
+	var unused []*host
+	for key, h := range rs.hosts {
+		if !used[h] {
+			delete(rs.hosts, key)
+			unused = append(unused, h)
 		}
 	}
 	return unused
 }
 
-// parse checks a ClientConfig. The pool is nil where the system's roots are meant.
-func parse(cc registry.ClientConfig) (*url.URL, *x509.CertPool, error) {
+// parse checks a ClientConfig. Without a caBundle, the pool is nil, which means the system's roots.
+func parse(cc registry.ClientConfig) (*endpoint.Endpoint, *x509.CertPool, error) {
 	if err := cc.CheckURL(); err != nil {
 		return nil, nil, fmt.Errorf("url: %w", err)
 	}
-	u, err := url.Parse(cc.URL)
+	e, err := endpoint.Parse(cc.URL, endpoint.HTTPS, endpoint.GRPCS, endpoint.GRPC, endpoint.Unix)
 	if err != nil {
 		return nil, nil, fmt.Errorf("url: %w", err)
 	}
 	if len(cc.CABundle) == 0 {
-		return u, nil, nil
+		return e, nil, nil
 	}
 	roots := x509.NewCertPool()
 	if !roots.AppendCertsFromPEM(cc.CABundle) {
 		return nil, nil, errors.New("caBundle: no valid certificate in PEM in it")
 	}
-	return u, roots, nil
-}
-
-// prefix returns the path of an extension's URL in the form that a hook's path can be appended to.
-func prefix(u *url.URL) string {
-	p := path.Join("/", u.Path)
-	if p == "/" {
-		return ""
-	}
-	return p
+	return e, roots, nil
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/connect"
 )
 
 // The timeout that an extension is told is rounded up to 100 ms, and is never more than the handler's.
@@ -31,10 +32,9 @@ func TestTimeoutIsRoundedUp(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), tc.left)
 			defer cancel()
-			x := &exchange{errand: errand{timeout: tc.timeout}}
-			x.budget(ctx)
-			if want := "timeout=" + tc.want; x.query != want {
-				t.Errorf("handler's timeout %s, %s left: got %s, want %s", tc.timeout, tc.left, x.query, want)
+			deadline, _ := ctx.Deadline()
+			if got, want := connect.TimeoutQuery(deadline, tc.timeout), "timeout="+tc.want; got != want {
+				t.Errorf("handler's timeout %s, %s left: got %s, want %s", tc.timeout, tc.left, got, want)
 			}
 		})
 	}
@@ -61,8 +61,8 @@ func TestWhoseDeadlineEndedACall(t *testing.T) {
 				ctx, cancel = context.WithTimeout(ctx, tc.left)
 				defer cancel()
 			}
-			x := &errand{verb: "call", timeout: timeout}
-			bounded, cancel := x.bound(ctx)
+			x := &request{operation: "call", timeout: timeout}
+			bounded, cancel := x.withTimeout(ctx)
 			defer cancel()
 			start := time.Now()
 			<-bounded.Done()
@@ -79,8 +79,8 @@ func TestWhoseDeadlineEndedACall(t *testing.T) {
 // A caller that leaves is told so, even if its deadline would have been the nearer one.
 func TestCallerThatLeavesBeforeItsDeadline(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	x := &errand{verb: "call", timeout: 10 * time.Second}
-	bounded, release := x.bound(ctx)
+	x := &request{operation: "call", timeout: 10 * time.Second}
+	bounded, release := x.withTimeout(ctx)
 	defer release()
 	cancel()
 	if e := x.ended(bounded, bounded.Err()); e.Kind != hook.Canceled || e.Error() != "call: the caller left" {

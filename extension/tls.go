@@ -9,15 +9,21 @@ import (
 	"io"
 	"net"
 	"sync"
+
+	"github.com/hookgate/hookgate/internal/connect"
 )
 
-// gatherSize is how much of a body is encrypted before it is written: eight TLS records.
-const gatherSize = 128 << 10
+const (
+	// gatherSize is the size of the part of a body that is encrypted before it is written: eight full TLS records.
+	gatherSize = 128 << 10
+	// recordsSize has room for these records, each with its header, nonce, padding and tag, whatever the cipher suite.
+	recordsSize = gatherSize + 8*128
+)
 
-// gathering are buffers of gatherSize, for plain text and for records.
-var gathering = sync.Pool{New: func() any { return new([gatherSize]byte) }}
+// gathering holds buffers, for plain text and for records.
+var gathering = sync.Pool{New: func() any { return new([recordsSize]byte) }}
 
-// dialTLS is http.Transport.DialTLSContext for HTTP/1.1.
+// dialTLS implements http.Transport.DialTLSContext for HTTP/1.1.
 func (p *pool) dialTLS(ctx context.Context, config *tls.Config, network, addr string) (net.Conn, error) {
 	raw, err := p.dial(ctx, network, addr)
 	if err != nil {
@@ -31,8 +37,8 @@ func (p *pool) dialTLS(ctx context.Context, config *tls.Config, network, addr st
 	config = config.Clone()
 	config.ServerName = host
 	records := &recordWriter{Conn: raw}
-	c := &tlsConnection{Conn: tls.Client(records, config), records: records}
-	ctx, cancel := context.WithTimeout(ctx, tlsTimeout)
+	c := &tlsConn{Conn: tls.Client(records, config), records: records}
+	ctx, cancel := context.WithTimeout(ctx, connect.TLSTimeout)
 	defer cancel()
 	if err := c.HandshakeContext(ctx); err != nil {
 		_ = raw.Close()
@@ -41,20 +47,24 @@ func (p *pool) dialTLS(ctx context.Context, config *tls.Config, network, addr st
 	return c, nil
 }
 
-// tlsConnection is a TLS connection that sends a large body in few system calls: package tls writes every record, of 16 KiB,
-// by itself, which costs a system call and wakes up the peer each time.
-type tlsConnection struct {
+// tlsConn is a TLS connection that sends a large body in few system calls: package tls writes every record, of 16 KiB, by
+// itself, which costs a system call and wakes up the peer each time.
+//
+// BenchmarkGather, without and with it, processor time of client and server for a request, medians of ten rounds that took
+// turns on two busy cores: 250 KB 0.67 and 0.53 ms, 5 MB 13.2 and 11.1 ms; with eight callers at the same time, 1.37 and
+// 1.23 ms, 41 and 34 ms. It makes no difference for 4 KB.
+type tlsConn struct {
 	*tls.Conn
 	records *recordWriter
 }
 
 // ReadFrom sends all of r. net/http sends bodies through it.
-func (c *tlsConnection) ReadFrom(r io.Reader) (int64, error) {
-	plain, _ := gathering.Get().(*[gatherSize]byte)
+func (c *tlsConn) ReadFrom(r io.Reader) (int64, error) {
+	plain, _ := gathering.Get().(*[recordsSize]byte)
 	defer gathering.Put(plain)
 	var total int64
 	for {
-		n, err := io.ReadFull(r, plain[:])
+		n, err := io.ReadFull(r, plain[:gatherSize])
 		if n > 0 {
 			c.records.gather()
 			written, writeErr := c.Write(plain[:n])
@@ -75,23 +85,23 @@ func (c *tlsConnection) ReadFrom(r io.Reader) (int64, error) {
 	}
 }
 
-// recordWriter is what a TLS connection writes its records to. Between gather and flush it keeps them; package tls may
-// write records of its own at any time, alerts for instance, and they keep their place.
+// recordWriter is the connection to which a TLS connection writes its records. Between gather and flush it holds them back;
+// package tls may write records of its own at any time, alerts for instance, and they keep their place.
 type recordWriter struct {
 	net.Conn
 
 	mu   sync.Mutex
-	held *[gatherSize]byte // while records are kept
+	held *[recordsSize]byte // while records are held back
 	n    int
 }
 
 func (w *recordWriter) gather() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.held, _ = gathering.Get().(*[gatherSize]byte)
+	w.held, _ = gathering.Get().(*[recordsSize]byte)
 }
 
-// Write keeps or writes p.
+// Write holds p back, or writes it.
 func (w *recordWriter) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -110,7 +120,7 @@ func (w *recordWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// flush writes what was kept.
+// flush writes what was held back.
 func (w *recordWriter) flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -37,7 +37,7 @@ func BenchmarkGather(b *testing.B) {
 					if err != nil {
 						b.Fatal(err)
 					}
-					p := rt.target.acquire(r.now())
+					p := rt.host.acquire(r.now())
 					defer p.release()
 					if !gather {
 						p.transport().DialTLSContext = nil

@@ -59,7 +59,7 @@ func newFixture(t testing.TB, provider trace.TracerProvider) *fixture {
 		provider = noop.NewTracerProvider()
 	}
 	cat := catalog.New()
-	transport := extension.NewProtocols(extension.Config{Codec: mandated, Propagator: Propagator()})
+	transport := extension.NewProtocols(extension.Config{Catalog: cat, Codec: mandated, Propagator: Propagator()})
 	t.Cleanup(transport.Close)
 	observer := NewObserver(NewMetrics(f.metrics, f.registry, cat, "test"), provider, slog.New(slog.NewTextHandler(f.log, nil)), convert.NewLosses(nil))
 	f.observer = observer

@@ -6,9 +6,6 @@ package registry
 import (
 	"errors"
 	"fmt"
-	"net/netip"
-	"net/url"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -16,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/endpoint"
 )
 
 // MaxTimeout is the longest timeout of a handler, as in Cluster API.
@@ -95,53 +93,15 @@ func CheckURL(text string) error { return (&ClientConfig{URL: text}).CheckURL() 
 
 // CheckURL returns an error unless c.URL is a valid URL for c.Protocol.
 func (c *ClientConfig) CheckURL() error {
-	u, err := url.Parse(c.URL)
+	e, err := endpoint.Parse(c.URL, c.Protocol.schemes()...)
 	switch {
-	case c.URL == "":
-		return errors.New("must not be empty")
 	case err != nil:
-		// The cause repeats the whole text, which may hold a password.
-		var parse *url.Error
-		if errors.As(err, &parse) {
-			err = parse.Err
-		}
-		return fmt.Errorf("is not a URL: %w", err)
-	case !slices.Contains(c.Protocol.schemes(), u.Scheme):
-		return fmt.Errorf("must begin with %s, not with %q", strings.Join(c.Protocol.prefixes(), ", "), u.Scheme)
-	case u.User != nil:
-		return errors.New("must not have a user")
-	case u.RawQuery != "" || u.ForceQuery:
-		return errors.New("must not have a query")
-	case u.Fragment != "" || strings.Contains(c.URL, "#"):
-		return errors.New("must not have a fragment")
-	case u.Scheme == SchemeUnix:
-		if u.Host != "" || u.Opaque != "" || u.Path == "" || u.Path == "/" {
-			return errors.New(
-				"must be unix:// and the absolute path of a socket, for example unix:///run/extension.sock",
-			)
-		}
-		return nil
-	case u.Hostname() == "" || u.Opaque != "":
-		return errors.New("must have a host")
-	case c.Protocol == GRPC && u.Path != "" && u.Path != "/":
-		return errors.New("must not have a path: gRPC's paths are those of its services")
-	}
-	return checkHost(u)
-}
-
-func checkHost(u *url.URL) error {
-	if p := u.Port(); p != "" {
-		if n, err := strconv.ParseUint(p, 10, 16); err != nil || n == 0 {
-			return fmt.Errorf("port %s is not between 1 and 65535", p)
-		}
-	}
-	if u.Scheme != SchemeGRPC {
-		return nil
-	}
-	if u.Port() == "" {
+		return err
+	case c.Protocol == GRPC && e.Prefix != "":
+		return endpoint.ErrPath
+	case e.Scheme == endpoint.GRPC && e.Port == "":
 		return errors.New("must have a port")
-	}
-	if ip, err := netip.ParseAddr(u.Hostname()); (err != nil || !ip.IsLoopback()) && u.Hostname() != "localhost" {
+	case e.Scheme == endpoint.GRPC && !e.IsLocal():
 		return errors.New("must be on loopback, because grpc:// has no TLS; use grpcs://")
 	}
 	return nil

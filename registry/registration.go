@@ -49,14 +49,6 @@ func (p Protocol) schemes() []string {
 	return []string{"https"}
 }
 
-func (p Protocol) prefixes() []string {
-	prefixes := p.schemes()
-	for i := range prefixes {
-		prefixes[i] += "://"
-	}
-	return prefixes
-}
-
 // ClientConfig says how to reach an extension.
 type ClientConfig struct {
 	// Protocol is REST unless it is set.

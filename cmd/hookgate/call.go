@@ -71,19 +71,18 @@ func (o *callOptions) run(cmd *cobra.Command, name string) error {
 		return usagef("-f is required: a file with the request of %s", h.Hook)
 	}
 	mandated := codec.New(cat)
-	o.errOut = cmd.ErrOrStderr()
-	client, err := o.newClient(mandated)
+	server, err := o.open(mandated, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}
-	defer func() { _ = client.close() }()
+	defer server.client.Close()
 	request := h.Request.New().Interface()
 	if o.file != "" {
 		if request, err = readRequest(cmd.InOrStdin(), o.file, h, mandated); err != nil {
 			return err
 		}
 	}
-	a, err := client.call(cmd.Context(), h, o.handler, request)
+	a, err := server.call(cmd.Context(), h, o.handler, request)
 	if err != nil {
 		return fmt.Errorf("call %s: %w", h.Hook, err)
 	}

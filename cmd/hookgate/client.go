@@ -9,10 +9,8 @@ import (
 	"crypto/x509"
 	"fmt"
 	"io"
-	"net/url"
 	"os"
 	"strings"
-	"sync/atomic"
 	"time"
 
 	"github.com/spf13/pflag"
@@ -21,22 +19,10 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/codec"
+	"github.com/hookgate/hookgate/gateway"
+	"github.com/hookgate/hookgate/internal/client"
+	"github.com/hookgate/hookgate/internal/endpoint"
 )
-
-// client calls hooks of one server: a gateway, or an extension.
-type client interface {
-	// call sends the request to the handler; empty means that the server chooses. The error of a server that answered
-	// one is a *callError.
-	call(ctx context.Context, h *catalog.Hook, handler string, req proto.Message) (*answer, error)
-	close() error
-}
-
-// answer is what a server answered.
-type answer struct {
-	message proto.Message
-	body    []byte // the JSON: what the server sent over REST, what it would have been over gRPC
-	callID  string // empty if the server is no gateway
-}
 
 // clientOptions are the flags that say which server to call, and how.
 type clientOptions struct {
@@ -45,25 +31,6 @@ type clientOptions struct {
 	cert    string
 	key     string
 	timeout time.Duration
-
-	// certificateAsked tells that the server asked for a certificate and there was none to show. Connections are made in
-	// goroutines of the transports.
-	certificateAsked atomic.Bool
-	// errOut is where warnings of the server go.
-	errOut io.Writer
-}
-
-// warn prints what a server warns of in its answer. What is not of the form 299 - "text" is for others.
-func (o *clientOptions) warn(values []string) {
-	if o.errOut == nil {
-		return
-	}
-	warnings, _ := utilnet.ParseWarningHeaders(values)
-	for _, w := range warnings {
-		if w.Code == 299 {
-			_, _ = fmt.Fprintf(o.errOut, "Warning: %s\n", printable(w.Text))
-		}
-	}
 }
 
 func (o *clientOptions) addFlags(f *pflag.FlagSet) {
@@ -80,89 +47,62 @@ func (o *clientOptions) addTLSFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.key, "key", "", "file with the key of --cert, PEM")
 }
 
-// target is a checked --server.
-type target struct {
-	text   string // as given, for messages
-	scheme string // https, grpc or grpcs
-	host   string // host:port
-	prefix string // path in front of the hook's, for https; without a slash at the end
+// server is the server of a command: a gateway, or an extension.
+type server struct {
+	options  *clientOptions
+	endpoint *endpoint.Endpoint
+	client   *client.Client
+	errOut   io.Writer // for warnings
 }
 
-func (t target) hasTLS() bool { return t.scheme != "grpc" }
+// answer is what a server answered.
+type answer struct {
+	message proto.Message
+	body    []byte // the JSON: what the server sent over REST, what it would have been over gRPC
+	callID  string // empty if the server is no gateway
+}
 
-// newClient returns a client for the flags. It does not connect yet.
-func (o *clientOptions) newClient(c *codec.Codec) (client, error) {
-	t, err := parseServer(o.server)
+// open returns the server of the flags. It does not connect yet.
+func (o *clientOptions) open(c *codec.Codec, errOut io.Writer) (*server, error) {
+	e, err := endpoint.Parse(o.server, endpoint.HTTPS, endpoint.GRPCS, endpoint.GRPC, endpoint.Unix)
 	if err != nil {
-		return nil, err
+		return nil, usagef("--server %q: %w", o.server, err)
+	}
+	if e.IsGRPC() && e.Network == "tcp" && e.Port == "" {
+		return nil, usagef("--server %q: must have a port; a gateway's gRPC port is 9090 by default: %s://%s:9090", o.server, e.Scheme, e.Host)
 	}
 	if o.timeout <= 0 {
 		return nil, usagef("--timeout: want more than 0, got %s", o.timeout)
 	}
-	config, err := o.tlsConfig(t)
+	config, err := o.tlsConfig(e)
 	if err != nil {
 		return nil, err
 	}
-	if t.scheme == "https" {
-		return newRESTClient(t, config, c, o), nil
+	cl, err := client.New(client.Config{Endpoint: e, TLS: config, Codec: c, UserAgent: userAgent(), Idle: 1})
+	if err != nil {
+		return nil, fmt.Errorf("server %s: %w", o.server, err)
 	}
-	return newGRPCClient(t, config, c, o)
+	return &server{options: o, endpoint: e, client: cl, errOut: errOut}, nil
 }
 
-func parseServer(text string) (target, error) {
-	u, err := url.Parse(text)
-	if err != nil || u.Host == "" {
-		return target{}, usagef("--server %q: want https://HOST:PORT, grpcs://HOST:PORT or grpc://HOST:PORT", text)
+// tlsConfig reads the files of the flags.
+func (o *clientOptions) tlsConfig(e *endpoint.Endpoint) (*tls.Config, error) {
+	if !e.HasTLS() && (o.ca != "" || o.cert != "" || o.key != "") {
+		return nil, usagef("--ca, --cert and --key need TLS: want --server grpcs://%s", e.Authority)
 	}
-	t := target{text: strings.TrimSuffix(text, "/"), scheme: u.Scheme, host: u.Host, prefix: strings.TrimSuffix(u.EscapedPath(), "/")}
-	switch u.Scheme {
-	case "https":
-		if u.Port() == "" {
-			t.host += ":443"
-		}
-	case "grpc", "grpcs":
-		if u.Port() == "" {
-			return target{}, usagef("--server %q: the port is missing; a gateway's gRPC port is 9090 by default: %s://%s:9090", text, u.Scheme, u.Host)
-		}
-		if t.prefix != "" {
-			return target{}, usagef("--server %q: gRPC has no path", text)
-		}
-	case "http":
-		return target{}, usagef("--server %q: hooks are never called without TLS over HTTP; want https://%s", text, u.Host)
-	default:
-		return target{}, usagef("--server %q: unknown scheme %q; want https://, grpcs:// or grpc://", text, u.Scheme)
-	}
-	if u.User != nil || u.RawQuery != "" || u.Fragment != "" {
-		return target{}, usagef("--server %q: want no user, query or fragment", text)
-	}
-	return t, nil
-}
-
-// tlsConfig reads the files of the flags. It is nil for a target without TLS.
-func (o *clientOptions) tlsConfig(t target) (*tls.Config, error) {
-	if !t.hasTLS() {
-		if o.ca != "" || o.cert != "" || o.key != "" {
-			return nil, usagef("--ca, --cert and --key need TLS: want --server grpcs://%s", t.host)
-		}
-		return nil, nil
-	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	ca, cert, err := o.credentials()
 	if err != nil {
 		return nil, err
 	}
+	config := &tls.Config{MinVersion: tls.VersionTLS12}
 	if ca != nil {
 		config.RootCAs = x509.NewCertPool()
 		if !config.RootCAs.AppendCertsFromPEM(ca) {
 			return nil, fmt.Errorf("read --ca: %s has no certificate in PEM", o.ca)
 		}
 	}
-	config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
-		o.certificateAsked.Store(true)
-		return &tls.Certificate{}, nil
-	}
 	if cert != nil {
-		config.Certificates, config.GetClientCertificate = []tls.Certificate{*cert}, nil
+		config.Certificates = []tls.Certificate{*cert}
 	}
 	return config, nil
 }
@@ -186,3 +126,36 @@ func (o *clientOptions) credentials() (ca []byte, cert *tls.Certificate, err err
 	}
 	return ca, &pair, nil
 }
+
+// call sends the request to the handler; for an empty one, the server chooses. The error of a server that answered with one
+// is a *callError.
+func (s *server) call(ctx context.Context, h *catalog.Hook, handler string, req proto.Message) (*answer, error) {
+	ctx, cancel := context.WithTimeout(ctx, s.options.timeout)
+	defer cancel()
+	r := s.client.Call(ctx, h, handler, req)
+	s.warn(r.Header.Values(gateway.WarningHeader))
+	callID := r.Header.Get(gateway.CallIDHeader)
+	switch {
+	case r.Failure != nil:
+		return nil, s.explain(r.Failure)
+	case !r.OK():
+		return nil, s.refusal(r, handler)
+	case r.Invalid != nil:
+		message := fmt.Sprintf("the answer is no %s: %s", h.Response.Descriptor().Name(), r.Invalid)
+		return nil, &callError{status: r.Status, message: message, callID: callID}
+	}
+	return &answer{message: r.Message, body: r.Body, callID: callID}, nil
+}
+
+// warn prints the warnings in an answer. Those that are not of the form 299 - "text" are for others.
+func (s *server) warn(values []string) {
+	warnings, _ := utilnet.ParseWarningHeaders(values)
+	for _, w := range warnings {
+		if w.Code == 299 {
+			_, _ = fmt.Fprintf(s.errOut, "Warning: %s\n", printable(w.Text))
+		}
+	}
+}
+
+// name returns the URL of the server for messages.
+func (s *server) name() string { return strings.TrimSuffix(s.options.server, "/") }

@@ -38,7 +38,7 @@ func TestUnreachable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, scheme := range []string{"https://", "grpcs://", "grpc://"} {
-		discover(t, "nobody listens", "server "+scheme+address+": not reachable: connection refused\nDoes it run? --server says where it is.",
+		discover(t, "nobody listens", "server "+scheme+address+": connection refused\nDoes it run, and is the port right?",
 			"--server", scheme+address)
 	}
 }
@@ -48,10 +48,10 @@ func TestCertificates(t *testing.T) {
 	other := newFakeServer(t, nil)
 	for _, server := range []string{f.http.URL, "grpcs://" + f.grpcs} {
 		discover(t, "the system does not know the CA",
-			"server "+server+": its certificate is not trusted: the system does not know who signed it\nGive the CA that signed it with --ca FILE.",
+			"server "+server+": certificate not trusted: signed by an unknown authority\nGive the CA that signed it: --ca FILE.",
 			"--server", server)
 		discover(t, "the file has another CA",
-			"server "+server+": its certificate is not trusted: it is not signed by the CA in "+other.caFile+"\nGive the CA that signed it with --ca FILE.",
+			"server "+server+": certificate not trusted: signed by an unknown authority\nGive the CA that signed it: --ca FILE, which is not "+other.caFile+".",
 			"--server", server, "--ca", other.caFile)
 	}
 }
@@ -64,7 +64,7 @@ func TestExpiredCertificate(t *testing.T) {
 	f := newFakeServerWith(t, nil, pair, func(*tls.Config) {})
 	for _, server := range []string{f.http.URL, "grpcs://" + f.grpcs} {
 		got := hookgate(t, "", "call", "Discovery", "--server", server, "--ca", f.caFile)
-		if want := "server " + server + ": its certificate is not valid: x509: certificate has expired"; !strings.Contains(got.errOut, want) {
+		if want := "server " + server + ": certificate not trusted: expired or not yet valid\nx509: certificate has expired"; !strings.Contains(got.errOut, want) {
 			t.Errorf("got %s\nwant %s", got.errOut, want)
 		}
 	}
@@ -83,7 +83,7 @@ func TestCertificateForAnotherName(t *testing.T) {
 	}
 	for _, server := range []string{"https://localhost:" + port, "grpcs://localhost:" + port} {
 		got := hookgate(t, "", "call", "Discovery", "--server", server, "--ca", ca)
-		if want := "server " + server + ": its certificate is for another name: x509: certificate is valid for example.com"; !strings.Contains(got.errOut, want) {
+		if want := "server " + server + ": certificate not trusted: not made out to \"localhost\"\nx509: certificate is valid for example.com"; !strings.Contains(got.errOut, want) {
 			t.Errorf("got %s\nwant %s", got.errOut, want)
 		}
 	}
@@ -102,7 +102,7 @@ func TestClientCertificate(t *testing.T) {
 		c.ClientAuth, c.ClientCAs = tls.RequireAndVerifyClientCert, pair.ClientTLS().RootCAs
 	})
 	for _, server := range []string{f.http.URL, "grpcs://" + f.grpcs} {
-		discover(t, "the server wants a certificate", "server "+server+": it asked for a client certificate, and ended the connection without one\nShow one with --cert FILE and --key FILE.",
+		discover(t, "the server wants a certificate", "server "+server+": the server asked for a client certificate, and ended the connection without one\nShow one: --cert FILE and --key FILE.",
 			"--server", server, "--ca", f.caFile)
 		got := hookgate(t, "", "call", "Discovery", "--server", server, "--ca", f.caFile,
 			"--cert", filepath.Join(dir, devcert.CertFile), "--key", filepath.Join(dir, devcert.KeyFile))
@@ -112,19 +112,24 @@ func TestClientCertificate(t *testing.T) {
 	}
 }
 
+// noTLS returns the end of the message about a server without TLS.
+func noTLS(address string) string {
+	return "the server does not speak TLS\ngRPC without TLS is --server grpc://" + address + "; is it perhaps a port for metrics or health?"
+}
+
 // TestWrongProtocol mixes up addresses, as people do.
 func TestWrongProtocol(t *testing.T) {
 	f := newFakeServer(t, nil)
-	discover(t, "HTTPS to a server without TLS", "server https://"+f.grpc+": it does not speak TLS\nIs it the port for metrics and health?",
+	discover(t, "HTTPS to a server without TLS", "server https://"+f.grpc+": "+noTLS(f.grpc),
 		"--server", "https://"+f.grpc)
-	discover(t, "gRPC with TLS to a server without", "server grpcs://"+f.grpc+": it does not speak TLS\ngRPC without TLS is --server grpc://"+f.grpc+".",
+	discover(t, "gRPC with TLS to a server without", "server grpcs://"+f.grpc+": "+noTLS(f.grpc),
 		"--server", "grpcs://"+f.grpc)
 	plain := httptest.NewServer(http.NotFoundHandler())
 	defer plain.Close()
 	server := strings.Replace(plain.URL, "http:", "https:", 1)
-	discover(t, "HTTPS to a server of plain HTTP", "server "+server+": it does not speak TLS\nIs it the port for metrics and health?", "--server", server)
+	discover(t, "HTTPS to a server of plain HTTP", "server "+server+": "+noTLS(strings.TrimPrefix(server, "https://")), "--server", server)
 	got := hookgate(t, "", "call", "Discovery", "--server", "grpc://"+f.grpcs)
-	if want := "Does it want TLS? That is --server grpcs://" + f.grpcs + "."; !strings.Contains(got.errOut, want) {
+	if want := ": the server does not speak gRPC without TLS\nWith TLS, that is --server grpcs://" + f.grpcs + "."; !strings.Contains(got.errOut, want) {
 		t.Errorf("gRPC without TLS to a server with: got %s\nwant %s", got.errOut, want)
 	}
 	got = hookgate(t, "", "call", "Discovery", "--server", "https://"+f.grpcs, "--ca", f.caFile)
@@ -132,7 +137,7 @@ func TestWrongProtocol(t *testing.T) {
 		t.Errorf("HTTPS JSON to a gRPC server: got %s\nwant %s", got.errOut, want)
 	}
 	got = hookgate(t, "", "call", "Discovery", "--server", strings.Replace(f.http.URL, "https", "grpcs", 1), "--ca", f.caFile)
-	if want := ": this is no server of gRPC\nIs it one of HTTPS JSON? That is --server " + f.http.URL + ".\n"; !strings.Contains(got.errOut, want) {
+	if want := ": the server does not speak gRPC\nDoes it speak JSON over HTTPS? That is --server " + f.http.URL + ".\n"; !strings.Contains(got.errOut, want) {
 		t.Errorf("gRPC to a server of HTTPS JSON: got %s\nwant %s", got.errOut, want)
 	}
 }

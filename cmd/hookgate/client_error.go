@@ -4,18 +4,23 @@
 package main
 
 import (
-	"context"
-	"crypto/tls"
-	"crypto/x509"
+	"bytes"
+	"encoding/json"
 	"errors"
-	"fmt"
-	"net"
 	"net/http"
 	"strings"
-	"syscall"
+
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
+	"google.golang.org/grpc/codes"
+
+	"github.com/hookgate/hookgate/gateway"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/client"
+	"github.com/hookgate/hookgate/internal/connect"
+	"github.com/hookgate/hookgate/internal/text"
 )
 
-// callError is an error that a server answered.
+// callError is an error that a server answered with.
 type callError struct {
 	status  string // "HTTP 502 Bad Gateway" or "gRPC Unavailable"
 	kind    string // the gateway's kind of error; empty if the server is no gateway
@@ -37,66 +42,70 @@ func (e *callError) Error() string {
 	return withHint(b.String(), e.hint)
 }
 
-func withHint(text, hint string) string {
+func withHint(what, hint string) string {
 	if hint == "" {
-		return text
+		return what
 	}
-	return text + "\n" + hint
+	return what + "\n" + hint
 }
 
-// connectionError says why there was no answer at all, and what to do about it.
-func connectionError(err error, t target, o *clientOptions) error {
-	var (
-		netErr    net.Error
-		dns       *net.DNSError
-		authority x509.UnknownAuthorityError
-		hostname  x509.HostnameError
-		invalid   x509.CertificateInvalidError
-		record    tls.RecordHeaderError
-	)
-	explain := func(what, hint string) error { return errors.New(withHint("server "+t.text+": "+what, hint)) }
+// explain returns why there was no answer, and what to do about it.
+func (s *server) explain(f *connect.Failure) error {
+	what := f.Text
+	if f.Kind == hook.Timeout {
+		what = "no answer within " + s.options.timeout.String()
+	}
+	words := client.Options{URL: "--server ", CA: "--ca FILE", Certificate: "--cert FILE and --key FILE"}
+	if s.options.ca != "" {
+		words.CA += ", which is not " + s.options.ca
+	}
+	return errors.New(withHint("server "+s.name()+": "+what, words.Hint(s.endpoint, f)))
+}
+
+// refusal returns the error of an answer with a status that is not OK. A gateway's has a kind and the hook's message; other
+// servers' have whatever they have.
+func (s *server) refusal(r *client.Response, handler string) *callError {
+	e := &callError{
+		status: r.Status, kind: r.Header.Get(gateway.ErrorKindHeader), callID: r.Header.Get(gateway.CallIDHeader),
+	}
+	if r.GRPC != nil {
+		e.message = r.GRPC.Message()
+		for _, detail := range r.GRPC.Details() {
+			if info, ok := detail.(*errdetails.ErrorInfo); ok {
+				e.kind = info.GetReason()
+			}
+		}
+		if e.kind == "" && r.GRPC.Code() == codes.Unimplemented {
+			e.hint = "The server does not serve this hook."
+		}
+		return e
+	}
+	var body struct {
+		Message string `json:"message"`
+	}
 	switch {
-	case errors.Is(err, context.Canceled):
-		return explain("interrupted", "")
-	case errors.Is(err, context.DeadlineExceeded), errors.As(err, &netErr) && netErr.Timeout():
-		return explain(fmt.Sprintf("no answer within %s", o.timeout), "")
-	case errors.As(err, &authority):
-		if o.ca == "" {
-			return explain("its certificate is not trusted: the system does not know who signed it", "Give the CA that signed it with --ca FILE.")
-		}
-		return explain("its certificate is not trusted: it is not signed by the CA in "+o.ca, "Give the CA that signed it with --ca FILE.")
-	case errors.As(err, &hostname):
-		return explain("its certificate is for another name: "+hostname.Error(), "")
-	case errors.As(err, &invalid):
-		return explain("its certificate is not valid: "+invalid.Error(), "")
-	case errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
-		hint := "Is it the port for metrics and health?"
-		if t.scheme == "grpcs" {
-			hint = "gRPC without TLS is --server grpc://" + t.host + "."
-		}
-		return explain("it does not speak TLS", hint)
-	case errors.As(err, &dns):
-		return explain(fmt.Sprintf("no address for host %q", dns.Name), "")
-	case errors.Is(err, syscall.ECONNREFUSED):
-		return explain("not reachable: connection refused", "Does it run? --server says where it is.")
-	case o.certificateAsked.Load(): // how the connection then ends depends on timing
-		return explain("it asked for a client certificate, and ended the connection without one", "Show one with --cert FILE and --key FILE.")
-	case strings.Contains(err.Error(), "remote error: tls:"):
-		return explain("it ended the TLS handshake: "+rootCause(err).Error(), "")
-	case t.scheme == "grpc":
-		return explain("not reachable: "+rootCause(err).Error(), "Does it want TLS? That is --server grpcs://"+t.host+".")
+	case json.Unmarshal(r.Body, &body) == nil && body.Message != "":
+		e.message = body.Message
+	case r.IsGRPC():
+		e.message = "this is a server of gRPC"
+		e.hint = "Call it with --server grpcs://" + s.endpoint.Authority + "."
+	case len(bytes.TrimSpace(r.Body)) == 0:
+		e.message = "the answer has no body"
 	default:
-		return explain("not reachable: "+rootCause(err).Error(), "")
+		e.message = "the body is " + excerptOf(r.Body)
 	}
+	switch {
+	case e.kind != "" || e.hint != "":
+	case r.HTTPCode == http.StatusNotFound && handler == "":
+		e.hint = "The answer is not a gateway's. If this is an extension, it wants --handler: see \"hookgate get handlers\"."
+	default:
+		e.hint = "The answer is not a gateway's. Is --server right?"
+	}
+	return e
 }
 
-// rootCause returns the innermost error: the outer ones say again what connectionError says.
-func rootCause(err error) error {
-	for {
-		inner := errors.Unwrap(err)
-		if inner == nil {
-			return err
-		}
-		err = inner
-	}
+// excerptOf returns the beginning of a body for a message, on one line.
+func excerptOf(data []byte) string {
+	const most = 200
+	return text.Cut(strings.Join(strings.Fields(strings.ToValidUTF8(string(data), "?")), " "), most)
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/codec"
-	"github.com/hookgate/hookgate/gateway"
+	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/yaml"
 )
 
@@ -33,12 +33,12 @@ func readRequest(in io.Reader, path string, h *catalog.Hook, c *codec.Codec) (pr
 		defer func() { _ = f.Close() }()
 		in = f
 	}
-	data, err := io.ReadAll(io.LimitReader(in, gateway.MaxBodyBytes+1))
+	data, err := io.ReadAll(io.LimitReader(in, limits.BodyBytes+1))
 	if err != nil {
 		return nil, fmt.Errorf("read request: %w", err)
 	}
-	if len(data) > gateway.MaxBodyBytes {
-		return nil, fmt.Errorf("read request %s: it is larger than the %d MiB that a request may have", name, gateway.MaxBodyBytes>>20)
+	if len(data) > limits.BodyBytes {
+		return nil, fmt.Errorf("read request %s: it is larger than the %d MiB that a request may have", name, limits.BodyBytes>>20)
 	}
 	body, err := requestJSON(data)
 	if err != nil {
@@ -60,7 +60,7 @@ func requestJSON(data []byte) ([]byte, error) {
 	if json.Valid(data) {
 		return data, nil
 	}
-	body, err := yaml.ToJSON(data, gateway.MaxBodyBytes)
+	body, err := yaml.ToJSON(data, limits.BodyBytes)
 	if err != nil && bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
 		// It is meant to be JSON, so say what is wrong with it as JSON.
 		if line, what := jsonFault(data); line > 0 {

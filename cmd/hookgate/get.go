@@ -67,13 +67,12 @@ func (o *getOptions) run(cmd *cobra.Command) error {
 		return err
 	}
 	mandated := codec.New(cat)
-	o.errOut = cmd.ErrOrStderr()
-	client, err := o.newClient(mandated)
+	server, err := o.open(mandated, cmd.ErrOrStderr())
 	if err != nil {
 		return err
 	}
-	defer func() { _ = client.close() }()
-	a, err := client.call(cmd.Context(), h, "", h.Request.New().Interface())
+	defer server.client.Close()
+	a, err := server.call(cmd.Context(), h, "", h.Request.New().Interface())
 	if err != nil {
 		return fmt.Errorf("get handlers: %w", err)
 	}

@@ -16,7 +16,7 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
-	"github.com/hookgate/hookgate/extension"
+	"github.com/hookgate/hookgate/internal/connect"
 )
 
 // unwise returns what is legal in config but hardly meant, each with its field. What was so before the update has been said
@@ -76,8 +76,8 @@ func oddHost(raw string) string {
 	switch {
 	case host == "localhost", strings.HasSuffix(host, ".localhost"), err == nil && addr.Unmap().IsLoopback():
 		return host + " is the gateway's own Pod, not the extension's, unless it runs beside the gateway"
-	case err == nil && extension.Forbidden(addr) != "":
-		return host + " is " + extension.Forbidden(addr) + ", where the gateway calls nobody"
+	case err == nil && connect.Forbidden(addr) != "":
+		return host + " is " + connect.Forbidden(addr) + ", where the gateway calls nobody"
 	case strings.HasSuffix(host, ".svc"), strings.HasSuffix(host, ".svc.cluster.local"):
 		return host + " is a Service of a cluster: name one of this cluster in spec.clientConfig.service, so that changes of its endpoints are followed and no proxy is used"
 	}

@@ -19,6 +19,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
 
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/controllers/source/cluster"
 	"github.com/hookgate/hookgate/extension"
 )
@@ -71,9 +73,13 @@ func TestKindsThatAreMissing(t *testing.T) {
 
 func TestServiceThatDoesNotExist(t *testing.T) {
 	r := start(t, func(c *cluster.Config) {
-		rest := extension.NewREST(extension.Config{LookupHost: func(_ context.Context, host string) ([]netip.Addr, error) {
-			return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
-		}})
+		hooks := catalog.New()
+		rest := extension.NewREST(extension.Config{
+			Catalog: hooks, Codec: codec.New(hooks),
+			LookupHost: func(_ context.Context, host string) ([]netip.Addr, error) {
+				return nil, &net.DNSError{Err: "no such host", Name: host, IsNotFound: true}
+			},
+		})
 		t.Cleanup(rest.Close)
 		c.Discoverer = rest
 	})

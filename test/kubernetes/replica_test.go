@@ -23,6 +23,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/controllers/discovery"
 	"github.com/hookgate/hookgate/controllers/source/cluster"
 	"github.com/hookgate/hookgate/extension"
@@ -96,10 +97,13 @@ func prepare(t testing.TB, change func(*cluster.Config)) *replica {
 	r := &replica{client: c, registry: registry.New(), writes: &writes{}, log: &transcript{}, stop: func() {}}
 	config.QPS, config.Burst = 1000, 1000
 	config.Wrap(r.writes.before)
-	discoverer := extension.NewProtocols(extension.Config{LookupHost: lookup, MaxConnectionAge: time.Millisecond})
+	hooks := catalog.New()
+	discoverer := extension.NewProtocols(extension.Config{
+		Catalog: hooks, Codec: codec.New(hooks), LookupHost: lookup, MaxConnectionAge: time.Millisecond,
+	})
 	t.Cleanup(discoverer.Close)
 	sourceConfig := cluster.Config{
-		Catalog: catalog.New(),
+		Catalog: hooks,
 		REST:    config, Registry: r.registry, Discoverer: discoverer,
 		Logger:      slog.New(slog.NewTextHandler(r.log, nil)),
 		WatchFilter: filterOf(t),

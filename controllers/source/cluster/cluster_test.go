@@ -20,6 +20,7 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/controllers/discovery"
 	"github.com/hookgate/hookgate/controllers/extensionconfig"
 	"github.com/hookgate/hookgate/extension"
@@ -63,7 +64,8 @@ func TestAddresses(t *testing.T) {
 }
 
 func TestNewErrors(t *testing.T) {
-	discoverer := extension.NewREST(extension.Config{})
+	hooks := catalog.New()
+	discoverer := extension.NewREST(extension.Config{Catalog: hooks, Codec: codec.New(hooks)})
 	t.Cleanup(discoverer.Close)
 	cases := map[string]struct {
 		reason string

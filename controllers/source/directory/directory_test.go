@@ -24,6 +24,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/controllers/discovery"
 	"github.com/hookgate/hookgate/controllers/discovery/discoverytest"
 	"github.com/hookgate/hookgate/convert"
@@ -430,7 +431,8 @@ func (s *discoveryServer) ca() string {
 
 // TestDirectoryWithRealExtensions drives all parts together: files, discovery over TLS, and the registry.
 func TestDirectoryWithRealExtensions(t *testing.T) {
-	rest := extension.NewREST(extension.Config{})
+	hooks := catalog.New()
+	rest := extension.NewREST(extension.Config{Catalog: hooks, Codec: codec.New(hooks)})
 	t.Cleanup(rest.Close)
 	s := newSource(t, rest)
 	s.directory.workers.resync = 20 * time.Millisecond

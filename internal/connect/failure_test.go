@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package extension
+package connect
 
 import (
 	"crypto/tls"
@@ -11,29 +11,32 @@ import (
 	"io"
 	"io/fs"
 	"net"
+	"net/http"
 	"net/netip"
 	"os"
 	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/hookgate/hookgate/hook"
 )
 
-// Every failure of the network has one text, without addresses, and a verdict on whether another attempt may go better.
-func TestUnreachable(t *testing.T) {
+// Every failure of the network has one text, without addresses, and says whether another attempt may succeed.
+func TestClassify(t *testing.T) {
 	dial := func(err error) error {
 		return &net.OpError{Op: "dial", Net: "tcp", Addr: &net.TCPAddr{IP: net.IPv4(10, 0, 0, 1), Port: 4711}, Err: err}
 	}
 	call := func(name string, err syscall.Errno) error { return dial(os.NewSyscallError(name, err)) }
 	for name, tc := range map[string]struct {
-		err     error
-		want    string
-		passing bool
+		err       error
+		want      string
+		temporary bool
 	}{
-		"forbidden":        {dial(&forbiddenError{address: netip.MustParseAddr("224.0.0.1"), reason: "multicast"}), "address of the host is multicast, where no extension may be", false},
-		"proxy":            {&proxyError{code: 407}, "proxy answered 407 Proxy Authentication Required", false},
-		"proxy, no name":   {&proxyError{code: 599}, "proxy answered 599", false},
+		"forbidden":        {dial(&ForbiddenError{Address: netip.MustParseAddr("224.0.0.1"), Reason: "multicast"}), "address of the host is multicast, where no extension may be", false},
+		"proxy":            {&ProxyError{Code: 407}, "proxy answered 407 Proxy Authentication Required", false},
+		"proxy, no name":   {&ProxyError{Code: 599}, "proxy answered 599", false},
 		"no host":          {&net.DNSError{Err: "no such host", Name: "x", IsNotFound: true}, "host name not found", false},
-		"no address":       {errNoAddress, "host name not found", false},
+		"no address":       {ErrNoAddress, "host name not found", false},
 		"lookup timeout":   {&net.DNSError{Err: "i/o timeout", Name: "x", IsTimeout: true}, "host name lookup timed out", true},
 		"lookup":           {&net.DNSError{Err: "server misbehaving", Name: "x"}, "host name lookup did not work", true},
 		"no socket":        {call("connect", syscall.ENOENT), "there is no such socket", true},
@@ -58,21 +61,21 @@ func TestUnreachable(t *testing.T) {
 		"no TLS":           {tls.RecordHeaderError{Msg: "first record does not look like a TLS handshake"}, "the server does not speak TLS", false},
 		"alert":            {&net.OpError{Op: "remote error", Err: errors.New("tls: bad certificate")}, "TLS handshake refused: bad certificate", false},
 		"other of TLS":     {errors.New("tls: invalid signature by the server certificate"), "TLS handshake did not work", false},
-		"several":          {errors.Join(call("connect", syscall.ECONNREFUSED), dial(&forbiddenError{reason: "link-local"})), "address of the host is link-local, where no extension may be", false},
+		"several":          {errors.Join(call("connect", syscall.ECONNREFUSED), dial(&ForbiddenError{Reason: "link-local"})), "address of the host is link-local, where no extension may be", false},
 		"several, reverse": {errors.Join(dial(timeoutError{}), call("connect", syscall.ECONNREFUSED)), "connection refused", true},
 	} {
-		text, passing := unreachable(tc.err)
-		if text != tc.want || passing != tc.passing {
-			t.Errorf("%s: got %q, passing %t; want %q, %t", name, text, passing, tc.want, tc.passing)
+		f := Classify(tc.err)
+		if f.Text != tc.want || f.Temporary != tc.temporary || f.Kind != hook.Unreachable || !errors.Is(f.Cause, tc.err) {
+			t.Errorf("%s: got %+v; want %q, temporary %t", name, f, tc.want, tc.temporary)
 		}
-		if strings.Contains(text, "10.0.0.1") || strings.Contains(text, "4711") {
-			t.Errorf("%s: %q has an address in it", name, text)
+		if strings.Contains(f.Text, "10.0.0.1") || strings.Contains(f.Text, "4711") {
+			t.Errorf("%s: %q has an address in it", name, f.Text)
 		}
 	}
 }
 
 // An answer whose header cannot be read is a wrong answer; nothing else is taken for one.
-func TestMalformed(t *testing.T) {
+func TestClassifyMalformedAnswers(t *testing.T) {
 	for text, want := range map[string]string{
 		`net/http: HTTP/1.x transport connection broken: malformed HTTP response "+OK"`:                      "answer is not HTTP",
 		`net/http: HTTP/1.x transport connection broken: malformed HTTP status code "20"`:                    "answer is not HTTP",
@@ -86,8 +89,9 @@ func TestMalformed(t *testing.T) {
 		`http: server closed idle connection`:                                                                "",
 		`stream error: stream ID 1; INTERNAL_ERROR; received from peer`:                                      "",
 	} {
-		if got := malformed(errors.New(text)); got != want {
-			t.Errorf("%s: got %q, want %q", text, got, want)
+		f := Classify(errors.New(text))
+		if want == "" && f.Kind != hook.Unreachable || want != "" && (f.Kind != hook.BadResponse || f.Text != want) {
+			t.Errorf("%s: got %s: %s, want %q", text, f.Kind, f.Text, want)
 		}
 	}
 }
@@ -107,5 +111,61 @@ func TestForbidden(t *testing.T) {
 		if got := Forbidden(netip.MustParseAddr(address)); got != want {
 			t.Errorf("%s: got %q, want %q", address, got, want)
 		}
+	}
+}
+
+// timeoutError is what package net reports when a deadline has passed.
+type timeoutError struct{}
+
+func (timeoutError) Error() string   { return "i/o timeout" }
+func (timeoutError) Timeout() bool   { return true }
+func (timeoutError) Temporary() bool { return true }
+
+var _ net.Error = timeoutError{}
+
+// What can be done about a failure depends on its reason, which the text does not always show.
+func TestReasons(t *testing.T) {
+	for name, tc := range map[string]struct {
+		err  error
+		want Reason
+	}{
+		"no TLS over HTTP": {http.ErrSchemeMismatch, NoTLS},
+		"alert":            {&net.OpError{Op: "remote error", Err: errors.New("tls: bad certificate")}, HandshakeRefused},
+		"old TLS":          {errors.New("tls: server selected unsupported protocol version 301"), HandshakeFailed},
+		"certificate, 1.3": {errCertificateRequired, CertificateRequired},
+		"authority":        {x509.UnknownAuthorityError{}, UnknownAuthority},
+		"name":             {x509.HostnameError{Certificate: &x509.Certificate{}, Host: "a"}, BadCertificate},
+		"socket":           {fs.ErrNotExist, NoSocket},
+		"permission":       {fs.ErrPermission, NoPermission},
+		"refused":          {syscall.ECONNREFUSED, Refused},
+		"host":             {ErrNoAddress, HostNotFound},
+		"closed":           {io.EOF, Broken},
+		"unknown":          {errors.New("x"), Broken},
+	} {
+		if f := Classify(tc.err); f.Reason != tc.want {
+			t.Errorf("%s: got reason %d (%s), want %d", name, f.Reason, f.Text, tc.want)
+		}
+	}
+	for name, tc := range map[string]struct {
+		err  error
+		want Reason
+	}{
+		"plain text":  {errPlainText, NoHTTP2},
+		"no ALPN":     {errors.New("credentials: cannot check peer: missing selected ALPN property"), NoHTTP2},
+		"ALPN":        {&net.OpError{Op: "remote error", Err: errors.New("tls: no application protocol")}, NoHTTP2},
+		"no greeting": {errNoGreeting, NoPlaintext},
+		"refused":     {syscall.ECONNREFUSED, Refused},
+	} {
+		if f := ClassifyGRPC(tc.err); f.Reason != tc.want || f.Kind != hook.Unreachable {
+			t.Errorf("%s: got %s, reason %d, want %d", name, f.Kind, f.Reason, tc.want)
+		}
+	}
+}
+
+// A failure that was classified once stays what it is.
+func TestClassifyKeepsAFailure(t *testing.T) {
+	f := &Failure{Kind: hook.BadResponse, Reason: NotGRPC, Text: "x"}
+	if got := Classify(fmt.Errorf("y: %w", f)); got != f {
+		t.Errorf("got %+v", got)
 	}
 }

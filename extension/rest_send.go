@@ -11,44 +11,40 @@ import (
 	"net/http/httptrace"
 	"net/url"
 	"sync/atomic"
-	"time"
 
 	"go.opentelemetry.io/otel/propagation"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/connect"
 	"github.com/hookgate/hookgate/registry"
 )
 
-// timeoutStep is what the timeout that an extension is told is rounded up to. It takes out the moment that has passed
-// since the deadline was set.
-const timeoutStep = 100 * time.Millisecond
-
-// The values of the headers that are the same in every request. net/http only reads them.
+// The values of the headers that every request has. net/http only reads them.
 var (
 	jsonHeader      = []string{"application/json"}
 	identityHeader  = []string{"identity"}
 	userAgentHeader = []string{"hookgate"}
 )
 
-// exchange is one request in JSON over HTTP and its answer, whatever number of attempts it takes.
-type exchange struct {
-	errand
+// restRequest is one request in JSON over HTTP, however many attempts it takes.
+type restRequest struct {
+	request
 	handler string // empty for discovery
-	body    []byte // of the request, if it need not be encoded
+	encoded []byte // the body, if it need not be encoded
 
 	route *route
 	query string
 
-	outgoing       *outgoing // of the attempt that was answered
+	body           *restBody // of the attempt that was answered
 	attempt        *attempt
 	sent, received int64
 	absent         bool // the server has nothing at the path
 }
 
-// exchange sends in and returns the answer.
-func (r *REST) exchange(ctx context.Context, cc registry.ClientConfig, x *exchange, in proto.Message) (proto.Message, *hook.Error) {
+// do sends in and returns the answer.
+func (r *REST) do(ctx context.Context, cc registry.ClientConfig, x *restRequest, in proto.Message) (proto.Message, *hook.Error) {
 	var err error
 	if x.route, err = r.routes.get(cc); err != nil {
 		return nil, x.fail(hook.Unreachable, err.Error(), err)
@@ -58,12 +54,13 @@ func (r *REST) exchange(ctx context.Context, cc registry.ClientConfig, x *exchan
 		return nil, failed
 	}
 
-	ctx, cancel := x.bound(ctx)
+	ctx, cancel := x.withTimeout(ctx)
 	defer cancel()
 	if ctx.Err() != nil {
 		return nil, x.ended(ctx, ctx.Err())
 	}
-	x.budget(ctx)
+	deadline, _ := ctx.Deadline()
+	x.query = connect.TimeoutQuery(deadline, x.timeout)
 
 	resp, p, err := r.send(ctx, x, body)
 	if err != nil {
@@ -71,14 +68,14 @@ func (r *REST) exchange(ctx context.Context, cc registry.ClientConfig, x *exchan
 	}
 	defer p.release() // after the body was closed: then the connection is idle, or closed
 	// After the whole answer: one may begin while the request is still being sent.
-	defer func() { x.sent = x.outgoing.detach(x.attempt.wrote.Load()) }()
+	defer func() { x.sent = x.body.detach(x.attempt.wrote.Load()) }()
 	defer func() { _ = resp.Body.Close() }()
 	return r.answer(ctx, x, resp)
 }
 
-func (r *REST) encode(x *exchange, in proto.Message) (codec.Body, *hook.Error) {
-	if x.body != nil {
-		return codec.BodyOf(x.body), nil // it had to keep to the same limit when it came
+func (r *REST) encode(x *restRequest, in proto.Message) (codec.Body, *hook.Error) {
+	if x.encoded != nil {
+		return codec.BodyOf(x.encoded), nil // it kept to the same limit when it came
 	}
 	body, err := r.config.Codec.Encode(in)
 	if err != nil {
@@ -94,36 +91,28 @@ func (r *REST) encode(x *exchange, in proto.Message) (codec.Body, *hook.Error) {
 	return body, nil
 }
 
-// budget works out what the extension is told about the time that it has: the handler's timeout, or what is left of the
-// caller's deadline if that is less.
-func (x *exchange) budget(ctx context.Context) {
-	deadline, _ := ctx.Deadline()
-	told := min(x.timeout, (time.Until(deadline) + timeoutStep - 1).Truncate(timeoutStep))
-	x.query = "timeout=" + max(told, timeoutStep).String()
-}
-
-// send sends the body until there is an answer, or no use in trying. The pool must be released after the answer's body
-// was closed.
-func (r *REST) send(ctx context.Context, x *exchange, body codec.Body) (*http.Response, *pool, error) {
+// send sends the body until there is an answer, or another attempt is useless. The caller must release the pool after it has
+// closed the answer's body.
+func (r *REST) send(ctx context.Context, x *restRequest, body codec.Body) (*http.Response, *pool, error) {
 	again := true
 	for {
-		p := x.route.target.acquire(r.now())
+		p := x.route.host.acquire(r.now())
 		a := &attempt{}
 		resp, err := r.roundTrip(ctx, x, body, p, a)
 		if err == nil {
-			x.route.target.answered(p)
+			x.route.host.answered(p)
 			return resp, p, nil
 		}
 		p.release()
 		switch {
 		case ctx.Err() != nil:
 			return nil, nil, err
-		case isNoCommonProtocol(err) && x.route.target.refusedHTTP1(p):
-		case again && a.unsent(err) && isPassing(err):
+		case connect.IsNoCommonProtocol(err) && x.route.host.refusedHTTP1(p):
+		case again && a.unsent(err) && connect.Classify(err).Temporary:
 			again = false
-		case a.unnegotiated.Load() && isHungUp(err) && !x.route.target.speaksHTTP1.Load():
-			// Perhaps a server that speaks HTTP/2 only and does not tell; perhaps it has seen the request.
-			x.route.target.refusedHTTP1(p)
+		case a.unnegotiated.Load() && connect.IsHungUp(err) && !x.route.host.knownHTTP1.Load():
+			// Perhaps a server that speaks HTTP/2 alone and does not say so; perhaps it has seen the request.
+			x.route.host.refusedHTTP1(p)
 			return nil, nil, err
 		default:
 			return nil, nil, err
@@ -132,7 +121,7 @@ func (r *REST) send(ctx context.Context, x *exchange, body codec.Body) (*http.Re
 }
 
 // roundTrip makes one attempt. It follows no redirect, and it adds neither cookies nor credentials.
-func (r *REST) roundTrip(ctx context.Context, x *exchange, body codec.Body, p *pool, a *attempt) (*http.Response, error) {
+func (r *REST) roundTrip(ctx context.Context, x *restRequest, body codec.Body, p *pool, a *attempt) (*http.Response, error) {
 	header := make(http.Header, 8)
 	header["Accept"] = jsonHeader
 	header["Accept-Encoding"] = identityHeader
@@ -141,12 +130,12 @@ func (r *REST) roundTrip(ctx context.Context, x *exchange, body codec.Body, p *p
 	if r.config.Propagator != nil {
 		r.config.Propagator.Inject(ctx, propagation.HeaderCarrier(header))
 	}
-	out := newOutgoing(body)
+	out := newRESTBody(body)
 	req := &http.Request{
 		Method: http.MethodPost,
 		URL: &url.URL{
 			Scheme:   "https",
-			Host:     x.route.host,
+			Host:     x.route.authority,
 			Path:     x.route.prefix + x.hook.Path(x.handler),
 			RawQuery: x.query,
 		},
@@ -160,16 +149,16 @@ func (r *REST) roundTrip(ctx context.Context, x *exchange, body codec.Body, p *p
 		x.sent = out.detach(a.wrote.Load())
 		return nil, err
 	}
-	x.outgoing, x.attempt = out, a
+	x.body, x.attempt = out, a
 	return resp, nil
 }
 
-// attempt watches how far an attempt gets. Its trace may be called after the attempt has ended.
+// attempt records how far an attempt gets. net/http may call its trace after the attempt has ended.
 type attempt struct {
 	hooks     httptrace.ClientTrace
 	connected atomic.Bool // the request was given a connection
-	wrote     atomic.Bool // the request was written, all of it
-	// unnegotiated tells that client and server did not agree on a protocol when the connection was made, but went on.
+	wrote     atomic.Bool // the whole request was written
+	// unnegotiated is set if client and server made the connection without agreeing on a protocol.
 	unnegotiated atomic.Bool
 }
 
@@ -188,6 +177,6 @@ func (a *attempt) trace(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &a.hooks)
 }
 
-// unsent tells whether the extension cannot have seen the request: there was no connection, or the server had closed a
+// unsent reports whether the extension cannot have seen the request: there was no connection, or the server had closed a
 // kept one before the request was on it.
-func (a *attempt) unsent(err error) bool { return !a.connected.Load() || isClosedIdle(err) }
+func (a *attempt) unsent(err error) bool { return !a.connected.Load() || connect.IsClosedIdle(err) }

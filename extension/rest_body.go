@@ -12,15 +12,15 @@ import (
 	"github.com/hookgate/hookgate/codec"
 )
 
-// smallBody is up to which size a body is copied before it is sent. net/http writes the header of a request by itself,
-// a system call more, unless the body is one that it knows to be in memory; for small bodies that is what counts.
+// smallBody is the size up to which a body is copied before it is sent. net/http writes the header of a request by itself,
+// with one more system call, unless it knows that the body is in memory, and for small bodies that is what counts.
 const smallBody = 16 << 10
 
 var errDetached = errors.New("the call has ended")
 
-// outgoing is the body of a request. net/http may still read it when the attempt has ended, and the message that it
-// aliases is not ours by then.
-type outgoing struct {
+// restBody is the body of a request. net/http may still read it when the attempt has ended, and the message that it aliases
+// belongs to the caller again by then.
+type restBody struct {
 	body codec.Body
 	copy []byte // of a small body
 
@@ -29,8 +29,8 @@ type outgoing struct {
 	read     int64
 }
 
-func newOutgoing(body codec.Body) *outgoing {
-	o := &outgoing{body: body}
+func newRESTBody(body codec.Body) *restBody {
+	o := &restBody{body: body}
 	if body.Size() <= smallBody {
 		o.copy = body.Bytes()
 	}
@@ -38,23 +38,23 @@ func newOutgoing(body codec.Body) *outgoing {
 }
 
 // reader returns the body from its beginning.
-func (o *outgoing) reader() io.ReadCloser {
+func (o *restBody) reader() io.ReadCloser {
 	if o.copy != nil {
 		return io.NopCloser(bytes.NewReader(o.copy))
 	}
-	return &outgoingReader{o: o, r: o.body.Reader()}
+	return &restBodyReader{o: o, r: o.body.Reader()}
 }
 
-// again is http.Request.GetBody.
-func (o *outgoing) again() (io.ReadCloser, error) {
+// again implements http.Request.GetBody.
+func (o *restBody) again() (io.ReadCloser, error) {
 	o.mu.Lock()
 	o.read = 0
 	o.mu.Unlock()
 	return o.reader(), nil
 }
 
-// detach ends all reading of the message, and returns how much of it was sent.
-func (o *outgoing) detach(wrote bool) int64 {
+// detach ends all reading of the message, and returns the number of bytes that were sent.
+func (o *restBody) detach(wrote bool) int64 {
 	if wrote {
 		return o.body.Size()
 	}
@@ -64,12 +64,12 @@ func (o *outgoing) detach(wrote bool) int64 {
 	return o.read
 }
 
-type outgoingReader struct {
-	o *outgoing
+type restBodyReader struct {
+	o *restBody
 	r io.Reader
 }
 
-func (r *outgoingReader) Read(p []byte) (int, error) {
+func (r *restBodyReader) Read(p []byte) (int, error) {
 	r.o.mu.Lock()
 	defer r.o.mu.Unlock()
 	if r.o.detached {
@@ -83,4 +83,4 @@ func (r *outgoingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
-func (r *outgoingReader) Close() error { return nil }
+func (r *restBodyReader) Close() error { return nil }

@@ -11,9 +11,9 @@ import (
 	"github.com/hookgate/hookgate/hook"
 )
 
-// anyVersion asks for discovery in each version of it, the newest first, until the extension has one. The error is that of the
-// newest version if it has none.
-func anyVersion(c *catalog.Catalog, ask func(h *catalog.Hook) (d Discovered, absent bool, err *hook.Error)) (Discovered, error) {
+// discoverNewest calls ask with each version of Discovery, the newest first, until the extension has one. If it has none, the
+// error is that of the newest version.
+func discoverNewest(c *catalog.Catalog, ask func(h *catalog.Hook) (d Discovered, absent bool, err *hook.Error)) (Discovered, error) {
 	var first *hook.Error
 	for _, h := range c.Discoveries() {
 		d, absent, err := ask(h)

@@ -9,14 +9,16 @@ import (
 	"net/netip"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
 	grpcresolver "google.golang.org/grpc/resolver"
+
+	"github.com/hookgate/hookgate/internal/connect"
+	"github.com/hookgate/hookgate/internal/endpoint"
 )
 
 const (
-	// hostScheme is that of the names that hostResolver resolves. It is known to the channels alone.
+	// hostScheme is the scheme of the names that hostResolver resolves. Only channels know it.
 	hostScheme = "hookgate"
 	// lookupPeriod is how often a host is looked up, to find addresses that came and went.
 	lookupPeriod = 30 * time.Second
@@ -24,22 +26,19 @@ const (
 	lookupPause = time.Second
 )
 
-// Endpoints knows where the endpoints of Services are. It must be safe for concurrent use.
+// Endpoints knows the endpoints of Services. It must be safe for concurrent use.
 type Endpoints interface {
-	// Of returns the addresses of the endpoints of the Service with that host, name.namespace.svc; none where they are not
-	// known. changed is closed when that has changed.
+	// Of returns the addresses of the endpoints of the Service with that host, name.namespace.svc, or none if they are not
+	// known. It closes changed when they change.
 	Of(host string) (addresses []netip.AddrPort, changed <-chan struct{})
 }
 
-// dialControl is the type of net.Dialer.Control.
-type dialControl = func(network, address string, c syscall.RawConn) error
-
 // hostResolvers makes the resolver of one channel.
 type hostResolvers struct {
-	endpoint  *endpoint
-	endpoints Endpoints // nil if the host is not a Service's, or nobody knows
-	lookup    func(ctx context.Context, host string) ([]netip.Addr, error)
-	failure   *failure
+	endpoint  *endpoint.Endpoint
+	endpoints Endpoints // nil if the host is not a Service's, or its endpoints are not followed
+	lookup    connect.Lookup
+	failures  *connect.Failures
 }
 
 // Scheme implements grpcresolver.Builder.
@@ -48,15 +47,15 @@ func (*hostResolvers) Scheme() string { return hostScheme }
 // Build implements grpcresolver.Builder.
 func (b *hostResolvers) Build(_ grpcresolver.Target, cc grpcresolver.ClientConn, _ grpcresolver.BuildOptions) (grpcresolver.Resolver, error) {
 	host, port := "", ""
-	if b.endpoint.network == "tcp" {
+	if b.endpoint.Network == "tcp" {
 		var err error
-		if host, port, err = net.SplitHostPort(b.endpoint.address); err != nil {
+		if host, port, err = net.SplitHostPort(b.endpoint.Address); err != nil {
 			return nil, err
 		}
 	}
-	if _, err := netip.ParseAddr(host); err == nil || b.endpoint.network == "unix" {
-		// What UpdateState returns is of use only to those who can look again.
-		_ = cc.UpdateState(grpcresolver.State{Addresses: []grpcresolver.Address{{Addr: b.endpoint.address}}})
+	if _, err := netip.ParseAddr(host); err == nil || b.endpoint.Network == "unix" {
+		// What UpdateState returns matters only to resolvers that can look again.
+		_ = cc.UpdateState(grpcresolver.State{Addresses: []grpcresolver.Address{{Addr: b.endpoint.Address}}})
 		return staticResolver{}, nil
 	}
 	ctx, cancel := context.WithCancel(context.Background())
@@ -85,7 +84,7 @@ type hostResolver struct {
 func (r *hostResolver) ResolveNow(grpcresolver.ResolveNowOptions) {
 	select {
 	case r.again <- struct{}{}:
-	default: // it was asked for already
+	default: // a lookup is due already
 	}
 }
 
@@ -124,7 +123,7 @@ func (r *hostResolver) run(ctx context.Context) {
 	}
 }
 
-// use makes calls take turns on these addresses.
+// use sets the addresses that calls take turns on.
 func (r *hostResolver) use(known []netip.AddrPort) {
 	addresses := make([]grpcresolver.Address, len(known))
 	for i, a := range known {
@@ -134,12 +133,12 @@ func (r *hostResolver) use(known []netip.AddrPort) {
 }
 
 func (r *hostResolver) resolve(ctx context.Context) {
-	found, err := resolve(ctx, r.lookup, r.host)
+	found, err := r.lookup.Resolve(ctx, r.host)
 	if ctx.Err() != nil {
 		return
 	}
 	if err != nil {
-		r.failure.set(err)
+		r.failures.Set(err)
 		r.cc.ReportError(err)
 		return
 	}

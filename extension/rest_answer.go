@@ -19,19 +19,21 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/body"
+	"github.com/hookgate/hookgate/internal/connect"
+	"github.com/hookgate/hookgate/internal/text"
 )
 
 const (
-	// maxErrorBody is how much of the body of an answer that is not 200 goes to the log.
+	// maxErrorBody is the size of what goes to the log of the body of an answer that is not 200.
 	maxErrorBody = 512
-	// maxQuoted bounds what an extension wrote in a message.
+	// maxQuoted is the size of the longest text of an extension in a message.
 	maxQuoted = 256
 )
 
-// answer reads and checks an answer. Its message is a fresh one, and whatever fails, nothing of it is returned.
-func (r *REST) answer(ctx context.Context, x *exchange, resp *http.Response) (proto.Message, *hook.Error) {
+// answer reads and checks an answer, and returns its message, a fresh one. If anything fails, it returns none of it.
+func (r *REST) answer(ctx context.Context, x *restRequest, resp *http.Response) (proto.Message, *hook.Error) {
 	if resp.StatusCode != http.StatusOK {
-		return nil, x.refused(resp)
+		return nil, x.statusError(resp)
 	}
 	read, err := r.bodies.Read(resp.Body, resp.ContentLength, strings.Join(resp.Header.Values("Content-Encoding"), ","))
 	x.received = read.Wire
@@ -49,7 +51,7 @@ func (r *REST) answer(ctx context.Context, x *exchange, resp *http.Response) (pr
 	out := x.hook.Response.New().Interface()
 	if err := r.config.Codec.Decode(read.Bytes, out); err != nil {
 		if ctx.Err() != nil {
-			// A server that sees our side close may end its half of a body in good order, before we have closed.
+			// A server that sees the client's side close may end its half of a body in good order, before the client has closed.
 			return nil, x.ended(ctx, err)
 		}
 		return nil, x.fail(hook.BadResponse, undecodable(resp, read.Bytes, err), err)
@@ -60,8 +62,8 @@ func (r *REST) answer(ctx context.Context, x *exchange, resp *http.Response) (pr
 	return out, nil
 }
 
-// refused is the error of a status code that is not 200. What the extension wrote goes to the log only.
-func (x *exchange) refused(resp *http.Response) *hook.Error {
+// statusError returns the error of a status code that is not 200. What the extension wrote goes to the log only.
+func (x *restRequest) statusError(resp *http.Response) *hook.Error {
 	// An error of the read would only mean that there is less to log.
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody+1))
 	x.received = int64(len(body))
@@ -90,13 +92,13 @@ func (x *exchange) refused(resp *http.Response) *hook.Error {
 	return x.fail(hook.BadResponse, text, cause)
 }
 
-// undecodable says why an answer cannot be decoded.
+// undecodable returns why an answer cannot be decoded.
 func undecodable(resp *http.Response, body []byte, err error) string {
 	text := bytes.TrimLeft(body, " \t\r\n")
 	if len(text) == 0 {
 		return "answer is empty"
 	}
-	// Go's servers call JSON text/plain, so the type means something only where the text is none.
+	// Go's servers call JSON text/plain, so the type says something only of a text that is not JSON.
 	media, _, mediaErr := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if text[0] != '{' && text[0] != '[' && mediaErr == nil && media != "application/json" {
 		return fmt.Sprintf("answer is not JSON (Content-Type %s)", cut(media))
@@ -104,7 +106,7 @@ func undecodable(resp *http.Response, body []byte, err error) string {
 	return "answer: " + cut(err.Error())
 }
 
-// wrongStatus says what is wrong with the status of an answer, if anything is.
+// wrongStatus returns what is wrong with the status of an answer; empty if nothing is.
 func wrongStatus(m proto.Message) string {
 	s, ok := catalog.StatusOf(m)
 	if !ok {
@@ -120,13 +122,37 @@ func wrongStatus(m proto.Message) string {
 	}
 }
 
-// cut shortens a text to what a condition can hold.
-func cut(s string) string {
-	if len(s) > maxQuoted {
-		return strings.ToValidUTF8(s[:maxQuoted], "") + "…"
+// unanswered returns the error of a request that got no answer.
+func (x *restRequest) unanswered(ctx context.Context, err error) *hook.Error {
+	if ctx.Err() != nil {
+		return x.ended(ctx, err)
 	}
-	return s
+	f := *connect.Classify(err)
+	switch {
+	case f.Kind == hook.BadResponse:
+	case connect.IsBrokenStream(err) && !x.route.host.answers.Load():
+		// gRPC's C core, as in Python, does so to any request with another Content-Type.
+		f.Text += ": if the server speaks gRPC, set protocol GRPC"
+	case f.Reason == connect.HostNotFound && x.route.host.inCluster:
+		f.Text += ": create the Service, or name another in spec.clientConfig.service"
+	}
+	return x.failed(&f, err)
 }
+
+// interrupted returns the error of an answer that had begun and could not be read to its end. Whether its connection was
+// closed or reset makes no difference: either way, the extension has begun an answer that is none.
+func (x *restRequest) interrupted(ctx context.Context, err error) *hook.Error {
+	switch {
+	case ctx.Err() != nil:
+		return x.ended(ctx, err)
+	case errors.Is(err, body.ErrGzip):
+		return x.fail(hook.BadResponse, "answer is not valid gzip", err)
+	}
+	return x.fail(hook.BadResponse, "answer ended early", err)
+}
+
+// cut shortens a text to what a condition can hold.
+func cut(s string) string { return text.Cut(s, maxQuoted) }
 
 // quote returns what a peer sent as a message may show it.
 func quote(s string) string { return strconv.Quote(cut(s)) }

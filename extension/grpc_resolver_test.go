@@ -13,6 +13,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	grpcresolver "google.golang.org/grpc/resolver"
+
+	"github.com/hookgate/hookgate/internal/connect"
+	"github.com/hookgate/hookgate/internal/endpoint"
 )
 
 // stateRecorder is a grpcresolver.ClientConn that keeps what it is told.
@@ -38,8 +41,9 @@ func TestHostsAreLookedUpAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		start := time.Now()
 		var lookups []time.Duration
+		failures := &connect.Failures{}
 		b := &hostResolvers{
-			endpoint: &endpoint{network: "tcp", address: "ext.example:9090"}, failure: &failure{},
+			endpoint: &endpoint.Endpoint{Network: "tcp", Address: "ext.example:9090"}, failures: failures,
 			lookup: func(context.Context, string) ([]netip.Addr, error) {
 				lookups = append(lookups, time.Since(start))
 				if len(lookups) == 2 {
@@ -64,7 +68,7 @@ func TestHostsAreLookedUpAgain(t *testing.T) {
 		if diff := cmp.Diff(want, lookups); diff != "" {
 			t.Errorf("lookups: -want +got\n%s", diff)
 		}
-		if len(cc.errs) != 1 || b.failure.get() == nil || len(cc.states) != 3 {
+		if len(cc.errs) != 1 || failures.Latest() == nil || len(cc.states) != 3 {
 			t.Errorf("got errors %v and %d states; want the failure of the second lookup, and three states", cc.errs, len(cc.states))
 		}
 		if diff := cmp.Diff([]string{"10.0.0.1:9090", "10.0.0.2:9090", "[fd00::1]:9090"}, cc.states[0]); diff != "" {
@@ -79,7 +83,7 @@ func TestEndpointsTakeThePlaceOfTheLookup(t *testing.T) {
 		endpoints := &fixedEndpoints{changed: make(chan struct{})}
 		lookups := 0
 		b := &hostResolvers{
-			endpoint: &endpoint{network: "tcp", address: "acme.default.svc:443"}, failure: &failure{}, endpoints: endpoints,
+			endpoint: &endpoint.Endpoint{Network: "tcp", Address: "acme.default.svc:443"}, failures: &connect.Failures{}, endpoints: endpoints,
 			lookup: func(context.Context, string) ([]netip.Addr, error) {
 				lookups++
 				return []netip.Addr{netip.MustParseAddr("10.0.0.1")}, nil
@@ -107,7 +111,7 @@ func TestEndpointsTakeThePlaceOfTheLookup(t *testing.T) {
 func TestAddressesThatAreNotLookedUp(t *testing.T) {
 	for address, network := range map[string]string{"127.0.0.1:9090": "tcp", "[::1]:9090": "tcp", "/run/extension.sock": "unix"} {
 		cc := &stateRecorder{}
-		b := &hostResolvers{endpoint: &endpoint{network: network, address: address}, lookup: func(context.Context, string) ([]netip.Addr, error) {
+		b := &hostResolvers{endpoint: &endpoint.Endpoint{Network: network, Address: address}, lookup: func(context.Context, string) ([]netip.Addr, error) {
 			t.Errorf("%s was looked up", address)
 			return nil, nil
 		}}

@@ -220,8 +220,8 @@ func TestAnswersThatAreNone(t *testing.T) {
 	}
 }
 
-// TestTrap02AStrayMemberOfABadAnswerIsLost has an answer that holds the caller, and is none.
-func TestTrap02AStrayMemberOfABadAnswerIsLost(t *testing.T) {
+// Nothing of an answer that cannot be decoded reaches the next one: not its retryAfterSeconds above all.
+func TestNothingOfABadAnswerIsKept(t *testing.T) {
 	texts := []string{`{"retryAfterSeconds":60,"status":"Success","message":5}`, success}
 	s := newServer(t, newAuthority(t), func(w http.ResponseWriter, req *http.Request) {
 		answer(texts[0])(w, req)
@@ -237,7 +237,7 @@ func TestTrap02AStrayMemberOfABadAnswerIsLost(t *testing.T) {
 	}
 }
 
-func TestTrap05EveryAnswerIsCapped(t *testing.T) {
+func TestEveryAnswerIsCapped(t *testing.T) {
 	const limit = 100_000
 	large := `{"status":"Success","message":"` + strings.Repeat("x", limit) + `"}`
 	nothing, bomb := zip(t, ""), zip(t, strings.Repeat(" ", 10<<20)+success)
@@ -353,22 +353,7 @@ func TestTrap05EveryAnswerIsCapped(t *testing.T) {
 	}
 }
 
-func TestTheLimitIs20MiBWithoutAnother(t *testing.T) {
-	s := newServer(t, newAuthority(t), func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, `{"status":"Success","message":"`)
-		piece := strings.Repeat("x", 1<<20)
-		for range 30 {
-			if _, err := io.WriteString(w, piece); err != nil {
-				return
-			}
-		}
-		_, _ = io.WriteString(w, `"}`)
-	}, nil)
-	m, err := call(t.Context(), newREST(t, Config{}), newCall(s.cc))
-	wantError(t, "30 MiB", m, err, hook.BadResponse, `handler "v.acme": call extension: answer is larger than 20971520 bytes`)
-}
-
-func TestTrap15TheBodyOfAnErrorStaysOutOfTheMessage(t *testing.T) {
+func TestTheBodyOfAnErrorStaysOutOfTheMessage(t *testing.T) {
 	body := "secret " + strings.Repeat("z", 2000)
 	s := newServer(t, newAuthority(t), func(w http.ResponseWriter, req *http.Request) {
 		w.WriteHeader(http.StatusTeapot)
@@ -391,7 +376,7 @@ func TestTrap15TheBodyOfAnErrorStaysOutOfTheMessage(t *testing.T) {
 	}
 }
 
-func TestAnswersAreKeptConnectionsAfterErrors(t *testing.T) {
+func TestConnectionsAreKeptAfterErrors(t *testing.T) {
 	codes := []int{500, 404, 200, 200}
 	s := newServer(t, newAuthority(t), func(w http.ResponseWriter, req *http.Request) {
 		w.WriteHeader(codes[0])
@@ -487,6 +472,7 @@ func TestAnswerBeginsBeforeTheRequestEnds(t *testing.T) {
 	r := newREST(t, Config{})
 	for range 3 {
 		c := newCall(s.cc)
+		c.Handler.Handler.Timeout = 5 * time.Minute // a busy machine takes its time over 16 MiB
 		c.Request.(*hooksv1alpha1.BeforeClusterCreateRequest).Cluster.Raw = []byte(`{"x":"` + strings.Repeat("y", 16<<20) + `"}`)
 		result, err := r.Call(t.Context(), c)
 		if err != nil {
@@ -503,8 +489,8 @@ func TestAnswerBeginsBeforeTheRequestEnds(t *testing.T) {
 
 // Once everything was sent, the end of the body stays its end: with an error, net/http would close the connection under
 // the answer.
-func TestOutgoingEndsAfterItWasDetached(t *testing.T) {
-	o := newOutgoing(codec.BodyOf(bytes.Repeat([]byte("x"), smallBody+1)))
+func TestBodyEndsAfterItWasDetached(t *testing.T) {
+	o := newRESTBody(codec.BodyOf(bytes.Repeat([]byte("x"), smallBody+1)))
 	whole, part := o.reader(), make([]byte, smallBody+1)
 	if _, err := io.ReadFull(whole, part); err != nil {
 		t.Fatal(err)
@@ -513,7 +499,7 @@ func TestOutgoingEndsAfterItWasDetached(t *testing.T) {
 	if n, err := whole.Read(part); n != 0 || err != io.EOF {
 		t.Errorf("after all: %d, %v, want EOF", n, err)
 	}
-	o = newOutgoing(codec.BodyOf(bytes.Repeat([]byte("x"), smallBody+1)))
+	o = newRESTBody(codec.BodyOf(bytes.Repeat([]byte("x"), smallBody+1)))
 	half := o.reader()
 	if _, err := io.ReadFull(half, part[:10]); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,39 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package extension
+
+import (
+	"context"
+	"strings"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/connect"
+)
+
+// refused returns the error of a call that came to no answer, and whether the server does not implement the method. The
+// texts are fixed: those of gRPC and of the extension go to the log.
+func (r *request) refused(ctx context.Context, conn *connect.GRPC, rpc *connect.RPC, err error) (failed *hook.Error, unimplemented bool) {
+	code := status.Code(err)
+	if ctx.Err() != nil || code == codes.DeadlineExceeded { // the server knows the deadline, and may be the first to say so
+		return r.ended(ctx, err), false
+	}
+	if f := conn.Classify(rpc, err); f != nil {
+		return r.failed(f, err), false
+	}
+	kind, text := hook.BadResponse, "answered "+code.String()
+	switch code {
+	case codes.Unavailable:
+		kind = hook.Unreachable
+	case codes.Unimplemented:
+		text += ": it has no " + strings.TrimPrefix(r.hook.Method, "/")
+	case codes.ResourceExhausted:
+		text += ": a server takes 4 MiB only, unless it is told otherwise"
+	case codes.Unauthenticated:
+		text += ": it wants to know who calls"
+	}
+	return r.fail(kind, text, err), code == codes.Unimplemented
+}

@@ -1,0 +1,86 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package extension
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/connect"
+	"github.com/hookgate/hookgate/internal/limits"
+)
+
+// request is one request to an extension, in either protocol.
+type request struct {
+	operation string // for messages: "call extension"
+	hook      *catalog.Hook
+	timeout   time.Duration
+
+	callerFirst bool // the caller's deadline comes before timeout has passed
+}
+
+// callRequest returns the request of a call to a handler.
+func callRequest(c Call) request {
+	return request{operation: "call extension", hook: c.Hook, timeout: c.Handler.Handler.Timeout}
+}
+
+// discoveryRequest returns a request for discovery, in the version of h.
+func discoveryRequest(h *catalog.Hook) request {
+	return request{operation: "discover handlers", hook: h, timeout: limits.DiscoveryTimeout}
+}
+
+// withTimeout gives ctx the request's timeout, unless the caller's deadline comes first.
+func (r *request) withTimeout(ctx context.Context) (context.Context, context.CancelFunc) {
+	deadline, ok := ctx.Deadline()
+	if r.callerFirst = ok && time.Until(deadline) < r.timeout; r.callerFirst {
+		return ctx, func() {}
+	}
+	return context.WithTimeout(ctx, r.timeout)
+}
+
+func (r *request) fail(kind hook.Kind, text string, cause error) *hook.Error {
+	return &hook.Error{Kind: kind, Message: r.operation + ": " + text, Cause: cause}
+}
+
+// failed returns the error of a failure of the network. The cause is err, which says more than the failure's.
+func (r *request) failed(f *connect.Failure, err error) *hook.Error {
+	text := f.Text
+	if f.Reason == connect.NotGRPC || f.Reason == connect.NoHTTP2 {
+		text += ": is it a REST extension?"
+	}
+	return r.fail(f.Kind, text, err)
+}
+
+// tooLarge returns the error of a request that is larger than an extension has to accept.
+func (r *request) tooLarge(size, limit int64) *hook.Error {
+	return hook.Errorf(hook.TooLarge, "%s: request has %d bytes, which is more than %d", r.operation, size, limit)
+}
+
+// ended returns the error of a request whose context ended.
+func (r *request) ended(ctx context.Context, err error) *hook.Error {
+	switch {
+	case errors.Is(ctx.Err(), context.Canceled):
+		return r.fail(hook.Canceled, "the caller left", err)
+	case r.callerFirst:
+		return r.fail(hook.Timeout, "no answer before the caller's deadline", err)
+	}
+	return r.fail(hook.Timeout, "no answer within "+r.timeout.String(), err)
+}
+
+// discovered returns what an answer to discovery says.
+func (r *request) discovered(c *catalog.Catalog, answer proto.Message) (Discovered, *hook.Error) {
+	if status, _ := catalog.StatusOf(answer); status != catalog.Success {
+		return Discovered{}, r.fail(hook.BadResponse, "the extension answered Failure: "+cut(catalog.MessageOf(answer)), nil)
+	}
+	d, err := discovered(c, handlersOf(answer))
+	if err != nil {
+		return Discovered{}, r.fail(hook.BadResponse, "answer: "+err.Error(), nil)
+	}
+	return d, nil
+}

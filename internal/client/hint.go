@@ -1,0 +1,59 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package client
+
+import (
+	"errors"
+
+	"github.com/hookgate/hookgate/internal/connect"
+	"github.com/hookgate/hookgate/internal/endpoint"
+)
+
+// Options are the words for what a user sets, for hints.
+type Options struct {
+	URL         string // what stands before a URL: "--server "
+	CA          string // "--ca FILE"
+	Certificate string // "--cert FILE and --key FILE"
+}
+
+// Hint returns what to do about a failure; empty if there is nothing to say.
+func (o *Options) Hint(e *endpoint.Endpoint, f *connect.Failure) string {
+	switch f.Reason {
+	case connect.Refused:
+		return "Does it run, and is the port right?"
+	case connect.NoSocket:
+		return "Does it run, and is the path right?"
+	case connect.NoPermission:
+		return "The permissions of the socket's file decide who may connect."
+	case connect.UnknownAuthority:
+		return "Give the CA that signed it: " + o.CA + "."
+	case connect.BadCertificate:
+		return innermost(f.Cause).Error()
+	case connect.CertificateRequired:
+		return "Show one: " + o.Certificate + "."
+	case connect.HandshakeRefused:
+		return "Does it ask for a certificate? Show one: " + o.Certificate + "."
+	case connect.NoTLS:
+		return "gRPC without TLS is " + o.URL + "grpc://" + e.Authority + "; is it perhaps a port for metrics or health?"
+	case connect.NoPlaintext:
+		return "With TLS, that is " + o.URL + "grpcs://" + e.Authority + "."
+	case connect.NoHTTP2, connect.NotGRPC:
+		if e.HasTLS() {
+			return "Does it speak JSON over HTTPS? That is " + o.URL + "https://" + e.Authority + "."
+		}
+		return "Does it speak JSON over HTTP?"
+	}
+	return ""
+}
+
+// innermost returns the first cause, which says no more than what happened.
+func innermost(err error) error {
+	for {
+		inner := errors.Unwrap(err)
+		if inner == nil {
+			return err
+		}
+		err = inner
+	}
+}

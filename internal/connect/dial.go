@@ -1,0 +1,133 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package connect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/netip"
+	"slices"
+	"syscall"
+	"time"
+)
+
+const (
+	// dialTimeout bounds the wait for one address. While there are others to try, it is dialTimeoutOfSeveral.
+	dialTimeout          = 10 * time.Second
+	dialTimeoutOfSeveral = 3 * time.Second
+	keepAlive            = 15 * time.Second
+)
+
+// ErrNoAddress reports a host name that resolves to no address.
+var ErrNoAddress = errors.New("host name has no address")
+
+// Lookup returns the addresses of a host name.
+type Lookup func(ctx context.Context, host string) ([]netip.Addr, error)
+
+// ForbiddenError is an address at which no extension may be.
+type ForbiddenError struct {
+	Address netip.Addr
+	Reason  string
+}
+
+func (e *ForbiddenError) Error() string { return fmt.Sprintf("address %s is %s", e.Address, e.Reason) }
+
+// Dial connects to addr, host:port, unless its address is forbidden. If the host has several addresses, turn selects the
+// one to try first, and the others follow. The address that is checked is the one that the connection is made to.
+func Dial(ctx context.Context, lookup Lookup, addr string, turn uint32) (net.Conn, error) {
+	host, port, err := net.SplitHostPort(addr)
+	if err != nil {
+		return nil, err
+	}
+	addresses, err := lookup.Resolve(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	var errs []error
+	for i, a := range rotate(addresses, turn) {
+		d := net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive, Control: Control}
+		if i < len(addresses)-1 {
+			d.Timeout = dialTimeoutOfSeveral
+		}
+		c, err := d.DialContext(ctx, "tcp", net.JoinHostPort(a.String(), port))
+		if err == nil {
+			return c, nil
+		}
+		errs = append(errs, err)
+		if ctx.Err() != nil {
+			break
+		}
+	}
+	return nil, errors.Join(errs...)
+}
+
+// Resolve returns the addresses of a host, at least one. The host may be an address itself.
+func (l Lookup) Resolve(ctx context.Context, host string) ([]netip.Addr, error) {
+	if a, err := netip.ParseAddr(host); err == nil {
+		return []netip.Addr{a}, nil
+	}
+	addresses, err := l(ctx, host)
+	if err != nil {
+		return nil, err
+	}
+	if len(addresses) == 0 {
+		return nil, ErrNoAddress
+	}
+	return addresses, nil
+}
+
+// rotate returns the addresses in the order in which to try them: those of the family that the resolver put first,
+// starting at the one whose turn it is, and then the other family, for when all of these fail. The addresses are sorted
+// before, because resolvers rotate as well, and the two could cancel each other out.
+func rotate(addresses []netip.Addr, turn uint32) []netip.Addr {
+	var first, second []netip.Addr
+	for _, a := range addresses {
+		a = a.Unmap()
+		if a.Is4() == addresses[0].Unmap().Is4() {
+			first = append(first, a)
+		} else {
+			second = append(second, a)
+		}
+	}
+	slices.SortFunc(first, netip.Addr.Compare)
+	start := int(turn % uint32(len(first)))
+	return slices.Concat(first[start:], first[:start], second)
+}
+
+// Control is a net.Dialer.Control that refuses forbidden addresses. It sees the address just before the connection is made.
+func Control(_, address string, _ syscall.RawConn) error {
+	ap, err := netip.ParseAddrPort(address)
+	if err != nil {
+		return err
+	}
+	if reason := Forbidden(ap.Addr()); reason != "" {
+		return &ForbiddenError{Address: ap.Addr(), Reason: reason}
+	}
+	return nil
+}
+
+// nat64 holds IPv4 addresses in its last four bytes (RFC 6052).
+var nat64 = netip.MustParsePrefix("64:ff9b::/96")
+
+// Forbidden returns why no extension may have the address, or nothing if one may. A user who may register extensions
+// could otherwise make the gateway call what only its machine can reach, above all the metadata service of a cloud.
+// Loopback is for sidecars, and private addresses are where extensions are.
+func Forbidden(a netip.Addr) string {
+	a = a.Unmap().WithZone("")
+	if nat64.Contains(a) {
+		b := a.As16()
+		a = netip.AddrFrom4([4]byte(b[12:]))
+	}
+	switch {
+	case a.IsLinkLocalUnicast():
+		return "link-local"
+	case a.IsMulticast():
+		return "multicast"
+	case a.IsUnspecified():
+		return "unspecified"
+	}
+	return ""
+}

@@ -1,0 +1,69 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package connect
+
+import (
+	"context"
+	"crypto/tls"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+const (
+	// TLSTimeout bounds a handshake, which goes on when the call that began it has ended.
+	TLSTimeout = 10 * time.Second
+	// MaxHeaderBytes bounds the header of an answer.
+	MaxHeaderBytes = 1 << 20
+
+	// idleTimeout is less than that of common servers (Go's and Cluster API's 90 s, nginx's 75 s), so that the client is
+	// the one to close, and a request does not meet a server that is just about to.
+	idleTimeout = 60 * time.Second
+	bufferSize  = 16 << 10
+
+	// timeoutStep is what the timeout that a server is told is rounded up to. It takes out the moment that has passed
+	// since the deadline was set.
+	timeoutStep = 100 * time.Millisecond
+)
+
+// NewTransport returns a transport for requests in JSON, which keeps up to idle connections to a host. If http2 is set, it
+// offers HTTP/2 and HTTP/1.1, otherwise HTTP/1.1 alone.
+func NewTransport(config *tls.Config, http2 bool, idle int) *http.Transport {
+	protocols := &http.Protocols{}
+	protocols.SetHTTP1(true)
+	protocols.SetHTTP2(http2)
+	config = config.Clone()
+	config.NextProtos = []string{"http/1.1"}
+	if http2 {
+		config.NextProtos = []string{"h2", "http/1.1"}
+	}
+	return &http.Transport{
+		OnProxyConnectResponse: checkProxy,
+		TLSClientConfig:        config,
+		TLSHandshakeTimeout:    TLSTimeout,
+		Protocols:              protocols,
+		HTTP2:                  &http.HTTP2Config{SendPingTimeout: 5 * time.Second, PingTimeout: 5 * time.Second},
+		DisableCompression:     true,
+		MaxIdleConnsPerHost:    idle,
+		IdleConnTimeout:        idleTimeout,
+		MaxResponseHeaderBytes: MaxHeaderBytes,
+		ReadBufferSize:         bufferSize,
+		WriteBufferSize:        bufferSize,
+	}
+}
+
+// checkProxy turns the refusal of a proxy into an error with a stable text.
+func checkProxy(_ context.Context, _ *url.URL, _ *http.Request, resp *http.Response) error {
+	if resp.StatusCode != http.StatusOK {
+		return &ProxyError{Code: resp.StatusCode}
+	}
+	return nil
+}
+
+// TimeoutQuery returns the query of a request that tells the server how much time it has: the timeout, or what is left until
+// the deadline if that is less.
+func TimeoutQuery(deadline time.Time, timeout time.Duration) string {
+	left := (time.Until(deadline) + timeoutStep - 1).Truncate(timeoutStep)
+	return "timeout=" + max(min(timeout, left), timeoutStep).String()
+}
