@@ -50,15 +50,15 @@ type ExtensionPolicySpec struct {
 	// +required
 	TargetRef TargetReference `json:"targetRef,omitzero"`
 
-	// protocol is the protocol of the extension. REST, the default, is the JSON over HTTPS of Cluster API. GRPC means the
-	// services of the contract, with TLS, at the same address. It applies to the whole extension, so a policy for one handler
-	// cannot set it.
+	// protocol is the protocol of the extension. REST, the default, is the JSON over HTTPS of Cluster API. GRPC means
+	// the services of the contract, with TLS, at the same address. It applies to the whole extension, so a policy for
+	// one handler cannot set it.
 	// +optional
 	Protocol Protocol `json:"protocol,omitempty"`
 
-	// clusterAPIVersion is the version of the API group cluster.x-k8s.io, v1beta1 or v1beta2, that the handlers understand in
-	// requests. Objects of the other version are converted for them, and their answers are converted back. It overrides the
-	// version that a gRPC extension states. If neither is set, objects are not converted.
+	// clusterAPIVersion is the version of the API group cluster.x-k8s.io, v1beta1 or v1beta2, that the handlers
+	// understand in requests. Objects of the other version are converted for them, and their answers are converted
+	// back. It overrides the version that a gRPC extension states. If neither is set, objects are not converted.
 	// +optional
 	ClusterAPIVersion ClusterAPIVersion `json:"clusterAPIVersion,omitempty"`
 
@@ -68,22 +68,22 @@ type ExtensionPolicySpec struct {
 	// +optional
 	TimeoutSeconds *int32 `json:"timeoutSeconds,omitempty"`
 
-	// failurePolicy decides the result of a call that could not be completed: Fail fails the call, Ignore continues as if the
-	// handler had succeeded without a result. It overrides the policy that the extension declares. Neither value affects a
-	// Failure that a handler answers.
+	// failurePolicy decides the result of a call that could not be completed: Fail fails the call, Ignore continues as
+	// if the handler had succeeded without a result. It overrides the policy that the extension declares. Neither value
+	// affects a Failure that a handler answers.
 	// +optional
 	FailurePolicy FailurePolicy `json:"failurePolicy,omitempty"`
 
-	// order is the position of the handlers in a sequence, for hooks that several handlers answer. Handlers with an order are
-	// called one after the other, lowest order first, and by name if it is the same. Handlers without an order are then called
-	// at the same time. An error or a Failure ends the sequence, and later handlers are not called. A handler that only holds
-	// the caller (retryAfterSeconds) does not end it.
+	// order is the position of the handlers in a sequence, for hooks that several handlers answer. Handlers with an
+	// order are called one after the other, lowest order first, and by name if it is the same. Handlers without an
+	// order are then called at the same time. An error or a Failure ends the sequence, and later handlers are not
+	// called. A handler that only holds the caller (retryAfterSeconds) does not end it.
 	// +optional
 	Order *int32 `json:"order,omitempty"`
 
-	// objectSelector restricts calls to requests about objects with matching labels: the Cluster, Machine or MachineSet of the
-	// request. For GeneratePatches and ValidateTopology these are the labels of the Cluster. Requests about no object, those
-	// of DiscoverVariables, always match.
+	// objectSelector restricts calls to requests about objects with matching labels: the Cluster, Machine or MachineSet
+	// of the request. For GeneratePatches and ValidateTopology these are the labels of the Cluster. Requests about no
+	// object, those of DiscoverVariables, always match.
 	// +optional
 	ObjectSelector *metav1.LabelSelector `json:"objectSelector,omitempty"`
 
@@ -106,8 +106,9 @@ type TargetReference struct {
 	// +required
 	Name string `json:"name,omitempty"`
 
-	// handler is the name of one handler as the extension's discovery returns it, without the name of the ExtensionConfig. If
-	// it is empty, the policy applies to all handlers of the ExtensionConfig that have no policy of their own.
+	// handler is the name of one handler as the extension's discovery returns it, without the name of the
+	// ExtensionConfig. If it is empty, the policy applies to all handlers of the ExtensionConfig that have no policy of
+	// their own.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be a DNS-1123 label, without the name of the ExtensionConfig"
@@ -157,9 +158,9 @@ type MatchCondition struct {
 	// +required
 	Name string `json:"name,omitempty"`
 
-	// expression is a CEL expression (https://cel.dev) that is true for the requests that the handler is called for. Its
-	// variable request is the JSON of the request, as in request.cluster.metadata.name. Test for optional members with has(…)
-	// first: if an expression fails, the call could not be completed, and failurePolicy decides.
+	// expression is a CEL expression (https://cel.dev) that is true for the requests that the handler is called for.
+	// Its variable request is the JSON of the request, as in request.cluster.metadata.name. Test for optional members
+	// with has(…) first: if an expression fails, the call could not be completed, and failurePolicy decides.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=4096
 	// +required
@@ -185,8 +186,8 @@ const (
 	AcceptedReason = "Accepted"
 	// InvalidReason means that the policy has a mistake. Its last valid content, if any, stays in effect.
 	InvalidReason = "Invalid"
-	// TargetNotFoundReason means that the ExtensionConfig or handler does not exist yet. A policy takes effect as soon as its
-	// target appears.
+	// TargetNotFoundReason means that the ExtensionConfig or handler does not exist yet. A policy takes effect as soon
+	// as its target appears.
 	TargetNotFoundReason = "TargetNotFound"
 	// ConflictedReason means that another policy is in effect for the target.
 	ConflictedReason = "Conflicted"
