@@ -303,6 +303,17 @@ func TestCheckLifetimes(t *testing.T) {
 			want: "release \"second\": is not of the form v1.2.3\nversion g.example/v1: was never introduced\n" +
 				"version g.example/v2: introduced in v0.2.0, which is not in the table of releases",
 		},
+		"FaultyReleases": {
+			reason: "a faulty release does not hide the next one",
+			releases: [][2]string{
+				{"first", "2026-01-01"}, {"v0.2.0", "January"}, {"v0.3.0", ""}, {"v0.4.0", "2026-01-01"},
+				{"v0.3.1", "2026-02-01"},
+			},
+			want: "release \"first\": is not of the form v1.2.3\n" +
+				"release v0.2.0: date \"January\" is not of the form 2006-01-02\n" +
+				"release v0.3.0: has no date, and is not the last\n" +
+				"release v0.3.1: comes after v0.4.0 in the table, and is not newer",
+		},
 		"NotIntroduced": {
 			reason:   "everything was released once",
 			versions: []lifetime{versionOf("v1alpha1", catalog.Lifetime{}, "H")},

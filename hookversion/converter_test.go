@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package hookversions
+package hookversion_test
 
 import (
 	"testing"
@@ -11,6 +11,7 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/test/hookversions"
 	v1 "github.com/hookgate/hookgate/test/hookversions/gen/hookversions/v1"
 	v1alpha1 "github.com/hookgate/hookgate/test/hookversions/gen/hookversions/v1alpha1"
 	v1beta1 "github.com/hookgate/hookgate/test/hookversions/gen/hookversions/v1beta1"
@@ -119,7 +120,7 @@ func TestConversions(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := New()
+			c := hookversions.New()
 			in, ok := c.ByRequest(tc.in)
 			if !tc.request {
 				for _, h := range c.Hooks() {
@@ -136,9 +137,9 @@ func TestConversions(t *testing.T) {
 				t.Fatalf("%T is of %s", tc.in, in)
 			}
 			before := proto.Clone(tc.in)
-			convert := NewConverter(c).ConvertResponse
+			convert := hookversions.NewConverter(c).ConvertResponse
 			if tc.request {
-				convert = NewConverter(c).ConvertRequest
+				convert = hookversions.NewConverter(c).ConvertRequest
 			}
 			got, lost, err := convert(tc.in, in, to)
 			if err != nil {
@@ -159,10 +160,10 @@ func TestConversions(t *testing.T) {
 
 // What can be lost is declared, for each two versions: sorted, each path once.
 func TestDeclaredLosses(t *testing.T) {
-	c := New()
-	converter := NewConverter(c)
-	drain, _ := c.ByName(BeforeNodeDrain)
-	plan, _ := c.ByName(PlanDrains)
+	c := hookversions.New()
+	converter := hookversions.NewConverter(c)
+	drain, _ := c.ByName(hookversions.BeforeNodeDrain)
+	plan, _ := c.ByName(hookversions.PlanDrains)
 	beta, _ := drain.In("v1beta1")
 	alpha, _ := drain.In("v1alpha1")
 	tags := []string{"forced", "graceSeconds", "reason", "tags", "volumes[*].encrypted", "volumes[*].sizeBytes"}
