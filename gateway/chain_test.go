@@ -12,6 +12,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"go.opentelemetry.io/otel/propagation"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 
@@ -260,5 +261,29 @@ func TestPanicsInLinks(t *testing.T) {
 				t.Errorf("%v calls are in flight after a panic", got)
 			}
 		})
+	}
+}
+
+// A handler that implements a deprecated version is warned about, and counted, if it is called.
+func TestCallsOfDeprecatedHandlersAreCounted(t *testing.T) {
+	for _, policyErr := range []error{nil, hook.Errorf(hook.Policy, "no")} {
+		o := newObserved()
+		c := drainCall(t, hook.Fail)
+		c.PolicyError = policyErr
+		ctx, in := o.begin(t.Context(), "REST", "", c.Hook, propagation.MapCarrier{}, "")
+		_, err := wholeChain(o.Observer, func(context.Context, extension.Call) (extension.Result, error) {
+			return extension.Result{Response: &hookversionsv1alpha1.BeforeNodeDrainResponse{Status: success}}, nil
+		})(ctx, c)
+		if !errors.Is(err, policyErr) {
+			t.Fatal(err)
+		}
+		want := 1
+		if policyErr != nil {
+			want = 0
+		}
+		if got := in.warnings.Values(); len(got) != want {
+			t.Errorf("with the policy error %v, the caller gets the warnings %q", policyErr, got)
+		}
+		wantCount(t, o.metrics.deprecatedCalls, float64(want), hookversions.Group, "v1alpha1", hookversions.BeforeNodeDrain, "drain.acme", "handler")
 	}
 }

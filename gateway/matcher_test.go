@@ -17,11 +17,14 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/extension"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/policy"
 	"github.com/hookgate/hookgate/registry"
+	"github.com/hookgate/hookgate/test/hookversions"
+	hookversionsv1alpha1 "github.com/hookgate/hookgate/test/hookversions/gen/hookversions/v1alpha1"
 )
 
 func TestDispatchSelectsByNamespace(t *testing.T) {
@@ -33,7 +36,7 @@ func TestDispatchSelectsByNamespace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	red := registrationOf("red", handlerOf("v", "BeforeClusterCreate", hook.Fail), handlerOf("u", "CanUpdateMachine", hook.Fail),
+	red := registrationOf("red", handlerOf("v", "BeforeClusterCreate", hook.Fail), handlerOf("u", "CanUpdateMachine", hook.Fail), handlerOf("w", "UpdateMachine", hook.Fail), handlerOf("s", "CanUpdateMachineSet", hook.Fail),
 		handlerOf("p", "GeneratePatches", hook.Fail), handlerOf("d", "DiscoverVariables", hook.Fail))
 	red.NamespaceSelector = selector
 	blue := registrationOf("blue", handlerOf("v", "BeforeClusterCreate", hook.Fail))
@@ -54,12 +57,18 @@ func TestDispatchSelectsByNamespace(t *testing.T) {
 		called  string
 		kind    hook.Kind
 	}{
-		"ByLabel":         {"labels come from the source", "BeforeClusterCreate", "", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("red-1")}, "v.red", 0},
-		"ByName":          {"the name is a label of every namespace", "BeforeClusterCreate", "", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("blue-1")}, "v.blue", 0},
-		"Nobody":          {"nothing matches, so nothing holds", "BeforeClusterCreate", "", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("green")}, "", 0},
-		"NamedButNotFor":  {"a name does not get round the selector", "BeforeClusterCreate", "v.red", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("green")}, "", hook.UnknownHandler},
-		"Machine":         {"the object is where the hook has it", "CanUpdateMachine", "u.red", machine("red-1"), "u.red", 0},
-		"MachineNotFor":   {"the object is where the hook has it", "CanUpdateMachine", "u.red", machine("green"), "", hook.UnknownHandler},
+		"ByLabel":        {"labels come from the source", "BeforeClusterCreate", "", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("red-1")}, "v.red", 0},
+		"ByName":         {"the name is a label of every namespace", "BeforeClusterCreate", "", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("blue-1")}, "v.blue", 0},
+		"Nobody":         {"nothing matches, so nothing holds", "BeforeClusterCreate", "", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("green")}, "", 0},
+		"NamedButNotFor": {"a name does not get round the selector", "BeforeClusterCreate", "v.red", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("green")}, "", hook.UnknownHandler},
+		"Machine":        {"the object is where the hook has it", "CanUpdateMachine", "u.red", machine("red-1"), "u.red", 0},
+		"MachineNotFor":  {"the object is where the hook has it", "CanUpdateMachine", "u.red", machine("green"), "", hook.UnknownHandler},
+		"Updated": {"an update selects by what is desired", "UpdateMachine", "w.red", &hooksv1alpha1.UpdateMachineRequest{
+			Desired: &hooksv1alpha1.UpdateMachineRequestObjects{Machine: clusterIn("red-1")},
+		}, "w.red", 0},
+		"MachineSet": {"the object is where the hook has it", "CanUpdateMachineSet", "s.red", &hooksv1alpha1.CanUpdateMachineSetRequest{
+			Current: &hooksv1alpha1.CanUpdateMachineSetRequestObjects{MachineSet: clusterIn("red-1")},
+		}, "s.red", 0},
 		"Templates":       {"templates say who holds them", "GeneratePatches", "p.red", &hooksv1alpha1.GeneratePatchesRequest{Items: []*hooksv1alpha1.GeneratePatchesRequestItem{item("red-1")}}, "p.red", 0},
 		"TemplatesNotAll": {"every namespace must match", "GeneratePatches", "p.red", &hooksv1alpha1.GeneratePatchesRequest{Items: []*hooksv1alpha1.GeneratePatchesRequestItem{item("red-1"), item("green")}}, "", hook.UnknownHandler},
 		"NoObject":        {"a request without an object cannot be selected by", "DiscoverVariables", "d.red", &hooksv1alpha1.DiscoverVariablesRequest{}, "d.red", 0},
@@ -314,5 +323,20 @@ func TestPolicyDecidesWhichOneHandlerAnswers(t *testing.T) {
 	_, err = d.dispatch(t.Context(), hookOf(t, "GeneratePatches"), "", &hooksv1alpha1.GeneratePatchesRequest{Items: []*hooksv1alpha1.GeneratePatchesRequestItem{item, item}})
 	if hook.KindOf(err) != hook.Ambiguous {
 		t.Errorf("got %v, want Ambiguous", err)
+	}
+}
+
+// Conditions read a request of an older version in the newest one, not the body that the caller sent.
+func TestConditionsReadTheNewestVersion(t *testing.T) {
+	h, _ := drains.Lookup(hook.GroupVersionHook{Group: hookversions.Group, Version: "v1alpha1", Hook: hookversions.BeforeNodeDrain})
+	m := matcher{namespaceLabels: fixedNamespaces{}, versions: hookversions.NewConverter(drains), codec: codec.New(drains)}
+	if err := m.read(Request{
+		Hook: h, Message: &hookversionsv1alpha1.BeforeNodeDrainRequest{Cluster: clusterIn("n"), Node: "worker-1"}, Body: []byte(`{"node":"worker-1"}`),
+	}); err != nil {
+		t.Fatal(err)
+	}
+	p := &policy.Policy{Name: "p", Conditions: conditions(t, `request.nodeName == 'worker-1'`)}
+	if matches, err := m.matchesPolicy(t.Context(), p); !matches || err != nil {
+		t.Errorf("got %t, %v", matches, err)
 	}
 }
