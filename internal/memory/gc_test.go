@@ -64,8 +64,8 @@ func TestOperatorDecides(t *testing.T) {
 // alone, with a fixed limit as well, and tuned.
 func BenchmarkGC(b *testing.B) {
 	type node struct {
-		next    *node
-		payload [48]byte
+		next *node
+		_    [48]byte
 	}
 	for _, liveMiB := range []int{10, 150} {
 		var live *node

@@ -25,12 +25,12 @@ func readProgram(b testing.TB) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer maps.Close()
+	defer func() { _ = maps.Close() }()
 	memory, err := os.Open("/proc/self/mem")
 	if err != nil {
 		b.Fatal(err)
 	}
-	defer memory.Close()
+	defer func() { _ = memory.Close() }()
 	page := make([]byte, 1)
 	for lines := bufio.NewScanner(maps); lines.Scan(); {
 		fields := strings.Fields(lines.Text())
