@@ -111,8 +111,8 @@ func newSession(ctx context.Context, t Target, o Options) (*session, error) {
 	return s, nil
 }
 
-// connect finds out how to call the extension. A fault of its TLS is left to the checks of TLS; the others go on without
-// being strict about it.
+// connect finds out how to call the extension. A fault of its TLS is left to the checks of TLS; the others go on
+// without being strict about it.
 func (s *session) connect(ctx context.Context, c *codec.Codec) error {
 	e := s.endpoint
 	config := e.tlsConfig()
@@ -139,8 +139,8 @@ func (s *session) connect(ctx context.Context, c *codec.Codec) error {
 	return nil
 }
 
-// handshake returns the configuration with which a TLS handshake succeeds: the given one, or one that is not strict about
-// what is wrong with the extension's TLS.
+// handshake returns the configuration with which a TLS handshake succeeds: the given one, or one that is not strict
+// about what is wrong with the extension's TLS.
 func (s *session) handshake(ctx context.Context, strict *tls.Config) (config *tls.Config, err error) {
 	if s.state, err = s.endpoint.handshake(ctx, strict); err == nil {
 		return strict, nil
@@ -220,8 +220,8 @@ func references() *convert.References {
 	return refs
 }
 
-// request returns the realistic request for a handler, with the objects that it understands. One that cannot be converted, which only
-// a request of the caller's own can be, is sent as it is: the gateway would not send it at all.
+// request returns the realistic request for a handler, with the objects that it understands. One that cannot be
+// converted, which only a request of the caller's own can be, is sent as it is: the gateway would not send it at all.
 func (s *session) request(h *handler) proto.Message {
 	if h.request == nil {
 		h.request = s.requests[h.hook.Hook]
@@ -241,7 +241,8 @@ func timeoutOf(a announced) time.Duration {
 	return min(time.Duration(*a.TimeoutSeconds)*time.Second, maxTimeout)
 }
 
-// fromServices returns a handler for each hook of the extension's services that it implements, as the gateway names them.
+// fromServices returns a handler for each hook of the extension's services that it implements, as the gateway names
+// them.
 func (s *session) fromServices(ctx context.Context) []*handler {
 	var handlers []*handler
 	for _, h := range s.catalog.Hooks() {
@@ -320,8 +321,8 @@ func (s *session) base(ctx context.Context, h *handler) *exchange {
 	return h.base
 }
 
-// working returns the handlers, of the hooks if some are given, that answer the realistic request. If there are none, the check
-// does not apply, and v says why.
+// working returns the handlers, of the hooks if some are given, that answer the realistic request. If there are none,
+// the check does not apply, and v says why.
 func (s *session) working(ctx context.Context, v *verdict, hooks ...string) []*handler {
 	var working []*handler
 	announced, silent := 0, 0

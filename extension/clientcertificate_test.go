@@ -23,7 +23,8 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// Extensions that ask who calls are shown the certificate as it is when the connection is made; those that do not ask are not.
+// Extensions that ask who calls are shown the certificate as it is when the connection is made; those that do not ask
+// are not.
 func TestClientCertificate(t *testing.T) {
 	a := newAuthority(t)
 	callers := x509.NewCertPool()

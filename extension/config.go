@@ -31,11 +31,11 @@ type Config struct {
 	Codec *codec.Codec
 	// MaxBytes bounds each body or message, an answer before and after its decompression. 0 means 20 MiB.
 	MaxBytes int64
-	// PreferHTTP2 offers HTTP/2 to every extension that speaks JSON. By default, only those that refuse HTTP/1.1 are called
-	// with it, because HTTP/1.1 with kept connections is faster.
+	// PreferHTTP2 offers HTTP/2 to every extension that speaks JSON. By default, only those that refuse HTTP/1.1 are
+	// called with it, because HTTP/1.1 with kept connections is faster.
 	PreferHTTP2 bool
-	// MaxConnectionAge is how long new calls use a connection. After that they get new ones, which see new certificates,
-	// addresses and endpoints. 0 means 10 minutes.
+	// MaxConnectionAge is how long new calls use a connection. After that they get new ones, which see new
+	// certificates, addresses and endpoints. 0 means 10 minutes.
 	MaxConnectionAge time.Duration
 	// Proxy chooses the proxy for JSON, but never for extensions in the cluster. Nil means http.ProxyFromEnvironment.
 	Proxy func(*http.Request) (*url.URL, error)

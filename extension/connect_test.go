@@ -238,8 +238,8 @@ func TestARefusedConnectionIsTriedAgainOnce(t *testing.T) {
 	}
 }
 
-// TestAKeptConnectionThatTheServerClosed has the server close a kept connection at the worst moment: after it was chosen
-// for a request, and before the request is on it.
+// TestAKeptConnectionThatTheServerClosed has the server close a kept connection at the worst moment: after it was
+// chosen for a request, and before the request is on it.
 func TestAKeptConnectionThatTheServerClosed(t *testing.T) {
 	for _, when := range []string{"while it was idle", "when it was chosen"} {
 		t.Run(when, func(t *testing.T) {

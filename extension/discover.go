@@ -37,12 +37,12 @@ type Skipped struct {
 	Reason string // the same for the same handler
 }
 
-// Discover asks the extension at cc for its handlers, in the newest version of Discovery that it implements. It waits at
-// most 10 s for each version.
+// Discover asks the extension at cc for its handlers, in the newest version of Discovery that it implements. It waits
+// at most 10 s for each version.
 //
 // Discover skips handlers of hooks that the gateway does not know, because the extension may be newer than the gateway.
-// Cluster API refuses the whole answer instead. For anything else that is wrong, Discover refuses the answer too, and the
-// error lists all of it.
+// Cluster API refuses the whole answer instead. For anything else that is wrong, Discover refuses the answer too, and
+// the error lists all of it.
 //
 // The error is a *hook.Error of one of the kinds of Call: Unreachable for a caBundle or URL that cannot be used, and
 // BadResponse for an answer that is wrong or has the status Failure.
@@ -114,8 +114,8 @@ func discovered(c *catalog.Catalog, handlers []*hooksv1alpha1.ExtensionHandler) 
 	return d, nil
 }
 
-// checkName reports whether the name of a handler is right, by itself and beside those seen before, which are by their name
-// in lower case. It adds what is wrong.
+// checkName reports whether the name of a handler is right, by itself and beside those seen before, which are by their
+// name in lower case. It adds what is wrong.
 func checkName(wrong *faults, i int, name string, seen map[string]string) bool {
 	lower := strings.ToLower(name)
 	first, twice := seen[lower]

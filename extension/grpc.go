@@ -22,9 +22,9 @@ import (
 
 // GRPC calls extensions that implement the services of the contract. It is safe for concurrent use.
 //
-// Calls take turns on the addresses of a host, which is looked up every half minute, or on the endpoints of a Service, if
-// these are known, as they come and go. A server that offers the standard health service is called only while it says that
-// it is serving. No proxy is used.
+// Calls take turns on the addresses of a host, which is looked up every half minute, or on the endpoints of a Service,
+// if these are known, as they come and go. A server that offers the standard health service is called only while it
+// says that it is serving. No proxy is used.
 type GRPC struct {
 	config   Config
 	channels channels
@@ -53,7 +53,8 @@ func (g *GRPC) Call(ctx context.Context, c Call) (Result, error) {
 }
 
 // Discover asks the extension at cc for its handlers, as REST.Discover does. One that does not implement discovery but
-// offers server reflection has one handler for each hook of the services that it serves, named as the hook in lower case.
+// offers server reflection has one handler for each hook of the services that it serves, named as the hook in lower
+// case.
 func (g *GRPC) Discover(ctx context.Context, cc registry.ClientConfig) (Discovered, error) {
 	var last request
 	absent := false
@@ -83,8 +84,8 @@ func (g *GRPC) Discover(ctx context.Context, cc registry.ClientConfig) (Discover
 	return d, nil
 }
 
-// invoke sends in and returns the answer, a fresh message that has been checked, or whether the server does not implement
-// the method.
+// invoke sends in and returns the answer, a fresh message that has been checked, or whether the server does not
+// implement the method.
 func (g *GRPC) invoke(ctx context.Context, cc registry.ClientConfig, x *request, rpc *connect.RPC, in proto.Message) (
 	answer proto.Message, unimplemented bool, failed *hook.Error,
 ) {

@@ -21,8 +21,8 @@ import (
 // maxServices is the number of services that a message names.
 const maxServices = 5
 
-// reflect asks an extension that does not implement discovery for its services, and returns the answer to discovery that
-// they stand for.
+// reflect asks an extension that does not implement discovery for its services, and returns the answer to discovery
+// that they stand for.
 func (g *GRPC) reflect(ctx context.Context, cc registry.ClientConfig, x *request) (proto.Message, *hook.Error) {
 	channel, err := g.channels.get(cc, g.now())
 	if err != nil {

@@ -28,8 +28,8 @@ const (
 
 // Endpoints knows the endpoints of Services. It must be safe for concurrent use.
 type Endpoints interface {
-	// Of returns the addresses of the endpoints of the Service with that host, name.namespace.svc, or none if they are not
-	// known. It closes changed when they change.
+	// Of returns the addresses of the endpoints of the Service with that host, name.namespace.svc, or none if they are
+	// not known. It closes changed when they change.
 	Of(host string) (addresses []netip.AddrPort, changed <-chan struct{})
 }
 

@@ -18,7 +18,8 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// Each status code of gRPC has a kind and a fixed text; only Unavailable and DeadlineExceeded are not the answer's fault.
+// Each status code of gRPC has a kind and a fixed text; only Unavailable and DeadlineExceeded are not the answer's
+// fault.
 func TestGRPCStatusCodes(t *testing.T) {
 	a := newAuthority(t)
 	for code := codes.Canceled; code <= codes.Unauthenticated; code++ {

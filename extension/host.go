@@ -16,8 +16,8 @@ import (
 	"github.com/hookgate/hookgate/internal/connect"
 )
 
-// host is a host as one ClientConfig sees it: the extensions behind it share its connections. These are in one pool, which
-// is replaced when it has become too old or speaks the wrong protocol.
+// host is a host as one ClientConfig sees it: the extensions behind it share its connections. These are in one pool,
+// which is replaced when it has become too old or speaks the wrong protocol.
 type host struct {
 	config    *Config
 	roots     *x509.CertPool

@@ -18,16 +18,16 @@ import (
 const (
 	// maxIdleConnections is for each host: as many callers at the same time find a connection waiting.
 	maxIdleConnections = 256
-	// http2Connections is how many HTTP/2 connections calls take turns on. A single one would lead all of them to one of
-	// the pods behind a Service.
+	// http2Connections is how many HTTP/2 connections calls take turns on. A single one would lead all of them to one
+	// of the pods behind a Service.
 	http2Connections = 4
 )
 
 // errRetired ends the dialing of connections that no call waits for any more.
 var errRetired = errors.New("connections to this host are given up")
 
-// pool holds the connections to a host that were made in one period. The host refers to it, and each call until it has its
-// whole answer. With the last reference, all connections close.
+// pool holds the connections to a host that were made in one period. The host refers to it, and each call until it has
+// its whole answer. With the last reference, all connections close.
 type pool struct {
 	refs
 	host    *host
@@ -74,8 +74,8 @@ func (p *pool) newTransport() *http.Transport {
 	return transport
 }
 
-// close closes all connections, including those that a transport has not yet put back among the idle ones, and those that
-// are still being made.
+// close closes all connections, including those that a transport has not yet put back among the idle ones, and those
+// that are still being made.
 func (p *pool) close() {
 	p.cancel()
 	for _, t := range p.transports {

@@ -9,7 +9,8 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// Protocols calls each extension in the protocol that it speaks, as its ClientConfig says. It is safe for concurrent use.
+// Protocols calls each extension in the protocol that it speaks, as its ClientConfig says. It is safe for concurrent
+// use.
 type Protocols struct {
 	rest *REST
 	grpc *GRPC

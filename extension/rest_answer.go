@@ -51,7 +51,8 @@ func (r *REST) answer(ctx context.Context, x *restRequest, resp *http.Response) 
 	out := x.hook.Response.New().Interface()
 	if err := r.config.Codec.Decode(read.Bytes, out); err != nil {
 		if ctx.Err() != nil {
-			// A server that sees the client's side close may end its half of a body in good order, before the client has closed.
+			// A server that sees the client's side close may end its half of a body in good order, before the client
+			// has closed.
 			return nil, x.ended(ctx, err)
 		}
 		return nil, x.fail(hook.BadResponse, undecodable(resp, read.Bytes, err), err)
@@ -139,8 +140,8 @@ func (x *restRequest) unanswered(ctx context.Context, err error) *hook.Error {
 	return x.failed(&f, err)
 }
 
-// interrupted returns the error of an answer that had begun and could not be read to its end. Whether its connection was
-// closed or reset makes no difference: either way, the extension has begun an answer that is none.
+// interrupted returns the error of an answer that had begun and could not be read to its end. Whether its connection
+// was closed or reset makes no difference: either way, the extension has begun an answer that is none.
 func (x *restRequest) interrupted(ctx context.Context, err error) *hook.Error {
 	switch {
 	case ctx.Err() != nil:

@@ -12,14 +12,15 @@ import (
 	"github.com/hookgate/hookgate/codec"
 )
 
-// smallBody is the size up to which a body is copied before it is sent. net/http writes the header of a request by itself,
-// with one more system call, unless it knows that the body is in memory, and for small bodies that is what counts.
+// smallBody is the size up to which a body is copied before it is sent. net/http writes the header of a request by
+// itself, with one more system call, unless it knows that the body is in memory, and for small bodies that is what
+// counts.
 const smallBody = 16 << 10
 
 var errDetached = errors.New("the call has ended")
 
-// restBody is the body of a request. net/http may still read it when the attempt has ended, and the message that it aliases
-// belongs to the caller again by then.
+// restBody is the body of a request. net/http may still read it when the attempt has ended, and the message that it
+// aliases belongs to the caller again by then.
 type restBody struct {
 	body codec.Body
 	copy []byte // of a small body

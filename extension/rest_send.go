@@ -91,8 +91,8 @@ func (r *REST) encode(x *restRequest, in proto.Message) (codec.Body, *hook.Error
 	return body, nil
 }
 
-// send sends the body until there is an answer, or another attempt is useless. The caller must release the pool after it has
-// closed the answer's body.
+// send sends the body until there is an answer, or another attempt is useless. The caller must release the pool after
+// it has closed the answer's body.
 func (r *REST) send(ctx context.Context, x *restRequest, body codec.Body) (*http.Response, *pool, error) {
 	again := true
 	for {
@@ -177,6 +177,6 @@ func (a *attempt) trace(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &a.hooks)
 }
 
-// unsent reports whether the extension cannot have seen the request: there was no connection, or the server had closed a
-// kept one before the request was on it.
+// unsent reports whether the extension cannot have seen the request: there was no connection, or the server had closed
+// a kept one before the request was on it.
 func (a *attempt) unsent(err error) bool { return !a.connected.Load() || connect.IsClosedIdle(err) }

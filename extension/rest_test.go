@@ -232,8 +232,8 @@ func TestTimeouts(t *testing.T) {
 	}
 }
 
-// TestMessageIsNotReadAfterTheCall changes the request as soon as the call has ended, although the extension has not read
-// it yet. The race detector sees it if something still reads it.
+// TestMessageIsNotReadAfterTheCall changes the request as soon as the call has ended, although the extension has not
+// read it yet. The race detector sees it if something still reads it.
 func TestMessageIsNotReadAfterTheCall(t *testing.T) {
 	for _, h2 := range []bool{false, true} {
 		s := newServer(t, newAuthority(t), func(http.ResponseWriter, *http.Request) {

@@ -40,7 +40,8 @@ func TestTimeoutIsRoundedUp(t *testing.T) {
 	}
 }
 
-// A deadline of the caller's that is a moment earlier than the timeout is what ended the call; one at the same time is not.
+// A deadline of the caller's that is a moment earlier than the timeout is what ended the call; one at the same time is
+// not.
 func TestWhoseDeadlineEndedACall(t *testing.T) {
 	const timeout = 10 * time.Second
 	for _, tc := range []struct {

@@ -47,12 +47,12 @@ func (p *pool) dialTLS(ctx context.Context, config *tls.Config, network, addr st
 	return c, nil
 }
 
-// tlsConn is a TLS connection that sends a large body in few system calls: package tls writes every record, of 16 KiB, by
-// itself, which costs a system call and wakes up the peer each time.
+// tlsConn is a TLS connection that sends a large body in few system calls: package tls writes every record, of 16 KiB,
+// by itself, which costs a system call and wakes up the peer each time.
 //
-// BenchmarkGather, without and with it, processor time of client and server for a request, medians of ten rounds that took
-// turns on two busy cores: 250 KB 0.67 and 0.53 ms, 5 MB 13.2 and 11.1 ms; with eight callers at the same time, 1.37 and
-// 1.23 ms, 41 and 34 ms. It makes no difference for 4 KB.
+// BenchmarkGather, without and with it, processor time of client and server for a request, medians of ten rounds that
+// took turns on two busy cores: 250 KB 0.67 and 0.53 ms, 5 MB 13.2 and 11.1 ms; with eight callers at the same time,
+// 1.37 and 1.23 ms, 41 and 34 ms. It makes no difference for 4 KB.
 type tlsConn struct {
 	*tls.Conn
 	records *recordWriter
@@ -85,8 +85,8 @@ func (c *tlsConn) ReadFrom(r io.Reader) (int64, error) {
 	}
 }
 
-// recordWriter is the connection to which a TLS connection writes its records. Between gather and flush it holds them back;
-// package tls may write records of its own at any time, alerts for instance, and they keep their place.
+// recordWriter is the connection to which a TLS connection writes its records. Between gather and flush it holds them
+// back; package tls may write records of its own at any time, alerts for instance, and they keep their place.
 type recordWriter struct {
 	net.Conn
 

@@ -12,7 +12,8 @@ import (
 	"time"
 )
 
-// cpuTime returns the processor time that the process has used: unlike the time of day, it means something on a busy machine.
+// cpuTime returns the processor time that the process has used: unlike the time of day, it means something on a busy
+// machine.
 func cpuTime(b *testing.B) time.Duration {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {

@@ -127,8 +127,8 @@ func (o *clientOptions) credentials() (ca []byte, cert *tls.Certificate, err err
 	return ca, &pair, nil
 }
 
-// call sends the request to the handler; for an empty one, the server chooses. The error of a server that answered with one
-// is a *callError.
+// call sends the request to the handler; for an empty one, the server chooses. The error of a server that answered with
+// one is a *callError.
 func (s *server) call(ctx context.Context, h *catalog.Hook, handler string, req proto.Message) (*answer, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.options.timeout)
 	defer cancel()

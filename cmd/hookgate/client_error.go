@@ -62,8 +62,8 @@ func (s *server) explain(f *connect.Failure) error {
 	return errors.New(withHint("server "+s.name()+": "+what, words.Hint(s.endpoint, f)))
 }
 
-// refusal returns the error of an answer with a status that is not OK. A gateway's has a kind and the hook's message; other
-// servers' have whatever they have.
+// refusal returns the error of an answer with a status that is not OK. A gateway's has a kind and the hook's message;
+// other servers' have whatever they have.
 func (s *server) refusal(r *client.Response, handler string) *callError {
 	e := &callError{
 		status: r.Status, kind: r.Header.Get(gateway.ErrorKindHeader), callID: r.Header.Get(gateway.CallIDHeader),

@@ -1,8 +1,8 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package client calls hooks of one server, a gateway or an extension, once for each request and without hiding anything of
-// the answer: for people on the command line, and for checks. It makes connections as the gateway does.
+// Package client calls hooks of one server, a gateway or an extension, once for each request and without hiding
+// anything of the answer: for people on the command line, and for checks. It makes connections as the gateway does.
 //
 // A Client is safe for concurrent use. A Response belongs to its caller.
 package client
@@ -89,7 +89,8 @@ func (c *Client) Close() {
 	c.http.CloseIdleConnections()
 }
 
-// Response is what became of a request. If Failure is nil, the server answered, with an answer of the hook or with an error.
+// Response is what became of a request. If Failure is nil, the server answered, with an answer of the hook or with an
+// error.
 type Response struct {
 	Failure *connect.Failure
 
@@ -99,10 +100,11 @@ type Response struct {
 	GRPC     *status.Status // over gRPC; nil for OK
 	Header   http.Header    // over gRPC, the metadata of header and trailer
 
-	// Body is the body over HTTP, and the JSON of a valid answer over gRPC. One that is too large is cut a byte after the limit.
+	// Body is the body over HTTP, and the JSON of a valid answer over gRPC. One that is too large is cut a byte after
+	// the limit.
 	Body []byte
-	// Message is the answer of the hook, and Invalid says what is wrong with it. Over HTTP, an answer that is wrong is no
-	// message.
+	// Message is the answer of the hook, and Invalid says what is wrong with it. Over HTTP, an answer that is wrong is
+	// no message.
 	Message proto.Message
 	Invalid error
 }
@@ -138,7 +140,8 @@ func (c *Client) Send(ctx context.Context, h *catalog.Hook, handler string, body
 	return c.exchange(ctx, h, &body, &answer, grpc.ForceCodec(rawCodec{}))
 }
 
-// failure returns why a request has failed, with the end of ctx and certificates that were asked for before anything else.
+// failure returns why a request has failed, with the end of ctx and certificates that were asked for before anything
+// else.
 func (c *Client) failure(ctx context.Context, f *connect.Failure) *connect.Failure {
 	switch {
 	case ctx.Err() == context.Canceled:

@@ -35,8 +35,8 @@ type ForbiddenError struct {
 
 func (e *ForbiddenError) Error() string { return fmt.Sprintf("address %s is %s", e.Address, e.Reason) }
 
-// Dial connects to addr, host:port, unless its address is forbidden. If the host has several addresses, turn selects the
-// one to try first, and the others follow. The address that is checked is the one that the connection is made to.
+// Dial connects to addr, host:port, unless its address is forbidden. If the host has several addresses, turn selects
+// the one to try first, and the others follow. The address that is checked is the one that the connection is made to.
 func Dial(ctx context.Context, lookup Lookup, addr string, turn uint32) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
@@ -97,7 +97,8 @@ func rotate(addresses []netip.Addr, turn uint32) []netip.Addr {
 	return slices.Concat(first[start:], first[:start], second)
 }
 
-// Control is a net.Dialer.Control that refuses forbidden addresses. It sees the address just before the connection is made.
+// Control is a net.Dialer.Control that refuses forbidden addresses. It sees the address just before the connection is
+// made.
 func Control(_, address string, _ syscall.RawConn) error {
 	ap, err := netip.ParseAddrPort(address)
 	if err != nil {

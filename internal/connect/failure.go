@@ -173,8 +173,8 @@ func untrusted(err error) *Failure {
 	return nil
 }
 
-// IsNoCommonProtocol reports whether the server refused the handshake because it does not speak HTTP/1.1, or chose HTTP/2
-// though it was not offered.
+// IsNoCommonProtocol reports whether the server refused the handshake because it does not speak HTTP/1.1, or chose
+// HTTP/2 though it was not offered.
 func IsNoCommonProtocol(err error) bool {
 	text := err.Error()
 	return strings.HasSuffix(text, "tls: no application protocol") || strings.Contains(text, "unadvertised ALPN protocol")
@@ -186,8 +186,8 @@ func IsBrokenStream(err error) bool {
 	return strings.Contains(text, "stream error: ") && strings.HasSuffix(text, "received from peer")
 }
 
-// IsClosedIdle reports whether the server had closed a kept connection when the request was given to it. net/http reports
-// this only of connections that ended before the request was under way.
+// IsClosedIdle reports whether the server had closed a kept connection when the request was given to it. net/http
+// reports this only of connections that ended before the request was under way.
 func IsClosedIdle(err error) bool {
 	return err != nil && strings.HasSuffix(err.Error(), "http: server closed idle connection")
 }

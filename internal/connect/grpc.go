@@ -79,7 +79,8 @@ func NewGRPC(c GRPCConfig) (*GRPC, error) {
 	return &GRPC{ClientConn: conn, failures: c.Failures, maxAnswer: c.MaxAnswer}, nil
 }
 
-// Services returns the names of the server's services, in order, as its server reflection lists them. The error is gRPC's.
+// Services returns the names of the server's services, in order, as its server reflection lists them. The error is
+// gRPC's.
 func (g *GRPC) Services(ctx context.Context) ([]string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()

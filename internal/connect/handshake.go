@@ -18,17 +18,18 @@ import (
 )
 
 var (
-	// errPlainText reports a server without TLS that answers in plain text: HTTP/1.1, perhaps. HTTP/2 begins with a zero.
+	// errPlainText reports a server without TLS that answers in plain text: HTTP/1.1, perhaps. HTTP/2 begins with a
+	// zero.
 	errPlainText = errors.New("the server answers in plain text")
 	// errNoGreeting reports a server that hangs up, or sends an alert of TLS, when it is greeted in HTTP/2 without TLS.
 	errNoGreeting = errors.New("the server does not answer the greeting of HTTP/2")
-	// errCertificateRequired is what servers that want a certificate say. With TLS 1.3 they say so when the handshake is
-	// over for the client, and what it sees of that depends on timing.
+	// errCertificateRequired is what servers that want a certificate say. With TLS 1.3 they say so when the handshake
+	// is over for the client, and what it sees of that depends on timing.
 	errCertificateRequired = errors.New("tls: certificate required")
 )
 
-// Failures remembers why the latest connection over gRPC was not made; gRPC reports it as a text with addresses and ports
-// in it.
+// Failures remembers why the latest connection over gRPC was not made; gRPC reports it as a text with addresses and
+// ports in it.
 type Failures struct {
 	latest atomic.Pointer[error] // nil inside after a connection that was made
 	last   atomic.Pointer[error] // the same, but of the latest one that was not made
@@ -50,7 +51,8 @@ func (f *Failures) Latest() error {
 	return nil
 }
 
-// of returns the failure that detail, a text of gRPC, is about. While a connection is being made, that is the one before.
+// of returns the failure that detail, a text of gRPC, is about. While a connection is being made, that is the one
+// before.
 func (f *Failures) of(detail string) error {
 	err := f.Latest()
 	if last := f.last.Load(); err == nil && last != nil &&
@@ -127,8 +129,8 @@ func (h handshakes) Clone() credentials.TransportCredentials {
 	return h
 }
 
-// watched is a connection of which it is not known yet whether the server accepts it: that shows in the first thing that
-// the server says.
+// watched is a connection of which it is not known yet whether the server accepts it: that shows in the first thing
+// that the server says.
 type watched struct {
 	net.Conn
 	failures *Failures

@@ -17,8 +17,8 @@ const (
 	// MaxHeaderBytes bounds the header of an answer.
 	MaxHeaderBytes = 1 << 20
 
-	// idleTimeout is less than that of common servers (Go's and Cluster API's 90 s, nginx's 75 s), so that the client is
-	// the one to close, and a request does not meet a server that is just about to.
+	// idleTimeout is less than that of common servers (Go's and Cluster API's 90 s, nginx's 75 s), so that the client
+	// is the one to close, and a request does not meet a server that is just about to.
 	idleTimeout = 60 * time.Second
 	bufferSize  = 16 << 10
 
@@ -27,8 +27,8 @@ const (
 	timeoutStep = 100 * time.Millisecond
 )
 
-// NewTransport returns a transport for requests in JSON, which keeps up to idle connections to a host. If http2 is set, it
-// offers HTTP/2 and HTTP/1.1, otherwise HTTP/1.1 alone.
+// NewTransport returns a transport for requests in JSON, which keeps up to idle connections to a host. If http2 is set,
+// it offers HTTP/2 and HTTP/1.1, otherwise HTTP/1.1 alone.
 func NewTransport(config *tls.Config, http2 bool, idle int) *http.Transport {
 	protocols := &http.Protocols{}
 	protocols.SetHTTP1(true)
@@ -61,8 +61,8 @@ func checkProxy(_ context.Context, _ *url.URL, _ *http.Request, resp *http.Respo
 	return nil
 }
 
-// TimeoutQuery returns the query of a request that tells the server how much time it has: the timeout, or what is left until
-// the deadline if that is less.
+// TimeoutQuery returns the query of a request that tells the server how much time it has: the timeout, or what is left
+// until the deadline if that is less.
 func TimeoutQuery(deadline time.Time, timeout time.Duration) string {
 	left := (time.Until(deadline) + timeoutStep - 1).Truncate(timeoutStep)
 	return "timeout=" + max(min(timeout, left), timeoutStep).String()

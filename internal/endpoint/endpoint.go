@@ -1,8 +1,8 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package endpoint reads the URLs at which servers of hooks are called: gateways and extensions. Which schemes make sense,
-// and what else a URL must keep to, its callers know.
+// Package endpoint reads the URLs at which servers of hooks are called: gateways and extensions. Which schemes make
+// sense, and what else a URL must keep to, its callers know.
 package endpoint
 
 import (
@@ -34,7 +34,8 @@ type Endpoint struct {
 	Scheme  string
 	Network string // "tcp" or "unix"
 	Address string // host:port, where 443 and 80 are the defaults of HTTPS and HTTP; or the path of a socket
-	// Authority is the host and port as the URL has them, and "localhost" for a socket, whose path servers would refuse.
+	// Authority is the host and port as the URL has them, and "localhost" for a socket, whose path servers would
+	// refuse.
 	Authority string
 	Host      string // the name or address that a certificate must be for
 	Port      string // empty if the URL has none
