@@ -36,7 +36,7 @@ func TestAppend(t *testing.T) {
 			want:   `{"kind":"BeforeClusterCreateResponse",` + typeMetaOf + `,"status":"","retryAfterSeconds":0}`,
 		},
 		"EmptyLists": {
-			reason: "an absent list that is always written is [], since nobody said null",
+			reason: "an absent list that is always written is [], because null was not sent",
 			msg:    &hooksv1alpha1.GeneratePatchesRequest{},
 			want:   `{"kind":"GeneratePatchesRequest",` + typeMetaOf + `,"items":[]}`,
 		},
@@ -207,7 +207,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// within tells whether part is a piece of whole: the same memory, not the same bytes.
+// within reports whether part is a piece of whole: the same memory, not the same bytes.
 func within(part, whole []byte) bool {
 	if len(part) == 0 {
 		return false

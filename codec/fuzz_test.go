@@ -82,10 +82,10 @@ func FuzzDecode(f *testing.F) {
 	})
 }
 
-// validJSON is what the codec takes for JSON: that of encoding/json, in UTF-8.
+// validJSON reports whether b is JSON for encoding/json, and UTF-8.
 func validJSON(b []byte) bool { return json.Valid(b) && utf8.Valid(b) }
 
-// isLimit tells whether an error is one of those that JSON itself does not have.
+// isLimit reports whether an error is one that JSON itself does not know.
 func isLimit(err error) bool {
 	return strings.HasSuffix(err.Error(), "nested deeper than 1000") ||
 		strings.HasSuffix(err.Error(), "half of a surrogate pair")

@@ -206,7 +206,7 @@ func members(goType reflect.Type) []member {
 	return out
 }
 
-// shapeOf tells what a Go type is in JSON.
+// shapeOf returns the form of a Go type in JSON.
 func shapeOf(t reflect.Type) (string, reflect.Type) {
 	switch t {
 	case reflect.TypeFor[runtimehooksv1.ResponseStatus](), reflect.TypeFor[*runtimehooksv1.FailurePolicy](), reflect.TypeFor[runtimehooksv1.PatchType]():

@@ -57,7 +57,7 @@ func FuzzRequest(f *testing.F) {
 				if hook.KindOf(err) != hook.Conversion || !strings.Contains(err.Error(), "Ref: the version of kind") {
 					t.Errorf("back: %v", err)
 				}
-				continue // a reference to what nobody knows
+				continue // a reference to an unknown kind
 			}
 			k := objects.kinds[[]string{"cluster", "machine", "machineSet"}[which%3]]
 			kept(t, k.path, parsed(t, object), parsed(t, get(back.Message)), lost)
@@ -144,7 +144,7 @@ func named(list []any, value any) any {
 	return nil
 }
 
-// sameTime tells whether two texts are one time, in whole seconds, or one duration: there are several ways to write
+// sameTime reports whether two texts are one time, in whole seconds, or one duration: there are several ways to write
 // them.
 func sameTime(a, b string) bool {
 	if a, err := time.ParseDuration(a); err == nil {

@@ -74,7 +74,7 @@ func source(t []byte, k *kind, at, to, unstated string) (string, error) {
 	switch {
 	case h.apiVersion == "":
 		return "", hook.Errorf(hook.InvalidRequest,
-			"convert %s to %s: it has no apiVersion, which tells what it is to be converted from", at, to)
+			"convert %s to %s: it has no apiVersion to convert it from", at, to)
 	case !found || g != group:
 		return "", hook.Errorf(hook.InvalidRequest, "convert %s to %s: its apiVersion is %q, not one of group %s",
 			at, to, h.apiVersion, group)

@@ -67,7 +67,7 @@ func TestLossesAreBounded(t *testing.T) {
 	}
 }
 
-// TestLossesAtTheSameTime holds that of many calls that lose the same, one tells.
+// Of many calls that lose the same at the same time, one returns it as new.
 func TestLossesAtTheSameTime(t *testing.T) {
 	l := NewLosses(nil)
 	var wg sync.WaitGroup

@@ -41,7 +41,7 @@ type prober struct {
 	lost     *lossSet
 }
 
-// probe tries all members below path, whose type is that of s.
+// probe tries all members below path, which has the type of s.
 func (p *prober) probe(s *schema, path []*field) {
 	switch s.shape {
 	case shapePointer, shapeList, shapeMap:
@@ -74,7 +74,7 @@ func (p *prober) try(path []*field, value reflect.Value) {
 	c.compareObject(p.src.schema, object.Elem(), reflect.ValueOf(back).Elem())
 }
 
-// set sets the value at path in v, whose type is that of s.
+// set sets the value at path in v, which has the type of s.
 func set(s *schema, v reflect.Value, path []*field, value reflect.Value) {
 	switch s.shape {
 	case shapePointer:

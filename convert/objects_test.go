@@ -219,7 +219,7 @@ func TestObjects(t *testing.T) {
 			object: `{"apiVersion":"cluster.x-k8s.io/v1beta2"}`},
 		"same version": {reason: "no conversion, no look inside", to: V1Beta2,
 			object: `{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster","spec":5}`},
-		"nothing stated": {reason: "nobody says what the handler understands", to: "",
+		"nothing stated": {reason: "the handler states no version", to: "",
 			object: `{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster"}`},
 		"empty": {reason: "a hook without an object", to: V1Beta1, object: ``},
 		"null":  {reason: "a hook without an object", to: V1Beta1, object: ` null`},
@@ -291,12 +291,12 @@ func TestObjectErrors(t *testing.T) {
 		"no apiVersion": {
 			reason: "a kind without a version is nothing that Cluster API sends",
 			object: `{"kind":"Cluster"}`, to: V1Beta2, kind: hook.InvalidRequest,
-			want: `convert cluster to v1beta2: it has no apiVersion, which tells what it is to be converted from`,
+			want: `convert cluster to v1beta2: it has no apiVersion to convert it from`,
 		},
 		"no apiVersion where v1.12 sends one": {
 			reason: "only lifecycle hooks have Clusters without it",
 			object: `{}`, hook: "GenerateUpgradePlan", to: V1Beta2, kind: hook.InvalidRequest,
-			want: `convert cluster to v1beta2: it has no apiVersion, which tells what it is to be converted from`,
+			want: `convert cluster to v1beta2: it has no apiVersion to convert it from`,
 		},
 		"no kind": {
 			reason: "a version without a kind is nothing that Cluster API sends",
@@ -309,7 +309,7 @@ func TestObjectErrors(t *testing.T) {
 		},
 		"only an apiVersion where v1.12 sends none": {
 			reason: "an object that says one of both is not one of v1.12", object: `{"kind":"Cluster"}`, to: V1Beta1, kind: hook.InvalidRequest,
-			want: `convert cluster to v1beta1: it has no apiVersion, which tells what it is to be converted from`,
+			want: `convert cluster to v1beta1: it has no apiVersion to convert it from`,
 		},
 		"version of no group": {
 			reason: "versions of the core group say nothing",
@@ -508,7 +508,7 @@ func TestConcurrentRequests(t *testing.T) {
 	calls.Wait()
 }
 
-// Paths of losses come from Lossy, so that it tells what may happen.
+// Lossy lists what a conversion can lose.
 func TestLossy(t *testing.T) {
 	for _, k := range kinds() {
 		for _, d := range [][2]string{{V1Beta1, V1Beta2}, {V1Beta2, V1Beta1}} {

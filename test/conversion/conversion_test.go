@@ -165,7 +165,7 @@ func TestSameAsClusterAPI(t *testing.T) {
 					compare(t, n, "there", object, without, got)
 					for _, path := range lost {
 						if seen[path] = true; !slices.Contains(lossy, path) {
-							t.Errorf("object %d: loss %s is not one that Lossy tells of", n, path)
+							t.Errorf("object %d: loss %s is not one that Lossy lists", n, path)
 						}
 					}
 					back, _ := ours(t, o, kind, got, from)
