@@ -165,7 +165,8 @@ func (s *apiServer) store(path string, object map[string]any) map[string]any {
 	m, generation, kind := metadata(object), 1.0, "ADDED"
 	if before != nil {
 		kind, generation = "MODIFIED", metadata(before)["generation"].(float64)
-		if !reflect.DeepEqual(before["spec"], object["spec"]) || !reflect.DeepEqual(before["endpoints"], object["endpoints"]) {
+		if !reflect.DeepEqual(before["spec"], object["spec"]) ||
+			!reflect.DeepEqual(before["endpoints"], object["endpoints"]) {
 			generation++
 		}
 		m["resourceVersion"] = metadata(before)["resourceVersion"]
@@ -238,7 +239,10 @@ func (s *apiServer) before(f func(method, path string) error) {
 func (s *apiServer) written() []write {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(s.writes), func(w write) bool { return strings.HasPrefix(w.request, "POST events") })
+	return slices.DeleteFunc(
+		slices.Clone(s.writes),
+		func(w write) bool { return strings.HasPrefix(w.request, "POST events") },
+	)
 }
 
 // events returns the events so far, each as "Warning NotDiscovered: note".
@@ -268,7 +272,14 @@ func (s *apiServer) watch(w http.ResponseWriter, r *http.Request) {
 		}
 		_, _ = fmt.Fprintf(w, `{"type":%q,"object":%s}`+"\n", kind, object) // the client may have left
 	}
-	collection := regexp.MustCompile("^" + strings.Replace(allNamespaces.ReplaceAllString(r.URL.Path, "$1(/namespaces/[^/]+)?/$2"), ".", "[.]", -1) + "/[^/]+$")
+	collection := regexp.MustCompile(
+		"^" + strings.Replace(
+			allNamespaces.ReplaceAllString(r.URL.Path, "$1(/namespaces/[^/]+)?/$2"),
+			".",
+			"[.]",
+			-1,
+		) + "/[^/]+$",
+	)
 	w.Header().Set("Content-Type", "application/json")
 	next, _ := strconv.Atoi(r.URL.Query().Get("resourceVersion"))
 	if r.URL.Query().Get("sendInitialEvents") == "true" {
@@ -286,7 +297,16 @@ func (s *apiServer) watch(w http.ResponseWriter, r *http.Request) {
 			send("ADDED", object)
 		}
 		group, kind := kindOf(r.URL.Path)
-		send("BOOKMARK", fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q,"metadata":{"resourceVersion":"%d","annotations":{"k8s.io/initial-events-end":"true"}}}`, group, kind, next))
+		send(
+			"BOOKMARK",
+			fmt.Appendf(
+				nil,
+				`{"apiVersion":%q,"kind":%q,"metadata":{"resourceVersion":"%d","annotations":{"k8s.io/initial-events-end":"true"}}}`,
+				group,
+				kind,
+				next,
+			),
+		)
 	}
 	for {
 		s.mu.Lock()
@@ -313,8 +333,12 @@ var allNamespaces = regexp.MustCompile(`^(/api/v1|/apis/[^/]+/[^/]+)/([^/]+)$`)
 // kindOf returns the apiVersion and kind of the objects in a collection.
 func kindOf(path string) (apiVersion, kind string) {
 	kinds := map[string]string{
-		"extensionconfigs": "ExtensionConfig", "extensionpolicies": "ExtensionPolicy", "namespaces": "Namespace", "secrets": "Secret",
-		"endpointslices": "EndpointSlice", "customresourcedefinitions": "CustomResourceDefinition",
+		"extensionconfigs":          "ExtensionConfig",
+		"extensionpolicies":         "ExtensionPolicy",
+		"namespaces":                "Namespace",
+		"secrets":                   "Secret",
+		"endpointslices":            "EndpointSlice",
+		"customresourcedefinitions": "CustomResourceDefinition",
 	}
 	steps := strings.Split(strings.Trim(path, "/"), "/")
 	if steps[0] == "api" {

@@ -63,7 +63,10 @@ func TestCABundleFollowsItsSecret(t *testing.T) {
 	}
 	eventually(t, "an event tells it", func() (string, bool) {
 		got := strings.Join(api.events(), "\n")
-		return got, strings.Contains(got, "Normal CABundleInjected: caBundle is now that of the Secret in annotation runtime.cluster.x-k8s.io/inject-ca-from-secret")
+		return got, strings.Contains(
+			got,
+			"Normal CABundleInjected: caBundle is now that of the Secret in annotation runtime.cluster.x-k8s.io/inject-ca-from-secret",
+		)
 	})
 
 	// A paused one is left alone.
@@ -147,8 +150,13 @@ func TestMissingSecretKeepsWhatIsServed(t *testing.T) {
 		injecting("system/ca")(c)
 		c.Spec.Settings = map[string]string{"k": "v"}
 	})
-	api.awaitCondition(t, "acme", discovered, metav1.ConditionFalse,
-		"annotation runtime.cluster.x-k8s.io/inject-ca-from-secret: Secret system/ca does not exist; create it, or take the annotation away")
+	api.awaitCondition(
+		t,
+		"acme",
+		discovered,
+		metav1.ConditionFalse,
+		"annotation runtime.cluster.x-k8s.io/inject-ca-from-secret: Secret system/ca does not exist; create it, or take the annotation away",
+	)
 	r.awaitServed(t, "a.acme https://acme.example.com")
 	if got := r.registry.Snapshot().All()[0].Registration.Settings["k"]; got != "v" {
 		t.Errorf("setting k is %q: the new settings are not served with the last known handlers", got)

@@ -28,7 +28,9 @@ import (
 )
 
 func TestAddresses(t *testing.T) {
-	own, err := extensionconfig.ParseAddresses([]string{"gateway.system.svc", "127.0.0.1:9443", "[::1]:9443", "GW.example.com:443"})
+	own, err := extensionconfig.ParseAddresses(
+		[]string{"gateway.system.svc", "127.0.0.1:9443", "[::1]:9443", "GW.example.com:443"},
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,10 +39,18 @@ func TestAddresses(t *testing.T) {
 		url    string
 		want   bool
 	}{
-		"any port":         {reason: "an address without port has all", url: "https://gateway.system.svc:8443", want: true},
-		"prefix":           {reason: "a prefix leads to the same server", url: "https://gateway.system.svc:443/hooks", want: true},
-		"upper case":       {reason: "host names have no case", url: "https://Gateway.System.svc", want: true},
-		"longer":           {reason: "the cluster's domain may be written out", url: "https://gateway.system.svc.cluster.local.:443", want: true},
+		"any port": {reason: "an address without port has all", url: "https://gateway.system.svc:8443", want: true},
+		"prefix": {
+			reason: "a prefix leads to the same server",
+			url:    "https://gateway.system.svc:443/hooks",
+			want:   true,
+		},
+		"upper case": {reason: "host names have no case", url: "https://Gateway.System.svc", want: true},
+		"longer": {
+			reason: "the cluster's domain may be written out",
+			url:    "https://gateway.system.svc.cluster.local.:443",
+			want:   true,
+		},
 		"other service":    {reason: "another Service", url: "https://gateway2.system.svc", want: false},
 		"other namespace":  {reason: "another namespace", url: "https://gateway.other.svc", want: false},
 		"port":             {reason: "the very address", url: "https://127.0.0.1:9443", want: true},
@@ -72,12 +82,36 @@ func TestNewErrors(t *testing.T) {
 		change func(*Config)
 		want   string
 	}{
-		"no REST":     {reason: "there is nothing to watch", change: func(c *Config) { c.REST = nil }, want: "cluster source: REST is required"},
-		"group":       {reason: "there are two groups", change: func(c *Config) { c.Group = "x" }, want: `cluster source: Group "x" is neither runtime.cluster.x-k8s.io nor runtime.hookgate.dev`},
-		"resync":      {reason: "time goes forward", change: func(c *Config) { c.Resync = -1 }, want: "cluster source: Resync and Concurrency must be more than 0"},
-		"backoff":     {reason: "a backoff has a delay", change: func(c *Config) { c.Backoff.Multiplier = 2 }, want: "cluster source: backoff: BaseDelay must be more than 0"},
-		"no registry": {reason: "the core needs it", change: func(c *Config) { c.Registry = nil }, want: "cluster source: Catalog and Registry are required"},
-		"no catalog":  {reason: "a process has one, which its parts share", change: func(c *Config) { c.Catalog = nil }, want: "cluster source: Catalog and Registry are required"},
+		"no REST": {
+			reason: "there is nothing to watch",
+			change: func(c *Config) { c.REST = nil },
+			want:   "cluster source: REST is required",
+		},
+		"group": {
+			reason: "there are two groups",
+			change: func(c *Config) { c.Group = "x" },
+			want:   `cluster source: Group "x" is neither runtime.cluster.x-k8s.io nor runtime.hookgate.dev`,
+		},
+		"resync": {
+			reason: "time goes forward",
+			change: func(c *Config) { c.Resync = -1 },
+			want:   "cluster source: Resync and Concurrency must be more than 0",
+		},
+		"backoff": {
+			reason: "a backoff has a delay",
+			change: func(c *Config) { c.Backoff.Multiplier = 2 },
+			want:   "cluster source: backoff: BaseDelay must be more than 0",
+		},
+		"no registry": {
+			reason: "the core needs it",
+			change: func(c *Config) { c.Registry = nil },
+			want:   "cluster source: Catalog and Registry are required",
+		},
+		"no catalog": {
+			reason: "a process has one, which its parts share",
+			change: func(c *Config) { c.Catalog = nil },
+			want:   "cluster source: Catalog and Registry are required",
+		},
 		"no lease": {
 			reason: "replicas compete for something", change: func(c *Config) { c.LeaderElection.Enabled = true },
 			want: "cluster source: leader election: Namespace and Name of the Lease are required",
@@ -85,14 +119,26 @@ func TestNewErrors(t *testing.T) {
 		"durations": {
 			reason: "a leader must give up before others take over",
 			change: func(c *Config) {
-				c.LeaderElection = LeaderElection{Enabled: true, Namespace: "n", Name: "l", LeaseDuration: time.Second, RenewDeadline: time.Second}
+				c.LeaderElection = LeaderElection{
+					Enabled:       true,
+					Namespace:     "n",
+					Name:          "l",
+					LeaseDuration: time.Second,
+					RenewDeadline: time.Second,
+				}
 			},
 			want: "cluster source: leader election: LeaseDuration must be more than RenewDeadline, and that more than 1.2 times RetryPeriod",
 		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			c := Config{REST: &rest.Config{}, Catalog: catalog.New(), Registry: registry.New(), Discoverer: discoverer, Logger: slog.New(slog.DiscardHandler)}
+			c := Config{
+				REST:       &rest.Config{},
+				Catalog:    catalog.New(),
+				Registry:   registry.New(),
+				Discoverer: discoverer,
+				Logger:     slog.New(slog.DiscardHandler),
+			}
 			tc.change(&c)
 			if _, err := New(c); err == nil || err.Error() != tc.want {
 				t.Errorf("%s: New: %v, want %s", tc.reason, err, tc.want)
@@ -150,7 +196,12 @@ func TestMemoryOfWrites(t *testing.T) {
 func TestWatchProblemsAreToldOnce(t *testing.T) {
 	var log strings.Builder
 	p := &watchProblems{logger: slog.New(slog.NewTextHandler(&log, nil)), group: HookgateGroup}
-	reflector := toolscache.NewReflector(&toolscache.ListWatch{}, &runtimev1.ExtensionConfig{}, toolscache.NewStore(toolscache.MetaNamespaceKeyFunc), 0)
+	reflector := toolscache.NewReflector(
+		&toolscache.ListWatch{},
+		&runtimev1.ExtensionConfig{},
+		toolscache.NewStore(toolscache.MetaNamespaceKeyFunc),
+		0,
+	)
 	resource := schema.GroupResource{Group: HookgateGroup, Resource: "extensionconfigs"}
 	refused := &url.Error{Op: "Get", URL: "https://127.0.0.1:1", Err: errors.New("connection refused")}
 	steps := []struct {
@@ -160,7 +211,11 @@ func TestWatchProblemsAreToldOnce(t *testing.T) {
 	}{
 		{reason: "a watch ends from time to time", err: io.EOF},
 		{reason: "and begins again with what is there now", err: apierrors.NewResourceExpired("too old")},
-		{reason: "the definition is missing, or of another version", err: apierrors.NewNotFound(resource, ""), want: "install the CustomResourceDefinition of ExtensionConfig in runtime.hookgate.dev with version v1beta2"},
+		{
+			reason: "the definition is missing, or of another version",
+			err:    apierrors.NewNotFound(resource, ""),
+			want:   "install the CustomResourceDefinition of ExtensionConfig in runtime.hookgate.dev with version v1beta2",
+		},
 		{reason: "it was told", err: apierrors.NewNotFound(resource, "")},
 		{reason: "a role is missing", err: apierrors.NewForbidden(resource, "", nil), want: "list and watch it"},
 		{reason: "the API server is away", err: refused, want: "what is known stays in use"},

@@ -24,7 +24,12 @@ import (
 func TestKeepContracts(t *testing.T) {
 	o := metadataOf(convert.CRDKind)
 	o.Name, o.ResourceVersion = "as.acme.dev", "7"
-	o.Labels = map[string]string{"cluster.x-k8s.io/v1beta1": "v1", "cluster.x-k8s.io/provider": "acme", "app": "acme", "x.cluster.x-k8s.io/v1beta1": "v2"}
+	o.Labels = map[string]string{
+		"cluster.x-k8s.io/v1beta1":   "v1",
+		"cluster.x-k8s.io/provider":  "acme",
+		"app":                        "acme",
+		"x.cluster.x-k8s.io/v1beta1": "v2",
+	}
 	o.Annotations = map[string]string{"kubectl.kubernetes.io/last-applied-configuration": strings.Repeat("x", 1000)}
 	o.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "m"}}
 	want := metadataOf(convert.CRDKind)
@@ -45,7 +50,8 @@ func TestThousandsOfDefinitions(t *testing.T) {
 	const count, size = 1000, 20 << 10
 	large := strings.Repeat("x", size)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path != "/apis/apiextensions.k8s.io/v1/customresourcedefinitions" || r.URL.Query().Get("watch") == "" || !strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata") {
+		if r.URL.Path != "/apis/apiextensions.k8s.io/v1/customresourcedefinitions" || r.URL.Query().Get("watch") == "" ||
+			!strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata") {
 			http.Error(w, "not served here", http.StatusNotFound)
 			return
 		}
@@ -88,7 +94,13 @@ func TestThousandsOfDefinitions(t *testing.T) {
 	}
 	took := time.Since(began)
 	kept := int64(heap()) - int64(before)
-	t.Logf("%d definitions of %d bytes were read in %s, and %d bytes of each are kept", count, size, took.Round(time.Millisecond), kept/count)
+	t.Logf(
+		"%d definitions of %d bytes were read in %s, and %d bytes of each are kept",
+		count,
+		size,
+		took.Round(time.Millisecond),
+		kept/count,
+	)
 	if kept > count*size/10 {
 		t.Errorf("%d bytes are kept of %d definitions", kept, count)
 	}

@@ -20,7 +20,13 @@ func TestDeprecatedMessage(t *testing.T) {
 	implementing := func(version string, names ...string) []registry.Handler {
 		var list []registry.Handler
 		for _, n := range names {
-			list = append(list, registry.Handler{Name: n, Hook: hook.GroupVersionHook{Group: hookversions.Group, Version: version, Hook: hookversions.BeforeNodeDrain}})
+			list = append(
+				list,
+				registry.Handler{
+					Name: n,
+					Hook: hook.GroupVersionHook{Group: hookversions.Group, Version: version, Hook: hookversions.BeforeNodeDrain},
+				},
+			)
 		}
 		return list
 	}
@@ -30,11 +36,23 @@ func TestDeprecatedMessage(t *testing.T) {
 		handlers []registry.Handler
 		want     string
 	}{
-		"None":    {"Without handlers, there is nothing to say.", nil, ""},
-		"Served":  {"Versions that are served and not deprecated are fine.", slices.Concat(implementing("v1beta1", "a"), implementing("v1", "b")), ""},
+		"None": {"Without handlers, there is nothing to say.", nil, ""},
+		"Served": {
+			"Versions that are served and not deprecated are fine.",
+			slices.Concat(implementing("v1beta1", "a"), implementing("v1", "b")),
+			"",
+		},
 		"Unknown": {"Of others, discovery tells.", implementing("v9", "a"), ""},
-		"One":     {"It says what to do.", slices.Concat(implementing("v1", "a"), implementing("v1alpha1", "b")), `handler "b" implements ` + rest + "it should implement hooks.test.hookgate.dev/v1"},
-		"Several": {"In order.", implementing("v1alpha1", "b", "a"), `handlers "a", "b" implement ` + rest + "they should implement hooks.test.hookgate.dev/v1"},
+		"One": {
+			"It says what to do.",
+			slices.Concat(implementing("v1", "a"), implementing("v1alpha1", "b")),
+			`handler "b" implements ` + rest + "it should implement hooks.test.hookgate.dev/v1",
+		},
+		"Several": {
+			"In order.",
+			implementing("v1alpha1", "b", "a"),
+			`handlers "a", "b" implement ` + rest + "they should implement hooks.test.hookgate.dev/v1",
+		},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -47,7 +65,11 @@ func TestDeprecatedMessage(t *testing.T) {
 	for i := range 512 {
 		names = append(names, fmt.Sprintf("%s-%03d", strings.Repeat("h", 59), i))
 	}
-	if got := deprecatedMessage(implementing("v1alpha1", names...), hooks); len(got) > limits.ConditionMessageBytes || !strings.Contains(got, ` and 504 more implement `) {
+	if got := deprecatedMessage(
+		implementing("v1alpha1", names...),
+		hooks,
+	); len(got) > limits.ConditionMessageBytes ||
+		!strings.Contains(got, ` and 504 more implement `) {
 		t.Errorf("of 512 handlers: %s", got)
 	}
 }

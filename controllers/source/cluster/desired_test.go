@@ -33,13 +33,45 @@ func describe(config *runtimev1.ExtensionConfig) []string {
 		all = append(all, "caBundle: "+string(ca))
 	}
 	for _, h := range config.Status.Handlers {
-		all = append(all, fmt.Sprintf("%s %s/%s %d %s", h.Name, h.RequestHook.APIVersion, h.RequestHook.Hook, h.TimeoutSeconds, h.FailurePolicy))
+		all = append(
+			all,
+			fmt.Sprintf(
+				"%s %s/%s %d %s",
+				h.Name,
+				h.RequestHook.APIVersion,
+				h.RequestHook.Hook,
+				h.TimeoutSeconds,
+				h.FailurePolicy,
+			),
+		)
 	}
 	for _, c := range config.Status.Conditions {
-		all = append(all, fmt.Sprintf("%s %s of %d since %d: %s %s", c.Type, c.Status, c.ObservedGeneration, c.LastTransitionTime.Unix(), c.Reason, c.Message))
+		all = append(
+			all,
+			fmt.Sprintf(
+				"%s %s of %d since %d: %s %s",
+				c.Type,
+				c.Status,
+				c.ObservedGeneration,
+				c.LastTransitionTime.Unix(),
+				c.Reason,
+				c.Message,
+			),
+		)
 	}
 	for _, c := range config.GetV1Beta1Conditions() {
-		all = append(all, fmt.Sprintf("v1beta1 %s %s since %d: %s %s %s", c.Type, c.Status, c.LastTransitionTime.Unix(), c.Severity, c.Reason, c.Message))
+		all = append(
+			all,
+			fmt.Sprintf(
+				"v1beta1 %s %s since %d: %s %s %s",
+				c.Type,
+				c.Status,
+				c.LastTransitionTime.Unix(),
+				c.Severity,
+				c.Reason,
+				c.Message,
+			),
+		)
 	}
 	return all
 }
@@ -48,8 +80,15 @@ func TestDesired(t *testing.T) {
 	at := func(seconds int64) metav1.Time { return metav1.Unix(seconds, 0) }
 	implementing := func(name, version string) registry.Handler {
 		return registry.Handler{
-			Name: name, Hook: hook.GroupVersionHook{Group: hookversions.Group, Version: version, Hook: hookversions.BeforeNodeDrain},
-			Timeout: 3 * time.Second, FailurePolicy: hook.Ignore, ClusterAPIVersion: "v1beta1",
+			Name: name,
+			Hook: hook.GroupVersionHook{
+				Group:   hookversions.Group,
+				Version: version,
+				Hook:    hookversions.BeforeNodeDrain,
+			},
+			Timeout:           3 * time.Second,
+			FailurePolicy:     hook.Ignore,
+			ClusterAPIVersion: "v1beta1",
 		}
 	}
 	b := implementing("b", "v1")
@@ -58,7 +97,16 @@ func TestDesired(t *testing.T) {
 	// known is an ExtensionConfig that was discovered at second 10, for generation 4.
 	known := &runtimev1.ExtensionConfig{}
 	known.Name, known.Generation = "acme", 4
-	known = desired(&observation{config: known, hooks: hookversions.New(), now: at(10), leads: true, found: found, handlers: found.Handlers})
+	known = desired(
+		&observation{
+			config:   known,
+			hooks:    hookversions.New(),
+			now:      at(10),
+			leads:    true,
+			found:    found,
+			handlers: found.Handlers,
+		},
+	)
 	const (
 		stated    = `runtime.hookgate.dev/cluster-api-versions: {"a":"v1beta1"}`
 		handlerA  = "a.acme hooks.test.hookgate.dev/v1/BeforeNodeDrain 3 Ignore"
@@ -84,7 +132,8 @@ func TestDesired(t *testing.T) {
 			[]string{stated, handlerA, handlerB, "Paused False of 5 since 10: NotPaused ", "Discovered True of 5 since 10: Discovered ", oldTrue},
 		},
 		"nothing stated": {
-			"there is no annotation without something to say", observation{config: known, found: &extension.Discovered{Handlers: []registry.Handler{b}}},
+			"there is no annotation without something to say",
+			observation{config: known, found: &extension.Discovered{Handlers: []registry.Handler{b}}},
 			[]string{handlerB, notPaused, isTrue, oldTrue},
 		},
 		"remarks": {
@@ -112,7 +161,8 @@ func TestDesired(t *testing.T) {
 			[]string{stated, "caBundle: PEM", handlerA, handlerB, notPaused, isTrue, oldTrue},
 		},
 		"deprecated": {
-			"a warning says so", observation{config: known, found: found, handlers: []registry.Handler{implementing("c", "v1alpha1")}},
+			"a warning says so",
+			observation{config: known, found: found, handlers: []registry.Handler{implementing("c", "v1alpha1")}},
 			[]string{stated, handlerA, handlerB, notPaused, isTrue, "DeprecatedHookVersions True of 4 since 20: Deprecated " +
 				`handler "c" implements hooks.test.hookgate.dev/v1alpha1, which is deprecated since v0.4.0 of the gateway: it should implement hooks.test.hookgate.dev/v1`, oldTrue},
 		},
@@ -145,21 +195,48 @@ func TestDesired(t *testing.T) {
 		})
 	}
 	t.Run("follower", func(t *testing.T) {
-		o := observation{config: later, hooks: hookversions.New(), now: at(20), handlers: []registry.Handler{implementing("a", "v1alpha1")}}
+		o := observation{
+			config:   later,
+			hooks:    hookversions.New(),
+			now:      at(20),
+			handlers: []registry.Handler{implementing("a", "v1alpha1")},
+		}
 		if diff := cmp.Diff(later, desired(&o)); diff != "" {
 			t.Errorf("a follower that has seen no losses wants something (-is +wants):\n%s", diff)
 		}
 		o.versions, o.recorded = map[string]string{"a": "v1beta1"}, map[string][]string{"a": {"cluster.spec.a"}}
-		want := append([]string{stated, lossesAnnotation + `: {"generation":5,"handlers":{"a":{"version":"v1beta1","paths":["cluster.spec.a"]}}}`}, handlerA, handlerB, notPaused, isTrue,
-			"ConversionLossy True of 5 since 20: MembersLost Conversions could not express these members and left them out, by handler and the version that it understands: a (v1beta1) cluster.spec.a", oldTrue)
+		want := append(
+			[]string{
+				stated,
+				lossesAnnotation + `: {"generation":5,"handlers":{"a":{"version":"v1beta1","paths":["cluster.spec.a"]}}}`,
+			},
+			handlerA,
+			handlerB,
+			notPaused,
+			isTrue,
+			"ConversionLossy True of 5 since 20: MembersLost Conversions could not express these members and left them out, by handler and the version that it understands: a (v1beta1) cluster.spec.a",
+			oldTrue,
+		)
 		if diff := cmp.Diff(want, describe(desired(&o))); diff != "" {
 			t.Errorf("a follower that has seen losses adds them and nothing else (-want +got):\n%s", diff)
 		}
 	})
 	t.Run("unreadable", func(t *testing.T) {
-		o := observation{config: known.DeepCopy(), hooks: hookversions.New(), now: at(20), leads: true, problem: "connection refused", unreadable: true}
+		o := observation{
+			config:     known.DeepCopy(),
+			hooks:      hookversions.New(),
+			now:        at(20),
+			leads:      true,
+			problem:    "connection refused",
+			unreadable: true,
+		}
 		o.setWarning(o.config, deprecatedCondition, deprecatedReason, "as it was")
-		if got := describe(desired(&o)); !strings.Contains(strings.Join(got, "\n"), "DeprecatedHookVersions True of 4 since 20: Deprecated as it was") {
+		if got := describe(
+			desired(&o),
+		); !strings.Contains(
+			strings.Join(got, "\n"),
+			"DeprecatedHookVersions True of 4 since 20: Deprecated as it was",
+		) {
 			t.Errorf("of handlers that cannot be read, nothing is known: %s", got)
 		}
 	})
@@ -180,7 +257,12 @@ func TestMessagesAreBounded(t *testing.T) {
 		}
 		return found
 	}
-	if got := message(observation{found: skipped(maxListed)}); !strings.HasSuffix(got, `; handler "h7" is left out: hook is not known`) {
+	if got := message(
+		observation{found: skipped(maxListed)},
+	); !strings.HasSuffix(
+		got,
+		`; handler "h7" is left out: hook is not known`,
+	) {
 		t.Errorf("message of %d handlers that are left out: %s", maxListed, got)
 	}
 	if got := message(observation{found: skipped(512)}); !strings.HasSuffix(got, "; 504 more handlers are left out") {
@@ -193,7 +275,10 @@ func TestMessagesAreBounded(t *testing.T) {
 	if got := message(observation{found: skipped(0), sharing: many}); !strings.Contains(got, "x6, x7 and 1 more, too:") {
 		t.Errorf("message of %d ExtensionConfigs with one URL: %s", len(many)+1, got)
 	}
-	if got := message(observation{problem: strings.Repeat("x", limits.ConditionMessageBytes)}); len(got) != limits.ConditionMessageBytes || strings.HasSuffix(got, "…") {
+	if got := message(
+		observation{problem: strings.Repeat("x", limits.ConditionMessageBytes)},
+	); len(got) != limits.ConditionMessageBytes ||
+		strings.HasSuffix(got, "…") {
 		t.Errorf("a message of the greatest length is cut to %d bytes", len(got))
 	}
 	got := message(observation{problem: strings.Repeat("ä", limits.ConditionMessageBytes)})
@@ -208,7 +293,9 @@ func TestIsDiscoveredNeedsThePresentGeneration(t *testing.T) {
 	if isDiscovered(config) {
 		t.Error("without a condition, it counts as discovered")
 	}
-	config.Status.Conditions = []metav1.Condition{{Type: "Discovered", Status: metav1.ConditionTrue, ObservedGeneration: 1}}
+	config.Status.Conditions = []metav1.Condition{
+		{Type: "Discovered", Status: metav1.ConditionTrue, ObservedGeneration: 1},
+	}
 	if isDiscovered(config) {
 		t.Error("what was discovered for another spec counts")
 	}

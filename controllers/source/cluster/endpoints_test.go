@@ -14,7 +14,12 @@ import (
 )
 
 // slice returns an EndpointSlice of Service x in namespace n.
-func slice(name string, family discoveryv1.AddressType, ports []discoveryv1.EndpointPort, endpoints ...discoveryv1.Endpoint) *discoveryv1.EndpointSlice {
+func slice(
+	name string,
+	family discoveryv1.AddressType,
+	ports []discoveryv1.EndpointPort,
+	endpoints ...discoveryv1.Endpoint,
+) *discoveryv1.EndpointSlice {
 	s := &discoveryv1.EndpointSlice{AddressType: family, Ports: ports, Endpoints: endpoints}
 	s.Namespace, s.Name, s.Labels = "n", name, map[string]string{discoveryv1.LabelServiceName: "x"}
 	return s
@@ -25,7 +30,10 @@ func port(name string, number int32) discoveryv1.EndpointPort {
 }
 
 func at(address string, ready, serving *bool) discoveryv1.Endpoint {
-	return discoveryv1.Endpoint{Addresses: []string{address}, Conditions: discoveryv1.EndpointConditions{Ready: ready, Serving: serving}}
+	return discoveryv1.Endpoint{
+		Addresses:  []string{address},
+		Conditions: discoveryv1.EndpointConditions{Ready: ready, Serving: serving},
+	}
 }
 
 func TestEndpointsOf(t *testing.T) {
@@ -73,7 +81,17 @@ func TestEndpointsOf(t *testing.T) {
 func TestEndpointsChange(t *testing.T) {
 	e := NewEndpoints()
 	one := []discoveryv1.EndpointPort{port("", 8443)}
-	first, second := slice("a", discoveryv1.AddressTypeIPv4, one, at("10.0.0.1", nil, nil)), slice("a", discoveryv1.AddressTypeIPv4, one, at("10.0.0.2", nil, nil))
+	first, second := slice(
+		"a",
+		discoveryv1.AddressTypeIPv4,
+		one,
+		at("10.0.0.1", nil, nil),
+	), slice(
+		"a",
+		discoveryv1.AddressTypeIPv4,
+		one,
+		at("10.0.0.2", nil, nil),
+	)
 	moved := slice("a", discoveryv1.AddressTypeIPv4, one, at("10.0.0.2", nil, nil))
 	moved.Labels = map[string]string{discoveryv1.LabelServiceName: "y"}
 	_, unrelated := e.Of("z.n.svc")

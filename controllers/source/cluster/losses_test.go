@@ -96,7 +96,11 @@ func TestNewGenerationForgetsLosses(t *testing.T) {
 	losses.Record("acme", "a", []string{"cluster.spec.b"})
 	api.awaitLossy(t, "acme", "a (v1beta1) cluster.spec.b")
 	api.remove(configs + "acme")
-	eventually(t, "what a deleted one lost is forgotten", func() (string, bool) { left := losses.Of("acme"); return fmt.Sprint(left), len(left) == 0 })
+	eventually(
+		t,
+		"what a deleted one lost is forgotten",
+		func() (string, bool) { left := losses.Of("acme"); return fmt.Sprint(left), len(left) == 0 },
+	)
 }
 
 func TestFollowerAddsLosses(t *testing.T) {
@@ -128,7 +132,13 @@ func TestFollowerAddsLosses(t *testing.T) {
 	known[1].Record("acme", "a", []string{"cluster.spec.y"})
 	api.awaitLossy(t, "acme", "a (v1beta1) cluster.spec.x, cluster.spec.y; b (v1beta1) cluster.spec.b")
 	after := api.get("acme")
-	if fmt.Sprint(before.Status.Handlers, before.Status.Conditions) != fmt.Sprint(after.Status.Handlers, after.Status.Conditions[:len(before.Status.Conditions)]) {
+	if fmt.Sprint(
+		before.Status.Handlers,
+		before.Status.Conditions,
+	) != fmt.Sprint(
+		after.Status.Handlers,
+		after.Status.Conditions[:len(before.Status.Conditions)],
+	) {
 		t.Errorf("followers have changed the rest of the status from %v to %v", before.Status, after.Status)
 	}
 	for _, r := range replicas {

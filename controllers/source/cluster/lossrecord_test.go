@@ -38,7 +38,12 @@ func TestLossesMerge(t *testing.T) {
 	a := func(version string, paths ...string) map[string]handlerLosses {
 		return map[string]handlerLosses{"a": {Version: version, Paths: paths}}
 	}
-	two := of(map[string]handlerLosses{"a": {Version: "v1beta1", Paths: []string{"cluster.x", "cluster.y"}}, "b": {Version: "v1beta2", Paths: []string{"machine.x"}}})
+	two := of(
+		map[string]handlerLosses{
+			"a": {Version: "v1beta1", Paths: []string{"cluster.x", "cluster.y"}},
+			"b": {Version: "v1beta2", Paths: []string{"machine.x"}},
+		},
+	)
 	for name, tc := range map[string]struct {
 		reason   string
 		before   lossRecord
@@ -60,13 +65,16 @@ func TestLossesMerge(t *testing.T) {
 		"as many as kept": {"there is no more", lossRecord{}, both, map[string][]string{"a": paths(maxLostPaths)}, "a (v1beta1) " + strings.Join(paths(16), ", ")},
 		"one too many":    {"the rest is counted", lossRecord{}, both, map[string][]string{"a": paths(maxLostPaths + 1)}, "a (v1beta1) " + strings.Join(paths(16), ", ") + " and 1 more"},
 		"still many": {
-			"what was counted before a restart counts", of(map[string]handlerLosses{"a": {Version: "v1beta1", Paths: paths(16), More: 4}}), both, map[string][]string{"a": paths(20)[17:18]},
+			"what was counted before a restart counts", of(map[string]handlerLosses{"a": {Version: "v1beta1", Paths: paths(16), More: 4}}), both,
+			map[string][]string{"a": paths(20)[17:18]},
 			"a (v1beta1) " + strings.Join(paths(16), ", ") + " and 4 more",
 		},
 		"not remembered": {"what convert.Losses has no room for is at least one", lossRecord{}, both, map[string][]string{"a": {convert.MorePaths, "cluster.x"}}, "a (v1beta1) cluster.x and 1 more"},
 		"hook version": {
-			"versions of hooks are converted, too", of(a("v1beta1,hooks.test.hookgate.dev/v1", "node.a")), map[string]string{"a": "v1beta1,hooks.test.hookgate.dev/v1", "b": "hooks.test.hookgate.dev/v1"},
-			map[string][]string{"b": {"node.b"}}, "a (v1beta1,hooks.test.hookgate.dev/v1) node.a; b (hooks.test.hookgate.dev/v1) node.b",
+			"versions of hooks are converted, too", of(a("v1beta1,hooks.test.hookgate.dev/v1", "node.a")),
+			map[string]string{"a": "v1beta1,hooks.test.hookgate.dev/v1", "b": "hooks.test.hookgate.dev/v1"},
+			map[string][]string{"b": {"node.b"}},
+			"a (v1beta1,hooks.test.hookgate.dev/v1) node.a; b (hooks.test.hookgate.dev/v1) node.b",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -104,7 +112,8 @@ func TestLossesAreBounded(t *testing.T) {
 			t.Errorf("the %s has %d bytes", what, len(text))
 		}
 	}
-	if message := l.message(); !strings.HasSuffix(message, "; and 92 more handlers") || !strings.Contains(message, " and 84 more; ") {
+	if message := l.message(); !strings.HasSuffix(message, "; and 92 more handlers") ||
+		!strings.Contains(message, " and 84 more; ") {
 		t.Errorf("the message does not say how much more there is: %s", message)
 	}
 	for what, seen := range map[string]map[string][]string{"nothing": nil, "the same": recorded, "some": {name(90): paths(3)}} {
@@ -167,7 +176,8 @@ func TestReadLossesIgnoresWhatIsWrong(t *testing.T) {
 				}
 				return
 			}
-			if err == nil || !strings.Contains(err.Error(), tc.want) || !strings.HasPrefix(err.Error(), "metadata.annotations[runtime.hookgate.dev/conversion-losses]: Invalid value: ") {
+			if err == nil || !strings.Contains(err.Error(), tc.want) ||
+				!strings.HasPrefix(err.Error(), "metadata.annotations[runtime.hookgate.dev/conversion-losses]: Invalid value: ") {
 				t.Errorf("error is %v, want %s", err, tc.want)
 			}
 			if len(l.Handlers) > 0 || l.More != 0 {

@@ -70,10 +70,17 @@ func TestLeaderWritesWhatItDiscovers(t *testing.T) {
 		},
 		Conditions: []metav1.Condition{
 			{Type: paused, Status: metav1.ConditionFalse, Reason: clusterv1.NotPausedReason, ObservedGeneration: 1},
-			{Type: discovered, Status: metav1.ConditionTrue, Reason: runtimev1.ExtensionConfigDiscoveredReason, ObservedGeneration: 1},
+			{
+				Type:               discovered,
+				Status:             metav1.ConditionTrue,
+				Reason:             runtimev1.ExtensionConfigDiscoveredReason,
+				ObservedGeneration: 1,
+			},
 		},
 		Deprecated: &runtimev1.ExtensionConfigDeprecatedStatus{V1Beta1: &runtimev1.ExtensionConfigV1Beta1DeprecatedStatus{
-			Conditions: clusterv1.Conditions{{Type: runtimev1.RuntimeExtensionDiscoveredV1Beta1Condition, Status: corev1.ConditionTrue}},
+			Conditions: clusterv1.Conditions{
+				{Type: runtimev1.RuntimeExtensionDiscoveredV1Beta1Condition, Status: corev1.ConditionTrue},
+			},
 		}},
 	}
 	if diff := cmp.Diff(want, config.Status, cmpopts.IgnoreTypes(metav1.Time{})); diff != "" {
@@ -177,13 +184,23 @@ func TestReaderWritesNothing(t *testing.T) {
 
 // statusWith returns a status with handlers that were discovered for that generation.
 func statusWith(generation int64, names ...string) runtimev1.ExtensionConfigStatus {
-	s := runtimev1.ExtensionConfigStatus{Conditions: []metav1.Condition{{
-		Type: discovered, Status: metav1.ConditionTrue, Reason: runtimev1.ExtensionConfigDiscoveredReason, ObservedGeneration: generation,
-	}}}
+	s := runtimev1.ExtensionConfigStatus{Conditions: []metav1.Condition{
+		{
+			Type:               discovered,
+			Status:             metav1.ConditionTrue,
+			Reason:             runtimev1.ExtensionConfigDiscoveredReason,
+			ObservedGeneration: generation,
+		},
+	}}
 	for _, name := range names {
 		s.Handlers = append(s.Handlers, runtimev1.ExtensionHandler{
-			Name: name, RequestHook: runtimev1.GroupVersionHook{APIVersion: "hooks.runtime.cluster.x-k8s.io/v1alpha1", Hook: "BeforeClusterCreate"},
-			TimeoutSeconds: 10, FailurePolicy: runtimev1.FailurePolicyFail,
+			Name: name,
+			RequestHook: runtimev1.GroupVersionHook{
+				APIVersion: "hooks.runtime.cluster.x-k8s.io/v1alpha1",
+				Hook:       "BeforeClusterCreate",
+			},
+			TimeoutSeconds: 10,
+			FailurePolicy:  runtimev1.FailurePolicyFail,
 		})
 	}
 	return s
@@ -196,7 +213,8 @@ func TestPausedIsNotDiscovered(t *testing.T) {
 	const message = "annotation cluster.x-k8s.io/paused is set"
 	api.register("acme", pause)
 	config := api.awaitCondition(t, "acme", paused, metav1.ConditionTrue, message)
-	if len(config.Status.Conditions) != 1 || config.Status.Conditions[0].Reason != clusterv1.PausedReason || config.Status.Deprecated != nil {
+	if len(config.Status.Conditions) != 1 || config.Status.Conditions[0].Reason != clusterv1.PausedReason ||
+		config.Status.Deprecated != nil {
 		t.Errorf("status is %+v, want the condition Paused alone", config.Status)
 	}
 	if calls := r.extensions.calls(); len(calls) > 0 {
@@ -209,12 +227,18 @@ func TestPausedIsNotDiscovered(t *testing.T) {
 
 	r.extensions.fail("a paused one is asked")
 	asked := len(r.extensions.calls())
-	api.register("acme", func(c *runtimev1.ExtensionConfig) { pause(c); c.Spec.ClientConfig.URL = "https://other.example.com" })
+	api.register(
+		"acme",
+		func(c *runtimev1.ExtensionConfig) { pause(c); c.Spec.ClientConfig.URL = "https://other.example.com" },
+	)
 	api.awaitCondition(t, "acme", paused, metav1.ConditionTrue, message)
 	// A paused one may be wrong, too.
 	api.register("acme", func(c *runtimev1.ExtensionConfig) { c.Spec.ClientConfig.URL = "ftp://x" })
 	config = api.awaitCondition(t, "acme", paused, metav1.ConditionTrue, message)
-	if got, want := requests(api.written()), "PATCH acme/status 200"; got[len(got)-1] != want || len(config.Status.Handlers) != 1 {
+	if got, want := requests(
+		api.written(),
+	), "PATCH acme/status 200"; got[len(got)-1] != want ||
+		len(config.Status.Handlers) != 1 {
 		t.Errorf("last write is %s, want %s; handlers are %v", got[len(got)-1], want, config.Status.Handlers)
 	}
 	if calls := r.extensions.calls(); len(calls) > asked {
@@ -391,7 +415,8 @@ func TestFailureKeepsTheHandlers(t *testing.T) {
 	api.awaitDiscovered(t, "acme")
 	r.extensions.fail("connection refused")
 	config := api.awaitCondition(t, "acme", discovered, metav1.ConditionFalse, "connection refused")
-	if len(config.Status.Handlers) != 1 || config.Annotations[extensionconfig.StatedVersionsAnnotation] != `{"a":"v1beta1"}` {
+	if len(config.Status.Handlers) != 1 ||
+		config.Annotations[extensionconfig.StatedVersionsAnnotation] != `{"a":"v1beta1"}` {
 		t.Errorf("handlers are %v and annotations %v, want the last known", config.Status.Handlers, config.Annotations)
 	}
 	r.awaitServed(t, "a.acme https://acme.example.com")
@@ -413,7 +438,10 @@ func TestNewGenerationStartsTheBackoffOver(t *testing.T) {
 	api.register("acme", nil)
 	r.extensions.rounds(t, 2) // the next would be in an hour
 	for i := range 2 {
-		api.register("acme", func(c *runtimev1.ExtensionConfig) { c.Spec.Settings = map[string]string{"change": fmt.Sprint(i)} })
+		api.register(
+			"acme",
+			func(c *runtimev1.ExtensionConfig) { c.Spec.Settings = map[string]string{"change": fmt.Sprint(i)} },
+		)
 		r.extensions.rounds(t, 2)
 	}
 	if n := len(r.extensions.calls()); n != 6 {
@@ -429,12 +457,15 @@ func TestNewGenerationStartsTheBackoffOver(t *testing.T) {
 
 func TestEndpointsOfAServiceMakeItDiscoverAgain(t *testing.T) {
 	api := newAPIServer(t)
-	r := start(t, api, nil)
-	slice := discoveryv1.EndpointSlice{TypeMeta: metav1.TypeMeta{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"}, AddressType: discoveryv1.AddressTypeIPv4}
+	slice := discoveryv1.EndpointSlice{
+		TypeMeta:    metav1.TypeMeta{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"},
+		AddressType: discoveryv1.AddressTypeIPv4,
+	}
 	slice.Namespace, slice.Name, slice.Labels = "system", "acme-x", map[string]string{discoveryv1.LabelServiceName: "acme"}
 	slice.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}}}
 	put := func() { api.put("/apis/discovery.k8s.io/v1/namespaces/system/endpointslices/acme-x", slice) }
 	put()
+	r := start(t, api, nil)
 	api.register("acme", func(c *runtimev1.ExtensionConfig) {
 		c.Spec.ClientConfig = runtimev1.ClientConfig{Service: runtimev1.ServiceReference{Namespace: "system", Name: "acme"}}
 	})
@@ -447,7 +478,12 @@ func TestEndpointsOfAServiceMakeItDiscoverAgain(t *testing.T) {
 	r.extensions.serve(named("a", ""), named("b", ""))
 	slice.Endpoints[0].Addresses[0] = "10.0.0.2"
 	put()
-	r.awaitServed(t, "a.acme https://acme.system.svc:443", "a.other https://other.example.com", "b.acme https://acme.system.svc:443")
+	r.awaitServed(
+		t,
+		"a.acme https://acme.system.svc:443",
+		"a.other https://other.example.com",
+		"b.acme https://acme.system.svc:443",
+	)
 	if calls := r.extensions.calls()[asked:]; len(calls) != 1 {
 		t.Errorf("asked are %v, want the Service once", calls)
 	}

@@ -120,8 +120,13 @@ func start(t testing.TB, api *apiServer, configure func(*cluster.Config)) *repli
 	r := &replica{apiServer: api, registry: registry.New(), extensions: &extensions{}, log: &transcript{}}
 	r.extensions.serve(named("a", ""))
 	c := cluster.Config{
-		REST: api.config(), Catalog: catalog.New(), Registry: r.registry, Discoverer: r.extensions, Logger: slog.New(slog.NewTextHandler(r.log, nil)),
-		Resync: time.Hour, Backoff: discovery.Backoff{BaseDelay: 10 * time.Millisecond, Multiplier: 1, MaxDelay: 10 * time.Millisecond},
+		REST:       api.config(),
+		Catalog:    catalog.New(),
+		Registry:   r.registry,
+		Discoverer: r.extensions,
+		Logger:     slog.New(slog.NewTextHandler(r.log, nil)),
+		Resync:     time.Hour,
+		Backoff:    discovery.Backoff{BaseDelay: 10 * time.Millisecond, Multiplier: 1, MaxDelay: 10 * time.Millisecond},
 	}
 	if configure != nil {
 		configure(&c)
@@ -176,7 +181,12 @@ func (s *apiServer) lease(holder string) {
 	now := metav1.NowMicro()
 	lease := coordinationv1.Lease{TypeMeta: metav1.TypeMeta{APIVersion: "coordination.k8s.io/v1", Kind: "Lease"}}
 	lease.Namespace, lease.Name = "system", "hookgate"
-	lease.Spec = coordinationv1.LeaseSpec{HolderIdentity: &holder, LeaseDurationSeconds: new(int32(3600)), AcquireTime: &now, RenewTime: &now}
+	lease.Spec = coordinationv1.LeaseSpec{
+		HolderIdentity:       &holder,
+		LeaseDurationSeconds: new(int32(3600)),
+		AcquireTime:          &now,
+		RenewTime:            &now,
+	}
 	s.put("/apis/coordination.k8s.io/v1/namespaces/system/leases/hookgate", lease)
 }
 
@@ -186,7 +196,9 @@ const configs = "/apis/" + cluster.ClusterAPIGroup + "/v1beta2/extensionconfigs/
 func (s *apiServer) register(name string, change func(*runtimev1.ExtensionConfig)) {
 	config := s.get(name)
 	if config == nil {
-		config = &runtimev1.ExtensionConfig{TypeMeta: metav1.TypeMeta{APIVersion: cluster.ClusterAPIGroup + "/v1beta2", Kind: "ExtensionConfig"}}
+		config = &runtimev1.ExtensionConfig{
+			TypeMeta: metav1.TypeMeta{APIVersion: cluster.ClusterAPIGroup + "/v1beta2", Kind: "ExtensionConfig"},
+		}
 		config.Name = name
 		config.Spec.ClientConfig.URL = "https://" + name + ".example.com"
 	}
@@ -214,7 +226,12 @@ func (s *apiServer) secret(name string, data map[string][]byte) {
 }
 
 // awaitCondition waits until a condition of an ExtensionConfig has that status and message, for its generation.
-func (s *apiServer) awaitCondition(t testing.TB, name, kind string, status metav1.ConditionStatus, message string) *runtimev1.ExtensionConfig {
+func (s *apiServer) awaitCondition(
+	t testing.TB,
+	name, kind string,
+	status metav1.ConditionStatus,
+	message string,
+) *runtimev1.ExtensionConfig {
 	t.Helper()
 	var config *runtimev1.ExtensionConfig
 	eventually(t, fmt.Sprintf("condition %s of %s is %s: %s", kind, name, status, message), func() (string, bool) {
@@ -223,7 +240,10 @@ func (s *apiServer) awaitCondition(t testing.TB, name, kind string, status metav
 		if c == nil {
 			return "no such condition", false
 		}
-		return string(c.Status) + " " + c.Message, c.Status == status && c.Message == message && c.ObservedGeneration == config.Generation
+		return string(
+				c.Status,
+			) + " " + c.Message, c.Status == status && c.Message == message &&
+				c.ObservedGeneration == config.Generation
 	})
 	return config
 }
@@ -262,7 +282,11 @@ func (r *replica) served() []string {
 
 func (r *replica) awaitLog(t testing.TB, part string) {
 	t.Helper()
-	eventually(t, "the log has "+part, func() (string, bool) { return r.log.String(), strings.Contains(r.log.String(), part) })
+	eventually(
+		t,
+		"the log has "+part,
+		func() (string, bool) { return r.log.String(), strings.Contains(r.log.String(), part) },
+	)
 }
 
 // transcript is a log. It is safe for concurrent use.
