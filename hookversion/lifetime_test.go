@@ -303,6 +303,31 @@ func TestCheckLifetimes(t *testing.T) {
 			want: "release \"second\": is not of the form v1.2.3\nversion g.example/v1: was never introduced\n" +
 				"version g.example/v2: introduced in v0.2.0, which is not in the table of releases",
 		},
+		"Rule3AnotherCandidate": {
+			reason: "one that came too late, one of another group and one that was deprecated do not hide the one that counts",
+			versions: []lifetime{
+				versionOf("v1alpha1", life("v0.1.0", "v0.2.0", ""), "H"),
+				versionOf("v2", catalog.Lifetime{Introduced: "v0.3.0"}, "H"),
+				{Lifetime: first, group: "other.example", name: "v3", hooks: []string{"H"}},
+				versionOf("v1beta1", life("v0.1.0", "v0.2.0", ""), "H"),
+				versionOf("v1", first, "H"),
+			},
+		},
+		"Rule3AnotherGroupWithTheHook": {
+			reason: "a newer version with the hook in another group is no replacement",
+			versions: []lifetime{
+				versionOf("v1alpha1", life("v0.1.0", "v0.2.0", ""), "H"),
+				{Lifetime: first, group: "other.example", name: "v1", hooks: []string{"H"}},
+			},
+			want: "version g.example/v1alpha1: rule #3",
+		},
+		"Rule4ReleasesFromTheDeprecation": {
+			reason:   "releases before the deprecation do not count",
+			releases: [][2]string{{"v0.1.0", "2024-01-01"}, {"v0.2.0", "2025-01-01"}, {"v0.3.0", "2026-01-01"}},
+			versions: []lifetime{versionOf("v1beta1", life("v0.1.0", "v0.2.0", "v0.3.0")), versionOf("v1", first, "H")},
+			want: "version g.example/v1beta1: rule #4: beta stays for 2 releases after its deprecation in v0.2.0, " +
+				"and v0.3.0 comes 1 after it",
+		},
 		"FaultyReleases": {
 			reason: "a faulty release does not hide the next one",
 			releases: [][2]string{
