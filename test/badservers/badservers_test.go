@@ -99,7 +99,7 @@ func TestBadServers(t *testing.T) {
 						if st := status.Convert(err); st.Code() != wantCodes.grpc || kindOf(st) != tc.kind || st.Message() != want {
 							t.Errorf("gRPC: %s %s %q,\nwant %s %s %q (%s)", st.Code(), kindOf(st), st.Message(), wantCodes.grpc, tc.kind, want, tc.reason)
 						}
-						if took := time.Since(began); took > 10*time.Second {
+						if took := time.Since(began); took > 25*time.Second { // a handler may have 30 s
 							t.Errorf("the caller waited for %s", took)
 						}
 					}

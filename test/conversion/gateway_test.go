@@ -25,9 +25,6 @@ import (
 	"github.com/hookgate/hookgate/test/process"
 )
 
-// patience is how long anything may take to become so.
-const patience = time.Minute
-
 // hooks are those that carry an object of a kind, and where.
 var hooks = map[string]struct {
 	hook string

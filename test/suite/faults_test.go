@@ -25,12 +25,30 @@ type fault struct {
 	codes  []int // of the gateway, under Fail
 }
 
-// hangs tells whether the handler's timeout is what ends the call.
+// hangs reports whether the handler's timeout ends the call.
 func (f fault) hangs() bool { return slices.Equal(f.codes, []int{http.StatusGatewayTimeout}) }
+
+// call calls the faulty handler. A busy machine may need more than the 30 s that a handler has to send 30 MiB, so a fault
+// that does not hang is tried again after a timeout.
+func (f fault) call(t testing.TB, g *gateway, name string) answer {
+	t.Helper()
+	var got answer
+	for range 5 {
+		got = g.post(t, path("BeforeClusterCreate", name+".bad"), samples.S())
+		if f.hangs() || got.code != http.StatusGatewayTimeout {
+			break
+		}
+	}
+	return got
+}
+
+// soonerThanTheMaximum bounds calls whose deadline is short: it tells that from the 30 s that a handler may have at most,
+// also on a busy machine.
+const soonerThanTheMaximum = 25 * time.Second
 
 const secret = "secret-of-the-extension"
 
-// faults returns them all, by a name that is a DNS-1123 label.
+// faults returns all faults by name, a DNS-1123 label.
 func faults(t testing.TB) map[string]fault {
 	t.Helper()
 	bomb := compress(t, io.MultiReader(strings.NewReader(`{"status":"Success","retryAfterSeconds":30,"message":"`), io.LimitReader(letters{}, 30<<20), strings.NewReader(`"}`)))
@@ -85,7 +103,7 @@ func startFaulty(t *testing.T, all map[string]fault, ignore bool) *gateway {
 	a := newAuthority(t)
 	s := startStub(t, a)
 	for name, f := range all {
-		// Only what hangs runs into its timeout: a busy machine may take long to read 30 MiB.
+		// Only a fault that hangs is to run into its timeout.
 		timeout := int32(30)
 		if f.hangs() {
 			timeout = 1
@@ -103,10 +121,10 @@ func TestFaultsFail(t *testing.T) {
 	g := startFaulty(t, all, false)
 	for name, f := range all {
 		t.Run(name, func(t *testing.T) {
-			call := func() answer { return g.post(t, path("BeforeClusterCreate", name+".bad"), samples.S()) }
+			call := func() answer { return f.call(t, g, name) }
 			began := time.Now()
 			got := call()
-			if took := time.Since(began); f.hangs() && took > 10*time.Second {
+			if took := time.Since(began); f.hangs() && took > soonerThanTheMaximum {
 				t.Errorf("took %s with a timeout of one second", took)
 			}
 			if !slices.Contains(f.codes, got.code) {
@@ -135,7 +153,7 @@ func TestFaultsIgnore(t *testing.T) {
 	g := startFaulty(t, all, true)
 	for name, f := range all {
 		t.Run(name, func(t *testing.T) {
-			got := g.post(t, path("BeforeClusterCreate", name+".bad"), samples.S())
+			got := f.call(t, g, name)
 			if got.code != http.StatusOK {
 				t.Fatalf("%s: status %d: %.500s", f.reason, got.code, got.body)
 			}
@@ -197,7 +215,7 @@ func TestDeadlineOfTheCaller(t *testing.T) {
 	g.awaitHandler(t, "ready--s")
 	began := time.Now()
 	checkFailure(t, "BeforeClusterCreate", g.post(t, path("BeforeClusterCreate", "patient.s")+"?timeout=500ms", samples.S()), http.StatusGatewayTimeout)
-	if took := time.Since(began); took > 5*time.Second {
+	if took := time.Since(began); took > soonerThanTheMaximum {
 		t.Errorf("took %s with ?timeout=500ms", took)
 	}
 }

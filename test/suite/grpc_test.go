@@ -207,10 +207,9 @@ func TestGRPCErrors(t *testing.T) {
 	t.Run("deadline of the caller", func(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
 		defer cancel()
-		began := time.Now()
 		_, err := callGRPC(ctx, t, conn, "BeforeClusterCreate", "patient.s", samples.S())
-		if status.Code(err) != codes.DeadlineExceeded || time.Since(began) > 5*time.Second {
-			t.Errorf("%v after %s, want DeadlineExceeded", err, time.Since(began).Round(time.Second))
+		if status.Code(err) != codes.DeadlineExceeded {
+			t.Errorf("%v, want DeadlineExceeded", err)
 		}
 	})
 }

@@ -359,15 +359,11 @@ func TestStartsThatCannotWork(t *testing.T) {
 	}
 }
 
-// Readiness does not wait for extensions, and a fresh gateway answers lifecycle hooks at once.
+// Readiness does not wait for extensions, and a new gateway answers lifecycle hooks at once. Its only extension never comes.
 func TestReadyWithoutExtensions(t *testing.T) {
 	process.Program(t, gatewayVariable)
 	a := newAuthority(t)
-	began := time.Now()
 	g := startGateway(t, a, map[string]string{"away.yaml": registration{name: "away", url: "https://127.0.0.1:" + freePort(t)}.manifest(a)})
-	if took := time.Since(began); took > 10*time.Second {
-		t.Errorf("ready after %s", took)
-	}
 	got := g.post(t, path("BeforeClusterCreate", "beforeclustercreate"), samples.S())
 	if out := asCaller(t, "BeforeClusterCreate", got.body); got.code != http.StatusOK || out.GetStatus() != runtimehooksv1.ResponseStatusSuccess {
 		t.Errorf("status %d: %s", got.code, got.body)
