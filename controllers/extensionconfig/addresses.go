@@ -11,8 +11,8 @@ import (
 	"strings"
 )
 
-// Addresses are where this gateway is called. To register the gateway with itself makes every call an endless one. They
-// never change.
+// Addresses are the addresses of this gateway, which must not be registered with itself: a call would never end. They
+// are immutable.
 type Addresses []address
 
 type address struct {
@@ -35,7 +35,7 @@ func ParseAddresses(list []string) (Addresses, error) {
 	return parsed, errors.Join(errs...)
 }
 
-// canonicalHost returns one spelling of the names that a host has.
+// canonicalHost returns the canonical spelling of a host.
 func canonicalHost(host string) string {
 	host = strings.TrimSuffix(strings.ToLower(host), ".")
 	if ip := net.ParseIP(host); ip != nil {
@@ -44,7 +44,7 @@ func canonicalHost(host string) string {
 	return strings.TrimSuffix(host, ".cluster.local")
 }
 
-// Check refuses a URL, which is valid, that leads to this gateway.
+// Check returns an error if a valid URL leads to this gateway.
 func (a Addresses) Check(raw string) error {
 	if a.has(raw) {
 		return fmt.Errorf("%s is this gateway, which would call itself without end; name the extension itself", raw)

@@ -35,26 +35,27 @@ const (
 	maxTimeoutSeconds     = int32(limits.Timeout / time.Second)
 )
 
-// DefaultPort is that of a Service whose port is not said.
+// DefaultPort is the port of a Service reference without one.
 const DefaultPort int32 = 443
 
 // Extension is an ExtensionConfig, checked and ready to be reconciled.
 type Extension struct {
 	// Registration lacks its handlers, which discovery finds.
 	registry.Registration
-	// LastKnown are the handlers that an earlier discovery found, from the status of the ExtensionConfig. They are
-	// served until discovery succeeds.
+	// LastKnown are the handlers that an earlier discovery left in the status. They are registered until discovery
+	// succeeds.
 	LastKnown []registry.Handler
-	// Paused ExtensionConfigs are not discovered, and what is served for them does not change.
+	// Paused reports whether the ExtensionConfig is paused: it is not discovered, and its registration does not
+	// change.
 	Paused bool
 }
 
-// Equal tells whether reconciling o would do what reconciling x did.
+// Equal reports whether x and o are the same to a reconciler.
 func (x *Extension) Equal(o *Extension) bool {
 	return SameRegistration(&x.Registration, &o.Registration) && slices.Equal(x.LastKnown, o.LastKnown) && x.Paused == o.Paused
 }
 
-// SameRegistration reports whether a and b say the same.
+// SameRegistration reports whether a and b have the same content.
 func SameRegistration(a, b *registry.Registration) bool {
 	return a.Name == b.Name && SameClient(a.ClientConfig, b.ClientConfig) &&
 		selectorString(a) == selectorString(b) && reflect.DeepEqual(a.Settings, b.Settings) && slices.Equal(a.Handlers, b.Handlers)
@@ -67,18 +68,18 @@ func selectorString(r *registry.Registration) string {
 	return r.NamespaceSelector.String()
 }
 
-// SameClient reports whether a and b lead to the same extension in the same way.
+// SameClient reports whether a and b call the same extension in the same way.
 func SameClient(a, b registry.ClientConfig) bool {
 	return a.Protocol == b.Protocol && a.URL == b.URL && a.InCluster == b.InCluster && string(a.CABundle) == string(b.CABundle)
 }
 
-// Convert returns the Extension of an ExtensionConfig, with the defaults and by the rules of Cluster API's webhook and
-// schema. It does not read the status; see LastKnownHandlers. It does not change config.
+// Convert returns the Extension of an ExtensionConfig, with the defaults and by the rules of Cluster API's webhook
+// and schema. It does not read the status; see LastKnownHandlers. It does not change config.
 func Convert(config *runtimev1.ExtensionConfig) (Extension, field.ErrorList) {
 	return convertWith(config, convertClientConfig)
 }
 
-// ConvertLocal does what Convert does for a directory of manifests, where a URL may also be one of gRPC.
+// ConvertLocal is Convert for manifests, whose URLs may have the schemes of gRPC, too.
 func ConvertLocal(config *runtimev1.ExtensionConfig) (Extension, field.ErrorList) {
 	return convertWith(config, convertLocalClientConfig)
 }
@@ -108,8 +109,8 @@ func convertWith(config *runtimev1.ExtensionConfig, convertClient func(*runtimev
 	return x, errs
 }
 
-// ValidateName checks a name that must be a DNS-1123 label: for an ExtensionConfig, because handlers are registered as
-// <handler>.<ExtensionConfig>; for a Namespace, because Kubernetes wants it.
+// ValidateName checks a name that must be a DNS-1123 label: for an ExtensionConfig, because handlers are registered
+// as <handler>.<ExtensionConfig>; for a Namespace, because Kubernetes wants it.
 func ValidateName(name string) field.ErrorList {
 	path := field.NewPath("metadata", "name")
 	if name == "" {
@@ -149,7 +150,7 @@ func validateCABundle(ca []byte, path *field.Path) field.ErrorList {
 	return nil
 }
 
-// convertLocalClientConfig is for a directory, where an extension may also speak gRPC: its URL says so.
+// convertLocalClientConfig takes the protocol from the scheme of the URL.
 func convertLocalClientConfig(c *runtimev1.ClientConfig, path *field.Path) (registry.ClientConfig, field.ErrorList) {
 	scheme, _, _ := strings.Cut(c.URL, "://")
 	if c.Service.IsDefined() || !slices.Contains([]string{registry.SchemeGRPC, registry.SchemeGRPCS, registry.SchemeUnix}, scheme) {
@@ -226,9 +227,10 @@ func serviceURL(s *runtimev1.ServiceReference) string {
 	return (&url.URL{Scheme: "https", Host: host, Path: s.Path}).String()
 }
 
-// LastKnownHandlers returns the handlers in the status of an ExtensionConfig by the rules that discovery has, sorted by
-// name, and those left out because no hook of the contract is theirs. With errors it returns no handlers. Which objects a handler
-// understands comes from the annotation that StatedVersions reads; what is wrong there is left out, and no error here.
+// LastKnownHandlers returns the handlers in the status of an ExtensionConfig by the rules that discovery has, sorted
+// by name, and those left out because no hook of the contract is theirs. With errors it returns no handlers. Which
+// objects a handler understands comes from the annotation that StatedVersions reads; what is wrong there is left out,
+// and no error here.
 func LastKnownHandlers(config *runtimev1.ExtensionConfig, hooks *catalog.Catalog) (
 	handlers []registry.Handler, skipped []extension.Skipped, errs field.ErrorList,
 ) {

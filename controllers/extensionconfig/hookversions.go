@@ -21,10 +21,11 @@ import (
 // maxNamedHandlers is how many handlers a message names.
 const maxNamedHandlers = 3
 
-// HookVersions looks at the versions of hooks that the known handlers of an ExtensionConfig implement: those in its status, which
-// an earlier discovery has left there. removed is an error if all of them are versions that the gateway has removed, so that it could
-// call none; it is nil for an ExtensionConfig that is being deleted or paused, which nobody calls. outdated says what is deprecated,
-// and what is removed where that is not all, once for each version. Both are the same for the same handlers.
+// HookVersions looks at the versions of hooks that the known handlers of an ExtensionConfig implement: those in its
+// status, which an earlier discovery has left there. removed is an error if all of them are versions that the gateway
+// has removed, so that it could call none; it is nil for an ExtensionConfig that is being deleted or paused, which
+// nobody calls. outdated says what is deprecated, and what is removed where that is not all, once for each version.
+// Both are the same for the same handlers.
 func HookVersions(config *runtimev1.ExtensionConfig, hooks *catalog.Catalog) (removed *field.Error, outdated []string) {
 	path := field.NewPath("status", "handlers")
 	handlers := map[*catalog.Version][]string{}

@@ -32,8 +32,8 @@ var conditionName = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])
 type Policy struct {
 	Name    string
 	Target  Target
-	Created time.Time // zero where nobody says, as in a manifest
-	// Protocol is what the target speaks. It is REST unless a policy for the whole extension says otherwise.
+	Created time.Time // zero in a manifest
+	// Protocol is the protocol of the extension. It is REST unless a policy for all handlers states another.
 	Protocol registry.Protocol
 
 	// Compiled never changes, so that one pointer is one content.
@@ -42,13 +42,13 @@ type Policy struct {
 	spec v1alpha1.ExtensionPolicySpec // of which Compiled was made
 }
 
-// Target is for whom a policy is: the handlers of an ExtensionConfig, or one of them.
+// Target is the target of a policy: all handlers of an ExtensionConfig, or one.
 type Target struct {
 	ExtensionConfig string
 	Handler         string // empty for all
 }
 
-// String returns the target as messages have it.
+// String returns the target as it appears in messages.
 func (t Target) String() string {
 	if t.Handler == "" {
 		return fmt.Sprintf("ExtensionConfig %q", t.ExtensionConfig)
@@ -56,13 +56,13 @@ func (t Target) String() string {
 	return fmt.Sprintf("handler %q of ExtensionConfig %q", t.Handler, t.ExtensionConfig)
 }
 
-// SameContent tells whether p and o say the same, so that one may stand for the other.
+// SameContent reports whether p and o say the same, so that one may stand for the other.
 func (p *Policy) SameContent(o *Policy) bool {
 	return p.Name == o.Name && p.Created.Equal(o.Created) && reflect.DeepEqual(p.spec, o.spec)
 }
 
-// ConvertPolicy returns the Policy of an ExtensionPolicy, by the rules of its schema and those that a schema cannot say:
-// that a selector can be parsed and a condition compiled. It does not look at the status, and does not change p.
+// ConvertPolicy returns the Policy of an ExtensionPolicy, by the rules of its schema and those that a schema cannot
+// say: that a selector can be parsed and a condition compiled. It does not look at the status, and does not change p.
 func ConvertPolicy(p *v1alpha1.ExtensionPolicy, c *policy.Compiler) (Policy, field.ErrorList) {
 	errs := validatePolicyName(p.Name)
 	path := field.NewPath("spec")

@@ -16,12 +16,13 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// StatedVersionsAnnotation of an ExtensionConfig has the versions of Cluster API objects that its handlers understand, as their
-// extension has stated them in its discovery: a JSON object, from the handler's name in its discovery to v1beta1 or v1beta2. The status
-// has no room for it.
+// StatedVersionsAnnotation of an ExtensionConfig has the versions of Cluster API objects that its handlers
+// understand, as their extension has stated them in its discovery: a JSON object, from the handler's name in its
+// discovery to v1beta1 or v1beta2. The status has no room for it.
 const StatedVersionsAnnotation = "runtime.hookgate.dev/cluster-api-versions"
 
-// StatedVersions returns what the annotation of config says. The error tells all that is wrong with it, which is ignored.
+// StatedVersions returns the versions in the annotation of config by handler, and an error for each entry that it
+// leaves out.
 func StatedVersions(config *runtimev1.ExtensionConfig) (map[string]string, field.ErrorList) {
 	text, ok := config.Annotations[StatedVersionsAnnotation]
 	if !ok {
@@ -42,7 +43,8 @@ func StatedVersions(config *runtimev1.ExtensionConfig) (map[string]string, field
 	return stated, errs
 }
 
-// FormatStatedVersions returns what StatedVersions reads, the same text for the same handlers: empty if none of them states a version.
+// FormatStatedVersions returns what StatedVersions reads, the same text for the same handlers: empty if none of them
+// states a version.
 func FormatStatedVersions(handlers []registry.Handler) string {
 	stated := map[string]string{}
 	for i := range handlers {

@@ -15,13 +15,13 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// Verdict tells whether a policy is in effect, and why not. The same policies and targets give the same text.
+// Verdict says whether a policy is in effect, and why. The same policies and targets give the same text.
 type Verdict struct {
 	Reason  string // one of the reasons of the condition Accepted
 	Message string
 }
 
-// Accepted tells whether the policy is in effect.
+// Accepted reports whether the policy is in effect.
 func (v Verdict) Accepted() bool { return v.Reason == v1alpha1.AcceptedReason }
 
 // Condition returns the verdict as the condition Accepted of that generation of the policy, without a time.
@@ -35,12 +35,13 @@ func (v Verdict) Condition(generation int64) metav1.Condition {
 	}
 }
 
-// ResolvePolicies decides which policy is for whom. It returns, by ExtensionConfig, what Registry.SetPolicies is to be told,
-// and the verdict on each policy, by its name. It is a function of its arguments alone; their order does not matter.
+// ResolvePolicies decides which policies are in effect for which handlers. It returns the policies of each
+// ExtensionConfig, for Registry.SetPolicies, and the verdict on each policy by name. The order of the policies does
+// not matter.
 //
-// Of several policies for one target the oldest is in effect, and of those of the same age the one whose name is first. The
-// others are in conflict, and take no effect at all. A policy whose target is missing, as missing tells with an
-// error that says what is not there, is part of the result, so that it takes effect when the target comes.
+// Of several policies for one target the oldest is in effect, and of those of the same age the one whose name is
+// first. The others are in conflict, and take no effect at all. missing returns an error if a target does not exist;
+// its policy is part of the result all the same, and takes effect as soon as the target appears.
 func ResolvePolicies(policies []Policy, missing func(Target) error) (map[string]registry.Policies, map[string]Verdict) {
 	policies = slices.Clone(policies)
 	slices.SortFunc(policies, func(a, b Policy) int {
@@ -90,8 +91,8 @@ func conflict(p, first *Policy) Verdict {
 	}
 }
 
-// Protocols returns what extensions speak, by ExtensionConfig, where policies say that it is not REST. resolved is what ResolvePolicies
-// made of the policies.
+// Protocols returns the protocols other than REST that policies state, by ExtensionConfig. resolved is the result of
+// ResolvePolicies.
 func Protocols(policies []Policy, resolved map[string]registry.Policies) map[string]registry.Protocol {
 	protocols := map[string]registry.Protocol{}
 	for i := range policies {

@@ -39,7 +39,7 @@ type Object struct {
 	Contracts *convert.CRD      // of a CustomResourceDefinition
 }
 
-// Valid tells whether o has its content.
+// Valid reports whether o has content.
 func (o *Object) Valid() bool {
 	return o.Extension != nil || o.Policy != nil || o.Labels != nil || o.Contracts != nil
 }
@@ -47,7 +47,7 @@ func (o *Object) Valid() bool {
 // Decoder decodes the documents of manifests.
 type Decoder struct {
 	hooks *catalog.Catalog
-	// judging tells that documents are read to be judged, not to be served: versions of hooks are left to the judge.
+	// judging keeps ExtensionConfigs whose hooks have been removed, for a survey that judges them.
 	judging    bool
 	conditions *policy.Compiler
 }
@@ -61,8 +61,9 @@ func NewDecoder(hooks *catalog.Catalog) (*Decoder, error) {
 	return &Decoder{hooks: hooks, conditions: conditions}, nil
 }
 
-// decode returns the ExtensionConfig, ExtensionPolicy, Namespace or CustomResourceDefinition in a document. The object is nil for documents of other kinds and for
-// those without a usable name; it lacks its content when that is wrong.
+// decode returns the ExtensionConfig, ExtensionPolicy, Namespace or CustomResourceDefinition in a document. The
+// object is nil for documents of other kinds and for those without a usable name; it lacks its content when that is
+// wrong.
 func decode(d *document, words *Decoder) (*Object, []Problem) {
 	group, _, _ := strings.Cut(d.apiVersion, "/")
 	switch {
@@ -81,7 +82,7 @@ func decode(d *document, words *Decoder) (*Object, []Problem) {
 	}}
 }
 
-// describe returns kind and name, for messages.
+// describe returns the kind and the name.
 func (d *document) describe() string {
 	if d.name == "" {
 		return d.kind
@@ -103,8 +104,8 @@ func (d *document) fieldProblems(errs field.ErrorList) []Problem {
 	return problems
 }
 
-// refused returns the object without content, which keeps its name taken. Without a name, nothing can be said about
-// which object it is.
+// refused returns the object without content, which still takes its name. Without a valid name the object is
+// unidentified.
 func (d *document) refused(problems []Problem) (*Object, []Problem) {
 	valid := validation.IsDNS1123Label
 	if d.kind == "ExtensionPolicy" || d.kind == convert.CRDKind.Kind {
@@ -191,8 +192,8 @@ func (d *document) decodeStatus(x *extensionconfig.Extension, annotations map[st
 	return problems
 }
 
-// hookVersions tells whether only versions of hooks that were removed could serve the handlers that the status has, and
-// which are deprecated. What is wrong with the status otherwise is left to decodeStatus.
+// hookVersions tells whether only versions of hooks that were removed could serve the handlers that the status has,
+// and which are deprecated. What is wrong with the status otherwise is left to decodeStatus.
 func (d *document) hookVersions(members map[string]json.RawMessage, status json.RawMessage, hooks *catalog.Catalog) (removed *Problem, outdated []Problem) {
 	config, problems := d.decodeVersion(map[string]json.RawMessage{"metadata": members["metadata"], "status": status})
 	if problems != nil {
@@ -294,7 +295,8 @@ func (d *document) members() (map[string]json.RawMessage, []Problem) {
 	return members, nil
 }
 
-// decodeStrict decodes members into a Kubernetes type that must know all of them, in the case in which they are written.
+// decodeStrict decodes members into a Kubernetes type that must know all of them, in the case in which they are
+// written.
 func (d *document) decodeStrict(members map[string]json.RawMessage, into any) []Problem {
 	encoded, err := json.Marshal(members)
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/hookgate/hookgate/convert"
 )
 
-// decodeDefinition reads the name and the labels of a CustomResourceDefinition, and nothing else of it: providers publish theirs with
-// schemas of many thousand lines, which are not decoded.
+// decodeDefinition reads the name and the labels of a CustomResourceDefinition, and nothing else of it: providers
+// publish theirs with schemas of many thousand lines, which are not decoded.
 func decodeDefinition(d *document) (*Object, []Problem) {
 	slim := *d
 	slim.node = d.node.Only("metadata")

@@ -61,8 +61,8 @@ func splitPath(path string) []string {
 	return steps
 }
 
-// parse returns the documents of a manifest, lists expanded. Text between two document markers that is not YAML is one
-// problem and leaves the other documents alone.
+// parse returns the documents of a manifest, lists expanded. Text between two document markers that is not YAML is
+// one problem and leaves the other documents alone.
 func parse(file string, content []byte) ([]document, []Problem) {
 	roots, errs := yaml.Parse(content)
 	var docs []document
@@ -79,8 +79,8 @@ func parse(file string, content []byte) ([]document, []Problem) {
 	return docs, problems
 }
 
-// identify returns the object that root describes, and the objects in it if it is a list. Items of a typed list need not
-// repeat apiVersion and kind.
+// identify returns the object that root describes, and the objects in it if it is a list. Items of a typed list need
+// not repeat apiVersion and kind.
 func identify(file string, root yaml.Node) ([]document, []Problem) {
 	list, p := newDocument(file, root, "", "")
 	if p != nil {

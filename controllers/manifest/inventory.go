@@ -32,8 +32,8 @@ func newKind(name string, before map[string]Object) *kind {
 	return &kind{name: name, before: before, objects: map[string]Object{}, claims: map[string]Place{}}
 }
 
-// Next returns the inventory of the manifests, which are in the order of their names, and all that is wrong with them.
-// What a manifest no longer defines properly stays as it was in v, and what no manifest has any more is gone.
+// Next returns the inventory of the manifests, which are in the order of their names, and all that is wrong with
+// them. What a manifest no longer defines properly stays as it was in v, and what no manifest has any more is gone.
 func (v *Inventory) Next(manifests []File, words *Decoder) (*Inventory, []Problem) {
 	extensions := newKind("ExtensionConfig", v.Extensions)
 	policies := newKind("ExtensionPolicy", v.Policies)
@@ -95,8 +95,8 @@ func (k *kind) add(o *Object, problems []Problem) []Problem {
 	return problems
 }
 
-// keep keeps what a manifest had before and may still have, in a part that cannot be read at present. It returns their
-// names.
+// keep keeps what a manifest had before and may still have, in a part that cannot be read at present. It returns
+// their names.
 func (k *kind) keep(file string) []string {
 	var kept []string
 	for _, name := range slices.Sorted(maps.Keys(k.before)) {

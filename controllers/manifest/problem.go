@@ -18,7 +18,8 @@ type Problem struct {
 	// Effect says what the problem means for what is served; empty where that is clear.
 	Effect string
 
-	// unidentified reports whether that the object which the text describes is not known. It may be any that the file had before.
+	// unidentified reports whether that the object which the text describes is not known. It may be any that the file
+	// had before.
 	unidentified bool
 }
 

@@ -46,8 +46,8 @@ type Error struct {
 	Text   string
 }
 
-// Read reads a directory by the rules of a Directory, which would follow it, with one exception: an ExtensionConfig whose
-// known handlers implement removed versions of hooks only is read, too.
+// Read reads a directory by the rules of a Directory, which would follow it, with one exception: an ExtensionConfig
+// whose known handlers implement removed versions of hooks only is read, too.
 func Read(dir string, hooks *catalog.Catalog) (Manifests, error) {
 	files, err := ReadFiles(dir)
 	if err != nil {

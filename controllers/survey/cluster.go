@@ -42,8 +42,8 @@ type Cluster struct {
 	watchFilter string
 }
 
-// NewCluster returns a Cluster for the ExtensionConfigs of an API group. With a watch filter, ExtensionConfigs and policies
-// count that have it as their label cluster.x-k8s.io/watch-filter. It does no I/O.
+// NewCluster returns a Cluster for the ExtensionConfigs of an API group. With a watch filter, ExtensionConfigs and
+// policies count that have it as their label cluster.x-k8s.io/watch-filter. It does no I/O.
 func NewCluster(config *rest.Config, group, watchFilter string) (*Cluster, error) {
 	scheme := runtime.NewScheme()
 	version := schema.GroupVersion{Group: group, Version: runtimev1.GroupVersion.Version}
@@ -134,8 +134,8 @@ func registered(config *runtimev1.ExtensionConfig, hooks *catalog.Catalog) prefl
 	return x
 }
 
-// RunningClusterAPI returns the version of Cluster API that clusterctl has installed, and the Provider that says so, as
-// namespace/name. Without one, the error is ErrNoProvider.
+// RunningClusterAPI returns the version of Cluster API that clusterctl has installed, and the Provider that says so,
+// as namespace/name. Without one, the error is ErrNoProvider.
 func (c *Cluster) RunningClusterAPI(ctx context.Context) (version, provider string, err error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(providerKind.GroupVersion().WithKind(providerKind.Kind + "List"))

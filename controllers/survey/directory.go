@@ -25,8 +25,9 @@ type Discoverer interface {
 // maxDiscoveries is how many extensions are asked at the same time.
 const maxDiscoveries = 8
 
-// Directory returns the inventory of a directory of manifests. With a Discoverer, extensions are asked for their handlers, each for
-// limits.DiscoveryTimeout at most; without, what their manifests have in status.handlers is all that is known.
+// Directory returns the inventory of a directory of manifests. With a Discoverer, extensions are asked for their
+// handlers, each for limits.DiscoveryTimeout at most; without, what their manifests have in status.handlers is all
+// that is known.
 func Directory(ctx context.Context, dir string, hooks *catalog.Catalog, discoverer Discoverer) (preflight.Inventory, error) {
 	manifests, err := manifest.Read(dir, hooks)
 	if err != nil {

@@ -25,8 +25,8 @@ var clusterVersions = []schema.GroupVersion{{Group: "cluster.x-k8s.io", Version:
 // page is how many objects are asked for at a time.
 const page = 500
 
-// references looks whether the gateway can tell the versions of what the Clusters refer to. It asks for nothing unless that
-// matters: for a handler that understands v1beta1.
+// references looks whether the gateway can tell the versions of what the Clusters refer to. It asks for nothing
+// unless that matters: for a handler that understands v1beta1.
 func (c *Cluster) references(ctx context.Context, v *preflight.Inventory) error {
 	converted := func(h preflight.Handler) bool { return h.Understands() == convert.V1Beta1 }
 	if !slices.ContainsFunc(v.Extensions, func(x preflight.Extension) bool { return slices.ContainsFunc(x.Handlers, converted) }) {

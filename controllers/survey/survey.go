@@ -19,8 +19,8 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// fromStatus returns the handlers that an earlier discovery has left in the status of an ExtensionConfig, and what is wrong with
-// them, if that keeps a gateway from using them. at returns where each stands.
+// fromStatus returns the handlers that an earlier discovery has left in the status of an ExtensionConfig, and what is
+// wrong with them, if that keeps a gateway from using them. at returns where each stands.
 func fromStatus(config *runtimev1.ExtensionConfig, hooks *catalog.Catalog, at func(i int) preflight.Location) ([]preflight.Handler, error) {
 	known, skipped, errs := extensionconfig.LastKnownHandlers(config, hooks)
 	if len(errs) > 0 {
@@ -67,7 +67,8 @@ type placed struct {
 	location preflight.Location
 }
 
-// decide says which policies are in effect for which handlers of v, and which ones that state a version take no effect.
+// decide says which policies are in effect for which handlers of v, and which ones that state a version take no
+// effect.
 func decide(v *preflight.Inventory, policies []placed) {
 	resolved, verdicts := extensionconfig.ResolvePolicies(unplaced(policies), func(t extensionconfig.Target) error { return missing(v, t) })
 	located := map[string]preflight.Location{}

@@ -30,8 +30,8 @@ func newConverter(scheme *runtime.Scheme, group string) (http.Handler, error) {
 	return conversion.NewWebhookHandler(scheme, converters), nil
 }
 
-// fromV1alpha1 and toV1alpha1 need no annotation to remember anything by: each version has a place for all that the other
-// can say. What differs is how they say nothing: v1alpha1 has pointers, whose zero is no legal value in v1beta2.
+// fromV1alpha1 and toV1alpha1 need no annotation: each version can express all that the other can. They differ in
+// absent values: v1alpha1 has pointers, and its schema refuses zero values.
 
 func fromV1alpha1(_ context.Context, from *runtimev1alpha1.ExtensionConfig, to *runtimev1.ExtensionConfig) error {
 	return runtimev1alpha1.Convert_v1alpha1_ExtensionConfig_To_v1beta2_ExtensionConfig(from, to, nil)
@@ -52,7 +52,7 @@ func toV1alpha1(_ context.Context, from *runtimev1.ExtensionConfig, to *runtimev
 	return nil
 }
 
-// nilIfZero makes of a pointer to nothing no pointer, which the schema of v1alpha1 wants.
+// nilIfZero returns p, or nil if p points to a zero value.
 func nilIfZero[T comparable](p *T) *T {
 	var zero T
 	if p == nil || *p == zero {

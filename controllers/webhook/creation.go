@@ -18,9 +18,8 @@ import (
 	"github.com/hookgate/hookgate/controllers/extensionconfig"
 )
 
-// creation sets defaults, and looks at the known handlers of an ExtensionConfig that is created, as from a backup. The API server
-// drops the status of what is created before it asks for validation, but after it has asked for defaults, so that nobody
-// else sees it.
+// creation sets defaults, and checks the known handlers of an ExtensionConfig that is created with a status, as from
+// a backup. The API server drops that status after defaulting and before validation, so no other webhook sees it.
 type creation struct {
 	defaults admission.Handler
 	decoder  admission.Decoder

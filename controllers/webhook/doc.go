@@ -1,13 +1,14 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package webhook answers what the API server asks about ExtensionConfigs and ExtensionPolicies before it stores them:
-// defaults, whether they are valid, and how they look in another version.
+// Package webhook serves the admission and conversion webhooks of ExtensionConfigs and the admission webhook of
+// ExtensionPolicies.
 //
-// The rules are those of package controllers, which the sources keep to as well: what is admitted here is not refused
-// there. What is legal but unwise gets a warning, once. What is being deleted, or changes nothing but metadata, passes: a
-// rule that came later must keep nobody from that. Discovery and all that changes with time is left to conditions. Every replica answers, whether it leads or not;
-// nothing is kept between two requests, and nothing waits for a cache.
+// It applies the rules of package extensionconfig, as the sources do, so that no source refuses what is admitted
+// here. What is valid but hardly intended gets a warning, once. An object that is being deleted, or whose metadata
+// alone changes, passes: a newer rule must not block that. Discovery and all that changes with time is left to
+// conditions. Every replica answers, whether it leads or not; there is no state between two requests and no cache to
+// wait for.
 //
-// Everything here is safe for concurrent use but a Server, which is listened with and run once.
+// All types are safe for concurrent use except Server; call its Listen and Run once each.
 package webhook

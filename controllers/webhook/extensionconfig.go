@@ -18,7 +18,8 @@ import (
 	"github.com/hookgate/hookgate/controllers/extensionconfig"
 )
 
-// extensionConfigs has the defaults and the rules of ExtensionConfigs: Cluster API's, and that none calls this gateway.
+// extensionConfigs applies the defaults and the rules of ExtensionConfigs: those of Cluster API, and that none calls
+// this gateway.
 type extensionConfigs struct {
 	group string
 	own   extensionconfig.Addresses
@@ -30,7 +31,7 @@ var (
 	_ admission.Validator[*runtimev1.ExtensionConfig] = extensionConfigs{}
 )
 
-// Default sets what is meant where nothing is said: every namespace, and port 443 of a Service.
+// Default sets the defaults of Cluster API: a selector of all namespaces, and port 443 of a Service.
 func (extensionConfigs) Default(_ context.Context, config *runtimev1.ExtensionConfig) error {
 	if config.Spec.NamespaceSelector == nil {
 		config.Spec.NamespaceSelector = &metav1.LabelSelector{}
@@ -41,32 +42,32 @@ func (extensionConfigs) Default(_ context.Context, config *runtimev1.ExtensionCo
 	return nil
 }
 
-// ValidateCreate checks a new ExtensionConfig. The API server has taken its status away before it asks; see creation.
+// ValidateCreate checks a new ExtensionConfig. The API server has dropped its status before; see creation.
 func (w extensionConfigs) ValidateCreate(_ context.Context, config *runtimev1.ExtensionConfig) (admission.Warnings, error) {
-	return unwise(nil, config), w.validate(config, nil)
+	return warnings(nil, config), w.validate(config, nil)
 }
 
-// ValidateUpdate checks what an ExtensionConfig is changed to. One that is being deleted, and one whose spec stays, passes: it
-// may have been stored before there was a rule. Known handlers count as long as it calls the extension that has them.
+// ValidateUpdate checks the new state of an ExtensionConfig. It allows one that is being deleted, and one whose spec
+// stays, which may have been stored before there was a rule. Known handlers count while clientConfig stays.
 func (w extensionConfigs) ValidateUpdate(ctx context.Context, before, config *runtimev1.ExtensionConfig) (admission.Warnings, error) {
 	if !config.DeletionTimestamp.IsZero() {
 		return nil, nil
 	}
-	// One that was stored before there were defaults has got them with this update, which is no change.
+	// An object stored before there were defaults gets them with this update, which is no change.
 	before = before.DeepCopy()
 	if err := w.Default(ctx, before); err != nil {
 		return nil, err
 	}
 	if equality.Semantic.DeepEqual(before.Spec, config.Spec) {
 		_, outdated := extensionconfig.HookVersions(config, w.hooks)
-		return append(unwise(before, config), outdated...), nil
+		return append(warnings(before, config), outdated...), nil
 	}
 	var removed *field.Error
 	var outdated []string
 	if equality.Semantic.DeepEqual(before.Spec.ClientConfig, config.Spec.ClientConfig) {
 		removed, outdated = extensionconfig.HookVersions(config, w.hooks)
 	}
-	return append(unwise(before, config), outdated...), w.validate(config, removed)
+	return append(warnings(before, config), outdated...), w.validate(config, removed)
 }
 
 // ValidateDelete allows every deletion.
@@ -74,7 +75,7 @@ func (extensionConfigs) ValidateDelete(context.Context, *runtimev1.ExtensionConf
 	return nil, nil
 }
 
-// validate checks an ExtensionConfig. removed, if it is not nil, is what is wrong with its known handlers.
+// validate checks an ExtensionConfig. removed is the error of its known handlers, and may be nil.
 func (w extensionConfigs) validate(config *runtimev1.ExtensionConfig, removed *field.Error) error {
 	x, errs := extensionconfig.Convert(config)
 	if len(errs) == 0 {

@@ -16,7 +16,7 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// extensionPolicies has the rules of ExtensionPolicies that a schema cannot say: that selectors parse and conditions compile.
+// extensionPolicies applies the rules of ExtensionPolicies, including those that a schema cannot express.
 type extensionPolicies struct{ compiler *policy.Compiler }
 
 var _ admission.Validator[*v1alpha1.ExtensionPolicy] = extensionPolicies{}
@@ -34,7 +34,8 @@ func (w extensionPolicies) ValidateCreate(_ context.Context, p *v1alpha1.Extensi
 	return warnings, apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("ExtensionPolicy").GroupKind(), p.Name, errs)
 }
 
-// ValidateUpdate checks what an ExtensionPolicy is changed to. One that is being deleted, and one whose spec stays, passes.
+// ValidateUpdate checks the new state of an ExtensionPolicy. It allows one that is being deleted, and one whose spec
+// stays.
 func (w extensionPolicies) ValidateUpdate(ctx context.Context, before, p *v1alpha1.ExtensionPolicy) (admission.Warnings, error) {
 	if !p.DeletionTimestamp.IsZero() || equality.Semantic.DeepEqual(before.Spec, p.Spec) {
 		return nil, nil

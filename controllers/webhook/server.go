@@ -14,9 +14,9 @@ import (
 	"time"
 )
 
-// ServerConfig is what a Server needs. All fields are required.
+// ServerConfig configures a Server. All fields are required.
 type ServerConfig struct {
-	// Address is where it listens, as host:port; an empty host means all addresses.
+	// Address is the host:port to listen on; an empty host means all addresses.
 	Address string
 	TLS     *tls.Config
 	Handler http.Handler
@@ -32,7 +32,7 @@ type Server struct {
 // NewServer returns a Server. It does not listen yet.
 func NewServer(c ServerConfig) *Server { return &Server{config: c} }
 
-// Listen opens the address, so that it is known before anything else starts whether it can be had.
+// Listen opens the address, so that a busy one is an error before anything else starts.
 func (s *Server) Listen(ctx context.Context) error {
 	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", s.config.Address)
 	if err != nil {
@@ -45,10 +45,10 @@ func (s *Server) Listen(ctx context.Context) error {
 // Close closes a Server that listens but does not run.
 func (s *Server) Close() error { return s.listener.Close() }
 
-// Addr returns where the Server listens, once it does.
+// Addr returns the address that the Server listens on. Call Listen first.
 func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
-// Run serves until ctx is done, then finishes what has been asked. It needs Listen before.
+// Run serves until ctx is done, then answers the requests in flight. Call Listen first.
 func (s *Server) Run(ctx context.Context) error {
 	server := &http.Server{
 		Handler:           s.config.Handler,

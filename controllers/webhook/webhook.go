@@ -33,8 +33,8 @@ const (
 	// MaxAdmissionBytes bounds one request for admission: two objects of what etcd takes, as often as JSON is longer.
 	MaxAdmissionBytes = 7 << 20
 
-	// maxConversions and maxAdmissions are how many requests are read and answered at the same time. The others wait: that
-	// many bodies are what a peer can make the gateway hold.
+	// maxConversions and maxAdmissions are how many requests are read and answered at the same time. The others wait:
+	// that many bodies are what a peer can make the gateway hold.
 	maxConversions = 2
 	maxAdmissions  = 8
 )
@@ -58,7 +58,7 @@ func path(verb, group, version, kind string) string {
 	return "/" + strings.Join([]string{verb, strings.ReplaceAll(group, ".", "-"), version, kind}, "-")
 }
 
-// Config is what the webhooks need.
+// Config configures the webhooks.
 type Config struct {
 	// Group is the API group of the ExtensionConfigs.
 	Group string
@@ -69,7 +69,7 @@ type Config struct {
 	Catalog *catalog.Catalog
 }
 
-// New returns what answers all webhooks.
+// New returns the handler of all webhooks.
 func New(c Config) (http.Handler, error) {
 	compiler, err := policy.NewCompiler()
 	if err != nil {

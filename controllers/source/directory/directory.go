@@ -40,7 +40,7 @@ type Observer interface {
 	ManifestErrors(n int)
 }
 
-// Config is what a Source needs.
+// Config configures a Source.
 type Config struct {
 	// Dir is the directory of the manifests. Messages name files below it as it is written here.
 	Dir        string
@@ -55,31 +55,31 @@ type Config struct {
 	Backoff discovery.Backoff
 	// Observer may be nil.
 	Observer Observer
-	// References, which may be nil, are told of the CustomResourceDefinitions in the directory.
+	// References, which may be nil, is given the CustomResourceDefinitions in the directory.
 	References *convert.References
-	// Losses, which may be nil, are forgotten with the ExtensionConfig that they are of.
+	// Losses, which may be nil, forgets an ExtensionConfig that is removed.
 	Losses *convert.Losses
 }
 
 // Source is a source of ExtensionConfigs: a directory of manifests, as files or as a ConfigMap that is mounted.
 //
 // It reads the files *.yaml, *.yml and *.json, not those of directories below nor hidden ones, with any number of
-// documents: ExtensionConfig of runtime.cluster.x-k8s.io in v1beta2 and v1alpha1, ExtensionPolicy of hookgate.dev, v1 Namespace,
-// whose labels namespaceSelector looks at, and CustomResourceDefinition, whose labels tell which version of an object a reference
-// without one is to. It follows changes, and never writes.
+// documents: ExtensionConfig of runtime.cluster.x-k8s.io in v1beta2 and v1alpha1, ExtensionPolicy of hookgate.dev, v1
+// Namespace, for the labels that namespaceSelector matches, and CustomResourceDefinition, whose name and contract
+// labels resolve unversioned references. It follows changes, and never writes.
 type Source struct {
 	dir      string
 	registry discovery.Registry
 	logger   *slog.Logger
-	observer Observer // nil if nobody observes
+	observer Observer // may be nil
 	decoder  *manifest.Decoder
 	workers  *workers
-	served   *discovery.TrackingRegistry // stands before registry for the workers
+	tracking *discovery.TrackingRegistry // in front of registry, for the workers
 	// references may be nil.
 	references *convert.References
 
 	debounce, maxDebounce, reread time.Duration
-	patience                      time.Duration // how long the first attempts may hold readiness
+	patience                      time.Duration // how long the first attempts may delay readiness
 
 	// The rest belongs to Run.
 	manifests []manifest.File
@@ -120,26 +120,26 @@ func New(c Config) (*Source, error) {
 	if c.Observer != nil {
 		observer = c.Observer
 	}
-	served := discovery.NewTrackingRegistry(c.Registry)
+	tracking := discovery.NewTrackingRegistry(c.Registry)
 	r, err := discovery.NewReconciler(discovery.ReconcilerConfig{
-		Registry: served, Discoverer: c.Discoverer, Logger: c.Logger, Observer: observer, Losses: c.Losses,
+		Registry: tracking, Discoverer: c.Discoverer, Logger: c.Logger, Observer: observer, Losses: c.Losses,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("directory source: %w", err)
 	}
 	d := &Source{
-		dir: c.Dir, registry: c.Registry, logger: c.Logger, observer: c.Observer, decoder: decoder, served: served, references: c.References,
-		workers:  &workers{reconciler: r, backoff: c.Backoff, resync: c.Resync, lanes: map[string]*lane{}},
+		dir: c.Dir, registry: c.Registry, logger: c.Logger, observer: c.Observer, decoder: decoder, tracking: tracking, references: c.References,
+		workers:  &workers{reconciler: r, backoff: c.Backoff, resync: c.Resync, current: map[string]*worker{}},
 		debounce: debounce, maxDebounce: maxDebounce, reread: reread, patience: limits.DiscoveryTimeout,
 		inventory: &manifest.Inventory{}, reported: map[string]bool{},
 	}
-	d.policies = discovery.NewPolicySet(served, func(name string) bool { _, ok := d.inventory.Extensions[name]; return ok }, c.Logger)
+	d.policies = discovery.NewPolicySet(tracking, func(name string) bool { _, ok := d.inventory.Extensions[name]; return ok }, c.Logger)
 	d.namespaces.Store(&map[string]manifest.Object{})
 	return d, nil
 }
 
-// NamespaceLabels returns the labels of a namespace: those of its manifest, if there is one, and always
-// kubernetes.io/metadata.name. It takes no lock. Callers must not change the map.
+// NamespaceLabels returns the labels in the manifest of a namespace, and always kubernetes.io/metadata.name. It takes
+// no lock. Callers must not change the map.
 func (d *Source) NamespaceLabels(name string) map[string]string {
 	if o, ok := (*d.namespaces.Load())[name]; ok {
 		return o.Labels
@@ -148,8 +148,8 @@ func (d *Source) NamespaceLabels(name string) map[string]string {
 }
 
 // Run reads the directory, makes the registry ready once every ExtensionConfig in it has been tried, which takes no
-// longer than limits.DiscoveryTimeout, and keeps the registry as the directory is until ctx is done. It returns an error only
-// if it cannot read the directory at the start. It may be called once.
+// longer than limits.DiscoveryTimeout, and keeps the registry as the directory is until ctx is done. It returns an
+// error only if it cannot read the directory at the start. It may be called once.
 func (d *Source) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer d.workers.stop()
@@ -183,10 +183,10 @@ func (d *Source) Run(ctx context.Context) error {
 		case <-late:
 			d.settle()
 			tried, late = nil, nil
-		case <-d.served.Changed():
+		case <-d.tracking.Changed():
 			d.reportPolicies()
 			continue
-		case <-changes.events:
+		case <-changes.changes.C():
 			if quiet == nil {
 				firstEvent = time.Now()
 			}
@@ -207,15 +207,15 @@ func (d *Source) Run(ctx context.Context) error {
 	}
 }
 
-// settle says that the first attempts are over.
+// settle makes the registry ready after the first attempts.
 func (d *Source) settle() {
 	d.registry.SetReady()
 	d.settled = true
 	d.reportPolicies()
 }
 
-// reportPolicies logs what has become of the policies. Before the first discoveries are over, most targets are missing, and
-// nothing is logged.
+// reportPolicies logs the verdicts on the policies. Before the first attempts are over, most targets are missing, and
+// it logs nothing.
 func (d *Source) reportPolicies() {
 	if d.settled {
 		d.policies.Report(d.policies.Verdicts(), func(name string) string { o := d.inventory.Policies[name]; return o.String() })
@@ -240,7 +240,7 @@ func (p *pass) over() {
 	}
 }
 
-// refresh reads the directory and, if it has changed, brings the changes to the workers. It tells whether it could read.
+// refresh reads the directory and passes changes to the workers. It reports whether it could read.
 func (d *Source) refresh(ctx context.Context, first *pass) bool {
 	manifests, err := manifest.ReadFiles(d.dir)
 	if err != nil {
@@ -272,7 +272,7 @@ func (d *Source) refresh(ctx context.Context, first *pass) bool {
 		first.add()
 		o := d.inventory.Extensions[name]
 		x, err := d.policies.WithProtocol(*o.Extension)
-		if err != nil { // it speaks JSON then, and discovery says how that goes
+		if err != nil { // it is called with JSON then
 			d.problems = append(d.problems, manifest.Problem{Place: o.Place, Object: fmt.Sprintf("ExtensionConfig %q", name), Err: err})
 			x = *o.Extension
 		}
@@ -299,7 +299,7 @@ func (d *Source) report(problems []manifest.Problem) int {
 		level, message := slog.LevelError, "manifest is wrong"
 		switch {
 		case p.Deprecated:
-			level, message = slog.LevelWarn, "manifest has something that will not be used for ever"
+			level, message = slog.LevelWarn, "manifest uses a deprecated hook version"
 		case p.Warning:
 			level, message = slog.LevelWarn, "manifest has something that is not used"
 		default:

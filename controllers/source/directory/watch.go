@@ -10,21 +10,23 @@ import (
 	"sync"
 
 	"github.com/fsnotify/fsnotify"
+
+	"github.com/hookgate/hookgate/internal/notify"
 )
 
-// watch tells when something in a directory has changed. Where the system has no events for it, it tells nothing, and
-// the directory is read from time to time all the same.
+// watch signals changes in a directory. Where the file system has no events, it signals nothing, and the directory is
+// read from time to time all the same.
 type watch struct {
 	dir     string
 	logger  *slog.Logger
 	watcher *fsnotify.Watcher // nil where there are no events
-	events  chan struct{}     // holds one value if something has changed
+	changes *notify.Signal
 	running sync.WaitGroup
 	failed  bool // the last attempt to watch failed, which is logged once
 }
 
 func newWatch(dir string, logger *slog.Logger) *watch {
-	w := &watch{dir: filepath.Clean(dir), logger: logger, events: make(chan struct{}, 1)}
+	w := &watch{dir: filepath.Clean(dir), logger: logger, changes: notify.NewSignal()}
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
 		logger.Warn("directory is not watched, only read from time to time", "dir", dir, "error", err)
@@ -48,7 +50,7 @@ func (w *watch) renew() {
 	w.failed = err != nil
 }
 
-// forward makes one value of all events that nobody has looked at.
+// forward coalesces events into one signal.
 func (w *watch) forward() {
 	for {
 		select {
@@ -62,10 +64,7 @@ func (w *watch) forward() {
 			}
 			w.logger.Warn("events of the directory were lost; it is read again", "dir", w.dir, "error", err)
 		}
-		select {
-		case w.events <- struct{}{}:
-		default:
-		}
+		w.changes.Notify()
 	}
 }
 

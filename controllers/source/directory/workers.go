@@ -12,7 +12,7 @@ import (
 	"github.com/hookgate/hookgate/controllers/extensionconfig"
 )
 
-// workers reconcile every Extension in a goroutine of its own, so that one which does not answer delays no other. Their
+// workers reconciles every Extension in a goroutine of its own, so that one that does not answer delays no other. Its
 // methods belong to one goroutine.
 type workers struct {
 	reconciler *discovery.Reconciler
@@ -20,27 +20,27 @@ type workers struct {
 	resync     time.Duration
 
 	running sync.WaitGroup
-	lanes   map[string]*lane
+	current map[string]*worker
 }
 
-// lane is the worker that an ExtensionConfig has at present. When the ExtensionConfig changes, another takes over as
+// worker reconciles or removes one ExtensionConfig. When the ExtensionConfig changes, another worker takes over as
 // soon as this one has ended, so that the work for one ExtensionConfig never overlaps.
-type lane struct {
+type worker struct {
 	extension *extensionconfig.Extension // nil if the ExtensionConfig is being removed
 	cancel    context.CancelFunc
 	done      chan struct{}
-	tried     func() // tells, once, that the first attempt is over
+	tried     func() // called once, after the first attempt
 }
 
-// set starts reconciling x in place of what its name had before, and does nothing if that is the same. It calls tried
-// once the first attempt is over, or the ExtensionConfig is gone.
+// set starts to reconcile x in place of the Extension of the same name, unless they are equal. It calls tried after
+// the first attempt, or when the ExtensionConfig is removed.
 func (w *workers) set(ctx context.Context, x *extensionconfig.Extension, tried func()) {
-	before := w.lanes[x.Name]
+	before := w.current[x.Name]
 	if before != nil && before.extension != nil && before.extension.Equal(x) {
 		tried()
 		return
 	}
-	next := &lane{extension: x, tried: sync.OnceFunc(tried)}
+	next := &worker{extension: x, tried: sync.OnceFunc(tried)}
 	if before != nil {
 		pending := before.tried
 		next.tried = sync.OnceFunc(func() { pending(); tried() })
@@ -48,24 +48,24 @@ func (w *workers) set(ctx context.Context, x *extensionconfig.Extension, tried f
 	w.start(ctx, x.Name, before, next, func(ctx context.Context) { w.loop(ctx, next) })
 }
 
-// remove stops reconciling the ExtensionConfig of that name and removes it from the registry.
+// remove stops to reconcile an ExtensionConfig and removes it from the registry.
 func (w *workers) remove(ctx context.Context, name string) {
-	before := w.lanes[name]
+	before := w.current[name]
 	if before == nil || before.extension == nil {
 		return
 	}
-	next := &lane{tried: before.tried}
+	next := &worker{tried: before.tried}
 	w.start(ctx, name, before, next, func(context.Context) {
 		w.reconciler.Remove(name)
 		next.tried()
 	})
 }
 
-// start runs work in the lane next once the lane before it has ended.
-func (w *workers) start(ctx context.Context, name string, before, next *lane, work func(context.Context)) {
+// start runs work for next once the worker before it has ended.
+func (w *workers) start(ctx context.Context, name string, before, next *worker, work func(context.Context)) {
 	ctx, next.cancel = context.WithCancel(ctx)
 	next.done = make(chan struct{})
-	w.lanes[name] = next
+	w.current[name] = next
 	if before != nil {
 		before.cancel()
 	}
@@ -80,7 +80,7 @@ func (w *workers) start(ctx context.Context, name string, before, next *lane, wo
 }
 
 // loop reconciles until ctx is done.
-func (w *workers) loop(ctx context.Context, l *lane) {
+func (w *workers) loop(ctx context.Context, l *worker) {
 	delays := w.backoff.Delays()
 	for ctx.Err() == nil {
 		wait := w.resync
@@ -90,7 +90,7 @@ func (w *workers) loop(ctx context.Context, l *lane) {
 			delays.Reset()
 		}
 		if ctx.Err() != nil {
-			return // whoever takes over makes the attempt
+			return // the next worker makes the attempt
 		}
 		l.tried()
 		if l.extension.Paused {
@@ -106,26 +106,26 @@ func (w *workers) loop(ctx context.Context, l *lane) {
 	}
 }
 
-// names returns the ExtensionConfigs that are reconciled, and forgets those whose removal is done.
+// names returns the ExtensionConfigs that are reconciled, and forgets those that have been removed.
 func (w *workers) names() []string {
 	var names []string
-	for name, l := range w.lanes {
+	for name, l := range w.current {
 		if l.extension != nil {
 			names = append(names, name)
 			continue
 		}
 		select {
 		case <-l.done:
-			delete(w.lanes, name)
+			delete(w.current, name)
 		default:
 		}
 	}
 	return names
 }
 
-// stop ends all work and waits for it.
+// stop cancels all work and waits until it has ended.
 func (w *workers) stop() {
-	for _, l := range w.lanes {
+	for _, l := range w.current {
 		l.cancel()
 	}
 	w.running.Wait()

@@ -17,7 +17,7 @@ import (
 )
 
 func newWorkers(b *discoverytest.World, backoff discovery.Backoff, resync time.Duration) *workers {
-	return &workers{reconciler: b.Reconciler, backoff: backoff, resync: resync, lanes: map[string]*lane{}}
+	return &workers{reconciler: b.Reconciler, backoff: backoff, resync: resync, current: map[string]*worker{}}
 }
 
 func set(ctx context.Context, w *workers, x extensionconfig.Extension) { w.set(ctx, &x, func() {}) }

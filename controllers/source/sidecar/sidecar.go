@@ -57,8 +57,8 @@ type Registry interface {
 
 var _ Registry = (*registry.Registry)(nil)
 
-// Source is a source of one registration: the extension beside the gateway, which speaks gRPC. It needs neither files nor
-// an API server.
+// Source is a source of one registration: the extension beside the gateway, which speaks gRPC. It needs neither files
+// nor an API server.
 type Source struct {
 	extension  extensionconfig.Extension
 	registry   Registry
@@ -114,15 +114,15 @@ func New(c Config) (*Source, error) {
 	return &Source{extension: x, registry: c.Registry, reconciler: r, resync: c.Resync, backoff: c.Backoff}, nil
 }
 
-// NamespaceLabels returns the one label that every namespace has: a Source knows no others, and its extension is called
-// for all namespaces.
+// NamespaceLabels returns the one label that every namespace has: a Source knows no others, and its extension is
+// called for all namespaces.
 func (*Source) NamespaceLabels(name string) map[string]string {
 	return map[string]string{corev1.LabelMetadataName: name}
 }
 
-// Run discovers the extension until ctx is done. The registry is ready once the extension has answered for the first time:
-// before that, to say that it has no handlers would be wrong, and whoever asks is told why there is no answer. It returns
-// nil, and may be called once.
+// Run discovers the extension until ctx is done. The registry is ready once the extension has answered for the first
+// time: before that, to say that it has no handlers would be wrong, and whoever asks is told why there is no answer.
+// It returns nil, and may be called once.
 func (s *Source) Run(ctx context.Context) error {
 	delays := s.backoff.Delays()
 	for {

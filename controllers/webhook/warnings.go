@@ -19,28 +19,28 @@ import (
 	"github.com/hookgate/hookgate/internal/connect"
 )
 
-// unwise returns what is legal in config but hardly meant, each with its field. What was so before the update has been said
-// before. old is nil for a new one. That a version is deprecated, the API server says.
-func unwise(old, config *runtimev1.ExtensionConfig) admission.Warnings {
-	warnings := oddities(config)
+// warnings returns what is valid in config but hardly intended, each with its field. It leaves out what an update
+// does not change; old is nil for a new ExtensionConfig. The API server itself warns of deprecated API versions.
+func warnings(old, config *runtimev1.ExtensionConfig) admission.Warnings {
+	list := warningsOf(config)
 	if old != nil {
-		known := oddities(old)
-		warnings = slices.DeleteFunc(warnings, func(w string) bool { return slices.Contains(known, w) })
+		known := warningsOf(old)
+		list = slices.DeleteFunc(list, func(w string) bool { return slices.Contains(known, w) })
 	}
 	annotations := field.NewPath("metadata", "annotations")
 	// After the first injection, both are there as they should be.
 	if injects(config) && len(config.Spec.ClientConfig.CABundle) > 0 &&
 		(old == nil || !injects(old) && bytes.Equal(old.Spec.ClientConfig.CABundle, config.Spec.ClientConfig.CABundle)) {
-		warnings = append(warnings, annotations.Key(runtimev1.InjectCAFromSecretAnnotation).String()+
+		list = append(list, annotations.Key(runtimev1.InjectCAFromSecretAnnotation).String()+
 			": spec.clientConfig.caBundle is replaced by what the Secret has; leave one of them out")
 	}
-	return warnings
+	return list
 }
 
-// oddities returns what is unwise in one state of an ExtensionConfig.
-func oddities(config *runtimev1.ExtensionConfig) admission.Warnings {
-	var warnings admission.Warnings
-	warn := func(path *field.Path, text string) { warnings = append(warnings, path.String()+": "+text) }
+// warningsOf returns the warnings about one state of an ExtensionConfig.
+func warningsOf(config *runtimev1.ExtensionConfig) admission.Warnings {
+	var list admission.Warnings
+	warn := func(path *field.Path, text string) { list = append(list, path.String()+": "+text) }
 	annotations, path := field.NewPath("metadata", "annotations"), field.NewPath("spec", "clientConfig")
 	client := &config.Spec.ClientConfig
 	if reference := config.Annotations[runtimev1.InjectCAFromSecretAnnotation]; injects(config) {
@@ -51,13 +51,13 @@ func oddities(config *runtimev1.ExtensionConfig) admission.Warnings {
 		warn(path.Child("caBundle"), "is not set, and certificates of Services are seldom signed by a public authority; set it, or the annotation "+
 			runtimev1.InjectCAFromSecretAnnotation)
 	}
-	if text := oddHost(client.URL); text != "" {
+	if text := warningOfHost(client.URL); text != "" {
 		warn(path.Child("url"), text)
 	}
 	if _, ok := config.Annotations[clusterv1.PausedAnnotation]; ok {
 		warn(annotations.Key(clusterv1.PausedAnnotation), "the extension is not discovered until the annotation is gone")
 	}
-	return warnings
+	return list
 }
 
 func injects(config *runtimev1.ExtensionConfig) bool {
@@ -65,8 +65,8 @@ func injects(config *runtimev1.ExtensionConfig) bool {
 	return ok
 }
 
-// oddHost tells what is wrong with the host of a URL, if that is not valid for sure.
-func oddHost(raw string) string {
+// warningOfHost returns why the host of a URL is hardly intended, or "".
+func warningOfHost(raw string) string {
 	u, err := url.Parse(raw)
 	if raw == "" || err != nil {
 		return ""
@@ -77,7 +77,7 @@ func oddHost(raw string) string {
 	case host == "localhost", strings.HasSuffix(host, ".localhost"), err == nil && addr.Unmap().IsLoopback():
 		return host + " is the gateway's own Pod, not the extension's, unless it runs beside the gateway"
 	case err == nil && connect.Forbidden(addr) != "":
-		return host + " is " + connect.Forbidden(addr) + ", where the gateway calls nobody"
+		return host + " is " + connect.Forbidden(addr) + ", which the gateway does not call"
 	case strings.HasSuffix(host, ".svc"), strings.HasSuffix(host, ".svc.cluster.local"):
 		return host + " is a Service of a cluster: name one of this cluster in spec.clientConfig.service, so that changes of its endpoints are followed and no proxy is used"
 	}
