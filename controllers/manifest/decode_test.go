@@ -145,7 +145,7 @@ func TestDecodeExtensionConfigErrors(t *testing.T) {
 		want    []string
 	}{
 		"NotHTTPS":      {config("acme", "http://a.example.com"), at("7", `spec.clientConfig.url: Invalid value: "http://a.example.com": must begin with https://, not with "http"`)},
-		"NoURL":         {config("acme", `"::"`), at("7", `spec.clientConfig.url: Invalid value: is not a URL: missing protocol scheme`)},
+		"NoURL":         {config("acme", `"::"`), at("7", `spec.clientConfig.url: Invalid value: must begin with https://`)},
 		"Password":      {config("acme", "https://u:secret@a.example.com"), at("7", `spec.clientConfig.url: Invalid value: "https://u:xxxxx@a.example.com": must not have a user`)},
 		"Query":         {config("acme", "https://a.example.com?x=1"), at("7", `spec.clientConfig.url: Invalid value: "https://a.example.com?x=1": must not have a query`)},
 		"Fragment":      {config("acme", `"https://a.example.com#x"`), at("7", `spec.clientConfig.url: Invalid value: "https://a.example.com#x": must not have a fragment`)},
