@@ -8,6 +8,8 @@ import (
 	"crypto/tls"
 	"fmt"
 	"time"
+
+	"github.com/hookgate/hookgate/catalog"
 )
 
 // Target names the extension to check.
@@ -23,6 +25,8 @@ type Target struct {
 
 // Options are the optional settings of a run.
 type Options struct {
+	// Catalog has the hooks; nil means those of the contract.
+	Catalog *catalog.Catalog
 	// Only and Skip select checks, by identifier ("patches.apply"), family ("patches") or pattern ("*.stable"). Skip
 	// wins.
 	Only, Skip []string

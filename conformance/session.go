@@ -80,8 +80,12 @@ func newSession(ctx context.Context, t Target, o Options) (*session, error) {
 			return nil, &TargetError{URL: t.URL, Problem: "the version of Cluster API objects " + err.Error()}
 		}
 	}
+	hooks := o.Catalog
+	if hooks == nil {
+		hooks = catalog.New()
+	}
 	s := &session{
-		endpoint: e, catalog: catalog.New(), requests: map[string]proto.Message{}, objects: convert.NewObjects(references()), understands: o.ClusterAPIVersion,
+		endpoint: e, catalog: hooks, requests: map[string]proto.Message{}, objects: convert.NewObjects(references()), understands: o.ClusterAPIVersion,
 	}
 	mandated := codec.New(s.catalog)
 	s.discovery, _ = s.catalog.ByName(hook.Discovery)

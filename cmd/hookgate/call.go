@@ -25,7 +25,7 @@ type callOptions struct {
 	output  string
 }
 
-func newCallCommand() *cobra.Command {
+func newCallCommand(hooks *catalog.Catalog) *cobra.Command {
 	var o callOptions
 	cmd := &cobra.Command{
 		Use:   "call HOOK -f FILE",
@@ -34,7 +34,7 @@ func newCallCommand() *cobra.Command {
 			"FILE is the request in YAML or JSON; apiVersion and kind may be left out, and \"-\" is standard input. Without --handler a\n" +
 			"gateway calls every handler that matches. The exit status is 0 if the answer's status is Success, even if the answer asks\n" +
 			"to wait (RETRY AFTER), and 1 if it is Failure or if there is none.\n\n" +
-			wrap("The hooks, in upper or lower case: "+hookNames(catalog.New())+"."),
+			wrap("The hooks, in upper or lower case: "+hookNames(hooks)+"."),
 		Example: "  hookgate call BeforeClusterCreate -f cluster.yaml --ca dev-ca.crt\n" +
 			"  hookgate call GeneratePatches --handler set-image.example -f templates.yaml --server grpcs://127.0.0.1:9090 --ca dev-ca.crt\n" +
 			"  hookgate call Discovery -o json",
@@ -44,7 +44,7 @@ func newCallCommand() *cobra.Command {
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, args[0]) },
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, hooks, args[0]) },
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.handler, "handler", "", "name of the handler that shall answer, as \"hookgate get handlers\" prints it")
@@ -54,11 +54,10 @@ func newCallCommand() *cobra.Command {
 	return cmd
 }
 
-func (o *callOptions) run(cmd *cobra.Command, name string) error {
-	cat := catalog.New()
-	h, ok := cat.ByName(name)
+func (o *callOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, name string) error {
+	h, ok := hooks.ByName(name)
 	if !ok {
-		return usagef("no hook %q, did you mean %s? The hooks are %s", name, nearestHook(cat, name), hookNames(cat))
+		return usagef("no hook %q, did you mean %s? The hooks are %s", name, nearestHook(hooks, name), hookNames(hooks))
 	}
 	printer, err := newPrinter(o.output)
 	if err != nil {
@@ -70,7 +69,7 @@ func (o *callOptions) run(cmd *cobra.Command, name string) error {
 	if o.file == "" && !h.Singleton() {
 		return usagef("-f is required: a file with the request of %s", h.Hook)
 	}
-	mandated := codec.New(cat)
+	mandated := codec.New(hooks)
 	server, err := o.open(mandated, cmd.ErrOrStderr())
 	if err != nil {
 		return err

@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"slices"
 	"strings"
 	"time"
 
@@ -37,7 +36,7 @@ type checkOptions struct {
 	verbose    bool
 }
 
-func newCheckCommand() *cobra.Command {
+func newCheckCommand(hooks *catalog.Catalog) *cobra.Command {
 	var o checkOptions
 	cmd := &cobra.Command{
 		Use:   "check URL",
@@ -61,7 +60,7 @@ func newCheckCommand() *cobra.Command {
 			if o.list {
 				return o.printChecks(cmd.OutOrStdout())
 			}
-			return o.run(cmd, args[0])
+			return o.run(cmd, hooks, args[0])
 		},
 	}
 	f := cmd.Flags()
@@ -78,7 +77,7 @@ func newCheckCommand() *cobra.Command {
 	return cmd
 }
 
-func (o *checkOptions) run(cmd *cobra.Command, url string) error {
+func (o *checkOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, url string) error {
 	switch o.output {
 	case formatTable, formatJSON, formatJUnit:
 	default:
@@ -97,13 +96,15 @@ func (o *checkOptions) run(cmd *cobra.Command, url string) error {
 	if target.CA, target.Certificate, err = o.credentials(); err != nil {
 		return err
 	}
-	requests, err := o.readRequests(cmd.InOrStdin())
+	requests, err := o.readRequests(cmd.InOrStdin(), hooks)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithTimeoutCause(cmd.Context(), o.timeout, fmt.Errorf("not done within %s", o.timeout))
 	defer cancel()
-	report, err := conformance.Run(ctx, target, conformance.Options{Only: o.only, Skip: o.skip, Requests: requests, ClusterAPIVersion: o.objects})
+	report, err := conformance.Run(ctx, target, conformance.Options{
+		Catalog: hooks, Only: o.only, Skip: o.skip, Requests: requests, ClusterAPIVersion: o.objects,
+	})
 	if err != nil {
 		return checkError(err)
 	}
@@ -132,15 +133,14 @@ func checkError(err error) error {
 }
 
 // readRequests reads the files of --request.
-func (o *checkOptions) readRequests(in io.Reader) (map[string][]byte, error) {
-	cat := catalog.New()
-	mandated := codec.New(cat)
+func (o *checkOptions) readRequests(in io.Reader, hooks *catalog.Catalog) (map[string][]byte, error) {
+	mandated := codec.New(hooks)
 	requests := map[string][]byte{}
 	for _, r := range o.requests {
 		name, file, ok := strings.Cut(r, "=")
-		h, known := cat.ByName(name)
+		h, known := hooks.ByName(name)
 		if !ok || !known || file == "" {
-			return nil, usagef("--request %q: want HOOK=FILE; the hooks are %s", r, hookNames(cat))
+			return nil, usagef("--request %q: want HOOK=FILE; the hooks are %s", r, hookNames(hooks))
 		}
 		message, err := readRequest(in, file, h, mandated)
 		if err != nil {
@@ -155,91 +155,17 @@ func (o *checkOptions) readRequests(in io.Reader) (map[string][]byte, error) {
 	return requests, nil
 }
 
-// checkReport is what -o json prints.
-type checkReport struct {
-	Conforms bool `json:"conforms"`
-	*conformance.Report
-}
-
 func (o *checkOptions) print(w io.Writer, report *conformance.Report) error {
 	switch o.output {
 	case formatJSON:
-		e := json.NewEncoder(w)
-		e.SetEscapeHTML(false)
-		e.SetIndent("", "  ")
-		return e.Encode(checkReport{Conforms: report.Conforms(o.strict), Report: report})
+		return report.WriteJSON(w, o.strict)
 	case formatJUnit:
 		return report.WriteJUnit(w, o.strict)
 	}
-	for i := range report.Results {
-		if err := o.printResult(w, &report.Results[i]); err != nil {
-			return err
-		}
-	}
-	if n := report.Count("", conformance.Error); n > 0 && !o.verbose {
-		first := report.Results[slices.IndexFunc(report.Results, func(r conformance.Result) bool { return r.Status == conformance.Error })]
-		if _, err := fmt.Fprintf(w, "ERROR %s could not be carried out, from %s on: %s\n", plural(n, "check"), first.ID, printable(first.Reason)); err != nil {
-			return err
-		}
-	}
-	wrong := func(level conformance.Level) int {
-		return report.Count(level, conformance.Fail) + report.Count(level, conformance.Error)
-	}
-	_, err := fmt.Fprintf(w, "%s, %s, %s: %d passed, %d failed, %s, %d not applicable\n", report.Target, report.Protocol,
-		plural(len(report.Handlers), "handler"), report.Count("", conformance.Pass), wrong(conformance.Must),
-		plural(wrong(conformance.Should), "warning"), report.Count("", conformance.Skip))
-	return err
+	return report.WriteTable(w, o.verbose)
 }
 
-func plural(n int, of string) string {
-	if n == 1 {
-		return "1 " + of
-	}
-	return fmt.Sprintf("%d %ss", n, of)
-}
-
-// mostFindings is how many findings of a check are printed for people.
-const mostFindings = 5
-
-func (o *checkOptions) printResult(w io.Writer, r *conformance.Result) error {
-	word := map[conformance.Status]string{conformance.Pass: "pass", conformance.Skip: "skip", conformance.Fail: "FAIL", conformance.Error: "ERROR"}[r.Status]
-	if r.Level == conformance.Should && word == "FAIL" {
-		word = "warn"
-	}
-	switch r.Status {
-	case conformance.Pass, conformance.Skip, conformance.Error:
-		if !o.verbose { // errors are told together
-			return nil
-		}
-		text := r.Rule
-		if r.Reason != "" {
-			text = r.Reason
-		}
-		_, err := fmt.Fprintf(w, "%-5s %s: %s\n", word, r.ID, printable(text))
-		return err
-	}
-	_, err := fmt.Fprintf(w, "%-5s %s (%s): %s\n", word, r.ID, r.Level, r.Rule)
-	if err != nil {
-		return err
-	}
-	t := table.New(w)
-	for i, f := range r.Findings {
-		if i == mostFindings {
-			t.Lines("      ", fmt.Sprintf("and %s more", plural(len(r.Findings)-i, "finding")))
-			break
-		}
-		if f.Handler != "" {
-			t.Lines("      handler", f.Handler)
-		}
-		t.Lines("      problem", f.Problem)
-		t.Lines("      sent", f.Sent)
-		t.Lines("      got", f.Got)
-	}
-	t.Lines("      source", r.Source)
-	return t.Flush()
-}
-
-// printChecks is --list.
+// printChecks prints the checks, for --list.
 func (o *checkOptions) printChecks(w io.Writer) error {
 	switch o.output {
 	case formatJSON:

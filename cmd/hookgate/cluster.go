@@ -187,7 +187,7 @@ func (o *serveOptions) newRegistry() *registry.Registry {
 
 // newSource returns the source of registrations that the flags name.
 func (o *serveOptions) newSource(
-	at connection, cat *catalog.Catalog, reg *registry.Registry, d discovery.Discoverer, endpoints *cluster.Endpoints,
+	at connection, hooks *catalog.Catalog, reg *registry.Registry, d discovery.Discoverer, endpoints *cluster.Endpoints,
 	references *convert.References, losses *convert.Losses, observer directory.Observer, logger *slog.Logger,
 ) (source, error) {
 	switch {
@@ -197,12 +197,12 @@ func (o *serveOptions) newSource(
 		})
 	case o.extensionConfigs != "":
 		return directory.New(directory.Config{
-			Dir: o.extensionConfigs, Catalog: cat, Registry: reg, Discoverer: d, References: references, Losses: losses,
+			Dir: o.extensionConfigs, Catalog: hooks, Registry: reg, Discoverer: d, References: references, Losses: losses,
 			Logger: logger, Resync: o.resync, Observer: observer,
 		})
 	default:
 		return o.cluster.newSource(at, cluster.Config{
-			Catalog: cat, Registry: reg, Discoverer: d, Endpoints: endpoints, References: references, Losses: losses,
+			Catalog: hooks, Registry: reg, Discoverer: d, Endpoints: endpoints, References: references, Losses: losses,
 			Logger: logger, Resync: o.resync, Observer: observer,
 		})
 	}

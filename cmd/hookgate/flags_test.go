@@ -18,6 +18,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/devcert"
 )
 
@@ -262,7 +263,7 @@ func TestOwnAddresses(t *testing.T) {
 // TestFlagsHaveHelp holds that the help of every command names its flags in a form that docs/ can quote.
 func TestFlagsHaveHelp(t *testing.T) {
 	root := newRootCommand(nil)
-	for _, cmd := range append(root.Commands(), newGetHandlersCommand()) {
+	for _, cmd := range append(root.Commands(), newGetHandlersCommand(catalog.New())) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			if f.Usage == "" || strings.HasSuffix(f.Usage, ".") || strings.ToLower(f.Usage[:1]) != f.Usage[:1] && !strings.ContainsAny(f.Usage[:2], "ABCDEFGHIJKLMNOPQRSTUVWXYZ") {
 				t.Errorf("%s --%s: help %q is no phrase without a full stop", cmd.Name(), f.Name, f.Usage)
@@ -271,7 +272,7 @@ func TestFlagsHaveHelp(t *testing.T) {
 	}
 	// The pages name flags of hookgate that exist.
 	known := map[string]bool{"--help": true}
-	for _, cmd := range append(root.Commands(), newGetHandlersCommand()) {
+	for _, cmd := range append(root.Commands(), newGetHandlersCommand(catalog.New())) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { known["--"+f.Name] = true })
 	}
 	pages, err := filepath.Glob("../../docs/*.md")

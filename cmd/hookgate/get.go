@@ -18,7 +18,7 @@ import (
 	"github.com/hookgate/hookgate/internal/render"
 )
 
-func newGetCommand() *cobra.Command {
+func newGetCommand(hooks *catalog.Catalog) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "get handlers",
 		Short: "List what a gateway knows",
@@ -29,7 +29,7 @@ func newGetCommand() *cobra.Command {
 			return usagef("say what to get: handlers")
 		},
 	}
-	cmd.AddCommand(newGetHandlersCommand())
+	cmd.AddCommand(newGetHandlersCommand(hooks))
 	return cmd
 }
 
@@ -39,7 +39,7 @@ type getOptions struct {
 	output string
 }
 
-func newGetHandlersCommand() *cobra.Command {
+func newGetHandlersCommand(hooks *catalog.Catalog) *cobra.Command {
 	var o getOptions
 	cmd := &cobra.Command{
 		Use:   "handlers",
@@ -48,7 +48,7 @@ func newGetHandlersCommand() *cobra.Command {
 			"A gateway has, for every lifecycle hook, one handler named as the hook, which stands for all that are registered for it.",
 		Example: "  hookgate get handlers --ca dev-ca.crt\n  hookgate get handlers --server grpcs://127.0.0.1:9090 --ca dev-ca.crt -o json",
 		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd, hooks) },
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.output, "output", "o", "table", "format: table, or yaml or json, which are the discovery's answer")
@@ -56,9 +56,8 @@ func newGetHandlersCommand() *cobra.Command {
 	return cmd
 }
 
-func (o *getOptions) run(cmd *cobra.Command) error {
-	cat := catalog.New()
-	h, ok := cat.ByName(hook.Discovery)
+func (o *getOptions) run(cmd *cobra.Command, hooks *catalog.Catalog) error {
+	h, ok := hooks.ByName(hook.Discovery)
 	if !ok {
 		return fmt.Errorf("hook %s is not in the catalog", hook.Discovery)
 	}
@@ -66,7 +65,7 @@ func (o *getOptions) run(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	mandated := codec.New(cat)
+	mandated := codec.New(hooks)
 	server, err := o.open(mandated, cmd.ErrOrStderr())
 	if err != nil {
 		return err

@@ -17,6 +17,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/hookgate/hookgate/catalog"
 )
 
 // The exit statuses.
@@ -77,7 +79,11 @@ func newRootCommand(before func(*cobra.Command) error) *cobra.Command {
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.CompletionOptions.HiddenDefaultCmd = true
-	root.AddCommand(newServeCommand(), newCallCommand(), newGetCommand(), newCheckCommand(), newPreflightCommand(), newVersionCommand())
+	hooks := catalog.New() // the only one of the process
+	root.AddCommand(
+		newServeCommand(hooks), newCallCommand(hooks), newGetCommand(hooks), newCheckCommand(hooks),
+		newPreflightCommand(hooks), newVersionCommand(),
+	)
 	return root
 }
 

@@ -40,7 +40,7 @@ type preflightOptions struct {
 	timeout          time.Duration
 }
 
-func newPreflightCommand() *cobra.Command {
+func newPreflightCommand(hooks *catalog.Catalog) *cobra.Command {
 	var o preflightOptions
 	cmd := &cobra.Command{
 		Use:   "preflight --for TARGET {--kubeconfig FILE | --extension-configs DIR}",
@@ -55,7 +55,7 @@ func newPreflightCommand() *cobra.Command {
 			"  hookgate preflight --for cluster-api=v1.14.0 --from cluster-api=v1.12.4 --extension-configs manifests/ --discover\n" +
 			"  hookgate preflight --for hookgate=v0.1.0 --extension-configs manifests/ -o sarif > preflight.sarif",
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd, hooks) },
 	}
 	f := cmd.Flags()
 	f.StringArrayVar(&o.targets, "for", nil,
@@ -87,8 +87,7 @@ const (
 )
 
 // check returns the target that the flags name, and an error of usage unless they fit together.
-func (o *preflightOptions) check() (preflight.Target, error) {
-	hooks := catalog.New()
+func (o *preflightOptions) check(hooks *catalog.Catalog) (preflight.Target, error) {
 	t := preflight.Target{Hooks: hooks, HookLosses: hookversion.New(hooks).CallLosses, Lossy: convert.Lossy}
 	if len(o.targets) == 0 {
 		return t, usagef("--for is required: cluster-api=VERSION, or hookgate=VERSION")
@@ -128,8 +127,8 @@ func (o *preflightOptions) check() (preflight.Target, error) {
 	return t, nil
 }
 
-func (o *preflightOptions) run(cmd *cobra.Command) error {
-	target, err := o.check()
+func (o *preflightOptions) run(cmd *cobra.Command, hooks *catalog.Catalog) error {
+	target, err := o.check(hooks)
 	if err != nil {
 		return err
 	}

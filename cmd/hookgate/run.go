@@ -36,7 +36,7 @@ import (
 
 // run serves until ctx is done: it opens what the flags name, wires the gateway from the registry outwards, and runs
 // the server with everything that works beside it.
-func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) (err error) {
+func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, errOut io.Writer) (err error) {
 	if err := o.check(); err != nil {
 		return err
 	}
@@ -74,28 +74,27 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) (err erro
 	defer func() { err = errors.Join(err, stopTracing()) }()
 
 	// Registrations, and what watches them.
-	cat := catalog.New()
-	mandated := codec.New(cat)
+	mandated := codec.New(hooks)
 	reg := o.newRegistry()
 	prometheusRegistry := prometheus.NewRegistry()
 	prometheusRegistry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	metrics := gateway.NewMetrics(prometheusRegistry, reg, cat, currentBuild().Version)
+	metrics := gateway.NewMetrics(prometheusRegistry, reg, hooks, currentBuild().Version)
 	losses, references := convert.NewLosses(nil), convert.NewReferences()
 	observer := gateway.NewObserver(metrics, tracerProvider, logger, losses)
 	endpoints := cluster.NewEndpoints()
 	transports := extension.NewProtocols(extension.Config{
-		Catalog: cat, Codec: mandated, MaxBytes: gateway.MaxBodyBytes, MaxConnectionAge: o.connectionAge, PreferHTTP2: o.preferHTTP2,
+		Catalog: hooks, Codec: mandated, MaxBytes: gateway.MaxBodyBytes, MaxConnectionAge: o.connectionAge, PreferHTTP2: o.preferHTTP2,
 		Propagator: gateway.Propagator(), ClientCertificate: certificateOf(clientCertificate), Endpoints: endpoints,
 	})
 	defer transports.Close()
-	source, err := o.newSource(at, cat, reg, transports, endpoints, references, losses, metrics, logger)
+	source, err := o.newSource(at, hooks, reg, transports, endpoints, references, losses, metrics, logger)
 	if err != nil {
 		return err
 	}
 
 	// Calls.
 	services := gateway.NewServices(gateway.NewDispatcher(gateway.Config{
-		Catalog: cat, Versions: hookversion.New(cat), Codec: mandated, Registry: reg, Namespaces: source,
+		Catalog: hooks, Versions: hookversion.New(hooks), Codec: mandated, Registry: reg, Namespaces: source,
 		Transport: transports.Call, Objects: convert.NewObjects(references), Observer: observer,
 	}))
 	front, err := o.newFront(services, mandated, observer)
@@ -135,7 +134,7 @@ func (o *serveOptions) run(ctx context.Context, out, errOut io.Writer) (err erro
 		memory.TuneGC(os.LookupEnv)
 	}
 	if o.webhooks.port != 0 {
-		webhooks, err := o.webhooks.listen(ctx, cat, o.cluster.group, at.own, settings, logger)
+		webhooks, err := o.webhooks.listen(ctx, hooks, o.cluster.group, at.own, settings, logger)
 		if err != nil {
 			return err
 		}

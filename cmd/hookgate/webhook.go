@@ -58,13 +58,13 @@ type webhooks struct {
 
 // listen returns webhooks that listen already, so that mistakes in their flags end the start.
 func (o *webhookOptions) listen(
-	ctx context.Context, cat *catalog.Catalog, group string, own extensionconfig.Addresses, settings certs.Settings, logger *slog.Logger,
+	ctx context.Context, hooks *catalog.Catalog, group string, own extensionconfig.Addresses, settings certs.Settings, logger *slog.Logger,
 ) (*webhooks, error) {
 	pair, err := certs.OpenDir(o.dir, o.certName, o.keyName)
 	if err != nil {
 		return nil, fmt.Errorf("read --webhook-cert-dir: %w", err)
 	}
-	handler, err := webhook.New(webhook.Config{Group: group, Own: own, Logger: logger, Catalog: cat})
+	handler, err := webhook.New(webhook.Config{Group: group, Own: own, Logger: logger, Catalog: hooks})
 	if err != nil {
 		return nil, err
 	}
