@@ -252,7 +252,7 @@ func TestManifestsAreFollowed(t *testing.T) {
 	process.Eventually(t, "a new manifest is taken", func() bool { return says() == "one" })
 	g.write(t, "x.yaml", registration{name: "x", url: two.server.URL}.manifest(a))
 	process.Eventually(t, "a changed URL is taken", func() bool { return says() == "two" })
-	g.write(t, "y.yaml", registration{name: "y", url: one.server.URL}.manifest(a))
+	g.write(t, "z.yaml", registration{name: "z", url: one.server.URL}.manifest(a))
 	process.Eventually(t, "a second manifest is taken", func() bool { return says() == "two, one" })
 	g.write(t, "x.yaml", registration{name: "x", url: two.server.URL, settings: map[string]string{"new": "setting"}}.manifest(a))
 	process.Eventually(t, "changed settings are taken", func() bool {
