@@ -4,6 +4,7 @@
 package discovery
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -301,7 +302,7 @@ func (r *Reconciler) use(now, before *registry.ClientConfig) {
 		left = append(left, registry.ClientConfig{Protocol: c.protocol, URL: c.url, CABundle: []byte(c.caBundle), InCluster: c.inCluster})
 	}
 	slices.SortFunc(left, func(a, b registry.ClientConfig) int {
-		return cmp.Or(strings.Compare(a.URL, b.URL), cmp.Compare(a.Protocol, b.Protocol), strings.Compare(string(a.CABundle), string(b.CABundle)))
+		return cmp.Or(strings.Compare(a.URL, b.URL), cmp.Compare(a.Protocol, b.Protocol), bytes.Compare(a.CABundle, b.CABundle))
 	})
 	r.discoverer.Retain(left)
 }

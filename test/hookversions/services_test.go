@@ -43,7 +43,7 @@ func (d dispatched) answer(ctx context.Context, req proto.Message) (proto.Messag
 	return gateway.Answer[proto.Message](ctx, d.dispatcher, req)
 }
 
-// The services of each version. Those of v1alpha1:
+// The services of each version. Those of v1alpha1 are these.
 type alphaServices struct {
 	v1alpha1.UnimplementedDiscoveryServiceServer
 	v1alpha1.UnimplementedLifecycleHooksServiceServer
