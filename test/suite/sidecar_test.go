@@ -182,7 +182,7 @@ func TestSidecarFlags(t *testing.T) {
 		flags []string
 		want  string
 	}{
-		"JSON":         {[]string{"--sidecar", "https://127.0.0.1:9444"}, `--sidecar: must begin with grpc:// or unix://, not with "https": an extension beside the gateway needs no TLS; others are registered by ExtensionConfigs`},
+		"JSON":         {[]string{"--sidecar", "https://127.0.0.1:9444"}, `--sidecar: must begin with grpc:// or unix://: an extension beside the gateway needs no TLS; register other extensions with ExtensionConfigs`},
 		"elsewhere":    {[]string{"--sidecar", "grpc://example.com:9090"}, `--sidecar: must be on loopback, because grpc:// has no TLS; use grpcs://`},
 		"no scheme":    {[]string{"--sidecar", "127.0.0.1:9090"}, `--sidecar: must begin with https://`},
 		"two sources":  {[]string{"--sidecar", "grpc://127.0.0.1:9090", "--extension-configs", "."}, `--sidecar and --extension-configs: the gateway answers for the one extension beside it or for those of a directory; leave one of them out`},

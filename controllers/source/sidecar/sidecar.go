@@ -8,7 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net/url"
+	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -67,20 +67,15 @@ type Source struct {
 	backoff    discovery.Backoff
 }
 
-// CheckURL tells what keeps a URL from being that of an extension beside the gateway.
+// CheckURL returns an error unless a URL can be that of an extension beside the gateway.
 func CheckURL(text string) error {
+	scheme, _, _ := strings.Cut(text, "://")
+	if s := strings.ToLower(scheme); s != registry.SchemeGRPC && s != registry.SchemeUnix {
+		return errors.New("must begin with grpc:// or unix://: an extension beside the gateway needs no TLS; " +
+			"register other extensions with ExtensionConfigs")
+	}
 	client := registry.ClientConfig{Protocol: registry.GRPC, URL: text}
-	if err := client.CheckURL(); err != nil {
-		return err
-	}
-	switch u, err := url.Parse(text); {
-	case err != nil:
-		return err
-	case u.Scheme != registry.SchemeGRPC && u.Scheme != registry.SchemeUnix:
-		return fmt.Errorf("must begin with grpc:// or unix://, not with %q: an extension beside the gateway needs no TLS; others are registered by ExtensionConfigs",
-			u.Scheme)
-	}
-	return nil
+	return client.CheckURL()
 }
 
 // New returns a Source. It does not call the extension yet.
