@@ -40,7 +40,10 @@ func TestRefuses(t *testing.T) {
 		"NoPlatform":    {"a platform that is not told", []string{"-name=n/i", "-version=v1", "-binary=" + self}, "want OS/ARCHITECTURE=FILE"},
 		"OtherPlatform": {"a binary that cannot run there", []string{"-name=n/i", "-version=v1", binary("linux/" + other)}, `GOARCH="` + runtime.GOARCH + `": want "` + other + `"`},
 		"NoGoBinary":    {"a file that is no Go binary", []string{"-name=n/i", "-version=v1", "-binary=linux/amd64=main.go"}, "read build information of main.go"},
-		"NotStatic":     {"a binary of a build that nobody can repeat", []string{"-name=n/i", "-version=v1", binary(runtime.GOOS + "/" + runtime.GOARCH)}, ": want "},
+		"Cgo": {"a binary that may need libraries", []string{"-name=n/i", "-version=v1", altered(t, self, "CGO_ENABLED=0", "CGO_ENABLED=1")},
+			`CGO_ENABLED="1": want "0"`},
+		"NotTrimmed": {"a binary that depends on the folder of its build", []string{"-name=n/i", "-version=v1",
+			altered(t, self, "-trimpath=true", "-trimpath=none")}, ": want "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			output := filepath.Join(t.TempDir(), "image.tar")
@@ -53,6 +56,21 @@ func TestRefuses(t *testing.T) {
 			}
 		})
 	}
+}
+
+// altered returns the flag for a copy of a binary whose build information has another setting of the same length. A binary
+// that was not built as make does lacks the setting, and is refused anyway.
+func altered(t *testing.T, file, before, after string) string {
+	t.Helper()
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(t.TempDir(), "binary")
+	if err := os.WriteFile(path, bytes.ReplaceAll(data, []byte(before), []byte(after)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return "-binary=" + runtime.GOOS + "/" + runtime.GOARCH + "=" + path
 }
 
 // TestRoots checks that the file has the authorities that are trusted without a condition, and only those.
