@@ -182,7 +182,7 @@ func TestUnsent(t *testing.T) {
 		"connection, then EOF":      {true, io.EOF, false},
 		"connection, then timeout":  {true, context.DeadlineExceeded, false},
 		"no connection in time":     {false, context.DeadlineExceeded, true},
-		"text in the middle of one": {true, errors.New("http: server closed idle connection!"), false},
+		"text in the middle of one": {true, errors.New("http: server closed idle connection: again"), false},
 	} {
 		a := &attempt{}
 		a.connected.Store(tc.connected)

@@ -74,15 +74,15 @@ func ReadFiles(dir string) ([]File, error) {
 }
 
 // documents returns the documents of the manifest.
-func (m *File) documents() ([]document, []Problem) {
-	begin := Place{File: m.file, Line: 1}
-	if m.err != nil {
-		return nil, []Problem{{Place: begin, Err: m.err, unidentified: true}}
+func (f *File) documents() ([]document, []Problem) {
+	begin := Place{File: f.file, Line: 1}
+	if f.err != nil {
+		return nil, []Problem{{Place: begin, Err: f.err, unidentified: true}}
 	}
-	if len(bytes.TrimSpace(m.content)) == 0 {
+	if len(bytes.TrimSpace(f.content)) == 0 {
 		// Many programs empty a file before they write it, and may take long to write it.
 		err := errors.New("the file is empty; delete it if it is meant to define nothing")
 		return nil, []Problem{{Place: begin, Err: err, unidentified: true, Warning: true}}
 	}
-	return parse(m.file, m.content)
+	return parse(f.file, f.content)
 }

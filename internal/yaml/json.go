@@ -144,7 +144,7 @@ func (w *writer) members(n *yaml.Node, depth int) ([]member, error) {
 			if err := w.visit(source, depth+1); err != nil {
 				return nil, err
 			}
-			if w.merged += len(source.Content)/2; w.merged > maxMerged {
+			if w.merged += len(source.Content) / 2; w.merged > maxMerged {
 				return nil, errorf(value.Line, "merge keys (<<) stand for more than %d members", maxMerged)
 			}
 			merged, err := w.members(source, depth+1)

@@ -273,11 +273,8 @@ func (s *apiServer) watch(w http.ResponseWriter, r *http.Request) {
 		_, _ = fmt.Fprintf(w, `{"type":%q,"object":%s}`+"\n", kind, object) // the client may have left
 	}
 	collection := regexp.MustCompile(
-		"^" + strings.Replace(
-			allNamespaces.ReplaceAllString(r.URL.Path, "$1(/namespaces/[^/]+)?/$2"),
-			".",
-			"[.]",
-			-1,
+		"^" + strings.ReplaceAll(
+			allNamespaces.ReplaceAllString(r.URL.Path, "$1(/namespaces/[^/]+)?/$2"), ".", "[.]",
 		) + "/[^/]+$",
 	)
 	w.Header().Set("Content-Type", "application/json")

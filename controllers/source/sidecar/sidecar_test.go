@@ -102,7 +102,9 @@ func TestRunBacksOff(t *testing.T) {
 			t.Errorf("attempts after seconds (-want +got):\n%s", diff)
 		}
 		cancel()
-		<-ended
+		if err := <-ended; err != nil {
+			t.Errorf("Run: %v", err)
+		}
 	})
 }
 
