@@ -53,8 +53,8 @@ func (c *Check) family() string {
 
 // Checks returns all checks in the order in which they run. The caller may change the slice.
 func Checks() []Check {
-	return slices.Concat(secureChecks, discoveryChecks, answerChecks, patchChecks, variableChecks, inPlaceChecks, planChecks,
-		envelopeChecks, repeatChecks, malformedChecks, loadChecks, protocolChecks)
+	return slices.Concat(secureChecks, discoveryChecks, answerChecks, patchChecks, variableChecks,
+		inPlaceChecks, planChecks, envelopeChecks, repeatChecks, malformedChecks, loadChecks, protocolChecks)
 }
 
 // SelectionError reports a pattern of Options that selects no check.
@@ -62,7 +62,8 @@ type SelectionError struct{ Pattern string }
 
 // Error names the pattern.
 func (e *SelectionError) Error() string {
-	return fmt.Sprintf("there is no check %q; want an identifier, a family such as \"patches\", or a pattern such as \"*.stable\"", e.Pattern)
+	return fmt.Sprintf("there is no check %q; want an identifier, a family such as \"patches\", or a pattern such as "+
+		"\"*.stable\"", e.Pattern)
 }
 
 // selected returns the checks that Only and Skip select.
@@ -94,7 +95,9 @@ type verdict struct {
 
 // fail adds a finding: the exchange breaks the rule.
 func (v *verdict) fail(x *exchange, format string, args ...any) {
-	v.findings = append(v.findings, Finding{Handler: x.handler, Sent: x.sent, Got: x.got(), Problem: fmt.Sprintf(format, args...)})
+	v.findings = append(v.findings, Finding{
+		Handler: x.handler, Sent: x.sent, Got: x.got(), Problem: fmt.Sprintf(format, args...),
+	})
 }
 
 // skip sets why the check does not apply. It counts only if there are no findings.

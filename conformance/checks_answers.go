@@ -54,7 +54,8 @@ var answerChecks = []Check{
 				}
 				// A first call may have to warm up what comes after it.
 				if again := s.ask(ctx, h, s.request(h)); again.took > slow {
-					return "it took " + again.took.Round(100*time.Millisecond).String() + ", and the first time " + x.took.Round(100*time.Millisecond).String()
+					return "it took " + again.took.Round(100*time.Millisecond).String() + ", and the first time " +
+						x.took.Round(100*time.Millisecond).String()
 				}
 				return ""
 			})(ctx, s, v)

@@ -93,7 +93,8 @@ var discoveryChecks = []Check{
 		Rule:   "timeoutSeconds is absent, which means 10, or from 0 to 30.",
 		Source: runtimeClient + "defaultAndValidateDiscoveryResponse",
 		run: eachAnnounced(func(a announced) string {
-			if a.TimeoutSeconds != nil && (*a.TimeoutSeconds < 0 || *a.TimeoutSeconds > int64(limits.Timeout.Seconds())) {
+			if a.TimeoutSeconds != nil &&
+				(*a.TimeoutSeconds < 0 || *a.TimeoutSeconds > int64(limits.Timeout.Seconds())) {
 				return fmt.Sprintf("timeoutSeconds is %d, which is not between 0 and 30", *a.TimeoutSeconds)
 			}
 			return ""
@@ -160,7 +161,8 @@ var discoveryChecks = []Check{
 				if reflect.DeepEqual(byName(s.announced), byName(again)) {
 					return ""
 				}
-				return "the handlers are others than the first time: " + namesOf(byName(again)) + " after " + namesOf(byName(s.announced))
+				return "the handlers are others than the first time: " + namesOf(byName(again)) + " after " +
+					namesOf(byName(s.announced))
 			})
 		},
 	},

@@ -18,7 +18,9 @@ var envelopeChecks = []Check{
 			"other.",
 		Source: guidelines + "Settings: the operator writes them",
 		run: func(ctx context.Context, s *session, v *verdict) {
-			unusual := map[string]string{"conformance.hookgate.dev/unknown": "", "ключ": "значение\n\"<&>\"", "": "without a name"}
+			unusual := map[string]string{
+				"conformance.hookgate.dev/unknown": "", "ключ": "значение\n\"<&>\"", "": "without a name",
+			}
 			for i := range 100 {
 				unusual[fmt.Sprintf("setting-%02d", i)] = strings.Repeat("v", i)
 			}

@@ -167,21 +167,25 @@ func inPlacePatches(d *document, req proto.Message) []inPlacePatch {
 	var all []inPlacePatch
 	add := func(p *patch, member string, current, desired *hooksv1alpha1.RawExtension, scope location) {
 		if p != nil && (p.PatchType != "" || len(p.Patch) > 0) {
-			all = append(all, inPlacePatch{patch: *p, member: member, current: current.GetRaw(), desired: desired.GetRaw(), scope: scope})
+			all = append(all, inPlacePatch{
+				patch: *p, member: member, current: current.GetRaw(), desired: desired.GetRaw(), scope: scope,
+			})
 		}
 	}
 	switch req := req.(type) {
 	case *hooksv1alpha1.CanUpdateMachineRequest:
 		scope, c, w := location{"spec"}, req.GetCurrent(), req.GetDesired()
 		add(d.MachinePatch, "machinePatch", c.GetMachine(), w.GetMachine(), scope)
-		add(d.InfrastructureMachinePatch, "infrastructureMachinePatch", c.GetInfrastructureMachine(), w.GetInfrastructureMachine(), scope)
+		add(d.InfrastructureMachinePatch, "infrastructureMachinePatch", c.GetInfrastructureMachine(),
+			w.GetInfrastructureMachine(), scope)
 		add(d.BootstrapConfigPatch, "bootstrapConfigPatch", c.GetBootstrapConfig(), w.GetBootstrapConfig(), scope)
 	case *hooksv1alpha1.CanUpdateMachineSetRequest:
 		scope, c, w := location{"spec", "template", "spec"}, req.GetCurrent(), req.GetDesired()
 		add(d.MachineSetPatch, "machineSetPatch", c.GetMachineSet(), w.GetMachineSet(), scope)
 		add(d.InfrastructureMachineTemplatePatch, "infrastructureMachineTemplatePatch",
 			c.GetInfrastructureMachineTemplate(), w.GetInfrastructureMachineTemplate(), scope)
-		add(d.BootstrapConfigTemplatePatch, "bootstrapConfigTemplatePatch", c.GetBootstrapConfigTemplate(), w.GetBootstrapConfigTemplate(), scope)
+		add(d.BootstrapConfigTemplatePatch, "bootstrapConfigTemplatePatch", c.GetBootstrapConfigTemplate(),
+			w.GetBootstrapConfigTemplate(), scope)
 	}
 	return all
 }

@@ -69,7 +69,8 @@ var malformedChecks = []Check{
 			if v.notFor != "" || s.reflected {
 				return
 			}
-			if x := s.askDiscovery(ctx); x.status() != success || !reflect.DeepEqual(byName(x.parsed.Handlers), byName(s.announced)) {
+			x := s.askDiscovery(ctx)
+			if x.status() != success || !reflect.DeepEqual(byName(x.parsed.Handlers), byName(s.announced)) {
 				v.fail(x, "after requests that are wrong Discovery answers otherwise than before")
 			}
 		},

@@ -108,7 +108,8 @@ var patchChecks = []Check{
 					continue
 				}
 				for i, item := range again.GetItems() {
-					if at, _ := changes(req.GetItems()[i].GetObject().GetRaw(), item.GetObject().GetRaw()); len(at) > 0 {
+					at, _ := changes(req.GetItems()[i].GetObject().GetRaw(), item.GetObject().GetRaw())
+					if len(at) > 0 {
 						v.fail(x, "item %s, which is patched already, is changed again at %s", item.GetUid(), at[0])
 						break
 					}

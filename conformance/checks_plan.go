@@ -20,7 +20,8 @@ var planChecks = []Check{
 			"minor version.",
 		Source: planBook + "GenerateUpgradePlan; " + upgradePlan,
 		run: eachPlan(func(q *hooksv1alpha1.GenerateUpgradePlanRequest, d *document) string {
-			return checkSteps("controlPlaneUpgrades", q.GetFromControlPlaneKubernetesVersion(), q.GetToKubernetesVersion(), d.ControlPlaneUpgrades, 1)
+			return checkSteps("controlPlaneUpgrades", q.GetFromControlPlaneKubernetesVersion(),
+				q.GetToKubernetesVersion(), d.ControlPlaneUpgrades, 1)
 		}),
 	},
 	{
@@ -33,12 +34,14 @@ var planChecks = []Check{
 				return ""
 			}
 			for i, step := range d.WorkersUpgrades {
-				if step.Version != q.GetFromControlPlaneKubernetesVersion() && !slices.Contains(d.ControlPlaneUpgrades, step) {
+				if step.Version != q.GetFromControlPlaneKubernetesVersion() &&
+					!slices.Contains(d.ControlPlaneUpgrades, step) {
 					return fmt.Sprintf("workersUpgrades[%d]: the control plane does not get to version %q",
 						i, step.Version)
 				}
 			}
-			return checkSteps("workersUpgrades", q.GetFromWorkersKubernetesVersion(), q.GetToKubernetesVersion(), d.WorkersUpgrades, 3)
+			return checkSteps("workersUpgrades", q.GetFromWorkersKubernetesVersion(), q.GetToKubernetesVersion(),
+				d.WorkersUpgrades, 3)
 		}),
 	},
 }
@@ -87,7 +90,8 @@ func checkSteps(member, from, to string, steps []step, most uint64) string {
 		}
 		current = next
 	}
-	if last, err := semver.ParseTolerant(to); err == nil && (last.Compare(current) != 0 || !slices.Equal(last.Build, current.Build)) {
+	last, err := semver.ParseTolerant(to)
+	if err == nil && (last.Compare(current) != 0 || !slices.Equal(last.Build, current.Build)) {
 		return fmt.Sprintf("%s ends with v%s, not with %s", member, current, to)
 	}
 	return ""

@@ -61,7 +61,8 @@ var protocolChecks = []Check{
 	},
 	{
 		ID: "protocol.health", Level: Should, Protocol: GRPC,
-		Rule:   "The standard health service says that the server is serving: the gateway then leaves out servers that are not.",
+		Rule: "The standard health service says that the server is serving: the gateway then leaves out servers " +
+			"that are not.",
 		Source: "gRPC, health-checking.md",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			t, ok := s.transport.(*clientTransport)
@@ -76,9 +77,11 @@ var protocolChecks = []Check{
 			case status.Code(err) == codes.Unimplemented:
 				f.Got, f.Problem = "gRPC Unimplemented", "there is no health service"
 			case err != nil:
-				f.Got, f.Problem = "gRPC "+status.Code(err).String()+": "+status.Convert(err).Message(), "the health service does not answer"
+				f.Got, f.Problem = "gRPC "+status.Code(err).String()+": "+status.Convert(err).Message(),
+					"the health service does not answer"
 			case answer.GetStatus() != healthv1.HealthCheckResponse_SERVING:
-				f.Got, f.Problem = answer.GetStatus().String(), "the server says that it is not serving, and the gateway does not call it"
+				f.Got, f.Problem = answer.GetStatus().String(),
+					"the server says that it is not serving, and the gateway does not call it"
 			default:
 				return
 			}

@@ -19,13 +19,17 @@ var secureChecks = []Check{
 		Source: runtimeClient + "urlForExtension",
 		run: func(_ context.Context, s *session, v *verdict) {
 			if !s.endpoint.HasTLS() {
-				v.findings = append(v.findings, Finding{Sent: "HTTP without TLS", Got: "an answer", Problem: "there is no TLS; leave the check out with --skip tls.used while you develop"})
+				v.findings = append(v.findings, Finding{
+					Sent: "HTTP without TLS", Got: "an answer",
+					Problem: "there is no TLS; leave the check out with --skip tls.used while you develop",
+				})
 			}
 		},
 	},
 	{
 		ID: "tls.certificate", Level: Must,
-		Rule:   "The certificate is for the name in the URL, is valid now, and is signed by a CA that the caller trusts.",
+		Rule: "The certificate is for the name in the URL, is valid now, and is signed by a CA that the " +
+			"caller trusts.",
 		Source: "Cluster API, api/runtime/v1beta2/extensionconfig_types.go, ClientConfig.CABundle",
 		run: func(_ context.Context, s *session, v *verdict) {
 			if !s.hasTLS(v) || s.trust == nil {
@@ -42,7 +46,8 @@ var secureChecks = []Check{
 			if !s.hasTLS(v) || s.old == nil {
 				return
 			}
-			v.findings = append(v.findings, s.handshakeFinding("it refuses TLS 1.2 and TLS 1.3, and agrees to "+tls.VersionName(s.state.Version)))
+			v.findings = append(v.findings,
+				s.handshakeFinding("it refuses TLS 1.2 and TLS 1.3, and agrees to "+tls.VersionName(s.state.Version)))
 		},
 	},
 	{
@@ -71,7 +76,8 @@ var secureChecks = []Check{
 			}
 			end := s.state.PeerCertificates[0].NotAfter
 			if left := time.Until(end); left > 0 && left < soon {
-				v.findings = append(v.findings, s.handshakeFinding("it expires soon, at "+end.UTC().Format(time.RFC3339)))
+				v.findings = append(v.findings,
+					s.handshakeFinding("it expires soon, at "+end.UTC().Format(time.RFC3339)))
 			}
 		},
 	},
@@ -88,7 +94,8 @@ func (s *session) handshakeFinding(problem string) Finding {
 	got := tls.VersionName(s.state.Version)
 	if len(s.state.PeerCertificates) > 0 {
 		c := s.state.PeerCertificates[0]
-		got += ", certificate of " + c.Subject.String() + ", valid from " + c.NotBefore.UTC().Format(time.RFC3339) + " to " + c.NotAfter.UTC().Format(time.RFC3339)
+		got += ", certificate of " + c.Subject.String() + ", valid from " + c.NotBefore.UTC().Format(time.RFC3339) +
+			" to " + c.NotAfter.UTC().Format(time.RFC3339)
 	}
 	return Finding{Sent: "a TLS handshake for the name " + s.endpoint.Host, Got: got, Problem: problem}
 }

@@ -102,7 +102,8 @@ func schemaOf(d variableDefinition) (*apiextensions.JSONSchemaProps, error) {
 	if err := json.Unmarshal(d.Schema.OpenAPIV3Schema, &ours); err != nil {
 		return nil, fmt.Errorf("schema.openAPIV3Schema: %w", err)
 	}
-	text, err := json.Marshal(ours) // the names of members are the same, and those that Cluster API does not know are gone
+	// The names of members are the same, and the members that Cluster API does not know are gone.
+	text, err := json.Marshal(ours)
 	if err != nil {
 		return nil, err
 	}
@@ -112,7 +113,8 @@ func schemaOf(d variableDefinition) (*apiextensions.JSONSchemaProps, error) {
 	}
 	withoutFalse(&external)
 	schema := &apiextensions.JSONSchemaProps{}
-	if err := apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(&external, schema, nil); err != nil {
+	err = apiextensionsv1.Convert_v1_JSONSchemaProps_To_apiextensions_JSONSchemaProps(&external, schema, nil)
+	if err != nil {
 		return nil, fmt.Errorf("schema.openAPIV3Schema: %w", err)
 	}
 	at := field.NewPath("openAPIV3Schema")
@@ -158,7 +160,8 @@ func checkTypes(at *field.Path, s *apiextensions.JSONSchemaProps) error {
 	switch s.Type {
 	case "", "object", "array", "string", "number", "integer", "boolean":
 	default:
-		return field.NotSupported(at.Child("type"), s.Type, []string{"array", "boolean", "integer", "number", "object", "string"})
+		return field.NotSupported(at.Child("type"), s.Type,
+			[]string{"array", "boolean", "integer", "number", "object", "string"})
 	}
 	if s.AdditionalProperties != nil && len(s.Properties) > 0 {
 		return field.Forbidden(at, "additionalProperties and properties exclude each other")
@@ -202,7 +205,9 @@ func checkValues(at *field.Path, s *apiextensions.JSONSchemaProps) error {
 }
 
 // below calls check with each schema directly within a schema, until one fails.
-func below(at *field.Path, s *apiextensions.JSONSchemaProps, check func(*field.Path, *apiextensions.JSONSchemaProps) error) error {
+func below(
+	at *field.Path, s *apiextensions.JSONSchemaProps, check func(*field.Path, *apiextensions.JSONSchemaProps) error,
+) error {
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		property := s.Properties[name]
 		if err := check(at.Child("properties").Key(name), &property); err != nil {

@@ -47,8 +47,12 @@ func (r *Report) WriteJUnit(w io.Writer, strict bool) error {
 		result := &r.Results[i]
 		total += result.Took.Seconds()
 		family, _, _ := strings.Cut(result.ID, ".")
-		c := junitCase{Class: "hookgate.check." + family, Name: result.ID, Time: fmt.Sprintf("%.3f", result.Took.Seconds())}
-		problem := &junitProblem{Message: text.Printable(string(result.Level) + ": " + result.Rule), Text: result.detail()}
+		c := junitCase{
+			Class: "hookgate.check." + family, Name: result.ID, Time: fmt.Sprintf("%.3f", result.Took.Seconds()),
+		}
+		problem := &junitProblem{
+			Message: text.Printable(string(result.Level) + ": " + result.Rule), Text: result.detail(),
+		}
 		switch {
 		case result.Status == Skip:
 			suite.Skipped++
@@ -89,7 +93,8 @@ func (r *Result) detail() string {
 		if f.Handler != "" {
 			fmt.Fprintf(&b, "handler: %s\n", text.Printable(f.Handler))
 		}
-		fmt.Fprintf(&b, "problem: %s\nsent: %s\ngot: %s\n", text.Printable(f.Problem), text.Printable(f.Sent), text.Printable(f.Got))
+		fmt.Fprintf(&b, "problem: %s\nsent: %s\ngot: %s\n", text.Printable(f.Problem), text.Printable(f.Sent),
+			text.Printable(f.Got))
 	}
 	fmt.Fprintf(&b, "rule: %s\nsource: %s", r.Rule, r.Source)
 	return b.String()

@@ -43,8 +43,12 @@ func withUnknown(req proto.Message) proto.Message {
 		if fd == nil {
 			return
 		}
-		for name, raw := range map[string]string{"conformanceUnknown": `{"since":"v1.99","list":[1,null]}`, "conformance-flag": "true"} {
-			m.Mutable(fd).Map().Set(protoreflect.ValueOfString(name).MapKey(), protoreflect.ValueOfMessage((&hooksv1alpha1.JSON{Raw: []byte(raw)}).ProtoReflect()))
+		for name, raw := range map[string]string{
+			"conformanceUnknown": `{"since":"v1.99","list":[1,null]}`, "conformance-flag": "true",
+		} {
+			value := &hooksv1alpha1.JSON{Raw: []byte(raw)}
+			m.Mutable(fd).Map().Set(protoreflect.ValueOfString(name).MapKey(),
+				protoreflect.ValueOfMessage(value.ProtoReflect()))
 		}
 		m.SetUnknown(field)
 	})
@@ -170,7 +174,8 @@ func provocations(req proto.Message) []provocation {
 	out, found = proto.Clone(req), false
 	fields := out.ProtoReflect().Descriptor().Fields()
 	for i := range fields.Len() {
-		if fd := fields.Get(i); strings.HasSuffix(string(fd.Name()), "_version") && fd.Kind() == protoreflect.StringKind {
+		fd := fields.Get(i)
+		if strings.HasSuffix(string(fd.Name()), "_version") && fd.Kind() == protoreflect.StringKind {
 			out.ProtoReflect().Set(fd, protoreflect.ValueOfString("banana"))
 			found = true
 		}

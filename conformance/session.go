@@ -85,7 +85,8 @@ func newSession(ctx context.Context, t Target, o Options) (*session, error) {
 		hooks = catalog.New()
 	}
 	s := &session{
-		endpoint: e, catalog: hooks, requests: map[string]proto.Message{}, objects: convert.NewObjects(references()), understands: o.ClusterAPIVersion,
+		endpoint: e, catalog: hooks, requests: map[string]proto.Message{}, objects: convert.NewObjects(references()),
+		understands: o.ClusterAPIVersion,
 	}
 	mandated := codec.New(s.catalog)
 	s.discovery, _ = s.catalog.ByName(hook.Discovery)
@@ -102,7 +103,9 @@ func newSession(ctx context.Context, t Target, o Options) (*session, error) {
 	}
 	for name := range o.Requests {
 		if s.requests[name] == nil {
-			return nil, &TargetError{URL: t.URL, Problem: fmt.Sprintf("there is a request of %q, which is no hook", name)}
+			return nil, &TargetError{
+				URL: t.URL, Problem: fmt.Sprintf("there is a request of %q, which is no hook", name),
+			}
 		}
 	}
 	if err := s.connect(ctx, mandated); err != nil {
@@ -188,7 +191,9 @@ func (s *session) discover(ctx context.Context) error {
 			continue // the checks of discovery say it
 		}
 		seen[a.Name] = true
-		s.handlers = append(s.handlers, &handler{name: a.Name, hook: h, timeout: timeoutOf(a), understands: s.understoodBy(a)})
+		s.handlers = append(s.handlers, &handler{
+			name: a.Name, hook: h, timeout: timeoutOf(a), understands: s.understoodBy(a),
+		})
 	}
 	return nil
 }
@@ -217,7 +222,8 @@ func references() *convert.References {
 	var crds []convert.CRD
 	for _, plural := range []string{"awsclusters", "awsmachines", "awsmachinetemplates"} {
 		crds = append(crds, convert.CRD{
-			Name: plural + ".infrastructure.cluster.x-k8s.io", Labels: map[string]string{"cluster.x-k8s.io/v1beta2": "v1beta2"},
+			Name:   plural + ".infrastructure.cluster.x-k8s.io",
+			Labels: map[string]string{"cluster.x-k8s.io/v1beta2": "v1beta2"},
 		})
 	}
 	refs.Set(crds)

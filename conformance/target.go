@@ -128,4 +128,6 @@ func (t *target) connectError(err error) *ConnectError {
 }
 
 // options are the words for what a Target has, and the flags of the command.
-var options = client.Options{CA: "--ca FILE, or Target.CA", Certificate: "--cert FILE and --key FILE, or Target.Certificate"}
+var options = client.Options{
+	CA: "--ca FILE, or Target.CA", Certificate: "--cert FILE and --key FILE, or Target.Certificate",
+}

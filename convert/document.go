@@ -20,7 +20,8 @@ func Document(w io.Writer) error {
 				}
 				continue
 			}
-			if _, err := fmt.Fprintf(w, "A %s from %s to %s can lose:\n\n```text\n", k.name, way[0], way[1]); err != nil {
+			_, err := fmt.Fprintf(w, "A %s from %s to %s can lose:\n\n```text\n", k.name, way[0], way[1])
+			if err != nil {
 				return err
 			}
 			for _, path := range paths {

@@ -106,7 +106,8 @@ func clusterDown(src *clusterv1.Cluster, dst *clusterv1beta1.Cluster, refs apiVe
 	if err := clusterv1beta1.Convert_v1beta2_Cluster_To_v1beta1_Cluster(src, dst, nil); err != nil {
 		return err
 	}
-	dst.Spec.InfrastructureRef, err = withVersion("spec.infrastructureRef", &src.Spec.InfrastructureRef, src.Namespace, refs)
+	dst.Spec.InfrastructureRef, err = withVersion("spec.infrastructureRef", &src.Spec.InfrastructureRef,
+		src.Namespace, refs)
 	if err != nil {
 		return err
 	}
@@ -232,7 +233,9 @@ func orAbsent(s *string) *string {
 }
 
 // withoutVersion returns a reference of v1beta1 as one of v1beta2.
-func withoutVersion(path string, ref *corev1.ObjectReference) (to clusterv1.ContractVersionedObjectReference, err error) {
+func withoutVersion(
+	path string, ref *corev1.ObjectReference,
+) (to clusterv1.ContractVersionedObjectReference, err error) {
 	if ref == nil {
 		return to, nil
 	}

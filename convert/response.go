@@ -19,10 +19,10 @@ import (
 // asked for and the caller's version cannot express. Response does not change resp, and returns it if there is
 // nothing to convert.
 //
-//   - A patch for an object that was converted becomes a JSONMergePatch for the object that the caller sent. It contains
-//     only what the handler changed, and not what the conversion of the request lost.
-//   - A variable of DiscoverVariables gets its metadata under the names of both v1beta1 and v1beta2, because the request
-//     does not say which one the caller reads.
+//   - A patch for an object that was converted becomes a JSONMergePatch for the object that the caller sent. It
+//     contains only what the handler changed, and not what the conversion of the request lost.
+//   - A variable of DiscoverVariables gets its metadata under the names of both v1beta1 and v1beta2, because the
+//     request does not say which one the caller reads.
 //
 // Its errors are of kind BadResponse if a patch does not apply or changes the kind or version of the object, and
 // Conversion if the result cannot be converted.

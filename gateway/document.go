@@ -13,13 +13,13 @@ import (
 
 // errorsPage is the page about errors up to the rows of its table.
 const errorsPage = "# Errors\n\n" +
-	"Every call that fails has a kind: over REST in the header `" + ErrorKindHeader + "`, over gRPC as the reason of the\n" +
-	"`google.rpc.ErrorInfo` in the status details (domain `" + errorDomain + "`). The body of a REST answer other than\n" +
-	"200 is an answer of the hook with `status: Failure`. The text is the same for the same failure every time; what\n" +
-	"varies is in the gateway's log, under the call id that is in the header `" + CallIDHeader + "` (gRPC: metadata of\n" +
-	"that name).\n\n" +
-	"A `status: Failure` that an extension answers is not one of these: it arrives as 200 / OK, and no failure policy\n" +
-	"hides it.\n\n" +
+	"Every call that fails has a kind: over REST in the header `" + ErrorKindHeader + "`, over gRPC as the\n" +
+	"reason of the `google.rpc.ErrorInfo` in the status details (domain `" + errorDomain + "`). The body of a\n" +
+	"REST answer other than 200 is an answer of the hook with `status: Failure`. The same failure always has the\n" +
+	"same text; the details that vary are in the gateway's log, under the call id in the header\n" +
+	"`" + CallIDHeader + "` (gRPC: metadata of that name).\n\n" +
+	"A `status: Failure` that an extension answers is not one of these: it arrives as 200 / OK, and no failure\n" +
+	"policy hides it.\n\n" +
 	"This page is generated from the code by `make generate`.\n\n" +
 	"| kind | HTTP | gRPC | `Ignore` hides it | meaning |\n|---|---|---|---|---|\n"
 

@@ -35,7 +35,8 @@ func (w *Warnings) AddCaller(h *catalog.Hook) bool {
 func (w *Warnings) AddHandler(h *catalog.Hook, handler string) bool {
 	since, instead, ok := h.Deprecated()
 	if ok {
-		w.add(fmt.Sprintf("handler %q implements %s, which is deprecated since %s of the gateway: it should implement %s",
+		w.add(fmt.Sprintf("handler %q implements %s, which is deprecated since %s of the gateway: it should "+
+			"implement %s",
 			handler, h, since, instead))
 	}
 	return ok

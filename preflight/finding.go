@@ -59,18 +59,24 @@ func Rules() []Rule {
 		{ruleHookUnknown, Break, "The handler implements a hook, or a version of it, that the gateway does not have."},
 		{ruleHookRemoved, Break, "The handler implements a version of its hook that the gateway has removed."},
 		{ruleNotCalled, Break, "Cluster API does not call the hook that the handler implements."},
-		{ruleObjectsChange, Break, "Cluster API objects in requests change, and it is not stated which version the handler understands."},
-		{ruleCannotConvert, Break, "The gateway cannot convert what Cluster API sends to what the handler understands."},
-		{ruleMembersLost, Degrade, "The gateway converts requests for the handler, and its version cannot express some members."},
-		{ruleVariables, Degrade, "The metadata of variables changes its place, and it is not stated which one the handler uses."},
+		{ruleObjectsChange, Break,
+			"Cluster API objects in requests change, and it is not stated which version the handler understands."},
+		{ruleCannotConvert, Break,
+			"The gateway cannot convert what Cluster API sends to what the handler understands."},
+		{ruleMembersLost, Degrade,
+			"The gateway converts requests for the handler, and its version cannot express some members."},
+		{ruleVariables, Degrade,
+			"The metadata of variables changes its place, and it is not stated which one the handler uses."},
 		{ruleDeprecated, Warn, "The handler implements a deprecated version of its hook."},
 		{ruleNotStated, Warn, "It is not stated which version of Cluster API objects the handler understands, " +
 			"or which Cluster API it works with now."},
-		{ruleNeverSent, Warn, "A policy for all handlers states a version of Cluster API objects that was never sent to this one."},
+		{ruleNeverSent, Warn,
+			"A policy for all handlers states a version of Cluster API objects that was never sent to this one."},
 		{ruleUndiscovered, Warn, "It is not known which handlers the extension has."},
 		{rulePolicy, Warn, "An ExtensionPolicy that states a version of Cluster API objects is not in effect."},
-		{ruleReferences, Warn, "The gateway converts Clusters for the handler, and it is not known whether it can tell the versions " +
-			"of the objects that they refer to."},
+		{ruleReferences, Warn,
+			"The gateway converts Clusters for the handler, and it is not known whether it can tell the versions of " +
+				"the objects that they refer to."},
 		{ruleGateway, Warn, "The extension is a gateway, and what is registered with it is not judged here."},
 		{ruleOK, OK, "Nothing changes for the handler."},
 	}
@@ -158,7 +164,8 @@ func (r *Report) Worst() Level {
 func sortFindings(list []Finding) {
 	slices.SortStableFunc(list, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Level.rank(), b.Level.rank()), cmp.Compare(a.ExtensionConfig, b.ExtensionConfig),
-			cmp.Compare(a.Handler, b.Handler), cmp.Compare(a.Rule, b.Rule), cmp.Compare(a.ExtensionPolicy, b.ExtensionPolicy),
+			cmp.Compare(a.Handler, b.Handler), cmp.Compare(a.Rule, b.Rule),
+			cmp.Compare(a.ExtensionPolicy, b.ExtensionPolicy),
 			cmp.Compare(a.Location.File, b.Location.File), cmp.Compare(a.Location.Line, b.Location.Line))
 	})
 }

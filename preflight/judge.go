@@ -12,7 +12,10 @@ import (
 
 // Judge returns what the target means for the registrations.
 func Judge(inventory Inventory, t Target) Report {
-	r := Report{Targets: t.names(), Findings: []Finding{}, Policies: []ProposedPolicy{}, ExtensionConfigs: len(inventory.Extensions)}
+	r := Report{
+		Targets: t.names(), Findings: []Finding{}, Policies: []ProposedPolicy{},
+		ExtensionConfigs: len(inventory.Extensions),
+	}
 	t.Lossy = memoize(t.Lossy)
 	if t.From != nil {
 		r.From, r.FromSource = ClusterAPI+"="+t.From.Name, t.FromSource
@@ -29,8 +32,9 @@ func Judge(inventory Inventory, t Target) Report {
 	for _, p := range inventory.Ignored {
 		r.Findings = append(r.Findings, Finding{
 			Level: Warn, Rule: rulePolicy, ExtensionConfig: p.ExtensionConfig, ExtensionPolicy: p.Name,
-			Problem: fmt.Sprintf("ExtensionPolicy %s states a version of Cluster API objects, and is not in effect: %s", p.Name, p.Reason),
-			Remedy:  "correct or delete the policy", Location: p.Location,
+			Problem: fmt.Sprintf("ExtensionPolicy %s states a version of Cluster API objects, and is not in effect: %s",
+				p.Name, p.Reason),
+			Remedy: "correct or delete the policy", Location: p.Location,
 		})
 	}
 	for i := range inventory.Extensions {

@@ -34,14 +34,17 @@ func (t *Target) hookFindings(x *Extension, h *Handler) []Finding {
 		return broken(ruleHookRemoved,
 			fmt.Sprintf("release %s of the gateway has removed hooks of %s",
 				version.Lifetime.Removed, h.Hook.APIVersion()),
-			"upgrade the extension to one that implements hooks of "+version.Instead()+" before you upgrade the gateway")
+			"upgrade the extension to one that implements hooks of "+version.Instead()+
+				" before you upgrade the gateway")
 	case version.Removed():
 	case described == nil, described.Singleton():
-		return broken(ruleHookUnknown, fmt.Sprintf("hooks of %s have no %s with handlers", h.Hook.APIVersion(), h.Hook.Hook),
+		return broken(ruleHookUnknown,
+			fmt.Sprintf("hooks of %s have no %s with handlers", h.Hook.APIVersion(), h.Hook.Hook),
 			"take the handler out of the extension")
 	case version.Lifetime.Introduced != "" && !t.reached(version.Lifetime.Introduced):
-		return broken(ruleHookUnknown, fmt.Sprintf("hooks of %s came with release %s of the gateway, and the target is %s",
-			h.Hook.APIVersion(), version.Lifetime.Introduced, release),
+		return broken(ruleHookUnknown,
+			fmt.Sprintf("hooks of %s came with release %s of the gateway, and the target is %s",
+				h.Hook.APIVersion(), version.Lifetime.Introduced, release),
 			"upgrade the gateway to "+version.Lifetime.Introduced+" or newer")
 	}
 	if f, ok := t.notCalled(x, h, described); ok {
@@ -78,8 +81,10 @@ func (t *Target) converted(x *Extension, h *Handler, described *catalog.Hook) (F
 	}
 	f := about(x, h, Degrade, ruleMembersLost)
 	f.Problem = fmt.Sprintf("Cluster API %s calls the hook in %s, which the gateway converts to %s: "+
-		"what one of them cannot express is lost on the way", t.ClusterAPI.Name, called.APIVersion(), h.Hook.APIVersion())
-	f.Remedy = "see whether the handler needs any of it; the loss ends with an extension that implements hooks of " + called.APIVersion()
+		"what one of them cannot express is lost on the way", t.ClusterAPI.Name, called.APIVersion(),
+		h.Hook.APIVersion())
+	f.Remedy = "see whether the handler needs any of it; the loss ends with an extension that implements hooks of " +
+		called.APIVersion()
 	f.Lost = lost
 	return f, true
 }

@@ -43,7 +43,8 @@ func (t *Target) objectFindings(x *Extension, h *Handler, v *Inventory) (o objec
 	case now.ObjectVersion == "":
 		f := about(x, h, Warn, ruleNotStated)
 		older := slices.DeleteFunc(ever, func(v string) bool { return v == sent.ObjectVersion })
-		f.Problem = fmt.Sprintf("Cluster API %s sends %s of %s, older ones sent %s, and it is not stated which the handler understands",
+		f.Problem = fmt.Sprintf("Cluster API %s sends %s of %s, older ones sent %s, and it is not stated which the "+
+			"handler understands",
 			t.ClusterAPI.Name, plural(sent.Kind), sent.ObjectVersion, strings.Join(older, ", "))
 		f.Remedy = "say which Cluster API runs now with --from " + ClusterAPI + "=VERSION, " +
 			"or state what the handler understands with clusterAPIVersion in an ExtensionPolicy"
@@ -56,8 +57,8 @@ func (t *Target) objectFindings(x *Extension, h *Handler, v *Inventory) (o objec
 	}
 	o.unstated = true
 	f := about(x, h, Break, ruleObjectsChange)
-	f.Problem = fmt.Sprintf("Cluster API %s sends %s of %s, %s sends %s, and it is not stated which the handler understands: "+
-		"it would read members that are not there",
+	f.Problem = fmt.Sprintf("Cluster API %s sends %s of %s, %s sends %s, and it is not stated which the handler "+
+		"understands: it would read members that are not there",
 		t.From.Name, plural(now.Kind), now.ObjectVersion, t.ClusterAPI.Name, sent.ObjectVersion)
 	if sent.Kind == "ClusterClassVariable" {
 		f = about(x, h, Degrade, ruleVariables)
@@ -87,9 +88,11 @@ func (t *Target) stated(x *Extension, h *Handler, sent catalog.ClusterAPIHook, s
 		f := about(x, h, Warn, ruleNeverSent)
 		built := ever[len(ever)-1]
 		f.Problem = fmt.Sprintf("ExtensionPolicy %s says for all handlers that they understand %s, "+
-			"but no release of Cluster API sent %s of %s for this hook", h.Policy.Name, stated, plural(sent.Kind), stated)
+			"but no release of Cluster API sent %s of %s for this hook", h.Policy.Name, stated,
+			plural(sent.Kind), stated)
 		p := newPolicy(x.Name, h.Name, built, v.WatchFilter)
-		f.Remedy = fmt.Sprintf("give the handler a policy of its own, which repeats what else %s says: apply ExtensionPolicy %s",
+		f.Remedy = fmt.Sprintf("give the handler a policy of its own, which repeats what else %s says: apply "+
+			"ExtensionPolicy %s",
 			h.Policy.Name, p.Name)
 		f.Policies = []string{p.Name}
 		o.findings, o.policies = append(o.findings, f), []ProposedPolicy{p}
@@ -108,7 +111,8 @@ func (t *Target) stated(x *Extension, h *Handler, sent catalog.ClusterAPIHook, s
 		if lost := t.Lossy(sent.Kind, sent.ObjectVersion, stated); len(lost) > 0 {
 			f := about(x, h, Degrade, ruleMembersLost)
 			f.Problem = fmt.Sprintf("Cluster API %s sends %s of %s, which the gateway converts to %s: "+
-				"what that cannot express does not reach the handler", t.ClusterAPI.Name, plural(sent.Kind), sent.ObjectVersion, stated)
+				"what that cannot express does not reach the handler", t.ClusterAPI.Name, plural(sent.Kind),
+				sent.ObjectVersion, stated)
 			f.Remedy = "see whether the handler needs any of it; " +
 				"the loss ends with an extension that understands " + sent.ObjectVersion
 			f.Lost = lost
@@ -132,14 +136,15 @@ func (t *Target) references(
 	switch {
 	case len(v.Unresolved) > 0:
 		f := about(x, h, Break, ruleCannotConvert)
-		f.Problem = "the gateway cannot convert Clusters to v1beta1 that are in use: " + text.Join(v.Unresolved, "; ", maxUnresolved)
+		f.Problem = "the gateway cannot convert Clusters to v1beta1 that are in use: " +
+			text.Join(v.Unresolved, "; ", maxUnresolved)
 		f.Remedy = "label these CustomResourceDefinitions as Cluster API's contract wants it, " +
 			"or upgrade the extension to one that understands " + sent.ObjectVersion
 		return []Finding{f}
 	case v.Unchecked != "":
 		f := about(x, h, Warn, ruleReferences)
-		f.Problem = "the gateway converts Clusters to v1beta1, and whether it can tell the versions of what they refer to " +
-			"is not known: " + v.Unchecked
+		f.Problem = "the gateway converts Clusters to v1beta1, and whether it can tell the versions of what " +
+			"they refer to is not known: " + v.Unchecked
 		f.Remedy = "ask again with that right"
 		return []Finding{f}
 	}

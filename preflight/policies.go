@@ -24,7 +24,10 @@ type ProposedPolicy struct {
 }
 
 func newPolicy(extensionConfig, handler, states, watchFilter string) ProposedPolicy {
-	p := ProposedPolicy{Name: extensionConfig + "-cluster-api", ExtensionConfig: extensionConfig, Handler: handler, States: states, watchFilter: watchFilter}
+	p := ProposedPolicy{
+		Name: extensionConfig + "-cluster-api", ExtensionConfig: extensionConfig, Handler: handler, States: states,
+		watchFilter: watchFilter,
+	}
 	target := "    name: " + extensionConfig + "\n"
 	if handler != "" {
 		p.Name = extensionConfig + "-" + handler + "-cluster-api"
@@ -34,7 +37,8 @@ func newPolicy(extensionConfig, handler, states, watchFilter string) ProposedPol
 	if watchFilter != "" {
 		labels = fmt.Sprintf("  labels:\n    cluster.x-k8s.io/watch-filter: %q\n", watchFilter)
 	}
-	p.Manifest = "apiVersion: hookgate.dev/v1alpha1\nkind: ExtensionPolicy\nmetadata:\n  name: " + p.Name + "\n" + labels +
+	p.Manifest = "apiVersion: hookgate.dev/v1alpha1\nkind: ExtensionPolicy\nmetadata:\n  name: " + p.Name + "\n" +
+		labels +
 		"spec:\n  targetRef:\n" + target + "  clusterAPIVersion: " + states + "\n"
 	return p
 }
@@ -52,7 +56,8 @@ func (r *Report) Manifests() string {
 type need struct {
 	handler *Handler
 	version string
-	finding int // index of the finding whose remedy it is; less than 0 if another handler's policy brings the need about
+	// finding is the index of the finding that the need remedies, or -1 if another handler's policy causes the need.
+	finding int
 }
 
 // propose adds remedies to the findings that meet the needs of the handlers of one extension, and returns the policies
@@ -94,7 +99,8 @@ func propose(x *Extension, needs []need, findings []Finding, watchFilter string)
 		var do []string
 		p := n.handler.Policy
 		if p != nil && edit[p.Name] != "" {
-			do = append(do, fmt.Sprintf("add clusterAPIVersion: %s to the spec of ExtensionPolicy %s%s", edit[p.Name], p.Name, in(p.Location)))
+			do = append(do, fmt.Sprintf("add clusterAPIVersion: %s to the spec of ExtensionPolicy %s%s", edit[p.Name],
+				p.Name, in(p.Location)))
 		}
 		if len(names) > 0 {
 			do = append(do, "apply ExtensionPolicy "+strings.Join(names, ", "))
@@ -102,7 +108,8 @@ func propose(x *Extension, needs []need, findings []Finding, watchFilter string)
 				do[len(do)-1] += ", completed with what else " + p.Name + " says"
 			}
 		}
-		f.Remedy = fmt.Sprintf("if the extension was built for %s, %s; if it understands %s, state that instead", n.version, strings.Join(do, ", and "), other(n.version))
+		f.Remedy = fmt.Sprintf("if the extension was built for %s, %s; if it understands %s, state that instead",
+			n.version, strings.Join(do, ", and "), other(n.version))
 		f.Policies = names
 	}
 	return proposed

@@ -39,7 +39,9 @@ func (r *Report) WriteSARIF(w io.Writer, version string) error {
 		run.CreateResultForRule(f.Rule).WithLevel(sarifLevel(f.Level)).
 			WithMessage(sarif.NewTextMessage(r.sarifText(f))).
 			AddLocation(f.sarifLocation()).
-			WithPartialFingerprints(map[string]string{"subject/v1": f.Rule + " " + f.Object() + " " + f.ExtensionPolicy})
+			WithPartialFingerprints(map[string]string{
+				"subject/v1": f.Rule + " " + f.Object() + " " + f.ExtensionPolicy,
+			})
 	}
 	report := sarif.NewReport()
 	report.AddRun(run)
@@ -91,7 +93,8 @@ func (f *Finding) sarifLocation() *sarif.Location {
 	case f.ExtensionConfig == "":
 		return l
 	}
-	return l.AddLogicalLocation(sarif.NewLogicalLocation().WithName(name).WithKind(kind).WithFullyQualifiedName(strings.ToLower(kind) + "/" + name))
+	return l.AddLogicalLocation(sarif.NewLogicalLocation().WithName(name).WithKind(kind).
+		WithFullyQualifiedName(strings.ToLower(kind) + "/" + name))
 }
 
 // fileURI returns a relative reference for a relative path, and a URL for an absolute one.

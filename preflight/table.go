@@ -61,7 +61,8 @@ func (r *Report) summary() string {
 	if r.From != "" {
 		from = fmt.Sprintf(" from %s (%s)", r.From, r.FromSource)
 	}
-	return fmt.Sprintf("%s%s%s: %s of %s: %d break, %d degrade, %d warn, %d ok\n", separator, strings.Join(r.Targets, ", "), from,
+	return fmt.Sprintf("%s%s%s: %s of %s: %d break, %d degrade, %d warn, %d ok\n", separator,
+		strings.Join(r.Targets, ", "), from,
 		text.Plural(r.Handlers, "handler"), text.Plural(r.ExtensionConfigs, "ExtensionConfig"),
 		r.Count(Break), r.Count(Degrade), r.Count(Warn), r.Count(OK))
 }
@@ -73,7 +74,8 @@ func groups(findings []Finding) [][]*Finding {
 		f := &findings[i]
 		at := slices.IndexFunc(groups, func(g []*Finding) bool {
 			o := g[0]
-			return o.Rule == f.Rule && o.ExtensionConfig == f.ExtensionConfig && o.Problem == f.Problem && o.Remedy == f.Remedy && slices.Equal(o.Lost, f.Lost)
+			return o.Rule == f.Rule && o.ExtensionConfig == f.ExtensionConfig && o.Problem == f.Problem &&
+				o.Remedy == f.Remedy && slices.Equal(o.Lost, f.Lost)
 		})
 		if at < 0 {
 			groups = append(groups, []*Finding{f})

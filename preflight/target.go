@@ -69,9 +69,11 @@ func (t *Target) parseGateway(version string) error {
 	}
 	switch {
 	case err != nil || !strings.Contains(version, "."):
-		return fmt.Errorf("%q is not a version; the known releases of Hookgate are %s", version, strings.Join(known, ", "))
+		return fmt.Errorf("%q is not a version; the known releases of Hookgate are %s", version,
+			strings.Join(known, ", "))
 	case !found:
-		return fmt.Errorf("release %s of Hookgate is not known here; the known ones are %s. Use the hookgate of the release that you upgrade to",
+		return fmt.Errorf("release %s of Hookgate is not known here; the known ones are %s. Use the hookgate of the "+
+			"release that you upgrade to",
 			version, strings.Join(known, ", "))
 	}
 	t.Gateway = "v" + v.String()

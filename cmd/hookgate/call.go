@@ -31,12 +31,14 @@ func newCallCommand(hooks *catalog.Catalog) *cobra.Command {
 		Use:   "call HOOK -f FILE",
 		Short: "Call a hook and print the answer",
 		Long: "Call a hook of a gateway, or of an extension, and print the answer.\n\n" +
-			"FILE is the request in YAML or JSON; apiVersion and kind may be left out, and \"-\" is standard input. Without --handler a\n" +
-			"gateway calls every handler that matches. The exit status is 0 if the answer's status is Success, even if the answer asks\n" +
-			"to wait (RETRY AFTER), and 1 if it is Failure or if there is none.\n\n" +
+			"FILE is the request in YAML or JSON; apiVersion and kind may be left out, and \"-\" is standard\n" +
+			"input. Without --handler, a gateway calls every handler that matches. The exit status is 0 if the\n" +
+			"answer's status is Success, even if the answer asks the caller to wait (RETRY AFTER), and 1 if the\n" +
+			"status is Failure or there is no answer.\n\n" +
 			wrap("The hooks, in upper or lower case: "+hookNames(hooks)+"."),
 		Example: "  hookgate call BeforeClusterCreate -f cluster.yaml --ca dev-ca.crt\n" +
-			"  hookgate call GeneratePatches --handler set-image.example -f templates.yaml --server grpcs://127.0.0.1:9090 --ca dev-ca.crt\n" +
+			"  hookgate call GeneratePatches --handler set-image.example -f templates.yaml --ca dev-ca.crt \\\n" +
+			"    --server grpcs://127.0.0.1:9090\n" +
 			"  hookgate call Discovery -o json",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -47,9 +49,11 @@ func newCallCommand(hooks *catalog.Catalog) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, hooks, args[0]) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&o.handler, "handler", "", "name of the handler that shall answer, as \"hookgate get handlers\" prints it")
+	f.StringVar(&o.handler, "handler", "",
+		"name of the handler to call, as \"hookgate get handlers\" prints it")
 	f.StringVarP(&o.file, "file", "f", "", "file with the request, YAML or JSON; \"-\" is standard input")
-	f.StringVarP(&o.output, "output", "o", "table", "format of the answer: table, yaml, or json, which is the answer itself, indented")
+	f.StringVarP(&o.output, "output", "o", "table",
+		"format of the answer: table, yaml, or json, which is the answer itself, indented")
 	o.addFlags(f)
 	return cmd
 }
@@ -85,7 +89,10 @@ func (o *callOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, name strin
 	if err != nil {
 		return fmt.Errorf("call %s: %w", h.Hook, err)
 	}
-	if err := printer(cmd.OutOrStdout(), a.body, func(w io.Writer) error { return render.Answer(w, h, o.handler, a.message, a.callID) }); err != nil {
+	err = printer(cmd.OutOrStdout(), a.body, func(w io.Writer) error {
+		return render.Answer(w, h, o.handler, a.message, a.callID)
+	})
+	if err != nil {
 		return fmt.Errorf("print answer: %w", err)
 	}
 	return checkStatus(h, a)

@@ -41,18 +41,20 @@ func newCheckCommand(hooks *catalog.Catalog) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check URL",
 		Short: "Check that an extension keeps the rules",
-		Long: "Check an extension from outside: discover its handlers, call each with realistic and with wrong requests, and hold the\n" +
-			"answers against the rules of the Runtime SDK. --list tells the checks.\n\n" +
-			"URL is https://HOST:PORT for REST; grpcs://HOST:PORT, grpc://HOST:PORT on loopback, or unix:///PATH for gRPC.\n\n" +
-			"Every handler is called, several times and with made-up objects, UpdateMachine and BeforeClusterDelete among them: check an\n" +
-			"instance that takes no real action. The exit status is 0 if no rule of the level MUST is broken, 1 if one is, and 2 if the\n" +
-			"command was wrong.",
+		Long: "Check an extension from outside: discover its handlers, call each with realistic and with wrong\n" +
+			"requests, and check the answers against the rules of the Runtime SDK. --list lists the checks.\n\n" +
+			"URL is https://HOST:PORT for REST; grpcs://HOST:PORT, grpc://HOST:PORT on loopback, or\n" +
+			"unix:///PATH for gRPC.\n\n" +
+			"Every handler is called several times with made-up objects, including UpdateMachine and\n" +
+			"BeforeClusterDelete: check an instance that takes no real action. The exit status is 0 if no rule\n" +
+			"of level MUST is broken, 1 if one is, and 2 if the command was wrong.",
 		Example: "  hookgate check https://127.0.0.1:9442 --ca dev-ca.crt\n" +
 			"  hookgate check unix:///run/extension.sock --skip protocol.health\n" +
 			"  hookgate check grpc://127.0.0.1:9090 --only patches,determinism -o junit > check.xml",
 		Args: func(_ *cobra.Command, args []string) error {
 			if want := map[bool]int{true: 0, false: 1}[o.list]; len(args) != want {
-				return usagef("want %s, got %d arguments", map[bool]string{true: "no URL with --list", false: "one URL"}[o.list], len(args))
+				return usagef("want %s, got %d arguments",
+					map[bool]string{true: "no URL with --list", false: "one URL"}[o.list], len(args))
 			}
 			return nil
 		},
@@ -65,11 +67,16 @@ func newCheckCommand(hooks *catalog.Catalog) *cobra.Command {
 	}
 	f := cmd.Flags()
 	o.addTLSFlags(f)
-	f.StringSliceVar(&o.only, "only", nil, "checks to run: identifiers, families such as \"patches\", or patterns such as \"*.scope\"")
+	f.StringSliceVar(&o.only, "only", nil,
+		"checks to run: identifiers, families such as \"patches\", or patterns such as \"*.scope\"")
 	f.StringSliceVar(&o.skip, "skip", nil, "checks to leave out, in the same form; it wins over --only")
-	f.StringArrayVar(&o.requests, "request", nil, "HOOK=FILE, a request in YAML or JSON to send in place of the built-in one; may be given several times")
-	f.StringVar(&o.objects, "cluster-api-version", "", "version of Cluster API objects to send: v1beta1 or v1beta2. By default what a gRPC extension states, or else what the requests have, which is v1beta2 in the built-in ones")
-	f.StringVarP(&o.output, "output", "o", formatTable, "format of the results: table, which tells what is wrong; json; or junit, XML for CI systems")
+	f.StringArrayVar(&o.requests, "request", nil,
+		"HOOK=FILE, a request in YAML or JSON to send instead of the built-in one; may be given several times")
+	f.StringVar(&o.objects, "cluster-api-version", "",
+		"version of Cluster API objects to send: v1beta1 or v1beta2. By default the version that a gRPC extension "+
+			"states, or else that of the requests, which is v1beta2 for the built-in ones")
+	f.StringVarP(&o.output, "output", "o", formatTable,
+		"format of the results: table, which lists the findings; json; or junit, XML for CI systems")
 	f.BoolVar(&o.list, "list", false, "print the checks, and run none")
 	f.BoolVar(&o.strict, "strict", false, "let broken rules of the level SHOULD count, too")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "print the checks that pass or do not apply, too")
@@ -117,7 +124,7 @@ func (o *checkOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, url strin
 	return nil
 }
 
-// checkError tells mistakes in the command line from failures.
+// checkError separates mistakes in the command line from failures.
 func checkError(err error) error {
 	var (
 		selection *conformance.SelectionError

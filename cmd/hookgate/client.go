@@ -35,7 +35,8 @@ type clientOptions struct {
 
 func (o *clientOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.server, "server", "https://127.0.0.1:9443",
-		"what to call: https://HOST:PORT for HTTPS JSON, grpcs://HOST:PORT for gRPC, grpc://HOST:PORT for gRPC without TLS")
+		"what to call: https://HOST:PORT for HTTPS JSON, grpcs://HOST:PORT for gRPC, grpc://HOST:PORT for "+
+			"gRPC without TLS")
 	o.addTLSFlags(f)
 	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "how long to wait for the answer")
 }
@@ -69,7 +70,8 @@ func (o *clientOptions) open(c *codec.Codec, errOut io.Writer) (*server, error) 
 		return nil, usagef("--server %q: %w", o.server, err)
 	}
 	if e.IsGRPC() && e.Network == "tcp" && e.Port == "" {
-		return nil, usagef("--server %q: must have a port; a gateway's gRPC port is 9090 by default: %s://%s:9090", o.server, e.Scheme, e.Host)
+		return nil, usagef("--server %q: must have a port; a gateway's gRPC port is 9090 by default: %s://%s:9090",
+			o.server, e.Scheme, e.Host)
 	}
 	if o.timeout <= 0 {
 		return nil, usagef("--timeout: want more than 0, got %s", o.timeout)

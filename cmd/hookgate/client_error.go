@@ -97,7 +97,8 @@ func (s *server) refusal(r *client.Response, handler string) *callError {
 	switch {
 	case e.kind != "" || e.hint != "":
 	case r.HTTPCode == http.StatusNotFound && handler == "":
-		e.hint = "The answer is not a gateway's. If this is an extension, it wants --handler: see \"hookgate get handlers\"."
+		e.hint = "The answer is not a gateway's. If this is an extension, it wants --handler: see " +
+			"\"hookgate get handlers\"."
 	default:
 		e.hint = "The answer is not a gateway's. Is --server right?"
 	}

@@ -38,7 +38,8 @@ func readRequest(in io.Reader, path string, h *catalog.Hook, c *codec.Codec) (pr
 		return nil, fmt.Errorf("read request: %w", err)
 	}
 	if len(data) > limits.BodyBytes {
-		return nil, fmt.Errorf("read request %s: it is larger than the %d MiB that a request may have", name, limits.BodyBytes>>20)
+		return nil, fmt.Errorf("read request %s: it is larger than the %d MiB that a request may have",
+			name, limits.BodyBytes>>20)
 	}
 	body, err := requestJSON(data)
 	if err != nil {
@@ -46,7 +47,8 @@ func readRequest(in io.Reader, path string, h *catalog.Hook, c *codec.Codec) (pr
 	}
 	message := h.Request.New().Interface()
 	if err := c.Decode(body, message); err != nil {
-		return nil, fmt.Errorf("read request %s: it is no %s: %w", name, message.ProtoReflect().Descriptor().Name(), err)
+		return nil, fmt.Errorf("read request %s: it is no %s: %w", name,
+			message.ProtoReflect().Descriptor().Name(), err)
 	}
 	return message, nil
 }

@@ -65,7 +65,8 @@ func (o *clusterOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.kubeconfig, "kubeconfig", "",
 		"kubeconfig of the cluster with the ExtensionConfigs; not needed in a Pod")
 	f.StringVar(&o.group, "extension-config-group", cluster.ClusterAPIGroup,
-		"API group of the ExtensionConfigs: "+cluster.ClusterAPIGroup+", or "+cluster.HookgateGroup+" for those that Cluster API core must not call")
+		"API group of the ExtensionConfigs: "+cluster.ClusterAPIGroup+", or "+cluster.HookgateGroup+" for those that "+
+			"Cluster API core must not call")
 	f.BoolVar(&o.readOnly, "read-only", false,
 		"serve what another program, such as Cluster API core, has discovered, and write nothing to the cluster")
 	f.StringVar(&o.namespace, "namespace", "",
@@ -104,7 +105,8 @@ func (o *clusterOptions) check() error {
 		return usagef("--kube-api-qps and --kube-api-burst: want more than 0, got %g and %d", o.qps, o.burst)
 	}
 	if o.readOnly && o.leaderElect {
-		return usagef("--read-only and --leader-elect: a replica that only reads does not compete to write; leave one of them out")
+		return usagef("--read-only and --leader-elect: a replica that only reads does not compete to write; leave " +
+			"one of them out")
 	}
 	return nil
 }
@@ -151,7 +153,8 @@ func loadKubeconfig(path string) (*rest.Config, string, error) {
 // newSource returns the source for the ExtensionConfigs of the cluster.
 func (o *clusterOptions) newSource(at connection, c cluster.Config) (source, error) {
 	c.REST, c.Own = at.rest, at.own
-	c.Group, c.ReadOnly, c.Namespace, c.WatchFilter, c.Concurrency = o.group, o.readOnly, o.namespace, o.watchFilter, o.concurrency
+	c.Group, c.ReadOnly, c.Namespace, c.WatchFilter, c.Concurrency = o.group, o.readOnly, o.namespace,
+		o.watchFilter, o.concurrency
 	c.LeaderElection = cluster.LeaderElection{
 		Enabled: o.leaderElect, Namespace: at.namespace, Name: leaseName(o.group, o.watchFilter),
 		LeaseDuration: o.leaseDuration, RenewDeadline: o.renewDeadline, RetryPeriod: o.retryPeriod,
@@ -197,7 +200,8 @@ func (o *serveOptions) newSource(
 		})
 	case o.extensionConfigs != "":
 		return directory.New(directory.Config{
-			Dir: o.extensionConfigs, Catalog: hooks, Registry: reg, Discoverer: d, References: references, Losses: losses,
+			Dir: o.extensionConfigs, Catalog: hooks, Registry: reg, Discoverer: d, References: references,
+				Losses: losses,
 			Logger: logger, Resync: o.resync, Observer: observer,
 		})
 	default:

@@ -32,8 +32,9 @@ type diagnosticsOptions struct {
 
 func (o *diagnosticsOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.address, "diagnostics-address", "127.0.0.1:8443",
-		"address for /healthz, /readyz and /metrics: plain HTTP on loopback; anywhere else HTTPS, for callers with a certificate that "+
-			"ca.crt in --cert-dir has signed or, without that file, with a token that the cluster allows to get /metrics")
+		"address for /healthz, /readyz and /metrics: plain HTTP on loopback; anywhere else HTTPS, for callers with a "+
+			"certificate that ca.crt in --cert-dir has signed or, without that file, with a token that the cluster "+
+			"allows to get /metrics")
 	f.BoolVar(&o.insecure, "insecure-diagnostics", false,
 		"serve --diagnostics-address in plain HTTP to everyone, wherever it is")
 	f.StringVar(&o.health, "health-addr", "",
@@ -60,8 +61,9 @@ func (o *diagnosticsOptions) serving(certificates *certs.Server, cluster *rest.C
 	case certificates.AsksForCertificates():
 		return certificates.TLS(), open, nil
 	case cluster == nil:
-		return nil, nil, usagef("--diagnostics-address %s is not on loopback: it is then served to callers with client certificates only, "+
-			"and --cert-dir has no ca.crt to check them with; put one there, or say --insecure-diagnostics", o.address)
+		return nil, nil, usagef("--diagnostics-address %s is not on loopback: it is then served to callers with "+
+			"client certificates only, and --cert-dir has no ca.crt to check them with; put one there, or say "+
+			"--insecure-diagnostics", o.address)
 	}
 	client, err := rest.HTTPClientFor(cluster)
 	if err != nil {

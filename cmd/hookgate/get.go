@@ -44,11 +44,14 @@ func newGetHandlersCommand(hooks *catalog.Catalog) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "handlers",
 		Short: "List the handlers of a gateway, or of an extension",
-		Long: "List the handlers that the server's discovery tells, under the names that --handler of \"hookgate call\" takes.\n\n" +
-			"A gateway has, for every lifecycle hook, one handler named as the hook, which stands for all that are registered for it.",
-		Example: "  hookgate get handlers --ca dev-ca.crt\n  hookgate get handlers --server grpcs://127.0.0.1:9090 --ca dev-ca.crt -o json",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd, hooks) },
+		Long: "List the handlers that the server's discovery returns, with the names that --handler of \"hookgate\n" +
+			"call\" accepts.\n\n" +
+			"A gateway has one handler for each lifecycle hook, named as the hook, which represents all\n" +
+			"handlers registered for it.",
+		Example: "  hookgate get handlers --ca dev-ca.crt\n" +
+			"  hookgate get handlers --server grpcs://127.0.0.1:9090 --ca dev-ca.crt -o json",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd, hooks) },
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.output, "output", "o", "table", "format: table, or yaml or json, which are the discovery's answer")
@@ -95,7 +98,10 @@ func (o *getOptions) run(cmd *cobra.Command, hooks *catalog.Catalog) error {
 			return nil
 		}
 	}
-	if err := printer(cmd.OutOrStdout(), body, func(w io.Writer) error { return render.Handlers(w, discovered.GetHandlers()) }); err != nil {
+	err = printer(cmd.OutOrStdout(), body, func(w io.Writer) error {
+		return render.Handlers(w, discovered.GetHandlers())
+	})
+	if err != nil {
 		return fmt.Errorf("print handlers: %w", err)
 	}
 	return nil

@@ -44,7 +44,9 @@ func (e usageError) Unwrap() error { return e.err }
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
 // run is the whole program, so that tests can call it.
-func run(ctx context.Context, args []string, in io.Reader, out, errOut io.Writer, lookupEnv func(string) (string, bool)) int {
+func run(
+	ctx context.Context, args []string, in io.Reader, out, errOut io.Writer, lookupEnv func(string) (string, bool),
+) int {
 	started := false
 	root := newRootCommand(func(cmd *cobra.Command) error {
 		started = true
@@ -71,8 +73,9 @@ func newRootCommand(before func(*cobra.Command) error) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "hookgate",
 		Short: "The gateway between the Cluster API runtime and its Runtime Extensions",
-		Long: "Hookgate calls Runtime Extensions on behalf of Cluster API, and of any other client that speaks HTTPS JSON or gRPC.\n" +
-			"Every flag can come from the environment: --http-address is HOOKGATE_HTTP_ADDRESS.",
+		Long: "Hookgate calls Runtime Extensions on behalf of Cluster API, and of any other client that speaks\n" +
+			"HTTPS JSON or gRPC. Every flag can also be set in the environment: --http-address is\n" +
+			"HOOKGATE_HTTP_ADDRESS.",
 		SilenceErrors:     true,
 		SilenceUsage:      true,
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return before(cmd) },

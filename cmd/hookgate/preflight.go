@@ -45,14 +45,18 @@ func newPreflightCommand(hooks *catalog.Catalog) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "preflight --for TARGET {--kubeconfig FILE | --extension-configs DIR}",
 		Short: "Show what an upgrade means for the registered handlers",
-		Long: "Show, for each registered handler, whether an upgrade would break it, lose something on the way, or needs attention, and what\n" +
-			"to do about it, down to the ExtensionPolicy to apply. docs/upgrading.md explains the findings. preflight changes nothing, calls\n" +
-			"no hook, and needs no gateway.\n\n" +
-			"TARGET is cluster-api=VERSION, hookgate=VERSION, or, with two flags, both. What an upgrade of Cluster API means depends on the\n" +
-			"release that runs now: --from names it; in a cluster where clusterctl has installed Cluster API, preflight finds it out.\n\n" +
-			"The exit status is 0 if nothing breaks, 1 if something does or the question could not be answered, and 2 for wrong usage.",
+		Long: "Show, for each registered handler, whether an upgrade would break it, lose part of its requests,\n" +
+			"or needs attention, and what to do about it, down to the ExtensionPolicy to apply.\n" +
+			"docs/upgrading.md explains the findings. preflight changes nothing, calls no hook, and needs no\n" +
+			"gateway.\n\n" +
+			"TARGET is cluster-api=VERSION, hookgate=VERSION, or, with two flags, both. What an upgrade of\n" +
+			"Cluster API means depends on the release that runs now: --from names it; in a cluster where\n" +
+			"clusterctl has installed Cluster API, preflight finds it out.\n\n" +
+			"The exit status is 0 if nothing breaks, 1 if something does or the question could not be answered,\n" +
+			"and 2 for wrong usage.",
 		Example: "  hookgate preflight --for cluster-api=v1.14.0 --kubeconfig ~/.kube/config\n" +
-			"  hookgate preflight --for cluster-api=v1.14.0 --from cluster-api=v1.12.4 --extension-configs manifests/ --discover\n" +
+			"  hookgate preflight --for cluster-api=v1.14.0 --from cluster-api=v1.12.4 \\\n" +
+			"    --extension-configs manifests/ --discover\n" +
 			"  hookgate preflight --for hookgate=v0.1.0 --extension-configs manifests/ -o sarif > preflight.sarif",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd, hooks) },
@@ -65,7 +69,7 @@ func newPreflightCommand(hooks *catalog.Catalog) *cobra.Command {
 	f.StringVar(&o.extensionConfigs, "extension-configs", "",
 		"directory with manifests of ExtensionConfigs and ExtensionPolicies")
 	f.BoolVar(&o.discover, "discover", false,
-		"ask the extensions of --extension-configs for their handlers, in place of those in status.handlers")
+		"ask the extensions of --extension-configs for their handlers instead of reading status.handlers")
 	f.StringVar(&o.kubeconfig, "kubeconfig", "",
 		"kubeconfig of the cluster with the ExtensionConfigs; not needed in a Pod")
 	f.StringVar(&o.group, "extension-config-group", cluster.ClusterAPIGroup,
@@ -108,10 +112,11 @@ func (o *preflightOptions) check(hooks *catalog.Catalog) (preflight.Target, erro
 	}
 	switch {
 	case o.extensionConfigs != "" && o.kubeconfig != "":
-		return t, usagef("--extension-configs and --kubeconfig: ExtensionConfigs come from a directory or from a cluster; " +
-			"leave one of them out")
+		return t, usagef("--extension-configs and --kubeconfig: ExtensionConfigs come from a directory or from " +
+			"a cluster; leave one of them out")
 	case o.extensionConfigs == "" && o.kubeconfig == "" && !inCluster():
-		return t, usagef("--kubeconfig is required, for the ExtensionConfigs of a cluster; or --extension-configs, for those of a directory")
+		return t, usagef("--kubeconfig is required, for the ExtensionConfigs of a cluster; or " +
+			"--extension-configs, for those of a directory")
 	case o.discover && o.extensionConfigs == "":
 		return t, usagef("--discover: in a cluster, the gateway discovers extensions; use it with --extension-configs")
 	case o.group != cluster.ClusterAPIGroup && o.group != cluster.HookgateGroup:
@@ -119,7 +124,8 @@ func (o *preflightOptions) check(hooks *catalog.Catalog) (preflight.Target, erro
 			cluster.ClusterAPIGroup, cluster.HookgateGroup, o.group)
 	case !slices.Contains([]string{formatTable, formatJSON, formatSARIF, formatPolicies}, o.output):
 		return t, usagef("--output %q: want table, json, sarif or policies", o.output)
-	case !slices.Contains([]preflight.Level{preflight.Break, preflight.Degrade, preflight.Warn}, preflight.Level(o.failOn)):
+	case !slices.Contains([]preflight.Level{preflight.Break, preflight.Degrade, preflight.Warn},
+		preflight.Level(o.failOn)):
 		return t, usagef("--fail-on %q: want break, degrade or warn", o.failOn)
 	case o.timeout <= 0:
 		return t, usagef("--timeout: want more than 0, got %s", o.timeout)
@@ -185,12 +191,16 @@ func (o *preflightOptions) readDirectory(ctx context.Context, hooks *catalog.Cat
 	if !o.discover {
 		return survey.Directory(ctx, o.extensionConfigs, hooks, nil)
 	}
-	transports := extension.NewProtocols(extension.Config{Catalog: hooks, Codec: codec.New(hooks), MaxBytes: gateway.MaxBodyBytes})
+	transports := extension.NewProtocols(extension.Config{
+		Catalog: hooks, Codec: codec.New(hooks), MaxBytes: gateway.MaxBodyBytes,
+	})
 	defer transports.Close()
 	return survey.Directory(ctx, o.extensionConfigs, hooks, transports)
 }
 
-func (o *preflightOptions) readCluster(ctx context.Context, t *preflight.Target, notes io.Writer) (preflight.Inventory, error) {
+func (o *preflightOptions) readCluster(
+	ctx context.Context, t *preflight.Target, notes io.Writer,
+) (preflight.Inventory, error) {
 	config, _, err := loadKubeconfig(o.kubeconfig)
 	if err != nil {
 		return preflight.Inventory{}, err
@@ -206,7 +216,8 @@ func (o *preflightOptions) readCluster(ctx context.Context, t *preflight.Target,
 			t.FromSource = "Provider " + provider
 		}
 		if err != nil {
-			_, _ = fmt.Fprintf(notes, "Which Cluster API runs now is not known: %v. Say it with --from %s=VERSION.\n", err, preflight.ClusterAPI)
+			_, _ = fmt.Fprintf(notes, "Which Cluster API runs now is not known: %v. Say it with --from %s=VERSION.\n",
+				err, preflight.ClusterAPI)
 		}
 	}
 	return from.Inventory(ctx, t.Hooks)

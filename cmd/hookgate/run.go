@@ -77,14 +77,16 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	mandated := codec.New(hooks)
 	reg := o.newRegistry()
 	prometheusRegistry := prometheus.NewRegistry()
-	prometheusRegistry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	prometheusRegistry.MustRegister(collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	metrics := gateway.NewMetrics(prometheusRegistry, reg, hooks, currentBuild().Version)
 	losses, references := convert.NewLosses(nil), convert.NewReferences()
 	observer := gateway.NewObserver(metrics, tracerProvider, logger, losses)
 	endpoints := cluster.NewEndpoints()
 	transports := extension.NewProtocols(extension.Config{
-		Catalog: hooks, Codec: mandated, MaxBytes: gateway.MaxBodyBytes, MaxConnectionAge: o.connectionAge, PreferHTTP2: o.preferHTTP2,
-		Propagator: gateway.Propagator(), ClientCertificate: certificateOf(clientCertificate), Endpoints: endpoints,
+		Catalog: hooks, Codec: mandated, MaxBytes: gateway.MaxBodyBytes, MaxConnectionAge: o.connectionAge,
+		PreferHTTP2: o.preferHTTP2,
+		Propagator:  gateway.Propagator(), ClientCertificate: certificateOf(clientCertificate), Endpoints: endpoints,
 	})
 	defer transports.Close()
 	source, err := o.newSource(at, hooks, reg, transports, endpoints, references, losses, metrics, logger)
@@ -147,7 +149,9 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 }
 
 // newFront returns the handler of the HTTPS address.
-func (o *serveOptions) newFront(services *gateway.Services, mandated *codec.Codec, observer *gateway.Observer) (http.Handler, error) {
+func (o *serveOptions) newFront(
+	services *gateway.Services, mandated *codec.Codec, observer *gateway.Observer,
+) (http.Handler, error) {
 	hooks, err := gateway.NewREST(services, mandated, observer)
 	if err != nil || !o.openapi {
 		return hooks, err

@@ -41,9 +41,10 @@ func newServeCommand(hooks *catalog.Catalog) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "serve {--extension-configs DIR | --kubeconfig FILE | --sidecar URL} --cert-dir DIR",
 		Short: "Run the gateway",
-		Long: "Run the gateway: read ExtensionConfigs, discover the handlers of their extensions, and answer hooks over HTTPS JSON and gRPC\n" +
-			"until SIGTERM or Ctrl-C, then finish the calls in flight.\n\n" +
-			"As soon as everything listens, one line on standard output has the addresses. The log goes to standard error.",
+		Long: "Run the gateway: read ExtensionConfigs, discover the handlers of their extensions, and answer\n" +
+			"hooks over HTTPS JSON and gRPC until SIGTERM or Ctrl-C, then finish the calls in flight.\n\n" +
+			"As soon as everything listens, one line on standard output has the addresses. The log goes to\n" +
+			"standard error.",
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			o.setSidecarDefaults(cmd.Flags().Changed)
@@ -52,8 +53,8 @@ func newServeCommand(hooks *catalog.Catalog) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.extensionConfigs, "extension-configs", "",
-		"directory with manifests of ExtensionConfigs (and of Namespaces and CustomResourceDefinitions, for their labels); "+
-			"followed while the gateway runs")
+		"directory with manifests of ExtensionConfigs (and of Namespaces and CustomResourceDefinitions, for "+
+			"their labels); followed while the gateway runs")
 	f.StringVar(&o.sidecar, "sidecar", "",
 		"URL of the one extension that the gateway runs beside and serves alone, over gRPC: grpc://127.0.0.1:9090, or "+
 			"unix:///run/extension.sock; its handlers keep their names")
@@ -68,7 +69,8 @@ func newServeCommand(hooks *catalog.Catalog) *cobra.Command {
 	f.DurationVar(&o.connectionAge, "connection-max-age", 10*time.Minute,
 		"how long a connection to an extension is used for new calls")
 	f.BoolVar(&o.preferHTTP2, "prefer-http2", false,
-		"call extensions over HTTP/2 where they speak it; by default only those that do not speak HTTP/1.1, which is faster here")
+		"call extensions over HTTP/2 where they speak it; by default only those that do not speak HTTP/1.1, which "+
+			"is faster here")
 	f.DurationVar(&o.shutdownDelay, "shutdown-delay", 0,
 		"how long the gateway still accepts calls after /readyz has failed, for load balancers to notice")
 	f.DurationVar(&o.shutdownTimeout, "shutdown-timeout", 40*time.Second,

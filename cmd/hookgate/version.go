@@ -31,7 +31,10 @@ type buildInfo struct {
 
 // currentBuild reads what the linker and the go command have put into the binary.
 func currentBuild() buildInfo {
-	b := buildInfo{Version: version, Commit: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH, HooksAPI: hook.APIVersion}
+	b := buildInfo{
+		Version: version, Commit: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		HooksAPI: hook.APIVersion,
+	}
 	if info, ok := debug.ReadBuildInfo(); ok {
 		if b.Version == "" {
 			b.Version = info.Main.Version
@@ -81,7 +84,8 @@ func printVersion(w io.Writer, b buildInfo, output string) error {
 			commit += " and changes"
 		}
 		t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-		_, _ = fmt.Fprintf(t, "hookgate\t%s\ncommit\t%s\nbuilt with\t%s for %s\nhooks\t%s\n", b.Version, commit, b.Go, b.Platform, b.HooksAPI)
+		_, _ = fmt.Fprintf(t, "hookgate\t%s\ncommit\t%s\nbuilt with\t%s for %s\nhooks\t%s\n", b.Version, commit, b.Go,
+			b.Platform, b.HooksAPI)
 		return t.Flush()
 	default:
 		return usagef("--output %q: want text or json", output)

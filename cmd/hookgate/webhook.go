@@ -30,7 +30,8 @@ type webhookOptions struct {
 
 func (o *webhookOptions) addFlags(f *pflag.FlagSet) {
 	f.IntVar(&o.port, "webhook-port", 0,
-		"port where the API server asks for defaults, validation and conversion of ExtensionConfigs and ExtensionPolicies; 0 for none")
+		"port where the API server asks for defaults, validation and conversion of ExtensionConfigs and "+
+			"ExtensionPolicies; 0 for none")
 	f.StringVar(&o.dir, "webhook-cert-dir", "/tmp/k8s-webhook-server/serving-certs/",
 		"directory with the certificate and key of --webhook-port; followed while the gateway runs")
 	f.StringVar(&o.certName, "webhook-cert-name", "tls.crt", "name of the certificate in --webhook-cert-dir")
@@ -58,7 +59,8 @@ type webhooks struct {
 
 // listen returns webhooks that listen already, so that mistakes in their flags end the start.
 func (o *webhookOptions) listen(
-	ctx context.Context, hooks *catalog.Catalog, group string, own extensionconfig.Addresses, settings certs.Settings, logger *slog.Logger,
+	ctx context.Context, hooks *catalog.Catalog, group string, own extensionconfig.Addresses, settings certs.Settings,
+	logger *slog.Logger,
 ) (*webhooks, error) {
 	pair, err := certs.OpenDir(o.dir, o.certName, o.keyName)
 	if err != nil {
@@ -69,11 +71,13 @@ func (o *webhookOptions) listen(
 		return nil, err
 	}
 	server := webhook.NewServer(webhook.ServerConfig{
-		Address: net.JoinHostPort("", strconv.Itoa(o.port)), TLS: pair.ServerTLS(settings), Handler: handler, Logger: logger,
+		Address: net.JoinHostPort("", strconv.Itoa(o.port)), TLS: pair.ServerTLS(settings), Handler: handler,
+		Logger: logger,
 	})
 	if err := server.Listen(ctx); err != nil {
 		if errors.Is(err, syscall.EADDRINUSE) {
-			return nil, fmt.Errorf("listen on port %d: the port is in use: stop the program that has it, or choose another with --webhook-port", o.port)
+			return nil, fmt.Errorf("listen on port %d: the port is in use: stop the program that has it, or choose "+
+				"another with --webhook-port", o.port)
 		}
 		return nil, fmt.Errorf("listen on port %d (--webhook-port): %w", o.port, err)
 	}

@@ -54,7 +54,8 @@ func (s *PolicySet) WithProtocol(x extensionconfig.Extension) (extensionconfig.E
 	}
 	x.ClientConfig.Protocol = protocol
 	if err := x.ClientConfig.CheckURL(); err != nil {
-		return x, fmt.Errorf("spec.clientConfig: %s: with protocol %s of its ExtensionPolicy, the URL %w", x.ClientConfig.URL, protocol, err)
+		return x, fmt.Errorf("spec.clientConfig: %s: with protocol %s of its ExtensionPolicy, the URL %w",
+			x.ClientConfig.URL, protocol, err)
 	}
 	return x, nil
 }
@@ -69,7 +70,8 @@ func (s *PolicySet) ClusterAPIVersion(extensionConfig string, h registry.Handler
 // ExtensionConfigs whose protocol has changed, or the version of objects that one of their handlers is called with.
 func (s *PolicySet) Set(policies []extensionconfig.Policy) (changed []string) {
 	s.policies = policies
-	resolved, _ := extensionconfig.ResolvePolicies(policies, func(extensionconfig.Target) error { return nil }) // a missing target makes no difference
+	// A missing target makes no difference.
+	resolved, _ := extensionconfig.ResolvePolicies(policies, func(extensionconfig.Target) error { return nil })
 	previous := *s.resolved.Load()
 	for name := range previous {
 		if _, ok := resolved[name]; !ok {

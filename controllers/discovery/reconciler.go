@@ -112,7 +112,8 @@ func NewReconciler(c ReconcilerConfig) (*Reconciler, error) {
 		return nil, errors.New("reconciler: Registry, Discoverer and Logger are required")
 	}
 	r := &Reconciler{
-		registry: c.Registry, discoverer: c.Discoverer, logger: c.Logger, observer: c.Observer, losses: c.Losses, states: map[string]*state{}, refs: map[client]int{},
+		registry: c.Registry, discoverer: c.Discoverer, logger: c.Logger, observer: c.Observer, losses: c.Losses,
+		states: map[string]*state{}, refs: map[client]int{},
 	}
 	if r.observer == nil {
 		r.observer = noObserver{}
@@ -212,7 +213,9 @@ func (r *Reconciler) Remove(name string) {
 }
 
 // discover calls the extension. A panic while its answer is read is an error of this extension alone.
-func (r *Reconciler) discover(ctx context.Context, x *extensionconfig.Extension) (found extension.Discovered, outcome string, err error) {
+func (r *Reconciler) discover(
+	ctx context.Context, x *extensionconfig.Extension,
+) (found extension.Discovered, outcome string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limits.DiscoveryTimeout)
 	defer cancel()
 	defer func() {
@@ -299,10 +302,13 @@ func (r *Reconciler) use(now, before *registry.ClientConfig) {
 	delete(r.refs, key)
 	left := make([]registry.ClientConfig, 0, len(r.refs))
 	for c := range r.refs {
-		left = append(left, registry.ClientConfig{Protocol: c.protocol, URL: c.url, CABundle: []byte(c.caBundle), InCluster: c.inCluster})
+		left = append(left, registry.ClientConfig{
+			Protocol: c.protocol, URL: c.url, CABundle: []byte(c.caBundle), InCluster: c.inCluster,
+		})
 	}
 	slices.SortFunc(left, func(a, b registry.ClientConfig) int {
-		return cmp.Or(strings.Compare(a.URL, b.URL), cmp.Compare(a.Protocol, b.Protocol), bytes.Compare(a.CABundle, b.CABundle))
+		return cmp.Or(strings.Compare(a.URL, b.URL), cmp.Compare(a.Protocol, b.Protocol),
+			bytes.Compare(a.CABundle, b.CABundle))
 	})
 	r.discoverer.Retain(left)
 }

@@ -52,13 +52,15 @@ type Extension struct {
 
 // Equal reports whether x and o are the same to a reconciler.
 func (x *Extension) Equal(o *Extension) bool {
-	return SameRegistration(&x.Registration, &o.Registration) && slices.Equal(x.LastKnown, o.LastKnown) && x.Paused == o.Paused
+	return SameRegistration(&x.Registration, &o.Registration) && slices.Equal(x.LastKnown, o.LastKnown) &&
+		x.Paused == o.Paused
 }
 
 // SameRegistration reports whether a and b have the same content.
 func SameRegistration(a, b *registry.Registration) bool {
 	return a.Name == b.Name && SameClient(a.ClientConfig, b.ClientConfig) &&
-		selectorString(a) == selectorString(b) && reflect.DeepEqual(a.Settings, b.Settings) && slices.Equal(a.Handlers, b.Handlers)
+		selectorString(a) == selectorString(b) && reflect.DeepEqual(a.Settings, b.Settings) &&
+		slices.Equal(a.Handlers, b.Handlers)
 }
 
 func selectorString(r *registry.Registration) string {
@@ -70,7 +72,8 @@ func selectorString(r *registry.Registration) string {
 
 // SameClient reports whether a and b call the same extension in the same way.
 func SameClient(a, b registry.ClientConfig) bool {
-	return a.Protocol == b.Protocol && a.URL == b.URL && a.InCluster == b.InCluster && string(a.CABundle) == string(b.CABundle)
+	return a.Protocol == b.Protocol && a.URL == b.URL && a.InCluster == b.InCluster &&
+		string(a.CABundle) == string(b.CABundle)
 }
 
 // Convert returns the Extension of an ExtensionConfig, with the defaults and by the rules of Cluster API's webhook
@@ -84,7 +87,10 @@ func ConvertLocal(config *runtimev1.ExtensionConfig) (Extension, field.ErrorList
 	return convertWith(config, convertLocalClientConfig)
 }
 
-func convertWith(config *runtimev1.ExtensionConfig, convertClient func(*runtimev1.ClientConfig, *field.Path) (registry.ClientConfig, field.ErrorList)) (
+func convertWith(
+	config *runtimev1.ExtensionConfig,
+	convertClient func(*runtimev1.ClientConfig, *field.Path) (registry.ClientConfig, field.ErrorList),
+) (
 	Extension, field.ErrorList,
 ) {
 	errs := ValidateName(config.Name)
@@ -92,10 +98,13 @@ func convertWith(config *runtimev1.ExtensionConfig, convertClient func(*runtimev
 	client, clientErrs := convertClient(&config.Spec.ClientConfig, spec.Child("clientConfig"))
 	errs = append(errs, clientErrs...)
 
-	x := Extension{Registration: registry.Registration{Name: config.Name, ClientConfig: client, Settings: config.Spec.Settings}}
+	x := Extension{Registration: registry.Registration{
+		Name: config.Name, ClientConfig: client, Settings: config.Spec.Settings,
+	}}
 	if s := config.Spec.NamespaceSelector; s != nil {
 		path := spec.Child("namespaceSelector")
-		selectorErrs := metav1validation.ValidateLabelSelector(s, metav1validation.LabelSelectorValidationOptions{}, path)
+		selectorErrs := metav1validation.ValidateLabelSelector(s,
+			metav1validation.LabelSelectorValidationOptions{}, path)
 		selector, err := metav1.LabelSelectorAsSelector(s)
 		if err != nil && len(selectorErrs) == 0 {
 			selectorErrs = append(selectorErrs, field.Invalid(path, metav1.FormatLabelSelector(s), err.Error()))
@@ -145,7 +154,8 @@ func validateCABundle(ca []byte, path *field.Path) field.ErrorList {
 	case base64.StdEncoding.EncodedLen(len(ca)) > limits.CABundleBytes:
 		return field.ErrorList{field.TooLong(path, "", limits.CABundleBytes)}
 	case len(ca) > 0 && !x509.NewCertPool().AppendCertsFromPEM(ca):
-		return field.ErrorList{field.Invalid(path, field.OmitValueType{}, "must be base64 of at least one certificate in PEM")}
+		return field.ErrorList{field.Invalid(path, field.OmitValueType{},
+			"must be base64 of at least one certificate in PEM")}
 	}
 	return nil
 }
@@ -153,7 +163,8 @@ func validateCABundle(ca []byte, path *field.Path) field.ErrorList {
 // convertLocalClientConfig takes the protocol from the scheme of the URL.
 func convertLocalClientConfig(c *runtimev1.ClientConfig, path *field.Path) (registry.ClientConfig, field.ErrorList) {
 	scheme, _, _ := strings.Cut(c.URL, "://")
-	if c.Service.IsDefined() || !slices.Contains([]string{registry.SchemeGRPC, registry.SchemeGRPCS, registry.SchemeUnix}, scheme) {
+	if c.Service.IsDefined() ||
+		!slices.Contains([]string{registry.SchemeGRPC, registry.SchemeGRPCS, registry.SchemeUnix}, scheme) {
 		return convertClientConfig(c, path)
 	}
 	client := registry.ClientConfig{Protocol: registry.GRPC, URL: c.URL, CABundle: c.CABundle}
@@ -249,7 +260,9 @@ func LastKnownHandlers(config *runtimev1.ExtensionConfig, hooks *catalog.Catalog
 		names[status.Name] = true
 		errs = append(errs, handlerErrs...)
 		if h, ok := hooks.Lookup(handler.Hook); len(handlerErrs) == 0 && (!ok || h.Singleton()) {
-			skipped = append(skipped, extension.Skipped{Name: status.Name, Reason: fmt.Sprintf("no hook %s has handlers", handler.Hook)})
+			skipped = append(skipped, extension.Skipped{
+				Name: status.Name, Reason: fmt.Sprintf("no hook %s has handlers", handler.Hook),
+			})
 			continue
 		}
 		handler.ClusterAPIVersion = stated[handler.Name]
@@ -262,7 +275,9 @@ func LastKnownHandlers(config *runtimev1.ExtensionConfig, hooks *catalog.Catalog
 	return handlers, skipped, nil
 }
 
-func lastKnownHandler(config string, status *runtimev1.ExtensionHandler, path *field.Path) (registry.Handler, field.ErrorList) {
+func lastKnownHandler(
+	config string, status *runtimev1.ExtensionHandler, path *field.Path,
+) (registry.Handler, field.ErrorList) {
 	var errs field.ErrorList
 	name, ok := strings.CutSuffix(status.Name, "."+config)
 	if !ok {
@@ -288,7 +303,10 @@ func lastKnownHandler(config string, status *runtimev1.ExtensionHandler, path *f
 		policy = hook.Fail
 	case hook.Fail, hook.Ignore:
 	default:
-		errs = append(errs, field.NotSupported(path.Child("failurePolicy"), policy, []hook.FailurePolicy{hook.Fail, hook.Ignore}))
+		errs = append(errs, field.NotSupported(path.Child("failurePolicy"), policy,
+			[]hook.FailurePolicy{hook.Fail, hook.Ignore}))
 	}
-	return registry.Handler{Name: name, Hook: gvh, Timeout: time.Duration(seconds) * time.Second, FailurePolicy: policy}, errs
+	return registry.Handler{
+		Name: name, Hook: gvh, Timeout: time.Duration(seconds) * time.Second, FailurePolicy: policy,
+	}, errs
 }

@@ -47,7 +47,8 @@ func HookVersions(config *runtimev1.ExtensionConfig, hooks *catalog.Catalog) (re
 	}
 	_, paused := config.Annotations[clusterv1.PausedAnnotation]
 	refused := gone > 0 && gone == len(config.Status.Handlers) && !paused && config.DeletionTimestamp.IsZero()
-	versions := slices.SortedFunc(maps.Keys(handlers), func(a, b *catalog.Version) int { return strings.Compare(a.APIVersion(), b.APIVersion()) })
+	versions := slices.SortedFunc(maps.Keys(handlers),
+		func(a, b *catalog.Version) int { return strings.Compare(a.APIVersion(), b.APIVersion()) })
 	var reasons []string
 	for _, v := range versions {
 		what := "are deprecated since release " + v.Lifetime.Deprecated + " of the gateway"
@@ -58,12 +59,16 @@ func HookVersions(config *runtimev1.ExtensionConfig, hooks *catalog.Catalog) (re
 			reasons = append(reasons, fmt.Sprintf("hooks of %s %s", v.APIVersion(), what))
 			continue
 		}
-		outdated = append(outdated, fmt.Sprintf("%s: %s: hooks of %s %s: upgrade the extension to one that implements hooks of %s",
-			path, text.Join(slices.Sorted(slices.Values(handlers[v])), ", ", maxNamedHandlers), v.APIVersion(), what, v.Instead()))
+		outdated = append(outdated,
+			fmt.Sprintf("%s: %s: hooks of %s %s: upgrade the extension to one that implements hooks of %s",
+				path, text.Join(slices.Sorted(slices.Values(handlers[v])), ", ", maxNamedHandlers), v.APIVersion(),
+				what, v.Instead()))
 	}
 	if !refused {
 		return nil, outdated
 	}
-	return field.Forbidden(path, fmt.Sprintf("the gateway can call none of the handlers: %s; upgrade the extension to one that implements hooks of %s, and leave out the status of the old one",
-		strings.Join(reasons, ", "), versions[0].Instead())), nil
+	return field.Forbidden(path,
+		fmt.Sprintf("the gateway can call none of the handlers: %s; upgrade the extension to one that implements "+
+			"hooks of %s, and leave out the status of the old one",
+			strings.Join(reasons, ", "), versions[0].Instead())), nil
 }

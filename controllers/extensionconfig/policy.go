@@ -72,7 +72,8 @@ func ConvertPolicy(p *v1alpha1.ExtensionPolicy, c *policy.Compiler) (Policy, fie
 	compiled := &policy.Policy{Name: p.Name, FailurePolicy: hook.FailurePolicy(spec.FailurePolicy), Order: spec.Order}
 	if seconds := spec.TimeoutSeconds; seconds != nil {
 		if *seconds < 1 || *seconds > maxTimeoutSeconds {
-			errs = append(errs, field.Invalid(path.Child("timeoutSeconds"), *seconds, fmt.Sprintf("must be between 1 and %d", maxTimeoutSeconds)))
+			errs = append(errs, field.Invalid(path.Child("timeoutSeconds"), *seconds,
+				fmt.Sprintf("must be between 1 and %d", maxTimeoutSeconds)))
 		}
 		compiled.Timeout = time.Duration(*seconds) * time.Second
 	}
@@ -90,10 +91,12 @@ func ConvertPolicy(p *v1alpha1.ExtensionPolicy, c *policy.Compiler) (Policy, fie
 	}
 	if spec.ObjectSelector != nil {
 		selectorPath := path.Child("objectSelector")
-		selectorErrs := metav1validation.ValidateLabelSelector(spec.ObjectSelector, metav1validation.LabelSelectorValidationOptions{}, selectorPath)
+		selectorErrs := metav1validation.ValidateLabelSelector(spec.ObjectSelector,
+			metav1validation.LabelSelectorValidationOptions{}, selectorPath)
 		selector, err := metav1.LabelSelectorAsSelector(spec.ObjectSelector)
 		if err != nil && len(selectorErrs) == 0 {
-			selectorErrs = append(selectorErrs, field.Invalid(selectorPath, metav1.FormatLabelSelector(spec.ObjectSelector), err.Error()))
+			selectorErrs = append(selectorErrs, field.Invalid(selectorPath,
+				metav1.FormatLabelSelector(spec.ObjectSelector), err.Error()))
 		}
 		errs = append(errs, selectorErrs...)
 		compiled.ObjectSelector = selector
@@ -108,14 +111,19 @@ func ConvertPolicy(p *v1alpha1.ExtensionPolicy, c *policy.Compiler) (Policy, fie
 	case v1alpha1.ProtocolGRPC:
 		protocol = registry.GRPC
 	default:
-		errs = append(errs, field.NotSupported(at, spec.Protocol, []v1alpha1.Protocol{v1alpha1.ProtocolGRPC, v1alpha1.ProtocolREST}))
+		errs = append(errs, field.NotSupported(at, spec.Protocol,
+			[]v1alpha1.Protocol{v1alpha1.ProtocolGRPC, v1alpha1.ProtocolREST}))
 	}
 	if spec.Protocol != "" && spec.TargetRef.Handler != "" {
-		errs = append(errs, field.Forbidden(path.Child("protocol"), "protocol is for all handlers of an extension: leave targetRef.handler out"))
+		errs = append(errs, field.Forbidden(path.Child("protocol"),
+			"protocol is for all handlers of an extension: leave targetRef.handler out"))
 	}
-	if spec.Protocol == "" && spec.ClusterAPIVersion == "" && spec.TimeoutSeconds == nil && spec.FailurePolicy == "" && spec.Order == nil &&
+	if spec.Protocol == "" && spec.ClusterAPIVersion == "" && spec.TimeoutSeconds == nil && spec.FailurePolicy == "" &&
+		spec.Order == nil &&
 		spec.ObjectSelector == nil && len(spec.MatchConditions) == 0 {
-		errs = append(errs, field.Required(path, "must set at least one of protocol, clusterAPIVersion, timeoutSeconds, failurePolicy, order, objectSelector and matchConditions"))
+		errs = append(errs, field.Required(path,
+			"must set at least one of protocol, clusterAPIVersion, timeoutSeconds, failurePolicy, order, "+
+				"objectSelector and matchConditions"))
 	}
 	return Policy{
 		Name: p.Name, Created: p.CreationTimestamp.Time, Protocol: protocol, Compiled: compiled, spec: *spec,
@@ -146,12 +154,15 @@ func validateTarget(t *v1alpha1.TargetReference, path *field.Path) field.ErrorLi
 		return errs
 	}
 	if err := registry.CheckName(t.Handler); err != nil {
-		errs = append(errs, field.Invalid(path.Child("handler"), t.Handler, err.Error()+"; it is the name that discovery gave, without the ExtensionConfig's"))
+		errs = append(errs, field.Invalid(path.Child("handler"), t.Handler,
+			err.Error()+"; it is the name that discovery gave, without the ExtensionConfig's"))
 	}
 	return errs
 }
 
-func compileConditions(list []v1alpha1.MatchCondition, path *field.Path, c *policy.Compiler) (*policy.Conditions, field.ErrorList) {
+func compileConditions(
+	list []v1alpha1.MatchCondition, path *field.Path, c *policy.Compiler,
+) (*policy.Conditions, field.ErrorList) {
 	if len(list) > maxMatchConditions {
 		return nil, field.ErrorList{field.TooMany(path, len(list), maxMatchConditions)}
 	}
@@ -166,7 +177,8 @@ func compileConditions(list []v1alpha1.MatchCondition, path *field.Path, c *poli
 		case len(m.Name) > maxConditionName:
 			errs = append(errs, field.TooLong(at.Child("name"), "", maxConditionName))
 		case !conditionName.MatchString(m.Name):
-			errs = append(errs, field.Invalid(at.Child("name"), m.Name, "must consist of letters, digits, '-', '_' and '.', and begin and end with a letter or digit"))
+			errs = append(errs, field.Invalid(at.Child("name"), m.Name,
+				"must consist of letters, digits, '-', '_' and '.', and begin and end with a letter or digit"))
 		case names[m.Name]:
 			errs = append(errs, field.Duplicate(at.Child("name"), m.Name))
 		}
@@ -181,7 +193,8 @@ func compileConditions(list []v1alpha1.MatchCondition, path *field.Path, c *poli
 	}
 	compiled, compileErrs := c.Compile(conditions)
 	for _, err := range compileErrs {
-		errs = append(errs, field.Invalid(path.Index(err.Index).Child("expression"), field.OmitValueType{}, err.Message))
+		errs = append(errs, field.Invalid(path.Index(err.Index).Child("expression"),
+			field.OmitValueType{}, err.Message))
 	}
 	return compiled, errs
 }

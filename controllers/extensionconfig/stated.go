@@ -31,7 +31,8 @@ func StatedVersions(config *runtimev1.ExtensionConfig) (map[string]string, field
 	path := field.NewPath("metadata", "annotations").Key(StatedVersionsAnnotation)
 	var stated map[string]string
 	if err := json.Unmarshal([]byte(text), &stated); err != nil {
-		return nil, field.ErrorList{field.Invalid(path, text, `must be a JSON object of handlers and versions, such as {"before-create":"v1beta1"}`)}
+		return nil, field.ErrorList{field.Invalid(path, text,
+			`must be a JSON object of handlers and versions, such as {"before-create":"v1beta1"}`)}
 	}
 	var errs field.ErrorList
 	for _, name := range slices.Sorted(maps.Keys(stated)) {

@@ -31,7 +31,8 @@ func (v Verdict) Condition(generation int64) metav1.Condition {
 		status = metav1.ConditionTrue
 	}
 	return metav1.Condition{
-		Type: v1alpha1.AcceptedCondition, Status: status, ObservedGeneration: generation, Reason: v.Reason, Message: v.Message,
+		Type: v1alpha1.AcceptedCondition, Status: status, ObservedGeneration: generation, Reason: v.Reason,
+		Message: v.Message,
 	}
 }
 
@@ -73,7 +74,8 @@ func ResolvePolicies(policies []Policy, missing func(Target) error) (map[string]
 		verdicts[p.Name] = Verdict{Reason: v1alpha1.AcceptedReason, Message: fmt.Sprintf("In effect for %s", p.Target)}
 		if err := missing(p.Target); err != nil {
 			verdicts[p.Name] = Verdict{
-				Reason: v1alpha1.TargetNotFoundReason, Message: fmt.Sprintf("%s; the policy takes effect when the target comes", err),
+				Reason:  v1alpha1.TargetNotFoundReason,
+				Message: fmt.Sprintf("%s; the policy takes effect when the target comes", err),
 			}
 		}
 	}
@@ -86,8 +88,9 @@ func conflict(p, first *Policy) Verdict {
 		why = "comes first by name"
 	}
 	return Verdict{
-		Reason:  v1alpha1.ConflictedReason,
-		Message: fmt.Sprintf("ExtensionPolicy %q is for %s, too, and %s: delete one of them, or change its targetRef", first.Name, p.Target, why),
+		Reason: v1alpha1.ConflictedReason,
+		Message: fmt.Sprintf("ExtensionPolicy %q is for %s, too, and %s: delete one of them, or change its targetRef",
+			first.Name, p.Target, why),
 	}
 }
 

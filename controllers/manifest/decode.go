@@ -78,7 +78,8 @@ func decode(d *document, words *Decoder) (*Object, []Problem) {
 	}
 	return nil, []Problem{{
 		Place: d.Place, Object: d.describe(), Warning: true,
-		Err: fmt.Errorf("%s is ignored here; only ExtensionConfig, ExtensionPolicy, Namespace and CustomResourceDefinition are read", d.apiVersion),
+		Err: fmt.Errorf("%s is ignored here; only ExtensionConfig, ExtensionPolicy, Namespace and "+
+			"CustomResourceDefinition are read", d.apiVersion),
 	}}
 }
 
@@ -168,7 +169,9 @@ func decodeExtensionConfig(d *document, words *Decoder) (*Object, []Problem) {
 }
 
 // decodeStatus takes over the handlers that an earlier discovery has left in the status, and in an annotation.
-func (d *document) decodeStatus(x *extensionconfig.Extension, annotations map[string]string, status json.RawMessage, hooks *catalog.Catalog) []Problem {
+func (d *document) decodeStatus(
+	x *extensionconfig.Extension, annotations map[string]string, status json.RawMessage, hooks *catalog.Catalog,
+) []Problem {
 	metadata, err := json.Marshal(map[string]any{"name": x.Name, "annotations": annotations})
 	if err != nil {
 		return []Problem{d.problemAt("metadata", err)}
@@ -179,7 +182,8 @@ func (d *document) decodeStatus(x *extensionconfig.Extension, annotations map[st
 		if problems = d.fieldProblems(errs); len(problems) == 0 {
 			x.LastKnown = handlers
 			for _, s := range skipped {
-				p := d.problemAt("status.handlers", fmt.Errorf("status.handlers: handler %q is left out: %s", s.Name, s.Reason))
+				p := d.problemAt("status.handlers",
+					fmt.Errorf("status.handlers: handler %q is left out: %s", s.Name, s.Reason))
 				p.Warning = true
 				problems = append(problems, p)
 			}
@@ -194,7 +198,9 @@ func (d *document) decodeStatus(x *extensionconfig.Extension, annotations map[st
 
 // hookVersions tells whether only versions of hooks that were removed could serve the handlers that the status has,
 // and which are deprecated. What is wrong with the status otherwise is left to decodeStatus.
-func (d *document) hookVersions(members map[string]json.RawMessage, status json.RawMessage, hooks *catalog.Catalog) (removed *Problem, outdated []Problem) {
+func (d *document) hookVersions(
+	members map[string]json.RawMessage, status json.RawMessage, hooks *catalog.Catalog,
+) (removed *Problem, outdated []Problem) {
 	config, problems := d.decodeVersion(map[string]json.RawMessage{"metadata": members["metadata"], "status": status})
 	if problems != nil {
 		return nil, nil
@@ -225,7 +231,8 @@ func (d *document) decodeVersion(members map[string]json.RawMessage) (*runtimev1
 		if problems := d.decodeStrict(members, old); problems != nil {
 			return nil, problems
 		}
-		if err := runtimev1alpha1.Convert_v1alpha1_ExtensionConfig_To_v1beta2_ExtensionConfig(old, config, nil); err != nil {
+		err := runtimev1alpha1.Convert_v1alpha1_ExtensionConfig_To_v1beta2_ExtensionConfig(old, config, nil)
+		if err != nil {
 			return nil, []Problem{d.problemAt("", fmt.Errorf("convert to %s: %w", runtimev1.GroupVersion, err))}
 		}
 	default:
@@ -237,8 +244,8 @@ func (d *document) decodeVersion(members map[string]json.RawMessage) (*runtimev1
 
 func decodeExtensionPolicy(d *document, conditions *policy.Compiler) (*Object, []Problem) {
 	if d.apiVersion != v1alpha1.GroupVersion.String() {
-		return d.refused([]Problem{d.problemAt("apiVersion", field.NotSupported(field.NewPath("apiVersion"), d.apiVersion,
-			[]string{v1alpha1.GroupVersion.String()}))})
+		return d.refused([]Problem{d.problemAt("apiVersion",
+			field.NotSupported(field.NewPath("apiVersion"), d.apiVersion, []string{v1alpha1.GroupVersion.String()}))})
 	}
 	members, problems := d.members()
 	if problems != nil {
@@ -286,7 +293,9 @@ func (d *document) members() (map[string]json.RawMessage, []Problem) {
 	data, err := d.node.JSON(limits.ManifestBytes)
 	var at *yaml.Error
 	if errors.As(err, &at) {
-		return nil, []Problem{{Place: Place{File: d.File, Line: at.Line}, Object: d.describe(), Err: errors.New(at.Text)}}
+		return nil, []Problem{{
+			Place: Place{File: d.File, Line: at.Line}, Object: d.describe(), Err: errors.New(at.Text),
+		}}
 	}
 	var members map[string]json.RawMessage
 	if err := json.Unmarshal(data, &members); err != nil {

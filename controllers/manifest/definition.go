@@ -27,7 +27,8 @@ func decodeDefinition(d *document) (*Object, []Problem) {
 	}
 	var metadata map[string]json.RawMessage
 	if json.Unmarshal(members["metadata"], &metadata) == nil {
-		maps.DeleteFunc(metadata, func(name string, _ json.RawMessage) bool { return name != "name" && name != "labels" })
+		maps.DeleteFunc(metadata,
+			func(name string, _ json.RawMessage) bool { return name != "name" && name != "labels" })
 		members["metadata"], _ = json.Marshal(metadata) // of JSON, which always can be written
 	}
 	definition := &metav1.PartialObjectMetadata{}

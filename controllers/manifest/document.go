@@ -121,7 +121,10 @@ func newDocument(file string, node yaml.Node, apiVersion, kind string) (document
 		d.name = v.Text()
 	}
 	if d.apiVersion == "" || d.kind == "" {
-		return d, &Problem{Place: d.Place, Err: errors.New("not a Kubernetes object: it needs apiVersion and kind"), unidentified: true}
+		return d, &Problem{
+			Place: d.Place, Err: errors.New("not a Kubernetes object: it needs apiVersion and kind"),
+			unidentified: true,
+		}
 	}
 	return d, nil
 }

@@ -59,13 +59,15 @@ func (v *Inventory) Next(manifests []File, words *Decoder) (*Inventory, []Proble
 			problems = append(problems, found...)
 		}
 		if slices.ContainsFunc(problems, func(p Problem) bool { return p.unidentified }) {
-			kept := slices.Concat(extensions.keep(m.file), policies.keep(m.file), namespaces.keep(m.file), definitions.keep(m.file))
+			kept := slices.Concat(extensions.keep(m.file), policies.keep(m.file), namespaces.keep(m.file),
+				definitions.keep(m.file))
 			explainKept(problems, kept)
 		}
 		all = append(all, problems...)
 	}
 	return &Inventory{
-		Extensions: extensions.objects, Policies: policies.objects, Namespaces: namespaces.objects, Definitions: definitions.objects,
+		Extensions: extensions.objects, Policies: policies.objects, Namespaces: namespaces.objects,
+		Definitions: definitions.objects,
 	}, all
 }
 

@@ -59,7 +59,8 @@ func NewCluster(config *rest.Config, group, watchFilter string) (*Cluster, error
 	mapper.Add(providerKind, meta.RESTScopeNamespace)
 	mapper.Add(convert.CRDKind, meta.RESTScopeRoot)
 	for _, version := range clusterVersions {
-		mapper.AddSpecific(version.WithKind("Cluster"), version.WithResource("clusters"), version.WithResource("cluster"), meta.RESTScopeNamespace)
+		mapper.AddSpecific(version.WithKind("Cluster"), version.WithResource("clusters"),
+			version.WithResource("cluster"), meta.RESTScopeNamespace)
 	}
 	c, err := client.New(config, client.Options{Scheme: scheme, Mapper: mapper})
 	if err != nil {
@@ -78,14 +79,16 @@ func (c *Cluster) Inventory(ctx context.Context, hooks *catalog.Catalog) (prefli
 	var configs runtimev1.ExtensionConfigList
 	if err := c.list(ctx, &configs, "extensionconfigs", c.group, options...); err != nil {
 		if absent(err) {
-			err = fmt.Errorf("%w: the API server has no ExtensionConfig in %s/%s; install Cluster API or the gateway, or name another group with --extension-config-group",
+			err = fmt.Errorf("%w: the API server has no ExtensionConfig in %s/%s; install Cluster API or the "+
+				"gateway, or name another group with --extension-config-group",
 				err, c.group, runtimev1.GroupVersion.Version)
 		}
 		return v, err
 	}
 	var list v1alpha1.ExtensionPolicyList
 	// Without the kind, there are no policies.
-	if err := c.list(ctx, &list, "extensionpolicies", v1alpha1.GroupVersion.Group, options...); err != nil && !absent(err) {
+	err := c.list(ctx, &list, "extensionpolicies", v1alpha1.GroupVersion.Group, options...)
+	if err != nil && !absent(err) {
 		return v, err
 	}
 	for i := range configs.Items {
@@ -126,7 +129,8 @@ func registered(config *runtimev1.ExtensionConfig, hooks *catalog.Catalog) prefl
 	case len(handlers) > 0 || discovered != nil && discovered.Status == metav1.ConditionTrue:
 		return x
 	case discovered != nil:
-		x.Undiscovered = "the handlers of the extension are not known: it has not been discovered: " + discovered.Message
+		x.Undiscovered = "the handlers of the extension are not known: it has not been discovered: " +
+			discovered.Message
 	default:
 		x.Undiscovered = "the handlers of the extension are not known: it has not been discovered"
 	}
@@ -147,7 +151,10 @@ func (c *Cluster) RunningClusterAPI(ctx context.Context) (version, provider stri
 	}
 	found := map[string]string{}
 	for i := range list.Items {
-		text := func(field string) string { s, _, _ := unstructured.NestedString(list.Items[i].Object, field); return s }
+		text := func(field string) string {
+			s, _, _ := unstructured.NestedString(list.Items[i].Object, field)
+			return s
+		}
 		if text("type") == "CoreProvider" && text("providerName") == "cluster-api" {
 			found[list.Items[i].GetNamespace()+"/"+list.Items[i].GetName()] = text("version")
 		}
@@ -166,7 +173,9 @@ func (c *Cluster) RunningClusterAPI(ctx context.Context) (version, provider stri
 	return "", "", fmt.Errorf("there are several Providers for Cluster API: %s", strings.Join(names, ", "))
 }
 
-func (c *Cluster) list(ctx context.Context, into client.ObjectList, resource, group string, options ...client.ListOption) error {
+func (c *Cluster) list(
+	ctx context.Context, into client.ObjectList, resource, group string, options ...client.ListOption,
+) error {
 	err := c.client.List(ctx, into, options...)
 	switch {
 	case err == nil:

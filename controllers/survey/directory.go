@@ -28,14 +28,18 @@ const maxDiscoveries = 8
 // Directory returns the inventory of a directory of manifests. With a Discoverer, extensions are asked for their
 // handlers, each for limits.DiscoveryTimeout at most; without, what their manifests have in status.handlers is all
 // that is known.
-func Directory(ctx context.Context, dir string, hooks *catalog.Catalog, discoverer Discoverer) (preflight.Inventory, error) {
+func Directory(
+	ctx context.Context, dir string, hooks *catalog.Catalog, discoverer Discoverer,
+) (preflight.Inventory, error) {
 	manifests, err := manifest.Read(dir, hooks)
 	if err != nil {
 		return preflight.Inventory{}, err
 	}
 	var v preflight.Inventory
 	for _, e := range manifests.Errors {
-		v.Unreadable = append(v.Unreadable, preflight.Unreadable{Object: e.Object, Location: located(e.Place), Reason: e.Text})
+		v.Unreadable = append(v.Unreadable, preflight.Unreadable{
+			Object: e.Object, Location: located(e.Place), Reason: e.Text,
+		})
 	}
 	policies := make([]placed, len(manifests.Policies))
 	for i, p := range manifests.Policies {
@@ -76,7 +80,8 @@ func written(m *manifest.Config, hooks *catalog.Catalog) preflight.Extension {
 		x.Undiscovered = "the handlers of the extension are not known: its manifest has no status.handlers"
 	}
 	if x.Undiscovered != "" {
-		x.Discover = "ask the extension with --discover, or put status.handlers into the manifest, as kubectl get --output yaml shows it"
+		x.Discover = "ask the extension with --discover, or put status.handlers into the manifest, as kubectl get " +
+			"--output yaml shows it"
 	}
 	x.Handlers = handlers
 	return x
@@ -85,7 +90,8 @@ func written(m *manifest.Config, hooks *catalog.Catalog) preflight.Extension {
 // ask asks an extension for its handlers, in place of those that its manifest has.
 func ask(ctx context.Context, discoverer Discoverer, client registry.ClientConfig, x *preflight.Extension) {
 	if err := client.CheckURL(); err != nil {
-		x.Undiscovered, x.Discover = fmt.Sprintf("the extension cannot be asked for its handlers: its URL %s", err), "correct the URL, or the protocol of its ExtensionPolicy"
+		x.Undiscovered, x.Discover = fmt.Sprintf("the extension cannot be asked for its handlers: its URL %s", err),
+			"correct the URL, or the protocol of its ExtensionPolicy"
 		return
 	}
 	ctx, cancel := context.WithTimeout(ctx, limits.DiscoveryTimeout)

@@ -20,7 +20,9 @@ import (
 )
 
 // clusterVersions are those in which Clusters are asked for: the first that is served counts.
-var clusterVersions = []schema.GroupVersion{{Group: "cluster.x-k8s.io", Version: "v1beta2"}, {Group: "cluster.x-k8s.io", Version: "v1beta1"}}
+var clusterVersions = []schema.GroupVersion{
+	{Group: "cluster.x-k8s.io", Version: "v1beta2"}, {Group: "cluster.x-k8s.io", Version: "v1beta1"},
+}
 
 // page is how many objects are asked for at a time.
 const page = 500
@@ -29,7 +31,8 @@ const page = 500
 // unless that matters: for a handler that understands v1beta1.
 func (c *Cluster) references(ctx context.Context, v *preflight.Inventory) error {
 	converted := func(h preflight.Handler) bool { return h.Understands() == convert.V1Beta1 }
-	if !slices.ContainsFunc(v.Extensions, func(x preflight.Extension) bool { return slices.ContainsFunc(x.Handlers, converted) }) {
+	if !slices.ContainsFunc(v.Extensions,
+		func(x preflight.Extension) bool { return slices.ContainsFunc(x.Handlers, converted) }) {
 		return nil
 	}
 	kinds, err := c.referredTo(ctx)
@@ -118,7 +121,8 @@ type forbidden struct {
 }
 
 func (e *forbidden) Error() string {
-	return fmt.Sprintf("list %s.%s: forbidden: grant the verb list on %s of the API group %s, in all namespaces", e.resource, e.group, e.resource, e.group)
+	return fmt.Sprintf("list %s.%s: forbidden: grant the verb list on %s of the API group %s, in all namespaces",
+		e.resource, e.group, e.resource, e.group)
 }
 
 func (e *forbidden) Unwrap() error { return e.cause }

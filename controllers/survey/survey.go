@@ -21,7 +21,9 @@ import (
 
 // fromStatus returns the handlers that an earlier discovery has left in the status of an ExtensionConfig, and what is
 // wrong with them, if that keeps a gateway from using them. at returns where each stands.
-func fromStatus(config *runtimev1.ExtensionConfig, hooks *catalog.Catalog, at func(i int) preflight.Location) ([]preflight.Handler, error) {
+func fromStatus(
+	config *runtimev1.ExtensionConfig, hooks *catalog.Catalog, at func(i int) preflight.Location,
+) ([]preflight.Handler, error) {
 	known, skipped, errs := extensionconfig.LastKnownHandlers(config, hooks)
 	if len(errs) > 0 {
 		return nil, errs.ToAggregate()
@@ -53,7 +55,9 @@ func fromStatus(config *runtimev1.ExtensionConfig, hooks *catalog.Catalog, at fu
 func fromDiscovery(found extension.Discovered, at preflight.Location) []preflight.Handler {
 	var handlers []preflight.Handler
 	for _, h := range found.Handlers {
-		handlers = append(handlers, preflight.Handler{Name: h.Name, Hook: h.Hook, States: h.ClusterAPIVersion, Location: at})
+		handlers = append(handlers, preflight.Handler{
+			Name: h.Name, Hook: h.Hook, States: h.ClusterAPIVersion, Location: at,
+		})
 	}
 	for _, s := range found.Skipped {
 		handlers = append(handlers, preflight.Handler{Name: s.Name, Useless: s.Reason, Location: at})
@@ -70,7 +74,8 @@ type placed struct {
 // decide says which policies are in effect for which handlers of v, and which ones that state a version take no
 // effect.
 func decide(v *preflight.Inventory, policies []placed) {
-	resolved, verdicts := extensionconfig.ResolvePolicies(unplaced(policies), func(t extensionconfig.Target) error { return missing(v, t) })
+	resolved, verdicts := extensionconfig.ResolvePolicies(unplaced(policies),
+		func(t extensionconfig.Target) error { return missing(v, t) })
 	located := map[string]preflight.Location{}
 	for _, p := range policies {
 		located[p.Name] = p.location
@@ -90,7 +95,9 @@ func decide(v *preflight.Inventory, policies []placed) {
 				p, own = of.All, false
 			}
 			if p != nil {
-				h.Policy = &preflight.Policy{Name: p.Name, Location: located[p.Name], ForAll: !own, States: p.ClusterAPIVersion}
+				h.Policy = &preflight.Policy{
+					Name: p.Name, Location: located[p.Name], ForAll: !own, States: p.ClusterAPIVersion,
+				}
 			}
 		}
 	}
@@ -128,5 +135,6 @@ func unplaced(policies []placed) []extensionconfig.Policy {
 
 // invalid returns a policy that has a mistake, if it states a version.
 func invalid(p *v1alpha1.ExtensionPolicy, reason string) (preflight.IgnoredPolicy, bool) {
-	return preflight.IgnoredPolicy{Name: p.Name, ExtensionConfig: p.Spec.TargetRef.Name, Reason: reason}, p.Spec.ClusterAPIVersion != ""
+	return preflight.IgnoredPolicy{Name: p.Name, ExtensionConfig: p.Spec.TargetRef.Name, Reason: reason},
+		p.Spec.ClusterAPIVersion != ""
 }

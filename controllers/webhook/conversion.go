@@ -24,7 +24,8 @@ func newConverter(scheme *runtime.Scheme, group string) (http.Handler, error) {
 		return nil, fmt.Errorf("converter of ExtensionConfig: %w", err)
 	}
 	converters := conversion.NewRegistry()
-	if err := converters.RegisterConverter(schema.GroupKind{Group: group, Kind: "ExtensionConfig"}, converter); err != nil {
+	kind := schema.GroupKind{Group: group, Kind: "ExtensionConfig"}
+	if err := converters.RegisterConverter(kind, converter); err != nil {
 		return nil, fmt.Errorf("converter of ExtensionConfig: %w", err)
 	}
 	return conversion.NewWebhookHandler(scheme, converters), nil

@@ -30,7 +30,8 @@ var _ admission.Handler = creation{}
 
 func newCreation(scheme *runtime.Scheme, configs extensionConfigs) *admission.Webhook {
 	return &admission.Webhook{Handler: creation{
-		defaults: admission.WithDefaulter[*runtimev1.ExtensionConfig](scheme, configs).Handler, decoder: admission.NewDecoder(scheme), configs: configs,
+		defaults: admission.WithDefaulter[*runtimev1.ExtensionConfig](scheme, configs).Handler,
+		decoder:  admission.NewDecoder(scheme), configs: configs,
 	}}
 }
 

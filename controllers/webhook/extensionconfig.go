@@ -43,13 +43,17 @@ func (extensionConfigs) Default(_ context.Context, config *runtimev1.ExtensionCo
 }
 
 // ValidateCreate checks a new ExtensionConfig. The API server has dropped its status before; see creation.
-func (w extensionConfigs) ValidateCreate(_ context.Context, config *runtimev1.ExtensionConfig) (admission.Warnings, error) {
+func (w extensionConfigs) ValidateCreate(
+	_ context.Context, config *runtimev1.ExtensionConfig,
+) (admission.Warnings, error) {
 	return warnings(nil, config), w.validate(config, nil)
 }
 
 // ValidateUpdate checks the new state of an ExtensionConfig. It allows one that is being deleted, and one whose spec
 // stays, which may have been stored before there was a rule. Known handlers count while clientConfig stays.
-func (w extensionConfigs) ValidateUpdate(ctx context.Context, before, config *runtimev1.ExtensionConfig) (admission.Warnings, error) {
+func (w extensionConfigs) ValidateUpdate(
+	ctx context.Context, before, config *runtimev1.ExtensionConfig,
+) (admission.Warnings, error) {
 	if !config.DeletionTimestamp.IsZero() {
 		return nil, nil
 	}

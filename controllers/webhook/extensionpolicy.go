@@ -26,7 +26,8 @@ func (w extensionPolicies) ValidateCreate(_ context.Context, p *v1alpha1.Extensi
 	_, errs := extensionconfig.ConvertPolicy(p, w.compiler)
 	var warnings admission.Warnings
 	if seconds := p.Spec.TimeoutSeconds; seconds != nil && *seconds >= int32(registry.MaxTimeout.Seconds()) {
-		warnings = append(warnings, "spec.timeoutSeconds: Cluster API waits 30 s at most, the way through the gateway included: less leaves time for the answer to arrive")
+		warnings = append(warnings, "spec.timeoutSeconds: Cluster API waits 30 s at most, the way through the "+
+			"gateway included: less leaves time for the answer to arrive")
 	}
 	if len(errs) == 0 {
 		return warnings, nil
@@ -36,7 +37,9 @@ func (w extensionPolicies) ValidateCreate(_ context.Context, p *v1alpha1.Extensi
 
 // ValidateUpdate checks the new state of an ExtensionPolicy. It allows one that is being deleted, and one whose spec
 // stays.
-func (w extensionPolicies) ValidateUpdate(ctx context.Context, before, p *v1alpha1.ExtensionPolicy) (admission.Warnings, error) {
+func (w extensionPolicies) ValidateUpdate(
+	ctx context.Context, before, p *v1alpha1.ExtensionPolicy,
+) (admission.Warnings, error) {
 	if !p.DeletionTimestamp.IsZero() || equality.Semantic.DeepEqual(before.Spec, p.Spec) {
 		return nil, nil
 	}

@@ -30,7 +30,8 @@ func warnings(old, config *runtimev1.ExtensionConfig) admission.Warnings {
 	annotations := field.NewPath("metadata", "annotations")
 	// After the first injection, both are there as they should be.
 	if injects(config) && len(config.Spec.ClientConfig.CABundle) > 0 &&
-		(old == nil || !injects(old) && bytes.Equal(old.Spec.ClientConfig.CABundle, config.Spec.ClientConfig.CABundle)) {
+		(old == nil || !injects(old) &&
+			bytes.Equal(old.Spec.ClientConfig.CABundle, config.Spec.ClientConfig.CABundle)) {
 		list = append(list, annotations.Key(runtimev1.InjectCAFromSecretAnnotation).String()+
 			": spec.clientConfig.caBundle is replaced by what the Secret has; leave one of them out")
 	}
@@ -44,18 +45,22 @@ func warningsOf(config *runtimev1.ExtensionConfig) admission.Warnings {
 	annotations, path := field.NewPath("metadata", "annotations"), field.NewPath("spec", "clientConfig")
 	client := &config.Spec.ClientConfig
 	if reference := config.Annotations[runtimev1.InjectCAFromSecretAnnotation]; injects(config) {
-		if namespace, name, ok := strings.Cut(reference, "/"); !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
-			warn(annotations.Key(runtimev1.InjectCAFromSecretAnnotation), strconv.Quote(reference)+" is not of the form <namespace>/<name>, so no CA is injected")
+		namespace, name, ok := strings.Cut(reference, "/")
+		if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
+			warn(annotations.Key(runtimev1.InjectCAFromSecretAnnotation),
+				strconv.Quote(reference)+" is not of the form <namespace>/<name>, so no CA is injected")
 		}
 	} else if client.Service.IsDefined() && len(client.CABundle) == 0 {
-		warn(path.Child("caBundle"), "is not set, and certificates of Services are seldom signed by a public authority; set it, or the annotation "+
-			runtimev1.InjectCAFromSecretAnnotation)
+		warn(path.Child("caBundle"),
+			"is not set, and certificates of Services are seldom signed by a public authority; set it, or "+
+				"the annotation "+runtimev1.InjectCAFromSecretAnnotation)
 	}
 	if text := warningOfHost(client.URL); text != "" {
 		warn(path.Child("url"), text)
 	}
 	if _, ok := config.Annotations[clusterv1.PausedAnnotation]; ok {
-		warn(annotations.Key(clusterv1.PausedAnnotation), "the extension is not discovered until the annotation is gone")
+		warn(annotations.Key(clusterv1.PausedAnnotation),
+			"the extension is not discovered until the annotation is gone")
 	}
 	return list
 }
@@ -79,7 +84,9 @@ func warningOfHost(raw string) string {
 	case err == nil && connect.Forbidden(addr) != "":
 		return host + " is " + connect.Forbidden(addr) + ", which the gateway does not call"
 	case strings.HasSuffix(host, ".svc"), strings.HasSuffix(host, ".svc.cluster.local"):
-		return host + " is a Service of a cluster: name one of this cluster in spec.clientConfig.service, so that changes of its endpoints are followed and no proxy is used"
+		return host +
+			" is a Service of a cluster: name one of this cluster in spec.clientConfig.service, so that changes of " +
+			"its endpoints are followed and no proxy is used"
 	}
 	return ""
 }

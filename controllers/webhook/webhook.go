@@ -88,8 +88,11 @@ func New(c Config) (http.Handler, error) {
 	}
 	handle(ConvertPath, convert, MaxConversionBytes, conversions)
 	handle(MutatePath(c.Group), newCreation(scheme, configs), MaxAdmissionBytes, admissions)
-	handle(ValidatePath(c.Group), admission.WithValidator[*runtimev1.ExtensionConfig](scheme, configs), MaxAdmissionBytes, admissions)
-	handle(PolicyPath(), admission.WithValidator[*v1alpha1.ExtensionPolicy](scheme, extensionPolicies{compiler: compiler}), MaxAdmissionBytes, admissions)
+	handle(ValidatePath(c.Group), admission.WithValidator[*runtimev1.ExtensionConfig](scheme, configs),
+		MaxAdmissionBytes, admissions)
+	handle(PolicyPath(),
+		admission.WithValidator[*v1alpha1.ExtensionPolicy](scheme, extensionPolicies{compiler: compiler}),
+		MaxAdmissionBytes, admissions)
 	return mux, nil
 }
 

@@ -41,7 +41,8 @@ func ParseCipherSuites(names []string, minVersion uint16) ([]uint16, error) {
 	required := []uint16{tls.TLS_ECDHE_RSA_WITH_AES_128_GCM_SHA256, tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}
 	isRequired := func(s uint16) bool { return slices.Contains(required, s) }
 	if len(suites) > 0 && minVersion < tls.VersionTLS13 && !slices.ContainsFunc(suites, isRequired) {
-		return nil, fmt.Errorf("HTTP/2 needs %s or %s; add the one for the key of your certificate, or leave TLS 1.2 out with --tls-min-version=VersionTLS13",
+		return nil, fmt.Errorf("HTTP/2 needs %s or %s; add the one for the key of your certificate, or leave "+
+			"TLS 1.2 out with --tls-min-version=VersionTLS13",
 			tls.CipherSuiteName(required[0]), tls.CipherSuiteName(required[1]))
 	}
 	return suites, nil

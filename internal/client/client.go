@@ -126,7 +126,9 @@ func (c *Client) Call(ctx context.Context, h *catalog.Hook, handler string, req 
 	}
 	body, err := c.config.Codec.Append(nil, req)
 	if err != nil {
-		return &Response{Failure: &connect.Failure{Kind: hook.InvalidRequest, Text: "write request: " + err.Error(), Cause: err}}
+		return &Response{Failure: &connect.Failure{
+			Kind: hook.InvalidRequest, Text: "write request: " + err.Error(), Cause: err,
+		}}
 	}
 	return c.post(ctx, h, handler, body)
 }

@@ -35,7 +35,8 @@ func (c *Client) invoke(ctx context.Context, h *catalog.Hook, req proto.Message)
 func (c *Client) exchange(ctx context.Context, h *catalog.Hook, in, out any, options ...grpc.CallOption) *Response {
 	var header, trailer metadata.MD
 	var rpc connect.RPC
-	err := c.grpc.Invoke(rpc.Watch(ctx), h.Method, in, out, append(options, grpc.Header(&header), grpc.Trailer(&trailer))...)
+	err := c.grpc.Invoke(rpc.Watch(ctx), h.Method, in, out,
+		append(options, grpc.Header(&header), grpc.Trailer(&trailer))...)
 	r := &Response{GRPC: status.Convert(err), Header: http.Header{}}
 	r.Status = "gRPC " + r.GRPC.Code().String()
 	for k, v := range metadata.Join(header, trailer) {

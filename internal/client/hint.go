@@ -35,7 +35,8 @@ func (o *Options) Hint(e *endpoint.Endpoint, f *connect.Failure) string {
 	case connect.HandshakeRefused:
 		return "Does it ask for a certificate? Show one: " + o.Certificate + "."
 	case connect.NoTLS:
-		return "gRPC without TLS is " + o.URL + "grpc://" + e.Authority + "; is it perhaps a port for metrics or health?"
+		return "gRPC without TLS is " + o.URL + "grpc://" + e.Authority +
+			"; is it perhaps a port for metrics or health?"
 	case connect.NoPlaintext:
 		return "With TLS, that is " + o.URL + "grpcs://" + e.Authority + "."
 	case connect.NoHTTP2, connect.NotGRPC:

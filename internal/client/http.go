@@ -27,7 +27,9 @@ func (c *Client) post(ctx context.Context, h *catalog.Hook, handler string, body
 	}
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, u.String(), bytes.NewReader(body))
 	if err != nil {
-		return &Response{Failure: &connect.Failure{Kind: hook.InvalidRequest, Text: "write request: " + err.Error(), Cause: err}}
+		return &Response{Failure: &connect.Failure{
+			Kind: hook.InvalidRequest, Text: "write request: " + err.Error(), Cause: err,
+		}}
 	}
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json")

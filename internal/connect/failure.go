@@ -89,7 +89,8 @@ func malformed(err error) string {
 	var mime textproto.ProtocolError
 	text := err.Error()
 	switch {
-	case strings.Contains(text, "server response headers exceeded"), strings.Contains(text, "response header list larger"):
+	case strings.Contains(text, "server response headers exceeded"),
+		strings.Contains(text, "response header list larger"):
 		return fmt.Sprintf("header of the answer is larger than %d bytes", MaxHeaderBytes)
 	case errors.As(err, &mime):
 		return "answer is not HTTP"
@@ -155,7 +156,10 @@ func untrusted(err error) *Failure {
 	case errors.As(err, &authority):
 		return &Failure{Reason: UnknownAuthority, Text: "certificate not trusted: signed by an unknown authority"}
 	case errors.As(err, &host):
-		return &Failure{Reason: BadCertificate, Text: fmt.Sprintf("certificate not trusted: not made out to %q", text.Cut(host.Host, 256))}
+		return &Failure{
+			Reason: BadCertificate,
+			Text:   fmt.Sprintf("certificate not trusted: not made out to %q", text.Cut(host.Host, 256)),
+		}
 	case errors.As(err, &invalid) && invalid.Reason == x509.Expired:
 		return &Failure{Reason: BadCertificate, Text: "certificate not trusted: expired or not yet valid"}
 	case errors.As(err, &verify):
@@ -166,7 +170,9 @@ func untrusted(err error) *Failure {
 		return &Failure{Reason: CertificateRequired, Text: "TLS handshake refused: certificate required"}
 	case errors.As(err, &op) && op.Op == "remote error":
 		// An alert: its text is one of a fixed set.
-		return &Failure{Reason: HandshakeRefused, Text: "TLS handshake refused: " + strings.TrimPrefix(op.Err.Error(), "tls: ")}
+		return &Failure{
+			Reason: HandshakeRefused, Text: "TLS handshake refused: " + strings.TrimPrefix(op.Err.Error(), "tls: "),
+		}
 	case strings.Contains(err.Error(), "tls: "):
 		return &Failure{Reason: HandshakeFailed, Text: "TLS handshake did not work"}
 	}
@@ -177,7 +183,8 @@ func untrusted(err error) *Failure {
 // HTTP/2 though it was not offered.
 func IsNoCommonProtocol(err error) bool {
 	text := err.Error()
-	return strings.HasSuffix(text, "tls: no application protocol") || strings.Contains(text, "unadvertised ALPN protocol")
+	return strings.HasSuffix(text, "tls: no application protocol") ||
+		strings.Contains(text, "unadvertised ALPN protocol")
 }
 
 // IsBrokenStream reports whether the server ended one request of an HTTP/2 connection, for which net/http has no type.
@@ -195,7 +202,8 @@ func IsClosedIdle(err error) bool {
 // IsHungUp reports whether the server closed the connection instead of answering. How the client sees that depends on
 // timing.
 func IsHungUp(err error) bool {
-	return errors.Is(err, io.EOF) || IsClosedIdle(err) || errors.Is(err, syscall.ECONNRESET) || errors.Is(err, syscall.EPIPE)
+	return errors.Is(err, io.EOF) || IsClosedIdle(err) || errors.Is(err, syscall.ECONNRESET) ||
+		errors.Is(err, syscall.EPIPE)
 }
 
 func isTimeout(err error) bool {

@@ -27,7 +27,9 @@ import (
 
 // redial says when an address that does not answer is tried again: soon, for a server that restarts.
 var redial = grpc.ConnectParams{
-	Backoff:           backoff.Config{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second},
+	Backoff: backoff.Config{
+		BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 3 * time.Second,
+	},
 	MinConnectTimeout: TLSTimeout,
 }
 
@@ -88,7 +90,9 @@ func (g *GRPC) Services(ctx context.Context) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	request := &reflectionv1.ServerReflectionRequest{MessageRequest: &reflectionv1.ServerReflectionRequest_ListServices{}}
+	request := &reflectionv1.ServerReflectionRequest{
+		MessageRequest: &reflectionv1.ServerReflectionRequest_ListServices{},
+	}
 	_ = stream.Send(request) // Recv returns its error, with the status
 	answer, err := stream.Recv()
 	if err != nil {

@@ -56,7 +56,8 @@ func (f *Failures) Latest() error {
 func (f *Failures) of(detail string) error {
 	err := f.Latest()
 	if last := f.last.Load(); err == nil && last != nil &&
-		(strings.Contains(detail, "Error while dialing") || strings.Contains(detail, "authentication handshake failed")) {
+		(strings.Contains(detail, "Error while dialing") ||
+			strings.Contains(detail, "authentication handshake failed")) {
 		return *last
 	}
 	return err
@@ -76,10 +77,15 @@ func (f *Failures) classify(detail string) *Failure {
 // ClassifyGRPC returns the failure that err, an error of a connection over gRPC, stands for.
 func ClassifyGRPC(err error) *Failure {
 	switch {
-	case IsNoCommonProtocol(err), errors.Is(err, errPlainText), strings.Contains(err.Error(), "missing selected ALPN property"):
-		return &Failure{Kind: hook.Unreachable, Reason: NoHTTP2, Text: "the server does not speak HTTP/2, as gRPC does", Cause: err}
+	case IsNoCommonProtocol(err), errors.Is(err, errPlainText),
+		strings.Contains(err.Error(), "missing selected ALPN property"):
+		return &Failure{
+			Kind: hook.Unreachable, Reason: NoHTTP2, Text: "the server does not speak HTTP/2, as gRPC does", Cause: err,
+		}
 	case errors.Is(err, errNoGreeting):
-		return &Failure{Kind: hook.Unreachable, Reason: NoPlaintext, Text: "the server does not speak gRPC without TLS", Cause: err}
+		return &Failure{
+			Kind: hook.Unreachable, Reason: NoPlaintext, Text: "the server does not speak gRPC without TLS", Cause: err,
+		}
 	}
 	return Classify(err)
 }

@@ -67,7 +67,8 @@ func Parse(text string, schemes ...string) (*Endpoint, error) {
 		return nil, errors.New("must not have a fragment")
 	case u.Scheme == Unix:
 		if u.Host != "" || u.Opaque != "" || u.Path == "" || u.Path == "/" {
-			return nil, errors.New("must be unix:// and the absolute path of a socket, for example unix:///run/extension.sock")
+			return nil, errors.New("must be unix:// and the absolute path of a socket, " +
+				"for example unix:///run/extension.sock")
 		}
 		return &Endpoint{Scheme: Unix, Network: "unix", Address: u.Path, Authority: "localhost", Host: "localhost"}, nil
 	case u.Hostname() == "" || u.Opaque != "":

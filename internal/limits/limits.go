@@ -9,11 +9,11 @@ import "time"
 
 // The limits of a call.
 const (
-	// BodyBytes is the size of the largest request or answer on every transport, after decompression: 20 MiB, as Cluster
-	// API's own server has it.
+	// BodyBytes is the size of the largest request or answer on every transport, after decompression: 20 MiB, as
+	// Cluster API's own server has it.
 	BodyBytes = 20 << 20
-	// Timeout is the longest timeout of a handler, and DefaultTimeout that of a handler which states none. Both are rules
-	// of the Runtime SDK.
+	// Timeout is the longest timeout of a handler, and DefaultTimeout that of a handler which states none. Both are
+	// rules of the Runtime SDK.
 	Timeout        = 30 * time.Second
 	DefaultTimeout = 10 * time.Second
 	// JSONDepth is how deep objects and arrays may be nested in each other.

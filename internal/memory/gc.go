@@ -39,7 +39,9 @@ func TuneGC(lookupEnv func(string) (string, bool)) {
 		}
 	}
 	debug.SetGCPercent(gcPercent)
-	t := &tuner{live: []metrics.Sample{{Name: "/gc/heap/live:bytes"}}, set: func(limit int64) { debug.SetMemoryLimit(limit) }}
+	t := &tuner{
+		live: []metrics.Sample{{Name: "/gc/heap/live:bytes"}}, set: func(limit int64) { debug.SetMemoryLimit(limit) },
+	}
 	t.tune(0)
 	t.afterNextGC()
 }

@@ -23,8 +23,8 @@ func Cut(s string, n int) string {
 	return strings.ToValidUTF8(s[:n-len(ellipsis)], "") + ellipsis
 }
 
-// Printable returns s with every character that could control a terminal, or change the direction of text in it, replaced
-// by its Go escape.
+// Printable returns s with every character that could control a terminal, or change the direction of text in it,
+// replaced by its Go escape.
 func Printable(s string) string {
 	if !strings.ContainsFunc(s, IsControl) {
 		return s

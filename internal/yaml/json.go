@@ -110,8 +110,8 @@ type member struct {
 	value *yaml.Node
 }
 
-// members returns the members of a mapping in their order. Those that are merged stand where the merge key does, unless the mapping
-// has a member of that name itself; of two that are merged, the first counts.
+// members returns the members of a mapping in their order. Those that are merged stand where the merge key does, unless
+// the mapping has a member of that name itself; of two that are merged, the first counts.
 func (w *writer) members(n *yaml.Node, depth int) ([]member, error) {
 	defined := make(map[string]int, len(n.Content)/2) // the line by key
 	keys := make([]string, 0, len(n.Content)/2)
@@ -124,7 +124,8 @@ func (w *writer) members(n *yaml.Node, depth int) ([]member, error) {
 			key = mergeKey
 		}
 		if line, twice := defined[key]; twice {
-			return nil, errorf(n.Content[i].Line, "mapping key %q already defined at line %d", strings.TrimSuffix(key, "\xff"), line)
+			return nil, errorf(n.Content[i].Line, "mapping key %q already defined at line %d",
+				strings.TrimSuffix(key, "\xff"), line)
 		}
 		defined[key] = n.Content[i].Line
 		keys = append(keys, key)
@@ -260,7 +261,8 @@ var (
 
 // boolean returns the JSON of a boolean, and reports whether n is one: a word that is plain or has the tag !!bool.
 func boolean(n *yaml.Node) (string, bool) {
-	const explicit = yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle | yaml.TaggedStyle
+	const explicit = yaml.DoubleQuotedStyle | yaml.SingleQuotedStyle | yaml.LiteralStyle | yaml.FoldedStyle |
+		yaml.TaggedStyle
 	if n.Style&explicit != 0 && n.ShortTag() != "!!bool" {
 		return "", false
 	}

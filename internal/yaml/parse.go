@@ -16,8 +16,9 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Parse returns the documents of a text, which need not be converted. Text between two document markers that is not YAML is one
-// error, with the line that is wrong, and leaves the other documents alone. Documents that are empty or null are left out.
+// Parse returns the documents of a text, which need not be converted. Text between two document markers that is not
+// YAML is one error, with the line that is wrong, and leaves the other documents alone. Documents that are empty or
+// null are left out.
 func Parse(text []byte) ([]Node, []*Error) {
 	text = bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")) // the mark that some editors put in front
 	if json.Valid(text) {
@@ -60,15 +61,16 @@ type chunk struct {
 	lines  [][]byte
 }
 
-// split cuts a text at its document markers. YAML allows no line that begins with a marker inside a document, whatever the style
-// of a scalar.
+// split cuts a text at its document markers. YAML allows no line that begins with a marker inside a document, whatever
+// the style of a scalar.
 func split(text []byte) []chunk {
 	var chunks []chunk
 	var current chunk
 	filled := false // current has more than comments, directives and blank lines
 	for i, line := range bytes.SplitAfter(text, []byte("\n")) {
 		trimmed := bytes.TrimRight(line, " \t\r\n")
-		marker := string(trimmed) == "---" || bytes.HasPrefix(line, []byte("--- ")) || bytes.HasPrefix(line, []byte("---\t"))
+		marker := string(trimmed) == "---" || bytes.HasPrefix(line, []byte("--- ")) ||
+			bytes.HasPrefix(line, []byte("---\t"))
 		if marker && filled {
 			chunks = append(chunks, current)
 			current, filled = chunk{before: i}, false
@@ -109,8 +111,8 @@ func shift(n *yaml.Node, lines int) {
 	}
 }
 
-// locate returns the error with its line: the shortest beginning of the chunk that fails in the same way ends there. The parser
-// itself often names the beginning of the block around it, or no line.
+// locate returns the error with its line: the shortest beginning of the chunk that fails in the same way ends there.
+// The parser itself often names the beginning of the block around it, or no line.
 func (c chunk) locate(err error) *Error {
 	want := withoutLine(err)
 	n := sort.Search(len(c.lines), func(i int) bool {

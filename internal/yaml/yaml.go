@@ -3,17 +3,18 @@
 
 // Package yaml converts between YAML and JSON, and knows the line of each value.
 //
-// Scalars mean what they mean to kubectl, that is to sigs.k8s.io/yaml: plain yes, on and y are true; 0777 is octal; timestamps are
-// strings; merge keys (<<) are merged; keys become strings. That library keeps no positions and reads numbers as Go values, so
-// this package works on the nodes of go.yaml.in/yaml/v3, and differs where kubectl would change or lose something:
+// Scalars mean what they mean to kubectl, that is to sigs.k8s.io/yaml: plain yes, on and y are true; 0777 is octal;
+// timestamps are strings; merge keys (<<) are merged; keys become strings. That library keeps no positions and reads
+// numbers as Go values, so this package works on the nodes of go.yaml.in/yaml/v3, and differs where kubectl would
+// change or lose something:
 //
-//   - a number keeps its text if JSON can write it that way, so that integers above 2^53 keep every digit, and members keep
-//     their order;
+//   - a number keeps its text if JSON can write it that way, so that integers above 2^53 keep every digit, and members
+//     keep their order;
 //   - a mapping that has a key twice is an error;
 //   - .inf, .nan, !!binary and tags of one's own are errors: JSON cannot express them.
 //
-// Aliases cannot make a small text grow without end: a conversion stops at a limit of bytes, at limits.JSONDepth, and at
-// 100,000 merged members.
+// Aliases cannot make a small text grow without end: a conversion stops at a limit of bytes, at limits.JSONDepth, and
+// at 100,000 merged members.
 //
 // All functions are safe for concurrent use. Nodes do not change.
 package yaml
@@ -166,7 +167,8 @@ func (n Node) FirstNotString() (string, bool) {
 	}
 	for i := 0; i+1 < len(n.node.Content); i += 2 {
 		value := resolve(n.node.Content[i+1])
-		if text, err := scalar(value); value.Kind != yaml.ScalarNode || err != nil || !bytes.HasPrefix(text, []byte(`"`)) {
+		text, err := scalar(value)
+		if value.Kind != yaml.ScalarNode || err != nil || !bytes.HasPrefix(text, []byte(`"`)) {
 			return n.node.Content[i].Value, true
 		}
 	}

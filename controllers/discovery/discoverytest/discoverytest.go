@@ -34,7 +34,9 @@ type Extensions struct {
 
 // NewExtensions returns extensions that all refuse connections.
 func NewExtensions() *Extensions {
-	return &Extensions{byURL: map[string]func(context.Context) (extension.Discovered, error){}, calls: map[string][]time.Time{}}
+	return &Extensions{
+		byURL: map[string]func(context.Context) (extension.Discovered, error){}, calls: map[string][]time.Time{},
+	}
 }
 
 // Discover implements discovery.Discoverer.
@@ -114,7 +116,9 @@ func Handlers(names ...string) []registry.Handler {
 	var list []registry.Handler
 	for _, name := range names {
 		list = append(list, registry.Handler{
-			Name: name, Hook: hook.GroupVersionHook{Group: hook.Group, Version: hook.Version, Hook: "BeforeClusterCreate"},
+			Name: name, Hook: hook.GroupVersionHook{
+				Group: hook.Group, Version: hook.Version, Hook: "BeforeClusterCreate",
+			},
 			Timeout: 10 * time.Second, FailurePolicy: hook.Fail,
 		})
 	}
@@ -233,7 +237,10 @@ type World struct {
 // New returns a World without extensions.
 func New(t testing.TB) *World {
 	t.Helper()
-	b := &World{Registry: registry.New(), Extensions: NewExtensions(), Logs: &Logs{}, Observer: &Observations{}, Losses: convert.NewLosses(nil)}
+	b := &World{
+		Registry: registry.New(), Extensions: NewExtensions(), Logs: &Logs{}, Observer: &Observations{},
+		Losses: convert.NewLosses(nil),
+	}
 	var err error
 	b.Reconciler, err = discovery.NewReconciler(discovery.ReconcilerConfig{
 		Registry: b.Registry, Discoverer: b.Extensions, Logger: b.Logs.Logger(), Observer: b.Observer, Losses: b.Losses,
@@ -255,6 +262,7 @@ func (b *World) Serves(t testing.TB, reason string, want ...string) {
 // Extension returns an Extension with last known handlers.
 func Extension(name, url string, lastKnown ...string) extensionconfig.Extension {
 	return extensionconfig.Extension{
-		Registration: registry.Registration{Name: name, ClientConfig: registry.ClientConfig{URL: url}}, LastKnown: Handlers(lastKnown...),
+		Registration: registry.Registration{Name: name, ClientConfig: registry.ClientConfig{URL: url}},
+		LastKnown:    Handlers(lastKnown...),
 	}
 }

@@ -31,7 +31,8 @@ func (r *reconciler) caBundle(
 		return nil, "", nil
 	}
 	complain := func(format string, args ...any) ([]byte, string, error) {
-		return nil, fmt.Sprintf("annotation %s: ", runtimev1.InjectCAFromSecretAnnotation) + fmt.Sprintf(format, args...), nil
+		return nil, fmt.Sprintf("annotation %s: ", runtimev1.InjectCAFromSecretAnnotation) +
+			fmt.Sprintf(format, args...), nil
 	}
 	namespace, name, ok := strings.Cut(reference, "/")
 	if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
@@ -56,7 +57,8 @@ func (r *reconciler) caBundle(
 	case len(ca) == 0:
 		return complain("Secret %s has no %s; put the CA of the extension's certificate there", reference, caKey)
 	case base64.StdEncoding.EncodedLen(len(ca)) > limits.CABundleBytes:
-		return complain("Secret %s: %s has %d bytes, which is more than caBundle has room for", reference, caKey, len(ca))
+		return complain("Secret %s: %s has %d bytes, which is more than caBundle has room for",
+			reference, caKey, len(ca))
 	case !x509.NewCertPool().AppendCertsFromPEM(ca):
 		return complain("Secret %s: %s has no certificate in PEM", reference, caKey)
 	}

@@ -245,7 +245,8 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 		warm:       make(chan struct{}),
 		requests:   make(chan event.GenericEvent),
 	}
-	r.policies = discovery.NewPolicySet(s.served, func(name string) bool { return r.exists(ctx, name) }, s.config.Logger)
+	r.policies = discovery.NewPolicySet(s.served, func(name string) bool { return r.exists(ctx, name) },
+		s.config.Logger)
 	policyCache, err := cache.New(s.config.REST, cache.Options{
 		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultWatchErrorHandler: problems.handle,
 		DefaultLabelSelector: s.watchFilter(), DefaultTransform: cache.TransformStripManagedFields(),

@@ -42,8 +42,9 @@ func deprecatedMessage(handlers []registry.Handler, hooks *catalog.Catalog) stri
 		if len(names) == 1 {
 			noun, verb, pronoun = "handler", "implements", "it"
 		}
-		all = append(all, fmt.Sprintf("%s %s %s %s, which is deprecated since %s of the gateway: %s should implement %s",
-			noun, text.Join(names, ", ", maxListed), verb, key[0], key[1], pronoun, key[2]))
+		all = append(all,
+			fmt.Sprintf("%s %s %s %s, which is deprecated since %s of the gateway: %s should implement %s",
+				noun, text.Join(names, ", ", maxListed), verb, key[0], key[1], pronoun, key[2]))
 	}
 	return text.Cut(strings.Join(all, "; "), limits.ConditionMessageBytes)
 }

@@ -63,7 +63,8 @@ func desired(o *observation) *runtimev1.ExtensionConfig {
 			"annotation "+clusterv1.PausedAnnotation+" is set")
 	case o.found != nil:
 		want.Status.Handlers = statusHandlers(want.Name, o.found.Handlers)
-		setAnnotation(want, extensionconfig.StatedVersionsAnnotation, extensionconfig.FormatStatedVersions(o.found.Handlers))
+		setAnnotation(want, extensionconfig.StatedVersionsAnnotation,
+			extensionconfig.FormatStatedVersions(o.found.Handlers))
 		o.setDiscovered(want, metav1.ConditionTrue, runtimev1.ExtensionConfigDiscoveredReason,
 			remarks(o.found.Skipped, o.sharing))
 	case o.problem != "":
@@ -89,7 +90,8 @@ func (o *observation) setDiscovered(
 	o.setCondition(want, runtimev1.ExtensionConfigDiscoveredCondition, status, reason, message)
 
 	old := clusterv1.Condition{
-		Type: runtimev1.RuntimeExtensionDiscoveredV1Beta1Condition, Status: corev1.ConditionTrue, LastTransitionTime: o.now,
+		Type: runtimev1.RuntimeExtensionDiscoveredV1Beta1Condition, Status: corev1.ConditionTrue,
+		LastTransitionTime: o.now,
 	}
 	if status != metav1.ConditionTrue {
 		old.Status, old.Severity = corev1.ConditionFalse, clusterv1.ConditionSeverityError

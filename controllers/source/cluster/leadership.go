@@ -101,15 +101,18 @@ func (l *leadership) run(ctx context.Context, started func(context.Context)) err
 	for ctx.Err() == nil {
 		elector, err := leaderelection.NewLeaderElector(leaderelection.LeaderElectionConfig{
 			Lock: lock, Name: l.config.Name, ReleaseOnCancel: true,
-			LeaseDuration: l.config.LeaseDuration, RenewDeadline: l.config.RenewDeadline, RetryPeriod: l.config.RetryPeriod,
+			LeaseDuration: l.config.LeaseDuration, RenewDeadline: l.config.RenewDeadline,
+			RetryPeriod: l.config.RetryPeriod,
 			Callbacks: leaderelection.LeaderCallbacks{
 				OnStartedLeading: func(ctx context.Context) {
-					l.logger.Info("this replica leads: it discovers extensions and writes status", "lease", lock.Describe())
+					l.logger.Info("this replica leads: it discovers extensions and writes status",
+						"lease", lock.Describe())
 					begin(ctx)
 				},
 				OnStoppedLeading: func() {
 					if ctx.Err() == nil {
-						l.logger.Warn("this replica does not lead any more: it follows what another writes", "lease", lock.Describe())
+						l.logger.Warn("this replica does not lead any more: it follows what another writes",
+							"lease", lock.Describe())
 					}
 				},
 			},

@@ -80,7 +80,8 @@ func (l *lossRecord) check() error {
 		h := l.Handlers[name]
 		switch {
 		case h.Version == "" || len(h.Paths) == 0 || len(h.Paths) > maxLostPaths || h.More < 0:
-			return fmt.Errorf("handler %q must have a version, 1 to %d paths, and a number of others", name, maxLostPaths)
+			return fmt.Errorf("handler %q must have a version, 1 to %d paths, and a number of others",
+				name, maxLostPaths)
 		case !slices.IsSorted(h.Paths):
 			return fmt.Errorf("handler %q: paths must be sorted", name)
 		case slices.ContainsFunc(h.Paths, func(p string) bool { return p != lostPath(p) }):

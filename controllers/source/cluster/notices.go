@@ -46,7 +46,8 @@ func notices(before, after *runtimev1.ExtensionConfig) []notice {
 			if !isTrue && !same {
 				add(corev1.EventTypeWarning, c.Reason, "Discover", c.Message)
 			} else if isTrue && (!same || !slices.Equal(before.Status.Handlers, after.Status.Handlers)) {
-				kind, note := corev1.EventTypeNormal, fmt.Sprintf("the extension has %d handlers", len(after.Status.Handlers))
+				kind := corev1.EventTypeNormal
+				note := fmt.Sprintf("the extension has %d handlers", len(after.Status.Handlers))
 				if c.Message != "" {
 					kind, note = corev1.EventTypeWarning, note+"; "+c.Message
 				}

@@ -55,8 +55,9 @@ type policies struct {
 type compiled struct {
 	uid        types.UID
 	generation int64
-	valid      *extensionconfig.Policy // what is in effect, of an earlier generation if invalid says something; may be nil
-	invalid    string
+	// valid is the policy in effect; if invalid is not empty, it is of an earlier generation. It may be nil.
+	valid   *extensionconfig.Policy
+	invalid string
 }
 
 // missing notes that the API server does not have the kind, so that there are no policies to wait for.
@@ -78,7 +79,8 @@ func (p *policies) follow(ctx context.Context, targets cache.Cache) error {
 	}
 	p.synced = registration.HasSynced
 
-	if informer, err = targets.GetInformer(ctx, &runtimev1.ExtensionConfig{}, cache.BlockUntilSynced(false)); err != nil {
+	informer, err = targets.GetInformer(ctx, &runtimev1.ExtensionConfig{}, cache.BlockUntilSynced(false))
+	if err != nil {
 		return err
 	}
 	everything.UpdateFunc = nil // what matters of an update reaches the registry

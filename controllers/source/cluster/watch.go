@@ -248,7 +248,8 @@ func (p *watchProblems) handle(_ context.Context, r *toolscache.Reflector, err e
 	if before, ok := p.logged.Swap(r.TypeDescription(), reason); ok && before == reason {
 		return
 	}
-	p.logger.Warn("API server does not let the gateway watch", "what", r.TypeDescription(), "error", err, "advice", advice)
+	p.logger.Warn("API server does not let the gateway watch", "what", r.TypeDescription(), "error", err,
+		"advice", advice)
 }
 
 // awaitSync waits until a cache has synced, or needless is closed, and reports whether that was before ctx was done.

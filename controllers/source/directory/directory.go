@@ -128,12 +128,14 @@ func New(c Config) (*Source, error) {
 		return nil, fmt.Errorf("directory source: %w", err)
 	}
 	d := &Source{
-		dir: c.Dir, registry: c.Registry, logger: c.Logger, observer: c.Observer, decoder: decoder, tracking: tracking, references: c.References,
-		workers:  &workers{reconciler: r, backoff: c.Backoff, resync: c.Resync, current: map[string]*worker{}},
-		debounce: debounce, maxDebounce: maxDebounce, reread: reread, patience: limits.DiscoveryTimeout,
+		dir: c.Dir, registry: c.Registry, logger: c.Logger, observer: c.Observer, decoder: decoder, tracking: tracking,
+		references: c.References,
+		workers:    &workers{reconciler: r, backoff: c.Backoff, resync: c.Resync, current: map[string]*worker{}},
+		debounce:   debounce, maxDebounce: maxDebounce, reread: reread, patience: limits.DiscoveryTimeout,
 		inventory: &manifest.Inventory{}, reported: map[string]bool{},
 	}
-	d.policies = discovery.NewPolicySet(tracking, func(name string) bool { _, ok := d.inventory.Extensions[name]; return ok }, c.Logger)
+	d.policies = discovery.NewPolicySet(tracking,
+		func(name string) bool { _, ok := d.inventory.Extensions[name]; return ok }, c.Logger)
 	d.namespaces.Store(&map[string]manifest.Object{})
 	return d, nil
 }
@@ -218,7 +220,8 @@ func (d *Source) settle() {
 // it logs nothing.
 func (d *Source) reportPolicies() {
 	if d.settled {
-		d.policies.Report(d.policies.Verdicts(), func(name string) string { o := d.inventory.Policies[name]; return o.String() })
+		d.policies.Report(d.policies.Verdicts(),
+			func(name string) string { o := d.inventory.Policies[name]; return o.String() })
 	}
 }
 
@@ -245,11 +248,14 @@ func (d *Source) refresh(ctx context.Context, first *pass) bool {
 	manifests, err := manifest.ReadFiles(d.dir)
 	if err != nil {
 		// The directory may be about to be replaced. Nothing is removed because of that.
-		gone := manifest.Problem{Place: manifest.Place{File: d.dir}, Err: err, Effect: "what was read before stays in use"}
+		gone := manifest.Problem{
+			Place: manifest.Place{File: d.dir}, Err: err, Effect: "what was read before stays in use",
+		}
 		d.report(append(slices.Clone(d.problems), gone))
 		return false
 	}
-	if d.manifests != nil && slices.EqualFunc(manifests, d.manifests, func(a, b manifest.File) bool { return a.Equal(&b) }) {
+	if d.manifests != nil &&
+		slices.EqualFunc(manifests, d.manifests, func(a, b manifest.File) bool { return a.Equal(&b) }) {
 		d.report(d.problems) // the directory may have been away in between
 		return true
 	}
@@ -273,7 +279,9 @@ func (d *Source) refresh(ctx context.Context, first *pass) bool {
 		o := d.inventory.Extensions[name]
 		x, err := d.policies.WithProtocol(*o.Extension)
 		if err != nil { // it is called with JSON then
-			d.problems = append(d.problems, manifest.Problem{Place: o.Place, Object: fmt.Sprintf("ExtensionConfig %q", name), Err: err})
+			d.problems = append(d.problems, manifest.Problem{
+				Place: o.Place, Object: fmt.Sprintf("ExtensionConfig %q", name), Err: err,
+			})
 			x = *o.Extension
 		}
 		d.workers.set(ctx, &x, first.over)
@@ -286,7 +294,8 @@ func (d *Source) refresh(ctx context.Context, first *pass) bool {
 	errs := d.report(d.problems)
 	d.reportPolicies()
 	d.logger.Info("manifests read", "dir", d.dir, "extensionConfigs", len(d.inventory.Extensions),
-		"extensionPolicies", len(d.inventory.Policies), "namespaces", len(d.inventory.Namespaces), "customResourceDefinitions", len(d.inventory.Definitions), "errors", errs)
+		"extensionPolicies", len(d.inventory.Policies), "namespaces", len(d.inventory.Namespaces),
+		"customResourceDefinitions", len(d.inventory.Definitions), "errors", errs)
 	return true
 }
 

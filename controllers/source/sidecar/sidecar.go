@@ -98,7 +98,9 @@ func New(c Config) (*Source, error) {
 	if err := c.Backoff.Check(); err != nil {
 		return nil, fmt.Errorf("sidecar source: %w", err)
 	}
-	r, err := discovery.NewReconciler(discovery.ReconcilerConfig{Registry: c.Registry, Discoverer: c.Discoverer, Logger: c.Logger, Observer: c.Observer})
+	r, err := discovery.NewReconciler(discovery.ReconcilerConfig{
+		Registry: c.Registry, Discoverer: c.Discoverer, Logger: c.Logger, Observer: c.Observer,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("sidecar source: %w", err)
 	}
