@@ -29,10 +29,10 @@ const (
 	speaksGRPC = "the server speaks gRPC: set protocol GRPC"
 )
 
-// outcome is the kind of the error that the caller is told, and its text.
+// outcome is the kind and the text of the error that the caller gets.
 type outcome struct{ kind, want string }
 
-// codesOf are those of docs/errors.md.
+// codesOf maps kinds to the codes of docs/errors.md.
 var codesOf = map[string]struct {
 	http int
 	grpc codes.Code
@@ -42,7 +42,7 @@ var codesOf = map[string]struct {
 	"Unreachable": {http.StatusServiceUnavailable, codes.Unavailable},
 }
 
-// cases are the ways to be bad. Each is an extension that is good when the gateway discovers it, and then started anew as this.
+// cases lists the faults. Each extension works when the gateway discovers it, and is then restarted with the fault.
 var cases = map[string]struct {
 	reason string
 	scheme string
@@ -56,7 +56,7 @@ var cases = map[string]struct {
 	"large":               {"more than 20 MiB", overPlain, "large", none, outcome{"BadResponse", "call extension: answer is larger than 20971520 bytes"}},
 	"cut":                 {"the connection is reset when the answer has begun", overPlain, "cut", none, outcome{"BadResponse", "call extension: answer ended early"}},
 	"mute":                {"it never answers", overPlain, "mute", none, outcome{"Timeout", "no answer within its timeout of 1s"}},
-	"other":               {"services, but not those of the contract", overPlain, "other", none, outcome{"BadResponse", "call extension: answered Unimplemented: it has no hookgate.hooks.v1alpha1.LifecycleHooksService/BeforeClusterCreate"}},
+	"other":               {"services, but not the contract's", overPlain, "other", none, outcome{"BadResponse", "call extension: answered Unimplemented: it has no hookgate.hooks.v1alpha1.LifecycleHooksService/BeforeClusterCreate"}},
 	"throw":               {"its handler throws, and what it says is not for the caller", overPlain, "throw", none, outcome{"BadResponse", "call extension: answered Unknown"}},
 	"expired":             {"the certificate has expired", overTLS, "grpc", expired, outcome{"Unreachable", "call extension: certificate not trusted: expired or not yet valid"}},
 	"rest-large":          {"more than 20 MiB, over REST", overREST, "rest-large", valid, outcome{"BadResponse", "call extension: answer is larger than 20971520 bytes"}},
@@ -111,7 +111,7 @@ func TestBadServers(t *testing.T) {
 	}
 }
 
-// A gateway that has never seen the extension says what is wrong with it when it discovers it.
+// A gateway that discovers the extension for the first time reports the fault.
 func TestDiscoveryOfTheOtherProtocol(t *testing.T) {
 	for _, language := range languages {
 		t.Run(language.name, func(t *testing.T) {

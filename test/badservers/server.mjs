@@ -59,7 +59,7 @@ const lifecycle = {
   },
 };
 
-// gRPC lets no handler break its connection, so something stands before the server that does.
+// gRPC lets no handler break its connection, so a proxy in front of the server does.
 const connections = new Set();
 const cut = () => {
   for (const connection of connections) {

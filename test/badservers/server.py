@@ -52,7 +52,7 @@ class Lifecycle(lifecycle_hooks_pb2_grpc.LifecycleHooksServiceServicer):
 
 
 class Cutter:
-    """Stands before a server, because gRPC lets no handler break its connection."""
+    """Proxies a server, because gRPC lets no handler break its connection."""
 
     connections = []
 
@@ -85,7 +85,7 @@ class Cutter:
         while cls.connections:
             connection = cls.connections.pop()
             connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))  # with a reset
-            connection.shutdown(socket.SHUT_RD)  # so that nobody reads from it any more
+            connection.shutdown(socket.SHUT_RD)  # so that nothing reads from it any more
             connection.close()
 
 

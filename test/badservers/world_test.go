@@ -32,13 +32,13 @@ import (
 )
 
 const (
-	// nobody is the user that a gateway runs as where the tests have root's permissions, which would be its own.
+	// nobody is the user ID of the gateway if the tests run as root, whose permissions it must not have.
 	nobody = 65534
-	// good is the extension that goes on answering.
+	// good is the extension that keeps answering.
 	good = "good"
 )
 
-// certificates is what a server shows.
+// certificates selects a server's certificates.
 type certificates int
 
 const (
@@ -47,13 +47,13 @@ const (
 	expired
 )
 
-// language is one of those that the bad servers are written in.
+// language is a language of the bad servers.
 type language struct {
 	name    string
-	folder  string // to start it in: that of its example
+	folder  string // to start it in: its example's
 	command []string
 	env     []string
-	// outcomes are those that differ from what cases say.
+	// outcomes holds the outcomes that differ from those in cases.
 	outcomes map[string]outcome
 }
 
@@ -62,8 +62,8 @@ var languages = []language{
 		name: "Python", folder: "../../examples/python", command: []string{"build/venv/bin/python", "../../test/badservers/server.py"},
 		env: []string{"PYTHONPATH=build/stubs", "PYTHONDONTWRITEBYTECODE=1"},
 		outcomes: map[string]outcome{
-			// Its gRPC closes connections that do not speak HTTP/2, where others refuse the handshake. The gateway knows that the
-			// server spoke HTTP/1.1 at first, and has no reason to take this for another protocol.
+			// Its gRPC closes connections that do not speak HTTP/2, where others refuse the handshake. The gateway
+			// knows that the server spoke HTTP/1.1 at first, and has no reason to take this for another protocol.
 			"grpc-for-rest": {"Unreachable", "call extension: connection closed without an answer"},
 			// Its server closes the connection of a handler that throws.
 			"rest-throw": {"Unreachable", "call extension: connection closed without an answer"},
@@ -72,7 +72,7 @@ var languages = []language{
 	{name: "Node", folder: "../../examples/typescript", command: []string{"node", "../../test/badservers/server.mjs"}},
 }
 
-// world is a gateway with an extension for each case, none of which runs any more, and one that does.
+// world is a gateway with a stopped extension for each case, and a running one.
 type world struct {
 	language  language
 	dir       string // that every user may enter
@@ -176,7 +176,7 @@ func (w *world) startServer(t *testing.T, mode string, c certificates, addresses
 
 func (w *world) startGateway(t *testing.T, path string) {
 	t.Helper()
-	copied := w.path("hookgate") // where nobody may enter
+	copied := w.path("hookgate") // in a folder without access for others
 	content, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -201,7 +201,7 @@ func (w *world) startGateway(t *testing.T, path string) {
 	t.Cleanup(func() { _ = w.conn.Close() })
 }
 
-// awaitServer asks over REST until the gateway has found what listens now.
+// awaitServer calls over REST until the gateway has reached the new server.
 func (w *world) awaitServer(t *testing.T, handler string) (code int, kind string, body []byte) {
 	t.Helper()
 	process.Eventually(t, "the gateway has found the server", func() bool {
@@ -211,7 +211,7 @@ func (w *world) awaitServer(t *testing.T, handler string) (code int, kind string
 	return code, kind, body
 }
 
-// post asks over REST.
+// post calls the hook over REST.
 func (w *world) post(t *testing.T, handler string) (code int, kind string, body []byte) {
 	t.Helper()
 	response, err := w.client.Post("https://"+w.gateway.HTTPS+"/hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclustercreate/"+handler,
@@ -226,7 +226,7 @@ func (w *world) post(t *testing.T, handler string) (code int, kind string, body 
 	return response.StatusCode, response.Header.Get("Hookgate-Error-Kind"), body
 }
 
-// call asks over gRPC.
+// call calls the hook over gRPC.
 func (w *world) call(t *testing.T, handler string) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), process.Patience)
@@ -247,7 +247,7 @@ func kindOf(st *status.Status) string {
 	return ""
 }
 
-// checkGood asks the extension that is fine, over both protocols.
+// checkGood calls the good extension over both protocols.
 func (w *world) checkGood(t *testing.T) {
 	t.Helper()
 	if code, _, body := w.post(t, "create."+good); code != http.StatusOK || !bytes.Contains(body, []byte(`"message":"fine"`)) {
@@ -258,7 +258,8 @@ func (w *world) checkGood(t *testing.T) {
 	}
 }
 
-// freeAddresses returns addresses on loopback that nothing listens on. They differ, because they are taken together.
+// freeAddresses returns addresses on loopback that nothing listens on. They differ, because all are reserved at the
+// same time.
 func freeAddresses(t *testing.T, n int) []string {
 	t.Helper()
 	addresses := make([]string, n)
@@ -273,7 +274,7 @@ func freeAddresses(t *testing.T, n int) []string {
 	return addresses
 }
 
-// shortDir returns a new folder whose path fits into the 108 bytes that a Unix socket's may have, and that nobody may enter.
+// shortDir returns a new private folder whose path fits into the 108 bytes of a Unix socket's.
 func shortDir(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "x")
@@ -301,7 +302,7 @@ func write(t *testing.T, path string, content []byte) {
 	chmod(t, path, 0o644)
 }
 
-// chmod is there because the gateway may run as nobody, and because umask has no say then.
+// chmod sets permissions for a gateway that may run as nobody, regardless of the umask.
 func chmod(t *testing.T, path string, mode os.FileMode) {
 	t.Helper()
 	if err := os.Chmod(path, mode); err != nil {

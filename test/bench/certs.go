@@ -14,8 +14,8 @@ import (
 	"github.com/hookgate/hookgate/devcert"
 )
 
-// certificates are the files of one run: a CA of its own, and one server certificate that all peers use, so that the
-// cost of TLS is the same for each.
+// certificates holds the files of one run: a new CA, and one server certificate that all peers use, so that the cost of
+// TLS is the same for each.
 type certificates struct {
 	caFile string
 	caPEM  []byte
@@ -46,7 +46,8 @@ func newCertificates(dir string) (certificates, error) {
 	return c, nil
 }
 
-// clientTLS trusts the CA in caPEM and nothing else. protocols are the ALPN names to offer; an http.Transport adds its own.
+// clientTLS returns a configuration that trusts only the CA in caPEM. protocols are the ALPN names to offer; an
+// http.Transport adds its own.
 func clientTLS(caPEM []byte, protocols ...string) (*tls.Config, error) {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(caPEM) {

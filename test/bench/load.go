@@ -19,10 +19,11 @@ import (
 	"time"
 )
 
-// callTimeout bounds one call. It is above the 10 s that callers ask for in ?timeout, so that a peer's own timeout is seen.
+// callTimeout bounds one call. It is above the 10 s that callers ask for in ?timeout, so that a peer's own timeout is
+// seen.
 const callTimeout = 30 * time.Second
 
-// protocol is what callers speak, by its name in flags.
+// protocol is the protocol of callers, by its name in flags.
 type protocol string
 
 const (
@@ -111,7 +112,7 @@ func (l load) dial(ctx context.Context) (*tls.Conn, error) {
 	return conn, nil
 }
 
-// closeAll closes connections that are done with; that a peer closed its end before is no error.
+// closeAll closes connections; a peer may have closed its end already.
 func closeAll(cs []caller) {
 	for _, c := range cs {
 		_ = c.close()
@@ -120,13 +121,13 @@ func closeAll(cs []caller) {
 
 // sample is what one drive measured.
 type sample struct {
-	// latencies are those of all calls, sorted.
+	// latencies holds the latency of every call, sorted.
 	latencies []time.Duration
 	elapsed   time.Duration
 }
 
-// drive lets all callers call, each one call after the other, for d, and at least once. The first error stops all
-// and closes their connections.
+// drive makes all callers call for d, each one call after the other, and at least once. The first error stops all and
+// closes their connections.
 func drive(ctx context.Context, cs []caller, d time.Duration) (sample, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

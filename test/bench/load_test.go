@@ -18,7 +18,7 @@ import (
 	"github.com/hookgate/hookgate/test/samples"
 )
 
-// startServer serves h with certificates of its own, over both protocols.
+// startServer serves h with new certificates, over both protocols.
 func startServer(t *testing.T, h http.Handler) (address string, certs certificates) {
 	t.Helper()
 	certs, err := newCertificates(t.TempDir())
@@ -121,7 +121,7 @@ func TestDriveStopsAtABadAnswer(t *testing.T) {
 					t.Fatal(err)
 				}
 				defer closeAll(callers)
-				// One bad answer ends the drive: without that it would go on for an hour.
+				// One bad answer ends the drive, which would otherwise go on for an hour.
 				if _, err = drive(t.Context(), callers, time.Hour); err == nil || !strings.Contains(err.Error(), tc.want) {
 					t.Errorf("%s: error %v, want one with %q", tc.reason, err, tc.want)
 				}
@@ -130,7 +130,7 @@ func TestDriveStopsAtABadAnswer(t *testing.T) {
 	}
 }
 
-// The paths of the extension are those that its discovery announces.
+// The extension's paths follow from its discovery.
 func TestNullExtensionAnswersItsDiscovery(t *testing.T) {
 	address, certs := startServer(t, nullExtension())
 	for _, path := range []string{

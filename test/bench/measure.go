@@ -12,7 +12,7 @@ import (
 	"github.com/hookgate/hookgate/test/samples"
 )
 
-// cell is one combination of what is varied.
+// cell is one combination of size, callers and protocol.
 type cell struct {
 	payload
 	callers  int
@@ -40,7 +40,7 @@ type round struct {
 	Peak     int64 `json:"peakResidentBytes"`
 }
 
-// pace says how long a cell is measured.
+// pace sets how long a cell is measured.
 type pace struct {
 	rounds   int
 	duration time.Duration

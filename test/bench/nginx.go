@@ -61,7 +61,8 @@ http {
 }
 `))
 
-// findNginx returns where nginx is, and "" if it is not installed. Debian has it in a folder that is not on every PATH.
+// findNginx returns the path of nginx, or "" if it is not installed. Debian has it in a folder that is not on every
+// PATH.
 func findNginx() string {
 	for _, name := range []string{"nginx", "/usr/sbin/nginx"} {
 		if path, err := exec.LookPath(name); err == nil {
@@ -73,7 +74,7 @@ func findNginx() string {
 
 // startNginx starts nginx in front of upstream and returns it and its address.
 func startNginx(ctx context.Context, path, dir, upstream string, certs certificates) (*process.Process, string, error) {
-	// nginx does not say which port it got, so it is told one that was free a moment ago.
+	// nginx does not report its port, so it gets one that was free a moment ago.
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, "", err

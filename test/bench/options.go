@@ -14,7 +14,7 @@ import (
 	"time"
 )
 
-// options are the flags.
+// options holds the flags.
 type options struct {
 	hookgate string
 	baseline string
@@ -107,7 +107,7 @@ func chooseCells(sizes, callers, protocols string) ([]cell, error) {
 		if !slices.Contains(chosenSizes, pl.size) {
 			continue
 		}
-		// Few callers first: memory that many of them needed is given back slowly, and would count for those behind.
+		// Few callers first: memory of many callers is returned slowly, and would count for the next cells.
 		for _, text := range strings.Split(callers, ",") {
 			n, err := strconv.Atoi(text)
 			if err != nil || n < 1 || n > 100 {

@@ -16,7 +16,7 @@ import (
 	"github.com/hookgate/hookgate/test/process"
 )
 
-// The peers, in the order in which they take their turns.
+// The peers, in the order of their turns.
 const (
 	peerDirect       = "direct"
 	peerReverseProxy = "ReverseProxy"

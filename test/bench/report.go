@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// result is everything that a run measured, as --json writes it.
+// result holds all measurements of a run, as --json writes it.
 type result struct {
 	Rounds          int           `json:"rounds"`
 	DurationSeconds float64       `json:"secondsPerRound"`
@@ -50,7 +50,7 @@ type fanOutResult struct {
 	SequentialToOne     float64 `json:"sequentialToOne"`
 }
 
-// bar is a figure with the limit that the project sets itself.
+// bar is a measured value with the project's limit.
 type bar struct {
 	Name   string  `json:"name"`
 	Value  float64 `json:"value"`
@@ -234,7 +234,7 @@ func (f *fanOutResult) writeFanOut(w io.Writer) error {
 	return err
 }
 
-// writeBars prints the bars, and says whether one was missed.
+// writeBars prints the bars, and reports whether one was missed.
 func (r *result) writeBars(w io.Writer) (missed bool, err error) {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%-80s %9s %10s  %s\n", "Bar", "measured", "limit", "verdict")
@@ -265,7 +265,7 @@ func formatRatio(v float64) string {
 	return fmt.Sprintf("%.2f", v)
 }
 
-// formatBar has one digit more than the limits, so that a bar that is just missed does not look met.
+// formatBar formats with one digit more than the limits, so that a narrowly missed bar does not look met.
 func formatBar(v float64) string {
 	if v <= 0 {
 		return "-"

@@ -32,8 +32,8 @@ func median(values []float64) float64 {
 	return s[half]
 }
 
-// medianRatio returns the median of a[i]/b[i]. The rounds are interleaved, so what else the machine did in round i hit
-// both, and cancels better than in a ratio of two medians. Pairs without a divisor are left out; without pairs it is 0.
+// medianRatio returns the median of a[i]/b[i]. The rounds are interleaved, so other load in round i affects both and
+// cancels better than in a ratio of two medians. Pairs without a divisor are left out; without pairs it is 0.
 func medianRatio(a, b []float64) float64 {
 	var r []float64
 	for i := range min(len(a), len(b)) {

@@ -13,7 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 )
 
-// TestGenerateProvider looks at what clusterctl would install.
+// TestGenerateProvider checks the objects that clusterctl would install.
 func TestGenerateProvider(t *testing.T) {
 	r := newRepository(t, false, "v0.1.0", "v0.1.1")
 	t.Run("Defaults", func(t *testing.T) {
@@ -32,7 +32,7 @@ func TestGenerateProvider(t *testing.T) {
 			if o.GetKind() != "CustomResourceDefinition" {
 				continue
 			}
-			// Patterns and expressions have dollar signs, which must come through.
+			// Patterns and expressions have dollar signs, which must be kept.
 			if diff := cmp.Diff(o.Object["spec"], g.Object["spec"]); diff != "" {
 				t.Errorf("%s: spec (-released +generated):\n%s", o.GetName(), diff)
 			}
@@ -88,7 +88,7 @@ func TestGenerateProvider(t *testing.T) {
 	})
 }
 
-// names returns what objects there are.
+// names returns the kinds and names of objects.
 func names(objects []*unstructured.Unstructured) []string {
 	var list []string
 	for _, o := range objects {
@@ -98,7 +98,7 @@ func names(objects []*unstructured.Unstructured) []string {
 	return list
 }
 
-// pick returns the object of a kind, and of a name unless that is empty.
+// pick returns the object of a kind and, unless it is empty, a name.
 func pick(t testing.TB, objects []*unstructured.Unstructured, kind, name string) *unstructured.Unstructured {
 	t.Helper()
 	i := slices.IndexFunc(objects, func(o *unstructured.Unstructured) bool {

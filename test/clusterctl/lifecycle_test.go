@@ -25,8 +25,8 @@ var (
 	coreExtensionConfigs = schema.GroupVersionKind{Group: "runtime.cluster.x-k8s.io", Version: "v1beta2", Kind: "ExtensionConfig"}
 )
 
-// TestLifecycle does to the gateway on two management clusters what an operator does: install, upgrade, move Clusters from one
-// to the other, and delete.
+// TestLifecycle installs and upgrades the gateway on two management clusters, moves Clusters from one to the other, and
+// deletes it, as an operator would.
 func TestLifecycle(t *testing.T) {
 	for _, variable := range []string{clusterctlVariable, kustomizeVariable, releaseVariable, gatewayVariable, assetsVariable} {
 		program(t, variable) // before anything starts
@@ -52,7 +52,7 @@ func TestLifecycle(t *testing.T) {
 	}
 }
 
-// clusterctlFor runs clusterctl on a management cluster, for what must work.
+// clusterctlFor runs clusterctl on a management cluster, and fails the test if it fails.
 func (r *repository) clusterctlFor(t *testing.T, s *server, args ...string) string {
 	t.Helper()
 	return r.must(t, []string{"KUBECONFIG=" + s.kubeconfig}, args...)
@@ -72,7 +72,7 @@ func testInit(t *testing.T, r *repository, s *server) {
 	if want := image + ":v0.1.0\n"; images != want {
 		t.Errorf("clusterctl init list-images: %q, want %q", images, want)
 	}
-	// Nobody serves the webhooks of Cluster API core here.
+	// The webhooks of Cluster API core have no server here.
 	s.removeWebhooks(t)
 	s.kubectl(t, "", "apply", "--server-side", "--validate=strict", "-f", filepath.Join(released(t, "v0.1.0"), "register.yaml"))
 	if s.find(t, coreExtensionConfigs, "", "hookgate") == nil {
@@ -80,7 +80,7 @@ func testInit(t *testing.T, r *repository, s *server) {
 	}
 }
 
-// expectInstalled checks that everything of a release is there, and that clusterctl knows.
+// expectInstalled checks that all objects of a release exist, and that clusterctl has recorded it.
 func expectInstalled(t *testing.T, r *repository, s *server, version string) {
 	t.Helper()
 	objects := decode(t, []byte(r.must(t, nil, "generate", "provider", "--runtime-extension", "hookgate:"+version)))
@@ -96,7 +96,7 @@ func expectInstalled(t *testing.T, r *repository, s *server, version string) {
 	}
 	deployment := s.find(t, deployments, namespace, "hookgate")
 	if got := container(t, []*unstructured.Unstructured{deployment})["image"]; got != image+":"+version {
-		t.Errorf("the image is %v, want that of %s", got, version)
+		t.Errorf("the image is %v, want the one of %s", got, version)
 	}
 	if replicas, _, err := unstructured.NestedInt64(deployment.Object, "spec", "replicas"); replicas != 2 || err != nil {
 		t.Errorf("there are %d replicas, want 2; %v", replicas, err)
@@ -104,7 +104,7 @@ func expectInstalled(t *testing.T, r *repository, s *server, version string) {
 	expectRecord(t, s, version)
 }
 
-// expectRecord checks what clusterctl has noted about the gateway.
+// expectRecord checks clusterctl's record of the gateway.
 func expectRecord(t *testing.T, s *server, version string) {
 	t.Helper()
 	record := s.find(t, providers, namespace, providerLabel)
@@ -117,7 +117,7 @@ func expectRecord(t *testing.T, s *server, version string) {
 	}
 }
 
-// plan returns what clusterctl would upgrade the gateway to.
+// plan returns the version to which clusterctl would upgrade the gateway.
 func plan(t *testing.T, r *repository, s *server) string {
 	t.Helper()
 	out := r.clusterctlFor(t, s, "upgrade", "plan")
@@ -128,7 +128,7 @@ func plan(t *testing.T, r *repository, s *server) string {
 	return m[1] + " to " + m[2]
 }
 
-// testUpgradeWithoutGap does what the guide says.
+// testUpgradeWithoutGap follows the guide.
 func testUpgradeWithoutGap(t *testing.T, r *repository, s *server) {
 	if got := plan(t, r, s); got != "v0.1.0 to Already up to date" {
 		t.Errorf("the plan is %s", got)
@@ -174,11 +174,11 @@ func testUpgrade(t *testing.T, r *repository, s *server) {
 	}
 }
 
-// testMove moves a Cluster, and with it what has the label, and nothing else.
+// testMove moves a Cluster together with the labelled objects, and nothing else.
 func testMove(t *testing.T, r *repository, from, to *server) {
 	const move = "clusterctl.cluster.x-k8s.io/move"
 	install(t, r, to, "v0.1.2")
-	// Nobody serves webhooks here.
+	// Webhooks have no server here.
 	from.removeWebhooks(t)
 	to.removeWebhooks(t)
 	if !strings.Contains(block(t, "kubectl label"), "kubectl label "+from.resource(t, extensionConfigs)+" acme "+move+"=\n") {
@@ -240,7 +240,7 @@ func testMove(t *testing.T, r *repository, from, to *server) {
 	}
 }
 
-// testDelete deletes the gateway and leaves what is registered.
+// testDelete deletes the gateway and keeps the registrations.
 func testDelete(t *testing.T, r *repository, s *server) {
 	objects := decode(t, []byte(r.must(t, nil, "generate", "provider", "--runtime-extension", "hookgate:v0.1.2")))
 	r.clusterctlFor(t, s, "delete", "--runtime-extension", "hookgate")
@@ -263,7 +263,7 @@ func testDelete(t *testing.T, r *repository, s *server) {
 	}
 }
 
-// testDeleteAll deletes everything, once nothing is registered any more.
+// testDeleteAll deletes everything, once no registration is left.
 func testDeleteAll(t *testing.T, r *repository, s *server) {
 	all := []string{"delete", "--runtime-extension", "hookgate", "--include-crd", "--include-namespace"}
 	_, stderr, err := r.clusterctl(t, []string{"KUBECONFIG=" + s.kubeconfig}, all...)
@@ -285,7 +285,7 @@ func testDeleteAll(t *testing.T, r *repository, s *server) {
 	}
 }
 
-// block returns the shell block of the guide that has a text.
+// block returns the guide's shell block that contains text.
 func block(t *testing.T, text string) string {
 	t.Helper()
 	for _, m := range regexp.MustCompile("(?s)```sh\n(.*?)```").FindAllStringSubmatch(string(read(t, guide)), -1) {

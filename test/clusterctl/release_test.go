@@ -26,10 +26,10 @@ const (
 	image     = "ghcr.io/hookgate/hookgate"
 )
 
-// guide is the page that tells operators how to install with clusterctl.
+// guide is the path of the guide to installing with clusterctl.
 var guide = filepath.Join("..", "..", "docs", "clusterctl.md")
 
-// TestReleaseKeepsTheContract checks what clusterctl's contract asks of the components.
+// TestReleaseKeepsTheContract checks the components against clusterctl's contract.
 func TestReleaseKeepsTheContract(t *testing.T) {
 	objects := decode(t, read(t, filepath.Join(released(t, "v0.1.0"), componentsFile)))
 	kinds := map[string]int{}
@@ -80,7 +80,7 @@ func TestReleaseKeepsTheContract(t *testing.T) {
 	}
 }
 
-// TestRegisterPointsAtTheGateway compares what makes Cluster API call the gateway with what is installed.
+// TestRegisterPointsAtTheGateway compares the registration with Cluster API with the installed gateway.
 func TestRegisterPointsAtTheGateway(t *testing.T) {
 	dir := released(t, "v0.1.0")
 	components := decode(t, read(t, filepath.Join(dir, componentsFile)))
@@ -197,8 +197,8 @@ func TestVariablesAreDocumented(t *testing.T) {
 	}
 }
 
-// TestGuideConfiguresClusterctl gives the configuration that the guide shows to clusterctl, with versions and paths of its
-// repository on GitHub, which it must not need to reach to list it.
+// TestGuideConfiguresClusterctl passes the guide's configuration to clusterctl, with versions and paths of its
+// repository on GitHub, which clusterctl must be able to list without reaching it.
 func TestGuideConfiguresClusterctl(t *testing.T) {
 	blocks := regexp.MustCompile("(?s)```yaml\n# clusterctl.yaml\n(.*?)```").FindAllSubmatch(read(t, guide), -1)
 	if len(blocks) == 0 {
@@ -221,8 +221,8 @@ func TestGuideConfiguresClusterctl(t *testing.T) {
 	}
 }
 
-// clusterScoped are the kinds of objects that have no namespace and may be among the components. clusterctl has a list of
-// such kinds of its own, and takes every other for namespaced.
+// clusterScoped are the kinds of objects that have no namespace and may be among the components. clusterctl has its own
+// list of such kinds, and treats every other as namespaced.
 var clusterScoped = []string{
 	"Namespace", "ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "MutatingWebhookConfiguration", "ValidatingWebhookConfiguration",
 }

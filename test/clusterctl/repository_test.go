@@ -17,7 +17,7 @@ import (
 	"github.com/hookgate/hookgate/test/process"
 )
 
-// The environment variables that name programs, and the folder with those of Kubernetes.
+// The environment variables with the paths of programs, and of the folder with Kubernetes' programs.
 const (
 	clusterctlVariable = "HOOKGATE_CLUSTERCTL"
 	kustomizeVariable  = "HOOKGATE_KUSTOMIZE"
@@ -35,7 +35,7 @@ const (
 	certManagerVersion = "v1.21.2"
 )
 
-// program returns what an environment variable names.
+// program returns the path in an environment variable.
 func program(t testing.TB, variable string) string {
 	t.Helper()
 	path := process.Program(t, variable)
@@ -59,7 +59,7 @@ func release(t testing.TB, version string, args ...string) (dir, stderr string, 
 	return dir, errOut.String(), err
 }
 
-// released is release for what must work.
+// released is release, and fails the test on an error.
 func released(t testing.TB, version string) string {
 	t.Helper()
 	dir, stderr, err := release(t, version)
@@ -69,7 +69,7 @@ func released(t testing.TB, version string) string {
 	return dir
 }
 
-// repository is a folder that clusterctl takes providers from, and a configuration that makes it do so.
+// repository is a folder of providers, and the clusterctl configuration that uses it.
 type repository struct {
 	dir    string
 	config map[string]any
@@ -82,8 +82,8 @@ type provider struct {
 	URL  string `json:"url"`
 }
 
-// newRepository returns a repository with some releases of the gateway, and, if that is asked for, with Cluster API's
-// providers and cert-manager.
+// newRepository returns a repository with some releases of the gateway and, optionally, with Cluster API's providers
+// and cert-manager.
 func newRepository(t testing.TB, everything bool, versions ...string) *repository {
 	t.Helper()
 	r := &repository{dir: t.TempDir(), config: map[string]any{}}
@@ -125,7 +125,7 @@ func (r *repository) add(t testing.TB, version string) {
 	}
 }
 
-// addClusterAPI adds Cluster API's own providers, as its releases have them but for the image's tag.
+// addClusterAPI adds Cluster API's own providers, as in its releases except for the image's tag.
 func (r *repository) addClusterAPI(t testing.TB) []provider {
 	t.Helper()
 	module := module(t, "list", "-C", filepath.Join("..", "..", "tools", "clusterctl"), "-m", "-json", "sigs.k8s.io/cluster-api")
@@ -147,7 +147,7 @@ func (r *repository) addClusterAPI(t testing.TB) []provider {
 	return providers
 }
 
-// addCertManager adds cert-manager's API without cert-manager: what clusterctl waits for is that objects of it can be made.
+// addCertManager adds cert-manager's API without cert-manager: clusterctl only waits until its objects can be created.
 func (r *repository) addCertManager(t testing.TB) {
 	t.Helper()
 	crds, err := filepath.Glob(filepath.Join(module(t, "mod", "download", "-json", certManagerModule+"@"+certManagerVersion).Dir, "deploy", "crds", "*.yaml"))
@@ -164,7 +164,7 @@ func (r *repository) addCertManager(t testing.TB) {
 	}
 }
 
-// goModule is what go tells about a module.
+// goModule is go's description of a module.
 type goModule struct{ Dir, Version, Error string }
 
 // module runs a go command that describes a module in Go's cache.
@@ -192,7 +192,7 @@ func (r *repository) clusterctl(t testing.TB, env []string, args ...string) (std
 	}
 	var out, errOut bytes.Buffer
 	cmd := exec.CommandContext(t.Context(), program(t, clusterctlVariable), append([]string{"--config", path}, args...)...)
-	// Only this: no settings of who runs the test, and no way to the network. Loopback is never proxied.
+	// Only this: no settings of the user, and no access to the network. Loopback is never proxied.
 	cmd.Env = append([]string{
 		"HOME=" + home, "XDG_CONFIG_HOME=" + home, "PATH=" + os.Getenv("PATH"),
 		"CLUSTERCTL_DISABLE_VERSIONCHECK=true", "GOPROXY=off",
@@ -203,7 +203,7 @@ func (r *repository) clusterctl(t testing.TB, env []string, args ...string) (std
 	return out.String(), errOut.String(), err
 }
 
-// must is clusterctl for what must work.
+// must is clusterctl, and fails the test on an error.
 func (r *repository) must(t testing.TB, env []string, args ...string) string {
 	t.Helper()
 	stdout, stderr, err := r.clusterctl(t, env, args...)

@@ -26,8 +26,8 @@ import (
 	"github.com/hookgate/hookgate/test/process"
 )
 
-// testServe runs the gateway as its Pod would, with the arguments, the environment and the rights that were installed, and
-// other ports, and registers an extension.
+// testServe runs the gateway as its Pod would, with the installed arguments, environment and permissions but other
+// ports, and registers an extension.
 func testServe(t *testing.T, s *server) {
 	deployment := s.find(t, deployments, namespace, "hookgate")
 	c := container(t, []*unstructured.Unstructured{deployment})
@@ -52,7 +52,7 @@ func testServe(t *testing.T, s *server) {
 		arg := strings.ReplaceAll(a.(string), "$(POD_NAMESPACE)", namespace)
 		args = append(args, directory.ReplaceAllString(anyPort.ReplaceAllString(arg, "$1=127.0.0.1:0"), "$1="+certs))
 	}
-	// The last of two wins. No configuration of webhooks is left that could tell the API server where they are.
+	// The last of two flags wins. No configuration of webhooks is left, so the API server does not call them.
 	if slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--webhook-port=") }) {
 		args = append(args, "--webhook-port="+freePort(t))
 	}
@@ -80,7 +80,7 @@ func testServe(t *testing.T, s *server) {
 	}
 }
 
-// freePort returns a port that nobody listened on a moment ago.
+// freePort returns a port that was free a moment ago.
 func freePort(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", ":0")
@@ -95,7 +95,7 @@ func freePort(t *testing.T) string {
 	return port
 }
 
-// await waits until the gateway has given a condition of a cluster-scoped object a status.
+// await waits until a condition of a cluster-scoped object has a status.
 func (s *server) await(t *testing.T, kind schema.GroupVersionKind, name, condition, status string) {
 	t.Helper()
 	for end := time.Now().Add(process.Patience); ; time.Sleep(50 * time.Millisecond) {
@@ -115,7 +115,7 @@ func (s *server) await(t *testing.T, kind schema.GroupVersionKind, name, conditi
 	}
 }
 
-// kubeconfigOf returns a file with which a program is the service account.
+// kubeconfigOf returns a kubeconfig file for the service account.
 func (s *server) kubeconfigOf(t *testing.T, name string) string {
 	t.Helper()
 	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name}}

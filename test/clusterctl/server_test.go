@@ -33,13 +33,13 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// server is an API server that stands for a management cluster.
+// server is an API server in the role of a management cluster.
 type server struct {
 	client.Client
 	kubeconfig string
 }
 
-// startServers starts API servers that know nothing but Kubernetes' own kinds, all at the same time.
+// startServers concurrently starts API servers that have only Kubernetes' own kinds.
 func startServers(t testing.TB, n int) []*server {
 	t.Helper()
 	assets := program(t, assetsVariable)
@@ -77,7 +77,7 @@ func startServers(t testing.TB, n int) []*server {
 	return servers
 }
 
-// find returns an object, or nil where there is none.
+// find returns an object, or nil if it does not exist.
 func (s *server) find(t testing.TB, kind schema.GroupVersionKind, namespace, name string) *unstructured.Unstructured {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), process.Patience)
@@ -94,7 +94,7 @@ func (s *server) find(t testing.TB, kind schema.GroupVersionKind, namespace, nam
 	return o
 }
 
-// apply creates an object, or changes it to what is given.
+// apply creates or replaces an object.
 func (s *server) apply(t testing.TB, object map[string]any) {
 	t.Helper()
 	o := &unstructured.Unstructured{Object: object}
@@ -136,8 +136,8 @@ func (s *server) removeWebhooks(t testing.TB) {
 	}
 }
 
-// gone waits until there is no such cluster-scoped object, or, for a Namespace, until it is marked as deleted: its
-// controller, which empties it, does not run here.
+// gone waits until a cluster-scoped object does not exist or, for a Namespace, is marked as deleted: its controller,
+// which empties it, does not run here.
 func (s *server) gone(t testing.TB, kind schema.GroupVersionKind, name string) {
 	t.Helper()
 	for end := time.Now().Add(process.Patience); ; time.Sleep(50 * time.Millisecond) {

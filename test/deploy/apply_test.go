@@ -24,9 +24,9 @@ import (
 // assetsVariable names the directory with kube-apiserver, etcd and kubectl.
 const assetsVariable = "KUBEBUILDER_ASSETS"
 
-// TestAPIServerTakesIt applies what the guide installs to a real API server, as kubectl does, and asks it to admit the Pod to
-// the namespace, which enforces the restricted profile.
-func TestAPIServerTakesIt(t *testing.T) {
+// TestAPIServerAdmitsTheInstallation applies the guide's installation to a real API server with kubectl, and checks
+// that the namespace, which enforces the restricted profile, admits the Pod.
+func TestAPIServerAdmitsTheInstallation(t *testing.T) {
 	assets := os.Getenv(assetsVariable)
 	if assets == "" {
 		t.Skipf("%s does not name a directory with kube-apiserver, etcd and kubectl", assetsVariable)
@@ -74,7 +74,7 @@ func TestAPIServerTakesIt(t *testing.T) {
 	})
 }
 
-// kubectlApply returns what kubectl says if the manifests are refused.
+// kubectlApply applies manifests, and returns kubectl's output as the error if they are refused.
 func kubectlApply(kubeconfig string, manifests []byte, flags ...string) string {
 	out, err := kubectl(kubeconfig, manifests, append([]string{"apply", "--server-side", "--validate=strict", "-f", "-"}, flags...)...)
 	if err != nil {
@@ -89,7 +89,7 @@ func kubectl(kubeconfig string, input []byte, args ...string) ([]byte, error) {
 	return cmd.CombinedOutput()
 }
 
-// anything returns a definition that takes every object of a kind of cert-manager's: what is in them is checked elsewhere.
+// anything returns a definition that admits every object of a cert-manager kind: their contents are checked elsewhere.
 func anything(plural, kind string) *apiextensionsv1.CustomResourceDefinition {
 	const group = "cert-manager.io"
 	return &apiextensionsv1.CustomResourceDefinition{

@@ -29,7 +29,7 @@ const (
 	provider      = "runtime-extension-hookgate"
 )
 
-// each runs a test on what the guide installs, without and with client certificates.
+// each runs a test on the guide's installation, without and with client certificates.
 func each(t *testing.T, test func(t *testing.T, objects []object)) {
 	t.Helper()
 	for name, component := range map[string]bool{"Directory": false, "ClientCertificates": true} {
@@ -61,7 +61,7 @@ func TestOverlay(t *testing.T) {
 	}
 }
 
-// TestObjects checks what is asked of every object of a provider: its label, and the one namespace.
+// TestObjects checks that every object has the provider's label and namespace.
 func TestObjects(t *testing.T) {
 	each(t, func(t *testing.T, objects []object) {
 		n := one[*corev1.Namespace](t, objects)
@@ -84,12 +84,12 @@ func TestObjects(t *testing.T) {
 	})
 }
 
-// TestSecurity checks every field that the restricted profile looks at, and those beyond it.
+// TestSecurity checks every field that the restricted profile covers, and more.
 func TestSecurity(t *testing.T) {
 	each(t, func(t *testing.T, objects []object) { checkSecurity(t, objects, false) })
 }
 
-// checkSecurity checks the Deployment, which has a token of its service account or not.
+// checkSecurity checks the Deployment; token states whether it mounts a service account token.
 func checkSecurity(t *testing.T, objects []object, token bool) {
 	t.Helper()
 	account, d := one[*corev1.ServiceAccount](t, objects), one[*appsv1.Deployment](t, objects)
@@ -136,7 +136,7 @@ func checkSecurity(t *testing.T, objects []object, token bool) {
 
 func is[T comparable](p *T, want T) bool { return p != nil && *p == want }
 
-// container returns the one container, which clusterctl wants to be called manager.
+// container returns the only container, which clusterctl requires to be named manager.
 func container(t *testing.T, d *appsv1.Deployment) corev1.Container {
 	t.Helper()
 	pod := d.Spec.Template.Spec
@@ -194,7 +194,7 @@ func TestAvailability(t *testing.T) {
 	})
 }
 
-// matches checks that a selector selects the Pods of the Deployment, and not those of everyone.
+// matches checks that a selector selects the Deployment's Pods, and is not empty.
 func matches(t *testing.T, what string, selector *metav1.LabelSelector, d *appsv1.Deployment) {
 	t.Helper()
 	s, err := metav1.LabelSelectorAsSelector(selector)
@@ -213,7 +213,7 @@ func flags(c corev1.Container) map[string]string {
 	return found
 }
 
-// TestPorts follows each port from the flag to who uses it.
+// TestPorts follows each port from the flag to its users.
 func TestPorts(t *testing.T) {
 	each(t, func(t *testing.T, objects []object) {
 		c := container(t, one[*appsv1.Deployment](t, objects))
@@ -227,7 +227,7 @@ func TestPorts(t *testing.T) {
 			got[p.Name] = fmt.Sprintf(":%d", p.ContainerPort)
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("ports of the container are not those of its flags (-flags +ports):\n%s", diff)
+			t.Errorf("ports of the container differ from its flags (-flags +ports):\n%s", diff)
 		}
 		for path, probe := range map[string]*corev1.Probe{"/readyz": c.ReadinessProbe, "/healthz": c.LivenessProbe} {
 			if probe == nil || probe.HTTPGet == nil || probe.HTTPGet.Path != path || probe.HTTPGet.Port != intstr.FromString("health") {
@@ -257,7 +257,7 @@ func TestPorts(t *testing.T) {
 	})
 }
 
-// TestEgress checks that no rule for addresses includes those at which clouds hand out credentials.
+// TestEgress checks that no rule for addresses includes the metadata addresses of clouds, which hand out credentials.
 func TestEgress(t *testing.T) {
 	policy := one[*networkingv1.NetworkPolicy](t, install(t, false))
 	if diff := cmp.Diff([]networkingv1.PolicyType{networkingv1.PolicyTypeIngress, networkingv1.PolicyTypeEgress}, policy.Spec.PolicyTypes); diff != "" {
@@ -287,7 +287,7 @@ func TestCertificates(t *testing.T) {
 		for _, c := range all[*certificate](objects) {
 			secrets[c.Spec.SecretName] = c
 			if c.Spec.IssuerRef["kind"] != "Issuer" || issuers[c.Spec.IssuerRef["name"]] == nil {
-				t.Errorf("certificate %s: nobody is issuer %v", c.Name, c.Spec.IssuerRef)
+				t.Errorf("certificate %s: there is no issuer %v", c.Name, c.Spec.IssuerRef)
 			}
 		}
 		var mounted []string
@@ -329,7 +329,7 @@ func TestCertificates(t *testing.T) {
 	})
 }
 
-// TestGuideRegistersTheGateway checks the manifest that makes Cluster API call it.
+// TestGuideRegistersTheGateway checks the manifest that makes Cluster API call the gateway.
 func TestGuideRegistersTheGateway(t *testing.T) {
 	objects := install(t, false)
 	service := one[*corev1.Service](t, objects)

@@ -19,14 +19,14 @@ import (
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 )
 
-// notForTheAPIServer are the blocks of the pages that are no objects, by how they begin, and who reads them.
+// notForTheAPIServer maps the beginnings of the pages' blocks that are not objects to their readers.
 var notForTheAPIServer = map[string]string{
 	"# clusterctl.yaml\n":            "clusterctl; test/clusterctl gives it this",
 	"# kustomization.yaml\n":         "kustomize; the other tests of this package render it",
 	"components:\n- github.com/hook": "kustomize; the other tests of this package add it to the one above",
 }
 
-// TestManifestsOfTheDocs gives every manifest of the pages to a real API server that has the kinds of deploy/.
+// TestManifestsOfTheDocs applies every manifest of the pages to a real API server with the kinds of deploy/.
 func TestManifestsOfTheDocs(t *testing.T) {
 	if os.Getenv(assetsVariable) == "" {
 		t.Skipf("%s does not name a directory with kube-apiserver, etcd and kubectl", assetsVariable)
@@ -91,7 +91,7 @@ func isForAnother(text string) bool {
 
 var tableRow = regexp.MustCompile("(?m)^\\| `([a-z/]+)`( of (?:`([a-z0-9.]+)`|the group))?[^|]*\\| ([a-z, ]*?) *\\| ?([a-z, ]*?) *\\|$")
 
-// TestTableOfRights compares the table of the page with what is granted.
+// TestTableOfRights compares the table of the page with the granted permissions.
 func TestTableOfRights(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "cluster.md"))
 	if err != nil {
@@ -125,7 +125,7 @@ func TestTableOfRights(t *testing.T) {
 	}
 }
 
-// TestFoldersOfDeployAreOnThePage finds overlays and components that nobody would find.
+// TestFoldersOfDeployAreOnThePage checks that the page mentions every overlay and component.
 func TestFoldersOfDeployAreOnThePage(t *testing.T) {
 	page, err := os.ReadFile(guide)
 	if err != nil {

@@ -54,7 +54,7 @@ import (
 	"github.com/hookgate/hookgate/test/process"
 )
 
-// hubs are the overlays that take their ExtensionConfigs from the cluster.
+// hubs lists the overlays that read their ExtensionConfigs from the cluster.
 var hubs = map[string]struct {
 	resources  []string
 	components []string
@@ -141,7 +141,7 @@ func TestHubObjects(t *testing.T) {
 			}
 			for _, v := range d.Spec.Template.Spec.Volumes {
 				if v.Secret != nil && !secrets[v.Secret.SecretName] {
-					t.Errorf("nobody writes the Secret %s", v.Secret.SecretName)
+					t.Errorf("nothing writes the Secret %s", v.Secret.SecretName)
 				}
 			}
 			for _, o := range objects {
@@ -153,8 +153,9 @@ func TestHubObjects(t *testing.T) {
 	}
 }
 
-// TestHub installs each overlay on a real API server and runs the gateway with the Deployment's arguments and rights. It has the
-// gateway do all that it does in a cluster, and holds what it was seen to do against its rights, in both directions.
+// TestHub installs each overlay on a real API server and runs the gateway with the Deployment's arguments and
+// permissions. It makes the gateway do everything that it does in a cluster, and compares the recorded requests with
+// the permissions, in both directions.
 func TestHub(t *testing.T) {
 	if os.Getenv(assetsVariable) == "" {
 		t.Skipf("%s does not name a directory with kube-apiserver, etcd and kubectl", assetsVariable)
@@ -196,7 +197,7 @@ func TestHub(t *testing.T) {
 	}
 }
 
-// server is an API server with everything that tells what the gateway did.
+// server is an API server that records the gateway's requests.
 type server struct {
 	*envtest.Environment
 	client     client.Client
@@ -214,7 +215,7 @@ func newServer(t *testing.T) *server {
 	policy := filepath.Join(dir, "policy.yaml")
 	writeFile(t, policy, []byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n"))
 	s.Environment = &envtest.Environment{CRDs: []*apiextensionsv1.CustomResourceDefinition{anything("certificates", "Certificate"), anything("issuers", "Issuer")}}
-	// An API server that cannot stream lists makes clients list and watch, as those of older versions do.
+	// Without streamed lists, clients list and watch, as with older API servers.
 	s.ControlPlane.GetAPIServer().Configure().Set("audit-policy-file", policy).Set("audit-log-path", s.audit).Set("feature-gates", "WatchList=false")
 	config, err := s.Start()
 	if err != nil {
@@ -276,7 +277,7 @@ func newPair(t *testing.T) *devcert.Pair {
 	return pair
 }
 
-// arguments returns the container's, with what the kubelet would put in and ports that are free.
+// arguments returns the container's arguments, with the kubelet's substitutions and free ports.
 func (s *server) arguments(t *testing.T, c corev1.Container, certs *devcert.Pair, webhookPort string) []string {
 	t.Helper()
 	args := localArguments(t, c, certs, nil)
@@ -288,8 +289,8 @@ func (s *server) arguments(t *testing.T, c corev1.Container, certs *devcert.Pair
 	return append(args, "--kubeconfig="+s.kubeconfig, "--resync=1s")
 }
 
-// localArguments returns the container's arguments with the volumes in directories of their own: those with the files
-// that are given, and the others with a certificate.
+// localArguments returns the container's arguments with each volume in its own directory, which holds the given files
+// or else a certificate.
 func localArguments(t *testing.T, c corev1.Container, certs *devcert.Pair, files map[string]map[string]string) []string {
 	t.Helper()
 	dirs := map[string]string{}
@@ -330,7 +331,7 @@ func localArguments(t *testing.T, c corev1.Container, certs *devcert.Pair, files
 	return args
 }
 
-// callLocally makes the API server call a webhook of this machine in place of the Service, at the same path.
+// callLocally makes the API server call a webhook on this machine in place of the Service, at the same path.
 func callLocally(o metav1.Object, address string, ca []byte) {
 	local := func(c *admissionregistrationv1.WebhookClientConfig) {
 		url := address + *c.Service.Path
@@ -353,7 +354,7 @@ func callLocally(o metav1.Object, address string, ca []byte) {
 	}
 }
 
-// work has the gateway do what it does in a cluster.
+// work makes the gateway do everything that it does in a cluster.
 func (s *server) work(t *testing.T, group string, x *extension, readOnly bool) {
 	t.Helper()
 	s.apply(t, fmt.Appendf(nil, "apiVersion: hookgate.dev/v1alpha1\nkind: ExtensionPolicy\nmetadata: {name: acme}\nspec: {targetRef: {name: acme}, failurePolicy: Ignore}\n"))
@@ -361,7 +362,7 @@ func (s *server) work(t *testing.T, group string, x *extension, readOnly bool) {
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{Name: "acme-ca", Namespace: namespace},
 		StringData: map[string]string{"ca.crt": string(x.authority())},
 	}))
-	// In the old version: what is stored was converted.
+	// In the old version, so that the stored object was converted.
 	s.apply(t, fmt.Appendf(nil, "apiVersion: %s/v1alpha1\nkind: ExtensionConfig\nmetadata:\n  name: acme\n  annotations: {%s: %s/acme-ca}\nspec: {clientConfig: {url: %q}}\n",
 		group, runtimev1.InjectCAFromSecretAnnotation, namespace, x.URL))
 	if readOnly {
@@ -382,11 +383,11 @@ func (s *server) work(t *testing.T, group string, x *extension, readOnly bool) {
 	s.awaitCondition(t, group, "Paused", metav1.ConditionTrue)
 }
 
-// followSecret replaces the CA of the extension until the gateway has told so twice in one event, which it then patches. It has
-// the same to tell of one version of an ExtensionConfig if the Secret changes again before the watch has brought that version.
+// followSecret replaces the CA of the extension until the gateway has patched an event to count two injections. That
+// happens if the Secret changes again before the watch has delivered the ExtensionConfig's new version.
 func (s *server) followSecret(t *testing.T, group string, x *extension) {
 	t.Helper()
-	eventually(t, "an event tells twice that a CA was injected", func() bool {
+	eventually(t, "an event counts two injections of a CA", func() bool {
 		ca, err := json.Marshal(x.renew(t))
 		if err != nil {
 			t.Fatal(err)
@@ -407,14 +408,14 @@ func (s *server) followSecret(t *testing.T, group string, x *extension) {
 		}
 		return slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool { return e.Reason == "CABundleInjected" && e.Series != nil })
 	})
-	eventually(t, "caBundle is that of the Secret", func() bool {
+	eventually(t, "caBundle equals the Secret's", func() bool {
 		out, err := kubectl(s.admin, nil, "get", "extensionconfigs.v1beta2."+group, "acme", "-o", "jsonpath={.spec.clientConfig.caBundle}")
 		return err == nil && string(out) == base64.StdEncoding.EncodeToString(x.authority())
 	})
 	s.await(t, group, metav1.ConditionTrue)
 }
 
-// patch changes an object, which is named as kubectl does, by a merge patch.
+// patch changes an object, named in kubectl's form, by a merge patch.
 func (s *server) patch(t *testing.T, object, change string) {
 	t.Helper()
 	if out, err := kubectl(s.admin, nil, "patch", object, "--type=merge", "--patch="+change); err != nil {
@@ -422,13 +423,13 @@ func (s *server) patch(t *testing.T, object, change string) {
 	}
 }
 
-// await waits until the condition Discovered is that one.
+// await waits until the condition Discovered has the given status and reason.
 func (s *server) await(t *testing.T, group string, status metav1.ConditionStatus) {
 	t.Helper()
 	s.awaitCondition(t, group, runtimev1.ExtensionConfigDiscoveredCondition, status)
 }
 
-// awaitCondition waits until a condition is that one, for the present generation.
+// awaitCondition waits until a condition has the given status and reason, for the current generation.
 func (s *server) awaitCondition(t *testing.T, group, condition string, status metav1.ConditionStatus) {
 	t.Helper()
 	eventually(t, condition+" is "+string(status), func() bool {
@@ -442,7 +443,7 @@ func (s *server) awaitCondition(t *testing.T, group, condition string, status me
 	})
 }
 
-// scrape reads the metrics as a service account that may, and as one that may not.
+// scrape reads the metrics as an authorized service account, and as another.
 func (s *server) scrape(t *testing.T, g *process.Gateway, certs *devcert.Pair) {
 	t.Helper()
 	s.apply(t, []byte(`
@@ -494,7 +495,7 @@ func right(group, resource, verb string) string {
 	return verb + " " + schema.ParseGroupResource(resource+"."+group).String()
 }
 
-// rightsOf returns what the service account may do by each binding, in order.
+// rightsOf returns the service account's permissions by binding, in order.
 func rightsOf(t *testing.T, objects []object) map[string][]string {
 	t.Helper()
 	rules := map[string][]rbacv1.PolicyRule{}
@@ -533,10 +534,12 @@ func rightsOf(t *testing.T, objects []object) map[string][]string {
 	return rights
 }
 
-// allowedBy is the API server's reason to allow a request. Where a role is bound says where its rights are.
+// allowedBy matches the API server's reason to allow a request. The place of the binding is the scope of the
+// permission.
 var allowedBy = regexp.MustCompile(`^RBAC: allowed by ((?:Cluster)?RoleBinding) "([^"/]*)`)
 
-// used returns what the service account did, by the binding that allowed it, and what no binding allowed, in order.
+// used returns the service account's requests by the binding that allowed them, and those that no binding allowed, in
+// order.
 func (s *server) used(t *testing.T) (used map[string][]string, forbidden []string) {
 	t.Helper()
 	f, err := os.Open(s.audit)
@@ -590,10 +593,10 @@ type extension struct {
 	broken atomic.Bool
 }
 
-// authority returns the CA of the certificate that the extension shows.
+// authority returns the CA of the extension's certificate.
 func (x *extension) authority() []byte { return x.pair.Load().CAPEM }
 
-// renew gives the extension a certificate of another CA, and returns that.
+// renew gives the extension a certificate of a new CA, and returns the CA.
 func (x *extension) renew(t *testing.T) []byte {
 	t.Helper()
 	x.pair.Store(newPair(t))
@@ -633,7 +636,7 @@ func definitionOf(t *testing.T, group string) []byte {
 	return text
 }
 
-// freePort returns a port that nobody listens on at present.
+// freePort returns a port that is free at present.
 func freePort(t *testing.T) string {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")

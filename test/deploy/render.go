@@ -38,8 +38,8 @@ const (
 	gatewayVariable   = "HOOKGATE_BIN"
 )
 
-// The certificates are cert-manager's, whose module is too large to require for two kinds. These types have what deploy/
-// uses, under the names that cert-manager.io/v1 gives it.
+// Requiring cert-manager's module for two kinds would be too much. These types have the fields of cert-manager.io/v1
+// that deploy/ uses.
 type (
 	certificate struct {
 		metav1.TypeMeta   `json:",inline"`
@@ -71,7 +71,7 @@ type (
 	}
 )
 
-// kinds are the objects that may be there.
+// kinds maps each kind that may occur to its Go type.
 var kinds = map[string]func() metav1.Object{
 	"v1/Namespace":                                     func() metav1.Object { return &corev1.Namespace{} },
 	"v1/ServiceAccount":                                func() metav1.Object { return &corev1.ServiceAccount{} },
@@ -96,14 +96,14 @@ var kinds = map[string]func() metav1.Object{
 	},
 }
 
-// object is what a manifest says.
+// object is one object of a manifest.
 type object struct {
 	kind     string // apiVersion/kind
 	manifest []byte
 	metav1.Object
 }
 
-// decode reads manifests, and fails for a member that the object's type does not have, or that is there twice.
+// decode reads manifests, and fails on members that are unknown or duplicate.
 func decode(t *testing.T, what string, manifests []byte) []object {
 	t.Helper()
 	var objects []object
@@ -130,7 +130,7 @@ func decode(t *testing.T, what string, manifests []byte) []object {
 		if err != nil {
 			t.Errorf("%s: %s: %v", what, o.kind, err)
 		}
-		// Not encoding/json, which takes names in any case. The API server does not.
+		// Not encoding/json, which matches names in any case, unlike the API server.
 		strict, err := json.UnmarshalStrict(asJSON, o.Object)
 		if err := errors.Join(append(strict, err)...); err != nil {
 			t.Errorf("%s: %s: %v", what, o.kind, err)
@@ -168,8 +168,8 @@ func program(t *testing.T, variable string) string {
 	return path
 }
 
-// depend reads what another program reads or is: go test takes a result from its cache unless a file changed that the test
-// itself has opened.
+// depend reads the files of another program: go test reuses a cached result unless a file changed that the test itself
+// has opened.
 func depend(t *testing.T, path string) {
 	t.Helper()
 	err := filepath.WalkDir(path, func(path string, entry fs.DirEntry, err error) error {
@@ -205,7 +205,7 @@ func kustomize(t *testing.T, dir string) []byte {
 	return out
 }
 
-// guide is the page that tells how to install.
+// guide is the path of the installation guide.
 var guide = filepath.Join("..", "..", "docs", "deploy.md")
 
 var (
@@ -215,7 +215,7 @@ var (
 )
 
 // guideFiles returns the files that the guide shows, by name, and the block that adds the component under the name "".
-// What it takes from the repository is taken from this one, relative to dir.
+// References to the repository become paths relative to dir.
 func guideFiles(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	page, err := os.ReadFile(guide)
@@ -244,7 +244,7 @@ func guideFiles(t *testing.T, dir string) map[string]string {
 	return files
 }
 
-// install renders what the guide installs, with the component if that is asked for.
+// install renders the guide's installation, optionally with the component.
 func install(t *testing.T, component bool) []object {
 	t.Helper()
 	dir, err := filepath.EvalSymlinks(t.TempDir())

@@ -22,8 +22,8 @@ import (
 	"github.com/hookgate/hookgate/test/process"
 )
 
-// TestGatewayTakesTheArguments runs the gateway as the Pod would, with other ports, on what is mounted there.
-func TestGatewayTakesTheArguments(t *testing.T) {
+// TestGatewayAcceptsTheArguments runs the gateway as the Pod would, with the mounted files but other ports.
+func TestGatewayAcceptsTheArguments(t *testing.T) {
 	each(t, func(t *testing.T, objects []object) {
 		path := program(t, gatewayVariable)
 		c := container(t, one[*appsv1.Deployment](t, objects))

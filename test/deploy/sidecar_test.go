@@ -25,7 +25,7 @@ import (
 	"github.com/hookgate/hookgate/test/process"
 )
 
-// sidecar renders the extension with a gateway beside it.
+// sidecar renders the extension with a gateway as its sidecar.
 func sidecar(t *testing.T) ([]object, corev1.Container) {
 	t.Helper()
 	objects := decode(t, "sidecar", kustomize(t, filepath.Join("..", "..", "deploy", "overlays", "sidecar")))
@@ -42,7 +42,8 @@ type calm struct {
 	hooksv1alpha1.UnimplementedLifecycleHooksServiceServer
 }
 
-// TestSidecarServes runs the gateway as beside an extension: it finds it without a file, and the Service leads to it.
+// TestSidecarServes runs the gateway as a sidecar: it finds the extension without a manifest, and the Service points at
+// the gateway.
 func TestSidecarServes(t *testing.T) {
 	objects, c := sidecar(t)
 	binary := program(t, gatewayVariable)
@@ -82,7 +83,7 @@ func TestSidecarServes(t *testing.T) {
 	}
 }
 
-// addresses returns where the gateway listens: what the container says, and otherwise what the gateway says itself.
+// addresses returns where the gateway listens: the container's flags, or else the gateway's defaults.
 func addresses(t *testing.T, binary string, c corev1.Container) map[string]string {
 	t.Helper()
 	help, err := exec.Command(binary, "serve", "--help").CombinedOutput()
@@ -94,9 +95,9 @@ func addresses(t *testing.T, binary string, c corev1.Container) map[string]strin
 		found[m[1]] = m[2]
 	}
 	if len(found) < 3 {
-		t.Fatalf("serve --help tells of these addresses only: %v", found)
+		t.Fatalf("serve --help lists only these addresses: %v", found)
 	}
-	delete(found, "--grpc-address") // a sidecar has none, unless it is told
+	delete(found, "--grpc-address") // a sidecar has none by default
 	for flag, value := range flags(c) {
 		if strings.HasSuffix(flag, "-address") || strings.HasSuffix(flag, "-addr") {
 			found[flag] = value
@@ -105,7 +106,7 @@ func addresses(t *testing.T, binary string, c corev1.Container) map[string]strin
 	return found
 }
 
-// TestThreeLines adds to the extension alone what the page says, and gets what the overlay is.
+// TestThreeLines applies the page's additions to the plain extension, and compares the result with the overlay.
 func TestThreeLines(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "sidecar.md"))
 	if err != nil {
@@ -158,8 +159,8 @@ func absolute(t *testing.T, path string) string {
 	return path
 }
 
-// TestAPIServerTakesTheSidecar applies the example, in a namespace that enforces the restricted profile.
-func TestAPIServerTakesTheSidecar(t *testing.T) {
+// TestAPIServerAdmitsTheSidecar applies the example, in a namespace that enforces the restricted profile.
+func TestAPIServerAdmitsTheSidecar(t *testing.T) {
 	if os.Getenv(assetsVariable) == "" {
 		t.Skipf("%s does not name a directory with kube-apiserver, etcd and kubectl", assetsVariable)
 	}

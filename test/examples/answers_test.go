@@ -10,14 +10,14 @@ import (
 	"strings"
 )
 
-// exchange is one request and the answer that the extension of every language gives. Both are the mandated JSON, without
-// apiVersion and kind. Patches stand in the answer as the JSON that they hold, not in base64.
+// exchange is one request and the answer of the extension in every language. Both are canonical JSON without apiVersion
+// and kind. Patches are shown as the JSON that they hold, not in base64.
 type exchange struct {
 	hook, handler string
 	request, want string
 }
 
-// handlers are what discovery answers, in this order.
+// handlers is the expected list of discovery, in order.
 var handlers = []struct{ name, hook string }{
 	{"approve-upgrade", "BeforeClusterUpgrade"},
 	{"image-repository", "GeneratePatches"},
@@ -30,7 +30,7 @@ var exchanges = map[string]exchange{
 		"BeforeClusterUpgrade", "approve-upgrade", upgrade("v1.36.1", "v1.36.4", ``),
 		`{"status":"Success","retryAfterSeconds":0}`,
 	},
-	"upgrade that nobody approved": {
+	"upgrade without approval": {
 		"BeforeClusterUpgrade", "approve-upgrade", upgrade("v1.35.4", "v1.36.1", `"other":"v1.36"`),
 		`{"status":"Success","retryAfterSeconds":30,"message":"upgrade to v1.36 waits for the annotation example.hookgate.dev/approved-minor: v1.36"}`,
 	},
@@ -133,7 +133,7 @@ func upgrade(from, to, annotations string) string {
 		`"fromKubernetesVersion":%q,"toKubernetesVersion":%q,"controlPlaneUpgrades":[{"version":%q}]}`, annotations, from, to, to)
 }
 
-// item is a template to be patched; spec may be null, and stands beside members that nobody expects.
+// item returns a template to patch; spec may be null, and is surrounded by unexpected members.
 func item(uid, kind, spec, variables string) string {
 	return fmt.Sprintf(`{"uid":%q,"holderReference":{"kind":"Cluster","name":"c"},"object":{"apiVersion":"controlplane.cluster.x-k8s.io/v1beta2","kind":%q,"spec":%s},"variables":[%s]}`,
 		uid, kind, spec, variables)
@@ -150,7 +150,7 @@ func update(current, desired string) string {
 	return `{"current":` + machine(current) + `,"desired":` + machine(desired) + `}`
 }
 
-// members returns an answer for comparison: decoded, its patches too, and without what says nothing here.
+// members returns an answer for comparison: decoded, including its patches, and without irrelevant members.
 func members(answer []byte) (map[string]any, error) {
 	var out map[string]any
 	if err := json.Unmarshal(answer, &out); err != nil {
@@ -161,8 +161,8 @@ func members(answer []byte) (map[string]any, error) {
 	return out, unfold(out)
 }
 
-// unfold replaces the base64 of every patch below value by the JSON that it holds, and the description of a schema, whose
-// words are the example's own, by one word.
+// unfold replaces the base64 of every patch below value by its JSON, and the description of a schema, which each
+// example phrases differently, by one word.
 func unfold(value any) error {
 	switch v := value.(type) {
 	case []any:

@@ -13,7 +13,7 @@ import (
 	"github.com/hookgate/hookgate/test/process"
 )
 
-// checkConformance holds the example against the rules, itself and as Cluster API sees it behind a sidecar.
+// checkConformance runs the conformance checks on the example, directly and behind a sidecar, as Cluster API calls it.
 func checkConformance(t *testing.T, url string) {
 	check := func(args ...string) {
 		t.Helper()
@@ -35,7 +35,7 @@ func checkConformance(t *testing.T, url string) {
 	sidecar := process.RunGateway(t, exec.Command(gatewayPath(t), "serve", "--sidecar", url, "--cert-dir", certs,
 		"--http-address=127.0.0.1:0", "--diagnostics-address=127.0.0.1:0"))
 	sidecar.WaitReady(t)
-	// Not strictly: that an extension calls a request invalid is a bad answer of the extension, over JSON.
+	// Not strict: over JSON, an extension that calls a request invalid gives a bad answer.
 	check("https://"+sidecar.HTTPS, "--ca", filepath.Join(certs, "dev-ca.crt"))
 	sidecar.EndWell(t)
 }

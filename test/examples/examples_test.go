@@ -24,7 +24,7 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 )
 
-// languages are the folders of examples/ that hold an extension of the contract.
+// languages lists the folders of examples/ that hold an extension of the contract.
 var languages = []string{"go", "java", "python", "rust", "typescript"}
 
 const folder = "../../examples"
@@ -59,8 +59,8 @@ func TestExamples(t *testing.T) {
 	}
 }
 
-// testExample runs through the life of one example. Each step begins where the one before ended, because to start a gateway
-// or some of the languages takes longer than to test them.
+// testExample tests one example in steps. Each step continues from the one before, because starting a gateway or some
+// of the languages is slower than testing them.
 func testExample(t *testing.T, language, address, url string) {
 	manifest := fmt.Sprintf("apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\nmetadata: {name: acme}\nspec: {clientConfig: {url: %q}}\n", url)
 	g := startGateway(t, manifest)
@@ -99,7 +99,7 @@ func testExample(t *testing.T, language, address, url string) {
 	}
 }
 
-// checkExchange asks over both fronts.
+// checkExchange compares an exchange over both fronts.
 func checkExchange(t *testing.T, g *gateway, name string) {
 	t.Helper()
 	e := exchanges[name]
@@ -166,7 +166,7 @@ func checkNotImplemented(t *testing.T, g *gateway, direct *grpc.ClientConn) {
 	}
 }
 
-// The gateway refuses such requests itself, so the example is asked directly.
+// The gateway refuses such requests itself, so the test calls the example directly.
 func checkNotJSON(t *testing.T, direct *grpc.ClientConn) {
 	broken := &hooksv1alpha1.RawExtension{Raw: []byte(`{"metadata":`)}
 	whole := &hooksv1alpha1.RawExtension{Raw: []byte(`{}`)}
@@ -199,7 +199,7 @@ func checkNotJSON(t *testing.T, direct *grpc.ClientConn) {
 	}
 }
 
-// 20 MiB are taken, and more is refused with a status and not with the end of the connection.
+// 20 MiB are accepted; more is refused with a status, without closing the connection.
 func checkLimits(t *testing.T, direct *grpc.ClientConn) {
 	upgrade := func(padding int) error {
 		_, err := hooksv1alpha1.NewLifecycleHooksServiceClient(direct).BeforeClusterUpgrade(soon(t), &hooksv1alpha1.BeforeClusterUpgradeRequest{
@@ -211,7 +211,7 @@ func checkLimits(t *testing.T, direct *grpc.ClientConn) {
 	if err := upgrade(20<<20 - 1000); err != nil {
 		t.Errorf("20 MiB less 1000 bytes: %v", err)
 	}
-	// Rust's library has a code of its own for this.
+	// Rust's library uses a different code for this.
 	if code := status.Code(upgrade(20 << 20)); code != codes.ResourceExhausted && code != codes.OutOfRange {
 		t.Errorf("more than 20 MiB: %s, want ResourceExhausted or OutOfRange", code)
 	}
@@ -224,7 +224,7 @@ func checkHealth(t *testing.T, direct *grpc.ClientConn) {
 	}
 }
 
-// checkTermination ends the example while a call has begun whose request is not there yet. The call is finished.
+// checkTermination stops the example during a call whose request is still incomplete. The call is finished.
 func checkTermination(t *testing.T, x *example) {
 	conn := x.dial(t)
 	ctx := soon(t)
@@ -232,7 +232,7 @@ func checkTermination(t *testing.T, x *example) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	// The frames of a connection stay in order: when this is answered, the call above has begun over there.
+	// The frames of a connection stay in order: once this is answered, the server has begun the call above.
 	if _, err := hooksv1alpha1.NewDiscoveryServiceClient(conn).Discovery(ctx, &hooksv1alpha1.DiscoveryRequest{}); err != nil {
 		t.Fatal(err)
 	}
@@ -261,7 +261,7 @@ func checkTermination(t *testing.T, x *example) {
 	}
 }
 
-// checkAway asks while the example is away. The gateway says whom it missed.
+// checkAway calls while the example is down. The gateway's error names it.
 func checkAway(t *testing.T, g *gateway) {
 	e := exchanges["approved upgrade"]
 	code, body := g.post(t, e.hook, e.handler+".acme", e.request)
@@ -274,7 +274,7 @@ func checkAway(t *testing.T, g *gateway) {
 	}
 }
 
-// The script of an example that was not built says what to do.
+// The script of an unbuilt example says what to do.
 func TestNotBuilt(t *testing.T) {
 	for _, language := range languages {
 		t.Run(language, func(t *testing.T) {
@@ -294,7 +294,7 @@ func TestNotBuilt(t *testing.T) {
 	}
 }
 
-// An address that is taken, or makes no sense, ends the example with an error.
+// An address in use, or an invalid one, ends the example with an error.
 func TestBadAddress(t *testing.T) {
 	for _, language := range languages {
 		for name, address := range map[string]string{

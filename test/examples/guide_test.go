@@ -21,9 +21,10 @@ import (
 
 const guide = "../../docs/extensions.md"
 
-// TestGuide follows the guide: for each language it runs every `sh` block of the common sections and of its own, in one shell and in
-// the folder that the guide begins in. A block with file= in its first line is that file, a `text` block is what the `sh` block
-// before it prints. The ports are the only thing that is changed, because others may use them.
+// TestGuide follows the guide: for each language it runs every `sh` block of the common sections and of the language's
+// own, in one shell and in the folder in which the guide begins. A block with file= in its first line is that file; a
+// `text` block is the output of the `sh` block before it. Only the ports are changed, because other programs may use
+// them.
 func TestGuide(t *testing.T) {
 	hookgate := gatewayPath(t)
 	sections := readGuide(t)
@@ -51,7 +52,7 @@ func TestGuide(t *testing.T) {
 			cmd := exec.CommandContext(ctx, "bash", "-c", ports.Replace(script))
 			cmd.Dir = dir
 			cmd.Env = append(os.Environ(), "HOOKGATE_HTTP_ADDRESS="+https, "HOOKGATE_DIAGNOSTICS_ADDRESS="+diagnostics,
-				// The example has compiled the same dependencies, which takes minutes.
+				// Reuse the example's compiled dependencies; compiling them would need minutes.
 				"CARGO_TARGET_DIR="+filepath.Join(repository, "examples", "rust", "target"))
 			cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 			cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) } // and what it left running
@@ -76,7 +77,7 @@ func TestGuide(t *testing.T) {
 	}
 }
 
-// What the guide shows and nobody runs.
+// The guide shows this, but the test does not run it.
 func TestGuideBlocksThatAreNotRun(t *testing.T) {
 	var got []string
 	for _, s := range readGuide(t) {
@@ -87,7 +88,7 @@ func TestGuideBlocksThatAreNotRun(t *testing.T) {
 		}
 	}
 	want := []string{
-		// It needs the network; the repository and the program are there when a test runs.
+		// It needs the network; a test has the repository and the program already.
 		"console: $ git clone https://github.com/hookgate/hookgate\n$ make -C hookgate build",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -114,7 +115,7 @@ func TestGuideLanguages(t *testing.T) {
 	}
 }
 
-// lastOutput returns what the last block that was begun printed.
+// lastOutput returns the output of the last block that was started.
 func lastOutput(dir string) (text []byte) {
 	for n := 1; ; n++ {
 		more, err := os.ReadFile(filepath.Join(dir, fmt.Sprintf("out.%d", n)))
@@ -179,7 +180,7 @@ func readGuide(t *testing.T) []section {
 	return sections
 }
 
-// write returns the commands for one language as a script, and what it must have printed into which of the files out.N.
+// write returns the commands for one language as a script, and the expected contents of its output files out.N.
 func write(t *testing.T, sections []section, language string) (script string, expected map[int]string) {
 	t.Helper()
 	var b strings.Builder
@@ -197,7 +198,7 @@ func write(t *testing.T, sections []section, language string) (script string, ex
 			case block.language == "sh":
 				n++
 				fmt.Fprintf(&b, "{\n%s} > \"$root/out.%d\"\n", block.text, n)
-				// A person needs longer to type the next command than a server to start.
+				// A person would type the next command more slowly than a server starts.
 				switch {
 				case strings.Contains(block.text, "hookgate serve"):
 					b.WriteString(await(`curl --silent --fail --output /dev/null "http://$HOOKGATE_DIAGNOSTICS_ADDRESS/readyz"`))

@@ -30,7 +30,7 @@ import (
 	"github.com/hookgate/hookgate/test/process"
 )
 
-// messageLimit is what every example and the gateway take and give.
+// messageLimit is the message size that every example and the gateway accept and send.
 const messageLimit = 20 << 20
 
 // gatewayPath returns the path of the gateway.
@@ -54,7 +54,7 @@ func startExample(t *testing.T, language, address string) *example {
 	return &example{Process: p, address: address}
 }
 
-// dial returns a connection to the example itself. The client has no limits, so that the server's are seen.
+// dial returns a connection to the example itself. The client has no limits, so the server's apply.
 func (x *example) dial(t *testing.T) *grpc.ClientConn {
 	t.Helper()
 	return dial(t, x.address, insecure.NewCredentials())
@@ -107,7 +107,7 @@ func startGateway(t *testing.T, manifest string) *gateway {
 	return g
 }
 
-// post asks over REST.
+// post calls a hook over REST.
 func (g *gateway) post(t *testing.T, hook, handler, request string) (int, []byte) {
 	t.Helper()
 	h, ok := g.catalog.ByName(hook)
@@ -126,7 +126,7 @@ func (g *gateway) post(t *testing.T, hook, handler, request string) (int, []byte
 	return response.StatusCode, body
 }
 
-// call asks over gRPC, and returns the answer as the mandated JSON.
+// call calls a hook over gRPC, and returns the answer as canonical JSON.
 func (g *gateway) call(t *testing.T, hook, handler, request string) ([]byte, error) {
 	t.Helper()
 	h, ok := g.catalog.ByName(hook)
@@ -182,7 +182,7 @@ func runScript(t *testing.T, path string, args ...string) (code int, output stri
 	return code, string(text)
 }
 
-// soon returns a context that ends with the test, or when a call should long be done.
+// soon returns a context that ends with the test, or once any call should be over.
 func soon(t *testing.T) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), process.Patience)

@@ -11,8 +11,8 @@ import (
 	"testing"
 )
 
-// A team has protoc, the plugin of its language, and the folder proto/: nothing else. This protoc does not even bring the
-// well-known types along. Rust is not here, because its build compiles the same files itself.
+// protoc, a language's plugin and the folder proto/ suffice to generate stubs, even without the well-known types. Rust
+// is missing because its build compiles the same files itself.
 func TestPlainProtoc(t *testing.T) {
 	gatewayPath(t)
 	protoc := os.Getenv("HOOKGATE_PROTOC")
@@ -93,7 +93,7 @@ func protoFiles(t *testing.T, root string) []string {
 	return paths
 }
 
-// goPlugin builds a plugin of protoc that tools/go.mod pins.
+// goPlugin builds a protoc plugin that tools/go.mod pins.
 func goPlugin(t *testing.T, module string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), filepath.Base(module))

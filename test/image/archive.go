@@ -20,10 +20,10 @@ import (
 	"github.com/hookgate/hookgate/test/process"
 )
 
-// archiveVariable names the archive.
+// archiveVariable is the environment variable with the path of the archive.
 const archiveVariable = "HOOKGATE_IMAGE"
 
-// The media types that the image specification gives.
+// The media types of the image specification.
 const (
 	indexType    = "application/vnd.oci.image.index.v1+json"
 	manifestType = "application/vnd.oci.image.manifest.v1+json"
@@ -58,7 +58,7 @@ type platformImage struct {
 	layer       []file
 }
 
-// configFile is the configuration of an image. Members that are not here must not be there.
+// configFile is the configuration of an image. Other members are not allowed.
 type configFile struct {
 	Architecture string    `json:"architecture"`
 	OS           string    `json:"os"`
@@ -85,7 +85,7 @@ type file struct {
 	data []byte
 }
 
-// image is an archive that was read.
+// image holds the contents of an archive.
 type image struct {
 	path      string
 	tag, name string
@@ -95,7 +95,7 @@ type image struct {
 	images    []platformImage
 }
 
-// open reads the archive, and skips the test where there is none.
+// open reads the archive, or skips the test without one.
 func open(t *testing.T) *image {
 	t.Helper()
 	path := process.Program(t, archiveVariable)
@@ -166,7 +166,7 @@ func (i *image) readImage(t *testing.T, d descriptor) platformImage {
 	return p
 }
 
-// blob returns what a descriptor points at, when all that it says of it is true.
+// blob returns the blob of a descriptor after checking its size and digest.
 func (i *image) blob(t *testing.T, d descriptor, mediaType string) []byte {
 	t.Helper()
 	data, ok := i.blobs[d.Digest]

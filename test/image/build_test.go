@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// testReproducible builds the image again from a copy of the sources: in another folder, later, without the history, with
-// another umask and in another time zone. Not a byte may differ.
+// testReproducible builds the image again from a copy of the sources: in another folder, later, without the history,
+// with another umask and in another time zone. Not a byte may differ.
 func testReproducible(t *testing.T, i *image) {
 	sources, again := t.TempDir(), filepath.Join(t.TempDir(), "again.tar")
 	copySources(t, filepath.Join("..", ".."), sources)
@@ -29,11 +29,11 @@ func testReproducible(t *testing.T, i *image) {
 		t.Fatalf("make image: %v\n%s", err, output.String())
 	}
 	if a, b := readFile(t, i.path), readFile(t, again); !bytes.Equal(a, b) {
-		t.Errorf("two builds of the same sources differ: %s and %s (diffoscope tells where)", digest(a), digest(b))
+		t.Errorf("two builds of the same sources differ: %s and %s (diffoscope shows where)", digest(a), digest(b))
 	}
 }
 
-// copySources copies what a build may depend on: everything but what was built, and the history.
+// copySources copies everything that a build may depend on: not the build's outputs, nor the history.
 func copySources(t *testing.T, from, to string) {
 	t.Helper()
 	err := filepath.WalkDir(from, func(path string, entry fs.DirEntry, err error) error {
@@ -66,7 +66,7 @@ func copySources(t *testing.T, from, to string) {
 	}
 }
 
-// environWithout returns the environment without some variables: make tells its flags to the makes that it starts.
+// environWithout returns the environment without some variables: make passes its flags to nested makes.
 func environWithout(names ...string) []string {
 	return slices.DeleteFunc(os.Environ(), func(variable string) bool {
 		name, _, _ := strings.Cut(variable, "=")

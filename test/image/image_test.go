@@ -17,10 +17,10 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// platforms are those that the image must have, and the machines that their binaries are for.
+// platforms maps the image's required platforms to the machine types of their binaries.
 var platforms = map[string]elf.Machine{"linux/amd64": elf.EM_X86_64, "linux/arm64": elf.EM_AARCH64}
 
-// TestImage reads the archive once, which takes a while with the race detector.
+// TestImage reads the archive once, because that is slow with the race detector.
 func TestImage(t *testing.T) {
 	i := open(t)
 	for name, test := range map[string]func(*testing.T, *image){
@@ -142,7 +142,7 @@ func checkRoots(t *testing.T, data []byte) {
 		authorities++
 	}
 	if authorities < 100 {
-		t.Errorf("%d certificate authorities, want those of Mozilla", authorities)
+		t.Errorf("%d certificate authorities, want Mozilla's list", authorities)
 	}
 	if !x509.NewCertPool().AppendCertsFromPEM(data) {
 		t.Error("Go reads no certificate authority from the file")

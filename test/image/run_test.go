@@ -48,7 +48,8 @@ func unpack(t *testing.T, i *image) container {
 	return c
 }
 
-// command returns the entrypoint with arguments: with the image as its root, and as its user, if we may do that.
+// command returns the entrypoint with arguments: as the image's user with the image as its root, if permissions allow
+// it.
 func (c container) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, filepath.Join(c.root, "hookgate"), args...)
 	cmd.Env = []string{}
@@ -62,7 +63,7 @@ func (c container) command(ctx context.Context, args ...string) *exec.Cmd {
 
 func (c container) confined() bool { return os.Geteuid() == 0 }
 
-// inside returns how the process names a path of the image.
+// inside returns the path by which the process sees a file of the image.
 func (c container) inside(path string) string {
 	if c.confined() {
 		return path
@@ -105,7 +106,7 @@ func testServe(t *testing.T, i *image) {
 	g.EndWell(t)
 }
 
-// mount makes a folder as the kubelet does for a ConfigMap or a Secret.
+// mount creates a folder in the form of the kubelet's ConfigMap and Secret volumes.
 func (c container) mount(t *testing.T, path string, files map[string][]byte) {
 	t.Helper()
 	dir := filepath.Join(c.root, path)

@@ -27,10 +27,10 @@ import (
 	"github.com/hookgate/hookgate/test/samples"
 )
 
-// maxSidecar is what a sidecar may have resident while it has nothing to do.
+// maxSidecar bounds the resident memory of an idle sidecar.
 const maxSidecar = 40 << 20
 
-// calm is an extension that has nothing against anything.
+// calm is an extension that accepts everything.
 type calm struct {
 	hooksv1alpha1.UnimplementedLifecycleHooksServiceServer
 }
@@ -39,8 +39,8 @@ func (calm) BeforeClusterCreate(context.Context, *hooksv1alpha1.BeforeClusterCre
 	return &hooksv1alpha1.BeforeClusterCreateResponse{Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS}, nil
 }
 
-// testSidecar runs the gateway as beside an extension: with nothing mounted but a Secret and a socket. After calls, large
-// ones among them, it becomes small again.
+// testSidecar runs the gateway as a sidecar, with only a Secret and a socket mounted. After calls, some of them large,
+// its memory shrinks again.
 func testSidecar(t *testing.T, i *image) {
 	c := unpack(t, i)
 	pair, err := devcert.New(time.Now().Add(time.Hour))
@@ -60,7 +60,7 @@ func testSidecar(t *testing.T, i *image) {
 	go func() { _ = server.Serve(l) }() // until it is stopped
 	t.Cleanup(server.Stop)
 
-	// Not with the image as its root: a container has /proc, and there is none in it.
+	// Not with the image as its root: it lacks /proc, which a container has.
 	cmd := exec.CommandContext(t.Context(), filepath.Join(c.root, "hookgate"), "serve",
 		"--sidecar", "unix://"+socket, "--cert-dir", filepath.Join(c.root, "etc/hookgate/certs"),
 		"--http-address", "127.0.0.1:0", "--diagnostics-address", "127.0.0.1:0", "--health-addr", "127.0.0.1:0")
@@ -106,7 +106,7 @@ func call(client *http.Client, url string, body []byte) error {
 	return nil
 }
 
-// awaitSmall waits until the process is small, which may take a while after calls.
+// awaitSmall waits until the resident memory is small again, some time after calls.
 func awaitSmall(t *testing.T, pid int, when string) {
 	t.Helper()
 	began := time.Now()

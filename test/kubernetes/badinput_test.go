@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// awaitMessage waits until the condition Discovered has that status and exactly that message, for the present generation.
+// awaitMessage waits until the condition Discovered has status and exactly message, for the current generation.
 func awaitMessage(t testing.TB, c client.Client, name string, status metav1.ConditionStatus, message string) *runtimev1.ExtensionConfig {
 	t.Helper()
 	var config *runtimev1.ExtensionConfig
@@ -29,7 +29,7 @@ func awaitMessage(t testing.TB, c client.Client, name string, status metav1.Cond
 	return config
 }
 
-// TestNamespaceSelectorsThatDoNotParse: the schema of a label selector takes what no selector can be made of.
+// TestNamespaceSelectorsThatDoNotParse: the schema of a label selector admits values that do not parse as a selector.
 func TestNamespaceSelectorsThatDoNotParse(t *testing.T) {
 	r := start(t, nil)
 	x := newExtension(t, "a")

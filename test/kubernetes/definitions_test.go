@@ -24,7 +24,7 @@ import (
 
 const providerGroup = "infrastructure.cluster.x-k8s.io"
 
-// definition returns a CustomResourceDefinition of a provider with those labels.
+// definition returns a provider's CustomResourceDefinition with labels.
 func definition(kind string, labels map[string]string) *apiextensionsv1.CustomResourceDefinition {
 	d := &apiextensionsv1.CustomResourceDefinition{}
 	plural := strings.ToLower(kind) + "s"
@@ -41,7 +41,7 @@ func definition(kind string, labels map[string]string) *apiextensionsv1.CustomRe
 	return d
 }
 
-// versionOf returns the version that references to a kind have, or why it is not known.
+// versionOf returns the version of references to a kind, or why it is unknown.
 func versionOf(references *convert.References, kind string) string {
 	v, err := references.APIVersion(providerGroup, kind)
 	if err != nil {
@@ -50,7 +50,8 @@ func versionOf(references *convert.References, kind string) string {
 	return strings.TrimPrefix(v, providerGroup+"/")
 }
 
-// References follow the labels of CustomResourceDefinitions, and know them all when the replica is ready, also if it only reads.
+// References follow the labels of CustomResourceDefinitions, which a ready replica knows completely, also if it only
+// reads.
 func TestDefinitions(t *testing.T) {
 	_, c := connect(t)
 	if err := apiextensionsv1.AddToScheme(c.Scheme()); err != nil {
@@ -98,7 +99,7 @@ func TestDefinitions(t *testing.T) {
 	knows("AcmeCluster", "install the CustomResourceDefinition")
 }
 
-// held is a way to the API server on which CustomResourceDefinitions have to wait.
+// held is a transport to the API server that delays requests for CustomResourceDefinitions.
 type held struct {
 	next    http.RoundTripper
 	waiting chan struct{} // closed once a request waits
@@ -118,7 +119,8 @@ func (h held) RoundTrip(r *http.Request) (*http.Response, error) {
 	return h.next.RoundTrip(r)
 }
 
-// TestDefinitionsAreWaitedFor: a gateway is not ready, and so called by nobody, before it knows which versions references have.
+// TestDefinitionsAreWaitedFor: a gateway is not ready, and so gets no calls, before it knows the versions of
+// references.
 func TestDefinitionsAreWaitedFor(t *testing.T) {
 	_, c := connect(t)
 	if err := apiextensionsv1.AddToScheme(c.Scheme()); err != nil {
@@ -144,8 +146,8 @@ func TestDefinitionsAreWaitedFor(t *testing.T) {
 	}
 }
 
-// A gateway that may not read CustomResourceDefinitions says so once and is ready, with what it knows by itself; a right that is granted
-// later takes effect.
+// A gateway that may not read CustomResourceDefinitions logs that once and becomes ready with its built-in versions; a
+// permission granted later takes effect.
 func TestDefinitionsThatMayNotBeRead(t *testing.T) {
 	_, c := connect(t)
 	for _, add := range []func(*runtime.Scheme) error{apiextensionsv1.AddToScheme, rbacv1.AddToScheme} {
@@ -199,7 +201,7 @@ func TestDefinitionsThatMayNotBeRead(t *testing.T) {
 	}
 }
 
-// grant lets the user whose name the binding's begins with do that until the end of the test.
+// grant gives the user, whose name is the prefix of the binding's, a permission until the end of the test.
 func grant(t testing.TB, c client.Client, name string, rules ...rbacv1.PolicyRule) {
 	t.Helper()
 	role := &rbacv1.ClusterRole{Rules: rules}

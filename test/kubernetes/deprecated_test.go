@@ -28,8 +28,8 @@ import (
 
 const deprecatedCondition = "DeprecatedHookVersions"
 
-// TestDeprecatedHookVersions: a handler of a hook version that is deprecated shows on its ExtensionConfig, until the extension implements another.
-// Cluster API's hooks have one version, which is not deprecated, so that this is with hooks of the tests.
+// TestDeprecatedHookVersions: an ExtensionConfig reports a handler of a deprecated hook version until the extension
+// implements another. Cluster API's hooks have one version, which is not deprecated, so this uses the tests' own hooks.
 func TestDeprecatedHookVersions(t *testing.T) {
 	hooks := hookversions.New()
 	var version atomic.Pointer[string]
@@ -72,7 +72,7 @@ func TestDeprecatedHookVersions(t *testing.T) {
 	}
 	awaitEventOf(t, r, corev1.EventTypeWarning, "deprecated", "Deprecated", text)
 
-	// What a conversion between versions of a hook loses is lost, too.
+	// Losses between versions of a hook are reported, too.
 	losses.Record("deprecated", "old", []string{"graceSeconds"})
 	losses.Record("deprecated", "new", []string{"urgent"})
 	awaitLossy(t, r, "deprecated", "new (hooks.test.hookgate.dev/v1) urgent; old (hooks.test.hookgate.dev/v1alpha1) graceSeconds")

@@ -89,8 +89,9 @@ func allowMetrics(t *testing.T, name string) {
 	}
 }
 
-// TestDiagnosticsAskWhoReads: beyond loopback, metrics are for those whom the API server lets get them.
-func TestDiagnosticsAskWhoReads(t *testing.T) {
+// TestDiagnosticsRequireAuthorizationBeyondLoopback: beyond loopback, metrics are served only to clients that the API
+// server authorizes.
+func TestDiagnosticsRequireAuthorizationBeyondLoopback(t *testing.T) {
 	config, _ := connect(t)
 	pair, err := devcert.New(time.Now().Add(time.Hour))
 	if err != nil {

@@ -40,7 +40,7 @@ type serverOf struct {
 	hangs    bool // never answers
 }
 
-// handler returns a handler as discovery lists it.
+// handler returns an entry of discovery's list of handlers.
 func handler(name, hook string) runtimehooksv1.ExtensionHandler {
 	return runtimehooksv1.ExtensionHandler{
 		Name:        name,
@@ -64,7 +64,7 @@ func newExtension(t testing.TB, names ...string) *serverOf {
 	return s
 }
 
-// renew gives the extension a certificate of another CA, and returns that.
+// renew gives the extension a certificate of a new CA, and returns the CA.
 func (s *serverOf) renew(t testing.TB) []byte {
 	t.Helper()
 	pair, err := devcert.New(time.Now().Add(time.Hour), "extension.default.svc")

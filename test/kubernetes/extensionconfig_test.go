@@ -102,7 +102,7 @@ func awaitEvent(t *testing.T, r *replica, config, reason, part string) {
 	awaitEventOf(t, r, "", config, reason, part)
 }
 
-// awaitEventOf waits for an event of that type; of any if it is empty.
+// awaitEventOf waits for an event of the given type, or of any type if it is empty.
 func awaitEventOf(t *testing.T, r *replica, kind, config, reason, part string) {
 	t.Helper()
 	eventually(t, "event "+reason+" with "+part, func() (string, bool) {
@@ -187,7 +187,7 @@ func TestSecretsThatCannotBeUsed(t *testing.T) {
 			want:      "annotation runtime.cluster.x-k8s.io/inject-ca-from-secret: Secret default/unusable-garbage: ca.crt has no certificate in PEM",
 		},
 		"form": {
-			reason:    "ExtensionConfigs have no namespace that could stand in",
+			reason:    "ExtensionConfigs have no namespace to default to",
 			reference: "unusable",
 			want:      `annotation runtime.cluster.x-k8s.io/inject-ca-from-secret: "unusable" is not of the form <namespace>/<name>`,
 		},
@@ -255,7 +255,7 @@ func TestConfigsThatAreWrong(t *testing.T) {
 			want: "is this gateway",
 		},
 		"both": {
-			reason: "the schema lets url and service stand together",
+			reason: "the schema admits url together with service",
 			change: func(c *runtimev1.ExtensionConfig) {
 				c.Spec.ClientConfig.Service = runtimev1.ServiceReference{Namespace: "a", Name: "b"}
 			},
@@ -376,7 +376,7 @@ func TestPaused(t *testing.T) {
 	r.serves(t)
 }
 
-// TestDiscoveryIsRepeated: an extension that is upgraded behind the same URL is discovered again.
+// TestDiscoveryIsRepeated: an extension upgraded behind the same URL is discovered again.
 func TestDiscoveryIsRepeated(t *testing.T) {
 	t.Run("resync", func(t *testing.T) {
 		r := start(t, func(c *cluster.Config) { c.Resync = 50 * time.Millisecond })
@@ -415,7 +415,7 @@ func TestDiscoveryIsRepeated(t *testing.T) {
 	})
 }
 
-// TestEndpointsOfAService: what is known of a Service follows its EndpointSlices.
+// TestEndpointsOfAService: the known addresses of a Service follow its EndpointSlices.
 func TestEndpointsOfAService(t *testing.T) {
 	endpoints := cluster.NewEndpoints()
 	r := start(t, func(c *cluster.Config) { c.Endpoints = endpoints })
@@ -445,7 +445,7 @@ func TestEndpointsOfAService(t *testing.T) {
 	knows("[]")
 }
 
-// holding is a Discoverer that holds back the calls of one extension until it is released.
+// holding is a Discoverer that blocks the calls to one extension until it is released.
 type holding struct {
 	discovery.Discoverer
 	url      string
@@ -461,8 +461,8 @@ func (h *holding) Discover(ctx context.Context, c registry.ClientConfig) (extens
 	return h.Discoverer.Discover(ctx, c)
 }
 
-// TestOneThatHangsDelaysNoOther: extensions that hang delay neither the others nor readiness.
-func TestOneThatHangsDelaysNoOther(t *testing.T) {
+// TestExtensionsThatHangDelayNeitherOthersNorReadiness: each extension has its own worker.
+func TestExtensionsThatHangDelayNeitherOthersNorReadiness(t *testing.T) {
 	const hanging = 30
 	hangs, x := newExtension(t), newExtension(t, "a")
 	hangs.set(func(s *serverOf) { s.broken = true }) // once it is released
@@ -485,9 +485,8 @@ func TestOneThatHangsDelaysNoOther(t *testing.T) {
 	awaitCondition(t, r.client, "a-hangs-7", discoveredCondition, metav1.ConditionFalse, "500")
 }
 
-// TestUnchangedWorldIsNotWrittenTo: however often extensions are discovered again, with whatever outcome, nothing is
-// written once the status says it.
-func TestUnchangedWorldIsNotWrittenTo(t *testing.T) {
+// TestUnchangedOutcomesAreNotWritten: repeated discoveries write nothing once the status reports their outcome.
+func TestUnchangedOutcomesAreNotWritten(t *testing.T) {
 	r := start(t, func(c *cluster.Config) { c.Resync = 20 * time.Millisecond })
 	good, odd, broken := newExtension(t, "b", "a"), newExtension(t, "a"), newExtension(t)
 	odd.handlers = append(odd.handlers, handler("new", "BeforeMoonLanding"))
@@ -571,7 +570,7 @@ func TestReadOnly(t *testing.T) {
 	x.set(func(s *serverOf) { s.handlers = append(s.handlers, handler("b", "BeforeClusterCreate")) })
 	reader.serves(t, "a.read-only "+x.URL, "b.read-only "+x.URL)
 
-	// Beside core, the gateway's own registration is in the group that it reads.
+	// Besides core's, the gateway's own registration is in the group that it reads.
 	own := newConfig(t, "read-only-own", x)
 	own.Spec.ClientConfig = runtimev1.ClientConfig{Service: runtimev1.ServiceReference{Namespace: "gateway-system", Name: "gateway"}}
 	create(t, writer.client, own)

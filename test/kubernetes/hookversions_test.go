@@ -23,8 +23,8 @@ import (
 	"github.com/hookgate/hookgate/test/hookversions"
 )
 
-// newOutdatedServer starts an API server that asks webhooks whose gateway has removed and deprecated versions of hooks, which no
-// release has as yet.
+// newOutdatedServer starts an API server that calls the webhooks of a gateway with removed and deprecated versions of
+// hooks, which no release has yet.
 func newOutdatedServer(t *testing.T) *webhookServer {
 	t.Helper()
 	crds := filepath.Join("..", "..", "deploy", "crd")
@@ -71,14 +71,15 @@ func newOutdatedServer(t *testing.T) *webhookServer {
 	return s
 }
 
-// withHandler returns an ExtensionConfig with a known handler, of a hook in that version of the group.
+// withHandler returns an ExtensionConfig with a known handler of a hook in the given version of the group.
 func withHandler(t *testing.T, extensionConfigVersion, name, hookVersion, metadata string) *unstructured.Unstructured {
 	t.Helper()
 	return object(t, configManifest(extensionConfigVersion, "name: "+name+metadata, `clientConfig: {url: "https://a.example.com"}`)+
 		"status: {handlers: [{name: h."+name+", requestHook: {apiVersion: hooks.test.hookgate.dev/"+hookVersion+", hook: BeforeNodeDrain}}]}\n")
 }
 
-// TestOutdatedHookVersions: a real API server shows the status of a creation to one webhook, and that of an update to both.
+// TestOutdatedHookVersions: a real API server sends the status of a creation to one webhook, and the status of an
+// update to both.
 func TestOutdatedHookVersions(t *testing.T) {
 	s := newOutdatedServer(t)
 	deprecated := func(name string) string {
@@ -110,7 +111,7 @@ func TestOutdatedHookVersions(t *testing.T) {
 	create(t, s, withHandler(t, "v1beta2", "paused", "v0alpha1", ", annotations: {cluster.x-k8s.io/paused: ''}"))
 	warned(t, 1, "were removed in release v0.3.0")
 
-	// What the leader has written into the status counts with the next change.
+	// The status that the leader wrote is checked with the next change.
 	for name, hookVersion := range map[string]string{"old": "v0alpha1", "aged": "v1alpha1"} {
 		o := object(t, configManifest("v1beta2", "name: "+name, `clientConfig: {url: "https://a.example.com"}`))
 		create(t, s, o)

@@ -31,7 +31,7 @@ const (
 	lossyText      = "Conversions could not express these members and left them out, by handler and the version that it understands: "
 )
 
-// awaitLossy waits until the condition ConversionLossy has that message; empty for none.
+// awaitLossy waits until the condition ConversionLossy has message, or is absent if message is empty.
 func awaitLossy(t testing.TB, r *replica, name, want string) {
 	t.Helper()
 	if want != "" {
@@ -47,7 +47,7 @@ func awaitLossy(t testing.TB, r *replica, name, want string) {
 	})
 }
 
-// TestLosses: what conversions lost becomes a condition, stays over a restart, and goes with the reason for it.
+// TestLosses: losses of conversions become a condition, which survives a restart and is removed with its reason.
 func TestLosses(t *testing.T) {
 	losses := convert.NewLosses(nil)
 	quick := func(losses *convert.Losses) func(*cluster.Config) {
@@ -60,7 +60,7 @@ func TestLosses(t *testing.T) {
 	awaitLossy(t, r, "losses", "")
 
 	losses.Record("losses", "b", []string{"cluster.spec.b"})
-	losses.Record("losses", "c", []string{"cluster.spec.c"}) // of which nobody says what it understands
+	losses.Record("losses", "c", []string{"cluster.spec.c"}) // for which no policy states what it understands
 	awaitLossy(t, r, "losses", "b (v1beta1) cluster.spec.b")
 	awaitEventOf(t, r, corev1.EventTypeWarning, "losses", "MembersLost", "b (v1beta1) cluster.spec.b")
 	losses.Record("losses", "a", []string{"cluster.spec.z", "cluster.spec.a"})
@@ -98,7 +98,7 @@ func TestLosses(t *testing.T) {
 		t.Errorf("for what the condition says, resourceVersion went from %s to %s", before, now)
 	}
 
-	// What a policy changes is not what the extension states.
+	// A change of the policy does not change what the extension states.
 	own := newPolicy(t, "losses-b", "losses", "b")
 	own.Spec.FailurePolicy, own.Spec.ClusterAPIVersion = "", v1alpha1.ClusterAPIVersionV1Beta2
 	create(t, again.client, own)
@@ -127,8 +127,8 @@ func TestLosses(t *testing.T) {
 	eventually(t, "what was lost is forgotten", func() (string, bool) { left := fresh.Of("losses"); return fmt.Sprint(left), len(left) == 0 })
 }
 
-// TestLossesOfAFollower: calls go to any replica, so that a follower brings what it has seen into the condition, and writes nothing else;
-// one that only reads does not.
+// TestLossesOfAFollower: calls reach any replica, so a follower adds its losses to the condition, and writes nothing
+// else; a read-only replica does not.
 func TestLossesOfAFollower(t *testing.T) {
 	known := map[string]*convert.Losses{"leader": convert.NewLosses(nil), "follower": convert.NewLosses(nil), "second": convert.NewLosses(nil), "reader": convert.NewLosses(nil)}
 	replicas := map[string]*replica{}
@@ -150,7 +150,7 @@ func TestLossesOfAFollower(t *testing.T) {
 	known["follower"].Record("follower-losses", "a", []string{"cluster.spec.a"})
 	awaitLossy(t, leader, "follower-losses", "a (v1beta1) cluster.spec.a")
 
-	// All at the same time: whoever comes late sees what the others have written.
+	// All write at the same time: the later ones see what the others have written.
 	known["follower"].Record("follower-losses", "a", []string{"cluster.spec.b"})
 	known["second"].Record("follower-losses", "a", []string{"cluster.spec.c"})
 	known["leader"].Record("follower-losses", "b", []string{"cluster.spec.d"})
@@ -170,7 +170,7 @@ func TestLossesOfAFollower(t *testing.T) {
 		t.Errorf("the one that only reads wrote %v", written)
 	}
 
-	// The next leader has seen none of it.
+	// The next leader has seen no loss itself.
 	leader.stop()
 	eventually(t, "another leads", func() (string, bool) {
 		for _, name := range []string{"follower", "second"} {
@@ -178,7 +178,7 @@ func TestLossesOfAFollower(t *testing.T) {
 				return "", true
 			}
 		}
-		return "nobody leads", false
+		return "no replica leads", false
 	})
 	x.state("v1beta1", "v1beta1", "v1beta1")
 	update(t, leader.client, "follower-losses", func(c *runtimev1.ExtensionConfig) { metav1.SetMetaDataAnnotation(&c.ObjectMeta, "look", "again") })
@@ -189,8 +189,8 @@ func TestLossesOfAFollower(t *testing.T) {
 	awaitLossy(t, leader, "follower-losses", "a (v1beta1) cluster.spec.a, cluster.spec.b, cluster.spec.c; b (v1beta1) cluster.spec.d")
 }
 
-// TestLossesOfCalls: two processes of the gateway convert what they are called with, and whichever of them is called, the ExtensionConfig tells
-// what was lost. References that lost their version have the one of the CustomResourceDefinition.
+// TestLossesOfCalls: two gateway processes convert requests, and the ExtensionConfig reports the losses of both.
+// References that lost their version get the version of the CustomResourceDefinition.
 func TestLossesOfCalls(t *testing.T) {
 	_, c := connect(t)
 	if err := apiextensionsv1.AddToScheme(c.Scheme()); err != nil {

@@ -25,8 +25,8 @@ import (
 	"github.com/hookgate/hookgate/extension"
 )
 
-// Without ExtensionConfigs, or with those of another version alone, a gateway is not ready, says what to install, and needs
-// no restart when that is there.
+// Without the kind ExtensionConfig, or with other versions of it only, a gateway is not ready, reports what to install,
+// and needs no restart when that is there.
 func TestKindsThatAreMissing(t *testing.T) {
 	config, c := emptyServer(t)
 	const advice = "install the CustomResourceDefinition of ExtensionConfig in runtime.cluster.x-k8s.io with version v1beta2"

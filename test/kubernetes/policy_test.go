@@ -196,7 +196,7 @@ func changePolicy(t testing.TB, c client.Client, name string, change func(*v1alp
 	}
 }
 
-// A replica that is ready has the policies: a call never has the failure policy of an extension that the operator overrules.
+// A ready replica has the policies: a call never uses an extension's failure policy that the operator overrides.
 func TestPoliciesHoldFromTheStart(t *testing.T) {
 	first := start(t, nil)
 	x := newExtension(t, "a")
@@ -225,8 +225,8 @@ func TestPoliciesHoldFromTheStart(t *testing.T) {
 	}
 }
 
-// A cluster without the kind ExtensionPolicy has no policies, which keeps nobody from being ready; installed later, it is
-// followed.
+// A cluster without the kind ExtensionPolicy has no policies, and replicas are ready without it; once installed, it is
+// watched.
 func TestPoliciesNeedNotBeInstalled(t *testing.T) {
 	if apiServer == nil {
 		t.Skipf("%s is not set", assetsVariable)
@@ -249,7 +249,7 @@ func TestPoliciesNeedNotBeInstalled(t *testing.T) {
 	awaitAccepted(t, c, "no-policies", "Accepted", `In effect for ExtensionConfig "no-policies"`)
 }
 
-// emptyServer starts an API server of its own with those CustomResourceDefinitions alone.
+// emptyServer starts a separate API server with only the given CustomResourceDefinitions.
 func emptyServer(t testing.TB, crds ...string) (*rest.Config, client.Client) {
 	t.Helper()
 	_, shared := connect(t)
@@ -270,7 +270,7 @@ func emptyServer(t testing.TB, crds ...string) (*rest.Config, client.Client) {
 	return config, c
 }
 
-// stubs is an extension of generated stubs. It has one handler.
+// stubs is an extension built on the generated stubs, with one handler.
 type stubs struct {
 	hooksv1alpha1.UnimplementedDiscoveryServiceServer
 	hooksv1alpha1.UnimplementedLifecycleHooksServiceServer
@@ -285,8 +285,7 @@ func (stubs) Discovery(context.Context, *hooksv1alpha1.DiscoveryRequest) (*hooks
 	}, nil
 }
 
-// An extension that speaks gRPC is discovered and called in it once a policy says so, by the leader and by those who follow,
-// and no longer when the policy is gone.
+// An extension is discovered and called over gRPC, by the leader and by followers, as long as a policy says so.
 func TestProtocolOfAPolicy(t *testing.T) {
 	pair, err := devcert.New(time.Now().Add(time.Hour))
 	if err != nil {

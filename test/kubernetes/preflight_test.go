@@ -24,7 +24,7 @@ import (
 	"github.com/hookgate/hookgate/api/v1alpha1"
 )
 
-// preflight runs the command, and returns its exit status and what it printed.
+// preflight runs the command, and returns its exit status and output.
 func preflight(t *testing.T, kubeconfig string, args ...string) (code int, out, errOut string) {
 	t.Helper()
 	program := os.Getenv(gatewayVariable)
@@ -42,7 +42,7 @@ func preflight(t *testing.T, kubeconfig string, args ...string) (code int, out, 
 	return cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()
 }
 
-// says checks an exit status, and texts in the output and in the errors.
+// says checks the exit status, and texts in the output and in the errors.
 func says(t *testing.T, kubeconfig string, args []string, code int, out, errOut []string) {
 	t.Helper()
 	gotCode, gotOut, gotErr := preflight(t, kubeconfig, args...)
@@ -61,7 +61,7 @@ func says(t *testing.T, kubeconfig string, args []string, code int, out, errOut 
 	}
 }
 
-// known returns an ExtensionConfig of Cluster API's group whose handlers the status has, by name.
+// known returns an ExtensionConfig of Cluster API's group with the named handlers in its status.
 func known(t *testing.T, c client.Client, name string, hooks map[string]string, labels map[string]string) *runtimev1.ExtensionConfig {
 	t.Helper()
 	config := &runtimev1.ExtensionConfig{}
@@ -90,7 +90,7 @@ func policyFor(name, target, handler, version string, labels map[string]string) 
 	return p
 }
 
-// TestPreflight asks a real API server, from one that has nothing to one whose extensions are ready for the upgrade.
+// TestPreflight examines a real API server, from an empty one to one whose extensions are ready for the upgrade.
 func TestPreflight(t *testing.T) {
 	config, c := emptyServer(t)
 	kubeconfig := kubeconfigOf(t, config)
@@ -105,7 +105,7 @@ func TestPreflight(t *testing.T) {
 		}
 	}
 	install(envtest.CRDInstallOptions{Paths: []string{filepath.Join(crds, "runtime.cluster.x-k8s.io_extensionconfigs.yaml")}})
-	// Without the kind ExtensionPolicy there are no policies, and without clusterctl nobody knows what runs.
+	// Without the kind ExtensionPolicy there are no policies, and without clusterctl the running version is unknown.
 	known(t, c, "acme", map[string]string{"create": "BeforeClusterCreate", "can": "CanUpdateMachine"}, nil)
 	known(t, c, "late", nil, nil)
 	says(t, kubeconfig, nil, 0, []string{"warn    create.acme   BeforeClusterCreate   not-stated", "not-discovered", "it has not been discovered\n", "2 handlers of 2 ExtensionConfigs"},
@@ -126,7 +126,8 @@ func TestPreflight(t *testing.T) {
 	create(t, c, policyFor("lost", "nobody", "", "v1beta1", nil))
 	says(t, kubeconfig, nil, 0, []string{"0 break, 0 degrade, 2 warn, 2 ok", "policy-ignored", `there is no ExtensionConfig "nobody"`}, nil)
 
-	// Clusters refer to what a provider defines, whose CustomResourceDefinition may not say which version follows which contract.
+	// Clusters refer to providers' kinds, whose CustomResourceDefinitions may not state which version follows which
+	// contract.
 	install(envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{anyCRD("cluster.x-k8s.io", "v1beta2", "Cluster"), anyCRD("infrastructure.acme.io", "v7", "AcmeCluster")}})
 	create(t, c, object(t, `{apiVersion: cluster.x-k8s.io/v1beta2, kind: Cluster, metadata: {name: c, namespace: default}, spec: {
 		controlPlaneRef: {apiGroup: controlplane.cluster.x-k8s.io, kind: KubeadmControlPlane, name: c}, infrastructureRef: {apiGroup: infrastructure.acme.io, kind: AcmeCluster, name: c}}}`))
@@ -144,12 +145,12 @@ func TestPreflight(t *testing.T) {
 	}
 	says(t, kubeconfig, nil, 0, []string{"0 break, 0 degrade, 2 warn, 2 ok"}, nil)
 
-	// Two versions of Cluster API at once are nobody's.
+	// Two versions of Cluster API at once leave the running version unknown.
 	create(t, c, provider("other", "CoreProvider", "cluster-api", "v1.13.0"))
 	says(t, kubeconfig, nil, 0, nil, []string{"there are several Providers for Cluster API: capi-system/cluster-api, capi-system/other"})
 }
 
-// TestPreflightRights: who lacks a permission is told which.
+// TestPreflightRights: the error names the missing permission.
 func TestPreflightRights(t *testing.T) {
 	_, c := connect(t)
 	if err := rbacv1.AddToScheme(c.Scheme()); err != nil {
@@ -189,7 +190,7 @@ func TestPreflightRights(t *testing.T) {
 		code, out, errOut := preflight(t, kubeconfig, flags...)
 		return out + errOut, code == 0 && strings.Contains(out, "1 handler of 1 ExtensionConfig: ")
 	})
-	// Whoever has Clusters converted has to see more.
+	// Conversion of Clusters needs more permissions.
 	create(t, c, policyFor("rights", "rights", "", "v1beta1", labels))
 	says(t, kubeconfig, flags, 0, []string{"warn    create.rights   BeforeClusterCreate   references-unchecked", "grant the verb list on clusters of the API group cluster.x-k8s.io"}, nil)
 	grant("cluster.x-k8s.io", "clusters")
@@ -202,7 +203,7 @@ func TestPreflightRights(t *testing.T) {
 	})
 }
 
-// anyCRD returns a CustomResourceDefinition of a namespaced kind that takes everything.
+// anyCRD returns a CustomResourceDefinition of a namespaced kind whose schema admits everything.
 func anyCRD(group, version, kind string) *apiextensionsv1.CustomResourceDefinition {
 	singular := strings.ToLower(kind)
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: singular + "s." + group}}

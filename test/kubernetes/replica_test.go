@@ -30,22 +30,22 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// patience is how long a test waits for a state before it fails. Nothing else depends on it.
+// patience is how long a test waits for a state before it fails.
 const patience = time.Minute
 
-// writes are the requests of a replica that change something in the cluster, except for Leases and for events, which are written
-// in the background, some time after what they are about.
+// writes records the requests of a replica that change the cluster, except for Leases and events, which are written
+// later in the background.
 type writes struct {
 	mu   sync.Mutex
 	list []string
 }
 
-// before returns a RoundTripper that notes what goes through it to next. A replica has several clients.
+// before returns a RoundTripper that records the writes sent through it to next. A replica has several clients.
 func (w *writes) before(next http.RoundTripper) http.RoundTripper {
 	return watched{next: next, writes: w}
 }
 
-// watched is one client's way to the API server.
+// watched is one client's transport to the API server.
 type watched struct {
 	next   http.RoundTripper
 	writes *writes
@@ -64,7 +64,7 @@ func (w *writes) note(r *http.Request) {
 	}
 }
 
-// since returns the writes after the first n.
+// since returns all but the first n writes.
 func (w *writes) since(n int) []string { return w.all()[n:] }
 
 func (w *writes) all() []string {
@@ -73,7 +73,7 @@ func (w *writes) all() []string {
 	return slices.Clone(w.list)
 }
 
-// replica is a Source that runs.
+// replica is a running Source.
 type replica struct {
 	*cluster.Source
 	client   client.Client // for the test, not the replica's
@@ -83,7 +83,7 @@ type replica struct {
 	stop     func()
 }
 
-// start runs a Source that watches the ExtensionConfigs of the test, until the test is over.
+// start runs a Source that watches the test's ExtensionConfigs until the end of the test.
 func start(t testing.TB, change func(*cluster.Config)) *replica {
 	t.Helper()
 	r := prepare(t, change)
@@ -164,7 +164,7 @@ func (r *replica) served() []string {
 	return list
 }
 
-// serves waits until the replica serves these handlers and no other.
+// serves waits until the replica has registered exactly these handlers.
 func (r *replica) serves(t testing.TB, want ...string) {
 	t.Helper()
 	eventually(t, "served is "+strings.Join(want, ", "), func() (string, bool) {
@@ -173,7 +173,7 @@ func (r *replica) serves(t testing.TB, want ...string) {
 	})
 }
 
-// transcript is what somebody has printed so far. It is safe for concurrent use.
+// transcript collects output. It is safe for concurrent use.
 type transcript struct {
 	mu     sync.Mutex
 	buffer bytes.Buffer
@@ -212,7 +212,7 @@ func filterOf(t testing.TB) string {
 	return strings.ToLower(strings.NewReplacer("/", ".", "_", "-", "#", "-").Replace(t.Name()))
 }
 
-// newConfig returns an ExtensionConfig of the test that calls that extension.
+// newConfig returns an ExtensionConfig of the test for the extension.
 func newConfig(t testing.TB, name string, s *serverOf) *runtimev1.ExtensionConfig {
 	c := &runtimev1.ExtensionConfig{}
 	c.Name = name
@@ -223,7 +223,7 @@ func newConfig(t testing.TB, name string, s *serverOf) *runtimev1.ExtensionConfi
 	return c
 }
 
-// create creates an object, which is deleted with the end of the test.
+// create creates an object and deletes it at the end of the test.
 func create(t testing.TB, c client.Client, o client.Object) {
 	t.Helper()
 	if err := c.Create(context.Background(), o); err != nil {
@@ -236,7 +236,7 @@ func create(t testing.TB, c client.Client, o client.Object) {
 	})
 }
 
-// update changes an ExtensionConfig as it is in the cluster.
+// update changes the current ExtensionConfig in the cluster.
 func update(t testing.TB, c client.Client, name string, change func(*runtimev1.ExtensionConfig)) {
 	t.Helper()
 	for {
@@ -261,7 +261,7 @@ func get(t testing.TB, c client.Client, name string) *runtimev1.ExtensionConfig 
 	return config
 }
 
-// awaitCondition waits until a condition has that status, for the present generation, and a message that contains part.
+// awaitCondition waits until a condition has status, for the current generation, and a message that contains part.
 func awaitCondition(t testing.TB, c client.Client, name, kind string, status metav1.ConditionStatus, part string) *runtimev1.ExtensionConfig {
 	t.Helper()
 	var config *runtimev1.ExtensionConfig

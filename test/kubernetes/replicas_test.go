@@ -39,11 +39,11 @@ import (
 	"github.com/hookgate/hookgate/devcert"
 )
 
-// gatewayVariable names the program of the gateway.
+// gatewayVariable is the environment variable with the path of the gateway's program.
 const gatewayVariable = "HOOKGATE_BIN"
 
-// election returns a leader election in which a leader that is slow stays, and one that stops is replaced at once: it gives its
-// Lease back.
+// election returns a leader election in which a slow leader stays, and a leader that stops is replaced at once because
+// it releases its Lease.
 func election(t testing.TB) cluster.LeaderElection {
 	return cluster.LeaderElection{
 		Enabled: true, Namespace: metav1.NamespaceDefault, Name: filterOf(t),
@@ -51,7 +51,7 @@ func election(t testing.TB) cluster.LeaderElection {
 	}
 }
 
-// TestReplicas: only the leader discovers and writes, every replica serves, and another takes over.
+// TestReplicas: only the leader discovers and writes, every replica serves, and another replica succeeds the leader.
 func TestReplicas(t *testing.T) {
 	elected := func(c *cluster.Config) { c.LeaderElection, c.Resync = election(t), 50*time.Millisecond }
 	first := start(t, elected)
@@ -77,7 +77,8 @@ func TestReplicas(t *testing.T) {
 	})
 }
 
-// TestFollowerDoesNotCallAnAddressThatWasNotDiscovered: what was served stays until the leader has seen the new address work.
+// TestFollowerDoesNotCallAnAddressThatWasNotDiscovered: the old handlers stay until the leader has discovered the new
+// address.
 func TestFollowerDoesNotCallAnAddressThatWasNotDiscovered(t *testing.T) {
 	elected := func(c *cluster.Config) { c.LeaderElection = election(t) }
 	leader := start(t, elected)
@@ -91,7 +92,7 @@ func TestFollowerDoesNotCallAnAddressThatWasNotDiscovered(t *testing.T) {
 		c.Spec.ClientConfig.URL = "https://127.0.0.1:1"
 	})
 	awaitCondition(t, leader.client, "moved", discoveredCondition, metav1.ConditionFalse, "")
-	// What comes later over the same watch is served, so the follower has seen the change before it.
+	// A later change over the same watch is in effect, so the follower has seen this one.
 	create(t, leader.client, newConfig(t, "moved-later", x))
 	follower.serves(t, "a.moved "+x.URL, "a.moved-later "+x.URL)
 	to := newExtension(t, "a")
@@ -102,7 +103,8 @@ func TestFollowerDoesNotCallAnAddressThatWasNotDiscovered(t *testing.T) {
 	leader.serves(t, "a.moved "+to.URL, "a.moved-later "+x.URL)
 }
 
-// TestHookgateGroup: the gateway's own group has the same schema, and its ExtensionConfigs are seen by nobody else.
+// TestHookgateGroup: the gateway's own group has the same schema, and replicas of the other group ignore its
+// ExtensionConfigs.
 func TestHookgateGroup(t *testing.T) {
 	core := start(t, nil)
 	r := start(t, func(c *cluster.Config) { c.Group = cluster.HookgateGroup })
@@ -127,7 +129,7 @@ func TestHookgateGroup(t *testing.T) {
 	}
 }
 
-// road is a way to the API server that can be closed.
+// road is a proxy to the API server that can be closed.
 type road struct {
 	listener net.Listener
 	target   string
@@ -197,7 +199,7 @@ func (r *road) shut() {
 
 func (r *road) reopen() { r.closed.Store(false) }
 
-// gateway is a process of the gateway.
+// gateway is a running gateway process.
 type gateway struct {
 	cmd    *exec.Cmd
 	log    *transcript
@@ -266,7 +268,7 @@ func runGateway(t testing.TB, kubeconfig, certs string, flags ...string) *gatewa
 	return g
 }
 
-// leads reports whether the gateway says that it leads.
+// leads reports whether the gateway's metrics say that it leads.
 func (g *gateway) leads() bool {
 	log := g.log.String()
 	return strings.LastIndex(log, "this replica leads") > strings.LastIndex(log, "this replica does not lead any more")
@@ -278,7 +280,7 @@ func (g *gateway) kill() {
 	<-g.done
 }
 
-// load calls gateways until it is stopped, and remembers what failed.
+// load calls gateways until it is stopped, and records failures.
 type load struct {
 	client  *http.Client
 	calls   atomic.Int64
@@ -296,7 +298,7 @@ func newLoad(ca []byte) *load {
 	}}
 }
 
-// start calls the gateways, each as long as the flag that is returned for it is set: callers do not call what is gone.
+// start calls the gateways, each as long as its returned flag is set: callers do not call a stopped gateway.
 func (l *load) start(t testing.TB, gateways ...*gateway) []*atomic.Bool {
 	t.Helper()
 	ctx, stop := context.WithCancel(context.Background())
@@ -356,8 +358,8 @@ func (l *load) call(ctx context.Context, g *gateway) error {
 	return nil
 }
 
-// TestFleet runs three processes: the leader is killed under load, then the API server is away for a minute. No call to a
-// process that is alive fails, another leads, and all goes on when the API server is back.
+// TestFleet runs three processes: the leader is killed under load, then the API server is unreachable for a minute. No
+// call to a live process fails, another process leads, and all resume once the API server is back.
 func TestFleet(t *testing.T) {
 	_, c := connect(t)
 	away := time.Minute
@@ -440,10 +442,10 @@ func TestFleet(t *testing.T) {
 	}
 }
 
-// leader returns who holds the Lease of the test's fleet.
+// leader returns the holder of the Lease of the test's fleet.
 func leader(t testing.TB, c client.Client) string {
 	t.Helper()
-	// A watch filter, which all gateways of tests have, is in the end of the name.
+	// All gateways of tests have a watch filter, which is the end of the Lease's name.
 	lease := &coordinationv1.Lease{}
 	name := fmt.Sprintf("hookgate-leader-election-%s-%.4x", cluster.ClusterAPIGroup, sha256.Sum256([]byte(filterOf(t))))
 	err := c.Get(context.Background(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: name}, lease)
@@ -456,7 +458,7 @@ func leader(t testing.TB, c client.Client) string {
 	return ""
 }
 
-// writeKubeconfig writes a kubeconfig that leads to the API server by way of server.
+// writeKubeconfig writes a kubeconfig for the API server with server as its URL.
 func writeKubeconfig(t testing.TB, server string) string {
 	t.Helper()
 	config, _ := connect(t)

@@ -26,7 +26,8 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 )
 
-// stating is an extension of generated stubs whose handlers, a and so on, state the versions of objects that they understand.
+// stating is an extension built on the generated stubs. Its handlers, a and so on, state the versions of objects that
+// they understand.
 type stating struct {
 	hooksv1alpha1.UnimplementedDiscoveryServiceServer
 	hooksv1alpha1.UnimplementedLifecycleHooksServiceServer
@@ -78,7 +79,7 @@ func newStating(t testing.TB, versions ...string) *stating {
 	return s
 }
 
-// register creates the ExtensionConfig, and the policy without which it is called in JSON.
+// register creates the ExtensionConfig, and the policy that selects gRPC.
 func (s *stating) register(t testing.TB, r *replica, name string) {
 	t.Helper()
 	config := newConfig(t, name, nil)
@@ -89,7 +90,7 @@ func (s *stating) register(t testing.TB, r *replica, name string) {
 	create(t, r.client, config)
 }
 
-// understood returns which objects the handlers of a replica understand, as it serves them.
+// understood returns which objects the registered handlers of a replica understand.
 func understood(r *replica) string {
 	var all []string
 	for _, e := range r.registry.Snapshot().All() {
@@ -111,8 +112,8 @@ func awaitAnnotation(t testing.TB, r *replica, name, want string) {
 	})
 }
 
-// TestStatedVersions: what an extension states of the objects that it understands reaches replicas that never ask it, and outlives
-// all that have asked.
+// TestStatedVersions: an extension's statement of the objects that it understands reaches replicas that never discover
+// it, and outlives those that did.
 func TestStatedVersions(t *testing.T) {
 	elected := func(c *cluster.Config) { c.LeaderElection, c.Resync = election(t), 50*time.Millisecond }
 	leader := start(t, elected)
@@ -190,8 +191,8 @@ func TestStatedVersions(t *testing.T) {
 	})
 }
 
-// TestStatedVersionsGoAway: where nothing is stated any more, there is no annotation.
-func TestStatedVersionsGoAway(t *testing.T) {
+// TestStatedVersionsAreRemoved: the annotation is removed once nothing is stated.
+func TestStatedVersionsAreRemoved(t *testing.T) {
 	r := start(t, func(c *cluster.Config) { c.Resync = 50 * time.Millisecond })
 	x := newStating(t, "v1beta1")
 	x.register(t, r, "unstated")
@@ -201,8 +202,8 @@ func TestStatedVersionsGoAway(t *testing.T) {
 	awaitUnderstood(t, "the leader", r, "a=")
 }
 
-// TestStatedVersionsComeBeforeHandlers: in no state of the ExtensionConfig that a follower could see is there a handler without what was stated
-// of it, so that none is called with objects that it does not understand.
+// TestStatedVersionsComeBeforeHandlers: every state of the ExtensionConfig that a follower could see has a handler only
+// with its stated version, so no handler is called with objects that it does not understand.
 func TestStatedVersionsComeBeforeHandlers(t *testing.T) {
 	r := start(t, func(c *cluster.Config) { c.Resync = 20 * time.Millisecond })
 	x := newStating(t, "v1beta1")

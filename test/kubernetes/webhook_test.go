@@ -36,7 +36,7 @@ import (
 	"github.com/hookgate/hookgate/devcert"
 )
 
-// webhookServer is an API server of its own that asks a gateway.
+// webhookServer is a separate API server that calls a gateway's webhooks.
 type webhookServer struct {
 	client.Client
 	gateway *gateway
@@ -46,14 +46,14 @@ type webhookServer struct {
 	warnings []string
 }
 
-// HandleWarningHeader keeps what the API server warns of, as kubectl prints it.
+// HandleWarningHeader records the API server's warnings, as kubectl would print them.
 func (s *webhookServer) HandleWarningHeader(_ int, _ string, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.warnings = append(s.warnings, text)
 }
 
-// warned returns the warnings since it was called last.
+// warned returns the warnings since the last call.
 func (s *webhookServer) warned() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,7 +62,7 @@ func (s *webhookServer) warned() []string {
 	return list
 }
 
-// newWebhookServer starts an API server and a gateway. before is called when no webhook is registered yet.
+// newWebhookServer starts an API server and a gateway. It calls before ahead of registering the webhooks.
 func newWebhookServer(t *testing.T, group string, before func(c client.Client), flags ...string) *webhookServer {
 	t.Helper()
 	crds := filepath.Join("..", "..", "deploy", "crd")
@@ -95,7 +95,7 @@ func newWebhookServer(t *testing.T, group string, before func(c client.Client), 
 	return s
 }
 
-// register makes the API server ask at base what the manifests of deploy/webhook make it ask at the Service.
+// register registers the webhooks of deploy/webhook with base in place of the Service.
 func (s *webhookServer) register(t *testing.T, group, base string) {
 	t.Helper()
 	asked := 0
@@ -141,7 +141,7 @@ func (s *webhookServer) register(t *testing.T, group, base string) {
 	if err := s.Update(t.Context(), crd); err != nil {
 		t.Fatal(err)
 	}
-	// The API server takes up each of these a moment later.
+	// The API server picks up each of these a moment later.
 	eventually(t, "the webhooks are in use", func() (string, bool) {
 		converted := s.notInUse(t, group)
 		policy := s.Create(t.Context(), object(t, policyManifest("probe", "matchConditions: [{name: a, expression: nobody}]")))
@@ -149,7 +149,7 @@ func (s *webhookServer) register(t *testing.T, group, base string) {
 	})
 }
 
-// notInUse tells why the webhooks of ExtensionConfig are not in use yet.
+// notInUse returns why the webhooks of ExtensionConfig are not in use yet.
 func (s *webhookServer) notInUse(t *testing.T, group string) error {
 	t.Helper()
 	probe := object(t, `{apiVersion: `+group+`/v1alpha1, kind: ExtensionConfig, metadata: {name: probe}, spec: {clientConfig: {service: {namespace: apps, name: s}}}}`)
@@ -227,7 +227,7 @@ func kubeconfigOf(t testing.TB, config *rest.Config) string {
 
 const hookgateGroup = "runtime.hookgate.dev"
 
-// configManifest returns an ExtensionConfig with that metadata and spec, in YAML's flow style.
+// configManifest returns an ExtensionConfig with metadata and spec, in YAML's flow style.
 func configManifest(version, metadata, spec string) string {
 	return "apiVersion: " + hookgateGroup + "/" + version + "\nkind: ExtensionConfig\nmetadata: {" + metadata + "}\nspec: {" + spec + "}\n"
 }
@@ -250,7 +250,7 @@ func (s *webhookServer) as(t *testing.T, version, name string) *unstructured.Uns
 
 const both = `clientConfig: {url: "https://a.example.com", service: {namespace: apps, name: s}}`
 
-// TestWebhooks asks a real gateway through a real API server, as deploy/webhook registers it.
+// TestWebhooks calls a real gateway through a real API server, with the registrations of deploy/webhook.
 func TestWebhooks(t *testing.T) {
 	s := newWebhookServer(t, hookgateGroup, func(c client.Client) {
 		older := object(t, configManifest("v1beta2", "name: older, finalizers: [example.com/f]", both))
@@ -325,7 +325,7 @@ func (s *webhookServer) testConversion(t *testing.T) {
 					t.Errorf("labels and annotations as %s (-want +got):\n%s", version, diff)
 				}
 			}
-			// What was read in one version is written in it, and the other reads what it was.
+			// An object read in one version can be written in it, and reads the same in the other.
 			read := s.as(t, to, name)
 			if err := s.Update(t.Context(), read); err != nil {
 				t.Fatal(err)
@@ -355,7 +355,7 @@ func (s *webhookServer) testDefaults(t *testing.T) {
 	}
 }
 
-// refusal returns what the API server says that is wrong with an object, field by field.
+// refusal returns the API server's reasons to refuse an object, by field.
 func refusal(t *testing.T, err error) string {
 	t.Helper()
 	var status apierrors.APIStatus
@@ -479,7 +479,7 @@ func (s *webhookServer) testWarnings(t *testing.T) {
 			if tc.version == "v1alpha1" {
 				return
 			}
-			// What has been said is not said again with every change, such as the gateway's own of caBundle.
+			// A warning is not repeated with every change, such as the gateway's own change of caBundle.
 			if err := unstructured.SetNestedStringMap(o.Object, map[string]string{"k": "v"}, "spec", "settings"); err != nil {
 				t.Fatal(err)
 			}
@@ -498,7 +498,7 @@ func (s *webhookServer) testWarnings(t *testing.T) {
 	}
 }
 
-// testOlder: what is stored already can still be labelled and deleted, whatever is wrong with it.
+// testOlder checks that stored objects can still be labelled and deleted, even if they are invalid.
 func (s *webhookServer) testOlder(t *testing.T) {
 	o := s.as(t, "v1beta2", "older")
 	o.SetLabels(map[string]string{"a": "b"})
@@ -530,7 +530,7 @@ func (s *webhookServer) testOlder(t *testing.T) {
 	}
 }
 
-// testStatus: status is written without the webhooks, also while nobody answers them.
+// testStatus checks that status is written without the webhooks, also while they are down.
 func (s *webhookServer) testStatus(t *testing.T) {
 	o := object(t, configManifest("v1beta2", "name: with-status", `clientConfig: {url: "https://a.example.com"}`))
 	create(t, s, o)
@@ -538,13 +538,13 @@ func (s *webhookServer) testStatus(t *testing.T) {
 	condition := func(message string) any {
 		return []any{map[string]any{"type": "Discovered", "status": "True", "reason": "Discovered", "message": message, "lastTransitionTime": "2026-01-01T00:00:00Z"}}
 	}
-	o.Object["status"] = map[string]any{"conditions": condition("nobody is asked")}
+	o.Object["status"] = map[string]any{"conditions": condition("no webhook is called")}
 	if err := s.Status().Update(t.Context(), o); err != nil {
 		t.Errorf("status: %v", err)
 	}
 	o.SetLabels(map[string]string{"a": "b"})
 	if err := s.Update(t.Context(), o); !apierrors.IsInternalError(err) {
-		t.Errorf("spec: %v, want that it is refused while nobody can say whether it is valid", err)
+		t.Errorf("spec: got %v, want a refusal while the webhooks are down", err)
 	}
 }
 
@@ -560,11 +560,11 @@ func TestWebhooksOfClusterAPIsGroup(t *testing.T) {
 	}
 }
 
-// TestWebhooksDoNotWait: a gateway that cannot reach the API server, and is not ready, converts for it all the same: the API
-// server may need that to tell it what there is. A new certificate is used at once.
+// TestWebhooksDoNotWait: a gateway that cannot reach the API server, and is not ready, still converts for it: the API
+// server may need that to list objects. A new certificate is used at once.
 func TestWebhooksDoNotWait(t *testing.T) {
 	config, _ := connect(t)
-	config.Host = "https://127.0.0.1:" + strconv.Itoa(freePort(t)) // where nobody is
+	config.Host = "https://127.0.0.1:" + strconv.Itoa(freePort(t)) // where no server listens
 	certs, port := t.TempDir(), strconv.Itoa(freePort(t))
 	renew := func() *http.Client {
 		pair, err := devcert.New(time.Now().Add(time.Hour))
@@ -622,7 +622,8 @@ func TestWebhooksDoNotWait(t *testing.T) {
 	})
 }
 
-// TestReadyWhenOnlyItCanConvert: what an API server has stored as v1alpha1 it can only tell with the help of the gateway that asks.
+// TestReadyWhenOnlyItCanConvert: an API server can list objects stored as v1alpha1 only with the help of the gateway
+// that lists them.
 func TestReadyWhenOnlyItCanConvert(t *testing.T) {
 	config, _ := emptyServer(t, filepath.Join("..", "..", "deploy", "crd", hookgateGroup+"_extensionconfigs.yaml"), filepath.Join("..", "..", "deploy", "crd", "hookgate.dev_extensionpolicies.yaml"))
 	config.WarningHandler = rest.NoWarnings{}
@@ -661,8 +662,8 @@ func TestReadyWhenOnlyItCanConvert(t *testing.T) {
 	list.SetAPIVersion(hookgateGroup + "/v1beta2")
 	list.SetKind("ExtensionConfigList")
 	made := 0
-	// The API server takes up a change of a definition some time later, and does not say when. One object at least has to be stored as
-	// v1alpha1, which shows in that it cannot be listed without a gateway.
+	// The API server picks up a change of a definition some time later, without notice. At least one object has to be
+	// stored as v1alpha1, which shows when it cannot be listed without a gateway.
 	eventually(t, "an object that only the gateway can convert is stored", func() (string, bool) {
 		change("v1alpha1", &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter})
 		for range 5 {
@@ -701,7 +702,7 @@ func TestReadyWhenOnlyItCanConvert(t *testing.T) {
 	})
 }
 
-// TestWebhooksThatCannotBeServed: what is wrong with the flags ends the start, with a message that names them.
+// TestWebhooksThatCannotBeServed: invalid flags end the start with a message that names them.
 func TestWebhooksThatCannotBeServed(t *testing.T) {
 	config, _ := connect(t)
 	taken, err := net.Listen("tcp", ":0")

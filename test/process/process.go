@@ -1,8 +1,8 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package process starts programs for tests and measurements, keeps what they print, and reads what they use of the
-// machine from Linux's /proc. Everything in it is safe for concurrent use.
+// Package process starts programs for tests and measurements, keeps their output, and reads their resource usage from
+// Linux's /proc. Everything in it is safe for concurrent use.
 package process
 
 import (
@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// Patience bounds every wait for a state. Waiting ends as soon as the state is there, so it is long: it only delays the
-// report of a failure, and a busy machine must not cause one.
+// Patience bounds every wait for a state. It is long because a wait ends as soon as the state is reached: it delays
+// only the report of a failure, and a busy machine must not cause one.
 const Patience = time.Minute
 
 // Process is a running program.
@@ -32,7 +32,7 @@ type Process struct {
 	exited chan struct{}
 }
 
-// Start starts cmd, whose output it keeps. The name appears in errors.
+// Start starts cmd and keeps its output. The name appears in errors.
 func Start(name string, cmd *exec.Cmd) (*Process, error) {
 	p := &Process{name: name, cmd: cmd, exited: make(chan struct{})}
 	p.output.changed = make(chan struct{})
@@ -87,7 +87,7 @@ func (p *Process) Stop() {
 	}
 }
 
-// Terminate asks the process to end, as Kubernetes does.
+// Terminate sends SIGTERM, as Kubernetes does.
 func (p *Process) Terminate() error { return p.cmd.Process.Signal(syscall.SIGTERM) }
 
 // Kill ends the process at once, as a crash would, and waits until it has ended.

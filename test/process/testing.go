@@ -11,7 +11,7 @@ import (
 )
 
 // Program returns the path in an environment variable that the Makefile sets. Without it the test is skipped, or fails
-// if HOOKGATE_COMPLETE is set: `make test-all` leaves nothing out.
+// if HOOKGATE_COMPLETE is set: `make test-all` skips nothing.
 func Program(t testing.TB, variable string) string {
 	t.Helper()
 	path := os.Getenv(variable)
@@ -56,7 +56,7 @@ func endWith(t testing.TB, p *Process) {
 	})
 }
 
-// Expect is Await for a test, which fails if it gives up.
+// Expect is Await for a test; it fails the test if it gives up.
 func (p *Process) Expect(t testing.TB, pattern string) []string {
 	t.Helper()
 	groups, err := p.Await(t.Context(), pattern)
@@ -66,7 +66,7 @@ func (p *Process) Expect(t testing.TB, pattern string) []string {
 	return groups
 }
 
-// ExitCode is ExitStatus for a test, which fails if the process does not end.
+// ExitCode is ExitStatus for a test; it fails the test if the process does not end.
 func (p *Process) ExitCode(t testing.TB) int {
 	t.Helper()
 	code, err := p.ExitStatus()
@@ -87,7 +87,7 @@ func (p *Process) EndWell(t testing.TB) {
 	}
 }
 
-// WaitReady is AwaitReady for a test, which fails if it gives up.
+// WaitReady is AwaitReady for a test; it fails the test if it gives up.
 func (g *Gateway) WaitReady(t testing.TB) {
 	t.Helper()
 	if err := g.AwaitReady(t.Context()); err != nil {

@@ -16,7 +16,7 @@ import (
 // clockTick is the unit of CPU times in /proc/<pid>/stat: USER_HZ, 100 per second on every Linux that Go runs on.
 const clockTick = 10 * time.Millisecond
 
-// PIDs returns the process and its direct children, which is what nginx's workers are.
+// PIDs returns the IDs of the process and its direct children, such as nginx's workers.
 func (p *Process) PIDs() ([]int, error) {
 	pids := []int{p.cmd.Process.Pid}
 	entries, err := os.ReadDir("/proc")
@@ -39,7 +39,7 @@ func (p *Process) PIDs() ([]int, error) {
 	return pids, nil
 }
 
-// CPUTime returns what the processes have used so far, in user and kernel mode together.
+// CPUTime returns the CPU time that the processes have used so far, in user and kernel mode together.
 func CPUTime(pids []int) (time.Duration, error) {
 	var sum time.Duration
 	for _, pid := range pids {
@@ -76,7 +76,7 @@ func parseStat(stat []byte) (parent int, cpu time.Duration, err error) {
 	return parent, cpu, nil
 }
 
-// Resident returns the resident memory of the processes (VmRSS). Pages that they share count once for each.
+// Resident returns the resident memory of the processes (VmRSS). Shared pages count once per process.
 func Resident(pids []int) (int64, error) {
 	var sum int64
 	for _, pid := range pids {

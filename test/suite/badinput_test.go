@@ -18,7 +18,7 @@ import (
 	"github.com/hookgate/hookgate/test/samples"
 )
 
-// send calls with a method, headers and a body of a kind of its own.
+// send calls the gateway with any method, headers and body.
 func (g *gateway) send(t testing.TB, method, path string, header http.Header, body io.Reader) answer {
 	t.Helper()
 	request, err := http.NewRequest(method, "https://"+g.HTTPS+path, body)
@@ -115,7 +115,7 @@ func TestBadInputChunked(t *testing.T) {
 	checkFailure(t, "BeforeClusterCreate", got, http.StatusRequestEntityTooLarge)
 }
 
-// A caller that speaks HTTP/1.1 is still writing when the answer comes, and must be able to read it.
+// An HTTP/1.1 caller is still writing when the answer comes, and must be able to read it.
 func TestBadInputTooLargeOverHTTP11(t *testing.T) {
 	g, _ := startQuiet(t)
 	client := http11(t, g.authority)
@@ -205,7 +205,7 @@ func TestContentTypes(t *testing.T) {
 	}
 }
 
-// Cluster API's server does not look at kind and apiVersion, so callers that leave them out exist.
+// Cluster API's server ignores kind and apiVersion, so some callers omit them.
 func TestKindMayBeAbsent(t *testing.T) {
 	g, s := startQuiet(t)
 	got := g.post(t, path("BeforeClusterCreate", "check.s"), []byte(`{"cluster":{"metadata":{"name":"c","namespace":"n"}}}`))
@@ -268,7 +268,7 @@ func compress(t testing.TB, r io.Reader) []byte {
 	return b.Bytes()
 }
 
-// What is unusual but valid is not bad input.
+// Unusual but valid input is accepted.
 func TestUnusualInput(t *testing.T) {
 	g, s := startQuiet(t)
 	status := samples.Request("BeforeClusterCreate").(*runtimehooksv1.BeforeClusterCreateRequest)

@@ -27,14 +27,14 @@ import (
 	"github.com/hookgate/hookgate/test/process"
 )
 
-// vector is a golden request and its answer, each as the mandated JSON and as a message.
+// vector is a golden request and its answer, each as canonical JSON and as a message.
 type vector struct {
 	hook                    *catalog.Hook
 	requestText, answerText []byte
 	request, answer         proto.Message
 }
 
-// vectors returns the golden vectors of every hook that has handlers, with a member that no schema knows at the end of each.
+// vectors returns the golden vectors of every hook with handlers, each with an unknown member added at its end.
 func vectors(t *testing.T, cat *catalog.Catalog) map[string]*vector {
 	t.Helper()
 	mandated := codec.New(cat)
@@ -63,14 +63,14 @@ func vectors(t *testing.T, cat *catalog.Catalog) map[string]*vector {
 	return found
 }
 
-// withHandler returns a copy of a request for that handler.
+// withHandler returns a copy of request addressed to the named handler.
 func withHandler(request proto.Message, name string) proto.Message {
 	m := proto.Clone(request)
 	m.ProtoReflect().Set(m.ProtoReflect().Descriptor().Fields().ByName("handler"), protoreflect.ValueOfString(name))
 	return m
 }
 
-// replay is an extension that speaks gRPC, and answers every hook with its vector.
+// replay is a gRPC extension that answers every hook with its vector.
 type replay struct {
 	vectors map[string]*vector
 
@@ -107,8 +107,8 @@ func (r *replay) serve(_ any, stream grpc.ServerStream) error {
 	return stream.SendMsg(v.answer)
 }
 
-// Every hook is the same call in every cell of {REST, gRPC} caller × {REST, gRPC} extension: what arrives is the golden request,
-// and what comes back the golden answer, to the byte where it is JSON.
+// Every hook is the same call in every cell of {REST, gRPC} caller × {REST, gRPC} extension: the extension gets the
+// golden request and the caller gets the golden answer, byte for byte if it is JSON.
 func TestCells(t *testing.T) {
 	process.Program(t, gatewayVariable)
 	cat := catalog.New()

@@ -41,7 +41,7 @@ func (a *authority) issue(t testing.TB, notAfter time.Time) *devcert.Pair {
 	return pair
 }
 
-// certificate is issue as crypto/tls wants it, for servers in this process.
+// certificate returns a new certificate in the form of crypto/tls, for servers in this process.
 func (a *authority) certificate(t testing.TB) tls.Certificate {
 	t.Helper()
 	certificate, err := a.issue(t, time.Now().Add(time.Hour)).Certificate()

@@ -15,7 +15,8 @@ import (
 
 var passed = regexp.MustCompile(` 0 failed, 0 warnings, \d+ not applicable\n`)
 
-// TestCheck checks Cluster API's own server, and a gateway in front of it over REST and gRPC: a gateway is an extension, too.
+// TestCheck checks Cluster API's own server, and a gateway in front of it over REST and gRPC: a gateway is an
+// extension, too.
 func TestCheck(t *testing.T) {
 	hookgate := process.Program(t, gatewayVariable)
 	a := newAuthority(t)
@@ -28,7 +29,7 @@ func TestCheck(t *testing.T) {
 	}
 	for name, url := range map[string]string{"upstream": e.url, "gateway REST": "https://" + g.HTTPS, "gateway gRPC": "grpcs://" + g.GRPC} {
 		t.Run(name, func(t *testing.T) {
-			// The certificates of these tests are good for an hour only.
+			// The certificates of these tests are valid for an hour.
 			check := exec.CommandContext(t.Context(), hookgate, "check", url, "--ca", ca, "--strict", "--skip", "tls.expiry")
 			out, err := check.CombinedOutput()
 			if err != nil || !passed.Match(out) {

@@ -17,7 +17,7 @@ import (
 	"github.com/hookgate/hookgate/test/samples"
 )
 
-// handlersOf are the handlers of the extension program, by hook and by name.
+// handlersOf returns the names of the extension program's handlers of a hook, sorted.
 func handlersOf(hook string) []string {
 	return map[string][]string{
 		"BeforeClusterCreate":          {"create-audit", "create-dns", "create-quota"},
@@ -39,7 +39,7 @@ func handlersOf(hook string) []string {
 	}[hook]
 }
 
-// members is a JSON object with numbers as they were written.
+// members is a JSON object that keeps numbers as written.
 type members map[string]any
 
 func decodeMembers(t testing.TB, body []byte) members {
@@ -53,8 +53,8 @@ func decodeMembers(t testing.TB, body []byte) members {
 	return m
 }
 
-// direct returns what a handler of the extension answers when it is called without the gateway. Its settings must be
-// merged already: that is what the gateway does on the way. Cluster API's server sets no kind and apiVersion.
+// direct returns a handler's answer to a call that bypasses the gateway. The request's settings must be merged already,
+// as the gateway does it. Cluster API's server sets no kind and apiVersion.
 func direct(t testing.TB, client *http.Client, extensionURL, hook, handler string, request runtimehooksv1.RequestObject) members {
 	t.Helper()
 	got := post(t, client, extensionURL+path(hook, handler), samples.Marshal(request))
@@ -67,8 +67,8 @@ func direct(t testing.TB, client *http.Client, extensionURL, hook, handler strin
 	return m
 }
 
-// merged returns what several answers of a lifecycle hook become: messages joined, the least retryAfterSeconds that is
-// not zero.
+// merged returns the aggregate of several answers of a lifecycle hook: the joined messages, and the least nonzero
+// retryAfterSeconds.
 func merged(answers []members) members {
 	out := members{"status": "Success"}
 	var messages []string
@@ -98,7 +98,7 @@ func less(a, b json.Number) bool {
 	return errX == nil && errY == nil && x < y
 }
 
-// withSettings returns the request with the settings of an ExtensionConfig added; the request's own win.
+// withSettings returns the request with the settings of an ExtensionConfig added; the request's own override them.
 func withSettings(request runtimehooksv1.RequestObject, settings map[string]string) runtimehooksv1.RequestObject {
 	all := map[string]string{}
 	for k, v := range settings {
@@ -153,7 +153,7 @@ func response(hook string) runtimehooksv1.ResponseObject {
 }
 
 // asCaller reads a body as Cluster API's client does, and more strictly: no unknown member, nothing after the end,
-// apiVersion and kind as the hook has them, and the same members when upstream's type writes it again.
+// the hook's apiVersion and kind, and the same members after upstream's type encodes it again.
 func asCaller(t testing.TB, hook string, body []byte) runtimehooksv1.ResponseObject {
 	t.Helper()
 	out := response(hook)
@@ -183,8 +183,8 @@ func names(m members) []string {
 	return list
 }
 
-// checkFailure checks that the answer has the status code, and that its body is the envelope of a failure of the hook;
-// hook is empty where none is known. It returns the message.
+// checkFailure checks that the answer has the status code and that its body is a Failure of the hook, or of no hook if
+// hook is empty. It returns the message.
 func checkFailure(t testing.TB, hook string, got answer, code int) string {
 	t.Helper()
 	if got.code != code {

@@ -28,8 +28,8 @@ type fault struct {
 // hangs reports whether the handler's timeout ends the call.
 func (f fault) hangs() bool { return slices.Equal(f.codes, []int{http.StatusGatewayTimeout}) }
 
-// call calls the faulty handler. A busy machine may need more than the 30 s that a handler has to send 30 MiB, so a fault
-// that does not hang is tried again after a timeout.
+// call calls the faulty handler. A busy machine may need more than the handler's 30 s to send 30 MiB, so a fault that
+// does not hang is retried after a timeout.
 func (f fault) call(t testing.TB, g *gateway, name string) answer {
 	t.Helper()
 	var got answer
@@ -42,8 +42,8 @@ func (f fault) call(t testing.TB, g *gateway, name string) answer {
 	return got
 }
 
-// soonerThanTheMaximum bounds calls whose deadline is short: it tells that from the 30 s that a handler may have at most,
-// also on a busy machine.
+// soonerThanTheMaximum bounds calls with a short deadline: it is below the 30 s maximum of a handler, yet long enough
+// on a busy machine.
 const soonerThanTheMaximum = 25 * time.Second
 
 const secret = "secret-of-the-extension"
@@ -103,7 +103,7 @@ func startFaulty(t *testing.T, all map[string]fault, ignore bool) *gateway {
 	a := newAuthority(t)
 	s := startStub(t, a)
 	for name, f := range all {
-		// Only a fault that hangs is to run into its timeout.
+		// Only a fault that hangs may run into its timeout.
 		timeout := int32(30)
 		if f.hangs() {
 			timeout = 1
@@ -166,7 +166,7 @@ func TestFaultsIgnore(t *testing.T) {
 	t.Run("an answer that says Failure", func(t *testing.T) { checkRefused(t, g) })
 }
 
-// checkRefused checks that a failure policy has no say in what an extension answers.
+// checkRefused checks that the failure policy does not change a Failure of the extension.
 func checkRefused(t *testing.T, g *gateway) {
 	t.Helper()
 	got := g.post(t, path("BeforeClusterCreate", "refuses.bad"), samples.S())
@@ -179,7 +179,7 @@ func checkRefused(t *testing.T, g *gateway) {
 	}
 }
 
-// One bad handler under Fail fails the aggregate and is named; under Ignore it is as if it were not there.
+// One bad handler under Fail fails the aggregate and is named; under Ignore it is left out.
 func TestFaultsInAnAggregate(t *testing.T) {
 	process.Program(t, gatewayVariable)
 	for name, ignore := range map[string]bool{"Fail": false, "Ignore": true} {
@@ -220,7 +220,7 @@ func TestDeadlineOfTheCaller(t *testing.T) {
 	}
 }
 
-// Handlers of a lifecycle hook are called at the same time, or ten slow ones take ten times as long.
+// Handlers of a lifecycle hook are called concurrently; otherwise ten slow ones would need ten times as long.
 func TestHandlersAreCalledAtTheSameTime(t *testing.T) {
 	process.Program(t, gatewayVariable)
 	a := newAuthority(t)

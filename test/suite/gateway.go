@@ -48,7 +48,7 @@ func startGateway(t testing.TB, a *authority, manifests map[string]string, flags
 	return startGatewayWith(t, a, a.dir(t), manifests, flags...)
 }
 
-// startGatewayWith is startGateway with a directory of certificates that the test has prepared.
+// startGatewayWith is startGateway with certs as the directory of certificates.
 func startGatewayWith(t testing.TB, a *authority, certs string, manifests map[string]string, flags ...string) *gateway {
 	t.Helper()
 	path := process.Program(t, gatewayVariable)
@@ -77,7 +77,7 @@ func newClient(t testing.TB, a *authority) *http.Client {
 	return &http.Client{Transport: transport, Timeout: 60 * time.Second}
 }
 
-// http11 returns a client that speaks HTTP/1.1 only.
+// http11 returns a client limited to HTTP/1.1.
 func http11(t testing.TB, a *authority) *http.Client {
 	t.Helper()
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: a.pool, NextProtos: []string{"http/1.1"}}, DisableCompression: true}
@@ -99,7 +99,7 @@ func (g *gateway) metrics(t testing.TB) string {
 	return string(got.body)
 }
 
-// answer is what came back over HTTP.
+// answer is an HTTP response, read to its end.
 type answer struct {
 	code   int
 	header http.Header
@@ -177,7 +177,7 @@ func (g *gateway) awaitHandler(t testing.TB, name string) {
 	process.Eventually(t, "Discovery offers handler "+name, func() bool { return g.offers(t, name) })
 }
 
-// dial returns a gRPC connection to the gateway, with limits as they are over REST.
+// dial returns a gRPC connection to the gateway, with the same limits as over REST.
 func (g *gateway) dial(t testing.TB) *grpc.ClientConn {
 	t.Helper()
 	conn, err := grpc.NewClient(g.GRPC,
@@ -190,7 +190,7 @@ func (g *gateway) dial(t testing.TB) *grpc.ClientConn {
 	return conn
 }
 
-// soon returns a context that ends with the test, or when a call should long be done.
+// soon returns a context that ends with the test, or once any call should be over.
 func soon(t testing.TB) context.Context {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(context.Background(), 60*time.Second)

@@ -30,8 +30,8 @@ func (generated) ValidateTopology(_ context.Context, in *hooksv1alpha1.ValidateT
 	}, nil
 }
 
-// An extension on a Unix socket is discovered when it has started, called from both fronts, and called again when it has
-// started anew.
+// An extension on a Unix socket is discovered once it starts, called from both fronts, and called again after a
+// restart.
 func TestExtensionOnAUnixSocket(t *testing.T) {
 	process.Program(t, gatewayVariable)
 	a := newAuthority(t)

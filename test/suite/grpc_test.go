@@ -79,8 +79,8 @@ func message[M interface {
 	return m
 }
 
-// checkSameMessage compares an answer over gRPC with what a direct call answers. What protobuf does not tell apart, zero
-// and absent, is left out on both sides.
+// checkSameMessage compares an answer over gRPC with the answer to a direct call. Zero values are left out on both
+// sides, because protobuf does not distinguish them from absent ones.
 func checkSameMessage(t testing.TB, got proto.Message, want members) {
 	t.Helper()
 	expected := members{}

@@ -25,7 +25,7 @@ import (
 	"github.com/hookgate/hookgate/test/samples"
 )
 
-// Everything in flight when SIGTERM comes is finished, on both fronts; the gateway is not ready meanwhile, and exits 0.
+// Calls in flight at SIGTERM are finished, on both fronts; meanwhile the gateway is not ready; then it exits 0.
 func TestSIGTERMDrains(t *testing.T) {
 	process.Program(t, gatewayVariable)
 	a := newAuthority(t)
@@ -127,7 +127,7 @@ func TestCertificatesAreReloaded(t *testing.T) {
 			t.Fatalf("%s does not show its certificate at the start", front)
 		}
 	}
-	// What is not a certificate is not taken: new connections go on seeing the old one.
+	// A file that holds no certificate is not used: new connections still get the old certificate.
 	writeFile(t, filepath.Join(g.certs, "tls.crt"), []byte("not a certificate"))
 	g.Expect(t, `(?i)certificate`)
 	if !shows(t, g.HTTPS, first) {
@@ -148,7 +148,7 @@ func TestCertificatesAreReloaded(t *testing.T) {
 }
 
 // A ca.crt beside the certificate makes both fronts ask callers for one.
-func TestCallersMayHaveToShowACertificate(t *testing.T) {
+func TestCACertificateMakesBothFrontsRequireClientCertificates(t *testing.T) {
 	process.Program(t, gatewayVariable)
 	a, callers := newAuthority(t), newAuthority(t)
 	certs := a.dir(t)
@@ -198,9 +198,9 @@ func freePort(t testing.TB) string {
 	return port
 }
 
-// An extension that is down at the start is picked up when it comes, keeps its handlers when it goes, and answers again
-// when it is back.
-func TestExtensionComesAndGoes(t *testing.T) {
+// An extension that is down at the start is found once it runs, keeps its handlers while it is down, and answers again
+// once it is back.
+func TestHandlersStayWhileTheirExtensionIsDown(t *testing.T) {
 	process.Program(t, gatewayVariable)
 	a := newAuthority(t)
 	port := freePort(t)
@@ -224,7 +224,7 @@ func TestExtensionComesAndGoes(t *testing.T) {
 	if code := g.Ready(t.Context()); code != http.StatusOK {
 		t.Errorf("/readyz answers %d because an extension is away", code)
 	}
-	// Those under Fail fail the aggregate; the message does not depend on which connection broke.
+	// Handlers under Fail fail the aggregate; the message does not depend on which connection broke.
 	first := g.post(t, path("BeforeClusterDelete", ""), samples.Body("BeforeClusterDelete"))
 	checkFailure(t, "BeforeClusterDelete", first, http.StatusServiceUnavailable)
 	if again := g.post(t, path("BeforeClusterDelete", ""), samples.Body("BeforeClusterDelete")); string(first.body) != string(again.body) {
@@ -268,7 +268,7 @@ func TestManifestsAreFollowed(t *testing.T) {
 	}
 }
 
-// A bad manifest is reported by file and line, and hurts only itself.
+// A bad manifest is reported by file and line, and does not affect the others.
 func TestBadManifest(t *testing.T) {
 	process.Program(t, gatewayVariable)
 	a := newAuthority(t)
@@ -277,7 +277,7 @@ func TestBadManifest(t *testing.T) {
 	lines := strings.Count(good, "\n")
 	for name, tc := range map[string]struct {
 		reason, text string
-		line         int // in bad.yaml; the good document stands before it
+		line         int // in bad.yaml; the good document precedes it
 	}{
 		"not YAML":          {"the parser says where", "apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\nmetadata: {name: [bad\nspec: }\n", 0},
 		"unknown member":    {"a typing error", "apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\nmetadata:\n  name: bad\nspec:\n  clientConfigs:\n    url: https://localhost\n", 6},
@@ -296,7 +296,7 @@ func TestBadManifest(t *testing.T) {
 			}
 			g.Expect(t, where)
 			if name == "not YAML" {
-				// Where a file cannot be read to its end, what stands before the mistake may be used or not; another file must be.
+				// Documents before a mistake in the same file may be used or not; other files must be.
 				g.write(t, "good.yaml", registration{name: "other", url: s.server.URL}.manifest(a))
 				g.awaitHandler(t, "ready--other")
 				return
@@ -312,8 +312,8 @@ func TestBadManifest(t *testing.T) {
 	}
 }
 
-// What cannot work ends the program at once, with a text that says what to do about it.
-func TestStartsThatCannotWork(t *testing.T) {
+// A configuration that cannot work ends the program at once, with a message that says what to do.
+func TestBadConfigurationEndsTheProgram(t *testing.T) {
 	binary := process.Program(t, gatewayVariable)
 	a := newAuthority(t)
 	taken, err := net.Listen("tcp", "127.0.0.1:0")
@@ -359,7 +359,8 @@ func TestStartsThatCannotWork(t *testing.T) {
 	}
 }
 
-// Readiness does not wait for extensions, and a new gateway answers lifecycle hooks at once. Its only extension never comes.
+// Readiness does not wait for extensions, and a new gateway answers lifecycle hooks at once. Its only extension never
+// starts.
 func TestReadyWithoutExtensions(t *testing.T) {
 	process.Program(t, gatewayVariable)
 	a := newAuthority(t)

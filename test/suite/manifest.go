@@ -15,16 +15,16 @@ import (
 	"github.com/hookgate/hookgate/test/process"
 )
 
-// registration is an ExtensionConfig to be written as a manifest.
+// registration holds the fields of an ExtensionConfig's manifest.
 type registration struct {
 	name     string
 	url      string
 	settings map[string]string
-	// namespace, if set, is the only one for which the extension is called.
+	// namespace, if set, limits the extension to Clusters in that namespace.
 	namespace string
 }
 
-// manifest returns the ExtensionConfig in the version that is stored today.
+// manifest returns the ExtensionConfig in the storage version.
 func (r registration) manifest(a *authority) string { return r.render(a, "v1beta2") }
 
 func (r registration) render(a *authority, version string) string {
@@ -43,13 +43,13 @@ func (r registration) render(a *authority, version string) string {
 	return b.String()
 }
 
-// extensionProgram is the extension on Cluster API's own server.
+// extensionProgram is a running extension built on Cluster API's own server.
 type extensionProgram struct {
 	*process.Process
 	url string
 }
 
-// startExtension runs the extension; port "0" takes a free one.
+// startExtension runs the extension; port "0" picks a free port.
 func startExtension(t testing.TB, a *authority, name, port string) *extensionProgram {
 	t.Helper()
 	path := process.Program(t, extensionVariable)

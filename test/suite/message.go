@@ -16,11 +16,11 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 )
 
-// This file turns the JSON of a request into a message, and a message into the JSON of an answer, straight from what the
-// contract says. It is slow and simple on purpose: the gateway's codec is checked against it.
+// This file converts between JSON and messages directly from the contract. It is slow and simple on purpose: the
+// gateway's codec is checked against it.
 
 // toMessage fills m from JSON. Members without a field become unknown members; apiVersion and kind at the top, which
-// the name of the message says already, are left out.
+// repeat the name of the message, are left out.
 func toMessage(t testing.TB, body []byte, m protoreflect.Message, top bool) {
 	t.Helper()
 	var parts map[string]json.RawMessage
@@ -60,7 +60,7 @@ func toMessage(t testing.TB, body []byte, m protoreflect.Message, top bool) {
 	}
 }
 
-// toValue fills a message below the top: a raw one with the text as it stands, any other by its members.
+// toValue fills a nested message: a raw one with the unchanged text, any other by its members.
 func toValue(t testing.TB, value json.RawMessage, m protoreflect.Message) {
 	t.Helper()
 	if isRaw(m.Descriptor()) {
@@ -101,7 +101,7 @@ func unmarshal(t testing.TB, value json.RawMessage, out any) {
 	}
 }
 
-// fromMessage returns the members of an answer.
+// fromMessage returns the members of an answer's JSON.
 func fromMessage(t testing.TB, m protoreflect.Message) members {
 	t.Helper()
 	out := members{}
@@ -141,7 +141,7 @@ func fromMessage(t testing.TB, m protoreflect.Message) members {
 	return out
 }
 
-// plain returns a message below the top as decoded JSON.
+// plain returns a nested message as decoded JSON.
 func plain(t testing.TB, m protoreflect.Message) any {
 	t.Helper()
 	if !isRaw(m.Descriptor()) {
@@ -161,7 +161,7 @@ func isRaw(d protoreflect.MessageDescriptor) bool {
 	return d.Name() == "RawExtension" || d.Name() == "JSON"
 }
 
-// enumText returns Cluster API's text of an enum's value.
+// enumText returns Cluster API's text for an enum value.
 func enumText(name protoreflect.Name) string {
 	switch name {
 	case "PATCH_TYPE_JSON_PATCH":

@@ -23,7 +23,7 @@ func policyManifest(handler string, settings ...string) string {
 		handler, handler, strings.Join(settings, "\n  "))
 }
 
-// Operators decide how handlers are called while the gateway runs, with the same effect on both fronts.
+// Policies change how handlers are called while the gateway runs, with the same effect on both fronts.
 func TestExtensionPolicies(t *testing.T) {
 	const hook = "BeforeClusterCreate"
 	process.Program(t, gatewayVariable)
@@ -54,7 +54,7 @@ func TestExtensionPolicies(t *testing.T) {
 		}
 	}
 
-	// expect waits until both fronts answer with that message, and returns who was called for the answer over REST.
+	// expect waits until both fronts answer with message, and returns the handlers that the REST call reached.
 	expect := func(reason, message string) (called []string) {
 		t.Helper()
 		code := http.StatusOK
@@ -83,7 +83,7 @@ func TestExtensionPolicies(t *testing.T) {
 
 	expect("the slow handler is given up after a second, and ignored", "from a, from b, from c")
 
-	g.write(t, "slow.yaml", policyManifest("slow", "matchConditions: [{name: never, expression: 'false'}]")) // which nobody has to wait for
+	g.write(t, "slow.yaml", policyManifest("slow", "matchConditions: [{name: never, expression: 'false'}]")) // no call has to wait for it
 
 	g.write(t, "policies.yaml", policyManifest("c", "order: 1")+"---\n"+policyManifest("b", "order: 2")+"---\n"+
 		policyManifest("a", "matchConditions: [{name: north, expression: \"request.?settings.?region.orValue('') == 'north'\"}]"))
@@ -95,7 +95,7 @@ func TestExtensionPolicies(t *testing.T) {
 	broken := policyManifest("a", "matchConditions: [{name: north, expression: \"request.cluster.nobody == 'north'\"}]")
 	g.write(t, "policies.yaml", broken)
 	expect("a condition that fails is an error", `handler "a.acme": ExtensionPolicy "a": match condition "north": the expression fails for this request`)
-	process.Eventually(t, "the log has what CEL says", logged("no such key: nobody"))
+	process.Eventually(t, "the log has CEL's error", logged("no such key: nobody"))
 
 	g.write(t, "policies.yaml", strings.Replace(broken, "targetRef", "failurePolicy: Ignore\n  targetRef", 1))
 	expect("or is ignored", "from b, from c")

@@ -18,12 +18,13 @@ import (
 	"github.com/hookgate/hookgate/test/samples"
 )
 
-// hubSettings are those of the ExtensionConfig: one is new to every request, the other loses against the request's own.
+// hubSettings returns the settings of the ExtensionConfig: one is new to every request, the other is overridden by the
+// request.
 func hubSettings() map[string]string {
 	return map[string]string{"tier": "silver", "from-config": "größer & <größer>"}
 }
 
-// startHub starts the extension program and a gateway that knows it as ExtensionConfig "hub".
+// startHub starts the extension program and a gateway that registers it as ExtensionConfig "hub".
 func startHub(t *testing.T) (*gateway, *extensionProgram) {
 	t.Helper()
 	process.Program(t, gatewayVariable)
@@ -34,7 +35,7 @@ func startHub(t *testing.T) (*gateway, *extensionProgram) {
 	return g, e
 }
 
-// checkSame compares an answer of the gateway with what a direct call answers.
+// checkSame compares an answer of the gateway with the answer to a direct call.
 func checkSame(t testing.TB, hook string, got answer, want members) {
 	t.Helper()
 	if got.code != http.StatusOK {
@@ -58,7 +59,7 @@ func TestRESTEveryHook(t *testing.T) {
 			for _, handler := range handlersOf(hook) {
 				want := direct(t, g.client, e.url, hook, handler, withSettings(samples.Request(hook), hubSettings()))
 				if !strings.Contains(fmt.Sprint(want["message"]), `from-config=`) {
-					t.Fatalf("the extension does not tell its settings: %v", want["message"])
+					t.Fatalf("the extension does not echo its settings: %v", want["message"])
 				}
 				all = append(all, want)
 				t.Run("registered name of "+handler, func(t *testing.T) {
@@ -82,7 +83,7 @@ func TestRESTEveryHook(t *testing.T) {
 	}
 }
 
-// The tests above speak HTTP/2, as Cluster API does; curl and most other callers do not.
+// The tests above use HTTP/2, as Cluster API does; most other callers do not.
 func TestRESTOverHTTP11(t *testing.T) {
 	g, e := startHub(t)
 	client := http11(t, g.authority)
@@ -191,7 +192,7 @@ func TestRESTSizes(t *testing.T) {
 	}
 }
 
-// Two extensions on Cluster API's server, so that there is something to merge across them and something to be ambiguous.
+// Two extensions give answers to merge across ExtensionConfigs, and ambiguous handlers.
 func TestRESTTwoExtensions(t *testing.T) {
 	process.Program(t, gatewayVariable)
 	a := newAuthority(t)
@@ -264,14 +265,14 @@ func TestRESTNoHandlers(t *testing.T) {
 				return
 			}
 			if out := asCaller(t, hook, got.body); got.code != http.StatusOK || out.GetStatus() != runtimehooksv1.ResponseStatusSuccess || out.GetMessage() != "" {
-				t.Errorf("status %d, %s: nobody objects, so the caller must go on", got.code, got.body)
+				t.Errorf("status %d, %s: without handlers, the caller must go on", got.code, got.body)
 			}
 		})
 	}
 }
 
-// Members that no schema knows, and raw objects, reach the extension as they were written, and come back.
-func TestRESTNothingIsLost(t *testing.T) {
+// Members unknown to the schema, and raw objects, reach the extension unchanged, and come back.
+func TestRESTKeepsUnknownMembersAndRawObjects(t *testing.T) {
 	process.Program(t, gatewayVariable)
 	a := newAuthority(t)
 	s := startStub(t, a)
@@ -308,7 +309,7 @@ func TestRESTNothingIsLost(t *testing.T) {
 	}
 }
 
-// Many callers at once get their own answers.
+// Concurrent callers each get the answer to their own request.
 func TestRESTConcurrentCallers(t *testing.T) {
 	g, e := startHub(t)
 	var wg sync.WaitGroup

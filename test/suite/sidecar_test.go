@@ -23,8 +23,8 @@ import (
 	"github.com/hookgate/hookgate/test/samples"
 )
 
-// beside is an extension with a gateway beside it: two handlers of one hook, one of which has the name of the hook, and one
-// whose answers cannot be merged.
+// beside is an extension with a gateway as its sidecar: two handlers of one hook, one of which is named after the hook,
+// and one whose answers cannot be merged.
 type beside struct {
 	hooksv1alpha1.UnimplementedDiscoveryServiceServer
 	hooksv1alpha1.UnimplementedLifecycleHooksServiceServer
@@ -63,7 +63,7 @@ func (b beside) ValidateTopology(ctx context.Context, _ *hooksv1alpha1.ValidateT
 	return &hooksv1alpha1.ValidateTopologyResponse{Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS}, nil
 }
 
-// startBeside starts the extension. It stops with the test at the latest.
+// startBeside starts the extension and stops it at the end of the test.
 func startBeside(t testing.TB, network, address string, b beside) *grpc.Server {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), network, address)
@@ -79,7 +79,7 @@ func startBeside(t testing.TB, network, address string, b beside) *grpc.Server {
 	return server
 }
 
-// startSidecar runs a gateway for the extension at url, and does not wait until it is ready.
+// startSidecar starts a gateway for the extension at url without waiting until it is ready.
 func startSidecar(t testing.TB, url string) *gateway {
 	t.Helper()
 	path := process.Program(t, gatewayVariable)
@@ -94,8 +94,8 @@ func startSidecar(t testing.TB, url string) *gateway {
 	return g
 }
 
-// Cluster API sees the extension as if it spoke JSON over HTTPS itself, whichever of the two is there first, and again after
-// the extension was away.
+// Cluster API sees the extension as if it answered JSON over HTTPS itself, whichever of the two starts first, and again
+// after the extension was down.
 func TestSidecar(t *testing.T) {
 	socket := filepath.Join(t.TempDir(), "x.sock")
 	for name, tc := range map[string]struct{ network, address, url, away string }{
@@ -109,7 +109,7 @@ func TestSidecar(t *testing.T) {
 			g := startSidecar(t, tc.url)
 			const asked = `{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","kind":"DiscoveryRequest"}`
 
-			// Before the extension has started: not that it has no handlers, but why that is not known.
+			// Before the extension starts, discovery fails with the cause; it does not report an empty list.
 			process.Eventually(t, "Discovery says why there is no answer", func() bool {
 				got := g.post(t, path("Discovery", ""), []byte(asked))
 				text := checkFailure(t, "Discovery", got, http.StatusServiceUnavailable)
@@ -144,7 +144,8 @@ func TestSidecar(t *testing.T) {
 				}
 				checkFailure(t, "BeforeClusterCreate", g.post(t, path("BeforeClusterCreate", "audit.sidecar"), samples.S()), http.StatusNotFound)
 
-				// Away again: what is known stays, and the answer is there long before the caller gives up.
+				// While it is down again, the known handlers stay, and the answer comes long before the caller gives
+				// up.
 				server.Stop()
 				client := *g.client
 				client.Timeout = process.Patience
@@ -160,7 +161,7 @@ func TestSidecar(t *testing.T) {
 	}
 }
 
-// An extension that takes its time is waited for as long as the caller waits, not longer.
+// The gateway waits for a slow extension as long as the caller waits, and no longer.
 func TestSidecarKeepsTheCallersDeadline(t *testing.T) {
 	release := make(chan struct{})
 	defer close(release)

@@ -29,7 +29,7 @@ import (
 // skewVariable names the environment variable with the folder of the programs built with Cluster API v1.12.
 const skewVariable = "HOOKGATE_SKEW_BIN"
 
-// skewProgram returns the path of a program built with Cluster API v1.12.
+// skewProgram returns the path of the named program built with Cluster API v1.12.
 func skewProgram(t testing.TB, name string) string {
 	t.Helper()
 	return filepath.Join(process.Program(t, skewVariable), name)
@@ -38,10 +38,10 @@ func skewProgram(t testing.TB, name string) string {
 // echoed is the setting of a handler of the extension program that makes it answer with what it decoded.
 const echoed = "echo"
 
-// crdsFile has the definitions of the kinds that the objects of the samples refer to.
+// crdsFile holds the CustomResourceDefinitions of the kinds that the samples refer to.
 const crdsFile = "testdata/crds.yaml"
 
-// startOldExtension runs the extension that is built with v1.12.
+// startOldExtension runs the extension built with v1.12.
 func startOldExtension(t testing.TB, a *authority) *extensionProgram {
 	t.Helper()
 	cmd := exec.Command(skewProgram(t, "extension"), "--cert-dir", a.dir(t))
@@ -50,7 +50,7 @@ func startOldExtension(t testing.TB, a *authority) *extensionProgram {
 	return e
 }
 
-// oldHandler returns the handler that the extension of v1.12 has for a hook.
+// oldHandler returns the handler of the v1.12 extension for a hook.
 func oldHandler(hook string) string {
 	switch hook {
 	case "CanUpdateMachineSet":
@@ -66,7 +66,7 @@ func oldHandler(hook string) string {
 	return strings.ToLower(b.String())
 }
 
-// asOldCore returns the request that a core of v1.12 sends where one of v1.14 sends body.
+// asOldCore returns the request that core v1.12 sends where core v1.14 sends body.
 func asOldCore(t testing.TB, hook string, body []byte, flags ...string) []byte {
 	t.Helper()
 	command := exec.Command(skewProgram(t, "core"), append([]string{"--hook", hook, "--crds", crdsFile}, flags...)...)
@@ -79,8 +79,8 @@ func asOldCore(t testing.TB, hook string, body []byte, flags ...string) []byte {
 	return out
 }
 
-// understands is the manifest of a policy that says which objects the handlers of an ExtensionConfig understand, or one of
-// them.
+// understands returns the manifest of a policy that states which objects the handlers of an ExtensionConfig, or one of
+// them, understand.
 func understands(config, handler, version string) string {
 	name, target := strings.Trim(config+"-"+handler, "-"), "{name: "+config+"}"
 	if handler != "" {
@@ -99,7 +99,7 @@ func crdManifests(t testing.TB) map[string]string {
 	return map[string]string{"crds.yaml": string(data)}
 }
 
-// fullCluster is the Cluster of the samples with all else that v1.12 can say of a Cluster with a topology.
+// fullCluster returns the samples' Cluster with every other field that v1.12 has for a Cluster with a topology.
 func fullCluster() clusterv1.Cluster {
 	c := samples.Cluster()
 	c.Spec.Paused = ptr.To(true)
@@ -141,7 +141,7 @@ func fullCluster() clusterv1.Cluster {
 	return c
 }
 
-// newerCluster is fullCluster with what v1.12 cannot say, or does not know.
+// newerCluster returns fullCluster with fields that v1.12 lacks.
 func newerCluster() clusterv1.Cluster {
 	c := fullCluster()
 	t := &c.Spec.Topology
@@ -167,8 +167,8 @@ func requestWith(hook string, cluster clusterv1.Cluster) runtimehooksv1.RequestO
 	return request
 }
 
-// differences returns the paths at which two decoded JSON values differ, sorted: those that are missing from got, with its text
-// where it differs, and those that only got has.
+// differences returns the sorted paths at which two decoded JSON values differ: paths missing from got, paths with
+// another value, with got's text, and paths that only got has.
 func differences(want, got any) []string {
 	var list []string
 	add := func(path, format string, args ...any) { list = append(list, path+": "+fmt.Sprintf(format, args...)) }
@@ -217,7 +217,7 @@ func differences(want, got any) []string {
 	return list
 }
 
-// generic returns decoded JSON without types of this package in it.
+// generic returns value as decoded JSON without types of this package.
 func generic(t testing.TB, value any) map[string]any {
 	t.Helper()
 	raw, err := json.Marshal(value)

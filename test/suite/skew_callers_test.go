@@ -22,7 +22,7 @@ import (
 	"github.com/hookgate/hookgate/test/samples"
 )
 
-// The extension of today reads behind a v1.12 what it reads behind a v1.14, but for what a v1.12 cannot say.
+// A current extension reads behind v1.12 what it reads behind v1.14, except for fields that v1.12 lacks.
 func TestSkewNewExtensionBehindOldCore(t *testing.T) {
 	process.Program(t, gatewayVariable)
 	a := newAuthority(t)
@@ -38,7 +38,7 @@ func TestSkewNewExtensionBehindOldCore(t *testing.T) {
 	both := callers(g, g.dial(t))
 	for _, hook := range samples.Hooks() {
 		handler := handlersOf(hook)[0]
-		// What both versions of Cluster API know of a Cluster, and what gets lost between them.
+		// The fields of a Cluster that both versions know, and the losses between them.
 		cluster := fullCluster()
 		cluster.Spec.Topology.ControlPlane.HealthCheck.Checks.UnhealthyMachineConditions =
 			newerCluster().Spec.Topology.ControlPlane.HealthCheck.Checks.UnhealthyMachineConditions
@@ -62,7 +62,8 @@ func TestSkewNewExtensionBehindOldCore(t *testing.T) {
 	}
 }
 
-// Cores before v1.11 sent members that are no more. They do not reach an extension of today, and the gateway says so, once.
+// Core before v1.11 sent members that were removed since. They do not reach a current extension, and the gateway logs
+// that once.
 func TestSkewLossesOfRequestsBeforeV111(t *testing.T) {
 	const hook, handler = "BeforeClusterCreate", "create-audit"
 	process.Program(t, gatewayVariable)
@@ -103,8 +104,8 @@ func TestSkewLossesOfRequestsBeforeV111(t *testing.T) {
 	}
 }
 
-// reader is an extension that speaks gRPC. It states for its handlers, which are all of lifecycle hooks, what they understand, and
-// answers with the Cluster as it came.
+// reader is a gRPC extension. It states what its handlers, all of lifecycle hooks, understand, and answers with the
+// Cluster that it received.
 type reader struct {
 	catalog *catalog.Catalog
 	version string
@@ -144,8 +145,8 @@ func (r reader) serve(_ any, stream grpc.ServerStream) error {
 	return status.Error(codes.Unimplemented, method)
 }
 
-// An extension that speaks gRPC and states that it understands v1beta1 needs no policy, and gets the text that a v1.12 sends, whatever
-// version the caller has.
+// A gRPC extension that states that it understands v1beta1 needs no policy, and gets the text that v1.12 sends, for
+// callers of any version.
 func TestSkewExtensionThatStatesItsVersion(t *testing.T) {
 	process.Program(t, gatewayVariable)
 	a := newAuthority(t)

@@ -18,7 +18,7 @@ import (
 	"github.com/hookgate/hookgate/test/samples"
 )
 
-// What an old extension answers to the in-place hooks is as good to a v1.14 as to a v1.12: both send v1beta2 there.
+// An old extension's answers to the in-place hooks serve v1.14 as well as v1.12: both send v1beta2 there.
 func TestSkewOldExtensionsPatches(t *testing.T) {
 	g := startOld(t, oldPolicies())
 	for front, call := range callers(g, g.dial(t)) {
@@ -38,13 +38,13 @@ func TestSkewOldExtensionsPatches(t *testing.T) {
 	}
 }
 
-// patch is a patch of an answer.
+// patch is a patch in an answer.
 type patch struct {
 	kind string
 	body []byte
 }
 
-// patchOf returns a patch of an answer, which must be there.
+// patchOf returns the named patch of an answer, and fails the test without it.
 func patchOf(t *testing.T, answer members, name string) patch {
 	t.Helper()
 	raw, err := json.Marshal(answer[name])
@@ -58,7 +58,7 @@ func patchOf(t *testing.T, answer members, name string) patch {
 	return patch{string(p.PatchType), p.Patch}
 }
 
-// apply returns the object with the patch, as a caller applies it.
+// apply returns object with the patch applied, as a caller would apply it.
 func (p patch) apply(t *testing.T, object map[string]any) map[string]any {
 	t.Helper()
 	before, err := json.Marshal(object)
@@ -83,7 +83,7 @@ func (p patch) apply(t *testing.T, object map[string]any) map[string]any {
 	return decodeMembers(t, after)
 }
 
-// object returns an object of a request by the names of members on the way to it.
+// object returns the object of a request at a path of member names.
 func object(t *testing.T, m members, way ...string) map[string]any {
 	t.Helper()
 	value := map[string]any(m)
@@ -97,8 +97,8 @@ func object(t *testing.T, m members, way ...string) map[string]any {
 	return value
 }
 
-// A handler that knows v1beta1 Machines only gets such, and its patch changes what it changed and nothing else: what v1beta1 cannot
-// say is still there.
+// A handler that knows only v1beta1 Machines gets those, and its patch changes only what the handler changed: fields
+// that v1beta1 lacks are kept.
 func TestSkewPatchesOfMachinesInV1Beta1(t *testing.T) {
 	process.Program(t, gatewayVariable)
 	a := newAuthority(t)
@@ -118,7 +118,7 @@ func TestSkewPatchesOfMachinesInV1Beta1(t *testing.T) {
 	for front, call := range callers(g, g.dial(t)) {
 		t.Run(front+" CanUpdateMachine", func(t *testing.T) {
 			request := samples.Request("CanUpdateMachine").(*runtimehooksv1.CanUpdateMachineRequest)
-			// v1beta1 has no place for this.
+			// v1beta1 has no field for this.
 			request.Current.Machine.Spec.MinReadySeconds, request.Desired.Machine.Spec.MinReadySeconds = ptr.To[int32](30), ptr.To[int32](30)
 			body := samples.Marshal(request)
 			answer := call(t, "CanUpdateMachine", "canupdatemachine--s", body)
@@ -163,7 +163,7 @@ func TestSkewPatchesOfMachinesInV1Beta1(t *testing.T) {
 			}
 		})
 	}
-	// What was lost on the way to the handler is counted for each of the two calls, and logged once.
+	// Losses on the way to the handler are counted for each of the two calls, and logged once.
 	if want := `hookgate_conversion_lost_members_total{handler="canupdatemachine.s",hook="CanUpdateMachine"} 2`; !strings.Contains(g.metrics(t), want+"\n") {
 		t.Errorf("the metrics have no %s", want)
 	}
@@ -172,7 +172,7 @@ func TestSkewPatchesOfMachinesInV1Beta1(t *testing.T) {
 	}
 }
 
-// A caller that has v1beta1 Machines gets patches for such from an extension of today.
+// A caller with v1beta1 Machines gets patches for v1beta1 from a current extension.
 func TestSkewPatchesForCallersInV1Beta1(t *testing.T) {
 	process.Program(t, gatewayVariable)
 	a := newAuthority(t)

@@ -16,7 +16,7 @@ import (
 	"github.com/hookgate/hookgate/test/samples"
 )
 
-// startOld runs the extension of v1.12 as ExtensionConfig "old", and a gateway with policies as manifests by file name.
+// startOld runs the v1.12 extension as ExtensionConfig "old", and a gateway with policies as manifests by file name.
 func startOld(t *testing.T, policies map[string]string) *gateway {
 	t.Helper()
 	process.Program(t, gatewayVariable)
@@ -31,7 +31,7 @@ func startOld(t *testing.T, policies map[string]string) *gateway {
 	return g
 }
 
-// oldPolicies say what the documentation tells to say of an extension that was built for v1.12.
+// oldPolicies returns the policies that the documentation recommends for an extension built for v1.12.
 func oldPolicies() map[string]string {
 	policies := map[string]string{"policy.yaml": understands("old", "", "v1beta1")}
 	for _, hook := range []string{"GenerateUpgradePlan", "CanUpdateMachine", "CanUpdateMachineSet", "UpdateMachine"} {
@@ -40,7 +40,7 @@ func oldPolicies() map[string]string {
 	return policies
 }
 
-// callers are the two ways to call a handler; each returns the members of a good answer.
+// callers returns the two ways to call a handler; each returns the members of a successful answer.
 func callers(g *gateway, conn *grpc.ClientConn) map[string]func(t *testing.T, hook, handler string, body []byte) members {
 	return map[string]func(t *testing.T, hook, handler string, body []byte) members{
 		"REST": func(t *testing.T, hook, handler string, body []byte) members {
@@ -62,7 +62,7 @@ func callers(g *gateway, conn *grpc.ClientConn) map[string]func(t *testing.T, ho
 	}
 }
 
-// decodedBy returns what an extension that echoes says that it decoded.
+// decodedBy returns the request that an echoing extension decoded.
 func decodedBy(t *testing.T, answer members) members {
 	t.Helper()
 	message, _ := answer["message"].(string)
@@ -72,7 +72,7 @@ func decodedBy(t *testing.T, answer members) members {
 	return decodeMembers(t, []byte(message))
 }
 
-// typed takes apiVersion and kind out of an object.
+// typed removes apiVersion and kind from an object and returns them.
 func typed(t *testing.T, object any) (apiVersion, kind any) {
 	t.Helper()
 	m, ok := object.(map[string]any)
@@ -85,7 +85,7 @@ func typed(t *testing.T, object any) (apiVersion, kind any) {
 	return apiVersion, kind
 }
 
-// An extension that was built for v1.12 decodes behind a v1.14 what it decodes behind a v1.12, to the last member.
+// An extension built for v1.12 decodes the same members behind v1.14 as behind v1.12.
 func TestSkewOldExtensionReadsWhatItAlwaysRead(t *testing.T) {
 	g := startOld(t, oldPolicies())
 	both := callers(g, g.dial(t))
@@ -96,7 +96,7 @@ func TestSkewOldExtensionReadsWhatItAlwaysRead(t *testing.T) {
 			t.Run(front+" "+hook, func(t *testing.T) {
 				got := decodedBy(t, call(t, hook, oldHandler(hook)+".old", body))
 				if samples.Lifecycle(hook) {
-					// A core of v1.12 leaves these two empty. The gateway says what the object is.
+					// Core v1.12 leaves these two empty; the gateway fills them in.
 					if apiVersion, kind := typed(t, got["cluster"]); apiVersion != "cluster.x-k8s.io/v1beta1" || kind != "Cluster" {
 						t.Errorf("the extension got a %v of %v", kind, apiVersion)
 					}
@@ -112,8 +112,8 @@ func TestSkewOldExtensionReadsWhatItAlwaysRead(t *testing.T) {
 	}
 }
 
-// A reference whose version nobody knows fails the call, with what to do, also where errors are to be ignored. The definition may come
-// while the gateway runs.
+// A reference of unknown version fails the call with advice, also under Ignore. The definition may be added while the
+// gateway runs.
 func TestSkewReferencesNeedDefinitions(t *testing.T) {
 	const hook, handler = "BeforeClusterCreate", "before-cluster-create.old"
 	process.Program(t, gatewayVariable)
@@ -138,7 +138,8 @@ func TestSkewReferencesNeedDefinitions(t *testing.T) {
 	})
 }
 
-// Where nobody says what the extension understands, much of a Cluster does not reach it. This is what the test above can find.
+// Without a statement of what the extension understands, much of a Cluster does not reach it. The test above can find
+// that.
 func TestSkewOldExtensionWithoutPolicyMissesMembers(t *testing.T) {
 	g := startOld(t, nil)
 	for _, hook := range samples.Hooks() {
@@ -177,7 +178,8 @@ func TestSkewOldExtensionWithoutPolicyMissesMembers(t *testing.T) {
 	}
 }
 
-// Callers other than Cluster API may leave the status in. In v1beta1 it has another shape, which the old types must be able to read.
+// Callers other than Cluster API may send the status. Its shape differs in v1beta1, and the old types must be able to
+// read it.
 func TestSkewOldExtensionReadsStatus(t *testing.T) {
 	const hook = "AfterControlPlaneInitialized"
 	g := startOld(t, oldPolicies())
@@ -195,7 +197,7 @@ func TestSkewOldExtensionReadsStatus(t *testing.T) {
 	}
 }
 
-// Variables that an old extension discovers have their metadata for callers of both ages.
+// Variables that an old extension discovers keep their metadata for callers of both versions.
 func TestSkewOldExtensionsVariablesKeepTheirMetadata(t *testing.T) {
 	const hook = "DiscoverVariables"
 	metadata := map[string]any{"labels": map[string]any{"topic": "compute"}, "annotations": map[string]any{"note": "größer <ist> besser"}}
@@ -205,7 +207,7 @@ func TestSkewOldExtensionsVariablesKeepTheirMetadata(t *testing.T) {
 		newer    any
 	}{
 		"with the policy":    {"v1.14 reads it under its new name", oldPolicies(), metadata},
-		"without the policy": {"nobody says what the extension understands", nil, nil},
+		"without the policy": {"without a statement, members are missing", nil, nil},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := startOld(t, tc.policies)

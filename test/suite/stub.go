@@ -17,14 +17,16 @@ import (
 
 	"k8s.io/utils/ptr"
 	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
+
+	"github.com/hookgate/hookgate/test/process"
 )
 
 // readyHandler is a handler that every stub has, so that a test can see in the gateway's discovery that it knows the
-// stub: those of lifecycle hooks stand there always.
+// stub: aggregates of lifecycle hooks are always listed.
 const readyHandler = "ready"
 
-// stub is an extension in this process, for answers that a real one would not give. Its discovery is well-behaved unless
-// a test says otherwise.
+// stub is an extension in this process, for answers that a real one would not give. Its discovery is well-behaved
+// unless a test changes it.
 type stub struct {
 	server *httptest.Server
 
@@ -52,7 +54,19 @@ func startStub(t testing.TB, a *authority) *stub {
 	return s
 }
 
-// handlerOptions are what discovery says of a handler beyond its name.
+// startStubs starts a gateway with a single stub named "s", which prepare configures.
+func startStubs(t *testing.T, prepare func(*stub), flags ...string) (*gateway, *stub) {
+	t.Helper()
+	process.Program(t, gatewayVariable)
+	a := newAuthority(t)
+	s := startStub(t, a)
+	prepare(s)
+	g := startGateway(t, a, map[string]string{"s.yaml": registration{name: "s", url: s.server.URL}.manifest(a)}, flags...)
+	g.awaitHandler(t, "ready--s")
+	return g, s
+}
+
+// handlerOptions holds what discovery reports about a handler besides its name.
 type handlerOptions struct {
 	ignore  bool
 	timeout int32 // seconds; 0 leaves it out
@@ -75,7 +89,7 @@ func (s *stub) serve(hook, name string, o handlerOptions, answer http.HandlerFun
 	s.answers[path(hook, name)] = answer
 }
 
-// ServeHTTP answers as the test wants, and remembers what was asked.
+// ServeHTTP answers as the test configured, and records the request.
 func (s *stub) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -128,7 +142,7 @@ func success(message string) http.HandlerFunc {
 	return say(`{"status":"Success","message":` + string(text) + `,"retryAfterSeconds":0}`)
 }
 
-// hang answers nothing until the caller has left.
+// hang sends nothing until the caller disconnects.
 func hang(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
 
 // halfABody promises more than it sends, and then breaks the connection.
@@ -141,7 +155,7 @@ func halfABody(w http.ResponseWriter, _ *http.Request) {
 	panic(http.ErrAbortHandler)
 }
 
-// huge answers with valid JSON of that many bytes and more.
+// huge answers with valid JSON of at least size bytes.
 func huge(size int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, `{"status":"Success","retryAfterSeconds":0,"message":"`)
