@@ -39,8 +39,8 @@ func TestEveryHookIsFound(t *testing.T) {
 	}
 }
 
-// What answers allow follows from the contract: Cluster API merges answers of lifecycle hooks only, and waits where a
-// hook can answer retryAfterSeconds.
+// The properties of hooks follow from the contract: Cluster API merges only answers of lifecycle hooks, and waits if a
+// hook's answer has retryAfterSeconds.
 func TestWhatAnswersAllow(t *testing.T) {
 	var singletons, mergeable, blocking []string
 	for _, h := range New().Hooks() {

@@ -36,7 +36,7 @@ func embedded(t reflect.Type, seen map[reflect.Type]bool, found map[string]strin
 	}
 }
 
-// TestNewestClusterAPIRelease compares the row of the newest release with the API module of Cluster API that is pinned.
+// TestNewestClusterAPIRelease compares the row of the newest release with the pinned API module of Cluster API.
 func TestNewestClusterAPIRelease(t *testing.T) {
 	upstream := runtimecatalog.New()
 	if err := runtimehooksv1.AddToCatalog(upstream); err != nil {
@@ -132,7 +132,7 @@ func TestEverSent(t *testing.T) {
 	}
 }
 
-// TestClusterAPIHooksAreKnown: the gateway has every hook of the newest release, so that the tables do not part.
+// TestClusterAPIHooksAreKnown: the gateway has every hook of the newest release, so that the tables agree.
 func TestClusterAPIHooksAreKnown(t *testing.T) {
 	c := New()
 	releases := ClusterAPIReleases()

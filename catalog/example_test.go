@@ -27,8 +27,8 @@ func ExampleNew() {
 	// answers can be merged: false
 }
 
-// A gateway of other hooks builds a catalog from the descriptors of their protos. This one borrows those of Discovery
-// and of the lifecycle hooks, under a group of its own.
+// A gateway of other hooks builds a catalog from the descriptors of their protos. This example reuses the descriptors
+// of Discovery and of the lifecycle hooks in another group.
 func ExampleBuild() {
 	hooks, err := catalog.Build(
 		[]catalog.Release{{Version: "v0.1.0"}},

@@ -87,7 +87,7 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
-// BenchmarkValid is what the others are measured against.
+// BenchmarkValid is the baseline of the other benchmarks.
 func BenchmarkValid(b *testing.B) {
 	for _, s := range sizes() {
 		b.Run(s.name, func(b *testing.B) {

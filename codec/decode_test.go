@@ -36,7 +36,7 @@ func TestDecode(t *testing.T) {
 			want:   &hooksv1alpha1.DiscoveryRequest{},
 		},
 		"WhiteSpace": {
-			reason: "white space may stand between all tokens, and stays within raw objects",
+			reason: "white space is allowed between all tokens, and kept within raw objects",
 			body:   " \r\n\t{ \"cluster\" : { \"a\" :                    [ 1 , 2 ] } , \"settings\" : { \"k\" : \"v\" } } \n",
 			want: &hooksv1alpha1.BeforeClusterCreateRequest{
 				Cluster:  raw("{ \"a\" :                    [ 1 , 2 ] }"),
@@ -100,7 +100,7 @@ func TestDecode(t *testing.T) {
 				Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS},
 		},
 		"Scalars": {
-			reason: "optional scalars tell absent from zero",
+			reason: "optional scalars distinguish absent from zero",
 			body: `{"handlers":[{"name":"a","requestHook":{"apiVersion":"g/v","hook":"H"},"timeoutSeconds":0,"failurePolicy":"Ignore"},` +
 				`{"name":"b","timeoutSeconds":-2147483648}]}`,
 			want: &hooksv1alpha1.DiscoveryResponse{Handlers: []*hooksv1alpha1.ExtensionHandler{{
@@ -368,7 +368,7 @@ func TestOtherMessages(t *testing.T) {
 	}
 }
 
-// TestDeepInputIsCheap sends what exhausts the stack of a recursive reader.
+// TestDeepInputIsCheap decodes input that would exhaust the stack of a recursive reader.
 func TestDeepInputIsCheap(t *testing.T) {
 	c := New(catalog.New())
 	body := []byte(`{"cluster":` + strings.Repeat("[", 20<<20))

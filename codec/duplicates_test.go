@@ -36,8 +36,8 @@ func levels(at level) []level {
 	return all
 }
 
-// TestMembersStandOnce writes each member of every object twice, and members that the schema does not know.
-func TestMembersStandOnce(t *testing.T) {
+// TestDuplicateMembersAreRefused writes each member of every object twice, and also unknown members.
+func TestDuplicateMembersAreRefused(t *testing.T) {
 	c := New(catalog.New())
 	for _, e := range envelopes(t) {
 		tab := c.tables[reflect.TypeOf(e.message.Zero().Interface()).Elem()]
@@ -53,7 +53,7 @@ func TestMembersStandOnce(t *testing.T) {
 				var got *Error
 				if !errors.As(err, &got) || got.Message != "stands twice in one object" ||
 					got.Path != l.path+printable(name) {
-					t.Errorf("%s: got %v, want that %s%s stands twice", text, err, l.path, name)
+					t.Errorf("%s: got %v, want %s%s as a duplicate", text, err, l.path, name)
 				}
 				text = l.before + `{"other":1,` + first + `,"third":[],"` + name + `s":null}` + l.after
 				if err := c.Decode([]byte(text), e.message.New().Interface()); err != nil {

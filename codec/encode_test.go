@@ -270,7 +270,7 @@ func allocated(f func()) int64 {
 	return int64(after.TotalAlloc - before.TotalAlloc)
 }
 
-// TestMemory holds what a body costs beside itself.
+// TestMemory bounds the memory that a body needs besides its own bytes.
 func TestMemory(t *testing.T) {
 	c := New(catalog.New())
 	body := requestItems(2000)

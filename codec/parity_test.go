@@ -94,7 +94,7 @@ func TestParityMembers(t *testing.T) {
 	}
 }
 
-// TestParityFinds proves that the walk above can fail, in each of its ways.
+// TestParityFinds checks that the comparison above can find every kind of difference.
 func TestParityFinds(t *testing.T) {
 	type reference struct {
 		APIVersion string `json:"apiVersion"`
@@ -119,7 +119,7 @@ func TestParityFinds(t *testing.T) {
 	got := differences("R", reflect.TypeFor[request](),
 		c.tables[reflect.TypeFor[hooksv1alpha1.GeneratePatchesRequest]()])
 	want := []string{
-		"R: the members stand in the order [kind apiVersion settings items variables] upstream, [kind apiVersion settings variables items] here",
+		"R: the order of members is [kind apiVersion settings items variables] upstream, [kind apiVersion settings variables items] here",
 		"R.items[].holderReference.kind: is int upstream, string here",
 		"R.items[].holderReference.namespace: always written is false upstream, true here",
 		"R.items[].added: is missing here",
@@ -178,13 +178,13 @@ func differences(path string, goType reflect.Type, tab *table) []string {
 	}
 	sameSet := slices.Equal(slices.Sorted(slices.Values(theirNames)), slices.Sorted(slices.Values(ourNames)))
 	if sameSet && !slices.Equal(theirNames, ourNames) {
-		order := fmt.Sprintf("%s: the members stand in the order %v upstream, %v here", path, theirNames, ourNames)
+		order := fmt.Sprintf("%s: the order of members is %v upstream, %v here", path, theirNames, ourNames)
 		out = append([]string{order}, out...)
 	}
 	return out
 }
 
-// members lists the JSON members of a struct, those of inlined ones in their place.
+// members lists the JSON members of a struct, with the members of inlined structs in place.
 func members(goType reflect.Type) []member {
 	var out []member
 	for i := range goType.NumField() {

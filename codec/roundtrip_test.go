@@ -34,8 +34,8 @@ func seedOf(name string) int64 {
 	return int64(h.Sum32())
 }
 
-// TestRoundTrip is the proof that the JSON is the mandated one: what Cluster API's types write comes out of the codec
-// byte for byte, also when the message went through protobuf's wire format in between.
+// TestRoundTrip checks that the codec's JSON is Cluster API's: the JSON of its types survives the codec byte for byte,
+// also with protobuf's wire format in between.
 func TestRoundTrip(t *testing.T) {
 	c := New(catalog.New())
 	for _, e := range envelopes(t) {
@@ -161,7 +161,7 @@ func parse(t testing.TB, b []byte) any {
 	return v
 }
 
-// TestInjectReachesEveryLevel keeps the test above honest: over all rounds, every table had unknown members.
+// TestInjectReachesEveryLevel checks the test above: over all rounds, every table had unknown members.
 func TestInjectReachesEveryLevel(t *testing.T) {
 	c := New(catalog.New())
 	missing := map[string]bool{}

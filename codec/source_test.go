@@ -27,8 +27,8 @@ type source struct {
 	fill *randfill.Filler
 }
 
-// objects are whole Kubernetes objects. They are the most of the work and the codec does not look into them, so they
-// are made once. Nobody changes them.
+// objects are whole Kubernetes objects. They are most of the work and the codec does not look into them, so they are
+// made once and never changed.
 type objects struct {
 	clusters []clusterv1.Cluster
 	machines []clusterv1.Machine

@@ -35,7 +35,7 @@ type broken struct {
 	want   string // is in the problem of a finding
 }
 
-// beyondLimits break a rule by as little as can be: each is one beyond what correctExtensions do.
+// beyondLimits break a rule narrowly: each is one beyond the limit that correctExtensions keep.
 var beyondLimits = []broken{
 	{"tls.expiry", "has a certificate for a little less than seven days", "", func(s *stub) { s.notAfter = time.Now().Add(soon - time.Minute) }, "it expires soon"},
 	{"discovery.names", "has a name of 64 characters", "", func(s *stub) { s.handlers[0].Name = strings.Repeat("a", 64) }, "must be no more than 63 "},
@@ -56,7 +56,7 @@ var beyondLimits = []broken{
 		`kind is "beforeclustercreateresponse"`},
 	{"patches.scope", "sets a name in the template's metadata", "", patches("", jsonPatch, `[{"op":"add","path":"/spec/template/metadata","value":{"name":"a"}}]`),
 		"it changes /spec/template/metadata/name, which"},
-	{"patches.scope", "sets a member beside those of metadata that may be patched", "", patches("", jsonPatch+1, `{"metadata":{"labels2":{"a":"b"}}}`), "it changes /metadata/labels2/a, which"},
+	{"patches.scope", "sets a member of metadata that must not be patched", "", patches("", jsonPatch+1, `{"metadata":{"labels2":{"a":"b"}}}`), "it changes /metadata/labels2/a, which"},
 	{"patches.scope", "empties a member beside those that may be patched", "", patches("", jsonPatch, `[{"op":"add","path":"/spec/template/other","value":{}}]`),
 		"it changes /spec/template/other, which"},
 	{"patches.type", "has the type in lower case", REST, func(s *stub) {
@@ -138,7 +138,7 @@ var brokenExtensions = []broken{
 	{"discovery.hooks", "has a version that does not exist", "", func(s *stub) { s.handlers[0].RequestHook.ApiVersion = "hooks.runtime.cluster.x-k8s.io/v9" }, `of apiVersion "hooks.runtime.cluster.x-k8s.io/v9"`},
 	{"discovery.timeouts", "wants 31 seconds", "", func(s *stub) { s.handlers[0].TimeoutSeconds = proto.Int32(31) }, "timeoutSeconds is 31"},
 	{"discovery.timeouts", "wants less than none", "", func(s *stub) { s.handlers[0].TimeoutSeconds = proto.Int32(-1) }, "timeoutSeconds is -1"},
-	{"discovery.objects", "understands what nobody has", GRPC, func(s *stub) { s.handlers[0].ClusterApiVersion = "v1" }, `cluster_api_version "v1" is neither "v1beta1" nor "v1beta2"`},
+	{"discovery.objects", "understands an unknown version", GRPC, func(s *stub) { s.handlers[0].ClusterApiVersion = "v1" }, `cluster_api_version "v1" is neither "v1beta1" nor "v1beta2"`},
 	{"discovery.timeout-zero", "wants none", "", func(s *stub) { s.handlers[0].TimeoutSeconds = proto.Int32(0) }, "timeoutSeconds is 0, which means 10"},
 	{"discovery.failure-policies", "has a policy of its own", REST, func(s *stub) { s.body = replace(`"failurePolicy":"Fail"`, `"failurePolicy":"Maybe"`) }, `failurePolicy is "Maybe"`},
 	{"discovery.failure-policies", "has a policy of its own", GRPC, func(s *stub) { s.handlers[0].FailurePolicy = 17 }, `failurePolicy is "17"`},
@@ -265,7 +265,7 @@ var brokenExtensions = []broken{
 			out.(*hooksv1alpha1.CanUpdateMachineResponse).MachinePatch = patch
 		}
 	}, "it does not apply to the current object"},
-	{"in-place.desired", "sets a version that nobody wants", "", machinePatch(jsonPatch+1, `{"spec":{"version":"v1.99.0"}}`), "it sets /spec/version to something else than is desired"},
+	{"in-place.desired", "sets an undesired version", "", machinePatch(jsonPatch+1, `{"spec":{"version":"v1.99.0"}}`), "it sets /spec/version to something else than is desired"},
 	{"in-place.update-failure", "fails and goes on", "", func(s *stub) {
 		s.only("UpdateMachine")
 		s.answer = func(_ *catalog.Hook, _, out proto.Message) {
@@ -508,7 +508,7 @@ func plan(controlPlane, workers []*hooksv1alpha1.UpgradeStep) func(*stub) {
 	}
 }
 
-// TestBrokenExtensions proves of each check that it can fail, for the reason that it names.
+// TestBrokenExtensions shows that each check can fail, for the reason that it names.
 func TestBrokenExtensions(t *testing.T) {
 	for _, b := range slices.Concat(brokenExtensions, beyondLimits) {
 		protocols := []Protocol{b.over}
@@ -542,7 +542,7 @@ func TestBrokenExtensions(t *testing.T) {
 	}
 }
 
-// TestEveryCheckCanFail holds the table above against the list of checks.
+// TestEveryCheckCanFail compares the table above with the list of checks.
 func TestEveryCheckCanFail(t *testing.T) {
 	rows := map[string]bool{}
 	for _, b := range brokenExtensions {

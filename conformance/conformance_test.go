@@ -23,7 +23,7 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// notFor are the checks that do not apply to the good extension, by how it is served.
+// notFor lists the checks that do not apply to the good extension, by how it is served.
 var notFor = map[string][]string{
 	"https":  {"discovery.objects", "protocol.health", "protocol.reflection"},
 	"grpcs":  {"tls.used", "answers.kind", "protocol.unknown-handler"},
@@ -69,8 +69,7 @@ func TestGoodExtensions(t *testing.T) {
 	}
 }
 
-// TestHandlersGetWhatTheyUnderstand checks that the requests have the objects that the extension states, or its
-// operator says.
+// TestHandlersGetWhatTheyUnderstand checks that requests have the objects that the extension, or its operator, states.
 func TestHandlersGetWhatTheyUnderstand(t *testing.T) {
 	for name, tt := range map[string]struct {
 		reason   string
@@ -134,7 +133,7 @@ func apiVersionOf(o *hooksv1alpha1.RawExtension) string {
 	return version
 }
 
-// recorded is a *testing.T whose subtests are written down.
+// recorded is a *testing.T that records its subtests.
 type recorded struct {
 	*testing.T
 	log *[]string

@@ -28,7 +28,7 @@ import (
 	golden "github.com/hookgate/hookgate/proto"
 )
 
-// correctExtensions keep all rules, but in a way that a careless check would take for a broken rule.
+// correctExtensions keep all rules, but in ways that a careless check would report.
 var correctExtensions = map[string]struct {
 	over     Protocol // empty means both, one after the other
 	change   func(*stub)
@@ -86,7 +86,7 @@ var correctExtensions = map[string]struct {
 			})
 		}
 	}, checks: []string{"discovery.timeouts", "discovery.failure-policies", "answers.kind", "answers.valid"}},
-	"answers with members that nobody knows, at every level": {change: func(s *stub) {
+	"answers with unknown members, at every level": {change: func(s *stub) {
 		s.discover = func(_ int, out *hooksv1alpha1.DiscoveryResponse) { unknown(out) }
 		s.answer = func(_ *catalog.Hook, _, out proto.Message) { unknown(out) }
 	}, checks: []string{"discovery.answers", "discovery.content", "answers.valid", "answers.kind", "patches.apply", "variables.schemas", "in-place.apply",
@@ -246,7 +246,7 @@ var correctExtensions = map[string]struct {
 	}, checks: []string{"discovery.answers", "answers.valid", "protocol.unknown-hook", "protocol.health"}},
 }
 
-// TestCorrectExtensionsPass holds that no check takes an extension that keeps its rule for one that breaks it.
+// TestCorrectExtensionsPass checks that every check passes for extensions that keep its rule.
 func TestCorrectExtensionsPass(t *testing.T) {
 	for how, tt := range correctExtensions {
 		for _, p := range []Protocol{REST, GRPC} {
@@ -278,7 +278,7 @@ func TestCorrectExtensionsPass(t *testing.T) {
 	}
 }
 
-// TestClientCertificateIsShown holds that an extension that asks its callers for certificates is checked as any other.
+// TestClientCertificateIsShown checks that the checks work for an extension that requires client certificates.
 func TestClientCertificateIsShown(t *testing.T) {
 	pair, err := devcert.New(time.Now().Add(time.Hour))
 	if err != nil {
@@ -367,7 +367,7 @@ func edit(body []byte, change func(map[string]any)) []byte {
 	return out
 }
 
-// unknown adds members and fields that the contract does not have to a message, at every level.
+// unknown adds unknown members and fields to a message, at every level.
 func unknown(m proto.Message) {
 	changed := withUnknown(m)
 	proto.Reset(m)

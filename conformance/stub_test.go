@@ -55,7 +55,7 @@ type stub struct {
 	answer func(h *catalog.Hook, in, out proto.Message)
 	// body may change the JSON of an answer, over REST.
 	body func(h *catalog.Hook, body []byte) []byte
-	// serve may stand before the REST server.
+	// serve, if set, wraps the REST server.
 	serve func(w http.ResponseWriter, r *http.Request, next http.HandlerFunc)
 	// readsAll takes requests that cannot be read for empty ones.
 	readsAll bool
@@ -118,7 +118,7 @@ func (s *stub) count() int {
 	return s.calls
 }
 
-// reply answers a request as a good extension does, or as the test wants it.
+// reply answers a request as a good extension does, or as the test configured.
 func (s *stub) reply(ctx context.Context, h *catalog.Hook, in proto.Message) (proto.Message, error) {
 	if h.Singleton() {
 		s.mu.Lock()

@@ -20,7 +20,7 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 )
 
-// TestConnectErrors checks that a run that finds nothing to check says why, and what to do.
+// TestConnectErrors checks that a run without anything to check reports why, and what to do.
 func TestConnectErrors(t *testing.T) {
 	closed := func(t *testing.T) string {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -53,8 +53,8 @@ func TestConnectErrors(t *testing.T) {
 		want   string
 		hint   string
 	}{
-		"Refused":       {"nobody is there", func(t *testing.T) Target { return Target{URL: "https://" + closed(t)} }, "connection refused", "is the port right?"},
-		"RefusedGRPC":   {"nobody is there", func(t *testing.T) Target { return Target{URL: "grpc://" + closed(t)} }, "connection refused", "is the port right?"},
+		"Refused":       {"no server listens", func(t *testing.T) Target { return Target{URL: "https://" + closed(t)} }, "connection refused", "is the port right?"},
+		"RefusedGRPC":   {"no server listens", func(t *testing.T) Target { return Target{URL: "grpc://" + closed(t)} }, "connection refused", "is the port right?"},
 		"NoSocket":      {"no such file", func(t *testing.T) Target { return Target{URL: "unix://" + filepath.Join(t.TempDir(), "none.sock")} }, "there is no such socket", "is the path right?"},
 		"UnknownCA":     {"the CA was not given", func(t *testing.T) Target { return Target{URL: newStub().start(t, REST).URL} }, "signed by an unknown authority", "--ca FILE"},
 		"OtherCA":       {"another CA was given", func(t *testing.T) Target { return Target{URL: newStub().start(t, GRPC).URL, CA: other.PEM} }, "signed by an unknown authority", "--ca FILE"},
@@ -96,7 +96,7 @@ func wantsClient(t *testing.T, p Protocol) Target {
 	return s.start(t, p)
 }
 
-// TestClientCertificate checks that a certificate is shown where one is given.
+// TestClientCertificate checks that a configured client certificate is used.
 func TestClientCertificate(t *testing.T) {
 	pair, err := devcert.New(time.Now().Add(time.Hour))
 	if err != nil {
@@ -145,7 +145,7 @@ func TestTargetErrors(t *testing.T) {
 	}
 }
 
-// TestRequests checks that a request of the user's own is the one that is sent, and that one that is none is refused.
+// TestRequests checks that the user's own request is sent, and that an invalid one is refused.
 func TestRequests(t *testing.T) {
 	s := newStub()
 	s.only("ValidateTopology")
@@ -187,7 +187,7 @@ func TestReflection(t *testing.T) {
 	}
 }
 
-// TestGoneExtension checks that an extension that dies is not taken for one that passes what comes after.
+// TestGoneExtension checks that an extension that dies does not pass the later checks.
 func TestGoneExtension(t *testing.T) {
 	t.Parallel()
 	s := newStub()

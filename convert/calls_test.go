@@ -39,7 +39,7 @@ func machineAnswer(t hooksv1alpha1.PatchType, patch string) *hooksv1alpha1.CanUp
 		Patch: []byte(patch)}}
 }
 
-// A call can lose something on the way to the handler and something else on the way back. Each is reported for its way.
+// A call can have different losses on the way to the handler and on the way back. Each is reported for its direction.
 func TestLossesOfBothWays(t *testing.T) {
 	desired := `{"kind":"Machine","apiVersion":"cluster.x-k8s.io/v1beta2","spec":{"minReadySeconds":1},"status":{"phase":"Updating"}}`
 	c, err := patchObjects().Request(machineRequest(hubMachine, desired), V1Beta1)
@@ -61,7 +61,7 @@ func TestLossesOfBothWays(t *testing.T) {
 	}
 }
 
-// A loss that the caller's object had before the patch is none of the patch.
+// A loss that the caller's object had before the patch is not attributed to the patch.
 func TestLossesBeforeThePatchAreNotOfThePatch(t *testing.T) {
 	c, err := patchObjects().Request(&hooksv1alpha1.CanUpdateMachineSetRequest{
 		Current: &hooksv1alpha1.CanUpdateMachineSetRequestObjects{MachineSet: raw(oldMachineSet)},

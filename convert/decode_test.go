@@ -13,7 +13,7 @@ import (
 	clusterv1beta1 "sigs.k8s.io/cluster-api/api/core/v1beta1"
 )
 
-// Decoding yields what encoding/json yields, also for texts that no program of Cluster API writes.
+// Decoding agrees with encoding/json, also for texts that Cluster API would not write.
 func TestDecodesAsEncodingJSON(t *testing.T) {
 	s := schemaOf(reflect.TypeFor[clusterv1beta1.Cluster]())
 	for name, text := range map[string]string{
@@ -52,7 +52,7 @@ func TestDecodesAsEncodingJSON(t *testing.T) {
 	}
 }
 
-// A name that a caller has chosen stands in a path as long as it is short and plain.
+// A name chosen by a caller is part of a path only if it is short and plain.
 func TestNamesInPaths(t *testing.T) {
 	long := strings.Repeat("a", 64)
 	for name, want := range map[string]string{

@@ -11,8 +11,8 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 )
 
-// A handler that was written for v1beta1 gets a Machine of v1beta2 and answers with a patch for what it has seen. The
-// caller gets a patch for what it has sent.
+// A handler written for v1beta1 gets the v1beta1 form of a v1beta2 Machine and answers with a patch for it. The caller
+// gets a patch for its own Machine.
 func Example() {
 	objects := convert.NewObjects(convert.NewReferences())
 

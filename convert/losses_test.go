@@ -67,7 +67,7 @@ func TestLossesAreBounded(t *testing.T) {
 	}
 }
 
-// Of many calls that lose the same at the same time, one returns it as new.
+// Of concurrent calls with the same loss, exactly one reports it as new.
 func TestLossesAtTheSameTime(t *testing.T) {
 	l := NewLosses(nil)
 	var wg sync.WaitGroup
@@ -92,7 +92,7 @@ func TestLossesAtTheSameTime(t *testing.T) {
 	}
 }
 
-// The limit holds for what comes in one call, and for what comes in many.
+// The limit holds for the losses of one call and of many calls.
 func TestLossesAtTheLimit(t *testing.T) {
 	paths := func(from, to int) (all []string) {
 		for i := from; i < to; i++ {
@@ -141,7 +141,7 @@ func TestLossesAtTheLimit(t *testing.T) {
 	}
 }
 
-// What Of returns does not change with what is recorded later, and changing the map changes nothing that is remembered.
+// The result of Of does not change with later losses, and changing it does not change the record.
 func TestLossesAreCopied(t *testing.T) {
 	l := NewLosses(nil)
 	l.Record("acme", "h", []string{"cluster.b"})

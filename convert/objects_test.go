@@ -207,7 +207,7 @@ func TestObjects(t *testing.T) {
 			want:   `{"kind":"Cluster","apiVersion":"cluster.x-k8s.io/v1beta2"}`,
 		},
 		"escaped names": {
-			reason: "names may be escaped in any way, those of the header and of the metadata too",
+			reason: "names may be escaped in any way, also in the header and the metadata",
 			to:     V1Beta2,
 			object: `{"kind":"\u0043luster","apiVersion":"cluster.x-k8s.io\/v1beta1","\u006detadata":{"name\u0073pace":"n"},"sp\u0065c":{"\u0070aused":true,
 				"n\u0065w":"\ud800"}}`,
@@ -455,7 +455,7 @@ func TestSpots(t *testing.T) {
 	}
 }
 
-// A new message shares with the request all that was not converted.
+// The new message shares everything with the request that was not converted.
 func TestSharing(t *testing.T) {
 	machine := `{"kind":"Machine","apiVersion":"cluster.x-k8s.io/v1beta2"}`
 	req := &hooksv1alpha1.CanUpdateMachineRequest{
@@ -482,7 +482,7 @@ func TestSharing(t *testing.T) {
 	}
 }
 
-// One Objects serves all calls at once, while definitions are replaced. The race detector sees what they share.
+// One Objects serves concurrent calls while definitions are replaced; the race detector checks this.
 func TestConcurrentRequests(t *testing.T) {
 	o := sampleObjects()
 	object := sampleCluster(t)

@@ -21,7 +21,7 @@ func TestAPIVersion(t *testing.T) {
 		err    string
 	}{
 		"newest contract": {
-			reason: "the versions of contract v1beta2 are asked before those of v1beta1",
+			reason: "versions of contract v1beta2 have priority over v1beta1's",
 			crds: []CRD{{Name: "acmeclusters." + infrastructure, Labels: map[string]string{
 				"cluster.x-k8s.io/v1beta1": "v1beta1_v3", "cluster.x-k8s.io/v1beta2": "v1beta2",
 			}}},
@@ -106,7 +106,7 @@ func TestSetReplaces(t *testing.T) {
 	}
 }
 
-// Callers name kinds, so what is remembered of them has to have an end.
+// Callers name kinds, so the cache of kinds must be bounded.
 func TestRememberedIsBounded(t *testing.T) {
 	refs := NewReferences()
 	name := func(i int) string { return "acme" + strconv.Itoa(i) }

@@ -32,7 +32,7 @@ const hubMachine = `{"kind":"Machine","apiVersion":"cluster.x-k8s.io/v1beta2","m
 	"deletion":{"nodeDrainTimeoutSeconds":60,"nodeDeletionTimeoutSeconds":0,"new":2},
 	"taints":[{"key":"k","effect":"NoSchedule","propagation":"Always","new":3},{"key":"l","effect":"NoExecute","propagation":"Always"}]}}`
 
-// oldMachineSet is one of v1beta1 whose references v1beta2 cannot express in full.
+// oldMachineSet is a v1beta1 MachineSet whose references v1beta2 cannot express completely.
 const oldMachineSet = `{"kind":"MachineSet","apiVersion":"cluster.x-k8s.io/v1beta1","metadata":{"namespace":"n"},"spec":{"clusterName":"c","replicas":1,
 	"selector":{},"template":{"spec":{"clusterName":"c","nodeDrainTimeout":"1.5s","bootstrap":{"configRef":{"kind":"B","name":"b","apiVersion":"acme.io/v1","namespace":"m"}},
 	"infrastructureRef":{"kind":"I","name":"i","apiVersion":"acme.io/v1","uid":"u"}}}}}`
@@ -69,7 +69,7 @@ func TestPatches(t *testing.T) {
 			want: `{"spec":{"taints":[{"key":"m","effect":"NoSchedule","propagation":"Always"},{"key":"k","effect":"NoExecute","propagation":"Always","new":3}]}}`,
 		},
 		"lost": {
-			reason: "what the handler asks for and the caller's version has no room for is told",
+			reason: "changes that the caller's version cannot express are reported",
 			patch:  &hooksv1alpha1.Patch{PatchType: mergePatch, Patch: []byte(`{"spec":{"nodeDrainTimeout":"1m0.5s","infrastructureRef":{"apiVersion":"infrastructure.cluster.x-k8s.io/v9"}}}`)},
 			want:   `{}`,
 			losses: []string{"machine.spec.infrastructureRef.apiVersion", "machine.spec.nodeDrainTimeout"},
@@ -413,7 +413,7 @@ func TestBuiltinVariablesAreUnchanged(t *testing.T) {
 	membersOf(&b, reflect.TypeFor[runtimehooksv1.Builtins](), "")
 	membersOf(&b, reflect.TypeFor[runtimehooksv1.HolderReference](), "holderReference")
 	if diff := cmp.Diff(string(pinned), b.String()); diff != "" {
-		t.Errorf("members differ from those of v1.12.0: package convert has to convert them (-v1.12.0 +now):\n%s", diff)
+		t.Errorf("members differ from v1.12.0: package convert has to convert them (-v1.12.0 +now):\n%s", diff)
 	}
 }
 

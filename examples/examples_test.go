@@ -1,8 +1,8 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package examples_test checks the example requests and manifests against Cluster API's own types, so that people who copy
-// them start from something that is right.
+// Package examples_test checks the example requests and manifests against Cluster API's own types, so that people who
+// copy them start from something that is right.
 package examples_test
 
 import (

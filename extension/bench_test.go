@@ -18,7 +18,7 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// benchmarkSizes are those of the embedded Cluster. Answers are small: they are what lifecycle hooks have.
+// benchmarkSizes lists sizes of the embedded Cluster. Answers are small, as for lifecycle hooks.
 var benchmarkSizes = []struct {
 	name string
 	size int

@@ -23,8 +23,8 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// Extensions that ask who calls are shown the certificate as it is when the connection is made; those that do not ask
-// are not.
+// Extensions that request a client certificate get the one that is current when the connection is made; others get
+// none.
 func TestClientCertificate(t *testing.T) {
 	a := newAuthority(t)
 	callers := x509.NewCertPool()

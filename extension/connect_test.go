@@ -62,12 +62,12 @@ func TestConnectionsThatFail(t *testing.T) {
 		want   string
 	}{
 		"refused": {
-			reason: "nobody listens",
+			reason: "no server listens",
 			cc:     registry.ClientConfig{URL: "https://" + closed.Listener.Addr().String()},
 			want:   "connection refused",
 		},
 		"no such host": {
-			reason: "the name is nobody's",
+			reason: "the name does not exist",
 			cc:     atHost(good.cc, "nobody.example"),
 			lookup: func(context.Context, string) ([]netip.Addr, error) {
 				return nil, &net.DNSError{Err: "no such host", Name: "nobody.example", Server: "10.0.0.1:53", IsNotFound: true}

@@ -27,13 +27,13 @@ func TestAddressesThatNoExtensionMayHave(t *testing.T) {
 		address string
 		want    string // empty if it is allowed
 	}{
-		"metadata":     {reason: "what clouds tell their machines", address: "169.254.169.254", want: "link-local"},
+		"metadata":     {reason: "metadata service of clouds", address: "169.254.169.254", want: "link-local"},
 		"mapped":       {reason: "the same in IPv6", address: "::ffff:169.254.169.254", want: "link-local"},
 		"NAT64":        {reason: "the same through a translator", address: "64:ff9b::a9fe:a9fe", want: "link-local"},
 		"IPv6":         {reason: "link-local in IPv6", address: "fe80::1", want: "link-local"},
 		"zone":         {reason: "with an interface", address: "fe80::1%eth0", want: "link-local"},
-		"multicast":    {reason: "nobody in particular", address: "224.0.0.1", want: "multicast"},
-		"multicast 6":  {reason: "nobody in particular", address: "ff02::1", want: "multicast"},
+		"multicast":    {reason: "not a single host", address: "224.0.0.1", want: "multicast"},
+		"multicast 6":  {reason: "not a single host", address: "ff02::1", want: "multicast"},
 		"unspecified":  {reason: "this machine by another name", address: "0.0.0.0", want: "unspecified"},
 		"unspecified6": {reason: "this machine by another name", address: "::", want: "unspecified"},
 		"mapped zero":  {reason: "this machine by a third name", address: "::ffff:0.0.0.0", want: "unspecified"},

@@ -147,7 +147,7 @@ func TestDiscoverRefuses(t *testing.T) {
 			want:   "answer: has 513 handlers, which is more than 512: split them over several extensions",
 		},
 		"many faults": {
-			reason: "the first are told",
+			reason: "the first are listed",
 			answer: discoveryJSON(bad...),
 			want: "answer: " + strings.Join([]string{
 				"handlers[0].timeoutSeconds: 31 is not between 0 and 30", "handlers[1].timeoutSeconds: 31 is not between 0 and 30",

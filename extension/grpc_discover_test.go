@@ -39,10 +39,10 @@ func TestGRPCDiscover(t *testing.T) {
 		handlers []string
 		want     string
 	}{
-		"discovery":  {reason: "the extension says what it has", cc: newAuthor(t, ca, &author{discover: named}, nil), handlers: []string{"before-create"}},
+		"discovery":  {reason: "the extension lists its handlers", cc: newAuthor(t, ca, &author{discover: named}, nil), handlers: []string{"before-create"}},
 		"reflection": {reason: "the server says which services it has", cc: newAuthor(t, ca, &author{}, func(s *grpc.Server) { reflection.Register(s) }), handlers: lifecycle},
 		"neither": {
-			reason: "nobody says anything", cc: newAuthor(t, ca, &author{}, nil),
+			reason: "the answer is empty", cc: newAuthor(t, ca, &author{}, nil),
 			want: "discover handlers: the extension has neither Discovery nor server reflection, so its handlers are unknown: implement Discovery",
 		},
 		"other services": {
@@ -99,7 +99,7 @@ func TestGRPCDiscoversStatedVersions(t *testing.T) {
 		g := newGRPC(t, Config{})
 		d, err := g.Discover(t.Context(), newAuthor(t, ca, &author{discover: state(version)}, nil))
 		if want != "" {
-			wantError(t, "nobody could convert to that version", nil, err, hook.BadResponse, want)
+			wantError(t, "there is no conversion to that version", nil, err, hook.BadResponse, want)
 			continue
 		}
 		if err != nil {

@@ -18,7 +18,7 @@ import (
 	"github.com/hookgate/hookgate/internal/endpoint"
 )
 
-// stateRecorder is a grpcresolver.ClientConn that keeps what it is told.
+// stateRecorder is a grpcresolver.ClientConn that records states and errors.
 type stateRecorder struct {
 	grpcresolver.ClientConn
 	states [][]string
@@ -107,7 +107,7 @@ func TestEndpointsTakeThePlaceOfTheLookup(t *testing.T) {
 	})
 }
 
-// What needs no lookup is resolved once, as it stands.
+// An address that needs no lookup is resolved once, unchanged.
 func TestAddressesThatAreNotLookedUp(t *testing.T) {
 	for address, network := range map[string]string{"127.0.0.1:9090": "tcp", "[::1]:9090": "tcp", "/run/extension.sock": "unix"} {
 		cc := &stateRecorder{}

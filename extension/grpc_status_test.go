@@ -101,7 +101,7 @@ func TestGRPCDiscoverDuplicates(t *testing.T) {
 	}
 }
 
-// Discovery falls back on reflection only where it is not implemented: a failure of it is told.
+// Discovery falls back to reflection only if it is not implemented: other failures are reported.
 func TestGRPCDiscoverUnavailable(t *testing.T) {
 	cc := newAuthor(t, newAuthority(t), &author{discover: func() (*hooksv1alpha1.DiscoveryResponse, error) {
 		return nil, status.Error(codes.Unavailable, "starting")
@@ -109,7 +109,7 @@ func TestGRPCDiscoverUnavailable(t *testing.T) {
 	_, err := newGRPC(t, Config{}).Discover(t.Context(), cc)
 	wantError(t, "it will have Discovery later", nil, err, hook.Unreachable, "discover handlers: answered Unavailable")
 	_, err = newGRPC(t, Config{}).Discover(canceled(t), cc)
-	wantError(t, "nobody waits", nil, err, hook.Canceled, "discover handlers: the caller left")
+	wantError(t, "the caller has left", nil, err, hook.Canceled, "discover handlers: the caller left")
 }
 
 func canceled(t *testing.T) context.Context {

@@ -223,7 +223,7 @@ func TestGRPCErrors(t *testing.T) {
 		kind   hook.Kind
 		want   string
 	}{
-		"refused":           {"nobody listens", at(closed), hook.Unreachable, "connection refused"},
+		"refused":           {"no server listens", at(closed), hook.Unreachable, "connection refused"},
 		"unknown authority": {"the certificate is of another CA", untrusted, hook.Unreachable, "certificate not trusted: signed by an unknown authority"},
 		"expired":           {"the certificate has expired", at(withExpired), hook.Unreachable, "certificate not trusted: expired or not yet valid"},
 		"no TLS":            {"the server speaks without", at(plain), hook.Unreachable, "the server does not speak TLS"},
@@ -246,7 +246,7 @@ func TestGRPCErrors(t *testing.T) {
 		"Internal":           {"a handler that throws", with(says(nil, status.Error(codes.Internal, "secret"))), hook.BadResponse, "answered Internal"},
 		"InvalidArgument":    {"an error's text may be anything, and would get into conditions", with(says(nil, status.Error(codes.InvalidArgument, "secret"))), hook.BadResponse, "answered InvalidArgument"},
 		"Unknown":            {"an error without a code", with(says(nil, errors.New("secret"))), hook.BadResponse, "answered Unknown"},
-		"DeadlineExceeded":   {"the extension was told how much time there is", with(says(nil, status.Error(codes.DeadlineExceeded, "secret"))), hook.Timeout, "no answer within 10s"},
+		"DeadlineExceeded":   {"the extension knew the deadline", with(says(nil, status.Error(codes.DeadlineExceeded, "secret"))), hook.Timeout, "no answer within 10s"},
 		"Canceled":           {"the caller has not left", with(says(nil, status.Error(codes.Canceled, "secret"))), hook.BadResponse, "answered Canceled"},
 		"Unauthenticated":    {"who are you", with(says(nil, status.Error(codes.Unauthenticated, "secret"))), hook.BadResponse, "answered Unauthenticated: it wants to know who calls"},
 		"no status":          {"neither success nor failure", with(says(&hooksv1alpha1.BeforeClusterCreateResponse{RetryAfterSeconds: 30}, nil)), hook.BadResponse, `answer: status: want "Success" or "Failure", got ""`},
@@ -309,7 +309,7 @@ func TestGRPCTimeouts(t *testing.T) {
 	}
 }
 
-// A connection that breaks in the middle of an answer has an answer that is none; one that breaks before, none.
+// A connection that breaks in the middle of an answer has a bad answer; one that breaks earlier has none.
 func TestGRPCAnswerIsCut(t *testing.T) {
 	ca := newAuthority(t)
 	certificate := issue(t, ca, time.Now().Add(time.Hour))

@@ -191,7 +191,7 @@ func TestDiscoverTheGreatestNumberOfHandlers(t *testing.T) {
 	}
 }
 
-// Timeouts of 0 to 30 s are right, and 0 stands for the default.
+// Timeouts of 0 to 30 s are valid, and 0 means the default.
 func TestDiscoverTimeoutsAtTheLimits(t *testing.T) {
 	if timeout, ok := timeoutOf(&hooksv1alpha1.ExtensionHandler{}); !ok || timeout != 10*time.Second {
 		t.Errorf("none: got %s, %t", timeout, ok)
@@ -220,7 +220,7 @@ func TestFaultsAtTheLimit(t *testing.T) {
 	}
 }
 
-// What an extension wrote is cut at 256 bytes, never within a character.
+// Text of an extension is cut at 256 bytes, never within a character.
 func TestCut(t *testing.T) {
 	for name, tc := range map[string]struct{ in, want string }{
 		"at the limit":     {strings.Repeat("x", 256), strings.Repeat("x", 256)},

@@ -129,7 +129,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 			want:   `answer: status: want "Success" or "Failure", got "OK"`,
 		},
 		"brotli": {
-			reason: "nobody asked for it",
+			reason: "it was not requested",
 			serve: func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Encoding", "br")
 				_, _ = io.WriteString(w, success)
@@ -322,7 +322,7 @@ func TestEveryAnswerIsCapped(t *testing.T) {
 			received: limit + 1,
 		},
 		"gzip": {
-			reason: "compressed although nobody asked for it",
+			reason: "compressed although not requested",
 			serve: func(w http.ResponseWriter, _ *http.Request) {
 				w.Header().Set("Content-Encoding", "gzip")
 				_, _ = w.Write(zip(t, exact(limit)))

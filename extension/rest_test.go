@@ -237,7 +237,7 @@ func TestTimeouts(t *testing.T) {
 func TestMessageIsNotReadAfterTheCall(t *testing.T) {
 	for _, h2 := range []bool{false, true} {
 		s := newServer(t, newAuthority(t), func(http.ResponseWriter, *http.Request) {
-			<-t.Context().Done() // the request's own context only ends if somebody reads the body
+			<-t.Context().Done() // the request's own context ends only if the body is read
 		}, func(s *httptest.Server) { s.EnableHTTP2 = true })
 		r := newREST(t, Config{PreferHTTP2: h2})
 
@@ -278,7 +278,7 @@ func TestConcurrentCalls(t *testing.T) {
 						return
 					}
 					if got := result.Response.(*hooksv1alpha1.BeforeClusterCreateResponse).GetMessage(); got != name {
-						t.Errorf("got the answer of %s, want that of %s", got, name)
+						t.Errorf("got the answer of %s, want %s", got, name)
 					}
 				}
 			})

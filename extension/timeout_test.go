@@ -13,7 +13,7 @@ import (
 	"github.com/hookgate/hookgate/internal/connect"
 )
 
-// The timeout that an extension is told is rounded up to 100 ms, and is never more than the handler's.
+// The timeout sent to an extension is rounded up to 100 ms, and never exceeds the handler's.
 func TestTimeoutIsRoundedUp(t *testing.T) {
 	for _, tc := range []struct {
 		timeout, left time.Duration
@@ -77,7 +77,7 @@ func TestWhoseDeadlineEndedACall(t *testing.T) {
 	}
 }
 
-// A caller that leaves is told so, even if its deadline would have been the nearer one.
+// A caller that leaves gets Canceled, even if its deadline would have been the nearer one.
 func TestCallerThatLeavesBeforeItsDeadline(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	x := &request{operation: "call", timeout: 10 * time.Second}

@@ -23,7 +23,7 @@ func cpuTime(b *testing.B) time.Duration {
 }
 
 // BenchmarkGather sends requests of three sizes over loopback TLS, with and without the gathering of TLS records. Its
-// processor time includes that of the server.
+// processor time includes the server's.
 func BenchmarkGather(b *testing.B) {
 	srv := newServer(b, newAuthority(b), func(w http.ResponseWriter, req *http.Request) {
 		_, _ = io.Copy(io.Discard, req.Body)

@@ -16,7 +16,8 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// BenchmarkDispatch is what the dispatcher does for a call besides calling: of one handler by name, and of ten handlers.
+// BenchmarkDispatch is what the dispatcher does for a call besides calling: of one handler by name, and of ten
+// handlers.
 func BenchmarkDispatch(b *testing.B) {
 	var registrations []registry.Registration
 	for i := range 10 {

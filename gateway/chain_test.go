@@ -57,8 +57,8 @@ func wholeChain(o *Observer, transport extension.Caller) extension.Caller {
 	return chain(o, hookversions.NewConverter(drains), convert.NewObjects(convert.NewReferences()), transport)
 }
 
-// drainCall is a call of version v1 to a handler of version v1alpha1 that understands v1beta1 objects. Each conversion loses
-// something on the way there, and that of the hook on the way back.
+// drainCall is a call of version v1 to a handler of version v1alpha1 that understands v1beta1 objects. Each conversion
+// loses something on the way there, and the hook's on the way back.
 func drainCall(t *testing.T, policy hook.FailurePolicy) extension.Call {
 	t.Helper()
 	h, ok := drains.Lookup(hook.GroupVersionHook{Group: hookversions.Group, Version: "v1", Hook: hookversions.BeforeNodeDrain})
@@ -76,8 +76,8 @@ func drainCall(t *testing.T, policy hook.FailurePolicy) extension.Call {
 	}
 }
 
-// What is lost, by both conversions and in both directions, is reported whatever comes of the call, and nothing is written
-// into the call or its request.
+// What is lost, by both conversions and in both directions, is reported whatever comes of the call, and nothing is
+// written into the call or its request.
 func TestLossesOfBothConversionsAreReported(t *testing.T) {
 	there := []string{"reason", "cluster.spec.topology.classRef.shard"}
 	unreachable := hook.Errorf(hook.Unreachable, "call extension: connection refused")
@@ -92,7 +92,7 @@ func TestLossesOfBothConversionsAreReported(t *testing.T) {
 		"Answered": {"there and back", hook.Fail, &hookversionsv1alpha1.BeforeNodeDrainResponse{Status: success, Urgent: proto.Bool(false)}, nil, append(there, "urgent"), []string{"success", ""}},
 		"Refused":  {"a Failure is an answer", hook.Fail, &hookversionsv1alpha1.BeforeNodeDrainResponse{Status: failure, Urgent: proto.Bool(false)}, nil, append(there, "urgent"), []string{"failure", ""}},
 		"Failed":   {"only there", hook.Fail, nil, unreachable, there, []string{"error", "Unreachable"}},
-		"Ignored":  {"also for an error that nobody else sees", hook.Ignore, nil, unreachable, there, []string{"ignored", "Unreachable"}},
+		"Ignored":  {"also for an error that is ignored", hook.Ignore, nil, unreachable, there, []string{"ignored", "Unreachable"}},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -218,7 +218,7 @@ func TestPolicyErrorFailsTheCall(t *testing.T) {
 	}
 }
 
-// A panic in any link ends its own call only, and the call is not counted as in flight for ever.
+// A panic in any link ends its own call only, and the call does not stay counted as in flight.
 func TestPanicsInLinks(t *testing.T) {
 	answer := func(_ context.Context, c extension.Call) (extension.Result, error) {
 		return extension.Result{Response: newSuccess(c.Hook), Lost: []string{"a"}}, nil

@@ -62,12 +62,12 @@ func TestDiscoveryFollowsPolicies(t *testing.T) {
 	for seconds, want := range map[int]int32{2: 3, 25: 26, 30: 30} {
 		r.SetPolicies("acme", forHandler("p", policy.Policy{Timeout: time.Duration(seconds) * time.Second}))
 		if got := announced(); got != want {
-			t.Errorf("with a policy of %d s, callers are told %d, want %d", seconds, got, want)
+			t.Errorf("with a policy of %d s, discovery has %d, want %d", seconds, got, want)
 		}
 	}
 	r.SetPolicies("acme", registry.Policies{})
 	if got := announced(); got != 11 {
-		t.Errorf("without a policy, callers are told %d, want 11", got)
+		t.Errorf("without a policy, discovery has %d, want 11", got)
 	}
 }
 
@@ -79,7 +79,7 @@ func TestOuterTimeoutAtItsLimits(t *testing.T) {
 		29500 * time.Millisecond: 30 * time.Second, 29500*time.Millisecond + 1: 30 * time.Second, 30 * time.Second: 30 * time.Second,
 	} {
 		if got := outerTimeout(&registry.Entry{Handler: registry.Handler{Timeout: timeout}}); got != want {
-			t.Errorf("for a handler of %s, callers are told to wait %s, want %s", timeout, got, want)
+			t.Errorf("for a handler of %s, discovery has a timeout of %s, want %s", timeout, got, want)
 		}
 	}
 }

@@ -58,7 +58,7 @@ func TestDispatchOfLifecycleHooks(t *testing.T) {
 			want:          &hooksv1alpha1.BeforeClusterCreateResponse{Status: success, Message: "from a, from b", RetryAfterSeconds: 7},
 		},
 		"AllByTheNameOfTheHook": {
-			reason:        "the name that the gateway's discovery gives the aggregate stands for all",
+			reason:        "the aggregate's name in the gateway's discovery selects all handlers",
 			registrations: two,
 			answers:       answers{"v.b": ok("from b", 7), "v.a": ok("from a", 5)},
 			handler:       "beforeclustercreate",

@@ -109,7 +109,7 @@ func TestPolicyOrder(t *testing.T) {
 			&hooksv1alpha1.BeforeClusterDeleteResponse{Status: success}, "",
 		},
 		"Unordered": {
-			"who has no order keeps nobody from being called", answers{"v.b": fails(unreachable)}, "", whole, 4 * time.Second,
+			"a handler without an order does not keep others from being called", answers{"v.b": fails(unreachable)}, "", whole, 4 * time.Second,
 			nil, `handler "v.b": call extension: connection refused`,
 		},
 	}

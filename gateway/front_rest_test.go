@@ -140,7 +140,7 @@ func TestRESTAcceptsWhatCallersSend(t *testing.T) {
 		encoding    string
 	}{
 		"NoContentType": {reason: "Cluster API sends none"},
-		"Form":          {reason: "curl -d says so unless told otherwise", contentType: "application/x-www-form-urlencoded"},
+		"Form":          {reason: "the default of curl -d", contentType: "application/x-www-form-urlencoded"},
 		"JSON":          {contentType: "application/json; charset=utf-8"},
 		"Gzip":          {encoding: "gzip"},
 	}

@@ -62,7 +62,7 @@ func TestGatewaysChain(t *testing.T) {
 	}
 }
 
-// What fails behind the inner gateway is told by the outer one, handler by handler; the inner timeout comes first.
+// The outer gateway reports failures behind the inner one by handler; the inner timeout is reached first.
 func TestFailuresComeThroughAChain(t *testing.T) {
 	inner, outer := newFixture(t, nil), newFixture(t, nil)
 	inner.register(t, "GeneratePatches", hook.Fail, time.Second, func(_ http.ResponseWriter, r *http.Request) {
@@ -77,6 +77,6 @@ func TestFailuresComeThroughAChain(t *testing.T) {
 	}
 	outer.rest.Close()
 	if !strings.Contains(outer.log.String(), "no answer within its timeout of 1s") {
-		t.Errorf("the outer log does not tell the inner cause:\n%s", outer.log)
+		t.Errorf("the outer log lacks the inner cause:\n%s", outer.log)
 	}
 }

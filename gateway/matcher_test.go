@@ -169,7 +169,7 @@ func TestPolicyConditions(t *testing.T) {
 		"True":  {"a condition that is true lets the handler be called", policy.Policy{Conditions: conditions(t, `request.cluster.metadata.name == 'c'`, `request.settings.size == 'large'`)}, both, "", "a, b", 0, ""},
 		"False": {"one that is false leaves it out", policy.Policy{Conditions: conditions(t, `true`, `request.cluster.metadata.name == 'd'`)}, onlyB, "", "b", 0, ""},
 		"Kind":  {"the request has kind and apiVersion, as Cluster API sends it", policy.Policy{Conditions: conditions(t, `request.kind == 'BeforeClusterCreateRequest' && request.apiVersion == 'hooks.runtime.cluster.x-k8s.io/v1alpha1'`)}, both, "", "a, b", 0, ""},
-		"Mine":  {"the settings are the caller's, without those of the ExtensionConfig", policy.Policy{Conditions: conditions(t, `!has(request.settings.region)`)}, both, "", "a, b", 0, ""},
+		"Mine":  {"the settings are the caller's, without the ExtensionConfig's", policy.Policy{Conditions: conditions(t, `!has(request.settings.region)`)}, both, "", "a, b", 0, ""},
 		"Named": {
 			"a name does not get round the policy", policy.Policy{Conditions: conditions(t, `false`)}, nil, "v.a", "", hook.UnknownHandler,
 			`handler "v.a" is not for this request: ExtensionPolicy "p" does not match`,

@@ -52,7 +52,8 @@ func (f *fixture) registerStubs(t testing.TB, policy hook.FailurePolicy, timeout
 	return server
 }
 
-// The matrix of TestMatrix with an extension that speaks gRPC: what it does comes out as it does of one that speaks JSON.
+// The matrix of TestMatrix with an extension that speaks gRPC: what it does comes out as it does of one that speaks
+// JSON.
 func TestMatrixSouthGRPC(t *testing.T) {
 	says := func(m *hooksv1alpha1.BeforeClusterCreateResponse, err error) stubs {
 		return stubs{create: func(context.Context, *hooksv1alpha1.BeforeClusterCreateRequest) (*hooksv1alpha1.BeforeClusterCreateResponse, error) {

@@ -260,8 +260,8 @@ func TestMatrix(t *testing.T) {
 	}
 }
 
-// check calls the handler from both fronts, and looks at what they and the metrics say. kind is that of the fault that the
-// extension has, and fault the end of its message; without one, answer is what it answers.
+// check calls the handler from both fronts, and looks at what they and the metrics say. kind is that of the fault that
+// the extension has, and fault the end of its message; without one, answer is what it answers.
 func (f *fixture) check(t *testing.T, policy hook.FailurePolicy, kind hook.Kind, fault string, answer outcome) {
 	t.Helper()
 	rest, again, rpc := f.throughREST(t), f.throughREST(t), f.throughGRPC(t)
@@ -286,7 +286,7 @@ func (f *fixture) check(t *testing.T, policy hook.FailurePolicy, kind hook.Kind,
 		t.Errorf("got %+v, want %+v", rest, want)
 	}
 	if strings.Contains(rest.message, "secret") || strings.Contains(rest.message, "127.0.0.1") {
-		t.Errorf("message %q tells what it must not", rest.message)
+		t.Errorf("message %q has text that it must not have", rest.message)
 	}
 	ignored, err := testutil.GatherAndCount(f.metrics, "hookgate_handler_ignored_failures_total")
 	if wantIgnored := kind != 0 && policy == hook.Ignore; err != nil || (ignored > 0) != wantIgnored {

@@ -20,8 +20,8 @@ import (
 	"github.com/hookgate/hookgate/hook"
 )
 
-// newCluster is a Cluster as a Cluster API after v1.14 may send it: with two members that nobody knows, of which one is in an object
-// that v1beta1 does not have.
+// newCluster is a Cluster as a Cluster API after v1.14 may send it: with two unknown members, of which one is in an
+// object that v1beta1 does not have.
 const newCluster = `{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster","metadata":{"name":"c","namespace":"n"},"spec":{` +
 	`"controlPlaneRef":{"apiGroup":"controlplane.cluster.x-k8s.io","kind":"KubeadmControlPlane","name":"c-x7k2p"},` +
 	`"topology":{"classRef":{"name":"production","shard":7},"version":"v1.33.4","controlPlane":{"deletion":{"nodeDrainTimeoutSeconds":60}},"from":{"tomorrow":9007199254740993}}}}`
@@ -51,7 +51,7 @@ func seenOf(t *testing.T, raw []byte) map[string]any {
 	}
 }
 
-// A handler that understands v1beta1 gets it, whatever it and its caller speak, and what is lost is told.
+// A handler that understands v1beta1 gets it, in any protocol of either side, and losses are reported.
 func TestObjectsAreConverted(t *testing.T) {
 	want := map[string]any{
 		"apiVersion": "cluster.x-k8s.io/v1beta1", "reference": "controlplane.cluster.x-k8s.io/v1beta2", "namespace": "n",
@@ -186,7 +186,7 @@ func apiVersionIn(body []byte) string {
 	return request.Cluster.APIVersion
 }
 
-// What cannot be converted is told, whatever the failure policy says, and the handler is not called.
+// An object that cannot be converted is an error under any failure policy, and the handler is not called.
 func TestObjectsThatCannotBeConverted(t *testing.T) {
 	for name, tc := range map[string]struct {
 		cluster string

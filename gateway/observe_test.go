@@ -55,6 +55,6 @@ func TestPolicyFailuresAreObserved(t *testing.T) {
 	}
 	wantCount(t, o.metrics.ignoredFailures, 1, "BeforeClusterCreate", "v.a", "Policy")
 	if !strings.Contains(o.log.String(), "failure ignored") {
-		t.Errorf("the log does not tell of the failure that was ignored:\n%s", o.log)
+		t.Errorf("the log lacks the ignored failure:\n%s", o.log)
 	}
 }

@@ -50,6 +50,6 @@ func TestPanicsEndOnlyTheirOwnCall(t *testing.T) {
 	}
 	f.rest.Close()
 	if got := strings.Count(f.log.String(), "out of cheese"); got != 4 {
-		t.Errorf("the log tells of %d panics, want 4:\n%s", got, f.log)
+		t.Errorf("the log has %d panics, want 4:\n%s", got, f.log)
 	}
 }

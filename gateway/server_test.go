@@ -72,7 +72,7 @@ func (r *running) readyz(t *testing.T) (int, string) {
 	t.Helper()
 	code, text := get(t, "http://"+r.diagnostics+"/readyz")
 	if healthCode, healthText := get(t, "http://"+r.health+"/readyz"); code != healthCode || text != healthText {
-		t.Errorf("/readyz of the diagnostics says %d %s, that of the health address %d %s", code, text, healthCode, healthText)
+		t.Errorf("/readyz of the diagnostics says %d %s, the one of the health address %d %s", code, text, healthCode, healthText)
 	}
 	return code, text
 }

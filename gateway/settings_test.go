@@ -17,7 +17,7 @@ import (
 	"github.com/hookgate/hookgate/hook"
 )
 
-// The request's settings win over those of the ExtensionConfig, neither map is changed, and the caller's body is sent on only
+// The request's settings override the ExtensionConfig's, neither map is changed, and the caller's body is sent on only
 // if nothing was merged.
 func TestSettingsAndBody(t *testing.T) {
 	tests := map[string]struct {

@@ -66,7 +66,7 @@ func TestConversions(t *testing.T) {
 			lost: []string{"node", "volumes[*].size"},
 		},
 		"UnknownOfTheMessageOnly": {
-			reason: "what is no member of the JSON is nobody's name",
+			reason: "a name that is no member of the JSON is unknown",
 			from:   "v1", to: "v1beta1", request: request,
 			in:   &v1.BeforeNodeDrainRequest{UnknownMembers: unknown("handler", "1", "unknownMembers", "2")},
 			want: &v1beta1.BeforeNodeDrainRequest{UnknownMembers: unknown("handler", "1", "unknownMembers", "2")},

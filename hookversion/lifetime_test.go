@@ -294,7 +294,7 @@ func TestCheckLifetimes(t *testing.T) {
 			want:     "release v0.2.0: comes after v0.1.0 in the table, and is not newer",
 		},
 		"Everything": {
-			reason:   "every fault is told",
+			reason:   "every fault is reported",
 			releases: [][2]string{{"v0.1.0", "2026-01-01"}, {"second", ""}},
 			versions: []lifetime{
 				versionOf("v1", catalog.Lifetime{}, "H"),

@@ -44,7 +44,7 @@ func TestCostAtTheLimit(t *testing.T) {
 	}
 }
 
-// The cost is that of each condition, not of all of them.
+// The limit applies to the cost of each condition, not to their sum.
 func TestCostIsOfEachCondition(t *testing.T) {
 	expensive := `request.contains('x')`
 	c := compiled(t, expensive, expensive, expensive)

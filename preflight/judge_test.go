@@ -127,7 +127,7 @@ func TestJudge(t *testing.T) {
 			remedy:   "say which Cluster API runs now with --from cluster-api=VERSION, or state what the handler understands with clusterAPIVersion in an ExtensionPolicy",
 		},
 		"NotCalledNow": {
-			reason: "a hook that v1.11 does not call tells nothing of what the handler was built for", targets: []string{"cluster-api=v1.14.0"}, from: "v1.11.0",
+			reason: "a hook that v1.11 does not call says nothing about the version that the handler was built for", targets: []string{"cluster-api=v1.14.0"}, from: "v1.11.0",
 			handlers: []Handler{handler("workers", "BeforeWorkersUpgrade"), handler("can", "CanUpdateMachine")}, want: []string{"warn not-stated workers", "ok ok can"},
 			remedy: "state what the handler understands with clusterAPIVersion in an ExtensionPolicy: v1.11 does not call it, so nothing can be told from that",
 		},

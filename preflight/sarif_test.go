@@ -95,7 +95,7 @@ func TestSARIF(t *testing.T) {
 		}
 		got = append(got, fmt.Sprintf("%s %s %s:%d %s", r.Level, r.RuleID, l.PhysicalLocation.ArtifactLocation.URI, l.PhysicalLocation.Region.StartLine, name))
 		if run.Tool.Driver.Rules[r.RuleIndex].ID != r.RuleID {
-			t.Errorf("%s has index %d, which is that of %s", r.RuleID, r.RuleIndex, run.Tool.Driver.Rules[r.RuleIndex].ID)
+			t.Errorf("%s has index %d, which is %s's", r.RuleID, r.RuleIndex, run.Tool.Driver.Rules[r.RuleIndex].ID)
 		}
 		if !strings.Contains(r.Message.Text, "What to do: ") {
 			t.Errorf("%s does not say what to do: %s", r.RuleID, r.Message.Text)

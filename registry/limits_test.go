@@ -48,13 +48,13 @@ func TestApplyAtTheLimits(t *testing.T) {
 			`handlers[1].name: must not be empty`,
 		},
 		"hyphens": {
-			"hyphens stand inside",
+			"hyphens are inside",
 			func(r *Registration) { r.Handlers[1].Name = "b---b" },
 			func(r *Registration) { r.Handlers[1].Name = "b-" },
 			`handlers[1].name: "b-" must consist of lower case letters, digits and '-', and begin and end with a letter or digit`,
 		},
 		"upper case, and more": {
-			"a name that would be wrong in lower case, too, is told so",
+			"a name that is also invalid in lower case gets the whole rule",
 			func(*Registration) {},
 			func(r *Registration) { r.Handlers[1].Name = "B_b" },
 			`handlers[1].name: "B_b" must consist of lower case letters, digits and '-', and begin and end with a letter or digit`,
@@ -300,7 +300,7 @@ func TestRefusalsChangeNothing(t *testing.T) {
 	}
 }
 
-// Labels can be the same within one ExtensionConfig, too, if somebody finds two names with the same hash.
+// Labels can also collide within one ExtensionConfig, if two names have the same hash.
 func TestLabelsWithinOneRegistration(t *testing.T) {
 	reg := registration("x", "a", "b")
 	s := New().Snapshot()

@@ -55,7 +55,7 @@ func TestPoliciesTakeThePlaceOfTheHandlersSettings(t *testing.T) {
 			map[string]string{"a.x": "- 10s Fail", "b.x": "own 10s Ignore"},
 		},
 		"Missing": {
-			"a handler that is not there hurts nobody", Policies{Handlers: map[string]*policy.Policy{"c": own}},
+			"an absent handler affects no other", Policies{Handlers: map[string]*policy.Policy{"c": own}},
 			map[string]string{"a.x": "- 10s Fail", "b.x": "- 10s Fail"},
 		},
 		"TooLong": {
@@ -156,7 +156,7 @@ func TestSamePoliciesChangeNothing(t *testing.T) {
 	}
 	r.SetPolicies("unknown", Policies{All: p})
 	if got := r.Snapshot(); got.Generation() != before.Generation() {
-		t.Error("policies for nobody made another generation")
+		t.Error("policies without a target made a new generation")
 	}
 	// Labels with a hash lead to the entry that is in effect.
 	r.SetPolicies("x", Policies{All: p})

@@ -24,7 +24,7 @@ func decodeInto[T any](t *testing.T, text string, value *T) *T {
 	return value
 }
 
-// reply returns the JSON of an answer of the hook: members go behind kind and apiVersion.
+// reply returns the JSON of the hook's answer, with members after kind and apiVersion.
 func reply(hookName, members string) string {
 	return `{"kind":"` + hookName + `Response","apiVersion":"` + hook.APIVersion + `",` + members + `}`
 }
@@ -102,7 +102,7 @@ func TestCallOutput(t *testing.T) {
 	}
 }
 
-// TestCallSendsTheRequest checks what arrives: whole, in its place, and with integers above 2^53.
+// TestCallSendsTheRequest checks that the server gets the complete request, with integers above 2^53.
 func TestCallSendsTheRequest(t *testing.T) {
 	f := newFakeServer(t, map[string]fakeReply{"BeforeClusterCreate": {body: reply("BeforeClusterCreate", `"status":"Success","retryAfterSeconds":0`)}})
 	const want = `{"kind":"BeforeClusterCreateRequest","apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","settings":{"s":"1"},` +
@@ -135,7 +135,7 @@ func TestCallSendsTheRequest(t *testing.T) {
 	}
 }
 
-// TestCallErrorsOfTheServer checks that the code, the kind and the call id come through.
+// TestCallErrorsOfTheServer checks that the output has the code, the kind and the call ID.
 func TestCallErrorsOfTheServer(t *testing.T) {
 	f := newFakeServer(t, map[string]fakeReply{
 		"BeforeClusterCreate": {status: http.StatusBadGateway, code: codes.Unavailable, kind: hook.BadResponse, body: `{"status":"Failure","message":"handler \"v.acme\": no JSON"}`},
@@ -154,7 +154,7 @@ func TestCallErrorsOfTheServer(t *testing.T) {
 	}
 }
 
-// TestCallBadAnswers checks answers that are none.
+// TestCallBadAnswers checks invalid answers.
 func TestCallBadAnswers(t *testing.T) {
 	tests := map[string]struct {
 		reason string
@@ -179,7 +179,7 @@ func TestCallBadAnswers(t *testing.T) {
 	}
 }
 
-// TestCallAnExtensionWithoutHandler checks the hint for people who call an extension as they would a gateway.
+// TestCallAnExtensionWithoutHandler checks the hint for calling an extension as if it were a gateway.
 func TestCallAnExtensionWithoutHandler(t *testing.T) {
 	f := newFakeServer(t, nil)
 	server := append([]string{"--server", f.http.URL + "/no-such-prefix"}, f.servers()["https"][2:]...)
@@ -194,7 +194,7 @@ func TestCallAnExtensionWithoutHandler(t *testing.T) {
 	}
 }
 
-// TestCallRefusesInput checks mistakes that are found before anything is sent.
+// TestCallRefusesInput checks mistakes that are found before a request is sent.
 func TestCallRefusesInput(t *testing.T) {
 	missing := "/nonexistent/request.yaml"
 	tests := map[string]struct {
@@ -240,7 +240,7 @@ func TestCallRefusesInput(t *testing.T) {
 	}
 }
 
-// Warnings go to standard error, through every transport, with answers and with errors; what else the header has does not.
+// Warnings go to standard error, through every transport, with answers and with errors; other headers do not.
 func TestCallWarnings(t *testing.T) {
 	warnings := []string{`299 - "handler \"v.acme\" is \\old"`, `199 - "miscellaneous"`, "nonsense", `299 - "and a second"`}
 	f := newFakeServer(t, map[string]fakeReply{

@@ -21,13 +21,13 @@ import (
 	"github.com/hookgate/hookgate/conformance"
 )
 
-// checked is an extension with one handler, of BeforeClusterCreate, whose answer is given.
+// checked is an extension with one handler, of BeforeClusterCreate, which gives the configured answer.
 func checked(t *testing.T, answer string) (url, ca string) {
 	t.Helper()
 	return serveChecked(t, answer, func(h http.Handler) http.Handler { return h })
 }
 
-// checkedBy is a good one behind something else.
+// checkedBy is a good extension behind a wrapper.
 func checkedBy(t *testing.T, before func(http.Handler) http.Handler) (url, ca string) {
 	t.Helper()
 	return serveChecked(t, goodAnswer, before)
@@ -114,7 +114,7 @@ func TestCheck(t *testing.T) {
 	}
 }
 
-// TestCheckGone checks that an extension that dies is told once, not with every check that comes after.
+// TestCheckGone checks that an extension that dies is reported once, not by every later check.
 func TestCheckGone(t *testing.T) {
 	dead := make(chan struct{})
 	url, ca := checkedBy(t, func(next http.Handler) http.Handler {
@@ -215,7 +215,7 @@ func TestCheckFormats(t *testing.T) {
 	}
 }
 
-// TestCheckJUnitWarnings checks that a warning is not a failure in JUnit, unless it is wanted.
+// TestCheckJUnitWarnings checks that a warning is a failure in JUnit only if requested.
 func TestCheckJUnitWarnings(t *testing.T) {
 	url, ca := checked(t, warningAnswer)
 	for _, tt := range []struct {

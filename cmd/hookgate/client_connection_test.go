@@ -38,7 +38,7 @@ func TestUnreachable(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, scheme := range []string{"https://", "grpcs://", "grpc://"} {
-		discover(t, "nobody listens", "server "+scheme+address+": connection refused\nDoes it run, and is the port right?",
+		discover(t, "no server listens", "server "+scheme+address+": connection refused\nDoes it run, and is the port right?",
 			"--server", scheme+address)
 	}
 }
@@ -117,7 +117,7 @@ func noTLS(address string) string {
 	return "the server does not speak TLS\ngRPC without TLS is --server grpc://" + address + "; is it perhaps a port for metrics or health?"
 }
 
-// TestWrongProtocol mixes up addresses, as people do.
+// TestWrongProtocol mixes up the addresses of protocols.
 func TestWrongProtocol(t *testing.T) {
 	f := newFakeServer(t, nil)
 	discover(t, "HTTPS to a server without TLS", "server https://"+f.grpc+": "+noTLS(f.grpc),
@@ -142,7 +142,7 @@ func TestWrongProtocol(t *testing.T) {
 	}
 }
 
-// TestTimeout has servers that take the connection and say nothing.
+// TestTimeout calls servers that accept the connection and send nothing.
 func TestTimeout(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0") // never accepted: the kernel completes the connection
 	if err != nil {

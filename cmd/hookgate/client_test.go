@@ -40,7 +40,7 @@ var update = flag.Bool("update", false, "write the golden files")
 
 const testCallID = "0123456789abcdef"
 
-// fakeReply is what a fakeServer says to one hook: a body with status 200, or an error.
+// fakeReply is a fakeServer's reply to one hook: a body with status 200, or an error.
 type fakeReply struct {
 	body   string // JSON of the answer, or the body of an error
 	status int    // of HTTP; 0 means 200
@@ -50,8 +50,8 @@ type fakeReply struct {
 	warnings []string
 }
 
-// fakeServer stands for a gateway: it says what it is told to, over HTTPS JSON and over gRPC, and keeps what it was
-// asked. It is safe for concurrent use.
+// fakeServer imitates a gateway: it gives configured replies over HTTPS JSON and over gRPC, and records requests. It is
+// safe for concurrent use.
 type fakeServer struct {
 	t       *testing.T
 	catalog *catalog.Catalog
@@ -194,7 +194,7 @@ func (f *fakeServer) servers() map[string][]string {
 	}
 }
 
-// outcome is what a run of the program left.
+// outcome is the result of a run of the program.
 type outcome struct {
 	code   int
 	out    string

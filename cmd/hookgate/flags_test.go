@@ -22,7 +22,7 @@ import (
 	"github.com/hookgate/hookgate/devcert"
 )
 
-// serving are the flags of a gateway that could start.
+// serving holds the flags of a gateway that could start.
 func serving(t *testing.T) (configs, certs string) {
 	t.Helper()
 	configs, certs = t.TempDir(), t.TempDir()
@@ -61,7 +61,7 @@ func (l *listening) Write(b []byte) (int, error) {
 	return l.Buffer.Write(b)
 }
 
-// TestServeFlags holds each check of a flag at its limit and one beyond: what is refused is wrong usage.
+// TestServeFlags tests each check of a flag at its limit and one beyond: a refused value is wrong usage.
 func TestServeFlags(t *testing.T) {
 	configs, certs := serving(t)
 	busy, err := net.Listen("tcp", "127.0.0.1:0")
@@ -149,7 +149,7 @@ func TestServeFlags(t *testing.T) {
 	}
 }
 
-// TestAddressesAreOnOneLine holds which of them are printed, and in which order.
+// TestAddressesAreOnOneLine checks which addresses are printed, and in which order.
 func TestAddressesAreOnOneLine(t *testing.T) {
 	configs, certs := serving(t)
 	for want, flags := range map[string][]string{
@@ -174,8 +174,8 @@ func TestAddressesAreOnOneLine(t *testing.T) {
 	}
 }
 
-// TestEnvironment holds that flags come from the environment unless the command line has them, and that mistakes in it
-// are wrong usage that names the variable.
+// TestEnvironment checks that the command line overrides the environment, and that a mistake in a variable is wrong
+// usage that names it.
 func TestEnvironment(t *testing.T) {
 	for name, tt := range map[string]struct {
 		args []string
@@ -224,8 +224,8 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestSidecarDefaults holds that a sidecar has no gRPC and asks its extension often, unless flags or variables say
-// otherwise.
+// TestSidecarDefaults checks that a sidecar has no gRPC and repeats discovery often, unless flags or variables change
+// that.
 func TestSidecarDefaults(t *testing.T) {
 	for name, tt := range map[string]struct {
 		sidecar string
@@ -247,7 +247,7 @@ func TestSidecarDefaults(t *testing.T) {
 	}
 }
 
-// TestOwnAddresses holds which addresses of ExtensionConfigs are the gateway itself.
+// TestOwnAddresses checks which addresses of ExtensionConfigs count as the gateway itself.
 func TestOwnAddresses(t *testing.T) {
 	local := "localhost:9443 127.0.0.1:9443 [::1]:9443"
 	for address, want := range map[string]string{
@@ -260,7 +260,7 @@ func TestOwnAddresses(t *testing.T) {
 	}
 }
 
-// TestFlagsHaveHelp holds that the help of every command names its flags in a form that docs/ can quote.
+// TestFlagsHaveHelp checks that the help of every command names its flags in a form that docs/ can quote.
 func TestFlagsHaveHelp(t *testing.T) {
 	root := newRootCommand(nil)
 	for _, cmd := range append(root.Commands(), newGetHandlersCommand(catalog.New())) {

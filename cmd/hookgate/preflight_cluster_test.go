@@ -83,7 +83,7 @@ func registered(t *testing.T, version string) map[string][]any {
 	return lists
 }
 
-// TestPreflightOfACluster holds that both sources get the same verdicts, and where the running Cluster API comes from.
+// TestPreflightOfACluster checks that both sources get the same verdicts, and the source of the running version.
 func TestPreflightOfACluster(t *testing.T) {
 	const target = "cluster-api=v1.14.0"
 	for name, tt := range map[string]struct {
@@ -116,8 +116,8 @@ func TestPreflightOfACluster(t *testing.T) {
 	}
 }
 
-// TestPreflightFailsFromALevelOn holds each level of --fail-on against reports whose worst finding is at it and below
-// it.
+// TestPreflightFailsFromALevelOn checks each level of --fail-on with reports whose worst finding is at that level and
+// below it.
 func TestPreflightFailsFromALevelOn(t *testing.T) {
 	policies := hookgate(t, "", from112("-o", "policies")...).out
 	forAll := policies[strings.Index(policies, "---\n")+4:]

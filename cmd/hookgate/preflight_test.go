@@ -20,7 +20,7 @@ import (
 // upgrade is the directory that docs/upgrading.md uses.
 const upgrade = "../../examples/upgrade"
 
-// from112 are the flags of the upgrade that the page is about.
+// from112 holds the flags of the page's upgrade.
 func from112(more ...string) []string {
 	return append([]string{"preflight", "--for", "cluster-api=v1.14.0", "--from", "cluster-api=v1.12.4", "--extension-configs", upgrade}, more...)
 }
@@ -104,7 +104,7 @@ func TestPreflight(t *testing.T) {
 		"Applied":     {"the policies that it proposes are the remedy", map[string]string{"p.yaml": policies}, to114, exitDone, []string{"0 break, 0 degrade, 1 warn, 6 ok"}, "Policies to apply"},
 		"ForAll":      {"one policy for all is not enough for in-place handlers", map[string]string{"p.yaml": forAll}, to114, exitDone, []string{"warn      can-update-machine.acme", "never-sent", "members-lost", "machine.spec.minReadySeconds", "acme-can-update-machine-cluster-api"}, "objects-change"},
 		"FailOnWarn":  {"a warning counts where it shall", map[string]string{"p.yaml": policies}, append(to114, "--fail-on", "warn"), exitFailed, []string{"1 warn"}, ""},
-		"NoFrom":      {"without --from, nobody can tell", nil, []string{"--for", "cluster-api=v1.14.0"}, exitDone, []string{"not-stated", "4 warn"}, "objects-change"},
+		"NoFrom":      {"without --from, the current version is unknown", nil, []string{"--for", "cluster-api=v1.14.0"}, exitDone, []string{"not-stated", "4 warn"}, "objects-change"},
 		"Both":        {"both targets at once", nil, append(to114, "--for", "hookgate=v0.1.0"), exitFailed, []string{"cluster-api=v1.14, hookgate=v0.1.0 from cluster-api=v1.12 (--from): "}, ""},
 		"BadManifest": {"what cannot be read may be anything", map[string]string{"z.yaml": "kind: ExtensionConfig\napiVersion: runtime.cluster.x-k8s.io/v1beta2\nmetadata: {name: z}\nspec: {clientConfig: {}}\n"}, to114, exitFailed, []string{"unreadable", `z.yaml:4`, "must have url or service"}, ""},
 		"Conflict":    {"a policy that is not in effect is no statement", map[string]string{"p.yaml": policies, "q.yaml": strings.ReplaceAll(policies, "-cluster-api", "-zzz")}, to114, exitDone, []string{"policy-ignored", `ExtensionPolicy "acme-cluster-api" is for ExtensionConfig "acme", too`}, ""},
@@ -131,7 +131,7 @@ func TestPreflight(t *testing.T) {
 	}
 }
 
-// TestPreflightDiscover: extensions are asked over the network, and one that does not answer is told.
+// TestPreflightDiscover: extensions are called over the network, and one that does not answer is reported.
 func TestPreflightDiscover(t *testing.T) {
 	url, caFile := checked(t, goodAnswer)
 	ca, err := os.ReadFile(caFile)

@@ -12,7 +12,7 @@ import (
 	"google.golang.org/grpc"
 )
 
-// collected is an OpenTelemetry collector that keeps what it is sent.
+// collected is an OpenTelemetry collector that records spans.
 type collected struct {
 	collector.UnimplementedTraceServiceServer
 	requests chan *collector.ExportTraceServiceRequest

@@ -59,8 +59,8 @@ func pageBlocks(t *testing.T, page string) []pageBlock {
 	return blocks
 }
 
-// TestUpgradingPage runs every `sh` block of the page, in one folder and one after the other. A `text` or `yaml` block is in what
-// the `sh` block before it prints.
+// TestUpgradingPage runs every `sh` block of the page, in one folder and one after the other. The output of a `sh`
+// block contains the `text` or `yaml` block after it.
 func TestUpgradingPage(t *testing.T) {
 	dir := t.TempDir()
 	for _, folder := range []string{"bin", "examples", "out"} {
@@ -122,7 +122,7 @@ func TestUpgradingPage(t *testing.T) {
 	}
 }
 
-// TestUpgradingPageExplainsFindings: SARIF and people are sent to the page by rule.
+// TestUpgradingPageExplainsFindings: SARIF links to the page by rule.
 func TestUpgradingPageExplainsFindings(t *testing.T) {
 	text, err := os.ReadFile(upgradingPage)
 	if err != nil {

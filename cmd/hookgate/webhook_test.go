@@ -49,7 +49,7 @@ func TestTLSFlags(t *testing.T) {
 		"both":        {reason: "what is asked for is served", version: "VersionTLS12", suites: []string{aes128}, want: &tls.Config{MinVersion: tls.VersionTLS12, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_128_GCM_SHA256}}},
 		"TLS 1.3":     {reason: "HTTP/2 needs nothing more of TLS 1.3", version: "VersionTLS13", suites: []string{aes256}, want: &tls.Config{MinVersion: tls.VersionTLS13, CipherSuites: []uint16{tls.TLS_ECDHE_ECDSA_WITH_AES_256_GCM_SHA384}}},
 		"no HTTP/2":   {reason: "gRPC would not be served", version: "VersionTLS12", suites: []string{aes256}, refused: "--tls-cipher-suites: HTTP/2 needs"},
-		"unknown":     {reason: "a slip of the pen is told", version: "VersionTLS12", suites: []string{"TLS_X"}, refused: "--tls-cipher-suites: Cipher suite TLS_X not supported or doesn't exist; known are TLS_"},
+		"unknown":     {reason: "a typing error is reported", version: "VersionTLS12", suites: []string{"TLS_X"}, refused: "--tls-cipher-suites: Cipher suite TLS_X not supported or doesn't exist; known are TLS_"},
 		"old version": {reason: "it is broken", version: "VersionTLS11", refused: `--tls-min-version: want VersionTLS12 or VersionTLS13, got "VersionTLS11"`},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -148,7 +148,7 @@ func TestWithProtocol(t *testing.T) {
 		"Policy":   {"the policy says it", discoverytest.Extension("acme", "https://a.example.com:443"), registry.GRPC, ""},
 		"NoPolicy": {"nothing says it", discoverytest.Extension("other", urlA), registry.REST, ""},
 		"BadForIt": {"gRPC has no paths", discoverytest.Extension("acme", "https://a.example.com:443/x"), registry.GRPC, "spec.clientConfig: https://a.example.com:443/x: with protocol GRPC of its ExtensionPolicy, the URL must not have a path"},
-		"URLSaysIt": {"the URL stands", func() extensionconfig.Extension {
+		"URLSaysIt": {"the URL decides", func() extensionconfig.Extension {
 			x := discoverytest.Extension("other", "grpcs://a:1")
 			x.ClientConfig.Protocol = registry.GRPC
 			return x
@@ -183,7 +183,7 @@ func TestClusterAPIVersionOfHandlers(t *testing.T) {
 	}
 }
 
-// A target may come and go; each time the TrackingRegistry signals it.
+// A target may appear and disappear; the TrackingRegistry signals each change.
 func TestVerdictsFollowTargets(t *testing.T) {
 	w := newPolicyWorld()
 	w.set.Set([]extensionconfig.Policy{policyFor("all", "acme"), policyFor("own", "acme/v")})

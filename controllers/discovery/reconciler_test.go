@@ -106,8 +106,8 @@ func TestReconcileAppliesSettingsWhileTheExtensionIsDown(t *testing.T) {
 	}
 }
 
-// TestReconcileKeepsTheOldRegistrationUntilTheNewOneWorks: neither a wrong address nor a wrong answer may cost what
-// works.
+// TestReconcileKeepsTheOldRegistrationUntilTheNewOneWorks: neither a wrong address nor a wrong answer removes a working
+// registration.
 func TestReconcileKeepsTheOldRegistrationUntilTheNewOneWorks(t *testing.T) {
 	b := discoverytest.New(t)
 	b.Extensions.Serve(urlA, "v")
@@ -151,7 +151,7 @@ func TestReconcileKeepsTheOldRegistrationUntilTheNewOneWorks(t *testing.T) {
 	}
 }
 
-// TestReconcileIgnoresTheOrderOfHandlers: a list that comes out of a map must not change what is served.
+// TestReconcileIgnoresTheOrderOfHandlers: an extension that lists handlers in map order must not cause changes.
 func TestReconcileIgnoresTheOrderOfHandlers(t *testing.T) {
 	b := discoverytest.New(t)
 	orders := [][]string{{"b", "a", "c"}, {"c", "b", "a"}, {"a", "b", "c"}}
@@ -275,7 +275,7 @@ func TestNewReconcilerRefusesMissingParts(t *testing.T) {
 	}
 }
 
-// TestServe: where another replica discovers, its result is registered, and no address before it works.
+// TestServe: another replica's discovery is registered, and no address before it works.
 func TestServe(t *testing.T) {
 	b := discoverytest.New(t)
 	serve := func(x extensionconfig.Extension, current bool) {
@@ -289,9 +289,9 @@ func TestServe(t *testing.T) {
 	serve(discoverytest.Extension("acme", urlA, "v"), true)
 	b.Serves(t, "the status has a handler", "v.acme "+urlA)
 	serve(discoverytest.Extension("acme", urlB, "v"), false)
-	b.Serves(t, "nobody has seen the new address work", "v.acme "+urlA)
+	b.Serves(t, "the new address is not yet known to work", "v.acme "+urlA)
 	serve(discoverytest.Extension("acme", urlB, "v", "w"), true)
-	b.Serves(t, "somebody has", "v.acme "+urlB, "w.acme "+urlB)
+	b.Serves(t, "the new address is known to work", "v.acme "+urlB, "w.acme "+urlB)
 	paused := discoverytest.Extension("acme", urlA, "v")
 	paused.Paused = true
 	serve(paused, true)
@@ -309,7 +309,7 @@ func TestServe(t *testing.T) {
 	}
 }
 
-// Connections stay as long as one ExtensionConfig uses them, and Retain is called only when the last one goes.
+// Connections stay as long as one ExtensionConfig uses them, and Retain is called only after the last is removed.
 func TestRetainIsCalledWhenTheLastUserGoes(t *testing.T) {
 	b := discoverytest.New(t)
 	b.Extensions.Serve(urlA, "v")
@@ -403,7 +403,7 @@ func TestReconcileNewAddressWithLastKnownHandlers(t *testing.T) {
 	b.Serves(t, "a pause changes nothing", "v.acme "+urlA)
 }
 
-// After a removal nothing is remembered: the same name may be another extension.
+// A removal forgets everything: the same name may be another extension.
 func TestRemoveForgetsEverything(t *testing.T) {
 	b := discoverytest.New(t)
 	b.Extensions.Serve(urlA, "v")

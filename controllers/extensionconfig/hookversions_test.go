@@ -34,14 +34,14 @@ func TestHookVersions(t *testing.T) {
 		removed  string
 		outdated []string
 	}{
-		"Nothing":       {reason: "nobody knows its handlers"},
+		"Nothing":       {reason: "its handlers are unknown"},
 		"Current":       {reason: "a version that lives", versions: map[string]string{"a": "v1beta1"}},
 		"Unknown":       {reason: "a version that never was is not a removed one", versions: map[string]string{"a": "v7"}},
 		"Removed":       {reason: "there is nothing left to call", versions: map[string]string{"a": "v0alpha1", "b": "v0alpha1"}, removed: allRemoved},
-		"RemovedPaused": {reason: "nobody calls one that is paused", versions: map[string]string{"old": "v0alpha1"}, change: func(c *runtimev1.ExtensionConfig) { c.Annotations = map[string]string{clusterv1.PausedAnnotation: ""} }, outdated: []string{oneRemoved}},
-		"RemovedGoing":  {reason: "nobody is kept from deleting", versions: map[string]string{"old": "v0alpha1"}, change: func(c *runtimev1.ExtensionConfig) { c.DeletionTimestamp = &now }, outdated: []string{oneRemoved}},
+		"RemovedPaused": {reason: "a paused one is not called", versions: map[string]string{"old": "v0alpha1"}, change: func(c *runtimev1.ExtensionConfig) { c.Annotations = map[string]string{clusterv1.PausedAnnotation: ""} }, outdated: []string{oneRemoved}},
+		"RemovedGoing":  {reason: "deletion is always allowed", versions: map[string]string{"old": "v0alpha1"}, change: func(c *runtimev1.ExtensionConfig) { c.DeletionTimestamp = &now }, outdated: []string{oneRemoved}},
 		"RemovedPart":   {reason: "the others can be called", versions: map[string]string{"old": "v0alpha1", "other": "v1beta1"}, outdated: []string{oneRemoved}},
-		"Deprecated":    {reason: "it works, and somebody should know", versions: map[string]string{"new": "v1alpha1"}, outdated: []string{oneDeprecated}},
+		"Deprecated":    {reason: "it works, with a warning", versions: map[string]string{"new": "v1alpha1"}, outdated: []string{oneDeprecated}},
 		"Both":          {reason: "one text for each version", versions: map[string]string{"new": "v1alpha1", "old": "v0alpha1"}, outdated: []string{oneRemoved, oneDeprecated}},
 		"Many": {
 			reason: "a text does not grow with the handlers", versions: map[string]string{"a": "v1alpha1", "b": "v1alpha1", "c": "v1alpha1", "d": "v1alpha1", "e": "v1alpha1"},

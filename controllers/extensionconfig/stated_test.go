@@ -22,7 +22,7 @@ func TestStatedVersions(t *testing.T) {
 		problems string
 	}{
 		"AsWritten":  {"What the leader has written comes back.", `{"a":"v1beta1"}`, map[string]string{"a": "v1beta1"}, ""},
-		"Other":      {"A handler that is gone hurts nobody.", `{"b":"v1beta2","gone":"v1beta1"}`, map[string]string{"b": "v1beta2"}, ""},
+		"Other":      {"A removed handler affects no other.", `{"b":"v1beta2","gone":"v1beta1"}`, map[string]string{"b": "v1beta2"}, ""},
 		"NotJSON":    {"It is named, and the handlers count all the same.", `v1beta1`, nil, field + `"v1beta1": must be a JSON object of handlers and versions, such as {"before-create":"v1beta1"}`},
 		"NotStrings": {"As above.", `{"a":1}`, nil, field + `"{\"a\":1}": must be a JSON object of handlers and versions, such as {"before-create":"v1beta1"}`},
 		"NotKnown": {

@@ -38,7 +38,7 @@ func TestResolvePolicies(t *testing.T) {
 		verdicts map[string]Verdict
 	}{
 		"Both": {
-			"a handler's own policy and that of its ExtensionConfig do not conflict",
+			"a handler's own policy and its ExtensionConfig's do not conflict",
 			[]Policy{policyFor("all", "acme", "", early), policyFor("own", "acme", "v", late)}, present,
 			map[string]names{"acme": {"all", map[string]string{"v": "own"}}},
 			map[string]Verdict{"all": {"Accepted", `In effect for ExtensionConfig "acme"`}, "own": {"Accepted", `In effect for handler "v" of ExtensionConfig "acme"`}},

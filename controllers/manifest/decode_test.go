@@ -73,7 +73,7 @@ func TestDecodeExtensionConfig(t *testing.T) {
 			},
 		},
 		"Service": {
-			reason:  "The port is 443 by default, the host that of the Service.",
+			reason:  "The port defaults to 443, and the host to the Service's.",
 			content: service,
 			want: registry.Registration{
 				Name: "acme", ClientConfig: registry.ClientConfig{URL: "https://hooks.acme-system.svc:443", InCluster: true},
@@ -207,7 +207,7 @@ func TestDecodeStatus(t *testing.T) {
 		problem string
 	}{
 		"TwoHandlers": {
-			reason:  "Defaults are those of discovery, and the order is by name.",
+			reason:  "Defaults are the same as in discovery, and the order is by name.",
 			content: status(handler("b.acme"), handler("a.acme", "    timeoutSeconds: 3", "    failurePolicy: Ignore")),
 			want:    two,
 		},
@@ -228,17 +228,17 @@ func TestDecodeStatus(t *testing.T) {
 			problem: `status.handlers[0].name: Invalid value: "a.other": must end with .acme`,
 		},
 		"Timeout": {
-			reason:  "The rule is that of discovery.",
+			reason:  "The rule is the same as in discovery.",
 			content: status(handler("a.acme", "    timeoutSeconds: 31")),
 			problem: "status.handlers[0].timeoutSeconds: Invalid value: 31: must be between 0 and 30",
 		},
 		"Policy": {
-			reason:  "The rule is that of discovery.",
+			reason:  "The rule is the same as in discovery.",
 			content: status(handler("a.acme", "    failurePolicy: Maybe")),
 			problem: `status.handlers[0].failurePolicy: Unsupported value: "Maybe": supported values: "Fail", "Ignore"`,
 		},
 		"Duplicate": {
-			reason:  "The rule is that of discovery.",
+			reason:  "The rule is the same as in discovery.",
 			content: status(handler("a.acme"), handler("a.acme")),
 			problem: `status.handlers[1].name: Duplicate value: "a.acme"`,
 		},

@@ -38,7 +38,7 @@ func TestDecodeDefinition(t *testing.T) {
 		"NoGroup":        {reason: "References name the group.", content: definitionHead + "metadata:\n  name: acmeclusters\n", problems: []string{`4: CustomResourceDefinition "acmeclusters": metadata.name: Invalid value: "acmeclusters": must be the plural of the kind, a dot, and the group`}},
 		"Metadata":       {reason: "Each type has its words.", content: definitionHead + "metadata: 3\n", problems: []string{`3: CustomResourceDefinition: metadata: Invalid type: number, must be a mapping`}},
 		"LabelsOfAList":  {reason: "Each type has its words.", content: definitionHead + "metadata:\n  name: as.b\n  labels: [a]\n", problems: []string{`5: CustomResourceDefinition "as.b": metadata.labels: Invalid type: list, must be a mapping`}},
-		"LabelOfANumber": {reason: "The line is that of the label.", content: definitionHead + "metadata:\n  name: as.b\n  labels:\n    x: z\n    cluster.x-k8s.io/v1beta1: 1\n", problems: []string{`7: CustomResourceDefinition "as.b": metadata.labels[cluster.x-k8s.io/v1beta1]: Invalid type: number, must be a string; put it in quotes`}},
+		"LabelOfANumber": {reason: "The line is the label's.", content: definitionHead + "metadata:\n  name: as.b\n  labels:\n    x: z\n    cluster.x-k8s.io/v1beta1: 1\n", problems: []string{`7: CustomResourceDefinition "as.b": metadata.labels[cluster.x-k8s.io/v1beta1]: Invalid type: number, must be a string; put it in quotes`}},
 		"LabelOfNoValue": {
 			reason: "The API server would refuse it.", content: definitionHead + "metadata:\n  name: as.b\n  labels:\n    cluster.x-k8s.io/v1beta1: v1, v2\n",
 			problems: []string{`5: CustomResourceDefinition "as.b": metadata.labels: Invalid value: "v1, v2": `},

@@ -42,7 +42,7 @@ func fenced(t *testing.T, page string) []string {
 	}
 }
 
-// The example of the guide is taken by the schema, by the source, and does what the guide says.
+// The schema and the source accept the guide's example, which does what the guide says.
 func TestGuideToExtensionPolicy(t *testing.T) {
 	blocks := fenced(t, "extension-policy.md")
 	if len(blocks) != 1 {

@@ -22,7 +22,7 @@ func TestParse(t *testing.T) {
 		wantProblems []string
 	}{
 		"OneDocument": {
-			reason:   "The line is that of the first member, not of a comment before it.",
+			reason:   "The line is the first member's, not that of a comment before it.",
 			content:  "# comment\n\nkind: Namespace\napiVersion: v1\nmetadata:\n  name: a\n",
 			wantDocs: []string{"f.yaml:3 v1 Namespace a"},
 		},
@@ -48,7 +48,7 @@ func TestParse(t *testing.T) {
 			wantDocs: []string{"f.yaml:1 v1 Namespace a/b\\/😀é"},
 		},
 		"List": {
-			reason: "A v1 List has items of any kind; those of a typed list inherit apiVersion and kind.",
+			reason: "A v1 List has items of any kind; items of a typed list inherit apiVersion and kind.",
 			content: "apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Namespace\n  metadata: {name: a}\n- metadata: {name: lost}\n" +
 				"---\napiVersion: v1\nkind: NamespaceList\nitems:\n- metadata: {name: b}\n",
 			wantDocs:     []string{"f.yaml:4 v1 Namespace a", "f.yaml:12 v1 Namespace b"},
@@ -115,7 +115,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// Manifests mean what requests with the same text do.
+// Manifests and requests with the same text decode to the same.
 func TestMembers(t *testing.T) {
 	for name, tc := range yamltest.Cases {
 		if name == "Bomb" {

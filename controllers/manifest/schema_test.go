@@ -27,7 +27,7 @@ import (
 	"github.com/hookgate/hookgate/api/v1alpha1"
 )
 
-// crd is the CustomResourceDefinition of ExtensionPolicy, as an API server understands it.
+// crd is the CustomResourceDefinition of ExtensionPolicy, compiled as in an API server.
 type crd struct {
 	internal   *apiextensions.CustomResourceDefinition
 	structural *structuralschema.Structural
@@ -68,7 +68,7 @@ func readCRD(t testing.TB) *crd {
 	return c
 }
 
-// problems returns what an API server that is asked to be strict says of an object.
+// problems returns the errors of a strict API server for an object.
 func (c *crd) problems(t testing.TB, object map[string]any) []string {
 	t.Helper()
 	var all []string
@@ -90,7 +90,8 @@ func (c *crd) problems(t testing.TB, object map[string]any) []string {
 
 func TestExtensionPolicyCRDIsValid(t *testing.T) {
 	c := readCRD(t)
-	// All that the API server checks when it is created: the structural schema, defaults, and the rules with their costs.
+	// All that the API server checks when it is created: the structural schema, defaults, and the rules with their
+	// costs.
 	if errs := crdvalidation.ValidateCustomResourceDefinition(t.Context(), c.internal); len(errs) > 0 {
 		t.Errorf("the API server would refuse it: %v", errs.ToAggregate())
 	}
@@ -117,8 +118,8 @@ func policyManifest(spec string) string {
 	return "apiVersion: hookgate.dev/v1alpha1\nkind: ExtensionPolicy\nmetadata:\n  name: p\nspec: " + spec + "\n"
 }
 
-// The schema and the directory source refuse the same, each with a text that names the field. What a schema cannot say is
-// for the source and the controller.
+// The schema and the directory source refuse the same policies, each with a text that names the field. Rules that a
+// schema cannot express are left to the source and the controller.
 func TestExtensionPolicyRules(t *testing.T) {
 	schema := readCRD(t)
 	words := newDecoder(t)
@@ -136,11 +137,11 @@ func TestExtensionPolicyRules(t *testing.T) {
 		},
 		"One":              {"one setting is enough, also if it is zero", `{targetRef: {name: acme}, order: 0}`, "", ""},
 		"Nothing":          {"a policy that says nothing", `{targetRef: {name: acme}}`, "must set at least one of", "must set at least one of"},
-		"NoTarget":         {"a policy for nobody", `{order: 1}`, "spec.targetRef", "spec.targetRef.name: Required value"},
-		"NoName":           {"a policy for nobody", `{targetRef: {handler: v}, order: 1}`, "spec.targetRef.name", "spec.targetRef.name: Required value"},
+		"NoTarget":         {"a policy without a target", `{order: 1}`, "spec.targetRef", "spec.targetRef.name: Required value"},
+		"NoName":           {"a policy without a target", `{targetRef: {handler: v}, order: 1}`, "spec.targetRef.name", "spec.targetRef.name: Required value"},
 		"Name":             {"an ExtensionConfig is named as a label", `{targetRef: {name: a.b}, order: 1}`, "spec.targetRef.name: Invalid value", "spec.targetRef.name: Invalid value"},
 		"LongName":         {"and that is short", `{targetRef: {name: ` + long + `}, order: 1}`, "spec.targetRef.name: Too long", "spec.targetRef.name: Invalid value"},
-		"RegisteredName":   {"the handler's name is that of its discovery", `{targetRef: {name: acme, handler: v.acme}, order: 1}`, "spec.targetRef.handler: Invalid value", "without the ExtensionConfig's"},
+		"RegisteredName":   {"the handler's name is the one from discovery", `{targetRef: {name: acme, handler: v.acme}, order: 1}`, "spec.targetRef.handler: Invalid value", "without the ExtensionConfig's"},
 		"TimeoutZero":      {"0 is not a timeout", `{targetRef: {name: acme}, timeoutSeconds: 0}`, "spec.timeoutSeconds: Invalid value", "spec.timeoutSeconds: Invalid value: 0: must be between 1 and 30"},
 		"TimeoutLong":      {"nor is more than 30", `{targetRef: {name: acme}, timeoutSeconds: 31}`, "spec.timeoutSeconds: Invalid value", "spec.timeoutSeconds: Invalid value: 31: must be between 1 and 30"},
 		"TimeoutText":      {"a number is a number", `{targetRef: {name: acme}, timeoutSeconds: "5"}`, "spec.timeoutSeconds: Invalid value", "spec.timeoutSeconds: Invalid type: string, must be a whole number"},
@@ -212,7 +213,7 @@ func manyConditions(n int) string {
 	return strings.Join(list, ", ")
 }
 
-// The lines of problems are those of the fields.
+// Problems have the lines of their fields.
 func TestExtensionPolicyProblemsNameTheLine(t *testing.T) {
 	manifest := `# a comment
 apiVersion: hookgate.dev/v1alpha1

@@ -47,7 +47,7 @@ func TestDirectory(t *testing.T) {
 		want      preflight.Inventory
 	}{
 		"Status": {
-			reason: "handlers come from the status, versions from the annotation, and places are those of the handlers",
+			reason: "handlers come from the status, versions from the annotation, and places from the handlers",
 			manifests: map[string]string{"a.yaml": extensionConfig + `metadata:
   name: acme
   annotations: {runtime.hookgate.dev/cluster-api-versions: '{"a":"v1beta1"}'}
@@ -94,7 +94,7 @@ status: {handlers: [{name: a.old, requestHook: {apiVersion: hooks.test.hookgate.
 			}}}},
 		},
 		"BadStatus": {
-			reason: "a status that cannot be read tells no handlers",
+			reason: "a malformed status has no handlers",
 			manifests: map[string]string{"a.yaml": extensionConfig + `metadata: {name: acme}
 spec: {clientConfig: {url: "https://acme.example"}}
 status: {handlers: [{name: a.other, requestHook: {apiVersion: hooks.runtime.cluster.x-k8s.io/v1alpha1, hook: BeforeClusterCreate}}]}
@@ -134,8 +134,8 @@ func (e extensions) Discover(_ context.Context, client registry.ClientConfig) (e
 	return e[client.URL](client)
 }
 
-// TestDirectoryAsks: an extension that answers knows best, in the protocol that its policy says; one that does not is judged by what
-// its manifest has.
+// TestDirectoryAsks: the answer of an extension, in the protocol of its policy, has priority; without an answer, the
+// manifest counts.
 func TestDirectoryAsks(t *testing.T) {
 	create := hook.GroupVersionHook{Group: hook.Group, Version: hook.Version, Hook: "BeforeClusterCreate"}
 	var spoken registry.Protocol

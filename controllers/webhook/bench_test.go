@@ -15,7 +15,8 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 )
 
-// BenchmarkConversion is a list of 2,000 ExtensionConfigs with 10 handlers each, which the API server sends as one request.
+// BenchmarkConversion is a list of 2,000 ExtensionConfigs with 10 handlers each, which the API server sends as one
+// request.
 func BenchmarkConversion(b *testing.B) {
 	h := handler(b)
 	review := &apiextensionsv1.ConversionReview{Request: &apiextensionsv1.ConversionRequest{UID: "u", DesiredAPIVersion: group + "/v1alpha1"}}

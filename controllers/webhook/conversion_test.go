@@ -91,8 +91,8 @@ func through[T any](t *testing.T, h http.Handler, other, own string, object *T) 
 	return result
 }
 
-// filler makes objects at random, with every field that they have. A pointer to a zero value, a struct without members and an
-// empty list say nothing that their absence does not say, and the schemas have no place for most of them.
+// filler makes random objects with every field set. It avoids pointers to zero values, empty structs and empty lists:
+// they mean the same as absent ones, and the schemas do not allow most of them.
 func filler(seed int64) *randfill.Filler {
 	custom := func(serializer.CodecFactory) []any {
 		return []any{
@@ -195,7 +195,7 @@ func note(filled map[string]bool, v reflect.Value) {
 	}
 }
 
-// allFilled makes sure that the objects had every field of Cluster API's types, those of a later version, too.
+// allFilled checks that the objects had every field of Cluster API's types, including types of a later version.
 func allFilled(t *testing.T, filled map[string]bool, types ...reflect.Type) {
 	t.Helper()
 	for _, typ := range types {
@@ -245,7 +245,7 @@ func TestConversionOfManyKeepsTheirOrder(t *testing.T) {
 func TestConversionRefuses(t *testing.T) {
 	for name, tc := range map[string]struct{ reason, object string }{
 		"group":   {"another group is not this gateway's", `{"apiVersion":"runtime.cluster.x-k8s.io/v1alpha1","kind":"ExtensionConfig"}`},
-		"version": {"nobody knows it", `{"apiVersion":"` + group + `/v1","kind":"ExtensionConfig"}`},
+		"version": {"it is unknown", `{"apiVersion":"` + group + `/v1","kind":"ExtensionConfig"}`},
 		"kind":    {"policies have one version", `{"apiVersion":"hookgate.dev/v1alpha1","kind":"ExtensionPolicy"}`},
 		"type":    {"a number is no name", `{"apiVersion":"` + group + `/v1alpha1","kind":"ExtensionConfig","metadata":{"name":1}}`},
 	} {

@@ -34,7 +34,8 @@ func withStatus(version string, change ...func(*runtimev1.ExtensionConfig)) *run
 	return c
 }
 
-// TestOutdatedHookVersions: only removed versions are refused, deprecated ones get a warning, whenever somebody may hear it.
+// TestOutdatedHookVersions: only removed versions are refused, deprecated ones get a warning, whenever the API server
+// passes it on.
 func TestOutdatedHookVersions(t *testing.T) {
 	h, err := New(Config{Group: group, Logger: slog.New(slog.DiscardHandler), Catalog: hookversions.New()})
 	if err != nil {
@@ -56,9 +57,9 @@ func TestOutdatedHookVersions(t *testing.T) {
 		refused     string
 		warning     string
 	}{
-		"CreateRemoved":     {"nobody else sees the status", mutate, nil, withStatus("v0alpha1"), removed, ""},
-		"CreatePaused":      {"nobody calls it", mutate, nil, withStatus("v0alpha1", paused), "", "were removed in release v0.3.0"},
-		"CreateDeprecated":  {"somebody should know", mutate, nil, withStatus("v1alpha1"), "", deprecated},
+		"CreateRemoved":     {"no other webhook gets the status", mutate, nil, withStatus("v0alpha1"), removed, ""},
+		"CreatePaused":      {"a paused one is not called", mutate, nil, withStatus("v0alpha1", paused), "", "were removed in release v0.3.0"},
+		"CreateDeprecated":  {"it works, with a warning", mutate, nil, withStatus("v1alpha1"), "", deprecated},
 		"CreateCurrent":     {"nothing to say", mutate, nil, withStatus("v1beta1"), "", ""},
 		"CreateValidated":   {"it was said before", validate, nil, withStatus("v1alpha1"), "", ""},
 		"MutateUpdate":      {"validation sees the status of an update", mutate, withStatus("v0alpha1"), withStatus("v0alpha1", settings), "", ""},

@@ -96,7 +96,7 @@ func TestGarbageIsNoReasonToEnd(t *testing.T) {
 	}
 }
 
-// TestServerAnswersWhatWasAsked: what arrived before the end has its answer.
+// TestServerAnswersWhatWasAsked: requests that arrived before the shutdown are answered.
 func TestServerAnswersWhatWasAsked(t *testing.T) {
 	pair, err := devcert.New(time.Now().Add(time.Hour))
 	if err != nil {

@@ -125,7 +125,8 @@ func (topology) GeneratePatches(_ context.Context, in *hooksv1alpha1.GeneratePat
 	return out, nil
 }
 
-// add returns the one operation that puts value at path. JSON Patch adds no parents, so it begins at the first one missing.
+// add returns the one operation that puts value at path. JSON Patch adds no parents, so it begins at the first one
+// missing.
 func add(object map[string]any, value any, path ...string) map[string]any {
 	pointer := ""
 	for i, name := range path {
@@ -177,8 +178,8 @@ func (inPlace) CanUpdateMachine(_ context.Context, in *hooksv1alpha1.CanUpdateMa
 	return out, nil
 }
 
-// decode reads a raw Kubernetes object into what of it is needed. A caller that sends something else made a mistake, which
-// in gRPC is a status code, not an answer.
+// decode reads a raw Kubernetes object into what of it is needed. A caller that sends something else made a mistake,
+// which in gRPC is a status code, not an answer.
 func decode(member string, raw []byte, out any) error {
 	if err := json.Unmarshal(raw, out); err != nil {
 		return status.Errorf(codes.InvalidArgument, "%s: %v", member, err)

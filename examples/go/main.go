@@ -1,8 +1,8 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command extension is a Runtime Extension that speaks gRPC, made of the stubs in gen/go. A gateway stands before it, and
-// Cluster API calls that. This file serves; what the hooks do is in hooks.go.
+// Command extension is a Runtime Extension that speaks gRPC, made of the stubs in gen/go. A gateway stands before it,
+// and Cluster API calls that. This file serves; what the hooks do is in hooks.go.
 package main
 
 import (

@@ -1,8 +1,8 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command quickstart is behind "make run": it makes certificates, starts the example extension and a gateway, calls hooks
-// through both of the gateway's fronts, prints what was asked and answered, and leaves both running until Ctrl-C.
+// Command quickstart is behind "make run": it makes certificates, starts the example extension and a gateway, calls
+// hooks through both of the gateway's fronts, prints what was asked and answered, and leaves both running until Ctrl-C.
 //
 // It starts the real programs and calls them as anybody would; nothing in it is part of the gateway.
 package main

@@ -111,7 +111,8 @@ func (p *process) lastWords() string {
 	return "  " + string(bytes.Join(lines[max(0, len(lines)-most):], []byte("\n  ")))
 }
 
-// stop asks the program to end and waits until it has finished what is in flight. A program that ended before is an error.
+// stop asks the program to end and waits until it has finished what is in flight. A program that ended before is an
+// error.
 func (p *process) stop() error {
 	select {
 	case <-p.exited:

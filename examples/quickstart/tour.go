@@ -298,7 +298,8 @@ func (t *tour) printf(format string, args ...any) {
 	_, _ = fmt.Fprintf(t.out, format, args...) // a terminal that is gone ends the program by SIGHUP
 }
 
-// commandLine returns a command to copy, over two lines where one would be too long; a flag and its value stay together.
+// commandLine returns a command to copy, over two lines where one would be too long; a flag and its value stay
+// together.
 func commandLine(program string, args []string) string {
 	const most = 118
 	words := []string{program}

@@ -54,7 +54,8 @@ func discovery(discoveryRequest) response {
 	}}
 }
 
-// BeforeClusterCreate: "may this Cluster be created?" This extension makes Cluster API wait until somebody has approved it.
+// BeforeClusterCreate: "may this Cluster be created?" This extension makes Cluster API wait until somebody has approved
+// it.
 
 const approvalAnnotation = "example.com/approved-by"
 
@@ -74,8 +75,8 @@ func beforeClusterCreate(request beforeClusterCreateRequest) response {
 	if by := cluster.Annotations[approvalAnnotation]; by != "" {
 		return response{Status: success, Message: fmt.Sprintf("Cluster %s/%s is approved by %s", cluster.Namespace, cluster.Name, by)}
 	}
-	// With retryAfterSeconds the answer means "not yet": Cluster API calls the hook again after that time. A Failure would
-	// mean that something is wrong.
+	// With retryAfterSeconds the answer means "not yet": Cluster API calls the hook again after that time. A Failure
+	// would mean that something is wrong.
 	message := fmt.Sprintf("Cluster %s/%s waits for the annotation %s", cluster.Namespace, cluster.Name, approvalAnnotation)
 	if contact := request.Settings["contact"]; contact != "" {
 		message += "; ask " + contact
@@ -142,7 +143,8 @@ func generatePatches(request generatePatchesRequest) response {
 	return answer
 }
 
-// DiscoverVariables: "which variables do your patches need?" Clusters can then set them, and Cluster API checks the values.
+// DiscoverVariables: "which variables do your patches need?" Clusters can then set them, and Cluster API checks the
+// values.
 
 type discoverVariablesRequest struct{}
 

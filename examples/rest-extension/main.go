@@ -1,8 +1,8 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command rest-extension is a Runtime Extension in its simplest form: an HTTPS server that answers JSON with JSON. It uses
-// the standard library alone, to show that there is nothing else to it.
+// Command rest-extension is a Runtime Extension in its simplest form: an HTTPS server that answers JSON with JSON. It
+// uses the standard library alone, to show that there is nothing else to it.
 //
 // What it does with the requests is in hooks.go; this file is the server. Requests are answered at the same time, in
 // goroutines that share nothing.

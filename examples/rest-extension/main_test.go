@@ -136,7 +136,7 @@ func TestConformance(t *testing.T) {
 	conformance.Test(t, conformance.Target{URL: server.URL, CA: ca}, conformance.Options{})
 }
 
-// TestRun serves with certificates and stops when it is told to.
+// TestRun serves with certificates and stops when its context ends.
 func TestRun(t *testing.T) {
 	dir := t.TempDir()
 	pair, err := devcert.New(time.Now().Add(time.Hour))

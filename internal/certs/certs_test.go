@@ -97,8 +97,8 @@ func TestCertificatesAreValidToTheirLastSecond(t *testing.T) {
 	}
 }
 
-// TestAuthoritiesFollowTheirFile holds that a connection is asked for a certificate as CAFile says at that time, and that a
-// file that turns bad or goes away lets nobody in who was kept out before.
+// TestAuthoritiesFollowTheirFile holds that a connection is asked for a certificate as CAFile says at that time, and
+// that a file that becomes invalid or disappears admits no client that was refused before.
 func TestAuthoritiesFollowTheirFile(t *testing.T) {
 	dir, _ := newDir(t)
 	var log bytes.Buffer
@@ -110,7 +110,7 @@ func TestAuthoritiesFollowTheirFile(t *testing.T) {
 	for _, step := range []struct {
 		name   string
 		change func()
-		ca     []byte // of whom certificates are asked; nil for nobody
+		ca     []byte // the CA of client certificates; nil if none are requested
 		logged bool
 	}{
 		{"none", func() {}, nil, false},

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Addresses are tried in turn, those of the family that the resolver put first before the others.
+// Addresses are tried in turn, beginning with the family that the resolver listed first.
 func TestRotate(t *testing.T) {
 	parse := func(list ...string) []netip.Addr {
 		var addresses []netip.Addr

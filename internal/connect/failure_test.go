@@ -96,7 +96,7 @@ func TestClassifyMalformedAnswers(t *testing.T) {
 	}
 }
 
-// Addresses are judged by what they stand for, at the edges of each range too.
+// Addresses are classified by their range, also at the edges of each range.
 func TestForbidden(t *testing.T) {
 	for address, want := range map[string]string{
 		"169.253.255.255": "", "169.254.0.0": "link-local", "169.254.169.254": "link-local", "169.254.255.255": "link-local", "169.255.0.0": "",

@@ -60,8 +60,8 @@ func TestOperatorDecides(t *testing.T) {
 }
 
 // BenchmarkGC does with memory what a gateway does: small objects stay live, as registrations do, and each call makes
-// 30 KiB of garbage. It reports the collector's share of the CPU and the largest heap: with Go's defaults, with GOGC=400
-// alone, with a fixed limit as well, and tuned.
+// 30 KiB of garbage. It reports the collector's share of the CPU and the largest heap: with Go's defaults, with
+// GOGC=400 alone, with a fixed limit as well, and tuned.
 func BenchmarkGC(b *testing.B) {
 	type node struct {
 		next *node

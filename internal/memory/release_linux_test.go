@@ -88,8 +88,9 @@ func TestReleaserReleasesOnceReady(t *testing.T) {
 	}
 }
 
-// BenchmarkRelease reports the resident memory of this program, all of whose file is mapped, before and after a release,
-// and the time that it takes. The program is smaller than the gateway, which has 55 MiB before and 23 MiB after it.
+// BenchmarkRelease reports the resident memory of this program, all of whose file is mapped, before and after a
+// release, and the time that it takes. The program is smaller than the gateway, which has 55 MiB before and 23 MiB
+// after it.
 func BenchmarkRelease(b *testing.B) {
 	var before, after int64
 	for b.Loop() {

@@ -42,7 +42,8 @@ func TestExamplesMeanTheSameToKubectl(t *testing.T) {
 	}
 }
 
-// TestFromJSONIsReadAsItWas writes random JSON as YAML and reads it again, with this package and with kubectl's library.
+// TestFromJSONIsReadAsItWas writes random JSON as YAML and reads it again, with this package and with kubectl's
+// library.
 func TestFromJSONIsReadAsItWas(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 3000 {

@@ -174,7 +174,8 @@ func TestFirstNotString(t *testing.T) {
 	}
 }
 
-// FuzzToJSON holds that what comes out is JSON, that it can be written as YAML, and that reading it again gives the same.
+// FuzzToJSON holds that what comes out is JSON, that it can be written as YAML, and that reading it again gives the
+// same.
 func FuzzToJSON(f *testing.F) {
 	for _, tc := range yamltest.Cases {
 		f.Add([]byte(tc.YAML))

@@ -11,8 +11,8 @@ import (
 	"github.com/hookgate/hookgate/test/samples"
 )
 
-// conversionResult holds medians of the gateway's CPU time per call, in microseconds: for a handler without a policy, for
-// one whose policy names the version that is sent, and for one that gets a converted Cluster.
+// conversionResult holds medians of the gateway's CPU time per call, in microseconds: for a handler without a policy,
+// for one whose policy names the version that is sent, and for one that gets a converted Cluster.
 type conversionResult struct {
 	BodyBytes int     `json:"bodyBytes"`
 	Callers   int     `json:"callers"`

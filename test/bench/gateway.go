@@ -45,8 +45,8 @@ func startGateway(
 	return g.Process, g.HTTPS, nil
 }
 
-// manifests returns the gateway's manifests by file: the extension at upstream, the versions of objects that its handlers
-// understand, and the CustomResourceDefinition with the version of the reference in hookS's Cluster.
+// manifests returns the gateway's manifests by file: the extension at upstream, the versions of objects that its
+// handlers understand, and the CustomResourceDefinition with the version of the reference in hookS's Cluster.
 func manifests(upstream string, certs certificates) map[string]any {
 	policy := func(handler, version string) any {
 		return map[string]any{

@@ -53,7 +53,8 @@ func (c *http1Caller) call() error {
 func (c *http1Caller) close() error { return c.conn.Close() }
 
 // readAnswer reads one HTTP/1.1 answer whose body, appended to buf, ends by Content-Length or chunks. Answers without
-// either, which end with the connection, are refused: the peers keep connections, and a caller would measure handshakes.
+// either, which end with the connection, are refused: the peers keep connections, and a caller would measure
+// handshakes.
 func readAnswer(r *bufio.Reader, buf []byte) (status int, body []byte, err error) {
 	status, length, chunked, err := readHead(r)
 	for err == nil && status/100 == 1 {

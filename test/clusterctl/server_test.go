@@ -94,7 +94,7 @@ func (s *server) find(t testing.TB, kind schema.GroupVersionKind, namespace, nam
 	return o
 }
 
-// apply creates or replaces an object.
+// apply applies an object, server-side.
 func (s *server) apply(t testing.TB, object map[string]any) {
 	t.Helper()
 	o := &unstructured.Unstructured{Object: object}

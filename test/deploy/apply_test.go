@@ -74,7 +74,7 @@ func TestAPIServerAdmitsTheInstallation(t *testing.T) {
 	})
 }
 
-// kubectlApply applies manifests, and returns kubectl's output as the error if they are refused.
+// kubectlApply applies manifests. It returns kubectl's error and output if they are refused, or "".
 func kubectlApply(kubeconfig string, manifests []byte, flags ...string) string {
 	out, err := kubectl(kubeconfig, manifests, append([]string{"apply", "--server-side", "--validate=strict", "-f", "-"}, flags...)...)
 	if err != nil {

@@ -423,13 +423,13 @@ func (s *server) patch(t *testing.T, object, change string) {
 	}
 }
 
-// await waits until the condition Discovered has the given status and reason.
+// await waits until the condition Discovered has the given status.
 func (s *server) await(t *testing.T, group string, status metav1.ConditionStatus) {
 	t.Helper()
 	s.awaitCondition(t, group, runtimev1.ExtensionConfigDiscoveredCondition, status)
 }
 
-// awaitCondition waits until a condition has the given status and reason, for the current generation.
+// awaitCondition waits until a condition has the given status, for the current generation.
 func (s *server) awaitCondition(t *testing.T, group, condition string, status metav1.ConditionStatus) {
 	t.Helper()
 	eventually(t, condition+" is "+string(status), func() bool {

@@ -18,8 +18,8 @@ import (
 	"time"
 )
 
-// issue writes a certificate for 127.0.0.1 to tls.crt and tls.key in dir, and returns the CA that signed it, in PEM. The
-// main module has a package for this, but to require that would raise the versions of Cluster API's modules here.
+// issue writes a certificate for 127.0.0.1 to tls.crt and tls.key in dir, and returns the CA that signed it, in PEM.
+// The main module has a package for this, but to require that would raise the versions of Cluster API's modules here.
 func issue(t *testing.T, dir string) []byte {
 	t.Helper()
 	must := func(err error) {

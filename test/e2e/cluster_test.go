@@ -154,7 +154,8 @@ func (w *world) topologyMessage() string {
 	return c.Message
 }
 
-// blocks tells whether a message of TopologyReconciled says that a hook made Cluster API wait. It names a hook that failed too.
+// blocks tells whether a message of TopologyReconciled says that a hook made Cluster API wait. It names a hook that
+// failed too.
 func blocks(message, hook string) bool {
 	return strings.Contains(message, "hooks are blocking") && strings.Contains(message, hook)
 }

@@ -21,8 +21,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// manifests renders what a provider of Cluster API installs, and returns its webhook configurations and CRDs, all calling
-// port of 127.0.0.1 in place of the provider's Service.
+// manifests renders what a provider of Cluster API installs, and returns its webhook configurations and CRDs, all
+// calling port of 127.0.0.1 in place of the provider's Service.
 func (w *world) manifests(kubectl, dir string, port int) ([]client.Object, []*apiextensionsv1.CustomResourceDefinition) {
 	w.t.Helper()
 	var stderr bytes.Buffer

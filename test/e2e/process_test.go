@@ -121,8 +121,9 @@ func (w *world) ready(s *server) {
 	})
 }
 
-// Ports for servers that cannot say which one they took. They are below those that systems give to outgoing connections,
-// which could take one before its server listens, and above those of the infrastructure provider's API servers.
+// Ports for servers that cannot say which one they took. They are below those that systems give to outgoing
+// connections, which could take one before its server listens, and above those of the infrastructure provider's API
+// servers.
 const (
 	firstPort = 22000
 	lastPort  = 31999

@@ -28,8 +28,8 @@ const (
 	approval = "example.hookgate.dev/approved-minor"
 )
 
-// TestSidecar runs a Cluster with an extension that is not in Go and knows no HTTP, beside a gateway that knows no ExtensionConfig:
-// Cluster API has its variable and its patch, and is held by it.
+// TestSidecar runs a Cluster with an extension that is not in Go and knows no HTTP, beside a gateway that knows no
+// ExtensionConfig: Cluster API has its variable and its patch, and is held by it.
 func TestSidecar(t *testing.T) {
 	began := time.Now()
 	say := func(format string, args ...any) {

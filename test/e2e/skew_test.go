@@ -24,8 +24,9 @@ import (
 // guard is the gateway's name for the extension that reads Clusters as v1.12 has them.
 const guard = "guard"
 
-// TestExtensionsOfV112 runs a Cluster with extensions that were built with Cluster API v1.12: its own test extension, and one that
-// reads the Cluster. First nobody says what they understand, and the Cluster cannot be created. Then policies say it.
+// TestExtensionsOfV112 runs a Cluster with extensions that were built with Cluster API v1.12: its own test extension,
+// and one that reads the Cluster. First nobody says what they understand, and the Cluster cannot be created. Then
+// policies say it.
 func TestExtensionsOfV112(t *testing.T) {
 	began := time.Now()
 	say := func(format string, args ...any) {
@@ -142,7 +143,8 @@ func (w *world) understand(extension, handler, version string) {
 	w.create(p)
 }
 
-// variableLabels returns the labels that Cluster API read of a variable of the extension, and whether it knows the variable.
+// variableLabels returns the labels that Cluster API read of a variable of the extension, and whether it knows the
+// variable.
 func (w *world) variableLabels(name string) (map[string]string, bool) {
 	w.t.Helper()
 	class := &clusterv1.ClusterClass{}
@@ -157,7 +159,8 @@ func (w *world) variableLabels(name string) (map[string]string, bool) {
 	return nil, false
 }
 
-// rediscoverVariables makes Cluster API ask for variables again: it remembers answers by the settings that it asks with.
+// rediscoverVariables makes Cluster API ask for variables again: it remembers answers by the settings that it asks
+// with.
 func (w *world) rediscoverVariables() {
 	w.t.Helper()
 	class := &clusterv1.ClusterClass{}
@@ -171,7 +174,8 @@ func (w *world) rediscoverVariables() {
 	}
 }
 
-// sawAll compares the Cluster that the extension decoded for a hook with the Cluster as Cluster API itself has it in v1beta1.
+// sawAll compares the Cluster that the extension decoded for a hook with the Cluster as Cluster API itself has it in
+// v1beta1.
 func (w *world) sawAll(record, hook string) {
 	w.t.Helper()
 	raw, err := os.ReadFile(filepath.Join(record, hook+".json"))

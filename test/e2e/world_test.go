@@ -122,8 +122,8 @@ func begin(t *testing.T) *world {
 	return w
 }
 
-// beginWithHub also starts Cluster API's own extension and a gateway, and registers the extension with the gateway and the
-// gateway with Cluster API.
+// beginWithHub also starts Cluster API's own extension and a gateway, and registers the extension with the gateway and
+// the gateway with Cluster API.
 func beginWithHub(t *testing.T) *world {
 	w := begin(t)
 	w.startHub(filepath.Join(folder(t, "HOOKGATE_E2E_BIN"), "test-extension"))

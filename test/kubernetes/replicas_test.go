@@ -268,7 +268,7 @@ func runGateway(t testing.TB, kubeconfig, certs string, flags ...string) *gatewa
 	return g
 }
 
-// leads reports whether the gateway's metrics say that it leads.
+// leads reports whether the gateway leads, according to its log.
 func (g *gateway) leads() bool {
 	log := g.log.String()
 	return strings.LastIndex(log, "this replica leads") > strings.LastIndex(log, "this replica does not lead any more")

@@ -37,7 +37,8 @@ type browser struct {
 	problems []string // what the console has: errors of scripts, and loads that the policy forbids
 }
 
-// startBrowser runs a Chromium that takes the certificate of the pair, and no other that is not signed by a known authority.
+// startBrowser runs a Chromium that takes the certificate of the pair, and no other that is not signed by a known
+// authority.
 func startBrowser(t *testing.T, pair *devcert.Pair) *browser {
 	t.Helper()
 	path, err := exec.LookPath("chromium")

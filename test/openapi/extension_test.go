@@ -20,7 +20,8 @@ import (
 	"github.com/hookgate/hookgate/test/process"
 )
 
-// buildExtension builds testdata/extension, whose only knowledge of the hooks is what oapi-codegen makes of the document.
+// buildExtension builds testdata/extension, whose only knowledge of the hooks is what oapi-codegen makes of the
+// document.
 func buildExtension(t *testing.T) string {
 	t.Helper()
 	generator := process.Program(t, "HOOKGATE_OAPI_CODEGEN")
@@ -96,8 +97,8 @@ func startBuilt(t *testing.T, pair *devcert.Pair, binary string) string {
 	return "https://" + process.Run(t, "extension", cmd).Expect(t, `listening on (.*)\n`)[1]
 }
 
-// TestExtensionWrittenByTheDocument has the gateway discover such an extension and call each hook that it implements, with
-// the golden requests, and sees what it made of them.
+// TestExtensionWrittenByTheDocument has the gateway discover such an extension and call each hook that it implements,
+// with the golden requests, and sees what it made of them.
 func TestExtensionWrittenByTheDocument(t *testing.T) {
 	pair := newPair(t)
 	g := startGateway(t, pair, map[string]string{"acme": startBuilt(t, pair, buildExtension(t))})

@@ -35,8 +35,8 @@ type gateway struct {
 	client *http.Client
 }
 
-// startGateway runs a gateway for the extensions at the URLs, by name, and waits until it is ready. All of them have the
-// certificates of one authority.
+// startGateway runs a gateway for the extensions at the URLs, by name, and waits until it is ready. All of them have
+// the certificates of one authority.
 func startGateway(t *testing.T, pair *devcert.Pair, extensions map[string]string, flags ...string) *gateway {
 	t.Helper()
 	binary := process.Program(t, "HOOKGATE_BIN")
@@ -184,8 +184,8 @@ func TestGatewayWithoutTheDocument(t *testing.T) {
 	}
 }
 
-// TestGatewayAnswersAsTheDocumentSays sends the example of every hook, and what is wrong in every way, and holds the answers
-// against the document.
+// TestGatewayAnswersAsTheDocumentSays sends the example of every hook, and what is wrong in every way, and holds the
+// answers against the document.
 func TestGatewayAnswersAsTheDocumentSays(t *testing.T) {
 	pair := newPair(t)
 	g := startGateway(t, pair, map[string]string{"acme": startExtension(t, pair)})

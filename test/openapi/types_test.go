@@ -32,8 +32,8 @@ func requestOf(name string) any {
 
 func answerOf(name string) any { return samples.Response(name) }
 
-// TestMatchesClusterAPI holds the document against the Go types, as encoding/json sees them: every member is there, nothing
-// else is, and each has the type that it is written with.
+// TestMatchesClusterAPI holds the document against the Go types, as encoding/json sees them: every member is there,
+// nothing else is, and each has the type that it is written with.
 func TestMatchesClusterAPI(t *testing.T) {
 	document := load(t)
 	c := &comparison{visited: map[reflect.Type]bool{}}
@@ -246,8 +246,8 @@ func (c *comparison) structure(path string, t reflect.Type, s *openapi3.Schema) 
 	}
 }
 
-// requiredPointers are the members that Cluster API's markers require, and that Go has a pointer for only to tell an explicit
-// zero from nothing.
+// requiredPointers are the members that Cluster API's markers require, and that Go has a pointer for only to tell an
+// explicit zero from nothing.
 var requiredPointers = map[string]bool{
 	"UnhealthyNodeCondition.timeoutSeconds":    true,
 	"UnhealthyMachineCondition.timeoutSeconds": true,

@@ -10,7 +10,8 @@ import (
 	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 )
 
-// Response returns a full answer of the hook, Discovery too, apiVersion and kind included. It panics if there is no such hook.
+// Response returns a full answer of the hook, Discovery too, apiVersion and kind included. It panics if there is no
+// such hook.
 func Response(hook string) runtimehooksv1.ResponseObject {
 	var response runtimehooksv1.ResponseObject
 	switch hook {

@@ -22,8 +22,8 @@ const (
 	version           = "v1.33.4"
 )
 
-// GeneratePatches returns a request with n items, n > 0: the templates of the infrastructure cluster and of the control plane,
-// then those of as many MachineDeployments and MachinePools as n has room for. An item takes about 2.5 kB.
+// GeneratePatches returns a request with n items, n > 0: the templates of the infrastructure cluster and of the control
+// plane, then those of as many MachineDeployments and MachinePools as n has room for. An item takes about 2.5 kB.
 func GeneratePatches(n int) *runtimehooksv1.GeneratePatchesRequest {
 	request := &runtimehooksv1.GeneratePatchesRequest{Variables: variables()}
 	request.SetGroupVersionKind(runtimehooksv1.GroupVersion.WithKind("GeneratePatchesRequest"))

@@ -1,7 +1,8 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command scale measures a gateway that takes many ExtensionConfigs from a real API server, and the same gateway with few:
+// Command scale measures a gateway that takes many ExtensionConfigs from a real API server, and the same gateway with
+// few:
 //
 //	go run ./test/scale --hookgate bin/hookgate --assets bin/kubernetes            2,000 ExtensionConfigs of 10 handlers; about 3 minutes
 //

@@ -121,8 +121,8 @@ func measure(ctx context.Context, o options, dir string, n int) (r row, err erro
 	return r, nil
 }
 
-// startExtension starts one server that is all extensions: each has its own path. Its handlers say what the settings of the
-// request are.
+// startExtension starts one server that is all extensions: each has its own path. Its handlers say what the settings of
+// the request are.
 func (w *world) startExtension() error {
 	list := &runtimehooksv1.DiscoveryResponse{}
 	list.SetGroupVersionKind(runtimehooksv1.GroupVersion.WithKind("DiscoveryResponse"))

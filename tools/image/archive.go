@@ -17,10 +17,11 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 )
 
-// writeArchive writes an OCI image layout with the index as its one image, as a tar. The file appears when it is complete.
+// writeArchive writes an OCI image layout with the index as its one image, as a tar. The file appears when it is
+// complete.
 //
-// The image's name is there in the two ways that tools read: org.opencontainers.image.ref.name is the tag, and containerd
-// has an annotation of its own for the whole name.
+// The image's name is there in the two ways that tools read: org.opencontainers.image.ref.name is the tag, and
+// containerd has an annotation of its own for the whole name.
 func writeArchive(path, reference, tag string, index v1.ImageIndex) (err error) {
 	dir, err := os.MkdirTemp("", "image-")
 	if err != nil {

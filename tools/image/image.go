@@ -23,7 +23,8 @@ const (
 	binaryPath = "/hookgate"
 	// rootsPath is the first place where Go's crypto/x509 looks for certificate authorities on Linux.
 	rootsPath = "/etc/ssl/certs/ca-certificates.crt"
-	// user and group are numbers, so that Kubernetes can tell that they are not root. 65532 is what distroless images use.
+	// user and group are numbers, so that Kubernetes can tell that they are not root. 65532 is what distroless images
+	// use.
 	user = "65532:65532"
 )
 
@@ -108,7 +109,8 @@ func newImage(b binary, roots []byte, labels map[string]string) (v1.Image, error
 	return mutate.Annotations(image, labels).(v1.Image), nil
 }
 
-// newLayerTar returns the files of the image as a tar. All of them belong to root, so that the process cannot write them.
+// newLayerTar returns the files of the image as a tar. All of them belong to root, so that the process cannot write
+// them.
 func newLayerTar(program, roots []byte) ([]byte, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)

@@ -1,11 +1,12 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command image packs hookgate into a container image of several platforms, and writes it as one OCI archive: no container
-// engine, no base image, no registry. The image has the binary and the certificate authorities that Mozilla trusts, and
-// nothing else. Whoever packs the same binaries gets the same bytes, anywhere and at any time.
+// Command image packs hookgate into a container image of several platforms, and writes it as one OCI archive: no
+// container engine, no base image, no registry. The image has the binary and the certificate authorities that Mozilla
+// trusts, and nothing else. Whoever packs the same binaries gets the same bytes, anywhere and at any time.
 //
-// It leaves building the binaries to the Makefile, and refuses those that are not static or that tell where they were built.
+// It leaves building the binaries to the Makefile, and refuses those that are not static or that tell where they were
+// built.
 package main
 
 import (

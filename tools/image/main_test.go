@@ -37,7 +37,7 @@ func TestRefuses(t *testing.T) {
 		"VersionNoTag":  {"a version that no registry takes", []string{"-name=n/i", "-version=v1+dirty", binary("linux/amd64")}, "-version: want what may be a tag"},
 		"NoBinary":      {"an image for no platform", []string{"-name=n/i", "-version=v1"}, "-binary is required"},
 		"BinaryTwice":   {"two images for one platform", []string{"-name=n/i", "-version=v1", binary("linux/amd64"), binary("linux/amd64")}, "linux/amd64 is there twice"},
-		"NoPlatform":    {"a platform that is not told", []string{"-name=n/i", "-version=v1", "-binary=" + self}, "want OS/ARCHITECTURE=FILE"},
+		"NoPlatform":    {"a missing platform", []string{"-name=n/i", "-version=v1", "-binary=" + self}, "want OS/ARCHITECTURE=FILE"},
 		"OtherPlatform": {"a binary that cannot run there", []string{"-name=n/i", "-version=v1", binary("linux/" + other)}, `GOARCH="` + runtime.GOARCH + `": want "` + other + `"`},
 		"NoGoBinary":    {"a file that is no Go binary", []string{"-name=n/i", "-version=v1", "-binary=linux/amd64=main.go"}, "read build information of main.go"},
 		"Cgo": {"a binary that may need libraries", []string{"-name=n/i", "-version=v1", altered(t, self, "CGO_ENABLED=0", "CGO_ENABLED=1")},

@@ -43,7 +43,7 @@ type change struct {
 	object     []byte
 }
 
-// write is a request that could change something, but for Leases.
+// write is a mutating request, except for Leases.
 type write struct {
 	request string // such as "PATCH acme/status"
 	body    string
@@ -109,7 +109,7 @@ func (s *apiServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(text) // the client may have left
 }
 
-// serve does what a request asks for. The lock is held.
+// serve handles a request. The caller holds the lock.
 func (s *apiServer) serve(method, path string, subresource bool, body []byte) (map[string]any, error) {
 	name := path[strings.LastIndex(path, "/")+1:]
 	resource := schema.GroupResource{Resource: path[:strings.LastIndex(path, "/")]}
@@ -159,7 +159,7 @@ func (s *apiServer) serve(method, path string, subresource bool, body []byte) (m
 	return s.store(path, after), nil
 }
 
-// store replaces an object, unless nothing changes, and returns it as it is then. The lock is held.
+// store replaces an object, unless nothing changes, and returns the result. The caller holds the lock.
 func (s *apiServer) store(path string, object map[string]any) map[string]any {
 	before := s.objects[path]
 	m, generation, kind := metadata(object), 1.0, "ADDED"
@@ -181,7 +181,7 @@ func (s *apiServer) store(path string, object map[string]any) map[string]any {
 	return object
 }
 
-// note adds to the history. The lock is held.
+// note adds to the history. The caller holds the lock.
 func (s *apiServer) note(kind, path string, object map[string]any) {
 	text, err := json.Marshal(object)
 	if err != nil {
@@ -227,7 +227,7 @@ func (s *apiServer) read(path string, into any) bool {
 	return string(text) != "null"
 }
 
-// before makes f see each request before it is served. What f returns, if not nil, is the answer.
+// before calls f with each request before it is served. A result of f other than nil is the answer.
 func (s *apiServer) before(f func(method, path string) error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -259,7 +259,7 @@ func (s *apiServer) events() []string {
 	return all
 }
 
-// watch sends the objects that there are, if the client wants them, and what changes after them.
+// watch sends the existing objects, if the client wants them, and then changes.
 func (s *apiServer) watch(w http.ResponseWriter, r *http.Request) {
 	send := func(kind string, object []byte) {
 		if strings.Contains(r.Header.Get("Accept"), "as=PartialObjectMetadata") {
@@ -353,7 +353,7 @@ func metadata(object map[string]any) map[string]any {
 	return m
 }
 
-// copied returns a copy of an object whose members can be replaced, those of its metadata too.
+// copied returns a copy of an object whose members, and its metadata's, can be replaced.
 func copied(object map[string]any) map[string]any {
 	text, err := json.Marshal(object)
 	if err != nil {

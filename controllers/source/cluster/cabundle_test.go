@@ -32,7 +32,7 @@ func newCA(t testing.TB) []byte {
 	return pair.CAPEM
 }
 
-// injecting makes an ExtensionConfig want the CA of a Secret.
+// injecting requests the CA of a Secret for an ExtensionConfig.
 func injecting(reference string) func(*runtimev1.ExtensionConfig) {
 	return func(c *runtimev1.ExtensionConfig) { c.Annotations[runtimev1.InjectCAFromSecretAnnotation] = reference }
 }
@@ -61,7 +61,7 @@ func TestCABundleFollowsItsSecret(t *testing.T) {
 			t.Errorf("call %d of the extension, of %d, is with another CA than the Secret had", i, len(r.extensions.calls()))
 		}
 	}
-	eventually(t, "an event tells it", func() (string, bool) {
+	eventually(t, "an event reports it", func() (string, bool) {
 		got := strings.Join(api.events(), "\n")
 		return got, strings.Contains(
 			got,
@@ -107,7 +107,7 @@ func TestSecretsWithoutCA(t *testing.T) {
 		"garbage":      {"every connection would fail", "system/ca", []byte("not PEM"), nil, "Secret system/ca: ca.crt has no certificate in PEM"},
 		"greatest":     {"it has room", "system/ca", padded(greatest), nil, ""},
 		"too large":    {"it has no room", "system/ca", padded(greatest + 1), nil, "Secret system/ca: ca.crt has 38401 bytes, which is more than caBundle has room for"},
-		"no namespace": {"an ExtensionConfig has none that could stand in", "ca", ca, nil, `"ca" is not of the form <namespace>/<name>`},
+		"no namespace": {"an ExtensionConfig has no namespace to default to", "ca", ca, nil, `"ca" is not of the form <namespace>/<name>`},
 		"no name":      {"there is none to read", "system/", ca, nil, `"system/" is not of the form <namespace>/<name>`},
 		"too much":     {"a name has no slash", "system/ca/x", ca, nil, `"system/ca/x" is not of the form <namespace>/<name>`},
 		"elsewhere":    {"--namespace limits what is read", "other/ca", ca, nil, "Secret other/ca is not in namespace system, the only one that this gateway may read (--namespace)"},

@@ -189,7 +189,7 @@ func TestMemoryOfWrites(t *testing.T) {
 	}
 	m.written = m.written.Add(-conflictDelay)
 	if m.outdated(config("9")) {
-		t.Error("a cache that lags for long, or for ever, is waited for")
+		t.Error("the wait for a lagging cache is not bounded")
 	}
 }
 
@@ -216,7 +216,7 @@ func TestWatchProblemsAreToldOnce(t *testing.T) {
 			err:    apierrors.NewNotFound(resource, ""),
 			want:   "install the CustomResourceDefinition of ExtensionConfig in runtime.hookgate.dev with version v1beta2",
 		},
-		{reason: "it was told", err: apierrors.NewNotFound(resource, "")},
+		{reason: "it was logged already", err: apierrors.NewNotFound(resource, "")},
 		{reason: "a role is missing", err: apierrors.NewForbidden(resource, "", nil), want: "list and watch it"},
 		{reason: "the API server is away", err: refused, want: "what is known stays in use"},
 		{reason: "it still is", err: &url.Error{Op: "Get", URL: "https://127.0.0.1:1", Err: io.EOF}},

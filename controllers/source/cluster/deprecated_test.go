@@ -42,7 +42,7 @@ func TestDeprecatedMessage(t *testing.T) {
 			slices.Concat(implementing("v1beta1", "a"), implementing("v1", "b")),
 			"",
 		},
-		"Unknown": {"Of others, discovery tells.", implementing("v9", "a"), ""},
+		"Unknown": {"Discovery reports others.", implementing("v9", "a"), ""},
 		"One": {
 			"It says what to do.",
 			slices.Concat(implementing("v1", "a"), implementing("v1alpha1", "b")),

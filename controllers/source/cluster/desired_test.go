@@ -21,7 +21,7 @@ import (
 	"github.com/hookgate/hookgate/test/hookversions"
 )
 
-// describe returns what an ExtensionConfig says, without what is fixed by the type of a condition.
+// describe returns the conditions of an ExtensionConfig, without what follows from their types.
 func describe(config *runtimev1.ExtensionConfig) []string {
 	var all []string
 	for _, key := range []string{"runtime.hookgate.dev/cluster-api-versions", lossesAnnotation} {
@@ -125,7 +125,7 @@ func TestDesired(t *testing.T) {
 		o      observation
 		want   []string
 	}{
-		"discovered": {"it is told in full", observation{config: known, found: found}, []string{stated, handlerA, handlerB, notPaused, isTrue, oldTrue}},
+		"discovered": {"the status is complete", observation{config: known, found: found}, []string{stated, handlerA, handlerB, notPaused, isTrue, oldTrue}},
 		"later": {
 			"the conditions are true of the new generation, since they became true",
 			observation{config: later, found: found},
@@ -326,7 +326,7 @@ func TestNotices(t *testing.T) {
 		before, after *runtimev1.ExtensionConfig
 		want          []notice
 	}{
-		"nothing": {"what stays is no news", config(1, condition("Discovered", isTrue, "m")), config(1, condition("Discovered", isTrue, "m")), nil},
+		"nothing": {"unchanged conditions have no event", config(1, condition("Discovered", isTrue, "m")), config(1, condition("Discovered", isTrue, "m")), nil},
 		"CA": {"it is called in another way", config(0), withCA, []notice{
 			{"Normal", "CABundleInjected", "InjectCABundle", "caBundle is now that of the Secret in annotation runtime.cluster.x-k8s.io/inject-ca-from-secret"},
 		}},

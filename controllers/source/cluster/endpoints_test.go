@@ -46,10 +46,10 @@ func TestEndpointsOf(t *testing.T) {
 		want   []string
 	}{
 		"none":           {"nothing is known", nil, nil},
-		"ready":          {"those of all slices, in order; unknown means ready", []*discoveryv1.EndpointSlice{slice("b", v4, one, at("10.0.0.3", yes, nil)), slice("a", v4, one, at("10.0.0.2", nil, nil), at("10.0.0.1", yes, yes))}, []string{"10.0.0.1:8443", "10.0.0.2:8443", "10.0.0.3:8443"}},
+		"ready":          {"the addresses of all slices, in order; unknown means ready", []*discoveryv1.EndpointSlice{slice("b", v4, one, at("10.0.0.3", yes, nil)), slice("a", v4, one, at("10.0.0.2", nil, nil), at("10.0.0.1", yes, yes))}, []string{"10.0.0.1:8443", "10.0.0.2:8443", "10.0.0.3:8443"}},
 		"not ready":      {"only those that are", []*discoveryv1.EndpointSlice{slice("a", v4, one, at("10.0.0.1", no, yes), at("10.0.0.2", yes, yes))}, []string{"10.0.0.2:8443"}},
 		"terminating":    {"better than none", []*discoveryv1.EndpointSlice{slice("a", v4, one, at("10.0.0.1", no, yes), at("10.0.0.2", no, no))}, []string{"10.0.0.1:8443"}},
-		"nobody":         {"none is left", []*discoveryv1.EndpointSlice{slice("a", v4, one, at("10.0.0.1", no, no))}, nil},
+		"nobody":         {"no address is left", []*discoveryv1.EndpointSlice{slice("a", v4, one, at("10.0.0.1", no, no))}, nil},
 		"twice":          {"slices may overlap while they are rearranged", []*discoveryv1.EndpointSlice{slice("a", v4, one, at("10.0.0.1", yes, nil)), slice("b", v4, one, at("10.0.0.1", yes, nil))}, []string{"10.0.0.1:8443"}},
 		"two families":   {"each Pod once", []*discoveryv1.EndpointSlice{slice("a", v6, one, at("fd00::1", yes, nil)), slice("b", v4, one, at("10.0.0.1", yes, nil))}, []string{"10.0.0.1:8443"}},
 		"IPv6":           {"as good", []*discoveryv1.EndpointSlice{slice("a", v6, one, at("fd00::1", yes, nil))}, []string{"[fd00::1]:8443"}},
@@ -111,7 +111,7 @@ func TestEndpointsChange(t *testing.T) {
 		select {
 		case <-changed:
 		default:
-			t.Errorf("%s: nobody is told", step.reason)
+			t.Errorf("%s: no follower is notified", step.reason)
 		}
 		got, _ := e.Of("x.n.svc")
 		if diff := cmp.Diff(step.want, texts(got)); diff != "" {
@@ -120,7 +120,7 @@ func TestEndpointsChange(t *testing.T) {
 	}
 	select {
 	case <-unrelated:
-		t.Error("those who follow another Service are told")
+		t.Error("followers of another Service are notified")
 	default:
 	}
 }

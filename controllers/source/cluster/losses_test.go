@@ -127,7 +127,7 @@ func TestFollowerAddsLosses(t *testing.T) {
 	known[2].Record("acme", "a", []string{"cluster.spec.unread"}) // by the one that only reads
 	known[0].Record("acme", "b", []string{"cluster.spec.b"})
 	api.awaitLossy(t, "acme", "b (v1beta1) cluster.spec.b")
-	// At the same time: whoever comes late sees what the other has written.
+	// At the same time: the later one sees what the other has written.
 	known[0].Record("acme", "a", []string{"cluster.spec.x"})
 	known[1].Record("acme", "a", []string{"cluster.spec.y"})
 	api.awaitLossy(t, "acme", "a (v1beta1) cluster.spec.x, cluster.spec.y; b (v1beta1) cluster.spec.b")

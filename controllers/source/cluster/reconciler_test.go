@@ -95,7 +95,7 @@ func TestLeaderWritesWhatItDiscovers(t *testing.T) {
 		t.Errorf("annotation of stated versions is %s, want %s", got, want)
 	}
 	r.awaitServed(t, "a.acme https://acme.example.com", "b.acme https://acme.example.com")
-	eventually(t, "one event tells it", func() (string, bool) {
+	eventually(t, "one event reports it", func() (string, bool) {
 		got := api.events()
 		return fmt.Sprint(got), slices.Equal(got, []string{"Normal Discovered: the extension has 2 handlers"})
 	})
@@ -245,7 +245,7 @@ func TestPausedIsNotDiscovered(t *testing.T) {
 		t.Errorf("the extension was asked %d times while paused", len(calls)-asked)
 	}
 	r.awaitServed(t, "a.acme https://acme.example.com")
-	eventually(t, "events tell it", func() (string, bool) {
+	eventually(t, "events report it", func() (string, bool) {
 		got := api.events()
 		return fmt.Sprint(got), slices.Contains(got, "Normal NotPaused: annotation cluster.x-k8s.io/paused is gone") &&
 			slices.Contains(got, "Normal Paused: "+message)
@@ -261,7 +261,7 @@ func TestInvalidIsNotDiscovered(t *testing.T) {
 		reason, url, want string
 	}{
 		"wrong": {"it cannot be called", "ftp://acme.example.com", `spec.clientConfig.url: Invalid value: "ftp://acme.example.com": must begin with https://`},
-		"self":  {"a call would come back for ever", "https://gateway.system.svc:443/x", "spec.clientConfig: "},
+		"self":  {"a call would return endlessly", "https://gateway.system.svc:443/x", "spec.clientConfig: "},
 	} {
 		t.Run(name, func(t *testing.T) {
 			api := newAPIServer(t)
@@ -355,7 +355,7 @@ func TestRefusedWriteIsTriedAgain(t *testing.T) {
 	}
 }
 
-func TestUnchangedWorldIsNotWrittenTo(t *testing.T) {
+func TestUnchangedOutcomesAreNotWritten(t *testing.T) {
 	api := newAPIServer(t)
 	own, err := extensionconfig.ParseAddresses([]string{"gateway.system.svc"})
 	if err != nil {

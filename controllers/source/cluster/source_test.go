@@ -41,7 +41,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// extensions is a Discoverer whose extensions all give one answer.
+// extensions is a Discoverer whose extensions all give the same answer.
 type extensions struct {
 	mu       sync.Mutex
 	discover func(context.Context, registry.ClientConfig) (extension.Discovered, error)
@@ -85,7 +85,7 @@ func (e *extensions) calls() []registry.ClientConfig {
 	return slices.Clone(e.asked)
 }
 
-// rounds waits until each of n extensions may have been asked that often again.
+// rounds waits until each of n extensions could have been discovered that often again.
 func (e *extensions) rounds(t testing.TB, n int) {
 	t.Helper()
 	before := len(e.calls())
@@ -113,8 +113,8 @@ type replica struct {
 	stop       func()
 }
 
-// start runs a Source until the test is over, and waits until it is ready. Unless configure says otherwise, it
-// discovers again only after changes and failures.
+// start runs a Source until the end of the test, and waits until it is ready. By default, it repeats discovery only
+// after changes and failures.
 func start(t testing.TB, api *apiServer, configure func(*cluster.Config)) *replica {
 	t.Helper()
 	r := &replica{apiServer: api, registry: registry.New(), extensions: &extensions{}, log: &transcript{}}

@@ -51,7 +51,7 @@ func TestDirectoryPolicies(t *testing.T) {
 	s.eventuallyHasTimeouts(t, map[string]string{"v.acme": "3s", "w.acme": "3s"})
 	s.eventuallyLogs(t, "level=INFO", "policy is accepted", "extensionPolicy=all", "at="+filepath.Join(s.dir, "p.yaml:1"), `In effect for ExtensionConfig \"acme\"`)
 
-	// A handler's own wins, and its deletion brings that of the ExtensionConfig back.
+	// A handler's own policy wins, and its deletion restores the ExtensionConfig's.
 	writeFile(t, s.dir, "q.yaml", policyOf("own", "{name: acme, handler: w}", "timeoutSeconds: 5"))
 	s.eventuallyHasTimeouts(t, map[string]string{"v.acme": "3s", "w.acme": "5s"})
 	// One that comes second is reported, and takes over when the first goes.
@@ -108,7 +108,7 @@ func TestDirectoryPoliciesWhoseTargetIsMissing(t *testing.T) {
 	})
 }
 
-// A handler is never served without the policy that its manifests have from the start.
+// A handler is never registered without the policy that its manifests have from the start.
 func TestDirectoryPoliciesAreThereBeforeTheirHandlers(t *testing.T) {
 	s := newSource(t, nil)
 	began := make(chan struct{})

@@ -40,7 +40,7 @@ type source struct {
 	directory *Source
 }
 
-// newSource returns a source for a directory of its own. Extensions that do not answer are tried again very soon.
+// newSource returns a source for a new directory. Failed discoveries are retried very soon.
 func newSource(t *testing.T, discoverer discovery.Discoverer) *source {
 	t.Helper()
 	s := &source{
@@ -260,7 +260,7 @@ func TestDirectoryIsReadWithoutEvents(t *testing.T) {
 	}
 	s.run(t)
 	s.eventuallyReady(t)
-	writeFile(t, elsewhere, "a.yaml", config("acme", urlA)) // which nobody watches
+	writeFile(t, elsewhere, "a.yaml", config("acme", urlA)) // which is not watched
 	s.eventuallyServes(t, "v.acme "+urlA)
 }
 
@@ -460,7 +460,7 @@ func TestDirectoryWithRealExtensions(t *testing.T) {
 
 const definitionHead = "apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n"
 
-// References know what the directory has when it is ready, and follow it.
+// References know the directory's definitions once it is ready, and follow them.
 func TestDirectoryDefinitions(t *testing.T) {
 	s := newSource(t, nil)
 	references := convert.NewReferences()

@@ -57,7 +57,7 @@ func TestWorkersBackOff(t *testing.T) {
 	})
 }
 
-// TestWorkersRepeatDiscovery: an extension that is upgraded behind the same URL is noticed.
+// TestWorkersRepeatDiscovery: an extension upgraded behind the same URL is noticed.
 func TestWorkersRepeatDiscovery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := discoverytest.New(t)
@@ -110,7 +110,7 @@ func TestWorkersReplaceAndRemove(t *testing.T) {
 		synctest.Wait()
 		b.Serves(t, "an update does not wait for the attempt that hangs", "v.acme "+urlB)
 		if !tried {
-			t.Error("the attempt of the update counts as that of what it replaces")
+			t.Error("the update's attempt counts as an attempt of the replaced registration")
 		}
 
 		same := len(b.Extensions.Calls(urlB))

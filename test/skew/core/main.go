@@ -1,14 +1,14 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command core writes the request of a hook as the core of Cluster API v1.12 sends it. It reads the same request as v1.14
-// sends it from standard input, which stands for the state of the cluster, takes the objects in it as v1.12 knows them, and
-// goes on as v1.12 does before it calls a hook: its own conversion, its own clean-up, its own types.
+// Command core writes the request of a hook as the core of Cluster API v1.12 sends it. It reads the same request as
+// v1.14 sends it from standard input, which stands for the state of the cluster, takes the objects in it as v1.12 knows
+// them, and goes on as v1.12 does before it calls a hook: its own conversion, its own clean-up, its own types.
 //
 //	core --hook BeforeClusterCreate --crds crds.yaml < request.json
 //
-// It stands in a module of its own, because it is built with v1.12. What it writes is what the gateway's suite expects an
-// extension built for v1.12 to get, and what it sends in the place of a v1.12.
+// It stands in a module of its own, because it is built with v1.12. What it writes is what the gateway's suite expects
+// an extension built for v1.12 to get, and what it sends in the place of a v1.12.
 package main
 
 import (
@@ -110,8 +110,8 @@ func send(hook string, body []byte, keepStatus bool) (runtime.Object, error) {
 	return request, nil
 }
 
-// convert does what v1.12's topology controller does to the Cluster of a lifecycle hook: a new v1beta1 Cluster is filled by
-// the conversion, which leaves apiVersion and kind empty, and what is not to be sent is removed
+// convert does what v1.12's topology controller does to the Cluster of a lifecycle hook: a new v1beta1 Cluster is
+// filled by the conversion, which leaves apiVersion and kind empty, and what is not to be sent is removed
 // (exp/topology/desiredstate/lifecycle_hooks.go and desired_state.go, cleanupV1Beta1Cluster).
 func convert(raw []byte, keepStatus bool) (*clusterv1beta1.Cluster, error) {
 	cluster, converted := &clusterv1.Cluster{}, &clusterv1beta1.Cluster{}
