@@ -1,13 +1,14 @@
-# Hookgate. `make help` lists the targets. Everything they need besides Go, git, make and a C compiler (for the race detector) is pinned
-# in go.mod and tools/, and built from there. Folders below bin/ and out/ hold what was built; nothing else is written.
+# Hookgate. `make help` lists the targets. Everything they need besides Go, git, make and a C compiler (for the race
+# detector) is pinned in go.mod and tools/, and built from there. Folders below bin/ and out/ hold what was built;
+# nothing else is written.
 
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 .DELETE_ON_ERROR:
 
-# One flavour of every package: without it, programs, tests and linters would each compile the same packages again. Only the race
-# detector needs cgo, and so packages of its own.
+# One build mode for every package: otherwise programs, tests and linters would each compile the same packages again.
+# Only the race detector needs cgo, and so separate packages.
 export CGO_ENABLED := 0
 export GOFLAGS := $(strip $(GOFLAGS) $(if $(findstring -trimpath,$(GOFLAGS)),,-trimpath))
 
@@ -21,46 +22,47 @@ BUF_VERSION := $(shell sed -n 's,^\tgithub.com/bufbuild/buf v\([0-9.]*\).*,\1,p'
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 LDFLAGS := -X main.version=$(VERSION)
 
-# The modules of this repository, and those with Go code of their own.
+# The modules of this repository, and the modules with Go code.
 MODULES := . examples/go test/conversion test/e2e test/extension test/openapi test/skew tools/clusterctl tools/image tools/kubernetes tools/openapi
 LINTED := . examples/go test/conversion test/e2e test/extension test/openapi test/skew tools/image tools/openapi
 
-# With RACE=1, as in CI, tests and the gateway that they start have the race detector. Builds then take four minutes more.
+# With RACE=1, as in CI, tests and the gateway that they start have the race detector. Builds then take four minutes
+# more.
 RACE ?=
 GATEWAY := $(if $(RACE),$(BIN)/race/hookgate,$(BIN)/hookgate)
 GOTEST := $(if $(RACE),CGO_ENABLED=1) $(BIN)/gotestsum --format pkgname --format-hide-empty-pkg -- $(if $(RACE),-race) -vet=off -count=1 -timeout 20m
 
-# What the suites start. Suites of test-all fail where they lack a program; elsewhere their tests are skipped.
+# The programs that the suites start. Suites of test-all fail if they lack a program; otherwise their tests are skipped.
 PROGRAMS := HOOKGATE_BIN=$(GATEWAY) HOOKGATE_TEST_EXTENSION=$(BIN)/test-extension
 
 # These suites need more than Go: `make test-all` runs them.
 APART := /test/(badservers|clusterctl|contract|deploy|examples|image|kubernetes)$$
 
-# The image: its name, what it is for, and the file that it is written to.
+# The image: its name, its platforms, and its file.
 IMAGE_NAME ?= ghcr.io/hookgate/hookgate
 IMAGE_ARCHS ?= amd64 arm64
 IMAGE_REVISION ?= $(shell git rev-parse HEAD 2>/dev/null)
 IMAGE_OUT ?= $(CURDIR)/out/hookgate-$(VERSION).tar
 
-# Where the files of a release are written to.
+# The directory of a release's files.
 RELEASE_OUT ?= $(CURDIR)/out
 
-# The languages of examples/. Each needs its own toolchain, and the registry of its packages.
+# The languages of examples/. Each needs its own toolchain and package registry.
 EXAMPLES := go java python rust typescript
 
-# The plain protoc that the contract is compiled with, as protobuf publishes it for Maven.
+# The plain protoc that compiles the contract, as protobuf publishes it for Maven.
 PROTOC_VERSION := 4.36.2
 PROTOC := $(BIN)/protoc-$(PROTOC_VERSION)
 
-# What the contract is compared with: the last release, if there is one; otherwise the main branch, or what came before it where
-# main itself is checked out. Until there is a release, the packages of generated Java may still change.
+# The contract is compared with the last release, if there is one; otherwise with the main branch, or with the previous
+# commit if main itself is checked out. Until there is a release, the packages of generated Java may still change.
 RELEASED := $(shell git describe --tags --abbrev=0 --match 'v[0-9]*' 2>/dev/null)
 BREAKING_AGAINST ?= $(or $(RELEASED),$(shell main=$$(git rev-parse -q --verify main || git rev-parse -q --verify origin/main); \
 	if [ "$$main" = "$$(git rev-parse HEAD)" ]; then git rev-parse -q --verify 'HEAD~1' || echo "$$main"; else echo "$$main"; fi))
 BREAKING_CONFIG := $(if $(RELEASED),,--config '{"version": "v2", "modules": [{"path": "proto"}, {"path": "test/hookversions/proto"}], "breaking": {"use": ["FILE"], \
 	"except": ["FILE_SAME_JAVA_PACKAGE", "FILE_SAME_JAVA_MULTIPLE_FILES"]}}')
 
-# The servers that the tests of the Kubernetes side run against. KUBEBUILDER_ASSETS may name a folder with kube-apiserver, etcd, kubectl
+# The servers of the Kubernetes tests. KUBEBUILDER_ASSETS may name a folder with kube-apiserver, etcd, kubectl
 # and kube-controller-manager; otherwise they are built once, from the Go modules of tools/kubernetes.
 KUBERNETES_VERSION := $(shell sed -n 's,^\tk8s.io/kubernetes v\([0-9.]*\).*,\1,p' tools/kubernetes/go.mod)
 KUBERNETES_BIN := $(BIN)/kubernetes
@@ -94,7 +96,8 @@ run: build ## Start an extension and the gateway, call hooks over REST and gRPC,
 build: ## Build bin/hookgate and bin/rest-extension
 	@$(GO) build -ldflags '$(LDFLAGS)' -o $(BIN)/ ./cmd/hookgate ./examples/rest-extension
 
-# The bytes depend on what is named here and on the version of Go; not on the time, the folder, the machine or the state of the repository.
+# The bytes depend only on the values here and on the version of Go; not on the time, the folder, the machine or the
+# state of the repository.
 .PHONY: image
 image: ## Write out/hookgate-VERSION.tar, an OCI archive for linux/amd64 and linux/arm64; needs no container engine
 	@for arch in $(IMAGE_ARCHS); do \
@@ -211,7 +214,8 @@ test-extension: ## Build the extension on Cluster API's own server that the suit
 skew-binaries: $(BIN)/skew/test-extension ## Build what the suites start of Cluster API v1.12
 	@cd test/skew && $(GO) build -o $(BIN)/skew/ ./extension ./core
 
-# Files that take long to build get their names when they are complete, so that a build that was cut off leaves nothing that looks finished.
+# Files that are slow to build get their names once complete, so that an interrupted build leaves nothing that looks
+# finished.
 $(BIN)/skew/test-extension: test/skew/go.mod test/skew/go.sum
 	@echo "building Cluster API's test extension v1.12, which takes some minutes the first time"
 	@mkdir -p $(@D) && cd test/skew && $(GO) build -ldflags '-s -w' -o $@.new sigs.k8s.io/cluster-api/test/extension && mv $@.new $@
@@ -240,7 +244,7 @@ $(E2E_BIN)/core: test/e2e/go.mod test/e2e/go.sum
 	@cd $(@D).new && mv kubeadm kubeadm-bootstrap && mv docker infrastructure && mv extension test-extension
 	@cd test/e2e && $(GO) build -ldflags '-s -w' -o $(@D).new/kubeadm-control-plane sigs.k8s.io/cluster-api/controlplane/kubeadm && mv $(@D).new $(@D)
 
-# The version is that of tools/go.mod. npm has it as a program; without npm it is built, which takes a minute and a half.
+# The version comes from tools/go.mod. npm has it as a program; without npm it is built, for a minute and a half.
 $(BUF): tools/go.mod tools/buf/package-lock.json
 	@mkdir -p $(BIN)/npm && if command -v npm >/dev/null && cp tools/buf/package*.json $(BIN)/npm/ && \
 		npm ci --prefix $(BIN)/npm --ignore-scripts --no-audit --no-fund --loglevel=error; \

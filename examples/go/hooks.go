@@ -25,7 +25,7 @@ const (
 	variable   = "imageRepository"
 )
 
-// discovery tells which handlers there are. One hook may have several; the request's handler then says which is meant.
+// discovery lists the handlers. A hook may have several; the request's handler field then selects one.
 type discovery struct {
 	hooksv1alpha1.UnimplementedDiscoveryServiceServer
 }
@@ -72,7 +72,7 @@ func (lifecycle) BeforeClusterUpgrade(_ context.Context, in *hooksv1alpha1.Befor
 	if from == to || cluster.Metadata.Annotations[annotation] == to {
 		return &hooksv1alpha1.BeforeClusterUpgradeResponse{Status: success}, nil
 	}
-	// To hold the caller is no failure: it asks again after so many seconds.
+	// Blocking is not a failure: the caller asks again after this many seconds.
 	return &hooksv1alpha1.BeforeClusterUpgradeResponse{
 		Status: success, RetryAfterSeconds: 30, Message: fmt.Sprintf("upgrade to %s waits for the annotation %s: %s", to, annotation, to),
 	}, nil
@@ -82,7 +82,7 @@ func notAVersion(member, value string) *hooksv1alpha1.BeforeClusterUpgradeRespon
 	return &hooksv1alpha1.BeforeClusterUpgradeResponse{Status: failure, Message: fmt.Sprintf(`%s "%s" is not a version like v1.36.1`, member, value)}
 }
 
-// topology sets the image repository of control planes, from a variable whose schema it tells itself.
+// topology sets the image repository of control planes from a variable, and provides the variable's schema.
 type topology struct {
 	hooksv1alpha1.UnimplementedTopologyMutationHooksServiceServer
 }
@@ -150,7 +150,7 @@ func (topology) DiscoverVariables(context.Context, *hooksv1alpha1.DiscoverVariab
 	}}}, nil
 }
 
-// inPlace says that it can change the patch version of a Machine without replacing it.
+// inPlace offers to change the patch version of a Machine without replacing it.
 type inPlace struct {
 	hooksv1alpha1.UnimplementedInPlaceUpdateHooksServiceServer
 }
@@ -178,8 +178,8 @@ func (inPlace) CanUpdateMachine(_ context.Context, in *hooksv1alpha1.CanUpdateMa
 	return out, nil
 }
 
-// decode reads a raw Kubernetes object into what of it is needed. A caller that sends something else made a mistake,
-// which in gRPC is a status code, not an answer.
+// decode reads the needed members of a raw Kubernetes object. Anything else is a mistake of the caller, which in gRPC
+// is a status code, not an answer.
 func decode(member string, raw []byte, out any) error {
 	if err := json.Unmarshal(raw, out); err != nil {
 		return status.Errorf(codes.InvalidArgument, "%s: %v", member, err)

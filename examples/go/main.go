@@ -1,8 +1,8 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command extension is a Runtime Extension that speaks gRPC, made of the stubs in gen/go. A gateway stands before it,
-// and Cluster API calls that. This file serves; what the hooks do is in hooks.go.
+// Command extension is a Runtime Extension over gRPC, built on the stubs in gen/go. Cluster API calls the gateway in
+// front of it. This file is the server; hooks.go implements the hooks.
 package main
 
 import (
@@ -26,7 +26,8 @@ import (
 )
 
 const (
-	// messageLimit is Cluster API's own, both ways. gRPC's is 4 MiB, which the templates of one cluster can exceed.
+	// messageLimit is Cluster API's limit, in both directions. gRPC's is 4 MiB, which the templates of one cluster can
+	// exceed.
 	messageLimit = 20 << 20
 	// grace is how long calls may take to finish. A handler's timeout is 30 s at most.
 	grace = 30 * time.Second
@@ -44,7 +45,7 @@ func main() {
 	}
 }
 
-// run serves until ctx ends, and finishes the calls that it has.
+// run serves until ctx ends, and finishes the calls in flight.
 func run(ctx context.Context, address string) error {
 	listener, err := listen(address)
 	if err != nil {
@@ -74,7 +75,7 @@ func run(ctx context.Context, address string) error {
 	return nil
 }
 
-// listen takes host:port or unix:///path. The file of a socket outlives a server that was killed, so it is replaced.
+// listen listens on host:port or unix:///path. A killed server leaves its socket's file, so listen replaces it.
 func listen(address string) (net.Listener, error) {
 	path, ok := strings.CutPrefix(address, "unix://")
 	if !ok {

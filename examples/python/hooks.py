@@ -1,7 +1,7 @@
 # Copyright The Hookgate Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-"""What the hooks do. A service of the contract is a class; a hook that it does not implement stays unimplemented."""
+"""The hooks. A service of the contract is a class; a hook that it does not implement stays unimplemented."""
 
 import json
 import re
@@ -26,7 +26,7 @@ VERSION = re.compile(r"(v[0-9]+\.[0-9]+)\.[0-9]+([-+][0-9A-Za-z.+-]+)?")
 
 
 class Discovery(discovery_pb2_grpc.DiscoveryServiceServicer):
-    """Tells which handlers there are. One hook may have several; the request's handler then says which is meant."""
+    """Lists the handlers. A hook may have several; the request's handler field then selects one."""
 
     def Discovery(self, request: discovery.DiscoveryRequest, context: grpc.ServicerContext) -> discovery.DiscoveryResponse:
         handlers = {
@@ -43,7 +43,7 @@ class Discovery(discovery_pb2_grpc.DiscoveryServiceServicer):
                     request_hook=discovery.GroupVersionHook(api_version="hooks.runtime.cluster.x-k8s.io/v1alpha1", hook=hook),
                     timeout_seconds=10,
                     failure_policy=common.FAILURE_POLICY_FAIL,
-                    cluster_api_version="v1beta2",  # of the objects that are read here: the gateway converts others
+                    cluster_api_version="v1beta2",  # the version of objects that is read here: the gateway converts others
                 )
                 for name, hook in handlers.items()
             ],
@@ -70,7 +70,7 @@ class Lifecycle(lifecycle_hooks_pb2_grpc.LifecycleHooksServiceServicer):
         from_minor, to_minor = minors
         if to_minor in (from_minor, member_of(cluster, "metadata", "annotations", ANNOTATION)):
             return lifecycle.BeforeClusterUpgradeResponse(status=SUCCESS)
-        # To hold the caller is no failure: it asks again after so many seconds.
+        # Blocking is not a failure: the caller asks again after this many seconds.
         return lifecycle.BeforeClusterUpgradeResponse(
             status=SUCCESS,
             retry_after_seconds=30,
@@ -79,7 +79,7 @@ class Lifecycle(lifecycle_hooks_pb2_grpc.LifecycleHooksServiceServicer):
 
 
 class Topology(topology_mutation_pb2_grpc.TopologyMutationHooksServiceServicer):
-    """Sets the image repository of control planes, from a variable whose schema it tells itself."""
+    """Sets the image repository of control planes from a variable, and provides the variable's schema."""
 
     def GeneratePatches(
         self, request: topology.GeneratePatchesRequest, context: grpc.ServicerContext
@@ -118,7 +118,7 @@ class Topology(topology_mutation_pb2_grpc.TopologyMutationHooksServiceServicer):
 
 
 class InPlace(in_place_update_pb2_grpc.InPlaceUpdateHooksServiceServicer):
-    """Says that it can change the patch version of a Machine without replacing it."""
+    """Offers to change the patch version of a Machine without replacing it."""
 
     def CanUpdateMachine(
         self, request: in_place.CanUpdateMachineRequest, context: grpc.ServicerContext
@@ -133,7 +133,7 @@ class InPlace(in_place_update_pb2_grpc.InPlaceUpdateHooksServiceServicer):
 
 
 def parse(member: str, raw: bytes, context: grpc.ServicerContext) -> Any:
-    """Reads raw JSON. A caller that sends something else made a mistake, which in gRPC is a status code, not an answer."""
+    """Reads raw JSON. Anything else is a mistake of the caller, which in gRPC is a status code, not an answer."""
     try:
         return json.loads(raw)
     except ValueError as error:
@@ -149,7 +149,7 @@ def decode(member: str, raw: bytes, context: grpc.ServicerContext) -> dict[str, 
 
 
 def member_of(value: Any, *path: str) -> Any:
-    """Returns the member at a path, or None where there is none."""
+    """Returns the member at a path, or None if there is none."""
     for name in path:
         value = value.get(name) if isinstance(value, dict) else None
     return value

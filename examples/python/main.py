@@ -1,7 +1,7 @@
 # Copyright The Hookgate Authors.
 # SPDX-License-Identifier: Apache-2.0
 
-"""A Runtime Extension that speaks gRPC. This file serves; what the hooks do is in hooks.py."""
+"""A Runtime Extension over gRPC. This file is the server; hooks.py implements the hooks."""
 
 import signal
 import sys
@@ -14,7 +14,7 @@ from grpc_health.v1 import health, health_pb2, health_pb2_grpc
 import hooks
 from hookgate.hooks.v1alpha1 import discovery_pb2_grpc, in_place_update_pb2_grpc, lifecycle_hooks_pb2_grpc, topology_mutation_pb2_grpc
 
-# Cluster API's own limit, both ways. gRPC's is 4 MiB, which the templates of one cluster can exceed.
+# Cluster API's limit, in both directions. gRPC's is 4 MiB, which the templates of one cluster can exceed.
 MESSAGE_LIMIT = 20 << 20
 # How long calls may take to finish, in seconds. A handler's timeout is 30 s at most.
 GRACE = 30
@@ -43,7 +43,7 @@ def main() -> None:
     health_pb2_grpc.add_HealthServicer_to_server(servicer, server)
 
     # Without TLS: the gateway is beside it, on loopback or on a socket that only it can open. unix:///path is gRPC's own way
-    # to write a socket; it replaces the file that a server left which was killed.
+    # to write a socket; it replaces the file of a killed server.
     server.add_insecure_port(address)
     server.start()
     print(f"listening on {address}", flush=True)

@@ -3,8 +3,7 @@
 
 // Command quickstart is behind "make run": it makes certificates, starts the example extension and a gateway, calls
 // hooks through both of the gateway's fronts, prints what was asked and answered, and leaves both running until Ctrl-C.
-//
-// It starts the real programs and calls them as anybody would; nothing in it is part of the gateway.
+// It starts the real programs and calls them as any client would; nothing in it is part of the gateway.
 package main
 
 import (
@@ -20,7 +19,7 @@ import (
 	"syscall"
 )
 
-// options are the flags.
+// options holds the flags.
 type options struct {
 	hookgate  string
 	extension string

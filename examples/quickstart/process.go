@@ -23,7 +23,7 @@ const (
 	stopTimeout  = 45 * time.Second // more than a gateway waits for calls in flight
 )
 
-// process is a program that serves until it is told to stop. Its log goes to a file.
+// process is a program that serves until it is stopped. Its log goes to a file.
 type process struct {
 	name    string
 	command *exec.Cmd
@@ -33,7 +33,7 @@ type process struct {
 	err     error         // why, to be read after exited
 }
 
-// start runs the program at path. Nothing in it is waited for yet.
+// start runs the program at path, without waiting until it serves.
 func start(name, path, logFile string, args ...string) (*process, error) {
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("there is no %s: build it first, as \"make run\" does", path)
@@ -70,7 +70,7 @@ func start(name, path, logFile string, args ...string) (*process, error) {
 	return p, nil
 }
 
-// addresses waits for the line that tells where the program serves, and returns what it says: "https=127.0.0.1:9443" is
+// addresses waits for the line with the program's addresses, and returns them: "https=127.0.0.1:9443" is
 // "https" to "127.0.0.1:9443".
 func (p *process) addresses(ctx context.Context) (map[string]string, error) {
 	ctx, cancel := context.WithTimeout(ctx, startTimeout)
@@ -91,7 +91,7 @@ func (p *process) addresses(ctx context.Context) (map[string]string, error) {
 	}
 }
 
-// ended says that the program ended by itself.
+// ended returns the error for a program that ended by itself.
 func (p *process) ended() error {
 	what := "without an error"
 	if p.err != nil {

@@ -10,5 +10,5 @@ import (
 	"syscall"
 )
 
-// ownGroup keeps the terminal's Ctrl-C from the program: the quickstart tells it to stop, and in which order.
+// ownGroup keeps the terminal's Ctrl-C from the program: the quickstart stops its programs itself, in order.
 func ownGroup(c *exec.Cmd) { c.SysProcAttr = &syscall.SysProcAttr{Setpgid: true} }

@@ -19,7 +19,7 @@ import (
 
 const certificateLifetime = 30 * 24 * time.Hour
 
-// files are what the quickstart writes below its directory.
+// files holds the paths of the files that the quickstart writes.
 type files struct {
 	certDir   string
 	ca        string
@@ -44,7 +44,7 @@ func writeCertificates(dir string) (files, error) {
 	return f, nil
 }
 
-// writeExtensionConfig registers the extension at that address, and returns the manifest's file.
+// writeExtensionConfig registers the extension at address, and returns the manifest's file.
 func (f files) writeExtensionConfig(address string) (string, error) {
 	manifest := fmt.Sprintf(`apiVersion: runtime.cluster.x-k8s.io/v1beta2
 kind: ExtensionConfig

@@ -38,7 +38,7 @@ type tour struct {
 
 func newTour(o options, out io.Writer) *tour { return &tour{options: o, out: out} }
 
-// run starts everything, makes the calls, and stops everything in the end. An interrupt on the way is no error.
+// run starts everything, makes the calls, and stops everything at the end. An interrupt is not an error.
 func (t *tour) run(ctx context.Context) error {
 	t.printf("Hookgate quickstart. Ctrl-C ends it.\n")
 	err := t.session(ctx)
@@ -145,7 +145,7 @@ func (t *tour) isReady(ctx context.Context) bool {
 	return response.StatusCode == http.StatusOK
 }
 
-// calls is what the quickstart shows.
+// calls makes the calls that the quickstart shows.
 func (t *tour) calls(ctx context.Context) error {
 	t.heading("Which handlers are there?")
 	t.printf("The gateway has asked the extension. Each hook in the life of a Cluster has one handler here, which stands for all that are\n" +
@@ -189,7 +189,7 @@ func (t *tour) calls(ctx context.Context) error {
 		"--server", t.https, "--ca", t.files.ca)
 }
 
-// hookgateCommand prints a command line of hookgate, runs it, and prints what it printed.
+// hookgateCommand prints a command line of hookgate, runs it, and prints its output.
 func (t *tour) hookgateCommand(ctx context.Context, want int, args ...string) error {
 	t.printf("$ %s\n", commandLine(t.hookgate, args))
 	absolute, err := filepath.Abs(t.hookgate)
@@ -212,7 +212,7 @@ func (t *tour) hookgateCommand(ctx context.Context, want int, args ...string) er
 	return nil
 }
 
-// curl prints a command line of curl and does what it would, so that curl need not be installed.
+// curl prints a command line of curl and makes the same request, so that curl need not be installed.
 func (t *tour) curl(ctx context.Context) error {
 	request := filepath.Join(t.requests, "before-cluster-create.yaml")
 	file := filepath.Join(t.dir, "before-cluster-create.json")
@@ -254,7 +254,7 @@ func (t *tour) curl(ctx context.Context) error {
 	return nil
 }
 
-// farewell says what to do next.
+// farewell prints what to do next.
 func (t *tour) farewell() {
 	t.heading("Your turn: all of it keeps running")
 	t.printf("In another terminal, in this directory:\n\n")
@@ -270,7 +270,7 @@ func (t *tour) farewell() {
 	t.printf("\nCtrl-C stops the gateway and the extension.\n")
 }
 
-// excerpt prints some lines of a request, from the first that has the text on.
+// excerpt prints some lines of a request, beginning with the first that contains text.
 func (t *tour) excerpt(file, from string, count int) {
 	data, err := os.ReadFile(file)
 	if err != nil {

@@ -17,7 +17,7 @@ const (
 	failure = "Failure"
 )
 
-// response is what all answers here have in common, and what each hook adds.
+// response holds the members that all answers share, and those that each hook adds.
 type response struct {
 	APIVersion string `json:"apiVersion"`
 	Kind       string `json:"kind"`
@@ -30,7 +30,7 @@ type response struct {
 	Variables         []variableDefinition `json:"variables,omitempty"`         // of DiscoverVariables
 }
 
-// Discovery: "which handlers do you have?" The first call that every extension gets.
+// Discovery: "which handlers do you have?" It is the first call to every extension.
 
 type discoveryRequest struct{}
 
@@ -54,8 +54,8 @@ func discovery(discoveryRequest) response {
 	}}
 }
 
-// BeforeClusterCreate: "may this Cluster be created?" This extension makes Cluster API wait until somebody has approved
-// it.
+// BeforeClusterCreate: "may this Cluster be created?" This extension makes Cluster API wait until the Cluster is
+// approved.
 
 const approvalAnnotation = "example.com/approved-by"
 

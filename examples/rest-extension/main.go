@@ -2,10 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command rest-extension is a Runtime Extension in its simplest form: an HTTPS server that answers JSON with JSON. It
-// uses the standard library alone, to show that there is nothing else to it.
-//
-// What it does with the requests is in hooks.go; this file is the server. Requests are answered at the same time, in
-// goroutines that share nothing.
+// uses only the standard library. This file is the server; hooks.go implements the hooks. Requests are answered
+// concurrently, in goroutines that share nothing.
 package main
 
 import (
@@ -28,7 +26,7 @@ import (
 const (
 	// apiVersion is in every request and every answer, and in the path of every hook.
 	apiVersion = "hooks.runtime.cluster.x-k8s.io/v1alpha1"
-	// maxRequestBytes is what Cluster API allows a request to have.
+	// maxRequestBytes is Cluster API's limit for requests.
 	maxRequestBytes = 20 << 20
 )
 
@@ -75,8 +73,8 @@ func run(ctx context.Context, address, certDir string) error {
 	return nil
 }
 
-// newHandler says which function answers which path. The path is /<apiVersion>/<hook>/<handler>, all in lower case; the
-// names of the handlers are this extension's choice, and discovery tells them.
+// newHandler maps paths to functions. The path is /<apiVersion>/<hook>/<handler>, all in lower case; the
+// names of the handlers are this extension's choice, and discovery lists them.
 func newHandler() http.Handler {
 	mux := http.NewServeMux()
 	handle(mux, "Discovery", "", discovery)

@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// What the hooks do. A service of the contract is an object; a hook that it does not implement stays unimplemented.
+// The hooks. A service of the contract is an object; a hook that it does not implement stays unimplemented.
 
 import { status, type handleUnaryCall } from "@grpc/grpc-js";
 
@@ -20,7 +20,7 @@ const failure = ResponseStatus.RESPONSE_STATUS_FAILURE;
 const annotation = "example.hookgate.dev/approved-minor";
 const variable = "imageRepository";
 
-// discovery tells which handlers there are. One hook may have several; the request's handler then says which is meant.
+// discovery lists the handlers. A hook may have several; the request's handler field then selects one.
 export const discovery = {
   discovery: unary(() => {
     const handlers = {
@@ -57,7 +57,7 @@ export const lifecycle = {
     if (from === to || member(cluster, "metadata", "annotations", annotation) === to) {
       return BeforeClusterUpgradeResponse.fromPartial({ status: success });
     }
-    // To hold the caller is no failure: it asks again after so many seconds.
+    // Blocking is not a failure: the caller asks again after this many seconds.
     return BeforeClusterUpgradeResponse.fromPartial({
       status: success,
       retryAfterSeconds: 30,
@@ -70,7 +70,7 @@ function notAVersion(name: string, value: string): BeforeClusterUpgradeResponse 
   return BeforeClusterUpgradeResponse.fromPartial({ status: failure, message: `${name} "${value}" is not a version like v1.36.1` });
 }
 
-// topology sets the image repository of control planes, from a variable whose schema it tells itself.
+// topology sets the image repository of control planes from a variable, and provides the variable's schema.
 export const topology = {
   generatePatches: unary((request) => {
     const response = GeneratePatchesResponse.fromPartial({ status: success });
@@ -108,7 +108,7 @@ export const topology = {
   }),
 } satisfies Partial<TopologyMutationHooksServiceServer>;
 
-// inPlace says that it can change the patch version of a Machine without replacing it.
+// inPlace offers to change the patch version of a Machine without replacing it.
 export const inPlace = {
   canUpdateMachine: unary((request) => {
     const current = member(decode("current.machine", request.current?.machine?.raw), "spec", "version");
@@ -127,7 +127,7 @@ export const inPlace = {
 // BadRequest is a mistake of the caller, which in gRPC is a status code, not an answer.
 class BadRequest extends Error {}
 
-// unary makes a function that returns or throws into what @grpc/grpc-js wants.
+// unary turns a function that returns or throws into a handler of @grpc/grpc-js.
 function unary<Request, Response>(answer: (request: Request) => Response): handleUnaryCall<Request, Response> {
   return (call, callback) => {
     let response: Response;
@@ -165,12 +165,13 @@ function isObject(value: Json | undefined): value is { [name: string]: Json } {
   return typeof value === "object" && value !== null && !Array.isArray(value);
 }
 
-// member returns the member at a path, or undefined where there is none.
+// member returns the member at a path, or undefined if there is none.
 function member(value: Json | undefined, ...path: string[]): Json | undefined {
   return path.reduce<Json | undefined>((v, name) => (isObject(v) && Object.hasOwn(v, name) ? v[name] : undefined), value);
 }
 
-// add returns the one operation that puts value at path. JSON Patch adds no parents, so it begins at the first one missing.
+// add returns the one operation that puts value at path. JSON Patch adds no parents, so it begins at the first one
+// missing.
 function add(template: Json, path: string[], value: Json): Json {
   let depth = 1;
   while (depth < path.length && isObject(member(template, ...path.slice(0, depth)))) {

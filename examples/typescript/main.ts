@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// A Runtime Extension that speaks gRPC. This file serves; what the hooks do is in hooks.ts.
+// A Runtime Extension over gRPC. This file is the server; hooks.ts implements the hooks.
 
 import { lstatSync, rmSync } from "node:fs";
 import { Server, ServerCredentials } from "@grpc/grpc-js";
@@ -13,7 +13,7 @@ import { InPlaceUpdateHooksServiceService } from "./gen/hookgate/hooks/v1alpha1/
 import { LifecycleHooksServiceService } from "./gen/hookgate/hooks/v1alpha1/lifecycle_hooks.js";
 import { TopologyMutationHooksServiceService } from "./gen/hookgate/hooks/v1alpha1/topology_mutation.js";
 
-// Cluster API's own limit, both ways. gRPC's is 4 MiB, which the templates of one cluster can exceed.
+// Cluster API's limit, in both directions. gRPC's is 4 MiB, which the templates of one cluster can exceed.
 const messageLimit = 20 << 20;
 // How long calls may take to finish, in milliseconds. A handler's timeout is 30 s at most.
 const grace = 30_000;
@@ -29,7 +29,7 @@ server.addService(TopologyMutationHooksServiceService, topology);
 server.addService(InPlaceUpdateHooksServiceService, inPlace);
 new HealthImplementation({ "": "SERVING" }).addToServer(server);
 
-// unix:///path is gRPC's own way to write a socket. Its file outlives a server that was killed, so it is replaced.
+// unix:///path is gRPC's own way to write a socket. A killed server leaves its file, so it is replaced.
 if (address.startsWith("unix://")) {
   const path = address.slice("unix://".length);
   if (lstatSync(path, { throwIfNoEntry: false })?.isSocket()) {

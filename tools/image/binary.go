@@ -10,8 +10,7 @@ import (
 	"runtime/debug"
 )
 
-// check refuses a binary that is for another platform, that needs more than the kernel to run, or that two people would
-// not build alike.
+// check returns an error unless the binary is for the platform, is static, and was built reproducibly.
 func (b binary) check() error {
 	info, err := buildinfo.ReadFile(b.file)
 	if err != nil {

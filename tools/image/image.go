@@ -23,12 +23,12 @@ const (
 	binaryPath = "/hookgate"
 	// rootsPath is the first place where Go's crypto/x509 looks for certificate authorities on Linux.
 	rootsPath = "/etc/ssl/certs/ca-certificates.crt"
-	// user and group are numbers, so that Kubernetes can tell that they are not root. 65532 is what distroless images
+	// user and group are numbers, so that Kubernetes can verify that they are not root. 65532 is what distroless images
 	// use.
 	user = "65532:65532"
 )
 
-// epoch is every time in the image: the time of the build is not part of what was built.
+// epoch is the value of every time in the image, so that the bytes do not depend on the time of the build.
 var epoch = time.Unix(0, 0).UTC()
 
 // labels returns the labels of the image, which its manifests and index have as annotations too.

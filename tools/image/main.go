@@ -2,11 +2,10 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command image packs hookgate into a container image of several platforms, and writes it as one OCI archive: no
-// container engine, no base image, no registry. The image has the binary and the certificate authorities that Mozilla
-// trusts, and nothing else. Whoever packs the same binaries gets the same bytes, anywhere and at any time.
+// container engine, no base image, no registry. The image holds only the binary and the certificate authorities that
+// Mozilla trusts. The same binaries give the same bytes, anywhere and at any time.
 //
-// It leaves building the binaries to the Makefile, and refuses those that are not static or that tell where they were
-// built.
+// It leaves building the binaries to the Makefile, and refuses binaries that are not static or not reproducible.
 package main
 
 import (
@@ -59,7 +58,7 @@ func run(args []string, out io.Writer) error {
 	return err
 }
 
-// spec is what an image is made of.
+// spec holds the inputs of an image.
 type spec struct {
 	name, version, revision string
 	binaries                []binary
@@ -82,7 +81,7 @@ func (s *spec) addBinary(value string) error {
 	return nil
 }
 
-// tag is what the distribution specification takes as a tag.
+// tag matches the tags of the distribution specification.
 var tag = regexp.MustCompile(`^[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}$`)
 
 func (s *spec) check() error {

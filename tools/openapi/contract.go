@@ -223,7 +223,7 @@ func (c *contract) describeEnum(e protoreflect.EnumDescriptor, schemas map[strin
 	return nil
 }
 
-// enumText returns the form of an enum value in the mandated JSON, which it takes from the codec.
+// enumText returns the JSON form of an enum value, which it gets from the codec.
 func enumText(enum protoreflect.Name, number protoreflect.EnumNumber) (string, error) {
 	holders := map[protoreflect.Name]struct {
 		message proto.Message

@@ -86,7 +86,7 @@ func newParser() (*crd.Parser, error) {
 	known := p.PackageOverrides[metaPackage]
 	p.PackageOverrides[metaPackage] = func(p *crd.Parser, pkg *loader.Package) {
 		known(p, pkg)
-		// A CustomResourceDefinition says nothing of metadata, because the API server knows it. Readers of this do not.
+		// A CustomResourceDefinition omits metadata, because the API server knows it; readers of this document do not.
 		delete(p.Schemata, crd.TypeIdent{Name: "ObjectMeta", Package: pkg})
 	}
 	return p, nil

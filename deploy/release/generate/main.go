@@ -1,11 +1,9 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command generate writes the files of a release that clusterctl reads, what an operator applies beside them, and the OpenAPI
-// document for those who write extensions. The same
-// sources, version and kustomize give the same bytes, anywhere and at any time.
-//
-// It leaves what is installed to the manifests, and the image to `make image`.
+// Command generate writes the files of a release that clusterctl reads, what an operator applies beside them, and the
+// OpenAPI document for those who write extensions. The same sources, version and kustomize give the same bytes,
+// anywhere and at any time. The manifests define the installed objects, and `make image` builds the image.
 package main
 
 import (
@@ -46,7 +44,7 @@ func main() {
 	}
 }
 
-// options are what a release is made of.
+// options holds the inputs of a release.
 type options struct {
 	version, image, kustomize, source, output string
 }
@@ -74,7 +72,7 @@ func run(args []string) error {
 	return write(o.output, files)
 }
 
-// files returns what the release has, by name.
+// files returns the release's files by name.
 func (o *options) files() (map[string][]byte, error) {
 	major, minor, err := series(o.version)
 	if err != nil {
@@ -119,7 +117,7 @@ func series(version string) (major, minor uint, err error) {
 	return major, minor, nil
 }
 
-// checkSeries finds out whether clusterctl will know the contract of a version.
+// checkSeries returns an error unless clusterctl will know the contract of a version.
 func checkSeries(metadata []byte, major, minor uint) error {
 	var m struct {
 		APIVersion    string `json:"apiVersion"`
@@ -148,7 +146,7 @@ func (o *options) render() (_ []byte, err error) {
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
-	// kustomize takes folders by relative path only, and follows links on its own.
+	// kustomize accepts only relative paths of folders, and resolves links itself.
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
 		return nil, err
 	}

@@ -29,7 +29,7 @@ impl discovery_service_server::DiscoveryService for Extension {
             }),
             timeout_seconds: Some(10),
             failure_policy: FailurePolicy::Fail as i32,
-            // Of the objects that are read here: the gateway converts others.
+            // The version of objects that is read here: the gateway converts others.
             cluster_api_version: "v1beta2".into(),
             ..Default::default()
         };
@@ -48,7 +48,7 @@ impl discovery_service_server::DiscoveryService for Extension {
 
 #[tonic::async_trait]
 impl lifecycle_hooks_service_server::LifecycleHooksService for Extension {
-    /// Blocks an upgrade to another minor version until somebody has approved it.
+    /// Blocks an upgrade to another minor version until it is approved.
     async fn before_cluster_upgrade(
         &self,
         request: Request<BeforeClusterUpgradeRequest>,
@@ -69,7 +69,7 @@ impl lifecycle_hooks_service_server::LifecycleHooksService for Extension {
             (Some(from), Some(to)) => {
                 let approved = &cluster["metadata"]["annotations"][APPROVED_MINOR];
                 if from != to && approved != &to {
-                    // To hold the caller is no failure: it asks again after so many seconds.
+                    // Blocking is not a failure: the caller asks again after this many seconds.
                     answer.retry_after_seconds = 30;
                     answer.message = format!("upgrade to {to} waits for the annotation {APPROVED_MINOR}: {to}");
                 }
@@ -81,7 +81,7 @@ impl lifecycle_hooks_service_server::LifecycleHooksService for Extension {
 
 #[tonic::async_trait]
 impl topology_mutation_hooks_service_server::TopologyMutationHooksService for Extension {
-    /// Sets the image repository of every KubeadmControlPlaneTemplate to what the variable says.
+    /// Sets the image repository of every KubeadmControlPlaneTemplate from the variable.
     async fn generate_patches(
         &self,
         request: Request<GeneratePatchesRequest>,
@@ -146,7 +146,7 @@ impl topology_mutation_hooks_service_server::TopologyMutationHooksService for Ex
 
 #[tonic::async_trait]
 impl in_place_update_hooks_service_server::InPlaceUpdateHooksService for Extension {
-    /// Takes over the change of a Machine from one patch version to another.
+    /// Offers to change a Machine from one patch version to another in place.
     async fn can_update_machine(
         &self,
         request: Request<CanUpdateMachineRequest>,
@@ -193,7 +193,7 @@ fn not_a_version(member: &str, value: &str) -> String {
     format!("{member} \"{value}\" is not a version like v1.36.1")
 }
 
-/// Decodes a Kubernetes object. Values are looked up in it as they are needed: its schema is not the extension's matter.
+/// Decodes a Kubernetes object. Values are looked up as needed: the extension does not validate its schema.
 fn object(member: &str, object: &Option<RawExtension>) -> Result<Value, Status> {
     json(member, object.as_ref().map_or(&[], |o| &o.raw))
 }

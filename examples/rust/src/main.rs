@@ -1,11 +1,11 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-//! A Runtime Extension that speaks gRPC. This file serves; what the hooks do is in hooks.rs.
+//! A Runtime Extension over gRPC. This file is the server; hooks.rs implements the hooks.
 
 mod hooks;
 
-/// What build.rs made of the contract.
+/// The stubs that build.rs generates from the contract.
 mod contract {
     tonic::include_proto!("hookgate.hooks.v1alpha1");
 }
@@ -23,7 +23,7 @@ use tokio::signal::unix::{SignalKind, signal};
 use tokio_stream::wrappers::UnixListenerStream;
 use tonic::transport::{Server, server::TcpIncoming};
 
-/// Cluster API's own limit, both ways. gRPC's is 4 MiB, which the templates of one cluster can exceed.
+/// Cluster API's limit, in both directions. gRPC's is 4 MiB, which the templates of one cluster can exceed.
 const MESSAGE_LIMIT: usize = 20 << 20;
 
 /// Gives a service its message limits.
@@ -51,12 +51,12 @@ async fn main() -> Result<(), Box<dyn Error>> {
             _ = terminated.recv() => {}
             _ = tokio::signal::ctrl_c() => {}
         }
-        // Whoever watches the health has a call that would never end.
+        // A client that watches the health has a call that would never end.
         health.clear_service_status("").await;
     };
 
     if let Some(path) = address.strip_prefix("unix://") {
-        // A server that was killed leaves its socket.
+        // A killed server leaves its socket.
         if std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket()) {
             std::fs::remove_file(path)?;
         }

@@ -28,7 +28,7 @@ final class Hooks {
   /** The variable that the patch is made from. */
   private static final String IMAGE_REPOSITORY = "imageRepository";
 
-  /** Jackson takes strings of 20,000,000 characters, unless it is told otherwise. */
+  /** Raises Jackson's default limit of 20,000,000 characters in a string. */
   private static final ObjectMapper MAPPER =
       JsonMapper.builder(
               JsonFactory.builder()
@@ -63,7 +63,7 @@ final class Hooks {
   }
 
   static final class Lifecycle extends LifecycleHooksServiceGrpc.LifecycleHooksServiceImplBase {
-    /** Blocks an upgrade to another minor version until somebody has approved it. */
+    /** Blocks an upgrade to another minor version until it is approved. */
     @Override
     public void beforeClusterUpgrade(
         BeforeClusterUpgradeRequest request, StreamObserver<BeforeClusterUpgradeResponse> observer) {
@@ -81,7 +81,7 @@ final class Hooks {
       var response = BeforeClusterUpgradeResponse.newBuilder().setStatus(ResponseStatus.RESPONSE_STATUS_SUCCESS);
       String approved = cluster.path("metadata").path("annotations").path(APPROVED_MINOR).asText();
       if (!from.equals(to) && !approved.equals(to.get())) {
-        // To hold the caller is no failure: it asks again after so many seconds.
+        // Blocking is not a failure: the caller asks again after this many seconds.
         response.setRetryAfterSeconds(30)
             .setMessage("upgrade to %1$s waits for the annotation %2$s: %1$s".formatted(to.get(), APPROVED_MINOR));
       }
@@ -93,7 +93,7 @@ final class Hooks {
     private static final List<String> PATH =
         List.of("spec", "template", "spec", "kubeadmConfigSpec", "clusterConfiguration", "imageRepository");
 
-    /** Sets the image repository of every KubeadmControlPlaneTemplate to what the variable says. */
+    /** Sets the image repository of every KubeadmControlPlaneTemplate from the variable. */
     @Override
     public void generatePatches(GeneratePatchesRequest request, StreamObserver<GeneratePatchesResponse> observer) {
       var response = GeneratePatchesResponse.newBuilder().setStatus(ResponseStatus.RESPONSE_STATUS_SUCCESS);
@@ -168,7 +168,7 @@ final class Hooks {
   }
 
   static final class InPlaceUpdate extends InPlaceUpdateHooksServiceGrpc.InPlaceUpdateHooksServiceImplBase {
-    /** Takes over the change of a Machine from one patch version to another. */
+    /** Offers to change a Machine from one patch version to another in place. */
     @Override
     public void canUpdateMachine(CanUpdateMachineRequest request, StreamObserver<CanUpdateMachineResponse> observer) {
       JsonNode current = decode("current.machine", request.getCurrent().getMachine().getRaw());
@@ -206,7 +206,7 @@ final class Hooks {
     observer.onCompleted();
   }
 
-  /** Decodes a Kubernetes object, or another value. Its schema is not the extension's matter. */
+  /** Decodes a Kubernetes object, or another value. The extension does not validate its schema. */
   private static JsonNode decode(String member, ByteString raw) {
     try {
       JsonNode node = MAPPER.readTree(raw.newInput());

@@ -24,9 +24,9 @@ import java.nio.file.Path;
 import java.nio.file.attribute.BasicFileAttributes;
 import java.util.concurrent.TimeUnit;
 
-/** A Runtime Extension that speaks gRPC. This class serves; what the hooks do is in Hooks. */
+/** A Runtime Extension over gRPC. This class is the server; Hooks implements the hooks. */
 public final class Main {
-  /** Cluster API's own limit. gRPC's is 4 MiB, which the templates of one cluster can exceed. */
+  /** Cluster API's limit. gRPC's is 4 MiB, which the templates of one cluster can exceed. */
   static final int MESSAGE_LIMIT = 20 << 20;
 
   public static void main(String[] args) throws IOException, InterruptedException {
@@ -66,7 +66,7 @@ public final class Main {
         .workerEventLoopGroup(group);
   }
 
-  /** Lets calls end that are under way, and then the process, with 0: Java itself ends with 143 for SIGTERM. */
+  /** Finishes the calls in flight, then exits with 0: Java itself exits with 143 on SIGTERM. */
   private static void finish(Server server) {
     server.shutdown();
     try {
