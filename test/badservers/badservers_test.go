@@ -91,13 +91,17 @@ func TestBadServers(t *testing.T) {
 						if err := json.Unmarshal(body, &answer); err != nil {
 							t.Fatalf("the gateway answered %q: %v", body, err)
 						}
-						if code != wantCodes.http || kind != tc.kind || answer.Status != "Failure" || answer.Message != want {
-							t.Errorf("REST: %d %s %s %q,\nwant %d %s Failure %q (%s)", code, kind, answer.Status, answer.Message, wantCodes.http, tc.kind, want, tc.reason)
+						if code != wantCodes.http || kind != tc.kind || answer.Status != "Failure" ||
+							answer.Message != want {
+							t.Errorf("REST: %d %s %s %q,\nwant %d %s Failure %q (%s)", code, kind, answer.Status,
+								answer.Message, wantCodes.http, tc.kind, want, tc.reason)
 						}
 						began := time.Now()
 						err := w.call(t, handler)
-						if st := status.Convert(err); st.Code() != wantCodes.grpc || kindOf(st) != tc.kind || st.Message() != want {
-							t.Errorf("gRPC: %s %s %q,\nwant %s %s %q (%s)", st.Code(), kindOf(st), st.Message(), wantCodes.grpc, tc.kind, want, tc.reason)
+						if st := status.Convert(err); st.Code() != wantCodes.grpc || kindOf(st) != tc.kind ||
+							st.Message() != want {
+							t.Errorf("gRPC: %s %s %q,\nwant %s %s %q (%s)", st.Code(), kindOf(st), st.Message(),
+								wantCodes.grpc, tc.kind, want, tc.reason)
 						}
 						if took := time.Since(began); took > 25*time.Second { // a handler may have 30 s
 							t.Errorf("the caller waited for %s", took)

@@ -59,8 +59,9 @@ type language struct {
 
 var languages = []language{
 	{
-		name: "Python", folder: "../../examples/python", command: []string{"build/venv/bin/python", "../../test/badservers/server.py"},
-		env: []string{"PYTHONPATH=build/stubs", "PYTHONDONTWRITEBYTECODE=1"},
+		name: "Python", folder: "../../examples/python",
+		command: []string{"build/venv/bin/python", "../../test/badservers/server.py"},
+		env:     []string{"PYTHONPATH=build/stubs", "PYTHONDONTWRITEBYTECODE=1"},
 		outcomes: map[string]outcome{
 			// Its gRPC closes connections that do not speak HTTP/2, where others refuse the handshake. The gateway
 			// knows that the server spoke HTTP/1.1 at first, and has no reason to take this for another protocol.
@@ -87,7 +88,8 @@ type world struct {
 func newWorld(t *testing.T, l language) *world {
 	t.Helper()
 	path := process.Program(t, "HOOKGATE_BIN")
-	w := &world{language: l, dir: t.TempDir(), certs: map[certificates]string{none: "-"}, addresses: map[string]string{}}
+	w := &world{language: l, dir: t.TempDir(), certs: map[certificates]string{none: "-"},
+		addresses: map[string]string{}}
 	for dir := w.dir; dir != filepath.Dir(os.TempDir()) && dir != os.TempDir(); dir = filepath.Dir(dir) {
 		chmod(t, dir, 0o755) // for nobody
 	}
@@ -117,7 +119,8 @@ func newWorld(t *testing.T, l language) *world {
 	}
 	w.startGateway(t, path)
 	for name := range cases {
-		process.Eventually(t, name+" is discovered, and answers", func() bool { return w.call(t, "create."+name) == nil })
+		process.Eventually(t, name+" is discovered, and answers",
+			func() bool { return w.call(t, "create."+name) == nil })
 	}
 	for _, p := range before {
 		p.Kill()
@@ -164,7 +167,8 @@ func (w *world) writeManifest(t *testing.T, name, scheme, address string) {
 
 func (w *world) startServer(t *testing.T, mode string, c certificates, addresses ...string) *process.Process {
 	t.Helper()
-	args := append(append(w.language.command[1:len(w.language.command):len(w.language.command)], mode, w.certs[c]), addresses...)
+	args := append(append(w.language.command[1:len(w.language.command):len(w.language.command)], mode, w.certs[c]),
+		addresses...)
 	cmd := exec.Command(w.language.command[0], args...)
 	cmd.Dir, cmd.Env = w.language.folder, append(os.Environ(), w.language.env...)
 	p := process.Run(t, "server "+mode, cmd)
@@ -183,7 +187,8 @@ func (w *world) startGateway(t *testing.T, path string) {
 	}
 	write(t, copied, content)
 	chmod(t, copied, 0o755)
-	args := append([]string{"serve", "--extension-configs", w.path("configs"), "--cert-dir", w.certs[valid]}, process.AnyPorts()...)
+	args := append([]string{"serve", "--extension-configs", w.path("configs"), "--cert-dir", w.certs[valid]},
+		process.AnyPorts()...)
 	cmd := exec.Command(copied, args...)
 	if os.Geteuid() == 0 {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
@@ -206,7 +211,8 @@ func (w *world) awaitServer(t *testing.T, handler string) (code int, kind string
 	t.Helper()
 	process.Eventually(t, "the gateway has found the server", func() bool {
 		code, kind, body = w.post(t, handler)
-		return !bytes.Contains(body, []byte("connection refused")) && !bytes.Contains(body, []byte("there is no such socket"))
+		return !bytes.Contains(body, []byte("connection refused")) &&
+			!bytes.Contains(body, []byte("there is no such socket"))
 	})
 	return code, kind, body
 }
@@ -250,7 +256,8 @@ func kindOf(st *status.Status) string {
 // checkGood calls the good extension over both protocols.
 func (w *world) checkGood(t *testing.T) {
 	t.Helper()
-	if code, _, body := w.post(t, "create."+good); code != http.StatusOK || !bytes.Contains(body, []byte(`"message":"fine"`)) {
+	if code, _, body := w.post(t, "create."+good); code != http.StatusOK ||
+		!bytes.Contains(body, []byte(`"message":"fine"`)) {
 		t.Errorf("another extension, over REST: status %d: %s", code, body)
 	}
 	if err := w.call(t, "create."+good); err != nil {

@@ -34,13 +34,15 @@ func measureConversion(ctx context.Context, gateway *peer, pc pace, caPEM []byte
 			handler string
 			cpu     *[]float64
 		}{{handlerS, &plain}, {handlerSame, &same}, {handlerConverted, &converted}} {
-			c := cell{payload: payload{size: "S", hook: hookS, handler: turn.handler, body: body}, callers: res.Callers, protocol: http1Protocol}
+			c := cell{payload: payload{size: "S", hook: hookS, handler: turn.handler, body: body}, callers: res.Callers,
+				protocol: http1Protocol}
 			r, err := measureRound(ctx, c, gateway, pc, caPEM)
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
 			}
 			if err != nil {
-				return nil, fmt.Errorf("conversion: handler %s: round %d: %w%s", turn.handler, n+1, err, gateway.complaint())
+				return nil, fmt.Errorf("conversion: handler %s: round %d: %w%s", turn.handler, n+1, err,
+					gateway.complaint())
 			}
 			*turn.cpu = append(*turn.cpu, r.CPU)
 		}

@@ -33,7 +33,8 @@ func startGateway(
 		}
 	}
 
-	args := append([]string{"serve", "--extension-configs", configs, "--cert-dir", certs.serverDir}, process.AnyPorts()...)
+	args := append([]string{"serve", "--extension-configs", configs, "--cert-dir", certs.serverDir},
+		process.AnyPorts()...)
 	g, err := process.StartGateway(ctx, name, exec.Command(binary, args...))
 	if err != nil {
 		return nil, "", err

@@ -122,7 +122,8 @@ func TestDriveStopsAtABadAnswer(t *testing.T) {
 				}
 				defer closeAll(callers)
 				// One bad answer ends the drive, which would otherwise go on for an hour.
-				if _, err = drive(t.Context(), callers, time.Hour); err == nil || !strings.Contains(err.Error(), tc.want) {
+				if _, err = drive(t.Context(), callers, time.Hour); err == nil ||
+					!strings.Contains(err.Error(), tc.want) {
 					t.Errorf("%s: error %v, want one with %q", tc.reason, err, tc.want)
 				}
 			})

@@ -155,7 +155,8 @@ func run(ctx context.Context, o options, stdout, stderr io.Writer) (err error) {
 		}
 	}
 
-	if gateway := f.peer(peerGateway); gateway != nil && slices.ContainsFunc(o.cells, func(c cell) bool { return c.size == "S" }) {
+	if gateway := f.peer(peerGateway); gateway != nil &&
+		slices.ContainsFunc(o.cells, func(c cell) bool { return c.size == "S" }) {
 		if res.Conversion, err = measureConversion(ctx, gateway, o.pace, certs.caPEM); err != nil {
 			return err
 		}

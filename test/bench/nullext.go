@@ -60,7 +60,8 @@ func nullExtension() http.Handler {
 	answers := make(map[string]answer)
 	var handlers []handler
 	add := func(name, hookName, members string, delay time.Duration) {
-		body := fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"status":"Success"%s}`, hook.APIVersion, hookName+"Response", members)
+		body := fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"status":"Success"%s}`, hook.APIVersion, hookName+"Response",
+			members)
 		answers[hookPath(hookName, name)] = answer{body: []byte(body), delay: delay}
 		handlers = append(handlers, handler{Name: name, RequestHook: requestHook{hook.APIVersion, hookName}})
 	}

@@ -89,14 +89,16 @@ func (r *result) bars() []bar {
 		if c := r.cell(want.size, callers, http1Protocol); c != nil {
 			ratio = c.ratio(peerGateway, peerReverseProxy, func(r round) float64 { return r.Rate })
 		}
-		name := fmt.Sprintf("requests per second, gateway / ReverseProxy: %s, %d callers, %s", want.size, callers, http1Protocol)
+		name := fmt.Sprintf("requests per second, gateway / ReverseProxy: %s, %d callers, %s", want.size, callers,
+			http1Protocol)
 		bs = append(bs, newBar(name, ratio, want.limit, false))
 	}
 	var ratio float64
 	if r.FanOut != nil {
 		ratio = r.FanOut.AllToOne
 	}
-	bs = append(bs, newBar(fmt.Sprintf("time of %d handlers of %v / one of them", slowHandlers, slowTime), ratio, 1.5, true))
+	bs = append(bs, newBar(fmt.Sprintf("time of %d handlers of %v / one of them", slowHandlers, slowTime), ratio, 1.5,
+		true))
 	var same, converted float64
 	if r.Conversion != nil {
 		same, converted = r.Conversion.SameToPlain, r.Conversion.ConvertedToPlain
@@ -244,7 +246,8 @@ func (r *result) writeBars(w io.Writer) (missed bool, err error) {
 			sign = "<="
 		}
 		missed = missed || x.Verdict == verdictBelow
-		fmt.Fprintf(&b, "  %-78s %9s %10s  %s\n", x.Name, formatBar(x.Value), fmt.Sprintf("%s %.2f", sign, x.Limit), x.Verdict)
+		fmt.Fprintf(&b, "  %-78s %9s %10s  %s\n", x.Name, formatBar(x.Value), fmt.Sprintf("%s %.2f", sign, x.Limit),
+			x.Verdict)
 	}
 	_, err = io.WriteString(w, b.String())
 	return missed, err

@@ -17,7 +17,8 @@ import (
 func TestGenerateProvider(t *testing.T) {
 	r := newRepository(t, false, "v0.1.0", "v0.1.1")
 	t.Run("Defaults", func(t *testing.T) {
-		raw := decode(t, []byte(variable.ReplaceAllStringFunc(string(read(t, filepath.Join(r.dir, providerLabel, "v0.1.1", componentsFile))),
+		raw := decode(t, []byte(variable.ReplaceAllStringFunc(string(read(t,
+			filepath.Join(r.dir, providerLabel, "v0.1.1", componentsFile))),
 			func(v string) string { return variable.FindStringSubmatch(v)[2] })))
 		got := decode(t, []byte(r.must(t, nil, "generate", "provider", "--runtime-extension", "hookgate")))
 		if diff := cmp.Diff(names(raw), names(got)); diff != "" {
@@ -26,7 +27,8 @@ func TestGenerateProvider(t *testing.T) {
 		for _, o := range raw {
 			g := pick(t, got, o.GetKind(), o.GetName())
 			labels := g.GetLabels()
-			if _, ok := labels["clusterctl.cluster.x-k8s.io"]; !ok || labels["cluster.x-k8s.io/provider"] != providerLabel {
+			if _, ok := labels["clusterctl.cluster.x-k8s.io"]; !ok ||
+				labels["cluster.x-k8s.io/provider"] != providerLabel {
 				t.Errorf("%s %s: labels are %v", o.GetKind(), o.GetName(), labels)
 			}
 			if o.GetKind() != "CustomResourceDefinition" {
@@ -51,7 +53,8 @@ func TestGenerateProvider(t *testing.T) {
 			"HOOKGATE_LOG_LEVEL=debug", "HOOKGATE_DIAGNOSTICS_ADDRESS=127.0.0.1:8443",
 			"HOOKGATE_OTLP_ENDPOINT=collector.observability.svc:4317", "HOOKGATE_OTLP_INSECURE=true",
 		}
-		got := decode(t, []byte(configured.must(t, env, "generate", "provider", "--runtime-extension", "hookgate:v0.1.0")))
+		got := decode(t, []byte(configured.must(t, env, "generate", "provider", "--runtime-extension",
+			"hookgate:v0.1.0")))
 		settings(t, got, map[string]string{
 			"--log-level": "debug", "--resync": "5m", "--otlp-insecure": "true", "--diagnostics-address": "127.0.0.1:8443",
 			"HOOKGATE_OTLP_ENDPOINT": "collector.observability.svc:4317", "HOOKGATE_WATCH_FILTER": "true",
@@ -79,9 +82,11 @@ func TestGenerateProvider(t *testing.T) {
 		}
 	})
 	t.Run("OtherNamespace", func(t *testing.T) {
-		got := r.must(t, nil, "generate", "provider", "--runtime-extension", "hookgate", "--target-namespace", "gateway")
+		got := r.must(t, nil, "generate", "provider", "--runtime-extension", "hookgate", "--target-namespace",
+			"gateway")
 		for _, line := range strings.Split(got, "\n") {
-			if _, role, _ := strings.Cut(line, "name: "); strings.Contains(line, namespace) && !strings.HasPrefix(role, namespace+"-") {
+			if _, role, _ := strings.Cut(line, "name: "); strings.Contains(line, namespace) &&
+				!strings.HasPrefix(role, namespace+"-") {
 				t.Errorf("it still names the namespace %s: %s", namespace, line)
 			}
 		}
@@ -113,7 +118,8 @@ func pick(t testing.TB, objects []*unstructured.Unstructured, kind, name string)
 // container returns the container of the gateway.
 func container(t testing.TB, objects []*unstructured.Unstructured) map[string]any {
 	t.Helper()
-	containers, _, err := unstructured.NestedSlice(pick(t, objects, "Deployment", "").Object, "spec", "template", "spec", "containers")
+	containers, _, err := unstructured.NestedSlice(pick(t, objects, "Deployment", "").Object, "spec", "template",
+		"spec", "containers")
 	if err != nil || len(containers) != 1 {
 		t.Fatalf("the Deployment has %d containers, %v", len(containers), err)
 	}

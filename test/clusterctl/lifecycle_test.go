@@ -17,12 +17,15 @@ import (
 
 // The kinds that the tests look at.
 var (
-	providers            = schema.GroupVersionKind{Group: "clusterctl.cluster.x-k8s.io", Version: "v1alpha3", Kind: "Provider"}
-	deployments          = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
-	clusters             = schema.GroupVersionKind{Group: "cluster.x-k8s.io", Version: "v1beta2", Kind: "Cluster"}
-	extensionConfigs     = schema.GroupVersionKind{Group: "runtime.hookgate.dev", Version: "v1beta2", Kind: "ExtensionConfig"}
+	providers = schema.GroupVersionKind{Group: "clusterctl.cluster.x-k8s.io", Version: "v1alpha3",
+		Kind: "Provider"}
+	deployments      = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind: "Deployment"}
+	clusters         = schema.GroupVersionKind{Group: "cluster.x-k8s.io", Version: "v1beta2", Kind: "Cluster"}
+	extensionConfigs = schema.GroupVersionKind{Group: "runtime.hookgate.dev", Version: "v1beta2",
+		Kind: "ExtensionConfig"}
 	extensionPolicies    = schema.GroupVersionKind{Group: "hookgate.dev", Version: "v1alpha1", Kind: "ExtensionPolicy"}
-	coreExtensionConfigs = schema.GroupVersionKind{Group: "runtime.cluster.x-k8s.io", Version: "v1beta2", Kind: "ExtensionConfig"}
+	coreExtensionConfigs = schema.GroupVersionKind{Group: "runtime.cluster.x-k8s.io", Version: "v1beta2",
+		Kind: "ExtensionConfig"}
 )
 
 // TestLifecycle installs and upgrades the gateway on two management clusters, moves Clusters from one to the other, and
@@ -61,7 +64,8 @@ func (r *repository) clusterctlFor(t *testing.T, s *server, args ...string) stri
 // install installs Cluster API core and the gateway. Nothing waits for Deployments, which never become available.
 func install(t *testing.T, r *repository, s *server, version string) {
 	t.Helper()
-	r.clusterctlFor(t, s, "init", "--core", "cluster-api", "--bootstrap", "-", "--control-plane", "-", "--runtime-extension", "hookgate:"+version)
+	r.clusterctlFor(t, s, "init", "--core", "cluster-api", "--bootstrap", "-", "--control-plane", "-",
+		"--runtime-extension", "hookgate:"+version)
 }
 
 func testInit(t *testing.T, r *repository, s *server) {
@@ -74,7 +78,8 @@ func testInit(t *testing.T, r *repository, s *server) {
 	}
 	// The webhooks of Cluster API core have no server here.
 	s.removeWebhooks(t)
-	s.kubectl(t, "", "apply", "--server-side", "--validate=strict", "-f", filepath.Join(released(t, "v0.1.0"), "register.yaml"))
+	s.kubectl(t, "", "apply", "--server-side", "--validate=strict", "-f",
+		filepath.Join(released(t, "v0.1.0"), "register.yaml"))
 	if s.find(t, coreExtensionConfigs, "", "hookgate") == nil {
 		t.Error("the gateway is not registered with Cluster API")
 	}
@@ -91,14 +96,16 @@ func expectInstalled(t *testing.T, r *repository, s *server, version string) {
 			continue
 		}
 		if got.GetDeletionTimestamp() != nil || got.GetLabels()["cluster.x-k8s.io/provider"] != providerLabel {
-			t.Errorf("%s %s: deleted at %v, labels %v", o.GetKind(), o.GetName(), got.GetDeletionTimestamp(), got.GetLabels())
+			t.Errorf("%s %s: deleted at %v, labels %v", o.GetKind(), o.GetName(), got.GetDeletionTimestamp(),
+				got.GetLabels())
 		}
 	}
 	deployment := s.find(t, deployments, namespace, "hookgate")
 	if got := container(t, []*unstructured.Unstructured{deployment})["image"]; got != image+":"+version {
 		t.Errorf("the image is %v, want the one of %s", got, version)
 	}
-	if replicas, _, err := unstructured.NestedInt64(deployment.Object, "spec", "replicas"); replicas != 2 || err != nil {
+	if replicas, _, err := unstructured.NestedInt64(deployment.Object, "spec", "replicas"); replicas != 2 ||
+		err != nil {
 		t.Errorf("there are %d replicas, want 2; %v", replicas, err)
 	}
 	expectRecord(t, s, version)
@@ -140,14 +147,16 @@ func testUpgradeWithoutGap(t *testing.T, r *repository, s *server) {
 	before := s.find(t, deployments, namespace, "hookgate")
 	components := r.must(t, nil, "generate", "provider", "--runtime-extension", "hookgate:v0.1.1")
 	commands := block(t, "generate provider --runtime-extension hookgate:v0.1.1 |")
-	for _, command := range []string{"kubectl apply --server-side --force-conflicts -f -", "kubectl -n " + namespace + " patch " + s.resource(t, providers) + " " + providerLabel +
-		` --type merge -p '{"version": "v0.1.1"}'`} {
+	for _, command := range []string{"kubectl apply --server-side --force-conflicts -f -",
+		"kubectl -n " + namespace + " patch " + s.resource(t, providers) + " " + providerLabel +
+			` --type merge -p '{"version": "v0.1.1"}'`} {
 		if !strings.Contains(commands, command) {
 			t.Fatalf("%s does not show %q", guide, command)
 		}
 	}
 	s.kubectl(t, components, "apply", "--server-side", "--force-conflicts", "-f", "-")
-	s.kubectl(t, "", "-n", namespace, "patch", s.resource(t, providers), providerLabel, "--type", "merge", "-p", `{"version": "v0.1.1"}`)
+	s.kubectl(t, "", "-n", namespace, "patch", s.resource(t, providers), providerLabel, "--type", "merge", "-p",
+		`{"version": "v0.1.1"}`)
 	expectInstalled(t, r, s, "v0.1.1")
 	if after := s.find(t, deployments, namespace, "hookgate"); after.GetUID() != before.GetUID() {
 		t.Error("the Deployment is another one: its Pods were not replaced one by one")
@@ -233,7 +242,8 @@ func testMove(t *testing.T, r *repository, from, to *server) {
 		t.Errorf("after the move (-want +got):\n%s", diff)
 	}
 	for name, s := range map[string]*server{"from": from, "to": to} {
-		handlers, _, err := unstructured.NestedSlice(s.find(t, extensionConfigs, "", "goes").Object, "status", "handlers")
+		handlers, _, err := unstructured.NestedSlice(s.find(t, extensionConfigs, "", "goes").Object, "status",
+			"handlers")
 		if err != nil || (len(handlers) > 0) != (name == "from") {
 			t.Errorf("%s: the status has %d handlers, %v", name, len(handlers), err)
 		}
@@ -323,7 +333,8 @@ func metadata(name, label string) map[string]any {
 // kubectl runs kubectl on a management cluster.
 func (s *server) kubectl(t *testing.T, stdin string, args ...string) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), filepath.Join(program(t, assetsVariable), "kubectl"), append([]string{"--kubeconfig", s.kubeconfig}, args...)...)
+	cmd := exec.CommandContext(t.Context(), filepath.Join(program(t, assetsVariable), "kubectl"),
+		append([]string{"--kubeconfig", s.kubeconfig}, args...)...)
 	cmd.Stdin = strings.NewReader(stdin)
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("kubectl %s: %v\n%s", strings.Join(args, " "), err, out)

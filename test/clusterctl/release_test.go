@@ -93,7 +93,8 @@ func TestRegisterPointsAtTheGateway(t *testing.T) {
 	ports, _, err := unstructured.NestedSlice(service.Object, "spec", "ports")
 	if err != nil || target["namespace"] != service.GetNamespace() ||
 		!slices.ContainsFunc(ports, func(p any) bool { return p.(map[string]any)["port"] == target["port"] }) {
-		t.Errorf("it points at %v, the Service is in %s and has the ports %v, %v", target, service.GetNamespace(), ports, err)
+		t.Errorf("it points at %v, the Service is in %s and has the ports %v, %v", target, service.GetNamespace(),
+			ports, err)
 	}
 	secret := register[0].GetAnnotations()["runtime.cluster.x-k8s.io/inject-ca-from-secret"]
 	if !slices.ContainsFunc(components, func(o *unstructured.Unstructured) bool {
@@ -165,7 +166,8 @@ func TestReleaseNamesAnotherImage(t *testing.T) {
 		t.Fatalf("release: %v\n%s", err, stderr)
 	}
 	components := string(read(t, filepath.Join(dir, componentsFile)))
-	if !strings.Contains(components, "image: registry.example.com:5000/team/hookgate:v0.1.0\n") || strings.Contains(components, image) {
+	if !strings.Contains(components, "image: registry.example.com:5000/team/hookgate:v0.1.0\n") ||
+		strings.Contains(components, image) {
 		t.Error("the components do not name the image")
 	}
 }

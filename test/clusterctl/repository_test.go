@@ -128,7 +128,8 @@ func (r *repository) add(t testing.TB, version string) {
 // addClusterAPI adds Cluster API's own providers, as in its releases except for the image's tag.
 func (r *repository) addClusterAPI(t testing.TB) []provider {
 	t.Helper()
-	module := module(t, "list", "-C", filepath.Join("..", "..", "tools", "clusterctl"), "-m", "-json", "sigs.k8s.io/cluster-api")
+	module := module(t, "list", "-C", filepath.Join("..", "..", "tools", "clusterctl"), "-m", "-json",
+		"sigs.k8s.io/cluster-api")
 	var providers []provider
 	for _, p := range []struct{ folder, name, label, kind, file string }{
 		{"core", "cluster-api", "cluster-api", "CoreProvider", "core-components.yaml"},
@@ -150,7 +151,8 @@ func (r *repository) addClusterAPI(t testing.TB) []provider {
 // addCertManager adds cert-manager's API without cert-manager: clusterctl only waits until its objects can be created.
 func (r *repository) addCertManager(t testing.TB) {
 	t.Helper()
-	crds, err := filepath.Glob(filepath.Join(module(t, "mod", "download", "-json", certManagerModule+"@"+certManagerVersion).Dir, "deploy", "crds", "*.yaml"))
+	crds, err := filepath.Glob(filepath.Join(module(t, "mod", "download", "-json",
+		certManagerModule+"@"+certManagerVersion).Dir, "deploy", "crds", "*.yaml"))
 	if err != nil || len(crds) == 0 {
 		t.Fatalf("CRDs of cert-manager: %d files, %v", len(crds), err)
 	}
@@ -191,7 +193,8 @@ func (r *repository) clusterctl(t testing.TB, env []string, args ...string) (std
 		t.Fatal(err)
 	}
 	var out, errOut bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), program(t, clusterctlVariable), append([]string{"--config", path}, args...)...)
+	cmd := exec.CommandContext(t.Context(), program(t, clusterctlVariable),
+		append([]string{"--config", path}, args...)...)
 	// Only this: no settings of the user, and no access to the network. Loopback is never proxied.
 	cmd.Env = append([]string{
 		"HOME=" + home, "XDG_CONFIG_HOME=" + home, "PATH=" + os.Getenv("PATH"),

@@ -62,7 +62,8 @@ func TestAPIServerAdmitsTheInstallation(t *testing.T) {
 		}
 		template := one[*appsv1.Deployment](t, objects).Spec.Template
 		pod := &corev1.Pod{
-			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: namespace}, Spec: template.Spec,
+			TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+			ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: namespace}, Spec: template.Spec,
 		}
 		if refused := apply(marshal(t, pod), "--dry-run=server"); refused != "" {
 			t.Errorf("the Pod: %s", refused)
@@ -76,7 +77,8 @@ func TestAPIServerAdmitsTheInstallation(t *testing.T) {
 
 // kubectlApply applies manifests. It returns kubectl's error and output if they are refused, or "".
 func kubectlApply(kubeconfig string, manifests []byte, flags ...string) string {
-	out, err := kubectl(kubeconfig, manifests, append([]string{"apply", "--server-side", "--validate=strict", "-f", "-"}, flags...)...)
+	out, err := kubectl(kubeconfig, manifests, append([]string{"apply", "--server-side", "--validate=strict", "-f",
+		"-"}, flags...)...)
 	if err != nil {
 		return fmt.Sprintf("%v: %s", err, out)
 	}
@@ -84,7 +86,8 @@ func kubectlApply(kubeconfig string, manifests []byte, flags ...string) string {
 }
 
 func kubectl(kubeconfig string, input []byte, args ...string) ([]byte, error) {
-	cmd := exec.Command(filepath.Join(os.Getenv(assetsVariable), "kubectl"), append([]string{"--kubeconfig", kubeconfig}, args...)...)
+	cmd := exec.Command(filepath.Join(os.Getenv(assetsVariable), "kubectl"),
+		append([]string{"--kubeconfig", kubeconfig}, args...)...)
 	cmd.Stdin = bytes.NewReader(input)
 	return cmd.CombinedOutput()
 }
@@ -96,11 +99,13 @@ func anything(plural, kind string) *apiextensionsv1.CustomResourceDefinition {
 		ObjectMeta: metav1.ObjectMeta{Name: plural + "." + group},
 		Spec: apiextensionsv1.CustomResourceDefinitionSpec{
 			Group: group, Scope: apiextensionsv1.NamespaceScoped,
-			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: plural, Singular: strings.ToLower(kind), Kind: kind, ListKind: kind + "List"},
+			Names: apiextensionsv1.CustomResourceDefinitionNames{Plural: plural, Singular: strings.ToLower(kind),
+				Kind: kind, ListKind: kind + "List"},
 			Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
 				Name: "v1", Served: true, Storage: true,
 				Schema: &apiextensionsv1.CustomResourceValidation{
-					OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: ptr.To(true)},
+					OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object",
+						XPreserveUnknownFields: ptr.To(true)},
 				},
 			}},
 		},

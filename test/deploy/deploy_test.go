@@ -95,7 +95,8 @@ func checkSecurity(t *testing.T, objects []object, token bool) {
 	account, d := one[*corev1.ServiceAccount](t, objects), one[*appsv1.Deployment](t, objects)
 	pod := d.Spec.Template.Spec
 	podContext, c := pod.SecurityContext, container(t, d)
-	if podContext == nil || podContext.SeccompProfile == nil || c.SecurityContext == nil || c.SecurityContext.Capabilities == nil {
+	if podContext == nil || podContext.SeccompProfile == nil || c.SecurityContext == nil ||
+		c.SecurityContext.Capabilities == nil {
 		t.Fatalf("security contexts are missing: %+v, %+v", podContext, c.SecurityContext)
 	}
 	s := c.SecurityContext
@@ -163,7 +164,8 @@ func TestAvailability(t *testing.T) {
 		if u := d.Spec.Strategy.RollingUpdate; u == nil || !is(u.MaxUnavailable, intstr.FromInt32(0)) {
 			t.Errorf("an update may take replicas away: %+v", d.Spec.Strategy)
 		}
-		if !is(budget.Spec.MaxUnavailable, intstr.FromInt32(1)) || !is(budget.Spec.UnhealthyPodEvictionPolicy, policyv1.AlwaysAllow) {
+		if !is(budget.Spec.MaxUnavailable, intstr.FromInt32(1)) ||
+			!is(budget.Spec.UnhealthyPodEvictionPolicy, policyv1.AlwaysAllow) {
 			t.Errorf("disruption budget %+v: want one at a time, and those that are not ready always", budget.Spec)
 		}
 		var keys []string
@@ -171,7 +173,8 @@ func TestAvailability(t *testing.T) {
 			keys = append(keys, c.TopologyKey)
 			matches(t, "spread over "+c.TopologyKey, c.LabelSelector, d)
 			if c.MaxSkew != 1 || c.WhenUnsatisfiable != corev1.ScheduleAnyway {
-				t.Errorf("spread over %s: skew %d, %s: want 1, and one node to do", c.TopologyKey, c.MaxSkew, c.WhenUnsatisfiable)
+				t.Errorf("spread over %s: skew %d, %s: want 1, and one node to do", c.TopologyKey, c.MaxSkew,
+					c.WhenUnsatisfiable)
 			}
 		}
 		if diff := cmp.Diff([]string{corev1.LabelHostname, corev1.LabelTopologyZone}, keys); diff != "" {
@@ -218,7 +221,8 @@ func TestPorts(t *testing.T) {
 	each(t, func(t *testing.T, objects []object) {
 		c := container(t, one[*appsv1.Deployment](t, objects))
 		given := flags(c)
-		want := map[string]string{"https": given["--http-address"], "grpc": given["--grpc-address"], "health": given["--health-addr"]}
+		want := map[string]string{"https": given["--http-address"], "grpc": given["--grpc-address"],
+			"health": given["--health-addr"]}
 		if a, ok := given["--diagnostics-address"]; ok {
 			want["metrics"] = a
 		}
@@ -230,7 +234,8 @@ func TestPorts(t *testing.T) {
 			t.Errorf("ports of the container differ from its flags (-flags +ports):\n%s", diff)
 		}
 		for path, probe := range map[string]*corev1.Probe{"/readyz": c.ReadinessProbe, "/healthz": c.LivenessProbe} {
-			if probe == nil || probe.HTTPGet == nil || probe.HTTPGet.Path != path || probe.HTTPGet.Port != intstr.FromString("health") {
+			if probe == nil || probe.HTTPGet == nil || probe.HTTPGet.Path != path ||
+				probe.HTTPGet.Port != intstr.FromString("health") {
 				t.Errorf("probe %+v, want GET %s on the health port", probe, path)
 			}
 		}
@@ -323,7 +328,8 @@ func TestCertificates(t *testing.T) {
 			t.Errorf("the certificate is for other names than the Service's (-want +got):\n%s", diff)
 		}
 		ca := issuers[serving.Spec.IssuerRef["name"]].Spec.CA
-		if ca == nil || secrets[ca.SecretName] == nil || !secrets[ca.SecretName].Spec.IsCA || secrets[ca.SecretName].Spec.PrivateKey.RotationPolicy != "Never" {
+		if ca == nil || secrets[ca.SecretName] == nil || !secrets[ca.SecretName].Spec.IsCA ||
+			secrets[ca.SecretName].Spec.PrivateKey.RotationPolicy != "Never" {
 			t.Errorf("the issuer of the serving certificate has no CA that stays: %+v", ca)
 		}
 	})
@@ -333,7 +339,8 @@ func TestCertificates(t *testing.T) {
 func TestGuideRegistersTheGateway(t *testing.T) {
 	objects := install(t, false)
 	service := one[*corev1.Service](t, objects)
-	c := one[*runtimev1.ExtensionConfig](t, decode(t, "register.yaml", []byte(guideFiles(t, t.TempDir())["register.yaml"])))
+	c := one[*runtimev1.ExtensionConfig](t, decode(t, "register.yaml",
+		[]byte(guideFiles(t, t.TempDir())["register.yaml"])))
 	s := c.Spec.ClientConfig.Service
 	if s.Namespace != service.Namespace || s.Name != service.Name || !is(s.Port, service.Spec.Ports[0].Port) {
 		t.Errorf("it points at %+v, the Service is %s/%s", s, service.Namespace, service.Name)

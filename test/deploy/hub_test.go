@@ -108,7 +108,8 @@ func TestHubObjects(t *testing.T) {
 			}
 			for _, s := range all[*corev1.Service](objects) {
 				if len(s.Spec.Selector) == 0 || !labels.SelectorFromSet(s.Spec.Selector).Matches(labels.Set(d.Spec.Template.Labels)) {
-					t.Errorf("Service %s selects %v, and the Pods have %v", s.Name, s.Spec.Selector, d.Spec.Template.Labels)
+					t.Errorf("Service %s selects %v, and the Pods have %v", s.Name, s.Spec.Selector,
+						d.Spec.Template.Labels)
 				}
 				for _, p := range s.Spec.Ports {
 					if ports[p.TargetPort.StrVal] == 0 {
@@ -211,12 +212,15 @@ const account = "system:serviceaccount:" + namespace + ":hookgate"
 func newServer(t *testing.T) *server {
 	t.Helper()
 	dir := t.TempDir()
-	s := &server{audit: filepath.Join(dir, "audit.log"), kubeconfig: filepath.Join(dir, "kubeconfig"), admin: filepath.Join(dir, "admin")}
+	s := &server{audit: filepath.Join(dir, "audit.log"), kubeconfig: filepath.Join(dir, "kubeconfig"),
+		admin: filepath.Join(dir, "admin")}
 	policy := filepath.Join(dir, "policy.yaml")
 	writeFile(t, policy, []byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n"))
-	s.Environment = &envtest.Environment{CRDs: []*apiextensionsv1.CustomResourceDefinition{anything("certificates", "Certificate"), anything("issuers", "Issuer")}}
+	s.Environment = &envtest.Environment{CRDs: []*apiextensionsv1.CustomResourceDefinition{anything("certificates",
+		"Certificate"), anything("issuers", "Issuer")}}
 	// Without streamed lists, clients list and watch, as with older API servers.
-	s.ControlPlane.GetAPIServer().Configure().Set("audit-policy-file", policy).Set("audit-log-path", s.audit).Set("feature-gates", "WatchList=false")
+	s.ControlPlane.GetAPIServer().Configure().Set("audit-policy-file", policy).Set("audit-log-path",
+		s.audit).Set("feature-gates", "WatchList=false")
 	config, err := s.Start()
 	if err != nil {
 		t.Fatalf("start API server: %v", err)
@@ -236,8 +240,9 @@ func newServer(t *testing.T) *server {
 		t.Fatal(err)
 	}
 	for file, user := range map[string]envtest.User{
-		s.admin:      {Name: "operator", Groups: []string{"system:masters"}},
-		s.kubeconfig: {Name: account, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:" + namespace}},
+		s.admin: {Name: "operator", Groups: []string{"system:masters"}},
+		s.kubeconfig: {Name: account, Groups: []string{"system:serviceaccounts",
+			"system:serviceaccounts:" + namespace}},
 	} {
 		added, err := s.AddUser(user, nil)
 		if err != nil {
@@ -291,7 +296,8 @@ func (s *server) arguments(t *testing.T, c corev1.Container, certs *devcert.Pair
 
 // localArguments returns the container's arguments with each volume in its own directory, which holds the given files
 // or else a certificate.
-func localArguments(t *testing.T, c corev1.Container, certs *devcert.Pair, files map[string]map[string]string) []string {
+func localArguments(t *testing.T, c corev1.Container, certs *devcert.Pair,
+	files map[string]map[string]string) []string {
 	t.Helper()
 	dirs := map[string]string{}
 	for _, m := range c.VolumeMounts {
@@ -359,7 +365,8 @@ func (s *server) work(t *testing.T, group string, x *extension, readOnly bool) {
 	t.Helper()
 	s.apply(t, fmt.Appendf(nil, "apiVersion: hookgate.dev/v1alpha1\nkind: ExtensionPolicy\nmetadata: {name: acme}\nspec: {targetRef: {name: acme}, failurePolicy: Ignore}\n"))
 	s.apply(t, marshal(t, &corev1.Secret{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"}, ObjectMeta: metav1.ObjectMeta{Name: "acme-ca", Namespace: namespace},
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
+		ObjectMeta: metav1.ObjectMeta{Name: "acme-ca", Namespace: namespace},
 		StringData: map[string]string{"ca.crt": string(x.authority())},
 	}))
 	// In the old version, so that the stored object was converted.
@@ -409,7 +416,8 @@ func (s *server) followSecret(t *testing.T, group string, x *extension) {
 		return slices.ContainsFunc(list.Items, func(e eventsv1.Event) bool { return e.Reason == "CABundleInjected" && e.Series != nil })
 	})
 	eventually(t, "caBundle equals the Secret's", func() bool {
-		out, err := kubectl(s.admin, nil, "get", "extensionconfigs.v1beta2."+group, "acme", "-o", "jsonpath={.spec.clientConfig.caBundle}")
+		out, err := kubectl(s.admin, nil, "get", "extensionconfigs.v1beta2."+group, "acme", "-o",
+			"jsonpath={.spec.clientConfig.caBundle}")
 		return err == nil && string(out) == base64.StdEncoding.EncodeToString(x.authority())
 	})
 	s.await(t, group, metav1.ConditionTrue)
@@ -467,7 +475,8 @@ subjects: [{kind: ServiceAccount, name: monitoring, namespace: default}]
 			}
 			token = request.Status.Token
 		}
-		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "https://127.0.0.1"+portOf(g.Diagnostics)+"/metrics", nil)
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
+			"https://127.0.0.1"+portOf(g.Diagnostics)+"/metrics", nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -613,7 +622,8 @@ func newExtension(t *testing.T) *extension {
 			return
 		}
 		list := &runtimehooksv1.DiscoveryResponse{Handlers: []runtimehooksv1.ExtensionHandler{{
-			Name: "h", RequestHook: runtimehooksv1.GroupVersionHook{APIVersion: runtimehooksv1.GroupVersion.String(), Hook: "BeforeClusterCreate"},
+			Name: "h", RequestHook: runtimehooksv1.GroupVersionHook{APIVersion: runtimehooksv1.GroupVersion.String(),
+				Hook: "BeforeClusterCreate"},
 		}}}
 		list.SetGroupVersionKind(runtimehooksv1.GroupVersion.WithKind("DiscoveryResponse"))
 		list.Status = runtimehooksv1.ResponseStatusSuccess

@@ -60,7 +60,8 @@ func TestGatewayAcceptsTheArguments(t *testing.T) {
 			args = append(args, port.ReplaceAllString(a, "=:0"))
 		}
 		g := process.RunGateway(t, exec.Command(path, args...))
-		if read := logged(t, g, "manifests read"); read["errors"] != 0.0 || read["extensionConfigs"] != float64(manifests) || manifests == 0 {
+		if read := logged(t, g, "manifests read"); read["errors"] != 0.0 ||
+			read["extensionConfigs"] != float64(manifests) || manifests == 0 {
 			t.Errorf("the log says %v, want %d ExtensionConfigs and no errors", read, manifests)
 		}
 		resp, err := http.Get("http://127.0.0.1" + portOf(g.Health) + c.LivenessProbe.HTTPGet.Path)

@@ -171,7 +171,8 @@ func TestAPIServerAdmitsTheSidecar(t *testing.T) {
 	}
 	d := one[*appsv1.Deployment](t, objects)
 	pod := &corev1.Pod{
-		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}, ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: d.Namespace}, Spec: d.Spec.Template.Spec,
+		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+		ObjectMeta: metav1.ObjectMeta{Name: "p", Namespace: d.Namespace}, Spec: d.Spec.Template.Spec,
 	}
 	if refused := kubectlApply(s.admin, marshal(t, pod), "--dry-run=server"); refused != "" {
 		t.Errorf("the Pod: %s", refused)

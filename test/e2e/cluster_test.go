@@ -120,7 +120,8 @@ func (w *world) answers() map[string]string {
 	return c.Data
 }
 
-var answersKey = client.ObjectKey{Namespace: namespace, Name: clusterKey.Name + "-" + upstream + "-test-extension-hookresponses"}
+var answersKey = client.ObjectKey{Namespace: namespace,
+	Name: clusterKey.Name + "-" + upstream + "-test-extension-hookresponses"}
 
 // answer changes what the extension answers.
 func (w *world) answer(record, answer string) {

@@ -117,7 +117,8 @@ func (w *world) gone() {
 			return err.Error(), false
 		}
 		err := w.Get(w.ctx, clusterKey, &clusterv1.Cluster{})
-		return fmt.Sprintf("%d Machines; Cluster: %v", len(machines.Items), err), len(machines.Items) == 0 && apierrors.IsNotFound(err)
+		return fmt.Sprintf("%d Machines; Cluster: %v", len(machines.Items), err),
+			len(machines.Items) == 0 && apierrors.IsNotFound(err)
 	})
 }
 
@@ -167,7 +168,8 @@ func (w *world) updatesInPlace() {
 				with++
 			}
 		}
-		return fmt.Sprintf("%d of %d", with, len(configs.Items)), with == len(before) && len(configs.Items) == len(before)
+		return fmt.Sprintf("%d of %d", with, len(configs.Items)),
+			with == len(before) && len(configs.Items) == len(before)
 	})
 	w.settled(newVersion, 4)
 	if after := w.machines(); !slices.Equal(before, after) {
@@ -179,7 +181,8 @@ func (w *world) updatesInPlace() {
 func (w *world) allowInPlaceUpdates() {
 	w.t.Helper()
 	config := extensionConfig(ownGroup, upstream)
-	patch := client.RawPatch("application/merge-patch+json", []byte(`{"spec":{"settings":{"disableInPlaceUpdates":"false"}}}`))
+	patch := client.RawPatch("application/merge-patch+json",
+		[]byte(`{"spec":{"settings":{"disableInPlaceUpdates":"false"}}}`))
 	if err := w.Patch(w.ctx, config, patch); err != nil {
 		w.t.Fatalf("change settings: %v", err)
 	}

@@ -57,12 +57,14 @@ func TestSidecar(t *testing.T) {
 			return err.Error(), false
 		}
 		return fmt.Sprint(class.Status.Variables, class.Status.Conditions), len(class.Status.Variables) == 1 &&
-			class.Status.Variables[0].Name == "imageRepository" && class.Status.Variables[0].Definitions[0].Schema.OpenAPIV3Schema.MinLength != nil
+			class.Status.Variables[0].Name == "imageRepository" &&
+			class.Status.Variables[0].Definitions[0].Schema.OpenAPIV3Schema.MinLength != nil
 	})
 
 	cluster := read(t, "testdata/cluster.yaml")[0]
 	set(t, cluster, int64(1), "spec", "topology", "controlPlane", "replicas")
-	set(t, cluster, []any{map[string]any{"name": "imageRepository", "value": repository}}, "spec", "topology", "variables")
+	set(t, cluster, []any{map[string]any{"name": "imageRepository", "value": repository}}, "spec", "topology",
+		"variables")
 	w.create(cluster)
 	w.settled(oldVersion, 2)
 	if got := w.controlPlaneOf().Spec.KubeadmConfigSpec.ClusterConfiguration.ImageRepository; got != repository {
@@ -124,7 +126,8 @@ func (w *world) startBeside() {
 	address := loopback(freePort(w.t))
 	w.gateway = newServer(w.t)
 	w.gateway.start = func() *process {
-		return w.launch("hookgate", folder(w.t, "HOOKGATE_BIN"), "serve", "--sidecar", "grpc://"+address, "--cert-dir", w.certs,
+		return w.launch("hookgate", folder(w.t, "HOOKGATE_BIN"), "serve", "--sidecar", "grpc://"+address, "--cert-dir",
+			w.certs,
 			"--http-address", loopback(w.gateway.port), "--diagnostics-address", loopback(w.gateway.diagnostics), "--health-addr", loopback(w.gateway.health))
 	}
 	w.gateway.process = w.gateway.start()

@@ -51,7 +51,8 @@ func TestExtensionsOfV112(t *testing.T) {
 		t.Errorf("without a policy, Cluster API reads the metadata of the variable: %v", labels)
 	}
 	cluster := read(t, "testdata/cluster.yaml")[0]
-	set(t, cluster, map[string]any{"nodeDrainTimeoutSeconds": int64(90), "nodeDeletionTimeoutSeconds": int64(20)}, "spec", "topology", "controlPlane", "deletion")
+	set(t, cluster, map[string]any{"nodeDrainTimeoutSeconds": int64(90), "nodeDeletionTimeoutSeconds": int64(20)},
+		"spec", "topology", "controlPlane", "deletion")
 	set(t, cluster, map[string]any{
 		"enabled": true,
 		"checks": map[string]any{
@@ -124,7 +125,8 @@ func TestExtensionsOfV112(t *testing.T) {
 func (w *world) startGuard() string {
 	w.t.Helper()
 	record, port := w.t.TempDir(), freePort(w.t)
-	w.launch("guard", filepath.Join(folder(w.t, "HOOKGATE_SKEW_BIN"), "extension"), "--guard", "--record", record, "--port", fmt.Sprint(port), "--cert-dir", w.certs)
+	w.launch("guard", filepath.Join(folder(w.t, "HOOKGATE_SKEW_BIN"), "extension"), "--guard", "--record", record,
+		"--port", fmt.Sprint(port), "--cert-dir", w.certs)
 	w.registerExtension(guard, port, map[string]any{"classes": "memory"})
 	return record
 }
@@ -136,7 +138,8 @@ func (w *world) understand(extension, handler, version string) {
 	if handler != "" {
 		target["handler"] = handler
 	}
-	p := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"targetRef": target, "clusterAPIVersion": version}}}
+	p := &unstructured.Unstructured{Object: map[string]any{"spec": map[string]any{"targetRef": target,
+		"clusterAPIVersion": version}}}
 	p.SetAPIVersion("hookgate.dev/v1alpha1")
 	p.SetKind("ExtensionPolicy")
 	p.SetName(strings.TrimSuffix(extension+"-"+handler, "-"))
@@ -187,7 +190,8 @@ func (w *world) sawAll(record, hook string) {
 		w.t.Fatal(err)
 	}
 	want := &unstructured.Unstructured{}
-	want.SetGroupVersionKind(schema.GroupVersionKind{Group: clusterv1.GroupVersion.Group, Version: "v1beta1", Kind: "Cluster"})
+	want.SetGroupVersionKind(schema.GroupVersionKind{Group: clusterv1.GroupVersion.Group, Version: "v1beta1",
+		Kind: "Cluster"})
 	if err := w.Get(w.ctx, clusterKey, want); err != nil {
 		w.t.Fatalf("get Cluster in v1beta1: %v", err)
 	}
@@ -199,7 +203,8 @@ func (w *world) sawAll(record, hook string) {
 	}
 	for _, member := range []string{"apiVersion", "kind", "spec"} {
 		if diff := cmp.Diff(plain[member], got[member]); diff != "" {
-			w.t.Errorf("%s: %s of the Cluster differs from Cluster API's own in v1beta1 (-Cluster API +extension):\n%s", hook, member, diff)
+			w.t.Errorf("%s: %s of the Cluster differs from Cluster API's own in v1beta1 (-Cluster API +extension):\n%s",
+				hook, member, diff)
 		}
 	}
 }

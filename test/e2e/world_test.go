@@ -139,7 +139,8 @@ func (w *world) startHub(extension string) {
 	w.extension = w.manager("test-extension", extension)
 	w.gateway = newServer(w.t)
 	w.gateway.start = func() *process {
-		return w.launch("hookgate", hookgate, "serve", "--kubeconfig", w.kubeconfig, "--extension-config-group", ownGroup,
+		return w.launch("hookgate", hookgate, "serve", "--kubeconfig", w.kubeconfig, "--extension-config-group",
+			ownGroup,
 			"--cert-dir", w.certs, "--http-address", loopback(w.gateway.port), "--grpc-address", loopback(0),
 			"--diagnostics-address", loopback(w.gateway.diagnostics), "--health-addr", loopback(w.gateway.health),
 			"--gateway-address", loopback(w.gateway.port))
@@ -286,7 +287,8 @@ func (w *world) startAPIServer(assets string) (kubectl string) {
 func (w *world) manager(name, path string) *server {
 	s := newServer(w.t)
 	s.start = func() *process {
-		return w.launch(name, path, "--leader-elect=false", "--webhook-port", fmt.Sprint(s.port), "--webhook-cert-dir", w.certs,
+		return w.launch(name, path, "--leader-elect=false", "--webhook-port", fmt.Sprint(s.port), "--webhook-cert-dir",
+			w.certs,
 			"--diagnostics-address", loopback(s.diagnostics), "--insecure-diagnostics", "--health-addr", loopback(s.health),
 			"--feature-gates", "RuntimeSDK=true,ClusterTopology=true,InPlaceUpdates=true")
 	}

@@ -74,15 +74,21 @@ var exchanges = map[string]exchange{
 				item("no repository", "KubeadmControlPlaneTemplate", `{"template":{"spec":{"kubeadmConfigSpec":{"clusterConfiguration":{}}}}}`, `{"name":"imageRepository","value":"own.example.com"}`),
 				item("no clusterConfiguration", "KubeadmControlPlaneTemplate", `{"template":{"spec":{"kubeadmConfigSpec":{"initConfiguration":{}}}}}`, `{"name":"builtin","value":{"n":9007199254740993}}`),
 				item("no kubeadmConfigSpec", "KubeadmControlPlaneTemplate", `{"template":{"spec":{"rollout":{}}}}`, ``),
-				item("switched off", "KubeadmControlPlaneTemplate", `{"template":{}}`, `{"name":"imageRepository","value":""}`),
-				item("no spec", "KubeadmControlPlaneTemplate", `null`, `{"name":"imageRepository","value":"ü/\"quoted\"\\"}`),
+				item("switched off", "KubeadmControlPlaneTemplate", `{"template":{}}`,
+					`{"name":"imageRepository","value":""}`),
+				item("no spec", "KubeadmControlPlaneTemplate", `null`,
+					`{"name":"imageRepository","value":"ü/\"quoted\"\\"}`),
 			}, ",") + `]}`,
 		`{"status":"Success","items":[` +
 			strings.Join([]string{
-				patch("whole", "/spec/template/spec/kubeadmConfigSpec/clusterConfiguration/imageRepository", `"registry.example.com/kubernetes"`),
-				patch("no repository", "/spec/template/spec/kubeadmConfigSpec/clusterConfiguration/imageRepository", `"own.example.com"`),
-				patch("no clusterConfiguration", "/spec/template/spec/kubeadmConfigSpec/clusterConfiguration", `{"imageRepository":"registry.example.com/kubernetes"}`),
-				patch("no kubeadmConfigSpec", "/spec/template/spec/kubeadmConfigSpec", `{"clusterConfiguration":{"imageRepository":"registry.example.com/kubernetes"}}`),
+				patch("whole", "/spec/template/spec/kubeadmConfigSpec/clusterConfiguration/imageRepository",
+					`"registry.example.com/kubernetes"`),
+				patch("no repository", "/spec/template/spec/kubeadmConfigSpec/clusterConfiguration/imageRepository",
+					`"own.example.com"`),
+				patch("no clusterConfiguration", "/spec/template/spec/kubeadmConfigSpec/clusterConfiguration",
+					`{"imageRepository":"registry.example.com/kubernetes"}`),
+				patch("no kubeadmConfigSpec", "/spec/template/spec/kubeadmConfigSpec",
+					`{"clusterConfiguration":{"imageRepository":"registry.example.com/kubernetes"}}`),
 				patch("no spec", "/spec", `{"template":{"spec":{"kubeadmConfigSpec":{"clusterConfiguration":{"imageRepository":"ü/\"quoted\"\\"}}}}}`),
 			}, ",") + `]}`,
 	},
@@ -140,7 +146,8 @@ func item(uid, kind, spec, variables string) string {
 }
 
 func patch(uid, pointer, value string) string {
-	return fmt.Sprintf(`{"uid":%q,"patchType":"JSONPatch","patch":[{"op":"add","path":%q,"value":%s}]}`, uid, pointer, value)
+	return fmt.Sprintf(`{"uid":%q,"patchType":"JSONPatch","patch":[{"op":"add","path":%q,"value":%s}]}`, uid, pointer,
+		value)
 }
 
 func update(current, desired string) string {

@@ -153,11 +153,13 @@ func checkDiscovery(t *testing.T, direct *grpc.ClientConn) {
 
 // A hook that a service has but the example does not implement, and a service that it does not have at all.
 func checkNotImplemented(t *testing.T, g *gateway, direct *grpc.ClientConn) {
-	_, err := hooksv1alpha1.NewLifecycleHooksServiceClient(direct).BeforeClusterDelete(soon(t), &hooksv1alpha1.BeforeClusterDeleteRequest{})
+	_, err := hooksv1alpha1.NewLifecycleHooksServiceClient(direct).BeforeClusterDelete(soon(t),
+		&hooksv1alpha1.BeforeClusterDeleteRequest{})
 	if status.Code(err) != codes.Unimplemented {
 		t.Errorf("BeforeClusterDelete: %v, want Unimplemented", err)
 	}
-	_, err = hooksv1alpha1.NewUpgradePlanHooksServiceClient(direct).GenerateUpgradePlan(soon(t), &hooksv1alpha1.GenerateUpgradePlanRequest{})
+	_, err = hooksv1alpha1.NewUpgradePlanHooksServiceClient(direct).GenerateUpgradePlan(soon(t),
+		&hooksv1alpha1.GenerateUpgradePlanRequest{})
 	if status.Code(err) != codes.Unimplemented {
 		t.Errorf("GenerateUpgradePlan: %v, want Unimplemented", err)
 	}
@@ -179,8 +181,9 @@ func checkNotJSON(t *testing.T, direct *grpc.ClientConn) {
 		},
 		"items[0].object": func(ctx context.Context) error {
 			_, err := hooksv1alpha1.NewTopologyMutationHooksServiceClient(direct).GeneratePatches(ctx, &hooksv1alpha1.GeneratePatchesRequest{
-				Variables: []*hooksv1alpha1.Variable{{Name: "imageRepository", Value: &hooksv1alpha1.JSON{Raw: []byte(`"x"`)}}},
-				Items:     []*hooksv1alpha1.GeneratePatchesRequestItem{{Uid: "1", Object: broken}},
+				Variables: []*hooksv1alpha1.Variable{{Name: "imageRepository",
+					Value: &hooksv1alpha1.JSON{Raw: []byte(`"x"`)}}},
+				Items: []*hooksv1alpha1.GeneratePatchesRequestItem{{Uid: "1", Object: broken}},
 			})
 			return err
 		},
@@ -203,7 +206,8 @@ func checkNotJSON(t *testing.T, direct *grpc.ClientConn) {
 func checkLimits(t *testing.T, direct *grpc.ClientConn) {
 	upgrade := func(padding int) error {
 		_, err := hooksv1alpha1.NewLifecycleHooksServiceClient(direct).BeforeClusterUpgrade(soon(t), &hooksv1alpha1.BeforeClusterUpgradeRequest{
-			Cluster:               &hooksv1alpha1.RawExtension{Raw: []byte(`{"padding":"` + strings.Repeat("x", padding) + `"}`)},
+			Cluster: &hooksv1alpha1.RawExtension{Raw: []byte(`{"padding":"` + strings.Repeat("x",
+				padding) + `"}`)},
 			FromKubernetesVersion: "v1.36.1", ToKubernetesVersion: "v1.36.2",
 		})
 		return err
@@ -228,7 +232,8 @@ func checkHealth(t *testing.T, direct *grpc.ClientConn) {
 func checkTermination(t *testing.T, x *example) {
 	conn := x.dial(t)
 	ctx := soon(t)
-	call, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true}, hooksv1alpha1.LifecycleHooksService_BeforeClusterUpgrade_FullMethodName)
+	call, err := conn.NewStream(ctx, &grpc.StreamDesc{ClientStreams: true},
+		hooksv1alpha1.LifecycleHooksService_BeforeClusterUpgrade_FullMethodName)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -243,7 +248,8 @@ func checkTermination(t *testing.T, x *example) {
 		t.Fatal("after SIGTERM, the server goes on taking calls on connections that it has")
 	}
 	request := &hooksv1alpha1.BeforeClusterUpgradeRequest{
-		Cluster: &hooksv1alpha1.RawExtension{Raw: []byte(`{}`)}, FromKubernetesVersion: "v1.36.1", ToKubernetesVersion: "v1.36.2",
+		Cluster: &hooksv1alpha1.RawExtension{Raw: []byte(`{}`)}, FromKubernetesVersion: "v1.36.1",
+		ToKubernetesVersion: "v1.36.2",
 	}
 	if err := call.SendMsg(request); err != nil {
 		t.Errorf("send the request of a call that had begun: %v", err)

@@ -98,7 +98,8 @@ func TestGuideBlocksThatAreNotRun(t *testing.T) {
 
 // The guide has a section for every example.
 func TestGuideLanguages(t *testing.T) {
-	names := map[string]string{"go": "Go", "python": "Python", "typescript": "TypeScript", "java": "Java", "rust": "Rust"}
+	names := map[string]string{"go": "Go", "python": "Python", "typescript": "TypeScript", "java": "Java",
+		"rust": "Rust"}
 	var want, got []string
 	for _, language := range languages {
 		want = append(want, names[language])

@@ -96,7 +96,8 @@ func startGateway(t *testing.T, manifest string) *gateway {
 	}
 	g := &gateway{catalog: catalog.New()}
 	g.codec = codec.New(g.catalog)
-	args := append([]string{"serve", "--extension-configs", configs, "--cert-dir", certs, "--resync", "1s"}, process.AnyPorts()...)
+	args := append([]string{"serve", "--extension-configs", configs, "--cert-dir", certs, "--resync", "1s"},
+		process.AnyPorts()...)
 	g.Gateway = process.RunGateway(t, exec.Command(path, args...))
 	config := &tls.Config{RootCAs: pair.ClientTLS().RootCAs}
 	transport := &http.Transport{TLSClientConfig: config}
@@ -114,7 +115,8 @@ func (g *gateway) post(t *testing.T, hook, handler, request string) (int, []byte
 	if !ok {
 		t.Fatalf("no hook %s", hook)
 	}
-	response, err := g.client.Post("https://"+g.HTTPS+h.Path(handler), "application/json", bytes.NewReader([]byte(request)))
+	response, err := g.client.Post("https://"+g.HTTPS+h.Path(handler), "application/json",
+		bytes.NewReader([]byte(request)))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +154,8 @@ func (g *gateway) awaitHandlers(t *testing.T) {
 		if err := g.conn.Invoke(soon(t), hooksv1alpha1.DiscoveryService_Discovery_FullMethodName, new(hooksv1alpha1.DiscoveryRequest), out); err != nil {
 			t.Fatal(err)
 		}
-		return slices.ContainsFunc(out.GetHandlers(), func(h *hooksv1alpha1.ExtensionHandler) bool { return h.GetName() == "image-repository--acme" })
+		return slices.ContainsFunc(out.GetHandlers(),
+			func(h *hooksv1alpha1.ExtensionHandler) bool { return h.GetName() == "image-repository--acme" })
 	})
 }
 

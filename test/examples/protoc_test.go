@@ -61,7 +61,8 @@ func TestPlainProtoc(t *testing.T) {
 					}
 					args = append(args, "--plugin="+strings.TrimSuffix(filepath.Base(plugin), ".exe")+"="+plugin)
 				}
-				if text, err := exec.CommandContext(t.Context(), protoc, args...).CombinedOutput(); err != nil || len(text) > 0 {
+				if text, err := exec.CommandContext(t.Context(), protoc, args...).CombinedOutput(); err != nil ||
+					len(text) > 0 {
 					t.Errorf("%s: %v\n%s", file, err, text)
 					continue
 				}

@@ -22,7 +22,8 @@ func handlers(extension string) []server.ExtensionHandler {
 		{Name: "create-quota", Hook: runtimehooksv1.BeforeClusterCreate, HandlerFunc: beforeClusterCreate(e, "create-quota")},
 		{Name: "initialized", Hook: runtimehooksv1.AfterControlPlaneInitialized, HandlerFunc: handle(e, "initialized",
 			func(q *runtimehooksv1.AfterControlPlaneInitializedRequest) *clusterv1.Cluster { return &q.Cluster },
-			func(*runtimehooksv1.AfterControlPlaneInitializedRequest, *runtimehooksv1.AfterControlPlaneInitializedResponse) {
+			func(*runtimehooksv1.AfterControlPlaneInitializedRequest,
+				*runtimehooksv1.AfterControlPlaneInitializedResponse) {
 			})},
 		{Name: "upgrade-backup", Hook: runtimehooksv1.BeforeClusterUpgrade, HandlerFunc: beforeClusterUpgrade(e, "upgrade-backup")},
 		{Name: "upgrade-window", Hook: runtimehooksv1.BeforeClusterUpgrade, HandlerFunc: beforeClusterUpgrade(e, "upgrade-window")},
@@ -99,7 +100,8 @@ type response[R any] interface {
 
 // handle returns a handler: it signs the answer with what was decoded, lets fill add what the hook is about, and then
 // follows the instructions that the request has for this handler.
-func handle[Q, R any, PQ request[Q], PR response[R]](e author, name string, cluster func(*Q) *clusterv1.Cluster, fill func(*Q, *R)) func(context.Context, *Q, *R) {
+func handle[Q, R any, PQ request[Q], PR response[R]](e author, name string, cluster func(*Q) *clusterv1.Cluster,
+	fill func(*Q, *R)) func(context.Context, *Q, *R) {
 	return func(ctx context.Context, q *Q, r *R) {
 		PR(r).SetStatus(runtimehooksv1.ResponseStatusSuccess)
 		PR(r).SetMessage(e.sign(name, PQ(q)))

@@ -80,12 +80,14 @@ func TestUpgradePlan(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			response := &runtimehooksv1.GenerateUpgradePlanResponse{}
-			generateUpgradePlan(&runtimehooksv1.GenerateUpgradePlanRequest{FromControlPlaneKubernetesVersion: tc.from, ToKubernetesVersion: tc.to}, response)
+			generateUpgradePlan(&runtimehooksv1.GenerateUpgradePlanRequest{FromControlPlaneKubernetesVersion: tc.from,
+				ToKubernetesVersion: tc.to}, response)
 			var got []string
 			for _, step := range response.ControlPlaneUpgrades {
 				got = append(got, step.Version)
 			}
-			if len(got) != len(tc.controlPlane) || (got == nil) != (response.Status == runtimehooksv1.ResponseStatusFailure) {
+			if len(got) != len(tc.controlPlane) ||
+				(got == nil) != (response.Status == runtimehooksv1.ResponseStatusFailure) {
 				t.Fatalf("%s: got %v, status %q, want %v", tc.reason, got, response.Status, tc.controlPlane)
 			}
 			for i := range got {

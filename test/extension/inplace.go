@@ -28,10 +28,12 @@ func canUpdateMachine(q *runtimehooksv1.CanUpdateMachineRequest, r *runtimehooks
 
 // canUpdateMachineSet is the same for a MachineSet and its templates.
 func canUpdateMachineSet(q *runtimehooksv1.CanUpdateMachineSetRequest, r *runtimehooksv1.CanUpdateMachineSetResponse) {
-	if from, to := q.Current.MachineSet.Spec.Template.Spec.Version, q.Desired.MachineSet.Spec.Template.Spec.Version; from != to {
+	if from, to := q.Current.MachineSet.Spec.Template.Spec.Version,
+		q.Desired.MachineSet.Spec.Template.Spec.Version; from != to {
 		r.MachineSetPatch = replace("/spec/template/spec/version", marshal(to))
 	}
-	r.InfrastructureMachineTemplatePatch = mergeSpec(q.Current.InfrastructureMachineTemplate, q.Desired.InfrastructureMachineTemplate)
+	r.InfrastructureMachineTemplatePatch = mergeSpec(q.Current.InfrastructureMachineTemplate,
+		q.Desired.InfrastructureMachineTemplate)
 	r.BootstrapConfigTemplatePatch = mergeSpec(q.Current.BootstrapConfigTemplate, q.Desired.BootstrapConfigTemplate)
 }
 

@@ -37,7 +37,8 @@ func TestSources(t *testing.T) {
 				contains(t, cells[0], filepath.Join(moduleDir(t, module), path), name)
 			case parts[0] == "Cluster API book" && len(parts) == 3:
 				const folder = "docs/book/src/tasks/experimental-features/runtime-sdk"
-				contains(t, cells[0], filepath.Join(moduleDir(t, "sigs.k8s.io/cluster-api"), folder, parts[1]), "# "+parts[2]+"\n")
+				contains(t, cells[0], filepath.Join(moduleDir(t, "sigs.k8s.io/cluster-api"), folder, parts[1]),
+					"# "+parts[2]+"\n")
 			case len(parts) == 1 && (strings.HasPrefix(source, "docs/") || strings.HasPrefix(source, "proto/")):
 				contains(t, cells[0], filepath.Join("../..", source), "")
 			case parts[0] == "gRPC" || strings.HasPrefix(source, "RFC "):

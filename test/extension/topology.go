@@ -51,9 +51,11 @@ func generatePatches(q *runtimehooksv1.GeneratePatchesRequest, r *runtimehooksv1
 			answer.Patch = jsonPatch(values, "replace", "/spec/template/spec/instanceType", "instanceType",
 				"replace", "/spec/template/spec/rootVolume", "rootVolume")
 		case "AWSMachinePoolTemplate":
-			answer.Patch = jsonPatch(values, "replace", "/spec/template/spec/awsLaunchTemplate/rootVolume", "rootVolume")
+			answer.Patch = jsonPatch(values, "replace", "/spec/template/spec/awsLaunchTemplate/rootVolume",
+				"rootVolume")
 		case "KubeadmControlPlaneTemplate":
-			answer.Patch = jsonPatch(values, "add", "/spec/template/spec/kubeadmConfigSpec/clusterConfiguration/imageRepository", "imageRepository")
+			answer.Patch = jsonPatch(values, "add",
+				"/spec/template/spec/kubeadmConfigSpec/clusterConfiguration/imageRepository", "imageRepository")
 		case "KubeadmConfigTemplate":
 			answer.PatchType = runtimehooksv1.JSONMergePatchType
 			answer.Patch = marshal(map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
@@ -113,8 +115,9 @@ func discoverVariables(_ *runtimehooksv1.DiscoverVariablesRequest, r *runtimehoo
 		{
 			Name: "instanceType", Required: ptr.To(true),
 			Schema: clusterv1.VariableSchema{OpenAPIV3Schema: clusterv1.JSONSchemaProps{
-				Type: "string", Description: "type of <instances> & more", Default: raw(`"m6i.large"`), Example: raw(`"m6i.xlarge"`),
-				Enum: []apiextensionsv1.JSON{*raw(`"m6i.large"`), *raw(`"m6i.xlarge"`), *raw(`"m6i.2xlarge"`)},
+				Type: "string", Description: "type of <instances> & more", Default: raw(`"m6i.large"`),
+				Example: raw(`"m6i.xlarge"`),
+				Enum:    []apiextensionsv1.JSON{*raw(`"m6i.large"`), *raw(`"m6i.xlarge"`), *raw(`"m6i.2xlarge"`)},
 			}},
 		},
 		{
@@ -123,7 +126,8 @@ func discoverVariables(_ *runtimehooksv1.DiscoverVariablesRequest, r *runtimehoo
 				Labels: map[string]string{"kind": "counter"}, Annotations: map[string]string{"note": "größer als 2^53"},
 			},
 			Schema: clusterv1.VariableSchema{OpenAPIV3Schema: clusterv1.JSONSchemaProps{
-				Type: "integer", Minimum: ptr.To[int64](0), Maximum: ptr.To[int64](1 << 62), Default: raw("9007199254740993"),
+				Type: "integer", Minimum: ptr.To[int64](0), Maximum: ptr.To[int64](1 << 62),
+				Default: raw("9007199254740993"),
 			}},
 		},
 		{
@@ -138,8 +142,9 @@ func discoverVariables(_ *runtimehooksv1.DiscoverVariablesRequest, r *runtimehoo
 					"snapshots": {Type: "array", UniqueItems: ptr.To(true), Items: &clusterv1.JSONSchemaProps{XIntOrString: ptr.To(true), AnyOf: []clusterv1.JSONSchemaProps{{Type: "integer"}, {Type: "string"}}}},
 					"extra":     {Type: "object", XPreserveUnknownFields: ptr.To(true)},
 				},
-				XValidations: []clusterv1.ValidationRule{{Rule: "self.size >= 20 && self.type != ''", Message: "size must be at least 20", Reason: clusterv1.FieldValueInvalid}},
-				XMetadata:    clusterv1.VariableSchemaMetadata{Labels: map[string]string{"topic": "storage"}},
+				XValidations: []clusterv1.ValidationRule{{Rule: "self.size >= 20 && self.type != ''",
+					Message: "size must be at least 20", Reason: clusterv1.FieldValueInvalid}},
+				XMetadata: clusterv1.VariableSchemaMetadata{Labels: map[string]string{"topic": "storage"}},
 			}},
 		},
 	}

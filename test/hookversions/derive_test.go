@@ -125,7 +125,8 @@ func TestConvertRefuses(t *testing.T) {
 	drain, _ := c.ByName(BeforeNodeDrain)
 	plan, _ := c.ByName(PlanDrains)
 	old, _ := drain.In("v1beta1")
-	if _, _, err := converter.ConvertRequest(&v1.BeforeNodeDrainRequest{}, drain, plan); err == nil || !strings.HasSuffix(err.Error(), "these are different hooks") {
+	if _, _, err := converter.ConvertRequest(&v1.BeforeNodeDrainRequest{}, drain, plan); err == nil ||
+		!strings.HasSuffix(err.Error(), "these are different hooks") {
 		t.Errorf("to another hook: %v", err)
 	}
 	want := "convert request from " + Group + "/v1 to " + Group + "/v1beta1: hookversions.v1.PlanDrainsRequest is not a hookversions.v1.BeforeNodeDrainRequest"

@@ -72,7 +72,8 @@ func requestOf(version, hook, handler string) proto.Message {
 
 // responseOf returns the answer of a hook in a version.
 func responseOf(version, hook string) proto.Message {
-	const success, stableSuccess = hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS, v1.ResponseStatus_RESPONSE_STATUS_SUCCESS
+	const success, stableSuccess = hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS,
+		v1.ResponseStatus_RESPONSE_STATUS_SUCCESS
 	switch hook + "/" + version {
 	case BeforeNodeDrain + "/v1alpha1":
 		return &v1alpha1.BeforeNodeDrainResponse{

@@ -58,7 +58,8 @@ func pairs() []pair {
 						fmt.Sprintf("%s/%s/%s/down", h.Hook, h.Version, kind), h.Hub(), h, request, mandated,
 						c.converter,
 					},
-					pair{fmt.Sprintf("%s/%s/%s/up", h.Hook, h.Version, kind), h, h.Hub(), request, mandated, c.converter})
+					pair{fmt.Sprintf("%s/%s/%s/up", h.Hook, h.Version, kind), h, h.Hub(), request, mandated,
+						c.converter})
 			}
 		}
 	}

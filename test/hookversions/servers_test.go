@@ -422,7 +422,8 @@ func TestPoliciesReadTheNewestVersion(t *testing.T) {
 				other, map[string]string{"v1": "node_name"}[caller]+map[bool]string{true: "node"}[caller != "v1"],
 				"worker-2",
 			)
-			if got := w.call(t, p, h, other); got.kind != "UnknownHandler" || !strings.Contains(got.text, `ExtensionPolicy "p" does not match`) {
+			if got := w.call(t, p, h, other); got.kind != "UnknownHandler" ||
+				!strings.Contains(got.text, `ExtensionPolicy "p" does not match`) {
 				t.Errorf("%s %s: got %v %s", p, caller, got.message, got.text)
 			}
 		}
@@ -475,7 +476,8 @@ func TestWarningsAreBounded(t *testing.T) {
 	}
 	for _, p := range protocols {
 		got := w.call(t, p, w.hook(t, "v1", BeforeNodeDrain), requestOf("v1", BeforeNodeDrain, ""))
-		if len(got.warnings) != 11 || !slices.IsSorted(got.warnings[:10]) || got.warnings[10] != `299 - "and 4 more handlers implement deprecated hooks"` {
+		if len(got.warnings) != 11 || !slices.IsSorted(got.warnings[:10]) ||
+			got.warnings[10] != `299 - "and 4 more handlers implement deprecated hooks"` {
 			t.Errorf("%s: %d warnings: %s", p, len(got.warnings), strings.Join(got.warnings, "\n"))
 		}
 		if again := w.call(t, p, w.hook(t, "v1", BeforeNodeDrain), requestOf("v1", BeforeNodeDrain, "")); !slices.Equal(again.warnings, got.warnings) {
@@ -520,7 +522,8 @@ func TestDiscoveryOfSeveralGroups(t *testing.T) {
 		if asked.Group == hook.Group {
 			want = "v1"
 		}
-		if len(offered) != 10 || offered["BeforeClusterCreate"] != hook.APIVersion || offered[BeforeNodeDrain] != Group+"/"+want {
+		if len(offered) != 10 || offered["BeforeClusterCreate"] != hook.APIVersion ||
+			offered[BeforeNodeDrain] != Group+"/"+want {
 			t.Errorf("asked in %s, the gateway offers %v", asked, offered)
 		}
 	}

@@ -161,7 +161,8 @@ func (c contract) RegisterGRPC(g grpc.ServiceRegistrar) {
 }
 
 func (c contract) RegisterREST(ctx context.Context, mux *runtime.ServeMux) error {
-	alpha, beta, stable := alphaServices{answerer: c.dispatched}, betaServices{answerer: c.dispatched}, stableServices{answerer: c.dispatched}
+	alpha, beta, stable := alphaServices{answerer: c.dispatched}, betaServices{answerer: c.dispatched},
+		stableServices{answerer: c.dispatched}
 	return errors.Join(
 		v1alpha1.RegisterDiscoveryServiceHandlerServer(ctx, mux, alpha),
 		v1alpha1.RegisterLifecycleHooksServiceHandlerServer(ctx, mux, alpha),

@@ -174,7 +174,8 @@ func (i *image) blob(t *testing.T, d descriptor, mediaType string) []byte {
 		t.Fatalf("the archive has no blob %s", d.Digest)
 	}
 	if d.MediaType != mediaType || d.Size != int64(len(data)) || d.Digest != digest(data) {
-		t.Errorf("descriptor %+v points at a blob of %d bytes with digest %s, want type %s", d, len(data), digest(data), mediaType)
+		t.Errorf("descriptor %+v points at a blob of %d bytes with digest %s, want type %s", d, len(data), digest(data),
+			mediaType)
 	}
 	delete(i.unread, d.Digest)
 	return data

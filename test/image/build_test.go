@@ -22,7 +22,8 @@ func testReproducible(t *testing.T, i *image) {
 	cmd := exec.Command("sh", "-c", `umask 077 && exec make --no-print-directory image "$@"`, "sh",
 		"VERSION="+i.tag, "IMAGE_REVISION="+i.index.Annotations["org.opencontainers.image.revision"], "IMAGE_OUT="+again)
 	cmd.Dir = sources
-	cmd.Env = append(environWithout("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "PWD", "TZ"), "TZ=Pacific/Auckland")
+	cmd.Env = append(environWithout("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "PWD", "TZ"),
+		"TZ=Pacific/Auckland")
 	var output bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &output, &output
 	if err := cmd.Run(); err != nil {

@@ -59,7 +59,8 @@ func testConfiguration(t *testing.T, i *image) {
 				t.Errorf("the configuration is for %s/%s", c.OS, c.Architecture)
 			}
 			if c.Config.User != "65532:65532" {
-				t.Errorf("user %q, want numbers that are not root's: Kubernetes checks runAsNonRoot by them", c.Config.User)
+				t.Errorf("user %q, want numbers that are not root's: Kubernetes checks runAsNonRoot by them",
+					c.Config.User)
 			}
 			if diff := cmp.Diff([]string{"/hookgate"}, c.Config.Entrypoint); diff != "" {
 				t.Errorf("entrypoint (-want +got):\n%s", diff)
@@ -73,7 +74,8 @@ func testConfiguration(t *testing.T, i *image) {
 					t.Errorf("there is no label org.opencontainers.image.%s", name)
 				}
 			}
-			if labels["org.opencontainers.image.version"] != i.tag || labels["org.opencontainers.image.licenses"] != "Apache-2.0" {
+			if labels["org.opencontainers.image.version"] != i.tag ||
+				labels["org.opencontainers.image.licenses"] != "Apache-2.0" {
 				t.Errorf("labels %v: want version %s and the licence", labels, i.tag)
 			}
 			if created, ok := labels["org.opencontainers.image.created"]; ok {
@@ -97,7 +99,8 @@ func testContents(t *testing.T, i *image) {
 			var got []string
 			for _, f := range p.layer {
 				got = append(got, f.FileInfo().Mode().String()+" "+f.Name)
-				if f.Uid != 0 || f.Gid != 0 || f.Uname != "" || f.Gname != "" || f.ModTime.Unix() != 0 || len(f.PAXRecords) != 0 {
+				if f.Uid != 0 || f.Gid != 0 || f.Uname != "" || f.Gname != "" || f.ModTime.Unix() != 0 ||
+					len(f.PAXRecords) != 0 {
 					t.Errorf("%s: %+v: want it to be root's, of 1970, and no more said of it", f.Name, f.Header)
 				}
 				if f.Typeflag == tar.TypeReg && len(f.data) == 0 {

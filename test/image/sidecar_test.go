@@ -116,11 +116,13 @@ func awaitSmall(t *testing.T, pid int, when string) {
 			t.Fatal(err)
 		}
 		if resident < maxSidecar {
-			t.Logf("%s: %.1f MiB resident, after %s", when, float64(resident)/(1<<20), time.Since(began).Round(time.Second))
+			t.Logf("%s: %.1f MiB resident, after %s", when, float64(resident)/(1<<20),
+				time.Since(began).Round(time.Second))
 			return
 		}
 		if time.Since(began) > process.Patience {
-			t.Fatalf("%s: %.1f MiB resident after %s, want less than %d MiB", when, float64(resident)/(1<<20), process.Patience, maxSidecar>>20)
+			t.Fatalf("%s: %.1f MiB resident after %s, want less than %d MiB", when, float64(resident)/(1<<20),
+				process.Patience, maxSidecar>>20)
 		}
 		time.Sleep(100 * time.Millisecond)
 	}

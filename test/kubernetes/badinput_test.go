@@ -14,7 +14,8 @@ import (
 )
 
 // awaitMessage waits until the condition Discovered has status and exactly message, for the current generation.
-func awaitMessage(t testing.TB, c client.Client, name string, status metav1.ConditionStatus, message string) *runtimev1.ExtensionConfig {
+func awaitMessage(t testing.TB, c client.Client, name string, status metav1.ConditionStatus,
+	message string) *runtimev1.ExtensionConfig {
 	t.Helper()
 	var config *runtimev1.ExtensionConfig
 	eventually(t, name+": Discovered is "+string(status)+": "+message, func() (string, bool) {
@@ -44,9 +45,10 @@ func TestNamespaceSelectorsThatDoNotParse(t *testing.T) {
 			want:        "spec.namespaceSelector.matchExpressions[0].values: Required value: must be specified when `operator` is 'In' or 'NotIn'",
 		},
 		"exists": {
-			reason:      "the values would not be looked at",
-			requirement: metav1.LabelSelectorRequirement{Key: "team", Operator: metav1.LabelSelectorOpExists, Values: []string{"blue"}},
-			want:        "spec.namespaceSelector.matchExpressions[0].values: Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
+			reason: "the values would not be looked at",
+			requirement: metav1.LabelSelectorRequirement{Key: "team", Operator: metav1.LabelSelectorOpExists,
+				Values: []string{"blue"}},
+			want: "spec.namespaceSelector.matchExpressions[0].values: Forbidden: may not be specified when `operator` is 'Exists' or 'DoesNotExist'",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -59,7 +61,8 @@ func TestNamespaceSelectorsThatDoNotParse(t *testing.T) {
 				t.Errorf("%s: but %s is served", tc.reason, served)
 			}
 			update(t, r.client, config.Name, func(c *runtimev1.ExtensionConfig) {
-				c.Spec.NamespaceSelector.MatchExpressions[0] = metav1.LabelSelectorRequirement{Key: "team", Operator: metav1.LabelSelectorOpIn, Values: []string{"blue"}}
+				c.Spec.NamespaceSelector.MatchExpressions[0] = metav1.LabelSelectorRequirement{Key: "team",
+					Operator: metav1.LabelSelectorOpIn, Values: []string{"blue"}}
 			})
 			awaitMessage(t, r.client, config.Name, metav1.ConditionTrue, "")
 			if err := r.client.Delete(t.Context(), config); err != nil {

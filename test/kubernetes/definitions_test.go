@@ -32,7 +32,8 @@ func definition(kind string, labels map[string]string) *apiextensionsv1.CustomRe
 	d.Annotations = map[string]string{"large": strings.Repeat("x", 10_000)}
 	d.Spec = apiextensionsv1.CustomResourceDefinitionSpec{
 		Group: providerGroup, Scope: apiextensionsv1.NamespaceScoped,
-		Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind, ListKind: kind + "List", Plural: plural, Singular: strings.ToLower(kind)},
+		Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind, ListKind: kind + "List", Plural: plural,
+			Singular: strings.ToLower(kind)},
 		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{
 			Name: "v1", Served: true, Storage: true,
 			Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object"}},
@@ -161,11 +162,16 @@ func TestDefinitionsThatMayNotBeRead(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	grant(t, c, user, rbacv1.PolicyRule{APIGroups: []string{"runtime.cluster.x-k8s.io"}, Resources: []string{"extensionconfigs", "extensionconfigs/status"}, Verbs: []string{"list", "watch", "patch"}},
-		rbacv1.PolicyRule{APIGroups: []string{"hookgate.dev"}, Resources: []string{"extensionpolicies"}, Verbs: []string{"list", "watch"}},
-		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces", "secrets"}, Verbs: []string{"list", "watch"}},
-		rbacv1.PolicyRule{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"}, Verbs: []string{"list", "watch"}},
-		rbacv1.PolicyRule{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"}, Verbs: []string{"create", "patch"}})
+	grant(t, c, user, rbacv1.PolicyRule{APIGroups: []string{"runtime.cluster.x-k8s.io"},
+		Resources: []string{"extensionconfigs", "extensionconfigs/status"}, Verbs: []string{"list", "watch", "patch"}},
+		rbacv1.PolicyRule{APIGroups: []string{"hookgate.dev"}, Resources: []string{"extensionpolicies"},
+			Verbs: []string{"list", "watch"}},
+		rbacv1.PolicyRule{APIGroups: []string{""}, Resources: []string{"namespaces", "secrets"},
+			Verbs: []string{"list", "watch"}},
+		rbacv1.PolicyRule{APIGroups: []string{"discovery.k8s.io"}, Resources: []string{"endpointslices"},
+			Verbs: []string{"list", "watch"}},
+		rbacv1.PolicyRule{APIGroups: []string{"events.k8s.io"}, Resources: []string{"events"},
+			Verbs: []string{"create", "patch"}})
 	for _, readOnly := range []bool{true, false} {
 		references := convert.NewReferences()
 		r := start(t, func(s *cluster.Config) {
@@ -193,7 +199,8 @@ func TestDefinitionsThatMayNotBeRead(t *testing.T) {
 			}
 			continue
 		}
-		grant(t, c, user+"-more", rbacv1.PolicyRule{APIGroups: []string{"apiextensions.k8s.io"}, Resources: []string{"customresourcedefinitions"}, Verbs: []string{"list", "watch"}})
+		grant(t, c, user+"-more", rbacv1.PolicyRule{APIGroups: []string{"apiextensions.k8s.io"},
+			Resources: []string{"customresourcedefinitions"}, Verbs: []string{"list", "watch"}})
 		eventually(t, "the right takes effect", func() (string, bool) {
 			got := versionOf(references, "HiddenCluster")
 			return got, got == "v7"
@@ -207,8 +214,10 @@ func grant(t testing.TB, c client.Client, name string, rules ...rbacv1.PolicyRul
 	role := &rbacv1.ClusterRole{Rules: rules}
 	role.Name = name
 	create(t, c, role)
-	binding := &rbacv1.ClusterRoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name}}
+	binding := &rbacv1.ClusterRoleBinding{RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole",
+		Name: name}}
 	binding.Name = name
-	binding.Subjects = []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind, Name: strings.TrimSuffix(name, "-more")}}
+	binding.Subjects = []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: rbacv1.UserKind,
+		Name: strings.TrimSuffix(name, "-more")}}
 	create(t, c, binding)
 }

@@ -54,7 +54,8 @@ func TestDeprecatedHookVersions(t *testing.T) {
 	losses := convert.NewLosses(nil)
 	with := func(losses *convert.Losses) func(*cluster.Config) {
 		return func(c *cluster.Config) {
-			transports := extension.NewProtocols(extension.Config{Catalog: hooks, Codec: codec.New(hooks), LookupHost: lookup})
+			transports := extension.NewProtocols(extension.Config{Catalog: hooks, Codec: codec.New(hooks),
+				LookupHost: lookup})
 			t.Cleanup(transports.Close)
 			c.Catalog, c.Discoverer, c.Losses, c.Resync = hooks, transports, losses, 50*time.Millisecond
 		}
@@ -67,7 +68,8 @@ func TestDeprecatedHookVersions(t *testing.T) {
 	create(t, r.client, config)
 	const text = `handler "old" implements hooks.test.hookgate.dev/v1alpha1, which is deprecated since v0.4.0 of the gateway: it should implement hooks.test.hookgate.dev/v1`
 	got := awaitCondition(t, r.client, "deprecated", deprecatedCondition, metav1.ConditionTrue, text)
-	if c := meta.FindStatusCondition(got.Status.Conditions, deprecatedCondition); c.Reason != "Deprecated" || c.Message != text {
+	if c := meta.FindStatusCondition(got.Status.Conditions, deprecatedCondition); c.Reason != "Deprecated" ||
+		c.Message != text {
 		t.Errorf("the condition is %+v", c)
 	}
 	awaitEventOf(t, r, corev1.EventTypeWarning, "deprecated", "Deprecated", text)
@@ -88,7 +90,8 @@ func TestDeprecatedHookVersions(t *testing.T) {
 	version.Store(new("v1beta1"))
 	eventually(t, "the condition is gone", func() (string, bool) {
 		conditions := get(t, again.client, "deprecated").Status.Conditions
-		return strings.TrimSpace(fmt.Sprint(conditions)), meta.FindStatusCondition(conditions, deprecatedCondition) == nil
+		return strings.TrimSpace(fmt.Sprint(conditions)),
+			meta.FindStatusCondition(conditions, deprecatedCondition) == nil
 	})
 	awaitLossy(t, again, "deprecated", "new (hooks.test.hookgate.dev/v1) urgent")
 }

@@ -61,7 +61,8 @@ func serviceAccountToken(t *testing.T, name string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	request, err := clients.CoreV1().ServiceAccounts(metav1.NamespaceDefault).CreateToken(t.Context(), name, &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	request, err := clients.CoreV1().ServiceAccounts(metav1.NamespaceDefault).CreateToken(t.Context(), name,
+		&authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,13 +77,15 @@ func allowMetrics(t *testing.T, name string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name}, Rules: []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}}}
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: name},
+		Rules: []rbacv1.PolicyRule{{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}}}}
 	if _, err := clients.RbacV1().ClusterRoles().Create(t.Context(), role, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	binding := &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: name}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
-		Subjects: []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceDefault, Name: name}},
+		ObjectMeta: metav1.ObjectMeta{Name: name},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: name},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: metav1.NamespaceDefault, Name: name}},
 	}
 	if _, err := clients.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
@@ -110,7 +113,8 @@ func TestDiagnosticsRequireAuthorizationBeyondLoopback(t *testing.T) {
 	}
 	runAt := func(t *testing.T, flags ...string) string {
 		t.Helper()
-		g := launchGateway(t, kubeconfigOf(t, config), certs, append([]string{"--diagnostics-address", "0.0.0.0:0"}, flags...)...)
+		g := launchGateway(t, kubeconfigOf(t, config), certs,
+			append([]string{"--diagnostics-address", "0.0.0.0:0"}, flags...)...)
 		_, port, err := net.SplitHostPort(g.health)
 		if err != nil {
 			t.Fatal(err)
@@ -164,7 +168,8 @@ func TestDiagnosticsRequireAuthorizationBeyondLoopback(t *testing.T) {
 		if got, body := (scraper{client: trusting(t, certificate)}).get(t, at); got != http.StatusOK {
 			t.Errorf("with a certificate: %d %s", got, body)
 		}
-		if got, body := (scraper{client: trusting(t)}).get(t, at); got != 0 || !strings.Contains(body, "certificate required") {
+		if got, body := (scraper{client: trusting(t)}).get(t, at); got != 0 ||
+			!strings.Contains(body, "certificate required") {
 			t.Errorf("without one: %d %s", got, body)
 		}
 	})

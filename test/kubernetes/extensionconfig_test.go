@@ -56,7 +56,8 @@ func TestDiscovery(t *testing.T) {
 			{Type: discoveredCondition, Status: metav1.ConditionTrue, Reason: runtimev1.ExtensionConfigDiscoveredReason, ObservedGeneration: 1},
 		},
 		Deprecated: &runtimev1.ExtensionConfigDeprecatedStatus{V1Beta1: &runtimev1.ExtensionConfigV1Beta1DeprecatedStatus{
-			Conditions: clusterv1.Conditions{{Type: runtimev1.RuntimeExtensionDiscoveredV1Beta1Condition, Status: corev1.ConditionTrue}},
+			Conditions: clusterv1.Conditions{{Type: runtimev1.RuntimeExtensionDiscoveredV1Beta1Condition,
+				Status: corev1.ConditionTrue}},
 		}},
 	}
 	if diff := cmp.Diff(want, config.Status, cmpopts.IgnoreTypes(metav1.Time{})); diff != "" {
@@ -73,7 +74,8 @@ func TestDiscovery(t *testing.T) {
 			t.Errorf("status has %d handlers, want the 3 last known", len(config.Status.Handlers))
 		}
 		old := config.Status.Deprecated.V1Beta1.Conditions
-		if len(old) != 1 || old[0].Status != corev1.ConditionFalse || old[0].Severity != clusterv1.ConditionSeverityError ||
+		if len(old) != 1 || old[0].Status != corev1.ConditionFalse ||
+			old[0].Severity != clusterv1.ConditionSeverityError ||
 			old[0].Reason != runtimev1.DiscoveryFailedV1Beta1Reason || old[0].Message == "" {
 			t.Errorf("deprecated conditions are %+v", old)
 		}
@@ -312,8 +314,10 @@ func TestTwoConfigsWithOneURL(t *testing.T) {
 	second := newConfig(t, "same-url-2", x)
 	const shared = ": its handlers are called once for each registration; delete those that are not wanted"
 	create(t, r.client, second)
-	awaitMessage(t, r.client, "same-url-1", metav1.ConditionTrue, "the same URL is registered by ExtensionConfig same-url-2, too"+shared)
-	awaitMessage(t, r.client, "same-url-2", metav1.ConditionTrue, "the same URL is registered by ExtensionConfig same-url-1, too"+shared)
+	awaitMessage(t, r.client, "same-url-1", metav1.ConditionTrue,
+		"the same URL is registered by ExtensionConfig same-url-2, too"+shared)
+	awaitMessage(t, r.client, "same-url-2", metav1.ConditionTrue,
+		"the same URL is registered by ExtensionConfig same-url-1, too"+shared)
 	r.serves(t, "a.same-url-1 "+x.URL, "a.same-url-2 "+x.URL)
 	if err := r.client.Delete(t.Context(), second); err != nil {
 		t.Fatal(err)
@@ -343,7 +347,8 @@ func TestMaximumOfHandlers(t *testing.T) {
 	}
 	more := newExtension(t, append(names, "one-more")...)
 	create(t, r.client, newConfig(t, "handlers-513", more))
-	awaitMessage(t, r.client, "handlers-513", metav1.ConditionFalse, "discover handlers: answer: has 513 handlers, which is more than 512: split them over several extensions")
+	awaitMessage(t, r.client, "handlers-513", metav1.ConditionFalse,
+		"discover handlers: answer: has 513 handlers, which is more than 512: split them over several extensions")
 }
 
 func TestPaused(t *testing.T) {
@@ -352,7 +357,8 @@ func TestPaused(t *testing.T) {
 	config := newConfig(t, "paused", x)
 	config.Annotations = map[string]string{clusterv1.PausedAnnotation: ""}
 	create(t, r.client, config)
-	got := awaitCondition(t, r.client, "paused", pausedCondition, metav1.ConditionTrue, "annotation cluster.x-k8s.io/paused is set")
+	got := awaitCondition(t, r.client, "paused", pausedCondition, metav1.ConditionTrue,
+		"annotation cluster.x-k8s.io/paused is set")
 	if len(got.Status.Conditions) != 1 || got.Status.Conditions[0].Reason != clusterv1.PausedReason {
 		t.Errorf("conditions are %v, want Paused alone", got.Status.Conditions)
 	}
@@ -400,7 +406,8 @@ func TestDiscoveryIsRepeated(t *testing.T) {
 		create(t, r.client, slice)
 		config := newConfig(t, "again-endpoints", x)
 		config.Spec.ClientConfig.URL = ""
-		config.Spec.ClientConfig.Service = runtimev1.ServiceReference{Namespace: "default", Name: "extension", Port: new(x.port(t))}
+		config.Spec.ClientConfig.Service = runtimev1.ServiceReference{Namespace: "default", Name: "extension",
+			Port: new(x.port(t))}
 		create(t, r.client, config)
 		url := fmt.Sprintf("https://extension.default.svc:%d", x.port(t))
 		r.serves(t, "a.again-endpoints "+url)
@@ -430,7 +437,8 @@ func TestEndpointsOfAService(t *testing.T) {
 	slice := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4}
 	slice.Namespace, slice.Name = metav1.NamespaceDefault, "acme-abcde"
 	slice.Labels = map[string]string{discoveryv1.LabelServiceName: "acme"}
-	slice.Ports = []discoveryv1.EndpointPort{{Name: new("metrics"), Port: new(int32(8080))}, {Name: new("grpc"), Port: new(int32(9443))}}
+	slice.Ports = []discoveryv1.EndpointPort{{Name: new("metrics"), Port: new(int32(8080))},
+		{Name: new("grpc"), Port: new(int32(9443))}}
 	slice.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.2"}}, {Addresses: []string{"10.0.0.1"}}}
 	create(t, r.client, slice)
 	knows("[10.0.0.1:9443 10.0.0.2:9443]")
@@ -495,7 +503,8 @@ func TestUnchangedOutcomesAreNotWritten(t *testing.T) {
 
 	configs := []*runtimev1.ExtensionConfig{
 		newConfig(t, "unchanged-good", good), newConfig(t, "unchanged-odd", odd), newConfig(t, "unchanged-twin", odd),
-		newConfig(t, "unchanged-broken", broken), newConfig(t, "unchanged-paused", good), newConfig(t, "unchanged-no-secret", good),
+		newConfig(t, "unchanged-broken", broken), newConfig(t, "unchanged-paused", good),
+		newConfig(t, "unchanged-no-secret", good),
 		newConfig(t, "unchanged-refused", nil),
 	}
 	configs[0].Annotations = map[string]string{runtimev1.InjectCAFromSecretAnnotation: "default/unchanged"}
@@ -515,7 +524,8 @@ func TestUnchangedOutcomesAreNotWritten(t *testing.T) {
 	rounds := func(n int64) {
 		before := []int64{good.discovery.Load(), odd.discovery.Load(), broken.discovery.Load()}
 		eventually(t, fmt.Sprintf("%d more rounds", n), func() (string, bool) {
-			now := []int64{good.discovery.Load() - before[0], odd.discovery.Load() - before[1], broken.discovery.Load() - before[2]}
+			now := []int64{good.discovery.Load() - before[0], odd.discovery.Load() - before[1],
+				broken.discovery.Load() - before[2]}
 			return fmt.Sprint(now), slices.Min(now) >= n
 		})
 	}
@@ -572,7 +582,8 @@ func TestReadOnly(t *testing.T) {
 
 	// Besides core's, the gateway's own registration is in the group that it reads.
 	own := newConfig(t, "read-only-own", x)
-	own.Spec.ClientConfig = runtimev1.ClientConfig{Service: runtimev1.ServiceReference{Namespace: "gateway-system", Name: "gateway"}}
+	own.Spec.ClientConfig = runtimev1.ClientConfig{Service: runtimev1.ServiceReference{Namespace: "gateway-system",
+		Name: "gateway"}}
 	create(t, writer.client, own)
 	awaitCondition(t, writer.client, "read-only-own", discoveredCondition, metav1.ConditionFalse, "")
 	if err := writer.client.Delete(t.Context(), get(t, writer.client, "read-only")); err != nil {
@@ -596,7 +607,8 @@ func TestWatchFilter(t *testing.T) {
 func TestNamespaceLabels(t *testing.T) {
 	_, c := connect(t)
 	namespace := &corev1.Namespace{}
-	namespace.Name, namespace.Labels = "labelled-"+strconv.FormatInt(time.Now().UnixNano(), 36), map[string]string{"team": "blue"}
+	namespace.Name, namespace.Labels = "labelled-"+strconv.FormatInt(time.Now().UnixNano(), 36),
+		map[string]string{"team": "blue"}
 	create(t, c, namespace)
 	r := start(t, nil)
 	r.ready(t)

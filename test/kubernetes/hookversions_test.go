@@ -28,7 +28,8 @@ import (
 func newOutdatedServer(t *testing.T) *webhookServer {
 	t.Helper()
 	crds := filepath.Join("..", "..", "deploy", "crd")
-	config, _ := emptyServer(t, filepath.Join(crds, hookgateGroup+"_extensionconfigs.yaml"), filepath.Join(crds, "hookgate.dev_extensionpolicies.yaml"))
+	config, _ := emptyServer(t, filepath.Join(crds, hookgateGroup+"_extensionconfigs.yaml"),
+		filepath.Join(crds, "hookgate.dev_extensionpolicies.yaml"))
 	s := &webhookServer{}
 	config.WarningHandler = s
 	scheme := runtime.NewScheme()
@@ -53,7 +54,8 @@ func newOutdatedServer(t *testing.T) *webhookServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := webhook.NewServer(webhook.ServerConfig{Address: "127.0.0.1:0", TLS: tls, Handler: handler, Logger: logger})
+	server := webhook.NewServer(webhook.ServerConfig{Address: "127.0.0.1:0", TLS: tls, Handler: handler,
+		Logger: logger})
 	if err := server.Listen(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +76,8 @@ func newOutdatedServer(t *testing.T) *webhookServer {
 // withHandler returns an ExtensionConfig with a known handler of a hook in the given version of the group.
 func withHandler(t *testing.T, extensionConfigVersion, name, hookVersion, metadata string) *unstructured.Unstructured {
 	t.Helper()
-	return object(t, configManifest(extensionConfigVersion, "name: "+name+metadata, `clientConfig: {url: "https://a.example.com"}`)+
+	return object(t, configManifest(extensionConfigVersion, "name: "+name+metadata,
+		`clientConfig: {url: "https://a.example.com"}`)+
 		"status: {handlers: [{name: h."+name+", requestHook: {apiVersion: hooks.test.hookgate.dev/"+hookVersion+", hook: BeforeNodeDrain}}]}\n")
 }
 

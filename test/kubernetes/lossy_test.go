@@ -43,7 +43,8 @@ func awaitLossy(t testing.TB, r *replica, name, want string) {
 		if c == nil {
 			return "no condition", want == ""
 		}
-		return c.Message, c.Message == want && c.Status == metav1.ConditionTrue && c.Reason == "MembersLost" && c.ObservedGeneration == config.Generation
+		return c.Message, c.Message == want && c.Status == metav1.ConditionTrue && c.Reason == "MembersLost" &&
+			c.ObservedGeneration == config.Generation
 	})
 }
 
@@ -82,7 +83,8 @@ func TestLosses(t *testing.T) {
 	again.ready(t)
 	rounds := func(n int64) {
 		asked := x.discovery.Load()
-		eventually(t, fmt.Sprintf("%d more rounds", n), func() (string, bool) { more := x.discovery.Load() - asked; return fmt.Sprint(more), more >= n })
+		eventually(t, fmt.Sprintf("%d more rounds", n),
+			func() (string, bool) { more := x.discovery.Load() - asked; return fmt.Sprint(more), more >= n })
 	}
 	rounds(10)
 	if written := again.writes.all(); len(written) > 0 {
@@ -130,7 +132,8 @@ func TestLosses(t *testing.T) {
 // TestLossesOfAFollower: calls reach any replica, so a follower adds its losses to the condition, and writes nothing
 // else; a read-only replica does not.
 func TestLossesOfAFollower(t *testing.T) {
-	known := map[string]*convert.Losses{"leader": convert.NewLosses(nil), "follower": convert.NewLosses(nil), "second": convert.NewLosses(nil), "reader": convert.NewLosses(nil)}
+	known := map[string]*convert.Losses{"leader": convert.NewLosses(nil), "follower": convert.NewLosses(nil),
+		"second": convert.NewLosses(nil), "reader": convert.NewLosses(nil)}
 	replicas := map[string]*replica{}
 	x := newStating(t, "v1beta1", "v1beta1")
 	for _, name := range []string{"leader", "follower", "second", "reader"} {
@@ -196,7 +199,8 @@ func TestLossesOfCalls(t *testing.T) {
 	if err := apiextensionsv1.AddToScheme(c.Scheme()); err != nil {
 		t.Fatal(err)
 	}
-	create(t, c, definition("CalledCluster", map[string]string{"cluster.x-k8s.io/v1beta1": "v1alpha4", "cluster.x-k8s.io/v1beta2": "v1"}))
+	create(t, c, definition("CalledCluster", map[string]string{"cluster.x-k8s.io/v1beta1": "v1alpha4",
+		"cluster.x-k8s.io/v1beta2": "v1"}))
 	pair, err := devcert.New(time.Now().Add(time.Hour))
 	if err != nil {
 		t.Fatal(err)
@@ -249,7 +253,8 @@ func TestLossesOfCalls(t *testing.T) {
 	for _, g := range []*gateway{leads, follows} {
 		call(g, "a", `{"apiVersion":"cluster.x-k8s.io/v1beta2",`+metadata+`{"infrastructureRef":{"apiGroup":"infrastructure.cluster.x-k8s.io","kind":"CalledCluster","name":"i"}}}`)
 		got, _ := x.seen.Swap("a", "")
-		if want := `"apiVersion":"infrastructure.cluster.x-k8s.io/v1"`; !strings.Contains(fmt.Sprint(got), want) || !strings.Contains(fmt.Sprint(got), "cluster.x-k8s.io/v1beta1") {
+		if want := `"apiVersion":"infrastructure.cluster.x-k8s.io/v1"`; !strings.Contains(fmt.Sprint(got), want) ||
+			!strings.Contains(fmt.Sprint(got), "cluster.x-k8s.io/v1beta1") {
 			t.Errorf("the extension got %s, want a Cluster of v1beta1 that refers to %s", got, want)
 		}
 	}

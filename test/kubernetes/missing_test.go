@@ -31,7 +31,8 @@ func TestKindsThatAreMissing(t *testing.T) {
 	config, c := emptyServer(t)
 	const advice = "install the CustomResourceDefinition of ExtensionConfig in runtime.cluster.x-k8s.io with version v1beta2"
 	read := func() *apiextensionsv1.CustomResourceDefinition {
-		text, err := os.ReadFile(filepath.Join("..", "..", "deploy", "crd", "runtime.cluster.x-k8s.io_extensionconfigs.yaml"))
+		text, err := os.ReadFile(filepath.Join("..", "..", "deploy", "crd",
+			"runtime.cluster.x-k8s.io_extensionconfigs.yaml"))
 		crd := &apiextensionsv1.CustomResourceDefinition{}
 		if err := errors.Join(err, yaml.UnmarshalStrict(text, crd)); err != nil {
 			t.Fatal(err)

@@ -53,7 +53,8 @@ func awaitAccepted(t testing.TB, c client.Client, name, reason, message string) 
 			return "no such condition", false
 		}
 		return found.Reason + ": " + found.Message, found.Reason == reason && found.Message == message &&
-			found.ObservedGeneration == p.Generation && (found.Status == metav1.ConditionTrue) == (reason == v1alpha1.AcceptedReason)
+			found.ObservedGeneration == p.Generation &&
+			(found.Status == metav1.ConditionTrue) == (reason == v1alpha1.AcceptedReason)
 	})
 }
 
@@ -73,15 +74,18 @@ func TestPolicies(t *testing.T) {
 	r := start(t, nil)
 	r.ready(t)
 	create(t, r.client, newPolicy(t, "policies", "policies", "b"))
-	awaitAccepted(t, r.client, "policies", "TargetNotFound", `there is no ExtensionConfig "policies"; the policy takes effect when the target comes`)
+	awaitAccepted(t, r.client, "policies", "TargetNotFound",
+		`there is no ExtensionConfig "policies"; the policy takes effect when the target comes`)
 
 	x := newExtension(t, "a")
 	x.set(func(s *serverOf) { s.broken = true })
 	config := newConfig(t, "policies", x)
 	create(t, r.client, config)
-	awaitAccepted(t, r.client, "policies", "TargetNotFound", `ExtensionConfig "policies" has not been discovered yet; the policy takes effect when the target comes`)
+	awaitAccepted(t, r.client, "policies", "TargetNotFound",
+		`ExtensionConfig "policies" has not been discovered yet; the policy takes effect when the target comes`)
 	x.set(func(s *serverOf) { s.broken = false })
-	awaitAccepted(t, r.client, "policies", "TargetNotFound", `ExtensionConfig "policies" has no handler "b"; the policy takes effect when the target comes`)
+	awaitAccepted(t, r.client, "policies", "TargetNotFound",
+		`ExtensionConfig "policies" has no handler "b"; the policy takes effect when the target comes`)
 	awaitPolicy(t, r, "a.policies", hook.Fail)
 
 	x.set(func(s *serverOf) { s.handlers = append(s.handlers, handler("b", "BeforeClusterCreate")) })
@@ -105,7 +109,8 @@ func TestPolicies(t *testing.T) {
 			if found == nil {
 				return "no condition", false
 			}
-			return found.Message, found.Reason == "Conflicted" && strings.HasPrefix(found.Message, `ExtensionPolicy "policies" is for handler "b" of ExtensionConfig "policies", too, and `)
+			return found.Message, found.Reason == "Conflicted" && strings.HasPrefix(found.Message,
+				`ExtensionPolicy "policies" is for handler "b" of ExtensionConfig "policies", too, and `)
 		})
 		awaitPolicy(t, r, "b.policies", hook.Ignore)
 		// Without the first, the second is in effect.
@@ -149,7 +154,8 @@ func TestPoliciesThatAreWrong(t *testing.T) {
 		"selector that does not parse": {
 			"the schema takes every operator",
 			func(s *v1alpha1.ExtensionPolicySpec) {
-				s.ObjectSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a", Operator: "Near", Values: []string{"b"}}}}
+				s.ObjectSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a",
+					Operator: "Near", Values: []string{"b"}}}}
 			},
 			`spec.objectSelector.matchExpressions[0].operator: Invalid value: "Near": not a valid selector operator`,
 		},
@@ -166,7 +172,8 @@ func TestPoliciesThatAreWrong(t *testing.T) {
 				}
 				c := meta.FindStatusCondition(got.Status.Conditions, v1alpha1.AcceptedCondition)
 				return c.Message, c.Reason == "Invalid" && c.ObservedGeneration == got.Generation &&
-					strings.HasPrefix(c.Message, tc.message) && strings.HasSuffix(c.Message, "; what it said before stays in effect")
+					strings.HasPrefix(c.Message, tc.message) &&
+					strings.HasSuffix(c.Message, "; what it said before stays in effect")
 			})
 			awaitPolicy(t, r, "a.wrong-policies", hook.Ignore)
 		})
@@ -253,7 +260,8 @@ func TestPoliciesNeedNotBeInstalled(t *testing.T) {
 func emptyServer(t testing.TB, crds ...string) (*rest.Config, client.Client) {
 	t.Helper()
 	_, shared := connect(t)
-	env := &envtest.Environment{BinaryAssetsDirectory: apiServer.BinaryAssetsDirectory, CRDInstallOptions: envtest.CRDInstallOptions{Paths: crds, ErrorIfPathMissing: true}}
+	env := &envtest.Environment{BinaryAssetsDirectory: apiServer.BinaryAssetsDirectory,
+		CRDInstallOptions: envtest.CRDInstallOptions{Paths: crds, ErrorIfPathMissing: true}}
 	config, err := env.Start()
 	if err != nil {
 		t.Fatal(err)
@@ -310,7 +318,8 @@ func TestProtocolOfAPolicy(t *testing.T) {
 	config := newConfig(t, "protocol", nil)
 	config.Spec.ClientConfig = runtimev1.ClientConfig{URL: "https://" + l.Addr().String(), CABundle: pair.CAPEM}
 	create(t, r.client, config)
-	awaitCondition(t, r.client, "protocol", discoveredCondition, metav1.ConditionFalse, "discover handlers: the server speaks gRPC: set protocol GRPC")
+	awaitCondition(t, r.client, "protocol", discoveredCondition, metav1.ConditionFalse,
+		"discover handlers: the server speaks gRPC: set protocol GRPC")
 
 	p := newPolicy(t, "protocol", "protocol", "")
 	p.Spec.FailurePolicy, p.Spec.Protocol = "", v1alpha1.ProtocolGRPC
@@ -329,5 +338,6 @@ func TestProtocolOfAPolicy(t *testing.T) {
 	if err := r.client.Delete(t.Context(), p); err != nil {
 		t.Fatal(err)
 	}
-	awaitCondition(t, r.client, "protocol", discoveredCondition, metav1.ConditionFalse, "discover handlers: the server speaks gRPC: set protocol GRPC")
+	awaitCondition(t, r.client, "protocol", discoveredCondition, metav1.ConditionFalse,
+		"discover handlers: the server speaks gRPC: set protocol GRPC")
 }

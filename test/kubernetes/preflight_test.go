@@ -32,7 +32,8 @@ func preflight(t *testing.T, kubeconfig string, args ...string) (code int, out, 
 		t.Skipf("%s does not name a program: run `make test`, which builds it", gatewayVariable)
 	}
 	var stdout, stderr bytes.Buffer
-	cmd := exec.CommandContext(t.Context(), program, append([]string{"preflight", "--kubeconfig", kubeconfig, "--for", "cluster-api=v1.14.0"}, args...)...)
+	cmd := exec.CommandContext(t.Context(), program,
+		append([]string{"preflight", "--kubeconfig", kubeconfig, "--for", "cluster-api=v1.14.0"}, args...)...)
 	cmd.Stdout, cmd.Stderr = &stdout, &stderr
 	err := cmd.Run()
 	var exit *exec.ExitError
@@ -62,7 +63,8 @@ func says(t *testing.T, kubeconfig string, args []string, code int, out, errOut 
 }
 
 // known returns an ExtensionConfig of Cluster API's group with the named handlers in its status.
-func known(t *testing.T, c client.Client, name string, hooks map[string]string, labels map[string]string) *runtimev1.ExtensionConfig {
+func known(t *testing.T, c client.Client, name string, hooks map[string]string,
+	labels map[string]string) *runtimev1.ExtensionConfig {
 	t.Helper()
 	config := &runtimev1.ExtensionConfig{}
 	config.Name, config.Labels = name, labels
@@ -104,31 +106,37 @@ func TestPreflight(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	install(envtest.CRDInstallOptions{Paths: []string{filepath.Join(crds, "runtime.cluster.x-k8s.io_extensionconfigs.yaml")}})
+	install(envtest.CRDInstallOptions{Paths: []string{filepath.Join(crds,
+		"runtime.cluster.x-k8s.io_extensionconfigs.yaml")}})
 	// Without the kind ExtensionPolicy there are no policies, and without clusterctl the running version is unknown.
 	known(t, c, "acme", map[string]string{"create": "BeforeClusterCreate", "can": "CanUpdateMachine"}, nil)
 	known(t, c, "late", nil, nil)
-	says(t, kubeconfig, nil, 0, []string{"warn    create.acme   BeforeClusterCreate   not-stated", "not-discovered", "it has not been discovered\n", "2 handlers of 2 ExtensionConfigs"},
+	says(t, kubeconfig, nil, 0, []string{"warn    create.acme   BeforeClusterCreate   not-stated", "not-discovered",
+		"it has not been discovered\n", "2 handlers of 2 ExtensionConfigs"},
 		[]string{"Which Cluster API runs now is not known: there is no Provider of clusterctl for Cluster API. Say it with --from cluster-api=VERSION.\n"})
 
 	install(envtest.CRDInstallOptions{Paths: []string{filepath.Join(crds, "hookgate.dev_extensionpolicies.yaml")}, CRDs: []*apiextensionsv1.CustomResourceDefinition{anyCRD("clusterctl.cluster.x-k8s.io", "v1alpha3", "Provider")}})
 	create(t, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "capi-system"}})
 	create(t, c, provider("infrastructure-docker", "InfrastructureProvider", "docker", "v1.13.0"))
 	create(t, c, provider("cluster-api", "CoreProvider", "cluster-api", "v1.12.4"))
-	says(t, kubeconfig, nil, 1, []string{"break   create.acme   BeforeClusterCreate   objects-change", "name: acme-cluster-api\n", "name: acme-can-cluster-api\n",
+	says(t, kubeconfig, nil, 1, []string{"break   create.acme   BeforeClusterCreate   objects-change",
+		"name: acme-cluster-api\n", "name: acme-can-cluster-api\n",
 		"from cluster-api=v1.12 (Provider capi-system/cluster-api)"}, []string{"hookgate: cluster-api=v1.14: 1 finding of level break\n"})
 	says(t, kubeconfig, []string{"--from", "cluster-api=v1.13.0"}, 0, []string{"from cluster-api=v1.13 (--from)"}, nil)
 	says(t, kubeconfig, []string{"-o", "sarif"}, 1, []string{`"fullyQualifiedName": "handler/create.acme"`}, nil)
 
 	create(t, c, policyFor("all", "acme", "", "v1beta1", nil))
-	says(t, kubeconfig, nil, 0, []string{"never-sent", "members-lost", "apply ExtensionPolicy acme-can-cluster-api"}, nil)
+	says(t, kubeconfig, nil, 0, []string{"never-sent", "members-lost", "apply ExtensionPolicy acme-can-cluster-api"},
+		nil)
 	create(t, c, policyFor("can", "acme", "can", "v1beta2", nil))
 	create(t, c, policyFor("lost", "nobody", "", "v1beta1", nil))
-	says(t, kubeconfig, nil, 0, []string{"0 break, 0 degrade, 2 warn, 2 ok", "policy-ignored", `there is no ExtensionConfig "nobody"`}, nil)
+	says(t, kubeconfig, nil, 0, []string{"0 break, 0 degrade, 2 warn, 2 ok", "policy-ignored",
+		`there is no ExtensionConfig "nobody"`}, nil)
 
 	// Clusters refer to providers' kinds, whose CustomResourceDefinitions may not state which version follows which
 	// contract.
-	install(envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{anyCRD("cluster.x-k8s.io", "v1beta2", "Cluster"), anyCRD("infrastructure.acme.io", "v7", "AcmeCluster")}})
+	install(envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{anyCRD("cluster.x-k8s.io",
+		"v1beta2", "Cluster"), anyCRD("infrastructure.acme.io", "v7", "AcmeCluster")}})
 	create(t, c, object(t, `{apiVersion: cluster.x-k8s.io/v1beta2, kind: Cluster, metadata: {name: c, namespace: default}, spec: {
 		controlPlaneRef: {apiGroup: controlplane.cluster.x-k8s.io, kind: KubeadmControlPlane, name: c}, infrastructureRef: {apiGroup: infrastructure.acme.io, kind: AcmeCluster, name: c}}}`))
 	says(t, kubeconfig, nil, 1, []string{"break   create.acme   BeforeClusterCreate   cannot-convert", `in use: the version of kind "AcmeCluster" of group "infrastructure.acme.io" is not known: the CustomResourceDefinition "acmeclusters.infrastructure.acme.io" has neither label`, "1 break, 0 degrade"}, nil)
@@ -170,13 +178,15 @@ func TestPreflightRights(t *testing.T) {
 	})
 	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "preflight"}}
 	grant := func(group, resource string) {
-		role.Rules = append(role.Rules, rbacv1.PolicyRule{Verbs: []string{"list"}, APIGroups: []string{group}, Resources: []string{resource}})
+		role.Rules = append(role.Rules, rbacv1.PolicyRule{Verbs: []string{"list"}, APIGroups: []string{group},
+			Resources: []string{resource}})
 	}
 	grant("runtime.cluster.x-k8s.io", "extensionconfigs")
 	create(t, c, role)
 	create(t, c, &rbacv1.ClusterRoleBinding{
-		ObjectMeta: metav1.ObjectMeta{Name: "preflight"}, RoleRef: rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
-		Subjects: []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "preflight"}},
+		ObjectMeta: metav1.ObjectMeta{Name: "preflight"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role.Name},
+		Subjects:   []rbacv1.Subject{{APIGroup: rbacv1.GroupName, Kind: "User", Name: "preflight"}},
 	})
 	eventually(t, "the policies are forbidden, too", func() (string, bool) {
 		_, _, errOut := preflight(t, kubeconfig, flags...)
@@ -192,7 +202,8 @@ func TestPreflightRights(t *testing.T) {
 	})
 	// Conversion of Clusters needs more permissions.
 	create(t, c, policyFor("rights", "rights", "", "v1beta1", labels))
-	says(t, kubeconfig, flags, 0, []string{"warn    create.rights   BeforeClusterCreate   references-unchecked", "grant the verb list on clusters of the API group cluster.x-k8s.io"}, nil)
+	says(t, kubeconfig, flags, 0, []string{"warn    create.rights   BeforeClusterCreate   references-unchecked",
+		"grant the verb list on clusters of the API group cluster.x-k8s.io"}, nil)
 	grant("cluster.x-k8s.io", "clusters")
 	if err := c.Update(t.Context(), role); err != nil {
 		t.Fatal(err)
@@ -209,7 +220,8 @@ func anyCRD(group, version, kind string) *apiextensionsv1.CustomResourceDefiniti
 	crd := &apiextensionsv1.CustomResourceDefinition{ObjectMeta: metav1.ObjectMeta{Name: singular + "s." + group}}
 	crd.Spec = apiextensionsv1.CustomResourceDefinitionSpec{
 		Group: group, Scope: apiextensionsv1.NamespaceScoped,
-		Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind, ListKind: kind + "List", Plural: singular + "s", Singular: singular},
+		Names: apiextensionsv1.CustomResourceDefinitionNames{Kind: kind, ListKind: kind + "List",
+			Plural: singular + "s", Singular: singular},
 		Versions: []apiextensionsv1.CustomResourceDefinitionVersion{{Name: version, Served: true, Storage: true, Schema: &apiextensionsv1.CustomResourceValidation{
 			OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object", XPreserveUnknownFields: new(true)},
 		}}},

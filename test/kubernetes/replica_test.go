@@ -57,7 +57,8 @@ func (w watched) RoundTrip(r *http.Request) (*http.Response, error) {
 }
 
 func (w *writes) note(r *http.Request) {
-	if r.Method != http.MethodGet && !strings.Contains(r.URL.Path, "/leases") && !strings.Contains(r.URL.Path, "/events") {
+	if r.Method != http.MethodGet && !strings.Contains(r.URL.Path, "/leases") &&
+		!strings.Contains(r.URL.Path, "/events") {
 		w.mu.Lock()
 		w.list = append(w.list, r.Method+" "+r.URL.Path)
 		w.mu.Unlock()
@@ -108,7 +109,8 @@ func prepare(t testing.TB, change func(*cluster.Config)) *replica {
 		Logger:      slog.New(slog.NewTextHandler(r.log, nil)),
 		WatchFilter: filterOf(t),
 		Resync:      time.Hour, // tests that want more say so
-		Backoff:     discovery.Backoff{BaseDelay: 20 * time.Millisecond, Multiplier: 1.6, MaxDelay: 200 * time.Millisecond},
+		Backoff: discovery.Backoff{BaseDelay: 20 * time.Millisecond, Multiplier: 1.6,
+			MaxDelay: 200 * time.Millisecond},
 	}
 	if change != nil {
 		change(&sourceConfig)
@@ -262,7 +264,8 @@ func get(t testing.TB, c client.Client, name string) *runtimev1.ExtensionConfig 
 }
 
 // awaitCondition waits until a condition has status, for the current generation, and a message that contains part.
-func awaitCondition(t testing.TB, c client.Client, name, kind string, status metav1.ConditionStatus, part string) *runtimev1.ExtensionConfig {
+func awaitCondition(t testing.TB, c client.Client, name, kind string, status metav1.ConditionStatus,
+	part string) *runtimev1.ExtensionConfig {
 	t.Helper()
 	var config *runtimev1.ExtensionConfig
 	eventually(t, name+": condition "+kind+" is "+string(status)+" with "+part, func() (string, bool) {
@@ -272,7 +275,8 @@ func awaitCondition(t testing.TB, c client.Client, name, kind string, status met
 			return "no such condition", false
 		}
 		return string(found.Status) + " " + found.Message,
-			found.Status == status && strings.Contains(found.Message, part) && found.ObservedGeneration == config.Generation
+			found.Status == status && strings.Contains(found.Message, part) &&
+				found.ObservedGeneration == config.Generation
 	})
 	return config
 }

@@ -111,10 +111,12 @@ func TestHookgateGroup(t *testing.T) {
 	x := newExtension(t, "a")
 	typed := newConfig(t, "own-group", x)
 	config := &unstructured.Unstructured{}
-	config.SetGroupVersionKind(schema.GroupVersionKind{Group: cluster.HookgateGroup, Version: "v1beta2", Kind: "ExtensionConfig"})
+	config.SetGroupVersionKind(schema.GroupVersionKind{Group: cluster.HookgateGroup, Version: "v1beta2",
+		Kind: "ExtensionConfig"})
 	config.SetName(typed.Name)
 	config.SetLabels(typed.Labels)
-	config.Object["spec"] = map[string]any{"clientConfig": map[string]any{"url": x.URL, "caBundle": base64.StdEncoding.EncodeToString(x.ca())}}
+	config.Object["spec"] = map[string]any{"clientConfig": map[string]any{"url": x.URL,
+		"caBundle": base64.StdEncoding.EncodeToString(x.ca())}}
 	create(t, r.client, config)
 	r.serves(t, "a.own-group "+x.URL)
 	eventually(t, "status of the object in the other group", func() (string, bool) {
@@ -464,7 +466,8 @@ func writeKubeconfig(t testing.TB, server string) string {
 	config, _ := connect(t)
 	file := clientcmdapi.NewConfig()
 	file.Clusters["c"] = &clientcmdapi.Cluster{Server: server, CertificateAuthorityData: config.CAData}
-	file.AuthInfos["u"] = &clientcmdapi.AuthInfo{ClientCertificateData: config.CertData, ClientKeyData: config.KeyData, Token: config.BearerToken}
+	file.AuthInfos["u"] = &clientcmdapi.AuthInfo{ClientCertificateData: config.CertData, ClientKeyData: config.KeyData,
+		Token: config.BearerToken}
 	file.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
 	file.CurrentContext = "x"
 	path := filepath.Join(t.TempDir(), "kubeconfig")

@@ -44,13 +44,15 @@ func (s *stating) Discovery(context.Context, *hooksv1alpha1.DiscoveryRequest) (*
 	for i, v := range *s.versions.Load() {
 		answer.Handlers = append(answer.Handlers, &hooksv1alpha1.ExtensionHandler{
 			Name: string(rune('a' + i)), ClusterApiVersion: v,
-			RequestHook: &hooksv1alpha1.GroupVersionHook{ApiVersion: "hooks.runtime.cluster.x-k8s.io/v1alpha1", Hook: "BeforeClusterCreate"},
+			RequestHook: &hooksv1alpha1.GroupVersionHook{ApiVersion: "hooks.runtime.cluster.x-k8s.io/v1alpha1",
+				Hook: "BeforeClusterCreate"},
 		})
 	}
 	return answer, nil
 }
 
-func (*stating) BeforeClusterCreate(context.Context, *hooksv1alpha1.BeforeClusterCreateRequest) (*hooksv1alpha1.BeforeClusterCreateResponse, error) {
+func (*stating) BeforeClusterCreate(context.Context,
+	*hooksv1alpha1.BeforeClusterCreateRequest) (*hooksv1alpha1.BeforeClusterCreateResponse, error) {
 	return &hooksv1alpha1.BeforeClusterCreateResponse{Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS}, nil
 }
 
@@ -70,7 +72,8 @@ func newStating(t testing.TB, versions ...string) *stating {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &stating{server: grpc.NewServer(grpc.Creds(credentials.NewServerTLSFromCert(&certificate))), url: "https://" + l.Addr().String(), ca: pair.CAPEM}
+	s := &stating{server: grpc.NewServer(grpc.Creds(credentials.NewServerTLSFromCert(&certificate))),
+		url: "https://" + l.Addr().String(), ca: pair.CAPEM}
 	s.state(versions...)
 	hooksv1alpha1.RegisterDiscoveryServiceServer(s.server, s)
 	hooksv1alpha1.RegisterLifecycleHooksServiceServer(s.server, s)
@@ -183,7 +186,8 @@ func TestStatedVersions(t *testing.T) {
 		awaitUnderstood(t, "the reader", again, "a= b=v1beta1 c=")
 		update(t, again.client, "stated", func(c *runtimev1.ExtensionConfig) { c.Annotations["x"] = "y" })
 		eventually(t, "the log names it", func() (string, bool) {
-			return again.log.String(), strings.Contains(strings.ReplaceAll(again.log.String(), `\`, ""), `handler "a": "v9" is neither "v1beta1" nor "v1beta2"`)
+			return again.log.String(), strings.Contains(strings.ReplaceAll(again.log.String(), `\`, ""),
+				`handler "a": "v9" is neither "v1beta1" nor "v1beta2"`)
 		})
 		if n := strings.Count(again.log.String(), "annotation is wrong, and what is wrong in it is ignored"); n != 1 {
 			t.Errorf("the log says %d times that the annotation is wrong", n)
@@ -214,7 +218,8 @@ func TestStatedVersionsComeBeforeHandlers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	events, err := watching.Watch(t.Context(), &runtimev1.ExtensionConfigList{}, client.MatchingFields{"metadata.name": "stated-first"})
+	events, err := watching.Watch(t.Context(), &runtimev1.ExtensionConfigList{},
+		client.MatchingFields{"metadata.name": "stated-first"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,7 +66,8 @@ func (s *webhookServer) warned() []string {
 func newWebhookServer(t *testing.T, group string, before func(c client.Client), flags ...string) *webhookServer {
 	t.Helper()
 	crds := filepath.Join("..", "..", "deploy", "crd")
-	config, _ := emptyServer(t, filepath.Join(crds, group+"_extensionconfigs.yaml"), filepath.Join(crds, "hookgate.dev_extensionpolicies.yaml"))
+	config, _ := emptyServer(t, filepath.Join(crds, group+"_extensionconfigs.yaml"),
+		filepath.Join(crds, "hookgate.dev_extensionpolicies.yaml"))
 	s := &webhookServer{}
 	config.WarningHandler = s
 	scheme := runtime.NewScheme()
@@ -105,7 +106,8 @@ func (s *webhookServer) register(t *testing.T, group, base string) {
 	}
 	for _, folder := range []string{group, "policies"} {
 		for _, document := range documents(t, folder, "webhooks.yaml") {
-			mutating, validating := &admissionregistrationv1.MutatingWebhookConfiguration{}, &admissionregistrationv1.ValidatingWebhookConfiguration{}
+			mutating, validating := &admissionregistrationv1.MutatingWebhookConfiguration{},
+				&admissionregistrationv1.ValidatingWebhookConfiguration{}
 			var object client.Object = mutating
 			if bytes.Contains(document, []byte("kind: Validating")) {
 				object = validating
@@ -144,7 +146,8 @@ func (s *webhookServer) register(t *testing.T, group, base string) {
 	// The API server picks up each of these a moment later.
 	eventually(t, "the webhooks are in use", func() (string, bool) {
 		converted := s.notInUse(t, group)
-		policy := s.Create(t.Context(), object(t, policyManifest("probe", "matchConditions: [{name: a, expression: nobody}]")))
+		policy := s.Create(t.Context(), object(t, policyManifest("probe",
+			"matchConditions: [{name: a, expression: nobody}]")))
 		return fmt.Sprint(converted, policy), converted == nil && policy != nil
 	})
 }
@@ -171,7 +174,8 @@ func (s *webhookServer) notInUse(t *testing.T, group string) error {
 	c.SetAPIVersion(group + "/v1alpha1")
 	c.SetKind("ExtensionConfig")
 	err := s.Get(t.Context(), client.ObjectKey{Name: "older"}, c)
-	if conditions, _, _ := unstructured.NestedSlice(c.Object, "status", "v1beta2", "conditions"); err == nil && len(conditions) == 0 {
+	if conditions, _, _ := unstructured.NestedSlice(c.Object, "status", "v1beta2", "conditions"); err == nil &&
+		len(conditions) == 0 {
 		return errors.New("no conversion")
 	}
 	return client.IgnoreNotFound(err)
@@ -215,7 +219,8 @@ func kubeconfigOf(t testing.TB, config *rest.Config) string {
 	t.Helper()
 	file := clientcmdapi.NewConfig()
 	file.Clusters["c"] = &clientcmdapi.Cluster{Server: config.Host, CertificateAuthorityData: config.CAData}
-	file.AuthInfos["u"] = &clientcmdapi.AuthInfo{ClientCertificateData: config.CertData, ClientKeyData: config.KeyData, Token: config.BearerToken}
+	file.AuthInfos["u"] = &clientcmdapi.AuthInfo{ClientCertificateData: config.CertData, ClientKeyData: config.KeyData,
+		Token: config.BearerToken}
 	file.Contexts["x"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
 	file.CurrentContext = "x"
 	path := filepath.Join(t.TempDir(), "kubeconfig")
@@ -536,7 +541,8 @@ func (s *webhookServer) testStatus(t *testing.T) {
 	create(t, s, o)
 	s.gateway.kill()
 	condition := func(message string) any {
-		return []any{map[string]any{"type": "Discovered", "status": "True", "reason": "Discovered", "message": message, "lastTransitionTime": "2026-01-01T00:00:00Z"}}
+		return []any{map[string]any{"type": "Discovered", "status": "True", "reason": "Discovered", "message": message,
+			"lastTransitionTime": "2026-01-01T00:00:00Z"}}
 	}
 	o.Object["status"] = map[string]any{"conditions": condition("no webhook is called")}
 	if err := s.Status().Update(t.Context(), o); err != nil {
@@ -552,9 +558,11 @@ func (s *webhookServer) testStatus(t *testing.T) {
 func TestWebhooksOfClusterAPIsGroup(t *testing.T) {
 	const group = "runtime.cluster.x-k8s.io"
 	s := newWebhookServer(t, group, func(client.Client) {}, "--read-only", "--leader-elect=false") // of a gateway that writes nothing
-	text := strings.ReplaceAll(configManifest("v1alpha1", "name: a", "clientConfig: {service: {namespace: apps, name: s}}"), hookgateGroup, group)
+	text := strings.ReplaceAll(configManifest("v1alpha1", "name: a",
+		"clientConfig: {service: {namespace: apps, name: s}}"), hookgateGroup, group)
 	create(t, s, object(t, text))
-	err := s.Create(t.Context(), object(t, strings.ReplaceAll(configManifest("v1beta2", "name: b", both), hookgateGroup, group)))
+	err := s.Create(t.Context(), object(t, strings.ReplaceAll(configManifest("v1beta2", "name: b", both), hookgateGroup,
+		group)))
 	if want := `ExtensionConfig.runtime.cluster.x-k8s.io "b" is invalid: spec.clientConfig: Forbidden: must have url or service, not both`; err == nil || !strings.HasSuffix(err.Error(), want) {
 		t.Errorf("got %v, want %s", err, want)
 	}
@@ -576,10 +584,12 @@ func TestWebhooksDoNotWait(t *testing.T) {
 		}
 		pool := x509.NewCertPool()
 		pool.AppendCertsFromPEM(pair.CAPEM)
-		return &http.Client{Transport: &http.Transport{DisableKeepAlives: true, TLSClientConfig: &tls.Config{RootCAs: pool, MaxVersion: tls.VersionTLS13}}, Timeout: patience}
+		return &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
+			TLSClientConfig: &tls.Config{RootCAs: pool, MaxVersion: tls.VersionTLS13}}, Timeout: patience}
 	}
 	trusting := renew()
-	g := launchGateway(t, kubeconfigOf(t, config), certs, "--webhook-port", port, "--webhook-cert-dir", certs, "--tls-min-version", "VersionTLS13")
+	g := launchGateway(t, kubeconfigOf(t, config), certs, "--webhook-port", port, "--webhook-cert-dir", certs,
+		"--tls-min-version", "VersionTLS13")
 	converts := func(c *http.Client) error {
 		body := `{"apiVersion":"apiextensions.k8s.io/v1","kind":"ConversionReview","request":{"uid":"u","desiredAPIVersion":"runtime.cluster.x-k8s.io/v1beta2",` +
 			`"objects":[{"apiVersion":"runtime.cluster.x-k8s.io/v1alpha1","kind":"ExtensionConfig","metadata":{"name":"a"}}]}}`
@@ -593,7 +603,8 @@ func TestWebhooksDoNotWait(t *testing.T) {
 		if _, err := content.ReadFrom(response.Body); err != nil {
 			return err
 		}
-		if err := yaml.Unmarshal(content.Bytes(), answer); err != nil || answer.Response == nil || answer.Response.Result.Status != metav1.StatusSuccess {
+		if err := yaml.Unmarshal(content.Bytes(), answer); err != nil || answer.Response == nil ||
+			answer.Response.Result.Status != metav1.StatusSuccess {
 			return fmt.Errorf("%s %s: %w", response.Status, content, err)
 		}
 		return nil
@@ -625,7 +636,8 @@ func TestWebhooksDoNotWait(t *testing.T) {
 // TestReadyWhenOnlyItCanConvert: an API server can list objects stored as v1alpha1 only with the help of the gateway
 // that lists them.
 func TestReadyWhenOnlyItCanConvert(t *testing.T) {
-	config, _ := emptyServer(t, filepath.Join("..", "..", "deploy", "crd", hookgateGroup+"_extensionconfigs.yaml"), filepath.Join("..", "..", "deploy", "crd", "hookgate.dev_extensionpolicies.yaml"))
+	config, _ := emptyServer(t, filepath.Join("..", "..", "deploy", "crd", hookgateGroup+"_extensionconfigs.yaml"),
+		filepath.Join("..", "..", "deploy", "crd", "hookgate.dev_extensionpolicies.yaml"))
 	config.WarningHandler = rest.NoWarnings{}
 	scheme := runtime.NewScheme()
 	if err := apiextensionsv1.AddToScheme(scheme); err != nil {
@@ -668,7 +680,8 @@ func TestReadyWhenOnlyItCanConvert(t *testing.T) {
 		change("v1alpha1", &apiextensionsv1.CustomResourceConversion{Strategy: apiextensionsv1.NoneConverter})
 		for range 5 {
 			time.Sleep(200 * time.Millisecond)
-			o := object(t, configManifest("v1alpha1", fmt.Sprintf("name: stored-%d, labels: {cluster.x-k8s.io/watch-filter: %s}", made, filterOf(t)),
+			o := object(t, configManifest("v1alpha1",
+				fmt.Sprintf("name: stored-%d, labels: {cluster.x-k8s.io/watch-filter: %s}", made, filterOf(t)),
 				`clientConfig: {url: "`+x.URL+`", caBundle: `+base64.StdEncoding.EncodeToString(x.ca())+`}`))
 			if err := c.Create(t.Context(), o); err != nil {
 				return err.Error(), false
@@ -687,7 +700,8 @@ func TestReadyWhenOnlyItCanConvert(t *testing.T) {
 		}
 		return "all can be listed", false
 	})
-	startGateway(t, kubeconfigOf(t, config), certs, "--extension-config-group", hookgateGroup, "--webhook-port", port, "--webhook-cert-dir", certs)
+	startGateway(t, kubeconfigOf(t, config), certs, "--extension-config-group", hookgateGroup, "--webhook-port", port,
+		"--webhook-cert-dir", certs)
 	eventually(t, "all are discovered", func() (string, bool) {
 		if err := c.List(t.Context(), list); err != nil {
 			return err.Error(), false

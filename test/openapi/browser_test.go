@@ -184,7 +184,8 @@ func TestPageInABrowser(t *testing.T) {
 		`fetch('https://hookgate.example/').then(() => false, () => true)`, chromedp.EvalAwaitPromise))
 	_, problems = b.seen()
 	if !refused || !slices.ContainsFunc(problems, func(p string) bool { return strings.Contains(p, "Content Security Policy") }) {
-		t.Errorf("the policy did not keep the page from asking another host: refused %t, the console has %q", refused, problems)
+		t.Errorf("the policy did not keep the page from asking another host: refused %t, the console has %q", refused,
+			problems)
 	}
 }
 

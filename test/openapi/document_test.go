@@ -104,7 +104,8 @@ func TestEveryVectorValidates(t *testing.T) {
 	document := load(t)
 	for _, h := range catalog.New().Hooks() {
 		for _, p := range parts(t, document, h) {
-			name := filepath.Join("..", "..", "proto", "testdata", h.Version, strings.ToLower(h.Hook)+"."+p.kind+".json")
+			name := filepath.Join("..", "..", "proto", "testdata", h.Version,
+				strings.ToLower(h.Hook)+"."+p.kind+".json")
 			t.Run(filepath.Base(name), func(t *testing.T) {
 				text, err := os.ReadFile(name)
 				if err != nil {
@@ -188,9 +189,11 @@ func TestWrongVectorsDoNotValidate(t *testing.T) {
 		"timeoutSeconds is text":              {"Discovery", "response", "handlers/0/timeoutSeconds", "5s", false},
 		"schema of a variable has a bad type": {"DiscoverVariables", "response", "variables/0/schema/openAPIV3Schema/type", "int", false},
 		"nested schema has a bad type": {"DiscoverVariables", "response", "variables/0/schema/openAPIV3Schema/properties",
-			map[string]any{"a": map[string]any{"type": "object", "properties": map[string]any{"b": map[string]any{"type": "int"}}}}, false},
+			map[string]any{"a": map[string]any{"type": "object",
+				"properties": map[string]any{"b": map[string]any{"type": "int"}}}}, false},
 		"nested schema is good": {"DiscoverVariables", "response", "variables/0/schema/openAPIV3Schema/properties",
-			map[string]any{"a": map[string]any{"type": "object", "properties": map[string]any{"b": map[string]any{"type": "integer"}}}}, true},
+			map[string]any{"a": map[string]any{"type": "object",
+				"properties": map[string]any{"b": map[string]any{"type": "integer"}}}}, true},
 		"unknown member of the envelope":  {"BeforeClusterCreate", "request", "newMember", map[string]any{"a": true}, true},
 		"unknown member of the cluster":   {"BeforeClusterCreate", "request", "cluster/spec/newMember", "a", true},
 		"unknown member of an item":       {"GeneratePatches", "response", "items/0/newMember", []any{"a"}, true},
@@ -203,7 +206,8 @@ func TestWrongVectorsDoNotValidate(t *testing.T) {
 			if !ok {
 				t.Fatalf("there is no hook %s", c.hook)
 			}
-			text, err := os.ReadFile(filepath.Join("..", "..", "proto", "testdata", h.Version, strings.ToLower(c.hook)+"."+c.kind+".json"))
+			text, err := os.ReadFile(filepath.Join("..", "..", "proto", "testdata", h.Version,
+				strings.ToLower(c.hook)+"."+c.kind+".json"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -225,7 +229,8 @@ func TestErrorAnswersValidate(t *testing.T) {
 	document := load(t)
 	for _, h := range catalog.New().Hooks() {
 		answer := document.Paths.Value(h.Path("")).Post.Responses.Default().Value
-		body := map[string]any{"apiVersion": h.APIVersion(), "kind": h.Hook + "Response", "status": "Failure", "message": "no", "retryAfterSeconds": json.Number("0")}
+		body := map[string]any{"apiVersion": h.APIVersion(), "kind": h.Hook + "Response", "status": "Failure",
+			"message": "no", "retryAfterSeconds": json.Number("0")}
 		schema := answer.Content["application/json"].Schema.Value
 		if err := schema.VisitJSON(body); err != nil {
 			t.Errorf("%s: %v", h.Hook, err)

@@ -104,7 +104,8 @@ func TestExtensionWrittenByTheDocument(t *testing.T) {
 	g := startGateway(t, pair, map[string]string{"acme": startBuilt(t, pair, buildExtension(t))})
 	call := func(name, handler string, edits map[string]any) map[string]any {
 		t.Helper()
-		text, err := os.ReadFile(filepath.Join("..", "..", "proto", "testdata", hook.Version, strings.ToLower(name)+".request.json"))
+		text, err := os.ReadFile(filepath.Join("..", "..", "proto", "testdata", hook.Version,
+			strings.ToLower(name)+".request.json"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -116,7 +117,8 @@ func TestExtensionWrittenByTheDocument(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		code, answer := g.post(t, hook.GroupVersionHook{Group: hook.Group, Version: hook.Version, Hook: name}.Path(handler), body)
+		code, answer := g.post(t, hook.GroupVersionHook{Group: hook.Group, Version: hook.Version,
+			Hook: name}.Path(handler), body)
 		if code != 200 {
 			t.Fatalf("%s: status %d: %s", name, code, answer)
 		}
@@ -135,14 +137,16 @@ func TestExtensionWrittenByTheDocument(t *testing.T) {
 			handlers = append(handlers, name)
 		}
 	}
-	expect("handlers that are not lifecycle hooks", handlers, []string{"image-repository--acme", "image-repository-variables--acme", "patch-in-place--acme"})
+	expect("handlers that are not lifecycle hooks", handlers,
+		[]string{"image-repository--acme", "image-repository-variables--acme", "patch-in-place--acme"})
 
 	held := call("BeforeClusterUpgrade", "approve-upgrade.acme", nil)
 	expect("BeforeClusterUpgrade without approval", held, map[string]any{
 		"apiVersion": hook.APIVersion, "kind": "BeforeClusterUpgradeResponse", "status": "Success",
 		"message": "approve-upgrade waits for the approval of v1.33.4", "retryAfterSeconds": json.Number("30"),
 	})
-	expect("BeforeClusterUpgrade of all handlers", call("BeforeClusterUpgrade", "", nil)["retryAfterSeconds"], any(json.Number("30")))
+	expect("BeforeClusterUpgrade of all handlers", call("BeforeClusterUpgrade", "", nil)["retryAfterSeconds"],
+		any(json.Number("30")))
 	approved := call("BeforeClusterUpgrade", "approve-upgrade.acme", map[string]any{
 		"cluster/metadata/annotations": map[string]any{"example.com/approved-version": "v1.33.4"},
 	})
@@ -173,7 +177,8 @@ func TestExtensionWrittenByTheDocument(t *testing.T) {
 
 	_, offered := call("CanUpdateMachine", "", nil)["machinePatch"]
 	expect("CanUpdateMachine to another minor version offers a patch", offered, false)
-	inPlace := call("CanUpdateMachine", "", map[string]any{"current/machine/spec/version": "v1.33.1", "desired/machine/spec/version": "v1.33.4"})
+	inPlace := call("CanUpdateMachine", "", map[string]any{"current/machine/spec/version": "v1.33.1",
+		"desired/machine/spec/version": "v1.33.4"})
 	expect("CanUpdateMachine within a minor version", inPlace["machinePatch"], any(map[string]any{
 		"patchType": "JSONMergePatch", "patch": base64.StdEncoding.EncodeToString([]byte(`{"spec":{"version":"v1.33.4"}}`)),
 	}))

@@ -54,10 +54,12 @@ func startGateway(t *testing.T, pair *devcert.Pair, extensions map[string]string
 			t.Fatal(err)
 		}
 	}
-	running := process.RunGateway(t, exec.Command(binary, append([]string{"serve", "--extension-configs", configs, "--cert-dir", certs,
-		"--http-address=127.0.0.1:0", "--grpc-address=", "--diagnostics-address=127.0.0.1:0"}, flags...)...))
+	running := process.RunGateway(t, exec.Command(binary,
+		append([]string{"serve", "--extension-configs", configs, "--cert-dir", certs,
+			"--http-address=127.0.0.1:0", "--grpc-address=", "--diagnostics-address=127.0.0.1:0"}, flags...)...))
 	g := &gateway{url: "https://" + running.HTTPS, pair: pair, client: &http.Client{
-		Timeout: process.Patience, Transport: &http.Transport{TLSClientConfig: pair.ClientTLS(), DisableCompression: true},
+		Timeout: process.Patience, Transport: &http.Transport{TLSClientConfig: pair.ClientTLS(),
+			DisableCompression: true},
 	}}
 	t.Cleanup(g.client.CloseIdleConnections)
 	running.WaitReady(t)
@@ -157,7 +159,8 @@ func TestGatewayServesTheDocument(t *testing.T) {
 	g := startGateway(t, newPair(t), nil)
 	first := g.get(t, "/openapi/hooks.json", nil)
 	if first.status != http.StatusOK || string(first.body) != openapi.Document {
-		t.Fatalf("GET /openapi/hooks.json: status %d with %d bytes, want the document's %d", first.status, len(first.body), len(openapi.Document))
+		t.Fatalf("GET /openapi/hooks.json: status %d with %d bytes, want the document's %d", first.status,
+			len(first.body), len(openapi.Document))
 	}
 	again := g.get(t, "/openapi/hooks.json", http.Header{"If-None-Match": {first.header.Get("ETag")}})
 	if again.status != http.StatusNotModified || len(again.body) > 0 {
@@ -201,7 +204,8 @@ func TestGatewayAnswersAsTheDocumentSays(t *testing.T) {
 		}
 		for name, header := range described.Value.Headers {
 			if err := header.Value.Schema.Value.VisitJSON(a.header.Get(name)); err != nil || a.header.Get(name) == "" {
-				t.Errorf("%s: status %d: header %s: %q, %v", operation.OperationID, a.status, name, a.header.Get(name), err)
+				t.Errorf("%s: status %d: header %s: %q, %v", operation.OperationID, a.status, name, a.header.Get(name),
+					err)
 			}
 		}
 	}
@@ -262,7 +266,8 @@ func TestGatewayShowsTheDocumentToWhomItAnswers(t *testing.T) {
 	g := process.RunGateway(t, exec.Command(binary, "serve", "--extension-configs", t.TempDir(), "--cert-dir", certs,
 		"--http-address=127.0.0.1:0", "--grpc-address=", "--diagnostics-address=127.0.0.1:0"))
 	for _, path := range []string{"/openapi/hooks.json", "/openapi/"} {
-		stranger := &http.Client{Timeout: process.Patience, Transport: &http.Transport{TLSClientConfig: pair.ClientTLS()}}
+		stranger := &http.Client{Timeout: process.Patience,
+			Transport: &http.Transport{TLSClientConfig: pair.ClientTLS()}}
 		if r, err := stranger.Get("https://" + g.HTTPS + path); err == nil {
 			_ = r.Body.Close()
 			t.Errorf("GET %s without a certificate: status %d, want no connection", path, r.StatusCode)

@@ -42,7 +42,8 @@ func TestMatchesClusterAPI(t *testing.T) {
 		c.compare(h.Hook+"Request", reflect.TypeOf(requestOf(h.Hook)), p[0].schema)
 		c.compare(h.Hook+"Response", reflect.TypeOf(answerOf(h.Hook)), p[1].schema)
 	}
-	c.compare("Builtins", reflect.TypeFor[runtimehooksv1.Builtins](), document.Components.Schemas["hooks.v1alpha1.Builtins"].Value)
+	c.compare("Builtins", reflect.TypeFor[runtimehooksv1.Builtins](),
+		document.Components.Schemas["hooks.v1alpha1.Builtins"].Value)
 	for _, difference := range c.differences {
 		t.Error(difference)
 	}
@@ -61,11 +62,13 @@ func TestComparisonSeesDifferences(t *testing.T) {
 		want  string
 	}{
 		"a member is missing": {
-			func(d *openapi3.T) { delete(schemaOf(d, "cluster.v1beta2.ClusterSpec").Properties, "paused") }, "cluster.spec: the document has no member paused",
+			func(d *openapi3.T) { delete(schemaOf(d, "cluster.v1beta2.ClusterSpec").Properties, "paused") },
+			"cluster.spec: the document has no member paused",
 		},
 		"a member too many": {
 			func(d *openapi3.T) {
-				schemaOf(d, "meta.v1.ObjectMeta").Properties["nickname"] = openapi3.NewSchemaRef("", openapi3.NewStringSchema())
+				schemaOf(d, "meta.v1.ObjectMeta").Properties["nickname"] = openapi3.NewSchemaRef("",
+					openapi3.NewStringSchema())
 			}, "metadata: Go has no member nickname",
 		},
 		"another type": {
@@ -142,7 +145,8 @@ func (c *comparison) compare(path string, t reflect.Type, s *openapi3.Schema) {
 		}
 		return
 	case reflect.TypeFor[intstr.IntOrString]():
-		if s.Type != nil || len(s.OneOf) != 2 || !s.OneOf[0].Value.Type.Is("integer") || !s.OneOf[1].Value.Type.Is("string") {
+		if s.Type != nil || len(s.OneOf) != 2 || !s.OneOf[0].Value.Type.Is("integer") ||
+			!s.OneOf[1].Value.Type.Is("string") {
 			c.differ(path, "the document says %s, Go an integer or a string", describe(s))
 		}
 		return

@@ -28,7 +28,8 @@ func TestAwaitSeesTheLastOutputOfAProcessThatEnds(t *testing.T) {
 		t.Errorf("exit status %d, want 3", code)
 	}
 	p.Expect(t, `last\n`)
-	if _, err := p.Await(t.Context(), "more"); err == nil || !strings.Contains(err.Error(), `ended without printing "more"`) {
+	if _, err := p.Await(t.Context(), "more"); err == nil ||
+		!strings.Contains(err.Error(), `ended without printing "more"`) {
 		t.Errorf("Await of what a process did not print: %v", err)
 	}
 }
@@ -58,7 +59,8 @@ func TestEndsOfProcesses(t *testing.T) {
 }
 
 func TestGatewayNamesItsAddresses(t *testing.T) {
-	g := RunGateway(t, exec.CommandContext(t.Context(), "sh", "-c", "echo note; echo hookgate serving https=a:1 diagnostics=b:2; read wait"))
+	g := RunGateway(t, exec.CommandContext(t.Context(), "sh", "-c",
+		"echo note; echo hookgate serving https=a:1 diagnostics=b:2; read wait"))
 	if g.HTTPS != "a:1" || g.Diagnostics != "b:2" || g.GRPC != "" || g.Health != "" {
 		t.Errorf("got %+v", g)
 	}

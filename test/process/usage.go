@@ -97,7 +97,8 @@ func Resident(pids []int) (int64, error) {
 func parseRSS(status []byte) (int64, error) {
 	for line := range bytes.Lines(status) {
 		if rest, ok := bytes.CutPrefix(line, []byte("VmRSS:")); ok {
-			kb, err := strconv.ParseInt(string(bytes.TrimSpace(bytes.TrimSuffix(bytes.TrimSpace(rest), []byte("kB")))), 10, 64)
+			kb, err := strconv.ParseInt(string(bytes.TrimSpace(bytes.TrimSuffix(bytes.TrimSpace(rest), []byte("kB")))),
+				10, 64)
 			if err != nil {
 				return 0, fmt.Errorf("read VmRSS: %w", err)
 			}

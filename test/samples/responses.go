@@ -28,8 +28,9 @@ func Response(hook string) runtimehooksv1.ResponseObject {
 		response = &runtimehooksv1.ValidateTopologyResponse{}
 	case "GenerateUpgradePlan":
 		response = &runtimehooksv1.GenerateUpgradePlanResponse{
-			ControlPlaneUpgrades: []runtimehooksv1.UpgradeStep{{Version: "v1.31.12"}, {Version: "v1.32.7"}, {Version: "v1.33.4"}},
-			WorkersUpgrades:      []runtimehooksv1.UpgradeStep{{Version: "v1.33.4"}},
+			ControlPlaneUpgrades: []runtimehooksv1.UpgradeStep{{Version: "v1.31.12"}, {Version: "v1.32.7"},
+				{Version: "v1.33.4"}},
+			WorkersUpgrades: []runtimehooksv1.UpgradeStep{{Version: "v1.33.4"}},
 		}
 	case "CanUpdateMachine":
 		response = &runtimehooksv1.CanUpdateMachineResponse{
@@ -86,12 +87,14 @@ func patch(text string) runtimehooksv1.Patch {
 func discovery() *runtimehooksv1.DiscoveryResponse {
 	handler := func(name, hook string) runtimehooksv1.ExtensionHandler {
 		return runtimehooksv1.ExtensionHandler{
-			Name: name, RequestHook: runtimehooksv1.GroupVersionHook{APIVersion: runtimehooksv1.GroupVersion.String(), Hook: hook},
+			Name: name, RequestHook: runtimehooksv1.GroupVersionHook{APIVersion: runtimehooksv1.GroupVersion.String(),
+				Hook: hook},
 		}
 	}
 	all := handler("before-cluster-upgrade", "BeforeClusterUpgrade")
 	all.TimeoutSeconds, all.FailurePolicy = new(int32(5)), new(runtimehooksv1.FailurePolicyIgnore)
-	return &runtimehooksv1.DiscoveryResponse{Handlers: []runtimehooksv1.ExtensionHandler{all, handler("generate-patches", "GeneratePatches")}}
+	return &runtimehooksv1.DiscoveryResponse{Handlers: []runtimehooksv1.ExtensionHandler{all,
+		handler("generate-patches", "GeneratePatches")}}
 }
 
 func discoverVariables() *runtimehooksv1.DiscoverVariablesResponse {

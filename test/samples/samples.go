@@ -94,17 +94,20 @@ func lifecycle(hook string) runtimehooksv1.RequestObject {
 	case "AfterControlPlaneInitialized":
 		return &runtimehooksv1.AfterControlPlaneInitializedRequest{Cluster: Cluster()}
 	case "BeforeClusterUpgrade":
-		return &runtimehooksv1.BeforeClusterUpgradeRequest{Cluster: Cluster(), FromKubernetesVersion: from, ToKubernetesVersion: to,
+		return &runtimehooksv1.BeforeClusterUpgradeRequest{Cluster: Cluster(), FromKubernetesVersion: from,
+			ToKubernetesVersion:  to,
 			ControlPlaneUpgrades: controlPlane, WorkersUpgrades: workers}
 	case "BeforeControlPlaneUpgrade":
-		return &runtimehooksv1.BeforeControlPlaneUpgradeRequest{Cluster: Cluster(), FromKubernetesVersion: from, ToKubernetesVersion: to,
+		return &runtimehooksv1.BeforeControlPlaneUpgradeRequest{Cluster: Cluster(), FromKubernetesVersion: from,
+			ToKubernetesVersion:  to,
 			ControlPlaneUpgrades: controlPlane, WorkersUpgrades: workers}
 	case "AfterControlPlaneUpgrade":
 		return &runtimehooksv1.AfterControlPlaneUpgradeRequest{Cluster: Cluster(), KubernetesVersion: to,
 			ControlPlaneUpgrades: controlPlane[1:], WorkersUpgrades: workers}
 	case "BeforeWorkersUpgrade":
-		return &runtimehooksv1.BeforeWorkersUpgradeRequest{Cluster: Cluster(), FromKubernetesVersion: from, ToKubernetesVersion: to,
-			WorkersUpgrades: workers}
+		return &runtimehooksv1.BeforeWorkersUpgradeRequest{Cluster: Cluster(), FromKubernetesVersion: from,
+			ToKubernetesVersion: to,
+			WorkersUpgrades:     workers}
 	case "AfterWorkersUpgrade":
 		return &runtimehooksv1.AfterWorkersUpgradeRequest{Cluster: Cluster(), KubernetesVersion: to}
 	case "AfterClusterUpgrade":
@@ -126,9 +129,11 @@ func canUpdateMachine() *runtimehooksv1.CanUpdateMachineRequest {
 			BootstrapConfig:       object("kubeadmconfig.json"),
 		},
 		Desired: runtimehooksv1.CanUpdateMachineRequestObjects{
-			Machine:               Machine(),
-			InfrastructureMachine: object("awsmachine.json", `"instanceType": "m6i.xlarge"`, `"instanceType": "m6i.2xlarge"`),
-			BootstrapConfig:       object("kubeadmconfig.json", `"name": "v", "value": "2"`, `"name": "v", "value": "4"`),
+			Machine: Machine(),
+			InfrastructureMachine: object("awsmachine.json", `"instanceType": "m6i.xlarge"`,
+				`"instanceType": "m6i.2xlarge"`),
+			BootstrapConfig: object("kubeadmconfig.json", `"name": "v", "value": "2"`,
+				`"name": "v", "value": "4"`),
 		},
 	}
 	request.Current.Machine.Spec.Version = "v1.32.7"
@@ -144,9 +149,10 @@ func canUpdateMachineSet() *runtimehooksv1.CanUpdateMachineSetRequest {
 			BootstrapConfigTemplate:       object("kubeadmconfigtemplate.json", names...),
 		},
 		Desired: runtimehooksv1.CanUpdateMachineSetRequestObjects{
-			MachineSet:                    MachineSet(),
-			InfrastructureMachineTemplate: object("awsmachinetemplate.json", append(names, "m6i.large", "m6i.xlarge")...),
-			BootstrapConfigTemplate:       object("kubeadmconfigtemplate.json", names...),
+			MachineSet: MachineSet(),
+			InfrastructureMachineTemplate: object("awsmachinetemplate.json",
+				append(names, "m6i.large", "m6i.xlarge")...),
+			BootstrapConfigTemplate: object("kubeadmconfigtemplate.json", names...),
 		},
 	}
 	request.Current.MachineSet.Spec.Template.Spec.Version = "v1.32.7"

@@ -74,14 +74,16 @@ func item(i int, cache map[string][]byte) runtimehooksv1.GeneratePatchesRequestI
 		template(cache, file, topologyName, topologyName), workerVariables(topologyName, pool))
 }
 
-func fill(uid types.UID, holder runtimehooksv1.HolderReference, object []byte, variables []runtimehooksv1.Variable) runtimehooksv1.GeneratePatchesRequestItem {
+func fill(uid types.UID, holder runtimehooksv1.HolderReference, object []byte,
+	variables []runtimehooksv1.Variable) runtimehooksv1.GeneratePatchesRequestItem {
 	return runtimehooksv1.GeneratePatchesRequestItem{
 		UID: uid, HolderReference: holder, Object: runtime.RawExtension{Raw: object}, Variables: variables,
 	}
 }
 
 func holder(kind, name, path string) runtimehooksv1.HolderReference {
-	return runtimehooksv1.HolderReference{APIVersion: clusterAPIVersion, Kind: kind, Namespace: namespace, Name: name, FieldPath: path}
+	return runtimehooksv1.HolderReference{APIVersion: clusterAPIVersion, Kind: kind, Namespace: namespace, Name: name,
+		FieldPath: path}
 }
 
 func template(cache map[string][]byte, file, name, topologyName string) []byte {
@@ -118,8 +120,9 @@ func variables() []runtimehooksv1.Variable {
 			Annotations: map[string]string{"example.com/owner": "Zoë Müller <zoe@example.com> & 支付团队 🚀"},
 		},
 		Topology: &runtimehooksv1.ClusterTopologyBuiltins{
-			Version:        version,
-			ClassRef:       runtimehooksv1.ClusterTopologyClusterClassRefBuiltins{Name: "production-v3", Namespace: "cluster-classes"},
+			Version: version,
+			ClassRef: runtimehooksv1.ClusterTopologyClusterClassRefBuiltins{Name: "production-v3",
+				Namespace: "cluster-classes"},
 			Class:          "production-v3",   //nolint:staticcheck // Cluster API still sends it
 			ClassNamespace: "cluster-classes", //nolint:staticcheck // Cluster API still sends it
 		},

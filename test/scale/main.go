@@ -154,7 +154,8 @@ func report(w io.Writer, o options, rows []row) (missed bool, err error) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "ExtensionConfigs\thandlers\tready\tdiscovered\twritten\trestart\tresident\tpeak\tchange\tslowest\t")
 	for _, r := range rows {
-		fmt.Fprintf(t, "%d\t%d\t%s\t%s\t%s\t%s\t%d MiB\t%d MiB\t%s\t%s\t\n", r.configs, r.configs*o.handlers, short(r.ready), short(r.discovered),
+		fmt.Fprintf(t, "%d\t%d\t%s\t%s\t%s\t%s\t%d MiB\t%d MiB\t%s\t%s\t\n", r.configs, r.configs*o.handlers,
+			short(r.ready), short(r.discovered),
 			short(r.written), short(r.restart), r.resident>>20, r.peak>>20, short(r.median()), short(r.slowest()))
 	}
 	if err := t.Flush(); err != nil {

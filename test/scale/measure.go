@@ -160,7 +160,8 @@ func (w *world) startExtension() error {
 }
 
 func (w *world) startCluster() (stop func() error, err error) {
-	env := &envtest.Environment{BinaryAssetsDirectory: w.o.assets, CRDInstallOptions: envtest.CRDInstallOptions{Paths: []string{w.o.crds}, ErrorIfPathMissing: true}}
+	env := &envtest.Environment{BinaryAssetsDirectory: w.o.assets,
+		CRDInstallOptions: envtest.CRDInstallOptions{Paths: []string{w.o.crds}, ErrorIfPathMissing: true}}
 	config, err := env.Start()
 	if err != nil {
 		return nil, fmt.Errorf("start API server: %w", err)
@@ -222,7 +223,8 @@ func (w *world) fill(ctx context.Context, n int) error {
 type gateway struct{ *process.Gateway }
 
 func (w *world) startGateway(ctx context.Context) (*gateway, error) {
-	args := append([]string{"serve", "--kubeconfig", w.kubeconfig, "--cert-dir", filepath.Join(w.dir, "certs"), "--resync", "1h"},
+	args := append([]string{"serve", "--kubeconfig", w.kubeconfig, "--cert-dir", filepath.Join(w.dir, "certs"),
+		"--resync", "1h"},
 		process.AnyPorts()...)
 	g, err := process.StartGateway(ctx, "gateway", exec.Command(w.o.hookgate, args...))
 	return &gateway{g}, err
@@ -305,7 +307,8 @@ func (g *gateway) await(ctx context.Context, began time.Time, handlers int) (rea
 			return ready, time.Since(began), nil
 		}
 		if err := pause(ctx, began); err != nil {
-			return 0, 0, fmt.Errorf("%w: ready after %s, %d of %d handlers:%s", err, ready, served, handlers, g.LogTail())
+			return 0, 0, fmt.Errorf("%w: ready after %s, %d of %d handlers:%s", err, ready, served, handlers,
+				g.LogTail())
 		}
 	}
 }

@@ -110,7 +110,8 @@ func TestBadInput(t *testing.T) {
 
 func TestBadInputChunked(t *testing.T) {
 	g, _ := startQuiet(t)
-	body := io.MultiReader(strings.NewReader(`{"cluster":{"a":"`), strings.NewReader(strings.Repeat("x", 25<<20)), strings.NewReader(`"}}`))
+	body := io.MultiReader(strings.NewReader(`{"cluster":{"a":"`), strings.NewReader(strings.Repeat("x", 25<<20)),
+		strings.NewReader(`"}}`))
 	got := g.send(t, http.MethodPost, path("BeforeClusterCreate", ""), nil, body) // no length known, so chunks
 	checkFailure(t, "BeforeClusterCreate", got, http.StatusRequestEntityTooLarge)
 }
@@ -120,7 +121,8 @@ func TestBadInputTooLargeOverHTTP11(t *testing.T) {
 	g, _ := startQuiet(t)
 	client := http11(t, g.authority)
 	for range 5 {
-		got, err := try(client, "https://"+g.HTTPS+path("BeforeClusterCreate", ""), []byte(`{"cluster":{"a":"`+strings.Repeat("x", 25<<20)+`"}}`))
+		got, err := try(client, "https://"+g.HTTPS+path("BeforeClusterCreate", ""),
+			[]byte(`{"cluster":{"a":"`+strings.Repeat("x", 25<<20)+`"}}`))
 		if err != nil {
 			t.Fatalf("the caller sees a broken connection instead of 413: %v", err)
 		}
@@ -172,7 +174,8 @@ func TestBadInputMethods(t *testing.T) {
 		}
 	}
 	t.Run("POST that asks for another method", func(t *testing.T) {
-		got := g.send(t, http.MethodPost, path("BeforeClusterCreate", "check.s"), http.Header{"X-Http-Method-Override": {"GET"}}, bytes.NewReader(samples.S()))
+		got := g.send(t, http.MethodPost, path("BeforeClusterCreate", "check.s"),
+			http.Header{"X-Http-Method-Override": {"GET"}}, bytes.NewReader(samples.S()))
 		if got.code != http.StatusOK {
 			t.Errorf("status %d: %s", got.code, got.body)
 		}
@@ -208,8 +211,10 @@ func TestContentTypes(t *testing.T) {
 // Cluster API's server ignores kind and apiVersion, so some callers omit them.
 func TestKindMayBeAbsent(t *testing.T) {
 	g, s := startQuiet(t)
-	got := g.post(t, path("BeforeClusterCreate", "check.s"), []byte(`{"cluster":{"metadata":{"name":"c","namespace":"n"}}}`))
-	if out := asCaller(t, "BeforeClusterCreate", got.body); got.code != http.StatusOK || out.GetStatus() != runtimehooksv1.ResponseStatusSuccess {
+	got := g.post(t, path("BeforeClusterCreate", "check.s"),
+		[]byte(`{"cluster":{"metadata":{"name":"c","namespace":"n"}}}`))
+	if out := asCaller(t, "BeforeClusterCreate", got.body); got.code != http.StatusOK ||
+		out.GetStatus() != runtimehooksv1.ResponseStatusSuccess {
 		t.Fatalf("status %d: %s", got.code, got.body)
 	}
 	if m := decodeMembers(t, s.last("BeforeClusterCreate", "check")); m["kind"] != "BeforeClusterCreateRequest" {
@@ -221,7 +226,8 @@ func TestCompressedBodies(t *testing.T) {
 	g, s := startQuiet(t)
 	header := http.Header{"Content-Encoding": {"gzip"}}
 	t.Run("good", func(t *testing.T) {
-		got := g.send(t, http.MethodPost, path("BeforeClusterCreate", ""), header, bytes.NewReader(compress(t, bytes.NewReader(samples.S()))))
+		got := g.send(t, http.MethodPost, path("BeforeClusterCreate", ""), header,
+			bytes.NewReader(compress(t, bytes.NewReader(samples.S()))))
 		if got.code != http.StatusOK {
 			t.Fatalf("status %d: %s", got.code, got.body)
 		}
@@ -230,15 +236,19 @@ func TestCompressedBodies(t *testing.T) {
 		}
 	})
 	t.Run("bomb", func(t *testing.T) {
-		bomb := compress(t, io.MultiReader(strings.NewReader(`{"cluster":{"a":"`), io.LimitReader(letters{}, 64<<20), strings.NewReader(`"}}`)))
-		checkFailure(t, "BeforeClusterCreate", g.send(t, http.MethodPost, path("BeforeClusterCreate", ""), header, bytes.NewReader(bomb)), http.StatusRequestEntityTooLarge)
+		bomb := compress(t, io.MultiReader(strings.NewReader(`{"cluster":{"a":"`), io.LimitReader(letters{}, 64<<20),
+			strings.NewReader(`"}}`)))
+		checkFailure(t, "BeforeClusterCreate", g.send(t, http.MethodPost, path("BeforeClusterCreate", ""), header,
+			bytes.NewReader(bomb)), http.StatusRequestEntityTooLarge)
 	})
 	t.Run("not compressed", func(t *testing.T) {
-		checkFailure(t, "BeforeClusterCreate", g.send(t, http.MethodPost, path("BeforeClusterCreate", ""), header, bytes.NewReader(samples.S())), http.StatusBadRequest)
+		checkFailure(t, "BeforeClusterCreate", g.send(t, http.MethodPost, path("BeforeClusterCreate", ""), header,
+			bytes.NewReader(samples.S())), http.StatusBadRequest)
 	})
 	t.Run("ends early", func(t *testing.T) {
 		half := compress(t, bytes.NewReader(samples.S()))
-		checkFailure(t, "BeforeClusterCreate", g.send(t, http.MethodPost, path("BeforeClusterCreate", ""), header, bytes.NewReader(half[:len(half)/2])), http.StatusBadRequest)
+		checkFailure(t, "BeforeClusterCreate", g.send(t, http.MethodPost, path("BeforeClusterCreate", ""), header,
+			bytes.NewReader(half[:len(half)/2])), http.StatusBadRequest)
 	})
 }
 

@@ -39,7 +39,8 @@ func vectors(t *testing.T, cat *catalog.Catalog) map[string]*vector {
 	t.Helper()
 	mandated := codec.New(cat)
 	read := func(h *catalog.Hook, kind string, of protoreflect.MessageType) ([]byte, proto.Message) {
-		text, err := os.ReadFile(filepath.Join("..", "..", "proto", "testdata", h.Version, strings.ToLower(h.Hook)+"."+kind+".json"))
+		text, err := os.ReadFile(filepath.Join("..", "..", "proto", "testdata", h.Version,
+			strings.ToLower(h.Hook)+"."+kind+".json"))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -88,7 +89,8 @@ func (r *replay) serve(_ any, stream grpc.ServerStream) error {
 		answer := &hooksv1alpha1.DiscoveryResponse{Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS}
 		for name, v := range r.vectors {
 			answer.Handlers = append(answer.Handlers, &hooksv1alpha1.ExtensionHandler{
-				Name: name, RequestHook: &hooksv1alpha1.GroupVersionHook{ApiVersion: v.hook.APIVersion(), Hook: v.hook.Hook},
+				Name: name, RequestHook: &hooksv1alpha1.GroupVersionHook{ApiVersion: v.hook.APIVersion(),
+					Hook: v.hook.Hook},
 			})
 		}
 		return stream.SendMsg(answer)

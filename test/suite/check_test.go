@@ -30,7 +30,8 @@ func TestCheck(t *testing.T) {
 	for name, url := range map[string]string{"upstream": e.url, "gateway REST": "https://" + g.HTTPS, "gateway gRPC": "grpcs://" + g.GRPC} {
 		t.Run(name, func(t *testing.T) {
 			// The certificates of these tests are valid for an hour.
-			check := exec.CommandContext(t.Context(), hookgate, "check", url, "--ca", ca, "--strict", "--skip", "tls.expiry")
+			check := exec.CommandContext(t.Context(), hookgate, "check", url, "--ca", ca, "--strict", "--skip",
+				"tls.expiry")
 			out, err := check.CombinedOutput()
 			if err != nil || !passed.Match(out) {
 				t.Errorf("%v:\n%s", err, out)

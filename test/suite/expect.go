@@ -55,7 +55,8 @@ func decodeMembers(t testing.TB, body []byte) members {
 
 // direct returns a handler's answer to a call that bypasses the gateway. The request's settings must be merged already,
 // as the gateway does it. Cluster API's server sets no kind and apiVersion.
-func direct(t testing.TB, client *http.Client, extensionURL, hook, handler string, request runtimehooksv1.RequestObject) members {
+func direct(t testing.TB, client *http.Client, extensionURL, hook, handler string,
+	request runtimehooksv1.RequestObject) members {
 	t.Helper()
 	got := post(t, client, extensionURL+path(hook, handler), samples.Marshal(request))
 	if got.code != http.StatusOK {
@@ -165,7 +166,8 @@ func asCaller(t testing.TB, hook string, body []byte) runtimehooksv1.ResponseObj
 	if decoder.More() {
 		t.Errorf("something follows the answer: %.500s", body)
 	}
-	if got, want := out.GetObjectKind().GroupVersionKind(), runtimehooksv1.GroupVersion.WithKind(hook+"Response"); got != want {
+	if got, want := out.GetObjectKind().GroupVersionKind(),
+		runtimehooksv1.GroupVersion.WithKind(hook+"Response"); got != want {
 		t.Errorf("the answer is a %v, want %v", got, want)
 	}
 	if got, want := decodeMembers(t, body), decodeMembers(t, samples.Marshal(out)); !slices.Equal(names(got), names(want)) {

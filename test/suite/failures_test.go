@@ -19,17 +19,21 @@ import (
 // Ignore covers calls that could not be completed; every other error still reaches the caller.
 func TestIgnoreHidesOnlyCallsThatCouldNotBeCompleted(t *testing.T) {
 	g, s := startStubs(t, func(s *stub) {
-		s.serve("BeforeClusterCreate", "refuses", handlerOptions{ignore: true}, say(`{"status":"Failure","message":"no","retryAfterSeconds":0}`))
+		s.serve("BeforeClusterCreate", "refuses", handlerOptions{ignore: true},
+			say(`{"status":"Failure","message":"no","retryAfterSeconds":0}`))
 		s.serve("BeforeClusterUpgrade", "broken", handlerOptions{ignore: true}, say(`{`))
 	})
 	t.Run("bad request", func(t *testing.T) {
-		checkFailure(t, "BeforeClusterCreate", g.post(t, path("BeforeClusterCreate", "refuses.s"), []byte(`{"settings":1}`)), http.StatusBadRequest)
+		checkFailure(t, "BeforeClusterCreate", g.post(t, path("BeforeClusterCreate", "refuses.s"),
+			[]byte(`{"settings":1}`)), http.StatusBadRequest)
 	})
 	t.Run("unknown handler", func(t *testing.T) {
-		checkFailure(t, "BeforeClusterCreate", g.post(t, path("BeforeClusterCreate", "nobody.s"), samples.S()), http.StatusNotFound)
+		checkFailure(t, "BeforeClusterCreate", g.post(t, path("BeforeClusterCreate", "nobody.s"), samples.S()),
+			http.StatusNotFound)
 	})
 	t.Run("handler of another hook", func(t *testing.T) {
-		checkFailure(t, "BeforeClusterCreate", g.post(t, path("BeforeClusterCreate", "broken.s"), samples.S()), http.StatusNotFound)
+		checkFailure(t, "BeforeClusterCreate", g.post(t, path("BeforeClusterCreate", "broken.s"), samples.S()),
+			http.StatusNotFound)
 	})
 	t.Run("Failure of the extension", func(t *testing.T) {
 		for _, handler := range []string{"refuses.s", "beforeclustercreate", ""} {
@@ -41,7 +45,8 @@ func TestIgnoreHidesOnlyCallsThatCouldNotBeCompleted(t *testing.T) {
 	})
 	t.Run("call that could not be completed", func(t *testing.T) {
 		got := g.post(t, path("BeforeClusterUpgrade", "broken.s"), samples.Body("BeforeClusterUpgrade"))
-		if out := asCaller(t, "BeforeClusterUpgrade", got.body); got.code != http.StatusOK || out.GetStatus() != runtimehooksv1.ResponseStatusSuccess {
+		if out := asCaller(t, "BeforeClusterUpgrade", got.body); got.code != http.StatusOK ||
+			out.GetStatus() != runtimehooksv1.ResponseStatusSuccess {
 			t.Errorf("status %d: %s", got.code, got.body)
 		}
 	})
@@ -53,13 +58,16 @@ func TestIgnoreHidesOnlyCallsThatCouldNotBeCompleted(t *testing.T) {
 // A truncated response must leave nothing behind: a stray retryAfterSeconds would still block.
 func TestIgnoreDropsHalfDecodedResponses(t *testing.T) {
 	g, _ := startStubs(t, func(s *stub) {
-		s.serve("BeforeClusterCreate", "half", handlerOptions{ignore: true}, say(`{"status":"Failure","retryAfterSeconds":30,"message":"stray","unknown":1,"handlers":[`))
-		s.serve("GeneratePatches", "half-patches", handlerOptions{ignore: true}, say(`{"status":"Success","items":[{"uid":"u","patchType":"JSONPatch","patch":"W10="},{"uid":7`))
+		s.serve("BeforeClusterCreate", "half", handlerOptions{ignore: true},
+			say(`{"status":"Failure","retryAfterSeconds":30,"message":"stray","unknown":1,"handlers":[`))
+		s.serve("GeneratePatches", "half-patches", handlerOptions{ignore: true},
+			say(`{"status":"Success","items":[{"uid":"u","patchType":"JSONPatch","patch":"W10="},{"uid":7`))
 	})
 	for _, handler := range []string{"half.s", "beforeclustercreate"} {
 		got := g.post(t, path("BeforeClusterCreate", handler), samples.S())
 		out := asCaller(t, "BeforeClusterCreate", got.body).(*runtimehooksv1.BeforeClusterCreateResponse)
-		if got.code != http.StatusOK || out.Status != runtimehooksv1.ResponseStatusSuccess || out.RetryAfterSeconds != 0 || strings.Contains(out.Message, "stray") {
+		if got.code != http.StatusOK || out.Status != runtimehooksv1.ResponseStatusSuccess ||
+			out.RetryAfterSeconds != 0 || strings.Contains(out.Message, "stray") {
 			t.Errorf("handler %s: %s", handler, got.body)
 		}
 	}
@@ -74,7 +82,8 @@ func TestSizeLimitHoldsForSuccessfulResponses(t *testing.T) {
 	g, _ := startStubs(t, func(s *stub) {
 		s.serve("BeforeClusterCreate", "huge", handlerOptions{timeout: 20}, huge(64<<20))
 		s.serve("BeforeClusterCreate", "fits", handlerOptions{timeout: 20}, huge(19<<20))
-		bomb := compress(t, io.MultiReader(strings.NewReader(`{"status":"Success","retryAfterSeconds":0,"message":"`), io.LimitReader(letters{}, 64<<20), strings.NewReader(`"}`)))
+		bomb := compress(t, io.MultiReader(strings.NewReader(`{"status":"Success","retryAfterSeconds":0,"message":"`),
+			io.LimitReader(letters{}, 64<<20), strings.NewReader(`"}`)))
 		s.serve("BeforeClusterCreate", "bomb", handlerOptions{timeout: 20}, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Encoding", "gzip")
 			_, _ = w.Write(bomb)
@@ -82,11 +91,13 @@ func TestSizeLimitHoldsForSuccessfulResponses(t *testing.T) {
 	})
 	for _, handler := range []string{"huge", "bomb"} {
 		t.Run(handler, func(t *testing.T) {
-			checkFailure(t, "BeforeClusterCreate", g.post(t, path("BeforeClusterCreate", handler+".s"), samples.S()), http.StatusBadGateway)
+			checkFailure(t, "BeforeClusterCreate", g.post(t, path("BeforeClusterCreate", handler+".s"), samples.S()),
+				http.StatusBadGateway)
 		})
 	}
 	t.Run("fits", func(t *testing.T) {
-		if got := g.post(t, path("BeforeClusterCreate", "fits.s"), samples.S()); got.code != http.StatusOK || len(got.body) < 19<<20 {
+		if got := g.post(t, path("BeforeClusterCreate", "fits.s"), samples.S()); got.code != http.StatusOK ||
+			len(got.body) < 19<<20 {
 			t.Errorf("status %d, %d bytes", got.code, len(got.body))
 		}
 	})
@@ -122,7 +133,8 @@ func TestMetricsNameTheHandlerAndCountIgnoredFailures(t *testing.T) {
 func TestErrorBodiesReachTheLogOnly(t *testing.T) {
 	const body = "panic: runtime error at 2026-03-02T08:14:55Z, request 7f3a, token hunter2"
 	g, _ := startStubs(t, func(s *stub) {
-		s.serve("BeforeClusterCreate", "broken", handlerOptions{}, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, body, http.StatusInternalServerError) })
+		s.serve("BeforeClusterCreate", "broken", handlerOptions{},
+			func(w http.ResponseWriter, _ *http.Request) { http.Error(w, body, http.StatusInternalServerError) })
 	})
 	for _, handler := range []string{"broken.s", "beforeclustercreate", ""} {
 		got := g.post(t, path("BeforeClusterCreate", handler), samples.S())

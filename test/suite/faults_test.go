@@ -51,7 +51,8 @@ const secret = "secret-of-the-extension"
 // faults returns all faults by name, a DNS-1123 label.
 func faults(t testing.TB) map[string]fault {
 	t.Helper()
-	bomb := compress(t, io.MultiReader(strings.NewReader(`{"status":"Success","retryAfterSeconds":30,"message":"`), io.LimitReader(letters{}, 30<<20), strings.NewReader(`"}`)))
+	bomb := compress(t, io.MultiReader(strings.NewReader(`{"status":"Success","retryAfterSeconds":30,"message":"`),
+		io.LimitReader(letters{}, 30<<20), strings.NewReader(`"}`)))
 	compressed := func(w http.ResponseWriter, _ *http.Request) {
 		w.Header().Set("Content-Encoding", "gzip")
 		_, _ = w.Write(bomb)
@@ -110,7 +111,8 @@ func startFaulty(t *testing.T, all map[string]fault, ignore bool) *gateway {
 		}
 		s.serve("BeforeClusterCreate", name, handlerOptions{ignore: ignore, timeout: timeout}, f.answer)
 	}
-	s.serve("BeforeClusterCreate", "refuses", handlerOptions{ignore: ignore}, say(`{"status":"Failure","message":"no more clusters","retryAfterSeconds":0}`))
+	s.serve("BeforeClusterCreate", "refuses", handlerOptions{ignore: ignore},
+		say(`{"status":"Failure","message":"no more clusters","retryAfterSeconds":0}`))
 	g := startGateway(t, a, map[string]string{"bad.yaml": registration{name: "bad", url: s.server.URL}.manifest(a)})
 	g.awaitHandler(t, "ready--bad")
 	return g
@@ -158,7 +160,8 @@ func TestFaultsIgnore(t *testing.T) {
 				t.Fatalf("%s: status %d: %.500s", f.reason, got.code, got.body)
 			}
 			out := asCaller(t, "BeforeClusterCreate", got.body).(*runtimehooksv1.BeforeClusterCreateResponse)
-			if out.Status != runtimehooksv1.ResponseStatusSuccess || out.RetryAfterSeconds != 0 || strings.Contains(out.Message, secret) {
+			if out.Status != runtimehooksv1.ResponseStatusSuccess || out.RetryAfterSeconds != 0 ||
+				strings.Contains(out.Message, secret) {
 				t.Errorf("an ignored failure leaves something behind: %s", got.body)
 			}
 		})
@@ -174,7 +177,8 @@ func checkRefused(t *testing.T, g *gateway) {
 		t.Fatalf("status %d: %s", got.code, got.body)
 	}
 	out := asCaller(t, "BeforeClusterCreate", got.body)
-	if out.GetStatus() != runtimehooksv1.ResponseStatusFailure || !strings.Contains(out.GetMessage(), "no more clusters") {
+	if out.GetStatus() != runtimehooksv1.ResponseStatusFailure ||
+		!strings.Contains(out.GetMessage(), "no more clusters") {
 		t.Errorf("status %q, message %q", out.GetStatus(), out.GetMessage())
 	}
 }
@@ -186,9 +190,12 @@ func TestFaultsInAnAggregate(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			a := newAuthority(t)
 			s := startStub(t, a)
-			s.serve("BeforeClusterCreate", "a-good", handlerOptions{}, say(`{"status":"Success","message":"one","retryAfterSeconds":20}`))
-			s.serve("BeforeClusterCreate", "b-bad", handlerOptions{ignore: ignore}, say(`{"status":"Success","retryAfterSeconds":5,`))
-			s.serve("BeforeClusterCreate", "c-good", handlerOptions{}, say(`{"status":"Success","message":"two","retryAfterSeconds":0}`))
+			s.serve("BeforeClusterCreate", "a-good", handlerOptions{},
+				say(`{"status":"Success","message":"one","retryAfterSeconds":20}`))
+			s.serve("BeforeClusterCreate", "b-bad", handlerOptions{ignore: ignore},
+				say(`{"status":"Success","retryAfterSeconds":5,`))
+			s.serve("BeforeClusterCreate", "c-good", handlerOptions{},
+				say(`{"status":"Success","message":"two","retryAfterSeconds":0}`))
 			g := startGateway(t, a, map[string]string{"s.yaml": registration{name: "s", url: s.server.URL}.manifest(a)})
 			g.awaitHandler(t, "ready--s")
 			got := g.post(t, path("BeforeClusterCreate", "beforeclustercreate"), samples.S())
@@ -214,7 +221,8 @@ func TestDeadlineOfTheCaller(t *testing.T) {
 	g := startGateway(t, a, map[string]string{"s.yaml": registration{name: "s", url: s.server.URL}.manifest(a)})
 	g.awaitHandler(t, "ready--s")
 	began := time.Now()
-	checkFailure(t, "BeforeClusterCreate", g.post(t, path("BeforeClusterCreate", "patient.s")+"?timeout=500ms", samples.S()), http.StatusGatewayTimeout)
+	checkFailure(t, "BeforeClusterCreate", g.post(t, path("BeforeClusterCreate", "patient.s")+"?timeout=500ms",
+		samples.S()), http.StatusGatewayTimeout)
 	if took := time.Since(began); took > soonerThanTheMaximum {
 		t.Errorf("took %s with ?timeout=500ms", took)
 	}

@@ -72,7 +72,8 @@ func (g *gateway) write(t testing.TB, file, text string) {
 // newClient returns a client with connections of its own that trusts the authority.
 func newClient(t testing.TB, a *authority) *http.Client {
 	t.Helper()
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: a.pool}, ForceAttemptHTTP2: true, DisableCompression: true, MaxIdleConnsPerHost: 64}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: a.pool}, ForceAttemptHTTP2: true,
+		DisableCompression: true, MaxIdleConnsPerHost: 64}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport, Timeout: 60 * time.Second}
 }
@@ -80,7 +81,8 @@ func newClient(t testing.TB, a *authority) *http.Client {
 // http11 returns a client limited to HTTP/1.1.
 func http11(t testing.TB, a *authority) *http.Client {
 	t.Helper()
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: a.pool, NextProtos: []string{"http/1.1"}}, DisableCompression: true}
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: a.pool, NextProtos: []string{"http/1.1"}},
+		DisableCompression: true}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport, Timeout: 60 * time.Second}
 }

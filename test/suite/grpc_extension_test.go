@@ -24,9 +24,11 @@ type generated struct {
 	hooksv1alpha1.UnimplementedTopologyMutationHooksServiceServer
 }
 
-func (generated) ValidateTopology(_ context.Context, in *hooksv1alpha1.ValidateTopologyRequest) (*hooksv1alpha1.ValidateTopologyResponse, error) {
+func (generated) ValidateTopology(_ context.Context,
+	in *hooksv1alpha1.ValidateTopologyRequest) (*hooksv1alpha1.ValidateTopologyResponse, error) {
 	return &hooksv1alpha1.ValidateTopologyResponse{
-		Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS, Message: fmt.Sprintf("%s saw %d items", in.GetHandler(), len(in.GetItems())),
+		Status:  hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS,
+		Message: fmt.Sprintf("%s saw %d items", in.GetHandler(), len(in.GetItems())),
 	}, nil
 }
 
@@ -52,8 +54,10 @@ func TestExtensionOnAUnixSocket(t *testing.T) {
 		g.awaitHandler(t, "validatetopology--acme")
 
 		process.Eventually(t, "REST is answered", func() bool {
-			got := g.post(t, path("ValidateTopology", "validatetopology.acme"), []byte(`{"items":[{"uid":"1","object":{}}]}`))
-			return got.code == http.StatusOK && strings.Contains(string(got.body), `"message":"validatetopology saw 1 items"`)
+			got := g.post(t, path("ValidateTopology", "validatetopology.acme"),
+				[]byte(`{"items":[{"uid":"1","object":{}}]}`))
+			return got.code == http.StatusOK && strings.Contains(string(got.body),
+				`"message":"validatetopology saw 1 items"`)
 		})
 		// A hook that the service has but the extension does not implement.
 		got := g.post(t, path("DiscoverVariables", "discovervariables.acme"), []byte(`{}`))

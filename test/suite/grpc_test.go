@@ -27,7 +27,8 @@ import (
 )
 
 // callGRPC calls a hook through its generated stub.
-func callGRPC(ctx context.Context, t testing.TB, conn *grpc.ClientConn, hook, handler string, body []byte) (proto.Message, error) {
+func callGRPC(ctx context.Context, t testing.TB, conn *grpc.ClientConn, hook, handler string,
+	body []byte) (proto.Message, error) {
 	t.Helper()
 	lifecycle := hooksv1alpha1.NewLifecycleHooksServiceClient(conn)
 	topology := hooksv1alpha1.NewTopologyMutationHooksServiceClient(conn)
@@ -35,35 +36,48 @@ func callGRPC(ctx context.Context, t testing.TB, conn *grpc.ClientConn, hook, ha
 	plan := hooksv1alpha1.NewUpgradePlanHooksServiceClient(conn)
 	switch hook {
 	case "BeforeClusterCreate":
-		return lifecycle.BeforeClusterCreate(ctx, message(t, &hooksv1alpha1.BeforeClusterCreateRequest{Handler: handler}, body))
+		return lifecycle.BeforeClusterCreate(ctx, message(t,
+			&hooksv1alpha1.BeforeClusterCreateRequest{Handler: handler}, body))
 	case "AfterControlPlaneInitialized":
-		return lifecycle.AfterControlPlaneInitialized(ctx, message(t, &hooksv1alpha1.AfterControlPlaneInitializedRequest{Handler: handler}, body))
+		return lifecycle.AfterControlPlaneInitialized(ctx,
+			message(t, &hooksv1alpha1.AfterControlPlaneInitializedRequest{Handler: handler}, body))
 	case "BeforeClusterUpgrade":
-		return lifecycle.BeforeClusterUpgrade(ctx, message(t, &hooksv1alpha1.BeforeClusterUpgradeRequest{Handler: handler}, body))
+		return lifecycle.BeforeClusterUpgrade(ctx,
+			message(t, &hooksv1alpha1.BeforeClusterUpgradeRequest{Handler: handler}, body))
 	case "BeforeControlPlaneUpgrade":
-		return lifecycle.BeforeControlPlaneUpgrade(ctx, message(t, &hooksv1alpha1.BeforeControlPlaneUpgradeRequest{Handler: handler}, body))
+		return lifecycle.BeforeControlPlaneUpgrade(ctx,
+			message(t, &hooksv1alpha1.BeforeControlPlaneUpgradeRequest{Handler: handler}, body))
 	case "AfterControlPlaneUpgrade":
-		return lifecycle.AfterControlPlaneUpgrade(ctx, message(t, &hooksv1alpha1.AfterControlPlaneUpgradeRequest{Handler: handler}, body))
+		return lifecycle.AfterControlPlaneUpgrade(ctx,
+			message(t, &hooksv1alpha1.AfterControlPlaneUpgradeRequest{Handler: handler}, body))
 	case "BeforeWorkersUpgrade":
-		return lifecycle.BeforeWorkersUpgrade(ctx, message(t, &hooksv1alpha1.BeforeWorkersUpgradeRequest{Handler: handler}, body))
+		return lifecycle.BeforeWorkersUpgrade(ctx,
+			message(t, &hooksv1alpha1.BeforeWorkersUpgradeRequest{Handler: handler}, body))
 	case "AfterWorkersUpgrade":
-		return lifecycle.AfterWorkersUpgrade(ctx, message(t, &hooksv1alpha1.AfterWorkersUpgradeRequest{Handler: handler}, body))
+		return lifecycle.AfterWorkersUpgrade(ctx, message(t,
+			&hooksv1alpha1.AfterWorkersUpgradeRequest{Handler: handler}, body))
 	case "AfterClusterUpgrade":
-		return lifecycle.AfterClusterUpgrade(ctx, message(t, &hooksv1alpha1.AfterClusterUpgradeRequest{Handler: handler}, body))
+		return lifecycle.AfterClusterUpgrade(ctx, message(t,
+			&hooksv1alpha1.AfterClusterUpgradeRequest{Handler: handler}, body))
 	case "BeforeClusterDelete":
-		return lifecycle.BeforeClusterDelete(ctx, message(t, &hooksv1alpha1.BeforeClusterDeleteRequest{Handler: handler}, body))
+		return lifecycle.BeforeClusterDelete(ctx, message(t,
+			&hooksv1alpha1.BeforeClusterDeleteRequest{Handler: handler}, body))
 	case "GeneratePatches":
 		return topology.GeneratePatches(ctx, message(t, &hooksv1alpha1.GeneratePatchesRequest{Handler: handler}, body))
 	case "ValidateTopology":
-		return topology.ValidateTopology(ctx, message(t, &hooksv1alpha1.ValidateTopologyRequest{Handler: handler}, body))
+		return topology.ValidateTopology(ctx, message(t, &hooksv1alpha1.ValidateTopologyRequest{Handler: handler},
+			body))
 	case "DiscoverVariables":
-		return topology.DiscoverVariables(ctx, message(t, &hooksv1alpha1.DiscoverVariablesRequest{Handler: handler}, body))
+		return topology.DiscoverVariables(ctx, message(t, &hooksv1alpha1.DiscoverVariablesRequest{Handler: handler},
+			body))
 	case "GenerateUpgradePlan":
-		return plan.GenerateUpgradePlan(ctx, message(t, &hooksv1alpha1.GenerateUpgradePlanRequest{Handler: handler}, body))
+		return plan.GenerateUpgradePlan(ctx, message(t, &hooksv1alpha1.GenerateUpgradePlanRequest{Handler: handler},
+			body))
 	case "CanUpdateMachine":
 		return inPlace.CanUpdateMachine(ctx, message(t, &hooksv1alpha1.CanUpdateMachineRequest{Handler: handler}, body))
 	case "CanUpdateMachineSet":
-		return inPlace.CanUpdateMachineSet(ctx, message(t, &hooksv1alpha1.CanUpdateMachineSetRequest{Handler: handler}, body))
+		return inPlace.CanUpdateMachineSet(ctx, message(t, &hooksv1alpha1.CanUpdateMachineSetRequest{Handler: handler},
+			body))
 	case "UpdateMachine":
 		return inPlace.UpdateMachine(ctx, message(t, &hooksv1alpha1.UpdateMachineRequest{Handler: handler}, body))
 	}
@@ -172,7 +186,8 @@ func TestGRPCErrors(t *testing.T) {
 	a := newAuthority(t)
 	s, spare := startStub(t, a), startStub(t, a)
 	s.serve("BeforeClusterCreate", "slow", handlerOptions{timeout: 1}, hang)
-	s.serve("BeforeClusterCreate", "broken", handlerOptions{}, func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusInternalServerError) })
+	s.serve("BeforeClusterCreate", "broken", handlerOptions{},
+		func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusInternalServerError) })
 	s.serve("BeforeClusterCreate", "patient", handlerOptions{timeout: 30}, hang)
 	g := startGateway(t, a, map[string]string{
 		"s.yaml": registration{name: "s", url: s.server.URL}.manifest(a), "spare.yaml": registration{name: "spare", url: spare.server.URL}.manifest(a),
@@ -218,7 +233,8 @@ func TestGRPCUnknownMembers(t *testing.T) {
 	process.Program(t, gatewayVariable)
 	a := newAuthority(t)
 	s := startStub(t, a)
-	s.serve("BeforeClusterCreate", "check", handlerOptions{}, say(`{"status":"Success","retryAfterSeconds":0,"estimate":{"seconds":9007199254740993}}`))
+	s.serve("BeforeClusterCreate", "check", handlerOptions{},
+		say(`{"status":"Success","retryAfterSeconds":0,"estimate":{"seconds":9007199254740993}}`))
 	g := startGateway(t, a, map[string]string{"s.yaml": registration{name: "s", url: s.server.URL}.manifest(a)})
 	g.awaitHandler(t, "ready--s")
 
@@ -232,7 +248,8 @@ func TestGRPCUnknownMembers(t *testing.T) {
 		t.Fatalf("call: %v", err)
 	}
 	body := s.last("BeforeClusterCreate", "check")
-	if m := decodeMembers(t, body); m["dryRun"] != true || m["kind"] != "BeforeClusterCreateRequest" || m["apiVersion"] != runtimehooksv1.GroupVersion.String() {
+	if m := decodeMembers(t, body); m["dryRun"] != true || m["kind"] != "BeforeClusterCreateRequest" ||
+		m["apiVersion"] != runtimehooksv1.GroupVersion.String() {
 		t.Errorf("the extension got %s", body)
 	}
 	if !strings.Contains(string(body), object) {

@@ -75,7 +75,8 @@ func TestSIGTERMDrains(t *testing.T) {
 	if err := g.Terminate(); err != nil {
 		t.Fatal(err)
 	}
-	process.Eventually(t, "GET /readyz answers 503", func() bool { return g.Ready(t.Context()) == http.StatusServiceUnavailable })
+	process.Eventually(t, "GET /readyz answers 503",
+		func() bool { return g.Ready(t.Context()) == http.StatusServiceUnavailable })
 	select {
 	case <-g.Exited():
 		t.Fatal("the gateway ended with calls in flight")
@@ -167,7 +168,8 @@ func TestCACertificateMakesBothFrontsRequireClientCertificates(t *testing.T) {
 			config := &tls.Config{RootCAs: a.pool, Certificates: tc.certificates}
 			transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}
 			defer transport.CloseIdleConnections()
-			got, err := try(&http.Client{Transport: transport, Timeout: process.Patience}, "https://"+g.HTTPS+path("BeforeClusterCreate", ""), samples.S())
+			got, err := try(&http.Client{Transport: transport, Timeout: process.Patience},
+				"https://"+g.HTTPS+path("BeforeClusterCreate", ""), samples.S())
 			if accepted := err == nil && got.code == http.StatusOK; accepted != tc.accepted {
 				t.Errorf("REST, %s: status %d, %v", tc.reason, got.code, err)
 			}
@@ -204,11 +206,13 @@ func TestHandlersStayWhileTheirExtensionIsDown(t *testing.T) {
 	process.Program(t, gatewayVariable)
 	a := newAuthority(t)
 	port := freePort(t)
-	g := startGateway(t, a, map[string]string{"late.yaml": registration{name: "late", url: "https://127.0.0.1:" + port}.manifest(a)})
+	g := startGateway(t, a, map[string]string{"late.yaml": registration{name: "late",
+		url: "https://127.0.0.1:" + port}.manifest(a)})
 	if g.offers(t, "patches--late") {
 		t.Fatal("handlers of an extension that never answered")
 	}
-	checkFailure(t, "GeneratePatches", g.post(t, path("GeneratePatches", "patches--late"), samples.Body("GeneratePatches")), http.StatusNotFound)
+	checkFailure(t, "GeneratePatches", g.post(t, path("GeneratePatches", "patches--late"),
+		samples.Body("GeneratePatches")), http.StatusNotFound)
 
 	e := startExtension(t, a, "late", port)
 	g.awaitHandler(t, "patches--late")
@@ -217,7 +221,8 @@ func TestHandlersStayWhileTheirExtensionIsDown(t *testing.T) {
 	}
 
 	e.Kill()
-	checkFailure(t, "GeneratePatches", g.post(t, path("GeneratePatches", "patches--late"), samples.Body("GeneratePatches")), http.StatusServiceUnavailable)
+	checkFailure(t, "GeneratePatches", g.post(t, path("GeneratePatches", "patches--late"),
+		samples.Body("GeneratePatches")), http.StatusServiceUnavailable)
 	if !g.offers(t, "patches--late") {
 		t.Error("the handlers went with the extension")
 	}
@@ -233,7 +238,8 @@ func TestHandlersStayWhileTheirExtensionIsDown(t *testing.T) {
 
 	startExtension(t, a, "late", port)
 	process.Eventually(t, "the extension that is back answers", func() bool {
-		return g.post(t, path("GeneratePatches", "patches--late"), samples.Body("GeneratePatches")).code == http.StatusOK
+		return g.post(t, path("GeneratePatches", "patches--late"),
+			samples.Body("GeneratePatches")).code == http.StatusOK
 	})
 }
 
@@ -254,7 +260,8 @@ func TestManifestsAreFollowed(t *testing.T) {
 	process.Eventually(t, "a changed URL is taken", func() bool { return says() == "two" })
 	g.write(t, "z.yaml", registration{name: "z", url: one.server.URL}.manifest(a))
 	process.Eventually(t, "a second manifest is taken", func() bool { return says() == "two, one" })
-	g.write(t, "x.yaml", registration{name: "x", url: two.server.URL, settings: map[string]string{"new": "setting"}}.manifest(a))
+	g.write(t, "x.yaml", registration{name: "x", url: two.server.URL,
+		settings: map[string]string{"new": "setting"}}.manifest(a))
 	process.Eventually(t, "changed settings are taken", func() bool {
 		says()
 		return strings.Contains(string(two.last("BeforeClusterCreate", "who")), `"new":"setting"`)
@@ -364,9 +371,11 @@ func TestBadConfigurationEndsTheProgram(t *testing.T) {
 func TestReadyWithoutExtensions(t *testing.T) {
 	process.Program(t, gatewayVariable)
 	a := newAuthority(t)
-	g := startGateway(t, a, map[string]string{"away.yaml": registration{name: "away", url: "https://127.0.0.1:" + freePort(t)}.manifest(a)})
+	g := startGateway(t, a, map[string]string{"away.yaml": registration{name: "away",
+		url: "https://127.0.0.1:" + freePort(t)}.manifest(a)})
 	got := g.post(t, path("BeforeClusterCreate", "beforeclustercreate"), samples.S())
-	if out := asCaller(t, "BeforeClusterCreate", got.body); got.code != http.StatusOK || out.GetStatus() != runtimehooksv1.ResponseStatusSuccess {
+	if out := asCaller(t, "BeforeClusterCreate", got.body); got.code != http.StatusOK ||
+		out.GetStatus() != runtimehooksv1.ResponseStatusSuccess {
 		t.Errorf("status %d: %s", got.code, got.body)
 	}
 }

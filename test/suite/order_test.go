@@ -41,7 +41,8 @@ func TestMergedMessagesAreInTheOrderOfNames(t *testing.T) {
 	t.Run("failures", func(t *testing.T) {
 		g, _ := startStubs(t, func(s *stub) {
 			for _, name := range []string{"m", "c", "z", "a"} {
-				s.serve("BeforeClusterCreate", name, handlerOptions{}, say(`{"status":"Failure","message":"no `+name+`","retryAfterSeconds":0}`))
+				s.serve("BeforeClusterCreate", name, handlerOptions{},
+					say(`{"status":"Failure","message":"no `+name+`","retryAfterSeconds":0}`))
 			}
 		})
 		first := g.post(t, path("BeforeClusterCreate", ""), samples.S())
@@ -58,7 +59,8 @@ func TestDiscoveryIsSortedAndTheSameOnEveryReplica(t *testing.T) {
 	process.Program(t, gatewayVariable)
 	a := newAuthority(t)
 	e := startExtension(t, a, "north", "0")
-	manifests := map[string]string{"hub.yaml": registration{name: "hub", url: e.url}.manifest(a), "b.yaml": registration{name: "branch", url: e.url}.manifest(a)}
+	manifests := map[string]string{"hub.yaml": registration{name: "hub", url: e.url}.manifest(a),
+		"b.yaml": registration{name: "branch", url: e.url}.manifest(a)}
 	var first []byte
 	for replica := range 2 {
 		g := startGateway(t, a, manifests)

@@ -76,7 +76,8 @@ func TestExtensionPolicies(t *testing.T) {
 			if answer, ok := response.(interface{ GetMessage() string }); ok && err == nil {
 				overGRPC = answer.GetMessage()
 			}
-			return got.code == code && overREST == message && overGRPC == message && (err == nil) == (code == http.StatusOK)
+			return got.code == code && overREST == message && overGRPC == message &&
+				(err == nil) == (code == http.StatusOK)
 		})
 		return called
 	}
@@ -104,7 +105,8 @@ func TestExtensionPolicies(t *testing.T) {
 	}
 
 	g.write(t, "policies.yaml", strings.Replace(broken, "nobody ==", "nobody +", 1)+"---\nnonsense: [")
-	process.Eventually(t, "a mistake is logged by file and line", logged(`policies.yaml:7: ExtensionPolicy \"a\": spec.matchConditions[0].expression`))
+	process.Eventually(t, "a mistake is logged by file and line",
+		logged(`policies.yaml:7: ExtensionPolicy \"a\": spec.matchConditions[0].expression`))
 	process.Eventually(t, "and so is the other", logged("policies.yaml:9: not YAML"))
 	expect("and changes nothing", "from b, from c")
 

@@ -85,7 +85,8 @@ func TestBadUpdatesKeepTheOldHandlers(t *testing.T) {
 		CommonResponse: runtimehooksv1.CommonResponse{Status: runtimehooksv1.ResponseStatusSuccess},
 		Handlers: []runtimehooksv1.ExtensionHandler{{
 			Name: "other", TimeoutSeconds: ptr.To[int32](3600),
-			RequestHook: runtimehooksv1.GroupVersionHook{APIVersion: runtimehooksv1.GroupVersion.String(), Hook: "GeneratePatches"},
+			RequestHook: runtimehooksv1.GroupVersionHook{APIVersion: runtimehooksv1.GroupVersion.String(),
+				Hook: "GeneratePatches"},
 		}},
 	})
 	if err != nil {

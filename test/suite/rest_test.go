@@ -30,7 +30,8 @@ func startHub(t *testing.T) (*gateway, *extensionProgram) {
 	process.Program(t, gatewayVariable)
 	a := newAuthority(t)
 	e := startExtension(t, a, "north", "0")
-	g := startGateway(t, a, map[string]string{"hub.yaml": registration{name: "hub", url: e.url, settings: hubSettings()}.manifest(a)})
+	g := startGateway(t, a, map[string]string{"hub.yaml": registration{name: "hub", url: e.url,
+		settings: hubSettings()}.manifest(a)})
 	g.awaitHandler(t, "patches--hub")
 	return g, e
 }
@@ -95,7 +96,8 @@ func TestRESTOverHTTP11(t *testing.T) {
 	request := samples.GeneratePatches(2000)
 	body := samples.Marshal(request)
 	want := direct(t, client, e.url, "GeneratePatches", "patches", withSettings(request, hubSettings()))
-	checkSame(t, "GeneratePatches", post(t, client, "https://"+g.HTTPS+path("GeneratePatches", "patches--hub"), body), want)
+	checkSame(t, "GeneratePatches", post(t, client, "https://"+g.HTTPS+path("GeneratePatches", "patches--hub"), body),
+		want)
 }
 
 func TestRESTDiscovery(t *testing.T) {
@@ -187,7 +189,8 @@ func TestRESTSizes(t *testing.T) {
 			request := samples.GeneratePatches(n)
 			body := samples.Marshal(request)
 			want := direct(t, g.client, e.url, "GeneratePatches", "patches", withSettings(request, hubSettings()))
-			checkSame(t, "GeneratePatches", g.post(t, path("GeneratePatches", "patches--hub")+"?timeout=30s", body), want)
+			checkSame(t, "GeneratePatches", g.post(t, path("GeneratePatches", "patches--hub")+"?timeout=30s", body),
+				want)
 		})
 	}
 }
@@ -211,7 +214,8 @@ func TestRESTTwoExtensions(t *testing.T) {
 				all = append(all, direct(t, g.client, url, "BeforeClusterUpgrade", handler, request))
 			}
 		}
-		checkSame(t, "BeforeClusterUpgrade", g.post(t, path("BeforeClusterUpgrade", ""), samples.Marshal(request)), merged(all))
+		checkSame(t, "BeforeClusterUpgrade", g.post(t, path("BeforeClusterUpgrade", ""), samples.Marshal(request)),
+			merged(all))
 	})
 	for _, hook := range samples.Hooks() {
 		if samples.Lifecycle(hook) {
@@ -247,7 +251,8 @@ func TestRESTNamespaceSelector(t *testing.T) {
 	g.awaitHandler(t, "ready--other")
 	got := g.post(t, path("BeforeClusterCreate", ""), samples.S())
 	if out := asCaller(t, "BeforeClusterCreate", got.body); got.code != http.StatusOK || out.GetMessage() != "mine" {
-		t.Errorf("status %d, message %q, want the one extension of the namespace: %s", got.code, out.GetMessage(), got.body)
+		t.Errorf("status %d, message %q, want the one extension of the namespace: %s", got.code, out.GetMessage(),
+			got.body)
 	}
 	if n := other.count("BeforeClusterCreate", "check"); n != 0 {
 		t.Errorf("the extension of another namespace was called %d times", n)
@@ -264,7 +269,8 @@ func TestRESTNoHandlers(t *testing.T) {
 				checkFailure(t, hook, got, http.StatusNotFound)
 				return
 			}
-			if out := asCaller(t, hook, got.body); got.code != http.StatusOK || out.GetStatus() != runtimehooksv1.ResponseStatusSuccess || out.GetMessage() != "" {
+			if out := asCaller(t, hook, got.body); got.code != http.StatusOK ||
+				out.GetStatus() != runtimehooksv1.ResponseStatusSuccess || out.GetMessage() != "" {
 				t.Errorf("status %d, %s: without handlers, the caller must go on", got.code, got.body)
 			}
 		})
@@ -276,8 +282,9 @@ func TestRESTKeepsUnknownMembersAndRawObjects(t *testing.T) {
 	process.Program(t, gatewayVariable)
 	a := newAuthority(t)
 	s := startStub(t, a)
-	s.serve("GeneratePatches", "patch", handlerOptions{}, say(`{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","kind":"GeneratePatchesResponse",`+
-		`"status":"Success","newMember":{"big":18014398509481985},"items":[{"uid":"u1","patchType":"JSONPatch","patch":"W10=","reason":"because \u00e9"}]}`))
+	s.serve("GeneratePatches", "patch", handlerOptions{},
+		say(`{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","kind":"GeneratePatchesResponse",`+
+			`"status":"Success","newMember":{"big":18014398509481985},"items":[{"uid":"u1","patchType":"JSONPatch","patch":"W10=","reason":"because \u00e9"}]}`))
 	g := startGateway(t, a, map[string]string{"s.yaml": registration{name: "s", url: s.server.URL}.manifest(a)})
 	g.awaitHandler(t, "patch--s")
 
@@ -329,7 +336,8 @@ func TestRESTConcurrentCallers(t *testing.T) {
 					err = json.Unmarshal(got.body, &m)
 				}
 				if err != nil || got.code != http.StatusOK || m["message"] != want["message"] {
-					t.Errorf("caller %d: %v, status %d, message %v, want %v", caller, err, got.code, m["message"], want["message"])
+					t.Errorf("caller %d: %v, status %d, message %v, want %v", caller, err, got.code, m["message"],
+						want["message"])
 					return
 				}
 			}

@@ -35,7 +35,8 @@ type beside struct {
 func (beside) Discovery(context.Context, *hooksv1alpha1.DiscoveryRequest) (*hooksv1alpha1.DiscoveryResponse, error) {
 	handler := func(name, hook string, seconds int32, policy hooksv1alpha1.FailurePolicy) *hooksv1alpha1.ExtensionHandler {
 		return &hooksv1alpha1.ExtensionHandler{
-			Name: name, RequestHook: &hooksv1alpha1.GroupVersionHook{ApiVersion: runtimehooksv1.GroupVersion.String(), Hook: hook},
+			Name: name, RequestHook: &hooksv1alpha1.GroupVersionHook{ApiVersion: runtimehooksv1.GroupVersion.String(),
+				Hook: hook},
 			TimeoutSeconds: proto.Int32(seconds), FailurePolicy: policy,
 		}
 	}
@@ -46,13 +47,16 @@ func (beside) Discovery(context.Context, *hooksv1alpha1.DiscoveryRequest) (*hook
 	}}, nil
 }
 
-func (beside) BeforeClusterCreate(_ context.Context, in *hooksv1alpha1.BeforeClusterCreateRequest) (*hooksv1alpha1.BeforeClusterCreateResponse, error) {
+func (beside) BeforeClusterCreate(_ context.Context,
+	in *hooksv1alpha1.BeforeClusterCreateRequest) (*hooksv1alpha1.BeforeClusterCreateResponse, error) {
 	return &hooksv1alpha1.BeforeClusterCreateResponse{
-		Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS, Message: "asked as " + in.GetHandler(), RetryAfterSeconds: 7,
+		Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS, Message: "asked as " + in.GetHandler(),
+		RetryAfterSeconds: 7,
 	}, nil
 }
 
-func (b beside) ValidateTopology(ctx context.Context, _ *hooksv1alpha1.ValidateTopologyRequest) (*hooksv1alpha1.ValidateTopologyResponse, error) {
+func (b beside) ValidateTopology(ctx context.Context,
+	_ *hooksv1alpha1.ValidateTopologyRequest) (*hooksv1alpha1.ValidateTopologyResponse, error) {
 	if b.release != nil {
 		select {
 		case <-b.release:
@@ -113,7 +117,8 @@ func TestSidecar(t *testing.T) {
 			process.Eventually(t, "Discovery says why there is no answer", func() bool {
 				got := g.post(t, path("Discovery", ""), []byte(asked))
 				text := checkFailure(t, "Discovery", got, http.StatusServiceUnavailable)
-				return strings.HasPrefix(text, "the extension beside the gateway has not answered yet: ") && strings.Contains(text, tc.away)
+				return strings.HasPrefix(text, "the extension beside the gateway has not answered yet: ") &&
+					strings.Contains(text, tc.away)
 			})
 			if code := g.Ready(t.Context()); code != http.StatusServiceUnavailable {
 				t.Errorf("/readyz answers %d before the extension has started", code)
@@ -121,16 +126,19 @@ func TestSidecar(t *testing.T) {
 
 			for range 2 {
 				server := startBeside(t, tc.network, tc.address, beside{})
-				process.Eventually(t, "/readyz answers 200", func() bool { return g.Ready(t.Context()) == http.StatusOK })
+				process.Eventually(t, "/readyz answers 200",
+					func() bool { return g.Ready(t.Context()) == http.StatusOK })
 				process.Eventually(t, "a call is answered", func() bool {
-					return g.post(t, path("BeforeClusterCreate", "beforeclustercreate"), samples.S()).code == http.StatusOK
+					return g.post(t, path("BeforeClusterCreate", "beforeclustercreate"),
+						samples.S()).code == http.StatusOK
 				})
 				_, handlers := g.discovery(t)
 				var got []string
 				for _, h := range handlers {
 					got = append(got, h.Name+" "+h.RequestHook.Hook+" "+string(*h.FailurePolicy))
 				}
-				want := []string{"audit BeforeClusterCreate Ignore", "beforeclustercreate BeforeClusterCreate Fail", "validate ValidateTopology Fail"}
+				want := []string{"audit BeforeClusterCreate Ignore", "beforeclustercreate BeforeClusterCreate Fail",
+					"validate ValidateTopology Fail"}
 				if diff := cmp.Diff(want, got); diff != "" {
 					t.Errorf("handlers: -want +got\n%s", diff)
 				}
@@ -142,14 +150,16 @@ func TestSidecar(t *testing.T) {
 						t.Errorf("%s answers %d, -want +got\n%s", handler, got.code, diff)
 					}
 				}
-				checkFailure(t, "BeforeClusterCreate", g.post(t, path("BeforeClusterCreate", "audit.sidecar"), samples.S()), http.StatusNotFound)
+				checkFailure(t, "BeforeClusterCreate",
+					g.post(t, path("BeforeClusterCreate", "audit.sidecar"), samples.S()), http.StatusNotFound)
 
 				// While it is down again, the known handlers stay, and the answer comes long before the caller gives
 				// up.
 				server.Stop()
 				client := *g.client
 				client.Timeout = process.Patience
-				down := post(t, &client, "https://"+g.HTTPS+path("BeforeClusterCreate", "beforeclustercreate")+"?timeout=2s", samples.S())
+				down := post(t, &client, "https://"+g.HTTPS+path("BeforeClusterCreate",
+					"beforeclustercreate")+"?timeout=2s", samples.S())
 				if text := checkFailure(t, "BeforeClusterCreate", down, http.StatusServiceUnavailable); !strings.Contains(text, `handler "beforeclustercreate"`) {
 					t.Errorf("the message does not name the handler: %s", text)
 				}

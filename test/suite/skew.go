@@ -105,7 +105,8 @@ func fullCluster() clusterv1.Cluster {
 	c.Spec.Paused = ptr.To(true)
 	c.Annotations["kubectl.kubernetes.io/description"] = "kept"
 	t := &c.Spec.Topology
-	t.ControlPlane.ReadinessGates = []clusterv1.MachineReadinessGate{{ConditionType: "EtcdBackedUp"}, {ConditionType: "Draining", Polarity: clusterv1.NegativePolarityCondition}}
+	t.ControlPlane.ReadinessGates = []clusterv1.MachineReadinessGate{{ConditionType: "EtcdBackedUp"},
+		{ConditionType: "Draining", Polarity: clusterv1.NegativePolarityCondition}}
 	t.ControlPlane.HealthCheck.Remediation.TemplateRef = clusterv1.MachineHealthCheckRemediationTemplateReference{
 		APIVersion: "infrastructure.cluster.x-k8s.io/v1beta2", Kind: "AWSRemediationTemplate", Name: "reboot",
 	}
@@ -114,7 +115,8 @@ func fullCluster() clusterv1.Cluster {
 		Enabled: ptr.To(true),
 		Checks: clusterv1.MachineDeploymentTopologyHealthCheckChecks{
 			NodeStartupTimeoutSeconds: ptr.To[int32](0),
-			UnhealthyNodeConditions:   []clusterv1.UnhealthyNodeCondition{{Type: "Ready", Status: "Unknown", TimeoutSeconds: ptr.To[int32](90)}},
+			UnhealthyNodeConditions: []clusterv1.UnhealthyNodeCondition{{Type: "Ready", Status: "Unknown",
+				TimeoutSeconds: ptr.To[int32](90)}},
 		},
 		Remediation: clusterv1.MachineDeploymentTopologyHealthCheckRemediation{
 			MaxInFlight: ptr.To(intstr.FromString("20%")),
@@ -125,14 +127,17 @@ func fullCluster() clusterv1.Cluster {
 		},
 	}
 	general.ReadinessGates = []clusterv1.MachineReadinessGate{{ConditionType: "Warm"}}
-	general.Deletion.NodeVolumeDetachTimeoutSeconds, general.Deletion.NodeDeletionTimeoutSeconds = ptr.To[int32](3600), ptr.To[int32](45)
+	general.Deletion.NodeVolumeDetachTimeoutSeconds, general.Deletion.NodeDeletionTimeoutSeconds = ptr.To[int32](3600),
+		ptr.To[int32](45)
 	gpu.HealthCheck.Enabled = ptr.To(false)
 	gpu.Rollout.Strategy.Type = clusterv1.OnDeleteMachineDeploymentStrategyType
 	pool := &t.Workers.MachinePools[0]
-	pool.Metadata = clusterv1.ObjectMeta{Labels: map[string]string{"pool": "spot"}, Annotations: map[string]string{"note": "größer"}}
+	pool.Metadata = clusterv1.ObjectMeta{Labels: map[string]string{"pool": "spot"},
+		Annotations: map[string]string{"note": "größer"}}
 	pool.MinReadySeconds = ptr.To[int32](20)
 	pool.Deletion = clusterv1.MachinePoolTopologyMachineDeletionSpec{
-		NodeDrainTimeoutSeconds: ptr.To[int32](60), NodeVolumeDetachTimeoutSeconds: ptr.To[int32](61), NodeDeletionTimeoutSeconds: ptr.To[int32](62),
+		NodeDrainTimeoutSeconds: ptr.To[int32](60), NodeVolumeDetachTimeoutSeconds: ptr.To[int32](61),
+		NodeDeletionTimeoutSeconds: ptr.To[int32](62),
 	}
 	pool.Variables.Overrides = []clusterv1.ClusterVariable{{Name: "instanceType"}}
 	pool.Variables.Overrides[0].Value.Raw = []byte(`"m6i.4xlarge"`)
@@ -145,13 +150,16 @@ func fullCluster() clusterv1.Cluster {
 func newerCluster() clusterv1.Cluster {
 	c := fullCluster()
 	t := &c.Spec.Topology
-	taints := []clusterv1.MachineTaint{{Key: "example.com/startup", Value: "pending", Effect: "NoSchedule", Propagation: clusterv1.MachineTaintPropagationOnInitialization}}
-	conditions := []clusterv1.UnhealthyMachineCondition{{Type: "APIServerPodHealthy", Status: metav1.ConditionFalse, TimeoutSeconds: ptr.To[int32](30)}}
+	taints := []clusterv1.MachineTaint{{Key: "example.com/startup", Value: "pending", Effect: "NoSchedule",
+		Propagation: clusterv1.MachineTaintPropagationOnInitialization}}
+	conditions := []clusterv1.UnhealthyMachineCondition{{Type: "APIServerPodHealthy", Status: metav1.ConditionFalse,
+		TimeoutSeconds: ptr.To[int32](30)}}
 	after := metav1.NewTime(time.Date(2026, 6, 1, 9, 0, 0, 0, time.UTC))
 	t.ControlPlane.Taints, t.ControlPlane.Rollout.After = taints, after
 	t.ControlPlane.HealthCheck.Checks.UnhealthyMachineConditions = conditions
 	general := &t.Workers.MachineDeployments[0]
-	general.Taints, general.Rollout.After, general.HealthCheck.Checks.UnhealthyMachineConditions = taints, after, conditions
+	general.Taints, general.Rollout.After, general.HealthCheck.Checks.UnhealthyMachineConditions = taints, after,
+		conditions
 	t.Workers.MachinePools[0].Taints = taints
 	return c
 }

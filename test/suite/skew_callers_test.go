@@ -32,7 +32,8 @@ func TestSkewNewExtensionBehindOldCore(t *testing.T) {
 		settings[handlersOf(hook)[0]] = echoed
 	}
 	manifests := crdManifests(t)
-	manifests["new.yaml"], manifests["policy.yaml"] = registration{name: "new", url: e.url, settings: settings}.manifest(a), understands("new", "", "v1beta2")
+	manifests["new.yaml"], manifests["policy.yaml"] = registration{name: "new", url: e.url,
+		settings: settings}.manifest(a), understands("new", "", "v1beta2")
 	g := startGateway(t, a, manifests)
 	g.awaitHandler(t, "patches--new")
 	both := callers(g, g.dial(t))
@@ -46,7 +47,8 @@ func TestSkewNewExtensionBehindOldCore(t *testing.T) {
 		if samples.Lifecycle(hook) {
 			lost = []string{"cluster.spec.topology.controlPlane.healthCheck.checks.unhealthyMachineConditions: missing"}
 		}
-		want := decodedBy(t, direct(t, g.client, e.url, hook, handler, withSettings(requestWith(hook, cluster), settings)))
+		want := decodedBy(t, direct(t, g.client, e.url, hook, handler,
+			withSettings(requestWith(hook, cluster), settings)))
 		sent := asOldCore(t, hook, samples.Marshal(requestWith(hook, cluster)))
 		for front, call := range both {
 			t.Run(front+" "+hook, func(t *testing.T) {
@@ -70,7 +72,8 @@ func TestSkewLossesOfRequestsBeforeV111(t *testing.T) {
 	a := newAuthority(t)
 	e := startExtension(t, a, "new", "0")
 	manifests := crdManifests(t)
-	manifests["new.yaml"] = registration{name: "new", url: e.url, settings: map[string]string{handler: echoed}}.manifest(a)
+	manifests["new.yaml"] = registration{name: "new", url: e.url,
+		settings: map[string]string{handler: echoed}}.manifest(a)
 	manifests["policy.yaml"] = understands("new", "", "v1beta2")
 	g := startGateway(t, a, manifests)
 	g.awaitHandler(t, "patches--new")
@@ -139,7 +142,8 @@ func (r reader) serve(_ any, stream grpc.ServerStream) error {
 		cluster := request.Get(request.Descriptor().Fields().ByName("cluster")).Message()
 		raw := cluster.Get(cluster.Descriptor().Fields().ByName("raw")).Bytes()
 		answer.Set(answer.Descriptor().Fields().ByName("message"), protoreflect.ValueOfString(string(raw)))
-		answer.Set(answer.Descriptor().Fields().ByName("status"), protoreflect.ValueOfEnum(hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS.Number()))
+		answer.Set(answer.Descriptor().Fields().ByName("status"),
+			protoreflect.ValueOfEnum(hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS.Number()))
 		return stream.SendMsg(answer.Interface())
 	}
 	return status.Error(codes.Unimplemented, method)

@@ -29,7 +29,8 @@ func TestSkewOldExtensionsPatches(t *testing.T) {
 			t.Run(front+" "+hook, func(t *testing.T) {
 				body := samples.Body(hook)
 				request := decodeMembers(t, body)
-				patched := patchOf(t, call(t, hook, oldHandler(hook)+".old", body), tc.patch).apply(t, object(t, request, "current", tc.object))
+				patched := patchOf(t, call(t, hook, oldHandler(hook)+".old", body), tc.patch).apply(t,
+					object(t, request, "current", tc.object))
 				if found := differences(object(t, request, "desired", tc.object)["spec"], patched["spec"]); found != nil {
 					t.Errorf("the patched %s is not what was wanted:\n%s", tc.object, strings.Join(found, "\n"))
 				}
@@ -109,10 +110,12 @@ func TestSkewPatchesOfMachinesInV1Beta1(t *testing.T) {
 		"CanUpdateMachineSet": `"machineSetPatch":{"patchType":"JSONPatch","patch":"` + encode(`[{"op":"replace","path":"/spec/template/spec/version","value":"v1.33.4"}]`) + `"}`,
 		"UpdateMachine":       `"retryAfterSeconds":3`,
 	} {
-		s.serve(hook, strings.ToLower(hook), handlerOptions{}, say(`{"kind":"`+hook+`Response","status":"Success",`+answer+`}`))
+		s.serve(hook, strings.ToLower(hook), handlerOptions{},
+			say(`{"kind":"`+hook+`Response","status":"Success",`+answer+`}`))
 	}
 	manifests := crdManifests(t)
-	manifests["s.yaml"], manifests["policy.yaml"] = registration{name: "s", url: s.server.URL}.manifest(a), understands("s", "", "v1beta1")
+	manifests["s.yaml"], manifests["policy.yaml"] = registration{name: "s", url: s.server.URL}.manifest(a),
+		understands("s", "", "v1beta1")
 	g := startGateway(t, a, manifests)
 	g.awaitHandler(t, "ready--s")
 	for front, call := range callers(g, g.dial(t)) {
@@ -139,12 +142,14 @@ func TestSkewPatchesOfMachinesInV1Beta1(t *testing.T) {
 
 			current := object(t, decodeMembers(t, body), "current", "machine")
 			patched := patchOf(t, answer, "machinePatch").apply(t, current)
-			checkChanges(t, current, patched, "spec.deletion.nodeDrainTimeoutSeconds: is 900, want 600", "spec.version: is v1.33.4, want v1.32.7")
+			checkChanges(t, current, patched, "spec.deletion.nodeDrainTimeoutSeconds: is 900, want 600",
+				"spec.version: is v1.33.4, want v1.32.7")
 		})
 		t.Run(front+" CanUpdateMachineSet", func(t *testing.T) {
 			body := samples.Body("CanUpdateMachineSet")
 			answer := call(t, "CanUpdateMachineSet", "canupdatemachineset--s", body)
-			seen := object(t, decodeMembers(t, s.last("CanUpdateMachineSet", "canupdatemachineset")), "desired", "machineSet")
+			seen := object(t, decodeMembers(t, s.last("CanUpdateMachineSet", "canupdatemachineset")), "desired",
+				"machineSet")
 			if seen["apiVersion"] != "cluster.x-k8s.io/v1beta1" || seen["kind"] != "MachineSet" {
 				t.Errorf("the handler got a %v of %v", seen["kind"], seen["apiVersion"])
 			}
@@ -178,7 +183,8 @@ func TestSkewPatchesForCallersInV1Beta1(t *testing.T) {
 	a := newAuthority(t)
 	e := startExtension(t, a, "new", "0")
 	manifests := crdManifests(t)
-	manifests["new.yaml"], manifests["policy.yaml"] = registration{name: "new", url: e.url}.manifest(a), understands("new", "", "v1beta2")
+	manifests["new.yaml"], manifests["policy.yaml"] = registration{name: "new", url: e.url}.manifest(a),
+		understands("new", "", "v1beta2")
 	g := startGateway(t, a, manifests)
 	g.awaitHandler(t, "patches--new")
 	machine := func(version string) map[string]any {

@@ -41,7 +41,8 @@ func oldPolicies() map[string]string {
 }
 
 // callers returns the two ways to call a handler; each returns the members of a successful answer.
-func callers(g *gateway, conn *grpc.ClientConn) map[string]func(t *testing.T, hook, handler string, body []byte) members {
+func callers(g *gateway, conn *grpc.ClientConn) map[string]func(t *testing.T, hook, handler string,
+	body []byte) members {
 	return map[string]func(t *testing.T, hook, handler string, body []byte) members{
 		"REST": func(t *testing.T, hook, handler string, body []byte) members {
 			t.Helper()
@@ -97,7 +98,8 @@ func TestSkewOldExtensionReadsWhatItAlwaysRead(t *testing.T) {
 				got := decodedBy(t, call(t, hook, oldHandler(hook)+".old", body))
 				if samples.Lifecycle(hook) {
 					// Core v1.12 leaves these two empty; the gateway fills them in.
-					if apiVersion, kind := typed(t, got["cluster"]); apiVersion != "cluster.x-k8s.io/v1beta1" || kind != "Cluster" {
+					if apiVersion, kind := typed(t, got["cluster"]); apiVersion != "cluster.x-k8s.io/v1beta1" ||
+						kind != "Cluster" {
 						t.Errorf("the extension got a %v of %v", kind, apiVersion)
 					}
 				}
@@ -200,7 +202,8 @@ func TestSkewOldExtensionReadsStatus(t *testing.T) {
 // Variables that an old extension discovers keep their metadata for callers of both versions.
 func TestSkewOldExtensionsVariablesKeepTheirMetadata(t *testing.T) {
 	const hook = "DiscoverVariables"
-	metadata := map[string]any{"labels": map[string]any{"topic": "compute"}, "annotations": map[string]any{"note": "größer <ist> besser"}}
+	metadata := map[string]any{"labels": map[string]any{"topic": "compute"},
+		"annotations": map[string]any{"note": "größer <ist> besser"}}
 	for name, tc := range map[string]struct {
 		reason   string
 		policies map[string]string

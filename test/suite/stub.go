@@ -40,7 +40,8 @@ type stub struct {
 func startStub(t testing.TB, a *authority) *stub {
 	t.Helper()
 	s := &stub{answers: map[string]http.HandlerFunc{}, bodies: map[string][]byte{}, calls: map[string]int{}}
-	s.serve("DiscoverVariables", readyHandler, handlerOptions{}, say(`{"kind":"DiscoverVariablesResponse","status":"Success"}`))
+	s.serve("DiscoverVariables", readyHandler, handlerOptions{},
+		say(`{"kind":"DiscoverVariablesResponse","status":"Success"}`))
 	s.answers[path("Discovery", "")] = s.discover
 	s.server = httptest.NewUnstartedServer(s)
 	s.server.EnableHTTP2 = true
@@ -61,7 +62,8 @@ func startStubs(t *testing.T, prepare func(*stub), flags ...string) (*gateway, *
 	a := newAuthority(t)
 	s := startStub(t, a)
 	prepare(s)
-	g := startGateway(t, a, map[string]string{"s.yaml": registration{name: "s", url: s.server.URL}.manifest(a)}, flags...)
+	g := startGateway(t, a, map[string]string{"s.yaml": registration{name: "s", url: s.server.URL}.manifest(a)},
+		flags...)
 	g.awaitHandler(t, "ready--s")
 	return g, s
 }
@@ -76,7 +78,8 @@ type handlerOptions struct {
 func (s *stub) serve(hook, name string, o handlerOptions, answer http.HandlerFunc) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	h := runtimehooksv1.ExtensionHandler{Name: name, RequestHook: runtimehooksv1.GroupVersionHook{APIVersion: runtimehooksv1.GroupVersion.String(), Hook: hook}}
+	h := runtimehooksv1.ExtensionHandler{Name: name,
+		RequestHook: runtimehooksv1.GroupVersionHook{APIVersion: runtimehooksv1.GroupVersion.String(), Hook: hook}}
 	if o.ignore {
 		h.FailurePolicy = ptr.To(runtimehooksv1.FailurePolicyIgnore)
 	}

@@ -70,7 +70,8 @@ func send(hook string, body []byte, keepStatus bool) (runtime.Object, error) {
 	if err := runtimehooksv1.AddToCatalog(catalog); err != nil {
 		return nil, err
 	}
-	gvh := runtimecatalog.GroupVersionHook{Group: runtimehooksv1.GroupVersion.Group, Version: runtimehooksv1.GroupVersion.Version, Hook: hook}
+	gvh := runtimecatalog.GroupVersionHook{Group: runtimehooksv1.GroupVersion.Group,
+		Version: runtimehooksv1.GroupVersion.Version, Hook: hook}
 	request, err := catalog.NewRequest(gvh)
 	if err != nil {
 		return nil, err
@@ -159,7 +160,8 @@ func resolveReferences(file string) error {
 		objects = append(objects, crd)
 		for _, v := range crd.Spec.Versions {
 			o := &unstructured.Unstructured{}
-			o.SetGroupVersionKind(schema.GroupVersionKind{Group: crd.Spec.Group, Version: v.Name, Kind: crd.Spec.Names.Kind})
+			o.SetGroupVersionKind(schema.GroupVersionKind{Group: crd.Spec.Group, Version: v.Name,
+				Kind: crd.Spec.Names.Kind})
 			o.SetNamespace("any")
 			o.SetName("any")
 			objects = append(objects, o)

@@ -20,7 +20,8 @@ func echoes() []server.ExtensionHandler {
 		{Name: "before-cluster-create", Hook: runtimehooksv1.BeforeClusterCreate, HandlerFunc: echo(
 			func(*runtimehooksv1.BeforeClusterCreateRequest, *runtimehooksv1.BeforeClusterCreateResponse) {})},
 		{Name: "after-control-plane-initialized", Hook: runtimehooksv1.AfterControlPlaneInitialized, HandlerFunc: echo(
-			func(*runtimehooksv1.AfterControlPlaneInitializedRequest, *runtimehooksv1.AfterControlPlaneInitializedResponse) {
+			func(*runtimehooksv1.AfterControlPlaneInitializedRequest,
+				*runtimehooksv1.AfterControlPlaneInitializedResponse) {
 			})},
 		{Name: "before-cluster-upgrade", Hook: runtimehooksv1.BeforeClusterUpgrade, HandlerFunc: echo(
 			func(*runtimehooksv1.BeforeClusterUpgradeRequest, *runtimehooksv1.BeforeClusterUpgradeResponse) {})},
@@ -84,7 +85,8 @@ func refuse(r runtimehooksv1.ResponseObject, err error) {
 func generatePatches(q *runtimehooksv1.GeneratePatchesRequest, r *runtimehooksv1.GeneratePatchesResponse) {
 	for _, item := range q.Items {
 		r.Items = append(r.Items, runtimehooksv1.GeneratePatchesResponseItem{
-			UID: item.UID, PatchType: runtimehooksv1.JSONMergePatchType, Patch: []byte(`{"spec":{"template":{"metadata":{"labels":{"built-with":"v1.12"}}}}}`),
+			UID: item.UID, PatchType: runtimehooksv1.JSONMergePatchType,
+			Patch: []byte(`{"spec":{"template":{"metadata":{"labels":{"built-with":"v1.12"}}}}}`),
 		})
 	}
 }
@@ -95,7 +97,8 @@ func discoverVariables(_ *runtimehooksv1.DiscoverVariablesRequest, r *runtimehoo
 		{
 			Name: "instanceType", Required: true,
 			Metadata: clusterv1beta1.ClusterClassVariableMetadata{ //nolint:staticcheck // deprecated then, gone now: that is the point
-				Labels: map[string]string{"topic": "compute"}, Annotations: map[string]string{"note": "größer <ist> besser"},
+				Labels:      map[string]string{"topic": "compute"},
+				Annotations: map[string]string{"note": "größer <ist> besser"},
 			},
 			Schema: clusterv1beta1.VariableSchema{OpenAPIV3Schema: clusterv1beta1.JSONSchemaProps{
 				Type: "string", Default: &apiextensionsv1.JSON{Raw: []byte(`"m6i.large"`)},
