@@ -11,7 +11,7 @@ import (
 	"github.com/hookgate/hookgate/internal/jsonscan"
 )
 
-// checkMessage returns an error for what Encode could not write as valid JSON.
+// checkMessage returns an error if Encode could not write the message as valid JSON.
 func checkMessage(t *table, rv reflect.Value) error {
 	for i := range t.fields {
 		if err := checkField(&t.fields[i], rv); err != nil {

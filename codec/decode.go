@@ -11,8 +11,8 @@ import (
 	"github.com/hookgate/hookgate/internal/jsonscan"
 )
 
-// decoder reads one body. Like those of Scanner, its methods take the index at which a value begins and return the
-// index after it. Their errors are of type *Error or *jsonscan.Error.
+// decoder reads one body. Like the methods of Scanner, its methods take the index at which a value begins and return
+// the index after it. Their errors are of type *Error or *jsonscan.Error.
 type decoder struct {
 	jsonscan.Scanner
 	texts [32]string // recent strings by hash, because items repeat them
@@ -69,7 +69,7 @@ func (d *decoder) object(t *table, rv reflect.Value, i, depth int) (int, error) 
 		next = m + 1
 		f := &t.fields[m]
 		if seen&(1<<m) != 0 {
-			return i, wrong(f.name, value, "stands twice in one object")
+			return i, wrong(f.name, value, "occurs twice in one object")
 		}
 		seen |= 1 << m
 		if i, err = d.field(t, f, rv, value, depth); err != nil {
@@ -82,7 +82,7 @@ func (d *decoder) object(t *table, rv reflect.Value, i, depth int) (int, error) 
 func (d *decoder) unknown(t *table, rv reflect.Value, name string, i, depth int) (int, error) {
 	members := t.unknownOf(rv)
 	if _, ok := (*members)[name]; ok {
-		return i, wrong(printable(name), i, "stands twice in one object")
+		return i, wrong(printable(name), i, "occurs twice in one object")
 	}
 	end, err := d.Value(i, depth)
 	if err != nil {
@@ -259,7 +259,7 @@ func (d *decoder) mapField(f *field, rv reflect.Value, i int) (int, error) {
 // entry reads the value of one key of a map.
 func (d *decoder) entry(f *field, entries map[string]string, key string, i int) (int, error) {
 	if _, ok := entries[key]; ok {
-		return i, wrong(f.name+entry(key), i, "stands twice in one object")
+		return i, wrong(f.name+entry(key), i, "occurs twice in one object")
 	}
 	switch d.Text[i] {
 	case 'n': // as for encoding/json, an entry with an empty string

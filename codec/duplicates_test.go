@@ -51,7 +51,7 @@ func TestDuplicateMembersAreRefused(t *testing.T) {
 				text := l.before + `{"other":1,` + first + `,"third":[],"` + name + `":null}` + l.after
 				err := c.Decode([]byte(text), e.message.New().Interface())
 				var got *Error
-				if !errors.As(err, &got) || got.Message != "stands twice in one object" ||
+				if !errors.As(err, &got) || got.Message != "occurs twice in one object" ||
 					got.Path != l.path+printable(name) {
 					t.Errorf("%s: got %v, want %s%s as a duplicate", text, err, l.path, name)
 				}

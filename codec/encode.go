@@ -18,8 +18,8 @@ const (
 	// smallRaw is the size in bytes up to which a raw object is copied into the envelope: a segment of its own would
 	// cost more than the copy.
 	smallRaw = 512
-	// The envelope is written in chunks of these sizes. A new one begins after a raw object where little room is
-	// left, so that what is written never moves.
+	// The envelope is written in chunks of these sizes. A new one begins after a raw object where little room is left,
+	// so that written bytes never move.
 	firstChunk = 1 << 10
 	nextChunk  = 16 << 10
 	littleRoom = 512

@@ -16,9 +16,9 @@ import (
 type Error struct {
 	// Path names the member, as in `items[3].holderReference.name`. It is empty for invalid JSON in a body.
 	Path string
-	// Offset is the position in the body, in bytes from 0, or -1 if there is none.
+	// Offset is the position in the body, in bytes from 0, or -1 if it is unknown.
 	Offset int64
-	// Message says what is wrong.
+	// Message describes the problem.
 	Message string
 }
 

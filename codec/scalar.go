@@ -73,7 +73,7 @@ func (d *decoder) boolAt(name string, i int) (bool, int, error) {
 	return false, i, d.mismatch(name, i, "true or false")
 }
 
-// stringAt reads a string. The message gets a copy of it, or shares one that was read before.
+// stringAt reads a string. The message gets a copy, or shares the copy of an equal string that was read before.
 func (d *decoder) stringAt(name string, i int) (string, int, error) {
 	if d.Text[i] != '"' {
 		return "", i, d.mismatch(name, i, "a string")

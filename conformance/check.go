@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// Level says what the failure of a check means.
+// Level is the severity of a failed check.
 type Level string
 
 // The levels.
@@ -42,7 +42,7 @@ type Check struct {
 	run runFunc
 }
 
-// runFunc carries out a check, and puts what it finds into the verdict.
+// runFunc carries out a check and adds its findings to the verdict.
 type runFunc func(ctx context.Context, s *session, v *verdict)
 
 // family returns the part of the identifier before the dot.

@@ -52,7 +52,7 @@ var answerChecks = []Check{
 				if x.outcome != answered || x.took <= slow {
 					return ""
 				}
-				// A first call may have to warm up what comes after it.
+				// A first call may be slow because the extension warms up.
 				if again := s.ask(ctx, h, s.request(h)); again.took > slow {
 					return "it took " + again.took.Round(100*time.Millisecond).String() + ", and the first time " +
 						x.took.Round(100*time.Millisecond).String()

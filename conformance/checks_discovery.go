@@ -181,7 +181,7 @@ var discoveryChecks = []Check{
 	},
 }
 
-// discovered reports whether there is an answer of Discovery to check; if not, the check does not apply.
+// discovered reports whether Discovery was answered; if not, it marks the check as not applicable.
 func (s *session) discovered(v *verdict) bool {
 	switch {
 	case s.reflected:

@@ -122,7 +122,7 @@ var patchChecks = []Check{
 // appliedPatch is a patch, and its effect.
 type appliedPatch struct {
 	patchItem
-	item   *hooksv1alpha1.GeneratePatchesRequestItem // nil if there is none of that uid
+	item   *hooksv1alpha1.GeneratePatchesRequestItem // nil if no item has that uid
 	before []byte                                    // the object, with the patches before this one
 	after  []byte                                    // nil if it does not apply
 	err    error

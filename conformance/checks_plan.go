@@ -68,8 +68,8 @@ func eachPlan(check func(*hooksv1alpha1.GenerateUpgradePlanRequest, *document) s
 	}
 }
 
-// checkSteps returns what is wrong with the steps of an upgrade; empty if nothing is. Versions that differ in their
-// build alone have no order.
+// checkSteps returns the first problem with the steps of an upgrade, or "". Versions that differ only in their build
+// metadata have no order.
 func checkSteps(member, from, to string, steps []step, most uint64) string {
 	current, err := semver.ParseTolerant(from)
 	if err != nil {

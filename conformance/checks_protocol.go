@@ -16,7 +16,7 @@ import (
 	"github.com/hookgate/hookgate/hook"
 )
 
-// nowhere is a hook that there is not, and noHandler a handler.
+// nowhere is a hook that does not exist, and noHandler a handler that does not exist.
 const (
 	nowhere   = "NoSuchHookAtAll"
 	noHandler = "no-such-handler-at-all"

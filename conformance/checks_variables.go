@@ -121,7 +121,7 @@ func schemaOf(d variableDefinition) (*apiextensions.JSONSchemaProps, error) {
 	if err := checkTypes(at, schema); err != nil {
 		return nil, err
 	}
-	// Only objects may be structural at the root, so the schema is the one of a member.
+	// Only objects may be structural at the root, so the schema is wrapped as that of a member.
 	structural, err := structuralschema.NewStructural(&apiextensions.JSONSchemaProps{
 		Type: "object", Properties: map[string]apiextensions.JSONSchemaProps{"variable": *schema},
 	})
@@ -155,7 +155,7 @@ func withoutFalse(s *apiextensionsv1.JSONSchemaProps) {
 	}
 }
 
-// checkTypes checks what the rules of structural schemas leave open.
+// checkTypes checks the types, which the rules of structural schemas leave open.
 func checkTypes(at *field.Path, s *apiextensions.JSONSchemaProps) error {
 	switch s.Type {
 	case "", "object", "array", "string", "number", "integer", "boolean":

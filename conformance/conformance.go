@@ -30,8 +30,8 @@ type Options struct {
 	// Only and Skip select checks, by identifier ("patches.apply"), family ("patches") or pattern ("*.stable"). Skip
 	// wins.
 	Only, Skip []string
-	// Requests are requests to send in place of the package's own: the mandated JSON, by the name of the hook. Give
-	// those for which your handlers do something: a handler that patches nothing passes all checks of patches.
+	// Requests replace the package's own requests: the mandated JSON, by the name of the hook. Give requests on which
+	// your handlers act: a handler that patches nothing passes all checks of patches.
 	Requests map[string][]byte
 	// ClusterAPIVersion is the version of Cluster API objects that the handlers understand, v1beta1 or v1beta2, as the
 	// operator of a gateway would state it in an ExtensionPolicy. Empty means the version that a gRPC extension states,
@@ -106,7 +106,7 @@ func (c *Check) result(ctx context.Context, s *session) Result {
 	return r
 }
 
-// guarded carries out the check. Libraries that read patches and schemas may panic at what an extension answers; a
+// guarded carries out the check. Libraries that read patches and schemas may panic on the answer of an extension; a
 // panic must not keep the other checks from running.
 func (c *Check) guarded(ctx context.Context, s *session, v *verdict) (crash string) {
 	defer func() {

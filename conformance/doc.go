@@ -10,7 +10,7 @@
 //	}
 //
 // The requests hold made-up objects, and every announced handler is called with them, several times and concurrently,
-// those of UpdateMachine and BeforeClusterDelete included. Check an instance that takes no real action.
+// including handlers of UpdateMachine and BeforeClusterDelete. Check an instance that takes no real action.
 //
 // Each check has an identifier that never changes, a level, and a rule with its source. The package does not check
 // whether the answers are those that the author of the extension wants, nor anything inside a gateway.

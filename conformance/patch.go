@@ -24,7 +24,7 @@ func (p *patch) known() bool {
 	return p.PatchType == jsonPatchType || p.PatchType == jsonMergePatchType
 }
 
-// decode returns an error unless the patch is what its type says.
+// decode decodes the patch by its type.
 func (p *patch) decode() error {
 	if p.PatchType == jsonPatchType {
 		_, err := jsonpatch.DecodePatch(p.Patch)
@@ -46,7 +46,7 @@ func (p *patch) decode() error {
 // apply returns the object with the patch applied, as Cluster API applies it: with the same library.
 func (p *patch) apply(object []byte) (_ []byte, err error) {
 	defer func() {
-		if r := recover(); r != nil { // the library may panic on what it does not expect
+		if r := recover(); r != nil { // the library may panic on unexpected input
 			err = fmt.Errorf("%v", r)
 		}
 	}()
@@ -112,7 +112,8 @@ func changes(before, after []byte) ([]location, error) {
 	return found, nil
 }
 
-// compare adds to found where b differs from a. An object that only one of them has differs in each of its members.
+// compare adds to found the locations at which b differs from a. An object that only one of them has differs in each of
+// its members.
 func compare(at location, a, b any, found *[]location) {
 	x, inA := a.(map[string]any)
 	y, inB := b.(map[string]any)
@@ -148,7 +149,7 @@ func isFilled(v any) bool {
 	return ok && len(members) > 0
 }
 
-// lookup returns the value at a location; nil if there is none.
+// lookup returns the value at a location, or nil if the location does not exist.
 func lookup(v any, at location) any {
 	for _, name := range at {
 		members, ok := v.(map[string]any)

@@ -55,7 +55,7 @@ func withUnknown(req proto.Message) proto.Message {
 	return out
 }
 
-// withObjects returns the request with raw in place of every Kubernetes object, and whether it has any.
+// withObjects returns the request with every Kubernetes object replaced by raw, and whether it has any.
 func withObjects(req proto.Message, raw []byte) (proto.Message, bool) {
 	out := proto.Clone(req)
 	found := false
@@ -113,7 +113,7 @@ func annotated(object []byte, name, text string) ([]byte, error) {
 }
 
 // withPatchUpdate returns a request of CanUpdateMachine or CanUpdateMachineSet in which the current and the desired
-// version have the same minor version, and whether there is one.
+// version have the same minor version, and whether such a request exists.
 func withPatchUpdate(req proto.Message) (proto.Message, bool) {
 	out := proto.Clone(req)
 	var current, desired *hooksv1alpha1.RawExtension

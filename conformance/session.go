@@ -39,17 +39,17 @@ type session struct {
 	catalog   *catalog.Catalog
 	requests  map[string]proto.Message // by hook
 	objects   *convert.Objects
-	// understands is the version of Cluster API objects that the operator says, over what the extension states.
+	// understands is the operator's version of Cluster API objects; it overrides the statement of the extension.
 	understands string
 
 	discovery *catalog.Hook
 	first     *exchange   // the first discovery
 	announced []announced // its handlers, as they are
-	// reflected tells why there is no discovery: the services that server reflection lists stand in for it.
+	// reflected reports whether the services listed by server reflection replace Discovery, which is not implemented.
 	reflected bool
 	services  []string
 	handlers  []*handler // those that can be called
-	dead      string     // why no check can be carried out any more
+	dead      string     // why no further check can be carried out
 
 	trust error // why the certificate is not good; nil if it is
 	old   error // why TLS 1.2 is not spoken; nil if it is
@@ -61,13 +61,13 @@ type handler struct {
 	name    string
 	hook    *catalog.Hook
 	timeout time.Duration
-	// understands is the version of Cluster API objects that it gets; empty for those of the requests.
+	// understands is the version of Cluster API objects sent to the handler; empty for the version in the requests.
 	understands string
 
 	request proto.Message // once asked
 
 	base  *exchange // its answer to the realistic request, once asked
-	small *exchange // to the one of withPatchUpdate, for the hooks that have it
+	small *exchange // the answer to the request of withPatchUpdate, for the hooks that have one
 }
 
 func newSession(ctx context.Context, t Target, o Options) (*session, error) {
@@ -118,8 +118,8 @@ func newSession(ctx context.Context, t Target, o Options) (*session, error) {
 	return s, nil
 }
 
-// connect finds out how to call the extension. A fault of its TLS is left to the checks of TLS; the others go on
-// without being strict about it.
+// connect finds out how to call the extension. The checks of TLS report a fault of its TLS; all other checks tolerate
+// it.
 func (s *session) connect(ctx context.Context, c *codec.Codec) error {
 	e := s.endpoint
 	config := e.tlsConfig()
@@ -146,8 +146,8 @@ func (s *session) connect(ctx context.Context, c *codec.Codec) error {
 	return nil
 }
 
-// handshake returns the configuration with which a TLS handshake succeeds: the given one, or one that is not strict
-// about what is wrong with the extension's TLS.
+// handshake returns the configuration with which a TLS handshake succeeds: the given one, or a lenient one that
+// tolerates the faults of the extension's TLS.
 func (s *session) handshake(ctx context.Context, strict *tls.Config) (config *tls.Config, err error) {
 	if s.state, err = s.endpoint.handshake(ctx, strict); err == nil {
 		return strict, nil
@@ -208,7 +208,8 @@ func (s *session) hookOf(a announced) (*catalog.Hook, bool) {
 	return h, ok && !h.Singleton()
 }
 
-// understoodBy returns the version of objects that a handler is sent. What it states wrongly, discovery.objects says.
+// understoodBy returns the version of objects to send to a handler. The check discovery.objects reports invalid
+// statements.
 func (s *session) understoodBy(a announced) string {
 	if s.understands != "" || hook.CheckClusterAPIVersion(a.ClusterAPIVersion) != nil {
 		return s.understands
@@ -216,7 +217,7 @@ func (s *session) understoodBy(a announced) string {
 	return a.ClusterAPIVersion
 }
 
-// references are those of the Clusters and Machines in the package's own requests.
+// references resolves the references of the Clusters and Machines in the package's own requests.
 func references() *convert.References {
 	refs := convert.NewReferences()
 	var crds []convert.CRD
@@ -230,8 +231,8 @@ func references() *convert.References {
 	return refs
 }
 
-// request returns the realistic request for a handler, with the objects that it understands. One that cannot be
-// converted, which only a request of the caller's own can be, is sent as it is: the gateway would not send it at all.
+// request returns the realistic request for a handler, with the objects that it understands. A request that cannot be
+// converted, which can only be one of the caller's own, is sent unchanged; the gateway would not send it at all.
 func (s *session) request(h *handler) proto.Message {
 	if h.request == nil {
 		h.request = s.requests[h.hook.Hook]
@@ -272,8 +273,7 @@ func serviceOf(h *catalog.Hook) string {
 	return service
 }
 
-// wrongProtocol returns an error if the first answer shows that the extension speaks another protocol, or that there is
-// none at all.
+// wrongProtocol returns an error if the first answer shows that the extension speaks another protocol, or does not run.
 func (s *session) wrongProtocol(ctx context.Context, x *exchange) error {
 	e := s.endpoint
 	fatal := func(problem, hint string) error { return &ConnectError{URL: e.url, Problem: problem, Hint: hint} }
@@ -358,12 +358,12 @@ func (s *session) working(ctx context.Context, v *verdict, hooks ...string) []*h
 	return working
 }
 
-// gone tells whether the extension does not answer any more, and why that is so.
+// gone returns the reason why the extension has stopped answering, or "" if it still answers.
 func (s *session) gone(ctx context.Context) string {
 	if s.dead != "" || s.first.outcome != answered && !s.reflected {
 		return s.dead
 	}
-	for range 3 { // a server that is told to restart may take a moment
+	for range 3 { // a server that restarts may take a moment
 		x := s.askDiscovery(ctx)
 		if x.outcome != lost && x.outcome != late {
 			return ""
@@ -377,6 +377,6 @@ func (s *session) gone(ctx context.Context) string {
 		case <-time.After(300 * time.Millisecond):
 		}
 	}
-	s.dead = "the extension does not answer any more"
+	s.dead = "the extension no longer answers"
 	return s.dead
 }

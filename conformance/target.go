@@ -23,7 +23,7 @@ type TargetError struct {
 	Problem string
 }
 
-// Error returns the URL and what is wrong with it.
+// Error returns the URL and its problem.
 func (e *TargetError) Error() string { return fmt.Sprintf("URL %q: %s", e.URL, e.Problem) }
 
 // ConnectError reports why there was nothing to check.
@@ -101,7 +101,7 @@ func (t *target) tlsConfig() *tls.Config {
 	return config
 }
 
-// handshake connects and returns what the server agreed to.
+// handshake connects and returns the negotiated state.
 func (t *target) handshake(ctx context.Context, config *tls.Config) (tls.ConnectionState, error) {
 	ctx, cancel := context.WithTimeout(ctx, dialTimeout)
 	defer cancel()
@@ -117,7 +117,7 @@ func (t *target) handshake(ctx context.Context, config *tls.Config) (tls.Connect
 	return c.ConnectionState(), nil
 }
 
-// connectError returns why there is no connection, and what to do about it.
+// connectError returns the reason of a failed connection, with a hint.
 func (t *target) connectError(err error) *ConnectError {
 	classify := connect.Classify
 	if t.IsGRPC() {
@@ -127,7 +127,7 @@ func (t *target) connectError(err error) *ConnectError {
 	return &ConnectError{URL: t.url, Problem: f.Text, Hint: options.Hint(t.Endpoint, f), Err: f.Cause}
 }
 
-// options are the words for what a Target has, and the flags of the command.
+// options names the fields of a Target and the flags of the command in hints.
 var options = client.Options{
 	CA: "--ca FILE, or Target.CA", Certificate: "--cert FILE and --key FILE, or Target.Certificate",
 }

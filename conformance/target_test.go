@@ -212,7 +212,7 @@ func TestGoneExtension(t *testing.T) {
 	got := map[string]Status{}
 	for _, r := range report.Results {
 		got[r.ID] = r.Status
-		if r.Status == Error && r.Reason != "the extension does not answer any more" {
+		if r.Status == Error && r.Reason != "the extension no longer answers" {
 			t.Errorf("%s: %s", r.ID, r.Reason)
 		}
 	}

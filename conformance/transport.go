@@ -72,7 +72,7 @@ func (t *clientTransport) send(ctx context.Context, h *catalog.Hook, handler str
 	return x
 }
 
-// outcome is what an extension made of a request, in the words that both protocols have.
+// outcome classifies the answer of an extension, for both protocols.
 type outcome int
 
 const (
@@ -83,7 +83,7 @@ const (
 	late                    // not before the deadline
 )
 
-// exchange is one request and what came of it. It does not change any more.
+// exchange is one request and its answer. It is immutable.
 type exchange struct {
 	handler string
 	sent    string // what was sent, in short
@@ -101,7 +101,7 @@ type exchange struct {
 	isGRPC  bool             // a server of gRPC answered over HTTP
 }
 
-// received sets what came.
+// received records the response.
 func (x *exchange) received(r *client.Response, start time.Time) {
 	x.took = time.Since(start)
 	x.code, x.failure, x.isGRPC = r.Status, r.Failure, r.IsGRPC()
@@ -150,7 +150,7 @@ func outcomeOf(code codes.Code) outcome {
 	return failed
 }
 
-// got returns in short what came.
+// got summarizes the response.
 func (x *exchange) got() string {
 	switch {
 	case x.outcome == late:
@@ -165,7 +165,7 @@ func (x *exchange) got() string {
 	return x.code + ": " + excerpt(x.text)
 }
 
-// status returns the status of an answer; empty if there is none.
+// status returns the status of the answer, or "" without an answer.
 func (x *exchange) status() string {
 	if x.outcome != answered || x.parsed == nil {
 		return ""
@@ -173,7 +173,7 @@ func (x *exchange) status() string {
 	return x.parsed.Status
 }
 
-// isAnswer tells whether there is an answer with a status.
+// isAnswer reports whether the response is an answer with a status.
 func (x *exchange) isAnswer() bool {
 	return x.outcome == answered && x.message != nil && (x.status() == success || x.status() == failure)
 }
@@ -189,7 +189,7 @@ func (x *exchange) complaint() string {
 	return ""
 }
 
-// decoded fills in what the body of an answer says.
+// decoded decodes the body of an answer.
 func (x *exchange) decoded() {
 	x.parsed = &document{}
 	if err := x.parsed.read(x.body); err != nil {

@@ -19,8 +19,8 @@ type comparison struct {
 	lost func(path []step)
 }
 
-// compare compares two values of the type of s. Absent, zero and empty are equal. What only back has is not a loss,
-// because conversions fill in what the other version implies, such as the namespace of references.
+// compare compares two values of the type of s. Absent, zero and empty are equal. Members that only back has are no
+// losses, because conversions fill in what the other version implies, such as the namespace of references.
 func (c *comparison) compare(s *schema, src, back reflect.Value) {
 	switch s.shape {
 	case shapeString:

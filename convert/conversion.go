@@ -12,8 +12,8 @@ import (
 	"github.com/hookgate/hookgate/internal/jsonscan"
 )
 
-// convertObject returns the object in the other version and adds what that cannot express to lost. at names the
-// object in errors.
+// convertObject returns the object in the other version and adds the members that this cannot express to lost. at names
+// the object in errors.
 func (o *Objects) convertObject(t []byte, k *kind, from, at string, lost *lossSet) ([]byte, error) {
 	src, dst := k.sides(from)
 	decoded, err := decodeObject(t, src.schema)
@@ -45,7 +45,7 @@ func (o *Objects) convertObject(t []byte, k *kind, from, at string, lost *lossSe
 	tree := &place{}
 	for _, m := range decoded.unknown {
 		if len(m.path) == 0 {
-			continue // written as it is
+			continue // written unchanged
 		}
 		if belongs(m, src.schema, dst.schema) {
 			tree.add(m)
@@ -61,7 +61,7 @@ func (o *Objects) convertObject(t []byte, k *kind, from, at string, lost *lossSe
 }
 
 // write returns the JSON of converted, an object of the side dst: with the metadata of the object that it was converted
-// from, and the members in tree. It adds to lost what has no place after all.
+// from, and the members in tree. It adds members without a place to lost.
 func (o *object) write(converted reflect.Value, k *kind, dst *side, tree *place, lost *lossSet) ([]byte, error) {
 	out := make([]byte, 0, o.size+o.size/4+64)
 	out = append(out, `{"kind":"`+k.name+`","apiVersion":"`+group+"/"+dst.name+`"`...)

@@ -34,7 +34,7 @@ const (
 type member struct {
 	path  []step // of the object around it
 	name  string
-	key   []byte // the name as it is written, including the quotes
+	key   []byte // the name as written, with the quotes
 	value []byte
 }
 
@@ -52,7 +52,7 @@ func newDecoder(b []byte) *decoder {
 	return &decoder{Scanner: jsonscan.Scanner{Text: b}, all: string(b), path: make([]step, 0, 16)}
 }
 
-// mismatch is the error of a value that is not what a type has at that place.
+// mismatch is the error of a value of the wrong JSON type.
 type mismatch struct {
 	path string
 	want string
@@ -218,7 +218,7 @@ func (d *decoder) object(i int, s *schema, v reflect.Value) (int, error) {
 	})
 }
 
-// field returns the field of an object whose name stands from i to end, or nil.
+// field returns the field whose name is the text from i to end, or nil.
 func (d *decoder) field(s *schema, i, end int) *field {
 	if f := s.byName[d.all[i+1:end-1]]; f != nil {
 		return f

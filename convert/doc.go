@@ -1,17 +1,17 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package convert converts the Cluster API objects in requests and answers from one version to another, and records
-// what the other version cannot express.
+// Package convert converts the Cluster API objects in requests and answers from one version to another, and records the
+// members that the other version cannot express.
 //
 // # What is converted
 //
-// The package converts the Cluster of the lifecycle hooks and of GenerateUpgradePlan, and the Machines and
-// MachineSets of the in-place hooks, between v1beta1 and v1beta2 of group cluster.x-k8s.io. An object states its
-// version itself. The one exception is what Cluster API v1.12 sends in lifecycle hooks: Clusters of v1beta1 without
-// apiVersion and kind. Objects of other groups (bootstrap configurations, infrastructure machines, the templates of
-// GeneratePatches) are left alone, and so is every object that has the wanted version already: it is not decoded, and
-// the same message is returned.
+// The package converts the Cluster of the lifecycle hooks and of GenerateUpgradePlan, and the Machines and MachineSets
+// of the in-place hooks, between v1beta1 and v1beta2 of group cluster.x-k8s.io. An object states its version itself.
+// The one exception are Clusters of v1beta1 without apiVersion and kind, which Cluster API v1.12 sends in lifecycle
+// hooks. Objects of other groups (bootstrap configurations, infrastructure machines, the templates of GeneratePatches)
+// are not converted, nor is an object that already has the wanted version: it is not decoded, and the same message is
+// returned.
 //
 // Builtin variables and references to holders, in GeneratePatches and ValidateTopology, have the same members in
 // Cluster API v1.12 and v1.14, so that there is nothing to convert; a test compares them with the members of v1.12.0.
@@ -21,12 +21,12 @@
 //
 // # How
 //
-// The package uses the conversion functions that Cluster API generates in its module of types, and does itself what
-// they leave to the webhooks of the main module: references, which have no version in v1beta2, get one from
-// [References], and a namespace; values that v1beta1 cannot distinguish from zero stay absent. The main module is not
-// a dependency; test/conversion, a module of its own, compares both on random objects.
+// The package uses the conversion functions that Cluster API generates in its module of types, and adds the steps that
+// Cluster API leaves to the webhooks of its main module: references, which have no version in v1beta2, get one from
+// [References], and a namespace; values that v1beta1 cannot distinguish from zero stay absent. The main module is not a
+// dependency; test/conversion, a module of its own, compares both on random objects.
 //
-// The metadata of objects is the same in both versions and is passed on as it is written, except for the annotation
+// The metadata of objects is the same in both versions and is passed on unchanged, except for the annotation
 // cluster.x-k8s.io/conversion-data, in which Cluster API's converters keep what v1beta1 has no room for. The package
 // neither writes that annotation nor passes it on, because Cluster API v1.12 and v1.14 remove it from the requests of
 // hooks. An object of v1beta1 that has it nevertheless is converted with it, as Cluster API would do. Removing it is
@@ -37,10 +37,10 @@
 //
 // # Losses
 //
-// To find what the other version cannot express, the package converts the result back and compares it with the
-// original, as Go values. Absent, zero, empty and null are equal. Times are written in whole seconds, as in
-// Kubernetes, and durations in Go's format. A loss is named by its path without indices and keys, so that the number
-// of losses is bounded; [Lossy] lists the possible ones.
+// To find losses, the package converts the result back and compares it with the original, as Go values. Absent, zero,
+// empty and null are equal. Times are written in whole seconds, as in Kubernetes, and durations in Go's format. A loss
+// is named by its path without indices and keys, so that the number of losses is bounded; [Lossy] lists the possible
+// ones.
 //
 // The package does not decide which version a handler understands, and does not report losses. All types are safe for
 // concurrent use.

@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// Document writes what conversions can lose as Markdown, for docs/conversion.md.
+// Document writes the possible losses of conversions as Markdown, for docs/conversion.md.
 func Document(w io.Writer) error {
 	for _, way := range [][2]string{{V1Beta2, V1Beta1}, {V1Beta1, V1Beta2}} {
 		for _, k := range kinds() {

@@ -11,7 +11,7 @@ import (
 	"github.com/hookgate/hookgate/internal/jsonscan"
 )
 
-// header states what an object is.
+// header holds the apiVersion and kind of an object.
 type header struct {
 	apiVersion, kind string
 }

@@ -15,11 +15,12 @@ import (
 	"github.com/hookgate/hookgate/hook"
 )
 
-// apiVersions returns the apiVersion of what a reference of v1beta2 refers to.
+// apiVersions returns the apiVersion of the object of a v1beta2 reference.
 type apiVersions func(group, kind string) (string, error)
 
-// kind is a kind of object in requests of hooks, with its conversions in both directions. Each consists of what
-// Cluster API generates and of what it leaves to the webhooks of its main module, which is not a dependency.
+// kind is a kind of object in requests of hooks, with its conversions in both directions. Each combines the conversion
+// that Cluster API generates with the steps that it leaves to the webhooks of its main module, which is not a
+// dependency.
 type kind struct {
 	name string // "MachineSet"
 	path string // "machineSet", the beginning of paths of losses
@@ -264,7 +265,8 @@ func withVersion(
 	return &corev1.ObjectReference{APIVersion: apiVersion, Kind: ref.Kind, Namespace: namespace, Name: ref.Name}, nil
 }
 
-// inNamespace sets the namespace of the template for remediation: in v1beta2, it is always that of the Cluster.
+// inNamespace sets the namespace of the template for remediation: in v1beta2, it is always the namespace of the
+// Cluster.
 func inNamespace(check *clusterv1beta1.MachineHealthCheckTopology, namespace string) {
 	if check != nil && check.RemediationTemplate != nil {
 		check.RemediationTemplate.Namespace = namespace

@@ -13,7 +13,7 @@ import (
 // only as many as types have members; more can only come from members that the types do not know.
 const maxLostPaths = 100
 
-// MorePaths stands for the paths beyond the largest number that is recorded.
+// MorePaths represents the paths beyond the limit of recorded paths.
 const MorePaths = "(more)"
 
 // Losses records the paths that conversions could not express, for each handler, so that each is reported once and
@@ -37,9 +37,8 @@ func (l *Losses) Notify(onNew func(extensionConfig string)) {
 	l.onNew = onNew
 }
 
-// Record records what was lost in a call to a handler, which has the name from its discovery, and returns the new
-// paths in the order of lost. The first time that there are too many paths for a handler, MorePaths is among the new
-// ones.
+// Record records the losses in a call to a handler, under its name from discovery, and returns the new paths in the
+// order of lost. They include MorePaths when the handler first exceeds the limit of paths.
 func (l *Losses) Record(extensionConfig, handler string, lost []string) (fresh []string) {
 	if len(lost) == 0 {
 		return nil
@@ -92,7 +91,7 @@ func (l *Losses) Of(extensionConfig string) map[string][]string {
 	return maps.Clone(l.paths[extensionConfig])
 }
 
-// Forget removes what is recorded for an ExtensionConfig.
+// Forget removes the records of an ExtensionConfig.
 func (l *Losses) Forget(extensionConfig string) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -57,7 +57,7 @@ func (p *prober) probe(s *schema, path []*field) {
 	}
 }
 
-// try converts an object with value at path, and one element in every list on the way, and records what is lost.
+// try converts an object with value at path, and one element in every list on the way, and records the losses.
 func (p *prober) try(path []*field, value reflect.Value) {
 	object := reflect.New(p.src.schema.typ)
 	set(p.src.schema, object.Elem(), path, value)

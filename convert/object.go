@@ -21,7 +21,7 @@ const (
 // object is a decoded object.
 type object struct {
 	value    any    // a pointer to the Go type of its version
-	metadata []byte // as it is written, without dataAnnotation, or nil
+	metadata []byte // as written, without dataAnnotation, or nil
 	data     string // the value of dataAnnotation
 	size     int    // of the text
 	unknown  []member

@@ -27,7 +27,7 @@ type Objects struct {
 	messages sync.Map // *layout by protoreflect.FullName
 }
 
-// Converted is a request in the version that a handler understands, with what is needed to convert the answer back.
+// Converted is a request in the version that a handler understands, with the state needed to convert the answer back.
 // It may share memory with the original request.
 type Converted struct {
 	// Message is the converted request, or the original message if there was nothing to convert.
@@ -60,7 +60,7 @@ func NewObjects(refs *References) *Objects {
 	return o
 }
 
-// layout describes where a message has objects.
+// layout describes the places of objects in a message.
 type layout struct {
 	spots    []spot
 	unstated string // the version of an object that states neither version nor kind
@@ -118,8 +118,7 @@ func (o *Objects) addSpots(l *layout, d protoreflect.MessageDescriptor, outer pr
 // that states neither version nor kind has version v1beta1, because Cluster API v1.12 sends such. Request does not
 // change req.
 //
-// Its errors are of kind InvalidRequest if an object is not what it claims to be, and Conversion if it cannot be
-// converted.
+// Its errors are of kind InvalidRequest if an object does not match its type, and Conversion if it cannot be converted.
 func (o *Objects) Request(req proto.Message, to string) (Converted, error) {
 	c := Converted{Message: req, objects: o, to: to}
 	if to == "" {

@@ -53,9 +53,9 @@ type CRD struct {
 	Labels map[string]string // metadata.labels
 }
 
-// References resolves the versions of references. References of v1beta1 name group and version, those of v1beta2 only
-// the group; the version follows from the contract labels of the CustomResourceDefinition. It is safe for concurrent
-// use.
+// References resolves the versions of references. References of v1beta1 name group and version, references of v1beta2
+// only the group; the version follows from the contract labels of the CustomResourceDefinition. It is safe for
+// concurrent use.
 type References struct {
 	known atomic.Pointer[definitions]
 }

@@ -15,9 +15,8 @@ import (
 	"github.com/hookgate/hookgate/hook"
 )
 
-// Response converts the answer to a converted request back. It also returns the paths, sorted, of what the handler
-// asked for and the caller's version cannot express. Response does not change resp, and returns it if there is
-// nothing to convert.
+// Response converts the answer to a converted request back. It also returns the sorted paths of changes that the
+// caller's version cannot express. Response does not change resp, and returns it if there is nothing to convert.
 //
 //   - A patch for an object that was converted becomes a JSONMergePatch for the object that the caller sent. It
 //     contains only what the handler changed, and not what the conversion of the request lost.
@@ -72,8 +71,8 @@ func noChange(patch *hooksv1alpha1.Patch) bool {
 	return true
 }
 
-// mergePatch turns a patch for the handler's object into a JSON merge patch for the caller's. It converts the
-// handler's object and the patched object to the caller's version; what differs there is what the handler changed.
+// mergePatch turns a patch for the handler's object into a JSON merge patch for the caller's. It converts the handler's
+// object and the patched object to the caller's version; the differences are the changes of the handler.
 func (c Converted) mergePatch(patch *hooksv1alpha1.Patch, lost *lossSet) ([]byte, error) {
 	s := c.current
 	at := s.kind.path + "Patch"

@@ -38,7 +38,7 @@ type schema struct {
 // field is a member of an object.
 type field struct {
 	name     string // in JSON
-	index    []int  // in Go; more than one for what is embedded
+	index    []int  // in Go; more than one for an embedded field
 	omitZero bool   // tagged omitzero
 	schema   *schema
 }

@@ -165,8 +165,8 @@ func (p *Pair) ClientTLS() *tls.Config {
 	return &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}
 }
 
-// WriteDir writes the pair to CAFile, CertFile and KeyFile in dir, which it makes if there is none. It replaces each
-// file atomically, for servers that watch them. Only the user may read the key.
+// WriteDir writes the pair to CAFile, CertFile and KeyFile in dir, which it creates if necessary. It replaces each file
+// atomically, for servers that watch them. Only the user may read the key.
 func (p *Pair) WriteDir(dir string) error {
 	if err := os.MkdirAll(dir, 0o750); err != nil {
 		return fmt.Errorf("write development certificates: %w", err)

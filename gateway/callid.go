@@ -17,7 +17,7 @@ const CallIDHeader = "Hookgate-Call-Id"
 // maxCallID is the longest id that a caller may choose.
 const maxCallID = 64
 
-// callIDOr returns the id that the caller proposes if it can stand in a log, and a new one otherwise.
+// callIDOr returns the id that the caller proposes if it is safe to log, and a new one otherwise.
 func callIDOr(proposed string) string {
 	if proposed == "" || len(proposed) > maxCallID {
 		return rand.Text()

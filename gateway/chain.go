@@ -9,8 +9,8 @@ import (
 	"github.com/hookgate/hookgate/hookversion"
 )
 
-// chain returns what every call to a handler passes through, outermost first. A new concern is one line here, and one
-// file named for it. Nil objects and a nil observer leave their links without effect.
+// chain returns the Caller through which every call to a handler passes, outermost link first. A new concern is one
+// line here, and one file named for it. Nil objects and a nil observer leave their links without effect.
 func chain(
 	observer *Observer, versions *hookversion.Converter, objects *convert.Objects, transport extension.Caller,
 ) extension.Caller {

@@ -24,9 +24,10 @@ import (
 //     hook. It is always there, so that nothing changes for the caller when extensions come and go;
 //   - one handler for each registered handler of every other hook, under its label.
 //
-// The failure policy is Fail, because the gateway applies those of the handlers. Timeouts leave room for the way back.
+// The failure policy is Fail, because the gateway applies the policies of the handlers. Timeouts leave time for the
+// answer to return.
 //
-// If the gateway answers for a single extension, its handlers are those of the extension, with their names and their
+// If the gateway answers for a single extension, it announces the handlers of the extension, with their names and their
 // failure policies, which the caller applies when it does not reach the gateway.
 //
 // asked is the version of Discovery that the caller uses. Hooks are offered in that version if they have it, because

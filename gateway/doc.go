@@ -5,8 +5,8 @@
 // mean. Two fronts, HTTPS JSON and gRPC, decode requests and pass them to the Dispatcher, which selects handlers, calls
 // each of them through one chain of links, and merges their answers.
 //
-// Package extension is the transport at the end of the chain. What is registered comes from package registry, which
-// package controllers fills.
+// Package extension is the transport at the end of the chain. Package registry holds the registrations; the sources
+// below controllers/source fill it.
 //
 // All types are safe for concurrent use except Server; call its Run once. The call path takes no lock of its own.
 package gateway

@@ -14,7 +14,7 @@ import (
 	"github.com/hookgate/hookgate/hook"
 )
 
-// asError returns err as a hook.Error. Any other error is either that of the REST mux about a body that it could not
+// asError returns err as a hook.Error. Any other error is either from the REST mux, about a body that it could not
 // decode, or a defect of the gateway, whose text stays in the log.
 func asError(err error) *hook.Error {
 	var e *hook.Error

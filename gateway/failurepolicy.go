@@ -10,8 +10,8 @@ import (
 	"github.com/hookgate/hookgate/hook"
 )
 
-// failurePolicy hides the errors of handlers that are registered with the policy Ignore, if they are of a kind that
-// can be ignored. The response is then an empty success: nothing of what the extension began to answer is in it.
+// failurePolicy hides the errors of handlers that are registered with the policy Ignore, if they are of a kind that can
+// be ignored. The response is then an empty success, without any part of an incomplete answer.
 func failurePolicy(next extension.Caller) extension.Caller {
 	return func(ctx context.Context, c extension.Call) (extension.Result, error) {
 		result, err := next(ctx, c)

@@ -14,7 +14,7 @@ import (
 	"github.com/hookgate/hookgate/internal/limits"
 )
 
-// answer is what one of several handlers answered. It is empty if the handler was not called because one before it
+// answer is the answer of one of several handlers. It is empty if the handler was not called because an earlier one
 // failed.
 type answer struct {
 	response proto.Message
@@ -32,7 +32,7 @@ func (a answer) failed() bool {
 }
 
 // callAll calls the handlers that a policy gives an order one after the other, until one fails, and then all others at
-// the same time. It waits for all of them, so that what is made of the answers does not depend on their timing.
+// the same time. It waits for all of them, so that the merged answer does not depend on timing.
 func (d *Dispatcher) callAll(ctx context.Context, r Request, targets []target) []answer {
 	answers := make([]answer, len(targets))
 	ordered := inOrder(targets)
@@ -75,7 +75,7 @@ func (d *Dispatcher) callUnordered(ctx context.Context, r Request, targets []tar
 func (t target) hasOrder() bool { return t.entry.Policy != nil && t.entry.Policy.Order != nil }
 
 // inOrder returns the indexes of the targets that have an order: lowest order first, and by name where it is the same,
-// as the targets are sorted by name. It is nil if none has an order.
+// as the targets are sorted by name. It returns nil if no target has an order.
 func inOrder(targets []target) []int {
 	var indexes []int
 	for i, t := range targets {

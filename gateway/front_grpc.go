@@ -16,7 +16,7 @@ import (
 	"github.com/hookgate/hookgate/hook"
 )
 
-// GRPCOptions returns the options that make a gRPC server the gateway's front: the contract's message size in place of
+// GRPCOptions returns the options that make a gRPC server the gateway's front: the contract's message size instead of
 // gRPC's 4 MiB, and an interceptor that checks the raw objects of requests, maps errors to codes and recovers panics.
 func GRPCOptions(k Contract, c *codec.Codec, o *Observer) []grpc.ServerOption {
 	return []grpc.ServerOption{

@@ -114,7 +114,7 @@ func withCallerTimeout(ctx context.Context, r *http.Request) (context.Context, c
 	return bounded, cancel, nil
 }
 
-// restWriter counts what is written, and adds the warnings of the call to its header.
+// restWriter counts the written bytes, and adds the warnings of the call to its header.
 type restWriter struct {
 	http.ResponseWriter
 	in *inbound

@@ -38,7 +38,7 @@ func (f *REST) writeError(w http.ResponseWriter, h *catalog.Hook, in *inbound, e
 }
 
 // writeStatus writes the call's error as a response of the hook: apiVersion, kind, status Failure and message. If the
-// hook is not known, there is no kind.
+// hook is unknown, kind is omitted.
 func (f *REST) writeStatus(w http.ResponseWriter, h *catalog.Hook, code int, in *inbound) {
 	var body []byte
 	var err error

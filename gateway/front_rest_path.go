@@ -10,8 +10,8 @@ import (
 	"github.com/hookgate/hookgate/hook"
 )
 
-// route returns the hook that a path is for. If there is none, the error says what the path should have been, and h is
-// the hook that the path nearly names, or nil. asked is the name of the hook in the path.
+// route returns the hook that a path is for. If no hook has this path, the error suggests a correction, and h is the
+// near miss, or nil. asked is the name of the hook in the path.
 func (f *REST) route(path string) (h *catalog.Hook, asked string, err error) {
 	h, rest, ok := f.catalog.ByPath(path)
 	switch {
@@ -48,8 +48,7 @@ func validHandler(h *catalog.Hook, rest string) bool {
 	return rest == "" || !h.Singleton() && len(rest) > 1 && !strings.Contains(rest[1:], "/")
 }
 
-// versionInPath returns the version of the hooks that a path names, nil if there is none, and the segment that names
-// the hook.
+// versionInPath returns the version of the hooks that a path names, or nil, and the segment that names the hook.
 func (f *REST) versionInPath(path string) (v *catalog.Version, asked string) {
 	segments := strings.SplitN(strings.TrimPrefix(path, "/"), "/", 4)
 	if len(segments) < 3 {

@@ -20,8 +20,7 @@ type marshaler struct{ codec *codec.Codec }
 
 var _ runtime.Marshaler = marshaler{}
 
-// restBody is the body of a request that the front has read. The decoder takes all of it at once; it has nothing to
-// read.
+// restBody is the body of a request that the front has read. The decoder takes all of it at once, so Read has no data.
 type restBody struct{ *incoming }
 
 func (restBody) Read([]byte) (int, error) { return 0, io.EOF }
@@ -68,7 +67,7 @@ func (m marshaler) Unmarshal(data []byte, v any) error {
 	return m.NewDecoder(restBody{&incoming{body: data}}).Decode(v)
 }
 
-// NewEncoder returns an encoder that writes what Marshal returns. The mux only uses it for streams.
+// NewEncoder returns an encoder that writes the output of Marshal. The mux only uses it for streams.
 func (m marshaler) NewEncoder(w io.Writer) runtime.Encoder {
 	return runtime.EncoderFunc(func(v any) error {
 		text, err := m.Marshal(v)

@@ -25,8 +25,8 @@ type Namespaces interface {
 	NamespaceLabels(name string) map[string]string
 }
 
-// matcher matches one request against the selectors and conditions of handlers. It reads what they ask for on first
-// use, and once, because most ask for nothing. It belongs to one goroutine.
+// matcher matches one request against the selectors and conditions of handlers. It reads labels and variables once, on
+// first use, because most handlers need none. It belongs to one goroutine.
 type matcher struct {
 	namespaceLabels Namespaces
 	versions        *hookversion.Converter

@@ -15,7 +15,7 @@ import (
 	"github.com/hookgate/hookgate/hook"
 )
 
-// merge makes one answer of those of all targets. Both are ordered by name, so that the same answers give the same
+// merge merges the answers of all targets into one. Both are ordered by name, so that the same answers give the same
 // result:
 //
 //   - an error of any handler is the call's error, of the first one's kind, and names every handler that failed;

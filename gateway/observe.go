@@ -83,7 +83,7 @@ func (o *Observer) logIgnored(ctx context.Context, c extension.Call, err error, 
 	o.logger.LogAttrs(ctx, slog.LevelWarn, "failure ignored", attrs...)
 }
 
-// logLost logs what a conversion could not express, once for each handler and path.
+// logLost logs the losses of a conversion, once for each handler and path.
 func (o *Observer) logLost(ctx context.Context, c extension.Call, lost []string) {
 	for _, path := range o.losses.Record(c.Handler.Registration.Name, c.Handler.Handler.Name, lost) {
 		attrs := []slog.Attr{

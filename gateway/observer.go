@@ -30,8 +30,8 @@ type Observer struct {
 	losses     *convert.Losses
 }
 
-// NewObserver returns an Observer that records in losses what conversions lose. The provider decides whether spans are
-// exported; the trace context of callers is passed to extensions either way.
+// NewObserver returns an Observer that records the losses of conversions in losses. The provider decides whether spans
+// are exported; the trace context of callers always reaches extensions.
 func NewObserver(m *Metrics, p trace.TracerProvider, l *slog.Logger, losses *convert.Losses) *Observer {
 	tracer := p.Tracer("github.com/hookgate/hookgate/gateway")
 	return &Observer{metrics: m, tracer: tracer, propagator: Propagator(), logger: l, losses: losses}
@@ -84,7 +84,7 @@ func (o *Observer) begin(
 // fail sets the error that the caller gets.
 func (in *inbound) fail(err error) { in.err = asError(err) }
 
-// end records what became of the call.
+// end records the outcome of the call.
 func (in *inbound) end() {
 	took := time.Since(in.start)
 	kind := ""

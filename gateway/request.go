@@ -21,22 +21,22 @@ type Request struct {
 	Handler string
 	// Message is of type Hook.Request. It is only read.
 	Message proto.Message
-	// Body is the JSON of Message as the caller sent it. It is nil if there is none, or none that can be sent on
-	// unchanged because it does not state its kind and apiVersion.
+	// Body is the JSON of Message as the caller sent it. It is nil for gRPC, and if the body lacks kind and apiVersion,
+	// so that it cannot be sent on unchanged.
 	Body []byte
 }
 
-// isAggregate reports whether the request names the handler that stands for all handlers of the hook in Discovery.
+// isAggregate reports whether the request names the handler that represents all handlers of the hook in Discovery.
 func (r *Request) isAggregate() bool {
 	return r.Hook.Mergeable && strings.EqualFold(r.Handler, r.Hook.Hook)
 }
 
-// incoming is what a front knows of a request beside the message. The generated code between a front and the services
-// passes a context and a message only, so the front puts it into the context.
+// incoming holds the data of a request besides its message. The generated code between a front and the services passes
+// a context and a message only, so the front puts it into the context.
 type incoming struct {
 	hook *catalog.Hook
-	// body is that of a REST request. complete reports whether it states its kind and apiVersion; it is set when the
-	// body is decoded.
+	// body is the body of a REST request. complete reports whether it states its kind and apiVersion; it is set when
+	// the body is decoded.
 	body     []byte
 	complete bool
 }
@@ -47,7 +47,7 @@ func withIncoming(ctx context.Context, in *incoming) context.Context {
 	return context.WithValue(ctx, incomingKey{}, in)
 }
 
-// incomingFrom returns what the front put into ctx, or nil if ctx is not from a front.
+// incomingFrom returns the incoming that a front put into ctx, or nil.
 func incomingFrom(ctx context.Context) *incoming {
 	in, _ := ctx.Value(incomingKey{}).(*incoming)
 	return in

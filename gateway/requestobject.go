@@ -86,11 +86,11 @@ func namespaceOf(object *hooksv1alpha1.RawExtension) string {
 	return namespace
 }
 
-// builtinVariable is the variable in which Cluster API passes what it knows about a Cluster.
+// builtinVariable is the variable in which Cluster API passes its data about a Cluster.
 const builtinVariable = "builtin"
 
-// labelsOf returns the labels of the object that a request is about, and nil if it is about none. GeneratePatches and
-// ValidateTopology are about a Cluster, whose labels are in the variable builtin: those of templates mean little.
+// labelsOf returns the labels of the object that a request concerns, or nil. GeneratePatches and ValidateTopology
+// concern a Cluster, whose labels are in the variable builtin; the labels of templates mean little.
 func labelsOf(req proto.Message) (labels.Set, error) {
 	switch r := req.(type) {
 	case aboutCluster:

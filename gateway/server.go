@@ -40,7 +40,7 @@ type ServerConfig struct {
 	Register    func(grpc.ServiceRegistrar)
 	Metrics     http.Handler
 
-	// Ready is closed once the registry has been filled. Until then, Unready returns what it waits for.
+	// Ready is closed once the registry has been filled. Until then, Unready returns the reason.
 	Ready   <-chan struct{}
 	Unready func() string
 	// Listening is called once, when all addresses serve. Addresses that are not configured are nil.
@@ -183,7 +183,7 @@ func (s *Server) drain() error {
 	return err
 }
 
-// httpServer returns a server with limits on what a slow or idle peer can hold.
+// httpServer returns a server that limits the resources of slow and idle peers.
 func (s *Server) httpServer(h http.Handler, tlsConfig *tls.Config) *http.Server {
 	return &http.Server{
 		Handler:           h,

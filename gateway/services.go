@@ -16,7 +16,7 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 )
 
-// Contract is what the fronts serve: hooks, and the services that answer them. Services is the production
+// Contract is the set of hooks that the fronts serve, with the services that answer them. Services is the production
 // implementation.
 type Contract interface {
 	// Catalog returns the hooks. The dispatcher, the codec and the transports use the same catalog.
@@ -30,7 +30,7 @@ var _ Contract = (*Services)(nil)
 
 // Services implements the five services of the contract over a Dispatcher. Both fronts serve it, so that a hook behaves
 // the same whichever way it is called. Its methods return a *hook.Error, which each front maps to its protocol; they
-// answer only what comes through a front.
+// answer only requests from a front.
 type Services struct {
 	hooksv1alpha1.UnimplementedDiscoveryServiceServer
 	hooksv1alpha1.UnimplementedLifecycleHooksServiceServer
@@ -67,8 +67,8 @@ func (s *Services) RegisterREST(ctx context.Context, mux *runtime.ServeMux) erro
 	)
 }
 
-// Answer answers a request that a front has received, with the gateway's own handlers if it is one of Discovery. ctx
-// comes from the front. Response is the type of the hook's responses. Errors are those of Dispatcher.Dispatch.
+// Answer answers a request that a front has received, with the gateway's own handlers if it is a DiscoveryRequest. ctx
+// comes from the front. Response is the type of the hook's responses. It returns the errors of Dispatcher.Dispatch.
 func Answer[Response proto.Message](ctx context.Context, d *Dispatcher, req proto.Message) (Response, error) {
 	var none Response
 	in := incomingFrom(ctx)

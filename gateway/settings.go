@@ -12,8 +12,8 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 )
 
-// withSettings returns req with the settings of an ExtensionConfig added; those of the request win. It does not change
-// req: if there are settings to add, the result is a new message that shares everything else with it.
+// withSettings returns req with the settings of an ExtensionConfig added; settings in the request take precedence. It
+// does not change req: if there are settings to add, the result is a new message that shares everything else with it.
 func withSettings(req proto.Message, settings map[string]string) proto.Message {
 	r, ok := req.(interface{ GetSettings() map[string]string })
 	if !ok || len(settings) == 0 {

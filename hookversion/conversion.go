@@ -22,9 +22,9 @@ type Convert func(m proto.Message) (converted proto.Message, lost []string, err 
 
 // Conversion converts one kind of message of a hook, its requests or its answers, between a spoke and the hub.
 //
-// Down loses only what is new in the hub, and Up only what the hub has given up. Converting down and up again, or up
-// and down, yields the same message except for losses and for the default values of new members. Unknown members
-// pass through: see CopyUnknown.
+// Down loses only members that are new in the hub, and Up only members that the hub has removed. Converting down and up
+// again, or up and down, yields the same message except for losses and for the default values of new members. Unknown
+// members pass through: see CopyUnknown.
 type Conversion struct {
 	// Up converts a message of the spoke to the hub, and Down a message of the hub to the spoke.
 	Up, Down Convert
@@ -49,7 +49,7 @@ func (c *Conversion) check(what string) error {
 // lost. A member with the name of a known member of to would appear there twice, so CopyUnknown leaves it out; it
 // counts as lost unless its value is null.
 //
-// Hand-written conversions call CopyUnknown for every message that they make. The path is that of from in the whole
+// Hand-written conversions call CopyUnknown for every message that they make. path is the path of from in the whole
 // message; it is empty for the message itself.
 func CopyUnknown(to, from proto.Message, path string) (lost []string) {
 	m, ok := from.(interface {

@@ -17,8 +17,8 @@ import (
 type Differences struct {
 	// Renamed maps members of the spoke to the names that they have in the same object of the hub.
 	Renamed map[string]string
-	// Added holds the members that only the hub has. The value, a string, int32 or bool, is what the absence of the
-	// member means in the spoke; Up sets it. It is nil if that is the zero value.
+	// Added holds the members that only the hub has. The value, a string, int32 or bool, is the meaning of an absent
+	// member in the spoke; Up sets it. It is nil for the zero value.
 	Added map[string]any
 	// Gone lists the members that only the spoke has.
 	Gone []string
@@ -72,7 +72,7 @@ type common struct {
 type only struct {
 	field protoreflect.FieldDescriptor
 	path  string
-	// absent is what the absence of the member means; it is invalid if that is the zero value.
+	// absent is the meaning of an absent member; it is invalid for the zero value.
 	absent protoreflect.Value
 }
 

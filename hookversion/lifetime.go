@@ -28,7 +28,7 @@ const (
 	stable
 )
 
-// periods are those of rule #4 of the Runtime SDK. Releases are counted by minor version; a patch does not count.
+// periods are defined by rule #4 of the Runtime SDK. Releases are counted by minor version; a patch does not count.
 var periods = [...]period{alpha: {}, beta: {months: 6, releases: 2}, stable: {months: 12, releases: 3}}
 
 func (t track) String() string { return [...]string{"alpha", "beta", "GA"}[t] }
@@ -63,7 +63,7 @@ func CheckLifetimes(hooks *catalog.Catalog, today time.Time) error {
 	return checkLifetimes(hooks.Releases(), versions, today)
 }
 
-// lifetime is what the rules read of a version.
+// lifetime holds the parts of a version that the rules use.
 type lifetime struct {
 	catalog.Lifetime
 	group, name string

@@ -12,7 +12,7 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 )
 
-// maxWarnings bounds the warnings of an answer, besides the one that counts those left out.
+// maxWarnings bounds the warnings of an answer, not counting the one that counts the omitted ones.
 const maxWarnings = 10
 
 // Warnings collects the warnings about deprecated versions for the caller of one call. The zero value is ready to

@@ -82,7 +82,7 @@ func Rules() []Rule {
 	}
 }
 
-// Finding says what the target means for one handler, or for an ExtensionConfig or a policy as a whole.
+// Finding is an effect of the target on one handler, or on an ExtensionConfig or a policy as a whole.
 type Finding struct {
 	Level Level  `json:"level"`
 	Rule  string `json:"rule"`
@@ -94,7 +94,7 @@ type Finding struct {
 	Hook string `json:"hook,omitempty"`
 	// ExtensionPolicy is the policy in effect, or the one that the finding is about.
 	ExtensionPolicy string `json:"extensionPolicy,omitempty"`
-	// Problem says what would happen, and Remedy what to do about it; Remedy is empty if there is nothing to do.
+	// Problem describes the effect, and Remedy the action to take, if any.
 	Problem string `json:"problem"`
 	Remedy  string `json:"remedy,omitempty"`
 	// Lost are the paths of the members that conversions can lose, in order.
@@ -104,7 +104,7 @@ type Finding struct {
 	Location Location `json:"location,omitzero"`
 }
 
-// Object names what the finding is about: a handler as it is registered, an ExtensionConfig, or a manifest.
+// Object names the object of the finding: a handler by its registered name, an ExtensionConfig, or a manifest.
 func (f *Finding) Object() string {
 	switch {
 	case f.Handler != "":

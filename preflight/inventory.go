@@ -45,8 +45,8 @@ func (l Location) String() string {
 type Extension struct {
 	Name     string
 	Location Location
-	// Undiscovered says why the handlers are not known, or only those of an earlier discovery, and Discover what to do
-	// about it. Both are empty if the handlers are known.
+	// Undiscovered is the reason why the handlers are unknown, or known only from an earlier discovery, and Discover
+	// the action to take. Both are empty if the handlers are known.
 	Undiscovered, Discover string
 	Handlers               []Handler
 }
@@ -70,14 +70,14 @@ type Handler struct {
 type Policy struct {
 	Name     string
 	Location Location
-	// ForAll reports whether the policy is for all handlers of the ExtensionConfig that have none of their own.
+	// ForAll reports whether the policy is for all handlers of the ExtensionConfig without a policy of their own.
 	ForAll bool
 	// States is the version of Cluster API objects that the handler understands, as the policy states it; empty if it
 	// states none.
 	States string
 }
 
-// Understands returns the stated version of Cluster API objects that the handler understands; empty if none is stated.
+// Understands returns the stated version of Cluster API objects that the handler understands, or "" if none is stated.
 func (h *Handler) Understands() string {
 	if h.Policy != nil && h.Policy.States != "" {
 		return h.Policy.States

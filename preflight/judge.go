@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Judge returns what the target means for the registrations.
+// Judge returns the effects of the target on the registrations.
 func Judge(inventory Inventory, t Target) Report {
 	r := Report{
 		Targets: t.names(), Findings: []Finding{}, Policies: []ProposedPolicy{},
@@ -125,7 +125,7 @@ func about(x *Extension, h *Handler, level Level, rule string) Finding {
 }
 
 // isGateway reports whether an extension is a gateway. A gateway announces, for each lifecycle hook, a handler with the
-// name of the hook, which stands for all handlers that are registered with it.
+// name of the hook, which represents all handlers that are registered with it.
 func (t *Target) isGateway(x *Extension) bool {
 	n := 0
 	for _, h := range t.Hooks.Hubs() {

@@ -52,7 +52,7 @@ func (r *Report) Manifests() string {
 	return strings.Join(documents, "---\n")
 }
 
-// need is the version that must be stated for a handler, so that it gets after the upgrade what it gets now.
+// need is the version to state for a handler, so that it gets the same objects after the upgrade as now.
 type need struct {
 	handler *Handler
 	version string
@@ -115,7 +115,7 @@ func propose(x *Extension, needs []need, findings []Finding, watchFilter string)
 	return proposed
 }
 
-// commonVersion returns the version that the first handler with a finding needs; empty if there is none.
+// commonVersion returns the version that the first handler with a finding needs, or "".
 func commonVersion(needs []need) string {
 	for _, n := range needs {
 		if n.finding >= 0 {

@@ -17,8 +17,8 @@ import (
 const help = "https://github.com/hookgate/hookgate/blob/main/docs/upgrading.md"
 
 // WriteSARIF writes the findings as SARIF 2.1.0 (https://docs.oasis-open.org/sarif/sarif/v2.1.0/sarif-v2.1.0.html),
-// except those of the level OK. version is the version of this program. An object in a file has the file and the line
-// as its location, relative if the path is; an object in a cluster has a logical location.
+// except those of level OK. version is the version of this program. The location of an object in a file is its file and
+// line, relative if the path is; an object in a cluster has a logical location.
 func (r *Report) WriteSARIF(w io.Writer, version string) error {
 	run := sarif.NewRunWithInformationURI("hookgate preflight", help)
 	run.Tool.Driver.WithVersion(version)

@@ -22,7 +22,7 @@ func (r *Report) WriteJSON(w io.Writer) error {
 	return e.Encode(r)
 }
 
-// WriteTable writes the report for people: a table of the findings, then what to do about them, and a summary.
+// WriteTable writes the report as text: a table of the findings, the remedies, and a summary.
 func (r *Report) WriteTable(w io.Writer) error {
 	if len(r.Findings) > 0 {
 		t := table.New(w)

@@ -13,7 +13,7 @@ import (
 	"github.com/hookgate/hookgate/hook"
 )
 
-// Target says what would run after the upgrade, and what runs now.
+// Target holds the releases that would run after the upgrade, and those that run now.
 type Target struct {
 	// ClusterAPI is the release of Cluster API that would run; nil if only the gateway is upgraded.
 	ClusterAPI *catalog.ClusterAPIRelease
@@ -31,7 +31,7 @@ type Target struct {
 	Lossy func(kind, from, to string) []string
 }
 
-// The names of what may be upgraded, as targets begin.
+// The names of the components that may be upgraded, with which targets begin.
 const (
 	ClusterAPI = "cluster-api"
 	Gateway    = "hookgate"
@@ -100,7 +100,7 @@ func (t *Target) release() string {
 	return t.Gateway
 }
 
-// reached reports whether the release of the gateway is the one of an event in a lifetime, or a later one.
+// reached reports whether the gateway's release is at or after the release of an event in a lifetime.
 func (t *Target) reached(event string) bool {
 	if event == "" {
 		return false

@@ -19,7 +19,7 @@ import (
 // MaxTimeout is the longest timeout of a handler, as in Cluster API.
 const MaxTimeout = 30 * time.Second
 
-// check returns every mistake in a registration by itself, in the order of its fields.
+// check returns every error within a single registration, in the order of its fields.
 func check(reg *Registration) error {
 	var errs []error
 	wrong := func(field, format string, args ...any) {

@@ -5,7 +5,7 @@
 // them.
 //
 // It neither discovers nor calls extensions: a source (package controllers) applies registrations, and the call
-// pipeline (package gateway) looks up handlers. Which hooks exist is left to package catalog.
+// pipeline (package gateway) looks up handlers. Package catalog defines the hooks.
 //
 // A Registry is safe for concurrent use. Readers load a Snapshot, which never changes, with one atomic operation: they
 // never block, and lookups in one snapshot are consistent. Writers take turns.

@@ -125,7 +125,7 @@ func TestCheckURL(t *testing.T) {
 		grpc   = "must begin with https://, grpcs://, grpc://, unix://, not with "
 		socket = "must be unix:// and the absolute path of a socket, for example unix:///run/extension.sock"
 		tls    = "must be on loopback, because grpc:// has no TLS; use grpcs://"
-		path   = "must not have a path: gRPC's paths are those of its services"
+		path   = "must not have a path: gRPC derives the paths from its services"
 	)
 	for url, want := range map[string]struct{ rest, grpc string }{
 		"https://h":        {"", ""},

@@ -34,7 +34,7 @@ const (
 	GRPC Protocol = "GRPC"
 )
 
-// The schemes of extension URLs besides https. Schemes without TLS are limited to the same machine.
+// The schemes of extension URLs other than https. Schemes without TLS are limited to the same machine.
 const (
 	SchemeGRPC  = "grpc"
 	SchemeGRPCS = "grpcs"

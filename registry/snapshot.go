@@ -13,7 +13,7 @@ import (
 )
 
 // Snapshot is the state of a Registry at one moment. It never changes, so it is safe for concurrent use; callers must
-// not change what it returns. Lookups do not lock and, for names in lower case, do not allocate.
+// not modify its results. Lookups do not lock and, for names in lower case, do not allocate.
 type Snapshot struct {
 	ready      bool
 	unready    string
@@ -159,7 +159,7 @@ func (s *Snapshot) relabel(before, after []*Entry) {
 	}
 }
 
-// replace returns entries without those of the ExtensionConfig name and with added. All three lists are in order.
+// replace returns entries without the entries of the ExtensionConfig name and with added. All three lists are in order.
 func replace(entries []*Entry, name string, added []*Entry) []*Entry {
 	merged := make([]*Entry, 0, len(entries)+len(added))
 	for _, e := range entries {

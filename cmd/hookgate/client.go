@@ -56,10 +56,10 @@ type server struct {
 	errOut   io.Writer // for warnings
 }
 
-// answer is what a server answered.
+// answer is the answer of a server.
 type answer struct {
 	message proto.Message
-	body    []byte // the JSON: what the server sent over REST, what it would have been over gRPC
+	body    []byte // the JSON that the server sent over REST, or would have sent instead of gRPC
 	callID  string // empty if the server is no gateway
 }
 

@@ -64,7 +64,7 @@ func requestJSON(data []byte) ([]byte, error) {
 	}
 	body, err := yaml.ToJSON(data, limits.BodyBytes)
 	if err != nil && bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
-		// It is meant to be JSON, so say what is wrong with it as JSON.
+		// The text begins as JSON, so report its error as JSON.
 		if line, what := jsonFault(data); line > 0 {
 			return nil, fmt.Errorf("line %d: %s", line, what)
 		}
@@ -72,7 +72,7 @@ func requestJSON(data []byte) ([]byte, error) {
 	return body, err
 }
 
-// jsonFault returns where invalid JSON is wrong, and how; 0 if it is not.
+// jsonFault returns the line and the description of the first error in JSON, or 0 if it is valid.
 func jsonFault(data []byte) (line int, what string) {
 	var discard json.RawMessage
 	var syntax *json.SyntaxError

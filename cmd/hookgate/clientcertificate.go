@@ -31,7 +31,7 @@ func (o *clientCertificateOptions) check() error {
 	return nil
 }
 
-// open reads the certificate; it returns nil if there is none.
+// open reads the certificate; it returns nil if no certificate is configured.
 func (o *clientCertificateOptions) open() (*certs.Pair, error) {
 	if o.certFile == "" {
 		return nil, nil
@@ -43,7 +43,7 @@ func (o *clientCertificateOptions) open() (*certs.Pair, error) {
 	return pair, nil
 }
 
-// certificateOf returns a function that returns the certificate as it is then; nil if there is none.
+// certificateOf returns a function that returns the current certificate, or nil if pair is nil.
 func certificateOf(pair *certs.Pair) func() (*tls.Certificate, error) {
 	if pair == nil {
 		return nil

@@ -118,7 +118,7 @@ type connection struct {
 	own       extensionconfig.Addresses // of the gateway
 }
 
-// connect returns how to reach the cluster, if there is one. It does no I/O beyond reading files.
+// connect returns the connection to the cluster, if one is configured. It does no I/O beyond reading files.
 func (o *serveOptions) connect() (connection, error) {
 	if !o.wantsCluster() {
 		return connection{}, nil
@@ -201,7 +201,7 @@ func (o *serveOptions) newSource(
 	case o.extensionConfigs != "":
 		return directory.New(directory.Config{
 			Dir: o.extensionConfigs, Catalog: hooks, Registry: reg, Discoverer: d, References: references,
-				Losses: losses,
+			Losses: losses,
 			Logger: logger, Resync: o.resync, Observer: observer,
 		})
 	default:

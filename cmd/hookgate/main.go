@@ -90,8 +90,8 @@ func newRootCommand(before func(*cobra.Command) error) *cobra.Command {
 	return root
 }
 
-// flagsFromEnvironment sets each flag that the command line does not set from the variable HOOKGATE_<FLAG>, if there is
-// one.
+// flagsFromEnvironment sets each flag that the command line does not set from the variable HOOKGATE_<FLAG>, if that
+// exists.
 func flagsFromEnvironment(flags *pflag.FlagSet, lookupEnv func(string) (string, bool)) error {
 	var errs []error
 	flags.VisitAll(func(f *pflag.Flag) {

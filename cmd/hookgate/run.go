@@ -34,8 +34,8 @@ import (
 	"github.com/hookgate/hookgate/openapi"
 )
 
-// run serves until ctx is done: it opens what the flags name, wires the gateway from the registry outwards, and runs
-// the server with everything that works beside it.
+// run serves until ctx is done: it opens the files that the flags name, wires the gateway from the registry outwards,
+// and runs the server with its background tasks.
 func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, errOut io.Writer) (err error) {
 	if err := o.check(); err != nil {
 		return err
@@ -46,7 +46,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	}
 	logLibraries(logger)
 
-	// What the flags name.
+	// The files that the flags name.
 	settings, err := o.tls.settings()
 	if err != nil {
 		return err
@@ -73,7 +73,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	}
 	defer func() { err = errors.Join(err, stopTracing()) }()
 
-	// Registrations, and what watches them.
+	// Registrations and their observers.
 	mandated := codec.New(hooks)
 	reg := o.newRegistry()
 	prometheusRegistry := prometheus.NewRegistry()
@@ -125,7 +125,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 		ShutdownTimeout: o.shutdownTimeout,
 	})
 
-	// What runs beside the server.
+	// The background tasks of the server.
 	beside := []runner{source, certificates}
 	if clientCertificate != nil {
 		beside = append(beside, clientCertificate)
@@ -164,8 +164,8 @@ type runner interface {
 	Run(ctx context.Context) error
 }
 
-// runAll runs the server until ctx is done and it has drained. What runs beside it stops only after that, because calls
-// in flight still need it; if any part fails, everything stops.
+// runAll runs the server until ctx is done and it has drained. The background tasks stop only after that, because calls
+// in flight still need them; if any part fails, everything stops.
 func runAll(ctx context.Context, server runner, beside ...runner) error {
 	besideCtx, stopBeside := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopBeside()

@@ -89,8 +89,8 @@ func newServeCommand(hooks *catalog.Catalog) *cobra.Command {
 	return cmd
 }
 
-// setSidecarDefaults changes the defaults of flags that were not set where --sidecar needs others: the extension beside
-// the gateway usually has the port of gRPC, and speaks gRPC anyway.
+// setSidecarDefaults changes the defaults of unset flags where --sidecar needs other ones: the extension beside the
+// gateway usually occupies the gRPC port, and speaks gRPC anyway.
 func (o *serveOptions) setSidecarDefaults(changed func(flag string) bool) {
 	if o.sidecar == "" {
 		return

@@ -19,7 +19,7 @@ import (
 // version is set by the linker in releases: -ldflags "-X main.version=v1.2.3".
 var version string
 
-// buildInfo says what this binary was built from.
+// buildInfo describes the build of this binary.
 type buildInfo struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit"`
@@ -29,7 +29,7 @@ type buildInfo struct {
 	HooksAPI string `json:"hooksAPIVersion"`
 }
 
-// currentBuild reads what the linker and the go command have put into the binary.
+// currentBuild reads the build information that the linker and the go command put into the binary.
 func currentBuild() buildInfo {
 	b := buildInfo{
 		Version: version, Commit: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,

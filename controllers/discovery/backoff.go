@@ -15,7 +15,7 @@ import (
 const DefaultResync = time.Minute
 
 // Backoff configures the wait between a failed discovery and the next attempt. Discovery is tried until it succeeds,
-// and a success starts over. The parameters are those of
+// and a success starts over. The parameters are defined in
 // https://github.com/grpc/grpc/blob/master/doc/connection-backoff.md.
 type Backoff struct {
 	// BaseDelay is the wait after the first failure.

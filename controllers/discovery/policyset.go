@@ -60,8 +60,8 @@ func (s *PolicySet) WithProtocol(x extensionconfig.Extension) (extensionconfig.E
 	return x, nil
 }
 
-// ClusterAPIVersion returns the version of Cluster API objects that a handler is called with: what its policy states,
-// or else what its extension does.
+// ClusterAPIVersion returns the version of Cluster API objects that a handler is called with, as its policy states it
+// or else its extension.
 func (s *PolicySet) ClusterAPIVersion(extensionConfig string, h registry.Handler) string {
 	return (*s.resolved.Load())[extensionConfig].Override(h).ClusterAPIVersion
 }
@@ -144,7 +144,7 @@ func (s *PolicySet) missing(t extensionconfig.Target) error {
 	return nil
 }
 
-// Report logs the verdicts that are new. at returns where a policy is defined, and may be nil.
+// Report logs the new verdicts. at returns the location of a policy, and may be nil.
 func (s *PolicySet) Report(verdicts map[string]extensionconfig.Verdict, at func(name string) string) {
 	for _, p := range s.policies {
 		now := report{policy: p.Compiled, verdict: verdicts[p.Name]}

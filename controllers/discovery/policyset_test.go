@@ -195,7 +195,7 @@ func TestVerdictsFollowTargets(t *testing.T) {
 			return false
 		}
 	}
-	const comes = "; the policy takes effect when the target comes"
+	const comes = "; the policy takes effect as soon as its target appears"
 	for _, step := range []struct {
 		what     string
 		do       func()

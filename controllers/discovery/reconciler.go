@@ -94,8 +94,7 @@ func clientOf(c *registry.ClientConfig) client {
 	return client{protocol: c.Protocol, url: c.URL, caBundle: string(c.CABundle), inCluster: c.InCluster}
 }
 
-// state holds what is known of one ExtensionConfig. Only wanted and applied are shared; they are guarded by
-// Reconciler.mu.
+// state is the state of one ExtensionConfig. Only wanted and applied are shared; they are guarded by Reconciler.mu.
 type state struct {
 	wanted  *registry.ClientConfig
 	applied *registry.Registration // what the registry has
@@ -137,7 +136,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, x extensionconfig.Extension)
 
 	if x.Paused {
 		if !s.paused {
-			logger.Info("extension is paused: it is not discovered, and what is served for it does not change")
+			logger.Info("extension is paused: it is not discovered, and its registration does not change")
 		}
 		s.paused = true
 		return extension.Discovered{}, nil
@@ -169,8 +168,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, x extensionconfig.Extension)
 }
 
 // Serve registers x without calling its extension, where another replica discovers it. If current, x.LastKnown is the
-// result of discovering x as it is now. Otherwise its discovery is still to come, and Serve registers what Reconcile
-// does when an extension does not answer. Serve returns an error only if the registry refuses x.
+// result of discovering x in its current form. Otherwise x is still to be discovered, and Serve registers the same
+// handlers as Reconcile does when an extension does not answer. Serve returns an error only if the registry refuses x.
 func (r *Reconciler) Serve(x extensionconfig.Extension, current bool) error {
 	logger := r.logger.With("extensionConfig", x.Name)
 	s := r.want(&x)
@@ -231,7 +230,8 @@ func (r *Reconciler) discover(
 	return found, OutcomeSuccess, nil
 }
 
-// applyKnown registers what is known of x before its extension answers, if that is better than what is registered.
+// applyKnown registers the last known handlers of x before its extension answers, if they are better than the
+// registered ones.
 func (r *Reconciler) applyKnown(logger *slog.Logger, s *state, x *extensionconfig.Extension) {
 	next := x.Registration
 	switch {
@@ -245,7 +245,7 @@ func (r *Reconciler) applyKnown(logger *slog.Logger, s *state, x *extensionconfi
 		return
 	}
 	if changed, err := r.apply(s, next); err != nil {
-		logger.Warn("registry refused what was known of the extension", "error", err)
+		logger.Warn("registry refused the last known handlers of the extension", "error", err)
 	} else if changed {
 		logger.Info("extension is served with the handlers that were known before", "handlers", len(next.Handlers))
 	}
@@ -270,7 +270,7 @@ func (r *Reconciler) apply(s *state, next registry.Registration) (changed bool, 
 	return true, nil
 }
 
-// want returns the state of x and keeps connections to where it wants to go.
+// want returns the state of x and keeps the connections to its extension.
 func (r *Reconciler) want(x *extensionconfig.Extension) *state {
 	r.mu.Lock()
 	s := r.states[x.Name]
@@ -313,7 +313,7 @@ func (r *Reconciler) use(now, before *registry.ClientConfig) {
 	r.discoverer.Retain(left)
 }
 
-// logSuccess logs and records what is new since the last attempt.
+// logSuccess logs and records the changes since the last attempt.
 func logSuccess(logger *slog.Logger, s *state, changed bool, skipped []extension.Skipped) {
 	handlers := slog.Int("handlers", len(s.applied.Handlers))
 	switch {

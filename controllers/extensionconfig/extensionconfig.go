@@ -238,10 +238,10 @@ func serviceURL(s *runtimev1.ServiceReference) string {
 	return (&url.URL{Scheme: "https", Host: host, Path: s.Path}).String()
 }
 
-// LastKnownHandlers returns the handlers in the status of an ExtensionConfig by the rules that discovery has, sorted
-// by name, and those left out because no hook of the contract is theirs. With errors it returns no handlers. Which
-// objects a handler understands comes from the annotation that StatedVersions reads; what is wrong there is left out,
-// and no error here.
+// LastKnownHandlers returns the handlers in the status of an ExtensionConfig by the rules of discovery, sorted by name,
+// and the handlers left out because the contract lacks their hook. With errors it returns no handlers. Which objects a
+// handler understands comes from the annotation that StatedVersions reads; invalid entries are left out and are no
+// error.
 func LastKnownHandlers(config *runtimev1.ExtensionConfig, hooks *catalog.Catalog) (
 	handlers []registry.Handler, skipped []extension.Skipped, errs field.ErrorList,
 ) {

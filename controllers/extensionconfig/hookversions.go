@@ -21,11 +21,10 @@ import (
 // maxNamedHandlers is how many handlers a message names.
 const maxNamedHandlers = 3
 
-// HookVersions looks at the versions of hooks that the known handlers of an ExtensionConfig implement: those in its
-// status, which an earlier discovery has left there. removed is an error if all of them are versions that the gateway
-// has removed, so that it could call none; it is nil for an ExtensionConfig that is being deleted or paused, which
-// nobody calls. outdated says what is deprecated, and what is removed where that is not all, once for each version.
-// Both are the same for the same handlers.
+// HookVersions checks the versions of hooks that the last known handlers of an ExtensionConfig, those in its status,
+// implement. removed is an error if all of them are versions that the gateway has removed, so that it could call none;
+// it is nil for an ExtensionConfig that is being deleted or is paused, because it is not called. Otherwise, outdated
+// has one text for each deprecated or removed version. Both results depend only on the handlers.
 func HookVersions(config *runtimev1.ExtensionConfig, hooks *catalog.Catalog) (removed *field.Error, outdated []string) {
 	path := field.NewPath("status", "handlers")
 	handlers := map[*catalog.Version][]string{}
@@ -34,7 +33,7 @@ func HookVersions(config *runtimev1.ExtensionConfig, hooks *catalog.Catalog) (re
 		status := &config.Status.Handlers[i]
 		gvh, err := hook.Parse(status.RequestHook.APIVersion, status.RequestHook.Hook)
 		if err != nil {
-			continue // which LastKnownHandlers tells
+			continue // LastKnownHandlers reports it
 		}
 		v, ok := hooks.Version(gvh.Group, gvh.Version)
 		if !ok || v.Lifetime.Deprecated == "" && !v.Removed() {

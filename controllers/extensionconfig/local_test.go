@@ -33,7 +33,7 @@ func TestURLsOfADirectory(t *testing.T) {
 		"unix":      {reason: "a socket in a volume", url: "unix:///run/acme.sock", protocol: registry.GRPC},
 		"grpc away": {reason: "clusters are not for everyone to read", url: "grpc://acme.example:9090", want: `spec.clientConfig.url: Invalid value: "grpc://acme.example:9090": must be on loopback, because grpc:// has no TLS; use grpcs://`},
 		"no port":   {reason: "there is no default", url: "grpc://127.0.0.1", want: `spec.clientConfig.url: Invalid value: "grpc://127.0.0.1": must have a port`},
-		"path":      {reason: "gRPC has none", url: "grpcs://acme.example:9090/x", want: `spec.clientConfig.url: Invalid value: "grpcs://acme.example:9090/x": must not have a path: gRPC's paths are those of its services`},
+		"path":      {reason: "gRPC has none", url: "grpcs://acme.example:9090/x", want: `spec.clientConfig.url: Invalid value: "grpcs://acme.example:9090/x": must not have a path: gRPC derives the paths from its services`},
 		"relative":  {reason: "to what would it be", url: "unix://acme.sock", want: `spec.clientConfig.url: Invalid value: "unix://acme.sock": must be unix:// and the absolute path of a socket, for example unix:///run/extension.sock`},
 		"unused CA": {reason: "a socket has no certificate", url: "unix:///run/acme.sock", ca: pair.CAPEM, want: `spec.clientConfig.caBundle: Forbidden: there is no TLS with unix://`},
 		"not a CA":  {reason: "no server would be trusted", url: "grpcs://acme.example:9090", ca: []byte("x"), want: `spec.clientConfig.caBundle: Invalid value: must be base64 of at least one certificate in PEM`},

@@ -56,7 +56,7 @@ func (t Target) String() string {
 	return fmt.Sprintf("handler %q of ExtensionConfig %q", t.Handler, t.ExtensionConfig)
 }
 
-// SameContent reports whether p and o say the same, so that one may stand for the other.
+// SameContent reports whether p and o have the same content, so that either may replace the other.
 func (p *Policy) SameContent(o *Policy) bool {
 	return p.Name == o.Name && p.Created.Equal(o.Created) && reflect.DeepEqual(p.spec, o.spec)
 }

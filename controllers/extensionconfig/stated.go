@@ -44,8 +44,8 @@ func StatedVersions(config *runtimev1.ExtensionConfig) (map[string]string, field
 	return stated, errs
 }
 
-// FormatStatedVersions returns what StatedVersions reads, the same text for the same handlers: empty if none of them
-// states a version.
+// FormatStatedVersions returns the text that StatedVersions reads, always the same for the same handlers, or "" if none
+// of them states a version.
 func FormatStatedVersions(handlers []registry.Handler) string {
 	stated := map[string]string{}
 	for i := range handlers {

@@ -40,9 +40,9 @@ func (v Verdict) Condition(generation int64) metav1.Condition {
 // ExtensionConfig, for Registry.SetPolicies, and the verdict on each policy by name. The order of the policies does
 // not matter.
 //
-// Of several policies for one target the oldest is in effect, and of those of the same age the one whose name is
-// first. The others are in conflict, and take no effect at all. missing returns an error if a target does not exist;
-// its policy is part of the result all the same, and takes effect as soon as the target appears.
+// Of several policies for one target, the oldest is in effect; names break ties. The others are in conflict and take no
+// effect. missing returns an error if a target does not exist; its policy is nevertheless part of the result, and takes
+// effect as soon as the target appears.
 func ResolvePolicies(policies []Policy, missing func(Target) error) (map[string]registry.Policies, map[string]Verdict) {
 	policies = slices.Clone(policies)
 	slices.SortFunc(policies, func(a, b Policy) int {
@@ -75,7 +75,7 @@ func ResolvePolicies(policies []Policy, missing func(Target) error) (map[string]
 		if err := missing(p.Target); err != nil {
 			verdicts[p.Name] = Verdict{
 				Reason:  v1alpha1.TargetNotFoundReason,
-				Message: fmt.Sprintf("%s; the policy takes effect when the target comes", err),
+				Message: fmt.Sprintf("%s; the policy takes effect as soon as its target appears", err),
 			}
 		}
 	}

@@ -67,7 +67,7 @@ func TestResolvePolicies(t *testing.T) {
 			func(Target) error { return errors.New(`there is no ExtensionConfig "acme"`) },
 			map[string]names{"acme": {"", map[string]string{"v": "a"}}},
 			map[string]Verdict{
-				"a": {"TargetNotFound", `there is no ExtensionConfig "acme"; the policy takes effect when the target comes`},
+				"a": {"TargetNotFound", `there is no ExtensionConfig "acme"; the policy takes effect as soon as its target appears`},
 				"b": {"Conflicted", `ExtensionPolicy "a" is for handler "v" of ExtensionConfig "acme", too, and comes first by name: delete one of them, or change its targetRef`},
 			},
 		},

@@ -126,7 +126,7 @@ func decodeExtensionConfig(d *document, words *Decoder) (*Object, []Problem) {
 	if problems != nil {
 		return d.refused(problems)
 	}
-	// The status is not written by the author of the manifest. What is wrong there costs only what it has to tell.
+	// The author of the manifest does not write the status, so an invalid status makes only its own content unusable.
 	status, hasStatus := members["status"]
 	delete(members, "status")
 
@@ -158,7 +158,7 @@ func decodeExtensionConfig(d *document, words *Decoder) (*Object, []Problem) {
 	if _, ok := config.Annotations[runtimev1.InjectCAFromSecretAnnotation]; ok {
 		effect := "the system's roots are trusted; put ca.crt of the secret into spec.clientConfig.caBundle"
 		if len(config.Spec.ClientConfig.CABundle) > 0 {
-			effect = "spec.clientConfig.caBundle is used as it is, and does not follow the secret"
+			effect = "spec.clientConfig.caBundle is used unchanged, and does not follow the secret"
 		}
 		p := d.problemAt("metadata.annotations["+runtimev1.InjectCAFromSecretAnnotation+"]",
 			fmt.Errorf("annotation %s needs a cluster and is ignored here", runtimev1.InjectCAFromSecretAnnotation))
@@ -196,8 +196,8 @@ func (d *document) decodeStatus(
 	return problems
 }
 
-// hookVersions tells whether only versions of hooks that were removed could serve the handlers that the status has,
-// and which are deprecated. What is wrong with the status otherwise is left to decodeStatus.
+// hookVersions returns a problem if all handlers in the status implement removed versions of hooks, and the problems of
+// the outdated versions. decodeStatus reports all other problems of the status.
 func (d *document) hookVersions(
 	members map[string]json.RawMessage, status json.RawMessage, hooks *catalog.Catalog,
 ) (removed *Problem, outdated []Problem) {
@@ -341,7 +341,7 @@ func (d *document) typeProblem(err *json.UnmarshalTypeError) Problem {
 	switch err.Type.Kind() {
 	case reflect.String:
 		want = "a string; put it in quotes"
-		// The decoder does not name the key of a map. It is that of the first value which is not a string.
+		// The decoder does not name the key of a map: it belongs to the first value that is not a string.
 		if node, ok := d.node.Find(splitPath(path)...); ok {
 			if key, ok := node.FirstNotString(); ok {
 				path += "[" + key + "]"

@@ -11,7 +11,7 @@ import (
 	"github.com/hookgate/hookgate/internal/yaml"
 )
 
-// Place is where something stands in a manifest.
+// Place is a location in a manifest.
 type Place struct {
 	File string
 	Line int

@@ -40,7 +40,7 @@ func ReadFiles(dir string) ([]File, error) {
 	}
 	manifests := []File{}
 	for _, e := range entries {
-		// Hidden files are those of editors, and the directories behind a ConfigMap that is mounted.
+		// Editors and mounted ConfigMaps create hidden files and directories.
 		if extensions := []string{".yaml", ".yml", ".json"}; strings.HasPrefix(e.Name(), ".") ||
 			!slices.Contains(extensions, filepath.Ext(e.Name())) {
 			continue

@@ -11,7 +11,7 @@ import (
 	"github.com/hookgate/hookgate/convert"
 )
 
-// Inventory is what the manifests of a directory define. It never changes.
+// Inventory holds the objects that the manifests of a directory define. It is immutable.
 type Inventory struct {
 	Extensions map[string]Object
 	Policies   map[string]Object
@@ -23,7 +23,7 @@ type Inventory struct {
 // kind is one of the maps of an inventory while it is built.
 type kind struct {
 	name    string
-	before  map[string]Object // those of the inventory before
+	before  map[string]Object // the objects of the previous inventory
 	objects map[string]Object
 	claims  map[string]Place // where each name was seen first
 }
@@ -32,8 +32,8 @@ func newKind(name string, before map[string]Object) *kind {
 	return &kind{name: name, before: before, objects: map[string]Object{}, claims: map[string]Place{}}
 }
 
-// Next returns the inventory of the manifests, which are in the order of their names, and all that is wrong with
-// them. What a manifest no longer defines properly stays as it was in v, and what no manifest has any more is gone.
+// Next returns the inventory of the manifests, which are in the order of their names, and all their problems. An object
+// whose manifest is invalid now stays as in v; an object that no manifest defines is removed.
 func (v *Inventory) Next(manifests []File, words *Decoder) (*Inventory, []Problem) {
 	extensions := newKind("ExtensionConfig", v.Extensions)
 	policies := newKind("ExtensionPolicy", v.Policies)
@@ -78,7 +78,7 @@ func (k *kind) add(o *Object, problems []Problem) []Problem {
 	}
 	k.claims[o.Name] = o.Place
 	if o.Valid() {
-		// What was compiled stays in use if nothing has changed.
+		// Keep the compiled policy if nothing has changed.
 		if old := k.before[o.Name].Policy; o.Policy != nil && old != nil && old.SameContent(o.Policy) {
 			o.Policy = old
 		}
@@ -89,7 +89,7 @@ func (k *kind) add(o *Object, problems []Problem) []Problem {
 	if old, ok := k.before[o.Name]; ok {
 		old.Place = o.Place // it belongs to this manifest now
 		k.objects[o.Name] = old
-		effect = "what was read before stays in use"
+		effect = "the last valid state stays in use"
 	}
 	for i := range problems {
 		problems[i].Effect = effect
@@ -97,8 +97,8 @@ func (k *kind) add(o *Object, problems []Problem) []Problem {
 	return problems
 }
 
-// keep keeps what a manifest had before and may still have, in a part that cannot be read at present. It returns
-// their names.
+// keep keeps the objects that a manifest defined before and may still define in a part that cannot be read now. It
+// returns their names.
 func (k *kind) keep(file string) []string {
 	var kept []string
 	for _, name := range slices.Sorted(maps.Keys(k.before)) {

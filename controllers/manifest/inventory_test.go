@@ -38,7 +38,7 @@ func TestInventory(t *testing.T) {
 			before:   map[string]string{"a.yaml": config("acme", urlA)},
 			after:    map[string]string{"a.yaml": bad},
 			want:     "acme=" + urlA,
-			problems: []string{`d/a.yaml:7: ExtensionConfig "acme": spec.clientConfig.url: Invalid value: "http://insecure.example.com": must begin with https://, not with "http" (what was read before stays in use)`},
+			problems: []string{`d/a.yaml:7: ExtensionConfig "acme": spec.clientConfig.url: Invalid value: "http://insecure.example.com": must begin with https://, not with "http" (the last valid state stays in use)`},
 		},
 		"HalfWrittenFileRemovesNothing": {
 			reason:   "A file that is not YAML keeps all that it defined.",
@@ -73,7 +73,7 @@ func TestInventory(t *testing.T) {
 			before:   map[string]string{"a.yaml": namespace},
 			after:    map[string]string{"a.yaml": strings.Replace(namespace, "labels", "lables", 1)},
 			want:     "ns/team",
-			problems: []string{`d/a.yaml:3: Namespace "team": unknown field "metadata.lables" (what was read before stays in use)`},
+			problems: []string{`d/a.yaml:3: Namespace "team": unknown field "metadata.lables" (the last valid state stays in use)`},
 		},
 		"DeletedFile": {
 			reason: "What no file defines is gone, from whole files too.",
@@ -117,7 +117,7 @@ func TestInventory(t *testing.T) {
 			before:   map[string]string{"a.yaml": definition, "b.yaml": strings.ReplaceAll(definition, "as.", "bs."), "c.yaml": strings.ReplaceAll(definition, "as.", "cs.")},
 			after:    map[string]string{"a.yaml": strings.Replace(definition, "v1}}", "[v1]}}", 1), "b.yaml": strings.ReplaceAll(definition, "as.", "bs.")},
 			want:     "crd/as.acme.dev crd/bs.acme.dev",
-			problems: []string{`d/a.yaml:3: CustomResourceDefinition "as.acme.dev": metadata.labels[cluster.x-k8s.io/v1beta2]: Invalid type: list, must be a string; put it in quotes (what was read before stays in use)`},
+			problems: []string{`d/a.yaml:3: CustomResourceDefinition "as.acme.dev": metadata.labels[cluster.x-k8s.io/v1beta2]: Invalid type: list, must be a string; put it in quotes (the last valid state stays in use)`},
 		},
 		"SameNameOfAnotherKind": {
 			reason: "An ExtensionConfig and a Namespace may share a name.",

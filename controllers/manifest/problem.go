@@ -15,7 +15,7 @@ type Problem struct {
 	Warning bool
 	// Deprecated reports whether the manifest uses something that a later release will refuse.
 	Deprecated bool
-	// Effect says what the problem means for what is served; empty where that is clear.
+	// Effect is the consequence for the served handlers; empty where that is clear.
 	Effect string
 
 	// unidentified reports whether that the object which the text describes is not known. It may be any that the file
@@ -23,7 +23,7 @@ type Problem struct {
 	unidentified bool
 }
 
-// Error returns what is wrong and where.
+// Error returns the place, the object and the problem.
 func (p *Problem) Error() string {
 	if p.Object == "" {
 		return fmt.Sprintf("%s: %v", p.Place, p.Err)

@@ -14,19 +14,19 @@ import (
 	"github.com/hookgate/hookgate/controllers/extensionconfig"
 )
 
-// Manifests are what a directory defines, read once.
+// Manifests holds the objects of a directory, read once.
 type Manifests struct {
 	// ExtensionConfigs are by name, and so are Policies.
 	ExtensionConfigs []Config
 	Policies         []Policy
-	// Errors are what keeps a Directory from using a manifest, or a part of it.
+	// Errors are the reasons why a directory source would not use a manifest, or a part of it.
 	Errors []Error
 }
 
 // Config is an ExtensionConfig in a manifest.
 type Config struct {
 	Extension extensionconfig.Extension
-	// Config is what is written, in v1beta2. A status that cannot be read is empty, and among the errors.
+	// Config is the ExtensionConfig in v1beta2. A status that cannot be read is empty, and reported in Errors.
 	Config *runtimev1.ExtensionConfig
 	Place  Place
 	// Handlers are the places of the handlers in the status.
@@ -89,7 +89,7 @@ func Read(dir string, hooks *catalog.Catalog) (Manifests, error) {
 	return read, nil
 }
 
-// written fills in what the document says of an ExtensionConfig that is valid but for its status.
+// written fills in an ExtensionConfig whose document is valid except for its status.
 func (d *document) written(m *Config) {
 	members, problems := d.members()
 	if problems != nil {

@@ -29,21 +29,21 @@ import (
 	"github.com/hookgate/hookgate/preflight"
 )
 
-// providerKind is what clusterctl keeps of each provider that it has installed.
+// providerKind is the kind of clusterctl's inventory objects, one for each installed provider.
 var providerKind = schema.GroupVersionKind{Group: "clusterctl.cluster.x-k8s.io", Version: "v1alpha3", Kind: "Provider"}
 
-// ErrNoProvider is that of a cluster where clusterctl has not installed Cluster API.
+// ErrNoProvider reports a cluster in which clusterctl has not installed Cluster API.
 var ErrNoProvider = errors.New("there is no Provider of clusterctl for Cluster API")
 
-// Cluster reads what is registered in a cluster. It writes nothing.
+// Cluster reads the registrations of a cluster. It writes nothing.
 type Cluster struct {
 	client      client.Client
 	group       string
 	watchFilter string
 }
 
-// NewCluster returns a Cluster for the ExtensionConfigs of an API group. With a watch filter, ExtensionConfigs and
-// policies count that have it as their label cluster.x-k8s.io/watch-filter. It does no I/O.
+// NewCluster returns a Cluster for the ExtensionConfigs of an API group. With a watch filter, only ExtensionConfigs and
+// policies with that label cluster.x-k8s.io/watch-filter count. It does no I/O.
 func NewCluster(config *rest.Config, group, watchFilter string) (*Cluster, error) {
 	scheme := runtime.NewScheme()
 	version := schema.GroupVersion{Group: group, Version: runtimev1.GroupVersion.Version}
@@ -52,7 +52,7 @@ func NewCluster(config *rest.Config, group, watchFilter string) (*Cluster, error
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
-	// The resources are known, so that nobody has to ask for them, which may take another permission.
+	// The resources are known; discovering them could take another permission.
 	mapper := meta.NewDefaultRESTMapper(nil)
 	mapper.Add(version.WithKind("ExtensionConfig"), meta.RESTScopeRoot)
 	mapper.Add(v1alpha1.GroupVersion.WithKind("ExtensionPolicy"), meta.RESTScopeRoot)
@@ -69,7 +69,7 @@ func NewCluster(config *rest.Config, group, watchFilter string) (*Cluster, error
 	return &Cluster{client: c, group: group, watchFilter: watchFilter}, nil
 }
 
-// Inventory returns what is registered. An error says what to grant or to install, if that is it.
+// Inventory returns the registrations. Its errors name missing permissions and missing kinds.
 func (c *Cluster) Inventory(ctx context.Context, hooks *catalog.Catalog) (preflight.Inventory, error) {
 	v := preflight.Inventory{WatchFilter: c.watchFilter}
 	var options []client.ListOption
@@ -117,7 +117,7 @@ func (c *Cluster) Inventory(ctx context.Context, hooks *catalog.Catalog) (prefli
 	return v, c.references(ctx, &v)
 }
 
-// registered returns what the status of an ExtensionConfig says.
+// registered returns the extension that the status of an ExtensionConfig describes.
 func registered(config *runtimev1.ExtensionConfig, hooks *catalog.Catalog) preflight.Extension {
 	x := preflight.Extension{Name: config.Name}
 	handlers, err := fromStatus(config, hooks, func(int) preflight.Location { return preflight.Location{} })
@@ -138,8 +138,8 @@ func registered(config *runtimev1.ExtensionConfig, hooks *catalog.Catalog) prefl
 	return x
 }
 
-// RunningClusterAPI returns the version of Cluster API that clusterctl has installed, and the Provider that says so,
-// as namespace/name. Without one, the error is ErrNoProvider.
+// RunningClusterAPI returns the version of Cluster API that clusterctl has installed, and the name of its Provider, as
+// namespace/name. Without a Provider, it returns ErrNoProvider.
 func (c *Cluster) RunningClusterAPI(ctx context.Context) (version, provider string, err error) {
 	list := &unstructured.UnstructuredList{}
 	list.SetGroupVersionKind(providerKind.GroupVersion().WithKind(providerKind.Kind + "List"))
@@ -183,10 +183,10 @@ func (c *Cluster) list(
 	case apierrors.IsForbidden(err):
 		return &forbidden{resource: resource, group: group, cause: err}
 	case apierrors.IsUnauthorized(err):
-		return fmt.Errorf("list %s.%s: the API server does not know who asks: %w", resource, group, err)
+		return fmt.Errorf("list %s.%s: not authenticated: %w", resource, group, err)
 	}
 	return fmt.Errorf("list %s.%s: %w", resource, group, err)
 }
 
-// absent tells whether the API server does not have a kind.
+// absent reports whether the API server lacks a kind.
 func absent(err error) bool { return apierrors.IsNotFound(err) || meta.IsNoMatchError(err) }

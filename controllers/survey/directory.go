@@ -22,12 +22,12 @@ type Discoverer interface {
 	Discover(ctx context.Context, client registry.ClientConfig) (extension.Discovered, error)
 }
 
-// maxDiscoveries is how many extensions are asked at the same time.
+// maxDiscoveries is the number of concurrent discoveries.
 const maxDiscoveries = 8
 
-// Directory returns the inventory of a directory of manifests. With a Discoverer, extensions are asked for their
-// handlers, each for limits.DiscoveryTimeout at most; without, what their manifests have in status.handlers is all
-// that is known.
+// Directory returns the inventory of a directory of manifests. With a Discoverer, it asks the extensions for their
+// handlers, each for at most limits.DiscoveryTimeout; without one, it reads the handlers from status.handlers of the
+// manifests.
 func Directory(
 	ctx context.Context, dir string, hooks *catalog.Catalog, discoverer Discoverer,
 ) (preflight.Inventory, error) {
@@ -64,12 +64,12 @@ func Directory(
 			return nil
 		})
 	}
-	_ = group.Wait() // what fails is told of each extension
+	_ = group.Wait() // failures are recorded in each extension
 	decide(&v, policies)
 	return v, ctx.Err()
 }
 
-// written returns what a manifest says of an extension.
+// written returns the extension that a manifest describes.
 func written(m *manifest.Config, hooks *catalog.Catalog) preflight.Extension {
 	x := preflight.Extension{Name: m.Extension.Name, Location: located(m.Place)}
 	handlers, err := fromStatus(m.Config, hooks, func(i int) preflight.Location { return located(m.Handlers[i]) })
@@ -87,7 +87,7 @@ func written(m *manifest.Config, hooks *catalog.Catalog) preflight.Extension {
 	return x
 }
 
-// ask asks an extension for its handlers, in place of those that its manifest has.
+// ask replaces the handlers from the manifest with those that the extension announces.
 func ask(ctx context.Context, discoverer Discoverer, client registry.ClientConfig, x *preflight.Extension) {
 	if err := client.CheckURL(); err != nil {
 		x.Undiscovered, x.Discover = fmt.Sprintf("the extension cannot be asked for its handlers: its URL %s", err),
@@ -98,9 +98,9 @@ func ask(ctx context.Context, discoverer Discoverer, client registry.ClientConfi
 	defer cancel()
 	found, err := discoverer.Discover(ctx, client)
 	if err != nil {
-		x.Undiscovered = "the extension does not tell its handlers: " + err.Error()
+		x.Undiscovered = "the extension did not announce its handlers: " + err.Error()
 		if len(x.Handlers) > 0 {
-			x.Undiscovered += "; those of its manifest are judged"
+			x.Undiscovered += "; the handlers in its manifest are judged"
 		}
 		x.Discover = "start the extension, or ask from where it can be reached"
 		return

@@ -80,7 +80,7 @@ status: {handlers: [{name: a.acme, requestHook: {apiVersion: hooks.runtime.clust
 					{Name: "b", Hook: create, Location: preflight.Location{File: "a.yaml", Line: 5}, Policy: &preflight.Policy{Name: "own", Location: preflight.Location{File: "p.yaml", Line: 6}}},
 				}}},
 				Ignored: []preflight.IgnoredPolicy{{Name: "gone", ExtensionConfig: "acme", Location: preflight.Location{File: "p.yaml", Line: 11},
-					Reason: `ExtensionConfig "acme" has no handler "c"; the policy takes effect when the target comes`}},
+					Reason: `ExtensionConfig "acme" has no handler "c"; the policy takes effect as soon as its target appears`}},
 			},
 		},
 		"Removed": {
@@ -168,7 +168,7 @@ func TestDirectoryAsks(t *testing.T) {
 	want := []preflight.Extension{
 		{
 			Name: "dead", Location: preflight.Location{File: "dead.yaml", Line: 1},
-			Undiscovered: "the extension does not tell its handlers: connection refused; those of its manifest are judged", Discover: "start the extension, or ask from where it can be reached",
+			Undiscovered: "the extension did not announce its handlers: connection refused; the handlers in its manifest are judged", Discover: "start the extension, or ask from where it can be reached",
 			Handlers: []preflight.Handler{{Name: "a", Hook: create, Location: preflight.Location{File: "dead.yaml", Line: 5}}},
 		},
 		{Name: "live", Location: live, Handlers: []preflight.Handler{

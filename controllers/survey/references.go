@@ -19,16 +19,16 @@ import (
 	"github.com/hookgate/hookgate/preflight"
 )
 
-// clusterVersions are those in which Clusters are asked for: the first that is served counts.
+// clusterVersions are the versions in which to list Clusters, in order of preference.
 var clusterVersions = []schema.GroupVersion{
 	{Group: "cluster.x-k8s.io", Version: "v1beta2"}, {Group: "cluster.x-k8s.io", Version: "v1beta1"},
 }
 
-// page is how many objects are asked for at a time.
+// page is the number of objects in one list request.
 const page = 500
 
-// references looks whether the gateway can tell the versions of what the Clusters refer to. It asks for nothing
-// unless that matters: for a handler that understands v1beta1.
+// references checks whether the gateway can resolve the versions of the references of Clusters. It lists nothing unless
+// a handler understands v1beta1.
 func (c *Cluster) references(ctx context.Context, v *preflight.Inventory) error {
 	converted := func(h preflight.Handler) bool { return h.Understands() == convert.V1Beta1 }
 	if !slices.ContainsFunc(v.Extensions,
@@ -101,7 +101,7 @@ func (c *Cluster) definitions(ctx context.Context) ([]convert.CRD, error) {
 	return definitions, err
 }
 
-// pages lists objects, and calls each when a part of them is in list.
+// pages lists objects page by page, and calls each when a page is in list.
 func (c *Cluster) pages(ctx context.Context, list client.ObjectList, resource, group string, each func()) error {
 	for more := ""; ; {
 		if err := c.list(ctx, list, resource, group, client.Limit(page), client.Continue(more)); err != nil {
@@ -114,7 +114,7 @@ func (c *Cluster) pages(ctx context.Context, list client.ObjectList, resource, g
 	}
 }
 
-// forbidden is the error of a list that is not allowed, which says what to grant.
+// forbidden is the error of a list that is not allowed. Its text names the missing permission.
 type forbidden struct {
 	resource, group string
 	cause           error

@@ -19,8 +19,8 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// fromStatus returns the handlers that an earlier discovery has left in the status of an ExtensionConfig, and what is
-// wrong with them, if that keeps a gateway from using them. at returns where each stands.
+// fromStatus returns the handlers in the status of an ExtensionConfig, or an error if a gateway could not use them. at
+// returns the location of each.
 func fromStatus(
 	config *runtimev1.ExtensionConfig, hooks *catalog.Catalog, at func(i int) preflight.Location,
 ) ([]preflight.Handler, error) {
@@ -51,7 +51,7 @@ func fromStatus(
 	return handlers, nil
 }
 
-// fromDiscovery returns the handlers that an extension says it has.
+// fromDiscovery returns the handlers that an extension announces.
 func fromDiscovery(found extension.Discovered, at preflight.Location) []preflight.Handler {
 	var handlers []preflight.Handler
 	for _, h := range found.Handlers {
@@ -65,14 +65,13 @@ func fromDiscovery(found extension.Discovered, at preflight.Location) []prefligh
 	return handlers
 }
 
-// placed is a policy with where it is defined.
+// placed is a policy with its location.
 type placed struct {
 	extensionconfig.Policy
 	location preflight.Location
 }
 
-// decide says which policies are in effect for which handlers of v, and which ones that state a version take no
-// effect.
+// decide sets the policies in effect for the handlers of v, and lists the policies that state a version without effect.
 func decide(v *preflight.Inventory, policies []placed) {
 	resolved, verdicts := extensionconfig.ResolvePolicies(unplaced(policies),
 		func(t extensionconfig.Target) error { return missing(v, t) })
@@ -103,7 +102,7 @@ func decide(v *preflight.Inventory, policies []placed) {
 	}
 }
 
-// missing tells what there is not of a policy's target. Handlers that nobody knows may be there.
+// missing returns an error if the target of a policy does not exist. Unknown handlers are taken to exist.
 func missing(v *preflight.Inventory, t extensionconfig.Target) error {
 	i := slices.IndexFunc(v.Extensions, func(x preflight.Extension) bool { return x.Name == t.ExtensionConfig })
 	switch {
@@ -117,7 +116,7 @@ func missing(v *preflight.Inventory, t extensionconfig.Target) error {
 	return nil
 }
 
-// protocols returns what extensions speak, by ExtensionConfig, where policies say that it is not REST.
+// protocols returns the protocols of extensions, by ExtensionConfig, where policies set one other than REST.
 func protocols(policies []placed) map[string]registry.Protocol {
 	list := unplaced(policies)
 	resolved, _ := extensionconfig.ResolvePolicies(list, func(extensionconfig.Target) error { return nil })

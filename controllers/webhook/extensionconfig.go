@@ -18,8 +18,8 @@ import (
 	"github.com/hookgate/hookgate/controllers/extensionconfig"
 )
 
-// extensionConfigs applies the defaults and the rules of ExtensionConfigs: those of Cluster API, and that none calls
-// this gateway.
+// extensionConfigs applies the defaults and the rules of ExtensionConfigs: the rules of Cluster API, and the rule that
+// no ExtensionConfig calls this gateway.
 type extensionConfigs struct {
 	group string
 	own   extensionconfig.Addresses

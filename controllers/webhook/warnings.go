@@ -19,8 +19,8 @@ import (
 	"github.com/hookgate/hookgate/internal/connect"
 )
 
-// warnings returns what is valid in config but hardly intended, each with its field. It leaves out what an update
-// does not change; old is nil for a new ExtensionConfig. The API server itself warns of deprecated API versions.
+// warnings returns a warning for each field of config that is valid but probably unintended. It skips fields that an
+// update does not change; old is nil for a new ExtensionConfig. The API server itself warns of deprecated API versions.
 func warnings(old, config *runtimev1.ExtensionConfig) admission.Warnings {
 	list := warningsOf(config)
 	if old != nil {

@@ -24,32 +24,33 @@ import (
 	"github.com/hookgate/hookgate/policy"
 )
 
-// ConvertPath is where the API server has ExtensionConfigs converted.
+// ConvertPath is the path at which the API server converts ExtensionConfigs.
 const ConvertPath = "/convert"
 
 const (
 	// MaxConversionBytes bounds one request for conversion, which has all objects of a list.
 	MaxConversionBytes = 64 << 20
-	// MaxAdmissionBytes bounds one request for admission: two objects of what etcd takes, as often as JSON is longer.
+	// MaxAdmissionBytes bounds one request for admission: two objects of the largest size in etcd, with the overhead of
+	// JSON.
 	MaxAdmissionBytes = 7 << 20
 
-	// maxConversions and maxAdmissions are how many requests are read and answered at the same time. The others wait:
-	// that many bodies are what a peer can make the gateway hold.
+	// maxConversions and maxAdmissions bound the requests that are read and answered concurrently; others wait. They
+	// bound the memory that a peer can make the gateway hold.
 	maxConversions = 2
 	maxAdmissions  = 8
 )
 
-// MutatePath returns where ExtensionConfigs of a group get their defaults.
+// MutatePath returns the path of the defaulting webhook for ExtensionConfigs of a group.
 func MutatePath(group string) string {
 	return path("mutate", group, runtimev1.GroupVersion.Version, "extensionconfig")
 }
 
-// ValidatePath returns where ExtensionConfigs of a group are validated.
+// ValidatePath returns the path of the validating webhook for ExtensionConfigs of a group.
 func ValidatePath(group string) string {
 	return path("validate", group, runtimev1.GroupVersion.Version, "extensionconfig")
 }
 
-// PolicyPath returns where ExtensionPolicies are validated.
+// PolicyPath returns the path of the validating webhook for ExtensionPolicies.
 func PolicyPath() string {
 	return path("validate", v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, "extensionpolicy")
 }

@@ -4,7 +4,7 @@
 // Package body reads whole HTTP bodies under a limit: requests of callers and answers of extensions. The limit
 // applies to the bytes on the wire and to their decompressed content.
 //
-// It leaves to its callers what an error means. A Reader is safe for concurrent use.
+// Callers interpret its errors. A Reader is safe for concurrent use.
 package body
 
 import (
@@ -28,7 +28,7 @@ var (
 )
 
 const (
-	// maxFirstBuffer bounds the memory that the stated length of a body takes before any of it has come.
+	// maxFirstBuffer bounds the memory allocated for a stated length before any data has arrived.
 	maxFirstBuffer = 256 << 10
 	// defaultFirstBuffer is the size of the first buffer for a body of unknown length.
 	defaultFirstBuffer = 4 << 10
@@ -40,8 +40,8 @@ type Reader struct {
 	Max int64
 	// Pool supplies the memory, which Body.Release returns. Nil means to allocate it.
 	Pool *Pool
-	// Keep means that bodies live for as long as anything refers to them. Each gets memory of its own, of its size;
-	// only bodies of unknown length are gathered in memory of the pool.
+	// Keep makes bodies live as long as they are referenced. Each has its own memory of exactly its size; only bodies
+	// of unknown length are collected in pooled memory.
 	Keep bool
 }
 

@@ -33,7 +33,7 @@ type Server struct {
 	logger   *slog.Logger
 
 	mu     sync.Mutex
-	ca     []byte      // CAFile as last read; nil if there is none
+	ca     []byte      // CAFile as last read; nil without one
 	config *tls.Config // for ca
 }
 
@@ -74,7 +74,7 @@ func (s *Server) TLS() *tls.Config {
 	return config
 }
 
-// current returns the settings for CAFile as it is now; with an error, those for the file as it was before.
+// current returns the settings for the current CAFile; with an error, the settings for its previous content.
 func (s *Server) current() (*tls.Config, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -12,7 +12,7 @@ import (
 	cliflag "k8s.io/component-base/cli/flag"
 )
 
-// Settings are what an operator chooses about the TLS of servers. The zero value is Go's choice, from TLS 1.2 on.
+// Settings are the operator's choices for the TLS of servers. The zero value is Go's choice, from TLS 1.2 on.
 type Settings struct {
 	MinVersion   uint16
 	CipherSuites []uint16 // of TLS 1.2

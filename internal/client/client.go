@@ -32,7 +32,7 @@ type Config struct {
 	TLS       *tls.Config // without effect if the endpoint has none
 	Codec     *codec.Codec
 	UserAgent string
-	// Idle is the number of connections to keep, and so that of calls at the same time that need no new ones.
+	// Idle is the number of idle connections to keep, and thus of concurrent calls that need no new ones.
 	Idle int
 }
 
@@ -42,7 +42,7 @@ type Client struct {
 	http   *http.Client  // for JSON
 	grpc   *connect.GRPC // for gRPC
 
-	// certificateAsked is set once the server has asked for a certificate and there was none to show.
+	// certificateAsked is set once the server has requested a certificate and the client had none.
 	certificateAsked atomic.Bool
 }
 
@@ -89,7 +89,7 @@ func (c *Client) Close() {
 	c.http.CloseIdleConnections()
 }
 
-// Response is what became of a request. If Failure is nil, the server answered, with an answer of the hook or with an
+// Response is the result of a request. If Failure is nil, the server answered, with an answer of the hook or with an
 // error.
 type Response struct {
 	Failure *connect.Failure
@@ -103,18 +103,18 @@ type Response struct {
 	// Body is the body over HTTP, and the JSON of a valid answer over gRPC. One that is too large is cut a byte after
 	// the limit.
 	Body []byte
-	// Message is the answer of the hook, and Invalid says what is wrong with it. Over HTTP, an answer that is wrong is
-	// no message.
+	// Message is the answer of the hook, and Invalid the reason why it is invalid. Over HTTP, an invalid answer has no
+	// Message.
 	Message proto.Message
 	Invalid error
 }
 
-// OK reports whether the status is that of an answer of a hook.
+// OK reports whether the status is the one of an answer of a hook.
 func (r *Response) OK() bool {
 	return r.Failure == nil && (r.HTTPCode == http.StatusOK || r.HTTPCode == 0 && r.GRPC.Err() == nil)
 }
 
-// IsGRPC reports whether an answer over HTTP is that of a server of gRPC.
+// IsGRPC reports whether an answer over HTTP comes from a gRPC server.
 func (r *Response) IsGRPC() bool {
 	return r.HTTPCode != 0 && strings.HasPrefix(r.Header.Get("Content-Type"), "application/grpc")
 }

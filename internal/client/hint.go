@@ -10,14 +10,14 @@ import (
 	"github.com/hookgate/hookgate/internal/endpoint"
 )
 
-// Options are the words for what a user sets, for hints.
+// Options names the user's settings in hints.
 type Options struct {
-	URL         string // what stands before a URL: "--server "
+	URL         string // the prefix of a URL: "--server "
 	CA          string // "--ca FILE"
 	Certificate string // "--cert FILE and --key FILE"
 }
 
-// Hint returns what to do about a failure; empty if there is nothing to say.
+// Hint returns advice about a failure, or "".
 func (o *Options) Hint(e *endpoint.Endpoint, f *connect.Failure) string {
 	switch f.Reason {
 	case connect.Refused:
@@ -48,7 +48,7 @@ func (o *Options) Hint(e *endpoint.Endpoint, f *connect.Failure) string {
 	return ""
 }
 
-// innermost returns the first cause, which says no more than what happened.
+// innermost returns the innermost cause, without the context of its wrappers.
 func innermost(err error) error {
 	for {
 		inner := errors.Unwrap(err)

@@ -79,9 +79,9 @@ func (l Lookup) Resolve(ctx context.Context, host string) ([]netip.Addr, error) 
 	return addresses, nil
 }
 
-// rotate returns the addresses in the order in which to try them: those of the family that the resolver put first,
-// starting at the one whose turn it is, and then the other family, for when all of these fail. The addresses are sorted
-// before, because resolvers rotate as well, and the two could cancel each other out.
+// rotate returns the addresses in the order in which to try them: the family that the resolver put first, starting at
+// the address whose turn it is, and then, as a fallback, the other family. The addresses are sorted before, because
+// resolvers rotate as well, and the two could cancel each other out.
 func rotate(addresses []netip.Addr, turn uint32) []netip.Addr {
 	var first, second []netip.Addr
 	for _, a := range addresses {
@@ -114,8 +114,8 @@ func Control(_, address string, _ syscall.RawConn) error {
 var nat64 = netip.MustParsePrefix("64:ff9b::/96")
 
 // Forbidden returns why no extension may have the address, or nothing if one may. A user who may register extensions
-// could otherwise make the gateway call what only its machine can reach, above all the metadata service of a cloud.
-// Loopback is for sidecars, and private addresses are where extensions are.
+// could otherwise make the gateway call services that only its machine can reach, above all the metadata service of a
+// cloud. Sidecars use loopback, and extensions private addresses.
 func Forbidden(a netip.Addr) string {
 	a = a.Unmap().WithZone("")
 	if nat64.Contains(a) {

@@ -4,6 +4,6 @@
 // Package connect makes connections to servers of hooks, over HTTP and gRPC, and says why they fail. The gateway and
 // the clients on the command line share it, so that a failure has the same name wherever it shows.
 //
-// It leaves to others which connections are kept (package extension), and what is sent over them. All types are safe
-// for concurrent use.
+// Package extension decides which connections to keep, and what to send over them. All types are safe for concurrent
+// use.
 package connect

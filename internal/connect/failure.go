@@ -38,7 +38,7 @@ func (f *Failure) Error() string { return f.Text }
 // Unwrap returns the cause.
 func (f *Failure) Unwrap() error { return f.Cause }
 
-// Reason classifies failures by what can be done about them.
+// Reason classifies failures by their remedy.
 type Reason int
 
 // The reasons.
@@ -67,8 +67,8 @@ func (e *ProxyError) Error() string {
 	return strings.TrimSpace("proxy answered " + strconv.Itoa(e.Code) + " " + http.StatusText(e.Code))
 }
 
-// Classify returns the failure that err, an error of net/http or of a dial, stands for. Of several errors, those of a
-// host's addresses, it takes the first in the order of the cases. A Failure is returned as it is.
+// Classify returns the Failure for err, an error of net/http or of a dial. Of several errors, one for each address of a
+// host, it takes the first in the order of its cases. It returns a Failure unchanged.
 func Classify(err error) *Failure {
 	if f, ok := errors.AsType[*Failure](err); ok {
 		return f
@@ -84,7 +84,7 @@ func Classify(err error) *Failure {
 	return f
 }
 
-// malformed returns what is wrong with an answer whose header cannot be read; nothing if err is another failure.
+// malformed returns the reason why the header of an answer cannot be read, or "" if err is another failure.
 func malformed(err error) string {
 	var mime textproto.ProtocolError
 	text := err.Error()

@@ -23,8 +23,8 @@ var (
 	errPlainText = errors.New("the server answers in plain text")
 	// errNoGreeting reports a server that hangs up, or sends an alert of TLS, when it is greeted in HTTP/2 without TLS.
 	errNoGreeting = errors.New("the server does not answer the greeting of HTTP/2")
-	// errCertificateRequired is what servers that want a certificate say. With TLS 1.3 they say so when the handshake
-	// is over for the client, and what it sees of that depends on timing.
+	// errCertificateRequired is the alert of servers that require a certificate. With TLS 1.3, they send it when the
+	// handshake is over for the client, and whether the client sees it depends on timing.
 	errCertificateRequired = errors.New("tls: certificate required")
 )
 
@@ -74,7 +74,7 @@ func (f *Failures) classify(detail string) *Failure {
 	return &Failure{Reason: Broken, Text: "connection closed without an answer"}
 }
 
-// ClassifyGRPC returns the failure that err, an error of a connection over gRPC, stands for.
+// ClassifyGRPC returns the Failure for err, an error of a gRPC connection.
 func ClassifyGRPC(err error) *Failure {
 	switch {
 	case IsNoCommonProtocol(err), errors.Is(err, errPlainText),
@@ -169,7 +169,7 @@ func (c *watched) check(err error) error {
 // alertRecord is the first byte of an alert of TLS.
 const alertRecord = 21
 
-// greeting returns what the first byte of a server means that was greeted in HTTP/2 without TLS.
+// greeting interprets the first byte from a server that was greeted in HTTP/2 without TLS.
 func greeting(first byte) error {
 	switch {
 	case ' ' <= first && first <= '~':
@@ -180,5 +180,5 @@ func greeting(first byte) error {
 	return nil
 }
 
-// accepted returns what the first byte of a server means that may want a certificate: it does not.
+// accepted interprets the first byte from a server that may require a certificate: it does not.
 func accepted(byte) error { return nil }

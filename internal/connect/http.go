@@ -12,17 +12,17 @@ import (
 )
 
 const (
-	// TLSTimeout bounds a handshake, which goes on when the call that began it has ended.
+	// TLSTimeout bounds a handshake, which continues when the call that began it has ended.
 	TLSTimeout = 10 * time.Second
 	// MaxHeaderBytes bounds the header of an answer.
 	MaxHeaderBytes = 1 << 20
 
-	// idleTimeout is less than that of common servers (Go's and Cluster API's 90 s, nginx's 75 s), so that the client
-	// is the one to close, and a request does not meet a server that is just about to.
+	// idleTimeout is less than the timeout of common servers (Go's and Cluster API's 90 s, nginx's 75 s), so that the
+	// client closes first, and no request meets a closing connection.
 	idleTimeout = 60 * time.Second
 	bufferSize  = 16 << 10
 
-	// timeoutStep is what the timeout that a server is told is rounded up to. It takes out the moment that has passed
+	// timeoutStep is the unit to which the timeout in a request is rounded up. This hides the time that has passed
 	// since the deadline was set.
 	timeoutStep = 100 * time.Millisecond
 )
@@ -61,8 +61,7 @@ func checkProxy(_ context.Context, _ *url.URL, _ *http.Request, resp *http.Respo
 	return nil
 }
 
-// TimeoutQuery returns the query of a request that tells the server how much time it has: the timeout, or what is left
-// until the deadline if that is less.
+// TimeoutQuery returns the query that passes the timeout to the server, or the time until the deadline if that is less.
 func TimeoutQuery(deadline time.Time, timeout time.Duration) string {
 	left := (time.Until(deadline) + timeoutStep - 1).Truncate(timeoutStep)
 	return "timeout=" + max(min(timeout, left), timeoutStep).String()

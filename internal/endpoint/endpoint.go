@@ -1,8 +1,8 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package endpoint reads the URLs at which servers of hooks are called: gateways and extensions. Which schemes make
-// sense, and what else a URL must keep to, its callers know.
+// Package endpoint reads the URLs at which servers of hooks are called: gateways and extensions. Callers decide which
+// schemes they accept, and apply further rules.
 package endpoint
 
 import (
@@ -27,9 +27,9 @@ const (
 )
 
 // ErrPath reports a URL of gRPC that has a path.
-var ErrPath = errors.New("must not have a path: gRPC's paths are those of its services")
+var ErrPath = errors.New("must not have a path: gRPC derives the paths from its services")
 
-// Endpoint is where a URL leads.
+// Endpoint is a parsed URL.
 type Endpoint struct {
 	Scheme  string
 	Network string // "tcp" or "unix"
@@ -39,7 +39,7 @@ type Endpoint struct {
 	Authority string
 	Host      string // the name or address that a certificate must be for
 	Port      string // empty if the URL has none
-	Prefix    string // the path before those of hooks: empty, or begins with a slash and does not end with one
+	Prefix    string // the path before the paths of hooks: empty, or begins with a slash and does not end with one
 }
 
 // Parse reads a URL with one of the schemes. Its errors complete a sentence that begins with the URL or with "url".

@@ -10,7 +10,7 @@ import (
 	"github.com/hookgate/hookgate/internal/limits"
 )
 
-// Error says where a text is not JSON.
+// Error is a syntax error with its position.
 type Error struct {
 	Offset  int // in bytes from 0
 	Message string

@@ -7,8 +7,8 @@ import "bytes"
 
 // Lookup returns the value at a path of member names in raw, a valid JSON object, as in Lookup(cluster, "metadata",
 // "namespace"). The value aliases raw. Where a name occurs twice in one object, the last one counts, as in
-// encoding/json: the gateway has to select by what the extension sees. ok is false if there is no such member, or if
-// the scan comes to something invalid.
+// encoding/json, so that the gateway selects by the value that the extension sees. ok is false if the member does not
+// exist, or if the scan finds invalid JSON.
 func Lookup(raw []byte, path ...string) (value []byte, ok bool) {
 	s := Scanner{Text: raw}
 	i := Space(raw, 0)
@@ -48,7 +48,7 @@ func (s *Scanner) find(i, depth int, name string) (found int, ok bool) {
 	}
 }
 
-// Equal reports whether literal, a valid string with its quotes, stands for text.
+// Equal reports whether literal, a valid string with its quotes, is the encoding of text.
 func Equal(literal []byte, text string) bool {
 	inside := literal[1 : len(literal)-1]
 	if bytes.IndexByte(inside, '\\') < 0 {

@@ -1,8 +1,8 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package jsonscan reads JSON in place: it validates a text and finds the values in it without building tokens. Codecs
-// for particular types are made of it.
+// Package jsonscan reads JSON in place: it validates a text and finds the values in it without building tokens. It is
+// the basis of codecs for particular types.
 //
 // It accepts exactly what encoding/json accepts, but for nesting deeper than limits.JSONDepth. Scanner.UTF8 and
 // Scanner.String are stricter: they refuse text that is not UTF-8 and halves of surrogate pairs.

@@ -12,8 +12,8 @@ const (
 	// BodyBytes is the size of the largest request or answer on every transport, after decompression: 20 MiB, as
 	// Cluster API's own server has it.
 	BodyBytes = 20 << 20
-	// Timeout is the longest timeout of a handler, and DefaultTimeout that of a handler which states none. Both are
-	// rules of the Runtime SDK.
+	// Timeout is the longest timeout of a handler, and DefaultTimeout the timeout of a handler that states none. The
+	// Runtime SDK defines both.
 	Timeout        = 30 * time.Second
 	DefaultTimeout = 10 * time.Second
 	// JSONDepth is how deep objects and arrays may be nested in each other.
@@ -32,7 +32,7 @@ const (
 	DiscoveryTimeout = 10 * time.Second
 )
 
-// The limits of what is read from files and written to objects.
+// The limits of data read from files and written to objects.
 const (
 	// ManifestBytes is the size of the largest manifest file.
 	ManifestBytes = 8 << 20

@@ -15,7 +15,7 @@ const (
 	startTimeout = 10 * time.Second
 	// checkInterval is the time between two looks at the resident memory.
 	checkInterval = 10 * time.Second
-	// maxResident is the resident memory, in bytes, above which a Releaser releases what it can. By itself, Go takes
+	// maxResident is the resident memory, in bytes, above which a Releaser releases memory. The Go runtime takes
 	// minutes to return its heap, and the kernel keeps pages of a file until memory is short.
 	maxResident = 32 << 20
 )
@@ -29,7 +29,7 @@ type Releaser struct {
 	Logger *slog.Logger
 }
 
-// Run releases what the start needed, and later what bursts of calls have left. It returns when ctx is done.
+// Run releases the memory of the start, and later of bursts of calls. It returns when ctx is done.
 func (r Releaser) Run(ctx context.Context) error {
 	select {
 	case <-r.Ready:

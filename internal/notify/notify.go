@@ -1,8 +1,8 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package notify coalesces notifications: many of them, while nobody is receiving, are received as one. All types are
-// safe for concurrent use, and no notification blocks.
+// Package notify coalesces notifications: any number of them, sent while no goroutine receives, is received as one. All
+// types are safe for concurrent use, and no notification blocks.
 package notify
 
 import (

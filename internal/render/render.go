@@ -21,8 +21,8 @@ import (
 	"github.com/hookgate/hookgate/internal/table"
 )
 
-// Answer writes an answer of a hook: first the members that all answers have, then those of this hook. handler is the
-// one that was called, if any; callID is empty if the server is no gateway.
+// Answer writes an answer of a hook: first the members that all answers have, then the members of this hook. handler is
+// the called handler, if any; callID is empty if the server is no gateway.
 func Answer(w io.Writer, h *catalog.Hook, handler string, message proto.Message, callID string) error {
 	t := table.New(w)
 	t.Row("HOOK", h.Hook)
@@ -121,7 +121,7 @@ func Handlers(w io.Writer, handlers []*hooksv1alpha1.ExtensionHandler) error {
 	return t.Flush()
 }
 
-// result is a table of what an answer brings.
+// result is a table of the results in an answer.
 type result struct{ *table.Table }
 
 func (t result) none(n int, text string) {
@@ -183,7 +183,7 @@ func statusName(s hooksv1alpha1.ResponseStatus) string {
 	}
 }
 
-// compact returns JSON on one line, and anything else as it is.
+// compact returns JSON on one line, and any other text unchanged.
 func compact(data []byte) string {
 	var b bytes.Buffer
 	if json.Compact(&b, data) != nil {

@@ -30,11 +30,11 @@ func (n Node) JSON(limit int) ([]byte, error) {
 type writer struct {
 	bytes.Buffer
 	limit int
-	// merged counts the members that merge keys stand for, which need not be written.
+	// merged counts the members that merge keys add, including unwritten ones.
 	merged int
 }
 
-// maxMerged bounds the members that the merge keys of a document stand for.
+// maxMerged bounds the members that the merge keys of a document add.
 const maxMerged = 100_000
 
 // visit returns an error if n is beyond the limits.
@@ -110,8 +110,8 @@ type member struct {
 	value *yaml.Node
 }
 
-// members returns the members of a mapping in their order. Those that are merged stand where the merge key does, unless
-// the mapping has a member of that name itself; of two that are merged, the first counts.
+// members returns the members of a mapping in their order. Merged members take the position of the merge key, unless
+// the mapping has a member of that name itself; of two merged ones, the first counts.
 func (w *writer) members(n *yaml.Node, depth int) ([]member, error) {
 	defined := make(map[string]int, len(n.Content)/2) // the line by key
 	keys := make([]string, 0, len(n.Content)/2)
@@ -163,7 +163,7 @@ func (w *writer) members(n *yaml.Node, depth int) ([]member, error) {
 	return members, nil
 }
 
-// mergeKey stands for << among the keys of a mapping. It is no text that YAML can have.
+// mergeKey represents << among the keys of a mapping. No YAML text can contain it.
 const mergeKey = "<<\xff"
 
 func isMerge(key *yaml.Node) bool { return key.Kind == yaml.ScalarNode && key.ShortTag() == "!!merge" }

@@ -43,7 +43,7 @@ func Parse(text []byte) ([]Node, []*Error) {
 // jsonEscape matches every escape in a JSON text, with pairs of surrogates as one.
 var jsonEscape = regexp.MustCompile(`\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|\\.`)
 
-// unescape returns what an escape stands for if it is one that the parser does not know.
+// unescape returns the text of an escape that the parser does not know.
 func unescape(escape []byte) []byte {
 	if string(escape) != `\/` && len(escape) == 2 {
 		return escape
@@ -57,7 +57,7 @@ func unescape(escape []byte) []byte {
 
 // chunk is the text from one document marker to the next.
 type chunk struct {
-	before int // how many lines stand before it
+	before int // the number of lines before it
 	lines  [][]byte
 }
 

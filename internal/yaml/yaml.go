@@ -66,7 +66,7 @@ type Node struct {
 
 func newNode(n *yaml.Node, line int) Node { return Node{node: resolve(n), line: line} }
 
-// resolve returns what n stands for if it is an alias. The library refuses an alias of an alias.
+// resolve returns the target of n if it is an alias. The library refuses an alias of an alias.
 func resolve(n *yaml.Node) *yaml.Node {
 	if n.Kind == yaml.AliasNode {
 		return n.Alias

@@ -177,7 +177,7 @@ func TestHub(t *testing.T) {
 			}
 			args := s.arguments(t, container(t, one[*appsv1.Deployment](t, objects)), certs, webhookPort)
 			g := process.RunGateway(t, exec.Command(binary, args...))
-			logged(t, g, "registry has what the status of the ExtensionConfigs says")
+			logged(t, g, "registry has the handlers in the status of the ExtensionConfigs")
 
 			x := newExtension(t)
 			s.work(t, h.group, x, h.readOnly)

@@ -75,17 +75,17 @@ func TestPolicies(t *testing.T) {
 	r.ready(t)
 	create(t, r.client, newPolicy(t, "policies", "policies", "b"))
 	awaitAccepted(t, r.client, "policies", "TargetNotFound",
-		`there is no ExtensionConfig "policies"; the policy takes effect when the target comes`)
+		`there is no ExtensionConfig "policies"; the policy takes effect as soon as its target appears`)
 
 	x := newExtension(t, "a")
 	x.set(func(s *serverOf) { s.broken = true })
 	config := newConfig(t, "policies", x)
 	create(t, r.client, config)
 	awaitAccepted(t, r.client, "policies", "TargetNotFound",
-		`ExtensionConfig "policies" has not been discovered yet; the policy takes effect when the target comes`)
+		`ExtensionConfig "policies" has not been discovered yet; the policy takes effect as soon as its target appears`)
 	x.set(func(s *serverOf) { s.broken = false })
 	awaitAccepted(t, r.client, "policies", "TargetNotFound",
-		`ExtensionConfig "policies" has no handler "b"; the policy takes effect when the target comes`)
+		`ExtensionConfig "policies" has no handler "b"; the policy takes effect as soon as its target appears`)
 	awaitPolicy(t, r, "a.policies", hook.Fail)
 
 	x.set(func(s *serverOf) { s.handlers = append(s.handlers, handler("b", "BeforeClusterCreate")) })
@@ -173,7 +173,7 @@ func TestPoliciesThatAreWrong(t *testing.T) {
 				c := meta.FindStatusCondition(got.Status.Conditions, v1alpha1.AcceptedCondition)
 				return c.Message, c.Reason == "Invalid" && c.ObservedGeneration == got.Generation &&
 					strings.HasPrefix(c.Message, tc.message) &&
-					strings.HasSuffix(c.Message, "; what it said before stays in effect")
+					strings.HasSuffix(c.Message, "; its previous version stays in effect")
 			})
 			awaitPolicy(t, r, "a.wrong-policies", hook.Ignore)
 		})

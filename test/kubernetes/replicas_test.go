@@ -273,7 +273,7 @@ func runGateway(t testing.TB, kubeconfig, certs string, flags ...string) *gatewa
 // leads reports whether the gateway leads, according to its log.
 func (g *gateway) leads() bool {
 	log := g.log.String()
-	return strings.LastIndex(log, "this replica leads") > strings.LastIndex(log, "this replica does not lead any more")
+	return strings.LastIndex(log, "this replica leads") > strings.LastIndex(log, "this replica no longer leads")
 }
 
 // kill ends the process as a crash would.

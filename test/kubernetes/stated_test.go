@@ -189,7 +189,7 @@ func TestStatedVersions(t *testing.T) {
 			return again.log.String(), strings.Contains(strings.ReplaceAll(again.log.String(), `\`, ""),
 				`handler "a": "v9" is neither "v1beta1" nor "v1beta2"`)
 		})
-		if n := strings.Count(again.log.String(), "annotation is wrong, and what is wrong in it is ignored"); n != 1 {
+		if n := strings.Count(again.log.String(), "annotation is invalid; its invalid entries are ignored"); n != 1 {
 			t.Errorf("the log says %d times that the annotation is wrong", n)
 		}
 	})

@@ -125,7 +125,7 @@ func Handlers(names ...string) []registry.Handler {
 	return list
 }
 
-// Logs is what a logger has written.
+// Logs collects the records of a logger.
 type Logs struct {
 	mu     sync.Mutex
 	buffer bytes.Buffer
@@ -189,7 +189,7 @@ func (o *Observations) Errors() int {
 	return o.manifestErrors
 }
 
-// Outcomes returns what was observed, each as "name outcome".
+// Outcomes returns the observed discoveries, each as "name outcome".
 func (o *Observations) Outcomes() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()

@@ -18,7 +18,7 @@ import (
 	"github.com/hookgate/hookgate/internal/limits"
 )
 
-// caKey is the key of the certificates in a Secret, as in those of cert-manager.
+// caKey is the key of the certificates in a Secret, as cert-manager writes it.
 const caKey = "ca.crt"
 
 // caBundle returns the CA in the Secret that an annotation of config names: nil without that annotation, and a

@@ -65,7 +65,7 @@ func TestCABundleFollowsItsSecret(t *testing.T) {
 		got := strings.Join(api.events(), "\n")
 		return got, strings.Contains(
 			got,
-			"Normal CABundleInjected: caBundle is now that of the Secret in annotation runtime.cluster.x-k8s.io/inject-ca-from-secret",
+			"Normal CABundleInjected: caBundle is now set from the Secret in annotation runtime.cluster.x-k8s.io/inject-ca-from-secret",
 		)
 	})
 

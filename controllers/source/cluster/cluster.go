@@ -62,7 +62,7 @@ type Config struct {
 	Observer discovery.Observer
 	// Group is the API group of the ExtensionConfigs. Empty means ClusterAPIGroup.
 	Group string
-	// ReadOnly makes the Source serve what others write to the API server, and write nothing.
+	// ReadOnly makes the Source only follow the status that other replicas write, and write nothing.
 	ReadOnly bool
 	// Namespace limits the Secrets and EndpointSlices that are watched to one namespace. Empty means all.
 	Namespace string
@@ -75,7 +75,7 @@ type Config struct {
 	Endpoints *Endpoints
 	// References, which may be nil, receives the CustomResourceDefinitions.
 	References *convert.References
-	// Losses, which may be nil, holds what conversions could not express in calls of this process.
+	// Losses records the losses of conversions in calls of this process. It may be nil.
 	Losses *convert.Losses
 	// Own holds the addresses of this gateway. ExtensionConfigs with one of them are refused.
 	Own extensionconfig.Addresses
@@ -132,8 +132,9 @@ func New(c Config) (*Source, error) {
 // must not change the map.
 func (s *Source) NamespaceLabels(name string) map[string]string { return s.namespaces.labelsOf(name) }
 
-// Run fills the registry, makes it ready once it has what the status of every ExtensionConfig says, and keeps it up to
-// date until ctx is done. It waits for an API server that is away and for a kind that is not installed. Call it once.
+// Run fills the registry, makes it ready once it has the handlers in the status of every ExtensionConfig, and keeps it
+// up to date until ctx is done. It waits for an API server that is away and for a kind that is not installed. Call it
+// once.
 func (s *Source) Run(ctx context.Context) error {
 	problems := &watchProblems{logger: s.config.Logger, group: s.config.Group}
 	mgr, err := s.newManager(problems)

@@ -218,7 +218,7 @@ func TestWatchProblemsAreToldOnce(t *testing.T) {
 		},
 		{reason: "it was logged already", err: apierrors.NewNotFound(resource, "")},
 		{reason: "a role is missing", err: apierrors.NewForbidden(resource, "", nil), want: "list and watch it"},
-		{reason: "the API server is away", err: refused, want: "what is known stays in use"},
+		{reason: "the API server is away", err: refused, want: "the known state stays in use"},
 		{reason: "it still is", err: &url.Error{Op: "Get", URL: "https://127.0.0.1:1", Err: io.EOF}},
 	}
 	for _, s := range steps {

@@ -158,12 +158,12 @@ func (d *definitions) apply() {
 }
 
 // watchFailed logs why CustomResourceDefinitions cannot be watched, once for each reason. After a refusal, nothing
-// waits for them any more; the watch is tried again all the same, so that a right that is granted later takes effect.
+// waits for them; the watch is nevertheless retried, so that a permission granted later takes effect.
 func (d *definitions) watchFailed(_ context.Context, _ *toolscache.Reflector, err error) {
 	if isEnd(err) {
 		return
 	}
-	reason, advice := "unreachable", "what is known stays in use, and it is tried again"
+	reason, advice := "unreachable", "the known state stays in use, and the watch is retried"
 	refused := apierrors.IsForbidden(err) || apierrors.IsNotFound(err)
 	if refused {
 		reason = "refused"

@@ -26,9 +26,9 @@ import (
 // maxListed is the number of names that a message lists.
 const maxListed = 8
 
-// observation is what one look at an ExtensionConfig has found.
+// observation is the observed state of an ExtensionConfig and its surroundings.
 type observation struct {
-	config     *runtimev1.ExtensionConfig // as it is in the cluster
+	config     *runtimev1.ExtensionConfig // as in the cluster
 	hooks      *catalog.Catalog
 	now        metav1.Time
 	handlers   []registry.Handler // those discovered now, or else those in the status
@@ -40,18 +40,18 @@ type observation struct {
 	paused  bool
 	ca      []byte                // what caBundle has to become before the extension is called
 	problem string                // why the extension was not discovered
-	retry   bool                  // the problem may go away by itself
+	retry   bool                  // the problem may disappear without a change
 	found   *extension.Discovered // what the extension has answered
 	sharing []string              // other ExtensionConfigs with the same URL
 
-	// What conversions have lost: in the annotation, and recorded by this process since what it depends on has last
+	// The losses of conversions: those in the annotation, and those recorded by this process since their basis last
 	// changed. Nil versions mean that the replica leaves losses as they are.
 	losses   lossRecord
 	versions map[string]string   // what each handler is converted to
 	recorded map[string][]string // paths, by handler
 }
 
-// desired returns what an ExtensionConfig should be. It is a pure function of its argument.
+// desired returns the desired state of an ExtensionConfig. It is a pure function.
 func desired(o *observation) *runtimev1.ExtensionConfig {
 	want := o.config.DeepCopy()
 	switch {
@@ -110,7 +110,7 @@ func (o *observation) setDiscovered(
 	conditions[i] = old
 }
 
-// setWarning sets a condition that is there only while there is something to say.
+// setWarning sets a condition, or removes it if message is empty.
 func (o *observation) setWarning(want *runtimev1.ExtensionConfig, kind, reason, message string) {
 	if message == "" {
 		meta.RemoveStatusCondition(&want.Status.Conditions, kind)
@@ -158,8 +158,8 @@ func statusHandlers(config string, found []registry.Handler) []runtimev1.Extensi
 	return handlers
 }
 
-// remarks returns what is legal but may surprise: handlers that are left out, and other ExtensionConfigs that register
-// the same extension.
+// remarks returns a text about legal but surprising facts: handlers that are left out, and other ExtensionConfigs that
+// register the same extension.
 func remarks(skipped []extension.Skipped, sharing []string) string {
 	var all []string
 	for _, s := range skipped[:min(len(skipped), maxListed)] {

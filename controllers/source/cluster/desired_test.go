@@ -328,7 +328,7 @@ func TestNotices(t *testing.T) {
 	}{
 		"nothing": {"unchanged conditions have no event", config(1, condition("Discovered", isTrue, "m")), config(1, condition("Discovered", isTrue, "m")), nil},
 		"CA": {"it is called in another way", config(0), withCA, []notice{
-			{"Normal", "CABundleInjected", "InjectCABundle", "caBundle is now that of the Secret in annotation runtime.cluster.x-k8s.io/inject-ca-from-secret"},
+			{"Normal", "CABundleInjected", "InjectCABundle", "caBundle is now set from the Secret in annotation runtime.cluster.x-k8s.io/inject-ca-from-secret"},
 		}},
 		"never paused": {"that is as usual", config(0), config(0, condition("Paused", isFalse, "")), nil},
 		"paused":       {"an operator has done it", config(0), config(0, condition("Paused", isTrue, "m")), []notice{{"Normal", "PausedReason", "Discover", "m"}}},

@@ -5,13 +5,13 @@
 //
 // Every replica of the gateway fills its own registry from the status of the ExtensionConfigs that it watches. The
 // leader also injects CAs, discovers extensions, and writes status and conditions, which the others follow. Packages
-// extensionconfig and discovery decide what an ExtensionConfig means and what is served while its extension does not
+// extensionconfig and discovery interpret an ExtensionConfig and decide what to serve while its extension does not
 // answer, as for any other source.
 //
-// An ExtensionConfig is observed, what it should be is decided by a pure function, and what differs is written: see
-// Reconcile. The decision depends only on the ExtensionConfig, its surroundings and the answer of its extension, so an
-// unchanged world is not written to. The exception is what conversions have lost in calls, which every replica adds to
-// an annotation and a condition.
+// The package observes an ExtensionConfig, computes its desired state with a pure function, and writes the difference:
+// see Reconcile. The decision depends only on the ExtensionConfig, its surroundings and the answer of its extension, so
+// nothing is written while nothing changes. The exception are losses of conversions in calls, which every replica adds
+// to an annotation and a condition.
 //
 // Calls never wait for the API server. While it is away, everything stays served as it was; a leader that loses its
 // lease becomes a follower.

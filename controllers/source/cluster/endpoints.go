@@ -27,7 +27,7 @@ type Endpoints struct {
 	services map[types.NamespacedName]*endpointsOf
 }
 
-// endpointsOf holds what is known of one Service.
+// endpointsOf holds the endpoints of one Service.
 type endpointsOf struct {
 	slices  map[string]*discoveryv1.EndpointSlice // by name
 	changed chan struct{}                         // closed, and replaced, at every change
@@ -48,7 +48,7 @@ func (e *Endpoints) Of(host string) (addresses []netip.AddrPort, changed <-chan 
 	return s.addresses(), s.changed
 }
 
-// of returns what is known of a Service. The caller holds the lock.
+// of returns the endpoints of a Service. The caller holds the lock.
 func (e *Endpoints) of(service types.NamespacedName) *endpointsOf {
 	s := e.services[service]
 	if s == nil {
@@ -160,7 +160,7 @@ func serviceOf(slice *discoveryv1.EndpointSlice) types.NamespacedName {
 	return types.NamespacedName{Namespace: slice.Namespace, Name: slice.Labels[discoveryv1.LabelServiceName]}
 }
 
-// keepAddresses removes what a cache need not keep of an EndpointSlice.
+// keepAddresses removes the parts of an EndpointSlice that the cache does not need.
 func keepAddresses(object any) (any, error) {
 	slice, ok := object.(*discoveryv1.EndpointSlice)
 	if !ok {

@@ -24,7 +24,7 @@ import (
 // LeaderElection configures the Lease that replicas compete for. Its zero value is for a single replica, which leads.
 type LeaderElection struct {
 	Enabled bool
-	// Namespace and Name are those of the Lease.
+	// Namespace and Name identify the Lease.
 	Namespace, Name string
 
 	// LeaseDuration is the time for which others wait for a silent leader. Zero means 15 s.
@@ -111,7 +111,7 @@ func (l *leadership) run(ctx context.Context, started func(context.Context)) err
 				},
 				OnStoppedLeading: func() {
 					if ctx.Err() == nil {
-						l.logger.Warn("this replica does not lead any more: it follows what another writes",
+						l.logger.Warn("this replica no longer leads: it follows the leader's status",
 							"lease", lock.Describe())
 					}
 				},

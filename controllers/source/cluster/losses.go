@@ -21,8 +21,8 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// lossesAnnotation of an ExtensionConfig has what conversions could not express in calls to its handlers, as any
-// replica has seen it: a lossRecord in JSON.
+// lossesAnnotation of an ExtensionConfig holds the losses of conversions in calls to its handlers, collected from all
+// replicas: a lossRecord in JSON.
 const lossesAnnotation = "runtime.hookgate.dev/conversion-losses"
 
 // The condition of an ExtensionConfig that says the same to operators. It is there only while something was lost.
@@ -33,20 +33,19 @@ const (
 
 const (
 	// maxLostPaths is the number of paths that are kept of one handler, and maxLostPath the length of the longest, in
-	// bytes. With maxListed handlers, the annotation and the message stay below 32 KiB, which is what a condition has
-	// room for.
+	// bytes. With maxListed handlers, the annotation and the message stay below 32 KiB, the limit of a condition.
 	maxLostPaths = 16
 	maxLostPath  = 160
 )
 
-// lossRecord is what was lost since an ExtensionConfig has its generation.
+// lossRecord holds the losses in the current generation of an ExtensionConfig.
 type lossRecord struct {
 	Generation int64                    `json:"generation"`
 	Handlers   map[string]handlerLosses `json:"handlers"` // at most maxListed
 	More       int                      `json:"more,omitempty"`
 }
 
-// handlerLosses is what was lost in calls to one handler, since it is called with its version.
+// handlerLosses holds the losses in calls to one handler with its current version.
 type handlerLosses struct {
 	Version string   `json:"version"`
 	Paths   []string `json:"paths"` // sorted; at most maxLostPaths
@@ -114,7 +113,7 @@ func (l lossRecord) merge(generation int64, versions map[string]string, recorded
 		}
 	}
 	if len(merged.Handlers) == maxListed {
-		merged.More = max(merged.More, l.More) // another process may have seen those of other handlers
+		merged.More = max(merged.More, l.More) // another process may have counted other handlers
 	}
 	return merged
 }
@@ -138,8 +137,7 @@ func (h handlerLosses) add(recorded []string) handlerLosses {
 	return h
 }
 
-// lostPath returns a path as it is kept: names of members that no type knows may be of any length, and have any
-// character.
+// lostPath returns a path in the form to record: names of unknown members may be of any length, and have any character.
 func lostPath(path string) string {
 	return text.Cut(strings.Map(func(c rune) rune {
 		if unicode.IsSpace(c) || text.IsControl(c) || strings.ContainsRune(",;()", c) {
@@ -184,13 +182,13 @@ func (l *lossRecord) message() string {
 		"by handler and the version that it understands: " + strings.Join(all, "; ")
 }
 
-// lossBasis is what the losses that this process has recorded depend on.
+// lossBasis holds the inputs on which the losses recorded by this process depend.
 type lossBasis struct {
 	generation int64
 	versions   map[string]string // by handler; nil before the first look
 }
 
-// changed reports whether the losses recorded on b do not hold on o any more.
+// changed reports whether losses recorded on b are invalid on o.
 func (b lossBasis) changed(o lossBasis) bool {
 	if b.versions == nil {
 		return false
@@ -203,8 +201,8 @@ func (b lossBasis) changed(o lossBasis) bool {
 	return b.generation != o.generation
 }
 
-// observeLosses adds what conversions have lost to an observation, if this replica has to write that: a leader always,
-// and a follower if it has seen some itself. Otherwise, operators would not hear of them.
+// observeLosses adds the losses of conversions to an observation if this replica has to write them: a leader always
+// does, and a follower if it has seen losses of its own, which operators would otherwise not see.
 func (r *reconciler) observeLosses(m *memory, o *observation) {
 	basis := lossBasis{generation: o.config.Generation, versions: r.versions(o.config.Name, o.handlers)}
 	if m.losses.changed(basis) {
@@ -221,8 +219,8 @@ func (r *reconciler) observeLosses(m *memory, o *observation) {
 	o.versions, o.recorded = basis.versions, recorded
 }
 
-// versions returns what calls are converted to, by handler: the version of objects, if it is known, and that of the
-// hook, if the hook has others. Handlers that are not in it are never called with a conversion.
+// versions returns the versions to which calls are converted, by handler: the version of objects, if known, and the
+// version of the hook, if it has several. Calls to handlers that are not in the result are never converted.
 func (r *reconciler) versions(extensionConfig string, handlers []registry.Handler) map[string]string {
 	versions := map[string]string{}
 	for i := range handlers {

@@ -12,7 +12,7 @@ import (
 	"github.com/hookgate/hookgate/controllers/discovery"
 )
 
-// memory is what a replica remembers of an ExtensionConfig from one attempt to the next.
+// memory is the state of a replica for one ExtensionConfig between attempts.
 type memory struct {
 	delays     *discovery.Delays // between failures in a row; nil after a success
 	generation int64             // the one that failed
@@ -55,9 +55,9 @@ func (m *memory) wrote(config *runtimev1.ExtensionConfig) {
 	m.version, m.written = config.ResourceVersion, time.Now()
 }
 
-// outdated reports whether config, from the cache, is older than what this replica has written a moment ago. What would
-// be decided from it would be written in vain. A cache that lags for long, or an API server that was restored from a
-// backup, is not waited for.
+// outdated reports whether config, from the cache, is older than the last write of this replica, so that a decision
+// based on it would only cause a conflict. It does not wait for a cache that lags for long, or for an API server
+// restored from a backup.
 func (m *memory) outdated(config *runtimev1.ExtensionConfig) bool {
 	order, err := resourceversion.CompareResourceVersion(config.ResourceVersion, m.version)
 	return err == nil && order < 0 && time.Since(m.written) < conflictDelay

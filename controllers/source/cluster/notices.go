@@ -18,7 +18,7 @@ import (
 	"github.com/hookgate/hookgate/internal/text"
 )
 
-// notice is an event that tells operators of a change.
+// notice is an event that informs operators of a change.
 type notice struct{ kind, reason, action, note string }
 
 // notices returns the events for a change of an ExtensionConfig.
@@ -29,7 +29,7 @@ func notices(before, after *runtimev1.ExtensionConfig) []notice {
 	}
 	if !bytes.Equal(before.Spec.ClientConfig.CABundle, after.Spec.ClientConfig.CABundle) {
 		add(corev1.EventTypeNormal, "CABundleInjected", "InjectCABundle",
-			"caBundle is now that of the Secret in annotation "+runtimev1.InjectCAFromSecretAnnotation)
+			"caBundle is now set from the Secret in annotation "+runtimev1.InjectCAFromSecretAnnotation)
 	}
 	for _, c := range after.Status.Conditions {
 		old := meta.FindStatusCondition(before.Status.Conditions, c.Type)

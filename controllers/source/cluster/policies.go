@@ -132,8 +132,8 @@ func (p *policies) run(ctx context.Context) {
 	}
 }
 
-// apply applies the policies in the cache to the registry. It returns them, what is wrong with the invalid ones by
-// name, and the names of the ExtensionConfigs that are called differently now.
+// apply applies the policies in the cache to the registry. It returns them, the errors of the invalid ones by name, and
+// the names of the ExtensionConfigs whose calls change.
 func (p *policies) apply(ctx context.Context) (
 	items []v1alpha1.ExtensionPolicy, invalid map[string]string, changed []string,
 ) {
@@ -183,7 +183,7 @@ func (p *policies) compile(item *v1alpha1.ExtensionPolicy) compiled {
 	now.invalid = errs.ToAggregate().Error()
 	if known && before.uid == item.UID && before.valid != nil {
 		now.valid = before.valid
-		now.invalid += "; what it said before stays in effect"
+		now.invalid += "; its previous version stays in effect"
 	}
 	return now
 }
@@ -211,9 +211,9 @@ func (p *policies) write(
 		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 		err := p.client.Status().Patch(ctx, item, patch)
 		switch {
-		case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err): // the watch brings what is there now
+		case err == nil, apierrors.IsNotFound(err), apierrors.IsConflict(err): // the watch brings the current state
 		case ctx.Err() != nil:
-			return 0 // this replica does not lead any more, or stops
+			return 0 // this replica no longer leads, or stops
 		default:
 			refused = true
 			p.logger.Error("API server refused, which is tried again",

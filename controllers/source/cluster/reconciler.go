@@ -29,15 +29,15 @@ import (
 )
 
 const (
-	// conflictDelay is the time from a write that came too late to the next attempt: the watch brings what came before
-	// it.
+	// conflictDelay is the time from a conflicting write to the next attempt, in which the watch brings the other
+	// write.
 	conflictDelay = time.Second
-	// cacheDelay is the time between two looks into a cache that lacks what this replica has written.
+	// cacheDelay is the time between two reads of a cache that lacks the last write of this replica.
 	cacheDelay = 10 * time.Millisecond
 )
 
-// reconciler works on ExtensionConfigs, as a leader or as a follower. Each of them is in the hands of one goroutine at
-// a time.
+// reconciler works on ExtensionConfigs, as a leader or as a follower. Only one goroutine at a time works on each of
+// them.
 type reconciler struct {
 	core       *discovery.Reconciler
 	registry   discovery.Registry
@@ -60,9 +60,9 @@ type reconciler struct {
 	memories sync.Map // of *memory, by name of the ExtensionConfig
 }
 
-// Reconcile implements reconcile.Reconciler: it observes an ExtensionConfig and its surroundings, decides what the
-// ExtensionConfig should say, and writes what differs. It returns no error of the API server or of an extension,
-// because it logs each of them.
+// Reconcile implements reconcile.Reconciler: it observes an ExtensionConfig and its surroundings, computes the desired
+// ExtensionConfig, and writes the difference. It logs errors of the API server and of extensions instead of returning
+// them.
 func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (reconcile.Result, error) {
 	select {
 	case <-r.warm:
@@ -97,8 +97,8 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	return reconcile.Result{RequeueAfter: r.next(ctx, m, &o, err)}, nil
 }
 
-// observe returns what there is to know of an ExtensionConfig, and lets the registry serve it. An error means that the
-// API server did not answer, so that nothing can be decided.
+// observe returns the observed state of an ExtensionConfig, and registers it. An error means that the API server did
+// not answer, so that nothing can be decided.
 func (r *reconciler) observe(
 	ctx context.Context, m *memory, config *runtimev1.ExtensionConfig, leads bool,
 ) (observation, error) {
@@ -123,7 +123,7 @@ func (r *reconciler) observe(
 	return o, nil
 }
 
-// extension returns what config says. An error says why it is not called like that.
+// extension returns the Extension that config defines, or an error if it cannot be used.
 func (r *reconciler) extension(config *runtimev1.ExtensionConfig) (extensionconfig.Extension, error) {
 	x, errs := extensionconfig.Convert(config)
 	if len(errs) > 0 {
@@ -140,14 +140,13 @@ func (r *reconciler) lastKnown(
 	m *memory, config *runtimev1.ExtensionConfig,
 ) (handlers []registry.Handler, unreadable bool) {
 	_, errs := extensionconfig.StatedVersions(config)
-	r.ignore(m, config, "annotation is wrong, and what is wrong in it is ignored", errs.ToAggregate())
+	r.ignore(m, config, "annotation is invalid; its invalid entries are ignored", errs.ToAggregate())
 	handlers, _, errs = extensionconfig.LastKnownHandlers(config, r.hooks)
 	r.ignore(m, config, "status is ignored, the handlers come from discovery alone", errs.ToAggregate())
 	return handlers, len(errs) > 0
 }
 
-// serve brings x into the registry without a discovery. With current, its last known handlers are those that it has
-// now.
+// serve registers x without discovering it. If current, its last known handlers are its current handlers.
 func (r *reconciler) serve(x extensionconfig.Extension, invalid error, current bool) error {
 	if invalid != nil {
 		return invalid
@@ -155,7 +154,7 @@ func (r *reconciler) serve(x extensionconfig.Extension, invalid error, current b
 	return r.core.Serve(x, current)
 }
 
-// discover makes an attempt to discover x, unless something has to happen before.
+// discover tries to discover x, unless a precondition is missing.
 func (r *reconciler) discover(
 	ctx context.Context, m *memory, x extensionconfig.Extension, invalid error, o *observation,
 ) error {
@@ -202,8 +201,8 @@ func (r *reconciler) sharing(ctx context.Context, x extensionconfig.Extension) (
 	return names, nil
 }
 
-// write brings want to the API server as far as it differs from config, which is in annotations, caBundle and status at
-// most. The status comes last, so that a replica which sees a handler in it sees in the annotations what the handler
+// write sends the differences between config and want to the API server; they are confined to annotations, caBundle and
+// status. The status comes last, so that a replica which sees a handler in it sees in the annotations what the handler
 // understands.
 func (r *reconciler) write(ctx context.Context, m *memory, config, want *runtimev1.ExtensionConfig) error {
 	// The lock keeps two writers from mixing their conditions, which a merge patch replaces as a whole.
@@ -232,7 +231,7 @@ func (r *reconciler) write(ctx context.Context, m *memory, config, want *runtime
 	return nil
 }
 
-// next returns how long to wait before the next attempt: zero if there is nothing to do before something changes.
+// next returns the time until the next attempt, or zero if only a change requires one.
 func (r *reconciler) next(ctx context.Context, m *memory, o *observation, err error) time.Duration {
 	switch {
 	case ctx.Err() != nil, apierrors.IsNotFound(err):
@@ -251,15 +250,15 @@ func (r *reconciler) next(ctx context.Context, m *memory, o *observation, err er
 	return wait.Jitter(r.resync-r.resync/10, 0.2)
 }
 
-// report logs why an ExtensionConfig is not served as it is, if that is new.
+// report logs why an ExtensionConfig is not served in its current form, if the reason is new.
 func (r *reconciler) report(m *memory, config *runtimev1.ExtensionConfig, err error) {
-	const message = "ExtensionConfig is not served as it is; what was served for it before stays"
+	const message = "ExtensionConfig is not served in its current form; its previous registration stays"
 	if m.isNew(message, err) {
 		r.logger.Error(message, "extensionConfig", config.Name, "error", err)
 	}
 }
 
-// ignore logs what is wrong in an ExtensionConfig and ignored, if that is new.
+// ignore logs an ignored error in an ExtensionConfig, if the error is new.
 func (r *reconciler) ignore(m *memory, config *runtimev1.ExtensionConfig, message string, err error) {
 	if m.isNew(message, err) {
 		r.logger.Warn(message, "extensionConfig", config.Name, "error", err)

@@ -144,7 +144,7 @@ func TestFollowerServesWhatTheLeaderWrote(t *testing.T) {
 	api.register("other", func(c *runtimev1.ExtensionConfig) {
 		c.Annotations[extensionconfig.StatedVersionsAnnotation] = "garbage"
 	})
-	r.awaitLog(t, "annotation is wrong, and what is wrong in it is ignored")
+	r.awaitLog(t, "annotation is invalid; its invalid entries are ignored")
 	if got := fmt.Sprint(r.served()); got != "[a.acme https://acme.example.com b.acme https://acme.example.com]" {
 		t.Errorf("served is %s, want what was served before the change", got)
 	}
@@ -285,7 +285,7 @@ func TestInvalidIsNotDiscovered(t *testing.T) {
 				t.Errorf("handlers are %v, want the last known one", config.Status.Handlers)
 			}
 			r.awaitServed(t, "a.acme https://acme.example.com")
-			r.awaitLog(t, "ExtensionConfig is not served as it is")
+			r.awaitLog(t, "ExtensionConfig is not served in its current form")
 			if calls := r.extensions.calls(); len(calls) > asked {
 				t.Errorf("%s: the extension was asked", tc.reason)
 			}
@@ -507,7 +507,7 @@ func TestLostLeadershipEndsTheAttempt(t *testing.T) {
 	<-began
 	api.lease("other")
 	<-ended
-	r.awaitLog(t, "this replica does not lead any more")
+	r.awaitLog(t, "this replica no longer leads")
 	r.extensions.serve(named("b", ""))
 	api.register("acme", func(c *runtimev1.ExtensionConfig) { c.Status = statusWith(1, "c.acme") })
 	r.awaitServed(t, "c.acme https://acme.example.com") // it follows
@@ -531,7 +531,7 @@ func TestLostLeadershipBetweenWritesWritesNoMore(t *testing.T) {
 	})
 	r.extensions.serve(named("a", "v1beta1"))
 	api.register("acme", nil)
-	r.awaitLog(t, "this replica does not lead any more")
+	r.awaitLog(t, "this replica no longer leads")
 	close(lost)
 	api.register("acme", func(c *runtimev1.ExtensionConfig) { c.Status = statusWith(1, "c.acme") })
 	r.awaitServed(t, "c.acme https://acme.example.com")

@@ -61,7 +61,7 @@ func metadataOf(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 func namespaceMetadata() *metav1.PartialObjectMetadata { return metadataOf(namespaceKind) }
 func secretMetadata() *metav1.PartialObjectMetadata    { return metadataOf(secretKind) }
 
-// keepLabels and keepNothing remove what a cache need not keep of metadata. What is left is names, versions, and labels
+// keepLabels and keepNothing remove metadata that the cache does not need. They keep names and versions, and labels
 // where they are used.
 func keepLabels(object any) (any, error) {
 	if o, ok := object.(*metav1.PartialObjectMetadata); ok {

@@ -41,8 +41,8 @@ const (
 	urlIndex     = "url"
 )
 
-// patience bounds the first list: without end, because an API server that is away and a kind that is not installed are
-// waited for, and the process is not ready meanwhile.
+// patience bounds the first list. It is unlimited, because the process waits, not ready, for an API server that is away
+// and for a kind that is not installed.
 const patience = 10 * 365 * 24 * time.Hour
 
 // watch adds r to a manager as a controller. It reconciles an ExtensionConfig whenever this, its Secret or the
@@ -56,8 +56,8 @@ func (r *reconciler) watch(ctx context.Context, mgr manager.Manager, concurrency
 			MaxConcurrentReconciles: concurrency,
 			CacheSyncTimeout:        patience,
 			SkipNameValidation:      new(true),
-			// The queue with priorities can hang for ever when it stops: it hands an item to a worker that has left,
-			// while it holds the lock that the others need to finish theirs.
+			// The queue with priorities can deadlock when it stops: it hands an item to a worker that has left, while
+			// it holds the lock that the others need to finish theirs.
 			UsePriorityQueue: new(false),
 		})
 	if readOnly {
@@ -84,8 +84,8 @@ func (r *reconciler) watch(ctx context.Context, mgr manager.Manager, concurrency
 		Complete(r)
 }
 
-// matters reports whether an update has to be reconciled. For a follower, each has to be; for a leader, those of what
-// it does not write itself, and of what it restores.
+// matters reports whether an update has to be reconciled. A follower reconciles every update; a leader only updates of
+// parts that it does not write itself or that it restores.
 func (r *reconciler) matters(e event.UpdateEvent) bool {
 	switch {
 	case e.ObjectOld.GetResourceVersion() == e.ObjectNew.GetResourceVersion():
@@ -101,7 +101,7 @@ func (r *reconciler) matters(e event.UpdateEvent) bool {
 		!maps.Equal(before, after)
 }
 
-// warmUp serves what the status of all ExtensionConfigs says, before any extension is discovered.
+// warmUp registers the handlers in the status of all ExtensionConfigs, before any extension is discovered.
 func (r *reconciler) warmUp(ctx context.Context) error {
 	var list runtimev1.ExtensionConfigList
 	if err := r.client.List(ctx, &list); err != nil {
@@ -117,7 +117,8 @@ func (r *reconciler) warmUp(ctx context.Context) error {
 			}
 		}
 	}
-	r.logger.Info("registry has what the status of the ExtensionConfigs says", "extensionConfigs", len(list.Items))
+	r.logger.Info("registry has the handlers in the status of the ExtensionConfigs",
+		"extensionConfigs", len(list.Items))
 	r.registry.SetReady()
 	close(r.warm)
 	return nil
@@ -148,7 +149,7 @@ func (r *reconciler) reconcileNamed(ctx context.Context, names []string) {
 	}
 }
 
-// exists reports whether there is an ExtensionConfig of that name, as far as the cache knows.
+// exists reports whether the cache has an ExtensionConfig of that name.
 func (r *reconciler) exists(ctx context.Context, name string) bool {
 	var config runtimev1.ExtensionConfig
 	err := r.client.Get(ctx, client.ObjectKey{Name: name}, &config)
@@ -231,7 +232,7 @@ func (p *watchProblems) handle(_ context.Context, r *toolscache.Reflector, err e
 	if isEnd(err) {
 		return
 	}
-	reason, advice := "unreachable", "what is known stays in use, and it is tried again"
+	reason, advice := "unreachable", "the known state stays in use, and the watch is retried"
 	switch {
 	case apierrors.IsNotFound(err) && strings.Contains(r.TypeDescription(), policyKind):
 		reason = "missing"

@@ -33,7 +33,7 @@ const (
 	reread = 10 * time.Second
 )
 
-// Observer sees what happens, for metrics. It must be safe for concurrent use.
+// Observer records events as metrics. It must be safe for concurrent use.
 type Observer interface {
 	discovery.Observer
 	// ManifestErrors records how many errors the manifests of the directory have now.
@@ -42,7 +42,7 @@ type Observer interface {
 
 // Config configures a Source.
 type Config struct {
-	// Dir is the directory of the manifests. Messages name files below it as it is written here.
+	// Dir is the directory of the manifests. Messages name files with this prefix.
 	Dir        string
 	Catalog    *catalog.Catalog
 	Registry   discovery.Registry
@@ -63,7 +63,7 @@ type Config struct {
 
 // Source is a source of ExtensionConfigs: a directory of manifests, as files or as a ConfigMap that is mounted.
 //
-// It reads the files *.yaml, *.yml and *.json, not those of directories below nor hidden ones, with any number of
+// It reads the files *.yaml, *.yml and *.json, but neither subdirectories nor hidden files, with any number of
 // documents: ExtensionConfig of runtime.cluster.x-k8s.io in v1beta2 and v1alpha1, ExtensionPolicy of hookgate.dev, v1
 // Namespace, for the labels that namespaceSelector matches, and CustomResourceDefinition, whose name and contract
 // labels resolve unversioned references. It follows changes, and never writes.
@@ -249,7 +249,7 @@ func (d *Source) refresh(ctx context.Context, first *pass) bool {
 	if err != nil {
 		// The directory may be about to be replaced. Nothing is removed because of that.
 		gone := manifest.Problem{
-			Place: manifest.Place{File: d.dir}, Err: err, Effect: "what was read before stays in use",
+			Place: manifest.Place{File: d.dir}, Err: err, Effect: "the last valid state stays in use",
 		}
 		d.report(append(slices.Clone(d.problems), gone))
 		return false

@@ -65,7 +65,7 @@ func TestDirectoryPolicies(t *testing.T) {
 
 	// A bad policy hurts only itself, and what it said before stays.
 	writeFile(t, s.dir, "r.yaml", policyOf("late", "{name: acme}", "timeoutSeconds: 70")+"---\n"+policyOf("never", "{name: acme, handler: v}", "matchConditions: [{name: a, expression: nobody}]"))
-	s.eventuallyLogs(t, "level=ERROR", filepath.Join(s.dir, "r.yaml")+`:7: ExtensionPolicy \"late\": spec.timeoutSeconds: Invalid value`, "what was read before stays in use")
+	s.eventuallyLogs(t, "level=ERROR", filepath.Join(s.dir, "r.yaml")+`:7: ExtensionPolicy \"late\": spec.timeoutSeconds: Invalid value`, "the last valid state stays in use")
 	s.eventuallyLogs(t, "level=ERROR", filepath.Join(s.dir, "r.yaml")+`:15: ExtensionPolicy \"never\": spec.matchConditions[0].expression: Invalid value: line 1, column 1: undeclared reference to 'nobody'`, "it is not used")
 	discoverytest.Eventually(t, "two errors are observed", func() bool { return s.Observer.Errors() == 2 })
 	if got := s.timeouts(); !maps.Equal(got, map[string]string{"v.acme": "7s", "w.acme": "5s"}) {
@@ -88,7 +88,7 @@ func TestDirectoryPoliciesWhoseTargetIsMissing(t *testing.T) {
 	writeFile(t, s.dir, "p.yaml", policyOf("early", "{name: later}", "timeoutSeconds: 3")+"---\n"+policyOf("handler", "{name: acme, handler: w}", "timeoutSeconds: 4"))
 	s.run(t)
 	s.eventuallyReady(t)
-	s.eventuallyLogs(t, "level=WARN", "policy is not accepted", "extensionPolicy=early", "reason=TargetNotFound", `there is no ExtensionConfig \"later\"; the policy takes effect when the target comes`)
+	s.eventuallyLogs(t, "level=WARN", "policy is not accepted", "extensionPolicy=early", "reason=TargetNotFound", `there is no ExtensionConfig \"later\"; the policy takes effect as soon as its target appears`)
 	s.eventuallyLogs(t, "level=WARN", "policy is not accepted", "extensionPolicy=handler", "reason=TargetNotFound", `ExtensionConfig \"acme\" has no handler \"w\"`)
 
 	s.Extensions.Down(urlB)
@@ -157,7 +157,7 @@ func TestDirectoryPolicySaysWhatAnExtensionSpeaks(t *testing.T) {
 	eventuallyProtocols(map[string]string{"acme": "", "prefixed": ""})
 	writeFile(t, s.dir, "p.yaml", policyOf("acme", "{name: acme}", "protocol: GRPC")+"---\n"+policyOf("prefixed", "{name: prefixed}", "protocol: GRPC"))
 	eventuallyProtocols(map[string]string{"acme": "GRPC", "prefixed": ""})
-	s.eventuallyLogs(t, "level=ERROR", filepath.Join(s.dir, "b.yaml"), "with protocol GRPC of its ExtensionPolicy, the URL must not have a path: gRPC's paths are those of its services")
+	s.eventuallyLogs(t, "level=ERROR", filepath.Join(s.dir, "b.yaml"), "with protocol GRPC of its ExtensionPolicy, the URL must not have a path: gRPC derives the paths from its services")
 	s.remove(t, "p.yaml")
 	eventuallyProtocols(map[string]string{"acme": "", "prefixed": ""})
 }

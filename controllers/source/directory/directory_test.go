@@ -238,7 +238,7 @@ func TestDirectoryThatIsReplaced(t *testing.T) {
 	if err := os.RemoveAll(s.dir); err != nil {
 		t.Fatal(err)
 	}
-	s.eventuallyLogs(t, "level=ERROR", "read directory", "what was read before stays in use")
+	s.eventuallyLogs(t, "level=ERROR", "read directory", "the last valid state stays in use")
 	s.Serves(t, "a directory that is away removes nothing", "v.acme "+urlA)
 	if err := os.Mkdir(s.dir, 0o700); err != nil {
 		t.Fatal(err)

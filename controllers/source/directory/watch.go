@@ -14,8 +14,8 @@ import (
 	"github.com/hookgate/hookgate/internal/notify"
 )
 
-// watch signals changes in a directory. Where the file system has no events, it signals nothing, and the directory is
-// read from time to time all the same.
+// watch signals changes in a directory. Where the file system has no events, it signals nothing; the directory is
+// reread periodically in any case.
 type watch struct {
 	dir     string
 	logger  *slog.Logger

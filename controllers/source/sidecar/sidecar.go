@@ -19,10 +19,10 @@ import (
 )
 
 const (
-	// Name stands in logs and metrics where other extensions have the name of their ExtensionConfig.
+	// Name is the name in logs and metrics, where other extensions have the name of their ExtensionConfig.
 	Name = "sidecar"
-	// DefaultResync is how often the extension beside the gateway is discovered again. It is near, and may have been
-	// replaced by another version in a moment.
+	// DefaultResync is how often the extension beside the gateway is discovered again. It is local, and its container
+	// may be replaced quickly.
 	DefaultResync = 5 * time.Second
 )
 
@@ -31,7 +31,7 @@ func DefaultBackoff() discovery.Backoff {
 	return discovery.Backoff{BaseDelay: 100 * time.Millisecond, Multiplier: 1.6, Jitter: 0.2, MaxDelay: 2 * time.Second}
 }
 
-// Config is what a Source needs.
+// Config configures a Source.
 type Config struct {
 	// URL is grpc://host:port on loopback, or unix:///path.
 	URL string
@@ -48,10 +48,10 @@ type Config struct {
 	Observer discovery.Observer
 }
 
-// Registry is what a Source fills.
+// Registry is the registry that a Source fills.
 type Registry interface {
 	discovery.Registry
-	// SetUnready says what a registry that is not ready waits for.
+	// SetUnready replaces the reason reported until the registry is ready.
 	SetUnready(text string)
 }
 
@@ -67,7 +67,7 @@ type Source struct {
 	backoff    discovery.Backoff
 }
 
-// CheckURL returns an error unless a URL can be that of an extension beside the gateway.
+// CheckURL returns an error unless text can be the URL of an extension beside the gateway.
 func CheckURL(text string) error {
 	scheme, _, _ := strings.Cut(text, "://")
 	if s := strings.ToLower(scheme); s != registry.SchemeGRPC && s != registry.SchemeUnix {
@@ -111,15 +111,15 @@ func New(c Config) (*Source, error) {
 	return &Source{extension: x, registry: c.Registry, reconciler: r, resync: c.Resync, backoff: c.Backoff}, nil
 }
 
-// NamespaceLabels returns the one label that every namespace has: a Source knows no others, and its extension is
-// called for all namespaces.
+// NamespaceLabels returns the one label that every namespace has. The source knows no other labels, and its extension
+// is called for all namespaces.
 func (*Source) NamespaceLabels(name string) map[string]string {
 	return map[string]string{corev1.LabelMetadataName: name}
 }
 
 // Run discovers the extension until ctx is done. The registry is ready once the extension has answered for the first
-// time: before that, to say that it has no handlers would be wrong, and whoever asks is told why there is no answer.
-// It returns nil, and may be called once.
+// time: before that, an empty list of handlers would be wrong, and callers get the reason instead. It returns nil, and
+// may be called once.
 func (s *Source) Run(ctx context.Context) error {
 	delays := s.backoff.Delays()
 	for {

@@ -6,14 +6,15 @@ package yamltest
 
 import "strings"
 
-// Case is a mapping in YAML and what it means.
+// Case is a mapping in YAML and its meaning.
 type Case struct {
 	Reason string
 	// YAML is a mapping in block style.
 	YAML string
 	// JSON is the same mapping. It is empty if there is an error.
 	JSON string
-	// Line and Error are those of the error; Error is a part of its text. A zero Line is any: it depends on the limit.
+	// Line is the line of the error, and Error a part of its text. A zero Line matches any, where the line depends on
+	// the limit.
 	Line  int
 	Error string
 	// Differs reports whether kubectl reads it in another way, as the comment of package yaml says.
