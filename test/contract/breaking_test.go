@@ -14,7 +14,7 @@ import (
 	"github.com/hookgate/hookgate/test/process"
 )
 
-// root is that of the repository.
+// root is the root of the repository.
 var root = filepath.Join("..", "..")
 
 // edit is one change of one proto.

@@ -17,16 +17,16 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// callerMetric is what Cluster API's managers count of their calls to extensions.
+// callerMetric is the metric of Cluster API's managers for calls to extensions.
 const callerMetric = "capi_runtime_sdk_requests_total"
 
 var clusterKey = client.ObjectKey{Namespace: namespace, Name: "c"}
 
-// held is a hook whose answer, to begin with, tells Cluster API to wait and to ask again.
+// held is a hook whose first answers make Cluster API wait and call again.
 type held struct {
 	hook string
 	key  string // what the extension's record adds to the hook's name
-	// still returns what Cluster API has done although it was told to wait.
+	// still returns what Cluster API has done although it should wait.
 	still func() string
 	// during runs while the hook is held.
 	during func()
@@ -155,7 +155,7 @@ func (w *world) topologyMessage() string {
 	return c.Message
 }
 
-// blocks tells whether a message of TopologyReconciled says that a hook made Cluster API wait. It names a hook that
+// blocks reports whether a message of TopologyReconciled says that a hook made Cluster API wait. It names a hook that
 // failed too.
 func blocks(message, hook string) bool {
 	return strings.Contains(message, "hooks are blocking") && strings.Contains(message, hook)

@@ -16,7 +16,7 @@ import (
 	"time"
 )
 
-// process is a program that runs. What it prints goes to a file.
+// process is a running program. Its output goes to a file.
 type process struct {
 	name string
 	cmd  *exec.Cmd
@@ -47,7 +47,7 @@ func (w *world) launch(name, path string, args ...string) *process {
 	return p
 }
 
-// stop asks the process to end, as Kubernetes does, and kills it when it does not.
+// stop sends SIGTERM, as Kubernetes does, and kills the process if it does not end.
 func (p *process) stop(t *testing.T) {
 	t.Helper()
 	_ = p.cmd.Process.Signal(syscall.SIGTERM) // it may have ended already
@@ -74,7 +74,7 @@ func (w *world) retire(p *process) {
 	}
 }
 
-// dead tells whether one of the processes has ended by itself, and which.
+// dead describes a process that has ended by itself, or returns "".
 func (w *world) dead() string {
 	for _, p := range w.running {
 		select {
@@ -131,7 +131,7 @@ const (
 
 var nextPort = firstPort + rand.IntN(lastPort-firstPort)
 
-// freePort returns a port that nobody listens on, and that it has not returned before.
+// freePort returns a free port that it has not returned before.
 func freePort(t *testing.T) int {
 	t.Helper()
 	for range lastPort - firstPort {

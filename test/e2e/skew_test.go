@@ -25,8 +25,8 @@ import (
 const guard = "guard"
 
 // TestExtensionsOfV112 runs a Cluster with extensions that were built with Cluster API v1.12: its own test extension,
-// and one that reads the Cluster. First nobody says what they understand, and the Cluster cannot be created. Then
-// policies say it.
+// and one that reads the Cluster. Without a statement of what they understand, the Cluster cannot be created. Then
+// policies state it.
 func TestExtensionsOfV112(t *testing.T) {
 	began := time.Now()
 	say := func(format string, args ...any) {
@@ -109,7 +109,7 @@ func TestExtensionsOfV112(t *testing.T) {
 			return sum
 		}
 		lines = append(lines, fmt.Sprintf("%-30s %10d %10d", hook, of(upstream), of(guard)))
-		if total(calls, "hook", hook) == 0 && hook != "UpdateMachine" { // the extension is told to refuse updates in place
+		if total(calls, "hook", hook) == 0 && hook != "UpdateMachine" { // the extension is configured to refuse updates in place
 			t.Errorf("%s was not called", hook)
 		}
 	}

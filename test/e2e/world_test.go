@@ -32,7 +32,7 @@ import (
 )
 
 const (
-	// patience is how long the suite waits for one thing.
+	// patience bounds each wait of the suite.
 	patience = 3 * time.Minute
 	// lifetime bounds the suite. It leaves go test's own limit time for everything to be stopped.
 	lifetime = 12 * time.Minute
@@ -45,7 +45,7 @@ const (
 	ownGroup = "runtime.hookgate.dev"
 )
 
-// world is everything that runs.
+// world holds all running processes.
 type world struct {
 	t   *testing.T
 	ctx context.Context

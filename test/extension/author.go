@@ -23,7 +23,7 @@ import (
 // "retryAfterSeconds=15,delay=200ms" or "status=Failure".
 const annotationPrefix = "extension.hookgate.dev/"
 
-// echoInstruction stands alone: the message is to be the request as the handler decoded it.
+// echoInstruction, alone, makes the message the request as the handler decoded it.
 const echoInstruction = "echo"
 
 // author writes the messages of one extension.
@@ -31,8 +31,8 @@ type author struct {
 	extension string
 }
 
-// sign tells who answers, and what was decoded: a checksum of the request as Cluster API's types write it again, and
-// the settings. The same request always gets the same text.
+// sign returns the name of the extension, and what was decoded: a checksum of the request as Cluster API's types write
+// it again, and the settings. The same request always gets the same text.
 func (a author) sign(handler string, request runtimehooksv1.RequestObject) string {
 	body, err := json.Marshal(request)
 	if err != nil {
@@ -47,7 +47,7 @@ func (a author) sign(handler string, request runtimehooksv1.RequestObject) strin
 		a.extension, handler, len(body), sha256.Sum256(body), strings.Join(pairs, " "))
 }
 
-// echo tells what was decoded in full, as JSON.
+// echo returns the decoded request as JSON.
 func (a author) echo(handler string, request runtimehooksv1.RequestObject) string {
 	body, err := json.Marshal(request)
 	if err != nil {
@@ -56,7 +56,7 @@ func (a author) echo(handler string, request runtimehooksv1.RequestObject) strin
 	return string(body)
 }
 
-// instructions returns what the request tells the handler to do.
+// instructions returns the request's instructions to the handler.
 func instructions(handler string, settings map[string]string, cluster *clusterv1.Cluster) string {
 	if text, ok := settings[handler]; ok {
 		return text

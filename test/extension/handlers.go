@@ -84,7 +84,7 @@ func beforeClusterDelete(e author, name string) runtimecatalog.Hook {
 		func(*runtimehooksv1.BeforeClusterDeleteRequest, *runtimehooksv1.BeforeClusterDeleteResponse) {})
 }
 
-// noCluster is for hooks whose request carries no Cluster; those are told what to do by settings only.
+// noCluster is for hooks whose request carries no Cluster; those get instructions only from settings.
 func noCluster[Q any](*Q) *clusterv1.Cluster { return nil }
 
 // request and response bind a message type to the interface of the pointer to it.

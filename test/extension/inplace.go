@@ -59,7 +59,7 @@ func mergeSpec(current, desired runtime.RawExtension) runtimehooksv1.Patch {
 	}
 }
 
-// spec returns the spec of an object as it stands there, or nothing if the object is absent.
+// spec returns the unchanged spec of an object, or nil if the object is absent.
 func spec(object runtime.RawExtension) json.RawMessage {
 	var parts struct {
 		Spec json.RawMessage `json:"spec"`

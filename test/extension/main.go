@@ -2,10 +2,9 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command extension is a Runtime Extension built on Cluster API's own server package. It serves every hook, with
-// answers that depend on the request alone, and tells in each answer what it decoded, so that the gateway's suite can
+// answers that depend only on the request, and reports in each answer what it decoded, so that the gateway's suite can
 // compare an answer through the gateway with one without it.
-//
-// It stands in a module of its own, because the server package needs all of Cluster API's dependencies.
+// It is a separate module, because the server package needs all of Cluster API's dependencies.
 package main
 
 import (

@@ -127,7 +127,7 @@ func (p pair) check(t *testing.T, r *rand.Rand) (lossless bool) {
 	return len(lost) == 0
 }
 
-// isUnknown tells whether the path is that of a member that the message does not know.
+// isUnknown reports whether path leads to a member that the message does not know.
 func isUnknown(path string, m proto.Message) bool {
 	name := path[strings.LastIndexByte(path, '.')+1:]
 	return strings.Contains(fmt.Sprint(m), `key:"`+name+`"`)

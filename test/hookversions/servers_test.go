@@ -278,7 +278,7 @@ func TestErrorsNameTheVersion(t *testing.T) {
 			text: `handler "drain.future": convert request: the handler implements ` + Group + `/v2/BeforeNodeDrain, which the gateway does not serve: it has to implement ` + Group + `/v1/BeforeNodeDrain`,
 		},
 		"ObjectMissing": {
-			reason: "what is wrong with a request is told whatever its version",
+			reason: "a fault of a request is reported in any version",
 			call: func(p registry.Protocol) answered {
 				return w.call(t, p, w.hook(t, "v1alpha1", BeforeNodeDrain), &v1alpha1.BeforeNodeDrainRequest{})
 			},
@@ -306,7 +306,7 @@ func TestErrorsNameTheVersion(t *testing.T) {
 	}
 }
 
-// An extension that only a version could call which is gone, is not registered, and people are told why.
+// An extension of removed versions only is not registered, and the error says why.
 func TestRemovedVersionsAreKnown(t *testing.T) {
 	w := newWorld(t)
 	s := w.extend(t, "stable", "v1", registry.REST)

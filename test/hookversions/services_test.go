@@ -18,7 +18,7 @@ import (
 	v1beta1 "github.com/hookgate/hookgate/test/hookversions/gen/hookversions/v1beta1"
 )
 
-// answerer answers a request of any version. It stands for a dispatcher at the gateway, and for an extension.
+// answerer answers a request of any version, like the gateway's dispatcher or an extension.
 type answerer interface {
 	answer(ctx context.Context, req proto.Message) (proto.Message, error)
 }
@@ -75,7 +75,7 @@ func (s alphaServices) register(g grpc.ServiceRegistrar) {
 	v1alpha1.RegisterPlanHooksServiceServer(g, s)
 }
 
-// betaServices are those of v1beta1.
+// betaServices implements the services of v1beta1.
 type betaServices struct {
 	v1beta1.UnimplementedDiscoveryServiceServer
 	v1beta1.UnimplementedLifecycleHooksServiceServer
@@ -107,7 +107,7 @@ func (s betaServices) register(g grpc.ServiceRegistrar) {
 	v1beta1.RegisterPlanHooksServiceServer(g, s)
 }
 
-// stableServices are those of v1.
+// stableServices implements the services of v1.
 type stableServices struct {
 	v1.UnimplementedDiscoveryServiceServer
 	v1.UnimplementedLifecycleHooksServiceServer

@@ -36,7 +36,7 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// protocols are those of callers and of extensions.
+// protocols lists the protocols of callers and of extensions.
 var protocols = []registry.Protocol{registry.REST, registry.GRPC}
 
 // world is a gateway of the test group, as it serves the product's: both fronts with TLS, and a registry that discovery
@@ -236,7 +236,7 @@ func (s *server) answers(f func(req proto.Message) (proto.Message, error)) {
 	s.respond = f
 }
 
-// extend starts an extension of a version, and registers what its discovery tells.
+// extend starts an extension of a version, and registers the handlers of its discovery.
 func (w *world) extend(
 	t *testing.T, name, version string, protocol registry.Protocol, change ...func(*registry.Registration),
 ) *server {

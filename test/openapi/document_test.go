@@ -53,7 +53,7 @@ func parts(t *testing.T, document *openapi3.T, h *catalog.Hook) [2]part {
 	}
 }
 
-// decode reads JSON with its numbers as they stand.
+// decode reads JSON and keeps its numbers as written.
 func decode(t *testing.T, text []byte) map[string]any {
 	t.Helper()
 	decoder := json.NewDecoder(bytes.NewReader(text))

@@ -48,7 +48,7 @@ func buildExtension(t *testing.T) string {
 	return filepath.Join(dir, "extension")
 }
 
-// guide is the page that tells how to write such an extension.
+// guide is the path of the guide to writing such an extension.
 func guide(t *testing.T) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "openapi.md"))

@@ -115,7 +115,7 @@ func (g *gateway) post(t *testing.T, path string, body []byte) (int, []byte) {
 	return a.status, a.body
 }
 
-// startExtension serves BeforeClusterCreate, which tells which Cluster may be created, and returns its URL.
+// startExtension serves BeforeClusterCreate, whose answer names the Cluster, and returns its URL.
 func startExtension(t *testing.T, pair *devcert.Pair) string {
 	t.Helper()
 	config, err := pair.ServerTLS()

@@ -120,7 +120,7 @@ func (c *comparison) differ(path, format string, args ...any) {
 	c.differences = append(c.differences, path+": "+fmt.Sprintf(format, args...))
 }
 
-// flat returns a schema without the allOf that stands around a reference.
+// flat returns a schema without the allOf around a reference.
 func flat(s *openapi3.Schema) *openapi3.Schema {
 	for s.Type == nil && len(s.AllOf) > 0 {
 		s = s.AllOf[0].Value
@@ -274,7 +274,7 @@ type jsonMember struct {
 	null    bool // null when it is empty
 }
 
-// jsonMembers returns the members of a struct, those of embedded structs too.
+// jsonMembers returns the members of a struct, including those of embedded structs.
 func jsonMembers(t reflect.Type) []jsonMember {
 	var members []jsonMember
 	for i := range t.NumField() {

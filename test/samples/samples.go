@@ -30,7 +30,7 @@ func Hooks() []string {
 	}
 }
 
-// Lifecycle tells whether the hook is one of the nine whose answers can be merged.
+// Lifecycle reports whether the hook is one of the nine whose answers can be merged.
 func Lifecycle(hook string) bool {
 	switch hook {
 	case "BeforeClusterCreate", "AfterControlPlaneInitialized", "BeforeClusterUpgrade", "BeforeControlPlaneUpgrade",

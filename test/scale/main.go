@@ -149,7 +149,7 @@ type row struct {
 func (r *row) median() time.Duration  { return r.changes[len(r.changes)/2] }
 func (r *row) slowest() time.Duration { return r.changes[len(r.changes)-1] }
 
-// report prints the rows and the bars, and tells whether one was missed.
+// report prints the rows and the bars, and reports whether one was missed.
 func report(w io.Writer, o options, rows []row) (missed bool, err error) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', tabwriter.AlignRight)
 	fmt.Fprintln(t, "ExtensionConfigs\thandlers\tready\tdiscovered\twritten\trestart\tresident\tpeak\tchange\tslowest\t")

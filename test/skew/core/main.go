@@ -7,7 +7,7 @@
 //
 //	core --hook BeforeClusterCreate --crds crds.yaml < request.json
 //
-// It stands in a module of its own, because it is built with v1.12. What it writes is what the gateway's suite expects
+// It is a separate module, because it is built with v1.12. What it writes is what the gateway's suite expects
 // an extension built for v1.12 to get, and what it sends in the place of a v1.12.
 package main
 

@@ -68,7 +68,7 @@ func answer(r runtimehooksv1.ResponseObject, err error) {
 	r.SetStatus(runtimehooksv1.ResponseStatusSuccess)
 }
 
-// allowed tells whether the Cluster is of a class that it may have.
+// allowed returns an error unless the Cluster's class is allowed.
 func allowed(c *clusterv1beta1.Cluster, settings map[string]string) error {
 	if c.Spec.Topology == nil {
 		return errors.New("the Cluster has no topology")

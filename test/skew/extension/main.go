@@ -5,11 +5,10 @@
 // Cluster API has changed the objects in requests since, without another version of the hooks, so it stands for the
 // extensions that people built back then.
 //
-// It has two sets of handlers. Those named after the hooks tell in the message of an answer what they decoded, as JSON,
-// so that a test sees member by member what arrived. With --guard there are others: they do what extensions do with a
-// Cluster, read its class and get the objects that it refers to, and fail where that cannot be done.
-//
-// It stands in a module of its own, because it is built with v1.12.
+// It has two sets of handlers. Those named after the hooks report in the message of an answer what they decoded, as
+// JSON, so that a test sees member by member what arrived. With --guard there are others: they do what extensions do
+// with a Cluster, read its class and get the objects that it refers to, and fail where that cannot be done. It is a
+// separate module, because it is built with v1.12.
 package main
 
 import (
