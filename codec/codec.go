@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package codec reads and writes the JSON of the API group hooks.runtime.cluster.x-k8s.io, from and to the generated
-// messages of the contract. It writes what encoding/json writes for the Go types of Cluster API, byte for byte, which
-// is not protojson. Each version of a hook has messages of its own, from which its apiVersion follows.
+// messages of the contract. It writes the same bytes as encoding/json for the Go types of Cluster API, which is not
+// protojson. Each version of a hook has messages of its own, from which its apiVersion follows.
 //
 // Kubernetes objects (RawExtension) and free values (JSON) are validated but not parsed: a decoded message refers to
 // them in the body, and they are encoded verbatim. Members that the schema does not know are kept in the field

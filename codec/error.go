@@ -61,7 +61,7 @@ func wrong(path string, offset int, format string, args ...any) error {
 // longest is how many bytes of a text an error shows.
 const longest = 64
 
-// excerpt quotes the beginning of s for an error, because what a peer sends must not fill a condition.
+// excerpt quotes the beginning of s for an error, because a peer must not be able to fill a condition.
 func excerpt(s string) string {
 	if len(s) > longest {
 		return strconv.Quote(s[:longest]) + "…"

@@ -53,7 +53,7 @@ func (s *session) sameStatus(ctx context.Context, v *verdict, h *handler, req pr
 	}
 }
 
-// differs returns in which way an answer is worse than the answer to the realistic request; empty if it is not.
+// differs returns how an answer is worse than the answer to the realistic request, or "" if it is not.
 func (s *session) differs(ctx context.Context, h *handler, x *exchange) string {
 	switch base := s.base(ctx, h); {
 	case x.outcome != answered || x.message == nil:

@@ -25,7 +25,7 @@ type Target struct {
 
 // Options are the optional settings of a run.
 type Options struct {
-	// Catalog has the hooks; nil means those of the contract.
+	// Catalog has the hooks; nil means the hooks of the contract.
 	Catalog *catalog.Catalog
 	// Only and Skip select checks, by identifier ("patches.apply"), family ("patches") or pattern ("*.stable"). Skip
 	// wins.

@@ -178,7 +178,7 @@ func (x *exchange) isAnswer() bool {
 	return x.outcome == answered && x.message != nil && (x.status() == success || x.status() == failure)
 }
 
-// complaint returns the text with which a request was turned down, in whatever way; empty if it was not.
+// complaint returns the text with which a request was refused, in any form, or "" if it was not.
 func (x *exchange) complaint() string {
 	switch {
 	case x.status() == failure:

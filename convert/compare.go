@@ -11,16 +11,15 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 )
 
-// comparison compares an object with the result of converting it there and back, to find what the other version
-// cannot express. It compares Go values, not JSON, and does not look into lists and maps that the conversions share,
-// so that it costs little.
+// comparison compares an object with the result of converting it there and back, to find the losses. It compares Go
+// values, not JSON, and does not look into lists and maps that the conversions share, so that it costs little.
 type comparison struct {
 	path []step
 	lost func(path []step)
 }
 
 // compare compares two values of the type of s. Absent, zero and empty are equal. Members that only back has are no
-// losses, because conversions fill in what the other version implies, such as the namespace of references.
+// losses, because conversions fill in implied members, such as the namespace of references.
 func (c *comparison) compare(s *schema, src, back reflect.Value) {
 	switch s.shape {
 	case shapeString:

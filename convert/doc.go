@@ -27,7 +27,7 @@
 // dependency; test/conversion, a module of its own, compares both on random objects.
 //
 // The metadata of objects is the same in both versions and is passed on unchanged, except for the annotation
-// cluster.x-k8s.io/conversion-data, in which Cluster API's converters keep what v1beta1 has no room for. The package
+// cluster.x-k8s.io/conversion-data, in which Cluster API's converters keep the members that v1beta1 lacks. The package
 // neither writes that annotation nor passes it on, because Cluster API v1.12 and v1.14 remove it from the requests of
 // hooks. An object of v1beta1 that has it nevertheless is converted with it, as Cluster API would do. Removing it is
 // not a loss.

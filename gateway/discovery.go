@@ -20,7 +20,7 @@ import (
 
 // Discover returns the gateway's own handlers, so that one ExtensionConfig registers it with Cluster API:
 //
-//   - one handler for each lifecycle hook, named as the hook in lower case, which stands for every handler of that
+//   - one handler for each lifecycle hook, named as the hook in lower case, which represents every handler of that
 //     hook. It is always there, so that nothing changes for the caller when extensions come and go;
 //   - one handler for each registered handler of every other hook, under its label.
 //

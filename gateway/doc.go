@@ -1,9 +1,9 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package gateway decides calls: which handlers answer them, with which settings, for how long, and what their failures
-// mean. Two fronts, HTTPS JSON and gRPC, decode requests and pass them to the Dispatcher, which selects handlers, calls
-// each of them through one chain of links, and merges their answers.
+// Package gateway dispatches calls: it decides which handlers answer them, with which settings and timeouts, and how to
+// treat their failures. Two fronts, HTTPS JSON and gRPC, decode requests and pass them to the Dispatcher, which selects
+// handlers, calls each of them through one chain of links, and merges their answers.
 //
 // Package extension is the transport at the end of the chain. Package registry holds the registrations; the sources
 // below controllers/source fill it.

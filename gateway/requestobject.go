@@ -76,7 +76,7 @@ func namespacesOf(req proto.Message) []string {
 	return namespaces
 }
 
-// namespaceOf returns metadata.namespace of an object, empty if it has none.
+// namespaceOf returns metadata.namespace of an object, or "".
 func namespaceOf(object *hooksv1alpha1.RawExtension) string {
 	value, ok := jsonscan.Lookup(object.GetRaw(), "metadata", "namespace")
 	if !ok {

@@ -25,7 +25,7 @@ type Differences struct {
 }
 
 // Derive returns the conversion between two versions of a message that their descriptors and d define: members of the
-// same name correspond, and d declares all others. Build returns an error for every member that is not accounted for.
+// same name correspond, and d declares all others. Build returns an error for every other member.
 //
 // If a member has the same type in both versions, the converted message shares its value.
 func Derive(spoke, hub proto.Message, d Differences) Conversion {

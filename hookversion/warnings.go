@@ -51,7 +51,7 @@ func (w *Warnings) add(text string) {
 }
 
 // Values returns the warnings as values of the HTTP header Warning, 299 - "<text>" in RFC 7234. They are sorted,
-// distinct and bounded: a last one counts those left out. Values returns nil if there are none.
+// distinct and bounded: a last one counts the omitted ones. Values returns nil without warnings.
 func (w *Warnings) Values() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

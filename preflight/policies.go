@@ -43,7 +43,7 @@ func newPolicy(extensionConfig, handler, states, watchFilter string) ProposedPol
 	return p
 }
 
-// Manifests returns the policies to apply as YAML documents; empty if there are none.
+// Manifests returns the policies to apply as YAML documents, or "".
 func (r *Report) Manifests() string {
 	documents := make([]string, len(r.Policies))
 	for i, p := range r.Policies {

@@ -49,7 +49,7 @@ func withHint(what, hint string) string {
 	return what + "\n" + hint
 }
 
-// explain returns why there was no answer, and what to do about it.
+// explain returns the error of a failed call, with a hint.
 func (s *server) explain(f *connect.Failure) error {
 	what := f.Text
 	if f.Kind == hook.Timeout {

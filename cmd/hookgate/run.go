@@ -126,12 +126,12 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	})
 
 	// The background tasks of the server.
-	beside := []runner{source, certificates}
+	background := []runner{source, certificates}
 	if clientCertificate != nil {
-		beside = append(beside, clientCertificate)
+		background = append(background, clientCertificate)
 	}
 	if o.sidecar != "" {
-		beside = append(beside, memory.Releaser{Ready: reg.Ready(), Logger: logger})
+		background = append(background, memory.Releaser{Ready: reg.Ready(), Logger: logger})
 	} else {
 		memory.TuneGC(os.LookupEnv)
 	}
@@ -140,12 +140,12 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 		if err != nil {
 			return err
 		}
-		beside = append(beside, webhooks)
+		background = append(background, webhooks)
 	}
 	if o.diagnostics.profiler != "" {
-		beside = append(beside, profilerServer{o.diagnostics.profiler})
+		background = append(background, profilerServer{o.diagnostics.profiler})
 	}
-	return runAll(ctx, server, beside...)
+	return runAll(ctx, server, background...)
 }
 
 // newFront returns the handler of the HTTPS address.
@@ -166,11 +166,11 @@ type runner interface {
 
 // runAll runs the server until ctx is done and it has drained. The background tasks stop only after that, because calls
 // in flight still need them; if any part fails, everything stops.
-func runAll(ctx context.Context, server runner, beside ...runner) error {
-	besideCtx, stopBeside := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopBeside()
-	group, groupCtx := errgroup.WithContext(besideCtx)
-	for _, r := range beside {
+func runAll(ctx context.Context, server runner, background ...runner) error {
+	backgroundCtx, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopBackground()
+	group, groupCtx := errgroup.WithContext(backgroundCtx)
+	for _, r := range background {
 		group.Go(func() error { return r.Run(groupCtx) })
 	}
 	serverCtx, stopServer := context.WithCancel(ctx)
@@ -178,7 +178,7 @@ func runAll(ctx context.Context, server runner, beside ...runner) error {
 	defer context.AfterFunc(groupCtx, stopServer)()
 
 	err := server.Run(serverCtx)
-	stopBeside()
+	stopBackground()
 	return errors.Join(err, group.Wait())
 }
 

@@ -239,9 +239,9 @@ func serviceURL(s *runtimev1.ServiceReference) string {
 }
 
 // LastKnownHandlers returns the handlers in the status of an ExtensionConfig by the rules of discovery, sorted by name,
-// and the handlers left out because the contract lacks their hook. With errors it returns no handlers. Which objects a
-// handler understands comes from the annotation that StatedVersions reads; invalid entries are left out and are no
-// error.
+// and the handlers left out because the contract lacks their hook. With errors it returns no handlers. The versions of
+// objects that handlers understand come from the annotation that StatedVersions reads; invalid entries are left out and
+// are no error.
 func LastKnownHandlers(config *runtimev1.ExtensionConfig, hooks *catalog.Catalog) (
 	handlers []registry.Handler, skipped []extension.Skipped, errs field.ErrorList,
 ) {

@@ -28,7 +28,7 @@ import (
 	"github.com/hookgate/hookgate/policy"
 )
 
-// Object is what one document of a manifest defines.
+// Object is the object that one document of a manifest defines.
 type Object struct {
 	Place
 	Name string
@@ -47,9 +47,9 @@ func (o *Object) Valid() bool {
 // Decoder decodes the documents of manifests.
 type Decoder struct {
 	hooks *catalog.Catalog
-	// judging keeps ExtensionConfigs whose hooks have been removed, for a survey that judges them.
-	judging    bool
-	conditions *policy.Compiler
+	// keepRemoved keeps ExtensionConfigs whose hooks have been removed, for a survey that judges them.
+	keepRemoved bool
+	conditions  *policy.Compiler
 }
 
 // NewDecoder returns a Decoder for the hooks of a catalog.
@@ -142,7 +142,7 @@ func decodeExtensionConfig(d *document, words *Decoder) (*Object, []Problem) {
 
 	if hasStatus {
 		removed, outdated := d.hookVersions(members, status, words.hooks)
-		if removed != nil && !words.judging {
+		if removed != nil && !words.keepRemoved {
 			return d.refused([]Problem{*removed})
 		}
 		problems = append(problems, d.decodeStatus(&x, config.Annotations, status, words.hooks)...)

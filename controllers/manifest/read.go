@@ -57,7 +57,7 @@ func Read(dir string, hooks *catalog.Catalog) (Manifests, error) {
 	if err != nil {
 		return Manifests{}, fmt.Errorf("read manifests: %w", err)
 	}
-	words.judging = true
+	words.keepRemoved = true
 	defined, problems := (&Inventory{}).Next(files, words)
 	var read Manifests
 	for i := range problems {

@@ -100,7 +100,7 @@ func (c *Cluster) Inventory(ctx context.Context, hooks *catalog.Catalog) (prefli
 	if err != nil {
 		return v, err
 	}
-	var policies []placed
+	var policies []locatedPolicy
 	for i := range list.Items {
 		item := &list.Items[i]
 		if !item.DeletionTimestamp.IsZero() {
@@ -108,7 +108,7 @@ func (c *Cluster) Inventory(ctx context.Context, hooks *catalog.Catalog) (prefli
 		}
 		p, errs := extensionconfig.ConvertPolicy(item, compiler)
 		if len(errs) == 0 {
-			policies = append(policies, placed{Policy: p})
+			policies = append(policies, locatedPolicy{Policy: p})
 		} else if ignored, states := invalid(item, errs.ToAggregate().Error()); states {
 			v.Ignored = append(v.Ignored, ignored)
 		}

@@ -41,9 +41,9 @@ func Directory(
 			Object: e.Object, Location: located(e.Place), Reason: e.Text,
 		})
 	}
-	policies := make([]placed, len(manifests.Policies))
+	policies := make([]locatedPolicy, len(manifests.Policies))
 	for i, p := range manifests.Policies {
-		policies[i] = placed{Policy: p.Policy, location: located(p.Place)}
+		policies[i] = locatedPolicy{Policy: p.Policy, location: located(p.Place)}
 	}
 	v.Extensions = make([]preflight.Extension, len(manifests.ExtensionConfigs))
 	speaks := protocols(policies)

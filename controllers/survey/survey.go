@@ -65,15 +65,15 @@ func fromDiscovery(found extension.Discovered, at preflight.Location) []prefligh
 	return handlers
 }
 
-// placed is a policy with its location.
-type placed struct {
+// locatedPolicy is a policy with its location.
+type locatedPolicy struct {
 	extensionconfig.Policy
 	location preflight.Location
 }
 
 // decide sets the policies in effect for the handlers of v, and lists the policies that state a version without effect.
-func decide(v *preflight.Inventory, policies []placed) {
-	resolved, verdicts := extensionconfig.ResolvePolicies(unplaced(policies),
+func decide(v *preflight.Inventory, policies []locatedPolicy) {
+	resolved, verdicts := extensionconfig.ResolvePolicies(withoutLocations(policies),
 		func(t extensionconfig.Target) error { return missing(v, t) })
 	located := map[string]preflight.Location{}
 	for _, p := range policies {
@@ -117,14 +117,14 @@ func missing(v *preflight.Inventory, t extensionconfig.Target) error {
 }
 
 // protocols returns the protocols of extensions, by ExtensionConfig, where policies set one other than REST.
-func protocols(policies []placed) map[string]registry.Protocol {
-	list := unplaced(policies)
+func protocols(policies []locatedPolicy) map[string]registry.Protocol {
+	list := withoutLocations(policies)
 	resolved, _ := extensionconfig.ResolvePolicies(list, func(extensionconfig.Target) error { return nil })
 	return extensionconfig.Protocols(list, resolved)
 }
 
-// unplaced returns the policies alone.
-func unplaced(policies []placed) []extensionconfig.Policy {
+// withoutLocations returns the policies alone.
+func withoutLocations(policies []locatedPolicy) []extensionconfig.Policy {
 	list := make([]extensionconfig.Policy, len(policies))
 	for i, p := range policies {
 		list[i] = p.Policy

@@ -109,7 +109,7 @@ type Response struct {
 	Invalid error
 }
 
-// OK reports whether the status is the one of an answer of a hook.
+// OK reports whether the response is the answer of a hook.
 func (r *Response) OK() bool {
 	return r.Failure == nil && (r.HTTPCode == http.StatusOK || r.HTTPCode == 0 && r.GRPC.Err() == nil)
 }

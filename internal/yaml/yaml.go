@@ -3,7 +3,7 @@
 
 // Package yaml converts between YAML and JSON, and knows the line of each value.
 //
-// Scalars mean what they mean to kubectl, that is to sigs.k8s.io/yaml: plain yes, on and y are true; 0777 is octal;
+// Scalars mean the same as in kubectl, which uses sigs.k8s.io/yaml: plain yes, on and y are true; 0777 is octal;
 // timestamps are strings; merge keys (<<) are merged; keys become strings. That library keeps no positions and reads
 // numbers as Go values, so this package works on the nodes of go.yaml.in/yaml/v3, and differs where kubectl would
 // change or lose something:

@@ -101,7 +101,7 @@ func (e *Extensions) Retentions() int {
 	return len(e.retained)
 }
 
-// Retained returns the URLs of the last call of Retain, nil if there was none.
+// Retained returns the URLs of the last call of Retain, or nil before the first.
 func (e *Extensions) Retained() []string {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -310,7 +310,7 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 	}))
 }
 
-// definitions returns the definitions for the configured References, which the manager runs; nil if there are none.
+// definitions returns the definitions for the configured References, which the manager runs, or nil without References.
 func (s *Source) definitions(ctx context.Context, mgr manager.Manager) (*definitions, error) {
 	if s.config.References == nil {
 		return nil, nil
