@@ -58,7 +58,9 @@ func (c *Config) clientTLS(roots *x509.CertPool) *tls.Config {
 		DynamicRecordSizingDisabled: true,
 	}
 	if c.ClientCertificate != nil {
-		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) { return c.ClientCertificate() }
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			return c.ClientCertificate()
+		}
 	}
 	return config
 }

@@ -73,7 +73,8 @@ func (f faults) err() error {
 // discovered checks the handlers of an answer and fills in defaults.
 func discovered(c *catalog.Catalog, handlers []*hooksv1alpha1.ExtensionHandler) (Discovered, error) {
 	if len(handlers) > limits.Handlers {
-		return Discovered{}, fmt.Errorf("has %d handlers, which is more than %d: split them over several extensions", len(handlers), limits.Handlers)
+		return Discovered{}, fmt.Errorf("has %d handlers, which is more than %d: split them over several extensions",
+			len(handlers), limits.Handlers)
 	}
 	var d Discovered
 	var wrong faults
@@ -94,7 +95,8 @@ func discovered(c *catalog.Catalog, handlers []*hooksv1alpha1.ExtensionHandler) 
 		}
 		policy, ok := policyOf(h)
 		if !ok {
-			wrong.add("handlers[%d].failurePolicy: %d is neither %q nor %q", i, h.GetFailurePolicy(), hook.Fail, hook.Ignore)
+			wrong.add("handlers[%d].failurePolicy: %d is neither %q nor %q", i, h.GetFailurePolicy(),
+				hook.Fail, hook.Ignore)
 		}
 		version := h.GetClusterApiVersion()
 		if err := hook.CheckClusterAPIVersion(version); version != "" && err != nil {
@@ -104,7 +106,9 @@ func discovered(c *catalog.Catalog, handlers []*hooksv1alpha1.ExtensionHandler) 
 			d.Skipped = append(d.Skipped, Skipped{Name: h.GetName(), Reason: reason})
 			continue
 		}
-		d.Handlers = append(d.Handlers, registry.Handler{Name: h.GetName(), Hook: gvh, Timeout: timeout, FailurePolicy: policy, ClusterAPIVersion: version})
+		d.Handlers = append(d.Handlers, registry.Handler{
+			Name: h.GetName(), Hook: gvh, Timeout: timeout, FailurePolicy: policy, ClusterAPIVersion: version,
+		})
 	}
 	if err := wrong.err(); err != nil {
 		return Discovered{}, err

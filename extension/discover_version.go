@@ -13,7 +13,9 @@ import (
 
 // discoverNewest calls ask with each version of Discovery, the newest first, until the extension has one. If it has
 // none, the error is that of the newest version.
-func discoverNewest(c *catalog.Catalog, ask func(h *catalog.Hook) (d Discovered, absent bool, err *hook.Error)) (Discovered, error) {
+func discoverNewest(
+	c *catalog.Catalog, ask func(h *catalog.Hook) (d Discovered, absent bool, err *hook.Error),
+) (Discovered, error) {
 	var first *hook.Error
 	for _, h := range c.Discoveries() {
 		d, absent, err := ask(h)

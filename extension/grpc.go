@@ -44,7 +44,8 @@ func NewGRPC(config Config) *GRPC {
 func (g *GRPC) Call(ctx context.Context, c Call) (Result, error) {
 	x := callRequest(c)
 	rpc := &connect.RPC{}
-	out, _, err := g.invoke(ctx, c.Handler.Registration.ClientConfig, &x, rpc, withHandler(c.Request, c.Handler.Handler.Name))
+	out, _, err := g.invoke(ctx, c.Handler.Registration.ClientConfig, &x, rpc,
+		withHandler(c.Request, c.Handler.Handler.Name))
 	result := Result{Response: out, Sent: rpc.Sent.Load(), Received: rpc.Received.Load()}
 	if err != nil {
 		return result, err.WithHandler(c.Handler.Name)

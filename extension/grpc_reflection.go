@@ -34,7 +34,9 @@ func (g *GRPC) reflect(ctx context.Context, cc registry.ClientConfig, x *request
 	case ctx.Err() != nil:
 		return nil, x.ended(ctx, err)
 	case err != nil:
-		return nil, x.fail(hook.BadResponse, "the extension has neither Discovery nor server reflection, so its handlers are unknown: implement Discovery", err)
+		return nil, x.fail(hook.BadResponse,
+			"the extension has neither Discovery nor server reflection, so its handlers are unknown: "+
+				"implement Discovery", err)
 	}
 
 	answer := &hooksv1alpha1.DiscoveryResponse{Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS}
@@ -52,7 +54,8 @@ func (g *GRPC) reflect(ctx context.Context, cc registry.ClientConfig, x *request
 		})
 	}
 	if len(answer.GetHandlers()) == 0 {
-		return nil, x.fail(hook.BadResponse, fmt.Sprintf("the extension has none of the hooks' services, but %s", listed(services)), nil)
+		return nil, x.fail(hook.BadResponse,
+			fmt.Sprintf("the extension has none of the hooks' services, but %s", listed(services)), nil)
 	}
 	return answer, nil
 }

@@ -45,7 +45,9 @@ type hostResolvers struct {
 func (*hostResolvers) Scheme() string { return hostScheme }
 
 // Build implements grpcresolver.Builder.
-func (b *hostResolvers) Build(_ grpcresolver.Target, cc grpcresolver.ClientConn, _ grpcresolver.BuildOptions) (grpcresolver.Resolver, error) {
+func (b *hostResolvers) Build(
+	_ grpcresolver.Target, cc grpcresolver.ClientConn, _ grpcresolver.BuildOptions,
+) (grpcresolver.Resolver, error) {
 	host, port := "", ""
 	if b.endpoint.Network == "tcp" {
 		var err error

@@ -16,9 +16,12 @@ import (
 
 // refused returns the error of a call that came to no answer, and whether the server does not implement the method. The
 // texts are fixed: those of gRPC and of the extension go to the log.
-func (r *request) refused(ctx context.Context, conn *connect.GRPC, rpc *connect.RPC, err error) (failed *hook.Error, unimplemented bool) {
+func (r *request) refused(
+	ctx context.Context, conn *connect.GRPC, rpc *connect.RPC, err error,
+) (failed *hook.Error, unimplemented bool) {
 	code := status.Code(err)
-	if ctx.Err() != nil || code == codes.DeadlineExceeded { // the server knows the deadline, and may be the first to say so
+	// The server knows the deadline, and may be the first to report it.
+	if ctx.Err() != nil || code == codes.DeadlineExceeded {
 		return r.ended(ctx, err), false
 	}
 	if f := conn.Classify(rpc, err); f != nil {

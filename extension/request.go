@@ -76,7 +76,8 @@ func (r *request) ended(ctx context.Context, err error) *hook.Error {
 // discovered returns what an answer to discovery says.
 func (r *request) discovered(c *catalog.Catalog, answer proto.Message) (Discovered, *hook.Error) {
 	if status, _ := catalog.StatusOf(answer); status != catalog.Success {
-		return Discovered{}, r.fail(hook.BadResponse, "the extension answered Failure: "+cut(catalog.MessageOf(answer)), nil)
+		return Discovered{}, r.fail(hook.BadResponse,
+			"the extension answered Failure: "+cut(catalog.MessageOf(answer)), nil)
 	}
 	d, err := discovered(c, handlersOf(answer))
 	if err != nil {

@@ -43,7 +43,8 @@ func (r *REST) answer(ctx context.Context, x *restRequest, resp *http.Response) 
 		return nil, x.fail(hook.BadResponse, fmt.Sprintf("answer is larger than %d bytes", r.config.MaxBytes), nil)
 	case errors.Is(err, body.ErrEncoding):
 		encoding := strings.ToLower(strings.Join(resp.Header.Values("Content-Encoding"), ","))
-		return nil, x.fail(hook.BadResponse, fmt.Sprintf("answer is encoded with Content-Encoding %s, which was not asked for", quote(encoding)), nil)
+		return nil, x.fail(hook.BadResponse,
+			fmt.Sprintf("answer is encoded with Content-Encoding %s, which was not asked for", quote(encoding)), nil)
 	default:
 		return nil, x.interrupted(ctx, err)
 	}
@@ -82,7 +83,8 @@ func (x *restRequest) statusError(resp *http.Response) *hook.Error {
 		text += " " + name
 	}
 	switch {
-	case strings.HasPrefix(resp.Header.Get("Content-Type"), "application/grpc"), resp.StatusCode == http.StatusUnsupportedMediaType:
+	case strings.HasPrefix(resp.Header.Get("Content-Type"), "application/grpc"),
+		resp.StatusCode == http.StatusUnsupportedMediaType:
 		text = "the server speaks gRPC: set protocol GRPC"
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:
 		text += ": redirects are not followed"

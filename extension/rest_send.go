@@ -44,7 +44,9 @@ type restRequest struct {
 }
 
 // do sends in and returns the answer.
-func (r *REST) do(ctx context.Context, cc registry.ClientConfig, x *restRequest, in proto.Message) (proto.Message, *hook.Error) {
+func (r *REST) do(
+	ctx context.Context, cc registry.ClientConfig, x *restRequest, in proto.Message,
+) (proto.Message, *hook.Error) {
 	var err error
 	if x.route, err = r.routes.get(cc); err != nil {
 		return nil, x.fail(hook.Unreachable, err.Error(), err)
@@ -121,7 +123,9 @@ func (r *REST) send(ctx context.Context, x *restRequest, body codec.Body) (*http
 }
 
 // roundTrip makes one attempt. It follows no redirect, and it adds neither cookies nor credentials.
-func (r *REST) roundTrip(ctx context.Context, x *restRequest, body codec.Body, p *pool, a *attempt) (*http.Response, error) {
+func (r *REST) roundTrip(
+	ctx context.Context, x *restRequest, body codec.Body, p *pool, a *attempt,
+) (*http.Response, error) {
 	header := make(http.Header, 8)
 	header["Accept"] = jsonHeader
 	header["Accept-Encoding"] = identityHeader
