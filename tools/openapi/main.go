@@ -81,11 +81,11 @@ func run(root string) error {
 		return err
 	}
 	dir := filepath.Join(root, filepath.FromSlash(folder))
-	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // for everyone
+	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return err
 	}
 	for name, content := range map[string][]byte{documentFile: text.Bytes(), embedFile: []byte(embedding)} {
-		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil { //nolint:gosec // for everyone
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o644); err != nil {
 			return err
 		}
 	}
