@@ -18,6 +18,8 @@ import (
 	"github.com/hookgate/hookgate/internal/text"
 )
 
+const injectedNote = "caBundle is now set from the Secret in annotation " + runtimev1.InjectCAFromSecretAnnotation
+
 // notice is an event that informs operators of a change.
 type notice struct{ kind, reason, action, note string }
 
@@ -28,8 +30,7 @@ func notices(before, after *runtimev1.ExtensionConfig) []notice {
 		all = append(all, notice{kind, reason, action, text.Cut(note, limits.EventNoteBytes)})
 	}
 	if !bytes.Equal(before.Spec.ClientConfig.CABundle, after.Spec.ClientConfig.CABundle) {
-		add(corev1.EventTypeNormal, "CABundleInjected", "InjectCABundle",
-			"caBundle is now set from the Secret in annotation "+runtimev1.InjectCAFromSecretAnnotation)
+		add(corev1.EventTypeNormal, "CABundleInjected", "InjectCABundle", injectedNote)
 	}
 	for _, c := range after.Status.Conditions {
 		old := meta.FindStatusCondition(before.Status.Conditions, c.Type)

@@ -14,8 +14,10 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
 	"k8s.io/client-go/tools/events"
+	"k8s.io/client-go/tools/reference"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/event"
@@ -226,9 +228,23 @@ func (r *reconciler) write(ctx context.Context, m *memory, config, want *runtime
 		m.wrote(stored)
 	}
 	for _, n := range notices(config, want) {
-		r.events.Eventf(config, nil, n.kind, n.reason, n.action, "%s", n.note)
+		r.events.Eventf(r.regarding(config, n), nil, n.kind, n.reason, n.action, "%s", n.note)
 	}
 	return nil
+}
+
+// regarding returns the object of an event. Events are counted as one if their objects are equal, so a notice that always
+// has the same note is about config in any version.
+func (r *reconciler) regarding(config *runtimev1.ExtensionConfig, n notice) runtime.Object {
+	if n.note != injectedNote {
+		return config
+	}
+	ref, err := reference.GetReference(r.client.Scheme(), config)
+	if err != nil {
+		return config
+	}
+	ref.ResourceVersion = ""
+	return ref
 }
 
 // next returns the time until the next attempt, or zero if only a change requires one.
