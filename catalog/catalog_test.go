@@ -173,11 +173,11 @@ func TestBuildRefuses(t *testing.T) {
 	}{
 		"Twice": {
 			[]Source{source("v1", Lifetime{}, files...), source("v1", Lifetime{}, files...)},
-			"version hooks.runtime.cluster.x-k8s.io/v1: stands twice in the catalog",
+			"version hooks.runtime.cluster.x-k8s.io/v1: occurs twice in the catalog",
 		},
 		"HookTwice": {
 			[]Source{source("v1", Lifetime{}, files[0], files[0])},
-			"version hooks.runtime.cluster.x-k8s.io/v1: hook Discovery: stands twice in one version",
+			"version hooks.runtime.cluster.x-k8s.io/v1: hook Discovery: occurs twice in one version",
 		},
 		"NoHooks": {
 			[]Source{source("v1", Lifetime{})},

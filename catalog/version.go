@@ -64,7 +64,7 @@ func Build(releases []Release, sources ...Source) (*Catalog, error) {
 	for _, s := range sources {
 		v := &Version{Group: s.Group, Name: s.Version, Lifetime: s.Lifetime}
 		if _, ok := c.Version(v.Group, v.Name); ok {
-			errs = append(errs, fmt.Errorf("version %s: stands twice in the catalog", v.APIVersion()))
+			errs = append(errs, fmt.Errorf("version %s: occurs twice in the catalog", v.APIVersion()))
 			continue
 		}
 		for _, file := range s.Files {
@@ -137,7 +137,7 @@ func (v *Version) add(s protoreflect.ServiceDescriptor) error {
 		}
 		h.Mergeable = h.Category == Lifecycle
 		if slices.ContainsFunc(v.hooks, func(other *Hook) bool { return strings.EqualFold(other.Hook, h.Hook) }) {
-			errs = append(errs, fmt.Errorf("hook %s: stands twice in one version", h.Hook))
+			errs = append(errs, fmt.Errorf("hook %s: occurs twice in one version", h.Hook))
 			continue
 		}
 		var err error
