@@ -6,6 +6,7 @@ package catalog
 import (
 	"strings"
 
+	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
@@ -32,6 +33,18 @@ func Shallow(m protoreflect.Message) protoreflect.Message {
 		return true
 	})
 	return c
+}
+
+// WithHandler returns a copy of a request that names the handler to call and shares everything else. It returns req itself
+// if its hook has no handlers, as Discovery.
+func WithHandler(req proto.Message, handler string) proto.Message {
+	fd := req.ProtoReflect().Descriptor().Fields().ByName("handler")
+	if fd == nil {
+		return req
+	}
+	m := Shallow(req.ProtoReflect())
+	m.Set(fd, protoreflect.ValueOfString(handler))
+	return m.Interface()
 }
 
 // CopySame copies to to every field of from that has the same name and kind in both, and shares values where it can. It

@@ -78,3 +78,19 @@ func TestStatusOfAnswers(t *testing.T) {
 		t.Error("a request has a message")
 	}
 }
+
+// The handler's own name is set in a copy: handlers that are called at the same time share the request.
+func TestWithHandler(t *testing.T) {
+	in := &hooksv1alpha1.BeforeClusterCreateRequest{Handler: "caller's", Settings: map[string]string{"a": "b"}}
+	before := proto.Clone(in)
+	out, ok := WithHandler(in, "v").(*hooksv1alpha1.BeforeClusterCreateRequest)
+	if !ok || out.GetHandler() != "v" || out.GetSettings()["a"] != "b" {
+		t.Errorf("got %v", out)
+	}
+	if !proto.Equal(before, in) {
+		t.Errorf("the request became %v", in)
+	}
+	if out := WithHandler(&hooksv1alpha1.DiscoveryRequest{}, "v"); !proto.Equal(out, &hooksv1alpha1.DiscoveryRequest{}) {
+		t.Errorf("discovery has no handler: got %v", out)
+	}
+}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 // nowhere is a hook that does not exist, and noHandler a handler that does not exist.
@@ -37,7 +38,7 @@ var protocolChecks = []Check{
 			if s.endpoint.protocol == GRPC {
 				body, want = nil, "gRPC Unimplemented"
 			}
-			ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
+			ctx, cancel := context.WithTimeout(ctx, limits.DiscoveryTimeout)
 			defer cancel()
 			if x := s.transport.send(ctx, unknown, noHandler, body); !strings.HasPrefix(x.code, want) {
 				v.fail(x, "that is not %s", want)
@@ -69,7 +70,7 @@ var protocolChecks = []Check{
 			if !ok || !t.grpc {
 				return
 			}
-			ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
+			ctx, cancel := context.WithTimeout(ctx, limits.DiscoveryTimeout)
 			defer cancel()
 			answer, err := healthv1.NewHealthClient(t.client.GRPC()).Check(ctx, &healthv1.HealthCheckRequest{})
 			f := Finding{Sent: healthv1.Health_Check_FullMethodName + " of the service \"\""}

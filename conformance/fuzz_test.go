@@ -11,6 +11,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/internal/endpoint"
+	"github.com/hookgate/hookgate/internal/limits"
 	golden "github.com/hookgate/hookgate/proto"
 )
 
@@ -68,7 +69,7 @@ func FuzzAnswer(f *testing.F) {
 		s.handlers = nil
 		for _, h := range hooks.Hooks() {
 			if !h.Singleton() {
-				s.handlers = append(s.handlers, &handler{name: "h", hook: h, timeout: defaultTimeout})
+				s.handlers = append(s.handlers, &handler{name: "h", hook: h, timeout: limits.DefaultTimeout})
 			}
 		}
 		for i := range checks {

@@ -23,13 +23,8 @@ import (
 	"github.com/hookgate/hookgate/internal/client"
 	"github.com/hookgate/hookgate/internal/connect"
 	"github.com/hookgate/hookgate/internal/endpoint"
+	"github.com/hookgate/hookgate/internal/limits"
 	golden "github.com/hookgate/hookgate/proto"
-)
-
-const (
-	discoveryTimeout = 10 * time.Second
-	defaultTimeout   = 10 * time.Second
-	maxTimeout       = 30 * time.Second
 )
 
 // session is one run. It belongs to one goroutine.
@@ -247,9 +242,9 @@ func (s *session) request(h *handler) proto.Message {
 
 func timeoutOf(a announced) time.Duration {
 	if a.TimeoutSeconds == nil || *a.TimeoutSeconds <= 0 {
-		return defaultTimeout
+		return limits.DefaultTimeout
 	}
-	return min(time.Duration(*a.TimeoutSeconds)*time.Second, maxTimeout)
+	return min(time.Duration(*a.TimeoutSeconds)*time.Second, limits.Timeout)
 }
 
 // fromServices returns a handler for each hook of the extension's services that it implements, as the gateway names
@@ -260,7 +255,7 @@ func (s *session) fromServices(ctx context.Context) []*handler {
 		if h.Singleton() || !slices.Contains(s.services, serviceOf(h)) {
 			continue
 		}
-		one := &handler{name: strings.ToLower(h.Hook), hook: h, timeout: defaultTimeout, understands: s.understands}
+		one := &handler{name: strings.ToLower(h.Hook), hook: h, timeout: limits.DefaultTimeout, understands: s.understands}
 		if x := s.base(ctx, one); x.code != "gRPC Unimplemented" {
 			handlers = append(handlers, one)
 		}
@@ -311,7 +306,7 @@ func (s *session) speaksHTTP2(ctx context.Context) bool {
 }
 
 func (s *session) askDiscovery(ctx context.Context) *exchange {
-	ctx, cancel := context.WithTimeout(ctx, discoveryTimeout)
+	ctx, cancel := context.WithTimeout(ctx, limits.DiscoveryTimeout)
 	defer cancel()
 	return s.transport.call(ctx, s.discovery, "", s.requests[hook.Discovery])
 }

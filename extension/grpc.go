@@ -11,7 +11,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
@@ -45,7 +44,7 @@ func (g *GRPC) Call(ctx context.Context, c Call) (Result, error) {
 	x := callRequest(c)
 	rpc := &connect.RPC{}
 	out, _, err := g.invoke(ctx, c.Handler.Registration.ClientConfig, &x, rpc,
-		withHandler(c.Request, c.Handler.Handler.Name))
+		catalog.WithHandler(c.Request, c.Handler.Handler.Name))
 	result := Result{Response: out, Sent: rpc.Sent.Load(), Received: rpc.Received.Load()}
 	if err != nil {
 		return result, err.WithHandler(c.Handler.Name)
@@ -126,16 +125,6 @@ func (g *GRPC) outgoing(ctx context.Context) context.Context {
 	carrier := propagation.MapCarrier{}
 	g.config.Propagator.Inject(ctx, carrier)
 	return metadata.NewOutgoingContext(ctx, metadata.New(carrier))
-}
-
-// withHandler returns a copy of req with the handler's own name, as the extension knows it. The copy shares everything
-// else with req.
-func withHandler(req proto.Message, name string) proto.Message {
-	to := catalog.Shallow(req.ProtoReflect())
-	if fd := to.Descriptor().Fields().ByName("handler"); fd != nil {
-		to.Set(fd, protoreflect.ValueOfString(name))
-	}
-	return to.Interface()
 }
 
 // Retain keeps the connections to the given extensions and closes all others, as REST.Retain does.

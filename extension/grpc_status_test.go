@@ -11,7 +11,6 @@ import (
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-	"google.golang.org/protobuf/proto"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
@@ -50,22 +49,6 @@ func TestGRPCUnknownStatus(t *testing.T) {
 	got, err := callGRPC(t.Context(), newGRPC(t, Config{}), newCall(cc))
 	wantError(t, "neither of the two", got, err, hook.BadResponse,
 		`handler "v.acme": call extension: answer: status: want "Success" or "Failure", got 3`)
-}
-
-// The handler's own name is set in a copy: handlers that are called at the same time share the request.
-func TestWithHandler(t *testing.T) {
-	in := &hooksv1alpha1.BeforeClusterCreateRequest{Handler: "caller's", Settings: map[string]string{"a": "b"}}
-	before := proto.Clone(in)
-	out, ok := withHandler(in, "v").(*hooksv1alpha1.BeforeClusterCreateRequest)
-	if !ok || out.GetHandler() != "v" || out.GetSettings()["a"] != "b" {
-		t.Errorf("got %v", out)
-	}
-	if !proto.Equal(before, in) {
-		t.Errorf("the request became %v", in)
-	}
-	if out := withHandler(&hooksv1alpha1.DiscoveryRequest{}, "v"); !proto.Equal(out, &hooksv1alpha1.DiscoveryRequest{}) {
-		t.Errorf("discovery has no handler: got %v", out)
-	}
 }
 
 // A host that resolves to a forbidden address is not called over gRPC either, nor are such endpoints of a Service.

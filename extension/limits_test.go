@@ -17,6 +17,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/codec"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
@@ -98,7 +99,7 @@ func TestRequestsAtTheLimit(t *testing.T) {
 			t.Errorf("REST, %d bytes where %d are allowed: %v", size, size-more, err)
 		}
 	}
-	size = int64(proto.Size(withHandler(newCall(grpc).Request, "v")))
+	size = int64(proto.Size(catalog.WithHandler(newCall(grpc).Request, "v")))
 	for _, more := range []int64{0, 1} {
 		_, err := callGRPC(t.Context(), newGRPC(t, Config{MaxBytes: size - more}), newCall(grpc))
 		if more == 0 && err != nil || more == 1 && hook.KindOf(err) != hook.TooLarge {

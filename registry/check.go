@@ -8,16 +8,13 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
-	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/endpoint"
+	"github.com/hookgate/hookgate/internal/limits"
 )
-
-// MaxTimeout is the longest timeout of a handler, as in Cluster API.
-const MaxTimeout = 30 * time.Second
 
 // check returns every error within a single registration, in the order of its fields.
 func check(reg *Registration) error {
@@ -48,8 +45,8 @@ func check(reg *Registration) error {
 		if h.Hook.Group == "" || h.Hook.Version == "" || h.Hook.Hook == "" {
 			wrong(field("hook"), "%q is not of the form group/version/hook", h.Hook)
 		}
-		if h.Timeout <= 0 || h.Timeout > MaxTimeout {
-			wrong(field("timeout"), "%s is not more than 0s and at most %s", h.Timeout, MaxTimeout)
+		if h.Timeout <= 0 || h.Timeout > limits.Timeout {
+			wrong(field("timeout"), "%s is not more than 0s and at most %s", h.Timeout, limits.Timeout)
 		}
 		if h.ClusterAPIVersion != "" {
 			if err := hook.CheckClusterAPIVersion(h.ClusterAPIVersion); err != nil {

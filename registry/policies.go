@@ -6,6 +6,7 @@ package registry
 import (
 	"maps"
 
+	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/policy"
 )
 
@@ -38,7 +39,7 @@ func override(h Handler, p *policy.Policy) Handler {
 		return h
 	}
 	if p.Timeout > 0 {
-		h.Timeout = min(p.Timeout, MaxTimeout)
+		h.Timeout = min(p.Timeout, limits.Timeout)
 	}
 	if p.FailurePolicy != "" {
 		h.FailurePolicy = p.FailurePolicy

@@ -15,6 +15,7 @@ import (
 	"github.com/hookgate/hookgate/codec"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/internal/render"
+	"github.com/hookgate/hookgate/internal/text"
 )
 
 // callOptions are the flags of hookgate call.
@@ -109,7 +110,7 @@ func checkStatus(h *catalog.Hook, a *answer) error {
 	}
 	id := ""
 	if a.callID != "" {
-		id = " (call id " + printable(a.callID) + ")"
+		id = " (call id " + text.Printable(a.callID) + ")"
 	}
 	switch common.GetStatus() {
 	case hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS:
@@ -118,7 +119,7 @@ func checkStatus(h *catalog.Hook, a *answer) error {
 		if common.GetMessage() == "" {
 			return fmt.Errorf("call %s: the extension answered Failure, without a message%s", h.Hook, id)
 		}
-		return fmt.Errorf("call %s: the extension answered Failure: %s%s", h.Hook, printable(common.GetMessage()), id)
+		return fmt.Errorf("call %s: the extension answered Failure: %s%s", h.Hook, text.Printable(common.GetMessage()), id)
 	default:
 		return errors.New("call " + h.Hook + ": the answer has no status: it must be Success or Failure" + id)
 	}

@@ -22,6 +22,7 @@ import (
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/internal/client"
 	"github.com/hookgate/hookgate/internal/endpoint"
+	"github.com/hookgate/hookgate/internal/text"
 )
 
 // clientOptions are the flags that say which server to call, and how.
@@ -154,7 +155,7 @@ func (s *server) warn(values []string) {
 	warnings, _ := utilnet.ParseWarningHeaders(values)
 	for _, w := range warnings {
 		if w.Code == 299 {
-			_, _ = fmt.Fprintf(s.errOut, "Warning: %s\n", printable(w.Text))
+			_, _ = fmt.Fprintf(s.errOut, "Warning: %s\n", text.Printable(w.Text))
 		}
 	}
 }

@@ -35,9 +35,9 @@ func (e *callError) Error() string {
 	if e.kind != "" {
 		b.WriteString(", error kind " + e.kind)
 	}
-	b.WriteString(": " + printable(e.message))
+	b.WriteString(": " + text.Printable(e.message))
 	if e.callID != "" {
-		b.WriteString(" (call id " + printable(e.callID) + ")")
+		b.WriteString(" (call id " + text.Printable(e.callID) + ")")
 	}
 	return withHint(b.String(), e.hint)
 }

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"io"
 
-	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/internal/yaml"
 )
 
@@ -42,6 +41,3 @@ func newPrinter(format string) (printer, error) {
 		return nil, usagef("--output %q: want table, yaml or json", format)
 	}
 }
-
-// printable returns s without the means to control a terminal.
-func printable(s string) string { return text.Printable(s) }

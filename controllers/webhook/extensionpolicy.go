@@ -12,8 +12,8 @@ import (
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/controllers/extensionconfig"
+	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/policy"
-	"github.com/hookgate/hookgate/registry"
 )
 
 // extensionPolicies applies the rules of ExtensionPolicies, including those that a schema cannot express.
@@ -25,7 +25,7 @@ var _ admission.Validator[*v1alpha1.ExtensionPolicy] = extensionPolicies{}
 func (w extensionPolicies) ValidateCreate(_ context.Context, p *v1alpha1.ExtensionPolicy) (admission.Warnings, error) {
 	_, errs := extensionconfig.ConvertPolicy(p, w.compiler)
 	var warnings admission.Warnings
-	if seconds := p.Spec.TimeoutSeconds; seconds != nil && *seconds >= int32(registry.MaxTimeout.Seconds()) {
+	if seconds := p.Spec.TimeoutSeconds; seconds != nil && *seconds >= int32(limits.Timeout.Seconds()) {
 		warnings = append(warnings, "spec.timeoutSeconds: Cluster API waits 30 s at most, the way through the "+
 			"gateway included: less leaves time for the answer to arrive")
 	}

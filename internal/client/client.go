@@ -122,7 +122,7 @@ func (r *Response) IsGRPC() bool {
 // Call sends a request to a handler; for an empty one, the server chooses.
 func (c *Client) Call(ctx context.Context, h *catalog.Hook, handler string, req proto.Message) *Response {
 	if c.grpc != nil {
-		return c.invoke(ctx, h, withHandler(req, handler))
+		return c.invoke(ctx, h, catalog.WithHandler(req, handler))
 	}
 	body, err := c.config.Codec.Append(nil, req)
 	if err != nil {

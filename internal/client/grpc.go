@@ -12,7 +12,6 @@ import (
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
-	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/internal/connect"
@@ -49,17 +48,6 @@ func (c *Client) exchange(ctx context.Context, h *catalog.Hook, in, out any, opt
 		r.Failure = c.failure(ctx, r.Failure)
 	}
 	return r
-}
-
-// withHandler returns req with the name of the handler, in a copy; Discovery has none.
-func withHandler(req proto.Message, handler string) proto.Message {
-	fd := req.ProtoReflect().Descriptor().Fields().ByName("handler")
-	if fd == nil {
-		return req
-	}
-	m := catalog.Shallow(req.ProtoReflect())
-	m.Set(fd, protoreflect.ValueOfString(handler))
-	return m.Interface()
 }
 
 // rawCodec is a codec of messages that are bytes already.

@@ -24,6 +24,7 @@ import (
 	"github.com/hookgate/hookgate/gateway"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/policy"
 	"github.com/hookgate/hookgate/registry"
 	v1 "github.com/hookgate/hookgate/test/hookversions/gen/hookversions/v1"
@@ -247,7 +248,7 @@ func TestErrorsNameTheVersion(t *testing.T) {
 	w.extend(t, "stable", "v1", registry.REST)
 	future := registry.Registration{Name: "future", ClientConfig: registry.ClientConfig{URL: "https://127.0.0.1:1"}, Handlers: []registry.Handler{{
 		Name: "drain", Hook: hook.GroupVersionHook{Group: Group, Version: "v2", Hook: BeforeNodeDrain},
-		Timeout: registry.MaxTimeout, FailurePolicy: hook.Ignore,
+		Timeout: limits.Timeout, FailurePolicy: hook.Ignore,
 	}}}
 	if err := w.registry.Apply(future); err != nil {
 		t.Fatal(err)
@@ -467,7 +468,7 @@ func TestWarningsAreBounded(t *testing.T) {
 	s := w.extend(t, "config-00", "v1alpha1", registry.REST)
 	for i := 1; i < 14; i++ {
 		reg := registry.Registration{Name: fmt.Sprintf("config-%02d", i), ClientConfig: s.config, Handlers: []registry.Handler{{
-			Name: "drain", Hook: w.hook(t, "v1alpha1", BeforeNodeDrain).GroupVersionHook, Timeout: registry.MaxTimeout,
+			Name: "drain", Hook: w.hook(t, "v1alpha1", BeforeNodeDrain).GroupVersionHook, Timeout: limits.Timeout,
 			FailurePolicy: hook.Fail,
 		}}}
 		if err := w.registry.Apply(reg); err != nil {

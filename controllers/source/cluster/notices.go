@@ -18,19 +18,25 @@ import (
 	"github.com/hookgate/hookgate/internal/text"
 )
 
-const injectedNote = "caBundle is now set from the Secret in annotation " + runtimev1.InjectCAFromSecretAnnotation
-
 // notice is an event that informs operators of a change.
-type notice struct{ kind, reason, action, note string }
+type notice struct {
+	kind, reason, action, note string
+	// constant reports whether the note is always the same, so that repetitions can be counted in one event.
+	constant bool
+}
 
 // notices returns the events for a change of an ExtensionConfig.
 func notices(before, after *runtimev1.ExtensionConfig) []notice {
 	var all []notice
 	add := func(kind, reason, action, note string) {
-		all = append(all, notice{kind, reason, action, text.Cut(note, limits.EventNoteBytes)})
+		note = text.Cut(note, limits.EventNoteBytes)
+		all = append(all, notice{kind: kind, reason: reason, action: action, note: note})
 	}
 	if !bytes.Equal(before.Spec.ClientConfig.CABundle, after.Spec.ClientConfig.CABundle) {
-		add(corev1.EventTypeNormal, "CABundleInjected", "InjectCABundle", injectedNote)
+		all = append(all, notice{
+			kind: corev1.EventTypeNormal, reason: "CABundleInjected", action: "InjectCABundle", constant: true,
+			note: "caBundle is now set from the Secret in annotation " + runtimev1.InjectCAFromSecretAnnotation,
+		})
 	}
 	for _, c := range after.Status.Conditions {
 		old := meta.FindStatusCondition(before.Status.Conditions, c.Type)

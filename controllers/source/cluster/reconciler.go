@@ -233,10 +233,10 @@ func (r *reconciler) write(ctx context.Context, m *memory, config, want *runtime
 	return nil
 }
 
-// regarding returns the object of an event. Events are counted as one if their objects are equal, so a notice that always
-// has the same note is about config in any version.
+// regarding returns the object of an event. Events with equal objects are counted in one, whatever their notes, so only an
+// event with a constant note regards config in any version.
 func (r *reconciler) regarding(config *runtimev1.ExtensionConfig, n notice) runtime.Object {
-	if n.note != injectedNote {
+	if !n.constant {
 		return config
 	}
 	ref, err := reference.GetReference(r.client.Scheme(), config)
