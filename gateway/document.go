@@ -20,6 +20,9 @@ const errorsPage = "# Errors\n\n" +
 	"`" + CallIDHeader + "` (gRPC: metadata of that name).\n\n" +
 	"A `status: Failure` that an extension answers is not one of these: it arrives as 200 / OK, and no failure\n" +
 	"policy hides it.\n\n" +
+	"Errors that pass by themselves say when to try again, if that is known: in the header `Retry-After`, in\n" +
+	"seconds, or as a `google.rpc.RetryInfo` in the status details. [limits.md](limits.md) lists the limits that\n" +
+	"the kinds `TooLarge` and `Overloaded` are about.\n\n" +
 	"This page is generated from the code by `make generate`.\n\n" +
 	"| kind | HTTP | gRPC | `Ignore` hides it | meaning |\n|---|---|---|---|---|\n"
 

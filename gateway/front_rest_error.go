@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 
@@ -58,6 +59,9 @@ func (f *REST) writeStatus(w http.ResponseWriter, h *catalog.Hook, code int, in 
 	header.Set("Content-Type", "application/json")
 	header.Set("Content-Length", strconv.Itoa(len(body)))
 	header.Set(ErrorKindHeader, in.err.Kind.String())
+	if after := in.err.RetryAfter; after > 0 {
+		header.Set("Retry-After", strconv.FormatInt(int64((after+time.Second-1)/time.Second), 10)) // at least 1
+	}
 	w.WriteHeader(code)
 	_, _ = w.Write(body) // the server sees a caller that left
 }

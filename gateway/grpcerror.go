@@ -6,13 +6,15 @@ package gateway
 import (
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/protoadapt"
+	"google.golang.org/protobuf/types/known/durationpb"
 )
 
 // errorDomain is the domain of the ErrorInfo that gRPC errors carry.
 const errorDomain = "hookgate.dev"
 
 // grpcError returns err as gRPC callers get it: the code of its kind, its text, and an ErrorInfo whose reason is the
-// kind, because several kinds share a code.
+// kind, because several kinds share a code. A RetryInfo says when to try again, if that is known.
 func grpcError(err error) error {
 	e := asError(err)
 	st := status.New(e.Kind.GRPCCode(), e.Error())
@@ -20,7 +22,11 @@ func grpcError(err error) error {
 	if e.Handler != "" {
 		info.Metadata = map[string]string{"handler": e.Handler}
 	}
-	if detailed, err := st.WithDetails(info); err == nil {
+	details := []protoadapt.MessageV1{info}
+	if e.RetryAfter > 0 {
+		details = append(details, &errdetails.RetryInfo{RetryDelay: durationpb.New(e.RetryAfter)})
+	}
+	if detailed, err := st.WithDetails(details...); err == nil {
 		st = detailed
 	}
 	return st.Err()

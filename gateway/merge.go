@@ -46,7 +46,8 @@ func merge(h *catalog.Hook, targets []target, answers []answer) (proto.Message, 
 	case first != nil && len(failures) == 1:
 		return nil, first
 	case first != nil:
-		return nil, hook.Errorf(first.Kind, "%s", strings.Join(failures, "; ")).WithCause(errors.Join(causes...))
+		return nil, hook.Errorf(first.Kind, "%s", strings.Join(failures, "; ")).
+			WithCause(errors.Join(causes...)).WithRetryAfter(first.RetryAfter)
 	case refused:
 		return newFailure(h, strings.Join(failures, "; ")), nil
 	case len(answers) == 1:

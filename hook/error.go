@@ -3,7 +3,10 @@
 
 package hook
 
-import "fmt"
+import (
+	"fmt"
+	"time"
+)
 
 // Error is the error of a failed call. Its text is the same for the same failure every time: it has no ephemeral port,
 // time, generated id or text ordered by a map, because callers write it into conditions, where a text that changes
@@ -13,6 +16,9 @@ type Error struct {
 	Handler string // the registered name of the handler that failed, if one did
 	Message string // what happened, and what to do where that helps
 	Cause   error  // for the log only; may be nil
+	// RetryAfter is when a new attempt may succeed, and 0 if that is not known. It leaves the gateway beside the text: as
+	// the header Retry-After, or as a google.rpc.RetryInfo.
+	RetryAfter time.Duration
 }
 
 // Errorf returns an Error without a cause.
@@ -42,5 +48,12 @@ func (e *Error) WithCause(cause error) *Error {
 func (e *Error) WithHandler(name string) *Error {
 	c := *e
 	c.Handler = name
+	return &c
+}
+
+// WithRetryAfter returns a copy of e that says when a new attempt may succeed.
+func (e *Error) WithRetryAfter(d time.Duration) *Error {
+	c := *e
+	c.RetryAfter = d
 	return &c
 }

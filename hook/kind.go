@@ -32,6 +32,7 @@ const (
 	BadResponse
 	Canceled
 	Policy
+	Overloaded
 )
 
 // statusClientClosedRequest means that the caller left before the answer. Only logs and metrics show it.
@@ -63,7 +64,8 @@ var kinds = [...]struct {
 	Ambiguous: {"Ambiguous", false, http.StatusConflict, codes.FailedPrecondition,
 		"Several handlers match a hook whose answers cannot be merged. The text names them: say which."},
 	TooLarge: {"TooLarge", false, http.StatusRequestEntityTooLarge, codes.ResourceExhausted,
-		"The request is larger than 20 MiB, decompressed."},
+		"The request is larger than 20 MiB, decompressed, or has more elements, or longer names, than the limits allow. " +
+			"The text names the limit."},
 	NotReady: {"NotReady", false, http.StatusServiceUnavailable, codes.Unavailable,
 		"The gateway has just started and has not read its ExtensionConfigs yet, or the extension beside it " +
 			"has not answered yet. Try again."},
@@ -84,6 +86,10 @@ var kinds = [...]struct {
 		"A match condition of the handler's ExtensionPolicy fails for the request, is not true or false, or " +
 			"costs too much, so that the gateway cannot decide whether to call the handler. The text names the " +
 			"policy and the condition; the log has the error of CEL under the call id."},
+	Overloaded: {"Overloaded", false, http.StatusServiceUnavailable, codes.ResourceExhausted,
+		"The gateway, or its share for the caller or the extension, is used up, so the call was not made or its answer " +
+			"not read. The text names what is used up. Try again after the time in the header Retry-After (gRPC: the " +
+			"google.rpc.RetryInfo in the status details)."},
 }
 
 // Kinds returns all kinds, for tables and documentation.

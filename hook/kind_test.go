@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc/codes"
 )
@@ -35,6 +36,7 @@ func TestKinds(t *testing.T) {
 		{BadResponse, "BadResponse", true, 502, codes.Unavailable},
 		{Canceled, "Canceled", false, 499, codes.Canceled},
 		{Policy, "Policy", true, 500, codes.Internal},
+		{Overloaded, "Overloaded", false, 503, codes.ResourceExhausted},
 	}
 	all := Kinds()
 	if len(all) != len(want) {
@@ -49,7 +51,7 @@ func TestKinds(t *testing.T) {
 			t.Errorf("%s means %q, want sentences", tc.name, k.Meaning())
 		}
 	}
-	if got := Kind(len(want)).String(); got != "Kind(15)" {
+	if got := Kind(len(want)).String(); got != "Kind(16)" {
 		t.Errorf("a kind that does not exist is called %s", got)
 	}
 }
@@ -81,6 +83,9 @@ func TestErrorsAreCopiedNotChanged(t *testing.T) {
 	}
 	if want := `handler "v.acme": no answer within 3s`; named.Error() != want || named.Kind != Timeout {
 		t.Errorf("got %v (%s), want %s", named, named.Kind, want)
+	}
+	if later := named.WithRetryAfter(2 * time.Second); later.RetryAfter != 2*time.Second || named.RetryAfter != 0 {
+		t.Errorf("got %s and %s, want 2 s in the copy alone", later.RetryAfter, named.RetryAfter)
 	}
 	if !errors.Is(named, cause) {
 		t.Error("the cause is lost")

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package limits holds the limits that several packages have to agree on. A limit that concerns one package alone stays
-// there.
+// there. docs/limits.md lists all of them.
 package limits
 
 import "time"

@@ -187,6 +187,8 @@ func headers() schema {
 			"description": "The id of the call in the gateway's log."},
 		"errorKind": schema{"schema": schema{"type": "string", "enum": kinds},
 			"description": "The kind of the gateway's error."},
+		"retryAfter": schema{"schema": schema{"type": "integer", "minimum": 1},
+			"description": "After how many seconds a new attempt may succeed, if that is known."},
 	}
 }
 
@@ -194,7 +196,7 @@ func responses() schema {
 	return schema{"error": schema{
 		"description": "The hook could not be called. The body has the form of the hook's answer, with status Failure.",
 		"headers": schema{"Hookgate-Call-Id": ref("headers", "callID"),
-			"Hookgate-Error-Kind": ref("headers", "errorKind")},
+			"Hookgate-Error-Kind": ref("headers", "errorKind"), "Retry-After": ref("headers", "retryAfter")},
 		"content": schema{"application/json": schema{"schema": ref("schemas", "Error")}},
 	}}
 }
