@@ -31,8 +31,8 @@ func embedded(t reflect.Type, seen map[reflect.Type]bool, found map[string]strin
 		found[t.Name()] = version
 		return
 	}
-	for i := range t.NumField() {
-		embedded(t.Field(i).Type, seen, found)
+	for field := range t.Fields() {
+		embedded(field.Type, seen, found)
 	}
 }
 

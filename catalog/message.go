@@ -35,8 +35,8 @@ func Shallow(m protoreflect.Message) protoreflect.Message {
 	return c
 }
 
-// WithHandler returns a copy of a request that names the handler to call and shares everything else. It returns req itself
-// if its hook has no handlers, as Discovery.
+// WithHandler returns a copy of a request that names the handler to call and shares everything else. It returns req
+// itself if its hook has no handlers, as Discovery.
 func WithHandler(req proto.Message, handler string) proto.Message {
 	fd := req.ProtoReflect().Descriptor().Fields().ByName("handler")
 	if fd == nil {
@@ -47,7 +47,7 @@ func WithHandler(req proto.Message, handler string) proto.Message {
 	return m.Interface()
 }
 
-// CopySame copies to to every field of from that has the same name and kind in both, and shares values where it can. It
+// CopySame sets in to every field of from that has the same name and kind in both, and shares values where it can. It
 // is for messages that mean the same in every version, such as the description of a handler; package hookversion
 // converts the others.
 func CopySame(to, from protoreflect.Message) {

@@ -119,7 +119,7 @@ func TestDecode(t *testing.T) {
 			reason: "schemas and values are raw",
 			body:   `{"variables":[{"name":"v","required":false,"schema":{"openAPIV3Schema":{"type":"string"},"new":[]}}]}`,
 			want: &hooksv1alpha1.DiscoverVariablesResponse{Variables: []*hooksv1alpha1.ClusterClassVariable{{
-				Name: "v", Required: proto.Bool(false), Schema: &hooksv1alpha1.VariableSchema{
+				Name: "v", Required: new(false), Schema: &hooksv1alpha1.VariableSchema{
 					OpenApiV3Schema: free(`{"type":"string"}`), UnknownMembers: map[string]*hooksv1alpha1.JSON{"new": free("[]")},
 				},
 			}}},

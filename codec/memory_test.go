@@ -59,7 +59,7 @@ func TestOnlyRawObjectsAliasTheBody(t *testing.T) {
 				body := marshal(tree)
 				m := e.message.New().Interface()
 				if err := c.Decode(body, m); err != nil {
-					fail(t, seed, body, "decode: %v", err)
+					failf(t, seed, body, "decode: %v", err)
 				}
 				want := proto.Clone(m) // copies what aliases the body, too
 				for i, kept := range aliased(t, body, m) {
@@ -68,7 +68,7 @@ func TestOnlyRawObjectsAliasTheBody(t *testing.T) {
 					}
 				}
 				if !proto.Equal(want, m) {
-					fail(t, seed, body, "something else aliases the body:\n%v\n%v", want, m)
+					failf(t, seed, body, "something else aliases the body:\n%v\n%v", want, m)
 				}
 			}
 		})

@@ -187,8 +187,7 @@ func differences(path string, goType reflect.Type, tab *table) []string {
 // members lists the JSON members of a struct, with the members of inlined structs in place.
 func members(goType reflect.Type) []member {
 	var out []member
-	for i := range goType.NumField() {
-		f := goType.Field(i)
+	for f := range goType.Fields() {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		if f.Type == reflect.TypeFor[metav1.TypeMeta]() {
 			out = append(out, member{name: "kind", shape: "typeMeta"}, member{name: "apiVersion", shape: "typeMeta"})

@@ -47,36 +47,36 @@ func TestRoundTrip(t *testing.T) {
 				body := marshal(s.envelope(e))
 				m := e.message.New().Interface()
 				if err := c.Decode(body, m); err != nil {
-					fail(t, seed, body, "decode: %v", err)
+					failf(t, seed, body, "decode: %v", err)
 				}
 				again, err := c.Append(nil, m)
 				if err != nil {
-					fail(t, seed, body, "append: %v", err)
+					failf(t, seed, body, "append: %v", err)
 				}
 				if !bytes.Equal(body, again) {
-					fail(t, seed, body, "came out as\n      %s", again)
+					failf(t, seed, body, "came out as\n      %s", again)
 				}
 				encoded, err := c.Encode(m)
 				if err != nil {
-					fail(t, seed, body, "encode: %v", err)
+					failf(t, seed, body, "encode: %v", err)
 				}
 				if got := encoded.Bytes(); !bytes.Equal(body, got) || encoded.Size() != int64(len(got)) {
-					fail(t, seed, body, "encoded as %d bytes\n      %s", encoded.Size(), got)
+					failf(t, seed, body, "encoded as %d bytes\n      %s", encoded.Size(), got)
 				}
 				wire, err := proto.Marshal(m)
 				if err != nil {
-					fail(t, seed, body, "protobuf: %v", err)
+					failf(t, seed, body, "protobuf: %v", err)
 				}
 				received := e.message.New().Interface()
 				if err := proto.Unmarshal(wire, received); err != nil {
-					fail(t, seed, body, "protobuf: %v", err)
+					failf(t, seed, body, "protobuf: %v", err)
 				}
 				if err := c.Check(received); err != nil {
-					fail(t, seed, body, "check: %v", err)
+					failf(t, seed, body, "check: %v", err)
 				}
 				again, err = c.Append(again[:0], received)
 				if err != nil || !bytes.Equal(body, again) {
-					fail(t, seed, body, "came out of protobuf (error %v) as\n      %s", err, again)
+					failf(t, seed, body, "came out of protobuf (error %v) as\n      %s", err, again)
 				}
 			}
 		})
@@ -98,25 +98,25 @@ func TestUnknownMembersSurvive(t *testing.T) {
 				body := marshal(tree)
 				m := e.message.New().Interface()
 				if err := c.Decode(body, m); err != nil {
-					fail(t, seed, body, "decode: %v", err)
+					failf(t, seed, body, "decode: %v", err)
 				}
 				wire, err := proto.Marshal(m)
 				if err != nil {
-					fail(t, seed, body, "protobuf: %v", err)
+					failf(t, seed, body, "protobuf: %v", err)
 				}
 				received := e.message.New().Interface()
 				if err := proto.Unmarshal(wire, received); err != nil {
-					fail(t, seed, body, "protobuf: %v", err)
+					failf(t, seed, body, "protobuf: %v", err)
 				}
 				if err := c.Check(received); err != nil {
-					fail(t, seed, body, "check: %v", err)
+					failf(t, seed, body, "check: %v", err)
 				}
 				again, err := c.Append(nil, received)
 				if err != nil {
-					fail(t, seed, body, "append: %v", err)
+					failf(t, seed, body, "append: %v", err)
 				}
 				if diff := cmp.Diff(parse(t, body), parse(t, again)); diff != "" {
-					fail(t, seed, body, "changed (-sent +got):\n%s", diff)
+					failf(t, seed, body, "changed (-sent +got):\n%s", diff)
 				}
 			}
 		})

@@ -94,7 +94,7 @@ func (d *decoder) stringAt(name string, i int) (string, int, error) {
 
 // mismatch returns the error of a value of another type than the schema's, at the member that path names.
 func (d *decoder) mismatch(path string, i int, want string) error {
-	got := ""
+	var got string
 	switch c := d.Text[i]; {
 	case c == '"':
 		got = "a string"

@@ -181,8 +181,8 @@ func marshal(v any) json.RawMessage {
 	return out
 }
 
-// fail shows what went wrong and how to see it again.
-func fail(t *testing.T, seed int64, body []byte, format string, args ...any) {
+// failf shows what went wrong and how to see it again.
+func failf(t *testing.T, seed int64, body []byte, format string, args ...any) {
 	t.Helper()
 	const most = 4 << 10
 	if len(body) > most {

@@ -70,7 +70,7 @@ func (t *table) member(name []byte, next int) int {
 			return i
 		}
 	}
-	for i := 0; i < next; i++ {
+	for i := range next {
 		if string(name) == t.fields[i].name {
 			return i
 		}
@@ -190,7 +190,7 @@ func (b *builder) field(fd protoreflect.FieldDescriptor, index int, goType refle
 func fieldIndexes(goType reflect.Type) map[string]int {
 	indexes := map[string]int{}
 	for i := range goType.NumField() {
-		for _, part := range strings.Split(goType.Field(i).Tag.Get("protobuf"), ",") {
+		for part := range strings.SplitSeq(goType.Field(i).Tag.Get("protobuf"), ",") {
 			if name, ok := strings.CutPrefix(part, "name="); ok {
 				indexes[name] = i
 			}

@@ -241,7 +241,7 @@ var brokenExtensions = []broken{
 	{"variables.schemas", "forgets the types of members", "", defines(variable("a", `{"type":"object","properties":{"b":{}}}`)), "openAPIV3Schema.properties[b].type: Required value"},
 	{"variables.schemas", "has both properties and additionalProperties", "", defines(variable("a", `{"type":"object","properties":{"b":{"type":"string"}},"additionalProperties":{"type":"string"}}`)), "exclude each other"},
 	{"variables.schemas", "has a pattern that is none", "", defines(variable("a", `{"type":"string","pattern":"("}`)), `variable "a"`},
-	{"variables.schemas", "has no schema", GRPC, defines(&hooksv1alpha1.ClusterClassVariable{Name: "a", Required: proto.Bool(true)}), "it has no schema.openAPIV3Schema"},
+	{"variables.schemas", "has no schema", GRPC, defines(&hooksv1alpha1.ClusterClassVariable{Name: "a", Required: new(true)}), "it has no schema.openAPIV3Schema"},
 	{"variables.values", "has a default of another type", "", defines(variable("a", `{"type":"integer","default":"three"}`)), `openAPIV3Schema.default: Invalid value`},
 	{"variables.values", "has an example that is not allowed", "", defines(variable("a", `{"type":"object","properties":{"b":{"type":"string","minLength":3,"example":"x"}}}`)), `properties[b].example: Invalid value`},
 

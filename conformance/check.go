@@ -93,12 +93,12 @@ type verdict struct {
 	notFor   string // why the check does not apply
 }
 
-// fail adds a finding: the exchange breaks the rule.
-func (v *verdict) fail(x *exchange, format string, args ...any) {
+// failf adds a finding: the exchange breaks the rule.
+func (v *verdict) failf(x *exchange, format string, args ...any) {
 	v.findings = append(v.findings, Finding{
 		Handler: x.handler, Sent: x.sent, Got: x.got(), Problem: fmt.Sprintf(format, args...),
 	})
 }
 
-// skip sets why the check does not apply. It counts only if there are no findings.
-func (v *verdict) skip(format string, args ...any) { v.notFor = fmt.Sprintf(format, args...) }
+// skipf sets why the check does not apply. It counts only if there are no findings.
+func (v *verdict) skipf(format string, args ...any) { v.notFor = fmt.Sprintf(format, args...) }

@@ -141,12 +141,12 @@ var answerChecks = []Check{
 func eachBase(check func(*handler, *exchange) string) runFunc {
 	return func(ctx context.Context, s *session, v *verdict) {
 		if len(s.handlers) == 0 {
-			v.skip("no handler is known that can be called")
+			v.skipf("no handler is known that can be called")
 		}
 		for _, h := range s.handlers {
 			x := s.base(ctx, h)
 			if problem := check(h, x); problem != "" {
-				v.fail(x, "%s", problem)
+				v.failf(x, "%s", problem)
 			}
 		}
 	}

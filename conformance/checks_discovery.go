@@ -26,13 +26,13 @@ var discoveryChecks = []Check{
 			x := s.first
 			switch {
 			case s.reflected:
-				v.skip("Discovery is not implemented; server reflection stands in for it")
+				v.skipf("Discovery is not implemented; server reflection stands in for it")
 			case x.outcome != answered:
-				v.fail(x, "there is no answer of Discovery")
+				v.failf(x, "there is no answer of Discovery")
 			case x.parsed == nil:
-				v.fail(x, "the answer cannot be read: %s", x.wrong)
+				v.failf(x, "the answer cannot be read: %s", x.wrong)
 			case x.status() != success:
-				v.fail(x, "the status is %q, not %q", x.status(), success)
+				v.failf(x, "the status is %q, not %q", x.status(), success)
 			}
 		},
 	},
@@ -42,7 +42,7 @@ var discoveryChecks = []Check{
 		Source: contract + "discovery.proto",
 		run: func(_ context.Context, s *session, v *verdict) {
 			if s.discovered(v) && len(s.announced) == 0 {
-				v.fail(s.first, "there are no handlers, so that the extension is never called")
+				v.failf(s.first, "there are no handlers, so that the extension is never called")
 			}
 		},
 	},
@@ -52,7 +52,7 @@ var discoveryChecks = []Check{
 		Source: "Cluster API, api/runtime/v1beta2/extensionconfig_types.go, ExtensionConfigStatus.Handlers",
 		run: func(_ context.Context, s *session, v *verdict) {
 			if s.discovered(v) && len(s.announced) > limits.Handlers {
-				v.fail(s.first, "there are %d handlers", len(s.announced))
+				v.failf(s.first, "there are %d handlers", len(s.announced))
 			}
 		},
 	},
@@ -185,9 +185,9 @@ var discoveryChecks = []Check{
 func (s *session) discovered(v *verdict) bool {
 	switch {
 	case s.reflected:
-		v.skip("Discovery is not implemented; server reflection stands in for it")
+		v.skipf("Discovery is not implemented; server reflection stands in for it")
 	case s.first.status() != success:
-		v.skip("Discovery does not answer: see discovery.answers")
+		v.skipf("Discovery does not answer: see discovery.answers")
 	default:
 		return true
 	}
@@ -202,7 +202,7 @@ func eachAnnounced(check func(announced) string) runFunc {
 		}
 		for i, a := range s.announced {
 			if problem := check(a); problem != "" {
-				v.fail(s.first, "handlers[%d]: %s", i, problem)
+				v.failf(s.first, "handlers[%d]: %s", i, problem)
 				v.findings[len(v.findings)-1].Handler = a.Name
 			}
 		}
@@ -217,11 +217,11 @@ func (s *session) rediscover(ctx context.Context, v *verdict, check func([]annou
 	for range 10 {
 		x := s.askDiscovery(ctx)
 		if x.status() != success {
-			v.fail(x, "Discovery answered before, and does not now")
+			v.failf(x, "Discovery answered before, and does not now")
 			return
 		}
 		if problem := check(x.parsed.Handlers); problem != "" {
-			v.fail(x, "%s", problem)
+			v.failf(x, "%s", problem)
 			return
 		}
 	}

@@ -49,7 +49,7 @@ var envelopeChecks = []Check{
 func (s *session) sameStatus(ctx context.Context, v *verdict, h *handler, req proto.Message, what string) {
 	x := s.ask(ctx, h, req)
 	if problem := s.differs(ctx, h, x); problem != "" {
-		v.fail(x, "%s %s", what, problem)
+		v.failf(x, "%s %s", what, problem)
 	}
 }
 

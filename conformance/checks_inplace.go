@@ -78,7 +78,7 @@ var inPlaceChecks = []Check{
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.working(ctx, v, "UpdateMachine") {
 				if x := s.base(ctx, h); x.status() == failure && x.parsed.RetryAfterSeconds != 0 {
-					v.fail(x, "the status is Failure and retryAfterSeconds is %d", x.parsed.RetryAfterSeconds)
+					v.failf(x, "the status is Failure and retryAfterSeconds is %d", x.parsed.RetryAfterSeconds)
 				}
 			}
 		},
@@ -114,16 +114,16 @@ func eachInPlacePatch(check func(inPlacePatch) string) runFunc {
 					patches++
 					p.try()
 					if problem := check(p); problem != "" {
-						v.fail(asked.x, "%s: %s; the patch is %s", p.member, problem, excerpt(p.Patch))
+						v.failf(asked.x, "%s: %s; the patch is %s", p.member, problem, excerpt(p.Patch))
 					}
 				}
 			}
 		}
 		switch {
 		case handlers == 0:
-			v.skip("there is no handler of CanUpdateMachine or CanUpdateMachineSet")
+			v.skipf("there is no handler of CanUpdateMachine or CanUpdateMachineSet")
 		case patches == 0:
-			v.skip("the realistic requests got no patches: the extension cannot make these changes in place")
+			v.skipf("the realistic requests got no patches: the extension cannot make these changes in place")
 		}
 	}
 }

@@ -44,9 +44,9 @@ var loadChecks = []Check{
 				x := s.ask(ctx, h, padded(s.request(h), maxBytes+2<<20))
 				switch {
 				case x.status() == success:
-					v.fail(x, "a request of 22 MiB was taken")
+					v.failf(x, "a request of 22 MiB was taken")
 				case x.outcome == failed, x.outcome == late:
-					v.fail(x, "a request of 22 MiB made the handler fail")
+					v.failf(x, "a request of 22 MiB made the handler fail")
 				}
 			}
 		},
@@ -87,7 +87,7 @@ var loadChecks = []Check{
 				}
 				if problem != "" && !told[c.h] {
 					told[c.h] = true
-					v.fail(c.x, "with %d calls at the same time %s", concurrentCalls, problem)
+					v.failf(c.x, "with %d calls at the same time %s", concurrentCalls, problem)
 				}
 			}
 		},

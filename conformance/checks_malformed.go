@@ -20,11 +20,11 @@ var malformedChecks = []Check{
 					x := s.sendBytes(ctx, h, body)
 					switch {
 					case x.outcome == answered && x.status() != failure:
-						v.fail(x, "the answer does not say Failure")
+						v.failf(x, "the answer does not say Failure")
 					case x.outcome == lost, x.outcome == late:
-						v.fail(x, "there is no answer")
+						v.failf(x, "there is no answer")
 					case x.outcome == failed && s.endpoint.protocol == REST:
-						v.fail(x, "that is a failure of the server's, and the mistake was the caller's")
+						v.failf(x, "that is a failure of the server's, and the mistake was the caller's")
 					default:
 						continue
 					}
@@ -42,7 +42,7 @@ var malformedChecks = []Check{
 			for _, h := range s.working(ctx, v) {
 				for _, p := range s.provocations(h) {
 					if x := s.ask(ctx, h, p.request); x.outcome == failed || x.outcome == lost || x.outcome == late {
-						v.fail(x, "%s: the handler failed", p.name)
+						v.failf(x, "%s: the handler failed", p.name)
 						break
 					}
 				}
@@ -63,7 +63,7 @@ var malformedChecks = []Check{
 				}
 				x := s.ask(ctx, h, s.request(h))
 				if problem := s.differs(ctx, h, x); problem != "" {
-					v.fail(x, "after requests that are wrong %s", problem)
+					v.failf(x, "after requests that are wrong %s", problem)
 				}
 			}
 			if v.notFor != "" || s.reflected {
@@ -71,7 +71,7 @@ var malformedChecks = []Check{
 			}
 			x := s.askDiscovery(ctx)
 			if x.status() != success || !reflect.DeepEqual(byName(x.parsed.Handlers), byName(s.announced)) {
-				v.fail(x, "after requests that are wrong Discovery answers otherwise than before")
+				v.failf(x, "after requests that are wrong Discovery answers otherwise than before")
 			}
 		},
 	},

@@ -103,14 +103,14 @@ var patchChecks = []Check{
 				again, ok := proto.Clone(req).(*hooksv1alpha1.GeneratePatchesRequest)
 				if !ok || x.status() != success || !patchAll(again, x) {
 					if x.status() != s.base(ctx, h).status() {
-						v.fail(x, "to the patched templates it does not answer as to the others")
+						v.failf(x, "to the patched templates it does not answer as to the others")
 					}
 					continue
 				}
 				for i, item := range again.GetItems() {
 					at, _ := changes(req.GetItems()[i].GetObject().GetRaw(), item.GetObject().GetRaw())
 					if len(at) > 0 {
-						v.fail(x, "item %s, which is patched already, is changed again at %s", item.GetUid(), at[0])
+						v.failf(x, "item %s, which is patched already, is changed again at %s", item.GetUid(), at[0])
 						break
 					}
 				}
@@ -149,15 +149,15 @@ func eachPatch(check func(appliedPatch) string) runFunc {
 				patches++
 				p := applyTo(req, x.parsed.Items[i])
 				if problem := check(p); problem != "" {
-					v.fail(x, "items[%d] (uid %q): %s; the patch is %s", i, p.UID, problem, excerpt(p.Patch))
+					v.failf(x, "items[%d] (uid %q): %s; the patch is %s", i, p.UID, problem, excerpt(p.Patch))
 				}
 			}
 		}
 		switch {
 		case handlers == 0:
-			v.skip("there is no handler of GeneratePatches")
+			v.skipf("there is no handler of GeneratePatches")
 		case patches == 0:
-			v.skip("the realistic request got no patches: send one of your own, for which there are some")
+			v.skipf("the realistic request got no patches: send one of your own, for which there are some")
 		}
 	}
 }

@@ -59,11 +59,11 @@ func eachPlan(check func(*hooksv1alpha1.GenerateUpgradePlanRequest, *document) s
 			}
 			plans++
 			if problem := check(req, x.parsed); problem != "" {
-				v.fail(x, "%s", problem)
+				v.failf(x, "%s", problem)
 			}
 		}
 		if plans == 0 && v.notFor == "" {
-			v.skip("the realistic request got no plan")
+			v.skipf("the realistic request got no plan")
 		}
 	}
 }

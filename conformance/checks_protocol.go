@@ -41,7 +41,7 @@ var protocolChecks = []Check{
 			ctx, cancel := context.WithTimeout(ctx, limits.DiscoveryTimeout)
 			defer cancel()
 			if x := s.transport.send(ctx, unknown, noHandler, body); !strings.HasPrefix(x.code, want) {
-				v.fail(x, "that is not %s", want)
+				v.failf(x, "that is not %s", want)
 			}
 		},
 	},
@@ -55,7 +55,7 @@ var protocolChecks = []Check{
 				x := s.transport.call(ctx, h.hook, noHandler, s.request(h))
 				cancel()
 				if !strings.HasPrefix(x.code, "HTTP 404") {
-					v.fail(x, "that is not HTTP 404")
+					v.failf(x, "that is not HTTP 404")
 				}
 			}
 		},
@@ -95,7 +95,7 @@ var protocolChecks = []Check{
 		Source: "gRPC, server-reflection.md",
 		run: func(_ context.Context, s *session, v *verdict) {
 			if len(s.services) == 0 {
-				v.skip("there is no server reflection, which is optional")
+				v.skipf("there is no server reflection, which is optional")
 				return
 			}
 			for _, h := range s.handlers {

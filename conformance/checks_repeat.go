@@ -21,7 +21,7 @@ var repeatChecks = []Check{
 				for range 2 {
 					x := s.ask(ctx, h, s.request(h))
 					if problem := s.differs(ctx, h, x); problem != "" {
-						v.fail(x, "the same call again: %s", problem)
+						v.failf(x, "the same call again: %s", problem)
 						break
 					}
 				}
@@ -38,7 +38,7 @@ var repeatChecks = []Check{
 				want := s.base(ctx, h)
 				for range repeats {
 					if x := s.ask(ctx, h, s.request(h)); meaning(x) != meaning(want) {
-						v.fail(x, "the answer before was another: %s", excerpt(want.body))
+						v.failf(x, "the answer before was another: %s", excerpt(want.body))
 						break
 					}
 				}
@@ -59,7 +59,7 @@ var repeatChecks = []Check{
 				complaints++
 				for range repeats {
 					if x := ask(); x.complaint() != first.complaint() {
-						v.fail(x, "%s: the text before was another: %s", what, excerpt(first.complaint()))
+						v.failf(x, "%s: the text before was another: %s", what, excerpt(first.complaint()))
 						return
 					}
 				}
@@ -77,7 +77,7 @@ var repeatChecks = []Check{
 				}
 			}
 			if complaints == 0 && v.notFor == "" {
-				v.skip("no request that was tried is turned down")
+				v.skipf("no request that was tried is turned down")
 			}
 		},
 	},

@@ -85,7 +85,7 @@ var secureChecks = []Check{
 
 func (s *session) hasTLS(v *verdict) bool {
 	if !s.endpoint.HasTLS() {
-		v.skip("there is no TLS")
+		v.skipf("there is no TLS")
 	}
 	return s.endpoint.HasTLS()
 }

@@ -6,6 +6,7 @@ package conformance
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -83,12 +84,12 @@ func eachVariable(check func(*exchange, variableDefinition) string) runFunc {
 			for i, d := range x.parsed.Variables {
 				variables++
 				if problem := check(x, d); problem != "" {
-					v.fail(x, "variables[%d]: %s", i, problem)
+					v.failf(x, "variables[%d]: %s", i, problem)
 				}
 			}
 		}
 		if variables == 0 && v.notFor == "" {
-			v.skip("the realistic request got no variables")
+			v.skipf("the realistic request got no variables")
 		}
 	}
 }
@@ -96,7 +97,7 @@ func eachVariable(check func(*exchange, variableDefinition) string) runFunc {
 // schemaOf reads a schema as Cluster API does, with its Go type, and returns an error unless it is structural.
 func schemaOf(d variableDefinition) (*apiextensions.JSONSchemaProps, error) {
 	if len(d.Schema.OpenAPIV3Schema) == 0 {
-		return nil, fmt.Errorf("it has no schema.openAPIV3Schema")
+		return nil, errors.New("it has no schema.openAPIV3Schema")
 	}
 	var ours clusterv1.JSONSchemaProps
 	if err := json.Unmarshal(d.Schema.OpenAPIV3Schema, &ours); err != nil {

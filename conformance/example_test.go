@@ -53,7 +53,7 @@ func ExampleRun() {
 	// conforms: true
 }
 
-func ExampleTest() {
+func ExampleTest() { //nolint:testableexamples // it shows a test, which runs only in go test
 	_ = func(t *testing.T) { // TestConformance in a package of tests
 		conformance.Test(t, conformance.Target{URL: "grpc://127.0.0.1:9090"}, conformance.Options{Skip: []string{"protocol.health"}})
 	}

@@ -5,10 +5,12 @@ package conformance
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"maps"
 	"reflect"
 	"slices"
+	"strings"
 
 	jsonpatch "github.com/evanphx/json-patch/v5"
 )
@@ -75,7 +77,7 @@ func (p *patch) apply(object []byte) (_ []byte, err error) {
 		return nil, err
 	}
 	if o, ok := v.(map[string]any); !ok || o["kind"] == nil || o["apiVersion"] == nil {
-		return nil, fmt.Errorf("the result is no Kubernetes object: it has no apiVersion or no kind")
+		return nil, errors.New("the result is no Kubernetes object: it has no apiVersion or no kind")
 	}
 	return patched, nil
 }
@@ -84,14 +86,7 @@ func (p *patch) apply(object []byte) (_ []byte, err error) {
 type location []string
 
 func (p location) String() string {
-	text := ""
-	for _, name := range p {
-		text += "/" + name
-	}
-	if text == "" {
-		return "/"
-	}
-	return text
+	return "/" + strings.Join(p, "/")
 }
 
 // within reports whether p is q or below it.

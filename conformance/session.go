@@ -344,11 +344,11 @@ func (s *session) working(ctx context.Context, v *verdict, hooks ...string) []*h
 	}
 	switch {
 	case len(s.handlers) == 0:
-		v.skip("no handler is known that can be called")
+		v.skipf("no handler is known that can be called")
 	case announced == 0:
-		v.skip("there is no handler of %s", strings.Join(hooks, ", "))
+		v.skipf("there is no handler of %s", strings.Join(hooks, ", "))
 	case silent == announced:
-		v.skip("no such handler answers: see answers.valid and answers.status")
+		v.skipf("no such handler answers: see answers.valid and answers.status")
 	}
 	return working
 }

@@ -225,7 +225,7 @@ func steps(versions ...string) []*hooksv1alpha1.UpgradeStep {
 }
 
 func variable(name, schema string) *hooksv1alpha1.ClusterClassVariable {
-	return &hooksv1alpha1.ClusterClassVariable{Name: name, Required: proto.Bool(false),
+	return &hooksv1alpha1.ClusterClassVariable{Name: name, Required: new(false),
 		Schema: &hooksv1alpha1.VariableSchema{OpenApiV3Schema: &hooksv1alpha1.JSON{Raw: []byte(schema)}}}
 }
 
@@ -278,6 +278,7 @@ func (s *stub) start(t testing.TB, p Protocol) Target {
 }
 
 func selfSigned(t testing.TB, name string) tls.Certificate {
+	t.Helper()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)
@@ -291,6 +292,7 @@ func selfSigned(t testing.TB, name string) tls.Certificate {
 }
 
 func (s *stub) startREST(t testing.TB, config *tls.Config) string {
+	t.Helper()
 	server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if s.serve != nil {
 			s.serve(w, r, s.serveREST)
@@ -359,6 +361,7 @@ func (s *stub) write(w http.ResponseWriter, h *catalog.Hook, out proto.Message) 
 }
 
 func (s *stub) startGRPC(t testing.TB, config *tls.Config) string {
+	t.Helper()
 	options := []grpc.ServerOption{grpc.MaxRecvMsgSize(s.limit), grpc.MaxSendMsgSize(s.limit)}
 	if config != nil {
 		options = append(options, grpc.Creds(credentials.NewTLS(config)))

@@ -110,7 +110,7 @@ func (c *comparison) mapping(s *schema, src, back reflect.Value) {
 
 // equal reports whether two values of a type that implements json.Unmarshaler are equal.
 func equal(a, b reflect.Value) bool {
-	if t, ok := a.Interface().(metav1.Time); ok {
+	if t, ok := reflect.TypeAssert[metav1.Time](a); ok {
 		o := b.Interface().(metav1.Time)
 		return t.Equal(&o)
 	}

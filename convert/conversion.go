@@ -120,8 +120,7 @@ func (o *Objects) anyAPIVersion(group, kind string) (string, error) {
 
 func conversionError(at, from, to string, err error) error {
 	kind := hook.Conversion
-	var e *hook.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*hook.Error](err); ok {
 		kind = e.Kind
 	}
 	return hook.Errorf(kind, "convert %s from %s to %s: %s", at, from, to, err.Error()).WithCause(err)

@@ -270,7 +270,7 @@ func (d *decoder) mapping(i int, s *schema, v reflect.Value) (int, error) {
 	if v.IsNil() {
 		v.Set(reflect.MakeMap(s.typ))
 	}
-	texts, _ := v.Addr().Interface().(*map[string]string)
+	texts, _ := reflect.TypeAssert[*map[string]string](v.Addr())
 	return members(&d.Scanner, i, func(start, end, i int) (int, error) {
 		name := d.unquote(start, end)
 		if texts != nil && d.At(i) == '"' {

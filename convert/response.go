@@ -54,15 +54,15 @@ func (c Converted) Response(resp proto.Message) (proto.Message, []string, error)
 	to.Set(field, protoreflect.ValueOfMessage((&hooksv1alpha1.Patch{
 		PatchType:      hooksv1alpha1.PatchType_PATCH_TYPE_JSON_MERGE_PATCH,
 		Patch:          merge,
-		UnknownMembers: patch.UnknownMembers,
+		UnknownMembers: patch.GetUnknownMembers(),
 	}).ProtoReflect()))
 	return to.Interface(), lost.sorted(), nil
 }
 
 // noChange reports whether a patch is the same in every version: it does nothing, or the caller will refuse it.
 func noChange(patch *hooksv1alpha1.Patch) bool {
-	text := bytes.TrimSpace(patch.Patch)
-	switch patch.PatchType {
+	text := bytes.TrimSpace(patch.GetPatch())
+	switch patch.GetPatchType() {
 	case hooksv1alpha1.PatchType_PATCH_TYPE_JSON_PATCH:
 		return len(text) == 0 || string(text) == "[]"
 	case hooksv1alpha1.PatchType_PATCH_TYPE_JSON_MERGE_PATCH:
@@ -119,10 +119,10 @@ func apply(patch *hooksv1alpha1.Patch, object []byte) (patched []byte, err error
 		}
 	}()
 	object = bytes.Clone(object)
-	if patch.PatchType == hooksv1alpha1.PatchType_PATCH_TYPE_JSON_MERGE_PATCH {
-		return jsonpatch.MergePatch(object, patch.Patch)
+	if patch.GetPatchType() == hooksv1alpha1.PatchType_PATCH_TYPE_JSON_MERGE_PATCH {
+		return jsonpatch.MergePatch(object, patch.GetPatch())
 	}
-	operations, err := jsonpatch.DecodePatch(patch.Patch)
+	operations, err := jsonpatch.DecodePatch(patch.GetPatch())
 	if err != nil {
 		return nil, err
 	}

@@ -423,15 +423,15 @@ func membersOf(b *strings.Builder, t reflect.Type, path string) {
 	case t.Kind() == reflect.Pointer:
 		membersOf(b, t.Elem(), path)
 	case t.Kind() == reflect.Struct && strings.Contains(t.PkgPath(), "cluster-api"):
-		for i := range t.NumField() {
-			name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
+		for field := range t.Fields() {
+			name, _, _ := strings.Cut(field.Tag.Get("json"), ",")
 			switch {
 			case name == "":
-				membersOf(b, t.Field(i).Type, path)
+				membersOf(b, field.Type, path)
 			case path == "":
-				membersOf(b, t.Field(i).Type, name)
+				membersOf(b, field.Type, name)
 			default:
-				membersOf(b, t.Field(i).Type, path+"."+name)
+				membersOf(b, field.Type, path+"."+name)
 			}
 		}
 	case t.Kind() == reflect.Slice || t.Kind() == reflect.Map:

@@ -57,6 +57,7 @@ func BenchmarkRESTCall(b *testing.B) {
 }
 
 func benchmarkClient(b *testing.B, srv *server, size int, h2 bool) {
+	b.Helper()
 	r := NewREST(withHooks(Config{}))
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(srv.cc.CABundle)

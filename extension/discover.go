@@ -48,7 +48,7 @@ type Skipped struct {
 // BadResponse for an answer that is wrong or has the status Failure.
 func (r *REST) Discover(ctx context.Context, cc registry.ClientConfig) (Discovered, error) {
 	return discoverNewest(r.config.Catalog, func(h *catalog.Hook) (Discovered, bool, *hook.Error) {
-		x := &restRequest{request: discoveryRequest(h, r.config.discoveryVia())}
+		x := &restRequest{request: discoveryRequest(h)}
 		out, failed := r.do(ctx, cc, x, h.Request.New().Interface())
 		if failed != nil {
 			return Discovered{}, x.absent, failed
@@ -61,7 +61,7 @@ func (r *REST) Discover(ctx context.Context, cc registry.ClientConfig) (Discover
 // faults collects what is wrong with an answer, in its order.
 type faults []string
 
-func (f *faults) add(format string, args ...any) { *f = append(*f, fmt.Sprintf(format, args...)) }
+func (f *faults) addf(format string, args ...any) { *f = append(*f, fmt.Sprintf(format, args...)) }
 
 func (f faults) err() error {
 	if len(f) == 0 {
@@ -85,22 +85,22 @@ func discovered(c *catalog.Catalog, handlers []*hooksv1alpha1.ExtensionHandler) 
 		}
 		gvh, err := hook.Parse(h.GetRequestHook().GetApiVersion(), h.GetRequestHook().GetHook())
 		if err != nil {
-			wrong.add("handlers[%d].requestHook: %s", i, cut(err.Error()))
+			wrong.addf("handlers[%d].requestHook: %s", i, cut(err.Error()))
 			continue
 		}
 		timeout, ok := timeoutOf(h)
 		if !ok {
-			wrong.add("handlers[%d].timeoutSeconds: %d is not between 0 and %d",
+			wrong.addf("handlers[%d].timeoutSeconds: %d is not between 0 and %d",
 				i, h.GetTimeoutSeconds(), int(limits.Timeout.Seconds()))
 		}
 		policy, ok := policyOf(h)
 		if !ok {
-			wrong.add("handlers[%d].failurePolicy: %d is neither %q nor %q", i, h.GetFailurePolicy(),
+			wrong.addf("handlers[%d].failurePolicy: %d is neither %q nor %q", i, h.GetFailurePolicy(),
 				hook.Fail, hook.Ignore)
 		}
 		version := h.GetClusterApiVersion()
 		if err := hook.CheckClusterAPIVersion(version); version != "" && err != nil {
-			wrong.add("handlers[%d].cluster_api_version: %s", i, cut(err.Error()))
+			wrong.addf("handlers[%d].cluster_api_version: %s", i, cut(err.Error()))
 		}
 		if reason := skipReason(c, gvh); reason != "" {
 			d.Skipped = append(d.Skipped, Skipped{Name: h.GetName(), Reason: reason})
@@ -134,7 +134,7 @@ func checkName(wrong *faults, i int, name string, seen map[string]string) bool {
 		err = registry.CheckName(name)
 	}
 	if err != nil {
-		wrong.add("handlers[%d].name: %v", i, err)
+		wrong.addf("handlers[%d].name: %v", i, err)
 	}
 	return err == nil
 }

@@ -210,7 +210,7 @@ func TestFaultsAtTheLimit(t *testing.T) {
 	for n, want := range map[int]string{1: "f", 8: "f; f; f; f; f; f; f; f", 9: "f; f; f; f; f; f; f; f; and 1 more"} {
 		var all faults
 		for range n {
-			all.add("%s", "f")
+			all.addf("%s", "f")
 		}
 		if got := all.err(); got == nil || got.Error() != want {
 			t.Errorf("%d: got %v, want %s", n, got, want)

@@ -14,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -254,7 +255,7 @@ func TestEveryAnswerIsCapped(t *testing.T) {
 		"length": {
 			reason: "the header says that it is too large, and nothing is read",
 			serve: func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Content-Length", fmt.Sprint(len(large)))
+				w.Header().Set("Content-Length", strconv.Itoa(len(large)))
 				_, _ = io.WriteString(w, large)
 			},
 			want: "answer is larger than 100000 bytes",
@@ -310,7 +311,7 @@ func TestEveryAnswerIsCapped(t *testing.T) {
 		"limit and length": {
 			reason: "as large as allowed, and the header says so",
 			serve: func(w http.ResponseWriter, req *http.Request) {
-				w.Header().Set("Content-Length", fmt.Sprint(limit))
+				w.Header().Set("Content-Length", strconv.Itoa(limit))
 				answer(exact(limit))(w, req)
 			},
 			received: limit,
@@ -411,7 +412,7 @@ func TestRandomAnswers(t *testing.T) {
 			again.Store(true)
 		}
 	})
-	whole := "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: " + fmt.Sprint(len(success)) +
+	whole := "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: " + strconv.Itoa(len(success)) +
 		"\r\nConnection: close\r\n\r\n" + success
 	r := newREST(t, Config{})
 	good := 0

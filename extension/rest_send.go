@@ -18,7 +18,6 @@ import (
 	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/connect"
-	"github.com/hookgate/hookgate/internal/via"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -82,8 +81,7 @@ func (r *REST) encode(x *restRequest, in proto.Message) (codec.Body, *hook.Error
 	}
 	body, err := r.config.Codec.Encode(in)
 	if err != nil {
-		var wrong *codec.Error
-		if errors.As(err, &wrong) {
+		if wrong, ok := errors.AsType[*codec.Error](err); ok {
 			return body, x.fail(hook.InvalidRequest, "request: "+wrong.Error(), err)
 		}
 		return body, x.fail(hook.Internal, "request: "+err.Error(), err)
@@ -134,9 +132,6 @@ func (r *REST) roundTrip(
 	header["User-Agent"] = userAgentHeader
 	if r.config.Propagator != nil {
 		r.config.Propagator.Inject(ctx, propagation.HeaderCarrier(header))
-	}
-	if x.via != "" {
-		header[via.Header] = []string{string(x.via)}
 	}
 	out := newRESTBody(body)
 	req := &http.Request{

@@ -134,7 +134,7 @@ func TestTimeoutThatTheExtensionIsTold(t *testing.T) {
 func TestTraceContext(t *testing.T) {
 	var parents []string
 	s := newServer(t, newAuthority(t), func(w http.ResponseWriter, req *http.Request) {
-		parents = append(parents, req.Header.Get("traceparent"))
+		parents = append(parents, req.Header.Get("Traceparent"))
 		answer(success)(w, req)
 	}, nil)
 	ctx := trace.ContextWithSpanContext(t.Context(), trace.NewSpanContext(trace.SpanContextConfig{

@@ -15,6 +15,7 @@ import (
 // cpuTime returns the processor time that the process has used: unlike the time of day, it means something on a busy
 // machine.
 func cpuTime(b *testing.B) time.Duration {
+	b.Helper()
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
 		b.Fatal(err)

@@ -4,6 +4,8 @@
 package gateway
 
 import (
+	"slices"
+
 	"github.com/hookgate/hookgate/convert"
 	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/hookversion"
@@ -26,8 +28,8 @@ func chain(
 
 // link wraps last with links, the first of which becomes the outermost.
 func link(last extension.Caller, links ...extension.Link) extension.Caller {
-	for i := len(links) - 1; i >= 0; i-- {
-		last = links[i](last)
+	for _, link := range slices.Backward(links) {
+		last = link(last)
 	}
 	return last
 }

@@ -89,8 +89,8 @@ func TestLossesOfBothConversionsAreReported(t *testing.T) {
 		lost    []string
 		outcome []string
 	}{
-		"Answered": {"there and back", hook.Fail, &hookversionsv1alpha1.BeforeNodeDrainResponse{Status: success, Urgent: proto.Bool(false)}, nil, append(there, "urgent"), []string{"success", ""}},
-		"Refused":  {"a Failure is an answer", hook.Fail, &hookversionsv1alpha1.BeforeNodeDrainResponse{Status: failure, Urgent: proto.Bool(false)}, nil, append(there, "urgent"), []string{"failure", ""}},
+		"Answered": {"there and back", hook.Fail, &hookversionsv1alpha1.BeforeNodeDrainResponse{Status: success, Urgent: new(false)}, nil, append(there, "urgent"), []string{"success", ""}},
+		"Refused":  {"a Failure is an answer", hook.Fail, &hookversionsv1alpha1.BeforeNodeDrainResponse{Status: failure, Urgent: new(false)}, nil, append(there, "urgent"), []string{"failure", ""}},
 		"Failed":   {"only there", hook.Fail, nil, unreachable, there, []string{"error", "Unreachable"}},
 		"Ignored":  {"also for an error that is ignored", hook.Ignore, nil, unreachable, there, []string{"ignored", "Unreachable"}},
 	}

@@ -78,7 +78,7 @@ func described(name string, h *catalog.Hook, timeout time.Duration) *hooksv1alph
 	return &hooksv1alpha1.ExtensionHandler{
 		Name:           name,
 		RequestHook:    &hooksv1alpha1.GroupVersionHook{ApiVersion: h.APIVersion(), Hook: h.Hook},
-		TimeoutSeconds: proto.Int32(int32(timeout / time.Second)),
+		TimeoutSeconds: new(int32(timeout / time.Second)),
 		FailurePolicy:  hooksv1alpha1.FailurePolicy_FAILURE_POLICY_FAIL,
 	}
 }

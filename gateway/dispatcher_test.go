@@ -7,13 +7,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 	"k8s.io/apimachinery/pkg/labels"
-	"k8s.io/utils/ptr"
 
 	"github.com/hookgate/hookgate/extension"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
@@ -168,7 +168,7 @@ func TestDispatchOfLifecycleHooks(t *testing.T) {
 func TestDispatchOfHooksWithOneHandler(t *testing.T) {
 	patches := &hooksv1alpha1.GeneratePatchesResponse{Status: success, Message: "two patches"}
 	one := []registry.Registration{registrationOf("a", handlerOf("p", "GeneratePatches", hook.Fail))}
-	several := append(one, registrationOf("b", handlerOf("p", "GeneratePatches", hook.Fail)))
+	several := append(slices.Clone(one), registrationOf("b", handlerOf("p", "GeneratePatches", hook.Fail)))
 	tests := map[string]struct {
 		reason        string
 		registrations []registry.Registration
@@ -270,7 +270,7 @@ func TestDispatchWithoutPoliciesIsUnchanged(t *testing.T) {
 			without, with := filled(t, registrations...), filled(t, registrations...)
 			with.SetPolicies("a", registry.Policies{All: &policy.Policy{Name: "p"}})
 			with.SetPolicies("b", registry.Policies{All: &policy.Policy{Name: "p", Conditions: always, ObjectSelector: labels.Everything()}})
-			with.SetPolicies("elsewhere", registry.Policies{All: &policy.Policy{Name: "p", Order: ptr.To(int32(1))}})
+			with.SetPolicies("elsewhere", registry.Policies{All: &policy.Policy{Name: "p", Order: new(int32(1))}})
 			want, wantErr := newDispatcher(without, fixedNamespaces{}, answers).dispatch(t.Context(), hookOf(t, hookName), handler, req)
 			got, err := newDispatcher(with, fixedNamespaces{}, answers).dispatch(t.Context(), hookOf(t, hookName), handler, req)
 			if fmt.Sprint(err) != fmt.Sprint(wantErr) || hook.KindOf(err) != hook.KindOf(wantErr) {

@@ -17,8 +17,7 @@ import (
 // asError returns err as a hook.Error. Any other error is either from the REST mux, about a body that it could not
 // decode, or a defect of the gateway, whose text stays in the log.
 func asError(err error) *hook.Error {
-	var e *hook.Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*hook.Error](err); ok {
 		return e
 	}
 	if st, ok := status.FromError(err); ok && st.Code() == codes.InvalidArgument {

@@ -15,7 +15,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
-	"k8s.io/utils/ptr"
 
 	"github.com/hookgate/hookgate/extension"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
@@ -123,7 +122,7 @@ func TestPolicyOrder(t *testing.T) {
 					}
 				}
 				for x, order := range map[string]int32{"a": 7, "d": 7, "c": -1} {
-					r.SetPolicies(x, forHandler("v", policy.Policy{Order: ptr.To(order), FailurePolicy: tc.policy}))
+					r.SetPolicies(x, forHandler("v", policy.Policy{Order: new(order), FailurePolicy: tc.policy}))
 				}
 				caller := &recorder{start: time.Now(), answers: tc.answers, calls: map[string]time.Duration{}}
 				got, err := newDispatcher(r, fixedNamespaces{}, caller).
@@ -161,7 +160,7 @@ func TestPolicyOrderIsBounded(t *testing.T) {
 			if err := r.Apply(registrationOf(x, h)); err != nil {
 				t.Fatal(err)
 			}
-			r.SetPolicies(x, forHandler("v", policy.Policy{Order: ptr.To(int32(i)), FailurePolicy: hook.Ignore}))
+			r.SetPolicies(x, forHandler("v", policy.Policy{Order: new(int32(i)), FailurePolicy: hook.Ignore}))
 		}
 		var calls []string
 		caller := callerFunc(func(ctx context.Context, c extension.Call) (proto.Message, error) {
@@ -182,7 +181,7 @@ func TestPolicyOrderIsBounded(t *testing.T) {
 }
 
 func TestInOrderIsStable(t *testing.T) {
-	orders := []*int32{nil, ptr.To(int32(3)), ptr.To(int32(-2)), nil, ptr.To(int32(3)), ptr.To(int32(0))}
+	orders := []*int32{nil, new(int32(3)), new(int32(-2)), nil, new(int32(3)), new(int32(0))}
 	targets := make([]target, len(orders))
 	for i, o := range orders {
 		targets[i].entry = &registry.Entry{Policy: &policy.Policy{Order: o}}

@@ -11,7 +11,6 @@ import (
 	"testing"
 
 	"google.golang.org/protobuf/proto"
-	"k8s.io/utils/ptr"
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/extension"
@@ -86,13 +85,13 @@ func TestOrderSelectorAndPolicyTogether(t *testing.T) {
 		selector string
 		policy   policy.Policy
 	}{
-		{"a", "", policy.Policy{Order: ptr.To(int32(5))}},
-		{"b", "team=blue", policy.Policy{Order: ptr.To(int32(1))}},
-		{"c", "team=red", policy.Policy{Order: ptr.To(int32(4))}},
-		{"d", "", policy.Policy{Order: ptr.To(int32(2)), ObjectSelector: selector(t, "tier=silver")}},
-		{"e", "", policy.Policy{Order: ptr.To(int32(3)), Conditions: conditions(t, `request.cluster.metadata.name == 'c'`)}},
-		{"f", "", policy.Policy{Order: ptr.To(int32(-1)), Conditions: conditions(t, `false`)}},
-		{"g", "", policy.Policy{Order: ptr.To(int32(0)), Conditions: conditions(t, `request.nothing`), FailurePolicy: hook.Ignore}},
+		{"a", "", policy.Policy{Order: new(int32(5))}},
+		{"b", "team=blue", policy.Policy{Order: new(int32(1))}},
+		{"c", "team=red", policy.Policy{Order: new(int32(4))}},
+		{"d", "", policy.Policy{Order: new(int32(2)), ObjectSelector: selector(t, "tier=silver")}},
+		{"e", "", policy.Policy{Order: new(int32(3)), Conditions: conditions(t, `request.cluster.metadata.name == 'c'`)}},
+		{"f", "", policy.Policy{Order: new(int32(-1)), Conditions: conditions(t, `false`)}},
+		{"g", "", policy.Policy{Order: new(int32(0)), Conditions: conditions(t, `request.nothing`), FailurePolicy: hook.Ignore}},
 		{"h", "", policy.Policy{}},
 	} {
 		reg := registrationOf(tc.name, handlerOf("v", "BeforeClusterDelete", hook.Fail))
@@ -116,7 +115,7 @@ func TestOrderSelectorAndPolicyTogether(t *testing.T) {
 func TestPolicyErrorEndsTheSequence(t *testing.T) {
 	r := filled(t)
 	for name, p := range map[string]policy.Policy{
-		"a": {Order: ptr.To(int32(1))}, "b": {Order: ptr.To(int32(2)), Conditions: conditions(t, `request.nothing`)}, "c": {Order: ptr.To(int32(3))}, "d": {},
+		"a": {Order: new(int32(1))}, "b": {Order: new(int32(2)), Conditions: conditions(t, `request.nothing`)}, "c": {Order: new(int32(3))}, "d": {},
 	} {
 		if err := r.Apply(registrationOf(name, handlerOf("v", "BeforeClusterDelete", hook.Fail))); err != nil {
 			t.Fatal(err)

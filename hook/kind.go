@@ -33,7 +33,6 @@ const (
 	Canceled
 	Policy
 	Overloaded
-	Loop
 )
 
 // statusClientClosedRequest means that the caller left before the answer. Only logs and metrics show it.
@@ -91,9 +90,6 @@ var kinds = [...]struct {
 		"The gateway, or its share for the caller or the extension, is used up, so the call was not made or its answer " +
 			"not read. The text names what is used up. Try again after the time in the header Retry-After (gRPC: the " +
 			"google.rpc.RetryInfo in the status details)."},
-	Loop: {"Loop", false, http.StatusLoopDetected, codes.FailedPrecondition,
-		"The call has come back to a gateway that it has passed, or has passed more than 8 gateways. The text names " +
-			"the handlers on its way: one of their ExtensionConfigs leads back."},
 }
 
 // Kinds returns all kinds, for tables and documentation.
@@ -129,8 +125,7 @@ func (k Kind) Meaning() string { return kinds[k].meaning }
 
 // KindOf returns the kind of the first Error in err's tree, and Internal if there is none.
 func KindOf(err error) Kind {
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		return e.Kind
 	}
 	return Internal

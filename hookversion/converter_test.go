@@ -75,7 +75,7 @@ func TestConversions(t *testing.T) {
 			reason: "a request passes the hub, and both halves of the way count",
 			from:   "v1beta1", to: "v1alpha1", request: request,
 			in: &v1beta1.BeforeNodeDrainRequest{
-				Host: "h", Port: 1, DryRun: proto.Bool(false), Labels: []string{"l"},
+				Host: "h", Port: 1, DryRun: new(false), Labels: []string{"l"},
 				Volumes:        []*v1beta1.Volume{{Size: 1}, {Size: 2}},
 				UnknownMembers: unknown("endpoint", `"e"`, "reason", "1"),
 			},
@@ -87,7 +87,7 @@ func TestConversions(t *testing.T) {
 			from:   "v1alpha1", to: "v1beta1", request: response,
 			in: &v1alpha1.BeforeNodeDrainResponse{
 				Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS, RetryAfterSeconds: 3, Ticket: "t",
-				Urgent: proto.Bool(true),
+				Urgent: new(true),
 			},
 			want: &v1beta1.BeforeNodeDrainResponse{
 				Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS, RetryAfterSeconds: 3, Ticket: "t",
@@ -98,7 +98,7 @@ func TestConversions(t *testing.T) {
 			reason: "that a member was there with its default is lost, where the hub cannot say so",
 			from:   "v1alpha1", to: "v1", request: response,
 			in: &v1alpha1.BeforeNodeDrainResponse{
-				Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_FAILURE, Urgent: proto.Bool(false),
+				Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_FAILURE, Urgent: new(false),
 			},
 			want: &v1.BeforeNodeDrainResponse{Status: v1.ResponseStatus_RESPONSE_STATUS_FAILURE, Priority: 5},
 			lost: []string{"urgent"},

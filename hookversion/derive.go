@@ -33,7 +33,7 @@ func Derive(spoke, hub proto.Message, d Differences) Conversion {
 	b := &deriver{Differences: d, used: map[string]bool{}}
 	p := b.plan(from.Descriptor(), to.Descriptor(), "", "")
 	if unused := b.unused(); len(unused) > 0 {
-		b.wrong("declared, and not a difference: %v", unused)
+		b.wrongf("declared, and not a difference: %v", unused)
 	}
 	if err := errors.Join(b.errs...); err != nil {
 		names := p.types
@@ -83,7 +83,7 @@ type deriver struct {
 	errs []error
 }
 
-func (b *deriver) wrong(format string, args ...any) {
+func (b *deriver) wrongf(format string, args ...any) {
 	b.errs = append(b.errs, fmt.Errorf(format, args...))
 }
 
@@ -128,9 +128,9 @@ func (b *deriver) plan(spoke, hub protoreflect.MessageDescriptor, spokePath, hub
 			b.used["gone "+path] = true
 			p.only[0] = append(p.only[0], only{field: f, path: path})
 		case target == nil:
-			b.wrong("%s: the newer version has no %s", path, name)
+			b.wrongf("%s: the newer version has no %s", path, name)
 		case seen[target.Name()]:
-			b.wrong("%s: %s is another member's already", path, name)
+			b.wrongf("%s: %s is another member's already", path, name)
 		default:
 			seen[target.Name()] = true
 			p.common = append(p.common, b.common(f, target, path, join(hubPath, name)))
@@ -148,7 +148,7 @@ func (b *deriver) plan(spoke, hub protoreflect.MessageDescriptor, spokePath, hub
 func (b *deriver) added(f protoreflect.FieldDescriptor, path string) only {
 	absent, ok := b.Added[path]
 	if !ok {
-		b.wrong("%s: the older version has no such member", path)
+		b.wrongf("%s: the older version has no such member", path)
 		return only{}
 	}
 	b.used["added "+path] = true
@@ -160,14 +160,14 @@ func (b *deriver) common(spoke, hub protoreflect.FieldDescriptor, spokePath, hub
 	c := common{fields: [2]protoreflect.FieldDescriptor{spoke, hub}}
 	switch {
 	case !sameShape(spoke, hub):
-		b.wrong("%s and %s have different types", spokePath, hubPath)
+		b.wrongf("%s and %s have different types", spokePath, hubPath)
 	case spoke.Kind() == protoreflect.EnumKind:
 		if !sameValues(spoke.Enum(), hub.Enum()) {
-			b.wrong("%s and %s have different values", spokePath, hubPath)
+			b.wrongf("%s and %s have different values", spokePath, hubPath)
 		}
 	case spoke.IsMap():
 		if !sameEntries(spoke, hub) {
-			b.wrong("%s and %s are maps with different entries: write the conversion by hand", spokePath, hubPath)
+			b.wrongf("%s and %s are maps with different entries: write the conversion by hand", spokePath, hubPath)
 		}
 	case spoke.Message() != nil && spoke.Message().FullName() != hub.Message().FullName():
 		if spoke.IsList() {
@@ -218,7 +218,7 @@ func (b *deriver) value(f protoreflect.FieldDescriptor, path string, v any) prot
 		kind = protoreflect.BoolKind
 	}
 	if f.IsList() || f.Kind() != kind {
-		b.wrong("%s: %T is not what it has", path, v)
+		b.wrongf("%s: %T is not what it has", path, v)
 		return protoreflect.Value{}
 	}
 	return protoreflect.ValueOf(v)

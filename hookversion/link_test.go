@@ -68,7 +68,7 @@ func TestLinkPassesCallsOfTheSameVersion(t *testing.T) {
 // Losses of the request, of the links behind and of the answer are all in the result, in this order.
 func TestLinkConvertsThereAndBack(t *testing.T) {
 	result, sent, err := linked(t, "v1alpha1", &v1.BeforeNodeDrainRequest{NodeName: "n", Reason: "r"},
-		answers(&v1alpha1.BeforeNodeDrainResponse{Ticket: "t", Urgent: proto.Bool(false)}, "cluster.spec.x"))
+		answers(&v1alpha1.BeforeNodeDrainResponse{Ticket: "t", Urgent: new(false)}, "cluster.spec.x"))
 	if err != nil {
 		t.Fatal(err)
 	}

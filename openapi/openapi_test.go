@@ -8,6 +8,7 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -25,9 +26,7 @@ func serve(t *testing.T, method, path string, header http.Header) *httptest.Resp
 		t.Fatal(err)
 	}
 	r := httptest.NewRequest(method, path, nil)
-	for name, values := range header {
-		r.Header[name] = values
-	}
+	maps.Copy(r.Header, header)
 	w := httptest.NewRecorder()
 	h.ServeHTTP(w, r)
 	return w

@@ -6,6 +6,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -135,9 +136,7 @@ func TestPreflightFailsFromALevelOn(t *testing.T) {
 		"warn at warn":       {map[string]string{"p.yaml": policies}, "warn", exitFailed},
 	} {
 		more := map[string]string{}
-		for file, text := range tt.more {
-			more[file] = text
-		}
+		maps.Copy(more, tt.more)
 		for _, format := range []string{formatTable, formatJSON, formatSARIF, formatPolicies} {
 			got := hookgate(t, "", append([]string{"preflight", "--extension-configs", upgraded(t, more), "--fail-on", tt.failOn, "-o", format}, to114...)...)
 			if got.code != tt.code {

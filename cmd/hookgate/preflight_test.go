@@ -7,6 +7,7 @@ import (
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -112,9 +113,7 @@ func TestPreflight(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			more := map[string]string{}
-			for k, v := range tt.more {
-				more[k] = v
-			}
+			maps.Copy(more, tt.more)
 			got := hookgate(t, "", append([]string{"preflight", "--extension-configs", upgraded(t, more)}, tt.args...)...)
 			if got.code != tt.code {
 				t.Errorf("%s: exit status %d, want %d: %s", tt.reason, got.code, tt.code, got.errOut)

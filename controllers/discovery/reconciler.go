@@ -34,7 +34,7 @@ const (
 // Registry is the registry that sources fill.
 type Registry interface {
 	// Apply adds or replaces a registration, or returns an error and changes nothing.
-	Apply(registry.Registration) error
+	Apply(r registry.Registration) error
 	Remove(name string)
 	// SetPolicies replaces the policies for the handlers of an ExtensionConfig, which need not be registered.
 	SetPolicies(extensionConfig string, p registry.Policies)

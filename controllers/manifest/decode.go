@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
 
@@ -281,9 +282,7 @@ func decodeNamespace(d *document) (*Object, []Problem) {
 		return d.refused(d.fieldProblems(errs))
 	}
 	labels := make(map[string]string, len(namespace.Labels)+1)
-	for k, v := range namespace.Labels {
-		labels[k] = v
-	}
+	maps.Copy(labels, namespace.Labels)
 	labels[corev1.LabelMetadataName] = namespace.Name
 	return &Object{Place: d.Place, Name: namespace.Name, Labels: labels}, nil
 }
@@ -291,8 +290,7 @@ func decodeNamespace(d *document) (*Object, []Problem) {
 // members returns the members of the document as JSON.
 func (d *document) members() (map[string]json.RawMessage, []Problem) {
 	data, err := d.node.JSON(limits.ManifestBytes)
-	var at *yaml.Error
-	if errors.As(err, &at) {
+	if at, ok := errors.AsType[*yaml.Error](err); ok {
 		return nil, []Problem{{
 			Place: Place{File: d.File, Line: at.Line}, Object: d.describe(), Err: errors.New(at.Text),
 		}}
@@ -325,9 +323,8 @@ func (d *document) decodeStrict(members map[string]json.RawMessage, into any) []
 	}
 	var problems []Problem
 	for _, err := range strict {
-		var fieldErr kubejson.FieldError
 		path := ""
-		if errors.As(err, &fieldErr) {
+		if fieldErr, ok := errors.AsType[kubejson.FieldError](err); ok {
 			path = fieldErr.FieldPath()
 		}
 		problems = append(problems, d.problemAt(path, err))
@@ -337,7 +334,8 @@ func (d *document) decodeStrict(members map[string]json.RawMessage, into any) []
 
 // typeProblem says which type a member has, and which it must have.
 func (d *document) typeProblem(err *json.UnmarshalTypeError) Problem {
-	path, want := err.Field, ""
+	path := err.Field
+	var want string
 	switch err.Type.Kind() {
 	case reflect.String:
 		want = "a string; put it in quotes"

@@ -27,6 +27,7 @@ func caPEM(t *testing.T) []byte {
 }
 
 func decodeAll(t testing.TB, content string) (objects []*Object, problems []string) {
+	t.Helper()
 	docs, found := parse("configs/acme.yaml", []byte(content))
 	words := newDecoder(t)
 	for i := range docs {

@@ -49,7 +49,7 @@ func TestGuideToExtensionPolicy(t *testing.T) {
 		t.Fatalf("the guide has %d examples", len(blocks))
 	}
 	schema := readCRD(t)
-	for _, document := range strings.Split(blocks[0], "---\n") {
+	for document := range strings.SplitSeq(blocks[0], "---\n") {
 		text, err := yaml.YAMLToJSON([]byte(document))
 		if err != nil {
 			t.Fatal(err)

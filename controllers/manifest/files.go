@@ -32,8 +32,7 @@ func (f *File) Equal(o *File) bool {
 func ReadFiles(dir string) ([]File, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
-		var cause *fs.PathError
-		if errors.As(err, &cause) {
+		if cause, ok := errors.AsType[*fs.PathError](err); ok {
 			err = cause.Err // which does not repeat the path
 		}
 		return nil, fmt.Errorf("read directory %q: %w", dir, err)
@@ -64,8 +63,7 @@ func ReadFiles(dir string) ([]File, error) {
 				continue
 			}
 		}
-		var cause *fs.PathError
-		if errors.As(m.err, &cause) {
+		if cause, ok := errors.AsType[*fs.PathError](m.err); ok {
 			m.err = fmt.Errorf("%s file: %w", cause.Op, cause.Err)
 		}
 		manifests = append(manifests, m)

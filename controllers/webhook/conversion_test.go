@@ -205,11 +205,11 @@ func allFilled(t *testing.T, filled map[string]bool, types ...reflect.Type) {
 		if typ.Kind() != reflect.Struct || !strings.HasPrefix(typ.PkgPath(), "sigs.k8s.io/cluster-api/") {
 			continue
 		}
-		for i := range typ.NumField() {
-			if name := typ.String() + "." + typ.Field(i).Name; !filled[name] {
+		for field := range typ.Fields() {
+			if name := typ.String() + "." + field.Name; !filled[name] {
 				t.Errorf("no object had %s: the test says nothing about it", name)
 			}
-			allFilled(t, filled, typ.Field(i).Type)
+			allFilled(t, filled, field.Type)
 		}
 	}
 }

@@ -53,7 +53,8 @@ func run(ctx context.Context, args []string, out, errOut io.Writer) int {
 	f.StringVar(&o.grpc, "grpc-address", "127.0.0.1:9090", "the gateway's address for gRPC")
 	f.StringVar(&o.health, "diagnostics-address", "127.0.0.1:8443", "the gateway's address for health and metrics")
 	f.StringVar(&o.extAddr, "extension-address", "127.0.0.1:9442", "the extension's address")
-	f.IntVar(&o.ports, "ports", -1, "first of four ports to use instead of the addresses' own; 0 lets the system choose them all")
+	f.IntVar(&o.ports, "ports", -1,
+		"first of four ports to use instead of the addresses' own; 0 lets the system choose them all")
 	f.BoolVar(&o.once, "once", false, "stop after the calls")
 	if err := f.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {

@@ -48,7 +48,10 @@ func start(name, path, logFile string, args ...string) (*process, error) {
 		return nil, fmt.Errorf("start %s: %w", name, err)
 	}
 	defer func() { _ = log.Close() }() // the program has its own
-	p := &process{name: name, command: exec.Command(absolute, args...), log: logFile, line: make(chan string, 1), exited: make(chan struct{})}
+	p := &process{
+		name: name, command: exec.Command(absolute, args...), log: logFile,
+		line: make(chan string, 1), exited: make(chan struct{}),
+	}
 	p.command.Stderr = log
 	ownGroup(p.command)
 	stdout, err := p.command.StdoutPipe()
@@ -78,7 +81,7 @@ func (p *process) addresses(ctx context.Context) (map[string]string, error) {
 	select {
 	case line := <-p.line:
 		addresses := map[string]string{}
-		for _, field := range strings.Fields(line) {
+		for field := range strings.FieldsSeq(line) {
 			if name, address, ok := strings.Cut(field, "="); ok {
 				addresses[name] = address
 			}

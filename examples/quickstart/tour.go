@@ -61,7 +61,8 @@ func (t *tour) session(ctx context.Context) error {
 	}
 	t.printf("certificates   %s (for development, made just now)\n", t.files.certDir)
 
-	extension, err := t.start("the extension", t.extension, "rest-extension.log", "--address", t.extAddr, "--cert-dir", t.files.certDir)
+	extension, err := t.start("the extension", t.extension, "rest-extension.log",
+		"--address", t.extAddr, "--cert-dir", t.files.certDir)
 	if err != nil {
 		return err
 	}
@@ -86,7 +87,8 @@ func (t *tour) session(ctx context.Context) error {
 	if addresses, err = gateway.addresses(ctx); err != nil {
 		return err
 	}
-	t.https, t.grpcs, t.diags = "https://"+addresses["https"], "grpcs://"+addresses["grpc"], "http://"+addresses["diagnostics"]
+	t.https, t.grpcs = "https://"+addresses["https"], "grpcs://"+addresses["grpc"]
+	t.diags = "http://" + addresses["diagnostics"]
 	t.printf("gateway        %s and %s; its log is %s\n", t.https, t.grpcs, gateway.log)
 	if err := t.waitReady(ctx, gateway); err != nil {
 		return err
@@ -148,8 +150,9 @@ func (t *tour) isReady(ctx context.Context) bool {
 // calls makes the calls that the quickstart shows.
 func (t *tour) calls(ctx context.Context) error {
 	t.heading("Which handlers are there?")
-	t.printf("The gateway has asked the extension. Each hook in the life of a Cluster has one handler here, which stands for all that are\n" +
-		"registered for it; the handlers of other hooks have the extension's name behind their own.\n\n")
+	t.printf("The gateway has asked the extension. Each hook in the life of a Cluster has one handler here, which\n" +
+		"stands for all that are registered for it; the handlers of other hooks have the extension's name behind\n" +
+		"their own.\n\n")
 	if err := t.hookgateCommand(ctx, 0, "get", "handlers", "--server", t.https, "--ca", t.files.ca); err != nil {
 		return err
 	}
@@ -163,24 +166,29 @@ func (t *tour) calls(ctx context.Context) error {
 	approved := filepath.Join(t.requests, "before-cluster-create-approved.yaml")
 	t.heading("The same Cluster with the annotation, over gRPC")
 	t.excerpt(approved, "annotations:", 3)
-	if err := t.hookgateCommand(ctx, 0, "call", "BeforeClusterCreate", "-f", approved, "--server", t.grpcs, "--ca", t.files.ca); err != nil {
+	err := t.hookgateCommand(ctx, 0, "call", "BeforeClusterCreate", "-f", approved, "--server", t.grpcs,
+		"--ca", t.files.ca)
+	if err != nil {
 		return err
 	}
-	t.printf("\nApproved: Cluster API would go on and create it. The extension speaks HTTPS JSON only; callers choose what they speak, and the\n" +
-		"gateway translates.\n")
+	t.printf("\nApproved: Cluster API would go on and create it. The extension speaks HTTPS JSON only; callers choose\n" +
+		"what they speak, and the gateway translates.\n")
 
 	t.heading("How shall these templates be patched? One handler, by name")
 	patches := filepath.Join(t.requests, "generate-patches.yaml")
 	t.excerpt(patches, "- name: nodeImage", 2)
-	if err := t.hookgateCommand(ctx, 0, "call", "GeneratePatches", "--handler", "node-image--rest-extension", "-f", patches,
-		"--server", t.grpcs, "--ca", t.files.ca); err != nil {
+	err = t.hookgateCommand(ctx, 0, "call", "GeneratePatches", "--handler", "node-image--rest-extension",
+		"-f", patches, "--server", t.grpcs, "--ca", t.files.ca)
+	if err != nil {
 		return err
 	}
 	t.printf("\nThe request has four templates. The extension patches the two that are DockerMachineTemplates.\n")
 
 	t.heading("Which variables do those patches need? The answer as YAML")
-	if err := t.hookgateCommand(ctx, 0, "call", "DiscoverVariables", "-f", filepath.Join(t.requests, "discover-variables.yaml"), "-o", "yaml",
-		"--server", t.https, "--ca", t.files.ca); err != nil {
+	variables := filepath.Join(t.requests, "discover-variables.yaml")
+	err = t.hookgateCommand(ctx, 0, "call", "DiscoverVariables", "-f", variables, "-o", "yaml",
+		"--server", t.https, "--ca", t.files.ca)
+	if err != nil {
 		return err
 	}
 
@@ -204,7 +212,8 @@ func (t *tour) hookgateCommand(ctx context.Context, want int, args ...string) er
 		return fmt.Errorf("run %s: %w", t.hookgate, err)
 	}
 	if got := command.ProcessState.ExitCode(); got != want {
-		return fmt.Errorf("the command above ended with status %d instead of %d; the gateway's log is %s", got, want, filepath.Join(t.dir, "hookgate.log"))
+		return fmt.Errorf("the command above ended with status %d instead of %d; the gateway's log is %s", got, want,
+			filepath.Join(t.dir, "hookgate.log"))
 	}
 	if want != 0 {
 		t.printf("\nThe exit status is %d. The gateway's log has this call too, by its call id.\n", want)
@@ -220,7 +229,8 @@ func (t *tour) curl(ctx context.Context) error {
 		return err
 	}
 	t.excerpt(request, "cluster:", 5)
-	t.printf("$ %s\n", commandLine("curl", []string{"-i", "--cacert", t.files.ca, "--json", "@" + file, t.https + hookPath}))
+	t.printf("$ %s\n",
+		commandLine("curl", []string{"-i", "--cacert", t.files.ca, "--json", "@" + file, t.https + hookPath}))
 	body, err := os.ReadFile(file)
 	if err != nil {
 		return fmt.Errorf("read request: %w", err)
@@ -246,11 +256,13 @@ func (t *tour) curl(ctx context.Context) error {
 	}
 	t.printf("\n%s", indent(answer))
 	var blocked struct{ RetryAfterSeconds int }
-	if err := json.Unmarshal(answer, &blocked); err != nil || response.StatusCode != http.StatusOK || blocked.RetryAfterSeconds == 0 {
+	err = json.Unmarshal(answer, &blocked)
+	if err != nil || response.StatusCode != http.StatusOK || blocked.RetryAfterSeconds == 0 {
 		return errors.New("the answer above is not the one expected: status 200, with retryAfterSeconds")
 	}
 	t.printf("\nThe same with hookgate, which reads the request as YAML:\n$ %s\n",
-		commandLine(t.hookgate, []string{"call", "BeforeClusterCreate", "-f", request, "--server", t.https, "--ca", t.files.ca}))
+		commandLine(t.hookgate,
+			[]string{"call", "BeforeClusterCreate", "-f", request, "--server", t.https, "--ca", t.files.ca}))
 	return nil
 }
 
@@ -260,12 +272,17 @@ func (t *tour) farewell() {
 	t.printf("In another terminal, in this directory:\n\n")
 	call := func(args ...string) { t.printf("  %s\n", commandLine(t.hookgate, args)) }
 	call("get", "handlers", "--server", t.https, "--ca", t.files.ca)
-	call("call", "BeforeClusterCreate", "-f", filepath.Join(t.requests, "before-cluster-create.yaml"), "-o", "json", "--server", t.grpcs, "--ca", t.files.ca)
-	t.printf("  %s\n", commandLine("curl", []string{"--cacert", t.files.ca, "--json", "@" + filepath.Join(t.dir, "before-cluster-create.json"), t.https + hookPath}))
+	call("call", "BeforeClusterCreate", "-f", filepath.Join(t.requests, "before-cluster-create.yaml"), "-o", "json",
+		"--server", t.grpcs, "--ca", t.files.ca)
+	t.printf("  %s\n", commandLine("curl", []string{
+		"--cacert", t.files.ca, "--json", "@" + filepath.Join(t.dir, "before-cluster-create.json"), t.https + hookPath,
+	}))
 	t.printf("  %s\n", commandLine("curl", []string{t.diags + "/metrics"}))
 	call("check", t.extensionURL, "--ca", t.files.ca)
-	t.printf("\nIn a browser that may trust %s: %s/openapi/ tells of every hook, and lets you try it.\n", t.files.ca, t.https)
-	t.printf("\nTo see more: copy a request from %s, change it, and call again. Put an ExtensionConfig of your own into\n%s: the gateway notices. Its log is %s.\n",
+	t.printf("\nIn a browser that trusts %s: %s/openapi/ describes every hook, and lets you try it.\n",
+		t.files.ca, t.https)
+	t.printf("\nTo see more: copy a request from %s, change it, and call again. Put an ExtensionConfig of\n"+
+		"your own into %s: the gateway notices. Its log is %s.\n",
 		t.requests, t.files.configDir, filepath.Join(t.dir, "hookgate.log"))
 	t.printf("\nCtrl-C stops the gateway and the extension.\n")
 }
@@ -280,7 +297,8 @@ func (t *tour) excerpt(file, from string, count int) {
 	for i, line := range lines {
 		if strings.Contains(line, from) && !strings.HasPrefix(line, "#") {
 			end := min(i+count, len(lines))
-			t.printf("From %s, lines %d to %d of %d:\n%s\n", file, i+1, end, len(lines), indent([]byte(strings.Join(lines[i:end], "\n"))))
+			t.printf("From %s, lines %d to %d of %d:\n%s\n", file, i+1, end, len(lines),
+				indent([]byte(strings.Join(lines[i:end], "\n"))))
 			return
 		}
 	}

@@ -48,9 +48,18 @@ type requestHook struct {
 
 func discovery(discoveryRequest) response {
 	return response{Status: success, Handlers: []extensionHandler{
-		{Name: "approval", RequestHook: requestHook{apiVersion, "BeforeClusterCreate"}, TimeoutSeconds: 5, FailurePolicy: "Fail"},
-		{Name: "node-image", RequestHook: requestHook{apiVersion, "GeneratePatches"}, TimeoutSeconds: 5, FailurePolicy: "Fail"},
-		{Name: "node-image-variables", RequestHook: requestHook{apiVersion, "DiscoverVariables"}, TimeoutSeconds: 5, FailurePolicy: "Fail"},
+		{
+			Name: "approval", RequestHook: requestHook{apiVersion, "BeforeClusterCreate"},
+			TimeoutSeconds: 5, FailurePolicy: "Fail",
+		},
+		{
+			Name: "node-image", RequestHook: requestHook{apiVersion, "GeneratePatches"},
+			TimeoutSeconds: 5, FailurePolicy: "Fail",
+		},
+		{
+			Name: "node-image-variables", RequestHook: requestHook{apiVersion, "DiscoverVariables"},
+			TimeoutSeconds: 5, FailurePolicy: "Fail",
+		},
 	}}
 }
 
@@ -73,11 +82,15 @@ type beforeClusterCreateRequest struct {
 func beforeClusterCreate(request beforeClusterCreateRequest) response {
 	cluster := request.Cluster.Metadata
 	if by := cluster.Annotations[approvalAnnotation]; by != "" {
-		return response{Status: success, Message: fmt.Sprintf("Cluster %s/%s is approved by %s", cluster.Namespace, cluster.Name, by)}
+		return response{
+			Status:  success,
+			Message: fmt.Sprintf("Cluster %s/%s is approved by %s", cluster.Namespace, cluster.Name, by),
+		}
 	}
 	// With retryAfterSeconds the answer means "not yet": Cluster API calls the hook again after that time. A Failure
 	// would mean that something is wrong.
-	message := fmt.Sprintf("Cluster %s/%s waits for the annotation %s", cluster.Namespace, cluster.Name, approvalAnnotation)
+	message := fmt.Sprintf("Cluster %s/%s waits for the annotation %s",
+		cluster.Namespace, cluster.Name, approvalAnnotation)
 	if contact := request.Settings["contact"]; contact != "" {
 		message += "; ask " + contact
 	}

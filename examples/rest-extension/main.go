@@ -39,8 +39,9 @@ func main() {
 		os.Exit(2)
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, *address, *certDir); err != nil {
+	err := run(ctx, *address, *certDir)
+	stop()
+	if err != nil {
 		log.Fatalf("rest-extension: %v", err)
 	}
 }

@@ -52,8 +52,7 @@ func Parse(text string, schemes ...string) (*Endpoint, error) {
 		return nil, fmt.Errorf("must begin with %s://", strings.Join(schemes, "://, "))
 	case err != nil:
 		// The cause repeats the whole text, which may hold a password.
-		var parse *url.Error
-		if errors.As(err, &parse) {
+		if parse, ok := errors.AsType[*url.Error](err); ok {
 			err = parse.Err
 		}
 		return nil, fmt.Errorf("is not a URL: %w", err)

@@ -24,7 +24,7 @@ func marshal(t *testing.T, v any) []byte {
 // TestAppendString compares with encoding/json, both ways, on every rune of interest and on random bytes.
 func TestAppendString(t *testing.T) {
 	var texts []string
-	for r := rune(0); r < 0x300; r++ {
+	for r := range rune(0x300) {
 		texts = append(texts, string(r), "a"+string(r)+"b")
 	}
 	texts = append(texts, "", "\u2027\u2028\u2029\u202a", "\xff", "a\xc3", "\xed\xa0\x80", "\ufffd", "😀",

@@ -11,6 +11,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 
 	"google.golang.org/protobuf/proto"
 
@@ -87,7 +88,7 @@ func writeResult(w io.Writer, message proto.Message) error {
 	case *hooksv1alpha1.DiscoverVariablesResponse:
 		t.Header("VARIABLE", "REQUIRED", "SCHEMA")
 		for _, v := range m.GetVariables() {
-			t.Row(v.GetName(), fmt.Sprint(v.GetRequired()), compact(v.GetSchema().GetOpenApiV3Schema().GetRaw()))
+			t.Row(v.GetName(), strconv.FormatBool(v.GetRequired()), compact(v.GetSchema().GetOpenApiV3Schema().GetRaw()))
 		}
 		t.none(len(m.GetVariables()), "no variables")
 	case *hooksv1alpha1.DiscoveryResponse:
@@ -132,7 +133,7 @@ func (t result) none(n int, text string) {
 
 func (t result) steps(name string, steps []*hooksv1alpha1.UpgradeStep) {
 	for i, s := range steps {
-		t.Row(name, fmt.Sprint(i+1), s.GetVersion())
+		t.Row(name, strconv.Itoa(i+1), s.GetVersion())
 	}
 }
 

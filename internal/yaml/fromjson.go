@@ -7,9 +7,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -58,7 +58,7 @@ func fromJSON(d *json.Decoder) (*yaml.Node, error) {
 	case json.Number:
 		return &yaml.Node{Kind: yaml.ScalarNode, Value: token.String()}, nil
 	case bool:
-		return &yaml.Node{Kind: yaml.ScalarNode, Value: fmt.Sprint(token)}, nil
+		return &yaml.Node{Kind: yaml.ScalarNode, Value: strconv.FormatBool(token)}, nil
 	case string:
 		return stringNode(token), nil
 	default:

@@ -284,7 +284,7 @@ func freeAddresses(t *testing.T, n int) []string {
 // shortDir returns a new private folder whose path fits into the 108 bytes of a Unix socket's.
 func shortDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "x")
+	dir, err := os.MkdirTemp("", "x") //nolint:usetesting // the path of t.TempDir is too long
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -6,7 +6,7 @@ package main
 import (
 	"crypto/tls"
 	"crypto/x509"
-	"fmt"
+	"errors"
 	"os"
 	"path/filepath"
 	"time"
@@ -51,7 +51,7 @@ func newCertificates(dir string) (certificates, error) {
 func clientTLS(caPEM []byte, protocols ...string) (*tls.Config, error) {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(caPEM) {
-		return nil, fmt.Errorf("no certificate in the CA file")
+		return nil, errors.New("no certificate in the CA file")
 	}
 	return &tls.Config{
 		RootCAs:    pool,

@@ -108,7 +108,7 @@ func chooseCells(sizes, callers, protocols string) ([]cell, error) {
 			continue
 		}
 		// Few callers first: memory of many callers is returned slowly, and would count for the next cells.
-		for _, text := range strings.Split(callers, ",") {
+		for text := range strings.SplitSeq(callers, ",") {
 			n, err := strconv.Atoi(text)
 			if err != nil || n < 1 || n > 100 {
 				return nil, fmt.Errorf("%w: --callers: %q is not a number from 1 to 100", errUsage, text)

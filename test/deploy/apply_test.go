@@ -16,7 +16,6 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
 )
@@ -68,7 +67,7 @@ func TestAPIServerAdmitsTheInstallation(t *testing.T) {
 		if refused := apply(marshal(t, pod), "--dry-run=server"); refused != "" {
 			t.Errorf("the Pod: %s", refused)
 		}
-		pod.Spec.Containers[0].SecurityContext.AllowPrivilegeEscalation = ptr.To(true)
+		pod.Spec.Containers[0].SecurityContext.AllowPrivilegeEscalation = new(true)
 		if refused := apply(marshal(t, pod), "--dry-run=server"); !strings.Contains(refused, "violates PodSecurity") {
 			t.Errorf("the namespace takes a Pod that is not restricted: %s", refused)
 		}
@@ -105,7 +104,7 @@ func anything(plural, kind string) *apiextensionsv1.CustomResourceDefinition {
 				Name: "v1", Served: true, Storage: true,
 				Schema: &apiextensionsv1.CustomResourceValidation{
 					OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{Type: "object",
-						XPreserveUnknownFields: ptr.To(true)},
+						XPreserveUnknownFields: new(true)},
 				},
 			}},
 		},

@@ -218,7 +218,7 @@ func freeAddress(t *testing.T) string {
 // shortDir returns a new folder whose path fits into the 108 bytes that a Unix socket's may have.
 func shortDir(t *testing.T) string {
 	t.Helper()
-	dir, err := os.MkdirTemp("", "x")
+	dir, err := os.MkdirTemp("", "x") //nolint:usetesting // the path of t.TempDir is too long
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -170,7 +170,7 @@ func alphaDrainResponseDown(in *v1.BeforeNodeDrainResponse, lost *losses) (*v1al
 	switch in.GetPriority() {
 	case 0, priority:
 	case urgentPriority:
-		out.Urgent = proto.Bool(true)
+		out.Urgent = new(true)
 	default:
 		lost.add("priority", true)
 	}

@@ -77,7 +77,7 @@ func responseOf(version, hook string) proto.Message {
 	switch hook + "/" + version {
 	case BeforeNodeDrain + "/v1alpha1":
 		return &v1alpha1.BeforeNodeDrainResponse{
-			Status: success, Message: "hold", RetryAfterSeconds: 7, Ticket: "t-1", Urgent: proto.Bool(true),
+			Status: success, Message: "hold", RetryAfterSeconds: 7, Ticket: "t-1", Urgent: new(true),
 			UnknownMembers: hint("4"),
 		}
 	case BeforeNodeDrain + "/v1beta1":

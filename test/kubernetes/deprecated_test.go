@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -83,7 +84,7 @@ func TestDeprecatedHookVersions(t *testing.T) {
 	again := start(t, with(convert.NewLosses(nil)))
 	again.ready(t)
 	n := asked.Load()
-	eventually(t, "ten rounds", func() (string, bool) { now := asked.Load() - n; return fmt.Sprint(now), now >= 10 })
+	eventually(t, "ten rounds", func() (string, bool) { now := asked.Load() - n; return strconv.FormatInt(now, 10), now >= 10 })
 	if written := again.writes.all(); len(written) > 0 {
 		t.Errorf("after a restart, it wrote %v", written)
 	}

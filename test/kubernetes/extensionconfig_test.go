@@ -393,7 +393,7 @@ func TestDiscoveryIsRepeated(t *testing.T) {
 		r.serves(t, "a.again-resync "+x.URL, "b.again-resync "+x.URL)
 		eventually(t, "status has both handlers", func() (string, bool) {
 			n := len(get(t, r.client, "again-resync").Status.Handlers)
-			return fmt.Sprint(n), n == 2
+			return strconv.Itoa(n), n == 2
 		})
 	})
 	t.Run("endpoints", func(t *testing.T) {
@@ -485,7 +485,7 @@ func TestExtensionsThatHangDelayNeitherOthersNorReadiness(t *testing.T) {
 	r.ready(t)
 	eventually(t, "all that hang are asked", func() (string, bool) {
 		n := h.held.Load()
-		return fmt.Sprint(n), n == hanging
+		return strconv.FormatInt(n, 10), n == hanging
 	})
 	create(t, r.client, newConfig(t, "b-works", x))
 	r.serves(t, "a.b-works "+x.URL)

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -73,7 +74,7 @@ func TestLosses(t *testing.T) {
 	})
 	eventually(t, "handler c is gone", func() (string, bool) {
 		n := len(get(t, r.client, "losses").Status.Handlers)
-		return fmt.Sprint(n), n == 2
+		return strconv.Itoa(n), n == 2
 	})
 	awaitLossy(t, r, "losses", all)
 	r.stop()
@@ -84,7 +85,10 @@ func TestLosses(t *testing.T) {
 	rounds := func(n int64) {
 		asked := x.discovery.Load()
 		eventually(t, fmt.Sprintf("%d more rounds", n),
-			func() (string, bool) { more := x.discovery.Load() - asked; return fmt.Sprint(more), more >= n })
+			func() (string, bool) {
+				more := x.discovery.Load() - asked
+				return strconv.FormatInt(more, 10), more >= n
+			})
 	}
 	rounds(10)
 	if written := again.writes.all(); len(written) > 0 {
@@ -187,7 +191,7 @@ func TestLossesOfAFollower(t *testing.T) {
 	update(t, leader.client, "follower-losses", func(c *runtimev1.ExtensionConfig) { metav1.SetMetaDataAnnotation(&c.ObjectMeta, "look", "again") })
 	eventually(t, "the new leader has discovered", func() (string, bool) {
 		n := len(get(t, leader.client, "follower-losses").Status.Handlers)
-		return fmt.Sprint(n), n == 3
+		return strconv.Itoa(n), n == 3
 	})
 	awaitLossy(t, leader, "follower-losses", "a (v1beta1) cluster.spec.a, cluster.spec.b, cluster.spec.c; b (v1beta1) cluster.spec.d")
 }

@@ -32,6 +32,7 @@ import (
 
 // newPolicy returns a policy of the test that makes failures of its target be ignored.
 func newPolicy(t testing.TB, name, config, handler string) *v1alpha1.ExtensionPolicy {
+	t.Helper()
 	p := &v1alpha1.ExtensionPolicy{}
 	p.Name = name
 	p.Labels = map[string]string{clusterv1.WatchLabel: filterOf(t)}

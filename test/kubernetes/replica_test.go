@@ -211,11 +211,13 @@ func eventually(t testing.TB, what string, check func() (saw string, ok bool)) {
 
 // filterOf returns the value of the watch-filter label of a test.
 func filterOf(t testing.TB) string {
+	t.Helper()
 	return strings.ToLower(strings.NewReplacer("/", ".", "_", "-", "#", "-").Replace(t.Name()))
 }
 
 // newConfig returns an ExtensionConfig of the test for the extension.
 func newConfig(t testing.TB, name string, s *serverOf) *runtimev1.ExtensionConfig {
+	t.Helper()
 	c := &runtimev1.ExtensionConfig{}
 	c.Name = name
 	c.Labels = map[string]string{clusterv1.WatchLabel: filterOf(t)}

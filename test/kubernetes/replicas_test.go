@@ -19,6 +19,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -45,6 +46,7 @@ const gatewayVariable = "HOOKGATE_BIN"
 // election returns a leader election in which a slow leader stays, and a leader that stops is replaced at once because
 // it releases its Lease.
 func election(t testing.TB) cluster.LeaderElection {
+	t.Helper()
 	return cluster.LeaderElection{
 		Enabled: true, Namespace: metav1.NamespaceDefault, Name: filterOf(t),
 		LeaseDuration: time.Minute, RenewDeadline: 40 * time.Second, RetryPeriod: 200 * time.Millisecond,
@@ -73,7 +75,7 @@ func TestReplicas(t *testing.T) {
 	second.serves(t, "a.replicas "+x.URL)
 	eventually(t, "the new leader writes", func() (string, bool) {
 		n := len(get(t, second.client, "replicas").Status.Handlers)
-		return fmt.Sprint(n), n == 1
+		return strconv.Itoa(n), n == 1
 	})
 }
 
@@ -410,7 +412,7 @@ func TestFleet(t *testing.T) {
 	x.set(func(s *serverOf) { s.handlers = append(s.handlers, handler("b", "BeforeClusterCreate")) })
 	eventually(t, "the new leader discovers", func() (string, bool) {
 		n := len(get(t, c, "fleet").Status.Handlers)
-		return fmt.Sprint(n), n == 2
+		return strconv.Itoa(n), n == 2
 	})
 
 	before := l.calls.Load()
@@ -418,7 +420,7 @@ func TestFleet(t *testing.T) {
 	time.Sleep(away) // this is what is tested
 	eventually(t, "calls are made while the API server is away", func() (string, bool) {
 		n := l.calls.Load() - before
-		return fmt.Sprint(n), n >= 100
+		return strconv.FormatInt(n, 10), n >= 100
 	})
 	for i, g := range fleet {
 		if i == first {
@@ -434,7 +436,7 @@ func TestFleet(t *testing.T) {
 	x.set(func(s *serverOf) { s.handlers = append(s.handlers, handler("c", "BeforeClusterCreate")) })
 	eventually(t, "discovery goes on when the API server is back", func() (string, bool) {
 		n := len(get(t, c, "fleet").Status.Handlers)
-		return fmt.Sprint(n), n == 3
+		return strconv.Itoa(n), n == 3
 	})
 	l.stop()
 	l.running.Wait()

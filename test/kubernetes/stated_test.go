@@ -5,9 +5,9 @@ package kubernetes
 
 import (
 	"context"
-	"fmt"
 	"net"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -142,10 +142,10 @@ func TestStatedVersions(t *testing.T) {
 	t.Run("an unchanged world is not written to", func(t *testing.T) {
 		eventually(t, "the status has all handlers", func() (string, bool) {
 			n := len(get(t, leader.client, "stated").Status.Handlers)
-			return fmt.Sprint(n), n == 3
+			return strconv.Itoa(n), n == 3
 		})
 		marked, asked := len(leader.writes.all()), x.discovery.Load()
-		eventually(t, "ten more rounds", func() (string, bool) { n := x.discovery.Load() - asked; return fmt.Sprint(n), n >= 10 })
+		eventually(t, "ten more rounds", func() (string, bool) { n := x.discovery.Load() - asked; return strconv.FormatInt(n, 10), n >= 10 })
 		if more := leader.writes.since(marked); len(more) > 0 {
 			t.Errorf("written: %s", more)
 		}

@@ -48,6 +48,7 @@ func RunGateway(t testing.TB, cmd *exec.Cmd) *Gateway {
 }
 
 func endWith(t testing.TB, p *Process) {
+	t.Helper()
 	t.Cleanup(func() {
 		p.Kill()
 		if t.Failed() {

@@ -127,7 +127,7 @@ func variables() []runtimehooksv1.Variable {
 			ClassNamespace: "cluster-classes", //nolint:staticcheck // Cluster API still sends it
 		},
 		Network: &runtimehooksv1.ClusterNetworkBuiltins{
-			ServiceDomain: ptr.To("cluster.local"),
+			ServiceDomain: new("cluster.local"),
 			Services:      []string{"10.128.0.0/12", "fd00:100:64::/108"},
 			Pods:          []string{"192.168.0.0/16", "fd00:100:96::/48"},
 		},

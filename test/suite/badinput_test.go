@@ -8,6 +8,7 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -25,9 +26,7 @@ func (g *gateway) send(t testing.TB, method, path string, header http.Header, bo
 	if err != nil {
 		t.Fatalf("create request: %v", err)
 	}
-	for name, values := range header {
-		request.Header[name] = values
-	}
+	maps.Copy(request.Header, header)
 	got, err := do(g.client, request)
 	if err != nil {
 		t.Fatalf("%s %s: %v", method, path, err)

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"slices"
 	"strings"
@@ -102,12 +103,8 @@ func less(a, b json.Number) bool {
 // withSettings returns the request with the settings of an ExtensionConfig added; the request's own override them.
 func withSettings(request runtimehooksv1.RequestObject, settings map[string]string) runtimehooksv1.RequestObject {
 	all := map[string]string{}
-	for k, v := range settings {
-		all[k] = v
-	}
-	for k, v := range request.GetSettings() {
-		all[k] = v
-	}
+	maps.Copy(all, settings)
+	maps.Copy(all, request.GetSettings())
 	request.SetSettings(all)
 	return request
 }

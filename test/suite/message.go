@@ -7,7 +7,7 @@ import (
 	"bytes"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -132,7 +132,7 @@ func fromMessage(t testing.TB, m protoreflect.Message) members {
 		case field.Kind() == protoreflect.BytesKind:
 			out[field.JSONName()] = base64.StdEncoding.EncodeToString(value.Bytes())
 		case field.Kind() == protoreflect.Int32Kind:
-			out[field.JSONName()] = json.Number(fmt.Sprint(value.Int()))
+			out[field.JSONName()] = json.Number(strconv.FormatInt(value.Int(), 10))
 		default:
 			out[field.JSONName()] = value.Interface()
 		}

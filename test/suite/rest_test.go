@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -156,7 +157,7 @@ func TestRESTBlocking(t *testing.T) {
 			}
 			got := g.post(t, path("BeforeClusterCreate", "beforeclustercreate"), body)
 			checkSame(t, "BeforeClusterCreate", got, merged(all))
-			if m := decodeMembers(t, got.body); m["retryAfterSeconds"] != json.Number(fmt.Sprint(tc.retry)) {
+			if m := decodeMembers(t, got.body); m["retryAfterSeconds"] != json.Number(strconv.Itoa(int(tc.retry))) {
 				t.Errorf("%s: retryAfterSeconds %v, want %d", tc.reason, m["retryAfterSeconds"], tc.retry)
 			}
 		})
@@ -324,7 +325,7 @@ func TestRESTConcurrentCallers(t *testing.T) {
 		hook := samples.Hooks()[caller]
 		handler := handlersOf(hook)[0]
 		request := func() runtimehooksv1.RequestObject {
-			return withSettings(samples.Request(hook), map[string]string{"caller": fmt.Sprint(caller)})
+			return withSettings(samples.Request(hook), map[string]string{"caller": strconv.Itoa(caller)})
 		}
 		body := samples.Marshal(request())
 		want := direct(t, g.client, e.url, hook, handler, withSettings(request(), hubSettings()))

@@ -15,7 +15,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
-	"google.golang.org/protobuf/proto"
 	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
@@ -37,7 +36,7 @@ func (beside) Discovery(context.Context, *hooksv1alpha1.DiscoveryRequest) (*hook
 		return &hooksv1alpha1.ExtensionHandler{
 			Name: name, RequestHook: &hooksv1alpha1.GroupVersionHook{ApiVersion: runtimehooksv1.GroupVersion.String(),
 				Hook: hook},
-			TimeoutSeconds: proto.Int32(seconds), FailurePolicy: policy,
+			TimeoutSeconds: new(seconds), FailurePolicy: policy,
 		}
 	}
 	return &hooksv1alpha1.DiscoveryResponse{Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS, Handlers: []*hooksv1alpha1.ExtensionHandler{

@@ -52,8 +52,7 @@ func startOldExtension(t testing.TB, a *authority) *extensionProgram {
 
 // oldHandler returns the handler of the v1.12 extension for a hook.
 func oldHandler(hook string) string {
-	switch hook {
-	case "CanUpdateMachineSet":
+	if hook == "CanUpdateMachineSet" {
 		return "can-update-machineset"
 	}
 	var b strings.Builder
@@ -102,7 +101,7 @@ func crdManifests(t testing.TB) map[string]string {
 // fullCluster returns the samples' Cluster with every other field that v1.12 has for a Cluster with a topology.
 func fullCluster() clusterv1.Cluster {
 	c := samples.Cluster()
-	c.Spec.Paused = ptr.To(true)
+	c.Spec.Paused = new(true)
 	c.Annotations["kubectl.kubernetes.io/description"] = "kept"
 	t := &c.Spec.Topology
 	t.ControlPlane.ReadinessGates = []clusterv1.MachineReadinessGate{{ConditionType: "EtcdBackedUp"},
@@ -112,14 +111,14 @@ func fullCluster() clusterv1.Cluster {
 	}
 	general, gpu := &t.Workers.MachineDeployments[0], &t.Workers.MachineDeployments[1]
 	general.HealthCheck = clusterv1.MachineDeploymentTopologyHealthCheck{
-		Enabled: ptr.To(true),
+		Enabled: new(true),
 		Checks: clusterv1.MachineDeploymentTopologyHealthCheckChecks{
 			NodeStartupTimeoutSeconds: ptr.To[int32](0),
 			UnhealthyNodeConditions: []clusterv1.UnhealthyNodeCondition{{Type: "Ready", Status: "Unknown",
 				TimeoutSeconds: ptr.To[int32](90)}},
 		},
 		Remediation: clusterv1.MachineDeploymentTopologyHealthCheckRemediation{
-			MaxInFlight: ptr.To(intstr.FromString("20%")),
+			MaxInFlight: new(intstr.FromString("20%")),
 			TriggerIf:   clusterv1.MachineDeploymentTopologyHealthCheckRemediationTriggerIf{UnhealthyInRange: "[1-4]"},
 			TemplateRef: clusterv1.MachineHealthCheckRemediationTemplateReference{
 				APIVersion: "infrastructure.cluster.x-k8s.io/v1beta2", Kind: "AWSRemediationTemplate", Name: "replace",
@@ -129,7 +128,7 @@ func fullCluster() clusterv1.Cluster {
 	general.ReadinessGates = []clusterv1.MachineReadinessGate{{ConditionType: "Warm"}}
 	general.Deletion.NodeVolumeDetachTimeoutSeconds, general.Deletion.NodeDeletionTimeoutSeconds = ptr.To[int32](3600),
 		ptr.To[int32](45)
-	gpu.HealthCheck.Enabled = ptr.To(false)
+	gpu.HealthCheck.Enabled = new(false)
 	gpu.Rollout.Strategy.Type = clusterv1.OnDeleteMachineDeploymentStrategyType
 	pool := &t.Workers.MachinePools[0]
 	pool.Metadata = clusterv1.ObjectMeta{Labels: map[string]string{"pool": "spot"},

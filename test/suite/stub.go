@@ -84,7 +84,7 @@ func (s *stub) serve(hook, name string, o handlerOptions, answer http.HandlerFun
 		h.FailurePolicy = ptr.To(runtimehooksv1.FailurePolicyIgnore)
 	}
 	if o.timeout != 0 {
-		h.TimeoutSeconds = ptr.To(o.timeout)
+		h.TimeoutSeconds = new(o.timeout)
 	}
 	if !slices.ContainsFunc(s.handlers, func(e runtimehooksv1.ExtensionHandler) bool { return e.Name == name }) {
 		s.handlers = append(s.handlers, h)

@@ -180,7 +180,7 @@ func (r *reconciler) discover(
 	found, err := r.core.Reconcile(ctx, x)
 	if err != nil {
 		o.problem, o.retry = err.Error(), true
-		return nil
+		return nil //nolint:nilerr // the problem is what was observed
 	}
 	o.found, o.handlers, o.unreadable = &found, found.Handlers, false
 	o.sharing, err = r.sharing(ctx, x)
@@ -233,8 +233,8 @@ func (r *reconciler) write(ctx context.Context, m *memory, config, want *runtime
 	return nil
 }
 
-// regarding returns the object of an event. Events with equal objects are counted in one, whatever their notes, so only an
-// event with a constant note regards config in any version.
+// regarding returns the object of an event. Events with equal objects are counted in one, whatever their notes, so only
+// an event with a constant note regards config in any version.
 func (r *reconciler) regarding(config *runtimev1.ExtensionConfig, n notice) runtime.Object {
 	if !n.constant {
 		return config

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -102,7 +103,7 @@ func TestLeaderWritesWhatItDiscovers(t *testing.T) {
 
 	eventually(t, "the annotation makes it discover again", func() (string, bool) {
 		n := len(r.extensions.calls())
-		return fmt.Sprint(n), n == 2
+		return strconv.Itoa(n), n == 2
 	})
 	r.extensions.serve(named("a", ""))
 	api.register("acme", func(c *runtimev1.ExtensionConfig) { c.Spec.Settings = map[string]string{"k": "v"} })
@@ -440,7 +441,7 @@ func TestNewGenerationStartsTheBackoffOver(t *testing.T) {
 	for i := range 2 {
 		api.register(
 			"acme",
-			func(c *runtimev1.ExtensionConfig) { c.Spec.Settings = map[string]string{"change": fmt.Sprint(i)} },
+			func(c *runtimev1.ExtensionConfig) { c.Spec.Settings = map[string]string{"change": strconv.Itoa(i)} },
 		)
 		r.extensions.rounds(t, 2)
 	}

@@ -10,6 +10,7 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -91,7 +92,7 @@ func (e *extensions) rounds(t testing.TB, n int) {
 	before := len(e.calls())
 	eventually(t, fmt.Sprintf("%d more discoveries", n), func() (string, bool) {
 		more := len(e.calls()) - before
-		return fmt.Sprint(more), more >= n
+		return strconv.Itoa(more), more >= n
 	})
 }
 

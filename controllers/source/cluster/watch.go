@@ -106,7 +106,7 @@ func (r *reconciler) warmUp(ctx context.Context) error {
 	var list runtimev1.ExtensionConfigList
 	if err := r.client.List(ctx, &list); err != nil {
 		if ctx.Err() != nil {
-			return nil // stopped before the cache had them
+			return nil //nolint:nilerr // stopped before the cache had them
 		}
 		return fmt.Errorf("list ExtensionConfigs: %w", err)
 	}

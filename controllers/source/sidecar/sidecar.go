@@ -125,7 +125,7 @@ func (s *Source) Run(ctx context.Context) error {
 	for {
 		wait := s.resync
 		if _, err := s.reconciler.Reconcile(ctx, s.extension); ctx.Err() != nil {
-			return nil
+			return nil //nolint:nilerr // it has been stopped
 		} else if err != nil {
 			s.registry.SetUnready("the extension beside the gateway has not answered yet: " + err.Error())
 			wait = delays.Next()
