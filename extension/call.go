@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/internal/via"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -24,6 +25,8 @@ type Call struct {
 	// PolicyError, if it is not nil, says why the handler's ExtensionPolicy could not be evaluated for the request.
 	// The handler is not called then: this is the error of the call.
 	PolicyError error
+	// Via is the way of the call, this gateway included.
+	Via via.Way
 }
 
 // Result is what came of a Call. All of it but Response is valid for a failed call too.
@@ -39,7 +42,7 @@ type Result struct {
 }
 
 // Caller calls a handler. Its error is a *hook.Error of kind Unreachable, Timeout, BadResponse, Canceled, TooLarge,
-// InvalidRequest, Conversion, Policy or Internal. A Caller is safe for concurrent use.
+// InvalidRequest, Conversion, Policy, Loop or Internal. A Caller is safe for concurrent use.
 type Caller func(ctx context.Context, c Call) (Result, error)
 
 // Link wraps a Caller with one concern, such as a deadline or a conversion.

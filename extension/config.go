@@ -19,6 +19,7 @@ import (
 	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/internal/connect"
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/via"
 )
 
 const defaultMaxConnectionAge = 10 * time.Minute
@@ -47,6 +48,17 @@ type Config struct {
 	ClientCertificate func() (*tls.Certificate, error)
 	// Propagator puts the trace context into the headers or the metadata of a request. Nil means none.
 	Propagator propagation.TextMapPropagator
+	// Gateway is the id of the gateway that calls. It makes the gateway recognize its own requests for discovery.
+	// Empty means that they do not say where they come from.
+	Gateway string
+}
+
+// discoveryVia returns the way of requests for discovery.
+func (c *Config) discoveryVia() via.Way {
+	if c.Gateway == "" {
+		return ""
+	}
+	return via.Way("").Next(c.Gateway, "")
 }
 
 // clientTLS returns the configuration of connections with TLS. Nil roots are the system's.

@@ -48,7 +48,7 @@ type Skipped struct {
 // BadResponse for an answer that is wrong or has the status Failure.
 func (r *REST) Discover(ctx context.Context, cc registry.ClientConfig) (Discovered, error) {
 	return discoverNewest(r.config.Catalog, func(h *catalog.Hook) (Discovered, bool, *hook.Error) {
-		x := &restRequest{request: discoveryRequest(h)}
+		x := &restRequest{request: discoveryRequest(h, r.config.discoveryVia())}
 		out, failed := r.do(ctx, cc, x, h.Request.New().Interface())
 		if failed != nil {
 			return Discovered{}, x.absent, failed

@@ -16,6 +16,7 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/connect"
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/via"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -61,7 +62,7 @@ func (g *GRPC) Discover(ctx context.Context, cc registry.ClientConfig) (Discover
 	bounded, cancel := context.WithTimeout(ctx, limits.DiscoveryTimeout) // for all requests together
 	defer cancel()
 	d, err := discoverNewest(g.config.Catalog, func(h *catalog.Hook) (Discovered, bool, *hook.Error) {
-		last = discoveryRequest(h)
+		last = discoveryRequest(h, g.config.discoveryVia())
 		var out proto.Message
 		var failed *hook.Error
 		out, absent, failed = g.invoke(bounded, cc, &last, &connect.RPC{}, h.Request.New().Interface())
@@ -104,7 +105,7 @@ func (g *GRPC) invoke(ctx context.Context, cc registry.ClientConfig, x *request,
 	defer channel.release()
 
 	out := x.hook.Response.New().Interface()
-	if err := channel.conn.Invoke(rpc.Watch(g.outgoing(ctx)), x.hook.Method, in, out, grpc.StaticMethod()); err != nil {
+	if err := channel.conn.Invoke(rpc.Watch(g.outgoing(ctx, x.via)), x.hook.Method, in, out, grpc.StaticMethod()); err != nil {
 		failed, unimplemented := x.refused(ctx, channel.conn, rpc, err)
 		return nil, unimplemented, failed
 	}
@@ -117,13 +118,18 @@ func (g *GRPC) invoke(ctx context.Context, cc registry.ClientConfig, x *request,
 	return out, false, nil
 }
 
-// outgoing adds the trace context to the metadata of a request.
-func (g *GRPC) outgoing(ctx context.Context) context.Context {
-	if g.config.Propagator == nil {
+// outgoing adds the trace context and the way to the metadata of a request.
+func (g *GRPC) outgoing(ctx context.Context, way via.Way) context.Context {
+	if g.config.Propagator == nil && way == "" {
 		return ctx
 	}
 	carrier := propagation.MapCarrier{}
-	g.config.Propagator.Inject(ctx, carrier)
+	if g.config.Propagator != nil {
+		g.config.Propagator.Inject(ctx, carrier)
+	}
+	if way != "" {
+		carrier[via.Header] = string(way)
+	}
 	return metadata.NewOutgoingContext(ctx, metadata.New(carrier))
 }
 

@@ -7,6 +7,7 @@ import (
 	"context"
 	"strings"
 
+	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -27,6 +28,9 @@ func (r *request) refused(
 	if f := conn.Classify(rpc, err); f != nil {
 		return r.failed(f, err), false
 	}
+	if message, ok := loopOf(err); ok {
+		return r.loop(message, err), false
+	}
 	kind, text := hook.BadResponse, "answered "+code.String()
 	switch code {
 	case codes.Unavailable:
@@ -39,4 +43,19 @@ func (r *request) refused(
 		text += ": it wants to know who calls"
 	}
 	return r.fail(kind, text, err), code == codes.Unimplemented
+}
+
+// loopOf returns the message of a gateway that refused a call because it has come back to it, and reports whether err
+// is such a refusal.
+func loopOf(err error) (message string, ok bool) {
+	st := status.Convert(err)
+	if st.Code() != hook.Loop.GRPCCode() {
+		return "", false
+	}
+	for _, detail := range st.Details() {
+		if info, ok := detail.(*errdetails.ErrorInfo); ok && info.GetReason() == hook.Loop.String() {
+			return st.Message(), true
+		}
+	}
+	return "", false
 }

@@ -14,25 +14,31 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/connect"
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/internal/via"
 )
+
+// maxLoop is the size of the longest text of another gateway about a loop.
+const maxLoop = 2 << 10
 
 // request is one request to an extension, in either protocol.
 type request struct {
 	operation string // for messages: "call extension"
 	hook      *catalog.Hook
 	timeout   time.Duration
+	via       via.Way
 
 	callerFirst bool // the caller's deadline comes before timeout has passed
 }
 
 // callRequest returns the request of a call to a handler.
 func callRequest(c Call) request {
-	return request{operation: "call extension", hook: c.Hook, timeout: c.Handler.Handler.Timeout}
+	return request{operation: "call extension", hook: c.Hook, timeout: c.Handler.Handler.Timeout, via: c.Via}
 }
 
 // discoveryRequest returns a request for discovery, in the version of h.
-func discoveryRequest(h *catalog.Hook) request {
-	return request{operation: "discover handlers", hook: h, timeout: limits.DiscoveryTimeout}
+func discoveryRequest(h *catalog.Hook, way via.Way) request {
+	return request{operation: "discover handlers", hook: h, timeout: limits.DiscoveryTimeout, via: way}
 }
 
 // withTimeout gives ctx the request's timeout, unless the caller's deadline comes first.
@@ -60,6 +66,15 @@ func (r *request) failed(f *connect.Failure, err error) *hook.Error {
 // tooLarge returns the error of a request that is larger than an extension has to accept.
 func (r *request) tooLarge(size, limit int64) *hook.Error {
 	return hook.Errorf(hook.TooLarge, "%s: request has %d bytes, which is more than %d", r.operation, size, limit)
+}
+
+// loop returns the error of a request that a gateway has refused because it has come back to it. The message is that
+// gateway's.
+func (r *request) loop(message string, cause error) *hook.Error {
+	if message == "" {
+		message = "the extension says that the call has come back to it"
+	}
+	return r.fail(hook.Loop, text.Cut(text.Printable(message), maxLoop), cause)
 }
 
 // ended returns the error of a request whose context ended.

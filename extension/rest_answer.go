@@ -6,6 +6,7 @@ package extension
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -66,9 +67,18 @@ func (r *REST) answer(ctx context.Context, x *restRequest, resp *http.Response) 
 
 // statusError returns the error of a status code that is not 200. What the extension wrote goes to the log only.
 func (x *restRequest) statusError(resp *http.Response) *hook.Error {
+	limit := int64(maxErrorBody)
+	if resp.StatusCode == http.StatusLoopDetected {
+		limit = 2 * maxLoop // of the message, and room for the rest of the answer
+	}
 	// An error of the read would only mean that there is less to log.
-	body, _ := io.ReadAll(io.LimitReader(resp.Body, maxErrorBody+1))
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, limit+1))
 	x.received = int64(len(body))
+	if resp.StatusCode == http.StatusLoopDetected {
+		var answer struct{ Message string }
+		_ = json.Unmarshal(body, &answer) // an answer that is not a gateway's has no message
+		return x.loop(answer.Message, nil)
+	}
 	var cause error
 	if len(body) > 0 {
 		more := ""

@@ -18,6 +18,7 @@ import (
 	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/connect"
+	"github.com/hookgate/hookgate/internal/via"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -132,6 +133,9 @@ func (r *REST) roundTrip(
 	header["User-Agent"] = userAgentHeader
 	if r.config.Propagator != nil {
 		r.config.Propagator.Inject(ctx, propagation.HeaderCarrier(header))
+	}
+	if x.via != "" {
+		header[via.Header] = []string{string(x.via)}
 	}
 	out := newRESTBody(body)
 	req := &http.Request{

@@ -14,6 +14,7 @@ import (
 	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/hookversion"
+	"github.com/hookgate/hookgate/internal/via"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -35,6 +36,9 @@ type Config struct {
 	Objects *convert.Objects
 	// Observer observes every call to a handler. Nil means that calls are not observed.
 	Observer *Observer
+	// Gateway is the id of this gateway, by which it recognizes calls that come back to it; replicas share it. The
+	// transport's requests for discovery carry it, too. Empty means a new one.
+	Gateway string
 }
 
 // Dispatcher decides which handlers answer a request, calls them, and merges their answers. It is safe for concurrent
@@ -46,6 +50,9 @@ type Dispatcher struct {
 
 // NewDispatcher returns a Dispatcher.
 func NewDispatcher(c Config) *Dispatcher {
+	if c.Gateway == "" {
+		c.Gateway = via.NewGateway()
+	}
 	return &Dispatcher{config: c, caller: chain(c.Observer, c.Versions, c.Objects, c.Transport)}
 }
 
@@ -88,7 +95,10 @@ func (d *Dispatcher) call(ctx context.Context, r Request, t target) (response pr
 			response, err = nil, recovered(p).WithHandler(t.entry.Name)
 		}
 	}()
-	c := extension.Call{Hook: r.Hook, Handler: t.entry, Request: r.Message, Body: r.Body, PolicyError: t.policyError}
+	c := extension.Call{
+		Hook: r.Hook, Handler: t.entry, Request: r.Message, Body: r.Body, PolicyError: t.policyError,
+		Via: r.Via.Next(d.config.Gateway, t.entry.Name),
+	}
 	if merged := withSettings(r.Message, t.entry.Registration.Settings); merged != r.Message {
 		c.Request, c.Body = merged, nil
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/via"
 )
 
 // GRPCOptions returns the options that make a gRPC server the gateway's front: the contract's message size instead of
@@ -58,7 +59,7 @@ func hookInterceptor(cat *catalog.Catalog, c *codec.Codec, o *Observer) grpc.Una
 		if err := c.Check(m); err != nil {
 			return nil, hook.Errorf(hook.InvalidRequest, "%s", err)
 		}
-		resp, err = handle(withIncoming(ctx, &incoming{hook: h}), req)
+		resp, err = handle(withIncoming(ctx, &incoming{hook: h, via: via.Of(md.Get(via.Header))}), req)
 		if answer, ok := resp.(proto.Message); ok && err == nil {
 			in.sent = int64(proto.Size(answer))
 		}

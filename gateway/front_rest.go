@@ -15,6 +15,7 @@ import (
 	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/body"
+	"github.com/hookgate/hookgate/internal/via"
 )
 
 // REST is the HTTPS JSON front: POST /<group>/<version>/<hook>[/<handler>], as Cluster API calls extensions.
@@ -89,7 +90,7 @@ func (f *REST) serve(ctx context.Context, w http.ResponseWriter, r *http.Request
 	// and the answer has been written.
 	defer b.Release()
 	in.received = int64(len(b.Bytes))
-	request := &incoming{hook: h, body: b.Bytes}
+	request := &incoming{hook: h, body: b.Bytes, via: via.Of(r.Header.Values(via.Header))}
 	r = r.WithContext(withIncoming(ctx, request))
 	r.Body = restBody{request}
 	f.mux.ServeHTTP(w, r)

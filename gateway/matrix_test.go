@@ -36,6 +36,7 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/hookversion"
+	"github.com/hookgate/hookgate/internal/via"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -47,25 +48,30 @@ type fixture struct {
 	log      *bytes.Buffer
 	metrics  *prometheus.Registry
 	observer *Observer
-	stop     func() // stops the gRPC front when its calls have ended
+	id       string
+	server   *grpc.Server
+	// transport calls extensions.
+	transport *extension.Protocols
+	stop      func() // stops the gRPC front when its calls have ended
 	// understands is the version of objects that the handlers understand that are registered from now on.
 	understands string
 }
 
 func newFixture(t testing.TB, provider trace.TracerProvider) *fixture {
 	t.Helper()
-	f := &fixture{registry: registry.New(), log: &bytes.Buffer{}, metrics: prometheus.NewRegistry()}
+	f := &fixture{registry: registry.New(), log: &bytes.Buffer{}, metrics: prometheus.NewRegistry(), id: via.NewGateway()}
 	if provider == nil {
 		provider = noop.NewTracerProvider()
 	}
 	cat := catalog.New()
-	transport := extension.NewProtocols(extension.Config{Catalog: cat, Codec: mandated, Propagator: Propagator()})
+	transport := extension.NewProtocols(extension.Config{Catalog: cat, Codec: mandated, Propagator: Propagator(), Gateway: f.id})
 	t.Cleanup(transport.Close)
+	f.transport = transport
 	observer := NewObserver(NewMetrics(f.metrics, f.registry, cat, "test"), provider, slog.New(slog.NewTextHandler(f.log, nil)), convert.NewLosses(nil))
 	f.observer = observer
 	services := NewServices(NewDispatcher(Config{
 		Catalog: cat, Versions: hookversion.New(cat), Codec: mandated, Registry: f.registry, Namespaces: fixedNamespaces{}, Transport: transport.Call,
-		Objects: convert.NewObjects(convert.NewReferences()), Observer: observer,
+		Objects: convert.NewObjects(convert.NewReferences()), Observer: observer, Gateway: f.id,
 	}))
 	front, err := NewREST(services, mandated, observer)
 	if err != nil {
@@ -82,7 +88,7 @@ func newFixture(t testing.TB, provider trace.TracerProvider) *fixture {
 	services.RegisterGRPC(server)
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
-	f.stop = server.GracefulStop
+	f.stop, f.server = server.GracefulStop, server
 	f.conn, err = grpc.NewClient("passthrough:///gateway", grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(ctx context.Context, _ string) (net.Conn, error) { return listener.DialContext(ctx) }),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxBodyBytes), grpc.MaxCallSendMsgSize(MaxBodyBytes)))

@@ -10,6 +10,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/internal/via"
 )
 
 // Request is a request of a hook, decoded.
@@ -24,6 +25,8 @@ type Request struct {
 	// Body is the JSON of Message as the caller sent it. It is nil for gRPC, and if the body lacks kind and apiVersion,
 	// so that it cannot be sent on unchanged.
 	Body []byte
+	// Via is the way of the request through other gateways.
+	Via via.Way
 }
 
 // isAggregate reports whether the request names the handler that represents all handlers of the hook in Discovery.
@@ -35,6 +38,7 @@ func (r *Request) isAggregate() bool {
 // a context and a message only, so the front puts it into the context.
 type incoming struct {
 	hook *catalog.Hook
+	via  via.Way
 	// body is the body of a REST request. complete reports whether it states its kind and apiVersion; it is set when
 	// the body is decoded.
 	body     []byte
@@ -55,7 +59,7 @@ func incomingFrom(ctx context.Context) *incoming {
 
 // request returns the request of which m is the message.
 func (in *incoming) request(m proto.Message) Request {
-	r := Request{Hook: in.hook, Message: m}
+	r := Request{Hook: in.hook, Message: m, Via: in.via}
 	if named, ok := m.(interface{ GetHandler() string }); ok {
 		r.Handler = named.GetHandler()
 	}

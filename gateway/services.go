@@ -68,12 +68,16 @@ func (s *Services) RegisterREST(ctx context.Context, mux *runtime.ServeMux) erro
 }
 
 // Answer answers a request that a front has received, with the gateway's own handlers if it is a DiscoveryRequest. ctx
-// comes from the front. Response is the type of the hook's responses. It returns the errors of Dispatcher.Dispatch.
+// comes from the front. Response is the type of the hook's responses. It returns the errors of Dispatcher.Dispatch,
+// and one of kind Loop for a request that has passed this gateway before.
 func Answer[Response proto.Message](ctx context.Context, d *Dispatcher, req proto.Message) (Response, error) {
 	var none Response
 	in := incomingFrom(ctx)
 	if in == nil {
 		return none, internalError(fmt.Errorf("%T did not come through a front", req))
+	}
+	if err := in.via.Check(d.config.Gateway); err != nil {
+		return none, err
 	}
 	warnOfCaller(ctx, in.hook)
 	var m proto.Message

@@ -33,6 +33,7 @@ const (
 	Canceled
 	Policy
 	Overloaded
+	Loop
 )
 
 // statusClientClosedRequest means that the caller left before the answer. Only logs and metrics show it.
@@ -90,6 +91,9 @@ var kinds = [...]struct {
 		"The gateway, or its share for the caller or the extension, is used up, so the call was not made or its answer " +
 			"not read. The text names what is used up. Try again after the time in the header Retry-After (gRPC: the " +
 			"google.rpc.RetryInfo in the status details)."},
+	Loop: {"Loop", false, http.StatusLoopDetected, codes.FailedPrecondition,
+		"The call has come back to a gateway that it has passed, or has passed more than 8 gateways. The text names " +
+			"the handlers on its way: one of their ExtensionConfigs leads back."},
 }
 
 // Kinds returns all kinds, for tables and documentation.

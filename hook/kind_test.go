@@ -37,6 +37,7 @@ func TestKinds(t *testing.T) {
 		{Canceled, "Canceled", false, 499, codes.Canceled},
 		{Policy, "Policy", true, 500, codes.Internal},
 		{Overloaded, "Overloaded", false, 503, codes.ResourceExhausted},
+		{Loop, "Loop", false, 508, codes.FailedPrecondition},
 	}
 	all := Kinds()
 	if len(all) != len(want) {
@@ -51,7 +52,7 @@ func TestKinds(t *testing.T) {
 			t.Errorf("%s means %q, want sentences", tc.name, k.Meaning())
 		}
 	}
-	if got := Kind(len(want)).String(); got != "Kind(16)" {
+	if got := Kind(len(want)).String(); got != "Kind(17)" {
 		t.Errorf("a kind that does not exist is called %s", got)
 	}
 }

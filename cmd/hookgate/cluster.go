@@ -23,6 +23,7 @@ import (
 	"github.com/hookgate/hookgate/controllers/source/directory"
 	"github.com/hookgate/hookgate/controllers/source/sidecar"
 	"github.com/hookgate/hookgate/convert"
+	"github.com/hookgate/hookgate/internal/via"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -148,6 +149,23 @@ func loadKubeconfig(path string) (*rest.Config, string, error) {
 		return nil, "", fmt.Errorf("kubeconfig: namespace: %w", err)
 	}
 	return rest.AddUserAgent(restConfig, "hookgate"), namespace, nil
+}
+
+// gatewayID returns the id by which the gateway recognizes calls that come back to it. The replicas that compete for one
+// Lease share theirs. Without a cluster, every process has its own.
+func (o *serveOptions) gatewayID(at connection) string {
+	if at.rest == nil {
+		return via.NewGateway()
+	}
+	ca := string(at.rest.CAData) + at.rest.CAFile
+	if data, err := os.ReadFile(at.rest.CAFile); err == nil {
+		ca = string(data)
+	}
+	// Clusters have CAs of their own; their addresses differ between the inside and the outside.
+	if ca == "" {
+		ca = at.rest.Host
+	}
+	return via.GatewayOf(ca, at.namespace, leaseName(o.cluster.group, o.cluster.watchFilter))
 }
 
 // newSource returns the source for the ExtensionConfigs of the cluster.

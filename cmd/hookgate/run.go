@@ -83,10 +83,12 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	losses, references := convert.NewLosses(nil), convert.NewReferences()
 	observer := gateway.NewObserver(metrics, tracerProvider, logger, losses)
 	endpoints := cluster.NewEndpoints()
+	self := o.gatewayID(at)
 	transports := extension.NewProtocols(extension.Config{
 		Catalog: hooks, Codec: mandated, MaxBytes: gateway.MaxBodyBytes, MaxConnectionAge: o.connectionAge,
 		PreferHTTP2: o.preferHTTP2,
 		Propagator:  gateway.Propagator(), ClientCertificate: certificateOf(clientCertificate), Endpoints: endpoints,
+		Gateway: self,
 	})
 	defer transports.Close()
 	source, err := o.newSource(at, hooks, reg, transports, endpoints, references, losses, metrics, logger)
@@ -98,6 +100,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	services := gateway.NewServices(gateway.NewDispatcher(gateway.Config{
 		Catalog: hooks, Versions: hookversion.New(hooks), Codec: mandated, Registry: reg, Namespaces: source,
 		Transport: transports.Call, Objects: convert.NewObjects(references), Observer: observer,
+		Gateway: self,
 	}))
 	front, err := o.newFront(services, mandated, observer)
 	if err != nil {

@@ -18,6 +18,10 @@ const (
 	DefaultTimeout = 10 * time.Second
 	// JSONDepth is how deep objects and arrays may be nested in each other.
 	JSONDepth = 1000
+	// GatewayHops is the number of gateways that a call may pass, one behind the other. A hub, a regional hub and a
+	// sidecar are three. A call that comes back to a gateway is cut there; this limit is for replicas that do not know
+	// each other.
+	GatewayHops = 8
 )
 
 // The limits of a registration: Cluster API's schema of ExtensionConfig, and its rules for discovery.
