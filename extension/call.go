@@ -39,6 +39,9 @@ type Result struct {
 	Lost []string
 	// Ignored is the error that the handler's failure policy hid, if any.
 	Ignored error
+	// Inconclusive means that the error of the call says nothing about whether the extension works: its caller gave it
+	// too little time, or the extension has found fault with the request.
+	Inconclusive bool
 }
 
 // Caller calls a handler. Its error is a *hook.Error of kind Unreachable, Timeout, BadResponse, Canceled, TooLarge,

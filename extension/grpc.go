@@ -46,7 +46,9 @@ func (g *GRPC) Call(ctx context.Context, c Call) (Result, error) {
 	rpc := &connect.RPC{}
 	out, _, err := g.invoke(ctx, c.Handler.Registration.ClientConfig, &x, rpc,
 		catalog.WithHandler(c.Request, c.Handler.Handler.Name))
-	result := Result{Response: out, Sent: rpc.Sent.Load(), Received: rpc.Received.Load()}
+	result := Result{
+		Response: out, Sent: rpc.Sent.Load(), Received: rpc.Received.Load(), Inconclusive: x.inconclusive,
+	}
 	if err != nil {
 		return result, err.WithHandler(c.Handler.Name)
 	}

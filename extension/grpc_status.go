@@ -15,6 +15,18 @@ import (
 	"github.com/hookgate/hookgate/internal/connect"
 )
 
+// faultsRequest reports whether the code of an answer finds fault with the request, as the status codes from 400 to 499 do
+// over HTTP. ResourceExhausted is not among them: it may as well mean that the extension has too much to do.
+func faultsRequest(code codes.Code) bool {
+	switch code {
+	case codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.PermissionDenied, codes.FailedPrecondition,
+		codes.OutOfRange, codes.Unimplemented, codes.Unauthenticated:
+		return true
+	default:
+		return false
+	}
+}
+
 // refused returns the error of a call that came to no answer, and whether the server does not implement the method. The
 // texts are fixed: those of gRPC and of the extension go to the log.
 func (r *request) refused(
@@ -31,6 +43,7 @@ func (r *request) refused(
 	if message, ok := loopOf(err); ok {
 		return r.loop(message, err), false
 	}
+	r.inconclusive = faultsRequest(code)
 	kind, text := hook.BadResponse, "answered "+code.String()
 	switch code {
 	case codes.Unavailable:

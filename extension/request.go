@@ -28,7 +28,8 @@ type request struct {
 	timeout   time.Duration
 	via       via.Way
 
-	callerFirst bool // the caller's deadline comes before timeout has passed
+	callerFirst  bool // the caller's deadline comes before timeout has passed
+	inconclusive bool // the server has found fault with the request
 }
 
 // callRequest returns the request of a call to a handler.

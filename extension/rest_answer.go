@@ -88,6 +88,8 @@ func (x *restRequest) statusError(resp *http.Response) *hook.Error {
 		cause = fmt.Errorf("answer with status code %d: %q%s", resp.StatusCode, body, more)
 	}
 
+	// 429 finds no fault with the request: the extension has too much to do.
+	x.inconclusive = resp.StatusCode >= 400 && resp.StatusCode < 500 && resp.StatusCode != http.StatusTooManyRequests
 	text := "answered " + strconv.Itoa(resp.StatusCode)
 	if name := http.StatusText(resp.StatusCode); name != "" {
 		text += " " + name

@@ -13,15 +13,19 @@ import (
 
 // chain returns the Caller through which every call to a handler passes, outermost link first. A new concern is one
 // line here, and one file named for it. Nil objects and a nil observer leave their links without effect.
+//
+// The circuit is outside of the deadline, because it judges timeouts by what the deadline has learned about them.
 func chain(
-	observer *Observer, versions *hookversion.Converter, objects *convert.Objects, transport extension.Caller,
+	observer *Observer, extensions *Extensions, versions *hookversion.Converter, objects *convert.Objects,
+	transport extension.Caller,
 ) extension.Caller {
 	return link(transport,
 		observe(observer),
 		failurePolicy,
 		policyError,
-		hookversion.Link(versions),
+		circuitBreaker(extensions, observer),
 		deadline,
+		hookversion.Link(versions),
 		convertObjects(objects),
 	)
 }

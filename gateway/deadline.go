@@ -17,7 +17,9 @@ import (
 // handler, arrives before the caller gives up.
 const maxMargin = 500 * time.Millisecond
 
-// deadline bounds calls by the least of the handler's timeout, the caller's deadline less a margin, and 30 s.
+// deadline bounds calls by the least of the handler's timeout, the caller's deadline less a margin, and 30 s. A timeout is
+// inconclusive if the caller's deadline left the extension less than three quarters of its own timeout. The rest makes up
+// for margins and networks: a caller that waits for as long as the handler's timeout must not hide that it hangs.
 func deadline(next extension.Caller) extension.Caller {
 	return func(ctx context.Context, c extension.Call) (extension.Result, error) {
 		timeout, byCaller := timeoutOf(ctx, c)
@@ -26,6 +28,9 @@ func deadline(next extension.Caller) extension.Caller {
 		result, err := next(ctx, c)
 		if err == nil || hook.KindOf(err) != hook.Timeout {
 			return result, err
+		}
+		if byCaller && timeout < c.Handler.Handler.Timeout*3/4 {
+			result.Inconclusive = true
 		}
 		// The text must not depend on how much of the caller's deadline was left.
 		text := "no answer before the caller's deadline"

@@ -23,7 +23,7 @@ type Snapshots interface {
 	Snapshot() *registry.Snapshot
 }
 
-// Config holds the parts of a Dispatcher. All of them but Objects and Observer are required.
+// Config holds the parts of a Dispatcher. All of them but Objects, Observer and Extensions are required.
 type Config struct {
 	Catalog    *catalog.Catalog
 	Versions   *hookversion.Converter // of Catalog
@@ -39,6 +39,8 @@ type Config struct {
 	// Gateway is the id of this gateway, by which it recognizes calls that come back to it; replicas share it. The
 	// transport's requests for discovery carry it, too. Empty means a new one.
 	Gateway string
+	// Extensions holds the circuits of the extensions. Nil means that the Dispatcher keeps them to itself.
+	Extensions *Extensions
 }
 
 // Dispatcher decides which handlers answer a request, calls them, and merges their answers. It is safe for concurrent
@@ -53,7 +55,13 @@ func NewDispatcher(c Config) *Dispatcher {
 	if c.Gateway == "" {
 		c.Gateway = via.NewGateway()
 	}
-	return &Dispatcher{config: c, caller: chain(c.Observer, c.Versions, c.Objects, c.Transport)}
+	if c.Extensions == nil {
+		c.Extensions = NewExtensions(c.Registry)
+	}
+	if c.Observer != nil {
+		c.Observer.metrics.extensions.Store(c.Extensions)
+	}
+	return &Dispatcher{config: c, caller: chain(c.Observer, c.Extensions, c.Versions, c.Objects, c.Transport)}
 }
 
 // Dispatch answers a request. An error is a *hook.Error of any kind but Unauthenticated, Forbidden and TooLarge. A

@@ -144,9 +144,10 @@ func TestDispatchOfLifecycleHooks(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			d := newDispatcher(filled(t, tc.registrations...), fixedNamespaces{}, tc.answers)
-			// Again and again, because order must not depend on chance.
+			r := filled(t, tc.registrations...)
+			// Again and again, because order must not depend on chance; each time anew, because circuits open.
 			for range 20 {
+				d := newDispatcher(r, fixedNamespaces{}, tc.answers)
 				got, err := d.dispatch(t.Context(), hookOf(t, hookName), tc.handler, &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")})
 				if tc.wantError != "" {
 					if err == nil || err.Error() != tc.wantError || hook.KindOf(err) != tc.wantKind {

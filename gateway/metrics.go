@@ -38,6 +38,8 @@ type Metrics struct {
 	discoveryDuration *prometheus.HistogramVec
 	manifestErrors    prometheus.Gauge
 
+	extensions *extensionCollector
+
 	definitions []definition
 }
 
@@ -135,6 +137,7 @@ func NewMetrics(r prometheus.Registerer, snapshots Snapshots, hooks *catalog.Cat
 		manifestErrors: d.gauge("hookgate_manifest_errors",
 			"Manifests in the directory of ExtensionConfigs that cannot be used.").WithLabelValues(),
 	}
+	m.extensions = newExtensionCollector(d)
 	d.gaugeFunc("hookgate_registered_extensions", "ExtensionConfigs in the registry.", nil,
 		func() int { return len(snapshots.Snapshot().Registrations()) })
 	d.gaugeFunc("hookgate_registered_handlers", "Handlers in the registry.", nil,

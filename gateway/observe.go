@@ -15,6 +15,7 @@ import (
 
 	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/circuit"
 )
 
 // The outcomes of a call to a handler.
@@ -81,6 +82,23 @@ func (o *Observer) logIgnored(ctx context.Context, c extension.Call, err error, 
 		attrs = append(attrs, slog.String("cause", cause.Error()))
 	}
 	o.logger.LogAttrs(ctx, slog.LevelWarn, "failure ignored", attrs...)
+}
+
+// circuitChanged logs that the circuit of an extension has opened, because of err, or closed. A nil Observer logs
+// nothing.
+func (o *Observer) circuitChanged(extensionConfig string, s circuit.Status, err error) {
+	if o == nil {
+		return
+	}
+	if s.State == circuit.Closed {
+		o.logger.Info("circuit is closed: the extension answers again", "extensionConfig", extensionConfig)
+		return
+	}
+	attrs := []any{"extensionConfig", extensionConfig, "kind", s.Kind.String(), "error", err}
+	if cause := errors.Unwrap(err); cause != nil {
+		attrs = append(attrs, "cause", cause)
+	}
+	o.logger.Warn("circuit is open: calls to the extension are refused, except probes", attrs...)
 }
 
 // logLost logs the losses of a conversion, once for each handler and path.

@@ -75,7 +75,8 @@ var kinds = [...]struct {
 			"handler or the caller understands; or the handler implements a version of the hook that the gateway " +
 			"does not serve; or one version of the hook cannot express a request of another. The text names it."},
 	Unreachable: {"Unreachable", true, http.StatusServiceUnavailable, codes.Unavailable,
-		"The extension could not be connected to, or the connection broke."},
+		"The extension could not be connected to, the connection broke, or so many calls have failed that its " +
+			"circuit is open."},
 	Timeout: {"Timeout", true, http.StatusGatewayTimeout, codes.DeadlineExceeded,
 		"The extension did not answer within its timeout, or before the caller's deadline."},
 	BadResponse: {"BadResponse", true, http.StatusBadGateway, codes.Unavailable,

@@ -12,6 +12,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"time"
 
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
@@ -24,6 +25,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/codec"
+	"github.com/hookgate/hookgate/controllers/discovery"
 	"github.com/hookgate/hookgate/controllers/source/cluster"
 	"github.com/hookgate/hookgate/convert"
 	"github.com/hookgate/hookgate/extension"
@@ -82,6 +84,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	metrics := gateway.NewMetrics(prometheusRegistry, reg, hooks, currentBuild().Version)
 	losses, references := convert.NewLosses(nil), convert.NewReferences()
 	observer := gateway.NewObserver(metrics, tracerProvider, logger, losses)
+	extensions := gateway.NewExtensions(reg)
 	endpoints := cluster.NewEndpoints()
 	self := o.gatewayID(at)
 	transports := extension.NewProtocols(extension.Config{
@@ -91,7 +94,8 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 		Gateway: self,
 	})
 	defer transports.Close()
-	source, err := o.newSource(at, hooks, reg, transports, endpoints, references, losses, metrics, logger)
+	source, err := o.newSource(at, hooks, reg, transports, endpoints, references, losses,
+		discoveries{metrics, extensions}, logger)
 	if err != nil {
 		return err
 	}
@@ -100,7 +104,8 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	services := gateway.NewServices(gateway.NewDispatcher(gateway.Config{
 		Catalog: hooks, Versions: hookversion.New(hooks), Codec: mandated, Registry: reg, Namespaces: source,
 		Transport: transports.Call, Objects: convert.NewObjects(references), Observer: observer,
-		Gateway: self,
+		Gateway:    self,
+		Extensions: extensions,
 	}))
 	front, err := o.newFront(services, mandated, observer)
 	if err != nil {
@@ -149,6 +154,20 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 		background = append(background, profilerServer{o.diagnostics.profiler})
 	}
 	return runAll(ctx, server, background...)
+}
+
+// discoveries records the discoveries of extensions in the metrics and their circuits.
+type discoveries struct {
+	*gateway.Metrics
+	extensions *gateway.Extensions
+}
+
+// Discovery implements discovery.Observer.
+func (d discoveries) Discovery(extensionConfig, outcome string, took time.Duration) {
+	d.Metrics.Discovery(extensionConfig, outcome, took)
+	if outcome == discovery.OutcomeSuccess {
+		d.extensions.Answered(extensionConfig)
+	}
 }
 
 // newFront returns the handler of the HTTPS address.

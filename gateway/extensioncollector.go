@@ -1,0 +1,66 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"sync/atomic"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/hookgate/hookgate/internal/circuit"
+)
+
+// extensionCollector collects the metrics of the extensions that are registered now, so that their series are gone as
+// soon as the extensions are. It has none before a Dispatcher has set its Extensions.
+type extensionCollector struct {
+	atomic.Pointer[Extensions]
+
+	state, transitions *prometheus.Desc
+}
+
+var _ prometheus.Collector = (*extensionCollector)(nil)
+
+// newExtensionCollector returns a collector that is registered with d.
+func newExtensionCollector(d *definer) *extensionCollector {
+	c := &extensionCollector{}
+	c.state = d.described("gauge", "hookgate_circuit_state",
+		"The state of the circuit of an extension that has been called: 0 is closed, 1 is half-open (the next call is a "+
+			"probe, or one is under way), 2 is open (calls are refused).", "extension")
+	c.transitions = d.described("counter", "hookgate_circuit_transitions_total",
+		"Changes of the circuit of an extension to a state: open, half_open or closed.", "extension", "state")
+	d.registerer.MustRegister(c)
+	return c
+}
+
+// described adds a metric that a collector of its own has.
+func (d *definer) described(kind, name, help string, labels ...string) *prometheus.Desc {
+	d.definitions = append(d.definitions, definition{name: name, kind: kind, help: help, labels: labels})
+	return prometheus.NewDesc(name, help, labels, nil)
+}
+
+// Describe implements prometheus.Collector.
+func (c *extensionCollector) Describe(descs chan<- *prometheus.Desc) {
+	descs <- c.state
+	descs <- c.transitions
+}
+
+// Collect implements prometheus.Collector.
+func (c *extensionCollector) Collect(metrics chan<- prometheus.Metric) {
+	extensions := c.Load()
+	if extensions == nil {
+		return
+	}
+	for _, r := range extensions.snapshots.Snapshot().Registrations() {
+		s := extensions.known(r.Name)
+		if s == nil {
+			continue
+		}
+		status := s.circuit.Status()
+		metrics <- prometheus.MustNewConstMetric(c.state, prometheus.GaugeValue, float64(status.State), r.Name)
+		for _, state := range []circuit.State{circuit.Open, circuit.HalfOpen, circuit.Closed} {
+			metrics <- prometheus.MustNewConstMetric(c.transitions, prometheus.CounterValue,
+				float64(status.Entered[state]), r.Name, state.String())
+		}
+	}
+}

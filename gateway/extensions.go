@@ -1,0 +1,142 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"cmp"
+	"slices"
+	"sync"
+
+	"github.com/hookgate/hookgate/internal/circuit"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// spareStates is the number of states of extensions that are gone which are always kept, so that a small registry is not
+// searched for them all the time.
+const spareStates = 16
+
+// Extensions holds what calls have shown about each registered extension, in this process: its circuit. It follows the
+// registry by itself: an extension that calls another address begins anew, and one that is gone is forgotten. It is safe
+// for concurrent use.
+type Extensions struct {
+	snapshots Snapshots
+
+	mu     sync.RWMutex
+	states map[extensionKey]*extensionState
+	notify func(extensionConfig string)
+}
+
+// extensionKey identifies a registration for as long as it calls the same server.
+type extensionKey struct {
+	extensionConfig string
+	protocol        registry.Protocol
+	url             string
+}
+
+func keyOf(r *registry.Registration) extensionKey {
+	return extensionKey{extensionConfig: r.Name, protocol: r.ClientConfig.Protocol, url: r.ClientConfig.URL}
+}
+
+// extensionState is the state of one extension.
+type extensionState struct {
+	circuit circuit.Circuit
+}
+
+// NewExtensions returns an Extensions for the registrations of a registry.
+func NewExtensions(s Snapshots) *Extensions {
+	return &Extensions{snapshots: s, states: map[extensionKey]*extensionState{}}
+}
+
+// Notify sets the function that is called when the circuit of an extension opens or closes. It must neither block nor
+// call methods of the Extensions.
+func (x *Extensions) Notify(changed func(extensionConfig string)) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.notify = changed
+}
+
+// Answered records that an extension has answered its discovery. If its circuit is open, the next call may pass.
+func (x *Extensions) Answered(extensionConfig string) {
+	if s := x.known(extensionConfig); s != nil {
+		s.circuit.Answered()
+	}
+}
+
+// Circuit returns the status of the circuit of an extension. An extension that is not registered, or was never called,
+// has a closed one.
+func (x *Extensions) Circuit(extensionConfig string) circuit.Status {
+	if s := x.known(extensionConfig); s != nil {
+		return s.circuit.Status()
+	}
+	return circuit.Status{}
+}
+
+// known returns the state of a registered extension, or nil if it has none.
+func (x *Extensions) known(extensionConfig string) *extensionState {
+	r := registered(x.snapshots.Snapshot(), extensionConfig)
+	if r == nil {
+		return nil
+	}
+	x.mu.RLock()
+	defer x.mu.RUnlock()
+	return x.states[keyOf(r)]
+}
+
+// of returns the state of the extension of a handler.
+func (x *Extensions) of(e *registry.Entry) *extensionState {
+	key := keyOf(e.Registration)
+	x.mu.RLock()
+	s := x.states[key]
+	x.mu.RUnlock()
+	if s != nil {
+		return s
+	}
+	return x.add(key)
+}
+
+// add returns the state of an extension that is called for the first time. The state is not kept if the call is one of an
+// older snapshot, whose extension is gone.
+func (x *Extensions) add(key extensionKey) *extensionState {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if s := x.states[key]; s != nil {
+		return s // another call was first
+	}
+	s := &extensionState{}
+	snapshot := x.snapshots.Snapshot()
+	if r := registered(snapshot, key.extensionConfig); r == nil || keyOf(r) != key {
+		return s
+	}
+	if len(x.states) >= 2*len(snapshot.Registrations())+spareStates {
+		for old := range x.states {
+			if r := registered(snapshot, old.extensionConfig); r == nil || keyOf(r) != old {
+				delete(x.states, old)
+			}
+		}
+	}
+	x.states[key] = s
+	return s
+}
+
+// changed calls the function of Notify.
+func (x *Extensions) changed(extensionConfig string) {
+	x.mu.RLock()
+	notify := x.notify
+	x.mu.RUnlock()
+	if notify != nil {
+		notify(extensionConfig)
+	}
+}
+
+// registered returns the registration of an ExtensionConfig, or nil if there is none.
+func registered(s *registry.Snapshot, extensionConfig string) *registry.Registration {
+	all := s.Registrations()
+	i, ok := slices.BinarySearchFunc(all, extensionConfig, func(r *registry.Registration, name string) int {
+		return cmp.Compare(r.Name, name)
+	})
+	if !ok {
+		return nil
+	}
+	return all[i]
+}
