@@ -24,7 +24,7 @@ LDFLAGS := -X main.version=$(VERSION)
 
 # The modules of this repository, and the modules with Go code.
 MODULES := . examples/go test/conversion test/e2e test/extension test/openapi test/skew tools/clusterctl tools/image tools/kubernetes tools/openapi
-LINTED := . examples/go test/conversion test/e2e test/extension test/openapi test/skew tools/image tools/openapi
+LINTED := . examples/go test/conversion test/e2e test/extension test/openapi test/skew tools/image tools/mutation tools/openapi
 
 # With RACE=1, as in CI, tests and the gateway that they start have the race detector. Builds then take four minutes
 # more.
@@ -80,6 +80,9 @@ BASELINE ?=
 
 # The folders that `make mutation` changes: all of the product, or `make mutation PACKAGES="gateway codec"`.
 PACKAGES ?= $(shell $(GO) list ./... | sed -n 's,^github.com/hookgate/hookgate/\([^/]*\).*,\1,p' | sort -u | grep -v -E '^(deploy|devcert|docs|examples|gen|proto|test)$$')
+NOT_MUTATED := hookgate/(deploy|devcert|docs|examples|gen|proto|test)(/|$$)|/(discoverytest|yamltest)$$
+SAMPLE ?= 300
+SEED ?= 1
 
 ##@ Use
 
@@ -276,6 +279,11 @@ mutation: ## Change the code of PACKAGES in small ways, and require that tests n
 	@failed=; for package in $(PACKAGES); do \
 		echo "== $$package"; (cd $(BIN)/mutation && $(BIN)/gremlins unleash ./$$package) || failed="$$failed $$package"; \
 	done; if [ -n "$$failed" ]; then echo "too few mutants were noticed in:$$failed"; exit 1; fi
+
+.PHONY: mutation-sample
+mutation-sample: ## Do so with SAMPLE mutants (300) of all of the product, chosen by SEED (1)
+	@$(GO) -C tools/mutation build -o $(BIN)/mutation-sample ./sample
+	@$(BIN)/mutation-sample -size $(SAMPLE) -seed $(SEED) $$($(GO) list ./... | grep -v -E '$(NOT_MUTATED)')
 
 .PHONY: bench
 bench: build ## Measure the gateway beside its peers and print ratios; BENCHFLAGS=--quick is short, BASELINE=FILE adds another gateway

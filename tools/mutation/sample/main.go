@@ -1,8 +1,8 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command sample changes a random sample of the product's code in small ways, one at a time, and reports which of these
-// mutants the tests of their packages notice. Gremlins, which make mutation runs, tries all of them, and needs hours for
+// Command sample changes the product's code in small ways at random places, one at a time, and reports which of these
+// mutants the tests of their packages notice. Gremlins, which make mutation runs, tries all places, and needs hours for
 // the packages whose tests take long; a sample of a few hundred estimates the same share within a few percent.
 //
 // The code itself is not changed: mutants are built with -overlay.
@@ -71,7 +71,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 }
 
 func list(ctx context.Context, patterns []string) ([]goPackage, error) {
-	cmd := exec.CommandContext(ctx, "go", append([]string{"list", "-json=ImportPath,Dir,GoFiles,TestGoFiles,XTestGoFiles"}, patterns...)...)
+	args := append([]string{"list", "-json=ImportPath,Dir,GoFiles,TestGoFiles,XTestGoFiles"}, patterns...)
+	cmd := exec.CommandContext(ctx, "go", args...)
 	cmd.Stderr = os.Stderr
 	data, err := cmd.Output()
 	if err != nil {
@@ -150,8 +151,8 @@ func (m mutant) test(ctx context.Context, dir string, timeout time.Duration) (st
 	if err := os.WriteFile(overlay, data, 0o600); err != nil {
 		return "", err
 	}
-	output, err := exec.CommandContext(ctx, "go", "test", "-vet=off", "-count=1", "-failfast", "-timeout", timeout.String(),
-		"-overlay", overlay, m.pkg.ImportPath).CombinedOutput()
+	output, err := exec.CommandContext(ctx, "go", "test", "-vet=off", "-count=1", "-failfast",
+		"-timeout", timeout.String(), "-overlay", overlay, m.pkg.ImportPath).CombinedOutput()
 	switch {
 	case err == nil:
 		return "MISSED", nil

@@ -33,7 +33,7 @@ var swaps = map[token.Token][]string{
 	token.BREAK: {"continue"}, token.CONTINUE: {"break"},
 }
 
-// mutants returns all mutants of a package.
+// mutants returns all mutants of a package. Generated files have none.
 func mutants(p goPackage) ([]mutant, error) {
 	var all []mutant
 	for _, name := range p.GoFiles {
@@ -43,9 +43,12 @@ func mutants(p goPackage) ([]mutant, error) {
 			return nil, err
 		}
 		files := token.NewFileSet()
-		parsed, err := parser.ParseFile(files, path, data, parser.SkipObjectResolution)
+		parsed, err := parser.ParseFile(files, path, data, parser.ParseComments|parser.SkipObjectResolution)
 		if err != nil {
 			return nil, err
+		}
+		if ast.IsGenerated(parsed) {
+			continue
 		}
 		add := func(pos token.Pos, t token.Token) {
 			for _, to := range swaps[t] {
