@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,7 +20,19 @@ import (
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/health"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
+
+	"github.com/hookgate/hookgate/internal/limits"
+)
+
+const (
+	// A gRPC caller that is silent for keepaliveTime is asked whether it is still there, and has keepaliveTimeout to
+	// answer.
+	keepaliveTime    = time.Minute
+	keepaliveTimeout = 20 * time.Second
+	// minPingTime is how often a gRPC caller may ask that itself.
+	minPingTime = 10 * time.Second
 )
 
 // ServerConfig configures a Server. All fields but GRPCAddress, HealthAddress, DiagnosticsTLS and the durations are
@@ -64,6 +77,10 @@ type Server struct {
 	grpc                       *grpc.Server
 	grpcHealth                 *health.Server
 	serving                    sync.WaitGroup
+
+	restCalls, grpcCalls inFlight
+	// The connections of the fronts; those of gRPC are nil if it is not served.
+	restConnections, grpcConnections *connections
 }
 
 // NewServer returns a Server. It does not listen yet.
@@ -81,6 +98,12 @@ func (s *Server) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	s.restConnections = limitConnections(l.http, "REST", s.config.Logger)
+	l.http = s.restConnections
+	if l.grpc != nil {
+		s.grpcConnections = limitConnections(l.grpc, "gRPC", s.config.Logger)
+		l.grpc = s.grpcConnections
+	}
 	s.newServers()
 	failed := s.serve(l)
 	s.config.Listening(l.http.Addr(), addressOf(l.grpc), l.diagnostics.Addr(), addressOf(l.health))
@@ -97,11 +120,14 @@ func (s *Server) Run(ctx context.Context) error {
 }
 
 func (s *Server) newServers() {
-	s.front = s.httpServer(s.config.REST, s.config.TLS)
+	s.front = s.httpServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.restCalls.begin()
+		defer s.restCalls.end()
+		s.config.REST.ServeHTTP(w, r)
+	}), s.config.TLS)
 	s.diagnostics = s.httpServer(s.diagnosticsMux(), s.config.DiagnosticsTLS)
 	s.probes = s.httpServer(s.healthMux(), nil)
-	options := []grpc.ServerOption{grpc.Creds(credentials.NewTLS(s.config.TLS))}
-	s.grpc = grpc.NewServer(append(options, s.config.GRPCOptions...)...)
+	s.grpc = grpc.NewServer(slices.Concat(s.grpcOptions(), s.config.GRPCOptions)...)
 	s.config.Register(s.grpc)
 	s.grpcHealth = health.NewServer()
 	s.grpcHealth.SetServingStatus("", healthv1.HealthCheckResponse_NOT_SERVING)
@@ -161,26 +187,44 @@ func (s *Server) wait(ctx context.Context, failed <-chan error) error {
 func (s *Server) drain() error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.config.ShutdownTimeout)
 	defer cancel()
-	stopped := make(chan struct{})
-	go func() {
-		s.grpc.GracefulStop()
-		close(stopped)
-	}()
-	late := func(protocol string) error {
-		return fmt.Errorf("drain %s: calls were still in flight after %s", protocol, s.config.ShutdownTimeout)
+	fronts := []drainingFront{{
+		protocol: "HTTP", calls: &s.restCalls, connections: s.restConnections,
+		graceful: func(ctx context.Context) { _ = s.front.Shutdown(ctx) }, // ctx ends it, which is no error
+		cut:      func() { _ = s.front.Close() },                          // the listener is closed already
+	}}
+	if s.grpcConnections != nil {
+		fronts = append(fronts, drainingFront{
+			protocol: "gRPC", calls: &s.grpcCalls, connections: s.grpcConnections,
+			graceful: func(context.Context) {
+				s.grpcConnections.closeUnfinished()
+				s.grpc.GracefulStop()
+			},
+			cut: s.grpc.Stop,
+		})
 	}
-	err := s.front.Shutdown(ctx)
-	if err != nil {
-		err = errors.Join(late("HTTP"), s.front.Close())
+	errs := make([]error, len(fronts))
+	var wg sync.WaitGroup
+	for i, f := range fronts {
+		wg.Go(func() { errs[i] = f.drain(ctx, s.config.ShutdownTimeout) })
 	}
-	select {
-	case <-stopped:
-	case <-ctx.Done():
-		s.grpc.Stop()
-		<-stopped
-		err = errors.Join(err, late("gRPC"))
-	}
-	return err
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// grpcOptions returns the options of the gRPC front that the network needs: what slow, idle and greedy peers may do.
+// gRPC itself bounds streams that are reset as fast as they are opened, and pings.
+func (s *Server) grpcOptions() []grpc.ServerOption {
+	r := receipts{timeout: limits.ReceiveTimeout, calls: &s.grpcCalls, logger: s.config.Logger}
+	return append(r.options(),
+		grpc.Creds(credentials.NewTLS(s.config.TLS)),
+		grpc.ConnectionTimeout(limits.HandshakeTimeout),
+		grpc.MaxConcurrentStreams(limits.Streams),
+		grpc.MaxHeaderListSize(limits.HeaderBytes),
+		grpc.KeepaliveParams(keepalive.ServerParameters{
+			MaxConnectionIdle: limits.IdleTimeout, Time: keepaliveTime, Timeout: keepaliveTimeout,
+		}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPingTime, PermitWithoutStream: true}),
+	)
 }
 
 // httpServer returns a server that limits the resources of slow and idle peers.
@@ -188,11 +232,12 @@ func (s *Server) httpServer(h http.Handler, tlsConfig *tls.Config) *http.Server 
 	return &http.Server{
 		Handler:           h,
 		TLSConfig:         tlsConfig,
-		ReadHeaderTimeout: 10 * time.Second,
-		ReadTimeout:       60 * time.Second,
+		ReadHeaderTimeout: limits.HandshakeTimeout,
+		ReadTimeout:       limits.ReceiveTimeout,
 		WriteTimeout:      2 * time.Minute, // since the request's header: a call may take long, and its reader be slow
-		IdleTimeout:       3 * time.Minute,
-		MaxHeaderBytes:    64 << 10,
+		IdleTimeout:       limits.IdleTimeout,
+		MaxHeaderBytes:    limits.HeaderBytes,
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: limits.Streams},
 		ErrorLog:          slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelDebug),
 	}
 }

@@ -29,10 +29,23 @@ const (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	code := run(ctx, os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.LookupEnv)
-	stop()
-	os.Exit(code)
+	os.Exit(run(untilSignal(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.LookupEnv))
+}
+
+// untilSignal returns a context that ends at SIGTERM or SIGINT. The second of them ends the program at once, also as
+// the first process of a container, to which the kernel does not apply the default action.
+func untilSignal() context.Context {
+	ctx, stop := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		stop()
+		second := <-signals
+		_, _ = fmt.Fprintf(os.Stderr, "hookgate: stopped at once by a second signal (%s)\n", second)
+		os.Exit(exitFailed)
+	}()
+	return ctx
 }
 
 // usageError is a mistake in the command line.

@@ -24,6 +24,27 @@ const (
 	GatewayHops = 8
 )
 
+// The limits of the connections and streams of callers, for each of the two fronts.
+const (
+	// Connections is the number of open connections. Cluster API's manager has a few dozen. An idle one takes about
+	// 50 KiB with TLS, so that all of them take a tenth of the memory that deploy/ allows.
+	Connections = 1000
+	// HostConnections is the number of open connections of one remote host, which may be a proxy for many callers.
+	HostConnections = 500
+	// Streams is the number of concurrent calls on a connection of HTTP/2 or gRPC: as RFC 9113 recommends at least,
+	// and nginx and Envoy have by default.
+	Streams = 100
+	// HeaderBytes is the size of the header of a request, and of the metadata over gRPC.
+	HeaderBytes = 64 << 10
+	// HandshakeTimeout bounds the time from a connection to its first request's header over REST, and to the end of
+	// its handshakes over gRPC.
+	HandshakeTimeout = 10 * time.Second
+	// ReceiveTimeout bounds the time to receive a request. 20 MiB at 3 Mbit/s take 56 s.
+	ReceiveTimeout = 60 * time.Second
+	// IdleTimeout is how long a connection may be without a call. Clients in Go close theirs after 90 s.
+	IdleTimeout = 3 * time.Minute
+)
+
 // The limits of a registration: Cluster API's schema of ExtensionConfig, and its rules for discovery.
 const (
 	// Handlers is the number of handlers that the status of an ExtensionConfig has room for.

@@ -1,0 +1,184 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/netip"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/hookgate/hookgate/internal/limits"
+)
+
+// logRefusedEvery is how often refused connections are logged at most.
+const logRefusedEvery = time.Minute
+
+// connections is a listener that bounds the open connections of a front, in total and for each remote host. It closes
+// those beyond at once, so that one host cannot make the others wait. It is safe for concurrent use.
+type connections struct {
+	net.Listener
+	protocol       string
+	total, perHost int
+	logger         *slog.Logger
+
+	// wrote is the time of the last write on any connection, in nanoseconds since the epoch.
+	wrote atomic.Int64
+
+	mu      sync.Mutex
+	open    map[*connection]struct{}
+	hosts   map[netip.Addr]int
+	closing bool
+	refused int // since the last line of the log
+	logged  time.Time
+}
+
+func limitConnections(l net.Listener, protocol string, logger *slog.Logger) *connections {
+	return &connections{
+		Listener: l, protocol: protocol, total: limits.Connections, perHost: limits.HostConnections, logger: logger,
+		open: map[*connection]struct{}{}, hosts: map[netip.Addr]int{},
+	}
+}
+
+// Accept returns the next connection within the limits.
+func (l *connections) Accept() (net.Conn, error) {
+	for {
+		c, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		admitted := &connection{Conn: c, of: l, host: hostOf(c.RemoteAddr())}
+		if !l.admit(admitted) {
+			_ = c.Close()
+			continue
+		}
+		return admitted, nil
+	}
+}
+
+// admit counts a connection, unless it is beyond a limit.
+func (l *connections) admit(c *connection) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	reason := ""
+	switch {
+	case l.closing:
+		return false
+	case len(l.open) >= l.total:
+		reason = "the gateway has as many connections as it may have"
+	case l.hosts[c.host] >= l.perHost:
+		reason = "the host has as many connections as one may have"
+	default:
+		l.open[c] = struct{}{}
+		l.hosts[c.host]++
+		return true
+	}
+	l.refused++
+	if now := time.Now(); now.Sub(l.logged) >= logRefusedEvery {
+		l.logger.Warn("connections refused", "protocol", l.protocol, "host", c.host.String(), "reason", reason,
+			"connections", l.refused)
+		l.logged, l.refused = now, 0
+	}
+	return false
+}
+
+// release gives back the place of a connection, once.
+func (l *connections) release(c *connection) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if _, ok := l.open[c]; !ok {
+		return
+	}
+	delete(l.open, c)
+	if l.hosts[c.host]--; l.hosts[c.host] == 0 {
+		delete(l.hosts, c.host)
+	}
+}
+
+// closeUnfinished closes the connections whose handshakes have not ended, and refuses new ones from now on.
+func (l *connections) closeUnfinished() {
+	l.mu.Lock()
+	l.closing = true
+	var unfinished []*connection
+	for c := range l.open {
+		if !c.finished.Load() {
+			unfinished = append(unfinished, c)
+		}
+	}
+	l.mu.Unlock()
+	for _, c := range unfinished {
+		_ = c.Close()
+	}
+}
+
+// awaitQuiet returns when nothing has been written for drainQuiet, when closed is, or when ctx is done.
+func (l *connections) awaitQuiet(ctx context.Context, closed <-chan struct{}) {
+	quiet := time.Now()
+	for {
+		quiet = later(quiet, time.Unix(0, l.wrote.Load()))
+		left := time.Until(quiet.Add(drainQuiet))
+		if left <= 0 {
+			return
+		}
+		select {
+		case <-time.After(left):
+		case <-closed:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// hostOf returns the address of a remote host without its port; the zero value if it has none.
+func hostOf(a net.Addr) netip.Addr {
+	tcp, ok := a.(*net.TCPAddr)
+	if !ok {
+		return netip.Addr{}
+	}
+	return tcp.AddrPort().Addr().Unmap().WithZone("")
+}
+
+// connection is a counted connection.
+type connection struct {
+	net.Conn
+	of   *connections
+	host netip.Addr
+	// finished is set once the server has lifted the deadline for the handshakes.
+	finished atomic.Bool
+}
+
+// SetDeadline sets the deadline. gRPC's server sets one for the handshakes, up to the first frame of HTTP/2, and lifts
+// it afterwards. Without this, its GracefulStop and Stop would both wait for connections that never send a frame.
+func (c *connection) SetDeadline(t time.Time) error {
+	if t.IsZero() {
+		c.finished.Store(true)
+	}
+	return c.Conn.SetDeadline(t)
+}
+
+// Write writes p, and records when it has.
+func (c *connection) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	if n > 0 {
+		c.of.wrote.Store(time.Now().UnixNano())
+	}
+	return n, err
+}
+
+// Close closes the connection, and gives back its place the first time.
+func (c *connection) Close() error {
+	c.of.release(c)
+	return c.Conn.Close()
+}
