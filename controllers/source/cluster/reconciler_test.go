@@ -458,35 +458,46 @@ func TestNewGenerationStartsTheBackoffOver(t *testing.T) {
 
 func TestEndpointsOfAServiceMakeItDiscoverAgain(t *testing.T) {
 	api := newAPIServer(t)
-	slice := discoveryv1.EndpointSlice{
-		TypeMeta:    metav1.TypeMeta{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"},
-		AddressType: discoveryv1.AddressTypeIPv4,
+	put := func(service, address, annotation string) {
+		slice := discoveryv1.EndpointSlice{
+			TypeMeta:    metav1.TypeMeta{APIVersion: "discovery.k8s.io/v1", Kind: "EndpointSlice"},
+			AddressType: discoveryv1.AddressTypeIPv4,
+			Endpoints:   []discoveryv1.Endpoint{{Addresses: []string{address}}},
+		}
+		slice.Namespace, slice.Name = "system", service+"-x"
+		slice.Labels = map[string]string{discoveryv1.LabelServiceName: service}
+		slice.Annotations = map[string]string{"endpoints.kubernetes.io/last-change-trigger-time": annotation}
+		api.put("/apis/discovery.k8s.io/v1/namespaces/system/endpointslices/"+slice.Name, slice)
 	}
-	slice.Namespace, slice.Name, slice.Labels = "system", "acme-x", map[string]string{discoveryv1.LabelServiceName: "acme"}
-	slice.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}}}
-	put := func() { api.put("/apis/discovery.k8s.io/v1/namespaces/system/endpointslices/acme-x", slice) }
-	put()
+	put("acme", "10.0.0.1", "")
+	put("marker", "10.0.0.1", "")
 	r := start(t, api, nil)
-	api.register("acme", func(c *runtimev1.ExtensionConfig) {
-		c.Spec.ClientConfig = runtimev1.ClientConfig{Service: runtimev1.ServiceReference{Namespace: "system", Name: "acme"}}
-	})
+	for _, name := range []string{"acme", "marker"} {
+		api.register(name, func(c *runtimev1.ExtensionConfig) {
+			c.Spec.ClientConfig = runtimev1.ClientConfig{Service: runtimev1.ServiceReference{Namespace: "system", Name: name}}
+		})
+		api.awaitDiscovered(t, name)
+	}
 	api.register("other", nil)
-	api.awaitDiscovered(t, "acme")
 	api.awaitDiscovered(t, "other")
 	asked := len(r.extensions.calls())
-	slice.Annotations = map[string]string{"endpoints.kubernetes.io/last-change-trigger-time": "now"}
-	put() // which changes no endpoint
+	put("acme", "10.0.0.1", "now") // which changes no endpoint
+	put("marker", "10.0.0.2", "")  // events of EndpointSlices come in order
+	eventually(t, "a discovery", func() (string, bool) {
+		more := len(r.extensions.calls()) - asked
+		return strconv.Itoa(more), more >= 1
+	})
 	r.extensions.serve(named("a", ""), named("b", ""))
-	slice.Endpoints[0].Addresses[0] = "10.0.0.2"
-	put()
+	put("acme", "10.0.0.2", "now")
 	r.awaitServed(
 		t,
 		"a.acme https://acme.system.svc:443",
+		"a.marker https://marker.system.svc:443",
 		"a.other https://other.example.com",
 		"b.acme https://acme.system.svc:443",
 	)
-	if calls := r.extensions.calls()[asked:]; len(calls) != 1 {
-		t.Errorf("asked are %v, want the Service once", calls)
+	if calls := r.extensions.calls()[asked:]; len(calls) != 2 {
+		t.Errorf("asked are %v, want each Service once", calls)
 	}
 }
 
