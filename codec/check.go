@@ -4,6 +4,8 @@
 package codec
 
 import (
+	"context"
+	"errors"
 	"maps"
 	"reflect"
 	"slices"
@@ -11,10 +13,13 @@ import (
 	"github.com/hookgate/hookgate/internal/jsonscan"
 )
 
-// checkMessage returns an error if Encode could not write the message as valid JSON.
-func checkMessage(t *table, rv reflect.Value) error {
+// checker checks one message.
+type checker struct{ ctx context.Context }
+
+// message returns an error if Encode could not write the message as valid JSON.
+func (k checker) message(t *table, rv reflect.Value) error {
 	for i := range t.fields {
-		if err := checkField(&t.fields[i], rv); err != nil {
+		if err := k.field(&t.fields[i], rv); err != nil {
 			return err
 		}
 	}
@@ -30,26 +35,26 @@ func checkMessage(t *table, rv reflect.Value) error {
 			}
 			continue
 		}
-		if err := checkRaw(raw); err != nil {
+		if err := k.raw(raw); err != nil {
 			return at("unknown_members"+entry(name), err)
 		}
 	}
 	return nil
 }
 
-func checkField(f *field, rv reflect.Value) error {
+func (k checker) field(f *field, rv reflect.Value) error {
 	switch f.shape {
 	case shapeEnum:
 		if n := rv.Field(f.index).Int(); n < 0 || n >= int64(len(f.enum)) {
 			return unknownEnum(f, n)
 		}
 	case shapeRaw, shapeJSON:
-		if err := checkRaw(rawOf(f, rv)); err != nil {
+		if err := k.raw(rawOf(f, rv)); err != nil {
 			return at(f.name, err)
 		}
 	case shapeMessage:
 		if m := rv.Field(f.index); !m.IsNil() {
-			if err := checkMessage(f.message, m.Elem()); err != nil {
+			if err := k.message(f.message, m.Elem()); err != nil {
 				return in(err, f.name)
 			}
 		}
@@ -60,7 +65,7 @@ func checkField(f *field, rv reflect.Value) error {
 			if m.IsNil() {
 				return wrong(f.name+element(i), -1, "is nil")
 			}
-			if err := checkMessage(f.message, m.Elem()); err != nil {
+			if err := k.message(f.message, m.Elem()); err != nil {
 				return in(err, f.name+element(i))
 			}
 		}
@@ -68,12 +73,12 @@ func checkField(f *field, rv reflect.Value) error {
 	return nil
 }
 
-// checkRaw returns an error unless raw is empty or one JSON value.
-func checkRaw(raw []byte) error {
+// raw returns an error unless raw is empty or one JSON value.
+func (k checker) raw(raw []byte) error {
 	if len(raw) == 0 {
 		return nil
 	}
-	s := jsonscan.Scanner{Text: raw}
+	s := jsonscan.Scanner{Text: raw, Context: k.ctx}
 	i, err := s.Value(jsonscan.Space(raw, 0), envelopeDepth)
 	if err != nil {
 		return err
@@ -84,11 +89,13 @@ func checkRaw(raw []byte) error {
 	return s.UTF8()
 }
 
-// at returns an error of checkRaw as one of the member that path names.
+// at returns an error of checker.raw as one of the member that path names.
 func at(path string, err error) error {
-	e := asError(err)
-	e.Path = path
-	return e
+	var syntax *jsonscan.Error
+	if !errors.As(err, &syntax) {
+		return err // the end of the context
+	}
+	return &Error{Path: path, Offset: int64(syntax.Offset), Message: syntax.Message}
 }
 
 // envelopeDepth is the largest number of levels around a raw object: request, list, item, list, variable.

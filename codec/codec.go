@@ -17,6 +17,7 @@
 package codec
 
 import (
+	"context"
 	"fmt"
 	"reflect"
 
@@ -53,22 +54,23 @@ func New(c *catalog.Catalog) *Codec {
 //
 // Decode also refuses a member that occurs twice in one object of the envelope, null in a list, a string that is not
 // a value of its enum, text that is not UTF-8, half of a surrogate pair in a string of the envelope, and nesting
-// deeper than 1,000 levels. The values of RawExtension and JSON only have to be valid JSON.
+// deeper than 1,000 levels. The values of RawExtension and JSON only have to be valid JSON. A body may have at most
+// limits.Elements elements: of lists and maps, and members that the schema does not know.
 //
 // The error is an *Error, unless m is not a message of the catalog.
 func (c *Codec) Decode(body []byte, m proto.Message) error {
-	_, err := c.DecodeComplete(body, m)
+	_, err := c.DecodeGuarded(body, m, Guard{})
 	return err
 }
 
-// DecodeComplete is like Decode and also reports whether body states its kind and apiVersion. If so, body can be sent
-// on for m, without encoding it again, as long as m does not change.
-func (c *Codec) DecodeComplete(body []byte, m proto.Message) (bool, error) {
+// DecodeGuarded is like Decode, under a Guard, and also reports whether body states its kind and apiVersion. If so, body
+// can be sent on for m, without encoding it again, as long as m does not change. The error may also be one of the Guard.
+func (c *Codec) DecodeGuarded(body []byte, m proto.Message, g Guard) (complete bool, err error) {
 	t, rv, err := c.table(m)
 	if err != nil {
 		return false, err
 	}
-	d := decoder{Scanner: jsonscan.Scanner{Text: body}}
+	d := decoder{Scanner: jsonscan.Scanner{Text: body, Context: g.Context}, meter: meter{reserve: g.Reserve}}
 	if err := d.document(t, rv); err != nil {
 		return false, asError(err)
 	}
@@ -109,12 +111,16 @@ func (c *Codec) Append(dst []byte, m proto.Message) ([]byte, error) {
 // enums must have values of the contract. Messages from Decode need no Check.
 //
 // The error is an *Error that names the member, unless m is not a message of the catalog.
-func (c *Codec) Check(m proto.Message) error {
+func (c *Codec) Check(m proto.Message) error { return c.CheckWithin(context.Background(), m) }
+
+// CheckWithin is like Check, and returns the error of ctx when it is done.
+func (c *Codec) CheckWithin(ctx context.Context, m proto.Message) error {
 	t, rv, err := c.table(m)
 	if err != nil {
 		return err
 	}
-	return checkMessage(t, rv)
+	k := checker{ctx: ctx}
+	return k.message(t, rv)
 }
 
 // table returns the table of m's type and the struct that m points to.

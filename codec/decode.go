@@ -12,12 +12,13 @@ import (
 )
 
 // decoder reads one body. Like the methods of Scanner, its methods take the index at which a value begins and return
-// the index after it. Their errors are of type *Error or *jsonscan.Error.
+// the index after it. Their errors are of type *Error or *jsonscan.Error, or come from the Guard.
 type decoder struct {
 	jsonscan.Scanner
 	texts [32]string // recent strings by hash, because items repeat them
 	meta  int        // how many of kind and apiVersion are stated
 	slabs slabs
+	meter meter
 }
 
 // document reads the whole body.
@@ -61,6 +62,9 @@ func (d *decoder) object(t *table, rv reflect.Value, i, depth int) (int, error) 
 			m = t.member(name, next)
 		}
 		if m < 0 {
+			if err := d.meter.text(len(name)); err != nil {
+				return value, err
+			}
 			if i, err = d.unknown(t, rv, string(name), value, depth); err != nil {
 				return i, err
 			}
@@ -83,6 +87,9 @@ func (d *decoder) unknown(t *table, rv reflect.Value, name string, i, depth int)
 	members := t.unknownOf(rv)
 	if _, ok := (*members)[name]; ok {
 		return i, wrong(printable(name), i, "occurs twice in one object")
+	}
+	if err := d.meter.element(unknownCost); err != nil {
+		return i, err
 	}
 	end, err := d.Value(i, depth)
 	if err != nil {
@@ -199,6 +206,9 @@ func (d *decoder) list(f *field, rv reflect.Value, i, depth int) (int, error) {
 		if d.Text[next] != '{' {
 			return next, d.mismatch(f.name+element(n), next, "an object")
 		}
+		if err := d.meter.element(f.message.cost); err != nil {
+			return next, err
+		}
 		m := d.slabs.message(f.message)
 		if n == slice.Cap() {
 			slice.Grow(max(n, 4))
@@ -220,6 +230,9 @@ func (d *decoder) stringList(f *field, rv reflect.Value, i int) (int, error) {
 	for n := 0; ; n++ {
 		next, more, err := d.Next(i, n == 0, ']')
 		if err != nil || !more {
+			return next, err
+		}
+		if err := d.meter.element(stringCost); err != nil {
 			return next, err
 		}
 		var s string
@@ -247,6 +260,9 @@ func (d *decoder) mapField(f *field, rv reflect.Value, i int) (int, error) {
 			return value, err
 		}
 		key, _, err := d.String(start)
+		if err == nil {
+			err = d.meter.text(len(key))
+		}
 		if err != nil {
 			return end, err
 		}
@@ -261,13 +277,21 @@ func (d *decoder) entry(f *field, entries map[string]string, key string, i int) 
 	if _, ok := entries[key]; ok {
 		return i, wrong(f.name+entry(key), i, "occurs twice in one object")
 	}
+	if err := d.meter.element(entryCost); err != nil {
+		return i, err
+	}
 	switch d.Text[i] {
 	case 'n': // as for encoding/json, an entry with an empty string
 		entries[key] = ""
 		return d.Literal(i, "null")
 	case '"':
 		text, end, err := d.String(i)
-		entries[key] = string(text)
+		if err == nil {
+			err = d.meter.text(len(text))
+		}
+		if err == nil {
+			entries[key] = string(text)
+		}
 		return end, err
 	}
 	return i, d.mismatch(f.name+entry(key), i, "a string")

@@ -9,6 +9,7 @@ import (
 	"strconv"
 
 	"github.com/hookgate/hookgate/internal/jsonscan"
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 // Error describes JSON that cannot be decoded, or a message that cannot be encoded. Its text is the same for the same
@@ -22,6 +23,11 @@ type Error struct {
 	Message string
 }
 
+// ErrTooMany reports that a body has more elements than limits.Elements. It names no member: which one is the first
+// beyond the limit says nothing about the others.
+var ErrTooMany error = &Error{Offset: -1, Message: fmt.Sprintf(
+	"has more than %d elements in lists and maps, and members that the schema does not know", limits.Elements)}
+
 // Error returns the path and the message.
 func (e *Error) Error() string {
 	if e.Path == "" {
@@ -30,17 +36,13 @@ func (e *Error) Error() string {
 	return e.Path + ": " + e.Message
 }
 
-// asError returns an error of the decoder as an *Error.
-func asError(err error) *Error {
-	var e *Error
+// asError returns an error of the decoder as an *Error, and one of a Guard as it is.
+func asError(err error) error {
 	var syntax *jsonscan.Error
-	switch {
-	case errors.As(err, &e):
-		return e
-	case errors.As(err, &syntax):
+	if errors.As(err, &syntax) {
 		return &Error{Offset: int64(syntax.Offset), Message: syntax.Message}
 	}
-	return &Error{Offset: -1, Message: err.Error()}
+	return err
 }
 
 // in puts the name of a member in front of the path of err, an error of the object in that member. Errors without a

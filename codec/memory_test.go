@@ -133,7 +133,7 @@ func TestNothingWritesToItsInput(t *testing.T) {
 	}
 }
 
-func TestDecodeComplete(t *testing.T) {
+func TestDecodeReportsKindAndAPIVersion(t *testing.T) {
 	const kind, version = `"kind":"GeneratePatchesRequest"`, `"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1"`
 	tests := map[string]struct {
 		body string
@@ -154,7 +154,7 @@ func TestDecodeComplete(t *testing.T) {
 	}
 	c := New(catalog.New())
 	for name, tc := range tests {
-		got, err := c.DecodeComplete([]byte(tc.body), &hooksv1alpha1.GeneratePatchesRequest{})
+		got, err := c.DecodeGuarded([]byte(tc.body), &hooksv1alpha1.GeneratePatchesRequest{}, Guard{})
 		if err != nil || got != tc.want {
 			t.Errorf("%s: got %t, %v, want %t", name, got, err, tc.want)
 		}

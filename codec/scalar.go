@@ -35,6 +35,9 @@ func (d *decoder) bytesField(f *field, rv reflect.Value, i int) (int, error) {
 	if err != nil {
 		return end, err
 	}
+	if err := d.meter.text(len(text)); err != nil {
+		return end, err
+	}
 	data := make([]byte, base64.StdEncoding.DecodedLen(len(text)))
 	n, bad := base64.StdEncoding.Decode(data, text)
 	if bad != nil {
@@ -84,6 +87,9 @@ func (d *decoder) stringAt(name string, i int) (string, int, error) {
 	}
 	if len(text) == 0 {
 		return "", end, nil
+	}
+	if err := d.meter.text(len(text)); err != nil {
+		return "", end, err
 	}
 	slot := &d.texts[(len(text)*7+int(text[0])*3+int(text[len(text)-1]))%len(d.texts)]
 	if *slot != string(text) {

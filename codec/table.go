@@ -60,6 +60,7 @@ type table struct {
 	unknown int          // index of unknown_members in the Go struct
 
 	sliceType reflect.Type // of []goType
+	cost      int          // bytes that a list needs for an element
 }
 
 // member returns the position in t.fields of the member of that name, or -1. It searches from next, because members
@@ -113,7 +114,7 @@ func (b *builder) table(md protoreflect.MessageDescriptor, goType reflect.Type) 
 	}
 	t := &table{
 		name: string(md.Name()), goType: goType, sliceType: reflect.SliceOf(goType), unknown: -1,
-		id: *b.count, tables: b.count,
+		id: *b.count, tables: b.count, cost: int(goType.Size()) + pointerCost,
 	}
 	*b.count++
 	b.tables[goType] = t

@@ -70,10 +70,17 @@ func (c *comparison) list(s *schema, src, back reflect.Value) {
 		return
 	}
 	c.path = append(c.path, step{index: 0})
+	var named map[string]reflect.Value
+	if s.elem.typ == failureDomainType {
+		named = byName(back)
+	}
 	for i := range n {
 		element := back.Index(i)
-		if s.elem.typ == failureDomainType {
-			element = ofName(back, src.Index(i).FieldByName("Name").String())
+		if named != nil {
+			var ok bool
+			if element, ok = named[src.Index(i).FieldByName("Name").String()]; !ok {
+				element = reflect.Zero(s.elem.typ)
+			}
 		}
 		c.compare(s.elem, src.Index(i), element)
 	}
@@ -83,14 +90,16 @@ func (c *comparison) list(s *schema, src, back reflect.Value) {
 // failureDomainType is the type of the elements of a list that is a map in v1beta1, and so comes back in another order.
 var failureDomainType = reflect.TypeFor[clusterv1.FailureDomain]()
 
-// ofName returns the element of that name, or a zero value.
-func ofName(list reflect.Value, name string) reflect.Value {
+// byName returns the elements of a list by their names.
+func byName(list reflect.Value) map[string]reflect.Value {
+	named := make(map[string]reflect.Value, list.Len())
 	for i := range list.Len() {
-		if element := list.Index(i); element.FieldByName("Name").String() == name {
-			return element
+		element := list.Index(i)
+		if name := element.FieldByName("Name").String(); !named[name].IsValid() {
+			named[name] = element
 		}
 	}
-	return reflect.Zero(list.Type().Elem())
+	return named
 }
 
 func (c *comparison) mapping(s *schema, src, back reflect.Value) {

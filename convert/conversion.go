@@ -4,29 +4,33 @@
 package convert
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"reflect"
 
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/jsonscan"
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 // convertObject returns the object in the other version and adds the members that this cannot express to lost. at names
 // the object in errors.
-func (o *Objects) convertObject(t []byte, k *kind, from, at string, lost *lossSet) ([]byte, error) {
+func (o *Objects) convertObject(
+	g Guard, t []byte, k *kind, from, at string, lost *lossSet,
+) ([]byte, error) {
 	src, dst := k.sides(from)
-	decoded, err := decodeObject(t, src.schema)
+	m := &meter{guard: g}
+	decoded, err := decodeObject(t, src.schema, m)
 	if err != nil {
-		return nil, hook.Errorf(hook.InvalidRequest, "convert %s to %s: it is not a %s of %s: %s", at, dst.name,
-			k.name, from, err.Error())
+		return nil, decodeError(err, "convert %s to %s: it is not a %s of %s", at, dst.name, k.name, from)
 	}
 	var restored any
 	if decoded.data != "" && dst == k.hub {
-		data, err := decodeObject([]byte(decoded.data), dst.schema)
+		data, err := decodeObject([]byte(decoded.data), dst.schema, m)
 		if err != nil {
-			return nil, hook.Errorf(hook.InvalidRequest, "convert %s to %s: its annotation %s is not a %s of %s: %s",
-				at, dst.name, dataAnnotation, k.name, dst.name, err.Error())
+			return nil, decodeError(err, "convert %s to %s: its annotation %s is not a %s of %s",
+				at, dst.name, dataAnnotation, k.name, dst.name)
 		}
 		restored = data.value
 	}
@@ -56,6 +60,10 @@ func (o *Objects) convertObject(t []byte, k *kind, from, at string, lost *lossSe
 	out, err := decoded.write(dstValue, k, dst, tree, lost)
 	if err != nil {
 		return nil, conversionError(at, from, dst.name, err)
+	}
+	if len(out) > limits.BodyBytes {
+		return nil, hook.Errorf(hook.TooLarge, "convert %s to %s: the result is larger than %d MiB",
+			at, dst.name, limits.BodyBytes>>20)
 	}
 	return out, nil
 }
@@ -116,6 +124,23 @@ func (o *Objects) anyAPIVersion(group, kind string) (string, error) {
 		return v, nil
 	}
 	return group + "/", nil
+}
+
+// decodeError returns the error of an object that could not be decoded: one that is malformed, or beyond a limit, or
+// whose memory the Guard refused.
+func decodeError(err error, format string, args ...any) error {
+	var e *hook.Error
+	switch {
+	case errors.Is(err, context.Canceled):
+		return hook.Errorf(hook.Canceled, "the caller left").WithCause(err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return hook.Errorf(hook.Timeout, "no answer before the deadline").WithCause(err)
+	case !errors.As(err, &e):
+		return hook.Errorf(hook.InvalidRequest, format+": %s", append(args, err.Error())...)
+	case e.Kind == hook.TooLarge:
+		return hook.Errorf(e.Kind, "convert %s to %s: %s", args[0], args[1], e.Message)
+	}
+	return e
 }
 
 func conversionError(at, from, to string, err error) error {

@@ -43,13 +43,16 @@ type member struct {
 // case-sensitive. The values share memory with all.
 type decoder struct {
 	jsonscan.Scanner
+	meter   *meter
 	all     string // a copy of Text, of which strings without escapes are substrings
 	path    []step
 	unknown []member
 }
 
-func newDecoder(b []byte) *decoder {
-	return &decoder{Scanner: jsonscan.Scanner{Text: b}, all: string(b), path: make([]step, 0, 16)}
+func newDecoder(b []byte, m *meter) *decoder {
+	return &decoder{
+		Scanner: jsonscan.Scanner{Text: b, Context: m.guard.Context}, meter: m, all: string(b), path: make([]step, 0, 16),
+	}
 }
 
 // mismatch is the error of a value of the wrong JSON type.
@@ -228,6 +231,9 @@ func (d *decoder) field(s *schema, i, end int) *field {
 
 // keep collects a member that the type does not know.
 func (d *decoder) keep(name, end, i int) (int, error) {
+	if err := d.meter.element(memberCost); err != nil {
+		return i, err
+	}
 	after, err := d.Value(i, len(d.path)+1)
 	if err == nil {
 		d.unknown = append(d.unknown, member{
@@ -253,6 +259,9 @@ func (d *decoder) list(i int, s *schema, v reflect.Value) (int, error) {
 	}
 	v.SetZero()
 	end, err := elements(&d.Scanner, i, func(n, i int) (int, error) {
+		if err := d.meter.element(s.elem.cost()); err != nil {
+			return i, err
+		}
 		v.Grow(1)
 		v.SetLen(n + 1)
 		return d.below(step{index: n}, i, s.elem, v.Index(n))
@@ -272,6 +281,9 @@ func (d *decoder) mapping(i int, s *schema, v reflect.Value) (int, error) {
 	}
 	texts, _ := reflect.TypeAssert[*map[string]string](v.Addr())
 	return members(&d.Scanner, i, func(start, end, i int) (int, error) {
+		if err := d.meter.element(s.elem.cost() + entryCost); err != nil {
+			return i, err
+		}
 		name := d.unquote(start, end)
 		if texts != nil && d.At(i) == '"' {
 			var err error

@@ -41,7 +41,7 @@ func TestDecodesAsEncodingJSON(t *testing.T) {
 			if err := json.Unmarshal([]byte(text), &want); err != nil {
 				t.Fatal(err)
 			}
-			got, err := decodeObject([]byte(text), s)
+			got, err := decodeObject([]byte(text), s, &meter{})
 			if err != nil {
 				t.Fatal(err)
 			}

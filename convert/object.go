@@ -28,11 +28,14 @@ type object struct {
 }
 
 // decodeObject decodes an object except for its metadata, which is the same in all versions.
-func decodeObject(b []byte, s *schema) (*object, error) {
+func decodeObject(b []byte, s *schema, m *meter) (*object, error) {
+	if err := m.text(len(b)); err != nil {
+		return nil, err
+	}
 	o := &object{size: len(b)}
 	v := reflect.New(s.typ)
 	o.value = v.Interface()
-	d := newDecoder(b)
+	d := newDecoder(b, m)
 	i := jsonscan.Space(b, 0)
 	if d.At(i) != '{' {
 		return nil, d.Unexpected(i, "an object")

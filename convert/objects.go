@@ -38,6 +38,7 @@ type Converted struct {
 	Losses []string
 
 	objects *Objects
+	guard   Guard
 	to      string
 	current *seen // the object that a patch in the answer is for; nil if it was not converted
 }
@@ -118,9 +119,16 @@ func (o *Objects) addSpots(l *layout, d protoreflect.MessageDescriptor, outer pr
 // that states neither version nor kind has version v1beta1, because Cluster API v1.12 sends such. Request does not
 // change req.
 //
-// Its errors are of kind InvalidRequest if an object does not match its type, and Conversion if it cannot be converted.
+// Its errors are of kind InvalidRequest if an object does not match its type, TooLarge if it has more than
+// limits.ObjectElements elements, and Conversion if it cannot be converted.
 func (o *Objects) Request(req proto.Message, to string) (Converted, error) {
-	c := Converted{Message: req, objects: o, to: to}
+	return o.RequestGuarded(Guard{}, req, to)
+}
+
+// RequestGuarded is like Request, under a Guard, and Response of its result is, too. The error may also be one of the
+// Guard.
+func (o *Objects) RequestGuarded(g Guard, req proto.Message, to string) (Converted, error) {
+	c := Converted{Message: req, objects: o, guard: g, to: to}
 	if to == "" {
 		return c, nil
 	}
@@ -146,7 +154,7 @@ func (o *Objects) Request(req proto.Message, to string) (Converted, error) {
 		if from == "" {
 			continue
 		}
-		converted, err := o.convertObject(raw, s.kind, from, s.at, &lost)
+		converted, err := o.convertObject(g, raw, s.kind, from, s.at, &lost)
 		if err != nil {
 			return Converted{}, err
 		}

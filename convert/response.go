@@ -13,6 +13,7 @@ import (
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 // Response converts the answer to a converted request back. It also returns the sorted paths of changes that the
@@ -76,6 +77,9 @@ func noChange(patch *hooksv1alpha1.Patch) bool {
 func (c Converted) mergePatch(patch *hooksv1alpha1.Patch, lost *lossSet) ([]byte, error) {
 	s := c.current
 	at := s.kind.path + "Patch"
+	if err := (&meter{guard: c.guard}).patch(patch.Patch); err != nil {
+		return nil, patchError(err, at, s.from)
+	}
 	patched, err := apply(patch, s.handler)
 	if err != nil {
 		return nil, hook.Errorf(hook.BadResponse,
@@ -87,13 +91,14 @@ func (c Converted) mergePatch(patch *hooksv1alpha1.Patch, lost *lossSet) ([]byte
 			at, s.from, s.at)
 	}
 	var before, after lossSet
-	base, err := c.objects.convertObject(s.handler, s.kind, s.to, s.at, &before)
+	base, err := c.objects.convertObject(c.guard, s.handler, s.kind, s.to, s.at, &before)
 	if err != nil {
 		return nil, err
 	}
-	wanted, err := c.objects.convertObject(patched, s.kind, s.to, s.at, &after)
+	wanted, err := c.objects.convertObject(c.guard, patched, s.kind, s.to, s.at, &after)
 	if err != nil {
-		if hook.KindOf(err) == hook.InvalidRequest { // the handler wrote it, not the caller
+		// The handler wrote it, not the caller.
+		if kind := hook.KindOf(err); kind == hook.InvalidRequest || kind == hook.TooLarge {
 			return nil, hook.Errorf(hook.BadResponse, "convert %s to %s: the result of the patch: %s",
 				at, s.from, err.Error()).WithCause(err)
 		}
@@ -111,6 +116,14 @@ func (c Converted) mergePatch(patch *hooksv1alpha1.Patch, lost *lossSet) ([]byte
 	return merge, nil
 }
 
+// patchError returns the error of a patch with too many values, or whose memory the Guard refused.
+func patchError(err error, at, to string) error {
+	if hook.KindOf(err) != hook.TooLarge {
+		return err
+	}
+	return hook.Errorf(hook.BadResponse, "convert %s to %s: %s", at, to, err.Error())
+}
+
 // apply applies a patch with the library that Cluster API uses, so that the result is the same.
 func apply(patch *hooksv1alpha1.Patch, object []byte) (patched []byte, err error) {
 	defer func() {
@@ -126,5 +139,8 @@ func apply(patch *hooksv1alpha1.Patch, object []byte) (patched []byte, err error
 	if err != nil {
 		return nil, err
 	}
-	return operations.Apply(object)
+	options := jsonpatch.NewApplyOptions()
+	// A few operations that copy what the ones before have copied would double the object each time.
+	options.AccumulatedCopySizeLimit = limits.BodyBytes
+	return operations.ApplyWithOptions(object, options)
 }

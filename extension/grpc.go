@@ -5,6 +5,7 @@ package extension
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"go.opentelemetry.io/otel/propagation"
@@ -17,6 +18,7 @@ import (
 	"github.com/hookgate/hookgate/internal/connect"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/via"
+	"github.com/hookgate/hookgate/internal/wire"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -90,7 +92,7 @@ func (g *GRPC) Discover(ctx context.Context, cc registry.ClientConfig) (Discover
 // invoke sends in and returns the answer, a fresh message that has been checked, or whether the server does not
 // implement the method.
 func (g *GRPC) invoke(ctx context.Context, cc registry.ClientConfig, x *request, rpc *connect.RPC, in proto.Message) (
-	answer proto.Message, unimplemented bool, failed *hook.Error,
+	response proto.Message, unimplemented bool, failed *hook.Error,
 ) {
 	if size := int64(proto.Size(in)); size > g.config.MaxBytes {
 		return nil, false, x.tooLarge(size, g.config.MaxBytes)
@@ -107,14 +109,22 @@ func (g *GRPC) invoke(ctx context.Context, cc registry.ClientConfig, x *request,
 	defer channel.release()
 
 	out := x.hook.Response.New().Interface()
-	if err := channel.conn.Invoke(rpc.Watch(g.outgoing(ctx, x.via)), x.hook.Method, in, out, grpc.StaticMethod()); err != nil {
+	answer := &wire.Message{Message: out}
+	err = channel.conn.Invoke(rpc.Watch(g.outgoing(ctx, x.via)), x.hook.Method, in, answer, grpc.StaticMethod())
+	if errors.Is(answer.Err, wire.ErrTooMany) {
+		return nil, false, x.fail(hook.BadResponse, "answer: "+answer.Err.Error(), nil)
+	}
+	if err != nil {
 		failed, unimplemented := x.refused(ctx, channel.conn, rpc, err)
 		return nil, unimplemented, failed
 	}
 	if text := wrongStatus(out); text != "" {
 		return nil, false, x.fail(hook.BadResponse, "answer: "+text, nil)
 	}
-	if err := g.config.Codec.Check(out); err != nil {
+	if err := g.config.Codec.CheckWithin(ctx, out); err != nil {
+		if ctx.Err() != nil {
+			return nil, false, x.ended(ctx, err)
+		}
 		return nil, false, x.fail(hook.BadResponse, "answer: "+cut(err.Error()), err)
 	}
 	return out, false, nil

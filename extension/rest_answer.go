@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/body"
 	"github.com/hookgate/hookgate/internal/connect"
@@ -51,7 +52,7 @@ func (r *REST) answer(ctx context.Context, x *restRequest, resp *http.Response) 
 	}
 
 	out := x.hook.Response.New().Interface()
-	if err := r.config.Codec.Decode(read.Bytes, out); err != nil {
+	if _, err := r.config.Codec.DecodeGuarded(read.Bytes, out, codec.Guard{Context: ctx}); err != nil {
 		if ctx.Err() != nil {
 			// A server that sees the client's side close may end its half of a body in good order, before the client
 			// has closed.

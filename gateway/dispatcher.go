@@ -14,6 +14,8 @@ import (
 	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/hookversion"
+	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/internal/via"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -70,6 +72,10 @@ func (d *Dispatcher) Dispatch(ctx context.Context, r Request) (proto.Message, er
 	snapshot := d.config.Registry.Snapshot()
 	if !snapshot.Ready() {
 		return nil, notReady(snapshot)
+	}
+	if len(r.Handler) > limits.NameBytes {
+		return nil, hook.Errorf(hook.UnknownHandler, "no handler %q: names have at most %d bytes",
+			text.Cut(r.Handler, limits.NameBytes/8), limits.NameBytes)
 	}
 	m := matcher{namespaceLabels: d.config.Namespaces, versions: d.config.Versions, codec: d.config.Codec}
 	if err := m.read(r); err != nil {

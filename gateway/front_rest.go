@@ -90,7 +90,7 @@ func (f *REST) serve(ctx context.Context, w http.ResponseWriter, r *http.Request
 	// and the answer has been written.
 	defer b.Release()
 	in.received = int64(len(b.Bytes))
-	request := &incoming{hook: h, body: b.Bytes, via: via.Of(r.Header.Values(via.Header))}
+	request := &incoming{hook: h, body: b.Bytes, guard: codec.Guard{Context: ctx}, via: via.Of(r.Header.Values(via.Header))}
 	r = r.WithContext(withIncoming(ctx, request))
 	r.Body = restBody{request}
 	f.mux.ServeHTTP(w, r)

@@ -22,7 +22,11 @@ const ErrorKindHeader = "Hookgate-Error-Kind"
 func (f *REST) muxError(
 	ctx context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, _ *http.Request, err error,
 ) {
-	f.writeError(w, incomingFrom(ctx).hook, inboundFrom(ctx), err)
+	request := incomingFrom(ctx)
+	if request.refused != nil {
+		err = request.refused
+	}
+	f.writeError(w, request.hook, inboundFrom(ctx), err)
 }
 
 // routingError writes that the mux has no service for the path, which the front has checked: the path has escapes.

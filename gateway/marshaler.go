@@ -4,6 +4,7 @@
 package gateway
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/hookgate/hookgate/codec"
+	"github.com/hookgate/hookgate/hook"
 )
 
 // marshaler is how the mux of the REST front reads and writes the mandated JSON. It only decodes bodies that the front
@@ -41,9 +43,28 @@ func (m marshaler) NewDecoder(r io.Reader) runtime.Decoder {
 		if !ok {
 			return notAMessage(v)
 		}
-		b.complete, err = m.codec.DecodeComplete(b.body, msg)
+		b.complete, err = m.codec.DecodeGuarded(b.body, msg, b.guard)
+		b.refused = beyond(err)
 		return err
 	})
+}
+
+// beyond returns the error of a body that is right but too much; nil for any other error, which the mux passes on as
+// text.
+func beyond(err error) *hook.Error {
+	var refused *hook.Error
+	switch {
+	case err == nil:
+	case errors.As(err, &refused):
+		return refused
+	case errors.Is(err, codec.ErrTooMany):
+		return hook.Errorf(hook.TooLarge, "request %s", err)
+	case errors.Is(err, context.Canceled):
+		return hook.Errorf(hook.Canceled, "the caller left while its request was read").WithCause(err)
+	case errors.Is(err, context.DeadlineExceeded):
+		return hook.Errorf(hook.Timeout, "the caller's deadline passed while its request was read").WithCause(err)
+	}
+	return nil
 }
 
 // Marshal returns the JSON of a message, in a buffer of exactly its size.

@@ -16,7 +16,7 @@ import (
 // sent, the call passes unchanged, body included.
 //
 // Its errors are of kind Conversion for an object that cannot be converted, InvalidRequest for one that is malformed,
-// and BadResponse for a response that does not fit the object.
+// TooLarge for one with too many elements, and BadResponse for a response that does not fit the object.
 func convertObjects(objects *convert.Objects) extension.Link {
 	return func(next extension.Caller) extension.Caller {
 		if objects == nil {
@@ -27,7 +27,7 @@ func convertObjects(objects *convert.Objects) extension.Link {
 			if to == "" {
 				return next(ctx, c)
 			}
-			converted, err := objects.Request(c.Request, to)
+			converted, err := objects.RequestGuarded(convert.Guard{Context: ctx}, c.Request, to)
 			if err != nil {
 				return extension.Result{}, err
 			}

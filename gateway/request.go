@@ -10,6 +10,8 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/codec"
+	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/via"
 )
 
@@ -43,6 +45,9 @@ type incoming struct {
 	// the body is decoded.
 	body     []byte
 	complete bool
+	guard    codec.Guard // of decoding body
+	// refused is the error of a body that is beyond a limit. The mux would pass on only its text.
+	refused *hook.Error
 }
 
 type incomingKey struct{}

@@ -11,6 +11,7 @@
 package jsonscan
 
 import (
+	"context"
 	"encoding/binary"
 	"unicode/utf8"
 
@@ -18,10 +19,25 @@ import (
 )
 
 // Scanner validates Text. Its methods take the index at which a value begins, after white space, and return the index
-// after what they have read. Their errors are of type *Error.
+// after what they have read. Their errors are of type *Error, or the error of Context.
 type Scanner struct {
 	Text []byte
-	high uint64 // all words that strings consist of, or-ed: shows whether there is anything but ASCII
+	// Context ends the scan of a large text when it is done, with its error. Nil means that nothing does.
+	Context context.Context
+	high    uint64 // all words that strings consist of, or-ed: shows whether there is anything but ASCII
+	looked  int    // the index at which the Context was looked at last
+}
+
+// lookEvery is the number of bytes between two looks at the Context: fewer than a scanner reads in a millisecond.
+const lookEvery = 256 << 10
+
+// look returns the error of the Context.
+func (s *Scanner) look(i int) error {
+	s.looked = i
+	if s.Context == nil {
+		return nil
+	}
+	return s.Context.Err()
 }
 
 // At returns the byte at i, or 0 if i is beyond the end.
@@ -97,6 +113,11 @@ func (s *Scanner) Next(i int, first bool, end byte) (next int, more bool, err er
 	}
 	if i = Space(b, i); i < len(b) && b[i] == end {
 		return i + 1, false, nil
+	}
+	if i-s.looked > lookEvery {
+		if err = s.look(i); err != nil {
+			return i, false, err
+		}
 	}
 	if !first {
 		if i < len(b) && b[i] != ',' {
@@ -204,6 +225,11 @@ func (s *Scanner) container(i, depth int) (int, error) { //nolint:gocognit // ca
 		}
 		if i++; i < len(b) && b[i] <= ' ' {
 			i = skipSpace(b, i)
+		}
+		if i-s.looked > lookEvery {
+			if err = s.look(i); err != nil {
+				return i, err
+			}
 		}
 		if !object {
 			continue

@@ -22,6 +22,19 @@ const (
 	// sidecar are three. A call that comes back to a gateway is cut there; this limit is for replicas that do not know
 	// each other.
 	GatewayHops = 8
+	// Elements is the number of elements of a request or an answer besides the Kubernetes objects in it: the elements of
+	// lists such as items, variables and handlers, the entries of maps such as settings, and the members that the schema
+	// does not know. GeneratePatches has the most: two items for each of the machine deployments of a Cluster, of which
+	// the schema of Cluster allows 2,000, each with the variables that it overrides. A Cluster with 100 of them and 10
+	// variables for each has 2,200 elements. An element takes up to 300 bytes of memory, even if the peer wrote {}.
+	Elements = 100_000
+	// ObjectElements is the number of elements of lists, entries of maps and unknown members of an object of Cluster API
+	// that is converted. The API server takes objects of at most 1.5 MiB, and the longest lists in the schemas have 2,000
+	// elements.
+	ObjectElements = 50_000
+	// NameBytes is the length of the longest name of a handler in a request. Registered names have at most 317 bytes: a
+	// label of 63, a dot, and the name of an ExtensionConfig of 253.
+	NameBytes = 512
 )
 
 // The limits of the connections and streams of callers, for each of the two fronts.

@@ -1,0 +1,82 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/limits"
+)
+
+const (
+	patchesPath = "/hooks.runtime.cluster.x-k8s.io/v1alpha1/generatepatches"
+	// tooMany is what an error says of a message with too many elements.
+	tooMany = "has more than 100000 elements in lists and maps, and members that the schema does not know"
+)
+
+// emptyItems returns the JSON of n empty items.
+func emptyItems(n int) string {
+	return `{"items":[` + strings.TrimSuffix(strings.Repeat("{},", n), ",") + `]}`
+}
+
+// A request with more elements than one may have is refused, also if it is small on the wire.
+func TestRequestsWithTooManyElements(t *testing.T) {
+	f := newFixture(t, nil)
+	f.registry.SetReady()
+	for n, want := range map[int]hook.Kind{limits.Elements: hook.UnknownHandler, limits.Elements + 1: hook.TooLarge} {
+		resp := f.post(t, patchesPath+"/v.acme", emptyItems(n))
+		if kind := resp.header.Get(ErrorKindHeader); kind != want.String() {
+			t.Errorf("%d items: got %s %s: %s", n, resp.status, kind, resp.body)
+		}
+	}
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, f.rest.URL+patchesPath,
+		strings.NewReader(zipped(t, strings.NewReader(emptyItems(limits.BodyBytes/3-20)))))
+	if err != nil {
+		t.Fatal(err)
+	}
+	req.Header.Set("Content-Encoding", "gzip")
+	resp, err := f.rest.Client().Do(req)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	text, err := io.ReadAll(resp.Body)
+	if err != nil || resp.StatusCode != http.StatusRequestEntityTooLarge || !strings.Contains(string(text), `"message":"request `+tooMany) {
+		t.Errorf("seven million items: got %s: %s", resp.Status, text)
+	}
+}
+
+// A name of a handler that is longer than any may be is not repeated.
+func TestHandlersWithLongNames(t *testing.T) {
+	f := newFixture(t, nil)
+	f.registry.SetReady()
+	for n, long := range map[int]bool{limits.NameBytes: false, limits.NameBytes + 1: true} {
+		resp := f.post(t, createPath+"/"+strings.Repeat("n", n), createBody)
+		if resp.code != http.StatusNotFound || strings.Contains(string(resp.body), "names have at most 512 bytes") != long {
+			t.Errorf("a name of %d bytes: got %s: %.300s", n, resp.status, resp.body)
+		}
+		if long && len(resp.body) > 500 {
+			t.Errorf("a name of %d bytes is answered with %d bytes", n, len(resp.body))
+		}
+	}
+}
+
+// An answer with too many elements is BadResponse, and none of it reaches the caller.
+func TestAnswersWithTooManyElements(t *testing.T) {
+	f := newFixture(t, nil)
+	answer := `{"status":"Success",` + emptyItems(limits.BodyBytes/3 - 20)[1:]
+	f.register(t, "GeneratePatches", hook.Fail, 10*time.Second, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = io.WriteString(w, answer)
+	})
+	resp := f.post(t, patchesPath+"/v.acme", `{}`)
+	if resp.code != http.StatusBadGateway || !strings.Contains(string(resp.body), "answer: "+tooMany) || len(resp.body) > 500 {
+		t.Errorf("got %s: %.300s", resp.status, resp.body)
+	}
+}

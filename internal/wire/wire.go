@@ -1,0 +1,91 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package wire is the codec of the gateway's messages over gRPC. It counts the elements of a message on the wire, before
+// it builds any of them: a peer can write an element in two bytes, and it takes a hundred times as much in memory.
+//
+// It does not classify errors: the kind of the same error differs between a request and an answer. A Codec is safe for
+// concurrent use.
+package wire
+
+import (
+	"fmt"
+
+	"google.golang.org/grpc/encoding"
+	_ "google.golang.org/grpc/encoding/proto" // the codec that Codec adds to
+	"google.golang.org/grpc/mem"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/hookgate/hookgate/internal/limits"
+)
+
+// ErrTooMany reports that a message has more elements than limits.Elements.
+var ErrTooMany = fmt.Errorf(
+	"has more than %d elements in lists and maps, and members that the schema does not know", limits.Elements)
+
+// Codec is gRPC's codec of protobuf messages, with a limit on their elements.
+type Codec struct{ encoding.CodecV2 }
+
+var _ encoding.CodecV2 = Codec{}
+
+// New returns a Codec.
+func New() Codec { return Codec{encoding.GetCodecV2("proto")} }
+
+// Message is a message to receive under a bound of memory. Unmarshal accepts it wherever it accepts a proto.Message.
+type Message struct {
+	Message proto.Message
+	// Reserve is called with the number of bytes that the message takes, before they are allocated. Its error ends
+	// Unmarshal. Nil means that nothing is reserved.
+	Reserve func(bytes int64) error
+	// Err is the error of Unmarshal, which gRPC replaces by one of its own.
+	Err error
+}
+
+// Unmarshal reads a message, v, which is a proto.Message or a *Message. It returns ErrTooMany if the message has more
+// elements than limits.Elements, and then has not built any of it.
+func (c Codec) Unmarshal(data mem.BufferSlice, v any) error {
+	bounded, ok := v.(*Message)
+	if !ok {
+		m, isMessage := v.(proto.Message)
+		if !isMessage {
+			return fmt.Errorf("cannot read %T: want a proto.Message", v)
+		}
+		bounded = &Message{Message: m}
+	}
+	bounded.Err = bounded.unmarshal(data)
+	return bounded.Err
+}
+
+// Marshal writes v, which is a proto.Message.
+func (c Codec) Marshal(v any) (mem.BufferSlice, error) { return c.CodecV2.Marshal(v) }
+
+func (b *Message) unmarshal(data mem.BufferSlice) error {
+	// One copy in one piece, as gRPC's codec makes it, too, and one in the message.
+	if err := b.reserve(2 * int64(data.Len())); err != nil {
+		return err
+	}
+	buffer := data.MaterializeToBuffer(mem.DefaultBufferPool())
+	defer buffer.Free()
+	text := buffer.ReadOnlyData()
+	elements, err := Count(text, b.Message.ProtoReflect().Descriptor())
+	if err != nil {
+		return err
+	}
+	if err := b.reserve(int64(elements) * elementCost); err != nil {
+		return err
+	}
+	return proto.Unmarshal(text, b.Message)
+}
+
+// reserveFrom is the number of bytes up to which nothing is reserved: what a stream takes anyway.
+const reserveFrom = 64 << 10
+
+// elementCost is what an element takes in memory, in bytes, besides its text.
+const elementCost = 256
+
+func (b *Message) reserve(bytes int64) error {
+	if b.Reserve == nil || bytes < reserveFrom {
+		return nil
+	}
+	return b.Reserve(bytes)
+}
