@@ -23,6 +23,7 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/hookversion"
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/via"
 	"github.com/hookgate/hookgate/registry"
 	"github.com/hookgate/hookgate/test/hookversions"
 	hookversionsv1 "github.com/hookgate/hookgate/test/hookversions/gen/hookversions/v1"
@@ -72,6 +73,7 @@ func drainCall(t *testing.T, policy hook.FailurePolicy) extension.Call {
 	reg := registrationOf("acme", handler)
 	return extension.Call{
 		Hook: h, Handler: &registry.Entry{Name: "drain.acme", Handler: handler, Registration: &reg}, Body: []byte("{}"),
+		Via: via.Way("").Next("this", "drain.acme"),
 		Request: &hookversionsv1.BeforeNodeDrainRequest{NodeName: "worker-1", Reason: "power", Cluster: &hooksv1alpha1.RawExtension{Raw: []byte(newCluster)}},
 	}
 }
@@ -104,8 +106,8 @@ func TestLossesOfBothConversionsAreReported(t *testing.T) {
 				if !ok || in.GetNode() != "worker-1" || !strings.Contains(string(in.GetCluster().GetRaw()), "cluster.x-k8s.io/v1beta1") {
 					t.Errorf("the handler got %v", got.Request)
 				}
-				if got.Hook.Version != "v1alpha1" || got.Handler != c.Handler || got.Body != nil {
-					t.Errorf("the handler got hook %s, handler %s and the body %q", got.Hook, got.Handler.Name, got.Body)
+				if got.Hook.Version != "v1alpha1" || got.Handler != c.Handler || got.Body != nil || got.Via != c.Via {
+					t.Errorf("the handler got hook %s, handler %s, the body %q and the way %s", got.Hook, got.Handler.Name, got.Body, got.Via)
 				}
 				return extension.Result{Response: tc.answer, Sent: 11, Received: 13}, tc.err
 			}

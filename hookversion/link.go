@@ -33,7 +33,8 @@ func Link(c *Converter) extension.Link {
 			if err != nil {
 				return extension.Result{}, err
 			}
-			result, err := next(ctx, extension.Call{Hook: to, Handler: call.Handler, Request: request})
+			call.Hook, call.Request, call.Body = to, request, nil
+			result, err := next(ctx, call)
 			result.Lost = slices.Concat(lost, result.Lost)
 			if err != nil {
 				return result, err
