@@ -21,6 +21,8 @@ type Target struct {
 	CA []byte
 	// Certificate is shown to an extension that asks callers for one; nil for none.
 	Certificate *tls.Certificate
+	// Token is sent to the extension as a bearer token, unless its certificate is not trusted. Empty means none.
+	Token string
 }
 
 // Options are the optional settings of a run.

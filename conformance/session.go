@@ -131,8 +131,12 @@ func (s *session) connect(ctx context.Context, c *codec.Codec) error {
 		return e.connectError(err)
 	}
 	config.ServerName, config.NextProtos = "", nil // the transports set them
+	token := e.token
+	if config.InsecureSkipVerify {
+		token = "" // there may be another server in the extension's place
+	}
 	cl, err := client.New(client.Config{
-		Endpoint: e.Endpoint, TLS: config, Codec: c, UserAgent: "hookgate", Idle: concurrentCalls,
+		Endpoint: e.Endpoint, TLS: config, Codec: c, UserAgent: "hookgate", Idle: concurrentCalls, Token: token,
 	})
 	if err != nil {
 		return e.connectError(err)

@@ -53,6 +53,7 @@ type target struct {
 	protocol    Protocol
 	roots       *x509.CertPool // nil means the system's
 	certificate *tls.Certificate
+	token       string
 }
 
 func newTarget(t Target) (*target, error) {
@@ -69,7 +70,9 @@ func newTarget(t Target) (*target, error) {
 	case !e.HasTLS() && len(t.CA) > 0:
 		return bad("there is no TLS, so a CA is of no use")
 	}
-	checked := &target{Endpoint: e, url: strings.TrimSuffix(t.URL, "/"), protocol: REST, certificate: t.Certificate}
+	checked := &target{
+		Endpoint: e, url: strings.TrimSuffix(t.URL, "/"), protocol: REST, certificate: t.Certificate, token: t.Token,
+	}
 	if e.IsGRPC() {
 		checked.protocol = GRPC
 	}

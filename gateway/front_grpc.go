@@ -5,10 +5,13 @@ package gateway
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/hookgate/hookgate/catalog"
@@ -17,28 +20,48 @@ import (
 	"github.com/hookgate/hookgate/internal/via"
 )
 
-// GRPCOptions returns the options that make a gRPC server the gateway's front: the contract's message size instead of
-// gRPC's 4 MiB, and an interceptor that checks the raw objects of requests, maps errors to codes and recovers panics.
-func GRPCOptions(k Contract, c *codec.Codec, o *Observer) []grpc.ServerOption {
-	return []grpc.ServerOption{
-		grpc.MaxRecvMsgSize(MaxBodyBytes),
-		grpc.MaxSendMsgSize(MaxBodyBytes),
-		grpc.ChainUnaryInterceptor(hookInterceptor(k.Catalog(), c, o)),
-	}
+// GRPCOptions returns the options of the gRPC server that the front is registered with: the contract's message size
+// instead of gRPC's 4 MiB.
+func GRPCOptions() []grpc.ServerOption {
+	return []grpc.ServerOption{grpc.MaxRecvMsgSize(MaxBodyBytes), grpc.MaxSendMsgSize(MaxBodyBytes)}
 }
 
-func hookInterceptor(cat *catalog.Catalog, c *codec.Codec, o *Observer) grpc.UnaryServerInterceptor {
-	return func(
-		ctx context.Context, req any, info *grpc.UnaryServerInfo, handle grpc.UnaryHandler,
-	) (resp any, err error) {
-		h, ok := cat.ByMethod(info.FullMethod)
-		m, isMessage := req.(proto.Message)
-		if !ok || !isMessage {
-			return handle(ctx, req) // health and reflection
+// RegisterGRPC registers the services of a contract with a gRPC server, as the gateway's front: it admits callers
+// before it receives their messages, checks the raw objects of requests, maps errors to codes and recovers panics. A
+// nil Gate admits everyone.
+func RegisterGRPC(server grpc.ServiceRegistrar, k Contract, c *codec.Codec, o *Observer, gate Gate) {
+	k.RegisterGRPC(&grpcFront{server: server, catalog: k.Catalog(), codec: c, observer: o, gate: gate})
+}
+
+// grpcFront registers services whose methods it wraps. An interceptor would see a call only after its message.
+type grpcFront struct {
+	server   grpc.ServiceRegistrar
+	catalog  *catalog.Catalog
+	codec    *codec.Codec
+	observer *Observer
+	gate     Gate
+}
+
+// RegisterService registers a service with its methods wrapped.
+func (f *grpcFront) RegisterService(desc *grpc.ServiceDesc, impl any) {
+	wrapped := *desc
+	wrapped.Methods = slices.Clone(desc.Methods)
+	for i := range wrapped.Methods {
+		m := &wrapped.Methods[i]
+		if h, ok := f.catalog.ByMethod("/" + desc.ServiceName + "/" + m.MethodName); ok {
+			m.Handler = f.wrap(h, m.Handler)
 		}
+	}
+	f.server.RegisterService(&wrapped, impl)
+}
+
+// wrap returns the handler of a method that answers calls of a hook by next, which receives the message.
+func (f *grpcFront) wrap(h *catalog.Hook, next grpc.MethodHandler) grpc.MethodHandler {
+	return func(
+		service any, ctx context.Context, receive func(any) error, interceptor grpc.UnaryServerInterceptor,
+	) (resp any, err error) {
 		md, _ := metadata.FromIncomingContext(ctx)
-		ctx, in := o.begin(ctx, "gRPC", h.Hook, h, metadataCarrier(md), first(md.Get(CallIDHeader)))
-		in.received = int64(proto.Size(m))
+		ctx, in := f.observer.begin(ctx, "gRPC", h.Hook, h, metadataCarrier(md), first(md.Get(CallIDHeader)))
 		defer func() {
 			if p := recover(); p != nil {
 				err = recovered(p)
@@ -56,15 +79,48 @@ func hookInterceptor(cat *catalog.Catalog, c *codec.Codec, o *Observer) grpc.Una
 		if err := grpc.SetHeader(ctx, metadata.Pairs(CallIDHeader, in.id)); err != nil {
 			return nil, internalError(err)
 		}
-		if err := c.Check(m); err != nil {
-			return nil, hook.Errorf(hook.InvalidRequest, "%s", err)
+		if err := in.admit(f.gate, grpcCredentials(ctx, md), h); err != nil {
+			return nil, err
 		}
-		resp, err = handle(withIncoming(ctx, &incoming{hook: h, via: via.Of(md.Get(via.Header))}), req)
+		resp, err = next(service, withIncoming(ctx, &incoming{hook: h, via: via.Of(md.Get(via.Header))}),
+			func(m any) error { return f.receive(in, m, receive) }, interceptor)
 		if answer, ok := resp.(proto.Message); ok && err == nil {
 			in.sent = int64(proto.Size(answer))
 		}
 		return resp, err
 	}
+}
+
+// receive receives the message of a call and checks it.
+func (f *grpcFront) receive(in *inbound, into any, receive func(any) error) error {
+	if err := receive(into); err != nil {
+		return receiveError(in.ctx, err)
+	}
+	m, ok := into.(proto.Message)
+	if !ok {
+		return internalError(nil)
+	}
+	in.received = int64(proto.Size(m))
+	if err := f.codec.Check(m); err != nil {
+		return hook.Errorf(hook.InvalidRequest, "%s", err)
+	}
+	return nil
+}
+
+// receiveError returns the error of a message that could not be received.
+func receiveError(ctx context.Context, err error) error {
+	switch status.Code(err) {
+	case codes.ResourceExhausted:
+		return hook.Errorf(hook.TooLarge, "request is larger than %d MiB", MaxBodyBytes>>20).WithCause(err)
+	case codes.Canceled:
+		return hook.Errorf(hook.Canceled, "the caller left before its request was read").WithCause(err)
+	case codes.DeadlineExceeded:
+		return hook.Errorf(hook.Timeout, "the request did not arrive in time").WithCause(err)
+	}
+	if ctx.Err() != nil {
+		return hook.Errorf(hook.Canceled, "the caller left before its request was read").WithCause(err)
+	}
+	return hook.Errorf(hook.InvalidRequest, "request is not a message that the gateway can read").WithCause(err)
 }
 
 func first(values []string) string {

@@ -25,11 +25,12 @@ type REST struct {
 	mux      *runtime.ServeMux
 	observer *Observer
 	bodies   body.Reader
+	gate     Gate
 }
 
-// NewREST returns the front over the services of a contract.
-func NewREST(k Contract, c *codec.Codec, o *Observer) (*REST, error) {
-	f := &REST{catalog: k.Catalog(), codec: c, observer: o, bodies: body.Reader{Max: MaxBodyBytes, Pool: &body.Pool{}}}
+// NewREST returns the front over the services of a contract. A nil Gate admits everyone.
+func NewREST(k Contract, c *codec.Codec, o *Observer, gate Gate) (*REST, error) {
+	f := &REST{catalog: k.Catalog(), codec: c, observer: o, gate: gate, bodies: body.Reader{Max: MaxBodyBytes, Pool: &body.Pool{}}}
 	f.mux = runtime.NewServeMux(
 		runtime.WithMarshalerOption(runtime.MIMEWildcard, marshaler{c}),
 		runtime.WithErrorHandler(f.muxError),
@@ -60,6 +61,13 @@ func (f *REST) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		}
 		in.end()
 	}()
+	if routeErr != nil {
+		h = nil // at most a near miss
+	}
+	if err := in.admit(f.gate, restCredentials(r), h); err != nil {
+		f.writeError(w, h, in, err)
+		return
+	}
 	if routeErr != nil {
 		f.writeError(w, nil, in, routeErr)
 		return

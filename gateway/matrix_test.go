@@ -48,6 +48,8 @@ type fixture struct {
 	log      *bytes.Buffer
 	metrics  *prometheus.Registry
 	observer *Observer
+	front    http.Handler
+	services *Services
 	id       string
 	server   *grpc.Server
 	// transport calls extensions.
@@ -58,6 +60,12 @@ type fixture struct {
 }
 
 func newFixture(t testing.TB, provider trace.TracerProvider) *fixture {
+	t.Helper()
+	return newGatedFixture(t, provider, nil)
+}
+
+// newGatedFixture is newFixture with a gate.
+func newGatedFixture(t testing.TB, provider trace.TracerProvider, gate Gate) *fixture {
 	t.Helper()
 	f := &fixture{registry: registry.New(), log: &bytes.Buffer{}, metrics: prometheus.NewRegistry(), id: via.NewGateway()}
 	if provider == nil {
@@ -73,10 +81,11 @@ func newFixture(t testing.TB, provider trace.TracerProvider) *fixture {
 		Catalog: cat, Versions: hookversion.New(cat), Codec: mandated, Registry: f.registry, Namespaces: fixedNamespaces{}, Transport: transport.Call,
 		Objects: convert.NewObjects(convert.NewReferences()), Observer: observer, Gateway: f.id,
 	}))
-	front, err := NewREST(services, mandated, observer)
+	front, err := NewREST(services, mandated, observer, gate)
 	if err != nil {
 		t.Fatal(err)
 	}
+	f.front, f.services = front, services
 	f.rest = httptest.NewUnstartedServer(front)
 	f.rest.EnableHTTP2 = true
 	f.rest.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
@@ -84,8 +93,8 @@ func newFixture(t testing.TB, provider trace.TracerProvider) *fixture {
 	t.Cleanup(f.rest.Close)
 
 	listener := bufconn.Listen(1 << 20)
-	server := grpc.NewServer(GRPCOptions(services, mandated, observer)...)
-	services.RegisterGRPC(server)
+	server := grpc.NewServer(GRPCOptions()...)
+	RegisterGRPC(server, services, mandated, observer, gate)
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
 	f.stop, f.server = server.GracefulStop, server

@@ -24,6 +24,7 @@ type Metrics struct {
 	requestsInFlight     *prometheus.GaugeVec
 	requestReceivedBytes *prometheus.CounterVec
 	requestSentBytes     *prometheus.CounterVec
+	authentications      *prometheus.CounterVec
 
 	handlerCalls         *prometheus.CounterVec
 	handlerDuration      *prometheus.HistogramVec
@@ -103,6 +104,11 @@ func NewMetrics(r prometheus.Registerer, snapshots Snapshots, hooks *catalog.Cat
 			"Bytes of the bodies of callers' requests, decompressed.", "protocol", "hook"),
 		requestSentBytes: d.counter("hookgate_request_sent_bytes_total",
 			"Bytes of the bodies of answers to callers.", "protocol", "hook"),
+		authentications: d.counter("hookgate_authentications_total",
+			"Decisions about who may call. method is none (the caller shows nothing, or need not), certificate, "+
+				"token (of the file of callers, or not known) or kubernetes. result is admitted, Unauthenticated, "+
+				"Forbidden or error: it could not be decided, and the call was refused.",
+			"method", "result"),
 
 		handlerCalls: d.counter("hookgate_handler_calls_total",
 			"Calls to handlers. outcome is success, failure (the extension answered Failure), error (no "+

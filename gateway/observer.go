@@ -16,6 +16,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/convert"
+	"github.com/hookgate/hookgate/gateway/auth"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/hookversion"
 )
@@ -52,6 +53,7 @@ type inbound struct {
 	sent     int64
 	err      *hook.Error
 	warnings hookversion.Warnings
+	caller   auth.Caller
 }
 
 type inboundKey struct{}
@@ -94,6 +96,9 @@ func (in *inbound) end() {
 		attrs := []slog.Attr{
 			slog.String("call_id", in.id), slog.String("protocol", in.protocol), slog.String("hook", in.asked),
 			slog.String("kind", kind), slog.String("error", in.err.Error()), slog.Duration("took", took),
+		}
+		if in.caller.Name != "" {
+			attrs = append(attrs, slog.String("caller", in.caller.Name))
 		}
 		if cause := errors.Unwrap(in.err); cause != nil {
 			attrs = append(attrs, slog.String("cause", cause.Error()))

@@ -66,7 +66,7 @@ func newCheckCommand(hooks *catalog.Catalog) *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	o.addTLSFlags(f)
+	o.addCredentialFlags(f)
 	f.StringSliceVar(&o.only, "only", nil,
 		"checks to run: identifiers, families such as \"patches\", or patterns such as \"*.scope\"")
 	f.StringSliceVar(&o.skip, "skip", nil, "checks to leave out, in the same form; it wins over --only")
@@ -101,6 +101,9 @@ func (o *checkOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, url strin
 	target := conformance.Target{URL: url}
 	var err error
 	if target.CA, target.Certificate, err = o.credentials(); err != nil {
+		return err
+	}
+	if target.Token, err = o.bearer(); err != nil {
 		return err
 	}
 	requests, err := o.readRequests(cmd.InOrStdin(), hooks)

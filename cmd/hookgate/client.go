@@ -22,31 +22,39 @@ import (
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/internal/client"
 	"github.com/hookgate/hookgate/internal/endpoint"
+	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/text"
 )
 
 // clientOptions are the flags that say which server to call, and how.
 type clientOptions struct {
-	server  string
-	ca      string
-	cert    string
-	key     string
-	timeout time.Duration
+	server string
+	ca     string
+	cert   string
+	key    string
+	token  string
+	// tokenFile is the file that holds the token.
+	tokenFile string
+	timeout   time.Duration
 }
 
 func (o *clientOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.server, "server", "https://127.0.0.1:9443",
 		"what to call: https://HOST:PORT for HTTPS JSON, grpcs://HOST:PORT for gRPC, grpc://HOST:PORT for "+
 			"gRPC without TLS")
-	o.addTLSFlags(f)
+	o.addCredentialFlags(f)
 	f.DurationVar(&o.timeout, "timeout", 30*time.Second, "how long to wait for the answer")
 }
 
-// addTLSFlags adds the flags about certificates.
-func (o *clientOptions) addTLSFlags(f *pflag.FlagSet) {
+// addCredentialFlags adds the flags about certificates and tokens.
+func (o *clientOptions) addCredentialFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.ca, "ca", "", "file with the CA certificates to trust the server by, PEM; by default the system's")
 	f.StringVar(&o.cert, "cert", "", "file with the certificate to show to the server, PEM; needs --key")
 	f.StringVar(&o.key, "key", "", "file with the key of --cert, PEM")
+	f.StringVar(&o.tokenFile, "token-file", "", "file with the bearer token to send")
+	f.StringVar(&o.token, "token", "",
+		"bearer token to send; other users of the machine can read it on the command line, so prefer --token-file or "+
+			"the environment")
 }
 
 // server is the server of a command: a gateway, or an extension.
@@ -81,7 +89,16 @@ func (o *clientOptions) open(c *codec.Codec, errOut io.Writer) (*server, error) 
 	if err != nil {
 		return nil, err
 	}
-	cl, err := client.New(client.Config{Endpoint: e, TLS: config, Codec: c, UserAgent: userAgent(), Idle: 1})
+	token, err := o.bearer()
+	if err != nil {
+		return nil, err
+	}
+	if token != "" && !e.HasTLS() && e.Network == "tcp" && !e.IsLocal() {
+		return nil, usagef("--token and --token-file need TLS: want --server grpcs://%s", e.Authority)
+	}
+	cl, err := client.New(client.Config{
+		Endpoint: e, TLS: config, Codec: c, UserAgent: userAgent(), Idle: 1, Token: token,
+	})
 	if err != nil {
 		return nil, fmt.Errorf("server %s: %w", o.server, err)
 	}
@@ -128,6 +145,35 @@ func (o *clientOptions) credentials() (ca []byte, cert *tls.Certificate, err err
 		return nil, nil, fmt.Errorf("read --cert and --key: %w", err)
 	}
 	return ca, &pair, nil
+}
+
+// bearer returns the token of the flags; empty without one. Its errors have no part of the token in them.
+func (o *clientOptions) bearer() (string, error) {
+	token := o.token
+	if o.tokenFile != "" {
+		if token != "" {
+			return "", usagef("--token and --token-file: give one of them")
+		}
+		file, err := os.Open(o.tokenFile)
+		if err != nil {
+			return "", fmt.Errorf("read --token-file: %w", err)
+		}
+		defer func() { _ = file.Close() }()
+		data, err := io.ReadAll(io.LimitReader(file, limits.TokenBytes+2)) // it may end with a new line
+		if err != nil {
+			return "", fmt.Errorf("read --token-file: %w", err)
+		}
+		if token = strings.TrimSpace(string(data)); token == "" {
+			return "", fmt.Errorf("read --token-file: %s is empty", o.tokenFile)
+		}
+	}
+	if len(token) > limits.TokenBytes {
+		return "", usagef("--token and --token-file: the token is longer than %d bytes", limits.TokenBytes)
+	}
+	if strings.ContainsFunc(token, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return "", usagef("--token and --token-file: the token has a character that no token has, such as a space")
+	}
+	return token, nil
 }
 
 // call sends the request to the handler; for an empty one, the server chooses. The error of a server that answered with

@@ -68,6 +68,7 @@ type fakeServer struct {
 	query   string
 	request []byte // the last request, as JSON
 	handler string // the field of the last request over gRPC
+	bearer  string // of the last request
 }
 
 func newFakeServer(t *testing.T, replies map[string]fakeReply) *fakeServer {
@@ -126,6 +127,7 @@ func (f *fakeServer) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.path, f.query, f.request, f.handler = r.URL.Path, r.URL.RawQuery, body, ""
+	f.bearer = strings.Join(r.Header.Values("Authorization"), ",")
 	reply := f.replies[h.Hook]
 	w.Header().Set(gateway.CallIDHeader, testCallID)
 	w.Header()[gateway.WarningHeader] = reply.warnings
@@ -149,6 +151,8 @@ func (f *fakeServer) serveGRPC(_ any, stream grpc.ServerStream) error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.path, f.query = "", ""
+	md, _ := metadata.FromIncomingContext(stream.Context())
+	f.bearer = strings.Join(md.Get("authorization"), ",")
 	if named, ok := request.(interface{ GetHandler() string }); ok {
 		f.handler = named.GetHandler()
 	}

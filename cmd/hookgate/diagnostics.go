@@ -33,8 +33,7 @@ type diagnosticsOptions struct {
 func (o *diagnosticsOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.address, "diagnostics-address", "127.0.0.1:8443",
 		"address for /healthz, /readyz and /metrics: plain HTTP on loopback; anywhere else HTTPS, for callers with a "+
-			"certificate that ca.crt in --cert-dir has signed or, without that file, with a token that the cluster "+
-			"allows to get /metrics")
+			"certificate that ca.crt in --cert-dir has signed, or with a token that the cluster allows to get /metrics")
 	f.BoolVar(&o.insecure, "insecure-diagnostics", false,
 		"serve --diagnostics-address in plain HTTP to everyone, wherever it is")
 	f.StringVar(&o.health, "health-addr", "",
@@ -50,15 +49,13 @@ func (o *diagnosticsOptions) serving(certificates *certs.Server, cluster *rest.C
 	*tls.Config, func(http.Handler) (http.Handler, error), error,
 ) {
 	open := func(h http.Handler) (http.Handler, error) { return h, nil }
-	host, _, err := net.SplitHostPort(o.address)
-	if err != nil {
+	if _, _, err := net.SplitHostPort(o.address); err != nil {
 		return nil, nil, usagef("--diagnostics-address: %w", err)
 	}
-	ip := net.ParseIP(host)
 	switch {
-	case o.insecure, host == "localhost", ip != nil && ip.IsLoopback():
+	case o.insecure, isLoopback(o.address):
 		return nil, open, nil
-	case certificates.AsksForCertificates():
+	case certificates.AsksForCertificates() && cluster == nil:
 		return certificates.TLS(), open, nil
 	case cluster == nil:
 		return nil, nil, usagef("--diagnostics-address %s is not on loopback: it is then served to callers with "+
@@ -74,7 +71,19 @@ func (o *diagnosticsOptions) serving(certificates *certs.Server, cluster *rest.C
 		return nil, nil, fmt.Errorf("diagnostics: %w", err)
 	}
 	log := logr.FromSlogHandler(logger.Handler())
-	return certificates.TLS(), func(h http.Handler) (http.Handler, error) { return filter(log, h) }, nil
+	return certificates.TLSOrToken(), func(h http.Handler) (http.Handler, error) {
+		withToken, err := filter(log, h)
+		if err != nil {
+			return nil, err
+		}
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.TLS != nil && certificates.Trusts(r.TLS) {
+				h.ServeHTTP(w, r)
+				return
+			}
+			withToken.ServeHTTP(w, r)
+		}), nil
+	}, nil
 }
 
 // profilerServer serves Go's profiler.

@@ -70,6 +70,15 @@ func TestServeFlags(t *testing.T) {
 	}
 	defer busy.Close()
 	kubeconfig := writeFile(t, "kubeconfig", "not a kubeconfig")
+	callers := writeFile(t, "callers.yaml", "apiVersion: hookgate.dev/v1alpha1\nkind: Callers\n")
+	_, mutual := serving(t)
+	authority, err := devcert.NewAuthority(time.Now().Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(mutual, "ca.crt"), authority.PEM, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	directory := []string{"--extension-configs", configs, "--cert-dir", certs}
 	cluster := []string{"--kubeconfig", kubeconfig, "--cert-dir", certs}
 	sidecar := []string{"--sidecar", "grpc://127.0.0.1:1", "--cert-dir", certs}
@@ -114,6 +123,18 @@ func TestServeFlags(t *testing.T) {
 		"Diagnostics":          {directory, []string{"--diagnostics-address", "127.0.0.1"}, "--diagnostics-address: ", exitUsage},
 		"OpenDiagnostics":      {directory, []string{"--diagnostics-address", "0.0.0.0:0"}, "is not on loopback", exitUsage},
 		"InsecureDiagnostics":  {directory, []string{"--diagnostics-address", "0.0.0.0:0", "--insecure-diagnostics"}, "", exitDone},
+		"OpenHTTP":             {directory, []string{"--http-address", "0.0.0.0:0"}, "--http-address 0.0.0.0:0 is not on loopback, and nothing authenticates callers: ", exitUsage},
+		"OpenGRPC":             {directory, []string{"--grpc-address", ":0"}, "--grpc-address :0 is not on loopback", exitUsage},
+		"HostName":             {directory, []string{"--http-address", "gateway.example:0"}, "is not on loopback", exitUsage},
+		"OpenSidecar":          {sidecar, []string{"--http-address", ":0"}, "--http-address :0 is not on loopback", exitUsage},
+		"Anonymous":            {directory, []string{"--http-address", "0.0.0.0:0", "--allow-anonymous-callers"}, "", exitDone},
+		"Callers":              {directory, []string{"--http-address", ":0", "--grpc-address", "[::]:0", "--callers", callers}, "", exitDone},
+		"CA":                   {[]string{"--extension-configs", configs, "--cert-dir", mutual}, []string{"--http-address", ":0"}, "", exitDone},
+		"Names":                {[]string{"--extension-configs", configs, "--cert-dir", mutual}, []string{"--allowed-client-names", "core,spiffe://x/y"}, "", exitDone},
+		"EmptyName":            {[]string{"--extension-configs", configs, "--cert-dir", mutual}, []string{"--allowed-client-names", "core,"}, "--allowed-client-names: a name is empty", exitUsage},
+		"NamesWithoutCA":       {directory, []string{"--allowed-client-names", "core"}, "--allowed-client-names: --cert-dir has no ca.crt", exitUsage},
+		"NoCallers":            {directory, []string{"--callers", "none"}, "read --callers: ", exitFailed},
+		"BadCallers":           {directory, []string{"--callers", kubeconfig}, "is not a file of callers", exitFailed},
 		"LocalDiagnostics":     {directory, []string{"--diagnostics-address", "localhost:0"}, "", exitDone},
 		"LastLocalDiagnostics": {directory, []string{"--diagnostics-address", "127.255.255.254:0"}, "", exitDone},
 		"HealthAndNoGRPC":      {directory, []string{"--health-addr", "127.0.0.1:0", "--grpc-address", ""}, "", exitDone},

@@ -5,6 +5,7 @@ package main
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +20,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/grpclog"
 	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
@@ -30,6 +32,7 @@ import (
 	"github.com/hookgate/hookgate/convert"
 	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/gateway"
+	"github.com/hookgate/hookgate/gateway/auth"
 	"github.com/hookgate/hookgate/hookversion"
 	"github.com/hookgate/hookgate/internal/certs"
 	"github.com/hookgate/hookgate/internal/memory"
@@ -56,6 +59,13 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	certificates, err := certs.OpenServer(o.certDir, settings, logger)
 	if err != nil {
 		return fmt.Errorf("read --cert-dir: %w", err)
+	}
+	gate, callers, err := o.callers.gate(certificates, hooks, logger)
+	if err != nil {
+		return err
+	}
+	if err := o.checkCallers(gate); err != nil {
+		return err
 	}
 	clientCertificate, err := o.clientCertificate.open()
 	if err != nil {
@@ -107,7 +117,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 		Gateway:    self,
 		Extensions: extensions,
 	}))
-	front, err := o.newFront(services, mandated, observer)
+	front, err := o.newFront(services, mandated, observer, gate)
 	if err != nil {
 		return err
 	}
@@ -118,13 +128,15 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	server := gateway.NewServer(gateway.ServerConfig{
 		HTTPAddress: o.httpAddress, GRPCAddress: o.grpcAddress,
 		DiagnosticsAddress: o.diagnostics.address, HealthAddress: o.diagnostics.health,
-		TLS: certificates.TLS(), DiagnosticsTLS: diagnosticsTLS,
+		TLS: frontTLS(certificates, gate), DiagnosticsTLS: diagnosticsTLS,
 		REST:        front,
-		GRPCOptions: gateway.GRPCOptions(services, mandated, observer),
-		Register:    services.RegisterGRPC,
-		Metrics:     metricsHandler,
-		Ready:       reg.Ready(),
-		Unready:     func() string { return reg.Snapshot().Unready() },
+		GRPCOptions: gateway.GRPCOptions(),
+		Register: func(server grpc.ServiceRegistrar) {
+			gateway.RegisterGRPC(server, services, mandated, observer, gate)
+		},
+		Metrics: metricsHandler,
+		Ready:   reg.Ready(),
+		Unready: func() string { return reg.Snapshot().Unready() },
 		Listening: func(http, grpc, diagnostics, health net.Addr) {
 			printAddresses(out, http, grpc, diagnostics, health)
 		},
@@ -137,6 +149,9 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	background := []runner{source, certificates}
 	if clientCertificate != nil {
 		background = append(background, clientCertificate)
+	}
+	if callers != nil {
+		background = append(background, callers)
 	}
 	if o.sidecar != "" {
 		background = append(background, memory.Releaser{Ready: reg.Ready(), Logger: logger})
@@ -172,13 +187,22 @@ func (d discoveries) Discovery(extensionConfig, outcome string, took time.Durati
 
 // newFront returns the handler of the HTTPS address.
 func (o *serveOptions) newFront(
-	services *gateway.Services, mandated *codec.Codec, observer *gateway.Observer,
+	services *gateway.Services, mandated *codec.Codec, observer *gateway.Observer, gate *auth.Gate,
 ) (http.Handler, error) {
-	hooks, err := gateway.NewREST(services, mandated, observer)
+	hooks, err := gateway.NewREST(services, mandated, observer, gate)
 	if err != nil || !o.openapi {
 		return hooks, err
 	}
 	return openapi.New(hooks)
+}
+
+// frontTLS returns the settings of the addresses for calls. The gate decides about callers without a certificate if
+// they may send a token instead.
+func frontTLS(certificates *certs.Server, gate *auth.Gate) *tls.Config {
+	if gate.Tokens() {
+		return certificates.TLSOrToken()
+	}
+	return certificates.TLS()
 }
 
 // runner works until its context is done.

@@ -30,6 +30,7 @@ type serveOptions struct {
 	logLevel          string
 	diagnostics       diagnosticsOptions
 	tls               tlsOptions
+	callers           callersOptions
 	clientCertificate clientCertificateOptions
 	webhooks          webhookOptions
 	cluster           clusterOptions
@@ -62,8 +63,8 @@ func newServeCommand(hooks *catalog.Catalog) *cobra.Command {
 	f.StringVar(&o.grpcAddress, "grpc-address", "127.0.0.1:9090",
 		"address for gRPC with TLS; port 0 chooses one; empty, the default with --sidecar, serves no gRPC")
 	f.StringVar(&o.certDir, "cert-dir", "",
-		"directory with tls.crt and tls.key; with ca.crt, too, callers must show a certificate that it has signed; "+
-			"followed while the gateway runs")
+		"directory with tls.crt and tls.key; with ca.crt, too, callers must show a certificate that it has signed, "+
+			"or a token if the gateway checks tokens; followed while the gateway runs")
 	f.DurationVar(&o.resync, "resync", time.Minute,
 		"how often extensions are asked again which handlers they have; 5s by default with --sidecar")
 	f.DurationVar(&o.connectionAge, "connection-max-age", 10*time.Minute,
@@ -82,6 +83,7 @@ func newServeCommand(hooks *catalog.Catalog) *cobra.Command {
 	f.StringVar(&o.logLevel, "log-level", "info", "least level to log: debug, info, warn or error")
 	o.diagnostics.addFlags(f)
 	o.tls.addFlags(f)
+	o.callers.addFlags(f)
 	o.clientCertificate.addFlags(f)
 	o.webhooks.addFlags(f)
 	o.cluster.addFlags(f)

@@ -207,7 +207,7 @@ func TestSettingsReachTheServer(t *testing.T) {
 
 func mustCurrent(t *testing.T, s *Server) *tls.Config {
 	t.Helper()
-	config, err := s.current()
+	config, _, err := s.current()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,12 +26,14 @@ import (
 	"github.com/hookgate/hookgate/internal/limits"
 )
 
-// Config describes how a server is called. All fields are required.
+// Config describes how a server is called. All fields but Token are required.
 type Config struct {
 	Endpoint  *endpoint.Endpoint
 	TLS       *tls.Config // without effect if the endpoint has none
 	Codec     *codec.Codec
 	UserAgent string
+	// Token is sent with each call as a bearer token. Empty means none.
+	Token string
 	// Idle is the number of idle connections to keep, and thus of concurrent calls that need no new ones.
 	Idle int
 }

@@ -32,6 +32,9 @@ func (c *Client) invoke(ctx context.Context, h *catalog.Hook, req proto.Message)
 
 // exchange makes the call of a hook.
 func (c *Client) exchange(ctx context.Context, h *catalog.Hook, in, out any, options ...grpc.CallOption) *Response {
+	if c.config.Token != "" {
+		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", "Bearer "+c.config.Token)
+	}
 	var header, trailer metadata.MD
 	var rpc connect.RPC
 	err := c.grpc.Invoke(rpc.Watch(ctx), h.Method, in, out,

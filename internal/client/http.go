@@ -34,6 +34,9 @@ func (c *Client) post(ctx context.Context, h *catalog.Hook, handler string, body
 	req.Header.Set("Content-Type", "application/json")
 	req.Header.Set("Accept", "application/json")
 	req.Header.Set("User-Agent", c.config.UserAgent)
+	if c.config.Token != "" {
+		req.Header.Set("Authorization", "Bearer "+c.config.Token)
+	}
 	resp, err := c.http.Do(req)
 	if err != nil {
 		return &Response{Failure: c.failure(ctx, connect.Classify(err))}

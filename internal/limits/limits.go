@@ -79,3 +79,16 @@ const (
 	// EventNoteBytes is the length to which the note of an event is cut. The API has room for 1 KiB.
 	EventNoteBytes = 1000
 )
+
+// The limits of authentication.
+const (
+	// TokenBytes is the length of the longest bearer token. Tokens of service accounts have about 1 KiB, and those of
+	// identity providers with many groups some KiB.
+	TokenBytes = 16 << 10
+	// CallersFileBytes and Callers are the size of the largest file of callers, and the number of callers in it. A
+	// gateway usually has fewer than ten.
+	CallersFileBytes = 1 << 20
+	Callers          = 1000
+	// CallerNameBytes is the length to which the name of a caller is cut. The longest name of a DNS name has 253.
+	CallerNameBytes = 256
+)

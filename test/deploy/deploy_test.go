@@ -29,10 +29,10 @@ const (
 	provider      = "runtime-extension-hookgate"
 )
 
-// each runs a test on the guide's installation, without and with client certificates.
+// each runs a test on the guide's installation, without and with metrics outside of the Pod.
 func each(t *testing.T, test func(t *testing.T, objects []object)) {
 	t.Helper()
-	for name, component := range map[string]bool{"Directory": false, "ClientCertificates": true} {
+	for name, component := range map[string]bool{"Directory": false, "Metrics": true} {
 		t.Run(name, func(t *testing.T) { test(t, install(t, component)) })
 	}
 }
@@ -46,8 +46,8 @@ func TestOverlay(t *testing.T) {
 	}
 	slices.Sort(got)
 	want := []string{
-		"Certificate hookgate-ca", "Certificate hookgate-serving-cert", "ConfigMap hookgate-extension-configs", "Deployment hookgate",
-		"Issuer hookgate-ca", "Issuer hookgate-selfsigned", "Namespace hookgate-system", "NetworkPolicy hookgate",
+		"Certificate hookgate-ca", "Certificate hookgate-callers-ca", "Certificate hookgate-cluster-api-client", "Certificate hookgate-serving-cert",
+		"ConfigMap hookgate-extension-configs", "Deployment hookgate", "Issuer hookgate-ca", "Issuer hookgate-callers-ca", "Issuer hookgate-selfsigned", "Namespace hookgate-system", "NetworkPolicy hookgate",
 		"PodDisruptionBudget hookgate", "Service hookgate", "ServiceAccount hookgate",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
@@ -313,10 +313,7 @@ func TestCertificates(t *testing.T) {
 				}
 			}
 		}
-		want := []string{"hookgate-serving-cert tls.crt=tls.crt", "hookgate-serving-cert tls.key=tls.key"}
-		if _, ok := flags(container(t, d))["--diagnostics-address"]; ok {
-			want = append(want, "hookgate-callers-ca ca.crt=ca.crt")
-		}
+		want := []string{"hookgate-serving-cert tls.crt=tls.crt", "hookgate-serving-cert tls.key=tls.key", "hookgate-callers-ca ca.crt=ca.crt"}
 		if diff := cmp.Diff(want, mounted); diff != "" {
 			t.Errorf("files of --cert-dir (-want +got):\n%s", diff)
 		}

@@ -22,6 +22,7 @@ import (
 // notForTheAPIServer maps the beginnings of the pages' blocks that are not objects to their readers.
 var notForTheAPIServer = map[string]string{
 	"# clusterctl.yaml\n":            "clusterctl; test/clusterctl gives it this",
+	"# callers.yaml\n":               "the gateway; a test of this package starts it with this",
 	"# kustomization.yaml\n":         "kustomize; the other tests of this package render it",
 	"components:\n- github.com/hook": "kustomize; the other tests of this package add it to the one above",
 }

@@ -305,6 +305,9 @@ func localArguments(t *testing.T, c corev1.Container, certs *devcert.Pair,
 		content, ok := files[m.MountPath]
 		if !ok {
 			content = map[string]string{"tls.crt": string(certs.CertPEM), "tls.key": string(certs.KeyPEM)}
+			if _, anonymous := flags(c)["--allow-anonymous-callers"]; !anonymous {
+				content["ca.crt"] = string(certs.CAPEM)
+			}
 		}
 		for name, text := range content {
 			writeFile(t, filepath.Join(dir, name), []byte(text))

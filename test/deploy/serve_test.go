@@ -41,10 +41,8 @@ func TestGatewayAcceptsTheArguments(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		certs := map[string][]byte{"tls.crt": pair.CertPEM, "tls.key": pair.KeyPEM}
-		if _, ok := flags(c)["--diagnostics-address"]; ok {
-			certs["ca.crt"] = pair.CAPEM
-		} else {
+		certs := map[string][]byte{"tls.crt": pair.CertPEM, "tls.key": pair.KeyPEM, "ca.crt": pair.CAPEM}
+		if _, ok := flags(c)["--diagnostics-address"]; !ok {
 			c.Args = append(c.Args, "--diagnostics-address=127.0.0.1:0")
 		}
 		for name, data := range certs {

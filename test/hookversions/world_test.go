@@ -87,7 +87,7 @@ func newWorld(t *testing.T) *world {
 		Transport:  w.transports.Call, Observer: observer,
 	})
 	services := contract{dispatched{dispatcher: dispatcher, catalog: w.catalog}}
-	front, err := gateway.NewREST(services, w.codec, observer)
+	front, err := gateway.NewREST(services, w.codec, observer, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,9 +103,11 @@ func newWorld(t *testing.T) *world {
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
 	gate := gateway.NewServer(gateway.ServerConfig{
 		HTTPAddress: "127.0.0.1:0", GRPCAddress: "127.0.0.1:0", DiagnosticsAddress: "127.0.0.1:0",
-		TLS: config, REST: front, GRPCOptions: gateway.GRPCOptions(services, w.codec, observer),
-		Register: services.RegisterGRPC,
-		Metrics:  http.NotFoundHandler(), Ready: w.registry.Ready(),
+		TLS: config, REST: front, GRPCOptions: gateway.GRPCOptions(),
+		Register: func(server grpc.ServiceRegistrar) {
+			gateway.RegisterGRPC(server, services, w.codec, observer, nil)
+		},
+		Metrics: http.NotFoundHandler(), Ready: w.registry.Ready(),
 		Unready:   func() string { return w.registry.Snapshot().Unready() },
 		Listening: func(http, grpc, _, _ net.Addr) { http1, grpc1 = http, grpc; close(listening) },
 		Logger:    slog.New(slog.DiscardHandler),

@@ -1,0 +1,81 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"fmt"
+	"log/slog"
+	"net"
+	"slices"
+
+	"github.com/spf13/pflag"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/gateway/auth"
+	"github.com/hookgate/hookgate/internal/certs"
+)
+
+// callersOptions are the flags about who may call.
+type callersOptions struct {
+	file      string
+	names     []string
+	anonymous bool
+}
+
+func (o *callersOptions) addFlags(f *pflag.FlagSet) {
+	f.StringVar(&o.file, "callers", "",
+		"file with the callers that may authenticate by certificates or static tokens, and the hooks that each may "+
+			"call; followed while the gateway runs")
+	f.StringSliceVar(&o.names, "allowed-client-names", nil,
+		"names of client certificates that may call every hook: a common name, or a DNS name or URI of the subject "+
+			"alternative names; by default, without --callers, all that ca.crt in --cert-dir has signed")
+	f.BoolVar(&o.anonymous, "allow-anonymous-callers", false,
+		"start on an address that is not loopback even if nothing authenticates callers: everyone who can connect "+
+			"can then read what extensions answer, and have them act on any Cluster that the request names")
+}
+
+// gate returns the gate of both fronts, and the file of callers to follow, if there is one.
+func (o *callersOptions) gate(
+	certificates *certs.Server, hooks *catalog.Catalog, logger *slog.Logger,
+) (*auth.Gate, *auth.CallersFile, error) {
+	if slices.Contains(o.names, "") {
+		return nil, nil, usagef("--allowed-client-names: a name is empty")
+	}
+	if len(o.names) > 0 && !certificates.AsksForCertificates() {
+		return nil, nil, usagef("--allowed-client-names: --cert-dir has no ca.crt to check client certificates with; " +
+			"put one there")
+	}
+	config := auth.Config{Certificates: certificates, Names: o.names}
+	if o.file != "" {
+		var err error
+		if config.Callers, err = auth.OpenCallers(o.file, hooks, logger); err != nil {
+			return nil, nil, fmt.Errorf("read --callers: %w", err)
+		}
+	}
+	return auth.NewGate(config), config.Callers, nil
+}
+
+// checkCallers returns an error of usage if callers that nothing authenticates can reach the gateway.
+func (o *serveOptions) checkCallers(gate *auth.Gate) error {
+	if gate.Required() || o.callers.anonymous {
+		return nil
+	}
+	for _, a := range []struct{ flag, address string }{
+		{"--http-address", o.httpAddress}, {"--grpc-address", o.grpcAddress},
+	} {
+		if a.address != "" && !isLoopback(a.address) {
+			return usagef("%s %s is not on loopback, and nothing authenticates callers: put the ca.crt that signs "+
+				"their certificates into --cert-dir, or list them in a file with --callers; or say "+
+				"--allow-anonymous-callers, and everyone who can connect may call every hook", a.flag, a.address)
+		}
+	}
+	return nil
+}
+
+// isLoopback reports whether only programs on this machine can reach the address, as far as its text says.
+func isLoopback(address string) bool {
+	host, _, err := net.SplitHostPort(address)
+	ip := net.ParseIP(host)
+	return err == nil && (host == "localhost" || ip != nil && ip.IsLoopback())
+}

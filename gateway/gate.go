@@ -1,0 +1,95 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"log/slog"
+	"net"
+	"net/http"
+
+	"go.opentelemetry.io/otel/attribute"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/metadata"
+	"google.golang.org/grpc/peer"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/gateway/auth"
+	"github.com/hookgate/hookgate/hook"
+)
+
+// Gate decides who may call which hooks. It must be safe for concurrent use.
+type Gate interface {
+	// Admit returns the caller with these credentials, if it may call h. A nil h is a hook that does not exist, which
+	// every caller may ask for that the gate knows. The caller is returned with an error, too, as far as it is known.
+	//
+	// Errors are of the kinds Unauthenticated, Forbidden and NotReady: the gate cannot tell at the moment.
+	Admit(ctx context.Context, c auth.Credentials, h *catalog.Hook) (auth.Caller, error)
+	// Challenge returns the value of WWW-Authenticate for a caller that was not authenticated.
+	Challenge() string
+}
+
+var _ Gate = (*auth.Gate)(nil)
+
+// The results of admission, for metrics.
+const (
+	resultAdmitted = "admitted"
+	resultError    = "error"
+)
+
+// admit returns an error unless the gate admits the caller. A nil gate admits everyone.
+func (in *inbound) admit(gate Gate, c auth.Credentials, h *catalog.Hook) error {
+	if gate == nil {
+		return nil
+	}
+	caller, err := gate.Admit(in.ctx, c, h)
+	in.caller = caller
+	result := resultAdmitted
+	if err != nil {
+		switch kind := hook.KindOf(err); kind {
+		case hook.Unauthenticated, hook.Forbidden:
+			result = kind.String()
+		default:
+			result = resultError
+		}
+	}
+	in.o.metrics.authentications.WithLabelValues(string(caller.Method), result).Inc()
+	if in.span.IsRecording() {
+		in.span.SetAttributes(attribute.String("hookgate.caller", caller.Name))
+	}
+	if err == nil && in.o.logger.Enabled(in.ctx, slog.LevelDebug) {
+		in.o.logger.LogAttrs(in.ctx, slog.LevelDebug, "caller admitted", slog.String("call_id", in.id),
+			slog.String("protocol", in.protocol), slog.String("hook", in.asked), slog.String("caller", caller.Name),
+			slog.String("method", string(caller.Method)))
+	}
+	return err
+}
+
+// restCredentials returns what a REST caller shows.
+func restCredentials(r *http.Request) auth.Credentials {
+	return auth.Credentials{TLS: r.TLS, Authorization: r.Header.Values("Authorization"), Host: remoteHost(r.RemoteAddr)}
+}
+
+// grpcCredentials returns what a gRPC caller shows.
+func grpcCredentials(ctx context.Context, md metadata.MD) auth.Credentials {
+	c := auth.Credentials{Authorization: md.Get("authorization")}
+	if p, ok := peer.FromContext(ctx); ok {
+		if p.Addr != nil {
+			c.Host = remoteHost(p.Addr.String())
+		}
+		if info, ok := p.AuthInfo.(credentials.TLSInfo); ok {
+			c.TLS = &info.State
+		}
+	}
+	return c
+}
+
+// remoteHost returns the address without its port.
+func remoteHost(address string) string {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return address
+	}
+	return host
+}
