@@ -25,6 +25,7 @@ func chain(
 		policyError,
 		circuitBreaker(extensions, observer),
 		deadline,
+		admit(extensions),
 		hookversion.Link(versions),
 		convertObjects(objects),
 	)

@@ -10,10 +10,19 @@ import (
 	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/circuit"
+	"github.com/hookgate/hookgate/registry"
 )
 
 // defaultCircuit has the settings of extensions without a policy.
 var defaultCircuit = circuit.Default()
+
+// circuitOf returns the settings of the circuit of a handler's extension.
+func circuitOf(e *registry.Entry) *circuit.Settings {
+	if p := e.ExtensionPolicy; p != nil && p.Circuit != nil {
+		return p.Circuit
+	}
+	return &defaultCircuit
+}
 
 // circuitBreaker fails the calls to an extension whose circuit is open at once, as Unreachable, so that neither callers
 // wait for an extension that does not answer, nor does it have more to do when it comes back. It is inside the failure
@@ -21,7 +30,8 @@ var defaultCircuit = circuit.Default()
 func circuitBreaker(extensions *Extensions, o *Observer) extension.Link {
 	return func(next extension.Caller) extension.Caller {
 		return func(ctx context.Context, c extension.Call) (extension.Result, error) {
-			breaker, settings := &extensions.of(c.Handler).circuit, &defaultCircuit
+			state, settings := extensions.of(c.Handler), circuitOf(c.Handler)
+			breaker := &state.circuit
 			pass, after, ok := breaker.Enter(settings)
 			if !ok {
 				kind, last := breaker.Cause()
@@ -30,6 +40,7 @@ func circuitBreaker(extensions *Extensions, o *Observer) extension.Link {
 			outcome, failure := circuit.Unknown, error(nil) // of a call that panics
 			defer func() {
 				if breaker.Leave(pass, settings, outcome, failure) {
+					state.gate.Dismiss() // after the circuit has opened, there is nothing to wait for
 					o.circuitChanged(c.Handler.Registration.Name, breaker.Status(), failure)
 					extensions.changed(c.Handler.Registration.Name)
 				}

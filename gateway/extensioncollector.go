@@ -16,7 +16,8 @@ import (
 type extensionCollector struct {
 	atomic.Pointer[Extensions]
 
-	state, transitions *prometheus.Desc
+	state, transitions         *prometheus.Desc
+	inFlight, waiting, refused *prometheus.Desc
 }
 
 var _ prometheus.Collector = (*extensionCollector)(nil)
@@ -29,6 +30,13 @@ func newExtensionCollector(d *definer) *extensionCollector {
 			"probe, or one is under way), 2 is open (calls are refused).", "extension")
 	c.transitions = d.described("counter", "hookgate_circuit_transitions_total",
 		"Changes of the circuit of an extension to a state: open, half_open or closed.", "extension", "state")
+	c.inFlight = d.described("gauge", "hookgate_extension_calls_in_flight",
+		"Calls to an extension that are in flight.", "extension")
+	c.waiting = d.described("gauge", "hookgate_extension_calls_waiting",
+		"Calls that wait because an extension has as many calls in flight as its limits allow.", "extension")
+	c.refused = d.described("counter", "hookgate_extension_calls_refused_total",
+		"Calls that failed because an extension has as many calls in flight and waiting as its limits allow.",
+		"extension")
 	d.registerer.MustRegister(c)
 	return c
 }
@@ -41,8 +49,9 @@ func (d *definer) described(kind, name, help string, labels ...string) *promethe
 
 // Describe implements prometheus.Collector.
 func (c *extensionCollector) Describe(descs chan<- *prometheus.Desc) {
-	descs <- c.state
-	descs <- c.transitions
+	for _, d := range []*prometheus.Desc{c.state, c.transitions, c.inFlight, c.waiting, c.refused} {
+		descs <- d
+	}
 }
 
 // Collect implements prometheus.Collector.
@@ -61,6 +70,18 @@ func (c *extensionCollector) Collect(metrics chan<- prometheus.Metric) {
 		for _, state := range []circuit.State{circuit.Open, circuit.HalfOpen, circuit.Closed} {
 			metrics <- prometheus.MustNewConstMetric(c.transitions, prometheus.CounterValue,
 				float64(status.Entered[state]), r.Name, state.String())
+		}
+		calls := s.gate.Status()
+		for _, m := range []struct {
+			desc  *prometheus.Desc
+			kind  prometheus.ValueType
+			value float64
+		}{
+			{c.inFlight, prometheus.GaugeValue, float64(calls.InFlight)},
+			{c.waiting, prometheus.GaugeValue, float64(calls.Waiting)},
+			{c.refused, prometheus.CounterValue, float64(calls.Refused)},
+		} {
+			metrics <- prometheus.MustNewConstMetric(m.desc, m.kind, m.value, r.Name)
 		}
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 
+	"github.com/hookgate/hookgate/internal/admission"
 	"github.com/hookgate/hookgate/internal/circuit"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -16,7 +17,7 @@ import (
 // searched for them all the time.
 const spareStates = 16
 
-// Extensions holds what calls have shown about each registered extension, in this process: its circuit. It follows the
+// Extensions holds what calls have shown about each registered extension, in this process: its circuit, and the calls in flight. It follows the
 // registry by itself: an extension that calls another address begins anew, and one that is gone is forgotten. It is safe
 // for concurrent use.
 type Extensions struct {
@@ -41,6 +42,7 @@ func keyOf(r *registry.Registration) extensionKey {
 // extensionState is the state of one extension.
 type extensionState struct {
 	circuit circuit.Circuit
+	gate    admission.Gate
 }
 
 // NewExtensions returns an Extensions for the registrations of a registry.

@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/admission"
+	"github.com/hookgate/hookgate/internal/circuit"
 )
 
 // Policy is the content of one ExtensionPolicy. Zero fields leave the settings of the extension unchanged.
@@ -24,6 +26,11 @@ type Policy struct {
 	ClusterAPIVersion string
 	// Order puts the handler before those without an order, lowest first. Nil means no order.
 	Order *int32
+
+	// Limits and Circuit concern the whole extension, and are set only in a policy for all handlers. Nil means the
+	// defaults.
+	Limits  *admission.Limits
+	Circuit *circuit.Settings
 
 	// ObjectSelector matches the labels of the object that a request is about. Nil matches all.
 	ObjectSelector labels.Selector

@@ -88,4 +88,7 @@ type Entry struct {
 	Registration *Registration
 	// Policy is the operator's policy for the handler, or nil.
 	Policy *policy.Policy
+	// ExtensionPolicy is the operator's policy for the whole extension, or nil. It is Policy, too, unless the handler has
+	// a policy of its own.
+	ExtensionPolicy *policy.Policy
 }

@@ -136,7 +136,9 @@ func (s *Snapshot) newConfig(reg *Registration, policies Policies) *config {
 			label = Label(name)
 		}
 		p := policies.of(h.Name)
-		c.entries[i] = &Entry{Name: name, Label: label, Handler: override(h, p), Registration: reg, Policy: p}
+		c.entries[i] = &Entry{
+			Name: name, Label: label, Handler: override(h, p), Registration: reg, Policy: p, ExtensionPolicy: policies.All,
+		}
 	}
 	return c
 }

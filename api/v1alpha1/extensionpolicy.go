@@ -43,8 +43,10 @@ type ExtensionPolicy struct {
 
 // ExtensionPolicySpec is the target of a policy, and what it changes there.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.timeoutSeconds) || has(self.failurePolicy) || has(self.order) || has(self.objectSelector) || has(self.matchConditions) || has(self.protocol) || has(self.clusterAPIVersion)",message="must set at least one of protocol, clusterAPIVersion, timeoutSeconds, failurePolicy, order, objectSelector and matchConditions"
+// +kubebuilder:validation:XValidation:rule="has(self.timeoutSeconds) || has(self.failurePolicy) || has(self.order) || has(self.objectSelector) || has(self.matchConditions) || has(self.protocol) || has(self.clusterAPIVersion) || has(self.limits) || has(self.circuit)",message="must set at least one of protocol, clusterAPIVersion, timeoutSeconds, failurePolicy, order, objectSelector, matchConditions, limits and circuit"
 // +kubebuilder:validation:XValidation:rule="!has(self.protocol) || !has(self.targetRef.handler)",message="protocol is for all handlers of an extension: leave targetRef.handler out"
+// +kubebuilder:validation:XValidation:rule="!has(self.limits) || !has(self.targetRef.handler)",message="limits are for all handlers of an extension: leave targetRef.handler out"
+// +kubebuilder:validation:XValidation:rule="!has(self.circuit) || !has(self.targetRef.handler)",message="circuit is for all handlers of an extension: leave targetRef.handler out"
 type ExtensionPolicySpec struct {
 	// targetRef selects the handlers that the policy applies to.
 	// +required
@@ -95,7 +97,84 @@ type ExtensionPolicySpec struct {
 	// +kubebuilder:validation:MaxItems=64
 	// +optional
 	MatchConditions []MatchCondition `json:"matchConditions,omitempty"`
+
+	// limits bounds the calls to the extension that are in flight or wait. It applies to the whole extension, so a
+	// policy for one handler cannot set it.
+	// +optional
+	Limits *Limits `json:"limits,omitempty"`
+
+	// circuit decides when an extension whose calls fail is called no more, and how soon it is tried again. It applies
+	// to the whole extension, so a policy for one handler cannot set it.
+	// +optional
+	Circuit *Circuit `json:"circuit,omitempty"`
 }
+
+// Limits bounds the calls to an extension. Each replica of the gateway counts its own.
+//
+// +kubebuilder:validation:MinProperties=1
+type Limits struct {
+	// maxInFlight is the number of calls that may be in flight at the same time. More of them wait. The default is 256.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=65536
+	// +optional
+	MaxInFlight *int32 `json:"maxInFlight,omitempty"`
+
+	// maxWaiting is the number of calls that may wait, for as long as their timeout is. More of them fail at once, as
+	// calls to an extension that cannot be reached. The default is 1024.
+	// +kubebuilder:validation:Minimum=0
+	// +kubebuilder:validation:Maximum=65536
+	// +optional
+	MaxWaiting *int32 `json:"maxWaiting,omitempty"`
+}
+
+// Circuit configures the circuit of an extension. While it is open, calls fail at once, as calls to an extension that
+// cannot be reached, except for one call at a time that probes whether the extension is back. A Failure that a handler
+// answers never opens it. Each replica of the gateway has its own.
+//
+// +kubebuilder:validation:MinProperties=1
+// +kubebuilder:validation:XValidation:rule="!has(self.minOpenSeconds) || !has(self.maxOpenSeconds) || self.minOpenSeconds <= self.maxOpenSeconds",message="maxOpenSeconds must not be less than minOpenSeconds"
+type Circuit struct {
+	// mode is Enabled, the default, or Disabled, with which the extension is always called.
+	// +optional
+	Mode CircuitMode `json:"mode,omitempty"`
+
+	// consecutiveFailures is the number of failures without a success in between that opens the circuit. The default
+	// is 5.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=1000
+	// +optional
+	ConsecutiveFailures *int32 `json:"consecutiveFailures,omitempty"`
+
+	// failureRatePercent is the part of the calls of the last 30 seconds whose failure opens the circuit, if there were
+	// at least 20 of them. The default is 80.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=100
+	// +optional
+	FailureRatePercent *int32 `json:"failureRatePercent,omitempty"`
+
+	// minOpenSeconds is the time until the first probe. Each probe that fails doubles it. The default is 1.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=3600
+	// +optional
+	MinOpenSeconds *int32 `json:"minOpenSeconds,omitempty"`
+
+	// maxOpenSeconds is the longest time between two probes. The default is 60, or minOpenSeconds if that is more.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=3600
+	// +optional
+	MaxOpenSeconds *int32 `json:"maxOpenSeconds,omitempty"`
+}
+
+// CircuitMode decides whether an extension has a circuit.
+//
+// +kubebuilder:validation:Enum=Enabled;Disabled
+type CircuitMode string
+
+// The modes of circuits.
+const (
+	CircuitModeEnabled  CircuitMode = "Enabled"
+	CircuitModeDisabled CircuitMode = "Disabled"
+)
 
 // TargetReference names an ExtensionConfig, or one of its handlers.
 type TargetReference struct {

@@ -114,21 +114,27 @@ func ConvertPolicy(p *v1alpha1.ExtensionPolicy, c *policy.Compiler) (Policy, fie
 		errs = append(errs, field.NotSupported(at, spec.Protocol,
 			[]v1alpha1.Protocol{v1alpha1.ProtocolGRPC, v1alpha1.ProtocolREST}))
 	}
-	if spec.Protocol != "" && spec.TargetRef.Handler != "" {
-		errs = append(errs, field.Forbidden(path.Child("protocol"),
-			"protocol is for all handlers of an extension: leave targetRef.handler out"))
-	}
-	if spec.Protocol == "" && spec.ClusterAPIVersion == "" && spec.TimeoutSeconds == nil && spec.FailurePolicy == "" &&
-		spec.Order == nil &&
-		spec.ObjectSelector == nil && len(spec.MatchConditions) == 0 {
+	limits, limitErrs := convertLimits(spec.Limits, path.Child("limits"))
+	settings, circuitErrs := convertCircuit(spec.Circuit, path.Child("circuit"))
+	compiled.Limits, compiled.Circuit = limits, settings
+	errs = append(append(errs, limitErrs...), circuitErrs...)
+	errs = append(errs, extensionWide(spec, path)...)
+	if setsNothing(spec) {
 		errs = append(errs, field.Required(path,
 			"must set at least one of protocol, clusterAPIVersion, timeoutSeconds, failurePolicy, order, "+
-				"objectSelector and matchConditions"))
+				"objectSelector, matchConditions, limits and circuit"))
 	}
 	return Policy{
 		Name: p.Name, Created: p.CreationTimestamp.Time, Protocol: protocol, Compiled: compiled, spec: *spec,
 		Target: Target{ExtensionConfig: spec.TargetRef.Name, Handler: spec.TargetRef.Handler},
 	}, errs
+}
+
+// setsNothing reports whether a policy has only a target.
+func setsNothing(spec *v1alpha1.ExtensionPolicySpec) bool {
+	return spec.Protocol == "" && spec.ClusterAPIVersion == "" && spec.TimeoutSeconds == nil &&
+		spec.FailurePolicy == "" && spec.Order == nil && spec.ObjectSelector == nil && len(spec.MatchConditions) == 0 &&
+		spec.Limits == nil && spec.Circuit == nil
 }
 
 func validatePolicyName(name string) field.ErrorList {

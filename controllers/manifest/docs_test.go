@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	kubejson "sigs.k8s.io/json"
 	"sigs.k8s.io/yaml"
@@ -42,14 +43,15 @@ func fenced(t *testing.T, page string) []string {
 	}
 }
 
-// The schema and the source accept the guide's example, which does what the guide says.
+// The schema and the source accept the guide's examples, which do what the guide says.
 func TestGuideToExtensionPolicy(t *testing.T) {
 	blocks := fenced(t, "extension-policy.md")
-	if len(blocks) != 1 {
+	if len(blocks) != 2 {
 		t.Fatalf("the guide has %d examples", len(blocks))
 	}
+	examples := strings.Join(blocks, "---\n")
 	schema := readCRD(t)
-	for document := range strings.SplitSeq(blocks[0], "---\n") {
+	for document := range strings.SplitSeq(examples, "---\n") {
 		text, err := yaml.YAMLToJSON([]byte(document))
 		if err != nil {
 			t.Fatal(err)
@@ -64,7 +66,7 @@ func TestGuideToExtensionPolicy(t *testing.T) {
 	}
 
 	read := Inventory{}
-	next, problems := read.Next([]File{{file: "acme.yaml", content: []byte(config("acme", urlA))}, {file: "policies.yaml", content: []byte(blocks[0])}}, newDecoder(t))
+	next, problems := read.Next([]File{{file: "acme.yaml", content: []byte(config("acme", urlA))}, {file: "policies.yaml", content: []byte(examples)}}, newDecoder(t))
 	if len(problems) > 0 {
 		t.Errorf("the example has problems: %v", problems)
 	}
@@ -73,10 +75,15 @@ func TestGuideToExtensionPolicy(t *testing.T) {
 		policies = append(policies, *o.Policy)
 	}
 	resolved, verdicts := extensionconfig.ResolvePolicies(policies, func(extensionconfig.Target) error { return nil })
-	for _, name := range []string{"acme", "acme-before-create"} {
+	for _, name := range []string{"acme", "acme-before-create", "small"} {
 		if !verdicts[name].Accepted() {
 			t.Errorf("policy %s: %+v", name, verdicts[name])
 		}
+	}
+	small := resolved["small"].All
+	if small.Limits.MaxInFlight != 4 || small.Limits.MaxWaiting != 100 || small.Circuit.ConsecutiveFailures != 10 ||
+		small.Circuit.MaxOpen != 10*time.Second {
+		t.Errorf("policy small: %+v, %+v", small.Limits, small.Circuit)
 	}
 	r := registry.New()
 	r.SetPolicies("acme", resolved["acme"])

@@ -162,7 +162,20 @@ func TestExtensionPolicyRules(t *testing.T) {
 		"Expression":       {"the error names the place in the expression", `{targetRef: {name: acme}, matchConditions: [{name: a, expression: "true"}, {name: b, expression: "request.a == 1 && object.b"}]}`, "", "spec.matchConditions[1].expression: Invalid value: line 1, column 19: undeclared reference to 'object'"},
 		"TooMany":          {"conditions are counted", `{targetRef: {name: acme}, matchConditions: [` + manyConditions(65) + `]}`, "spec.matchConditions: Too many", "spec.matchConditions: Too many"},
 		"AsManyAsPossible": {"64 are not too many", `{targetRef: {name: acme}, matchConditions: [` + manyConditions(64) + `]}`, "", ""},
-		"Unknown":          {"a member that does not exist", `{targetRef: {name: acme}, order: 1, limits: {}}`, "unknown field spec.limits", `unknown field "spec.limits"`},
+		"Unknown":          {"a member that does not exist", `{targetRef: {name: acme}, order: 1, retries: {}}`, "unknown field spec.retries", `unknown field "spec.retries"`},
+		"Limits":           {"the least and the most", `{targetRef: {name: acme}, limits: {maxInFlight: 1, maxWaiting: 0}, circuit: {mode: Enabled, consecutiveFailures: 1000, failureRatePercent: 100, minOpenSeconds: 3600, maxOpenSeconds: 3600}}`, "", ""},
+		"HandlersLimits":   {"an extension has them", `{targetRef: {name: acme, handler: v}, limits: {maxInFlight: 1}}`, "limits are for all handlers", "limits are for all handlers"},
+		"HandlersCircuit":  {"an extension has one", `{targetRef: {name: acme, handler: v}, circuit: {mode: Disabled}}`, "circuit is for all handlers", "circuit is for all handlers"},
+		"NoLimits":         {"limits that say nothing", `{targetRef: {name: acme}, limits: {}}`, "spec.limits", "spec.limits: Required value: must set at least one of maxInFlight"},
+		"NoCircuit":        {"a circuit that says nothing", `{targetRef: {name: acme}, circuit: {}}`, "spec.circuit", "spec.circuit: Required value: must set at least one of mode"},
+		"InFlight0":        {"no call at all is no limit", `{targetRef: {name: acme}, limits: {maxInFlight: 0}}`, "spec.limits.maxInFlight: Invalid value", "spec.limits.maxInFlight: Invalid value: 0: must be between 1 and 65536"},
+		"Waiting65537":     {"nor is everything", `{targetRef: {name: acme}, limits: {maxWaiting: 65537}}`, "spec.limits.maxWaiting: Invalid value", "spec.limits.maxWaiting: Invalid value: 65537: must be between 0 and 65536"},
+		"CircuitMode":      {"there are two", `{targetRef: {name: acme}, circuit: {mode: Never}}`, "spec.circuit.mode: Unsupported value", `spec.circuit.mode: Unsupported value: "Never"`},
+		"Failures0":        {"an extension that never fails", `{targetRef: {name: acme}, circuit: {consecutiveFailures: 0}}`, "spec.circuit.consecutiveFailures: Invalid value", "must be between 1 and 1000"},
+		"Rate101":          {"no more than all", `{targetRef: {name: acme}, circuit: {failureRatePercent: 101}}`, "spec.circuit.failureRatePercent: Invalid value", "must be between 1 and 100"},
+		"MinOpen0":         {"some time passes", `{targetRef: {name: acme}, circuit: {minOpenSeconds: 0}}`, "spec.circuit.minOpenSeconds: Invalid value", "must be between 1 and 3600"},
+		"MaxOpen3601":      {"but not for ever", `{targetRef: {name: acme}, circuit: {maxOpenSeconds: 3601}}`, "spec.circuit.maxOpenSeconds: Invalid value", "must be between 1 and 3600"},
+		"MinAboveMax":      {"the least is not more than the most", `{targetRef: {name: acme}, circuit: {minOpenSeconds: 3, maxOpenSeconds: 2}}`, "maxOpenSeconds must not be less than minOpenSeconds", "spec.circuit.maxOpenSeconds: Invalid value: 2: must not be less than minOpenSeconds"},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {

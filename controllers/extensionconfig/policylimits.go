@@ -1,0 +1,102 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package extensionconfig
+
+import (
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/internal/admission"
+	"github.com/hookgate/hookgate/internal/circuit"
+)
+
+// The limits of the schema of ExtensionPolicy for whole extensions.
+const (
+	maxCalls               = 65536
+	maxConsecutiveFailures = 1000
+	maxOpenSeconds         = 3600
+)
+
+// extensionWide returns an error for each field of a policy for one handler that only a policy for the whole extension
+// can set.
+func extensionWide(spec *v1alpha1.ExtensionPolicySpec, path *field.Path) field.ErrorList {
+	if spec.TargetRef.Handler == "" {
+		return nil
+	}
+	var errs field.ErrorList
+	for _, f := range []struct {
+		name, verb string
+		set        bool
+	}{{"protocol", "is", spec.Protocol != ""}, {"limits", "are", spec.Limits != nil}, {"circuit", "is", spec.Circuit != nil}} {
+		if f.set {
+			errs = append(errs, field.Forbidden(path.Child(f.name),
+				f.name+" "+f.verb+" for all handlers of an extension: leave targetRef.handler out"))
+		}
+	}
+	return errs
+}
+
+// convertLimits returns the limits that a policy sets, or nil if it sets none.
+func convertLimits(l *v1alpha1.Limits, path *field.Path) (*admission.Limits, field.ErrorList) {
+	if l == nil {
+		return nil, nil
+	}
+	if *l == (v1alpha1.Limits{}) {
+		return nil, field.ErrorList{field.Required(path, "must set at least one of maxInFlight and maxWaiting")}
+	}
+	limits := admission.Default()
+	errs := inRange(&limits.MaxInFlight, l.MaxInFlight, 1, maxCalls, path.Child("maxInFlight"))
+	return &limits, append(errs, inRange(&limits.MaxWaiting, l.MaxWaiting, 0, maxCalls, path.Child("maxWaiting"))...)
+}
+
+// convertCircuit returns the settings of the circuit that a policy sets, or nil if it sets none.
+func convertCircuit(c *v1alpha1.Circuit, path *field.Path) (*circuit.Settings, field.ErrorList) {
+	if c == nil {
+		return nil, nil
+	}
+	if *c == (v1alpha1.Circuit{}) {
+		return nil, field.ErrorList{field.Required(path, "must set at least one of mode, consecutiveFailures, "+
+			"failureRatePercent, minOpenSeconds and maxOpenSeconds")}
+	}
+	s := circuit.Default()
+	var errs field.ErrorList
+	switch c.Mode {
+	case "", v1alpha1.CircuitModeEnabled:
+	case v1alpha1.CircuitModeDisabled:
+		s.Disabled = true
+	default:
+		errs = append(errs, field.NotSupported(path.Child("mode"), c.Mode,
+			[]v1alpha1.CircuitMode{v1alpha1.CircuitModeEnabled, v1alpha1.CircuitModeDisabled}))
+	}
+	errs = append(errs, inRange(&s.ConsecutiveFailures, c.ConsecutiveFailures, 1, maxConsecutiveFailures,
+		path.Child("consecutiveFailures"))...)
+	errs = append(errs, inRange(&s.FailureRatePercent, c.FailureRatePercent, 1, 100, path.Child("failureRatePercent"))...)
+	least, most := int(s.MinOpen/time.Second), int(s.MaxOpen/time.Second)
+	errs = append(errs, inRange(&least, c.MinOpenSeconds, 1, maxOpenSeconds, path.Child("minOpenSeconds"))...)
+	errs = append(errs, inRange(&most, c.MaxOpenSeconds, 1, maxOpenSeconds, path.Child("maxOpenSeconds"))...)
+	if c.MinOpenSeconds != nil && c.MaxOpenSeconds != nil && most < least {
+		errs = append(errs, field.Invalid(path.Child("maxOpenSeconds"), most, "must not be less than minOpenSeconds"))
+	}
+	// One that is set wins over the default of the other.
+	if c.MaxOpenSeconds != nil {
+		least = min(least, most)
+	}
+	s.MinOpen, s.MaxOpen = time.Duration(least)*time.Second, time.Duration(max(least, most))*time.Second
+	return &s, errs
+}
+
+// inRange sets to, unless value is nil.
+func inRange(to *int, value *int32, least, most int, path *field.Path) field.ErrorList {
+	if value == nil {
+		return nil
+	}
+	*to = int(*value)
+	if *to < least || *to > most {
+		return field.ErrorList{field.Invalid(path, *value, fmt.Sprintf("must be between %d and %d", least, most))}
+	}
+	return nil
+}

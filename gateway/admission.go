@@ -1,0 +1,66 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/hookgate/hookgate/extension"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/admission"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// admissionRetry is when a call that found no room may find some.
+const admissionRetry = time.Second
+
+// defaultLimits are the limits of extensions without a policy.
+var defaultLimits = admission.Default()
+
+// limitsOf returns the limits of a handler's extension.
+func limitsOf(e *registry.Entry) *admission.Limits {
+	if p := e.ExtensionPolicy; p != nil && p.Limits != nil {
+		return p.Limits
+	}
+	return &defaultLimits
+}
+
+// admit bounds the calls to each extension that are in flight, and those that wait for it. Waiting counts against the
+// deadline, which is therefore outside. Everything that takes memory or time for a call is inside.
+func admit(extensions *Extensions) extension.Link {
+	return func(next extension.Caller) extension.Caller {
+		return func(ctx context.Context, c extension.Call) (extension.Result, error) {
+			s, limits := extensions.of(c.Handler), limitsOf(c.Handler)
+			waited, err := s.gate.Enter(ctx, limits)
+			if err != nil {
+				return extension.Result{Inconclusive: true}, notAdmitted(s, limits, err)
+			}
+			defer s.gate.Leave(limits)
+			result, err := next(ctx, c)
+			if waited && hook.KindOf(err) == hook.Timeout {
+				result.Inconclusive = true // a part of the time has gone by before the call was sent
+			}
+			return result, err
+		}
+	}
+}
+
+// notAdmitted returns the error of a call that the gate refused. One for which there is no room fails as the extension's
+// failure, which the failure policy may hide: the extension is slower than its callers.
+func notAdmitted(s *extensionState, l *admission.Limits, err error) *hook.Error {
+	switch {
+	case errors.Is(err, admission.ErrFull):
+		return hook.Errorf(hook.Unreachable,
+			"extension is busy: it has %d calls in flight and %d waiting, and its limits allow no more",
+			l.MaxInFlight, l.MaxWaiting).WithRetryAfter(admissionRetry)
+	case errors.Is(err, admission.ErrDismissed):
+		kind, last := s.circuit.Cause()
+		return circuitOpen(kind, last)
+	case errors.Is(err, context.DeadlineExceeded):
+		return hook.Errorf(hook.Timeout, "waited for one of %d calls in flight to end", l.MaxInFlight)
+	}
+	return hook.Errorf(hook.Canceled, "the caller left")
+}

@@ -1,0 +1,134 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package admission bounds how many calls to an extension are in flight and how many wait for that, so that an extension
+// that is slow holds neither all memory nor all goroutines of the gateway.
+package admission
+
+import (
+	"container/list"
+	"context"
+	"errors"
+	"sync"
+)
+
+// The defaults of Limits.
+const (
+	// DefaultMaxInFlight is the number of idle connections that are kept for an extension, so that every call in flight
+	// finds one. Cluster API reconciles ten objects of a kind at a time.
+	DefaultMaxInFlight = 256
+	// DefaultMaxWaiting is four times as many: what an extension that answers in a tenth of a second gets done in half
+	// a second.
+	DefaultMaxWaiting = 1024
+)
+
+var (
+	// ErrFull is returned to a call for which there is no room to wait.
+	ErrFull = errors.New("there is no room to wait")
+	// ErrDismissed is returned to the calls that wait when Dismiss is called.
+	ErrDismissed = errors.New("dismissed while waiting")
+)
+
+// Limits are the limits of a Gate. They must not change.
+type Limits struct {
+	MaxInFlight int // at least 1
+	MaxWaiting  int // 0 means that no call waits
+}
+
+// Default returns the limits of an extension without a policy.
+func Default() Limits { return Limits{MaxInFlight: DefaultMaxInFlight, MaxWaiting: DefaultMaxWaiting} }
+
+// Status describes a Gate.
+type Status struct {
+	InFlight, Waiting int
+	// Refused counts the calls that got ErrFull.
+	Refused uint64
+}
+
+// Gate admits the calls to one extension, in the order in which they come. Its zero value has no calls. It is safe for
+// concurrent use.
+//
+// Each method takes the limits, because they may change while calls are in flight. A weighted semaphore has a fixed size
+// and a queue of any length.
+type Gate struct {
+	mu       sync.Mutex
+	inFlight int
+	waiting  list.List // of chan error, with room for the one value that its call waits for
+	refused  uint64
+}
+
+// Enter admits a call, which the caller must end with Leave. It waits until there is room, and reports whether it did.
+// With an error, the call is not admitted: the error is ErrFull, ErrDismissed or that of ctx.
+func (g *Gate) Enter(ctx context.Context, l *Limits) (waited bool, err error) {
+	g.mu.Lock()
+	g.admit(l)
+	if g.inFlight < l.MaxInFlight {
+		g.inFlight++
+		g.mu.Unlock()
+		return false, nil
+	}
+	if g.waiting.Len() >= l.MaxWaiting {
+		g.refused++
+		g.mu.Unlock()
+		return false, ErrFull
+	}
+	turn := make(chan error, 1)
+	place := g.waiting.PushBack(turn)
+	g.mu.Unlock()
+
+	select {
+	case err := <-turn:
+		return true, err
+	case <-ctx.Done():
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	select {
+	case err := <-turn: // at the same moment; its place is taken off the list
+		if err == nil {
+			g.inFlight--
+			g.admit(l)
+		}
+	default:
+		g.waiting.Remove(place)
+	}
+	return true, ctx.Err()
+}
+
+// Leave ends a call that was admitted.
+func (g *Gate) Leave(l *Limits) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.inFlight--
+	g.admit(l)
+}
+
+// Dismiss refuses all calls that wait.
+func (g *Gate) Dismiss() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for place := g.waiting.Front(); place != nil; place = g.waiting.Front() {
+		g.answer(place, ErrDismissed)
+	}
+}
+
+// Status returns the counts of calls now.
+func (g *Gate) Status() Status {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return Status{InFlight: g.inFlight, Waiting: g.waiting.Len(), Refused: g.refused}
+}
+
+// admit admits those that wait longest, as far as there is room.
+func (g *Gate) admit(l *Limits) {
+	for place := g.waiting.Front(); place != nil && g.inFlight < l.MaxInFlight; place = g.waiting.Front() {
+		g.inFlight++
+		g.answer(place, nil)
+	}
+}
+
+func (g *Gate) answer(place *list.Element, err error) {
+	if turn, ok := g.waiting.Remove(place).(chan error); ok {
+		turn <- err
+	}
+}
