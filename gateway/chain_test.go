@@ -73,7 +73,7 @@ func drainCall(t *testing.T, policy hook.FailurePolicy) extension.Call {
 	reg := registrationOf("acme", handler)
 	return extension.Call{
 		Hook: h, Handler: &registry.Entry{Name: "drain.acme", Handler: handler, Registration: &reg}, Body: []byte("{}"),
-		Via: via.Way("").Next("this", "drain.acme"),
+		Via:     via.Way("").Next("this", "drain.acme"),
 		Request: &hookversionsv1.BeforeNodeDrainRequest{NodeName: "worker-1", Reason: "power", Cluster: &hooksv1alpha1.RawExtension{Raw: []byte(newCluster)}},
 	}
 }
