@@ -30,6 +30,8 @@ const (
 	maxErrorBody = 512
 	// maxQuoted is the size of the longest text of an extension in a message.
 	maxQuoted = 256
+	// maxMasked is how much of a text is searched for secrets.
+	maxMasked = 8 << 10
 )
 
 // answer reads and checks an answer, and returns its message, a fresh one. If anything fails, it returns none of it.
@@ -167,8 +169,8 @@ func (x *restRequest) interrupted(ctx context.Context, err error) *hook.Error {
 	return x.fail(hook.BadResponse, "answer ended early", err)
 }
 
-// cut shortens a text to what a condition can hold.
-func cut(s string) string { return text.Cut(s, maxQuoted) }
+// cut shortens a text to what a condition can hold, and masks secrets in it.
+func cut(s string) string { return text.Cut(text.Mask(text.Cut(s, maxMasked)), maxQuoted) }
 
 // quote returns what a peer sent as a message may show it.
 func quote(s string) string { return strconv.Quote(cut(s)) }

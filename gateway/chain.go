@@ -22,6 +22,7 @@ func chain(
 	return link(transport,
 		observe(observer),
 		failurePolicy,
+		boundMessage,
 		policyError,
 		circuitBreaker(extensions, observer),
 		deadline,

@@ -102,7 +102,7 @@ func TestDispatchOfLifecycleHooks(t *testing.T) {
 			reason:        "Ignore hides a call that could not be completed",
 			registrations: lenient,
 			answers:       answers{"v.a": fails(unreachable), "v.b": ok("from b", 4)},
-			want:          &hooksv1alpha1.BeforeClusterCreateResponse{Status: success, Message: "from b", RetryAfterSeconds: 4},
+			want:          &hooksv1alpha1.BeforeClusterCreateResponse{Status: success, Message: `ignored: handler "v.a": Unreachable, from b`, RetryAfterSeconds: 4},
 		},
 		"FailureIsNotIgnored": {
 			reason:        "Ignore never hides what an extension answered",

@@ -5,20 +5,24 @@ package gateway
 
 import (
 	"context"
+	"fmt"
 
+	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/hook"
 )
 
 // failurePolicy hides the errors of handlers that are registered with the policy Ignore, if they are of a kind that can
-// be ignored. The response is then an empty success, without any part of an incomplete answer.
+// be ignored. The response is then a success without any part of an incomplete answer. Its message says which handler was
+// ignored, and the kind of its error, but not the error's text, which may change while the extension is down.
 func failurePolicy(next extension.Caller) extension.Caller {
 	return func(ctx context.Context, c extension.Call) (extension.Result, error) {
 		result, err := next(ctx, c)
 		if err == nil || c.Handler.Handler.FailurePolicy != hook.Ignore || !hook.KindOf(err).Ignorable() {
 			return result, err
 		}
-		result.Response, result.Ignored = newSuccess(c.Hook), err
+		message := fmt.Sprintf("ignored: handler %q: %s", c.Handler.Name, hook.KindOf(err))
+		result.Response, result.Ignored = newResponse(c.Hook, catalog.Success, message), err
 		return result, nil
 	}
 }

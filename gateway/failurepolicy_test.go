@@ -58,9 +58,9 @@ func TestFailurePolicyByKind(t *testing.T) {
 				if err != nil || !errors.Is(got.Ignored, failed) {
 					t.Errorf("got error %v and ignored %v, want it ignored", err, got.Ignored)
 				}
-				want := &hooksv1alpha1.BeforeClusterCreateResponse{Status: success}
+				want := &hooksv1alpha1.BeforeClusterCreateResponse{Status: success, Message: `ignored: handler "v.a": ` + kind.String()}
 				if diff := cmp.Diff(want, got.Response, protocmp.Transform()); diff != "" {
-					t.Errorf("an ignored failure answers with an empty success: -want +got:\n%s", diff)
+					t.Errorf("an ignored failure answers with a success that says so: -want +got:\n%s", diff)
 				}
 			})
 		}
@@ -100,7 +100,8 @@ func TestIgnoredAnswersLeaveNothingBehind(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff(proto.Message(&hooksv1alpha1.BeforeClusterCreateResponse{Status: success}), got, protocmp.Transform()); diff != "" {
+	want := &hooksv1alpha1.BeforeClusterCreateResponse{Status: success, Message: `ignored: handler "v.a": BadResponse`}
+	if diff := cmp.Diff(proto.Message(want), got, protocmp.Transform()); diff != "" {
 		t.Errorf("-want +got:\n%s", diff)
 	}
 }

@@ -105,7 +105,7 @@ func TestPolicyOrder(t *testing.T) {
 		},
 		"Ignored": {
 			"an error that is ignored does not", answers{"v.c": fails(unreachable)}, hook.Ignore, whole, 4 * time.Second,
-			&hooksv1alpha1.BeforeClusterDeleteResponse{Status: success}, "",
+			&hooksv1alpha1.BeforeClusterDeleteResponse{Status: success, Message: `ignored: handler "v.c": Unreachable`}, "",
 		},
 		"Unordered": {
 			"a handler without an order does not keep others from being called", answers{"v.b": fails(unreachable)}, "", whole, 4 * time.Second,

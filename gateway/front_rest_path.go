@@ -8,6 +8,8 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/text"
 )
 
 // route returns the hook that a path is for. If no hook has this path, the error suggests a correction, and h is the
@@ -26,9 +28,9 @@ func (f *REST) route(path string) (h *catalog.Hook, asked string, err error) {
 		err = hook.Errorf(hook.UnknownHook, "no hooks of %s any more, which %s of the gateway has removed: call %s",
 			v.APIVersion(), v.Lifetime.Removed, v.Instead())
 	case asked != "":
-		err = hook.Errorf(hook.UnknownHook, "no hook %q: see \"hookgate call --help\" for their names", asked)
+		err = hook.Errorf(hook.UnknownHook, "no hook %q: see \"hookgate call --help\" for their names", text.Cut(asked, limits.QuotedBytes))
 	default:
-		err = hook.Errorf(hook.UnknownHook, "no hook at path %q: want %s", path, f.wantPath(path))
+		err = hook.Errorf(hook.UnknownHook, "no hook at path %q: want %s", text.Cut(path, limits.QuotedBytes), f.wantPath(path))
 	}
 	return nil, asked, err
 }
@@ -39,7 +41,7 @@ func noHookAt(path string, h *catalog.Hook) error {
 	if !h.Singleton() {
 		want += "[/<handler>]"
 	}
-	return hook.Errorf(hook.UnknownHook, "no hook at path %q: want %s", path, want)
+	return hook.Errorf(hook.UnknownHook, "no hook at path %q: want %s", text.Cut(path, limits.QuotedBytes), want)
 }
 
 // validHandler reports whether the path of a hook may continue with rest: with one segment for the handler, if the hook

@@ -182,8 +182,8 @@ func TestPolicyConditions(t *testing.T) {
 			"also if it is called by name", policy.Policy{Conditions: conditions(t, fails)}, onlyB, "v.a", "", hook.Policy,
 			`handler "v.a": ExtensionPolicy "p": match condition "c0": the expression fails for this request`,
 		},
-		"Ignore":      {"under Ignore, the handler has nothing to say", policy.Policy{FailurePolicy: hook.Ignore, Conditions: conditions(t, fails)}, onlyB, "", "b", 0, ""},
-		"NamedIgnore": {"also if it is called by name", policy.Policy{FailurePolicy: hook.Ignore, Conditions: conditions(t, fails)}, onlyB, "v.a", "", 0, ""},
+		"Ignore":      {"under Ignore, the answer says only that", policy.Policy{FailurePolicy: hook.Ignore, Conditions: conditions(t, fails)}, onlyB, "", `ignored: handler "v.a": Policy, b`, 0, ""},
+		"NamedIgnore": {"also if it is called by name", policy.Policy{FailurePolicy: hook.Ignore, Conditions: conditions(t, fails)}, onlyB, "v.a", `ignored: handler "v.a": Policy`, 0, ""},
 		"FalseAndFails": {
 			"one that is false decides, whatever another does", policy.Policy{Conditions: conditions(t, fails, `false`)}, onlyB, "", "b", 0, "",
 		},

@@ -13,6 +13,8 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/text"
 )
 
 // merge merges the answers of all targets into one. Both are ordered by name, so that the same answers give the same
@@ -46,10 +48,10 @@ func merge(h *catalog.Hook, targets []target, answers []answer) (proto.Message, 
 	case first != nil && len(failures) == 1:
 		return nil, first
 	case first != nil:
-		return nil, hook.Errorf(first.Kind, "%s", strings.Join(failures, "; ")).
+		return nil, hook.Errorf(first.Kind, "%s", joined(failures, "; ")).
 			WithCause(errors.Join(causes...)).WithRetryAfter(first.RetryAfter)
 	case refused:
-		return newFailure(h, strings.Join(failures, "; ")), nil
+		return newFailure(h, joined(failures, "; ")), nil
 	case len(answers) == 1:
 		return answers[0].response, nil
 	}
@@ -77,12 +79,33 @@ func mergeSuccesses(h *catalog.Hook, answers []answer) proto.Message {
 	}
 	if len(messages) > 0 {
 		message := merged.Descriptor().Fields().ByName("message")
-		merged.Set(message, protoreflect.ValueOfString(strings.Join(messages, ", ")))
+		merged.Set(message, protoreflect.ValueOfString(joined(messages, ", ")))
 	}
 	if h.Blocking {
 		setRetryAfterSeconds(merged.Interface(), retry)
 	}
 	return merged.Interface()
+}
+
+// minShare is the least that each of several texts keeps of their limit.
+const minShare = 256
+
+// joined joins texts, bounded together. If they have more than that, each keeps an equal share, so that the first one
+// cannot displace the names in the others.
+func joined(texts []string, separator string) string {
+	total := 0
+	for _, t := range texts {
+		total += len(t) + len(separator)
+	}
+	if total <= limits.MergedMessageBytes {
+		return strings.Join(texts, separator)
+	}
+	share := max(limits.MergedMessageBytes/len(texts)-len(separator), minShare)
+	cut := make([]string, len(texts))
+	for i, t := range texts {
+		cut[i] = text.Bounded(t, share)
+	}
+	return text.Bounded(strings.Join(cut, separator), limits.MergedMessageBytes)
 }
 
 func leastNonZero(a, b int32) int32 {

@@ -38,6 +38,8 @@ func observe(o *Observer) extension.Link {
 			m := o.metrics
 			ctx, span := o.tracer.Start(ctx, "handler "+name, trace.WithSpanKind(trace.SpanKindClient))
 			defer span.End()
+			series := m.series.begin(name)
+			defer m.series.end(series)
 			inFlight := m.handlerInFlight.WithLabelValues(h, name)
 			inFlight.Inc()
 			defer inFlight.Dec()

@@ -19,6 +19,8 @@ import (
 	"github.com/hookgate/hookgate/gateway/auth"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/hookversion"
+	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/text"
 )
 
 // Observer observes every call twice, as it comes from a caller and as it goes to each handler. It records metrics and
@@ -68,7 +70,7 @@ func inboundFrom(ctx context.Context) *inbound {
 func (o *Observer) begin(
 	ctx context.Context, protocol, asked string, h *catalog.Hook, carrier propagation.TextMapCarrier, callID string,
 ) (context.Context, *inbound) {
-	in := &inbound{o: o, id: callIDOr(callID), protocol: protocol, hook: "unknown", asked: asked, start: time.Now()}
+	in := &inbound{o: o, id: callIDOr(callID), protocol: protocol, hook: "unknown", asked: text.Cut(asked, limits.QuotedBytes), start: time.Now()}
 	if h != nil {
 		in.hook, in.asked = h.Hook, h.Hook
 	}
@@ -83,8 +85,15 @@ func (o *Observer) begin(
 	return ctx, in
 }
 
-// fail sets the error that the caller gets.
-func (in *inbound) fail(err error) { in.err = asError(err) }
+// fail sets the error that the caller gets. Its text is bounded, whatever it repeats of a request or an answer.
+func (in *inbound) fail(err error) {
+	in.err = asError(err)
+	if len(in.err.Message) > limits.MergedMessageBytes {
+		bounded := *in.err
+		bounded.Message = text.Bounded(bounded.Message, limits.MergedMessageBytes)
+		in.err = &bounded
+	}
+}
 
 // end records the outcome of the call.
 func (in *inbound) end() {

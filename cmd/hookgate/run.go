@@ -36,6 +36,7 @@ import (
 	"github.com/hookgate/hookgate/hookversion"
 	"github.com/hookgate/hookgate/internal/certs"
 	"github.com/hookgate/hookgate/internal/memory"
+	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/openapi"
 )
 
@@ -246,7 +247,7 @@ func newLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	if err := l.UnmarshalText([]byte(level)); err != nil {
 		return nil, usagef("--log-level: want debug, info, warn or error, got %q", level)
 	}
-	options := &slog.HandlerOptions{Level: l}
+	options := &slog.HandlerOptions{Level: l, ReplaceAttr: text.LogAttr}
 	switch format {
 	case "text":
 		return slog.New(slog.NewTextHandler(w, options)), nil

@@ -18,6 +18,14 @@ const (
 	DefaultTimeout = 10 * time.Second
 	// JSONDepth is how deep objects and arrays may be nested in each other.
 	JSONDepth = 1000
+	// QuotedBytes is the size to which names and paths of a caller are cut in texts. Registered names have at most 317.
+	QuotedBytes = 320
+	// MessageBytes is the size to which the message of an extension's answer is cut, and MergedMessageBytes that of
+	// several together, and the text of an error. Callers put them into conditions, which have room for 32 KiB.
+	MessageBytes       = 8 << 10
+	MergedMessageBytes = 16 << 10
+	// LogTextBytes is the size to which each text in a line of the log is cut. The stack of a panic has less.
+	LogTextBytes = 16 << 10
 	// GatewayHops is the number of gateways that a call may pass, one behind the other. A hub, a regional hub and a
 	// sidecar are three. A call that comes back to a gateway is cut there; this limit is for replicas that do not know
 	// each other.

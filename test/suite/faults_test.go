@@ -183,7 +183,7 @@ func checkRefused(t *testing.T, g *gateway) {
 	}
 }
 
-// One bad handler under Fail fails the aggregate and is named; under Ignore it is left out.
+// One bad handler under Fail fails the aggregate and is named; under Ignore the message names it.
 func TestFaultsInAnAggregate(t *testing.T) {
 	process.Program(t, gatewayVariable)
 	for name, ignore := range map[string]bool{"Fail": false, "Ignore": true} {
@@ -206,7 +206,7 @@ func TestFaultsInAnAggregate(t *testing.T) {
 				return
 			}
 			out := asCaller(t, "BeforeClusterCreate", got.body).(*runtimehooksv1.BeforeClusterCreateResponse)
-			if got.code != http.StatusOK || out.Message != "one, two" || out.RetryAfterSeconds != 20 {
+			if got.code != http.StatusOK || out.Message != `one, ignored: handler "b-bad.s": BadResponse, two` || out.RetryAfterSeconds != 20 {
 				t.Errorf("status %d: %s", got.code, got.body)
 			}
 		})

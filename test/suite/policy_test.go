@@ -99,7 +99,8 @@ func TestExtensionPolicies(t *testing.T) {
 	process.Eventually(t, "the log has CEL's error", logged("no such key: nobody"))
 
 	g.write(t, "policies.yaml", strings.Replace(broken, "targetRef", "failurePolicy: Ignore\n  targetRef", 1))
-	expect("or is ignored", "from b, from c")
+	const ignored = `ignored: handler "a.acme": Policy, from b, from c`
+	expect("or is ignored", ignored)
 	if metrics := g.metrics(t); !strings.Contains(metrics, `handler="a.acme",hook="BeforeClusterCreate",kind="Policy"`) {
 		t.Error("what is ignored is counted")
 	}
@@ -108,7 +109,7 @@ func TestExtensionPolicies(t *testing.T) {
 	process.Eventually(t, "a mistake is logged by file and line",
 		logged(`policies.yaml:7: ExtensionPolicy \"a\": spec.matchConditions[0].expression`))
 	process.Eventually(t, "and so is the other", logged("policies.yaml:9: not YAML"))
-	expect("and changes nothing", "from b, from c")
+	expect("and changes nothing", ignored)
 
 	g.write(t, "policies.yaml", "# nothing\n")
 	expect("without policies all is as before", "from a, from b, from c")

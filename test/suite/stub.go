@@ -161,7 +161,7 @@ func halfABody(w http.ResponseWriter, _ *http.Request) {
 // huge answers with valid JSON of at least size bytes.
 func huge(size int) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, `{"status":"Success","retryAfterSeconds":0,"message":"`)
+		_, _ = io.WriteString(w, `{"status":"Success","retryAfterSeconds":0,"padding":"`)
 		chunk := strings.Repeat("x", 1<<16)
 		for sent := 0; sent < size; sent += len(chunk) {
 			if _, err := io.WriteString(w, chunk); err != nil {

@@ -1,0 +1,76 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package text
+
+import (
+	"bytes"
+	"errors"
+	"log/slog"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"github.com/hookgate/hookgate/internal/limits"
+)
+
+func TestMask(t *testing.T) {
+	const key = "-----BEGIN EC PRIVATE KEY-----\nMHcCAQEEIB\n-----END EC PRIVATE KEY-----" //nolint:gosec // It is none.
+	for name, tc := range map[string]struct{ in, want string }{
+		"Key":         {"read " + key + " twice " + key, "read *** twice ***"},
+		"HalfAKey":    {"read -----BEGIN PRIVATE KEY-----\nMHcCAQ", "read ***"},
+		"Certificate": {"-----BEGIN CERTIFICATE-----\nMIIB", "-----BEGIN CERTIFICATE-----\nMIIB"},
+		"JWT":         {"got eyJhbGciOi.eyJzdWIi.SflKxw-_x, refused", "got ***, refused"},
+		"Bearer":      {"Authorization: Bearer abcdef0123456789 denied", "Authorization: Bearer *** denied"},
+		"Basic":       {"authorization: basic dXNlcjpwYXNz", "authorization: basic ***"},
+		"URL":         {"dial https://user:pa/ss@example.com:1/x failed", "dial https://***@example.com:1/x failed"},
+		"Password":    {"dsn user=u password=hunter2 host=h", "dsn user=u password=*** host=h"},
+		"Quoted":      {`{"password": "hunter two", "a": 1}`, `{"password": ***, "a": 1}`},
+		"Token":       {`?token=abc&x=1`, `?token=***&x=1`},
+		"JSONToken":   {`{"api_key":"abc"}`, `{"api_key":***}`},
+		"Words":       {"the secret: it is missing; a bearer of news; basic types", "the secret: it is missing; a bearer of news; basic types"},
+		"Text":        {`handler "v.acme": call extension: connection refused`, `handler "v.acme": call extension: connection refused`},
+		"PlainURL":    {"https://example.com/x and a@example.com", "https://example.com/x and a@example.com"},
+	} {
+		if got := Mask(tc.in); got != tc.want {
+			t.Errorf("%s: got  %s\nwant %s", name, got, tc.want)
+		}
+	}
+}
+
+func TestBounded(t *testing.T) {
+	const n = 100
+	for name, tc := range map[string]struct{ in, want string }{
+		"AtLimit": {strings.Repeat("x", n), strings.Repeat("x", n)},
+		"Beyond":  {strings.Repeat("x", n+1), strings.Repeat("x", n-len(" … (cut)")) + " … (cut)"},
+		"Huge":    {strings.Repeat("x", 1<<20), strings.Repeat("x", n-len(" … (cut)")) + " … (cut)"},
+	} {
+		if got := Bounded(tc.in, n); got != tc.want {
+			t.Errorf("%s: got %q, want %q", name, got, tc.want)
+		}
+	}
+	for shift := range 4 {
+		if got := Bounded(strings.Repeat("x", shift)+strings.Repeat("€", 1<<15), n); !utf8.ValidString(got) || len(got) > n {
+			t.Errorf("a character was cut: %q", got)
+		}
+	}
+	// The cut must not leave the beginning of a secret, which alone has no shape.
+	if got := Bounded(strings.Repeat("x", n-30)+" eyJhbGciOi."+strings.Repeat("y", n)+".z", n); strings.Contains(got, "eyJ") {
+		t.Errorf("half a token is left: %s", got)
+	}
+}
+
+// Whatever is logged, a line has a limit and no secret.
+func TestLogAttr(t *testing.T) {
+	huge := strings.Repeat("x", 1<<20) + " password=hunter2"
+	var log bytes.Buffer
+	logger := slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{ReplaceAttr: LogAttr}))
+	logger.Error("password=hunter2", "text", "password=hunter2 "+huge, "error", errors.New(huge), "list", []string{huge},
+		"group", slog.GroupValue(slog.String("inner", huge)))
+	if strings.Contains(log.String(), "hunter2") {
+		t.Error("the log has a password")
+	}
+	if log.Len() > 5*limits.LogTextBytes {
+		t.Errorf("a line has %d bytes", log.Len())
+	}
+}
