@@ -209,7 +209,8 @@ func (o *serveOptions) newRegistry() *registry.Registry {
 // newSource returns the source of registrations that the flags name.
 func (o *serveOptions) newSource(
 	at connection, hooks *catalog.Catalog, reg *registry.Registry, d discovery.Discoverer, endpoints *cluster.Endpoints,
-	references *convert.References, losses *convert.Losses, observer directory.Observer, logger *slog.Logger,
+	references *convert.References, losses *convert.Losses, observer directory.Observer, circuits cluster.Circuits,
+	logger *slog.Logger,
 ) (source, error) {
 	switch {
 	case o.sidecar != "":
@@ -225,7 +226,7 @@ func (o *serveOptions) newSource(
 	default:
 		return o.cluster.newSource(at, cluster.Config{
 			Catalog: hooks, Registry: reg, Discoverer: d, Endpoints: endpoints, References: references, Losses: losses,
-			Logger: logger, Resync: o.resync, Observer: observer,
+			Logger: logger, Resync: o.resync, Observer: observer, Circuits: circuits,
 		})
 	}
 }

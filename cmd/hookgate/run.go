@@ -106,7 +106,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	})
 	defer transports.Close()
 	source, err := o.newSource(at, hooks, reg, transports, endpoints, references, losses,
-		discoveries{metrics, extensions}, logger)
+		discoveries{metrics, extensions}, extensions, logger)
 	if err != nil {
 		return err
 	}

@@ -50,6 +50,8 @@ type Status struct {
 	Kind hook.Kind
 	// Since is when the circuit opened or closed; zero if it has never opened. Probes do not change it.
 	Since time.Time
+	// Failed is when a call failed last.
+	Failed time.Time
 	// Entered counts the changes to each state.
 	Entered [Open + 1]uint64
 }
@@ -110,7 +112,7 @@ func (c *Circuit) Leave(p Pass, s *Settings, o Outcome, err error) (changed bool
 		return false
 	}
 	if o == Failure {
-		c.cause = err
+		c.cause, c.status.Failed = err, time.Now()
 	}
 	if p.probe {
 		c.probing = false

@@ -77,6 +77,8 @@ type Config struct {
 	References *convert.References
 	// Losses records the losses of conversions in calls of this process. It may be nil.
 	Losses *convert.Losses
+	// Circuits has the circuits of this process, which the condition Available shows. It may be nil.
+	Circuits Circuits
 	// Own holds the addresses of this gateway. ExtensionConfigs with one of them are refused.
 	Own extensionconfig.Addresses
 	// Resync is the time between two discoveries of an extension that answers. Zero means discovery.DefaultResync.
@@ -242,6 +244,7 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 		backoff:    s.config.Backoff,
 		leadership: newLeadership(s.config.LeaderElection, s.config.REST, s.config.Logger),
 		losses:     s.config.Losses,
+		circuits:   s.config.Circuits,
 		readOnly:   s.config.ReadOnly,
 		warm:       make(chan struct{}),
 		requests:   make(chan event.GenericEvent),
@@ -279,9 +282,12 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 	if err := mgr.Add(manager.RunnableFunc(policyCache.Start)); err != nil {
 		return err
 	}
-	lossy := notify.NewSet[string]()
+	noted := notify.NewSet[string]() // what calls have shown something about
 	if s.config.Losses != nil {
-		s.config.Losses.Notify(lossy.Add)
+		s.config.Losses.Notify(noted.Add)
+	}
+	if s.config.Circuits != nil {
+		s.config.Circuits.Notify(noted.Add)
 	}
 	d, err := s.definitions(ctx, mgr)
 	if err != nil {
@@ -298,7 +304,7 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 		defer following.Wait()
 		following.Go(func() { p.run(ctx) })
 		following.Go(func() { d.run(ctx) })
-		following.Go(func() { r.reconcileAdded(ctx, lossy) })
+		following.Go(func() { r.reconcileAdded(ctx, noted) })
 		if s.config.ReadOnly {
 			<-ctx.Done()
 			return nil

@@ -49,6 +49,9 @@ type observation struct {
 	losses   lossRecord
 	versions map[string]string   // what each handler is converted to
 	recorded map[string][]string // paths, by handler
+
+	available *availability // nil leaves the condition Available as it is
+	settles   time.Duration // the time until available may say something else, or 0
 }
 
 // desired returns the desired state of an ExtensionConfig. It is a pure function.
@@ -72,6 +75,9 @@ func desired(o *observation) *runtimev1.ExtensionConfig {
 	}
 	if o.leads && !o.unreadable {
 		o.setWarning(want, deprecatedCondition, deprecatedReason, deprecatedMessage(o.handlers, o.hooks))
+	}
+	if o.available != nil {
+		o.setAvailable(want)
 	}
 	if o.versions != nil {
 		losses := o.losses.merge(want.Generation, o.versions, o.recorded)

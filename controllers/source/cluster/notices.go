@@ -60,6 +60,12 @@ func notices(before, after *runtimev1.ExtensionConfig) []notice {
 				}
 				add(kind, c.Reason, "Discover", note)
 			}
+		case availableCondition:
+			if c.Status == metav1.ConditionFalse && !same {
+				add(corev1.EventTypeWarning, c.Reason, "Call", c.Message)
+			} else if isTrue && old != nil && !same {
+				add(corev1.EventTypeNormal, c.Reason, "Call", "calls to the extension succeed again")
+			}
 		case lossyCondition:
 			if !same {
 				add(corev1.EventTypeWarning, c.Reason, "Convert", c.Message)

@@ -55,6 +55,7 @@ type reconciler struct {
 	leadership *leadership
 	policies   *discovery.PolicySet
 	losses     *convert.Losses // nil if this process converts nothing
+	circuits   Circuits        // nil if this process calls nothing
 	readOnly   bool
 
 	warm     chan struct{} // closed once the registry has what the status of all ExtensionConfigs says
@@ -96,7 +97,11 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if err == nil && ctx.Err() == nil {
 		err = r.write(ctx, m, config, desired(&o))
 	}
-	return reconcile.Result{RequeueAfter: r.next(ctx, m, &o, err)}, nil
+	after := r.next(ctx, m, &o, err)
+	if o.settles > 0 && ctx.Err() == nil && (after == 0 || o.settles < after) {
+		after = o.settles
+	}
+	return reconcile.Result{RequeueAfter: after}, nil
 }
 
 // observe returns the observed state of an ExtensionConfig, and registers it. An error means that the API server did
@@ -119,6 +124,7 @@ func (r *reconciler) observe(
 			return o, err
 		}
 	}
+	r.observeAvailability(&o)
 	if r.losses != nil && !o.unreadable && ctx.Err() == nil {
 		r.observeLosses(m, &o)
 	}
