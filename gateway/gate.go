@@ -24,7 +24,7 @@ type Gate interface {
 	// Admit returns the caller with these credentials, if it may call h. A nil h is a hook that does not exist, which
 	// every caller may ask for that the gate knows. The caller is returned with an error, too, as far as it is known.
 	//
-	// Errors are of the kinds Unauthenticated, Forbidden and NotReady: the gate cannot tell at the moment.
+	// Errors are of the kinds Unauthenticated, Forbidden, and NotReady or Overloaded: the gate cannot tell at the moment.
 	Admit(ctx context.Context, c auth.Credentials, h *catalog.Hook) (auth.Caller, error)
 	// Challenge returns the value of WWW-Authenticate for a caller that was not authenticated.
 	Challenge() string

@@ -11,6 +11,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
@@ -25,10 +26,13 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
+	"k8s.io/client-go/rest"
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/devcert"
 	"github.com/hookgate/hookgate/gateway/auth"
+	"github.com/hookgate/hookgate/gateway/auth/tokenreview"
+	"github.com/hookgate/hookgate/gateway/auth/tokenreview/tokenreviewtest"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/certs"
 	"github.com/hookgate/hookgate/internal/limits"
@@ -350,6 +354,53 @@ func TestGateKnowsEveryHook(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// TestGateAsksTheAPIServer tests tokens of a cluster over both fronts: a user may call the hooks whose paths RBAC allows
+// it to post to, in any spelling of the scheme, and nobody may while the API server does not answer.
+func TestGateAsksTheAPIServer(t *testing.T) {
+	hooks := catalog.New().Hubs()
+	api := &tokenreviewtest.APIServer{Users: map[string]string{}, Allowed: map[string][]string{}}
+	for _, h := range hooks {
+		api.Users["token-of-"+h.Hook], api.Allowed["user-of-"+h.Hook] = "user-of-"+h.Hook, []string{h.Path("")}
+	}
+	server := httptest.NewServer(api)
+	t.Cleanup(server.Close)
+	reviewer, err := tokenreview.New(&rest.Config{Host: server.URL, ContentConfig: rest.ContentConfig{ContentType: "application/json"}}, server.Client(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	g := authentication{certificates: true, reviewer: reviewer}.start(t)
+	both := func(h *catalog.Hook, s shown) answerOf {
+		t.Helper()
+		rest, rpc := g.throughREST(t, h, s, strings.NewReader("{}")), g.throughGRPC(t, h, s)
+		if rest != rpc {
+			t.Errorf("%s: the fronts differ: REST %+v, gRPC %+v", h.Hook, rest, rpc)
+		}
+		return rest
+	}
+	for i, h := range hooks {
+		other := hooks[(i+1)%len(hooks)]
+		if got := both(h, shown{authorization: []string{"bearer token-of-" + h.Hook}}); got.kind == "Unauthenticated" || got.kind == "Forbidden" {
+			t.Errorf("%s with its own token: %+v", h.Hook, got)
+		}
+		want := answerOf{"Forbidden", `user "user-of-` + other.Hook + `" may not call this hook: bind a ClusterRole that has the verb post on the nonResourceURL ` + h.Path("")}
+		if got := both(h, shown{authorization: []string{"Bearer token-of-" + other.Hook}}); got != want {
+			t.Errorf("%s with the token of another: %+v, want %+v", h.Hook, got, want)
+		}
+	}
+	discovery := hookOf(t, "Discovery")
+	if got := both(discovery, shown{authorization: []string{"Bearer made-up"}}); got.kind != "Unauthenticated" {
+		t.Errorf("a token that is none: %+v", got)
+	}
+	if got := both(discovery, shown{host: "core.example"}); got != (answerOf{}) {
+		t.Errorf("a client certificate: %+v", got)
+	}
+	server.Close()
+	want := answerOf{"NotReady", "the token could not be checked, because the API server did not answer: try again"}
+	if got := both(discovery, shown{authorization: []string{"Bearer another"}}); got != want {
+		t.Errorf("without the API server: %+v, want %+v", got, want)
 	}
 }
 

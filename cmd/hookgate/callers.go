@@ -10,9 +10,11 @@ import (
 	"slices"
 
 	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/gateway/auth"
+	"github.com/hookgate/hookgate/gateway/auth/tokenreview"
 	"github.com/hookgate/hookgate/internal/certs"
 )
 
@@ -21,6 +23,8 @@ type callersOptions struct {
 	file      string
 	names     []string
 	anonymous bool
+	tokens    bool
+	audiences []string
 }
 
 func (o *callersOptions) addFlags(f *pflag.FlagSet) {
@@ -30,14 +34,33 @@ func (o *callersOptions) addFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.names, "allowed-client-names", nil,
 		"names of client certificates that may call every hook: a common name, or a DNS name or URI of the subject "+
 			"alternative names; by default, without --callers, all that ca.crt in --cert-dir has signed")
+	f.BoolVar(&o.tokens, "kubernetes-tokens", false,
+		"take bearer tokens that the cluster of the ExtensionConfigs knows, such as those of service accounts, from "+
+			"users whom it allows to post to the path of the hook")
+	f.StringSliceVar(&o.audiences, "kubernetes-token-audiences", nil,
+		"audiences of which a token must have one; by default, tokens must be for the API server")
 	f.BoolVar(&o.anonymous, "allow-anonymous-callers", false,
 		"start on an address that is not loopback even if nothing authenticates callers: everyone who can connect "+
 			"can then read what extensions answer, and have them act on any Cluster that the request names")
 }
 
-// gate returns the gate of both fronts, and the file of callers to follow, if there is one.
+// check returns an error of usage unless the flags fit together and the source of registrations.
+func (o *callersOptions) check(noCluster bool) error {
+	switch {
+	case o.tokens && noCluster:
+		return usagef("--kubernetes-tokens: no API server checks tokens without a cluster; list callers with --callers")
+	case len(o.audiences) > 0 && !o.tokens:
+		return usagef("--kubernetes-token-audiences: tokens are checked with --kubernetes-tokens only; give both")
+	case slices.Contains(o.audiences, ""):
+		return usagef("--kubernetes-token-audiences: an audience is empty")
+	}
+	return nil
+}
+
+// gate returns the gate of both fronts, and the file of callers to follow, if there is one. cluster says how to reach
+// the API server; it is nil without a cluster.
 func (o *callersOptions) gate(
-	certificates *certs.Server, hooks *catalog.Catalog, logger *slog.Logger,
+	certificates *certs.Server, cluster *rest.Config, hooks *catalog.Catalog, logger *slog.Logger,
 ) (*auth.Gate, *auth.CallersFile, error) {
 	if slices.Contains(o.names, "") {
 		return nil, nil, usagef("--allowed-client-names: a name is empty")
@@ -53,6 +76,15 @@ func (o *callersOptions) gate(
 			return nil, nil, fmt.Errorf("read --callers: %w", err)
 		}
 	}
+	if o.tokens {
+		client, err := rest.HTTPClientFor(cluster)
+		if err != nil {
+			return nil, nil, fmt.Errorf("--kubernetes-tokens: %w", err)
+		}
+		if config.Reviewer, err = tokenreview.New(cluster, client, o.audiences); err != nil {
+			return nil, nil, fmt.Errorf("--kubernetes-tokens: %w", err)
+		}
+	}
 	return auth.NewGate(config), config.Callers, nil
 }
 
@@ -66,8 +98,8 @@ func (o *serveOptions) checkCallers(gate *auth.Gate) error {
 	} {
 		if a.address != "" && !isLoopback(a.address) {
 			return usagef("%s %s is not on loopback, and nothing authenticates callers: put the ca.crt that signs "+
-				"their certificates into --cert-dir, or list them in a file with --callers; or say "+
-				"--allow-anonymous-callers, and everyone who can connect may call every hook", a.flag, a.address)
+				"their certificates into --cert-dir, list them in a file with --callers, or check tokens of the cluster "+
+				"with --kubernetes-tokens; or say --allow-anonymous-callers, and everyone who can connect may call every hook", a.flag, a.address)
 		}
 	}
 	return nil

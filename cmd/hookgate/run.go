@@ -61,19 +61,19 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	if err != nil {
 		return fmt.Errorf("read --cert-dir: %w", err)
 	}
-	gate, callers, err := o.callers.gate(certificates, hooks, logger)
-	if err != nil {
-		return err
-	}
-	if err := o.checkCallers(gate); err != nil {
-		return err
-	}
 	clientCertificate, err := o.clientCertificate.open()
 	if err != nil {
 		return err
 	}
 	at, err := o.connect()
 	if err != nil {
+		return err
+	}
+	gate, callers, err := o.callers.gate(certificates, at.rest, hooks, logger)
+	if err != nil {
+		return err
+	}
+	if err := o.checkCallers(gate); err != nil {
 		return err
 	}
 	diagnosticsTLS, guard, err := o.diagnostics.serving(certificates, at.rest, logger)

@@ -129,6 +129,9 @@ func (o *serveOptions) check() error {
 	if err := o.webhooks.check(!o.wantsCluster()); err != nil {
 		return err
 	}
+	if err := o.callers.check(!o.wantsCluster()); err != nil {
+		return err
+	}
 	if err := o.clientCertificate.check(); err != nil {
 		return err
 	}

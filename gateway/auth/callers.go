@@ -105,7 +105,7 @@ func (s *stated) entry(hooks *catalog.Catalog) (*entry, error) {
 	switch {
 	case s.Name == "":
 		return nil, errors.New("name: required: it is in the log")
-	case displayName(s.Name) != s.Name:
+	case DisplayName(s.Name) != s.Name:
 		return nil, fmt.Errorf("name: longer than %d bytes, or with control characters", limits.CallerNameBytes)
 	case len(s.Hooks) == 0:
 		return nil, fmt.Errorf("hooks: required: names of hooks, or %q for all", allHooks)

@@ -83,5 +83,5 @@ func certificateNames(c *x509.Certificate) []string {
 	return names
 }
 
-// displayName returns a name as logs and errors show it.
-func displayName(name string) string { return text.Printable(text.Cut(name, limits.CallerNameBytes)) }
+// DisplayName returns a name as logs and errors show it.
+func DisplayName(name string) string { return text.Printable(text.Cut(name, limits.CallerNameBytes)) }

@@ -18,7 +18,7 @@ import (
 // Reviewer checks tokens that are not in the file of callers, and what their owners may call.
 type Reviewer interface {
 	// Review returns who has the token, if it may call h, which is nil for no hook in particular. Its errors are of
-	// the kinds Unauthenticated, Forbidden and NotReady.
+	// the kinds Unauthenticated, Forbidden, NotReady and Overloaded.
 	Review(ctx context.Context, token string, h *catalog.Hook) (name string, err error)
 }
 
@@ -68,7 +68,7 @@ func (g *Gate) Challenge() string {
 
 // Admit returns the caller with these credentials, if it may call h. A nil h is a hook that does not exist: every caller
 // may ask for it that the gate knows. The caller is returned with an error, too, as far as it is known. Errors are of
-// the kinds Unauthenticated, Forbidden and NotReady.
+// the kinds Unauthenticated, Forbidden, NotReady and Overloaded.
 func (g *Gate) Admit(ctx context.Context, c Credentials, h *catalog.Hook) (Caller, error) {
 	if !g.Required() {
 		return Caller{Method: None}, nil
@@ -116,7 +116,7 @@ func (g *Gate) admitToken(ctx context.Context, token string, h *catalog.Hook) (C
 			"the gateway does not know the token: ask its operator for one")
 	}
 	name, err := g.config.Reviewer.Review(ctx, token, h)
-	return Caller{Name: displayName(name), Method: Kubernetes}, err
+	return Caller{Name: DisplayName(name), Method: Kubernetes}, err
 }
 
 func (g *Gate) admitCertificate(
@@ -125,7 +125,7 @@ func (g *Gate) admitCertificate(
 	names := certificateNames(certificate)
 	caller := Caller{Method: Certificate}
 	if len(names) > 0 {
-		caller.Name = displayName(names[0])
+		caller.Name = DisplayName(names[0])
 	}
 	// The handshake has checked both, but the connection may be older than the end of the certificate, or than the
 	// removal of the authority.
@@ -141,7 +141,7 @@ func (g *Gate) admitCertificate(
 	}
 	for _, name := range names {
 		if slices.Contains(g.config.Names, name) {
-			return Caller{Name: displayName(name), Method: Certificate}, nil
+			return Caller{Name: DisplayName(name), Method: Certificate}, nil
 		}
 	}
 	if g.config.Callers != nil {

@@ -97,6 +97,15 @@ const (
 	// gateway usually has fewer than ten.
 	CallersFileBytes = 1 << 20
 	Callers          = 1000
+	// ReviewLifetime is how long an answer of the API server about a token is used, and thus how long a token that was
+	// revoked may still call. ReviewsKept bounds the answers that are kept, each of about 1 KiB.
+	ReviewLifetime = 10 * time.Second
+	ReviewsKept    = 4096
+	// ReviewTimeout bounds a question to the API server. ReviewsPerSecond and ReviewsWaiting bound the questions that
+	// callers with ever new tokens cause. A caller asks one question per hook in ReviewLifetime.
+	ReviewTimeout    = 5 * time.Second
+	ReviewsPerSecond = 100
+	ReviewsWaiting   = 256
 	// CallerNameBytes is the length to which the name of a caller is cut. The longest name of a DNS name has 253.
 	CallerNameBytes = 256
 )

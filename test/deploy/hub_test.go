@@ -182,6 +182,7 @@ func TestHub(t *testing.T) {
 			x := newExtension(t)
 			s.work(t, h.group, x, h.readOnly)
 			if !h.readOnly {
+				s.call(t, g, certs)
 				s.scrape(t, g, certs)
 			}
 			g.EndWell(t)
@@ -448,6 +449,72 @@ func (s *server) awaitCondition(t *testing.T, group, condition string, status me
 	})
 }
 
+// tokenOf returns a token of a new service account, or nothing for no name.
+func (s *server) tokenOf(t *testing.T, name string) string {
+	t.Helper()
+	if name == "" {
+		return ""
+	}
+	account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}}
+	if err := s.client.Create(t.Context(), account); err != nil {
+		t.Fatal(err)
+	}
+	request := &authenticationv1.TokenRequest{}
+	if err := s.client.SubResource("token").Create(t.Context(), account, request); err != nil {
+		t.Fatal(err)
+	}
+	return request.Status.Token
+}
+
+// call calls a hook with the tokens of a service account that the role hookgate-caller is bound to, of another, and with
+// a client certificate.
+func (s *server) call(t *testing.T, g *process.Gateway, certs *devcert.Pair) {
+	t.Helper()
+	s.apply(t, []byte(`
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRoleBinding
+metadata: {name: callers}
+roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: hookgate-caller}
+subjects: [{kind: ServiceAccount, name: caller, namespace: default}]
+`))
+	shown, err := certs.Certificate()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		account     string
+		certificate []tls.Certificate
+		code        int
+	}{
+		{"caller", nil, http.StatusOK}, {"nobody", nil, http.StatusForbidden}, {"", nil, http.StatusUnauthorized},
+		{"", []tls.Certificate{shown}, http.StatusOK},
+	} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodPost,
+			"https://127.0.0.1"+portOf(g.HTTPS)+"/hooks.runtime.cluster.x-k8s.io/v1alpha1/discovery", strings.NewReader("{}"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.account != "" {
+			request.Header.Set("Authorization", "Bearer "+s.tokenOf(t, c.account))
+		}
+		roots := x509.NewCertPool()
+		roots.AppendCertsFromPEM(certs.CAPEM)
+		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12, Certificates: c.certificate}}
+		defer transport.CloseIdleConnections()
+		resp, err := (&http.Client{Transport: transport, Timeout: process.Patience}).Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		if closeErr := resp.Body.Close(); err != nil || closeErr != nil {
+			t.Fatal(err, closeErr)
+		}
+		if resp.StatusCode != c.code {
+			t.Errorf("call of %q, %d certificates: %s, want %d: %.200s", c.account, len(c.certificate), resp.Status, c.code, body)
+		}
+	}
+}
+
 // scrape reads the metrics as an authorized service account, and as another.
 func (s *server) scrape(t *testing.T, g *process.Gateway, certs *devcert.Pair) {
 	t.Helper()
@@ -460,18 +527,7 @@ subjects: [{kind: ServiceAccount, name: monitoring, namespace: default}]
 `))
 	want := map[string]int{"": http.StatusUnauthorized, "monitoring": http.StatusOK, "stranger": http.StatusForbidden}
 	for name, code := range want {
-		token := ""
-		if name != "" {
-			account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: "default"}}
-			if err := s.client.Create(t.Context(), account); err != nil {
-				t.Fatal(err)
-			}
-			request := &authenticationv1.TokenRequest{}
-			if err := s.client.SubResource("token").Create(t.Context(), account, request); err != nil {
-				t.Fatal(err)
-			}
-			token = request.Status.Token
-		}
+		token := s.tokenOf(t, name)
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet,
 			"https://127.0.0.1"+portOf(g.Diagnostics)+"/metrics", nil)
 		if err != nil {

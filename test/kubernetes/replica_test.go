@@ -106,9 +106,10 @@ func prepare(t testing.TB, change func(*cluster.Config)) *replica {
 	sourceConfig := cluster.Config{
 		Catalog: hooks,
 		REST:    config, Registry: r.registry, Discoverer: discoverer,
-		Logger:      slog.New(slog.NewTextHandler(r.log, nil)),
-		WatchFilter: filterOf(t),
-		Resync:      time.Hour, // tests that want more say so
+		Logger:         slog.New(slog.NewTextHandler(r.log, nil)),
+		WatchFilter:    filterOf(t),
+		Resync:         time.Hour, // tests that want more say so
+		SecretInterval: 20 * time.Millisecond,
 		Backoff: discovery.Backoff{BaseDelay: 20 * time.Millisecond, Multiplier: 1.6,
 			MaxDelay: 200 * time.Millisecond},
 	}

@@ -10,10 +10,8 @@ import (
 	"fmt"
 	"strings"
 
-	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hookgate/hookgate/internal/limits"
 )
@@ -42,8 +40,7 @@ func (r *reconciler) caBundle(
 		return complain("Secret %s is not in namespace %s, the only one that this gateway may read (--namespace)",
 			reference, r.namespace)
 	}
-	var secret corev1.Secret
-	err = r.secrets.Get(ctx, client.ObjectKey{Namespace: namespace, Name: name}, &secret)
+	secret, err := r.secrets.get(ctx, namespace, name)
 	switch {
 	case apierrors.IsNotFound(err):
 		return complain("Secret %s does not exist; create it, or take the annotation away", reference)

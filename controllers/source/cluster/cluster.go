@@ -64,8 +64,11 @@ type Config struct {
 	Group string
 	// ReadOnly makes the Source only follow the status that other replicas write, and write nothing.
 	ReadOnly bool
-	// Namespace limits the Secrets and EndpointSlices that are watched to one namespace. Empty means all.
+	// Namespace limits the Secrets that are read and the EndpointSlices that are watched to one namespace. Empty means
+	// all.
 	Namespace string
+	// SecretInterval is the least time between two looks at the same Secret. Zero means 10 s.
+	SecretInterval time.Duration
 	// WatchFilter limits the ExtensionConfigs and ExtensionPolicies to those with this value of the label
 	// cluster.x-k8s.io/watch-filter. Empty means all.
 	WatchFilter string
@@ -110,8 +113,9 @@ func New(c Config) (*Source, error) {
 	}
 	c.Resync = cmp.Or(c.Resync, discovery.DefaultResync)
 	c.Concurrency = cmp.Or(c.Concurrency, DefaultConcurrency)
-	if c.Resync < 0 || c.Concurrency < 0 {
-		return nil, errors.New("cluster source: Resync and Concurrency must be more than 0")
+	c.SecretInterval = cmp.Or(c.SecretInterval, defaultSecretInterval)
+	if c.Resync < 0 || c.Concurrency < 0 || c.SecretInterval < 0 {
+		return nil, errors.New("cluster source: Resync, Concurrency and SecretInterval must be more than 0")
 	}
 	if c.Backoff == (discovery.Backoff{}) {
 		c.Backoff = discovery.DefaultBackoff()
@@ -204,7 +208,6 @@ func (s *Source) newManager(problems *watchProblems) (manager.Manager, error) {
 		if s.config.Namespace != "" {
 			only = map[string]cache.Config{s.config.Namespace: {}}
 		}
-		byObject[secretMetadata()] = cache.ByObject{Namespaces: only, Transform: keepNothing}
 		byObject[&discoveryv1.EndpointSlice{}] = cache.ByObject{Namespaces: only, Transform: keepAddresses}
 	}
 	return manager.New(s.config.REST, manager.Options{
@@ -236,7 +239,7 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 		registry:   s.config.Registry,
 		hooks:      s.config.Catalog,
 		client:     mgr.GetClient(),
-		secrets:    mgr.GetAPIReader(),
+		secrets:    newSecrets(mgr.GetAPIReader(), s.config.SecretInterval),
 		namespace:  s.config.Namespace,
 		logger:     s.config.Logger,
 		own:        s.config.Own,
@@ -309,6 +312,7 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 			<-ctx.Done()
 			return nil
 		}
+		following.Go(func() { r.followSecrets(ctx) })
 		return r.leadership.run(ctx, func(ctx context.Context) {
 			p.changed.Notify()
 			r.reconcileNamed(ctx, r.list(ctx))

@@ -95,7 +95,7 @@ func TestNewErrors(t *testing.T) {
 		"resync": {
 			reason: "time goes forward",
 			change: func(c *Config) { c.Resync = -1 },
-			want:   "cluster source: Resync and Concurrency must be more than 0",
+			want:   "cluster source: Resync, Concurrency and SecretInterval must be more than 0",
 		},
 		"backoff": {
 			reason: "a backoff has a delay",

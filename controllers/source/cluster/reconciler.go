@@ -45,8 +45,8 @@ type reconciler struct {
 	registry   discovery.Registry
 	hooks      *catalog.Catalog
 	client     client.Client
-	secrets    client.Reader // not cached: only names and versions of Secrets are
-	namespace  string        // the only one whose Secrets may be read, if not empty
+	secrets    *secrets
+	namespace  string // the only one whose Secrets may be read, if not empty
 	logger     *slog.Logger
 	events     events.EventRecorder
 	own        extensionconfig.Addresses

@@ -59,20 +59,11 @@ func metadataOf(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
 }
 
 func namespaceMetadata() *metav1.PartialObjectMetadata { return metadataOf(namespaceKind) }
-func secretMetadata() *metav1.PartialObjectMetadata    { return metadataOf(secretKind) }
 
-// keepLabels and keepNothing remove metadata that the cache does not need. They keep names and versions, and labels
-// where they are used.
+// keepLabels removes metadata that the cache does not need. It keeps names, versions and labels.
 func keepLabels(object any) (any, error) {
 	if o, ok := object.(*metav1.PartialObjectMetadata); ok {
 		o.Annotations, o.ManagedFields, o.OwnerReferences, o.Finalizers = nil, nil, nil, nil
 	}
 	return object, nil
-}
-
-func keepNothing(object any) (any, error) {
-	if o, ok := object.(*metav1.PartialObjectMetadata); ok {
-		o.Labels = nil
-	}
-	return keepLabels(object)
 }

@@ -121,13 +121,14 @@ func start(t testing.TB, api *apiServer, configure func(*cluster.Config)) *repli
 	r := &replica{apiServer: api, registry: registry.New(), extensions: &extensions{}, log: &transcript{}}
 	r.extensions.serve(named("a", ""))
 	c := cluster.Config{
-		REST:       api.config(),
-		Catalog:    catalog.New(),
-		Registry:   r.registry,
-		Discoverer: r.extensions,
-		Logger:     slog.New(slog.NewTextHandler(r.log, nil)),
-		Resync:     time.Hour,
-		Backoff:    discovery.Backoff{BaseDelay: 10 * time.Millisecond, Multiplier: 1, MaxDelay: 10 * time.Millisecond},
+		REST:           api.config(),
+		Catalog:        catalog.New(),
+		Registry:       r.registry,
+		Discoverer:     r.extensions,
+		Logger:         slog.New(slog.NewTextHandler(r.log, nil)),
+		Resync:         time.Hour,
+		SecretInterval: 20 * time.Millisecond,
+		Backoff:        discovery.Backoff{BaseDelay: 10 * time.Millisecond, Multiplier: 1, MaxDelay: 10 * time.Millisecond},
 	}
 	if configure != nil {
 		configure(&c)

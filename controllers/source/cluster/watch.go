@@ -69,15 +69,10 @@ func (r *reconciler) watch(ctx context.Context, mgr manager.Manager, concurrency
 			return err
 		}
 	}
-	ofSecret := func(ctx context.Context, o client.Object) []reconcile.Request {
-		return r.indexed(ctx, secretIndex, o.GetNamespace()+"/"+o.GetName())
-	}
 	ofService := func(ctx context.Context, o client.Object) []reconcile.Request {
 		return r.indexed(ctx, serviceIndex, o.GetNamespace()+"/"+o.GetLabels()[discoveryv1.LabelServiceName])
 	}
 	return b.
-		WatchesMetadata(secretMetadata(), handler.EnqueueRequestsFromMapFunc(ofSecret),
-			builder.WithPredicates(predicate.ResourceVersionChangedPredicate{})).
 		// The generation of an EndpointSlice counts changes of its endpoints, but not of its annotations.
 		Watches(&discoveryv1.EndpointSlice{}, handler.EnqueueRequestsFromMapFunc(ofService),
 			builder.WithPredicates(predicate.GenerationChangedPredicate{})).
