@@ -27,11 +27,21 @@ func TestDefaultBackoffStaysWithinBounds(t *testing.T) {
 }
 
 func TestBackoffCheck(t *testing.T) {
+	for name, right := range map[string]discovery.Backoff{
+		"Default": discovery.DefaultBackoff(),
+		"Least":   {BaseDelay: 1, MaxDelay: 1, Multiplier: 1},
+		"Jitter":  {BaseDelay: 1, MaxDelay: 2, Multiplier: 1, Jitter: 0.999},
+	} {
+		if err := right.Check(); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
 	for name, wrong := range map[string]discovery.Backoff{
 		"BaseDelay":  {Multiplier: 1, MaxDelay: 1},
 		"MaxDelay":   {BaseDelay: 2, Multiplier: 1, MaxDelay: 1},
 		"Multiplier": {BaseDelay: 1, MaxDelay: 1, Multiplier: 0.5},
 		"Jitter":     {BaseDelay: 1, MaxDelay: 1, Multiplier: 1, Jitter: 1},
+		"Negative":   {BaseDelay: 1, MaxDelay: 1, Multiplier: 1, Jitter: -0.1},
 	} {
 		if wrong.Check() == nil {
 			t.Errorf("%s: want an error", name)
