@@ -40,6 +40,8 @@ type Config struct {
 	MaxConnectionAge time.Duration
 	// Proxy chooses the proxy for JSON, but never for extensions in the cluster. Nil means http.ProxyFromEnvironment.
 	Proxy func(*http.Request) (*url.URL, error)
+	// Allowed are the hosts that may be called; a proxy, too, must be one of them. Nil means all.
+	Allowed *connect.Allowed
 	// LookupHost returns the addresses of a host name. Nil means the system's resolver.
 	LookupHost connect.Lookup
 	// Endpoints knows the endpoints of Services. Nil means that Services are called at their own addresses.

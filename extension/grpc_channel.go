@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"syscall"
 	"time"
 
 	"google.golang.org/grpc"
@@ -112,7 +113,9 @@ func newChannel(config *Config, cc registry.ClientConfig) (*channel, error) {
 		gc.TLS = config.clientTLS(roots)
 	}
 	if e.Network == "tcp" {
-		gc.Control = connect.Control
+		gc.Control = config.Allowed.Control(e.Host)
+	} else {
+		gc.Control = func(_, path string, _ syscall.RawConn) error { return config.Allowed.Socket(path) }
 	}
 	conn, err := connect.NewGRPC(gc)
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -110,10 +111,25 @@ func (h *host) proxy() func(*http.Request) (*url.URL, error) {
 	if h.inCluster {
 		return nil
 	}
-	return h.config.Proxy
+	return func(r *http.Request) (*url.URL, error) {
+		if isService(r.URL.Hostname()) {
+			return nil, nil
+		}
+		proxy, err := h.config.Proxy(r)
+		if proxy != nil && err == nil {
+			err = h.config.Allowed.Host(r.URL.Hostname()) // the proxy would make the connection
+		}
+		return proxy, err
+	}
+}
+
+// isService reports whether a host is a Service of the cluster, by its name.
+func isService(host string) bool {
+	host = strings.TrimSuffix(strings.ToLower(host), ".")
+	return strings.HasSuffix(host, ".svc") || strings.HasSuffix(host, ".svc.cluster.local")
 }
 
 // dial connects to addr, which is the host's or its proxy's.
 func (h *host) dial(ctx context.Context, addr string) (net.Conn, error) {
-	return connect.Dial(ctx, h.config.LookupHost, addr, h.dials.Add(1)-1)
+	return connect.Dial(ctx, h.config.LookupHost, h.config.Allowed, addr, h.dials.Add(1)-1)
 }

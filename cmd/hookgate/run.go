@@ -35,6 +35,7 @@ import (
 	"github.com/hookgate/hookgate/gateway/auth"
 	"github.com/hookgate/hookgate/hookversion"
 	"github.com/hookgate/hookgate/internal/certs"
+	"github.com/hookgate/hookgate/internal/connect"
 	"github.com/hookgate/hookgate/internal/memory"
 	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/openapi"
@@ -98,7 +99,12 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	extensions := gateway.NewExtensions(reg)
 	endpoints := cluster.NewEndpoints()
 	self := o.gatewayID(at)
+	allowed, err := connect.ParseAllowed(o.allowedHosts)
+	if err != nil {
+		return usagef("--allowed-extension-hosts: %w", err)
+	}
 	transports := extension.NewProtocols(extension.Config{
+		Allowed: allowed,
 		Catalog: hooks, Codec: mandated, MaxBytes: gateway.MaxBodyBytes, MaxConnectionAge: o.connectionAge,
 		PreferHTTP2: o.preferHTTP2,
 		Propagator:  gateway.Propagator(), ClientCertificate: certificateOf(clientCertificate), Endpoints: endpoints,

@@ -23,6 +23,7 @@ type serveOptions struct {
 	resync            time.Duration
 	connectionAge     time.Duration
 	preferHTTP2       bool
+	allowedHosts      []string
 	shutdownDelay     time.Duration
 	shutdownTimeout   time.Duration
 	openapi           bool
@@ -72,6 +73,10 @@ func newServeCommand(hooks *catalog.Catalog) *cobra.Command {
 	f.BoolVar(&o.preferHTTP2, "prefer-http2", false,
 		"call extensions over HTTP/2 where they speak it; by default only those that do not speak HTTP/1.1, which "+
 			"is faster here")
+	f.StringSliceVar(&o.allowedHosts, "allowed-extension-hosts", nil,
+		"the only extensions that the gateway calls: host names, suffixes of them such as .svc, addresses, networks "+
+			"such as 10.0.0.0/8, and sockets such as unix:///run/acme.sock, or unix:///run/acme/ for a directory; a "+
+			"proxy counts, too; by default all, except for link-local and multicast addresses, which are never called")
 	f.DurationVar(&o.shutdownDelay, "shutdown-delay", 0,
 		"how long the gateway still accepts calls after /readyz has failed, for load balancers to notice")
 	f.DurationVar(&o.shutdownTimeout, "shutdown-timeout", 40*time.Second,

@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/netip"
 	"slices"
-	"syscall"
 	"time"
 )
 
@@ -35,9 +34,9 @@ type ForbiddenError struct {
 
 func (e *ForbiddenError) Error() string { return fmt.Sprintf("address %s is %s", e.Address, e.Reason) }
 
-// Dial connects to addr, host:port, unless its address is forbidden. If the host has several addresses, turn selects
+// Dial connects to addr, host:port, unless its address is forbidden, or not allowed. If the host has several addresses, turn selects
 // the one to try first, and the others follow. The address that is checked is the one that the connection is made to.
-func Dial(ctx context.Context, lookup Lookup, addr string, turn uint32) (net.Conn, error) {
+func Dial(ctx context.Context, lookup Lookup, allowed *Allowed, addr string, turn uint32) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, err
@@ -48,7 +47,7 @@ func Dial(ctx context.Context, lookup Lookup, addr string, turn uint32) (net.Con
 	}
 	var errs []error
 	for i, a := range rotate(addresses, turn) {
-		d := net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive, Control: Control}
+		d := net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive, Control: allowed.Control(host)}
 		if i < len(addresses)-1 {
 			d.Timeout = dialTimeoutOfSeveral
 		}
@@ -95,19 +94,6 @@ func rotate(addresses []netip.Addr, turn uint32) []netip.Addr {
 	slices.SortFunc(first, netip.Addr.Compare)
 	start := int(turn % uint32(len(first)))
 	return slices.Concat(first[start:], first[:start], second)
-}
-
-// Control is a net.Dialer.Control that refuses forbidden addresses. It sees the address just before the connection is
-// made.
-func Control(_, address string, _ syscall.RawConn) error {
-	ap, err := netip.ParseAddrPort(address)
-	if err != nil {
-		return err
-	}
-	if reason := Forbidden(ap.Addr()); reason != "" {
-		return &ForbiddenError{Address: ap.Addr(), Reason: reason}
-	}
-	return nil
 }
 
 // nat64 holds IPv4 addresses in its last four bytes (RFC 6052).

@@ -114,6 +114,9 @@ func unreachable(err error) *Failure {
 	switch {
 	case errors.As(err, &forbidden):
 		return &Failure{Text: fmt.Sprintf("address of the host is %s, where no extension may be", forbidden.Reason)}
+	case errors.Is(err, ErrNotAllowed):
+		return &Failure{Text: "host is not among those that the gateway may call: its operator can add it to " +
+			"--allowed-extension-hosts"}
 	case errors.As(err, &proxy):
 		return &Failure{Text: proxy.Error()}
 	case errors.As(err, &dns) && dns.IsNotFound, errors.Is(err, ErrNoAddress):
