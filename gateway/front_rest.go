@@ -25,12 +25,14 @@ type REST struct {
 	mux      *runtime.ServeMux
 	observer *Observer
 	bodies   body.Reader
+	linger   linger
 	gate     Gate
 }
 
 // NewREST returns the front over the services of a contract. A nil Gate admits everyone.
 func NewREST(k Contract, c *codec.Codec, o *Observer, gate Gate) (*REST, error) {
-	f := &REST{catalog: k.Catalog(), codec: c, observer: o, gate: gate, bodies: body.Reader{Max: MaxBodyBytes, Pool: &body.Pool{}}}
+	f := &REST{catalog: k.Catalog(), codec: c, observer: o, gate: gate, linger: defaultLinger,
+		bodies: body.Reader{Max: MaxBodyBytes, Pool: &body.Pool{}}}
 	f.mux = runtime.NewServeMux(
 		runtime.WithMarshalerOption(runtime.MIMEWildcard, marshaler{c}),
 		runtime.WithErrorHandler(f.muxError),
@@ -55,11 +57,13 @@ func (f *REST) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	ctx, in := f.observer.begin(r.Context(), "REST", asked, h, carrier, r.Header.Get(CallIDHeader))
 	w := &restWriter{ResponseWriter: rw, in: in}
 	w.Header().Set(CallIDHeader, in.id)
+	f.linger.prepare(rw, r)
 	defer func() {
 		if p := recover(); p != nil {
 			f.writeError(w, h, in, recovered(p))
 		}
 		in.end()
+		f.linger.discard(rw, r, in.body)
 	}()
 	if routeErr != nil {
 		h = nil // at most a near miss
@@ -90,7 +94,8 @@ func (f *REST) serve(ctx context.Context, w http.ResponseWriter, r *http.Request
 		return err
 	}
 	defer cancel()
-	b, err := f.readBody(w, r)
+	in.body = &sentBody{Reader: r.Body}
+	b, err := f.readBody(w, r, in.body)
 	if err != nil {
 		return err
 	}

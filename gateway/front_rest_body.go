@@ -7,6 +7,8 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"os"
+	"strings"
 
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/body"
@@ -17,17 +19,21 @@ import (
 const MaxBodyBytes = limits.BodyBytes
 
 // readBody reads and decompresses the request's body. Errors are of kind TooLarge, InvalidRequest and Canceled.
-func (f *REST) readBody(w http.ResponseWriter, r *http.Request) (*body.Body, error) {
-	b, err := f.bodies.Read(r.Body, r.ContentLength, r.Header.Get("Content-Encoding"))
+func (f *REST) readBody(w http.ResponseWriter, r *http.Request, sent io.Reader) (*body.Body, error) {
+	// Several headers are one list.
+	encoding := strings.Join(r.Header.Values("Content-Encoding"), ", ")
+	b, err := f.bodies.Read(sent, r.ContentLength, encoding)
 	switch {
 	case err == nil:
 		return b, nil
 	case errors.Is(err, body.ErrTooLarge):
-		// To keep the connection, all that the caller still sends would have to be read.
+		// The caller may have more to send than is read after the answer.
 		w.Header().Set("Connection", "close")
 		err = hook.Errorf(hook.TooLarge, "request body is larger than 20 MiB")
 	case errors.Is(err, body.ErrEncoding):
 		err = hook.Errorf(hook.InvalidRequest, "%s: send gzip, or none", err)
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		err = hook.Errorf(hook.InvalidRequest, "request body was not received within %s", limits.ReceiveTimeout).WithCause(err)
 	case r.Context().Err() != nil:
 		err = hook.Errorf(hook.Canceled, "the caller left while sending the request").WithCause(err)
 	case errors.Is(err, body.ErrGzip):

@@ -55,6 +55,7 @@ type inbound struct {
 	sent     int64
 	err      *hook.Error
 	warnings hookversion.Warnings
+	body     *sentBody // of a REST request; nil before it is read
 	caller   auth.Caller
 }
 

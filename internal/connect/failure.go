@@ -92,6 +92,8 @@ func malformed(err error) string {
 	case strings.Contains(text, "server response headers exceeded"),
 		strings.Contains(text, "response header list larger"):
 		return fmt.Sprintf("header of the answer is larger than %d bytes", MaxHeaderBytes)
+	case strings.Contains(text, "multiple Content-Length"):
+		return "answer has contradictory Content-Lengths"
 	case errors.As(err, &mime):
 		return "answer is not HTTP"
 	}

@@ -62,6 +62,10 @@ const (
 	HandshakeTimeout = 10 * time.Second
 	// ReceiveTimeout bounds the time to receive a request. 20 MiB at 3 Mbit/s take 56 s.
 	ReceiveTimeout = 60 * time.Second
+	// LingerBytes and LingerTimeout bound how much of a request is read after an answer that refuses it, so that the
+	// caller, who may read nothing before all is sent, sees the answer.
+	LingerBytes   = 256 << 20
+	LingerTimeout = 10 * time.Second
 	// IdleTimeout is how long a connection may be without a call. Clients in Go close theirs after 90 s.
 	IdleTimeout = 3 * time.Minute
 )

@@ -82,7 +82,8 @@ func TestExtensionPolicies(t *testing.T) {
 		return called
 	}
 
-	expect("the slow handler is given up after a second, and ignored", "from a, from b, from c")
+	expect("the slow handler is given up after a second, and ignored",
+		`from a, from b, from c, ignored: handler "slow.acme": Timeout`)
 
 	g.write(t, "slow.yaml", policyManifest("slow", "matchConditions: [{name: never, expression: 'false'}]")) // no call has to wait for it
 

@@ -1,0 +1,70 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"io"
+	"net/http"
+	"time"
+
+	"github.com/hookgate/hookgate/internal/limits"
+)
+
+// linger lets an answer that comes before the end of its request reach callers that read nothing until they have sent
+// everything, as most HTTP clients do: closing the connection under them would show them a broken connection instead of
+// the answer. net/http does the same, but for no more than 256 KiB.
+type linger struct {
+	bytes   int64
+	timeout time.Duration
+}
+
+var defaultLinger = linger{bytes: limits.LingerBytes, timeout: limits.LingerTimeout}
+
+// readByServer is the size of bodies up to which net/http itself reads them to their end.
+const readByServer = 256 << 10
+
+// sentBody is the body of a request while it is read.
+type sentBody struct {
+	io.Reader
+	begun, ended bool
+}
+
+// Read reads the body, and notes its end.
+func (b *sentBody) Read(p []byte) (int, error) {
+	b.begun = true
+	n, err := b.Reader.Read(p)
+	if err != nil {
+		b.ended = true // or broken: either way, there is nothing more to read
+	}
+	return n, err
+}
+
+// prepare lets the body of r be read after the answer has begun. It must be called before that.
+func (l linger) prepare(w http.ResponseWriter, r *http.Request) {
+	if l.applies(r) {
+		_ = http.NewResponseController(w).EnableFullDuplex() // all connections of HTTP/1 support it
+	}
+}
+
+// applies reports whether r may have more than net/http reads by itself. In HTTP/2, an answer reaches the caller
+// before the stream is reset.
+func (linger) applies(r *http.Request) bool {
+	return r.ProtoMajor == 1 && (r.ContentLength < 0 || r.ContentLength > readByServer)
+}
+
+// discard sends what has been written and then reads the rest of the request, within bounds. It is called at the end of
+// the call, with the body as far as it was read, or nil.
+func (l linger) discard(w http.ResponseWriter, r *http.Request, body *sentBody) {
+	switch {
+	case !l.applies(r), body != nil && body.ended:
+		return
+	case body == nil && r.Header.Get("Expect") != "":
+		return // the caller waits for the answer, and sends nothing after it
+	}
+	c := http.NewResponseController(w)
+	if c.Flush() != nil || c.SetReadDeadline(time.Now().Add(l.timeout)) != nil {
+		return
+	}
+	_, _ = io.CopyN(io.Discard, r.Body, l.bytes) // an error only means that there is no more to read
+}
