@@ -18,7 +18,7 @@ const maxPrintedFindings = 5
 
 // WriteJSON writes the report as JSON, with a member that says whether the extension conforms.
 func (r *Report) WriteJSON(w io.Writer, strict bool) error {
-	e := json.NewEncoder(w)
+	e := json.NewEncoder(text.EscapingWriter(w))
 	e.SetEscapeHTML(false)
 	e.SetIndent("", "  ")
 	return e.Encode(struct {

@@ -15,6 +15,7 @@ import (
 	"github.com/hookgate/hookgate/internal/client"
 	"github.com/hookgate/hookgate/internal/connect"
 	"github.com/hookgate/hookgate/internal/endpoint"
+	"github.com/hookgate/hookgate/internal/text"
 )
 
 // TargetError reports a Target that cannot be used.
@@ -24,7 +25,7 @@ type TargetError struct {
 }
 
 // Error returns the URL and its problem.
-func (e *TargetError) Error() string { return fmt.Sprintf("URL %q: %s", e.URL, e.Problem) }
+func (e *TargetError) Error() string { return fmt.Sprintf("URL %q: %s", text.URL(e.URL), e.Problem) }
 
 // ConnectError reports why there was nothing to check.
 type ConnectError struct {

@@ -76,11 +76,11 @@ type answer struct {
 func (o *clientOptions) open(c *codec.Codec, errOut io.Writer) (*server, error) {
 	e, err := endpoint.Parse(o.server, endpoint.HTTPS, endpoint.GRPCS, endpoint.GRPC, endpoint.Unix)
 	if err != nil {
-		return nil, usagef("--server %q: %w", o.server, err)
+		return nil, usagef("--server %q: %w", text.URL(o.server), err)
 	}
 	if e.IsGRPC() && e.Network == "tcp" && e.Port == "" {
 		return nil, usagef("--server %q: must have a port; a gateway's gRPC port is 9090 by default: %s://%s:9090",
-			o.server, e.Scheme, e.Host)
+			text.URL(o.server), e.Scheme, e.Host)
 	}
 	if o.timeout <= 0 {
 		return nil, usagef("--timeout: want more than 0, got %s", o.timeout)
@@ -100,7 +100,7 @@ func (o *clientOptions) open(c *codec.Codec, errOut io.Writer) (*server, error) 
 		Endpoint: e, TLS: config, Codec: c, UserAgent: userAgent(), Idle: 1, Token: token,
 	})
 	if err != nil {
-		return nil, fmt.Errorf("server %s: %w", o.server, err)
+		return nil, fmt.Errorf("server %s: %w", text.URL(o.server), err)
 	}
 	return &server{options: o, endpoint: e, client: cl, errOut: errOut}, nil
 }
@@ -207,4 +207,4 @@ func (s *server) warn(values []string) {
 }
 
 // name returns the URL of the server for messages.
-func (s *server) name() string { return strings.TrimSuffix(s.options.server, "/") }
+func (s *server) name() string { return strings.TrimSuffix(text.URL(s.options.server), "/") }

@@ -16,6 +16,7 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/render"
+	"github.com/hookgate/hookgate/internal/text"
 )
 
 func newGetCommand(hooks *catalog.Catalog) *cobra.Command {
@@ -93,7 +94,7 @@ func (o *getOptions) run(cmd *cobra.Command, hooks *catalog.Catalog) error {
 		return fmt.Errorf("print handlers: %w", err)
 	}
 	if len(discovered.GetHandlers()) == 0 {
-		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s has no handlers.\n", o.server)
+		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s has no handlers.\n", text.URL(o.server))
 		if o.output == formatTable {
 			return nil
 		}

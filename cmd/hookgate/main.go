@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/internal/text"
 )
 
 // The exit statuses.
@@ -73,7 +74,7 @@ func run(
 	if err == nil {
 		return exitDone
 	}
-	_, _ = fmt.Fprintf(errOut, "hookgate: %s\n", err)
+	_, _ = fmt.Fprintf(errOut, "hookgate: %s\n", text.Mask(err.Error()))
 	var usage usageError
 	if errors.As(err, &usage) || !started { // cobra itself finds unknown commands and flags, before anything starts
 		_, _ = fmt.Fprintf(errOut, "Run %q to see how to use it.\n", cmd.CommandPath()+" --help")

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"io"
 
+	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/internal/yaml"
 )
 
@@ -34,7 +35,7 @@ func newPrinter(format string) (printer, error) {
 				return err
 			}
 			b.WriteByte('\n')
-			_, err := b.WriteTo(w)
+			_, err := w.Write(text.Escape(b.Bytes()))
 			return err
 		}, nil
 	default:

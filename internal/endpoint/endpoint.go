@@ -50,6 +50,8 @@ func Parse(text string, schemes ...string) (*Endpoint, error) {
 		return nil, errors.New("must not be empty")
 	case err != nil && !strings.Contains(text, "://"):
 		return nil, fmt.Errorf("must begin with %s://", strings.Join(schemes, "://, "))
+	case err != nil && strings.Contains(text, "@"):
+		return nil, errors.New("is not a URL: check the host, and leave out the user") // the cause may repeat the password
 	case err != nil:
 		// The cause repeats the whole text, which may hold a password.
 		if parse, ok := errors.AsType[*url.Error](err); ok {

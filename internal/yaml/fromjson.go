@@ -13,9 +13,12 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/hookgate/hookgate/internal/text"
 )
 
-// FromJSON writes valid JSON as YAML, members in their order and numbers as they are.
+// FromJSON writes valid JSON as YAML, members in their order and numbers as they are. Characters that could mislead a
+// reader of a terminal are escaped.
 func FromJSON(w io.Writer, data []byte) error {
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.UseNumber()
@@ -23,12 +26,17 @@ func FromJSON(w io.Writer, data []byte) error {
 	if err != nil {
 		return err
 	}
-	e := yaml.NewEncoder(w)
+	var b bytes.Buffer
+	e := yaml.NewEncoder(&b)
 	e.SetIndent(2)
 	if err := e.Encode(root); err != nil {
 		return errors.New(withoutLine(err))
 	}
-	return e.Close()
+	if err := e.Close(); err != nil {
+		return err
+	}
+	_, err = w.Write(text.Escape(b.Bytes()))
+	return err
 }
 
 // fromJSON reads one JSON value.
@@ -73,7 +81,7 @@ func stringNode(s string) *yaml.Node {
 	switch {
 	case slices.ContainsFunc(trueWords, fold), slices.ContainsFunc(falseWords, fold), strings.Contains(s, ":"),
 		strings.ContainsFunc(s, func(r rune) bool {
-			return r < ' ' && r != '\n' || r == 0x7f || r == 0x85 || r == 0x2028 || r == 0x2029 || r == 0xfeff
+			return text.IsControl(r) && r != '\n' || r == 0x2028 || r == 0x2029 || r == 0xfeff
 		}):
 		n.Style = yaml.DoubleQuotedStyle
 	case strings.Contains(s, "\n") && (strings.HasPrefix(s, " ") || strings.HasPrefix(s, "\n")):
