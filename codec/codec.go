@@ -19,6 +19,7 @@ package codec
 import (
 	"context"
 	"fmt"
+	"math"
 	"reflect"
 
 	"google.golang.org/protobuf/proto"
@@ -82,15 +83,22 @@ func (c *Codec) DecodeGuarded(body []byte, m proto.Message, g Guard) (complete b
 //
 // The error is an *Error that names the member, unless m is not a message of the catalog.
 func (c *Codec) Encode(m proto.Message) (Body, error) {
+	return c.EncodeWithin(m, math.MaxInt64, Guard{})
+}
+
+// EncodeWithin is like Encode, under a Guard, whose Context is not used, and returns ErrTooLarge if the JSON has more than
+// most bytes, before that many are written. What the Guard reserves are the bytes that the Body does not alias. The error
+// may also be one of the Guard.
+func (c *Codec) EncodeWithin(m proto.Message, most int64, g Guard) (Body, error) {
 	t, rv, err := c.table(m)
 	if err != nil {
 		return Body{}, err
 	}
-	e := encoder{split: true, buf: make([]byte, 0, firstChunk)}
+	e := encoder{split: true, buf: make([]byte, 0, firstChunk), guard: g, max: most}
 	if err := e.message(t, rv); err != nil {
 		return Body{}, err
 	}
-	return e.body(), nil
+	return e.body()
 }
 
 // Append appends the JSON of m to dst, including raw objects. It returns the same errors as Encode.
@@ -99,7 +107,7 @@ func (c *Codec) Append(dst []byte, m proto.Message) ([]byte, error) {
 	if err != nil {
 		return dst, err
 	}
-	e := encoder{buf: dst}
+	e := encoder{buf: dst, from: len(dst), checked: len(dst), max: math.MaxInt64}
 	if err := e.message(t, rv); err != nil {
 		return dst, err
 	}

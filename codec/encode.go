@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 	"strconv"
+	"unicode/utf8"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/internal/jsonscan"
@@ -34,6 +35,55 @@ type encoder struct {
 	segments [][]byte
 	from     int
 	size     int64 // of segments
+
+	guard   Guard
+	max     int64 // bytes of the whole text
+	checked int   // len(buf) when room was called last
+}
+
+const (
+	// roomStep is the number of bytes of the envelope that are written between two looks at the limits.
+	roomStep = 64 << 10
+	// maxText is the length of a text that is written at once: escaped, it may be six times as long.
+	maxText = 16 << 10
+)
+
+// room returns an error if more was written than may be, and reserves what the next step needs.
+func (e *encoder) room() error {
+	e.checked = len(e.buf)
+	if e.size+int64(len(e.buf)-e.from) > e.max {
+		return ErrTooLarge
+	}
+	if e.guard.Reserve == nil {
+		return nil
+	}
+	return e.guard.Reserve(2 * roomStep) // the buffer doubles as it grows
+}
+
+// text writes a string. A long one is written in parts, because its escaped form may be much longer.
+func (e *encoder) text(s string) error {
+	if len(s) <= maxText {
+		e.buf = jsonscan.AppendString(e.buf, s)
+		return nil
+	}
+	e.buf = append(e.buf, '"')
+	for len(s) > 0 {
+		n := min(maxText, len(s))
+		for n < len(s) && n > maxText-utf8.UTFMax && !utf8.RuneStart(s[n]) {
+			n--
+		}
+		begin := len(e.buf)
+		e.buf = jsonscan.AppendString(e.buf, s[:n])
+		e.buf = append(e.buf[:begin], e.buf[begin+1:len(e.buf)-1]...)
+		if len(e.buf)-e.checked >= roomStep {
+			if err := e.room(); err != nil {
+				return err
+			}
+		}
+		s = s[n:]
+	}
+	e.buf = append(e.buf, '"')
+	return nil
 }
 
 // message writes rv as an object.
@@ -73,6 +123,11 @@ func (e *encoder) field(f *field, rv reflect.Value, unknown map[string]*hooksv1a
 	if err := e.value(f, rv, unknown); err != nil {
 		return false, err
 	}
+	if len(e.buf)-e.checked >= roomStep {
+		if err := e.room(); err != nil {
+			return false, err
+		}
+	}
 	e.buf = append(e.buf, ',')
 	return true, nil
 }
@@ -98,7 +153,7 @@ func (e *encoder) value(f *field, rv reflect.Value, unknown map[string]*hooksv1a
 	case shapeTypeMeta:
 		e.buf = append(append(append(e.buf, '"'), f.text...), '"')
 	case shapeString:
-		e.buf = jsonscan.AppendString(e.buf, rv.Field(f.index).String())
+		return e.text(rv.Field(f.index).String())
 	case shapeEnum:
 		n := rv.Field(f.index).Int()
 		if n < 0 || n >= int64(len(f.enum)) {
@@ -116,9 +171,9 @@ func (e *encoder) value(f *field, rv reflect.Value, unknown map[string]*hooksv1a
 	case shapeBytes:
 		e.base64(rv.Field(f.index).Bytes())
 	case shapeStringList:
-		e.stringList(*pointer[[]string](rv, f.index))
+		return e.stringList(*pointer[[]string](rv, f.index))
 	case shapeStringMap:
-		e.stringMap(*pointer[map[string]string](rv, f.index))
+		return e.stringMap(*pointer[map[string]string](rv, f.index))
 	case shapeRaw, shapeJSON:
 		e.raw(rawOf(f, rv))
 	case shapeMessage:
@@ -166,27 +221,36 @@ func (e *encoder) list(f *field, list reflect.Value) error {
 	return nil
 }
 
-func (e *encoder) stringList(texts []string) {
+func (e *encoder) stringList(texts []string) error {
 	e.buf = append(e.buf, '[')
 	for i, text := range texts {
 		if i > 0 {
 			e.buf = append(e.buf, ',')
 		}
-		e.buf = jsonscan.AppendString(e.buf, text)
+		if err := e.text(text); err != nil {
+			return err
+		}
 	}
 	e.buf = append(e.buf, ']')
+	return nil
 }
 
-func (e *encoder) stringMap(entries map[string]string) {
+func (e *encoder) stringMap(entries map[string]string) error {
 	e.buf = append(e.buf, '{')
 	for i, key := range slices.Sorted(maps.Keys(entries)) {
 		if i > 0 {
 			e.buf = append(e.buf, ',')
 		}
-		e.buf = append(jsonscan.AppendString(e.buf, key), ':')
-		e.buf = jsonscan.AppendString(e.buf, entries[key])
+		if err := e.text(key); err != nil {
+			return err
+		}
+		e.buf = append(e.buf, ':')
+		if err := e.text(entries[key]); err != nil {
+			return err
+		}
 	}
 	e.buf = append(e.buf, '}')
+	return nil
 }
 
 // unknown writes the members that the schema does not know, in the order of their names, each with a comma.
@@ -200,7 +264,10 @@ func (e *encoder) unknown(t *table, unknown map[string]*hooksv1alpha1.JSON) (boo
 			}
 			continue // the null of a list, which is written in its place
 		}
-		e.buf = append(jsonscan.AppendString(e.buf, name), ':')
+		if err := e.text(name); err != nil {
+			return false, err
+		}
+		e.buf = append(e.buf, ':')
 		e.raw(raw)
 		e.buf = append(e.buf, ',')
 		written = true
@@ -228,7 +295,7 @@ func (e *encoder) raw(raw []byte) {
 		e.segment(raw)
 		e.from = len(e.buf)
 		if cap(e.buf)-len(e.buf) < littleRoom {
-			e.buf, e.from = make([]byte, 0, nextChunk), 0
+			e.buf, e.from, e.checked = make([]byte, 0, nextChunk), 0, 0
 		}
 	default:
 		e.buf = append(e.buf, raw...)
@@ -240,8 +307,11 @@ func (e *encoder) segment(b []byte) {
 	e.size += int64(len(b))
 }
 
-// body returns everything that was written.
-func (e *encoder) body() Body {
+// body returns everything that was written, unless it is too much.
+func (e *encoder) body() (Body, error) {
 	e.segment(e.buf[e.from:len(e.buf):len(e.buf)])
-	return Body{segments: e.segments, size: e.size}
+	if e.size > e.max {
+		return Body{}, ErrTooLarge
+	}
+	return Body{segments: e.segments, size: e.size}, nil
 }

@@ -36,6 +36,9 @@ func (e *Error) Error() string {
 	return e.Path + ": " + e.Message
 }
 
+// ErrTooLarge reports that the JSON of a message has more bytes than EncodeWithin may write.
+var ErrTooLarge error = &Error{Offset: -1, Message: "is too large as JSON"}
+
 // asError returns an error of the decoder as an *Error, and one of a Guard as it is.
 func asError(err error) error {
 	var syntax *jsonscan.Error

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/via"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -25,6 +26,8 @@ type Call struct {
 	// PolicyError, if it is not nil, says why the handler's ExtensionPolicy could not be evaluated for the request.
 	// The handler is not called then: this is the error of the call.
 	PolicyError error
+	// Memory reserves what the call and its answer need. Nil bounds nothing.
+	Memory *budget.Charge
 	// Via is the way of the call, this gateway included.
 	Via via.Way
 }
@@ -45,7 +48,7 @@ type Result struct {
 }
 
 // Caller calls a handler. Its error is a *hook.Error of kind Unreachable, Timeout, BadResponse, Canceled, TooLarge,
-// InvalidRequest, Conversion, Policy, Loop or Internal. A Caller is safe for concurrent use.
+// InvalidRequest, Conversion, Policy, Loop, Overloaded or Internal. A Caller is safe for concurrent use.
 type Caller func(ctx context.Context, c Call) (Result, error)
 
 // Link wraps a Caller with one concern, such as a deadline or a conversion.

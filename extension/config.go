@@ -17,6 +17,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/codec"
+	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/connect"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/via"
@@ -32,6 +33,8 @@ type Config struct {
 	Codec *codec.Codec
 	// MaxBytes bounds each body or message, an answer before and after its decompression. 0 means 20 MiB.
 	MaxBytes int64
+	// Memory bounds what answers to discovery take; a Call brings its own. Nil bounds nothing.
+	Memory *budget.Budget
 	// PreferHTTP2 offers HTTP/2 to every extension that speaks JSON. By default, only those that refuse HTTP/1.1 are
 	// called with it, because HTTP/1.1 with kept connections is faster.
 	PreferHTTP2 bool

@@ -47,8 +47,14 @@ type Skipped struct {
 // The error is a *hook.Error of one of the kinds of Call: Unreachable for a caBundle or URL that cannot be used, and
 // BadResponse for an answer that is wrong or has the status Failure.
 func (r *REST) Discover(ctx context.Context, cc registry.ClientConfig) (Discovered, error) {
+	memory, err := r.config.reserveDiscovery(ctx, cc)
+	if err != nil {
+		return Discovered{}, err
+	}
+	defer memory.Release()
 	return discoverNewest(r.config.Catalog, func(h *catalog.Hook) (Discovered, bool, *hook.Error) {
 		x := &restRequest{request: discoveryRequest(h, r.config.discoveryVia())}
+		x.reserve = memory.Within(ctx)
 		out, failed := r.do(ctx, cc, x, h.Request.New().Interface())
 		if failed != nil {
 			return Discovered{}, x.absent, failed

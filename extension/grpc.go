@@ -65,8 +65,14 @@ func (g *GRPC) Discover(ctx context.Context, cc registry.ClientConfig) (Discover
 	absent := false
 	bounded, cancel := context.WithTimeout(ctx, limits.DiscoveryTimeout) // for all requests together
 	defer cancel()
+	memory, err := g.config.reserveDiscovery(bounded, cc)
+	if err != nil {
+		return Discovered{}, err
+	}
+	defer memory.Release()
 	d, err := discoverNewest(g.config.Catalog, func(h *catalog.Hook) (Discovered, bool, *hook.Error) {
 		last = discoveryRequest(h, g.config.discoveryVia())
+		last.reserve = memory.Within(bounded)
 		var out proto.Message
 		var failed *hook.Error
 		out, absent, failed = g.invoke(bounded, cc, &last, &connect.RPC{}, h.Request.New().Interface())
@@ -94,8 +100,12 @@ func (g *GRPC) Discover(ctx context.Context, cc registry.ClientConfig) (Discover
 func (g *GRPC) invoke(ctx context.Context, cc registry.ClientConfig, x *request, rpc *connect.RPC, in proto.Message) (
 	response proto.Message, unimplemented bool, failed *hook.Error,
 ) {
-	if size := int64(proto.Size(in)); size > g.config.MaxBytes {
+	size := int64(proto.Size(in))
+	if size > g.config.MaxBytes {
 		return nil, false, x.tooLarge(size, g.config.MaxBytes)
+	}
+	if failed := x.grow(size); failed != nil {
+		return nil, false, failed
 	}
 	ctx, cancel := x.withTimeout(ctx)
 	defer cancel()
@@ -109,12 +119,16 @@ func (g *GRPC) invoke(ctx context.Context, cc registry.ClientConfig, x *request,
 	defer channel.release()
 
 	out := x.hook.Response.New().Interface()
-	answer := &wire.Message{Message: out}
+	answer := &wire.Message{Message: out, Reserve: x.reserve}
 	err = channel.conn.Invoke(rpc.Watch(g.outgoing(ctx, x.via)), x.hook.Method, in, answer, grpc.StaticMethod())
-	if errors.Is(answer.Err, wire.ErrTooMany) {
+	switch failed := x.beyond(answer.Err); {
+	case failed != nil:
+		return nil, false, failed
+	case errors.Is(answer.Err, wire.ErrTooMany):
 		return nil, false, x.fail(hook.BadResponse, "answer: "+answer.Err.Error(), nil)
-	}
-	if err != nil {
+	case answer.Err != nil:
+		return nil, false, x.fail(hook.BadResponse, "answer is not a message of the contract", answer.Err)
+	case err != nil:
 		failed, unimplemented := x.refused(ctx, channel.conn, rpc, err)
 		return nil, unimplemented, failed
 	}

@@ -12,10 +12,12 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/connect"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/internal/via"
+	"github.com/hookgate/hookgate/registry"
 )
 
 // maxLoop is the size of the longest text of another gateway about a loop.
@@ -27,6 +29,7 @@ type request struct {
 	hook      *catalog.Hook
 	timeout   time.Duration
 	via       via.Way
+	reserve   func(bytes int64) error // nil bounds nothing
 
 	callerFirst  bool // the caller's deadline comes before timeout has passed
 	inconclusive bool // the server has found fault with the request
@@ -34,12 +37,53 @@ type request struct {
 
 // callRequest returns the request of a call to a handler.
 func callRequest(c Call) request {
-	return request{operation: "call extension", hook: c.Hook, timeout: c.Handler.Handler.Timeout, via: c.Via}
+	return request{
+		operation: "call extension", hook: c.Hook, timeout: c.Handler.Handler.Timeout, via: c.Via,
+		reserve: c.Memory.Reserve(),
+	}
 }
 
 // discoveryRequest returns a request for discovery, in the version of h.
 func discoveryRequest(h *catalog.Hook, way via.Way) request {
-	return request{operation: "discover handlers", hook: h, timeout: limits.DiscoveryTimeout, via: way}
+	return request{operation: discovering, hook: h, timeout: limits.DiscoveryTimeout, via: way}
+}
+
+// discovering is the operation of discovery in messages.
+const discovering = "discover handlers"
+
+// discoveryBytes is what discovery takes besides a large answer.
+const discoveryBytes = 64 << 10
+
+// reserveDiscovery reserves memory to discover the handlers of an extension.
+func (c *Config) reserveDiscovery(ctx context.Context, cc registry.ClientConfig) (*budget.Reservation, error) {
+	memory, err := c.Memory.Reserve(ctx, budget.Extension(cc.URL), discoveryBytes)
+	if err != nil {
+		x := request{operation: discovering}
+		return nil, x.beyond(err)
+	}
+	return memory, nil
+}
+
+// beyond returns the error of memory that was refused, with the operation in its text; nil for any other error.
+func (r *request) beyond(err error) *hook.Error {
+	var e *hook.Error
+	if !errors.As(err, &e) {
+		return nil
+	}
+	c := *e
+	c.Message = r.operation + ": " + e.Message
+	return &c
+}
+
+// grow reserves memory of the request, as far as it is more than any call has.
+func (r *request) grow(bytes int64) *hook.Error {
+	if r.reserve == nil || bytes <= discoveryBytes {
+		return nil
+	}
+	if err := r.reserve(bytes); err != nil {
+		return r.beyond(err)
+	}
+	return nil
 }
 
 // withTimeout gives ctx the request's timeout, unless the caller's deadline comes first.

@@ -39,14 +39,18 @@ func (r *REST) answer(ctx context.Context, x *restRequest, resp *http.Response) 
 	if resp.StatusCode != http.StatusOK {
 		return nil, x.statusError(resp)
 	}
-	read, err := r.bodies.Read(resp.Body, resp.ContentLength, strings.Join(resp.Header.Values("Content-Encoding"), ","))
+	encodings := strings.Join(resp.Header.Values("Content-Encoding"), ",")
+	read, err := r.bodies.Read(resp.Body, resp.ContentLength, encodings, x.reserve)
 	x.received = read.Wire
+	if failed := x.beyond(err); failed != nil {
+		return nil, failed
+	}
 	switch {
 	case err == nil:
 	case errors.Is(err, body.ErrTooLarge):
 		return nil, x.fail(hook.BadResponse, fmt.Sprintf("answer is larger than %d bytes", r.config.MaxBytes), nil)
 	case errors.Is(err, body.ErrEncoding):
-		encoding := strings.ToLower(strings.Join(resp.Header.Values("Content-Encoding"), ","))
+		encoding := strings.ToLower(encodings)
 		return nil, x.fail(hook.BadResponse,
 			fmt.Sprintf("answer is encoded with Content-Encoding %s, which was not asked for", quote(encoding)), nil)
 	default:
@@ -54,7 +58,11 @@ func (r *REST) answer(ctx context.Context, x *restRequest, resp *http.Response) 
 	}
 
 	out := x.hook.Response.New().Interface()
-	if _, err := r.config.Codec.DecodeGuarded(read.Bytes, out, codec.Guard{Context: ctx}); err != nil {
+	guard := codec.Guard{Context: ctx, Reserve: x.reserve}
+	if _, err := r.config.Codec.DecodeGuarded(read.Bytes, out, guard); err != nil {
+		if failed := x.beyond(err); failed != nil {
+			return nil, failed
+		}
 		if ctx.Err() != nil {
 			// A server that sees the client's side close may end its half of a body in good order, before the client
 			// has closed.

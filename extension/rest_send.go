@@ -80,15 +80,18 @@ func (r *REST) encode(x *restRequest, in proto.Message) (codec.Body, *hook.Error
 	if x.encoded != nil {
 		return codec.BodyOf(x.encoded), nil // it kept to the same limit when it came
 	}
-	body, err := r.config.Codec.Encode(in)
+	body, err := r.config.Codec.EncodeWithin(in, r.config.MaxBytes, codec.Guard{Reserve: x.reserve})
+	if failed := x.beyond(err); failed != nil {
+		return body, failed
+	}
+	if errors.Is(err, codec.ErrTooLarge) {
+		return body, hook.Errorf(hook.TooLarge, "%s: request has more than %d bytes as JSON", x.operation, r.config.MaxBytes)
+	}
 	if err != nil {
 		if wrong, ok := errors.AsType[*codec.Error](err); ok {
 			return body, x.fail(hook.InvalidRequest, "request: "+wrong.Error(), err)
 		}
 		return body, x.fail(hook.Internal, "request: "+err.Error(), err)
-	}
-	if body.Size() > r.config.MaxBytes {
-		return body, x.tooLarge(body.Size(), r.config.MaxBytes)
 	}
 	return body, nil
 }

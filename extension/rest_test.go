@@ -163,7 +163,7 @@ func TestRequestsThatCannotBeSent(t *testing.T) {
 	}
 	m, err := call(t.Context(), r, c)
 	wantError(t, "the limit holds for requests", m, err, hook.TooLarge,
-		`handler "v.acme": call extension: request has 1124 bytes, which is more than 1000`)
+		`handler "v.acme": call extension: request has more than 1000 bytes as JSON`)
 
 	c = newCall(s.cc)
 	c.Request = nil

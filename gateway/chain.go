@@ -24,6 +24,7 @@ func chain(
 		failurePolicy,
 		boundMessage,
 		policyError,
+		chargeExtension,
 		circuitBreaker(extensions, observer),
 		deadline,
 		admit(extensions),

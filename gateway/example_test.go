@@ -66,7 +66,7 @@ func Example() {
 		Catalog: hooks, Versions: hookversion.New(hooks), Codec: mandated, Registry: reg, Namespaces: noNamespaces{},
 		Transport: transport, Observer: observer,
 	}))
-	front, err := gateway.NewREST(services, mandated, observer, nil)
+	front, err := gateway.NewREST(services, mandated, observer, nil, nil)
 	if err != nil {
 		fmt.Println(err)
 		return

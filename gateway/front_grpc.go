@@ -17,20 +17,26 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/via"
+	"github.com/hookgate/hookgate/internal/wire"
 )
 
 // GRPCOptions returns the options of the gRPC server that the front is registered with: the contract's message size
-// instead of gRPC's 4 MiB.
+// instead of gRPC's 4 MiB, and a codec that bounds the elements of messages.
 func GRPCOptions() []grpc.ServerOption {
-	return []grpc.ServerOption{grpc.MaxRecvMsgSize(MaxBodyBytes), grpc.MaxSendMsgSize(MaxBodyBytes)}
+	return []grpc.ServerOption{
+		grpc.MaxRecvMsgSize(MaxBodyBytes), grpc.MaxSendMsgSize(MaxBodyBytes), grpc.ForceServerCodecV2(wire.New()),
+	}
 }
 
 // RegisterGRPC registers the services of a contract with a gRPC server, as the gateway's front: it admits callers
 // before it receives their messages, checks the raw objects of requests, maps errors to codes and recovers panics. A
-// nil Gate admits everyone.
-func RegisterGRPC(server grpc.ServiceRegistrar, k Contract, c *codec.Codec, o *Observer, gate Gate) {
-	k.RegisterGRPC(&grpcFront{server: server, catalog: k.Catalog(), codec: c, observer: o, gate: gate})
+// nil Gate admits everyone, and a nil Budget bounds nothing. The server must have the GRPCOptions.
+func RegisterGRPC(
+	server grpc.ServiceRegistrar, k Contract, c *codec.Codec, o *Observer, gate Gate, memory *budget.Budget,
+) {
+	k.RegisterGRPC(&grpcFront{server: server, catalog: k.Catalog(), codec: c, observer: o, gate: gate, memory: memory})
 }
 
 // grpcFront registers services whose methods it wraps. An interceptor would see a call only after its message.
@@ -40,6 +46,7 @@ type grpcFront struct {
 	codec    *codec.Codec
 	observer *Observer
 	gate     Gate
+	memory   *budget.Budget
 }
 
 // RegisterService registers a service with its methods wrapped.
@@ -79,29 +86,60 @@ func (f *grpcFront) wrap(h *catalog.Hook, next grpc.MethodHandler) grpc.MethodHa
 		if err := grpc.SetHeader(ctx, metadata.Pairs(CallIDHeader, in.id)); err != nil {
 			return nil, internalError(err)
 		}
-		if err := in.admit(f.gate, grpcCredentials(ctx, md), h); err != nil {
+		shown := grpcCredentials(ctx, md)
+		if err := in.admit(f.gate, shown, h); err != nil {
+			return nil, err
+		}
+		if err := in.reserve(ctx, f.memory, shown.Host); err != nil {
 			return nil, err
 		}
 		resp, err = next(service, withIncoming(ctx, &incoming{hook: h, via: via.Of(md.Get(via.Header))}),
 			func(m any) error { return f.receive(in, m, receive) }, interceptor)
-		if answer, ok := resp.(proto.Message); ok && err == nil {
-			in.sent = int64(proto.Size(answer))
+		if err == nil {
+			err = f.send(in, resp)
 		}
 		return resp, err
 	}
 }
 
+// send reserves what gRPC needs to write an answer, unless it is larger than one may be.
+func (f *grpcFront) send(in *inbound, resp any) error {
+	answer, ok := resp.(proto.Message)
+	if !ok {
+		return internalError(nil)
+	}
+	in.sent = int64(proto.Size(answer))
+	switch {
+	case in.sent > MaxBodyBytes:
+		return answerTooLarge()
+	case in.sent > reserveFrom:
+		return in.memory.Grow(in.ctx, in.sent)
+	}
+	return nil
+}
+
 // receive receives the message of a call and checks it.
 func (f *grpcFront) receive(in *inbound, into any, receive func(any) error) error {
-	if err := receive(into); err != nil {
-		return receiveError(in.ctx, err)
-	}
 	m, ok := into.(proto.Message)
 	if !ok {
 		return internalError(nil)
 	}
+	message := &wire.Message{Message: m, Reserve: in.memory.Within(in.ctx)}
+	if err := receive(message); err != nil {
+		return receiveError(in.ctx, err)
+	}
+	if refused := beyond(message.Err); refused != nil {
+		return refused
+	}
+	if message.Err != nil {
+		return receiveError(in.ctx, message.Err)
+	}
 	in.received = int64(proto.Size(m))
-	if err := f.codec.Check(m); err != nil {
+	err := f.codec.CheckWithin(in.ctx, m)
+	if refused := beyond(err); refused != nil {
+		return refused
+	}
+	if err != nil {
 		return hook.Errorf(hook.InvalidRequest, "%s", err)
 	}
 	return nil

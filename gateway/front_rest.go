@@ -15,6 +15,7 @@ import (
 	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/body"
+	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/via"
 )
 
@@ -27,14 +28,18 @@ type REST struct {
 	bodies   body.Reader
 	linger   linger
 	gate     Gate
+	memory   *budget.Budget
 }
 
-// NewREST returns the front over the services of a contract. A nil Gate admits everyone.
-func NewREST(k Contract, c *codec.Codec, o *Observer, gate Gate) (*REST, error) {
-	f := &REST{catalog: k.Catalog(), codec: c, observer: o, gate: gate, linger: defaultLinger,
-		bodies: body.Reader{Max: MaxBodyBytes, Pool: &body.Pool{}}}
+// NewREST returns the front over the services of a contract. A nil Gate admits everyone, and a nil Budget bounds nothing.
+func NewREST(k Contract, c *codec.Codec, o *Observer, gate Gate, memory *budget.Budget) (*REST, error) {
+	f := &REST{
+		catalog: k.Catalog(), codec: c, observer: o, gate: gate, memory: memory, linger: defaultLinger,
+		bodies: body.Reader{Max: MaxBodyBytes, Pool: &body.Pool{}},
+	}
 	f.mux = runtime.NewServeMux(
 		runtime.WithMarshalerOption(runtime.MIMEWildcard, marshaler{c}),
+		runtime.WithForwardResponseRewriter(rewriteAnswer),
 		runtime.WithErrorHandler(f.muxError),
 		runtime.WithRoutingErrorHandler(f.routingError),
 		runtime.WithDisablePathLengthFallback(),
@@ -95,7 +100,11 @@ func (f *REST) serve(ctx context.Context, w http.ResponseWriter, r *http.Request
 	}
 	defer cancel()
 	in.body = &sentBody{Reader: r.Body}
-	b, err := f.readBody(w, r, in.body)
+	if err := in.reserve(ctx, f.memory, remoteHost(r.RemoteAddr)); err != nil {
+		return err
+	}
+	reserve := in.memory.Within(ctx)
+	b, err := f.readBody(w, r, in.body, reserve)
 	if err != nil {
 		return err
 	}
@@ -103,7 +112,7 @@ func (f *REST) serve(ctx context.Context, w http.ResponseWriter, r *http.Request
 	// and the answer has been written.
 	defer b.Release()
 	in.received = int64(len(b.Bytes))
-	request := &incoming{hook: h, body: b.Bytes, guard: codec.Guard{Context: ctx}, via: via.Of(r.Header.Values(via.Header))}
+	request := &incoming{hook: h, body: b.Bytes, guard: codec.Guard{Context: ctx, Reserve: reserve}, via: via.Of(r.Header.Values(via.Header))}
 	r = r.WithContext(withIncoming(ctx, request))
 	r.Body = restBody{request}
 	f.mux.ServeHTTP(w, r)

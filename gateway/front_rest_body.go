@@ -18,14 +18,21 @@ import (
 // MaxBodyBytes is the size of the largest request or answer on every transport, after decompression.
 const MaxBodyBytes = limits.BodyBytes
 
-// readBody reads and decompresses the request's body. Errors are of kind TooLarge, InvalidRequest and Canceled.
-func (f *REST) readBody(w http.ResponseWriter, r *http.Request, sent io.Reader) (*body.Body, error) {
+// readBody reads and decompresses the request's body. Errors are of kind TooLarge, Overloaded, InvalidRequest and
+// Canceled.
+func (f *REST) readBody(
+	w http.ResponseWriter, r *http.Request, sent io.Reader, reserve body.Reserve,
+) (*body.Body, error) {
 	// Several headers are one list.
 	encoding := strings.Join(r.Header.Values("Content-Encoding"), ", ")
-	b, err := f.bodies.Read(sent, r.ContentLength, encoding)
+	b, err := f.bodies.Read(sent, r.ContentLength, encoding, reserve)
+	var refused *hook.Error
 	switch {
 	case err == nil:
 		return b, nil
+	case errors.As(err, &refused):
+		w.Header().Set("Connection", "close")
+		err = refused
 	case errors.Is(err, body.ErrTooLarge):
 		// The caller may have more to send than is read after the answer.
 		w.Header().Set("Connection", "close")

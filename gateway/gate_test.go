@@ -113,7 +113,7 @@ func (a authentication) start(t *testing.T) *guarded {
 			c.TLS = certificates.TLSOrToken()
 		}
 		c.GRPCOptions = GRPCOptions()
-		c.Register = func(s grpc.ServiceRegistrar) { RegisterGRPC(s, g.services, mandated, g.observer, gate) }
+		c.Register = func(s grpc.ServiceRegistrar) { RegisterGRPC(s, g.services, mandated, g.observer, gate, nil) }
 	})
 	close(g.ready)
 	return g

@@ -14,6 +14,7 @@ import (
 
 	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/wire"
 )
 
 // marshaler is how the mux of the REST front reads and writes the mandated JSON. It only decodes bodies that the front
@@ -49,15 +50,14 @@ func (m marshaler) NewDecoder(r io.Reader) runtime.Decoder {
 	})
 }
 
-// beyond returns the error of a body that is right but too much; nil for any other error, which the mux passes on as
-// text.
+// beyond returns the error of a request that may be right but is too much, or too late; nil for any other error.
 func beyond(err error) *hook.Error {
 	var refused *hook.Error
 	switch {
 	case err == nil:
 	case errors.As(err, &refused):
 		return refused
-	case errors.Is(err, codec.ErrTooMany):
+	case errors.Is(err, codec.ErrTooMany), errors.Is(err, wire.ErrTooMany):
 		return hook.Errorf(hook.TooLarge, "request %s", err)
 	case errors.Is(err, context.Canceled):
 		return hook.Errorf(hook.Canceled, "the caller left while its request was read").WithCause(err)
@@ -67,17 +67,47 @@ func beyond(err error) *hook.Error {
 	return nil
 }
 
-// Marshal returns the JSON of a message, in a buffer of exactly its size.
+// outgoing is an answer to write, with what its call may allocate for that.
+type outgoing struct {
+	message proto.Message
+	guard   codec.Guard
+}
+
+// rewriteAnswer tells the marshaler, which knows no context, which call an answer is of.
+func rewriteAnswer(ctx context.Context, answer proto.Message) (any, error) {
+	if in := incomingFrom(ctx); in != nil {
+		return outgoing{answer, in.guard}, nil
+	}
+	return answer, nil
+}
+
+// Marshal returns the JSON of an answer, in a buffer of exactly its size. An answer that is larger than one may be is of
+// kind BadResponse: the extension's own was not, but it grows when it is converted, merged or escaped.
 func (m marshaler) Marshal(v any) ([]byte, error) {
+	var guard codec.Guard
+	if answer, ok := v.(outgoing); ok {
+		v, guard = answer.message, answer.guard
+	}
 	msg, ok := v.(proto.Message)
 	if !ok {
 		return nil, notAMessage(v)
 	}
-	body, err := m.codec.Encode(msg)
+	body, err := m.codec.EncodeWithin(msg, MaxBodyBytes, guard)
+	if errors.Is(err, codec.ErrTooLarge) {
+		return nil, answerTooLarge()
+	}
+	if err == nil && guard.Reserve != nil && body.Size() > reserveFrom {
+		err = guard.Reserve(body.Size())
+	}
 	if err != nil {
 		return nil, err
 	}
 	return body.Bytes(), nil
+}
+
+// answerTooLarge returns the error of an answer that has outgrown the limit on its way to the caller.
+func answerTooLarge() *hook.Error {
+	return hook.Errorf(hook.BadResponse, "answer is larger than %d MiB as the caller would get it", MaxBodyBytes>>20)
 }
 
 // ContentType returns application/json.

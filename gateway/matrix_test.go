@@ -36,6 +36,7 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/hookversion"
+	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/via"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -48,6 +49,7 @@ type fixture struct {
 	log      *bytes.Buffer
 	metrics  *prometheus.Registry
 	observer *Observer
+	memory   *budget.Budget
 	front    http.Handler
 	services *Services
 	id       string
@@ -72,7 +74,16 @@ func newGatedFixture(t testing.TB, provider trace.TracerProvider, gate Gate) *fi
 		provider = noop.NewTracerProvider()
 	}
 	cat := catalog.New()
-	transport := extension.NewProtocols(extension.Config{Catalog: cat, Codec: mandated, Propagator: Propagator(), Gateway: f.id})
+	memory := budget.New(256 << 20)
+	f.memory = memory
+	t.Cleanup(func() { // after the fronts have stopped
+		if u := memory.Usage(); u.Used != 0 || u.Waiting != 0 {
+			t.Errorf("after all calls, %d bytes are reserved and %d calls wait", u.Used, u.Waiting)
+		}
+	})
+	transport := extension.NewProtocols(extension.Config{
+		Catalog: cat, Codec: mandated, Propagator: Propagator(), Gateway: f.id, Memory: memory,
+	})
 	t.Cleanup(transport.Close)
 	f.transport = transport
 	observer := NewObserver(NewMetrics(f.metrics, f.registry, cat, "test"), provider, slog.New(slog.NewTextHandler(f.log, nil)), convert.NewLosses(nil))
@@ -81,7 +92,7 @@ func newGatedFixture(t testing.TB, provider trace.TracerProvider, gate Gate) *fi
 		Catalog: cat, Versions: hookversion.New(cat), Codec: mandated, Registry: f.registry, Namespaces: fixedNamespaces{}, Transport: transport.Call,
 		Objects: convert.NewObjects(convert.NewReferences()), Observer: observer, Gateway: f.id,
 	}))
-	front, err := NewREST(services, mandated, observer, gate)
+	front, err := NewREST(services, mandated, observer, gate, memory)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,7 +105,7 @@ func newGatedFixture(t testing.TB, provider trace.TracerProvider, gate Gate) *fi
 
 	listener := bufconn.Listen(1 << 20)
 	server := grpc.NewServer(GRPCOptions()...)
-	RegisterGRPC(server, services, mandated, observer, gate)
+	RegisterGRPC(server, services, mandated, observer, gate, memory)
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
 	f.stop, f.server = server.GracefulStop, server

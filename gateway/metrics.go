@@ -41,6 +41,7 @@ type Metrics struct {
 
 	extensions *extensionCollector
 	series     *handlerSeries
+	memory     *memoryCollector
 
 	definitions []definition
 }
@@ -149,6 +150,7 @@ func NewMetrics(r prometheus.Registerer, snapshots Snapshots, hooks *catalog.Cat
 	m.series.vectors = append(m.series.vectors, m.handlerCalls, m.handlerDuration, m.handlerInFlight, m.handlerSentBytes,
 		m.handlerReceivedBytes, m.ignoredFailures, m.lostMembers, m.deprecatedCalls)
 	r.MustRegister(m.series)
+	m.memory = newMemoryCollector(d)
 	d.gaugeFunc("hookgate_registered_extensions", "ExtensionConfigs in the registry.", nil,
 		func() int { return len(snapshots.Snapshot().Registrations()) })
 	d.gaugeFunc("hookgate_registered_handlers", "Handlers in the registry.", nil,

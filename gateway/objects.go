@@ -27,7 +27,7 @@ func convertObjects(objects *convert.Objects) extension.Link {
 			if to == "" {
 				return next(ctx, c)
 			}
-			converted, err := objects.RequestGuarded(convert.Guard{Context: ctx}, c.Request, to)
+			converted, err := objects.RequestGuarded(convert.Guard{Context: ctx, Reserve: c.Memory.Reserve()}, c.Request, to)
 			if err != nil {
 				return extension.Result{}, err
 			}

@@ -19,6 +19,7 @@ import (
 	"github.com/hookgate/hookgate/gateway/auth"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/hookversion"
+	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/text"
 )
@@ -57,6 +58,7 @@ type inbound struct {
 	warnings hookversion.Warnings
 	body     *sentBody // of a REST request; nil before it is read
 	caller   auth.Caller
+	memory   *budget.Reservation // nil if the gateway has no budget
 }
 
 type inboundKey struct{}
@@ -98,6 +100,7 @@ func (in *inbound) fail(err error) {
 
 // end records the outcome of the call.
 func (in *inbound) end() {
+	in.memory.Release()
 	took := time.Since(in.start)
 	kind := ""
 	if in.err != nil {

@@ -34,6 +34,7 @@ import (
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/gateway/auth"
 	"github.com/hookgate/hookgate/hookversion"
+	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/certs"
 	"github.com/hookgate/hookgate/internal/connect"
 	"github.com/hookgate/hookgate/internal/memory"
@@ -97,6 +98,8 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	losses, references := convert.NewLosses(nil), convert.NewReferences()
 	observer := gateway.NewObserver(metrics, tracerProvider, logger, losses)
 	extensions := gateway.NewExtensions(reg)
+	calls := o.memory.budget()
+	metrics.ObserveMemory(calls)
 	endpoints := cluster.NewEndpoints()
 	self := o.gatewayID(at)
 	allowed, err := connect.ParseAllowed(o.allowedHosts)
@@ -108,7 +111,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 		Catalog: hooks, Codec: mandated, MaxBytes: gateway.MaxBodyBytes, MaxConnectionAge: o.connectionAge,
 		PreferHTTP2: o.preferHTTP2,
 		Propagator:  gateway.Propagator(), ClientCertificate: certificateOf(clientCertificate), Endpoints: endpoints,
-		Gateway: self,
+		Gateway: self, Memory: calls,
 	})
 	defer transports.Close()
 	source, err := o.newSource(at, hooks, reg, transports, endpoints, references, losses,
@@ -124,7 +127,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 		Gateway:    self,
 		Extensions: extensions,
 	}))
-	front, err := o.newFront(services, mandated, observer, gate)
+	front, err := o.newFront(services, mandated, observer, gate, calls)
 	if err != nil {
 		return err
 	}
@@ -139,7 +142,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 		REST:        front,
 		GRPCOptions: gateway.GRPCOptions(),
 		Register: func(server grpc.ServiceRegistrar) {
-			gateway.RegisterGRPC(server, services, mandated, observer, gate)
+			gateway.RegisterGRPC(server, services, mandated, observer, gate, calls)
 		},
 		Metrics: metricsHandler,
 		Ready:   reg.Ready(),
@@ -160,10 +163,11 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	if callers != nil {
 		background = append(background, callers)
 	}
+	limit := memory.SetLimit()
 	if o.sidecar != "" {
 		background = append(background, memory.Releaser{Ready: reg.Ready(), Logger: logger})
 	} else {
-		memory.TuneGC(os.LookupEnv)
+		memory.TuneGC(os.LookupEnv, limit)
 	}
 	if o.webhooks.port != 0 {
 		webhooks, err := o.webhooks.listen(ctx, hooks, o.cluster.group, at.own, settings, logger)
@@ -195,8 +199,9 @@ func (d discoveries) Discovery(extensionConfig, outcome string, took time.Durati
 // newFront returns the handler of the HTTPS address.
 func (o *serveOptions) newFront(
 	services *gateway.Services, mandated *codec.Codec, observer *gateway.Observer, gate *auth.Gate,
+	calls *budget.Budget,
 ) (http.Handler, error) {
-	hooks, err := gateway.NewREST(services, mandated, observer, gate)
+	hooks, err := gateway.NewREST(services, mandated, observer, gate, calls)
 	if err != nil || !o.openapi {
 		return hooks, err
 	}

@@ -36,6 +36,7 @@ type serveOptions struct {
 	webhooks          webhookOptions
 	cluster           clusterOptions
 	tracing           tracingOptions
+	memory            memoryOptions
 }
 
 func newServeCommand(hooks *catalog.Catalog) *cobra.Command {
@@ -93,6 +94,7 @@ func newServeCommand(hooks *catalog.Catalog) *cobra.Command {
 	o.webhooks.addFlags(f)
 	o.cluster.addFlags(f)
 	o.tracing.addFlags(f)
+	o.memory.addFlags(f)
 	return cmd
 }
 
@@ -138,6 +140,9 @@ func (o *serveOptions) check() error {
 		return err
 	}
 	if err := o.clientCertificate.check(); err != nil {
+		return err
+	}
+	if err := o.memory.check(); err != nil {
 		return err
 	}
 	return o.tracing.check()

@@ -63,9 +63,13 @@ func (b *Body) Release() {
 	}
 }
 
+// Reserve is called with a number of bytes before that many are allocated for a body. Its error ends the reading. A few
+// KiB are allocated without it. Nil means that nothing is reserved.
+type Reserve func(bytes int64) error
+
 // Read reads src to its end. The length is the one that the peer states, or -1, and encoding is the Content-Encoding.
 // Read returns a Body with Wire set even if it returns an error.
-func (r *Reader) Read(src io.Reader, length int64, encoding string) (*Body, error) {
+func (r *Reader) Read(src io.Reader, length int64, encoding string, reserve Reserve) (*Body, error) {
 	if length > r.Max {
 		return &Body{}, ErrTooLarge
 	}
@@ -77,9 +81,9 @@ func (r *Reader) Read(src io.Reader, length int64, encoding string) (*Body, erro
 	var err error
 	switch strings.ToLower(strings.TrimSpace(encoding)) {
 	case "", "identity":
-		b.Bytes, err = r.readAll(wire, length)
+		b.Bytes, err = r.readAll(wire, length, reserve)
 	case "gzip", "x-gzip":
-		b.Bytes, err = r.unzip(wire)
+		b.Bytes, err = r.unzip(wire, reserve)
 	default:
 		err = fmt.Errorf("%w: %q", ErrEncoding, encoding)
 	}
@@ -90,12 +94,12 @@ func (r *Reader) Read(src io.Reader, length int64, encoding string) (*Body, erro
 	return b, err
 }
 
-func (r *Reader) unzip(wire *limited) ([]byte, error) {
+func (r *Reader) unzip(wire *limited, reserve Reserve) ([]byte, error) {
 	z, err := gzip.NewReader(wire)
 	if err != nil {
 		return nil, gzipError(err)
 	}
-	b, err := r.readAll(&limited{r: z, left: r.Max}, -1)
+	b, err := r.readAll(&limited{r: z, left: r.Max}, -1, reserve)
 	if err != nil {
 		return b, gzipError(err)
 	}
@@ -112,7 +116,7 @@ func gzipError(err error) error {
 }
 
 // readAll reads src to its end. It takes little memory until the first bytes have come.
-func (r *Reader) readAll(src io.Reader, length int64) ([]byte, error) {
+func (r *Reader) readAll(src io.Reader, length int64, reserve Reserve) ([]byte, error) {
 	pool, first := r.Pool, length
 	switch {
 	case length < 0:
@@ -123,10 +127,18 @@ func (r *Reader) readAll(src io.Reader, length int64) ([]byte, error) {
 	if r.Keep && length >= 0 {
 		pool = nil
 	}
+	if err := reserve.room(0, int(first)); err != nil {
+		return nil, err
+	}
 	b := pool.get(int(first) + 1)[:0] // one more byte, to see the end without growing
 	for {
 		if len(b) == cap(b) {
-			grown := pool.get(max(2*cap(b), min(int(length), int(r.Max))+1))[:len(b)]
+			size := max(2*cap(b), min(int(length), int(r.Max))+1)
+			if err := reserve.room(cap(b), size); err != nil {
+				pool.put(b)
+				return nil, err
+			}
+			grown := pool.get(size)[:len(b)]
 			copy(grown, b)
 			pool.put(b)
 			b = grown
@@ -148,6 +160,20 @@ func (r *Reader) readAll(src io.Reader, length int64) ([]byte, error) {
 		}
 		return b, err
 	}
+}
+
+// reserveFrom is the number of bytes up to which nothing is reserved.
+const reserveFrom = 64 << 10
+
+// room reserves what a buffer of size bytes takes beyond the one that it replaces, which is free then.
+func (r Reserve) room(now, size int) error {
+	if r == nil || size <= reserveFrom {
+		return nil
+	}
+	if now <= reserveFrom {
+		now = 0
+	}
+	return r(int64(size - now))
 }
 
 // limited reads at most left bytes, and returns ErrTooLarge if there are more.

@@ -21,7 +21,7 @@ const (
 // TuneGC makes collections fewer while little memory is in use, and more frequent while much is. A gateway that
 // forwards small bodies has next to no live heap, so that Go's own rule, which collects whenever the heap has doubled,
 // would have it collect all the time; and while large bodies are in flight, a heap that doubles needs too much memory.
-// An operator who sets GOGC or GOMEMLIMIT decides instead.
+// An operator who sets GOGC decides instead. The limit never exceeds most, which SetLimit returns.
 //
 // BenchmarkGC compares the collector's share of the CPU and the largest heap, on two cores:
 //
@@ -32,15 +32,14 @@ const (
 //	tuned                         24 %, 123 MiB     48 %, 284 MiB
 //
 // With 16 bodies of 5 MB in flight, the gateway itself has at most 218 MiB resident, and 255 MiB with Go's default.
-func TuneGC(lookupEnv func(string) (string, bool)) {
-	for _, name := range []string{"GOGC", "GOMEMLIMIT"} {
-		if _, ok := lookupEnv(name); ok {
-			return
-		}
+func TuneGC(lookupEnv func(string) (string, bool), most int64) {
+	if _, ok := lookupEnv("GOGC"); ok {
+		return
 	}
 	debug.SetGCPercent(gcPercent)
 	t := &tuner{
 		live: []metrics.Sample{{Name: "/gc/heap/live:bytes"}}, set: func(limit int64) { debug.SetMemoryLimit(limit) },
+		most: most,
 	}
 	t.tune(0)
 	t.afterNextGC()
@@ -53,6 +52,7 @@ type tuner struct {
 	live  []metrics.Sample
 	set   func(limit int64)
 	limit int64
+	most  int64
 }
 
 // afterNextGC runs the tuner after the next collection, and after each that follows: a collection finds an object that
@@ -68,7 +68,7 @@ func (t *tuner) afterNextGC() {
 
 // tune sets the limit for a live heap of that many bytes.
 func (t *tuner) tune(live int64) {
-	limit := max(minLimit, live*3/2+limitMargin)
+	limit := min(max(minLimit, live*3/2+limitMargin), t.most)
 	// Setting it stops the world for a moment, so small changes are left out.
 	if change := limit - t.limit; change*10 > t.limit || -change*10 > t.limit {
 		t.limit = limit

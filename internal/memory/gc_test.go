@@ -15,7 +15,7 @@ import (
 
 func TestTuneFollowsTheLiveHeap(t *testing.T) {
 	var set int64
-	g := &tuner{set: func(limit int64) { set = limit }}
+	g := &tuner{set: func(limit int64) { set = limit }, most: 1200 << 20}
 	for _, step := range []struct {
 		reason string
 		live   int64
@@ -27,7 +27,7 @@ func TestTuneFollowsTheLiveHeap(t *testing.T) {
 		{"a tenth more than that: leave it", 72 << 20, 0},
 		{"large bodies in flight: half as much again, and a margin", 200 << 20, 332},
 		{"a little more: leave it", 204 << 20, 0},
-		{"much more", 800 << 20, 1232},
+		{"much more: the most that the process may use", 800 << 20, 1200},
 		{"back to little", 4 << 20, 128},
 	} {
 		set = 0
@@ -46,16 +46,16 @@ func reset() {
 
 func TestOperatorDecides(t *testing.T) {
 	defer reset()
-	for _, name := range []string{"GOGC", "GOMEMLIMIT"} {
-		reset()
-		TuneGC(func(n string) (string, bool) { return "", n == name })
-		if percent, limit := debug.SetGCPercent(100), debug.SetMemoryLimit(-1); percent != 100 || limit != math.MaxInt64 {
-			t.Errorf("with %s: GC percent %d, limit %d", name, percent, limit)
-		}
+	reset()
+	TuneGC(func(n string) (string, bool) { return "", n == "GOGC" }, math.MaxInt64)
+	if percent, limit := debug.SetGCPercent(100), debug.SetMemoryLimit(-1); percent != 100 || limit != math.MaxInt64 {
+		t.Errorf("with GOGC: GC percent %d, limit %d", percent, limit)
 	}
-	TuneGC(func(string) (string, bool) { return "", false })
-	if percent, limit := debug.SetGCPercent(100), debug.SetMemoryLimit(-1); percent != gcPercent || limit != minLimit {
-		t.Errorf("with neither: GC percent %d, limit %d", percent, limit)
+	for most, want := range map[int64]int64{math.MaxInt64: minLimit, minLimit - 1: minLimit - 1} {
+		TuneGC(func(string) (string, bool) { return "", false }, most)
+		if percent, limit := debug.SetGCPercent(100), debug.SetMemoryLimit(-1); percent != gcPercent || limit != want {
+			t.Errorf("without it, and at most %d: GC percent %d, limit %d", most, percent, limit)
+		}
 	}
 }
 
@@ -79,7 +79,7 @@ func BenchmarkGC(b *testing.B) {
 			{"default", reset},
 			{"GOGC=400", func() { debug.SetGCPercent(gcPercent) }},
 			{"GOGC=400,limit=128MiB", func() { debug.SetGCPercent(gcPercent); debug.SetMemoryLimit(minLimit) }},
-			{"tuned", func() { TuneGC(func(string) (string, bool) { return "", false }) }},
+			{"tuned", func() { TuneGC(func(string) (string, bool) { return "", false }, math.MaxInt64) }},
 		} {
 			b.Run(fmt.Sprintf("live=%dMiB/%s", liveMiB, mode.name), func(b *testing.B) {
 				reset()

@@ -37,23 +37,22 @@ type Message struct {
 	// Reserve is called with the number of bytes that the message takes, before they are allocated. Its error ends
 	// Unmarshal. Nil means that nothing is reserved.
 	Reserve func(bytes int64) error
-	// Err is the error of Unmarshal, which gRPC replaces by one of its own.
+	// Err is the error of receiving the message: ErrTooMany, one of Reserve, or about bytes that are no message. It is not
+	// that of Unmarshal, because gRPC would answer that one by itself, and end the call with a text of its own.
 	Err error
 }
 
-// Unmarshal reads a message, v, which is a proto.Message or a *Message. It returns ErrTooMany if the message has more
-// elements than limits.Elements, and then has not built any of it.
+// Unmarshal reads a message, v, which is a proto.Message, or a *Message that gets the error in place of the caller. It
+// fails with ErrTooMany if the message has more elements than limits.Elements, and then has not built any of it.
 func (c Codec) Unmarshal(data mem.BufferSlice, v any) error {
-	bounded, ok := v.(*Message)
-	if !ok {
-		m, isMessage := v.(proto.Message)
-		if !isMessage {
-			return fmt.Errorf("cannot read %T: want a proto.Message", v)
-		}
-		bounded = &Message{Message: m}
+	switch v := v.(type) {
+	case *Message:
+		v.Err = v.unmarshal(data)
+		return nil
+	case proto.Message:
+		return (&Message{Message: v}).unmarshal(data)
 	}
-	bounded.Err = bounded.unmarshal(data)
-	return bounded.Err
+	return fmt.Errorf("cannot read %T: want a proto.Message", v)
 }
 
 // Marshal writes v, which is a proto.Message.

@@ -151,7 +151,7 @@ func TestReserve(t *testing.T) {
 			return nil
 		}}
 		err := New().Unmarshal(pieces(tc.text), m)
-		if diff := cmp.Diff(tc.want, reserved); diff != "" || name != "Raw" && err != nil {
+		if diff := cmp.Diff(tc.want, reserved); diff != "" || err != nil || (m.Err != nil) != (name == "Raw") {
 			t.Errorf("%s: %v, reserved: -want +got:\n%s", name, err, diff)
 		}
 		for i := range tc.want {
@@ -163,7 +163,7 @@ func TestReserve(t *testing.T) {
 				return nil
 			}}
 			err := New().Unmarshal(pieces(tc.text), m)
-			if !errors.Is(err, full) || !errors.Is(m.Err, full) || built(m.Message.ProtoReflect()) > 0 {
+			if err != nil || !errors.Is(m.Err, full) || built(m.Message.ProtoReflect()) > 0 {
 				t.Errorf("%s: got %v, %v", name, err, m.Err)
 			}
 		}

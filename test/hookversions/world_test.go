@@ -87,7 +87,7 @@ func newWorld(t *testing.T) *world {
 		Transport:  w.transports.Call, Observer: observer,
 	})
 	services := contract{dispatched{dispatcher: dispatcher, catalog: w.catalog}}
-	front, err := gateway.NewREST(services, w.codec, observer, nil)
+	front, err := gateway.NewREST(services, w.codec, observer, nil, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -105,7 +105,7 @@ func newWorld(t *testing.T) *world {
 		HTTPAddress: "127.0.0.1:0", GRPCAddress: "127.0.0.1:0", DiagnosticsAddress: "127.0.0.1:0",
 		TLS: config, REST: front, GRPCOptions: gateway.GRPCOptions(),
 		Register: func(server grpc.ServiceRegistrar) {
-			gateway.RegisterGRPC(server, services, w.codec, observer, nil)
+			gateway.RegisterGRPC(server, services, w.codec, observer, nil, nil)
 		},
 		Metrics: http.NotFoundHandler(), Ready: w.registry.Ready(),
 		Unready:   func() string { return w.registry.Snapshot().Unready() },

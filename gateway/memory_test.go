@@ -1,0 +1,211 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/hook"
+)
+
+// registerAgain registers the handler v.acme for another extension, at the same address.
+func (f *fixture) registerAgain(t *testing.T, name string) {
+	t.Helper()
+	for _, reg := range f.registry.Snapshot().Registrations() {
+		if reg.Name == "acme" {
+			again := *reg
+			again.Name = name
+			if err := f.registry.Apply(again); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+}
+
+// Callers that send large requests to an extension that hangs get Overloaded as soon as its share is used up, while calls
+// to another extension are answered, and the memory of all of them stays within the budget.
+func TestHangingExtensionTakesOnlyItsShare(t *testing.T) {
+	f := newFixture(t, nil)
+	hang := make(chan struct{})
+	release := sync.OnceFunc(func() { close(hang) })
+	defer release()
+	f.register(t, "BeforeClusterCreate", hook.Fail, 30*time.Second, func(w http.ResponseWriter, r *http.Request) {
+		n, _ := io.Copy(io.Discard, r.Body)
+		if n > 10<<20 {
+			select {
+			case <-hang:
+			case <-r.Context().Done():
+			}
+		}
+		_, _ = io.WriteString(w, `{"status":"Success"}`)
+	})
+	f.registerAgain(t, "quick")
+	body := sized(19 << 20)
+	client := overHTTP1(f)
+	const callers = 40
+	var refused, other atomic.Int64
+	var wg sync.WaitGroup
+	for range callers {
+		wg.Go(func() {
+			resp, err := client.Post(f.rest.URL+createPath+"/v.acme?timeout=20s", "application/json", strings.NewReader(body))
+			if err != nil {
+				return // the gateway closes connections on which it does not read the body
+			}
+			defer resp.Body.Close()
+			_, _ = io.Copy(io.Discard, resp.Body)
+			if resp.Header.Get(ErrorKindHeader) != hook.Overloaded.String() {
+				other.Add(1)
+				return
+			}
+			if resp.StatusCode != http.StatusServiceUnavailable || resp.Header.Get("Retry-After") == "" {
+				t.Errorf("got %s, Retry-After %q", resp.Status, resp.Header.Get("Retry-After"))
+			}
+			refused.Add(1)
+		})
+	}
+	limit := f.memory.Usage().Limit
+	for deadline := time.Now().Add(30 * time.Second); refused.Load() < callers/2; time.Sleep(time.Millisecond) {
+		if used := f.memory.Usage().Used; used > limit {
+			t.Fatalf("%d MiB are reserved, of %d", used>>20, limit>>20)
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d calls were refused, %d got another answer: %+v", refused.Load(), other.Load(), f.memory.Usage())
+		}
+	}
+	// The caller's share has room for another extension.
+	if resp := f.post(t, createPath+"/v.quick", sized(1<<20)); resp.code != http.StatusOK {
+		t.Errorf("another extension: got %s: %.300s", resp.status, resp.body)
+	}
+	release()
+	wg.Wait()
+	if refused.Load()+other.Load() == 0 || f.memory.Usage().Refused["extension"] == 0 {
+		t.Errorf("%+v", f.memory.Usage())
+	}
+}
+
+// overHTTP1 returns a client that has a connection for each call, so that calls that wait do not hold others up.
+func overHTTP1(f *fixture) *http.Client {
+	transport := f.rest.Client().Transport.(*http.Transport).Clone()
+	transport.Protocols = &http.Protocols{}
+	transport.Protocols.SetHTTP1(true)
+	transport.TLSClientConfig.NextProtos = []string{"http/1.1"}
+	return &http.Client{Transport: transport}
+}
+
+// What comes back small from the wire, and is large or much in memory, allocates little, over both fronts, and the
+// gateway answers the next call.
+func TestBombsAllocateLittle(t *testing.T) {
+	f := newFixture(t, nil)
+	f.understands = "v1beta1"
+	f.register(t, "BeforeClusterCreate", hook.Fail, 10*time.Second, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = io.WriteString(w, `{"status":"Success"}`)
+	})
+	deployments := func(n int) string {
+		return `{"kind":"BeforeClusterCreateRequest","apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","cluster":` +
+			`{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster","metadata":{"name":"c"},"spec":{"topology":{"workers":` +
+			`{"machineDeployments":[` + strings.TrimSuffix(strings.Repeat("{},", n), ",") + `]}}}}}`
+	}
+	patches := hooksv1alpha1.NewTopologyMutationHooksServiceClient(f.conn)
+	items := make([]*hooksv1alpha1.GeneratePatchesRequestItem, 5_000_000)
+	none := &hooksv1alpha1.GeneratePatchesRequestItem{}
+	for i := range items {
+		items[i] = none
+	}
+	send := func(path, body string) func() string {
+		packed := zipped(t, strings.NewReader(body))
+		return func() string {
+			req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, f.rest.URL+path, strings.NewReader(packed))
+			if err != nil {
+				t.Fatal(err)
+			}
+			req.Header.Set("Content-Encoding", "gzip")
+			resp, err := f.rest.Client().Do(req)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer resp.Body.Close()
+			_, _ = io.Copy(io.Discard, resp.Body)
+			return resp.Header.Get(ErrorKindHeader)
+		}
+	}
+	const mostMiB = 256
+	for name, bomb := range map[string]func() string{
+		"Items":         send(patchesPath, emptyItems(6_900_000)),
+		"Converted":     send(createPath+"/v.acme", deployments(300_000)),
+		"ConvertedMany": send(createPath+"/v.acme", deployments(6_900_000)),
+		"gRPC": func() string {
+			_, err := patches.GeneratePatches(t.Context(), &hooksv1alpha1.GeneratePatchesRequest{Items: items})
+			if status.Code(err) == codes.ResourceExhausted && strings.Contains(err.Error(), "request "+tooMany) {
+				return hook.TooLarge.String()
+			}
+			return fmt.Sprint(err)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var before, after runtime.MemStats
+			runtime.ReadMemStats(&before)
+			kind := bomb()
+			runtime.ReadMemStats(&after)
+			if kind != hook.TooLarge.String() {
+				t.Errorf("got %q", kind)
+			}
+			if allocated := (after.TotalAlloc - before.TotalAlloc) >> 20; allocated > mostMiB {
+				t.Errorf("%d MiB were allocated, want at most %d", allocated, mostMiB)
+			}
+			if resp := f.post(t, createPath+"/v.acme", createBody); resp.code != http.StatusOK {
+				t.Errorf("the next call: got %s: %s", resp.status, resp.body)
+			}
+		})
+	}
+}
+
+// An answer that outgrows 20 MiB on its way to the caller is BadResponse, over both fronts, and one that does not is
+// answered: over REST control characters take six bytes each, and the answers of two handlers are merged.
+func TestAnswersThatGrow(t *testing.T) {
+	f := newFixture(t, nil)
+	var calls atomic.Int64
+	var unknown func(call int64) (name, raw string)
+	f.registerStubs(t, hook.Fail, 10*time.Second, stubs{create: func(context.Context, *hooksv1alpha1.BeforeClusterCreateRequest) (
+		*hooksv1alpha1.BeforeClusterCreateResponse, error,
+	) {
+		name, raw := unknown(calls.Add(1))
+		return &hooksv1alpha1.BeforeClusterCreateResponse{
+			Status: success, UnknownMembers: map[string]*hooksv1alpha1.JSON{name: {Raw: []byte(raw)}},
+		}, nil
+	}})
+	const refusal = "answer is larger than 20 MiB as the caller would get it"
+	unknown = func(int64) (string, string) { return "x", "1" }
+	overhead := len(f.post(t, createPath+"/v.acme", createBody).body) - 1
+	for n, allowed := range map[int]bool{MaxBodyBytes - overhead: true, MaxBodyBytes - overhead + 1: false} {
+		unknown = func(int64) (string, string) { return strings.Repeat("\x01", n/6) + strings.Repeat("x", n%6), "1" }
+		resp := f.post(t, createPath+"/v.acme", createBody)
+		if allowed && (resp.code != http.StatusOK || len(resp.body) != MaxBodyBytes) ||
+			!allowed && (resp.code != http.StatusBadGateway || !strings.Contains(string(resp.body), refusal)) {
+			t.Errorf("REST, %d bytes: got %s, %d bytes: %.200s", n+overhead, resp.status, len(resp.body), resp.body)
+		}
+	}
+	f.registerAgain(t, "beta")
+	for n, want := range map[int]codes.Code{9 << 20: codes.OK, 11 << 20: codes.Unavailable} {
+		unknown = func(call int64) (string, string) { return fmt.Sprint(call), `"` + strings.Repeat("x", n) + `"` }
+		_, err := hooksv1alpha1.NewLifecycleHooksServiceClient(f.conn).BeforeClusterCreate(t.Context(),
+			&hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")})
+		if st := status.Convert(err); st.Code() != want || err != nil && st.Message() != refusal {
+			t.Errorf("gRPC, 2 × %d bytes: got %.200v", n, err)
+		}
+	}
+}

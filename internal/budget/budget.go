@@ -1,0 +1,260 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package budget bounds the memory that calls in flight take together: whoever is about to allocate for a call reserves
+// the bytes first. Each caller and each extension has an account, which never has more than its share, so that one that
+// is slow or hostile leaves room for the others.
+//
+// A call waits for its first memory, until its body has begun to come. One that has more than a little never waits: two
+// calls that hold what the other one waits for would wait for ever. That is why package semaphore of golang.org/x/sync
+// does not fit: it refuses even the smallest amount as long as anything waits.
+//
+// Errors are of kind Overloaded or Canceled. All types are safe for concurrent use, and a nil Budget or Reservation
+// bounds nothing.
+package budget
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/hookgate/hookgate/hook"
+)
+
+const (
+	// MinLimit is the least budget: room for one call with the largest request and answer.
+	MinLimit = 96 << 20
+
+	// callerShare and extensionShare are the parts of the budget, in percent, that one account may have. The second is
+	// the less of both, because calls to one extension come from one caller as a rule, which needs room for calls to the
+	// others.
+	callerShare    = 75
+	extensionShare = 40
+	// admission is the part of the budget, in percent, up to which calls are admitted. The rest is for those that have
+	// been, so that they rarely fail halfway.
+	admission = 85
+
+	// maxWaiting bounds the calls that wait, and maxWaitingShare those of one account.
+	maxWaiting      = 128
+	maxWaitingShare = 64
+	// littleHeld is the number of bytes up to which a call that has memory may wait for more: for its body, once the
+	// first of it has come. All that may wait hold less than half of the least budget.
+	littleHeld = 320 << 10
+	// maxWait is how long a call waits if its deadline allows it.
+	maxWait = 5 * time.Second
+	// retryAfter is when a refused call may try again.
+	retryAfter = time.Second
+)
+
+// Account is a caller or an extension.
+type Account struct {
+	extension bool
+	name      string
+}
+
+// Caller returns the account of a caller: its identity, or its host if that is unknown.
+func Caller(name string) Account { return Account{name: name} }
+
+// Extension returns the account of the extension with that name.
+func Extension(name string) Account { return Account{extension: true, name: name} }
+
+// Budget is the memory for all calls. Use New.
+type Budget struct {
+	limit int64
+
+	mu       sync.Mutex
+	used     int64
+	accounts map[Account]*account // those with reservations or waiting calls
+	waiting  []*waiter            // first come, first served
+	refused  [reasons]int64
+}
+
+type account struct {
+	used    int64
+	waiting int
+}
+
+// waiter is a call that waits for its first reservation.
+type waiter struct {
+	account Account
+	bytes   int64
+	granted chan struct{} // closed with the lock held
+}
+
+// New returns a budget of so many bytes.
+func New(limit int64) *Budget {
+	return &Budget{limit: max(limit, MinLimit), accounts: map[Account]*account{}}
+}
+
+// Reserve reserves memory for a call, and waits for it until half the time to the deadline of ctx has passed, and at
+// most 5 s. The caller releases the reservation when the call has ended.
+func (b *Budget) Reserve(ctx context.Context, who Account, bytes int64) (*Reservation, error) {
+	if b == nil {
+		return nil, nil
+	}
+	b.mu.Lock()
+	if len(b.waiting) == 0 && b.admits(who, bytes) == nothing {
+		b.take(who, bytes)
+		b.mu.Unlock()
+		return &Reservation{budget: b, account: who, held: bytes}, nil
+	}
+	w, err := b.enqueue(who, bytes)
+	b.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	if err := b.wait(ctx, w); err != nil {
+		return nil, err
+	}
+	return &Reservation{budget: b, account: who, held: bytes}, nil
+}
+
+// enqueue adds a waiter at the end, and grants what can be granted.
+func (b *Budget) enqueue(who Account, bytes int64) (*waiter, error) {
+	a := b.accountOf(who)
+	if len(b.waiting) >= maxWaiting || a.waiting >= maxWaitingShare {
+		b.drop(who, a)
+		return nil, b.refuse(queueFull)
+	}
+	w := &waiter{account: who, bytes: bytes, granted: make(chan struct{})}
+	a.waiting++
+	b.waiting = append(b.waiting, w)
+	b.grant()
+	return w, nil
+}
+
+// wait returns when w has its memory, and otherwise removes it from the queue.
+func (b *Budget) wait(ctx context.Context, w *waiter) error {
+	patience := maxWait
+	if end, ok := ctx.Deadline(); ok {
+		patience = min(patience, time.Until(end)/2)
+	}
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-w.granted:
+		return nil
+	case <-ctx.Done():
+	case <-timer.C:
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	select {
+	case <-w.granted:
+		if ctx.Err() == nil {
+			return nil
+		}
+		b.give(w.account, w.bytes)
+	default:
+		b.remove(w)
+	}
+	if ctx.Err() == context.Canceled {
+		return hook.Errorf(hook.Canceled, "the caller left while its call waited for memory").WithCause(ctx.Err())
+	}
+	why := b.admits(w.account, w.bytes)
+	if why == nothing { // freed at this moment
+		why = totalUsed
+	}
+	return b.refuse(why)
+}
+
+// remove removes a waiter, which may have kept those after it from being served.
+func (b *Budget) remove(w *waiter) {
+	for i, other := range b.waiting {
+		if other == w {
+			b.waiting = append(b.waiting[:i], b.waiting[i+1:]...)
+			break
+		}
+	}
+	a := b.accountOf(w.account)
+	a.waiting--
+	b.drop(w.account, a)
+	b.grant()
+}
+
+// grant serves those that wait, in their order. One whose account has its share already is passed over. One for which
+// there is not enough memory keeps those after it waiting, or it might wait for ever.
+func (b *Budget) grant() {
+	left := b.waiting[:0]
+	for i, w := range b.waiting {
+		why := b.admits(w.account, w.bytes)
+		if why == totalUsed {
+			left = append(left, b.waiting[i:]...)
+			break
+		}
+		if why != nothing {
+			left = append(left, w)
+			continue
+		}
+		b.accountOf(w.account).waiting--
+		b.take(w.account, w.bytes)
+		close(w.granted)
+	}
+	clear(b.waiting[len(left):])
+	b.waiting = left
+}
+
+// admits returns what keeps a call of that account from being admitted now. An account without
+// reservations may exceed its share, and an unused budget its limit: what no other can disturb is never refused.
+func (b *Budget) admits(who Account, bytes int64) reason {
+	if b.used > 0 && b.used+bytes > b.limit*admission/100 {
+		return totalUsed
+	}
+	return b.share(who, bytes)
+}
+
+// grows returns what keeps a call of that account, which holds some memory, from having more of it now.
+func (b *Budget) grows(who Account, held, bytes int64) reason {
+	if b.used+bytes > b.limit {
+		return totalUsed
+	}
+	if a := b.accounts[who]; a == nil || a.used <= held {
+		return nothing
+	}
+	return b.share(who, bytes)
+}
+
+func (b *Budget) share(who Account, bytes int64) reason {
+	a := b.accounts[who]
+	switch {
+	case a == nil || a.used == 0:
+		return nothing
+	case who.extension && a.used+bytes > b.limit*extensionShare/100:
+		return extensionUsed
+	case !who.extension && a.used+bytes > b.limit*callerShare/100:
+		return callerUsed
+	}
+	return nothing
+}
+
+// take and give move bytes to an account and back.
+func (b *Budget) take(who Account, bytes int64) {
+	b.used += bytes
+	b.accountOf(who).used += bytes
+}
+
+func (b *Budget) give(who Account, bytes int64) {
+	b.used -= bytes
+	a := b.accountOf(who)
+	a.used -= bytes
+	b.drop(who, a)
+	if len(b.waiting) > 0 {
+		b.grant()
+	}
+}
+
+func (b *Budget) accountOf(who Account) *account {
+	a := b.accounts[who]
+	if a == nil {
+		a = &account{}
+		b.accounts[who] = a
+	}
+	return a
+}
+
+// drop forgets an account that nothing refers to.
+func (b *Budget) drop(who Account, a *account) {
+	if a.used == 0 && a.waiting == 0 {
+		delete(b.accounts, who)
+	}
+}

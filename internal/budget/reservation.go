@@ -1,0 +1,141 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package budget
+
+import "context"
+
+// Reservation is the memory of one call.
+type Reservation struct {
+	budget  *Budget
+	account Account
+	held    int64 // under the budget's lock
+	ended   bool
+}
+
+// Grow reserves more memory for the call. It waits as Reserve does if the call has hardly any yet, and otherwise returns an
+// error at once.
+func (r *Reservation) Grow(ctx context.Context, bytes int64) error {
+	if r == nil {
+		return nil
+	}
+	b := r.budget
+	b.mu.Lock()
+	if r.held <= littleHeld && !r.ended {
+		b.mu.Unlock()
+		more, err := b.Reserve(ctx, r.account, bytes)
+		if err != nil {
+			return err
+		}
+		b.mu.Lock()
+		r.held += more.held
+		b.mu.Unlock()
+		return nil
+	}
+	defer b.mu.Unlock()
+	if why := b.grows(r.account, r.held, bytes); why != nothing {
+		return b.refuse(why)
+	}
+	b.take(r.account, bytes)
+	r.held += bytes
+	return nil
+}
+
+// Within returns Grow for the calls of a context, or nil if nothing is bounded.
+func (r *Reservation) Within(ctx context.Context) func(bytes int64) error {
+	if r == nil {
+		return nil
+	}
+	return func(bytes int64) error { return r.Grow(ctx, bytes) }
+}
+
+// Release gives all of it back. Only the first call has an effect.
+func (r *Reservation) Release() {
+	if r == nil {
+		return
+	}
+	r.budget.mu.Lock()
+	defer r.budget.mu.Unlock()
+	if !r.ended {
+		r.ended = true
+		r.budget.give(r.account, r.held)
+		r.held = 0
+	}
+}
+
+// Charge is the part of a call's memory that an extension is answerable for as long as the call to it lasts: what the
+// request keeps while the extension works, and what the answer takes.
+type Charge struct {
+	call    *Reservation
+	account Account
+	parked  int64 // of the request: part of call.held
+	grown   int64 // of the answer, under the budget's lock
+	ended   bool
+}
+
+// Charge begins a call to an extension, which keeps the request until it ends. If the extension's share
+// is used up, the call is refused at once: one that waited would keep its request.
+func (r *Reservation) Charge(who Account) (*Charge, error) {
+	if r == nil {
+		return nil, nil
+	}
+	b := r.budget
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	parked := r.held
+	if why := b.share(who, parked); why != nothing {
+		return nil, b.refuse(why)
+	}
+	b.accountOf(who).used += parked
+	return &Charge{call: r, account: who, parked: parked}, nil
+}
+
+// Grow reserves memory for the call to the extension, or returns an error at once.
+func (c *Charge) Grow(bytes int64) error {
+	if c == nil {
+		return nil
+	}
+	b := c.call.budget
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if why := b.grows(c.account, c.parked+c.grown, bytes); why != nothing {
+		return b.refuse(why)
+	}
+	b.take(c.account, bytes)
+	c.grown += bytes
+	return nil
+}
+
+// Reserve returns Grow, or nil if nothing is bounded.
+func (c *Charge) Reserve() func(bytes int64) error {
+	if c == nil {
+		return nil
+	}
+	return c.Grow
+}
+
+// End ends the call to the extension. What the answer takes belongs to the caller from then on if keep is set, and is
+// given back otherwise. Only the first call has an effect.
+func (c *Charge) End(keep bool) {
+	if c == nil {
+		return
+	}
+	b := c.call.budget
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if c.ended {
+		return
+	}
+	c.ended = true
+	a := b.accountOf(c.account)
+	a.used -= c.parked
+	if keep && !c.call.ended {
+		a.used -= c.grown
+		b.accountOf(c.call.account).used += c.grown
+		c.call.held += c.grown
+		b.drop(c.account, a)
+		b.grant()
+		return
+	}
+	b.give(c.account, c.grown)
+}

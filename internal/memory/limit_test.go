@@ -1,0 +1,64 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package memory
+
+import (
+	"errors"
+	"math"
+	"runtime/debug"
+	"testing"
+
+	"github.com/KimMachineGun/automemlimit/memlimit"
+)
+
+func limitOf(bytes uint64) memlimit.Provider { return func() (uint64, error) { return bytes, nil } }
+
+func unknown() (uint64, error) { return 0, errors.New("no such file") }
+
+func TestAvailable(t *testing.T) {
+	for name, tc := range map[string]struct {
+		cgroup, system memlimit.Provider
+		want           int64
+	}{
+		"Container":       {limitOf(512 << 20), limitOf(64 << 30), 512 << 20},
+		"Machine":         {unknown, limitOf(64 << 30), 64 << 30},
+		"MoreThanThereIs": {limitOf(128 << 30), limitOf(64 << 30), 64 << 30},
+		"Unlimited":       {limitOf(math.MaxUint64), limitOf(64 << 30), 64 << 30},
+		"Unknown":         {unknown, unknown, math.MaxInt64},
+		"Zero":            {limitOf(0), limitOf(1 << 30), 1 << 30},
+	} {
+		if got := available(tc.cgroup, tc.system); got != tc.want {
+			t.Errorf("%s: got %d, want %d", name, got, tc.want)
+		}
+	}
+}
+
+func TestBudgetOf(t *testing.T) {
+	for _, tc := range []struct{ available, limit, want int64 }{
+		{512 << 20, math.MaxInt64, 512 << 20 / 100 * 50},
+		{512 << 20, 400 << 20, 400 << 20 / 100 * 50},
+		{64 << 30, math.MaxInt64, MaxBudget},
+		{math.MaxInt64, math.MaxInt64, MaxBudget},
+	} {
+		if got := budgetOf(tc.available, tc.limit); got != tc.want {
+			t.Errorf("of %d, at most %d: got %d, want %d", tc.available, tc.limit, got, tc.want)
+		}
+	}
+	if Budget() <= 0 {
+		t.Error("this process has no budget")
+	}
+}
+
+// GOMEMLIMIT is kept, and otherwise a part of what is available is set.
+func TestSetLimit(t *testing.T) {
+	defer reset()
+	debug.SetMemoryLimit(300 << 20)
+	if got := SetLimit(); got != 300<<20 || debug.SetMemoryLimit(-1) != got {
+		t.Errorf("with GOMEMLIMIT: %d", got)
+	}
+	reset()
+	if got := SetLimit(); got <= 0 || debug.SetMemoryLimit(-1) != got {
+		t.Errorf("without: %d, and the runtime has %d", got, debug.SetMemoryLimit(-1))
+	}
+}
