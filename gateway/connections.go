@@ -5,6 +5,7 @@ package gateway
 
 import (
 	"context"
+	"crypto/tls"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -26,6 +27,8 @@ type connections struct {
 	total, perHost int
 	logger         *slog.Logger
 
+	// generation counts how often all connections that were open had to end.
+	generation atomic.Int64
 	// wrote is the time of the last write on any connection, in nanoseconds since the epoch.
 	wrote atomic.Int64
 
@@ -51,7 +54,7 @@ func (l *connections) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		admitted := &connection{Conn: c, of: l, host: hostOf(c.RemoteAddr())}
+		admitted := &connection{Conn: c, of: l, host: hostOf(c.RemoteAddr()), generation: l.generation.Load()}
 		if !l.admit(admitted) {
 			_ = c.Close()
 			continue
@@ -155,8 +158,40 @@ type connection struct {
 	net.Conn
 	of   *connections
 	host netip.Addr
+	// generation is that of the listener when it was accepted.
+	generation int64
+	idle       atomic.Bool
 	// finished is set once the server has lifted the deadline for the handshakes.
 	finished atomic.Bool
+}
+
+// connectionOf returns the connection below TLS; nil if c is of another listener.
+func connectionOf(c net.Conn) *connection {
+	if t, ok := c.(*tls.Conn); ok {
+		c = t.NetConn()
+	}
+	of, _ := c.(*connection)
+	return of
+}
+
+// isOld reports whether the connection has to end.
+func (c *connection) isOld() bool { return c.generation != c.of.generation.Load() }
+
+// lastFlush is how long the end of an answer may be on its way out of a server that calls the connection idle.
+const lastFlush = time.Second
+
+// endIfOld records whether the server has no call on the connection. It closes c, which is the connection or TLS on it,
+// if it had a call when it grew old, and is idle now.
+func (c *connection) endIfOld(outer net.Conn, idle bool) {
+	c.idle.Store(idle)
+	if !idle || !c.isOld() {
+		return
+	}
+	time.AfterFunc(lastFlush, func() {
+		if c.idle.Load() {
+			_ = outer.Close()
+		}
+	})
 }
 
 // SetDeadline sets the deadline. gRPC's server sets one for the handshakes, up to the first frame of HTTP/2, and lifts

@@ -63,6 +63,8 @@ type guarded struct {
 	dir       string // with its certificate
 	authority *devcert.Authority
 	roots     *x509.CertPool
+	// authorities are those of callers.
+	authorities *certs.Server
 }
 
 // authentication says how a test gateway authenticates callers.
@@ -97,6 +99,7 @@ func (a authentication) start(t *testing.T) *guarded {
 	if err != nil {
 		t.Fatal(err)
 	}
+	g.authorities = certificates
 	config := auth.Config{Certificates: certificates, Names: a.names, Reviewer: a.reviewer}
 	if a.callers != "" {
 		g.write(t, "callers.yaml", a.callers)
@@ -441,7 +444,7 @@ func TestGateLooksAtConnectionsThatStay(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.write(t, certs.CAFile, string(next.PEM))
-	g.throughREST(t, h, shown{}, strings.NewReader("{}")) // a new connection reads the file
+	g.authorities.Reload()
 	want := answerOf{"Unauthenticated", "the gateway no longer trusts the authority that signed the client certificate: show one of another"}
 	if got := call(); got != want {
 		t.Errorf("under another authority: %+v, want %+v", got, want)

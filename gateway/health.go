@@ -5,7 +5,9 @@ package gateway
 
 import (
 	"fmt"
+	"io"
 	"net/http"
+	"strings"
 )
 
 // diagnosticsMux serves /metrics, /healthz and /readyz.
@@ -19,17 +21,62 @@ func (s *Server) diagnosticsMux() http.Handler {
 func (s *Server) healthMux() *http.ServeMux {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
-	mux.HandleFunc("GET /readyz", func(w http.ResponseWriter, _ *http.Request) {
-		switch {
-		case s.draining.Load():
-			http.Error(w, "not ready: shutting down", http.StatusServiceUnavailable)
-		case !isClosed(s.config.Ready):
-			http.Error(w, "not ready: "+s.config.Unready(), http.StatusServiceUnavailable)
-		default:
-			_, _ = fmt.Fprintln(w, "ok")
-		}
-	})
+	mux.HandleFunc("GET /readyz", s.readyz)
 	return mux
+}
+
+// Notice is something that operators should know, and that fails no call yet.
+type Notice struct {
+	// Name says what it concerns, for example certificate/serving.
+	Name string
+	// Text says what is wrong and what to do; it is empty if all is well.
+	Text string
+}
+
+// readyz says whether the gateway accepts calls. With ?verbose, it lists all that it looks at, in the form that
+// Kubernetes' own servers use: [+] is well, [-] is why calls are not accepted, and [!] needs attention.
+func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
+	reason := ""
+	switch {
+	case s.draining.Load():
+		reason = "shutting down"
+	case !isClosed(s.config.Ready):
+		reason = s.config.Unready()
+	}
+	text := "ok\n"
+	if reason != "" {
+		text = "not ready: " + reason + "\n"
+	}
+	if r.URL.Query().Has("verbose") {
+		text = s.verbose(reason)
+	}
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	if reason != "" {
+		w.WriteHeader(http.StatusServiceUnavailable)
+	}
+	_, _ = io.WriteString(w, text)
+}
+
+func (s *Server) verbose(reason string) string {
+	var b strings.Builder
+	verdict := "passed"
+	if reason == "" {
+		b.WriteString("[+]registrations ok\n")
+	} else {
+		fmt.Fprintf(&b, "[-]registrations failed: %s\n", reason)
+		verdict = "failed"
+	}
+	if s.config.Notices != nil {
+		for _, n := range s.config.Notices() {
+			if n.Text == "" {
+				fmt.Fprintf(&b, "[+]%s ok\n", n.Name)
+			} else {
+				fmt.Fprintf(&b, "[!]%s: %s\n", n.Name, n.Text)
+			}
+		}
+	}
+	return b.String() + "readyz check " + verdict + "\n"
 }
 
 func isClosed(c <-chan struct{}) bool {

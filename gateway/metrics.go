@@ -35,6 +35,7 @@ type Metrics struct {
 	lostMembers          *prometheus.CounterVec
 	deprecatedCalls      *prometheus.CounterVec
 
+	certificates      *certificateExpiry
 	discoveries       *prometheus.CounterVec
 	discoveryDuration *prometheus.HistogramVec
 	manifestErrors    prometheus.Gauge
@@ -155,6 +156,7 @@ func NewMetrics(r prometheus.Registerer, snapshots Snapshots, hooks *catalog.Cat
 		func() int { return len(snapshots.Snapshot().Registrations()) })
 	d.gaugeFunc("hookgate_registered_handlers", "Handlers in the registry.", nil,
 		func() int { return len(snapshots.Snapshot().All()) })
+	m.certificates = newCertificateExpiry(d)
 	d.add("gauge", deprecatedHandlersName, deprecatedHandlersHelp, deprecatedHandlersLabels[:],
 		newDeprecatedHandlers(snapshots, hooks))
 	d.gaugeFunc("hookgate_build_info", "Always 1; the labels name the build.",

@@ -60,6 +60,13 @@ type ServerConfig struct {
 	Listening func(http, grpc, diagnostics, health net.Addr)
 	Logger    *slog.Logger
 
+	// Notices returns what operators should know though calls are answered, such as a certificate near its end, for
+	// /readyz?verbose. It may be nil.
+	Notices func() []Notice
+	// Renew receives when connections that were accepted before must end: each after its calls in flight, idle ones at
+	// once. It may be nil.
+	Renew <-chan struct{}
+
 	// ShutdownDelay is how long calls are still accepted after /readyz has started to fail, so that load balancers
 	// notice.
 	ShutdownDelay time.Duration
@@ -74,7 +81,7 @@ type Server struct {
 	draining atomic.Bool
 
 	front, diagnostics, probes *http.Server
-	grpc                       *grpc.Server
+	grpc                       *grpcServers
 	grpcHealth                 *health.Server
 	serving                    sync.WaitGroup
 
@@ -123,16 +130,41 @@ func (s *Server) newServers() {
 	s.front = s.httpServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.restCalls.begin()
 		defer s.restCalls.end()
+		if c, ok := r.Context().Value(connectionKey{}).(*connection); ok && c.isOld() {
+			w.Header().Set("Connection", "close") // over HTTP/2, GOAWAY
+		}
 		s.config.REST.ServeHTTP(w, r)
 	}), s.config.TLS)
+	s.front.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		return context.WithValue(ctx, connectionKey{}, connectionOf(c))
+	}
+	s.front.ConnState = func(c net.Conn, state http.ConnState) {
+		if of := connectionOf(c); of != nil {
+			of.endIfOld(c, state == http.StateIdle)
+		}
+	}
 	s.diagnostics = s.httpServer(s.diagnosticsMux(), s.config.DiagnosticsTLS)
 	s.probes = s.httpServer(s.healthMux(), nil)
-	s.grpc = grpc.NewServer(slices.Concat(s.grpcOptions(), s.config.GRPCOptions)...)
-	s.config.Register(s.grpc)
 	s.grpcHealth = health.NewServer()
 	s.grpcHealth.SetServingStatus("", healthv1.HealthCheckResponse_NOT_SERVING)
-	healthv1.RegisterHealthServer(s.grpc, s.grpcHealth)
-	reflection.Register(s.grpc)
+	s.grpc = newGRPCServers(func() *grpc.Server {
+		server := grpc.NewServer(slices.Concat(s.grpcOptions(), s.config.GRPCOptions)...)
+		s.config.Register(server)
+		healthv1.RegisterHealthServer(server, s.grpcHealth)
+		reflection.Register(server)
+		return server
+	}, s.config.Logger)
+}
+
+// connectionKey is the key of the *connection of a request over REST.
+type connectionKey struct{}
+
+// renew ends the connections that were accepted before.
+func (s *Server) renew() {
+	s.restConnections.generation.Add(1)
+	s.front.SetKeepAlivesEnabled(false) // closes those that are idle
+	s.front.SetKeepAlivesEnabled(true)
+	s.grpc.renew()
 }
 
 // serve starts to serve on every listener. The channel receives the error of a server that fails.
@@ -149,7 +181,7 @@ func (s *Server) serve(l listeners) <-chan error {
 	}
 	start("HTTP", func() error { return s.front.ServeTLS(l.http, "", "") })
 	if l.grpc != nil {
-		start("gRPC", func() error { return s.grpc.Serve(l.grpc) })
+		start("gRPC", func() error { return s.grpc.serve(l.grpc) })
 	}
 	start("diagnostics", func() error {
 		if s.config.DiagnosticsTLS == nil {
@@ -172,9 +204,11 @@ func (s *Server) wait(ctx context.Context, failed <-chan error) error {
 		case <-ready:
 			ready = nil
 			s.grpcHealth.SetServingStatus("", healthv1.HealthCheckResponse_SERVING)
-			for name := range s.grpc.GetServiceInfo() {
+			for name := range s.grpc.services() {
 				s.grpcHealth.SetServingStatus(name, healthv1.HealthCheckResponse_SERVING)
 			}
+		case <-s.config.Renew:
+			s.renew()
 		case err := <-failed:
 			return err
 		case <-ctx.Done():
@@ -197,9 +231,9 @@ func (s *Server) drain() error {
 			protocol: "gRPC", calls: &s.grpcCalls, connections: s.grpcConnections,
 			graceful: func(context.Context) {
 				s.grpcConnections.closeUnfinished()
-				s.grpc.GracefulStop()
+				s.grpc.gracefulStop()
 			},
-			cut: s.grpc.Stop,
+			cut: s.grpc.stop,
 		})
 	}
 	errs := make([]error, len(fronts))

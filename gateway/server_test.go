@@ -25,6 +25,7 @@ type running struct {
 	http, grpc, diagnostics, health string
 	tls                             *tls.Config
 	ready                           chan struct{}
+	server                          *Server
 	stop                            context.CancelFunc
 	done                            chan error
 }
@@ -56,8 +57,8 @@ func startServer(t *testing.T, rest http.Handler, change ...func(*ServerConfig))
 	for _, f := range change {
 		f(&config)
 	}
-	server := NewServer(config)
-	go func() { r.done <- server.Run(ctx) }()
+	r.server = NewServer(config)
+	go func() { r.done <- r.server.Run(ctx) }()
 	t.Cleanup(func() { stop() })
 	select {
 	case <-listening:

@@ -6,6 +6,7 @@ package main
 import (
 	"crypto/tls"
 	"fmt"
+	"log/slog"
 
 	"github.com/spf13/pflag"
 
@@ -32,11 +33,11 @@ func (o *clientCertificateOptions) check() error {
 }
 
 // open reads the certificate; it returns nil if no certificate is configured.
-func (o *clientCertificateOptions) open() (*certs.Pair, error) {
+func (o *clientCertificateOptions) open(logger *slog.Logger) (*certs.Pair, error) {
 	if o.certFile == "" {
 		return nil, nil
 	}
-	pair, err := certs.Open(o.certFile, o.keyFile)
+	pair, err := certs.Open(o.certFile, o.keyFile, logger)
 	if err != nil {
 		return nil, fmt.Errorf("read --runtime-extension-client-cert-file: %w", err)
 	}

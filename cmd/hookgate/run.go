@@ -55,6 +55,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	logLibraries(logger)
 
 	// The files that the flags name.
+	files := newFollowed(logger)
 	settings, err := o.tls.settings()
 	if err != nil {
 		return err
@@ -63,7 +64,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	if err != nil {
 		return fmt.Errorf("read --cert-dir: %w", err)
 	}
-	clientCertificate, err := o.clientCertificate.open()
+	clientCertificate, err := o.clientCertificate.open(logger)
 	if err != nil {
 		return err
 	}
@@ -120,6 +121,14 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 		return err
 	}
 
+	files.reloads = append(files.reloads, certificates.Reload)
+	files.certificate("serving", certificates.Pair(), metrics)
+	files.certificate("client", clientCertificate, metrics)
+	files.source(source)
+	if callers != nil {
+		files.reloads = append(files.reloads, callers.Reload)
+	}
+
 	// Calls.
 	services := gateway.NewServices(gateway.NewDispatcher(gateway.Config{
 		Catalog: hooks, Versions: hookversion.New(hooks), Codec: mandated, Registry: reg, Namespaces: source,
@@ -151,12 +160,14 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 			printAddresses(out, http, grpc, diagnostics, health)
 		},
 		Logger:          logger,
+		Notices:         files.all,
+		Renew:           certificates.Changed(),
 		ShutdownDelay:   o.shutdownDelay,
 		ShutdownTimeout: o.shutdownTimeout,
 	})
 
 	// The background tasks of the server.
-	background := []runner{source, certificates}
+	background := []runner{source, certificates, files}
 	if clientCertificate != nil {
 		background = append(background, clientCertificate)
 	}
@@ -174,6 +185,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 		if err != nil {
 			return err
 		}
+		files.certificate("webhook", webhooks.pair, metrics)
 		background = append(background, webhooks)
 	}
 	if o.diagnostics.profiler != "" {

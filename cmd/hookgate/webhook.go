@@ -62,7 +62,7 @@ func (o *webhookOptions) listen(
 	ctx context.Context, hooks *catalog.Catalog, group string, own extensionconfig.Addresses, settings certs.Settings,
 	logger *slog.Logger,
 ) (*webhooks, error) {
-	pair, err := certs.OpenDir(o.dir, o.certName, o.keyName)
+	pair, err := certs.OpenDir(o.dir, o.certName, o.keyName, logger)
 	if err != nil {
 		return nil, fmt.Errorf("read --webhook-cert-dir: %w", err)
 	}

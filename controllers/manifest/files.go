@@ -8,11 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
+	"github.com/hookgate/hookgate/internal/files"
 	"github.com/hookgate/hookgate/internal/limits"
 )
 
@@ -28,16 +29,19 @@ func (f *File) Equal(o *File) bool {
 	return f.file == o.file && bytes.Equal(f.content, o.content) && (f.err == nil) == (o.err == nil)
 }
 
-// ReadFiles returns the manifests of a directory in the order of their names. An error in one file is its own.
-func ReadFiles(dir string) ([]File, error) {
-	entries, err := os.ReadDir(dir)
+// ReadFiles returns the manifests of a directory in the order of their names. An error in one file is its own. It waits
+// for no file for long.
+func ReadFiles(reader *files.Reader, dir string) ([]File, error) {
+	entries, err := reader.ReadDir(dir)
 	if err != nil {
-		if cause, ok := errors.AsType[*fs.PathError](err); ok {
+		var cause *fs.PathError
+		if errors.As(err, &cause) {
 			err = cause.Err // which does not repeat the path
 		}
 		return nil, fmt.Errorf("read directory %q: %w", dir, err)
 	}
 	manifests := []File{}
+	left := int64(limits.ManifestsBytes)
 	for _, e := range entries {
 		// Editors and mounted ConfigMaps create hidden files and directories.
 		if extensions := []string{".yaml", ".yml", ".json"}; strings.HasPrefix(e.Name(), ".") ||
@@ -45,25 +49,16 @@ func ReadFiles(dir string) ([]File, error) {
 			continue
 		}
 		m := File{file: filepath.Join(dir, e.Name())}
-		info, err := os.Stat(m.file) // follows links, which files of a mounted ConfigMap are
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			continue // deleted just now, or a link that a ConfigMap has left behind
-		case err != nil:
-			m.err = fmt.Errorf("read file: %w", err)
-		case info.IsDir():
-			continue
-		case !info.Mode().IsRegular():
-			m.err = errors.New("not a regular file")
-		case info.Size() > limits.ManifestBytes:
-			m.err = fmt.Errorf("larger than %d bytes", limits.ManifestBytes)
-		default:
-			m.content, m.err = os.ReadFile(m.file)
-			if errors.Is(m.err, fs.ErrNotExist) {
-				continue
-			}
+		m.content, m.err = reader.Read(m.file, limits.ManifestBytes)
+		if errors.Is(m.err, fs.ErrNotExist) || errors.Is(m.err, syscall.EISDIR) {
+			continue // deleted just now, a link that a ConfigMap has left behind, or a directory
 		}
-		if cause, ok := errors.AsType[*fs.PathError](m.err); ok {
+		if left -= int64(len(m.content)); left < 0 {
+			m.content, m.err = nil, fmt.Errorf("the manifests of the directory are larger than %d bytes together",
+				limits.ManifestsBytes)
+		}
+		var cause *fs.PathError
+		if errors.As(m.err, &cause) {
 			m.err = fmt.Errorf("%s file: %w", cause.Op, cause.Err)
 		}
 		manifests = append(manifests, m)

@@ -4,11 +4,13 @@
 package manifest
 
 import (
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
 
 	"github.com/hookgate/hookgate/convert"
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 // Inventory holds the objects that the manifests of a directory define. It is immutable.
@@ -63,12 +65,23 @@ func (v *Inventory) Next(manifests []File, words *Decoder) (*Inventory, []Proble
 				definitions.keep(m.file))
 			explainKept(problems, kept)
 		}
-		all = append(all, problems...)
+		all = append(all, first(problems)...)
 	}
 	return &Inventory{
 		Extensions: extensions.objects, Policies: policies.objects, Namespaces: namespaces.objects,
 		Definitions: definitions.objects,
 	}, all
+}
+
+// first returns the problems of a file up to the limit, and how many there are besides.
+func first(problems []Problem) []Problem {
+	if len(problems) <= limits.ManifestProblems {
+		return problems
+	}
+	rest := problems[limits.ManifestProblems]
+	rest.Object, rest.Warning, rest.Deprecated, rest.Effect = "", false, false, ""
+	rest.Err = fmt.Errorf("%d more problems of this file are not listed", len(problems)-limits.ManifestProblems)
+	return append(problems[:limits.ManifestProblems:limits.ManifestProblems], rest)
 }
 
 // add takes o into account, unless its name is taken, and returns its problems, completed.

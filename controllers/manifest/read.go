@@ -12,6 +12,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/controllers/extensionconfig"
+	"github.com/hookgate/hookgate/internal/files"
 )
 
 // Manifests holds the objects of a directory, read once.
@@ -49,7 +50,7 @@ type Error struct {
 // Read reads a directory by the rules of a Directory, which would follow it, with one exception: an ExtensionConfig
 // whose known handlers implement removed versions of hooks only is read, too.
 func Read(dir string, hooks *catalog.Catalog) (Manifests, error) {
-	files, err := ReadFiles(dir)
+	files, err := ReadFiles(&files.Reader{}, dir)
 	if err != nil {
 		return Manifests{}, err
 	}
@@ -65,17 +66,20 @@ func Read(dir string, hooks *catalog.Catalog) (Manifests, error) {
 			read.Errors = append(read.Errors, Error{Place: p.Place, Object: p.Object, Text: p.Err.Error()})
 		}
 	}
-	var docs []document
+	docs := map[Place][]document{}
 	for i := range files {
 		of, _ := files[i].documents()
-		docs = append(docs, of...)
+		for j := range of {
+			docs[of[j].Place] = append(docs[of[j].Place], of[j])
+		}
 	}
 	for _, name := range slices.Sorted(maps.Keys(defined.Extensions)) {
 		o := defined.Extensions[name]
 		m := Config{Extension: *o.Extension, Place: o.Place, Config: &runtimev1.ExtensionConfig{}}
 		m.Config.Name = name
-		for i := range docs {
-			if d := &docs[i]; d.Place == o.Place && d.kind == "ExtensionConfig" && (d.name == name || d.name == "") {
+		at := docs[o.Place]
+		for i := range at {
+			if d := &at[i]; d.kind == "ExtensionConfig" && (d.name == name || d.name == "") {
 				d.written(&m)
 				break
 			}

@@ -244,9 +244,9 @@ func TestCallersFileIsBounded(t *testing.T) {
 		want  string
 	}{
 		"Largest":  {func(path string) error { return os.WriteFile(path, []byte(comment(limits.CallersFileBytes)), 0o600) }, ""},
-		"TooLarge": {func(path string) error { return os.WriteFile(path, []byte(comment(limits.CallersFileBytes+1)), 0o600) }, "is larger than 1048576 bytes"},
-		"Folder":   {func(path string) error { return os.Mkdir(path, 0o700) }, "is not a regular file"},
-		"Endless":  {func(path string) error { return os.Symlink("/dev/zero", path) }, "is not a regular file"},
+		"TooLarge": {func(path string) error { return os.WriteFile(path, []byte(comment(limits.CallersFileBytes+1)), 0o600) }, "callers.yaml: larger than 1048576 bytes"},
+		"Folder":   {func(path string) error { return os.Mkdir(path, 0o700) }, "callers.yaml: is a directory"},
+		"Endless":  {func(path string) error { return os.Symlink("/dev/zero", path) }, "callers.yaml: not a regular file"},
 		"Missing":  {func(string) error { return nil }, "no such file"},
 	} {
 		path := filepath.Join(t.TempDir(), "callers.yaml")

@@ -6,10 +6,10 @@ package auth
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
-	"io"
+	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"sync/atomic"
 	"time"
@@ -17,7 +17,9 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/internal/files"
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/notify"
 )
 
 // rereadInterval is how often the file is read where the file system has no events.
@@ -31,13 +33,15 @@ type CallersFile struct {
 	logger *slog.Logger
 	now    atomic.Pointer[callers]
 
+	files  files.Reader
+	again  *notify.Signal
 	data   []byte // as last read; for Run alone
 	failed string // the last error, which is logged once; for Run alone
 }
 
 // OpenCallers reads a file of callers. It returns an error unless the file is valid.
 func OpenCallers(path string, hooks *catalog.Catalog, logger *slog.Logger) (*CallersFile, error) {
-	f := &CallersFile{path: path, hooks: hooks, logger: logger}
+	f := &CallersFile{path: path, hooks: hooks, logger: logger, again: notify.NewSignal()}
 	data, err := f.read()
 	if err != nil {
 		return nil, err
@@ -53,6 +57,9 @@ func OpenCallers(path string, hooks *catalog.Catalog, logger *slog.Logger) (*Cal
 
 // current returns the callers of the last valid content.
 func (f *CallersFile) current() *callers { return f.now.Load() }
+
+// Reload makes Run read the file at once.
+func (f *CallersFile) Reload() { f.again.Notify() }
 
 // Run follows the file until ctx is done.
 func (f *CallersFile) Run(ctx context.Context) error {
@@ -70,6 +77,7 @@ func (f *CallersFile) Run(ctx context.Context) error {
 		f.reload()
 		select {
 		case <-events:
+		case <-f.again.C():
 		case <-ticker.C:
 		case <-ctx.Done():
 			return nil
@@ -104,24 +112,13 @@ func (f *CallersFile) reload() {
 
 // read returns the content of the file.
 func (f *CallersFile) read() ([]byte, error) {
-	info, err := os.Stat(f.path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("%s is not a regular file", f.path) // which may block
-	}
-	file, err := os.Open(f.path)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = file.Close() }()
-	data, err := io.ReadAll(io.LimitReader(file, limits.CallersFileBytes+1))
-	if err != nil {
-		return nil, err
-	}
-	if len(data) > limits.CallersFileBytes {
-		return nil, fmt.Errorf("%s is larger than %d bytes", f.path, limits.CallersFileBytes)
+	data, err := f.files.Read(f.path, limits.CallersFileBytes)
+	var path *fs.PathError
+	switch {
+	case errors.As(err, &path):
+		return nil, err // which names the path
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", f.path, err)
 	}
 	return data, nil
 }

@@ -6,14 +6,21 @@ package certs
 import (
 	"bytes"
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/pem"
 	"log/slog"
+	"math/big"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/hookgate/hookgate/devcert"
@@ -108,24 +115,25 @@ func TestAuthoritiesFollowTheirFile(t *testing.T) {
 	}
 	first, second := newPair(t), newPair(t)
 	for _, step := range []struct {
-		name   string
-		change func()
-		ca     []byte // the CA of client certificates; nil if none are requested
-		logged bool
+		name    string
+		change  func()
+		ca      []byte // the CA of client certificates; nil if none are requested
+		logged  int
+		changed bool
 	}{
-		{"none", func() {}, nil, false},
-		{"added", func() { write(t, dir, CAFile, first.CAPEM) }, first.CAPEM, false},
-		{"replaced", func() { write(t, dir, CAFile, second.CAPEM) }, second.CAPEM, false},
-		{"half written", func() { write(t, dir, CAFile, second.CAPEM[:100]) }, second.CAPEM, true},
-		{"emptied", func() { write(t, dir, CAFile, nil) }, second.CAPEM, true},
-		{"removed", func() { remove(t, dir, CAFile) }, second.CAPEM, true},
-		{"there again", func() { write(t, dir, CAFile, first.CAPEM) }, first.CAPEM, false},
+		{"none", func() {}, nil, 0, false},
+		{"added", func() { write(t, dir, CAFile, first.CAPEM) }, first.CAPEM, 0, true},
+		{"replaced", func() { write(t, dir, CAFile, second.CAPEM) }, second.CAPEM, 0, true},
+		{"half written", func() { write(t, dir, CAFile, second.CAPEM[:100]) }, second.CAPEM, 1, false},
+		{"emptied", func() { write(t, dir, CAFile, nil) }, second.CAPEM, 0, false}, // the same error again
+		{"removed", func() { remove(t, dir, CAFile) }, second.CAPEM, 1, false},
+		{"a pipe", func() { pipe(t, dir, CAFile) }, second.CAPEM, 1, false},
+		{"there again", func() { remove(t, dir, CAFile); write(t, dir, CAFile, first.CAPEM) }, first.CAPEM, 0, true},
 	} {
 		step.change()
-		if _, err := s.TLS().GetConfigForClient(nil); err != nil { // the second time says the same
-			t.Fatal(err)
-		}
 		log.Reset()
+		s.Reload()
+		s.Reload() // the second time says the same
 		config, err := s.TLS().GetConfigForClient(nil)
 		if err != nil {
 			t.Fatal(err)
@@ -142,47 +150,160 @@ func TestAuthoritiesFollowTheirFile(t *testing.T) {
 		if config.ClientAuth != want || asked != (step.ca != nil) {
 			t.Errorf("%s: client auth %v, asks: %v, want %v", step.name, config.ClientAuth, asked, want)
 		}
-		if logged := strings.Contains(log.String(), "reload certificate authorities of callers"); logged != step.logged {
-			t.Errorf("%s: logged: %v: %s", step.name, logged, log.String())
+		if logged := strings.Count(log.String(), "reload certificate authorities of callers"); logged != step.logged {
+			t.Errorf("%s: logged %d times: %s", step.name, logged, log.String())
+		}
+		select {
+		case <-s.Changed():
+			if !step.changed {
+				t.Errorf("%s: connections are to end, and the authorities are the same", step.name)
+			}
+		default:
+			if step.changed {
+				t.Errorf("%s: connections under other authorities stay", step.name)
+			}
 		}
 	}
 }
 
-// TestReplacedCertificateIsShown holds that Run reads a certificate again, and keeps it when the files turn bad.
-func TestReplacedCertificateIsShown(t *testing.T) {
-	dir, _ := newDir(t)
-	p, err := OpenDir(dir, CertFile, KeyFile)
+// pipe makes a pipe that has no writer: to open it blocks.
+func pipe(t *testing.T, dir, name string) {
+	t.Helper()
+	remove(t, dir, name)
+	if err := syscall.Mkfifo(filepath.Join(dir, name), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestCertificateFollowsItsFiles holds that a replaced certificate is shown, and that one that cannot be used, be it
+// that it has expired, changes nothing and is reported once it is certain.
+func TestCertificateFollowsItsFiles(t *testing.T) {
+	dir, first := newDir(t)
+	var log bytes.Buffer
+	p, err := OpenDir(dir, CertFile, KeyFile, slog.New(slog.NewTextHandler(&log, nil)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.watcher.WithWatchInterval(10 * time.Millisecond) // the first change may come before the files are watched
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- p.Run(ctx) }()
-	next := newPair(t)
-	if err := next.WriteDir(dir); err != nil {
-		t.Fatal(err)
-	}
-	want, err := next.Certificate()
-	if err != nil {
-		t.Fatal(err)
-	}
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
-		got, err := p.Certificate()
+	second := newPair(t)
+	expired := expiredPair(t)
+	for _, step := range []struct {
+		name    string
+		change  func()
+		want    *devcert.Pair
+		logged  string // nothing if empty
+		warning string
+	}{
+		{"nothing", func() {}, first, "", ""},
+		{"replaced", func() { writePair(t, dir, second) }, second, "certificate replaced", ""},
+		{"expired", func() { writePair(t, dir, expired) }, second, "certificate refused", "its replacement is refused"},
+		{"still expired", func() {}, second, "", "its replacement is refused"},
+		{"another key", func() { write(t, dir, CertFile, first.CertPEM) }, second, "certificate refused", "its replacement is refused"},
+		{"a pipe", func() { pipe(t, dir, KeyFile) }, second, "certificate refused", "not a regular file"},
+		{"good again", func() { remove(t, dir, KeyFile); writePair(t, dir, first) }, first, "certificate replaced", ""},
+	} {
+		step.change()
+		log.Reset()
+		p.look()
+		if step.want == second && step.logged == "certificate refused" && log.Len() > 0 {
+			t.Errorf("%s: logged at the first look, which may see files that are being written: %s", step.name, log.String())
+		}
+		p.look()
+		p.look()
+		if lines := strings.Count(log.String(), "\n"); (step.logged == "") != (lines == 0) || lines > 1 ||
+			!strings.Contains(log.String(), step.logged) {
+			t.Errorf("%s: logged %q, want %q once", step.name, log.String(), step.logged)
+		}
+		want, err := step.want.Certificate()
 		if err != nil {
 			t.Fatal(err)
 		}
-		if bytes.Equal(got.Certificate[0], want.Certificate[0]) {
-			break
+		if got, _ := p.Certificate(); !bytes.Equal(got.Certificate[0], want.Certificate[0]) {
+			t.Errorf("%s: another certificate is shown", step.name)
 		}
-		if time.Now().After(deadline) {
-			t.Fatal("the new certificate is not shown")
+		if got := p.Warning(time.Now()); (step.warning == "") != (got == "") || !strings.Contains(got, step.warning) {
+			t.Errorf("%s: warning %q, want %q", step.name, got, step.warning)
 		}
 	}
-	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
+}
+
+func writePair(t *testing.T, dir string, pair *devcert.Pair) {
+	t.Helper()
+	if err := pair.WriteDir(dir); err != nil {
+		t.Fatal(err)
 	}
+}
+
+// expiredPair returns a certificate that was valid until an hour ago.
+func expiredPair(t *testing.T) *devcert.Pair {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-2 * time.Hour), NotAfter: time.Now().Add(-time.Hour),
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	secret, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &devcert.Pair{
+		CertPEM: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}),
+		KeyPEM:  pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: secret}),
+	}
+}
+
+// TestWarningOfACertificateNearItsEnd holds that the last fifth of a lifetime is near the end, and no more than 30
+// days.
+func TestWarningOfACertificateNearItsEnd(t *testing.T) {
+	begin := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	day := 24 * time.Hour
+	for _, tt := range []struct {
+		lifetime, age time.Duration
+		want          string
+	}{
+		{10 * day, 8 * day, ""},
+		{10 * day, 8*day + 1, "expires at 2026-01-11T00:00:00Z: replace it"},
+		{365 * day, 335 * day, ""},
+		{365 * day, 335*day + 1, "expires at 2027-01-01T00:00:00Z: replace it"},
+		{10 * day, 10 * day, "expires at 2026-01-11T00:00:00Z: replace it"},
+		{10 * day, 10*day + 1, "expired at 2026-01-11T00:00:00Z: replace it"},
+	} {
+		p := &Pair{}
+		p.current.Store(&loaded{certificate: tls.Certificate{
+			Leaf: &x509.Certificate{NotBefore: begin, NotAfter: begin.Add(tt.lifetime)},
+		}})
+		if got := p.Warning(begin.Add(tt.age)); got != tt.want {
+			t.Errorf("%s old of %s: %q, want %q", tt.age, tt.lifetime, got, tt.want)
+		}
+	}
+}
+
+// TestRunLooks holds that the files are looked at without an event.
+func TestRunLooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir, _ := newDir(t)
+		s, err := OpenServer(dir, Settings{}, quiet)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- s.Run(ctx) }()
+		write(t, dir, CAFile, newPair(t).CAPEM)
+		<-s.Changed()
+		if !s.AsksForCertificates() {
+			t.Error("callers need no certificate")
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
 }
 
 func TestSettingsReachTheServer(t *testing.T) {
@@ -197,19 +318,10 @@ func TestSettingsReachTheServer(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, config := range []*tls.Config{s.TLS(), mustCurrent(t, s)} {
+		for _, config := range []*tls.Config{s.TLS(), s.current.Load().required} {
 			if config.MinVersion != tt.want.MinVersion || !slices.Equal(config.CipherSuites, tt.want.CipherSuites) || !slices.Equal(config.NextProtos, []string{"h2", "http/1.1"}) {
 				t.Errorf("%+v: got %x, %x, %v", tt.have, config.MinVersion, config.CipherSuites, config.NextProtos)
 			}
 		}
 	}
-}
-
-func mustCurrent(t *testing.T, s *Server) *tls.Config {
-	t.Helper()
-	config, _, err := s.current()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return config
 }

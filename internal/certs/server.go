@@ -12,12 +12,16 @@ import (
 	"fmt"
 	"io/fs"
 	"log/slog"
-	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	certutil "k8s.io/client-go/util/cert"
+
+	"github.com/hookgate/hookgate/internal/files"
+	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/notify"
 )
 
 // The names of the files of a Server.
@@ -34,65 +38,74 @@ type Server struct {
 	pair     *Pair
 	settings Settings
 	logger   *slog.Logger
+	files    files.Reader
+	changed  *notify.Signal
+	current  atomic.Pointer[authorities]
 
-	mu          sync.Mutex
-	ca          []byte          // CAFile as last read; nil without one
-	authorities map[string]bool // the certificates of ca, in DER
-	config      *tls.Config     // for ca
-	optional    *tls.Config     // the same, for callers that may show a token instead
+	mu     sync.Mutex // for reloads
+	failed string     // the error of the last reload, which is logged once
+}
+
+// authorities are those of a CAFile.
+type authorities struct {
+	pem      []byte          // the content of the file; nil without one
+	trusted  map[string]bool // the certificates, in DER
+	required *tls.Config
+	optional *tls.Config // the same, for callers that may show a token instead
 }
 
 // OpenServer reads the directory. It returns an error unless the gateway can serve with it now.
 func OpenServer(dir string, settings Settings, logger *slog.Logger) (*Server, error) {
-	pair, err := OpenDir(dir, CertFile, KeyFile)
+	pair, err := OpenDir(dir, CertFile, KeyFile, logger)
 	if err != nil {
 		return nil, err
 	}
-	s := &Server{dir: dir, pair: pair, settings: settings, logger: logger}
-	if _, _, err := s.current(); err != nil {
+	s := &Server{dir: dir, pair: pair, settings: settings, logger: logger, changed: notify.NewSignal()}
+	first, err := s.read()
+	if err != nil {
 		return nil, err
 	}
+	s.current.Store(first)
 	return s, nil
 }
 
-// rereadInterval is how often CAFile is read besides with each connection, for the connections that stay.
-const rereadInterval = 5 * time.Second
-
 // Run follows the files until ctx is done.
 func (s *Server) Run(ctx context.Context) error {
-	ctx, cancel := context.WithCancel(ctx)
-	var reading sync.WaitGroup
-	defer reading.Wait()
-	defer cancel()
-	reading.Go(func() {
-		ticker := time.NewTicker(rereadInterval)
-		defer ticker.Stop()
-		for {
-			select {
-			case <-ticker.C:
-				_, _, _ = s.current() // the next connection logs the error
-			case <-ctx.Done():
-				return
-			}
+	ticker := time.NewTicker(interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+			s.pair.look()
+			s.look()
 		}
-	})
-	return s.pair.Run(ctx)
+	}
 }
 
-// AsksForCertificates reports whether callers must show a certificate, as of the last connection.
-func (s *Server) AsksForCertificates() bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.ca != nil
+// Reload reads the files at once.
+func (s *Server) Reload() {
+	s.pair.Reload()
+	s.look()
 }
+
+// Pair returns the certificate that the gateway shows.
+func (s *Server) Pair() *Pair { return s.pair }
+
+// Changed returns the channel from which one value can be received after CAFile has changed: connections that were
+// accepted before were checked against other authorities, or none.
+func (s *Server) Changed() <-chan struct{} { return s.changed.C() }
+
+// AsksForCertificates reports whether callers must show a certificate.
+func (s *Server) AsksForCertificates() bool { return s.current.Load().pem != nil }
 
 // Trusts reports whether an authority of the current CAFile has signed the certificate of a connection, which may be
 // older than that file.
 func (s *Server) Trusts(state *tls.ConnectionState) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+	trusted := s.current.Load().trusted
 	for _, chain := range state.VerifiedChains {
-		if s.authorities[string(chain[len(chain)-1].Raw)] {
+		if trusted[string(chain[len(chain)-1].Raw)] {
 			return true
 		}
 	}
@@ -100,62 +113,76 @@ func (s *Server) Trusts(state *tls.ConnectionState) bool {
 }
 
 // TLS returns the settings of a server, which follow the files.
-func (s *Server) TLS() *tls.Config { return s.tls(false) }
-
-// TLSOrToken returns the settings of a server whose callers may show no certificate, because they may authenticate by
-// other means. A certificate that a caller shows is verified.
-func (s *Server) TLSOrToken() *tls.Config { return s.tls(true) }
-
-func (s *Server) tls(optional bool) *tls.Config {
+func (s *Server) TLS() *tls.Config {
 	config := s.pair.ServerTLS(s.settings)
-	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) {
-		required, orToken, err := s.current()
-		if err != nil {
-			// The authorities that were read last stay: without any, the gateway would let everyone in.
-			s.logger.Error("reload certificate authorities of callers", "error", err)
-		}
-		if optional {
-			return orToken, nil
-		}
-		return required, nil
-	}
+	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return s.current.Load().required, nil }
 	return config
 }
 
-// current returns the settings for the current CAFile, with certificates that are required and with certificates that
-// are not; with an error, the settings for its previous content.
-func (s *Server) current() (required, optional *tls.Config, err error) {
+// TLSOrToken returns the settings of a server whose callers may show no certificate, because they may authenticate by
+// other means. A certificate that a caller shows is verified.
+func (s *Server) TLSOrToken() *tls.Config {
+	config := s.pair.ServerTLS(s.settings)
+	config.GetConfigForClient = func(*tls.ClientHelloInfo) (*tls.Config, error) { return s.current.Load().optional, nil }
+	return config
+}
+
+// look reads CAFile. The authorities that were read last stay if that fails: without any, the gateway would let
+// everyone in.
+func (s *Server) look() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	file := filepath.Join(s.dir, CAFile)
-	ca, err := os.ReadFile(file)
-	if err != nil && (!errors.Is(err, fs.ErrNotExist) || s.ca != nil) {
-		return s.config, s.optional, fmt.Errorf("read certificate authorities of callers: %w", err)
+	next, err := s.read()
+	if err != nil {
+		if s.failed != err.Error() {
+			s.logger.Error("reload certificate authorities of callers: those that were read last stay in use",
+				"error", err)
+		}
+		s.failed = err.Error()
+		return
 	}
-	if s.config != nil && bytes.Equal(ca, s.ca) {
-		return s.config, s.optional, nil
+	s.failed = ""
+	if next == s.current.Load() {
+		return
+	}
+	s.current.Store(next)
+	s.logger.Info("certificate authorities of callers replaced; connections accepted before end", "dir", s.dir)
+	s.changed.Notify()
+}
+
+// read returns the authorities in the current CAFile.
+func (s *Server) read() (*authorities, error) {
+	file := filepath.Join(s.dir, CAFile)
+	now := s.current.Load()
+	ca, err := s.files.Read(file, limits.CertificateFileBytes)
+	if err != nil && (!errors.Is(err, fs.ErrNotExist) || now != nil && now.pem != nil) {
+		var path *fs.PathError
+		if errors.As(err, &path) {
+			err = path.Err // which does not repeat the path
+		}
+		return nil, fmt.Errorf("read certificate authorities of callers: %s: %w", file, err)
+	}
+	if now != nil && bytes.Equal(ca, now.pem) {
+		return now, nil
 	}
 	config := s.pair.ServerTLS(s.settings)
-	authorities := map[string]bool{}
-	if ca != nil {
-		found, err := certutil.ParseCertsPEM(ca)
-		switch {
-		case err != nil && len(found) == 0:
-			return s.config, s.optional,
-				fmt.Errorf("read certificate authorities of callers: %s has no certificate in PEM", file)
-		case err != nil:
-			return s.config, s.optional, fmt.Errorf("read certificate authorities of callers: %s: %w", file, err)
-		}
-		config.ClientCAs, config.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
-		for _, c := range found {
-			config.ClientCAs.AddCert(c)
-			authorities[string(c.Raw)] = true
-		}
+	next := &authorities{pem: ca, trusted: map[string]bool{}, required: config, optional: config}
+	if ca == nil {
+		return next, nil
 	}
-	s.ca, s.authorities, s.config, s.optional = ca, authorities, config, config
-	if ca != nil {
-		s.optional = config.Clone()
-		s.optional.ClientAuth = tls.VerifyClientCertIfGiven
+	found, err := certutil.ParseCertsPEM(ca)
+	switch {
+	case len(found) == 0:
+		return nil, fmt.Errorf("read certificate authorities of callers: %s has no certificate in PEM", file)
+	case err != nil:
+		return nil, fmt.Errorf("read certificate authorities of callers: %s: %w", file, err)
 	}
-	return s.config, s.optional, nil
+	config.ClientCAs, config.ClientAuth = x509.NewCertPool(), tls.RequireAndVerifyClientCert
+	for _, c := range found {
+		config.ClientCAs.AddCert(c)
+		next.trusted[string(c.Raw)] = true
+	}
+	next.optional = config.Clone()
+	next.optional.ClientAuth = tls.VerifyClientCertIfGiven
+	return next, nil
 }

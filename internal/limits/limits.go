@@ -86,6 +86,20 @@ const (
 const (
 	// ManifestBytes is the size of the largest manifest file.
 	ManifestBytes = 8 << 20
+	// ManifestDocuments is the number of documents that a manifest file may have. A Kubernetes object has about 1 KiB,
+	// and 10,000 of them fill the file.
+	ManifestDocuments = 10_000
+	// ManifestValues is the number of values that a manifest file may have, counted before they are built: lines, and
+	// characters that separate values, within text too. All definitions of Cluster API have less than half as many, and
+	// a value takes 250 bytes once it is built.
+	ManifestValues = 500_000
+	// ManifestProblems is how many problems of one manifest file are reported. A person mends the first ones first.
+	ManifestProblems = 100
+	// ManifestsBytes is the size of all manifest files of a directory together, which stay in memory.
+	ManifestsBytes = 32 << 20
+	// CertificateFileBytes is the size of the largest file with certificates or a key. A chain has less than 20 KiB, and
+	// the bundle of all authorities that Mozilla trusts 250 KiB.
+	CertificateFileBytes = 1 << 20
 	// ConditionMessageBytes is the length to which the message of a condition is cut. The API has room for 32 KiB.
 	ConditionMessageBytes = 4 << 10
 	// EventNoteBytes is the length to which the note of an event is cut. The API has room for 1 KiB.

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"regexp"
 	"slices"
@@ -14,6 +15,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 // Parse returns the documents of a text, which need not be converted. Text between two document markers that is not
@@ -24,9 +27,15 @@ func Parse(text []byte) ([]Node, []*Error) {
 	if json.Valid(text) {
 		text = jsonEscape.ReplaceAllFunc(text, unescape)
 	}
+	if n := marks(text); n > limits.ManifestValues {
+		return nil, []*Error{errorf(1, "more than %d values; split it", limits.ManifestValues)}
+	}
 	var docs []Node
 	var errs []*Error
 	for _, c := range split(text) {
+		if len(docs)+len(errs) >= limits.ManifestDocuments {
+			return docs, append(errs, errorf(c.before+1, "more than %d documents; split it", limits.ManifestDocuments))
+		}
 		roots, err := parse(bytes.Join(c.lines, nil))
 		if err != nil {
 			errs = append(errs, c.locate(err))
@@ -38,6 +47,23 @@ func Parse(text []byte) ([]Node, []*Error) {
 		}
 	}
 	return docs, errs
+}
+
+// marks returns no less than the number of values in a text, without building them: each has a line of its own, or a
+// character that separates it from another.
+func marks(text []byte) int {
+	n := 0
+	for i, c := range text {
+		switch c {
+		case '\n', ',', ':', '[', '{', '?':
+			n++
+		case '-':
+			if i+1 == len(text) || text[i+1] <= ' ' { // the mark of an item, which a space or a new line follows
+				n++
+			}
+		}
+	}
+	return n
 }
 
 // jsonEscape matches every escape in a JSON text, with pairs of surrogates as one.
@@ -66,17 +92,22 @@ type chunk struct {
 func split(text []byte) []chunk {
 	var chunks []chunk
 	var current chunk
-	filled := false // current has more than comments, directives and blank lines
+	// filled reports whether current has more than comments, directives, blank lines and a marker, and marked whether it
+	// has a marker.
+	filled, marked := false, false
 	for i, line := range bytes.SplitAfter(text, []byte("\n")) {
 		trimmed := bytes.TrimRight(line, " \t\r\n")
-		marker := string(trimmed) == "---" || bytes.HasPrefix(line, []byte("--- ")) ||
-			bytes.HasPrefix(line, []byte("---\t"))
+		bare := string(trimmed) == "---"
+		marker := bare || bytes.HasPrefix(line, []byte("--- ")) || bytes.HasPrefix(line, []byte("---\t"))
 		if marker && filled {
 			chunks = append(chunks, current)
+		}
+		if marker && (filled || marked) { // without content, it is an empty document
 			current, filled = chunk{before: i}, false
 		}
+		marked = marked || marker
 		current.lines = append(current.lines, line)
-		if len(trimmed) > 0 && trimmed[0] != '#' && trimmed[0] != '%' {
+		if len(trimmed) > 0 && trimmed[0] != '#' && trimmed[0] != '%' && !bare {
 			filled = true
 		}
 	}
@@ -97,6 +128,8 @@ func parse(text []byte) ([]*yaml.Node, error) {
 			return roots, nil
 		case err != nil:
 			return nil, err
+		case len(roots) >= limits.ManifestDocuments:
+			return nil, fmt.Errorf("more than %d documents; split it", limits.ManifestDocuments)
 		case node.Kind == yaml.DocumentNode && len(node.Content) == 1 && node.Content[0].ShortTag() != "!!null":
 			roots = append(roots, node.Content[0])
 		}
@@ -111,10 +144,16 @@ func shift(n *yaml.Node, lines int) {
 	}
 }
 
+// maxLocated is the number of lines of the largest chunk whose errors are located: that takes several attempts.
+const maxLocated = 20_000
+
 // locate returns the error with its line: the shortest beginning of the chunk that fails in the same way ends there.
 // The parser itself often names the beginning of the block around it, or no line.
 func (c chunk) locate(err error) *Error {
 	want := withoutLine(err)
+	if len(c.lines) > maxLocated {
+		return errorf(c.before+1, "%s", want)
+	}
 	n := sort.Search(len(c.lines), func(i int) bool {
 		_, err := parse(bytes.Join(c.lines[:i+1], nil))
 		return err != nil && withoutLine(err) == want

@@ -204,3 +204,36 @@ func FuzzToJSON(f *testing.F) {
 		}
 	})
 }
+
+// TestParseIsBounded holds that a text of any content is read in time and memory that its size bounds.
+func TestParseIsBounded(t *testing.T) {
+	for name, tt := range map[string]struct {
+		text string
+		docs int
+		want string // of the last error; empty for none
+	}{
+		"empty documents":          {strings.Repeat("---\n", 200_000) + "a: b\n", 1, ""},
+		"the most documents":       {strings.Repeat("---\na: b\n", limits.ManifestDocuments), limits.ManifestDocuments, ""},
+		"one document more":        {strings.Repeat("---\na: b\n", limits.ManifestDocuments+1), limits.ManifestDocuments, "line 20001: more than 10000 documents; split it"},
+		"documents that are ended": {strings.Repeat("--- a\n...\n", limits.ManifestDocuments+1), limits.ManifestDocuments, "line 20001: more than 10000 documents; split it"},
+		"wrong documents":          {strings.Repeat("--- [\n", limits.ManifestDocuments+1), 0, "line 10001: more than 10000 documents; split it"},
+		"the most values":          {"[" + strings.Repeat(",", limits.ManifestValues-2) + "\n", 0, "line 1: did not find expected node content"},
+		"one value more":           {"[" + strings.Repeat(",", limits.ManifestValues-1) + "\n", 0, "line 1: more than 500000 values; split it"},
+	} {
+		docs, errs := yaml.Parse([]byte(tt.text))
+		got := ""
+		if len(errs) > 0 {
+			got = errs[len(errs)-1].Error()
+		}
+		if len(docs) != tt.docs || got != tt.want {
+			t.Errorf("%s: %d documents, last error %q, want %d and %q", name, len(docs), got, tt.docs, tt.want)
+		}
+	}
+}
+
+func TestParseSkipsEmptyDocuments(t *testing.T) {
+	docs, errs := yaml.Parse([]byte("# nothing\n---\n---\n# nothing\n---\n%YAML 1.1\n---\na: b\n---\n---\n# c\nd: e\n---\n"))
+	if len(errs) > 0 || len(docs) != 2 || docs[0].Line() != 8 || docs[1].Line() != 12 {
+		t.Errorf("%d documents, errors %v", len(docs), errs)
+	}
+}

@@ -20,7 +20,9 @@ import (
 	"github.com/hookgate/hookgate/controllers/extensionconfig"
 	"github.com/hookgate/hookgate/controllers/manifest"
 	"github.com/hookgate/hookgate/convert"
+	"github.com/hookgate/hookgate/internal/files"
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/notify"
 )
 
 const (
@@ -31,6 +33,9 @@ const (
 	// reread is how often the directory is read without an event: file systems such as NFS send none, and a link's
 	// target is not watched.
 	reread = 10 * time.Second
+	// grace is how long the ExtensionConfigs of a directory stay registered after the last one has gone. A mount that
+	// is lost and a tool that writes everything anew look like that.
+	grace = time.Minute
 )
 
 // Observer records events as metrics. It must be safe for concurrent use.
@@ -78,8 +83,10 @@ type Source struct {
 	// references may be nil.
 	references *convert.References
 
-	debounce, maxDebounce, reread time.Duration
-	patience                      time.Duration // how long the first attempts may delay readiness
+	files                                files.Reader
+	again                                *notify.Signal // of Reload
+	debounce, maxDebounce, reread, grace time.Duration
+	patience                             time.Duration // how long the first attempts may delay readiness
 
 	// The rest belongs to Run.
 	manifests []manifest.File
@@ -87,8 +94,11 @@ type Source struct {
 	problems  []manifest.Problem // of the manifests
 	reported  map[string]bool    // the problems that were logged and still are there
 	policies  *discovery.PolicySet
-	settled   bool // the first attempts are over
+	settled   bool      // the first attempts are over
+	confirmed bool      // by Reload: the directory is as it should be
+	emptied   time.Time // when the last ExtensionConfig was missed first; zero if there are some, or should be none
 
+	warning    atomic.Pointer[string]
 	namespaces atomic.Pointer[map[string]manifest.Object]
 }
 
@@ -131,7 +141,8 @@ func New(c Config) (*Source, error) {
 		dir: c.Dir, registry: c.Registry, logger: c.Logger, observer: c.Observer, decoder: decoder, tracking: tracking,
 		references: c.References,
 		workers:    &workers{reconciler: r, backoff: c.Backoff, resync: c.Resync, current: map[string]*worker{}},
-		debounce:   debounce, maxDebounce: maxDebounce, reread: reread, patience: limits.DiscoveryTimeout,
+		debounce:   debounce, maxDebounce: maxDebounce, reread: reread, grace: grace, patience: limits.DiscoveryTimeout,
+		again:     notify.NewSignal(),
 		inventory: &manifest.Inventory{}, reported: map[string]bool{},
 	}
 	d.policies = discovery.NewPolicySet(tracking,
@@ -149,6 +160,18 @@ func (d *Source) NamespaceLabels(name string) map[string]string {
 	return map[string]string{corev1.LabelMetadataName: name}
 }
 
+// Reload makes Run read the directory at once, and take what it finds for intended: the ExtensionConfigs of an emptied
+// directory do not stay registered for a while.
+func (d *Source) Reload() { d.again.Notify() }
+
+// Warning says what is wrong with the directory; it is empty if all is well.
+func (d *Source) Warning() string {
+	if w := d.warning.Load(); w != nil {
+		return *w
+	}
+	return ""
+}
+
 // Run reads the directory, makes the registry ready once every ExtensionConfig in it has been tried, which takes no
 // longer than limits.DiscoveryTimeout, and keeps the registry as the directory is until ctx is done. It returns an
 // error only if it cannot read the directory at the start. It may be called once.
@@ -156,7 +179,7 @@ func (d *Source) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer d.workers.stop()
 	defer cancel()
-	if _, err := manifest.ReadFiles(d.dir); err != nil {
+	if _, err := manifest.ReadFiles(&d.files, d.dir); err != nil {
 		return fmt.Errorf("%w; create the directory, or name the one that holds the manifests of ExtensionConfigs", err)
 	}
 	changes := newWatch(d.dir, d.logger) // before reading, so that no change is missed
@@ -194,6 +217,10 @@ func (d *Source) Run(ctx context.Context) error {
 			}
 			quiet = time.After(min(d.debounce, max(0, d.maxDebounce-time.Since(firstEvent))))
 			continue
+		case <-d.again.C():
+			d.confirmed = true
+			quiet = time.After(0)
+			continue
 		case <-poll.C:
 			if quiet == nil {
 				quiet = time.After(0)
@@ -201,8 +228,12 @@ func (d *Source) Run(ctx context.Context) error {
 			continue
 		case <-quiet:
 			quiet = nil
-			changes.renew()
-			if !d.refresh(ctx, nil) {
+			read := d.refresh(ctx, nil)
+			// To watch a directory that cannot be read may block.
+			if read && changes.renew() {
+				read = d.refresh(ctx, nil)
+			}
+			if !read {
 				firstEvent, quiet = time.Now(), time.After(d.maxDebounce)
 			}
 		}
@@ -245,22 +276,27 @@ func (p *pass) over() {
 
 // refresh reads the directory and passes changes to the workers. It reports whether it could read.
 func (d *Source) refresh(ctx context.Context, first *pass) bool {
-	manifests, err := manifest.ReadFiles(d.dir)
+	manifests, err := manifest.ReadFiles(&d.files, d.dir)
 	if err != nil {
 		// The directory may be about to be replaced. Nothing is removed because of that.
 		gone := manifest.Problem{
 			Place: manifest.Place{File: d.dir}, Err: err, Effect: "the last valid state stays in use",
 		}
 		d.report(append(slices.Clone(d.problems), gone))
+		d.confirmed = false
 		return false
 	}
 	if d.manifests != nil &&
 		slices.EqualFunc(manifests, d.manifests, func(a, b manifest.File) bool { return a.Equal(&b) }) {
+		d.emptied, d.confirmed = time.Time{}, false
 		d.report(d.problems) // the directory may have been away in between
 		return true
 	}
-	d.manifests = manifests
-	d.inventory, d.problems = d.inventory.Next(manifests, d.decoder)
+	next, problems := d.inventory.Next(manifests, d.decoder)
+	if d.isEmptied(next) {
+		return true
+	}
+	d.manifests, d.inventory, d.problems = manifests, next, problems
 	d.namespaces.Store(&d.inventory.Namespaces)
 	if d.references != nil {
 		crds := make([]convert.CRD, 0, len(d.inventory.Definitions))
@@ -299,6 +335,33 @@ func (d *Source) refresh(ctx context.Context, first *pass) bool {
 	return true
 }
 
+// isEmptied reports whether the directory has no ExtensionConfig any more, and that may not be meant: it is so for less
+// than the grace period, and no Reload has confirmed it.
+func (d *Source) isEmptied(next *manifest.Inventory) bool {
+	confirmed, registered := d.confirmed, len(d.inventory.Extensions)
+	d.confirmed = false
+	if len(next.Extensions) > 0 || registered == 0 {
+		d.emptied = time.Time{}
+		return false
+	}
+	if d.emptied.IsZero() {
+		d.emptied = time.Now()
+	}
+	if confirmed || time.Since(d.emptied) >= d.grace {
+		d.logger.Warn("directory defines no ExtensionConfig any more: all are unregistered", "dir", d.dir,
+			"extensionConfigs", registered, "confirmed", confirmed)
+		d.emptied = time.Time{}
+		return false
+	}
+	text := fmt.Sprintf("%s defines no ExtensionConfig any more: those that it had stay registered for %s, or until "+
+		"SIGHUP confirms it", d.dir, d.grace)
+	if d.Warning() != text {
+		d.logger.Error("directory is emptied", "problem", text, "extensionConfigs", registered)
+	}
+	d.warning.Store(&text)
+	return true
+}
+
 // report logs the problems that were not there before, and returns how many are errors.
 func (d *Source) report(problems []manifest.Problem) int {
 	errs := 0
@@ -325,6 +388,11 @@ func (d *Source) report(problems []manifest.Problem) int {
 		reported[key] = true
 	}
 	d.reported = reported
+	text := ""
+	if errs > 0 {
+		text = fmt.Sprintf("%d errors; the log has each, with its line", errs)
+	}
+	d.warning.Store(&text)
 	if d.observer != nil {
 		d.observer.ManifestErrors(errs)
 	}

@@ -312,6 +312,43 @@ func TestDirectoryEmpty(t *testing.T) {
 	s.eventuallyLogs(t, "level=WARN", "directory defines no ExtensionConfig yet")
 }
 
+// TestDirectoryThatIsEmptied holds that the loss of all manifests unregisters nothing at once, says so, and does when it
+// lasts, or when a Reload confirms it.
+func TestDirectoryThatIsEmptied(t *testing.T) {
+	for name, grace := range map[string]time.Duration{"it lasts": 300 * time.Millisecond, "it is confirmed": time.Hour} {
+		t.Run(name, func(t *testing.T) {
+			s := newSource(t, nil)
+			s.directory.grace, s.directory.reread = grace, 50*time.Millisecond
+			s.Extensions.Serve(urlA, "v")
+			remove := func() {
+				if err := os.Remove(filepath.Join(s.dir, "a.yaml")); err != nil {
+					t.Fatal(err)
+				}
+			}
+			writeFile(t, s.dir, "a.yaml", config("acme", urlA))
+			s.run(t)
+			s.eventuallyServes(t, "v.acme "+urlA)
+			remove()
+			s.eventuallyLogs(t, "directory is emptied", "stay registered for "+grace.String())
+			if name == "it is confirmed" {
+				if !strings.Contains(s.directory.Warning(), "defines no ExtensionConfig any more") {
+					t.Errorf("warning %q", s.directory.Warning())
+				}
+				writeFile(t, s.dir, "a.yaml", config("acme", urlA)) // it was only being replaced
+				discoverytest.Eventually(t, "the warning is over", func() bool { return s.directory.Warning() == "" })
+				s.eventuallyServes(t, "v.acme "+urlA)
+				remove()
+				discoverytest.Eventually(t, "there is a warning", func() bool { return s.directory.Warning() != "" })
+				s.eventuallyServes(t, "v.acme "+urlA)
+				s.directory.Reload()
+			}
+			s.eventuallyServes(t)
+			s.eventuallyLogs(t, "all are unregistered")
+			discoverytest.Eventually(t, "the warning is over", func() bool { return s.directory.Warning() == "" })
+		})
+	}
+}
+
 func TestDirectoryFilesThatCannotBeRead(t *testing.T) {
 	s := newSource(t, nil)
 	s.Extensions.Serve(urlA, "v")

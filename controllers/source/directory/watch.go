@@ -38,16 +38,18 @@ func newWatch(dir string, logger *slog.Logger) *watch {
 	return w
 }
 
-// renew watches the directory again if it was replaced: a watch ends with the directory that it was for.
-func (w *watch) renew() {
+// renew watches the directory again if it was replaced: a watch ends with the directory that it was for. It reports
+// whether it does: what changed before has had no event.
+func (w *watch) renew() bool {
 	if w.watcher == nil || slices.Contains(w.watcher.WatchList(), w.dir) {
-		return
+		return false
 	}
 	err := w.watcher.Add(w.dir)
 	if err != nil && !w.failed {
 		w.logger.Warn("directory is not watched, only read from time to time", "dir", w.dir, "error", err)
 	}
 	w.failed = err != nil
+	return !w.failed
 }
 
 // forward coalesces events into one signal.
