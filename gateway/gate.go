@@ -21,11 +21,12 @@ import (
 
 // Gate decides who may call which hooks. It must be safe for concurrent use.
 type Gate interface {
-	// Admit returns the caller with these credentials, if it may call h. A nil h is a hook that does not exist, which
-	// every caller may ask for that the gate knows. The caller is returned with an error, too, as far as it is known.
+	// Admit admits a call of h by the caller with these credentials, if it may call h. A nil h is a hook that does not
+	// exist, which every caller may ask for that the gate knows. The caller is returned with an error, too, as far as
+	// it is known.
 	//
-	// Errors are of the kinds Unauthenticated, Forbidden, and NotReady or Overloaded: the gate cannot tell at the moment.
-	Admit(ctx context.Context, c auth.Credentials, h *catalog.Hook) (auth.Caller, error)
+	// Errors are of the kinds Unauthenticated, Forbidden, Overloaded, and NotReady: the gate cannot tell at the moment.
+	Admit(ctx context.Context, c auth.Credentials, h *catalog.Hook) (auth.Admission, error)
 	// Challenge returns the value of WWW-Authenticate for a caller that was not authenticated.
 	Challenge() string
 }
@@ -43,12 +44,13 @@ func (in *inbound) admit(gate Gate, c auth.Credentials, h *catalog.Hook) error {
 	if gate == nil {
 		return nil
 	}
-	caller, err := gate.Admit(in.ctx, c, h)
-	in.caller = caller
+	admission, err := gate.Admit(in.ctx, c, h)
+	caller := admission.Caller
+	in.admission = admission
 	result := resultAdmitted
 	if err != nil {
 		switch kind := hook.KindOf(err); kind {
-		case hook.Unauthenticated, hook.Forbidden:
+		case hook.Unauthenticated, hook.Forbidden, hook.Overloaded:
 			result = kind.String()
 		default:
 			result = resultError

@@ -33,6 +33,7 @@ import (
 	"github.com/hookgate/hookgate/gateway/auth"
 	"github.com/hookgate/hookgate/gateway/auth/tokenreview"
 	"github.com/hookgate/hookgate/gateway/auth/tokenreview/tokenreviewtest"
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/certs"
 	"github.com/hookgate/hookgate/internal/limits"
@@ -73,6 +74,7 @@ type authentication struct {
 	names        []string
 	callers      string
 	reviewer     auth.Reviewer
+	limits       auth.Limits
 }
 
 func (a authentication) start(t *testing.T) *guarded {
@@ -100,7 +102,7 @@ func (a authentication) start(t *testing.T) *guarded {
 		t.Fatal(err)
 	}
 	g.authorities = certificates
-	config := auth.Config{Certificates: certificates, Names: a.names, Reviewer: a.reviewer}
+	config := auth.Config{Certificates: certificates, Names: a.names, Reviewer: a.reviewer, Limits: a.limits}
 	if a.callers != "" {
 		g.write(t, "callers.yaml", a.callers)
 		if config.Callers, err = auth.OpenCallers(filepath.Join(g.dir, "callers.yaml"), catalog.New(), quiet); err != nil {
@@ -480,6 +482,55 @@ func TestGateLetsHealthThrough(t *testing.T) {
 	}
 }
 
+// TestGateLimitsEachCaller tests that calls of both fronts count together for one caller, that others are not affected,
+// and that the place of a call is given back when it ends.
+func TestGateLimitsEachCaller(t *testing.T) {
+	for name, tt := range map[string]struct {
+		authentication
+		first, same, other shown
+		shared             bool // the other is the same caller to the gate
+	}{
+		"Tokens": {
+			authentication{callers: callersManifest, limits: auth.Limits{InFlight: 1}},
+			shown{authorization: []string{"Bearer " + everyToken}}, shown{authorization: []string{"bearer " + everyToken}},
+			shown{authorization: []string{"Bearer " + createToken}}, false,
+		},
+		"Hosts": {authentication{limits: auth.Limits{InFlight: 1}}, shown{}, shown{}, shown{}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := tt.start(t)
+			arrived, finish := make(chan struct{}, 9), make(chan struct{})
+			g.register(t, "BeforeClusterCreate", hook.Fail, 20*time.Second, func(w http.ResponseWriter, _ *http.Request) {
+				arrived <- struct{}{}
+				<-finish
+				_, _ = io.WriteString(w, `{"status":"Success"}`)
+			})
+			h := hookOf(t, "BeforeClusterCreate")
+			conn, ctx := g.dial(t, tt.first)
+			done := make(chan error, 1)
+			go func() {
+				req := &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: &hooksv1alpha1.RawExtension{Raw: []byte(createCluster)}}
+				done <- conn.Invoke(ctx, h.Method, req, h.Response.New().Interface())
+			}()
+			<-arrived
+			want := answerOf{"Overloaded", "the caller has 1 calls in flight, as many as one may have: try again once some have ended"}
+			if rest, rpc := g.throughREST(t, h, tt.same, strings.NewReader(createBody)), g.throughGRPC(t, h, tt.same); rest != want || rpc != want {
+				t.Errorf("one call more: REST %+v, gRPC %+v, want %+v", rest, rpc, want)
+			}
+			if got := g.throughGRPC(t, h, tt.other); (got.kind == "Overloaded") != tt.shared {
+				t.Errorf("the other caller: %+v", got)
+			}
+			close(finish)
+			if err := <-done; err != nil {
+				t.Errorf("the call in flight: %v", err)
+			}
+			if got := g.throughREST(t, h, tt.same, strings.NewReader(createBody)); got.kind != "" {
+				t.Errorf("after it has ended: %+v", got)
+			}
+		})
+	}
+}
+
 // TestGateIsObserved tests that decisions are counted with few labels, and that the log names the caller of a call.
 func TestGateIsObserved(t *testing.T) {
 	g := authentication{certificates: true, callers: callersManifest}.start(t)
@@ -488,7 +539,7 @@ func TestGateIsObserved(t *testing.T) {
 	g.throughGRPC(t, h, shown{authorization: []string{"Bearer " + everyToken}})
 	g.throughGRPC(t, h, shown{authorization: []string{"Bearer made-up"}})
 	want := `
-# HELP hookgate_authentications_total Decisions about who may call. method is none (the caller shows nothing, or need not), certificate, token (of the file of callers, or not known) or kubernetes. result is admitted, Unauthenticated, Forbidden or error: it could not be decided, and the call was refused.
+# HELP hookgate_authentications_total Decisions about who may call. method is none (the caller shows nothing, or need not), certificate, token (of the file of callers, or not known) or kubernetes. result is admitted, Unauthenticated, Forbidden, Overloaded (the caller calls too much) or error: it could not be decided, and the call was refused.
 # TYPE hookgate_authentications_total counter
 hookgate_authentications_total{method="certificate",result="Forbidden"} 1
 hookgate_authentications_total{method="token",result="Unauthenticated"} 1

@@ -20,7 +20,7 @@ const (
 // reserve reserves the first memory of a call, in the account of its caller, who is known by its identity or, without one,
 // by its host.
 func (in *inbound) reserve(ctx context.Context, b *budget.Budget, host string) (err error) {
-	name := in.caller.Name
+	name := in.admission.Caller.Name
 	if name == "" {
 		name = host
 	}

@@ -110,7 +110,8 @@ func NewMetrics(r prometheus.Registerer, snapshots Snapshots, hooks *catalog.Cat
 		authentications: d.counter("hookgate_authentications_total",
 			"Decisions about who may call. method is none (the caller shows nothing, or need not), certificate, "+
 				"token (of the file of callers, or not known) or kubernetes. result is admitted, Unauthenticated, "+
-				"Forbidden or error: it could not be decided, and the call was refused.",
+				"Forbidden, Overloaded (the caller calls too much) or error: it could not be decided, and the call was "+
+				"refused.",
 			"method", "result"),
 
 		handlerCalls: d.counter("hookgate_handler_calls_total",

@@ -44,21 +44,21 @@ func NewObserver(m *Metrics, p trace.TracerProvider, l *slog.Logger, losses *con
 // inbound is the observation of one call from a caller, from its first byte to its last. It belongs to the goroutine of
 // the front, except for its warnings.
 type inbound struct {
-	o        *Observer
-	ctx      context.Context
-	span     trace.Span
-	id       string
-	protocol string
-	hook     string // "unknown" if there is no such hook, so that callers cannot make up metric labels
-	asked    string // the hook's name, or the one that the caller used
-	start    time.Time
-	received int64
-	sent     int64
-	err      *hook.Error
-	warnings hookversion.Warnings
-	body     *sentBody // of a REST request; nil before it is read
-	caller   auth.Caller
-	memory   *budget.Reservation // nil if the gateway has no budget
+	o         *Observer
+	ctx       context.Context
+	span      trace.Span
+	id        string
+	protocol  string
+	hook      string // "unknown" if there is no such hook, so that callers cannot make up metric labels
+	asked     string // the hook's name, or the one that the caller used
+	start     time.Time
+	received  int64
+	sent      int64
+	err       *hook.Error
+	warnings  hookversion.Warnings
+	body      *sentBody // of a REST request; nil before it is read
+	admission auth.Admission
+	memory    *budget.Reservation // nil if the gateway has no budget
 }
 
 type inboundKey struct{}
@@ -101,6 +101,7 @@ func (in *inbound) fail(err error) {
 // end records the outcome of the call.
 func (in *inbound) end() {
 	in.memory.Release()
+	in.admission.Release()
 	took := time.Since(in.start)
 	kind := ""
 	if in.err != nil {
@@ -110,8 +111,8 @@ func (in *inbound) end() {
 			slog.String("call_id", in.id), slog.String("protocol", in.protocol), slog.String("hook", in.asked),
 			slog.String("kind", kind), slog.String("error", in.err.Error()), slog.Duration("took", took),
 		}
-		if in.caller.Name != "" {
-			attrs = append(attrs, slog.String("caller", in.caller.Name))
+		if in.admission.Caller.Name != "" {
+			attrs = append(attrs, slog.String("caller", in.admission.Caller.Name))
 		}
 		if cause := errors.Unwrap(in.err); cause != nil {
 			attrs = append(attrs, slog.String("cause", cause.Error()))

@@ -16,6 +16,7 @@ import (
 	"github.com/hookgate/hookgate/gateway/auth"
 	"github.com/hookgate/hookgate/gateway/auth/tokenreview"
 	"github.com/hookgate/hookgate/internal/certs"
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 // callersOptions are the flags about who may call.
@@ -25,6 +26,7 @@ type callersOptions struct {
 	anonymous bool
 	tokens    bool
 	audiences []string
+	limits    auth.Limits
 }
 
 func (o *callersOptions) addFlags(f *pflag.FlagSet) {
@@ -39,6 +41,10 @@ func (o *callersOptions) addFlags(f *pflag.FlagSet) {
 			"users whom it allows to post to the path of the hook")
 	f.StringSliceVar(&o.audiences, "kubernetes-token-audiences", nil,
 		"audiences of which a token must have one; by default, tokens must be for the API server")
+	f.IntVar(&o.limits.Rate, "max-calls-per-second", limits.CallerRate,
+		"how many calls per second one caller, or one host of callers that nothing authenticates, may make; 0 for any")
+	f.IntVar(&o.limits.InFlight, "max-calls-in-flight", limits.CallerCalls,
+		"how many calls of one caller, or of such a host, may be without an answer; 0 for any")
 	f.BoolVar(&o.anonymous, "allow-anonymous-callers", false,
 		"start on an address that is not loopback even if nothing authenticates callers: everyone who can connect "+
 			"can then read what extensions answer, and have them act on any Cluster that the request names")
@@ -47,6 +53,9 @@ func (o *callersOptions) addFlags(f *pflag.FlagSet) {
 // check returns an error of usage unless the flags fit together and the source of registrations.
 func (o *callersOptions) check(noCluster bool) error {
 	switch {
+	case o.limits.Rate < 0 || o.limits.InFlight < 0:
+		return usagef("--max-calls-per-second and --max-calls-in-flight: want 0 or more, got %d and %d", o.limits.Rate,
+			o.limits.InFlight)
 	case o.tokens && noCluster:
 		return usagef("--kubernetes-tokens: no API server checks tokens without a cluster; list callers with --callers")
 	case len(o.audiences) > 0 && !o.tokens:
@@ -69,7 +78,7 @@ func (o *callersOptions) gate(
 		return nil, nil, usagef("--allowed-client-names: --cert-dir has no ca.crt to check client certificates with; " +
 			"put one there")
 	}
-	config := auth.Config{Certificates: certificates, Names: o.names}
+	config := auth.Config{Certificates: certificates, Names: o.names, Limits: o.limits}
 	if o.file != "" {
 		var err error
 		if config.Callers, err = auth.OpenCallers(o.file, hooks, logger); err != nil {

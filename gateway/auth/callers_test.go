@@ -126,9 +126,9 @@ func TestCertificatesHaveSeveralNames(t *testing.T) {
 			}
 			g := NewGate(c)
 			for h, want := range map[*catalog.Hook]hook.Kind{discovery: tt.discovery, patches: tt.patches} {
-				caller, err := g.Admit(t.Context(), Credentials{TLS: state}, h)
-				if (err != nil) != (want != hook.Internal) || err != nil && hook.KindOf(err) != want || caller != (Caller{tt.who, Certificate}) {
-					t.Errorf("%s: %+v, %v, want %s and kind %s", h.Hook, caller, err, tt.who, want)
+				admission, err := g.Admit(t.Context(), Credentials{TLS: state}, h)
+				if (err != nil) != (want != hook.Internal) || err != nil && hook.KindOf(err) != want || admission.Caller != (Caller{tt.who, Certificate}) {
+					t.Errorf("%s: %+v, %v, want %s and kind %s", h.Hook, admission.Caller, err, tt.who, want)
 				}
 			}
 		})

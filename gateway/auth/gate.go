@@ -40,13 +40,33 @@ type Config struct {
 	Callers *CallersFile
 	// Reviewer checks tokens that Callers does not have.
 	Reviewer Reviewer
+	// Limits bound what one caller may do.
+	Limits Limits
 }
 
 // Gate admits callers.
-type Gate struct{ config Config }
+type Gate struct {
+	config  Config
+	limiter *limiter
+}
 
 // NewGate returns a Gate.
-func NewGate(c Config) *Gate { return &Gate{config: c} }
+func NewGate(c Config) *Gate { return &Gate{config: c, limiter: newLimiter(c.Limits)} }
+
+// Admission is the place of one call. The zero value is that of a call that was not admitted.
+type Admission struct {
+	Caller Caller
+
+	limiter *limiter
+	usage   *usage
+}
+
+// Release gives back the place of the call. Call it once, when the call has ended.
+func (a Admission) Release() {
+	if a.usage != nil {
+		a.limiter.end(a.usage)
+	}
+}
 
 // Tokens reports whether callers may authenticate by tokens.
 func (g *Gate) Tokens() bool { return g.config.Callers != nil || g.config.Reviewer != nil }
@@ -66,10 +86,24 @@ func (g *Gate) Challenge() string {
 	return `ClientCertificate realm="hookgate"`
 }
 
-// Admit returns the caller with these credentials, if it may call h. A nil h is a hook that does not exist: every caller
-// may ask for it that the gate knows. The caller is returned with an error, too, as far as it is known. Errors are of
-// the kinds Unauthenticated, Forbidden, NotReady and Overloaded.
-func (g *Gate) Admit(ctx context.Context, c Credentials, h *catalog.Hook) (Caller, error) {
+// Admit admits a call of h by the caller with these credentials, if it may call h and does not call too much. A nil h is
+// a hook that does not exist: every caller may ask for it that the gate knows. The caller is returned with an error,
+// too, as far as it is known. Errors are of the kinds Unauthenticated, Forbidden, NotReady and Overloaded.
+func (g *Gate) Admit(ctx context.Context, c Credentials, h *catalog.Hook) (Admission, error) {
+	caller, err := g.authenticate(ctx, c, h)
+	if err != nil {
+		return Admission{Caller: caller}, err
+	}
+	counted := caller
+	if caller.Name == "" {
+		counted = anonymous(c.Host)
+	}
+	u, err := g.limiter.begin(counted)
+	return Admission{Caller: caller, limiter: g.limiter, usage: u}, err
+}
+
+// authenticate returns the caller with these credentials, if it may call h.
+func (g *Gate) authenticate(ctx context.Context, c Credentials, h *catalog.Hook) (Caller, error) {
 	if !g.Required() {
 		return Caller{Method: None}, nil
 	}

@@ -124,6 +124,13 @@ const (
 	ReviewTimeout    = 5 * time.Second
 	ReviewsPerSecond = 100
 	ReviewsWaiting   = 256
+	// CallerRate and CallerCalls are the calls per second and the calls in flight of one caller. Cluster API calls
+	// GeneratePatches at most a few times in each reconciliation of a Cluster, of which it has 10 at the same time unless
+	// it is configured otherwise. The gateway itself manages about 10,000 small calls per second on two cores.
+	CallerRate  = 10_000
+	CallerCalls = 1000
+	// TrackedCallers is the number of callers whose calls are counted, each in about 200 bytes.
+	TrackedCallers = 10_000
 	// CallerNameBytes is the length to which the name of a caller is cut. The longest name of a DNS name has 253.
 	CallerNameBytes = 256
 )
