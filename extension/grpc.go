@@ -45,11 +45,10 @@ func NewGRPC(config Config) *GRPC {
 // Call.Body is not used.
 func (g *GRPC) Call(ctx context.Context, c Call) (Result, error) {
 	x := callRequest(c)
-	rpc := &connect.RPC{}
-	out, _, err := g.invoke(ctx, c.Handler.Registration.ClientConfig, &x, rpc,
+	out, _, err := g.invoke(ctx, c.Handler.Registration.ClientConfig, &x,
 		catalog.WithHandler(c.Request, c.Handler.Handler.Name))
 	result := Result{
-		Response: out, Sent: rpc.Sent.Load(), Received: rpc.Received.Load(), Inconclusive: x.inconclusive,
+		Response: out, Sent: x.rpc.Sent.Load(), Received: x.rpc.Received.Load(), Inconclusive: x.inconclusive,
 	}
 	if err != nil {
 		return result, err.WithHandler(c.Handler.Name)
@@ -75,7 +74,7 @@ func (g *GRPC) Discover(ctx context.Context, cc registry.ClientConfig) (Discover
 		last.reserve = memory.Within(bounded)
 		var out proto.Message
 		var failed *hook.Error
-		out, absent, failed = g.invoke(bounded, cc, &last, &connect.RPC{}, h.Request.New().Interface())
+		out, absent, failed = g.invoke(bounded, cc, &last, h.Request.New().Interface())
 		if failed != nil {
 			return Discovered{}, absent, failed
 		}
@@ -97,9 +96,10 @@ func (g *GRPC) Discover(ctx context.Context, cc registry.ClientConfig) (Discover
 
 // invoke sends in and returns the answer, a fresh message that has been checked, or whether the server does not
 // implement the method.
-func (g *GRPC) invoke(ctx context.Context, cc registry.ClientConfig, x *request, rpc *connect.RPC, in proto.Message) (
+func (g *GRPC) invoke(ctx context.Context, cc registry.ClientConfig, x *request, in proto.Message) (
 	response proto.Message, unimplemented bool, failed *hook.Error,
 ) {
+	x.rpc = &connect.RPC{}
 	size := int64(proto.Size(in))
 	if size > g.config.MaxBytes {
 		return nil, false, x.tooLarge(size, g.config.MaxBytes)
@@ -118,9 +118,8 @@ func (g *GRPC) invoke(ctx context.Context, cc registry.ClientConfig, x *request,
 	}
 	defer channel.release()
 
-	out := x.hook.Response.New().Interface()
-	answer := &wire.Message{Message: out, Reserve: x.reserve}
-	err = channel.conn.Invoke(rpc.Watch(g.outgoing(ctx, x.via)), x.hook.Method, in, answer, grpc.StaticMethod())
+	answer, err := g.send(ctx, channel, x, in)
+	out := answer.Message
 	switch failed := x.beyond(answer.Err); {
 	case failed != nil:
 		return nil, false, failed
@@ -129,7 +128,7 @@ func (g *GRPC) invoke(ctx context.Context, cc registry.ClientConfig, x *request,
 	case answer.Err != nil:
 		return nil, false, x.fail(hook.BadResponse, "answer is not a message of the contract", answer.Err)
 	case err != nil:
-		failed, unimplemented := x.refused(ctx, channel.conn, rpc, err)
+		failed, unimplemented := x.refused(ctx, channel.conn, err)
 		return nil, unimplemented, failed
 	}
 	if text := wrongStatus(out); text != "" {
@@ -142,6 +141,27 @@ func (g *GRPC) invoke(ctx context.Context, cc registry.ClientConfig, x *request,
 		return nil, false, x.fail(hook.BadResponse, "answer: "+cut(err.Error()), err)
 	}
 	return out, false, nil
+}
+
+// send sends in until there is an answer, or another attempt is useless. Streams that a server refuses, or that come after
+// its GOAWAY, are repeated by grpc.
+func (g *GRPC) send(ctx context.Context, c *channel, x *request, in proto.Message) (*wire.Message, error) {
+	again := newRetries(c.budget)
+	for {
+		answer := &wire.Message{Message: x.hook.Response.New().Interface(), Reserve: x.reserve}
+		err := c.conn.Invoke(x.rpc.Watch(g.outgoing(ctx, x.via)), x.hook.Method, in, answer, grpc.StaticMethod())
+		if err == nil || answer.Err != nil || ctx.Err() != nil {
+			return answer, err
+		}
+		after, asked := retryInfo(err)
+		if f := c.conn.Classify(x.rpc, err); f != nil {
+			after, asked = 0, x.rpc.Unsent() && f.Kind == hook.Unreachable && f.Temporary
+		}
+		if !asked || !again.wait(ctx, after) {
+			return answer, err
+		}
+		x.rpc = &connect.RPC{} // the old one may be written to after its attempt has ended
+	}
 }
 
 // outgoing adds the trace context and the way to the metadata of a request.

@@ -33,6 +33,7 @@ type channel struct {
 	refs
 	conn    *connect.GRPC
 	expires time.Time
+	budget  *retryBudget // of the extension: a new channel takes over that of the old one
 }
 
 // channels holds the channels in use.
@@ -55,7 +56,10 @@ func (cs *channels) get(cc registry.ClientConfig, now time.Time) (*channel, erro
 	if err != nil {
 		return nil, err
 	}
-	c.expires = now.Add(cs.config.MaxConnectionAge)
+	c.expires, c.budget = now.Add(cs.config.MaxConnectionAge), &retryBudget{}
+	if old != nil {
+		c.budget = old.budget
+	}
 	if cs.byKey == nil {
 		cs.byKey = map[routeKey]*channel{}
 	}

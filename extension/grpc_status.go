@@ -6,6 +6,7 @@ package extension
 import (
 	"context"
 	"strings"
+	"time"
 
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/codes"
@@ -30,14 +31,14 @@ func faultsRequest(code codes.Code) bool {
 // refused returns the error of a call that came to no answer, and whether the server does not implement the method. The
 // texts are fixed: those of gRPC and of the extension go to the log.
 func (r *request) refused(
-	ctx context.Context, conn *connect.GRPC, rpc *connect.RPC, err error,
+	ctx context.Context, conn *connect.GRPC, err error,
 ) (failed *hook.Error, unimplemented bool) {
 	code := status.Code(err)
 	// The server knows the deadline, and may be the first to report it.
 	if ctx.Err() != nil || code == codes.DeadlineExceeded {
 		return r.ended(ctx, err), false
 	}
-	if f := conn.Classify(rpc, err); f != nil {
+	if f := conn.Classify(r.rpc, err); f != nil {
 		return r.failed(f, err), false
 	}
 	if message, ok := loopOf(err); ok {
@@ -56,6 +57,21 @@ func (r *request) refused(
 		text += ": it wants to know who calls"
 	}
 	return r.fail(kind, text, err), code == codes.Unimplemented
+}
+
+// retryInfo returns how long a server asks to wait before the same request is sent again, and reports whether it asks for
+// that: only Unavailable with a google.rpc.RetryInfo says that the request was not processed.
+func retryInfo(err error) (time.Duration, bool) {
+	st := status.Convert(err)
+	if st.Code() != codes.Unavailable {
+		return 0, false
+	}
+	for _, detail := range st.Details() {
+		if info, ok := detail.(*errdetails.RetryInfo); ok && info.GetRetryDelay().CheckValid() == nil {
+			return max(0, info.GetRetryDelay().AsDuration()), true
+		}
+	}
+	return 0, false
 }
 
 // loopOf returns the message of a gateway that refused a call because it has come back to it, and reports whether err

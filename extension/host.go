@@ -28,7 +28,8 @@ type host struct {
 	knownHTTP1 atomic.Bool // the host has answered in HTTP/1.1
 	answers    atomic.Bool // the host has answered
 	// dials counts connections, so that each starts at another address of the host.
-	dials atomic.Uint32
+	dials   atomic.Uint32
+	failing connect.Failing
 
 	current atomic.Pointer[pool]
 	mu      sync.Mutex // held to change current
@@ -131,5 +132,5 @@ func isService(host string) bool {
 
 // dial connects to addr, which is the host's or its proxy's.
 func (h *host) dial(ctx context.Context, addr string) (net.Conn, error) {
-	return connect.Dial(ctx, h.config.LookupHost, h.config.Allowed, addr, h.dials.Add(1)-1)
+	return connect.Dial(ctx, h.config.LookupHost, h.config.Allowed, &h.failing, addr, h.dials.Add(1)-1)
 }

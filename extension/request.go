@@ -33,6 +33,8 @@ type request struct {
 
 	callerFirst  bool // the caller's deadline comes before timeout has passed
 	inconclusive bool // the server has found fault with the request
+
+	rpc *connect.RPC // the last attempt, over gRPC
 }
 
 // callRequest returns the request of a call to a handler.

@@ -37,8 +37,9 @@ func NewREST(config Config) *REST {
 //   - Timeout, Canceled: ctx ended
 //   - Internal: a request that is not a message of the catalog
 //
-// If the request cannot have reached the extension, because there was no connection or a kept one had been closed, Call
-// sends it once more.
+// If the extension cannot have processed the request, because there was no connection or it broke before the end of the
+// request, or if the extension asks for it with status code 503 and a Retry-After, Call sends the request again: up to
+// three times, within the deadline, and not for more than one call in ten.
 func (r *REST) Call(ctx context.Context, c Call) (Result, error) {
 	x := &restRequest{request: callRequest(c), handler: c.Handler.Handler.Name, encoded: c.Body}
 	answer, err := r.do(ctx, c.Handler.Registration.ClientConfig, x, c.Request)

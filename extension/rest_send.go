@@ -29,6 +29,12 @@ var (
 	userAgentHeader = []string{"hookgate"}
 )
 
+// maxStreams bounds how often net/http may repeat a request over HTTP/2 that the server has not processed.
+const maxStreams = 8
+
+// errGoesAway is the error of a request that the server has refused that often.
+var errGoesAway = &connect.Failure{Kind: hook.Unreachable, Text: "the server refuses every request, or goes away before it answers"}
+
 // restRequest is one request in JSON over HTTP, however many attempts it takes.
 type restRequest struct {
 	request
@@ -99,22 +105,30 @@ func (r *REST) encode(x *restRequest, in proto.Message) (codec.Body, *hook.Error
 // send sends the body until there is an answer, or another attempt is useless. The caller must release the pool after
 // it has closed the answer's body.
 func (r *REST) send(ctx context.Context, x *restRequest, body codec.Body) (*http.Response, *pool, error) {
-	again := true
+	again := newRetries(&x.route.budget)
 	for {
 		p := x.route.host.acquire(r.now())
 		a := &attempt{}
 		resp, err := r.roundTrip(ctx, x, body, p, a)
 		if err == nil {
 			x.route.host.answered(p)
-			return resp, p, nil
+			if after, asked := retryAfter(resp, r.now()); !asked || !again.wait(ctx, after) {
+				return resp, p, nil
+			}
+			_ = resp.Body.Close()
+			x.sent = x.body.detach(a.wrote.Load())
+			p.release()
+			continue
 		}
 		p.release()
 		switch {
 		case ctx.Err() != nil:
 			return nil, nil, err
 		case connect.IsNoCommonProtocol(err) && x.route.host.refusedHTTP1(p):
-		case again && a.unsent(err) && connect.Classify(err).Temporary:
-			again = false
+		case a.unsent(err) && connect.Classify(err).Temporary:
+			if !again.wait(ctx, 0) {
+				return nil, nil, err
+			}
 		case a.unnegotiated.Load() && connect.IsHungUp(err) && !x.route.host.knownHTTP1.Load():
 			// Perhaps a server that speaks HTTP/2 alone and does not say so; perhaps it has seen the request.
 			x.route.host.refusedHTTP1(p)
@@ -154,9 +168,13 @@ func (r *REST) roundTrip(
 		Body:          out.reader(),
 		GetBody:       out.again,
 	}
+	if p.http2 {
+		ctx, a.giveUp = context.WithCancelCause(ctx) // it ends with the call, whose context has a deadline
+	}
 	resp, err := p.transport().RoundTrip(req.WithContext(a.trace(ctx)))
 	if err != nil {
 		x.sent = out.detach(a.wrote.Load())
+		a.unfinished = out.copy == nil && x.sent < body.Size()
 		return nil, err
 	}
 	x.body, x.attempt = out, a
@@ -170,11 +188,20 @@ type attempt struct {
 	wrote     atomic.Bool // the whole request was written
 	// unnegotiated is set if client and server made the connection without agreeing on a protocol.
 	unnegotiated atomic.Bool
+	unfinished   bool // net/http has not read the whole body, and will not
+
+	// net/http repeats a request for as long as a server goes away before it has processed it. giveUp, if it is not nil,
+	// ends that after maxStreams of them.
+	giveUp  context.CancelCauseFunc
+	streams atomic.Int32
 }
 
 func (a *attempt) trace(ctx context.Context) context.Context {
 	a.hooks.GotConn = func(info httptrace.GotConnInfo) {
 		a.connected.Store(true)
+		if a.giveUp != nil && a.streams.Add(1) > maxStreams {
+			a.giveUp(errGoesAway)
+		}
 		if c, ok := info.Conn.(interface{ ConnectionState() tls.ConnectionState }); ok && !info.Reused {
 			a.unnegotiated.Store(c.ConnectionState().NegotiatedProtocol == "")
 		}
@@ -187,6 +214,9 @@ func (a *attempt) trace(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &a.hooks)
 }
 
-// unsent reports whether the extension cannot have seen the request: there was no connection, or the server had closed
-// a kept one before the request was on it.
-func (a *attempt) unsent(err error) bool { return !a.connected.Load() || connect.IsClosedIdle(err) }
+// unsent reports whether the extension cannot have processed the request: there was no connection, the server had closed
+// a kept one before the request was on it, or the connection broke before the end of the body was sent. Streams that a
+// server refuses, or that come after its GOAWAY, are repeated by net/http.
+func (a *attempt) unsent(err error) bool {
+	return !a.connected.Load() || connect.IsClosedIdle(err) || a.unfinished
+}

@@ -15,8 +15,9 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// route is where one ClientConfig leads: a host, and a prefix of all paths there. It is immutable.
+// route is where one ClientConfig leads: a host, and a prefix of all paths there. Only its budget changes.
 type route struct {
+	budget    retryBudget
 	host      *host
 	authority string // with the port, if the URL has one
 	prefix    string // empty, or begins with a slash and does not end with one

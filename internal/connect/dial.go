@@ -34,9 +34,12 @@ type ForbiddenError struct {
 
 func (e *ForbiddenError) Error() string { return fmt.Sprintf("address %s is %s", e.Address, e.Reason) }
 
-// Dial connects to addr, host:port, unless its address is forbidden, or not allowed. If the host has several addresses, turn selects
-// the one to try first, and the others follow. The address that is checked is the one that the connection is made to.
-func Dial(ctx context.Context, lookup Lookup, allowed *Allowed, addr string, turn uint32) (net.Conn, error) {
+// Dial connects to addr, host:port, unless its address is forbidden, or not allowed. If the host has several addresses,
+// turn selects the one to try first, and the others follow, those that have failed lately at the end. The address that is
+// checked is the one that the connection is made to.
+func Dial(
+	ctx context.Context, lookup Lookup, allowed *Allowed, failing *Failing, addr string, turn uint32,
+) (net.Conn, error) {
 	host, port, err := net.SplitHostPort(addr)
 	if err != nil {
 		return nil, err
@@ -46,12 +49,15 @@ func Dial(ctx context.Context, lookup Lookup, allowed *Allowed, addr string, tur
 		return nil, err
 	}
 	var errs []error
-	for i, a := range rotate(addresses, turn) {
+	for i, a := range failing.last(rotate(addresses, turn)) {
 		d := net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive, Control: allowed.Control(host)}
 		if i < len(addresses)-1 {
 			d.Timeout = dialTimeoutOfSeveral
 		}
 		c, err := d.DialContext(ctx, "tcp", net.JoinHostPort(a.String(), port))
+		if ctx.Err() == nil {
+			failing.record(a, err != nil)
+		}
 		if err == nil {
 			return c, nil
 		}

@@ -113,6 +113,7 @@ func (g *GRPC) Services(ctx context.Context) ([]string, error) {
 // RPC records how far one call got. It may be written to after the call has ended.
 type RPC struct {
 	Sent, Received atomic.Int64
+	begun          atomic.Bool // the request has been given a connection
 	header         atomic.Bool // an answer has begun
 	trailer        atomic.Bool // an answer has come to its end: its status is the server's
 }
@@ -121,6 +122,9 @@ type rpcKey struct{}
 
 // Watch returns the context with which to make the call.
 func (r *RPC) Watch(ctx context.Context) context.Context { return context.WithValue(ctx, rpcKey{}, r) }
+
+// Unsent reports whether the server cannot have seen the request.
+func (r *RPC) Unsent() bool { return !r.begun.Load() }
 
 // rpcWatcher is the stats.Handler that writes to the RPC of each call.
 type rpcWatcher struct{}
@@ -137,6 +141,8 @@ func (rpcWatcher) HandleRPC(ctx context.Context, event stats.RPCStats) {
 		return // a health check
 	}
 	switch e := event.(type) {
+	case *stats.OutHeader:
+		r.begun.Store(true)
 	case *stats.OutPayload:
 		r.Sent.Store(int64(e.Length))
 	case *stats.InPayload:

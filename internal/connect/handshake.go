@@ -71,7 +71,7 @@ func (f *Failures) classify(detail string) *Failure {
 	case strings.Contains(detail, "health check failed"):
 		return &Failure{Text: "the extension says that it is not serving"}
 	}
-	return &Failure{Reason: Broken, Text: "connection closed without an answer"}
+	return &Failure{Reason: Broken, Text: "connection closed without an answer", Temporary: true}
 }
 
 // ClassifyGRPC returns the Failure for err, an error of a gRPC connection.
