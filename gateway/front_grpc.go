@@ -125,7 +125,11 @@ func (f *grpcFront) receive(in *inbound, into any, receive func(any) error) erro
 		return internalError(nil)
 	}
 	message := &wire.Message{Message: m, Reserve: in.memory.Within(in.ctx)}
-	if err := receive(message); err != nil {
+	err := func() error {
+		defer watchStall(in.ctx, in.memory).end()
+		return receive(message)
+	}()
+	if err != nil {
 		return receiveError(in.ctx, err)
 	}
 	if refused := beyond(message.Err); refused != nil {
@@ -135,7 +139,7 @@ func (f *grpcFront) receive(in *inbound, into any, receive func(any) error) erro
 		return receiveError(in.ctx, message.Err)
 	}
 	in.received = int64(proto.Size(m))
-	err := f.codec.CheckWithin(in.ctx, m)
+	err = f.codec.CheckWithin(in.ctx, m)
 	if refused := beyond(err); refused != nil {
 		return refused
 	}

@@ -35,8 +35,9 @@ func (r receipts) options() []grpc.ServerOption {
 // receipt is the context of a stream whose message is being received.
 type receipt struct {
 	context.Context
-	late  atomic.Bool
-	clock *time.Timer
+	late   atomic.Bool
+	clock  *time.Timer
+	cancel context.CancelFunc
 }
 
 type receiptKey struct{}
@@ -57,6 +58,14 @@ func (r *receipt) Value(key any) any {
 	return r.Context.Value(key)
 }
 
+// giveUp ends the stream with ctx as one whose message did not come in time.
+func giveUp(ctx context.Context) {
+	if r, ok := ctx.Value(receiptKey{}).(*receipt); ok {
+		r.late.Store(true)
+		r.cancel()
+	}
+}
+
 // arrived stops the clock of the stream with ctx.
 func arrived(ctx context.Context) {
 	if r, ok := ctx.Value(receiptKey{}).(*receipt); ok {
@@ -71,7 +80,7 @@ func (r receipts) tap(ctx context.Context, info *tap.Info) (context.Context, err
 		r.calls.begin()
 	}
 	bounded, cancel := context.WithCancel(ctx)
-	stream := &receipt{Context: bounded}
+	stream := &receipt{Context: bounded, cancel: cancel}
 	stream.clock = time.AfterFunc(r.timeout, func() {
 		stream.late.Store(true)
 		cancel()

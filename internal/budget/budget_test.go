@@ -100,6 +100,11 @@ func TestLoneCalls(t *testing.T) {
 		t.Error(err)
 	}
 	wantOverloaded(t, r.Grow(t.Context(), 1), "the gateway's memory for calls is used up")
+	r.Shrink(40 * mib)
+	wantUsed(t, b, 60*mib)
+	if err := r.Grow(t.Context(), 40*mib); err != nil {
+		t.Error(err)
+	}
 	r.Release()
 	r = mustReserve(t, b, alice, 10*mib)
 	c, err := r.Charge(slow)
@@ -152,6 +157,32 @@ func TestExtensionsHaveShares(t *testing.T) {
 	if u := b.Usage(); u.Used != 0 {
 		t.Errorf("%d bytes are in use", u.Used)
 	}
+}
+
+// A call that has ended gets no more memory, also if it was waiting for it.
+func TestGrowAfterRelease(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := New(total)
+		other := mustReserve(t, b, bob, 70*mib)
+		waiting, large := mustReserve(t, b, alice, 1), mustReserve(t, b, alice, mib)
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			if err := waiting.Grow(t.Context(), 40*mib); hook.KindOf(err) != hook.Canceled {
+				t.Errorf("while it waited: got %v", err)
+			}
+		})
+		synctest.Wait()
+		for _, r := range []*Reservation{waiting, large} {
+			r.Release()
+			if err := r.Grow(t.Context(), 1); hook.KindOf(err) != hook.Canceled {
+				t.Errorf("got %v", err)
+			}
+			r.Shrink(1)
+		}
+		other.Release()
+		wg.Wait()
+		wantUsed(t, b, 0)
+	})
 }
 
 // An answer that comes after its call was given up is given back.
@@ -383,6 +414,7 @@ func TestNoBudget(t *testing.T) {
 		t.Error(err)
 	}
 	c.End(true)
+	r.Shrink(1 << 40)
 	r.Release()
 	if u := b.Usage(); u.Limit != 0 || len(u.Refused) != 4 {
 		t.Errorf("got %+v", u)

@@ -3,7 +3,11 @@
 
 package budget
 
-import "context"
+import (
+	"context"
+
+	"github.com/hookgate/hookgate/hook"
+)
 
 // Reservation is the memory of one call.
 type Reservation struct {
@@ -28,17 +32,40 @@ func (r *Reservation) Grow(ctx context.Context, bytes int64) error {
 			return err
 		}
 		b.mu.Lock()
+		defer b.mu.Unlock()
+		if r.ended {
+			b.give(r.account, more.held)
+			return ended()
+		}
 		r.held += more.held
-		b.mu.Unlock()
 		return nil
 	}
 	defer b.mu.Unlock()
+	if r.ended {
+		return ended()
+	}
 	if why := b.grows(r.account, r.held, bytes); why != nothing {
 		return b.refuse(why)
 	}
 	b.take(r.account, bytes)
 	r.held += bytes
 	return nil
+}
+
+// ended returns the error of a call that has ended, and whose memory was released.
+func ended() error { return hook.Errorf(hook.Canceled, "the call has ended") }
+
+// Shrink gives some of the memory back.
+func (r *Reservation) Shrink(bytes int64) {
+	if r == nil || bytes == 0 {
+		return
+	}
+	r.budget.mu.Lock()
+	defer r.budget.mu.Unlock()
+	if !r.ended {
+		r.held -= bytes
+		r.budget.give(r.account, bytes)
+	}
 }
 
 // Within returns Grow for the calls of a context, or nil if nothing is bounded.

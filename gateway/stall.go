@@ -1,0 +1,64 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"sync/atomic"
+	"time"
+
+	"github.com/hookgate/hookgate/internal/budget"
+)
+
+// stallAfter is how long a message over gRPC may take to arrive until its memory is reserved. Almost all are there at
+// once, with the header of their stream.
+const stallAfter = 100 * time.Millisecond
+
+// stall reserves memory for a message over gRPC that does not arrive at once. How large it is shows only when it is there,
+// so that it counts as one of the largest until then. A stream for which there is no memory ends as one whose message did
+// not come in time: gRPC leaves no other way to end it while it is being received.
+type stall struct {
+	memory *budget.Reservation
+	timer  *time.Timer
+	over   atomic.Bool // the message has arrived, or will not
+	cancel atomic.Pointer[context.CancelFunc]
+	done   chan struct{}
+	held   int64 // before done is closed, of the timer
+}
+
+// watchStall begins to watch the stream with ctx. The caller calls end when the message has arrived, or will not.
+func watchStall(ctx context.Context, memory *budget.Reservation) *stall {
+	s := &stall{memory: memory, done: make(chan struct{})}
+	s.timer = time.AfterFunc(stallAfter, func() { s.reserve(ctx) })
+	return s
+}
+
+func (s *stall) reserve(ctx context.Context) {
+	defer close(s.done)
+	waiting, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s.cancel.Store(&cancel)
+	if s.over.Load() {
+		return
+	}
+	switch err := s.memory.Grow(waiting, MaxBodyBytes); {
+	case err == nil:
+		s.held = MaxBodyBytes
+	case !s.over.Load() && ctx.Err() == nil:
+		giveUp(ctx)
+	}
+}
+
+// end gives back what was reserved: what the message really takes is reserved next.
+func (s *stall) end() {
+	if s.timer.Stop() {
+		return
+	}
+	s.over.Store(true)
+	if cancel := s.cancel.Load(); cancel != nil {
+		(*cancel)()
+	}
+	<-s.done
+	s.memory.Shrink(s.held)
+}
