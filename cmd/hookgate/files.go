@@ -31,6 +31,17 @@ func newFollowed(logger *slog.Logger) *followed {
 	return f
 }
 
+// add adds the files of in and of the source of registrations.
+func (f *followed) add(in *inputs, s source, metrics *gateway.Metrics) {
+	f.reloads = append(f.reloads, in.certificates.Reload)
+	f.certificate("serving", in.certificates.Pair(), metrics)
+	f.certificate("client", in.clientCertificate, metrics)
+	f.source(s)
+	if in.callers != nil {
+		f.reloads = append(f.reloads, in.callers.Reload)
+	}
+}
+
 // certificate adds a certificate; there is none if pair is nil.
 func (f *followed) certificate(name string, pair *certs.Pair, metrics *gateway.Metrics) {
 	if pair == nil {

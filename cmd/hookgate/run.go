@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -35,15 +34,13 @@ import (
 	"github.com/hookgate/hookgate/gateway/auth"
 	"github.com/hookgate/hookgate/hookversion"
 	"github.com/hookgate/hookgate/internal/budget"
-	"github.com/hookgate/hookgate/internal/certs"
-	"github.com/hookgate/hookgate/internal/connect"
 	"github.com/hookgate/hookgate/internal/memory"
 	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/openapi"
 )
 
-// run serves until ctx is done: it opens the files that the flags name, wires the gateway from the registry outwards,
-// and runs the server with its background tasks.
+// run serves until ctx is done: it opens the inputs, wires the gateway from the registry outwards, and runs the server
+// with its background tasks.
 func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, errOut io.Writer) (err error) {
 	if err := o.check(); err != nil {
 		return err
@@ -53,41 +50,12 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 		return err
 	}
 	logLibraries(logger)
-
-	// The files that the flags name.
 	files := newFollowed(logger)
-	settings, err := o.tls.settings()
+	in, err := o.open(ctx, hooks, logger)
 	if err != nil {
 		return err
 	}
-	certificates, err := certs.OpenServer(o.certDir, settings, logger)
-	if err != nil {
-		return fmt.Errorf("read --cert-dir: %w", err)
-	}
-	clientCertificate, err := o.clientCertificate.open(logger)
-	if err != nil {
-		return err
-	}
-	at, err := o.connect()
-	if err != nil {
-		return err
-	}
-	gate, callers, err := o.callers.gate(certificates, at.rest, hooks, logger)
-	if err != nil {
-		return err
-	}
-	if err := o.checkCallers(gate); err != nil {
-		return err
-	}
-	diagnosticsTLS, guard, err := o.diagnostics.serving(certificates, at.rest, logger)
-	if err != nil {
-		return err
-	}
-	tracerProvider, stopTracing, err := o.tracing.start(ctx)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, stopTracing()) }()
+	defer func() { err = errors.Join(err, in.stop()) }()
 
 	// Registrations and their observers.
 	mandated := codec.New(hooks)
@@ -97,93 +65,84 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	metrics := gateway.NewMetrics(prometheusRegistry, reg, hooks, currentBuild().Version)
 	losses, references := convert.NewLosses(nil), convert.NewReferences()
-	observer := gateway.NewObserver(metrics, tracerProvider, logger, losses)
+	observer := gateway.NewObserver(metrics, in.tracer, logger, losses)
 	extensions := gateway.NewExtensions(reg)
 	calls := o.memory.budget()
 	metrics.ObserveMemory(calls)
 	endpoints := cluster.NewEndpoints()
-	self := o.gatewayID(at)
-	allowed, err := connect.ParseAllowed(o.allowedHosts)
-	if err != nil {
-		return usagef("--allowed-extension-hosts: %w", err)
-	}
+	self := o.gatewayID(in.cluster)
 	transports := extension.NewProtocols(extension.Config{
-		Allowed: allowed,
-		Catalog: hooks, Codec: mandated, MaxBytes: gateway.MaxBodyBytes, MaxConnectionAge: o.connectionAge,
-		PreferHTTP2: o.preferHTTP2,
-		Propagator:  gateway.Propagator(), ClientCertificate: certificateOf(clientCertificate), Endpoints: endpoints,
-		Gateway: self, Memory: calls,
+		Catalog: hooks, Codec: mandated, MaxBytes: gateway.MaxBodyBytes, Memory: calls,
+		MaxConnectionAge: o.connectionAge, PreferHTTP2: o.preferHTTP2, Allowed: in.allowed, Endpoints: endpoints,
+		ClientCertificate: certificateOf(in.clientCertificate), Propagator: gateway.Propagator(), Gateway: self,
 	})
 	defer transports.Close()
-	source, err := o.newSource(at, hooks, reg, transports, endpoints, references, losses,
+	source, err := o.newSource(in.cluster, hooks, reg, transports, endpoints, references, losses,
 		discoveries{metrics, extensions}, extensions, logger)
 	if err != nil {
 		return err
 	}
 
-	files.reloads = append(files.reloads, certificates.Reload)
-	files.certificate("serving", certificates.Pair(), metrics)
-	files.certificate("client", clientCertificate, metrics)
-	files.source(source)
-	if callers != nil {
-		files.reloads = append(files.reloads, callers.Reload)
-	}
-
 	// Calls.
 	services := gateway.NewServices(gateway.NewDispatcher(gateway.Config{
 		Catalog: hooks, Versions: hookversion.New(hooks), Codec: mandated, Registry: reg, Namespaces: source,
-		Transport: transports.Call, Objects: convert.NewObjects(references), Observer: observer,
-		Gateway:    self,
+		Transport: transports.Call, Objects: convert.NewObjects(references), Observer: observer, Gateway: self,
 		Extensions: extensions,
 	}))
-	front, err := o.newFront(services, mandated, observer, gate, calls)
+	front, err := o.newFront(services, mandated, observer, in.gate, calls)
 	if err != nil {
 		return err
 	}
-	metricsHandler, err := guard(promhttp.HandlerFor(prometheusRegistry, promhttp.HandlerOpts{}))
+	metricsHandler, err := in.guard(promhttp.HandlerFor(prometheusRegistry, promhttp.HandlerOpts{}))
 	if err != nil {
 		return err
 	}
 	server := gateway.NewServer(gateway.ServerConfig{
 		HTTPAddress: o.httpAddress, GRPCAddress: o.grpcAddress,
 		DiagnosticsAddress: o.diagnostics.address, HealthAddress: o.diagnostics.health,
-		TLS: frontTLS(certificates, gate), DiagnosticsTLS: diagnosticsTLS,
-		REST:        front,
-		GRPCOptions: gateway.GRPCOptions(),
+		TLS: in.frontTLS(), DiagnosticsTLS: in.diagnosticsTLS, Renew: in.certificates.Changed(),
+		REST: front, GRPCOptions: gateway.GRPCOptions(),
 		Register: func(server grpc.ServiceRegistrar) {
-			gateway.RegisterGRPC(server, services, mandated, observer, gate, calls)
+			gateway.RegisterGRPC(server, services, mandated, observer, in.gate, calls)
 		},
-		Metrics: metricsHandler,
-		Ready:   reg.Ready(),
+		Metrics: metricsHandler, Ready: reg.Ready(), Notices: files.all,
 		Unready: func() string { return reg.Snapshot().Unready() },
 		Listening: func(http, grpc, diagnostics, health net.Addr) {
 			printAddresses(out, http, grpc, diagnostics, health)
 		},
-		Logger:          logger,
-		Notices:         files.all,
-		Renew:           certificates.Changed(),
-		ShutdownDelay:   o.shutdownDelay,
-		ShutdownTimeout: o.shutdownTimeout,
+		Logger: logger, ShutdownDelay: o.shutdownDelay, ShutdownTimeout: o.shutdownTimeout,
 	})
 
-	// The background tasks of the server.
-	background := []runner{source, certificates, files}
-	if clientCertificate != nil {
-		background = append(background, clientCertificate)
+	files.add(in, source, metrics)
+	background, err := o.background(ctx, in, files, hooks, metrics, reg.Ready(), logger)
+	if err != nil {
+		return err
 	}
-	if callers != nil {
-		background = append(background, callers)
+	return runAll(ctx, server, append(background, source)...)
+}
+
+// background returns the tasks that run beside the server and the source. It also sets how the process uses memory.
+func (o *serveOptions) background(
+	ctx context.Context, in *inputs, files *followed, hooks *catalog.Catalog, metrics *gateway.Metrics,
+	ready <-chan struct{}, logger *slog.Logger,
+) ([]runner, error) {
+	background := []runner{in.certificates, files}
+	if in.clientCertificate != nil {
+		background = append(background, in.clientCertificate)
+	}
+	if in.callers != nil {
+		background = append(background, in.callers)
 	}
 	limit := memory.SetLimit()
 	if o.sidecar != "" {
-		background = append(background, memory.Releaser{Ready: reg.Ready(), Logger: logger})
+		background = append(background, memory.Releaser{Ready: ready, Logger: logger})
 	} else {
 		memory.TuneGC(os.LookupEnv, limit)
 	}
 	if o.webhooks.port != 0 {
-		webhooks, err := o.webhooks.listen(ctx, hooks, o.cluster.group, at.own, settings, logger)
+		webhooks, err := o.webhooks.listen(ctx, hooks, o.cluster.group, in.cluster.own, in.tls, logger)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		files.certificate("webhook", webhooks.pair, metrics)
 		background = append(background, webhooks)
@@ -191,7 +150,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	if o.diagnostics.profiler != "" {
 		background = append(background, profilerServer{o.diagnostics.profiler})
 	}
-	return runAll(ctx, server, background...)
+	return background, nil
 }
 
 // discoveries records the discoveries of extensions in the metrics and their circuits.
@@ -218,15 +177,6 @@ func (o *serveOptions) newFront(
 		return hooks, err
 	}
 	return openapi.New(hooks)
-}
-
-// frontTLS returns the settings of the addresses for calls. The gate decides about callers without a certificate if
-// they may send a token instead.
-func frontTLS(certificates *certs.Server, gate *auth.Gate) *tls.Config {
-	if gate.Tokens() {
-		return certificates.TLSOrToken()
-	}
-	return certificates.TLS()
 }
 
 // runner works until its context is done.
