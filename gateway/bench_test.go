@@ -39,3 +39,19 @@ func BenchmarkDispatch(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkExtensionLinks is what the circuit and the admission of an extension cost each call.
+func BenchmarkExtensionLinks(b *testing.B) {
+	r := filled(b, registrationOf("a", handlerOf("v", "BeforeClusterCreate", hook.Fail)))
+	extensions := NewExtensions(r)
+	caller := circuitBreaker(extensions, nil)(admit(extensions)(func(context.Context, extension.Call) (extension.Result, error) {
+		return extension.Result{}, nil
+	}))
+	c := callTo(b, "BeforeClusterCreate")
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := caller(b.Context(), c); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
