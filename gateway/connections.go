@@ -67,7 +67,7 @@ func (l *connections) Accept() (net.Conn, error) {
 func (l *connections) admit(c *connection) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	reason := ""
+	var reason string
 	switch {
 	case l.closing:
 		return false

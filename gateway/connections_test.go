@@ -5,6 +5,7 @@ package gateway
 
 import (
 	"bytes"
+	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -51,7 +52,7 @@ func TestConnectionsOfAHostAreLimited(t *testing.T) {
 	for range 3 {
 		beyond := dial()
 		_ = beyond.SetReadDeadline(time.Now().Add(10 * time.Second))
-		if _, err := beyond.Read(make([]byte, 1)); err != io.EOF && !strings.Contains(err.Error(), "reset") {
+		if _, err := beyond.Read(make([]byte, 1)); !errors.Is(err, io.EOF) && !strings.Contains(err.Error(), "reset") {
 			t.Errorf("a connection beyond the limit: got %v, want it closed", err)
 		}
 	}

@@ -112,7 +112,10 @@ func (f *REST) serve(ctx context.Context, w http.ResponseWriter, r *http.Request
 	// and the answer has been written.
 	defer b.Release()
 	in.received = int64(len(b.Bytes))
-	request := &incoming{hook: h, body: b.Bytes, guard: codec.Guard{Context: ctx, Reserve: reserve}, via: via.Of(r.Header.Values(via.Header))}
+	request := &incoming{
+		hook: h, body: b.Bytes, guard: codec.Guard{Context: ctx, Reserve: reserve},
+		via: via.Of(r.Header.Values(via.Header)),
+	}
 	r = r.WithContext(withIncoming(ctx, request))
 	r.Body = restBody{request}
 	f.mux.ServeHTTP(w, r)

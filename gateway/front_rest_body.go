@@ -34,13 +34,16 @@ func (f *REST) readBody(
 		w.Header().Set("Connection", "close")
 		err = refused
 	case errors.Is(err, body.ErrTooLarge):
-		// The caller may have more to send than is read after the answer.
-		w.Header().Set("Connection", "close")
+		// The caller may have more to send than is read after the answer. In HTTP/2, that concerns the stream alone.
+		if r.ProtoMajor == 1 {
+			w.Header().Set("Connection", "close")
+		}
 		err = hook.Errorf(hook.TooLarge, "request body is larger than 20 MiB")
 	case errors.Is(err, body.ErrEncoding):
 		err = hook.Errorf(hook.InvalidRequest, "%s: send gzip, or none", err)
 	case errors.Is(err, os.ErrDeadlineExceeded):
-		err = hook.Errorf(hook.InvalidRequest, "request body was not received within %s", limits.ReceiveTimeout).WithCause(err)
+		err = hook.Errorf(hook.InvalidRequest, "request body was not received within %s", limits.ReceiveTimeout).
+			WithCause(err)
 	case r.Context().Err() != nil:
 		err = hook.Errorf(hook.Canceled, "the caller left while sending the request").WithCause(err)
 	case errors.Is(err, body.ErrGzip):

@@ -21,8 +21,16 @@ type linger struct {
 
 var defaultLinger = linger{bytes: limits.LingerBytes, timeout: limits.LingerTimeout}
 
-// readByServer is the size of bodies up to which net/http itself reads them to their end.
+// readByServer is the size of bodies up to which net/http itself reads them to their end, in HTTP/1.
 const readByServer = 256 << 10
+
+const (
+	// lingerQuiet is how long a caller may send nothing until it counts as one that has seen the answer. Go's client
+	// stops sending over HTTP/2 when it has, and waits for the end of the stream.
+	lingerQuiet = time.Second
+	// lingerBuffer is the size of the reads after an answer.
+	lingerBuffer = 32 << 10
+)
 
 // sentBody is the body of a request while it is read.
 type sentBody struct {
@@ -43,14 +51,14 @@ func (b *sentBody) Read(p []byte) (int, error) {
 // prepare lets the body of r be read after the answer has begun. It must be called before that.
 func (l linger) prepare(w http.ResponseWriter, r *http.Request) {
 	if l.applies(r) {
-		_ = http.NewResponseController(w).EnableFullDuplex() // all connections of HTTP/1 support it
+		_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/1 supports it, and HTTP/2 needs no permission
 	}
 }
 
-// applies reports whether r may have more than net/http reads by itself. In HTTP/2, an answer reaches the caller
-// before the stream is reset.
+// applies reports whether r may have more than net/http reads by itself. In HTTP/2, net/http resets the stream of such
+// a request after the answer. Some clients, such as Java's, then lose the answer or wait without end.
 func (linger) applies(r *http.Request) bool {
-	return r.ProtoMajor == 1 && (r.ContentLength < 0 || r.ContentLength > readByServer)
+	return r.ContentLength < 0 || r.ContentLength > readByServer || r.ProtoMajor == 2 && r.ContentLength > 0
 }
 
 // discard sends what has been written and then reads the rest of the request, within bounds. It is called at the end of
@@ -59,12 +67,27 @@ func (l linger) discard(w http.ResponseWriter, r *http.Request, body *sentBody) 
 	switch {
 	case !l.applies(r), body != nil && body.ended:
 		return
-	case body == nil && r.Header.Get("Expect") != "":
+	case (body == nil || !body.begun) && r.Header.Get("Expect") != "":
 		return // the caller waits for the answer, and sends nothing after it
 	}
 	c := http.NewResponseController(w)
-	if c.Flush() != nil || c.SetReadDeadline(time.Now().Add(l.timeout)) != nil {
+	if c.Flush() != nil {
 		return
 	}
-	_, _ = io.CopyN(io.Discard, r.Body, l.bytes) // an error only means that there is no more to read
+	buffer := make([]byte, lingerBuffer)
+	end := time.Now().Add(l.timeout)
+	for left := l.bytes; left > 0; {
+		deadline := time.Now().Add(lingerQuiet)
+		if deadline.After(end) {
+			deadline = end
+		}
+		if c.SetReadDeadline(deadline) != nil {
+			return
+		}
+		n, err := r.Body.Read(buffer)
+		if err != nil { // there is no more to read, or the caller has stopped sending
+			return
+		}
+		left -= int64(n)
+	}
 }

@@ -80,6 +80,32 @@ func TestAnswersReachCallersThatAreStillSending(t *testing.T) {
 	}
 }
 
+// Over HTTP/2, the answer ends soon for a caller that stops sending when it sees it, and the connection stays.
+func TestAnswersReachCallersOverHTTP2(t *testing.T) {
+	f := newFixture(t, nil)
+	f.registry.SetReady()
+	for _, size := range []int{100 << 10, 40 << 20} {
+		path := map[bool]string{true: createPath, false: "/x"}[size > MaxBodyBytes]
+		start := time.Now()
+		req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, f.rest.URL+path, spaces(size))
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := f.rest.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = io.Copy(io.Discard, resp.Body)
+		_ = resp.Body.Close()
+		if err != nil || resp.ProtoMajor != 2 || resp.StatusCode < 400 || resp.Close {
+			t.Errorf("%d bytes: got %s %s, close %t, %v", size, resp.Proto, resp.Status, resp.Close, err)
+		}
+		if took := time.Since(start); took >= defaultLinger.timeout {
+			t.Errorf("%d bytes: the answer ended after %s", size, took)
+		}
+	}
+}
+
 // What is read after an answer is bounded, in bytes and in time.
 func TestLingerIsBounded(t *testing.T) {
 	for name, l := range map[string]linger{

@@ -28,9 +28,11 @@ func (f *REST) route(path string) (h *catalog.Hook, asked string, err error) {
 		err = hook.Errorf(hook.UnknownHook, "no hooks of %s any more, which %s of the gateway has removed: call %s",
 			v.APIVersion(), v.Lifetime.Removed, v.Instead())
 	case asked != "":
-		err = hook.Errorf(hook.UnknownHook, "no hook %q: see \"hookgate call --help\" for their names", text.Cut(asked, limits.QuotedBytes))
+		err = hook.Errorf(hook.UnknownHook, "no hook %q: see \"hookgate call --help\" for their names",
+			text.Cut(asked, limits.QuotedBytes))
 	default:
-		err = hook.Errorf(hook.UnknownHook, "no hook at path %q: want %s", text.Cut(path, limits.QuotedBytes), f.wantPath(path))
+		err = hook.Errorf(hook.UnknownHook, "no hook at path %q: want %s",
+			text.Cut(path, limits.QuotedBytes), f.wantPath(path))
 	}
 	return nil, asked, err
 }

@@ -18,7 +18,9 @@ const maxGoneHandlers = 100
 type handlerSeries struct {
 	snapshots Snapshots
 	// vectors have the label "handler".
-	vectors []interface{ DeletePartialMatch(prometheus.Labels) int }
+	vectors []interface {
+		DeletePartialMatch(labels prometheus.Labels) int
+	}
 
 	// calls has the number of calls in flight, an *atomic.Int64, by the handler's name; below 0, the entry is removed.
 	calls sync.Map

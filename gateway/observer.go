@@ -73,7 +73,10 @@ func inboundFrom(ctx context.Context) *inbound {
 func (o *Observer) begin(
 	ctx context.Context, protocol, asked string, h *catalog.Hook, carrier propagation.TextMapCarrier, callID string,
 ) (context.Context, *inbound) {
-	in := &inbound{o: o, id: callIDOr(callID), protocol: protocol, hook: "unknown", asked: text.Cut(asked, limits.QuotedBytes), start: time.Now()}
+	in := &inbound{
+		o: o, id: callIDOr(callID), protocol: protocol, hook: "unknown", asked: text.Cut(asked, limits.QuotedBytes),
+		start: time.Now(),
+	}
 	if h != nil {
 		in.hook, in.asked = h.Hook, h.Hook
 	}

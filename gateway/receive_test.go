@@ -131,7 +131,7 @@ func TestReceivedCallsAreNotBounded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer conn.Close()
+	defer func() { _ = conn.Close() }()
 	client := healthv1.NewHealthClient(conn)
 	watch, err := client.Watch(t.Context(), &healthv1.HealthCheckRequest{})
 	if err != nil {

@@ -28,7 +28,7 @@ func startProgram(t *testing.T) *process.Gateway {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = c.Close() })
-	secure := tls.Client(c, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // The certificate is not of interest.
+	secure := tls.Client(c, &tls.Config{InsecureSkipVerify: true})
 	_, err = fmt.Fprintf(secure, "POST /hooks.runtime.cluster.x-k8s.io/v1alpha1/discovery HTTP/1.1\r\nHost: x\r\n"+
 		"Content-Length: 10\r\nExpect: 100-continue\r\n\r\n")
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 )
 
 func TestMask(t *testing.T) {
-	const key = "-----BEGIN EC PRIVATE KEY-----\nMHcCAQEEIB\n-----END EC PRIVATE KEY-----" //nolint:gosec // It is none.
+	const key = "-----BEGIN EC PRIVATE KEY-----\nMHcCAQEEIB\n-----END EC PRIVATE KEY-----"
 	for name, tc := range map[string]struct{ in, want string }{
 		"Key":         {"read " + key + " twice " + key, "read *** twice ***"},
 		"HalfAKey":    {"read -----BEGIN PRIVATE KEY-----\nMHcCAQ", "read ***"},

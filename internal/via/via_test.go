@@ -83,10 +83,10 @@ func TestOf(t *testing.T) {
 }
 
 func TestGateways(t *testing.T) {
-	if NewGateway() == NewGateway() {
+	if first, second := NewGateway(), NewGateway(); first == second {
 		t.Error("two gateways have one id")
 	}
-	if GatewayOf("ca", "ns", "lease") != GatewayOf("ca", "ns", "lease") {
+	if first, second := GatewayOf("ca", "ns", "lease"), GatewayOf("ca", "ns", "lease"); first != second {
 		t.Error("replicas have different ids")
 	}
 	if GatewayOf("ca", "ns", "lease") == GatewayOf("ca", "nsl", "ease") {
