@@ -44,16 +44,20 @@ func issue(t *testing.T, dir string) []byte {
 	caDER, err := x509.CreateCertificate(rand.Reader, ca, ca, caKey.Public(), caKey)
 	must(err)
 
-	leaf := certificate(2, "127.0.0.1")
-	leaf.KeyUsage, leaf.ExtKeyUsage = x509.KeyUsageDigitalSignature, []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
-	leaf.IPAddresses = []net.IP{net.IPv4(127, 0, 0, 1)}
-	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	must(err)
-	der, err := x509.CreateCertificate(rand.Reader, leaf, ca, key.Public(), caKey)
-	must(err)
-	keyDER, err := x509.MarshalPKCS8PrivateKey(key)
-	must(err)
-	must(os.WriteFile(filepath.Join(dir, "tls.crt"), block("CERTIFICATE", der), 0o600))
-	must(os.WriteFile(filepath.Join(dir, "tls.key"), block("PRIVATE KEY", keyDER), 0o600))
+	server, client := certificate(2, "127.0.0.1"), certificate(3, caller)
+	server.ExtKeyUsage, server.IPAddresses = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, []net.IP{net.IPv4(127, 0, 0, 1)}
+	client.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}
+	for name, leaf := range map[string]*x509.Certificate{"tls": server, "client": client} {
+		leaf.KeyUsage = x509.KeyUsageDigitalSignature
+		key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+		must(err)
+		der, err := x509.CreateCertificate(rand.Reader, leaf, ca, key.Public(), caKey)
+		must(err)
+		keyDER, err := x509.MarshalPKCS8PrivateKey(key)
+		must(err)
+		must(os.WriteFile(filepath.Join(dir, name+".crt"), block("CERTIFICATE", der), 0o600))
+		must(os.WriteFile(filepath.Join(dir, name+".key"), block("PRIVATE KEY", keyDER), 0o600))
+	}
+	must(os.WriteFile(filepath.Join(dir, "ca.crt"), block("CERTIFICATE", caDER), 0o600))
 	return block("CERTIFICATE", caDER)
 }

@@ -41,6 +41,8 @@ const (
 	// upstream is the gateway's name for the test extension, and gateway is Cluster API's name for the gateway.
 	upstream = "upstream"
 	gateway  = "gateway"
+	// caller is the name of Cluster API in its client certificate.
+	caller = "cluster-api"
 	// ownGroup is where the gateway looks for ExtensionConfigs. Cluster API does not look there.
 	ownGroup = "runtime.hookgate.dev"
 )
@@ -53,7 +55,7 @@ type world struct {
 
 	logs       string // folder of what the processes printed
 	kubeconfig string
-	certs      string // folder with tls.crt and tls.key, for every server
+	certs      string // folder with tls.crt and tls.key, for every server, and with client.crt and ca.crt for callers of hooks
 	ca         []byte
 	rest       *rest.Config
 	running    []*process
@@ -94,15 +96,20 @@ func begin(t *testing.T) *world {
 
 	var objects []client.Object
 	var crds []*apiextensionsv1.CustomResourceDefinition
-	provider := func(name, module, dir string) *server {
-		s := w.manager(name, filepath.Join(programs, name))
+	provider := func(name, module, dir string, flags ...string) *server {
+		s := w.manager(name, filepath.Join(programs, name), flags...)
 		o, c := w.manifests(kubectl, filepath.Join(moduleDir(t, module), dir, "config", "default"), s.port)
 		objects, crds = append(objects, o...), append(crds, c...)
 		return s
 	}
-	w.core = provider("core", "sigs.k8s.io/cluster-api", "core")
+	shows := []string{ // to the gateway, which asks callers for a certificate
+		"--runtime-extension-client-cert-file", filepath.Join(w.certs, "client.crt"),
+		"--runtime-extension-client-key-file", filepath.Join(w.certs, "client.key"),
+	}
+	w.core = provider("core", "sigs.k8s.io/cluster-api", "core", shows...)
 	bootstrap := provider("kubeadm-bootstrap", "sigs.k8s.io/cluster-api", "bootstrap/kubeadm")
-	w.controlPlane = provider("kubeadm-control-plane", "sigs.k8s.io/cluster-api", "controlplane/kubeadm")
+	w.controlPlane = provider("kubeadm-control-plane", "sigs.k8s.io/cluster-api", "controlplane/kubeadm",
+		shows...)
 	infrastructure := provider("infrastructure", "sigs.k8s.io/cluster-api/test", "infrastructure/docker")
 	crds = append(crds, w.ownCRDs()...)
 	if _, err := envtest.InstallCRDs(w.rest, envtest.CRDInstallOptions{CRDs: crds, MaxTime: patience}); err != nil {
@@ -141,7 +148,7 @@ func (w *world) startHub(extension string) {
 	w.gateway.start = func() *process {
 		return w.launch("hookgate", hookgate, "serve", "--kubeconfig", w.kubeconfig, "--extension-config-group",
 			ownGroup,
-			"--cert-dir", w.certs, "--http-address", loopback(w.gateway.port), "--grpc-address", loopback(0),
+			"--cert-dir", w.certs, "--allowed-client-names", caller, "--http-address", loopback(w.gateway.port), "--grpc-address", loopback(0),
 			"--diagnostics-address", loopback(w.gateway.diagnostics), "--health-addr", loopback(w.gateway.health),
 			"--gateway-address", loopback(w.gateway.port))
 	}
@@ -284,13 +291,14 @@ func (w *world) startAPIServer(assets string) (kubectl string) {
 }
 
 // manager prepares a manager of Cluster API, or the extension, which takes the same flags.
-func (w *world) manager(name, path string) *server {
+func (w *world) manager(name, path string, flags ...string) *server {
 	s := newServer(w.t)
 	s.start = func() *process {
-		return w.launch(name, path, "--leader-elect=false", "--webhook-port", fmt.Sprint(s.port), "--webhook-cert-dir",
-			w.certs,
+		return w.launch(name, path, append([]string{
+			"--leader-elect=false", "--webhook-port", fmt.Sprint(s.port), "--webhook-cert-dir", w.certs,
 			"--diagnostics-address", loopback(s.diagnostics), "--insecure-diagnostics", "--health-addr", loopback(s.health),
-			"--feature-gates", "RuntimeSDK=true,ClusterTopology=true,InPlaceUpdates=true")
+			"--feature-gates", "RuntimeSDK=true,ClusterTopology=true,InPlaceUpdates=true",
+		}, flags...)...)
 	}
 	return s
 }
