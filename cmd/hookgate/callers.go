@@ -108,7 +108,8 @@ func (o *serveOptions) checkCallers(gate *auth.Gate) error {
 		if a.address != "" && !isLoopback(a.address) {
 			return usagef("%s %s is not on loopback, and nothing authenticates callers: put the ca.crt that signs "+
 				"their certificates into --cert-dir, list them in a file with --callers, or check tokens of the cluster "+
-				"with --kubernetes-tokens; or say --allow-anonymous-callers, and everyone who can connect may call every hook", a.flag, a.address)
+				"with --kubernetes-tokens; or say --allow-anonymous-callers, and everyone who can connect may call "+
+				"every hook", a.flag, a.address)
 		}
 	}
 	return nil

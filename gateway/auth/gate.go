@@ -86,8 +86,8 @@ func (g *Gate) Challenge() string {
 	return `ClientCertificate realm="hookgate"`
 }
 
-// Admit admits a call of h by the caller with these credentials, if it may call h and does not call too much. A nil h is
-// a hook that does not exist: every caller may ask for it that the gate knows. The caller is returned with an error,
+// Admit admits a call of h by the caller with these credentials, if it may call h and does not call too much. A nil h
+// is a hook that does not exist: every caller may ask for it that the gate knows. The caller is returned with an error,
 // too, as far as it is known. Errors are of the kinds Unauthenticated, Forbidden, NotReady and Overloaded.
 func (g *Gate) Admit(ctx context.Context, c Credentials, h *catalog.Hook) (Admission, error) {
 	caller, err := g.authenticate(ctx, c, h)

@@ -23,8 +23,8 @@ const (
 	secretsPerSecond = 20
 )
 
-// secrets makes the leader reconcile ExtensionConfigs soon after the Secret of their CA has changed. It gets the Secrets
-// that ExtensionConfigs name, one after the other: to watch them, the gateway would need the right to list all Secrets,
+// secrets reads the Secrets of CAs, and knows which of them have changed since. It gets the Secrets that
+// ExtensionConfigs name, one after the other: to watch them, the gateway would need the right to list all Secrets,
 // whose contents that right includes.
 type secrets struct {
 	reader   client.Reader // not cached

@@ -1,11 +1,11 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package tokenreview asks the API server of a cluster who has a token, by a TokenReview, and whether that user may call
-// a hook, by a SubjectAccessReview for the verb post on the path of the hook. RBAC thus decides for each hook.
+// Package tokenreview asks the API server of a cluster who has a token, by a TokenReview, and whether that user may
+// call a hook, by a SubjectAccessReview for the verb post on the path of the hook. RBAC thus decides for each hook.
 //
-// Answers are kept for a few seconds, so that a token that was revoked and a role that was taken away soon count. If the
-// API server does not answer, nobody is admitted.
+// Answers are kept for a few seconds only, so that revoked tokens and roles stop to count soon. If the API server does
+// not answer, no caller with a token is admitted.
 package tokenreview
 
 import (
