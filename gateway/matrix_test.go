@@ -98,7 +98,7 @@ func newGatedFixture(t testing.TB, provider trace.TracerProvider, gate Gate) *fi
 	}
 	f.front, f.services = front, services
 	f.rest = httptest.NewUnstartedServer(front)
-	f.rest.EnableHTTP2 = true
+	f.rest.EnableHTTP2, f.rest.Config.HTTP2 = true, http2Settings()
 	f.rest.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	f.rest.StartTLS()
 	t.Cleanup(f.rest.Close)

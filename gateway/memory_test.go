@@ -20,6 +20,7 @@ import (
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/budget"
 )
 
 // registerAgain registers the handler v.acme for another extension, at the same address.
@@ -94,6 +95,50 @@ func TestHangingExtensionTakesOnlyItsShare(t *testing.T) {
 	wg.Wait()
 	if refused.Load()+other.Load() == 0 || f.memory.Usage().Refused["extension"] == 0 {
 		t.Errorf("%+v", f.memory.Usage())
+	}
+}
+
+// A call that waits for memory does not keep others of its connection waiting, although it does not read its body.
+func TestWaitingCallsDoNotHoldUpTheirConnection(t *testing.T) {
+	f := newFixture(t, nil)
+	f.register(t, "BeforeClusterCreate", hook.Fail, 10*time.Second, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = io.WriteString(w, `{"status":"Success"}`)
+	})
+	other, err := f.memory.Reserve(t.Context(), budget.Caller("other"), f.memory.Usage().Limit*8/10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	client := *f.rest.Client()
+	client.Timeout = 3 * time.Second // less than a call waits
+	post := func(client *http.Client, body string) string {
+		resp, err := client.Post(f.rest.URL+createPath+"/v.acme", "application/json", strings.NewReader(body))
+		if err != nil {
+			return err.Error()
+		}
+		defer resp.Body.Close()
+		_, _ = io.Copy(io.Discard, resp.Body)
+		return resp.Proto + " " + resp.Status
+	}
+	const want = "HTTP/2.0 200 OK"
+	if got := post(&client, createBody); got != want {
+		t.Fatalf("the first call: %s", got)
+	}
+	large := make(chan string, 1)
+	go func() { large <- post(f.rest.Client(), sized(19<<20)) }()
+	for deadline := time.Now().Add(10 * time.Second); f.memory.Usage().Waiting == 0; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("the large call does not wait for memory")
+		}
+	}
+	for range 3 {
+		if got := post(&client, sized(32<<10)); got != want {
+			t.Errorf("beside a call that waits: %s", got)
+		}
+	}
+	other.Release()
+	if got := <-large; got != want {
+		t.Errorf("the call that waited: %s", got)
 	}
 }
 

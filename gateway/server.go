@@ -23,6 +23,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/reflection"
 
+	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/limits"
 )
 
@@ -271,7 +272,17 @@ func (s *Server) httpServer(h http.Handler, tlsConfig *tls.Config) *http.Server 
 		WriteTimeout:      2 * time.Minute, // since the request's header: a call may take long, and its reader be slow
 		IdleTimeout:       limits.IdleTimeout,
 		MaxHeaderBytes:    limits.HeaderBytes,
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: limits.Streams},
+		HTTP2:             http2Settings(),
 		ErrorLog:          slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelDebug),
+	}
+}
+
+// http2Settings returns the limits of connections over HTTP/2. Calls that wait for memory do not read their bodies: each may
+// have little unread, so that all that may wait leave room for the other calls of their connection.
+func http2Settings() *http.HTTP2Config {
+	const perStream = 256 << 10
+	return &http.HTTP2Config{
+		MaxConcurrentStreams: limits.Streams, MaxReceiveBufferPerStream: perStream,
+		MaxReceiveBufferPerConnection: 2 * perStream * budget.MaxWaitingShare,
 	}
 }

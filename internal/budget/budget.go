@@ -30,13 +30,15 @@ const (
 	// others.
 	callerShare    = 75
 	extensionShare = 40
-	// admission is the part of the budget, in percent, up to which calls are admitted. The rest is for those that have
-	// been, so that they rarely fail halfway.
-	admission = 85
+	// admission is the part of the budget, in percent, up to which calls that need much are admitted, and littleAdmission
+	// that for others, which do not wait behind them. The rest is for calls that have been admitted, so that they rarely
+	// fail halfway.
+	admission       = 85
+	littleAdmission = 95
 
-	// maxWaiting bounds the calls that wait, and maxWaitingShare those of one account.
+	// MaxWaitingShare bounds the calls of one account that wait, and maxWaiting those of all.
+	MaxWaitingShare = 64
 	maxWaiting      = 128
-	maxWaitingShare = 64
 	// littleHeld is the number of bytes up to which a call that has memory may wait for more: for its body, once the
 	// first of it has come. All that may wait hold less than half of the least budget.
 	littleHeld = 320 << 10
@@ -93,7 +95,7 @@ func (b *Budget) Reserve(ctx context.Context, who Account, bytes int64) (*Reserv
 		return nil, nil
 	}
 	b.mu.Lock()
-	if len(b.waiting) == 0 && b.admits(who, bytes) == nothing {
+	if (len(b.waiting) == 0 || bytes <= littleHeld) && b.admits(who, bytes) == nothing {
 		b.take(who, bytes)
 		b.mu.Unlock()
 		return &Reservation{budget: b, account: who, held: bytes}, nil
@@ -112,7 +114,7 @@ func (b *Budget) Reserve(ctx context.Context, who Account, bytes int64) (*Reserv
 // enqueue adds a waiter at the end, and grants what can be granted.
 func (b *Budget) enqueue(who Account, bytes int64) (*waiter, error) {
 	a := b.accountOf(who)
-	if len(b.waiting) >= maxWaiting || a.waiting >= maxWaitingShare {
+	if len(b.waiting) >= maxWaiting || a.waiting >= MaxWaitingShare {
 		b.drop(who, a)
 		return nil, b.refuse(queueFull)
 	}
@@ -175,14 +177,11 @@ func (b *Budget) remove(w *waiter) {
 // grant serves those that wait, in their order. One whose account has its share already is passed over. One for which
 // there is not enough memory keeps those after it waiting, or it might wait for ever.
 func (b *Budget) grant() {
-	left := b.waiting[:0]
-	for i, w := range b.waiting {
+	left, blocked := b.waiting[:0], false
+	for _, w := range b.waiting {
 		why := b.admits(w.account, w.bytes)
-		if why == totalUsed {
-			left = append(left, b.waiting[i:]...)
-			break
-		}
-		if why != nothing {
+		if why != nothing || blocked && w.bytes > littleHeld {
+			blocked = blocked || why == totalUsed
 			left = append(left, w)
 			continue
 		}
@@ -197,7 +196,11 @@ func (b *Budget) grant() {
 // admits returns what keeps a call of that account from being admitted now. An account without
 // reservations may exceed its share, and an unused budget its limit: what no other can disturb is never refused.
 func (b *Budget) admits(who Account, bytes int64) reason {
-	if b.used > 0 && b.used+bytes > b.limit*admission/100 {
+	part := int64(admission)
+	if bytes <= littleHeld {
+		part = littleAdmission
+	}
+	if b.used > 0 && b.used+bytes > b.limit*part/100 {
 		return totalUsed
 	}
 	return b.share(who, bytes)

@@ -76,17 +76,19 @@ func TestBounds(t *testing.T) {
 		}
 		mustReserve(t, b, alice, 1)
 		r := mustReserve(t, b, bob, 10*mib)
-		if _, err := b.Reserve(t.Context(), bob, 1); err == nil {
-			t.Error("a call was admitted to the part for those that have been")
-		} else {
-			wantOverloaded(t, err, "the gateway's memory for calls is used up")
+		_, err := b.Reserve(t.Context(), bob, littleHeld+1)
+		wantOverloaded(t, err, "the gateway's memory for calls is used up")
+		for range 32 { // 10 MiB of calls that need little
+			mustReserve(t, b, Caller("carol"), littleHeld)
 		}
-		if err := r.Grow(t.Context(), 15*mib); err != nil {
+		_, err = b.Reserve(t.Context(), bob, 1)
+		wantOverloaded(t, err, "the gateway's memory for calls is used up")
+		if err := r.Grow(t.Context(), 5*mib); err != nil {
 			t.Error(err)
 		}
 		wantOverloaded(t, r.Grow(t.Context(), 1), "the gateway's memory for calls is used up")
 		wantUsed(t, b, total)
-		if u := b.Usage(); u.Limit != total || u.Refused["caller"] != 1 || u.Refused["total"] != 2 {
+		if u := b.Usage(); u.Limit != total || u.Refused["caller"] != 1 || u.Refused["total"] != 3 {
 			t.Errorf("got %+v", u)
 		}
 	})
@@ -226,7 +228,7 @@ func TestOrder(t *testing.T) {
 		}
 		wait("alice, whose share is used", alice, 6*mib)
 		wait("bob, who needs much", bob, 40*mib)
-		wait("bob, who needs little", bob, 1)
+		wait("bob, who needs less", bob, littleHeld+1)
 		if u := b.Usage(); u.Waiting != 3 || len(served) > 0 {
 			t.Fatalf("%d calls wait, %v were served", u.Waiting, served)
 		}
@@ -311,10 +313,10 @@ func TestQueueIsBounded(t *testing.T) {
 			}
 			synctest.Wait()
 		}
-		enqueue(bob, maxWaitingShare)
+		enqueue(bob, MaxWaitingShare)
 		_, err := b.Reserve(ctx, bob, 1)
 		wantOverloaded(t, err, "too many calls wait")
-		enqueue(Caller("carol"), maxWaiting-maxWaitingShare)
+		enqueue(Caller("carol"), maxWaiting-MaxWaitingShare)
 		_, err = b.Reserve(ctx, Caller("dave"), 1)
 		wantOverloaded(t, err, "too many calls wait")
 		if u := b.Usage(); u.Waiting != maxWaiting || u.Refused["waiting"] != 2 {
