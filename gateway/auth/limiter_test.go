@@ -6,6 +6,7 @@ package auth
 import (
 	"errors"
 	"fmt"
+	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -69,7 +70,7 @@ func TestCallsPerSecondAreBounded(t *testing.T) {
 func TestTrackedCallersAreBounded(t *testing.T) {
 	l := newLimiter(Limits{InFlight: 1})
 	l.tracked = 3
-	named := func(i int) Caller { return Caller{fmt.Sprint(i), None} }
+	named := func(i int) Caller { return Caller{strconv.Itoa(i), None} }
 	busy, err := l.begin(named(0))
 	expect(t, "the busy one", err, false)
 	for i := 1; i < 100; i++ {

@@ -32,22 +32,25 @@ func ParseAllowed(list []string) (*Allowed, error) {
 	a := &Allowed{hosts: map[string]bool{}}
 	for _, item := range list {
 		name := canonical(item)
-		if path, ok := strings.CutPrefix(item, "unix://"); ok {
-			if !strings.HasPrefix(path, "/") || strings.Contains(path, "/../") {
-				return nil, fmt.Errorf("socket %q has no absolute path", item)
-			}
+		path, isSocket := strings.CutPrefix(item, "unix://")
+		prefix, notPrefix := netip.ParsePrefix(item)
+		address, notAddress := netip.ParseAddr(item)
+		switch {
+		case isSocket && (!strings.HasPrefix(path, "/") || strings.Contains(path, "/../")):
+			return nil, fmt.Errorf("socket %q has no absolute path", item)
+		case isSocket:
 			a.sockets = append(a.sockets, path)
-		} else if prefix, err := netip.ParsePrefix(item); err == nil {
+		case notPrefix == nil:
 			a.prefixes = append(a.prefixes, prefix.Masked())
-		} else if address, err := netip.ParseAddr(item); err == nil {
+		case notAddress == nil:
 			address = address.Unmap()
 			a.prefixes = append(a.prefixes, netip.PrefixFrom(address, address.BitLen()))
-		} else if strings.Trim(name, ".") == "" || strings.ContainsAny(name, "/:*@ ") {
+		case strings.Trim(name, ".") == "", strings.ContainsAny(name, "/:*@ "):
 			return nil, fmt.Errorf("%q is neither a host, nor a suffix such as .svc, nor a network such as 10.0.0.0/8, "+
 				"nor a socket such as unix:///run/acme.sock", item)
-		} else if strings.HasPrefix(name, ".") {
+		case strings.HasPrefix(name, "."):
 			a.suffixes = append(a.suffixes, name)
-		} else {
+		default:
 			a.hosts[name] = true
 		}
 	}

@@ -73,13 +73,10 @@ func componentsOfCallers(t *testing.T, component string) []object {
 // TestComponentsOfCallers checks that each component changes who may call, and nothing else.
 func TestComponentsOfCallers(t *testing.T) {
 	mounted := func(objects []object) string {
-		for _, v := range one[*appsv1.Deployment](t, objects).Spec.Template.Spec.Volumes {
-			for _, s := range v.Projected.Sources {
-				if s.Secret.Name == "hookgate-callers-ca" {
-					return s.Secret.Name
-				}
+		for _, s := range one[*appsv1.Deployment](t, objects).Spec.Template.Spec.Volumes[0].Projected.Sources {
+			if s.Secret.Name == "hookgate-callers-ca" {
+				return s.Secret.Name
 			}
-			break
 		}
 		return ""
 	}

@@ -68,7 +68,8 @@ func (s *APIServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(s.Status)
 		answer = &metav1.Status{
 			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Status"}, Status: metav1.StatusFailure,
-			Code: int32(s.Status), Reason: map[int]metav1.StatusReason{http.StatusForbidden: metav1.StatusReasonForbidden}[s.Status],
+			Code:   int32(s.Status),
+			Reason: map[int]metav1.StatusReason{http.StatusForbidden: metav1.StatusReasonForbidden}[s.Status],
 		}
 	default:
 		w.WriteHeader(http.StatusCreated)
