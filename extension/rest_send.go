@@ -33,7 +33,9 @@ var (
 const maxStreams = 8
 
 // errGoesAway is the error of a request that the server has refused that often.
-var errGoesAway = &connect.Failure{Kind: hook.Unreachable, Text: "the server refuses every request, or goes away before it answers"}
+var errGoesAway = &connect.Failure{
+	Kind: hook.Unreachable, Text: "the server refuses every request, or goes away before it answers",
+}
 
 // restRequest is one request in JSON over HTTP, however many attempts it takes.
 type restRequest struct {
@@ -214,9 +216,9 @@ func (a *attempt) trace(ctx context.Context) context.Context {
 	return httptrace.WithClientTrace(ctx, &a.hooks)
 }
 
-// unsent reports whether the extension cannot have processed the request: there was no connection, the server had closed
-// a kept one before the request was on it, or the connection broke before the end of the body was sent. Streams that a
-// server refuses, or that come after its GOAWAY, are repeated by net/http.
+// unsent reports whether the extension cannot have processed the request: there was no connection, the server had
+// closed a kept one before the request was on it, or the connection broke before the end of the body was sent. Streams
+// that a server refuses, or that come after its GOAWAY, are repeated by net/http.
 func (a *attempt) unsent(err error) bool {
 	return !a.connected.Load() || connect.IsClosedIdle(err) || a.unfinished
 }

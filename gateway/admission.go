@@ -48,8 +48,8 @@ func admit(extensions *Extensions) extension.Link {
 	}
 }
 
-// notAdmitted returns the error of a call that the gate refused. One for which there is no room fails as the extension's
-// failure, which the failure policy may hide: the extension is slower than its callers.
+// notAdmitted returns the error of a call that the gate refused. One for which there is no room fails as the
+// extension's failure, which the failure policy may hide: the extension is slower than its callers.
 func notAdmitted(s *extensionState, l *admission.Limits, err error) *hook.Error {
 	switch {
 	case errors.Is(err, admission.ErrFull):

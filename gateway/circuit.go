@@ -26,7 +26,8 @@ func circuitOf(e *registry.Entry) *circuit.Settings {
 
 // circuitBreaker fails the calls to an extension whose circuit is open at once, as Unreachable, so that neither callers
 // wait for an extension that does not answer, nor does it have more to do when it comes back. It is inside the failure
-// policy, which treats such a call as any other to an extension that is down, and outside of everything that costs time.
+// policy, which treats such a call as any other to an extension that is down, and outside of everything that costs
+// time.
 func circuitBreaker(extensions *Extensions, o *Observer) extension.Link {
 	return func(next extension.Caller) extension.Caller {
 		return func(ctx context.Context, c extension.Call) (extension.Result, error) {
@@ -56,8 +57,8 @@ func circuitBreaker(extensions *Extensions, o *Observer) extension.Link {
 	}
 }
 
-// circuitOpen returns the error of a call to an extension whose circuit is open. Until the circuit closes, all calls get
-// the same text, those too that were probes, so that conditions with it do not change with each probe.
+// circuitOpen returns the error of a call to an extension whose circuit is open. Until the circuit closes, all calls
+// get the same text, those too that were probes, so that conditions with it do not change with each probe.
 func circuitOpen(kind hook.Kind, cause error) *hook.Error {
 	return hook.Errorf(hook.Unreachable,
 		"circuit is open: calls to the extension fail with %s; they are sent again once a probe succeeds", kind).

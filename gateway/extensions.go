@@ -13,13 +13,13 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// spareStates is the number of states of extensions that are gone which are always kept, so that a small registry is not
-// searched for them all the time.
+// spareStates is the number of states of extensions that are gone which are always kept, so that a small registry is
+// not searched for them all the time.
 const spareStates = 16
 
-// Extensions holds what calls have shown about each registered extension, in this process: its circuit, and the calls in flight. It follows the
-// registry by itself: an extension that calls another address begins anew, and one that is gone is forgotten. It is safe
-// for concurrent use.
+// Extensions holds what calls have shown about each registered extension, in this process: its circuit, and the calls
+// in flight. It follows the registry by itself: an extension that calls another address begins anew, and one that is
+// gone is forgotten. It is safe for concurrent use.
 type Extensions struct {
 	snapshots Snapshots
 
@@ -97,8 +97,8 @@ func (x *Extensions) of(e *registry.Entry) *extensionState {
 	return x.add(key)
 }
 
-// add returns the state of an extension that is called for the first time. The state is not kept if the call is one of an
-// older snapshot, whose extension is gone.
+// add returns the state of an extension that is called for the first time. The state is not kept if the call is one of
+// an older snapshot, whose extension is gone.
 func (x *Extensions) add(key extensionKey) *extensionState {
 	x.mu.Lock()
 	defer x.mu.Unlock()

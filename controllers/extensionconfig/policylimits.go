@@ -31,7 +31,11 @@ func extensionWide(spec *v1alpha1.ExtensionPolicySpec, path *field.Path) field.E
 	for _, f := range []struct {
 		name, verb string
 		set        bool
-	}{{"protocol", "is", spec.Protocol != ""}, {"limits", "are", spec.Limits != nil}, {"circuit", "is", spec.Circuit != nil}} {
+	}{
+		{"protocol", "is", spec.Protocol != ""},
+		{"limits", "are", spec.Limits != nil},
+		{"circuit", "is", spec.Circuit != nil},
+	} {
 		if f.set {
 			errs = append(errs, field.Forbidden(path.Child(f.name),
 				f.name+" "+f.verb+" for all handlers of an extension: leave targetRef.handler out"))

@@ -1,8 +1,8 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package admission bounds how many calls to an extension are in flight and how many wait for that, so that an extension
-// that is slow holds neither all memory nor all goroutines of the gateway.
+// Package admission bounds how many calls to an extension are in flight and how many wait for that, so that an
+// extension that is slow holds neither all memory nor all goroutines of the gateway.
 package admission
 
 import (
@@ -48,8 +48,8 @@ type Status struct {
 // Gate admits the calls to one extension, in the order in which they come. Its zero value has no calls. It is safe for
 // concurrent use.
 //
-// Each method takes the limits, because they may change while calls are in flight. A weighted semaphore has a fixed size
-// and a queue of any length.
+// Each method takes the limits, because they may change while calls are in flight. A weighted semaphore has a fixed
+// size and a queue of any length.
 type Gate struct {
 	mu       sync.Mutex
 	inFlight int

@@ -39,8 +39,8 @@ type Circuits interface {
 	Notify(changed func(extensionConfig string))
 }
 
-// availability decides the condition Available from the circuit of the leader. Other replicas have circuits of their own,
-// which the metrics show: a condition of several writers would change with each of them.
+// availability decides the condition Available from the circuit of the leader. Other replicas have circuits of their
+// own, which the metrics show: a condition of several writers would change with each of them.
 type availability struct {
 	status  circuit.Status
 	settled bool // the circuit has been in its state long enough to write about it
