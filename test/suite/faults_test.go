@@ -113,7 +113,12 @@ func startFaulty(t *testing.T, all map[string]fault, ignore bool) *gateway {
 	}
 	s.serve("BeforeClusterCreate", "refuses", handlerOptions{ignore: ignore},
 		say(`{"status":"Failure","message":"no more clusters","retryAfterSeconds":0}`))
-	g := startGateway(t, a, map[string]string{"bad.yaml": registration{name: "bad", url: s.server.URL}.manifest(a)})
+	g := startGateway(t, a, map[string]string{
+		"bad.yaml": registration{name: "bad", url: s.server.URL}.manifest(a),
+		// Each fault is called, also after many others.
+		"policy.yaml": "apiVersion: hookgate.dev/v1alpha1\nkind: ExtensionPolicy\nmetadata: {name: faults}\n" +
+			"spec: {targetRef: {name: bad}, circuit: {mode: Disabled}}\n",
+	})
 	g.awaitHandler(t, "ready--bad")
 	return g
 }
