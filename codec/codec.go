@@ -64,8 +64,9 @@ func (c *Codec) Decode(body []byte, m proto.Message) error {
 	return err
 }
 
-// DecodeGuarded is like Decode, under a Guard, and also reports whether body states its kind and apiVersion. If so, body
-// can be sent on for m, without encoding it again, as long as m does not change. The error may also be one of the Guard.
+// DecodeGuarded is like Decode, under a Guard, and also reports whether body states its kind and apiVersion. If so,
+// body can be sent on for m, without encoding it again, as long as m does not change. The error may also be one of the
+// Guard.
 func (c *Codec) DecodeGuarded(body []byte, m proto.Message, g Guard) (complete bool, err error) {
 	t, rv, err := c.table(m)
 	if err != nil {
@@ -86,9 +87,9 @@ func (c *Codec) Encode(m proto.Message) (Body, error) {
 	return c.EncodeWithin(m, math.MaxInt64, Guard{})
 }
 
-// EncodeWithin is like Encode, under a Guard, whose Context is not used, and returns ErrTooLarge if the JSON has more than
-// most bytes, before that many are written. What the Guard reserves are the bytes that the Body does not alias. The error
-// may also be one of the Guard.
+// EncodeWithin is like Encode, under a Guard, whose Context is not used, and returns ErrTooLarge if the JSON has more
+// than most bytes, before that many are written. What the Guard reserves are the bytes that the Body does not alias.
+// The error may also be one of the Guard.
 func (c *Codec) EncodeWithin(m proto.Message, most int64, g Guard) (Body, error) {
 	t, rv, err := c.table(m)
 	if err != nil {

@@ -41,8 +41,7 @@ var ErrTooLarge error = &Error{Offset: -1, Message: "is too large as JSON"}
 
 // asError returns an error of the decoder as an *Error, and one of a Guard as it is.
 func asError(err error) error {
-	var syntax *jsonscan.Error
-	if errors.As(err, &syntax) {
+	if syntax, ok := errors.AsType[*jsonscan.Error](err); ok {
 		return &Error{Offset: int64(syntax.Offset), Message: syntax.Message}
 	}
 	return err

@@ -75,11 +75,11 @@ func (m *meter) patch(text []byte) error {
 		switch text[i] {
 		case '"':
 			end, err := s.SkipString(i)
-			if err != nil {
-				return nil // applying it will say so
+			if err == nil {
+				i = end
+				continue
 			}
-			i = end
-			continue
+			// Applying it will say so; until then, all of the rest counts.
 		case ',', '{', '[':
 			if err := m.element(memberCost); err != nil {
 				return err

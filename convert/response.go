@@ -77,7 +77,7 @@ func noChange(patch *hooksv1alpha1.Patch) bool {
 func (c Converted) mergePatch(patch *hooksv1alpha1.Patch, lost *lossSet) ([]byte, error) {
 	s := c.current
 	at := s.kind.path + "Patch"
-	if err := (&meter{guard: c.guard}).patch(patch.Patch); err != nil {
+	if err := (&meter{guard: c.guard}).patch(patch.GetPatch()); err != nil {
 		return nil, patchError(err, at, s.from)
 	}
 	patched, err := apply(patch, s.handler)

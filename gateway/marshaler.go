@@ -81,8 +81,8 @@ func rewriteAnswer(ctx context.Context, answer proto.Message) (any, error) {
 	return answer, nil
 }
 
-// Marshal returns the JSON of an answer, in a buffer of exactly its size. An answer that is larger than one may be is of
-// kind BadResponse: the extension's own was not, but it grows when it is converted, merged or escaped.
+// Marshal returns the JSON of an answer, in a buffer of exactly its size. An answer that is larger than one may be is
+// of kind BadResponse: the extension's own was not, but it grows when it is converted, merged or escaped.
 func (m marshaler) Marshal(v any) ([]byte, error) {
 	var guard codec.Guard
 	if answer, ok := v.(outgoing); ok {

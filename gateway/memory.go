@@ -17,8 +17,8 @@ const (
 	reserveFrom = callBytes
 )
 
-// reserve reserves the first memory of a call, in the account of its caller, who is known by its identity or, without one,
-// by its host.
+// reserve reserves the first memory of a call, in the account of its caller, who is known by its identity or, without
+// one, by its host.
 func (in *inbound) reserve(ctx context.Context, b *budget.Budget, host string) (err error) {
 	name := in.admission.Caller.Name
 	if name == "" {
@@ -29,8 +29,8 @@ func (in *inbound) reserve(ctx context.Context, b *budget.Budget, host string) (
 }
 
 // chargeExtension makes an extension answerable for the memory of each call to it, as long as the call lasts. An
-// extension that has its share has no more calls until others have ended: the call fails as Overloaded, which no failure
-// policy hides. The memory of the answer belongs to the caller afterwards.
+// extension that has its share has no more calls until others have ended: the call fails as Overloaded, which no
+// failure policy hides. The memory of the answer belongs to the caller afterwards.
 func chargeExtension(next extension.Caller) extension.Caller {
 	return func(ctx context.Context, c extension.Call) (extension.Result, error) {
 		in := inboundFrom(ctx)

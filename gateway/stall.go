@@ -15,9 +15,9 @@ import (
 // once, with the header of their stream.
 const stallAfter = 100 * time.Millisecond
 
-// stall reserves memory for a message over gRPC that does not arrive at once. How large it is shows only when it is there,
-// so that it counts as one of the largest until then. A stream for which there is no memory ends as one whose message did
-// not come in time: gRPC leaves no other way to end it while it is being received.
+// stall reserves memory for a message over gRPC that does not arrive at once. How large it is shows only when it is
+// there, so that it counts as one of the largest until then. A stream for which there is no memory ends as one whose
+// message did not come in time: gRPC leaves no other way to end it while it is being received.
 type stall struct {
 	memory *budget.Reservation
 	timer  *time.Timer

@@ -21,8 +21,8 @@ type memoryOptions struct {
 
 func (o *memoryOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.limit, "memory-budget", "",
-		fmt.Sprintf("memory for the calls in flight together, such as 256Mi; at least %dMi; by default half of the memory that "+
-			"the process may use (the limit of its container, GOMEMLIMIT, or the memory of the machine), at most %dMi",
+		fmt.Sprintf("memory for the calls in flight together, such as 256Mi; at least %dMi; by default half of the memory "+
+			"that the process may use (the limit of its container, GOMEMLIMIT, or the memory of the machine), at most %dMi",
 			budget.MinLimit>>20, memory.MaxBudget>>20))
 }
 

@@ -17,8 +17,8 @@ type Reservation struct {
 	ended   bool
 }
 
-// Grow reserves more memory for the call. It waits as Reserve does if the call has hardly any yet, and otherwise returns an
-// error at once.
+// Grow reserves more memory for the call. It waits as Reserve does if the call has hardly any yet, and otherwise
+// returns an error at once.
 func (r *Reservation) Grow(ctx context.Context, bytes int64) error {
 	if r == nil {
 		return nil

@@ -53,5 +53,5 @@ func available(sources ...memlimit.Provider) int64 {
 			least = min(least, limit)
 		}
 	}
-	return int64(least) //nolint:gosec // at most math.MaxInt64
+	return int64(least)
 }

@@ -1,11 +1,12 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package wire is the codec of the gateway's messages over gRPC. It counts the elements of a message on the wire, before
-// it builds any of them: a peer can write an element in two bytes, and it takes a hundred times as much in memory.
+// Package wire is the codec of the gateway's messages over gRPC. It counts the elements of a message on the wire,
+// before it builds any of them: a peer can write an element in two bytes, and it takes a hundred times as much in
+// memory.
 //
-// It does not classify errors: the kind of the same error differs between a request and an answer. A Codec is safe for
-// concurrent use.
+// It does not classify errors: the kind of the same error differs between a request and an answer. A Codec is safe
+// for concurrent use.
 package wire
 
 import (
