@@ -23,8 +23,8 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 LDFLAGS := -X main.version=$(VERSION)
 
 # The modules of this repository, and the modules with Go code.
-MODULES := . examples/go test/conversion test/e2e test/extension test/openapi test/skew tools/clusterctl tools/image tools/kubernetes tools/openapi
-LINTED := . examples/go test/conversion test/e2e test/extension test/openapi test/skew tools/image tools/mutation tools/openapi
+MODULES := . examples/go test/conversion test/e2e test/extension test/faults test/openapi test/skew tools/clusterctl tools/image tools/kubernetes tools/openapi
+LINTED := . examples/go test/conversion test/e2e test/extension test/faults test/openapi test/skew tools/image tools/mutation tools/openapi
 
 # With RACE=1, as in CI, tests and the gateway that they start have the race detector. Builds then take four minutes
 # more.
@@ -75,6 +75,7 @@ KUBEBUILDER_ASSETS ?= $(KUBERNETES_BIN)
 E2E_BIN := $(BIN)/e2e
 
 FUZZTIME ?= 30s
+DURATION ?= 1h
 BENCHFLAGS ?=
 BASELINE ?=
 
@@ -150,7 +151,7 @@ test: build test-extension $(if $(RACE),race) $(BIN)/gotestsum ## Run the tests 
 
 .PHONY: test-all
 test-all: ## Run the suites that need more than Go: API servers, the image, a browser, other languages, Cluster API
-	@for suite in contract skew kubernetes clusterctl image openapi examples e2e; do \
+	@for suite in contract faults skew kubernetes clusterctl image openapi examples e2e; do \
 		printf '\n-- make test-%s (%s)\n' $$suite "$$(date -u +%H:%M:%S)"; $(MAKE) --no-print-directory test-$$suite; \
 	done
 
@@ -161,6 +162,14 @@ test-unit: $(BIN)/gotestsum ## Run the tests that start no program
 .PHONY: test-contract
 test-contract: $(BUF) $(BIN)/gotestsum ## Break the contract in every way that buf must notice
 	@HOOKGATE_COMPLETE=1 HOOKGATE_BUF=$(BUF) $(GOTEST) ./test/contract
+
+.PHONY: test-faults
+test-faults: build ## Inject faults of extensions, callers and files under load, each gateway within 512 MiB, and print what happened
+	@cd test/faults && HOOKGATE_COMPLETE=1 HOOKGATE_BIN=$(BIN)/hookgate $(GO) test -vet=off -count=1 -v -timeout 20m -run '^TestFaults$$' .
+
+.PHONY: soak
+soak: build ## Inject all faults in turns for DURATION (1h), and compare the end with the beginning
+	@cd test/faults && HOOKGATE_COMPLETE=1 HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_SOAK=$(DURATION) $(GO) test -vet=off -count=1 -v -timeout 0 -run '^TestSoak$$' .
 
 .PHONY: test-skew
 test-skew: build test-extension skew-binaries $(if $(RACE),race) $(BIN)/gotestsum ## Run extensions and a core that are built with Cluster API v1.12
@@ -317,7 +326,7 @@ format: $(BUF) ## Format Go and proto files
 	@$(BUF) format -w
 
 .PHONY: verify
-verify: lint verify-proto verify-generated verify-modules ## Lint, check the contract, and check that generated files are up to date
+verify: lint verify-proto verify-generated verify-modules verify-vulnerabilities ## Lint, check the contract, and check that generated files are up to date
 
 .PHONY: lint
 lint: ## Run the linters, the rules of import directions among them
@@ -340,6 +349,18 @@ verify-modules: ## Check that go.mod files are tidy
 	@for module in $(MODULES); do \
 		(cd $$module && $(GO) mod tidy -diff) || { echo "$$module/go.mod is not tidy: run 'go mod tidy' there and commit"; exit 1; }; \
 	done
+
+# The database is on the Internet. Where it cannot be reached, the check says that it was skipped, and does not fail;
+# GOVULNDB names another one, for example a copy in a directory (file://).
+GOVULNDB ?= https://vuln.go.dev
+export GOVULNDB
+
+.PHONY: verify-vulnerabilities
+verify-vulnerabilities: ## Look for known vulnerabilities in what the gateway calls, if their database can be reached
+	@$(GO) build -modfile=tools/govulncheck/go.mod -o $(BIN)/govulncheck golang.org/x/vuln/cmd/govulncheck
+	@case '$(GOVULNDB)' in file://*) ;; *) if ! curl -sSf --max-time 10 -o /dev/null '$(GOVULNDB)/index/db.json'; then \
+		echo 'SKIPPED: known vulnerabilities were not looked for: $(GOVULNDB) cannot be reached; set GOVULNDB to a database that can' >&2; exit 0; fi;; esac; \
+		$(BIN)/govulncheck ./...
 
 .PHONY: clean
 clean: ## Remove what was built

@@ -172,6 +172,13 @@ func (m *Metrics) Discovery(extension, outcome string, took time.Duration) {
 	m.discoveryDuration.WithLabelValues(extension).Observe(took.Seconds())
 }
 
+// Forget removes the series of an ExtensionConfig that is not there any more.
+func (m *Metrics) Forget(extension string) {
+	label := prometheus.Labels{"extension": extension}
+	m.discoveries.DeletePartialMatch(label)
+	m.discoveryDuration.DeletePartialMatch(label)
+}
+
 // ManifestErrors sets how many manifests cannot be used now.
 func (m *Metrics) ManifestErrors(n int) { m.manifestErrors.Set(float64(n)) }
 

@@ -190,11 +190,20 @@ func (r *Reconciler) Serve(x extensionconfig.Extension, current bool) error {
 	return nil
 }
 
+// Forgetter is an Observer that keeps something of each ExtensionConfig.
+type Forgetter interface {
+	// Forget is called when an ExtensionConfig is removed.
+	Forget(extensionConfig string)
+}
+
 // Remove removes an ExtensionConfig from the registry, and forgets its losses.
 func (r *Reconciler) Remove(name string) {
 	r.registry.Remove(name)
 	if r.losses != nil {
 		r.losses.Forget(name)
+	}
+	if observer, ok := r.observer.(Forgetter); ok {
+		observer.Forget(name)
 	}
 	r.mu.Lock()
 	gone, known := r.states[name]

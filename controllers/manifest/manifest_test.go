@@ -6,6 +6,7 @@ package manifest
 import (
 	"bytes"
 	"encoding/json"
+	"runtime/metrics"
 	"strings"
 	"testing"
 
@@ -147,7 +148,8 @@ func TestMembers(t *testing.T) {
 	}
 }
 
-// FuzzManifest looks for content that panics, or whose lines are not lines of the file.
+// FuzzManifest looks for content that panics, whose lines are not lines of the file, or that takes much more memory than
+// its size.
 func FuzzManifest(f *testing.F) {
 	f.Add([]byte(config("acme", "https://acme.example.com", "  settings: {a: 1, 2: b, c: 2024-01-01}")))
 	f.Add([]byte("--- {apiVersion: v1, kind: Namespace, metadata: &m {name: a, labels: *m}}\n---\n%\n...\n: :\n"))
@@ -160,6 +162,7 @@ func FuzzManifest(f *testing.F) {
 		for _, end := range []string{"\n", "\r", "\u0085", "\u2028", "\u2029"} {
 			lines += strings.Count(string(content), end)
 		}
+		before := allocated()
 		docs, problems := parse("f.yaml", content)
 		for i := range docs {
 			o, more := decode(&docs[i], words)
@@ -168,10 +171,22 @@ func FuzzManifest(f *testing.F) {
 			}
 			problems = append(problems, more...)
 		}
+		// Compiling the condition of a policy takes some MiB, however short it is.
+		const factor, constant = 4096, 64 << 20
+		if took := allocated() - before; took > factor*uint64(len(content))+constant {
+			t.Errorf("%d bytes allocate %d", len(content), took)
+		}
 		for _, p := range problems {
 			if p.Line < 1 || p.Line > lines {
 				t.Errorf("%v: the file has %d lines", &p, lines)
 			}
 		}
 	})
+}
+
+// allocated returns how many bytes have been allocated so far.
+func allocated() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
 }

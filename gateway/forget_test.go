@@ -1,0 +1,32 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// TestMetricsForgetAnExtensionConfig holds that the discoveries of an ExtensionConfig that is removed leave no series,
+// and those of others stay.
+func TestMetricsForgetAnExtensionConfig(t *testing.T) {
+	gatherer := prometheus.NewRegistry()
+	m := NewMetrics(gatherer, registry.New(), catalog.New(), "v1")
+	for _, extension := range []string{"gone", "stays"} {
+		m.Discovery(extension, "Success", time.Second)
+		m.Discovery(extension, "Timeout", time.Second)
+	}
+	m.Forget("gone")
+	for name, want := range map[string]int{"hookgate_discoveries_total": 2, "hookgate_discovery_duration_seconds": 1} {
+		if got, err := testutil.GatherAndCount(gatherer, name); err != nil || got != want {
+			t.Errorf("%s: %d series, %v, want %d", name, got, err, want)
+		}
+	}
+}

@@ -1,0 +1,178 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package faults
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/hookgate/hookgate/test/process"
+)
+
+// row is one fault, and what must happen meanwhile.
+type row struct {
+	name string
+	// specified says how the calls of the row itself are answered. Calls of healthy callers to healthy extensions are
+	// always answered by the extension.
+	specified string
+	inject    func(t *testing.T, w *world, c *tally)
+}
+
+// tally counts the calls of a row. It is safe for concurrent use.
+type tally struct {
+	mu              sync.Mutex
+	sent, specified int
+	others          map[string]int
+}
+
+// count counts a call that was answered as specified if ok, or else in another way.
+func (c *tally) count(ok bool, format string, args ...any) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.sent++
+	if ok {
+		c.specified++
+		return
+	}
+	if c.others == nil {
+		c.others = map[string]int{}
+	}
+	c.others[fmt.Sprintf(format, args...)]++
+}
+
+// line is a line of the table.
+type line struct {
+	name            string
+	sent, specified int
+	healthy         window
+	peak            int64
+	before, after   footprint
+}
+
+// enough is how many calls of healthy callers a row waits for.
+const enough = 150
+
+// settling is how long the gateway has after a fault to give back what the fault took.
+const settling = time.Minute
+
+// run injects a fault, and measures.
+func (w *world) run(t *testing.T, r row) line {
+	t.Helper()
+	l := line{name: r.name, before: w.gateway.footprint(t)}
+	_ = w.look(t)
+	w.gateway.resetPeak()
+	var calls tally
+	t.Run("inject", func(t *testing.T) { // whose cleanup removes what the row has registered
+		r.inject(t, w, &calls)
+		process.Eventually(t, "healthy callers have called", func() bool {
+			l.healthy.add(w.look(t))
+			return l.healthy.Sent >= enough
+		})
+	})
+	w.rest.CloseIdleConnections()
+	l.sent, l.specified, l.peak = calls.sent, calls.specified, w.gateway.peak()
+	select {
+	case <-w.gateway.Exited():
+		t.Fatalf("the gateway has ended:%s", w.gateway.LogTail())
+	default:
+	}
+	report(t, "calls of the row", calls.others)
+	report(t, "calls of healthy callers", l.healthy.Others)
+	if l.sent == 0 {
+		t.Error("the row made no call: it proves nothing")
+	}
+	if l.peak > memoryLimit {
+		t.Errorf("the gateway took %d MiB", l.peak>>20)
+	}
+	var left []string
+	for deadline := time.Now().Add(settling); ; time.Sleep(200 * time.Millisecond) {
+		l.after = w.gateway.footprint(t)
+		if left = l.left(); len(left) == 0 || time.Now().After(deadline) {
+			break
+		}
+	}
+	if len(left) > 0 {
+		t.Errorf("left behind: %s", strings.Join(left, ", "))
+	}
+	return l
+}
+
+func report(t *testing.T, whose string, others map[string]int) {
+	t.Helper()
+	for _, outcome := range slices.Sorted(maps.Keys(others)) {
+		t.Errorf("%s: %d times: %s", whose, others[outcome], outcome)
+	}
+}
+
+// slack is what may differ without a fault: connections of the load come and go, and a kind of error that occurs for
+// the first time adds a few series, which are the same for all handlers.
+const slack = 12
+
+// heapSlack is how many MiB a heap of less than 100 MiB may keep, which Go gives back slowly.
+const heapSlack = 32
+
+// left returns what the row left behind.
+func (l *line) left() []string {
+	var left []string
+	more := func(what string, before, after, allowed int) {
+		if after > before+allowed {
+			left = append(left, fmt.Sprintf("%s: %d, before %d", what, after, before))
+		}
+	}
+	more("goroutines", l.before.goroutines, l.after.goroutines, slack)
+	more("descriptors", l.before.descriptors, l.after.descriptors, slack)
+	more("metric series", l.before.series, l.after.series, slack)
+	more("files", l.before.file, l.after.file, 0)
+	more("MiB resident", int(l.before.resident>>20), int(l.after.resident>>20), max(int(l.before.resident>>20)/10, heapSlack))
+	return left
+}
+
+// table prints lines.
+type table struct {
+	out  io.Writer
+	base window
+}
+
+func (p table) head() {
+	fmt.Fprintf(p.out, "\nhealthy callers before: p50 %s, p99 %s\n\n", round(p.base.quantile(.5)), round(p.base.quantile(.99)))
+	fmt.Fprintf(p.out, "%-34s %7s %9s %9s | %7s %9s %8s %7s | %9s %6s | %s\n", "fault", "calls", "specified", "otherwise",
+		"healthy", "otherwise", "p99", "ratio", "peak MiB", "after", "left: goroutines, descriptors, series, files")
+}
+
+func (p table) line(l *line) {
+	fmt.Fprintf(p.out, "%-34s %7d %9d %9d | %7d %9d %8s %7.1f | %9d %+5d%% | %+d %+d %+d %+d\n", l.name, l.sent, l.specified,
+		l.sent-l.specified, l.healthy.Sent, l.healthy.Sent-l.healthy.Specified, round(l.healthy.quantile(.99)),
+		float64(l.healthy.quantile(.99))/float64(max(p.base.quantile(.99), 1)), l.peak>>20,
+		(l.after.resident-l.before.resident)*100/max(l.before.resident, 1), l.after.goroutines-l.before.goroutines,
+		l.after.descriptors-l.before.descriptors, l.after.series-l.before.series, l.after.file-l.before.file)
+}
+
+func round(d time.Duration) time.Duration { return d.Round(100 * time.Microsecond) }
+
+// warmUp lets the gateway reach the state in which it stays: pools are filled, and the heap has its size. It returns
+// what healthy callers see without any fault.
+func (w *world) warmUp(t *testing.T) window {
+	t.Helper()
+	var calls tally
+	for _, extension := range []string{"good-rest", "good-grpc"} {
+		w.flood(&calls, func(got answer) bool { return got.code == http.StatusOK }, extension)
+	}
+	w.rest.CloseIdleConnections()
+	var seen window
+	_ = w.look(t)
+	process.Eventually(t, "healthy callers have called", func() bool {
+		seen.add(w.look(t))
+		return seen.Sent >= 5*enough
+	})
+	report(t, "calls before any fault", calls.others)
+	report(t, "healthy callers, without any fault", seen.Others)
+	return seen
+}

@@ -1,0 +1,308 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package faults
+
+import (
+	"bytes"
+	"crypto/tls"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/hookgate/hookgate/devcert"
+	"github.com/hookgate/hookgate/test/process"
+)
+
+// role is the environment variable that makes the test program an extension or the callers.
+const role = "HOOKGATE_FAULTS_ROLE"
+
+func TestMain(m *testing.M) {
+	roles := map[string]func([]string) error{"extension": runExtension, "callers": runCallers}
+	run, ok := roles[os.Getenv(role)]
+	if !ok {
+		os.Exit(m.Run())
+	}
+	if err := run(os.Args[1:]); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}
+
+// play starts this program in a role.
+func play(t *testing.T, as string, args ...string) *process.Process {
+	t.Helper()
+	cmd := exec.Command(os.Args[0], args...)
+	cmd.Env = append(os.Environ(), role+"="+as)
+	return process.Run(t, as, cmd)
+}
+
+// authority signs all certificates of a run.
+type authority struct {
+	*devcert.Authority
+	client *tls.Config
+}
+
+func newAuthority(t *testing.T) *authority {
+	t.Helper()
+	a, err := devcert.NewAuthority(time.Now().Add(24 * time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	signer := &authority{Authority: a}
+	if signer.client, err = trusting(signer.dir(t)); err != nil {
+		t.Fatal(err)
+	}
+	return signer
+}
+
+// dir returns a new directory with a certificate of a server on loopback.
+func (a *authority) dir(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	a.write(t, dir, time.Now().Add(12*time.Hour))
+	return dir
+}
+
+// write puts a new certificate into a directory.
+func (a *authority) write(t *testing.T, dir string, notAfter time.Time) {
+	t.Helper()
+	pair, err := a.Issue(notAfter)
+	if err == nil {
+		err = pair.WriteDir(dir)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// gateway is a gateway in a cage, with a directory source.
+type gateway struct {
+	*process.Gateway
+	pid            int
+	configs, certs string
+	work           string // its working directory and its directory of temporary files
+}
+
+// startGateway starts a gateway with the manifests, by file name, and waits until it is ready.
+func startGateway(t *testing.T, a *authority, manifests map[string]string, flags ...string) *gateway {
+	t.Helper()
+	program := process.Program(t, "HOOKGATE_BIN")
+	g := &gateway{configs: t.TempDir(), certs: a.dir(t), work: t.TempDir()}
+	for file, text := range manifests {
+		g.write(t, file, text)
+	}
+	c := newCage(t)
+	args := append([]string{"serve", "--extension-configs", g.configs, "--cert-dir", g.certs, "--resync", "1s"},
+		process.AnyPorts()...)
+	cmd := c.command(program, append(args, flags...)...)
+	cmd.Dir = g.work
+	cmd.Env = append(os.Environ(), "TMPDIR="+g.work)
+	g.Gateway = process.RunGateway(t, cmd)
+	pids, err := g.PIDs()
+	if err != nil {
+		t.Fatal(err)
+	}
+	g.pid = pids[0]
+	c.watch(g.Process, g.pid)
+	g.WaitReady(t)
+	return g
+}
+
+// write replaces a manifest in one step.
+func (g *gateway) write(t *testing.T, file, text string) {
+	t.Helper()
+	replace(t, filepath.Join(g.configs, file), text)
+}
+
+// replace replaces a file in one step.
+func replace(t *testing.T, path, text string) {
+	t.Helper()
+	hidden := filepath.Join(filepath.Dir(path), "."+filepath.Base(path))
+	err := os.WriteFile(hidden, []byte(text), 0o600)
+	if err == nil {
+		err = os.Rename(hidden, path)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// get returns what the diagnostics address answers.
+func (g *gateway) get(t *testing.T, path string) string {
+	t.Helper()
+	request, err := http.NewRequest(http.MethodGet, "http://"+g.Diagnostics+path, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := send(http.DefaultClient, request)
+	if err != nil || got.code != http.StatusOK {
+		t.Fatalf("get %s: status %d, %v: %s", path, got.code, err, got.body)
+	}
+	return string(got.body)
+}
+
+// config is an ExtensionConfig.
+func (a *authority) config(name, url string) string {
+	return fmt.Sprintf("apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\nmetadata: {name: %s}\n"+
+		"spec: {clientConfig: {url: %q, caBundle: %s}}\n", name, url, base64.StdEncoding.EncodeToString(a.PEM))
+}
+
+// program is the process of an extension.
+type program struct {
+	*process.Process
+	https, grpcs string // its addresses
+}
+
+// startExtension starts an extension that behaves like that.
+func startExtension(t *testing.T, a *authority, behavior string) *program {
+	t.Helper()
+	p := &program{Process: play(t, "extension", behavior, a.dir(t))}
+	addresses := p.Expect(t, `extension serving https=(\S+) grpcs=(\S+)\n`)
+	p.https, p.grpcs = addresses[1], addresses[2]
+	return p
+}
+
+// world is a gateway under the load of healthy callers.
+type world struct {
+	*authority
+	gateway *gateway
+	callers string       // their address
+	rest    *http.Client // of the attacker
+	// registered counts the extensions of rows.
+	registered int
+}
+
+// newWorld starts everything that is healthy.
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	process.Program(t, "HOOKGATE_BIN")
+	w := &world{authority: newAuthority(t)}
+	good := startExtension(t, w.authority, healthy)
+	w.gateway = startGateway(t, w.authority, map[string]string{
+		"good-rest.yaml": w.config("good-rest", "https://"+good.https),
+		"good-grpc.yaml": w.config("good-grpc", "grpcs://"+good.grpcs),
+	})
+	w.rest = newClient(attacker, w.client)
+	w.awaitHandler(t, "good-rest")
+	w.awaitHandler(t, "good-grpc")
+	p := play(t, "callers", w.gateway.certs, w.gateway.HTTPS, w.gateway.GRPC, handler+".good-rest", handler+".good-grpc")
+	w.callers = p.Expect(t, `callers reporting http=(\S+)\n`)[1]
+	return w
+}
+
+// awaitHandler waits until the handler of an extension can be called.
+func (w *world) awaitHandler(t *testing.T, extension string) {
+	t.Helper()
+	process.Eventually(t, "the gateway knows "+extension, func() bool { return w.knows(extension) })
+}
+
+// register adds an extension until the row ends, and waits until the gateway knows it. It returns its name, which no
+// other row has.
+func (w *world) register(t *testing.T, url string) string {
+	t.Helper()
+	name, remove := w.add(t, url)
+	t.Cleanup(func() {
+		remove()
+		process.Eventually(t, "the gateway has forgotten "+name, func() bool { return !w.knows(name) })
+	})
+	w.awaitHandler(t, name)
+	return name
+}
+
+// add writes the manifest of an extension, and returns its name and a function that removes it.
+func (w *world) add(t *testing.T, url string) (name string, remove func()) {
+	t.Helper()
+	w.registered++
+	name = fmt.Sprintf("faulty-%d", w.registered)
+	file := filepath.Join(w.gateway.configs, name+".yaml")
+	replace(t, file, w.config(name, url))
+	return name, func() { _ = os.Remove(file) }
+}
+
+// knows reports whether the gateway offers what an extension has, in its own discovery. That calls no extension.
+func (w *world) knows(extension string) bool {
+	request, err := http.NewRequest(http.MethodPost, "https://"+w.gateway.HTTPS+"/"+apiVersion+"/discovery",
+		strings.NewReader(`{}`))
+	if err != nil {
+		return false
+	}
+	got, err := send(w.rest, request)
+	return err == nil && bytes.Contains(got.body, []byte(`"`+sign+"--"+extension+`"`))
+}
+
+// look returns what the healthy callers saw since the last look.
+func (w *world) look(t *testing.T) window {
+	t.Helper()
+	request, err := http.NewRequest(http.MethodGet, "http://"+w.callers, http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := send(http.DefaultClient, request)
+	var seen window
+	if err == nil {
+		err = json.Unmarshal(got.body, &seen)
+	}
+	if err != nil {
+		t.Fatalf("ask the callers: %v", err)
+	}
+	return seen
+}
+
+// footprint is what a gateway occupies.
+type footprint struct {
+	resident                              int64
+	goroutines, descriptors, series, file int
+}
+
+// footprint returns what the gateway occupies now.
+func (g *gateway) footprint(t *testing.T) footprint {
+	t.Helper()
+	var f footprint
+	for line := range strings.Lines(g.get(t, "/metrics")) {
+		if _, err := fmt.Sscanf(line, "go_goroutines %d", &f.goroutines); err == nil || strings.HasPrefix(line, "#") ||
+			strings.HasPrefix(line, "go_") || strings.HasPrefix(line, "process_") {
+			continue
+		}
+		f.series++
+	}
+	var err error
+	if f.resident, err = process.Resident([]int{g.pid}); err != nil {
+		t.Fatal(err)
+	}
+	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", g.pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.descriptors = len(open)
+	written, err := os.ReadDir(g.work)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.file = len(written)
+	return f
+}
+
+// resetPeak makes peak begin anew.
+func (g *gateway) resetPeak() {
+	_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", g.pid), []byte("5"), 0) // without it, the peak is of all rows
+}
+
+// peak returns the most memory that was resident since resetPeak; 0 if the gateway has ended.
+func (g *gateway) peak() int64 {
+	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", g.pid))
+	if err != nil {
+		return 0
+	}
+	_, rest, _ := strings.Cut(string(status), "VmHWM:")
+	var kib int64
+	_, _ = fmt.Sscanf(strings.TrimSpace(rest), "%d", &kib)
+	return kib << 10
+}
