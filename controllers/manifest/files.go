@@ -34,8 +34,7 @@ func (f *File) Equal(o *File) bool {
 func ReadFiles(reader *files.Reader, dir string) ([]File, error) {
 	entries, err := reader.ReadDir(dir)
 	if err != nil {
-		var cause *fs.PathError
-		if errors.As(err, &cause) {
+		if cause, ok := errors.AsType[*fs.PathError](err); ok {
 			err = cause.Err // which does not repeat the path
 		}
 		return nil, fmt.Errorf("read directory %q: %w", dir, err)
@@ -57,8 +56,7 @@ func ReadFiles(reader *files.Reader, dir string) ([]File, error) {
 			m.content, m.err = nil, fmt.Errorf("the manifests of the directory are larger than %d bytes together",
 				limits.ManifestsBytes)
 		}
-		var cause *fs.PathError
-		if errors.As(m.err, &cause) {
+		if cause, ok := errors.AsType[*fs.PathError](m.err); ok {
 			m.err = fmt.Errorf("%s file: %w", cause.Op, cause.Err)
 		}
 		manifests = append(manifests, m)

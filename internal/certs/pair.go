@@ -78,8 +78,7 @@ func (p *Pair) read() (*loaded, error) {
 	}{{p.certFile, &next.certPEM}, {p.keyFile, &next.keyPEM}} {
 		data, err := p.files.Read(f.name, limits.CertificateFileBytes)
 		if err != nil {
-			var path *fs.PathError
-			if errors.As(err, &path) {
+			if path, ok := errors.AsType[*fs.PathError](err); ok {
 				err = path.Err // which does not repeat the path
 			}
 			return nil, fmt.Errorf("certificate %s and its key: read %s: %w", p.certFile, f.name, err)

@@ -156,8 +156,7 @@ func (s *Server) read() (*authorities, error) {
 	now := s.current.Load()
 	ca, err := s.files.Read(file, limits.CertificateFileBytes)
 	if err != nil && (!errors.Is(err, fs.ErrNotExist) || now != nil && now.pem != nil) {
-		var path *fs.PathError
-		if errors.As(err, &path) {
+		if path, ok := errors.AsType[*fs.PathError](err); ok {
 			err = path.Err // which does not repeat the path
 		}
 		return nil, fmt.Errorf("read certificate authorities of callers: %s: %w", file, err)
