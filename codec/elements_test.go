@@ -6,8 +6,8 @@ package codec
 import (
 	"context"
 	"errors"
-	"fmt"
 	"runtime"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -25,7 +25,7 @@ func repeated(n int, text string) string {
 		if i > 0 {
 			b.WriteByte(',')
 		}
-		b.WriteString(strings.ReplaceAll(text, "%d", fmt.Sprint(i)))
+		b.WriteString(strings.ReplaceAll(text, "%d", strconv.Itoa(i)))
 	}
 	return b.String()
 }

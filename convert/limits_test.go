@@ -108,10 +108,8 @@ func TestConversionReserves(t *testing.T) {
 
 // A patch is applied with as many values as an object may have, and not with more, nor if it doubles the object.
 func TestPatchLimits(t *testing.T) {
-	doubling := `{"op":"add","path":"/spec/x","value":["` + strings.Repeat("y", 1000) + `"]}`
-	for range 20 {
-		doubling += `,{"op":"copy","from":"/spec/x","path":"/spec/x/-"}`
-	}
+	doubling := `{"op":"add","path":"/spec/x","value":["` + strings.Repeat("y", 1000) + `"]}` +
+		strings.Repeat(`,{"op":"copy","from":"/spec/x","path":"/spec/x/-"}`, 20)
 	for name, tc := range map[string]struct {
 		patch *hooksv1alpha1.Patch
 		want  string

@@ -143,8 +143,8 @@ func (g *GRPC) invoke(ctx context.Context, cc registry.ClientConfig, x *request,
 	return out, false, nil
 }
 
-// send sends in until there is an answer, or another attempt is useless. Streams that a server refuses, or that come after
-// its GOAWAY, are repeated by grpc.
+// send sends in until there is an answer, or another attempt is useless. Streams that a server refuses, or that come
+// after its GOAWAY, are repeated by grpc.
 func (g *GRPC) send(ctx context.Context, c *channel, x *request, in proto.Message) (*wire.Message, error) {
 	again := newRetries(c.budget)
 	for {

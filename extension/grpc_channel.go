@@ -16,6 +16,7 @@ import (
 
 	"github.com/hookgate/hookgate/internal/connect"
 	"github.com/hookgate/hookgate/internal/endpoint"
+	"github.com/hookgate/hookgate/internal/wire"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -108,6 +109,7 @@ func newChannel(config *Config, cc registry.ClientConfig) (*channel, error) {
 		Scheme: hostScheme, Network: e.Network, Address: e.Address, Authority: e.Authority,
 		Failures: resolvers.failures, MaxAnswer: config.MaxBytes, UserAgent: "hookgate",
 		Options: []grpc.DialOption{
+			grpc.WithDefaultCallOptions(grpc.ForceCodecV2(wire.New())),
 			grpc.WithResolvers(resolvers),
 			grpc.WithDefaultServiceConfig(serviceConfig),
 			grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingTime, Timeout: pingTimeout}),

@@ -16,8 +16,8 @@ import (
 	"github.com/hookgate/hookgate/internal/connect"
 )
 
-// faultsRequest reports whether the code of an answer finds fault with the request, as the status codes from 400 to 499 do
-// over HTTP. ResourceExhausted is not among them: it may as well mean that the extension has too much to do.
+// faultsRequest reports whether the code of an answer finds fault with the request, as the status codes from 400 to 499
+// do over HTTP. ResourceExhausted is not among them: it may as well mean that the extension has too much to do.
 func faultsRequest(code codes.Code) bool {
 	switch code {
 	case codes.InvalidArgument, codes.NotFound, codes.AlreadyExists, codes.PermissionDenied, codes.FailedPrecondition,
@@ -59,8 +59,8 @@ func (r *request) refused(
 	return r.fail(kind, text, err), code == codes.Unimplemented
 }
 
-// retryInfo returns how long a server asks to wait before the same request is sent again, and reports whether it asks for
-// that: only Unavailable with a google.rpc.RetryInfo says that the request was not processed.
+// retryInfo returns how long a server asks to wait before the same request is sent again, and reports whether it asks
+// for that: only Unavailable with a google.rpc.RetryInfo says that the request was not processed.
 func retryInfo(err error) (time.Duration, bool) {
 	st := status.Convert(err)
 	if st.Code() != codes.Unavailable {

@@ -17,9 +17,10 @@ import (
 // handler, arrives before the caller gives up.
 const maxMargin = 500 * time.Millisecond
 
-// deadline bounds calls by the least of the handler's timeout, the caller's deadline less a margin, and 30 s. A timeout is
-// inconclusive if the caller's deadline left the extension less than three quarters of its own timeout. The rest makes up
-// for margins and networks: a caller that waits for as long as the handler's timeout must not hide that it hangs.
+// deadline bounds calls by the least of the handler's timeout, the caller's deadline less a margin, and 30 s. A timeout
+// is inconclusive if the caller's deadline left the extension less than three quarters of its own timeout. The rest
+// makes up for margins and networks: a caller that waits for as long as the handler's timeout must not hide that it
+// hangs.
 func deadline(next extension.Caller) extension.Caller {
 	return func(ctx context.Context, c extension.Call) (extension.Result, error) {
 		timeout, byCaller := timeoutOf(ctx, c)

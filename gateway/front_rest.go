@@ -31,7 +31,8 @@ type REST struct {
 	memory   *budget.Budget
 }
 
-// NewREST returns the front over the services of a contract. A nil Gate admits everyone, and a nil Budget bounds nothing.
+// NewREST returns the front over the services of a contract. A nil Gate admits every caller, and a nil Budget bounds
+// nothing.
 func NewREST(k Contract, c *codec.Codec, o *Observer, gate Gate, memory *budget.Budget) (*REST, error) {
 	f := &REST{
 		catalog: k.Catalog(), codec: c, observer: o, gate: gate, memory: memory, linger: defaultLinger,

@@ -67,7 +67,7 @@ func (f *REST) writeStatus(w http.ResponseWriter, h *catalog.Hook, code int, in 
 		header.Set("Retry-After", strconv.FormatInt(int64((after+time.Second-1)/time.Second), 10)) // at least 1
 	}
 	if code == http.StatusUnauthorized && f.gate != nil {
-		header.Set("Www-Authenticate", f.gate.Challenge())
+		header.Set("WWW-Authenticate", f.gate.Challenge())
 	}
 	w.WriteHeader(code)
 	_, _ = w.Write(body) // the server sees a caller that left

@@ -150,6 +150,7 @@ func TestLingerDoesNotContinueExpectations(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _ = io.Copy(io.Discard, resp.Body)
+	_ = resp.Body.Close()
 	if resp.StatusCode != http.StatusNotFound || !resp.Close {
 		t.Errorf("got %s, close %t", resp.Status, resp.Close)
 	}

@@ -185,7 +185,7 @@ func (g *guarded) throughREST(t *testing.T, h *catalog.Hook, s shown, body io.Re
 			t.Errorf("kind %s with status code %d and %q", kind, resp.StatusCode, answer.Status)
 		}
 	}
-	if challenged := resp.Header.Get("Www-Authenticate") != ""; challenged != (resp.StatusCode == http.StatusUnauthorized) {
+	if challenged := resp.Header.Get("WWW-Authenticate") != ""; challenged != (resp.StatusCode == http.StatusUnauthorized) {
 		t.Errorf("status code %d, with a challenge: %v", resp.StatusCode, challenged)
 	}
 	return answerOf{kind, answer.Message}
@@ -206,11 +206,9 @@ func (g *guarded) dial(t *testing.T, s shown) (*grpc.ClientConn, context.Context
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = conn.Close() })
-	ctx := t.Context()
-	for _, value := range s.authorization {
-		ctx = metadata.AppendToOutgoingContext(ctx, "authorization", value)
-	}
-	return conn, ctx
+	md := metadata.MD{}
+	md.Append("authorization", s.authorization...)
+	return conn, metadata.NewOutgoingContext(t.Context(), md)
 }
 
 func answerOfStatus(t *testing.T, err error) answerOf {
@@ -415,7 +413,7 @@ func TestGateDecidesBeforeTheRequestIsRead(t *testing.T) {
 	g := authentication{callers: callersManifest}.start(t)
 	h := hookOf(t, "GeneratePatches")
 	body, end := io.Pipe()
-	defer end.Close()
+	defer func() { _ = end.Close() }()
 	if got := g.throughREST(t, h, shown{}, body); got.kind != "Unauthenticated" {
 		t.Errorf("REST: %+v", got)
 	}

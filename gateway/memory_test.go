@@ -9,6 +9,7 @@ import (
 	"io"
 	"net/http"
 	"runtime"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -246,7 +247,9 @@ func TestAnswersThatGrow(t *testing.T) {
 	}
 	f.registerAgain(t, "beta")
 	for n, want := range map[int]codes.Code{9 << 20: codes.OK, 11 << 20: codes.Unavailable} {
-		unknown = func(call int64) (string, string) { return fmt.Sprint(call), `"` + strings.Repeat("x", n) + `"` }
+		unknown = func(call int64) (string, string) {
+			return strconv.FormatInt(call, 10), `"` + strings.Repeat("x", n) + `"`
+		}
 		_, err := hooksv1alpha1.NewLifecycleHooksServiceClient(f.conn).BeforeClusterCreate(t.Context(),
 			&hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")})
 		if st := status.Convert(err); st.Code() != want || err != nil && st.Message() != refusal {

@@ -277,8 +277,8 @@ func (s *Server) httpServer(h http.Handler, tlsConfig *tls.Config) *http.Server 
 	}
 }
 
-// http2Settings returns the limits of connections over HTTP/2. Calls that wait for memory do not read their bodies: each may
-// have little unread, so that all that may wait leave room for the other calls of their connection.
+// http2Settings returns the limits of connections over HTTP/2. Calls that wait for memory do not read their bodies:
+// each may have little unread, so that all that may wait leave room for the other calls of their connection.
 func http2Settings() *http.HTTP2Config {
 	const perStream = 256 << 10
 	return &http.HTTP2Config{

@@ -151,8 +151,8 @@ func loadKubeconfig(path string) (*rest.Config, string, error) {
 	return rest.AddUserAgent(restConfig, "hookgate"), namespace, nil
 }
 
-// gatewayID returns the id by which the gateway recognizes calls that come back to it. The replicas that compete for one
-// Lease share theirs. Without a cluster, every process has its own.
+// gatewayID returns the id by which the gateway recognizes calls that come back to it. The replicas that compete for
+// one Lease share theirs. Without a cluster, every process has its own.
 func (o *serveOptions) gatewayID(at connection) string {
 	if at.rest == nil {
 		return via.NewGateway()

@@ -6,8 +6,8 @@ package budget
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -382,7 +382,7 @@ func TestNothingIsLeft(t *testing.T) {
 		wg.Go(func() {
 			for range 200 {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rand.IntN(3000))*time.Microsecond)
-				r, err := b.Reserve(ctx, Caller(fmt.Sprint(i%5)), rand.Int64N(20*mib))
+				r, err := b.Reserve(ctx, Caller(strconv.Itoa(i%5)), rand.Int64N(20*mib))
 				if err != nil {
 					cancel()
 					continue
@@ -391,7 +391,7 @@ func TestNothingIsLeft(t *testing.T) {
 					t.Errorf("%d bytes are in use", u.Used)
 				}
 				_ = r.Grow(ctx, rand.Int64N(10*mib))
-				if c, err := r.Charge(Extension(fmt.Sprint(i % 3))); err == nil {
+				if c, err := r.Charge(Extension(strconv.Itoa(i % 3))); err == nil {
 					_ = c.Grow(rand.Int64N(10 * mib))
 					c.End(rand.IntN(2) == 0)
 				}

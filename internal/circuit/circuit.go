@@ -116,12 +116,13 @@ func (c *Circuit) Leave(p Pass, s *Settings, o Outcome, err error) (changed bool
 	}
 	if p.probe {
 		c.probing = false
-		switch {
-		case o == Success:
+		switch o {
+		case Success:
 			c.close()
 			return true
-		case o == Failure:
+		case Failure:
 			c.open()
+		case Unknown:
 		}
 		return false
 	}

@@ -79,7 +79,7 @@ func (f *fixture) due() (waited time.Duration) {
 	}
 	time.Sleep(after - 1)
 	f.refuses()
-	time.Sleep(1)
+	time.Sleep(1 * time.Nanosecond)
 	f.want(HalfOpen)
 	return after
 }
@@ -189,8 +189,8 @@ func TestIntervals(t *testing.T) {
 		for range 2 {
 			f.calls(4, Failure)
 			f.opens()
-			for _, want := range []time.Duration{1, 2, 4, 8, 16, 32, 60, 60, 60} {
-				want *= time.Second
+			for _, seconds := range []int{1, 2, 4, 8, 16, 32, 60, 60, 60} {
+				want := time.Duration(seconds) * time.Second
 				got := f.due()
 				if got < want*8/10 || got > want*12/10 || got > time.Minute {
 					t.Fatalf("waited %s, want %s give or take a fifth", got, want)

@@ -24,6 +24,7 @@ import (
 	"github.com/hookgate/hookgate/internal/connect"
 	"github.com/hookgate/hookgate/internal/endpoint"
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/wire"
 )
 
 // Config describes how a server is called. All fields but Token are required.
@@ -75,6 +76,7 @@ func New(config Config) (*Client, error) {
 		Scheme: "passthrough", Network: config.Endpoint.Network, Address: config.Endpoint.Address,
 		Authority: config.Endpoint.Authority, TLS: secure, Failures: &connect.Failures{}, MaxAnswer: limits.BodyBytes,
 		UserAgent: config.UserAgent,
+		Options:   []grpc.DialOption{grpc.WithDefaultCallOptions(grpc.ForceCodecV2(wire.New()))},
 	})
 	return c, err
 }

@@ -35,8 +35,8 @@ type ForbiddenError struct {
 func (e *ForbiddenError) Error() string { return fmt.Sprintf("address %s is %s", e.Address, e.Reason) }
 
 // Dial connects to addr, host:port, unless its address is forbidden, or not allowed. If the host has several addresses,
-// turn selects the one to try first, and the others follow, those that have failed lately at the end. The address that is
-// checked is the one that the connection is made to.
+// turn selects the one to try first, and the others follow, those that have failed lately at the end. The address that
+// is checked is the one that the connection is made to.
 func Dial(
 	ctx context.Context, lookup Lookup, allowed *Allowed, failing *Failing, addr string, turn uint32,
 ) (net.Conn, error) {

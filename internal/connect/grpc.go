@@ -23,7 +23,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/wire"
 )
 
 // redial says when an address that does not answer is tried again: soon, for a server that restarts.
@@ -71,7 +70,7 @@ func NewGRPC(c GRPCConfig) (*GRPC, error) {
 		grpc.WithTransportCredentials(newHandshakes(c.TLS, c.Failures)),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithConnectParams(redial),
-		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(int(c.MaxAnswer)), grpc.ForceCodecV2(wire.New())),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(int(c.MaxAnswer))),
 		grpc.WithMaxHeaderListSize(MaxHeaderBytes),
 		grpc.WithStatsHandler(rpcWatcher{}),
 		grpc.WithUserAgent(c.UserAgent),

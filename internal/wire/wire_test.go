@@ -5,9 +5,9 @@ package wire
 
 import (
 	"errors"
-	"fmt"
 	"runtime"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -70,14 +70,14 @@ func TestElementsLimit(t *testing.T) {
 	settings := func(n int) *hooksv1alpha1.GeneratePatchesRequest {
 		m := &hooksv1alpha1.GeneratePatchesRequest{Settings: map[string]string{}}
 		for i := range n {
-			m.Settings[fmt.Sprint(i)] = ""
+			m.Settings[strconv.Itoa(i)] = ""
 		}
 		return m
 	}
 	unknown := func(n int) *hooksv1alpha1.GeneratePatchesRequest {
 		item := &hooksv1alpha1.GeneratePatchesRequestItem{UnknownMembers: map[string]*hooksv1alpha1.JSON{}}
 		for i := range n - 1 {
-			item.UnknownMembers[fmt.Sprint(i)] = &hooksv1alpha1.JSON{Raw: []byte("1")}
+			item.UnknownMembers[strconv.Itoa(i)] = &hooksv1alpha1.JSON{Raw: []byte("1")}
 		}
 		return &hooksv1alpha1.GeneratePatchesRequest{Items: []*hooksv1alpha1.GeneratePatchesRequestItem{item}}
 	}
