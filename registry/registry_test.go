@@ -228,7 +228,7 @@ func TestApplyRefuses(t *testing.T) {
 		"garbage": {
 			reason: "the text may hold a password, so that it is not repeated",
 			change: func(r *Registration) { r.ClientConfig.URL = "https://u:secret@h:x" },
-			want:   `ExtensionConfig "x": clientConfig.url: is not a URL: invalid port ":x" after host`,
+			want:   `ExtensionConfig "x": clientConfig.url: is not a URL: check the host, and leave out the user`,
 		},
 		"several": {
 			reason: "every fault is named",

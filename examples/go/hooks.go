@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strings"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -33,8 +34,10 @@ type discovery struct {
 func (discovery) Discovery(context.Context, *hooksv1alpha1.DiscoveryRequest) (*hooksv1alpha1.DiscoveryResponse, error) {
 	handler := func(name, hook string) *hooksv1alpha1.ExtensionHandler {
 		return &hooksv1alpha1.ExtensionHandler{
-			Name:              name,
-			RequestHook:       &hooksv1alpha1.GroupVersionHook{ApiVersion: "hooks.runtime.cluster.x-k8s.io/v1alpha1", Hook: hook},
+			Name: name,
+			RequestHook: &hooksv1alpha1.GroupVersionHook{
+				ApiVersion: "hooks.runtime.cluster.x-k8s.io/v1alpha1", Hook: hook,
+			},
 			TimeoutSeconds:    proto.Int32(10),
 			FailurePolicy:     hooksv1alpha1.FailurePolicy_FAILURE_POLICY_FAIL,
 			ClusterApiVersion: "v1beta2", // of the objects that are read here: the gateway converts others
@@ -54,7 +57,9 @@ type lifecycle struct {
 	hooksv1alpha1.UnimplementedLifecycleHooksServiceServer
 }
 
-func (lifecycle) BeforeClusterUpgrade(_ context.Context, in *hooksv1alpha1.BeforeClusterUpgradeRequest) (*hooksv1alpha1.BeforeClusterUpgradeResponse, error) {
+func (lifecycle) BeforeClusterUpgrade(
+	_ context.Context, in *hooksv1alpha1.BeforeClusterUpgradeRequest,
+) (*hooksv1alpha1.BeforeClusterUpgradeResponse, error) {
 	var cluster struct {
 		Metadata struct{ Annotations map[string]string }
 	}
@@ -74,12 +79,15 @@ func (lifecycle) BeforeClusterUpgrade(_ context.Context, in *hooksv1alpha1.Befor
 	}
 	// Blocking is not a failure: the caller asks again after this many seconds.
 	return &hooksv1alpha1.BeforeClusterUpgradeResponse{
-		Status: success, RetryAfterSeconds: 30, Message: fmt.Sprintf("upgrade to %s waits for the annotation %s: %s", to, annotation, to),
+		Status: success, RetryAfterSeconds: 30,
+		Message: fmt.Sprintf("upgrade to %s waits for the annotation %s: %s", to, annotation, to),
 	}, nil
 }
 
 func notAVersion(member, value string) *hooksv1alpha1.BeforeClusterUpgradeResponse {
-	return &hooksv1alpha1.BeforeClusterUpgradeResponse{Status: failure, Message: fmt.Sprintf(`%s "%s" is not a version like v1.36.1`, member, value)}
+	return &hooksv1alpha1.BeforeClusterUpgradeResponse{
+		Status: failure, Message: fmt.Sprintf(`%s "%s" is not a version like v1.36.1`, member, value),
+	}
 }
 
 // topology sets the image repository of control planes from a variable, and provides the variable's schema.
@@ -87,7 +95,9 @@ type topology struct {
 	hooksv1alpha1.UnimplementedTopologyMutationHooksServiceServer
 }
 
-func (topology) GeneratePatches(_ context.Context, in *hooksv1alpha1.GeneratePatchesRequest) (*hooksv1alpha1.GeneratePatchesResponse, error) {
+func (topology) GeneratePatches(
+	_ context.Context, in *hooksv1alpha1.GeneratePatchesRequest,
+) (*hooksv1alpha1.GeneratePatchesResponse, error) {
 	out := &hooksv1alpha1.GeneratePatchesResponse{Status: success}
 	for i, item := range in.GetItems() {
 		var template map[string]any
@@ -109,12 +119,15 @@ func (topology) GeneratePatches(_ context.Context, in *hooksv1alpha1.GeneratePat
 		}
 		repository, ok := value.(string)
 		if !ok {
-			return &hooksv1alpha1.GeneratePatchesResponse{Status: failure, Message: fmt.Sprintf(`variable "%s" is not a string`, variable)}, nil
+			return &hooksv1alpha1.GeneratePatchesResponse{
+				Status: failure, Message: fmt.Sprintf(`variable "%s" is not a string`, variable),
+			}, nil
 		}
 		if repository == "" {
 			continue
 		}
-		patch, err := json.Marshal([]any{add(template, repository, "spec", "template", "spec", "kubeadmConfigSpec", "clusterConfiguration", "imageRepository")})
+		patch, err := json.Marshal([]any{add(template, repository,
+			"spec", "template", "spec", "kubeadmConfigSpec", "clusterConfiguration", "imageRepository")})
 		if err != nil {
 			return nil, err
 		}
@@ -128,25 +141,29 @@ func (topology) GeneratePatches(_ context.Context, in *hooksv1alpha1.GeneratePat
 // add returns the one operation that puts value at path. JSON Patch adds no parents, so it begins at the first one
 // missing.
 func add(object map[string]any, value any, path ...string) map[string]any {
-	pointer := ""
-	for i, name := range path {
-		pointer += "/" + name // no name here has a character that a JSON pointer escapes
-		child, ok := object[name].(map[string]any)
+	there := 0
+	for ; there < len(path)-1; there++ {
+		child, ok := object[path[there]].(map[string]any)
 		if !ok {
-			for j := len(path) - 1; j > i; j-- {
-				value = map[string]any{path[j]: value}
-			}
 			break
 		}
 		object = child
 	}
-	return map[string]any{"op": "add", "path": pointer, "value": value}
+	for i := len(path) - 1; i > there; i-- {
+		value = map[string]any{path[i]: value}
+	}
+	// No name here has a character that a JSON pointer escapes.
+	return map[string]any{"op": "add", "path": "/" + strings.Join(path[:there+1], "/"), "value": value}
 }
 
-func (topology) DiscoverVariables(context.Context, *hooksv1alpha1.DiscoverVariablesRequest) (*hooksv1alpha1.DiscoverVariablesResponse, error) {
-	schema := `{"type":"string","description":"Registry and path that the images of Kubernetes are pulled from.","minLength":1,"example":"registry.example.com/kubernetes"}`
+func (topology) DiscoverVariables(
+	context.Context, *hooksv1alpha1.DiscoverVariablesRequest,
+) (*hooksv1alpha1.DiscoverVariablesResponse, error) {
+	schema := `{"type":"string","description":"Registry and path that the images of Kubernetes are pulled from.",` +
+		`"minLength":1,"example":"registry.example.com/kubernetes"}`
 	return &hooksv1alpha1.DiscoverVariablesResponse{Status: success, Variables: []*hooksv1alpha1.ClusterClassVariable{{
-		Name: variable, Required: proto.Bool(false), Schema: &hooksv1alpha1.VariableSchema{OpenApiV3Schema: &hooksv1alpha1.JSON{Raw: []byte(schema)}},
+		Name: variable, Required: new(false),
+		Schema: &hooksv1alpha1.VariableSchema{OpenApiV3Schema: &hooksv1alpha1.JSON{Raw: []byte(schema)}},
 	}}}, nil
 }
 
@@ -155,7 +172,9 @@ type inPlace struct {
 	hooksv1alpha1.UnimplementedInPlaceUpdateHooksServiceServer
 }
 
-func (inPlace) CanUpdateMachine(_ context.Context, in *hooksv1alpha1.CanUpdateMachineRequest) (*hooksv1alpha1.CanUpdateMachineResponse, error) {
+func (inPlace) CanUpdateMachine(
+	_ context.Context, in *hooksv1alpha1.CanUpdateMachineRequest,
+) (*hooksv1alpha1.CanUpdateMachineResponse, error) {
 	var current, desired struct {
 		Spec struct{ Version string }
 	}

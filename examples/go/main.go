@@ -39,8 +39,9 @@ func main() {
 		address = os.Args[1]
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	if err := run(ctx, address); err != nil {
+	err := run(ctx, address)
+	stop()
+	if err != nil {
 		log.Fatal(err)
 	}
 }

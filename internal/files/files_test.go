@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -64,10 +65,11 @@ func TestReadRefusesWhatIsNoFile(t *testing.T) {
 func TestReadGivesUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var r Reader
-		block, attempts := make(chan struct{}), 0
+		block := make(chan struct{})
+		var attempts atomic.Int32
 		attempt := func() (string, error) {
 			return within(&r, "hung", func() (string, error) {
-				attempts++
+				attempts.Add(1)
 				<-block
 				return "content", nil
 			})
@@ -79,8 +81,8 @@ func TestReadGivesUp(t *testing.T) {
 		if took := time.Since(began); took != Timeout {
 			t.Errorf("gave up after %s", took)
 		}
-		if _, err := attempt(); err == nil || !strings.Contains(err.Error(), "has not ended") || attempts != 1 {
-			t.Errorf("the second attempt: %v, attempts: %d", err, attempts)
+		if _, err := attempt(); err == nil || !strings.Contains(err.Error(), "has not ended") || attempts.Load() != 1 {
+			t.Errorf("the second attempt: %v, attempts: %d", err, attempts.Load())
 		}
 		if got, err := within(&r, "other", func() (string, error) { return "x", nil }); got != "x" || err != nil {
 			t.Errorf("another file: %q, %v", got, err)

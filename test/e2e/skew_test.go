@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -126,7 +127,7 @@ func (w *world) startGuard() string {
 	w.t.Helper()
 	record, port := w.t.TempDir(), freePort(w.t)
 	w.launch("guard", filepath.Join(folder(w.t, "HOOKGATE_SKEW_BIN"), "extension"), "--guard", "--record", record,
-		"--port", fmt.Sprint(port), "--cert-dir", w.certs)
+		"--port", strconv.Itoa(port), "--cert-dir", w.certs)
 	w.registerExtension(guard, port, map[string]any{"classes": "memory"})
 	return record
 }

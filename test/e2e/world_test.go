@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -295,7 +296,7 @@ func (w *world) manager(name, path string, flags ...string) *server {
 	s := newServer(w.t)
 	s.start = func() *process {
 		return w.launch(name, path, append([]string{
-			"--leader-elect=false", "--webhook-port", fmt.Sprint(s.port), "--webhook-cert-dir", w.certs,
+			"--leader-elect=false", "--webhook-port", strconv.Itoa(s.port), "--webhook-cert-dir", w.certs,
 			"--diagnostics-address", loopback(s.diagnostics), "--insecure-diagnostics", "--health-addr", loopback(s.health),
 			"--feature-gates", "RuntimeSDK=true,ClusterTopology=true,InPlaceUpdates=true",
 		}, flags...)...)

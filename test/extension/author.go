@@ -7,6 +7,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -110,7 +111,7 @@ func obey(ctx context.Context, key, value string, response runtimehooksv1.Respon
 		case <-ctx.Done():
 		}
 	default:
-		return fmt.Errorf("not known")
+		return errors.New("not known")
 	}
 	return nil
 }

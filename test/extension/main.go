@@ -34,8 +34,9 @@ func main() {
 
 	ctrl.SetLogger(logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
-	defer stop()
-	if err := serve(ctx, *port, *certDir, *name); err != nil {
+	err := serve(ctx, *port, *certDir, *name)
+	stop()
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "extension %s: %v\n", *name, err)
 		os.Exit(1)
 	}

@@ -113,7 +113,7 @@ func validateTopology(q *runtimehooksv1.ValidateTopologyRequest, r *runtimehooks
 func discoverVariables(_ *runtimehooksv1.DiscoverVariablesRequest, r *runtimehooksv1.DiscoverVariablesResponse) {
 	r.Variables = []clusterv1.ClusterClassVariable{
 		{
-			Name: "instanceType", Required: ptr.To(true),
+			Name: "instanceType", Required: new(true),
 			Schema: clusterv1.VariableSchema{OpenAPIV3Schema: clusterv1.JSONSchemaProps{
 				Type: "string", Description: "type of <instances> & more", Default: raw(`"m6i.large"`),
 				Example: raw(`"m6i.xlarge"`),
@@ -121,7 +121,7 @@ func discoverVariables(_ *runtimehooksv1.DiscoverVariablesRequest, r *runtimehoo
 			}},
 		},
 		{
-			Name: "auditSequence", Required: ptr.To(false),
+			Name: "auditSequence", Required: new(false),
 			DeprecatedV1Beta1Metadata: clusterv1.ClusterClassVariableMetadata{ //nolint:staticcheck // extensions still send it
 				Labels: map[string]string{"kind": "counter"}, Annotations: map[string]string{"note": "größer als 2^53"},
 			},
@@ -131,16 +131,16 @@ func discoverVariables(_ *runtimehooksv1.DiscoverVariablesRequest, r *runtimehoo
 			}},
 		},
 		{
-			Name: "rootVolume", Required: ptr.To(false),
+			Name: "rootVolume", Required: new(false),
 			Schema: clusterv1.VariableSchema{OpenAPIV3Schema: clusterv1.JSONSchemaProps{
 				Type: "object", Required: []string{"size"}, Default: raw(`{"size":100,"type":"gp3"}`),
 				Properties: map[string]clusterv1.JSONSchemaProps{
-					"size":      {Type: "integer", Minimum: ptr.To[int64](20), ExclusiveMinimum: ptr.To(true)},
+					"size":      {Type: "integer", Minimum: ptr.To[int64](20), ExclusiveMinimum: new(true)},
 					"type":      {Type: "string", Pattern: `^(gp3|io2)$`, MinLength: ptr.To[int64](1), MaxLength: ptr.To[int64](8)},
 					"encrypted": {Type: "boolean", Default: raw("true")},
 					"labels":    {Type: "object", AdditionalProperties: &clusterv1.JSONSchemaProps{Type: "string"}, MaxProperties: ptr.To[int64](16)},
-					"snapshots": {Type: "array", UniqueItems: ptr.To(true), Items: &clusterv1.JSONSchemaProps{XIntOrString: ptr.To(true), AnyOf: []clusterv1.JSONSchemaProps{{Type: "integer"}, {Type: "string"}}}},
-					"extra":     {Type: "object", XPreserveUnknownFields: ptr.To(true)},
+					"snapshots": {Type: "array", UniqueItems: new(true), Items: &clusterv1.JSONSchemaProps{XIntOrString: new(true), AnyOf: []clusterv1.JSONSchemaProps{{Type: "integer"}, {Type: "string"}}}},
+					"extra":     {Type: "object", XPreserveUnknownFields: new(true)},
 				},
 				XValidations: []clusterv1.ValidationRule{{Rule: "self.size >= 20 && self.type != ''",
 					Message: "size must be at least 20", Reason: clusterv1.FieldValueInvalid}},

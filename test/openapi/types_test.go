@@ -116,7 +116,7 @@ type comparison struct {
 	differences []string
 }
 
-func (c *comparison) differ(path, format string, args ...any) {
+func (c *comparison) differf(path, format string, args ...any) {
 	c.differences = append(c.differences, path+": "+fmt.Sprintf(format, args...))
 }
 
@@ -136,18 +136,18 @@ func (c *comparison) compare(path string, t reflect.Type, s *openapi3.Schema) {
 	switch t {
 	case reflect.TypeFor[runtime.RawExtension](), reflect.TypeFor[metav1.FieldsV1]():
 		if !s.Type.Is("object") || len(s.Properties) > 0 {
-			c.differ(path, "the document says %s, Go any object", describe(s))
+			c.differf(path, "the document says %s, Go any object", describe(s))
 		}
 		return
 	case reflect.TypeFor[apiextensionsv1.JSON]():
 		if s.Type != nil || !s.Nullable {
-			c.differ(path, "the document says %s, Go any JSON", describe(s))
+			c.differf(path, "the document says %s, Go any JSON", describe(s))
 		}
 		return
 	case reflect.TypeFor[intstr.IntOrString]():
 		if s.Type != nil || len(s.OneOf) != 2 || !s.OneOf[0].Value.Type.Is("integer") ||
 			!s.OneOf[1].Value.Type.Is("string") {
-			c.differ(path, "the document says %s, Go an integer or a string", describe(s))
+			c.differf(path, "the document says %s, Go an integer or a string", describe(s))
 		}
 		return
 	case reflect.TypeFor[metav1.Time](), reflect.TypeFor[metav1.MicroTime]():
@@ -178,20 +178,20 @@ func (c *comparison) compare(path string, t reflect.Type, s *openapi3.Schema) {
 	case reflect.Map:
 		c.expect(path, s, "object", "", t)
 		if s.AdditionalProperties.Schema == nil {
-			c.differ(path, "the document does not say what the values of the map are")
+			c.differf(path, "the document does not say what the values of the map are")
 			return
 		}
 		c.compare(path+"{}", t.Elem(), s.AdditionalProperties.Schema.Value)
 	case reflect.Struct:
 		c.structure(path, t, s)
 	default:
-		c.differ(path, "type %s is one that the comparison does not know", t)
+		c.differf(path, "type %s is one that the comparison does not know", t)
 	}
 }
 
 func (c *comparison) expect(path string, s *openapi3.Schema, kind, format string, t reflect.Type) {
 	if !s.Type.Is(kind) || s.Format != format {
-		c.differ(path, "the document says %s, Go %s", describe(s), t)
+		c.differf(path, "the document says %s, Go %s", describe(s), t)
 	}
 }
 
@@ -208,11 +208,11 @@ func (c *comparison) structure(path string, t reflect.Type, s *openapi3.Schema) 
 	}
 	c.visited[t] = true
 	if !s.Type.Is("object") {
-		c.differ(path, "the document says %s, Go %s", describe(s), t)
+		c.differf(path, "the document says %s, Go %s", describe(s), t)
 		return
 	}
 	if s.AdditionalProperties.Has != nil && !*s.AdditionalProperties.Has {
-		c.differ(path, "the document allows no other members")
+		c.differf(path, "the document allows no other members")
 	}
 	known := map[string]bool{}
 	for _, f := range jsonMembers(t) {
@@ -220,32 +220,32 @@ func (c *comparison) structure(path string, t reflect.Type, s *openapi3.Schema) 
 		known[f.name] = true
 		member, ok := s.Properties[f.name]
 		if !ok {
-			c.differ(path, "the document has no member %s, of type %s", f.name, f.of)
+			c.differf(path, "the document has no member %s, of type %s", f.name, f.of)
 			continue
 		}
 		required := slices.Contains(s.Required, f.name)
 		if !f.omitted && !required && !writtenThoughOptional[t.Name()+"."+f.name] {
-			c.differ(path, "member %s is always written, but not required", f.name)
+			c.differf(path, "member %s is always written, but not required", f.name)
 		}
 		if f.pointer && f.omitted && required && !requiredPointers[t.Name()+"."+f.name] {
-			c.differ(path, "member %s is required, but Go has a pointer for it", f.name)
+			c.differf(path, "member %s is required, but Go has a pointer for it", f.name)
 		}
 		if member.Value.Description == "" {
-			c.differ(path, "member %s has no description", f.name)
+			c.differf(path, "member %s has no description", f.name)
 		}
 		if f.null && !member.Value.Nullable {
-			c.differ(path, "member %s is written as null when it is empty, which the document does not allow", f.name)
+			c.differf(path, "member %s is written as null when it is empty, which the document does not allow", f.name)
 		}
 		c.compare(path+"."+f.name, f.of, member.Value)
 	}
 	for name := range s.Properties {
 		if !known[name] {
-			c.differ(path, "Go has no member %s", name)
+			c.differf(path, "Go has no member %s", name)
 		}
 	}
 	for _, name := range s.Required {
 		if !known[name] {
-			c.differ(path, "a member %s is required that Go does not have", name)
+			c.differf(path, "a member %s is required that Go does not have", name)
 		}
 	}
 }
@@ -277,8 +277,7 @@ type jsonMember struct {
 // jsonMembers returns the members of a struct, including those of embedded structs.
 func jsonMembers(t reflect.Type) []jsonMember {
 	var members []jsonMember
-	for i := range t.NumField() {
-		f := t.Field(i)
+	for f := range t.Fields() {
 		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
 		switch {
 		case name == "-" || !f.IsExported():

@@ -62,13 +62,18 @@ func writeTar(out io.Writer, files fs.FS) error {
 		case err != nil || path == ".":
 			return err
 		case entry.IsDir():
-			return w.WriteHeader(&tar.Header{Name: path + "/", Typeflag: tar.TypeDir, Mode: 0o755, ModTime: epoch, Format: tar.FormatUSTAR})
+			return w.WriteHeader(&tar.Header{
+				Name: path + "/", Typeflag: tar.TypeDir, Mode: 0o755, ModTime: epoch, Format: tar.FormatUSTAR,
+			})
 		}
 		data, err := fs.ReadFile(files, path)
 		if err != nil {
 			return err
 		}
-		h := &tar.Header{Name: path, Typeflag: tar.TypeReg, Size: int64(len(data)), Mode: 0o644, ModTime: epoch, Format: tar.FormatUSTAR}
+		h := &tar.Header{
+			Name: path, Typeflag: tar.TypeReg, Size: int64(len(data)), Mode: 0o644, ModTime: epoch,
+			Format: tar.FormatUSTAR,
+		}
 		if err := w.WriteHeader(h); err != nil {
 			return err
 		}

@@ -17,7 +17,8 @@ func (b binary) check() error {
 		return fmt.Errorf("read build information of %s: %w", b.file, err)
 	}
 	for _, s := range []debug.BuildSetting{
-		{Key: "GOOS", Value: b.os}, {Key: "GOARCH", Value: b.arch}, {Key: "CGO_ENABLED", Value: "0"}, {Key: "-trimpath", Value: "true"}, {Key: "vcs.revision"},
+		{Key: "GOOS", Value: b.os}, {Key: "GOARCH", Value: b.arch}, {Key: "CGO_ENABLED", Value: "0"},
+		{Key: "-trimpath", Value: "true"}, {Key: "vcs.revision"},
 	} {
 		if got := setting(info, s.Key); got != s.Value {
 			return fmt.Errorf("%s was built with %s=%q: want %q", b.file, s.Key, got, s.Value)

@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"path/filepath"
 	"regexp"
@@ -123,7 +124,9 @@ func (c *contract) method(h *catalog.Hook) (string, error) {
 	return c.comment(d), nil
 }
 
-func (c *contract) find(in func(protoreflect.FileDescriptor) protoreflect.Descriptor, name string) (protoreflect.Descriptor, error) {
+func (c *contract) find(
+	in func(protoreflect.FileDescriptor) protoreflect.Descriptor, name string,
+) (protoreflect.Descriptor, error) {
 	for _, f := range c.files {
 		if d := in(f); d != nil {
 			if c.comment(d) == "" {
@@ -161,7 +164,7 @@ func (c *contract) describe(schemas map[string]schema) error {
 		}
 	}
 	if described == 0 {
-		return fmt.Errorf("the protos have no messages")
+		return errors.New("the protos have no messages")
 	}
 	return nil
 }
@@ -210,16 +213,17 @@ func (c *contract) describeEnum(e protoreflect.EnumDescriptor, schemas map[strin
 		return fmt.Errorf("enumeration %s: Cluster API has no such type", e.Name())
 	}
 	var values []any
-	description := c.comment(e)
+	var description strings.Builder
+	description.WriteString(c.comment(e))
 	for i := range e.Values().Len() {
 		v := e.Values().Get(i)
 		if v.Number() == 0 {
 			continue
 		}
 		values = append(values, c.words[string(v.Name())])
-		description += "\n- " + c.comment(v)
+		description.WriteString("\n- " + c.comment(v))
 	}
-	s["enum"], s["description"] = values, description
+	s["enum"], s["description"] = values, description.String()
 	return nil
 }
 
@@ -235,7 +239,7 @@ func enumText(enum protoreflect.Name, number protoreflect.EnumNumber) (string, e
 	}
 	holder, ok := holders[enum]
 	if !ok {
-		return "", fmt.Errorf("no message is known that has it")
+		return "", errors.New("no message is known that has it")
 	}
 	m := holder.message.ProtoReflect()
 	m.Set(m.Descriptor().Fields().ByJSONName(holder.field), protoreflect.ValueOfEnum(number))

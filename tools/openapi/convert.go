@@ -6,6 +6,7 @@ package main
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -84,9 +85,7 @@ func (c *converter) structure(ident crd.TypeIdent) (schema, error) {
 		if err != nil {
 			return nil, err
 		}
-		for name, member := range from["properties"].(map[string]any) {
-			members[name] = member
-		}
+		maps.Copy(members, from["properties"].(map[string]any))
 		more, _ := from["required"].([]any)
 		required = append(required, more...)
 	}
@@ -176,9 +175,7 @@ func (c *converter) reference(s schema, pkg *loader.Package) (schema, error) {
 		if err != nil {
 			return nil, err
 		}
-		for key, value := range s {
-			made[key] = value
-		}
+		maps.Copy(made, s)
 		return made, nil
 	}
 	name, err := componentName(ident)

@@ -5,6 +5,7 @@ package main
 
 import (
 	_ "embed"
+	"errors"
 	"fmt"
 	"strings"
 
@@ -67,7 +68,9 @@ func readExamples() (map[string]any, error) {
 	return examples, nil
 }
 
-func assemble(hooks *catalog.Catalog, c *contract, schemas map[string]schema, examples map[string]any) (*document, error) {
+func assemble(
+	hooks *catalog.Catalog, c *contract, schemas map[string]schema, examples map[string]any,
+) (*document, error) {
 	d := &document{
 		OpenAPI: "3.0.3",
 		Info: schema{
@@ -106,7 +109,7 @@ func (d *document) add(h *catalog.Hook, c *contract, schemas map[string]schema, 
 		return err
 	}
 	if example == nil {
-		return fmt.Errorf("there is no example of a request")
+		return errors.New("there is no example of a request")
 	}
 	request, answer := string(h.Request.Descriptor().Name()), string(h.Response.Descriptor().Name())
 	for _, kind := range []string{request, answer} {

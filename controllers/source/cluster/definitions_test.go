@@ -89,8 +89,8 @@ func TestThousandsOfDefinitions(t *testing.T) {
 		if !ok {
 			t.Fatal("it was stopped")
 		}
-	case <-time.After(30 * time.Second):
-		t.Fatal("not within 30 s: the definitions are read")
+	case <-time.After(2 * time.Minute):
+		t.Fatal("not within 2 min: the definitions are read")
 	}
 	took := time.Since(began)
 	kept := int64(heap()) - int64(before)

@@ -87,7 +87,7 @@ func send(hook string, body []byte, keepStatus bool) (runtime.Object, error) {
 	cluster := members["cluster"]
 	field, lifecycle := reflect.ValueOf(request).Elem().FieldByName("Cluster"), false
 	if field.IsValid() {
-		_, lifecycle = field.Interface().(clusterv1beta1.Cluster)
+		_, lifecycle = reflect.TypeAssert[clusterv1beta1.Cluster](field)
 	}
 	if lifecycle {
 		delete(members, "cluster")

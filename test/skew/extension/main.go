@@ -49,8 +49,9 @@ func main() {
 
 	ctrl.SetLogger(logr.FromSlogHandler(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn})))
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, os.Interrupt)
-	defer stop()
-	if err := serve(ctx, o); err != nil {
+	err := serve(ctx, o)
+	stop()
+	if err != nil {
 		fmt.Fprintf(os.Stderr, "extension: %v\n", err)
 		os.Exit(1)
 	}
