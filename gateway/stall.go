@@ -15,6 +15,10 @@ import (
 // once, with the header of their stream.
 const stallAfter = 100 * time.Millisecond
 
+// stallPatience is how long such a message waits for its memory. It keeps arriving meanwhile, unlike the body of a REST
+// request, so that streams that waited as long as calls do would take the memory of the whole process.
+const stallPatience = 10 * time.Millisecond
+
 // stall reserves memory for a message over gRPC that does not arrive at once. How large it is shows only when it is
 // there, so that it counts as one of the largest until then. A stream for which there is no memory ends as one whose
 // message did not come in time: gRPC leaves no other way to end it while it is being received.
@@ -36,7 +40,7 @@ func watchStall(ctx context.Context, memory *budget.Reservation) *stall {
 
 func (s *stall) reserve(ctx context.Context) {
 	defer close(s.done)
-	waiting, cancel := context.WithCancel(ctx)
+	waiting, cancel := context.WithTimeout(ctx, 2*stallPatience) // Grow waits for half of it
 	defer cancel()
 	s.cancel.Store(&cancel)
 	if s.over.Load() {

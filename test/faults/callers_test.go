@@ -14,6 +14,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"sync"
@@ -161,8 +162,9 @@ func post(client *http.Client, address, name string, body []byte) (answer, error
 	return send(client, request)
 }
 
+// hookURL returns the URL of a handler, or without a name of the hook, which goes to all handlers.
 func hookURL(address, name string) string {
-	return "https://" + address + "/" + apiVersion + "/beforeclustercreate/" + name
+	return "https://" + address + "/" + apiVersion + "/" + path.Join("beforeclustercreate", name)
 }
 
 // send sends a request and reads the answer, of which it keeps no more than the gateway may send.

@@ -11,7 +11,9 @@ import (
 )
 
 // rows returns all faults.
-func rows() []row { return slices.Concat(extensionFaults(), callerFaults(), fileFaults()) }
+func rows() []row {
+	return slices.Concat(extensionFaults(), callerFaults(), memoryFaults(), fileFaults())
+}
 
 // TestFaults injects each fault once.
 func TestFaults(t *testing.T) {

@@ -14,6 +14,10 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -166,6 +170,12 @@ func (w *world) warmUp(t *testing.T) window {
 		w.flood(&calls, func(got answer) bool { return got.code == http.StatusOK }, extension)
 	}
 	w.rest.CloseIdleConnections()
+	// The first call of a hook over a protocol makes its metric series.
+	_, err := hooksv1alpha1.NewDiscoveryServiceClient(w.rpc).Discovery(t.Context(), &hooksv1alpha1.DiscoveryRequest{})
+	calls.count(err == nil, "%v", err)
+	_, err = hooksv1alpha1.NewTopologyMutationHooksServiceClient(w.rpc).GeneratePatches(t.Context(),
+		&hooksv1alpha1.GeneratePatchesRequest{Handler: "unknown"})
+	calls.count(status.Code(err) == codes.NotFound, "%v", err)
 	var seen window
 	_ = w.look(t)
 	process.Eventually(t, "healthy callers have called", func() bool {

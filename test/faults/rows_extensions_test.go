@@ -4,11 +4,14 @@
 package faults
 
 import (
+	"bytes"
 	"encoding/json"
+	"net"
 	"net/http"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -35,6 +38,10 @@ func extensionFaults() []row {
 		{"extension discovers a bomb", "nothing of it is registered", neverKnown},
 		{"extension renames its handlers", "the sign is known all the time", renames},
 		{"extension is killed and restarted", "503 Unreachable while it is away, then its answer", killedAndRestarted},
+		{"extension stops and continues", "504 Timeout; 503 Unreachable while the circuit is open; then its answer", stopped},
+		{"60 calls, each answered 500", broken + "; 5 and the probes reach the extension", sparesTheFailing},
+		{"extension says 18 MiB", "200 Failure, cut to 8 KiB; 503 Overloaded if there are many; lines of the log are bounded", saysALot},
+		{"gateway registered with itself", "nothing is registered, and one call stays one", loops},
 	}
 }
 
@@ -96,6 +103,87 @@ func killedAndRestarted(t *testing.T, w *world, c *tally) {
 		t.Fatal(err)
 	}
 	w.eventuallyAnswers(t, bad)
+}
+
+// stopped stops the process of an extension, whose connections stay open, and lets it continue.
+func stopped(t *testing.T, w *world, c *tally) {
+	p := startExtension(t, w.authority, "waits")
+	name := w.register(t, "https://"+p.https)
+	w.eventuallyAnswers(t, name)
+	p.signal(t, syscall.SIGSTOP)
+	w.flood(c, failure(http.StatusGatewayTimeout, http.StatusServiceUnavailable), name)
+	p.signal(t, syscall.SIGCONT)
+	w.eventuallyAnswers(t, name)
+}
+
+// sparesTheFailing calls an extension that fails, one call after the other, over JSON and gRPC. Each success of the
+// gateway's discovery, once a second here, allows a probe, and so does the end of each interval of the circuit.
+func sparesTheFailing(t *testing.T, w *world, c *tally) {
+	const calls, opens = 60, 5
+	p := startExtension(t, w.authority, "errors")
+	for _, url := range []string{"https://" + p.https, "grpcs://" + p.grpcs} {
+		name := w.register(t, url)
+		before, began := p.calls(t), time.Now()
+		for range calls {
+			got, err := post(w.rest, w.gateway.HTTPS, handler+"."+name, samples.Body("BeforeClusterCreate"))
+			c.answered(got, err, failure(http.StatusBadGateway, http.StatusServiceUnavailable))
+		}
+		reached, most := p.calls(t)-before, opens+1+2*int(time.Since(began)/time.Second)
+		c.count(reached <= most, "%d of %d calls reach %s, want at most %d", reached, calls, url, most)
+	}
+}
+
+// saysALot calls an extension whose message has 18 MiB, over JSON and gRPC.
+func saysALot(t *testing.T, w *world, c *tally) {
+	p := startExtension(t, w.authority, "says a lot")
+	names := []string{w.register(t, "https://"+p.https), w.register(t, "grpcs://"+p.grpcs)}
+	logged := len(w.gateway.Output())
+	cut := func(got answer) bool {
+		var envelope struct{ Status, Message string }
+		return got.code == http.StatusOK && json.Unmarshal(got.body, &envelope) == nil && envelope.Status == "Failure" &&
+			len(envelope.Message) <= 8<<10 && strings.HasSuffix(envelope.Message, "… (cut)")
+	}
+	overloaded := failure(http.StatusServiceUnavailable)
+	w.flood(c, func(got answer) bool { return cut(got) || overloaded(got) }, names...)
+	for _, name := range names {
+		got, err := post(w.rest, w.gateway.HTTPS, handler+"."+name, samples.Body("BeforeClusterCreate"))
+		c.answered(got, err, cut)
+	}
+	c.boundedLog(w, logged)
+}
+
+// loops registers the gateway with itself, under both of its names. A call without a handler goes to all extensions.
+func loops(t *testing.T, w *world, c *tally) {
+	p := startExtension(t, w.authority, healthy)
+	w.register(t, "https://"+p.https)
+	offered := w.discovered()
+	_, port, err := net.SplitHostPort(w.gateway.HTTPS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, url := range []string{"https://" + w.gateway.HTTPS, "https://localhost:" + port, "grpcs://" + w.gateway.GRPC} {
+		name, remove := w.add(t, url)
+		defer remove()
+		w.gateway.Expect(t, name+".*(is this gateway|come back)")
+	}
+	before := p.calls(t)
+	const calls = 20
+	for range calls {
+		got, err := post(w.rest, w.gateway.HTTPS, "", samples.Body("BeforeClusterCreate"))
+		c.answered(got, err, func(got answer) bool { return got.code == http.StatusOK })
+	}
+	reached := p.calls(t) - before
+	c.count(reached == calls, "%d calls became %d", calls, reached)
+	c.count(bytes.Equal(w.discovered(), offered), "discovery offers something else than before")
+}
+
+// boundedLog counts whether the lines that the gateway has logged since then are bounded: a few texts of 16 KiB.
+func (c *tally) boundedLog(w *world, since int) {
+	longest := 0
+	for line := range strings.Lines(w.gateway.Output()[since:]) {
+		longest = max(longest, len(line))
+	}
+	c.count(longest <= 20<<10, "a line of the log has %d bytes", longest)
 }
 
 // eventuallyAnswers waits until a healed extension is called again.

@@ -14,8 +14,11 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
+
+	"google.golang.org/grpc"
 
 	"github.com/hookgate/hookgate/devcert"
 	"github.com/hookgate/hookgate/test/process"
@@ -159,15 +162,47 @@ func (a *authority) config(name, url string) string {
 type program struct {
 	*process.Process
 	https, grpcs string // its addresses
+	client       *http.Client
 }
 
 // startExtension starts an extension that behaves like that.
 func startExtension(t *testing.T, a *authority, behavior string) *program {
 	t.Helper()
-	p := &program{Process: play(t, "extension", behavior, a.dir(t))}
+	p := &program{Process: play(t, "extension", behavior, a.dir(t)), client: newClient(healthyCaller, a.client)}
+	t.Cleanup(p.client.CloseIdleConnections)
 	addresses := p.Expect(t, `extension serving https=(\S+) grpcs=(\S+)\n`)
 	p.https, p.grpcs = addresses[1], addresses[2]
 	return p
+}
+
+// calls returns how many calls of the hook have reached the extension.
+func (p *program) calls(t *testing.T) int {
+	t.Helper()
+	request, err := http.NewRequest(http.MethodGet, "https://"+p.https+"/calls", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got, err := send(p.client, request)
+	n := 0
+	if err == nil {
+		_, err = fmt.Sscan(string(got.body), &n)
+	}
+	if err != nil {
+		t.Fatalf("ask the extension for its calls: %v", err)
+	}
+	return n
+}
+
+// signal sends a signal to the extension.
+func (p *program) signal(t *testing.T, s syscall.Signal) {
+	t.Helper()
+	pids, err := p.PIDs()
+	if err == nil {
+		err = syscall.Kill(pids[0], s)
+	}
+	if err != nil {
+		t.Fatalf("signal the extension: %v", err)
+	}
 }
 
 // world is a gateway under the load of healthy callers.
@@ -176,6 +211,7 @@ type world struct {
 	gateway *gateway
 	callers string       // their address
 	rest    *http.Client // of the attacker
+	rpc     *grpc.ClientConn
 	// registered counts the extensions of rows.
 	registered int
 }
@@ -191,6 +227,11 @@ func newWorld(t *testing.T) *world {
 		"good-grpc.yaml": w.config("good-grpc", "grpcs://"+good.grpcs),
 	})
 	w.rest = newClient(attacker, w.client)
+	var err error
+	if w.rpc, err = dialGRPC(w.gateway.GRPC, attacker, w.client); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = w.rpc.Close() })
 	w.awaitHandler(t, "good-rest")
 	w.awaitHandler(t, "good-grpc")
 	p := play(t, "callers", w.gateway.certs, w.gateway.HTTPS, w.gateway.GRPC, handler+".good-rest", handler+".good-grpc")
@@ -229,13 +270,21 @@ func (w *world) add(t *testing.T, url string) (name string, remove func()) {
 
 // knows reports whether the gateway offers what an extension has, in its own discovery. That calls no extension.
 func (w *world) knows(extension string) bool {
+	return bytes.Contains(w.discovered(), []byte(`"`+sign+"--"+extension+`"`))
+}
+
+// discovered returns the gateway's own discovery; nil if it does not answer.
+func (w *world) discovered() []byte {
 	request, err := http.NewRequest(http.MethodPost, "https://"+w.gateway.HTTPS+"/"+apiVersion+"/discovery",
 		strings.NewReader(`{}`))
 	if err != nil {
-		return false
+		return nil
 	}
 	got, err := send(w.rest, request)
-	return err == nil && bytes.Contains(got.body, []byte(`"`+sign+"--"+extension+`"`))
+	if err != nil || got.code != http.StatusOK {
+		return nil
+	}
+	return got.body
 }
 
 // look returns what the healthy callers saw since the last look.
