@@ -21,27 +21,29 @@ var secrets = []struct {
 	marks   []string // in lower case
 	shape   *regexp.Regexp
 	replace string
+	except  string // the beginning, in lower case, of what is no secret
 }{
 	{
 		[]string{"private key-----"},
-		regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)`), masked,
+		regexp.MustCompile(`(?s)-----BEGIN [A-Z ]*PRIVATE KEY-----.*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)`), masked, "",
 	},
-	{[]string{"eyj"}, regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{5,}(?:\.[A-Za-z0-9_-]*){1,4}`), masked},
+	{[]string{"eyj"}, regexp.MustCompile(`\beyJ[A-Za-z0-9_-]{5,}(?:\.[A-Za-z0-9_-]*){1,4}`), masked, ""},
 	{
 		[]string{"bearer ", "basic "},
-		regexp.MustCompile(`(?i)\b(bearer|basic) +[A-Za-z0-9._~+/=-]{8,}`), "${1} " + masked,
+		regexp.MustCompile(`(?i)\b(bearer|basic) +[A-Za-z0-9._~+/=-]{8,}`), "${1} " + masked, "",
 	},
-	{[]string{"://"}, regexp.MustCompile(`://[^\s"'<>]*@`), "://" + masked + "@"},
+	{[]string{"://"}, regexp.MustCompile(`://[^\s"'<>]*@`), "://" + masked + "@", ""},
 	{
 		[]string{"password", "passwd", "pwd", "passphrase"},
-		regexp.MustCompile(`(?i)((?:password|passwd|pwd|passphrase)["']?\s*[:=]\s*)("[^"]*"|'[^']*'|[^\s,;&"']+)`),
-		"${1}" + masked,
+		regexp.MustCompile(`(?i)((?:no)?(?:password|passwd|pwd|passphrase)["']?\s*[:=]\s*)` +
+			`("[^"]*"|'[^']*'|[^\s,;&"']+)`),
+		"${1}" + masked, "nopasswd", // of sudoers, which Machines have
 	},
 	{
 		[]string{"token", "secret", "key"},
 		regexp.MustCompile(`(?i)((?:token|secret|api[_-]?key|access[_-]?key)(?:=|["']\s*[:=]\s*))` +
 			`("[^"]*"|'[^']*'|[^\s,;&"']+)`),
-		"${1}" + masked,
+		"${1}" + masked, "",
 	},
 }
 
@@ -56,7 +58,12 @@ func Mask(s string) string {
 		}
 		for _, mark := range secret.marks {
 			if strings.Contains(lower, mark) {
-				s = secret.shape.ReplaceAllString(s, secret.replace)
+				s = secret.shape.ReplaceAllStringFunc(s, func(match string) string {
+					if secret.except != "" && strings.HasPrefix(strings.ToLower(match), secret.except) {
+						return match
+					}
+					return secret.shape.ReplaceAllString(match, secret.replace)
+				})
 				break
 			}
 		}

@@ -25,6 +25,8 @@ func TestMask(t *testing.T) {
 		"Basic":       {"authorization: basic dXNlcjpwYXNz", "authorization: basic ***"},
 		"URL":         {"dial https://user:pa/ss@example.com:1/x failed", "dial https://***@example.com:1/x failed"},
 		"Password":    {"dsn user=u password=hunter2 host=h", "dsn user=u password=*** host=h"},
+		"Sudoers":     {"ALL=(ALL) NOPASSWD:ALL", "ALL=(ALL) NOPASSWD:ALL"},
+		"Prefixed":    {"DB_PASSWORD=hunter2 rootPasswd: x", "DB_PASSWORD=*** rootPasswd: ***"},
 		"Quoted":      {`{"password": "hunter two", "a": 1}`, `{"password": ***, "a": 1}`},
 		"Token":       {`?token=abc&x=1`, `?token=***&x=1`},
 		"JSONToken":   {`{"api_key":"abc"}`, `{"api_key":***}`},

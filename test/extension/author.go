@@ -4,8 +4,11 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,7 +27,7 @@ import (
 // "retryAfterSeconds=15,delay=200ms" or "status=Failure".
 const annotationPrefix = "extension.hookgate.dev/"
 
-// echoInstruction, alone, makes the message the request as the handler decoded it.
+// echoInstruction, alone, makes the message the request as the handler decoded it, compressed.
 const echoInstruction = "echo"
 
 // author writes the messages of one extension.
@@ -48,13 +51,17 @@ func (a author) sign(handler string, request runtimehooksv1.RequestObject) strin
 		a.extension, handler, len(body), sha256.Sum256(body), strings.Join(pairs, " "))
 }
 
-// echo returns the decoded request as JSON.
+// echo returns the decoded request as JSON in gzip and base64, because gateways cut long messages.
 func (a author) echo(handler string, request runtimehooksv1.RequestObject) string {
 	body, err := json.Marshal(request)
 	if err != nil {
 		return fmt.Sprintf("%s/%s: marshal request: %v", a.extension, handler, err)
 	}
-	return string(body)
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, _ = w.Write(body) // a Buffer takes everything
+	_ = w.Close()
+	return base64.StdEncoding.EncodeToString(b.Bytes())
 }
 
 // instructions returns the request's instructions to the handler.

@@ -4,6 +4,9 @@
 package suite
 
 import (
+	"compress/gzip"
+	"encoding/base64"
+	"io"
 	"maps"
 	"net/http"
 	"strings"
@@ -63,14 +66,25 @@ func callers(g *gateway, conn *grpc.ClientConn) map[string]func(t *testing.T, ho
 	}
 }
 
-// decodedBy returns the request that an echoing extension decoded.
+// decodedBy returns the request that an echoing extension decoded: the message, as JSON or compressed.
 func decodedBy(t *testing.T, answer members) members {
 	t.Helper()
 	message, _ := answer["message"].(string)
 	if answer["status"] != "Success" || message == "" {
 		t.Fatalf("status %v, message %q", answer["status"], message)
 	}
-	return decodeMembers(t, []byte(message))
+	if message[0] == '{' {
+		return decodeMembers(t, []byte(message))
+	}
+	compressed, err := gzip.NewReader(base64.NewDecoder(base64.StdEncoding, strings.NewReader(message)))
+	if err != nil {
+		t.Fatalf("message %.100q: %v", message, err)
+	}
+	request, err := io.ReadAll(compressed)
+	if err != nil {
+		t.Fatalf("message %.100q: %v", message, err)
+	}
+	return decodeMembers(t, request)
 }
 
 // typed removes apiVersion and kind from an object and returns them.

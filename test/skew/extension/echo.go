@@ -4,7 +4,10 @@
 package main
 
 import (
+	"bytes"
+	"compress/gzip"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 
@@ -62,7 +65,8 @@ type response[R any] interface {
 	runtimehooksv1.ResponseObject
 }
 
-// echo returns a handler whose message is the request as v1.12's types hold it; fill adds what the hook is about.
+// echo returns a handler whose message is the request as v1.12's types hold it, compressed, because gateways cut long
+// messages; fill adds what the hook is about.
 func echo[Q, R any, PQ request[Q], PR response[R]](fill func(*Q, *R)) func(context.Context, *Q, *R) {
 	return func(_ context.Context, q *Q, r *R) {
 		decoded, err := json.Marshal(PQ(q))
@@ -71,9 +75,18 @@ func echo[Q, R any, PQ request[Q], PR response[R]](fill func(*Q, *R)) func(conte
 			return
 		}
 		PR(r).SetStatus(runtimehooksv1.ResponseStatusSuccess)
-		PR(r).SetMessage(string(decoded))
+		PR(r).SetMessage(compressed(decoded))
 		fill(q, r)
 	}
+}
+
+// compressed returns data in gzip and base64.
+func compressed(data []byte) string {
+	var b bytes.Buffer
+	w := gzip.NewWriter(&b)
+	_, _ = w.Write(data) // a Buffer takes everything
+	_ = w.Close()
+	return base64.StdEncoding.EncodeToString(b.Bytes())
 }
 
 func refuse(r runtimehooksv1.ResponseObject, err error) {
