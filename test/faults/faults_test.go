@@ -12,7 +12,7 @@ import (
 
 // rows returns all faults.
 func rows() []row {
-	return slices.Concat(extensionFaults(), callerFaults(), memoryFaults(), fileFaults())
+	return slices.Concat(extensionFaults(), callerFaults(), memoryFaults(), fileFaults(), gatewayFaults())
 }
 
 // TestFaults injects each fault once.

@@ -37,8 +37,8 @@ type tally struct {
 	others          map[string]int
 }
 
-// count counts a call that was answered as specified if ok, or else in another way.
-func (c *tally) count(ok bool, format string, args ...any) {
+// countf counts a call that was answered as specified if ok, or else in another way.
+func (c *tally) countf(ok bool, format string, args ...any) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.sent++
@@ -172,10 +172,10 @@ func (w *world) warmUp(t *testing.T) window {
 	w.rest.CloseIdleConnections()
 	// The first call of a hook over a protocol makes its metric series.
 	_, err := hooksv1alpha1.NewDiscoveryServiceClient(w.rpc).Discovery(t.Context(), &hooksv1alpha1.DiscoveryRequest{})
-	calls.count(err == nil, "%v", err)
+	calls.countf(err == nil, "%v", err)
 	_, err = hooksv1alpha1.NewTopologyMutationHooksServiceClient(w.rpc).GeneratePatches(t.Context(),
 		&hooksv1alpha1.GeneratePatchesRequest{Handler: "unknown"})
-	calls.count(status.Code(err) == codes.NotFound, "%v", err)
+	calls.countf(status.Code(err) == codes.NotFound, "%v", err)
 	var seen window
 	_ = w.look(t)
 	process.Eventually(t, "healthy callers have called", func() bool {

@@ -29,6 +29,7 @@ func callerFaults() []row {
 		{"caller nests JSON", "400 InvalidRequest", bomb(`{"extra":`, "[", 10<<20, `}`, invalid)},
 		{"10,000 idle callers of one host", "at most 500 stay connected", idleCallers},
 		{"slow callers", "their connections are closed within 10 s", slowCallers},
+		{"slow gRPC callers", "their connections are closed within 10 s", slowPrefaces},
 		{"flood of reset streams", "the connections end, or the streams are refused", resetStreams},
 	}
 }
@@ -44,7 +45,7 @@ func bomb(begin, text string, size int, end string, code int) func(*testing.T, *
 					request, err := http.NewRequest(http.MethodPost,
 						hookURL(w.gateway.HTTPS, handler+".good-rest"), bytes.NewReader(body))
 					if err != nil {
-						c.count(false, "%v", err)
+						c.countf(false, "%v", err)
 						return
 					}
 					request.Header.Set("Content-Encoding", "gzip")
@@ -89,7 +90,7 @@ func idleCallers(t *testing.T, w *world, c *tally) {
 		})
 	}
 	running.Wait()
-	c.count(stay <= 500, "%d of 10,000 connections stay", stay)
+	c.countf(stay <= 500, "%d of 10,000 connections stay", stay)
 }
 
 // slowCallers sends headers byte by byte.
@@ -101,21 +102,49 @@ func slowCallers(t *testing.T, w *world, c *tally) {
 				LocalAddr: &net.TCPAddr{IP: net.ParseIP(attacker)},
 			}}).DialContext(t.Context(), "tcp", w.gateway.HTTPS)
 			if err != nil {
-				c.count(false, "%v", err)
+				c.countf(false, "%v", err)
 				return
 			}
 			defer func() { _ = conn.Close() }()
 			_, _ = io.WriteString(conn, "POST / HTTP/1.1\r\nHost: a\r\nX-Slow: ")
 			for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(200 * time.Millisecond) {
 				if _, err := io.WriteString(conn, "x"); err != nil {
-					c.count(true, "")
+					c.countf(true, "")
 					return
 				}
 				if time.Now().After(deadline) {
-					c.count(false, "a connection whose header does not end stays open")
+					c.countf(false, "a connection whose header does not end stays open")
 					return
 				}
 			}
+		})
+	}
+	running.Wait()
+}
+
+// slowPrefaces sends the beginning of HTTP/2 byte by byte to the gRPC address.
+func slowPrefaces(t *testing.T, w *world, c *tally) {
+	config := w.client.Clone()
+	config.NextProtos = []string{"h2"}
+	var running sync.WaitGroup
+	for range 100 {
+		running.Go(func() {
+			conn, err := (&tls.Dialer{Config: config, NetDialer: &net.Dialer{
+				LocalAddr: &net.TCPAddr{IP: net.ParseIP(attacker)},
+			}}).DialContext(t.Context(), "tcp", w.gateway.GRPC)
+			if err != nil {
+				c.countf(false, "%v", err)
+				return
+			}
+			defer func() { _ = conn.Close() }()
+			for _, b := range []byte(http2.ClientPreface) { // for 24 s
+				if _, err := conn.Write([]byte{b}); err != nil {
+					c.countf(true, "")
+					return
+				}
+				time.Sleep(time.Second)
+			}
+			c.countf(false, "a connection whose handshake does not end stays open")
 		})
 	}
 	running.Wait()
@@ -132,7 +161,7 @@ func resetStreams(t *testing.T, w *world, c *tally) {
 				LocalAddr: &net.TCPAddr{IP: net.ParseIP(attacker)},
 			}}).DialContext(t.Context(), "tcp", address)
 			if err != nil {
-				c.count(false, "%v", err)
+				c.countf(false, "%v", err)
 				return
 			}
 			defer func() { _ = conn.Close() }()
@@ -140,7 +169,7 @@ func resetStreams(t *testing.T, w *world, c *tally) {
 			_, _ = io.WriteString(conn, http2.ClientPreface)
 			framer := http2.NewFramer(conn, nil)
 			if err := framer.WriteSettings(); err != nil {
-				c.count(false, "%v", err)
+				c.countf(false, "%v", err)
 				return
 			}
 			var header bytes.Buffer
@@ -163,7 +192,7 @@ func resetStreams(t *testing.T, w *world, c *tally) {
 					break
 				}
 			}
-			c.count(true, "")
+			c.countf(true, "")
 		})
 	}
 	running.Wait()

@@ -75,7 +75,7 @@ func neverKnown(t *testing.T, w *world, c *tally) {
 	p := startExtension(t, w.authority, "discovers a bomb")
 	name, remove := w.add(t, "https://"+p.https)
 	w.gateway.Expect(t, "extensionConfig="+name+".*nothing is served for it yet")
-	c.count(!w.knows(name), "%s is registered", name)
+	c.countf(!w.knows(name), "%s is registered", name)
 	remove()
 }
 
@@ -84,7 +84,7 @@ func renames(t *testing.T, w *world, c *tally) {
 	p := startExtension(t, w.authority, "renames")
 	name := w.register(t, "https://"+p.https)
 	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		c.count(w.knows(name), "%s is not registered", name)
+		c.countf(w.knows(name), "%s is not registered", name)
 	}
 }
 
@@ -129,7 +129,7 @@ func sparesTheFailing(t *testing.T, w *world, c *tally) {
 			c.answered(got, err, failure(http.StatusBadGateway, http.StatusServiceUnavailable))
 		}
 		reached, most := p.calls(t)-before, opens+1+2*int(time.Since(began)/time.Second)
-		c.count(reached <= most, "%d of %d calls reach %s, want at most %d", reached, calls, url, most)
+		c.countf(reached <= most, "%d of %d calls reach %s, want at most %d", reached, calls, url, most)
 	}
 }
 
@@ -173,8 +173,8 @@ func loops(t *testing.T, w *world, c *tally) {
 		c.answered(got, err, func(got answer) bool { return got.code == http.StatusOK })
 	}
 	reached := p.calls(t) - before
-	c.count(reached == calls, "%d calls became %d", calls, reached)
-	c.count(bytes.Equal(w.discovered(), offered), "discovery offers something else than before")
+	c.countf(reached == calls, "%d calls became %d", calls, reached)
+	c.countf(bytes.Equal(w.discovered(), offered), "discovery offers something else than before")
 }
 
 // boundedLog counts whether the lines that the gateway has logged since then are bounded: a few texts of 16 KiB.
@@ -183,7 +183,7 @@ func (c *tally) boundedLog(w *world, since int) {
 	for line := range strings.Lines(w.gateway.Output()[since:]) {
 		longest = max(longest, len(line))
 	}
-	c.count(longest <= 20<<10, "a line of the log has %d bytes", longest)
+	c.countf(longest <= 20<<10, "a line of the log has %d bytes", longest)
 }
 
 // eventuallyAnswers waits until a healed extension is called again.
@@ -215,10 +215,10 @@ func (w *world) flood(c *tally, specified func(answer) bool, extensions ...strin
 // answered counts a call.
 func (c *tally) answered(got answer, err error, specified func(answer) bool) {
 	if err != nil {
-		c.count(false, "%v", err)
+		c.countf(false, "%v", err)
 		return
 	}
-	c.count(specified(got), "status %d: %.200s", got.code, got.body)
+	c.countf(specified(got), "status %d: %.200s", got.code, got.body)
 }
 
 // failure returns a function that reports whether an answer is a failure with one of the status codes, in the envelope

@@ -5,8 +5,10 @@ package faults
 
 import (
 	"crypto/tls"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -34,6 +36,10 @@ func fileFaults() []row {
 		})},
 		{"directory is emptied", "everything stays registered, and SIGHUP is not needed", emptied},
 		{"pipe as ca.crt", "new callers connect as before", pipeAsAuthorities},
+		{"YAML alias bomb as a manifest", "the directory is followed", beside(func(t *testing.T, path string) {
+			replace(t, path, aliasBomb())
+		})},
+		{"expired certificate", "it is refused, and the old one shown", expired},
 		{"certificate rotates", "new callers see it, old connections stay", rotated},
 	}
 }
@@ -47,7 +53,7 @@ func beside(write func(t *testing.T, path string)) func(*testing.T, *world, *tal
 		good := startExtension(t, w.authority, healthy)
 		name := w.register(t, "https://"+good.https)
 		w.eventuallyAnswers(t, name)
-		c.count(true, "")
+		c.countf(true, "")
 	}
 }
 
@@ -67,7 +73,7 @@ func emptied(t *testing.T, w *world, c *tally) {
 		return strings.Contains(w.gateway.get(t, "/readyz?verbose"), "[!]manifests: ")
 	})
 	for range 20 {
-		c.count(w.knows("good-rest") && w.knows("good-grpc"), "an extension is not registered any more")
+		c.countf(w.knows("good-rest") && w.knows("good-grpc"), "an extension is not registered any more")
 		time.Sleep(100 * time.Millisecond)
 	}
 	move(away, w.gateway.configs)
@@ -87,8 +93,36 @@ func pipeAsAuthorities(t *testing.T, w *world, c *tally) {
 	for range 20 {
 		w.rest.CloseIdleConnections()
 		err := callREST(w.rest, w.gateway.HTTPS, handler+".good-rest", samples.Body("BeforeClusterCreate"))
-		c.count(err == nil, "%v", err)
+		c.countf(err == nil, "%v", err)
 	}
+}
+
+// aliasBomb returns YAML that stands for ten thousand million values.
+func aliasBomb() string {
+	var b strings.Builder
+	b.WriteString("a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n")
+	for i := range 9 {
+		from := fmt.Sprintf("*a%d", i)
+		fmt.Fprintf(&b, "a%d: &a%d [%s]\n", i+1, i+1, strings.Join(slices.Repeat([]string{from}, 10), ", "))
+	}
+	return b.String()
+}
+
+// expired puts a certificate in place whose time is over.
+func expired(t *testing.T, w *world, c *tally) {
+	w.write(t, w.gateway.certs, time.Now().Add(-time.Minute))
+	process.Eventually(t, "/readyz?verbose says so", func() bool {
+		return strings.Contains(w.gateway.get(t, "/readyz?verbose"), "its replacement is refused")
+	})
+	for range 20 {
+		w.rest.CloseIdleConnections() // so that each call sees the certificate
+		err := callREST(w.rest, w.gateway.HTTPS, handler+".good-rest", samples.Body("BeforeClusterCreate"))
+		c.countf(err == nil, "%v", err)
+	}
+	w.write(t, w.gateway.certs, time.Now().Add(6*time.Hour))
+	process.Eventually(t, "/readyz?verbose is content again", func() bool {
+		return !strings.Contains(w.gateway.get(t, "/readyz?verbose"), "its replacement is refused")
+	})
 }
 
 // rotated replaces the certificate, first by one that does not fit its key, which must not be shown.
@@ -96,7 +130,7 @@ func rotated(t *testing.T, w *world, c *tally) {
 	shown := func() string {
 		conn, err := tls.Dial("tcp", w.gateway.HTTPS, w.client)
 		if err != nil {
-			c.count(false, "%v", err)
+			c.countf(false, "%v", err)
 			return ""
 		}
 		defer func() { _ = conn.Close() }()
@@ -112,8 +146,8 @@ func rotated(t *testing.T, w *world, c *tally) {
 		return strings.Contains(w.gateway.get(t, "/readyz?verbose"), "its replacement is refused")
 	})
 	got := shown()
-	c.count(got == first, "certificate %s is shown, want %s", got, first)
+	c.countf(got == first, "certificate %s is shown, want %s", got, first)
 	w.write(t, w.gateway.certs, time.Now().Add(6*time.Hour))
 	process.Eventually(t, "the new certificate is shown", func() bool { return shown() != first })
-	c.count(true, "")
+	c.countf(true, "")
 }

@@ -6,10 +6,8 @@ package faults
 import (
 	"bytes"
 	"context"
-	"crypto/tls"
 	"encoding/binary"
 	"io"
-	"net"
 	"net/http"
 	"strconv"
 	"strings"
@@ -18,7 +16,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/net/http2"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -71,7 +68,7 @@ func stalled(t *testing.T, w *world, c *tally) {
 				stream, peer := io.Pipe() // whose reader waits for more until the client closes it
 				go func() { _, _ = peer.Write(most) }()
 				got, err := client.callRaw(t.Context(), "BeforeClusterCreate", stream)
-				c.count(err == nil && got == codes.DeadlineExceeded, "%v, %v", got, err)
+				c.countf(err == nil && got == codes.DeadlineExceeded, "%v, %v", got, err)
 				if time.Since(began) > 10*time.Second {
 					late.Add(1)
 				}
@@ -79,8 +76,8 @@ func stalled(t *testing.T, w *world, c *tally) {
 		}
 	}
 	running.Wait()
-	c.count(late.Load() <= stay, "%d streams stay for more than 10 s", late.Load())
-	c.count(time.Since(began) < 75*time.Second, "the last stream ends after %s", time.Since(began))
+	c.countf(late.Load() <= stay, "%d streams stay for more than 10 s", late.Load())
+	c.countf(time.Since(began) < 75*time.Second, "the last stream ends after %s", time.Since(began))
 }
 
 // longName calls handlers with names of 19 MiB, one after the other.
@@ -90,7 +87,7 @@ func longName(t *testing.T, w *world, c *tally) {
 	for range 8 {
 		_, err := hooksv1alpha1.NewLifecycleHooksServiceClient(w.rpc).BeforeClusterCreate(t.Context(), request)
 		got := status.Convert(err)
-		c.count(got.Code() == codes.NotFound && len(got.Message()) < 1<<10, "%s: %.300s", got.Code(), got.Message())
+		c.countf(got.Code() == codes.NotFound && len(got.Message()) < 1<<10, "%s: %.300s", got.Code(), got.Message())
 	}
 	c.boundedLog(w, logged)
 }
@@ -108,7 +105,7 @@ func protobufBomb(t *testing.T, w *world, c *tally) {
 	for range 8 {
 		running.Go(func() {
 			got, err := client.callRaw(t.Context(), "GeneratePatches", bytes.NewReader(bomb))
-			c.count(err == nil && got == codes.ResourceExhausted, "%v, %v", got, err)
+			c.countf(err == nil && got == codes.ResourceExhausted, "%v, %v", got, err)
 		})
 	}
 	running.Wait()
@@ -123,19 +120,16 @@ func prefixed(announced uint32, sent int) []byte {
 
 // http2Client sends to a gateway what a client of gRPC would not.
 type http2Client struct {
-	*http2.Transport
+	*http.Transport
 	address string
 }
 
 // newHTTP2 returns a client of the attacker, with a connection of its own.
 func (w *world) newHTTP2(address string) http2Client {
-	return http2Client{&http2.Transport{
-		TLSClientConfig: w.client.Clone(),
-		DialTLSContext: func(ctx context.Context, network, address string, config *tls.Config) (net.Conn, error) {
-			return (&tls.Dialer{Config: config, NetDialer: &net.Dialer{
-				LocalAddr: &net.TCPAddr{IP: net.ParseIP(attacker)},
-			}}).DialContext(ctx, network, address)
-		},
+	protocols := new(http.Protocols)
+	protocols.SetHTTP2(true)
+	return http2Client{&http.Transport{
+		TLSClientConfig: w.client.Clone(), DialContext: dialFrom(attacker), Protocols: protocols,
 	}, address}
 }
 
