@@ -186,9 +186,9 @@ func headers() schema {
 		kinds = append(kinds, k.String())
 	}
 	return schema{
-		"callID": schema{"schema": schema{"type": "string"},
+		"callID": schema{"required": true, "schema": schema{"type": "string"},
 			"description": "The id of the call in the gateway's log."},
-		"errorKind": schema{"schema": schema{"type": "string", "enum": kinds},
+		"errorKind": schema{"required": true, "schema": schema{"type": "string", "enum": kinds},
 			"description": "The kind of the gateway's error."},
 		"retryAfter": schema{"schema": schema{"type": "integer", "minimum": 1},
 			"description": "After how many seconds a new attempt may succeed, if that is known."},
