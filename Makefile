@@ -38,6 +38,9 @@ PROGRAMS := HOOKGATE_BIN=$(GATEWAY) HOOKGATE_TEST_EXTENSION=$(BIN)/test-extensio
 # These suites need more than Go: `make test-all` runs them.
 APART := /test/(badservers|clusterctl|contract|deploy|examples|image|kubernetes)$$
 
+# The suites of `make test-all` that run one after the other.
+SUITES ?= contract skew kubernetes clusterctl image openapi examples faults
+
 # The image: its name, its platforms, and its file.
 IMAGE_NAME ?= ghcr.io/hookgate/hookgate
 IMAGE_ARCHS ?= amd64 arm64
@@ -149,11 +152,17 @@ test: build test-extension $(if $(RACE),race) $(BIN)/gotestsum ## Run the tests 
 	@for module in test/extension tools/image; do (cd $$module && $(GOTEST) ./...); done
 	@cd test/conversion && $(PROGRAMS) $(BIN)/gotestsum --format pkgname -- -vet=off -count=1 ./... # it compares values, which needs no race detector
 
+# The end-to-end suite mostly waits, so it runs beside the others. What it starts is built before.
 .PHONY: test-all
-test-all: ## Run the suites that need more than Go: API servers, the image, a browser, other languages, Cluster API
-	@for suite in contract faults skew kubernetes clusterctl image openapi examples e2e; do \
-		printf '\n-- make test-%s (%s)\n' $$suite "$$(date -u +%H:%M:%S)"; $(MAKE) --no-print-directory test-$$suite; \
-	done
+test-all: build kubernetes-binaries e2e-binaries skew-binaries examples-python ## Run the suites that need more than Go: API servers, the image, a browser, other languages, faults, Cluster API
+	@$(MAKE) --no-print-directory test-e2e >$(BIN)/test-e2e.log 2>&1 & e2e=$$!; trap 'kill $$e2e' INT TERM; failed=; \
+	for suite in $(SUITES); do \
+		printf '\n-- make test-%s (%s)\n' $$suite "$$(date -u +%H:%M:%S)"; \
+		$(MAKE) --no-print-directory test-$$suite || failed="$$failed $$suite"; \
+	done; \
+	printf '\n-- make test-e2e, which runs beside the others (%s)\n' "$$(date -u +%H:%M:%S)"; \
+	wait $$e2e || failed="$$failed e2e"; cat $(BIN)/test-e2e.log; \
+	if [ -n "$$failed" ]; then echo "failed:$$failed"; exit 1; fi
 
 .PHONY: test-unit
 test-unit: $(BIN)/gotestsum ## Run the tests that start no program
