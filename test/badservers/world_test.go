@@ -153,7 +153,8 @@ func (w *world) issue(t *testing.T) {
 	}
 }
 
-// writeManifest creates the ExtensionConfig of an extension.
+// writeManifest creates the ExtensionConfig of an extension, and a policy without which its circuit would soon be open,
+// and all calls fail in one way.
 func (w *world) writeManifest(t *testing.T, name, scheme, address string) {
 	t.Helper()
 	url, bundle := scheme+"://"+strings.TrimPrefix(address, "unix://"), ""
@@ -161,7 +162,9 @@ func (w *world) writeManifest(t *testing.T, name, scheme, address string) {
 		bundle = base64.StdEncoding.EncodeToString(w.ca.PEM)
 	}
 	write(t, w.path("configs/"+name+".yaml"), fmt.Appendf(nil,
-		"apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\nmetadata: {name: %s}\nspec: {clientConfig: {url: %q, caBundle: %q}}\n",
+		"apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\nmetadata: {name: %s}\nspec: {clientConfig: {url: %q, caBundle: %q}}\n"+
+			"---\napiVersion: hookgate.dev/v1alpha1\nkind: ExtensionPolicy\nmetadata: {name: %[1]s}\n"+
+			"spec: {targetRef: {name: %[1]s}, circuit: {mode: Disabled}}\n",
 		name, url, bundle))
 }
 
