@@ -138,6 +138,7 @@ func (o *serveOptions) background(
 		background = append(background, memory.Releaser{Ready: ready, Logger: logger})
 	} else {
 		memory.TuneGC(os.LookupEnv, limit)
+		background = append(background, &memory.Returner{})
 	}
 	if o.webhooks.port != 0 {
 		webhooks, err := o.webhooks.listen(ctx, hooks, o.cluster.group, in.cluster.own, in.tls, logger)

@@ -66,7 +66,7 @@ func TestThroughGateway(t *testing.T) {
 	}
 }
 
-// startExtension runs an extension that answers every hook with the object that it was sent, as the message. Each
+// startExtension runs an extension that answers every hook with the object that it was sent, as a member echo. Each
 // hook has a handler for each version.
 func startExtension(t *testing.T, pair *devcert.Pair) string {
 	t.Helper()
@@ -101,7 +101,7 @@ func startExtension(t *testing.T, pair *devcert.Pair) string {
 						http.Error(w, err.Error(), http.StatusInternalServerError)
 						return
 					}
-					write(w, map[string]any{"kind": h.hook + "Response", "message": string(body)})
+					write(w, map[string]any{"kind": h.hook + "Response", "echo": json.RawMessage(body)})
 				})
 		}
 	}
@@ -196,10 +196,13 @@ func (g *gateway) call(t *testing.T, kind string, object []byte, version string)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var answer struct{ Status, Message string }
+	var answer struct {
+		Status string
+		Echo   json.RawMessage
+	}
 	if err := json.Unmarshal(body, &answer); err != nil || response.StatusCode != http.StatusOK ||
 		answer.Status != "Success" {
 		t.Fatalf("status %d, %v: %s\nobject: %s", response.StatusCode, err, body, object)
 	}
-	return []byte(answer.Message)
+	return answer.Echo
 }
