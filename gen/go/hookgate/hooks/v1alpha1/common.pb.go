@@ -84,7 +84,7 @@ type FailurePolicy int32
 const (
 	// The default: FAILURE_POLICY_FAIL.
 	FailurePolicy_FAILURE_POLICY_UNSPECIFIED FailurePolicy = 0
-	// "Ignore": the caller receives an empty success.
+	// "Ignore": the caller receives a success without a result. Its message names the handler.
 	FailurePolicy_FAILURE_POLICY_IGNORE FailurePolicy = 1
 	// "Fail": the caller receives the error.
 	FailurePolicy_FAILURE_POLICY_FAIL FailurePolicy = 2
