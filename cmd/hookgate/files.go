@@ -34,20 +34,24 @@ func newFollowed(logger *slog.Logger) *followed {
 // add adds the files of in and of the source of registrations.
 func (f *followed) add(in *inputs, s source, metrics *gateway.Metrics) {
 	f.reloads = append(f.reloads, in.certificates.Reload)
-	f.certificate("serving", in.certificates.Pair(), metrics)
-	f.certificate("client", in.clientCertificate, metrics)
+	f.observe("serving", in.certificates.Pair(), metrics)
+	if in.clientCertificate != nil {
+		f.certificate("client", in.clientCertificate, metrics)
+	}
 	f.source(s)
 	if in.callers != nil {
 		f.reloads = append(f.reloads, in.callers.Reload)
 	}
 }
 
-// certificate adds a certificate; there is none if pair is nil.
+// certificate adds a certificate.
 func (f *followed) certificate(name string, pair *certs.Pair, metrics *gateway.Metrics) {
-	if pair == nil {
-		return
-	}
 	f.reloads = append(f.reloads, pair.Reload)
+	f.observe(name, pair, metrics)
+}
+
+// observe adds a certificate that is read again with others.
+func (f *followed) observe(name string, pair *certs.Pair, metrics *gateway.Metrics) {
 	f.notices = append(f.notices, func() gateway.Notice {
 		return gateway.Notice{Name: "certificate/" + name, Text: pair.Warning(time.Now())}
 	})

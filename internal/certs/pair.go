@@ -109,7 +109,10 @@ func checkValidity(c *x509.Certificate, now time.Time) error {
 }
 
 // Run follows the files until ctx is done.
-func (p *Pair) Run(ctx context.Context) error {
+func (p *Pair) Run(ctx context.Context) error { return follow(ctx, p.look) }
+
+// follow calls look at every interval until ctx is done.
+func follow(ctx context.Context, look func()) error {
 	ticker := time.NewTicker(interval)
 	defer ticker.Stop()
 	for {
@@ -117,7 +120,7 @@ func (p *Pair) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case <-ticker.C:
-			p.look()
+			look()
 		}
 	}
 }

@@ -15,7 +15,6 @@ import (
 	"path/filepath"
 	"sync"
 	"sync/atomic"
-	"time"
 
 	certutil "k8s.io/client-go/util/cert"
 
@@ -71,17 +70,10 @@ func OpenServer(dir string, settings Settings, logger *slog.Logger) (*Server, er
 
 // Run follows the files until ctx is done.
 func (s *Server) Run(ctx context.Context) error {
-	ticker := time.NewTicker(interval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-			s.pair.look()
-			s.look()
-		}
-	}
+	return follow(ctx, func() {
+		s.pair.look()
+		s.look()
+	})
 }
 
 // Reload reads the files at once.
