@@ -174,7 +174,7 @@ test-contract: $(BUF) $(BIN)/gotestsum ## Break the contract in every way that b
 
 .PHONY: test-faults
 test-faults: build ## Inject faults of extensions, callers and files under load, each gateway within 512 MiB, and print what happened
-	@cd test/faults && HOOKGATE_COMPLETE=1 HOOKGATE_BIN=$(BIN)/hookgate $(GO) test -vet=off -count=1 -v -timeout 20m -run '^TestFaults$$' .
+	@cd test/faults && HOOKGATE_COMPLETE=1 HOOKGATE_BIN=$(BIN)/hookgate $(GO) test -vet=off -count=1 -v -timeout 30m -run '^Test(Cage|Faults)' .
 
 .PHONY: soak
 soak: build ## Inject all faults in turns for DURATION (1h), and compare the end with the beginning

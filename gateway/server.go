@@ -69,7 +69,7 @@ type ServerConfig struct {
 	Renew <-chan struct{}
 
 	// ShutdownDelay is how long calls are still accepted after /readyz has started to fail, so that load balancers
-	// notice.
+	// notice. Answers over REST close their connections meanwhile, so that callers connect to another gateway.
 	ShutdownDelay time.Duration
 	// ShutdownTimeout bounds how long calls in flight may take after that. Zero means 40 s, more than any call may
 	// take.
@@ -131,7 +131,8 @@ func (s *Server) newServers() {
 	s.front = s.httpServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.restCalls.begin()
 		defer s.restCalls.end()
-		if c, ok := r.Context().Value(connectionKey{}).(*connection); ok && c.isOld() {
+		// A caller should not be on a connection that is about to close: what it sends at that moment is lost.
+		if c, ok := r.Context().Value(connectionKey{}).(*connection); ok && c.isOld() || s.draining.Load() {
 			w.Header().Set("Connection", "close") // over HTTP/2, GOAWAY
 		}
 		s.config.REST.ServeHTTP(w, r)

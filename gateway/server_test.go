@@ -309,7 +309,8 @@ func TestServerGivesUpOnCallsThatDoNotEnd(t *testing.T) {
 	}
 }
 
-// During the delay, calls are still taken, but the server reports that it is not ready.
+// During the delay, calls are still taken, but the server reports that it is not ready, and answers close their
+// connections.
 func TestServerTakesCallsDuringTheShutdownDelay(t *testing.T) {
 	t.Parallel()
 	r := startServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "taken") }),
@@ -317,14 +318,24 @@ func TestServerTakesCallsDuringTheShutdownDelay(t *testing.T) {
 	close(r.ready)
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: r.tls}}
 	defer client.CloseIdleConnections()
+	closes := func() bool {
+		t.Helper()
+		resp, err := client.Get("https://" + r.http)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		return resp.Close
+	}
+	if closes() {
+		t.Error("an answer closes its connection before the shutdown")
+	}
 	start := time.Now()
 	r.stop()
 	waitForDrain(t, r)
-	resp, err := client.Get("https://" + r.http)
-	if err != nil {
-		t.Fatal(err)
+	if !closes() {
+		t.Error("an answer does not close its connection during the delay")
 	}
-	resp.Body.Close()
 	if err := <-r.done; err != nil || time.Since(start) < 3*time.Second {
 		t.Errorf("stopped after %s with %v, want it to wait for the delay", time.Since(start), err)
 	}

@@ -134,17 +134,21 @@ func (c *callers) take() window {
 	return w
 }
 
-// callREST calls a healthy handler, and returns an error for every other answer than its own.
+// callREST calls a healthy handler, and returns an error for every other answer than its own: an unansweredError if
+// there was no whole answer.
 func callREST(client *http.Client, address, name string, body []byte) error {
 	got, err := post(client, address, name, body)
 	switch {
 	case err != nil:
-		return err
+		return unansweredError{err}
 	case got.code != http.StatusOK || !bytes.Contains(got.body, []byte(`"message":"`+say+`"`)):
 		return fmt.Errorf("status %d: %.300s", got.code, got.body)
 	}
 	return nil
 }
+
+// unansweredError is the error of a request whose connection broke before the end of an answer.
+type unansweredError struct{ error }
 
 // answer is an answer over HTTP.
 type answer struct {
@@ -179,13 +183,13 @@ func send(client *http.Client, request *http.Request) (answer, error) {
 }
 
 // callGRPC calls a healthy handler, and returns an error for every other answer than its own.
-func callGRPC(conn grpc.ClientConnInterface, name string) error {
+func callGRPC(conn grpc.ClientConnInterface, name string, options ...grpc.CallOption) error {
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
 	got, err := hooksv1alpha1.NewLifecycleHooksServiceClient(conn).BeforeClusterCreate(ctx,
 		&hooksv1alpha1.BeforeClusterCreateRequest{Handler: name, Cluster: &hooksv1alpha1.RawExtension{
 			Raw: []byte(`{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster","metadata":{"name":"c","namespace":"n"}}`),
-		}})
+		}}, options...)
 	switch {
 	case err != nil:
 		return err

@@ -45,6 +45,7 @@ type behavior struct {
 	rest      http.HandlerFunc
 	grpc      func(context.Context) (*hooksv1alpha1.BeforeClusterCreateResponse, error)
 	hangs     bool // no answer ever
+	holds     bool // no answer before the calls are released
 }
 
 // timeout returns the timeout of the handler in seconds: only a fault that hangs may run into it.
@@ -59,6 +60,7 @@ func (b behavior) timeout() int32 {
 func behaviors() map[string]behavior {
 	return map[string]behavior{
 		healthy: {},
+		"holds": {holds: true},
 		"waits": {hangs: true}, // healthy itself, behind a fault of the connection
 		"hangs": {
 			hangs: true,
@@ -194,12 +196,34 @@ type extension struct {
 	hooksv1alpha1.UnimplementedLifecycleHooksServiceServer
 	behavior behavior
 	calls    atomic.Int64 // of the hook
+
+	mu       sync.Mutex
+	released chan struct{} // closed when the calls that are held are released
+}
+
+// hold returns when the calls are released, or ctx is done.
+func (e *extension) hold(ctx context.Context) {
+	e.mu.Lock()
+	released := e.released
+	e.mu.Unlock()
+	select {
+	case <-released:
+	case <-ctx.Done():
+	}
+}
+
+// release releases the calls that are held, but not those that come later.
+func (e *extension) release() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	close(e.released)
+	e.released = make(chan struct{})
 }
 
 // runExtension serves JSON and gRPC until the process is ended. The arguments are a behavior and a directory of
 // certificates.
 func runExtension(args []string) error {
-	e := &extension{behavior: behaviors()[args[0]]}
+	e := &extension{behavior: behaviors()[args[0]], released: make(chan struct{})}
 	pair, err := tls.LoadX509KeyPair(args[1]+"/tls.crt", args[1]+"/tls.key")
 	if err != nil {
 		return err
@@ -232,12 +256,16 @@ func runExtension(args []string) error {
 		if _, err := io.Copy(io.Discard, r.Body); err != nil {
 			return
 		}
+		if e.behavior.holds {
+			e.hold(r.Context())
+		}
 		if e.behavior.rest != nil {
 			e.behavior.rest(w, r)
 			return
 		}
 		_, _ = io.WriteString(w, `{"status": "Success", "retryAfterSeconds": 0, "message": "`+say+`"}`)
 	})
+	mux.HandleFunc("/release", func(http.ResponseWriter, *http.Request) { e.release() })
 	mux.HandleFunc("/calls", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, e.calls.Load()) })
 	fmt.Printf("extension serving https=%s grpcs=%s\n", rest.Addr(), rpc.Addr())
 	s := &http.Server{Handler: mux, TLSConfig: config, ErrorLog: log.New(io.Discard, "", 0)}

@@ -12,7 +12,7 @@ import (
 
 // rows returns all faults.
 func rows() []row {
-	return slices.Concat(extensionFaults(), callerFaults(), memoryFaults(), fileFaults(), gatewayFaults())
+	return slices.Concat(extensionFaults(), callerFaults(), memoryFaults(), fileFaults(), gatewayFaults(), rollingFaults())
 }
 
 // TestFaults injects each fault once.

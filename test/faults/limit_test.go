@@ -18,37 +18,72 @@ import (
 // memoryLimit is the memory limit of the gateway in deploy/.
 const memoryLimit = 512 << 20
 
+// cageVariable names the kind of limit, "group" or "watch". Without it, a control group is used if there is one.
+const cageVariable = "HOOKGATE_FAULTS_LIMIT"
+
+// hierarchy is a hierarchy of control groups, and the file of a group that limits its memory.
+type hierarchy struct{ root, limit string }
+
+// hierarchies returns those in which a group may be created.
+func hierarchies() []hierarchy {
+	return []hierarchy{
+		{"/sys/fs/cgroup/memory", "memory.limit_in_bytes"}, // version 1
+		{"/sys/fs/cgroup", "memory.max"},                   // version 2
+	}
+}
+
 // cage is a limit of memory for one process: a control group of Linux if one can be created, which the kernel enforces.
 // Otherwise a watch ends a process that exceeds it.
 type cage struct {
-	dir string // of the control group; empty without one
+	limit int64
+	dir   string // of the control group; empty without one
 }
 
-// newCage returns a cage. The control group is removed when the test ends.
+// newCage returns the cage that cageVariable asks for.
 func newCage(t *testing.T) *cage {
 	t.Helper()
-	name := fmt.Sprintf("hookgate-faults-%d-%d", os.Getpid(), time.Now().UnixNano())
-	for _, group := range []struct{ root, limit string }{
-		{"/sys/fs/cgroup/memory", "memory.limit_in_bytes"}, // version 1
-		{"/sys/fs/cgroup", "memory.max"},                   // version 2
-	} {
-		dir := filepath.Join(group.root, name)
-		if os.Mkdir(dir, 0o755) != nil {
-			continue
-		}
-		t.Cleanup(func() { _ = os.Remove(dir) })
-		if os.WriteFile(filepath.Join(dir, group.limit), []byte(strconv.Itoa(memoryLimit)), 0o600) == nil {
-			return &cage{dir}
+	asked := os.Getenv(cageVariable)
+	if asked == "watch" {
+		return &cage{limit: memoryLimit}
+	}
+	for _, h := range hierarchies() {
+		if c := h.newCage(t, memoryLimit); c != nil {
+			return c
 		}
 	}
-	return &cage{}
+	if asked == "group" {
+		t.Fatalf("%s=%s: no control group with a limit of memory can be created", cageVariable, asked)
+	}
+	return &cage{limit: memoryLimit}
+}
+
+// newCage returns a cage with a control group, which is removed when the test ends; nil if there can be none.
+func (h hierarchy) newCage(t *testing.T, limit int64) *cage {
+	t.Helper()
+	dir := filepath.Join(h.root, fmt.Sprintf("hookgate-faults-%d-%d", os.Getpid(), time.Now().UnixNano()))
+	if os.Mkdir(dir, 0o755) != nil {
+		return nil
+	}
+	t.Cleanup(func() { // The kernel needs a moment to take a process out of its group.
+		process.Eventually(t, "the control group is removed", func() bool { return os.Remove(dir) == nil })
+	})
+	// The file exists if this is a hierarchy of control groups that has the controller.
+	file, err := os.OpenFile(filepath.Join(dir, h.limit), os.O_WRONLY, 0)
+	if err != nil {
+		return nil
+	}
+	_, err = file.WriteString(strconv.FormatInt(limit, 10))
+	if file.Close() != nil || err != nil {
+		return nil
+	}
+	return &cage{limit, dir}
 }
 
 func (c *cage) String() string {
 	if c.dir == "" {
 		return "a watch of its resident memory"
 	}
-	return "a control group"
+	return "the control group " + c.dir
 }
 
 // command returns the command of a program in the cage.
@@ -73,7 +108,7 @@ func (c *cage) watch(p *process.Process, pid int) {
 			case <-p.Exited():
 				return
 			case <-tick.C:
-				if resident, err := process.Resident([]int{pid}); err == nil && resident > memoryLimit {
+				if resident, err := process.Resident([]int{pid}); err == nil && resident > c.limit {
 					p.Kill()
 					return
 				}

@@ -28,7 +28,7 @@ import (
 const role = "HOOKGATE_FAULTS_ROLE"
 
 func TestMain(m *testing.M) {
-	roles := map[string]func([]string) error{"extension": runExtension, "callers": runCallers}
+	roles := map[string]func([]string) error{"extension": runExtension, "callers": runCallers, "greedy": runGreedy}
 	run, ok := roles[os.Getenv(role)]
 	if !ok {
 		os.Exit(m.Run())
@@ -92,20 +92,33 @@ type gateway struct {
 	pid            int
 	configs, certs string
 	work           string // its working directory and its directory of temporary files
+	flags          []string
 }
 
 // startGateway starts a gateway with the manifests, by file name, and waits until it is ready.
 func startGateway(t *testing.T, a *authority, manifests map[string]string, flags ...string) *gateway {
 	t.Helper()
-	program := process.Program(t, "HOOKGATE_BIN")
-	g := &gateway{configs: t.TempDir(), certs: a.dir(t), work: t.TempDir()}
+	g := &gateway{configs: t.TempDir(), certs: a.dir(t), work: t.TempDir(), flags: flags}
 	for file, text := range manifests {
 		g.write(t, file, text)
 	}
+	g.start(t, process.AnyPorts())
+	return g
+}
+
+// again starts a gateway that has ended, at the addresses that it had.
+func (g *gateway) again(t *testing.T) {
+	t.Helper()
+	g.start(t, []string{"--http-address=" + g.HTTPS, "--grpc-address=" + g.GRPC, "--diagnostics-address=" + g.Diagnostics})
+}
+
+// start starts the process in a cage, and waits until it is ready.
+func (g *gateway) start(t *testing.T, addresses []string) {
+	t.Helper()
+	program := process.Program(t, "HOOKGATE_BIN")
 	c := newCage(t)
-	args := append([]string{"serve", "--extension-configs", g.configs, "--cert-dir", g.certs, "--resync", "1s"},
-		process.AnyPorts()...)
-	cmd := c.command(program, append(args, flags...)...)
+	args := append([]string{"serve", "--extension-configs", g.configs, "--cert-dir", g.certs, "--resync", "1s"}, addresses...)
+	cmd := c.command(program, append(args, g.flags...)...)
 	cmd.Dir = g.work
 	cmd.Env = append(os.Environ(), "TMPDIR="+g.work)
 	g.Gateway = process.RunGateway(t, cmd)
@@ -116,7 +129,6 @@ func startGateway(t *testing.T, a *authority, manifests map[string]string, flags
 	g.pid = pids[0]
 	c.watch(g.Process, g.pid)
 	g.WaitReady(t)
-	return g
 }
 
 // write replaces a manifest in one step.
@@ -191,6 +203,24 @@ func (p *program) calls(t *testing.T) int {
 		t.Fatalf("ask the extension for its calls: %v", err)
 	}
 	return n
+}
+
+// awaitCalls waits until so many calls of the hook have reached the extension.
+func (p *program) awaitCalls(t *testing.T, calls int) {
+	t.Helper()
+	process.Eventually(t, "the calls reach the extension", func() bool { return p.calls(t) >= calls })
+}
+
+// release lets an extension answer the calls that it holds.
+func (p *program) release(t *testing.T) {
+	t.Helper()
+	request, err := http.NewRequest(http.MethodGet, "https://"+p.https+"/release", http.NoBody)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, err := send(p.client, request); err != nil || got.code != http.StatusOK {
+		t.Fatalf("release the calls: status %d, %v", got.code, err)
+	}
 }
 
 // signal sends a signal to the extension.

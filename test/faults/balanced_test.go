@@ -1,0 +1,163 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package faults
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptrace"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/peer"
+	"google.golang.org/grpc/status"
+
+	"github.com/hookgate/hookgate/test/samples"
+)
+
+// outcome is what a caller behind a balancer has seen of one call.
+type outcome struct {
+	err error // nil if the extension's own answer came
+	// broken is set if there was no answer at all: the connection broke.
+	broken bool
+	// at is where the call's connection began: the address of the client.
+	at string
+}
+
+// balanced is a caller behind a balancer, with a connection of its own at a time.
+type balanced struct {
+	name  string // of the protocol
+	call  func(handler string) outcome
+	close func()
+}
+
+// newBalanced returns a caller of each protocol.
+func (w *world) newBalanced(t *testing.T, b *balancer) []*balanced {
+	t.Helper()
+	http1, http2 := newClient(attacker, w.client), newClient(attacker, w.client)
+	protocols := new(http.Protocols)
+	protocols.SetHTTP2(true)
+	http2.Transport.(*http.Transport).Protocols = protocols
+	conn, err := dialGRPC(b.rpc, attacker, w.client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return []*balanced{
+		{"HTTP/1.1", func(handler string) outcome { return overREST(http1, b.rest, handler) }, http1.CloseIdleConnections},
+		{"HTTP/2", func(handler string) outcome { return overREST(http2, b.rest, handler) }, http2.CloseIdleConnections},
+		{"gRPC", func(handler string) outcome { return overGRPC(conn, handler) }, func() { _ = conn.Close() }},
+	}
+}
+
+// overREST calls a handler, and notes the connection.
+func overREST(client *http.Client, address, name string) outcome {
+	var seen outcome
+	traced := *client
+	traced.Transport = traceConnection{client.Transport, func(from string) { seen.at = from }}
+	seen.err = callREST(&traced, address, name, samples.Body("BeforeClusterCreate"))
+	_, seen.broken = errors.AsType[unansweredError](seen.err)
+	return seen
+}
+
+// traceConnection says on which connection a request goes.
+type traceConnection struct {
+	http.RoundTripper
+	got func(from string)
+}
+
+// RoundTrip implements http.RoundTripper.
+func (r traceConnection) RoundTrip(request *http.Request) (*http.Response, error) {
+	ctx := httptrace.WithClientTrace(request.Context(), &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
+		r.got(info.Conn.LocalAddr().String())
+	}})
+	return r.RoundTripper.RoundTrip(request.WithContext(ctx))
+}
+
+// overGRPC calls a handler, and notes the connection. A status without details is not the gateway's.
+func overGRPC(conn grpc.ClientConnInterface, name string) outcome {
+	var at peer.Peer
+	err := callGRPC(waiting{conn}, name, grpc.Peer(&at))
+	seen := outcome{err: err, broken: status.Code(err) == codes.Unavailable && len(status.Convert(err).Details()) == 0}
+	if at.LocalAddr != nil {
+		seen.at = at.LocalAddr.String()
+	}
+	return seen
+}
+
+// waiting makes calls that wait for a connection: a balancer may need a moment to find another gateway.
+type waiting struct{ grpc.ClientConnInterface }
+
+// Invoke implements grpc.ClientConnInterface.
+func (w waiting) Invoke(ctx context.Context, method string, in, out any, options ...grpc.CallOption) error {
+	return w.ClientConnInterface.Invoke(ctx, method, in, out, append(options, grpc.WaitForReady(true))...)
+}
+
+// steady calls a handler from callers of each protocol, one call after the other, until stop is called, which returns
+// what they have seen.
+func (w *world) steady(t *testing.T, b *balancer, each int, handler string) (stop func() []outcome) {
+	t.Helper()
+	done := make(chan struct{})
+	var mu sync.Mutex
+	var seen []outcome
+	var running sync.WaitGroup
+	for range each {
+		for _, caller := range w.newBalanced(t, b) {
+			running.Go(func() {
+				defer caller.close()
+				for {
+					got := caller.call(handler)
+					if got.err != nil {
+						got.err = fmt.Errorf("over %s: %w", caller.name, got.err)
+					}
+					mu.Lock()
+					seen = append(seen, got)
+					mu.Unlock()
+					select {
+					case <-done:
+						return
+					case <-time.After(pause / 4):
+					}
+				}
+			})
+		}
+	}
+	return sync.OnceValue(func() []outcome {
+		close(done)
+		running.Wait()
+		return seen
+	})
+}
+
+// hold makes calls of a handler that does not answer before its extension lets it, each on a connection of its own, and
+// waits until all are at the extension. The function waits for their ends.
+func (w *world) hold(t *testing.T, b *balancer, each int, held *program, handler string) (await func() []outcome) {
+	t.Helper()
+	before := held.calls(t)
+	var mu sync.Mutex
+	var seen []outcome
+	var running sync.WaitGroup
+	calls := 0
+	for range each {
+		for _, caller := range w.newBalanced(t, b) {
+			calls++
+			running.Go(func() {
+				defer caller.close()
+				got := caller.call(handler)
+				mu.Lock()
+				defer mu.Unlock()
+				seen = append(seen, got)
+			})
+		}
+	}
+	held.awaitCalls(t, before+calls)
+	return func() []outcome {
+		running.Wait()
+		return seen
+	}
+}
