@@ -324,7 +324,8 @@ generate: $(BUF) ## Regenerate gen/, deploy/crd/, proto/testdata/ and the pages 
 	@$(BUF) generate
 	@$(BUF) generate --template test/hookversions/buf.gen.yaml
 	@$(GO) -C tools/openapi run . $(CURDIR)
-	@$(TOOL) controller-gen object:headerFile=api/boilerplate.go.txt crd paths=./api/... output:crd:dir=deploy/crd
+	@$(TOOL) controller-gen object:headerFile=api/boilerplate.go.txt crd paths=./api/v1alpha1/... output:crd:dir=deploy/crd
+	@$(TOOL) controller-gen object:headerFile=api/boilerplate.go.txt crd paths=./api/infrastructure/... output:crd:dir=deploy/crd/infrastructure
 	@$(GO) run ./docs/generate docs
 	@$(GO) run ./test/vectors proto/testdata
 	@$(GO) run ./deploy/crd/generate "$$(cd test/extension && $(GO) list -m -f '{{.Dir}}' sigs.k8s.io/cluster-api)" deploy/crd

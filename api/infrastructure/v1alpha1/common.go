@@ -1,0 +1,52 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+// The finalizers of the kinds that have something outside. Only an extension's answer GONE, or the annotation Abandon,
+// removes them.
+const (
+	ClusterFinalizer     = "hookgatecluster.infrastructure.hookgate.dev"
+	MachineFinalizer     = "hookgatemachine.infrastructure.hookgate.dev"
+	MachinePoolFinalizer = "hookgatemachinepool.infrastructure.hookgate.dev"
+)
+
+// The annotations that the controllers read or write.
+const (
+	// AbandonAnnotation removes the finalizer of an object that is being deleted without another call to the extension.
+	// Its value must be the externalID of the object. What exists outside stays there.
+	AbandonAnnotation = "infrastructure.hookgate.dev/abandon"
+
+	// AcceptEmptyAnnotation on a HookgateMachinePool acknowledges that all its instances are gone although it should have
+	// some. Its value must be the externalID of the pool. Without it, an answer without instances is not believed, because
+	// Cluster API deletes the Nodes of the provider IDs that leave the list.
+	AcceptEmptyAnnotation = "infrastructure.hookgate.dev/accept-empty"
+
+	// RevisionAnnotation on a HookgateMachine of a pool is the revision of the pool that it was made from.
+	RevisionAnnotation = "infrastructure.hookgate.dev/revision"
+)
+
+// SecretReference names a Secret with credentials for the extension.
+type SecretReference struct {
+	// name is the name of the Secret.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=253
+	// +required
+	Name string `json:"name,omitempty"`
+
+	// namespace is the namespace of the Secret. An InfrastructureClass, which has no namespace, must set it. In a
+	// HookgateCluster it may only be that of the HookgateCluster, and is best left out. A template must leave it out.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +optional
+	Namespace string `json:"namespace,omitempty"`
+}
+
+// Initialization holds what Cluster API waits for when it sets up an object.
+//
+// +kubebuilder:validation:MinProperties=1
+type Initialization struct {
+	// provisioned is true once the infrastructure has been provisioned. It then stays true: Cluster API reads it once.
+	// +optional
+	Provisioned *bool `json:"provisioned,omitempty"`
+}

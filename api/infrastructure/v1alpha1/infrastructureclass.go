@@ -1,0 +1,221 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package v1alpha1
+
+import (
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// InfrastructureClass is a kind of infrastructure that Clusters can be made of: the extension that makes it, the
+// namespaces that may use it, and what it needs for that. It belongs to the administrators of a management cluster, as
+// StorageClass and GatewayClass do, and is not moved with Clusters.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=infrastructureclasses,scope=Cluster,shortName=infraclass,categories=cluster-api
+// +kubebuilder:storageversion
+// +kubebuilder:subresource:status
+// +kubebuilder:metadata:labels="cluster.x-k8s.io/v1beta2=v1alpha1"
+// +kubebuilder:printcolumn:name="Extension",type="string",JSONPath=".spec.extensionRef.name",description="The ExtensionConfig of the extension"
+// +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type=='Ready')].status",description="Whether the class can be used"
+// +kubebuilder:printcolumn:name="Reason",type="string",JSONPath=".status.conditions[?(@.type=='Ready')].reason",description="The reason of the condition Ready"
+// +kubebuilder:printcolumn:name="Synced",type="string",priority=1,JSONPath=".status.conditions[?(@.type=='Synced')].status",description="Whether the last discovery succeeded"
+// +kubebuilder:printcolumn:name="Provider IDs",type="string",priority=1,JSONPath=".status.providerIDPrefix",description="The prefix of the provider IDs"
+// +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp",description="The time since creation"
+type InfrastructureClass struct {
+	metav1.TypeMeta `json:",inline"`
+
+	// metadata is the metadata of the object.
+	// +optional
+	metav1.ObjectMeta `json:"metadata,omitzero"`
+
+	// spec is the extension of the class and how it is used.
+	// +required
+	Spec InfrastructureClassSpec `json:"spec,omitzero"`
+
+	// status is what the extension announces.
+	// +optional
+	Status InfrastructureClassStatus `json:"status,omitzero"`
+}
+
+// InfrastructureClassSpec is the extension of a class and how it is used.
+//
+// +kubebuilder:validation:XValidation:rule="!has(self.credentialsRef) || has(self.credentialsRef.namespace)",message="credentialsRef.namespace must be set: a class has no namespace of its own"
+// +kubebuilder:validation:XValidation:rule="!has(self.credentialsRef) || has(self.allowedNamespaces)",message="allowedNamespaces must be set with credentialsRef: every namespace that may use the class acts with these credentials; selector: {} allows all"
+type InfrastructureClassSpec struct {
+	// extensionRef names the ExtensionConfig of the extension.
+	// +required
+	ExtensionRef ExtensionReference `json:"extensionRef,omitzero"`
+
+	// handlers chooses a handler of the extension for each hook. A hook that is left out uses the only handler that the
+	// extension has for it.
+	// +optional
+	Handlers Handlers `json:"handlers,omitzero"`
+
+	// allowedNamespaces restricts the namespaces whose HookgateClusters may use the class. If it is not set, every
+	// namespace may.
+	// +optional
+	AllowedNamespaces *AllowedNamespaces `json:"allowedNamespaces,omitempty"`
+
+	// credentialsRef names the Secret whose data is sent to the extension with every call, unless a HookgateCluster names
+	// one of its own. It needs allowedNamespaces.
+	// +optional
+	CredentialsRef *SecretReference `json:"credentialsRef,omitempty"`
+
+	// defaultParameters are parameters that objects of the class have unless they set them. They go into the requests to
+	// the extension, and are never written into objects.
+	// +optional
+	DefaultParameters DefaultParameters `json:"defaultParameters,omitzero"`
+}
+
+// ExtensionReference names an extension.
+type ExtensionReference struct {
+	// name is the name of the ExtensionConfig.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be a DNS-1123 label"
+	// +required
+	Name string `json:"name,omitempty"`
+}
+
+// HandlerName is the name of a handler as the extension's discovery returns it, without the name of the ExtensionConfig.
+//
+// +kubebuilder:validation:MinLength=1
+// +kubebuilder:validation:MaxLength=63
+// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be a DNS-1123 label, without the name of the ExtensionConfig"
+type HandlerName string
+
+// Handlers are the handlers of an extension for the hooks of infrastructure.
+//
+// +kubebuilder:validation:MinProperties=1
+type Handlers struct {
+	// reconcileCluster is the handler of the hook ReconcileCluster.
+	// +optional
+	ReconcileCluster HandlerName `json:"reconcileCluster,omitempty"`
+
+	// deleteCluster is the handler of the hook DeleteCluster.
+	// +optional
+	DeleteCluster HandlerName `json:"deleteCluster,omitempty"`
+
+	// reconcileMachine is the handler of the hook ReconcileMachine.
+	// +optional
+	ReconcileMachine HandlerName `json:"reconcileMachine,omitempty"`
+
+	// deleteMachine is the handler of the hook DeleteMachine.
+	// +optional
+	DeleteMachine HandlerName `json:"deleteMachine,omitempty"`
+
+	// reconcileMachinePool is the handler of the hook ReconcileMachinePool. Without one, a pool is made of machines.
+	// +optional
+	ReconcileMachinePool HandlerName `json:"reconcileMachinePool,omitempty"`
+
+	// deleteMachinePool is the handler of the hook DeleteMachinePool.
+	// +optional
+	DeleteMachinePool HandlerName `json:"deleteMachinePool,omitempty"`
+}
+
+// AllowedNamespaces selects namespaces. A namespace is allowed if either field selects it.
+//
+// +kubebuilder:validation:MinProperties=1
+type AllowedNamespaces struct {
+	// names are the names of namespaces.
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=1000
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=63
+	// +optional
+	Names []string `json:"names,omitempty"`
+
+	// selector selects namespaces by their labels. An empty selector selects every namespace.
+	// +optional
+	Selector *metav1.LabelSelector `json:"selector,omitempty"`
+}
+
+// DefaultParameters are default parameters for each kind. An object's own parameters are merged into them as a JSON
+// merge patch (RFC 7386): objects are merged member by member, any other value replaces the default.
+//
+// +kubebuilder:validation:MinProperties=1
+type DefaultParameters struct {
+	// cluster are the default parameters of HookgateClusters.
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:validation:MaxProperties=256
+	// +optional
+	Cluster *apiextensionsv1.JSON `json:"cluster,omitempty"`
+
+	// machine are the default parameters of HookgateMachines.
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:validation:MaxProperties=256
+	// +optional
+	Machine *apiextensionsv1.JSON `json:"machine,omitempty"`
+
+	// machinePool are the default parameters of HookgateMachinePools.
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:validation:MaxProperties=256
+	// +optional
+	MachinePool *apiextensionsv1.JSON `json:"machinePool,omitempty"`
+}
+
+// InfrastructureClassStatus is what the extension of a class announces.
+type InfrastructureClassStatus struct {
+	// conditions holds the conditions Ready, which says whether the class can be used, and Synced, which says how the last
+	// discovery went.
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=32
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
+	// handlers are the handlers that are called. A hook that is left out has none.
+	// +optional
+	Handlers Handlers `json:"handlers,omitzero"`
+
+	// providerIDPrefix is the prefix of all provider IDs that the extension makes, such as acme://.
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=256
+	// +optional
+	ProviderIDPrefix string `json:"providerIDPrefix,omitempty"`
+
+	// schemas are the schemas of the parameters.
+	// +optional
+	Schemas ParameterSchemas `json:"schemas,omitzero"`
+}
+
+// ParameterSchemas are the schemas of the parameters of each kind: OpenAPI v3 schemas, with what a
+// CustomResourceDefinition allows in them.
+//
+// +kubebuilder:validation:MinProperties=1
+type ParameterSchemas struct {
+	// cluster is the schema of the parameters of HookgateClusters.
+	// +kubebuilder:validation:Type=object
+	// +optional
+	Cluster *apiextensionsv1.JSON `json:"cluster,omitempty"`
+
+	// machine is the schema of the parameters of HookgateMachines.
+	// +kubebuilder:validation:Type=object
+	// +optional
+	Machine *apiextensionsv1.JSON `json:"machine,omitempty"`
+
+	// machinePool is the schema of the parameters of HookgateMachinePools.
+	// +kubebuilder:validation:Type=object
+	// +optional
+	MachinePool *apiextensionsv1.JSON `json:"machinePool,omitempty"`
+}
+
+// GetConditions returns the conditions of the class.
+func (c *InfrastructureClass) GetConditions() []metav1.Condition { return c.Status.Conditions }
+
+// SetConditions replaces the conditions of the class.
+func (c *InfrastructureClass) SetConditions(conditions []metav1.Condition) {
+	c.Status.Conditions = conditions
+}
+
+// InfrastructureClassList is a list of InfrastructureClasses.
+//
+// +kubebuilder:object:root=true
+type InfrastructureClassList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitzero"`
+	Items           []InfrastructureClass `json:"items"`
+}
