@@ -27,7 +27,7 @@ func chain(
 		chargeExtension,
 		circuitBreaker(extensions, observer),
 		deadline,
-		admit(extensions),
+		admit,
 		hookversion.Link(versions),
 		convertObjects(objects),
 	)

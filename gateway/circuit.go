@@ -32,6 +32,7 @@ func circuitBreaker(extensions *Extensions, o *Observer) extension.Link {
 	return func(next extension.Caller) extension.Caller {
 		return func(ctx context.Context, c extension.Call) (extension.Result, error) {
 			state, settings := extensions.of(c.Handler), circuitOf(c.Handler)
+			c.State = state // for admit
 			breaker := &state.circuit
 			pass, after, ok := breaker.Enter(settings)
 			if !ok {

@@ -4,8 +4,6 @@
 package gateway
 
 import (
-	"cmp"
-	"slices"
 	"sync"
 
 	"github.com/hookgate/hookgate/internal/admission"
@@ -76,8 +74,8 @@ func (x *Extensions) Circuit(extensionConfig string) circuit.Status {
 
 // known returns the state of a registered extension, or nil if it has none.
 func (x *Extensions) known(extensionConfig string) *extensionState {
-	r := registered(x.snapshots.Snapshot(), extensionConfig)
-	if r == nil {
+	r, ok := x.snapshots.Snapshot().Registration(extensionConfig)
+	if !ok {
 		return nil
 	}
 	x.mu.RLock()
@@ -107,12 +105,12 @@ func (x *Extensions) add(key extensionKey) *extensionState {
 	}
 	s := &extensionState{}
 	snapshot := x.snapshots.Snapshot()
-	if r := registered(snapshot, key.extensionConfig); r == nil || keyOf(r) != key {
+	if !isRegistered(snapshot, key) {
 		return s
 	}
 	if len(x.states) >= 2*len(snapshot.Registrations())+spareStates {
 		for old := range x.states {
-			if r := registered(snapshot, old.extensionConfig); r == nil || keyOf(r) != old {
+			if !isRegistered(snapshot, old) {
 				delete(x.states, old)
 			}
 		}
@@ -131,14 +129,8 @@ func (x *Extensions) changed(extensionConfig string) {
 	}
 }
 
-// registered returns the registration of an ExtensionConfig, or nil if there is none.
-func registered(s *registry.Snapshot, extensionConfig string) *registry.Registration {
-	all := s.Registrations()
-	i, ok := slices.BinarySearchFunc(all, extensionConfig, func(r *registry.Registration, name string) int {
-		return cmp.Compare(r.Name, name)
-	})
-	if !ok {
-		return nil
-	}
-	return all[i]
+// isRegistered reports whether an extension is registered and calls the same server as before.
+func isRegistered(s *registry.Snapshot, key extensionKey) bool {
+	r, ok := s.Registration(key.extensionConfig)
+	return ok && keyOf(r) == key
 }

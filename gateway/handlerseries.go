@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/hookgate/hookgate/registry"
 )
 
 // maxGoneHandlers is how many handlers that are not registered any more may have series until the next scrape.
@@ -25,7 +27,12 @@ type handlerSeries struct {
 	// calls has the number of calls in flight, an *atomic.Int64, by the handler's name; below 0, the entry is removed.
 	calls sync.Map
 	known atomic.Int64 // entries of calls
+
 	prune sync.Mutex
+	// clean is the snapshot of which all entries of calls were handlers when there were cleanKnown of them, after the last
+	// pruning. It is nil if some had to stay.
+	clean      *registry.Snapshot
+	cleanKnown int64
 }
 
 var _ prometheus.Collector = (*handlerSeries)(nil)
@@ -56,18 +63,28 @@ func (s *handlerSeries) added() {
 	}
 }
 
-// removeGone removes the series of the handlers that are not registered and have no call in flight.
+// removeGone removes the series of the handlers that are not registered and have no call in flight. It searches for
+// them only if the registry has changed, or handlers were added, since there were none.
 func (s *handlerSeries) removeGone() {
 	s.prune.Lock()
 	defer s.prune.Unlock()
+	snapshot, known := s.snapshots.Snapshot(), s.known.Load()
+	if s.clean == snapshot && s.cleanKnown == known {
+		return
+	}
 	registered := map[string]bool{}
-	for _, e := range s.snapshots.Snapshot().All() {
+	for _, e := range snapshot.All() {
 		registered[e.Name] = true
 	}
 	const removed = -1 << 62
+	s.clean, s.cleanKnown = snapshot, known
 	s.calls.Range(func(key, value any) bool {
 		name, _ := key.(string)
-		if calls, _ := value.(*atomic.Int64); registered[name] || !calls.CompareAndSwap(0, removed) {
+		if registered[name] {
+			return true
+		}
+		if calls, _ := value.(*atomic.Int64); !calls.CompareAndSwap(0, removed) {
+			s.clean = nil // it is removed once its calls have ended
 			return true
 		}
 		for _, v := range s.vectors {
@@ -75,6 +92,7 @@ func (s *handlerSeries) removeGone() {
 		}
 		s.calls.Delete(name)
 		s.known.Add(-1)
+		s.cleanKnown--
 		return true
 	})
 }

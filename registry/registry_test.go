@@ -439,3 +439,21 @@ func TestReadersDuringUpdates(t *testing.T) {
 	close(stop)
 	readers.Wait()
 }
+
+func TestRegistrationByName(t *testing.T) {
+	r := New()
+	mustApply(t, r, registration("a", "v"), registration("without-handlers"))
+	before := r.Snapshot()
+	for _, name := range []string{"a", "without-handlers"} {
+		if got, ok := before.Registration(name); !ok || got.Name != name {
+			t.Errorf("%s: got %v, %t", name, got, ok)
+		}
+	}
+	if got, ok := before.Registration("v.a"); ok || got != nil {
+		t.Errorf("the name of a handler: got %v", got)
+	}
+	r.Remove("a")
+	if got, ok := r.Snapshot().Registration("a"); ok || got != nil {
+		t.Errorf("after its removal: got %v", got)
+	}
+}

@@ -94,6 +94,15 @@ func (s *Snapshot) All() []*Entry { return s.all }
 // Registrations returns every registration, ordered by name.
 func (s *Snapshot) Registrations() []*Registration { return s.registrations }
 
+// Registration returns the registration of an ExtensionConfig.
+func (s *Snapshot) Registration(name string) (*Registration, bool) {
+	c, ok := s.byConfig[name]
+	if !ok {
+		return nil, false
+	}
+	return c.registration, true
+}
+
 // with returns a snapshot in which added replaces the registration name. If added is nil, it removes the registration.
 func (s *Snapshot) with(name string, added *config) *Snapshot {
 	next := &Snapshot{
