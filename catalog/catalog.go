@@ -4,8 +4,8 @@
 // Package catalog describes every hook of the contract in every version: its names, message types and service, and what
 // its answers allow. It reads them from the descriptors of the generated code, so that the contract has one source.
 //
-// New returns the catalog of the contract, and Build returns one for other hooks. A process has one catalog, which
-// constructors take as an argument.
+// New returns the catalog of Cluster API's hooks, With adds further groups of hooks to it, and Build returns one of other
+// hooks alone. A process has one catalog, which constructors take as an argument.
 //
 // The package does not encode or call, does not convert between versions, and does not look into the Kubernetes objects
 // that messages hold; see packages codec, extension, hookversion and convert. A Catalog is immutable and safe for
@@ -14,6 +14,8 @@ package catalog
 
 import (
 	"cmp"
+	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -24,10 +26,12 @@ import (
 	"github.com/hookgate/hookgate/hook"
 )
 
-// Category is the part of the contract that a hook belongs to. Each category is one gRPC service.
+// Category is the part of its group that a hook belongs to. Each category is one gRPC service, and has its name without
+// the suffix Service.
 type Category string
 
-// The categories.
+// The categories of Cluster API's hooks. In every group, Discovery has the one hook that lists the handlers of the group,
+// and the answers of Lifecycle can be merged.
 const (
 	Discovery        Category = "Discovery"
 	Lifecycle        Category = "LifecycleHooks"
@@ -50,13 +54,19 @@ type Hook struct {
 	Mergeable bool
 	// Blocking reports whether an answer may hold the caller with retryAfterSeconds.
 	Blocking bool
+	// FailOnly reports whether errors of the hook are never ignored, whatever the failure policy of its handler.
+	FailOnly bool
 
 	lifetime Lifetime
 	versions []*Hook // of the same hook, newest first
 }
 
-// Singleton reports whether the extension answers the hook, not one of its handlers. Only Discovery is a singleton.
+// Singleton reports whether the extension answers the hook, not one of its handlers. In every group, only the hook that
+// lists the handlers is a singleton.
 func (h *Hook) Singleton() bool { return h.Category == Discovery }
+
+// TakesHandler reports whether requests can name a handler. Those of a singleton mean its extension.
+func (h *Hook) TakesHandler() bool { return h.Request.Descriptor().Fields().ByName("handler") != nil }
 
 // Hub returns the hook in its newest version, through which package hookversion converts between the others.
 func (h *Hook) Hub() *Hook { return h.versions[0] }
@@ -91,7 +101,7 @@ type Catalog struct {
 	byMethod map[string]*Hook
 	byName   map[string]*Hook // hubs
 
-	discoveries []*Hook
+	discoveries [][]*Hook
 	byInput     map[protoreflect.FullName]*Hook
 }
 
@@ -153,8 +163,9 @@ func (c *Catalog) ByRequest(m proto.Message) (*Hook, bool) {
 	return h, ok
 }
 
-// Discoveries returns the Discovery hook in all versions, newest first. Callers must not change the slice.
-func (c *Catalog) Discoveries() []*Hook { return c.discoveries }
+// Discoveries returns the hook that lists the handlers of a group, in all versions, newest first, for each group in the
+// order of the sources. Callers must not change the slices.
+func (c *Catalog) Discoveries() [][]*Hook { return c.discoveries }
 
 // Versions returns every version of every group, including removed ones, ordered by group, newest first. Callers must
 // not change the slice.
@@ -184,9 +195,6 @@ func (c *Catalog) index() {
 	for i, h := range c.hooks {
 		c.byGVH[h.GroupVersionHook], c.byPath[h.Path("")], c.byMethod[h.Method] = h, h, h
 		c.byInput[h.Request.Descriptor().FullName()] = h
-		if h.Singleton() {
-			c.discoveries = append(c.discoveries, h)
-		}
 		if i > 0 && c.hooks[i-1].GroupHook() == h.GroupHook() {
 			hub := c.hooks[i-1].Hub()
 			hub.versions = append(hub.versions, h)
@@ -202,6 +210,27 @@ func (c *Catalog) index() {
 	for _, h := range c.hooks {
 		h.versions = h.Hub().versions
 	}
+}
+
+// indexDiscoveries fills c.discoveries for the groups in the given order. It returns an error for each group that has
+// hooks, and not one that lists their handlers.
+func (c *Catalog) indexDiscoveries(groups []string) error {
+	var errs []error
+	for _, group := range groups {
+		var found []*Hook
+		for _, h := range c.hubs {
+			if h.Group == group && h.Singleton() {
+				found = append(found, h)
+			}
+		}
+		if len(found) != 1 {
+			errs = append(errs, fmt.Errorf("group %s: has %d hooks in a DiscoveryService, and needs one, "+
+				"which lists the handlers of the group", group, len(found)))
+			continue
+		}
+		c.discoveries = append(c.discoveries, found[0].versions)
+	}
+	return errors.Join(errs...)
 }
 
 // newest compares versions as Kubernetes orders them, newest first: v1, v1beta2, v1beta1, v1alpha1.

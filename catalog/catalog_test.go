@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	infrastructurev1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 )
 
@@ -86,7 +87,10 @@ func TestVersions(t *testing.T) {
 		},
 		Source{Group: "b", Version: "v1", Lifetime: removed},
 		Source{Group: "b", Version: "v1alpha1", Lifetime: removed},
-		Source{Group: "a", Version: "v1", Lifetime: Lifetime{Introduced: "v0.1.0"}, Files: lifecycle},
+		Source{
+			Group: "a", Version: "v1", Lifetime: Lifetime{Introduced: "v0.1.0"},
+			Files: append(lifecycle, infrastructurev1alpha1.File_hookgate_infrastructure_v1alpha1_discovery_proto),
+		},
 	)
 	if err != nil {
 		t.Fatal(err)

@@ -10,14 +10,17 @@ import (
 	"github.com/hookgate/hookgate/hook"
 )
 
-// New returns the catalog of the contract.
+// New returns the catalog of Cluster API's hooks.
 func New() *Catalog {
-	c, err := Build(releases(), sources()...)
+	c, err := With()
 	if err != nil {
 		panic("catalog: " + err.Error()) // a mistake below, which every test sees
 	}
 	return c
 }
+
+// With returns the catalog of Cluster API's hooks and of further groups. The error is that of Build.
+func With(more ...Source) (*Catalog, error) { return Build(releases(), append(sources(), more...)...) }
 
 // releases lists the releases of the gateway, oldest first. The next release has no date yet.
 func releases() []Release {
@@ -26,7 +29,7 @@ func releases() []Release {
 	}
 }
 
-// sources lists the versions of the contract. A removed version loses its files but stays in the list, so that errors
+// sources lists the versions of Cluster API's hooks. A removed version loses its files but stays in the list, so that errors
 // can name what replaced it.
 func sources() []Source {
 	return []Source{

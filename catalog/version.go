@@ -54,6 +54,9 @@ type Source struct {
 	Lifetime       Lifetime
 	// Files contain the services of the version. A removed version has none.
 	Files []protoreflect.FileDescriptor
+	// FailOnly means that errors of the hooks are never ignored, because an answer without a result would be taken for
+	// one.
+	FailOnly bool
 }
 
 // Build returns the catalog of the given versions. The error joins every mistake in them, except for those that
@@ -61,6 +64,7 @@ type Source struct {
 func Build(releases []Release, sources ...Source) (*Catalog, error) {
 	c := &Catalog{releases: releases}
 	var errs []error
+	var groups []string // that have hooks
 	for _, s := range sources {
 		v := &Version{Group: s.Group, Name: s.Version, Lifetime: s.Lifetime}
 		if _, ok := c.Version(v.Group, v.Name); ok {
@@ -69,7 +73,7 @@ func Build(releases []Release, sources ...Source) (*Catalog, error) {
 		}
 		for _, file := range s.Files {
 			for i := range file.Services().Len() {
-				if err := v.add(file.Services().Get(i)); err != nil {
+				if err := v.add(file.Services().Get(i), s.FailOnly); err != nil {
 					errs = append(errs, fmt.Errorf("version %s: %w", v.APIVersion(), err))
 				}
 			}
@@ -85,12 +89,18 @@ func Build(releases []Release, sources ...Source) (*Catalog, error) {
 		slices.SortFunc(v.hooks, func(a, b *Hook) int { return cmp.Compare(a.Hook, b.Hook) })
 		c.versions = append(c.versions, v)
 		c.hooks = append(c.hooks, v.hooks...)
+		if len(v.hooks) > 0 && !slices.Contains(groups, v.Group) {
+			groups = append(groups, v.Group)
+		}
 	}
 	slices.SortFunc(c.versions, func(a, b *Version) int {
 		return cmp.Or(cmp.Compare(a.Group, b.Group), newest(a.Name, b.Name))
 	})
 	c.succeed()
 	c.index()
+	if err := c.indexDiscoveries(groups); err != nil {
+		errs = append(errs, err)
+	}
 	messages := map[protoreflect.FullName]*Hook{}
 	for _, h := range c.hooks {
 		for _, m := range []protoreflect.MessageType{h.Request, h.Response} {
@@ -124,7 +134,7 @@ func (c *Catalog) succeed() {
 }
 
 // add adds the hooks of a service.
-func (v *Version) add(s protoreflect.ServiceDescriptor) error {
+func (v *Version) add(s protoreflect.ServiceDescriptor, failOnly bool) error {
 	var errs []error
 	for i := range s.Methods().Len() {
 		m := s.Methods().Get(i)
@@ -133,6 +143,7 @@ func (v *Version) add(s protoreflect.ServiceDescriptor) error {
 			Category:         Category(strings.TrimSuffix(string(s.Name()), "Service")),
 			Method:           fmt.Sprintf("/%s/%s", s.FullName(), m.Name()),
 			Blocking:         m.Output().Fields().ByName("retry_after_seconds") != nil,
+			FailOnly:         failOnly,
 			lifetime:         v.Lifetime,
 		}
 		h.Mergeable = h.Category == Lifecycle

@@ -4,9 +4,10 @@
 package codec
 
 import (
-	"google.golang.org/protobuf/reflect/protoreflect"
+	"fmt"
+	"strings"
 
-	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
 // always reports whether Cluster API writes a member even when it is empty, because its json tag has no omitempty. All
@@ -40,25 +41,30 @@ func always(message protoreflect.Name, member string) bool {
 	return false
 }
 
-// enumText returns Cluster API's strings for the values of an enum, by number; 0 is always the absent value. Every
-// version of the contract has types of its own for its enums, with the same names.
-func enumText(enum protoreflect.Name) []string {
-	switch enum {
-	case hooksv1alpha1.ResponseStatus(0).Descriptor().Name():
-		return []string{
-			hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS: "Success",
-			hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_FAILURE: "Failure",
+// enumText returns the strings for the values of an enum, by number; 0 is always the absent value, "". A string is what the
+// name of the value adds to the name of the enum, in CamelCase: FAILURE_POLICY_IGNORE is "Ignore". Cluster API writes
+// JSON in capital letters.
+func enumText(enum protoreflect.EnumDescriptor) []string {
+	values := enum.Values()
+	texts := make([]string, values.Len())
+	for i := 1; i < values.Len(); i++ {
+		v := values.Get(i)
+		if int(v.Number()) != i {
+			panic(fmt.Sprintf("codec: %s is not the value %d of its enum, but %d", v.FullName(), i, v.Number()))
 		}
-	case hooksv1alpha1.FailurePolicy(0).Descriptor().Name():
-		return []string{
-			hooksv1alpha1.FailurePolicy_FAILURE_POLICY_IGNORE: "Ignore",
-			hooksv1alpha1.FailurePolicy_FAILURE_POLICY_FAIL:   "Fail",
+		words := strings.Split(string(v.Name()), "_")
+		for n := len(words); n > 0; n-- { // words of the enum's name
+			if strings.EqualFold(strings.Join(words[:n], ""), string(enum.Name())) {
+				words = words[n:]
+				break
+			}
 		}
-	case hooksv1alpha1.PatchType(0).Descriptor().Name():
-		return []string{
-			hooksv1alpha1.PatchType_PATCH_TYPE_JSON_PATCH:       "JSONPatch",
-			hooksv1alpha1.PatchType_PATCH_TYPE_JSON_MERGE_PATCH: "JSONMergePatch",
+		for n, word := range words {
+			if word != "JSON" {
+				words[n] = word[:1] + strings.ToLower(word[1:])
+			}
 		}
+		texts[i] = strings.Join(words, "")
 	}
-	return nil
+	return texts
 }

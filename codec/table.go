@@ -166,10 +166,7 @@ func (b *builder) field(fd protoreflect.FieldDescriptor, index int, goType refle
 	default:
 		switch {
 		case fd.Kind() == protoreflect.EnumKind && !fd.IsList() && goType.Kind() == reflect.Int32:
-			f.shape, f.enum = shapeEnum, enumText(fd.Enum().Name())
-			if len(f.enum) != fd.Enum().Values().Len() {
-				panic(fmt.Sprintf("codec: %s has values without a text", fd.Enum().FullName()))
-			}
+			f.shape, f.enum = shapeEnum, enumText(fd.Enum())
 		case fd.Kind() == protoreflect.MessageKind && fd.IsList():
 			f.shape = shapeList
 			f.message = b.table(fd.Message(), goType.Elem().Elem())

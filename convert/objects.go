@@ -108,7 +108,7 @@ func (o *Objects) addSpots(l *layout, d protoreflect.MessageDescriptor, outer pr
 				s.patched = outer.Name() == "current"
 			}
 			l.spots = append(l.spots, s)
-		case outer == nil && (fd.Name() == "current" || fd.Name() == "desired"):
+		case outer == nil && (fd.Name() == "current" || fd.Name() == "desired" || fd.Name() == "subject"):
 			o.addSpots(l, fd.Message(), fd)
 		}
 	}

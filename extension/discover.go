@@ -25,10 +25,19 @@ import (
 // maxFaults is the number of faults of an answer that an error lists.
 const maxFaults = 8
 
-// Discovered is the result of discovery. Both lists are sorted by name.
+// Discovered is the result of discovery. Handlers and Skipped are sorted by name.
 type Discovered struct {
 	Handlers []registry.Handler
 	Skipped  []Skipped
+	// Unanswered lists the groups of hooks, besides Cluster API's, whose handlers are not known because of an error. An
+	// extension that does not have a group is not listed.
+	Unanswered []Unanswered
+}
+
+// Unanswered is a group of hooks whose handlers an extension did not list.
+type Unanswered struct {
+	Hook hook.GroupHook // the hook that lists them
+	Err  *hook.Error
 }
 
 // Skipped is a handler that the gateway never calls, which does not affect the extension's other handlers.
@@ -37,8 +46,8 @@ type Skipped struct {
 	Reason string // the same for the same handler
 }
 
-// Discover asks the extension at cc for its handlers, in the newest version of Discovery that it implements. It waits
-// at most 10 s for each version.
+// Discover asks the extension at cc for its handlers of every group of hooks, in the newest version of the group's
+// discovery that it implements. It waits at most 10 s for each version.
 //
 // Discover skips handlers of hooks that the gateway does not know, because the extension may be newer than the gateway.
 // Cluster API refuses the whole answer instead. For anything else that is wrong, Discover refuses the answer too, and
@@ -52,7 +61,7 @@ func (r *REST) Discover(ctx context.Context, cc registry.ClientConfig) (Discover
 		return Discovered{}, err
 	}
 	defer memory.Release()
-	return discoverNewest(r.config.Catalog, func(h *catalog.Hook) (Discovered, bool, *hook.Error) {
+	d, _, failed := discoverGroups(r.config.Catalog, func(h *catalog.Hook) (Discovered, bool, *hook.Error) {
 		x := &restRequest{request: discoveryRequest(h, r.config.discoveryVia())}
 		x.reserve = memory.Within(ctx)
 		out, failed := r.do(ctx, cc, x, h.Request.New().Interface())
@@ -62,6 +71,10 @@ func (r *REST) Discover(ctx context.Context, cc registry.ClientConfig) (Discover
 		d, failed := x.discovered(r.config.Catalog, out)
 		return d, false, failed
 	})
+	if failed != nil {
+		return Discovered{}, failed
+	}
+	return d, nil
 }
 
 // faults collects what is wrong with an answer, in its order.
@@ -76,8 +89,10 @@ func (f faults) err() error {
 	return errors.New(text.Join(f, "; ", maxFaults))
 }
 
-// discovered checks the handlers of an answer and fills in defaults.
-func discovered(c *catalog.Catalog, handlers []*hooksv1alpha1.ExtensionHandler) (Discovered, error) {
+// discovered checks the handlers of an answer to asked, and fills in defaults.
+func discovered(
+	c *catalog.Catalog, asked *catalog.Hook, handlers []*hooksv1alpha1.ExtensionHandler,
+) (Discovered, error) {
 	if len(handlers) > limits.Handlers {
 		return Discovered{}, fmt.Errorf("has %d handlers, which is more than %d: split them over several extensions",
 			len(handlers), limits.Handlers)
@@ -108,7 +123,10 @@ func discovered(c *catalog.Catalog, handlers []*hooksv1alpha1.ExtensionHandler) 
 		if err := hook.CheckClusterAPIVersion(version); version != "" && err != nil {
 			wrong.addf("handlers[%d].cluster_api_version: %s", i, cut(err.Error()))
 		}
-		if reason := skipReason(c, gvh); reason != "" {
+		if known, ok := c.Lookup(gvh); ok && known.FailOnly && policy == hook.Ignore {
+			wrong.addf("handlers[%d].failurePolicy: errors of %s cannot be ignored: want %q", i, gvh.Hook, hook.Fail)
+		}
+		if reason := skipReason(c, asked, gvh); reason != "" {
 			d.Skipped = append(d.Skipped, Skipped{Name: h.GetName(), Reason: reason})
 			continue
 		}
@@ -163,8 +181,8 @@ func policyOf(h *hooksv1alpha1.ExtensionHandler) (hook.FailurePolicy, bool) {
 	return "", false
 }
 
-// skipReason returns why the gateway never calls handlers of a hook; empty if it does.
-func skipReason(c *catalog.Catalog, gvh hook.GroupVersionHook) string {
+// skipReason returns why the gateway never calls handlers of a hook that an answer to asked lists; empty if it does.
+func skipReason(c *catalog.Catalog, asked *catalog.Hook, gvh hook.GroupVersionHook) string {
 	known, ok := c.Lookup(gvh)
 	version, _ := c.Version(gvh.Group, gvh.Version)
 	switch {
@@ -175,6 +193,9 @@ func skipReason(c *catalog.Catalog, gvh hook.GroupVersionHook) string {
 		return fmt.Sprintf("hook %s is not known to this gateway", quote(gvh.String()))
 	case known.Singleton():
 		return fmt.Sprintf("hook %s has no handlers", quote(gvh.String()))
+	case known.Group != asked.Group:
+		return fmt.Sprintf("hook %s is of another group than %s, and is not listed there",
+			quote(gvh.String()), asked.Hook)
 	}
 	return ""
 }

@@ -4,39 +4,72 @@
 package extension
 
 import (
+	"cmp"
+	"slices"
+
 	"google.golang.org/protobuf/proto"
 
 	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/registry"
 )
 
-// discoverNewest calls ask with each version of Discovery, the newest first, until the extension has one. If it has
-// none, the error is that of the newest version.
-func discoverNewest(
-	c *catalog.Catalog, ask func(h *catalog.Hook) (d Discovered, absent bool, err *hook.Error),
-) (Discovered, error) {
+// ask asks an extension for the handlers of a group, with one version of the hook that lists them. It reports whether
+// the extension does not have the hook in that version.
+type ask func(h *catalog.Hook) (d Discovered, absent bool, err *hook.Error)
+
+// discoverGroups asks an extension for the handlers of every group of hooks. If it has no group at all, it is absent,
+// and the error is that of the first group.
+//
+// An error of the first group is the error of all. Of another group it is not, unless there is no other answer, because
+// servers exist that answer paths that they do not know with an error.
+func discoverGroups(c *catalog.Catalog, ask ask) (d Discovered, absent bool, err *hook.Error) {
 	var first *hook.Error
-	for _, h := range c.Discoveries() {
-		d, absent, err := ask(h)
+	answered := false
+	for i, versions := range c.Discoveries() {
+		group, absent, err := discoverNewest(versions, ask)
 		switch {
 		case err == nil:
-			return d, nil
-		case !absent:
-			return Discovered{}, err
-		case first == nil:
-			first = err
+			answered = true
+			d.Handlers, d.Skipped = append(d.Handlers, group.Handlers...), append(d.Skipped, group.Skipped...)
+		case i == 0 && !absent:
+			return Discovered{}, false, err
+		case absent:
+			first = cmp.Or(first, err)
+		default:
+			d.Unanswered = append(d.Unanswered, Unanswered{Hook: versions[0].GroupHook(), Err: err})
 		}
 	}
-	if first == nil {
-		first = hook.Errorf(hook.Internal, "discover handlers: the catalog has no hook %s", hook.Discovery)
+	switch {
+	case !answered && len(d.Unanswered) > 0:
+		return Discovered{}, false, d.Unanswered[0].Err
+	case !answered:
+		return Discovered{}, true, first
 	}
-	return Discovered{}, first
+	slices.SortFunc(d.Handlers, func(a, b registry.Handler) int { return cmp.Compare(a.Name, b.Name) })
+	slices.SortFunc(d.Skipped, func(a, b Skipped) int { return cmp.Compare(a.Name, b.Name) })
+	return d, false, nil
+}
+
+// discoverNewest asks with each version, the newest first, until the extension has one. If it has none, the error is
+// that of the newest version.
+func discoverNewest(versions []*catalog.Hook, ask ask) (d Discovered, absent bool, err *hook.Error) {
+	for _, h := range versions {
+		d, absent, failed := ask(h)
+		if failed == nil || !absent {
+			return d, false, failed
+		}
+		err = cmp.Or(err, failed)
+	}
+	return Discovered{}, true, err
 }
 
 // handlersOf returns the handlers in an answer to discovery of any version.
 func handlersOf(answer proto.Message) []*hooksv1alpha1.ExtensionHandler {
-	if a, ok := answer.(*hooksv1alpha1.DiscoveryResponse); ok {
+	if a, ok := answer.(interface {
+		GetHandlers() []*hooksv1alpha1.ExtensionHandler
+	}); ok {
 		return a.GetHandlers()
 	}
 	out := &hooksv1alpha1.DiscoveryResponse{}

@@ -60,8 +60,6 @@ func (g *GRPC) Call(ctx context.Context, c Call) (Result, error) {
 // offers server reflection has one handler for each hook of the services that it serves, named as the hook in lower
 // case.
 func (g *GRPC) Discover(ctx context.Context, cc registry.ClientConfig) (Discovered, error) {
-	var last request
-	absent := false
 	bounded, cancel := context.WithTimeout(ctx, limits.DiscoveryTimeout) // for all requests together
 	defer cancel()
 	memory, err := g.config.reserveDiscovery(bounded, cc)
@@ -69,24 +67,22 @@ func (g *GRPC) Discover(ctx context.Context, cc registry.ClientConfig) (Discover
 		return Discovered{}, err
 	}
 	defer memory.Release()
-	d, err := discoverNewest(g.config.Catalog, func(h *catalog.Hook) (Discovered, bool, *hook.Error) {
-		last = discoveryRequest(h, g.config.discoveryVia())
-		last.reserve = memory.Within(bounded)
-		var out proto.Message
-		var failed *hook.Error
-		out, absent, failed = g.invoke(bounded, cc, &last, h.Request.New().Interface())
+	request := func(h *catalog.Hook) *request {
+		x := discoveryRequest(h, g.config.discoveryVia())
+		x.reserve = memory.Within(bounded)
+		return &x
+	}
+	d, absent, failed := discoverGroups(g.config.Catalog, func(h *catalog.Hook) (Discovered, bool, *hook.Error) {
+		x := request(h)
+		out, absent, failed := g.invoke(bounded, cc, x, h.Request.New().Interface())
 		if failed != nil {
 			return Discovered{}, absent, failed
 		}
-		d, failed := last.discovered(g.config.Catalog, out)
+		d, failed := x.discovered(g.config.Catalog, out)
 		return d, false, failed
 	})
-	if !absent {
-		return d, err
-	}
-	out, failed := g.reflect(bounded, cc, &last)
-	if failed == nil {
-		d, failed = last.discovered(g.config.Catalog, out)
+	if absent {
+		d, failed = g.reflect(bounded, cc, request)
 	}
 	if failed != nil {
 		return Discovered{}, failed

@@ -9,8 +9,6 @@ import (
 	"slices"
 	"strings"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
@@ -21,43 +19,63 @@ import (
 // maxServices is the number of services that a message names.
 const maxServices = 5
 
-// reflect asks an extension that does not implement discovery for its services, and returns the answer to discovery
-// that they stand for.
-func (g *GRPC) reflect(ctx context.Context, cc registry.ClientConfig, x *request) (proto.Message, *hook.Error) {
+// reflect asks an extension that implements discovery of no group for its services, and returns the handlers that they
+// stand for. request returns a request for a discovery.
+func (g *GRPC) reflect(
+	ctx context.Context, cc registry.ClientConfig, request func(*catalog.Hook) *request,
+) (Discovered, *hook.Error) {
+	groups := g.config.Catalog.Discoveries()
+	if len(groups) == 0 {
+		return Discovered{}, hook.Errorf(hook.Internal, discovering+": the catalog has no hooks")
+	}
+	x := request(groups[0][0])
 	channel, err := g.channels.get(cc, g.now())
 	if err != nil {
-		return nil, x.fail(hook.Unreachable, err.Error(), err)
+		return Discovered{}, x.fail(hook.Unreachable, err.Error(), err)
 	}
 	defer channel.release()
 	services, err := channel.conn.Services(ctx)
 	switch {
 	case ctx.Err() != nil:
-		return nil, x.ended(ctx, err)
+		return Discovered{}, x.ended(ctx, err)
 	case err != nil:
-		return nil, x.fail(hook.BadResponse,
+		return Discovered{}, x.fail(hook.BadResponse,
 			"the extension has neither Discovery nor server reflection, so its handlers are unknown: "+
 				"implement Discovery", err)
 	}
+	var d Discovered
+	for _, versions := range groups {
+		group, err := discovered(g.config.Catalog, versions[0], g.served(versions[0].Group, services))
+		if err != nil {
+			return Discovered{}, x.fail(hook.BadResponse, err.Error(), err)
+		}
+		d.Handlers = append(d.Handlers, group.Handlers...)
+	}
+	if len(d.Handlers) == 0 {
+		return Discovered{}, x.fail(hook.BadResponse,
+			fmt.Sprintf("the extension has none of the hooks' services, but %s", listed(services)), nil)
+	}
+	return d, nil
+}
 
-	answer := &hooksv1alpha1.DiscoveryResponse{Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS}
-	var served *catalog.Hook
+// served returns a handler for each hook of a group that the services have.
+func (g *GRPC) served(group string, services []string) []*hooksv1alpha1.ExtensionHandler {
+	var handlers []*hooksv1alpha1.ExtensionHandler
+	var before *catalog.Hook
 	for _, h := range g.config.Catalog.Hooks() {
 		service, _, _ := strings.Cut(strings.TrimPrefix(h.Method, "/"), "/")
 		// Of several versions of a hook, the newest is called.
-		if h.Singleton() || !slices.Contains(services, service) || served != nil && served.Hook == h.Hook {
+		if h.Group != group || h.Singleton() || !slices.Contains(services, service) ||
+			before != nil && before.Hook == h.Hook {
 			continue
 		}
-		served = h
-		answer.Handlers = append(answer.Handlers, &hooksv1alpha1.ExtensionHandler{
+		before = h
+		handlers = append(handlers, &hooksv1alpha1.ExtensionHandler{
 			Name:        strings.ToLower(h.Hook),
 			RequestHook: &hooksv1alpha1.GroupVersionHook{ApiVersion: h.APIVersion(), Hook: h.Hook},
 		})
 	}
-	if len(answer.GetHandlers()) == 0 {
-		return nil, x.fail(hook.BadResponse,
-			fmt.Sprintf("the extension has none of the hooks' services, but %s", listed(services)), nil)
-	}
-	return answer, nil
+	return handlers
 }
 
 // listed returns names as a message may show them.

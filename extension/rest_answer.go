@@ -111,6 +111,8 @@ func (x *restRequest) statusError(resp *http.Response) *hook.Error {
 		text = "the server speaks gRPC: set protocol GRPC"
 	case resp.StatusCode >= 300 && resp.StatusCode < 400:
 		text += ": redirects are not followed"
+	case resp.StatusCode == http.StatusMethodNotAllowed, resp.StatusCode == http.StatusNotImplemented:
+		x.absent = true
 	case resp.StatusCode == http.StatusNotFound:
 		x.absent = true
 		text += fmt.Sprintf(" at %s%s", x.route.prefix, x.hook.Path(x.handler))

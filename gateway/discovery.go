@@ -18,7 +18,8 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// Discover returns the gateway's own handlers, so that one ExtensionConfig registers it with Cluster API:
+// Discover returns the gateway's own handlers of one group of hooks, so that one ExtensionConfig registers it with
+// Cluster API or with another gateway:
 //
 //   - one handler for each lifecycle hook, named as the hook in lower case, which represents every handler of that
 //     hook. It is always there, so that nothing changes for the caller when extensions come and go;
@@ -30,9 +31,9 @@ import (
 // If the gateway answers for a single extension, it announces the handlers of the extension, with their names and their
 // failure policies, which the caller applies when it does not reach the gateway.
 //
-// asked is the version of Discovery that the caller uses. Hooks are offered in that version if they have it, because
-// Cluster API refuses an answer with a version that it does not know, and otherwise in their newest one. The answer is
-// a response of asked.
+// asked is the discovery of the group, in the version that the caller uses. Hooks are offered in that version if they
+// have it, because Cluster API refuses an answer with a hook or a version that it does not know, and otherwise in their
+// newest one. The answer is a response of asked.
 func (d *Dispatcher) Discover(asked *catalog.Hook) (proto.Message, error) {
 	snapshot := d.config.Registry.Snapshot()
 	if !snapshot.Ready() {
@@ -40,11 +41,11 @@ func (d *Dispatcher) Discover(asked *catalog.Hook) (proto.Message, error) {
 	}
 	var handlers []*hooksv1alpha1.ExtensionHandler
 	for _, h := range d.config.Catalog.Hubs() {
-		if known, ok := h.In(asked.Version); ok && h.Group == asked.Group {
+		if known, ok := h.In(asked.Version); ok {
 			h = known
 		}
 		switch {
-		case h.Singleton():
+		case h.Group != asked.Group, h.Singleton():
 		case h.Mergeable && !snapshot.Sole():
 			handlers = append(handlers, described(strings.ToLower(h.Hook), h, limits.Timeout))
 		default:

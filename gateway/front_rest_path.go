@@ -40,7 +40,7 @@ func (f *REST) route(path string) (h *catalog.Hook, asked string, err error) {
 // noHookAt returns the error of a path that nearly is one of h.
 func noHookAt(path string, h *catalog.Hook) error {
 	want := h.Path("")
-	if !h.Singleton() {
+	if h.TakesHandler() {
 		want += "[/<handler>]"
 	}
 	return hook.Errorf(hook.UnknownHook, "no hook at path %q: want %s", text.Cut(path, limits.QuotedBytes), want)
@@ -49,7 +49,7 @@ func noHookAt(path string, h *catalog.Hook) error {
 // validHandler reports whether the path of a hook may continue with rest: with one segment for the handler, if the hook
 // has handlers, or with nothing.
 func validHandler(h *catalog.Hook, rest string) bool {
-	return rest == "" || !h.Singleton() && len(rest) > 1 && !strings.Contains(rest[1:], "/")
+	return rest == "" || h.TakesHandler() && len(rest) > 1 && !strings.Contains(rest[1:], "/")
 }
 
 // versionInPath returns the version of the hooks that a path names, or nil, and the segment that names the hook.
@@ -83,8 +83,8 @@ func (f *REST) wantPath(path string) string {
 
 // apiVersion returns the newest version of the hooks, for answers that are about no hook.
 func (f *REST) apiVersion() string {
-	for _, h := range f.catalog.Discoveries() {
-		return h.APIVersion()
+	for _, versions := range f.catalog.Discoveries() {
+		return versions[0].APIVersion()
 	}
 	return ""
 }

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	infrastructurev1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/jsonscan"
 )
@@ -21,9 +22,18 @@ type aboutCluster interface {
 	GetCluster() *hooksv1alpha1.RawExtension
 }
 
+// aboutSubject is a request about infrastructure.
+type aboutSubject interface {
+	GetSubject() *infrastructurev1alpha1.Subject
+}
+
 // checkObjects returns an error if a request lacks the object that its hook is about.
 func checkObjects(req proto.Message) error {
 	switch r := req.(type) {
+	case aboutSubject:
+		if r.GetSubject().GetExternalId() == "" {
+			return hook.Errorf(hook.InvalidRequest, "subject.externalId: required")
+		}
 	case aboutCluster:
 		return checkObject("cluster", r.GetCluster())
 	case *hooksv1alpha1.CanUpdateMachineRequest:
@@ -56,6 +66,8 @@ func namespacesOf(req proto.Message) []string {
 		}
 	}
 	switch r := req.(type) {
+	case aboutSubject:
+		add(r.GetSubject().GetNamespace())
 	case aboutCluster:
 		add(namespaceOf(r.GetCluster()))
 	case *hooksv1alpha1.GeneratePatchesRequest:
@@ -93,6 +105,8 @@ const builtinVariable = "builtin"
 // concern a Cluster, whose labels are in the variable builtin; the labels of templates mean little.
 func labelsOf(req proto.Message) (labels.Set, error) {
 	switch r := req.(type) {
+	case aboutSubject:
+		return labelsOfSubject(r.GetSubject())
 	case aboutCluster:
 		return labelsIn("cluster", r.GetCluster())
 	case interface {
@@ -111,6 +125,20 @@ func labelsOf(req proto.Message) (labels.Set, error) {
 		return labelsIn("current.machineSet", r.GetCurrent().GetMachineSet())
 	case *hooksv1alpha1.UpdateMachineRequest:
 		return labelsIn("desired.machine", r.GetDesired().GetMachine())
+	}
+	return nil, nil
+}
+
+// labelsOfSubject returns the labels of the Machine or MachinePool of a subject, or else of its Cluster. It returns nil
+// if none of them exists any more.
+func labelsOfSubject(s *infrastructurev1alpha1.Subject) (labels.Set, error) {
+	switch {
+	case s.GetMachine() != nil:
+		return labelsIn("subject.machine", s.GetMachine())
+	case s.GetMachinePool() != nil:
+		return labelsIn("subject.machinePool", s.GetMachinePool())
+	case s.GetCluster() != nil:
+		return labelsIn("subject.cluster", s.GetCluster())
 	}
 	return nil, nil
 }

@@ -23,11 +23,16 @@ type target struct {
 // named returns the handler that the request names, or an error if it may not answer.
 func named(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) (target, error) {
 	e, ok := s.Handler(r.Handler)
+	if !ok && r.Hook.Singleton() {
+		return target{}, hook.Errorf(hook.UnknownHandler, "no handler %q: name a handler of %s, which stands for its "+
+			"extension", r.Handler, r.Hook.Group)
+	}
 	if !ok {
 		return target{}, hook.Errorf(hook.UnknownHandler, "no handler %q: the handlers of %s are %s",
 			r.Handler, r.Hook.Hook, names(s.Handlers(r.Hook.GroupHook())))
 	}
-	if e.Handler.Hook.GroupHook() != r.Hook.GroupHook() {
+	if served := e.Handler.Hook.GroupHook(); served != r.Hook.GroupHook() &&
+		!(r.Hook.Singleton() && served.Group == r.Hook.Group) {
 		return target{}, hook.Errorf(hook.UnknownHandler, "handler %q serves the hook %s, not %s",
 			e.Name, e.Handler.Hook.Hook, r.Hook.Hook)
 	}

@@ -21,16 +21,14 @@ import (
 type Contract interface {
 	// Catalog returns the hooks. The dispatcher, the codec and the transports use the same catalog.
 	Catalog() *catalog.Catalog
-	// RegisterGRPC registers the services with a gRPC server, and RegisterREST with the mux of the REST front.
-	RegisterGRPC(g grpc.ServiceRegistrar)
-	RegisterREST(ctx context.Context, mux *runtime.ServeMux) error
+	GroupServices
 }
 
 var _ Contract = (*Services)(nil)
 
-// Services implements the five services of the contract over a Dispatcher. Both fronts serve it, so that a hook behaves
-// the same whichever way it is called. Its methods return a *hook.Error, which each front maps to its protocol; they
-// answer only requests from a front.
+// Services implements the five services of Cluster API's hooks over a Dispatcher, and has those of further groups. Both
+// fronts serve it, so that a hook behaves the same whichever way it is called. Its methods return a *hook.Error, which
+// each front maps to its protocol; they answer only requests from a front.
 type Services struct {
 	hooksv1alpha1.UnimplementedDiscoveryServiceServer
 	hooksv1alpha1.UnimplementedLifecycleHooksServiceServer
@@ -39,35 +37,49 @@ type Services struct {
 	hooksv1alpha1.UnimplementedUpgradePlanHooksServiceServer
 
 	dispatcher *Dispatcher
+	groups     []GroupServices
 }
 
-// NewServices returns the services over d.
-func NewServices(d *Dispatcher) *Services { return &Services{dispatcher: d} }
+// NewServices returns the services of Cluster API's hooks and of the groups over d, whose catalog has all of them.
+func NewServices(d *Dispatcher, groups ...Group) *Services {
+	s := &Services{dispatcher: d}
+	for _, g := range groups {
+		s.groups = append(s.groups, g.Services(d))
+	}
+	return s
+}
 
 // Catalog returns the catalog of the dispatcher.
 func (s *Services) Catalog() *catalog.Catalog { return s.dispatcher.config.Catalog }
 
-// RegisterGRPC registers the five services with a gRPC server.
+// RegisterGRPC registers all services with a gRPC server.
 func (s *Services) RegisterGRPC(g grpc.ServiceRegistrar) {
 	hooksv1alpha1.RegisterDiscoveryServiceServer(g, s)
 	hooksv1alpha1.RegisterLifecycleHooksServiceServer(g, s)
 	hooksv1alpha1.RegisterTopologyMutationHooksServiceServer(g, s)
 	hooksv1alpha1.RegisterInPlaceUpdateHooksServiceServer(g, s)
 	hooksv1alpha1.RegisterUpgradePlanHooksServiceServer(g, s)
+	for _, group := range s.groups {
+		group.RegisterGRPC(g)
+	}
 }
 
-// RegisterREST registers the five services with the mux of the REST front.
+// RegisterREST registers all services with the mux of the REST front.
 func (s *Services) RegisterREST(ctx context.Context, mux *runtime.ServeMux) error {
-	return errors.Join(
+	errs := []error{
 		hooksv1alpha1.RegisterTopologyMutationHooksServiceHandlerServer(ctx, mux, s),
 		hooksv1alpha1.RegisterLifecycleHooksServiceHandlerServer(ctx, mux, s),
 		hooksv1alpha1.RegisterInPlaceUpdateHooksServiceHandlerServer(ctx, mux, s),
 		hooksv1alpha1.RegisterUpgradePlanHooksServiceHandlerServer(ctx, mux, s),
 		hooksv1alpha1.RegisterDiscoveryServiceHandlerServer(ctx, mux, s),
-	)
+	}
+	for _, group := range s.groups {
+		errs = append(errs, group.RegisterREST(ctx, mux))
+	}
+	return errors.Join(errs...)
 }
 
-// Answer answers a request that a front has received, with the gateway's own handlers if it is a DiscoveryRequest. ctx
+// Answer answers a request that a front has received, with the gateway's own handlers if it is one of discovery. ctx
 // comes from the front. Response is the type of the hook's responses. It returns the errors of Dispatcher.Dispatch,
 // and one of kind Loop for a request that has passed this gateway before.
 func Answer[Response proto.Message](ctx context.Context, d *Dispatcher, req proto.Message) (Response, error) {
@@ -82,10 +94,10 @@ func Answer[Response proto.Message](ctx context.Context, d *Dispatcher, req prot
 	warnOfCaller(ctx, in.hook)
 	var m proto.Message
 	var err error
-	if in.hook.Singleton() {
+	if r := in.request(req); in.hook.Singleton() && r.Handler == "" {
 		m, err = d.Discover(in.hook)
 	} else {
-		m, err = d.Dispatch(ctx, in.request(req))
+		m, err = d.Dispatch(ctx, r)
 	}
 	if err != nil {
 		return none, err

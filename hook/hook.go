@@ -9,15 +9,20 @@ import (
 )
 
 const (
-	// Group is the API group of all hooks.
+	// Group is the API group of the hooks of Cluster API.
 	Group = "hooks.runtime.cluster.x-k8s.io"
 	// Version is the only version of them in Cluster API.
 	Version = "v1alpha1"
 	// APIVersion is the apiVersion of every request and answer: Group and Version.
 	APIVersion = Group + "/" + Version
 
-	// Discovery is the hook that lists the handlers of an extension. It is the only one without handlers.
+	// Discovery is the hook of Group that lists the handlers of an extension. It is the only one without handlers.
 	Discovery = "Discovery"
+
+	// InfrastructureGroup is the API group of the hooks through which an extension provides infrastructure, and
+	// InfrastructureVersion their version.
+	InfrastructureGroup   = "infrastructure.hookgate.dev"
+	InfrastructureVersion = "v1alpha1"
 )
 
 // GroupVersionHook names a hook in one version.

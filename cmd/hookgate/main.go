@@ -18,7 +18,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/internal/text"
 )
 
@@ -96,10 +96,14 @@ func newRootCommand(before func(*cobra.Command) error) *cobra.Command {
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.CompletionOptions.HiddenDefaultCmd = true
-	hooks := catalog.New() // the only one of the process
+	groups := []gateway.Group{gateway.Infrastructure()}
+	hooks, versions, err := gateway.Hooks(groups...) // the only ones of the process
+	if err != nil {
+		panic("hookgate: " + err.Error()) // a mistake in the contract, which every test sees
+	}
 	root.AddCommand(
-		newServeCommand(hooks), newCallCommand(hooks), newGetCommand(hooks), newCheckCommand(hooks),
-		newPreflightCommand(hooks), newVersionCommand(),
+		newServeCommand(hooks, versions, groups), newCallCommand(hooks), newGetCommand(hooks), newCheckCommand(hooks),
+		newPreflightCommand(hooks, versions), newVersionCommand(),
 	)
 	return root
 }

@@ -28,6 +28,8 @@ import (
 
 // preflightOptions are the flags of hookgate preflight. Those that hookgate serve has, too, have its names.
 type preflightOptions struct {
+	versions *hookversion.Converter
+
 	targets          []string
 	from             string
 	extensionConfigs string
@@ -40,8 +42,8 @@ type preflightOptions struct {
 	timeout          time.Duration
 }
 
-func newPreflightCommand(hooks *catalog.Catalog) *cobra.Command {
-	var o preflightOptions
+func newPreflightCommand(hooks *catalog.Catalog, versions *hookversion.Converter) *cobra.Command {
+	o := preflightOptions{versions: versions}
 	cmd := &cobra.Command{
 		Use:   "preflight --for TARGET {--kubeconfig FILE | --extension-configs DIR}",
 		Short: "Show what an upgrade means for the registered handlers",
@@ -92,7 +94,7 @@ const (
 
 // check returns the target that the flags name, and an error of usage unless they fit together.
 func (o *preflightOptions) check(hooks *catalog.Catalog) (preflight.Target, error) {
-	t := preflight.Target{Hooks: hooks, HookLosses: hookversion.New(hooks).CallLosses, Lossy: convert.Lossy}
+	t := preflight.Target{Hooks: hooks, HookLosses: o.versions.CallLosses, Lossy: convert.Lossy}
 	if len(o.targets) == 0 {
 		return t, usagef("--for is required: cluster-api=VERSION, or hookgate=VERSION")
 	}

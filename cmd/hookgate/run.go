@@ -32,7 +32,6 @@ import (
 	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/gateway/auth"
-	"github.com/hookgate/hookgate/hookversion"
 	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/memory"
 	"github.com/hookgate/hookgate/internal/text"
@@ -85,10 +84,10 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 
 	// Calls.
 	services := gateway.NewServices(gateway.NewDispatcher(gateway.Config{
-		Catalog: hooks, Versions: hookversion.New(hooks), Codec: mandated, Registry: reg, Namespaces: source,
+		Catalog: hooks, Versions: o.versions, Codec: mandated, Registry: reg, Namespaces: source,
 		Transport: transports.Call, Objects: convert.NewObjects(references), Observer: observer, Gateway: self,
 		Extensions: extensions,
-	}))
+	}), o.groups...)
 	front, err := o.newFront(services, mandated, observer, in.gate, calls)
 	if err != nil {
 		return err

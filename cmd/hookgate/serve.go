@@ -10,11 +10,16 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/controllers/source/sidecar"
+	"github.com/hookgate/hookgate/gateway"
+	"github.com/hookgate/hookgate/hookversion"
 	"github.com/hookgate/hookgate/openapi"
 )
 
 // serveOptions are the flags of hookgate serve.
 type serveOptions struct {
+	versions *hookversion.Converter
+	groups   []gateway.Group
+
 	extensionConfigs  string
 	sidecar           string
 	httpAddress       string
@@ -39,8 +44,10 @@ type serveOptions struct {
 	memory            memoryOptions
 }
 
-func newServeCommand(hooks *catalog.Catalog) *cobra.Command {
-	var o serveOptions
+func newServeCommand(
+	hooks *catalog.Catalog, versions *hookversion.Converter, groups []gateway.Group,
+) *cobra.Command {
+	o := serveOptions{versions: versions, groups: groups}
 	cmd := &cobra.Command{
 		Use:   "serve {--extension-configs DIR | --kubeconfig FILE | --sidecar URL} --cert-dir DIR",
 		Short: "Run the gateway",

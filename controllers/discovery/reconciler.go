@@ -144,7 +144,11 @@ func (r *Reconciler) Reconcile(ctx context.Context, x extensionconfig.Extension)
 	s.paused = false
 
 	began := time.Now()
-	found, outcome, err := r.discover(ctx, &x)
+	known := x.LastKnown
+	if s.discovered && s.applied != nil {
+		known = s.applied.Handlers
+	}
+	found, outcome, err := r.discover(ctx, &x, known)
 	if ctx.Err() != nil {
 		return extension.Discovered{}, ctx.Err() // the source stopped, which is no failure of the extension
 	}
@@ -222,7 +226,7 @@ func (r *Reconciler) Remove(name string) {
 
 // discover calls the extension. A panic while its answer is read is an error of this extension alone.
 func (r *Reconciler) discover(
-	ctx context.Context, x *extensionconfig.Extension,
+	ctx context.Context, x *extensionconfig.Extension, known []registry.Handler,
 ) (found extension.Discovered, outcome string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limits.DiscoveryTimeout)
 	defer cancel()
@@ -233,10 +237,25 @@ func (r *Reconciler) discover(
 		}
 	}()
 	found, err = r.discoverer.Discover(ctx, x.ClientConfig)
+	if err == nil {
+		err = unanswered(&found, known)
+	}
 	if err != nil {
 		return found, hook.KindOf(err).String(), err
 	}
 	return found, OutcomeSuccess, nil
+}
+
+// unanswered returns an error if the extension did not list the handlers of a group of which some are known, so that
+// these stay. If none is known, the group is skipped.
+func unanswered(found *extension.Discovered, known []registry.Handler) error {
+	for _, u := range found.Unanswered {
+		if slices.ContainsFunc(known, func(h registry.Handler) bool { return h.Hook.Group == u.Hook.Group }) {
+			return u.Err
+		}
+		found.Skipped = append(found.Skipped, extension.Skipped{Name: u.Hook.Hook, Reason: u.Err.Error()})
+	}
+	return nil
 }
 
 // applyKnown registers the last known handlers of x before its extension answers, if they are better than the

@@ -1,0 +1,55 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+
+	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
+	"google.golang.org/grpc"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/hookversion"
+)
+
+// Group is a group of hooks that a gateway serves besides Cluster API's, in the same way: over both fronts, through the
+// same chain, with a discovery of its own. Infrastructure is one.
+type Group struct {
+	// Versions lists the versions of the group. The group has a DiscoveryService with one hook, whose response lists
+	// handlers as hookgate.hooks.v1alpha1.ExtensionHandler.
+	Versions []catalog.Source
+	// Spokes convert between Versions. A group of one version has none.
+	Spokes hookversion.Spokes
+	// Services returns the generated services of the group, whose methods call Answer with d.
+	Services func(d *Dispatcher) GroupServices
+}
+
+// GroupServices are the generated services of a group.
+type GroupServices interface {
+	// RegisterGRPC registers the services with a gRPC server, and RegisterREST with the mux of the REST front.
+	RegisterGRPC(g grpc.ServiceRegistrar)
+	RegisterREST(ctx context.Context, mux *runtime.ServeMux) error
+}
+
+// Hooks returns the catalog of Cluster API's hooks and of the groups, and the conversions between their versions. The
+// error joins every mistake in the groups.
+func Hooks(groups ...Group) (*catalog.Catalog, *hookversion.Converter, error) {
+	var versions []catalog.Source
+	spokes := hookversion.Spokes{}
+	for _, g := range groups {
+		versions = append(versions, g.Versions...)
+		for gvh, s := range g.Spokes {
+			spokes[gvh] = s
+		}
+	}
+	hooks, err := catalog.With(versions...)
+	if err != nil {
+		return nil, nil, err
+	}
+	converter, err := hookversion.Build(hooks, spokes)
+	if err != nil {
+		return nil, nil, err
+	}
+	return hooks, converter, nil
+}
