@@ -1,0 +1,34 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package limits
+
+// The limits of the kinds of infrastructure.hookgate.dev. All of them are part of an object that the API server takes
+// only up to 1.5 MiB.
+const (
+	// ParameterBytes is the size of the parameters of an object as JSON. A user writes them by hand; user data for a
+	// machine, the largest part in other providers, has 16 KiB.
+	ParameterBytes = 64 << 10
+	// ParameterSchemaBytes is the size of a schema of parameters. The status of an InfrastructureClass has three. The
+	// schema of all fields of AWSMachine, without descriptions, has 15 KiB.
+	ParameterSchemaBytes = 128 << 10
+	// ParameterDepth and ParameterSchemaDepth are how deep parameters, and a schema of them, may be nested. A schema takes
+	// two levels for each level of parameters.
+	ParameterDepth       = 32
+	ParameterSchemaDepth = 2*ParameterDepth + 2
+	// Parameters is the number of values in the parameters of an object, nested ones too, and ParameterNameBytes the length
+	// of the longest name of a member, for which a label of Kubernetes, which has 317 bytes, may stand. Together they
+	// bound what a check costs: each value may have a problem, whose text names its place.
+	Parameters         = 1000
+	ParameterNameBytes = 320
+	// ParameterEnumBytes is the size of the values of an enum, and ParameterPatternBytes that of a pattern. The text of a
+	// problem has them.
+	ParameterEnumBytes    = 4 << 10
+	ParameterPatternBytes = 1 << 10
+	// ParameterProblems is the number of problems of parameters, or of a schema, that are reported, and
+	// ParameterProblemBytes the size of the text of each. Together they fit into the message of a condition.
+	ParameterProblems     = 10
+	ParameterProblemBytes = 320
+	// OutputBytes is the size of the outputs of a HookgateCluster as JSON, which go into each request about its machines.
+	OutputBytes = 16 << 10
+)
