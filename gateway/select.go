@@ -24,8 +24,10 @@ type target struct {
 func named(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) (target, error) {
 	e, ok := s.Handler(r.Handler)
 	if !ok && r.Hook.Singleton() {
-		return target{}, hook.Errorf(hook.UnknownHandler, "no handler %q: name a handler of %s, which stands for its "+
-			"extension", r.Handler, r.Hook.Group)
+		if e, ok = s.AnyHandler(strings.ToLower(r.Handler), r.Hook.Group); !ok {
+			return target{}, hook.Errorf(hook.UnknownHandler, "no ExtensionConfig %q with handlers of %s, and no handler "+
+				"of that name", r.Handler, r.Hook.Group)
+		}
 	}
 	if !ok {
 		return target{}, hook.Errorf(hook.UnknownHandler, "no handler %q: the handlers of %s are %s",

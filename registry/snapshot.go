@@ -88,6 +88,19 @@ func (s *Snapshot) Handler(name string) (*Entry, bool) {
 	return c.handler(handler)
 }
 
+// AnyHandler returns the first handler of the named ExtensionConfig for a hook of the group.
+func (s *Snapshot) AnyHandler(extensionConfig, group string) (*Entry, bool) {
+	c, ok := s.byConfig[extensionConfig]
+	if !ok {
+		return nil, false
+	}
+	i := slices.IndexFunc(c.entries, func(e *Entry) bool { return e.Handler.Hook.Group == group })
+	if i < 0 {
+		return nil, false
+	}
+	return c.entries[i], true
+}
+
 // All returns every handler, ordered by registered name.
 func (s *Snapshot) All() []*Entry { return s.all }
 

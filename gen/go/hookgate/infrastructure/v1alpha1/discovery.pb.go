@@ -28,10 +28,11 @@ const (
 // DiscoverInfrastructureRequest is the request of the DiscoverInfrastructure hook.
 type DiscoverInfrastructureRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	// handler names one of the handlers of this group. A gateway passes the request on to its extension, and answers a
-	// request without a handler itself, with the handlers of all extensions and without parameters. An extension gives
-	// the same answer in both cases, unless it stands for several others, as a gateway does. In JSON, it is the last path
-	// segment, never a member.
+	// handler names an extension by one of its handlers of this group or, at a gateway, by its ExtensionConfig. The
+	// gateway passes the request on to it, with the name of one of its handlers, and answers a request without a handler
+	// itself, with the handlers of all extensions and without parameters. An extension gives the same answer in both
+	// cases, unless it stands for several others, as a gateway does. In JSON, it is the last path segment, never a
+	// member.
 	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
 	// settings are key-value pairs for the extension, as in the other hooks.
 	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`

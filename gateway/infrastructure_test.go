@@ -1,0 +1,68 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"testing"
+	"time"
+
+	"github.com/hookgate/hookgate/codec"
+	"github.com/hookgate/hookgate/extension"
+	infrastructurev1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// A discovery that names an extension, by a handler of its group or by its ExtensionConfig, is answered by the extension.
+func TestDiscoveryOfOneExtension(t *testing.T) {
+	hooks, versions, err := Hooks(Infrastructure())
+	if err != nil {
+		t.Fatal(err)
+	}
+	machine := registry.Handler{
+		Name: "machine", Timeout: time.Second, FailurePolicy: hook.Fail,
+		Hook: hook.GroupVersionHook{
+			Group: hook.InfrastructureGroup, Version: hook.InfrastructureVersion, Hook: "ReconcileMachine",
+		},
+	}
+	other := registry.Handler{
+		Name: "create", Timeout: time.Second, FailurePolicy: hook.Fail,
+		Hook: hook.GroupVersionHook{Group: hook.Group, Version: hook.Version, Hook: "BeforeClusterCreate"},
+	}
+	var called string
+	d := NewDispatcher(Config{
+		Catalog: hooks, Versions: versions, Codec: codec.New(hooks), Namespaces: fixedNamespaces{},
+		Registry: filled(t, registrationOf("acme", machine, other), registrationOf("plain", other)),
+		Transport: func(_ context.Context, c extension.Call) (extension.Result, error) {
+			called = c.Hook.Hook + " of " + c.Handler.Name
+			return extension.Result{Response: newSuccess(c.Hook)}, nil
+		},
+	})
+	discovery, _ := hooks.ByName("DiscoverInfrastructure")
+	for handler, want := range map[string]string{
+		"machine.acme":  "DiscoverInfrastructure of machine.acme",
+		"machine--acme": "DiscoverInfrastructure of machine.acme",
+		"acme":          "DiscoverInfrastructure of machine.acme",
+		"ACME":          "DiscoverInfrastructure of machine.acme",
+		"create.acme":   "UnknownHandler: handler \"create.acme\" serves the hook BeforeClusterCreate, not DiscoverInfrastructure",
+		"plain": "UnknownHandler: no ExtensionConfig \"plain\" with handlers of infrastructure.hookgate.dev, and no " +
+			"handler of that name",
+		"nowhere": "UnknownHandler: no ExtensionConfig \"nowhere\" with handlers of infrastructure.hookgate.dev, and no " +
+			"handler of that name",
+	} {
+		called = ""
+		_, err := d.Dispatch(t.Context(), Request{
+			Hook: discovery, Handler: handler,
+			Message: &infrastructurev1alpha1.DiscoverInfrastructureRequest{Handler: handler},
+		})
+		got := called
+		if err != nil {
+			got = hook.KindOf(err).String() + ": " + err.Error()
+		}
+		if got != want {
+			t.Errorf("handler %q: %s, want %s", handler, got, want)
+		}
+	}
+}
