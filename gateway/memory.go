@@ -12,7 +12,7 @@ import (
 
 const (
 	// callBytes is what a call takes besides large bodies, in bytes: its first buffers, its message and its goroutines.
-	callBytes = 64 << 10
+	callBytes = budget.CallBytes
 	// reserveFrom is the number of bytes up to which callBytes is enough.
 	reserveFrom = callBytes
 )

@@ -30,15 +30,23 @@ const (
 	// others.
 	callerShare    = 75
 	extensionShare = 40
-	// admission is the part of the budget, in percent, up to which calls that need much are admitted, and littleAdmission
-	// that for others, which do not wait behind them. The rest is for calls that have been admitted, so that they rarely
-	// fail halfway.
+	// admission is the part of the budget, in percent, up to which calls that need much are admitted. Others do not wait
+	// behind them: littleAdmission is for those whose body has begun to come, and may have to wait for the rest, and
+	// firstAdmission for those that need no more than CallBytes. The rest is for calls that have been admitted, so that
+	// they rarely fail halfway.
 	admission       = 85
-	littleAdmission = 95
+	littleAdmission = 90
+	firstAdmission  = 95
 
-	// MaxWaitingShare bounds the calls of one account that wait, and maxWaiting those of all.
+	// CallBytes is what each call reserves before its body has begun to come. It is enough for a small call.
+	CallBytes = 64 << 10
+
+	// MaxWaitingShare bounds the calls of one account that wait, and maxWaiting those of all that need more than
+	// CallBytes. They may wait for seconds, with some memory. Calls that need no more get it as soon as another small call
+	// ends, and have nothing yet: maxWaitingFirst bounds them, so that large calls of many callers do not refuse them.
 	MaxWaitingShare = 64
 	maxWaiting      = 128
+	maxWaitingFirst = 512
 	// littleHeld is the number of bytes up to which a call that has memory may wait for more: for its body, once the
 	// first of it has come. All that may wait hold less than half of the least budget.
 	littleHeld = 320 << 10
@@ -68,6 +76,7 @@ type Budget struct {
 	used     int64
 	accounts map[Account]*account // those with reservations or waiting calls
 	waiting  []*waiter            // first come, first served
+	first    int                  // of them, those that need no more than CallBytes
 	refused  [reasons]int64
 }
 
@@ -81,6 +90,14 @@ type waiter struct {
 	account Account
 	bytes   int64
 	granted chan struct{} // closed with the lock held
+}
+
+// first returns 1 if the call needs no more than CallBytes, and otherwise 0.
+func (w *waiter) first() int {
+	if w.bytes <= CallBytes {
+		return 1
+	}
+	return 0
 }
 
 // New returns a budget of so many bytes.
@@ -114,13 +131,18 @@ func (b *Budget) Reserve(ctx context.Context, who Account, bytes int64) (*Reserv
 // enqueue adds a waiter at the end, and grants what can be granted.
 func (b *Budget) enqueue(who Account, bytes int64) (*waiter, error) {
 	a := b.accountOf(who)
-	if len(b.waiting) >= maxWaiting || a.waiting >= MaxWaitingShare {
+	full := len(b.waiting)-b.first >= maxWaiting
+	if bytes <= CallBytes {
+		full = b.first >= maxWaitingFirst
+	}
+	if full || a.waiting >= MaxWaitingShare {
 		b.drop(who, a)
 		return nil, b.refuse(queueFull)
 	}
 	w := &waiter{account: who, bytes: bytes, granted: make(chan struct{})}
 	a.waiting++
 	b.waiting = append(b.waiting, w)
+	b.first += w.first()
 	b.grant()
 	return w, nil
 }
@@ -165,6 +187,7 @@ func (b *Budget) remove(w *waiter) {
 	for i, other := range b.waiting {
 		if other == w {
 			b.waiting = append(b.waiting[:i], b.waiting[i+1:]...)
+			b.first -= w.first()
 			break
 		}
 	}
@@ -186,6 +209,7 @@ func (b *Budget) grant() {
 			continue
 		}
 		b.accountOf(w.account).waiting--
+		b.first -= w.first()
 		b.take(w.account, w.bytes)
 		close(w.granted)
 	}
@@ -197,7 +221,10 @@ func (b *Budget) grant() {
 // reservations may exceed its share, and an unused budget its limit: what no other can disturb is never refused.
 func (b *Budget) admits(who Account, bytes int64) reason {
 	part := int64(admission)
-	if bytes <= littleHeld {
+	switch {
+	case bytes <= CallBytes:
+		part = firstAdmission
+	case bytes <= littleHeld:
 		part = littleAdmission
 	}
 	if b.used > 0 && b.used+bytes > b.limit*part/100 {

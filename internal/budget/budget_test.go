@@ -6,6 +6,7 @@ package budget
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -78,8 +79,13 @@ func TestBounds(t *testing.T) {
 		r := mustReserve(t, b, bob, 10*mib)
 		_, err := b.Reserve(t.Context(), bob, littleHeld+1)
 		wantOverloaded(t, err, "the gateway's memory for calls is used up")
-		for range 32 { // 10 MiB of calls that need little
+		for range 16 { // 5 MiB of calls that need little
 			mustReserve(t, b, Caller("carol"), littleHeld)
+		}
+		_, err = b.Reserve(t.Context(), bob, CallBytes+1)
+		wantOverloaded(t, err, "the gateway's memory for calls is used up")
+		for range 80 { // 5 MiB of calls that need the least
+			mustReserve(t, b, Caller("dave"), CallBytes)
 		}
 		_, err = b.Reserve(t.Context(), bob, 1)
 		wantOverloaded(t, err, "the gateway's memory for calls is used up")
@@ -88,7 +94,7 @@ func TestBounds(t *testing.T) {
 		}
 		wantOverloaded(t, r.Grow(t.Context(), 1), "the gateway's memory for calls is used up")
 		wantUsed(t, b, total)
-		if u := b.Usage(); u.Limit != total || u.Refused["caller"] != 1 || u.Refused["total"] != 3 {
+		if u := b.Usage(); u.Limit != total || u.Refused["caller"] != 1 || u.Refused["total"] != 4 {
 			t.Errorf("got %+v", u)
 		}
 	})
@@ -300,30 +306,38 @@ func TestWaitEnds(t *testing.T) {
 	}
 }
 
-// The queue is bounded, for each account and for all together.
+// The queue is bounded, for each account and for all together, apart for calls that need the least.
 func TestQueueIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := New(total)
 		r := mustReserve(t, b, alice, total)
 		ctx, cancel := context.WithCancel(t.Context())
 		var wg sync.WaitGroup
-		enqueue := func(who Account, n int) {
+		enqueue := func(who Account, n int, bytes int64) {
 			for range n {
-				wg.Go(func() { _, _ = b.Reserve(ctx, who, 1) })
+				wg.Go(func() { _, _ = b.Reserve(ctx, who, bytes) })
 			}
 			synctest.Wait()
 		}
-		enqueue(bob, MaxWaitingShare)
+		enqueue(bob, MaxWaitingShare, CallBytes+1)
 		_, err := b.Reserve(ctx, bob, 1)
 		wantOverloaded(t, err, "too many calls wait")
-		enqueue(Caller("carol"), maxWaiting-MaxWaitingShare)
+		enqueue(Caller("carol"), maxWaiting-MaxWaitingShare, CallBytes+1)
+		_, err = b.Reserve(ctx, Caller("dave"), CallBytes+1)
+		wantOverloaded(t, err, "too many calls wait")
+		for i := range maxWaitingFirst {
+			enqueue(Caller(fmt.Sprint(i)), 1, CallBytes)
+		}
 		_, err = b.Reserve(ctx, Caller("dave"), 1)
 		wantOverloaded(t, err, "too many calls wait")
-		if u := b.Usage(); u.Waiting != maxWaiting || u.Refused["waiting"] != 2 {
+		if u := b.Usage(); u.Waiting != maxWaiting+maxWaitingFirst || u.Refused["waiting"] != 3 {
 			t.Errorf("got %+v", u)
 		}
 		cancel()
 		wg.Wait()
+		if b.first != 0 {
+			t.Errorf("%d calls are said to wait for their first memory", b.first)
+		}
 		r.Release()
 		wantUsed(t, b, 0)
 	})

@@ -220,19 +220,19 @@ func (e *extension) release() {
 	e.released = make(chan struct{})
 }
 
-// runExtension serves JSON and gRPC until the process is ended. The arguments are a behavior and a directory of
-// certificates.
+// runExtension serves JSON and gRPC until the process is ended. The arguments are a behavior, a directory of
+// certificates, and the two addresses.
 func runExtension(args []string) error {
 	e := &extension{behavior: behaviors()[args[0]], released: make(chan struct{})}
 	pair, err := tls.LoadX509KeyPair(args[1]+"/tls.crt", args[1]+"/tls.key")
 	if err != nil {
 		return err
 	}
-	rest, err := net.Listen("tcp", "127.0.0.1:0")
+	rest, err := net.Listen("tcp", args[2])
 	if err != nil {
 		return err
 	}
-	rpc, err := net.Listen("tcp", "127.0.0.1:0")
+	rpc, err := net.Listen("tcp", args[3])
 	if err != nil {
 		return err
 	}

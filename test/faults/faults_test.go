@@ -12,13 +12,14 @@ import (
 
 // rows returns all faults.
 func rows() []row {
-	return slices.Concat(extensionFaults(), callerFaults(), memoryFaults(), fileFaults(), gatewayFaults(), rollingFaults())
+	return slices.Concat(extensionFaults(), callerFaults(), floodFaults(), memoryFaults(), fileFaults(), gatewayFaults(), rollingFaults(), endpointFaults())
 }
 
 // TestFaults injects each fault once.
 func TestFaults(t *testing.T) {
 	w := newWorld(t)
 	p := table{out: os.Stdout, base: w.warmUp(t)}
+	w.beginSlowHeaders(t)
 	var lines []line
 	for _, r := range rows() {
 		t.Run(r.name, func(t *testing.T) { lines = append(lines, w.run(t, r)) })
@@ -40,6 +41,7 @@ func TestSoak(t *testing.T) {
 	p.head()
 	began := w.gateway.footprint(t)
 	for deadline := time.Now().Add(duration); time.Now().Before(deadline); {
+		w.beginSlowHeaders(t)
 		for _, r := range rows() {
 			t.Run(r.name, func(t *testing.T) {
 				l := w.run(t, r)

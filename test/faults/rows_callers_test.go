@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"golang.org/x/net/http2"
-	"golang.org/x/net/http2/hpack"
 )
 
 // callerFaults are the rows whose fault is a caller's.
@@ -30,7 +29,6 @@ func callerFaults() []row {
 		{"10,000 idle callers of one host", "at most 500 stay connected", idleCallers},
 		{"slow callers", "their connections are closed within 10 s", slowCallers},
 		{"slow gRPC callers", "their connections are closed within 10 s", slowPrefaces},
-		{"flood of reset streams", "the connections end, or the streams are refused", resetStreams},
 	}
 }
 
@@ -145,54 +143,6 @@ func slowPrefaces(t *testing.T, w *world, c *tally) {
 				time.Sleep(time.Second)
 			}
 			c.countf(false, "a connection whose handshake does not end stays open")
-		})
-	}
-	running.Wait()
-}
-
-// resetStreams opens streams of HTTP/2 and resets them at once, over JSON and gRPC.
-func resetStreams(t *testing.T, w *world, c *tally) {
-	var running sync.WaitGroup
-	for _, address := range []string{w.gateway.HTTPS, w.gateway.GRPC, w.gateway.HTTPS, w.gateway.GRPC} {
-		running.Go(func() {
-			config := w.client.Clone()
-			config.NextProtos = []string{"h2"}
-			conn, err := (&tls.Dialer{Config: config, NetDialer: &net.Dialer{
-				LocalAddr: &net.TCPAddr{IP: net.ParseIP(attacker)},
-			}}).DialContext(t.Context(), "tcp", address)
-			if err != nil {
-				c.countf(false, "%v", err)
-				return
-			}
-			defer func() { _ = conn.Close() }()
-			go func() { _, _ = io.Copy(io.Discard, conn) }()
-			_, _ = io.WriteString(conn, http2.ClientPreface)
-			framer := http2.NewFramer(conn, nil)
-			if err := framer.WriteSettings(); err != nil {
-				c.countf(false, "%v", err)
-				return
-			}
-			var header bytes.Buffer
-			encoder := hpack.NewEncoder(&header)
-			deadline := time.Now().Add(3 * time.Second)
-			_ = conn.SetWriteDeadline(deadline)
-			for stream := uint32(1); time.Now().Before(deadline); stream += 2 {
-				header.Reset()
-				for _, f := range [][2]string{{":method", "POST"}, {":scheme", "https"}, {":authority", "a"},
-					{":path", "/" + apiVersion + "/beforeclustercreate"}, {"content-type", "application/grpc"}} {
-					_ = encoder.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]})
-				}
-				err := framer.WriteHeaders(http2.HeadersFrameParam{
-					StreamID: stream, BlockFragment: header.Bytes(), EndHeaders: true,
-				})
-				if err == nil {
-					err = framer.WriteRSTStream(stream, http2.ErrCodeCancel)
-				}
-				if err != nil {
-					break
-				}
-			}
-			c.countf(true, "")
 		})
 	}
 	running.Wait()

@@ -38,7 +38,7 @@ const steadyEach, heldEach = 3, 4
 // rolled replaces one gateway after the other, each while calls are in flight on both.
 func rolled(t *testing.T, w *world, c *tally) {
 	gateways, b, held := w.twins(t)
-	stop := w.steady(t, b, steadyEach, handler+".good")
+	stop := w.steady(t, b.rest, b.rpc, steadyEach, handler+".good")
 	defer stop()
 	for i, g := range gateways {
 		inFlight := w.hold(t, b, heldEach, held, handler+".held")
@@ -65,7 +65,7 @@ func rolled(t *testing.T, w *world, c *tally) {
 // it before, and must not look like an answer.
 func killedBehindBalancer(t *testing.T, w *world, c *tally) {
 	gateways, b, held := w.twins(t)
-	stop := w.steady(t, b, steadyEach, handler+".good")
+	stop := w.steady(t, b.rest, b.rpc, steadyEach, handler+".good")
 	defer stop()
 	inFlight := w.hold(t, b, heldEach, held, handler+".held")
 
@@ -106,7 +106,7 @@ func (w *world) reaches(t *testing.T, b *balancer, to *backend) {
 	t.Helper()
 	process.Eventually(t, "a call reaches the gateway that was started again", func() bool {
 		reached := false
-		for _, caller := range w.newBalanced(t, b) {
+		for _, caller := range w.newCallers(t, b.rest, b.rpc) {
 			got := caller.call(handler + ".good")
 			caller.close()
 			reached = reached || got.err == nil && b.behind(got.at).to == to

@@ -68,18 +68,18 @@ func newAuthority(t *testing.T) *authority {
 	return signer
 }
 
-// dir returns a new directory with a certificate of a server on loopback.
-func (a *authority) dir(t *testing.T) string {
+// dir returns a new directory with a certificate of a server on loopback, and of the hosts.
+func (a *authority) dir(t *testing.T, hosts ...string) string {
 	t.Helper()
 	dir := t.TempDir()
-	a.write(t, dir, time.Now().Add(12*time.Hour))
+	a.write(t, dir, time.Now().Add(12*time.Hour), hosts...)
 	return dir
 }
 
 // write puts a new certificate into a directory.
-func (a *authority) write(t *testing.T, dir string, notAfter time.Time) {
+func (a *authority) write(t *testing.T, dir string, notAfter time.Time, hosts ...string) {
 	t.Helper()
-	pair, err := a.Issue(notAfter)
+	pair, err := a.Issue(notAfter, hosts...)
 	if err == nil {
 		err = pair.WriteDir(dir)
 	}
@@ -94,13 +94,20 @@ type gateway struct {
 	pid            int
 	configs, certs string
 	work           string // its working directory and its directory of temporary files
+	hosts          string // a file in the place of /etc/hosts; empty for that of the machine
 	flags          []string
 }
 
 // startGateway starts a gateway with the manifests, by file name, and waits until it is ready.
 func startGateway(t *testing.T, a *authority, manifests map[string]string, flags ...string) *gateway {
 	t.Helper()
-	g := &gateway{configs: t.TempDir(), certs: a.dir(t), work: t.TempDir(), flags: flags}
+	return startGatewayWith(t, a, "", manifests, flags...)
+}
+
+// startGatewayWith is startGateway with a file in the place of /etc/hosts.
+func startGatewayWith(t *testing.T, a *authority, hosts string, manifests map[string]string, flags ...string) *gateway {
+	t.Helper()
+	g := &gateway{configs: t.TempDir(), certs: a.dir(t), work: t.TempDir(), hosts: hosts, flags: flags}
 	for file, text := range manifests {
 		g.write(t, file, text)
 	}
@@ -120,7 +127,14 @@ func (g *gateway) start(t *testing.T, addresses []string) {
 	program := process.Program(t, "HOOKGATE_BIN")
 	c := newCage(t)
 	args := append([]string{"serve", "--extension-configs", g.configs, "--cert-dir", g.certs, "--resync", "1s"}, addresses...)
-	cmd := c.command(program, append(args, g.flags...)...)
+	args = append([]string{program}, append(args, g.flags...)...)
+	if g.hosts != "" {
+		args = append([]string{"/bin/sh", "-c", `mount --bind "$0" /etc/hosts && exec "$@"`, g.hosts}, args...)
+	}
+	cmd := c.command(args[0], args[1:]...)
+	if g.hosts != "" {
+		cmd.SysProcAttr = ownMounts()
+	}
 	cmd.Dir = g.work
 	cmd.Env = append(os.Environ(), "TMPDIR="+g.work)
 	g.Gateway = process.RunGateway(t, cmd)
@@ -131,6 +145,18 @@ func (g *gateway) start(t *testing.T, addresses []string) {
 	g.pid = pids[0]
 	c.watch(g.Process, g.pid)
 	g.WaitReady(t)
+}
+
+// ownMounts gives a process mounts of its own. Without the rights of root, it is root of a namespace of its own, too.
+func ownMounts() *syscall.SysProcAttr {
+	if os.Geteuid() == 0 {
+		return &syscall.SysProcAttr{Unshareflags: syscall.CLONE_NEWNS}
+	}
+	return &syscall.SysProcAttr{
+		Cloneflags: syscall.CLONE_NEWUSER, Unshareflags: syscall.CLONE_NEWNS,
+		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Geteuid(), Size: 1}},
+		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getegid(), Size: 1}},
+	}
 }
 
 // write replaces a manifest in one step.
@@ -182,7 +208,15 @@ type program struct {
 // startExtension starts an extension that behaves like that.
 func startExtension(t *testing.T, a *authority, behavior string) *program {
 	t.Helper()
-	p := &program{Process: play(t, "extension", behavior, a.dir(t)), client: newClient(healthyCaller, a.client)}
+	return startExtensionAt(t, a, behavior, a.dir(t), "127.0.0.1:0", "127.0.0.1:0")
+}
+
+// startExtensionAt is startExtension with a directory of certificates and the addresses for JSON and gRPC.
+func startExtensionAt(t *testing.T, a *authority, behavior, certs, https, grpcs string) *program {
+	t.Helper()
+	p := &program{
+		Process: play(t, "extension", behavior, certs, https, grpcs), client: newClient(healthyCaller, a.client),
+	}
 	t.Cleanup(p.client.CloseIdleConnections)
 	addresses := p.Expect(t, `extension serving https=(\S+) grpcs=(\S+)\n`)
 	p.https, p.grpcs = addresses[1], addresses[2]
@@ -246,6 +280,8 @@ type world struct {
 	rpc     *grpc.ClientConn
 	// registered counts the extensions of rows.
 	registered int
+	// slow are connections that stay while other rows are injected.
+	slow *slowHeaders
 }
 
 // newWorld starts everything that is healthy.

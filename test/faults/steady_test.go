@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptrace"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -21,36 +22,39 @@ import (
 	"github.com/hookgate/hookgate/test/samples"
 )
 
-// outcome is what a caller behind a balancer has seen of one call.
+// outcome is what a caller has seen of one call.
 type outcome struct {
-	err error // nil if the extension's own answer came
+	began, ended time.Time
+	err          error // nil if the extension's own answer came
+	// unreachable is set if the gateway has answered that the extension is.
+	unreachable bool
 	// broken is set if there was no answer at all: the connection broke.
 	broken bool
 	// at is where the call's connection began: the address of the client.
 	at string
 }
 
-// balanced is a caller behind a balancer, with a connection of its own at a time.
-type balanced struct {
+// caller is a caller with a connection of its own.
+type caller struct {
 	name  string // of the protocol
 	call  func(handler string) outcome
 	close func()
 }
 
-// newBalanced returns a caller of each protocol.
-func (w *world) newBalanced(t *testing.T, b *balancer) []*balanced {
+// newCallers returns a caller of each protocol.
+func (w *world) newCallers(t *testing.T, rest, rpc string) []*caller {
 	t.Helper()
 	http1, http2 := newClient(attacker, w.client), newClient(attacker, w.client)
 	protocols := new(http.Protocols)
 	protocols.SetHTTP2(true)
 	http2.Transport.(*http.Transport).Protocols = protocols
-	conn, err := dialGRPC(b.rpc, attacker, w.client)
+	conn, err := dialGRPC(rpc, attacker, w.client)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return []*balanced{
-		{"HTTP/1.1", func(handler string) outcome { return overREST(http1, b.rest, handler) }, http1.CloseIdleConnections},
-		{"HTTP/2", func(handler string) outcome { return overREST(http2, b.rest, handler) }, http2.CloseIdleConnections},
+	return []*caller{
+		{"HTTP/1.1", func(handler string) outcome { return overREST(http1, rest, handler) }, http1.CloseIdleConnections},
+		{"HTTP/2", func(handler string) outcome { return overREST(http2, rest, handler) }, http2.CloseIdleConnections},
 		{"gRPC", func(handler string) outcome { return overGRPC(conn, handler) }, func() { _ = conn.Close() }},
 	}
 }
@@ -61,6 +65,7 @@ func overREST(client *http.Client, address, name string) outcome {
 	traced := *client
 	traced.Transport = traceConnection{client.Transport, func(from string) { seen.at = from }}
 	seen.err = callREST(&traced, address, name, samples.Body("BeforeClusterCreate"))
+	seen.unreachable = seen.err != nil && strings.HasPrefix(seen.err.Error(), "status 503: ")
 	_, seen.broken = errors.AsType[unansweredError](seen.err)
 	return seen
 }
@@ -83,7 +88,8 @@ func (r traceConnection) RoundTrip(request *http.Request) (*http.Response, error
 func overGRPC(conn grpc.ClientConnInterface, name string) outcome {
 	var at peer.Peer
 	err := callGRPC(waiting{conn}, name, grpc.Peer(&at))
-	seen := outcome{err: err, broken: status.Code(err) == codes.Unavailable && len(status.Convert(err).Details()) == 0}
+	unavailable, answered := status.Code(err) == codes.Unavailable, len(status.Convert(err).Details()) > 0
+	seen := outcome{err: err, broken: unavailable && !answered, unreachable: unavailable && answered}
 	if at.LocalAddr != nil {
 		seen.at = at.LocalAddr.String()
 	}
@@ -98,20 +104,22 @@ func (w waiting) Invoke(ctx context.Context, method string, in, out any, options
 	return w.ClientConnInterface.Invoke(ctx, method, in, out, append(options, grpc.WaitForReady(true))...)
 }
 
-// steady calls a handler from callers of each protocol, one call after the other, until stop is called, which returns
-// what they have seen.
-func (w *world) steady(t *testing.T, b *balancer, each int, handler string) (stop func() []outcome) {
+// steady calls handlers in turns from callers of each protocol, one call after the other, until stop is called, which
+// returns what they have seen.
+func (w *world) steady(t *testing.T, rest, rpc string, each int, handlers ...string) (stop func() []outcome) {
 	t.Helper()
 	done := make(chan struct{})
 	var mu sync.Mutex
 	var seen []outcome
 	var running sync.WaitGroup
 	for range each {
-		for _, caller := range w.newBalanced(t, b) {
+		for _, caller := range w.newCallers(t, rest, rpc) {
 			running.Go(func() {
 				defer caller.close()
-				for {
-					got := caller.call(handler)
+				for i := 0; ; i++ {
+					began := time.Now()
+					got := caller.call(handlers[i%len(handlers)])
+					got.began, got.ended = began, time.Now()
 					if got.err != nil {
 						got.err = fmt.Errorf("over %s: %w", caller.name, got.err)
 					}
@@ -144,7 +152,7 @@ func (w *world) hold(t *testing.T, b *balancer, each int, held *program, handler
 	var running sync.WaitGroup
 	calls := 0
 	for range each {
-		for _, caller := range w.newBalanced(t, b) {
+		for _, caller := range w.newCallers(t, b.rest, b.rpc) {
 			calls++
 			running.Go(func() {
 				defer caller.close()
