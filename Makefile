@@ -20,7 +20,7 @@ BUF := $(BIN)/buf
 BUF_VERSION := $(shell sed -n 's,^\tgithub.com/bufbuild/buf v\([0-9.]*\).*,\1,p' tools/go.mod)
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-LDFLAGS := -X main.version=$(VERSION)
+LDFLAGS := -X github.com/hookgate/hookgate/command.version=$(VERSION)
 
 # The modules of this repository, and the modules with Go code.
 MODULES := . examples/go test/conversion test/e2e test/extension test/faults test/openapi test/skew tools/clusterctl tools/image tools/kubernetes tools/openapi

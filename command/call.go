@@ -1,0 +1,187 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/codec"
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/internal/render"
+	"github.com/hookgate/hookgate/internal/text"
+)
+
+// callOptions are the flags of hookgate call.
+type callOptions struct {
+	clientOptions
+	handler string
+	file    string
+	output  string
+}
+
+func newCallCommand(hooks *catalog.Catalog) *cobra.Command {
+	var o callOptions
+	cmd := &cobra.Command{
+		Use:   "call HOOK -f FILE",
+		Short: "Call a hook and print the answer",
+		Long: "Call a hook of a gateway, or of an extension, and print the answer.\n\n" +
+			"FILE is the request in YAML or JSON; apiVersion and kind may be left out, and \"-\" is standard\n" +
+			"input. Without --handler, a gateway calls every handler that matches. The exit status is 0 if the\n" +
+			"answer's status is Success, even if the answer asks the caller to wait (RETRY AFTER), and 1 if the\n" +
+			"status is Failure or there is no answer.\n\n" +
+			wrap("The hooks, in upper or lower case: "+hookNames(hooks)+"."),
+		Example: "  hookgate call BeforeClusterCreate -f cluster.yaml --ca dev-ca.crt\n" +
+			"  hookgate call GeneratePatches --handler set-image.example -f templates.yaml --ca dev-ca.crt \\\n" +
+			"    --server grpcs://127.0.0.1:9090\n" +
+			"  hookgate call Discovery -o json",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usagef("want one hook, got %d arguments", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return o.run(cmd, hooks, args[0]) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.handler, "handler", "",
+		"name of the handler to call, as \"hookgate get handlers\" prints it")
+	f.StringVarP(&o.file, "file", "f", "", "file with the request, YAML or JSON; \"-\" is standard input")
+	f.StringVarP(&o.output, "output", "o", "table",
+		"format of the answer: table, yaml, or json, which is the answer itself, indented")
+	o.addFlags(f)
+	return cmd
+}
+
+func (o *callOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, name string) error {
+	h, ok := hooks.ByName(name)
+	if !ok {
+		return usagef("no hook %q, did you mean %s? The hooks are %s", name, nearestHook(hooks, name), hookNames(hooks))
+	}
+	printer, err := newPrinter(o.output)
+	if err != nil {
+		return err
+	}
+	if h.Singleton() && o.handler != "" {
+		return usagef("%s has no handlers: want no --handler", h.Hook)
+	}
+	if o.file == "" && !h.Singleton() {
+		return usagef("-f is required: a file with the request of %s", h.Hook)
+	}
+	mandated := codec.New(hooks)
+	server, err := o.open(mandated, cmd.ErrOrStderr())
+	if err != nil {
+		return err
+	}
+	defer server.client.Close()
+	request := h.Request.New().Interface()
+	if o.file != "" {
+		if request, err = readRequest(cmd.InOrStdin(), o.file, h, mandated); err != nil {
+			return err
+		}
+	}
+	a, err := server.call(cmd.Context(), h, o.handler, request)
+	if err != nil {
+		return fmt.Errorf("call %s: %w", h.Hook, err)
+	}
+	err = printer(cmd.OutOrStdout(), a.body, func(w io.Writer) error {
+		return render.Answer(w, h, o.handler, a.message, a.callID)
+	})
+	if err != nil {
+		return fmt.Errorf("print answer: %w", err)
+	}
+	return checkStatus(h, a)
+}
+
+// checkStatus returns an error unless the answer is a success. An answer whose status is missing is none.
+func checkStatus(h *catalog.Hook, a *answer) error {
+	common, ok := a.message.(interface {
+		GetStatus() hooksv1alpha1.ResponseStatus
+		GetMessage() string
+	})
+	if !ok {
+		return fmt.Errorf("call %s: answer %T has no status", h.Hook, a.message)
+	}
+	id := ""
+	if a.callID != "" {
+		id = " (call id " + text.Printable(a.callID) + ")"
+	}
+	switch common.GetStatus() {
+	case hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS:
+		return nil
+	case hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_FAILURE:
+		if common.GetMessage() == "" {
+			return fmt.Errorf("call %s: the extension answered Failure, without a message%s", h.Hook, id)
+		}
+		return fmt.Errorf("call %s: the extension answered Failure: %s%s", h.Hook, text.Printable(common.GetMessage()), id)
+	default:
+		return errors.New("call " + h.Hook + ": the answer has no status: it must be Success or Failure" + id)
+	}
+}
+
+func hookNames(c *catalog.Catalog) string {
+	var names []string
+	for _, h := range c.Hooks() {
+		names = append(names, h.Hook)
+	}
+	return strings.Join(names, ", ")
+}
+
+// wrap breaks a text into lines for a terminal.
+func wrap(text string) string {
+	const most = 120
+	var b strings.Builder
+	column := 0
+	for i, word := range strings.Fields(text) {
+		switch {
+		case i == 0:
+		case column+1+len(word) > most:
+			b.WriteByte('\n')
+			column = 0
+		default:
+			b.WriteByte(' ')
+			column++
+		}
+		b.WriteString(word)
+		column += len(word)
+	}
+	return b.String()
+}
+
+// nearestHook returns the hook whose name takes the fewest edits to reach; the first by name of several.
+func nearestHook(c *catalog.Catalog, name string) string {
+	nearest, least := "", -1
+	for _, h := range c.Hooks() {
+		if d := editDistance(strings.ToLower(name), strings.ToLower(h.Hook)); least < 0 || d < least {
+			nearest, least = h.Hook, d
+		}
+	}
+	return nearest
+}
+
+// editDistance counts the characters to insert, delete or replace that make a into b.
+func editDistance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

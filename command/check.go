@@ -1,0 +1,196 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/codec"
+	"github.com/hookgate/hookgate/conformance"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/table"
+)
+
+// formatJUnit is a format of -o that only checks have.
+const formatJUnit = "junit"
+
+// checkOptions are the flags of hookgate check.
+type checkOptions struct {
+	clientOptions
+	only, skip []string
+	requests   []string
+	objects    string
+	output     string
+	list       bool
+	strict     bool
+	verbose    bool
+}
+
+func newCheckCommand(hooks *catalog.Catalog) *cobra.Command {
+	var o checkOptions
+	cmd := &cobra.Command{
+		Use:   "check URL",
+		Short: "Check that an extension keeps the rules",
+		Long: "Check an extension from outside: discover its handlers, call each with realistic and with wrong\n" +
+			"requests, and check the answers against the rules of the Runtime SDK. --list lists the checks.\n\n" +
+			"URL is https://HOST:PORT for REST; grpcs://HOST:PORT, grpc://HOST:PORT on loopback, or\n" +
+			"unix:///PATH for gRPC.\n\n" +
+			"Every handler is called several times with made-up objects, including UpdateMachine and\n" +
+			"BeforeClusterDelete: check an instance that takes no real action. The exit status is 0 if no rule\n" +
+			"of level MUST is broken, 1 if one is, and 2 if the command was wrong.",
+		Example: "  hookgate check https://127.0.0.1:9442 --ca dev-ca.crt\n" +
+			"  hookgate check unix:///run/extension.sock --skip protocol.health\n" +
+			"  hookgate check grpc://127.0.0.1:9090 --only patches,determinism -o junit > check.xml",
+		Args: func(_ *cobra.Command, args []string) error {
+			if want := map[bool]int{true: 0, false: 1}[o.list]; len(args) != want {
+				return usagef("want %s, got %d arguments",
+					map[bool]string{true: "no URL with --list", false: "one URL"}[o.list], len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if o.list {
+				return o.printChecks(cmd.OutOrStdout())
+			}
+			return o.run(cmd, hooks, args[0])
+		},
+	}
+	f := cmd.Flags()
+	o.addCredentialFlags(f)
+	f.StringSliceVar(&o.only, "only", nil,
+		"checks to run: identifiers, families such as \"patches\", or patterns such as \"*.scope\"")
+	f.StringSliceVar(&o.skip, "skip", nil, "checks to leave out, in the same form; it wins over --only")
+	f.StringArrayVar(&o.requests, "request", nil,
+		"HOOK=FILE, a request in YAML or JSON to send instead of the built-in one; may be given several times")
+	f.StringVar(&o.objects, "cluster-api-version", "",
+		"version of Cluster API objects to send: v1beta1 or v1beta2. By default the version that a gRPC extension "+
+			"states, or else that of the requests, which is v1beta2 for the built-in ones")
+	f.StringVarP(&o.output, "output", "o", formatTable,
+		"format of the results: table, which lists the findings; json; or junit, XML for CI systems")
+	f.BoolVar(&o.list, "list", false, "print the checks, and run none")
+	f.BoolVar(&o.strict, "strict", false, "let broken rules of the level SHOULD count, too")
+	f.BoolVarP(&o.verbose, "verbose", "v", false, "print the checks that pass or do not apply, too")
+	f.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long all checks together may take")
+	return cmd
+}
+
+func (o *checkOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, url string) error {
+	switch o.output {
+	case formatTable, formatJSON, formatJUnit:
+	default:
+		return usagef("--output %q: want table, json or junit", o.output)
+	}
+	if o.objects != "" {
+		if err := hook.CheckClusterAPIVersion(o.objects); err != nil {
+			return usagef("--cluster-api-version: %w", err)
+		}
+	}
+	if o.timeout <= 0 {
+		return usagef("--timeout: want more than 0, got %s", o.timeout)
+	}
+	target := conformance.Target{URL: url}
+	var err error
+	if target.CA, target.Certificate, err = o.credentials(); err != nil {
+		return err
+	}
+	if target.Token, err = o.bearer(); err != nil {
+		return err
+	}
+	requests, err := o.readRequests(cmd.InOrStdin(), hooks)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(cmd.Context(), o.timeout, fmt.Errorf("not done within %s", o.timeout))
+	defer cancel()
+	report, err := conformance.Run(ctx, target, conformance.Options{
+		Catalog: hooks, Only: o.only, Skip: o.skip, Requests: requests, ClusterAPIVersion: o.objects,
+	})
+	if err != nil {
+		return checkError(err)
+	}
+	if err := o.print(cmd.OutOrStdout(), &report); err != nil {
+		return fmt.Errorf("print results: %w", err)
+	}
+	if !report.Conforms(o.strict) {
+		return errors.New("the extension does not keep the rules")
+	}
+	return nil
+}
+
+// checkError separates mistakes in the command line from failures.
+func checkError(err error) error {
+	var (
+		selection *conformance.SelectionError
+		target    *conformance.TargetError
+	)
+	switch {
+	case errors.As(err, &selection):
+		return usagef("--only, --skip: %w; see hookgate check --list", err)
+	case errors.As(err, &target):
+		return usagef("%w", err)
+	}
+	return err
+}
+
+// readRequests reads the files of --request.
+func (o *checkOptions) readRequests(in io.Reader, hooks *catalog.Catalog) (map[string][]byte, error) {
+	mandated := codec.New(hooks)
+	requests := map[string][]byte{}
+	for _, r := range o.requests {
+		name, file, ok := strings.Cut(r, "=")
+		h, known := hooks.ByName(name)
+		if !ok || !known || file == "" {
+			return nil, usagef("--request %q: want HOOK=FILE; the hooks are %s", r, hookNames(hooks))
+		}
+		message, err := readRequest(in, file, h, mandated)
+		if err != nil {
+			return nil, err
+		}
+		body, err := mandated.Append(nil, message)
+		if err != nil {
+			return nil, fmt.Errorf("read request %s: %w", file, err)
+		}
+		requests[h.Hook] = body
+	}
+	return requests, nil
+}
+
+func (o *checkOptions) print(w io.Writer, report *conformance.Report) error {
+	switch o.output {
+	case formatJSON:
+		return report.WriteJSON(w, o.strict)
+	case formatJUnit:
+		return report.WriteJUnit(w, o.strict)
+	}
+	return report.WriteTable(w, o.verbose)
+}
+
+// printChecks prints the checks, for --list.
+func (o *checkOptions) printChecks(w io.Writer) error {
+	switch o.output {
+	case formatJSON:
+		e := json.NewEncoder(w)
+		e.SetEscapeHTML(false)
+		e.SetIndent("", "  ")
+		return e.Encode(conformance.Checks())
+	case formatTable:
+	default:
+		return usagef("--list has table and json, not --output %s", o.output)
+	}
+	t := table.New(w)
+	t.Row("CHECK", "LEVEL", "RULE")
+	for _, c := range conformance.Checks() {
+		t.Row(c.ID, string(c.Level), c.Rule)
+	}
+	return t.Flush()
+}

@@ -1,0 +1,84 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/codec"
+	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/yaml"
+)
+
+// readRequest reads a request of the hook from a file, or from in where path is "-": YAML, or JSON, which keeps its
+// objects byte for byte. apiVersion and kind may be left out.
+func readRequest(in io.Reader, path string, h *catalog.Hook, c *codec.Codec) (proto.Message, error) {
+	name := path
+	if path == "-" {
+		name = "standard input"
+	} else {
+		f, err := os.Open(path)
+		if err != nil {
+			return nil, fmt.Errorf("read request: %w", err)
+		}
+		defer func() { _ = f.Close() }()
+		in = f
+	}
+	data, err := io.ReadAll(io.LimitReader(in, limits.BodyBytes+1))
+	if err != nil {
+		return nil, fmt.Errorf("read request: %w", err)
+	}
+	if len(data) > limits.BodyBytes {
+		return nil, fmt.Errorf("read request %s: it is larger than the %d MiB that a request may have",
+			name, limits.BodyBytes>>20)
+	}
+	body, err := requestJSON(data)
+	if err != nil {
+		return nil, fmt.Errorf("read request %s: %w", name, err)
+	}
+	message := h.Request.New().Interface()
+	if err := c.Decode(body, message); err != nil {
+		return nil, fmt.Errorf("read request %s: it is no %s: %w", name,
+			message.ProtoReflect().Descriptor().Name(), err)
+	}
+	return message, nil
+}
+
+// requestJSON returns a file's content as JSON.
+func requestJSON(data []byte) ([]byte, error) {
+	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf")) // the mark that some editors put in front
+	if len(bytes.TrimSpace(data)) == 0 {
+		return nil, yaml.ErrEmpty
+	}
+	if json.Valid(data) {
+		return data, nil
+	}
+	body, err := yaml.ToJSON(data, limits.BodyBytes)
+	if err != nil && bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
+		// The text begins as JSON, so report its error as JSON.
+		if line, what := jsonFault(data); line > 0 {
+			return nil, fmt.Errorf("line %d: %s", line, what)
+		}
+	}
+	return body, err
+}
+
+// jsonFault returns the line and the description of the first error in JSON, or 0 if it is valid.
+func jsonFault(data []byte) (line int, what string) {
+	var discard json.RawMessage
+	var syntax *json.SyntaxError
+	err := json.Unmarshal(data, &discard)
+	if !errors.As(err, &syntax) {
+		return 0, ""
+	}
+	return 1 + bytes.Count(data[:min(int(syntax.Offset), len(data))], []byte("\n")), syntax.Error()
+}

@@ -1,0 +1,261 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/controllers/discovery"
+	"github.com/hookgate/hookgate/controllers/extensionconfig"
+	"github.com/hookgate/hookgate/controllers/source/cluster"
+	"github.com/hookgate/hookgate/controllers/source/directory"
+	"github.com/hookgate/hookgate/controllers/source/sidecar"
+	"github.com/hookgate/hookgate/convert"
+	"github.com/hookgate/hookgate/internal/via"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// leaseName returns the name of the Lease that the replicas of a gateway compete for. Gateways that watch different
+// ExtensionConfigs may share a namespace. A watch filter may be any value of a label; the name of a Lease may not.
+func leaseName(group, watchFilter string) string {
+	name := "hookgate-leader-election-" + group
+	if watchFilter != "" {
+		name += fmt.Sprintf("-%.4x", sha256.Sum256([]byte(watchFilter)))
+	}
+	return name
+}
+
+// source fills the registry.
+type source interface {
+	Run(ctx context.Context) error
+	NamespaceLabels(name string) map[string]string
+}
+
+// clusterOptions are the flags about ExtensionConfigs in a cluster. Those that Cluster API's managers have, too, have
+// the same names and defaults.
+type clusterOptions struct {
+	kubeconfig       string
+	group            string
+	readOnly         bool
+	namespace        string
+	watchFilter      string
+	concurrency      int
+	qps              float32
+	burst            int
+	gatewayAddresses []string
+
+	leaderElect   bool
+	leaseDuration time.Duration
+	renewDeadline time.Duration
+	retryPeriod   time.Duration
+}
+
+func (o *clusterOptions) addFlags(f *pflag.FlagSet) {
+	f.StringVar(&o.kubeconfig, "kubeconfig", "",
+		"kubeconfig of the cluster with the ExtensionConfigs; not needed in a Pod")
+	f.StringVar(&o.group, "extension-config-group", cluster.ClusterAPIGroup,
+		"API group of the ExtensionConfigs: "+cluster.ClusterAPIGroup+", or "+cluster.HookgateGroup+" for those that "+
+			"Cluster API core must not call")
+	f.BoolVar(&o.readOnly, "read-only", false,
+		"serve what another program, such as Cluster API core, has discovered, and write nothing to the cluster")
+	f.StringVar(&o.namespace, "namespace", "",
+		"the only namespace whose Secrets and EndpointSlices are watched; all by default")
+	f.StringVar(&o.watchFilter, "watch-filter", "",
+		"watch only ExtensionConfigs whose label cluster.x-k8s.io/watch-filter has this value")
+	f.IntVar(&o.concurrency, "extensionconfig-concurrency", cluster.DefaultConcurrency,
+		"how many ExtensionConfigs are reconciled at the same time")
+	f.Float32Var(&o.qps, "kube-api-qps", 100, "how many requests per second to the API server")
+	f.IntVar(&o.burst, "kube-api-burst", 200, "how many requests to the API server in a burst")
+	f.StringSliceVar(&o.gatewayAddresses, "gateway-address", nil,
+		"host or host:port under which this gateway is called, for example hookgate.hookgate-system.svc; "+
+			"ExtensionConfigs that point there are refused; may be repeated")
+	f.BoolVar(&o.leaderElect, "leader-elect", false,
+		"let only one of several replicas discover extensions and write to the cluster; needed with more than one")
+	f.DurationVar(&o.leaseDuration, "leader-elect-lease-duration", 15*time.Second,
+		"how long other replicas wait for a leader that is silent")
+	f.DurationVar(&o.renewDeadline, "leader-elect-renew-deadline", 10*time.Second,
+		"how long a leader tries to stay the leader before it gives up")
+	f.DurationVar(&o.retryPeriod, "leader-elect-retry-period", 2*time.Second,
+		"time between attempts to become, or to stay, the leader")
+}
+
+// inCluster reports whether the process runs in a Pod.
+func inCluster() bool { return os.Getenv("KUBERNETES_SERVICE_HOST") != "" }
+
+func (o *clusterOptions) check() error {
+	if o.group != cluster.ClusterAPIGroup && o.group != cluster.HookgateGroup {
+		return usagef("--extension-config-group: want %s or %s, got %q",
+			cluster.ClusterAPIGroup, cluster.HookgateGroup, o.group)
+	}
+	if o.concurrency <= 0 {
+		return usagef("--extensionconfig-concurrency: want more than 0, got %d", o.concurrency)
+	}
+	if o.qps <= 0 || o.burst <= 0 {
+		return usagef("--kube-api-qps and --kube-api-burst: want more than 0, got %g and %d", o.qps, o.burst)
+	}
+	if o.readOnly && o.leaderElect {
+		return usagef("--read-only and --leader-elect: a replica that only reads does not compete to write; leave " +
+			"one of them out")
+	}
+	return nil
+}
+
+// connection says how to reach the cluster. Without a cluster, it is the zero value.
+type connection struct {
+	rest      *rest.Config
+	namespace string                    // of the gateway
+	own       extensionconfig.Addresses // of the gateway
+}
+
+// connect returns the connection to the cluster, if one is configured. It does no I/O beyond reading files.
+func (o *serveOptions) connect() (connection, error) {
+	if !o.wantsCluster() {
+		return connection{}, nil
+	}
+	restConfig, namespace, err := loadKubeconfig(o.cluster.kubeconfig)
+	if err != nil {
+		return connection{}, err
+	}
+	own, err := extensionconfig.ParseAddresses(append(ownAddresses(o.httpAddress), o.cluster.gatewayAddresses...))
+	if err != nil {
+		return connection{}, usagef("--gateway-address: %w", err)
+	}
+	restConfig.QPS, restConfig.Burst = o.cluster.qps, o.cluster.burst
+	return connection{rest: restConfig, namespace: namespace, own: own}, nil
+}
+
+// loadKubeconfig returns the configuration of the cluster in a file, or in a Pod of its own cluster, and the namespace.
+func loadKubeconfig(path string) (*rest.Config, string, error) {
+	rules := &clientcmd.ClientConfigLoadingRules{ExplicitPath: path}
+	clientConfig := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{})
+	restConfig, err := clientConfig.ClientConfig()
+	if err != nil {
+		return nil, "", fmt.Errorf("kubeconfig: %w", err)
+	}
+	namespace, _, err := clientConfig.Namespace()
+	if err != nil {
+		return nil, "", fmt.Errorf("kubeconfig: namespace: %w", err)
+	}
+	return rest.AddUserAgent(restConfig, "hookgate"), namespace, nil
+}
+
+// gatewayID returns the id by which the gateway recognizes calls that come back to it. The replicas that compete for
+// one Lease share theirs. Without a cluster, every process has its own.
+func (o *serveOptions) gatewayID(at connection) string {
+	if at.rest == nil {
+		return via.NewGateway()
+	}
+	ca := string(at.rest.CAData) + at.rest.CAFile
+	if data, err := os.ReadFile(at.rest.CAFile); err == nil {
+		ca = string(data)
+	}
+	// Clusters have CAs of their own; their addresses differ between the inside and the outside.
+	if ca == "" {
+		ca = at.rest.Host
+	}
+	return via.GatewayOf(ca, at.namespace, leaseName(o.cluster.group, o.cluster.watchFilter))
+}
+
+// newSource returns the source for the ExtensionConfigs of the cluster.
+func (o *clusterOptions) newSource(at connection, c cluster.Config) (source, error) {
+	c.REST, c.Own = at.rest, at.own
+	c.Group, c.ReadOnly, c.Namespace, c.WatchFilter, c.Concurrency = o.group, o.readOnly, o.namespace,
+		o.watchFilter, o.concurrency
+	c.LeaderElection = cluster.LeaderElection{
+		Enabled: o.leaderElect, Namespace: at.namespace, Name: leaseName(o.group, o.watchFilter),
+		LeaseDuration: o.leaseDuration, RenewDeadline: o.renewDeadline, RetryPeriod: o.retryPeriod,
+	}
+	found, err := cluster.New(c)
+	if err != nil {
+		return nil, usageError{err}
+	}
+	return found, nil
+}
+
+// ownAddresses returns the addresses that lead to a listener on address, as far as its text says.
+func ownAddresses(address string) []string {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil || port == "0" {
+		return nil
+	}
+	ip := net.ParseIP(host)
+	switch {
+	case host == "", ip != nil && ip.IsUnspecified(), ip != nil && ip.IsLoopback(), host == "localhost":
+		return []string{"localhost:" + port, "127.0.0.1:" + port, "[::1]:" + port}
+	}
+	return []string{address}
+}
+
+// newRegistry returns the registry that the source fills.
+func (o *serveOptions) newRegistry() *registry.Registry {
+	if o.sidecar != "" {
+		return registry.NewSole()
+	}
+	return registry.New()
+}
+
+// newSource returns the source of registrations that the flags name.
+func (o *serveOptions) newSource(
+	at connection, hooks *catalog.Catalog, reg *registry.Registry, d discovery.Discoverer, endpoints *cluster.Endpoints,
+	references *convert.References, losses *convert.Losses, observer directory.Observer, circuits cluster.Circuits,
+	logger *slog.Logger,
+) (source, error) {
+	switch {
+	case o.sidecar != "":
+		return sidecar.New(sidecar.Config{
+			URL: o.sidecar, Registry: reg, Discoverer: d, Logger: logger, Resync: o.resync, Observer: observer,
+		})
+	case o.extensionConfigs != "":
+		return directory.New(directory.Config{
+			Dir: o.extensionConfigs, Catalog: hooks, Registry: reg, Discoverer: d, References: references,
+			Losses: losses,
+			Logger: logger, Resync: o.resync, Observer: observer,
+		})
+	default:
+		return o.cluster.newSource(at, cluster.Config{
+			Catalog: hooks, Registry: reg, Discoverer: d, Endpoints: endpoints, References: references, Losses: losses,
+			Logger: logger, Resync: o.resync, Observer: observer, Circuits: circuits,
+		})
+	}
+}
+
+// wantsCluster reports whether registrations come from a cluster.
+func (o *serveOptions) wantsCluster() bool { return o.extensionConfigs == "" && o.sidecar == "" }
+
+// checkSource returns an error of usage unless the flags name one source of registrations.
+func (o *serveOptions) checkSource() error {
+	switch {
+	case o.sidecar != "" && o.extensionConfigs != "":
+		return usagef("--sidecar and --extension-configs: the gateway answers for the one extension beside it " +
+			"or for those of a directory; leave one of them out")
+	case o.sidecar != "" && o.cluster.kubeconfig != "":
+		return usagef("--sidecar and --kubeconfig: the gateway answers for the one extension beside it " +
+			"or for those of a cluster; leave one of them out")
+	case o.sidecar != "":
+		if err := sidecar.CheckURL(o.sidecar); err != nil {
+			return usagef("--sidecar: %w", err)
+		}
+		return nil
+	case o.extensionConfigs != "" && o.cluster.kubeconfig != "":
+		return usagef("--extension-configs and --kubeconfig: ExtensionConfigs come from a directory " +
+			"or from a cluster; leave one of them out")
+	case o.extensionConfigs == "" && o.cluster.kubeconfig == "" && !inCluster():
+		return usagef("--extension-configs is required: a directory with manifests of ExtensionConfigs; " +
+			"or --kubeconfig, for those of a cluster; or --sidecar, for one extension beside the gateway")
+	case o.extensionConfigs != "":
+		return nil
+	}
+	return o.cluster.check()
+}

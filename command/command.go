@@ -1,0 +1,126 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package command is the command line of hookgate: flags and wiring only.
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/hookgate/hookgate/gateway"
+	"github.com/hookgate/hookgate/internal/text"
+)
+
+// The exit statuses.
+const (
+	exitDone   = 0
+	exitFailed = 1
+	exitUsage  = 2
+)
+
+// Main runs hookgate with the arguments of the process, and ends the process.
+func Main() {
+	os.Exit(run(untilSignal(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.LookupEnv))
+}
+
+// untilSignal returns a context that ends at SIGTERM or SIGINT. The second of them ends the program at once, also as
+// the first process of a container, to which the kernel does not apply the default action.
+func untilSignal() context.Context {
+	ctx, stop := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 2)
+	signal.Notify(signals, os.Interrupt, syscall.SIGTERM)
+	go func() {
+		<-signals
+		stop()
+		second := <-signals
+		_, _ = fmt.Fprintf(os.Stderr, "hookgate: stopped at once by a second signal (%s)\n", second)
+		os.Exit(exitFailed)
+	}()
+	return ctx
+}
+
+// usageError is a mistake in the command line.
+type usageError struct{ err error }
+
+func (e usageError) Error() string { return e.err.Error() }
+func (e usageError) Unwrap() error { return e.err }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+// run is the whole program, so that tests can call it.
+func run(
+	ctx context.Context, args []string, in io.Reader, out, errOut io.Writer, lookupEnv func(string) (string, bool),
+) int {
+	started := false
+	root := newRootCommand(func(cmd *cobra.Command) error {
+		started = true
+		return flagsFromEnvironment(cmd.Flags(), lookupEnv)
+	})
+	root.SetArgs(args)
+	root.SetIn(in)
+	root.SetOut(out)
+	root.SetErr(errOut)
+	cmd, err := root.ExecuteContextC(ctx)
+	if err == nil {
+		return exitDone
+	}
+	_, _ = fmt.Fprintf(errOut, "hookgate: %s\n", text.Mask(err.Error()))
+	var usage usageError
+	if errors.As(err, &usage) || !started { // cobra itself finds unknown commands and flags, before anything starts
+		_, _ = fmt.Fprintf(errOut, "Run %q to see how to use it.\n", cmd.CommandPath()+" --help")
+		return exitUsage
+	}
+	return exitFailed
+}
+
+func newRootCommand(before func(*cobra.Command) error) *cobra.Command {
+	root := &cobra.Command{
+		Use:   "hookgate",
+		Short: "The gateway between the Cluster API runtime and its Runtime Extensions",
+		Long: "Hookgate calls Runtime Extensions on behalf of Cluster API, and of any other client that speaks\n" +
+			"HTTPS JSON or gRPC. Every flag can also be set in the environment: --http-address is\n" +
+			"HOOKGATE_HTTP_ADDRESS.",
+		SilenceErrors:     true,
+		SilenceUsage:      true,
+		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return before(cmd) },
+	}
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
+	root.CompletionOptions.HiddenDefaultCmd = true
+	groups := []gateway.Group{gateway.Infrastructure()}
+	hooks, versions, err := gateway.Hooks(groups...) // the only ones of the process
+	if err != nil {
+		panic("hookgate: " + err.Error()) // a mistake in the contract, which every test sees
+	}
+	root.AddCommand(
+		newServeCommand(hooks, versions, groups), newCallCommand(hooks), newGetCommand(hooks), newCheckCommand(hooks),
+		newPreflightCommand(hooks, versions), newVersionCommand(),
+	)
+	return root
+}
+
+// flagsFromEnvironment sets each flag that the command line does not set from the variable HOOKGATE_<FLAG>, if that
+// exists.
+func flagsFromEnvironment(flags *pflag.FlagSet, lookupEnv func(string) (string, bool)) error {
+	var errs []error
+	flags.VisitAll(func(f *pflag.Flag) {
+		name := "HOOKGATE_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		value, ok := lookupEnv(name)
+		if !ok || f.Changed || f.Name == "help" {
+			return
+		}
+		if err := flags.Set(f.Name, value); err != nil {
+			errs = append(errs, usagef("environment variable %s: %w", name, err))
+		}
+	})
+	return errors.Join(errs...)
+}

@@ -1,0 +1,110 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/rest"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+
+	"github.com/hookgate/hookgate/internal/certs"
+)
+
+// diagnosticsOptions are the flags about health, metrics and profiles. Cluster API's managers have them, too.
+type diagnosticsOptions struct {
+	address  string
+	insecure bool
+	health   string
+	profiler string
+}
+
+func (o *diagnosticsOptions) addFlags(f *pflag.FlagSet) {
+	f.StringVar(&o.address, "diagnostics-address", "127.0.0.1:8443",
+		"address for /healthz, /readyz and /metrics: plain HTTP on loopback; anywhere else HTTPS, for callers with a "+
+			"certificate that ca.crt in --cert-dir has signed, or with a token that the cluster allows to get /metrics")
+	f.BoolVar(&o.insecure, "insecure-diagnostics", false,
+		"serve --diagnostics-address in plain HTTP to everyone, wherever it is")
+	f.StringVar(&o.health, "health-addr", "",
+		"address for /healthz and /readyz in plain HTTP, for probes that have no client certificate; "+
+			"--diagnostics-address serves them, too; empty serves none")
+	f.StringVar(&o.profiler, "profiler-address", "",
+		"address for Go's profiler, /debug/pprof, in plain HTTP, for example 127.0.0.1:6060; empty serves none")
+}
+
+// serving returns the TLS of the diagnostics, nil for plain HTTP, and a function that puts the metrics behind
+// authentication. cluster says how to reach the API server; it is nil without a cluster.
+func (o *diagnosticsOptions) serving(certificates *certs.Server, cluster *rest.Config, logger *slog.Logger) (
+	*tls.Config, func(http.Handler) (http.Handler, error), error,
+) {
+	open := func(h http.Handler) (http.Handler, error) { return h, nil }
+	if _, _, err := net.SplitHostPort(o.address); err != nil {
+		return nil, nil, usagef("--diagnostics-address: %w", err)
+	}
+	switch {
+	case o.insecure, isLoopback(o.address):
+		return nil, open, nil
+	case certificates.AsksForCertificates() && cluster == nil:
+		return certificates.TLS(), open, nil
+	case cluster == nil:
+		return nil, nil, usagef("--diagnostics-address %s is not on loopback: it is then served to callers with "+
+			"client certificates only, and --cert-dir has no ca.crt to check them with; put one there, or say "+
+			"--insecure-diagnostics", o.address)
+	}
+	client, err := rest.HTTPClientFor(cluster)
+	if err != nil {
+		return nil, nil, fmt.Errorf("diagnostics: %w", err)
+	}
+	filter, err := filters.WithAuthenticationAndAuthorization(cluster, client)
+	if err != nil {
+		return nil, nil, fmt.Errorf("diagnostics: %w", err)
+	}
+	log := logr.FromSlogHandler(logger.Handler())
+	return certificates.TLSOrToken(), func(h http.Handler) (http.Handler, error) {
+		withToken, err := filter(log, h)
+		if err != nil {
+			return nil, err
+		}
+		return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.TLS != nil && certificates.Trusts(r.TLS) {
+				h.ServeHTTP(w, r)
+				return
+			}
+			withToken.ServeHTTP(w, r)
+		}), nil
+	}, nil
+}
+
+// profilerServer serves Go's profiler.
+type profilerServer struct{ address string }
+
+// Run serves until ctx is done.
+func (p profilerServer) Run(ctx context.Context) error {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/cmdline", pprof.Cmdline)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	listener, err := new(net.ListenConfig).Listen(ctx, "tcp", p.address)
+	if err != nil {
+		return fmt.Errorf("listen on %s (--profiler-address): %w", p.address, err)
+	}
+	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
+	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+		return fmt.Errorf("serve profiler: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,99 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/hookgate/hookgate/gateway"
+	"github.com/hookgate/hookgate/internal/certs"
+)
+
+// followed are the files that the gateway follows: what SIGHUP reads again, and what /readyz?verbose and the metrics
+// say of them.
+type followed struct {
+	logger  *slog.Logger
+	signals chan os.Signal
+	reloads []func()
+	notices []func() gateway.Notice
+}
+
+// newFollowed returns followed without files. From now on SIGHUP does not end the process.
+func newFollowed(logger *slog.Logger) *followed {
+	f := &followed{logger: logger, signals: make(chan os.Signal, 1)}
+	signal.Notify(f.signals, syscall.SIGHUP)
+	return f
+}
+
+// add adds the files of in and of the source of registrations.
+func (f *followed) add(in *inputs, s source, metrics *gateway.Metrics) {
+	f.reloads = append(f.reloads, in.certificates.Reload)
+	f.observe("serving", in.certificates.Pair(), metrics)
+	if in.clientCertificate != nil {
+		f.certificate("client", in.clientCertificate, metrics)
+	}
+	f.source(s)
+	if in.callers != nil {
+		f.reloads = append(f.reloads, in.callers.Reload)
+	}
+}
+
+// certificate adds a certificate.
+func (f *followed) certificate(name string, pair *certs.Pair, metrics *gateway.Metrics) {
+	f.reloads = append(f.reloads, pair.Reload)
+	f.observe(name, pair, metrics)
+}
+
+// observe adds a certificate that is read again with others.
+func (f *followed) observe(name string, pair *certs.Pair, metrics *gateway.Metrics) {
+	f.notices = append(f.notices, func() gateway.Notice {
+		return gateway.Notice{Name: "certificate/" + name, Text: pair.Warning(time.Now())}
+	})
+	metrics.Certificate(name, pair.NotAfter)
+}
+
+// source adds the source of registrations, if it reads files.
+func (f *followed) source(s source) {
+	files, ok := s.(interface {
+		Reload()
+		Warning() string
+	})
+	if !ok {
+		return
+	}
+	f.reloads = append(f.reloads, files.Reload)
+	f.notices = append(f.notices, func() gateway.Notice {
+		return gateway.Notice{Name: "manifests", Text: files.Warning()}
+	})
+}
+
+// all returns what operators should know about the files.
+func (f *followed) all() []gateway.Notice {
+	notices := make([]gateway.Notice, len(f.notices))
+	for i, notice := range f.notices {
+		notices[i] = notice()
+	}
+	return notices
+}
+
+// Run reads the files again at each SIGHUP, until ctx is done.
+func (f *followed) Run(ctx context.Context) error {
+	defer signal.Stop(f.signals)
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-f.signals:
+			f.logger.Info("SIGHUP: files are read again")
+			for _, reload := range f.reloads {
+				reload()
+			}
+		}
+	}
+}

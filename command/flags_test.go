@@ -1,0 +1,335 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/pflag"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/devcert"
+)
+
+// serving holds the flags of a gateway that could start.
+func serving(t *testing.T) (configs, certs string) {
+	t.Helper()
+	configs, certs = t.TempDir(), t.TempDir()
+	pair, err := devcert.New(time.Now().Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := pair.WriteDir(certs); err != nil {
+		t.Fatal(err)
+	}
+	return configs, certs
+}
+
+// serveBriefly runs hookgate serve with a context that ends when it listens, or at once if it does not.
+func serveBriefly(t *testing.T, env map[string]string, args ...string) outcome {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	defer cancel()
+	out := &listening{cancel: cancel}
+	var errOut bytes.Buffer
+	code := run(ctx, append([]string{"serve"}, args...), strings.NewReader(""), out, &errOut, func(name string) (string, bool) {
+		value, ok := env[name]
+		return value, ok
+	})
+	return outcome{code, out.String(), errOut.String()}
+}
+
+// listening calls cancel once something is written to it.
+type listening struct {
+	bytes.Buffer
+	cancel context.CancelFunc
+}
+
+func (l *listening) Write(b []byte) (int, error) {
+	defer l.cancel()
+	return l.Buffer.Write(b)
+}
+
+// TestServeFlags tests each check of a flag at its limit and one beyond: a refused value is wrong usage.
+func TestServeFlags(t *testing.T) {
+	configs, certs := serving(t)
+	busy, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer busy.Close()
+	kubeconfig := writeFile(t, "kubeconfig", "not a kubeconfig")
+	callers := writeFile(t, "callers.yaml", "apiVersion: hookgate.dev/v1alpha1\nkind: Callers\n")
+	_, mutual := serving(t)
+	authority, err := devcert.NewAuthority(time.Now().Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(mutual, "ca.crt"), authority.PEM, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	directory := []string{"--extension-configs", configs, "--cert-dir", certs}
+	cluster := []string{"--kubeconfig", kubeconfig, "--cert-dir", certs}
+	sidecar := []string{"--sidecar", "grpc://127.0.0.1:1", "--cert-dir", certs}
+	const noCluster = "hookgate: kubeconfig: " // the flags are right, and the cluster cannot be reached
+	addresses := []string{"--http-address", "127.0.0.1:0", "--grpc-address", "127.0.0.1:0", "--diagnostics-address", "127.0.0.1:0"}
+	for name, tt := range map[string]struct {
+		base  []string
+		flags []string
+		want  string // of the error; empty if it serves
+		code  int
+	}{
+		"Directory":            {directory, nil, "", exitDone},
+		"Resync":               {directory, []string{"--resync", "1ns"}, "", exitDone},
+		"NoResync":             {directory, []string{"--resync", "0s"}, "--resync: want more than 0, got 0s", exitUsage},
+		"NegativeResync":       {directory, []string{"--resync", "-1ns"}, "--resync: want more than 0, got -1ns", exitUsage},
+		"ConnectionAge":        {directory, []string{"--connection-max-age", "1ns"}, "", exitDone},
+		"NoConnectionAge":      {directory, []string{"--connection-max-age", "0s"}, "--connection-max-age: want more than 0, got 0s", exitUsage},
+		"ShutdownTimeout":      {directory, []string{"--shutdown-timeout", "1s"}, "", exitDone},
+		"NoShutdownTimeout":    {directory, []string{"--shutdown-timeout", "0s"}, "--shutdown-timeout: want more than 0, got 0s", exitUsage},
+		"NoShutdownDelay":      {directory, []string{"--shutdown-delay", "0s"}, "", exitDone},
+		"NegativeDelay":        {directory, []string{"--shutdown-delay", "-1ns"}, "--shutdown-delay: want 0 or more, got -1ns", exitUsage},
+		"MemoryBudget":         {directory, []string{"--memory-budget", "96Mi"}, "", exitDone},
+		"LittleMemory":         {directory, []string{"--memory-budget", "100663295"}, "--memory-budget: want at least 96Mi, got 100663295", exitUsage},
+		"NoMemory":             {directory, []string{"--memory-budget", "much"}, "--memory-budget: want a quantity such as 256Mi, got \"much\"", exitUsage},
+		"NoTraces":             {directory, []string{"--trace-ratio", "0"}, "", exitDone},
+		"AllTraces":            {directory, []string{"--trace-ratio", "1"}, "", exitDone},
+		"LessThanNoTraces":     {directory, []string{"--trace-ratio", "-0.001"}, "--trace-ratio: want 0 to 1, got -0.001", exitUsage},
+		"MoreThanAllTraces":    {directory, []string{"--trace-ratio", "1.001"}, "--trace-ratio: want 0 to 1, got 1.001", exitUsage},
+		"NoNumberOfTraces":     {directory, []string{"--trace-ratio", "NaN"}, "--trace-ratio: want 0 to 1, got NaN", exitUsage},
+		"LogLevel":             {directory, []string{"--log-level", "error", "--log-format", "json"}, "", exitDone},
+		"NoLogLevel":           {directory, []string{"--log-level", "all"}, `--log-level: want debug, info, warn or error, got "all"`, exitUsage},
+		"NoLogFormat":          {directory, []string{"--log-format", "yaml"}, `--log-format: want text or json, got "yaml"`, exitUsage},
+		"OldTLS":               {directory, []string{"--tls-min-version", "VersionTLS11"}, "--tls-min-version: want VersionTLS12 or VersionTLS13", exitUsage},
+		"HalfACertificate":     {directory, []string{"--runtime-extension-client-cert-file", "x"}, "give both or none", exitUsage},
+		"HalfAKey":             {directory, []string{"--runtime-extension-client-key-file", "x"}, "give both or none", exitUsage},
+		"NoClientCertificate":  {directory, []string{"--runtime-extension-client-cert-file", "none", "--runtime-extension-client-key-file", "none"}, "read --runtime-extension-client-cert-file: certificate none and its key: ", exitFailed},
+		"WebhookOfADirectory":  {directory, []string{"--webhook-port", "9444"}, "--webhook-port: no API server asks", exitUsage},
+		"NoCertificates":       {[]string{"--extension-configs", configs}, nil, "--cert-dir is required", exitUsage},
+		"MissingCertificates":  {[]string{"--extension-configs", configs, "--cert-dir", configs}, nil, "tls.crt is missing", exitFailed},
+		"NoSource":             {[]string{"--cert-dir", certs}, nil, "--extension-configs is required", exitUsage},
+		"DirectoryAndCluster":  {directory, []string{"--kubeconfig", kubeconfig}, "--extension-configs and --kubeconfig: ", exitUsage},
+		"DirectoryAndSidecar":  {directory, []string{"--sidecar", "grpc://127.0.0.1:1"}, "--sidecar and --extension-configs: ", exitUsage},
+		"SidecarAndCluster":    {sidecar, []string{"--kubeconfig", kubeconfig}, "--sidecar and --kubeconfig: ", exitUsage},
+		"SidecarURL":           {[]string{"--sidecar", "http://127.0.0.1:1", "--cert-dir", certs}, nil, "--sidecar: ", exitUsage},
+		"Diagnostics":          {directory, []string{"--diagnostics-address", "127.0.0.1"}, "--diagnostics-address: ", exitUsage},
+		"OpenDiagnostics":      {directory, []string{"--diagnostics-address", "0.0.0.0:0"}, "is not on loopback", exitUsage},
+		"InsecureDiagnostics":  {directory, []string{"--diagnostics-address", "0.0.0.0:0", "--insecure-diagnostics"}, "", exitDone},
+		"OpenHTTP":             {directory, []string{"--http-address", "0.0.0.0:0"}, "--http-address 0.0.0.0:0 is not on loopback, and nothing authenticates callers: ", exitUsage},
+		"OpenGRPC":             {directory, []string{"--grpc-address", ":0"}, "--grpc-address :0 is not on loopback", exitUsage},
+		"HostName":             {directory, []string{"--http-address", "gateway.example:0"}, "is not on loopback", exitUsage},
+		"OpenSidecar":          {sidecar, []string{"--http-address", ":0"}, "--http-address :0 is not on loopback", exitUsage},
+		"Anonymous":            {directory, []string{"--http-address", "0.0.0.0:0", "--allow-anonymous-callers"}, "", exitDone},
+		"Callers":              {directory, []string{"--http-address", ":0", "--grpc-address", "[::]:0", "--callers", callers}, "", exitDone},
+		"CA":                   {[]string{"--extension-configs", configs, "--cert-dir", mutual}, []string{"--http-address", ":0"}, "", exitDone},
+		"Names":                {[]string{"--extension-configs", configs, "--cert-dir", mutual}, []string{"--allowed-client-names", "core,spiffe://x/y"}, "", exitDone},
+		"EmptyName":            {[]string{"--extension-configs", configs, "--cert-dir", mutual}, []string{"--allowed-client-names", "core,"}, "--allowed-client-names: a name is empty", exitUsage},
+		"NamesWithoutCA":       {directory, []string{"--allowed-client-names", "core"}, "--allowed-client-names: --cert-dir has no ca.crt", exitUsage},
+		"NoLimits":             {directory, []string{"--max-calls-per-second", "0", "--max-calls-in-flight", "0"}, "", exitDone},
+		"NegativeRate":         {directory, []string{"--max-calls-per-second", "-1"}, "--max-calls-per-second and --max-calls-in-flight: want 0 or more, got -1 and 1000", exitUsage},
+		"NegativeCalls":        {directory, []string{"--max-calls-in-flight", "-1"}, "want 0 or more, got 10000 and -1", exitUsage},
+		"TokensOfNoCluster":    {directory, []string{"--kubernetes-tokens"}, "--kubernetes-tokens: no API server checks tokens without a cluster", exitUsage},
+		"AudienceOfNoTokens":   {directory, []string{"--kubernetes-token-audiences", "a"}, "--kubernetes-token-audiences: tokens are checked with --kubernetes-tokens only", exitUsage},
+		"EmptyAudience":        {cluster, []string{"--kubernetes-tokens", "--kubernetes-token-audiences", "a,"}, "an audience is empty", exitUsage},
+		"Tokens":               {cluster, []string{"--kubernetes-tokens", "--http-address", ":0"}, noCluster, exitFailed},
+		"NoCallers":            {directory, []string{"--callers", "none"}, "read --callers: ", exitFailed},
+		"BadCallers":           {directory, []string{"--callers", kubeconfig}, "is not a file of callers", exitFailed},
+		"LocalDiagnostics":     {directory, []string{"--diagnostics-address", "localhost:0"}, "", exitDone},
+		"LastLocalDiagnostics": {directory, []string{"--diagnostics-address", "127.255.255.254:0"}, "", exitDone},
+		"HealthAndNoGRPC":      {directory, []string{"--health-addr", "127.0.0.1:0", "--grpc-address", ""}, "", exitDone},
+		"BusyAddress":          {directory, []string{"--http-address", busy.Addr().String()}, busy.Addr().String(), exitFailed},
+		"Argument":             {directory, []string{"x"}, `unknown command "x"`, exitUsage},
+		"UnknownFlag":          {directory, []string{"--verbose"}, "unknown flag: --verbose", exitUsage},
+		"NoDuration":           {directory, []string{"--resync", "1"}, `invalid argument "1" for "--resync"`, exitUsage},
+		"Cluster":              {cluster, nil, noCluster, exitFailed},
+		"OneAtATime":           {cluster, []string{"--extensionconfig-concurrency", "1"}, noCluster, exitFailed},
+		"NoneAtATime":          {cluster, []string{"--extensionconfig-concurrency", "0"}, "--extensionconfig-concurrency: want more than 0, got 0", exitUsage},
+		"LeastRate":            {cluster, []string{"--kube-api-qps", "0.001", "--kube-api-burst", "1"}, noCluster, exitFailed},
+		"NoRate":               {cluster, []string{"--kube-api-qps", "0"}, "--kube-api-qps and --kube-api-burst: want more than 0, got 0 and 200", exitUsage},
+		"NoBurst":              {cluster, []string{"--kube-api-burst", "0"}, "--kube-api-qps and --kube-api-burst: want more than 0, got 100 and 0", exitUsage},
+		"OwnGroup":             {cluster, []string{"--extension-config-group", "runtime.hookgate.dev"}, noCluster, exitFailed},
+		"OtherGroup":           {cluster, []string{"--extension-config-group", "runtime.cluster.x-k8s.io."}, "--extension-config-group: want ", exitUsage},
+		"ReadOnlyLeader":       {cluster, []string{"--read-only", "--leader-elect"}, "--read-only and --leader-elect: ", exitUsage},
+		"Reader":               {cluster, []string{"--read-only"}, noCluster, exitFailed},
+		"LastPort":             {cluster, []string{"--webhook-port", "65535"}, noCluster, exitFailed},
+		"OneBeyondLastPort":    {cluster, []string{"--webhook-port", "65536"}, "--webhook-port: want 0 to 65535, got 65536", exitUsage},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := serveBriefly(t, nil, slices.Concat(addresses, tt.base, tt.flags)...)
+			if got.code != tt.code || !strings.Contains(got.errOut, tt.want) {
+				t.Errorf("exit status %d, want %d and %q:\n%s", got.code, tt.code, tt.want, got.errOut)
+			}
+			if usage := strings.Contains(got.errOut, `Run "hookgate serve --help"`); usage != (tt.code == exitUsage) {
+				t.Errorf("help is offered: %v, exit status %d:\n%s", usage, got.code, got.errOut)
+			}
+			if serves := strings.HasPrefix(got.out, "hookgate serving https="); serves != (tt.code == exitDone) {
+				t.Errorf("it served: %v, exit status %d: %q", serves, got.code, got.out)
+			}
+		})
+	}
+}
+
+// TestAddressesAreOnOneLine checks which addresses are printed, and in which order.
+func TestAddressesAreOnOneLine(t *testing.T) {
+	configs, certs := serving(t)
+	for want, flags := range map[string][]string{
+		"https grpc diagnostics":        nil,
+		"https diagnostics":             {"--grpc-address", ""},
+		"https grpc diagnostics health": {"--health-addr", "127.0.0.1:0"},
+	} {
+		got := serveBriefly(t, nil, append([]string{"--extension-configs", configs, "--cert-dir", certs, "--http-address", "127.0.0.1:0",
+			"--grpc-address", "127.0.0.1:0", "--diagnostics-address", "127.0.0.1:0"}, flags...)...)
+		line, _ := strings.CutPrefix(got.out, "hookgate serving ")
+		var names []string
+		for field := range strings.FieldsSeq(line) {
+			name, address, _ := strings.Cut(field, "=")
+			names = append(names, name)
+			if !strings.HasPrefix(address, "127.0.0.1:") || strings.HasSuffix(address, ":0") {
+				t.Errorf("address %s is not what listens", field)
+			}
+		}
+		if strings.Join(names, " ") != want || strings.Count(got.out, "\n") != 1 {
+			t.Errorf("printed %q, want one line with %s", got.out, want)
+		}
+	}
+}
+
+// TestEnvironment checks that the command line overrides the environment, and that a mistake in a variable is wrong
+// usage that names it.
+func TestEnvironment(t *testing.T) {
+	for name, tt := range map[string]struct {
+		args []string
+		env  map[string]string
+		want string // of --text and --count
+		err  string
+	}{
+		"defaults":          {nil, nil, "default 7", ""},
+		"environment":       {nil, map[string]string{"HOOKGATE_TEXT_HERE": "env", "HOOKGATE_COUNT": "8"}, "env 8", ""},
+		"command line":      {[]string{"--text-here=flag"}, map[string]string{"HOOKGATE_TEXT_HERE": "env", "HOOKGATE_COUNT": "8"}, "flag 8", ""},
+		"the default, said": {[]string{"--text-here=default"}, map[string]string{"HOOKGATE_TEXT_HERE": "env"}, "default 7", ""},
+		"empty":             {nil, map[string]string{"HOOKGATE_TEXT_HERE": ""}, " 7", ""},
+		"another name":      {nil, map[string]string{"HOOKGATE_TEXT-HERE": "env", "TEXT_HERE": "env", "HOOKGATE_HELP": "x"}, "default 7", ""},
+		"mistakes": {nil, map[string]string{"HOOKGATE_COUNT": "many", "HOOKGATE_WAIT": "1"}, "",
+			"environment variable HOOKGATE_COUNT: invalid argument \"many\" for \"--count\" flag: strconv.ParseInt: parsing \"many\": invalid syntax\n" +
+				"environment variable HOOKGATE_WAIT: invalid argument \"1\" for \"--wait\" flag: time: missing unit in duration \"1\""},
+	} {
+		f := pflag.NewFlagSet("test", pflag.ContinueOnError)
+		text, count := f.String("text-here", "default", ""), f.Int("count", 7, "")
+		f.Duration("wait", time.Second, "")
+		f.Bool("help", false, "")
+		if err := f.Parse(tt.args); err != nil {
+			t.Fatal(err)
+		}
+		err := flagsFromEnvironment(f, func(name string) (string, bool) { v, ok := tt.env[name]; return v, ok })
+		if err == nil && tt.err != "" || err != nil && err.Error() != tt.err {
+			t.Errorf("%s: got %v, want %s", name, err, tt.err)
+		}
+		if got := fmt.Sprint(*text, " ", *count); err == nil && got != tt.want {
+			t.Errorf("%s: got %s, want %s", name, got, tt.want)
+		}
+	}
+	configs, certs := serving(t)
+	env := map[string]string{"HOOKGATE_EXTENSION_CONFIGS": configs, "HOOKGATE_CERT_DIR": certs, "HOOKGATE_RESYNC": "0s"}
+	if got := serveBriefly(t, env); got.code != exitUsage || !strings.Contains(got.errOut, "--resync: want more than 0") {
+		t.Errorf("a value out of range: exit status %d: %s", got.code, got.errOut)
+	}
+	env["HOOKGATE_RESYNC"] = "often"
+	if got := serveBriefly(t, env); got.code != exitUsage || !strings.Contains(got.errOut, "environment variable HOOKGATE_RESYNC: ") {
+		t.Errorf("a value that is none: exit status %d: %s", got.code, got.errOut)
+	}
+	delete(env, "HOOKGATE_RESYNC")
+	maps.Copy(env, map[string]string{"HOOKGATE_HTTP_ADDRESS": "127.0.0.1:0", "HOOKGATE_GRPC_ADDRESS": "", "HOOKGATE_DIAGNOSTICS_ADDRESS": "127.0.0.1:0"})
+	if got := serveBriefly(t, env); got.code != exitDone || strings.Contains(got.out, "grpc=") {
+		t.Errorf("all from the environment: exit status %d: %s%s", got.code, got.out, got.errOut)
+	}
+}
+
+// TestSidecarDefaults checks that a sidecar has no gRPC and repeats discovery often, unless flags or variables change
+// that.
+func TestSidecarDefaults(t *testing.T) {
+	for name, tt := range map[string]struct {
+		sidecar string
+		changed []string
+		grpc    string
+		resync  time.Duration
+	}{
+		"hub":              {"", nil, "g", time.Hour},
+		"sidecar":          {"grpc://127.0.0.1:1", nil, "", 5 * time.Second},
+		"sidecar, gRPC":    {"grpc://127.0.0.1:1", []string{"grpc-address"}, "g", 5 * time.Second},
+		"sidecar, resync":  {"grpc://127.0.0.1:1", []string{"resync"}, "", time.Hour},
+		"sidecar, another": {"grpc://127.0.0.1:1", []string{"http-address"}, "", 5 * time.Second},
+	} {
+		o := serveOptions{sidecar: tt.sidecar, grpcAddress: "g", resync: time.Hour}
+		o.setSidecarDefaults(func(flag string) bool { return slices.Contains(tt.changed, flag) })
+		if o.grpcAddress != tt.grpc || o.resync != tt.resync {
+			t.Errorf("%s: gRPC at %q, resync %s, want %q and %s", name, o.grpcAddress, o.resync, tt.grpc, tt.resync)
+		}
+	}
+}
+
+// TestOwnAddresses checks which addresses of ExtensionConfigs count as the gateway itself.
+func TestOwnAddresses(t *testing.T) {
+	local := "localhost:9443 127.0.0.1:9443 [::1]:9443"
+	for address, want := range map[string]string{
+		":9443": local, "0.0.0.0:9443": local, "[::]:9443": local, "127.0.0.1:9443": local, "127.9.9.9:9443": local, "[::1]:9443": local, "localhost:9443": local,
+		"192.0.2.7:9443": "192.0.2.7:9443", "gateway.example:9443": "gateway.example:9443", "127.0.0.1:0": "", ":0": "", "nonsense": "",
+	} {
+		if got := strings.Join(ownAddresses(address), " "); got != want {
+			t.Errorf("%s: got %q, want %q", address, got, want)
+		}
+	}
+}
+
+// TestFlagsHaveHelp checks that the help of every command names its flags in a form that docs/ can quote.
+func TestFlagsHaveHelp(t *testing.T) {
+	root := newRootCommand(nil)
+	for _, cmd := range append(root.Commands(), newGetHandlersCommand(catalog.New())) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) {
+			if f.Usage == "" || strings.HasSuffix(f.Usage, ".") || strings.ToLower(f.Usage[:1]) != f.Usage[:1] && !strings.ContainsAny(f.Usage[:2], "ABCDEFGHIJKLMNOPQRSTUVWXYZ") {
+				t.Errorf("%s --%s: help %q is no phrase without a full stop", cmd.Name(), f.Name, f.Usage)
+			}
+		})
+	}
+	// The pages name flags of hookgate that exist.
+	known := map[string]bool{"--help": true}
+	for _, cmd := range append(root.Commands(), newGetHandlersCommand(catalog.New())) {
+		cmd.Flags().VisitAll(func(f *pflag.Flag) { known["--"+f.Name] = true })
+	}
+	pages, err := filepath.Glob("../docs/*.md")
+	if err != nil || len(pages) == 0 {
+		t.Fatalf("%d pages: %v", len(pages), err)
+	}
+	for _, page := range append(pages, "../README.md") {
+		text, err := os.ReadFile(page)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for line := range strings.Lines(string(text)) {
+			_, flags, ok := strings.Cut(line, "hookgate ")
+			command, _, _ := strings.Cut(flags, " ")
+			if !ok || !slices.Contains([]string{"serve", "call", "get", "check", "preflight"}, command) {
+				continue
+			}
+			for word := range strings.FieldsSeq(flags) {
+				word, _, _ = strings.Cut(strings.Trim(word, "`.,;:()[]"), "=")
+				if word == "|" || word == "&&" || word == ">" {
+					break
+				}
+				if strings.HasPrefix(word, "--") && !known[word] {
+					t.Errorf("%s: hookgate has no flag %s: %s", page, word, line)
+				}
+			}
+		}
+	}
+}

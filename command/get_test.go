@@ -1,0 +1,60 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/hookgate/hookgate/hook"
+)
+
+func TestGetHandlers(t *testing.T) {
+	handler := func(name, hookName, rest string) string {
+		return `{"name":"` + name + `","requestHook":{"apiVersion":"` + hook.APIVersion + `","hook":"` + hookName + `"}` + rest + `}`
+	}
+	f := newFakeServer(t, map[string]fakeReply{"Discovery": {body: reply("Discovery", `"status":"Success","handlers":[`+
+		handler("zeta--acme", "GeneratePatches", `,"timeoutSeconds":5,"failurePolicy":"Ignore"`)+`,`+
+		handler("beforeclustercreate", "BeforeClusterCreate", `,"timeoutSeconds":30,"failurePolicy":"Fail"`)+`,`+
+		handler("alpha--acme", "DiscoverVariables", ``)+`]`)}})
+	for transport, server := range f.servers() {
+		for _, format := range []string{"table", "yaml", "json"} {
+			got := hookgate(t, "", append([]string{"get", "handlers", "-o", format}, server...)...)
+			if got.code != exitDone || got.errOut != "" {
+				t.Errorf("%s, %s: exit status %d: %s", transport, format, got.code, got.errOut)
+			}
+			golden(t, "get/handlers."+format, got.out)
+		}
+	}
+}
+
+func TestGetHandlersWithoutAny(t *testing.T) {
+	f := newFakeServer(t, map[string]fakeReply{"Discovery": {body: reply("Discovery", `"status":"Success","handlers":[]`)}})
+	for transport, server := range f.servers() {
+		got := hookgate(t, "", append([]string{"get", "handlers"}, server...)...)
+		if want := server[1] + " has no handlers.\n"; got.code != exitDone || got.out != "" || got.errOut != want {
+			t.Errorf("%s: got %+v, want stderr %q", transport, got, want)
+		}
+	}
+	got := hookgate(t, "", append([]string{"get", "handlers", "-o", "json"}, f.servers()["https"]...)...)
+	if !strings.Contains(got.out, `"kind": "DiscoveryResponse"`) {
+		t.Errorf("-o json printed no document for scripts to read: %+v", got)
+	}
+}
+
+func TestGetUsage(t *testing.T) {
+	for _, tt := range []struct {
+		args []string
+		want string
+	}{
+		{[]string{"get"}, "say what to get: handlers"},
+		{[]string{"get", "pods"}, `cannot get "pods": want handlers`},
+		{[]string{"get", "handlers", "x"}, `unknown command "x"`},
+		{[]string{"get", "handlers", "--nope"}, "unknown flag: --nope"},
+	} {
+		if got := hookgate(t, "", tt.args...); got.code != exitUsage || !strings.Contains(got.errOut, tt.want) {
+			t.Errorf("%v: got %d %q, want %q", tt.args, got.code, got.errOut, tt.want)
+		}
+	}
+}

@@ -1,0 +1,50 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"fmt"
+
+	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/hookgate/hookgate/internal/budget"
+	"github.com/hookgate/hookgate/internal/memory"
+)
+
+// memoryOptions are the flags about memory.
+type memoryOptions struct {
+	limit string
+	bytes int64
+}
+
+func (o *memoryOptions) addFlags(f *pflag.FlagSet) {
+	f.StringVar(&o.limit, "memory-budget", "",
+		fmt.Sprintf("memory for the calls in flight together, such as 256Mi; at least %dMi; by default half of the memory "+
+			"that the process may use (the limit of its container, GOMEMLIMIT, or the memory of the machine), at most %dMi",
+			budget.MinLimit>>20, memory.MaxBudget>>20))
+}
+
+// check returns an error of usage unless the budget is a quantity that is large enough.
+func (o *memoryOptions) check() error {
+	if o.limit == "" {
+		return nil
+	}
+	q, err := resource.ParseQuantity(o.limit)
+	if err != nil {
+		return usagef("--memory-budget: want a quantity such as 256Mi, got %q", o.limit)
+	}
+	if o.bytes = q.Value(); o.bytes < budget.MinLimit {
+		return usagef("--memory-budget: want at least %dMi, got %s", budget.MinLimit>>20, o.limit)
+	}
+	return nil
+}
+
+// budget returns the budget of all calls.
+func (o *memoryOptions) budget() *budget.Budget {
+	if o.bytes > 0 {
+		return budget.New(o.bytes)
+	}
+	return budget.New(memory.Budget())
+}

@@ -1,0 +1,226 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/codec"
+	"github.com/hookgate/hookgate/controllers/source/cluster"
+	"github.com/hookgate/hookgate/controllers/survey"
+	"github.com/hookgate/hookgate/convert"
+	"github.com/hookgate/hookgate/extension"
+	"github.com/hookgate/hookgate/gateway"
+	"github.com/hookgate/hookgate/hookversion"
+	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/preflight"
+)
+
+// preflightOptions are the flags of hookgate preflight. Those that hookgate serve has, too, have its names.
+type preflightOptions struct {
+	versions *hookversion.Converter
+
+	targets          []string
+	from             string
+	extensionConfigs string
+	discover         bool
+	kubeconfig       string
+	group            string
+	watchFilter      string
+	output           string
+	failOn           string
+	timeout          time.Duration
+}
+
+func newPreflightCommand(hooks *catalog.Catalog, versions *hookversion.Converter) *cobra.Command {
+	o := preflightOptions{versions: versions}
+	cmd := &cobra.Command{
+		Use:   "preflight --for TARGET {--kubeconfig FILE | --extension-configs DIR}",
+		Short: "Show what an upgrade means for the registered handlers",
+		Long: "Show, for each registered handler, whether an upgrade would break it, lose part of its requests,\n" +
+			"or needs attention, and what to do about it, down to the ExtensionPolicy to apply.\n" +
+			"docs/upgrading.md explains the findings. preflight changes nothing, calls no hook, and needs no\n" +
+			"gateway.\n\n" +
+			"TARGET is cluster-api=VERSION, hookgate=VERSION, or, with two flags, both. What an upgrade of\n" +
+			"Cluster API means depends on the release that runs now: --from names it; in a cluster where\n" +
+			"clusterctl has installed Cluster API, preflight finds it out.\n\n" +
+			"The exit status is 0 if nothing breaks, 1 if something does or the question could not be answered,\n" +
+			"and 2 for wrong usage.",
+		Example: "  hookgate preflight --for cluster-api=v1.14.0 --kubeconfig ~/.kube/config\n" +
+			"  hookgate preflight --for cluster-api=v1.14.0 --from cluster-api=v1.12.4 \\\n" +
+			"    --extension-configs manifests/ --discover\n" +
+			"  hookgate preflight --for hookgate=v0.1.0 --extension-configs manifests/ -o sarif > preflight.sarif",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd, hooks) },
+	}
+	f := cmd.Flags()
+	f.StringArrayVar(&o.targets, "for", nil,
+		"what runs after the upgrade: cluster-api=VERSION or hookgate=VERSION; may be given twice, for both at once")
+	f.StringVar(&o.from, "from", "",
+		"the Cluster API that runs now: cluster-api=VERSION; by default as clusterctl has recorded it in the cluster")
+	f.StringVar(&o.extensionConfigs, "extension-configs", "",
+		"directory with manifests of ExtensionConfigs and ExtensionPolicies")
+	f.BoolVar(&o.discover, "discover", false,
+		"ask the extensions of --extension-configs for their handlers instead of reading status.handlers")
+	f.StringVar(&o.kubeconfig, "kubeconfig", "",
+		"kubeconfig of the cluster with the ExtensionConfigs; not needed in a Pod")
+	f.StringVar(&o.group, "extension-config-group", cluster.ClusterAPIGroup,
+		"API group of the ExtensionConfigs: "+cluster.ClusterAPIGroup+" or "+cluster.HookgateGroup)
+	f.StringVar(&o.watchFilter, "watch-filter", "",
+		"judge only ExtensionConfigs whose label cluster.x-k8s.io/watch-filter has this value")
+	f.StringVarP(&o.output, "output", "o", formatTable,
+		"format: table; json; sarif, for CI systems; or policies, which are the ExtensionPolicies to apply")
+	f.StringVar(&o.failOn, "fail-on", string(preflight.Break),
+		"least level for which the exit status is 1: break, degrade or warn")
+	f.DurationVar(&o.timeout, "timeout", time.Minute, "how long everything may take")
+	return cmd
+}
+
+// The formats of -o that only preflight has.
+const (
+	formatSARIF    = "sarif"
+	formatPolicies = "policies"
+)
+
+// check returns the target that the flags name, and an error of usage unless they fit together.
+func (o *preflightOptions) check(hooks *catalog.Catalog) (preflight.Target, error) {
+	t := preflight.Target{Hooks: hooks, HookLosses: o.versions.CallLosses, Lossy: convert.Lossy}
+	if len(o.targets) == 0 {
+		return t, usagef("--for is required: cluster-api=VERSION, or hookgate=VERSION")
+	}
+	for _, text := range o.targets {
+		if err := t.ParseTarget(text); err != nil {
+			return t, usagef("--for: %w", err)
+		}
+	}
+	if version, ok := strings.CutPrefix(o.from, preflight.ClusterAPI+"="); o.from != "" {
+		var err error
+		if !ok {
+			return t, usagef("--from %q: want %s=VERSION", o.from, preflight.ClusterAPI)
+		}
+		if t.From, err = catalog.ClusterAPIReleaseOf(version); err != nil {
+			return t, usagef("--from: %w", err)
+		}
+	}
+	switch {
+	case o.extensionConfigs != "" && o.kubeconfig != "":
+		return t, usagef("--extension-configs and --kubeconfig: ExtensionConfigs come from a directory or from " +
+			"a cluster; leave one of them out")
+	case o.extensionConfigs == "" && o.kubeconfig == "" && !inCluster():
+		return t, usagef("--kubeconfig is required, for the ExtensionConfigs of a cluster; or " +
+			"--extension-configs, for those of a directory")
+	case o.discover && o.extensionConfigs == "":
+		return t, usagef("--discover: in a cluster, the gateway discovers extensions; use it with --extension-configs")
+	case o.group != cluster.ClusterAPIGroup && o.group != cluster.HookgateGroup:
+		return t, usagef("--extension-config-group: want %s or %s, got %q",
+			cluster.ClusterAPIGroup, cluster.HookgateGroup, o.group)
+	case !slices.Contains([]string{formatTable, formatJSON, formatSARIF, formatPolicies}, o.output):
+		return t, usagef("--output %q: want table, json, sarif or policies", o.output)
+	case !slices.Contains([]preflight.Level{preflight.Break, preflight.Degrade, preflight.Warn},
+		preflight.Level(o.failOn)):
+		return t, usagef("--fail-on %q: want break, degrade or warn", o.failOn)
+	case o.timeout <= 0:
+		return t, usagef("--timeout: want more than 0, got %s", o.timeout)
+	}
+	return t, nil
+}
+
+func (o *preflightOptions) run(cmd *cobra.Command, hooks *catalog.Catalog) error {
+	target, err := o.check(hooks)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeoutCause(cmd.Context(), o.timeout, fmt.Errorf("not done within %s", o.timeout))
+	defer cancel()
+	var inventory preflight.Inventory
+	target.FromSource = "--from"
+	if o.extensionConfigs != "" {
+		inventory, err = o.readDirectory(ctx, target.Hooks)
+	} else {
+		inventory, err = o.readCluster(ctx, &target, cmd.ErrOrStderr())
+	}
+	if err != nil {
+		if cause := context.Cause(ctx); cause != nil && ctx.Err() != nil {
+			err = cause
+		}
+		return fmt.Errorf("preflight: %w", err)
+	}
+	report := preflight.Judge(inventory, target)
+	if err := o.print(cmd.OutOrStdout(), &report); err != nil {
+		return fmt.Errorf("print findings: %w", err)
+	}
+	if worst := report.Worst(); worst.AtLeast(preflight.Level(o.failOn)) {
+		return errors.New(verdict(&report, preflight.Level(o.failOn)))
+	}
+	return nil
+}
+
+// verdict returns why the exit status is 1.
+func verdict(r *preflight.Report, least preflight.Level) string {
+	n := 0
+	for _, level := range []preflight.Level{preflight.Break, preflight.Degrade, preflight.Warn} {
+		if level.AtLeast(least) {
+			n += r.Count(level)
+		}
+	}
+	return fmt.Sprintf("%s: %s of level %s", strings.Join(r.Targets, ", "), text.Plural(n, "finding"), least)
+}
+
+func (o *preflightOptions) print(w io.Writer, r *preflight.Report) error {
+	switch o.output {
+	case formatJSON:
+		return r.WriteJSON(w)
+	case formatSARIF:
+		return r.WriteSARIF(w, currentBuild().Version)
+	case formatPolicies:
+		_, err := io.WriteString(w, r.Manifests())
+		return err
+	}
+	return r.WriteTable(w)
+}
+
+func (o *preflightOptions) readDirectory(ctx context.Context, hooks *catalog.Catalog) (preflight.Inventory, error) {
+	if !o.discover {
+		return survey.Directory(ctx, o.extensionConfigs, hooks, nil)
+	}
+	transports := extension.NewProtocols(extension.Config{
+		Catalog: hooks, Codec: codec.New(hooks), MaxBytes: gateway.MaxBodyBytes,
+	})
+	defer transports.Close()
+	return survey.Directory(ctx, o.extensionConfigs, hooks, transports)
+}
+
+func (o *preflightOptions) readCluster(
+	ctx context.Context, t *preflight.Target, notes io.Writer,
+) (preflight.Inventory, error) {
+	config, _, err := loadKubeconfig(o.kubeconfig)
+	if err != nil {
+		return preflight.Inventory{}, err
+	}
+	from, err := survey.NewCluster(config, o.group, o.watchFilter)
+	if err != nil {
+		return preflight.Inventory{}, err
+	}
+	if t.From == nil && t.ClusterAPI != nil {
+		version, provider, err := from.RunningClusterAPI(ctx)
+		if err == nil {
+			t.From, err = catalog.ClusterAPIReleaseOf(version)
+			t.FromSource = "Provider " + provider
+		}
+		if err != nil {
+			_, _ = fmt.Fprintf(notes, "Which Cluster API runs now is not known: %v. Say it with --from %s=VERSION.\n",
+				err, preflight.ClusterAPI)
+		}
+	}
+	return from.Inventory(ctx, t.Hooks)
+}

@@ -1,0 +1,147 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"sigs.k8s.io/yaml"
+)
+
+// apiServer answers lists as an API server does, by the path of the resource, and returns a kubeconfig for it.
+func apiServer(t *testing.T, lists map[string][]any) string {
+	t.Helper()
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		version, resource := path.Split(strings.TrimPrefix(r.URL.Path, "/apis/"))
+		items, ok := lists[version+resource]
+		var body any = map[string]any{"kind": "Status", "apiVersion": "v1", "status": "Failure", "reason": "NotFound", "code": http.StatusNotFound}
+		if ok {
+			kind := map[string]string{
+				"extensionconfigs": "ExtensionConfigList", "extensionpolicies": "ExtensionPolicyList", "providers": "ProviderList",
+			}[resource]
+			body = map[string]any{"kind": kind, "apiVersion": strings.TrimSuffix(version, "/"), "items": items}
+		} else {
+			w.WriteHeader(http.StatusNotFound)
+		}
+		_ = json.NewEncoder(w).Encode(body) // a client that has left does not matter
+	}))
+	t.Cleanup(server.Close)
+	return writeFile(t, "kubeconfig", fmt.Sprintf(`apiVersion: v1
+kind: Config
+clusters: [{name: a, cluster: {server: %q}}]
+contexts: [{name: a, context: {cluster: a, user: a}}]
+users: [{name: a, user: {}}]
+current-context: a
+`, server.URL))
+}
+
+const (
+	listedConfigs   = "runtime.cluster.x-k8s.io/v1beta2/extensionconfigs"
+	listedPolicies  = "hookgate.dev/v1alpha1/extensionpolicies"
+	listedProviders = "clusterctl.cluster.x-k8s.io/v1alpha3/providers"
+)
+
+// registered returns what docs/upgrading.md has registered, in a cluster where clusterctl has installed Cluster API of
+// a version.
+func registered(t *testing.T, version string) map[string][]any {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join(upgrade, "*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	lists := map[string][]any{}
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for document := range strings.SplitSeq(string(text), "---\n") {
+			var o map[string]any
+			if err := yaml.Unmarshal([]byte(document), &o); err != nil {
+				t.Fatal(err)
+			}
+			resource := map[any]string{"ExtensionConfig": listedConfigs, "ExtensionPolicy": listedPolicies}[o["kind"]]
+			lists[resource] = append(lists[resource], o)
+		}
+	}
+	if version != "" {
+		lists[listedProviders] = []any{map[string]any{
+			"kind": "Provider", "apiVersion": "clusterctl.cluster.x-k8s.io/v1alpha3", "type": "CoreProvider", "providerName": "cluster-api", "version": version,
+			"metadata": map[string]any{"name": "cluster-api", "namespace": "capi-system"},
+		}}
+	}
+	return lists
+}
+
+// TestPreflightOfACluster checks that both sources get the same verdicts, and the source of the running version.
+func TestPreflightOfACluster(t *testing.T) {
+	const target = "cluster-api=v1.14.0"
+	for name, tt := range map[string]struct {
+		lists map[string][]any
+		args  []string
+		code  int
+		out   string
+		err   string
+	}{
+		"running v1.12": {registered(t, "v1.12.4"), nil, exitFailed,
+			"from cluster-api=v1.12 (Provider capi-system/cluster-api): ", "hookgate: cluster-api=v1.14: 2 findings of level break\n"},
+		"running v1.13": {registered(t, "v1.13.0"), nil, exitDone, "from cluster-api=v1.13 (Provider ", ""},
+		"--from wins": {registered(t, "v1.13.0"), []string{"--from", "cluster-api=v1.12.4"}, exitFailed,
+			"from cluster-api=v1.12 (--from): ", "2 findings of level break"},
+		"no Provider": {registered(t, ""), nil, exitDone, "not-stated",
+			"Which Cluster API runs now is not known: there is no Provider of clusterctl for Cluster API. Say it with --from cluster-api=VERSION.\n"},
+		"no ExtensionConfigs": {map[string][]any{listedConfigs: nil}, nil, exitDone, "0 handlers of 0 ExtensionConfigs", ""},
+		"no such kind":        {map[string][]any{}, nil, exitFailed, "", "the API server has no ExtensionConfig in runtime.cluster.x-k8s.io/v1beta2"},
+		"a warning fails": {registered(t, "v1.13.0"), []string{"--fail-on", "warn"}, exitFailed, "1 warn",
+			"hookgate: cluster-api=v1.14: 1 finding of level warn\n"},
+		"policies": {registered(t, "v1.12.4"), []string{"-o", "policies", "--watch-filter", "blue"}, exitFailed,
+			`cluster.x-k8s.io/watch-filter: "blue"`, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := hookgate(t, "", append([]string{"preflight", "--for", target, "--kubeconfig", apiServer(t, tt.lists)}, tt.args...)...)
+			if got.code != tt.code || !strings.Contains(got.out, tt.out) || !strings.Contains(got.errOut, tt.err) {
+				t.Errorf("exit status %d, want %d; want %q in\n%s\nand %q in\n%s", got.code, tt.code, tt.out, got.out, tt.err, got.errOut)
+			}
+		})
+	}
+}
+
+// TestPreflightFailsFromALevelOn checks each level of --fail-on with reports whose worst finding is at that level and
+// below it.
+func TestPreflightFailsFromALevelOn(t *testing.T) {
+	policies := hookgate(t, "", from112("-o", "policies")...).out
+	forAll := policies[strings.Index(policies, "---\n")+4:]
+	to114 := []string{"--for", "cluster-api=v1.14.0", "--from", "cluster-api=v1.12.4"}
+	for name, tt := range map[string]struct {
+		more   map[string]string
+		failOn string
+		code   int
+	}{
+		"break at break":     {nil, "break", exitFailed},
+		"break at warn":      {nil, "warn", exitFailed},
+		"degrade at break":   {map[string]string{"p.yaml": forAll}, "break", exitDone},
+		"degrade at degrade": {map[string]string{"p.yaml": forAll}, "degrade", exitFailed},
+		"warn at degrade":    {map[string]string{"p.yaml": policies}, "degrade", exitDone},
+		"warn at warn":       {map[string]string{"p.yaml": policies}, "warn", exitFailed},
+	} {
+		more := map[string]string{}
+		maps.Copy(more, tt.more)
+		for _, format := range []string{formatTable, formatJSON, formatSARIF, formatPolicies} {
+			got := hookgate(t, "", append([]string{"preflight", "--extension-configs", upgraded(t, more), "--fail-on", tt.failOn, "-o", format}, to114...)...)
+			if got.code != tt.code {
+				t.Errorf("%s, %s: exit status %d, want %d: %s", name, format, got.code, tt.code, got.errOut)
+			}
+		}
+	}
+}

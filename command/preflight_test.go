@@ -1,0 +1,196 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/owenrumney/go-sarif/v3/pkg/report/v210/sarif"
+
+	"github.com/hookgate/hookgate/preflight"
+)
+
+// upgrade is the directory that docs/upgrading.md uses.
+const upgrade = "../examples/upgrade"
+
+// from112 holds the flags of the page's upgrade.
+func from112(more ...string) []string {
+	return append([]string{"preflight", "--for", "cluster-api=v1.14.0", "--from", "cluster-api=v1.12.4", "--extension-configs", upgrade}, more...)
+}
+
+func TestPreflightOutput(t *testing.T) {
+	for _, format := range []string{formatTable, formatJSON, formatPolicies} {
+		got := hookgate(t, "", from112("-o", format)...)
+		if want := "hookgate: cluster-api=v1.14: 2 findings of level break\n"; got.code != exitFailed || got.errOut != want {
+			t.Errorf("%s: exit status %d: %s", format, got.code, got.errOut)
+		}
+		golden(t, "preflight/upgrade."+format, got.out)
+	}
+	// Back again, an extension for v1.14 loses what v1.12 has and it does not.
+	got := hookgate(t, "", "preflight", "--for", "cluster-api=v1.12.4", "--from", "cluster-api=v1.14.0", "--extension-configs", upgrade)
+	for _, want := range []string{"after-cluster-upgrade.fresh   AfterClusterUpgrade   members-lost", "lost      cluster.spec.", " more; -o json has them all", "clusterAPIVersion: v1beta2"} {
+		if !strings.Contains(got.out, want) {
+			t.Errorf("no %q in\n%s", want, got.out)
+		}
+	}
+	got = hookgate(t, "", "preflight", "--for", "hookgate=v0.1.0", "--extension-configs", upgrade)
+	if got.code != exitDone {
+		t.Errorf("exit status %d: %s", got.code, got.errOut)
+	}
+	golden(t, "preflight/gateway.table", got.out)
+}
+
+func TestPreflightSARIF(t *testing.T) {
+	got := hookgate(t, "", from112("-o", "sarif")...)
+	report, err := sarif.FromBytes([]byte(got.out), sarif.WithStrictValidation())
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, got.out)
+	}
+	if err := report.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	if n := len(report.Runs[0].Results); n != 4 {
+		t.Errorf("%d results, want those that are not ok", n)
+	}
+	for _, want := range []string{`"uri": "../examples/upgrade/acme.yaml"`, `"startLine": 12`, `"level": "error"`, `"ruleId": "objects-change"`} {
+		if !strings.Contains(got.out, want) {
+			t.Errorf("no %s in\n%s", want, got.out)
+		}
+	}
+}
+
+// upgraded copies the directory of the page, and writes more manifests into it.
+func upgraded(t *testing.T, more map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	files, err := filepath.Glob(filepath.Join(upgrade, "*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("%d files: %v", len(files), err)
+	}
+	for _, f := range files {
+		text, err := os.ReadFile(f)
+		if err != nil {
+			t.Fatal(err)
+		}
+		more[filepath.Base(f)] = string(text)
+	}
+	for name, text := range more {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+func TestPreflight(t *testing.T) {
+	policies := hookgate(t, "", from112("-o", "policies")...).out
+	forAll := policies[strings.Index(policies, "---\n")+4:]
+	to114 := []string{"--for", "cluster-api=v1.14.0", "--from", "cluster-api=v1.12.4"}
+	for name, tt := range map[string]struct {
+		reason string
+		more   map[string]string
+		args   []string
+		code   int
+		out    []string
+		not    string
+	}{
+		"Applied":     {"the policies that it proposes are the remedy", map[string]string{"p.yaml": policies}, to114, exitDone, []string{"0 break, 0 degrade, 1 warn, 6 ok"}, "Policies to apply"},
+		"ForAll":      {"one policy for all is not enough for in-place handlers", map[string]string{"p.yaml": forAll}, to114, exitDone, []string{"warn      can-update-machine.acme", "never-sent", "members-lost", "machine.spec.minReadySeconds", "acme-can-update-machine-cluster-api"}, "objects-change"},
+		"FailOnWarn":  {"a warning counts where it shall", map[string]string{"p.yaml": policies}, append(to114, "--fail-on", "warn"), exitFailed, []string{"1 warn"}, ""},
+		"NoFrom":      {"without --from, the current version is unknown", nil, []string{"--for", "cluster-api=v1.14.0"}, exitDone, []string{"not-stated", "4 warn"}, "objects-change"},
+		"Both":        {"both targets at once", nil, append(to114, "--for", "hookgate=v0.1.0"), exitFailed, []string{"cluster-api=v1.14, hookgate=v0.1.0 from cluster-api=v1.12 (--from): "}, ""},
+		"BadManifest": {"what cannot be read may be anything", map[string]string{"z.yaml": "kind: ExtensionConfig\napiVersion: runtime.cluster.x-k8s.io/v1beta2\nmetadata: {name: z}\nspec: {clientConfig: {}}\n"}, to114, exitFailed, []string{"unreadable", `z.yaml:4`, "must have url or service"}, ""},
+		"Conflict":    {"a policy that is not in effect is no statement", map[string]string{"p.yaml": policies, "q.yaml": strings.ReplaceAll(policies, "-cluster-api", "-zzz")}, to114, exitDone, []string{"policy-ignored", `ExtensionPolicy "acme-cluster-api" is for ExtensionConfig "acme", too`}, ""},
+		"Empty":       {"nothing is registered", nil, append(to114, "--extension-configs", t.TempDir()), exitDone, []string{"0 handlers of 0 ExtensionConfigs"}, "LEVEL"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			more := map[string]string{}
+			maps.Copy(more, tt.more)
+			got := hookgate(t, "", append([]string{"preflight", "--extension-configs", upgraded(t, more)}, tt.args...)...)
+			if got.code != tt.code {
+				t.Errorf("%s: exit status %d, want %d: %s", tt.reason, got.code, tt.code, got.errOut)
+			}
+			for _, want := range tt.out {
+				if !strings.Contains(got.out, want) {
+					t.Errorf("%s: no %q in\n%s", tt.reason, want, got.out)
+				}
+			}
+			if tt.not != "" && strings.Contains(got.out, tt.not) {
+				t.Errorf("%s: there is %q in\n%s", tt.reason, tt.not, got.out)
+			}
+		})
+	}
+}
+
+// TestPreflightDiscover: extensions are called over the network, and one that does not answer is reported.
+func TestPreflightDiscover(t *testing.T) {
+	url, caFile := checked(t, goodAnswer)
+	ca, err := os.ReadFile(caFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	config := func(name, url string) {
+		text := fmt.Sprintf("apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\nmetadata: {name: %s}\nspec: {clientConfig: {url: %q, caBundle: %s}}\n",
+			name, url, base64.StdEncoding.EncodeToString(ca))
+		if err := os.WriteFile(filepath.Join(dir, name+".yaml"), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	config("live", url)
+	config("dead", "https://127.0.0.1:1")
+	got := hookgate(t, "", "preflight", "--for", "cluster-api=v1.14.0", "--from", "cluster-api=v1.12.0", "--extension-configs", dir, "--discover", "-o", "json")
+	var report preflight.Report
+	if err := json.Unmarshal([]byte(got.out), &report); err != nil || got.code != exitFailed {
+		t.Fatalf("exit status %d, %v: %s%s", got.code, err, got.out, got.errOut)
+	}
+	if len(report.Findings) != 2 || report.Findings[0].Rule != "objects-change" || report.Findings[0].Handler != "create" ||
+		report.Findings[1].Rule != "not-discovered" || !strings.Contains(report.Findings[1].Problem, "connection refused") {
+		t.Errorf("got %+v", report.Findings)
+	}
+}
+
+func TestPreflightMistakes(t *testing.T) {
+	file := writeFile(t, "file", "")
+	directory := func(args ...string) []string { return append([]string{"--extension-configs", upgrade}, args...) }
+	const target = "cluster-api=v1.14.0"
+	for name, tt := range map[string]struct {
+		args []string
+		code int
+		want string
+	}{
+		"NoTarget":      {directory(), exitUsage, "--for is required: cluster-api=VERSION, or hookgate=VERSION"},
+		"UnknownCAPI":   {directory("--for", "cluster-api=v1.99.0"), exitUsage, "--for: release v1.99.0 of Cluster API is not known here; the known ones are v1.8, v1.9, v1.10, v1.11, v1.12, v1.13, v1.14\n"},
+		"UnknownSelf":   {directory("--for", "hookgate=v7.0.0"), exitUsage, "--for: release v7.0.0 of Hookgate is not known here; the known ones are v0.1.0"},
+		"UnknownThing":  {directory("--for", "kubernetes=v1.34"), exitUsage, `--for: "kubernetes=v1.34": want cluster-api=VERSION or hookgate=VERSION`},
+		"Twice":         {directory("--for", target, "--for", "cluster-api=v1.13.0"), exitUsage, "cluster-api has a target already"},
+		"FromWhat":      {directory("--for", target, "--from", "v1.12.0"), exitUsage, `--from "v1.12.0": want cluster-api=VERSION`},
+		"FromUnknown":   {directory("--for", target, "--from", "cluster-api=v1.2.0"), exitUsage, "--from: release v1.2.0 of Cluster API is not known here"},
+		"NoSource":      {[]string{"--for", target}, exitUsage, "--kubeconfig is required"},
+		"TwoSources":    {directory("--for", target, "--kubeconfig", "x"), exitUsage, "leave one of them out"},
+		"Discover":      {[]string{"--for", target, "--kubeconfig", "x", "--discover"}, exitUsage, "use it with --extension-configs"},
+		"Group":         {[]string{"--for", target, "--kubeconfig", "x", "--extension-config-group", "x"}, exitUsage, "--extension-config-group: want runtime.cluster.x-k8s.io or runtime.hookgate.dev"},
+		"Output":        {directory("--for", target, "-o", "yaml"), exitUsage, `--output "yaml": want table, json, sarif or policies`},
+		"FailOn":        {directory("--for", target, "--fail-on", "ok"), exitUsage, `--fail-on "ok": want break, degrade or warn`},
+		"Timeout":       {directory("--for", target, "--timeout", "0s"), exitUsage, "--timeout: want more than 0"},
+		"Argument":      {directory("--for", target, "x"), exitUsage, `unknown command "x"`},
+		"NoDirectory":   {[]string{"--for", target, "--extension-configs", "none"}, exitFailed, `preflight: read directory "none": no such file or directory`},
+		"NotADirectory": {[]string{"--for", target, "--extension-configs", file}, exitFailed, "not a directory"},
+		"NoKubeconfig":  {[]string{"--for", target, "--kubeconfig", "none"}, exitFailed, "preflight: kubeconfig: stat none: no such file or directory"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := hookgate(t, "", append([]string{"preflight"}, tt.args...)...)
+			if got.code != tt.code || !strings.Contains(got.errOut, tt.want) || got.out != "" {
+				t.Errorf("exit status %d, want %d; want %q in\n%s%s", got.code, tt.code, tt.want, got.errOut, got.out)
+			}
+		})
+	}
+}

@@ -1,0 +1,241 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/sync/errgroup"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/grpclog"
+	"k8s.io/klog/v2"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/codec"
+	"github.com/hookgate/hookgate/controllers/discovery"
+	"github.com/hookgate/hookgate/controllers/source/cluster"
+	"github.com/hookgate/hookgate/convert"
+	"github.com/hookgate/hookgate/extension"
+	"github.com/hookgate/hookgate/gateway"
+	"github.com/hookgate/hookgate/gateway/auth"
+	"github.com/hookgate/hookgate/internal/budget"
+	"github.com/hookgate/hookgate/internal/memory"
+	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/openapi"
+)
+
+// run serves until ctx is done: it opens the inputs, wires the gateway from the registry outwards, and runs the server
+// with its background tasks.
+func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, errOut io.Writer) (err error) {
+	if err := o.check(); err != nil {
+		return err
+	}
+	logger, err := newLogger(errOut, o.logFormat, o.logLevel)
+	if err != nil {
+		return err
+	}
+	logLibraries(logger)
+	files := newFollowed(logger)
+	in, err := o.open(ctx, hooks, logger)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, in.stop()) }()
+
+	// Registrations and their observers.
+	mandated := codec.New(hooks)
+	reg := o.newRegistry()
+	prometheusRegistry := prometheus.NewRegistry()
+	prometheusRegistry.MustRegister(collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	metrics := gateway.NewMetrics(prometheusRegistry, reg, hooks, currentBuild().Version)
+	losses, references := convert.NewLosses(nil), convert.NewReferences()
+	observer := gateway.NewObserver(metrics, in.tracer, logger, losses)
+	extensions := gateway.NewExtensions(reg)
+	calls := o.memory.budget()
+	metrics.ObserveMemory(calls)
+	endpoints := cluster.NewEndpoints()
+	self := o.gatewayID(in.cluster)
+	transports := extension.NewProtocols(extension.Config{
+		Catalog: hooks, Codec: mandated, MaxBytes: gateway.MaxBodyBytes, Memory: calls,
+		MaxConnectionAge: o.connectionAge, PreferHTTP2: o.preferHTTP2, Allowed: in.allowed, Endpoints: endpoints,
+		ClientCertificate: certificateOf(in.clientCertificate), Propagator: gateway.Propagator(), Gateway: self,
+	})
+	defer transports.Close()
+	source, err := o.newSource(in.cluster, hooks, reg, transports, endpoints, references, losses,
+		discoveries{metrics, extensions}, extensions, logger)
+	if err != nil {
+		return err
+	}
+
+	// Calls.
+	services := gateway.NewServices(gateway.NewDispatcher(gateway.Config{
+		Catalog: hooks, Versions: o.versions, Codec: mandated, Registry: reg, Namespaces: source,
+		Transport: transports.Call, Objects: convert.NewObjects(references), Observer: observer, Gateway: self,
+		Extensions: extensions,
+	}), o.groups...)
+	front, err := o.newFront(services, mandated, observer, in.gate, calls)
+	if err != nil {
+		return err
+	}
+	metricsHandler, err := in.guard(promhttp.HandlerFor(prometheusRegistry, promhttp.HandlerOpts{}))
+	if err != nil {
+		return err
+	}
+	server := gateway.NewServer(gateway.ServerConfig{
+		HTTPAddress: o.httpAddress, GRPCAddress: o.grpcAddress,
+		DiagnosticsAddress: o.diagnostics.address, HealthAddress: o.diagnostics.health,
+		TLS: in.frontTLS(), DiagnosticsTLS: in.diagnosticsTLS, Renew: in.certificates.Changed(),
+		REST: front, GRPCOptions: gateway.GRPCOptions(),
+		Register: func(server grpc.ServiceRegistrar) {
+			gateway.RegisterGRPC(server, services, mandated, observer, in.gate, calls)
+		},
+		Metrics: metricsHandler, Ready: reg.Ready(), Notices: files.all,
+		Unready: func() string { return reg.Snapshot().Unready() },
+		Listening: func(http, grpc, diagnostics, health net.Addr) {
+			printAddresses(out, http, grpc, diagnostics, health)
+		},
+		Logger: logger, ShutdownDelay: o.shutdownDelay, ShutdownTimeout: o.shutdownTimeout,
+	})
+
+	files.add(in, source, metrics)
+	background, err := o.background(ctx, in, files, hooks, metrics, reg.Ready(), logger)
+	if err != nil {
+		return err
+	}
+	return runAll(ctx, server, append(background, source)...)
+}
+
+// background returns the tasks that run beside the server and the source. It also sets how the process uses memory.
+func (o *serveOptions) background(
+	ctx context.Context, in *inputs, files *followed, hooks *catalog.Catalog, metrics *gateway.Metrics,
+	ready <-chan struct{}, logger *slog.Logger,
+) ([]runner, error) {
+	background := []runner{in.certificates, files}
+	if in.clientCertificate != nil {
+		background = append(background, in.clientCertificate)
+	}
+	if in.callers != nil {
+		background = append(background, in.callers)
+	}
+	limit := memory.SetLimit()
+	if o.sidecar != "" {
+		background = append(background, memory.Releaser{Ready: ready, Logger: logger})
+	} else {
+		memory.TuneGC(os.LookupEnv, limit)
+		background = append(background, &memory.Returner{})
+	}
+	if o.webhooks.port != 0 {
+		webhooks, err := o.webhooks.listen(ctx, hooks, o.cluster.group, in.cluster.own, in.tls, logger)
+		if err != nil {
+			return nil, err
+		}
+		files.certificate("webhook", webhooks.pair, metrics)
+		background = append(background, webhooks)
+	}
+	if o.diagnostics.profiler != "" {
+		background = append(background, profilerServer{o.diagnostics.profiler})
+	}
+	return background, nil
+}
+
+// discoveries records the discoveries of extensions in the metrics and their circuits.
+type discoveries struct {
+	*gateway.Metrics
+	extensions *gateway.Extensions
+}
+
+// Discovery implements discovery.Observer.
+func (d discoveries) Discovery(extensionConfig, outcome string, took time.Duration) {
+	d.Metrics.Discovery(extensionConfig, outcome, took)
+	if outcome == discovery.OutcomeSuccess {
+		d.extensions.Answered(extensionConfig)
+	}
+}
+
+// newFront returns the handler of the HTTPS address.
+func (o *serveOptions) newFront(
+	services *gateway.Services, mandated *codec.Codec, observer *gateway.Observer, gate *auth.Gate,
+	calls *budget.Budget,
+) (http.Handler, error) {
+	hooks, err := gateway.NewREST(services, mandated, observer, gate, calls)
+	if err != nil || !o.openapi {
+		return hooks, err
+	}
+	return openapi.New(hooks)
+}
+
+// runner works until its context is done.
+type runner interface {
+	Run(ctx context.Context) error
+}
+
+// runAll runs the server until ctx is done and it has drained. The background tasks stop only after that, because calls
+// in flight still need them; if any part fails, everything stops.
+func runAll(ctx context.Context, server runner, background ...runner) error {
+	backgroundCtx, stopBackground := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopBackground()
+	group, groupCtx := errgroup.WithContext(backgroundCtx)
+	for _, r := range background {
+		group.Go(func() error { return r.Run(groupCtx) })
+	}
+	serverCtx, stopServer := context.WithCancel(ctx)
+	defer stopServer()
+	defer context.AfterFunc(groupCtx, stopServer)()
+
+	err := server.Run(serverCtx)
+	stopBackground()
+	return errors.Join(err, group.Wait())
+}
+
+// printAddresses prints the addresses that listen, on one line; grpc and health may be nil.
+func printAddresses(w io.Writer, http, grpc, diagnostics, health net.Addr) {
+	line := "hookgate serving https=" + http.String()
+	if grpc != nil {
+		line += " grpc=" + grpc.String()
+	}
+	line += " diagnostics=" + diagnostics.String()
+	if health != nil {
+		line += " health=" + health.String()
+	}
+	_, _ = fmt.Fprintln(w, line)
+}
+
+func newLogger(w io.Writer, format, level string) (*slog.Logger, error) {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		return nil, usagef("--log-level: want debug, info, warn or error, got %q", level)
+	}
+	options := &slog.HandlerOptions{Level: l, ReplaceAttr: text.LogAttr}
+	switch format {
+	case "text":
+		return slog.New(slog.NewTextHandler(w, options)), nil
+	case "json":
+		return slog.New(slog.NewJSONHandler(w, options)), nil
+	default:
+		return nil, usagef("--log-format: want text or json, got %q", format)
+	}
+}
+
+// logLibraries makes the global loggers of libraries write to logger. grpc-go logs much as an error that is none, such
+// as a server without a health service, so that its messages have the level debug.
+func logLibraries(logger *slog.Logger) {
+	debug := slog.NewLogLogger(logger.Handler(), slog.LevelDebug).Writer()
+	grpclog.SetLoggerV2(grpclog.NewLoggerV2(debug, debug, debug))
+	ctrllog.SetLogger(logr.FromSlogHandler(logger.Handler()))
+	klog.SetSlogLogger(logger)
+}

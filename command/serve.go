@@ -1,0 +1,156 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/controllers/source/sidecar"
+	"github.com/hookgate/hookgate/gateway"
+	"github.com/hookgate/hookgate/hookversion"
+	"github.com/hookgate/hookgate/openapi"
+)
+
+// serveOptions are the flags of hookgate serve.
+type serveOptions struct {
+	versions *hookversion.Converter
+	groups   []gateway.Group
+
+	extensionConfigs  string
+	sidecar           string
+	httpAddress       string
+	grpcAddress       string
+	certDir           string
+	resync            time.Duration
+	connectionAge     time.Duration
+	preferHTTP2       bool
+	allowedHosts      []string
+	shutdownDelay     time.Duration
+	shutdownTimeout   time.Duration
+	openapi           bool
+	logFormat         string
+	logLevel          string
+	diagnostics       diagnosticsOptions
+	tls               tlsOptions
+	callers           callersOptions
+	clientCertificate clientCertificateOptions
+	webhooks          webhookOptions
+	cluster           clusterOptions
+	tracing           tracingOptions
+	memory            memoryOptions
+}
+
+func newServeCommand(
+	hooks *catalog.Catalog, versions *hookversion.Converter, groups []gateway.Group,
+) *cobra.Command {
+	o := serveOptions{versions: versions, groups: groups}
+	cmd := &cobra.Command{
+		Use:   "serve {--extension-configs DIR | --kubeconfig FILE | --sidecar URL} --cert-dir DIR",
+		Short: "Run the gateway",
+		Long: "Run the gateway: read ExtensionConfigs, discover the handlers of their extensions, and answer\n" +
+			"hooks over HTTPS JSON and gRPC until SIGTERM or Ctrl-C, then finish the calls in flight.\n\n" +
+			"As soon as everything listens, one line on standard output has the addresses. The log goes to\n" +
+			"standard error.",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			o.setSidecarDefaults(cmd.Flags().Changed)
+			return o.run(cmd.Context(), hooks, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&o.extensionConfigs, "extension-configs", "",
+		"directory with manifests of ExtensionConfigs (and of Namespaces and CustomResourceDefinitions, for "+
+			"their labels); followed while the gateway runs")
+	f.StringVar(&o.sidecar, "sidecar", "",
+		"URL of the one extension that the gateway runs beside and serves alone, over gRPC: grpc://127.0.0.1:9090, or "+
+			"unix:///run/extension.sock; its handlers keep their names")
+	f.StringVar(&o.httpAddress, "http-address", "127.0.0.1:9443", "address for HTTPS JSON; port 0 chooses one")
+	f.StringVar(&o.grpcAddress, "grpc-address", "127.0.0.1:9090",
+		"address for gRPC with TLS; port 0 chooses one; empty, the default with --sidecar, serves no gRPC")
+	f.StringVar(&o.certDir, "cert-dir", "",
+		"directory with tls.crt and tls.key; with ca.crt, too, callers must show a certificate that it has signed, "+
+			"or a token if the gateway checks tokens; followed while the gateway runs")
+	f.DurationVar(&o.resync, "resync", time.Minute,
+		"how often extensions are asked again which handlers they have; 5s by default with --sidecar")
+	f.DurationVar(&o.connectionAge, "connection-max-age", 10*time.Minute,
+		"how long a connection to an extension is used for new calls")
+	f.BoolVar(&o.preferHTTP2, "prefer-http2", false,
+		"call extensions over HTTP/2 where they speak it; by default only those that do not speak HTTP/1.1, which "+
+			"is faster here")
+	f.StringSliceVar(&o.allowedHosts, "allowed-extension-hosts", nil,
+		"the only extensions that the gateway calls: host names, suffixes of them such as .svc, addresses, networks "+
+			"such as 10.0.0.0/8, and sockets such as unix:///run/acme.sock, or unix:///run/acme/ for a directory; a "+
+			"proxy counts, too; by default all, except for link-local and multicast addresses, which are never called")
+	f.DurationVar(&o.shutdownDelay, "shutdown-delay", 0,
+		"how long the gateway still accepts calls after /readyz has failed, for load balancers to notice")
+	f.DurationVar(&o.shutdownTimeout, "shutdown-timeout", 40*time.Second,
+		"how long calls in flight may take when the gateway stops")
+	f.BoolVar(&o.openapi, "openapi", true,
+		"serve the OpenAPI document of the hooks on the HTTPS address, at "+openapi.DocumentPath+
+			", and a page to read it and to try hooks, at "+openapi.Prefix)
+	f.StringVar(&o.logFormat, "log-format", "text", "format of the log: text or json")
+	f.StringVar(&o.logLevel, "log-level", "info", "least level to log: debug, info, warn or error")
+	o.diagnostics.addFlags(f)
+	o.tls.addFlags(f)
+	o.callers.addFlags(f)
+	o.clientCertificate.addFlags(f)
+	o.webhooks.addFlags(f)
+	o.cluster.addFlags(f)
+	o.tracing.addFlags(f)
+	o.memory.addFlags(f)
+	return cmd
+}
+
+// setSidecarDefaults changes the defaults of unset flags where --sidecar needs other ones: the extension beside the
+// gateway usually occupies the gRPC port, and speaks gRPC anyway.
+func (o *serveOptions) setSidecarDefaults(changed func(flag string) bool) {
+	if o.sidecar == "" {
+		return
+	}
+	if !changed("grpc-address") {
+		o.grpcAddress = ""
+	}
+	if !changed("resync") {
+		o.resync = sidecar.DefaultResync
+	}
+}
+
+// check returns an error of usage unless the flags fit together.
+func (o *serveOptions) check() error {
+	if err := o.checkSource(); err != nil {
+		return err
+	}
+	if o.certDir == "" {
+		return usagef("--cert-dir is required: a directory with tls.crt and tls.key")
+	}
+	for _, d := range []struct {
+		flag  string
+		value time.Duration
+	}{
+		{"--resync", o.resync}, {"--connection-max-age", o.connectionAge}, {"--shutdown-timeout", o.shutdownTimeout},
+	} {
+		if d.value <= 0 {
+			return usagef("%s: want more than 0, got %s", d.flag, d.value)
+		}
+	}
+	if o.shutdownDelay < 0 {
+		return usagef("--shutdown-delay: want 0 or more, got %s", o.shutdownDelay)
+	}
+	if err := o.webhooks.check(!o.wantsCluster()); err != nil {
+		return err
+	}
+	if err := o.callers.check(!o.wantsCluster()); err != nil {
+		return err
+	}
+	if err := o.clientCertificate.check(); err != nil {
+		return err
+	}
+	if err := o.memory.check(); err != nil {
+		return err
+	}
+	return o.tracing.check()
+}

@@ -1,0 +1,70 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"crypto/tls"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"github.com/hookgate/hookgate/test/process"
+)
+
+// startProgram starts hookgate serve as a process, with a call in flight: a request whose body does not come.
+func startProgram(t *testing.T) *process.Gateway {
+	t.Helper()
+	configs, certs := serving(t)
+	cmd := exec.CommandContext(t.Context(), os.Args[0],
+		append([]string{"serve", "--extension-configs", configs, "--cert-dir", certs}, process.AnyPorts()...)...)
+	cmd.Env = append(os.Environ(), asProgram+"=1")
+	g := process.RunGateway(t, cmd)
+	c, err := net.Dial("tcp", g.HTTPS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = c.Close() })
+	secure := tls.Client(c, &tls.Config{InsecureSkipVerify: true})
+	_, err = fmt.Fprintf(secure, "POST /hooks.runtime.cluster.x-k8s.io/v1alpha1/discovery HTTP/1.1\r\nHost: x\r\n"+
+		"Content-Length: 10\r\nExpect: 100-continue\r\n\r\n")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The gateway asks for the body when it reads it: the call is in flight.
+	if _, err := secure.Read(make([]byte, 10)); err != nil {
+		t.Fatal(err)
+	}
+	return g
+}
+
+// The first SIGTERM lets a call in flight finish; the second ends the gateway at once.
+func TestSecondSignalEndsAtOnce(t *testing.T) {
+	g := startProgram(t)
+	if err := g.Terminate(); err != nil {
+		t.Fatal(err)
+	}
+	process.Eventually(t, "the gateway is not ready", func() bool { return g.Ready(t.Context()) == 503 })
+	select {
+	case <-g.Exited():
+		t.Fatal("the gateway did not wait for the call in flight")
+	default:
+	}
+	start := time.Now()
+	if err := g.Terminate(); err != nil {
+		t.Fatal(err)
+	}
+	<-g.Exited()
+	if took := time.Since(start); took > 5*time.Second {
+		t.Errorf("gone after %s", took)
+	}
+	if got, err := g.ExitStatus(); got != exitFailed || err != nil {
+		t.Errorf("exit status %d, %v; want %d", got, err, exitFailed)
+	}
+	if _, err := g.Await(t.Context(), `stopped at once by a second signal \(terminated\)`); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,38 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"bytes"
+	"encoding/json"
+	"runtime"
+	"testing"
+
+	"github.com/hookgate/hookgate/hook"
+)
+
+func TestPrintVersion(t *testing.T) {
+	b := buildInfo{Version: "v1.2.3", Commit: "0a1b2c", Modified: true, Go: "go1.26.0", Platform: "linux/amd64", HooksAPI: hook.APIVersion}
+	for _, format := range []string{"text", "json"} {
+		var out bytes.Buffer
+		if err := printVersion(&out, b, format); err != nil {
+			t.Fatal(err)
+		}
+		golden(t, "version/version."+format, out.String())
+	}
+}
+
+func TestVersionCommand(t *testing.T) {
+	got := hookgate(t, "", "version", "-o", "json")
+	var b buildInfo
+	if err := json.Unmarshal([]byte(got.out), &b); err != nil || got.code != exitDone {
+		t.Fatalf("%v: %+v", err, got)
+	}
+	if b.Version == "" || b.Commit == "" || b.Go != runtime.Version() || b.HooksAPI != hook.APIVersion {
+		t.Errorf("got %+v, want every member set", b)
+	}
+	if got := hookgate(t, "", "version", "-o", "xml"); got.code != exitUsage {
+		t.Errorf("-o xml: got %+v, want a usage error", got)
+	}
+}
