@@ -42,20 +42,21 @@ const (
 
 // MutatePath returns the path of the defaulting webhook for ExtensionConfigs of a group.
 func MutatePath(group string) string {
-	return path("mutate", group, runtimev1.GroupVersion.Version, "extensionconfig")
+	return Path("mutate", group, runtimev1.GroupVersion.Version, "extensionconfig")
 }
 
 // ValidatePath returns the path of the validating webhook for ExtensionConfigs of a group.
 func ValidatePath(group string) string {
-	return path("validate", group, runtimev1.GroupVersion.Version, "extensionconfig")
+	return Path("validate", group, runtimev1.GroupVersion.Version, "extensionconfig")
 }
 
 // PolicyPath returns the path of the validating webhook for ExtensionPolicies.
 func PolicyPath() string {
-	return path("validate", v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, "extensionpolicy")
+	return Path("validate", v1alpha1.GroupVersion.Group, v1alpha1.GroupVersion.Version, "extensionpolicy")
 }
 
-func path(verb, group, version, kind string) string {
+// Path returns the path of a webhook for a kind as controller-runtime has it.
+func Path(verb, group, version, kind string) string {
 	return "/" + strings.Join([]string{verb, strings.ReplaceAll(group, ".", "-"), version, kind}, "-")
 }
 
@@ -82,19 +83,25 @@ func New(c Config) (http.Handler, error) {
 		return nil, fmt.Errorf("webhooks: %w", err)
 	}
 	configs := extensionConfigs{group: c.Group, own: c.Own, hooks: c.Catalog}
-	mux := http.NewServeMux()
-	conversions, admissions := make(chan struct{}, maxConversions), make(chan struct{}, maxAdmissions)
-	handle := func(path string, h http.Handler, limit int64, places chan struct{}) {
-		mux.Handle("POST "+path, recovered(limited(h, limit, places), c.Logger))
-	}
-	handle(ConvertPath, convert, MaxConversionBytes, conversions)
-	handle(MutatePath(c.Group), newCreation(scheme, configs), MaxAdmissionBytes, admissions)
-	handle(ValidatePath(c.Group), admission.WithValidator[*runtimev1.ExtensionConfig](scheme, configs),
-		MaxAdmissionBytes, admissions)
-	handle(PolicyPath(),
-		admission.WithValidator[*v1alpha1.ExtensionPolicy](scheme, extensionPolicies{compiler: compiler}),
-		MaxAdmissionBytes, admissions)
+	mux := Admissions(map[string]http.Handler{
+		MutatePath(c.Group):   newCreation(scheme, configs),
+		ValidatePath(c.Group): admission.WithValidator[*runtimev1.ExtensionConfig](scheme, configs),
+		PolicyPath(): admission.WithValidator[*v1alpha1.ExtensionPolicy](
+			scheme, extensionPolicies{compiler: compiler}),
+	}, c.Logger)
+	conversions := make(chan struct{}, maxConversions)
+	mux.Handle("POST "+ConvertPath, recovered(limited(convert, MaxConversionBytes, conversions), c.Logger))
 	return mux, nil
+}
+
+// Admissions returns a handler of requests for admission, by path. It bounds their size, and how many are read and
+// answered at the same time.
+func Admissions(handlers map[string]http.Handler, logger *slog.Logger) *http.ServeMux {
+	mux, places := http.NewServeMux(), make(chan struct{}, maxAdmissions)
+	for path, h := range handlers {
+		mux.Handle("POST "+path, recovered(limited(h, MaxAdmissionBytes, places), logger))
+	}
+	return mux
 }
 
 // newScheme returns a scheme with both versions of ExtensionConfig in one group, and ExtensionPolicy.

@@ -171,7 +171,8 @@ type InfrastructureClassStatus struct {
 	// +optional
 	Handlers Handlers `json:"handlers,omitzero"`
 
-	// providerIDPrefix is the prefix of all provider IDs that the extension makes, such as acme://.
+	// providerIDPrefix is the prefix of all provider IDs that the extension makes, such as acme://. It is set once a
+	// discovery has succeeded.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=256
 	// +optional
@@ -201,6 +202,28 @@ type ParameterSchemas struct {
 	// +kubebuilder:validation:Type=object
 	// +optional
 	MachinePool *apiextensionsv1.JSON `json:"machinePool,omitempty"`
+}
+
+// Announced reports whether the status has what the extension announces: its discovery has succeeded once.
+func (c *InfrastructureClass) Announced() bool { return c.Status.ProviderIDPrefix != "" }
+
+// PoolsAreMachines reports whether pools of the class are made of machines, because the extension has no hook for pools.
+func (c *InfrastructureClass) PoolsAreMachines() bool {
+	return c.Status.Handlers.ReconcileMachinePool == ""
+}
+
+// ParametersOf returns the schema of the parameters of a kind, HookgateCluster, HookgateMachine or HookgateMachinePool,
+// which is nil if there is none, and their defaults. Pools that are made of machines have those of machines.
+func (c *InfrastructureClass) ParametersOf(kind string) (schema, defaults *apiextensionsv1.JSON) {
+	s, d := c.Status.Schemas, c.Spec.DefaultParameters
+	switch {
+	case kind == HookgateClusterKind:
+		return s.Cluster, d.Cluster
+	case kind == HookgateMachinePoolKind && !c.PoolsAreMachines():
+		return s.MachinePool, d.MachinePool
+	default:
+		return s.Machine, d.Machine
+	}
 }
 
 // GetConditions returns the conditions of the class.

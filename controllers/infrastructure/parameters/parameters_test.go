@@ -326,3 +326,20 @@ func TestCacheKeepsResults(t *testing.T) {
 		t.Errorf("the oldest schema is still kept, %v", err)
 	}
 }
+
+// Parameters that others complete may lack members, and are otherwise as they must be.
+func TestValidatePartly(t *testing.T) {
+	s := compiled(t, machine)
+	for text, want := range map[string]string{
+		`{}`:            "",
+		`{"nets":[{}]}`: "",
+		`{"size":"small","disk":{"gigabytes":101}}`: "", // a rule, which may need what is missing
+		`{"size":"huge"}`:  `spec.parameters.size: Unsupported value: "huge": supported values: "small", "large"`,
+		`{"sise":"small"}`: "spec.parameters.sise: Forbidden: is not a member that the extension knows",
+		`[]`:               "spec.parameters: Invalid value: must be a JSON object",
+	} {
+		if got := strings.Join(texts(s.ValidatePartly(t.Context(), at, []byte(text))), ""); got != want {
+			t.Errorf("%s: got %q, want %q", text, got, want)
+		}
+	}
+}

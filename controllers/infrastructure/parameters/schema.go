@@ -176,7 +176,7 @@ func (s *Schema) Resolve(
 		return nil, errs
 	}
 	if s.structural != nil {
-		if errs := s.check(ctx, at, merged); len(errs) > 0 {
+		if errs := s.check(ctx, at, merged, false); len(errs) > 0 {
 			return nil, errs
 		}
 	}
@@ -190,8 +190,18 @@ func (s *Schema) Validate(ctx context.Context, at *field.Path, parameters []byte
 	return errs
 }
 
-// check adds the defaults of the schema to parameters, and returns their problems.
-func (s *Schema) check(ctx context.Context, at *field.Path, parameters map[string]any) field.ErrorList {
+// ValidatePartly returns the problems of parameters that others are going to complete: it asks for no member, and leaves
+// rules out, which may need members that are still missing.
+func (s *Schema) ValidatePartly(ctx context.Context, at *field.Path, parameters []byte) field.ErrorList {
+	parsed, problem := parse(at, parameters)
+	if problem != nil || s.structural == nil {
+		return single(problem)
+	}
+	return s.check(ctx, at, parsed, true)
+}
+
+// check adds the defaults of the schema to parameters, and returns their problems. Parts lack members.
+func (s *Schema) check(ctx context.Context, at *field.Path, parameters map[string]any, part bool) field.ErrorList {
 	object := map[string]any{member: parameters}
 	// In the API server's order: without null where it is not a value, with defaults, and without unknown members.
 	defaulting.PruneNonNullableNullsWithoutDefaults(object, s.structural)
@@ -206,7 +216,12 @@ func (s *Schema) check(ctx context.Context, at *field.Path, parameters map[strin
 	// The code of the API server reads the size of the object, and changes nothing.
 	errs = append(errs, schemavalidation.ValidateCustomResource(nil, object, s.validator)...)
 	errs = append(errs, listtype.ValidateListSetsAndMaps(nil, s.structural, object)...)
-	if len(errs) == 0 && s.rules != nil {
+	if part {
+		errs = slices.DeleteFunc(errs, func(e *field.Error) bool {
+			return e.Type == field.ErrorTypeRequired || e.Type == field.ErrorTypeTooFew
+		})
+	}
+	if len(errs) == 0 && s.rules != nil && !part {
 		failed, _ := s.rules.Validate(ctx, nil, s.structural, object, nil, costBudget)
 		for _, err := range failed {
 			err.BadValue = field.OmitValueType{} // it is the name of a type
