@@ -13,6 +13,7 @@ import (
 	"os/signal"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -43,6 +44,7 @@ func untilSignal() context.Context {
 		<-signals
 		stop()
 		second := <-signals
+		time.AfterFunc(time.Second, func() { os.Exit(exitFailed) }) // nothing may read what is printed
 		_, _ = fmt.Fprintf(os.Stderr, "hookgate: stopped at once by a second signal (%s)\n", second)
 		os.Exit(exitFailed)
 	}()

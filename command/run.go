@@ -33,6 +33,7 @@ import (
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/gateway/auth"
 	"github.com/hookgate/hookgate/internal/budget"
+	"github.com/hookgate/hookgate/internal/logs"
 	"github.com/hookgate/hookgate/internal/memory"
 	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/openapi"
@@ -44,10 +45,15 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	if err := o.check(); err != nil {
 		return err
 	}
-	logger, err := newLogger(errOut, o.logFormat, o.logLevel)
+	lines := logs.New(errOut)
+	defer func() { _ = lines.Close() }()
+	logger, err := newLogger(lines, o.logFormat, o.logLevel)
 	if err != nil {
 		return err
 	}
+	lines.OnDropped(func(n int) {
+		logger.Error("lines of the log were dropped: what reads the log had stopped, or is too slow", "lines", n)
+	})
 	logLibraries(logger)
 	files := newFollowed(logger)
 	in, err := o.open(ctx, hooks, logger)

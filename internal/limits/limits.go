@@ -26,6 +26,8 @@ const (
 	MergedMessageBytes = 16 << 10
 	// LogTextBytes is the size to which each text in a line of the log is cut. The stack of a panic has less.
 	LogTextBytes = 16 << 10
+	// LogBytes is how much of the log is kept while what reads it has stopped: some thousand lines.
+	LogBytes = 1 << 20
 	// GatewayHops is the number of gateways that a call may pass, one behind the other. A hub, a regional hub and a
 	// sidecar are three. A call that comes back to a gateway is cut there; this limit is for replicas that do not know
 	// each other.

@@ -12,7 +12,7 @@ import (
 
 // rows returns all faults.
 func rows() []row {
-	return slices.Concat(extensionFaults(), callerFaults(), floodFaults(), memoryFaults(), fileFaults(), gatewayFaults(), rollingFaults(), endpointFaults())
+	return slices.Concat(extensionFaults(), callerFaults(), floodFaults(), memoryFaults(), fileFaults(), gatewayFaults(), rollingFaults(), endpointFaults(), logFaults())
 }
 
 // TestFaults injects each fault once.

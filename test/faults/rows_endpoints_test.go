@@ -10,6 +10,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/hookgate/hookgate/test/process"
 )
 
 // endpointFaults are the rows of an extension with several endpoints.
@@ -40,10 +42,12 @@ func endpointsGone(t *testing.T, w *world, c *tally) {
 		t.Fatal(err)
 	}
 	// Connections are soon replaced, so that endpoints that came back are called again.
-	g := startGatewayWith(t, w.authority, hosts, map[string]string{
+	g := newGateway(t, w.authority, map[string]string{
 		"rest.yaml": w.config("rest", "https://"+on(service, at[0])),
 		"grpc.yaml": w.config("grpc", "grpcs://"+on(service, at[1])),
 	}, "--connection-max-age=2s")
+	g.hosts = hosts
+	g.start(t, process.AnyPorts())
 
 	stop := w.steady(t, g.HTTPS, g.GRPC, steadyEach, handler+".rest", handler+".grpc")
 	defer stop()

@@ -93,25 +93,27 @@ type gateway struct {
 	*process.Gateway
 	pid            int
 	configs, certs string
-	work           string // its working directory and its directory of temporary files
-	hosts          string // a file in the place of /etc/hosts; empty for that of the machine
+	work           string   // its working directory and its directory of temporary files
+	hosts          string   // a file in the place of /etc/hosts; empty for that of the machine
+	log            *os.File // in the place of standard error; nil for the output
 	flags          []string
 }
 
 // startGateway starts a gateway with the manifests, by file name, and waits until it is ready.
 func startGateway(t *testing.T, a *authority, manifests map[string]string, flags ...string) *gateway {
 	t.Helper()
-	return startGatewayWith(t, a, "", manifests, flags...)
+	g := newGateway(t, a, manifests, flags...)
+	g.start(t, process.AnyPorts())
+	return g
 }
 
-// startGatewayWith is startGateway with a file in the place of /etc/hosts.
-func startGatewayWith(t *testing.T, a *authority, hosts string, manifests map[string]string, flags ...string) *gateway {
+// newGateway returns a gateway that has not been started yet.
+func newGateway(t *testing.T, a *authority, manifests map[string]string, flags ...string) *gateway {
 	t.Helper()
-	g := &gateway{configs: t.TempDir(), certs: a.dir(t), work: t.TempDir(), hosts: hosts, flags: flags}
+	g := &gateway{configs: t.TempDir(), certs: a.dir(t), work: t.TempDir(), flags: flags}
 	for file, text := range manifests {
 		g.write(t, file, text)
 	}
-	g.start(t, process.AnyPorts())
 	return g
 }
 
@@ -131,9 +133,15 @@ func (g *gateway) start(t *testing.T, addresses []string) {
 	if g.hosts != "" {
 		args = append([]string{"/bin/sh", "-c", `mount --bind "$0" /etc/hosts && exec "$@"`, g.hosts}, args...)
 	}
+	if g.log != nil {
+		args = append([]string{"/bin/sh", "-c", `exec "$0" "$@" 2>&3 3>&-`}, args...)
+	}
 	cmd := c.command(args[0], args[1:]...)
 	if g.hosts != "" {
 		cmd.SysProcAttr = ownMounts()
+	}
+	if g.log != nil {
+		cmd.ExtraFiles = []*os.File{g.log}
 	}
 	cmd.Dir = g.work
 	cmd.Env = append(os.Environ(), "TMPDIR="+g.work)

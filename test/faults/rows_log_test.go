@@ -1,0 +1,70 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package faults
+
+import (
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/hookgate/hookgate/test/process"
+	"github.com/hookgate/hookgate/test/samples"
+)
+
+// logFaults are the rows of what reads the log of a gateway.
+func logFaults() []row {
+	return []row{
+		{"nothing reads the log", "calls are answered, and the lines that are dropped are counted", logBlocks},
+	}
+}
+
+// logBlocks gives a gateway a pipe for its log from which nothing is read, and makes calls that are logged: more than
+// the pipe and the gateway hold. Then it reads what is there.
+func logBlocks(t *testing.T, w *world, c *tally) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = read.Close() }()
+	good := startExtension(t, w.authority, healthy)
+	g := newGateway(t, w.authority, map[string]string{"good.yaml": w.config("good", "https://"+good.https)})
+	g.log = write
+	g.start(t, process.AnyPorts())
+	if err := write.Close(); err != nil {
+		t.Fatal(err)
+	}
+	body, unknown := samples.Body("BeforeClusterCreate"), failure(http.StatusNotFound)
+	var running sync.WaitGroup
+	for range 16 {
+		running.Go(func() {
+			for range 400 {
+				got, err := post(w.rest, g.HTTPS, "unknown", body)
+				c.answered(got, err, unknown)
+				err = callREST(w.rest, g.HTTPS, handler+".good", body)
+				c.countf(err == nil, "%v", err)
+			}
+		})
+	}
+	running.Wait()
+	var lines strings.Builder
+	copied := make(chan error, 1)
+	go func() {
+		_, err := io.Copy(&lines, read)
+		copied <- err
+	}()
+	g.EndWell(t)
+	if err := <-copied; err != nil {
+		t.Fatal(err)
+	}
+	logged, dropped := strings.Count(lines.String(), "call failed"), 0
+	_, rest, found := strings.Cut(lines.String(), "lines of the log were dropped")
+	if _, number, ok := strings.Cut(rest, " lines="); found && ok {
+		_, _ = fmt.Sscan(number, &dropped)
+	}
+	c.countf(found && logged+dropped == 16*400, "%d calls were logged, and %d lines dropped, of %d", logged, dropped, 16*400)
+}
