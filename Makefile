@@ -186,7 +186,7 @@ test-skew: build test-extension skew-binaries $(if $(RACE),race) $(BIN)/gotestsu
 
 .PHONY: test-kubernetes
 test-kubernetes: build kubernetes-binaries $(if $(RACE),race) $(BIN)/gotestsum $(BIN)/kustomize ## Run the gateway and the manifests of deploy/ against a real API server
-	@HOOKGATE_COMPLETE=1 $(PROGRAMS) HOOKGATE_KUSTOMIZE=$(BIN)/kustomize KUBEBUILDER_ASSETS='$(KUBEBUILDER_ASSETS)' $(GOTEST) -p 1 ./test/kubernetes ./test/deploy
+	@HOOKGATE_COMPLETE=1 $(PROGRAMS) HOOKGATE_KUSTOMIZE=$(BIN)/kustomize KUBEBUILDER_ASSETS='$(KUBEBUILDER_ASSETS)' $(GOTEST) -p 1 ./test/kubernetes ./test/provider ./test/deploy
 
 .PHONY: test-clusterctl
 test-clusterctl: build kubernetes-binaries $(if $(RACE),race) $(BIN)/gotestsum $(BIN)/kustomize ## Install, upgrade, move and delete a release with clusterctl, on real API servers

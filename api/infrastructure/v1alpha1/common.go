@@ -11,6 +11,10 @@ const (
 	MachinePoolFinalizer = "hookgatemachinepool.infrastructure.hookgate.dev"
 )
 
+// ClassFinalizer keeps an InfrastructureClass until no object uses it: without its class, nothing that exists outside
+// could be deleted.
+const ClassFinalizer = "infrastructureclass.infrastructure.hookgate.dev"
+
 // The annotations that the controllers read or write.
 const (
 	// AbandonAnnotation removes the finalizer of an object that is being deleted without another call to the extension.
@@ -24,6 +28,23 @@ const (
 
 	// RevisionAnnotation on a HookgateMachine of a pool is the revision of the pool that it was made from.
 	RevisionAnnotation = "infrastructure.hookgate.dev/revision"
+
+	// ClassAnnotation, ClusterExternalIDAnnotation and CredentialsAnnotation record the InfrastructureClass of a
+	// HookgateMachine or HookgateMachinePool, the externalID of its HookgateCluster, and the Secret that this names, if it
+	// names one. They are written with the externalID, and used once the Cluster or the HookgateCluster is gone: deletion
+	// has to reach the same extension, with the same credentials.
+	ClassAnnotation             = "infrastructure.hookgate.dev/class"
+	ClusterExternalIDAnnotation = "infrastructure.hookgate.dev/cluster-external-id"
+	CredentialsAnnotation       = "infrastructure.hookgate.dev/credentials"
+
+	// VersionAnnotation and FailureDomainAnnotation on a HookgateMachine of a pool are the Kubernetes version and the
+	// failure domain that it is made with. Cluster API makes its Machine later, without them.
+	VersionAnnotation       = "infrastructure.hookgate.dev/version"
+	FailureDomainAnnotation = "infrastructure.hookgate.dev/failure-domain"
+
+	// InstanceAnnotation on a HookgateMachine is the name of the instance of a pool that it stands for. The extension
+	// makes and removes the instance with its hooks for pools.
+	InstanceAnnotation = "infrastructure.hookgate.dev/instance"
 )
 
 // SecretReference names a Secret with credentials for the extension.

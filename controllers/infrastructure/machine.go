@@ -1,0 +1,288 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package infrastructure
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	infrav1 "github.com/hookgate/hookgate/api/infrastructure/v1alpha1"
+	infrahooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
+)
+
+// machines reconciles HookgateMachines.
+type machines struct {
+	*base
+	pace *pacer
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *machines) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	m := &infrav1.HookgateMachine{}
+	if err := r.client.Get(ctx, req.NamespacedName, m); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.pace.forget(req.NamespacedName)
+			r.ids.forget(ownerKey{infrav1.HookgateMachineKind, req.NamespacedName})
+		}
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !r.watched(m) || exempt(m) {
+		return reconcile.Result{}, nil
+	}
+	w, err := r.observeMachine(ctx, m)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	desired := m.DeepCopy()
+	cause := pausedBy(w.cluster, m)
+	setPaused(desired, cause)
+	switch {
+	case cause != "":
+		r.pace.forget(req.NamespacedName) // what happens meanwhile is looked at afterwards
+		return reconcile.Result{}, r.write(ctx, m, desired)
+	case !m.DeletionTimestamp.IsZero():
+		return r.delete(ctx, m, desired, w)
+	case m.Annotations[infrav1.InstanceAnnotation] != "":
+		return reconcile.Result{}, r.write(ctx, m, desired) // the pool does the rest
+	}
+	return r.reconcile(ctx, m, desired, w)
+}
+
+// reconcile brings a machine that should exist closer to it.
+func (r *machines) reconcile(
+	ctx context.Context, m, desired *infrav1.HookgateMachine, w *world,
+) (reconcile.Result, error) {
+	handler := w.handlers().ReconcileMachine
+	if b := machineBlock(m, w, handler); b != nil {
+		b.apply(desired, provisioned(m.Status.Initialization))
+		return reconcile.Result{}, r.write(ctx, m, desired)
+	}
+	conditions := desired.GetConditions()
+	m, err := r.current(ctx, m, w)
+	if err != nil || !m.DeletionTimestamp.IsZero() || exempt(m) {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	desired = m.DeepCopy()
+	desired.SetConditions(conditions)
+	req, b, err := r.request(ctx, m, desired, w)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if b != nil {
+		b.apply(desired, provisioned(m.Status.Initialization))
+		return later(jitter(provisioningInterval)), r.write(ctx, m, desired)
+	}
+	result, err := r.call(ctx, m, desired, w, handler, req)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	return result, r.write(ctx, m, desired)
+}
+
+// current returns the machine as it is stored, with an externalID. A machine without a provider ID is read past the
+// cache: one that has just been recorded must not be made again.
+func (r *machines) current(
+	ctx context.Context, m *infrav1.HookgateMachine, w *world,
+) (*infrav1.HookgateMachine, error) {
+	if m.Spec.ProviderID == "" {
+		read := &infrav1.HookgateMachine{}
+		if err := r.live.Get(ctx, client.ObjectKeyFromObject(m), read); err != nil || !read.DeletionTimestamp.IsZero() {
+			return read, err
+		}
+		m = read
+	}
+	return identify(ctx, r.base, m, infrav1.MachineFinalizer,
+		func(m *infrav1.HookgateMachine) *string { return &m.Spec.ExternalID }, recordOf(w))
+}
+
+// machineBlock returns why the extension must not be called about a machine that should exist; nil if it may.
+func machineBlock(m *infrav1.HookgateMachine, w *world, handler infrav1.HandlerName) *block {
+	recorded := m.Spec.ProviderID != "" || provisioned(m.Status.Initialization)
+	switch {
+	case w.machine == nil && w.pool == nil:
+		return waits(infrav1.WaitingForOwnerReason, "Cluster API has not set the Machine as the owner yet")
+	case w.pool != nil && w.machinePool == nil:
+		return waits(infrav1.WaitingForOwnerReason, "the MachinePool does not exist")
+	case w.cluster == nil:
+		return waits(infrav1.WaitingForOwnerReason, fmt.Sprintf("Cluster %q does not exist", w.clusterName))
+	}
+	if b := w.reachable(handler, m.Spec.ExternalID != ""); b != nil {
+		return b
+	}
+	if b := w.usable(m.Namespace); b != nil {
+		return b
+	}
+	if w.infra == nil || w.clusterExternalID == "" {
+		return waits(infrav1.WaitingForClusterInfrastructureReason, "the HookgateCluster has no externalID yet")
+	}
+	if !recorded && !ptr.Deref(w.cluster.Status.Initialization.InfrastructureProvisioned, false) {
+		return waits(infrav1.WaitingForClusterInfrastructureReason, "the infrastructure of the Cluster is not provisioned yet")
+	}
+	if !recorded && w.bootstrapSecret() == "" {
+		return waits(infrav1.WaitingForBootstrapDataReason, "Cluster API has not set the bootstrap data yet")
+	}
+	return nil
+}
+
+// bootstrapSecret returns the name of the Secret with the bootstrap data of a machine. That of a pool's Machines is
+// empty, and the MachinePool has it.
+func (w *world) bootstrapSecret() string {
+	if w.pool != nil && w.machinePool != nil {
+		return ptr.Deref(w.machinePool.Spec.Template.Spec.Bootstrap.DataSecretName, "")
+	}
+	if w.machine != nil {
+		return ptr.Deref(w.machine.Spec.Bootstrap.DataSecretName, "")
+	}
+	return ""
+}
+
+// request returns the request for a machine, without objects of Cluster API, or why there can be none.
+func (r *machines) request(
+	ctx context.Context, m, desired *infrav1.HookgateMachine, w *world,
+) (*infrahooksv1alpha1.ReconcileMachineRequest, *block, error) {
+	resolved, b := r.resolve(ctx, desired, w.class.Status.Schemas.Machine, w.class.Spec.DefaultParameters.Machine,
+		m.Spec.Parameters)
+	if b != nil {
+		return nil, b, nil
+	}
+	credentials, b, err := r.secrets.credentials(ctx, w.credentials)
+	if b != nil || err != nil {
+		return nil, b, err
+	}
+	req := &infrahooksv1alpha1.ReconcileMachineRequest{
+		Subject:    w.subject(m, w.machineName(m), m.Spec.ExternalID, resolved, credentials),
+		ProviderId: m.Spec.ProviderID,
+	}
+	switch {
+	case w.pool != nil:
+		req.Version = m.Annotations[infrav1.VersionAnnotation]
+		req.FailureDomain = m.Annotations[infrav1.FailureDomainAnnotation]
+	case w.machine != nil:
+		_, req.ControlPlane = w.machine.Labels[clusterv1.MachineControlPlaneLabel]
+		req.Version, req.FailureDomain = w.machine.Spec.Version, w.machine.Spec.FailureDomain
+	}
+	if m.Spec.ProviderID != "" || provisioned(m.Status.Initialization) {
+		return req, nil, nil
+	}
+	data, format, b, err := r.secrets.bootstrap(ctx, m.Namespace, w.bootstrapSecret())
+	if b != nil || err != nil {
+		return nil, b, err
+	}
+	req.Bootstrap = &infrahooksv1alpha1.Bootstrap{Data: data, Format: format}
+	return req, nil, nil
+}
+
+// machineName returns the name of a machine for people.
+func (w *world) machineName(m *infrav1.HookgateMachine) string {
+	if w.machine != nil {
+		return w.machine.Name
+	}
+	return m.Name
+}
+
+// call makes the call if it is due, and records what it says on desired.
+func (r *machines) call(
+	ctx context.Context, m, desired *infrav1.HookgateMachine, w *world, handler infrav1.HandlerName,
+	req *infrahooksv1alpha1.ReconcileMachineRequest,
+) (reconcile.Result, error) {
+	key, in := client.ObjectKeyFromObject(m), digest("ReconcileMachine", req)
+	if d := r.pace.wait(key, in); d > 0 {
+		return later(d), nil
+	}
+	if err := w.addObjects(req.GetSubject()); err != nil {
+		return reconcile.Result{}, err
+	}
+	answer, err := r.calls.ReconcileMachine(ctx, w.target(handler), req)
+	if err != nil {
+		return r.failure(r.pace, desired, key, in, err)
+	}
+	if id := answer.GetProviderId(); id != "" && m.Spec.ProviderID == "" {
+		other, err := r.ids.claim(ctx, ownerKey{infrav1.HookgateMachineKind, key}, id)
+		if err != nil {
+			return reconcile.Result{}, err
+		}
+		if other != "" {
+			setUnsynced(desired, infrav1.DuplicateProviderIDReason, fmt.Sprintf(
+				"the extension answers the provider ID %q, which belongs to %s: it must be another machine", id, other))
+			return later(r.pace.failed(key, in, 0)), nil
+		}
+	}
+	usual := decideMachine(desired, answer)
+	if usual == 0 { // an answer that contradicts what is recorded
+		return later(r.pace.failed(key, in, 0)), nil
+	}
+	if m.Spec.ProviderID == "" && desired.Spec.ProviderID != "" {
+		// The next request says that the machine exists, which is news to nobody.
+		next := &infrahooksv1alpha1.ReconcileMachineRequest{
+			Subject: req.GetSubject(), ControlPlane: req.GetControlPlane(), Version: req.GetVersion(),
+			FailureDomain: req.GetFailureDomain(), ProviderId: desired.Spec.ProviderID,
+		}
+		next.Subject.Cluster, next.Subject.Machine, next.Subject.MachinePool = nil, nil, nil
+		in = digest("ReconcileMachine", next)
+	}
+	return later(r.pace.answered(key, in, interval(usual, retryAfter(answer)))), nil
+}
+
+// delete brings a machine that should be gone closer to it.
+func (r *machines) delete(
+	ctx context.Context, m, desired *infrav1.HookgateMachine, w *world,
+) (reconcile.Result, error) {
+	if !hasFinalizer(m, infrav1.MachineFinalizer) {
+		return reconcile.Result{}, nil
+	}
+	if m.Spec.ExternalID == "" { // nothing was ever called
+		return reconcile.Result{}, r.release(ctx, m, infrav1.MachineFinalizer)
+	}
+	if abandoned(m, m.Spec.ExternalID) {
+		return reconcile.Result{}, r.abandon(ctx, m, infrav1.MachineFinalizer, m.Spec.ExternalID, w.className)
+	}
+	set(desired, infrav1.ReadyCondition, metav1.ConditionFalse, infrav1.DeletingReason, deletingMessage)
+	if m.Annotations[infrav1.InstanceAnnotation] != "" {
+		return reconcile.Result{}, r.write(ctx, m, desired) // the pool releases it
+	}
+	handler := w.handlers().DeleteMachine
+	if b := w.reachable(handler, true); b != nil {
+		b.apply(desired, true)
+		return reconcile.Result{}, r.write(ctx, m, desired)
+	}
+	credentials, b, err := r.secrets.credentials(ctx, w.credentials)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if b != nil {
+		b.apply(desired, true)
+		return later(jitter(deletingInterval)), r.write(ctx, m, desired)
+	}
+	req := &infrahooksv1alpha1.DeleteMachineRequest{ProviderId: m.Spec.ProviderID}
+	req.Subject = w.subject(m, w.machineName(m), m.Spec.ExternalID, r.lenient(ctx, w.class.Status.Schemas.Machine,
+		w.class.Spec.DefaultParameters.Machine, m.Spec.Parameters), credentials)
+	key, in := client.ObjectKeyFromObject(m), digest("DeleteMachine", req)
+	if d := r.pace.wait(key, in); d > 0 {
+		return later(d), r.write(ctx, m, desired)
+	}
+	if err := w.addObjects(req.GetSubject()); err != nil {
+		return reconcile.Result{}, err
+	}
+	answer, err := r.calls.DeleteMachine(ctx, w.target(handler), req)
+	if err != nil {
+		result, err := r.failure(r.pace, desired, key, in, err)
+		if err != nil {
+			return result, err
+		}
+		return result, r.write(ctx, m, desired)
+	}
+	if answer.GetState() == infrahooksv1alpha1.DeletionState_DELETION_STATE_GONE {
+		r.pace.forget(key)
+		return reconcile.Result{}, r.release(ctx, m, infrav1.MachineFinalizer)
+	}
+	decideDeleting(desired, answer.GetMessage())
+	return later(r.pace.answered(key, in, interval(deletingInterval, retryAfter(answer)))), r.write(ctx, m, desired)
+}

@@ -1,0 +1,64 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package infrastructure
+
+import (
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "github.com/hookgate/hookgate/api/infrastructure/v1alpha1"
+)
+
+// Metrics are the metrics of the controllers. controller-runtime has those of reconciliations, queues and requests to
+// the API server. Series are bounded by the hooks, the kinds of errors, and the kinds of objects.
+type Metrics struct {
+	calls     *prometheus.CounterVec
+	durations *prometheus.HistogramVec
+	abandoned *prometheus.CounterVec
+}
+
+// NewMetrics registers the metrics.
+func NewMetrics(r prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "hookgate_infrastructure_calls_total",
+			Help: "Calls of the controllers to extensions, by hook and outcome: Success, Failure, a reason of the condition " +
+				"Synced, or a kind of error of the gateway.",
+		}, []string{"hook", "outcome"}),
+		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Name:    "hookgate_infrastructure_call_duration_seconds",
+			Help:    "Duration of the calls of the controllers to extensions, by hook.",
+			Buckets: []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30},
+		}, []string{"hook"}),
+		abandoned: prometheus.NewCounterVec(prometheus.CounterOpts{
+			Name: "hookgate_infrastructure_abandoned_total",
+			Help: "Objects that were removed by the annotation " + infrav1.AbandonAnnotation +
+				", without an answer that what they stand for is gone, by kind.",
+		}, []string{"kind"}),
+	}
+	r.MustRegister(m.calls, m.durations, m.abandoned)
+	return m
+}
+
+// Call implements calls.Observer.
+func (m *Metrics) Call(hook, outcome string, took time.Duration) {
+	m.calls.WithLabelValues(hook, outcome).Inc()
+	m.durations.WithLabelValues(hook).Observe(took.Seconds())
+}
+
+// kindOf returns the kind of an object, which the cache does not set.
+func kindOf(o client.Object) string {
+	switch o.(type) {
+	case *infrav1.HookgateCluster:
+		return infrav1.HookgateClusterKind
+	case *infrav1.HookgateMachine:
+		return infrav1.HookgateMachineKind
+	case *infrav1.HookgateMachinePool:
+		return infrav1.HookgateMachinePoolKind
+	default:
+		return infrav1.InfrastructureClassKind
+	}
+}

@@ -1,0 +1,151 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package infrastructure
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/controller"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/predicate"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	infrav1 "github.com/hookgate/hookgate/api/infrastructure/v1alpha1"
+	"github.com/hookgate/hookgate/controllers/infrastructure/calls"
+	"github.com/hookgate/hookgate/controllers/infrastructure/parameters"
+)
+
+// The defaults of a Config: how many objects of each kind are reconciled at the same time. Most of that time is spent
+// waiting for extensions.
+const (
+	DefaultClassConcurrency   = 10
+	DefaultClusterConcurrency = 50
+	DefaultMachineConcurrency = 100
+	DefaultPoolConcurrency    = 50
+)
+
+// Config configures the controllers. Calls, Metrics and Logger are required.
+type Config struct {
+	Calls   *calls.Client
+	Metrics *Metrics
+	Logger  *slog.Logger
+	// WatchFilter limits the objects to those with this value of the label cluster.x-k8s.io/watch-filter. Empty means all.
+	WatchFilter string
+	// The numbers of objects that are reconciled at the same time. Zero means the defaults.
+	ClassConcurrency, ClusterConcurrency, MachineConcurrency, PoolConcurrency int
+}
+
+// classIndex is the name of the indexes of objects by their class.
+const classIndex = "infrastructureClass"
+
+// Setup adds the controllers to a manager, whose scheme needs AddToScheme.
+func Setup(ctx context.Context, mgr manager.Manager, c Config) error {
+	if c.Calls == nil || c.Metrics == nil || c.Logger == nil {
+		return errors.New("infrastructure: Calls, Metrics and Logger are required")
+	}
+	if err := index(ctx, mgr); err != nil {
+		return fmt.Errorf("infrastructure: index: %w", err)
+	}
+	b := &base{
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), calls: c.Calls, schemas: parameters.NewCache(),
+		secrets: newSecrets(mgr.GetAPIReader(), time.Now), ids: newProviderIDs(mgr.GetClient()), metrics: c.Metrics,
+		logger: c.Logger, now: time.Now, watchFilter: c.WatchFilter,
+	}
+	if err := errors.Join(
+		b.setUpClasses(mgr, cmp.Or(c.ClassConcurrency, DefaultClassConcurrency)),
+		b.setUpClusters(mgr, cmp.Or(c.ClusterConcurrency, DefaultClusterConcurrency)),
+		b.setUpMachines(mgr, cmp.Or(c.MachineConcurrency, DefaultMachineConcurrency)),
+	); err != nil {
+		return fmt.Errorf("infrastructure: %w", err)
+	}
+	return nil
+}
+
+// index adds the indexes to the cache.
+func index(ctx context.Context, mgr manager.Manager) error {
+	indexer := mgr.GetFieldIndexer()
+	recorded := func(o client.Object) []string { return present(o.GetAnnotations()[infrav1.ClassAnnotation]) }
+	return errors.Join(
+		indexer.IndexField(ctx, &infrav1.HookgateCluster{}, classIndex, func(o client.Object) []string {
+			return present(o.(*infrav1.HookgateCluster).Spec.InfrastructureClassName)
+		}),
+		indexer.IndexField(ctx, &infrav1.HookgateMachine{}, classIndex, recorded),
+		indexer.IndexField(ctx, &infrav1.HookgateMachinePool{}, classIndex, recorded),
+		indexer.IndexField(ctx, &infrav1.HookgateMachine{}, providerIDIndex, func(o client.Object) []string {
+			return present(o.(*infrav1.HookgateMachine).Spec.ProviderID)
+		}),
+		indexer.IndexField(ctx, &infrav1.HookgateMachinePool{}, providerIDIndex, func(o client.Object) []string {
+			return o.(*infrav1.HookgateMachinePool).Spec.ProviderIDList
+		}),
+	)
+}
+
+func present(s string) []string {
+	if s == "" {
+		return nil
+	}
+	return []string{s}
+}
+
+func options(concurrency int) controller.Options {
+	// Managers of one process, as in tests, have controllers of the same names.
+	return controller.Options{MaxConcurrentReconciles: concurrency, SkipNameValidation: new(true)}
+}
+
+func mapped(f func(context.Context, client.Object) []reconcile.Request) handler.EventHandler {
+	return handler.EnqueueRequestsFromMapFunc(f)
+}
+
+// deletions lets only the events pass that say that an object is gone.
+var deletions = predicate.Funcs{
+	CreateFunc:  func(event.CreateEvent) bool { return false },
+	UpdateFunc:  func(event.UpdateEvent) bool { return false },
+	GenericFunc: func(event.GenericEvent) bool { return false },
+}
+
+func (r *base) setUpClasses(mgr manager.Manager, concurrency int) error {
+	return builder.ControllerManagedBy(mgr).Named("infrastructureclass").
+		For(&infrav1.InfrastructureClass{}, builder.WithPredicates(updated(notStatus))).
+		Watches(&infrav1.HookgateCluster{}, mapped(classOf), builder.WithPredicates(deletions)).
+		Watches(&infrav1.HookgateMachine{}, mapped(classOf), builder.WithPredicates(deletions)).
+		Watches(&infrav1.HookgateMachinePool{}, mapped(classOf), builder.WithPredicates(deletions)).
+		WithOptions(options(concurrency)).
+		Complete(&classes{base: r, pace: newPacer(r.now)})
+}
+
+func (r *base) setUpClusters(mgr manager.Manager, concurrency int) error {
+	return builder.ControllerManagedBy(mgr).Named("hookgatecluster").
+		For(&infrav1.HookgateCluster{}, builder.WithPredicates(updated(notStatus))).
+		Watches(&clusterv1.Cluster{}, mapped(clusterToInfra), builder.WithPredicates(updated(clusterChanged))).
+		Watches(&infrav1.InfrastructureClass{}, mapped(func(ctx context.Context, o client.Object) []reconcile.Request {
+			return r.recorded(ctx, &infrav1.HookgateClusterList{}, o.GetName())
+		}), builder.WithPredicates(updated(classChanged))).
+		Watches(&infrav1.HookgateMachine{}, mapped(r.toClusters), builder.WithPredicates(deletions)).
+		Watches(&infrav1.HookgateMachinePool{}, mapped(r.toClusters), builder.WithPredicates(deletions)).
+		WithOptions(options(concurrency)).
+		Complete(&clusters{base: r, pace: newPacer(r.now)})
+}
+
+func (r *base) setUpMachines(mgr manager.Manager, concurrency int) error {
+	return builder.ControllerManagedBy(mgr).Named("hookgatemachine").
+		For(&infrav1.HookgateMachine{}, builder.WithPredicates(updated(notStatus))).
+		Watches(&clusterv1.Machine{}, mapped(machineToInfra), builder.WithPredicates(updated(notStatus))).
+		Watches(&clusterv1.Cluster{}, mapped(r.toMachines), builder.WithPredicates(updated(clusterChanged))).
+		Watches(&infrav1.HookgateCluster{}, mapped(r.toMachines), builder.WithPredicates(updated(infraChanged))).
+		Watches(&infrav1.InfrastructureClass{},
+			mapped(r.byClass(func() client.ObjectList { return &infrav1.HookgateMachineList{} })),
+			builder.WithPredicates(updated(classChanged))).
+		WithOptions(options(concurrency)).
+		Complete(&machines{base: r, pace: newPacer(r.now)})
+}

@@ -1,0 +1,71 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package provider
+
+import (
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/go-logr/logr"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/klog/v2"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
+	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
+)
+
+// assetsVariable names the folder with kube-apiserver and etcd.
+const assetsVariable = "KUBEBUILDER_ASSETS"
+
+// apiServer is the API server of all tests; nil without programs to run it.
+var apiServer *envtest.Environment
+
+func TestMain(m *testing.M) { os.Exit(run(m)) }
+
+func run(m *testing.M) int {
+	ctrllog.SetLogger(logr.Discard())
+	klog.SetSlogLogger(slog.New(slog.DiscardHandler))
+	assets := os.Getenv(assetsVariable)
+	if assets == "" {
+		return m.Run()
+	}
+	env := &envtest.Environment{
+		BinaryAssetsDirectory: assets,
+		CRDDirectoryPaths:     []string{filepath.Join("..", "..", "deploy", "crd", "infrastructure")},
+		CRDs:                  []*apiextensionsv1.CustomResourceDefinition{anyKind("Cluster"), anyKind("Machine"), anyKind("MachinePool")},
+		ErrorIfCRDPathMissing: true,
+	}
+	if _, err := env.Start(); err != nil {
+		fmt.Fprintf(os.Stderr, "start kube-apiserver and etcd: %v\n", err)
+		return 1
+	}
+	apiServer = env
+	code := m.Run()
+	if err := env.Stop(); err != nil {
+		fmt.Fprintf(os.Stderr, "stop kube-apiserver and etcd: %v\n", err)
+		return 1
+	}
+	return code
+}
+
+// anyKind returns a definition of a kind of Cluster API that takes every spec and status.
+func anyKind(kind string) *apiextensionsv1.CustomResourceDefinition {
+	plural, open := strings.ToLower(kind)+"s", true
+	d := &apiextensionsv1.CustomResourceDefinition{}
+	d.Name = plural + "." + clusterv1.GroupVersion.Group
+	d.Spec.Group, d.Spec.Scope = clusterv1.GroupVersion.Group, apiextensionsv1.NamespaceScoped
+	d.Spec.Names = apiextensionsv1.CustomResourceDefinitionNames{Plural: plural, Kind: kind}
+	d.Spec.Versions = []apiextensionsv1.CustomResourceDefinitionVersion{{
+		Name: clusterv1.GroupVersion.Version, Served: true, Storage: true,
+		Subresources: &apiextensionsv1.CustomResourceSubresources{Status: &apiextensionsv1.CustomResourceSubresourceStatus{}},
+		Schema: &apiextensionsv1.CustomResourceValidation{OpenAPIV3Schema: &apiextensionsv1.JSONSchemaProps{
+			Type: "object", XPreserveUnknownFields: &open,
+		}},
+	}}
+	return d
+}

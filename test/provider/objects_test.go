@@ -1,0 +1,128 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package provider
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "github.com/hookgate/hookgate/api/infrastructure/v1alpha1"
+)
+
+func typeName(o any) string { return fmt.Sprintf("%T", o) }
+
+// newCluster creates a Cluster and its HookgateCluster, as Cluster API leaves them before the infrastructure is there.
+func (w *world) newCluster(name string, change ...func(*infrav1.HookgateCluster)) (*clusterv1.Cluster, *infrav1.HookgateCluster) {
+	w.t.Helper()
+	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	cluster.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{
+		APIGroup: infrav1.GroupVersion.Group, Kind: infrav1.HookgateClusterKind, Name: name,
+	}
+	w.create(cluster)
+	infra := &infrav1.HookgateCluster{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Labels: map[string]string{clusterv1.ClusterNameLabel: name},
+		OwnerReferences: []metav1.OwnerReference{owner("Cluster", cluster, true)},
+	}}
+	infra.Spec.InfrastructureClassName = w.namespace
+	for _, f := range change {
+		f(infra)
+	}
+	w.create(infra)
+	return cluster, infra
+}
+
+// readyCluster creates a Cluster whose infrastructure is provisioned.
+func (w *world) readyCluster(name string, change ...func(*infrav1.HookgateCluster)) (*clusterv1.Cluster, *infrav1.HookgateCluster) {
+	w.t.Helper()
+	cluster, infra := w.newCluster(name, change...)
+	eventually(w, infra, "provisioned", func(c *infrav1.HookgateCluster) bool {
+		return ptr.Deref(c.Status.Initialization.Provisioned, false)
+	})
+	updateStatus(w, cluster, func(c *clusterv1.Cluster) { c.Status.Initialization.InfrastructureProvisioned = ptr.To(true) })
+	return cluster, infra
+}
+
+func owner(kind string, o client.Object, controller bool) metav1.OwnerReference {
+	return metav1.OwnerReference{
+		APIVersion: clusterv1.GroupVersion.String(), Kind: kind, Name: o.GetName(), UID: o.GetUID(), Controller: &controller,
+	}
+}
+
+// newMachine creates a Machine with bootstrap data, and its HookgateMachine.
+func (w *world) newMachine(
+	cluster, name string, change ...func(*infrav1.HookgateMachine),
+) (*clusterv1.Machine, *infrav1.HookgateMachine) {
+	w.t.Helper()
+	w.create(&corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: name + "-bootstrap"},
+		Data:       map[string][]byte{"value": []byte("#cloud-config\n# " + name), "format": []byte("cloud-config")},
+	})
+	machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Labels: map[string]string{clusterv1.ClusterNameLabel: cluster},
+	}}
+	machine.Spec.ClusterName, machine.Spec.Version = cluster, "v1.34.0"
+	machine.Spec.Bootstrap.DataSecretName = ptr.To(name + "-bootstrap")
+	machine.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{
+		APIGroup: infrav1.GroupVersion.Group, Kind: infrav1.HookgateMachineKind, Name: name,
+	}
+	w.create(machine)
+	infra := &infrav1.HookgateMachine{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Labels: map[string]string{clusterv1.ClusterNameLabel: cluster},
+		OwnerReferences: []metav1.OwnerReference{owner("Machine", machine, true)},
+	}}
+	for _, f := range change {
+		f(infra)
+	}
+	w.create(infra)
+	return machine, infra
+}
+
+// readyMachine creates a Machine whose infrastructure is provisioned.
+func (w *world) readyMachine(cluster, name string) (*clusterv1.Machine, *infrav1.HookgateMachine) {
+	w.t.Helper()
+	machine, infra := w.newMachine(cluster, name)
+	eventually(w, infra, "provisioned", isProvisioned)
+	return machine, infra
+}
+
+func isProvisioned(m *infrav1.HookgateMachine) bool {
+	return ptr.Deref(m.Status.Initialization.Provisioned, false)
+}
+
+// writes records the requests of the controllers that change something.
+type writes struct {
+	mu   sync.Mutex
+	list []string
+}
+
+type watched struct {
+	next   http.RoundTripper
+	writes *writes
+}
+
+func (w *writes) before(next http.RoundTripper) http.RoundTripper { return watched{next, w} }
+
+func (w watched) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method != http.MethodGet && !strings.Contains(r.URL.Path, "/events") {
+		w.writes.mu.Lock()
+		w.writes.list = append(w.writes.list, r.Method+" "+r.URL.Path)
+		w.writes.mu.Unlock()
+	}
+	return w.next.RoundTrip(r)
+}
+
+func (w *writes) all() []string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return slices.Clone(w.list)
+}

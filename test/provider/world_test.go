@@ -1,0 +1,293 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package provider
+
+import (
+	"context"
+	"crypto/tls"
+	"log/slog"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/rest"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	infrav1 "github.com/hookgate/hookgate/api/infrastructure/v1alpha1"
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/codec"
+	"github.com/hookgate/hookgate/controllers/infrastructure"
+	infracalls "github.com/hookgate/hookgate/controllers/infrastructure/calls"
+	gatewayclient "github.com/hookgate/hookgate/internal/client"
+	"github.com/hookgate/hookgate/internal/endpoint"
+)
+
+// patience is how long a test waits for a state before it fails.
+const patience = 30 * time.Second
+
+// world is a namespace with a class, the controllers for it, and their extension.
+type world struct {
+	t         testing.TB
+	cloud     *cloud
+	client    client.Client // reads from the API server
+	namespace string        // also the name of the class and the watch filter
+	metrics   *prometheus.Registry
+	writes    *writes
+	stop      func() // stops the controllers
+	address   string
+}
+
+// newWorld returns a world with a class that is ready.
+func newWorld(t testing.TB, change ...func(*world)) *world {
+	t.Helper()
+	if apiServer == nil {
+		t.Skipf("%s is not set: run `make test-kubernetes`, which builds kube-apiserver and etcd and sets it", assetsVariable)
+	}
+	scheme := runtime.NewScheme()
+	if err := infrastructure.AddToScheme(scheme); err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(apiServer.Config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := strings.ReplaceAll(strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name())), "test", "t")
+	if len(name) > 50 {
+		name = strings.TrimRight(name[:50], "-")
+	}
+	w := &world{t: t, cloud: newCloud(), client: c, namespace: name}
+	for _, f := range change {
+		f(w)
+	}
+	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	w.address = w.cloud.serve(t)
+	w.start()
+	class := &infrav1.InfrastructureClass{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	class.Spec.ExtensionRef.Name = "acme"
+	w.create(class)
+	t.Cleanup(func() { w.stop() })
+	return w
+}
+
+// start starts the controllers.
+func (w *world) start() {
+	w.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	w.writes = &writes{}
+	config := rest.CopyConfig(apiServer.Config)
+	config.Wrap(w.writes.before)
+	config.QPS = 500
+	config.Burst = 1000
+	scheme := runtime.NewScheme()
+	if err := infrastructure.AddToScheme(scheme); err != nil {
+		w.t.Fatal(err)
+	}
+	mgr, err := manager.New(config, manager.Options{
+		Scheme: scheme, Metrics: metricsserver.Options{BindAddress: "0"},
+		Cache: cache.Options{DefaultNamespaces: map[string]cache.Config{w.namespace: {}}},
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	hooks, err := catalog.With(catalog.Infrastructure()...)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	e, err := endpoint.Parse("grpc://"+w.address, endpoint.GRPC)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	caller, err := gatewayclient.New(gatewayclient.Config{
+		Endpoint: e, TLS: &tls.Config{MinVersion: tls.VersionTLS12}, Codec: codec.New(hooks), UserAgent: "test", Idle: 1,
+	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.metrics = prometheus.NewRegistry()
+	metrics := infrastructure.NewMetrics(w.metrics)
+	calls, err := infracalls.New(infracalls.Config{Caller: caller, Catalog: hooks, Observer: metrics})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	logger := slog.New(slog.DiscardHandler)
+	if testing.Verbose() && os.Getenv("HOOKGATE_TEST_LOG") != "" {
+		logger = slog.New(slog.NewTextHandler(os.Stderr, nil))
+	}
+	if err := infrastructure.Setup(ctx, mgr, infrastructure.Config{
+		Calls: calls, Metrics: metrics, Logger: logger, WatchFilter: w.namespace,
+	}); err != nil {
+		w.t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- mgr.Start(ctx) }()
+	stopped := false
+	w.stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		if err := <-done; err != nil {
+			w.t.Error(err)
+		}
+		caller.Close()
+	}
+}
+
+// restart stops the controllers and starts new ones.
+func (w *world) restart() {
+	w.t.Helper()
+	w.stop()
+	w.start()
+}
+
+// create creates an object in the world's namespace with the watch label.
+func (w *world) create(o client.Object) {
+	w.t.Helper()
+	labels := o.GetLabels()
+	if labels == nil {
+		labels = map[string]string{}
+	}
+	labels[clusterv1.WatchLabel] = w.namespace
+	o.SetLabels(labels)
+	switch o.(type) {
+	case *corev1.Namespace, *infrav1.InfrastructureClass:
+	default:
+		o.SetNamespace(w.namespace)
+	}
+	if err := w.client.Create(w.t.Context(), o); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// get reads an object again, and reports whether it exists.
+func (w *world) get(o client.Object) bool {
+	w.t.Helper()
+	err := w.client.Get(w.t.Context(), client.ObjectKeyFromObject(o), o)
+	if err != nil && !apierrors.IsNotFound(err) {
+		w.t.Fatal(err)
+	}
+	return err == nil
+}
+
+// eventually waits until an object is as ok wants it.
+func eventually[O client.Object](w *world, o O, what string, ok func(O) bool) {
+	w.t.Helper()
+	deadline := time.Now().Add(patience)
+	for {
+		if w.get(o) && ok(o) {
+			return
+		}
+		if time.Now().After(deadline) {
+			w.t.Fatalf("%s %s: still not: %s; the conditions are:\n%s", kind(o), o.GetName(), what, conditionsOf(o))
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// gone waits until an object does not exist.
+func (w *world) gone(o client.Object) {
+	w.t.Helper()
+	deadline := time.Now().Add(patience)
+	for w.get(o) {
+		if time.Now().After(deadline) {
+			w.t.Fatalf("%s %s still exists; the conditions are:\n%s", kind(o), o.GetName(), conditionsOf(o))
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// until waits for a state outside the API server.
+func (w *world) until(what string, ok func() bool) {
+	w.t.Helper()
+	deadline := time.Now().Add(patience)
+	for !ok() {
+		if time.Now().After(deadline) {
+			w.t.Fatalf("still not: %s", what)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// update changes an object, and repeats that if another writer was faster.
+func update[O client.Object](w *world, o O, change func(O)) {
+	w.t.Helper()
+	for {
+		if !w.get(o) {
+			w.t.Fatalf("%s %s does not exist", kind(o), o.GetName())
+		}
+		change(o)
+		err := w.client.Update(w.t.Context(), o)
+		if err == nil {
+			return
+		}
+		if !apierrors.IsConflict(err) {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+// updateStatus changes the status of an object.
+func updateStatus[O client.Object](w *world, o O, change func(O)) {
+	w.t.Helper()
+	for {
+		w.get(o)
+		change(o)
+		err := w.client.Status().Update(w.t.Context(), o)
+		if err == nil {
+			return
+		}
+		if !apierrors.IsConflict(err) {
+			w.t.Fatal(err)
+		}
+	}
+}
+
+func (w *world) delete(o client.Object) {
+	w.t.Helper()
+	if err := w.client.Delete(w.t.Context(), o); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+type conditioned interface{ GetConditions() []metav1.Condition }
+
+// has reports whether an object has a condition with a status, a reason, and a text in its message.
+func has(o client.Object, kind string, status metav1.ConditionStatus, reason, message string) bool {
+	c, ok := o.(conditioned)
+	if !ok {
+		return false
+	}
+	found := meta.FindStatusCondition(c.GetConditions(), kind)
+	return found != nil && found.Status == status && (reason == "" || found.Reason == reason) &&
+		strings.Contains(found.Message, message)
+}
+
+func conditionsOf(o client.Object) string {
+	c, ok := o.(conditioned)
+	if !ok {
+		return "none"
+	}
+	var b strings.Builder
+	for _, x := range c.GetConditions() {
+		b.WriteString("  " + x.Type + "=" + string(x.Status) + " " + x.Reason + ": " + x.Message + "\n")
+	}
+	return b.String()
+}
+
+func kind(o client.Object) string {
+	s := strings.Split(strings.TrimPrefix(typeName(o), "*"), ".")
+	return s[len(s)-1]
+}
