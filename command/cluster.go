@@ -151,10 +151,13 @@ func loadKubeconfig(path string) (*rest.Config, string, error) {
 	return rest.AddUserAgent(restConfig, "hookgate"), namespace, nil
 }
 
-// gatewayID returns the id by which the gateway recognizes calls that come back to it. The replicas that compete for
-// one Lease share theirs. Without a cluster, every process has its own.
-func (o *serveOptions) gatewayID(at connection) string {
-	if at.rest == nil {
+// ownID returns the id by which the gateway recognizes what comes back to it. Unless a flag states one, the replicas that
+// compete for one Lease share theirs, and without a cluster, every process has its own.
+func (o *serveOptions) ownID(at connection) string {
+	switch {
+	case o.gatewayID != "":
+		return o.gatewayID
+	case at.rest == nil:
 		return via.NewGateway()
 	}
 	ca := string(at.rest.CAData) + at.rest.CAFile

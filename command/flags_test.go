@@ -100,6 +100,8 @@ func TestServeFlags(t *testing.T) {
 		"NoShutdownTimeout":    {directory, []string{"--shutdown-timeout", "0s"}, "--shutdown-timeout: want more than 0, got 0s", exitUsage},
 		"NoShutdownDelay":      {directory, []string{"--shutdown-delay", "0s"}, "", exitDone},
 		"NegativeDelay":        {directory, []string{"--shutdown-delay", "-1ns"}, "--shutdown-delay: want 0 or more, got -1ns", exitUsage},
+		"GatewayID":            {directory, []string{"--gateway-id", "hub.eu-1"}, "", exitDone},
+		"NoGatewayID":          {directory, []string{"--gateway-id", "hub/eu"}, "--gateway-id: want 1 to 64 letters, digits, and characters '-', '.' and '_'", exitUsage},
 		"MemoryBudget":         {directory, []string{"--memory-budget", "96Mi"}, "", exitDone},
 		"LittleMemory":         {directory, []string{"--memory-budget", "100663295"}, "--memory-budget: want at least 96Mi, got 100663295", exitUsage},
 		"NoMemory":             {directory, []string{"--memory-budget", "much"}, "--memory-budget: want a quantity such as 256Mi, got \"much\"", exitUsage},

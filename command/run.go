@@ -75,7 +75,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	calls := o.memory.budget()
 	metrics.ObserveMemory(calls)
 	endpoints := cluster.NewEndpoints()
-	self := o.gatewayID(in.cluster)
+	self := o.ownID(in.cluster)
 	transports := extension.NewProtocols(extension.Config{
 		Catalog: hooks, Codec: mandated, MaxBytes: gateway.MaxBodyBytes, Memory: calls,
 		MaxConnectionAge: o.connectionAge, PreferHTTP2: o.preferHTTP2, Allowed: in.allowed, Endpoints: endpoints,

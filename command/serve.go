@@ -12,6 +12,7 @@ import (
 	"github.com/hookgate/hookgate/controllers/source/sidecar"
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/hookversion"
+	"github.com/hookgate/hookgate/internal/via"
 	"github.com/hookgate/hookgate/openapi"
 )
 
@@ -29,6 +30,7 @@ type serveOptions struct {
 	connectionAge     time.Duration
 	preferHTTP2       bool
 	allowedHosts      []string
+	gatewayID         string
 	shutdownDelay     time.Duration
 	shutdownTimeout   time.Duration
 	openapi           bool
@@ -85,6 +87,9 @@ func newServeCommand(
 		"the only extensions that the gateway calls: host names, suffixes of them such as .svc, addresses, networks "+
 			"such as 10.0.0.0/8, and sockets such as unix:///run/acme.sock, or unix:///run/acme/ for a directory; a "+
 			"proxy counts, too; by default all, except for link-local and multicast addresses, which are never called")
+	f.StringVar(&o.gatewayID, "gateway-id", "",
+		"id by which the gateway recognizes calls and handlers that come back to it, the same for all of its replicas, and "+
+			"for no other gateway; by default, replicas with one Lease share an id, and any other process has its own")
 	f.DurationVar(&o.shutdownDelay, "shutdown-delay", 0,
 		"how long the gateway still accepts calls after /readyz has failed, for load balancers to notice")
 	f.DurationVar(&o.shutdownTimeout, "shutdown-timeout", 40*time.Second,
@@ -135,6 +140,11 @@ func (o *serveOptions) check() error {
 	} {
 		if d.value <= 0 {
 			return usagef("%s: want more than 0, got %s", d.flag, d.value)
+		}
+	}
+	if o.gatewayID != "" {
+		if err := via.CheckID(o.gatewayID); err != nil {
+			return usagef("--gateway-id: %w", err)
 		}
 	}
 	if o.shutdownDelay < 0 {

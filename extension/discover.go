@@ -17,8 +17,10 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/jsonscan"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/internal/via"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -126,12 +128,17 @@ func discovered(
 		if known, ok := c.Lookup(gvh); ok && known.FailOnly && policy == hook.Ignore {
 			wrong.addf("handlers[%d].failurePolicy: errors of %s cannot be ignored: want %q", i, gvh.Hook, hook.Fail)
 		}
+		path, ok := pathOf(h)
+		if !ok {
+			wrong.addf("handlers[%d].%s: is not a list of the ids of gateways", i, via.PathMember)
+		}
 		if reason := skipReason(c, asked, gvh); reason != "" {
 			d.Skipped = append(d.Skipped, Skipped{Name: h.GetName(), Reason: reason})
 			continue
 		}
 		d.Handlers = append(d.Handlers, registry.Handler{
 			Name: h.GetName(), Hook: gvh, Timeout: timeout, FailurePolicy: policy, ClusterAPIVersion: version,
+			Gateways: string(path),
 		})
 	}
 	if err := wrong.err(); err != nil {
@@ -179,6 +186,17 @@ func policyOf(h *hooksv1alpha1.ExtensionHandler) (hook.FailurePolicy, bool) {
 		return hook.Ignore, true
 	}
 	return "", false
+}
+
+// pathOf returns the gateways behind the one that offers a handler; none unless it says so.
+func pathOf(h *hooksv1alpha1.ExtensionHandler) (via.Path, bool) {
+	raw := h.GetUnknownMembers()[via.PathMember].GetRaw()
+	if raw == nil {
+		return "", true
+	}
+	value, ok := jsonscan.String(raw)
+	path := via.Path(value)
+	return path, ok && path.Check() == nil
 }
 
 // skipReason returns why the gateway never calls handlers of a hook that an answer to asked lists; empty if it does.

@@ -6,6 +6,7 @@ package gateway
 import (
 	"cmp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -15,6 +16,7 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/via"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -31,10 +33,13 @@ import (
 // If the gateway answers for a single extension, it announces the handlers of the extension, with their names and their
 // failure policies, which the caller applies when it does not reach the gateway.
 //
+// A handler is left out if a call that comes by way of the asker, which may be a gateway, could not reach it. Gateways
+// that register each other would otherwise offer each other their own handlers, under longer and longer names.
+//
 // asked is the discovery of the group, in the version that the caller uses. Hooks are offered in that version if they
 // have it, because Cluster API refuses an answer with a hook or a version that it does not know, and otherwise in their
 // newest one. The answer is a response of asked.
-func (d *Dispatcher) Discover(asked *catalog.Hook) (proto.Message, error) {
+func (d *Dispatcher) Discover(asked *catalog.Hook, way via.Way) (proto.Message, error) {
 	snapshot := d.config.Registry.Snapshot()
 	if !snapshot.Ready() {
 		return nil, notReady(snapshot)
@@ -50,7 +55,14 @@ func (d *Dispatcher) Discover(asked *catalog.Hook) (proto.Message, error) {
 			handlers = append(handlers, described(strings.ToLower(h.Hook), h, limits.Timeout))
 		default:
 			for _, e := range snapshot.Handlers(h.GroupHook()) {
+				path := via.Path(e.Handler.Gateways)
+				if path.Refuses(way) {
+					continue
+				}
 				x := described(e.Label, h, outerTimeout(e))
+				if way != "" {
+					d.announce(x, path, snapshot.Sole())
+				}
 				if snapshot.Sole() && e.Handler.FailurePolicy == hook.Ignore {
 					x.FailurePolicy = hooksv1alpha1.FailurePolicy_FAILURE_POLICY_IGNORE
 				}
@@ -67,6 +79,17 @@ func (d *Dispatcher) Discover(asked *catalog.Hook) (proto.Message, error) {
 		catalog.CopySame(list.AppendMutable().Message(), h.ProtoReflect())
 	}
 	return answer, nil
+}
+
+// announce adds the path of a handler, for a gateway that asks. A gateway for a single extension is no part of it: its
+// replicas have ids of their own, and the handlers keep their names.
+func (d *Dispatcher) announce(x *hooksv1alpha1.ExtensionHandler, path via.Path, sole bool) {
+	if !sole {
+		path = path.Through(d.config.Gateway)
+	}
+	if path != "" {
+		x.UnknownMembers = map[string]*hooksv1alpha1.JSON{via.PathMember: {Raw: strconv.AppendQuote(nil, string(path))}}
+	}
 }
 
 // outerTimeout returns how long callers should wait for a handler: its own timeout and the margin that the link

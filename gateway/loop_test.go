@@ -5,17 +5,21 @@ package gateway
 
 import (
 	"encoding/pem"
+	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	"google.golang.org/genproto/googleapis/rpc/errdetails"
 	"google.golang.org/grpc/status"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/via"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -181,5 +185,127 @@ func TestDiscoveryOfOneselfIsRefused(t *testing.T) {
 				t.Errorf("another gateway: %v", err)
 			}
 		})
+	}
+}
+
+// rediscover registers the gateways in cc as a source does, and returns the names of the handlers that are registered.
+func (f *fixture) rediscover(t *testing.T, cc map[string]registry.ClientConfig) []string {
+	t.Helper()
+	for name, client := range cc {
+		found, err := f.transport.Discover(t.Context(), client)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := f.registry.Apply(registry.Registration{Name: name, ClientConfig: client, Handlers: found.Handlers}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	patches := hookOf(t, "GeneratePatches")
+	var names []string
+	for _, e := range f.registry.Snapshot().Handlers(patches.GroupHook()) {
+		names = append(names, e.Name)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// handlers returns those of an answer to Discovery.
+func (a answered) handlers(t *testing.T) []*hooksv1alpha1.ExtensionHandler {
+	t.Helper()
+	m := &hooksv1alpha1.DiscoveryResponse{}
+	if err := mandated.Decode(a.body, m); err != nil || len(m.GetHandlers()) == 0 {
+		t.Fatalf("%s: %v", a.body, err)
+	}
+	return m.GetHandlers()
+}
+
+// Gateways that register each other, in twos and in a ring, learn each handler once by each way, however often they
+// discover each other. A caller that is no gateway sees no more than the handlers.
+func TestLoopsOfDiscoveryEnd(t *testing.T) {
+	patch := func(f *fixture, extension string) {
+		if err := f.registry.Apply(registrationOf(extension, handlerOf("patch", "GeneratePatches", hook.Fail))); err != nil {
+			t.Fatal(err)
+		}
+		f.registry.SetReady()
+	}
+	for name, south := range protocols {
+		t.Run(name, func(t *testing.T) {
+			a, b, c := newFixture(t, nil), newFixture(t, nil), newFixture(t, nil)
+			patch(a, "own-a")
+			patch(b, "own-b")
+			patch(c, "own-c")
+			toA, toB, toC := a.address(t, south), b.address(t, south), c.address(t, south)
+			for range 5 {
+				got := a.rediscover(t, map[string]registry.ClientConfig{"b": toB})
+				want := []string{"patch--own-b.b", "patch.own-a"}
+				if diff := cmp.Diff(want, got); diff != "" {
+					t.Fatalf("in twos: -want +got\n%s", diff)
+				}
+				b.rediscover(t, map[string]registry.ClientConfig{"a": toA})
+			}
+			b.registry.Remove("a")
+			var got []string
+			for range 5 {
+				got = a.rediscover(t, map[string]registry.ClientConfig{"b": toB})
+				b.rediscover(t, map[string]registry.ClientConfig{"c": toC})
+				c.rediscover(t, map[string]registry.ClientConfig{"a": toA})
+			}
+			want := []string{"patch--own-b.b", registry.Label("patch--own-c.c") + ".b", "patch.own-a"}
+			if diff := cmp.Diff(want, got); diff != "" {
+				t.Errorf("in a ring: -want +got\n%s", diff)
+			}
+			for _, h := range a.post(t, "/hooks.runtime.cluster.x-k8s.io/v1alpha1/discovery", "{}").handlers(t) {
+				if len(h.UnknownMembers) > 0 {
+					t.Errorf("Cluster API sees %v", h)
+				}
+			}
+		})
+	}
+}
+
+// Without a common id, gateways still see each other's handlers only through limits.GatewayHops of them.
+func TestLoopsOfStrangersEnd(t *testing.T) {
+	f := newFixture(t, nil)
+	for n := range limits.GatewayHops + 1 {
+		h := handlerOf(fmt.Sprintf("patch%d", n), "GeneratePatches", hook.Fail)
+		var path via.Path
+		for range n {
+			path = path.Through(via.NewGateway())
+		}
+		h.Gateways = string(path)
+		if err := f.registry.Apply(registrationOf(fmt.Sprintf("own%d", n), h)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	f.registry.SetReady()
+	found, err := newFixture(t, nil).transport.Discover(t.Context(), f.address(t, registry.REST))
+	if err != nil {
+		t.Fatal(err)
+	}
+	most := 0
+	for _, h := range found.Handlers {
+		if h.Gateways != "" {
+			most = max(most, strings.Count(h.Gateways, ",")+1)
+		}
+	}
+	if most != limits.GatewayHops {
+		t.Errorf("the longest way to a handler leads through %d gateways, want %d", most, limits.GatewayHops)
+	}
+}
+
+// What an extension says about gateways is checked.
+func TestDiscoveryChecksGateways(t *testing.T) {
+	f := newFixture(t, nil)
+	for raw, ok := range map[string]bool{`"a,b"`: true, `"a b"`: false, `["a"]`: false, `""`: true} {
+		server := f.register(t, "GeneratePatches", hook.Fail, time.Second, func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = fmt.Fprintf(w, `{"status":"Success","handlers":[{"name":"h","requestHook":{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","hook":"GeneratePatches"},"hookgateVia":%s}]}`, raw)
+		})
+		_, err := f.transport.Discover(t.Context(), registry.ClientConfig{
+			URL: server.URL, CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
+		})
+		const want = "discover handlers: answer: handlers[0].hookgateVia: is not a list of the ids of gateways"
+		if ok != (err == nil) || err != nil && (err.Error() != want || hook.KindOf(err) != hook.BadResponse) {
+			t.Errorf("%s: got %v", raw, err)
+		}
 	}
 }

@@ -95,7 +95,7 @@ func Answer[Response proto.Message](ctx context.Context, d *Dispatcher, req prot
 	var m proto.Message
 	var err error
 	if r := in.request(req); in.hook.Singleton() && r.Handler == "" {
-		m, err = d.Discover(in.hook)
+		m, err = d.Discover(in.hook, in.via)
 	} else {
 		m, err = d.Dispatch(ctx, r)
 	}

@@ -240,8 +240,8 @@ func serviceURL(s *runtimev1.ServiceReference) string {
 
 // LastKnownHandlers returns the handlers in the status of an ExtensionConfig by the rules of discovery, sorted by name,
 // and the handlers left out because the contract lacks their hook. With errors it returns no handlers. The versions of
-// objects that handlers understand come from the annotation that StatedVersions reads; invalid entries are left out and
-// are no error.
+// objects that handlers understand, and the gateways before them, come from the annotations that StatedVersions and
+// Gateways read; invalid entries are left out and are no error.
 func LastKnownHandlers(config *runtimev1.ExtensionConfig, hooks *catalog.Catalog) (
 	handlers []registry.Handler, skipped []extension.Skipped, errs field.ErrorList,
 ) {
@@ -250,6 +250,7 @@ func LastKnownHandlers(config *runtimev1.ExtensionConfig, hooks *catalog.Catalog
 		return nil, nil, field.ErrorList{field.TooMany(path, n, limits.Handlers)}
 	}
 	stated, _ := StatedVersions(config)
+	gateways, _ := Gateways(config)
 	names := map[string]bool{}
 	for i := range config.Status.Handlers {
 		status := &config.Status.Handlers[i]
@@ -265,7 +266,7 @@ func LastKnownHandlers(config *runtimev1.ExtensionConfig, hooks *catalog.Catalog
 			})
 			continue
 		}
-		handler.ClusterAPIVersion = stated[handler.Name]
+		handler.ClusterAPIVersion, handler.Gateways = stated[handler.Name], gateways[handler.Name]
 		handlers = append(handlers, handler)
 	}
 	if len(errs) > 0 {

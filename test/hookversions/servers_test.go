@@ -513,7 +513,7 @@ func TestDiscoveryOfSeveralGroups(t *testing.T) {
 		},
 	)
 	for _, asked := range slices.Concat(both.Discoveries()...) {
-		m, err := d.Discover(asked)
+		m, err := d.Discover(asked, "")
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -68,6 +68,7 @@ func desired(o *observation) *runtimev1.ExtensionConfig {
 		want.Status.Handlers = statusHandlers(want.Name, o.found.Handlers)
 		setAnnotation(want, extensionconfig.StatedVersionsAnnotation,
 			extensionconfig.FormatStatedVersions(o.found.Handlers))
+		setAnnotation(want, extensionconfig.GatewaysAnnotation, extensionconfig.FormatGateways(o.found.Handlers))
 		o.setDiscovered(want, metav1.ConditionTrue, runtimev1.ExtensionConfigDiscoveredReason,
 			remarks(o.found.Skipped, o.sharing))
 	case o.problem != "":

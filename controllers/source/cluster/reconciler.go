@@ -148,7 +148,8 @@ func (r *reconciler) lastKnown(
 	m *memory, config *runtimev1.ExtensionConfig,
 ) (handlers []registry.Handler, unreadable bool) {
 	_, errs := extensionconfig.StatedVersions(config)
-	r.ignore(m, config, "annotation is invalid; its invalid entries are ignored", errs.ToAggregate())
+	_, more := extensionconfig.Gateways(config)
+	r.ignore(m, config, "annotation is invalid; its invalid entries are ignored", append(errs, more...).ToAggregate())
 	handlers, _, errs = extensionconfig.LastKnownHandlers(config, r.hooks)
 	r.ignore(m, config, "status is ignored, the handlers come from discovery alone", errs.ToAggregate())
 	return handlers, len(errs) > 0
