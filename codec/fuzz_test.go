@@ -12,10 +12,20 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/internal/alloctest"
 	"github.com/hookgate/hookgate/internal/jsonscan"
+	"github.com/hookgate/hookgate/internal/wire"
+)
+
+// An element of a list takes two bytes of a body, {}, and up to 300 of memory.
+var (
+	decodeMemory = alloctest.Bound{Base: 64 << 10, PerByte: 256}
+	encodeMemory = alloctest.Bound{Base: 64 << 10, PerByte: 256}
 )
 
 // FuzzDecode feeds bodies to the decoder of any message. What decodes is JSON, can be written again, and says the same
@@ -40,7 +50,9 @@ func FuzzDecode(f *testing.F) {
 		e := all[int(which)%len(all)]
 		tab := c.tables[reflect.TypeOf(e.message.Zero().Interface()).Elem()]
 		m := e.message.New().Interface()
-		if err := c.Decode(body, m); err != nil {
+		var err error
+		decodeMemory.Check(t, len(body), func() { err = c.Decode(body, m) })
+		if err != nil {
 			var codecErr *Error
 			if !errors.As(err, &codecErr) {
 				t.Fatalf("error of type %T: %v", err, err)
@@ -60,7 +72,8 @@ func FuzzDecode(f *testing.F) {
 		if err := c.Check(m); err != nil {
 			t.Fatalf("check: %v", err)
 		}
-		again, err := c.Append(nil, m)
+		var again []byte
+		encodeMemory.Check(t, len(body), func() { again, err = c.Append(nil, m) })
 		if err != nil {
 			t.Fatalf("append: %v", err)
 		}
@@ -80,6 +93,85 @@ func FuzzDecode(f *testing.F) {
 			t.Fatalf("encode (error %v):\n%s\n%s", err, encoded.Bytes(), again)
 		}
 	})
+}
+
+// FuzzMessage feeds bytes to every message as gRPC receives it. What passes Check can be written as JSON, which says the
+// same when it is read: raw objects and unknown members of a peer are JSON, or the message is refused.
+func FuzzMessage(f *testing.F) {
+	c := New(catalog.New())
+	all := envelopes(f)
+	add := func(which int, m proto.Message) {
+		text, err := proto.Marshal(m)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(uint8(which), text)
+	}
+	for i, e := range all {
+		s := newSource(int64(i))
+		tab := c.tables[reflect.TypeOf(e.message.Zero().Interface()).Elem()]
+		for range 3 {
+			tree := parse(f, marshal(s.envelope(e)))
+			inject(s, tab, tree.(map[string]any))
+			m := e.message.New().Interface()
+			if err := c.Decode(marshal(tree), m); err != nil {
+				f.Fatal(err)
+			}
+			add(i, m)
+		}
+		// Raw values that are no JSON, two of them, and none.
+		for _, raw := range []string{"{", "{} {}", " ", "\xff", `{"a":1,}`} {
+			m := e.message.New()
+			members := m.Descriptor().Fields().ByName("unknown_members")
+			entry := m.Mutable(members).Map().NewValue()
+			entry.Message().Set(entry.Message().Descriptor().Fields().ByName("raw"), protoreflect.ValueOfBytes([]byte(raw)))
+			m.Mutable(members).Map().Set(protoreflect.ValueOfString("new").MapKey(), entry)
+			add(i, m.Interface())
+		}
+	}
+	messages := wire.New()
+	f.Fuzz(func(t *testing.T, which uint8, text []byte) {
+		e := all[int(which)%len(all)]
+		m := e.message.New().Interface()
+		var err error
+		decodeMemory.Check(t, len(text), func() {
+			if err = messages.Unmarshal(mem.BufferSlice{mem.SliceBuffer(text)}, m); err == nil {
+				err = c.Check(m)
+			}
+		})
+		if err != nil {
+			if !utf8.ValidString(err.Error()) || len(err.Error()) > 1<<10+len(text) {
+				t.Fatalf("strange error %q", err)
+			}
+			return
+		}
+		var written []byte
+		encodeMemory.Check(t, len(text), func() { written, err = c.Append(nil, m) })
+		if err != nil {
+			t.Fatalf("a message that was checked cannot be written: %v\n%v", err, m)
+		}
+		if !validJSON(written) {
+			t.Fatalf("wrote invalid JSON: %s", written)
+		}
+		read := e.message.New().Interface()
+		if err := c.Decode(written, read); err != nil {
+			t.Fatalf("cannot read what was written: %v\n%s", err, written)
+		}
+		again, err := c.Append(nil, read)
+		if err != nil || compact(t, again) != compact(t, written) {
+			t.Fatalf("changed (error %v):\n%s\n%s", err, written, again)
+		}
+	})
+}
+
+// compact returns JSON without the white space around values, which is not kept.
+func compact(t *testing.T, text []byte) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := json.Compact(&b, text); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
 }
 
 // validJSON reports whether b is JSON for encoding/json, and UTF-8.

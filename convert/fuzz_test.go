@@ -14,6 +14,7 @@ import (
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/alloctest"
 )
 
 // FuzzRequest holds every conversion to: no panic, JSON comes out, and the way back gives the object again, but for
@@ -30,10 +31,13 @@ func FuzzRequest(f *testing.F) {
 		f.Add([]byte(object), uint8(0))
 	}
 	objects := sampleObjects()
+	memory := alloctest.Bound{Base: 1 << 20, PerByte: 4 << 10}
 	f.Fuzz(func(t *testing.T, object []byte, which uint8) {
 		for _, to := range []string{V1Beta1, V1Beta2} {
 			req, get := requestWith(object, which)
-			c, err := objects.Request(req, to)
+			var c Converted
+			var err error
+			memory.Check(t, len(object), func() { c, err = objects.Request(req, to) })
 			if err != nil {
 				if kind := hook.KindOf(err); kind != hook.InvalidRequest && kind != hook.Conversion {
 					t.Errorf("error of kind %v: %v", kind, err)

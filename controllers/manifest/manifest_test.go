@@ -6,12 +6,12 @@ package manifest
 import (
 	"bytes"
 	"encoding/json"
-	"runtime/metrics"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/hookgate/hookgate/internal/alloctest"
 	"github.com/hookgate/hookgate/internal/yaml/yamltest"
 )
 
@@ -157,36 +157,29 @@ func FuzzManifest(f *testing.F) {
 	f.Add([]byte("apiVersion: hookgate.dev/v1alpha1\nkind: ExtensionPolicy\nmetadata: {name: p}\nspec: {targetRef: {name: a}, matchConditions: [{name: c, expression: request.a == 1}]}\n"))
 	f.Add([]byte("apiVersion: apiextensions.k8s.io/v1\nkind: CustomResourceDefinition\n<<: {metadata: {name: as.b, labels: [1]}}\nspec: &s {a: *s}\n"))
 	words := newDecoder(f)
+	// Compiling the condition of a policy takes some MiB, however short it is.
+	memory := alloctest.Bound{Base: 64 << 20, PerByte: 4 << 10}
 	f.Fuzz(func(t *testing.T, content []byte) {
 		lines := 1 // with all that YAML takes for the end of a line
 		for _, end := range []string{"\n", "\r", "\u0085", "\u2028", "\u2029"} {
 			lines += strings.Count(string(content), end)
 		}
-		before := allocated()
-		docs, problems := parse("f.yaml", content)
-		for i := range docs {
-			o, more := decode(&docs[i], words)
-			if o == nil && len(more) == 0 {
-				t.Errorf("%s has neither an object nor a problem", docs[i].Place)
+		var problems []Problem
+		memory.Check(t, len(content), func() {
+			var docs []document
+			docs, problems = parse("f.yaml", content)
+			for i := range docs {
+				o, more := decode(&docs[i], words)
+				if o == nil && len(more) == 0 {
+					t.Errorf("%s has neither an object nor a problem", docs[i].Place)
+				}
+				problems = append(problems, more...)
 			}
-			problems = append(problems, more...)
-		}
-		// Compiling the condition of a policy takes some MiB, however short it is.
-		const factor, constant = 4096, 64 << 20
-		if took := allocated() - before; took > factor*uint64(len(content))+constant {
-			t.Errorf("%d bytes allocate %d", len(content), took)
-		}
+		})
 		for _, p := range problems {
 			if p.Line < 1 || p.Line > lines {
 				t.Errorf("%v: the file has %d lines", &p, lines)
 			}
 		}
 	})
-}
-
-// allocated returns how many bytes have been allocated so far.
-func allocated() uint64 {
-	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
-	metrics.Read(sample)
-	return sample[0].Value.Uint64()
 }

@@ -10,7 +10,12 @@ import (
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/hookgate/hookgate/internal/alloctest"
 )
+
+// Only strings with escapes are copied.
+var memory = alloctest.Bound{Base: 64 << 10, PerByte: 16}
 
 // valid returns an error unless b is one JSON value in UTF-8.
 func valid(b []byte) error {
@@ -43,11 +48,16 @@ func FuzzScan(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		value, found := Lookup(b, "a", "a")
+		var value []byte
+		var found bool
+		memory.Check(t, len(b), func() { value, found = Lookup(b, "a", "a") })
 		if found && validJSON(b) && !json.Valid(value) {
 			t.Errorf("Lookup returned %s", value)
 		}
-		if text, ok := String(b); ok {
+		var text string
+		var ok bool
+		memory.Check(t, len(b), func() { text, ok = String(b) })
+		if ok {
 			var want string
 			if err := json.Unmarshal(b, &want); err != nil || text != want {
 				t.Errorf("String is %q, want %q (%v)", text, want, err)
@@ -56,7 +66,8 @@ func FuzzScan(f *testing.F) {
 		if len(b) == 0 {
 			return
 		}
-		err := valid(b)
+		var err error
+		memory.Check(t, len(b), func() { err = valid(b) })
 		if err != nil && isLimit(err) {
 			return
 		}

@@ -19,6 +19,7 @@ import (
 	"google.golang.org/protobuf/types/known/structpb"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/internal/alloctest"
 	"github.com/hookgate/hookgate/internal/limits"
 )
 
@@ -217,10 +218,13 @@ func FuzzCount(f *testing.F) {
 		}
 		f.Add(text)
 	}
+	memory := alloctest.Bound{Base: 64 << 10} // whatever the size
 	f.Fuzz(func(t *testing.T, text []byte) {
 		for _, m := range samples() {
 			got := m.ProtoReflect().New().Interface()
-			n, countErr := Count(text, got.ProtoReflect().Descriptor())
+			var n int
+			var countErr error
+			memory.Check(t, 0, func() { n, countErr = Count(text, got.ProtoReflect().Descriptor()) })
 			err := proto.UnmarshalOptions{AllowPartial: true}.Unmarshal(text, got)
 			if err != nil {
 				continue

@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	sigsyaml "sigs.k8s.io/yaml"
 
+	"github.com/hookgate/hookgate/internal/alloctest"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/yaml"
 	"github.com/hookgate/hookgate/internal/yaml/yamltest"
@@ -183,8 +184,13 @@ func FuzzToJSON(f *testing.F) {
 	for _, seed := range []string{"{\"a\": [1, 2,]}", "--- |\n text\n...\n", "\ufeff{}", "a: 2026-03-02\n---\n", "{<<: {<<: &a [*a]}}"} {
 		f.Add([]byte(seed))
 	}
+	// What aliases repeat is bounded by the size of the output, whatever that of the input.
+	const most = 1 << 16
+	memory := alloctest.Bound{Base: 4 << 20, PerByte: 2 << 10}
 	f.Fuzz(func(t *testing.T, text []byte) {
-		data, err := yaml.ToJSON(text, 1<<16)
+		var data []byte
+		var err error
+		memory.Check(t, len(text), func() { data, err = yaml.ToJSON(text, most) })
 		if err != nil {
 			return
 		}
@@ -192,7 +198,8 @@ func FuzzToJSON(f *testing.F) {
 			t.Fatalf("%q became %q, which is not JSON", text, data)
 		}
 		var out bytes.Buffer
-		if err := yaml.FromJSON(&out, data); err != nil {
+		memory.Check(t, len(data), func() { err = yaml.FromJSON(&out, data) })
+		if err != nil {
 			t.Fatalf("%q cannot be written as YAML: %v", data, err)
 		}
 		again, err := yaml.ToJSON(out.Bytes(), 1<<20)
