@@ -100,10 +100,14 @@ func (c *Compiler) Compile(conditions []Condition) (*Conditions, []*CompileError
 }
 
 func (c *Compiler) compile(expression string) (cel.Program, error) {
-	ast, issues := c.env.Compile(expression)
-	if issues.Err() != nil {
+	// Env.Compile does the same, and makes a text of each mistake with the square of its column in bytes.
+	ast, issues := c.env.Parse(expression)
+	if len(issues.Errors()) == 0 {
+		ast, issues = c.env.Check(ast)
+	}
+	if errs := issues.Errors(); len(errs) > 0 {
 		var all []string
-		for _, e := range issues.Errors() {
+		for _, e := range errs {
 			// CEL counts columns from 0, editors count from 1.
 			all = append(
 				all, fmt.Sprintf("line %d, column %d: %s", e.Location.Line(), e.Location.Column()+1, e.Message),

@@ -30,6 +30,9 @@ var expressions = []string{
 // matchMemory bounds evaluations. CostLimit bounds their steps, each of which may allocate some values.
 var matchMemory = alloctest.Bound{Base: 1 << 30, PerByte: 1 << 10}
 
+// compileMemory bounds the compilation of an expression, which builds tables of the grammar as it needs them.
+var compileMemory = alloctest.Bound{Base: 16 << 20, PerByte: 16 << 10}
+
 // match evaluates conditions for a request, and checks how they may fail.
 func match(t *testing.T, c *Conditions, size int, request any) {
 	t.Helper()
@@ -50,7 +53,6 @@ func FuzzConditions(f *testing.F) {
 	}
 	c := compiler(f)
 	value := decoded(f, request)
-	compileMemory := alloctest.Bound{Base: 16 << 20, PerByte: 64 << 10}
 	f.Fuzz(func(t *testing.T, expression string) {
 		var conditions *Conditions
 		var errs []*CompileError

@@ -24,6 +24,23 @@ func TestExpressionAtTheLimit(t *testing.T) {
 	}
 }
 
+// TestMistakesTakeLittleMemory compiles expressions that fill their limit and are wrong at their end. CEL's own text of
+// such a mistake takes megabytes.
+func TestMistakesTakeLittleMemory(t *testing.T) {
+	c := compiler(t)
+	for name, expression := range map[string]string{
+		"One":  strings.Repeat(" ", MaxExpression-1) + "'",
+		"Many": strings.Repeat(" ", MaxExpression/2) + strings.Repeat("$", MaxExpression/2),
+		"Type": strings.Repeat(" ", MaxExpression-len("1+'a'")) + "1+'a'",
+	} {
+		compileMemory.Check(t, len(expression), func() {
+			if _, errs := c.Compile([]Condition{{Name: "a", Expression: expression}}); len(errs) != 1 {
+				t.Errorf("%s: %d errors, want 1", name, len(errs))
+			}
+		})
+	}
+}
+
 // TestCostAtTheLimit looks through texts: of the largest one whose cost is the limit, and of one that costs one more.
 func TestCostAtTheLimit(t *testing.T) {
 	c := compiled(t, `request.contains('x')`)
