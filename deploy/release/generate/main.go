@@ -25,14 +25,22 @@ import (
 	"github.com/hookgate/hookgate/gen/openapi"
 )
 
-// The files of a release. clusterctl expects the names of the first two.
+// The files of a release. clusterctl expects the names of the first three, and those of templates.
 const (
-	componentsFile = "runtime-extension-components.yaml"
-	metadataFile   = "metadata.yaml"
-	registerFile   = "register.yaml"
-	documentFile   = "hooks.openapi.json"
-	checksumsFile  = "SHA256SUMS"
+	componentsFile     = "runtime-extension-components.yaml"
+	infrastructureFile = "infrastructure-components.yaml"
+	metadataFile       = "metadata.yaml"
+	registerFile       = "register.yaml"
+	documentFile       = "hooks.openapi.json"
+	checksumsFile      = "SHA256SUMS"
 )
+
+// infrastructureDir is the directory, in that of the release, of the infrastructure provider. clusterctl gets its
+// templates as they are.
+const infrastructureDir = "infrastructure"
+
+// templates match the names of clusterctl's templates and ClusterClasses.
+var templates = []string{"cluster-template*.yaml", "clusterclass-*.yaml"}
 
 // manifestImage is the image that the manifests name.
 const manifestImage = "ghcr.io/hookgate/hookgate"
@@ -89,13 +97,31 @@ func (o *options) files() (map[string][]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	components, err := o.render()
-	if err != nil {
+	files := map[string][]byte{
+		metadataFile: metadata, registerFile: register, documentFile: []byte(openapi.Document),
+	}
+	if files[componentsFile], err = o.render(o.source); err != nil {
 		return nil, err
 	}
-	return map[string][]byte{
-		componentsFile: components, metadataFile: metadata, registerFile: register, documentFile: []byte(openapi.Document),
-	}, nil
+	infrastructure := filepath.Join(o.source, infrastructureDir)
+	if files[infrastructureFile], err = o.render(infrastructure); err != nil {
+		return nil, err
+	}
+	for _, pattern := range templates {
+		found, err := filepath.Glob(filepath.Join(infrastructure, pattern))
+		if err != nil {
+			return nil, err
+		}
+		if len(found) == 0 {
+			return nil, fmt.Errorf("%s: no file matches", filepath.Join(infrastructure, pattern))
+		}
+		for _, path := range found {
+			if files[filepath.Base(path)], err = os.ReadFile(path); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return files, nil
 }
 
 // semantic is a semantic version with a leading v, without what an image's tag cannot have (the build after a plus).
@@ -139,8 +165,8 @@ func checkSeries(metadata []byte, major, minor uint) error {
 	return fmt.Errorf("there is no release series %d.%d: add it, with the contract of Cluster API that it implements", major, minor)
 }
 
-// render returns the components, with the image of the release.
-func (o *options) render() (_ []byte, err error) {
+// render returns the components that a directory describes, with the image of the release.
+func (o *options) render(directory string) (_ []byte, err error) {
 	dir, err := os.MkdirTemp("", "hookgate-release-")
 	if err != nil {
 		return nil, err
@@ -150,7 +176,7 @@ func (o *options) render() (_ []byte, err error) {
 	if dir, err = filepath.EvalSymlinks(dir); err != nil {
 		return nil, err
 	}
-	source, err := filepath.Abs(o.source)
+	source, err := filepath.Abs(directory)
 	if err != nil {
 		return nil, err
 	}
@@ -178,13 +204,13 @@ func (o *options) render() (_ []byte, err error) {
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		return nil, fmt.Errorf("kustomize build %s: %w: %s", o.source, err, strings.TrimSpace(stderr.String()))
+		return nil, fmt.Errorf("kustomize build %s: %w: %s", directory, err, strings.TrimSpace(stderr.String()))
 	}
 	if stderr.Len() > 0 { // a warning: what it says is to be changed in the manifests
-		return nil, fmt.Errorf("kustomize build %s: %s", o.source, strings.TrimSpace(stderr.String()))
+		return nil, fmt.Errorf("kustomize build %s: %s", directory, strings.TrimSpace(stderr.String()))
 	}
 	if image := "image: " + o.image + ":" + o.version + "\n"; !bytes.Contains(out, []byte(image)) {
-		return nil, fmt.Errorf("%s: no container has the image %s, whose tag is to be the version", o.source, manifestImage)
+		return nil, fmt.Errorf("%s: no container has the image %s, whose tag is to be the version", directory, manifestImage)
 	}
 	return out, nil
 }
