@@ -23,8 +23,8 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 LDFLAGS := -X github.com/hookgate/hookgate/command.version=$(VERSION)
 
 # The modules of this repository, and the modules with Go code.
-MODULES := . examples/go test/conversion test/e2e test/extension test/faults test/openapi test/skew tools/clusterctl tools/image tools/kubernetes tools/openapi
-LINTED := . examples/go test/conversion test/e2e test/extension test/faults test/openapi test/skew tools/image tools/mutation tools/openapi
+MODULES := . examples/go test/conversion test/e2e test/extension test/faults test/infrastructure test/openapi test/skew tools/clusterctl tools/image tools/kubernetes tools/openapi
+LINTED := . examples/go test/conversion test/e2e test/extension test/faults test/infrastructure test/openapi test/skew tools/image tools/mutation tools/openapi
 
 # With RACE=1, as in CI, tests and the gateway that they start have the race detector. Builds then take four minutes
 # more.
@@ -39,7 +39,7 @@ PROGRAMS := HOOKGATE_BIN=$(GATEWAY) HOOKGATE_TEST_EXTENSION=$(BIN)/test-extensio
 APART := /test/(badservers|clusterctl|contract|deploy|examples|image|kubernetes)$$
 
 # The suites of `make test-all` that run one after the other.
-SUITES ?= contract skew kubernetes clusterctl image openapi examples faults
+SUITES ?= contract skew kubernetes clusterctl image infrastructure openapi examples faults
 
 # The image: its name, its platforms, and its file.
 IMAGE_NAME ?= ghcr.io/hookgate/hookgate
@@ -198,6 +198,14 @@ test-clusterctl: build kubernetes-binaries $(if $(RACE),race) $(BIN)/gotestsum $
 .PHONY: test-image
 test-image: image $(BIN)/gotestsum ## Check the image, run it, and build it again, which must give the same bytes
 	@HOOKGATE_COMPLETE=1 HOOKGATE_IMAGE='$(IMAGE_OUT)' $(GOTEST) ./test/image
+
+.PHONY: test-infrastructure
+test-infrastructure: $(BIN)/gotestsum ## Run the tests of the fake cloud, with Cluster API's own code against its clusters
+	@cd test/infrastructure && $(BIN)/gotestsum --format pkgname --format-hide-empty-pkg -- -vet=off -count=1 ./... # without the race detector, to build Kubernetes' packages once
+
+.PHONY: fake-cloud
+fake-cloud: ## Build bin/fake-cloud, the cloud that extensions stand in front of in tests
+	@cd test/infrastructure && $(GO) build -o $(BIN)/fake-cloud ./cmd/fake-cloud
 
 .PHONY: test-openapi
 test-openapi: build browser $(if $(RACE),race) $(BIN)/gotestsum ## Check the OpenAPI document against the contract, and call hooks on its page in a browser
