@@ -359,7 +359,7 @@ verify-proto: $(BUF) ## Lint the contract and compare it with the last release, 
 
 .PHONY: verify-generated
 verify-generated: generate ## Check that generated files are up to date
-	@changed=$$(git status --porcelain -- gen test/hookversions/gen 'api/*/zz_generated*' deploy/crd proto/testdata docs/metrics.md docs/errors.md docs/conformance.md docs/conversion.md); if [ -n "$$changed" ]; then \
+	@changed=$$(git status --porcelain -- gen test/hookversions/gen 'api/*/zz_generated*' deploy/crd proto/testdata docs/metrics.md docs/errors.md docs/conformance.md docs/conversion.md docs/infrastructure-kinds.md); if [ -n "$$changed" ]; then \
 		echo "generated files are not up to date: run 'make generate' and commit"; echo "$$changed"; exit 1; fi
 
 .PHONY: verify-modules

@@ -34,8 +34,9 @@ func main() {
 		os.Exit(1)
 	}
 	for name, document := range map[string]func(io.Writer) error{
-		"metrics.md": gateway.NewMetrics(prometheus.NewRegistry(), registry.New(), catalog.New(), "").Document,
-		"errors.md":  gateway.DocumentErrors,
+		"metrics.md":              gateway.NewMetrics(prometheus.NewRegistry(), registry.New(), catalog.New(), "").Document,
+		"errors.md":               gateway.DocumentErrors,
+		"infrastructure-kinds.md": kinds(filepath.Join(os.Args[1], "..", "deploy", "crd", "infrastructure")),
 	} {
 		var b bytes.Buffer
 		if err := document(&b); err != nil {
