@@ -107,7 +107,7 @@ func BenchmarkScan(b *testing.B) {
 		b.Run(s.name, func(b *testing.B) {
 			b.SetBytes(int64(len(s.body)))
 			for b.Loop() {
-				if err := (checker{}).raw(s.body); err != nil {
+				if err := (&checker{}).raw(s.body); err != nil {
 					b.Fatal(err)
 				}
 			}

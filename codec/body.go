@@ -3,10 +3,7 @@
 
 package codec
 
-import (
-	"bytes"
-	"io"
-)
+import "io"
 
 // Body is the JSON of a message, in segments that may alias the message's raw objects. It is safe for concurrent use as
 // long as the message does not change.
@@ -25,7 +22,20 @@ func (b Body) Size() int64 { return b.size }
 func (b Body) Reader() io.Reader { return &bodyReader{segments: b.segments} }
 
 // Bytes returns a copy of the text in one slice.
-func (b Body) Bytes() []byte { return bytes.Join(b.segments, nil) }
+func (b Body) Bytes() []byte {
+	text := make([]byte, 0, b.size)
+	for _, s := range b.segments {
+		for len(s) > copyAtOnce {
+			text, s = append(text, s[:copyAtOnce]...), s[copyAtOnce:]
+		}
+		text = append(text, s...)
+	}
+	return text
+}
+
+// copyAtOnce is the number of bytes that are copied without a point at which Go's scheduler can interrupt the copy. It
+// also stops for the collector.
+const copyAtOnce = 256 << 10
 
 // bodyReader reads one segment after the other.
 type bodyReader struct {

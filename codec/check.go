@@ -4,7 +4,6 @@
 package codec
 
 import (
-	"context"
 	"errors"
 	"maps"
 	"reflect"
@@ -14,10 +13,16 @@ import (
 )
 
 // checker checks one message.
-type checker struct{ ctx context.Context }
+type checker struct {
+	step func() error
+	read int // bytes of small raw objects since step was called last
+}
+
+// stepEvery is the number of bytes between two calls of step.
+const stepEvery = 256 << 10
 
 // message returns an error if Encode could not write the message as valid JSON.
-func (k checker) message(t *table, rv reflect.Value) error {
+func (k *checker) message(t *table, rv reflect.Value) error {
 	for i := range t.fields {
 		if err := k.field(&t.fields[i], rv); err != nil {
 			return err
@@ -42,7 +47,7 @@ func (k checker) message(t *table, rv reflect.Value) error {
 	return nil
 }
 
-func (k checker) field(f *field, rv reflect.Value) error {
+func (k *checker) field(f *field, rv reflect.Value) error {
 	switch f.shape {
 	case shapeEnum:
 		if n := rv.Field(f.index).Int(); n < 0 || n >= int64(len(f.enum)) {
@@ -74,11 +79,17 @@ func (k checker) field(f *field, rv reflect.Value) error {
 }
 
 // raw returns an error unless raw is empty or one JSON value.
-func (k checker) raw(raw []byte) error {
+func (k *checker) raw(raw []byte) error {
 	if len(raw) == 0 {
 		return nil
 	}
-	s := jsonscan.Scanner{Text: raw, Context: k.ctx}
+	if k.read += len(raw); k.read >= stepEvery && k.step != nil {
+		k.read = 0
+		if err := k.step(); err != nil {
+			return err
+		}
+	}
+	s := jsonscan.Scanner{Text: raw, Step: k.step}
 	i, err := s.Value(jsonscan.Space(raw, 0), envelopeDepth)
 	if err != nil {
 		return err
@@ -93,7 +104,7 @@ func (k checker) raw(raw []byte) error {
 func at(path string, err error) error {
 	var syntax *jsonscan.Error
 	if !errors.As(err, &syntax) {
-		return err // the end of the context
+		return err // of step
 	}
 	return &Error{Path: path, Offset: int64(syntax.Offset), Message: syntax.Message}
 }

@@ -17,7 +17,6 @@
 package codec
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"reflect"
@@ -72,7 +71,7 @@ func (c *Codec) DecodeGuarded(body []byte, m proto.Message, g Guard) (complete b
 	if err != nil {
 		return false, err
 	}
-	d := decoder{Scanner: jsonscan.Scanner{Text: body, Context: g.Context}, meter: meter{reserve: g.Reserve}}
+	d := decoder{Scanner: jsonscan.Scanner{Text: body, Step: g.Step}, meter: meter{reserve: g.Reserve}}
 	if err := d.document(t, rv); err != nil {
 		return false, asError(err)
 	}
@@ -87,7 +86,7 @@ func (c *Codec) Encode(m proto.Message) (Body, error) {
 	return c.EncodeWithin(m, math.MaxInt64, Guard{})
 }
 
-// EncodeWithin is like Encode, under a Guard, whose Context is not used, and returns ErrTooLarge if the JSON has more
+// EncodeWithin is like Encode, under a Guard, whose Step is not used, and returns ErrTooLarge if the JSON has more
 // than most bytes, before that many are written. What the Guard reserves are the bytes that the Body does not alias.
 // The error may also be one of the Guard.
 func (c *Codec) EncodeWithin(m proto.Message, most int64, g Guard) (Body, error) {
@@ -120,15 +119,15 @@ func (c *Codec) Append(dst []byte, m proto.Message) ([]byte, error) {
 // enums must have values of the contract. Messages from Decode need no Check.
 //
 // The error is an *Error that names the member, unless m is not a message of the catalog.
-func (c *Codec) Check(m proto.Message) error { return c.CheckWithin(context.Background(), m) }
+func (c *Codec) Check(m proto.Message) error { return c.CheckGuarded(m, Guard{}) }
 
-// CheckWithin is like Check, and returns the error of ctx when it is done.
-func (c *Codec) CheckWithin(ctx context.Context, m proto.Message) error {
+// CheckGuarded is like Check, under a Guard, whose Reserve is not used. The error may also be one of the Guard.
+func (c *Codec) CheckGuarded(m proto.Message, g Guard) error {
 	t, rv, err := c.table(m)
 	if err != nil {
 		return err
 	}
-	k := checker{ctx: ctx}
+	k := checker{step: g.Step}
 	return k.message(t, rv)
 }
 

@@ -141,15 +141,15 @@ func TestScansLookAtTheDeadline(t *testing.T) {
 		if name == "Items" {
 			m = &hooksv1alpha1.GeneratePatchesRequest{}
 		}
-		if _, err := c.DecodeGuarded([]byte(body), m, Guard{Context: ctx}); !errors.Is(err, context.Canceled) {
+		if _, err := c.DecodeGuarded([]byte(body), m, Guard{Step: ctx.Err}); !errors.Is(err, context.Canceled) {
 			t.Errorf("%s: got %v, want the error of the context", name, err)
 		}
 	}
-	if _, err := c.DecodeGuarded([]byte(`{"cluster":{"a":1}}`), &hooksv1alpha1.BeforeClusterCreateRequest{}, Guard{Context: ctx}); err != nil {
+	if _, err := c.DecodeGuarded([]byte(`{"cluster":{"a":1}}`), &hooksv1alpha1.BeforeClusterCreateRequest{}, Guard{Step: ctx.Err}); err != nil {
 		t.Errorf("a small body: %v", err)
 	}
 	large := &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: &hooksv1alpha1.RawExtension{Raw: []byte(`[` + repeated(1<<20, "1") + `]`)}}
-	if err := c.CheckWithin(ctx, large); !errors.Is(err, context.Canceled) {
+	if err := c.CheckGuarded(large, Guard{Step: ctx.Err}); !errors.Is(err, context.Canceled) {
 		t.Errorf("Check: got %v", err)
 	}
 	if err := c.Check(large); err != nil {

@@ -4,15 +4,13 @@
 package codec
 
 import (
-	"context"
-
 	"github.com/hookgate/hookgate/internal/limits"
 )
 
 // Guard bounds the decoding of one body beyond the fixed limits. The zero value adds no bound.
 type Guard struct {
-	// Context ends the decoding when it is done, with its error.
-	Context context.Context
+	// Step is called before each quarter of a MiB or so is read. It may wait, and its error ends the reading.
+	Step func() error
 	// Reserve is called with a number of bytes before that many are allocated for the message, besides the body. Its
 	// error ends the decoding. A few KiB are allocated without it.
 	Reserve func(bytes int64) error

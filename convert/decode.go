@@ -51,7 +51,7 @@ type decoder struct {
 
 func newDecoder(b []byte, m *meter) *decoder {
 	return &decoder{
-		Scanner: jsonscan.Scanner{Text: b, Context: m.guard.Context}, meter: m, all: string(b), path: make([]step, 0, 16),
+		Scanner: jsonscan.Scanner{Text: b, Step: m.guard.Step}, meter: m, all: string(b), path: make([]step, 0, 16),
 	}
 }
 

@@ -100,7 +100,7 @@ func TestConversionReserves(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = sampleObjects().RequestGuarded(Guard{Context: ctx}, clusterWith(`"x":[`+manyTimes(1<<20, "1")+`]`), V1Beta1)
+	_, err = sampleObjects().RequestGuarded(Guard{Step: ctx.Err}, clusterWith(`"x":[`+manyTimes(1<<20, "1")+`]`), V1Beta1)
 	if hook.KindOf(err) != hook.Canceled {
 		t.Errorf("after the caller has left: got %v", err)
 	}

@@ -4,8 +4,6 @@
 package convert
 
 import (
-	"context"
-
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/jsonscan"
 	"github.com/hookgate/hookgate/internal/limits"
@@ -24,8 +22,9 @@ const (
 
 // Guard bounds the conversion of one request and its answer beyond the fixed limits. The zero value adds no bound.
 type Guard struct {
-	// Context ends the decoding of objects when it is done, with its error.
-	Context context.Context
+	// Step is called before each quarter of a MiB or so of an object is decoded. It may wait, and its error ends the
+	// conversion.
+	Step func() error
 	// Reserve is called with a number of bytes before that many are allocated for an object. Its error, a *hook.Error,
 	// ends the conversion. A few KiB are allocated without it.
 	Reserve func(bytes int64) error

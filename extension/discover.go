@@ -65,7 +65,7 @@ func (r *REST) Discover(ctx context.Context, cc registry.ClientConfig) (Discover
 	defer memory.Release()
 	d, _, failed := discoverGroups(r.config.Catalog, func(h *catalog.Hook) (Discovered, bool, *hook.Error) {
 		x := &restRequest{request: discoveryRequest(h, r.config.discoveryVia())}
-		x.reserve = memory.Within(ctx)
+		x.reserve, x.memory = memory.Within(ctx), memory
 		out, failed := r.do(ctx, cc, x, h.Request.New().Interface())
 		if failed != nil {
 			return Discovered{}, x.absent, failed

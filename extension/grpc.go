@@ -14,7 +14,9 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/connect"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/via"
@@ -48,7 +50,8 @@ func (g *GRPC) Call(ctx context.Context, c Call) (Result, error) {
 	out, _, err := g.invoke(ctx, c.Handler.Registration.ClientConfig, &x,
 		catalog.WithHandler(c.Request, c.Handler.Handler.Name))
 	result := Result{
-		Response: out, Sent: x.rpc.Sent.Load(), Received: x.rpc.Received.Load(), Inconclusive: x.inconclusive,
+		Response: out, Sent: x.rpc.Sent.Load(), Received: x.rpc.Received.Load(),
+		Inconclusive: x.isInconclusive(err),
 	}
 	if err != nil {
 		return result, err.WithHandler(c.Handler.Name)
@@ -69,7 +72,7 @@ func (g *GRPC) Discover(ctx context.Context, cc registry.ClientConfig) (Discover
 	defer memory.Release()
 	request := func(h *catalog.Hook) *request {
 		x := discoveryRequest(h, g.config.discoveryVia())
-		x.reserve = memory.Within(bounded)
+		x.reserve, x.memory = memory.Within(bounded), memory
 		return &x
 	}
 	d, absent, failed := discoverGroups(g.config.Catalog, func(h *catalog.Hook) (Discovered, bool, *hook.Error) {
@@ -121,6 +124,8 @@ func (g *GRPC) invoke(ctx context.Context, cc registry.ClientConfig, x *request,
 		return nil, false, failed
 	case errors.Is(answer.Err, wire.ErrTooMany):
 		return nil, false, x.fail(hook.BadResponse, "answer: "+answer.Err.Error(), nil)
+	case answer.Err != nil && ctx.Err() != nil:
+		return nil, false, x.ended(ctx, answer.Err)
 	case answer.Err != nil:
 		return nil, false, x.fail(hook.BadResponse, "answer is not a message of the contract", answer.Err)
 	case err != nil:
@@ -130,7 +135,7 @@ func (g *GRPC) invoke(ctx context.Context, cc registry.ClientConfig, x *request,
 	if text := wrongStatus(out); text != "" {
 		return nil, false, x.fail(hook.BadResponse, "answer: "+text, nil)
 	}
-	if err := g.config.Codec.CheckWithin(ctx, out); err != nil {
+	if err := g.check(x, out); err != nil {
 		if ctx.Err() != nil {
 			return nil, false, x.ended(ctx, err)
 		}
@@ -139,12 +144,24 @@ func (g *GRPC) invoke(ctx context.Context, cc registry.ClientConfig, x *request,
 	return out, false, nil
 }
 
+// check checks an answer, a large one as heavy work.
+func (g *GRPC) check(x *request, out proto.Message) error {
+	if x.rpc.Received.Load() <= budget.Step {
+		return g.config.Codec.Check(out)
+	}
+	if err := x.work.Step(); err != nil {
+		return err
+	}
+	defer x.work.End()
+	return g.config.Codec.CheckGuarded(out, codec.Guard{Step: x.work.Step})
+}
+
 // send sends in until there is an answer, or another attempt is useless. Streams that a server refuses, or that come
 // after its GOAWAY, are repeated by grpc.
 func (g *GRPC) send(ctx context.Context, c *channel, x *request, in proto.Message) (*wire.Message, error) {
 	again := newRetries(c.budget)
 	for {
-		answer := &wire.Message{Message: x.hook.Response.New().Interface(), Reserve: x.reserve}
+		answer := &wire.Message{Message: x.hook.Response.New().Interface(), Reserve: x.reserve, Work: x.begin(ctx)}
 		err := c.conn.Invoke(x.rpc.Watch(g.outgoing(ctx, x.via)), x.hook.Method, in, answer, grpc.StaticMethod())
 		if err == nil || answer.Err != nil || ctx.Err() != nil {
 			return answer, err

@@ -30,6 +30,8 @@ type request struct {
 	timeout   time.Duration
 	via       via.Way
 	reserve   func(bytes int64) error // nil bounds nothing
+	memory    worker                  // nil bounds nothing
+	work      budget.Work             // with the answer
 
 	callerFirst  bool // the caller's deadline comes before timeout has passed
 	inconclusive bool // the server has found fault with the request
@@ -41,8 +43,26 @@ type request struct {
 func callRequest(c Call) request {
 	return request{
 		operation: "call extension", hook: c.Hook, timeout: c.Handler.Handler.Timeout, via: c.Via,
-		reserve: c.Memory.Reserve(),
+		reserve: c.Memory.Reserve(), memory: c.Memory,
 	}
+}
+
+// isInconclusive reports whether err, which may be nil, says nothing about the extension.
+func (r *request) isInconclusive(err *hook.Error) bool {
+	return r.inconclusive || err != nil && err.Kind == hook.Timeout && r.work.Waited()
+}
+
+// worker is what takes part in turns with heavy work.
+type worker interface {
+	Work(ctx context.Context) budget.Work
+}
+
+// begin returns the work with an answer, within ctx.
+func (r *request) begin(ctx context.Context) *budget.Work {
+	if r.memory != nil {
+		r.work = r.memory.Work(ctx)
+	}
+	return &r.work
 }
 
 // discoveryRequest returns a request for discovery, in the version of h.

@@ -43,7 +43,10 @@ func NewREST(config Config) *REST {
 func (r *REST) Call(ctx context.Context, c Call) (Result, error) {
 	x := &restRequest{request: callRequest(c), handler: c.Handler.Handler.Name, encoded: c.Body}
 	answer, err := r.do(ctx, c.Handler.Registration.ClientConfig, x, c.Request)
-	result := Result{Response: answer, Sent: x.sent, Received: x.received, Inconclusive: x.inconclusive}
+	result := Result{
+		Response: answer, Sent: x.sent, Received: x.received,
+		Inconclusive: x.isInconclusive(err),
+	}
 	if err != nil {
 		return result, err.WithHandler(c.Handler.Name)
 	}

@@ -21,6 +21,7 @@ import (
 	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/body"
+	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/connect"
 	"github.com/hookgate/hookgate/internal/text"
 )
@@ -40,7 +41,8 @@ func (r *REST) answer(ctx context.Context, x *restRequest, resp *http.Response) 
 		return nil, x.statusError(resp)
 	}
 	encodings := strings.Join(resp.Header.Values("Content-Encoding"), ",")
-	read, err := r.bodies.Read(resp.Body, resp.ContentLength, encodings, x.reserve)
+	work := x.begin(ctx)
+	read, err := r.bodies.Read(resp.Body, resp.ContentLength, encodings, body.Guard{Reserve: x.reserve, Work: work})
 	x.received = read.Wire
 	if failed := x.beyond(err); failed != nil {
 		return nil, failed
@@ -58,8 +60,7 @@ func (r *REST) answer(ctx context.Context, x *restRequest, resp *http.Response) 
 	}
 
 	out := x.hook.Response.New().Interface()
-	guard := codec.Guard{Context: ctx, Reserve: x.reserve}
-	if _, err := r.config.Codec.DecodeGuarded(read.Bytes, out, guard); err != nil {
+	if err := r.decode(x, read.Bytes, out); err != nil {
 		if failed := x.beyond(err); failed != nil {
 			return nil, failed
 		}
@@ -165,6 +166,20 @@ func (x *restRequest) unanswered(ctx context.Context, err error) *hook.Error {
 		f.Text += ": create the Service, or name another in spec.clientConfig.service"
 	}
 	return x.failed(&f, err)
+}
+
+// decode decodes an answer, a large one as heavy work.
+func (r *REST) decode(x *restRequest, text []byte, out proto.Message) error {
+	guard := codec.Guard{Reserve: x.reserve}
+	if len(text) > budget.Step {
+		if err := x.work.Step(); err != nil {
+			return err
+		}
+		defer x.work.End()
+		guard.Step = x.work.Step
+	}
+	_, err := r.config.Codec.DecodeGuarded(text, out, guard)
+	return err
 }
 
 // interrupted returns the error of an answer that had begun and could not be read to its end. Whether its connection

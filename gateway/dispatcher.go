@@ -78,21 +78,28 @@ func (d *Dispatcher) Dispatch(ctx context.Context, r Request) (proto.Message, er
 			text.Cut(r.Handler, limits.NameBytes/8), limits.NameBytes)
 	}
 	m := matcher{namespaceLabels: d.config.Namespaces, versions: d.config.Versions, codec: d.config.Codec}
-	if err := m.read(r); err != nil {
-		return nil, err
-	}
-	if r.Handler != "" && (snapshot.Sole() || !r.isAggregate()) {
-		t, err := named(ctx, snapshot, r, &m)
-		if err != nil {
-			return nil, err
+	var one target
+	var targets []target
+	isNamed := r.Handler != "" && (snapshot.Sole() || !r.isAggregate())
+	err := heavy(ctx, func() (err error) {
+		if err = m.read(r); err != nil {
+			return err
 		}
-		return d.call(ctx, r, t)
-	}
-	targets := matching(ctx, snapshot, r, &m)
-	if r.Hook.Mergeable {
+		if isNamed {
+			one, err = named(ctx, snapshot, r, &m)
+			return err
+		}
+		targets = matching(ctx, snapshot, r, &m)
+		return nil
+	})
+	switch {
+	case err != nil:
+		return nil, err
+	case isNamed:
+		return d.call(ctx, r, one)
+	case r.Hook.Mergeable:
 		return merge(r.Hook, targets, d.callAll(ctx, r, targets))
-	}
-	if len(targets) != 1 {
+	case len(targets) != 1:
 		return nil, wantOne(r.Hook, targets)
 	}
 	return d.call(ctx, r, targets[0])

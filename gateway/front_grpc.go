@@ -124,7 +124,8 @@ func (f *grpcFront) receive(in *inbound, into any, receive func(any) error) erro
 	if !ok {
 		return internalError(nil)
 	}
-	message := &wire.Message{Message: m, Reserve: in.memory.Within(in.ctx)}
+	in.work = in.memory.Work(in.ctx)
+	message := &wire.Message{Message: m, Reserve: in.memory.Within(in.ctx), Work: &in.work}
 	err := func() error {
 		defer watchStall(in.ctx, in.memory).end()
 		return receive(message)
@@ -139,7 +140,7 @@ func (f *grpcFront) receive(in *inbound, into any, receive func(any) error) erro
 		return receiveError(in.ctx, message.Err)
 	}
 	in.received = int64(proto.Size(m))
-	err = f.codec.CheckWithin(in.ctx, m)
+	err = f.check(in, m)
 	if refused := beyond(err); refused != nil {
 		return refused
 	}
@@ -147,6 +148,18 @@ func (f *grpcFront) receive(in *inbound, into any, receive func(any) error) erro
 		return hook.Errorf(hook.InvalidRequest, "%s", err)
 	}
 	return nil
+}
+
+// check checks a message, a large one as heavy work.
+func (f *grpcFront) check(in *inbound, m proto.Message) error {
+	if in.received <= budget.Step {
+		return f.codec.Check(m)
+	}
+	if err := in.work.Step(); err != nil {
+		return err
+	}
+	defer in.work.End()
+	return f.codec.CheckGuarded(m, codec.Guard{Step: in.work.Step})
 }
 
 // receiveError returns the error of a message that could not be received.

@@ -105,7 +105,8 @@ func (f *REST) serve(ctx context.Context, w http.ResponseWriter, r *http.Request
 		return err
 	}
 	reserve := in.memory.Within(ctx)
-	b, err := f.readBody(w, r, in.body, reserve)
+	in.work = in.memory.Work(ctx)
+	b, err := f.readBody(w, r, in.body, body.Guard{Reserve: reserve, Work: &in.work})
 	if err != nil {
 		return err
 	}
@@ -114,7 +115,7 @@ func (f *REST) serve(ctx context.Context, w http.ResponseWriter, r *http.Request
 	defer b.Release()
 	in.received = int64(len(b.Bytes))
 	request := &incoming{
-		hook: h, body: b.Bytes, guard: codec.Guard{Context: ctx, Reserve: reserve},
+		hook: h, body: b.Bytes, guard: codec.Guard{Reserve: reserve}, work: &in.work,
 		via: via.Of(r.Header.Values(via.Header)),
 	}
 	r = r.WithContext(withIncoming(ctx, request))

@@ -4,6 +4,7 @@
 package gateway
 
 import (
+	"context"
 	"errors"
 	"io"
 	"net/http"
@@ -21,11 +22,11 @@ const MaxBodyBytes = limits.BodyBytes
 // readBody reads and decompresses the request's body. Errors are of kind TooLarge, Overloaded, InvalidRequest and
 // Canceled.
 func (f *REST) readBody(
-	w http.ResponseWriter, r *http.Request, sent io.Reader, reserve body.Reserve,
+	w http.ResponseWriter, r *http.Request, sent io.Reader, g body.Guard,
 ) (*body.Body, error) {
 	// Several headers are one list.
 	encoding := strings.Join(r.Header.Values("Content-Encoding"), ", ")
-	b, err := f.bodies.Read(sent, r.ContentLength, encoding, reserve)
+	b, err := f.bodies.Read(sent, r.ContentLength, encoding, g)
 	var refused *hook.Error
 	switch {
 	case err == nil:
@@ -33,6 +34,9 @@ func (f *REST) readBody(
 	case errors.As(err, &refused):
 		w.Header().Set("Connection", "close")
 		err = refused
+	case errors.Is(err, context.DeadlineExceeded): // while waiting for a turn
+		w.Header().Set("Connection", "close")
+		err = beyond(err)
 	case errors.Is(err, body.ErrTooLarge):
 		// The caller may have more to send than is read after the answer. In HTTP/2, that concerns the stream alone.
 		if r.ProtoMajor == 1 {

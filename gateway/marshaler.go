@@ -14,6 +14,7 @@ import (
 
 	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/wire"
 )
 
@@ -44,10 +45,23 @@ func (m marshaler) NewDecoder(r io.Reader) runtime.Decoder {
 		if !ok {
 			return notAMessage(v)
 		}
-		b.complete, err = m.codec.DecodeGuarded(b.body, msg, b.guard)
+		b.complete, err = b.decode(m.codec, msg)
 		b.refused = beyond(err)
 		return err
 	})
+}
+
+// decode decodes the body, a large one as heavy work.
+func (in *incoming) decode(c *codec.Codec, m proto.Message) (complete bool, err error) {
+	guard := in.guard
+	if len(in.body) > budget.Step {
+		if err := in.work.Step(); err != nil {
+			return false, err
+		}
+		defer in.work.End()
+		guard.Step = in.work.Step
+	}
+	return c.DecodeGuarded(in.body, m, guard)
 }
 
 // beyond returns the error of a request that may be right but is too much, or too late; nil for any other error.
@@ -70,13 +84,13 @@ func beyond(err error) *hook.Error {
 // outgoing is an answer to write, with what its call may allocate for that.
 type outgoing struct {
 	message proto.Message
-	guard   codec.Guard
+	call    *incoming
 }
 
 // rewriteAnswer tells the marshaler, which knows no context, which call an answer is of.
 func rewriteAnswer(ctx context.Context, answer proto.Message) (any, error) {
 	if in := incomingFrom(ctx); in != nil {
-		return outgoing{answer, in.guard}, nil
+		return outgoing{answer, in}, nil
 	}
 	return answer, nil
 }
@@ -85,8 +99,9 @@ func rewriteAnswer(ctx context.Context, answer proto.Message) (any, error) {
 // of kind BadResponse: the extension's own was not, but it grows when it is converted, merged or escaped.
 func (m marshaler) Marshal(v any) ([]byte, error) {
 	var guard codec.Guard
+	var work *budget.Work
 	if answer, ok := v.(outgoing); ok {
-		v, guard = answer.message, answer.guard
+		v, guard, work = answer.message, answer.call.guard, answer.call.work
 	}
 	msg, ok := v.(proto.Message)
 	if !ok {
@@ -98,6 +113,10 @@ func (m marshaler) Marshal(v any) ([]byte, error) {
 	}
 	if err == nil && guard.Reserve != nil && body.Size() > reserveFrom {
 		err = guard.Reserve(body.Size())
+	}
+	if err == nil && body.Size() > budget.Step {
+		err = work.Step()
+		defer work.End()
 	}
 	if err != nil {
 		return nil, err

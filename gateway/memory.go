@@ -28,6 +28,19 @@ func (in *inbound) reserve(ctx context.Context, b *budget.Budget, host string) (
 	return err
 }
 
+// heavy does what takes long for a large request, and has a turn for it.
+func heavy(ctx context.Context, do func() error) error {
+	in := inboundFrom(ctx)
+	if in == nil || in.received <= budget.Step {
+		return do()
+	}
+	if err := in.work.Step(); err != nil {
+		return beyond(err)
+	}
+	defer in.work.End()
+	return do()
+}
+
 // chargeExtension makes an extension answerable for the memory of each call to it, as long as the call lasts. An
 // extension that has its share has no more calls until others have ended: the call fails as Overloaded, which no
 // failure policy hides. The memory of the answer belongs to the caller afterwards.

@@ -11,12 +11,12 @@ import (
 	"github.com/hookgate/hookgate/internal/budget"
 )
 
-// memoryCollector collects the metrics of the memory for calls. Until ObserveMemory, and without a budget, it has
+// memoryCollector collects the metrics of the memory for calls, and of turns with heavy work. Until ObserveMemory, and without a budget, it has
 // zeros.
 type memoryCollector struct {
 	atomic.Pointer[budget.Budget]
 
-	limit, used, waiting, refused *prometheus.Desc
+	limit, used, waiting, refused, turns, turnsTime *prometheus.Desc
 }
 
 var _ prometheus.Collector = (*memoryCollector)(nil)
@@ -30,6 +30,10 @@ func newMemoryCollector(d *definer) *memoryCollector {
 	c.refused = d.described("counter", "hookgate_memory_refused_total",
 		"Reservations that were refused. reason is total (the memory is used up), caller or extension (its share is), or "+
 			"waiting (too many calls wait).", "reason")
+	c.turns = d.described("counter", "hookgate_heavy_work_waits_total",
+		"Pieces of work with large bodies that have waited for their turn, because others used the processors.")
+	c.turnsTime = d.described("counter", "hookgate_heavy_work_wait_seconds_total",
+		"How long these have waited, together, in seconds.")
 	d.registerer.MustRegister(c)
 	return c
 }
@@ -39,7 +43,7 @@ func (m *Metrics) ObserveMemory(b *budget.Budget) { m.memory.Store(b) }
 
 // Describe implements prometheus.Collector.
 func (c *memoryCollector) Describe(descs chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.limit, c.used, c.waiting, c.refused} {
+	for _, d := range []*prometheus.Desc{c.limit, c.used, c.waiting, c.refused, c.turns, c.turnsTime} {
 		descs <- d
 	}
 }
@@ -50,6 +54,8 @@ func (c *memoryCollector) Collect(metrics chan<- prometheus.Metric) {
 	metrics <- prometheus.MustNewConstMetric(c.limit, prometheus.GaugeValue, float64(u.Limit))
 	metrics <- prometheus.MustNewConstMetric(c.used, prometheus.GaugeValue, float64(u.Used))
 	metrics <- prometheus.MustNewConstMetric(c.waiting, prometheus.GaugeValue, float64(u.Waiting))
+	metrics <- prometheus.MustNewConstMetric(c.turns, prometheus.CounterValue, float64(u.Waited))
+	metrics <- prometheus.MustNewConstMetric(c.turnsTime, prometheus.CounterValue, u.WaitedFor.Seconds())
 	for reason, n := range u.Refused {
 		metrics <- prometheus.MustNewConstMetric(c.refused, prometheus.CounterValue, float64(n), reason)
 	}

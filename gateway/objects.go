@@ -7,8 +7,11 @@ import (
 	"context"
 	"slices"
 
+	"google.golang.org/protobuf/proto"
+
 	"github.com/hookgate/hookgate/convert"
 	"github.com/hookgate/hookgate/extension"
+	"github.com/hookgate/hookgate/internal/budget"
 )
 
 // convertObjects converts the Cluster API objects in requests to the version that the handler understands, and what
@@ -27,9 +30,11 @@ func convertObjects(objects *convert.Objects) extension.Link {
 			if to == "" {
 				return next(ctx, c)
 			}
-			converted, err := objects.RequestGuarded(convert.Guard{Context: ctx, Reserve: c.Memory.Reserve()}, c.Request, to)
+			work := c.Memory.Work(ctx)
+			guard := convert.Guard{Step: work.Step, Reserve: c.Memory.Reserve()}
+			converted, err := convertRequest(objects, guard, &work, c, to)
 			if err != nil {
-				return extension.Result{}, err
+				return extension.Result{Inconclusive: work.Waited()}, err
 			}
 			if converted.Message != c.Request {
 				c.Request, c.Body = converted.Message, nil
@@ -39,9 +44,36 @@ func convertObjects(objects *convert.Objects) extension.Link {
 			if err != nil {
 				return result, err
 			}
-			response, lost, err := converted.Response(result.Response)
+			response, lost, err := convertResponse(&converted, &work, c, result)
+			result.Inconclusive = work.Waited()
 			result.Response, result.Lost = response, append(result.Lost, lost...)
 			return result, err
 		}
 	}
+}
+
+// convertRequest converts a request, a large one as heavy work.
+func convertRequest(
+	objects *convert.Objects, guard convert.Guard, work *budget.Work, c extension.Call, to string,
+) (convert.Converted, error) {
+	if c.Memory.Heavy() {
+		if err := work.Step(); err != nil {
+			return convert.Converted{}, beyond(err)
+		}
+	}
+	defer work.End() // before the extension is called
+	return objects.RequestGuarded(guard, c.Request, to)
+}
+
+// convertResponse converts a response, which says something about the request, in the same way.
+func convertResponse(
+	converted *convert.Converted, work *budget.Work, c extension.Call, result extension.Result,
+) (proto.Message, []string, error) {
+	if c.Memory.Heavy() || result.Received > budget.Step {
+		if err := work.Step(); err != nil {
+			return nil, nil, beyond(err)
+		}
+	}
+	defer work.End()
+	return converted.Response(result.Response)
 }

@@ -59,6 +59,7 @@ type inbound struct {
 	body      *sentBody // of a REST request; nil before it is read
 	admission auth.Admission
 	memory    *budget.Reservation // nil if the gateway has no budget
+	work      budget.Work
 }
 
 type inboundKey struct{}

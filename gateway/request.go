@@ -12,6 +12,7 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/via"
 )
 
@@ -46,6 +47,7 @@ type incoming struct {
 	body     []byte
 	complete bool
 	guard    codec.Guard // of decoding body
+	work     *budget.Work
 	// refused is the error of a body that is beyond a limit. The mux would pass on only its text.
 	refused *hook.Error
 }

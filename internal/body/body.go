@@ -67,9 +67,32 @@ func (b *Body) Release() {
 // KiB are allocated without it. Nil means that nothing is reserved.
 type Reserve func(bytes int64) error
 
+// Guard bounds the reading of one body beyond the size. The zero value adds no bound.
+type Guard struct {
+	Reserve Reserve
+	// Work is told about heavy work. Nil means that nothing is.
+	Work Work
+
+	inflating bool
+}
+
+// Work takes turns with the heavy work of other bodies.
+type Work interface {
+	// Step is called before a quarter of a MiB or so is inflated or copied. It may wait, and its error ends the reading.
+	Step() error
+	// Pause is called before the source is read, and Resume afterwards. Resume may wait, and its error ends the reading.
+	Pause()
+	Resume() error
+	// End is called after heavy work.
+	End()
+}
+
+// step is the number of bytes between two calls of Work.Step.
+const step = 256 << 10
+
 // Read reads src to its end. The length is the one that the peer states, or -1, and encoding is the Content-Encoding.
 // Read returns a Body with Wire set even if it returns an error.
-func (r *Reader) Read(src io.Reader, length int64, encoding string, reserve Reserve) (*Body, error) {
+func (r *Reader) Read(src io.Reader, length int64, encoding string, g Guard) (*Body, error) {
 	if length > r.Max {
 		return &Body{}, ErrTooLarge
 	}
@@ -81,9 +104,9 @@ func (r *Reader) Read(src io.Reader, length int64, encoding string, reserve Rese
 	var err error
 	switch strings.ToLower(strings.TrimSpace(encoding)) {
 	case "", "identity":
-		b.Bytes, err = r.readAll(wire, length, reserve)
+		b.Bytes, err = r.readAll(wire, length, g)
 	case "gzip", "x-gzip":
-		b.Bytes, err = r.unzip(wire, reserve)
+		b.Bytes, err = r.unzip(wire, g)
 	default:
 		err = fmt.Errorf("%w: %q", ErrEncoding, encoding)
 	}
@@ -94,12 +117,18 @@ func (r *Reader) Read(src io.Reader, length int64, encoding string, reserve Rese
 	return b, err
 }
 
-func (r *Reader) unzip(wire *limited, reserve Reserve) ([]byte, error) {
-	z, err := gzip.NewReader(wire)
+func (r *Reader) unzip(wire *limited, g Guard) ([]byte, error) {
+	var src io.Reader = wire
+	if g.Work != nil {
+		src = pausing{wire, g.Work}
+		defer g.Work.End()
+	}
+	z, err := gzip.NewReader(src)
 	if err != nil {
 		return nil, gzipError(err)
 	}
-	b, err := r.readAll(&limited{r: z, left: r.Max}, -1, reserve)
+	g.inflating = true
+	b, err := r.readAll(&limited{r: z, left: r.Max}, -1, g)
 	if err != nil {
 		return b, gzipError(err)
 	}
@@ -116,7 +145,7 @@ func gzipError(err error) error {
 }
 
 // readAll reads src to its end. It takes little memory until the first bytes have come.
-func (r *Reader) readAll(src io.Reader, length int64, reserve Reserve) ([]byte, error) {
+func (r *Reader) readAll(src io.Reader, length int64, g Guard) ([]byte, error) {
 	pool, first := r.Pool, length
 	switch {
 	case length < 0:
@@ -127,24 +156,27 @@ func (r *Reader) readAll(src io.Reader, length int64, reserve Reserve) ([]byte, 
 	if r.Keep && length >= 0 {
 		pool = nil
 	}
-	if err := reserve.room(0, int(first)); err != nil {
+	if err := g.Reserve.room(0, int(first)); err != nil {
 		return nil, err
 	}
 	b := pool.get(int(first) + 1)[:0] // one more byte, to see the end without growing
-	for {
+	for unstepped := 0; ; {
 		if len(b) == cap(b) {
-			size := max(2*cap(b), min(int(length), int(r.Max))+1)
-			if err := reserve.room(cap(b), size); err != nil {
+			size := max(min(2*cap(b), int(r.Max)+1), min(int(length), int(r.Max))+1)
+			err := g.Reserve.room(cap(b), size)
+			if err == nil {
+				b, err = g.grow(b, size, pool)
+			}
+			if err != nil {
 				pool.put(b)
 				return nil, err
 			}
-			grown := pool.get(size)[:len(b)]
-			copy(grown, b)
-			pool.put(b)
-			b = grown
 		}
 		n, err := src.Read(b[len(b):cap(b)])
 		b = b[:len(b)+n]
+		if unstepped += n; unstepped >= step && err == nil && g.inflating && g.Work != nil {
+			unstepped, err = 0, g.Work.Step()
+		}
 		switch {
 		case err == nil:
 			continue
@@ -160,6 +192,40 @@ func (r *Reader) readAll(src io.Reader, length int64, reserve Reserve) ([]byte, 
 		}
 		return b, err
 	}
+}
+
+// grow moves b into a buffer of size bytes, which is heavy work: the system provides the memory of a large one page by
+// page, as it is written to.
+func (g Guard) grow(b []byte, size int, pool *Pool) ([]byte, error) {
+	if size > 2*step && g.Work != nil {
+		if err := g.Work.Step(); err != nil {
+			return b, err
+		}
+		if !g.inflating {
+			defer g.Work.End() // what follows waits for the source
+		}
+	}
+	grown := pool.get(size)[:len(b)]
+	for i := 0; i < len(b); i += step { // in one piece, it would keep Go's collector waiting, and all calls with it
+		copy(grown[i:], b[i:min(i+step, len(b))])
+	}
+	pool.put(b)
+	return grown, nil
+}
+
+// pausing gives the turn back while it reads.
+type pausing struct {
+	r    io.Reader
+	work Work
+}
+
+func (p pausing) Read(b []byte) (int, error) {
+	p.work.Pause()
+	n, err := p.r.Read(b)
+	if err == nil {
+		err = p.work.Resume()
+	}
+	return n, err
 }
 
 // reserveFrom is the number of bytes up to which nothing is reserved.

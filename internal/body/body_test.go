@@ -129,7 +129,7 @@ func TestRead(t *testing.T) {
 			"": {Max: limit}, "Pooled": {Max: limit, Pool: pool}, "Kept": {Max: limit, Pool: pool, Keep: true},
 		} {
 			t.Run(name+how, func(t *testing.T) {
-				got, err := r.Read(tc.source(), tc.length, tc.encoding, nil)
+				got, err := r.Read(tc.source(), tc.length, tc.encoding, Guard{})
 				if !errors.Is(err, tc.err) || (err == nil) != (tc.err == nil) {
 					t.Fatalf("%s: got error %v, want %v", tc.reason, err, tc.err)
 				}
@@ -148,7 +148,7 @@ func TestRead(t *testing.T) {
 
 func TestStatedLengthAloneTakesLittleMemory(t *testing.T) {
 	src := &meter{}
-	if _, err := (&Reader{Max: 20 << 20}).Read(src, 20<<20, "", nil); !errors.Is(err, io.ErrUnexpectedEOF) {
+	if _, err := (&Reader{Max: 20 << 20}).Read(src, 20<<20, "", Guard{}); !errors.Is(err, io.ErrUnexpectedEOF) {
 		t.Fatal(err)
 	}
 	if src.largest > maxFirstBuffer+1 {
@@ -190,7 +190,7 @@ func TestReleasedMemoryIsUsedAgain(t *testing.T) {
 	r := &Reader{Max: 1 << 20, Pool: &Pool{}}
 	content := bytes.Repeat([]byte("x"), 600<<10)
 	read := func() {
-		b, err := r.Read(bytes.NewReader(content), int64(len(content)), "", nil)
+		b, err := r.Read(bytes.NewReader(content), int64(len(content)), "", Guard{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -78,7 +78,7 @@ func TestLimits(t *testing.T) {
 				bytes.NewReader(tc.content), iotest.DataErrReader(bytes.NewReader(tc.content)),
 				iotest.HalfReader(bytes.NewReader(tc.content)),
 			} {
-				got, err := (&Reader{Max: int64(tc.max)}).Read(source, length, tc.encoding, nil)
+				got, err := (&Reader{Max: int64(tc.max)}).Read(source, length, tc.encoding, Guard{})
 				if !errors.Is(err, tc.err) || (err == nil) != (tc.err == nil) {
 					t.Fatalf("%s: got error %v, want %v", tc.reason, err, tc.err)
 				}
@@ -94,7 +94,7 @@ func TestLimits(t *testing.T) {
 }
 
 func TestUnsupportedEncodingIsNamed(t *testing.T) {
-	b, err := (&Reader{Max: 10}).Read(strings.NewReader("x"), 1, "gzip, br", nil)
+	b, err := (&Reader{Max: 10}).Read(strings.NewReader("x"), 1, "gzip, br", Guard{})
 	if want := `Content-Encoding is not supported: "gzip, br"`; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
@@ -109,13 +109,13 @@ func TestSourceErrorsAreNotOfGzip(t *testing.T) {
 	zipped := zip(t, incompressible(1000))
 	for _, n := range []int{0, 5, 500} {
 		src := io.MultiReader(bytes.NewReader(zipped[:n]), iotest.ErrReader(broken))
-		if _, err := (&Reader{Max: 1 << 20}).Read(src, -1, "gzip", nil); !errors.Is(err, broken) || errors.Is(err, ErrGzip) {
+		if _, err := (&Reader{Max: 1 << 20}).Read(src, -1, "gzip", Guard{}); !errors.Is(err, broken) || errors.Is(err, ErrGzip) {
 			t.Errorf("after %d bytes: got %v, want %v", n, err, broken)
 		}
 	}
 	damaged := bytes.Clone(zipped)
 	damaged[10] |= 0x06 // a block type that does not exist
-	if _, err := (&Reader{Max: 1 << 20}).Read(bytes.NewReader(damaged), -1, "gzip", nil); !errors.Is(err, ErrGzip) {
+	if _, err := (&Reader{Max: 1 << 20}).Read(bytes.NewReader(damaged), -1, "gzip", Guard{}); !errors.Is(err, ErrGzip) {
 		t.Errorf("a damaged block: got %v, want %v", err, ErrGzip)
 	}
 }
@@ -125,7 +125,7 @@ func TestKeptBodiesAreNotPooled(t *testing.T) {
 	content := incompressible(smallest)
 	for name, length := range map[string]int64{"Stated": smallest, "Unknown": -1} {
 		r := &Reader{Max: 1 << 20, Pool: &Pool{}, Keep: true}
-		kept, err := r.Read(bytes.NewReader(content), length, "", nil)
+		kept, err := r.Read(bytes.NewReader(content), length, "", Guard{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,7 +134,7 @@ func TestKeptBodiesAreNotPooled(t *testing.T) {
 		}
 		kept.Release()
 		for range 4 {
-			if _, err := r.Read(bytes.NewReader(make([]byte, smallest)), length, "", nil); err != nil {
+			if _, err := r.Read(bytes.NewReader(make([]byte, smallest)), length, "", Guard{}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -149,11 +149,11 @@ func TestPooledBodiesAreApartUntilReleased(t *testing.T) {
 	r := &Reader{Max: 1 << 20, Pool: &Pool{}}
 	content := incompressible(3 * smallest)
 	for _, length := range []int64{int64(len(content)), -1} {
-		first, err := r.Read(bytes.NewReader(content), length, "", nil)
+		first, err := r.Read(bytes.NewReader(content), length, "", Guard{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		second, err := r.Read(bytes.NewReader(make([]byte, len(content))), length, "", nil)
+		second, err := r.Read(bytes.NewReader(make([]byte, len(content))), length, "", Guard{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -175,7 +175,7 @@ func TestFirstRoom(t *testing.T) {
 		want   int
 	}{{0, 1}, {1000, 1001}, {maxFirstBuffer - 1, maxFirstBuffer}, {maxFirstBuffer, maxFirstBuffer + 1}, {maxFirstBuffer + 1, maxFirstBuffer + 1}, {1 << 24, maxFirstBuffer + 1}, {-1, defaultFirstBuffer + 1}} {
 		src := &meter{}
-		_, err := (&Reader{Max: 20 << 20}).Read(src, tc.length, "", nil)
+		_, err := (&Reader{Max: 20 << 20}).Read(src, tc.length, "", Guard{})
 		if (err == nil) != (tc.length <= 0) {
 			t.Errorf("length %d: %v", tc.length, err)
 		}

@@ -3,7 +3,8 @@
 
 // Package budget bounds the memory that calls in flight take together: whoever is about to allocate for a call reserves
 // the bytes first. Each caller and each extension has an account, which never has more than its share, so that one that
-// is slow or hostile leaves room for the others.
+// is slow or hostile leaves room for the others. Accounts also take turns with heavy work, which leaves one processor to
+// small calls.
 //
 // A call waits for its first memory, until its body has begun to come. One that has more than a little never waits: two
 // calls that hold what the other one waits for would wait for ever. That is why package semaphore of golang.org/x/sync
@@ -78,6 +79,8 @@ type Budget struct {
 	waiting  []*waiter            // first come, first served
 	first    int                  // of them, those that need no more than CallBytes
 	refused  [reasons]int64
+
+	turns *turns
 }
 
 type account struct {
@@ -102,7 +105,7 @@ func (w *waiter) first() int {
 
 // New returns a budget of so many bytes.
 func New(limit int64) *Budget {
-	return &Budget{limit: max(limit, MinLimit), accounts: map[Account]*account{}}
+	return &Budget{limit: max(limit, MinLimit), accounts: map[Account]*account{}, turns: newTurns()}
 }
 
 // Reserve reserves memory for a call, and waits for it until half the time to the deadline of ctx has passed, and at

@@ -3,7 +3,11 @@
 
 package budget
 
-import "github.com/hookgate/hookgate/hook"
+import (
+	"time"
+
+	"github.com/hookgate/hookgate/hook"
+)
 
 // reason says why a reservation is refused.
 type reason int
@@ -44,6 +48,9 @@ type Usage struct {
 	Waiting     int   // calls
 	// Refused is the number of refused reservations by reason: total, caller, extension and waiting.
 	Refused map[string]int64
+	// Waited is the number of pieces of heavy work that have waited for a turn, and WaitedFor how long together.
+	Waited    int64
+	WaitedFor time.Duration
 }
 
 // Usage returns the state of b. A nil Budget has none.
@@ -55,6 +62,9 @@ func (b *Budget) Usage() Usage {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	u.Limit, u.Used, u.Waiting = b.limit, b.used, len(b.waiting)
+	if b.turns != nil {
+		u.Waited, u.WaitedFor = b.turns.waited.Load(), time.Duration(b.turns.waitedFor.Load())
+	}
 	for r := totalUsed; r < reasons; r++ {
 		name, _ := r.describe()
 		u.Refused[name] = b.refused[r]

@@ -11,7 +11,6 @@
 package jsonscan
 
 import (
-	"context"
 	"encoding/binary"
 	"unicode/utf8"
 
@@ -19,25 +18,26 @@ import (
 )
 
 // Scanner validates Text. Its methods take the index at which a value begins, after white space, and return the index
-// after what they have read. Their errors are of type *Error, or the error of Context.
+// after what they have read. Their errors are of type *Error, or that of Step.
 type Scanner struct {
 	Text []byte
-	// Context ends the scan of a large text when it is done, with its error. Nil means that nothing does.
-	Context context.Context
+	// Step is called during the scan of a large text, after every 256 KiB or so. It may wait, and its error ends the
+	// scan. Nil does nothing.
+	Step    func() error
 	high    uint64 // all words that strings consist of, or-ed: shows whether there is anything but ASCII
-	looked  int    // the index at which the Context was looked at last
+	stepped int    // the index at which Step was called last
 }
 
-// lookEvery is the number of bytes between two looks at the Context: fewer than a scanner reads in a millisecond.
-const lookEvery = 256 << 10
+// stepEvery is the number of bytes between two calls of Step: fewer than a scanner reads in a millisecond.
+const stepEvery = 256 << 10
 
-// look returns the error of the Context.
-func (s *Scanner) look(i int) error {
-	s.looked = i
-	if s.Context == nil {
+// step calls Step.
+func (s *Scanner) step(i int) error {
+	s.stepped = i
+	if s.Step == nil {
 		return nil
 	}
-	return s.Context.Err()
+	return s.Step()
 }
 
 // At returns the byte at i, or 0 if i is beyond the end.
@@ -114,8 +114,8 @@ func (s *Scanner) Next(i int, first bool, end byte) (next int, more bool, err er
 	if i = Space(b, i); i < len(b) && b[i] == end {
 		return i + 1, false, nil
 	}
-	if i-s.looked > lookEvery {
-		if err = s.look(i); err != nil {
+	if i-s.stepped > stepEvery {
+		if err = s.step(i); err != nil {
 			return i, false, err
 		}
 	}
@@ -226,8 +226,8 @@ func (s *Scanner) container(i, depth int) (int, error) { //nolint:gocognit // ca
 		if i++; i < len(b) && b[i] <= ' ' {
 			i = skipSpace(b, i)
 		}
-		if i-s.looked > lookEvery {
-			if err = s.look(i); err != nil {
+		if i-s.stepped > stepEvery {
+			if err = s.step(i); err != nil {
 				return i, err
 			}
 		}

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/limits"
 )
 
@@ -38,6 +39,8 @@ type Message struct {
 	// Reserve is called with the number of bytes that the message takes, before they are allocated. Its error ends
 	// Unmarshal. Nil means that nothing is reserved.
 	Reserve func(bytes int64) error
+	// Work is the heavy work of the call, which a large message takes a turn for. Nil bounds nothing.
+	Work *budget.Work
 	// Err is the error of receiving the message: ErrTooMany, one of Reserve, or about bytes that are no message. It is not
 	// that of Unmarshal, because gRPC would answer that one by itself, and end the call with a text of its own.
 	Err error
@@ -63,6 +66,12 @@ func (b *Message) unmarshal(data mem.BufferSlice) error {
 	// One copy in one piece, as gRPC's codec makes it, too, and one in the message.
 	if err := b.reserve(2 * int64(data.Len())); err != nil {
 		return err
+	}
+	if b.Work != nil && data.Len() > budget.Step {
+		if err := b.Work.Step(); err != nil {
+			return err
+		}
+		defer b.Work.End()
 	}
 	buffer := data.MaterializeToBuffer(mem.DefaultBufferPool())
 	defer buffer.Free()

@@ -321,7 +321,7 @@ func newWorld(t *testing.T) *world {
 // callers, which in reality are on machines of their own.
 func yield(t *testing.T) {
 	t.Helper()
-	const lowest = 19
+	const low = 10
 	threads, err := filepath.Glob("/proc/self/task/*")
 	if err != nil || len(threads) == 0 { // not on Linux
 		threads = []string{strconv.Itoa(os.Getpid())}
@@ -329,7 +329,7 @@ func yield(t *testing.T) {
 	for _, thread := range threads {
 		id, err := strconv.Atoi(filepath.Base(thread))
 		if err == nil {
-			err = syscall.Setpriority(syscall.PRIO_PROCESS, id, lowest) // threads that it starts inherit it
+			err = syscall.Setpriority(syscall.PRIO_PROCESS, id, low) // threads that it starts inherit it
 		}
 		if err != nil && !errors.Is(err, syscall.ESRCH) {
 			t.Fatalf("lower the priority of the suite: %v", err)

@@ -1,0 +1,110 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"io"
+	"net/http"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/budget"
+)
+
+// takeTurns takes all turns with heavy work for another caller, and returns the function that gives them back.
+func (f *fixture) takeTurns(ctx context.Context, t *testing.T) (give func()) {
+	t.Helper()
+	memory, err := f.memory.Reserve(ctx, budget.Caller("other"), 1)
+	if err != nil {
+		t.Error(err)
+		return func() {}
+	}
+	taken := make([]budget.Work, max(1, runtime.GOMAXPROCS(0)-1))
+	for i := range taken {
+		taken[i] = memory.Work(ctx)
+		if err := taken[i].Step(); err != nil {
+			t.Errorf("turn %d: %v", i, err)
+		}
+	}
+	return func() {
+		for i := range taken {
+			taken[i].End()
+		}
+		memory.Release()
+	}
+}
+
+// Small calls never wait for a turn, and large ones no longer than their callers.
+func TestSmallCallsPassHeavyWork(t *testing.T) {
+	f := newFixture(t, nil)
+	f.register(t, "BeforeClusterCreate", hook.Fail, 10*time.Second, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = io.WriteString(w, `{"status":"Success"}`)
+	})
+	give := f.takeTurns(t.Context(), t)
+	defer func() { give() }()
+	for _, size := range []int{1 << 10, budget.Step} {
+		if resp := f.post(t, createPath+"/v.acme", sized(size)); resp.code != http.StatusOK {
+			t.Errorf("%d bytes: got %s: %.300s", size, resp.status, resp.body)
+		}
+	}
+	if got := f.throughGRPC(t); got.status != "Success" {
+		t.Errorf("over gRPC: got %+v", got)
+	}
+	resp := f.post(t, createPath+"/v.acme?timeout=200ms", sized(1<<20))
+	if kind := resp.header.Get(ErrorKindHeader); resp.code != http.StatusGatewayTimeout || kind != hook.Timeout.String() {
+		t.Errorf("a large one: got %s %s: %.300s", resp.status, kind, resp.body)
+	}
+	give()
+	give = func() {}
+	if resp := f.post(t, createPath+"/v.acme", sized(1<<20)); resp.code != http.StatusOK {
+		t.Errorf("a large one in its turn: got %s: %.300s", resp.status, resp.body)
+	}
+}
+
+// A large call has no turn while its extension works.
+func TestNoTurnIsHeldDuringACall(t *testing.T) {
+	f := newFixture(t, nil)
+	f.register(t, "BeforeClusterCreate", hook.Fail, 20*time.Second, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		bounded, cancel := context.WithTimeout(r.Context(), 5*time.Second)
+		defer cancel()
+		f.takeTurns(bounded, t)()
+		_, _ = io.WriteString(w, `{"status":"Success"}`)
+	})
+	if resp := f.post(t, createPath+"/v.acme", sized(2<<20)); resp.code != http.StatusOK {
+		t.Errorf("over JSON: got %s: %.300s", resp.status, resp.body)
+	}
+	large := &hooksv1alpha1.BeforeClusterCreateRequest{
+		Handler: "v.acme", Cluster: &hooksv1alpha1.RawExtension{Raw: []byte(createCluster)},
+		UnknownMembers: map[string]*hooksv1alpha1.JSON{"pad": {Raw: []byte(`"` + strings.Repeat("x", 2<<20) + `"`)}},
+	}
+	if _, err := hooksv1alpha1.NewLifecycleHooksServiceClient(f.conn).BeforeClusterCreate(t.Context(), large); err != nil {
+		t.Errorf("over gRPC: %v", err)
+	}
+}
+
+// An extension whose answers could not be read in time because others had the turns is not blamed for that.
+func TestWaitingForATurnOpensNoCircuit(t *testing.T) {
+	f := newFixture(t, nil)
+	f.register(t, "BeforeClusterCreate", hook.Fail, 100*time.Millisecond, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = io.WriteString(w, `{"status":"Success","pad":"`+strings.Repeat("x", 2*budget.Step)+`"}`)
+	})
+	if resp := f.post(t, createPath+"/v.acme", createBody); resp.code != http.StatusOK {
+		t.Fatalf("got %s: %.300s", resp.status, resp.body)
+	}
+	defer f.takeTurns(t.Context(), t)()
+	for range 2 * defaultCircuit.ConsecutiveFailures {
+		resp := f.post(t, createPath+"/v.acme", createBody)
+		if kind := resp.header.Get(ErrorKindHeader); kind != hook.Timeout.String() {
+			t.Fatalf("got %s %s: %.300s", resp.status, kind, resp.body)
+		}
+	}
+}

@@ -1,0 +1,252 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package budget
+
+import (
+	"context"
+	"runtime"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// Step is the number of bytes that a piece of work processes between two calls of Work.Step, and that it needs no
+	// turn for: less than a millisecond of work.
+	Step = 256 << 10
+	// slice is how long a piece of work has its turn if pieces of other accounts wait.
+	slice = 2 * time.Millisecond
+	// With a single processor, work that has taken busy pauses for rest, so that others get the processor at all: Go's
+	// scheduler looks for what the network has brought only when nothing else can run, or after 10 ms.
+	busy = 4 * time.Millisecond
+	rest = 200 * time.Microsecond
+)
+
+// turns shares the processors between the heavy work of all calls: inflating, reading and converting large bodies. One
+// processor stays free of it, so that the many small steps of small calls, each of which has to be scheduled, do not
+// wait behind it. Accounts take turns, whatever the number of their calls; the pieces of one account are done one after
+// the other.
+//
+// What waits already has memory, so that the budget bounds how much that is.
+type turns struct {
+	limit      int
+	processors int
+
+	mu      sync.Mutex
+	taken   int
+	order   []*line // accounts with pieces that wait; the first one is next
+	lines   map[Account]*line
+	waiting atomic.Int64 // len(order), to look at without the lock
+
+	waited    atomic.Int64 // pieces that have waited
+	waitedFor atomic.Int64 // how long, in nanoseconds
+}
+
+// line holds the pieces of work of one account that wait, in their order.
+type line struct {
+	account Account
+	pieces  []chan struct{}
+}
+
+// newTurns returns the turns of this process. There is one at least.
+func newTurns() *turns {
+	processors := runtime.GOMAXPROCS(0)
+	return &turns{limit: max(1, processors-1), processors: processors, lines: map[Account]*line{}}
+}
+
+// take takes a turn, and reports whether it had to wait for one. The error is that of ctx.
+func (t *turns) take(ctx context.Context, who Account) (waited bool, err error) {
+	t.mu.Lock()
+	if t.taken < t.limit {
+		t.taken++
+		t.mu.Unlock()
+		return false, nil
+	}
+	granted := t.enqueue(who)
+	t.mu.Unlock()
+	began := time.Now()
+	defer func() {
+		t.waited.Add(1)
+		t.waitedFor.Add(int64(time.Since(began)))
+	}()
+	select {
+	case <-granted:
+		return true, nil
+	case <-ctx.Done():
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	select {
+	case <-granted: // at the same moment
+		t.give()
+	default:
+		t.remove(who, granted)
+	}
+	return true, ctx.Err()
+}
+
+// enqueue adds a piece at the end of its account's line.
+func (t *turns) enqueue(who Account) chan struct{} {
+	l := t.lines[who]
+	if l == nil {
+		l = &line{account: who}
+		t.lines[who] = l
+		t.order = append(t.order, l)
+		t.waiting.Store(int64(len(t.order)))
+	}
+	granted := make(chan struct{})
+	l.pieces = append(l.pieces, granted)
+	return granted
+}
+
+// remove removes a piece that waits no longer.
+func (t *turns) remove(who Account, piece chan struct{}) {
+	l := t.lines[who]
+	for i, other := range l.pieces {
+		if other == piece {
+			l.pieces = append(l.pieces[:i], l.pieces[i+1:]...)
+			break
+		}
+	}
+	if len(l.pieces) > 0 {
+		return
+	}
+	for i, other := range t.order {
+		if other == l {
+			t.order = append(t.order[:i], t.order[i+1:]...)
+			break
+		}
+	}
+	t.forget(l)
+}
+
+func (t *turns) forget(l *line) {
+	delete(t.lines, l.account)
+	t.waiting.Store(int64(len(t.order)))
+}
+
+// release ends a turn.
+func (t *turns) release() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.give()
+}
+
+// give hands a turn on to the next account, whose further pieces then wait for the others'.
+func (t *turns) give() {
+	if len(t.order) == 0 {
+		t.taken--
+		return
+	}
+	l := t.order[0]
+	t.order = t.order[1:]
+	close(l.pieces[0])
+	if l.pieces = l.pieces[1:]; len(l.pieces) > 0 {
+		t.order = append(t.order, l)
+		return
+	}
+	t.forget(l)
+}
+
+// othersWait reports whether a piece of another account waits.
+func (t *turns) othersWait(who Account) bool {
+	if t.waiting.Load() == 0 {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return len(t.order) > 1 || len(t.order) == 1 && t.order[0].account != who
+}
+
+// Work is the heavy work of one call, a piece after the other. It belongs to one goroutine. The zero value and a nil Work
+// bound nothing.
+type Work struct {
+	turns   *turns
+	ctx     context.Context
+	account Account
+	has     bool // the turn
+	paused  bool
+	waited  bool
+	since   time.Time // when it got its turn, or last had a rest
+}
+
+// Work returns the work that a call does for its caller, within ctx.
+func (r *Reservation) Work(ctx context.Context) Work {
+	if r == nil {
+		return Work{ctx: ctx}
+	}
+	return Work{turns: r.budget.turns, ctx: ctx, account: r.account}
+}
+
+// Work returns the work that a call does for its extension, within ctx.
+func (c *Charge) Work(ctx context.Context) Work {
+	if c == nil {
+		return Work{ctx: ctx}
+	}
+	return Work{turns: c.call.budget.turns, ctx: ctx, account: c.account}
+}
+
+// Heavy reports whether the request of the call is so large that work with it is heavy.
+func (c *Charge) Heavy() bool { return c != nil && c.parked > 4*Step }
+
+// Step is called whenever a piece of work has processed Step bytes, or is about to process more than that at once. It
+// waits for a turn if the piece has none, and lets others go first if it has had one for long. It returns the error of
+// the context if that is done. Small pieces never call it, so that they never wait.
+func (w *Work) Step() error {
+	if w == nil || w.ctx == nil {
+		return nil
+	}
+	if err := w.ctx.Err(); err != nil || w.turns == nil {
+		return err
+	}
+	if !w.has {
+		return w.take()
+	}
+	switch took := time.Since(w.since); {
+	case took > slice && w.turns.othersWait(w.account):
+		w.End()
+		return w.take()
+	case took > busy && w.turns.processors == 1:
+		time.Sleep(rest)
+		w.since = time.Now()
+	}
+	return nil
+}
+
+func (w *Work) take() error {
+	waited, err := w.turns.take(w.ctx, w.account)
+	w.waited = w.waited || waited
+	if err != nil {
+		return err
+	}
+	w.has, w.since = true, time.Now()
+	return nil
+}
+
+// Waited reports whether the work has waited for a turn, so that a deadline that has passed says little about others.
+func (w *Work) Waited() bool { return w.waited }
+
+// Pause gives the turn back before the piece of work waits for the network, and Resume waits for another one if Pause
+// has.
+func (w *Work) Pause() {
+	w.paused = w.has
+	w.End()
+}
+
+// Resume returns the same errors as Step.
+func (w *Work) Resume() error {
+	if !w.paused {
+		return nil
+	}
+	w.paused = false
+	return w.Step()
+}
+
+// End ends a piece of work: the turn is given back. It has no effect on a piece without one.
+func (w *Work) End() {
+	if w != nil && w.has {
+		w.has = false
+		w.turns.release()
+	}
+}
