@@ -5,8 +5,10 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -59,6 +61,7 @@ func kinds(dir string) func(io.Writer) error {
 	}
 }
 
+//nolint:lll // lines of the page
 const kindsIntroduction = `# The kinds of an infrastructure provider
 
 <!-- Made by ` + "`make generate`" + ` from deploy/crd/infrastructure. Do not edit. -->
@@ -78,7 +81,7 @@ Where the documents of the contract and the code of Cluster API v1.14 differ, th
 
 func writeKind(b *bytes.Buffer, d *apiextensionsv1.CustomResourceDefinition) error {
 	if d == nil || len(d.Spec.Versions) != 1 || len(d.Spec.Names.ShortNames) != 1 {
-		return fmt.Errorf("a definition with one version and one short name is missing")
+		return errors.New("a definition with one version and one short name is missing")
 	}
 	root := d.Spec.Versions[0].Schema.OpenAPIV3Schema
 	fmt.Fprintf(b, "\n## %s\n\n%s\n\nShort name: `%s`. Scope: %s.\n\n| field | type | |\n|---|---|---|\n",
@@ -101,12 +104,7 @@ func writeRules(b *bytes.Buffer, path string, s *apiextensionsv1.JSONSchemaProps
 
 // writeFields writes a row for each field below a path.
 func writeFields(b *bytes.Buffer, path string, s *apiextensionsv1.JSONSchemaProps) {
-	names := make([]string, 0, len(s.Properties))
-	for name := range s.Properties {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		below, required := s.Properties[name], slices.Contains(s.Required, name)
 		describe := typeOf(&below)
 		if required {

@@ -43,8 +43,8 @@ type HookgateMachine struct {
 	Status HookgateMachineStatus `json:"status,omitzero"`
 }
 
-// HookgateMachineSpec is the desired infrastructure of a Machine. It has no failure domain: Cluster API would copy it over
-// that of the Machine, which is obeyed.
+// HookgateMachineSpec is the desired infrastructure of a Machine. It has no failure domain: Cluster API would copy it
+// over that of the Machine, which is obeyed.
 //
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.externalID) || (has(self.externalID) && self.externalID == oldSelf.externalID)",message="externalID must not change: everything outside is named by it"
 // +kubebuilder:validation:XValidation:rule="!has(oldSelf.providerID) || (has(self.providerID) && self.providerID == oldSelf.providerID)",message="providerID must not change: it names the machine that was made"

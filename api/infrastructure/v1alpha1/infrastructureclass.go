@@ -79,7 +79,8 @@ type ExtensionReference struct {
 	Name string `json:"name,omitempty"`
 }
 
-// HandlerName is the name of a handler as the extension's discovery returns it, without the name of the ExtensionConfig.
+// HandlerName is the name of a handler as the extension's discovery returns it, without the name of the
+// ExtensionConfig.
 //
 // +kubebuilder:validation:MinLength=1
 // +kubebuilder:validation:MaxLength=63
@@ -207,7 +208,8 @@ type ParameterSchemas struct {
 // Announced reports whether the status has what the extension announces: its discovery has succeeded once.
 func (c *InfrastructureClass) Announced() bool { return c.Status.ProviderIDPrefix != "" }
 
-// PoolsAreMachines reports whether pools of the class are made of machines, because the extension has no hook for pools.
+// PoolsAreMachines reports whether pools of the class are made of machines, because the extension has no hook for
+// pools.
 func (c *InfrastructureClass) PoolsAreMachines() bool {
 	return c.Status.Handlers.ReconcileMachinePool == ""
 }

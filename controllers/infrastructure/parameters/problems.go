@@ -48,7 +48,8 @@ func clean(err *field.Error) {
 	switch value := err.BadValue.(type) {
 	case string:
 		// A value that is wrong is shown, unless it is long. Where the type is wrong, the text has it.
-		if err.Type == field.ErrorTypeTypeInvalid || len(value) > maxShown || strings.HasSuffix(err.Detail, fmt.Sprintf(": %q", value)) {
+		if err.Type == field.ErrorTypeTypeInvalid || len(value) > maxShown ||
+			strings.HasSuffix(err.Detail, fmt.Sprintf(": %q", value)) {
 			err.BadValue = field.OmitValueType{}
 		}
 	case bool, int64, float64, int:

@@ -6,6 +6,8 @@ package parameters
 import (
 	"context"
 	"fmt"
+	"iter"
+	"maps"
 	"regexp"
 	"slices"
 	"strings"
@@ -34,8 +36,8 @@ const costBudget = celconfig.RuntimeCELCostBudget / 100
 // maxRules bounds the rules of a schema, each of which is a program that stays in memory.
 const maxRules = 100
 
-// member is the name of the parameters within the schema of an object that a Schema is compiled as. The API server's code
-// takes the schemas of objects alone.
+// member is the name of the parameters within the schema of an object that a Schema is compiled as. The API server's
+// code takes the schemas of objects alone.
 const member = "parameters"
 
 // oldSelf finds rules that compare a value with the one before.
@@ -190,8 +192,8 @@ func (s *Schema) Validate(ctx context.Context, at *field.Path, parameters []byte
 	return errs
 }
 
-// ValidatePartly returns the problems of parameters that others are going to complete: it asks for no member, and leaves
-// rules out, which may need members that are still missing.
+// ValidatePartly returns the problems of parameters that others are going to complete: it asks for no member, and
+// leaves rules out, which may need members that are still missing.
 func (s *Schema) ValidatePartly(ctx context.Context, at *field.Path, parameters []byte) field.ErrorList {
 	parsed, problem := parse(at, parameters)
 	if problem != nil || s.structural == nil {
@@ -236,7 +238,9 @@ func (s *Schema) check(ctx context.Context, at *field.Path, parameters map[strin
 }
 
 // schemas returns a schema and all below it, with their paths, in a fixed order.
-func schemas(at *field.Path, s *apiextensionsv1.JSONSchemaProps) func(func(*field.Path, *apiextensionsv1.JSONSchemaProps) bool) {
+func schemas(
+	at *field.Path, s *apiextensionsv1.JSONSchemaProps,
+) iter.Seq2[*field.Path, *apiextensionsv1.JSONSchemaProps] {
 	return func(yield func(*field.Path, *apiextensionsv1.JSONSchemaProps) bool) { each(at, s, yield) }
 }
 
@@ -246,7 +250,7 @@ func each(
 	if !yield(at, s) {
 		return false
 	}
-	for _, name := range sortedKeys(s.Properties) {
+	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		below := s.Properties[name]
 		if !each(at.Child("properties").Key(name), &below, yield) {
 			return false
@@ -259,13 +263,4 @@ func each(
 		return each(at.Child("additionalProperties"), a.Schema, yield)
 	}
 	return true
-}
-
-func sortedKeys[V any](m map[string]V) []string {
-	keys := make([]string, 0, len(m))
-	for key := range m {
-		keys = append(keys, key)
-	}
-	slices.Sort(keys)
-	return keys
 }

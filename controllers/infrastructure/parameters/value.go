@@ -92,8 +92,8 @@ func count(root *field.Path, value any, n *int) *field.Error {
 	return nil
 }
 
-// nested reports whether the objects and lists of a text in JSON are at most that deep. It reads a text that is not JSON
-// to its end as well, and leaves that to the decoder.
+// nested reports whether the objects and lists of a text in JSON are at most that deep. It reads a text that is not
+// JSON to its end as well, and leaves that to the decoder.
 func nested(text []byte, limit int) bool {
 	depth, quoted := 0, false
 	for i := 0; i < len(text); i++ {

@@ -6,8 +6,8 @@
 // The schemas of the kinds refuse what is wrong by itself. The webhooks add what needs another object, or the request:
 //
 //   - The spec of a template is immutable, except under the dry run of Cluster API's topology controller.
-//   - Parameters match the schema that the extension announces in the status of the InfrastructureClass. They are checked
-//     where an update changes them, so that a new schema does not block objects that exist.
+//   - Parameters match the schema that the extension announces in the status of the InfrastructureClass. They are
+//     checked where an update changes them, so that a new schema does not block objects that exist.
 //   - Credentials are in the namespace of their HookgateCluster.
 //   - The annotation that makes a HookgateCluster externally managed stays.
 //

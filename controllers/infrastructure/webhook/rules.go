@@ -72,7 +72,8 @@ func (r rules) check(ctx context.Context, old *view, v view) (admission.Warnings
 	if v.template != nil {
 		errs = append(errs, v.template.Validate(field.NewPath("spec", "template", "metadata"))...)
 	}
-	if ref := v.credentials; ref != nil && v.template == nil && ref.Namespace != "" && ref.Namespace != v.metadata.Namespace {
+	ref := v.credentials
+	if ref != nil && v.template == nil && ref.Namespace != "" && ref.Namespace != v.metadata.Namespace {
 		errs = append(errs, field.Invalid(v.at.Child("credentialsRef", "namespace"), ref.Namespace,
 			"must be the namespace of the object, or be left out"))
 	}
@@ -116,7 +117,7 @@ func (r rules) checkParameters(ctx context.Context, v view, changed bool) (admis
 	announced, defaults := class.ParametersOf(v.kind)
 	schema, err := r.schemas.Compile(raw(announced))
 	if err != nil {
-		return warnings, nil // which the condition of the class reports
+		return warnings, nil //nolint:nilerr // the condition of the class reports it
 	}
 	if v.template == nil || v.owned() {
 		_, errs := schema.Resolve(ctx, at, raw(defaults), v.parameters)
