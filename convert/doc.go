@@ -6,8 +6,9 @@
 //
 // # What is converted
 //
-// The package converts the Cluster of the lifecycle hooks and of GenerateUpgradePlan, and the Machines and MachineSets
-// of the in-place hooks, between v1beta1 and v1beta2 of group cluster.x-k8s.io. An object states its version itself.
+// The package converts the Cluster of the lifecycle hooks and of GenerateUpgradePlan, the Machines and MachineSets of
+// the in-place hooks, and the Cluster, Machine and MachinePool in the subject of the hooks of infrastructure, between
+// v1beta1 and v1beta2 of group cluster.x-k8s.io. An object states its version itself.
 // The one exception are Clusters of v1beta1 without apiVersion and kind, which Cluster API v1.12 sends in lifecycle
 // hooks. Objects of other groups (bootstrap configurations, infrastructure machines, the templates of GeneratePatches)
 // are not converted, nor is an object that already has the wanted version: it is not decoded, and the same message is

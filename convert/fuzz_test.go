@@ -13,6 +13,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	infrastructurev1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/alloctest"
 )
@@ -63,7 +64,7 @@ func FuzzRequest(f *testing.F) {
 				}
 				continue // a reference to an unknown kind
 			}
-			k := objects.kinds[[]string{"cluster", "machine", "machineSet"}[which%3]]
+			k := objects.kinds[[]string{"cluster", "machine", "machineSet", "machinePool"}[which%4]]
 			kept(t, k.path, parsed(t, object), parsed(t, get(back.Message)), lost)
 		}
 	})
@@ -72,7 +73,7 @@ func FuzzRequest(f *testing.F) {
 // requestWith returns a request with an object at a place for it, and how to get it out again.
 func requestWith(object []byte, which uint8) (proto.Message, func(proto.Message) []byte) {
 	ext := &hooksv1alpha1.RawExtension{Raw: object}
-	switch which % 3 {
+	switch which % 4 {
 	case 1:
 		return &hooksv1alpha1.UpdateMachineRequest{Desired: &hooksv1alpha1.UpdateMachineRequestObjects{Machine: ext}},
 			func(m proto.Message) []byte { return m.(*hooksv1alpha1.UpdateMachineRequest).Desired.Machine.Raw }
@@ -80,6 +81,12 @@ func requestWith(object []byte, which uint8) (proto.Message, func(proto.Message)
 		return &hooksv1alpha1.CanUpdateMachineSetRequest{Desired: &hooksv1alpha1.CanUpdateMachineSetRequestObjects{MachineSet: ext}},
 			func(m proto.Message) []byte {
 				return m.(*hooksv1alpha1.CanUpdateMachineSetRequest).Desired.MachineSet.Raw
+			}
+	case 3:
+		subject := &infrastructurev1alpha1.Subject{MachinePool: ext}
+		return &infrastructurev1alpha1.ReconcileMachinePoolRequest{Subject: subject},
+			func(m proto.Message) []byte {
+				return m.(*infrastructurev1alpha1.ReconcileMachinePoolRequest).Subject.MachinePool.Raw
 			}
 	}
 	return &hooksv1alpha1.AfterClusterUpgradeRequest{Cluster: ext},

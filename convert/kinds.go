@@ -65,6 +65,7 @@ func kinds() []*kind {
 		newKind("Cluster", clusterUp, clusterDown),
 		newKind("Machine", machineUp, machineDown),
 		newKind("MachineSet", machineSetUp, machineSetDown),
+		newKind("MachinePool", machinePoolUp, machinePoolDown),
 	}
 }
 
@@ -187,6 +188,33 @@ func machineSetDown(src *clusterv1.MachineSet, dst *clusterv1beta1.MachineSet, r
 	if seconds := src.Spec.Template.Spec.MinReadySeconds; seconds != nil {
 		dst.Spec.MinReadySeconds = *seconds
 	}
+	return machineSpecDown("spec.template.spec", &src.Spec.Template.Spec, &dst.Spec.Template.Spec, src.Namespace, refs)
+}
+
+func machinePoolUp(src *clusterv1beta1.MachinePool, dst, restored *clusterv1.MachinePool) error {
+	if err := clusterv1beta1.Convert_v1beta1_MachinePool_To_v1beta2_MachinePool(src, dst, nil); err != nil {
+		return err
+	}
+	if err := machineSpecUp("spec.template.spec", &src.Spec.Template.Spec, &dst.Spec.Template.Spec); err != nil {
+		return err
+	}
+	dst.Spec.Template.Spec.MinReadySeconds = src.Spec.MinReadySeconds
+	if restored == nil {
+		restored = &clusterv1.MachinePool{}
+	}
+	was := &restored.Status.Initialization
+	dst.Status.Initialization.BootstrapDataSecretCreated = stated(src.Status.BootstrapReady,
+		was.BootstrapDataSecretCreated)
+	dst.Status.Initialization.InfrastructureProvisioned = stated(src.Status.InfrastructureReady,
+		was.InfrastructureProvisioned)
+	return nil
+}
+
+func machinePoolDown(src *clusterv1.MachinePool, dst *clusterv1beta1.MachinePool, refs apiVersions) error {
+	if err := clusterv1beta1.Convert_v1beta2_MachinePool_To_v1beta1_MachinePool(src, dst, nil); err != nil {
+		return err
+	}
+	dst.Spec.MinReadySeconds = src.Spec.Template.Spec.MinReadySeconds
 	return machineSpecDown("spec.template.spec", &src.Spec.Template.Spec, &dst.Spec.Template.Spec, src.Namespace, refs)
 }
 

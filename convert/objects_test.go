@@ -18,6 +18,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	infrastructurev1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 )
 
@@ -148,6 +149,29 @@ func TestObjects(t *testing.T) {
 				"deletePolicy":"Oldest","minReadySeconds":3,"template":{"metadata":{"labels":{"a":"b"}},"spec":{"clusterName":"","bootstrap":{},"infrastructureRef":{}}}},
 				"status":{"replicas":0,"fullyLabeledReplicas":0,"readyReplicas":0,"availableReplicas":0}}`,
 		},
+		"MachinePool down": {
+			reason: "minReadySeconds moves out of the template, and references get a version",
+			kind:   "MachinePool",
+			to:     V1Beta1,
+			object: `{"kind":"MachinePool","apiVersion":"cluster.x-k8s.io/v1beta2","metadata":{"namespace":"n"},"spec":{"clusterName":"c","replicas":3,
+				"providerIDList":["acme://1"],"failureDomains":["a"],"template":{"spec":{"clusterName":"c","minReadySeconds":0,
+				"infrastructureRef":{"apiGroup":"infrastructure.cluster.x-k8s.io","kind":"DevMachinePool","name":"i"}}}},
+				"status":{"initialization":{"infrastructureProvisioned":true}}}`,
+			want: `{"kind":"MachinePool","apiVersion":"cluster.x-k8s.io/v1beta1","metadata":{"namespace":"n"},"spec":{"clusterName":"c","replicas":3,
+				"minReadySeconds":0,"providerIDList":["acme://1"],"failureDomains":["a"],"template":{"metadata":{},"spec":{"clusterName":"c","bootstrap":{},
+				"infrastructureRef":{"apiVersion":"infrastructure.cluster.x-k8s.io/v1beta2","kind":"DevMachinePool","namespace":"n","name":"i"}}}},
+				"status":{"replicas":0,"bootstrapReady":false,"infrastructureReady":true}}`,
+		},
+		"MachinePool up": {
+			reason: "what was false or not set is not known to be false",
+			kind:   "MachinePool",
+			to:     V1Beta2,
+			object: `{"kind":"MachinePool","apiVersion":"cluster.x-k8s.io/v1beta1","spec":{"clusterName":"c","minReadySeconds":7,
+				"template":{"spec":{"clusterName":"c","nodeDrainTimeout":"90s"}}},"status":{"bootstrapReady":true}}`,
+			want: `{"kind":"MachinePool","apiVersion":"cluster.x-k8s.io/v1beta2","spec":{"clusterName":"c",
+				"template":{"spec":{"clusterName":"c","minReadySeconds":7,"deletion":{"nodeDrainTimeoutSeconds":90}}}},
+				"status":{"replicas":0,"deprecated":{"v1beta1":{}},"initialization":{"bootstrapDataSecretCreated":true}}}`,
+		},
 		"failure domains": {
 			reason: "a list whose order says nothing becomes a map, and comes back in another order",
 			to:     V1Beta1,
@@ -239,6 +263,8 @@ func TestObjects(t *testing.T) {
 				get = func(m proto.Message) []byte {
 					return m.(*hooksv1alpha1.CanUpdateMachineSetRequest).Desired.MachineSet.Raw
 				}
+			case "MachinePool":
+				req, get = requestWith([]byte(tc.object), 3)
 			}
 			before := proto.Clone(req)
 			c, err := sampleObjects().Request(req, tc.to)
@@ -429,17 +455,22 @@ func TestObjectErrors(t *testing.T) {
 	}
 }
 
-// Every request of the contract is either known to have objects, or has none.
+// Every request of both groups is either known to have objects, or has none.
 func TestSpots(t *testing.T) {
 	want := map[string][]string{
-		"CanUpdateMachine":    {"current.machine", "desired.machine"},
-		"CanUpdateMachineSet": {"current.machineSet", "desired.machineSet"},
-		"UpdateMachine":       {"desired.machine"},
-		"GenerateUpgradePlan": {"cluster"},
-		"Discovery":           nil, "DiscoverVariables": nil, "GeneratePatches": nil, "ValidateTopology": nil,
+		"CanUpdateMachine":       {"current.machine", "desired.machine"},
+		"CanUpdateMachineSet":    {"current.machineSet", "desired.machineSet"},
+		"UpdateMachine":          {"desired.machine"},
+		"GenerateUpgradePlan":    {"cluster"},
+		"DiscoverInfrastructure": nil,
+		"Discovery":              nil, "DiscoverVariables": nil, "GeneratePatches": nil, "ValidateTopology": nil,
 	}
 	o := NewObjects(NewReferences())
-	for _, h := range catalog.New().Hooks() {
+	hooks, err := catalog.With(catalog.Infrastructure()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, h := range hooks.Hooks() {
 		l := o.layoutOf(h.Request.Descriptor())
 		var got []string
 		for _, s := range l.spots {
@@ -449,9 +480,48 @@ func TestSpots(t *testing.T) {
 		if h.Category == catalog.Lifecycle {
 			expected, unstated = []string{"cluster"}, V1Beta1
 		}
+		if h.Group == hook.InfrastructureGroup && !h.Singleton() {
+			expected = []string{"subject.cluster", "subject.machine", "subject.machinePool"}
+		}
 		if !slices.Equal(got, expected) || l.unstated != unstated {
 			t.Errorf("%s: objects at %v of version %q, want %v, %q", h.Hook, got, l.unstated, expected, unstated)
 		}
+	}
+}
+
+// The objects of a subject are converted together, and nothing else of it is changed.
+func TestSubject(t *testing.T) {
+	subject := &infrastructurev1alpha1.Subject{
+		ExternalId: "m1", Parameters: &hooksv1alpha1.JSON{Raw: []byte(`{"kind":"Cluster"}`)},
+		Cluster:        raw(`{"kind":"Cluster","apiVersion":"cluster.x-k8s.io/v1beta2","spec":{"paused":true}}`),
+		Machine:        raw(`{"kind":"Machine","apiVersion":"cluster.x-k8s.io/v1beta2","spec":{"clusterName":"c","minReadySeconds":3}}`),
+		UnknownMembers: map[string]*hooksv1alpha1.JSON{"cluster2": {Raw: []byte(`{"kind":"Cluster"}`)}},
+	}
+	req := &infrastructurev1alpha1.ReconcileMachineRequest{Handler: "h", Subject: subject, Version: "v1.34.0"}
+	before := proto.Clone(req)
+	c, err := sampleObjects().Request(req, V1Beta1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(before, req, protocmp.Transform()); diff != "" {
+		t.Errorf("the request was changed:\n%s", diff)
+	}
+	got := proto.CloneOf(c.Message.(*infrastructurev1alpha1.ReconcileMachineRequest))
+	for name, object := range map[string]*hooksv1alpha1.RawExtension{"Cluster": got.Subject.Cluster, "Machine": got.Subject.Machine} {
+		if v := parsed(t, object.GetRaw()).(map[string]any); v["kind"] != name || v["apiVersion"] != "cluster.x-k8s.io/v1beta1" {
+			t.Errorf("the %s is %s", name, object.GetRaw())
+		}
+	}
+	if want := []string{"machine.spec.minReadySeconds"}; !slices.Equal(c.Losses, want) {
+		t.Errorf("losses %v, want %v", c.Losses, want)
+	}
+	got.Subject.Cluster, got.Subject.Machine = subject.Cluster, subject.Machine
+	if diff := cmp.Diff(before, proto.Message(got), protocmp.Transform()); diff != "" {
+		t.Errorf("something else differs:\n%s", diff)
+	}
+	answer := &infrastructurev1alpha1.ReconcileMachineResponse{ProviderId: "acme://m1"}
+	if back, losses, err := c.Response(answer); back != proto.Message(answer) || losses != nil || err != nil {
+		t.Errorf("the answer became %v, %v, %v", back, losses, err)
 	}
 }
 
@@ -535,7 +605,7 @@ func TestLossy(t *testing.T) {
 		t.Errorf("Cluster up: definitionFrom is not in %v", got)
 	}
 	for _, none := range [][3]string{{"Cluster", V1Beta1, V1Beta1}, {"Cluster", "v1alpha4", V1Beta1},
-		{"MachinePool", V1Beta1, V1Beta2}, {"Cluster", V1Beta1, ""}} {
+		{"MachineDeployment", V1Beta1, V1Beta2}, {"Cluster", V1Beta1, ""}} {
 		if got := Lossy(none[0], none[1], none[2]); got != nil {
 			t.Errorf("%v: %v, want nil", none, got)
 		}

@@ -62,7 +62,7 @@ func holding(k *kind, src *side, place []step) string {
 // converted returns an object in another version, and what that lost.
 func converted(t *testing.T, k *kind, object, to string) ([]byte, []string) {
 	t.Helper()
-	req, get := requestWith([]byte(object), map[string]uint8{"Cluster": 0, "Machine": 1, "MachineSet": 2}[k.name])
+	req, get := requestWith([]byte(object), map[string]uint8{"Machine": 1, "MachineSet": 2, "MachinePool": 3}[k.name])
 	c, err := sampleObjects().Request(req, to)
 	if err != nil {
 		t.Fatalf("%v: %s", err, object)

@@ -27,6 +27,7 @@ import (
 
 	"github.com/hookgate/hookgate/convert"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	infrastructurev1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
 	"github.com/hookgate/hookgate/test/conversion/random"
 )
 
@@ -78,6 +79,10 @@ func upstream(t *testing.T, object []byte, kind, from, to string) (with, without
 		err = conversion.ConvertMachineSetHubToV1Beta1(ctx, s, dst.(*clusterv1beta1.MachineSet))
 	case *clusterv1beta1.MachineSet:
 		err = conversion.ConvertMachineSetV1Beta1ToHub(ctx, s, dst.(*clusterv1.MachineSet))
+	case *clusterv1.MachinePool:
+		err = conversion.ConvertMachinePoolHubToV1Beta1(ctx, s, dst.(*clusterv1beta1.MachinePool))
+	case *clusterv1beta1.MachinePool:
+		err = conversion.ConvertMachinePoolV1Beta1ToHub(ctx, s, dst.(*clusterv1.MachinePool))
 	}
 	if err != nil {
 		t.Fatalf("Cluster API's converter: %v", err)
@@ -113,6 +118,11 @@ func request(kind string, object []byte) (proto.Message, func(proto.Message) []b
 	case "Machine":
 		return &hooksv1alpha1.UpdateMachineRequest{Desired: &hooksv1alpha1.UpdateMachineRequestObjects{Machine: ext}},
 			func(m proto.Message) []byte { return m.(*hooksv1alpha1.UpdateMachineRequest).Desired.Machine.Raw }
+	case "MachinePool":
+		return &infrastructurev1alpha1.DeleteMachinePoolRequest{Subject: &infrastructurev1alpha1.Subject{MachinePool: ext}},
+			func(m proto.Message) []byte {
+				return m.(*infrastructurev1alpha1.DeleteMachinePoolRequest).Subject.MachinePool.Raw
+			}
 	}
 	return &hooksv1alpha1.CanUpdateMachineSetRequest{Current: &hooksv1alpha1.CanUpdateMachineSetRequestObjects{MachineSet: ext}},
 		func(m proto.Message) []byte {

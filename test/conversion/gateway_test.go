@@ -25,14 +25,24 @@ import (
 	"github.com/hookgate/hookgate/test/process"
 )
 
+// The groups of hooks, with the hook that lists the handlers of each.
+const (
+	lifecycle      = "hooks.runtime.cluster.x-k8s.io/v1alpha1"
+	infrastructure = "infrastructure.hookgate.dev/v1alpha1"
+)
+
+var discoveries = map[string]string{lifecycle: "Discovery", infrastructure: "DiscoverInfrastructure"}
+
 // hooks are those that carry an object of a kind, and where.
 var hooks = map[string]struct {
-	hook string
-	path []string
+	apiVersion string
+	hook       string
+	path       []string
 }{
-	"Cluster":    {"BeforeClusterCreate", []string{"cluster"}},
-	"Machine":    {"UpdateMachine", []string{"desired", "machine"}},
-	"MachineSet": {"CanUpdateMachineSet", []string{"desired", "machineSet"}},
+	"Cluster":     {lifecycle, "BeforeClusterCreate", []string{"cluster"}},
+	"Machine":     {lifecycle, "UpdateMachine", []string{"desired", "machine"}},
+	"MachineSet":  {lifecycle, "CanUpdateMachineSet", []string{"desired", "machineSet"}},
+	"MachinePool": {infrastructure, "ReconcileMachinePool", []string{"subject", "machinePool"}},
 }
 
 // Random objects go through a running gateway to a handler of the other version, and what arrived there goes back to
@@ -74,20 +84,19 @@ func startExtension(t *testing.T, pair *devcert.Pair) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const apiVersion = "hooks.runtime.cluster.x-k8s.io/v1alpha1"
 	mux := http.NewServeMux()
-	write := func(w http.ResponseWriter, answer map[string]any) {
+	write := func(w http.ResponseWriter, apiVersion string, answer map[string]any) {
 		answer["apiVersion"], answer["status"] = apiVersion, "Success"
 		w.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(w).Encode(answer)
 	}
-	var handlers []any
+	handlers := map[string][]any{}
 	for _, h := range hooks {
 		for _, version := range []string{convert.V1Beta1, convert.V1Beta2} {
 			name := handler(h.hook, version)
-			handlers = append(handlers,
-				map[string]any{"name": name, "requestHook": map[string]any{"apiVersion": apiVersion, "hook": h.hook}})
-			mux.HandleFunc("POST /"+apiVersion+"/"+strings.ToLower(h.hook)+"/"+name,
+			handlers[h.apiVersion] = append(handlers[h.apiVersion],
+				map[string]any{"name": name, "requestHook": map[string]any{"apiVersion": h.apiVersion, "hook": h.hook}})
+			mux.HandleFunc("POST /"+h.apiVersion+"/"+strings.ToLower(h.hook)+"/"+name,
 				func(w http.ResponseWriter, r *http.Request) {
 					body, err := io.ReadAll(r.Body)
 					for _, name := range h.path {
@@ -101,13 +110,16 @@ func startExtension(t *testing.T, pair *devcert.Pair) string {
 						http.Error(w, err.Error(), http.StatusInternalServerError)
 						return
 					}
-					write(w, map[string]any{"kind": h.hook + "Response", "echo": json.RawMessage(body)})
+					write(w, h.apiVersion, map[string]any{"kind": h.hook + "Response", "echo": json.RawMessage(body)})
 				})
 		}
 	}
-	mux.HandleFunc("POST /"+apiVersion+"/discovery", func(w http.ResponseWriter, _ *http.Request) {
-		write(w, map[string]any{"kind": "DiscoveryResponse", "handlers": handlers})
-	})
+	for apiVersion, discovery := range discoveries {
+		mux.HandleFunc("POST /"+apiVersion+"/"+strings.ToLower(discovery),
+			func(w http.ResponseWriter, _ *http.Request) {
+				write(w, apiVersion, map[string]any{"kind": discovery + "Response", "handlers": handlers[apiVersion]})
+			})
+	}
 	server := httptest.NewUnstartedServer(mux)
 	server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
 	server.StartTLS()
@@ -181,11 +193,14 @@ func (g *gateway) call(t *testing.T, kind string, object []byte, version string)
 	if kind == "MachineSet" { // which hooks of it must have twice
 		request.(map[string]any)["current"] = request.(map[string]any)["desired"]
 	}
+	if subject, ok := request.(map[string]any)["subject"]; ok {
+		subject.(map[string]any)["externalId"] = "pool"
+	}
 	sent, err := json.Marshal(request)
 	if err != nil {
 		t.Fatal(err)
 	}
-	url := g.url + "/hooks.runtime.cluster.x-k8s.io/v1alpha1/" + strings.ToLower(h.hook) + "/" + handler(h.hook,
+	url := g.url + "/" + h.apiVersion + "/" + strings.ToLower(h.hook) + "/" + handler(h.hook,
 		version) + ".echo"
 	response, err := g.client.Post(url, "application/json", bytes.NewReader(sent))
 	if err != nil {

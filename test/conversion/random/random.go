@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package random makes Clusters, Machines and MachineSets of both versions that have anything in any member, for
+// Package random makes Clusters, Machines, MachineSets and MachinePools of both versions that have anything in any member, for
 // comparing conversions. It leaves the comparison to others. A Generator is not safe for concurrent use.
 package random
 
@@ -41,7 +41,7 @@ var kinds = []schema.GroupVersionKind{
 var machinePhases = []string{"", "Provisioning", "Running", "Updating", "Deleting"}
 
 // Kinds are all kinds of objects that a Generator makes.
-var Kinds = []string{"Cluster", "Machine", "MachineSet"}
+var Kinds = []string{"Cluster", "Machine", "MachineSet", "MachinePool"}
 
 // References knows the versions of what random objects refer to.
 func References() *convert.References {
@@ -115,6 +115,10 @@ func Empty(kind, version string) runtime.Object {
 		return &clusterv1beta1.MachineSet{}
 	case "MachineSet.v1beta2":
 		return &clusterv1.MachineSet{}
+	case "MachinePool.v1beta1":
+		return &clusterv1beta1.MachinePool{}
+	case "MachinePool.v1beta2":
+		return &clusterv1.MachinePool{}
 	}
 	panic(fmt.Sprintf("random: no %s of %s", kind, version))
 }
