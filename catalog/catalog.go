@@ -4,8 +4,8 @@
 // Package catalog describes every hook of the contract in every version: its names, message types and service, and what
 // its answers allow. It reads them from the descriptors of the generated code, so that the contract has one source.
 //
-// New returns the catalog of Cluster API's hooks, With adds further groups of hooks to it, and Build returns one of other
-// hooks alone. A process has one catalog, which constructors take as an argument.
+// New returns the catalog of Cluster API's hooks, With adds further groups of hooks to it, and Build returns one of
+// other hooks alone. A process has one catalog, which constructors take as an argument.
 //
 // The package does not encode or call, does not convert between versions, and does not look into the Kubernetes objects
 // that messages hold; see packages codec, extension, hookversion and convert. A Catalog is immutable and safe for
@@ -26,12 +26,12 @@ import (
 	"github.com/hookgate/hookgate/hook"
 )
 
-// Category is the part of its group that a hook belongs to. Each category is one gRPC service, and has its name without
-// the suffix Service.
+// Category is the part of its group that a hook belongs to. Each category is one gRPC service, and has the name of the
+// service without the suffix Service.
 type Category string
 
-// The categories of Cluster API's hooks. In every group, Discovery has the one hook that lists the handlers of the group,
-// and the answers of Lifecycle can be merged.
+// The categories of Cluster API's hooks. In every group, Discovery has the one hook that lists the handlers of the
+// group, and the answers of Lifecycle can be merged.
 const (
 	Discovery        Category = "Discovery"
 	Lifecycle        Category = "LifecycleHooks"

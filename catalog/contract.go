@@ -29,8 +29,8 @@ func releases() []Release {
 	}
 }
 
-// sources lists the versions of Cluster API's hooks. A removed version loses its files but stays in the list, so that errors
-// can name what replaced it.
+// sources lists the versions of Cluster API's hooks. A removed version loses its files but stays in the list, so that
+// errors can name what replaced it.
 func sources() []Source {
 	return []Source{
 		{

@@ -41,9 +41,9 @@ func always(message protoreflect.Name, member string) bool {
 	return false
 }
 
-// enumText returns the strings for the values of an enum, by number; 0 is always the absent value, "". A string is what the
-// name of the value adds to the name of the enum, in CamelCase: FAILURE_POLICY_IGNORE is "Ignore". Cluster API writes
-// JSON in capital letters.
+// enumText returns the strings for the values of an enum, by number; 0 is always the absent value, "". A string is what
+// the name of the value adds to the name of the enum, in CamelCase: FAILURE_POLICY_IGNORE is "Ignore". Cluster API
+// writes JSON in capital letters.
 func enumText(enum protoreflect.EnumDescriptor) []string {
 	values := enum.Values()
 	texts := make([]string, values.Len())

@@ -12,6 +12,7 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -29,6 +30,9 @@ func discoverGroups(c *catalog.Catalog, ask ask) (d Discovered, absent bool, err
 	answered := false
 	for i, versions := range c.Discoveries() {
 		group, absent, err := discoverNewest(versions, ask)
+		if err == nil {
+			err = beside(versions[0], group.Handlers, d.Handlers)
+		}
 		switch {
 		case err == nil:
 			answered = true
@@ -63,6 +67,22 @@ func discoverNewest(versions []*catalog.Hook, ask ask) (d Discovered, absent boo
 		err = cmp.Or(err, failed)
 	}
 	return Discovered{}, true, err
+}
+
+// beside returns an error if an extension cannot have the handlers of a group besides those of the groups before it. A
+// handler is called by its name, whatever its hook.
+func beside(asked *catalog.Hook, handlers, before []registry.Handler) *hook.Error {
+	for _, h := range handlers {
+		if slices.ContainsFunc(before, func(b registry.Handler) bool { return b.Name == h.Name }) {
+			return hook.Errorf(hook.BadResponse, "%s: answer: handler %q has the name of a handler of another group",
+				discoveringWith(asked), h.Name)
+		}
+	}
+	if n := len(handlers) + len(before); n > limits.Handlers {
+		return hook.Errorf(hook.BadResponse, "%s: answer: with those of other groups, there are %d handlers, which is "+
+			"more than %d: split them over several extensions", discoveringWith(asked), n, limits.Handlers)
+	}
+	return nil
 }
 
 // handlersOf returns the handlers in an answer to discovery of any version.

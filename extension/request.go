@@ -67,7 +67,15 @@ func (r *request) begin(ctx context.Context) *budget.Work {
 
 // discoveryRequest returns a request for discovery, in the version of h.
 func discoveryRequest(h *catalog.Hook, way via.Way) request {
-	return request{operation: discovering, hook: h, timeout: limits.DiscoveryTimeout, via: way}
+	return request{operation: discoveringWith(h), hook: h, timeout: limits.DiscoveryTimeout, via: way}
+}
+
+// discoveringWith returns the operation of a discovery in messages. That of Cluster API's hooks needs no name.
+func discoveringWith(h *catalog.Hook) string {
+	if h.Group == hook.Group {
+		return discovering
+	}
+	return discovering + " with " + h.Hook
 }
 
 // discovering is the operation of discovery in messages.

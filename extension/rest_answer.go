@@ -19,6 +19,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/codec"
+	infrastructurev1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/body"
 	"github.com/hookgate/hookgate/internal/budget"
@@ -135,20 +136,43 @@ func undecodable(resp *http.Response, body []byte, err error) string {
 	return "answer: " + cut(err.Error())
 }
 
-// wrongStatus returns what is wrong with the status of an answer; empty if nothing is.
+// wrongStatus returns what is wrong with the status of an answer, or with what a success of infrastructure says
+// besides; empty if nothing is.
 func wrongStatus(m proto.Message) string {
 	s, ok := catalog.StatusOf(m)
 	if !ok {
 		return "has no status"
 	}
 	switch s {
-	case catalog.Success, catalog.Failure:
+	case catalog.Success:
+		return unsaid(m)
+	case catalog.Failure:
 		return ""
 	case catalog.Unspecified:
 		return `status: want "Success" or "Failure", got ""`
 	default:
 		return fmt.Sprintf(`status: want "Success" or "Failure", got %d`, s)
 	}
+}
+
+// unsaid returns what a successful answer of infrastructure does not say. Without it, an empty answer would be taken
+// for infrastructure that is there, or that is gone.
+func unsaid(m proto.Message) string {
+	switch a := m.(type) {
+	case interface {
+		GetPhase() infrastructurev1alpha1.Phase
+	}:
+		if a.GetPhase() == infrastructurev1alpha1.Phase_PHASE_UNSPECIFIED {
+			return `phase: want "Provisioning", "Ready" or "Failed", got ""`
+		}
+	case interface {
+		GetState() infrastructurev1alpha1.DeletionState
+	}:
+		if a.GetState() == infrastructurev1alpha1.DeletionState_DELETION_STATE_UNSPECIFIED {
+			return `state: want "Deleting" or "Gone", got ""`
+		}
+	}
+	return ""
 }
 
 // unanswered returns the error of a request that got no answer.

@@ -13,8 +13,9 @@ import (
 )
 
 // failurePolicy hides the errors of handlers that are registered with the policy Ignore, if they are of a kind that can
-// be ignored, unless those of the hook never are. The response is then a success without any part of an incomplete answer. Its message says which handler
-// was ignored, and the kind of its error, but not the error's text, which may change while the extension is down.
+// be ignored, and the hook is not one whose errors never are. The response is then a success without any part of an
+// incomplete answer. Its message says which handler was ignored, and the kind of its error, but not the error's text,
+// which may change while the extension is down.
 func failurePolicy(next extension.Caller) extension.Caller {
 	return func(ctx context.Context, c extension.Call) (extension.Result, error) {
 		result, err := next(ctx, c)

@@ -195,6 +195,81 @@ func TestReconcileLogsSkippedHandlersOnce(t *testing.T) {
 	b.Serves(t, "the others are served", "v.acme "+urlA)
 }
 
+// Handlers of another group than Cluster API's stay while the extension does not list them. If it never has, it is
+// served without the group.
+func TestReconcileKeepsTheHandlersOfAGroupThatIsNotAnswered(t *testing.T) {
+	b := discoverytest.New(t)
+	machines := registry.Handler{
+		Name: "m", Timeout: time.Second, FailurePolicy: hook.Fail,
+		Hook: hook.GroupVersionHook{Group: hook.InfrastructureGroup, Version: hook.InfrastructureVersion, Hook: "ReconcileMachine"},
+	}
+	answer := func(unanswered bool, handlers ...registry.Handler) {
+		b.Extensions.Set(urlA, func(context.Context) (extension.Discovered, error) {
+			d := extension.Discovered{Handlers: handlers}
+			if unanswered {
+				d.Unanswered = []extension.Unanswered{{
+					Hook: hook.GroupHook{Group: hook.InfrastructureGroup, Hook: "DiscoverInfrastructure"},
+					Err:  hook.Errorf(hook.BadResponse, "answered 500"),
+				}}
+			}
+			return d, nil
+		})
+	}
+	v := discoverytest.Handlers("v")
+	answer(true, v...)
+	for range 2 {
+		found, err := b.Reconciler.Reconcile(t.Context(), discoverytest.Extension("acme", urlA))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := []extension.Skipped{{Name: "DiscoverInfrastructure", Reason: "answered 500"}}; !slices.Equal(found.Skipped, want) {
+			t.Errorf("skipped %v, want %v", found.Skipped, want)
+		}
+	}
+	b.Serves(t, "without the group, Cluster API's hooks are served", "v.acme "+urlA)
+	if got := b.Logs.Lines("level=WARN", "handler=DiscoverInfrastructure", `reason="answered 500"`); len(got) != 1 {
+		t.Errorf("the group that is left out is logged once, got %q", got)
+	}
+
+	answer(false, append(v, machines)...)
+	if _, err := b.Reconciler.Reconcile(t.Context(), discoverytest.Extension("acme", urlA)); err != nil {
+		t.Fatal(err)
+	}
+	b.Serves(t, "both groups", "m.acme "+urlA, "v.acme "+urlA)
+
+	answer(true, v...)
+	if _, err := b.Reconciler.Reconcile(t.Context(), discoverytest.Extension("acme", urlA)); hook.KindOf(err) != hook.BadResponse {
+		t.Errorf("got %v, want the error of the group", err)
+	}
+	b.Serves(t, "known handlers of the group stay", "m.acme "+urlA, "v.acme "+urlA)
+
+	answer(false, v...)
+	if _, err := b.Reconciler.Reconcile(t.Context(), discoverytest.Extension("acme", urlA)); err != nil {
+		t.Fatal(err)
+	}
+	b.Serves(t, "an extension may give up a group", "v.acme "+urlA)
+}
+
+// The handlers that a status has are known, too.
+func TestReconcileKeepsTheHandlersOfAGroupInTheStatus(t *testing.T) {
+	b := discoverytest.New(t)
+	x := discoverytest.Extension("acme", urlA, "v", "m")
+	for i, h := range x.LastKnown {
+		if h.Name == "m" {
+			x.LastKnown[i].Hook.Group = hook.InfrastructureGroup
+		}
+	}
+	b.Extensions.Set(urlA, func(context.Context) (extension.Discovered, error) {
+		return extension.Discovered{Handlers: discoverytest.Handlers("v", "w"), Unanswered: []extension.Unanswered{{
+			Hook: hook.GroupHook{Group: hook.InfrastructureGroup, Hook: "DiscoverInfrastructure"}, Err: hook.Errorf(hook.Timeout, "no answer"),
+		}}}, nil
+	})
+	if _, err := b.Reconciler.Reconcile(t.Context(), x); hook.KindOf(err) != hook.Timeout {
+		t.Errorf("got %v, want the error of the group", err)
+	}
+	b.Serves(t, "after a restart", "m.acme "+urlA, "v.acme "+urlA)
+}
+
 func TestReconcilePaused(t *testing.T) {
 	b := discoverytest.New(t)
 	b.Extensions.Serve(urlA, "v")
