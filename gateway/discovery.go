@@ -63,7 +63,7 @@ func (d *Dispatcher) Discover(asked *catalog.Hook, way via.Way) (proto.Message, 
 				if way != "" {
 					d.announce(x, path, snapshot.Sole())
 				}
-				if snapshot.Sole() && e.Handler.FailurePolicy == hook.Ignore {
+				if snapshot.Sole() && e.Handler.FailurePolicy == hook.Ignore && !h.FailOnly {
 					x.FailurePolicy = hooksv1alpha1.FailurePolicy_FAILURE_POLICY_IGNORE
 				}
 				handlers = append(handlers, x)

@@ -38,6 +38,9 @@ func named(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) (ta
 		return target{}, hook.Errorf(hook.UnknownHandler, "handler %q serves the hook %s, not %s",
 			e.Name, e.Handler.Hook.Hook, r.Hook.Hook)
 	}
+	if r.Hook.Singleton() {
+		return target{entry: e}, nil // a discovery is about no object that a policy could select
+	}
 	if !m.matchesNamespaces(e) {
 		return target{}, hook.Errorf(hook.UnknownHandler,
 			"handler %q is not for namespace %q: the namespaceSelector of ExtensionConfig %q does not match",

@@ -12,13 +12,21 @@ import (
 	"github.com/hookgate/hookgate/hook"
 )
 
-//go:embed testdata/v1alpha1/*.request.json
+//go:embed testdata/v1alpha1/*.request.json testdata/infrastructure/v1alpha1/*.request.json
 var files embed.FS
+
+// Directory returns the directory of the vectors of a hook, below testdata. There may be none.
+func Directory(gvh hook.GroupVersionHook) string {
+	if gvh.Group == hook.InfrastructureGroup {
+		return "infrastructure/" + gvh.Version
+	}
+	return gvh.Version
+}
 
 // Request returns the request of a hook in the mandated JSON, or nil if there is no such hook. The caller may change
 // it.
 func Request(gvh hook.GroupVersionHook) []byte {
-	data, err := files.ReadFile("testdata/" + gvh.Version + "/" + strings.ToLower(gvh.Hook) + ".request.json")
+	data, err := files.ReadFile("testdata/" + Directory(gvh) + "/" + strings.ToLower(gvh.Hook) + ".request.json")
 	if err != nil {
 		return nil
 	}

@@ -18,6 +18,7 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/hook"
+	golden "github.com/hookgate/hookgate/proto"
 	"github.com/hookgate/hookgate/test/samples"
 )
 
@@ -33,28 +34,36 @@ func main() {
 }
 
 func generate(dir string) error {
-	hooks := catalog.New()
+	hooks, err := catalog.With(catalog.Infrastructure()...)
+	if err != nil {
+		return err
+	}
 	c := codec.New(hooks)
 	for _, h := range hooks.Hooks() {
-		request := samples.Marshal(discoveryRequest())
-		if !h.Singleton() {
-			request = samples.Body(h.Hook)
-		}
+		request, response := bodies(h)
 		for _, v := range []struct {
 			kind string
 			of   protoreflect.MessageType
 			text []byte
-		}{
-			{"request", h.Request, request},
-			{"response", h.Response, samples.Marshal(samples.Response(h.Hook))},
-		} {
-			name := filepath.Join(dir, h.Version, strings.ToLower(h.Hook)+"."+v.kind)
+		}{{"request", h.Request, request}, {"response", h.Response, response}} {
+			name := filepath.Join(dir, golden.Directory(h.GroupVersionHook), strings.ToLower(h.Hook)+"."+v.kind)
 			if err := write(c, name, v.of, v.text); err != nil {
 				return fmt.Errorf("%s: %w", name, err)
 			}
 		}
 	}
 	return nil
+}
+
+// bodies returns the mandated JSON of the request and the answer of a hook.
+func bodies(h *catalog.Hook) (request, response []byte) {
+	switch {
+	case h.Group == hook.InfrastructureGroup:
+		return samples.InfrastructureBody(h.Hook), samples.InfrastructureResponse(h.Hook)
+	case h.Singleton():
+		return samples.Marshal(discoveryRequest()), samples.Marshal(samples.Response(h.Hook))
+	}
+	return samples.Body(h.Hook), samples.Marshal(samples.Response(h.Hook))
 }
 
 // write writes the mandated JSON and the message that it decodes to.
