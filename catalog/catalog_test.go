@@ -125,6 +125,47 @@ func TestVersions(t *testing.T) {
 	}
 }
 
+// The hooks of infrastructure are beside those of Cluster API, and neither changes the other.
+func TestInfrastructure(t *testing.T) {
+	c, err := With(Infrastructure()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, h := range c.Hubs() {
+		if h.Group != hook.InfrastructureGroup {
+			if _, ok := New().Lookup(h.GroupVersionHook); !ok || h.FailOnly {
+				t.Errorf("%s is not a hook of Cluster API's, whose errors can be ignored", h)
+			}
+			continue
+		}
+		if !h.FailOnly || h.Mergeable || !h.TakesHandler() {
+			t.Errorf("%s: FailOnly %t, Mergeable %t, TakesHandler %t", h, h.FailOnly, h.Mergeable, h.TakesHandler())
+		}
+		got = append(got, h.Hook)
+	}
+	want := []string{
+		"DeleteCluster", "DeleteMachine", "DeleteMachinePool", "DiscoverInfrastructure", "ReconcileCluster",
+		"ReconcileMachine", "ReconcileMachinePool",
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("hooks: -want +got:\n%s", diff)
+	}
+	var discoveries []string
+	for _, versions := range c.Discoveries() {
+		discoveries = append(discoveries, versions[0].Hook)
+	}
+	if diff := cmp.Diff([]string{"Discovery", "DiscoverInfrastructure"}, discoveries); diff != "" {
+		t.Errorf("discoveries, Cluster API's first: -want +got:\n%s", diff)
+	}
+	if h, _ := c.ByName("Discovery"); h.TakesHandler() {
+		t.Error("Cluster API's Discovery takes a handler")
+	}
+	if len(New().Hubs())+len(want) != len(c.Hubs()) {
+		t.Errorf("%d hooks, want %d more than Cluster API's", len(c.Hubs()), len(want))
+	}
+}
+
 func TestSegments(t *testing.T) {
 	for path, want := range map[string][3]int{
 		"/a/b/c/d": {2, 4, 6}, "/a/b": {2, 4, 4}, "//b/": {1, 3, 4}, "/": {1, 1, 1}, "": {0, 0, 0}, "/a//c": {2, 3, 5},
@@ -197,6 +238,21 @@ func TestBuildRefuses(t *testing.T) {
 				"is that of hooks.runtime.cluster.x-k8s.io/v2/Discovery already\n" +
 				"hook hooks.runtime.cluster.x-k8s.io/v1/Discovery: message hookgate.hooks.v1alpha1.DiscoveryResponse " +
 				"is that of hooks.runtime.cluster.x-k8s.io/v2/Discovery already",
+		},
+		"NoDiscovery": {
+			[]Source{
+				source("v1", Lifetime{}, files...),
+				{Group: "b", Version: "v1", Files: []protoreflect.FileDescriptor{
+					infrastructurev1alpha1.File_hookgate_infrastructure_v1alpha1_machine_proto,
+				}},
+			},
+			"group b: has 0 hooks in a DiscoveryService, and needs one, which lists the handlers of the group",
+		},
+		"TwoDiscoveries": {
+			[]Source{source("v1", Lifetime{}, append(
+				files, infrastructurev1alpha1.File_hookgate_infrastructure_v1alpha1_discovery_proto)...)},
+			"group hooks.runtime.cluster.x-k8s.io: has 2 hooks in a DiscoveryService, and needs one, " +
+				"which lists the handlers of the group",
 		},
 		"Everything": {
 			[]Source{source("v1", Lifetime{}), source("v2", Lifetime{Removed: "v0.2.0"}, files...)},

@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/registry"
@@ -22,7 +21,7 @@ import (
 // registerGateway registers inner with f as any extension is: by discovery, with its checks.
 func (f *fixture) registerGateway(t *testing.T, name string, inner *httptest.Server) {
 	t.Helper()
-	client := extension.NewREST(extension.Config{Catalog: catalog.New(), Codec: mandated})
+	client := extension.NewREST(extension.Config{Catalog: allHooks, Codec: mandated})
 	defer client.Close()
 	reg := registry.Registration{Name: name, ClientConfig: registry.ClientConfig{
 		URL: inner.URL, CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: inner.Certificate().Raw}),

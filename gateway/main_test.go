@@ -59,9 +59,8 @@ func (f callerFunc) Call(ctx context.Context, c extension.Call) (proto.Message, 
 
 // newDispatcher returns a Dispatcher that calls c for every handler, and observes and converts nothing.
 func newDispatcher(r Snapshots, n Namespaces, c caller) *Dispatcher {
-	cat := catalog.New()
 	return NewDispatcher(Config{
-		Catalog: cat, Versions: hookversion.New(cat), Codec: mandated, Registry: r, Namespaces: n, Transport: transportOf(c),
+		Catalog: allHooks, Versions: allVersions, Codec: mandated, Registry: r, Namespaces: n, Transport: transportOf(c),
 	})
 }
 
@@ -98,17 +97,35 @@ func fails(err error) func(context.Context, extension.Call) (proto.Message, erro
 // handlerOf is a handler with defaults.
 func handlerOf(name, hookName string, policy hook.FailurePolicy) registry.Handler {
 	return registry.Handler{
-		Name: name, Hook: hook.GroupVersionHook{Group: hook.Group, Version: hook.Version, Hook: hookName},
-		Timeout: 10 * time.Second, FailurePolicy: policy,
+		Name: name, Hook: gvhOf(hookName), Timeout: 10 * time.Second, FailurePolicy: policy,
 	}
+}
+
+// gvhOf returns the hook of that name in its group, or one of Cluster API's group that does not exist.
+func gvhOf(name string) hook.GroupVersionHook {
+	if h, ok := allHooks.ByName(name); ok {
+		return h.GroupVersionHook
+	}
+	return hook.GroupVersionHook{Group: hook.Group, Version: hook.Version, Hook: name}
 }
 
 func registrationOf(name string, handlers ...registry.Handler) registry.Registration {
 	return registry.Registration{Name: name, ClientConfig: registry.ClientConfig{URL: "https://" + name + ".example"}, Handlers: handlers}
 }
 
-// mandated is the JSON codec of all tests: it has no state.
-var mandated = codec.New(catalog.New())
+// The hooks of both groups that are served, and their JSON codec, for all tests: they have no state.
+var (
+	allHooks, allVersions = mustHooks(Infrastructure())
+	mandated              = codec.New(allHooks)
+)
+
+func mustHooks(groups ...Group) (*catalog.Catalog, *hookversion.Converter) {
+	hooks, versions, err := Hooks(groups...)
+	if err != nil {
+		panic(err)
+	}
+	return hooks, versions
+}
 
 func filled(t testing.TB, registrations ...registry.Registration) *registry.Registry {
 	t.Helper()
@@ -124,7 +141,7 @@ func filled(t testing.TB, registrations ...registry.Registration) *registry.Regi
 
 func hookOf(t testing.TB, name string) *catalog.Hook {
 	t.Helper()
-	h, ok := catalog.New().ByName(name)
+	h, ok := allHooks.ByName(name)
 	if !ok {
 		t.Fatalf("no hook %s", name)
 	}

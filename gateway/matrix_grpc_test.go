@@ -33,17 +33,23 @@ func (s stubs) BeforeClusterCreate(ctx context.Context, in *hooksv1alpha1.Before
 // registerStubs starts an extension that speaks gRPC and registers one handler of it, v.acme.
 func (f *fixture) registerStubs(t testing.TB, policy hook.FailurePolicy, timeout time.Duration, s stubs) *grpc.Server {
 	t.Helper()
+	h := handlerOf("v", "BeforeClusterCreate", policy)
+	h.Timeout, h.ClusterAPIVersion = timeout, f.understands
+	return f.registerGRPC(t, func(server *grpc.Server) { hooksv1alpha1.RegisterLifecycleHooksServiceServer(server, s) }, h)
+}
+
+// registerGRPC starts an extension that speaks gRPC and registers handlers of it, as those of acme.
+func (f *fixture) registerGRPC(t testing.TB, serve func(*grpc.Server), handlers ...registry.Handler) *grpc.Server {
+	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	server := grpc.NewServer(grpc.MaxRecvMsgSize(MaxBodyBytes), grpc.MaxSendMsgSize(64<<20))
-	hooksv1alpha1.RegisterLifecycleHooksServiceServer(server, s)
+	serve(server)
 	go func() { _ = server.Serve(l) }() // until it is stopped
 	t.Cleanup(server.Stop)
-	h := handlerOf("v", "BeforeClusterCreate", policy)
-	h.Timeout, h.ClusterAPIVersion = timeout, f.understands
-	reg := registrationOf("acme", h)
+	reg := registrationOf("acme", handlers...)
 	reg.ClientConfig = registry.ClientConfig{Protocol: registry.GRPC, URL: "grpc://" + l.Addr().String()}
 	if err := f.registry.Apply(reg); err != nil {
 		t.Fatal(err)

@@ -30,12 +30,10 @@ import (
 	"google.golang.org/grpc/test/bufconn"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/convert"
 	"github.com/hookgate/hookgate/extension"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/hookversion"
 	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/via"
 	"github.com/hookgate/hookgate/registry"
@@ -69,11 +67,16 @@ func newFixture(t testing.TB, provider trace.TracerProvider) *fixture {
 // newGatedFixture is newFixture with a gate.
 func newGatedFixture(t testing.TB, provider trace.TracerProvider, gate Gate) *fixture {
 	t.Helper()
-	f := &fixture{registry: registry.New(), log: &bytes.Buffer{}, metrics: prometheus.NewRegistry(), id: via.NewGateway()}
+	return newFixtureFor(t, registry.New(), provider, gate)
+}
+
+// newFixtureFor is newGatedFixture for a registry.
+func newFixtureFor(t testing.TB, r *registry.Registry, provider trace.TracerProvider, gate Gate) *fixture {
+	t.Helper()
+	f := &fixture{registry: r, log: &bytes.Buffer{}, metrics: prometheus.NewRegistry(), id: via.NewGateway()}
 	if provider == nil {
 		provider = noop.NewTracerProvider()
 	}
-	cat := catalog.New()
 	memory := budget.New(256 << 20)
 	f.memory = memory
 	t.Cleanup(func() { // after the fronts have stopped
@@ -82,16 +85,16 @@ func newGatedFixture(t testing.TB, provider trace.TracerProvider, gate Gate) *fi
 		}
 	})
 	transport := extension.NewProtocols(extension.Config{
-		Catalog: cat, Codec: mandated, Propagator: Propagator(), Gateway: f.id, Memory: memory,
+		Catalog: allHooks, Codec: mandated, Propagator: Propagator(), Gateway: f.id, Memory: memory,
 	})
 	t.Cleanup(transport.Close)
 	f.transport = transport
-	observer := NewObserver(NewMetrics(f.metrics, f.registry, cat, "test"), provider, slog.New(slog.NewTextHandler(f.log, nil)), convert.NewLosses(nil))
+	observer := NewObserver(NewMetrics(f.metrics, f.registry, allHooks, "test"), provider, slog.New(slog.NewTextHandler(f.log, nil)), convert.NewLosses(nil))
 	f.observer = observer
 	services := NewServices(NewDispatcher(Config{
-		Catalog: cat, Versions: hookversion.New(cat), Codec: mandated, Registry: f.registry, Namespaces: fixedNamespaces{}, Transport: transport.Call,
+		Catalog: allHooks, Versions: allVersions, Codec: mandated, Registry: f.registry, Namespaces: fixedNamespaces{}, Transport: transport.Call,
 		Objects: convert.NewObjects(convert.NewReferences()), Observer: observer, Gateway: f.id,
-	}))
+	}), Infrastructure())
 	front, err := NewREST(services, mandated, observer, gate, memory)
 	if err != nil {
 		t.Fatal(err)
@@ -122,12 +125,18 @@ func newGatedFixture(t testing.TB, provider trace.TracerProvider, gate Gate) *fi
 // register starts an extension and registers one handler of it, v.acme.
 func (f *fixture) register(t testing.TB, hookName string, policy hook.FailurePolicy, timeout time.Duration, serve http.HandlerFunc) *httptest.Server {
 	t.Helper()
+	h := handlerOf("v", hookName, policy)
+	h.Timeout, h.ClusterAPIVersion = timeout, f.understands
+	return f.registerREST(t, serve, h)
+}
+
+// registerREST starts an extension and registers handlers of it, as those of acme.
+func (f *fixture) registerREST(t testing.TB, serve http.HandlerFunc, handlers ...registry.Handler) *httptest.Server {
+	t.Helper()
 	server := httptest.NewTLSServer(serve)
 	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	t.Cleanup(server.Close)
-	h := handlerOf("v", hookName, policy)
-	h.Timeout, h.ClusterAPIVersion = timeout, f.understands
-	reg := registrationOf("acme", h)
+	reg := registrationOf("acme", handlers...)
 	reg.ClientConfig = registry.ClientConfig{URL: server.URL, CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})}
 	if err := f.registry.Apply(reg); err != nil {
 		t.Fatal(err)
