@@ -110,7 +110,11 @@ func startExtension(t *testing.T, pair *devcert.Pair) string {
 						http.Error(w, err.Error(), http.StatusInternalServerError)
 						return
 					}
-					write(w, h.apiVersion, map[string]any{"kind": h.hook + "Response", "echo": json.RawMessage(body)})
+					answer := map[string]any{"kind": h.hook + "Response", "echo": json.RawMessage(body)}
+					if h.apiVersion == infrastructure {
+						answer["phase"] = "Ready"
+					}
+					write(w, h.apiVersion, answer)
 				})
 		}
 	}
