@@ -13,8 +13,6 @@ import (
 const (
 	// startTimeout bounds how long a sidecar waits for its extension before it counts as started.
 	startTimeout = 10 * time.Second
-	// checkInterval is the time between two looks at the resident memory.
-	checkInterval = 10 * time.Second
 	// maxResident is the resident memory, in bytes, above which a Releaser releases memory. The Go runtime takes
 	// minutes to return its heap, and the kernel keeps pages of a file until memory is short.
 	maxResident = 32 << 20
@@ -38,18 +36,11 @@ func (r Releaser) Run(ctx context.Context) error {
 		return nil
 	}
 	r.release()
-	ticker := time.NewTicker(checkInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
+	return every(ctx, func() {
 		if resident() > maxResident {
 			r.release()
 		}
-	}
+	})
 }
 
 func (r Releaser) release() {

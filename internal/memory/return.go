@@ -8,7 +8,6 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
-	"time"
 )
 
 // maxExcess is the memory, in bytes, that a process keeps after a burst of calls besides what it had before. Without
@@ -24,17 +23,8 @@ type Returner struct {
 
 // Run returns memory until ctx is done.
 func (r *Returner) Run(ctx context.Context) error {
-	ticker := time.NewTicker(checkInterval)
-	defer ticker.Stop()
 	r.floor, r.allocated = used()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-			r.look()
-		}
-	}
+	return every(ctx, func() { r.look() })
 }
 
 // look returns memory if much more is held than before the burst, unless so much has been allocated since the last look

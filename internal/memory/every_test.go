@@ -1,0 +1,34 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package memory
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+// TestEvery checks that there is a look after each interval, none before, and none once the context is done.
+func TestEvery(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		looks := 0
+		done := make(chan error)
+		go func() { done <- every(ctx, func() { looks++ }) }()
+		for want := range 3 {
+			time.Sleep(checkInterval - 1)
+			synctest.Wait()
+			if looks != want {
+				t.Errorf("%d looks before interval %d ends", looks, want+1)
+			}
+			time.Sleep(1)
+			synctest.Wait()
+		}
+		cancel()
+		if err := <-done; err != nil || looks != 3 {
+			t.Errorf("%d looks and %v, want 3 and nil", looks, err)
+		}
+	})
+}
