@@ -9,20 +9,27 @@ import (
 	"net"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"testing"
 	"time"
 
 	"github.com/hookgate/hookgate/test/process"
 )
 
+// serveProgram starts hookgate serve as a process.
+func serveProgram(t *testing.T, configs, certs string) *process.Gateway {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0],
+		append([]string{"serve", "--extension-configs", configs, "--cert-dir", certs}, process.AnyPorts()...)...)
+	cmd.Env = append(os.Environ(), asProgram+"=1")
+	return process.RunGateway(t, cmd)
+}
+
 // startProgram starts hookgate serve as a process, with a call in flight: a request whose body does not come.
 func startProgram(t *testing.T) *process.Gateway {
 	t.Helper()
 	configs, certs := serving(t)
-	cmd := exec.CommandContext(t.Context(), os.Args[0],
-		append([]string{"serve", "--extension-configs", configs, "--cert-dir", certs}, process.AnyPorts()...)...)
-	cmd.Env = append(os.Environ(), asProgram+"=1")
-	g := process.RunGateway(t, cmd)
+	g := serveProgram(t, configs, certs)
 	c, err := net.Dial("tcp", g.HTTPS)
 	if err != nil {
 		t.Fatal(err)
@@ -67,4 +74,28 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 	if _, err := g.Await(t.Context(), `stopped at once by a second signal \(terminated\)`); err != nil {
 		t.Error(err)
 	}
+}
+
+// SIGHUP reads the files again, and confirms that a directory without ExtensionConfigs is meant to be so. The gateway
+// serves on.
+func TestHangupReadsFilesAgain(t *testing.T) {
+	configs, certs := serving(t)
+	manifest := filepath.Join(configs, "acme.yaml")
+	const content = "apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\nmetadata: {name: acme}\n" +
+		"spec: {clientConfig: {url: 'https://127.0.0.1:1'}}\n"
+	if err := os.WriteFile(manifest, []byte(content), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	g := serveProgram(t, configs, certs)
+	g.Expect(t, `manifests read" .*extensionConfigs=1`)
+	if err := os.Remove(manifest); err != nil {
+		t.Fatal(err)
+	}
+	g.Expect(t, `directory is emptied`)
+	if err := g.Reload(); err != nil {
+		t.Fatal(err)
+	}
+	g.Expect(t, `SIGHUP: files are read again`)
+	g.Expect(t, `all are unregistered" .*extensionConfigs=1 confirmed=true`)
+	g.WaitReady(t)
 }

@@ -90,6 +90,9 @@ func (p *Process) Stop() {
 // Terminate sends SIGTERM, as Kubernetes does.
 func (p *Process) Terminate() error { return p.cmd.Process.Signal(syscall.SIGTERM) }
 
+// Reload sends SIGHUP.
+func (p *Process) Reload() error { return p.cmd.Process.Signal(syscall.SIGHUP) }
+
 // Kill ends the process at once, as a crash would, and waits until it has ended.
 func (p *Process) Kill() {
 	_ = p.cmd.Process.Kill() // It may have ended already.
