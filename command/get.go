@@ -21,16 +21,16 @@ import (
 
 func newGetCommand(hooks *catalog.Catalog) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "get handlers",
+		Use:   "get {handlers | extensions}",
 		Short: "List what a gateway knows",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("cannot get %q: want handlers", args[0])
+				return usagef("cannot get %q: want handlers or extensions", args[0])
 			}
-			return usagef("say what to get: handlers")
+			return usagef("say what to get: handlers or extensions")
 		},
 	}
-	cmd.AddCommand(newGetHandlersCommand(hooks))
+	cmd.AddCommand(newGetHandlersCommand(hooks), newGetExtensionsCommand())
 	return cmd
 }
 

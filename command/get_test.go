@@ -48,8 +48,8 @@ func TestGetUsage(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"get"}, "say what to get: handlers"},
-		{[]string{"get", "pods"}, `cannot get "pods": want handlers`},
+		{[]string{"get"}, "say what to get: handlers or extensions"},
+		{[]string{"get", "pods"}, `cannot get "pods": want handlers or extensions`},
 		{[]string{"get", "handlers", "x"}, `unknown command "x"`},
 		{[]string{"get", "handlers", "--nope"}, "unknown flag: --nope"},
 	} {

@@ -78,12 +78,7 @@ func (c *Cluster) Inventory(ctx context.Context, hooks *catalog.Catalog) (prefli
 	}
 	var configs runtimev1.ExtensionConfigList
 	if err := c.list(ctx, &configs, "extensionconfigs", c.group, options...); err != nil {
-		if absent(err) {
-			err = fmt.Errorf("%w: the API server has no ExtensionConfig in %s/%s; install Cluster API or the "+
-				"gateway, or name another group with --extension-config-group",
-				err, c.group, runtimev1.GroupVersion.Version)
-		}
-		return v, err
+		return v, c.explained(err)
 	}
 	var list v1alpha1.ExtensionPolicyList
 	// Without the kind, there are no policies.
@@ -186,6 +181,15 @@ func (c *Cluster) list(
 		return fmt.Errorf("list %s.%s: not authenticated: %w", resource, group, err)
 	}
 	return fmt.Errorf("list %s.%s: %w", resource, group, err)
+}
+
+// explained returns the error of listing ExtensionConfigs, with what to do if there is no such kind.
+func (c *Cluster) explained(err error) error {
+	if !absent(err) {
+		return err
+	}
+	return fmt.Errorf("%w: the API server has no ExtensionConfig in %s/%s; install Cluster API or the gateway, or name "+
+		"another group with --extension-config-group", err, c.group, runtimev1.GroupVersion.Version)
 }
 
 // absent reports whether the API server lacks a kind.
