@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -19,6 +20,7 @@ import (
 	"google.golang.org/grpc/reflection"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
@@ -147,6 +149,30 @@ func TestThreeLines(t *testing.T) {
 	writeFile(t, filepath.Join(dir, "extension.yaml"), []byte(read("extension.yaml")))
 	if diff := cmp.Diff(string(kustomize(t, overlay)), string(kustomize(t, dir))); diff != "" {
 		t.Errorf("-overlay +page\n%s", diff)
+	}
+}
+
+// TestNetworkAdmitsCallersOfTheSidecar checks that the NetworkPolicy is that of the Pods, and that it admits what the
+// hub's own admits, at the port of hooks alone: without a CA of callers, nothing else decides.
+func TestNetworkAdmitsCallersOfTheSidecar(t *testing.T) {
+	objects, c := sidecar(t)
+	n := one[*networkingv1.NetworkPolicy](t, objects)
+	d := one[*appsv1.Deployment](t, objects)
+	if diff := cmp.Diff(d.Spec.Template.Labels, n.Spec.PodSelector.MatchLabels); diff != "" {
+		t.Errorf("-Pods +NetworkPolicy\n%s", diff)
+	}
+	hub := one[*networkingv1.NetworkPolicy](t, decode(t, "hub", kustomize(t, filepath.Join("..", "..", "deploy", "overlays", "hub-beside-core"))))
+	if len(n.Spec.Ingress) != 1 || !slices.Equal(n.Spec.PolicyTypes, []networkingv1.PolicyType{networkingv1.PolicyTypeIngress}) {
+		t.Fatalf("NetworkPolicy %+v", n.Spec)
+	}
+	if diff := cmp.Diff(hub.Spec.Ingress[0].From, n.Spec.Ingress[0].From); diff != "" {
+		t.Errorf("-hub +sidecar\n%s", diff)
+	}
+	ports := n.Spec.Ingress[0].Ports
+	named := func(p corev1.ContainerPort) bool { return p.Name == ports[0].Port.StrVal }
+	i := slices.IndexFunc(c.Ports, named)
+	if len(ports) != 1 || i < 0 || !strings.HasSuffix(flags(c)["--http-address"], ":"+strconv.Itoa(int(c.Ports[i].ContainerPort))) {
+		t.Errorf("ports %+v, the container has %+v", ports, c.Ports)
 	}
 }
 
