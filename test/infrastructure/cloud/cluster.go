@@ -111,7 +111,7 @@ func (c *Cloud) createNode(ctx context.Context, m *machine, own nodeRegistration
 	node := newNode(m, own)
 	old := &corev1.Node{}
 	switch err := c.store(m.network).Get(ctx, client.ObjectKeyFromObject(node), old); {
-	case err == nil && old.Spec.ProviderID == node.Spec.ProviderID:
+	case err == nil && old.Status.NodeInfo.MachineID == m.ID:
 		m.Node = node.Name // a step before this one made it
 		return nil
 	case err == nil && isReady(old):

@@ -467,3 +467,19 @@ func TestProviderID(t *testing.T) {
 		}
 	}
 }
+
+// TestSameNode refuses a second machine with the name and the kubelet's provider ID of one that runs.
+func TestSameNode(t *testing.T) {
+	w := newWorld(t, Config{JoinTimeout: 100 * time.Millisecond})
+	w.startCluster()
+	spec := w.worker("same")
+	spec.Bootstrap = w.workerData(token, func(j *bootstrapv1.JoinConfiguration) {
+		j.NodeRegistration.KubeletExtraArgs = []bootstrapv1.Arg{{Name: "provider-id", Value: new("other://1")}}
+	})
+	w.must(http.MethodPut, "/machines/one", spec, nil)
+	w.waitMachine("one", api.Running)
+	w.must(http.MethodPut, "/machines/two", spec, nil)
+	if machine := w.waitMachine("two", api.Failed); machine.Message != "the cluster has a Node same that is ready" {
+		t.Errorf("machine: %+v", machine)
+	}
+}

@@ -65,6 +65,22 @@ func TestRules(t *testing.T) {
 	}
 }
 
+// TestUnbroken breaks every path, but for those with which a test ends it.
+func TestUnbroken(t *testing.T) {
+	w := newWorld(t, Config{})
+	everything := []api.Rule{{Path: "/*", Action: api.ActionClose}, {Path: "/*/*", Action: api.ActionClose}}
+	w.must(http.MethodPut, "/faults", api.Faults{Rules: everything}, nil)
+	for _, path := range []string{"/machines", "/networks/net"} {
+		if err := w.Do(t.Context(), http.MethodGet, path, nil, nil); err == nil {
+			t.Errorf("%s answers", path)
+		}
+	}
+	w.counts()
+	w.must(http.MethodGet, "/events", nil, nil)
+	w.must(http.MethodDelete, "/faults", nil, nil)
+	w.must(http.MethodGet, "/machines", nil, nil)
+}
+
 // TestHang has a request hang once it was done, and go on when the faults are cleared or the caller leaves.
 func TestHang(t *testing.T) {
 	w := newWorld(t, Config{})

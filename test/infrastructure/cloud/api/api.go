@@ -218,7 +218,7 @@ const (
 // Rule breaks requests.
 type Rule struct {
 	Method string `json:"method,omitempty"` // any, if empty
-	// Path is a pattern of package path, such as /machines/*.
+	// Path is a pattern of package path, such as /machines/*. No rule applies to /faults, /counts and /events.
 	Path   string `json:"path"`
 	Action string `json:"action"`
 	// After does what was asked before it breaks the answer.
