@@ -16,11 +16,11 @@ import (
 	"github.com/hookgate/hookgate/test/process"
 )
 
-// serveProgram starts hookgate serve as a process.
-func serveProgram(t *testing.T, configs, certs string) *process.Gateway {
+// serveProgram starts hookgate serve as a process, with more flags.
+func serveProgram(t *testing.T, configs, certs string, more ...string) *process.Gateway {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0],
-		append([]string{"serve", "--extension-configs", configs, "--cert-dir", certs}, process.AnyPorts()...)...)
+		append([]string{"serve", "--extension-configs", configs, "--cert-dir", certs}, append(process.AnyPorts(), more...)...)...)
 	cmd.Env = append(os.Environ(), asProgram+"=1")
 	return process.RunGateway(t, cmd)
 }
