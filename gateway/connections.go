@@ -80,13 +80,18 @@ func (l *connections) admit(c *connection) bool {
 		l.hosts[c.host]++
 		return true
 	}
+	l.warn(c, reason)
+	return false
+}
+
+// warn logs that connections were refused or cut, once a minute. The caller has the lock.
+func (l *connections) warn(c *connection, reason string) {
 	l.refused++
 	if now := time.Now(); now.Sub(l.logged) >= logRefusedEvery {
 		l.logger.Warn("connections refused", "protocol", l.protocol, "host", c.host.String(), "reason", reason,
 			"connections", l.refused)
 		l.logged, l.refused = now, 0
 	}
-	return false
 }
 
 // release gives back the place of a connection, once.
@@ -163,6 +168,8 @@ type connection struct {
 	idle       atomic.Bool
 	// finished is set once the server has lifted the deadline for the handshakes.
 	finished atomic.Bool
+	resets   resets
+	cut      atomic.Bool // because of them
 }
 
 // connectionOf returns the connection below TLS; nil if c is of another listener.

@@ -81,6 +81,7 @@ func (f *grpcFront) wrap(h *catalog.Hook, next grpc.MethodHandler) grpc.MethodHa
 				// This fails only outside of a call.
 				_ = grpc.SetTrailer(ctx, metadata.MD{strings.ToLower(WarningHeader): values})
 			}
+			returned(ctx) // refused calls do not get to the interceptors
 			in.end()
 		}()
 		if err := grpc.SetHeader(ctx, metadata.Pairs(CallIDHeader, in.id)); err != nil {

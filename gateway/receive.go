@@ -35,9 +35,11 @@ func (r receipts) options() []grpc.ServerOption {
 // receipt is the context of a stream whose message is being received.
 type receipt struct {
 	context.Context
-	late   atomic.Bool
-	clock  *time.Timer
-	cancel context.CancelFunc
+	late atomic.Bool
+	// answered is set when a handler has returned before the caller has reset the stream.
+	answered atomic.Bool
+	clock    *time.Timer
+	cancel   context.CancelFunc
 }
 
 type receiptKey struct{}
@@ -66,6 +68,13 @@ func giveUp(ctx context.Context) {
 	}
 }
 
+// returned records that the handler of the stream with ctx has returned, unless the caller has reset it.
+func returned(ctx context.Context) {
+	if r, ok := ctx.Value(receiptKey{}).(*receipt); ok && r.Context.Err() == nil {
+		r.answered.Store(true)
+	}
+}
+
 // arrived stops the clock of the stream with ctx.
 func arrived(ctx context.Context) {
 	if r, ok := ctx.Value(receiptKey{}).(*receipt); ok {
@@ -89,6 +98,9 @@ func (r receipts) tap(ctx context.Context, info *tap.Info) (context.Context, err
 	})
 	context.AfterFunc(ctx, func() {
 		stream.clock.Stop()
+		if !stream.answered.Load() && !stream.late.Load() {
+			endStream(ctx)
+		}
 		if call {
 			r.calls.end()
 		}
@@ -103,6 +115,7 @@ func (r receipts) unary(
 	ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler,
 ) (any, error) {
 	arrived(ctx)
+	defer returned(ctx)
 	return handle(ctx, req)
 }
 
@@ -112,6 +125,7 @@ func (r receipts) stream(srv any, s grpc.ServerStream, info *grpc.StreamServerIn
 	if !info.IsClientStream || isCall(info.FullMethod) {
 		s = &receivedStream{s}
 	}
+	defer returned(s.Context())
 	return handle(srv, s)
 }
 

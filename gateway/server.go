@@ -136,6 +136,7 @@ func (s *Server) newServers() {
 			w.Header().Set("Connection", "close") // over HTTP/2, GOAWAY
 		}
 		s.config.REST.ServeHTTP(w, r)
+		endRequest(r)
 	}), s.config.TLS)
 	s.front.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 		return context.WithValue(ctx, connectionKey{}, connectionOf(c))

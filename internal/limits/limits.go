@@ -57,6 +57,11 @@ const (
 	// Streams is the number of concurrent calls on a connection of HTTP/2 or gRPC: as RFC 9113 recommends at least,
 	// and nginx and Envoy have by default.
 	Streams = 100
+	// Resets is the number of calls that a connection of HTTP/2 or gRPC may reset at once, and ResetsPerSecond how many
+	// after that: a caller that is stopped resets all its Streams, and one that gives up resets a call after its timeout
+	// of seconds. Calls of gRPC methods that do not exist count, too.
+	Resets          = 5 * Streams
+	ResetsPerSecond = 50
 	// HeaderBytes is the size of the header of a request, and of the metadata over gRPC.
 	HeaderBytes = 64 << 10
 	// HandshakeTimeout bounds the time from a connection to its first request's header over REST, and to the end of
