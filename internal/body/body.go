@@ -80,7 +80,8 @@ type Guard struct {
 type Work interface {
 	// Step is called before a quarter of a MiB or so is inflated or copied. It may wait, and its error ends the reading.
 	Step() error
-	// Pause is called before the source is read, and Resume afterwards. Resume may wait, and its error ends the reading.
+	// Pause is called before the source is read and before memory is reserved, and Resume afterwards. Resume may wait, and
+	// its error ends the reading.
 	Pause()
 	Resume() error
 	// End is called after heavy work.
@@ -163,7 +164,7 @@ func (r *Reader) readAll(src io.Reader, length int64, g Guard) ([]byte, error) {
 	for unstepped := 0; ; {
 		if len(b) == cap(b) {
 			size := max(min(2*cap(b), int(r.Max)+1), min(int(length), int(r.Max))+1)
-			err := g.Reserve.room(cap(b), size)
+			err := g.room(cap(b), size)
 			if err == nil {
 				b, err = g.grow(b, size, pool)
 			}
@@ -192,6 +193,19 @@ func (r *Reader) readAll(src io.Reader, length int64, g Guard) ([]byte, error) {
 		}
 		return b, err
 	}
+}
+
+// room reserves what a larger buffer takes. That may wait for memory, and holds no turn meanwhile.
+func (g Guard) room(now, size int) error {
+	if g.Work == nil {
+		return g.Reserve.room(now, size)
+	}
+	g.Work.Pause()
+	err := g.Reserve.room(now, size)
+	if err == nil {
+		err = g.Work.Resume()
+	}
+	return err
 }
 
 // grow moves b into a buffer of size bytes, which is heavy work: the system provides the memory of a large one page by

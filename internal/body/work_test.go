@@ -80,7 +80,13 @@ func TestHeavyBodiesTakeTurns(t *testing.T) {
 				length = int64(len(sent))
 			}
 			w := &turn{}
-			b, err := (&Reader{Max: 4 << 20}).Read(network{bytes.NewReader(sent), t, w}, length, encoding, Guard{Work: w})
+			reserve := func(int64) error {
+				if w.has {
+					t.Error("the turn is held while waiting for memory")
+				}
+				return nil
+			}
+			b, err := (&Reader{Max: 4 << 20}).Read(network{bytes.NewReader(sent), t, w}, length, encoding, Guard{Reserve: reserve, Work: w})
 			if err != nil || !bytes.Equal(b.Bytes, tc.content) {
 				t.Fatalf("got %d bytes, %v", len(b.Bytes), err)
 			}
