@@ -25,7 +25,7 @@ func floodFaults() []row {
 	never := func(bool, bool) bool { return false }
 	always := func(bool, bool) bool { return true }
 	return []row{
-		{"flood of reset streams", stay, flood(resetStreams, never)},
+		{"flood of reset streams", "the gateway ends the connections", flood(resetStreams, always)},
 		{"flood of CONTINUATION", "the gateway ends the connections", flood(continuations("x"), always)},
 		{"flood of empty CONTINUATION", stay, flood(continuations(""), never)},
 		{
