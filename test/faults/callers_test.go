@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -69,6 +70,12 @@ func (w *window) quantile(part float64) time.Duration {
 type callers struct {
 	mu     sync.Mutex
 	window window
+
+	// calling is held for reading by each call, and otherwise while the callers pause.
+	calling sync.RWMutex
+	pauses  atomic.Bool
+	clients []*http.Client
+	conn    *grpc.ClientConn // guarded by calling
 }
 
 // runCallers calls handlers of healthy extensions at a steady rate until the process is ended: from both fronts to both
@@ -81,15 +88,22 @@ func runCallers(args []string) error {
 		return err
 	}
 	c := &callers{}
-	conn, err := dialGRPC(rpc, healthyCaller, config)
-	if err != nil {
+	dial := func() error {
+		conn, err := dialGRPC(rpc, healthyCaller, config)
+		if err == nil {
+			c.conn = conn
+		}
+		return err
+	}
+	if err := dial(); err != nil {
 		return err
 	}
 	body := samples.Body("BeforeClusterCreate")
 	for i, name := range slices.Repeat(handlers, 2) {
 		client := newClient(healthyCaller, config)
+		c.clients = append(c.clients, client)
 		go c.repeat(time.Duration(i)*pause/time.Duration(len(handlers)*4), func() error { return callREST(client, https, name, body) })
-		go c.repeat(time.Duration(i)*pause/time.Duration(len(handlers)*4), func() error { return callGRPC(conn, name) })
+		go c.repeat(time.Duration(i)*pause/time.Duration(len(handlers)*4), func() error { return callGRPC(c.conn, name) })
 	}
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -100,9 +114,27 @@ func runCallers(args []string) error {
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(0)
 	}()
-	return http.Serve(listener, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-		_ = json.NewEncoder(w).Encode(c.take())
-	}))
+	mux := http.NewServeMux()
+	mux.HandleFunc("/{$}", func(w http.ResponseWriter, _ *http.Request) { _ = json.NewEncoder(w).Encode(c.take()) })
+	mux.HandleFunc("/pause", func(http.ResponseWriter, *http.Request) { // when the calls under way have ended
+		if c.pauses.CompareAndSwap(false, true) {
+			c.calling.Lock()
+			_ = c.conn.Close()
+			for _, client := range c.clients {
+				client.CloseIdleConnections()
+			}
+		}
+	})
+	mux.HandleFunc("/resume", func(w http.ResponseWriter, _ *http.Request) {
+		if !c.pauses.CompareAndSwap(true, false) {
+			return
+		}
+		if err := dial(); err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+		}
+		c.calling.Unlock()
+	})
+	return http.Serve(listener, mux)
 }
 
 // repeat calls at a steady rate, which a slow answer delays.
@@ -110,9 +142,11 @@ func (c *callers) repeat(offset time.Duration, call func() error) {
 	time.Sleep(offset)
 	tick := time.NewTicker(pause)
 	for range tick.C {
+		c.calling.RLock()
 		began := time.Now()
 		err := call()
 		took := time.Since(began)
+		c.calling.RUnlock()
 		seen := window{Sent: 1, Latencies: []time.Duration{took}}
 		if err == nil {
 			seen.Specified++
@@ -184,7 +218,7 @@ func send(client *http.Client, request *http.Request) (answer, error) {
 
 // callGRPC calls a healthy handler, and returns an error for every other answer than its own.
 func callGRPC(conn grpc.ClientConnInterface, name string, options ...grpc.CallOption) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), 40*time.Second)
 	defer cancel()
 	got, err := hooksv1alpha1.NewLifecycleHooksServiceClient(conn).BeforeClusterCreate(ctx,
 		&hooksv1alpha1.BeforeClusterCreateRequest{Handler: name, Cluster: &hooksv1alpha1.RawExtension{

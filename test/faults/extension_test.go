@@ -48,12 +48,13 @@ type behavior struct {
 	holds     bool // no answer before the calls are released
 }
 
-// timeout returns the timeout of the handler in seconds: only a fault that hangs may run into it.
+// timeout returns the timeout of the handler in seconds: only a fault that hangs may run into it. Others have the longest
+// that there is, because extensions of rows have the lowest priority of the machine.
 func (b behavior) timeout() int32 {
 	if b.hangs {
 		return 2
 	}
-	return 10
+	return 30
 }
 
 // behaviors returns the behaviors by name.
@@ -131,7 +132,7 @@ func behaviors() map[string]behavior {
 			for i := range 100 {
 				names = append(names, fmt.Sprintf("h%d-%d", time.Now().UnixNano(), i))
 			}
-			discovered(w, 10, names...)
+			discovered(w, 30, names...)
 		}},
 		"discovers a bomb": {discovery: zipped(
 			`{"status": "Success", "handlers": [`, "{},", 18<<20, `{}]}`)},
@@ -269,6 +270,10 @@ func runExtension(args []string) error {
 	mux.HandleFunc("/calls", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, e.calls.Load()) })
 	fmt.Printf("extension serving https=%s grpcs=%s\n", rest.Addr(), rpc.Addr())
 	s := &http.Server{Handler: mux, TLSConfig: config, ErrorLog: log.New(io.Discard, "", 0)}
+	mux.HandleFunc("/quiet", func(http.ResponseWriter, *http.Request) {
+		s.SetKeepAlivesEnabled(false) // closes the connections that are idle
+		s.SetKeepAlivesEnabled(true)
+	})
 	go func() { // An extension does not outlive the suite.
 		_, _ = io.Copy(io.Discard, os.Stdin)
 		os.Exit(0)

@@ -39,7 +39,9 @@ func TestSoak(t *testing.T) {
 	w := newWorld(t)
 	p := table{out: os.Stdout, base: w.warmUp(t)}
 	p.head()
-	began := w.gateway.footprint(t)
+	w.pauseLoad(t)
+	began := w.least(t)
+	w.resumeLoad(t)
 	for deadline := time.Now().Add(duration); time.Now().Before(deadline); {
 		w.beginSlowHeaders(t)
 		for _, r := range rows() {
@@ -49,9 +51,10 @@ func TestSoak(t *testing.T) {
 			})
 		}
 	}
-	all := line{name: "all of it", before: began, after: w.gateway.footprint(t), peak: w.gateway.peak(), healthy: w.look(t)}
+	w.pauseLoad(t)
+	all := line{name: "all of it", before: began, after: w.least(t), peak: w.gateway.peak(), healthy: w.look(t)}
 	p.line(&all)
-	for _, left := range all.left() {
+	for _, left := range began.left(&all.after) {
 		t.Errorf("after %s: %s", duration, left)
 	}
 }

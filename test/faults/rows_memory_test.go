@@ -111,10 +111,15 @@ func stalled(t *testing.T, w *world, c *tally) {
 
 // longName calls handlers with names of 19 MiB, one after the other.
 func longName(t *testing.T, w *world, c *tally) {
+	rpc, err := dialGRPC(w.gateway.GRPC, attacker, w.client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = rpc.Close() }()
 	logged := len(w.gateway.Output())
 	request := &hooksv1alpha1.BeforeClusterCreateRequest{Handler: strings.Repeat("n", nearLimit)}
 	for range 8 {
-		_, err := hooksv1alpha1.NewLifecycleHooksServiceClient(w.rpc).BeforeClusterCreate(t.Context(), request)
+		_, err := hooksv1alpha1.NewLifecycleHooksServiceClient(rpc).BeforeClusterCreate(t.Context(), request)
 		got := status.Convert(err)
 		c.countf(got.Code() == codes.NotFound && len(got.Message()) < 1<<10, "%s: %.300s", got.Code(), got.Message())
 	}

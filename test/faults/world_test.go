@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -19,8 +20,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	"google.golang.org/grpc"
 
 	"github.com/hookgate/hookgate/devcert"
 	"github.com/hookgate/hookgate/test/process"
@@ -96,6 +95,7 @@ type gateway struct {
 	work           string   // its working directory and its directory of temporary files
 	hosts          string   // a file in the place of /etc/hosts; empty for that of the machine
 	log            *os.File // in the place of standard error; nil for the output
+	profiler       string   // its address, if it has one
 	flags          []string
 }
 
@@ -189,16 +189,36 @@ func replace(t *testing.T, path, text string) {
 // get returns what the diagnostics address answers.
 func (g *gateway) get(t *testing.T, path string) string {
 	t.Helper()
-	request, err := http.NewRequest(http.MethodGet, "http://"+g.Diagnostics+path, http.NoBody)
+	return get(t, "http://"+g.Diagnostics+path)
+}
+
+// get returns what is at a URL.
+func get(t *testing.T, url string) string {
+	t.Helper()
+	request, err := http.NewRequest(http.MethodGet, url, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
-	got, err := send(http.DefaultClient, request)
+	got, err := send(oneTime, request)
 	if err != nil || got.code != http.StatusOK {
-		t.Fatalf("get %s: status %d, %v: %s", path, got.code, err, got.body)
+		t.Fatalf("get %s: status %d, %v: %s", url, got.code, err, got.body)
 	}
 	return string(got.body)
 }
+
+// freeAddress returns an address on loopback that nothing listens on.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	return l.Addr().String()
+}
+
+// oneTime keeps no connection, which would count as one that was left behind.
+var oneTime = &http.Client{Timeout: 40 * time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
 
 // config is an ExtensionConfig.
 func (a *authority) config(name, url string) string {
@@ -234,15 +254,7 @@ func startExtensionAt(t *testing.T, a *authority, behavior, certs, https, grpcs 
 // calls returns how many calls of the hook have reached the extension.
 func (p *program) calls(t *testing.T) int {
 	t.Helper()
-	request, err := http.NewRequest(http.MethodGet, "https://"+p.https+"/calls", http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := send(p.client, request)
-	n := 0
-	if err == nil {
-		_, err = fmt.Sscan(string(got.body), &n)
-	}
+	n, err := strconv.Atoi(p.get(t, "/calls"))
 	if err != nil {
 		t.Fatalf("ask the extension for its calls: %v", err)
 	}
@@ -258,13 +270,21 @@ func (p *program) awaitCalls(t *testing.T, calls int) {
 // release lets an extension answer the calls that it holds.
 func (p *program) release(t *testing.T) {
 	t.Helper()
-	request, err := http.NewRequest(http.MethodGet, "https://"+p.https+"/release", http.NoBody)
+	p.get(t, "/release")
+}
+
+// get returns what the extension answers beside its hooks.
+func (p *program) get(t *testing.T, path string) string {
+	t.Helper()
+	request, err := http.NewRequest(http.MethodGet, "https://"+p.https+path, http.NoBody)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := send(p.client, request); err != nil || got.code != http.StatusOK {
-		t.Fatalf("release the calls: status %d, %v", got.code, err)
+	got, err := send(p.client, request)
+	if err != nil || got.code != http.StatusOK {
+		t.Fatalf("ask the extension for %s: status %d, %v", path, got.code, err)
 	}
+	return string(got.body)
 }
 
 // signal sends a signal to the extension.
@@ -283,9 +303,9 @@ func (p *program) signal(t *testing.T, s syscall.Signal) {
 type world struct {
 	*authority
 	gateway *gateway
+	good    *program
 	callers string       // their address
 	rest    *http.Client // of the attacker
-	rpc     *grpc.ClientConn
 	// registered counts the extensions of rows.
 	registered int
 	// slow are connections that stay while other rows are injected.
@@ -297,17 +317,14 @@ func newWorld(t *testing.T) *world {
 	t.Helper()
 	process.Program(t, "HOOKGATE_BIN")
 	w := &world{authority: newAuthority(t)}
-	good := startExtension(t, w.authority, healthy)
+	w.good = startExtension(t, w.authority, healthy)
+	profiler := freeAddress(t)
 	w.gateway = startGateway(t, w.authority, map[string]string{
-		"good-rest.yaml": w.config("good-rest", "https://"+good.https),
-		"good-grpc.yaml": w.config("good-grpc", "grpcs://"+good.grpcs),
-	})
+		"good-rest.yaml": w.config("good-rest", "https://"+w.good.https),
+		"good-grpc.yaml": w.config("good-grpc", "grpcs://"+w.good.grpcs),
+	}, "--profiler-address="+profiler)
+	w.gateway.profiler = profiler
 	w.rest = newClient(attacker, w.client)
-	var err error
-	if w.rpc, err = dialGRPC(w.gateway.GRPC, attacker, w.client); err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = w.rpc.Close() })
 	w.awaitHandler(t, "good-rest")
 	w.awaitHandler(t, "good-grpc")
 	p := play(t, "callers", w.gateway.certs, w.gateway.HTTPS, w.gateway.GRPC, handler+".good-rest", handler+".good-grpc")
@@ -388,68 +405,9 @@ func (w *world) discovered() []byte {
 // look returns what the healthy callers saw since the last look.
 func (w *world) look(t *testing.T) window {
 	t.Helper()
-	request, err := http.NewRequest(http.MethodGet, "http://"+w.callers, http.NoBody)
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err := send(http.DefaultClient, request)
 	var seen window
-	if err == nil {
-		err = json.Unmarshal(got.body, &seen)
-	}
-	if err != nil {
+	if err := json.Unmarshal([]byte(get(t, "http://"+w.callers+"/")), &seen); err != nil {
 		t.Fatalf("ask the callers: %v", err)
 	}
 	return seen
-}
-
-// footprint is what a gateway occupies.
-type footprint struct {
-	resident                              int64
-	goroutines, descriptors, series, file int
-}
-
-// footprint returns what the gateway occupies now.
-func (g *gateway) footprint(t *testing.T) footprint {
-	t.Helper()
-	var f footprint
-	for line := range strings.Lines(g.get(t, "/metrics")) {
-		if _, err := fmt.Sscanf(line, "go_goroutines %d", &f.goroutines); err == nil || strings.HasPrefix(line, "#") ||
-			strings.HasPrefix(line, "go_") || strings.HasPrefix(line, "process_") {
-			continue
-		}
-		f.series++
-	}
-	var err error
-	if f.resident, err = process.Resident([]int{g.pid}); err != nil {
-		t.Fatal(err)
-	}
-	open, err := os.ReadDir(fmt.Sprintf("/proc/%d/fd", g.pid))
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.descriptors = len(open)
-	written, err := os.ReadDir(g.work)
-	if err != nil {
-		t.Fatal(err)
-	}
-	f.file = len(written)
-	return f
-}
-
-// resetPeak makes peak begin anew.
-func (g *gateway) resetPeak() {
-	_ = os.WriteFile(fmt.Sprintf("/proc/%d/clear_refs", g.pid), []byte("5"), 0) // without it, the peak is of all rows
-}
-
-// peak returns the most memory that was resident since resetPeak; 0 if the gateway has ended.
-func (g *gateway) peak() int64 {
-	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", g.pid))
-	if err != nil {
-		return 0
-	}
-	_, rest, _ := strings.Cut(string(status), "VmHWM:")
-	var kib int64
-	_, _ = fmt.Sscanf(strings.TrimSpace(rest), "%d", &kib)
-	return kib << 10
 }
