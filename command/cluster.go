@@ -151,8 +151,8 @@ func loadKubeconfig(path string) (*rest.Config, string, error) {
 	return rest.AddUserAgent(restConfig, "hookgate"), namespace, nil
 }
 
-// ownID returns the id by which the gateway recognizes what comes back to it. Unless a flag states one, the replicas that
-// compete for one Lease share theirs, and without a cluster, every process has its own.
+// ownID returns the id by which the gateway recognizes what comes back to it. Unless a flag states one, the replicas
+// that compete for one Lease share theirs, and without a cluster, every process has its own.
 func (o *serveOptions) ownID(at connection) string {
 	switch {
 	case o.gatewayID != "":

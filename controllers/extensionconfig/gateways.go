@@ -17,10 +17,12 @@ import (
 )
 
 // GatewaysAnnotation of an ExtensionConfig that registers another gateway has the ids of the gateways behind which its
-// handlers are: a JSON object, from a via.Path to the names of handlers in the discovery. The status has no room for it.
+// handlers are: a JSON object, from a via.Path to the names of handlers in the discovery. The status has no room for
+// it.
 const GatewaysAnnotation = "runtime.hookgate.dev/gateways"
 
-// Gateways returns the via.Paths in the annotation of config by handler, and an error for each entry that it leaves out.
+// Gateways returns the via.Paths in the annotation of config by handler, and an error for each entry that it leaves
+// out.
 func Gateways(config *runtimev1.ExtensionConfig) (map[string]string, field.ErrorList) {
 	text, ok := config.Annotations[GatewaysAnnotation]
 	if !ok {

@@ -27,8 +27,8 @@ func (b Bound) Check(t testing.TB, size int, decode func()) {
 	}
 }
 
-// allocated returns how many bytes the process has allocated so far. The metrics of the runtime, which are cheaper, have
-// small objects late, up to half a MiB of them.
+// allocated returns how many bytes the process has allocated so far. The metrics of the runtime, which are cheaper,
+// have small objects late, up to half a MiB of them.
 func allocated() uint64 {
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
