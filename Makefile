@@ -36,7 +36,7 @@ GOTEST := $(if $(RACE),CGO_ENABLED=1) $(BIN)/gotestsum --format pkgname --format
 PROGRAMS := HOOKGATE_BIN=$(GATEWAY) HOOKGATE_TEST_EXTENSION=$(BIN)/test-extension
 
 # These suites need more than Go: `make test-all` runs them.
-APART := /test/(badservers|clusterctl|contract|deploy|examples|image|kubernetes)$$
+APART := /test/(badservers|clusterctl|contract|deploy|examples|image|kubernetes|provider)$$
 
 # The suites of `make test-all` that run one after the other.
 SUITES ?= contract skew kubernetes clusterctl image infrastructure openapi examples faults

@@ -4,6 +4,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -29,10 +30,12 @@ import (
 // clientOptions are the flags that say which server to call, and how.
 type clientOptions struct {
 	server string
-	ca     string
-	cert   string
-	key    string
-	token  string
+	// serverFlag is the name of the flag that sets server; empty for --server.
+	serverFlag string
+	ca         string
+	cert       string
+	key        string
+	token      string
 	// tokenFile is the file that holds the token.
 	tokenFile string
 	timeout   time.Duration
@@ -74,13 +77,9 @@ type answer struct {
 
 // open returns the server of the flags. It does not connect yet.
 func (o *clientOptions) open(c *codec.Codec, errOut io.Writer) (*server, error) {
-	e, err := endpoint.Parse(o.server, endpoint.HTTPS, endpoint.GRPCS, endpoint.GRPC, endpoint.Unix)
+	e, err := o.parse(endpoint.HTTPS, endpoint.GRPCS, endpoint.GRPC, endpoint.Unix)
 	if err != nil {
-		return nil, usagef("--server %q: %w", text.URL(o.server), err)
-	}
-	if e.IsGRPC() && e.Network == "tcp" && e.Port == "" {
-		return nil, usagef("--server %q: must have a port; a gateway's gRPC port is 9090 by default: %s://%s:9090",
-			text.URL(o.server), e.Scheme, e.Host)
+		return nil, err
 	}
 	if o.timeout <= 0 {
 		return nil, usagef("--timeout: want more than 0, got %s", o.timeout)
@@ -94,7 +93,7 @@ func (o *clientOptions) open(c *codec.Codec, errOut io.Writer) (*server, error) 
 		return nil, err
 	}
 	if token != "" && !e.HasTLS() && e.Network == "tcp" && !e.IsLocal() {
-		return nil, usagef("--token and --token-file need TLS: want --server grpcs://%s", e.Authority)
+		return nil, usagef("--token and --token-file need TLS: want %s grpcs://%s", o.flag(), e.Authority)
 	}
 	cl, err := client.New(client.Config{
 		Endpoint: e, TLS: config, Codec: c, UserAgent: userAgent(), Idle: 1, Token: token,
@@ -105,10 +104,26 @@ func (o *clientOptions) open(c *codec.Codec, errOut io.Writer) (*server, error) 
 	return &server{options: o, endpoint: e, client: cl, errOut: errOut}, nil
 }
 
+// flag returns the name of the flag that sets the server.
+func (o *clientOptions) flag() string { return cmp.Or(o.serverFlag, "--server") }
+
+// parse returns the endpoint of the server, which must have one of the schemes.
+func (o *clientOptions) parse(schemes ...string) (*endpoint.Endpoint, error) {
+	e, err := endpoint.Parse(o.server, schemes...)
+	if err != nil {
+		return nil, usagef("%s %q: %w", o.flag(), text.URL(o.server), err)
+	}
+	if e.IsGRPC() && e.Network == "tcp" && e.Port == "" {
+		return nil, usagef("%s %q: must have a port; a gateway's gRPC port is 9090 by default: %s://%s:9090",
+			o.flag(), text.URL(o.server), e.Scheme, e.Host)
+	}
+	return e, nil
+}
+
 // tlsConfig reads the files of the flags.
 func (o *clientOptions) tlsConfig(e *endpoint.Endpoint) (*tls.Config, error) {
 	if !e.HasTLS() && (o.ca != "" || o.cert != "" || o.key != "") {
-		return nil, usagef("--ca, --cert and --key need TLS: want --server grpcs://%s", e.Authority)
+		return nil, usagef("--ca, --cert and --key need TLS: want %s grpcs://%s", o.flag(), e.Authority)
 	}
 	ca, cert, err := o.credentials()
 	if err != nil {

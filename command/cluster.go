@@ -56,10 +56,25 @@ type clusterOptions struct {
 	burst            int
 	gatewayAddresses []string
 
-	leaderElect   bool
+	leaderElection leaderElectionOptions
+}
+
+// leaderElectionOptions are the flags about the Lease that replicas compete for.
+type leaderElectionOptions struct {
+	enabled       bool
 	leaseDuration time.Duration
 	renewDeadline time.Duration
 	retryPeriod   time.Duration
+}
+
+func (o *leaderElectionOptions) addFlags(f *pflag.FlagSet, usage string) {
+	f.BoolVar(&o.enabled, "leader-elect", false, usage)
+	f.DurationVar(&o.leaseDuration, "leader-elect-lease-duration", 15*time.Second,
+		"how long other replicas wait for a leader that is silent")
+	f.DurationVar(&o.renewDeadline, "leader-elect-renew-deadline", 10*time.Second,
+		"how long a leader tries to stay the leader before it gives up")
+	f.DurationVar(&o.retryPeriod, "leader-elect-retry-period", 2*time.Second,
+		"time between attempts to become, or to stay, the leader")
 }
 
 func (o *clusterOptions) addFlags(f *pflag.FlagSet) {
@@ -81,14 +96,8 @@ func (o *clusterOptions) addFlags(f *pflag.FlagSet) {
 	f.StringSliceVar(&o.gatewayAddresses, "gateway-address", nil,
 		"host or host:port under which this gateway is called, for example hookgate.hookgate-system.svc; "+
 			"ExtensionConfigs that point there are refused; may be repeated")
-	f.BoolVar(&o.leaderElect, "leader-elect", false,
+	o.leaderElection.addFlags(f,
 		"let only one of several replicas discover extensions and write to the cluster; needed with more than one")
-	f.DurationVar(&o.leaseDuration, "leader-elect-lease-duration", 15*time.Second,
-		"how long other replicas wait for a leader that is silent")
-	f.DurationVar(&o.renewDeadline, "leader-elect-renew-deadline", 10*time.Second,
-		"how long a leader tries to stay the leader before it gives up")
-	f.DurationVar(&o.retryPeriod, "leader-elect-retry-period", 2*time.Second,
-		"time between attempts to become, or to stay, the leader")
 }
 
 // inCluster reports whether the process runs in a Pod.
@@ -105,7 +114,7 @@ func (o *clusterOptions) check() error {
 	if o.qps <= 0 || o.burst <= 0 {
 		return usagef("--kube-api-qps and --kube-api-burst: want more than 0, got %g and %d", o.qps, o.burst)
 	}
-	if o.readOnly && o.leaderElect {
+	if o.readOnly && o.leaderElection.enabled {
 		return usagef("--read-only and --leader-elect: a replica that only reads does not compete to write; leave " +
 			"one of them out")
 	}
@@ -177,8 +186,9 @@ func (o *clusterOptions) newSource(at connection, c cluster.Config) (source, err
 	c.Group, c.ReadOnly, c.Namespace, c.WatchFilter, c.Concurrency = o.group, o.readOnly, o.namespace,
 		o.watchFilter, o.concurrency
 	c.LeaderElection = cluster.LeaderElection{
-		Enabled: o.leaderElect, Namespace: at.namespace, Name: leaseName(o.group, o.watchFilter),
-		LeaseDuration: o.leaseDuration, RenewDeadline: o.renewDeadline, RetryPeriod: o.retryPeriod,
+		Enabled: o.leaderElection.enabled, Namespace: at.namespace, Name: leaseName(o.group, o.watchFilter),
+		LeaseDuration: o.leaderElection.leaseDuration, RenewDeadline: o.leaderElection.renewDeadline,
+		RetryPeriod: o.leaderElection.retryPeriod,
 	}
 	found, err := cluster.New(c)
 	if err != nil {

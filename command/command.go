@@ -105,7 +105,7 @@ func newRootCommand(before func(*cobra.Command) error) *cobra.Command {
 	}
 	root.AddCommand(
 		newServeCommand(hooks, versions, groups), newCallCommand(hooks), newGetCommand(hooks), newCheckCommand(hooks),
-		newPreflightCommand(hooks, versions), newVersionCommand(),
+		newPreflightCommand(hooks, versions), newInfrastructureCommand(hooks), newVersionCommand(),
 	)
 	return root
 }

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
+	"net/http"
 	"strconv"
 	"syscall"
 
@@ -29,9 +30,12 @@ type webhookOptions struct {
 }
 
 func (o *webhookOptions) addFlags(f *pflag.FlagSet) {
-	f.IntVar(&o.port, "webhook-port", 0,
-		"port where the API server asks for defaults, validation and conversion of ExtensionConfigs and "+
-			"ExtensionPolicies; 0 for none")
+	o.addFlagsFor(f, "port where the API server asks for defaults, validation and conversion of ExtensionConfigs and "+
+		"ExtensionPolicies; 0 for none")
+}
+
+func (o *webhookOptions) addFlagsFor(f *pflag.FlagSet, port string) {
+	f.IntVar(&o.port, "webhook-port", 0, port)
 	f.StringVar(&o.dir, "webhook-cert-dir", "/tmp/k8s-webhook-server/serving-certs/",
 		"directory with the certificate and key of --webhook-port; followed while the gateway runs")
 	f.StringVar(&o.certName, "webhook-cert-name", "tls.crt", "name of the certificate in --webhook-cert-dir")
@@ -62,13 +66,20 @@ func (o *webhookOptions) listen(
 	ctx context.Context, hooks *catalog.Catalog, group string, own extensionconfig.Addresses, settings certs.Settings,
 	logger *slog.Logger,
 ) (*webhooks, error) {
-	pair, err := certs.OpenDir(o.dir, o.certName, o.keyName, logger)
-	if err != nil {
-		return nil, fmt.Errorf("read --webhook-cert-dir: %w", err)
-	}
 	handler, err := webhook.New(webhook.Config{Group: group, Own: own, Logger: logger, Catalog: hooks})
 	if err != nil {
 		return nil, err
+	}
+	return o.listenWith(ctx, handler, settings, logger)
+}
+
+// listenWith returns webhooks with a handler, which listen already.
+func (o *webhookOptions) listenWith(
+	ctx context.Context, handler http.Handler, settings certs.Settings, logger *slog.Logger,
+) (*webhooks, error) {
+	pair, err := certs.OpenDir(o.dir, o.certName, o.keyName, logger)
+	if err != nil {
+		return nil, fmt.Errorf("read --webhook-cert-dir: %w", err)
 	}
 	server := webhook.NewServer(webhook.ServerConfig{
 		Address: net.JoinHostPort("", strconv.Itoa(o.port)), TLS: pair.ServerTLS(settings), Handler: handler,

@@ -61,15 +61,6 @@ func (r *clusters) reconcile(
 		b.apply(desired, provisioned(c.Status.Initialization))
 		return reconcile.Result{}, r.write(ctx, c, desired)
 	}
-	c, err := identify(ctx, r.base, c, infrav1.ClusterFinalizer,
-		func(c *infrav1.HookgateCluster) *string { return &c.Spec.ExternalID }, nil)
-	if err != nil {
-		return reconcile.Result{}, client.IgnoreNotFound(err)
-	}
-	conditions := desired.GetConditions()
-	desired = c.DeepCopy()
-	desired.SetConditions(conditions)
-	w.infra, w.clusterExternalID = c, c.Spec.ExternalID
 	req, b, err := r.request(ctx, c, desired, w)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -78,6 +69,13 @@ func (r *clusters) reconcile(
 		b.apply(desired, provisioned(c.Status.Initialization))
 		return later(jitter(provisioningInterval)), r.write(ctx, c, desired)
 	}
+	if c, err = identify(ctx, r.base, c, infrav1.ClusterFinalizer,
+		func(c *infrav1.HookgateCluster) *string { return &c.Spec.ExternalID }, nil); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	desired = continued(c, desired)
+	w.infra, w.clusterExternalID = c, c.Spec.ExternalID
+	req.Subject.ExternalId, req.Subject.ClusterExternalId = c.Spec.ExternalID, c.Spec.ExternalID
 	result, err := r.call(ctx, c, desired, w, handler, req)
 	if err != nil {
 		return reconcile.Result{}, err

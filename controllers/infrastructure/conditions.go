@@ -4,8 +4,8 @@
 package infrastructure
 
 import (
+	"cmp"
 	"slices"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -35,6 +35,9 @@ func set(o object, kind string, status metav1.ConditionStatus, reason, message s
 	meta.SetStatusCondition(&list, metav1.Condition{
 		Type: kind, Status: status, Reason: reason, ObservedGeneration: o.GetGeneration(),
 		Message: text.Bounded(message, limits.ConditionMessageBytes),
+	})
+	slices.SortFunc(list, func(a, b metav1.Condition) int {
+		return cmp.Or(cmp.Compare(rank(a.Type), rank(b.Type)), cmp.Compare(a.Type, b.Type))
 	})
 	o.SetConditions(list)
 }
@@ -90,12 +93,6 @@ func setSeen(o object, a answered) {
 	}
 	keep := slices.DeleteFunc(slices.Clone(o.GetConditions()), func(c metav1.Condition) bool {
 		return !seen[c.Type] && !slices.Contains(owned, c.Type)
-	})
-	slices.SortStableFunc(keep, func(a, b metav1.Condition) int {
-		if x, y := rank(a.Type), rank(b.Type); x != y {
-			return x - y
-		}
-		return strings.Compare(a.Type, b.Type)
 	})
 	o.SetConditions(keep)
 }

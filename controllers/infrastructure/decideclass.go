@@ -67,10 +67,16 @@ func chooseHandlers(
 ) (chosen infrav1.Handlers, problems []string) {
 	byHook := map[string][]string{}
 	for _, h := range announced {
-		if h.GetRequestHook().GetApiVersion() == hook.InfrastructureGroup+"/"+hook.InfrastructureVersion {
-			name := h.GetRequestHook().GetHook()
-			byHook[name] = append(byHook[name], h.GetName())
+		if h.GetRequestHook().GetApiVersion() != hook.InfrastructureGroup+"/"+hook.InfrastructureVersion {
+			continue
 		}
+		if h.GetFailurePolicy() == hooksv1alpha1.FailurePolicy_FAILURE_POLICY_IGNORE {
+			problems = append(problems, fmt.Sprintf("handler %q: its failure policy must not be Ignore: without an answer, "+
+				"nothing is known to exist, or to be gone", h.GetName()))
+			continue
+		}
+		name := h.GetRequestHook().GetHook()
+		byHook[name] = append(byHook[name], h.GetName())
 	}
 	for _, h := range []struct {
 		hook, member string

@@ -65,13 +65,11 @@ func (r *machines) reconcile(
 		b.apply(desired, provisioned(m.Status.Initialization))
 		return reconcile.Result{}, r.write(ctx, m, desired)
 	}
-	conditions := desired.GetConditions()
-	m, err := r.current(ctx, m, w)
+	m, err := r.current(ctx, m)
 	if err != nil || !m.DeletionTimestamp.IsZero() || exempt(m) {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	desired = m.DeepCopy()
-	desired.SetConditions(conditions)
+	desired = continued(m, desired)
 	req, b, err := r.request(ctx, m, desired, w)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -80,6 +78,12 @@ func (r *machines) reconcile(
 		b.apply(desired, provisioned(m.Status.Initialization))
 		return later(jitter(provisioningInterval)), r.write(ctx, m, desired)
 	}
+	if m, err = identify(ctx, r.base, m, infrav1.MachineFinalizer,
+		func(m *infrav1.HookgateMachine) *string { return &m.Spec.ExternalID }, recordOf(w)); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	desired = continued(m, desired)
+	req.Subject.ExternalId = m.Spec.ExternalID
 	result, err := r.call(ctx, m, desired, w, handler, req)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -87,20 +91,14 @@ func (r *machines) reconcile(
 	return result, r.write(ctx, m, desired)
 }
 
-// current returns the machine as it is stored, with an externalID. A machine without a provider ID is read past the
-// cache: one that has just been recorded must not be made again.
-func (r *machines) current(
-	ctx context.Context, m *infrav1.HookgateMachine, w *world,
-) (*infrav1.HookgateMachine, error) {
-	if m.Spec.ProviderID == "" {
-		read := &infrav1.HookgateMachine{}
-		if err := r.live.Get(ctx, client.ObjectKeyFromObject(m), read); err != nil || !read.DeletionTimestamp.IsZero() {
-			return read, err
-		}
-		m = read
+// current returns the machine as it is stored. A machine without a provider ID is read past the cache: one that has just
+// been recorded must not be made again.
+func (r *machines) current(ctx context.Context, m *infrav1.HookgateMachine) (*infrav1.HookgateMachine, error) {
+	if m.Spec.ProviderID != "" {
+		return m, nil
 	}
-	return identify(ctx, r.base, m, infrav1.MachineFinalizer,
-		func(m *infrav1.HookgateMachine) *string { return &m.Spec.ExternalID }, recordOf(w))
+	read := &infrav1.HookgateMachine{}
+	return read, r.live.Get(ctx, client.ObjectKeyFromObject(m), read)
 }
 
 // machineBlock returns why the extension must not be called about a machine that should exist; nil if it may.

@@ -4,6 +4,7 @@
 package infrastructure
 
 import (
+	"errors"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -39,8 +40,23 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 				", without an answer that what they stand for is gone, by kind.",
 		}, []string{"kind"}),
 	}
-	r.MustRegister(m.calls, m.durations, m.abandoned)
+	m.calls, m.durations, m.abandoned = registered(r, m.calls), registered(r, m.durations), registered(r, m.abandoned)
 	return m
+}
+
+// registered registers a collector, and returns it or the same one that was registered before: controller-runtime has
+// one registry for the process.
+func registered[C prometheus.Collector](r prometheus.Registerer, c C) C {
+	err := r.Register(c)
+	if known, ok := errors.AsType[prometheus.AlreadyRegisteredError](err); ok {
+		if same, ok := known.ExistingCollector.(C); ok {
+			return same
+		}
+	}
+	if err != nil {
+		panic(err) // a mistake in the names, which every test sees
+	}
+	return c
 }
 
 // Call implements calls.Observer.

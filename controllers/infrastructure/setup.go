@@ -40,6 +40,8 @@ type Config struct {
 	Calls   *calls.Client
 	Metrics *Metrics
 	Logger  *slog.Logger
+	// Schemas are the schemas of parameters, which the webhooks use as well. Nil means that they are not shared.
+	Schemas *parameters.Cache
 	// WatchFilter limits the objects to those with this value of the label cluster.x-k8s.io/watch-filter. Empty means all.
 	WatchFilter string
 	// The numbers of objects that are reconciled at the same time. Zero means the defaults.
@@ -54,11 +56,14 @@ func Setup(ctx context.Context, mgr manager.Manager, c Config) error {
 	if c.Calls == nil || c.Metrics == nil || c.Logger == nil {
 		return errors.New("infrastructure: Calls, Metrics and Logger are required")
 	}
+	if c.Schemas == nil {
+		c.Schemas = parameters.NewCache()
+	}
 	if err := index(ctx, mgr); err != nil {
 		return fmt.Errorf("infrastructure: index: %w", err)
 	}
 	b := &base{
-		client: mgr.GetClient(), live: mgr.GetAPIReader(), calls: c.Calls, schemas: parameters.NewCache(),
+		client: mgr.GetClient(), live: mgr.GetAPIReader(), calls: c.Calls, schemas: c.Schemas,
 		secrets: newSecrets(mgr.GetAPIReader(), time.Now), ids: newProviderIDs(mgr.GetClient()), metrics: c.Metrics,
 		logger: c.Logger, now: time.Now, watchFilter: c.WatchFilter,
 	}

@@ -7,6 +7,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strconv"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -56,12 +59,68 @@ func (r *base) write(ctx context.Context, before, after client.Object) error {
 		if err := r.client.Patch(ctx, written, client.RawPatch(types.MergePatchType, main)); err != nil {
 			return fmt.Errorf("write %s: %w", client.ObjectKeyFromObject(after), err)
 		}
+		if o, ok := after.(object); ok && written.GetGeneration() != before.GetGeneration() {
+			observed(o, written.GetGeneration())
+			if _, status, err = difference(before, after); err != nil {
+				return err
+			}
+		}
 	}
-	if status == nil {
-		return nil
+	if status != nil {
+		if err := r.client.Status().Patch(ctx, written, client.RawPatch(types.MergePatchType, status)); err != nil {
+			return fmt.Errorf("write the status of %s: %w", client.ObjectKeyFromObject(after), err)
+		}
 	}
-	if err := r.client.Status().Patch(ctx, written, client.RawPatch(types.MergePatchType, status)); err != nil {
-		return fmt.Errorf("write the status of %s: %w", client.ObjectKeyFromObject(after), err)
+	if main != nil || status != nil {
+		r.await(ctx, written)
 	}
 	return nil
+}
+
+const (
+	// cacheDelay is the time between two reads of a cache that lacks the last write.
+	cacheDelay = 5 * time.Millisecond
+	// cacheTimeout bounds the wait for the cache. What is decided from an older state is written in vain, or refused.
+	cacheTimeout = time.Second
+)
+
+// await waits until the cache has an object as it was written, so that the next reconciliation does not take its own
+// work for the work of others.
+func (r *base) await(ctx context.Context, written client.Object) {
+	want, err := strconv.ParseUint(written.GetResourceVersion(), 10, 64)
+	if err != nil {
+		return
+	}
+	read, ok := written.DeepCopyObject().(client.Object)
+	for deadline := time.Now().Add(cacheTimeout); ok && time.Now().Before(deadline) && ctx.Err() == nil; {
+		if err := r.client.Get(ctx, client.ObjectKeyFromObject(written), read); err != nil {
+			return
+		}
+		if have, err := strconv.ParseUint(read.GetResourceVersion(), 10, 64); err != nil || have >= want {
+			return
+		}
+		time.Sleep(cacheDelay)
+	}
+}
+
+// observed makes conditions about the spec of an object those about the spec that these controllers have just written.
+func observed(o object, generation int64) {
+	list := slices.Clone(o.GetConditions())
+	for i := range list {
+		if list[i].ObservedGeneration == o.GetGeneration() {
+			list[i].ObservedGeneration = generation
+		}
+	}
+	o.SetConditions(list)
+}
+
+// continued returns a copy of an object, as it is stored now, with the conditions that desired has so far.
+func continued[T object](stored, desired T) T {
+	o, ok := stored.DeepCopyObject().(T)
+	if !ok {
+		return desired
+	}
+	observed(desired, stored.GetGeneration())
+	o.SetConditions(desired.GetConditions())
+	return o
 }

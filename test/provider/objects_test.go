@@ -4,6 +4,7 @@
 package provider
 
 import (
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -101,8 +102,16 @@ func isProvisioned(m *infrav1.HookgateMachine) bool {
 
 // writes records the requests of the controllers that change something.
 type writes struct {
-	mu   sync.Mutex
-	list []string
+	mu     sync.Mutex
+	list   []string
+	refuse string // a part of the paths of requests that are refused; empty for none
+}
+
+// refused makes the requests fail whose paths contain a text; empty for none.
+func (w *writes) refused(path string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.refuse = path
 }
 
 type watched struct {
@@ -116,7 +125,11 @@ func (w watched) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method != http.MethodGet && !strings.Contains(r.URL.Path, "/events") {
 		w.writes.mu.Lock()
 		w.writes.list = append(w.writes.list, r.Method+" "+r.URL.Path)
+		refuse := w.writes.refuse
 		w.writes.mu.Unlock()
+		if refuse != "" && strings.Contains(r.URL.Path, refuse) {
+			return nil, errors.New("the connection to the API server is cut")
+		}
 	}
 	return w.next.RoundTrip(r)
 }

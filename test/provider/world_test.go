@@ -50,8 +50,9 @@ type world struct {
 }
 
 // newWorld returns a world with a class that is ready.
-func newWorld(t testing.TB, change ...func(*world)) *world {
+func newWorld(t *testing.T, change ...func(*world)) *world {
 	t.Helper()
+	t.Parallel()
 	if apiServer == nil {
 		t.Skipf("%s is not set: run `make test-kubernetes`, which builds kube-apiserver and etcd and sets it", assetsVariable)
 	}
@@ -257,6 +258,9 @@ func updateStatus[O client.Object](w *world, o O, change func(O)) {
 
 func (w *world) delete(o client.Object) {
 	w.t.Helper()
+	if _, ok := o.(*corev1.Secret); ok {
+		o.SetNamespace(w.namespace)
+	}
 	if err := w.client.Delete(w.t.Context(), o); err != nil {
 		w.t.Fatal(err)
 	}
