@@ -154,7 +154,7 @@ test: build test-extension $(if $(RACE),race) $(BIN)/gotestsum ## Run the tests 
 
 # The end-to-end suite mostly waits, so it runs beside the others. What it starts is built before.
 .PHONY: test-all
-test-all: build kubernetes-binaries e2e-binaries skew-binaries examples-python ## Run the suites that need more than Go: API servers, the image, a browser, other languages, faults, Cluster API
+test-all: build kubernetes-binaries e2e-binaries skew-binaries examples-python fake-cloud ## Run the suites that need more than Go: API servers, the image, a browser, other languages, faults, Cluster API
 	@$(MAKE) --no-print-directory test-e2e >$(BIN)/test-e2e.log 2>&1 & e2e=$$!; trap 'kill $$e2e' INT TERM; failed=; \
 	for suite in $(SUITES); do \
 		printf '\n-- make test-%s (%s)\n' $$suite "$$(date -u +%H:%M:%S)"; \
@@ -227,8 +227,8 @@ $(PROTOC):
 	@chmod +x $(BIN)/download/protoc-*.exe && mv $(BIN)/download/protoc-$(PROTOC_VERSION)-*.exe $@
 
 .PHONY: test-e2e
-test-e2e: build kubernetes-binaries e2e-binaries skew-binaries examples-python ## Run Clusters with the real Cluster API, which calls every hook through the gateway
-	@cd test/e2e && HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_E2E_BIN=$(E2E_BIN) HOOKGATE_SKEW_BIN=$(BIN)/skew \
+test-e2e: build kubernetes-binaries e2e-binaries skew-binaries examples-python fake-cloud ## Run Clusters with the real Cluster API, which calls every hook through the gateway
+	@cd test/e2e && HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_E2E_BIN=$(E2E_BIN) HOOKGATE_SKEW_BIN=$(BIN)/skew HOOKGATE_CLOUD=$(BIN)/fake-cloud \
 		KUBEBUILDER_ASSETS='$(KUBEBUILDER_ASSETS)' $(GO) test -vet=off -count=1 -v -timeout 30m ./...
 
 .PHONY: race

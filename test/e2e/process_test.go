@@ -89,6 +89,12 @@ func (w *world) dead() string {
 // eventually waits until check holds; check also returns what it saw. It gives up when a process ends.
 func (w *world) eventually(what string, check func() (saw string, ok bool)) {
 	w.t.Helper()
+	w.eventuallyWithin(patience, what, check)
+}
+
+// eventuallyWithin is eventually with another bound than patience.
+func (w *world) eventuallyWithin(patience time.Duration, what string, check func() (saw string, ok bool)) {
+	w.t.Helper()
 	deadline := time.Now().Add(patience)
 	for {
 		saw, ok := check()

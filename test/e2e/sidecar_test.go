@@ -36,7 +36,7 @@ func TestSidecar(t *testing.T) {
 		t.Helper()
 		t.Logf("%4.0fs  %s", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
 	}
-	w := begin(t)
+	w := begin(t, true)
 	w.startBeside()
 	w.registerGateway("example")
 	say("Cluster API has discovered the extension through its sidecar")

@@ -34,7 +34,7 @@ func TestExtensionsOfV112(t *testing.T) {
 		t.Helper()
 		t.Logf("%4.0fs  %s", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
 	}
-	w := begin(t)
+	w := begin(t, true)
 	w.startHub(filepath.Join(folder(t, "HOOKGATE_SKEW_BIN"), "test-extension"))
 	record := w.startGuard()
 	w.register(map[string]any{})

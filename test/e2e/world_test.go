@@ -64,6 +64,9 @@ type world struct {
 	extension, core, controlPlane *server
 	gateway                       *server
 
+	// meanwhile runs at each look at what is awaited; nil for nothing.
+	meanwhile func()
+
 	// What the gateway had counted when it was restarted, and the requests of Cluster API that found it away.
 	callsBefore, requestsBefore []sample
 	lost                        int
@@ -80,8 +83,9 @@ func newServer(t *testing.T) *server {
 	return &server{port: freePort(t), diagnostics: freePort(t), health: freePort(t)}
 }
 
-// begin starts Cluster API and its providers, with no extension as yet.
-func begin(t *testing.T) *world {
+// begin starts Cluster API and its providers, with no extension as yet. The infrastructure provider is Cluster API's own,
+// in memory, or none: then only the CRDs of Hookgate's exist.
+func begin(t *testing.T, inMemory bool) *world {
 	ctrllog.SetLogger(logr.Discard())
 	ctx, cancel := context.WithTimeout(t.Context(), lifetime)
 	t.Cleanup(cancel)
@@ -111,7 +115,12 @@ func begin(t *testing.T) *world {
 	bootstrap := provider("kubeadm-bootstrap", "sigs.k8s.io/cluster-api", "bootstrap/kubeadm")
 	w.controlPlane = provider("kubeadm-control-plane", "sigs.k8s.io/cluster-api", "controlplane/kubeadm",
 		shows...)
-	infrastructure := provider("infrastructure", "sigs.k8s.io/cluster-api/test", "infrastructure/docker")
+	servers := []*server{w.core, bootstrap, w.controlPlane}
+	if inMemory {
+		servers = append(servers, provider("infrastructure", "sigs.k8s.io/cluster-api/test", "infrastructure/docker"))
+	} else {
+		crds = append(crds, w.infrastructureCRDs()...)
+	}
 	crds = append(crds, w.ownCRDs()...)
 	if _, err := envtest.InstallCRDs(w.rest, envtest.CRDInstallOptions{CRDs: crds, MaxTime: patience}); err != nil {
 		t.Fatalf("install CRDs: %v", err)
@@ -121,10 +130,10 @@ func begin(t *testing.T) *world {
 		w.create(o)
 	}
 
-	for _, s := range []*server{w.core, bootstrap, w.controlPlane, infrastructure} {
+	for _, s := range servers {
 		s.process = s.start()
 	}
-	for _, s := range []*server{w.core, bootstrap, w.controlPlane, infrastructure} {
+	for _, s := range servers {
 		w.ready(s)
 	}
 	return w
@@ -133,7 +142,7 @@ func begin(t *testing.T) *world {
 // beginWithHub also starts Cluster API's own extension and a gateway, and registers the extension with the gateway and
 // the gateway with Cluster API.
 func beginWithHub(t *testing.T) *world {
-	w := begin(t)
+	w := begin(t, true)
 	w.startHub(filepath.Join(folder(t, "HOOKGATE_E2E_BIN"), "test-extension"))
 	w.register(map[string]any{"defaultAllHandlersToBlocking": "true"})
 	w.registerGateway(gateway)

@@ -59,8 +59,8 @@
 //
 // The API servers let in everyone, and listen on all addresses; upstream decides this. They have no evictions, no status
 // subresource, no server-side apply, no garbage collection, and treat strategic merge patches as merge patches. No Pods
-// run other than those of the control plane. Of cloud-init's templates only the metadata instance_id, local_hostname
-// and hostname are known, and of Ignition only files. Nothing survives the process.
+// run other than those of the control plane. Of cloud-init's templates only the metadata instance_id, provider_id,
+// local_hostname and hostname are known, and of Ignition only files. Nothing survives the process.
 //
 // A body has at most 2 MiB; there are at most 128 networks, 4,096 machines, 512 groups, 1,000 instances of a group,
 // 32 rules of faults, 20,000 events, and 256 requests at a time.

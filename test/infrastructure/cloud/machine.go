@@ -180,7 +180,9 @@ func (c *Cloud) stepMachine(ctx context.Context, m *machine, now time.Time) {
 // boot reads the bootstrap data and runs kubeadm. A machine that cannot join yet tries again at the next step.
 func (c *Cloud) boot(ctx context.Context, m *machine, now time.Time) {
 	if m.data == nil {
-		metadata := map[string]string{"instance_id": m.ID, "local_hostname": m.Name, "hostname": m.Name}
+		metadata := map[string]string{
+			"instance_id": m.ID, "local_hostname": m.Name, "hostname": m.Name, "provider_id": m.ProviderID,
+		}
 		data, err := parseUserData(m.bootstrap.Format, m.bootstrap.Data, metadata)
 		if err != nil {
 			c.failMachine(m, api.BootstrapFailed, err)
