@@ -62,7 +62,7 @@ PROTOC := $(BIN)/protoc-$(PROTOC_VERSION)
 RELEASED := $(shell git describe --tags --abbrev=0 --match 'v[0-9]*' 2>/dev/null)
 BREAKING_AGAINST ?= $(or $(RELEASED),$(shell main=$$(git rev-parse -q --verify main || git rev-parse -q --verify origin/main); \
 	if [ "$$main" = "$$(git rev-parse HEAD)" ]; then git rev-parse -q --verify 'HEAD~1' || echo "$$main"; else echo "$$main"; fi))
-BREAKING_CONFIG := $(if $(RELEASED),,--config '{"version": "v2", "modules": [{"path": "proto"}, {"path": "test/hookversions/proto"}], "breaking": {"use": ["FILE"], \
+BREAKING_CONFIG := $(if $(RELEASED),,--config '{"version": "v2", "modules": [{"path": "proto"}, {"path": "test/hookversions/proto"}, {"path": "examples/own-hooks/proto"}], "breaking": {"use": ["FILE"], \
 	"except": ["FILE_SAME_JAVA_PACKAGE", "FILE_SAME_JAVA_MULTIPLE_FILES"]}}')
 
 # The servers of the Kubernetes tests. KUBEBUILDER_ASSETS may name a folder with kube-apiserver, etcd, kubectl
@@ -331,6 +331,7 @@ bench-go: ## Run the Go benchmarks
 generate: $(BUF) ## Regenerate gen/, deploy/crd/, proto/testdata/ and the pages of docs/ that come from the code
 	@$(BUF) generate
 	@$(BUF) generate --template test/hookversions/buf.gen.yaml
+	@$(BUF) generate --template examples/own-hooks/buf.gen.yaml
 	@$(GO) -C tools/openapi run . $(CURDIR)
 	@$(TOOL) controller-gen object:headerFile=api/boilerplate.go.txt crd paths=./api/v1alpha1/... output:crd:dir=deploy/crd
 	@$(TOOL) controller-gen object:headerFile=api/boilerplate.go.txt crd paths=./api/infrastructure/... output:crd:dir=deploy/crd/infrastructure
@@ -359,7 +360,7 @@ verify-proto: $(BUF) ## Lint the contract and compare it with the last release, 
 
 .PHONY: verify-generated
 verify-generated: generate ## Check that generated files are up to date
-	@changed=$$(git status --porcelain -- gen test/hookversions/gen 'api/*/zz_generated*' deploy/crd proto/testdata docs/metrics.md docs/errors.md docs/conformance.md docs/conversion.md docs/infrastructure-kinds.md); if [ -n "$$changed" ]; then \
+	@changed=$$(git status --porcelain -- gen test/hookversions/gen examples/own-hooks/gen 'api/*/zz_generated*' deploy/crd proto/testdata docs/metrics.md docs/errors.md docs/conformance.md docs/conversion.md docs/infrastructure-kinds.md); if [ -n "$$changed" ]; then \
 		echo "generated files are not up to date: run 'make generate' and commit"; echo "$$changed"; exit 1; fi
 
 .PHONY: verify-modules

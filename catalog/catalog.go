@@ -117,7 +117,8 @@ func (c *Catalog) Lookup(gvh hook.GroupVersionHook) (*Hook, bool) {
 	return h, ok
 }
 
-// ByName returns the newest version of the hook with the given name, in any letter case.
+// ByName returns the newest version of the hook with the given name, in any letter case. Only hooks that list handlers
+// may have the name of one in another group; ByName returns that of the first group.
 func (c *Catalog) ByName(name string) (*Hook, bool) {
 	h, ok := c.byName[strings.ToLower(name)]
 	return h, ok
@@ -229,6 +230,9 @@ func (c *Catalog) indexDiscoveries(groups []string) error {
 			continue
 		}
 		c.discoveries = append(c.discoveries, found[0].versions)
+	}
+	for _, versions := range slices.Backward(c.discoveries) {
+		c.byName[strings.ToLower(versions[0].Hook)] = versions[0]
 	}
 	return errors.Join(errs...)
 }

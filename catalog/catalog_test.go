@@ -268,3 +268,24 @@ func TestBuildRefuses(t *testing.T) {
 		})
 	}
 }
+
+// Hooks are known by their names alone, so that a group cannot have that of another group, except to list handlers.
+func TestNamesAcrossGroups(t *testing.T) {
+	lifecycle := hooksv1alpha1.File_hookgate_hooks_v1alpha1_lifecycle_hooks_proto
+	_, err := Build(nil,
+		Source{
+			Group: "b", Version: "v1",
+			Files: []protoreflect.FileDescriptor{hooksv1alpha1.File_hookgate_hooks_v1alpha1_discovery_proto, lifecycle},
+		},
+		Source{
+			Group: "a", Version: "v1",
+			Files: []protoreflect.FileDescriptor{
+				infrastructurev1alpha1.File_hookgate_infrastructure_v1alpha1_discovery_proto, lifecycle,
+			},
+		},
+	)
+	const want = "hook b/v1/BeforeClusterCreate: group a has a hook of this name already"
+	if err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}

@@ -8,6 +8,8 @@ import (
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 )
 
 // InJSON reports whether a field of the contract's messages is a member of their JSON. Three are not: the handler of a
@@ -71,4 +73,16 @@ func CopySame(to, from protoreflect.Message) {
 
 func sameShape(a, b protoreflect.FieldDescriptor) bool {
 	return a.Kind() == b.Kind() && a.Cardinality() == b.Cardinality() && a.IsMap() == b.IsMap()
+}
+
+// HandlersOf returns the handlers in an answer to the discovery of any group, in any version.
+func HandlersOf(answer proto.Message) []*hooksv1alpha1.ExtensionHandler {
+	if a, ok := answer.(interface {
+		GetHandlers() []*hooksv1alpha1.ExtensionHandler
+	}); ok {
+		return a.GetHandlers()
+	}
+	out := &hooksv1alpha1.DiscoveryResponse{}
+	CopySame(out.ProtoReflect(), answer.ProtoReflect())
+	return out.GetHandlers()
 }

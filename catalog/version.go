@@ -71,6 +71,10 @@ func Build(releases []Release, sources ...Source) (*Catalog, error) {
 			errs = append(errs, fmt.Errorf("version %s: occurs twice in the catalog", v.APIVersion()))
 			continue
 		}
+		if err := checkAPIVersion(v.Group, v.Name); err != nil {
+			errs = append(errs, err)
+			continue
+		}
 		for _, file := range s.Files {
 			for i := range file.Services().Len() {
 				if err := v.add(file.Services().Get(i), s.FailOnly); err != nil {
@@ -100,6 +104,12 @@ func Build(releases []Release, sources ...Source) (*Catalog, error) {
 	c.index()
 	if err := c.indexDiscoveries(groups); err != nil {
 		errs = append(errs, err)
+	}
+	for i, h := range c.hubs {
+		if i > 0 && strings.EqualFold(c.hubs[i-1].Hook, h.Hook) && !(h.Singleton() && c.hubs[i-1].Singleton()) {
+			// Files of callers, metrics and the command line know hooks by their names alone.
+			errs = append(errs, fmt.Errorf("hook %s: group %s has a hook of this name already", h, c.hubs[i-1].Group))
+		}
 	}
 	messages := map[protoreflect.FullName]*Hook{}
 	for _, h := range c.hooks {
@@ -156,7 +166,7 @@ func (v *Version) add(s protoreflect.ServiceDescriptor, failOnly bool) error {
 			h.Response, err = messageType(m.Output())
 		}
 		if err == nil {
-			err = checkResponse(m.Output())
+			err = errors.Join(checkResponse(m.Output()), checkShape(h, m))
 		}
 		if err != nil {
 			errs = append(errs, fmt.Errorf("hook %s: %w", h.Hook, err))

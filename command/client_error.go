@@ -27,6 +27,7 @@ type callError struct {
 	message string
 	callID  string
 	hint    string
+	absent  bool // the server does not have the hook
 }
 
 func (e *callError) Error() string {
@@ -75,11 +76,13 @@ func (s *server) refusal(r *client.Response, handler string) *callError {
 				e.kind = info.GetReason()
 			}
 		}
-		if e.kind == "" && r.GRPC.Code() == codes.Unimplemented {
+		e.absent = r.GRPC.Code() == codes.Unimplemented
+		if e.kind == "" && e.absent {
 			e.hint = "The server does not serve this hook."
 		}
 		return e
 	}
+	e.absent = r.HTTPCode == http.StatusNotFound
 	var body struct {
 		Message string `json:"message"`
 	}

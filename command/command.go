@@ -1,7 +1,8 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package command is the command line of hookgate: flags and wiring only.
+// Package command is the command line of hookgate: flags and wiring only. Programs with further groups of hooks call
+// Main with them, and have every command of hookgate for these hooks, too.
 package command
 
 import (
@@ -29,9 +30,10 @@ const (
 	exitUsage  = 2
 )
 
-// Main runs hookgate with the arguments of the process, and ends the process.
-func Main() {
-	os.Exit(run(untilSignal(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.LookupEnv))
+// Main runs hookgate with the arguments of the process, and ends the process. All commands know Cluster API's hooks,
+// those of infrastructure, and those of the groups.
+func Main(groups ...gateway.Group) {
+	os.Exit(run(untilSignal(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.LookupEnv, groups...))
 }
 
 // untilSignal returns a context that ends at SIGTERM or SIGINT. The second of them ends the program at once, also as
@@ -62,12 +64,17 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 // run is the whole program, so that tests can call it.
 func run(
 	ctx context.Context, args []string, in io.Reader, out, errOut io.Writer, lookupEnv func(string) (string, bool),
+	groups ...gateway.Group,
 ) int {
 	started := false
-	root := newRootCommand(func(cmd *cobra.Command) error {
+	root, err := newRootCommand(func(cmd *cobra.Command) error {
 		started = true
 		return flagsFromEnvironment(cmd.Flags(), lookupEnv)
-	})
+	}, groups...)
+	if err != nil {
+		_, _ = fmt.Fprintf(errOut, "hookgate: the groups of hooks that this program was built with: %s\n", err)
+		return exitFailed
+	}
 	root.SetArgs(args)
 	root.SetIn(in)
 	root.SetOut(out)
@@ -85,7 +92,13 @@ func run(
 	return exitFailed
 }
 
-func newRootCommand(before func(*cobra.Command) error) *cobra.Command {
+// newRootCommand returns the command with all others. The error is a mistake in the groups.
+func newRootCommand(before func(*cobra.Command) error, more ...gateway.Group) (*cobra.Command, error) {
+	groups := append([]gateway.Group{gateway.Infrastructure()}, more...)
+	hooks, versions, err := gateway.Hooks(groups...) // the only ones of the process
+	if err != nil {
+		return nil, err
+	}
 	root := &cobra.Command{
 		Use:   "hookgate",
 		Short: "The gateway between the Cluster API runtime and its Runtime Extensions",
@@ -98,16 +111,11 @@ func newRootCommand(before func(*cobra.Command) error) *cobra.Command {
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.CompletionOptions.HiddenDefaultCmd = true
-	groups := []gateway.Group{gateway.Infrastructure()}
-	hooks, versions, err := gateway.Hooks(groups...) // the only ones of the process
-	if err != nil {
-		panic("hookgate: " + err.Error()) // a mistake in the contract, which every test sees
-	}
 	root.AddCommand(
 		newServeCommand(hooks, versions, groups), newCallCommand(hooks), newGetCommand(hooks), newCheckCommand(hooks),
 		newPreflightCommand(hooks, versions), newInfrastructureCommand(hooks), newVersionCommand(),
 	)
-	return root
+	return root, nil
 }
 
 // flagsFromEnvironment sets each flag that the command line does not set from the variable HOOKGATE_<FLAG>, if that

@@ -295,7 +295,10 @@ func TestOwnAddresses(t *testing.T) {
 
 // TestFlagsHaveHelp checks that the help of every command names its flags in a form that docs/ can quote.
 func TestFlagsHaveHelp(t *testing.T) {
-	root := newRootCommand(nil)
+	root, err := newRootCommand(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
 	for _, cmd := range append(root.Commands(), newGetHandlersCommand(catalog.New())) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			if f.Usage == "" || strings.HasSuffix(f.Usage, ".") || strings.ToLower(f.Usage[:1]) != f.Usage[:1] && !strings.ContainsAny(f.Usage[:2], "ABCDEFGHIJKLMNOPQRSTUVWXYZ") {

@@ -5,6 +5,8 @@ package command
 
 import (
 	"cmp"
+	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -14,7 +16,6 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/codec"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
-	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/render"
 	"github.com/hookgate/hookgate/internal/text"
 )
@@ -55,16 +56,12 @@ func newGetHandlersCommand(hooks *catalog.Catalog) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd, hooks) },
 	}
 	f := cmd.Flags()
-	f.StringVarP(&o.output, "output", "o", "table", "format: table, or yaml or json, which are the discovery's answer")
+	f.StringVarP(&o.output, "output", "o", "table", "format: table, or yaml or json, which have the form of an answer to discovery")
 	o.addFlags(f)
 	return cmd
 }
 
 func (o *getOptions) run(cmd *cobra.Command, hooks *catalog.Catalog) error {
-	h, ok := hooks.ByName(hook.Discovery)
-	if !ok {
-		return fmt.Errorf("hook %s is not in the catalog", hook.Discovery)
-	}
 	printer, err := newPrinter(o.output)
 	if err != nil {
 		return err
@@ -75,35 +72,60 @@ func (o *getOptions) run(cmd *cobra.Command, hooks *catalog.Catalog) error {
 		return err
 	}
 	defer server.client.Close()
-	a, err := server.call(cmd.Context(), h, "", h.Request.New().Interface())
+	handlers, err := server.handlers(cmd.Context(), hooks)
 	if err != nil {
 		return fmt.Errorf("get handlers: %w", err)
 	}
-	if err := checkStatus(h, a); err != nil {
-		return err
-	}
-	discovered, ok := a.message.(*hooksv1alpha1.DiscoveryResponse)
-	if !ok {
-		return fmt.Errorf("get handlers: answer is a %T", a.message)
-	}
-	slices.SortStableFunc(discovered.GetHandlers(), func(a, b *hooksv1alpha1.ExtensionHandler) int {
+	slices.SortStableFunc(handlers, func(a, b *hooksv1alpha1.ExtensionHandler) int {
 		return cmp.Compare(a.GetName(), b.GetName())
 	})
-	body, err := mandated.Append(nil, discovered)
+	body, err := mandated.Append(nil, &hooksv1alpha1.DiscoveryResponse{
+		Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS, Handlers: handlers,
+	})
 	if err != nil {
 		return fmt.Errorf("print handlers: %w", err)
 	}
-	if len(discovered.GetHandlers()) == 0 {
+	if len(handlers) == 0 {
 		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s has no handlers.\n", text.URL(o.server))
 		if o.output == formatTable {
 			return nil
 		}
 	}
 	err = printer(cmd.OutOrStdout(), body, func(w io.Writer) error {
-		return render.Handlers(w, discovered.GetHandlers())
+		return render.Handlers(w, handlers)
 	})
 	if err != nil {
 		return fmt.Errorf("print handlers: %w", err)
 	}
 	return nil
+}
+
+// handlers returns the handlers of every group of hooks that the server has, in the newest version that it has of each.
+func (s *server) handlers(ctx context.Context, hooks *catalog.Catalog) ([]*hooksv1alpha1.ExtensionHandler, error) {
+	var handlers []*hooksv1alpha1.ExtensionHandler
+	var first error // of a group that the server does not have
+	answered := false
+	for _, versions := range hooks.Discoveries() {
+		for _, h := range versions {
+			a, err := s.call(ctx, h, "", h.Request.New().Interface())
+			var refused *callError
+			if errors.As(err, &refused) && refused.absent {
+				first = cmp.Or(first, err)
+				continue
+			}
+			if err == nil {
+				err = checkStatus(h, a)
+			}
+			if err != nil {
+				return nil, err
+			}
+			answered = true
+			handlers = append(handlers, catalog.HandlersOf(a.message)...)
+			break
+		}
+	}
+	if !answered {
+		return nil, first
+	}
+	return handlers, nil
 }

@@ -7,10 +7,7 @@ import (
 	"cmp"
 	"slices"
 
-	"google.golang.org/protobuf/proto"
-
 	"github.com/hookgate/hookgate/catalog"
-	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/registry"
@@ -83,16 +80,4 @@ func beside(asked *catalog.Hook, handlers, before []registry.Handler) *hook.Erro
 			"more than %d: split them over several extensions", discoveringWith(asked), n, limits.Handlers)
 	}
 	return nil
-}
-
-// handlersOf returns the handlers in an answer to discovery of any version.
-func handlersOf(answer proto.Message) []*hooksv1alpha1.ExtensionHandler {
-	if a, ok := answer.(interface {
-		GetHandlers() []*hooksv1alpha1.ExtensionHandler
-	}); ok {
-		return a.GetHandlers()
-	}
-	out := &hooksv1alpha1.DiscoveryResponse{}
-	catalog.CopySame(out.ProtoReflect(), answer.ProtoReflect())
-	return out.GetHandlers()
 }

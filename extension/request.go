@@ -169,7 +169,7 @@ func (r *request) discovered(c *catalog.Catalog, answer proto.Message) (Discover
 		return Discovered{}, r.fail(hook.BadResponse,
 			"the extension answered Failure: "+cut(catalog.MessageOf(answer)), nil)
 	}
-	d, err := discovered(c, r.hook, handlersOf(answer))
+	d, err := discovered(c, r.hook, catalog.HandlersOf(answer))
 	if err != nil {
 		return Discovered{}, r.fail(hook.BadResponse, "answer: "+err.Error(), nil)
 	}

@@ -21,11 +21,12 @@ type Group struct {
 	Versions []catalog.Source
 	// Spokes convert between Versions. A group of one version has none.
 	Spokes hookversion.Spokes
-	// Services returns the generated services of the group, whose methods call Answer with d.
+	// Services returns the generated services of the group, whose methods call Answer with d. If it is nil, the services
+	// are those of DescribedServices.
 	Services func(d *Dispatcher) GroupServices
 }
 
-// GroupServices are the generated services of a group.
+// GroupServices are the services of a group.
 type GroupServices interface {
 	// RegisterGRPC registers the services with a gRPC server, and RegisterREST with the mux of the REST front.
 	RegisterGRPC(g grpc.ServiceRegistrar)

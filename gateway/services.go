@@ -44,7 +44,11 @@ type Services struct {
 func NewServices(d *Dispatcher, groups ...Group) *Services {
 	s := &Services{dispatcher: d}
 	for _, g := range groups {
-		s.groups = append(s.groups, g.Services(d))
+		if g.Services != nil {
+			s.groups = append(s.groups, g.Services(d))
+		} else {
+			s.groups = append(s.groups, DescribedServices(d, g.Versions...))
+		}
 	}
 	return s
 }

@@ -91,7 +91,9 @@ func writeResult(w io.Writer, message proto.Message) error {
 			t.Row(v.GetName(), strconv.FormatBool(v.GetRequired()), compact(v.GetSchema().GetOpenApiV3Schema().GetRaw()))
 		}
 		t.none(len(m.GetVariables()), "no variables")
-	case *hooksv1alpha1.DiscoveryResponse:
+	case interface {
+		GetHandlers() []*hooksv1alpha1.ExtensionHandler
+	}:
 		_, _ = fmt.Fprintln(w)
 		return Handlers(w, m.GetHandlers())
 	default:

@@ -79,7 +79,7 @@ func TestBreakingEdits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			for _, module := range []string{"proto", filepath.Join("test", "hookversions", "proto")} {
+			for _, module := range []string{"proto", "test/hookversions/proto", "examples/own-hooks/proto"} {
 				if err := os.CopyFS(filepath.Join(dir, module), os.DirFS(filepath.Join(root, module))); err != nil {
 					t.Fatal(err)
 				}

@@ -56,20 +56,25 @@ func everyone(t *testing.T, w *world) {
 	}
 }
 
-// Callers of each version over each protocol call handlers of each version over each protocol: 36 cells for each hook.
+// Callers of each version over each protocol call handlers of each version over each protocol: 36 cells for each hook,
+// with the services that were generated, and with those that the gateway makes from the descriptors.
 func TestCells(t *testing.T) {
-	w := newWorld(t)
-	everyone(t, w)
-	for _, hookName := range []string{BeforeNodeDrain, PlanDrains} {
-		for _, caller := range Versions() {
-			for _, north := range protocols {
-				for _, handler := range Versions() {
-					for _, south := range protocols {
-						t.Run(fmt.Sprintf(
-							"%s/%s %s to %s %s", hookName, said(north), caller, said(south), handler,
-						), func(t *testing.T) {
-							w.cell(t, hookName, caller, north, handler, south)
-						})
+	for name, newServices := range map[string]func(*gateway.Dispatcher) gateway.GroupServices{
+		"generated": newGeneratedServices, "described": newDescribedServices,
+	} {
+		w := newWorldWith(t, newServices)
+		everyone(t, w)
+		for _, hookName := range []string{BeforeNodeDrain, PlanDrains} {
+			for _, caller := range Versions() {
+				for _, north := range protocols {
+					for _, handler := range Versions() {
+						for _, south := range protocols {
+							t.Run(fmt.Sprintf(
+								"%s/%s/%s %s to %s %s", name, hookName, said(north), caller, said(south), handler,
+							), func(t *testing.T) {
+								w.cell(t, hookName, caller, north, handler, south)
+							})
+						}
 					}
 				}
 			}
@@ -504,6 +509,9 @@ func TestDiscoveryOfSeveralGroups(t *testing.T) {
 	both, err := catalog.Build(Releases(), append(Sources(), product)...)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if h, _ := both.ByName("discovery"); h.Group != Group {
+		t.Errorf("the name Discovery is that of %s, and not of the first group", h)
 	}
 	r := registry.New()
 	r.SetReady()

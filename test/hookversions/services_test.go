@@ -34,10 +34,7 @@ func answer[Response proto.Message](ctx context.Context, a answerer, req proto.M
 }
 
 // dispatched answers through the gateway's dispatcher, as the product's services do.
-type dispatched struct {
-	dispatcher *gateway.Dispatcher
-	catalog    *catalog.Catalog
-}
+type dispatched struct{ dispatcher *gateway.Dispatcher }
 
 func (d dispatched) answer(ctx context.Context, req proto.Message) (proto.Message, error) {
 	return gateway.Answer[proto.Message](ctx, d.dispatcher, req)
@@ -148,19 +145,34 @@ func registerVersion(g grpc.ServiceRegistrar, version string, a answerer) {
 }
 
 // contract is the test group as the product's fronts serve it.
-type contract struct{ dispatched }
+type contract struct {
+	catalog *catalog.Catalog
+	gateway.GroupServices
+}
 
 var _ gateway.Contract = contract{}
 
 func (c contract) Catalog() *catalog.Catalog { return c.catalog }
 
-func (c contract) RegisterGRPC(g grpc.ServiceRegistrar) {
+// generatedServices are the services of the group as a group with generated services has them.
+type generatedServices struct{ dispatched }
+
+func newGeneratedServices(d *gateway.Dispatcher) gateway.GroupServices {
+	return generatedServices{dispatched{dispatcher: d}}
+}
+
+// newDescribedServices returns the services as a group without code of its own has them.
+func newDescribedServices(d *gateway.Dispatcher) gateway.GroupServices {
+	return gateway.DescribedServices(d, Sources()...)
+}
+
+func (c generatedServices) RegisterGRPC(g grpc.ServiceRegistrar) {
 	for _, version := range Versions() {
 		registerVersion(g, version, c.dispatched)
 	}
 }
 
-func (c contract) RegisterREST(ctx context.Context, mux *runtime.ServeMux) error {
+func (c generatedServices) RegisterREST(ctx context.Context, mux *runtime.ServeMux) error {
 	alpha, beta, stable := alphaServices{answerer: c.dispatched}, betaServices{answerer: c.dispatched},
 		stableServices{answerer: c.dispatched}
 	return errors.Join(

@@ -64,6 +64,11 @@ func (namespaces) NamespaceLabels(name string) map[string]string {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
+	return newWorldWith(t, newGeneratedServices)
+}
+
+func newWorldWith(t *testing.T, newServices func(*gateway.Dispatcher) gateway.GroupServices) *world {
+	t.Helper()
 	certs, err := devcert.New(time.Now().Add(time.Hour))
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +91,7 @@ func newWorld(t *testing.T) *world {
 		Namespaces: namespaces{},
 		Transport:  w.transports.Call, Observer: observer,
 	})
-	services := contract{dispatched{dispatcher: dispatcher, catalog: w.catalog}}
+	services := contract{w.catalog, newServices(dispatcher)}
 	front, err := gateway.NewREST(services, w.codec, observer, nil, nil)
 	if err != nil {
 		t.Fatal(err)

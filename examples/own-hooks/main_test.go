@@ -1,0 +1,220 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hookgate/hookgate/devcert"
+	"github.com/hookgate/hookgate/test/process"
+)
+
+// asProgram is the variable that makes the test's own binary the program.
+const asProgram = "OWN_HOOKS_AS_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(asProgram) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
+
+// own returns a command of the program.
+func own(t *testing.T, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.CommandContext(t.Context(), os.Args[0], args...)
+	cmd.Env = append(os.Environ(), asProgram+"=1")
+	return cmd
+}
+
+// world is a gateway with the group, and an extension over each protocol.
+type world struct {
+	gateway *process.Gateway
+	grpc    *process.Process
+	ca      string
+}
+
+func newWorld(t *testing.T) *world {
+	t.Helper()
+	dir := t.TempDir()
+	certs, err := devcert.New(time.Now().Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	certDir, configDir := filepath.Join(dir, "certs"), filepath.Join(dir, "configs")
+	if err := certs.WriteDir(certDir); err != nil {
+		t.Fatal(err)
+	}
+	overGRPC := process.Run(t, "acme-dns", exec.CommandContext(t.Context(), buildExtension(t, dir), "127.0.0.1:0", certDir))
+	overREST := httptest.NewUnstartedServer(http.HandlerFunc(answerJSON))
+	if overREST.TLS, err = certs.ServerTLS(); err != nil {
+		t.Fatal(err)
+	}
+	overREST.Config.ErrorLog = log.New(io.Discard, "", 0)
+	overREST.StartTLS()
+	t.Cleanup(overREST.Close)
+
+	if err := os.Mkdir(configDir, 0o750); err != nil {
+		t.Fatal(err)
+	}
+	for name, url := range map[string]string{
+		"stubs": "grpcs://" + overGRPC.Expect(t, `listening on (.*)\n`)[1], "plain": overREST.URL,
+	} {
+		manifest := fmt.Sprintf("apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\n"+
+			"metadata: {name: %s}\nspec: {clientConfig: {url: %q, caBundle: %s}}\n",
+			name, url, base64.StdEncoding.EncodeToString(certs.CAPEM))
+		if err := os.WriteFile(filepath.Join(configDir, name+".yaml"), []byte(manifest), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	g := process.RunGateway(t, own(t,
+		append([]string{"serve", "--extension-configs", configDir, "--cert-dir", certDir}, process.AnyPorts()...)...))
+	if err := g.AwaitReady(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	return &world{gateway: g, grpc: overGRPC, ca: filepath.Join(certDir, devcert.CAFile)}
+}
+
+// buildExtension builds acme-dns and returns its path.
+func buildExtension(t *testing.T, dir string) string {
+	t.Helper()
+	program := filepath.Join(dir, "acme-dns")
+	if out, err := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./acme-dns").CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return program
+}
+
+// answerJSON is an extension in plain JSON, without anything that was generated.
+func answerJSON(w http.ResponseWriter, r *http.Request) {
+	const apiVersion = "dns.acme.example/v1alpha1"
+	answer := map[string]any{"apiVersion": apiVersion, "status": "Success"}
+	switch r.URL.Path {
+	case "/" + apiVersion + "/discoverdns":
+		hook := map[string]any{"apiVersion": apiVersion, "hook": "EnsureRecord"}
+		answer["kind"] = "DiscoverDNSResponse"
+		answer["handlers"] = []any{
+			map[string]any{"name": "ensure", "requestHook": hook},
+			map[string]any{"name": "slow", "requestHook": hook, "timeoutSeconds": 1},
+		}
+	case "/" + apiVersion + "/ensurerecord/slow":
+		_, _ = io.Copy(io.Discard, r.Body) // so that the server notices that the gateway has left
+		<-r.Context().Done()
+		return
+	case "/" + apiVersion + "/ensurerecord/ensure":
+		var request struct {
+			Name      string
+			Addresses []string
+		}
+		if err := json.NewDecoder(r.Body).Decode(&request); err != nil {
+			http.Error(w, err.Error(), http.StatusBadRequest)
+			return
+		}
+		answer["kind"], answer["state"] = "EnsureRecordResponse", "Published"
+		answer["message"] = fmt.Sprintf("%s is %v", request.Name, request.Addresses)
+	default:
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(answer) // a gateway that has left
+}
+
+// call calls a hook through a front, and returns the answer or the error.
+func (w *world) call(t *testing.T, front, hook string, more ...string) string {
+	t.Helper()
+	out, err := own(t, append([]string{
+		"call", hook, "--server", front, "--ca", w.ca, "-o", "json",
+	}, more...)...).CombinedOutput()
+	if len(out) == 0 {
+		t.Fatal(err)
+	}
+	return string(out)
+}
+
+// TestCalls calls the hooks over both fronts and both extensions.
+func TestCalls(t *testing.T) {
+	w := newWorld(t)
+	fronts := []string{"https://" + w.gateway.HTTPS, "grpcs://" + w.gateway.GRPC}
+	for _, front := range fronts {
+		for _, handler := range []string{"ensure.stubs", "ensure.plain"} {
+			var answer map[string]any
+			out := w.call(t, front, "EnsureRecord", "--handler", handler, "-f", "record.yaml")
+			if err := json.Unmarshal([]byte(out), &answer); err != nil {
+				t.Errorf("%s to %s: %v: %s", front, handler, err, out)
+			}
+			want := map[string]any{
+				"apiVersion": "dns.acme.example/v1alpha1", "kind": "EnsureRecordResponse", "status": "Success",
+				"state": "Published", "retryAfterSeconds": 0.0,
+				"message": "payments-eu-west-1.clusters.acme.example is [192.0.2.10]",
+			}
+			if diff := cmp.Diff(want, answer); diff != "" {
+				t.Errorf("%s to %s (-want +got):\n%s", front, handler, diff)
+			}
+		}
+		for name, tt := range map[string]struct {
+			args []string
+			want string
+		}{
+			"Timeout":   {[]string{"EnsureRecord", "--handler", "slow.plain", "-f", "record.yaml"}, "error kind Timeout"},
+			"NoHandler": {[]string{"RemoveRecord", "--handler", "ensure.plain", "-f", "record.yaml"}, "error kind UnknownHandler"},
+			"NoHook":    {[]string{"EnsureRecords", "-f", "record.yaml"}, `no hook "EnsureRecords", did you mean EnsureRecord?`},
+		} {
+			if out := w.call(t, front, tt.args[0], tt.args[1:]...); !strings.Contains(out, tt.want) {
+				t.Errorf("%s, %s: want %q in %s", front, name, tt.want, out)
+			}
+		}
+	}
+
+	handlers, err := own(t, "get", "handlers", "--server", fronts[0], "--ca", w.ca).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"ensure--plain", "slow--plain", "ensure--stubs", "remove--stubs", "beforeclustercreate"} {
+		if !strings.Contains(string(handlers), want+" ") {
+			t.Errorf("no %s in\n%s", want, handlers)
+		}
+	}
+	if out := w.call(t, fronts[0], "Discovery"); strings.Contains(out, "acme") {
+		t.Errorf("Cluster API would find hooks that it does not know: %s", out)
+	}
+
+	// Without the extension, its circuit opens, and the other one is not concerned.
+	w.grpc.Kill()
+	unreachable := func() bool {
+		return strings.Contains(w.call(t, fronts[0], "EnsureRecord", "--handler", "ensure.stubs", "-f", "record.yaml"), "circuit")
+	}
+	if !slices.ContainsFunc(make([]int, 50), func(int) bool { return unreachable() }) {
+		t.Error("the circuit does not open")
+	}
+	if out := w.call(t, fronts[0], "EnsureRecord", "--handler", "ensure.plain", "-f", "record.yaml"); !strings.Contains(out, "Published") {
+		t.Errorf("beside an open circuit: %s", out)
+	}
+}
+
+// TestLines holds the program to what the documentation promises.
+func TestLines(t *testing.T) {
+	text, err := os.ReadFile("main.go")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(string(text), "\n"); n >= 100 {
+		t.Errorf("main.go has %d lines", n)
+	}
+}
