@@ -200,8 +200,8 @@ test-image: image $(BIN)/gotestsum ## Check the image, run it, and build it agai
 	@HOOKGATE_COMPLETE=1 HOOKGATE_IMAGE='$(IMAGE_OUT)' $(GOTEST) ./test/image
 
 .PHONY: test-infrastructure
-test-infrastructure: $(BIN)/gotestsum ## Run the tests of the fake cloud, with Cluster API's own code against its clusters
-	@cd test/infrastructure && $(BIN)/gotestsum --format pkgname --format-hide-empty-pkg -- -vet=off -count=1 ./... # without the race detector, to build Kubernetes' packages once
+test-infrastructure: build $(BIN)/gotestsum ## Run the tests of the fake cloud, with Cluster API's own code against its clusters, and of the providers in examples/
+	@cd test/infrastructure && HOOKGATE_COMPLETE=1 HOOKGATE_BIN=$(BIN)/hookgate $(BIN)/gotestsum --format pkgname --format-hide-empty-pkg -- -vet=off -count=1 ./... # without the race detector, to build Kubernetes' packages once
 
 .PHONY: fake-cloud
 fake-cloud: ## Build bin/fake-cloud, the cloud that extensions stand in front of in tests

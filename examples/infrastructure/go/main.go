@@ -3,7 +3,7 @@
 
 // Command go is an infrastructure provider in four functions, over gRPC: it makes networks and machines in a cloud with
 // a JSON API, the one at CLOUD_URL. Everything that it makes has the external_id of its subject as its name there, so
-// it keeps no state, may be killed at any moment, and several of it may run.
+// it keeps no state, may be killed at any moment, and several of it may run. CERT_DIR has tls.crt and tls.key.
 package main
 
 import (
@@ -17,9 +17,11 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strings"
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	infrastructurev1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
@@ -31,16 +33,16 @@ const providerIDPrefix = "fake://"
 const success = hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS
 
 func main() {
-	if len(os.Args) != 2 || os.Getenv("CLOUD_URL") == "" {
-		log.Fatal("usage: CLOUD_URL=http://HOST:PORT go ADDRESS")
+	if len(os.Args) != 3 || os.Getenv("CLOUD_URL") == "" {
+		log.Fatal("usage: CLOUD_URL=http://HOST:PORT go ADDRESS CERT_DIR")
 	}
+	certificate, certErr := credentials.NewServerTLSFromFile(os.Args[2]+"/tls.crt", os.Args[2]+"/tls.key")
 	listener, err := net.Listen("tcp", os.Args[1])
-	if err != nil {
+	if err := errors.Join(certErr, err); err != nil {
 		log.Fatal(err)
 	}
 	p := &provider{cloud: os.Getenv("CLOUD_URL"), client: &http.Client{Timeout: 20 * time.Second}}
-	// Without TLS: the gateway is beside it, on loopback. Requests have up to 20 MiB.
-	server := grpc.NewServer(grpc.MaxRecvMsgSize(20 << 20))
+	server := grpc.NewServer(grpc.Creds(certificate), grpc.MaxRecvMsgSize(20<<20)) // the limit of the gateway
 	infrastructurev1alpha1.RegisterDiscoveryServiceServer(server, p)
 	infrastructurev1alpha1.RegisterClusterHooksServiceServer(server, p)
 	infrastructurev1alpha1.RegisterMachineHooksServiceServer(server, p)
@@ -90,21 +92,14 @@ func (p *provider) ReconcileCluster(
 		spec["endpoint"] = map[string]any{"host": e.GetHost(), "port": e.GetPort()}
 	}
 	var network struct {
-		State    string
-		Endpoint *struct {
-			Host string
-			Port int32
-		}
+		State          string
+		Endpoint       *infrastructurev1alpha1.Endpoint // its JSON is the cloud's, too
 		FailureDomains []string
 	}
 	err := p.ask(ctx, http.MethodPut, "/networks/", req.GetSubject(), spec, &network)
-	response := &infrastructurev1alpha1.ReconcileClusterResponse{Status: success}
-	response.Phase, response.Reason, response.Status, response.Message = outcome(network.State, "", "", err)
-	if network.Endpoint != nil {
-		response.ControlPlaneEndpoint = &infrastructurev1alpha1.Endpoint{
-			Host: network.Endpoint.Host, Port: network.Endpoint.Port,
-		}
-	}
+	response := &infrastructurev1alpha1.ReconcileClusterResponse{ControlPlaneEndpoint: network.Endpoint}
+	response.Phase, response.Reason, response.Status, response.Message = outcome(
+		network.State, "NetworkFailed", "the cloud could not make the network", err)
 	for _, name := range network.FailureDomains {
 		response.FailureDomains = append(response.FailureDomains,
 			&infrastructurev1alpha1.FailureDomain{Name: name, ControlPlane: true})
@@ -176,7 +171,8 @@ func (p *provider) remove(ctx context.Context, path string, subject *infrastruct
 }
 
 // outcome returns the members of an answer that all hooks which reconcile have in common. What the cloud refuses is
-// Failed; an error that says nothing about the infrastructure, such as a cloud that does not answer, is a Failure.
+// Failed; an error that says nothing about the infrastructure, such as a cloud that does not answer, is a Failure. A
+// cloud that is full answers as one that is broken, with a status of 5xx.
 func outcome(state, reason, message string, err error) (
 	infrastructurev1alpha1.Phase, string, hooksv1alpha1.ResponseStatus, string,
 ) {
@@ -184,7 +180,8 @@ func outcome(state, reason, message string, err error) (
 	switch {
 	case errors.As(err, &failure) && failure.Reason == "NotFound":
 		return infrastructurev1alpha1.Phase_PHASE_FAILED, "InstanceGone", success, failure.Message
-	case errors.As(err, &failure) && failure.Status < http.StatusInternalServerError:
+	case errors.As(err, &failure) &&
+		(failure.Status < http.StatusInternalServerError || failure.Reason == "InsufficientCapacity"):
 		return infrastructurev1alpha1.Phase_PHASE_FAILED, failure.Reason, success, failure.Message
 	case err != nil:
 		return 0, "", hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_FAILURE, err.Error()
@@ -222,7 +219,7 @@ func (p *provider) ask(
 	if err != nil {
 		return err
 	}
-	if token := subject.GetCredentials()["token"]; token != "" {
+	if token := strings.TrimSpace(subject.GetCredentials()["token"]); token != "" {
 		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	resp, err := p.client.Do(req)
@@ -242,5 +239,8 @@ func (p *provider) ask(
 	if result == nil {
 		return nil
 	}
-	return json.Unmarshal(answer, result)
+	if json.Unmarshal(answer, result) != nil {
+		return errors.New("the cloud's answer is not JSON")
+	}
+	return nil
 }

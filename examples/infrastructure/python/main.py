@@ -57,7 +57,7 @@ def ask(method, path, subject, body=None):
         method=method,
         data=None if body is None else json.dumps(body).encode(),
     )
-    token = subject.get("credentials", {}).get("token")
+    token = subject.get("credentials", {}).get("token", "").strip()
     if token:
         request.add_header("Authorization", "Bearer " + token)
     try:
@@ -79,12 +79,15 @@ def state_of(thing):
     if thing["state"] == "running":
         return {"phase": "Ready"}
     if thing["state"] == "failed":
-        return {"phase": "Failed", "reason": thing["reason"], "message": thing.get("message", "")}
+        return {"phase": "Failed", "reason": thing.get("reason", "CloudError"), "message": thing.get("message", "")}
     return {"phase": "Provisioning"}
 
 
 def reconciling(function):
-    """Turn what the cloud refuses into the phase Failed, unless the cloud itself is broken."""
+    """Turn what the cloud refuses into the phase Failed, unless the cloud itself is broken.
+
+    A cloud that is full answers as one that is broken, with a status of 5xx.
+    """
 
     def hook(request):
         try:
@@ -92,7 +95,7 @@ def reconciling(function):
         except CloudError as e:
             if e.reason == "NotFound":
                 return {"phase": "Failed", "reason": "InstanceGone", "message": e.message}
-            if e.status < 500:
+            if e.status < 500 or e.reason == "InsufficientCapacity":
                 return {"phase": "Failed", "reason": e.reason, "message": e.message}
             raise
 
@@ -187,12 +190,12 @@ class Handler(BaseHTTPRequestHandler):
 
     def do_POST(self):
         segments = self.path.partition("?")[0].split("/")
-        length = int(self.headers.get("Content-Length", 0))
-        if length > BODY_LIMIT:
+        length = self.headers.get("Content-Length", "")
+        if not length.isdigit() or int(length) > BODY_LIMIT:
             self.close_connection = True
-            self.send_error(413)
+            self.send_error(413 if length.isdigit() else 411)
             return
-        body = self.rfile.read(length)
+        body = self.rfile.read(int(length))
         if "/".join(segments[1:3]) != API_VERSION or len(segments) not in (4, 5) or segments[3] not in ROUTES:
             self.send_error(404)
             return
@@ -202,6 +205,8 @@ class Handler(BaseHTTPRequestHandler):
             answer |= function(json.loads(body))
         except (CloudError, Unanswered) as e:
             answer |= {"status": "Failure", "message": str(e)}
+        except (AttributeError, KeyError, TypeError, ValueError):
+            answer |= {"status": "Failure", "message": "the request, or the cloud's answer, lacks what it must have"}
         text = json.dumps(answer).encode()
         self.send_response(200)
         self.send_header("Content-Type", "application/json")
