@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -216,5 +217,98 @@ func TestLines(t *testing.T) {
 	}
 	if n := strings.Count(string(text), "\n"); n >= 100 {
 		t.Errorf("main.go has %d lines", n)
+	}
+}
+
+// TestPage runs the `sh` blocks of the guide in one shell. The output has the `text` blocks, and blocks of code are in
+// the example.
+func TestPage(t *testing.T) {
+	dir := t.TempDir()
+	for _, folder := range []string{"bin", "examples"} {
+		if err := os.Mkdir(filepath.Join(dir, folder), 0o750); err != nil {
+			t.Fatal(err)
+		}
+	}
+	certs, err := devcert.New(time.Now().Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := certs.WriteDir(filepath.Join(dir, "out", "dev", "certs")); err != nil {
+		t.Fatal(err)
+	}
+	here, err := filepath.Abs(".")
+	if err != nil {
+		t.Fatal(err)
+	}
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for link, to := range map[string]string{"bin/acme-gateway": program, "examples/own-hooks": here} {
+		if err := os.Symlink(to, filepath.Join(dir, link)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	buildExtension(t, filepath.Join(dir, "bin"))
+	var code strings.Builder
+	for _, file := range []string{"main.go", "proto/acme/dns/v1alpha1/dns.proto", "../../buf.yaml"} {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		code.Write(text)
+	}
+	page, err := os.ReadFile("../../docs/own-hooks.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+
+	script, wanted := "trap 'kill $(jobs -p)' EXIT\n", []string{}
+	for i, part := range strings.Split(string(page), "\n```") {
+		language, text, ok := strings.Cut(part, "\n")
+		if i%2 == 0 || !ok { // between blocks
+			continue
+		}
+		text += "\n"
+		switch language {
+		case "sh":
+			script += text
+			if strings.Contains(text, " serve ") {
+				script += "until bin/acme-gateway get handlers --ca out/dev/certs/dev-ca.crt 2>&1 | grep -q EnsureRecord; do sleep 0.1; done\n"
+			}
+		case "text":
+			wanted = append(wanted, text)
+		case "console": // builds the two programs, as this test does
+		default:
+			if !strings.Contains(code.String(), text) {
+				t.Errorf("the example has no such %s:\n%s", language, text)
+			}
+		}
+	}
+	ports := make([]string, 2)
+	for i := range ports {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ports[i] = l.Addr().String()
+		_ = l.Close()
+	}
+	script = strings.ReplaceAll(script, "127.0.0.1:9090", ports[0])
+	cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", script)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), asProgram+"=1", "HOOKGATE_DIAGNOSTICS_ADDRESS=127.0.0.1:0",
+		"HOOKGATE_HTTP_ADDRESS="+ports[1], "HOOKGATE_SERVER=https://"+ports[1])
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	for _, text := range wanted {
+		if !strings.Contains(string(out), text) {
+			t.Errorf("the page says that a block prints\n%s\nand they print\n%s", text, out)
+		}
+	}
+	if len(wanted) != 2 {
+		t.Errorf("%d outputs were compared, want 2", len(wanted))
 	}
 }
