@@ -200,3 +200,30 @@ func classOf(_ context.Context, o client.Object) []reconcile.Request {
 	r.Name = name
 	return []reconcile.Request{r}
 }
+
+// machinePoolToInfra returns the HookgateMachinePool of a MachinePool.
+func machinePoolToInfra(_ context.Context, o client.Object) []reconcile.Request {
+	pool, ok := o.(*clusterv1.MachinePool)
+	if !ok {
+		return nil
+	}
+	return refersTo(pool.Spec.Template.Spec.InfrastructureRef, pool.Namespace, infrav1.HookgateMachinePoolKind)
+}
+
+// poolOf returns the HookgateMachinePool of a HookgateMachine.
+func poolOf(_ context.Context, o client.Object) []reconcile.Request {
+	name := ownerOf(o, infrav1.GroupVersion.Group, infrav1.HookgateMachinePoolKind)
+	if name == "" {
+		return nil
+	}
+	r := reconcile.Request{}
+	r.Namespace, r.Name = o.GetNamespace(), name
+	return []reconcile.Request{r}
+}
+
+// memberChanged reports whether something of a HookgateMachine has changed that its pool shows.
+func memberChanged(before, after *infrav1.HookgateMachine) bool {
+	return notStatus(before, after) || isReady(before) != isReady(after) ||
+		!equality.Semantic.DeepEqual(before.Status.Addresses, after.Status.Addresses) ||
+		before.Status.FailureDomain != after.Status.FailureDomain
+}

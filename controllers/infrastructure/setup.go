@@ -71,6 +71,7 @@ func Setup(ctx context.Context, mgr manager.Manager, c Config) error {
 		b.setUpClasses(mgr, cmp.Or(c.ClassConcurrency, DefaultClassConcurrency)),
 		b.setUpClusters(mgr, cmp.Or(c.ClusterConcurrency, DefaultClusterConcurrency)),
 		b.setUpMachines(mgr, cmp.Or(c.MachineConcurrency, DefaultMachineConcurrency)),
+		b.setUpPools(mgr, cmp.Or(c.PoolConcurrency, DefaultPoolConcurrency)),
 	); err != nil {
 		return fmt.Errorf("infrastructure: %w", err)
 	}
@@ -153,4 +154,18 @@ func (r *base) setUpMachines(mgr manager.Manager, concurrency int) error {
 			builder.WithPredicates(updated(classChanged))).
 		WithOptions(options(concurrency)).
 		Complete(&machines{base: r, pace: newPacer(r.now)})
+}
+
+func (r *base) setUpPools(mgr manager.Manager, concurrency int) error {
+	return builder.ControllerManagedBy(mgr).Named("hookgatemachinepool").
+		For(&infrav1.HookgateMachinePool{}, builder.WithPredicates(updated(notStatus))).
+		Watches(&clusterv1.MachinePool{}, mapped(machinePoolToInfra), builder.WithPredicates(updated(notStatus))).
+		Watches(&infrav1.HookgateMachine{}, mapped(poolOf), builder.WithPredicates(updated(memberChanged))).
+		Watches(&clusterv1.Cluster{}, mapped(r.toPools), builder.WithPredicates(updated(clusterChanged))).
+		Watches(&infrav1.HookgateCluster{}, mapped(r.toPools), builder.WithPredicates(updated(infraChanged))).
+		Watches(&infrav1.InfrastructureClass{},
+			mapped(r.byClass(func() client.ObjectList { return &infrav1.HookgateMachinePoolList{} })),
+			builder.WithPredicates(updated(classChanged))).
+		WithOptions(options(concurrency)).
+		Complete(&pools{base: r, pace: newPacer(r.now), missing: newMissing()})
 }

@@ -1,0 +1,180 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package infrastructure
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	infrav1 "github.com/hookgate/hookgate/api/infrastructure/v1alpha1"
+)
+
+// compose makes and removes the machines of a pool, one HookgateMachine for each, for which Cluster API makes Machines.
+func (r *pools) compose(
+	ctx context.Context, p, desired *infrav1.HookgateMachinePool, w *world,
+) (reconcile.Result, error) {
+	list, err := r.machinesOf(ctx, r.client, p, w)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	revision := revisionOf(p, w.machinePool)
+	wanted := int(ptr.Deref(w.machinePool.Spec.Replicas, 1))
+	if len(list) == 0 && len(p.Spec.ProviderIDList) > 0 && wanted > 0 &&
+		p.Annotations[infrav1.AcceptEmptyAnnotation] != p.Spec.ExternalID {
+		// As after a backup of which not all is restored yet: new machines would be made beside those that exist.
+		setUnsynced(desired, infrav1.EmptyListReason, fmt.Sprintf("the pool had machines, and all HookgateMachines are "+
+			"missing: restore them, or acknowledge it with the annotation %s: %s", infrav1.AcceptEmptyAnnotation,
+			p.Spec.ExternalID))
+		return later(jitter(poolInterval)), r.write(ctx, p, desired)
+	}
+	if todo := plan(membersOf(list), revision, wanted); todo.create > 0 || len(todo.remove) > 0 {
+		// Something is to be done: decide again from what is stored, of which the cache may lack the last.
+		if list, err = r.machinesOf(ctx, r.live, p, w); err != nil {
+			return reconcile.Result{}, err
+		}
+		members := membersOf(list)
+		if err := r.markPreferred(ctx, list, members); err != nil {
+			return reconcile.Result{}, err
+		}
+		if err := r.carryOut(ctx, p, w, list, plan(members, revision, wanted), revision); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	decideComposed(desired, list, revision, wanted)
+	return later(jitter(poolInterval)), r.write(ctx, p, desired)
+}
+
+// machinesOf returns the machines of a pool, by name.
+func (r *pools) machinesOf(
+	ctx context.Context, reader client.Reader, p *infrav1.HookgateMachinePool, w *world,
+) ([]infrav1.HookgateMachine, error) {
+	name := p.Labels[clusterv1.MachinePoolNameLabel]
+	if w.machinePool != nil {
+		name = labelValue(w.machinePool.Name)
+	} else if owner := ownerOf(p, clusterv1.GroupVersion.Group, "MachinePool"); owner != "" {
+		name = labelValue(owner)
+	}
+	list := &infrav1.HookgateMachineList{}
+	if err := reader.List(ctx, list, client.InNamespace(p.Namespace), client.MatchingLabels{
+		clusterv1.ClusterNameLabel: w.clusterName, clusterv1.MachinePoolNameLabel: name,
+	}); err != nil {
+		return nil, fmt.Errorf("list HookgateMachines: %w", err)
+	}
+	machines := slices.DeleteFunc(list.Items, func(m infrav1.HookgateMachine) bool {
+		return !belongs(&m, client.ObjectKeyFromObject(p))
+	})
+	slices.SortFunc(machines, func(a, b infrav1.HookgateMachine) int { return strings.Compare(a.Name, b.Name) })
+	return machines, nil
+}
+
+// markPreferred marks the machines that an autoscaler or a person wants to go first. The annotation is on the Machine.
+func (r *pools) markPreferred(ctx context.Context, list []infrav1.HookgateMachine, members []member) error {
+	for i := range list {
+		_, members[i].preferred = list[i].Annotations[clusterv1.DeleteMachineAnnotation]
+		owner := ownerOf(&list[i], clusterv1.GroupVersion.Group, "Machine")
+		machine, err := get[clusterv1.Machine](ctx, r.client, list[i].Namespace, owner)
+		if err != nil {
+			return err
+		}
+		if machine != nil {
+			if _, ok := machine.Annotations[clusterv1.DeleteMachineAnnotation]; ok {
+				members[i].preferred = true
+			}
+		}
+	}
+	return nil
+}
+
+// carryOut makes and removes machines.
+func (r *pools) carryOut(
+	ctx context.Context, p *infrav1.HookgateMachinePool, w *world, list []infrav1.HookgateMachine, todo todo,
+	revision string,
+) error {
+	used := map[string]int{}
+	for i := range list {
+		used[list[i].Annotations[infrav1.FailureDomainAnnotation]]++
+	}
+	for range todo.create {
+		domain := leastUsed(w.machinePool.Spec.FailureDomains, used)
+		used[domain]++
+		m := newPoolMachine(p, w, revision, domain)
+		if err := r.client.Create(ctx, m); err != nil {
+			return fmt.Errorf("create HookgateMachine: %w", err)
+		}
+		r.await(ctx, m)
+	}
+	for i := range list {
+		if slices.Contains(todo.remove, list[i].Name) {
+			if err := r.remove(ctx, &list[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// remove removes a machine of a pool: by its Machine, so that Cluster API drains its Node first, if it has one.
+func (r *pools) remove(ctx context.Context, m *infrav1.HookgateMachine) error {
+	owner := ownerOf(m, clusterv1.GroupVersion.Group, "Machine")
+	machine, err := get[clusterv1.Machine](ctx, r.client, m.Namespace, owner)
+	if err != nil {
+		return err
+	}
+	if machine != nil {
+		if !machine.DeletionTimestamp.IsZero() {
+			return nil
+		}
+		return client.IgnoreNotFound(r.client.Delete(ctx, machine))
+	}
+	if !m.DeletionTimestamp.IsZero() {
+		return nil
+	}
+	return client.IgnoreNotFound(r.client.Delete(ctx, m))
+}
+
+// newPoolMachine returns a HookgateMachine of a pool. Cluster API makes the Machine of that name the controller, so the
+// pool must not be.
+func newPoolMachine(p *infrav1.HookgateMachinePool, w *world, revision, domain string) *infrav1.HookgateMachine {
+	const most = 240
+	name := p.Name
+	if len(name) > most {
+		name = strings.TrimRight(name[:most], "-.")
+	}
+	m := &infrav1.HookgateMachine{ObjectMeta: metav1.ObjectMeta{
+		Name: name + "-" + strings.ToLower(rand.Text()[:8]), Namespace: p.Namespace,
+		Labels: map[string]string{
+			clusterv1.ClusterNameLabel: w.clusterName, clusterv1.MachinePoolNameLabel: labelValue(w.machinePool.Name),
+		},
+		Annotations: map[string]string{
+			infrav1.RevisionAnnotation: revision, infrav1.VersionAnnotation: w.machinePool.Spec.Template.Spec.Version,
+		},
+		OwnerReferences: []metav1.OwnerReference{{
+			APIVersion: infrav1.GroupVersion.String(), Kind: infrav1.HookgateMachinePoolKind, Name: p.Name, UID: p.UID,
+		}},
+	}}
+	if domain != "" {
+		m.Annotations[infrav1.FailureDomainAnnotation] = domain
+	}
+	if filter := p.Labels[clusterv1.WatchLabel]; filter != "" {
+		m.Labels[clusterv1.WatchLabel] = filter
+	}
+	m.Spec.Parameters = p.Spec.Parameters.DeepCopy()
+	return m
+}
+
+func leastUsed(domains []string, used map[string]int) string {
+	if len(domains) == 0 {
+		return ""
+	}
+	return slices.MinFunc(domains, func(a, b string) int { return used[a] - used[b] })
+}

@@ -1,0 +1,151 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package infrastructure
+
+import (
+	"context"
+	"fmt"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+
+	infrav1 "github.com/hookgate/hookgate/api/infrastructure/v1alpha1"
+)
+
+// pools reconciles HookgateMachinePools: with machines that it makes and removes one by one, or through the hooks for
+// pools.
+type pools struct {
+	*base
+	pace    *pacer
+	missing *missing
+}
+
+// Reconcile implements reconcile.Reconciler.
+func (r *pools) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	p := &infrav1.HookgateMachinePool{}
+	if err := r.client.Get(ctx, req.NamespacedName, p); err != nil {
+		if apierrors.IsNotFound(err) {
+			r.pace.forget(req.NamespacedName)
+			r.missing.forget(req.NamespacedName)
+			r.ids.forget(ownerKey{infrav1.HookgateMachinePoolKind, req.NamespacedName})
+		}
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	if !r.watched(p) || exempt(p) {
+		return reconcile.Result{}, nil
+	}
+	w, err := r.observePool(ctx, p)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	desired := p.DeepCopy()
+	cause := pausedBy(w.cluster, p)
+	setPaused(desired, cause)
+	switch {
+	case cause != "":
+		r.pace.forget(req.NamespacedName)
+		return reconcile.Result{}, r.write(ctx, p, desired)
+	case !p.DeletionTimestamp.IsZero():
+		return r.delete(ctx, p, desired, w)
+	}
+	return r.reconcile(ctx, p, desired, w)
+}
+
+// reconcile brings a pool that should exist closer to it.
+func (r *pools) reconcile(
+	ctx context.Context, p, desired *infrav1.HookgateMachinePool, w *world,
+) (reconcile.Result, error) {
+	if b := poolBlock(p, w); b != nil {
+		b.apply(desired, provisioned(p.Status.Initialization))
+		return reconcile.Result{}, r.write(ctx, p, desired)
+	}
+	schema, defaults := w.class.Status.Schemas.Machine, w.class.Spec.DefaultParameters.Machine
+	if isGroup(p) {
+		schema, defaults = w.class.Status.Schemas.MachinePool, w.class.Spec.DefaultParameters.MachinePool
+	}
+	resolved, b := r.resolve(ctx, desired, schema, defaults, p.Spec.Parameters)
+	if b != nil {
+		b.apply(desired, provisioned(p.Status.Initialization))
+		return reconcile.Result{}, r.write(ctx, p, desired)
+	}
+	p, err := identify(ctx, r.base, p, infrav1.MachinePoolFinalizer,
+		func(p *infrav1.HookgateMachinePool) *string { return &p.Spec.ExternalID }, recordOf(w))
+	if err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
+	desired = continued(p, desired)
+	if isGroup(p) {
+		return r.reconcileGroup(ctx, p, desired, w, resolved)
+	}
+	return r.compose(ctx, p, desired, w)
+}
+
+func isGroup(p *infrav1.HookgateMachinePool) bool {
+	return p.Spec.InstanceManagement == infrav1.InstanceManagementGroup
+}
+
+// poolBlock returns why nothing can be done about a pool that should exist; nil if something can.
+func poolBlock(p *infrav1.HookgateMachinePool, w *world) *block {
+	switch {
+	case w.machinePool == nil:
+		return waits(infrav1.WaitingForOwnerReason, "Cluster API has not set the MachinePool as the owner yet")
+	case w.cluster == nil:
+		return waits(infrav1.WaitingForOwnerReason, fmt.Sprintf("Cluster %q does not exist", w.clusterName))
+	}
+	handler := w.handlers().ReconcileMachine
+	if isGroup(p) {
+		handler = w.handlers().ReconcileMachinePool
+	}
+	if b := w.reachable(handler, p.Spec.ExternalID != ""); b != nil {
+		return b
+	}
+	if b := w.usable(p.Namespace); b != nil {
+		return b
+	}
+	if w.infra == nil || w.clusterExternalID == "" ||
+		!ptr.Deref(w.cluster.Status.Initialization.InfrastructureProvisioned, false) {
+		return waits(infrav1.WaitingForClusterInfrastructureReason, "the infrastructure of the Cluster is not provisioned yet")
+	}
+	if ptr.Deref(w.machinePool.Spec.Template.Spec.Bootstrap.DataSecretName, "") == "" {
+		return waits(infrav1.WaitingForBootstrapDataReason, "Cluster API has not set the bootstrap data yet")
+	}
+	return nil
+}
+
+// delete removes the machines of a pool, and then the pool.
+func (r *pools) delete(
+	ctx context.Context, p, desired *infrav1.HookgateMachinePool, w *world,
+) (reconcile.Result, error) {
+	if !hasFinalizer(p, infrav1.MachinePoolFinalizer) {
+		return reconcile.Result{}, nil
+	}
+	if p.Spec.ExternalID == "" {
+		return reconcile.Result{}, r.release(ctx, p, infrav1.MachinePoolFinalizer)
+	}
+	if abandoned(p, p.Spec.ExternalID) {
+		return reconcile.Result{}, r.abandon(ctx, p, infrav1.MachinePoolFinalizer, p.Spec.ExternalID, w.className)
+	}
+	set(desired, infrav1.ReadyCondition, metav1.ConditionFalse, infrav1.DeletingReason, deletingMessage)
+	machines, err := r.machinesOf(ctx, r.live, p, w)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if len(machines) > 0 {
+		set(desired, infrav1.ReadyCondition, metav1.ConditionFalse, infrav1.DeletingReason,
+			"waits until the HookgateMachines of the pool are gone")
+		for i := range machines {
+			if err := r.remove(ctx, &machines[i]); err != nil {
+				return reconcile.Result{}, err
+			}
+		}
+		return later(jitter(deletingInterval)), r.write(ctx, p, desired)
+	}
+	if isGroup(p) {
+		return r.deleteGroup(ctx, p, desired, w)
+	}
+	return reconcile.Result{}, r.release(ctx, p, infrav1.MachinePoolFinalizer) // it had nothing but machines
+}

@@ -1,0 +1,234 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package provider
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "github.com/hookgate/hookgate/api/infrastructure/v1alpha1"
+	infrahooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
+)
+
+func (c *cloud) ReconcileMachinePool(
+	_ context.Context, req *infrahooksv1alpha1.ReconcileMachinePoolRequest,
+) (*infrahooksv1alpha1.ReconcileMachinePoolResponse, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	id := req.GetSubject().GetExternalId()
+	for len(c.groups[id]) < int(req.GetReplicas()) {
+		c.sequence++
+		c.groups[id] = append(c.groups[id], &infrahooksv1alpha1.Instance{
+			Name: fmt.Sprintf("i%d", c.sequence), ProviderId: fmt.Sprintf("fake://%s/%d", id, c.sequence),
+			Phase: infrahooksv1alpha1.Phase_PHASE_READY, Revision: req.GetRevision(), Version: req.GetVersion(),
+		})
+	}
+	c.groups[id] = c.groups[id][:req.GetReplicas()]
+	return c.list(id), nil
+}
+
+// list returns the answer with the instances of a pool. The caller holds the lock.
+func (c *cloud) list(id string) *infrahooksv1alpha1.ReconcileMachinePoolResponse {
+	return &infrahooksv1alpha1.ReconcileMachinePoolResponse{
+		Status: success, Phase: infrahooksv1alpha1.Phase_PHASE_READY, Instances: slices.Clone(c.groups[id]),
+		InstanceCount: ptr.To(int32(len(c.groups[id]))), RetryAfterSeconds: 1,
+	}
+}
+
+func (c *cloud) DeleteMachinePool(
+	_ context.Context, req *infrahooksv1alpha1.DeleteMachinePoolRequest,
+) (*infrahooksv1alpha1.DeleteMachinePoolResponse, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.groups, req.GetSubject().GetExternalId())
+	return &infrahooksv1alpha1.DeleteMachinePoolResponse{
+		Status: success, State: infrahooksv1alpha1.DeletionState_DELETION_STATE_GONE,
+	}, nil
+}
+
+// newPool creates a MachinePool with bootstrap data, and its HookgateMachinePool.
+func (w *world) newPool(
+	cluster, name string, replicas int32, change ...func(*infrav1.HookgateMachinePool),
+) (*clusterv1.MachinePool, *infrav1.HookgateMachinePool) {
+	w.t.Helper()
+	w.create(secret(name+"-bootstrap", "value", "#cloud-config\n# "+name))
+	pool := &clusterv1.MachinePool{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Labels: map[string]string{clusterv1.ClusterNameLabel: cluster},
+	}}
+	pool.Spec.ClusterName, pool.Spec.Replicas = cluster, &replicas
+	pool.Spec.FailureDomains = []string{"a", "b"}
+	pool.Spec.Template.Spec.Version = "v1.34.0"
+	pool.Spec.Template.Spec.Bootstrap.DataSecretName = ptr.To(name + "-bootstrap")
+	pool.Spec.Template.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{
+		APIGroup: infrav1.GroupVersion.Group, Kind: infrav1.HookgateMachinePoolKind, Name: name,
+	}
+	w.create(pool)
+	infra := &infrav1.HookgateMachinePool{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Labels: map[string]string{clusterv1.ClusterNameLabel: cluster},
+		OwnerReferences: []metav1.OwnerReference{owner("MachinePool", pool, true)},
+	}}
+	for _, f := range change {
+		f(infra)
+	}
+	w.create(infra)
+	return pool, infra
+}
+
+// poolMachines returns the HookgateMachines of a pool.
+func (w *world) poolMachines(pool string) []infrav1.HookgateMachine {
+	w.t.Helper()
+	list := &infrav1.HookgateMachineList{}
+	if err := w.client.List(w.t.Context(), list, client.InNamespace(w.namespace),
+		client.MatchingLabels{clusterv1.MachinePoolNameLabel: pool}); err != nil {
+		w.t.Fatal(err)
+	}
+	return list.Items
+}
+
+// settled reports whether a pool is ready with so many instances.
+func settled(n int) func(*infrav1.HookgateMachinePool) bool {
+	return func(p *infrav1.HookgateMachinePool) bool {
+		return len(p.Spec.ProviderIDList) == n && ptr.Deref(p.Status.Replicas, -1) == int32(n) &&
+			ptr.Deref(p.Status.Ready, false) && ptr.Deref(p.Status.Initialization.Provisioned, false) &&
+			has(p, infrav1.ReadyCondition, metav1.ConditionTrue, "", "")
+	}
+}
+
+// Four functions are enough: a pool is made of machines, scaled, rolled to another version, and deleted.
+func TestPoolOfMachines(t *testing.T) {
+	w := newWorld(t)
+	w.readyCluster("c")
+	pool, infra := w.newPool("c", "p", 2)
+	eventually(w, infra, "2 machines", settled(2))
+	if infra.Status.InfrastructureMachineKind != infrav1.HookgateMachineKind {
+		t.Errorf("infrastructureMachineKind is %q", infra.Status.InfrastructureMachineKind)
+	}
+	machines := w.poolMachines("p")
+	domains := map[string]bool{}
+	for _, m := range machines {
+		domains[m.Annotations[infrav1.FailureDomainAnnotation]] = true
+		if o := m.OwnerReferences; len(o) != 1 || o[0].Controller != nil || o[0].Kind != infrav1.HookgateMachinePoolKind ||
+			m.Labels[clusterv1.ClusterNameLabel] != "c" {
+			t.Errorf("%s has owners %v and labels %v", m.Name, o, m.Labels)
+		}
+	}
+	if len(domains) != 2 {
+		t.Errorf("the failure domains are %v, want both", domains)
+	}
+	if r := calls[*infrahooksv1alpha1.ReconcileMachineRequest](w.cloud)[0]; r.GetVersion() != "v1.34.0" ||
+		string(r.GetBootstrap().GetData()) != "#cloud-config\n# p" || len(r.GetSubject().GetMachinePool().GetRaw()) > 0 &&
+		r.GetSubject().GetClusterName() != "c" {
+		t.Errorf("the request is %v", r)
+	}
+	update(w, pool, func(p *clusterv1.MachinePool) { p.Spec.Replicas = ptr.To[int32](4) })
+	eventually(w, infra, "4 machines", settled(4))
+	// What is marked goes first.
+	marked := machines[1]
+	update(w, &marked, func(m *infrav1.HookgateMachine) { m.Annotations[clusterv1.DeleteMachineAnnotation] = "" })
+	update(w, pool, func(p *clusterv1.MachinePool) { p.Spec.Replicas = ptr.To[int32](3) })
+	eventually(w, infra, "3 machines", settled(3))
+	if slices.Contains(infra.Spec.ProviderIDList, marked.Spec.ProviderID) {
+		t.Error("another machine than the marked one was removed")
+	}
+	// A rollout never has fewer than three machines, nor more than one too many.
+	before := slices.Clone(infra.Spec.ProviderIDList)
+	update(w, pool, func(p *clusterv1.MachinePool) { p.Spec.Template.Spec.Version = "v1.35.0" })
+	w.until("rolled out", func() bool {
+		if n := len(w.cloud.existing()); n < 3 || n > 4 {
+			t.Fatalf("%d machines during a rollout of 3", n)
+		}
+		w.get(infra)
+		return settled(3)(infra) && !slices.ContainsFunc(infra.Spec.ProviderIDList, func(id string) bool { return slices.Contains(before, id) })
+	})
+	// A machine with a Machine is removed by it, which drains its Node.
+	one := w.poolMachines("p")[0]
+	machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: one.Name, Finalizers: []string{"test.hookgate.dev/drain"}}}
+	machine.Spec.ClusterName = "c"
+	w.create(machine)
+	update(w, &one, func(m *infrav1.HookgateMachine) {
+		m.OwnerReferences = append(m.OwnerReferences, owner("Machine", machine, true))
+	})
+	w.delete(infra)
+	eventually(w, machine, "deleted", func(m *clusterv1.Machine) bool { return !m.DeletionTimestamp.IsZero() })
+	w.until("the others are gone", func() bool { return len(w.cloud.existing()) == 1 })
+	if !w.get(&one) || !one.DeletionTimestamp.IsZero() {
+		t.Error("the HookgateMachine was deleted before its Machine")
+	}
+	update(w, machine, func(m *clusterv1.Machine) { m.Finalizers = nil })
+	w.delete(&one) // as Cluster API does after the drain
+	w.gone(infra)
+	if n := len(w.cloud.existing()); n != 0 {
+		t.Errorf("%d machines are left", n)
+	}
+}
+
+// Rule 8: an answer that was cut, or that lacks instances, removes nothing from the list.
+func TestRule8TheListIsNotBelievedAtOnce(t *testing.T) {
+	w := newWorld(t, func(w *world) { w.cloud.pools = true })
+	w.readyCluster("c")
+	_, infra := w.newPool("c", "p", 3, func(p *infrav1.HookgateMachinePool) {
+		p.Spec.InstanceManagement = infrav1.InstanceManagementGroup
+	})
+	eventually(w, infra, "3 instances", settled(3))
+	before := slices.Clone(infra.Spec.ProviderIDList)
+	lie := func(change func(*infrahooksv1alpha1.ReconcileMachinePoolResponse)) {
+		w.cloud.answers(func(req proto.Message) (proto.Message, error) {
+			r, ok := req.(*infrahooksv1alpha1.ReconcileMachinePoolRequest)
+			if !ok {
+				return nil, nil
+			}
+			w.cloud.mu.Lock()
+			defer w.cloud.mu.Unlock()
+			a := w.cloud.list(r.GetSubject().GetExternalId())
+			change(a)
+			return a, nil
+		})
+	}
+	for _, c := range []struct {
+		reason string
+		change func(*infrahooksv1alpha1.ReconcileMachinePoolResponse)
+	}{
+		{infrav1.IncompleteListReason, func(r *infrahooksv1alpha1.ReconcileMachinePoolResponse) { r.Instances = r.Instances[:1] }},
+		{infrav1.IncompleteListReason, func(r *infrahooksv1alpha1.ReconcileMachinePoolResponse) { r.InstanceCount = nil }},
+		{infrav1.EmptyListReason, func(r *infrahooksv1alpha1.ReconcileMachinePoolResponse) {
+			r.Instances, r.InstanceCount = nil, ptr.To[int32](0)
+		}},
+		{infrav1.DuplicateProviderIDReason, func(r *infrahooksv1alpha1.ReconcileMachinePoolResponse) {
+			twice, _ := proto.Clone(r.Instances[0]).(*infrahooksv1alpha1.Instance)
+			twice.Name = "twice"
+			r.Instances, r.InstanceCount = append(r.Instances, twice), ptr.To[int32](4)
+		}},
+	} {
+		lie(c.change)
+		eventually(w, infra, c.reason, func(p *infrav1.HookgateMachinePool) bool {
+			return has(p, infrav1.SyncedCondition, metav1.ConditionFalse, c.reason, "")
+		})
+		if !slices.Equal(infra.Spec.ProviderIDList, before) || !ptr.Deref(infra.Status.Ready, false) || *infra.Status.Replicas != 3 {
+			t.Errorf("%s: the list is %v, and the status %v", c.reason, infra.Spec.ProviderIDList, infra.Status)
+		}
+		w.cloud.answers(nil)
+		eventually(w, infra, "in sync", func(p *infrav1.HookgateMachinePool) bool {
+			return has(p, infrav1.SyncedCondition, metav1.ConditionTrue, "", "")
+		})
+	}
+	// A complete list without an instance is believed the second time, 30 s later.
+	lie(func(r *infrahooksv1alpha1.ReconcileMachinePoolResponse) {
+		r.Instances, r.InstanceCount = r.Instances[:2], ptr.To[int32](2)
+	})
+	eventually(w, infra, "2 replicas", func(p *infrav1.HookgateMachinePool) bool { return *p.Status.Replicas == 2 })
+	if !slices.Equal(infra.Spec.ProviderIDList, before) {
+		t.Errorf("the list is %v after one answer, want %v", infra.Spec.ProviderIDList, before)
+	}
+	w.cloud.answers(nil)
+	w.delete(infra)
+	w.gone(infra)
+}
