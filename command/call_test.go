@@ -26,7 +26,8 @@ func decodeInto[T any](t *testing.T, text string, value *T) *T {
 
 // reply returns the JSON of the hook's answer, with members after kind and apiVersion.
 func reply(hookName, members string) string {
-	return `{"kind":"` + hookName + `Response","apiVersion":"` + hook.APIVersion + `",` + members + `}`
+	h, _ := allHooks.ByName(hookName)
+	return `{"kind":"` + hookName + `Response","apiVersion":"` + h.APIVersion() + `",` + members + `}`
 }
 
 const aCluster = "cluster: {apiVersion: cluster.x-k8s.io/v1beta2, kind: Cluster, metadata: {name: a, namespace: b}}\n"
@@ -70,6 +71,14 @@ func TestCallOutput(t *testing.T) {
 		"DiscoverVariables": {
 			hook: "DiscoverVariables", request: "settings: {a: b}\n",
 			answer: `"status":"Success","variables":[{"name":"nodeImage","required":true,"schema":{"openAPIV3Schema":{"type":"string","default":"x"}}}]`,
+		},
+		"ReconcileMachine": {
+			hook: "ReconcileMachine", args: []string{"--handler", "machines.rack"}, request: "subject: {externalId: m1}\nversion: v1.34.0\n",
+			answer: `"status":"Success","message":"on its way","retryAfterSeconds":10,"phase":"Provisioning","providerId":"rack://m1",` +
+				`"addresses":[{"type":"InternalIP","address":"10.0.0.7"}]`,
+		},
+		"DeleteMachine": {
+			hook: "DeleteMachine", request: "subject: {externalId: m1}\n", answer: `"status":"Success","retryAfterSeconds":0,"state":"Gone"`,
 		},
 		"Discovery": {
 			hook:   "Discovery",

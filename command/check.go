@@ -4,6 +4,7 @@
 package command
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -29,6 +30,7 @@ type checkOptions struct {
 	clientOptions
 	only, skip []string
 	requests   []string
+	provides   string
 	objects    string
 	output     string
 	list       bool
@@ -46,8 +48,9 @@ func newCheckCommand(hooks *catalog.Catalog) *cobra.Command {
 			"URL is https://HOST:PORT for REST; grpcs://HOST:PORT, grpc://HOST:PORT on loopback, or\n" +
 			"unix:///PATH for gRPC.\n\n" +
 			"Every handler is called several times with made-up objects, including UpdateMachine and\n" +
-			"BeforeClusterDelete: check an instance that takes no real action. The exit status is 0 if no rule\n" +
-			"of level MUST is broken, 1 if one is, and 2 if the command was wrong.",
+			"BeforeClusterDelete: check an instance that takes no real action. Infrastructure is made only with\n" +
+			"--infrastructure: a cluster, a machine and a pool of two, in the real backend, deleted at the end.\n" +
+			"The exit status is 0 if no rule of level MUST is broken, 1 if one is, and 2 if the command was wrong.",
 		Example: "  hookgate check https://127.0.0.1:9442 --ca dev-ca.crt\n" +
 			"  hookgate check unix:///run/extension.sock --skip protocol.health\n" +
 			"  hookgate check grpc://127.0.0.1:9090 --only patches,determinism -o junit > check.xml",
@@ -72,6 +75,9 @@ func newCheckCommand(hooks *catalog.Catalog) *cobra.Command {
 	f.StringSliceVar(&o.skip, "skip", nil, "checks to leave out, in the same form; it wins over --only")
 	f.StringArrayVar(&o.requests, "request", nil,
 		"HOOK=FILE, a request in YAML or JSON to send instead of the built-in one; may be given several times")
+	f.StringVar(&o.provides, "infrastructure", "",
+		"FILE in YAML or JSON with the parameters and credentials of infrastructure to make and delete, so that its "+
+			"checks can be carried out: cluster, machine, machinePool, credentials, version, bootstrap, waitSeconds")
 	f.StringVar(&o.objects, "cluster-api-version", "",
 		"version of Cluster API objects to send: v1beta1 or v1beta2. By default the version that a gRPC extension "+
 			"states, or else that of the requests, which is v1beta2 for the built-in ones")
@@ -110,10 +116,15 @@ func (o *checkOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, url strin
 	if err != nil {
 		return err
 	}
+	infrastructure, err := o.readInfrastructure(cmd.InOrStdin())
+	if err != nil {
+		return err
+	}
 	ctx, cancel := context.WithTimeoutCause(cmd.Context(), o.timeout, fmt.Errorf("not done within %s", o.timeout))
 	defer cancel()
 	report, err := conformance.Run(ctx, target, conformance.Options{
 		Catalog: hooks, Only: o.only, Skip: o.skip, Requests: requests, ClusterAPIVersion: o.objects,
+		Infrastructure: infrastructure,
 	})
 	if err != nil {
 		return checkError(err)
@@ -163,6 +174,24 @@ func (o *checkOptions) readRequests(in io.Reader, hooks *catalog.Catalog) (map[s
 		requests[h.Hook] = body
 	}
 	return requests, nil
+}
+
+// readInfrastructure reads the file of --infrastructure. Its mistakes are not quoted, because it has credentials.
+func (o *checkOptions) readInfrastructure(in io.Reader) (*conformance.Infrastructure, error) {
+	if o.provides == "" {
+		return nil, nil
+	}
+	body, err := readJSON(in, o.provides)
+	if err != nil {
+		return nil, err
+	}
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.DisallowUnknownFields()
+	infrastructure := &conformance.Infrastructure{}
+	if err := d.Decode(infrastructure); err != nil {
+		return nil, usagef("--infrastructure %s: %w", o.provides, err)
+	}
+	return infrastructure, nil
 }
 
 func (o *checkOptions) print(w io.Writer, report *conformance.Report) error {

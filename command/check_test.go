@@ -139,6 +139,15 @@ func TestCheckGone(t *testing.T) {
 }
 
 func TestCheckUsage(t *testing.T) {
+	dir := t.TempDir()
+	unknownMember, noObject := filepath.Join(dir, "unknown.yaml"), filepath.Join(dir, "list.yaml")
+	for file, text := range map[string]string{
+		unknownMember: "machines: {}\ncredentials: {token: s3cr3t}\n", noObject: "machine: [1]\n",
+	} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
 	for name, tt := range map[string]struct {
 		args []string
 		code int
@@ -150,6 +159,9 @@ func TestCheckUsage(t *testing.T) {
 		"NoTLS":     {[]string{"grpc://ext.example:9090"}, exitUsage, "want grpcs://ext.example:9090"},
 		"ListOfURL": {[]string{"--list", "https://a"}, exitUsage, "want no URL with --list"},
 		"ListJUnit": {[]string{"--list", "-o", "junit"}, exitUsage, "--list has table and json"},
+		"NoFile":    {[]string{"https://127.0.0.1:1", "--infrastructure", "none.yaml"}, exitFailed, "none.yaml"},
+		"Unknown":   {[]string{"https://127.0.0.1:1", "--infrastructure", unknownMember}, exitUsage, `unknown field "machines"`},
+		"NoObject":  {[]string{"https://127.0.0.1:1", "--infrastructure", noObject}, exitUsage, "machine: want an object"},
 		"NoCA":      {[]string{"https://127.0.0.1:1", "--ca", "none.crt"}, exitFailed, "read --ca: open none.crt"},
 		"Refused":   {[]string{"https://127.0.0.1:1"}, exitFailed, "connection refused\nDoes it run, and is the port right?"},
 	} {

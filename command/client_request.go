@@ -22,10 +22,30 @@ import (
 // readRequest reads a request of the hook from a file, or from in where path is "-": YAML, or JSON, which keeps its
 // objects byte for byte. apiVersion and kind may be left out.
 func readRequest(in io.Reader, path string, h *catalog.Hook, c *codec.Codec) (proto.Message, error) {
-	name := path
+	body, err := readJSON(in, path)
+	if err != nil {
+		return nil, err
+	}
+	message := h.Request.New().Interface()
+	if err := c.Decode(body, message); err != nil {
+		return nil, fmt.Errorf("read request %s: it is no %s: %w", inputName(path),
+			message.ProtoReflect().Descriptor().Name(), err)
+	}
+	return message, nil
+}
+
+// inputName returns the name of a file in messages, which is "-" for standard input.
+func inputName(path string) string {
 	if path == "-" {
-		name = "standard input"
-	} else {
+		return "standard input"
+	}
+	return path
+}
+
+// readJSON returns the content of a file, or of in where path is "-", as JSON.
+func readJSON(in io.Reader, path string) ([]byte, error) {
+	name := inputName(path)
+	if path != "-" {
 		f, err := os.Open(path)
 		if err != nil {
 			return nil, fmt.Errorf("read request: %w", err)
@@ -45,12 +65,7 @@ func readRequest(in io.Reader, path string, h *catalog.Hook, c *codec.Codec) (pr
 	if err != nil {
 		return nil, fmt.Errorf("read request %s: %w", name, err)
 	}
-	message := h.Request.New().Interface()
-	if err := c.Decode(body, message); err != nil {
-		return nil, fmt.Errorf("read request %s: it is no %s: %w", name,
-			message.ProtoReflect().Descriptor().Name(), err)
-	}
-	return message, nil
+	return body, nil
 }
 
 // requestJSON returns a file's content as JSON.

@@ -71,6 +71,9 @@ type fakeServer struct {
 	bearer  string // of the last request
 }
 
+// allHooks are the hooks that the commands know.
+var allHooks, _, _ = gateway.Hooks(gateway.Infrastructure())
+
 func newFakeServer(t *testing.T, replies map[string]fakeReply) *fakeServer {
 	t.Helper()
 	pair, err := devcert.New(time.Now().Add(time.Hour))
@@ -82,8 +85,7 @@ func newFakeServer(t *testing.T, replies map[string]fakeReply) *fakeServer {
 
 func newFakeServerWith(t *testing.T, replies map[string]fakeReply, pair *devcert.Pair, change func(*tls.Config)) *fakeServer {
 	t.Helper()
-	cat := catalog.New()
-	f := &fakeServer{t: t, catalog: cat, codec: codec.New(cat), pair: pair, replies: replies, caFile: filepath.Join(t.TempDir(), "dev-ca.crt")}
+	f := &fakeServer{t: t, catalog: allHooks, codec: codec.New(allHooks), pair: pair, replies: replies, caFile: filepath.Join(t.TempDir(), "dev-ca.crt")}
 	if err := os.WriteFile(f.caFile, pair.CAPEM, 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -117,8 +119,7 @@ func (f *fakeServer) startGRPC(options ...grpc.ServerOption) string {
 }
 
 func (f *fakeServer) serveHTTP(w http.ResponseWriter, r *http.Request) {
-	name, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"+hook.APIVersion+"/"), "/")
-	h, ok := f.catalog.ByName(name)
+	h, _, ok := f.catalog.ByPath(r.URL.Path)
 	if !ok {
 		http.NotFound(w, r)
 		return

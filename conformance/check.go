@@ -54,7 +54,8 @@ func (c *Check) family() string {
 // Checks returns all checks in the order in which they run. The caller may change the slice.
 func Checks() []Check {
 	return slices.Concat(secureChecks, discoveryChecks, answerChecks, patchChecks, variableChecks,
-		inPlaceChecks, planChecks, envelopeChecks, repeatChecks, malformedChecks, loadChecks, protocolChecks)
+		inPlaceChecks, planChecks, envelopeChecks, repeatChecks, malformedChecks, loadChecks, protocolChecks,
+		infrastructureChecks)
 }
 
 // SelectionError reports a pattern of Options that selects no check.

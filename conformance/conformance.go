@@ -27,7 +27,7 @@ type Target struct {
 
 // Options are the optional settings of a run.
 type Options struct {
-	// Catalog has the hooks; nil means the hooks of the contract.
+	// Catalog has the hooks; nil means those of Cluster API and of infrastructure.
 	Catalog *catalog.Catalog
 	// Only and Skip select checks, by identifier ("patches.apply"), family ("patches") or pattern ("*.stable"). Skip
 	// wins.
@@ -39,6 +39,9 @@ type Options struct {
 	// operator of a gateway would state it in an ExtensionPolicy. Empty means the version that a gRPC extension states,
 	// or else the version of the requests, which is v1beta2 in the package's own.
 	ClusterAPIVersion string
+	// Infrastructure lets the checks of infrastructure make a cluster, a machine and a pool of two machines, and delete
+	// them again, in the real backend of the extension. If it is nil, nothing is made.
+	Infrastructure *Infrastructure
 	// Progress, if set, is called with each result, in order.
 	Progress func(Result)
 }

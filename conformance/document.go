@@ -12,6 +12,7 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	infrastructurev1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
 )
 
 // The values of status.
@@ -93,6 +94,9 @@ var enumNames = map[protoreflect.FullName]map[protoreflect.EnumNumber]string{
 	hooksv1alpha1.ResponseStatus(0).Descriptor().FullName(): {0: "", 1: success, 2: failure},
 	hooksv1alpha1.FailurePolicy(0).Descriptor().FullName():  {0: "", 1: "Ignore", 2: "Fail"},
 	hooksv1alpha1.PatchType(0).Descriptor().FullName():      {0: "", 1: jsonPatchType, 2: jsonMergePatchType},
+
+	infrastructurev1alpha1.Phase(0).Descriptor().FullName():         {0: "", 1: "Provisioning", 2: "Ready", 3: "Failed"},
+	infrastructurev1alpha1.DeletionState(0).Descriptor().FullName(): {0: "", 1: "Deleting", 2: "Gone"},
 }
 
 // render returns a message in the form of the mandated JSON, even one with wrong values, which package codec refuses.

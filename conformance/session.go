@@ -44,7 +44,8 @@ type session struct {
 	reflected bool
 	services  []string
 	handlers  []*handler // those that can be called
-	dead      string     // why no further check can be carried out
+	provider  provider
+	dead      string // why no further check can be carried out
 
 	trust error // why the certificate is not good; nil if it is
 	old   error // why TLS 1.2 is not spoken; nil if it is
@@ -77,15 +78,25 @@ func newSession(ctx context.Context, t Target, o Options) (*session, error) {
 	}
 	hooks := o.Catalog
 	if hooks == nil {
-		hooks = catalog.New()
+		if hooks, err = catalog.With(catalog.Infrastructure()...); err != nil {
+			return nil, err
+		}
+	}
+	if o.Infrastructure != nil {
+		if err := o.Infrastructure.check(); err != nil {
+			return nil, &TargetError{URL: t.URL, Problem: err.Error()}
+		}
 	}
 	s := &session{
 		endpoint: e, catalog: hooks, requests: map[string]proto.Message{}, objects: convert.NewObjects(references()),
-		understands: o.ClusterAPIVersion,
+		understands: o.ClusterAPIVersion, provider: provider{options: o.Infrastructure},
 	}
 	mandated := codec.New(s.catalog)
 	s.discovery, _ = s.catalog.ByName(hook.Discovery)
 	for _, h := range s.catalog.Hooks() {
+		if h.Group != s.discovery.Group {
+			continue // of infrastructure, for example, whose requests are made for one run
+		}
 		m := h.Request.New().Interface()
 		body, ok := o.Requests[h.Hook]
 		if !ok {
@@ -110,6 +121,7 @@ func newSession(ctx context.Context, t Target, o Options) (*session, error) {
 		s.transport.close()
 		return nil, err
 	}
+	s.discoverInfrastructure(ctx)
 	return s, nil
 }
 
@@ -204,7 +216,7 @@ func (s *session) hookOf(a announced) (*catalog.Hook, bool) {
 		return nil, false
 	}
 	h, ok := s.catalog.Lookup(gvh)
-	return h, ok && !h.Singleton()
+	return h, ok && !h.Singleton() && h.Group == s.discovery.Group
 }
 
 // understoodBy returns the version of objects to send to a handler. The check discovery.objects reports invalid
@@ -256,7 +268,7 @@ func timeoutOf(a announced) time.Duration {
 func (s *session) fromServices(ctx context.Context) []*handler {
 	var handlers []*handler
 	for _, h := range s.catalog.Hooks() {
-		if h.Singleton() || !slices.Contains(s.services, serviceOf(h)) {
+		if h.Group != s.discovery.Group || h.Singleton() || !slices.Contains(s.services, serviceOf(h)) {
 			continue
 		}
 		one := &handler{name: strings.ToLower(h.Hook), hook: h, timeout: limits.DefaultTimeout, understands: s.understands}

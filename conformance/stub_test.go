@@ -61,6 +61,8 @@ type stub struct {
 	readsAll bool
 	limit    int
 
+	backend *backend // provides infrastructure; nil provides none
+
 	plain    bool // without TLS
 	tls      func(*tls.Config)
 	notAfter time.Time
@@ -81,14 +83,22 @@ type stub struct {
 
 // hooks and mandated are immutable.
 var (
-	hooks    = catalog.New()
+	hooks    = allHooks()
 	mandated = codec.New(hooks)
 )
+
+func allHooks() *catalog.Catalog {
+	c, err := catalog.With(catalog.Infrastructure()...)
+	if err != nil {
+		panic(err)
+	}
+	return c
+}
 
 func newStub() *stub {
 	s := &stub{limit: maxBytes, notAfter: time.Now().Add(60 * 24 * time.Hour)}
 	for _, h := range hooks.Hooks() {
-		if !h.Singleton() {
+		if h.Group == hook.Group && !h.Singleton() {
 			s.handlers = append(s.handlers, announce(h.Hook))
 		}
 	}
@@ -120,6 +130,9 @@ func (s *stub) count() int {
 
 // reply answers a request as a good extension does, or as the test configured.
 func (s *stub) reply(ctx context.Context, h *catalog.Hook, in proto.Message) (proto.Message, error) {
+	if h.Group == hook.InfrastructureGroup {
+		return s.backend.reply(h, in), nil
+	}
 	if h.Singleton() {
 		s.mu.Lock()
 		s.discoveries++
@@ -313,9 +326,10 @@ func (s *stub) startREST(t testing.TB, config *tls.Config) string {
 }
 
 func (s *stub) serveREST(w http.ResponseWriter, r *http.Request) {
-	parts := strings.Split(strings.TrimPrefix(r.URL.Path, "/"+hook.APIVersion+"/"), "/")
-	h, ok := hooks.ByName(parts[0])
-	if !ok || h.Singleton() != (len(parts) == 1) || len(parts) == 2 && !s.announces(parts[1]) {
+	h, rest, ok := hooks.ByPath(r.URL.Path)
+	handler := strings.TrimPrefix(rest, "/")
+	if !ok || h.Singleton() != (handler == "") || handler != "" && !s.announces(handler) ||
+		h.Group == hook.InfrastructureGroup && s.backend == nil {
 		http.NotFound(w, r)
 		return
 	}
@@ -346,7 +360,7 @@ func (s *stub) announces(name string) bool {
 			return true
 		}
 	}
-	return false
+	return s.backend != nil && s.backend.announces(name)
 }
 
 func (s *stub) write(w http.ResponseWriter, h *catalog.Hook, out proto.Message) {
@@ -376,7 +390,7 @@ func (s *stub) startGRPC(t testing.TB, config *tls.Config) string {
 	services := map[string]*grpc.ServiceDesc{}
 	for _, h := range hooks.Hooks() {
 		name := serviceOf(h)
-		if s.noSuch[name] {
+		if s.noSuch[name] || h.Group == hook.InfrastructureGroup && s.backend == nil {
 			continue
 		}
 		if services[name] == nil {

@@ -5,6 +5,7 @@ package preflight
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/hookgate/hookgate/catalog"
 )
@@ -100,8 +101,9 @@ func (t *Target) newest(h *Handler) string {
 }
 
 // notCalled returns a finding, and true, unless Cluster API calls the hook in a version that the gateway converts from.
+// Hooks of other groups, such as those of infrastructure, have callers of their own.
 func (t *Target) notCalled(x *Extension, h *Handler, described *catalog.Hook) (Finding, bool) {
-	if t.ClusterAPI == nil {
+	if t.ClusterAPI == nil || !t.callsGroup(h.Hook.Group) {
 		return Finding{}, false
 	}
 	f := about(x, h, Break, ruleNotCalled)
@@ -121,4 +123,9 @@ func (t *Target) notCalled(x *Extension, h *Handler, described *catalog.Hook) (F
 		return f, true
 	}
 	return Finding{}, false
+}
+
+// callsGroup reports whether Cluster API calls hooks of the group.
+func (t *Target) callsGroup(group string) bool {
+	return slices.ContainsFunc(t.ClusterAPI.Hooks, func(h catalog.ClusterAPIHook) bool { return h.Group == group })
 }

@@ -18,14 +18,18 @@ import (
 	"github.com/hookgate/hookgate/test/hookversions"
 )
 
-// testHooks is the catalog of a group with versions that the product does not have, together with the contract's, which
-// is deprecated there.
+// testHooks is the catalog of a group with versions that the product does not have, together with those of the product,
+// of which Cluster API's are deprecated there.
 func testHooks(t *testing.T) *catalog.Catalog {
 	t.Helper()
-	c, err := catalog.Build(hookversions.Releases(), append(hookversions.Sources(), catalog.Source{
+	sources := append(hookversions.Sources(), catalog.Source{
 		Group: hook.Group, Version: hook.Version, Lifetime: catalog.Lifetime{Introduced: "v0.1.0", Deprecated: "v0.4.0"},
-		Files: []protoreflect.FileDescriptor{hooksv1alpha1.File_hookgate_hooks_v1alpha1_lifecycle_hooks_proto},
-	})...)
+		Files: []protoreflect.FileDescriptor{
+			hooksv1alpha1.File_hookgate_hooks_v1alpha1_discovery_proto,
+			hooksv1alpha1.File_hookgate_hooks_v1alpha1_lifecycle_hooks_proto,
+		},
+	})
+	c, err := catalog.Build(hookversions.Releases(), append(sources, catalog.Infrastructure()...)...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -169,6 +173,17 @@ func TestJudge(t *testing.T) {
 			reason: "an older Cluster API lacks the hook", targets: []string{"cluster-api=v1.11.0"},
 			handlers: []Handler{handler("plan", "GenerateUpgradePlan")}, want: []string{"break hook-not-called plan"},
 			problem: "Cluster API v1.11 does not call the hook",
+		},
+		"Infrastructure": {
+			reason: "hooks of infrastructure are not Cluster API's, and it need not call them", targets: []string{"cluster-api=v1.14.0", "hookgate=v0.1.0"},
+			handlers: []Handler{{Name: "machines", Hook: hook.GroupVersionHook{
+				Group: hook.InfrastructureGroup, Version: hook.InfrastructureVersion, Hook: "ReconcileMachine",
+			}}}, hooks: testHooks, want: []string{"ok ok machines"},
+		},
+		"InfrastructureInDiscovery": {
+			reason: "Cluster API refuses a Discovery with a handler of infrastructure", targets: []string{"cluster-api=v1.14.0"}, hooks: testHooks,
+			handlers: []Handler{{Name: "machines", Useless: "hook is of another group than Discovery, and is not listed there"}}, want: []string{"break hook-unknown machines"},
+			problem: "hook is of another group than Discovery, and is not listed there",
 		},
 		"UnknownHook": {
 			reason: "a hook of a newer extension", targets: []string{"cluster-api=v1.14.0"},

@@ -44,6 +44,7 @@ func Answer(w io.Writer, h *catalog.Hook, handler string, message proto.Message,
 	if m, ok := message.(interface{ GetMessage() string }); ok && m.GetMessage() != "" {
 		t.Lines("MESSAGE", m.GetMessage())
 	}
+	infrastructure(t, message)
 	if m, ok := message.(interface {
 		GetUnknownMembers() map[string]*hooksv1alpha1.JSON
 	}); ok {

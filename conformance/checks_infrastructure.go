@@ -1,0 +1,200 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/hookgate/hookgate/controllers/infrastructure/parameters"
+	infrastructurev1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/limits"
+)
+
+// The checks to which the trial adds what it finds.
+const (
+	checkGone        = "infrastructure.gone"
+	checkReady       = "infrastructure.ready"
+	checkStates      = "infrastructure.states"
+	checkSame        = "infrastructure.same"
+	checkSole        = "infrastructure.sole"
+	checkProviderIDs = "infrastructure.provider-ids"
+	checkLists       = "infrastructure.lists"
+	checkRemove      = "infrastructure.remove"
+	checkSecrets     = "infrastructure.secrets"
+	checkAgain       = "infrastructure.again"
+	checkDeleted     = "infrastructure.deleted"
+)
+
+// Each of these is about what the extension announces, and makes nothing; the others are about the trial.
+var infrastructureChecks = []Check{
+	{
+		ID: "infrastructure.discovery", Level: Must,
+		Rule: "DiscoverInfrastructure answers with status Success, and lists handlers of its own group, with names " +
+			"that no other handler has, and with timeouts from 0 to 30.",
+		Source: infrastructureContract + "discovery.proto",
+		run: func(_ context.Context, s *session, v *verdict) {
+			p := &s.provider
+			switch {
+			case p.first == nil || p.absent != "":
+				v.skipf("%s", p.absent)
+				return
+			case !p.answers():
+				v.failf(p.first, "there is no answer with status Success")
+				return
+			case len(p.first.parsed.Handlers) > limits.Handlers:
+				v.failf(p.first, "there are %d handlers, which is more than %d", len(p.first.parsed.Handlers), limits.Handlers)
+			}
+			seen := map[string]bool{}
+			for _, a := range s.announced {
+				seen[a.Name] = true
+			}
+			for i, a := range p.first.parsed.Handlers {
+				if problem := s.wrongHandler(a, seen); problem != "" {
+					v.failf(p.first, "handlers[%d]: %s", i, problem)
+				}
+				seen[a.Name] = true
+			}
+		},
+	},
+	{
+		ID: "infrastructure.failure-policies", Level: Must,
+		Rule:   "The failure policy of handlers of infrastructure is absent, or Fail: a provider must know what exists.",
+		Source: infrastructureContract + "discovery.proto",
+		run: ofProvider(func(p *provider, v *verdict) {
+			for i, a := range p.first.parsed.Handlers {
+				if a.FailurePolicy != nil && *a.FailurePolicy != string(hook.Fail) {
+					v.failf(p.first, "handlers[%d]: failurePolicy is %q, not %q", i, *a.FailurePolicy, hook.Fail)
+				}
+			}
+		}),
+	},
+	{
+		ID: "infrastructure.pairs", Level: Must,
+		Rule: "An extension that makes clusters, machines or pools deletes them, too, and there are handlers of " +
+			"machines or of pools.",
+		Source: infrastructureContract + "machine.proto",
+		run: ofProvider(func(p *provider, v *verdict) {
+			for _, kind := range []string{"Cluster", "Machine", "MachinePool"} {
+				if makes, deletes := p.handlers["Reconcile"+kind], p.handlers["Delete"+kind]; (makes == nil) != (deletes == nil) {
+					v.failf(p.first, "of Reconcile%s and Delete%[1]s, there is only one", kind)
+				}
+			}
+			if p.handlers["ReconcileMachine"] == nil && p.handlers["ReconcileMachinePool"] == nil {
+				v.failf(p.first, "there is no handler that makes machines")
+			}
+		}),
+	},
+	{
+		ID: "infrastructure.prefix", Level: Must,
+		Rule:   "DiscoverInfrastructure announces the prefix of provider IDs, such as \"acme://\".",
+		Source: infrastructureContract + "discovery.proto",
+		run: ofProvider(func(p *provider, v *verdict) {
+			if prefix := p.prefix(); !strings.Contains(prefix, "://") {
+				v.failf(p.first, "providerIdPrefix is %q", prefix)
+			}
+		}),
+	},
+	{
+		ID: "infrastructure.schemas", Level: Must,
+		Rule:   "The schemas of parameters are structural schemas of objects, as those of a CustomResourceDefinition.",
+		Source: infrastructureContract + "discovery.proto",
+		run: ofProvider(func(p *provider, v *verdict) {
+			a, ok := p.first.message.(*infrastructurev1alpha1.DiscoverInfrastructureResponse)
+			if !ok {
+				v.failf(p.first, "the answer cannot be read: %v", p.first.wrong)
+				return
+			}
+			for _, s := range []struct {
+				name string
+				text []byte
+			}{
+				{"clusterParameters", a.GetClusterParameters().GetRaw()}, {"machineParameters", a.GetMachineParameters().GetRaw()},
+				{"machinePoolParameters", a.GetMachinePoolParameters().GetRaw()},
+			} {
+				if _, err := parameters.Compile(s.text); err != nil {
+					v.failf(p.first, "%s: %v", s.name, err)
+				}
+			}
+		}),
+	},
+	ofTrial(checkGone, "Deleting what never was answers Gone.", "common.proto, DeletionState"),
+	ofTrial(checkReady, "A cluster, a machine and a pool that are asked for become Ready.", "common.proto, Phase"),
+	ofTrial(checkStates, "An answer with status Success says phase or state, and Failed has a reason.", "common.proto, Phase"),
+	ofTrial(checkSame, "The same request, made again, gets the same answer, and changes nothing.", "common.proto"),
+	ofTrial(checkSole, "Requests with the same external ID never make two machines, also at the same time.",
+		"common.proto, Subject"),
+	ofTrial(checkProviderIDs, "A machine that is Ready has a provider ID with the announced prefix.", "machine.proto"),
+	ofTrial(checkLists, "Lists of instances are complete: instanceCount is their number, and names and provider IDs "+
+		"occur once.", "machine_pool.proto"),
+	ofTrial(checkRemove, "The machines that remove names go, and no others.", "machine_pool.proto"),
+	ofTrial(checkSecrets, "Credentials do not occur in answers, such as in messages, conditions and outputs.",
+		"common.proto, Subject"),
+	ofTrial(checkAgain, "A machine that was recorded with a provider ID and is gone is Failed with the reason "+
+		"InstanceGone, and not made again.", "machine.proto"),
+	ofTrial(checkDeleted, "What is deleted becomes Gone, and stays so.", "common.proto, DeletionState"),
+}
+
+// infrastructureContract is where the rules of infrastructure are written down.
+const infrastructureContract = "proto/hookgate/infrastructure/v1alpha1/"
+
+// ofProvider returns a run for extensions that provide infrastructure.
+func ofProvider(run func(p *provider, v *verdict)) runFunc {
+	return func(_ context.Context, s *session, v *verdict) {
+		p := &s.provider
+		switch {
+		case p.first == nil || p.absent != "":
+			v.skipf("%s", p.absent)
+		case !p.answers():
+			v.skipf("DiscoverInfrastructure does not answer: see infrastructure.discovery")
+		default:
+			run(p, v)
+		}
+	}
+}
+
+// ofTrial returns the check to which the trial adds what it finds.
+func ofTrial(id, rule, source string) Check {
+	return Check{
+		ID: id, Level: Must, Rule: rule, Source: infrastructureContract + source,
+		run: func(ctx context.Context, s *session, v *verdict) {
+			t, why := s.tried(ctx)
+			switch {
+			case t == nil:
+				v.skipf("%s", why)
+			case t.found[id] == nil:
+				v.skipf("the extension has nothing to try it with")
+			default:
+				*v = *t.found[id]
+			}
+		},
+	}
+}
+
+// wrongHandler returns what is wrong with a handler of infrastructure beside others, by name.
+func (s *session) wrongHandler(a announced, seen map[string]bool) string {
+	gvh, err := hook.Parse(a.RequestHook.APIVersion, a.RequestHook.Hook)
+	h, known := s.catalog.Lookup(gvh)
+	errs := validation.IsDNS1123Label(a.Name)
+	switch {
+	case len(errs) > 0:
+		return fmt.Sprintf("name %q is no DNS-1123 label: %s", a.Name, errs[0])
+	case seen[a.Name]:
+		return fmt.Sprintf("name %q is the name of another handler, too", a.Name)
+	case err != nil, !known, h.Group != hook.InfrastructureGroup, h.Singleton():
+		return fmt.Sprintf("there is no hook %q of apiVersion %q that has handlers; apiVersion is %s/%s",
+			a.RequestHook.Hook, a.RequestHook.APIVersion, hook.InfrastructureGroup, hook.InfrastructureVersion)
+	case a.TimeoutSeconds != nil && (*a.TimeoutSeconds < 0 || *a.TimeoutSeconds > int64(limits.Timeout.Seconds())):
+		return fmt.Sprintf("timeoutSeconds is %d, which is not between 0 and 30", *a.TimeoutSeconds)
+	case a.ClusterAPIVersion != "" && !slices.Contains([]string{hook.ClusterAPIV1Beta1, hook.ClusterAPIV1Beta2}, a.ClusterAPIVersion):
+		return fmt.Sprintf("cluster_api_version is %q, which is neither %q nor %q", a.ClusterAPIVersion,
+			hook.ClusterAPIV1Beta1, hook.ClusterAPIV1Beta2)
+	}
+	return ""
+}

@@ -1,0 +1,451 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package conformance
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/hookgate/hookgate/catalog"
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	infrastructurev1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
+	"github.com/hookgate/hookgate/hook"
+)
+
+const (
+	provisioning = infrastructurev1alpha1.Phase_PHASE_PROVISIONING
+	isReady      = infrastructurev1alpha1.Phase_PHASE_READY
+	isFailed     = infrastructurev1alpha1.Phase_PHASE_FAILED
+	deleting     = infrastructurev1alpha1.DeletionState_DELETION_STATE_DELETING
+	isGone       = infrastructurev1alpha1.DeletionState_DELETION_STATE_GONE
+)
+
+// backend is a cloud that keeps all rules until a test changes one of its fields.
+type backend struct {
+	discover func(out *infrastructurev1alpha1.DiscoverInfrastructureResponse)
+	// answer may change an answer.
+	answer func(in, out proto.Message)
+	// forgets makes a new machine for every request that has no provider ID, and remakes one that is gone.
+	forgets bool
+	remakes bool
+
+	mu   sync.Mutex
+	made map[string][]string // provider IDs by external ID; not nil for what exists
+	seen map[string]int      // requests that found it
+	all  map[string]bool     // external IDs that were ever asked for
+	next int
+}
+
+func newBackend() *backend {
+	return &backend{made: map[string][]string{}, seen: map[string]int{}, all: map[string]bool{}}
+}
+
+var providerHooks = []string{
+	"DeleteCluster", "DeleteMachine", "DeleteMachinePool", "ReconcileCluster", "ReconcileMachine", "ReconcileMachinePool",
+}
+
+func (b *backend) announces(name string) bool {
+	return slices.ContainsFunc(providerHooks, func(h string) bool { return strings.EqualFold("i-"+h, name) })
+}
+
+func (b *backend) discovery() *infrastructurev1alpha1.DiscoverInfrastructureResponse {
+	schema := func(text string) *hooksv1alpha1.JSON { return &hooksv1alpha1.JSON{Raw: []byte(text)} }
+	out := &infrastructurev1alpha1.DiscoverInfrastructureResponse{
+		Status: succeeded, ProviderIdPrefix: "acme://",
+		ClusterParameters: schema(`{"type":"object","properties":{"region":{"type":"string"}}}`),
+		MachineParameters: schema(`{"type":"object","required":["size"],"properties":{"size":{"type":"string"}}}`),
+	}
+	for _, name := range providerHooks {
+		h := announce(name)
+		h.Name, h.RequestHook.ApiVersion = "i-"+h.Name, "infrastructure.hookgate.dev/v1alpha1"
+		out.Handlers = append(out.Handlers, h)
+	}
+	if b.discover != nil {
+		b.discover(out)
+	}
+	return out
+}
+
+func (b *backend) reply(h *catalog.Hook, in proto.Message) proto.Message {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if h.Singleton() {
+		return b.discovery()
+	}
+	out := b.do(in)
+	if b.answer != nil {
+		b.answer(in, out)
+	}
+	return out
+}
+
+// make adds machines to what exists, up to n, and returns how far it is.
+func (b *backend) make(id string, n int) infrastructurev1alpha1.Phase {
+	b.all[id] = true
+	if b.made[id] == nil {
+		b.made[id], b.seen[id] = []string{}, 0
+	}
+	for len(b.made[id]) < n {
+		b.next++
+		b.made[id], b.seen[id] = append(b.made[id], fmt.Sprintf("acme://vm-%d", b.next)), 0
+	}
+	b.seen[id]++
+	if b.seen[id] < 3 {
+		return provisioning
+	}
+	return isReady
+}
+
+func (b *backend) do(in proto.Message) proto.Message {
+	switch in := in.(type) {
+	case *infrastructurev1alpha1.ReconcileClusterRequest:
+		out := &infrastructurev1alpha1.ReconcileClusterResponse{Status: succeeded, Phase: b.make(in.GetSubject().GetExternalId(), 0)}
+		if out.GetPhase() == isReady {
+			out.ControlPlaneEndpoint = &infrastructurev1alpha1.Endpoint{Host: "api.example.com", Port: 6443}
+			out.Outputs = &hooksv1alpha1.JSON{Raw: []byte(`{"network":"n1"}`)}
+		}
+		out.Message = fmt.Sprintf("asked %d times", b.seen[in.GetSubject().GetExternalId()]) // for people, and may change
+		return out
+	case *infrastructurev1alpha1.ReconcileMachineRequest:
+		return b.machine(in)
+	case *infrastructurev1alpha1.ReconcileMachinePoolRequest:
+		return b.machinePool(in)
+	case *infrastructurev1alpha1.DeleteClusterRequest:
+		return &infrastructurev1alpha1.DeleteClusterResponse{Status: succeeded, State: b.remove(in.GetSubject().GetExternalId())}
+	case *infrastructurev1alpha1.DeleteMachineRequest:
+		return &infrastructurev1alpha1.DeleteMachineResponse{Status: succeeded, State: b.remove(in.GetSubject().GetExternalId())}
+	case *infrastructurev1alpha1.DeleteMachinePoolRequest:
+		return &infrastructurev1alpha1.DeleteMachinePoolResponse{Status: succeeded, State: b.remove(in.GetSubject().GetExternalId())}
+	}
+	return nil
+}
+
+func (b *backend) machine(in *infrastructurev1alpha1.ReconcileMachineRequest) proto.Message {
+	id := in.GetSubject().GetExternalId()
+	out := &infrastructurev1alpha1.ReconcileMachineResponse{Status: succeeded}
+	if in.GetProviderId() != "" && b.made[id] == nil && !b.remakes {
+		out.Phase, out.Reason = isFailed, "InstanceGone"
+		return out
+	}
+	n := 1
+	if b.forgets && in.GetProviderId() == "" {
+		n = len(b.made[id]) + 1
+	}
+	out.Phase = b.make(id, n)
+	if b.forgets && len(b.made[id]) > 6 {
+		out.Phase = isReady
+	}
+	out.ProviderId = b.made[id][len(b.made[id])-1]
+	return out
+}
+
+func (b *backend) machinePool(in *infrastructurev1alpha1.ReconcileMachinePoolRequest) proto.Message {
+	id := in.GetSubject().GetExternalId()
+	b.made[id] = slices.DeleteFunc(b.made[id], func(m string) bool { return slices.Contains(in.GetRemove(), m) })
+	out := &infrastructurev1alpha1.ReconcileMachinePoolResponse{Status: succeeded, Phase: b.make(id, int(in.GetReplicas()))}
+	for _, m := range b.made[id] {
+		out.Instances = append(out.Instances, &infrastructurev1alpha1.Instance{
+			Name: strings.TrimPrefix(m, "acme://"), ProviderId: m, Phase: out.GetPhase(), Revision: in.GetRevision(),
+		})
+	}
+	out.InstanceCount = proto.Int32(int32(len(out.GetInstances())))
+	return out
+}
+
+func (b *backend) remove(id string) infrastructurev1alpha1.DeletionState {
+	if _, ok := b.made[id]; !ok {
+		return isGone
+	}
+	delete(b.made, id)
+	return deleting
+}
+
+// left returns the external IDs of what exists.
+func (b *backend) left() []string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Sorted(maps.Keys(b.made))
+}
+
+// secret is a credential with characters that JSON escapes.
+const secret = `s3cr3t"<token>`
+
+func parametersOf() *Infrastructure {
+	return &Infrastructure{
+		Cluster: json.RawMessage(`{"region":"r"}`), Machine: json.RawMessage(`{"size":"s"}`),
+		Credentials: map[string]string{"token": secret, "user": "x"}, WaitSeconds: 10,
+	}
+}
+
+// TestGoodProvider checks that a provider that keeps all rules passes all checks of infrastructure, and that nothing of
+// the trial is left. Without parameters, nothing is made.
+func TestGoodProvider(t *testing.T) {
+	for _, p := range []Protocol{REST, GRPC} {
+		for _, asked := range []bool{true, false} {
+			t.Run(fmt.Sprint(p, " ", asked), func(t *testing.T) {
+				t.Parallel()
+				s := newStub()
+				s.backend = newBackend()
+				options := Options{}
+				if asked {
+					options.Infrastructure = parametersOf()
+				}
+				report, err := Run(t.Context(), s.start(t, p), options)
+				if err != nil {
+					t.Fatal(err)
+				}
+				if !report.Conforms(true) {
+					t.Error("the provider does not conform")
+				}
+				for _, r := range report.Results {
+					if !strings.HasPrefix(r.ID, "infrastructure.") {
+						continue
+					}
+					want := Pass
+					if !asked && slices.Index(infrastructureIDs(), r.ID) >= 5 {
+						want = Skip
+					}
+					if r.Status != want {
+						t.Errorf("%s: got %s (%s) %+v, want %s", r.ID, r.Status, r.Reason, r.Findings, want)
+					}
+				}
+				if left := s.backend.left(); len(left) > 0 {
+					t.Errorf("left behind: %v", left)
+				}
+				if made := len(s.backend.all) > 0; made != asked {
+					t.Errorf("infrastructure was made: %t, want %t", made, asked)
+				}
+				for id := range s.backend.all {
+					if !strings.HasPrefix(id, "hookgate-check-") || len(id) > 63 {
+						t.Errorf("external ID %q", id)
+					}
+				}
+			})
+		}
+	}
+}
+
+func infrastructureIDs() []string {
+	var ids []string
+	for _, c := range infrastructureChecks {
+		ids = append(ids, c.ID)
+	}
+	return ids
+}
+
+// TestProviderWithoutHooksOfClusterAPI checks that an extension may have infrastructure alone, and machines alone.
+func TestProviderWithoutHooksOfClusterAPI(t *testing.T) {
+	s := newStub()
+	s.backend, s.handlers = newBackend(), nil
+	s.noSuch = map[string]bool{}
+	for _, h := range hooks.Hubs() {
+		if h.Group == hook.Group {
+			s.noSuch[serviceOf(h)] = true
+		}
+	}
+	s.backend.discover = func(out *infrastructurev1alpha1.DiscoverInfrastructureResponse) {
+		out.Handlers = slices.DeleteFunc(out.Handlers, func(h *hooksv1alpha1.ExtensionHandler) bool { return !strings.HasSuffix(h.GetName(), "machine") })
+	}
+	report, err := Run(t.Context(), s.start(t, GRPC), Options{Infrastructure: parametersOf()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !report.Conforms(false) {
+		t.Errorf("the provider does not conform: %+v", report.Results)
+	}
+	for _, r := range report.Results {
+		want := map[string]Status{"infrastructure.lists": Skip, "infrastructure.remove": Skip, "infrastructure.again": Pass, "discovery.answers": Skip}[r.ID]
+		if want != "" && r.Status != want {
+			t.Errorf("%s: got %s %s %+v, want %s", r.ID, r.Status, r.Reason, r.Findings, want)
+		}
+	}
+}
+
+// TestInterruptedTrialIsCleanedUp checks that nothing is left when a run ends early.
+func TestInterruptedTrialIsCleanedUp(t *testing.T) {
+	s := newStub()
+	s.backend = newBackend()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	why := errors.New("enough")
+	s.backend.answer = func(_, out proto.Message) {
+		if a, ok := out.(*infrastructurev1alpha1.ReconcileMachinePoolResponse); ok && len(a.GetInstances()) == 2 {
+			cancel(why)
+		}
+	}
+	if _, err := Run(ctx, s.start(t, REST), Options{Infrastructure: parametersOf(), Only: []string{"infrastructure"}}); !errors.Is(err, why) {
+		t.Errorf("got %v", err)
+	}
+	if left := s.backend.left(); len(left) > 0 || len(s.backend.all) != 3 {
+		t.Errorf("left behind: %v of %v", left, s.backend.all)
+	}
+}
+
+func TestWrongParametersOfInfrastructure(t *testing.T) {
+	_, err := Run(t.Context(), Target{URL: "grpc://127.0.0.1:1"}, Options{Infrastructure: &Infrastructure{Machine: json.RawMessage(`[1]`)}})
+	var target *TargetError
+	if !errors.As(err, &target) || !strings.Contains(err.Error(), "the parameters of infrastructure: machine: want an object") {
+		t.Errorf("got %v", err)
+	}
+}
+
+// altering makes answers of one type be changed.
+func altering[Response proto.Message](change func(out Response)) func(*backend) {
+	return func(b *backend) {
+		b.answer = func(_, out proto.Message) {
+			if a, ok := out.(Response); ok {
+				change(a)
+			}
+		}
+	}
+}
+
+func announcing(change func(out *infrastructurev1alpha1.DiscoverInfrastructureResponse)) func(*backend) {
+	return func(b *backend) { b.discover = change }
+}
+
+type (
+	discoverResponse = *infrastructurev1alpha1.DiscoverInfrastructureResponse
+	clusterResponse  = *infrastructurev1alpha1.ReconcileClusterResponse
+	machineResponse  = *infrastructurev1alpha1.ReconcileMachineResponse
+	poolResponse     = *infrastructurev1alpha1.ReconcileMachinePoolResponse
+	deleteResponse   = *infrastructurev1alpha1.DeleteMachineResponse
+)
+
+// brokenProviders has at least one row for each check of infrastructure.
+var brokenProviders = []struct {
+	check  string
+	how    string
+	breaks func(*backend)
+	want   string
+}{
+	{"infrastructure.discovery", "fails", announcing(func(out discoverResponse) { out.Status = hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_FAILURE }), "there is no answer with status Success"},
+	{"infrastructure.discovery", "lists a hook of Cluster API", announcing(func(out discoverResponse) { out.Handlers[0].RequestHook = announce("BeforeClusterCreate").RequestHook }), `there is no hook "BeforeClusterCreate"`},
+	{"infrastructure.discovery", "has a name that another handler has", announcing(func(out discoverResponse) { out.Handlers[0].Name = "beforeclustercreate" }), "is the name of another handler, too"},
+	{"infrastructure.discovery", "wants 31 seconds", announcing(func(out discoverResponse) { out.Handlers[0].TimeoutSeconds = proto.Int32(31) }), "timeoutSeconds is 31"},
+	{"infrastructure.discovery", "has a name with a dot", announcing(func(out discoverResponse) { out.Handlers[0].Name = "a.b" }), `name "a.b" is no DNS-1123 label`},
+	{"infrastructure.failure-policies", "wants failures to be ignored", announcing(func(out discoverResponse) {
+		out.Handlers[1].FailurePolicy = hooksv1alpha1.FailurePolicy_FAILURE_POLICY_IGNORE
+	}), `handlers[1]: failurePolicy is "Ignore"`},
+	{"infrastructure.pairs", "never deletes clusters", announcing(func(out discoverResponse) { out.Handlers = out.Handlers[1:] }), "of ReconcileCluster and DeleteCluster, there is only one"},
+	{"infrastructure.pairs", "makes no machines", announcing(func(out discoverResponse) {
+		out.Handlers = []*hooksv1alpha1.ExtensionHandler{out.Handlers[0], out.Handlers[3]}
+	}), "no handler that makes machines"},
+	{"infrastructure.prefix", "has no prefix", announcing(func(out discoverResponse) { out.ProviderIdPrefix = "" }), `providerIdPrefix is ""`},
+	{"infrastructure.schemas", "has a schema that is not structural", announcing(func(out discoverResponse) {
+		out.MachineParameters.Raw = []byte(`{"type":"object","properties":{"a":{}}}`)
+	}), "machineParameters: "},
+	{"infrastructure.schemas", "has a schema of a string", announcing(func(out discoverResponse) { out.ClusterParameters.Raw = []byte(`{"type":"string"}`) }), "clusterParameters: "},
+	{"infrastructure.gone", "takes a while to find nothing", altering(func(out deleteResponse) { out.State = deleting }), "DeleteMachine of what never was does not answer Gone"},
+	{"infrastructure.ready", "is never ready", altering(func(out clusterResponse) { out.Phase = provisioning }), "ReconcileCluster is not Ready after 1s"},
+	{"infrastructure.states", "leaves out the phase", altering(func(out machineResponse) { out.Phase = 0 }), "there is no phase"},
+	{"infrastructure.states", "leaves out the state", altering(func(out deleteResponse) { out.State = 0 }), "there is no state"},
+	{"infrastructure.states", "fails without a reason", altering(func(out machineResponse) { out.Phase, out.Reason = isFailed, "" }), "there is no reason"},
+	{"infrastructure.same", "has another endpoint each time", func(b *backend) {
+		n := int32(0)
+		altering(func(out clusterResponse) {
+			n++
+			out.ControlPlaneEndpoint = &infrastructurev1alpha1.Endpoint{Host: "a", Port: n}
+		})(b)
+	}, "the answer before, to the same request, was another"},
+	{"infrastructure.sole", "makes a machine for each request", func(b *backend) { b.forgets = true }, "requests with one external ID made two machines"},
+	{"infrastructure.provider-ids", "has no provider ID", altering(func(out machineResponse) { out.ProviderId = "" }), "has no provider ID"},
+	{"infrastructure.provider-ids", "has another prefix", altering(func(out machineResponse) { out.ProviderId = "other://1" }), `"other://1" does not begin with "acme://"`},
+	{"infrastructure.lists", "leaves out the count", altering(func(out poolResponse) { out.InstanceCount = nil }), "there is no instanceCount"},
+	{"infrastructure.lists", "cuts the list", altering(func(out poolResponse) { out.Instances = out.Instances[:min(1, len(out.Instances))] }), "instanceCount is 2, and there are 1 instances"},
+	{"infrastructure.lists", "lists a machine twice", altering(func(out poolResponse) {
+		for _, i := range out.GetInstances() {
+			i.ProviderId = "acme://vm-1"
+		}
+	}), "two instances have the provider ID acme://vm-1"},
+	{"infrastructure.remove", "removes nothing", func(b *backend) {
+		first := map[string]*infrastructurev1alpha1.Instance{}
+		altering(func(out poolResponse) {
+			for _, i := range out.GetInstances() {
+				first[i.GetName()] = i
+			}
+			out.Instances = slices.SortedFunc(maps.Values(first), func(a, b *infrastructurev1alpha1.Instance) int { return strings.Compare(a.GetName(), b.GetName()) })
+			out.InstanceCount = proto.Int32(int32(len(out.GetInstances())))
+		})(b)
+	}, "which was to be removed, is still there"},
+	{"infrastructure.secrets", "repeats its credentials in a message", altering(func(out machineResponse) { out.Message = "login with " + secret + " failed" }), `the answer has the value of the credential "token"`},
+	{"infrastructure.secrets", "puts its credentials into outputs", altering(func(out clusterResponse) {
+		text, _ := json.Marshal(map[string]string{"t": secret})
+		out.Outputs = &hooksv1alpha1.JSON{Raw: text}
+	}), `the answer has the value of the credential "token"`},
+	{"infrastructure.again", "makes a machine again that is gone", func(b *backend) { b.remakes = true }, "is not Failed with the reason InstanceGone"},
+	{"infrastructure.deleted", "is never gone", func(b *backend) {
+		altering(func(out *infrastructurev1alpha1.DeleteClusterResponse) { out.State = deleting })(b)
+	}, "is not Gone after 1s, and may be left behind"},
+}
+
+// TestBrokenProviders shows that each check of infrastructure can fail, for the reason that it names, and that reports
+// have no credentials.
+func TestBrokenProviders(t *testing.T) {
+	for i, b := range brokenProviders {
+		protocols := []Protocol{REST, GRPC}
+		if slices.Index(infrastructureIDs(), b.check) >= 5 {
+			protocols = protocols[i%2:][:1] // trials take a second, and use the protocols in the same way
+		}
+		for _, p := range protocols {
+			t.Run(b.check+"/"+string(p)+"/"+b.how, func(t *testing.T) {
+				t.Parallel()
+				s := newStub()
+				s.backend = newBackend()
+				b.breaks(s.backend)
+				options := Options{Only: []string{b.check}, Infrastructure: parametersOf()}
+				if options.Infrastructure.WaitSeconds = 5; strings.Contains(b.want, "1s") {
+					options.Infrastructure.WaitSeconds = 1
+				}
+				report, err := Run(t.Context(), s.start(t, p), options)
+				if err != nil {
+					t.Fatal(err)
+				}
+				r := report.Results[0]
+				if r.Status != Fail {
+					t.Fatalf("a provider that %s: got %+v, want it to fail", b.how, r)
+				}
+				text, err := json.Marshal(report)
+				if err != nil || strings.Contains(string(text), "s3cr3t") {
+					t.Errorf("the report has a credential: %s", text)
+				}
+				for _, f := range r.Findings {
+					if strings.Contains(f.Problem, b.want) {
+						return
+					}
+				}
+				t.Errorf("a provider that %s: got %+v, want %q", b.how, r.Findings, b.want)
+			})
+		}
+	}
+}
+
+// TestHandlersOfInfrastructureAreNotOfClusterAPI checks that Discovery must not list them, and that they are not called.
+func TestHandlersOfInfrastructureAreNotOfClusterAPI(t *testing.T) {
+	for _, p := range []Protocol{REST, GRPC} {
+		s := newStub()
+		s.backend = newBackend()
+		s.discover = func(_ int, out *hooksv1alpha1.DiscoveryResponse) {
+			out.Handlers = append(out.Handlers, s.backend.discovery().GetHandlers()[4])
+		}
+		report, err := Run(t.Context(), s.start(t, p), Options{Only: []string{"discovery.hooks", "load", "malformed", "idempotence"}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if r := report.Results[0]; r.Status != Fail || !strings.Contains(r.Findings[0].Problem, `there is no hook "ReconcileMachine"`) {
+			t.Errorf("%s: %+v", p, r)
+		}
+		if len(s.backend.all) > 0 {
+			t.Errorf("%s: %v was made", p, s.backend.all)
+		}
+	}
+}
