@@ -118,9 +118,15 @@ func (f *fakeServer) startGRPC(options ...grpc.ServerOption) string {
 	return listener.Addr().String()
 }
 
+// has reports whether the server has a hook: those of Cluster API, and others that it has a reply to.
+func (f *fakeServer) has(h *catalog.Hook) bool {
+	_, ok := f.replies[h.Hook]
+	return ok || h.Group == hook.Group
+}
+
 func (f *fakeServer) serveHTTP(w http.ResponseWriter, r *http.Request) {
 	h, _, ok := f.catalog.ByPath(r.URL.Path)
-	if !ok {
+	if !ok || !f.has(h) {
 		http.NotFound(w, r)
 		return
 	}
@@ -142,7 +148,7 @@ func (f *fakeServer) serveHTTP(w http.ResponseWriter, r *http.Request) {
 func (f *fakeServer) serveGRPC(_ any, stream grpc.ServerStream) error {
 	method, _ := grpc.MethodFromServerStream(stream)
 	h, ok := f.catalog.ByName(path.Base(method))
-	if !ok || h.Method != method {
+	if !ok || h.Method != method || !f.has(h) {
 		return status.Errorf(codes.Unimplemented, "unknown method %s", method)
 	}
 	request := h.Request.New().Interface()
