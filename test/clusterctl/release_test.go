@@ -211,6 +211,7 @@ func TestGuideConfiguresClusterctl(t *testing.T) {
 	if len(blocks) == 0 {
 		t.Fatalf("%s shows no clusterctl.yaml", guide)
 	}
+	shown := map[string]bool{}
 	for _, block := range blocks {
 		r := newRepository(t, false)
 		r.config = map[string]any{}
@@ -221,10 +222,19 @@ func TestGuideConfiguresClusterctl(t *testing.T) {
 			continue
 		}
 		got := r.must(t, nil, "config", "repositories")
-		want := `(?m)^hookgate +RuntimeExtensionProvider +https://github\.com/hookgate/hookgate/releases/latest/ +` + regexp.QuoteMeta(componentsFile) + `$`
-		if !regexp.MustCompile(want).MatchString(got) {
-			t.Errorf("clusterctl knows these providers:\n%s\nwant %s", got, want)
+		known := regexp.MustCompile(`(?m)^hookgate +(\S+) +https://github\.com/hookgate/hookgate/releases/latest/ +(\S+)$`)
+		m := known.FindStringSubmatch(got)
+		if m == nil {
+			t.Errorf("clusterctl knows these providers:\n%s\nwant one that matches %s", got, known)
+			continue
 		}
+		shown[m[1]+" "+m[2]] = true
+	}
+	want := map[string]bool{
+		"RuntimeExtensionProvider " + componentsFile: true, "InfrastructureProvider " + infrastructureFile: true,
+	}
+	if diff := cmp.Diff(want, shown); diff != "" {
+		t.Errorf("providers of the guide (-want +got):\n%s", diff)
 	}
 }
 
