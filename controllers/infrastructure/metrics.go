@@ -5,6 +5,9 @@ package infrastructure
 
 import (
 	"errors"
+	"fmt"
+	"io"
+	"strings"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,24 +24,40 @@ type Metrics struct {
 	abandoned *prometheus.CounterVec
 }
 
+// documented is what the documentation says about the metrics.
+var documented = [...]struct {
+	name, kind, help string
+	labels           []string
+}{
+	{"hookgate_infrastructure_calls_total", "counter", "Calls of the controllers to extensions. outcome is Success, " +
+		"Failure, a reason of the condition Synced, a kind of error of the gateway, or Other.", []string{"hook", "outcome"}},
+	{"hookgate_infrastructure_call_duration_seconds", "histogram", "Time of these calls, in seconds.", []string{"hook"}},
+	{"hookgate_infrastructure_abandoned_total", "counter", "Objects that were removed by the annotation " +
+		infrav1.AbandonAnnotation + ", without an answer that what they stand for is gone.", []string{"kind"}},
+}
+
+// DocumentMetrics writes the documentation of the metrics.
+func DocumentMetrics(w io.Writer) error {
+	_, err := io.WriteString(w, "\n## The controllers of infrastructure\n\n`hookgate infrastructure` serves these, with "+
+		"those of controller-runtime\n(`controller_runtime_*`, `workqueue_*`, `rest_client_*`).\n\n"+
+		"| metric | type | labels | meaning |\n|---|---|---|---|\n")
+	for _, m := range documented {
+		_, more := fmt.Fprintf(w, "| `%s` | %s | `%s` | %s |\n", m.name, m.kind, strings.Join(m.labels, "`, `"), m.help)
+		err = errors.Join(err, more)
+	}
+	return err
+}
+
 // NewMetrics registers the metrics.
 func NewMetrics(r prometheus.Registerer) *Metrics {
 	m := &Metrics{
-		calls: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "hookgate_infrastructure_calls_total",
-			Help: "Calls of the controllers to extensions, by hook and outcome: Success, Failure, a reason of the condition " +
-				"Synced, or a kind of error of the gateway.",
-		}, []string{"hook", "outcome"}),
+		calls: prometheus.NewCounterVec(
+			prometheus.CounterOpts{Name: documented[0].name, Help: documented[0].help}, documented[0].labels),
 		durations: prometheus.NewHistogramVec(prometheus.HistogramOpts{
-			Name:    "hookgate_infrastructure_call_duration_seconds",
-			Help:    "Duration of the calls of the controllers to extensions, by hook.",
-			Buckets: []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30},
-		}, []string{"hook"}),
-		abandoned: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "hookgate_infrastructure_abandoned_total",
-			Help: "Objects that were removed by the annotation " + infrav1.AbandonAnnotation +
-				", without an answer that what they stand for is gone, by kind.",
-		}, []string{"kind"}),
+			Name: documented[1].name, Help: documented[1].help, Buckets: []float64{.01, .05, .1, .25, .5, 1, 2.5, 5, 10, 20, 30},
+		}, documented[1].labels),
+		abandoned: prometheus.NewCounterVec(
+			prometheus.CounterOpts{Name: documented[2].name, Help: documented[2].help}, documented[2].labels),
 	}
 	m.calls, m.durations, m.abandoned = registered(r, m.calls), registered(r, m.durations), registered(r, m.abandoned)
 	return m

@@ -6,6 +6,7 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/conformance"
+	"github.com/hookgate/hookgate/controllers/infrastructure"
 	"github.com/hookgate/hookgate/convert"
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/registry"
@@ -34,7 +36,7 @@ func main() {
 		os.Exit(1)
 	}
 	for name, document := range map[string]func(io.Writer) error{
-		"metrics.md":              gateway.NewMetrics(prometheus.NewRegistry(), registry.New(), catalog.New(), "").Document,
+		"metrics.md":              metrics,
 		"errors.md":               gateway.DocumentErrors,
 		"infrastructure-kinds.md": kinds(filepath.Join(os.Args[1], "..", "deploy", "crd", "infrastructure")),
 	} {
@@ -48,6 +50,12 @@ func main() {
 			os.Exit(1)
 		}
 	}
+}
+
+// metrics documents the metrics of the gateway, and those of the controllers.
+func metrics(w io.Writer) error {
+	return errors.Join(gateway.NewMetrics(prometheus.NewRegistry(), registry.New(), catalog.New(), "").Document(w),
+		infrastructure.DocumentMetrics(w))
 }
 
 // fill replaces what stands between the marks <!-- NAME --> and <!-- /NAME --> of a page. The rest of it is written by hand.

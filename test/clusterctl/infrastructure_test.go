@@ -183,7 +183,7 @@ func testMoveInfrastructure(t *testing.T, r *repository, from, to *server) {
 		"apiVersion": "infrastructure.hookgate.dev/v1alpha1", "kind": "HookgateCluster",
 		"metadata": map[string]any{
 			"name": "moved", "namespace": "moves", "ownerReferences": []any{owner},
-			"finalizers": []any{"hookgatecluster.infrastructure.hookgate.dev"},
+			"finalizers": []any{"infrastructure.hookgate.dev/hookgatecluster"},
 		},
 		"spec": map[string]any{"infrastructureClassName": "rack", "externalID": "moved-k3j9x"},
 	})

@@ -6,14 +6,14 @@ package v1alpha1
 // The finalizers of the kinds that have something outside. Only an extension's answer GONE, or the annotation Abandon,
 // removes them.
 const (
-	ClusterFinalizer     = "hookgatecluster.infrastructure.hookgate.dev"
-	MachineFinalizer     = "hookgatemachine.infrastructure.hookgate.dev"
-	MachinePoolFinalizer = "hookgatemachinepool.infrastructure.hookgate.dev"
+	ClusterFinalizer     = "infrastructure.hookgate.dev/hookgatecluster"
+	MachineFinalizer     = "infrastructure.hookgate.dev/hookgatemachine"
+	MachinePoolFinalizer = "infrastructure.hookgate.dev/hookgatemachinepool"
 )
 
 // ClassFinalizer keeps an InfrastructureClass until no object uses it: without its class, nothing that exists outside
 // could be deleted.
-const ClassFinalizer = "infrastructureclass.infrastructure.hookgate.dev"
+const ClassFinalizer = "infrastructure.hookgate.dev/infrastructureclass"
 
 // The annotations that the controllers read or write.
 const (

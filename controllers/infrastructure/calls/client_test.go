@@ -1,0 +1,147 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package calls
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
+
+	infrav1 "github.com/hookgate/hookgate/api/infrastructure/v1alpha1"
+	"github.com/hookgate/hookgate/catalog"
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	infrahooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/client"
+	"github.com/hookgate/hookgate/internal/connect"
+)
+
+// callerFunc is a gateway.
+type callerFunc func(context.Context, *catalog.Hook, string, proto.Message) *client.Response
+
+func (f callerFunc) Call(ctx context.Context, h *catalog.Hook, handler string, req proto.Message) *client.Response {
+	return f(ctx, h, handler, req)
+}
+
+func newClient(t *testing.T, perClass int, f callerFunc) *Client {
+	t.Helper()
+	hooks, err := catalog.With(catalog.Infrastructure()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c, err := New(Config{Caller: f, Catalog: hooks, CallsPerClass: perClass})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return c
+}
+
+// An answer is believed only if it keeps the contract. A case changes one that does.
+func TestPoolAnswers(t *testing.T) {
+	type response = infrahooksv1alpha1.ReconcileMachinePoolResponse
+	for _, c := range []struct {
+		problem, reason string
+		change          func(*response)
+	}{
+		{"", "", func(*response) {}},
+		{"no status", infrav1.BadAnswerReason, func(r *response) { r.Status = 0 }},
+		{"phase is missing", infrav1.BadAnswerReason, func(r *response) { r.Phase = 0 }},
+		{"because phase is Failed", infrav1.BadAnswerReason, func(r *response) { r.Phase = infrahooksv1alpha1.Phase_PHASE_FAILED }},
+		{"instanceCount is missing", infrav1.IncompleteListReason, func(r *response) { r.InstanceCount = nil }},
+		{"the list was cut", infrav1.IncompleteListReason, func(r *response) { r.InstanceCount = new(int32(3)) }},
+		{"the list was cut", infrav1.IncompleteListReason, func(r *response) { r.Instances = nil }},
+		{`"a" is there twice`, infrav1.BadAnswerReason, func(r *response) { r.Instances[1].Name = "a" }},
+		{"is there twice", infrav1.DuplicateProviderIDReason, func(r *response) { r.Instances[1].ProviderId = "x://1" }},
+		{"instances[1].providerID is missing", infrav1.BadAnswerReason, func(r *response) { r.Instances[1].ProviderId = "" }},
+		{"does not begin with", infrav1.BadAnswerReason, func(r *response) { r.Instances[1].ProviderId = "y://1" }},
+		{"", "", func(r *response) { r.Instances[1].ProviderId = "old://1" }}, // known
+		{"at most 63", infrav1.BadAnswerReason, func(r *response) { r.Instances[0].Revision = strings.Repeat("r", 64) }},
+		{"", "", func(r *response) { r.Instances[0].Revision = strings.Repeat("r", 63) }},
+		{"addresses[0].type", infrav1.BadAnswerReason, func(r *response) {
+			r.Instances[0].Addresses = []*infrahooksv1alpha1.MachineAddress{{Type: "IP", Address: "1"}}
+		}},
+	} {
+		answer := &response{
+			Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS, Phase: infrahooksv1alpha1.Phase_PHASE_READY,
+			InstanceCount: new(int32(2)), Instances: []*infrahooksv1alpha1.Instance{
+				{Name: "a", ProviderId: "x://1", Phase: infrahooksv1alpha1.Phase_PHASE_READY},
+				{Name: "b", ProviderId: "x://2", Phase: infrahooksv1alpha1.Phase_PHASE_READY},
+			},
+		}
+		c.change(answer)
+		cl := newClient(t, 1, func(context.Context, *catalog.Hook, string, proto.Message) *client.Response {
+			return &client.Response{GRPC: status.New(codes.OK, ""), Message: answer}
+		})
+		_, err := cl.ReconcileMachinePool(t.Context(), Target{Handler: "p.acme", ProviderIDPrefix: "x://"},
+			&infrahooksv1alpha1.ReconcileMachinePoolRequest{}, map[string]bool{"old://1": true})
+		e, _ := errors.AsType[*Error](err)
+		switch {
+		case c.problem == "" && err != nil:
+			t.Errorf("refused: %v", err)
+		case c.problem != "" && (e == nil || e.Reason != c.reason || !strings.Contains(e.Message, c.problem)):
+			t.Errorf("%v, want %s: %s", err, c.reason, c.problem)
+		}
+	}
+}
+
+// Errors have the reason of a condition, and the kind of the gateway's error for metrics.
+func TestErrors(t *testing.T) {
+	for _, c := range []struct {
+		response        *client.Response
+		reason, outcome string
+	}{
+		{&client.Response{Failure: &connect.Failure{Kind: hook.Unreachable, Text: "connection refused"}}, infrav1.CallFailedReason, "Unreachable"},
+		{&client.Response{GRPC: status.New(codes.Unimplemented, "no")}, infrav1.CallFailedReason, "Other"},
+		{&client.Response{GRPC: status.New(codes.OK, ""), Invalid: errors.New("cut")}, infrav1.BadAnswerReason, infrav1.BadAnswerReason},
+		{&client.Response{GRPC: status.New(codes.OK, ""), Message: &infrahooksv1alpha1.DeleteClusterResponse{}}, infrav1.BadAnswerReason, infrav1.BadAnswerReason},
+	} {
+		cl := newClient(t, 1, func(context.Context, *catalog.Hook, string, proto.Message) *client.Response { return c.response })
+		_, err := cl.DeleteMachine(t.Context(), Target{Handler: "d.acme"}, &infrahooksv1alpha1.DeleteMachineRequest{})
+		e, _ := errors.AsType[*Error](err)
+		if e == nil || e.Reason != c.reason || e.Outcome != c.outcome || !strings.HasPrefix(e.Message, `DeleteMachine of handler "d.acme": `) {
+			t.Errorf("%v: %+v, want %s and %s", c.response, e, c.reason, c.outcome)
+		}
+	}
+}
+
+// A class whose extension hangs takes its share of the calls, and no more.
+func TestCallsOfAClassAreBounded(t *testing.T) {
+	entered, release := make(chan string), make(chan struct{})
+	cl := newClient(t, 2, func(_ context.Context, _ *catalog.Hook, handler string, _ proto.Message) *client.Response {
+		entered <- handler
+		<-release
+		return &client.Response{Failure: &connect.Failure{Kind: hook.Timeout, Text: "no answer"}}
+	})
+	done := make(chan error)
+	call := func(class string) {
+		_, err := cl.DeleteMachine(t.Context(), Target{Class: class, Handler: class}, &infrahooksv1alpha1.DeleteMachineRequest{})
+		done <- err
+	}
+	for range 2 {
+		go call("slow")
+		<-entered
+	}
+	go call("slow")
+	if err := <-done; !errors.Is(err, ErrBusy) {
+		t.Errorf("one beyond the limit: %v, want %v", err, ErrBusy)
+	}
+	go call("other")
+	if got := <-entered; got != "other" {
+		t.Errorf("called %s", got)
+	}
+	close(release)
+	for range 3 {
+		if err := <-done; errors.Is(err, ErrBusy) {
+			t.Errorf("%v", err)
+		}
+	}
+	go call("slow") // the places are free again
+	<-entered
+	<-done
+}
