@@ -59,6 +59,8 @@ type world struct {
 	gateway   *process.Gateway
 	provider  *process.Process
 	start     func() *process.Process // the example, after it was killed
+	address   string                  // of the example, whose certificate ca has signed
+	ca        string
 	discovery infrastructurev1alpha1.DiscoveryServiceClient
 	clusters  infrastructurev1alpha1.ClusterHooksServiceClient
 	machines  infrastructurev1alpha1.MachineHooksServiceClient
@@ -76,7 +78,10 @@ func newWorld(t *testing.T, x extension, environment ...string) *world {
 	if err := pair.WriteDir(certs); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{T: t, cloud: &api.Client{URL: startCloud(t), Token: cloudToken}}
+	w := &world{
+		T: t, cloud: &api.Client{URL: startCloud(t), Token: cloudToken},
+		address: address, ca: filepath.Join(certs, devcert.CAFile),
+	}
 
 	command := append(x.command(t), address, certs)
 	w.start = func() *process.Process {
@@ -117,7 +122,7 @@ func startCloud(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := httptest.NewServer(fake)
+	server := httptest.NewServer(initializing(t, fake))
 	t.Cleanup(func() {
 		server.CloseClientConnections() // requests that hang end with their connection
 		server.Close()
