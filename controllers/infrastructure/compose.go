@@ -4,6 +4,7 @@
 package infrastructure
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"fmt"
@@ -125,12 +126,13 @@ func (r *pools) carryOut(
 
 // remove removes a machine of a pool: by its Machine, so that Cluster API drains its Node first, if it has one.
 func (r *pools) remove(ctx context.Context, m *infrav1.HookgateMachine) error {
-	owner := ownerOf(m, clusterv1.GroupVersion.Group, "Machine")
+	// Cluster API gives the Machine the name of the HookgateMachine, and makes it the owner a moment later.
+	owner := cmp.Or(ownerOf(m, clusterv1.GroupVersion.Group, "Machine"), m.Name)
 	machine, err := get[clusterv1.Machine](ctx, r.client, m.Namespace, owner)
 	if err != nil {
 		return err
 	}
-	if machine != nil {
+	if machine != nil && slices.Contains(machineToInfra(ctx, machine), requestOf(m)) {
 		if !machine.DeletionTimestamp.IsZero() {
 			return nil
 		}

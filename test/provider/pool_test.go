@@ -153,6 +153,9 @@ func TestPoolOfMachines(t *testing.T) {
 	one := w.poolMachines("p")[0]
 	machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: one.Name, Finalizers: []string{"test.hookgate.dev/drain"}}}
 	machine.Spec.ClusterName = "c"
+	machine.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{
+		APIGroup: infrav1.GroupVersion.Group, Kind: infrav1.HookgateMachineKind, Name: one.Name,
+	}
 	w.create(machine)
 	update(w, &one, func(m *infrav1.HookgateMachine) {
 		m.OwnerReferences = append(m.OwnerReferences, owner("Machine", machine, true))
