@@ -13,6 +13,7 @@ import (
 	"strings"
 	"testing"
 
+	"google.golang.org/protobuf/encoding/prototext"
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/yaml"
 
@@ -22,6 +23,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/codec"
+	"github.com/hookgate/hookgate/hook"
 )
 
 // upstream are the types that a request of that kind must fit, without a member left over.
@@ -73,7 +75,10 @@ func kindOf(t *testing.T, body []byte) string {
 }
 
 func TestRequests(t *testing.T) {
-	cat := catalog.New()
+	cat, err := catalog.With(catalog.Infrastructure()...)
+	if err != nil {
+		t.Fatal(err)
+	}
 	mandated := codec.New(cat)
 	for name, body := range documents(t, "requests/*.yaml") {
 		t.Run(name, func(t *testing.T) {
@@ -85,6 +90,12 @@ func TestRequests(t *testing.T) {
 			message := h.Request.New().Interface()
 			if err := mandated.Decode(body, message); err != nil {
 				t.Fatal(err)
+			}
+			if h.Group == hook.InfrastructureGroup {
+				if text := prototext.Format(message); strings.Contains(text, "unknown_members") {
+					t.Errorf("it has members that the hook does not know:\n%s", text)
+				}
+				return
 			}
 			newType, ok := upstream[kind]
 			if !ok {

@@ -23,6 +23,8 @@ import (
 var notForTheAPIServer = map[string]string{
 	"# clusterctl.yaml\n":            "clusterctl; test/clusterctl gives it this",
 	"# callers.yaml\n":               "the gateway; a test of this package starts it with this",
+	"lint:\n":                        "buf; the example of hooks of one's own has it",
+	"# rack.yaml\n":                  "hookgate check; it describes infrastructure to try",
 	"# kustomization.yaml\n":         "kustomize; the other tests of this package render it",
 	"components:\n- github.com/hook": "kustomize; the other tests of this package add it to the one above",
 }
