@@ -219,10 +219,16 @@ func (t *trial) remakeMachine(ctx context.Context, id string) {
 		return
 	}
 	t.try(checkAgain)
-	x := t.asked(ctx, "ReconcileMachine", t.machine, func(m proto.Message) {
+	x, _ := t.until(ctx, "ReconcileMachine", t.machine, func(m proto.Message) {
 		t.starting(m)
 		m.(*infrastructurev1alpha1.ReconcileMachineRequest).ProviderId = id
+	}, func(m proto.Message) bool { // a provider that looks in the background says so first
+		a, ok := m.(*infrastructurev1alpha1.ReconcileMachineResponse)
+		return !ok || a.GetPhase() != infrastructurev1alpha1.Phase_PHASE_PROVISIONING
 	})
+	if x == nil {
+		return
+	}
 	if a, ok := x.message.(*infrastructurev1alpha1.ReconcileMachineResponse); ctx.Err() == nil && x.status() == success &&
 		(!ok || a.GetPhase() != infrastructurev1alpha1.Phase_PHASE_FAILED || a.GetReason() != "InstanceGone") {
 		t.failf(checkAgain, x, "a machine that was recorded as %s and is gone is not Failed with the reason InstanceGone", id)

@@ -50,11 +50,15 @@ func initializing(t *testing.T, next http.Handler) http.Handler {
 	})
 }
 
-// TestCheck has hookgate check make infrastructure with the examples: none breaks a rule, and nothing is left.
+// TestCheck has hookgate check make infrastructure with every example: none breaks a rule, and nothing is left.
 func TestCheck(t *testing.T) {
+	worlds := map[string]func(*testing.T) *world{"jobs": func(t *testing.T) *world { t.Helper(); return newJobs(t).world }}
 	for name, x := range extensions {
+		worlds[name] = func(t *testing.T) *world { t.Helper(); return newWorld(t, x) }
+	}
+	for name, start := range worlds {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, x)
+			w := start(t)
 			file := filepath.Join(t.TempDir(), "infrastructure.yaml")
 			text := "version: " + version + "\nbootstrap: " + initData + "\nwaitSeconds: 60\n" +
 				"machine: {size: large}\ncredentials: {token: " + cloudToken + "}\n"
@@ -62,7 +66,7 @@ func TestCheck(t *testing.T) {
 				t.Fatal(err)
 			}
 			scheme := "https://"
-			if strings.Contains(x.policy, "GRPC") {
+			if strings.Contains(extensions[name].policy, "GRPC") {
 				scheme = "grpcs://"
 			}
 			check := exec.CommandContext(w.soon(), process.Program(t, "HOOKGATE_BIN"), "check", scheme+w.address,
