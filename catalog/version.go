@@ -106,7 +106,7 @@ func Build(releases []Release, sources ...Source) (*Catalog, error) {
 		errs = append(errs, err)
 	}
 	for i, h := range c.hubs {
-		if i > 0 && strings.EqualFold(c.hubs[i-1].Hook, h.Hook) && !(h.Singleton() && c.hubs[i-1].Singleton()) {
+		if i > 0 && strings.EqualFold(c.hubs[i-1].Hook, h.Hook) && (!h.Singleton() || !c.hubs[i-1].Singleton()) {
 			// Files of callers, metrics and the command line know hooks by their names alone.
 			errs = append(errs, fmt.Errorf("hook %s: group %s has a hook of this name already", h, c.hubs[i-1].Group))
 		}

@@ -56,7 +56,8 @@ func newGetHandlersCommand(hooks *catalog.Catalog) *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd, hooks) },
 	}
 	f := cmd.Flags()
-	f.StringVarP(&o.output, "output", "o", "table", "format: table, or yaml or json, which have the form of an answer to discovery")
+	f.StringVarP(&o.output, "output", "o", "table",
+		"format: table, or yaml or json, which have the form of an answer to discovery")
 	o.addFlags(f)
 	return cmd
 }

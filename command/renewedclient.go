@@ -28,8 +28,8 @@ const (
 	drainTime = 2 * limits.Timeout
 )
 
-// renewedClient is a client that runs for long: it follows its files, because certificates and tokens in a Pod are renewed.
-// It is safe for concurrent use.
+// renewedClient is a client that runs for long: it follows its files, because certificates and tokens in a Pod are
+// renewed. It is safe for concurrent use.
 type renewedClient struct {
 	options *clientOptions
 	codec   *codec.Codec

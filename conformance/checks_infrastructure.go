@@ -6,7 +6,6 @@ package conformance
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/util/validation"
@@ -126,7 +125,8 @@ var infrastructureChecks = []Check{
 	},
 	ofTrial(checkGone, "Deleting what never was answers Gone.", "common.proto, DeletionState"),
 	ofTrial(checkReady, "A cluster, a machine and a pool that are asked for become Ready.", "common.proto, Phase"),
-	ofTrial(checkStates, "An answer with status Success says phase or state, and Failed has a reason.", "common.proto, Phase"),
+	ofTrial(checkStates, "An answer with status Success says phase or state, and Failed has a reason.",
+		"common.proto, Phase"),
 	ofTrial(checkSame, "The same request, made again, gets the same answer, and changes nothing.", "common.proto"),
 	ofTrial(checkSole, "Requests with the same external ID never make two machines, also at the same time.",
 		"common.proto, Subject"),
@@ -192,7 +192,7 @@ func (s *session) wrongHandler(a announced, seen map[string]bool) string {
 			a.RequestHook.Hook, a.RequestHook.APIVersion, hook.InfrastructureGroup, hook.InfrastructureVersion)
 	case a.TimeoutSeconds != nil && (*a.TimeoutSeconds < 0 || *a.TimeoutSeconds > int64(limits.Timeout.Seconds())):
 		return fmt.Sprintf("timeoutSeconds is %d, which is not between 0 and 30", *a.TimeoutSeconds)
-	case a.ClusterAPIVersion != "" && !slices.Contains([]string{hook.ClusterAPIV1Beta1, hook.ClusterAPIV1Beta2}, a.ClusterAPIVersion):
+	case a.ClusterAPIVersion != "" && hook.CheckClusterAPIVersion(a.ClusterAPIVersion) != nil:
 		return fmt.Sprintf("cluster_api_version is %q, which is neither %q nor %q", a.ClusterAPIVersion,
 			hook.ClusterAPIV1Beta1, hook.ClusterAPIV1Beta2)
 	}

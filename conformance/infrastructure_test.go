@@ -158,7 +158,7 @@ func (b *backend) machinePool(in *infrastructurev1alpha1.ReconcileMachinePoolReq
 			Name: strings.TrimPrefix(m, "acme://"), ProviderId: m, Phase: out.GetPhase(), Revision: in.GetRevision(),
 		})
 	}
-	out.InstanceCount = proto.Int32(int32(len(out.GetInstances())))
+	out.InstanceCount = new(int32(len(out.GetInstances())))
 	return out
 }
 
@@ -374,7 +374,7 @@ var brokenProviders = []struct {
 				first[i.GetName()] = i
 			}
 			out.Instances = slices.SortedFunc(maps.Values(first), func(a, b *infrastructurev1alpha1.Instance) int { return strings.Compare(a.GetName(), b.GetName()) })
-			out.InstanceCount = proto.Int32(int32(len(out.GetInstances())))
+			out.InstanceCount = new(int32(len(out.GetInstances())))
 		})(b)
 	}, "which was to be removed, is still there"},
 	{"infrastructure.secrets", "repeats its credentials in a message", altering(func(out machineResponse) { out.Message = "login with " + secret + " failed" }), `the answer has the value of the credential "token"`},

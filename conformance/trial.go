@@ -81,7 +81,8 @@ func (s *session) tried(ctx context.Context) (*trial, string) {
 	return t, ""
 }
 
-// run carries out the trial. Whatever happens, it deletes what it may have made, in the order in which Cluster API does.
+// run carries out the trial. Whatever happens, it deletes what it may have made, in the order in which Cluster API
+// does.
 func (t *trial) run(ctx context.Context) {
 	for _, name := range []string{"DeleteMachinePool", "DeleteMachine", "DeleteCluster"} {
 		t.deleteNothing(ctx, name)

@@ -206,7 +206,7 @@ func lasting(m proto.Message) proto.Message {
 		m.ProtoReflect().Clear(fields.ByName(name))
 	}
 	if a, ok := m.(*infrastructurev1alpha1.ReconcileMachinePoolResponse); ok {
-		slices.SortFunc(a.Instances, func(a, b *infrastructurev1alpha1.Instance) int {
+		slices.SortFunc(a.GetInstances(), func(a, b *infrastructurev1alpha1.Instance) int {
 			return strings.Compare(a.GetName(), b.GetName())
 		})
 	}

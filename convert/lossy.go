@@ -13,9 +13,9 @@ import (
 )
 
 // Lossy returns the paths that a conversion of a kind ("Cluster", "Machine", "MachineSet" or "MachinePool") from one
-// version to another can lose, sorted, or nil if it loses nothing or does not exist. To find them, Lossy converts objects that
-// have one member each. The result includes paths that are lost only together with certain values of others, but no
-// members that the types do not know. Lossy takes some milliseconds; callers should keep the result.
+// version to another can lose, sorted, or nil if it loses nothing or does not exist. To find them, Lossy converts
+// objects that have one member each. The result includes paths that are lost only together with certain values of
+// others, but no members that the types do not know. Lossy takes some milliseconds; callers should keep the result.
 func Lossy(kind, from, to string) []string {
 	for _, k := range kinds() {
 		src, dst := k.sides(from)

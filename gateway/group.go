@@ -5,6 +5,7 @@ package gateway
 
 import (
 	"context"
+	"maps"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"google.golang.org/grpc"
@@ -40,9 +41,7 @@ func Hooks(groups ...Group) (*catalog.Catalog, *hookversion.Converter, error) {
 	spokes := hookversion.Spokes{}
 	for _, g := range groups {
 		versions = append(versions, g.Versions...)
-		for gvh, s := range g.Spokes {
-			spokes[gvh] = s
-		}
+		maps.Copy(spokes, g.Spokes)
 	}
 	hooks, err := catalog.With(versions...)
 	if err != nil {

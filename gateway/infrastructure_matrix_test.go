@@ -79,6 +79,7 @@ func (f *fixture) callGRPC(t testing.TB, h *catalog.Hook, request proto.Message)
 // southREST and southGRPC start an extension that answers one hook with JSON, or with its message, and return what it
 // was asked.
 func (f *fixture) southREST(t testing.TB, h *catalog.Hook, answer string) func() proto.Message {
+	t.Helper()
 	asked := make(chan proto.Message, 1)
 	f.register(t, h.Hook, hook.Fail, 20*time.Second, func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
@@ -92,6 +93,7 @@ func (f *fixture) southREST(t testing.TB, h *catalog.Hook, answer string) func()
 }
 
 func (f *fixture) southGRPC(t testing.TB, h *catalog.Hook, answer string) func() proto.Message {
+	t.Helper()
 	asked := make(chan proto.Message, 1)
 	handler := handlerOf("v", h.Hook, hook.Fail)
 	handler.ClusterAPIVersion = f.understands

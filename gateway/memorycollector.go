@@ -11,8 +11,8 @@ import (
 	"github.com/hookgate/hookgate/internal/budget"
 )
 
-// memoryCollector collects the metrics of the memory for calls, and of turns with heavy work. Until ObserveMemory, and without a budget, it has
-// zeros.
+// memoryCollector collects the metrics of the memory for calls, and of turns with heavy work. Until ObserveMemory, and
+// without a budget, it has zeros.
 type memoryCollector struct {
 	atomic.Pointer[budget.Budget]
 

@@ -34,7 +34,7 @@ func named(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) (ta
 			r.Handler, r.Hook.Hook, names(s.Handlers(r.Hook.GroupHook())))
 	}
 	if served := e.Handler.Hook.GroupHook(); served != r.Hook.GroupHook() &&
-		!(r.Hook.Singleton() && served.Group == r.Hook.Group) {
+		(!r.Hook.Singleton() || served.Group != r.Hook.Group) {
 		return target{}, hook.Errorf(hook.UnknownHandler, "handler %q serves the hook %s, not %s",
 			e.Name, e.Handler.Hook.Hook, r.Hook.Hook)
 	}

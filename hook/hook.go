@@ -19,9 +19,9 @@ const (
 	// Discovery is the hook of Group that lists the handlers of an extension. It is the only one without handlers.
 	Discovery = "Discovery"
 
-	// InfrastructureGroup is the API group of the hooks through which an extension provides infrastructure, and
-	// InfrastructureVersion their version.
-	InfrastructureGroup   = "infrastructure.hookgate.dev"
+	// InfrastructureGroup is the API group of the hooks through which an extension provides infrastructure.
+	InfrastructureGroup = "infrastructure.hookgate.dev"
+	// InfrastructureVersion is the only version of them.
 	InfrastructureVersion = "v1alpha1"
 )
 

@@ -70,7 +70,7 @@ func (w *world) reachable(handler infrav1.HandlerName, exists bool) *block {
 		return nil
 	case !w.class.DeletionTimestamp.IsZero():
 		return stops(infrav1.ClassNotReadyReason, fmt.Sprintf("InfrastructureClass %q is being deleted", w.className))
-	case !hasFinalizer(w.class, infrav1.ClassFinalizer), !is(w.class, infrav1.ReadyCondition):
+	case !hasFinalizer(w.class, infrav1.ClassFinalizer), !saysReady(w.class):
 		return stops(infrav1.ClassNotReadyReason,
 			fmt.Sprintf("InfrastructureClass %q is not ready: see its conditions", w.className))
 	}

@@ -18,8 +18,8 @@ import (
 	infrav1 "github.com/hookgate/hookgate/api/infrastructure/v1alpha1"
 )
 
-// classes reconciles InfrastructureClasses: it asks their extensions what they announce. A class is kept until no object
-// uses it.
+// classes reconciles InfrastructureClasses: it asks their extensions what they announce. A class is kept until no
+// object uses it.
 type classes struct {
 	*base
 	pace *pacer
@@ -38,8 +38,8 @@ func (r *classes) Reconcile(ctx context.Context, req reconcile.Request) (reconci
 		return reconcile.Result{}, nil
 	}
 	if !c.DeletionTimestamp.IsZero() {
-		if result, done, err := r.delete(ctx, c); done || err != nil {
-			return result, err
+		if released, err := r.delete(ctx, c); released || err != nil {
+			return reconcile.Result{}, err
 		}
 	} else if !hasFinalizer(c, infrav1.ClassFinalizer) {
 		after := c.DeepCopy()
@@ -80,16 +80,16 @@ func (r *classes) discover(ctx context.Context, c *infrav1.InfrastructureClass) 
 	return later(r.pace.answered(key, in, jitter(classInterval))), r.write(ctx, c, desired)
 }
 
-// delete releases a class that no object uses. It reports whether the class is released, or gone.
-func (r *classes) delete(ctx context.Context, c *infrav1.InfrastructureClass) (reconcile.Result, bool, error) {
+// delete releases a class that no object uses, and reports whether it did, or there was nothing to release.
+func (r *classes) delete(ctx context.Context, c *infrav1.InfrastructureClass) (released bool, err error) {
 	if !hasFinalizer(c, infrav1.ClassFinalizer) {
-		return reconcile.Result{}, true, nil
+		return true, nil
 	}
 	used, err := r.used(ctx, c.Name)
 	if err != nil || used {
-		return reconcile.Result{}, false, err
+		return false, err
 	}
-	return reconcile.Result{}, true, r.release(ctx, c, infrav1.ClassFinalizer)
+	return true, r.release(ctx, c, infrav1.ClassFinalizer)
 }
 
 // used reports whether an object of any namespace uses a class. It reads past the cache, which may have one namespace.

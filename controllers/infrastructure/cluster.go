@@ -141,7 +141,7 @@ func (r *clusters) call(
 		return r.failure(r.pace, desired, key, in, err)
 	}
 	usual := decideCluster(desired, w.settled(), answer)
-	if e := desired.Spec.ControlPlaneEndpoint; e.Host != "" && req.ControlPlaneEndpoint == nil {
+	if e := desired.Spec.ControlPlaneEndpoint; e.Host != "" && req.GetControlPlaneEndpoint() == nil {
 		// The next request has the endpoint, which the extension has just answered.
 		req.ControlPlaneEndpoint = &infrahooksv1alpha1.Endpoint{Host: e.Host, Port: e.Port}
 		req.Subject.Cluster = nil

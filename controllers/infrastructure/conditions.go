@@ -42,8 +42,10 @@ func set(o object, kind string, status metav1.ConditionStatus, reason, message s
 	o.SetConditions(list)
 }
 
-// is reports whether a condition is true.
-func is(o object, kind string) bool { return meta.IsStatusConditionTrue(o.GetConditions(), kind) }
+// saysReady reports whether the condition Ready is true.
+func saysReady(o object) bool {
+	return meta.IsStatusConditionTrue(o.GetConditions(), infrav1.ReadyCondition)
+}
 
 // setPaused sets the condition Paused.
 func setPaused(o object, cause string) {

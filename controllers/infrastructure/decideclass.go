@@ -93,7 +93,8 @@ func chooseHandlers(
 	} {
 		names := slices.Sorted(slices.Values(byHook[h.hook]))
 		switch {
-		case h.named != "" && !slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, string(h.named)) }):
+		case h.named != "" &&
+			!slices.ContainsFunc(names, func(n string) bool { return strings.EqualFold(n, string(h.named)) }):
 			problems = append(problems, fmt.Sprintf("spec.handlers.%s: the extension has no handler %q for %s", h.member,
 				h.named, h.hook))
 		case h.named != "":

@@ -60,7 +60,7 @@ type member struct {
 	created                    time.Time
 }
 
-// todo is how many machines to make, and which to remove.
+// A todo is how many machines to make, and which to remove.
 type todo struct {
 	create int
 	remove []string
@@ -79,7 +79,7 @@ func membersOf(list []infrav1.HookgateMachine) []member {
 }
 
 func isReady(m *infrav1.HookgateMachine) bool {
-	return provisioned(m.Status.Initialization) && is(m, infrav1.ReadyCondition)
+	return provisioned(m.Status.Initialization) && saysReady(m)
 }
 
 // plan decides what brings a pool closer to the wanted number of machines of a revision. A rollout makes one machine of

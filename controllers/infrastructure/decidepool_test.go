@@ -5,6 +5,7 @@ package infrastructure
 
 import (
 	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -43,7 +44,7 @@ func TestPlan(t *testing.T) {
 		var members []member
 		for i, word := range strings.Fields(c.members) {
 			members = append(members, member{
-				name: fmt.Sprint(i), revision: word[:1], ready: strings.Contains(word, "+"),
+				name: strconv.Itoa(i), revision: word[:1], ready: strings.Contains(word, "+"),
 				preferred: strings.Contains(word, "!"), deleting: strings.Contains(word, "x"),
 				created: time.Unix(int64(i), 0),
 			})
@@ -56,7 +57,7 @@ func TestPlan(t *testing.T) {
 			got += "remove " + strings.Join(todo.remove, " ")
 		}
 		if got != c.want {
-			t.Errorf("%s: %q of %q: %q, want %q", c.reason, c.members, fmt.Sprint(c.wanted), got, c.want)
+			t.Errorf("%s: %q of %q: %q, want %q", c.reason, c.members, strconv.Itoa(c.wanted), got, c.want)
 		}
 	}
 }

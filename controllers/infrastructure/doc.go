@@ -19,17 +19,5 @@
 //   - Unchanged status is not written.
 //
 // Cluster API's main module is not a dependency. What the controllers need of it, such as the lookup of owners, is
-// implemented here.
-//
-// +kubebuilder:rbac:groups=infrastructure.hookgate.dev,resources=infrastructureclasses,verbs=get;list;watch;update;patch
-// +kubebuilder:rbac:groups=infrastructure.hookgate.dev,resources=hookgateclusters;hookgatemachines;hookgatemachinepools,verbs=get;list;watch;create;update;patch;delete
-// +kubebuilder:rbac:groups=infrastructure.hookgate.dev,resources=infrastructureclasses/status;hookgateclusters/status;hookgatemachines/status;hookgatemachinepools/status,verbs=get;update;patch
-// +kubebuilder:rbac:groups=infrastructure.hookgate.dev,resources=infrastructureclasses/finalizers;hookgateclusters/finalizers;hookgatemachines/finalizers;hookgatemachinepools/finalizers,verbs=update
-// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=clusters;machinepools,verbs=get;list;watch
-// +kubebuilder:rbac:groups=cluster.x-k8s.io,resources=machines,verbs=get;list;watch;delete
-// +kubebuilder:rbac:groups="",resources=namespaces,verbs=get;list;watch
-// +kubebuilder:rbac:groups="",resources=secrets,verbs=get
-// +kubebuilder:rbac:groups=coordination.k8s.io,resources=leases,verbs=get;create;update
-//
-//nolint:lll // markers
+// implemented here. deploy/infrastructure/rbac.yaml has the permissions that they need.
 package infrastructure

@@ -36,11 +36,6 @@ func notStatus(before, after client.Object) bool {
 		before.GetDeletionTimestamp().IsZero() != after.GetDeletionTimestamp().IsZero()
 }
 
-// specOnly reports whether the spec of an object has changed, or its deletion has begun.
-func specOnly(before, after client.Object) bool {
-	return before.GetGeneration() != after.GetGeneration()
-}
-
 // clusterChanged reports whether something of a Cluster has changed that objects of its infrastructure wait for.
 func clusterChanged(before, after *clusterv1.Cluster) bool {
 	provisioned := func(c *clusterv1.Cluster) bool {
@@ -51,7 +46,7 @@ func clusterChanged(before, after *clusterv1.Cluster) bool {
 
 // classChanged reports whether something of a class has changed that its objects need.
 func classChanged(before, after *infrav1.InfrastructureClass) bool {
-	return notStatus(before, after) || is(before, infrav1.ReadyCondition) != is(after, infrav1.ReadyCondition) ||
+	return notStatus(before, after) || saysReady(before) != saysReady(after) ||
 		before.Status.Handlers != after.Status.Handlers ||
 		before.Status.ProviderIDPrefix != after.Status.ProviderIDPrefix ||
 		!equality.Semantic.DeepEqual(before.Status.Schemas, after.Status.Schemas)
@@ -101,7 +96,8 @@ func (r *base) ofCluster(ctx context.Context, list client.ObjectList, namespace,
 	if cluster == "" {
 		return nil
 	}
-	err := r.client.List(ctx, list, client.InNamespace(namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster})
+	err := r.client.List(ctx, list, client.InNamespace(namespace),
+		client.MatchingLabels{clusterv1.ClusterNameLabel: cluster})
 	if err != nil {
 		return nil
 	}
@@ -223,7 +219,7 @@ func poolOf(_ context.Context, o client.Object) []reconcile.Request {
 
 // memberChanged reports whether something of a HookgateMachine has changed that its pool shows.
 func memberChanged(before, after *infrav1.HookgateMachine) bool {
-	return notStatus(before, after) || isReady(before) != isReady(after) ||
+	return notStatus(before, after) || saysReady(before) != saysReady(after) ||
 		!equality.Semantic.DeepEqual(before.Status.Addresses, after.Status.Addresses) ||
 		before.Status.FailureDomain != after.Status.FailureDomain
 }

@@ -26,8 +26,8 @@ import (
 // then deletes its Node.
 const missingFor = 30 * time.Second
 
-// missing knows since when provider IDs have been missing from the answers about pools. It forgets them when the process
-// ends, which keeps them in the list for longer. It is safe for concurrent use.
+// missing knows since when provider IDs have been missing from the answers about pools. It forgets them when the
+// process ends, which keeps them in the list for longer. It is safe for concurrent use.
 type missing struct {
 	mu    sync.Mutex
 	pools map[types.NamespacedName]map[string]time.Time
@@ -53,8 +53,8 @@ func (m *missing) forget(pool types.NamespacedName) {
 	delete(m.pools, pool)
 }
 
-// nextList returns the provider IDs of a pool after a complete answer, and since when those that stay have been missing:
-// an ID leaves once two answers at least missingFor apart lacked it.
+// nextList returns the provider IDs of a pool after a complete answer, and since when those that stay have been
+// missing: an ID leaves once two answers at least missingFor apart lacked it.
 func nextList(
 	recorded, answered []string, since map[string]time.Time, now time.Time,
 ) (list []string, next map[string]time.Time) {
@@ -216,7 +216,7 @@ func decideGroup(
 	switch {
 	case len(since) > 0:
 		return missingFor + time.Second, since
-	case a.GetPhase() == infrahooksv1alpha1.Phase_PHASE_READY && is(p, infrav1.ReadyCondition):
+	case a.GetPhase() == infrahooksv1alpha1.Phase_PHASE_READY && saysReady(p):
 		return poolInterval, since
 	}
 	return provisioningInterval, since

@@ -18,7 +18,8 @@ import (
 	infrav1 "github.com/hookgate/hookgate/api/infrastructure/v1alpha1"
 )
 
-// newExternalID returns an id that was never used: the name of the object, for people to recognize, and at least 128 random bits.
+// newExternalID returns an id that was never used: the name of the object, for people to recognize, and at least 128
+// random bits.
 func newExternalID(name string) string {
 	random := strings.ToLower(rand.Text())
 	const most = 30

@@ -91,8 +91,8 @@ func (r *machines) reconcile(
 	return result, r.write(ctx, m, desired)
 }
 
-// current returns the machine as it is stored. A machine without a provider ID is read past the cache: one that has just
-// been recorded must not be made again.
+// current returns the machine as it is stored. A machine without a provider ID is read past the cache: one that has
+// just been recorded must not be made again.
 func (r *machines) current(ctx context.Context, m *infrav1.HookgateMachine) (*infrav1.HookgateMachine, error) {
 	if m.Spec.ProviderID != "" {
 		return m, nil
@@ -122,7 +122,8 @@ func machineBlock(m *infrav1.HookgateMachine, w *world, handler infrav1.HandlerN
 		return waits(infrav1.WaitingForClusterInfrastructureReason, "the HookgateCluster has no externalID yet")
 	}
 	if !recorded && !ptr.Deref(w.cluster.Status.Initialization.InfrastructureProvisioned, false) {
-		return waits(infrav1.WaitingForClusterInfrastructureReason, "the infrastructure of the Cluster is not provisioned yet")
+		return waits(infrav1.WaitingForClusterInfrastructureReason,
+			"the infrastructure of the Cluster is not provisioned yet")
 	}
 	if !recorded && w.bootstrapSecret() == "" {
 		return waits(infrav1.WaitingForBootstrapDataReason, "Cluster API has not set the bootstrap data yet")

@@ -48,7 +48,7 @@ func (p *providerIDs) claim(ctx context.Context, owner ownerKey, id string) (str
 	}
 	for i := range stored.Items {
 		other := ownerKey{infrav1.HookgateMachineKind, client.ObjectKeyFromObject(&stored.Items[i])}
-		if other != owner && !(owner.kind == infrav1.HookgateMachinePoolKind && belongs(&stored.Items[i], owner.name)) {
+		if other != owner && (owner.kind != infrav1.HookgateMachinePoolKind || !belongs(&stored.Items[i], owner.name)) {
 			return other.String(), nil
 		}
 	}

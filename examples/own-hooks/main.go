@@ -1,8 +1,8 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command own-hooks is hookgate with a group of hooks of its own, which manage DNS. It has every command of hookgate, and
-// acme-dns is an extension that implements the hooks.
+// Command own-hooks is hookgate with a group of hooks of its own, which manage DNS. It has every command of hookgate,
+// and acme-dns is an extension that implements the hooks.
 package main
 
 import (

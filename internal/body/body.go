@@ -181,9 +181,9 @@ func (r *Reader) readAll(src io.Reader, length int64, g Guard) ([]byte, error) {
 		switch {
 		case err == nil:
 			continue
-		case err == io.EOF && int64(len(b)) < length:
+		case errors.Is(err, io.EOF) && int64(len(b)) < length:
 			err = io.ErrUnexpectedEOF
-		case err == io.EOF:
+		case errors.Is(err, io.EOF):
 			err = nil
 		}
 		if r.Keep && pool != nil {

@@ -3,8 +3,8 @@
 
 // Package budget bounds the memory that calls in flight take together: whoever is about to allocate for a call reserves
 // the bytes first. Each caller and each extension has an account, which never has more than its share, so that one that
-// is slow or hostile leaves room for the others. Accounts also take turns with heavy work, which leaves one processor to
-// small calls.
+// is slow or hostile leaves room for the others. Accounts also take turns with heavy work, which leaves one processor
+// to small calls.
 //
 // A call waits for its first memory, until its body has begun to come. One that has more than a little never waits: two
 // calls that hold what the other one waits for would wait for ever. That is why package semaphore of golang.org/x/sync

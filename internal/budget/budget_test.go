@@ -6,7 +6,6 @@ package budget
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"strconv"
 	"strings"
@@ -326,7 +325,7 @@ func TestQueueIsBounded(t *testing.T) {
 		_, err = b.Reserve(ctx, Caller("dave"), CallBytes+1)
 		wantOverloaded(t, err, "too many calls wait")
 		for i := range maxWaitingFirst {
-			enqueue(Caller(fmt.Sprint(i)), 1, CallBytes)
+			enqueue(Caller(strconv.Itoa(i)), 1, CallBytes)
 		}
 		_, err = b.Reserve(ctx, Caller("dave"), 1)
 		wantOverloaded(t, err, "too many calls wait")

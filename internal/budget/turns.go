@@ -159,8 +159,8 @@ func (t *turns) othersWait(who Account) bool {
 	return len(t.order) > 1 || len(t.order) == 1 && t.order[0].account != who
 }
 
-// Work is the heavy work of one call, a piece after the other. It belongs to one goroutine. The zero value and a nil Work
-// bound nothing.
+// Work is the heavy work of one call, a piece after the other. It belongs to one goroutine. The zero value and a nil
+// Work bound nothing.
 type Work struct {
 	turns   *turns
 	ctx     context.Context

@@ -16,9 +16,9 @@ const (
 	// two levels for each level of parameters.
 	ParameterDepth       = 32
 	ParameterSchemaDepth = 2*ParameterDepth + 2
-	// Parameters is the number of values in the parameters of an object, nested ones too, and ParameterNameBytes the length
-	// of the longest name of a member, for which a label of Kubernetes, which has 317 bytes, may stand. Together they
-	// bound what a check costs: each value may have a problem, whose text names its place.
+	// Parameters is the number of values in the parameters of an object, nested ones too, and ParameterNameBytes the
+	// length of the longest name of a member, for which a label of Kubernetes, which has 317 bytes, may stand. Together
+	// they bound what a check costs: each value may have a problem, whose text names its place.
 	Parameters         = 1000
 	ParameterNameBytes = 320
 	// ParameterEnumBytes is the size of the values of an enum, and ParameterPatternBytes that of a pattern. The text of a

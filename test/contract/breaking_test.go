@@ -26,11 +26,20 @@ type edit struct {
 // testHooks is where the hooks are that tests convert, seen from the contract's folder.
 const testHooks = "../../../../test/hookversions/proto/hookversions/"
 
-// renamed returns the edits that make the contract, and the test's hooks that import it, one of another package.
+// importers are the protos of other packages that import the contract, seen from its folder.
+var importers = []string{
+	testHooks + "v1alpha1/hooks.proto", testHooks + "v1beta1/hooks.proto", testHooks + "v1/hooks.proto",
+	"../../infrastructure/v1alpha1/common.proto", "../../infrastructure/v1alpha1/discovery.proto",
+	"../../infrastructure/v1alpha1/cluster.proto", "../../infrastructure/v1alpha1/machine.proto",
+	"../../infrastructure/v1alpha1/machine_pool.proto",
+	"../../../../examples/own-hooks/proto/acme/dns/v1alpha1/dns.proto",
+}
+
+// renamed returns the edits that make the contract one of another package, for those that import it, too.
 func renamed(before, after string) []edit {
 	edits := everywhere("package "+before+";", "package "+after+";")
-	for _, version := range []string{"v1alpha1", "v1beta1", "v1"} {
-		edits = append(edits, edit{testHooks + version + "/hooks.proto", before + ".", after + "."})
+	for _, file := range importers {
+		edits = append(edits, edit{file, before + ".", after + "."})
 	}
 	return edits
 }

@@ -23,7 +23,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/discovery"
 	"k8s.io/client-go/rest"
-	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
@@ -178,8 +177,8 @@ func (s *infrastructureServer) status(t *testing.T) {
 	if err := s.Create(t.Context(), pool); err != nil {
 		t.Fatalf("a pool with an empty spec: %v", err)
 	}
-	pool.Status.Ready, pool.Status.Replicas = ptr.To(false), ptr.To[int32](0)
-	pool.Status.Initialization.Provisioned = ptr.To(false)
+	pool.Status.Ready, pool.Status.Replicas = new(false), new(int32(0))
+	pool.Status.Initialization.Provisioned = new(false)
 	if err := s.Status().Update(t.Context(), pool); err != nil {
 		t.Fatal(err)
 	}

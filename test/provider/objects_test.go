@@ -49,7 +49,7 @@ func (w *world) readyCluster(name string, change ...func(*infrav1.HookgateCluste
 	eventually(w, infra, "provisioned", func(c *infrav1.HookgateCluster) bool {
 		return ptr.Deref(c.Status.Initialization.Provisioned, false)
 	})
-	updateStatus(w, cluster, func(c *clusterv1.Cluster) { c.Status.Initialization.InfrastructureProvisioned = ptr.To(true) })
+	updateStatus(w, cluster, func(c *clusterv1.Cluster) { c.Status.Initialization.InfrastructureProvisioned = new(true) })
 	return cluster, infra
 }
 
@@ -72,7 +72,7 @@ func (w *world) newMachine(
 		Name: name, Labels: map[string]string{clusterv1.ClusterNameLabel: cluster},
 	}}
 	machine.Spec.ClusterName, machine.Spec.Version = cluster, "v1.34.0"
-	machine.Spec.Bootstrap.DataSecretName = ptr.To(name + "-bootstrap")
+	machine.Spec.Bootstrap.DataSecretName = new(name + "-bootstrap")
 	machine.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{
 		APIGroup: infrav1.GroupVersion.Group, Kind: infrav1.HookgateMachineKind, Name: name,
 	}

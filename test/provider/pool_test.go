@@ -40,7 +40,7 @@ func (c *cloud) ReconcileMachinePool(
 func (c *cloud) list(id string) *infrahooksv1alpha1.ReconcileMachinePoolResponse {
 	return &infrahooksv1alpha1.ReconcileMachinePoolResponse{
 		Status: success, Phase: infrahooksv1alpha1.Phase_PHASE_READY, Instances: slices.Clone(c.groups[id]),
-		InstanceCount: ptr.To(int32(len(c.groups[id]))), RetryAfterSeconds: 1,
+		InstanceCount: new(int32(len(c.groups[id]))), RetryAfterSeconds: 1,
 	}
 }
 
@@ -67,7 +67,7 @@ func (w *world) newPool(
 	pool.Spec.ClusterName, pool.Spec.Replicas = cluster, &replicas
 	pool.Spec.FailureDomains = []string{"a", "b"}
 	pool.Spec.Template.Spec.Version = "v1.34.0"
-	pool.Spec.Template.Spec.Bootstrap.DataSecretName = ptr.To(name + "-bootstrap")
+	pool.Spec.Template.Spec.Bootstrap.DataSecretName = new(name + "-bootstrap")
 	pool.Spec.Template.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{
 		APIGroup: infrav1.GroupVersion.Group, Kind: infrav1.HookgateMachinePoolKind, Name: name,
 	}
@@ -203,7 +203,7 @@ func TestRule8TheListIsNotBelievedAtOnce(t *testing.T) {
 		{infrav1.IncompleteListReason, func(r *infrahooksv1alpha1.ReconcileMachinePoolResponse) { r.Instances = r.Instances[:1] }},
 		{infrav1.IncompleteListReason, func(r *infrahooksv1alpha1.ReconcileMachinePoolResponse) { r.InstanceCount = nil }},
 		{infrav1.EmptyListReason, func(r *infrahooksv1alpha1.ReconcileMachinePoolResponse) {
-			r.Instances, r.InstanceCount = nil, ptr.To[int32](0)
+			r.Instances, r.InstanceCount = nil, new(int32(0))
 		}},
 		{infrav1.DuplicateProviderIDReason, func(r *infrahooksv1alpha1.ReconcileMachinePoolResponse) {
 			twice, _ := proto.Clone(r.Instances[0]).(*infrahooksv1alpha1.Instance)

@@ -249,7 +249,7 @@ func TestRule6ExemptObjectsCauseNoCall(t *testing.T) {
 	}
 
 	// A paused Cluster pauses its machines, in deletion as well.
-	update(w, cluster, func(c *clusterv1.Cluster) { c.Spec.Paused = ptr.To(true) })
+	update(w, cluster, func(c *clusterv1.Cluster) { c.Spec.Paused = new(true) })
 	eventually(w, later, "paused", func(m *infrav1.HookgateMachine) bool {
 		return has(m, infrav1.PausedCondition, metav1.ConditionTrue, "", "spec.paused of the Cluster")
 	})

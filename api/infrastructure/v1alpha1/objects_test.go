@@ -8,7 +8,6 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/hookgate/hookgate/api/infrastructure/v1alpha1"
@@ -27,7 +26,7 @@ func fullObjects() map[string]any {
 		ReconcileMachinePool: "e", DeleteMachinePool: "f",
 	}
 	addresses := []clusterv1.MachineAddress{{Type: clusterv1.MachineInternalIP, Address: "10.0.0.1"}}
-	initialization := v1alpha1.Initialization{Provisioned: ptr.To(false)}
+	initialization := v1alpha1.Initialization{Provisioned: new(false)}
 
 	class := &v1alpha1.InfrastructureClass{}
 	class.Spec = v1alpha1.InfrastructureClassSpec{
@@ -48,7 +47,7 @@ func fullObjects() map[string]any {
 	}
 	cluster.Status = v1alpha1.HookgateClusterStatus{
 		Conditions: conditions, Initialization: initialization, Outputs: parameters(),
-		FailureDomains: []v1alpha1.FailureDomain{{Name: "a", ControlPlane: ptr.To(false), Attributes: map[string]string{"a": "b"}}},
+		FailureDomains: []v1alpha1.FailureDomain{{Name: "a", ControlPlane: new(false), Attributes: map[string]string{"a": "b"}}},
 	}
 
 	machine := &v1alpha1.HookgateMachine{}
@@ -63,10 +62,10 @@ func fullObjects() map[string]any {
 		ProviderIDList: []string{"acme://1"}, ExternalID: "p-1",
 	}
 	pool.Status = v1alpha1.HookgateMachinePoolStatus{
-		Conditions: conditions, Initialization: initialization, Ready: ptr.To(false), Replicas: ptr.To[int32](0),
+		Conditions: conditions, Initialization: initialization, Ready: new(false), Replicas: new(int32(0)),
 		InfrastructureMachineKind: v1alpha1.HookgateMachineKind,
 		Instances: []v1alpha1.MachinePoolInstance{{
-			InstanceName: "i", ProviderID: "acme://1", Ready: ptr.To(false), Version: "v1.36.0", Revision: "r",
+			InstanceName: "i", ProviderID: "acme://1", Ready: new(false), Version: "v1.36.0", Revision: "r",
 			FailureDomain: "a", Addresses: addresses,
 		}},
 	}

@@ -153,7 +153,8 @@ func (c *Client) ReconcileMachinePool(
 func (c *Client) DeleteMachinePool(
 	ctx context.Context, t Target, req *hooksv1alpha1.DeleteMachinePoolRequest,
 ) (*hooksv1alpha1.DeleteMachinePoolResponse, error) {
-	return call(ctx, c, "DeleteMachinePool", t, req.GetSubject(), req, checkDeletion[*hooksv1alpha1.DeleteMachinePoolResponse])
+	return call(ctx, c, "DeleteMachinePool", t, req.GetSubject(), req,
+		checkDeletion[*hooksv1alpha1.DeleteMachinePoolResponse])
 }
 
 // answer is what all answers of the group have.

@@ -4,6 +4,7 @@
 package parameters
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -314,7 +315,7 @@ func TestCacheKeepsResults(t *testing.T) {
 		t.Errorf("compiled again: %v", err)
 	}
 	_, wrong := c.Compile([]byte(`{"type":"array"}`))
-	if _, again := c.Compile([]byte(`{"type":"array"}`)); again != wrong || wrong == nil {
+	if _, again := c.Compile([]byte(`{"type":"array"}`)); !errors.Is(again, wrong) || wrong == nil {
 		t.Errorf("an error is kept as well: %v, %v", wrong, again)
 	}
 	for i := range cached {

@@ -63,7 +63,7 @@ func (w classes) defaults(
 	}
 	schema, err := w.schemas.Compile(announced)
 	if err != nil {
-		return nil //nolint:nilerr // the condition of the class reports it
+		return nil
 	}
 	return schema.ValidatePartly(ctx, at, defaults)
 }

@@ -117,7 +117,7 @@ func (r rules) checkParameters(ctx context.Context, v view, changed bool) (admis
 	announced, defaults := class.ParametersOf(v.kind)
 	schema, err := r.schemas.Compile(raw(announced))
 	if err != nil {
-		return warnings, nil //nolint:nilerr // the condition of the class reports it
+		return warnings, nil
 	}
 	if v.template == nil || v.owned() {
 		_, errs := schema.Resolve(ctx, at, raw(defaults), v.parameters)
