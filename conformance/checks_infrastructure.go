@@ -96,7 +96,7 @@ var infrastructureChecks = []Check{
 		Source: infrastructureContract + "discovery.proto",
 		run: ofProvider(func(p *provider, v *verdict) {
 			if prefix := p.prefix(); !strings.Contains(prefix, "://") {
-				v.failf(p.first, "providerIdPrefix is %q", prefix)
+				v.failf(p.described, "providerIdPrefix is %q", prefix)
 			}
 		}),
 	},
@@ -105,9 +105,9 @@ var infrastructureChecks = []Check{
 		Rule:   "The schemas of parameters are structural schemas of objects, as those of a CustomResourceDefinition.",
 		Source: infrastructureContract + "discovery.proto",
 		run: ofProvider(func(p *provider, v *verdict) {
-			a, ok := p.first.message.(*infrastructurev1alpha1.DiscoverInfrastructureResponse)
+			a, ok := p.described.message.(*infrastructurev1alpha1.DiscoverInfrastructureResponse)
 			if !ok {
-				v.failf(p.first, "the answer cannot be read: %v", p.first.wrong)
+				v.failf(p.described, "the answer cannot be read: %v", p.described.wrong)
 				return
 			}
 			for _, s := range []struct {
@@ -118,7 +118,7 @@ var infrastructureChecks = []Check{
 				{"machinePoolParameters", a.GetMachinePoolParameters().GetRaw()},
 			} {
 				if _, err := parameters.Compile(s.text); err != nil {
-					v.failf(p.first, "%s: %v", s.name, err)
+					v.failf(p.described, "%s: %v", s.name, err)
 				}
 			}
 		}),

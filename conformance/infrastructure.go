@@ -68,6 +68,7 @@ type provider struct {
 	options   *Infrastructure // nil means that nothing may be made
 	discovery *catalog.Hook
 	first     *exchange // the answer of DiscoverInfrastructure
+	described *exchange // the one that announces parameters, which a gateway passes on from one extension
 	absent    string    // why there is no infrastructure to check; empty if there is
 	handlers  map[string]*handler
 	once      *trial
@@ -86,10 +87,15 @@ func (s *session) discoverInfrastructure(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(ctx, limits.DiscoveryTimeout)
 	defer cancel()
 	p.first = s.transport.call(ctx, h, "", h.Request.New().Interface())
+	p.described = p.first
 	if p.first.status() != success {
 		if p.options == nil {
 			p.absent = "the extension does not answer DiscoverInfrastructure, so it provides no infrastructure"
 		}
+		return
+	}
+	if len(p.first.parsed.Handlers) == 0 && p.options == nil {
+		p.absent = "the extension lists no handlers of infrastructure, so it provides none"
 		return
 	}
 	p.handlers = map[string]*handler{}
@@ -104,6 +110,11 @@ func (s *session) discoverInfrastructure(ctx context.Context) {
 			name: a.Name, hook: known, timeout: timeoutOf(a), understands: s.understoodBy(a),
 		}
 	}
+	if handlers := p.first.parsed.Handlers; p.prefix() == "" && len(handlers) > 0 {
+		if x := s.transport.call(ctx, h, handlers[0].Name, h.Request.New().Interface()); x.status() == success {
+			p.described = x
+		}
+	}
 }
 
 // answers reports whether the extension lists handlers of infrastructure.
@@ -111,7 +122,7 @@ func (p *provider) answers() bool { return p.first != nil && p.first.status() ==
 
 // prefix returns the beginning of all provider IDs that the extension announces.
 func (p *provider) prefix() string {
-	if a, ok := p.first.message.(*infrastructurev1alpha1.DiscoverInfrastructureResponse); ok {
+	if a, ok := p.described.message.(*infrastructurev1alpha1.DiscoverInfrastructureResponse); ok {
 		return a.GetProviderIdPrefix()
 	}
 	return ""

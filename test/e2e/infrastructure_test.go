@@ -108,7 +108,7 @@ func (w *world) startCloud() func() counts {
 	w.launch("fake-cloud", folder(w.t, "HOOKGATE_CLOUD"), "--listen", loopback(port))
 	ask := func() (counts, error) {
 		var c counts
-		resp, err := http.Get(url + "/counts") //nolint:noctx // on loopback
+		resp, err := http.Get(url + "/counts")
 		if err != nil {
 			return c, err
 		}

@@ -59,9 +59,9 @@ func TestCageEndsWhatExceedsIt(t *testing.T) {
 	for i, h := range hierarchies() {
 		cages[fmt.Sprintf("group version %d", i+1)] = func(t *testing.T) *cage { return h.newCage(t, limit) }
 	}
-	for name, make := range cages {
+	for name, build := range cages {
 		t.Run(name, func(t *testing.T) {
-			c := make(t)
+			c := build(t)
 			if c == nil {
 				t.Skip("this machine has no such hierarchy of control groups with a controller of memory, " +
 					"or not the right to create a group")

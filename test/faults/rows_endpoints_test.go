@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -27,18 +28,18 @@ const service = "endpoints.test"
 // endpointsGone kills two of three endpoints of an extension under load, over JSON and gRPC, and starts them again.
 func endpointsGone(t *testing.T, w *world, c *tally) {
 	hosts := filepath.Join(t.TempDir(), "hosts")
-	text := "127.0.0.1 localhost\n"
+	lines := []string{"127.0.0.1 localhost\n"}
 	var endpoints []*program
 	at := []string{"127.0.0.11:0", "127.0.0.11:0"}
 	certs := w.dir(t, service, "127.0.0.11", "127.0.0.12", "127.0.0.13")
 	for i := range 3 {
 		address := fmt.Sprintf("127.0.0.%d", 11+i)
-		text += address + " " + service + "\n"
+		lines = append(lines, address+" "+service+"\n")
 		p := startExtensionAt(t, w.authority, healthy, certs, on(address, at[0]), on(address, at[1]))
 		at = []string{p.https, p.grpcs}
 		endpoints = append(endpoints, p)
 	}
-	if err := os.WriteFile(hosts, []byte(text), 0o600); err != nil {
+	if err := os.WriteFile(hosts, []byte(strings.Join(lines, "")), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	// Connections are soon replaced, so that endpoints that came back are called again.
