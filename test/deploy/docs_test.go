@@ -41,9 +41,13 @@ func TestManifestsOfTheDocs(t *testing.T) {
 	}
 	pages = append(pages, filepath.Join(root, "README.md"))
 	s := newServer(t)
-	definitions, err := filepath.Glob(filepath.Join(root, "deploy", "crd", "*_*.yaml"))
-	if err != nil {
-		t.Fatal(err)
+	var definitions []string
+	for _, pattern := range []string{"*_*.yaml", filepath.Join("infrastructure", "*_*.yaml")} {
+		found, err := filepath.Glob(filepath.Join(root, "deploy", "crd", pattern))
+		if err != nil || len(found) == 0 {
+			t.Fatalf("%d CRDs of %s: %v", len(found), pattern, err)
+		}
+		definitions = append(definitions, found...)
 	}
 	for _, path := range definitions {
 		text, err := os.ReadFile(path)
