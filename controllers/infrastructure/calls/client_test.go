@@ -143,5 +143,7 @@ func TestCallsOfAClassAreBounded(t *testing.T) {
 	}
 	go call("slow") // the places are free again
 	<-entered
-	<-done
+	if err := <-done; errors.Is(err, ErrBusy) {
+		t.Errorf("%v", err)
+	}
 }
