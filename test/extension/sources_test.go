@@ -41,6 +41,8 @@ func TestSources(t *testing.T) {
 					"# "+parts[2]+"\n")
 			case len(parts) == 1 && (strings.HasPrefix(source, "docs/") || strings.HasPrefix(source, "proto/")):
 				contains(t, cells[0], filepath.Join("../..", source), "")
+			case len(parts) == 2 && strings.HasPrefix(source, "proto/"): // a message or an enumeration
+				contains(t, cells[0], filepath.Join("../..", parts[0]), " "+parts[1]+" {\n")
 			case parts[0] == "gRPC" || strings.HasPrefix(source, "RFC "):
 			default:
 				t.Errorf("%s has the source %q, which is not of a known form", cells[0], source)

@@ -23,6 +23,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/hookgate/hookgate/devcert"
+	"github.com/hookgate/hookgate/test/process"
 )
 
 // scraper reads metrics as Prometheus does.
@@ -147,7 +148,7 @@ func TestDiagnosticsRequireAuthorizationBeyondLoopback(t *testing.T) {
 		}
 	})
 	t.Run("Profiler", func(t *testing.T) {
-		port := strconv.Itoa(freePort(t))
+		port := strconv.Itoa(process.FreePort(t))
 		at := runAt(t, "--insecure-diagnostics", "--profiler-address", "127.0.0.1:"+port)
 		if got, body := (scraper{client: trusting(t)}).get(t, "http://127.0.0.1:"+port+"/debug/pprof/goroutine?debug=1"); got != http.StatusOK || !strings.Contains(body, "goroutine profile") {
 			t.Errorf("got %d %.200s", got, body)

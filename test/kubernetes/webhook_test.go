@@ -34,6 +34,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/hookgate/hookgate/devcert"
+	"github.com/hookgate/hookgate/test/process"
 )
 
 // webhookServer is a separate API server that calls a gateway's webhooks.
@@ -82,7 +83,7 @@ func newWebhookServer(t *testing.T, group string, before func(c client.Client), 
 	}
 	before(s)
 
-	certs, port := t.TempDir(), freePort(t)
+	certs, port := t.TempDir(), process.FreePort(t)
 	if s.pair, err = devcert.New(time.Now().Add(time.Hour)); err != nil {
 		t.Fatal(err)
 	}
@@ -202,16 +203,6 @@ func object(t testing.TB, manifest string) *unstructured.Unstructured {
 		t.Fatalf("%v:\n%s", err, manifest)
 	}
 	return o
-}
-
-func freePort(t testing.TB) int {
-	t.Helper()
-	l, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	return l.Addr().(*net.TCPAddr).Port
 }
 
 // kubeconfigOf writes a kubeconfig for an API server.
@@ -572,8 +563,8 @@ func TestWebhooksOfClusterAPIsGroup(t *testing.T) {
 // server may need that to list objects. A new certificate is used at once.
 func TestWebhooksDoNotWait(t *testing.T) {
 	config, _ := connect(t)
-	config.Host = "https://127.0.0.1:" + strconv.Itoa(freePort(t)) // where no server listens
-	certs, port := t.TempDir(), strconv.Itoa(freePort(t))
+	config.Host = "https://127.0.0.1:" + strconv.Itoa(process.FreePort(t)) // where no server listens
+	certs, port := t.TempDir(), strconv.Itoa(process.FreePort(t))
 	renew := func() *http.Client {
 		pair, err := devcert.New(time.Now().Add(time.Hour))
 		if err != nil {
@@ -665,7 +656,7 @@ func TestReadyWhenOnlyItCanConvert(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	certs, port := t.TempDir(), strconv.Itoa(freePort(t))
+	certs, port := t.TempDir(), strconv.Itoa(process.FreePort(t))
 	if err := pair.WriteDir(certs); err != nil {
 		t.Fatal(err)
 	}

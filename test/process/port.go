@@ -1,0 +1,31 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package process
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"testing"
+)
+
+// The range of FreePort. Systems take the ports of outgoing connections from above it, and the suites that run beside
+// others take theirs from other ranges.
+const firstPort, ports = 12000, 4000
+
+// FreePort returns a port of 127.0.0.1 on which nothing listens, for a program that cannot choose one itself. No outgoing
+// connection takes it before the program listens.
+func FreePort(t testing.TB) int {
+	t.Helper()
+	offset := rand.IntN(ports)
+	for i := range ports {
+		port := firstPort + (offset+i)%ports
+		if l, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port)); err == nil {
+			_ = l.Close()
+			return port
+		}
+	}
+	t.Fatalf("no port from %d to %d is free", firstPort, firstPort+ports-1)
+	return 0
+}
