@@ -28,7 +28,7 @@ func TestPlainProtoc(t *testing.T) {
 	for name, tc := range map[string]struct {
 		flag   string
 		plugin string
-		want   []string // files for discovery.proto, which has messages and a service
+		want   []string // files for discovery.proto of Cluster API's hooks, which has messages and a service
 	}{
 		"Python":           {"--python_out", "", []string{"hookgate/hooks/v1alpha1/discovery_pb2.py"}},
 		"Java":             {"--java_out", "", []string{"dev/hookgate/hooks/v1alpha1/DiscoveryRequest.java"}},
@@ -66,7 +66,7 @@ func TestPlainProtoc(t *testing.T) {
 					t.Errorf("%s: %v\n%s", file, err, text)
 					continue
 				}
-				if filepath.Base(file) != "discovery.proto" {
+				if filepath.ToSlash(file) != "hookgate/hooks/v1alpha1/discovery.proto" {
 					continue
 				}
 				for _, want := range tc.want {
