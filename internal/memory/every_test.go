@@ -5,6 +5,7 @@ package memory
 
 import (
 	"context"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,21 +15,21 @@ import (
 func TestEvery(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
-		looks := 0
+		var looks atomic.Int32
 		done := make(chan error)
-		go func() { done <- every(ctx, func() { looks++ }) }()
+		go func() { done <- every(ctx, func() { looks.Add(1) }) }()
 		for want := range 3 {
 			time.Sleep(checkInterval - 1)
 			synctest.Wait()
-			if looks != want {
-				t.Errorf("%d looks before interval %d ends", looks, want+1)
+			if got := int(looks.Load()); got != want {
+				t.Errorf("%d looks before interval %d ends", got, want+1)
 			}
 			time.Sleep(time.Nanosecond)
 			synctest.Wait()
 		}
 		cancel()
-		if err := <-done; err != nil || looks != 3 {
-			t.Errorf("%d looks and %v, want 3 and nil", looks, err)
+		if err := <-done; err != nil || looks.Load() != 3 {
+			t.Errorf("%d looks and %v, want 3 and nil", looks.Load(), err)
 		}
 	})
 }
