@@ -8,6 +8,8 @@ import (
 	"reflect"
 
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -96,26 +98,19 @@ func (r *base) ofCluster(ctx context.Context, list client.ObjectList, namespace,
 	if cluster == "" {
 		return nil
 	}
-	err := r.client.List(ctx, list, client.InNamespace(namespace),
-		client.MatchingLabels{clusterv1.ClusterNameLabel: cluster})
-	if err != nil {
+	return r.listed(ctx, list, client.InNamespace(namespace), client.MatchingLabels{clusterv1.ClusterNameLabel: cluster})
+}
+
+// listed returns the objects that a list has with the given options, and none if the cache has stopped.
+func (r *base) listed(ctx context.Context, list client.ObjectList, options ...client.ListOption) []reconcile.Request {
+	if err := r.client.List(ctx, list, options...); err != nil {
 		return nil
 	}
 	var requests []reconcile.Request
-	switch l := list.(type) {
-	case *infrav1.HookgateMachineList:
-		for i := range l.Items {
-			requests = append(requests, requestOf(&l.Items[i]))
-		}
-	case *infrav1.HookgateMachinePoolList:
-		for i := range l.Items {
-			requests = append(requests, requestOf(&l.Items[i]))
-		}
-	case *infrav1.HookgateClusterList:
-		for i := range l.Items {
-			requests = append(requests, requestOf(&l.Items[i]))
-		}
-	}
+	_ = meta.EachListItem(list, func(item runtime.Object) error { // fails only for what is no list
+		requests = append(requests, requestOf(item.(client.Object)))
+		return nil
+	})
 	return requests
 }
 
@@ -162,25 +157,7 @@ func (r *base) byClass(list func() client.ObjectList) func(context.Context, clie
 
 // recorded returns the objects that have recorded a class.
 func (r *base) recorded(ctx context.Context, list client.ObjectList, class string) []reconcile.Request {
-	if err := r.client.List(ctx, list, client.MatchingFields{classIndex: class}); err != nil {
-		return nil
-	}
-	var requests []reconcile.Request
-	switch l := list.(type) {
-	case *infrav1.HookgateMachineList:
-		for i := range l.Items {
-			requests = append(requests, requestOf(&l.Items[i]))
-		}
-	case *infrav1.HookgateMachinePoolList:
-		for i := range l.Items {
-			requests = append(requests, requestOf(&l.Items[i]))
-		}
-	case *infrav1.HookgateClusterList:
-		for i := range l.Items {
-			requests = append(requests, requestOf(&l.Items[i]))
-		}
-	}
-	return requests
+	return r.listed(ctx, list, client.MatchingFields{classIndex: class})
 }
 
 // classOf returns the class that an object of a Cluster uses or has used; nil for one that uses none.
