@@ -8,17 +8,20 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"os/signal"
 	"path/filepath"
 	"runtime/debug"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/hookgate/hookgate/test/process"
 )
 
-// runGreedy takes as many MiB as the argument says, and waits until its input closes.
+// runGreedy takes as many MiB as the argument says, and waits until its input closes. Only its limit ends it before.
 func runGreedy(args []string) error {
+	signal.Ignore(syscall.SIGTERM)
 	mib, err := strconv.Atoi(args[0])
 	if err != nil {
 		return err

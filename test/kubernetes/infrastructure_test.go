@@ -32,6 +32,7 @@ import (
 	infrawebhook "github.com/hookgate/hookgate/controllers/infrastructure/webhook"
 	"github.com/hookgate/hookgate/controllers/webhook"
 	"github.com/hookgate/hookgate/devcert"
+	"github.com/hookgate/hookgate/test/process"
 )
 
 // infrastructureServer is an API server with the kinds of an infrastructure provider.
@@ -121,9 +122,10 @@ func (s *infrastructureServer) discovery(t *testing.T) {
 	}
 }
 
-// explain asks as a user does; the unit tests look at the description of each field.
+// explain asks as a user does; the unit tests look at the description of each field. An API server publishes the
+// schemas of new kinds some time after it serves them, one kind after the other.
 func (s *infrastructureServer) explain(t *testing.T) {
-	kubectl := filepath.Join(apiServer.BinaryAssetsDirectory, "kubectl")
+	kubectl, kubeconfig := filepath.Join(apiServer.BinaryAssetsDirectory, "kubectl"), kubeconfigOf(t, s.config)
 	for field, want := range map[string]string{
 		"hookgatecluster.spec.externalID":                           "names everything outside that belongs to the Cluster",
 		"hookgatemachinetemplate.spec.template.spec.parameters":     "what the extension wants to know about the machines",
@@ -131,9 +133,14 @@ func (s *infrastructureServer) explain(t *testing.T) {
 		"hookgatemachinepool.status.instances.addresses":            "the addresses of the instance",
 		"hookgateclustertemplate.spec.template.spec.credentialsRef": "names the Secret",
 	} {
-		out, err := exec.CommandContext(t.Context(), kubectl, "--kubeconfig", kubeconfigOf(t, s.config), "explain", field).CombinedOutput()
-		if text := strings.Join(strings.Fields(string(out)), " "); err != nil || !strings.Contains(text, want) {
-			t.Errorf("%s: %v: %s", field, err, out)
+		var text string
+		process.Eventually(t, "kubectl explains "+field, func() bool {
+			out, err := exec.CommandContext(t.Context(), kubectl, "--kubeconfig", kubeconfig, "explain", field).CombinedOutput()
+			text = strings.Join(strings.Fields(string(out)), " ")
+			return err == nil
+		})
+		if !strings.Contains(text, want) {
+			t.Errorf("%s: got %q, want %q in it", field, text, want)
 		}
 	}
 }
