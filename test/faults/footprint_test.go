@@ -79,11 +79,15 @@ func (w *world) least(t *testing.T) footprint {
 	t.Helper()
 	f := w.footprint(t)
 	for end := time.Now().Add(2 * time.Second); time.Now().Before(end); time.Sleep(50 * time.Millisecond) {
-		next := w.footprint(t)
-		f.goroutines, f.descriptors = min(f.goroutines, next.goroutines), min(f.descriptors, next.descriptors)
-		f.resident, f.live, f.series, f.files = next.resident, next.live, next.series, next.files
+		f.follow(w.footprint(t))
 	}
 	return f
+}
+
+// follow takes a later footprint over, but for goroutines and descriptors that have come since.
+func (f *footprint) follow(next footprint) {
+	next.goroutines, next.descriptors = min(f.goroutines, next.goroutines), min(f.descriptors, next.descriptors)
+	*f = next
 }
 
 // liveSlack is the memory, in bytes, that may be in use besides a tenth: a call of discovery may be under way.

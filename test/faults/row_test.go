@@ -101,12 +101,11 @@ func (w *world) run(t *testing.T, r row) line {
 	}
 	w.pauseLoad(t)
 	defer w.resumeLoad(t)
-	var left []string
-	for deadline := time.Now().Add(settling); ; time.Sleep(50 * time.Millisecond) {
-		l.after = w.footprint(t)
-		if left = l.before.left(&l.after); len(left) == 0 || time.Now().After(deadline) {
-			break
-		}
+	l.after = w.footprint(t)
+	left := l.before.left(&l.after)
+	for deadline := time.Now().Add(settling); len(left) > 0 && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		l.after.follow(w.footprint(t))
+		left = l.before.left(&l.after)
 	}
 	if len(left) > 0 {
 		t.Errorf("left behind: %s", strings.Join(left, ", "))
