@@ -83,7 +83,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	})
 	defer transports.Close()
 	source, err := o.newSource(in.cluster, hooks, reg, transports, endpoints, references, losses,
-		discoveries{metrics, extensions}, extensions, logger)
+		discoveries{metrics, observer, extensions}, extensions, logger)
 	if err != nil {
 		return err
 	}
@@ -102,6 +102,13 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	if err != nil {
 		return err
 	}
+	statusHandler, err := in.guard(&gateway.Reporter{
+		ID: self, Version: currentBuild().Version, Started: time.Now(), Catalog: hooks, Registry: reg,
+		Extensions: extensions, Observer: observer, Notices: files.all,
+	})
+	if err != nil {
+		return err
+	}
 	server := gateway.NewServer(gateway.ServerConfig{
 		HTTPAddress: o.httpAddress, GRPCAddress: o.grpcAddress,
 		DiagnosticsAddress: o.diagnostics.address, HealthAddress: o.diagnostics.health,
@@ -110,7 +117,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 		Register: func(server grpc.ServiceRegistrar) {
 			gateway.RegisterGRPC(server, services, mandated, observer, in.gate, calls)
 		},
-		Metrics: metricsHandler, Ready: reg.Ready(), Notices: files.all,
+		Metrics: metricsHandler, Status: statusHandler, Ready: reg.Ready(), Notices: files.all,
 		Unready: func() string { return reg.Snapshot().Unready() },
 		Listening: func(http, grpc, diagnostics, health net.Addr) {
 			printAddresses(out, http, grpc, diagnostics, health)
@@ -159,18 +166,26 @@ func (o *serveOptions) background(
 	return background, nil
 }
 
-// discoveries records the discoveries of extensions in the metrics and their circuits.
+// discoveries records the discoveries of extensions in the metrics, the status, and their circuits.
 type discoveries struct {
 	*gateway.Metrics
+	observer   *gateway.Observer
 	extensions *gateway.Extensions
 }
 
 // Discovery implements discovery.Observer.
-func (d discoveries) Discovery(extensionConfig, outcome string, took time.Duration) {
-	d.Metrics.Discovery(extensionConfig, outcome, took)
-	if outcome == discovery.OutcomeSuccess {
-		d.extensions.Answered(extensionConfig)
+func (d discoveries) Discovery(a discovery.Attempt) {
+	d.Metrics.Discovery(a.ExtensionConfig, a.Outcome, a.Took)
+	d.observer.Discovered(a.ExtensionConfig, a.URL, a.Outcome, a.Err)
+	if a.Err == nil {
+		d.extensions.Answered(a.ExtensionConfig)
 	}
+}
+
+// Forget implements discovery.Forgetter.
+func (d discoveries) Forget(extensionConfig string) {
+	d.Metrics.Forget(extensionConfig)
+	d.observer.Forget(extensionConfig)
 }
 
 // newFront returns the handler of the HTTPS address.

@@ -20,7 +20,7 @@ func chain(
 	transport extension.Caller,
 ) extension.Caller {
 	return link(transport,
-		observe(observer),
+		observe(observer, extensions),
 		failurePolicy,
 		boundMessage,
 		policyError,

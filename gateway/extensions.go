@@ -6,6 +6,7 @@ package gateway
 import (
 	"sync"
 
+	"github.com/hookgate/hookgate/internal/activity"
 	"github.com/hookgate/hookgate/internal/admission"
 	"github.com/hookgate/hookgate/internal/circuit"
 	"github.com/hookgate/hookgate/registry"
@@ -15,8 +16,8 @@ import (
 // not searched for them all the time.
 const spareStates = 16
 
-// Extensions holds what calls have shown about each registered extension, in this process: its circuit, and the calls
-// in flight. It follows the registry by itself: an extension that calls another address begins anew, and one that is
+// Extensions holds what calls have shown about each registered extension, in this process: its circuit, the calls in
+// flight, and the last failures. It follows the registry by itself: an extension that calls another address begins anew, and one that is
 // gone is forgotten. It is safe for concurrent use.
 type Extensions struct {
 	snapshots Snapshots
@@ -39,8 +40,9 @@ func keyOf(r *registry.Registration) extensionKey {
 
 // extensionState is the state of one extension.
 type extensionState struct {
-	circuit circuit.Circuit
-	gate    admission.Gate
+	circuit  circuit.Circuit
+	gate     admission.Gate
+	failures activity.FailureLog
 }
 
 // NewExtensions returns an Extensions for the registrations of a registry.

@@ -8,12 +8,17 @@ import (
 	"io"
 	"net/http"
 	"strings"
+
+	"github.com/hookgate/hookgate/internal/status"
 )
 
-// diagnosticsMux serves /metrics, /healthz and /readyz.
+// diagnosticsMux serves /metrics, /status, /healthz and /readyz.
 func (s *Server) diagnosticsMux() http.Handler {
 	mux := s.healthMux()
 	mux.Handle("GET /metrics", s.config.Metrics)
+	if s.config.Status != nil {
+		mux.Handle("GET "+status.Path, s.config.Status)
+	}
 	return mux
 }
 

@@ -27,8 +27,8 @@ const (
 )
 
 // observe records every call to a handler in o: metrics, a span, log lines, and a warning for the caller if the handler
-// implements a deprecated version of the hook.
-func observe(o *Observer) extension.Link {
+// implements a deprecated version of the hook. What calls show about their extension is kept in extensions.
+func observe(o *Observer, extensions *Extensions) extension.Link {
 	return func(next extension.Caller) extension.Caller {
 		if o == nil {
 			return next
@@ -73,6 +73,7 @@ func observe(o *Observer) extension.Link {
 			m.handlerDuration.WithLabelValues(h, name).Observe(took.Seconds())
 			m.handlerSentBytes.WithLabelValues(h, name).Add(float64(result.Sent))
 			m.handlerReceivedBytes.WithLabelValues(h, name).Add(float64(result.Received))
+			o.remember(ctx, extensions, c, result, err, start, took)
 			return result, err
 		}
 	}

@@ -19,26 +19,33 @@ import (
 	"github.com/hookgate/hookgate/gateway/auth"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/hookversion"
+	"github.com/hookgate/hookgate/internal/activity"
 	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/text"
 )
 
 // Observer observes every call twice, as it comes from a caller and as it goes to each handler. It records metrics and
-// trace spans, and logs calls that fail. It is safe for concurrent use.
+// trace spans, logs calls that fail, and keeps what has happened lately for a Reporter. It is safe for concurrent use.
 type Observer struct {
 	metrics    *Metrics
 	tracer     trace.Tracer
 	propagator propagation.TextMapPropagator
 	logger     *slog.Logger
 	losses     *convert.Losses
+
+	handlers    activity.Handlers
+	holds       activity.Holds
+	discoveries activity.Discoveries
 }
 
 // NewObserver returns an Observer that records the losses of conversions in losses. The provider decides whether spans
 // are exported; the trace context of callers always reaches extensions.
 func NewObserver(m *Metrics, p trace.TracerProvider, l *slog.Logger, losses *convert.Losses) *Observer {
 	tracer := p.Tracer("github.com/hookgate/hookgate/gateway")
-	return &Observer{metrics: m, tracer: tracer, propagator: Propagator(), logger: l, losses: losses}
+	o := &Observer{metrics: m, tracer: tracer, propagator: Propagator(), logger: l, losses: losses}
+	m.series.vectors = append(m.series.vectors, &o.handlers)
+	return o
 }
 
 // inbound is the observation of one call from a caller, from its first byte to its last. It belongs to the goroutine of

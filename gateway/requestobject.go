@@ -98,6 +98,49 @@ func namespaceOf(object *hooksv1alpha1.RawExtension) string {
 	return namespace
 }
 
+// clusterOf returns the Cluster that a request is about, or an empty name.
+func clusterOf(req proto.Message) (namespace, name string) {
+	at := func(object interface{ GetRaw() []byte }, path ...string) string {
+		value, _ := jsonscan.Lookup(object.GetRaw(), path...)
+		s, _ := jsonscan.String(value)
+		return s
+	}
+	ofMachine := func(object *hooksv1alpha1.RawExtension) (namespace, name string) {
+		return namespaceOf(object), at(object, "spec", "clusterName")
+	}
+	switch r := req.(type) {
+	case aboutSubject:
+		return r.GetSubject().GetNamespace(), at(r.GetSubject().GetCluster(), "metadata", "name")
+	case aboutCluster:
+		return namespaceOf(r.GetCluster()), at(r.GetCluster(), "metadata", "name")
+	case aboutTopology:
+		builtin := variable(r, builtinVariable)
+		return at(builtin, "cluster", "namespace"), at(builtin, "cluster", "name")
+	case *hooksv1alpha1.CanUpdateMachineRequest:
+		return ofMachine(r.GetCurrent().GetMachine())
+	case *hooksv1alpha1.CanUpdateMachineSetRequest:
+		return ofMachine(r.GetCurrent().GetMachineSet())
+	case *hooksv1alpha1.UpdateMachineRequest:
+		return ofMachine(r.GetDesired().GetMachine())
+	}
+	return "", ""
+}
+
+// aboutTopology is a request about the topology of a Cluster, which is in its variables.
+type aboutTopology interface {
+	GetVariables() []*hooksv1alpha1.Variable
+}
+
+// variable returns the value of a variable of a request, or nil.
+func variable(r aboutTopology, name string) *hooksv1alpha1.JSON {
+	for _, v := range r.GetVariables() {
+		if v.GetName() == name {
+			return v.GetValue()
+		}
+	}
+	return nil
+}
+
 // builtinVariable is the variable in which Cluster API passes its data about a Cluster.
 const builtinVariable = "builtin"
 
@@ -109,16 +152,9 @@ func labelsOf(req proto.Message) (labels.Set, error) {
 		return labelsOfSubject(r.GetSubject())
 	case aboutCluster:
 		return labelsIn("cluster", r.GetCluster())
-	case interface {
-		GetVariables() []*hooksv1alpha1.Variable
-	}:
-		for _, v := range r.GetVariables() {
-			if v.GetName() == builtinVariable {
-				raw := v.GetValue().GetRaw()
-				return labelsAt(raw, "variable builtin: cluster.metadata.labels", "cluster", "metadata", "labels")
-			}
-		}
-		return labels.Set{}, nil
+	case aboutTopology:
+		return labelsAt(variable(r, builtinVariable).GetRaw(), "variable builtin: cluster.metadata.labels",
+			"cluster", "metadata", "labels")
 	case *hooksv1alpha1.CanUpdateMachineRequest:
 		return labelsIn("current.machine", r.GetCurrent().GetMachine())
 	case *hooksv1alpha1.CanUpdateMachineSetRequest:

@@ -53,6 +53,8 @@ type ServerConfig struct {
 	GRPCOptions []grpc.ServerOption
 	Register    func(grpc.ServiceRegistrar)
 	Metrics     http.Handler
+	// Status is a guarded Reporter. It may be nil.
+	Status http.Handler
 
 	// Ready is closed once the registry has been filled. Until then, Unready returns the reason.
 	Ready   <-chan struct{}

@@ -116,6 +116,15 @@ func (s *Snapshot) Registration(name string) (*Registration, bool) {
 	return c.registration, true
 }
 
+// HandlersOf returns the handlers of an ExtensionConfig, ordered by their own names.
+func (s *Snapshot) HandlersOf(extensionConfig string) []*Entry {
+	c, ok := s.byConfig[extensionConfig]
+	if !ok {
+		return nil
+	}
+	return c.entries
+}
+
 // with returns a snapshot in which added replaces the registration name. If added is nil, it removes the registration.
 func (s *Snapshot) with(name string, added *config) *Snapshot {
 	next := &Snapshot{

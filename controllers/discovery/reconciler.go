@@ -54,8 +54,16 @@ type Discoverer interface {
 
 // Observer records metrics. It must be safe for concurrent use.
 type Observer interface {
-	// Discovery records an attempt to discover the extension of the named ExtensionConfig.
-	Discovery(name, outcome string, took time.Duration)
+	// Discovery records an attempt to discover an extension.
+	Discovery(a Attempt)
+}
+
+// Attempt is an attempt to discover the extension of an ExtensionConfig.
+type Attempt struct {
+	ExtensionConfig, URL string
+	Outcome              string
+	Took                 time.Duration
+	Err                  error // nil if it succeeded
 }
 
 // ReconcilerConfig configures a Reconciler.
@@ -162,7 +170,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, x extensionconfig.Extension)
 			outcome = OutcomeRefused
 		}
 	}
-	r.observer.Discovery(x.Name, outcome, time.Since(began))
+	r.observer.Discovery(Attempt{
+		ExtensionConfig: x.Name, URL: x.ClientConfig.URL, Outcome: outcome, Took: time.Since(began), Err: err,
+	})
 	if err != nil {
 		logFailure(logger, s, &x, err)
 		return extension.Discovered{}, err
@@ -384,4 +394,4 @@ func logFailure(logger *slog.Logger, s *state, x *extensionconfig.Extension, err
 // noObserver records nothing.
 type noObserver struct{}
 
-func (noObserver) Discovery(string, string, time.Duration) {}
+func (noObserver) Discovery(Attempt) {}

@@ -169,10 +169,10 @@ type Observations struct {
 }
 
 // Discovery implements discovery.Observer.
-func (o *Observations) Discovery(name, outcome string, _ time.Duration) {
+func (o *Observations) Discovery(a discovery.Attempt) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.outcomes = append(o.outcomes, name+" "+outcome)
+	o.outcomes = append(o.outcomes, a.ExtensionConfig+" "+a.Outcome)
 }
 
 // ManifestErrors implements the Observer of a directory.

@@ -1,0 +1,289 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/internal/activity"
+	"github.com/hookgate/hookgate/internal/circuit"
+	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/status"
+	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// Reporter describes a gateway, its extensions and the Clusters that wait for them, as far as this process has seen. All
+// fields but Notices are required. It is safe for concurrent use.
+type Reporter struct {
+	ID, Version string
+	Started     time.Time
+	Catalog     *catalog.Catalog
+	Registry    Snapshots
+	Extensions  *Extensions
+	Observer    *Observer
+	// Notices may be nil.
+	Notices func() []Notice
+}
+
+// Gateway returns the status of the gateway now, without the failures and the points of its extensions.
+func (r *Reporter) Gateway() *status.Gateway {
+	now, snapshot := time.Now(), r.Registry.Snapshot()
+	g := r.gateway(now, snapshot)
+	discoveries := r.Observer.discoveries.Last()
+	for _, registration := range snapshot.Registrations() {
+		g.Extensions = append(g.Extensions, r.extension(now, snapshot, registration, discoveries))
+		delete(discoveries, registration.Name)
+	}
+	for name, d := range discoveries {
+		g.Extensions = append(g.Extensions, unregistered(name, d))
+	}
+	slices.SortFunc(g.Extensions, func(a, b status.Extension) int { return strings.Compare(a.Name, b.Name) })
+	return g
+}
+
+// Extension returns the status of the gateway with one extension and all that is known of it, and reports whether there
+// is an ExtensionConfig of that name.
+func (r *Reporter) Extension(name string) (*status.Gateway, bool) {
+	now, snapshot := time.Now(), r.Registry.Snapshot()
+	g, discoveries := r.gateway(now, snapshot), r.Observer.discoveries.Last()
+	g.Holds = slices.DeleteFunc(g.Holds, func(h status.Hold) bool {
+		e, ok := snapshot.Handler(h.Handler)
+		return !ok || e.Registration.Name != name
+	})
+	registration, ok := snapshot.Registration(name)
+	if !ok {
+		d, ok := discoveries[name]
+		g.Extensions = append(g.Extensions, unregistered(name, d))
+		return g, ok
+	}
+	x := r.extension(now, snapshot, registration, discoveries)
+	if s := r.Extensions.known(name); s != nil {
+		for _, f := range s.failures.List() {
+			x.Failures = append(x.Failures, status.Failure{
+				At: f.At, CallID: f.CallID, Hook: f.Hook, Handler: f.Handler, Outcome: f.Outcome.String(), Kind: f.Kind,
+				Message: f.Message, Took: status.InSeconds(f.Took),
+			})
+		}
+	}
+	for i := range x.Handlers {
+		of := r.Observer.handlers.Of(x.Handlers[i].Name, now)
+		x.Handlers[i].Calls.Points = points(&of.Calls)
+	}
+	g.Extensions = append(g.Extensions, x)
+	return g, true
+}
+
+func (r *Reporter) gateway(now time.Time, snapshot *registry.Snapshot) *status.Gateway {
+	g := &status.Gateway{
+		ID: r.ID, Version: r.Version, Started: r.Started, Now: now,
+		Window: status.InSeconds(activity.Slot * activity.Slots), Extensions: []status.Extension{}, Holds: []status.Hold{},
+	}
+	if !snapshot.Ready() {
+		g.Unready = snapshot.Unready()
+	}
+	holds, missed := r.Observer.holds.List(now)
+	for _, h := range holds {
+		g.Holds = append(g.Holds, status.Hold{
+			Namespace: h.Namespace, Cluster: h.Cluster, Hook: h.Hook, Handler: h.Handler, Kind: h.Kind, Message: h.Message,
+			RetryAfter: status.InSeconds(h.RetryAfter), Since: h.Since, Last: h.Last,
+		})
+	}
+	g.MissedHolds = missed
+	if r.Notices != nil {
+		for _, n := range r.Notices() {
+			if n.Text != "" {
+				g.Notices = append(g.Notices, status.Notice{Name: n.Name, Text: n.Text})
+			}
+		}
+	}
+	return g
+}
+
+// unregistered describes an extension whose discovery has never succeeded.
+func unregistered(name string, d activity.Discovery) status.Extension {
+	return status.Extension{
+		Name: name, URL: d.URL, State: status.Down, Since: timeOf(d.Since), Error: d.Message, Discovery: discoveryOf(d),
+		Circuit: status.Circuit{State: circuit.Closed.String()}, Handlers: []status.Handler{},
+	}
+}
+
+func discoveryOf(d activity.Discovery) *status.Discovery {
+	if d.At.IsZero() {
+		return nil
+	}
+	return &status.Discovery{At: d.At, Since: d.Since, Outcome: d.Outcome, Error: d.Message}
+}
+
+// timeOf returns nil for the zero time.
+func timeOf(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// evidence is what speaks for or against a handler or an extension.
+type evidence struct {
+	up, down time.Time // when it answered last, and when it last did not
+	since    time.Time // when it began to answer, or not to
+}
+
+// state returns the state that the newest evidence shows.
+func (e evidence) state() status.State {
+	switch {
+	case e.down.IsZero() && e.up.IsZero():
+		return status.Unknown
+	case e.down.After(e.up):
+		return status.Down
+	}
+	return status.Up
+}
+
+func (r *Reporter) extension(
+	now time.Time, snapshot *registry.Snapshot, registration *registry.Registration,
+	discoveries map[string]activity.Discovery,
+) status.Extension {
+	d := discoveries[registration.Name]
+	x := status.Extension{
+		Name: registration.Name, URL: registration.ClientConfig.URL, Protocol: protocolName(registration),
+		Discovery: discoveryOf(d), Stale: d.Message != "", Circuit: status.Circuit{State: circuit.Closed.String()},
+		Handlers: []status.Handler{},
+	}
+	if s := registration.NamespaceSelector; s != nil && !s.Empty() {
+		x.Selector = s.String()
+	}
+	var seen []evidence
+	if d.Message != "" {
+		seen = append(seen, evidence{down: d.At, since: d.Since})
+	} else if !d.At.IsZero() {
+		seen = append(seen, evidence{up: d.At, since: d.Since})
+	}
+	var calls activity.Calls
+	lost := r.Observer.losses.Of(registration.Name)
+	for _, e := range snapshot.HandlersOf(registration.Name) {
+		of := r.Observer.handlers.Of(e.Name, now)
+		calls.Add(&of.Calls)
+		shown := evidence{up: of.LastSuccess, down: of.LastDown, since: of.Since}
+		seen = append(seen, shown)
+		x.Handlers = append(x.Handlers, r.handler(e, &of, shown.state(), lost[e.Handler.Name]))
+		l := limitsOf(e)
+		x.Limits = status.Limits{InFlight: l.MaxInFlight, Waiting: l.MaxWaiting}
+	}
+	x.Calls = callsOf(&calls)
+	x.Calls.Points = points(&calls)
+	r.judge(&x, d, seen)
+	return x
+}
+
+// judge sets the state of an extension from what was seen of it.
+func (r *Reporter) judge(x *status.Extension, d activity.Discovery, seen []evidence) {
+	var all evidence
+	anyDown := false
+	for _, e := range seen {
+		all.up, all.down = later(all.up, e.up), later(all.down, e.down)
+		anyDown = anyDown || e.state() == status.Down
+	}
+	x.State, x.LastSuccess = all.state(), timeOf(all.up)
+	if x.State == status.Up && anyDown {
+		x.State = status.Degraded
+	}
+	var since time.Time
+	for _, e := range seen {
+		switch {
+		case e.state() == status.Unknown:
+		case x.State == status.Up:
+			since = later(since, e.since)
+		case e.state() == status.Down && (since.IsZero() || e.since.Before(since)):
+			since = e.since
+		}
+	}
+	s := r.Extensions.known(x.Name)
+	if s != nil {
+		gate, c := s.gate.Status(), s.circuit.Status()
+		x.InFlight, x.Waiting = gate.InFlight, gate.Waiting
+		x.Circuit = status.Circuit{State: c.State.String(), Since: timeOf(c.Since), Opened: c.Entered[circuit.Open]}
+		if c.State != circuit.Closed {
+			x.Circuit.Kind = c.Kind.String()
+			if x.State != status.Down {
+				x.State, since = status.Down, c.Since
+			}
+		}
+	}
+	x.Since = timeOf(since)
+	if x.State == status.Down || x.State == status.Degraded {
+		x.Error = d.Message
+		if s != nil && x.Error == "" {
+			if failures := s.failures.List(); len(failures) > 0 {
+				x.Error = failures[0].Message
+			}
+		}
+	}
+}
+
+func protocolName(r *registry.Registration) string {
+	if r.ClientConfig.Protocol == registry.GRPC {
+		return "gRPC"
+	}
+	return "REST"
+}
+
+func (r *Reporter) handler(e *registry.Entry, of *activity.Handler, state status.State, lost []string) status.Handler {
+	h := status.Handler{
+		Name: e.Name, Hook: e.Handler.Hook.Hook, APIVersion: e.Handler.Hook.APIVersion(),
+		Timeout: status.InSeconds(e.Handler.Timeout), FailurePolicy: string(e.Handler.FailurePolicy),
+		Objects: e.Handler.ClusterAPIVersion, State: state, LastSuccess: timeOf(of.LastSuccess), Calls: callsOf(&of.Calls),
+		Lost: lost,
+	}
+	if p := e.Policy; p != nil {
+		h.Policy, h.Order = p.Name, p.Order
+		h.Conditional = p.Conditions != nil || p.ObjectSelector != nil && !p.ObjectSelector.Empty()
+	}
+	if hook, ok := r.Catalog.Lookup(e.Handler.Hook); ok {
+		if since, instead, ok := hook.Deprecated(); ok {
+			h.Deprecated = fmt.Sprintf("deprecated since %s; use %s", since, instead)
+		}
+	}
+	return h
+}
+
+func callsOf(c *activity.Calls) status.Calls {
+	total := c.Total()
+	return status.Calls{
+		Total: total.Calls, Failures: total.Failures, NearTimeout: total.Near,
+		P50: status.InSeconds(c.Quantile(.5)), P99: status.InSeconds(c.Quantile(.99)),
+	}
+}
+
+func points(c *activity.Calls) status.Points {
+	var p status.Points
+	for _, point := range c.Points {
+		p.Total, p.Failures = append(p.Total, point.Calls), append(p.Failures, point.Failures)
+		p.P99 = append(p.P99, status.InSeconds(point.P99))
+	}
+	return p
+}
+
+// ServeHTTP implements http.Handler: it answers a GET of status.Path.
+func (r *Reporter) ServeHTTP(w http.ResponseWriter, req *http.Request) {
+	var body *status.Gateway
+	if name := req.URL.Query().Get("extension"); name == "" {
+		body = r.Gateway()
+	} else {
+		var ok bool
+		if body, ok = r.Extension(name); !ok {
+			http.Error(w, fmt.Sprintf("there is no extension %q", text.Cut(name, limits.QuotedBytes)), http.StatusNotFound)
+			return
+		}
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Cache-Control", "no-store")
+	_ = json.NewEncoder(w).Encode(body) // the client has left
+}

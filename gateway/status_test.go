@@ -1,0 +1,275 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"google.golang.org/protobuf/proto"
+
+	"github.com/hookgate/hookgate/extension"
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/activity"
+	"github.com/hookgate/hookgate/internal/status"
+	"github.com/hookgate/hookgate/policy"
+	"github.com/hookgate/hookgate/registry"
+	"github.com/hookgate/hookgate/test/samples"
+)
+
+// reported is a gateway whose handlers answer as tests set, and its Reporter. One extension, acme, has two handlers of
+// BeforeClusterCreate, a and b.
+type reported struct {
+	Reporter
+	d       *Dispatcher
+	answers answers
+}
+
+func newReported(t *testing.T) *reported {
+	t.Helper()
+	r := filled(t, registrationOf("acme", handlerOf("a", "BeforeClusterCreate", hook.Fail), handlerOf("b", "BeforeClusterCreate", hook.Ignore)))
+	o, x := newObserved(), NewExtensions(r)
+	f := &reported{
+		Reporter: Reporter{
+			ID: "gateway-1", Version: "v1.2.3", Started: time.Now(), Catalog: allHooks, Registry: r, Extensions: x, Observer: o.Observer,
+		},
+		answers: answers{},
+	}
+	f.d = NewDispatcher(Config{
+		Catalog: allHooks, Versions: allVersions, Codec: mandated, Registry: r, Namespaces: fixedNamespaces{},
+		Transport: transportOf(f.answers), Observer: o.Observer, Extensions: x,
+	})
+	return f
+}
+
+// call calls a handler, which takes some time, for the Cluster c in the namespace n.
+func (f *reported) call(t *testing.T, handler string, took time.Duration, retry int32, err error) {
+	t.Helper()
+	f.answers[handler] = func(context.Context, extension.Call) (proto.Message, error) {
+		time.Sleep(took)
+		if err != nil {
+			return nil, err
+		}
+		m := &hooksv1alpha1.BeforeClusterCreateResponse{Status: success, RetryAfterSeconds: retry}
+		if retry < 0 {
+			m.Status, m.RetryAfterSeconds, m.Message = failure, 0, "no room"
+		} else if retry > 0 {
+			m.Message = "not yet"
+		}
+		return m, nil
+	}
+	_, _ = create(t, f.d, handler)
+}
+
+func (f *reported) acme(t *testing.T) status.Extension {
+	t.Helper()
+	g, ok := f.Extension("acme")
+	if !ok || len(g.Extensions) != 1 {
+		t.Fatalf("acme is not there: %+v", g)
+	}
+	return g.Extensions[0]
+}
+
+func TestStatesOfAnExtension(t *testing.T) {
+	unreachable := hook.Errorf(hook.Unreachable, "cannot connect").WithCause(errors.New("connection refused"))
+	synctest.Test(t, func(t *testing.T) {
+		f := newReported(t)
+		began := time.Now()
+		at := func(seconds int) *time.Time { at := began.Add(time.Duration(seconds) * time.Second); return &at }
+		want := func(step string, state status.State, since *time.Time, text string) {
+			t.Helper()
+			x := f.acme(t)
+			if x.State != state || cmp.Diff(since, x.Since) != "" || x.Error != text {
+				t.Errorf("%s: got %s since %s, error %q; want %s since %s, %q", step, x.State, x.Since, x.Error, state, since, text)
+			}
+		}
+		want("before any call", status.Unknown, nil, "")
+		f.Observer.Discovered("acme", "https://acme.example", "Success", nil)
+		want("discovered", status.Up, at(0), "")
+		time.Sleep(time.Second)
+		f.call(t, "a.acme", 0, 0, nil)
+		want("called", status.Up, at(1), "")
+		time.Sleep(time.Second)
+		f.call(t, "a.acme", 0, 0, unreachable)
+		want("unreachable", status.Down, at(2), "cannot connect: connection refused")
+		time.Sleep(time.Second)
+		f.call(t, "a.acme", 0, 0, unreachable)
+		want("still", status.Down, at(2), "cannot connect: connection refused")
+		f.call(t, "b.acme", 0, 0, nil)
+		f.call(t, "b.acme", 0, 0, hook.Errorf(hook.InvalidRequest, "of the request"))
+		time.Sleep(time.Second)
+		f.call(t, "b.acme", 0, -1, nil)
+		want("another handler answers", status.Degraded, at(2), `no room`)
+		time.Sleep(time.Second)
+		f.call(t, "a.acme", 0, 0, nil)
+		want("both answer", status.Up, at(5), "")
+		f.Observer.Discovered("acme", "https://acme.example", "Timeout", hook.Errorf(hook.Timeout, "no answer"))
+		if x := f.acme(t); !x.Stale || x.State != status.Degraded {
+			t.Errorf("handlers answer, and discovery fails: %s, stale %t; want Degraded with stale handlers", x.State, x.Stale)
+		}
+		time.Sleep(time.Second)
+		f.Observer.Discovered("acme", "https://acme.example", "Timeout", hook.Errorf(hook.Timeout, "no answer"))
+		want("discovery fails", status.Down, at(5), "no answer")
+		for range 10 { // which opens the circuit
+			f.call(t, "a.acme", 0, 0, unreachable)
+		}
+		f.Observer.Discovered("acme", "https://acme.example", "Success", nil)
+		time.Sleep(time.Second)
+		f.Observer.Discovered("acme", "https://acme.example", "Success", nil)
+		x := f.acme(t)
+		if x.State != status.Down || x.Circuit.State == "closed" || x.Circuit.Kind != "Unreachable" || x.Circuit.Opened != 1 {
+			t.Errorf("the circuit is open: got %s, %+v", x.State, x.Circuit)
+		}
+	})
+}
+
+func TestStatusOfAnExtension(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newReported(t)
+		order := int32(3)
+		r, _ := f.Registry.(*registry.Registry)
+		r.SetPolicies("acme", forHandler("a", policy.Policy{Order: &order, Timeout: 7 * time.Second, Conditions: conditions(t, "true")}))
+		f.Observer.losses.Record("acme", "a", []string{"spec.gone"})
+		f.call(t, "a.acme", 6*time.Second, 0, nil) // more than eight tenths of 7 s
+		f.call(t, "a.acme", 0, 0, nil)
+		f.call(t, "b.acme", 0, 0, hook.Errorf(hook.BadResponse, "not JSON")) // ignored
+		x := f.acme(t)
+		if got := x.Calls; got.Total != 3 || got.Failures != 1 || got.NearTimeout != 1 || got.P99.Duration() < 4*time.Second {
+			t.Errorf("calls of the extension: %+v", got)
+		}
+		if n := len(x.Calls.Points.Total); n != activity.Slots {
+			t.Errorf("%d points, want %d", n, activity.Slots)
+		}
+		a := x.Handlers[0]
+		a.Calls, a.LastSuccess = status.Calls{}, nil
+		want := status.Handler{
+			Name: "a.acme", Hook: "BeforeClusterCreate", APIVersion: "hooks.runtime.cluster.x-k8s.io/v1alpha1", Timeout: 7,
+			FailurePolicy: "Fail", Order: &order, Policy: "p", Conditional: true, State: status.Up, Lost: []string{"spec.gone"},
+		}
+		if diff := cmp.Diff(want, a); diff != "" {
+			t.Errorf("handler a: -want +got\n%s", diff)
+		}
+		if b := x.Handlers[1]; b.State != status.Down || b.Policy != "" || b.Conditional {
+			t.Errorf("handler b: %+v", b)
+		}
+		failures := []status.Failure{{
+			At: time.Now(), Hook: "BeforeClusterCreate", Handler: "b.acme", Outcome: "ignored", Kind: "BadResponse", Message: "not JSON",
+		}}
+		if diff := cmp.Diff(failures, x.Failures); diff != "" {
+			t.Errorf("failures: -want +got\n%s", diff)
+		}
+		if list := f.Gateway().Extensions[0]; list.Failures != nil || list.Calls.Points.Total == nil || list.Handlers[0].Calls.Points.Total != nil {
+			t.Errorf("the list has too much, or too little: %+v", list)
+		}
+	})
+}
+
+func TestExtensionThatWasNeverRegistered(t *testing.T) {
+	f := newReported(t)
+	f.Observer.Discovered("gone", "https://user:secret@gone.example", "Unreachable", hook.Errorf(hook.Unreachable, "refused"))
+	g := f.Gateway()
+	if len(g.Extensions) != 2 || g.Extensions[1].Name != "gone" {
+		t.Fatalf("got %+v", g.Extensions)
+	}
+	x := g.Extensions[1]
+	if x.State != status.Down || x.Error != "refused" || x.Stale || len(x.Handlers) > 0 || x.URL != "https://***@gone.example" {
+		t.Errorf("got %+v", x)
+	}
+	if _, ok := f.Extension("gone"); !ok {
+		t.Error("it cannot be asked for")
+	}
+	f.Observer.Forget("gone")
+	if _, ok := f.Extension("gone"); ok {
+		t.Error("it can be asked for after its ExtensionConfig is gone")
+	}
+}
+
+func TestClustersThatWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newReported(t)
+		waits := func() []status.Hold {
+			t.Helper()
+			return f.Gateway().Holds
+		}
+		began := time.Now()
+		f.call(t, "a.acme", 0, 60, nil)
+		time.Sleep(time.Minute)
+		f.call(t, "a.acme", 0, 30, nil)
+		hold := status.Hold{
+			Namespace: "n", Cluster: "c", Hook: "BeforeClusterCreate", Handler: "a.acme", Message: "not yet", RetryAfter: 30, Since: began,
+			Last: began.Add(time.Minute),
+		}
+		if diff := cmp.Diff([]status.Hold{hold}, waits()); diff != "" {
+			t.Errorf("held twice: -want +got\n%s", diff)
+		}
+		f.call(t, "a.acme", 0, -1, nil)
+		hold.Kind, hold.Message, hold.RetryAfter = "Failure", "no room", 0
+		if diff := cmp.Diff([]status.Hold{hold}, waits()); diff != "" {
+			t.Errorf("refused: -want +got\n%s", diff)
+		}
+		f.call(t, "a.acme", 0, 0, hook.Errorf(hook.Canceled, "the caller left"))
+		if diff := cmp.Diff([]status.Hold{hold}, waits()); diff != "" {
+			t.Errorf("a caller that leaves learns nothing: -want +got\n%s", diff)
+		}
+		f.call(t, "a.acme", 0, 0, nil)
+		if got := waits(); len(got) != 0 {
+			t.Errorf("released: got %+v", got)
+		}
+		f.call(t, "b.acme", 0, 0, hook.Errorf(hook.BadResponse, "ignored"))
+		if got := waits(); len(got) != 0 {
+			t.Errorf("an ignored failure holds nothing: got %+v", got)
+		}
+		f.call(t, "b.acme", 0, 5, nil)
+		if g, _ := f.Extension("acme"); len(g.Holds) != 1 {
+			t.Errorf("acme holds %+v, want one Cluster", g.Holds)
+		}
+	})
+}
+
+// TestClusterOfEveryHook finds the Cluster in the request of each hook that is about one.
+func TestClusterOfEveryHook(t *testing.T) {
+	without := map[string]bool{"Discovery": true, "DiscoverVariables": true}
+	for _, name := range samples.Hooks() {
+		m := hookOf(t, name).Request.New().Interface()
+		if err := mandated.Decode(samples.Body(name), m); err != nil {
+			t.Fatal(err)
+		}
+		if namespace, cluster := clusterOf(m); (cluster == "") != without[name] || (namespace == "") != without[name] {
+			t.Errorf("%s: namespace %q, Cluster %q", name, namespace, cluster)
+		}
+	}
+}
+
+func TestStatusOverHTTP(t *testing.T) {
+	f := newReported(t)
+	f.Notices = func() []Notice { return []Notice{{Name: "fine"}, {Name: "certificate/serving", Text: "ends tomorrow"}} }
+	get := func(target string) *httptest.ResponseRecorder {
+		w := httptest.NewRecorder()
+		f.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, nil))
+		return w
+	}
+	var got status.Gateway
+	if w := get("/status?extension=acme"); w.Code != http.StatusOK || json.Unmarshal(w.Body.Bytes(), &got) != nil {
+		t.Fatalf("got %d %s", w.Code, w.Body)
+	}
+	want := status.Gateway{
+		ID: "gateway-1", Version: "v1.2.3", Window: 300, Holds: []status.Hold{},
+		Notices: []status.Notice{{Name: "certificate/serving", Text: "ends tomorrow"}},
+	}
+	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(status.Gateway{}, "Started", "Now", "Extensions")); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	if w := get("/status?extension=other"); w.Code != http.StatusNotFound || w.Body.String() != "there is no extension \"other\"\n" {
+		t.Errorf("an unknown extension: got %d %s", w.Code, w.Body)
+	}
+}

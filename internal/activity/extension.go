@@ -1,0 +1,106 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package activity
+
+import (
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/hookgate/hookgate/internal/text"
+)
+
+const (
+	// Failures is the number of failures that are kept for an extension, and messageBytes the size to which their
+	// messages are cut.
+	Failures     = 10
+	messageBytes = 512
+)
+
+// Failure is a call that failed, or a handler's answer Failure.
+type Failure struct {
+	At            time.Time
+	CallID        string
+	Hook, Handler string
+	Outcome       Outcome
+	Kind, Message string
+	Took          time.Duration
+}
+
+// Discovery is what came of asking an extension for its handlers.
+type Discovery struct {
+	At time.Time
+	// Since is when the extension began to fail if it fails, and to answer if it answers.
+	Since time.Time
+	// URL is the one of the ExtensionConfig, which is not registered if no discovery has succeeded.
+	URL     string
+	Outcome string
+	Message string // of the error; empty if there is none
+}
+
+// FailureLog keeps the last failures of an extension. Its zero value has none. It is safe for concurrent use.
+type FailureLog struct {
+	mu       sync.Mutex
+	failures []Failure // a ring; next is the oldest once it is full
+	next     int
+}
+
+// Add adds a failure.
+func (l *FailureLog) Add(f Failure) {
+	f.Message = text.Bounded(f.Message, messageBytes)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.failures) < Failures {
+		l.failures = append(l.failures, f)
+		return
+	}
+	l.failures[l.next] = f
+	l.next = (l.next + 1) % Failures
+}
+
+// List returns the failures, newest first.
+func (l *FailureLog) List() []Failure {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	failures := slices.Concat(l.failures[l.next:], l.failures[:l.next])
+	slices.Reverse(failures)
+	return failures
+}
+
+// Discoveries keeps the last discovery of each extension, by the name of its ExtensionConfig. Its zero value has none.
+// It is safe for concurrent use.
+type Discoveries struct {
+	mu   sync.RWMutex
+	last map[string]Discovery
+}
+
+// Record records a discovery. Its Since is set from the one before.
+func (d *Discoveries) Record(extensionConfig string, next Discovery) {
+	next.Message, next.Since = text.Bounded(next.Message, messageBytes), next.At
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.last == nil {
+		d.last = map[string]Discovery{}
+	}
+	before, known := d.last[extensionConfig]
+	if known && (before.Message == "") == (next.Message == "") && before.URL == next.URL {
+		next.Since = before.Since
+	}
+	d.last[extensionConfig] = next
+}
+
+// Last returns the last discovery of each extension.
+func (d *Discoveries) Last() map[string]Discovery {
+	d.mu.RLock()
+	defer d.mu.RUnlock()
+	return maps.Clone(d.last)
+}
+
+// Forget forgets an ExtensionConfig that is gone.
+func (d *Discoveries) Forget(extensionConfig string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	delete(d.last, extensionConfig)
+}

@@ -1,0 +1,86 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package activity
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+)
+
+func waitFor(cluster, handler string) Wait {
+	return Wait{Namespace: "team", Cluster: cluster, Hook: "BeforeClusterUpgrade", Handler: handler}
+}
+
+func clusters(h *Holds, at time.Time) []string {
+	names := []string{}
+	holds, _ := h.List(at)
+	for _, hold := range holds {
+		names = append(names, hold.Cluster)
+	}
+	return names
+}
+
+func TestHoldsAreListedUntilTheyEnd(t *testing.T) {
+	var h Holds
+	h.Release(waitFor("a", "gate.x")) // of nothing
+	hold := func(cluster string, after time.Duration) {
+		h.Hold(Hold{Wait: waitFor(cluster, "gate.x"), Last: now.Add(after), RetryAfter: time.Minute})
+	}
+	hold("b", time.Second)
+	hold("a", 2*time.Second)
+	hold("b", 3*time.Second) // asked again
+	if diff := cmp.Diff([]string{"b", "a"}, clusters(&h, now)); diff != "" {
+		t.Errorf("oldest first: -want +got\n%s", diff)
+	}
+	if holds, _ := h.List(now); !holds[0].Since.Equal(now.Add(time.Second)) || !holds[0].Last.Equal(now.Add(3*time.Second)) {
+		t.Errorf("b holds since %s, asked last at %s", holds[0].Since, holds[0].Last)
+	}
+	if !h.Of("gate.x") || h.Of("other.x") {
+		t.Error("gate.x holds, and other.x does not")
+	}
+	h.Release(waitFor("b", "gate.x"))
+	h.Release(waitFor("b", "gate.x"))
+	if diff := cmp.Diff([]string{"a"}, clusters(&h, now.Add(2*time.Second+time.Minute+idle))); diff != "" {
+		t.Errorf("at the last moment: -want +got\n%s", diff)
+	}
+	if diff := cmp.Diff([]string{}, clusters(&h, now.Add(2*time.Second+time.Minute+idle+1))); diff != "" {
+		t.Errorf("after it: -want +got\n%s", diff)
+	}
+	if h.Of("gate.x") {
+		t.Error("gate.x still holds")
+	}
+}
+
+func TestHoldThatHadEndedBeginsAnew(t *testing.T) {
+	var h Holds
+	later := now.Add(idle + 1)
+	h.Hold(Hold{Wait: waitFor("a", "gate.x"), Last: now})
+	h.Hold(Hold{Wait: waitFor("a", "gate.x"), Last: later})
+	if holds, _ := h.List(later); len(holds) != 1 || !holds[0].Since.Equal(later) {
+		t.Errorf("got %+v, want one since %s", holds, later)
+	}
+}
+
+func TestHoldsAreBounded(t *testing.T) {
+	var h Holds
+	for n := range MaxHolds + 5 {
+		h.Hold(Hold{Wait: waitFor(fmt.Sprint(n), "gate.x"), Last: now, Message: strings.Repeat("x", 2*messageBytes)})
+	}
+	holds, missed := h.List(now)
+	if len(holds) != MaxHolds || missed != 5 {
+		t.Errorf("%d holds, and no room for %d; want %d and 5", len(holds), missed, MaxHolds)
+	}
+	if n := len(holds[0].Message); n > messageBytes {
+		t.Errorf("a message has %d bytes, want at most %d", n, messageBytes)
+	}
+	later := now.Add(idle + 1)
+	h.Hold(Hold{Wait: waitFor("later", "gate.x"), Last: later})
+	if diff := cmp.Diff([]string{"later"}, clusters(&h, later)); diff != "" {
+		t.Errorf("those that have ended make room: -want +got\n%s", diff)
+	}
+}

@@ -1,0 +1,169 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package status is the form in JSON in which a gateway describes itself and its extensions, to its page and to the
+// command line. docs/status.md describes it.
+package status
+
+import "time"
+
+// Path is where the diagnostics address serves a Gateway. With the query parameter extension, it has one extension
+// with all that is known of it.
+const Path = "/status"
+
+// Gateway is what one process knows. Times are in RFC 3339, and durations in seconds.
+type Gateway struct {
+	ID      string    `json:"id"`
+	Version string    `json:"version"`
+	Started time.Time `json:"started"`
+	Now     time.Time `json:"now"`
+	// Unready says why calls are not accepted; it is empty if they are.
+	Unready string `json:"unready,omitempty"`
+	// Window is the time that counts and percentiles are about, which ends with Now.
+	Window     Seconds     `json:"windowSeconds"`
+	Extensions []Extension `json:"extensions"`
+	Holds      []Hold      `json:"holds"`
+	// MissedHolds counts the holds that there was no room for.
+	MissedHolds uint64 `json:"missedHolds,omitempty"`
+	// Notices are what needs attention though calls are answered, such as a certificate near its end.
+	Notices []Notice `json:"notices,omitempty"`
+}
+
+// Seconds is a duration in seconds.
+type Seconds float64
+
+// InSeconds returns d in seconds.
+func InSeconds(d time.Duration) Seconds { return Seconds(d.Seconds()) }
+
+// Duration returns s as a time.Duration.
+func (s Seconds) Duration() time.Duration { return time.Duration(float64(s) * float64(time.Second)) }
+
+// State says whether something works, as far as this process has seen.
+type State string
+
+// The states.
+const (
+	Up       State = "Up"       // it answered when it was called last, be it Failure
+	Degraded State = "Degraded" // some of its handlers do not answer, or its discovery
+	Down     State = "Down"     // it did not answer when it was called last, or its circuit is open
+	Unknown  State = "Unknown"  // this process has not called it
+)
+
+// Extension is a registered extension, or one that cannot be registered because its discovery fails.
+type Extension struct {
+	Name     string `json:"name"`
+	URL      string `json:"url"`
+	Protocol string `json:"protocol"` // REST or gRPC
+	State    State  `json:"state"`
+	// Since is when the state began. It is absent if that is not known.
+	Since *time.Time `json:"since,omitempty"`
+	// Error is why it is down or degraded.
+	Error       string     `json:"error,omitempty"`
+	LastSuccess *time.Time `json:"lastSuccess,omitempty"`
+	Discovery   *Discovery `json:"discovery,omitempty"`
+	// Stale means that the extension does not answer its discovery, and that the handlers are those that it had before.
+	Stale    bool      `json:"stale,omitempty"`
+	Circuit  Circuit   `json:"circuit"`
+	InFlight int       `json:"inFlight"`
+	Waiting  int       `json:"waiting"`
+	Limits   Limits    `json:"limits"`
+	Calls    Calls     `json:"calls"`
+	Selector string    `json:"namespaceSelector,omitempty"`
+	Handlers []Handler `json:"handlers"`
+	// Failures are the last ones, newest first. They are there only if the extension was asked for.
+	Failures []Failure `json:"failures,omitempty"`
+}
+
+// Discovery is what came of asking an extension for its handlers.
+type Discovery struct {
+	At      time.Time `json:"at"`
+	Since   time.Time `json:"since"` // when it began to succeed or to fail
+	Outcome string    `json:"outcome"`
+	Error   string    `json:"error,omitempty"`
+}
+
+// Circuit is the circuit of an extension.
+type Circuit struct {
+	State  string     `json:"state"` // closed, half_open or open
+	Since  *time.Time `json:"since,omitempty"`
+	Kind   string     `json:"kind,omitempty"` // of the failure that opened it
+	Opened uint64     `json:"opened"`
+}
+
+// Limits are the limits of the calls to an extension.
+type Limits struct {
+	InFlight int `json:"inFlight"`
+	Waiting  int `json:"waiting"`
+}
+
+// Calls counts the calls in the window. NearTimeout are those that took eight tenths of the timeout or more.
+type Calls struct {
+	Total       uint64  `json:"total"`
+	Failures    uint64  `json:"failures"`
+	NearTimeout uint64  `json:"nearTimeout"`
+	P50         Seconds `json:"p50Seconds"`
+	P99         Seconds `json:"p99Seconds"`
+	Points      Points  `json:"points,omitzero"`
+}
+
+// Points are equal parts of the window, oldest first.
+type Points struct {
+	Total    []uint64  `json:"total"`
+	Failures []uint64  `json:"failures"`
+	P99      []Seconds `json:"p99Seconds"`
+}
+
+// Handler is a handler with what is in effect for it.
+type Handler struct {
+	Name          string  `json:"name"` // its registered name
+	Hook          string  `json:"hook"`
+	APIVersion    string  `json:"apiVersion"`
+	Timeout       Seconds `json:"timeoutSeconds"`
+	FailurePolicy string  `json:"failurePolicy"`
+	Order         *int32  `json:"order,omitempty"`
+	// Policy is the name of the ExtensionPolicy that applies. Conditional means that it decides by the request whether
+	// the handler is called.
+	Policy      string `json:"policy,omitempty"`
+	Conditional bool   `json:"conditional,omitempty"`
+	// Objects is the version of Cluster API's objects that the handler gets; empty if they are not converted.
+	Objects     string     `json:"objects,omitempty"`
+	Deprecated  string     `json:"deprecated,omitempty"` // a sentence
+	State       State      `json:"state"`
+	LastSuccess *time.Time `json:"lastSuccess,omitempty"`
+	Calls       Calls      `json:"calls"`
+	// Lost are the paths that conversions could not express.
+	Lost []string `json:"lost,omitempty"`
+}
+
+// Failure is a call that failed, or an answer Failure.
+type Failure struct {
+	At      time.Time `json:"at"`
+	CallID  string    `json:"callId,omitempty"`
+	Hook    string    `json:"hook"`
+	Handler string    `json:"handler"`
+	Outcome string    `json:"outcome"` // failure, error or ignored
+	Kind    string    `json:"kind,omitempty"`
+	Message string    `json:"message"`
+	Took    Seconds   `json:"tookSeconds"`
+}
+
+// Hold is a Cluster that waits for a handler.
+type Hold struct {
+	Namespace string `json:"namespace"`
+	Cluster   string `json:"cluster"`
+	Hook      string `json:"hook"`
+	Handler   string `json:"handler"`
+	// Kind is empty if the handler has asked to come back after RetryAfter, and otherwise the kind of the error, or
+	// Failure.
+	Kind       string    `json:"kind,omitempty"`
+	Message    string    `json:"message"`
+	RetryAfter Seconds   `json:"retryAfterSeconds,omitempty"`
+	Since      time.Time `json:"since"`
+	Last       time.Time `json:"last"` // when the handler was asked last
+}
+
+// Notice is something that needs attention.
+type Notice struct {
+	Name string `json:"name"`
+	Text string `json:"text"`
+}
