@@ -120,11 +120,16 @@ func (o *clientOptions) parse(schemes ...string) (*endpoint.Endpoint, error) {
 	return e, nil
 }
 
-// tlsConfig reads the files of the flags.
+// tlsConfig returns the TLS for an endpoint, which must have some if the flags ask for it.
 func (o *clientOptions) tlsConfig(e *endpoint.Endpoint) (*tls.Config, error) {
 	if !e.HasTLS() && (o.ca != "" || o.cert != "" || o.key != "") {
 		return nil, usagef("--ca, --cert and --key need TLS: want %s grpcs://%s", o.flag(), e.Authority)
 	}
+	return o.tls()
+}
+
+// tls returns the configuration that the files of the flags make.
+func (o *clientOptions) tls() (*tls.Config, error) {
 	ca, cert, err := o.credentials()
 	if err != nil {
 		return nil, err

@@ -112,8 +112,8 @@ func newRootCommand(before func(*cobra.Command) error, more ...gateway.Group) (*
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.CompletionOptions.HiddenDefaultCmd = true
 	root.AddCommand(
-		newServeCommand(hooks, versions, groups), newCallCommand(hooks), newGetCommand(hooks), newCheckCommand(hooks),
-		newPreflightCommand(hooks, versions), newInfrastructureCommand(hooks), newVersionCommand(),
+		newServeCommand(hooks, versions, groups), newCallCommand(hooks), newGetCommand(hooks), newDescribeCommand(),
+		newCheckCommand(hooks), newPreflightCommand(hooks, versions), newInfrastructureCommand(hooks), newVersionCommand(),
 	)
 	return root, nil
 }

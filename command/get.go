@@ -22,16 +22,16 @@ import (
 
 func newGetCommand(hooks *catalog.Catalog) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "get {handlers | extensions}",
+		Use:   "get {handlers | extensions | holds}",
 		Short: "List what a gateway knows",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("cannot get %q: want handlers or extensions", args[0])
+				return usagef("cannot get %q: want handlers, extensions or holds", args[0])
 			}
-			return usagef("say what to get: handlers or extensions")
+			return usagef("say what to get: handlers, extensions or holds")
 		},
 	}
-	cmd.AddCommand(newGetHandlersCommand(hooks), newGetExtensionsCommand())
+	cmd.AddCommand(newGetHandlersCommand(hooks), newGetExtensionsCommand(), newGetHoldsCommand())
 	return cmd
 }
 

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -16,50 +17,158 @@ import (
 
 	"github.com/hookgate/hookgate/controllers/source/cluster"
 	"github.com/hookgate/hookgate/controllers/survey"
+	"github.com/hookgate/hookgate/internal/render"
+	"github.com/hookgate/hookgate/internal/status"
 	"github.com/hookgate/hookgate/internal/table"
+	"github.com/hookgate/hookgate/internal/text"
 )
 
-// extensionsOptions are the flags of hookgate get extensions, which are named as those of hookgate preflight.
+// extensionsOptions are the flags of hookgate get extensions. Those about a cluster are named as those of hookgate
+// preflight.
 type extensionsOptions struct {
+	statusOptions
 	kubeconfig  string
 	group       string
 	watchFilter string
-	timeout     time.Duration
+	output      string
+	watch       bool
+	interval    time.Duration // between two looks with --watch
 }
 
+// The formats of -o that only lists have.
+const (
+	formatWide = "wide"
+	formatName = "name"
+)
+
 func newGetExtensionsCommand() *cobra.Command {
-	var o extensionsOptions
+	o := extensionsOptions{interval: 2 * time.Second}
 	cmd := &cobra.Command{
-		Use:   "extensions --kubeconfig FILE",
-		Short: "List the extensions that are registered in a cluster, and whether they can be called",
-		Long: "List the ExtensionConfigs of a cluster with the conditions that a gateway writes: Discovered, whether\n" +
-			"the extension has answered with its handlers, and Available, whether it is called. It is not while\n" +
-			"its circuit is open, because it failed. get extensions needs no gateway.",
-		Example: "  hookgate get extensions --kubeconfig ~/.kube/config --extension-config-group runtime.hookgate.dev",
-		Args:    cobra.NoArgs,
-		RunE:    func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+		Use:   "extensions",
+		Short: "List the extensions, and whether they are up",
+		Long: "List the extensions of a gateway: whether they are up, since when, their calls in the last five\n" +
+			"minutes, and what they failed with.\n\n" +
+			"With --kubeconfig, list the ExtensionConfigs of a cluster with the conditions that a gateway writes:\n" +
+			"Discovered, whether the extension has answered with its handlers, and Available, whether it is\n" +
+			"called. It is not while its circuit is open, because it failed. No gateway is needed for that.",
+		Example: "  hookgate get extensions\n" +
+			"  hookgate get extensions --diagnostics https://hookgate.example:8443 --ca ca.crt --token-file token\n" +
+			"  hookgate get extensions --kubeconfig ~/.kube/config --extension-config-group runtime.hookgate.dev",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
 	f := cmd.Flags()
+	o.addFlags(f)
 	f.StringVar(&o.kubeconfig, "kubeconfig", "",
-		"kubeconfig of the cluster with the ExtensionConfigs; not needed in a Pod")
+		"kubeconfig of a cluster whose ExtensionConfigs are listed, in place of a gateway's extensions; not needed in "+
+			"a Pod without --diagnostics")
 	f.StringVar(&o.group, "extension-config-group", cluster.ClusterAPIGroup,
 		"API group of the ExtensionConfigs: "+cluster.ClusterAPIGroup+" or "+cluster.HookgateGroup)
 	f.StringVar(&o.watchFilter, "watch-filter", "",
 		"list only ExtensionConfigs whose label cluster.x-k8s.io/watch-filter has this value")
-	f.DurationVar(&o.timeout, "timeout", 10*time.Second, "how long everything may take")
+	f.StringVarP(&o.output, "output", "o", formatTable,
+		"format: table, wide, name, or yaml or json, which have the form of the status of the gateway")
+	f.BoolVarP(&o.watch, "watch", "w", false, "list again whenever the state of an extension changes")
+	f.DurationVar(&o.timeout, "timeout", 10*time.Second, "how long everything may take; with --watch, each look")
 	return cmd
 }
 
 func (o *extensionsOptions) run(cmd *cobra.Command) error {
+	fromGateway := o.kubeconfig == "" && (cmd.Flags().Changed("diagnostics") || !inCluster())
 	switch {
-	case o.kubeconfig == "" && !inCluster():
-		return usagef("--kubeconfig is required, for the ExtensionConfigs of a cluster")
+	case o.kubeconfig != "" && cmd.Flags().Changed("diagnostics"):
+		return usagef("--kubeconfig and --diagnostics: extensions are listed from a cluster or from a gateway; leave one of " +
+			"them out")
 	case o.group != cluster.ClusterAPIGroup && o.group != cluster.HookgateGroup:
 		return usagef("--extension-config-group: want %s or %s, got %q",
 			cluster.ClusterAPIGroup, cluster.HookgateGroup, o.group)
 	case o.timeout <= 0:
 		return usagef("--timeout: want more than 0, got %s", o.timeout)
+	case !fromGateway && (o.output != formatTable || o.watch):
+		return usagef("--output and --watch are for the extensions of a gateway; for ExtensionConfigs, use kubectl get")
 	}
+	if fromGateway {
+		return o.ofGateway(cmd)
+	}
+	return o.ofCluster(cmd)
+}
+
+// ofGateway lists the extensions of a gateway.
+func (o *extensionsOptions) ofGateway(cmd *cobra.Command) error {
+	print, err := extensionsPrinter(o.output)
+	if err != nil {
+		return err
+	}
+	c, err := o.open()
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	s, before := newScreen(cmd.OutOrStdout()), ""
+	look := func() error {
+		g, body, err := c.get(cmd.Context(), "")
+		if err != nil {
+			return err
+		}
+		states := statesOf(g)
+		if states == before {
+			return nil
+		}
+		if before != "" {
+			s.clear()
+		}
+		before = states
+		if len(g.Extensions) == 0 {
+			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s has no extensions.\n", c.name())
+			return nil
+		}
+		if err := print(s, g, body); err != nil {
+			return fmt.Errorf("print extensions: %w", err)
+		}
+		return nil
+	}
+	if !o.watch {
+		return look()
+	}
+	return every(cmd.Context(), o.interval, look)
+}
+
+// statesOf returns a text that differs if the state of an extension does. It is not empty.
+func statesOf(g *status.Gateway) string {
+	var b strings.Builder
+	for i := range g.Extensions {
+		x := &g.Extensions[i]
+		fmt.Fprintf(&b, "%s %s %s %t %d\n", x.Name, x.State, x.Circuit.State, x.Stale, len(x.Handlers))
+	}
+	return b.String() + "."
+}
+
+// extensionsPrinter returns what prints the extensions of a gateway.
+func extensionsPrinter(format string) (func(s *screen, g *status.Gateway, body []byte) error, error) {
+	switch format {
+	case formatTable, formatWide:
+		return func(s *screen, g *status.Gateway, _ []byte) error {
+			return s.write(func(w io.Writer) error { return render.Extensions(w, g, format == formatWide) })
+		}, nil
+	case formatName:
+		return func(s *screen, g *status.Gateway, _ []byte) error {
+			return s.write(func(w io.Writer) error {
+				for i := range g.Extensions {
+					_, _ = fmt.Fprintln(w, text.Printable(g.Extensions[i].Name)) // to a buffer
+				}
+				return nil
+			})
+		}, nil
+	}
+	printer, err := newPrinter(format)
+	if err != nil {
+		return nil, usagef("--output %q: want table, wide, name, yaml or json", format)
+	}
+	return func(s *screen, _ *status.Gateway, body []byte) error { return printer(s.out, body, nil) }, nil
+}
+
+// ofCluster lists the ExtensionConfigs of a cluster.
+func (o *extensionsOptions) ofCluster(cmd *cobra.Command) error {
 	ctx, cancel := context.WithTimeoutCause(cmd.Context(), o.timeout, fmt.Errorf("not done within %s", o.timeout))
 	defer cancel()
 	config, _, err := loadKubeconfig(o.kubeconfig)

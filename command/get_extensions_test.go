@@ -64,7 +64,6 @@ func TestGetExtensionsFails(t *testing.T) {
 		code int
 		want string
 	}{
-		"NoCluster": {nil, exitUsage, "--kubeconfig is required"},
 		"Group":     {[]string{"--kubeconfig", "x", "--extension-config-group", "y"}, exitUsage, `--extension-config-group: want runtime.cluster.x-k8s.io or runtime.hookgate.dev, got "y"`},
 		"Timeout":   {[]string{"--kubeconfig", "x", "--timeout", "0s"}, exitUsage, "--timeout: want more than 0, got 0s"},
 		"NoFile":    {[]string{"--kubeconfig", "none"}, exitFailed, "kubeconfig: "},

@@ -48,8 +48,8 @@ func TestGetUsage(t *testing.T) {
 		args []string
 		want string
 	}{
-		{[]string{"get"}, "say what to get: handlers or extensions"},
-		{[]string{"get", "pods"}, `cannot get "pods": want handlers or extensions`},
+		{[]string{"get"}, "say what to get: handlers, extensions or holds"},
+		{[]string{"get", "pods"}, `cannot get "pods": want handlers, extensions or holds`},
 		{[]string{"get", "handlers", "x"}, `unknown command "x"`},
 		{[]string{"get", "handlers", "--nope"}, "unknown flag: --nope"},
 	} {

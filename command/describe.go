@@ -1,0 +1,67 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hookgate/hookgate/internal/render"
+)
+
+func newDescribeCommand() *cobra.Command {
+	var o statusOptions
+	var output string
+	cmd := &cobra.Command{
+		Use:   "describe EXTENSION",
+		Short: "Show what a gateway knows of an extension",
+		Long: "Show whether an extension is up, since when, and what it failed with last; its handlers with what is\n" +
+			"in effect for them; what conversions lose; which Clusters wait for it; and its last ten failures.\n\n" +
+			"The numbers are those of one gateway process, in the last five minutes.",
+		Example: "  hookgate describe acme\n" +
+			"  hookgate describe acme --diagnostics https://hookgate.example:8443 --ca ca.crt --token-file token",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usagef("want the name of one extension, see \"hookgate get extensions\"; got %d names", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error { return o.describe(cmd, args[0], output) },
+	}
+	f := cmd.Flags()
+	o.addFlags(f)
+	f.DurationVar(&o.timeout, "timeout", 10*time.Second, "how long to wait for the answer")
+	f.StringVarP(&output, "output", "o", "table", "format: table, yaml or json")
+	return cmd
+}
+
+func (o *statusOptions) describe(cmd *cobra.Command, extension, output string) error {
+	printer, err := newPrinter(output)
+	if err != nil {
+		return err
+	}
+	c, err := o.open()
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	g, body, err := c.get(cmd.Context(), extension)
+	if err != nil {
+		return err
+	}
+	if len(g.Extensions) != 1 {
+		return fmt.Errorf("gateway %s: the status has %d extensions, want %s alone", c.name(), len(g.Extensions), extension)
+	}
+	s := newScreen(cmd.OutOrStdout())
+	err = printer(cmd.OutOrStdout(), body, func(io.Writer) error {
+		return s.write(func(w io.Writer) error { return render.Extension(w, g) })
+	})
+	if err != nil {
+		return fmt.Errorf("print extension: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,293 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/spf13/cobra"
+
+	"github.com/hookgate/hookgate/internal/status"
+)
+
+// gatewayStatus returns the status of a gateway with an extension that is up and one that is down.
+func gatewayStatus() *status.Gateway {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	ago := func(d time.Duration) *time.Time { at := now.Add(-d); return &at }
+	order := int32(5)
+	return &status.Gateway{
+		ID: "g", Version: "v1.0.0", Now: now, Window: 300,
+		Extensions: []status.Extension{{
+			Name: "acme", URL: "https://acme.example", Protocol: "REST", State: status.Down, Since: ago(90 * time.Second),
+			Error: "cannot connect: connection refused", LastSuccess: ago(2 * time.Minute), Stale: true,
+			Discovery: &status.Discovery{At: *ago(time.Second), Since: *ago(time.Minute), Outcome: "Unreachable", Error: "connection refused"},
+			Circuit:   status.Circuit{State: "half_open", Since: ago(time.Minute), Kind: "Unreachable", Opened: 2},
+			InFlight:  3, Waiting: 1, Limits: status.Limits{InFlight: 256, Waiting: 1024},
+			Calls:    status.Calls{Total: 100, Failures: 7, NearTimeout: 1, P50: .0012, P99: 1.24},
+			Selector: "tier=gold",
+			Handlers: []status.Handler{{
+				Name: "gate.acme", Hook: "BeforeClusterUpgrade", APIVersion: "hooks.runtime.cluster.x-k8s.io/v1alpha1", Timeout: 10,
+				FailurePolicy: "Ignore", Order: &order, Policy: "first", Conditional: true, Objects: "v1beta1",
+				Deprecated: "deprecated since v2; use v3", State: status.Down,
+				Calls: status.Calls{Total: 100, Failures: 7, P50: .0012, P99: 1.24}, Lost: []string{"spec.gone"},
+			}},
+			Failures: []status.Failure{{
+				At: *ago(time.Second), CallID: "CALL", Hook: "BeforeClusterUpgrade", Handler: "gate.acme", Outcome: "ignored",
+				Kind: "Unreachable", Message: "refused\x1b[2J", Took: .5,
+			}},
+		}, {
+			Name: "other", URL: "unix:///run/x", Protocol: "gRPC", State: status.Up, Since: ago(time.Hour),
+			Circuit: status.Circuit{State: "closed"}, Handlers: []status.Handler{},
+		}},
+		Holds: []status.Hold{
+			{Namespace: "team-a", Cluster: "c", Hook: "BeforeClusterUpgrade", Handler: "gate.acme", Message: "not yet", RetryAfter: 30, Since: *ago(time.Hour), Last: *ago(time.Minute)},
+			{Namespace: "team-b", Cluster: "c", Hook: "BeforeClusterUpgrade", Handler: "gate.acme", Kind: "Failure", Message: "no", Since: *ago(time.Minute), Last: *ago(time.Second)},
+		},
+	}
+}
+
+// serveStatus serves what g returns, and the first extension for requests that name one.
+func serveStatus(t *testing.T, g func() *status.Gateway) *httptest.Server {
+	t.Helper()
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path != "/status" {
+			http.NotFound(w, r)
+			return
+		}
+		answer := g()
+		switch r.URL.Query().Get("extension") {
+		case "":
+		case "acme":
+			answer.Extensions = answer.Extensions[:1]
+		default:
+			http.Error(w, "there is no such extension", http.StatusNotFound)
+			return
+		}
+		if r.Header.Get("Authorization") == "Bearer wrong" {
+			http.Error(w, "who are you", http.StatusForbidden)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(answer)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+// columns returns the cells of each line, which are divided by at least two spaces.
+func columns(text string) [][]string {
+	var rows [][]string
+	for line := range strings.Lines(text) {
+		var row []string
+		for cell := range strings.SplitSeq(strings.TrimRight(line, "\n"), "  ") {
+			if cell = strings.TrimSpace(cell); cell != "" {
+				row = append(row, cell)
+			}
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+func TestGetExtensionsOfAGateway(t *testing.T) {
+	s := serveStatus(t, gatewayStatus)
+	const message = "cannot connect: connection refused; its last known 1 handler is still served"
+	tests := map[string][][]string{
+		"table": {
+			{"NAME", "STATE", "SINCE", "PROTOCOL", "HANDLERS", "CALLS", "FAILED", "P99", "MESSAGE"},
+			{"acme", "Down", "90s", "REST", "1", "100", "7", "1.2s", message},
+			{"other", "Up", "60m", "gRPC", "0", "0", "0", "-", "-"},
+		},
+		"wide": {
+			{"NAME", "STATE", "SINCE", "PROTOCOL", "HANDLERS", "CALLS", "FAILED", "P99", "P50", "IN FLIGHT", "CIRCUIT", "URL", "MESSAGE"},
+			{"acme", "Down", "90s", "REST", "1", "100", "7", "1.2s", "1.2ms", "3", "half_open", "https://acme.example", message},
+			{"other", "Up", "60m", "gRPC", "0", "0", "0", "-", "-", "0", "closed", "unix:///run/x", "-"},
+		},
+		"name": {{"acme"}, {"other"}},
+	}
+	for format, want := range tests {
+		got := hookgate(t, "", "get", "extensions", "--diagnostics", s.URL, "-o", format)
+		if diff := cmp.Diff(want, columns(got.out)); diff != "" || got.code != exitDone || got.errOut != "" {
+			t.Errorf("%s: exit status %d, %s; -want +got\n%s", format, got.code, got.errOut, diff)
+		}
+	}
+	got := hookgate(t, "", "get", "extensions", "--diagnostics", s.URL, "-o", "json")
+	var g status.Gateway
+	if err := json.Unmarshal([]byte(got.out), &g); err != nil || cmp.Diff(gatewayStatus(), &g) != "" {
+		t.Errorf("JSON is not the status: %v\n%s", err, cmp.Diff(gatewayStatus(), &g))
+	}
+	if got = hookgate(t, "", "get", "extensions", "--diagnostics", s.URL, "-o", "yaml"); !strings.Contains(got.out, "state: Down\n") {
+		t.Errorf("YAML: %s", got.out)
+	}
+	none := serveStatus(t, func() *status.Gateway { return &status.Gateway{Now: time.Now()} })
+	if got = hookgate(t, "", "get", "extensions", "--diagnostics", none.URL); got.out != "" || got.errOut != none.URL+" has no extensions.\n" {
+		t.Errorf("without any: %+v", got)
+	}
+}
+
+func TestDescribe(t *testing.T) {
+	s := serveStatus(t, func() *status.Gateway {
+		g := gatewayStatus()
+		g.Holds = g.Holds[:1]
+		return g
+	})
+	got := hookgate(t, "", "describe", "acme", "--diagnostics", s.URL)
+	want := [][]string{
+		{"Name:", "acme"},
+		{"State:", "Down for 90s"},
+		{"Error:", "cannot connect: connection refused"},
+		{"Last answer:", "2m ago"},
+		{"URL:", "https://acme.example"},
+		{"Protocol:", "REST"},
+		{"Namespaces:", "those with tier=gold"},
+		{"Discovery:", "fails for 60s: connection refused; its last known 1 handler is still served"},
+		{"Circuit:", "half-open, because calls failed with Unreachable, for 60s, opened 2 times"},
+		{"Calls now:", "3 in flight of 256, 1 waiting of 1024"},
+		{"Calls:", "100 in 5m, 7 failed, p50 1.2ms, p99 1.2s, 1 near the timeout"},
+		nil,
+		{"HANDLER", "HOOK", "STATE", "TIMEOUT", "FAILURE POLICY", "ORDER", "OBJECTS", "POLICY", "CALLS", "FAILED", "P50", "P99"},
+		{"gate.acme", "BeforeClusterUpgrade", "Down", "10s", "Ignore", "5", "v1beta1", "first (conditional)", "100", "7", "1.2ms", "1.2s"},
+		nil,
+		{"HANDLER", "NOTE"},
+		{"gate.acme", "deprecated since v2; use v3"},
+		{"gate.acme", "conversion loses spec.gone"},
+		nil,
+		{"NAMESPACE", "CLUSTER", "HOOK", "HANDLER", "SINCE", "ASKED", "REASON", "MESSAGE"},
+		{"team-a", "c", "BeforeClusterUpgrade", "gate.acme", "60m", "60s ago", "retry after 30s", "not yet"},
+		nil,
+		{"FAILURE", "HANDLER", "KIND", "TOOK", "CALL ID", "MESSAGE"},
+		{"1s ago", "gate.acme", "Unreachable (ignored)", "500ms", "CALL", `refused\x1b[2J`},
+	}
+	if diff := cmp.Diff(want, columns(got.out)); diff != "" || got.code != exitDone {
+		t.Errorf("exit status %d, %s; -want +got\n%s", got.code, got.errOut, diff)
+	}
+	if got = hookgate(t, "", "describe", "acme", "--diagnostics", s.URL, "-o", "yaml"); !strings.Contains(got.out, "callId: CALL\n") {
+		t.Errorf("YAML: %s", got.out)
+	}
+}
+
+func TestGetHolds(t *testing.T) {
+	s := serveStatus(t, gatewayStatus)
+	for name, tt := range map[string]struct {
+		args []string
+		want [][]string
+	}{
+		"All":       {nil, [][]string{{"team-a", "retry after 30s", "not yet"}, {"team-b", "Failure", "no"}}},
+		"Namespace": {[]string{"-n", "team-b"}, [][]string{{"team-b", "Failure", "no"}}},
+		"Cluster":   {[]string{"-n", "team-a", "c"}, [][]string{{"team-a", "retry after 30s", "not yet"}}},
+		"Other":     {[]string{"d"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := hookgate(t, "", append([]string{"get", "holds", "--diagnostics", s.URL}, tt.args...)...)
+			var rows [][]string
+			for _, row := range columns(got.out) {
+				if row[0] != "NAMESPACE" {
+					rows = append(rows, []string{row[0], row[6], row[7]})
+				}
+			}
+			if diff := cmp.Diff(tt.want, rows); diff != "" || got.code != exitDone {
+				t.Errorf("exit status %d, -want +got\n%s", got.code, diff)
+			}
+			if none := "No Cluster waits for a handler of " + s.URL + ".\n"; (got.errOut == none) != (tt.want == nil) {
+				t.Errorf("errors: %q", got.errOut)
+			}
+		})
+	}
+}
+
+// TestWatchListsChanges lists again when a state changes, and not when only counts do.
+func TestWatchListsChanges(t *testing.T) {
+	var looks atomic.Int64
+	s := serveStatus(t, func() *status.Gateway {
+		g := gatewayStatus()
+		n := looks.Add(1)
+		if g.Extensions[0].Calls.Total = uint64(n); n >= 3 {
+			g.Extensions[0].State = status.Up
+		}
+		if n >= 5 {
+			g.Now = time.Time{} // is no status: ends the watch
+		}
+		return g
+	})
+	o := extensionsOptions{output: formatTable, watch: true, interval: time.Millisecond}
+	o.server, o.timeout = s.URL, time.Minute
+	var out strings.Builder
+	cmd := &cobra.Command{}
+	cmd.SetContext(t.Context())
+	cmd.SetOut(&out)
+	err := o.ofGateway(cmd)
+	var states []string
+	for _, row := range columns(out.String()) {
+		if len(row) > 0 && row[0] == "acme" {
+			states = append(states, row[1])
+		}
+	}
+	if diff := cmp.Diff([]string{"Down", "Up"}, states); diff != "" || err == nil {
+		t.Errorf("error %v; -want +got\n%s", err, diff)
+	}
+}
+
+func TestStatusErrors(t *testing.T) {
+	s := serveStatus(t, gatewayStatus)
+	secure := httptest.NewTLSServer(http.NotFoundHandler())
+	defer secure.Close()
+	token := filepath.Join(t.TempDir(), "token")
+	if err := os.WriteFile(token, []byte("wrong\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct {
+		args []string
+		code int
+		want string
+	}{
+		"NoName":       {[]string{"describe"}, exitUsage, "want the name of one extension"},
+		"NoExtension":  {[]string{"describe", "nope", "--diagnostics", s.URL}, exitFailed, "HTTP 404: there is no such extension\nSee \"hookgate get extensions\"."},
+		"NoStatus":     {[]string{"get", "holds", "--diagnostics", secure.URL}, exitFailed, "Say --ca FILE"},
+		"NoGateway":    {[]string{"get", "extensions", "--diagnostics", "http://127.0.0.1:1"}, exitFailed, "connection refused\nIs the gateway running"},
+		"NoURL":        {[]string{"get", "extensions", "--diagnostics", "127.0.0.1:8443"}, exitUsage, `--diagnostics "127.0.0.1:8443": want http://HOST:PORT`},
+		"Path":         {[]string{"get", "extensions", "--diagnostics", s.URL + "/x"}, exitUsage, "want http://HOST:PORT"},
+		"Secret":       {[]string{"get", "extensions", "--diagnostics", "ftp://u:secret@h"}, exitUsage, "***@h"},
+		"TokenInClear": {[]string{"describe", "x", "--diagnostics", "http://gateway.example:8443", "--token", "t"}, exitUsage, "need TLS"},
+		"Token":        {[]string{"describe", "acme", "--diagnostics", s.URL, "--token-file", token}, exitFailed, "HTTP 403: who are you\nSay --token-file"},
+		"Format":       {[]string{"get", "extensions", "--diagnostics", s.URL, "-o", "xml"}, exitUsage, `--output "xml": want table, wide, name, yaml or json`},
+		"Both":         {[]string{"get", "extensions", "--diagnostics", s.URL, "--kubeconfig", "x"}, exitUsage, "leave one of them out"},
+		"WatchCluster": {[]string{"get", "extensions", "--kubeconfig", "x", "--watch"}, exitUsage, "use kubectl get"},
+		"TwoClusters":  {[]string{"get", "holds", "a", "b"}, exitUsage, "got 2 names"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := hookgate(t, "", tt.args...)
+			if got.code != tt.code || !strings.Contains(got.errOut, tt.want) || strings.Contains(got.errOut, "secret") {
+				t.Errorf("exit status %d, want %d; %s\nwant %s", got.code, tt.code, got.errOut, tt.want)
+			}
+		})
+	}
+}
+
+func TestColours(t *testing.T) {
+	const text = "NAME   STATE     SINCE\n" +
+		"a      Up        Down\n" +
+		"Down   Degraded  1s\n" +
+		"c      Else      1s\n" +
+		"\n" +
+		"x      Up\n" +
+		"State:   Down for 5s\n"
+	const want = "NAME   STATE     SINCE\n" +
+		"a      \x1b[32mUp\x1b[0m        Down\n" +
+		"Down   \x1b[33mDegraded\x1b[0m  1s\n" +
+		"c      Else      1s\n" +
+		"\n" +
+		"x      Up\n" +
+		"State:   \x1b[31mDown\x1b[0m for 5s\n"
+	if diff := cmp.Diff(want, string(coloured([]byte(text)))); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+}

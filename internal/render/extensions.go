@@ -1,0 +1,263 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/duration"
+
+	"github.com/hookgate/hookgate/internal/status"
+	"github.com/hookgate/hookgate/internal/table"
+	"github.com/hookgate/hookgate/internal/text"
+)
+
+// Extensions writes a row for each extension of a gateway. If wide, it has more columns.
+func Extensions(w io.Writer, g *status.Gateway, wide bool) error {
+	t := table.New(w)
+	columns := []string{"NAME", "STATE", "SINCE", "PROTOCOL", "HANDLERS", "CALLS", "FAILED", "P99"}
+	if wide {
+		columns = append(columns, "P50", "IN FLIGHT", "CIRCUIT", "URL")
+	}
+	t.Row(append(columns, "MESSAGE")...)
+	for i := range g.Extensions {
+		x := &g.Extensions[i]
+		row := []string{
+			x.Name, string(x.State), age(x.Since, g.Now), x.Protocol, strconv.Itoa(len(x.Handlers)),
+			strconv.FormatUint(x.Calls.Total, 10), strconv.FormatUint(x.Calls.Failures, 10), percentile(&x.Calls, x.Calls.P99),
+		}
+		if wide {
+			row = append(row, percentile(&x.Calls, x.Calls.P50), strconv.Itoa(x.InFlight), x.Circuit.State, x.URL)
+		}
+		t.Row(append(row, message(x))...)
+	}
+	return t.Flush()
+}
+
+// message returns what a person should know of an extension.
+func message(x *status.Extension) string {
+	var parts []string
+	if x.Error != "" {
+		parts = append(parts, x.Error)
+	}
+	if x.Stale && len(x.Handlers) > 0 {
+		parts = append(parts, stale(x))
+	}
+	return strings.Join(parts, "; ")
+}
+
+func stale(x *status.Extension) string {
+	return fmt.Sprintf("its last known %s still served", text.Plural(len(x.Handlers), "handler")+are(len(x.Handlers)))
+}
+
+func are(n int) string {
+	if n == 1 {
+		return " is"
+	}
+	return " are"
+}
+
+// age returns how long ago a time was; empty if it is not known.
+func age(since *time.Time, now time.Time) string {
+	if since == nil {
+		return ""
+	}
+	return duration.HumanDuration(now.Sub(*since))
+}
+
+// percentile returns a duration of calls; empty if there were none.
+func percentile(c *status.Calls, s status.Seconds) string {
+	if c.Total == 0 {
+		return ""
+	}
+	return latency(s)
+}
+
+// latency returns a duration with two digits.
+func latency(s status.Seconds) string {
+	d := s.Duration()
+	switch {
+	case d >= 10*time.Second:
+		d = d.Round(time.Second)
+	case d >= time.Second:
+		d = d.Round(100 * time.Millisecond)
+	case d >= 10*time.Millisecond:
+		d = d.Round(time.Millisecond)
+	default:
+		d = d.Round(100 * time.Microsecond)
+	}
+	return d.String()
+}
+
+// Holds writes a row for each Cluster that waits for a handler.
+func Holds(w io.Writer, g *status.Gateway) error {
+	t := table.New(w)
+	t.Row("NAMESPACE", "CLUSTER", "HOOK", "HANDLER", "SINCE", "ASKED", "REASON", "MESSAGE")
+	for i := range g.Holds {
+		h := &g.Holds[i]
+		t.Row(h.Namespace, h.Cluster, h.Hook, h.Handler, age(&h.Since, g.Now), age(&h.Last, g.Now)+" ago",
+			cmp.Or(h.Kind, "retry after "+latency(h.RetryAfter)), h.Message)
+	}
+	return t.Flush()
+}
+
+// Extension describes the first extension of g, which is all that g has.
+func Extension(w io.Writer, g *status.Gateway) error {
+	x := &g.Extensions[0]
+	t := table.New(w)
+	t.Row("Name:", x.Name)
+	t.Row("State:", stateOf(x, g.Now))
+	if x.Error != "" {
+		t.Row("Error:", x.Error)
+	}
+	if x.LastSuccess != nil {
+		t.Row("Last answer:", age(x.LastSuccess, g.Now)+" ago")
+	}
+	t.Row("URL:", x.URL)
+	t.Row("Protocol:", x.Protocol)
+	if x.Selector != "" {
+		t.Row("Namespaces:", "those with "+x.Selector)
+	}
+	t.Row("Discovery:", discovery(x, g.Now))
+	t.Row("Circuit:", circuitOf(x, g.Now))
+	t.Row("Calls now:", fmt.Sprintf("%d in flight of %d, %d waiting of %d", x.InFlight, x.Limits.InFlight, x.Waiting, x.Limits.Waiting))
+	t.Row("Calls:", callsOf(&x.Calls, g.Window))
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	handlers := table.New(w)
+	handlers.Header("HANDLER", "HOOK", "STATE", "TIMEOUT", "FAILURE POLICY", "ORDER", "OBJECTS", "POLICY", "CALLS", "FAILED", "P50", "P99")
+	for i := range x.Handlers {
+		handlerRow(handlers, &x.Handlers[i])
+	}
+	if len(x.Handlers) == 0 {
+		handlers.Row("(no handlers)")
+	}
+	if err := handlers.Flush(); err != nil {
+		return err
+	}
+	if err := notes(w, x); err != nil {
+		return err
+	}
+	if len(g.Holds) > 0 {
+		_, _ = fmt.Fprintln(w)
+		if err := Holds(w, g); err != nil {
+			return err
+		}
+	}
+	return failures(w, x, g.Now)
+}
+
+func stateOf(x *status.Extension, now time.Time) string {
+	s := string(x.State)
+	if x.Since != nil {
+		s += " for " + age(x.Since, now)
+	}
+	return s
+}
+
+func discovery(x *status.Extension, now time.Time) string {
+	switch d := x.Discovery; {
+	case d == nil:
+		return "not by this process"
+	case d.Error == "":
+		return fmt.Sprintf("%s ago: %s", age(&d.At, now), text.Plural(len(x.Handlers), "handler"))
+	case x.Stale && len(x.Handlers) > 0:
+		return fmt.Sprintf("fails for %s: %s; %s", age(&d.Since, now), d.Error, stale(x))
+	default:
+		return fmt.Sprintf("fails for %s: %s", age(&d.Since, now), d.Error)
+	}
+}
+
+func circuitOf(x *status.Extension, now time.Time) string {
+	s := strings.ReplaceAll(x.Circuit.State, "_", "-")
+	if x.Circuit.Kind != "" {
+		s += ", because calls failed with " + x.Circuit.Kind
+	}
+	if x.Circuit.Since != nil {
+		s += ", for " + age(x.Circuit.Since, now)
+	}
+	if x.Circuit.Opened > 0 {
+		s += ", opened " + times(x.Circuit.Opened)
+	}
+	return s
+}
+
+func times(n uint64) string {
+	if n == 1 {
+		return "once"
+	}
+	return fmt.Sprintf("%d times", n)
+}
+
+func callsOf(c *status.Calls, window status.Seconds) string {
+	in := " in " + duration.HumanDuration(window.Duration())
+	if c.Total == 0 {
+		return "none" + in
+	}
+	s := fmt.Sprintf("%d%s, %d failed, p50 %s, p99 %s", c.Total, in, c.Failures, latency(c.P50), latency(c.P99))
+	if c.NearTimeout > 0 {
+		s += fmt.Sprintf(", %d near the timeout", c.NearTimeout)
+	}
+	return s
+}
+
+func handlerRow(t *table.Table, h *status.Handler) {
+	name := h.Hook
+	if !strings.HasPrefix(h.APIVersion, "hooks.runtime.cluster.x-k8s.io/") {
+		name += " (" + h.APIVersion + ")"
+	}
+	order := ""
+	if h.Order != nil {
+		order = strconv.Itoa(int(*h.Order))
+	}
+	policy := h.Policy
+	if h.Conditional {
+		policy += " (conditional)"
+	}
+	t.Row(h.Name, name, string(h.State), latency(h.Timeout), h.FailurePolicy, order, cmp.Or(h.Objects, "as sent"), policy,
+		strconv.FormatUint(h.Calls.Total, 10), strconv.FormatUint(h.Calls.Failures, 10), percentile(&h.Calls, h.Calls.P50),
+		percentile(&h.Calls, h.Calls.P99))
+}
+
+// notes writes what conversions lose and what is deprecated.
+func notes(w io.Writer, x *status.Extension) error {
+	t := table.New(w)
+	any := slices.ContainsFunc(x.Handlers, func(h status.Handler) bool { return h.Deprecated != "" || len(h.Lost) > 0 })
+	if any {
+		t.Header("HANDLER", "NOTE")
+	}
+	for i := range x.Handlers {
+		h := &x.Handlers[i]
+		if h.Deprecated != "" {
+			t.Row(h.Name, h.Deprecated)
+		}
+		for _, path := range h.Lost {
+			t.Row(h.Name, "conversion loses "+path)
+		}
+	}
+	return t.Flush()
+}
+
+func failures(w io.Writer, x *status.Extension, now time.Time) error {
+	t := table.New(w)
+	if len(x.Failures) > 0 {
+		t.Header("FAILURE", "HANDLER", "KIND", "TOOK", "CALL ID", "MESSAGE")
+	}
+	for i := range x.Failures {
+		f := &x.Failures[i]
+		kind := f.Kind
+		if f.Outcome == "ignored" {
+			kind += " (ignored)"
+		}
+		t.Row(age(&f.At, now)+" ago", f.Handler, kind, latency(f.Took), f.CallID, f.Message)
+	}
+	return t.Flush()
+}
