@@ -19,6 +19,8 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 
+	"github.com/hookgate/hookgate/console"
+	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/internal/certs"
 )
 
@@ -28,6 +30,7 @@ type diagnosticsOptions struct {
 	insecure bool
 	health   string
 	profiler string
+	ui       bool
 }
 
 func (o *diagnosticsOptions) addFlags(f *pflag.FlagSet) {
@@ -39,8 +42,21 @@ func (o *diagnosticsOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.health, "health-addr", "",
 		"address for /healthz and /readyz in plain HTTP, for probes that have no client certificate; "+
 			"--diagnostics-address serves them, too; empty serves none")
+	f.BoolVar(&o.ui, "ui", true,
+		"serve a page about the extensions at / of --diagnostics-address, to those who may see the metrics")
 	f.StringVar(&o.profiler, "profiler-address", "",
 		"address for Go's profiler, /debug/pprof, in plain HTTP, for example 127.0.0.1:6060; empty serves none")
+}
+
+// faces returns what serves the status to programs and to people; page is nil without --ui.
+func (o *diagnosticsOptions) faces(
+	r *gateway.Reporter, guard func(http.Handler) (http.Handler, error),
+) (programs, page http.Handler, err error) {
+	if programs, err = guard(r); err != nil || !o.ui {
+		return programs, nil, err
+	}
+	page, err = guard(console.New(r))
+	return programs, page, err
 }
 
 // serving returns the TLS of the diagnostics, nil for plain HTTP, and a function that puts the metrics behind

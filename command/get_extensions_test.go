@@ -64,10 +64,10 @@ func TestGetExtensionsFails(t *testing.T) {
 		code int
 		want string
 	}{
-		"Group":     {[]string{"--kubeconfig", "x", "--extension-config-group", "y"}, exitUsage, `--extension-config-group: want runtime.cluster.x-k8s.io or runtime.hookgate.dev, got "y"`},
-		"Timeout":   {[]string{"--kubeconfig", "x", "--timeout", "0s"}, exitUsage, "--timeout: want more than 0, got 0s"},
-		"NoFile":    {[]string{"--kubeconfig", "none"}, exitFailed, "kubeconfig: "},
-		"NoKind":    {[]string{"--kubeconfig", apiServer(t, nil)}, exitFailed, "the API server has no ExtensionConfig in runtime.cluster.x-k8s.io/v1beta2; install Cluster API or the gateway"},
+		"Group":   {[]string{"--kubeconfig", "x", "--extension-config-group", "y"}, exitUsage, `--extension-config-group: want runtime.cluster.x-k8s.io or runtime.hookgate.dev, got "y"`},
+		"Timeout": {[]string{"--kubeconfig", "x", "--timeout", "0s"}, exitUsage, "--timeout: want more than 0, got 0s"},
+		"NoFile":  {[]string{"--kubeconfig", "none"}, exitFailed, "kubeconfig: "},
+		"NoKind":  {[]string{"--kubeconfig", apiServer(t, nil)}, exitFailed, "the API server has no ExtensionConfig in runtime.cluster.x-k8s.io/v1beta2; install Cluster API or the gateway"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := hookgate(t, "", append([]string{"get", "extensions"}, tt.args...)...)

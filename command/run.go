@@ -102,10 +102,11 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	if err != nil {
 		return err
 	}
-	statusHandler, err := in.guard(&gateway.Reporter{
+	reporter := &gateway.Reporter{
 		ID: self, Version: currentBuild().Version, Started: time.Now(), Catalog: hooks, Registry: reg,
-		Extensions: extensions, Observer: observer, Notices: files.all,
-	})
+		Extensions: extensions, Observer: observer, Namespaces: source, Notices: files.all,
+	}
+	statusHandler, page, err := o.diagnostics.faces(reporter, in.guard)
 	if err != nil {
 		return err
 	}
@@ -117,7 +118,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 		Register: func(server grpc.ServiceRegistrar) {
 			gateway.RegisterGRPC(server, services, mandated, observer, in.gate, calls)
 		},
-		Metrics: metricsHandler, Status: statusHandler, Ready: reg.Ready(), Notices: files.all,
+		Metrics: metricsHandler, Status: statusHandler, Console: page, Ready: reg.Ready(), Notices: files.all,
 		Unready: func() string { return reg.Snapshot().Unready() },
 		Listening: func(http, grpc, diagnostics, health net.Addr) {
 			printAddresses(out, http, grpc, diagnostics, health)

@@ -43,7 +43,7 @@ func gatewayStatus() *status.Gateway {
 			}},
 			Failures: []status.Failure{{
 				At: *ago(time.Second), CallID: "CALL", Hook: "BeforeClusterUpgrade", Handler: "gate.acme", Outcome: "ignored",
-				Kind: "Unreachable", Message: "refused\x1b[2J", Took: .5,
+				Kind: "Unreachable", Message: "refused\x1b[2J", Took: .5, Times: 4,
 			}},
 		}, {
 			Name: "other", URL: "unix:///run/x", Protocol: "gRPC", State: status.Up, Since: ago(time.Hour),
@@ -164,8 +164,8 @@ func TestDescribe(t *testing.T) {
 		{"NAMESPACE", "CLUSTER", "HOOK", "HANDLER", "SINCE", "ASKED", "REASON", "MESSAGE"},
 		{"team-a", "c", "BeforeClusterUpgrade", "gate.acme", "60m", "60s ago", "retry after 30s", "not yet"},
 		nil,
-		{"FAILURE", "HANDLER", "KIND", "TOOK", "CALL ID", "MESSAGE"},
-		{"1s ago", "gate.acme", "Unreachable (ignored)", "500ms", "CALL", `refused\x1b[2J`},
+		{"FAILURE", "TIMES", "HANDLER", "KIND", "TOOK", "CALL ID", "MESSAGE"},
+		{"1s ago", "4", "gate.acme", "Unreachable (ignored)", "500ms", "CALL", `refused\x1b[2J`},
 	}
 	if diff := cmp.Diff(want, columns(got.out)); diff != "" || got.code != exitDone {
 		t.Errorf("exit status %d, %s; -want +got\n%s", got.code, got.errOut, diff)

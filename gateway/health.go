@@ -12,12 +12,15 @@ import (
 	"github.com/hookgate/hookgate/internal/status"
 )
 
-// diagnosticsMux serves /metrics, /status, /healthz and /readyz.
+// diagnosticsMux serves /metrics, /status, /healthz, /readyz, and the page for people.
 func (s *Server) diagnosticsMux() http.Handler {
 	mux := s.healthMux()
 	mux.Handle("GET /metrics", s.config.Metrics)
 	if s.config.Status != nil {
 		mux.Handle("GET "+status.Path, s.config.Status)
+	}
+	if s.config.Console != nil {
+		mux.Handle("GET /", s.config.Console)
 	}
 	return mux
 }

@@ -53,8 +53,8 @@ type ServerConfig struct {
 	GRPCOptions []grpc.ServerOption
 	Register    func(grpc.ServiceRegistrar)
 	Metrics     http.Handler
-	// Status is a guarded Reporter. It may be nil.
-	Status http.Handler
+	// Status serves status.Path, and Console the page for people at /. Both may be nil.
+	Status, Console http.Handler
 
 	// Ready is closed once the registry has been filled. Until then, Unready returns the reason.
 	Ready   <-chan struct{}

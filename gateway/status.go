@@ -29,6 +29,7 @@ type Reporter struct {
 	Registry    Snapshots
 	Extensions  *Extensions
 	Observer    *Observer
+	Namespaces  Namespaces
 	// Notices may be nil.
 	Notices func() []Notice
 }
@@ -69,7 +70,7 @@ func (r *Reporter) Extension(name string) (*status.Gateway, bool) {
 		for _, f := range s.failures.List() {
 			x.Failures = append(x.Failures, status.Failure{
 				At: f.At, CallID: f.CallID, Hook: f.Hook, Handler: f.Handler, Outcome: f.Outcome.String(), Kind: f.Kind,
-				Message: f.Message, Took: status.InSeconds(f.Took),
+				Message: f.Message, Took: status.InSeconds(f.Took), Times: f.Times,
 			})
 		}
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"google.golang.org/protobuf/proto"
+	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/hookgate/hookgate/extension"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
@@ -42,6 +43,7 @@ func newReported(t *testing.T) *reported {
 	f := &reported{
 		Reporter: Reporter{
 			ID: "gateway-1", Version: "v1.2.3", Started: time.Now(), Catalog: allHooks, Registry: r, Extensions: x, Observer: o.Observer,
+			Namespaces: fixedNamespaces{"gold": {"tier": "gold"}},
 		},
 		answers: answers{},
 	}
@@ -163,7 +165,7 @@ func TestStatusOfAnExtension(t *testing.T) {
 			t.Errorf("handler b: %+v", b)
 		}
 		failures := []status.Failure{{
-			At: time.Now(), Hook: "BeforeClusterCreate", Handler: "b.acme", Outcome: "ignored", Kind: "BadResponse", Message: "not JSON",
+			At: time.Now(), Hook: "BeforeClusterCreate", Handler: "b.acme", Outcome: "ignored", Kind: "BadResponse", Message: "not JSON", Times: 1,
 		}}
 		if diff := cmp.Diff(failures, x.Failures); diff != "" {
 			t.Errorf("failures: -want +got\n%s", diff)
@@ -234,6 +236,40 @@ func TestClustersThatWait(t *testing.T) {
 			t.Errorf("acme holds %+v, want one Cluster", g.Holds)
 		}
 	})
+}
+
+func TestHandlersOfACluster(t *testing.T) {
+	f := newReported(t)
+	r, _ := f.Registry.(*registry.Registry)
+	gold := registrationOf("gold", handlerOf("late", "BeforeClusterCreate", hook.Fail), handlerOf("last", "BeforeClusterUpgrade", hook.Fail))
+	gold.NamespaceSelector = labels.SelectorFromSet(labels.Set{"tier": "gold"})
+	if err := r.Apply(gold); err != nil {
+		t.Fatal(err)
+	}
+	first, second := int32(1), int32(2)
+	r.SetPolicies("acme", forHandler("b", policy.Policy{Order: &second}))
+	r.SetPolicies("gold", forHandler("late", policy.Policy{Order: &first}))
+	f.call(t, "a.acme", 0, 30, nil)
+	for namespace, want := range map[string][]string{
+		"n":    {"BeforeClusterCreate b.acme a.acme"},
+		"gold": {"BeforeClusterCreate late.gold b.acme a.acme", "BeforeClusterUpgrade last.gold"},
+	} {
+		c := f.Cluster(namespace, "c")
+		var got []string
+		for _, h := range c.Hooks {
+			line := h.Name
+			for _, handler := range h.Handlers {
+				line += " " + handler.Name
+			}
+			got = append(got, line)
+		}
+		if diff := cmp.Diff(want, got); diff != "" {
+			t.Errorf("%s: -want +got\n%s", namespace, diff)
+		}
+		if (len(c.Holds) == 1) != (namespace == "n") {
+			t.Errorf("%s: %d holds", namespace, len(c.Holds))
+		}
+	}
 }
 
 // TestClusterOfEveryHook finds the Cluster in the request of each hook that is about one.

@@ -168,7 +168,9 @@ func TestHandlersSayWhatWasSeenLast(t *testing.T) {
 func TestFailureLog(t *testing.T) {
 	var l FailureLog
 	for n := range 2*Failures + 3 {
-		l.Add(Failure{CallID: fmt.Sprint(n), Message: strings.Repeat("x", 2*messageBytes)})
+		for range 3 { // which count as one
+			l.Add(Failure{CallID: fmt.Sprint(n), Kind: fmt.Sprint(n), Message: strings.Repeat("x", 2*messageBytes)})
+		}
 		got := l.List()
 		if want := min(n+1, Failures); len(got) != want {
 			t.Fatalf("%d failures of %d, want %d", len(got), n+1, want)
@@ -176,6 +178,9 @@ func TestFailureLog(t *testing.T) {
 		for i, f := range got {
 			if want := fmt.Sprint(n - i); f.CallID != want {
 				t.Fatalf("failure %d of %d is %s, want %s: newest first", i, n, f.CallID, want)
+			}
+			if f.Times != 3 {
+				t.Fatalf("failure %s has happened %d times, want 3", f.CallID, f.Times)
 			}
 			if len(f.Message) > messageBytes {
 				t.Fatalf("a message has %d bytes, want at most %d", len(f.Message), messageBytes)

@@ -27,6 +27,14 @@ type Failure struct {
 	Outcome       Outcome
 	Kind, Message string
 	Took          time.Duration
+	// Times is how often it has happened in a row, At and CallID are those of the last time.
+	Times int
+}
+
+// isLike reports whether two failures differ only in when they happened.
+func (f *Failure) isLike(other *Failure) bool {
+	return f.Hook == other.Hook && f.Handler == other.Handler && f.Outcome == other.Outcome && f.Kind == other.Kind &&
+		f.Message == other.Message
 }
 
 // Discovery is what came of asking an extension for its handlers.
@@ -40,7 +48,7 @@ type Discovery struct {
 	Message string // of the error; empty if there is none
 }
 
-// FailureLog keeps the last failures of an extension. Its zero value has none. It is safe for concurrent use.
+// FailureLog keeps the last failures of an extension, equal ones in a row as one. Its zero value has none. It is safe for concurrent use.
 type FailureLog struct {
 	mu       sync.Mutex
 	failures []Failure // a ring; next is the oldest once it is full
@@ -49,9 +57,16 @@ type FailureLog struct {
 
 // Add adds a failure.
 func (l *FailureLog) Add(f Failure) {
-	f.Message = text.Bounded(f.Message, messageBytes)
+	f.Message, f.Times = text.Bounded(f.Message, messageBytes), 1
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	if n := len(l.failures); n > 0 {
+		if last := &l.failures[(l.next+n-1)%n]; last.isLike(&f) {
+			f.Times += last.Times
+			*last = f
+			return
+		}
+	}
 	if len(l.failures) < Failures {
 		l.failures = append(l.failures, f)
 		return

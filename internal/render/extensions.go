@@ -36,13 +36,13 @@ func Extensions(w io.Writer, g *status.Gateway, wide bool) error {
 		if wide {
 			row = append(row, percentile(&x.Calls, x.Calls.P50), strconv.Itoa(x.InFlight), x.Circuit.State, x.URL)
 		}
-		t.Row(append(row, message(x))...)
+		t.Row(append(row, Message(x))...)
 	}
 	return t.Flush()
 }
 
-// message returns what a person should know of an extension.
-func message(x *status.Extension) string {
+// Message returns what a person should know of an extension.
+func Message(x *status.Extension) string {
 	var parts []string
 	if x.Error != "" {
 		parts = append(parts, x.Error)
@@ -77,11 +77,11 @@ func percentile(c *status.Calls, s status.Seconds) string {
 	if c.Total == 0 {
 		return ""
 	}
-	return latency(s)
+	return Latency(s)
 }
 
-// latency returns a duration with two digits.
-func latency(s status.Seconds) string {
+// Latency returns a duration with two digits.
+func Latency(s status.Seconds) string {
 	d := s.Duration()
 	switch {
 	case d >= 10*time.Second:
@@ -103,7 +103,7 @@ func Holds(w io.Writer, g *status.Gateway) error {
 	for i := range g.Holds {
 		h := &g.Holds[i]
 		t.Row(h.Namespace, h.Cluster, h.Hook, h.Handler, age(&h.Since, g.Now), age(&h.Last, g.Now)+" ago",
-			cmp.Or(h.Kind, "retry after "+latency(h.RetryAfter)), h.Message)
+			cmp.Or(h.Kind, "retry after "+Latency(h.RetryAfter)), h.Message)
 	}
 	return t.Flush()
 }
@@ -202,7 +202,7 @@ func callsOf(c *status.Calls, window status.Seconds) string {
 	if c.Total == 0 {
 		return "none" + in
 	}
-	s := fmt.Sprintf("%d%s, %d failed, p50 %s, p99 %s", c.Total, in, c.Failures, latency(c.P50), latency(c.P99))
+	s := fmt.Sprintf("%d%s, %d failed, p50 %s, p99 %s", c.Total, in, c.Failures, Latency(c.P50), Latency(c.P99))
 	if c.NearTimeout > 0 {
 		s += fmt.Sprintf(", %d near the timeout", c.NearTimeout)
 	}
@@ -222,16 +222,20 @@ func handlerRow(t *table.Table, h *status.Handler) {
 	if h.Conditional {
 		policy += " (conditional)"
 	}
-	t.Row(h.Name, name, string(h.State), latency(h.Timeout), h.FailurePolicy, order, cmp.Or(h.Objects, "as sent"), policy,
+	t.Row(h.Name, name, string(h.State), Latency(h.Timeout), h.FailurePolicy, order, cmp.Or(h.Objects, "as sent"), policy,
 		strconv.FormatUint(h.Calls.Total, 10), strconv.FormatUint(h.Calls.Failures, 10), percentile(&h.Calls, h.Calls.P50),
 		percentile(&h.Calls, h.Calls.P99))
+}
+
+// Noted reports whether conversions for one of the handlers lose something, or one of them is deprecated.
+func Noted(handlers []status.Handler) bool {
+	return slices.ContainsFunc(handlers, func(h status.Handler) bool { return h.Deprecated != "" || len(h.Lost) > 0 })
 }
 
 // notes writes what conversions lose and what is deprecated.
 func notes(w io.Writer, x *status.Extension) error {
 	t := table.New(w)
-	any := slices.ContainsFunc(x.Handlers, func(h status.Handler) bool { return h.Deprecated != "" || len(h.Lost) > 0 })
-	if any {
+	if Noted(x.Handlers) {
 		t.Header("HANDLER", "NOTE")
 	}
 	for i := range x.Handlers {
@@ -249,7 +253,7 @@ func notes(w io.Writer, x *status.Extension) error {
 func failures(w io.Writer, x *status.Extension, now time.Time) error {
 	t := table.New(w)
 	if len(x.Failures) > 0 {
-		t.Header("FAILURE", "HANDLER", "KIND", "TOOK", "CALL ID", "MESSAGE")
+		t.Header("FAILURE", "TIMES", "HANDLER", "KIND", "TOOK", "CALL ID", "MESSAGE")
 	}
 	for i := range x.Failures {
 		f := &x.Failures[i]
@@ -257,7 +261,7 @@ func failures(w io.Writer, x *status.Extension, now time.Time) error {
 		if f.Outcome == "ignored" {
 			kind += " (ignored)"
 		}
-		t.Row(age(&f.At, now)+" ago", f.Handler, kind, latency(f.Took), f.CallID, f.Message)
+		t.Row(age(&f.At, now)+" ago", strconv.Itoa(f.Times), f.Handler, kind, Latency(f.Took), f.CallID, f.Message)
 	}
 	return t.Flush()
 }

@@ -145,6 +145,8 @@ type Failure struct {
 	Kind    string    `json:"kind,omitempty"`
 	Message string    `json:"message"`
 	Took    Seconds   `json:"tookSeconds"`
+	// Times is how often it has happened in a row; At and CallID are those of the last time.
+	Times int `json:"times"`
 }
 
 // Hold is a Cluster that waits for a handler.
@@ -166,4 +168,24 @@ type Hold struct {
 type Notice struct {
 	Name string `json:"name"`
 	Text string `json:"text"`
+}
+
+// Cluster says which handlers the hooks of a Cluster go to.
+type Cluster struct {
+	Namespace string `json:"namespace"`
+	Name      string `json:"name"`
+	Holds     []Hold `json:"holds"`
+	Hooks     []Hook `json:"hooks"`
+}
+
+// Hook is a hook with the handlers that are called for a Cluster. A conditional handler may not be.
+type Hook struct {
+	Name     string          `json:"name"`
+	Handlers []HookedHandler `json:"handlers"`
+}
+
+// HookedHandler is a handler of a hook, and its extension.
+type HookedHandler struct {
+	Handler
+	Extension string `json:"extension"`
 }

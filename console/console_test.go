@@ -1,0 +1,282 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package console
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"golang.org/x/net/html"
+
+	"github.com/hookgate/hookgate/internal/status"
+)
+
+// gateways is a Source whose extensions tests set.
+type gateways struct {
+	extensions []status.Extension
+	holds      []status.Hold
+	state      atomic.Pointer[status.State] // of all extensions, if it is set
+}
+
+var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func (g *gateways) Gateway() *status.Gateway {
+	s := &status.Gateway{Version: "v1.2.3", Now: now, Holds: g.holds, Notices: []status.Notice{{Name: "certificate/serving", Text: "ends tomorrow"}}}
+	for _, x := range g.extensions {
+		if state := g.state.Load(); state != nil {
+			x.State = *state
+		}
+		s.Extensions = append(s.Extensions, x)
+	}
+	return s
+}
+
+func (g *gateways) Extension(name string) (*status.Gateway, bool) {
+	s := g.Gateway()
+	for _, x := range s.Extensions {
+		if x.Name == name {
+			s.Extensions = []status.Extension{x}
+			return s, true
+		}
+	}
+	return s, false
+}
+
+func (g *gateways) Cluster(namespace, name string) *status.Cluster {
+	order := int32(7)
+	return &status.Cluster{Namespace: namespace, Name: name, Holds: g.holds, Hooks: []status.Hook{{
+		Name: "BeforeClusterUpgrade",
+		Handlers: []status.HookedHandler{{
+			Extension: "acme", Handler: status.Handler{Name: "gate.acme", State: status.Up, Order: &order, Conditional: true},
+		}},
+	}}}
+}
+
+// acme is an extension with everything that the page can show, and texts that try to leave their place.
+func acme() status.Extension {
+	since := now.Add(-time.Hour)
+	calls := status.Calls{Total: 3, Failures: 1, NearTimeout: 1, P50: .001, P99: 1.5, Points: status.Points{
+		Total: []uint64{1, 0, 2}, Failures: []uint64{0, 0, 1}, P99: []status.Seconds{.1, 0, 1.5},
+	}}
+	return status.Extension{
+		Name: "acme", URL: `https://acme.example/"><script>alert(1)</script>`, Protocol: "REST", State: status.Down, Since: &since,
+		Error: "<b>refused</b>", LastSuccess: &since, Stale: true, Selector: "tier=gold",
+		Discovery: &status.Discovery{Since: since, Outcome: "Timeout", Error: "no answer"},
+		Circuit:   status.Circuit{State: "open", Kind: "Timeout", Since: &since}, Calls: calls,
+		Handlers: []status.Handler{{
+			Name: "gate.acme", Hook: "BeforeClusterUpgrade", Timeout: 10, FailurePolicy: "Fail", State: status.Down, Calls: calls,
+			Deprecated: "deprecated since v2; use v3", Lost: []string{"spec.gone"}, Policy: "first", Conditional: true,
+		}},
+		Failures: []status.Failure{{At: now, CallID: "CALL", Handler: "gate.acme", Outcome: "ignored", Kind: "Timeout", Message: "no answer", Took: 10, Times: 42}},
+	}
+}
+
+func get(t *testing.T, h http.Handler, target string) (code int, body string) {
+	t.Helper()
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, nil))
+	if got := w.Header().Get("Content-Security-Policy"); got != policy {
+		t.Errorf("%s: Content-Security-Policy %q", target, got)
+	}
+	return w.Code, w.Body.String()
+}
+
+// textOf returns the text of a page, its links, and the names of its elements.
+func textOf(t *testing.T, page string) (text string, links, elements []string) {
+	t.Helper()
+	root, err := html.Parse(strings.NewReader(page))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	for n := range root.Descendants() {
+		switch n.Type {
+		case html.TextNode:
+			b.WriteString(n.Data + " ")
+		case html.ElementNode:
+			elements = append(elements, n.Data)
+			for _, a := range n.Attr {
+				if a.Key == "href" || a.Key == "src" {
+					links = append(links, a.Val)
+				}
+				if a.Key == "style" || strings.HasPrefix(a.Key, "on") {
+					t.Errorf("<%s> has the attribute %s, which the policy does not allow", n.Data, a.Key)
+				}
+			}
+		}
+	}
+	return strings.Join(strings.Fields(b.String()), " "), links, elements
+}
+
+func TestPages(t *testing.T) {
+	hold := status.Hold{
+		Namespace: "team-a", Cluster: "c", Hook: "BeforeClusterUpgrade", Handler: "gate.acme", Message: "not yet", RetryAfter: 30,
+		Since: now.Add(-90 * time.Minute), Last: now.Add(-time.Second),
+	}
+	h := New(&gateways{extensions: []status.Extension{acme(), {Name: "other", State: status.Up}}, holds: []status.Hold{hold}})
+	for target, tt := range map[string]struct {
+		code      int
+		want, not []string
+		links     []string
+	}{
+		"/": {200, []string{
+			"Clusters that wait", "team-a/c", "90m", "1s ago", "not yet (asked again after 30s)", "Down 1", "Up 1", "acme", "other",
+			"<b>refused</b>; its last known 1 handler is still served", "certificate/serving ends tomorrow", "v1.2.3",
+		}, nil, []string{"/extensions/acme", "/clusters/team-a/c", "/?state=Down"}},
+		"/?q=CM":      {200, []string{"acme", "Down 1"}, []string{"other"}, []string{"/?q=CM&state=Down"}},
+		"/?state=Up":  {200, []string{"other", "Down 1"}, []string{"refused"}, []string{"/?"}},
+		"/?q=nothing": {200, []string{"No extension is like that. Show all ."}, []string{"refused"}, nil},
+		"/extensions/acme": {200, []string{
+			"acme Down", "Down for 60m", `https://acme.example/"><script>alert(1)</script>`, "those with tier=gold",
+			"fails for 60m: no answer", "open, because calls failed with Timeout, for 60m", "3 calls, 1 failed, p50 1ms, p99 1.5s, 1 near the timeout",
+			"gate.acme", "first (conditional)", "is deprecated since v2; use v3", "the conversion loses spec.gone",
+			"2026-01-02 03:04:05 UTC 42 gate.acme Timeout (ignored) 10s CALL no answer",
+		}, nil, nil},
+		"/extensions/other": {200, []string{"other Up", "not by this process", "None is known.", "None since this process began"}, []string{"refused"}, nil},
+		"/extensions/nope":  {404, []string{"No ExtensionConfig has the name nope"}, nil, []string{"/"}},
+		"/clusters/team-a/c": {200, []string{
+			"Cluster team-a/c", "not yet", "BeforeClusterUpgrade gate.acme Up order 7 (conditional)",
+		}, nil, []string{"/extensions/acme"}},
+	} {
+		t.Run(target, func(t *testing.T) {
+			code, body := get(t, h, target)
+			text, links, elements := textOf(t, body)
+			if code != tt.code {
+				t.Errorf("got %d, want %d", code, tt.code)
+			}
+			for _, want := range tt.want {
+				if !strings.Contains(text, want) {
+					t.Errorf("lacks %q:\n%s", want, text)
+				}
+			}
+			for _, not := range tt.not {
+				if strings.Contains(text, not) {
+					t.Errorf("has %q:\n%s", not, text)
+				}
+			}
+			for _, want := range tt.links {
+				if !strings.Contains(" "+strings.Join(links, " ")+" ", " "+want+" ") {
+					t.Errorf("lacks a link to %s: %q", want, links)
+				}
+			}
+			for _, link := range links {
+				if !strings.HasPrefix(link, "/") && !strings.HasPrefix(link, "#") {
+					t.Errorf("leads to another host: %s", link)
+				}
+			}
+			if scripts := strings.Count(strings.Join(elements, " "), "script"); scripts != 1 {
+				t.Errorf("%d scripts, want the page's own", scripts)
+			}
+		})
+	}
+}
+
+func TestListsAreBounded(t *testing.T) {
+	g := &gateways{}
+	for n := range maxRows + 3 {
+		g.extensions = append(g.extensions, status.Extension{Name: fmt.Sprintf("x-%d", n), State: status.Up})
+		g.holds = append(g.holds, status.Hold{Namespace: "n", Cluster: fmt.Sprintf("c-%d", n)})
+	}
+	_, body := get(t, New(g), "/")
+	text, _, elements := textOf(t, body)
+	rows := strings.Count(strings.Join(elements, " ")+" ", " tr ")
+	if rows != 2*maxRows+2 {
+		t.Errorf("%d rows, want %d of each kind and two heads", rows, maxRows)
+	}
+	for _, want := range []string{"and 3 more: search for a name", "and 3 more: hookgate get holds", fmt.Sprintf("Up %d", maxRows+3)} {
+		if !strings.Contains(text, want) {
+			t.Errorf("lacks %q", want)
+		}
+	}
+}
+
+func TestAssets(t *testing.T) {
+	h := New(&gateways{})
+	for _, name := range []string{"console.css", "console.js", "icon.svg"} {
+		if code, body := get(t, h, "/assets/"+name); code != http.StatusOK || body == "" {
+			t.Errorf("%s: %d", name, code)
+		}
+	}
+	for _, target := range []string{"/assets/page.html", "/other", "/extensions/"} {
+		if code, _ := get(t, h, target); code != http.StatusNotFound {
+			t.Errorf("%s: %d, want 404", target, code)
+		}
+	}
+}
+
+// follow opens a stream, and returns a function that returns the next event.
+func follow(ctx context.Context, t *testing.T, url string) (next func() string, code int) {
+	t.Helper()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request.Header.Set("Accept", "text/event-stream")
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = response.Body.Close() })
+	lines := bufio.NewScanner(response.Body)
+	return func() string {
+		var event strings.Builder
+		for lines.Scan() {
+			if data, ok := strings.CutPrefix(lines.Text(), "data: "); ok {
+				event.WriteString(data + "\n")
+			} else if event.Len() > 0 {
+				break
+			}
+		}
+		return event.String()
+	}, response.StatusCode
+}
+
+// TestStreamFollows sees a state that changes, beyond the server's limit for answers.
+func TestStreamFollows(t *testing.T) {
+	g := &gateways{extensions: []status.Extension{acme()}}
+	s := httptest.NewUnstartedServer(New(g))
+	s.Config.WriteTimeout = time.Millisecond
+	s.Start()
+	t.Cleanup(s.Close) // after the context of the test has ended its streams
+	next, _ := follow(t.Context(), t, s.URL+"/extensions/acme")
+	if event := next(); !strings.Contains(event, "Down for") {
+		t.Fatalf("first event: %s", event)
+	}
+	up := status.Up
+	g.state.Store(&up)
+	if event := next(); !strings.Contains(event, "Up for") || strings.Contains(event, "<html") {
+		t.Errorf("second event: %s", event)
+	}
+}
+
+func TestStreamsAreBounded(t *testing.T) {
+	s := httptest.NewServer(New(&gateways{}))
+	t.Cleanup(s.Close) // after the context of the test has ended its streams
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	for range maxStreams {
+		if next, code := follow(ctx, t, s.URL); code != http.StatusOK || next() == "" {
+			t.Fatalf("got %d", code)
+		}
+	}
+	if _, code := follow(ctx, t, s.URL); code != http.StatusServiceUnavailable {
+		t.Errorf("one more: %d, want 503", code)
+	}
+	cancel()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(10 * time.Millisecond) {
+		if _, code := follow(t.Context(), t, s.URL); code == http.StatusOK {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("streams that have ended still count")
+		}
+	}
+}
