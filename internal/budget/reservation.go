@@ -14,6 +14,7 @@ type Reservation struct {
 	budget  *Budget
 	account Account
 	held    int64 // under the budget's lock
+	heavy   bool  // it has had so much that work with it takes turns
 	ended   bool
 }
 
@@ -37,7 +38,7 @@ func (r *Reservation) Grow(ctx context.Context, bytes int64) error {
 			b.give(r.account, more.held)
 			return ended()
 		}
-		r.held += more.held
+		r.hold(more.held)
 		return nil
 	}
 	defer b.mu.Unlock()
@@ -48,8 +49,14 @@ func (r *Reservation) Grow(ctx context.Context, bytes int64) error {
 		return b.refuse(why)
 	}
 	b.take(r.account, bytes)
-	r.held += bytes
+	r.hold(bytes)
 	return nil
+}
+
+// hold notes that the call has more memory.
+func (r *Reservation) hold(bytes int64) {
+	r.held += bytes
+	r.heavy = r.heavy || r.held > 4*Step
 }
 
 // ended returns the error of a call that has ended, and whose memory was released.
@@ -87,6 +94,9 @@ func (r *Reservation) Release() {
 		r.ended = true
 		r.budget.give(r.account, r.held)
 		r.held = 0
+		if !r.heavy {
+			r.budget.turns.ended()
+		}
 	}
 }
 

@@ -21,17 +21,22 @@ const (
 	// scheduler looks for what the network has brought only when nothing else can run, or after 10 ms.
 	busy = 4 * time.Millisecond
 	rest = 200 * time.Microsecond
+	// quiet is how long no small call may have ended before heavy work has all processors.
+	quiet = 100 * time.Millisecond
 )
 
-// turns shares the processors between the heavy work of all calls: inflating, reading and converting large bodies. One
-// processor stays free of it, so that the many small steps of small calls, each of which has to be scheduled, do not
-// wait behind it. Accounts take turns, whatever the number of their calls; the pieces of one account are done one after
+// turns shares the processors between the heavy work of all calls: inflating, reading and converting large bodies. While
+// small calls come, one processor stays free of it, so that their many small steps, each of which has to be scheduled,
+// do not wait behind it. Accounts take turns, whatever the number of their calls; the pieces of one account are done one after
 // the other.
 //
 // What waits already has memory, so that the budget bounds how much that is.
 type turns struct {
-	limit      int
+	limit      int // while small calls come
+	all        int // while none do
 	processors int
+	small      atomic.Int64 // when a small call ended last, in nanoseconds since began, and one more; 0 for never
+	began      time.Time
 
 	mu      sync.Mutex
 	taken   int
@@ -52,18 +57,35 @@ type line struct {
 // newTurns returns the turns of this process. There is one at least.
 func newTurns() *turns {
 	processors := runtime.GOMAXPROCS(0)
-	return &turns{limit: max(1, processors-1), processors: processors, lines: map[Account]*line{}}
+	return &turns{
+		limit: max(1, processors-1), all: processors, processors: processors, began: time.Now(), lines: map[Account]*line{},
+	}
+}
+
+// ended notes that a small call has ended.
+func (t *turns) ended() { t.small.Store(int64(time.Since(t.began)) + 1) }
+
+// allowed returns how many turns there are now.
+func (t *turns) allowed() int {
+	if t.all == t.limit {
+		return t.limit
+	}
+	if last := t.small.Load(); last != 0 && time.Since(t.began)-time.Duration(last-1) < quiet {
+		return t.limit
+	}
+	return t.all
 }
 
 // take takes a turn, and reports whether it had to wait for one. The error is that of ctx.
 func (t *turns) take(ctx context.Context, who Account) (waited bool, err error) {
 	t.mu.Lock()
-	if t.taken < t.limit {
+	if len(t.order) == 0 && t.taken < t.allowed() {
 		t.taken++
 		t.mu.Unlock()
 		return false, nil
 	}
 	granted := t.enqueue(who)
+	t.grant() // there may be more turns than before
 	t.mu.Unlock()
 	began := time.Now()
 	defer func() {
@@ -133,20 +155,37 @@ func (t *turns) release() {
 	t.give()
 }
 
-// give hands a turn on to the next account, whose further pieces then wait for the others'.
+// give ends a turn.
 func (t *turns) give() {
+	t.taken--
+	t.grant()
+}
+
+// grant hands the turns that there are now to the next accounts, whose further pieces then wait for the others'.
+func (t *turns) grant() {
 	if len(t.order) == 0 {
-		t.taken--
 		return
 	}
-	l := t.order[0]
-	t.order = t.order[1:]
-	close(l.pieces[0])
-	if l.pieces = l.pieces[1:]; len(l.pieces) > 0 {
-		t.order = append(t.order, l)
-		return
+	for allowed := t.allowed(); t.taken < allowed && len(t.order) > 0; t.taken++ {
+		l := t.order[0]
+		t.order = t.order[1:]
+		close(l.pieces[0])
+		if l.pieces = l.pieces[1:]; len(l.pieces) > 0 {
+			t.order = append(t.order, l)
+			continue
+		}
+		t.forget(l)
 	}
-	t.forget(l)
+}
+
+// tooMany reports whether a piece has a turn that there is no more, because small calls have come.
+func (t *turns) tooMany() bool {
+	if t.all == t.limit || t.allowed() == t.all {
+		return false
+	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.taken > t.limit
 }
 
 // othersWait reports whether a piece of another account waits.
@@ -204,7 +243,7 @@ func (w *Work) Step() error {
 		return w.take()
 	}
 	switch took := time.Since(w.since); {
-	case took > slice && w.turns.othersWait(w.account):
+	case took > slice && w.turns.othersWait(w.account), w.turns.tooMany():
 		w.End()
 		return w.take()
 	case took > busy && w.turns.processors == 1:

@@ -18,7 +18,7 @@ import (
 // oneTurn returns a budget with one turn, of two processors.
 func oneTurn() *Budget {
 	b := New(total)
-	b.turns.limit, b.turns.processors = 1, 2
+	b.turns.limit, b.turns.all, b.turns.processors = 1, 1, 2
 	return b
 }
 
@@ -43,10 +43,68 @@ func TestOneProcessorIsLeftToSmallCalls(t *testing.T) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(0))
 	for processors, want := range map[int]int{1: 1, 2: 1, 3: 2, 8: 7} {
 		runtime.GOMAXPROCS(processors)
-		if got := newTurns().limit; got != want {
-			t.Errorf("%d processors: %d turns, want %d", processors, got, want)
+		if got := newTurns(); got.limit != want || got.all != processors {
+			t.Errorf("%d processors: %d turns, %d in a quiet time, want %d and all", processors, got.limit, got.all, want)
 		}
 	}
+}
+
+// Heavy work has all processors until a small call has ended, and again once none has for a while.
+func TestHeavyWorkHasAllProcessorsWhileItIsQuiet(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := New(total)
+		b.turns.limit, b.turns.all, b.turns.processors = 1, 2, 2
+		smallCall := func() { mustReserve(t, b, slow, CallBytes).Release() }
+		first, second := begun(t, b, alice), begun(t, b, bob)
+		smallCall()
+		stepped := false
+		go func() {
+			if err := second.Step(); err != nil {
+				t.Error(err)
+			}
+			stepped = true
+		}()
+		synctest.Wait()
+		if second.has || stepped {
+			t.Error("after a small call, both still have a turn")
+		}
+		if err := first.Step(); err != nil || !first.has {
+			t.Errorf("the other one lost its turn: %v", err)
+		}
+		time.Sleep(quiet - 1)
+		first.End()
+		synctest.Wait()
+		if !stepped {
+			t.Fatal("the turn is not handed on")
+		}
+		third := false
+		go func() {
+			w := begun(t, b, alice)
+			third = true
+			w.End()
+		}()
+		synctest.Wait()
+		if third {
+			t.Error("a moment before the time is over, a second one has a turn")
+		}
+		time.Sleep(1)
+		fourth := begun(t, b, slow) // after the one that waited has had its turn
+		if !third {
+			t.Error("the one that waited does not go on")
+		}
+		fourth.End()
+		second.End()
+		large := mustReserve(t, b, slow, CallBytes)
+		if err := large.Grow(t.Context(), 4*Step); err != nil {
+			t.Fatal(err)
+		}
+		large.Release()
+		if b.turns.allowed() != 2 {
+			t.Error("a large call counts as a small one")
+		}
+		synctest.Wait()
+		wantNoTurns(t, b)
+	})
 }
 
 // An account with many pieces of work keeps another one waiting for one of them, not for all.
