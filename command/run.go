@@ -106,6 +106,10 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 		ID: self, Version: currentBuild().Version, Started: time.Now(), Catalog: hooks, Registry: reg,
 		Extensions: extensions, Observer: observer, Namespaces: source, Notices: files.all,
 	}
+	metrics.Report(reporter)
+	if leader, ok := source.(interface{ Leads() bool }); ok && !o.cluster.readOnly {
+		metrics.Leading(leader.Leads)
+	}
 	statusHandler, page, err := o.diagnostics.faces(reporter, in.guard)
 	if err != nil {
 		return err

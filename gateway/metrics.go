@@ -34,6 +34,7 @@ type Metrics struct {
 	ignoredFailures      *prometheus.CounterVec
 	lostMembers          *prometheus.CounterVec
 	deprecatedCalls      *prometheus.CounterVec
+	nearTimeout          *prometheus.CounterVec
 
 	certificates      *certificateExpiry
 	discoveries       *prometheus.CounterVec
@@ -41,6 +42,8 @@ type Metrics struct {
 	manifestErrors    prometheus.Gauge
 
 	extensions *extensionCollector
+	status     *statusCollector
+	leading    *leadingCollector
 	series     *handlerSeries
 	memory     *memoryCollector
 
@@ -137,6 +140,9 @@ func NewMetrics(r prometheus.Registerer, snapshots Snapshots, hooks *catalog.Cat
 			"Calls that use a deprecated version of a hook. side is caller (the call came in that version; "+
 				"handler is empty) or handler (the handler implements it).",
 			"group", "version", "hook", "handler", "side"),
+		nearTimeout: d.counter("hookgate_handler_calls_near_timeout_total",
+			"Calls to handlers that took eight tenths of the handler's timeout or more, answered or not.",
+			"hook", "handler"),
 
 		discoveries: d.counter("hookgate_discoveries_total",
 			"Calls of the Discovery hook of extensions. outcome is Success, Refused (the registry did not accept "+
@@ -148,15 +154,17 @@ func NewMetrics(r prometheus.Registerer, snapshots Snapshots, hooks *catalog.Cat
 			"Manifests in the directory of ExtensionConfigs that cannot be used.").WithLabelValues(),
 	}
 	m.extensions = newExtensionCollector(d)
+	m.status = newStatusCollector(d)
 	m.series = &handlerSeries{snapshots: snapshots}
 	m.series.vectors = append(m.series.vectors, m.handlerCalls, m.handlerDuration, m.handlerInFlight, m.handlerSentBytes,
-		m.handlerReceivedBytes, m.ignoredFailures, m.lostMembers, m.deprecatedCalls)
+		m.handlerReceivedBytes, m.ignoredFailures, m.lostMembers, m.deprecatedCalls, m.nearTimeout)
 	r.MustRegister(m.series)
 	m.memory = newMemoryCollector(d)
 	d.gaugeFunc("hookgate_registered_extensions", "ExtensionConfigs in the registry.", nil,
 		func() int { return len(snapshots.Snapshot().Registrations()) })
 	d.gaugeFunc("hookgate_registered_handlers", "Handlers in the registry.", nil,
 		func() int { return len(snapshots.Snapshot().All()) })
+	m.leading = newLeadingCollector(d)
 	m.certificates = newCertificateExpiry(d)
 	d.add("gauge", deprecatedHandlersName, deprecatedHandlersHelp, deprecatedHandlersLabels[:],
 		newDeprecatedHandlers(snapshots, hooks))

@@ -15,6 +15,7 @@ import (
 
 	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/activity"
 	"github.com/hookgate/hookgate/internal/circuit"
 )
 
@@ -71,6 +72,10 @@ func observe(o *Observer, extensions *Extensions) extension.Link {
 			}
 			m.handlerCalls.WithLabelValues(h, name, outcome, kind).Inc()
 			m.handlerDuration.WithLabelValues(h, name).Observe(took.Seconds())
+			near := m.nearTimeout.WithLabelValues(h, name) // its first value, 0, counts too
+			if activity.IsNear(took, c.Handler.Handler.Timeout) {
+				near.Inc()
+			}
 			m.handlerSentBytes.WithLabelValues(h, name).Add(float64(result.Sent))
 			m.handlerReceivedBytes.WithLabelValues(h, name).Add(float64(result.Received))
 			o.remember(ctx, extensions, c, result, err, start, took)

@@ -137,6 +137,22 @@ type evidence struct {
 	since    time.Time // when it began to answer, or not to
 }
 
+// evidenceOf returns what a discovery, if there was one, shows about an extension.
+func evidenceOf(d activity.Discovery) []evidence {
+	switch {
+	case d.At.IsZero():
+		return nil
+	case d.Message != "":
+		return []evidence{{down: d.At, since: d.Since}}
+	}
+	return []evidence{{up: d.At, since: d.Since}}
+}
+
+// shownBy returns what calls show about a handler.
+func shownBy(s activity.Seen) evidence {
+	return evidence{up: s.LastSuccess, down: s.LastDown, since: s.Since}
+}
+
 // state returns the state that the newest evidence shows.
 func (e evidence) state() status.State {
 	switch {
@@ -161,18 +177,13 @@ func (r *Reporter) extension(
 	if s := registration.NamespaceSelector; s != nil && !s.Empty() {
 		x.Selector = s.String()
 	}
-	var seen []evidence
-	if d.Message != "" {
-		seen = append(seen, evidence{down: d.At, since: d.Since})
-	} else if !d.At.IsZero() {
-		seen = append(seen, evidence{up: d.At, since: d.Since})
-	}
+	seen := evidenceOf(d)
 	var calls activity.Calls
 	lost := r.Observer.losses.Of(registration.Name)
 	for _, e := range snapshot.HandlersOf(registration.Name) {
 		of := r.Observer.handlers.Of(e.Name, now)
 		calls.Add(&of.Calls)
-		shown := evidence{up: of.LastSuccess, down: of.LastDown, since: of.Since}
+		shown := shownBy(of.Seen)
 		seen = append(seen, shown)
 		x.Handlers = append(x.Handlers, r.handler(e, &of, shown.state(), lost[e.Handler.Name]))
 		l := limitsOf(e)

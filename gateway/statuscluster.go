@@ -41,7 +41,7 @@ func (r *Reporter) Cluster(namespace, name string) *status.Cluster {
 
 func (r *Reporter) hooked(now time.Time, e *registry.Entry) status.HookedHandler {
 	of := r.Observer.handlers.Of(e.Name, now)
-	shown := evidence{up: of.LastSuccess, down: of.LastDown, since: of.Since}
+	shown := shownBy(of.Seen)
 	return status.HookedHandler{Handler: r.handler(e, &of, shown.state(), nil), Extension: e.Registration.Name}
 }
 

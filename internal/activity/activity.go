@@ -76,6 +76,11 @@ func (r *Handlers) Record(name string, c Call) {
 // Handler describes the calls to one handler.
 type Handler struct {
 	Calls
+	Seen
+}
+
+// Seen is what the calls to a handler have shown about its extension.
+type Seen struct {
 	// LastSuccess is when the extension last answered, be it Failure, and LastDown when a call last failed because the
 	// extension does not work. They are zero if that has not happened.
 	LastSuccess, LastDown time.Time
@@ -92,7 +97,23 @@ func (r *Handlers) Of(name string, now time.Time) Handler {
 	h, _ := v.(*handler)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return Handler{Calls: h.window.calls(now), LastSuccess: h.lastSuccess, LastDown: h.lastDown, Since: h.since}
+	return Handler{Calls: h.window.calls(now), Seen: h.seen()}
+}
+
+// Seen returns what Of does, without the calls, which it does not add up.
+func (r *Handlers) Seen(name string) Seen {
+	v, ok := r.handlers.Load(name)
+	if !ok {
+		return Seen{}
+	}
+	h, _ := v.(*handler)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.seen()
+}
+
+func (h *handler) seen() Seen {
+	return Seen{LastSuccess: h.lastSuccess, LastDown: h.lastDown, Since: h.since}
 }
 
 // DeletePartialMatch forgets the handler that the label "handler" names, as a vector of Prometheus does.

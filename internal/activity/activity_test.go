@@ -145,6 +145,9 @@ func TestHandlersSayWhatWasSeenLast(t *testing.T) {
 	} {
 		h.Record("a", Call{Ended: now.Add(step.after), Outcome: step.outcome, Down: step.down})
 		of := h.Of("a", now)
+		if got := h.Seen("a"); got != of.Seen {
+			t.Errorf("after %d: seen %+v, want %+v", step.after, got, of.Seen)
+		}
 		for what, times := range map[string]struct {
 			got  time.Time
 			want time.Duration
@@ -160,7 +163,7 @@ func TestHandlersSayWhatWasSeenLast(t *testing.T) {
 	if n := h.DeletePartialMatch(prometheus.Labels{"handler": "a"}); n != 0 {
 		t.Errorf("removed %d again", n)
 	}
-	if got := h.Of("a", now); !got.LastSuccess.IsZero() {
+	if got := h.Of("a", now); !got.LastSuccess.IsZero() || h.Seen("a") != (Seen{}) {
 		t.Error("a removed handler is still known")
 	}
 }

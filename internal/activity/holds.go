@@ -121,3 +121,26 @@ func (h *Holds) List(now time.Time) (holds []Hold, missed uint64) {
 	})
 	return holds, h.missed
 }
+
+// Held counts the Clusters that wait for a handler.
+type Held struct {
+	Clusters int
+	Since    time.Time // when the first of them began to wait
+}
+
+// Held returns what List does, added up for each handler and hook, whose Wait names no Cluster.
+func (h *Holds) Held(now time.Time) map[Wait]Held {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.clean(now)
+	all := map[Wait]Held{}
+	for _, hold := range h.holds {
+		by := Wait{Hook: hold.Hook, Handler: hold.Handler}
+		held := all[by]
+		if held.Clusters++; held.Since.IsZero() || hold.Since.Before(held.Since) {
+			held.Since = hold.Since
+		}
+		all[by] = held
+	}
+	return all
+}

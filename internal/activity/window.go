@@ -32,6 +32,11 @@ type slot struct {
 	took                  [buckets]uint32
 }
 
+// IsNear reports whether a call that took so long was near its timeout: from eight tenths of it on.
+func IsNear(took, timeout time.Duration) bool {
+	return timeout > 0 && float64(took) >= near*float64(timeout)
+}
+
 func number(t time.Time) int64 { return t.UnixNano() / int64(Slot) }
 
 // advance makes the slot of a time the last one, and empties those that are too old.
@@ -53,7 +58,7 @@ func (w *window) add(c Call) {
 	if c.Outcome != Success {
 		s.failures++
 	}
-	if c.Timeout > 0 && float64(c.Took) >= near*float64(c.Timeout) {
+	if IsNear(c.Took, c.Timeout) {
 		s.near++
 	}
 	s.took[bucket(c.Took)]++

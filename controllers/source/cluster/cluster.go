@@ -100,6 +100,7 @@ type Source struct {
 	core       *discovery.Reconciler
 	compiler   *policy.Compiler
 	namespaces namespaces
+	leadership *leadership
 }
 
 // New returns a Source, or an error if c is wrong. It does not connect to the API server.
@@ -131,8 +132,13 @@ func New(c Config) (*Source, error) {
 	if err := errors.Join(c.Backoff.Check(), c.LeaderElection.check(), coreErr, compilerErr); err != nil {
 		return nil, fmt.Errorf("cluster source: %w", err)
 	}
-	return &Source{config: c, served: served, core: core, compiler: compiler}, nil
+	return &Source{
+		config: c, served: served, core: core, compiler: compiler, leadership: newLeadership(c.LeaderElection, c.REST, c.Logger),
+	}, nil
 }
+
+// Leads reports whether this replica discovers extensions and writes status now.
+func (s *Source) Leads() bool { return s.leadership.term() != nil }
 
 // NamespaceLabels returns the labels of a namespace from the cache, and always kubernetes.io/metadata.name. Callers
 // must not change the map.
@@ -245,7 +251,7 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 		own:        s.config.Own,
 		resync:     s.config.Resync,
 		backoff:    s.config.Backoff,
-		leadership: newLeadership(s.config.LeaderElection, s.config.REST, s.config.Logger),
+		leadership: s.leadership,
 		losses:     s.config.Losses,
 		circuits:   s.config.Circuits,
 		readOnly:   s.config.ReadOnly,

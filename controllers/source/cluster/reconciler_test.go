@@ -517,9 +517,15 @@ func TestLostLeadershipEndsTheAttempt(t *testing.T) {
 	r.awaitLog(t, "this replica leads")
 	api.register("acme", nil)
 	<-began
+	if !r.source.Leads() {
+		t.Error("a replica that asks an extension does not say that it leads")
+	}
 	api.lease("other")
 	<-ended
 	r.awaitLog(t, "this replica no longer leads")
+	if r.source.Leads() {
+		t.Error("a replica that has lost its lease still says that it leads")
+	}
 	r.extensions.serve(named("b", ""))
 	api.register("acme", func(c *runtimev1.ExtensionConfig) { c.Status = statusWith(1, "c.acme") })
 	r.awaitServed(t, "c.acme https://acme.example.com") // it follows

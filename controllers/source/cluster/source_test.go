@@ -108,6 +108,7 @@ func named(name, clusterAPIVersion string) registry.Handler {
 // replica is a Source that runs against an apiServer.
 type replica struct {
 	*apiServer
+	source     *cluster.Source
 	registry   *registry.Registry
 	extensions *extensions
 	log        *transcript
@@ -137,6 +138,7 @@ func start(t testing.TB, api *apiServer, configure func(*cluster.Config)) *repli
 	if err != nil {
 		t.Fatal(err)
 	}
+	r.source = source
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- source.Run(ctx) }()
