@@ -38,13 +38,16 @@ func (r *pools) compose(
 			p.Spec.ExternalID))
 		return later(jitter(poolInterval)), r.write(ctx, p, desired)
 	}
-	if todo := plan(membersOf(list), revision, wanted); todo.create > 0 || len(todo.remove) > 0 {
+	members, err := r.membersOf(ctx, list)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if todo := plan(members, revision, wanted); todo.create > 0 || len(todo.remove) > 0 {
 		// Something is to be done: decide again from what is stored, of which the cache may lack the last.
 		if list, err = r.machinesOf(ctx, r.live, p, w); err != nil {
 			return reconcile.Result{}, err
 		}
-		members := membersOf(list)
-		if err := r.markPreferred(ctx, list, members); err != nil {
+		if members, err = r.membersOf(ctx, list); err != nil {
 			return reconcile.Result{}, err
 		}
 		if err := r.carryOut(ctx, p, w, list, plan(members, revision, wanted), revision); err != nil {
@@ -78,22 +81,30 @@ func (r *pools) machinesOf(
 	return machines, nil
 }
 
-// markPreferred marks the machines that an autoscaler or a person wants to go first. The annotation is on the Machine.
-func (r *pools) markPreferred(ctx context.Context, list []infrav1.HookgateMachine, members []member) error {
+// membersOf returns what a plan has to know of the machines of a pool. Cluster API, an autoscaler or a person says on the
+// Machine that it shall go.
+func (r *pools) membersOf(ctx context.Context, list []infrav1.HookgateMachine) ([]member, error) {
+	members := make([]member, len(list))
 	for i := range list {
-		_, members[i].preferred = list[i].Annotations[clusterv1.DeleteMachineAnnotation]
-		owner := ownerOf(&list[i], clusterv1.GroupVersion.Group, "Machine")
-		machine, err := get[clusterv1.Machine](ctx, r.client, list[i].Namespace, owner)
+		m := &list[i]
+		machine, err := r.machineOf(ctx, m)
 		if err != nil {
-			return err
+			return nil, err
 		}
-		if machine != nil {
-			if _, ok := machine.Annotations[clusterv1.DeleteMachineAnnotation]; ok {
-				members[i].preferred = true
-			}
-		}
+		members[i] = newMember(m, machine)
 	}
-	return nil
+	return members, nil
+}
+
+// machineOf returns the Machine of a HookgateMachine; nil if Cluster API has not made it yet.
+func (r *pools) machineOf(ctx context.Context, m *infrav1.HookgateMachine) (*clusterv1.Machine, error) {
+	// Cluster API gives the Machine the name of the HookgateMachine, and makes it the owner a moment later.
+	owner := cmp.Or(ownerOf(m, clusterv1.GroupVersion.Group, "Machine"), m.Name)
+	machine, err := get[clusterv1.Machine](ctx, r.client, m.Namespace, owner)
+	if err != nil || machine == nil || !slices.Contains(machineToInfra(ctx, machine), requestOf(m)) {
+		return nil, err
+	}
+	return machine, nil
 }
 
 // carryOut makes and removes machines.
@@ -126,13 +137,11 @@ func (r *pools) carryOut(
 
 // remove removes a machine of a pool: by its Machine, so that Cluster API drains its Node first, if it has one.
 func (r *pools) remove(ctx context.Context, m *infrav1.HookgateMachine) error {
-	// Cluster API gives the Machine the name of the HookgateMachine, and makes it the owner a moment later.
-	owner := cmp.Or(ownerOf(m, clusterv1.GroupVersion.Group, "Machine"), m.Name)
-	machine, err := get[clusterv1.Machine](ctx, r.client, m.Namespace, owner)
+	machine, err := r.machineOf(ctx, m)
 	if err != nil {
 		return err
 	}
-	if machine != nil && slices.Contains(machineToInfra(ctx, machine), requestOf(m)) {
+	if machine != nil {
 		if !machine.DeletionTimestamp.IsZero() {
 			return nil
 		}

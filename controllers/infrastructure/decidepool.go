@@ -14,6 +14,7 @@ import (
 	"slices"
 	"time"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/utils/ptr"
@@ -55,8 +56,11 @@ func revisionOf(p *infrav1.HookgateMachinePool, mp *clusterv1.MachinePool) strin
 
 // member is what a plan has to know of a machine of a pool.
 type member struct {
-	name, revision             string
-	ready, deleting, preferred bool
+	name, revision  string
+	ready, deleting bool
+	// preferred is for those that an autoscaler or a person has marked, leaving for those that are drained already, and
+	// failed for those that a health check wants replaced.
+	preferred, leaving, failed bool
 	created                    time.Time
 }
 
@@ -66,16 +70,27 @@ type todo struct {
 	remove []string
 }
 
-func membersOf(list []infrav1.HookgateMachine) []member {
-	members := make([]member, len(list))
-	for i := range list {
-		m := &list[i]
-		members[i] = member{
-			name: m.Name, revision: m.Annotations[infrav1.RevisionAnnotation], ready: isReady(m),
-			deleting: !m.DeletionTimestamp.IsZero(), created: m.CreationTimestamp.Time,
-		}
+// newMember returns a member from the machine and its Machine, which may be nil.
+func newMember(m *infrav1.HookgateMachine, machine *clusterv1.Machine) member {
+	_, preferred := m.Annotations[clusterv1.DeleteMachineAnnotation]
+	result := member{
+		name: m.Name, revision: m.Annotations[infrav1.RevisionAnnotation], ready: isReady(m),
+		deleting: !m.DeletionTimestamp.IsZero(), preferred: preferred, created: m.CreationTimestamp.Time,
 	}
-	return members
+	if machine != nil {
+		if _, ok := machine.Annotations[clusterv1.DeleteMachineAnnotation]; ok {
+			result.preferred = true
+		}
+		result.leaving, result.failed = !machine.DeletionTimestamp.IsZero(), toRemediate(machine)
+	}
+	return result
+}
+
+// toRemediate reports whether a health check wants the owner of a Machine to replace it. Cluster API's own controllers
+// do so for the Machines of a MachineSet and a control plane, and leave those of a pool to its provider.
+func toRemediate(m *clusterv1.Machine) bool {
+	return meta.IsStatusConditionFalse(m.Status.Conditions, clusterv1.MachineHealthCheckSucceededCondition) &&
+		meta.IsStatusConditionFalse(m.Status.Conditions, clusterv1.MachineOwnerRemediatedCondition)
 }
 
 func isReady(m *infrav1.HookgateMachine) bool {
@@ -83,10 +98,17 @@ func isReady(m *infrav1.HookgateMachine) bool {
 }
 
 // plan decides what brings a pool closer to the wanted number of machines of a revision. A rollout makes one machine of
-// the new revision, and removes an old one once all new ones are ready. Those that go first are preferred ones, then
-// those of an old revision, then those that are not ready, then the oldest.
+// the new revision, and removes an old one once all new ones are ready. Those that go first are those that leave
+// anyway, then preferred ones, then those of an old revision, then those that are not ready, then the oldest. Failed
+// ones go at once, and count as gone: the health check decides how many may.
 func plan(members []member, revision string, wanted int) todo {
-	alive := slices.DeleteFunc(slices.Clone(members), func(m member) bool { return m.deleting })
+	var t todo
+	alive := slices.DeleteFunc(slices.Clone(members), func(m member) bool {
+		if m.failed && !m.deleting && !m.leaving {
+			t.remove = append(t.remove, m.name)
+		}
+		return m.deleting || m.failed
+	})
 	old, pending := 0, 0 // of another revision; of this revision and not ready
 	for _, m := range alive {
 		switch {
@@ -99,15 +121,17 @@ func plan(members []member, revision string, wanted int) todo {
 	excess := len(alive) - wanted
 	switch {
 	case excess < 0:
-		return todo{create: -excess}
+		t.create = -excess
+		return t
 	case excess == 0 && old > 0 && pending == 0:
-		return todo{create: 1}
+		t.create = 1
+		return t
 	}
 	if old > 0 {
 		excess -= pending // what is ready must suffice meanwhile
 	}
 	if excess <= 0 {
-		return todo{}
+		return t
 	}
 	first := func(b bool) int {
 		if b {
@@ -117,10 +141,9 @@ func plan(members []member, revision string, wanted int) todo {
 	}
 	slices.SortStableFunc(alive, func(a, b member) int {
 		return cmp.Or(
-			first(a.preferred)-first(b.preferred), first(a.revision != revision)-first(b.revision != revision),
+			first(a.leaving)-first(b.leaving), first(a.preferred)-first(b.preferred), first(a.revision != revision)-first(b.revision != revision),
 			first(!a.ready)-first(!b.ready), a.created.Compare(b.created), cmp.Compare(a.name, b.name))
 	})
-	var t todo
 	for _, m := range alive[:excess] {
 		t.remove = append(t.remove, m.name)
 	}

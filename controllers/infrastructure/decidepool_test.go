@@ -18,8 +18,8 @@ import (
 	infrav1 "github.com/hookgate/hookgate/api/infrastructure/v1alpha1"
 )
 
-// TestPlan has machines as words: their revision, + if they are ready, ! if they are preferred, x if they are being
-// deleted. They were made in their order.
+// TestPlan has machines as words: their revision, + if they are ready, ! if they are preferred, ~ if they are drained,
+// - if a health check wants them replaced, x if they are being deleted. They were made in their order.
 func TestPlan(t *testing.T) {
 	for _, c := range []struct {
 		reason, members string
@@ -33,7 +33,15 @@ func TestPlan(t *testing.T) {
 		{"removes what is not ready before the oldest", "n+ n n+", 2, "remove 1"},
 		{"removes an old revision before what is not ready", "n+ n+ o+", 2, "remove 2"},
 		{"removes what is preferred before everything", "n+ o+ n+!", 2, "remove 2"},
+		{"removes what leaves already before what is preferred", "n+ n+! n+~", 2, "remove 2"},
+		{"replaces what has failed", "n+ n-", 2, "create 1remove 1"},
+		{"replaces what has failed only once", "n+ n-~", 2, "create 1"},
+		{"waits for what replaces it", "n+ n-x n", 2, ""},
+		{"has one less where one failed", "n+ n+- n+", 2, "remove 1"},
+		{"replaces all that have failed", "n- n-", 2, "create 2remove 0 1"},
+		{"replaces what has failed in a rollout", "o+ o- n", 2, "remove 1"},
 		{"scales to nothing", "n+ n", 0, "remove 1 0"},
+		{"scales to nothing what has failed", "n+ n-", 0, "remove 1 0"},
 		{"begins a rollout with one more", "o+ o+", 2, "create 1"},
 		{"waits for the new one", "o+ o+ n", 2, ""},
 		{"removes one old for one new", "o+ o+ n+", 2, "remove 0"},
@@ -46,6 +54,7 @@ func TestPlan(t *testing.T) {
 			members = append(members, member{
 				name: strconv.Itoa(i), revision: word[:1], ready: strings.Contains(word, "+"),
 				preferred: strings.Contains(word, "!"), deleting: strings.Contains(word, "x"),
+				leaving: strings.Contains(word, "~"), failed: strings.Contains(word, "-"),
 				created: time.Unix(int64(i), 0),
 			})
 		}

@@ -200,3 +200,22 @@ func memberChanged(before, after *infrav1.HookgateMachine) bool {
 		!equality.Semantic.DeepEqual(before.Status.Addresses, after.Status.Addresses) ||
 		before.Status.FailureDomain != after.Status.FailureDomain
 }
+
+// toPool returns the HookgateMachinePool of a Machine.
+func (r *base) toPool(ctx context.Context, o client.Object) []reconcile.Request {
+	for _, request := range machineToInfra(ctx, o) {
+		m, err := get[infrav1.HookgateMachine](ctx, r.client, request.Namespace, request.Name)
+		if err == nil && m != nil {
+			return poolOf(ctx, m)
+		}
+	}
+	return nil
+}
+
+// wishChanged reports whether something of a Machine has changed by which a pool chooses those that go.
+func wishChanged(before, after *clusterv1.Machine) bool {
+	_, marked := before.Annotations[clusterv1.DeleteMachineAnnotation]
+	_, marks := after.Annotations[clusterv1.DeleteMachineAnnotation]
+	return toRemediate(before) != toRemediate(after) || marked != marks ||
+		before.DeletionTimestamp.IsZero() != after.DeletionTimestamp.IsZero()
+}

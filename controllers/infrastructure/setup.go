@@ -161,6 +161,7 @@ func (r *base) setUpPools(mgr manager.Manager, concurrency int) error {
 		For(&infrav1.HookgateMachinePool{}, builder.WithPredicates(updated(notStatus))).
 		Watches(&clusterv1.MachinePool{}, mapped(machinePoolToInfra), builder.WithPredicates(updated(notStatus))).
 		Watches(&infrav1.HookgateMachine{}, mapped(poolOf), builder.WithPredicates(updated(memberChanged))).
+		Watches(&clusterv1.Machine{}, mapped(r.toPool), builder.WithPredicates(updated(wishChanged))).
 		Watches(&clusterv1.Cluster{}, mapped(r.toPools), builder.WithPredicates(updated(clusterChanged))).
 		Watches(&infrav1.HookgateCluster{}, mapped(r.toPools), builder.WithPredicates(updated(infraChanged))).
 		Watches(&infrav1.InfrastructureClass{},

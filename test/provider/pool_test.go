@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"google.golang.org/protobuf/proto"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -171,6 +172,52 @@ func TestPoolOfMachines(t *testing.T) {
 	w.gone(infra)
 	if n := len(w.cloud.existing()); n != 0 {
 		t.Errorf("%d machines are left", n)
+	}
+}
+
+// A health check marks the Machine of a pool. Cluster API's own controller of pools does nothing about it: the provider
+// removes that Machine, and no other, and makes another machine.
+func TestPoolHealthCheck(t *testing.T) {
+	w := newWorld(t)
+	w.readyCluster("c")
+	_, infra := w.newPool("c", "p", 2)
+	eventually(w, infra, "2 machines", settled(2))
+	var machines []*clusterv1.Machine
+	for _, m := range w.poolMachines("p") {
+		machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: m.Name}}
+		machine.Spec.ClusterName = "c"
+		machine.Spec.Bootstrap.DataSecretName = new("")
+		machine.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{
+			APIGroup: infrav1.GroupVersion.Group, Kind: infrav1.HookgateMachineKind, Name: m.Name,
+		}
+		w.create(machine)
+		machines = append(machines, machine)
+	}
+	mark := func(m *clusterv1.Machine, kinds ...string) {
+		updateStatus(w, m, func(m *clusterv1.Machine) {
+			for _, kind := range kinds {
+				meta.SetStatusCondition(&m.Status.Conditions, metav1.Condition{
+					Type: kind, Status: metav1.ConditionFalse, Reason: "Test",
+				})
+			}
+		})
+	}
+	// A check that failed is not yet a wish: too many Machines may be unhealthy at once, or something else remediates.
+	healthy, failed := machines[0], machines[1]
+	mark(healthy, clusterv1.MachineHealthCheckSucceededCondition)
+	mark(failed, clusterv1.MachineHealthCheckSucceededCondition, clusterv1.MachineOwnerRemediatedCondition)
+	w.gone(failed)
+	gone := &infrav1.HookgateMachine{ObjectMeta: metav1.ObjectMeta{Namespace: failed.Namespace, Name: failed.Name}}
+	w.delete(gone) // as Cluster API does
+	w.gone(gone)
+	eventually(w, infra, "2 machines again", func(p *infrav1.HookgateMachinePool) bool {
+		return settled(2)(p) && len(w.cloud.existing()) == 2
+	})
+	if made := len(w.poolMachines("p")); made != 2 || !w.get(healthy) {
+		t.Errorf("there are %d HookgateMachines, and the other Machine is there: %t", made, w.get(healthy))
+	}
+	if !healthy.DeletionTimestamp.IsZero() {
+		t.Error("the other Machine was deleted")
 	}
 }
 
