@@ -175,7 +175,7 @@ func (o *extensionsOptions) ofCluster(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	from, err := survey.NewCluster(config, o.group, o.watchFilter)
+	from, err := survey.NewCluster(config, o.watchFilter, o.group)
 	if err != nil {
 		return err
 	}

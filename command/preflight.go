@@ -4,6 +4,7 @@
 package command
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/codec"
@@ -34,7 +36,7 @@ type preflightOptions struct {
 	from             string
 	extensionConfigs string
 	discover         bool
-	kubeconfig       string
+	kube             kubeOptions
 	group            string
 	watchFilter      string
 	output           string
@@ -45,7 +47,7 @@ type preflightOptions struct {
 func newPreflightCommand(hooks *catalog.Catalog, versions *hookversion.Converter) *cobra.Command {
 	o := preflightOptions{versions: versions}
 	cmd := &cobra.Command{
-		Use:   "preflight --for TARGET {--kubeconfig FILE | --extension-configs DIR}",
+		Use:   "preflight --for TARGET [--kubeconfig FILE | --extension-configs DIR]",
 		Short: "Show what an upgrade means for the registered handlers",
 		Long: "Show, for each registered handler, whether an upgrade would break it, lose part of its requests,\n" +
 			"or needs attention, and what to do about it, down to the ExtensionPolicy to apply.\n" +
@@ -54,9 +56,9 @@ func newPreflightCommand(hooks *catalog.Catalog, versions *hookversion.Converter
 			"TARGET is cluster-api=VERSION, hookgate=VERSION, or, with two flags, both. What an upgrade of\n" +
 			"Cluster API means depends on the release that runs now: --from names it; in a cluster where\n" +
 			"clusterctl has installed Cluster API, preflight finds it out.\n\n" +
-			"The exit status is 0 if nothing breaks, 1 if something does or the question could not be answered,\n" +
-			"and 2 for wrong usage.",
-		Example: "  hookgate preflight --for cluster-api=v1.14.0 --kubeconfig ~/.kube/config\n" +
+			"The exit status is 0 if nothing breaks, 1 if something does, there is nothing to judge, or the\n" +
+			"question could not be answered, and 2 for wrong usage.",
+		Example: "  hookgate preflight --for cluster-api=v1.14.0 --context management\n" +
 			"  hookgate preflight --for cluster-api=v1.14.0 --from cluster-api=v1.12.4 \\\n" +
 			"    --extension-configs manifests/ --discover\n" +
 			"  hookgate preflight --for hookgate=v0.1.0 --extension-configs manifests/ -o sarif > preflight.sarif",
@@ -72,10 +74,9 @@ func newPreflightCommand(hooks *catalog.Catalog, versions *hookversion.Converter
 		"directory with manifests of ExtensionConfigs and ExtensionPolicies")
 	f.BoolVar(&o.discover, "discover", false,
 		"ask the extensions of --extension-configs for their handlers instead of reading status.handlers")
-	f.StringVar(&o.kubeconfig, "kubeconfig", "",
-		"kubeconfig of the cluster with the ExtensionConfigs; not needed in a Pod")
-	f.StringVar(&o.group, "extension-config-group", cluster.ClusterAPIGroup,
-		"API group of the ExtensionConfigs: "+cluster.ClusterAPIGroup+" or "+cluster.HookgateGroup)
+	o.kube.addFlags(f)
+	f.StringVar(&o.group, "extension-config-group", "",
+		"API group of the ExtensionConfigs: "+cluster.ClusterAPIGroup+" or "+cluster.HookgateGroup+"; by default both")
 	f.StringVar(&o.watchFilter, "watch-filter", "",
 		"judge only ExtensionConfigs whose label cluster.x-k8s.io/watch-filter has this value")
 	f.StringVarP(&o.output, "output", "o", formatTable,
@@ -113,15 +114,12 @@ func (o *preflightOptions) check(hooks *catalog.Catalog) (preflight.Target, erro
 		}
 	}
 	switch {
-	case o.extensionConfigs != "" && o.kubeconfig != "":
-		return t, usagef("--extension-configs and --kubeconfig: ExtensionConfigs come from a directory or from " +
-			"a cluster; leave one of them out")
-	case o.extensionConfigs == "" && o.kubeconfig == "" && !inCluster():
-		return t, usagef("--kubeconfig is required, for the ExtensionConfigs of a cluster; or " +
-			"--extension-configs, for those of a directory")
+	case o.extensionConfigs != "" && (o.kube != kubeOptions{}):
+		return t, usagef("--extension-configs and --kubeconfig or --context: ExtensionConfigs come from a directory or " +
+			"from a cluster; leave one of them out")
 	case o.discover && o.extensionConfigs == "":
 		return t, usagef("--discover: in a cluster, the gateway discovers extensions; use it with --extension-configs")
-	case o.group != cluster.ClusterAPIGroup && o.group != cluster.HookgateGroup:
+	case o.group != "" && o.group != cluster.ClusterAPIGroup && o.group != cluster.HookgateGroup:
 		return t, usagef("--extension-config-group: want %s or %s, got %q",
 			cluster.ClusterAPIGroup, cluster.HookgateGroup, o.group)
 	case !slices.Contains([]string{formatTable, formatJSON, formatSARIF, formatPolicies}, o.output):
@@ -155,6 +153,9 @@ func (o *preflightOptions) run(cmd *cobra.Command, hooks *catalog.Catalog) error
 		}
 		return fmt.Errorf("preflight: %w", err)
 	}
+	if inventory.Empty() {
+		return fmt.Errorf("preflight: there is nothing to judge: %s", o.nothing())
+	}
 	report := preflight.Judge(inventory, target)
 	if err := o.print(cmd.OutOrStdout(), &report); err != nil {
 		return fmt.Errorf("print findings: %w", err)
@@ -163,6 +164,18 @@ func (o *preflightOptions) run(cmd *cobra.Command, hooks *catalog.Catalog) error
 		return errors.New(verdict(&report, preflight.Level(o.failOn)))
 	}
 	return nil
+}
+
+// nothing says where no registration was found.
+func (o *preflightOptions) nothing() string {
+	if o.extensionConfigs != "" {
+		return fmt.Sprintf("%s has no ExtensionConfig", o.extensionConfigs)
+	}
+	where := "the cluster has no ExtensionConfig in " + cmp.Or(o.group, cluster.ClusterAPIGroup+" and in "+cluster.HookgateGroup)
+	if o.watchFilter != "" {
+		where += fmt.Sprintf(" with the label %s=%s", clusterv1.WatchLabel, o.watchFilter)
+	}
+	return where + "; is it the right cluster?"
 }
 
 // verdict returns why the exit status is 1.
@@ -203,11 +216,15 @@ func (o *preflightOptions) readDirectory(ctx context.Context, hooks *catalog.Cat
 func (o *preflightOptions) readCluster(
 	ctx context.Context, t *preflight.Target, notes io.Writer,
 ) (preflight.Inventory, error) {
-	config, _, err := loadKubeconfig(o.kubeconfig)
+	config, err := o.kube.load()
 	if err != nil {
 		return preflight.Inventory{}, err
 	}
-	from, err := survey.NewCluster(config, o.group, o.watchFilter)
+	groups := []string{o.group}
+	if o.group == "" {
+		groups = []string{cluster.ClusterAPIGroup, cluster.HookgateGroup}
+	}
+	from, err := survey.NewCluster(config, o.watchFilter, groups...)
 	if err != nil {
 		return preflight.Inventory{}, err
 	}

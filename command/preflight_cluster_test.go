@@ -12,9 +12,11 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
+	"k8s.io/client-go/tools/clientcmd"
 	"sigs.k8s.io/yaml"
 )
 
@@ -101,8 +103,11 @@ func TestPreflightOfACluster(t *testing.T) {
 			"from cluster-api=v1.12 (--from): ", "2 findings of level break"},
 		"no Provider": {registered(t, ""), nil, exitDone, "not-stated",
 			"Which Cluster API runs now is not known: there is no Provider of clusterctl for Cluster API. Say it with --from cluster-api=VERSION.\n"},
-		"no ExtensionConfigs": {map[string][]any{listedConfigs: nil}, nil, exitDone, "0 handlers of 0 ExtensionConfigs", ""},
-		"no such kind":        {map[string][]any{}, nil, exitFailed, "", "the API server has no ExtensionConfig in runtime.cluster.x-k8s.io/v1beta2"},
+		"no ExtensionConfigs": {map[string][]any{listedConfigs: nil}, nil, exitFailed, "",
+			"there is nothing to judge: the cluster has no ExtensionConfig in runtime.cluster.x-k8s.io and in runtime.hookgate.dev; is it the right cluster?\n"},
+		"none with the label": {map[string][]any{listedConfigs: nil}, []string{"--watch-filter", "blue", "--extension-config-group", "runtime.hookgate.dev"}, exitFailed, "",
+			"the API server has no ExtensionConfig in runtime.hookgate.dev/v1beta2; install Cluster API or the gateway, or name another group"},
+		"no such kind": {map[string][]any{}, nil, exitFailed, "", "the API server has no ExtensionConfig in runtime.cluster.x-k8s.io/v1beta2 and runtime.hookgate.dev/v1beta2; install Cluster API or the gateway\n"},
 		"a warning fails": {registered(t, "v1.13.0"), []string{"--fail-on", "warn"}, exitFailed, "1 warn",
 			"hookgate: cluster-api=v1.14: 1 finding of level warn\n"},
 		"policies": {registered(t, "v1.12.4"), []string{"-o", "policies", "--watch-filter", "blue"}, exitFailed,
@@ -114,6 +119,75 @@ func TestPreflightOfACluster(t *testing.T) {
 				t.Errorf("exit status %d, want %d; want %q in\n%s\nand %q in\n%s", got.code, tt.code, tt.out, got.out, tt.err, got.errOut)
 			}
 		})
+	}
+}
+
+// noKubeconfig makes sure that the user's own cluster is not asked.
+func noKubeconfig(t *testing.T) {
+	t.Helper()
+	before := clientcmd.RecommendedHomeFile // which client-go sets when the process starts
+	clientcmd.RecommendedHomeFile = filepath.Join(t.TempDir(), "config")
+	t.Cleanup(func() { clientcmd.RecommendedHomeFile = before })
+	t.Setenv("KUBECONFIG", "")
+	t.Setenv("KUBERNETES_SERVICE_HOST", "")
+}
+
+// TestPreflightFindsTheCluster looks for the kubeconfig and its context as kubectl does.
+func TestPreflightFindsTheCluster(t *testing.T) {
+	noKubeconfig(t)
+	old, err := os.ReadFile(apiServer(t, registered(t, "v1.12.4")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	other, err := os.ReadFile(apiServer(t, registered(t, "v1.13.0")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := regexp.MustCompile(`server: "[^"]*"`)
+	both := writeFile(t, "both", fmt.Sprintf(`apiVersion: v1
+kind: Config
+clusters: [{name: a, cluster: {%s}}, {name: b, cluster: {%s}}]
+contexts: [{name: a, context: {cluster: a, user: a}}, {name: b, context: {cluster: b, user: a}}]
+users: [{name: a, user: {}}]
+current-context: a
+`, server.Find(old), server.Find(other)))
+	preflight := func(args ...string) outcome {
+		return hookgate(t, "", append([]string{"preflight", "--for", "cluster-api=v1.14.0"}, args...)...)
+	}
+	t.Setenv("KUBECONFIG", both)
+	for from, args := range map[string][]string{"v1.12": nil, "v1.13": {"--context", "b"}} {
+		if got := preflight(args...); !strings.Contains(got.out, "from cluster-api="+from) {
+			t.Errorf("%q: %+v", args, got)
+		}
+	}
+	if got := preflight("--context", "c"); got.code != exitFailed || !strings.Contains(got.errOut, `context "c" does not exist`) {
+		t.Errorf("a context that does not exist: %+v", got)
+	}
+	t.Setenv("KUBECONFIG", "")
+	if err := os.WriteFile(clientcmd.RecommendedHomeFile, other, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if got := preflight(); !strings.Contains(got.out, "from cluster-api=v1.13") {
+		t.Errorf("~/.kube/config: %+v", got)
+	}
+}
+
+// TestPreflightLooksIntoBothGroups judges what is registered with a gateway and what is registered with Cluster API.
+func TestPreflightLooksIntoBothGroups(t *testing.T) {
+	lists := registered(t, "v1.12.4")
+	const ofGateway = "runtime.hookgate.dev/v1beta2/extensionconfigs"
+	lists[ofGateway] = lists[listedConfigs]
+	lists[listedConfigs] = []any{extensionConfig("core")}
+	kubeconfig := apiServer(t, lists)
+	for group, want := range map[string]string{
+		"":                         "of 4 ExtensionConfigs: ",
+		"runtime.cluster.x-k8s.io": "of 1 ExtensionConfig: ",
+		"runtime.hookgate.dev":     "of 3 ExtensionConfigs: ",
+	} {
+		got := hookgate(t, "", "preflight", "--for", "cluster-api=v1.14.0", "--kubeconfig", kubeconfig, "--extension-config-group", group)
+		if !strings.Contains(got.out, want) {
+			t.Errorf("%q: want %q in\n%s%s", group, want, got.out, got.errOut)
+		}
 	}
 }
 

@@ -109,7 +109,7 @@ func TestPreflight(t *testing.T) {
 		"Both":        {"both targets at once", nil, append(to114, "--for", "hookgate=v0.1.0"), exitFailed, []string{"cluster-api=v1.14, hookgate=v0.1.0 from cluster-api=v1.12 (--from): "}, ""},
 		"BadManifest": {"what cannot be read may be anything", map[string]string{"z.yaml": "kind: ExtensionConfig\napiVersion: runtime.cluster.x-k8s.io/v1beta2\nmetadata: {name: z}\nspec: {clientConfig: {}}\n"}, to114, exitFailed, []string{"unreadable", `z.yaml:4`, "must have url or service"}, ""},
 		"Conflict":    {"a policy that is not in effect is no statement", map[string]string{"p.yaml": policies, "q.yaml": strings.ReplaceAll(policies, "-cluster-api", "-zzz")}, to114, exitDone, []string{"policy-ignored", `ExtensionPolicy "acme-cluster-api" is for ExtensionConfig "acme", too`}, ""},
-		"Empty":       {"nothing is registered", nil, append(to114, "--extension-configs", t.TempDir()), exitDone, []string{"0 handlers of 0 ExtensionConfigs"}, "LEVEL"},
+		"Empty":       {"nothing is registered", nil, append(to114, "--extension-configs", t.TempDir()), exitFailed, nil, "LEVEL"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			more := map[string]string{}
@@ -122,6 +122,9 @@ func TestPreflight(t *testing.T) {
 				if !strings.Contains(got.out, want) {
 					t.Errorf("%s: no %q in\n%s", tt.reason, want, got.out)
 				}
+			}
+			if nothing := strings.Contains(got.errOut, "there is nothing to judge: "); nothing != (name == "Empty") {
+				t.Errorf("%s: %s", tt.reason, got.errOut)
 			}
 			if tt.not != "" && strings.Contains(got.out, tt.not) {
 				t.Errorf("%s: there is %q in\n%s", tt.reason, tt.not, got.out)
@@ -160,6 +163,7 @@ func TestPreflightDiscover(t *testing.T) {
 
 func TestPreflightMistakes(t *testing.T) {
 	file := writeFile(t, "file", "")
+	noKubeconfig(t)
 	directory := func(args ...string) []string { return append([]string{"--extension-configs", upgrade}, args...) }
 	const target = "cluster-api=v1.14.0"
 	for name, tt := range map[string]struct {
@@ -174,7 +178,7 @@ func TestPreflightMistakes(t *testing.T) {
 		"Twice":         {directory("--for", target, "--for", "cluster-api=v1.13.0"), exitUsage, "cluster-api has a target already"},
 		"FromWhat":      {directory("--for", target, "--from", "v1.12.0"), exitUsage, `--from "v1.12.0": want cluster-api=VERSION`},
 		"FromUnknown":   {directory("--for", target, "--from", "cluster-api=v1.2.0"), exitUsage, "--from: release v1.2.0 of Cluster API is not known here"},
-		"NoSource":      {[]string{"--for", target}, exitUsage, "--kubeconfig is required"},
+		"NoSource":      {[]string{"--for", target}, exitUsage, "there is no cluster to ask: want --kubeconfig FILE, or $KUBECONFIG, or ~/.kube/config"},
 		"TwoSources":    {directory("--for", target, "--kubeconfig", "x"), exitUsage, "leave one of them out"},
 		"Discover":      {[]string{"--for", target, "--kubeconfig", "x", "--discover"}, exitUsage, "use it with --extension-configs"},
 		"Group":         {[]string{"--for", target, "--kubeconfig", "x", "--extension-config-group", "x"}, exitUsage, "--extension-config-group: want runtime.cluster.x-k8s.io or runtime.hookgate.dev"},

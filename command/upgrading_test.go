@@ -113,7 +113,7 @@ func TestUpgradingPage(t *testing.T) {
 	}
 	// They need a cluster; test/kubernetes runs preflight against one.
 	want := []string{
-		"console: $ hookgate preflight --for cluster-api=v1.14.0 --kubeconfig ~/.kube/config\n",
+		"console: $ hookgate preflight --for cluster-api=v1.14.0 --context management\n",
 		"console: $ kubectl apply -f out/upgrade/policies.yaml\n",
 		"console: $ kubectl get extensionconfigs.runtime.hookgate.dev acme -o jsonpath='{.status.conditions[?(@.type==\"ConversionLossy\")].message}'\n",
 	}

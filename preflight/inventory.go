@@ -22,10 +22,16 @@ type Inventory struct {
 	// known; it is empty where there are no Clusters, as in a directory.
 	Unresolved []string
 	Unchecked  string
+	// OfGateways is set if the inventory has what is registered with the gateways of the cluster, beside what is
+	// registered with Cluster API.
+	OfGateways bool
 	// WatchFilter is the value of the label cluster.x-k8s.io/watch-filter without which policies take no effect; empty
 	// for none.
 	WatchFilter string
 }
+
+// Empty reports whether there is nothing to judge.
+func (v *Inventory) Empty() bool { return len(v.Extensions)+len(v.Ignored)+len(v.Unreadable) == 0 }
 
 // Location is the file and line of a definition; File is empty for an object in a cluster.
 type Location struct {

@@ -71,6 +71,9 @@ func (t *Target) judge(x *Extension, v *Inventory) (findings []Finding, policies
 			Problem: x.Undiscovered, Remedy: x.Discover,
 		})
 	}
+	if t.isGateway(x) && v.OfGateways {
+		return append(findings, ofGateway(x)...), nil
+	}
 	if t.isGateway(x) {
 		findings = append(findings, Finding{
 			Level: Warn, Rule: ruleGateway, ExtensionConfig: x.Name, Location: x.Location,
@@ -79,12 +82,7 @@ func (t *Target) judge(x *Extension, v *Inventory) (findings []Finding, policies
 			Remedy: "ask about what is registered with it: in its directory, or in its API group, as with " +
 				"--extension-config-group runtime.hookgate.dev",
 		})
-		for i := range x.Handlers {
-			f := about(x, &x.Handlers[i], OK, ruleOK)
-			f.Problem = "it is that of a gateway, which takes objects of every version"
-			findings = append(findings, f)
-		}
-		return findings, nil
+		return append(findings, ofGateway(x)...), nil
 	}
 	var needs []need
 	for i := range x.Handlers {
@@ -122,6 +120,16 @@ func about(x *Extension, h *Handler, level Level, rule string) Finding {
 		f.ExtensionPolicy = h.Policy.Name
 	}
 	return f
+}
+
+// ofGateway returns the findings about the handlers of a gateway: they are well.
+func ofGateway(x *Extension) (findings []Finding) {
+	for i := range x.Handlers {
+		f := about(x, &x.Handlers[i], OK, ruleOK)
+		f.Problem = "it is that of a gateway, which takes objects of every version"
+		findings = append(findings, f)
+	}
+	return findings
 }
 
 // isGateway reports whether an extension is a gateway. A gateway announces, for each lifecycle hook, a handler with the

@@ -38,23 +38,22 @@ var ErrNoProvider = errors.New("there is no Provider of clusterctl for Cluster A
 // Cluster reads the registrations of a cluster. It writes nothing.
 type Cluster struct {
 	client      client.Client
-	group       string
+	groups      []string
 	watchFilter string
 }
 
-// NewCluster returns a Cluster for the ExtensionConfigs of an API group. With a watch filter, only ExtensionConfigs and
+// NewCluster returns a Cluster for the ExtensionConfigs of API groups, one of which must exist. With a watch filter, only ExtensionConfigs and
 // policies with that label cluster.x-k8s.io/watch-filter count. It does no I/O.
-func NewCluster(config *rest.Config, group, watchFilter string) (*Cluster, error) {
+func NewCluster(config *rest.Config, watchFilter string, groups ...string) (*Cluster, error) {
 	scheme := runtime.NewScheme()
-	version := schema.GroupVersion{Group: group, Version: runtimev1.GroupVersion.Version}
-	scheme.AddKnownTypes(version, &runtimev1.ExtensionConfig{}, &runtimev1.ExtensionConfigList{})
-	metav1.AddToGroupVersion(scheme, version)
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
 		return nil, err
 	}
 	// The resources are known; discovering them could take another permission.
 	mapper := meta.NewDefaultRESTMapper(nil)
-	mapper.Add(version.WithKind("ExtensionConfig"), meta.RESTScopeRoot)
+	for _, group := range groups {
+		mapper.Add(kindIn(group), meta.RESTScopeRoot)
+	}
 	mapper.Add(v1alpha1.GroupVersion.WithKind("ExtensionPolicy"), meta.RESTScopeRoot)
 	mapper.Add(providerKind, meta.RESTScopeNamespace)
 	mapper.Add(convert.CRDKind, meta.RESTScopeRoot)
@@ -66,7 +65,41 @@ func NewCluster(config *rest.Config, group, watchFilter string) (*Cluster, error
 	if err != nil {
 		return nil, err
 	}
-	return &Cluster{client: c, group: group, watchFilter: watchFilter}, nil
+	return &Cluster{client: c, groups: groups, watchFilter: watchFilter}, nil
+}
+
+// kindIn returns the kind of ExtensionConfigs in an API group.
+func kindIn(group string) schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: group, Version: runtimev1.GroupVersion.Version, Kind: "ExtensionConfig"}
+}
+
+// configs returns the ExtensionConfigs of each group. Without the kind, a group has none, unless that is so of all.
+func (c *Cluster) configs(ctx context.Context, options ...client.ListOption) (map[string][]runtimev1.ExtensionConfig, error) {
+	found := map[string][]runtimev1.ExtensionConfig{}
+	var missing error
+	for _, group := range c.groups {
+		list := &unstructured.UnstructuredList{} // the Go type has one group
+		list.SetGroupVersionKind(kindIn(group).GroupVersion().WithKind("ExtensionConfigList"))
+		switch err := c.list(ctx, list, "extensionconfigs", group, options...); {
+		case absent(err):
+			missing = err
+			continue
+		case err != nil:
+			return nil, err
+		}
+		items := make([]runtimev1.ExtensionConfig, len(list.Items))
+		for i := range list.Items {
+			err := runtime.DefaultUnstructuredConverter.FromUnstructured(list.Items[i].Object, &items[i])
+			if err != nil {
+				return nil, fmt.Errorf("ExtensionConfig %s of %s: %w", list.Items[i].GetName(), group, err)
+			}
+		}
+		found[group] = items
+	}
+	if len(found) == 0 {
+		return nil, c.explained(missing)
+	}
+	return found, nil
 }
 
 // Inventory returns the registrations. Its errors name missing permissions and missing kinds.
@@ -76,19 +109,22 @@ func (c *Cluster) Inventory(ctx context.Context, hooks *catalog.Catalog) (prefli
 	if c.watchFilter != "" {
 		options = append(options, client.MatchingLabels{clusterv1.WatchLabel: c.watchFilter})
 	}
-	var configs runtimev1.ExtensionConfigList
-	if err := c.list(ctx, &configs, "extensionconfigs", c.group, options...); err != nil {
-		return v, c.explained(err)
+	configs, err := c.configs(ctx, options...)
+	if err != nil {
+		return v, err
 	}
 	var list v1alpha1.ExtensionPolicyList
 	// Without the kind, there are no policies.
-	err := c.list(ctx, &list, "extensionpolicies", v1alpha1.GroupVersion.Group, options...)
+	err = c.list(ctx, &list, "extensionpolicies", v1alpha1.GroupVersion.Group, options...)
 	if err != nil && !absent(err) {
 		return v, err
 	}
-	for i := range configs.Items {
-		if config := &configs.Items[i]; config.DeletionTimestamp.IsZero() {
-			v.Extensions = append(v.Extensions, registered(config, hooks))
+	for _, group := range c.groups {
+		for i := range configs[group] {
+			if config := &configs[group][i]; config.DeletionTimestamp.IsZero() {
+				v.Extensions = append(v.Extensions, registered(config, hooks))
+				v.OfGateways = v.OfGateways || len(c.groups) > 1 && group != runtimev1.GroupVersion.Group
+			}
 		}
 	}
 	compiler, err := policy.NewCompiler()
@@ -183,13 +219,15 @@ func (c *Cluster) list(
 	return fmt.Errorf("list %s.%s: %w", resource, group, err)
 }
 
-// explained returns the error of listing ExtensionConfigs, with what to do if there is no such kind.
+// explained returns the error of an API server without ExtensionConfigs, with what to do.
 func (c *Cluster) explained(err error) error {
-	if !absent(err) {
-		return err
+	version := "/" + runtimev1.GroupVersion.Version
+	other := ""
+	if len(c.groups) == 1 {
+		other = ", or name another group with --extension-config-group"
 	}
-	return fmt.Errorf("%w: the API server has no ExtensionConfig in %s/%s; install Cluster API or the gateway, or name "+
-		"another group with --extension-config-group", err, c.group, runtimev1.GroupVersion.Version)
+	return fmt.Errorf("%w: the API server has no ExtensionConfig in %s; install Cluster API or the gateway%s",
+		err, strings.Join(c.groups, version+" and ")+version, other)
 }
 
 // absent reports whether the API server lacks a kind.

@@ -31,18 +31,20 @@ func (c *Cluster) States(ctx context.Context) ([]State, error) {
 	if c.watchFilter != "" {
 		options = append(options, client.MatchingLabels{clusterv1.WatchLabel: c.watchFilter})
 	}
-	var configs runtimev1.ExtensionConfigList
-	if err := c.list(ctx, &configs, "extensionconfigs", c.group, options...); err != nil {
-		return nil, c.explained(err)
+	configs, err := c.configs(ctx, options...)
+	if err != nil {
+		return nil, err
 	}
-	states := make([]State, len(configs.Items))
-	for i := range configs.Items {
-		config := &configs.Items[i]
-		conditions := config.Status.Conditions
-		states[i] = State{
-			Name: config.Name, Handlers: len(config.Status.Handlers),
-			Discovered: meta.FindStatusCondition(conditions, runtimev1.ExtensionConfigDiscoveredCondition),
-			Available:  meta.FindStatusCondition(conditions, clusterv1.AvailableCondition),
+	var states []State
+	for _, group := range c.groups {
+		for i := range configs[group] {
+			config := &configs[group][i]
+			conditions := config.Status.Conditions
+			states = append(states, State{
+				Name: config.Name, Handlers: len(config.Status.Handlers),
+				Discovered: meta.FindStatusCondition(conditions, runtimev1.ExtensionConfigDiscoveredCondition),
+				Available:  meta.FindStatusCondition(conditions, clusterv1.AvailableCondition),
+			})
 		}
 	}
 	slices.SortFunc(states, func(a, b State) int { return strings.Compare(a.Name, b.Name) })
