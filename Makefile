@@ -36,10 +36,10 @@ GOTEST := $(if $(RACE),CGO_ENABLED=1) $(BIN)/gotestsum --format pkgname --format
 PROGRAMS := HOOKGATE_BIN=$(GATEWAY) HOOKGATE_TEST_EXTENSION=$(BIN)/test-extension
 
 # These suites need more than Go: `make test-all` runs them.
-APART := /test/(badservers|clusterctl|contract|deploy|examples|image|kubernetes|provider)$$
+APART := /test/(badservers|clusterctl|contract|deploy|examples|image|kubernetes|monitoring|provider)$$
 
 # The suites of `make test-all` that run one after the other.
-SUITES ?= contract skew kubernetes clusterctl image infrastructure openapi examples faults
+SUITES ?= contract skew kubernetes clusterctl image infrastructure openapi monitoring examples faults
 
 # The image: its name, its platforms, and its file.
 IMAGE_NAME ?= ghcr.io/hookgate/hookgate
@@ -56,6 +56,9 @@ EXAMPLES := go java python rust typescript
 # The plain protoc that compiles the contract, as protobuf publishes it for Maven.
 PROTOC_VERSION := 4.36.2
 PROTOC := $(BIN)/protoc-$(PROTOC_VERSION)
+
+# Prometheus and promtool, as Debian has them.
+PROMETHEUS := $(BIN)/prometheus
 
 # The contract is compared with the last release, if there is one; otherwise with the main branch, or with the previous
 # commit if main itself is checked out. Until there is a release, the packages of generated Java may still change.
@@ -154,7 +157,7 @@ test: build test-extension $(if $(RACE),race) $(BIN)/gotestsum ## Run the tests 
 
 # The end-to-end suite mostly waits, so it runs beside the others. What it starts is built before.
 .PHONY: test-all
-test-all: build kubernetes-binaries e2e-binaries skew-binaries examples-python fake-cloud ## Run the suites that need more than Go: API servers, the image, a browser, other languages, faults, Cluster API
+test-all: build kubernetes-binaries e2e-binaries skew-binaries examples-python fake-cloud ## Run the suites that need more than Go: API servers, the image, a browser, Prometheus, other languages, faults, Cluster API
 	@$(MAKE) --no-print-directory test-e2e >$(BIN)/test-e2e.log 2>&1 & e2e=$$!; trap 'kill $$e2e' INT TERM; failed=; \
 	for suite in $(SUITES); do \
 		printf '\n-- make test-%s (%s)\n' $$suite "$$(date -u +%H:%M:%S)"; \
@@ -215,6 +218,13 @@ test-openapi: build browser $(if $(RACE),race) $(BIN)/gotestsum ## Check the Ope
 .PHONY: browser
 browser: ## Install Debian's Chromium, unless there is a chromium
 	@tools/browser/install
+
+.PHONY: test-monitoring
+test-monitoring: $(PROMETHEUS)/promtool $(BIN)/gotestsum ## Check the alerts of deploy/monitoring with promtool
+	@HOOKGATE_COMPLETE=1 HOOKGATE_PROMTOOL=$(PROMETHEUS)/promtool $(GOTEST) ./test/monitoring
+
+$(PROMETHEUS)/promtool:
+	@tools/prometheus/install $(@D)
 
 .PHONY: test-examples
 test-examples: build examples $(PROTOC) $(BIN)/gotestsum ## Run the example of every language behind the gateway; all must give the same answers

@@ -15,8 +15,8 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// statusCollector collects what a Reporter reports, for alerts: the states of extensions, and the Clusters that wait for
-// the handlers that are registered now. It has nothing before Metrics.Report.
+// statusCollector collects what a Reporter reports, for alerts: the states of extensions, and the Clusters that wait
+// for the handlers that are registered now. It has nothing before Metrics.Report.
 type statusCollector struct {
 	atomic.Pointer[Reporter]
 
@@ -95,7 +95,9 @@ func (c *statusCollector) extension(metrics chan<- prometheus.Metric, x status.E
 }
 
 // timestamp collects a time, unless it is nil.
-func (*statusCollector) timestamp(metrics chan<- prometheus.Metric, d *prometheus.Desc, t *time.Time, labels ...string) {
+func (*statusCollector) timestamp(
+	metrics chan<- prometheus.Metric, d *prometheus.Desc, t *time.Time, labels ...string,
+) {
 	if t != nil {
 		metrics <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(t.UnixMilli())/1000, labels...)
 	}

@@ -133,7 +133,8 @@ func New(c Config) (*Source, error) {
 		return nil, fmt.Errorf("cluster source: %w", err)
 	}
 	return &Source{
-		config: c, served: served, core: core, compiler: compiler, leadership: newLeadership(c.LeaderElection, c.REST, c.Logger),
+		config: c, served: served, core: core, compiler: compiler,
+		leadership: newLeadership(c.LeaderElection, c.REST, c.Logger),
 	}, nil
 }
 
