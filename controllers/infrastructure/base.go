@@ -147,10 +147,17 @@ func rawOf(o client.Object, kind string) (*hooksv1alpha1.RawExtension, error) {
 	return &hooksv1alpha1.RawExtension{Raw: data}, nil
 }
 
+// parametersOf returns the schema and the defaults of the parameters of an object, as the webhook takes them.
+func parametersOf(class *infrav1.InfrastructureClass, o object) (schemaJSON, defaults *apiextensionsv1.JSON) {
+	pool, _ := o.(*infrav1.HookgateMachinePool)
+	return class.ParametersOf(kindOf(o), pool)
+}
+
 // resolve returns the parameters for a request, and records whether they are valid.
 func (r *base) resolve(
-	ctx context.Context, o object, schemaJSON, defaults, own *apiextensionsv1.JSON,
+	ctx context.Context, o object, class *infrav1.InfrastructureClass, own *apiextensionsv1.JSON,
 ) ([]byte, *block) {
+	schemaJSON, defaults := parametersOf(class, o)
 	compiled, err := r.schemas.Compile(rawJSON(schemaJSON))
 	if err != nil {
 		b := stops(infrav1.SchemaInvalidReason, "the schema that the extension announces: "+err.Error())
@@ -168,7 +175,10 @@ func (r *base) resolve(
 }
 
 // lenient returns the parameters for a deletion, which invalid ones must not prevent.
-func (r *base) lenient(ctx context.Context, schemaJSON, defaults, own *apiextensionsv1.JSON) []byte {
+func (r *base) lenient(
+	ctx context.Context, o object, class *infrav1.InfrastructureClass, own *apiextensionsv1.JSON,
+) []byte {
+	schemaJSON, defaults := parametersOf(class, o)
 	if compiled, err := r.schemas.Compile(rawJSON(schemaJSON)); err == nil {
 		resolved, problems := compiled.Resolve(ctx, field.NewPath("spec", "parameters"), rawJSON(defaults), rawJSON(own))
 		if len(problems) == 0 {

@@ -98,8 +98,7 @@ func clusterBlock(c *infrav1.HookgateCluster, w *world, handler infrav1.HandlerN
 func (r *clusters) request(
 	ctx context.Context, c, desired *infrav1.HookgateCluster, w *world,
 ) (*infrahooksv1alpha1.ReconcileClusterRequest, *block, error) {
-	resolved, b := r.resolve(ctx, desired, w.class.Status.Schemas.Cluster, w.class.Spec.DefaultParameters.Cluster,
-		c.Spec.Parameters)
+	resolved, b := r.resolve(ctx, desired, w.class, c.Spec.Parameters)
 	if b != nil {
 		return nil, b, nil
 	}
@@ -187,8 +186,7 @@ func (r *clusters) delete(
 		return later(jitter(deletingInterval)), r.write(ctx, c, desired)
 	}
 	req := &infrahooksv1alpha1.DeleteClusterRequest{Subject: w.subject(c, w.clusterName, c.Spec.ExternalID,
-		r.lenient(ctx, w.class.Status.Schemas.Cluster, w.class.Spec.DefaultParameters.Cluster, c.Spec.Parameters),
-		credentials)}
+		r.lenient(ctx, c, w.class, c.Spec.Parameters), credentials)}
 	return r.callDelete(ctx, c, desired, w, handler, req)
 }
 

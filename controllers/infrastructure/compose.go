@@ -156,18 +156,27 @@ func (r *pools) remove(ctx context.Context, m *infrav1.HookgateMachine) error {
 // newPoolMachine returns a HookgateMachine of a pool. Cluster API makes the Machine of that name the controller, so the
 // pool must not be.
 func newPoolMachine(p *infrav1.HookgateMachinePool, w *world, revision, domain string) *infrav1.HookgateMachine {
+	m := memberOf(p, w, strings.ToLower(rand.Text()[:8]), revision, w.machinePool.Spec.Template.Spec.Version, domain)
+	m.Spec.Parameters = p.Spec.Parameters.DeepCopy()
+	return m
+}
+
+// memberOf returns a HookgateMachine of a pool, whose name ends with suffix.
+func memberOf(
+	p *infrav1.HookgateMachinePool, w *world, suffix, revision, version, domain string,
+) *infrav1.HookgateMachine {
 	const most = 240
 	name := p.Name
 	if len(name) > most {
 		name = strings.TrimRight(name[:most], "-.")
 	}
 	m := &infrav1.HookgateMachine{ObjectMeta: metav1.ObjectMeta{
-		Name: name + "-" + strings.ToLower(rand.Text()[:8]), Namespace: p.Namespace,
+		Name: name + "-" + suffix, Namespace: p.Namespace,
 		Labels: map[string]string{
 			clusterv1.ClusterNameLabel: w.clusterName, clusterv1.MachinePoolNameLabel: labelValue(w.machinePool.Name),
 		},
 		Annotations: map[string]string{
-			infrav1.RevisionAnnotation: revision, infrav1.VersionAnnotation: w.machinePool.Spec.Template.Spec.Version,
+			infrav1.RevisionAnnotation: revision, infrav1.VersionAnnotation: version,
 		},
 		OwnerReferences: []metav1.OwnerReference{{
 			APIVersion: infrav1.GroupVersion.String(), Kind: infrav1.HookgateMachinePoolKind, Name: p.Name, UID: p.UID,
@@ -179,7 +188,6 @@ func newPoolMachine(p *infrav1.HookgateMachinePool, w *world, revision, domain s
 	if filter := p.Labels[clusterv1.WatchLabel]; filter != "" {
 		m.Labels[clusterv1.WatchLabel] = filter
 	}
-	m.Spec.Parameters = p.Spec.Parameters.DeepCopy()
 	return m
 }
 

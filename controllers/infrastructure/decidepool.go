@@ -61,6 +61,7 @@ type member struct {
 	// preferred is for those that an autoscaler or a person has marked, leaving for those that are drained already, and
 	// failed for those that a health check wants replaced.
 	preferred, leaving, failed bool
+	gone                       bool // outside; of an instance of a group
 	created                    time.Time
 }
 
@@ -75,7 +76,7 @@ func newMember(m *infrav1.HookgateMachine, machine *clusterv1.Machine) member {
 	_, preferred := m.Annotations[clusterv1.DeleteMachineAnnotation]
 	result := member{
 		name: m.Name, revision: m.Annotations[infrav1.RevisionAnnotation], ready: isReady(m),
-		deleting: !m.DeletionTimestamp.IsZero(), preferred: preferred, created: m.CreationTimestamp.Time,
+		deleting: !m.DeletionTimestamp.IsZero(), preferred: preferred, gone: instanceGone(m), created: m.CreationTimestamp.Time,
 	}
 	if machine != nil {
 		if _, ok := machine.Annotations[clusterv1.DeleteMachineAnnotation]; ok {

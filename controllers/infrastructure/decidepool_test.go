@@ -75,23 +75,23 @@ func TestPlan(t *testing.T) {
 func TestNextList(t *testing.T) {
 	now := time.Unix(1000, 0)
 	recorded := []string{"a", "b"}
-	list, since := nextList(recorded, []string{"a", "c"}, nil, now)
+	list, since := nextList(recorded, []string{"a", "c"}, nil, nil, now)
 	if d := cmp.Diff([]string{"a", "b", "c"}, list); d != "" {
 		t.Errorf("after the first answer (-want +got):\n%s", d)
 	}
-	list, since = nextList(list, []string{"a", "c"}, since, now.Add(missingFor-time.Millisecond))
+	list, since = nextList(list, []string{"a", "c"}, nil, since, now.Add(missingFor-time.Millisecond))
 	if d := cmp.Diff([]string{"a", "b", "c"}, list); d != "" {
 		t.Errorf("a moment too early (-want +got):\n%s", d)
 	}
-	if again, _ := nextList(list, []string{"a", "b", "c"}, since, now.Add(missingFor)); len(again) != 3 {
+	if again, _ := nextList(list, []string{"a", "b", "c"}, nil, since, now.Add(missingFor)); len(again) != 3 {
 		t.Errorf("one that is back: %v", again)
 	}
-	_, since = nextList(list, []string{"a", "b", "c"}, since, now.Add(missingFor))
+	_, since = nextList(list, []string{"a", "b", "c"}, nil, since, now.Add(missingFor))
 	if len(since) != 0 {
 		t.Errorf("one that is back is still missing since %v", since)
 	}
-	_, since = nextList(recorded, []string{"a"}, nil, now)
-	if list, since = nextList(recorded, []string{"a"}, since, now.Add(missingFor)); len(list) != 1 || len(since) != 0 {
+	_, since = nextList(recorded, []string{"a"}, nil, nil, now)
+	if list, since = nextList(recorded, []string{"a"}, nil, since, now.Add(missingFor)); len(list) != 1 || len(since) != 0 {
 		t.Errorf("at the limit: %v, missing %v", list, since)
 	}
 }

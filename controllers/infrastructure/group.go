@@ -26,8 +26,8 @@ import (
 // then deletes its Node.
 const missingFor = 30 * time.Second
 
-// missing knows since when provider IDs have been missing from the answers about pools. It forgets them when the
-// process ends, which keeps them in the list for longer. It is safe for concurrent use.
+// missing knows since when provider IDs, or HookgateMachines, have been missing from the answers about pools. It forgets
+// them when the process ends, which keeps what is missing for longer. It is safe for concurrent use.
 type missing struct {
 	mu    sync.Mutex
 	pools map[types.NamespacedName]map[string]time.Time
@@ -54,13 +54,14 @@ func (m *missing) forget(pool types.NamespacedName) {
 }
 
 // nextList returns the provider IDs of a pool after a complete answer, and since when those that stay have been
-// missing: an ID leaves once two answers at least missingFor apart lacked it.
+// missing: an ID leaves once two answers at least missingFor apart lacked it, and at once if it was to be removed.
 func nextList(
-	recorded, answered []string, since map[string]time.Time, now time.Time,
+	recorded, answered, removed []string, since map[string]time.Time, now time.Time,
 ) (list []string, next map[string]time.Time) {
 	list, next = slices.Clone(answered), map[string]time.Time{}
+	exists, unwanted := setOf(answered), setOf(removed)
 	for _, id := range recorded {
-		if slices.Contains(answered, id) {
+		if exists[id] || unwanted[id] {
 			continue
 		}
 		first, ok := since[id]
@@ -81,7 +82,18 @@ func nextList(
 func (r *pools) reconcileGroup(
 	ctx context.Context, p, desired *infrav1.HookgateMachinePool, w *world, resolved []byte,
 ) (reconcile.Result, error) {
-	req, b, err := r.groupRequest(ctx, p, w, resolved)
+	var machines []infrav1.HookgateMachine
+	if asMachines(p) {
+		var err error
+		if machines, err = r.machinesOf(ctx, r.client, p, w); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
+	size, err := r.sizeOf(ctx, p, w, machines)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	req, b, err := r.groupRequest(ctx, p, w, resolved, size)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -108,7 +120,7 @@ func (r *pools) reconcileGroup(
 		}
 		return result, r.write(ctx, p, desired)
 	}
-	b, err = r.doubted(ctx, p, w, answer)
+	b, err = r.doubted(ctx, p, w, answer, size)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
@@ -116,17 +128,22 @@ func (r *pools) reconcileGroup(
 		setUnsynced(desired, b.reason, b.message)
 		return later(r.pace.failed(key, in, 0)), r.write(ctx, p, desired)
 	}
-	usual, since := decideGroup(desired, answer, req.GetRevision(), req.Replicas, r.missing.of(key), r.now())
+	usual, since := decideGroup(desired, answer, req.GetRevision(), size, r.missing.of(key), r.now())
 	if err := r.write(ctx, p, desired); err != nil {
 		return reconcile.Result{}, err
 	}
 	r.missing.set(key, since)
+	if asMachines(p) {
+		if err := r.showInstances(ctx, p, w, machines, answer, req); err != nil {
+			return reconcile.Result{}, err
+		}
+	}
 	return later(r.pace.answered(key, in, interval(usual, retryAfter(answer)))), nil
 }
 
 // groupRequest returns the request for a pool, without objects of Cluster API, or why there can be none.
 func (r *pools) groupRequest(
-	ctx context.Context, p *infrav1.HookgateMachinePool, w *world, resolved []byte,
+	ctx context.Context, p *infrav1.HookgateMachinePool, w *world, resolved []byte, size size,
 ) (*infrahooksv1alpha1.ReconcileMachinePoolRequest, *block, error) {
 	credentials, b, err := r.secrets.credentials(ctx, w.credentials)
 	if b != nil || err != nil {
@@ -140,10 +157,7 @@ func (r *pools) groupRequest(
 	req := &infrahooksv1alpha1.ReconcileMachinePoolRequest{
 		Subject:  w.subject(p, w.machinePool.Name, p.Spec.ExternalID, resolved, credentials),
 		Revision: revisionOf(p, w.machinePool), Version: template.Version, FailureDomains: w.machinePool.Spec.FailureDomains,
-		Bootstrap: &infrahooksv1alpha1.Bootstrap{Data: data, Format: format},
-	}
-	if w.replicasAreOurs() {
-		req.Replicas = new(ptr.Deref(w.machinePool.Spec.Replicas, 1))
+		Bootstrap: &infrahooksv1alpha1.Bootstrap{Data: data, Format: format}, Replicas: size.replicas, Remove: size.remove,
 	}
 	return req, nil, nil
 }
@@ -151,8 +165,11 @@ func (r *pools) groupRequest(
 // doubted returns why a complete answer must not be believed.
 func (r *pools) doubted(
 	ctx context.Context, p *infrav1.HookgateMachinePool, w *world, a *infrahooksv1alpha1.ReconcileMachinePoolResponse,
+	size size,
 ) (*block, error) {
-	if len(a.GetInstances()) == 0 && len(p.Spec.ProviderIDList) > 0 && ptr.Deref(w.machinePool.Spec.Replicas, 1) > 0 &&
+	unwanted := setOf(size.remove)
+	kept := slices.ContainsFunc(p.Spec.ProviderIDList, func(id string) bool { return !unwanted[id] })
+	if len(a.GetInstances()) == 0 && kept && ptr.Deref(w.machinePool.Spec.Replicas, 1) > 0 &&
 		p.Annotations[infrav1.AcceptEmptyAnnotation] != p.Spec.ExternalID {
 		return stops(infrav1.EmptyListReason, fmt.Sprintf("the extension answers that the pool has no instances. If that "+
 			"is so, acknowledge it with the annotation %s: %s", infrav1.AcceptEmptyAnnotation, p.Spec.ExternalID)), nil
@@ -176,9 +193,9 @@ func (r *pools) doubted(
 }
 
 // decideGroup records the instances of a pool, and returns the usual time to the next call, and since when provider IDs
-// have been missing. replicas is nil if something else decides.
+// have been missing.
 func decideGroup(
-	p *infrav1.HookgateMachinePool, a *infrahooksv1alpha1.ReconcileMachinePoolResponse, revision string, replicas *int32,
+	p *infrav1.HookgateMachinePool, a *infrahooksv1alpha1.ReconcileMachinePoolResponse, revision string, size size,
 	since map[string]time.Time, now time.Time,
 ) (time.Duration, map[string]time.Time) {
 	var ids []string
@@ -207,9 +224,12 @@ func decideGroup(
 	}
 	setSeen(p, a)
 	setSynced(p)
-	p.Spec.ProviderIDList, since = nextList(p.Spec.ProviderIDList, ids, since, now)
+	p.Spec.ProviderIDList, since = nextList(p.Spec.ProviderIDList, ids, size.remove, since, now)
 	p.Status.Replicas = new(int32(len(a.GetInstances())))
-	wanted := int(ptr.Deref(replicas, int32(len(list))))
+	if asMachines(p) {
+		p.Status.InfrastructureMachineKind = infrav1.HookgateMachineKind
+	}
+	wanted := int(ptr.Deref(size.wanted, int32(len(list))))
 	if a.GetPhase() == infrahooksv1alpha1.Phase_PHASE_READY {
 		decidePoolReady(p, wanted, ready, len(list), old, false)
 	}
@@ -222,9 +242,9 @@ func decideGroup(
 	return provisioningInterval, since
 }
 
-// deleteGroup deletes a pool outside.
+// deleteGroup deletes a pool outside, with the instances that machines stand for.
 func (r *pools) deleteGroup(
-	ctx context.Context, p, desired *infrav1.HookgateMachinePool, w *world,
+	ctx context.Context, p, desired *infrav1.HookgateMachinePool, w *world, machines []infrav1.HookgateMachine,
 ) (reconcile.Result, error) {
 	handler := w.handlers().DeleteMachinePool
 	if b := w.reachable(handler, true); b != nil {
@@ -243,8 +263,8 @@ func (r *pools) deleteGroup(
 	if w.machinePool != nil {
 		name = w.machinePool.Name
 	}
-	req := &infrahooksv1alpha1.DeleteMachinePoolRequest{Subject: w.subject(p, name, p.Spec.ExternalID, r.lenient(ctx,
-		w.class.Status.Schemas.MachinePool, w.class.Spec.DefaultParameters.MachinePool, p.Spec.Parameters), credentials)}
+	req := &infrahooksv1alpha1.DeleteMachinePoolRequest{Subject: w.subject(p, name, p.Spec.ExternalID, r.lenient(ctx, p, w.class,
+		p.Spec.Parameters), credentials)}
 	key, in := client.ObjectKeyFromObject(p), digest("DeleteMachinePool", req)
 	if d := r.pace.wait(key, in); d > 0 {
 		return later(d), r.write(ctx, p, desired)
@@ -262,6 +282,9 @@ func (r *pools) deleteGroup(
 	}
 	if answer.GetState() == infrahooksv1alpha1.DeletionState_DELETION_STATE_GONE {
 		r.pace.forget(key)
+		if err := r.releaseInstances(ctx, machines); err != nil {
+			return reconcile.Result{}, err
+		}
 		return reconcile.Result{}, r.release(ctx, p, infrav1.MachinePoolFinalizer)
 	}
 	decideDeleting(desired, cmp.Or(answer.GetMessage(), deletingMessage))

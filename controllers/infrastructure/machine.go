@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -51,7 +52,11 @@ func (r *machines) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	case !m.DeletionTimestamp.IsZero():
 		return r.delete(ctx, m, desired, w)
 	case m.Annotations[infrav1.InstanceAnnotation] != "":
-		return reconcile.Result{}, r.write(ctx, m, desired) // the pool does the rest
+		// The pool does the rest. Both write the status, so this controller does only if it has to.
+		if !meta.IsStatusConditionTrue(m.Status.Conditions, infrav1.PausedCondition) {
+			return reconcile.Result{}, nil
+		}
+		return reconcile.Result{}, r.write(ctx, m, desired)
 	}
 	return r.reconcile(ctx, m, desired, w)
 }
@@ -147,8 +152,7 @@ func (w *world) bootstrapSecret() string {
 func (r *machines) request(
 	ctx context.Context, m, desired *infrav1.HookgateMachine, w *world,
 ) (*infrahooksv1alpha1.ReconcileMachineRequest, *block, error) {
-	resolved, b := r.resolve(ctx, desired, w.class.Status.Schemas.Machine, w.class.Spec.DefaultParameters.Machine,
-		m.Spec.Parameters)
+	resolved, b := r.resolve(ctx, desired, w.class, m.Spec.Parameters)
 	if b != nil {
 		return nil, b, nil
 	}
@@ -237,14 +241,19 @@ func (r *machines) delete(
 	if !hasFinalizer(m, infrav1.MachineFinalizer) {
 		return reconcile.Result{}, nil
 	}
-	if m.Spec.ExternalID == "" { // nothing was ever called
+	instance := m.Annotations[infrav1.InstanceAnnotation] != ""
+	if m.Spec.ExternalID == "" && !instance { // nothing was ever called
 		return reconcile.Result{}, r.release(ctx, m, infrav1.MachineFinalizer)
 	}
 	if abandoned(m, m.Spec.ExternalID) {
 		return reconcile.Result{}, r.abandon(ctx, m, infrav1.MachineFinalizer, m.Spec.ExternalID, w.className)
 	}
 	set(desired, infrav1.ReadyCondition, metav1.ConditionFalse, infrav1.DeletingReason, deletingMessage)
-	if m.Annotations[infrav1.InstanceAnnotation] != "" {
+	if instance {
+		if w.pool == nil {
+			set(desired, infrav1.ReadyCondition, metav1.ConditionFalse, infrav1.DeletingReason, "the HookgateMachinePool, "+
+				"which removes the instance, does not exist: restore it, or set the annotation "+infrav1.AbandonAnnotation)
+		}
 		return reconcile.Result{}, r.write(ctx, m, desired) // the pool releases it
 	}
 	handler := w.handlers().DeleteMachine
@@ -261,8 +270,7 @@ func (r *machines) delete(
 		return later(jitter(deletingInterval)), r.write(ctx, m, desired)
 	}
 	req := &infrahooksv1alpha1.DeleteMachineRequest{ProviderId: m.Spec.ProviderID}
-	req.Subject = w.subject(m, w.machineName(m), m.Spec.ExternalID, r.lenient(ctx, w.class.Status.Schemas.Machine,
-		w.class.Spec.DefaultParameters.Machine, m.Spec.Parameters), credentials)
+	req.Subject = w.subject(m, w.machineName(m), m.Spec.ExternalID, r.lenient(ctx, m, w.class, m.Spec.Parameters), credentials)
 	key, in := client.ObjectKeyFromObject(m), digest("DeleteMachine", req)
 	if d := r.pace.wait(key, in); d > 0 {
 		return later(d), r.write(ctx, m, desired)

@@ -21,7 +21,8 @@ import (
 type pools struct {
 	*base
 	pace    *pacer
-	missing *missing
+	missing *missing // provider IDs of the list
+	absent  *missing // HookgateMachines of instances, by name
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -31,6 +32,7 @@ func (r *pools) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 		if apierrors.IsNotFound(err) {
 			r.pace.forget(req.NamespacedName)
 			r.missing.forget(req.NamespacedName)
+			r.absent.forget(req.NamespacedName)
 			r.ids.forget(ownerKey{infrav1.HookgateMachinePoolKind, req.NamespacedName})
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
@@ -63,29 +65,40 @@ func (r *pools) reconcile(
 		b.apply(desired, provisioned(p.Status.Initialization))
 		return reconcile.Result{}, r.write(ctx, p, desired)
 	}
-	schema, defaults := w.class.Status.Schemas.Machine, w.class.Spec.DefaultParameters.Machine
-	if isGroup(p) {
-		schema, defaults = w.class.Status.Schemas.MachinePool, w.class.Spec.DefaultParameters.MachinePool
-	}
-	resolved, b := r.resolve(ctx, desired, schema, defaults, p.Spec.Parameters)
+	resolved, b := r.resolve(ctx, desired, w.class, p.Spec.Parameters)
 	if b != nil {
 		b.apply(desired, provisioned(p.Status.Initialization))
 		return reconcile.Result{}, r.write(ctx, p, desired)
 	}
 	p, err := identify(ctx, r.base, p, infrav1.MachinePoolFinalizer,
-		func(p *infrav1.HookgateMachinePool) *string { return &p.Spec.ExternalID }, recordOf(w))
+		func(p *infrav1.HookgateMachinePool) *string { return &p.Spec.ExternalID }, recordOfPool(p, w))
 	if err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	desired = continued(p, desired)
-	if isGroup(p) {
-		return r.reconcileGroup(ctx, p, desired, w, resolved)
+	if p.OfMachines(w.class) {
+		return r.compose(ctx, p, desired, w)
 	}
-	return r.compose(ctx, p, desired, w)
+	return r.reconcileGroup(ctx, p, desired, w, resolved)
 }
 
-func isGroup(p *infrav1.HookgateMachinePool) bool {
-	return p.Spec.InstanceManagement == infrav1.InstanceManagementGroup
+// asMachines reports whether the instances of a pool are to be Machines.
+func asMachines(p *infrav1.HookgateMachinePool) bool {
+	return p.Spec.InstanceManagement != infrav1.InstanceManagementGroup
+}
+
+// recordOfPool returns the annotations of a pool: those of recordOf, and what makes its instances.
+func recordOfPool(p *infrav1.HookgateMachinePool, w *world) map[string]string {
+	record := recordOf(w)
+	switch {
+	case !asMachines(p):
+		record[infrav1.InstancesAnnotation] = ""
+	case p.OfMachines(w.class):
+		record[infrav1.InstancesAnnotation] = infrav1.InstancesOfMachines
+	default:
+		record[infrav1.InstancesAnnotation] = infrav1.InstancesOfGroup
+	}
+	return record
 }
 
 // poolBlock returns why nothing can be done about a pool that should exist; nil if something can.
@@ -96,9 +109,9 @@ func poolBlock(p *infrav1.HookgateMachinePool, w *world) *block {
 	case w.cluster == nil:
 		return waits(infrav1.WaitingForOwnerReason, fmt.Sprintf("Cluster %q does not exist", w.clusterName))
 	}
-	handler := w.handlers().ReconcileMachine
-	if isGroup(p) {
-		handler = w.handlers().ReconcileMachinePool
+	handler := w.handlers().ReconcileMachinePool
+	if p.OfMachines(w.class) {
+		handler = w.handlers().ReconcileMachine
 	}
 	if b := w.reachable(handler, p.Spec.ExternalID != ""); b != nil {
 		return b
@@ -127,26 +140,42 @@ func (r *pools) delete(
 	if p.Spec.ExternalID == "" {
 		return reconcile.Result{}, r.release(ctx, p, infrav1.MachinePoolFinalizer)
 	}
-	if abandoned(p, p.Spec.ExternalID) {
-		return reconcile.Result{}, r.abandon(ctx, p, infrav1.MachinePoolFinalizer, p.Spec.ExternalID, w.className)
-	}
-	set(desired, infrav1.ReadyCondition, metav1.ConditionFalse, infrav1.DeletingReason, deletingMessage)
+	grouped := !p.OfMachines(w.class)
 	machines, err := r.machinesOf(ctx, r.live, p, w)
 	if err != nil {
 		return reconcile.Result{}, err
 	}
-	if len(machines) > 0 {
-		set(desired, infrav1.ReadyCondition, metav1.ConditionFalse, infrav1.DeletingReason,
-			"waits until the HookgateMachines of the pool are gone")
-		for i := range machines {
-			if err := r.remove(ctx, &machines[i]); err != nil {
-				return reconcile.Result{}, err
-			}
+	if abandoned(p, p.Spec.ExternalID) {
+		if err := r.releaseInstances(ctx, machines); err != nil {
+			return reconcile.Result{}, err
 		}
-		return later(jitter(deletingInterval)), r.write(ctx, p, desired)
+		return reconcile.Result{}, r.abandon(ctx, p, infrav1.MachinePoolFinalizer, p.Spec.ExternalID, w.className)
 	}
-	if isGroup(p) {
-		return r.deleteGroup(ctx, p, desired, w)
+	set(desired, infrav1.ReadyCondition, metav1.ConditionFalse, infrav1.DeletingReason, deletingMessage)
+	left := 0
+	for i := range machines {
+		if err := r.remove(ctx, &machines[i]); err != nil {
+			return reconcile.Result{}, err
+		}
+		// Instances of a group whose Nodes have been drained go with the group.
+		if !grouped || machines[i].DeletionTimestamp.IsZero() {
+			left++
+		}
+	}
+	switch {
+	case left > 0:
+		set(desired, infrav1.ReadyCondition, metav1.ConditionFalse, infrav1.DeletingReason, leftMessage(grouped))
+		return later(jitter(deletingInterval)), r.write(ctx, p, desired)
+	case grouped:
+		return r.deleteGroup(ctx, p, desired, w, machines)
 	}
 	return reconcile.Result{}, r.release(ctx, p, infrav1.MachinePoolFinalizer) // it had nothing but machines
+}
+
+// leftMessage says what the deletion of a pool waits for.
+func leftMessage(grouped bool) string {
+	if grouped {
+		return "waits until the Nodes of all Machines of the pool have been drained"
+	}
+	return "waits until the HookgateMachines of the pool are gone"
 }

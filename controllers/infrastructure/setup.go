@@ -168,5 +168,5 @@ func (r *base) setUpPools(mgr manager.Manager, concurrency int) error {
 			mapped(r.byClass(func() client.ObjectList { return &infrav1.HookgateMachinePoolList{} })),
 			builder.WithPredicates(updated(classChanged))).
 		WithOptions(options(concurrency)).
-		Complete(&pools{base: r, pace: newPacer(r.now), missing: newMissing()})
+		Complete(&pools{base: r, pace: newPacer(r.now), missing: newMissing(), absent: newMissing()})
 }

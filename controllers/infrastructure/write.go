@@ -13,6 +13,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "github.com/hookgate/hookgate/api/infrastructure/v1alpha1"
 )
 
 // difference returns the merge patches that lead from one object to another: of everything but the status, with a lock
@@ -67,6 +69,9 @@ func (r *base) write(ctx context.Context, before, after client.Object) error {
 		}
 	}
 	if status != nil {
+		if status, err = locked(after, written, status); err != nil {
+			return err
+		}
 		if err := r.client.Status().Patch(ctx, written, client.RawPatch(types.MergePatchType, status)); err != nil {
 			return fmt.Errorf("write the status of %s: %w", client.ObjectKeyFromObject(after), err)
 		}
@@ -75,6 +80,24 @@ func (r *base) write(ctx context.Context, before, after client.Object) error {
 		r.await(ctx, written)
 	}
 	return nil
+}
+
+// locked returns the patch of a status with a lock on the resource version of the object as it was written last, if two
+// controllers write its status: the pool's and the machines' that of an instance.
+func locked(after, written client.Object, status []byte) ([]byte, error) {
+	if _, ok := after.GetAnnotations()[infrav1.InstanceAnnotation]; !ok {
+		return status, nil
+	}
+	members := map[string]json.RawMessage{}
+	if err := json.Unmarshal(status, &members); err != nil {
+		return nil, fmt.Errorf("compare %T: %w", after, err)
+	}
+	lock, err := json.Marshal(map[string]string{"resourceVersion": written.GetResourceVersion()})
+	if err != nil {
+		return nil, fmt.Errorf("compare %T: %w", after, err)
+	}
+	members["metadata"] = lock
+	return json.Marshal(members)
 }
 
 const (

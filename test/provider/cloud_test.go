@@ -41,6 +41,7 @@ type cloud struct {
 	pools    bool // announces handlers for pools
 	groups   map[string][]*infrahooksv1alpha1.Instance
 	sequence int
+	chosen   int // how many instances of groups went that the cloud chose itself
 }
 
 func newCloud() *cloud {

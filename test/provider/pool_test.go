@@ -26,12 +26,18 @@ func (c *cloud) ReconcileMachinePool(
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	id := req.GetSubject().GetExternalId()
+	c.groups[id] = slices.DeleteFunc(c.groups[id], func(i *infrahooksv1alpha1.Instance) bool {
+		return slices.Contains(req.GetRemove(), i.GetProviderId())
+	})
 	for len(c.groups[id]) < int(req.GetReplicas()) {
 		c.sequence++
 		c.groups[id] = append(c.groups[id], &infrahooksv1alpha1.Instance{
 			Name: fmt.Sprintf("i%d", c.sequence), ProviderId: fmt.Sprintf("fake://%s/%d", id, c.sequence),
 			Phase: infrahooksv1alpha1.Phase_PHASE_READY, Revision: req.GetRevision(), Version: req.GetVersion(),
 		})
+	}
+	if n := len(c.groups[id]) - int(req.GetReplicas()); n > 0 {
+		c.chosen += n
 	}
 	c.groups[id] = c.groups[id][:req.GetReplicas()]
 	return c.list(id), nil

@@ -45,6 +45,19 @@ const (
 	// InstanceAnnotation on a HookgateMachine is the name of the instance of a pool that it stands for. The extension
 	// makes and removes the instance with its hooks for pools.
 	InstanceAnnotation = "infrastructure.hookgate.dev/instance"
+
+	// InstancesAnnotation on a HookgateMachinePool with the instanceManagement Machines records what makes its instances:
+	// InstancesOfMachines or InstancesOfGroup. It is written with the externalID, so that an extension which gains or
+	// loses its hooks for pools does not change the pools that exist.
+	InstancesAnnotation = "infrastructure.hookgate.dev/instances"
+)
+
+// The values of InstancesAnnotation.
+const (
+	// InstancesOfMachines means that the hooks for machines make the instances, one by one.
+	InstancesOfMachines = "machines"
+	// InstancesOfGroup means that the hooks for pools make the instances, together.
+	InstancesOfGroup = "group"
 )
 
 // SecretReference names a Secret with credentials for the extension.

@@ -69,7 +69,8 @@ type HookgateMachinePoolSpec struct {
 
 	// instanceManagement decides what the instances are to Cluster API, and must not change. With Machines, which is
 	// meant if it is not set, each instance is a Machine: it is drained before it goes, and health checks can replace it.
-	// With Group, the backend decides which of its instances go.
+	// With Group, the backend decides which of its instances go. If the extension has hooks for pools, they make the
+	// instances either way; without them, a pool is made of machines, one by one.
 	// +optional
 	InstanceManagement InstanceManagement `json:"instanceManagement,omitempty"`
 
@@ -177,6 +178,21 @@ type MachinePoolInstance struct {
 	// +kubebuilder:validation:MaxItems=16
 	// +optional
 	Addresses []clusterv1.MachineAddress `json:"addresses,omitempty"`
+}
+
+// OfMachines reports whether a pool of a class, which may be nil, is made of machines, one by one: its instances are to
+// be Machines, and the extension has no hooks for pools, or had none when the pool was made.
+func (p *HookgateMachinePool) OfMachines(c *InfrastructureClass) bool {
+	recorded, ok := p.Annotations[InstancesAnnotation]
+	switch {
+	case p.Spec.InstanceManagement == InstanceManagementGroup:
+		return false
+	case ok:
+		return recorded != InstancesOfGroup
+	case p.Spec.ExternalID != "": // made by a version that did not record it, with machines alone
+		return true
+	}
+	return c == nil || c.Status.Handlers.ReconcileMachinePool == ""
 }
 
 // GetConditions returns the conditions of the HookgateMachinePool.

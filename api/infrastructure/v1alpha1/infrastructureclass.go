@@ -208,20 +208,17 @@ type ParameterSchemas struct {
 // Announced reports whether the status has what the extension announces: its discovery has succeeded once.
 func (c *InfrastructureClass) Announced() bool { return c.Status.ProviderIDPrefix != "" }
 
-// PoolsAreMachines reports whether pools of the class are made of machines, because the extension has no hook for
-// pools.
-func (c *InfrastructureClass) PoolsAreMachines() bool {
-	return c.Status.Handlers.ReconcileMachinePool == ""
-}
-
 // ParametersOf returns the schema of the parameters of a kind, HookgateCluster, HookgateMachine or HookgateMachinePool,
-// which is nil if there is none, and their defaults. Pools that are made of machines have those of machines.
-func (c *InfrastructureClass) ParametersOf(kind string) (schema, defaults *apiextensionsv1.JSON) {
+// which is nil if there is none, and their defaults. pool is the one that is meant, and nil for the other kinds: pools
+// that are made of machines have the parameters of machines.
+func (c *InfrastructureClass) ParametersOf(
+	kind string, pool *HookgateMachinePool,
+) (schema, defaults *apiextensionsv1.JSON) {
 	s, d := c.Status.Schemas, c.Spec.DefaultParameters
 	switch {
 	case kind == HookgateClusterKind:
 		return s.Cluster, d.Cluster
-	case kind == HookgateMachinePoolKind && !c.PoolsAreMachines():
+	case kind == HookgateMachinePoolKind && !pool.OfMachines(c):
 		return s.MachinePool, d.MachinePool
 	default:
 		return s.Machine, d.Machine

@@ -35,6 +35,10 @@ func (rules) immutable(old, v view, request admission.Request) field.ErrorList {
 		// Cluster API asks for it: two would otherwise manage the same infrastructure.
 		errs = append(errs, field.Forbidden(annotation, "must stay: the infrastructure is managed by something else"))
 	}
+	if old.instance() != v.instance() {
+		errs = append(errs, field.Forbidden(field.NewPath("metadata", "annotations").Key(v1alpha1.InstanceAnnotation),
+			"must not change: the extension would be asked to make a machine beside the instance"))
+	}
 	if v.template != nil && !sameSpec(old, v) && !topologyDryRun(v, request) {
 		errs = append(errs, field.Forbidden(v.at, "must not change: make another "+v.named()+" and refer to that"))
 	}
@@ -102,7 +106,7 @@ func has(list field.ErrorList, e *field.Error) bool {
 
 // checkParameters checks the parameters of an object, and that its class can be used.
 func (r rules) checkParameters(ctx context.Context, v view, changed bool) (admission.Warnings, field.ErrorList) {
-	if !changed {
+	if !changed || v.instance() != "" {
 		return nil, nil
 	}
 	at := v.at.Child("parameters")
@@ -114,7 +118,7 @@ func (r rules) checkParameters(ctx context.Context, v view, changed bool) (admis
 	if class == nil || !class.Announced() {
 		return warnings, nil
 	}
-	announced, defaults := class.ParametersOf(v.kind)
+	announced, defaults := class.ParametersOf(v.kind, v.pool)
 	schema, err := r.schemas.Compile(raw(announced))
 	if err != nil {
 		return warnings, nil

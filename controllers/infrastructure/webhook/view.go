@@ -22,6 +22,17 @@ type view struct {
 	credentials *v1alpha1.SecretReference
 	template    *clusterv1.ObjectMeta // nil of objects
 	spec        any                   // of the objects of a template; nil of objects
+
+	pool *v1alpha1.HookgateMachinePool // the pool, or one of the template; nil of other kinds
+}
+
+// instance returns the name of the instance of a group that a HookgateMachine stands for; empty for other objects. Its
+// parameters are never sent: the pool has those of the instance.
+func (v view) instance() string {
+	if v.kind != v1alpha1.HookgateMachineKind || v.template != nil {
+		return ""
+	}
+	return v.metadata.Annotations[v1alpha1.InstanceAnnotation]
 }
 
 // named returns the kind of the object or template itself.
@@ -76,6 +87,7 @@ func viewMachineTemplate(o *v1alpha1.HookgateMachineTemplate) view {
 func viewMachinePool(o *v1alpha1.HookgateMachinePool) view {
 	return view{
 		kind: v1alpha1.HookgateMachinePoolKind, metadata: &o.ObjectMeta, at: specPath, parameters: raw(o.Spec.Parameters),
+		pool: o,
 	}
 }
 
@@ -84,6 +96,9 @@ func viewMachinePoolTemplate(o *v1alpha1.HookgateMachinePoolTemplate) view {
 	return view{
 		kind: v1alpha1.HookgateMachinePoolKind, metadata: &o.ObjectMeta, at: templatePath,
 		parameters: raw(t.Spec.Parameters), template: &t.ObjectMeta, spec: t.Spec,
+		pool: &v1alpha1.HookgateMachinePool{
+			Spec: v1alpha1.HookgateMachinePoolSpec{InstanceManagement: t.Spec.InstanceManagement},
+		},
 	}
 }
 

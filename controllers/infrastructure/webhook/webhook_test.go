@@ -169,6 +169,8 @@ func TestAdmission(t *testing.T) {
 	machine := func(metadata, parameters string) string {
 		return "{" + metadata + "spec: {parameters: " + parameters + "}}"
 	}
+	ofComposed := strings.Replace(ofAcme, "name: acme", "name: composed", 1)
+	ofInstance := strings.Replace(ofAcme, "labels:", "annotations: {infrastructure.hookgate.dev/instance: i}, labels:", 1)
 	tests := []struct {
 		reason      string
 		kind        string
@@ -211,6 +213,13 @@ func TestAdmission(t *testing.T) {
 		{"has parameters of pools", "HookgateMachinePool", "", machine(ofAcme, "{size: small}"), false, "spec.parameters.size: Forbidden", nil},
 		{"a pool of machines", "HookgateMachinePool", "", machine(strings.Replace(ofAcme, "name: acme", "name: composed", 1), "{size: small}"), false, "", nil},
 		{"has parameters of machines", "HookgateMachinePool", "", machine(strings.Replace(ofAcme, "name: acme", "name: composed", 1), "{group: g}"), false, "spec.parameters.group: Forbidden", nil},
+
+		{"a group has parameters of pools, also without hooks for them", "HookgateMachinePool", "", "{" + ofComposed + "spec: {instanceManagement: Group, parameters: {group: g}}}", false, "", nil},
+		{"a pool that was made of machines stays so", "HookgateMachinePool", "", "{" + strings.Replace(ofAcme, "labels:", "annotations: {infrastructure.hookgate.dev/instances: machines}, labels:", 1) + "spec: {externalID: p, parameters: {group: g}}}", false, "spec.parameters.group: Forbidden", nil},
+		{"so does one from before that was recorded", "HookgateMachinePool", "", "{" + ofAcme + "spec: {externalID: p, parameters: {size: small}}}", false, "", nil},
+		{"and a pool that was made by a group", "HookgateMachinePool", "", "{" + strings.Replace(ofComposed, "labels:", "annotations: {infrastructure.hookgate.dev/instances: group}, labels:", 1) + "spec: {externalID: p, parameters: {group: g}}}", false, "", nil},
+		{"an instance of a group needs no parameters", "HookgateMachine", "", "{" + ofInstance + "spec: {externalID: m}}", false, "", nil},
+		{"an instance stays one", "HookgateMachine", "{" + ofInstance + "spec: {externalID: m}}", machine(ofAcme, "{size: small}"), false, "metadata.annotations[infrastructure.hookgate.dev/instance]: Forbidden: must not change", nil},
 
 		{"a template of a ClusterClass is not complete", "HookgateClusterTemplate", "", template(inA, "infrastructureClassName: acme"), false, "", nil},
 		{"what is in it may be replaced", "HookgateClusterTemplate", "", template(inA, "infrastructureClassName: acme, parameters: {network: 1}"), false, "", []string{"spec.template.spec.parameters.network: Invalid value: must be of type string"}},
