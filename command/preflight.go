@@ -41,6 +41,7 @@ type preflightOptions struct {
 	watchFilter      string
 	output           string
 	failOn           string
+	record           bool
 	timeout          time.Duration
 }
 
@@ -51,8 +52,8 @@ func newPreflightCommand(hooks *catalog.Catalog, versions *hookversion.Converter
 		Short: "Show what an upgrade means for the registered handlers",
 		Long: "Show, for each registered handler, whether an upgrade would break it, lose part of its requests,\n" +
 			"or needs attention, and what to do about it, down to the ExtensionPolicy to apply.\n" +
-			"docs/upgrading.md explains the findings. preflight changes nothing, calls no hook, and needs no\n" +
-			"gateway.\n\n" +
+			"docs/upgrading.md explains the findings. preflight calls no hook, needs no gateway, and changes\n" +
+			"nothing but what --record says.\n\n" +
 			"TARGET is cluster-api=VERSION, hookgate=VERSION, or, with two flags, both. What an upgrade of\n" +
 			"Cluster API means depends on the release that runs now: --from names it; in a cluster where\n" +
 			"clusterctl has installed Cluster API, preflight finds it out.\n\n" +
@@ -83,6 +84,9 @@ func newPreflightCommand(hooks *catalog.Catalog, versions *hookversion.Converter
 		"format: table; json; sarif, for CI systems; or policies, which are the ExtensionPolicies to apply")
 	f.StringVar(&o.failOn, "fail-on", string(preflight.Break),
 		"least level for which the exit status is 1: break, degrade or warn")
+	f.BoolVar(&o.record, "record", false,
+		"record the verdict at the Deployment of Cluster API core, for deploy/upgrade-guard, which keeps Cluster API from "+
+			"being upgraded before that")
 	f.DurationVar(&o.timeout, "timeout", time.Minute, "how long everything may take")
 	return cmd
 }
@@ -117,6 +121,9 @@ func (o *preflightOptions) check(hooks *catalog.Catalog) (preflight.Target, erro
 	case o.extensionConfigs != "" && (o.kube != kubeOptions{}):
 		return t, usagef("--extension-configs and --kubeconfig or --context: ExtensionConfigs come from a directory or " +
 			"from a cluster; leave one of them out")
+	case o.record && (o.extensionConfigs != "" || t.ClusterAPI == nil):
+		return t, usagef("--record: the verdict about an upgrade of Cluster API is recorded in its cluster; want --for " +
+			"cluster-api=VERSION, without --extension-configs")
 	case o.discover && o.extensionConfigs == "":
 		return t, usagef("--discover: in a cluster, the gateway discovers extensions; use it with --extension-configs")
 	case o.group != "" && o.group != cluster.ClusterAPIGroup && o.group != cluster.HookgateGroup:
@@ -141,11 +148,12 @@ func (o *preflightOptions) run(cmd *cobra.Command, hooks *catalog.Catalog) error
 	ctx, cancel := context.WithTimeoutCause(cmd.Context(), o.timeout, fmt.Errorf("not done within %s", o.timeout))
 	defer cancel()
 	var inventory preflight.Inventory
+	var from *survey.Cluster
 	target.FromSource = "--from"
 	if o.extensionConfigs != "" {
 		inventory, err = o.readDirectory(ctx, target.Hooks)
-	} else {
-		inventory, err = o.readCluster(ctx, &target, cmd.ErrOrStderr())
+	} else if from, err = o.openCluster(); err == nil {
+		inventory, err = readCluster(ctx, from, &target, cmd.ErrOrStderr())
 	}
 	if err != nil {
 		if cause := context.Cause(ctx); cause != nil && ctx.Err() != nil {
@@ -160,10 +168,32 @@ func (o *preflightOptions) run(cmd *cobra.Command, hooks *catalog.Catalog) error
 	if err := o.print(cmd.OutOrStdout(), &report); err != nil {
 		return fmt.Errorf("print findings: %w", err)
 	}
-	if worst := report.Worst(); worst.AtLeast(preflight.Level(o.failOn)) {
+	failed := report.Worst().AtLeast(preflight.Level(o.failOn))
+	if o.record {
+		if err := o.recordVerdict(ctx, from, &target, &report, failed, cmd.ErrOrStderr()); err != nil {
+			return fmt.Errorf("record the verdict: %w", err)
+		}
+	}
+	if failed {
 		return errors.New(verdict(&report, preflight.Level(o.failOn)))
 	}
 	return nil
+}
+
+// recordVerdict records the verdict about an upgrade of Cluster API in its cluster.
+func (o *preflightOptions) recordVerdict(
+	ctx context.Context, c *survey.Cluster, t *preflight.Target, r *preflight.Report, failed bool, notes io.Writer,
+) error {
+	refused := ""
+	if failed {
+		refused = fmt.Sprintf("%s: %s", verdict(r, preflight.Level(o.failOn)),
+			strings.Join(r.Objects(preflight.Level(o.failOn)), ", "))
+	}
+	deployment, err := c.Record(ctx, t.ClusterAPI.Name, refused)
+	if err == nil {
+		_, _ = fmt.Fprintf(notes, "The verdict is recorded at Deployment %s.\n", deployment)
+	}
+	return err
 }
 
 // nothing says where no registration was found.
@@ -213,21 +243,22 @@ func (o *preflightOptions) readDirectory(ctx context.Context, hooks *catalog.Cat
 	return survey.Directory(ctx, o.extensionConfigs, hooks, transports)
 }
 
-func (o *preflightOptions) readCluster(
-	ctx context.Context, t *preflight.Target, notes io.Writer,
-) (preflight.Inventory, error) {
+// openCluster returns the cluster of the flags. It does not connect yet.
+func (o *preflightOptions) openCluster() (*survey.Cluster, error) {
 	config, err := o.kube.load()
 	if err != nil {
-		return preflight.Inventory{}, err
+		return nil, err
 	}
 	groups := []string{o.group}
 	if o.group == "" {
 		groups = []string{cluster.ClusterAPIGroup, cluster.HookgateGroup}
 	}
-	from, err := survey.NewCluster(config, o.watchFilter, groups...)
-	if err != nil {
-		return preflight.Inventory{}, err
-	}
+	return survey.NewCluster(config, o.watchFilter, groups...)
+}
+
+func readCluster(
+	ctx context.Context, from *survey.Cluster, t *preflight.Target, notes io.Writer,
+) (preflight.Inventory, error) {
 	if t.From == nil && t.ClusterAPI != nil {
 		version, provider, err := from.RunningClusterAPI(ctx)
 		if err == nil {

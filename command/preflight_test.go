@@ -180,6 +180,8 @@ func TestPreflightMistakes(t *testing.T) {
 		"FromUnknown":   {directory("--for", target, "--from", "cluster-api=v1.2.0"), exitUsage, "--from: release v1.2.0 of Cluster API is not known here"},
 		"NoSource":      {[]string{"--for", target}, exitUsage, "there is no cluster to ask: want --kubeconfig FILE, or $KUBECONFIG, or ~/.kube/config"},
 		"TwoSources":    {directory("--for", target, "--kubeconfig", "x"), exitUsage, "leave one of them out"},
+		"RecordFiles":   {directory("--for", target, "--record"), exitUsage, "--record: the verdict about an upgrade of Cluster API is recorded in its cluster"},
+		"RecordSelf":    {[]string{"--for", "hookgate=v0.1.0", "--kubeconfig", "x", "--record"}, exitUsage, "want --for cluster-api=VERSION"},
 		"Discover":      {[]string{"--for", target, "--kubeconfig", "x", "--discover"}, exitUsage, "use it with --extension-configs"},
 		"Group":         {[]string{"--for", target, "--kubeconfig", "x", "--extension-config-group", "x"}, exitUsage, "--extension-config-group: want runtime.cluster.x-k8s.io or runtime.hookgate.dev"},
 		"Output":        {directory("--for", target, "-o", "yaml"), exitUsage, `--output "yaml": want table, json, sarif or policies`},

@@ -150,6 +150,18 @@ func (r *Report) Count(level Level) int {
 	return n
 }
 
+// Objects returns the handlers, or else the ExtensionConfigs, with findings of at least a level, each once.
+func (r *Report) Objects(least Level) []string {
+	var objects []string
+	for i := range r.Findings {
+		f := &r.Findings[i]
+		if name := f.Object(); f.Level.AtLeast(least) && !slices.Contains(objects, name) {
+			objects = append(objects, name)
+		}
+	}
+	return objects
+}
+
 // Worst returns the worst level of all findings.
 func (r *Report) Worst() Level {
 	worst := OK

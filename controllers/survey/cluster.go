@@ -35,7 +35,7 @@ var providerKind = schema.GroupVersionKind{Group: "clusterctl.cluster.x-k8s.io",
 // ErrNoProvider reports a cluster in which clusterctl has not installed Cluster API.
 var ErrNoProvider = errors.New("there is no Provider of clusterctl for Cluster API")
 
-// Cluster reads the registrations of a cluster. It writes nothing.
+// Cluster reads the registrations of a cluster. It writes nothing but what Record does.
 type Cluster struct {
 	client      client.Client
 	groups      []string
@@ -56,6 +56,7 @@ func NewCluster(config *rest.Config, watchFilter string, groups ...string) (*Clu
 	}
 	mapper.Add(v1alpha1.GroupVersion.WithKind("ExtensionPolicy"), meta.RESTScopeRoot)
 	mapper.Add(providerKind, meta.RESTScopeNamespace)
+	mapper.Add(deploymentKind, meta.RESTScopeNamespace)
 	mapper.Add(convert.CRDKind, meta.RESTScopeRoot)
 	for _, version := range clusterVersions {
 		mapper.AddSpecific(version.WithKind("Cluster"), version.WithResource("clusters"),

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -146,6 +147,21 @@ func (r *repository) addClusterAPI(t testing.TB) []provider {
 		providers = append(providers, provider{Name: p.name, Type: p.kind, URL: r.url(p.label, module.Version, p.file)})
 	}
 	return providers
+}
+
+// addCore adds another version of Cluster API core: the components of its release, with the tag of the version.
+func (r *repository) addCore(t testing.TB, version string) {
+	t.Helper()
+	module := module(t, "list", "-C", filepath.Join("..", "..", "tools", "clusterctl"), "-m", "-json", "sigs.k8s.io/cluster-api")
+	const label, file = "cluster-api", "core-components.yaml"
+	from := filepath.Join(r.dir, label, module.Version)
+	image := regexp.MustCompile(`(image: \S*/cluster-api-controller\S*):\S+`)
+	if components := read(t, filepath.Join(from, file)); image.Match(components) {
+		r.write(t, label, version, file, image.ReplaceAll(components, []byte("${1}:"+version)))
+	} else {
+		t.Fatal("no image of the controller in the components of Cluster API core")
+	}
+	r.write(t, label, version, "metadata.yaml", read(t, filepath.Join(from, "metadata.yaml")))
 }
 
 // addCertManager adds cert-manager's API without cert-manager: clusterctl only waits until its objects can be created.
