@@ -83,6 +83,7 @@ E2E_BIN := $(BIN)/e2e
 FUZZTIME ?= 30s
 DURATION ?= 1h
 BENCHFLAGS ?=
+SCALEFLAGS ?=
 BASELINE ?=
 
 # The folders that `make mutation` changes: all of the product, or `make mutation PACKAGES="gateway codec"`.
@@ -327,9 +328,11 @@ bench: build ## Measure the gateway beside its peers and print ratios; BENCHFLAG
 	@$(BIN)/bench --hookgate $(BIN)/hookgate $(if $(BASELINE),--baseline '$(BASELINE)') $(BENCHFLAGS)
 
 .PHONY: bench-scale
-bench-scale: build kubernetes-binaries ## Measure a gateway with 2,000 ExtensionConfigs of 10 handlers on a real API server, beside one with 20
+bench-scale: build kubernetes-binaries ## Measure on real API servers: 2,000 ExtensionConfigs of 10 handlers beside 20; then 1,000 machines of the infrastructure provider, also at rest (SCALEFLAGS="-rest 2m")
 	@$(GO) build -o $(BIN)/scale ./test/scale
 	@$(BIN)/scale --hookgate $(BIN)/hookgate --assets '$(KUBEBUILDER_ASSETS)' $(BENCHFLAGS)
+	@HOOKGATE_COMPLETE=1 HOOKGATE_BIN=$(BIN)/hookgate KUBEBUILDER_ASSETS='$(KUBEBUILDER_ASSETS)' $(GO) test -vet=off -timeout 2h \
+		-run '^$$' -bench '^BenchmarkScale$$' -benchtime 1x ./test/provider $(if $(SCALEFLAGS),-args $(SCALEFLAGS))
 
 .PHONY: bench-go
 bench-go: ## Run the Go benchmarks

@@ -148,8 +148,12 @@ func container(t *testing.T, d *appsv1.Deployment) corev1.Container {
 	if host, rest, _ := strings.Cut(c.Image, "/"); !strings.Contains(host, ".") || strings.Count(rest, ":") != 1 {
 		t.Errorf("image %q: want a canonical name, with host and tag", c.Image)
 	}
-	if len(c.Command) != 0 || len(c.Args) == 0 || c.Args[0] != "serve" {
-		t.Errorf("the container runs %v %v: want serve of the image's entrypoint", c.Command, c.Args)
+	command := "serve"
+	if d.Name == infrastructureName {
+		command = "infrastructure"
+	}
+	if len(c.Command) != 0 || len(c.Args) == 0 || c.Args[0] != command {
+		t.Errorf("the container runs %v %v: want %s of the image's entrypoint", c.Command, c.Args, command)
 	}
 	return c
 }

@@ -17,6 +17,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
+
+	"github.com/hookgate/hookgate/test/rights"
 )
 
 // notForTheAPIServer maps the beginnings of the pages' blocks that are not objects to their readers.
@@ -116,14 +118,14 @@ func TestTableOfRights(t *testing.T) {
 			}
 			for verb := range strings.SplitSeq(verbs, ", ") {
 				if verb != "" {
-					want = append(want, right(group, m[1], verb))
+					want = append(want, rights.Of(group, m[1], verb))
 				}
 			}
 		}
 		slices.Sort(want)
 		var got []string
-		for _, rights := range rightsOf(t, hub(t, name)) {
-			got = append(got, rights...)
+		for _, granted := range rightsOf(t, hub(t, name)) {
+			got = append(got, granted...)
 		}
 		slices.Sort(got)
 		if diff := cmp.Diff(want, got); diff != "" {

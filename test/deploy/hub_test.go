@@ -4,7 +4,6 @@
 package deploy
 
 import (
-	"bufio"
 	"bytes"
 	"context"
 	"crypto/tls"
@@ -20,7 +19,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,7 +39,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/clientcmd"
 	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
@@ -52,6 +49,7 @@ import (
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/devcert"
 	"github.com/hookgate/hookgate/test/process"
+	"github.com/hookgate/hookgate/test/rights"
 )
 
 // hubs lists the overlays that read their ExtensionConfigs from the cluster.
@@ -188,7 +186,11 @@ func TestHub(t *testing.T) {
 			g.EndWell(t)
 
 			granted := rightsOf(t, objects)
-			used, forbidden := s.used(t)
+			requests, err := rights.Read(s.audit)
+			if err != nil {
+				t.Fatal(err)
+			}
+			used, forbidden := rights.Used(requests, account)
 			if len(forbidden) > 0 {
 				t.Errorf("no role allowed what the gateway asked for: %s", strings.Join(forbidden, ", "))
 			}
@@ -213,15 +215,15 @@ const account = "system:serviceaccount:" + namespace + ":hookgate"
 func newServer(t *testing.T) *server {
 	t.Helper()
 	dir := t.TempDir()
-	s := &server{audit: filepath.Join(dir, "audit.log"), kubeconfig: filepath.Join(dir, "kubeconfig"),
-		admin: filepath.Join(dir, "admin")}
-	policy := filepath.Join(dir, "policy.yaml")
-	writeFile(t, policy, []byte("apiVersion: audit.k8s.io/v1\nkind: Policy\nomitStages: [RequestReceived]\nrules: [{level: Metadata}]\n"))
+	s := &server{kubeconfig: filepath.Join(dir, "kubeconfig"), admin: filepath.Join(dir, "admin")}
 	s.Environment = &envtest.Environment{CRDs: []*apiextensionsv1.CustomResourceDefinition{anything("certificates",
 		"Certificate"), anything("issuers", "Issuer")}}
+	var err error
+	if s.audit, err = rights.Audit(s.ControlPlane.GetAPIServer(), dir); err != nil {
+		t.Fatal(err)
+	}
 	// Without streamed lists, clients list and watch, as with older API servers.
-	s.ControlPlane.GetAPIServer().Configure().Set("audit-policy-file", policy).Set("audit-log-path",
-		s.audit).Set("feature-gates", "WatchList=false")
+	s.ControlPlane.GetAPIServer().Configure().Set("feature-gates", "WatchList=false")
 	config, err := s.Start()
 	if err != nil {
 		t.Fatalf("start API server: %v", err)
@@ -552,100 +554,28 @@ subjects: [{kind: ServiceAccount, name: monitoring, namespace: default}]
 	}
 }
 
-// right is a verb on a resource.
-func right(group, resource, verb string) string {
-	return verb + " " + schema.ParseGroupResource(resource+"."+group).String()
-}
-
 // rightsOf returns the service account's permissions by binding, in order.
 func rightsOf(t *testing.T, objects []object) map[string][]string {
 	t.Helper()
-	rules := map[string][]rbacv1.PolicyRule{}
+	var roles []rights.Role
+	var bindings []rights.Binding
 	for _, r := range all[*rbacv1.ClusterRole](objects) {
-		rules["ClusterRole "+r.Name] = r.Rules
+		roles = append(roles, rights.Role{Kind: "ClusterRole", Name: r.Name, Rules: r.Rules})
 	}
 	for _, r := range all[*rbacv1.Role](objects) {
-		rules["Role "+r.Name] = r.Rules
-	}
-	rights := map[string][]string{}
-	bind := func(binding string, role rbacv1.RoleRef, subjects []rbacv1.Subject) {
-		want := []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Namespace: namespace, Name: "hookgate"}}
-		if diff := cmp.Diff(want, subjects); diff != "" {
-			t.Errorf("%s: subjects (-want +got):\n%s", binding, diff)
-		}
-		for _, rule := range rules[role.Kind+" "+role.Name] {
-			for _, group := range rule.APIGroups {
-				for _, resource := range rule.Resources {
-					for _, verb := range rule.Verbs {
-						rights[binding] = append(rights[binding], right(group, resource, verb))
-					}
-				}
-			}
-		}
-		slices.Sort(rights[binding])
+		roles = append(roles, rights.Role{Kind: "Role", Name: r.Name, Rules: r.Rules})
 	}
 	for _, b := range all[*rbacv1.ClusterRoleBinding](objects) {
-		bind("ClusterRoleBinding "+b.Name, b.RoleRef, b.Subjects)
+		bindings = append(bindings, rights.Binding{Kind: "ClusterRoleBinding", Name: b.Name, Role: b.RoleRef, Subjects: b.Subjects})
 	}
 	for _, b := range all[*rbacv1.RoleBinding](objects) {
-		bind("RoleBinding "+b.Name, b.RoleRef, b.Subjects)
+		bindings = append(bindings, rights.Binding{Kind: "RoleBinding", Name: b.Name, Role: b.RoleRef, Subjects: b.Subjects})
 	}
-	if len(rights) == 0 {
-		t.Fatal("the service account may do nothing")
-	}
-	return rights
-}
-
-// allowedBy matches the API server's reason to allow a request. The place of the binding is the scope of the
-// permission.
-var allowedBy = regexp.MustCompile(`^RBAC: allowed by ((?:Cluster)?RoleBinding) "([^"/]*)`)
-
-// used returns the service account's requests by the binding that allowed them, and those that no binding allowed, in
-// order.
-func (s *server) used(t *testing.T) (used map[string][]string, forbidden []string) {
-	t.Helper()
-	f, err := os.Open(s.audit)
+	granted, err := rights.Granted(roles, bindings, namespace, "hookgate")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer func() { _ = f.Close() }() // it was only read
-	used = map[string][]string{}
-	lines := bufio.NewScanner(f)
-	for lines.Buffer(nil, 1<<20); lines.Scan(); {
-		var event struct {
-			Verb        string
-			User        struct{ Username string }
-			ObjectRef   *struct{ APIGroup, Resource, Subresource string }
-			RequestURI  string
-			Annotations map[string]string
-		}
-		if err := json.Unmarshal(lines.Bytes(), &event); err != nil {
-			t.Fatalf("audit log: %v", err)
-		}
-		if event.User.Username != account {
-			continue
-		}
-		by := allowedBy.FindStringSubmatch(event.Annotations["authorization.k8s.io/reason"])
-		if event.Annotations["authorization.k8s.io/decision"] != "allow" || by == nil || event.ObjectRef == nil {
-			forbidden = append(forbidden, event.Verb+" "+event.RequestURI)
-			continue
-		}
-		resource := event.ObjectRef.Resource
-		if event.ObjectRef.Subresource != "" {
-			resource += "/" + event.ObjectRef.Subresource
-		}
-		binding := by[1] + " " + by[2]
-		used[binding] = append(used[binding], right(event.ObjectRef.APIGroup, resource, event.Verb))
-	}
-	if err := lines.Err(); err != nil {
-		t.Fatalf("audit log: %v", err)
-	}
-	for binding := range used {
-		slices.Sort(used[binding])
-		used[binding] = slices.Compact(used[binding])
-	}
-	slices.Sort(forbidden)
-	return used, slices.Compact(forbidden)
+	return granted
 }
 
 // extension is an extension with one handler.

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -38,6 +39,8 @@ type cloud struct {
 	answer   func(req proto.Message) (proto.Message, error)
 	announce func(*infrahooksv1alpha1.DiscoverInfrastructureResponse)
 
+	delay time.Duration // of each answer
+
 	pools    bool // announces handlers for pools
 	groups   map[string][]*infrahooksv1alpha1.Instance
 	sequence int
@@ -52,13 +55,13 @@ func newCloud() *cloud {
 }
 
 // serve serves the cloud, and returns its address.
-func (c *cloud) serve(t testing.TB) string {
+func (c *cloud) serve(t testing.TB, options ...grpc.ServerOption) string {
 	t.Helper()
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := grpc.NewServer(grpc.UnaryInterceptor(c.intercept))
+	s := grpc.NewServer(append(options, grpc.UnaryInterceptor(c.intercept))...)
 	infrahooksv1alpha1.RegisterDiscoveryServiceServer(s, c)
 	infrahooksv1alpha1.RegisterClusterHooksServiceServer(s, c)
 	infrahooksv1alpha1.RegisterMachineHooksServiceServer(s, c)
@@ -90,6 +93,7 @@ func (c *cloud) intercept(
 	c.requests = append(c.requests, proto.Clone(m))
 	answer := c.answer
 	c.mu.Unlock()
+	time.Sleep(c.delay)
 	if answer != nil {
 		if a, err := answer(m); a != nil || err != nil {
 			return a, err

@@ -26,7 +26,7 @@ import (
 func (w *world) command(t *testing.T) *process.Process {
 	t.Helper()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
-	if err := os.WriteFile(kubeconfig, apiServer.KubeConfig, 0o600); err != nil {
+	if err := os.WriteFile(kubeconfig, w.server.KubeConfig, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return process.Run(t, "controllers", exec.CommandContext(t.Context(), process.Program(t, "HOOKGATE_BIN"),

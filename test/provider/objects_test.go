@@ -22,19 +22,63 @@ import (
 
 func typeName(o any) string { return fmt.Sprintf("%T", o) }
 
-// newCluster creates a Cluster and its HookgateCluster, as Cluster API leaves them before the infrastructure is there.
-func (w *world) newCluster(name string, change ...func(*infrav1.HookgateCluster)) (*clusterv1.Cluster, *infrav1.HookgateCluster) {
-	w.t.Helper()
+// bootstrapOf returns the Secret with the bootstrap data of a Machine.
+func bootstrapOf(machine string) *corev1.Secret {
+	return &corev1.Secret{
+		ObjectMeta: metav1.ObjectMeta{Name: machine + "-bootstrap"},
+		Data:       map[string][]byte{"value": []byte("#cloud-config\n# " + machine), "format": []byte("cloud-config")},
+	}
+}
+
+// newCluster returns a Cluster whose infrastructure has the same name.
+func newCluster(name string) *clusterv1.Cluster {
 	cluster := &clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	cluster.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{
 		APIGroup: infrav1.GroupVersion.Group, Kind: infrav1.HookgateClusterKind, Name: name,
 	}
-	w.create(cluster)
+	return cluster
+}
+
+// newInfraCluster returns a HookgateCluster of a class, without an owner.
+func newInfraCluster(name, class string) *infrav1.HookgateCluster {
 	infra := &infrav1.HookgateCluster{ObjectMeta: metav1.ObjectMeta{
 		Name: name, Labels: map[string]string{clusterv1.ClusterNameLabel: name},
-		OwnerReferences: []metav1.OwnerReference{owner("Cluster", cluster, true)},
 	}}
-	infra.Spec.InfrastructureClassName = w.namespace
+	infra.Spec.InfrastructureClassName = class
+	return infra
+}
+
+// newMachine returns a Machine with bootstrap data, whose infrastructure has the same name.
+func newMachine(cluster, name string) *clusterv1.Machine {
+	machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Labels: map[string]string{clusterv1.ClusterNameLabel: cluster},
+	}}
+	machine.Spec.ClusterName, machine.Spec.Version = cluster, "v1.34.0"
+	machine.Spec.Bootstrap.DataSecretName = new(name + "-bootstrap")
+	machine.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{
+		APIGroup: infrav1.GroupVersion.Group, Kind: infrav1.HookgateMachineKind, Name: name,
+	}
+	return machine
+}
+
+// newInfraMachine returns a HookgateMachine without an owner.
+func newInfraMachine(cluster, name string) *infrav1.HookgateMachine {
+	return &infrav1.HookgateMachine{ObjectMeta: metav1.ObjectMeta{
+		Name: name, Labels: map[string]string{clusterv1.ClusterNameLabel: cluster},
+	}}
+}
+
+// own makes an object of Cluster API that exists the controller of another one.
+func own(o client.Object, kind string, by client.Object) {
+	o.SetOwnerReferences([]metav1.OwnerReference{owner(kind, by, true)})
+}
+
+// newCluster creates a Cluster and its HookgateCluster, as Cluster API leaves them before the infrastructure is there.
+func (w *world) newCluster(name string, change ...func(*infrav1.HookgateCluster)) (*clusterv1.Cluster, *infrav1.HookgateCluster) {
+	w.t.Helper()
+	cluster, infra := newCluster(name), newInfraCluster(name, w.namespace)
+	w.create(cluster)
+	own(infra, "Cluster", cluster)
 	for _, f := range change {
 		f(infra)
 	}
@@ -64,23 +108,10 @@ func (w *world) newMachine(
 	cluster, name string, change ...func(*infrav1.HookgateMachine),
 ) (*clusterv1.Machine, *infrav1.HookgateMachine) {
 	w.t.Helper()
-	w.create(&corev1.Secret{
-		ObjectMeta: metav1.ObjectMeta{Name: name + "-bootstrap"},
-		Data:       map[string][]byte{"value": []byte("#cloud-config\n# " + name), "format": []byte("cloud-config")},
-	})
-	machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{
-		Name: name, Labels: map[string]string{clusterv1.ClusterNameLabel: cluster},
-	}}
-	machine.Spec.ClusterName, machine.Spec.Version = cluster, "v1.34.0"
-	machine.Spec.Bootstrap.DataSecretName = new(name + "-bootstrap")
-	machine.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{
-		APIGroup: infrav1.GroupVersion.Group, Kind: infrav1.HookgateMachineKind, Name: name,
-	}
+	w.create(bootstrapOf(name))
+	machine, infra := newMachine(cluster, name), newInfraMachine(cluster, name)
 	w.create(machine)
-	infra := &infrav1.HookgateMachine{ObjectMeta: metav1.ObjectMeta{
-		Name: name, Labels: map[string]string{clusterv1.ClusterNameLabel: cluster},
-		OwnerReferences: []metav1.OwnerReference{owner("Machine", machine, true)},
-	}}
+	own(infra, "Machine", machine)
 	for _, f := range change {
 		f(infra)
 	}

@@ -6,6 +6,7 @@ package provider
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"log/slog"
 	"os"
 	"strings"
@@ -18,10 +19,12 @@ import (
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	kubernetes "k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
@@ -40,6 +43,7 @@ const patience = 30 * time.Second
 // world is a namespace with a class, the controllers for it, and their extension.
 type world struct {
 	t         testing.TB
+	server    *envtest.Environment
 	cloud     *cloud
 	client    client.Client // reads from the API server
 	namespace string        // also the name of the class and the watch filter
@@ -53,33 +57,48 @@ type world struct {
 func newWorld(t *testing.T, change ...func(*world)) *world {
 	t.Helper()
 	t.Parallel()
-	if apiServer == nil {
-		t.Skipf("%s is not set: run `make test-kubernetes`, which builds kube-apiserver and etcd and sets it", assetsVariable)
-	}
-	scheme := runtime.NewScheme()
-	if err := infrastructure.AddToScheme(scheme); err != nil {
-		t.Fatal(err)
-	}
-	c, err := client.New(apiServer.Config, client.Options{Scheme: scheme})
-	if err != nil {
-		t.Fatal(err)
-	}
-	name := strings.ReplaceAll(strings.ToLower(strings.NewReplacer("/", "-", "_", "-").Replace(t.Name())), "test", "t")
-	if len(name) > 50 {
-		name = strings.TrimRight(name[:50], "-")
-	}
-	w := &world{t: t, cloud: newCloud(), client: c, namespace: name}
+	w := newNamespace(t, sharedServer(t))
 	for _, f := range change {
 		f(w)
 	}
-	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	w.address = w.cloud.serve(t)
 	w.start()
-	class := &infrav1.InfrastructureClass{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	class.Spec.ExtensionRef.Name = "acme"
-	w.create(class)
+	w.createClass()
 	t.Cleanup(func() { w.stop() })
 	return w
+}
+
+// newNamespace returns a world without controllers, whose extension does not serve yet.
+func newNamespace(t testing.TB, server *envtest.Environment) *world {
+	t.Helper()
+	scheme := runtime.NewScheme()
+	if err := errors.Join(kubernetes.AddToScheme(scheme), infrastructure.AddToScheme(scheme)); err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(server.Config, client.Options{Scheme: scheme})
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := strings.NewReplacer("test", "t", "benchmark", "b").Replace(strings.ToLower(
+		strings.NewReplacer("/", "-", "_", "-").Replace(t.Name())))
+	if len(name) > 50 {
+		name = strings.TrimRight(name[:50], "-")
+	}
+	w := &world{t: t, server: server, cloud: newCloud(), client: c, namespace: name}
+	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
+	return w
+}
+
+// createClass creates the class of the world.
+func (w *world) createClass(change ...func(*infrav1.InfrastructureClass)) *infrav1.InfrastructureClass {
+	w.t.Helper()
+	class := &infrav1.InfrastructureClass{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}
+	class.Spec.ExtensionRef.Name = "acme"
+	for _, f := range change {
+		f(class)
+	}
+	w.create(class)
+	return class
 }
 
 // start starts the controllers.
@@ -87,7 +106,7 @@ func (w *world) start() {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	w.writes = &writes{}
-	config := rest.CopyConfig(apiServer.Config)
+	config := rest.CopyConfig(w.server.Config)
 	config.Wrap(w.writes.before)
 	config.QPS = 500
 	config.Burst = 1000
@@ -157,6 +176,14 @@ func (w *world) restart() {
 // create creates an object in the world's namespace with the watch label.
 func (w *world) create(o client.Object) {
 	w.t.Helper()
+	w.place(o)
+	if err := w.client.Create(w.t.Context(), o); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// place gives an object the watch label and, unless it has none, the namespace of the world.
+func (w *world) place(o client.Object) {
 	labels := o.GetLabels()
 	if labels == nil {
 		labels = map[string]string{}
@@ -167,9 +194,6 @@ func (w *world) create(o client.Object) {
 	case *corev1.Namespace, *infrav1.InfrastructureClass:
 	default:
 		o.SetNamespace(w.namespace)
-	}
-	if err := w.client.Create(w.t.Context(), o); err != nil {
-		w.t.Fatal(err)
 	}
 }
 

@@ -1,0 +1,156 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package provider
+
+import (
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+	authenticationv1 "k8s.io/api/authentication/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+
+	infrav1 "github.com/hookgate/hookgate/api/infrastructure/v1alpha1"
+	"github.com/hookgate/hookgate/test/process"
+	"github.com/hookgate/hookgate/test/rights"
+)
+
+// TestRights runs hookgate infrastructure with the arguments and the permissions of deploy/infrastructure, over the
+// whole life of a class, a cluster, a machine and pools. It compares the recorded requests with the permissions, in both
+// directions.
+func TestRights(t *testing.T) {
+	i := newInstallation(t)
+	i.live()
+	i.scrape()
+	i.end()
+
+	granted, err := rights.Granted(i.roles, i.bindings, installedNamespace, installedAccount)
+	if err != nil {
+		t.Fatal(err)
+	}
+	used, forbidden := rights.Used(i.requests(), installedUser)
+	if len(forbidden) > 0 {
+		t.Errorf("no role allows what the controllers asked for:\n%s", strings.Join(forbidden, "\n"))
+	}
+	if diff := cmp.Diff(granted, used); diff != "" {
+		t.Errorf("rights by binding (-granted +used):\n%s", diff)
+	}
+}
+
+// live makes the controllers do everything that they do.
+func (i *installation) live() {
+	t, w := i.t, i.world
+	t.Helper()
+	w.create(secret("creds", "token", "very-secret"))
+	class := w.createClass(func(c *infrav1.InfrastructureClass) {
+		c.Spec.AllowedNamespaces = &infrav1.AllowedNamespaces{
+			Selector: &metav1.LabelSelector{MatchLabels: map[string]string{clusterv1.WatchLabel: w.namespace}},
+		}
+	})
+	cluster, infra := w.readyCluster("c", func(c *infrav1.HookgateCluster) {
+		c.Spec.CredentialsRef = &infrav1.SecretReference{Name: "creds"}
+	})
+	_, m := w.readyMachine("c", "m")
+	pool, composed := w.newPool("c", "p", 2)
+	eventually(w, composed, "2 machines", settled(2))
+
+	// A machine of a pool goes with its Machine, if it has one, and otherwise alone.
+	one := w.poolMachines("p")[0]
+	machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: one.Name, Annotations: map[string]string{
+		clusterv1.DeleteMachineAnnotation: "",
+	}}}
+	machine.Spec.ClusterName = "c"
+	machine.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{
+		APIGroup: infrav1.GroupVersion.Group, Kind: infrav1.HookgateMachineKind, Name: one.Name,
+	}
+	w.create(machine)
+	update(w, &one, func(m *infrav1.HookgateMachine) {
+		m.OwnerReferences = append(m.OwnerReferences, owner("Machine", machine, true))
+	})
+	update(w, pool, func(p *clusterv1.MachinePool) { p.Spec.Replicas = ptr.To[int32](1) })
+	w.gone(machine)
+	w.delete(&one) // as Cluster API does after the drain
+	eventually(w, composed, "1 machine", settled(1))
+
+	update(w, cluster, func(c *clusterv1.Cluster) { c.Spec.Paused = new(true) })
+	eventually(w, m, "paused", func(m *infrav1.HookgateMachine) bool {
+		return has(m, infrav1.PausedCondition, metav1.ConditionTrue, "", "")
+	})
+	update(w, cluster, func(c *clusterv1.Cluster) { c.Spec.Paused = nil })
+	w.delete(composed)
+	w.gone(composed)
+	w.cloud.mu.Lock()
+	w.cloud.pools = true
+	w.cloud.mu.Unlock()
+	update(w, class, func(c *infrav1.InfrastructureClass) { c.Spec.Handlers.DeleteMachine = "h3" }) // asks again
+	_, group := w.newPool("c", "g", 2, func(p *infrav1.HookgateMachinePool) {
+		p.Spec.InstanceManagement = infrav1.InstanceManagementGroup
+	})
+	eventually(w, group, "2 instances", settled(2))
+	w.delete(group)
+	w.gone(group)
+	w.delete(m)
+	w.gone(m)
+	w.delete(infra)
+	w.gone(infra)
+	w.delete(class)
+	w.gone(class)
+}
+
+// scrape reads the metrics as a service account that may, and as another.
+func (i *installation) scrape() {
+	t, ctx := i.t, i.t.Context()
+	t.Helper()
+	role := &rbacv1.ClusterRole{ObjectMeta: metav1.ObjectMeta{Name: "monitoring"}, Rules: []rbacv1.PolicyRule{
+		{NonResourceURLs: []string{"/metrics"}, Verbs: []string{"get"}},
+	}}
+	binding := &rbacv1.ClusterRoleBinding{
+		ObjectMeta: metav1.ObjectMeta{Name: "monitoring"},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: "monitoring"},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: "monitoring", Namespace: i.namespace}},
+	}
+	if err := i.client.Create(ctx, role); err != nil {
+		t.Fatal(err)
+	}
+	if err := i.client.Create(ctx, binding); err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	// The controllers serve a certificate of their own making, which they know best.
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}} //nolint:gosec // see above
+	defer transport.CloseIdleConnections()
+	for name, want := range map[string]int{"monitoring": http.StatusOK, "stranger": http.StatusForbidden} {
+		account := &corev1.ServiceAccount{ObjectMeta: metav1.ObjectMeta{Name: name}}
+		i.create(account)
+		token := &authenticationv1.TokenRequest{}
+		if err := i.client.SubResource("token").Create(ctx, account, token); err != nil {
+			t.Fatal(err)
+		}
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, fmt.Sprintf("https://127.0.0.1:%d/metrics", i.ports["metrics"]), http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Header.Set("Authorization", "Bearer "+token.Status.Token)
+		resp, err := (&http.Client{Transport: transport, Timeout: process.Patience}).Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(resp.Body)
+		if closeErr := resp.Body.Close(); err != nil || closeErr != nil {
+			t.Fatal(err, closeErr)
+		}
+		if resp.StatusCode != want || (want == http.StatusOK) != strings.Contains(string(body), "hookgate_infrastructure_") {
+			t.Errorf("metrics for %s: %s, want %d", name, resp.Status, want)
+		}
+	}
+}
