@@ -23,8 +23,8 @@ VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unkn
 LDFLAGS := -X github.com/hookgate/hookgate/command.version=$(VERSION)
 
 # The modules of this repository, and the modules with Go code.
-MODULES := . examples/go test/conversion test/e2e test/extension test/faults test/infrastructure test/openapi test/skew tools/clusterctl tools/image tools/kubernetes tools/openapi
-LINTED := . examples/go test/conversion test/e2e test/extension test/faults test/infrastructure test/openapi test/skew tools/image tools/mutation tools/openapi
+MODULES := . examples/go test/conversion test/e2e test/extension test/faults test/infrastructure test/openapi test/skew tools/clusterctl tools/image tools/kubernetes tools/monitoring tools/openapi
+LINTED := . examples/go test/conversion test/e2e test/extension test/faults test/infrastructure test/openapi test/skew tools/image tools/monitoring tools/mutation tools/openapi
 
 # With RACE=1, as in CI, tests and the gateway that they start have the race detector. Builds then take four minutes
 # more.
@@ -221,8 +221,9 @@ browser: ## Install Debian's Chromium, unless there is a chromium
 	@tools/browser/install
 
 .PHONY: test-monitoring
-test-monitoring: $(PROMETHEUS)/promtool $(BIN)/gotestsum ## Check the alerts of deploy/monitoring with promtool
-	@HOOKGATE_COMPLETE=1 HOOKGATE_PROMTOOL=$(PROMETHEUS)/promtool $(GOTEST) ./test/monitoring
+test-monitoring: build $(PROMETHEUS)/promtool $(if $(RACE),race) $(BIN)/gotestsum ## Check the alerts of deploy/monitoring with promtool, and its dashboard with Prometheus
+	@HOOKGATE_COMPLETE=1 $(PROGRAMS) HOOKGATE_PROMTOOL=$(PROMETHEUS)/promtool HOOKGATE_PROMETHEUS=$(PROMETHEUS)/prometheus $(GOTEST) ./test/monitoring
+	@cd tools/monitoring && $(BIN)/gotestsum --format pkgname -- -vet=off -count=1 ./... # without the race detector: it compares files
 
 $(PROMETHEUS)/promtool:
 	@tools/prometheus/install $(@D)
@@ -341,7 +342,7 @@ bench-go: ## Run the Go benchmarks
 ##@ Change
 
 .PHONY: generate
-generate: $(BUF) ## Regenerate gen/, deploy/crd/, proto/testdata/ and the pages of docs/ that come from the code
+generate: $(BUF) ## Regenerate gen/, deploy/crd/, the dashboard, proto/testdata/ and the pages of docs/ that come from the code
 	@$(BUF) generate
 	@$(BUF) generate --template test/hookversions/buf.gen.yaml
 	@$(BUF) generate --template examples/own-hooks/buf.gen.yaml
@@ -350,6 +351,7 @@ generate: $(BUF) ## Regenerate gen/, deploy/crd/, proto/testdata/ and the pages 
 	@$(TOOL) controller-gen object:headerFile=api/boilerplate.go.txt crd paths=./api/infrastructure/... output:crd:dir=deploy/crd/infrastructure
 	@$(GO) run ./docs/generate docs
 	@$(GO) run ./test/vectors proto/testdata
+	@$(GO) -C tools/monitoring run . >deploy/monitoring/dashboard.json
 	@$(GO) run ./deploy/crd/generate "$$(cd test/extension && $(GO) list -m -f '{{.Dir}}' sigs.k8s.io/cluster-api)" deploy/crd
 
 .PHONY: format
@@ -373,7 +375,7 @@ verify-proto: $(BUF) ## Lint the contract and compare it with the last release, 
 
 .PHONY: verify-generated
 verify-generated: generate ## Check that generated files are up to date
-	@changed=$$(git status --porcelain -- gen test/hookversions/gen examples/own-hooks/gen 'api/*/zz_generated*' deploy/crd proto/testdata docs/metrics.md docs/errors.md docs/conformance.md docs/conversion.md docs/infrastructure-kinds.md); if [ -n "$$changed" ]; then \
+	@changed=$$(git status --porcelain -- gen test/hookversions/gen examples/own-hooks/gen 'api/*/zz_generated*' deploy/crd deploy/monitoring/dashboard.json proto/testdata docs/metrics.md docs/errors.md docs/conformance.md docs/conversion.md docs/infrastructure-kinds.md); if [ -n "$$changed" ]; then \
 		echo "generated files are not up to date: run 'make generate' and commit"; echo "$$changed"; exit 1; fi
 
 .PHONY: verify-modules
