@@ -20,8 +20,8 @@ import (
 // Cluster API, the newest contract first. Cluster API v1.11 and later decide in this order.
 var contracts = [...]string{"cluster.x-k8s.io/v1beta2", "cluster.x-k8s.io/v1beta1"}
 
-// builtin holds the kinds of Cluster API's own providers and their versions for the newest contract. It is used for
-// kinds whose CustomResourceDefinitions have not been read.
+// builtin holds the kinds of Cluster API's own providers, and of Hookgate as an infrastructure provider, with their
+// versions for the newest contract. It is used for kinds whose CustomResourceDefinitions have not been read.
 var builtin = map[string]string{
 	"kubeadmconfigs.bootstrap.cluster.x-k8s.io":                  "v1beta2",
 	"kubeadmconfigtemplates.bootstrap.cluster.x-k8s.io":          "v1beta2",
@@ -39,6 +39,12 @@ var builtin = map[string]string{
 	"dockermachinetemplates.infrastructure.cluster.x-k8s.io":     "v1beta2",
 	"dockermachinepools.infrastructure.cluster.x-k8s.io":         "v1beta2",
 	"dockermachinepooltemplates.infrastructure.cluster.x-k8s.io": "v1beta2",
+	"hookgateclusters.infrastructure.hookgate.dev":               "v1alpha1",
+	"hookgateclustertemplates.infrastructure.hookgate.dev":       "v1alpha1",
+	"hookgatemachines.infrastructure.hookgate.dev":               "v1alpha1",
+	"hookgatemachinetemplates.infrastructure.hookgate.dev":       "v1alpha1",
+	"hookgatemachinepools.infrastructure.hookgate.dev":           "v1alpha1",
+	"hookgatemachinepooltemplates.infrastructure.hookgate.dev":   "v1alpha1",
 }
 
 // maxRemembered is how many kinds, which callers choose, are cached for one set of CustomResourceDefinitions.
@@ -69,7 +75,7 @@ type definitions struct {
 
 type groupKind struct{ group, kind string }
 
-// NewReferences returns a References that only knows the kinds of Cluster API's own providers.
+// NewReferences returns a References that only knows the kinds of Cluster API's own providers and of Hookgate.
 func NewReferences() *References {
 	r := &References{}
 	r.Set(nil)

@@ -4,8 +4,12 @@
 package convert
 
 import (
+	"os"
+	"path/filepath"
 	"strconv"
 	"testing"
+
+	"sigs.k8s.io/yaml"
 
 	"github.com/hookgate/hookgate/hook"
 )
@@ -58,6 +62,20 @@ func TestAPIVersion(t *testing.T) {
 			}}},
 			group: "controlplane.cluster.x-k8s.io", kind: "KubeadmControlPlane", want: "controlplane.cluster.x-k8s.io/v1beta1",
 		},
+		"Hookgate's, read": {
+			reason: "a newer provider may be installed than the gateway knows",
+			crds: []CRD{{Name: "hookgatemachines.infrastructure.hookgate.dev", Labels: map[string]string{
+				"cluster.x-k8s.io/v1beta2": "v1alpha1_v1beta1",
+			}}},
+			group: "infrastructure.hookgate.dev", kind: "HookgateMachine", want: "infrastructure.hookgate.dev/v1beta1",
+		},
+		"Hookgate's class": {
+			reason: "no object of Cluster API refers to it",
+			group:  "infrastructure.hookgate.dev", kind: "InfrastructureClass",
+			err: `the version of kind "InfrastructureClass" of group "infrastructure.hookgate.dev" is not known: install the ` +
+				`CustomResourceDefinition "infrastructureclasses.infrastructure.hookgate.dev" in the cluster, or add its manifest to ` +
+				`the directory of ExtensionConfigs`,
+		},
 		"unknown": {
 			reason: "the text says what to do",
 			group:  infrastructure, kind: "AcmeCluster",
@@ -89,6 +107,35 @@ func TestAPIVersion(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Hookgate's own kinds are known without their definitions, in the version that these state.
+func TestOwnKinds(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("..", "deploy", "crd", "infrastructure", "infrastructure.hookgate.dev_hookgate*.yaml"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("there are %d definitions, %v", len(files), err)
+	}
+	refs := NewReferences()
+	for _, file := range files {
+		text, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var crd struct {
+			Metadata struct{ Labels map[string]string }
+			Spec     struct {
+				Group string
+				Names struct{ Kind string }
+			}
+		}
+		if err := yaml.Unmarshal(text, &crd); err != nil {
+			t.Fatal(err)
+		}
+		want := crd.Spec.Group + "/" + contractVersion(crd.Metadata.Labels)
+		if got, err := refs.APIVersion(crd.Spec.Group, crd.Spec.Names.Kind); err != nil || got != want {
+			t.Errorf("%s: got %q, %v, want %q", crd.Spec.Names.Kind, got, err, want)
+		}
 	}
 }
 

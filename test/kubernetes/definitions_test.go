@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
+	infrav1 "github.com/hookgate/hookgate/api/infrastructure/v1alpha1"
 	"github.com/hookgate/hookgate/controllers/source/cluster"
 	"github.com/hookgate/hookgate/convert"
 )
@@ -51,6 +52,15 @@ func versionOf(references *convert.References, kind string) string {
 	return strings.TrimPrefix(v, providerGroup+"/")
 }
 
+// ownVersion returns the version of references to a kind of Hookgate's, or why it is unknown.
+func ownVersion(references *convert.References) string {
+	v, err := references.APIVersion(infrav1.GroupVersion.Group, infrav1.HookgateMachineKind)
+	if err != nil {
+		return err.Error()
+	}
+	return v
+}
+
 // References follow the labels of CustomResourceDefinitions, which a ready replica knows completely, also if it only
 // reads.
 func TestDefinitions(t *testing.T) {
@@ -69,6 +79,9 @@ func TestDefinitions(t *testing.T) {
 		}
 		if got := versionOf(known, "DockerCluster"); got != "v1beta2" {
 			t.Errorf("%s: the version of a kind of Cluster API's is %s, want v1beta2", name, got)
+		}
+		if got, want := ownVersion(known), infrav1.GroupVersion.String(); got != want {
+			t.Errorf("%s: the version of a kind of Hookgate's is %s, want %s", name, got, want)
 		}
 	}
 	knows := func(kind, want string) {
@@ -184,6 +197,9 @@ func TestDefinitionsThatMayNotBeRead(t *testing.T) {
 		}
 		if got := versionOf(references, "DockerCluster"); got != "v1beta2" {
 			t.Errorf("the version of a kind of Cluster API's is %s, want v1beta2", got)
+		}
+		if got, want := ownVersion(references), infrav1.GroupVersion.String(); got != want {
+			t.Errorf("the version of a kind of Hookgate's is %s, want %s", got, want)
 		}
 		if got := versionOf(references, "HiddenCluster"); !strings.Contains(got, "is not known") {
 			t.Errorf("the version of a kind that it cannot know is %s", got)

@@ -46,6 +46,7 @@ const (
 // the Deployment in deploy/infrastructure says, with the permissions there, and calls the extension through a gateway.
 type installation struct {
 	*world
+	version     string // of Cluster API, which the extension understands
 	audit       string // the path of the audit log
 	kubeconfig  string // of the controllers
 	container   corev1.Container
@@ -61,7 +62,7 @@ type installation struct {
 func newInstallation(t testing.TB, change ...func(*installation)) *installation {
 	t.Helper()
 	binary, env, dir := process.Program(t, "HOOKGATE_BIN"), environment(t), t.TempDir()
-	i := &installation{ports: map[string]int{}}
+	i := &installation{ports: map[string]int{}, version: "v1beta2"}
 	var err error
 	if i.audit, err = rights.Audit(env.ControlPlane.GetAPIServer(), dir); err != nil {
 		t.Fatal(err)
@@ -118,8 +119,8 @@ spec:
 apiVersion: hookgate.dev/v1alpha1
 kind: ExtensionPolicy
 metadata: {name: acme}
-spec: {targetRef: {name: acme}, protocol: GRPC}
-`, i.address, bytes.TrimSpace(ca)))
+spec: {targetRef: {name: acme}, protocol: GRPC, clusterAPIVersion: %s}
+`, i.address, bytes.TrimSpace(ca), i.version))
 	for name, data := range map[string][]byte{"tls.crt": i.pair.CertPEM, "tls.key": i.pair.KeyPEM, "ca.crt": i.pair.CAPEM} {
 		i.writeFile(filepath.Join(certs, name), data)
 	}

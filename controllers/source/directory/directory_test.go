@@ -518,6 +518,10 @@ func TestDirectoryDefinitions(t *testing.T) {
 	if got, want := version(), "infrastructure.cluster.x-k8s.io/v1beta1"; got != want {
 		t.Errorf("when it is ready: %s, want %s", got, want)
 	}
+	own, err := references.APIVersion("infrastructure.hookgate.dev", "HookgateMachine")
+	if want := "infrastructure.hookgate.dev/v1alpha1"; err != nil || own != want {
+		t.Errorf("a kind of Hookgate's, whose definition is not there: %q, %v, want %s", own, err, want)
+	}
 	for _, step := range []struct{ content, want string }{
 		{manifest("v1"), "infrastructure.cluster.x-k8s.io/v1"},
 		{"\t", "infrastructure.cluster.x-k8s.io/v1"}, // half-written

@@ -6,6 +6,7 @@ package provider
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/json"
 	"fmt"
 	"io"
 	"net/http"
@@ -17,21 +18,24 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	infrav1 "github.com/hookgate/hookgate/api/infrastructure/v1alpha1"
+	infrahooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
 	"github.com/hookgate/hookgate/test/process"
 	"github.com/hookgate/hookgate/test/rights"
 )
 
-// TestRights runs hookgate infrastructure with the arguments and the permissions of deploy/infrastructure, over the
-// whole life of a class, a cluster, a machine and pools. It compares the recorded requests with the permissions, in both
-// directions.
-func TestRights(t *testing.T) {
-	i := newInstallation(t)
+// TestInstallation runs hookgate infrastructure with the arguments and the permissions of deploy/infrastructure, and a
+// gateway, over the whole life of a class, a cluster, a machine and pools. It compares the recorded requests with the
+// permissions, in both directions. The extension understands v1beta1 of Cluster API.
+func TestInstallation(t *testing.T) {
+	i := newInstallation(t, func(i *installation) { i.version = "v1beta1" })
 	i.live()
 	i.scrape()
+	i.converted()
 	i.end()
 
 	granted, err := rights.Granted(i.roles, i.bindings, installedNamespace, installedAccount)
@@ -97,14 +101,40 @@ func (i *installation) live() {
 		p.Spec.InstanceManagement = infrav1.InstanceManagementGroup
 	})
 	eventually(w, group, "2 instances", settled(2))
+	_, instances := w.newPool("c", "i", 1)
+	eventually(w, instances, "1 instance", settled(1))
 	w.delete(group)
 	w.gone(group)
+	w.delete(instances)
+	w.gone(instances)
 	w.delete(m)
 	w.gone(m)
 	w.delete(infra)
 	w.gone(infra)
 	w.delete(class)
 	w.gone(class)
+}
+
+// converted checks that the extension has got the objects in the version that it understands, with references to the
+// kinds of Hookgate, which v1beta2 does not give a version.
+func (i *installation) converted() {
+	i.t.Helper()
+	check := func(object string, raw []byte, path ...string) {
+		i.t.Helper()
+		var o unstructured.Unstructured
+		if err := json.Unmarshal(raw, &o.Object); err != nil {
+			i.t.Fatalf("%s: %v in %q", object, err, raw)
+		}
+		ref, _, err := unstructured.NestedString(o.Object, append(path, "infrastructureRef", "apiVersion")...)
+		if err != nil || o.GetAPIVersion() != "cluster.x-k8s.io/v1beta1" || ref != infrav1.GroupVersion.String() {
+			i.t.Errorf("%s is of %s and refers to %q, %v", object, o.GetAPIVersion(), ref, err)
+		}
+	}
+	machine := calls[*infrahooksv1alpha1.ReconcileMachineRequest](i.cloud)[0].GetSubject()
+	check("Cluster", machine.GetCluster().GetRaw(), "spec")
+	check("Machine", machine.GetMachine().GetRaw(), "spec")
+	pool := calls[*infrahooksv1alpha1.ReconcileMachinePoolRequest](i.cloud)[0].GetSubject()
+	check("MachinePool", pool.GetMachinePool().GetRaw(), "spec", "template", "spec")
 }
 
 // scrape reads the metrics as a service account that may, and as another.
