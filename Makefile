@@ -68,6 +68,9 @@ BREAKING_AGAINST ?= $(or $(RELEASED),$(shell main=$$(git rev-parse -q --verify m
 BREAKING_CONFIG := $(if $(RELEASED),,--config '{"version": "v2", "modules": [{"path": "proto"}, {"path": "test/hookversions/proto"}, {"path": "examples/own-hooks/proto"}], "breaking": {"use": ["FILE"], \
 	"except": ["FILE_SAME_JAVA_PACKAGE", "FILE_SAME_JAVA_MULTIPLE_FILES"]}}')
 
+# axe-core, which examines the page for accessibility.
+AXE := $(BIN)/axe/node_modules/axe-core/axe.min.js
+
 # The servers of the Kubernetes tests. KUBEBUILDER_ASSETS may name a folder with kube-apiserver, etcd, kubectl
 # and kube-controller-manager; otherwise they are built once, from the Go modules of tools/kubernetes.
 KUBERNETES_VERSION := $(shell sed -n 's,^\tk8s.io/kubernetes v\([0-9.]*\).*,\1,p' tools/kubernetes/go.mod)
@@ -212,9 +215,17 @@ fake-cloud: ## Build bin/fake-cloud, the cloud that extensions stand in front of
 	@cd test/infrastructure && $(GO) build -o $(BIN)/fake-cloud ./cmd/fake-cloud
 
 .PHONY: test-openapi
-test-openapi: build browser $(if $(RACE),race) $(BIN)/gotestsum ## Check the OpenAPI document against the contract, and call hooks on its page in a browser
+test-openapi: build browser $(AXE) $(if $(RACE),race) $(BIN)/gotestsum ## Check the OpenAPI document against the contract, and use its page and that of the extensions in a browser
 	@$(GO) build -modfile=tools/oapi-codegen/go.mod -o $(BIN)/oapi-codegen github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen
-	@cd test/openapi && $(PROGRAMS) HOOKGATE_OAPI_CODEGEN=$(BIN)/oapi-codegen $(GOTEST) ./...
+	@cd test/openapi && HOOKGATE_COMPLETE=1 $(PROGRAMS) HOOKGATE_OAPI_CODEGEN=$(BIN)/oapi-codegen HOOKGATE_AXE=$(AXE) $(GOTEST) ./...
+
+.PHONY: pictures
+pictures: build browser ## Take the pictures of the page in docs/pictures/ anew
+	@mkdir -p docs/pictures && cd test/openapi && $(PROGRAMS) HOOKGATE_PICTURES=$(CURDIR)/docs/pictures $(GO) test -vet=off -count=1 -run '^TestConsoleShowsAStoppedExtension$$' .
+
+$(AXE): tools/axe/package-lock.json
+	@mkdir -p $(BIN)/axe && cp tools/axe/package*.json $(BIN)/axe/
+	@npm ci --prefix $(BIN)/axe --ignore-scripts --no-audit --no-fund --loglevel=error && touch $@
 
 .PHONY: browser
 browser: ## Install Debian's Chromium, unless there is a chromium

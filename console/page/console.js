@@ -10,8 +10,11 @@ function replace(html) {
   const next = document.createElement("template");
   next.innerHTML = html;
   const focused = document.activeElement;
-  const id = focused && main.contains(focused) ? focused.id : "";
-  const href = focused && main.contains(focused) ? focused.getAttribute("href") : null;
+  const inside = focused !== main && main.contains(focused);
+  const id = inside ? focused.id : "";
+  const href = inside ? focused.getAttribute("href") : null;
+  const links = () => Array.from(main.querySelectorAll("a")).filter((a) => a.getAttribute("href") === href);
+  const nth = href === null ? 0 : links().indexOf(focused); // of the links with the same target
   const typed = document.getElementById("q");
   const value = typed && typed === focused ? { text: typed.value, start: typed.selectionStart, end: typed.selectionEnd } : null;
   const scrolled = Array.from(main.querySelectorAll(".scroll"), (e) => e.scrollLeft);
@@ -19,10 +22,10 @@ function replace(html) {
   main.querySelectorAll(".scroll").forEach((e, i) => { e.scrollLeft = scrolled[i] || 0; });
   let target = id ? document.getElementById(id) : null;
   if (!target && href !== null) {
-    target = Array.from(main.querySelectorAll("a")).find((a) => a.getAttribute("href") === href);
+    target = links()[nth] || links()[0];
   }
-  if (target) {
-    target.focus({ preventScroll: true });
+  if (inside) {
+    (target || main).focus({ preventScroll: true }); // what had the focus may be gone
   }
   if (value && target) {
     target.value = value.text;

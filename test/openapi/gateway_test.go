@@ -30,9 +30,10 @@ import (
 
 // gateway is a running `hookgate serve`.
 type gateway struct {
-	url    string
-	pair   *devcert.Pair
-	client *http.Client
+	url         string
+	diagnostics string // http://HOST:PORT
+	pair        *devcert.Pair
+	client      *http.Client
 }
 
 // startGateway runs a gateway for the extensions at the URLs, by name, and waits until it is ready. All of them have
@@ -57,7 +58,7 @@ func startGateway(t *testing.T, pair *devcert.Pair, extensions map[string]string
 	running := process.RunGateway(t, exec.Command(binary,
 		append([]string{"serve", "--extension-configs", configs, "--cert-dir", certs,
 			"--http-address=127.0.0.1:0", "--grpc-address=", "--diagnostics-address=127.0.0.1:0"}, flags...)...))
-	g := &gateway{url: "https://" + running.HTTPS, pair: pair, client: &http.Client{
+	g := &gateway{url: "https://" + running.HTTPS, diagnostics: "http://" + running.Diagnostics, pair: pair, client: &http.Client{
 		Timeout: process.Patience, Transport: &http.Transport{TLSClientConfig: pair.ClientTLS(),
 			DisableCompression: true},
 	}}
@@ -118,6 +119,14 @@ func (g *gateway) post(t *testing.T, path string, body []byte) (int, []byte) {
 // startExtension serves BeforeClusterCreate, whose answer names the Cluster, and returns its URL.
 func startExtension(t *testing.T, pair *devcert.Pair) string {
 	t.Helper()
+	url, _ := startStoppableExtension(t, pair)
+	return url
+}
+
+// startStoppableExtension is startExtension with a function that ends the extension and its connections at once.
+// Clusters whose names begin with "wait" are asked to come back.
+func startStoppableExtension(t *testing.T, pair *devcert.Pair) (url string, stop func()) {
+	t.Helper()
 	config, err := pair.ServerTLS()
 	if err != nil {
 		t.Fatal(err)
@@ -141,9 +150,13 @@ func startExtension(t *testing.T, pair *devcert.Pair) string {
 			} `json:"cluster"`
 		}
 		_ = json.NewDecoder(r.Body).Decode(&request)
-		answer(w, "BeforeClusterCreateResponse", map[string]any{
+		members := map[string]any{
 			"message": "Cluster " + request.Cluster.Metadata.Name + " may be created", "retryAfterSeconds": 0,
-		})
+		}
+		if strings.HasPrefix(request.Cluster.Metadata.Name, "wait") {
+			members["message"], members["retryAfterSeconds"] = "the budget of the team is not approved", 30
+		}
+		answer(w, "BeforeClusterCreateResponse", members)
 	})
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
@@ -152,7 +165,7 @@ func startExtension(t *testing.T, pair *devcert.Pair) string {
 	server := &http.Server{Handler: mux, TLSConfig: config, ReadHeaderTimeout: process.Patience}
 	go func() { _ = server.ServeTLS(listener, "", "") }()
 	t.Cleanup(func() { _ = server.Shutdown(context.Background()) })
-	return "https://" + listener.Addr().String()
+	return "https://" + listener.Addr().String(), func() { _ = server.Close() }
 }
 
 func TestGatewayServesTheDocument(t *testing.T) {
