@@ -28,8 +28,7 @@ func (f *REST) route(path string) (h *catalog.Hook, asked string, err error) {
 		err = hook.Errorf(hook.UnknownHook, "no hooks of %s any more, which %s of the gateway has removed: call %s",
 			v.APIVersion(), v.Lifetime.Removed, v.Instead())
 	case asked != "":
-		err = hook.Errorf(hook.UnknownHook, "no hook %q: see \"hookgate call --help\" for their names",
-			text.Cut(asked, limits.QuotedBytes))
+		err = noHook(asked, v)
 	default:
 		err = hook.Errorf(hook.UnknownHook, "no hook at path %q: want %s",
 			text.Cut(path, limits.QuotedBytes), f.wantPath(path))
@@ -44,6 +43,19 @@ func noHookAt(path string, h *catalog.Hook) error {
 		want += "[/<handler>]"
 	}
 	return hook.Errorf(hook.UnknownHook, "no hook at path %q: want %s", text.Cut(path, limits.QuotedBytes), want)
+}
+
+// noHook returns the error of a path with a version of the hooks, and a name that none of its hooks has.
+func noHook(asked string, v *catalog.Version) error {
+	asked = text.Cut(asked, limits.QuotedBytes)
+	var names []string
+	for _, h := range v.Hooks() {
+		names = append(names, h.Hook)
+	}
+	if meant := text.Nearest(asked, names); meant != "" {
+		return hook.Errorf(hook.UnknownHook, "no hook %q: did you mean %q?", asked, strings.ToLower(meant))
+	}
+	return hook.Errorf(hook.UnknownHook, "no hook %q: see \"hookgate call --help\" for their names", asked)
 }
 
 // validHandler reports whether the path of a hook may continue with rest: with one segment for the handler, if the hook

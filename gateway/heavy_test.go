@@ -15,6 +15,7 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/budget"
+	"github.com/hookgate/hookgate/test/process"
 )
 
 // takeTurns takes all turns with heavy work for another caller, and returns the function that gives them back.
@@ -25,12 +26,14 @@ func (f *fixture) takeTurns(ctx context.Context, t *testing.T) (give func()) {
 		t.Error(err)
 		return func() {}
 	}
-	taken := make([]budget.Work, max(1, runtime.GOMAXPROCS(0)-1))
+	taken := make([]budget.Work, runtime.GOMAXPROCS(0))
 	for i := range taken {
-		taken[i] = memory.Work(ctx)
-		if err := taken[i].Step(); err != nil {
-			t.Errorf("turn %d: %v", i, err)
-		}
+		process.Eventually(t, "no small call has ended lately, and there is a turn", func() bool {
+			attempt, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+			defer cancel()
+			taken[i] = memory.Work(attempt)
+			return taken[i].Step() == nil || ctx.Err() != nil
+		})
 	}
 	return func() {
 		for i := range taken {

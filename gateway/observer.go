@@ -4,6 +4,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -37,6 +38,7 @@ type Observer struct {
 	handlers    activity.Handlers
 	holds       activity.Holds
 	discoveries activity.Discoveries
+	mistakes    mistakes
 }
 
 // NewObserver returns an Observer that records the losses of conversions in losses. The provider decides whether spans
@@ -57,6 +59,7 @@ type inbound struct {
 	id        string
 	protocol  string
 	hook      string // "unknown" if there is no such hook, so that callers cannot make up metric labels
+	host      string // of the caller
 	asked     string // the hook's name, or the one that the caller used
 	start     time.Time
 	received  int64
@@ -128,7 +131,8 @@ func (in *inbound) end() {
 		if cause := errors.Unwrap(in.err); cause != nil {
 			attrs = append(attrs, slog.String("cause", cause.Error()))
 		}
-		in.o.logger.LogAttrs(in.ctx, slog.LevelError, "call failed", attrs...)
+		level := in.o.mistakes.level(cmp.Or(in.admission.Caller.Name, in.host), in.err.Kind, in.start)
+		in.o.logger.LogAttrs(in.ctx, level, "call failed", attrs...)
 	}
 	in.span.End()
 	m := in.o.metrics

@@ -106,6 +106,16 @@ func (d *document) fieldProblems(errs field.ErrorList) []Problem {
 	return problems
 }
 
+// inNamespace returns a problem if the object of a kind that belongs to no namespace has one, as the API server does. It
+// might be meant to restrict the object. instead says what does.
+func (d *document) inNamespace(namespace, instead string) []Problem {
+	if namespace == "" {
+		return nil
+	}
+	path := field.NewPath("metadata", "namespace")
+	return []Problem{d.problemAt(path.String(), field.Forbidden(path, "not allowed on this type: "+instead))}
+}
+
 // refused returns the object without content, which still takes its name. Without a valid name the object is
 // unidentified.
 func (d *document) refused(problems []Problem) (*Object, []Problem) {
@@ -136,6 +146,9 @@ func decodeExtensionConfig(d *document, words *Decoder) (*Object, []Problem) {
 		return d.refused(problems)
 	}
 	d.name = config.Name // which the document may have by a merge key
+	if problem := d.inNamespace(config.Namespace, "use spec.namespaceSelector to choose the namespaces of Clusters"); problem != nil {
+		return d.refused(problem)
+	}
 	x, errs := extensionconfig.ConvertLocal(config)
 	if len(errs) > 0 {
 		return d.refused(d.fieldProblems(errs))
@@ -258,6 +271,9 @@ func decodeExtensionPolicy(d *document, conditions *policy.Compiler) (*Object, [
 		return d.refused(problems)
 	}
 	d.name = manifest.Name
+	if problem := d.inNamespace(manifest.Namespace, "use spec.objectSelector to choose Clusters"); problem != nil {
+		return d.refused(problem)
+	}
 	p, errs := extensionconfig.ConvertPolicy(manifest, conditions)
 	if len(errs) > 0 {
 		return d.refused(d.fieldProblems(errs))
