@@ -48,6 +48,11 @@ func decideClass(
 		}
 		*s.at = &apiextensionsv1.JSON{Raw: raw}
 	}
+	capacities, err := decideCapacities(a.GetMachineCapacities())
+	if err != nil {
+		problems = append(problems, text.Printable(err.Error()))
+	}
+	c.Status.MachineCapacities = capacities
 	if _, err := c.Spec.AllowedNamespaces.Allow("", nil); err != nil {
 		problems = append(problems, err.Error())
 	}

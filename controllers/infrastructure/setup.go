@@ -48,8 +48,11 @@ type Config struct {
 	ClassConcurrency, ClusterConcurrency, MachineConcurrency, PoolConcurrency int
 }
 
-// classIndex is the name of the indexes of objects by their class.
-const classIndex = "infrastructureClass"
+// classIndex is the name of the indexes of objects by their class, and clusterIndex that of templates by their Cluster.
+const (
+	classIndex   = "infrastructureClass"
+	clusterIndex = "cluster"
+)
 
 // Setup adds the controllers to a manager, whose scheme needs AddToScheme.
 func Setup(ctx context.Context, mgr manager.Manager, c Config) error {
@@ -72,6 +75,7 @@ func Setup(ctx context.Context, mgr manager.Manager, c Config) error {
 		b.setUpClusters(mgr, cmp.Or(c.ClusterConcurrency, DefaultClusterConcurrency)),
 		b.setUpMachines(mgr, cmp.Or(c.MachineConcurrency, DefaultMachineConcurrency)),
 		b.setUpPools(mgr, cmp.Or(c.PoolConcurrency, DefaultPoolConcurrency)),
+		b.setUpTemplates(mgr, cmp.Or(c.ClassConcurrency, DefaultClassConcurrency)),
 	); err != nil {
 		return fmt.Errorf("infrastructure: %w", err)
 	}
@@ -86,6 +90,7 @@ func index(ctx context.Context, mgr manager.Manager) error {
 		indexer.IndexField(ctx, &infrav1.HookgateCluster{}, classIndex, func(o client.Object) []string {
 			return present(o.(*infrav1.HookgateCluster).Spec.InfrastructureClassName)
 		}),
+		indexer.IndexField(ctx, &infrav1.HookgateMachineTemplate{}, clusterIndex, templateCluster),
 		indexer.IndexField(ctx, &infrav1.HookgateMachine{}, classIndex, recorded),
 		indexer.IndexField(ctx, &infrav1.HookgateMachinePool{}, classIndex, recorded),
 		indexer.IndexField(ctx, &infrav1.HookgateMachine{}, providerIDIndex, func(o client.Object) []string {
@@ -169,4 +174,15 @@ func (r *base) setUpPools(mgr manager.Manager, concurrency int) error {
 			builder.WithPredicates(updated(classChanged))).
 		WithOptions(options(concurrency)).
 		Complete(&pools{base: r, pace: newPacer(r.now), missing: newMissing(), absent: newMissing()})
+}
+
+func (r *base) setUpTemplates(mgr manager.Manager, concurrency int) error {
+	return builder.ControllerManagedBy(mgr).Named("hookgatemachinetemplate").
+		For(&infrav1.HookgateMachineTemplate{}, builder.WithPredicates(updated(notStatus))).
+		Watches(&clusterv1.Cluster{}, mapped(r.toTemplates), builder.WithPredicates(updated(clusterChanged))).
+		Watches(&infrav1.HookgateCluster{}, mapped(r.toTemplates), builder.WithPredicates(updated(infraChanged))).
+		Watches(&infrav1.InfrastructureClass{}, mapped(r.classToTemplates),
+			builder.WithPredicates(updated(capacitiesChanged))).
+		WithOptions(options(concurrency)).
+		Complete(&templates{base: r})
 }

@@ -124,6 +124,14 @@ type infrastructureDiscovery struct {
 	ClusterParameters     json.RawMessage `json:"clusterParameters,omitempty"`
 	MachineParameters     json.RawMessage `json:"machineParameters,omitempty"`
 	MachinePoolParameters json.RawMessage `json:"machinePoolParameters,omitempty"`
+	MachineCapacities     []capacity      `json:"machineCapacities,omitempty"`
+}
+
+type capacity struct {
+	Parameters      json.RawMessage   `json:"parameters,omitempty"`
+	Capacity        map[string]string `json:"capacity,omitempty"`
+	Architecture    string            `json:"architecture,omitempty"`
+	OperatingSystem string            `json:"operatingSystem,omitempty"`
 }
 
 type handler struct {
@@ -223,6 +231,10 @@ func InfrastructureResponse(hook string) []byte {
 			ClusterParameters:     json.RawMessage(`{"type":"object","properties":{"region":{"type":"string","default":"grün"}}}`),
 			MachineParameters:     json.RawMessage(`{"type":"object","required":["size"],"properties":{"size":{"type":"string","enum":["s","l"]}}}`),
 			MachinePoolParameters: json.RawMessage(`{"type":"object","properties":{"disk":{"type":"integer","maximum":9007199254740993}}}`),
+			MachineCapacities: []capacity{
+				{json.RawMessage(`{"size":"s"}`), map[string]string{"cpu": "2", "memory": "4Gi"}, "arm64", "linux"},
+				{Capacity: map[string]string{"cpu": "8"}},
+			},
 		})
 	}
 	r := infrastructureResponse{envelope: envelope{hook + "Response", infrastructure}, Status: "Success", Message: greeting}

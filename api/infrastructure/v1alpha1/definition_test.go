@@ -126,7 +126,8 @@ var unbounded = []string{
 	".spec.allowedNamespaces.selector.matchExpressions[].values",
 	".spec.allowedNamespaces.selector.matchExpressions[].values[]",
 	".status.schemas.cluster", ".status.schemas.machine", ".status.schemas.machinePool", // bounded in bytes
-	".status.capacity", // bounded by a rule
+	".status.capacity", ".status.machineCapacities[].capacity", // bounded by a rule
+	".status.machineCapacities[].parameters", // bounded in bytes
 }
 
 // Each string, list and map has a limit, so that no field alone fills an object.

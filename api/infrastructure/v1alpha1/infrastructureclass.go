@@ -4,6 +4,7 @@
 package v1alpha1
 
 import (
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
@@ -182,6 +183,32 @@ type InfrastructureClassStatus struct {
 	// schemas are the schemas of the parameters.
 	// +optional
 	Schemas ParameterSchemas `json:"schemas,omitzero"`
+
+	// machineCapacities says what machines have, by their parameters. The first that matches counts: the controller writes
+	// it to the status of HookgateMachineTemplates, for an autoscaler that scales from zero.
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=500
+	// +optional
+	MachineCapacities []MachineCapacity `json:"machineCapacities,omitempty"`
+}
+
+// MachineCapacity is what machines with certain parameters have.
+type MachineCapacity struct {
+	// parameters are members of the parameters of the machines that are meant, with their values. Without any, all
+	// machines are meant.
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:validation:MaxProperties=256
+	// +optional
+	Parameters *apiextensionsv1.JSON `json:"parameters,omitempty"`
+
+	// capacity is the resources of the Nodes.
+	// +kubebuilder:validation:XValidation:rule="self.size() <= 64",message="must have at most 64 resources"
+	// +optional
+	Capacity corev1.ResourceList `json:"capacity,omitempty"`
+
+	// nodeInfo is what the Nodes say about themselves.
+	// +optional
+	NodeInfo NodeInfo `json:"nodeInfo,omitzero"`
 }
 
 // ParameterSchemas are the schemas of the parameters of each kind: OpenAPI v3 schemas, with what a

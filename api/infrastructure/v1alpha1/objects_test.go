@@ -38,6 +38,10 @@ func fullObjects() map[string]any {
 	class.Status = v1alpha1.InfrastructureClassStatus{
 		Conditions: conditions, Handlers: handlers, ProviderIDPrefix: "acme://",
 		Schemas: v1alpha1.ParameterSchemas{Cluster: parameters(), Machine: parameters(), MachinePool: parameters()},
+		MachineCapacities: []v1alpha1.MachineCapacity{{
+			Parameters: parameters(), Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")},
+			NodeInfo: v1alpha1.NodeInfo{Architecture: "amd64", OperatingSystem: "linux"},
+		}},
 	}
 
 	cluster := &v1alpha1.HookgateCluster{}

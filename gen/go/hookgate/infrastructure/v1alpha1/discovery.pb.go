@@ -112,6 +112,9 @@ type DiscoverInfrastructureResponse struct {
 	MachineParameters *v1alpha1.JSON `protobuf:"bytes,6,opt,name=machine_parameters,json=machineParameters,proto3" json:"machine_parameters,omitempty"`
 	// machine_pool_parameters is the JSON schema of the parameters of pools.
 	MachinePoolParameters *v1alpha1.JSON `protobuf:"bytes,7,opt,name=machine_pool_parameters,json=machinePoolParameters,proto3" json:"machine_pool_parameters,omitempty"`
+	// machine_capacities lists what machines have, by their parameters, at most 500 with 256 KiB together. An autoscaler
+	// needs it to scale a group without machines. The first that matches the parameters of a machine counts.
+	MachineCapacities []*MachineCapacity `protobuf:"bytes,8,rep,name=machine_capacities,json=machineCapacities,proto3" json:"machine_capacities,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*v1alpha1.JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
@@ -197,7 +200,98 @@ func (x *DiscoverInfrastructureResponse) GetMachinePoolParameters() *v1alpha1.JS
 	return nil
 }
 
+func (x *DiscoverInfrastructureResponse) GetMachineCapacities() []*MachineCapacity {
+	if x != nil {
+		return x.MachineCapacities
+	}
+	return nil
+}
+
 func (x *DiscoverInfrastructureResponse) GetUnknownMembers() map[string]*v1alpha1.JSON {
+	if x != nil {
+		return x.UnknownMembers
+	}
+	return nil
+}
+
+// MachineCapacity is what machines with certain parameters have.
+type MachineCapacity struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// parameters is a JSON object. It matches machines whose parameters, with defaults applied, have all its members with
+	// the same values. If it is absent or empty, it matches all machines.
+	Parameters *v1alpha1.JSON `protobuf:"bytes,1,opt,name=parameters,proto3" json:"parameters,omitempty"`
+	// capacity is the resources of the Node, at most 64, as quantities of Kubernetes, such as "cpu": "4" and
+	// "memory": "16Gi".
+	Capacity map[string]string `protobuf:"bytes,2,rep,name=capacity,proto3" json:"capacity,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	// architecture is "amd64", "arm64", "s390x" or "ppc64le", or empty if it is not known.
+	Architecture string `protobuf:"bytes,3,opt,name=architecture,proto3" json:"architecture,omitempty"`
+	// operating_system is the operating system of the Node, such as "linux", or empty if it is not known.
+	OperatingSystem string `protobuf:"bytes,4,opt,name=operating_system,json=operatingSystem,proto3" json:"operating_system,omitempty"`
+	// unknown_members has the JSON members of this object that the schema does not know, by name.
+	UnknownMembers map[string]*v1alpha1.JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields  protoimpl.UnknownFields
+	sizeCache      protoimpl.SizeCache
+}
+
+func (x *MachineCapacity) Reset() {
+	*x = MachineCapacity{}
+	mi := &file_hookgate_infrastructure_v1alpha1_discovery_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *MachineCapacity) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*MachineCapacity) ProtoMessage() {}
+
+func (x *MachineCapacity) ProtoReflect() protoreflect.Message {
+	mi := &file_hookgate_infrastructure_v1alpha1_discovery_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use MachineCapacity.ProtoReflect.Descriptor instead.
+func (*MachineCapacity) Descriptor() ([]byte, []int) {
+	return file_hookgate_infrastructure_v1alpha1_discovery_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *MachineCapacity) GetParameters() *v1alpha1.JSON {
+	if x != nil {
+		return x.Parameters
+	}
+	return nil
+}
+
+func (x *MachineCapacity) GetCapacity() map[string]string {
+	if x != nil {
+		return x.Capacity
+	}
+	return nil
+}
+
+func (x *MachineCapacity) GetArchitecture() string {
+	if x != nil {
+		return x.Architecture
+	}
+	return ""
+}
+
+func (x *MachineCapacity) GetOperatingSystem() string {
+	if x != nil {
+		return x.OperatingSystem
+	}
+	return ""
+}
+
+func (x *MachineCapacity) GetUnknownMembers() map[string]*v1alpha1.JSON {
 	if x != nil {
 		return x.UnknownMembers
 	}
@@ -218,7 +312,7 @@ const file_hookgate_infrastructure_v1alpha1_discovery_proto_rawDesc = "" +
 	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a`\n" +
 	"\x13UnknownMembersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x123\n" +
-	"\x05value\x18\x02 \x01(\v2\x1d.hookgate.hooks.v1alpha1.JSONR\x05value:\x028\x01\"\xc4\x05\n" +
+	"\x05value\x18\x02 \x01(\v2\x1d.hookgate.hooks.v1alpha1.JSONR\x05value:\x028\x01\"\xa6\x06\n" +
 	"\x1eDiscoverInfrastructureResponse\x12?\n" +
 	"\x06status\x18\x01 \x01(\x0e2'.hookgate.hooks.v1alpha1.ResponseStatusR\x06status\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12E\n" +
@@ -226,8 +320,23 @@ const file_hookgate_infrastructure_v1alpha1_discovery_proto_rawDesc = "" +
 	"\x12provider_id_prefix\x18\x04 \x01(\tR\x10providerIdPrefix\x12L\n" +
 	"\x12cluster_parameters\x18\x05 \x01(\v2\x1d.hookgate.hooks.v1alpha1.JSONR\x11clusterParameters\x12L\n" +
 	"\x12machine_parameters\x18\x06 \x01(\v2\x1d.hookgate.hooks.v1alpha1.JSONR\x11machineParameters\x12U\n" +
-	"\x17machine_pool_parameters\x18\a \x01(\v2\x1d.hookgate.hooks.v1alpha1.JSONR\x15machinePoolParameters\x12}\n" +
+	"\x17machine_pool_parameters\x18\a \x01(\v2\x1d.hookgate.hooks.v1alpha1.JSONR\x15machinePoolParameters\x12`\n" +
+	"\x12machine_capacities\x18\b \x03(\v21.hookgate.infrastructure.v1alpha1.MachineCapacityR\x11machineCapacities\x12}\n" +
 	"\x0funknown_members\x18\x0f \x03(\v2T.hookgate.infrastructure.v1alpha1.DiscoverInfrastructureResponse.UnknownMembersEntryR\x0eunknownMembers\x1a`\n" +
+	"\x13UnknownMembersEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x123\n" +
+	"\x05value\x18\x02 \x01(\v2\x1d.hookgate.hooks.v1alpha1.JSONR\x05value:\x028\x01\"\x8b\x04\n" +
+	"\x0fMachineCapacity\x12=\n" +
+	"\n" +
+	"parameters\x18\x01 \x01(\v2\x1d.hookgate.hooks.v1alpha1.JSONR\n" +
+	"parameters\x12[\n" +
+	"\bcapacity\x18\x02 \x03(\v2?.hookgate.infrastructure.v1alpha1.MachineCapacity.CapacityEntryR\bcapacity\x12\"\n" +
+	"\farchitecture\x18\x03 \x01(\tR\farchitecture\x12)\n" +
+	"\x10operating_system\x18\x04 \x01(\tR\x0foperatingSystem\x12n\n" +
+	"\x0funknown_members\x18\x0f \x03(\v2E.hookgate.infrastructure.v1alpha1.MachineCapacity.UnknownMembersEntryR\x0eunknownMembers\x1a;\n" +
+	"\rCapacityEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a`\n" +
 	"\x13UnknownMembersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x123\n" +
 	"\x05value\x18\x02 \x01(\v2\x1d.hookgate.hooks.v1alpha1.JSONR\x05value:\x028\x012\xb0\x01\n" +
@@ -247,35 +356,43 @@ func file_hookgate_infrastructure_v1alpha1_discovery_proto_rawDescGZIP() []byte 
 	return file_hookgate_infrastructure_v1alpha1_discovery_proto_rawDescData
 }
 
-var file_hookgate_infrastructure_v1alpha1_discovery_proto_msgTypes = make([]protoimpl.MessageInfo, 5)
+var file_hookgate_infrastructure_v1alpha1_discovery_proto_msgTypes = make([]protoimpl.MessageInfo, 8)
 var file_hookgate_infrastructure_v1alpha1_discovery_proto_goTypes = []any{
 	(*DiscoverInfrastructureRequest)(nil),  // 0: hookgate.infrastructure.v1alpha1.DiscoverInfrastructureRequest
 	(*DiscoverInfrastructureResponse)(nil), // 1: hookgate.infrastructure.v1alpha1.DiscoverInfrastructureResponse
-	nil,                                    // 2: hookgate.infrastructure.v1alpha1.DiscoverInfrastructureRequest.SettingsEntry
-	nil,                                    // 3: hookgate.infrastructure.v1alpha1.DiscoverInfrastructureRequest.UnknownMembersEntry
-	nil,                                    // 4: hookgate.infrastructure.v1alpha1.DiscoverInfrastructureResponse.UnknownMembersEntry
-	(v1alpha1.ResponseStatus)(0),           // 5: hookgate.hooks.v1alpha1.ResponseStatus
-	(*v1alpha1.ExtensionHandler)(nil),      // 6: hookgate.hooks.v1alpha1.ExtensionHandler
-	(*v1alpha1.JSON)(nil),                  // 7: hookgate.hooks.v1alpha1.JSON
+	(*MachineCapacity)(nil),                // 2: hookgate.infrastructure.v1alpha1.MachineCapacity
+	nil,                                    // 3: hookgate.infrastructure.v1alpha1.DiscoverInfrastructureRequest.SettingsEntry
+	nil,                                    // 4: hookgate.infrastructure.v1alpha1.DiscoverInfrastructureRequest.UnknownMembersEntry
+	nil,                                    // 5: hookgate.infrastructure.v1alpha1.DiscoverInfrastructureResponse.UnknownMembersEntry
+	nil,                                    // 6: hookgate.infrastructure.v1alpha1.MachineCapacity.CapacityEntry
+	nil,                                    // 7: hookgate.infrastructure.v1alpha1.MachineCapacity.UnknownMembersEntry
+	(v1alpha1.ResponseStatus)(0),           // 8: hookgate.hooks.v1alpha1.ResponseStatus
+	(*v1alpha1.ExtensionHandler)(nil),      // 9: hookgate.hooks.v1alpha1.ExtensionHandler
+	(*v1alpha1.JSON)(nil),                  // 10: hookgate.hooks.v1alpha1.JSON
 }
 var file_hookgate_infrastructure_v1alpha1_discovery_proto_depIdxs = []int32{
-	2,  // 0: hookgate.infrastructure.v1alpha1.DiscoverInfrastructureRequest.settings:type_name -> hookgate.infrastructure.v1alpha1.DiscoverInfrastructureRequest.SettingsEntry
-	3,  // 1: hookgate.infrastructure.v1alpha1.DiscoverInfrastructureRequest.unknown_members:type_name -> hookgate.infrastructure.v1alpha1.DiscoverInfrastructureRequest.UnknownMembersEntry
-	5,  // 2: hookgate.infrastructure.v1alpha1.DiscoverInfrastructureResponse.status:type_name -> hookgate.hooks.v1alpha1.ResponseStatus
-	6,  // 3: hookgate.infrastructure.v1alpha1.DiscoverInfrastructureResponse.handlers:type_name -> hookgate.hooks.v1alpha1.ExtensionHandler
-	7,  // 4: hookgate.infrastructure.v1alpha1.DiscoverInfrastructureResponse.cluster_parameters:type_name -> hookgate.hooks.v1alpha1.JSON
-	7,  // 5: hookgate.infrastructure.v1alpha1.DiscoverInfrastructureResponse.machine_parameters:type_name -> hookgate.hooks.v1alpha1.JSON
-	7,  // 6: hookgate.infrastructure.v1alpha1.DiscoverInfrastructureResponse.machine_pool_parameters:type_name -> hookgate.hooks.v1alpha1.JSON
-	4,  // 7: hookgate.infrastructure.v1alpha1.DiscoverInfrastructureResponse.unknown_members:type_name -> hookgate.infrastructure.v1alpha1.DiscoverInfrastructureResponse.UnknownMembersEntry
-	7,  // 8: hookgate.infrastructure.v1alpha1.DiscoverInfrastructureRequest.UnknownMembersEntry.value:type_name -> hookgate.hooks.v1alpha1.JSON
-	7,  // 9: hookgate.infrastructure.v1alpha1.DiscoverInfrastructureResponse.UnknownMembersEntry.value:type_name -> hookgate.hooks.v1alpha1.JSON
-	0,  // 10: hookgate.infrastructure.v1alpha1.DiscoveryService.DiscoverInfrastructure:input_type -> hookgate.infrastructure.v1alpha1.DiscoverInfrastructureRequest
-	1,  // 11: hookgate.infrastructure.v1alpha1.DiscoveryService.DiscoverInfrastructure:output_type -> hookgate.infrastructure.v1alpha1.DiscoverInfrastructureResponse
-	11, // [11:12] is the sub-list for method output_type
-	10, // [10:11] is the sub-list for method input_type
-	10, // [10:10] is the sub-list for extension type_name
-	10, // [10:10] is the sub-list for extension extendee
-	0,  // [0:10] is the sub-list for field type_name
+	3,  // 0: hookgate.infrastructure.v1alpha1.DiscoverInfrastructureRequest.settings:type_name -> hookgate.infrastructure.v1alpha1.DiscoverInfrastructureRequest.SettingsEntry
+	4,  // 1: hookgate.infrastructure.v1alpha1.DiscoverInfrastructureRequest.unknown_members:type_name -> hookgate.infrastructure.v1alpha1.DiscoverInfrastructureRequest.UnknownMembersEntry
+	8,  // 2: hookgate.infrastructure.v1alpha1.DiscoverInfrastructureResponse.status:type_name -> hookgate.hooks.v1alpha1.ResponseStatus
+	9,  // 3: hookgate.infrastructure.v1alpha1.DiscoverInfrastructureResponse.handlers:type_name -> hookgate.hooks.v1alpha1.ExtensionHandler
+	10, // 4: hookgate.infrastructure.v1alpha1.DiscoverInfrastructureResponse.cluster_parameters:type_name -> hookgate.hooks.v1alpha1.JSON
+	10, // 5: hookgate.infrastructure.v1alpha1.DiscoverInfrastructureResponse.machine_parameters:type_name -> hookgate.hooks.v1alpha1.JSON
+	10, // 6: hookgate.infrastructure.v1alpha1.DiscoverInfrastructureResponse.machine_pool_parameters:type_name -> hookgate.hooks.v1alpha1.JSON
+	2,  // 7: hookgate.infrastructure.v1alpha1.DiscoverInfrastructureResponse.machine_capacities:type_name -> hookgate.infrastructure.v1alpha1.MachineCapacity
+	5,  // 8: hookgate.infrastructure.v1alpha1.DiscoverInfrastructureResponse.unknown_members:type_name -> hookgate.infrastructure.v1alpha1.DiscoverInfrastructureResponse.UnknownMembersEntry
+	10, // 9: hookgate.infrastructure.v1alpha1.MachineCapacity.parameters:type_name -> hookgate.hooks.v1alpha1.JSON
+	6,  // 10: hookgate.infrastructure.v1alpha1.MachineCapacity.capacity:type_name -> hookgate.infrastructure.v1alpha1.MachineCapacity.CapacityEntry
+	7,  // 11: hookgate.infrastructure.v1alpha1.MachineCapacity.unknown_members:type_name -> hookgate.infrastructure.v1alpha1.MachineCapacity.UnknownMembersEntry
+	10, // 12: hookgate.infrastructure.v1alpha1.DiscoverInfrastructureRequest.UnknownMembersEntry.value:type_name -> hookgate.hooks.v1alpha1.JSON
+	10, // 13: hookgate.infrastructure.v1alpha1.DiscoverInfrastructureResponse.UnknownMembersEntry.value:type_name -> hookgate.hooks.v1alpha1.JSON
+	10, // 14: hookgate.infrastructure.v1alpha1.MachineCapacity.UnknownMembersEntry.value:type_name -> hookgate.hooks.v1alpha1.JSON
+	0,  // 15: hookgate.infrastructure.v1alpha1.DiscoveryService.DiscoverInfrastructure:input_type -> hookgate.infrastructure.v1alpha1.DiscoverInfrastructureRequest
+	1,  // 16: hookgate.infrastructure.v1alpha1.DiscoveryService.DiscoverInfrastructure:output_type -> hookgate.infrastructure.v1alpha1.DiscoverInfrastructureResponse
+	16, // [16:17] is the sub-list for method output_type
+	15, // [15:16] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_hookgate_infrastructure_v1alpha1_discovery_proto_init() }
@@ -289,7 +406,7 @@ func file_hookgate_infrastructure_v1alpha1_discovery_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_hookgate_infrastructure_v1alpha1_discovery_proto_rawDesc), len(file_hookgate_infrastructure_v1alpha1_discovery_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   5,
+			NumMessages:   8,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
