@@ -109,6 +109,9 @@ func (w *world) run(t *testing.T, r row) line {
 	}
 	if len(left) > 0 {
 		t.Errorf("left behind: %s", strings.Join(left, ", "))
+		if l.after.goroutines > l.before.goroutines {
+			t.Logf("goroutines:\n%s", get(t, "http://"+w.gateway.profiler+"/debug/pprof/goroutine?debug=1"))
+		}
 	}
 	return l
 }

@@ -62,16 +62,17 @@ func rolled(t *testing.T, w *world, c *tally) {
 }
 
 // killedBehindBalancer kills a gateway and starts it again. What breaks must have been on a connection that was made to
-// it before, and must not look like an answer.
+// it before the balancer has noticed, and must not look like an answer.
 func killedBehindBalancer(t *testing.T, w *world, c *tally) {
 	gateways, b, held := w.twins(t)
 	stop := w.steady(t, b.rest, b.rpc, steadyEach, handler+".good")
 	defer stop()
 	inFlight := w.hold(t, b, heldEach, held, handler+".held")
 
-	victim, began := b.backends[0], time.Now()
+	victim := b.backends[0]
 	gateways[0].Kill()
 	b.await(t, victim, false)
+	noticed := time.Now()
 	held.release(t)
 	lost, kept := 0, 0
 	for _, got := range inFlight() {
@@ -91,7 +92,7 @@ func killedBehindBalancer(t *testing.T, w *world, c *tally) {
 	broken := 0
 	for _, got := range stop() {
 		on := b.behind(got.at)
-		mayBreak := got.broken && on.to == victim && on.at.Before(began)
+		mayBreak := got.broken && on.to == victim && on.at.Before(noticed)
 		if mayBreak {
 			broken++
 		}
