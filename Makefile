@@ -215,7 +215,7 @@ fake-cloud: ## Build bin/fake-cloud, the cloud that extensions stand in front of
 	@cd test/infrastructure && $(GO) build -o $(BIN)/fake-cloud ./cmd/fake-cloud
 
 .PHONY: test-openapi
-test-openapi: build browser $(AXE) $(if $(RACE),race) $(BIN)/gotestsum ## Check the OpenAPI document against the contract, and use its page and that of the extensions in a browser
+test-openapi: build browser $(AXE) $(if $(RACE),race) $(BIN)/gotestsum ## Check the OpenAPI documents against the contract, and use their page and that of the extensions in a browser
 	@$(GO) build -modfile=tools/oapi-codegen/go.mod -o $(BIN)/oapi-codegen github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen
 	@cd test/openapi && HOOKGATE_COMPLETE=1 $(PROGRAMS) HOOKGATE_OAPI_CODEGEN=$(BIN)/oapi-codegen HOOKGATE_AXE=$(AXE) $(GOTEST) ./...
 

@@ -270,7 +270,7 @@ func TestParityEnums(t *testing.T) {
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
-			if diff := cmp.Diff(tc.want, enumText(tc.enum)); diff != "" {
+			if diff := cmp.Diff(tc.want, EnumTexts(tc.enum)); diff != "" {
 				t.Errorf("texts (-Cluster API +contract):\n%s", diff)
 			}
 		})

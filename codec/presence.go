@@ -10,9 +10,11 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// always reports whether Cluster API writes a member even when it is empty, because its json tag has no omitempty. All
-// others are left out when they are empty. A test compares with Cluster API's types, in both directions.
-func always(message protoreflect.Name, member string) bool {
+// AlwaysWritten reports whether a field of the contract's messages is a member of their JSON even when it is empty. All
+// others are left out then. In Cluster API's hooks, these are the members whose json tag has no omitempty; a test
+// compares with Cluster API's types, in both directions.
+func AlwaysWritten(fd protoreflect.FieldDescriptor) bool {
+	message, member := fd.ContainingMessage().Name(), fd.JSONName()
 	switch member {
 	case "status", "retryAfterSeconds": // of every answer that has them
 		return true
@@ -41,10 +43,11 @@ func always(message protoreflect.Name, member string) bool {
 	return false
 }
 
-// enumText returns the strings for the values of an enum, by number; 0 is always the absent value, "". A string is what
-// the name of the value adds to the name of the enum, in CamelCase: FAILURE_POLICY_IGNORE is "Ignore". Cluster API
-// writes JSON in capital letters.
-func enumText(enum protoreflect.EnumDescriptor) []string {
+// EnumTexts returns the strings in JSON for the values of an enum, by number; 0 is always the absent value, "". A string
+// is what the name of the value adds to the name of the enum, in CamelCase: FAILURE_POLICY_IGNORE is "Ignore". Cluster
+// API writes JSON in capital letters. EnumTexts panics if the values are not numbered 0, 1, 2 and so on, which the
+// catalog refuses.
+func EnumTexts(enum protoreflect.EnumDescriptor) []string {
 	values := enum.Values()
 	texts := make([]string, values.Len())
 	for i := 1; i < values.Len(); i++ {

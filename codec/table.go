@@ -140,7 +140,7 @@ func (b *builder) table(md protoreflect.MessageDescriptor, goType reflect.Type) 
 }
 
 func (b *builder) field(fd protoreflect.FieldDescriptor, index int, goType reflect.Type) field {
-	f := field{name: fd.JSONName(), index: index, always: always(fd.ContainingMessage().Name(), fd.JSONName())}
+	f := field{name: fd.JSONName(), index: index, always: AlwaysWritten(fd)}
 	f.prefix = string(append(jsonscan.AppendString(nil, f.name), ':'))
 	switch reflect.Zero(goType).Interface().(type) {
 	case string:
@@ -166,7 +166,7 @@ func (b *builder) field(fd protoreflect.FieldDescriptor, index int, goType refle
 	default:
 		switch {
 		case fd.Kind() == protoreflect.EnumKind && !fd.IsList() && goType.Kind() == reflect.Int32:
-			f.shape, f.enum = shapeEnum, enumText(fd.Enum())
+			f.shape, f.enum = shapeEnum, EnumTexts(fd.Enum())
 		case fd.Kind() == protoreflect.MessageKind && fd.IsList():
 			f.shape = shapeList
 			f.message = b.table(fd.Message(), goType.Elem().Elem())

@@ -36,7 +36,6 @@ import (
 	"github.com/hookgate/hookgate/internal/logs"
 	"github.com/hookgate/hookgate/internal/memory"
 	"github.com/hookgate/hookgate/internal/text"
-	"github.com/hookgate/hookgate/openapi"
 )
 
 // run serves until ctx is done: it opens the inputs, wires the gateway from the registry outwards, and runs the server
@@ -94,7 +93,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 		Transport: transports.Call, Objects: convert.NewObjects(references), Observer: observer, Gateway: self,
 		Extensions: extensions,
 	}), o.groups...)
-	front, err := o.newFront(services, mandated, observer, in.gate, calls)
+	front, err := o.newFront(hooks, services, mandated, observer, in.gate, calls)
 	if err != nil {
 		return err
 	}
@@ -195,14 +194,14 @@ func (d discoveries) Forget(extensionConfig string) {
 
 // newFront returns the handler of the HTTPS address.
 func (o *serveOptions) newFront(
-	services *gateway.Services, mandated *codec.Codec, observer *gateway.Observer, gate *auth.Gate,
-	calls *budget.Budget,
+	hooks *catalog.Catalog, services *gateway.Services, mandated *codec.Codec, observer *gateway.Observer,
+	gate *auth.Gate, calls *budget.Budget,
 ) (http.Handler, error) {
-	hooks, err := gateway.NewREST(services, mandated, observer, gate, calls)
+	front, err := gateway.NewREST(services, mandated, observer, gate, calls)
 	if err != nil || !o.openapi {
-		return hooks, err
+		return front, err
 	}
-	return openapi.New(hooks)
+	return newOpenAPI(front, hooks)
 }
 
 // runner works until its context is done.

@@ -95,8 +95,8 @@ func newServeCommand(
 	f.DurationVar(&o.shutdownTimeout, "shutdown-timeout", 40*time.Second,
 		"how long calls in flight may take when the gateway stops")
 	f.BoolVar(&o.openapi, "openapi", true,
-		"serve the OpenAPI document of the hooks on the HTTPS address, at "+openapi.DocumentPath+
-			", and a page to read it and to try hooks, at "+openapi.Prefix)
+		"serve the OpenAPI documents of the hooks on the HTTPS address, at "+openapi.DocumentPath+" and "+
+			openapi.PathOf("<group>")+", and pages to read them and to try hooks, at "+openapi.Prefix)
 	f.StringVar(&o.logFormat, "log-format", "text", "format of the log: text or json")
 	f.StringVar(&o.logLevel, "log-level", "info", "least level to log: debug, info, warn or error")
 	o.diagnostics.addFlags(f)

@@ -1,11 +1,12 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package openapi serves the OpenAPI document of the hooks, and a page to read it and to try the hooks.
+// Package openapi serves the OpenAPI documents of the hooks, one for each group, and a page for each to read it and to
+// try the hooks.
 //
-// Everything is embedded in the binary: the page loads nothing from another host, which its Content-Security-Policy
-// enforces. tools/openapi makes the document. A Handler is safe for concurrent use, and decompresses or compresses a
-// file only when it is first requested.
+// Everything comes from the binary: the pages load nothing from another host, which their Content-Security-Policy
+// enforces. tools/openapi and package document make the documents. A Handler is safe for concurrent use, and
+// decompresses or compresses a file only when it is first requested.
 package openapi
 
 import (
@@ -14,6 +15,7 @@ import (
 	"crypto/sha256"
 	"embed"
 	"fmt"
+	"html/template"
 	"io"
 	"io/fs"
 	"net/http"
@@ -22,18 +24,20 @@ import (
 	"sync"
 
 	"github.com/swaggest/swgui/v5/static"
-
-	"github.com/hookgate/hookgate/gen/openapi"
 )
 
-// Paths of the document and its page.
+// Paths of the documents and their pages.
 const (
 	// Prefix is the prefix of all paths. No path of a hook has it.
 	Prefix = "/openapi/"
 	bare   = "/openapi"
-	// DocumentPath is the path of the document in JSON.
-	DocumentPath = Prefix + "hooks.json"
+	// DocumentPath is the path of the document of Cluster API's hooks in JSON.
+	DocumentPath = Prefix + documentName
+	documentName = "hooks.json"
 )
+
+// PathOf returns the path of the document of another group in JSON.
+func PathOf(group string) string { return Prefix + group + "/" + documentName }
 
 // policy lets the page load from the gateway and nowhere else. Swagger UI sets styles on elements and has its icons as
 // data.
@@ -42,6 +46,14 @@ const policy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-
 
 //go:embed page
 var page embed.FS
+
+// Document is the OpenAPI document of a group of hooks.
+type Document struct {
+	// Group is the name of the group: a DNS-1123 subdomain, so that it can be a segment of a path.
+	Group string
+	// JSON returns the document. It is called once, when the document is first requested.
+	JSON func() ([]byte, error)
+}
 
 // file is the response of one path. Its content, plain and compressed, is made when it is first requested.
 type file struct {
@@ -56,13 +68,12 @@ type Handler struct {
 	files map[string]*file
 }
 
-// New returns a Handler that serves the document and the page, and lets next serve everything else.
-func New(next http.Handler) (*Handler, error) {
-	h := &Handler{next: next, files: map[string]*file{DocumentPath: newDocument()}}
+// New returns a Handler that serves the documents and their pages, and lets next serve everything else. The first
+// document is that of Cluster API's hooks.
+func New(next http.Handler, first Document, more ...Document) (*Handler, error) {
+	h := &Handler{next: next, files: map[string]*file{}}
 	for name, contentType := range map[string]string{
-		"index.html": "text/html; charset=utf-8",
-		"page.js":    "text/javascript; charset=utf-8",
-		"page.css":   "text/css; charset=utf-8",
+		"page.js": "text/javascript; charset=utf-8", "page.css": "text/css; charset=utf-8",
 	} {
 		content, err := page.ReadFile("page/" + name)
 		if err != nil {
@@ -70,7 +81,6 @@ func New(next http.Handler) (*Handler, error) {
 		}
 		h.files[Prefix+name] = newFile(contentType, func() ([]byte, error) { return content, nil })
 	}
-	h.files[Prefix] = h.files[Prefix+"index.html"]
 	for name, contentType := range map[string]string{
 		"swagger-ui-bundle.js": "text/javascript; charset=utf-8", "swagger-ui.css": "text/css; charset=utf-8",
 	} {
@@ -81,7 +91,41 @@ func New(next http.Handler) (*Handler, error) {
 	}
 	h.files[Prefix+"favicon-32x32.png"] = newFile("image/png",
 		func() ([]byte, error) { return static.FS.ReadFile("favicon-32x32.png") })
+	if err := h.addDocuments(append([]Document{first}, more...)); err != nil {
+		return nil, err
+	}
 	return h, nil
+}
+
+// addDocuments adds each document and its page, in a folder of the group; that of the first one is Prefix itself.
+func (h *Handler) addDocuments(documents []Document) error {
+	pages, err := template.ParseFS(page, "page/index.html")
+	if err != nil {
+		return err
+	}
+	type link struct {
+		Group, Folder string
+		Current       bool
+	}
+	for i, d := range documents {
+		links, base, folder := make([]link, len(documents)), "./", Prefix
+		for j, other := range documents {
+			links[j] = link{other.Group, other.Group + "/", i == j}
+		}
+		links[0].Folder = ""
+		if i > 0 {
+			base, folder = "../", Prefix+links[i].Folder
+		}
+		var text bytes.Buffer
+		err := pages.Execute(&text, map[string]any{"Base": base, "Group": d.Group, "Links": links})
+		if err != nil {
+			return err
+		}
+		h.files[folder+documentName] = newFile("application/json", sync.OnceValues(d.JSON))
+		h.files[folder] = newFile("text/html; charset=utf-8", func() ([]byte, error) { return text.Bytes(), nil })
+		h.files[folder+"index.html"] = h.files[folder]
+	}
+	return nil
 }
 
 // ServeHTTP serves a file, or calls the next handler.
@@ -90,12 +134,12 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		h.next.ServeHTTP(w, r)
 		return
 	}
-	if r.URL.Path == bare {
-		http.Redirect(w, r, Prefix, http.StatusMovedPermanently)
-		return
-	}
 	f, ok := h.files[r.URL.Path]
 	if !ok {
+		if _, folder := h.files[r.URL.Path+"/"]; folder {
+			http.Redirect(w, r, r.URL.Path+"/", http.StatusMovedPermanently)
+			return
+		}
 		h.next.ServeHTTP(w, r) // it answers unknown paths
 		return
 	}
@@ -127,7 +171,7 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 		content = f.gzip
 	}
 	b, err := content()
-	if err != nil { // the content is embedded, so the build is defective
+	if err != nil { // the content is part of the binary, so the build is defective
 		header.Del("Content-Encoding")
 		http.Error(w, "read "+r.URL.Path+": "+err.Error(), http.StatusInternalServerError)
 		return
@@ -140,12 +184,7 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 	_, _ = w.Write(b) // the server notices a closed connection
 }
 
-// newDocument returns the file of the document.
-func newDocument() *file {
-	return newFile("application/json", func() ([]byte, error) { return []byte(openapi.Document), nil })
-}
-
-// newFile returns a file whose content is embedded uncompressed.
+// newFile returns a file whose content is there uncompressed.
 func newFile(contentType string, plain func() ([]byte, error)) *file {
 	return &file{
 		contentType: contentType, plain: plain,

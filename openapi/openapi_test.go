@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/json"
+	"errors"
 	"io"
 	"maps"
 	"net/http"
@@ -18,10 +19,22 @@ import (
 	"github.com/hookgate/hookgate/gen/openapi"
 )
 
+// The groups of the documents that the tests serve.
+const (
+	firstGroup = "hooks.runtime.cluster.x-k8s.io"
+	otherGroup = "infrastructure.hookgate.dev"
+)
+
+// newHandler returns a Handler of two documents.
+func newHandler(next http.HandlerFunc) (*Handler, error) {
+	text := func(s string) func() ([]byte, error) { return func() ([]byte, error) { return []byte(s), nil } }
+	return New(next, Document{firstGroup, text(openapi.Document)}, Document{otherGroup, text(openapi.Infrastructure)})
+}
+
 // serve returns the response of a Handler whose next handler is a teapot.
 func serve(t *testing.T, method, path string, header http.Header) *httptest.ResponseRecorder {
 	t.Helper()
-	h, err := New(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }))
+	h, err := newHandler(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,14 +47,18 @@ func serve(t *testing.T, method, path string, header http.Header) *httptest.Resp
 
 func TestEveryFileIsServedPlainAndCompressed(t *testing.T) {
 	for path, c := range map[string]struct{ contentType, has string }{
-		DocumentPath:                    {"application/json", `"openapi": "3.0.3"`},
-		Prefix:                          {"text/html; charset=utf-8", "page.js"},
-		Prefix + "index.html":           {"text/html; charset=utf-8", "page.js"},
-		Prefix + "page.js":              {"text/javascript; charset=utf-8", "SwaggerUIBundle("},
-		Prefix + "page.css":             {"text/css; charset=utf-8", "margin"},
-		Prefix + "swagger-ui-bundle.js": {"text/javascript; charset=utf-8", "SwaggerUIBundle"},
-		Prefix + "swagger-ui.css":       {"text/css; charset=utf-8", ".swagger-ui"},
-		Prefix + "favicon-32x32.png":    {"image/png", "PNG"},
+		DocumentPath:          {"application/json", `"openapi": "3.0.3"`},
+		PathOf(otherGroup):    {"application/json", "reconcilemachine"},
+		Prefix:                {"text/html; charset=utf-8", `src="./page.js"`},
+		Prefix + "index.html": {"text/html; charset=utf-8", `<a href="./infrastructure.hookgate.dev/">`},
+		Prefix + otherGroup + "/": {"text/html; charset=utf-8",
+			`<a href="../infrastructure.hookgate.dev/" aria-current="page">`},
+		Prefix + otherGroup + "/index.html": {"text/html; charset=utf-8", `src="../page.js"`},
+		Prefix + "page.js":                  {"text/javascript; charset=utf-8", "SwaggerUIBundle("},
+		Prefix + "page.css":                 {"text/css; charset=utf-8", "margin"},
+		Prefix + "swagger-ui-bundle.js":     {"text/javascript; charset=utf-8", "SwaggerUIBundle"},
+		Prefix + "swagger-ui.css":           {"text/css; charset=utf-8", ".swagger-ui"},
+		Prefix + "favicon-32x32.png":        {"image/png", "PNG"},
 	} {
 		t.Run(path, func(t *testing.T) {
 			plain := serve(t, http.MethodGet, path, nil)
@@ -125,7 +142,11 @@ func TestOtherPathsAndMethods(t *testing.T) {
 		"no file":                       {http.MethodGet, Prefix + "swagger.json", http.StatusTeapot},
 		"a file that is not the page's": {http.MethodGet, Prefix + "swagger-ui.js", http.StatusTeapot},
 		"another word":                  {http.MethodGet, "/openapis", http.StatusTeapot},
+		"a group that is not there":     {http.MethodGet, PathOf("dns.acme.example"), http.StatusTeapot},
+		"a page that is not there":      {http.MethodGet, Prefix + "dns.acme.example", http.StatusTeapot},
+		"the first group by its name":   {http.MethodGet, PathOf(firstGroup), http.StatusTeapot},
 		"without the slash":             {http.MethodGet, "/openapi", http.StatusMovedPermanently},
+		"a group without the slash":     {http.MethodGet, Prefix + otherGroup, http.StatusMovedPermanently},
 		"with POST":                     {http.MethodPost, DocumentPath, http.StatusMethodNotAllowed},
 		"with HEAD":                     {http.MethodHead, DocumentPath, http.StatusOK},
 	} {
@@ -136,37 +157,64 @@ func TestOtherPathsAndMethods(t *testing.T) {
 		if c.method == http.MethodHead && (r.Body.Len() > 0 || len(r.Header().Get("Content-Length")) != 6) {
 			t.Errorf("%s: a body, or no length: %q", name, r.Header().Get("Content-Length"))
 		}
-		if c.want == http.StatusMovedPermanently && r.Header().Get("Location") != Prefix {
+		if c.want == http.StatusMovedPermanently && r.Header().Get("Location") != c.path+"/" {
 			t.Errorf("%s: moved to %q", name, r.Header().Get("Location"))
 		}
 	}
 }
 
 func TestNoHookHasThePrefix(t *testing.T) {
-	for _, h := range catalog.New().Hooks() {
+	for _, h := range hooks(t) {
 		if strings.HasPrefix(h.Path(""), bare) {
 			t.Errorf("%s is below %s", h.Path(""), bare)
 		}
 	}
 }
 
-func TestTheDocumentHasEveryHook(t *testing.T) {
-	var document struct {
-		Paths map[string]json.RawMessage `json:"paths"`
-	}
-	if err := json.Unmarshal([]byte(openapi.Document), &document); err != nil {
+func hooks(t *testing.T) []*catalog.Hook {
+	t.Helper()
+	all, err := catalog.With(catalog.Infrastructure()...)
+	if err != nil {
 		t.Fatal(err)
 	}
-	for _, h := range catalog.New().Hooks() {
+	return all.Hooks()
+}
+
+func TestTheDocumentsHaveEveryHook(t *testing.T) {
+	for _, h := range hooks(t) {
+		text := map[string]string{firstGroup: openapi.Document, otherGroup: openapi.Infrastructure}[h.Group]
+		var document struct {
+			Paths map[string]json.RawMessage `json:"paths"`
+		}
+		if err := json.Unmarshal([]byte(text), &document); err != nil {
+			t.Fatal(err)
+		}
 		if _, ok := document.Paths[h.Path("")]; !ok {
-			t.Errorf("the document has no %s: run `make generate`", h.Path(""))
+			t.Errorf("the document of %s has no %s: run `make generate`", h.Group, h.Path(""))
+		}
+	}
+}
+
+// TestADocumentThatCannotBeMade serves one, which only a defect can cause.
+func TestADocumentThatCannotBeMade(t *testing.T) {
+	none := func() ([]byte, error) { return nil, errors.New("no descriptors") }
+	h, err := New(http.NotFoundHandler(), Document{firstGroup, none})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, coding := range []string{"", "gzip"} {
+		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, DocumentPath, nil)
+		r.Header.Set("Accept-Encoding", coding)
+		h.ServeHTTP(w, r)
+		if w.Code != http.StatusInternalServerError || !strings.Contains(w.Body.String(), "no descriptors") {
+			t.Errorf("with coding %q: status %d, %s", coding, w.Code, w.Body)
 		}
 	}
 }
 
 // BenchmarkHook measures what the handler costs a call of a hook.
 func BenchmarkHook(b *testing.B) {
-	h, err := New(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {}))
+	h, err := newHandler(func(http.ResponseWriter, *http.Request) {})
 	if err != nil {
 		b.Fatal(err)
 	}

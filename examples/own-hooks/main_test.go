@@ -4,6 +4,8 @@
 package main
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -207,6 +209,52 @@ func TestCalls(t *testing.T) {
 	if out := w.call(t, fronts[0], "EnsureRecord", "--handler", "ensure.plain", "-f", "record.yaml"); !strings.Contains(out, "Published") {
 		t.Errorf("beside an open circuit: %s", out)
 	}
+}
+
+// TestOpenAPI reads the document that the program makes of the group, and its page. test/openapi validates it.
+func TestOpenAPI(t *testing.T) {
+	w := newWorld(t)
+	document := w.get(t, "/openapi/dns.acme.example/hooks.json")
+	var read struct {
+		Info  struct{ Title string }
+		Paths map[string]any
+	}
+	if err := json.Unmarshal([]byte(document), &read); err != nil {
+		t.Fatal(err)
+	}
+	if read.Info.Title != "dns.acme.example" || read.Paths["/dns.acme.example/v1alpha1/ensurerecord/{name}"] == nil {
+		t.Errorf("the document is not that of the group:\n%s", document)
+	}
+	for _, path := range []string{"/openapi/", "/openapi/infrastructure.hookgate.dev/", "/openapi/dns.acme.example/"} {
+		if page := w.get(t, path); !strings.Contains(page, `dns.acme.example/"`) {
+			t.Errorf("the page %s does not link that of the group:\n%s", path, page)
+		}
+	}
+}
+
+// get returns what the gateway has at a path.
+func (w *world) get(t *testing.T, path string) string {
+	t.Helper()
+	ca, err := os.ReadFile(w.ca)
+	if err != nil {
+		t.Fatal(err)
+	}
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(ca)
+	client := &http.Client{
+		Timeout: process.Patience, Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}},
+	}
+	defer client.CloseIdleConnections()
+	response, err := client.Get("https://" + w.gateway.HTTPS + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(response.Body)
+	if err != nil || response.StatusCode != http.StatusOK {
+		t.Fatalf("GET %s: status %d, %v: %s", path, response.StatusCode, err, body)
+	}
+	return string(body)
 }
 
 // TestLines holds the program to what the documentation promises.

@@ -109,7 +109,8 @@ func TestRegisterPointsAtTheGateway(t *testing.T) {
 func TestReleaseIsReproducible(t *testing.T) {
 	first, second := released(t, "v0.1.0"), released(t, "v0.1.0")
 	files := []string{
-		componentsFile, infrastructureFile, "metadata.yaml", "register.yaml", "hooks.openapi.json", "SHA256SUMS",
+		componentsFile, infrastructureFile, "metadata.yaml", "register.yaml", "hooks.openapi.json",
+		"infrastructure.openapi.json", "SHA256SUMS",
 		"cluster-template.yaml", "cluster-template-machinepool.yaml", "cluster-template-topology.yaml",
 		"clusterclass-hookgate.yaml",
 	}
@@ -125,11 +126,14 @@ func TestReleaseIsReproducible(t *testing.T) {
 	}
 }
 
-// TestReleaseHasTheDocument compares the OpenAPI document of a release with the one that the gateway serves.
-func TestReleaseHasTheDocument(t *testing.T) {
-	got := read(t, filepath.Join(released(t, "v0.1.0"), "hooks.openapi.json"))
-	if want := read(t, filepath.Join("..", "..", "gen", "openapi", "hooks.openapi.json")); !bytes.Equal(got, want) {
-		t.Errorf("it has %d bytes, and not the %d of gen/openapi", len(got), len(want))
+// TestReleaseHasTheDocuments compares the OpenAPI documents of a release with those that the gateway serves.
+func TestReleaseHasTheDocuments(t *testing.T) {
+	release := released(t, "v0.1.0")
+	for _, file := range []string{"hooks.openapi.json", "infrastructure.openapi.json"} {
+		got := read(t, filepath.Join(release, file))
+		if want := read(t, filepath.Join("..", "..", "gen", "openapi", file)); !bytes.Equal(got, want) {
+			t.Errorf("%s has %d bytes, and not the %d of gen/openapi", file, len(got), len(want))
+		}
 	}
 }
 

@@ -48,6 +48,42 @@ func buildExtension(t *testing.T) string {
 	return filepath.Join(dir, "extension")
 }
 
+// TestGeneratorTakesEveryDocument builds what oapi-codegen makes of the document of infrastructure.
+func TestGeneratorTakesEveryDocument(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.CopyFS(dir, os.DirFS(filepath.Join("testdata", "extension"))); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "hooks.openapi.json"), []byte(openapi.Infrastructure), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "hooks"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range [][]string{
+		append([]string{process.Program(t, "HOOKGATE_OAPI_CODEGEN")}, guideArguments(t)...),
+		{"go", "vet", "./hooks"},
+	} {
+		cmd := exec.CommandContext(t.Context(), args[0], args[1:]...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%s: %v\n%s", strings.Join(args[1:], " "), err, out)
+		}
+	}
+	made, err := os.ReadFile(filepath.Join(dir, "hooks", "hooks.gen.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"V1alpha1ReconcileMachineHandler(ctx context.Context,", "InfrastructureV1alpha1Phase = \"Ready\"",
+		"V1alpha1DiscoverInfrastructureHandler(ctx context.Context,",
+	} {
+		if !strings.Contains(string(made), want) {
+			t.Errorf("the generated code has no %s", want)
+		}
+	}
+}
+
 // guide is the path of the guide to writing such an extension.
 func guide(t *testing.T) string {
 	t.Helper()

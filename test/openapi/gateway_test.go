@@ -21,11 +21,13 @@ import (
 	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
+	"github.com/google/go-cmp/cmp"
 
 	"github.com/hookgate/hookgate/devcert"
 	"github.com/hookgate/hookgate/gen/openapi"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/test/process"
+	"github.com/hookgate/hookgate/test/samples"
 )
 
 // gateway is a running `hookgate serve`.
@@ -116,8 +118,8 @@ func (g *gateway) post(t *testing.T, path string, body []byte) (int, []byte) {
 	return a.status, a.body
 }
 
-// startExtension serves BeforeClusterCreate, whose answer names the Cluster, and returns its URL.
-func startExtension(t *testing.T, pair *devcert.Pair) string {
+// startExtension serves BeforeClusterCreate, whose answer names the Cluster, and what more adds, and returns its URL.
+func startExtension(t *testing.T, pair *devcert.Pair, more ...func(*http.ServeMux)) string {
 	t.Helper()
 	url, _ := startStoppableExtension(t, pair)
 	return url
@@ -158,6 +160,9 @@ func startStoppableExtension(t *testing.T, pair *devcert.Pair) (url string, stop
 		}
 		answer(w, "BeforeClusterCreateResponse", members)
 	})
+	for _, add := range more {
+		add(mux)
+	}
 	listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -168,29 +173,59 @@ func startStoppableExtension(t *testing.T, pair *devcert.Pair) (url string, stop
 	return "https://" + listener.Addr().String(), func() { _ = server.Close() }
 }
 
-func TestGatewayServesTheDocument(t *testing.T) {
+// serveInfrastructure adds a handler of each hook of infrastructure, with the name of the hook in lower case, whose
+// answers are the samples.
+func serveInfrastructure(mux *http.ServeMux) {
+	const apiVersion = hook.InfrastructureGroup + "/" + hook.InfrastructureVersion
+	var handlers []any
+	for _, name := range samples.InfrastructureHooks() {
+		lower := strings.ToLower(name)
+		handlers = append(handlers, map[string]any{
+			"name": lower, "requestHook": map[string]any{"apiVersion": apiVersion, "hook": name},
+		})
+		mux.HandleFunc("POST /"+apiVersion+"/"+lower+"/"+lower, func(w http.ResponseWriter, _ *http.Request) {
+			_, _ = w.Write(samples.InfrastructureResponse(name))
+		})
+	}
+	discover := func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(map[string]any{
+			"apiVersion": apiVersion, "kind": "DiscoverInfrastructureResponse", "status": "Success",
+			"handlers": handlers, "providerIdPrefix": "acme://",
+			"machineParameters": map[string]any{"type": "object"},
+		})
+	}
+	mux.HandleFunc("POST /"+apiVersion+"/discoverinfrastructure", discover)
+	mux.HandleFunc("POST /"+apiVersion+"/discoverinfrastructure/{handler}", discover)
+}
+
+func TestGatewayServesTheDocuments(t *testing.T) {
 	g := startGateway(t, newPair(t), nil)
-	first := g.get(t, "/openapi/hooks.json", nil)
-	if first.status != http.StatusOK || string(first.body) != openapi.Document {
-		t.Fatalf("GET /openapi/hooks.json: status %d with %d bytes, want the document's %d", first.status,
-			len(first.body), len(openapi.Document))
-	}
-	again := g.get(t, "/openapi/hooks.json", http.Header{"If-None-Match": {first.header.Get("ETag")}})
-	if again.status != http.StatusNotModified || len(again.body) > 0 {
-		t.Errorf("the same again: status %d with %d bytes", again.status, len(again.body))
-	}
-	small := g.get(t, "/openapi/hooks.json", http.Header{"Accept-Encoding": {"gzip"}})
-	if small.header.Get("Content-Encoding") != "gzip" || len(small.body) > len(openapi.Document)/4 {
-		t.Errorf("with gzip: %q, %d bytes", small.header.Get("Content-Encoding"), len(small.body))
-	}
-	if page := g.get(t, "/openapi", nil); page.status != http.StatusOK || page.path != "/openapi/" {
-		t.Errorf("GET /openapi: status %d from %s", page.status, page.path)
+	for folder, document := range map[string]string{
+		"/openapi": openapi.Document, "/openapi/" + hook.InfrastructureGroup: openapi.Infrastructure,
+	} {
+		path := folder + "/hooks.json"
+		first := g.get(t, path, nil)
+		if first.status != http.StatusOK || string(first.body) != document {
+			t.Fatalf("GET %s: status %d with %d bytes, want the document's %d", path, first.status, len(first.body),
+				len(document))
+		}
+		again := g.get(t, path, http.Header{"If-None-Match": {first.header.Get("ETag")}})
+		if again.status != http.StatusNotModified || len(again.body) > 0 {
+			t.Errorf("GET %s again: status %d with %d bytes", path, again.status, len(again.body))
+		}
+		small := g.get(t, path, http.Header{"Accept-Encoding": {"gzip"}})
+		if small.header.Get("Content-Encoding") != "gzip" || len(small.body) > len(document)/4 {
+			t.Errorf("GET %s with gzip: %q, %d bytes", path, small.header.Get("Content-Encoding"), len(small.body))
+		}
+		if page := g.get(t, folder, nil); page.status != http.StatusOK || page.path != folder+"/" {
+			t.Errorf("GET %s: status %d from %s", folder, page.status, page.path)
+		}
 	}
 }
 
 func TestGatewayWithoutTheDocument(t *testing.T) {
 	g := startGateway(t, newPair(t), nil, "--openapi=false")
-	for _, path := range []string{"/openapi/hooks.json", "/openapi/"} {
+	for _, path := range []string{"/openapi/hooks.json", "/openapi/", "/openapi/infrastructure.hookgate.dev/hooks.json"} {
 		if a := g.get(t, path, nil); a.status != http.StatusNotFound {
 			t.Errorf("GET %s: status %d, want 404", path, a.status)
 		}
@@ -200,74 +235,100 @@ func TestGatewayWithoutTheDocument(t *testing.T) {
 	}
 }
 
-// TestGatewayAnswersAsTheDocumentSays sends the example of every hook, and what is wrong in every way, and holds the
+// TestGatewayAnswersAsTheDocumentsSay sends the example of every hook, and what is wrong in every way, and holds the
 // answers against the document.
-func TestGatewayAnswersAsTheDocumentSays(t *testing.T) {
+func TestGatewayAnswersAsTheDocumentsSay(t *testing.T) {
 	pair := newPair(t)
-	g := startGateway(t, pair, map[string]string{"acme": startExtension(t, pair)})
-	document := load(t)
-	hold := func(a answer, operation *openapi3.Operation) {
-		t.Helper()
-		described := operation.Responses.Status(a.status)
-		if described == nil {
-			described = operation.Responses.Default()
+	g := startGateway(t, pair, map[string]string{"acme": startExtension(t, pair, serveInfrastructure)})
+	for _, of := range groups(t) {
+		answered := map[int]int{}
+		for path, item := range of.document.Paths.Map() {
+			answered[g.answers(t, path, item.Post)]++
 		}
-		if err := described.Value.Content["application/json"].Schema.Value.VisitJSON(decode(t, a.body)); err != nil {
-			t.Errorf("%s: status %d: %v\n%s", operation.OperationID, a.status, err, a.body)
+		want := map[int]int{http.StatusOK: 14} // every hook of infrastructure has a handler
+		if of.name == hook.Group {
+			// Discovery, and the nine lifecycle hooks: of no handler, where one is enough, and of one that there is.
+			want = map[int]int{http.StatusOK: 11, http.StatusNotFound: 22}
 		}
-		for name, header := range described.Value.Headers {
-			text := a.header.Get(name)
-			if text == "" {
-				if header.Value.Required {
-					t.Errorf("%s: status %d: no header %s", operation.OperationID, a.status, name)
-				}
-				continue
-			}
-			var value any = text
-			if header.Value.Schema.Value.Type.Is("integer") {
-				value = decode(t, []byte(text))
-			}
-			if err := header.Value.Schema.Value.VisitJSON(value); err != nil {
-				t.Errorf("%s: status %d: header %s: %q, %v", operation.OperationID, a.status, name, text, err)
-			}
+		if diff := cmp.Diff(want, answered); diff != "" {
+			t.Errorf("%s: status codes, and how often they came (-want +got):\n%s", of.name, diff)
 		}
 	}
-	answered := map[int]int{}
-	for path, item := range document.Paths.Map() {
-		example, err := json.Marshal(item.Post.RequestBody.Value.Content["application/json"].Example)
-		if err != nil {
-			t.Fatal(err)
-		}
-		path = strings.ReplaceAll(path, "{name}", "approval.acme")
-		a := g.do(t, http.MethodPost, path+"?timeout=10s", nil, example)
-		if a.status != http.StatusOK && a.header.Get("Hookgate-Error-Kind") != "UnknownHandler" {
-			t.Errorf("POST %s with the example: status %d: %s", path, a.status, a.body)
-		}
-		answered[a.status]++
-		hold(a, item.Post)
-		for name, c := range map[string]struct {
-			method, query, body string
-			want                int
-		}{
-			"no JSON":        {http.MethodPost, "", `{"settings": `, http.StatusBadRequest},
-			"a wrong type":   {http.MethodPost, "", `{"settings": "none"}`, http.StatusBadRequest},
-			"a wrong kind":   {http.MethodPost, "", `{"kind": "Cluster"}`, http.StatusBadRequest},
-			"a wrong time":   {http.MethodPost, "?timeout=banana", string(example), http.StatusBadRequest},
-			"a wrong method": {http.MethodPut, "", string(example), http.StatusMethodNotAllowed},
-		} {
-			if name == "a wrong type" && strings.HasSuffix(path, "/discovery") {
-				continue // which has no settings
-			}
-			a := g.do(t, c.method, path+c.query, nil, []byte(c.body))
-			if a.status != c.want {
-				t.Errorf("%s %s with %s: status %d, want %d", c.method, path, name, a.status, c.want)
-			}
-			hold(a, item.Post)
-		}
+}
+
+// answers sends the example of an operation, which may have no handler, and requests that are wrong. It holds the
+// answers against the document, and returns the status of the first.
+func (g *gateway) answers(t *testing.T, path string, operation *openapi3.Operation) int {
+	t.Helper()
+	example, err := json.Marshal(operation.RequestBody.Value.Content["application/json"].Example)
+	if err != nil {
+		t.Fatal(err)
 	}
-	// Discovery, and the nine lifecycle hooks: of no handler, where one is enough, and of one that there is.
-	if answered[http.StatusOK] != 11 || answered[http.StatusNotFound] != 22 {
-		t.Errorf("status codes and how often they came: %v, want 200 11 times and 404 22 times", answered)
+	path = strings.ReplaceAll(path, "{name}", handlerOf(path))
+	first := g.do(t, http.MethodPost, path+"?timeout=10s", nil, example)
+	if first.status != http.StatusOK && first.header.Get("Hookgate-Error-Kind") != "UnknownHandler" {
+		t.Errorf("POST %s with the example: status %d: %s", path, first.status, first.body)
+	}
+	hold(t, first, operation)
+	for name, c := range map[string]struct {
+		method, query, body string
+		want                int
+	}{
+		"no JSON":        {http.MethodPost, "", `{"settings": `, http.StatusBadRequest},
+		"a wrong type":   {http.MethodPost, "", `{"settings": "none"}`, http.StatusBadRequest},
+		"a wrong kind":   {http.MethodPost, "", `{"kind": "Cluster"}`, http.StatusBadRequest},
+		"a wrong time":   {http.MethodPost, "?timeout=banana", string(example), http.StatusBadRequest},
+		"a wrong method": {http.MethodPut, "", string(example), http.StatusMethodNotAllowed},
+	} {
+		if name == "a wrong type" && strings.HasSuffix(path, "/discovery") {
+			continue // which has no settings
+		}
+		a := g.do(t, c.method, path+c.query, nil, []byte(c.body))
+		if a.status != c.want {
+			t.Errorf("%s %s with %s: status %d, want %d", c.method, path, name, a.status, c.want)
+		}
+		hold(t, a, operation)
+	}
+	return first.status
+}
+
+// handlerOf returns what startExtension has for a path that ends with a name.
+func handlerOf(path string) string {
+	switch hook := strings.Split(path, "/")[3]; {
+	case !strings.Contains(path, "infrastructure"):
+		return "approval.acme"
+	case hook == "discoverinfrastructure":
+		return "acme"
+	default:
+		return hook + ".acme"
+	}
+}
+
+// hold compares an answer with what the document says about those of its status.
+func hold(t *testing.T, a answer, operation *openapi3.Operation) {
+	t.Helper()
+	described := operation.Responses.Status(a.status)
+	if described == nil {
+		described = operation.Responses.Default()
+	}
+	if err := described.Value.Content["application/json"].Schema.Value.VisitJSON(decode(t, a.body)); err != nil {
+		t.Errorf("%s: status %d: %v\n%s", operation.OperationID, a.status, err, a.body)
+	}
+	for name, header := range described.Value.Headers {
+		text := a.header.Get(name)
+		if text == "" {
+			if header.Value.Required {
+				t.Errorf("%s: status %d: no header %s", operation.OperationID, a.status, name)
+			}
+			continue
+		}
+		var value any = text
+		if header.Value.Schema.Value.Type.Is("integer") {
+			value = decode(t, []byte(text))
+		}
+		if err := header.Value.Schema.Value.VisitJSON(value); err != nil {
+			t.Errorf("%s: status %d: header %s: %q, %v", operation.OperationID, a.status, name, text, err)
+		}
 	}
 }
 

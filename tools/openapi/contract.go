@@ -5,7 +5,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -14,23 +13,23 @@ import (
 	"strings"
 
 	"github.com/bufbuild/protocompile"
-	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/codec"
-	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/openapi/document"
 )
 
 // contract holds the protos with their comments, which the descriptors in generated code lack.
 type contract struct {
-	files []protoreflect.FileDescriptor
-	words map[string]string // names in JSON by the names of fields and enum values
+	files    []protoreflect.FileDescriptor
+	words    map[string]string                // names in JSON by the names of fields and enum values
+	comments map[protoreflect.FullName]string // with names as in JSON
 }
 
-// readContract compiles the protos in a directory.
+// readContract compiles the protos of all groups in a directory.
 func readContract(dir string) (*contract, error) {
-	paths, err := filepath.Glob(filepath.Join(dir, "hookgate", "hooks", "*", "*.proto"))
+	paths, err := filepath.Glob(filepath.Join(dir, "hookgate", "*", "*", "*.proto"))
 	if err != nil {
 		return nil, err
 	}
@@ -48,31 +47,72 @@ func readContract(dir string) (*contract, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := &contract{words: map[string]string{}}
+	c := &contract{words: map[string]string{}, comments: map[protoreflect.FullName]string{}}
 	for _, f := range files {
 		c.files = append(c.files, f)
-		for i := range f.Messages().Len() {
-			fields := f.Messages().Get(i).Fields()
-			for j := range fields.Len() {
-				c.words[string(fields.Get(j).Name())] = fields.Get(j).JSONName()
-			}
+		c.readWords(f)
+	}
+	for _, f := range c.files {
+		c.readComments(f)
+	}
+	return c, nil
+}
+
+// readWords adds the names of a file that differ in JSON.
+func (c *contract) readWords(f protoreflect.FileDescriptor) {
+	for i := range f.Messages().Len() {
+		fields := f.Messages().Get(i).Fields()
+		for j := range fields.Len() {
+			c.words[string(fields.Get(j).Name())] = fields.Get(j).JSONName()
 		}
-		for i := range f.Enums().Len() {
-			e := f.Enums().Get(i)
-			for j := range e.Values().Len() {
-				v := e.Values().Get(j)
-				if v.Number() == 0 {
-					continue
-				}
-				text, err := enumText(e.Name(), v.Number())
-				if err != nil {
-					return nil, fmt.Errorf("enumeration %s: %w", e.Name(), err)
-				}
-				c.words[string(v.Name())] = text
+	}
+	for i := range f.Enums().Len() {
+		e := f.Enums().Get(i)
+		for number, text := range codec.EnumTexts(e) {
+			if number > 0 {
+				c.words[string(e.Values().Get(number).Name())] = text
 			}
 		}
 	}
-	return c, nil
+}
+
+// readComments adds the comments of a file.
+func (c *contract) readComments(f protoreflect.FileDescriptor) {
+	add := func(d protoreflect.Descriptor) { c.comments[d.FullName()] = c.comment(d) }
+	for i := range f.Services().Len() {
+		s := f.Services().Get(i)
+		add(s)
+		for j := range s.Methods().Len() {
+			add(s.Methods().Get(j))
+		}
+	}
+	for i := range f.Messages().Len() {
+		m := f.Messages().Get(i)
+		add(m)
+		for j := range m.Fields().Len() {
+			add(m.Fields().Get(j))
+		}
+	}
+	for i := range f.Enums().Len() {
+		e := f.Enums().Get(i)
+		add(e)
+		for j := range e.Values().Len() {
+			add(e.Values().Get(j))
+		}
+	}
+}
+
+// commented returns an error unless each hook has a comment, and so has its service.
+func (c *contract) commented(hooks []*catalog.Hook) error {
+	for _, h := range hooks {
+		service, method, _ := strings.Cut(strings.TrimPrefix(h.Method, "/"), "/")
+		for _, name := range []string{service, service + "." + method} {
+			if c.comments[protoreflect.FullName(name)] == "" {
+				return fmt.Errorf("hook %s: %s has no comment in the protos", h.Hook, name)
+			}
+		}
+	}
+	return nil
 }
 
 // word matches a word of a comment that may name a field or a value.
@@ -94,55 +134,14 @@ func (c *contract) comment(d protoreflect.Descriptor) string {
 	})
 }
 
-// service returns the comment of a service.
-func (c *contract) service(name string) (string, error) {
-	d, err := c.find(func(f protoreflect.FileDescriptor) protoreflect.Descriptor {
-		if s := f.Services().ByName(protoreflect.Name(name)); s != nil {
-			return s
-		}
-		return nil
-	}, name)
-	if err != nil {
-		return "", err
-	}
-	return c.comment(d), nil
-}
-
-// method returns the comment of the rpc of a hook.
-func (c *contract) method(h *catalog.Hook) (string, error) {
-	service, method, _ := strings.Cut(strings.TrimPrefix(h.Method, "/"), "/")
-	name := service[strings.LastIndex(service, ".")+1:]
-	d, err := c.find(func(f protoreflect.FileDescriptor) protoreflect.Descriptor {
-		if s := f.Services().ByName(protoreflect.Name(name)); s != nil {
-			return s.Methods().ByName(protoreflect.Name(method))
-		}
-		return nil
-	}, h.Method)
-	if err != nil {
-		return "", err
-	}
-	return c.comment(d), nil
-}
-
-func (c *contract) find(
-	in func(protoreflect.FileDescriptor) protoreflect.Descriptor, name string,
-) (protoreflect.Descriptor, error) {
-	for _, f := range c.files {
-		if d := in(f); d != nil {
-			if c.comment(d) == "" {
-				return nil, fmt.Errorf("%s has no comment in the protos", name)
-			}
-			return d, nil
-		}
-	}
-	return nil, fmt.Errorf("the protos have no %s", name)
-}
-
-// describe adds the descriptions and values of the contract to the components of its messages and enums. Both must have
-// the same members.
-func (c *contract) describe(schemas map[string]schema) error {
+// describe adds the descriptions and values of the package of protos to the components of its messages and enums. Both
+// must have the same members.
+func (c *contract) describe(of protoreflect.FullName, schemas map[string]schema) error {
 	described := 0
 	for _, f := range c.files {
+		if f.Package().Parent() != of {
+			continue
+		}
 		for i := range f.Messages().Len() {
 			m := f.Messages().Get(i)
 			if m.Name() == "RawExtension" || m.Name() == "JSON" {
@@ -180,7 +179,7 @@ func find(schemas map[string]schema, name protoreflect.Name) schema {
 }
 
 func (c *contract) describeMembers(m protoreflect.MessageDescriptor, s schema) error {
-	s["description"] = c.comment(m)
+	s["description"] = c.comments[m.FullName()]
 	members := s["properties"].(map[string]any)
 	known := map[string]bool{"apiVersion": true, "kind": true}
 	for i := range m.Fields().Len() {
@@ -193,7 +192,7 @@ func (c *contract) describeMembers(m protoreflect.MessageDescriptor, s schema) e
 		if !ok {
 			return fmt.Errorf("member %s: Cluster API has none of that name", f.JSONName())
 		}
-		of["description"] = c.comment(f)
+		of["description"] = c.comments[f.FullName()]
 		if ref, ok := of["$ref"]; ok {
 			delete(of, "$ref")
 			of["allOf"] = []any{schema{"$ref": ref}}
@@ -212,48 +211,6 @@ func (c *contract) describeEnum(e protoreflect.EnumDescriptor, schemas map[strin
 	if s == nil {
 		return fmt.Errorf("enumeration %s: Cluster API has no such type", e.Name())
 	}
-	var values []any
-	var description strings.Builder
-	description.WriteString(c.comment(e))
-	for i := range e.Values().Len() {
-		v := e.Values().Get(i)
-		if v.Number() == 0 {
-			continue
-		}
-		values = append(values, c.words[string(v.Name())])
-		description.WriteString("\n- " + c.comment(v))
-	}
-	s["enum"], s["description"] = values, description.String()
+	s["enum"], s["description"] = codec.EnumTexts(e)[1:], document.DescribeEnum(e, c.comments)
 	return nil
-}
-
-// enumText returns the JSON form of an enum value, which it gets from the codec.
-func enumText(enum protoreflect.Name, number protoreflect.EnumNumber) (string, error) {
-	holders := map[protoreflect.Name]struct {
-		message proto.Message
-		field   string
-	}{
-		"ResponseStatus": {&hooksv1alpha1.BeforeClusterCreateResponse{}, "status"},
-		"FailurePolicy":  {&hooksv1alpha1.ExtensionHandler{}, "failurePolicy"},
-		"PatchType":      {&hooksv1alpha1.Patch{}, "patchType"},
-	}
-	holder, ok := holders[enum]
-	if !ok {
-		return "", errors.New("no message is known that has it")
-	}
-	m := holder.message.ProtoReflect()
-	m.Set(m.Descriptor().Fields().ByJSONName(holder.field), protoreflect.ValueOfEnum(number))
-	text, err := codec.New(catalog.New()).Append(nil, holder.message)
-	if err != nil {
-		return "", err
-	}
-	var members map[string]any
-	if err := json.Unmarshal(text, &members); err != nil {
-		return "", err
-	}
-	value, ok := members[holder.field].(string)
-	if !ok {
-		return "", fmt.Errorf("value %d is not written as a string", number)
-	}
-	return value, nil
 }

@@ -13,10 +13,12 @@ import (
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"sigs.k8s.io/controller-tools/pkg/crd"
 	"sigs.k8s.io/controller-tools/pkg/loader"
+
+	"github.com/hookgate/hookgate/openapi/document"
 )
 
 // schema is a schema of OpenAPI 3.0 as JSON.
-type schema = map[string]any
+type schema = document.Schema
 
 const (
 	definitions = "#/definitions/"

@@ -2,7 +2,7 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command generate writes the files of a release that clusterctl reads, what an operator applies beside them, and the
-// OpenAPI document for those who write extensions. The same sources, version and kustomize give the same bytes,
+// OpenAPI documents for those who write extensions. The same sources, version and kustomize give the same bytes,
 // anywhere and at any time. The manifests define the installed objects, and `make image` builds the image.
 package main
 
@@ -32,6 +32,7 @@ const (
 	metadataFile       = "metadata.yaml"
 	registerFile       = "register.yaml"
 	documentFile       = "hooks.openapi.json"
+	providerFile       = "infrastructure.openapi.json"
 	checksumsFile      = "SHA256SUMS"
 )
 
@@ -98,7 +99,8 @@ func (o *options) files() (map[string][]byte, error) {
 		return nil, err
 	}
 	files := map[string][]byte{
-		metadataFile: metadata, registerFile: register, documentFile: []byte(openapi.Document),
+		metadataFile: metadata, registerFile: register,
+		documentFile: []byte(openapi.Document), providerFile: []byte(openapi.Infrastructure),
 	}
 	if files[componentsFile], err = o.render(o.source); err != nil {
 		return nil, err
