@@ -121,13 +121,15 @@ func (g *gateway) post(t *testing.T, path string, body []byte) (int, []byte) {
 // startExtension serves BeforeClusterCreate, whose answer names the Cluster, and what more adds, and returns its URL.
 func startExtension(t *testing.T, pair *devcert.Pair, more ...func(*http.ServeMux)) string {
 	t.Helper()
-	url, _ := startStoppableExtension(t, pair)
+	url, _ := startStoppableExtension(t, pair, more...)
 	return url
 }
 
 // startStoppableExtension is startExtension with a function that ends the extension and its connections at once.
 // Clusters whose names begin with "wait" are asked to come back.
-func startStoppableExtension(t *testing.T, pair *devcert.Pair) (url string, stop func()) {
+func startStoppableExtension(
+	t *testing.T, pair *devcert.Pair, more ...func(*http.ServeMux),
+) (url string, stop func()) {
 	t.Helper()
 	config, err := pair.ServerTLS()
 	if err != nil {
