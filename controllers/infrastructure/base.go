@@ -38,6 +38,7 @@ type base struct {
 	secrets     *secrets
 	ids         *providerIDs
 	metrics     *Metrics
+	events      *recorder
 	logger      *slog.Logger
 	now         func() time.Time
 	watchFilter string

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -82,13 +83,22 @@ func recordOf(w *world) map[string]string {
 	return record
 }
 
-// release removes a finalizer: what the object stands for is gone, or was abandoned.
+// release removes a finalizer: what the object stands for is gone.
 func (r *base) release(ctx context.Context, o client.Object, finalizer string) error {
+	return r.unfinalize(ctx, o, finalizer, notice{corev1.EventTypeNormal, deletedEvent, "Delete", "nothing is left outside"})
+}
+
+// unfinalize removes a finalizer, and says why in an event.
+func (r *base) unfinalize(ctx context.Context, o client.Object, finalizer string, why notice) error {
 	after, _ := o.DeepCopyObject().(client.Object)
 	if !controllerutil.RemoveFinalizer(after, finalizer) {
 		return nil
 	}
-	return client.IgnoreNotFound(r.write(ctx, o, after))
+	if err := client.IgnoreNotFound(r.write(ctx, o, after)); err != nil {
+		return err
+	}
+	r.events.record(o, why)
+	return nil
 }
 
 // abandoned reports whether an object asks to be removed without another call.

@@ -79,6 +79,12 @@ func (r *base) write(ctx context.Context, before, after client.Object) error {
 	if main != nil || status != nil {
 		r.await(ctx, written)
 	}
+	was, ok := before.(object)
+	if is, isOne := after.(object); ok && isOne {
+		for _, n := range notices(was, is, r.now()) {
+			r.events.record(after, n)
+		}
+	}
 	return nil
 }
 
