@@ -45,6 +45,7 @@ func (r *clusters) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	switch {
 	case cause != "":
 		r.pace.forget(req.NamespacedName) // what happens meanwhile is looked at afterwards
+		allowMove(desired)
 		return reconcile.Result{}, r.write(ctx, c, desired)
 	case !c.DeletionTimestamp.IsZero():
 		return r.delete(ctx, c, desired, w)
@@ -70,7 +71,8 @@ func (r *clusters) reconcile(
 		return later(jitter(provisioningInterval)), r.write(ctx, c, desired)
 	}
 	if c, err = identify(ctx, r.base, c, infrav1.ClusterFinalizer,
-		func(c *infrav1.HookgateCluster) *string { return &c.Spec.ExternalID }, nil); err != nil {
+		func(c *infrav1.HookgateCluster) *string { return &c.Spec.ExternalID },
+		blockMove(nil, provisioned(c.Status.Initialization))); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	desired = continued(c, desired)
@@ -140,6 +142,9 @@ func (r *clusters) call(
 		return r.failure(r.pace, desired, key, in, err)
 	}
 	usual := decideCluster(desired, w.settled(), answer)
+	if provisioned(desired.Status.Initialization) {
+		allowMove(desired)
+	}
 	if e := desired.Spec.ControlPlaneEndpoint; e.Host != "" && req.GetControlPlaneEndpoint() == nil {
 		// The next request has the endpoint, which the extension has just answered.
 		req.ControlPlaneEndpoint = &infrahooksv1alpha1.Endpoint{Host: e.Host, Port: e.Port}

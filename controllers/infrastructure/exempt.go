@@ -4,6 +4,7 @@
 package infrastructure
 
 import (
+	"maps"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -13,6 +14,31 @@ import (
 
 // deleteForMoveAnnotation is on objects that clusterctl deletes because it has moved them. What they stand for goes on.
 const deleteForMoveAnnotation = "clusterctl.cluster.x-k8s.io/delete-for-move"
+
+// blockMoveAnnotation keeps clusterctl move from starting. It is on objects from before their first call until what is
+// made has been recorded: a call that goes on here while the first one is made there could make it twice. An object that
+// is paused has no call in flight, and loses it.
+const blockMoveAnnotation = "clusterctl.cluster.x-k8s.io/block-move"
+
+// blockMove returns the annotations of an object that is about to be made, which keep it from being moved meanwhile.
+func blockMove(annotations map[string]string, recorded bool) map[string]string {
+	result := maps.Clone(annotations)
+	if result == nil {
+		result = map[string]string{}
+	}
+	result[blockMoveAnnotation] = ""
+	if !recorded {
+		result[blockMoveAnnotation] = "until it has been made"
+	}
+	return result
+}
+
+// allowMove lets an object be moved.
+func allowMove(o metav1.Object) {
+	annotations := maps.Clone(o.GetAnnotations())
+	delete(annotations, blockMoveAnnotation)
+	o.SetAnnotations(annotations)
+}
 
 // exempt reports whether the controllers must leave an object alone: neither call nor write.
 func exempt(o metav1.Object) bool {

@@ -129,6 +129,9 @@ func (r *pools) reconcileGroup(
 		return later(r.pace.failed(key, in, 0)), r.write(ctx, p, desired)
 	}
 	usual, since := decideGroup(desired, answer, req.GetRevision(), size, r.missing.of(key), r.now())
+	if provisioned(desired.Status.Initialization) {
+		allowMove(desired)
+	}
 	if err := r.write(ctx, p, desired); err != nil {
 		return reconcile.Result{}, err
 	}

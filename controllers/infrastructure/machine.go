@@ -48,6 +48,7 @@ func (r *machines) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 	switch {
 	case cause != "":
 		r.pace.forget(req.NamespacedName) // what happens meanwhile is looked at afterwards
+		allowMove(desired)
 		return reconcile.Result{}, r.write(ctx, m, desired)
 	case !m.DeletionTimestamp.IsZero():
 		return r.delete(ctx, m, desired, w)
@@ -84,7 +85,8 @@ func (r *machines) reconcile(
 		return later(jitter(provisioningInterval)), r.write(ctx, m, desired)
 	}
 	if m, err = identify(ctx, r.base, m, infrav1.MachineFinalizer,
-		func(m *infrav1.HookgateMachine) *string { return &m.Spec.ExternalID }, recordOf(w)); err != nil {
+		func(m *infrav1.HookgateMachine) *string { return &m.Spec.ExternalID },
+		blockMove(recordOf(w), m.Spec.ProviderID != "")); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	desired = continued(m, desired)
@@ -219,6 +221,9 @@ func (r *machines) call(
 		}
 	}
 	usual := decideMachine(desired, answer)
+	if desired.Spec.ProviderID != "" {
+		allowMove(desired)
+	}
 	if usual == 0 { // an answer that contradicts what is recorded
 		return later(r.pace.failed(key, in, 0)), nil
 	}

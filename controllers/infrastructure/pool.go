@@ -50,6 +50,7 @@ func (r *pools) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 	switch {
 	case cause != "":
 		r.pace.forget(req.NamespacedName)
+		allowMove(desired)
 		return reconcile.Result{}, r.write(ctx, p, desired)
 	case !p.DeletionTimestamp.IsZero():
 		return r.delete(ctx, p, desired, w)
@@ -71,7 +72,8 @@ func (r *pools) reconcile(
 		return reconcile.Result{}, r.write(ctx, p, desired)
 	}
 	p, err := identify(ctx, r.base, p, infrav1.MachinePoolFinalizer,
-		func(p *infrav1.HookgateMachinePool) *string { return &p.Spec.ExternalID }, recordOfPool(p, w))
+		func(p *infrav1.HookgateMachinePool) *string { return &p.Spec.ExternalID },
+		blockMove(recordOfPool(p, w), p.OfMachines(w.class) || provisioned(p.Status.Initialization)))
 	if err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}

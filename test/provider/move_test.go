@@ -1,0 +1,63 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package provider
+
+import (
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	infrav1 "github.com/hookgate/hookgate/api/infrastructure/v1alpha1"
+	infrahooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
+)
+
+func blocksMove(o client.Object) bool {
+	_, ok := o.GetAnnotations()["clusterctl.cluster.x-k8s.io/block-move"]
+	return ok
+}
+
+// clusterctl pauses a Cluster, and moves it once no object blocks it. A machine blocks it while the call that makes it is
+// in flight, and until its provider ID is stored.
+func TestAMoveWaitsForACallInFlight(t *testing.T) {
+	w := newWorld(t)
+	cluster, infra := w.readyCluster("c")
+	_, done := w.readyMachine("c", "done")
+	if blocksMove(infra) || blocksMove(done) {
+		t.Error("what has been made blocks a move")
+	}
+	called, answer := make(chan struct{}), make(chan struct{})
+	w.cloud.answers(func(req proto.Message) (proto.Message, error) {
+		r, ok := req.(*infrahooksv1alpha1.ReconcileMachineRequest)
+		if !ok || r.GetProviderId() != "" {
+			return nil, nil
+		}
+		called <- struct{}{}
+		<-answer
+		return &infrahooksv1alpha1.ReconcileMachineResponse{
+			Status: success, Phase: infrahooksv1alpha1.Phase_PHASE_PROVISIONING, RetryAfterSeconds: 1,
+		}, nil
+	})
+	_, m := w.newMachine("c", "m")
+	<-called
+	if !w.get(m) || !blocksMove(m) {
+		t.Error("nothing blocks a move while the machine is being made")
+	}
+	update(w, cluster, func(c *clusterv1.Cluster) { c.Spec.Paused = new(true) })
+	eventually(w, done, "paused", func(m *infrav1.HookgateMachine) bool {
+		return has(m, infrav1.PausedCondition, metav1.ConditionTrue, "", "")
+	})
+	if !w.get(m) || !blocksMove(m) || has(m, infrav1.PausedCondition, metav1.ConditionTrue, "", "") {
+		t.Error("nothing blocks a move while the call is in flight")
+	}
+	answer <- struct{}{}
+	eventually(w, m, "paused, and free to go", func(m *infrav1.HookgateMachine) bool {
+		return !blocksMove(m) && has(m, infrav1.PausedCondition, metav1.ConditionTrue, "", "")
+	})
+	w.cloud.answers(nil)
+	update(w, cluster, func(c *clusterv1.Cluster) { c.Spec.Paused = nil })
+	eventually(w, m, "made, and free to go", func(m *infrav1.HookgateMachine) bool { return isProvisioned(m) && !blocksMove(m) })
+}
