@@ -12,7 +12,7 @@ import (
 // ExtensionConfig alone. Fields that a policy omits keep the values of the extension.
 //
 // +kubebuilder:object:root=true
-// +kubebuilder:resource:path=extensionpolicies,scope=Cluster,shortName=extpol,categories=cluster-api
+// +kubebuilder:resource:path=extensionpolicies,scope=Cluster,shortName=extpol,categories={cluster-api,hookgate}
 // +kubebuilder:subresource:status
 // +kubebuilder:printcolumn:name="Extension",type="string",JSONPath=".spec.targetRef.name",description="The ExtensionConfig that the policy applies to"
 // +kubebuilder:printcolumn:name="Handler",type="string",JSONPath=".spec.targetRef.handler",description="The handler that the policy applies to; empty for all"

@@ -27,6 +27,7 @@ var notForTheAPIServer = map[string]string{
 	"# callers.yaml\n":               "the gateway; a test of this package starts it with this",
 	"lint:\n":                        "buf; the example of hooks of one's own has it",
 	"# rack.yaml\n":                  "hookgate check; it describes infrastructure to try",
+	"# Part of a ClusterClass\n":     "Cluster API core, which has the kind",
 	"# kustomization.yaml\n":         "kustomize; the other tests of this package render it",
 	"components:\n- github.com/hook": "kustomize; the other tests of this package add it to the one above",
 }

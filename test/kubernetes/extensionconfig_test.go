@@ -54,6 +54,7 @@ func TestDiscovery(t *testing.T) {
 		Conditions: []metav1.Condition{
 			{Type: pausedCondition, Status: metav1.ConditionFalse, Reason: clusterv1.NotPausedReason, ObservedGeneration: 1},
 			{Type: discoveredCondition, Status: metav1.ConditionTrue, Reason: runtimev1.ExtensionConfigDiscoveredReason, ObservedGeneration: 1},
+			{Type: "Served", Status: metav1.ConditionTrue, Reason: "REST", Message: "3", ObservedGeneration: 1},
 		},
 		Deprecated: &runtimev1.ExtensionConfigDeprecatedStatus{V1Beta1: &runtimev1.ExtensionConfigV1Beta1DeprecatedStatus{
 			Conditions: clusterv1.Conditions{{Type: runtimev1.RuntimeExtensionDiscoveredV1Beta1Condition,

@@ -155,7 +155,8 @@ func TestMissingSecretKeepsWhatIsServed(t *testing.T) {
 		"acme",
 		discovered,
 		metav1.ConditionFalse,
-		"annotation runtime.cluster.x-k8s.io/inject-ca-from-secret: Secret system/ca does not exist; create it, or take the annotation away",
+		"annotation runtime.cluster.x-k8s.io/inject-ca-from-secret: Secret system/ca does not exist; create it, or take the annotation away"+
+			"; its last known handlers stay served: 1",
 	)
 	r.awaitServed(t, "a.acme https://acme.example.com")
 	if got := r.registry.Snapshot().All()[0].Registration.Settings["k"]; got != "v" {

@@ -6,6 +6,7 @@ package cluster
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -33,6 +34,7 @@ type observation struct {
 	now        metav1.Time
 	handlers   []registry.Handler // those discovered now, or else those in the status
 	unreadable bool               // the handlers in the status cannot be read, and none were discovered
+	protocol   registry.Protocol  // which calls to the extension use
 
 	// The rest concerns a leader, and is the outcome of its attempt: at most one of paused, ca, problem and found is
 	// set.
@@ -71,8 +73,11 @@ func desired(o *observation) *runtimev1.ExtensionConfig {
 		setAnnotation(want, extensionconfig.GatewaysAnnotation, extensionconfig.FormatGateways(o.found.Handlers))
 		o.setDiscovered(want, metav1.ConditionTrue, runtimev1.ExtensionConfigDiscoveredReason,
 			remarks(o.found.Skipped, o.sharing))
+		o.setServed(want, strconv.Itoa(len(want.Status.Handlers)))
 	case o.problem != "":
-		o.setDiscovered(want, metav1.ConditionFalse, runtimev1.ExtensionConfigNotDiscoveredReason, o.problem)
+		n := len(want.Status.Handlers)
+		o.setDiscovered(want, metav1.ConditionFalse, runtimev1.ExtensionConfigNotDiscoveredReason, withLastKnown(o.problem, n))
+		o.setServed(want, strconv.Itoa(n)+" last known")
 	}
 	if o.leads && !o.unreadable {
 		o.setWarning(want, deprecatedCondition, deprecatedReason, deprecatedMessage(o.handlers, o.hooks))
@@ -115,6 +120,31 @@ func (o *observation) setDiscovered(
 		old.LastTransitionTime = since
 	}
 	conditions[i] = old
+}
+
+// withLastKnown adds to a problem how many handlers are served though the extension was not discovered.
+func withLastKnown(problem string, n int) string {
+	if n == 0 {
+		return problem
+	}
+	served := fmt.Sprintf("; its last known handlers stay served: %d", n)
+	return text.Cut(problem, limits.ConditionMessageBytes-len(served)) + served
+}
+
+// servedCondition says how many handlers of an ExtensionConfig are served. Its reason is the protocol. The columns of
+// kubectl show both: they cannot count, and the protocol is a matter of policies.
+const servedCondition = "Served"
+
+// setServed sets the condition Served.
+func (o *observation) setServed(want *runtimev1.ExtensionConfig, handlers string) {
+	status, protocol := metav1.ConditionTrue, "REST"
+	if o.protocol == registry.GRPC {
+		protocol = "GRPC"
+	}
+	if len(want.Status.Handlers) == 0 {
+		status, handlers = metav1.ConditionFalse, "0"
+	}
+	o.setCondition(want, servedCondition, status, protocol, handlers)
 }
 
 // setWarning sets a condition, or removes it if message is empty.

@@ -113,6 +113,7 @@ func TestDesired(t *testing.T) {
 		handlerB  = "b.acme hooks.test.hookgate.dev/v1/BeforeNodeDrain 3 Ignore"
 		notPaused = "Paused False of 4 since 10: NotPaused "
 		isTrue    = "Discovered True of 4 since 10: Discovered "
+		served    = "Served True of 4 since 10: REST 2"
 		oldTrue   = "v1beta1 Discovered True since 10:   "
 	)
 	later := known.DeepCopy()
@@ -125,16 +126,16 @@ func TestDesired(t *testing.T) {
 		o      observation
 		want   []string
 	}{
-		"discovered": {"the status is complete", observation{config: known, found: found}, []string{stated, handlerA, handlerB, notPaused, isTrue, oldTrue}},
+		"discovered": {"the status is complete", observation{config: known, found: found}, []string{stated, handlerA, handlerB, notPaused, isTrue, served, oldTrue}},
 		"later": {
 			"the conditions are true of the new generation, since they became true",
 			observation{config: later, found: found},
-			[]string{stated, handlerA, handlerB, "Paused False of 5 since 10: NotPaused ", "Discovered True of 5 since 10: Discovered ", oldTrue},
+			[]string{stated, handlerA, handlerB, "Paused False of 5 since 10: NotPaused ", "Discovered True of 5 since 10: Discovered ", "Served True of 5 since 10: REST 2", oldTrue},
 		},
 		"nothing stated": {
 			"there is no annotation without something to say",
 			observation{config: known, found: &extension.Discovered{Handlers: []registry.Handler{b}}},
-			[]string{handlerB, notPaused, isTrue, oldTrue},
+			[]string{handlerB, notPaused, isTrue, "Served True of 4 since 10: REST 1", oldTrue},
 		},
 		"remarks": {
 			"what may surprise is in the message",
@@ -142,40 +143,49 @@ func TestDesired(t *testing.T) {
 				Handlers: found.Handlers, Skipped: []extension.Skipped{{Name: "new", Reason: "hook is not known"}},
 			}},
 			[]string{stated, handlerA, handlerB, notPaused, `Discovered True of 4 since 10: Discovered handler "new" is left out: hook is not known; ` +
-				"the same URL is registered by ExtensionConfig x, y, too: its handlers are called once for each registration; delete those that are not wanted", oldTrue},
+				"the same URL is registered by ExtensionConfig x, y, too: its handlers are called once for each registration; delete those that are not wanted", served, oldTrue},
 		},
 		"failed": {
 			"the handlers and what they state stay",
 			observation{config: later, problem: "connection refused", retry: true},
 			[]string{
-				stated, handlerA, handlerB, "Paused False of 5 since 10: NotPaused ", "Discovered False of 5 since 20: NotDiscovered connection refused",
-				"v1beta1 Discovered False since 20: Error DiscoveryFailed connection refused",
+				stated, handlerA, handlerB, "Paused False of 5 since 10: NotPaused ", "Discovered False of 5 since 20: NotDiscovered connection refused; its last known handlers stay served: 2",
+				"Served True of 5 since 10: REST 2 last known",
+				"v1beta1 Discovered False since 20: Error DiscoveryFailed connection refused; its last known handlers stay served: 2",
+			},
+		},
+		"over gRPC, without handlers": {
+			"there is nothing to serve",
+			observation{config: &runtimev1.ExtensionConfig{}, problem: "connection refused", protocol: registry.GRPC},
+			[]string{
+				"Paused False of 0 since 20: NotPaused ", "Discovered False of 0 since 20: NotDiscovered connection refused",
+				"Served False of 0 since 20: GRPC 0", "v1beta1 Discovered False since 20: Error DiscoveryFailed connection refused",
 			},
 		},
 		"paused": {"nothing else is decided", observation{config: later, paused: true}, []string{
-			stated, handlerA, handlerB, "Paused True of 5 since 20: Paused annotation cluster.x-k8s.io/paused is set", isTrue, oldTrue,
+			stated, handlerA, handlerB, "Paused True of 5 since 20: Paused annotation cluster.x-k8s.io/paused is set", isTrue, served, oldTrue,
 		}},
 		"CA": {
 			"the extension is called with it before anything else is said",
 			observation{config: later, ca: []byte("PEM"), versions: map[string]string{"a": "v1beta1"}, recorded: map[string][]string{"a": {"cluster.spec.a"}}},
-			[]string{stated, "caBundle: PEM", handlerA, handlerB, notPaused, isTrue, oldTrue},
+			[]string{stated, "caBundle: PEM", handlerA, handlerB, notPaused, isTrue, served, oldTrue},
 		},
 		"deprecated": {
 			"a warning says so",
 			observation{config: known, found: found, handlers: []registry.Handler{implementing("c", "v1alpha1")}},
-			[]string{stated, handlerA, handlerB, notPaused, isTrue, "DeprecatedHookVersions True of 4 since 20: Deprecated " +
+			[]string{stated, handlerA, handlerB, notPaused, isTrue, served, "DeprecatedHookVersions True of 4 since 20: Deprecated " +
 				`handler "c" implements hooks.test.hookgate.dev/v1alpha1, which is deprecated since v0.4.0 of the gateway: it should implement hooks.test.hookgate.dev/v1`, oldTrue},
 		},
 		"losses": {
 			"what was lost is there for replicas and for operators",
 			observation{config: known, found: found, versions: map[string]string{"a": "v1beta1"}, recorded: map[string][]string{"a": {"cluster.spec.a"}}},
 			[]string{
-				stated, lossesAnnotation + `: {"generation":4,"handlers":{"a":{"version":"v1beta1","paths":["cluster.spec.a"]}}}`, handlerA, handlerB, notPaused, isTrue,
+				stated, lossesAnnotation + `: {"generation":4,"handlers":{"a":{"version":"v1beta1","paths":["cluster.spec.a"]}}}`, handlerA, handlerB, notPaused, isTrue, served,
 				"ConversionLossy True of 4 since 20: MembersLost Conversions could not express these members and left them out, " +
 					"by handler and the version that it understands: a (v1beta1) cluster.spec.a", oldTrue,
 			},
 		},
-		"no losses": {"a wrong annotation goes, too", observation{config: ignored, found: found, versions: map[string]string{}}, []string{stated, handlerA, handlerB, notPaused, isTrue, oldTrue}},
+		"no losses": {"a wrong annotation goes, too", observation{config: ignored, found: found, versions: map[string]string{}}, []string{stated, handlerA, handlerB, notPaused, isTrue, served, oldTrue}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			tc.o.hooks, tc.o.now, tc.o.leads = hookversions.New(), at(20), true
@@ -214,6 +224,7 @@ func TestDesired(t *testing.T) {
 			handlerB,
 			notPaused,
 			isTrue,
+			served,
 			"ConversionLossy True of 5 since 20: MembersLost Conversions could not express these members and left them out, by handler and the version that it understands: a (v1beta1) cluster.spec.a",
 			oldTrue,
 		)
@@ -281,6 +292,13 @@ func TestMessagesAreBounded(t *testing.T) {
 		strings.HasSuffix(got, "…") {
 		t.Errorf("a message of the greatest length is cut to %d bytes", len(got))
 	}
+	config.Status.Handlers = make([]runtimev1.ExtensionHandler, 3)
+	if got := message(
+		observation{problem: strings.Repeat("x", limits.ConditionMessageBytes)},
+	); len(got) != limits.ConditionMessageBytes || !strings.HasSuffix(got, "x…; its last known handlers stay served: 3") {
+		t.Errorf("a message with handlers is cut to %d bytes, and ends with %q", len(got), got[len(got)-60:])
+	}
+	config.Status.Handlers = nil
 	got := message(observation{problem: strings.Repeat("ä", limits.ConditionMessageBytes)})
 	if len(got) > limits.ConditionMessageBytes || !strings.HasSuffix(got, "ä…") {
 		t.Errorf("message of %d bytes ends with %q", len(got), got[len(got)-8:])

@@ -112,7 +112,7 @@ func (r *reconciler) observe(
 	o := observation{config: config, hooks: r.hooks, now: metav1.Now(), leads: leads}
 	x, invalid := r.extension(config)
 	x.LastKnown, o.unreadable = r.lastKnown(m, config)
-	o.handlers = x.LastKnown
+	o.handlers, o.protocol = x.LastKnown, x.ClientConfig.Protocol
 	switch {
 	case !leads:
 		r.report(m, config, r.serve(x, invalid, isDiscovered(config)))

@@ -20,6 +20,7 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -77,6 +78,7 @@ func TestLeaderWritesWhatItDiscovers(t *testing.T) {
 				Reason:             runtimev1.ExtensionConfigDiscoveredReason,
 				ObservedGeneration: 1,
 			},
+			{Type: "Served", Status: metav1.ConditionTrue, Reason: "REST", Message: "2", ObservedGeneration: 1},
 		},
 		Deprecated: &runtimev1.ExtensionConfigDeprecatedStatus{V1Beta1: &runtimev1.ExtensionConfigV1Beta1DeprecatedStatus{
 			Conditions: clusterv1.Conditions{
@@ -273,8 +275,7 @@ func TestInvalidIsNotDiscovered(t *testing.T) {
 			api.register("acme", func(c *runtimev1.ExtensionConfig) { c.Spec.ClientConfig.URL = tc.url })
 			var message string
 			eventually(t, "the status says what is wrong", func() (string, bool) {
-				c := api.get("acme").Status.Conditions
-				message = c[len(c)-1].Message
+				message = meta.FindStatusCondition(api.get("acme").Status.Conditions, discovered).Message
 				return message, strings.HasPrefix(message, tc.want)
 			})
 			config := api.awaitCondition(t, "acme", discovered, metav1.ConditionFalse, message)
@@ -392,7 +393,7 @@ func TestUnchangedOutcomesAreNotWritten(t *testing.T) {
 	api.awaitCondition(t, "down", discovered, metav1.ConditionFalse, "connection refused")
 	api.awaitCondition(t, "idle", paused, metav1.ConditionTrue, "annotation cluster.x-k8s.io/paused is set")
 	eventually(t, "the others have a status", func() (string, bool) {
-		return "", len(api.get("self").Status.Conditions) == 2 && len(api.get("no-ca").Status.Conditions) == 2
+		return "", len(api.get("self").Status.Conditions) == 3 && len(api.get("no-ca").Status.Conditions) == 3
 	})
 
 	marked := len(api.written())
@@ -415,14 +416,15 @@ func TestFailureKeepsTheHandlers(t *testing.T) {
 	api.register("acme", nil)
 	api.awaitDiscovered(t, "acme")
 	r.extensions.fail("connection refused")
-	config := api.awaitCondition(t, "acme", discovered, metav1.ConditionFalse, "connection refused")
+	const refused = "connection refused; its last known handlers stay served: 1"
+	config := api.awaitCondition(t, "acme", discovered, metav1.ConditionFalse, refused)
 	if len(config.Status.Handlers) != 1 ||
 		config.Annotations[extensionconfig.StatedVersionsAnnotation] != `{"a":"v1beta1"}` {
 		t.Errorf("handlers are %v and annotations %v, want the last known", config.Status.Handlers, config.Annotations)
 	}
 	r.awaitServed(t, "a.acme https://acme.example.com")
 	eventually(t, "an event warns", func() (string, bool) {
-		return fmt.Sprint(api.events()), slices.Contains(api.events(), "Warning NotDiscovered: connection refused")
+		return fmt.Sprint(api.events()), slices.Contains(api.events(), "Warning NotDiscovered: "+refused)
 	})
 	r.extensions.serve(named("a", "v1beta1"), named("b", ""))
 	if config = api.awaitDiscovered(t, "acme"); len(config.Status.Handlers) != 2 {
@@ -605,7 +607,7 @@ func TestDeprecatedVersionsAreACondition(t *testing.T) {
 	api.awaitCondition(t, "acme", "DeprecatedHookVersions", metav1.ConditionTrue, message)
 	// A failure, and a pause, leave it as it is.
 	r.extensions.fail("connection refused")
-	api.awaitCondition(t, "acme", discovered, metav1.ConditionFalse, "connection refused")
+	api.awaitCondition(t, "acme", discovered, metav1.ConditionFalse, "connection refused; its last known handlers stay served: 1")
 	api.awaitCondition(t, "acme", "DeprecatedHookVersions", metav1.ConditionTrue, message)
 	r.extensions.serve(implementing("v1"))
 	api.awaitNone(t, "acme", "DeprecatedHookVersions")

@@ -2,15 +2,17 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command generate writes the CustomResourceDefinitions of ExtensionConfig, one for each group that the gateway can watch.
-// The schema is Cluster API's, read from its module; texts that explain it stay there.
+// The schema is Cluster API's, read from its module, with the texts that explain it.
 //
 //	generate CLUSTER_API_MODULE OUTPUT
 package main
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"sigs.k8s.io/yaml"
 
@@ -67,8 +69,10 @@ func render(source []byte, group string) ([]byte, error) {
 		// Both groups may be installed side by side, and a short name should mean one thing.
 		names["shortNames"] = []string{"hext"}
 		names["categories"] = []string{"hookgate"}
+		if err := setColumns(crd.Spec); err != nil {
+			return nil, err
+		}
 	}
-	strip(crd.Spec)
 	content, err := yaml.Marshal(crd)
 	if err != nil {
 		return nil, err
@@ -76,19 +80,34 @@ func render(source []byte, group string) ([]byte, error) {
 	return append([]byte("# Made by `make generate` from the module sigs.k8s.io/cluster-api. Do not edit.\n"), content...), nil
 }
 
-// strip removes the descriptions. A property that is called description is an object and stays.
-func strip(value any) {
-	switch v := value.(type) {
-	case map[string]any:
-		if _, ok := v["description"].(string); ok {
-			delete(v, "description")
-		}
-		for _, child := range v {
-			strip(child)
-		}
-	case []any:
-		for _, child := range v {
-			strip(child)
+// columns are what kubectl shows of an ExtensionConfig of Hookgate's group. The gateway writes the condition Served for two
+// of them.
+var columns = []any{
+	column("Discovered", `.status.conditions[?(@.type=="Discovered")].status`, 0, "Whether the extension has answered its discovery"),
+	column("Reason", `.status.conditions[?(@.type=="Discovered")].reason`, 0, "The reason of the condition Discovered"),
+	column("Handlers", `.status.conditions[?(@.type=="Served")].message`, 0, "How many handlers are served, and whether these are the last known ones"),
+	column("Protocol", `.status.conditions[?(@.type=="Served")].reason`, 0, "The protocol of calls to the extension"),
+	column("URL", ".spec.clientConfig.url", 1, "The address of the extension"),
+	column("Service", ".spec.clientConfig.service.name", 1, "The Service of the extension, if there is no URL"),
+	column("Available", `.status.conditions[?(@.type=="Available")].status`, 1, "Whether calls to the extension are sent"),
+	column("Paused", `.status.conditions[?(@.type=="Paused")].status`, 1, "Whether the ExtensionConfig is paused"),
+	column("Message", `.status.conditions[?(@.type=="Discovered")].message`, 1, "What discovery says"),
+}
+
+func column(name, path string, priority int, description string) map[string]any {
+	return map[string]any{"name": name, "jsonPath": path, "priority": priority, "description": description, "type": "string"}
+}
+
+// setColumns replaces the columns of the version that is stored. The age stays last.
+func setColumns(spec map[string]any) error {
+	versions, _ := spec["versions"].([]any)
+	for _, v := range versions {
+		version, ok := v.(map[string]any)
+		if ok && version["storage"] == true {
+			age := map[string]any{"name": "Age", "jsonPath": ".metadata.creationTimestamp", "type": "date"}
+			version["additionalPrinterColumns"] = append(slices.Clone(columns), age)
+			return nil
 		}
 	}
+	return errors.New("no version is stored")
 }
