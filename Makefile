@@ -20,7 +20,8 @@ BUF := $(BIN)/buf
 BUF_VERSION := $(shell sed -n 's,^\tgithub.com/bufbuild/buf v\([0-9.]*\).*,\1,p' tools/go.mod)
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
-LDFLAGS := -X github.com/hookgate/hookgate/command.version=$(VERSION)
+COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
+LDFLAGS := -X github.com/hookgate/hookgate/command.version=$(VERSION) -X github.com/hookgate/hookgate/command.commit=$(COMMIT)
 
 # The modules of this repository, and the modules with Go code.
 MODULES := . examples/go test/conversion test/e2e test/extension test/faults test/infrastructure test/openapi test/skew tools/clusterctl tools/image tools/kubernetes tools/monitoring tools/openapi
@@ -44,7 +45,7 @@ SUITES ?= contract skew kubernetes clusterctl image infrastructure openapi monit
 # The image: its name, its platforms, and its file.
 IMAGE_NAME ?= ghcr.io/hookgate/hookgate
 IMAGE_ARCHS ?= amd64 arm64
-IMAGE_REVISION ?= $(shell git rev-parse HEAD 2>/dev/null)
+IMAGE_REVISION ?= $(COMMIT)
 IMAGE_OUT ?= $(CURDIR)/out/hookgate-$(VERSION).tar
 
 # The directory of a release's files.

@@ -111,6 +111,8 @@ func newRootCommand(before func(*cobra.Command) error, more ...gateway.Group) (*
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
 	root.CompletionOptions.HiddenDefaultCmd = true
+	root.Version = currentBuild().Version
+	root.SetVersionTemplate("hookgate {{.Version}}\n")
 	root.AddCommand(
 		newServeCommand(hooks, versions, groups), newCallCommand(hooks), newGetCommand(hooks), newDescribeCommand(),
 		newCheckCommand(hooks), newPreflightCommand(hooks, versions), newInfrastructureCommand(hooks), newVersionCommand(),

@@ -4,6 +4,7 @@
 package command
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -16,8 +17,9 @@ import (
 	"github.com/hookgate/hookgate/hook"
 )
 
-// version is set by the linker in releases: -ldflags "-X github.com/hookgate/hookgate/command.version=v1.2.3".
-var version string
+// version and commit are set by the linker, as the Makefile does: -ldflags "-X
+// github.com/hookgate/hookgate/command.version=v1.2.3".
+var version, commit string
 
 // buildInfo describes the build of this binary.
 type buildInfo struct {
@@ -32,7 +34,7 @@ type buildInfo struct {
 // currentBuild reads the build information that the linker and the go command put into the binary.
 func currentBuild() buildInfo {
 	b := buildInfo{
-		Version: version, Commit: "unknown", Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		Version: version, Commit: cmp.Or(commit, "unknown"), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
 		HooksAPI: hook.APIVersion,
 	}
 	if info, ok := debug.ReadBuildInfo(); ok {
@@ -42,7 +44,7 @@ func currentBuild() buildInfo {
 		for _, s := range info.Settings {
 			switch s.Key {
 			case "vcs.revision":
-				b.Commit = s.Value
+				b.Commit = cmp.Or(commit, s.Value)
 			case "vcs.modified":
 				b.Modified = s.Value == "true"
 			}
@@ -79,12 +81,12 @@ func printVersion(w io.Writer, b buildInfo, output string) error {
 		e.SetIndent("", "  ")
 		return e.Encode(b)
 	case "text":
-		commit := b.Commit
+		from := b.Commit
 		if b.Modified {
-			commit += " and changes"
+			from += " and changes"
 		}
 		t := tabwriter.NewWriter(w, 0, 0, 3, ' ', 0)
-		_, _ = fmt.Fprintf(t, "hookgate\t%s\ncommit\t%s\nbuilt with\t%s for %s\nhooks\t%s\n", b.Version, commit, b.Go,
+		_, _ = fmt.Fprintf(t, "hookgate\t%s\ncommit\t%s\nbuilt with\t%s for %s\nhooks\t%s\n", b.Version, from, b.Go,
 			b.Platform, b.HooksAPI)
 		return t.Flush()
 	default:

@@ -32,6 +32,9 @@ func TestVersionCommand(t *testing.T) {
 	if b.Version == "" || b.Commit == "" || b.Go != runtime.Version() || b.HooksAPI != hook.APIVersion {
 		t.Errorf("got %+v, want every member set", b)
 	}
+	if got, want := hookgate(t, "", "--version"), "hookgate "+b.Version+"\n"; got.out != want || got.code != exitDone {
+		t.Errorf("--version: got %+v, want %q", got, want)
+	}
 	if got := hookgate(t, "", "version", "-o", "xml"); got.code != exitUsage {
 		t.Errorf("-o xml: got %+v, want a usage error", got)
 	}
