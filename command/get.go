@@ -35,34 +35,8 @@ func newGetCommand(hooks *catalog.Catalog) *cobra.Command {
 	return cmd
 }
 
-// getOptions are the flags of hookgate get handlers.
-type getOptions struct {
-	clientOptions
-	output string
-}
-
-func newGetHandlersCommand(hooks *catalog.Catalog) *cobra.Command {
-	var o getOptions
-	cmd := &cobra.Command{
-		Use:   "handlers",
-		Short: "List the handlers of a gateway, or of an extension",
-		Long: "List the handlers that the server's discovery returns, with the names that --handler of \"hookgate\n" +
-			"call\" accepts.\n\n" +
-			"A gateway has one handler for each lifecycle hook, named as the hook, which represents all\n" +
-			"handlers registered for it.",
-		Example: "  hookgate get handlers --ca dev-ca.crt\n" +
-			"  hookgate get handlers --server grpcs://127.0.0.1:9090 --ca dev-ca.crt -o json",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd, hooks) },
-	}
-	f := cmd.Flags()
-	f.StringVarP(&o.output, "output", "o", "table",
-		"format: table, or yaml or json, which have the form of an answer to discovery")
-	o.addFlags(f)
-	return cmd
-}
-
-func (o *getOptions) run(cmd *cobra.Command, hooks *catalog.Catalog) error {
+// discover lists the handlers in the answer of a server to discovery.
+func (o *handlersOptions) discover(cmd *cobra.Command, hooks *catalog.Catalog) error {
 	printer, err := newPrinter(o.output)
 	if err != nil {
 		return err

@@ -36,7 +36,7 @@ func gatewayStatus() *status.Gateway {
 			Calls:    status.Calls{Total: 100, Failures: 7, NearTimeout: 1, P50: .0012, P99: 1.24},
 			Selector: "tier=gold",
 			Handlers: []status.Handler{{
-				Name: "gate.acme", Hook: "BeforeClusterUpgrade", APIVersion: "hooks.runtime.cluster.x-k8s.io/v1alpha1", Timeout: 10,
+				Name: "gate.acme", OfferedAs: "beforeclusterupgrade", Hook: "BeforeClusterUpgrade", APIVersion: "hooks.runtime.cluster.x-k8s.io/v1alpha1", Timeout: 10,
 				FailurePolicy: "Ignore", Order: &order, Policy: "first", Conditional: true, Objects: "v1beta1",
 				Deprecated: "deprecated since v2; use v3", State: status.Down,
 				Calls: status.Calls{Total: 100, Failures: 7, P50: .0012, P99: 1.24}, Lost: []string{"spec.gone"},

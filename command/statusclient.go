@@ -25,13 +25,16 @@ import (
 // statusBytes is the size of the largest status that is read. 2,000 extensions with five handlers have less than 8 MiB.
 const statusBytes = 64 << 20
 
+// defaultDiagnostics is the diagnostics address of a gateway on this machine, by default.
+const defaultDiagnostics = "http://127.0.0.1:8443"
+
 // statusOptions are the flags that say whose status to read.
 type statusOptions struct {
 	clientOptions
 }
 
 func (o *statusOptions) addFlags(f *pflag.FlagSet) {
-	f.StringVar(&o.server, "diagnostics", "http://127.0.0.1:8443",
+	f.StringVar(&o.server, "diagnostics", defaultDiagnostics,
 		"diagnostics address of the gateway: http://HOST:PORT on this machine, https://HOST:PORT elsewhere")
 	o.serverFlag = "--diagnostics"
 	o.addCredentialFlags(f)

@@ -185,7 +185,9 @@ func (r *Reporter) extension(
 		calls.Add(&of.Calls)
 		shown := shownBy(of.Seen)
 		seen = append(seen, shown)
-		x.Handlers = append(x.Handlers, r.handler(e, &of, shown.state(), lost[e.Handler.Name]))
+		h := r.handler(e, &of, shown.state(), lost[e.Handler.Name])
+		h.OfferedAs = r.offeredAs(e, snapshot.Sole())
+		x.Handlers = append(x.Handlers, h)
 		l := limitsOf(e)
 		x.Limits = status.Limits{InFlight: l.MaxInFlight, Waiting: l.MaxWaiting}
 	}
@@ -264,6 +266,14 @@ func (r *Reporter) handler(e *registry.Entry, of *activity.Handler, state status
 		}
 	}
 	return h
+}
+
+// offeredAs returns the name under which Dispatcher.Discover offers a handler.
+func (r *Reporter) offeredAs(e *registry.Entry, sole bool) string {
+	if h, ok := r.Catalog.Lookup(e.Handler.Hook); ok && h.Mergeable && !sole {
+		return strings.ToLower(h.Hook)
+	}
+	return e.Label
 }
 
 func callsOf(c *activity.Calls) status.Calls {

@@ -18,6 +18,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/extension"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
@@ -135,6 +136,29 @@ func TestStatesOfAnExtension(t *testing.T) {
 	})
 }
 
+// The names are those that Dispatcher.Discover answers with.
+func TestOfferedAs(t *testing.T) {
+	r := &Reporter{Catalog: catalog.New()}
+	for _, tt := range []struct {
+		hook string
+		sole bool
+		want string
+	}{
+		{"BeforeClusterCreate", false, "beforeclustercreate"},
+		{"BeforeClusterCreate", true, "x"},
+		{"GeneratePatches", false, "x"},
+		{"GeneratePatches", true, "x"},
+		{"Unknown", false, "x"},
+	} {
+		e := &registry.Entry{Label: "x", Handler: registry.Handler{
+			Hook: hook.GroupVersionHook{Group: hook.Group, Version: hook.Version, Hook: tt.hook},
+		}}
+		if got := r.offeredAs(e, tt.sole); got != tt.want {
+			t.Errorf("%s, sole %t: %q, want %q", tt.hook, tt.sole, got, tt.want)
+		}
+	}
+}
+
 func TestStatusOfAnExtension(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newReported(t)
@@ -155,7 +179,7 @@ func TestStatusOfAnExtension(t *testing.T) {
 		a := x.Handlers[0]
 		a.Calls, a.LastSuccess = status.Calls{}, nil
 		want := status.Handler{
-			Name: "a.acme", Hook: "BeforeClusterCreate", APIVersion: "hooks.runtime.cluster.x-k8s.io/v1alpha1", Timeout: 7,
+			Name: "a.acme", OfferedAs: "beforeclustercreate", Hook: "BeforeClusterCreate", APIVersion: "hooks.runtime.cluster.x-k8s.io/v1alpha1", Timeout: 7,
 			FailurePolicy: "Fail", Order: &order, Policy: "p", Conditional: true, State: status.Up, Lost: []string{"spec.gone"},
 		}
 		if diff := cmp.Diff(want, a); diff != "" {

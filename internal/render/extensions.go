@@ -135,7 +135,7 @@ func Extension(w io.Writer, g *status.Gateway) error {
 	handlers := table.New(w)
 	handlers.Header("HANDLER", "HOOK", "STATE", "TIMEOUT", "FAILURE POLICY", "ORDER", "OBJECTS", "POLICY", "CALLS", "FAILED", "P50", "P99")
 	for i := range x.Handlers {
-		handlerRow(handlers, &x.Handlers[i])
+		handlers.Row(append(inEffect(&x.Handlers[i]), activityOf(&x.Handlers[i])...)...)
 	}
 	if len(x.Handlers) == 0 {
 		handlers.Row("(no handlers)")
@@ -209,22 +209,12 @@ func callsOf(c *status.Calls, window status.Seconds) string {
 	return s
 }
 
-func handlerRow(t *table.Table, h *status.Handler) {
-	name := h.Hook
-	if !strings.HasPrefix(h.APIVersion, "hooks.runtime.cluster.x-k8s.io/") {
-		name += " (" + h.APIVersion + ")"
+// hookOf returns the name of a handler's hook, with the version unless that is Cluster API's.
+func hookOf(h *status.Handler) string {
+	if strings.HasPrefix(h.APIVersion, "hooks.runtime.cluster.x-k8s.io/") {
+		return h.Hook
 	}
-	order := ""
-	if h.Order != nil {
-		order = strconv.Itoa(int(*h.Order))
-	}
-	policy := h.Policy
-	if h.Conditional {
-		policy += " (conditional)"
-	}
-	t.Row(h.Name, name, string(h.State), Latency(h.Timeout), h.FailurePolicy, order, cmp.Or(h.Objects, "as sent"), policy,
-		strconv.FormatUint(h.Calls.Total, 10), strconv.FormatUint(h.Calls.Failures, 10), percentile(&h.Calls, h.Calls.P50),
-		percentile(&h.Calls, h.Calls.P99))
+	return h.Hook + " (" + h.APIVersion + ")"
 }
 
 // Noted reports whether conversions for one of the handlers lose something, or one of them is deprecated.

@@ -115,7 +115,9 @@ type Points struct {
 
 // Handler is a handler with what is in effect for it.
 type Handler struct {
-	Name          string  `json:"name"` // its registered name
+	Name string `json:"name"` // its registered name
+	// OfferedAs is the name under which the gateway's discovery offers it. All handlers of a lifecycle hook share one.
+	OfferedAs     string  `json:"offeredAs"`
 	Hook          string  `json:"hook"`
 	APIVersion    string  `json:"apiVersion"`
 	Timeout       Seconds `json:"timeoutSeconds"`

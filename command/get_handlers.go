@@ -1,0 +1,135 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/internal/render"
+	"github.com/hookgate/hookgate/internal/status"
+	"github.com/hookgate/hookgate/internal/text"
+)
+
+// handlersOptions are the flags of hookgate get handlers. One of server and diagnostics is what is asked; they share the
+// flags about credentials.
+type handlersOptions struct {
+	clientOptions
+	diagnostics string
+	output      string
+}
+
+func newGetHandlersCommand(hooks *catalog.Catalog) *cobra.Command {
+	var o handlersOptions
+	cmd := &cobra.Command{
+		Use:   "handlers",
+		Short: "List the handlers of a gateway, or of an extension",
+		Long: "List the handlers that are registered with a gateway, with what is in effect for them: timeout,\n" +
+			"failure policy, order, and the version of objects that they get. HANDLER is the name that --handler\n" +
+			"of \"hookgate call\" accepts, and OFFERED AS the one that Cluster API sees. It sees one handler for\n" +
+			"each lifecycle hook, which represents all that are listed under its name.\n\n" +
+			"With --server, or with credentials alone, list the answer to discovery of a gateway or an extension.",
+		Example: "  hookgate get handlers\n" +
+			"  hookgate get handlers --diagnostics https://hookgate.example:8443 --ca ca.crt --token-file token -o wide\n" +
+			"  hookgate get handlers --server grpcs://127.0.0.1:9090 --ca dev-ca.crt -o json",
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd, hooks) },
+	}
+	f := cmd.Flags()
+	f.StringVarP(&o.output, "output", "o", formatTable,
+		"format: table, yaml or json; of a gateway's diagnostics address wide and name, too; of --server, yaml and json "+
+			"have the form of an answer to discovery")
+	o.addFlags(f)
+	f.StringVar(&o.diagnostics, "diagnostics", defaultDiagnostics,
+		"diagnostics address of the gateway: http://HOST:PORT on this machine, https://HOST:PORT elsewhere")
+	f.Lookup("timeout").DefValue, o.timeout = "10s", 10*time.Second
+	return cmd
+}
+
+// run asks the diagnostics address, unless the flags are those of a server.
+func (o *handlersOptions) run(cmd *cobra.Command, hooks *catalog.Catalog) error {
+	changed := cmd.Flags().Changed
+	if changed("server") && changed("diagnostics") {
+		return usagef("--server and --diagnostics: handlers are listed from one of them; leave the other out")
+	}
+	if asksServer(changed) {
+		return o.discover(cmd, hooks)
+	}
+	return o.ofGateway(cmd)
+}
+
+// asksServer reports whether the flags that are set mean a server, and not a diagnostics address, which needs no
+// credentials by default.
+func asksServer(changed func(flag string) bool) bool {
+	return !changed("diagnostics") && slices.ContainsFunc([]string{"server", "ca", "cert", "key", "token", "token-file"}, changed)
+}
+
+// ofGateway lists the handlers that are registered with a gateway.
+func (o *handlersOptions) ofGateway(cmd *cobra.Command) error {
+	print, err := handlersPrinter(o.output)
+	if err != nil {
+		return err
+	}
+	from := statusOptions{o.clientOptions}
+	from.server, from.serverFlag = o.diagnostics, "--diagnostics"
+	if from.timeout <= 0 {
+		return usagef("--timeout: want more than 0, got %s", from.timeout)
+	}
+	c, err := from.open()
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	g, _, err := c.get(cmd.Context(), "")
+	if err != nil {
+		return err
+	}
+	handlers := render.Registered(g)
+	if len(handlers) == 0 {
+		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s has no handlers.\n", c.name())
+		if o.output != formatYAML && o.output != formatJSON {
+			return nil
+		}
+	}
+	if err := print(newScreen(cmd.OutOrStdout()), handlers); err != nil {
+		return fmt.Errorf("print handlers: %w", err)
+	}
+	return nil
+}
+
+// handlersPrinter returns what prints the handlers of a gateway.
+func handlersPrinter(format string) (func(s *screen, handlers []status.HookedHandler) error, error) {
+	switch format {
+	case formatTable, formatWide:
+		return func(s *screen, handlers []status.HookedHandler) error {
+			return s.write(func(w io.Writer) error { return render.HandlersInEffect(w, handlers, format == formatWide) })
+		}, nil
+	case formatName:
+		return func(s *screen, handlers []status.HookedHandler) error {
+			return s.write(func(w io.Writer) error {
+				for i := range handlers {
+					_, _ = fmt.Fprintln(w, text.Printable(handlers[i].Name)) // to a buffer
+				}
+				return nil
+			})
+		}, nil
+	}
+	printer, err := newPrinter(format)
+	if err != nil {
+		return nil, usagef("--output %q: want table, wide, name, yaml or json", format)
+	}
+	return func(s *screen, handlers []status.HookedHandler) error {
+		body, err := json.Marshal(map[string]any{"handlers": handlers})
+		if err != nil {
+			return err
+		}
+		return printer(s.out, body, nil)
+	}, nil
+}

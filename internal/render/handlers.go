@@ -1,0 +1,85 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"cmp"
+	"io"
+	"slices"
+	"strconv"
+
+	"github.com/hookgate/hookgate/internal/status"
+	"github.com/hookgate/hookgate/internal/table"
+)
+
+// Registered returns the handlers of all extensions of a gateway: by the name under which the gateway offers them, and
+// those that it offers as one in the order in which it calls them.
+func Registered(g *status.Gateway) []status.HookedHandler {
+	handlers := []status.HookedHandler{}
+	for i := range g.Extensions {
+		x := &g.Extensions[i]
+		for _, h := range x.Handlers {
+			handlers = append(handlers, status.HookedHandler{Handler: h, Extension: x.Name})
+		}
+	}
+	slices.SortFunc(handlers, func(a, b status.HookedHandler) int {
+		return cmp.Or(cmp.Compare(a.OfferedAs, b.OfferedAs), inOrder(a.Order, b.Order), cmp.Compare(a.Name, b.Name))
+	})
+	return handlers
+}
+
+// inOrder compares orders. Handlers without one come last.
+func inOrder(a, b *int32) int {
+	switch {
+	case a != nil && b != nil:
+		return cmp.Compare(*a, *b)
+	case a != nil:
+		return -1
+	case b != nil:
+		return 1
+	}
+	return 0
+}
+
+// HandlersInEffect writes a row for each handler, with what is in effect for it. If wide, it has more columns.
+func HandlersInEffect(w io.Writer, handlers []status.HookedHandler, wide bool) error {
+	t := table.New(w)
+	columns := []string{"OFFERED AS", "HANDLER", "HOOK", "STATE", "TIMEOUT", "FAILURE POLICY", "ORDER", "OBJECTS", "POLICY"}
+	if wide {
+		columns = append(columns, "CALLS", "FAILED", "P50", "P99", "EXTENSION")
+	}
+	t.Row(columns...)
+	for i := range handlers {
+		h := &handlers[i].Handler
+		row := append([]string{h.OfferedAs}, inEffect(h)...)
+		if wide {
+			row = append(append(row, activityOf(h)...), handlers[i].Extension)
+		}
+		t.Row(row...)
+	}
+	return t.Flush()
+}
+
+// inEffect returns the cells with what is in effect for a handler.
+func inEffect(h *status.Handler) []string {
+	order := ""
+	if h.Order != nil {
+		order = strconv.Itoa(int(*h.Order))
+	}
+	policy := h.Policy
+	if h.Conditional {
+		policy += " (conditional)"
+	}
+	return []string{
+		h.Name, hookOf(h), string(h.State), Latency(h.Timeout), h.FailurePolicy, order, cmp.Or(h.Objects, "as sent"), policy,
+	}
+}
+
+// activityOf returns the cells with the calls of a handler.
+func activityOf(h *status.Handler) []string {
+	return []string{
+		strconv.FormatUint(h.Calls.Total, 10), strconv.FormatUint(h.Calls.Failures, 10), percentile(&h.Calls, h.Calls.P50),
+		percentile(&h.Calls, h.Calls.P99),
+	}
+}
