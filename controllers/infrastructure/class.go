@@ -74,10 +74,10 @@ func (r *classes) discover(ctx context.Context, c *infrav1.InfrastructureClass) 
 			set(desired, infrav1.ReadyCondition, metav1.ConditionFalse, infrav1.ClassNotReadyReason,
 				"the extension has not been discovered yet: see the condition Synced")
 		}
-		return after, r.write(ctx, c, desired)
+		return after, r.record(ctx, r.pace, c, desired)
 	}
 	decideClass(desired, answer, r.schemas)
-	return later(r.pace.answered(key, in, jitter(classInterval))), r.write(ctx, c, desired)
+	return later(r.pace.answered(key, in, jitter(classInterval))), r.record(ctx, r.pace, c, desired)
 }
 
 // delete releases a class that no object uses, and reports whether it did, or there was nothing to release.

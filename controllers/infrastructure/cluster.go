@@ -78,11 +78,7 @@ func (r *clusters) reconcile(
 	desired = continued(c, desired)
 	w.infra, w.clusterExternalID = c, c.Spec.ExternalID
 	req.Subject.ExternalId, req.Subject.ClusterExternalId = c.Spec.ExternalID, c.Spec.ExternalID
-	result, err := r.call(ctx, c, desired, w, handler, req)
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	return result, r.write(ctx, c, desired)
+	return r.call(ctx, c, desired, w, handler, req)
 }
 
 // clusterBlock returns why the extension must not be called about a cluster that should exist; nil if it may.
@@ -125,15 +121,28 @@ func (w *world) settled() clusterv1.APIEndpoint {
 	return w.cluster.Spec.ControlPlaneEndpoint
 }
 
-// call makes the call if it is due, and records what it says on desired.
+// call makes the call if it is due, and writes desired.
 func (r *clusters) call(
 	ctx context.Context, c, desired *infrav1.HookgateCluster, w *world, handler infrav1.HandlerName,
 	req *infrahooksv1alpha1.ReconcileClusterRequest,
 ) (reconcile.Result, error) {
 	key, in := client.ObjectKeyFromObject(c), digest("ReconcileCluster", req)
 	if d := r.pace.wait(key, in); d > 0 {
-		return later(d), nil
+		return later(d), r.write(ctx, c, desired)
 	}
+	result, err := r.ask(ctx, c, desired, w, handler, req, in)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	return result, r.record(ctx, r.pace, c, desired)
+}
+
+// ask makes the call, and records what it says on desired. in are the inputs of the request.
+func (r *clusters) ask(
+	ctx context.Context, c, desired *infrav1.HookgateCluster, w *world, handler infrav1.HandlerName,
+	req *infrahooksv1alpha1.ReconcileClusterRequest, in inputs,
+) (reconcile.Result, error) {
+	key := client.ObjectKeyFromObject(c)
 	if err := w.addObjects(req.GetSubject()); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -213,14 +222,14 @@ func (r *clusters) callDelete(
 		if err != nil {
 			return result, err
 		}
-		return result, r.write(ctx, c, desired)
+		return result, r.record(ctx, r.pace, c, desired)
 	}
 	if answer.GetState() == infrahooksv1alpha1.DeletionState_DELETION_STATE_GONE {
 		r.pace.forget(key)
 		return reconcile.Result{}, r.release(ctx, c, infrav1.ClusterFinalizer)
 	}
 	decideDeleting(desired, answer.GetMessage())
-	return later(r.pace.answered(key, in, interval(deletingInterval, retryAfter(answer)))), r.write(ctx, c, desired)
+	return later(r.pace.answered(key, in, interval(deletingInterval, retryAfter(answer)))), r.record(ctx, r.pace, c, desired)
 }
 
 // left returns which kinds still have objects of a Cluster, which use its infrastructure.

@@ -118,7 +118,7 @@ func (r *pools) reconcileGroup(
 		if err != nil {
 			return result, err
 		}
-		return result, r.write(ctx, p, desired)
+		return result, r.record(ctx, r.pace, p, desired)
 	}
 	b, err = r.doubted(ctx, p, w, answer, size)
 	if err != nil {
@@ -126,7 +126,7 @@ func (r *pools) reconcileGroup(
 	}
 	if b != nil {
 		setUnsynced(desired, b.reason, b.message)
-		return later(r.pace.failed(key, in, 0)), r.write(ctx, p, desired)
+		return later(r.pace.failed(key, in, 0)), r.record(ctx, r.pace, p, desired)
 	}
 	usual, since := decideGroup(desired, answer, req.GetRevision(), size, r.missing.of(key), r.now())
 	if provisioned(desired.Status.Initialization) {
@@ -281,7 +281,7 @@ func (r *pools) deleteGroup(
 		if err != nil {
 			return result, err
 		}
-		return result, r.write(ctx, p, desired)
+		return result, r.record(ctx, r.pace, p, desired)
 	}
 	if answer.GetState() == infrahooksv1alpha1.DeletionState_DELETION_STATE_GONE {
 		r.pace.forget(key)
@@ -291,7 +291,7 @@ func (r *pools) deleteGroup(
 		return reconcile.Result{}, r.release(ctx, p, infrav1.MachinePoolFinalizer)
 	}
 	decideDeleting(desired, cmp.Or(answer.GetMessage(), deletingMessage))
-	return later(r.pace.answered(key, in, interval(deletingInterval, retryAfter(answer)))), r.write(ctx, p, desired)
+	return later(r.pace.answered(key, in, interval(deletingInterval, retryAfter(answer)))), r.record(ctx, r.pace, p, desired)
 }
 
 // replicasAreOurs reports whether the MachinePool decides how many replicas the pool has.

@@ -75,7 +75,8 @@ func (r *machines) reconcile(
 	if err != nil || !m.DeletionTimestamp.IsZero() || exempt(m) {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	desired = continued(m, desired)
+	desired = m.DeepCopy() // the conditions of the given one may be older
+	setPaused(desired, "")
 	req, b, err := r.request(ctx, m, desired, w)
 	if err != nil {
 		return reconcile.Result{}, err
@@ -91,11 +92,7 @@ func (r *machines) reconcile(
 	}
 	desired = continued(m, desired)
 	req.Subject.ExternalId = m.Spec.ExternalID
-	result, err := r.call(ctx, m, desired, w, handler, req)
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	return result, r.write(ctx, m, desired)
+	return r.call(ctx, m, desired, w, handler, req)
 }
 
 // current returns the machine as it is stored. A machine without a provider ID is read past the cache: one that has
@@ -193,15 +190,28 @@ func (w *world) machineName(m *infrav1.HookgateMachine) string {
 	return m.Name
 }
 
-// call makes the call if it is due, and records what it says on desired.
+// call makes the call if it is due, and writes desired.
 func (r *machines) call(
 	ctx context.Context, m, desired *infrav1.HookgateMachine, w *world, handler infrav1.HandlerName,
 	req *infrahooksv1alpha1.ReconcileMachineRequest,
 ) (reconcile.Result, error) {
 	key, in := client.ObjectKeyFromObject(m), digest("ReconcileMachine", req)
 	if d := r.pace.wait(key, in); d > 0 {
-		return later(d), nil
+		return later(d), r.write(ctx, m, desired)
 	}
+	result, err := r.ask(ctx, m, desired, w, handler, req, in)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	return result, r.record(ctx, r.pace, m, desired)
+}
+
+// ask makes the call, and records what it says on desired. in are the inputs of the request.
+func (r *machines) ask(
+	ctx context.Context, m, desired *infrav1.HookgateMachine, w *world, handler infrav1.HandlerName,
+	req *infrahooksv1alpha1.ReconcileMachineRequest, in inputs,
+) (reconcile.Result, error) {
+	key := client.ObjectKeyFromObject(m)
 	if err := w.addObjects(req.GetSubject()); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -289,12 +299,12 @@ func (r *machines) delete(
 		if err != nil {
 			return result, err
 		}
-		return result, r.write(ctx, m, desired)
+		return result, r.record(ctx, r.pace, m, desired)
 	}
 	if answer.GetState() == infrahooksv1alpha1.DeletionState_DELETION_STATE_GONE {
 		r.pace.forget(key)
 		return reconcile.Result{}, r.release(ctx, m, infrav1.MachineFinalizer)
 	}
 	decideDeleting(desired, answer.GetMessage())
-	return later(r.pace.answered(key, in, interval(deletingInterval, retryAfter(answer)))), r.write(ctx, m, desired)
+	return later(r.pace.answered(key, in, interval(deletingInterval, retryAfter(answer)))), r.record(ctx, r.pace, m, desired)
 }

@@ -13,8 +13,6 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	infrav1 "github.com/hookgate/hookgate/api/infrastructure/v1alpha1"
 )
 
 // difference returns the merge patches that lead from one object to another: of everything but the status, with a lock
@@ -69,7 +67,7 @@ func (r *base) write(ctx context.Context, before, after client.Object) error {
 		}
 	}
 	if status != nil {
-		if status, err = locked(after, written, status); err != nil {
+		if status, err = locked(written, status); err != nil {
 			return err
 		}
 		if err := r.client.Status().Patch(ctx, written, client.RawPatch(types.MergePatchType, status)); err != nil {
@@ -88,29 +86,35 @@ func (r *base) write(ctx context.Context, before, after client.Object) error {
 	return nil
 }
 
-// locked returns the patch of a status with a lock on the resource version of the object as it was written last, if two
-// controllers write its status: the pool's and the machines' that of an instance.
-func locked(after, written client.Object, status []byte) ([]byte, error) {
-	if _, ok := after.GetAnnotations()[infrav1.InstanceAnnotation]; !ok {
-		return status, nil
-	}
+// locked returns the patch of a status with a lock on the resource version of the object as it was written last. What
+// was decided from an older state must not take back what was written since.
+func locked(written client.Object, status []byte) ([]byte, error) {
 	members := map[string]json.RawMessage{}
 	if err := json.Unmarshal(status, &members); err != nil {
-		return nil, fmt.Errorf("compare %T: %w", after, err)
+		return nil, fmt.Errorf("compare %T: %w", written, err)
 	}
 	lock, err := json.Marshal(map[string]string{"resourceVersion": written.GetResourceVersion()})
 	if err != nil {
-		return nil, fmt.Errorf("compare %T: %w", after, err)
+		return nil, fmt.Errorf("compare %T: %w", written, err)
 	}
 	members["metadata"] = lock
 	return json.Marshal(members)
 }
 
+// record writes what a call has changed. If that fails, the answer is lost, and the next call is due at once.
+func (r *base) record(ctx context.Context, p *pacer, before, after client.Object) error {
+	err := r.write(ctx, before, after)
+	if err != nil {
+		p.forget(client.ObjectKeyFromObject(before))
+	}
+	return err
+}
+
 const (
 	// cacheDelay is the time between two reads of a cache that lacks the last write.
 	cacheDelay = 5 * time.Millisecond
-	// cacheTimeout bounds the wait for the cache. What is decided from an older state is written in vain, or refused.
-	cacheTimeout = time.Second
+	// cacheTimeout bounds the wait for the cache. What is decided from an older state is refused, and decided again.
+	cacheTimeout = 5 * time.Second
 )
 
 // await waits until the cache has an object as it was written, so that the next reconciliation does not take its own

@@ -7,6 +7,8 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -14,6 +16,7 @@ import (
 	"google.golang.org/protobuf/proto"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	infrav1 "github.com/hookgate/hookgate/api/infrastructure/v1alpha1"
@@ -204,5 +207,59 @@ func pause(ctx context.Context, d time.Duration) error {
 		return context.Cause(ctx)
 	case <-time.After(d):
 		return nil
+	}
+}
+
+// Controllers whose cache lags behind do not take back what they have written, and do not ask again.
+func TestLaggingCache(t *testing.T) {
+	w := newWorld(t)
+	w.readyCluster("c")
+	release := sync.OnceFunc(w.writes.held.Unlock)
+	var lag sync.Once
+	var waited atomic.Int64 // writes of the status before the first call
+	w.cloud.answers(func(req proto.Message) (proto.Message, error) {
+		if _, ok := req.(*infrahooksv1alpha1.ReconcileMachineRequest); ok {
+			lag.Do(func() {
+				waited.Store(int64(w.writes.accepted("/hookgatemachines/m/status")))
+				w.writes.held.Lock()
+				t.Cleanup(release) // before the controllers end, which wait for their watches
+			})
+		}
+		return nil, nil
+	})
+	machine, m := w.newMachine("c", "m")
+	eventually(w, m, "ready", func(m *infrav1.HookgateMachine) bool {
+		return has(m, infrav1.ReadyCondition, metav1.ConditionTrue, "", "")
+	})
+	// The Machine, whose events are not held, has the controllers look again, at a cache without the provider ID.
+	before := w.writes.reads("/hookgatemachines/m")
+	update(w, machine, func(m *clusterv1.Machine) { m.Labels["looked"] = "again" })
+	w.until("looked at past the cache", func() bool { return w.writes.reads("/hookgatemachines/m") > before })
+	release()
+	update(w, machine, func(m *clusterv1.Machine) { m.Spec.Version = "v1.34.1" }) // which the extension has to know
+	w.until("asked about another version", func() bool {
+		return len(calls[*infrahooksv1alpha1.ReconcileMachineRequest](w.cloud)) == 2
+	})
+	if n := w.writes.accepted("/hookgatemachines/m/status") - int(waited.Load()); n != 1 {
+		t.Errorf("the status was written %d times after the first call, want once:\n%s", n, conditionsOf(m))
+	}
+	if n := w.cloud.madeOf(m.Spec.ExternalID); n != 1 {
+		t.Errorf("made %d times", n)
+	}
+}
+
+// What was answered is asked for again if it could not be recorded.
+func TestAnswerThatCannotBeRecorded(t *testing.T) {
+	w := newWorld(t)
+	w.readyCluster("c")
+	w.writes.refused("/hookgatemachines/m/status")
+	_, m := w.newMachine("c", "m")
+	w.until("the status was refused", func() bool { return ending(w.writes.all(), "/hookgatemachines/m/status") > 0 })
+	w.writes.refused("")
+	eventually(w, m, "ready", func(m *infrav1.HookgateMachine) bool {
+		return has(m, infrav1.ReadyCondition, metav1.ConditionTrue, "", "")
+	})
+	if n := w.cloud.madeOf(m.Spec.ExternalID); n != 1 {
+		t.Errorf("made %d times", n)
 	}
 }

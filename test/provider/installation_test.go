@@ -13,6 +13,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -210,7 +211,7 @@ func (i *installation) run(binary string) {
 		if i.ports[p.Name] == 0 {
 			i.ports[p.Name] = process.FreePort(i.t)
 		}
-		ports[fmt.Sprint(p.ContainerPort)] = fmt.Sprint(i.ports[p.Name])
+		ports[strconv.Itoa(int(p.ContainerPort))] = strconv.Itoa(i.ports[p.Name])
 	}
 	args := []string{}
 	for _, a := range i.container.Args {

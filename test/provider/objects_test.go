@@ -6,6 +6,7 @@ package provider
 import (
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -135,7 +136,25 @@ func isProvisioned(m *infrav1.HookgateMachine) bool {
 type writes struct {
 	mu     sync.Mutex
 	list   []string
-	refuse string // a part of the paths of requests that are refused; empty for none
+	read   []string // the paths of reads
+	done   []string // those of list that the API server has accepted
+	refuse string   // a part of the paths of requests that are refused; empty for none
+
+	// held holds the events about HookgateMachines while it is locked.
+	held sync.RWMutex
+}
+
+// events is the body of a watch whose events can be held.
+type events struct {
+	io.ReadCloser
+	held *sync.RWMutex
+}
+
+func (e events) Read(p []byte) (int, error) {
+	n, err := e.ReadCloser.Read(p)
+	e.held.RLock()
+	defer e.held.RUnlock()
+	return n, err
 }
 
 // refused makes the requests fail whose paths contain a text; empty for none.
@@ -153,6 +172,11 @@ type watched struct {
 func (w *writes) before(next http.RoundTripper) http.RoundTripper { return watched{next, w} }
 
 func (w watched) RoundTrip(r *http.Request) (*http.Response, error) {
+	if r.Method == http.MethodGet {
+		w.writes.mu.Lock()
+		w.writes.read = append(w.writes.read, r.URL.Path)
+		w.writes.mu.Unlock()
+	}
 	if r.Method != http.MethodGet && !strings.Contains(r.URL.Path, "/events") {
 		w.writes.mu.Lock()
 		w.writes.list = append(w.writes.list, r.Method+" "+r.URL.Path)
@@ -162,7 +186,40 @@ func (w watched) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, errors.New("the connection to the API server is cut")
 		}
 	}
-	return w.next.RoundTrip(r)
+	resp, err := w.next.RoundTrip(r)
+	if err == nil && resp.StatusCode < http.StatusBadRequest && r.Method != http.MethodGet {
+		w.writes.mu.Lock()
+		w.writes.done = append(w.writes.done, r.Method+" "+r.URL.Path)
+		w.writes.mu.Unlock()
+	}
+	if err == nil && strings.HasSuffix(r.URL.Path, "/hookgatemachines") && r.URL.Query().Has("watch") {
+		resp.Body = events{resp.Body, &w.writes.held}
+	}
+	return resp, err
+}
+
+// reads returns how many reads there were whose paths end with a text.
+func (w *writes) reads(path string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return ending(w.read, path)
+}
+
+// accepted returns how many writes the API server has accepted whose paths end with a text.
+func (w *writes) accepted(path string) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return ending(w.done, path)
+}
+
+func ending(list []string, text string) int {
+	n := 0
+	for _, s := range list {
+		if strings.HasSuffix(s, text) {
+			n++
+		}
+	}
+	return n
 }
 
 func (w *writes) all() []string {
