@@ -54,6 +54,9 @@ func TestInstallation(t *testing.T) {
 func (i *installation) live() {
 	t, w := i.t, i.world
 	t.Helper()
+	w.cloud.announce = func(r *infrahooksv1alpha1.DiscoverInfrastructureResponse) {
+		r.MachineCapacities = []*infrahooksv1alpha1.MachineCapacity{capacityOf("large", "16", "64Gi", "amd64")}
+	}
 	w.create(secret("creds", "token", "very-secret"))
 	class := w.createClass(func(c *infrav1.InfrastructureClass) {
 		c.Spec.AllowedNamespaces = &infrav1.AllowedNamespaces{
@@ -64,6 +67,8 @@ func (i *installation) live() {
 		c.Spec.CredentialsRef = &infrav1.SecretReference{Name: "creds"}
 	})
 	_, m := w.readyMachine("c", "m")
+	template := w.newTemplate("large", cluster, `{"size":"large"}`)
+	eventually(w, template, "large", offers(map[string]string{"cpu": "16", "memory": "64Gi"}))
 	pool, composed := w.newPool("c", "p", 2)
 	eventually(w, composed, "2 machines", settled(2))
 
