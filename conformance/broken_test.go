@@ -57,6 +57,7 @@ var beyondLimits = []broken{
 	{"patches.scope", "sets a name in the template's metadata", "", patches("", jsonPatch, `[{"op":"add","path":"/spec/template/metadata","value":{"name":"a"}}]`),
 		"it changes /spec/template/metadata/name, which"},
 	{"patches.scope", "sets a member of metadata that must not be patched", "", patches("", jsonPatch+1, `{"metadata":{"labels2":{"a":"b"}}}`), "it changes /metadata/labels2/a, which"},
+	{"patches.scope", "makes all of it null", "", patches("", jsonPatch, `[{"op":"add","path":"/spec/template","value":null}]`), "it changes /spec/template, which"},
 	{"patches.scope", "empties a member beside those that may be patched", "", patches("", jsonPatch, `[{"op":"add","path":"/spec/template/other","value":{}}]`),
 		"it changes /spec/template/other, which"},
 	{"patches.type", "has the type in lower case", REST, func(s *stub) {

@@ -7,8 +7,6 @@ import (
 	"context"
 	"fmt"
 	"time"
-
-	"github.com/hookgate/hookgate/hook"
 )
 
 // slow is the time within which a handler should answer.
@@ -69,7 +67,7 @@ var answerChecks = []Check{
 			if x.parsed == nil {
 				return ""
 			}
-			kind, version := h.hook.Hook+"Response", hook.APIVersion
+			kind, version := h.hook.Hook+"Response", h.hook.APIVersion()
 			switch {
 			case x.parsed.Kind != nil && *x.parsed.Kind != kind && *x.parsed.Kind != "":
 				return fmt.Sprintf("kind is %q, not %q", *x.parsed.Kind, kind)

@@ -42,8 +42,10 @@ var inPlaceChecks = []Check{
 		Rule:   "Patches change only spec, and for CanUpdateMachineSet only spec.template.spec.",
 		Source: inPlaceBook + "CanUpdateMachine; " + inPlaceBook + "CanUpdateMachineSet",
 		run: eachInPlacePatch(func(p inPlacePatch) string {
+			current, _ := parse(p.current)
+			after, _ := parse(p.after)
 			for _, at := range p.changed {
-				if !at.within(p.scope) {
+				if !at.within(p.scope) && !isEmptyParent(at, current, after, p.scope) {
 					return fmt.Sprintf("it changes %s, which Cluster API drops", at)
 				}
 			}

@@ -78,8 +78,10 @@ var patchChecks = []Check{
 			if err != nil {
 				return "" // for patches.apply
 			}
+			before, _ := parse(p.before)
+			after, _ := parse(p.after)
 			for _, at := range changed {
-				if !slices.ContainsFunc(patchable, at.within) {
+				if !slices.ContainsFunc(patchable, at.within) && !isEmptyParent(at, before, after, patchable...) {
 					return fmt.Sprintf("it changes %s, which Cluster API drops", at)
 				}
 			}

@@ -33,8 +33,9 @@ var planChecks = []Check{
 			if len(d.WorkersUpgrades) == 0 {
 				return ""
 			}
+			// A control plane that has the wanted version already has no steps to compare with.
 			for i, step := range d.WorkersUpgrades {
-				if step.Version != q.GetFromControlPlaneKubernetesVersion() &&
+				if len(d.ControlPlaneUpgrades) > 0 && step.Version != q.GetFromControlPlaneKubernetesVersion() &&
 					!slices.Contains(d.ControlPlaneUpgrades, step) {
 					return fmt.Sprintf("workersUpgrades[%d]: the control plane does not get to version %q",
 						i, step.Version)
@@ -75,7 +76,11 @@ func checkSteps(member, from, to string, steps []step, most uint64) string {
 	if err != nil {
 		return "" // the request is ours, or the user's
 	}
-	if from != to && len(steps) == 0 {
+	last, err := semver.ParseTolerant(to)
+	if err != nil {
+		return ""
+	}
+	if len(steps) == 0 && (last.Compare(current) != 0 || !slices.Equal(last.Build, current.Build)) {
 		return member + " is empty"
 	}
 	for i, step := range steps {
@@ -90,8 +95,7 @@ func checkSteps(member, from, to string, steps []step, most uint64) string {
 		}
 		current = next
 	}
-	last, err := semver.ParseTolerant(to)
-	if err == nil && (last.Compare(current) != 0 || !slices.Equal(last.Build, current.Build)) {
+	if last.Compare(current) != 0 || !slices.Equal(last.Build, current.Build) {
 		return fmt.Sprintf("%s ends with v%s, not with %s", member, current, to)
 	}
 	return ""

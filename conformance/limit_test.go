@@ -175,6 +175,22 @@ var correctExtensions = map[string]struct {
 	}, checks: []string{"patches.uid", "patches.decode", "patches.apply", "patches.scope", "patches.idempotent"}},
 	"merges labels into a template that has no metadata": {change: patches("", jsonPatch+1, `{"spec":{"template":{"metadata":{"labels":{"a":"b"}}}}}`),
 		checks: []string{"patches.apply", "patches.scope", "patches.idempotent"}},
+	"adds labels to a template that has no metadata, in two patches": {change: func(s *stub) {
+		s.only("GeneratePatches")
+		s.answer = func(_ *catalog.Hook, in, out proto.Message) {
+			item := in.(*hooksv1alpha1.GeneratePatchesRequest).GetItems()[0]
+			if bytes.Contains(item.GetObject().GetRaw(), []byte(`"a":"b"`)) {
+				out.(*hooksv1alpha1.GeneratePatchesResponse).Items = nil
+				return
+			}
+			out.(*hooksv1alpha1.GeneratePatchesResponse).Items = []*hooksv1alpha1.GeneratePatchesResponseItem{
+				{Uid: item.GetUid(), PatchType: jsonPatch, Patch: []byte(`[{"op":"add","path":"/spec/template/metadata","value":{}}]`)},
+				{Uid: item.GetUid(), PatchType: jsonPatch, Patch: []byte(`[{"op":"add","path":"/spec/template/metadata/labels","value":{"a":"b"}}]`)},
+			}
+		}
+	}, checks: []string{"patches.apply", "patches.scope", "patches.idempotent"}},
+	"leaves the metadata of a template empty": {change: patches("", jsonPatch, `[{"op":"add","path":"/spec/template/metadata","value":null}]`),
+		checks: []string{"patches.apply", "patches.scope", "patches.idempotent"}},
 	"merges nothing":            {change: patches("", jsonPatch+1, `{}`), checks: []string{"patches.decode", "patches.apply", "patches.scope", "patches.idempotent"}},
 	"has a patch of no changes": {change: patches("", jsonPatch, `[]`), checks: []string{"patches.decode", "patches.apply", "patches.scope", "patches.idempotent"}},
 	"removes with null what is not there": {change: patches("", jsonPatch+1, `{"metadata":{"name":null,"labels":{"no":null}},"spec":{"no":null}}`+"\n"),
@@ -218,6 +234,9 @@ var correctExtensions = map[string]struct {
 	"leaves the workers alone": {change: plan(steps("v1.31.0", "v1.32.0", "v1.33.4"), nil), checks: []string{"plan.control-plane", "plan.workers"}},
 	"takes the workers three minor versions at once": {change: plan(steps("v1.31.0", "v1.32.0", "v1.33.4"), steps("v1.33.4")), requests: upgradeRequest("v1.30.0", "v1.33.4"),
 		checks: []string{"plan.control-plane", "plan.workers"}},
+	"takes workers after a control plane that is there already": {change: plan(nil, steps("v1.31.0", "v1.33.4")), requests: upgradeRequests("v1.33.4", "v1.29.0", "v1.33.4"),
+		checks: []string{"plan.control-plane", "plan.workers"}},
+	"has nothing to upgrade from a version that is spelled without v": {change: plan(nil, nil), requests: upgradeRequest("1.33.4", "v1.33.4"), checks: []string{"plan.control-plane", "plan.workers"}},
 	"has nothing to upgrade": {change: plan(nil, nil), requests: upgradeRequest("v1.33.4", "v1.33.4"), checks: []string{"plan.control-plane", "plan.workers"}},
 	"upgrades to another build alone": {change: plan(steps("v1.33.4+b"), nil), requests: upgradeRequest("v1.33.4+a", "v1.33.4+b"),
 		checks: []string{"plan.control-plane"}},
@@ -387,11 +406,14 @@ func retryAfter(h *catalog.Hook, m proto.Message, seconds int32) {
 }
 
 // upgradeRequest is the package's own request of GenerateUpgradePlan, between other versions.
-func upgradeRequest(from, to string) map[string][]byte {
+func upgradeRequest(from, to string) map[string][]byte { return upgradeRequests(from, from, to) }
+
+// upgradeRequests is that for workers of another version.
+func upgradeRequests(controlPlane, workers, to string) map[string][]byte {
 	body := golden.Request(hook.GroupVersionHook{Group: hook.Group, Version: hook.Version, Hook: "GenerateUpgradePlan"})
 	return map[string][]byte{"GenerateUpgradePlan": edit(body, func(o map[string]any) {
 		if _, ok := o["fromControlPlaneKubernetesVersion"]; ok {
-			o["fromControlPlaneKubernetesVersion"], o["fromWorkersKubernetesVersion"], o["toKubernetesVersion"] = from, from, to
+			o["fromControlPlaneKubernetesVersion"], o["fromWorkersKubernetesVersion"], o["toKubernetesVersion"] = controlPlane, workers, to
 		}
 	})}
 }

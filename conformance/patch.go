@@ -144,6 +144,17 @@ func isFilled(v any) bool {
 	return ok && len(members) > 0
 }
 
+// isEmptyParent reports whether a location is above one of the parts that may be patched, and has nothing before and
+// after the patch. An operation of RFC 6902 needs an empty parent before it can add a part, perhaps in another patch.
+func isEmptyParent(at location, before, after any, parts ...location) bool {
+	for _, v := range []any{lookup(before, at), lookup(after, at)} {
+		if members, isObject := v.(map[string]any); v != nil && (!isObject || len(members) > 0) {
+			return false
+		}
+	}
+	return slices.ContainsFunc(parts, func(part location) bool { return part.within(at) })
+}
+
 // lookup returns the value at a location, or nil if the location does not exist.
 func lookup(v any, at location) any {
 	for _, name := range at {
