@@ -162,7 +162,7 @@ test: build test-extension $(if $(RACE),race) $(BIN)/gotestsum ## Run the tests 
 
 # The end-to-end suite mostly waits, so it runs beside the others. What it starts is built before.
 .PHONY: test-all
-test-all: build kubernetes-binaries e2e-binaries skew-binaries examples-python fake-cloud ## Run the suites that need more than Go: API servers, the image, a browser, Prometheus, other languages, faults, Cluster API
+test-all: build kubernetes-binaries e2e-binaries skew-binaries examples-python clusterctl infrastructure-go fake-cloud ## Run the suites that need more than Go: API servers, the image, a browser, Prometheus, other languages, faults, Cluster API
 	@$(MAKE) --no-print-directory test-e2e >$(BIN)/test-e2e.log 2>&1 & e2e=$$!; trap 'kill $$e2e' INT TERM; failed=; \
 	for suite in $(SUITES); do \
 		printf '\n-- make test-%s (%s)\n' $$suite "$$(date -u +%H:%M:%S)"; \
@@ -197,8 +197,7 @@ test-kubernetes: build kubernetes-binaries $(if $(RACE),race) $(BIN)/gotestsum $
 	@HOOKGATE_COMPLETE=1 $(PROGRAMS) HOOKGATE_KUSTOMIZE=$(BIN)/kustomize KUBEBUILDER_ASSETS='$(KUBEBUILDER_ASSETS)' $(GOTEST) -p 1 ./test/kubernetes ./test/provider ./test/deploy
 
 .PHONY: test-clusterctl
-test-clusterctl: build kubernetes-binaries $(if $(RACE),race) $(BIN)/gotestsum $(BIN)/kustomize ## Install, upgrade, move and delete a release with clusterctl, on real API servers
-	@$(GO) -C tools/clusterctl build -o $(BIN)/clusterctl sigs.k8s.io/cluster-api/cmd/clusterctl
+test-clusterctl: build clusterctl kubernetes-binaries $(if $(RACE),race) $(BIN)/gotestsum $(BIN)/kustomize ## Install, upgrade, move and delete a release with clusterctl, on real API servers
 	@$(GO) build -o $(BIN)/release ./deploy/release/generate
 	@HOOKGATE_COMPLETE=1 $(PROGRAMS) HOOKGATE_CLUSTERCTL=$(BIN)/clusterctl HOOKGATE_RELEASE=$(BIN)/release \
 		HOOKGATE_KUSTOMIZE=$(BIN)/kustomize KUBEBUILDER_ASSETS='$(KUBEBUILDER_ASSETS)' $(GOTEST) ./test/clusterctl
@@ -210,6 +209,14 @@ test-image: image $(BIN)/gotestsum ## Check the image, run it, and build it agai
 .PHONY: test-infrastructure
 test-infrastructure: build $(BIN)/gotestsum ## Run the tests of the fake cloud, with Cluster API's own code against its clusters, and of the providers in examples/
 	@cd test/infrastructure && HOOKGATE_COMPLETE=1 HOOKGATE_BIN=$(BIN)/hookgate $(BIN)/gotestsum --format pkgname --format-hide-empty-pkg -- -vet=off -count=1 ./... # without the race detector, to build Kubernetes' packages once
+
+.PHONY: clusterctl
+clusterctl: ## Build bin/clusterctl
+	@$(GO) -C tools/clusterctl build -o $(BIN)/clusterctl sigs.k8s.io/cluster-api/cmd/clusterctl
+
+.PHONY: infrastructure-go
+infrastructure-go: ## Build bin/infrastructure-go, the example of an infrastructure provider over gRPC
+	@$(GO) build -o $(BIN)/infrastructure-go ./examples/infrastructure/go
 
 .PHONY: fake-cloud
 fake-cloud: ## Build bin/fake-cloud, the cloud that extensions stand in front of in tests
@@ -251,9 +258,10 @@ $(PROTOC):
 	@chmod +x $(BIN)/download/protoc-*.exe && mv $(BIN)/download/protoc-$(PROTOC_VERSION)-*.exe $@
 
 .PHONY: test-e2e
-test-e2e: build kubernetes-binaries e2e-binaries skew-binaries examples-python fake-cloud ## Run Clusters with the real Cluster API, which calls every hook through the gateway
+test-e2e: build kubernetes-binaries e2e-binaries skew-binaries examples-python clusterctl infrastructure-go fake-cloud ## Run Clusters with the real Cluster API, which calls every hook through the gateway
 	@cd test/e2e && HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_E2E_BIN=$(E2E_BIN) HOOKGATE_SKEW_BIN=$(BIN)/skew HOOKGATE_CLOUD=$(BIN)/fake-cloud \
-		KUBEBUILDER_ASSETS='$(KUBEBUILDER_ASSETS)' $(GO) test -vet=off -count=1 -v -timeout 30m ./...
+		HOOKGATE_PROVIDER=$(BIN)/infrastructure-go HOOKGATE_CLUSTERCTL=$(BIN)/clusterctl \
+		KUBEBUILDER_ASSETS='$(KUBEBUILDER_ASSETS)' $(GO) test -vet=off -count=1 -v -parallel 5 -timeout 30m ./...
 
 .PHONY: race
 race: ## Build the gateway with the race detector

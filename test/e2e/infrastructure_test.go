@@ -4,302 +4,304 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
-	"io"
 	"math/rand/v2"
-	"net/http"
-	"os"
-	"path/filepath"
 	"regexp"
-	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
-	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// tally counts things of the fake cloud.
-type tally struct{ Exist, Created, Deleted int }
+// bootstrapTokenTTL is short, so that a pool's bootstrap token is rotated while its Cluster is upgraded.
+const bootstrapTokenTTL = 90 * time.Second
 
-// counts is what the fake cloud has counted since it started.
-type counts struct {
-	Networks, Machines tally
-	// Repeated has the keys for which a machine was made more than once.
-	Repeated map[string]int
-}
-
-// TestInfrastructure runs a Cluster of the release's template, whose infrastructure an extension of four functions makes
-// in a fake cloud: the real Cluster API and its kubeadm providers scale, upgrade and delete it, while the extension is
-// killed again and again.
+// TestInfrastructure runs two Clusters of the release's templates, whose infrastructure extensions of four functions make
+// in a fake cloud, with the real Cluster API and its kubeadm providers. One has a control plane and a MachineDeployment
+// that are scaled, rolled out, and upgraded, the workers in place; the other is of the ClusterClass, and has a
+// MachinePool. All the while the extensions are killed, each machine that comes or goes is counted, and no Node may go
+// before its machine does.
 func TestInfrastructure(t *testing.T) {
-	began := time.Now()
-	say := func(format string, args ...any) {
-		t.Helper()
-		t.Logf("%4.0fs  %s", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
-	}
 	w := begin(t, false)
+	say := w.logf
 	cloud := w.startCloud()
-	w.startProvider()
-	w.create(&unstructured.Unstructured{Object: map[string]any{
-		"apiVersion": "infrastructure.hookgate.dev/v1alpha1", "kind": "InfrastructureClass",
-		"metadata": map[string]any{"name": "cloud"},
-		"spec":     map[string]any{"extensionRef": map[string]any{"name": "cloud"}},
-	}})
-	w.eventually("the class is ready", func() (string, bool) { return w.conditionOf("InfrastructureClass", "", "cloud", "Ready") })
-	say("the class knows its extension")
-
-	for _, o := range w.template("cluster-template.yaml", map[string]string{
-		"CLUSTER_NAME": clusterKey.Name, "NAMESPACE": namespace, "KUBERNETES_VERSION": oldVersion,
-		"HOOKGATE_INFRASTRUCTURE_CLASS": "cloud", "HOOKGATE_WORKER_PARAMETERS": "size: large",
-	}) {
+	providers := w.startProviders(cloud)
+	u := w.startUpdater(cloud)
+	w.registerGateway(gateway)
+	say("the classes know their extensions, and Cluster API the gateway")
+	for _, o := range w.template("clusterclass-hookgate.yaml", nil) {
+		o.SetNamespace(namespace)
 		w.create(o)
 	}
-	w.await(1, 1, oldVersion)
-	say("one control plane machine and one worker run")
 
+	l := &ledger{w: w, url: cloud, clusters: map[string]client.Client{"c": nil, "t": nil}, nodes: map[string]map[string]string{}}
+	controlPlane, workers := l.watch("c-control-plane-"), l.watch("c-md-0-")
+	pool, poolControlPlane := l.watch("t-mp-0-"), l.watch("t-")
 	kills := 0
-	w.meanwhile = func() {
-		if rand.IntN(15) == 0 { // every few seconds
-			w.killExtension()
+	w.sideBySide(say, func() {
+		l.follow()
+		if rand.IntN(20) == 0 { // every few seconds
+			w.kill(providers[rand.IntN(len(providers))])
 			kills++
 		}
-	}
-	w.scale("KubeadmControlPlane", "c-control-plane", 3)
-	w.scale("MachineDeployment", "c-md-0", 2)
-	w.await(3, 2, oldVersion)
-	say("three control plane machines and two workers run")
+	},
+		w.deploymentScenario(l, controlPlane, workers),
+		w.poolScenario(l, poolControlPlane, pool),
+	)
+	say("the extensions were killed %d times", kills)
 
-	w.setVersion(newVersion)
-	w.await(3, 2, newVersion)
-	say("all machines were replaced by those of %s", newVersion)
-	w.meanwhile = nil
 	if kills == 0 {
-		t.Error("the extension was never killed")
+		t.Error("no extension was ever killed")
 	}
-	say("the extension was killed %d times", kills)
-
-	if err := w.Delete(w.ctx, w.cluster()); err != nil {
-		t.Fatal(err)
+	if n := u.updated(); n != 2 {
+		t.Errorf("%d Machines were updated in place, want 2", n)
 	}
-	w.eventually("the Cluster is gone", func() (string, bool) {
-		err := w.Get(w.ctx, clusterKey, &clusterv1.Cluster{})
-		return fmt.Sprint(err), apierrors.IsNotFound(err)
-	})
-	got := cloud()
-	if got.Networks != (tally{0, 1, 1}) || got.Machines.Exist != 0 || got.Machines.Created != got.Machines.Deleted || len(got.Repeated) > 0 {
-		t.Errorf("the cloud has counted %+v", got)
+	got := l.counts()
+	want := tally{Created: 6 + 4 + 2 + 7, Deleted: 6 + 4 + 2 + 6, Vanished: 1}
+	if got.Networks != (tally{Created: 2, Deleted: 2}) || got.Machines != want || got.Groups != (tally{}) || len(got.Repeated) > 0 {
+		t.Errorf("the cloud has counted %+v, want machines %+v", got, want)
 	}
 	say("the cloud is empty; it has made %d machines, each once", got.Machines.Created)
 }
 
-// startCloud starts the fake cloud, and returns a function that returns what it has counted.
-func (w *world) startCloud() func() counts {
-	w.t.Helper()
-	port := freePort(w.t)
-	url := "http://" + loopback(port)
-	w.t.Setenv("CLOUD_URL", url)
-	w.launch("fake-cloud", folder(w.t, "HOOKGATE_CLOUD"), "--listen", loopback(port))
-	ask := func() (counts, error) {
-		var c counts
-		resp, err := http.Get(url + "/counts")
-		if err != nil {
-			return c, err
+// deploymentScenario scales Cluster c, replaces its workers, upgrades the control plane, and the workers in place, and
+// deletes the Cluster. Cluster API holds back workers while a control plane is upgraded.
+func (w *world) deploymentScenario(l *ledger, controlPlane, workers *fleet) []step {
+	const kcp, md = "c-control-plane", "c-md-0"
+	run := func(version string, ofControlPlane, ofWorkers, madeControlPlane, madeWorkers int) (string, bool) {
+		saw, ok := w.fleetRuns(l, controlPlane, client.MatchingLabels{
+			clusterv1.ClusterNameLabel: "c", clusterv1.MachineControlPlaneLabel: "",
+		}, version, ofControlPlane, madeControlPlane)
+		if !ok {
+			return saw, false
 		}
-		defer func() { _ = resp.Body.Close() }()
-		body, err := io.ReadAll(resp.Body)
-		if err != nil {
-			return c, err
-		}
-		return c, json.Unmarshal(body, &c)
+		return w.fleetRuns(l, workers, client.MatchingLabels{clusterv1.MachineDeploymentNameLabel: md}, version, ofWorkers, madeWorkers)
 	}
-	w.eventually("the cloud answers", func() (string, bool) {
-		_, err := ask()
-		return fmt.Sprint(err), err == nil
-	})
-	return func() counts {
-		w.t.Helper()
-		c, err := ask()
-		if err != nil {
-			w.t.Fatal(err)
-		}
-		return c
+	return []step{{
+		what: "c: one control plane machine and one worker run",
+		do: func() {
+			controlPlane.between(0, 1)
+			workers.between(0, 1)
+			for _, o := range w.template("cluster-template.yaml", map[string]string{
+				"CLUSTER_NAME": "c", "NAMESPACE": namespace, "KUBERNETES_VERSION": oldVersion,
+				"HOOKGATE_INFRASTRUCTURE_CLASS": inPython, "HOOKGATE_WORKER_PARAMETERS": "size: large",
+			}) {
+				w.create(o)
+			}
+		},
+		done: func() (string, bool) { return run(oldVersion, 1, 1, 1, 1) },
+	}, {
+		what: "c: three control plane machines and two workers run",
+		do: func() {
+			controlPlane.between(1, 3)
+			workers.between(1, 2)
+			w.patch("KubeadmControlPlane", kcp, int64(3), "spec", "replicas")
+			w.patch("MachineDeployment", md, int64(2), "spec", "replicas")
+		},
+		done: func() (string, bool) { return run(oldVersion, 3, 2, 3, 2) },
+	}, {
+		what: "c: all workers were replaced by small ones",
+		do: func() {
+			controlPlane.between(3, 3)
+			workers.between(2, 4)
+			small := w.get("infrastructure.hookgate.dev/v1alpha1", "HookgateMachineTemplate", namespace, md)
+			small.Object["metadata"] = map[string]any{"namespace": namespace, "name": md + "-small"}
+			set(w.t, small, "small", "spec", "template", "spec", "parameters", "size")
+			w.create(small)
+			w.patch("MachineDeployment", md, md+"-small", "spec", "template", "spec", "infrastructureRef", "name")
+		},
+		done: func() (string, bool) { return run(oldVersion, 3, 2, 3, 4) },
+	}, {
+		what: "c: the control plane was replaced by one of " + newVersion + ", and the workers were upgraded in place",
+		do: func() {
+			controlPlane.between(3, 4)
+			workers.between(2, 2)
+			w.patch("KubeadmControlPlane", kcp, newVersion, "spec", "version")
+			w.patch("MachineDeployment", md, map[string]any{ // by default, one more machine is made first
+				"type": "RollingUpdate", "rollingUpdate": map[string]any{"maxSurge": int64(0), "maxUnavailable": int64(1)},
+			}, "spec", "rollout", "strategy")
+			w.patch("MachineDeployment", md, newVersion, "spec", "template", "spec", "version")
+		},
+		done: func() (string, bool) { return run(newVersion, 3, 2, 6, 4) },
+	}, w.deletion("c", controlPlane, workers)}
+}
+
+// poolScenario upgrades, scales and heals the pool of Cluster t, which is of the ClusterClass, and deletes the Cluster.
+func (w *world) poolScenario(l *ledger, controlPlane, f *fleet) []step {
+	machines := client.MatchingLabels{clusterv1.ClusterTopologyMachinePoolNameLabel: "mp-0"}
+	pool := func(replicas int64) map[string]any {
+		return map[string]any{"machinePools": []any{
+			map[string]any{"class": "default-worker", "name": "mp-0", "replicas": replicas},
+		}}
+	}
+	scale := func(replicas int64) { w.patch("Cluster", "t", pool(replicas), "spec", "topology", "workers") }
+	var token string
+	return []step{{
+		what: "t: one control plane machine and a pool of two run",
+		do: func() {
+			controlPlane.between(0, 1)
+			f.between(0, 2)
+			for _, o := range w.template("cluster-template-topology.yaml", map[string]string{
+				"CLUSTER_NAME": "t", "NAMESPACE": namespace, "KUBERNETES_VERSION": oldVersion,
+				"HOOKGATE_INFRASTRUCTURE_CLASS": inGo, "HOOKGATE_WORKER_PARAMETERS": "size: large",
+			}) {
+				set(w.t, o, pool(2), "spec", "topology", "workers")
+				w.create(o)
+			}
+		},
+		done: func() (string, bool) { return w.fleetRuns(l, f, machines, oldVersion, 2, 2) },
+	}, {
+		what: "t: the pool was replaced by one of " + newVersion,
+		do: func() {
+			token = w.bootstrapToken(f)
+			controlPlane.between(1, 2)
+			f.between(2, 4)
+			w.patch("Cluster", "t", newVersion, "spec", "topology", "version")
+		},
+		done: func() (string, bool) {
+			if saw, ok := l.is(controlPlane, 1, 2); !ok {
+				return saw, false
+			}
+			return w.fleetRuns(l, f, machines, newVersion, 2, 4)
+		},
+	}, {
+		what: "t: the first bootstrap token has expired, and the pool has another one",
+		do:   func() {},
+		done: func() (string, bool) {
+			now := w.bootstrapToken(f)
+			return now, now != token && w.expired(l.clusters["t"], token)
+		},
+	}, {
+		what: "t: the pool has four machines",
+		do: func() {
+			scale(4)
+			f.between(2, 4)
+		},
+		done: func() (string, bool) { return w.fleetRuns(l, f, machines, newVersion, 4, 6) },
+	}, {
+		what: "t: the pool has two machines again",
+		do:   func() { scale(2) },
+		done: func() (string, bool) { return w.fleetRuns(l, f, machines, newVersion, 2, 6) },
+	}, {
+		what: "t: a health check had the machine replaced that vanished",
+		do: func() {
+			f.between(1, 2)
+			check := &clusterv1.MachineHealthCheck{ObjectMeta: objectMeta(namespace, "t-mp-0")}
+			check.Spec.ClusterName = "t"
+			check.Spec.Selector = metav1.LabelSelector{MatchLabels: machines}
+			check.Spec.Checks.UnhealthyNodeConditions = []clusterv1.UnhealthyNodeCondition{{
+				Type: corev1.NodeReady, Status: corev1.ConditionUnknown, TimeoutSeconds: new(int32(5)),
+			}}
+			w.create(check)
+			for _, m := range l.machines() {
+				if l.fleetOf(m.Name) == f {
+					l.vanish(m)
+					return
+				}
+			}
+			w.t.Fatal("the pool has no machine")
+		},
+		done: func() (string, bool) {
+			return w.fleetRuns(l, f, machines, newVersion, 2, 7)
+		},
+	}, {
+		what: "t: the pool is empty",
+		do: func() {
+			scale(0)
+			f.between(0, 2)
+		},
+		done: func() (string, bool) {
+			if nodes := len(l.nodes["t"]); nodes != 1 {
+				return fmt.Sprintf("%d Nodes", nodes), false
+			}
+			return w.fleetRuns(l, f, machines, newVersion, 0, 7)
+		},
+	}, w.deletion("t", controlPlane, f)}
+}
+
+// deletion returns the step that deletes a Cluster.
+func (w *world) deletion(name string, fleets ...*fleet) step {
+	c := &clusterv1.Cluster{ObjectMeta: objectMeta(namespace, name)}
+	return step{
+		what: name + ": the Cluster is gone",
+		do: func() {
+			for _, f := range fleets {
+				f.between(0, f.Exist)
+			}
+			if err := w.Delete(w.ctx, c); err != nil {
+				w.t.Fatal(err)
+			}
+		},
+		done: func() (string, bool) {
+			err := w.Get(w.ctx, client.ObjectKeyFromObject(c), &clusterv1.Cluster{})
+			return fmt.Sprint(err), apierrors.IsNotFound(err)
+		},
 	}
 }
 
-// startProvider starts the extension, a gateway, and the controllers of the infrastructure provider.
-func (w *world) startProvider() {
-	w.t.Helper()
-	hookgate := folder(w.t, "HOOKGATE_BIN")
-	w.extension = newServer(w.t)
-	w.extension.start = func() *process {
-		return w.launch("extension", "python3", filepath.Join("..", "..", "examples", "infrastructure", "python", "main.py"),
-			loopback(w.extension.port), w.certs)
-	}
-	w.gateway = newServer(w.t)
-	grpc := freePort(w.t)
-	w.gateway.start = func() *process {
-		return w.launch("hookgate", hookgate, "serve", "--kubeconfig", w.kubeconfig, "--extension-config-group", ownGroup,
-			"--cert-dir", w.certs, "--allowed-client-names", caller, "--http-address", loopback(w.gateway.port),
-			"--grpc-address", loopback(grpc), "--diagnostics-address", loopback(w.gateway.diagnostics),
-			"--health-addr", loopback(w.gateway.health), "--gateway-address", loopback(w.gateway.port))
-	}
-	provider := newServer(w.t)
-	provider.start = func() *process {
-		return w.launch("hookgate-infrastructure", hookgate, "infrastructure", "--kubeconfig", w.kubeconfig,
-			"--gateway", "grpcs://"+loopback(grpc), "--ca", filepath.Join(w.certs, "ca.crt"),
-			"--cert", filepath.Join(w.certs, "client.crt"), "--key", filepath.Join(w.certs, "client.key"),
-			"--diagnostics-address", loopback(provider.diagnostics), "--health-addr", loopback(provider.health))
-	}
-	w.extension.process = w.extension.start()
-	w.gateway.process = w.gateway.start()
-	w.ready(w.gateway)
-	w.registerExtension("cloud", w.extension.port, nil)
-	provider.process = provider.start()
-	w.ready(provider)
-}
-
-// killExtension kills the extension, in the middle of whatever it does, and starts it again.
-func (w *world) killExtension() {
-	w.t.Helper()
-	old := w.extension.process
-	w.running = slices.DeleteFunc(w.running, func(p *process) bool { return p == old })
-	_ = old.cmd.Process.Kill()
-	<-old.done
-	w.extension.process = w.extension.start()
-}
-
-// variable is a variable of clusterctl's templates, with its default.
-var variable = regexp.MustCompile(`\$\{([A-Z_]+)(?::=([^}]*))?\}`)
-
-// template returns the objects of a template of the release, as clusterctl makes them.
-func (w *world) template(name string, values map[string]string) []*unstructured.Unstructured {
-	w.t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "deploy", "release", "infrastructure", name))
-	if err != nil {
-		w.t.Fatal(err)
-	}
-	return decode(w.t, []byte(variable.ReplaceAllStringFunc(string(text), func(v string) string {
-		m := variable.FindStringSubmatch(v)
-		if value, ok := values[m[1]]; ok {
-			return value
-		}
-		return m[2]
-	})))
-}
-
-// await waits until the Cluster has so many machines with Nodes, all of this version.
-func (w *world) await(controlPlane, workers int, version string) {
-	w.t.Helper()
-	what := fmt.Sprintf("%d and %d machines of %s run", controlPlane, workers, version)
-	w.eventuallyWithin(6*time.Minute, what, func() (string, bool) {
-		if w.meanwhile != nil {
-			w.meanwhile()
-		}
-		have, saw := w.joined(version)
-		return saw, have == counted{controlPlane, workers}
-	})
-}
-
-// counted counts Machines.
-type counted struct{ controlPlane, workers int }
-
-// joined counts the Machines of a version that have Nodes, and says what else there is.
-func (w *world) joined(version string) (counted, string) {
+// fleetRuns reports whether a fleet has so many Machines, all of which run this version, and has made so many machines.
+func (w *world) fleetRuns(
+	l *ledger, f *fleet, labels client.MatchingLabels, version string, want, made int,
+) (string, bool) {
 	w.t.Helper()
 	list := &clusterv1.MachineList{}
-	if err := w.List(w.ctx, list, client.InNamespace(namespace)); err != nil {
-		return counted{}, err.Error()
-	}
-	var have counted
-	for i := range list.Items {
-		m := &list.Items[i]
-		if m.Spec.Version != version || !m.DeletionTimestamp.IsZero() || m.Status.NodeRef.Name == "" {
-			return counted{}, fmt.Sprintf("Machine %s: version %s, phase %s, %v", m.Name, m.Spec.Version, m.Status.Phase,
-				meta.FindStatusCondition(m.Status.Conditions, clusterv1.ReadyCondition))
-		}
-		if _, ok := m.Labels[clusterv1.MachineControlPlaneLabel]; ok {
-			have.controlPlane++
-		} else {
-			have.workers++
-		}
-	}
-	return have, fmt.Sprintf("%+v", have)
-}
-
-func (w *world) get(apiGroup, kind, ns, name string) *unstructured.Unstructured {
-	w.t.Helper()
-	o := &unstructured.Unstructured{}
-	o.SetAPIVersion(apiGroup)
-	o.SetKind(kind)
-	if err := w.Get(w.ctx, client.ObjectKey{Namespace: ns, Name: name}, o); err != nil {
-		w.t.Fatalf("get %s %s: %v", kind, name, err)
-	}
-	return o
-}
-
-// conditionOf returns a condition of one of the provider's objects, and reports whether it is True.
-func (w *world) conditionOf(kind, ns, name, condition string) (string, bool) {
-	w.t.Helper()
-	list, _, _ := unstructured.NestedSlice(w.get("infrastructure.hookgate.dev/v1alpha1", kind, ns, name).Object, "status", "conditions")
-	for _, c := range list {
-		if c, _ := c.(map[string]any); c["type"] == condition {
-			return fmt.Sprint(c), c["status"] == "True"
-		}
-	}
-	return fmt.Sprint("no condition ", condition, " among ", list), false
-}
-
-func groupOf(kind string) string {
-	if kind == "KubeadmControlPlane" {
-		return "controlplane.cluster.x-k8s.io/v1beta2"
-	}
-	return clusterv1.GroupVersion.String()
-}
-
-// scale sets the replicas of an object.
-func (w *world) scale(kind, name string, replicas int64) {
-	w.t.Helper()
-	w.patch(kind, name, replicas, "spec", "replicas")
-}
-
-// setVersion upgrades the control plane and the workers.
-func (w *world) setVersion(version string) {
-	w.t.Helper()
-	w.patch("KubeadmControlPlane", "c-control-plane", version, "spec", "version")
-	w.patch("MachineDeployment", "c-md-0", version, "spec", "template", "spec", "version")
-}
-
-func (w *world) patch(kind, name string, value any, path ...string) {
-	w.t.Helper()
-	before := w.get(groupOf(kind), kind, namespace, name)
-	after := before.DeepCopy()
-	if err := unstructured.SetNestedField(after.Object, value, path...); err != nil {
+	if err := w.List(w.ctx, list, client.InNamespace(namespace), labels); err != nil {
 		w.t.Fatal(err)
 	}
-	if err := w.Patch(w.ctx, after, client.MergeFrom(before)); err != nil {
-		w.t.Fatalf("set %s of %s %s: %v", strings.Join(path, "."), kind, name, err)
+	for _, m := range list.Items {
+		if m.Spec.Version != version || !m.DeletionTimestamp.IsZero() || m.Status.NodeInfo == nil ||
+			m.Status.NodeInfo.KubeletVersion != version {
+			return fmt.Sprintf("Machine %s: version %s, phase %s, %v", m.Name, m.Spec.Version, m.Status.Phase,
+				meta.FindStatusCondition(m.Status.Conditions, clusterv1.ReadyCondition)), false
+		}
 	}
+	if len(list.Items) != want {
+		return fmt.Sprintf("%d Machines", len(list.Items)), false
+	}
+	return l.is(f, want, made)
 }
 
-// infrastructureCRDs reads the CRDs of the infrastructure provider.
-func (w *world) infrastructureCRDs() []*apiextensionsv1.CustomResourceDefinition {
+// joinToken is a bootstrap token in kubeadm's configuration, with its ID.
+var joinToken = regexp.MustCompile(`token: ([a-z0-9]{6})\.[a-z0-9]{16}`)
+
+// bootstrapToken returns the ID of the token in the bootstrap data of a pool.
+func (w *world) bootstrapToken(f *fleet) string {
 	w.t.Helper()
-	files, err := filepath.Glob(filepath.Join("..", "..", "deploy", "crd", "infrastructure", "infrastructure.hookgate.dev_*.yaml"))
-	if err != nil || len(files) == 0 {
-		w.t.Fatalf("%d CRDs of the provider: %v", len(files), err)
+	list := &clusterv1.MachinePoolList{}
+	if err := w.List(w.ctx, list, client.InNamespace(namespace)); err != nil {
+		w.t.Fatal(err)
 	}
-	var list []*apiextensionsv1.CustomResourceDefinition
-	for _, file := range files {
-		crd := &apiextensionsv1.CustomResourceDefinition{}
-		convert(w.t, read(w.t, file)[0], crd)
-		list = append(list, crd)
+	for _, p := range list.Items {
+		name := p.Spec.Template.Spec.Bootstrap.DataSecretName
+		if !strings.HasPrefix(p.Name, f.prefix) || name == nil {
+			continue
+		}
+		s := &corev1.Secret{}
+		if err := w.Get(w.ctx, client.ObjectKey{Namespace: namespace, Name: *name}, s); err != nil {
+			w.t.Fatal(err)
+		}
+		if m := joinToken.FindSubmatch(s.Data["value"]); m != nil {
+			return string(m[1])
+		}
 	}
-	return list
+	w.t.Fatalf("no pool %s with a bootstrap token", f.prefix)
+	return ""
+}
+
+// expired reports whether a cluster takes a bootstrap token no longer.
+func (w *world) expired(cluster client.Client, token string) bool {
+	w.t.Helper()
+	s := &corev1.Secret{}
+	key := client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "bootstrap-token-" + token}
+	if err := cluster.Get(w.ctx, key, s); err != nil {
+		return apierrors.IsNotFound(err)
+	}
+	until, err := time.Parse(time.RFC3339, string(s.Data["expiration"]))
+	return err == nil && until.Before(time.Now())
 }

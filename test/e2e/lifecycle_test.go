@@ -9,7 +9,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -46,12 +45,8 @@ var hooks = map[string]string{
 
 // TestLifecycle creates, upgrades, changes in place and deletes a Cluster whose every hook goes through the gateway.
 func TestLifecycle(t *testing.T) {
-	began := time.Now()
-	say := func(format string, args ...any) {
-		t.Helper()
-		t.Logf("%4.0fs  %s", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
-	}
 	w := beginWithHub(t)
+	say := w.logf
 	say("Cluster API has discovered the gateway")
 
 	for _, o := range read(t, "testdata/clusterclass.yaml") {

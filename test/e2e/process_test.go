@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -33,7 +34,7 @@ func (w *world) launch(name, path string, args ...string) *process {
 	}
 	p := &process{name: name, cmd: exec.Command(path, args...), done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = log, log
-	p.cmd.Env = append(os.Environ(), "KUBECONFIG="+w.kubeconfig, "POD_IP=127.0.0.1")
+	p.cmd.Env = append(append(os.Environ(), "KUBECONFIG="+w.kubeconfig, "POD_IP=127.0.0.1"), w.env...)
 	if err := p.cmd.Start(); err != nil {
 		w.t.Fatalf("start %s: %v", name, err)
 	}
@@ -135,11 +136,16 @@ const (
 	lastPort  = 31999
 )
 
-var nextPort = firstPort + rand.IntN(lastPort-firstPort)
+var (
+	portMu   sync.Mutex // of nextPort
+	nextPort = firstPort + rand.IntN(lastPort-firstPort)
+)
 
 // freePort returns a free port that it has not returned before.
 func freePort(t *testing.T) int {
 	t.Helper()
+	portMu.Lock()
+	defer portMu.Unlock()
 	for range lastPort - firstPort {
 		if nextPort++; nextPort > lastPort {
 			nextPort = firstPort

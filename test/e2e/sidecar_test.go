@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -31,12 +30,8 @@ const (
 // TestSidecar runs a Cluster with an extension that is not in Go and knows no HTTP, beside a gateway that knows no
 // ExtensionConfig: Cluster API has its variable and its patch, and is held by it.
 func TestSidecar(t *testing.T) {
-	began := time.Now()
-	say := func(format string, args ...any) {
-		t.Helper()
-		t.Logf("%4.0fs  %s", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
-	}
 	w := begin(t, true)
+	say := w.logf
 	w.startBeside()
 	w.registerGateway("example")
 	say("Cluster API has discovered the extension through its sidecar")

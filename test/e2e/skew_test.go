@@ -13,7 +13,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
@@ -29,12 +28,8 @@ const guard = "guard"
 // and one that reads the Cluster. Without a statement of what they understand, the Cluster cannot be created. Then
 // policies state it.
 func TestExtensionsOfV112(t *testing.T) {
-	began := time.Now()
-	say := func(format string, args ...any) {
-		t.Helper()
-		t.Logf("%4.0fs  %s", time.Since(began).Seconds(), fmt.Sprintf(format, args...))
-	}
 	w := begin(t, true)
+	say := w.logf
 	w.startHub(filepath.Join(folder(t, "HOOKGATE_SKEW_BIN"), "test-extension"))
 	record := w.startGuard()
 	w.register(map[string]any{})

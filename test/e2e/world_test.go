@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -50,8 +51,9 @@ const (
 
 // world holds all running processes.
 type world struct {
-	t   *testing.T
-	ctx context.Context
+	t     *testing.T
+	ctx   context.Context
+	began time.Time
 	client.Client
 
 	logs       string // folder of what the processes printed
@@ -59,13 +61,11 @@ type world struct {
 	certs      string // folder with tls.crt and tls.key, for every server, and with client.crt and ca.crt for callers of hooks
 	ca         []byte
 	rest       *rest.Config
+	env        []string // of all processes, beside that of the suite
 	running    []*process
 
 	extension, core, controlPlane *server
 	gateway                       *server
-
-	// meanwhile runs at each look at what is awaited; nil for nothing.
-	meanwhile func()
 
 	// What the gateway had counted when it was restarted, and the requests of Cluster API that found it away.
 	callsBefore, requestsBefore []sample
@@ -83,13 +83,20 @@ func newServer(t *testing.T) *server {
 	return &server{port: freePort(t), diagnostics: freePort(t), health: freePort(t)}
 }
 
+// worlds keeps two worlds of one kind from existing at the same time: they would take each other's ports. One of each
+// kind runs beside the other, since they wait more than they work.
+var worlds = map[bool]*sync.Mutex{true: {}, false: {}}
+
 // begin starts Cluster API and its providers, with no extension as yet. The infrastructure provider is Cluster API's own,
 // in memory, or none: then only the CRDs of Hookgate's exist.
 func begin(t *testing.T, inMemory bool) *world {
+	t.Parallel()
 	ctrllog.SetLogger(logr.Discard())
+	worlds[inMemory].Lock()
+	t.Cleanup(worlds[inMemory].Unlock)
 	ctx, cancel := context.WithTimeout(t.Context(), lifetime)
 	t.Cleanup(cancel)
-	w := &world{t: t, ctx: ctx}
+	w := &world{t: t, ctx: ctx, began: time.Now()}
 	w.keepLogs()
 	w.certs = t.TempDir()
 	w.ca = issue(t, w.certs)
@@ -112,7 +119,11 @@ func begin(t *testing.T, inMemory bool) *world {
 		"--runtime-extension-client-key-file", filepath.Join(w.certs, "client.key"),
 	}
 	w.core = provider("core", "sigs.k8s.io/cluster-api", "core", shows...)
-	bootstrap := provider("kubeadm-bootstrap", "sigs.k8s.io/cluster-api", "bootstrap/kubeadm")
+	var tokens []string
+	if !inMemory {
+		tokens = []string{"--bootstrap-token-ttl", bootstrapTokenTTL.String()}
+	}
+	bootstrap := provider("kubeadm-bootstrap", "sigs.k8s.io/cluster-api", "bootstrap/kubeadm", tokens...)
 	w.controlPlane = provider("kubeadm-control-plane", "sigs.k8s.io/cluster-api", "controlplane/kubeadm",
 		shows...)
 	servers := []*server{w.core, bootstrap, w.controlPlane}
@@ -137,6 +148,12 @@ func begin(t *testing.T, inMemory bool) *world {
 		w.ready(s)
 	}
 	return w
+}
+
+// logf logs what has happened, and when.
+func (w *world) logf(format string, args ...any) {
+	w.t.Helper()
+	w.t.Logf("%4.0fs  %s", time.Since(w.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
 // beginWithHub also starts Cluster API's own extension and a gateway, and registers the extension with the gateway and

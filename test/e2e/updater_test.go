@@ -1,0 +1,135 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package e2e
+
+import (
+	"bytes"
+	"crypto/tls"
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
+)
+
+// updater is an extension that upgrades Machines of MachineDeployments in place, by asking the fake cloud to do it. It
+// is safe for concurrent use.
+type updater struct {
+	w     *world
+	cloud string
+
+	mu      sync.Mutex
+	updates map[string]int // calls of UpdateMachine by Machine and version
+}
+
+// startUpdater starts the extension, and registers it with the gateway.
+func (w *world) startUpdater(cloud string) *updater {
+	w.t.Helper()
+	u := &updater{w: w, cloud: cloud, updates: map[string]int{}}
+	const group = "/hooks.runtime.cluster.x-k8s.io/v1alpha1/"
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+group+"discovery", answering(u, u.discovery))
+	mux.HandleFunc("POST "+group+"canupdatemachineset/version", answering(u, u.canUpdateMachineSet))
+	mux.HandleFunc("POST "+group+"updatemachine/update", answering(u, u.updateMachine))
+	certificate, err := tls.LoadX509KeyPair(filepath.Join(w.certs, "tls.crt"), filepath.Join(w.certs, "tls.key"))
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	server := httptest.NewUnstartedServer(mux)
+	server.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS12}
+	server.StartTLS()
+	w.t.Cleanup(server.Close)
+	w.registerExtension("updater", server.Listener.Addr().(*net.TCPAddr).Port, nil)
+	return u
+}
+
+// answering serves a hook.
+func answering[Request, Response any](u *updater, hook func(*Request, *Response) error) http.HandlerFunc {
+	return func(rw http.ResponseWriter, r *http.Request) {
+		request, response := new(Request), new(Response)
+		err := json.NewDecoder(r.Body).Decode(request)
+		if err == nil {
+			err = hook(request, response)
+		}
+		if err != nil {
+			u.w.t.Errorf("updater: %s: %v", r.URL.Path, err)
+			http.Error(rw, err.Error(), http.StatusInternalServerError)
+			return
+		}
+		rw.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(rw).Encode(response) // the gateway says so if the answer does not arrive
+	}
+}
+
+func (u *updater) discovery(_ *runtimehooksv1.DiscoveryRequest, a *runtimehooksv1.DiscoveryResponse) error {
+	for name, hook := range map[string]string{"version": "CanUpdateMachineSet", "update": "UpdateMachine"} {
+		a.Handlers = append(a.Handlers, runtimehooksv1.ExtensionHandler{
+			Name: name, RequestHook: runtimehooksv1.GroupVersionHook{APIVersion: runtimehooksv1.GroupVersion.String(), Hook: hook},
+		})
+	}
+	a.SetGroupVersionKind(runtimehooksv1.GroupVersion.WithKind("DiscoveryResponse"))
+	a.Status = runtimehooksv1.ResponseStatusSuccess
+	return nil
+}
+
+// canUpdateMachineSet says that the version can be updated in place, and nothing else.
+func (u *updater) canUpdateMachineSet(
+	r *runtimehooksv1.CanUpdateMachineSetRequest, a *runtimehooksv1.CanUpdateMachineSetResponse,
+) error {
+	patch, err := json.Marshal(map[string]any{"spec": map[string]any{"template": map[string]any{"spec": map[string]any{
+		"version": r.Desired.MachineSet.Spec.Template.Spec.Version,
+	}}}})
+	a.SetGroupVersionKind(runtimehooksv1.GroupVersion.WithKind("CanUpdateMachineSetResponse"))
+	a.Status = runtimehooksv1.ResponseStatusSuccess
+	a.MachineSetPatch = runtimehooksv1.Patch{PatchType: runtimehooksv1.JSONMergePatchType, Patch: patch}
+	return err
+}
+
+// updateMachine begins at the first call, and is done at the second.
+func (u *updater) updateMachine(r *runtimehooksv1.UpdateMachineRequest, a *runtimehooksv1.UpdateMachineResponse) error {
+	a.SetGroupVersionKind(runtimehooksv1.GroupVersion.WithKind("UpdateMachineResponse"))
+	a.Status = runtimehooksv1.ResponseStatusSuccess
+	m := r.Desired.Machine
+	if u.count(m.Name+" "+m.Spec.Version) == 1 {
+		a.RetryAfterSeconds = 1
+		return nil
+	}
+	change, err := json.Marshal(map[string]string{"version": m.Spec.Version})
+	if err != nil {
+		return err
+	}
+	url := u.cloud + "/machines/" + strings.TrimPrefix(m.Spec.ProviderID, "fake:///")
+	request, err := http.NewRequest(http.MethodPatch, url, bytes.NewReader(change))
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	_ = response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return fmt.Errorf("the cloud answers %s", response.Status)
+	}
+	return nil
+}
+
+func (u *updater) count(update string) int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.updates[update]++
+	return u.updates[update]
+}
+
+// updated returns how many updates there were.
+func (u *updater) updated() int {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	return len(u.updates)
+}
