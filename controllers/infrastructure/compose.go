@@ -81,8 +81,8 @@ func (r *pools) machinesOf(
 	return machines, nil
 }
 
-// membersOf returns what a plan has to know of the machines of a pool. Cluster API, an autoscaler or a person says on the
-// Machine that it shall go.
+// membersOf returns what a plan has to know of the machines of a pool. Cluster API, an autoscaler or a person says on
+// the Machine that it shall go.
 func (r *pools) membersOf(ctx context.Context, list []infrav1.HookgateMachine) ([]member, error) {
 	members := make([]member, len(list))
 	for i := range list {

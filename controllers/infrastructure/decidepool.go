@@ -142,7 +142,8 @@ func plan(members []member, revision string, wanted int) todo {
 	}
 	slices.SortStableFunc(alive, func(a, b member) int {
 		return cmp.Or(
-			first(a.leaving)-first(b.leaving), first(a.preferred)-first(b.preferred), first(a.revision != revision)-first(b.revision != revision),
+			first(a.leaving)-first(b.leaving), first(a.preferred)-first(b.preferred),
+			first(a.revision != revision)-first(b.revision != revision),
 			first(!a.ready)-first(!b.ready), a.created.Compare(b.created), cmp.Compare(a.name, b.name))
 	})
 	for _, m := range alive[:excess] {
