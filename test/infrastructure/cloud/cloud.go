@@ -48,8 +48,8 @@ const (
 	// The API servers have ports below those that the kernel gives to connections, and between those of Cluster API's
 	// own in-memory provider and those that the end-to-end suite takes.
 	minPort, maxPort = 21000, 21999
-	// host is where API servers are said to be.
-	host = "127.0.0.1"
+	// defaultHost is where API servers are said to be.
+	defaultHost = "127.0.0.1"
 	// tick is how often the cloud looks at what it has under way.
 	tick = 50 * time.Millisecond
 	// housekeeping is how often it does what controllers of a cluster would do.
@@ -62,6 +62,8 @@ const (
 type Config struct {
 	// Token, if set, is what requests must have as their bearer token.
 	Token string
+	// Host is the address of this host that clients of API servers use; 127.0.0.1 by default.
+	Host string
 	// JoinTimeout is how long a machine tries to join; 10 s by default.
 	JoinTimeout time.Duration
 	// Logger defaults to none.
@@ -111,6 +113,9 @@ func New(config Config) (*Cloud, error) {
 	if config.JoinTimeout == 0 {
 		config.JoinTimeout = defaultJoinTimeout
 	}
+	if config.Host == "" {
+		config.Host = defaultHost
+	}
 	if config.Logger == nil {
 		config.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -121,7 +126,7 @@ func New(config Config) (*Cloud, error) {
 		return nil, fmt.Errorf("start the clusters' store: %w", err)
 	}
 	ports := inmemoryserver.CustomPorts{MinPort: minPort, MaxPort: maxPort, DebugPort: 0}
-	mux, err := inmemoryserver.NewWorkloadClustersMux(manager, host, ports)
+	mux, err := inmemoryserver.NewWorkloadClustersMux(manager, config.Host, ports)
 	if err != nil {
 		stop()
 		return nil, fmt.Errorf("start the clusters' server: %w", err)

@@ -9,7 +9,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"slices"
-	"strconv"
 	"time"
 
 	inmemoryruntime "sigs.k8s.io/cluster-api/test/infrastructure/inmemory/pkg/runtime"
@@ -37,7 +36,7 @@ type network struct {
 
 // endpoint returns where the API server is, as kubeadm writes it.
 func (n *network) endpoint() string {
-	return net.JoinHostPort(host, strconv.Itoa(int(n.listener.Port())))
+	return n.listener.HostPort()
 }
 
 // store returns a client of the cluster's objects, beside the API server.
@@ -47,7 +46,7 @@ func (c *Cloud) store(n *network) inmemoryruntime.Client {
 
 // putNetwork makes the network of key, unless it is there.
 func (c *Cloud) putNetwork(key string, spec api.NetworkSpec) (*network, bool, error) {
-	if err := checkNetwork(&spec); err != nil {
+	if err := checkNetwork(&spec, c.config.Host); err != nil {
 		return nil, false, err
 	}
 	if n := c.findNetwork(key); n != nil {
@@ -68,7 +67,7 @@ func (c *Cloud) putNetwork(key string, spec api.NetworkSpec) (*network, bool, er
 }
 
 // checkNetwork returns an error unless spec can be made, and fills in what it leaves out.
-func checkNetwork(spec *api.NetworkSpec) error {
+func checkNetwork(spec *api.NetworkSpec, host string) error {
 	if len(spec.FailureDomains) == 0 {
 		spec.FailureDomains = []string{"fd-1", "fd-2", "fd-3"}
 	}
@@ -185,7 +184,7 @@ func describeNetwork(n *network) api.Network {
 		Tags: maps.Clone(n.spec.Tags), Initialized: n.initialized, APIServers: len(n.servers),
 	}
 	if n.listener != nil {
-		answer.Endpoint = &api.Endpoint{Host: host, Port: n.listener.Port()}
+		answer.Endpoint = &api.Endpoint{Host: n.listener.Host(), Port: n.listener.Port()}
 	}
 	return answer
 }

@@ -40,6 +40,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	flags := flag.NewFlagSet("fake-cloud", flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	address := flags.String("listen", "127.0.0.1:0", "the address of the API, on loopback")
+	host := flags.String("host", "127.0.0.1", "the IP address of this host that clients of the clusters' API servers use")
 	token := flags.String("token", "", "the bearer token that requests must have; none by default")
 	joinTimeout := flags.Duration("join-timeout", 10*time.Second, "how long a machine tries to join its cluster")
 	verbose := flags.Bool("v", false, "log what the API servers do, too")
@@ -53,12 +54,15 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) error {
 	if ip := net.ParseIP(listenHost); ip == nil || !ip.IsLoopback() {
 		return fmt.Errorf("listen on %s: only loopback addresses are served", *address)
 	}
+	if net.ParseIP(*host) == nil {
+		return fmt.Errorf("host %q: not an IP address", *host)
+	}
 	handler := slog.NewTextHandler(stderr, nil)
 	ctrl.SetLogger(logr.Discard())
 	if *verbose {
 		ctrl.SetLogger(logr.FromSlogHandler(handler))
 	}
-	fake, err := cloud.New(cloud.Config{Token: *token, JoinTimeout: *joinTimeout, Logger: slog.New(handler)})
+	fake, err := cloud.New(cloud.Config{Token: *token, Host: *host, JoinTimeout: *joinTimeout, Logger: slog.New(handler)})
 	if err != nil {
 		return err
 	}

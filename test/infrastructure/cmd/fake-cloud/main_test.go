@@ -16,14 +16,14 @@ import (
 	"github.com/hookgate/hookgate/test/infrastructure/cloud/api"
 )
 
-// TestRun starts the program, reads its URL, uses it, and ends it.
+// TestRun starts the program, reads its URL, makes a network at the given address, and ends it.
 func TestRun(t *testing.T) {
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
 	output, stdout := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- run(ctx, []string{"--token", "secret"}, stdout, io.Discard)
+		ended <- run(ctx, []string{"--token", "secret", "--host", "::1"}, stdout, io.Discard)
 		_ = stdout.Close()
 	}()
 	line, err := bufio.NewReader(output).ReadString('\n')
@@ -37,6 +37,18 @@ func TestRun(t *testing.T) {
 	}
 	if counts.Requests["GET /counts"] != 1 {
 		t.Errorf("counts: %+v", counts)
+	}
+	network := api.Network{}
+	if err := client.Do(t.Context(), http.MethodPut, "/networks/n", api.NetworkSpec{}, &network); err != nil {
+		t.Fatal(err)
+	}
+	for network.Endpoint == nil {
+		if err := client.Do(t.Context(), http.MethodGet, "/networks/n", nil, &network); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if network.Endpoint.Host != "::1" {
+		t.Errorf("the endpoint is %+v", network.Endpoint)
 	}
 	stop()
 	if err := <-ended; err != nil {
@@ -53,6 +65,9 @@ func TestBadFlags(t *testing.T) {
 		if err := run(t.Context(), []string{"--listen", address}, io.Discard, io.Discard); err == nil {
 			t.Errorf("%s: no error", address)
 		}
+	}
+	if err := run(t.Context(), []string{"--host", "localhost"}, io.Discard, io.Discard); err == nil {
+		t.Error("a host that is no address: no error")
 	}
 	if err := run(t.Context(), []string{"--help"}, io.Discard, io.Discard); !errors.Is(err, flag.ErrHelp) {
 		t.Errorf("help: %v", err)
