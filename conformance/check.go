@@ -55,7 +55,7 @@ func (c *Check) family() string {
 func Checks() []Check {
 	return slices.Concat(secureChecks, discoveryChecks, answerChecks, patchChecks, variableChecks,
 		inPlaceChecks, planChecks, envelopeChecks, repeatChecks, malformedChecks, loadChecks, protocolChecks,
-		infrastructureChecks)
+		infrastructureChecks, groupChecks)
 }
 
 // SelectionError reports a pattern of Options that selects no check.

@@ -139,7 +139,7 @@ var answerChecks = []Check{
 func eachBase(check func(*handler, *exchange) string) runFunc {
 	return func(ctx context.Context, s *session, v *verdict) {
 		if len(s.handlers) == 0 {
-			v.skipf("no handler is known that can be called")
+			v.skipf("%s", s.noHandler())
 		}
 		for _, h := range s.handlers {
 			x := s.base(ctx, h)

@@ -29,6 +29,8 @@ var discoveryChecks = []Check{
 				v.skipf("Discovery is not implemented; server reflection stands in for it")
 			case x.outcome != answered && s.provider.answers():
 				v.skipf("the extension has no hooks of Cluster API, but those of infrastructure")
+			case x.outcome != answered && s.servesAdded():
+				v.skipf("the extension has no hooks of Cluster API, but those of another group")
 			case x.outcome != answered:
 				v.failf(x, "there is no answer of Discovery")
 			case x.parsed == nil:

@@ -55,7 +55,7 @@ var infrastructureChecks = []Check{
 				seen[a.Name] = true
 			}
 			for i, a := range p.first.parsed.Handlers {
-				if problem := s.wrongHandler(a, seen); problem != "" {
+				if problem := s.wrongHandler(a, p.discovery.GroupVersionHook, seen); problem != "" {
 					v.failf(p.first, "handlers[%d]: %s", i, problem)
 				}
 				seen[a.Name] = true
@@ -177,8 +177,8 @@ func ofTrial(id, rule, source string) Check {
 	}
 }
 
-// wrongHandler returns what is wrong with a handler of infrastructure beside others, by name.
-func (s *session) wrongHandler(a announced, seen map[string]bool) string {
+// wrongHandler returns what is wrong with a handler that the discovery of a group lists, beside others, by name.
+func (s *session) wrongHandler(a announced, of hook.GroupVersionHook, seen map[string]bool) string {
 	gvh, err := hook.Parse(a.RequestHook.APIVersion, a.RequestHook.Hook)
 	h, known := s.catalog.Lookup(gvh)
 	errs := validation.IsDNS1123Label(a.Name)
@@ -187,9 +187,9 @@ func (s *session) wrongHandler(a announced, seen map[string]bool) string {
 		return fmt.Sprintf("name %q is no DNS-1123 label: %s", a.Name, errs[0])
 	case seen[a.Name]:
 		return fmt.Sprintf("name %q is the name of another handler, too", a.Name)
-	case err != nil, !known, h.Group != hook.InfrastructureGroup, h.Singleton():
-		return fmt.Sprintf("there is no hook %q of apiVersion %q that has handlers; apiVersion is %s/%s",
-			a.RequestHook.Hook, a.RequestHook.APIVersion, hook.InfrastructureGroup, hook.InfrastructureVersion)
+	case err != nil, !known, h.Group != of.Group, h.Singleton():
+		return fmt.Sprintf("there is no hook %q of apiVersion %q that has handlers; apiVersion is %s",
+			a.RequestHook.Hook, a.RequestHook.APIVersion, of.APIVersion())
 	case a.TimeoutSeconds != nil && (*a.TimeoutSeconds < 0 || *a.TimeoutSeconds > int64(limits.Timeout.Seconds())):
 		return fmt.Sprintf("timeoutSeconds is %d, which is not between 0 and 30", *a.TimeoutSeconds)
 	case a.ClusterAPIVersion != "" && hook.CheckClusterAPIVersion(a.ClusterAPIVersion) != nil:

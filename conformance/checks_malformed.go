@@ -66,7 +66,7 @@ var malformedChecks = []Check{
 					v.failf(x, "after requests that are wrong %s", problem)
 				}
 			}
-			if v.notFor != "" || s.reflected {
+			if v.notFor != "" || s.reflected || s.first.status() != success {
 				return
 			}
 			x := s.askDiscovery(ctx)

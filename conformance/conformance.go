@@ -27,7 +27,8 @@ type Target struct {
 
 // Options are the optional settings of a run.
 type Options struct {
-	// Catalog has the hooks; nil means those of Cluster API and of infrastructure.
+	// Catalog has the hooks; nil means those of Cluster API and of infrastructure. The handlers of further groups are
+	// called only if Requests has a request of their hook.
 	Catalog *catalog.Catalog
 	// Only and Skip select checks, by identifier ("patches.apply"), family ("patches") or pattern ("*.stable"). Skip
 	// wins.

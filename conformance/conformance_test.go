@@ -56,7 +56,7 @@ func TestGoodExtensions(t *testing.T) {
 			for _, id := range notFor[name] {
 				expected[id] = true
 			}
-			for _, c := range infrastructureChecks { // see TestGoodProvider
+			for _, c := range slices.Concat(infrastructureChecks, groupChecks) { // see TestGoodProvider, TestAddedGroup
 				expected[c.ID] = true
 			}
 			for _, r := range report.Results {

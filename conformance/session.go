@@ -45,7 +45,9 @@ type session struct {
 	services  []string
 	handlers  []*handler // those that can be called
 	provider  provider
-	dead      string // why no further check can be carried out
+	added     []*addedGroup
+	uncalled  []string // hooks of added groups without a request, of handlers that are announced
+	dead      string   // why no further check can be carried out
 
 	trust error // why the certificate is not good; nil if it is
 	old   error // why TLS 1.2 is not spoken; nil if it is
@@ -94,11 +96,11 @@ func newSession(ctx context.Context, t Target, o Options) (*session, error) {
 	mandated := codec.New(s.catalog)
 	s.discovery, _ = s.catalog.ByName(hook.Discovery)
 	for _, h := range s.catalog.Hooks() {
-		if h.Group != s.discovery.Group {
-			continue // of infrastructure, for example, whose requests are made for one run
+		body, ok := o.Requests[h.Hook]
+		if h.Group != s.discovery.Group && (!ok || h.Singleton() || h.Group == hook.InfrastructureGroup) {
+			continue // requests of infrastructure are made for one run
 		}
 		m := h.Request.New().Interface()
-		body, ok := o.Requests[h.Hook]
 		if !ok {
 			body = golden.Request(h.GroupVersionHook)
 		}
@@ -121,6 +123,7 @@ func newSession(ctx context.Context, t Target, o Options) (*session, error) {
 		s.transport.close()
 		return nil, err
 	}
+	s.discoverAdded(ctx)
 	s.discoverInfrastructure(ctx)
 	return s, nil
 }
@@ -360,13 +363,22 @@ func (s *session) working(ctx context.Context, v *verdict, hooks ...string) []*h
 	}
 	switch {
 	case len(s.handlers) == 0:
-		v.skipf("no handler is known that can be called")
+		v.skipf("%s", s.noHandler())
 	case announced == 0:
 		v.skipf("there is no handler of %s", strings.Join(hooks, ", "))
 	case silent == announced:
 		v.skipf("no such handler answers: see answers.valid and answers.status")
 	}
 	return working
+}
+
+// noHandler returns why there is no handler to call.
+func (s *session) noHandler() string {
+	if len(s.uncalled) == 0 {
+		return "no handler is known that can be called"
+	}
+	return fmt.Sprintf("there is no request for %s: give one, with --request HOOK=FILE",
+		strings.Join(slices.Compact(slices.Sorted(slices.Values(s.uncalled))), ", "))
 }
 
 // gone returns the reason why the extension has stopped answering, or "" if it still answers.

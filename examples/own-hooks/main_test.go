@@ -17,6 +17,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -51,6 +52,8 @@ type world struct {
 	gateway *process.Gateway
 	grpc    *process.Process
 	ca      string
+	// The URLs of the extensions.
+	stubs, plain string
 }
 
 func newWorld(t *testing.T) *world {
@@ -76,9 +79,8 @@ func newWorld(t *testing.T) *world {
 	if err := os.Mkdir(configDir, 0o750); err != nil {
 		t.Fatal(err)
 	}
-	for name, url := range map[string]string{
-		"stubs": "grpcs://" + overGRPC.Expect(t, `listening on (.*)\n`)[1], "plain": overREST.URL,
-	} {
+	stubs := "grpcs://" + overGRPC.Expect(t, `listening on (.*)\n`)[1]
+	for name, url := range map[string]string{"stubs": stubs, "plain": overREST.URL} {
 		manifest := fmt.Sprintf("apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\n"+
 			"metadata: {name: %s}\nspec: {clientConfig: {url: %q, caBundle: %s}}\n",
 			name, url, base64.StdEncoding.EncodeToString(certs.CAPEM))
@@ -91,7 +93,7 @@ func newWorld(t *testing.T) *world {
 	if err := g.AwaitReady(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return &world{gateway: g, grpc: overGRPC, ca: filepath.Join(certDir, devcert.CAFile)}
+	return &world{gateway: g, grpc: overGRPC, ca: filepath.Join(certDir, devcert.CAFile), stubs: stubs, plain: overREST.URL}
 }
 
 // buildExtension builds acme-dns and returns its path.
@@ -209,6 +211,39 @@ func TestCalls(t *testing.T) {
 	if out := w.call(t, fronts[0], "EnsureRecord", "--handler", "ensure.plain", "-f", "record.yaml"); !strings.Contains(out, "Published") {
 		t.Errorf("beside an open circuit: %s", out)
 	}
+}
+
+// TestCheck checks both extensions. The one in plain JSON has a handler that never answers.
+func TestCheck(t *testing.T) {
+	w := newWorld(t)
+	check := func(url string, more ...string) (string, error) {
+		out, err := own(t, append([]string{
+			"check", url, "--ca", w.ca, "--only", "groups,answers,envelope,malformed,idempotence,load", "-v",
+		}, more...)...).CombinedOutput()
+		return string(out), err
+	}
+	expect := func(what, out string, lines ...string) {
+		t.Helper()
+		for _, want := range lines {
+			if !regexp.MustCompile(`(?m)^` + want).MatchString(out) {
+				t.Errorf("%s: want a line %q in\n%s", what, want, out)
+			}
+		}
+	}
+
+	out, err := check(w.stubs, "--request", "EnsureRecord=record.yaml")
+	if err != nil {
+		t.Errorf("an extension that keeps the rules: %v", err)
+	}
+	expect("over gRPC", out, `pass  groups\.discovery`, `pass  groups\.content`, `pass  answers\.valid`, `pass  malformed\.refused`,
+		`pass  load\.limit`, `grpcs://\S+, gRPC, 1 handler:`) // RemoveRecord is not called without a request
+	out, err = check(w.plain, "--request", "EnsureRecord=record.yaml")
+	if err == nil {
+		t.Error("a handler that never answers keeps the rules")
+	}
+	expect("over REST", out, `pass  groups\.discovery`, `FAIL +answers\.in-time`)
+	out, _ = check(w.plain)
+	expect("without a request", out, `pass  groups\.discovery`, `skip  answers\.valid: .*EnsureRecord`)
 }
 
 // TestOpenAPI reads the document that the program makes of the group, and its page. test/openapi validates it.

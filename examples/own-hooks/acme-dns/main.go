@@ -41,7 +41,8 @@ func main() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	server, e := grpc.NewServer(grpc.Creds(transport)), &extension{records: map[string][]string{}}
+	server := grpc.NewServer(grpc.Creds(transport), grpc.MaxRecvMsgSize(20<<20)) // as large as bodies may be
+	e := &extension{records: map[string][]string{}}
 	dnsv1alpha1.RegisterDiscoveryServiceServer(server, e)
 	dnsv1alpha1.RegisterRecordHooksServiceServer(server, e)
 	fmt.Println("listening on", listener.Addr())
