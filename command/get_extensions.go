@@ -77,8 +77,8 @@ func (o *extensionsOptions) run(cmd *cobra.Command) error {
 	fromGateway := o.kubeconfig == "" && (cmd.Flags().Changed("diagnostics") || !inCluster())
 	switch {
 	case o.kubeconfig != "" && cmd.Flags().Changed("diagnostics"):
-		return usagef("--kubeconfig and --diagnostics: extensions are listed from a cluster or from a gateway; leave one of " +
-			"them out")
+		return usagef("--kubeconfig and --diagnostics: extensions are listed from a cluster or from a gateway; leave one " +
+			"of them out")
 	case o.group != cluster.ClusterAPIGroup && o.group != cluster.HookgateGroup:
 		return usagef("--extension-config-group: want %s or %s, got %q",
 			cluster.ClusterAPIGroup, cluster.HookgateGroup, o.group)
@@ -95,7 +95,7 @@ func (o *extensionsOptions) run(cmd *cobra.Command) error {
 
 // ofGateway lists the extensions of a gateway.
 func (o *extensionsOptions) ofGateway(cmd *cobra.Command) error {
-	print, err := extensionsPrinter(o.output)
+	show, err := extensionsPrinter(o.output)
 	if err != nil {
 		return err
 	}
@@ -122,7 +122,7 @@ func (o *extensionsOptions) ofGateway(cmd *cobra.Command) error {
 			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s has no extensions.\n", c.name())
 			return nil
 		}
-		if err := print(s, g, body); err != nil {
+		if err := show(s, g, body); err != nil {
 			return fmt.Errorf("print extensions: %w", err)
 		}
 		return nil

@@ -18,8 +18,8 @@ import (
 	"github.com/hookgate/hookgate/internal/text"
 )
 
-// handlersOptions are the flags of hookgate get handlers. One of server and diagnostics is what is asked; they share the
-// flags about credentials.
+// handlersOptions are the flags of hookgate get handlers. One of server and diagnostics is what is asked; they share
+// the flags about credentials.
 type handlersOptions struct {
 	clientOptions
 	diagnostics string
@@ -68,12 +68,13 @@ func (o *handlersOptions) run(cmd *cobra.Command, hooks *catalog.Catalog) error 
 // asksServer reports whether the flags that are set mean a server, and not a diagnostics address, which needs no
 // credentials by default.
 func asksServer(changed func(flag string) bool) bool {
-	return !changed("diagnostics") && slices.ContainsFunc([]string{"server", "ca", "cert", "key", "token", "token-file"}, changed)
+	return !changed("diagnostics") &&
+		slices.ContainsFunc([]string{"server", "ca", "cert", "key", "token", "token-file"}, changed)
 }
 
 // ofGateway lists the handlers that are registered with a gateway.
 func (o *handlersOptions) ofGateway(cmd *cobra.Command) error {
-	print, err := handlersPrinter(o.output)
+	show, err := handlersPrinter(o.output)
 	if err != nil {
 		return err
 	}
@@ -98,7 +99,7 @@ func (o *handlersOptions) ofGateway(cmd *cobra.Command) error {
 			return nil
 		}
 	}
-	if err := print(newScreen(cmd.OutOrStdout()), handlers); err != nil {
+	if err := show(newScreen(cmd.OutOrStdout()), handlers); err != nil {
 		return fmt.Errorf("print handlers: %w", err)
 	}
 	return nil

@@ -38,13 +38,13 @@ func TestGetHandlersOfAGateway(t *testing.T) {
 		{before, "a.other", "BeforeClusterUpgrade", "Up", "10s", "Fail", "-", "as sent", "-"},
 		{"patch--other", "patch.other", "GeneratePatches", "Unknown", "250ms", "Fail", "-", "as sent", "-"},
 	}
-	wide := [][]string{append(head[:len(head):len(head)], "CALLS", "FAILED", "P50", "P99", "EXTENSION")}
+	wide := [][]string{slices.Concat(head, []string{"CALLS", "FAILED", "P50", "P99", "EXTENSION"})}
 	for i, row := range rows {
 		calls := []string{"0", "0", "-", "-", "other"}
 		if i == 1 {
 			calls = []string{"100", "7", "1.2ms", "1.2s", "acme"}
 		}
-		wide = append(wide, append(row[:len(row):len(row)], calls...))
+		wide = append(wide, slices.Concat(row, calls))
 	}
 	for format, want := range map[string][][]string{
 		"table": append([][]string{head}, rows...), "wide": wide,

@@ -201,7 +201,8 @@ func (o *preflightOptions) nothing() string {
 	if o.extensionConfigs != "" {
 		return fmt.Sprintf("%s has no ExtensionConfig", o.extensionConfigs)
 	}
-	where := "the cluster has no ExtensionConfig in " + cmp.Or(o.group, cluster.ClusterAPIGroup+" and in "+cluster.HookgateGroup)
+	where := "the cluster has no ExtensionConfig in " +
+		cmp.Or(o.group, cluster.ClusterAPIGroup+" and in "+cluster.HookgateGroup)
 	if o.watchFilter != "" {
 		where += fmt.Sprintf(" with the label %s=%s", clusterv1.WatchLabel, o.watchFilter)
 	}

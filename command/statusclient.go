@@ -51,7 +51,8 @@ type statusClient struct {
 // open returns the client of the flags. It does not connect yet.
 func (o *statusOptions) open() (*statusClient, error) {
 	base, err := url.Parse(o.server)
-	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" || strings.Trim(base.Path, "/") != "" {
+	if err != nil || base.Host == "" || base.Scheme != "http" && base.Scheme != "https" ||
+		strings.Trim(base.Path, "/") != "" {
 		return nil, usagef("%s %q: want http://HOST:PORT or https://HOST:PORT", o.flag(), text.URL(o.server))
 	}
 	config, err := o.tls()
@@ -128,13 +129,11 @@ func (c *statusClient) explain(ctx context.Context, err error) error {
 	if cause := context.Cause(ctx); cause != nil {
 		err = cause
 	}
-	var failed *url.Error
-	if errors.As(err, &failed) {
+	if failed, ok := errors.AsType[*url.Error](err); ok {
 		err = failed.Err
 	}
 	hint := "Is the gateway running, and is this its --diagnostics-address? " + c.options.flag() + " names another one."
-	var wrong *tls.CertificateVerificationError
-	if errors.As(err, &wrong) {
+	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		hint = "Say --ca FILE, with the certificates to trust the gateway by."
 	}
 	return errors.New(withHint(fmt.Sprintf("gateway %s: %s", c.name(), err), hint))
@@ -145,7 +144,8 @@ func (c *statusClient) refusal(code int, body []byte, extension string) error {
 	hint := ""
 	switch code {
 	case http.StatusUnauthorized, http.StatusForbidden:
-		hint = "Say --token-file FILE or --cert FILE and --key FILE: a token must be allowed to get the path " + status.Path + "."
+		hint = "Say --token-file FILE or --cert FILE and --key FILE: a token must be allowed to get the path " +
+			status.Path + "."
 	case http.StatusNotFound:
 		if extension == "" {
 			hint = "Is this the diagnostics address of a gateway?"

@@ -34,7 +34,8 @@ type buildInfo struct {
 // currentBuild reads the build information that the linker and the go command put into the binary.
 func currentBuild() buildInfo {
 	b := buildInfo{
-		Version: version, Commit: cmp.Or(commit, "unknown"), Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH,
+		Version: version, Commit: cmp.Or(commit, "unknown"), Go: runtime.Version(),
+		Platform: runtime.GOOS + "/" + runtime.GOARCH,
 		HooksAPI: hook.APIVersion,
 	}
 	if info, ok := debug.ReadBuildInfo(); ok {

@@ -20,8 +20,8 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// Reporter describes a gateway, its extensions and the Clusters that wait for them, as far as this process has seen. All
-// fields but Notices are required. It is safe for concurrent use.
+// Reporter describes a gateway, its extensions and the Clusters that wait for them, as far as this process has seen.
+// All fields but Notices are required. It is safe for concurrent use.
 type Reporter struct {
 	ID, Version string
 	Started     time.Time

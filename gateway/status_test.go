@@ -9,6 +9,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -281,11 +282,11 @@ func TestHandlersOfACluster(t *testing.T) {
 		c := f.Cluster(namespace, "c")
 		var got []string
 		for _, h := range c.Hooks {
-			line := h.Name
+			line := []string{h.Name}
 			for _, handler := range h.Handlers {
-				line += " " + handler.Name
+				line = append(line, handler.Name)
 			}
-			got = append(got, line)
+			got = append(got, strings.Join(line, " "))
 		}
 		if diff := cmp.Diff(want, got); diff != "" {
 			t.Errorf("%s: -want +got\n%s", namespace, diff)

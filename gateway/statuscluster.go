@@ -13,8 +13,8 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// Cluster says which handlers the hooks of a Cluster go to, as far as its name and the labels of its namespace tell, and
-// which of them it waits for. It need not exist. Hooks without a handler are left out.
+// Cluster says which handlers the hooks of a Cluster go to, as far as its name and the labels of its namespace tell,
+// and which of them it waits for. It need not exist. Hooks without a handler are left out.
 func (r *Reporter) Cluster(namespace, name string) *status.Cluster {
 	now, snapshot := time.Now(), r.Registry.Snapshot()
 	c := &status.Cluster{Namespace: namespace, Name: name, Holds: []status.Hold{}, Hooks: []status.Hook{}}

@@ -127,13 +127,15 @@ func Extension(w io.Writer, g *status.Gateway) error {
 	}
 	t.Row("Discovery:", discovery(x, g.Now))
 	t.Row("Circuit:", circuitOf(x, g.Now))
-	t.Row("Calls now:", fmt.Sprintf("%d in flight of %d, %d waiting of %d", x.InFlight, x.Limits.InFlight, x.Waiting, x.Limits.Waiting))
+	t.Row("Calls now:", fmt.Sprintf("%d in flight of %d, %d waiting of %d",
+		x.InFlight, x.Limits.InFlight, x.Waiting, x.Limits.Waiting))
 	t.Row("Calls:", callsOf(&x.Calls, g.Window))
 	if err := t.Flush(); err != nil {
 		return err
 	}
 	handlers := table.New(w)
-	handlers.Header("HANDLER", "HOOK", "STATE", "TIMEOUT", "FAILURE POLICY", "ORDER", "OBJECTS", "POLICY", "CALLS", "FAILED", "P50", "P99")
+	handlers.Header("HANDLER", "HOOK", "STATE", "TIMEOUT", "FAILURE POLICY", "ORDER", "OBJECTS", "POLICY",
+		"CALLS", "FAILED", "P50", "P99")
 	for i := range x.Handlers {
 		handlers.Row(append(inEffect(&x.Handlers[i]), activityOf(&x.Handlers[i])...)...)
 	}

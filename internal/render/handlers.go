@@ -45,7 +45,9 @@ func inOrder(a, b *int32) int {
 // HandlersInEffect writes a row for each handler, with what is in effect for it. If wide, it has more columns.
 func HandlersInEffect(w io.Writer, handlers []status.HookedHandler, wide bool) error {
 	t := table.New(w)
-	columns := []string{"OFFERED AS", "HANDLER", "HOOK", "STATE", "TIMEOUT", "FAILURE POLICY", "ORDER", "OBJECTS", "POLICY"}
+	columns := []string{
+		"OFFERED AS", "HANDLER", "HOOK", "STATE", "TIMEOUT", "FAILURE POLICY", "ORDER", "OBJECTS", "POLICY",
+	}
 	if wide {
 		columns = append(columns, "CALLS", "FAILED", "P50", "P99", "EXTENSION")
 	}
