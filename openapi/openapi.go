@@ -66,12 +66,13 @@ type file struct {
 type Handler struct {
 	next  http.Handler
 	files map[string]*file
+	pages map[string]string // by their paths without the slash at the end
 }
 
 // New returns a Handler that serves the documents and their pages, and lets next serve everything else. The first
 // document is that of Cluster API's hooks.
 func New(next http.Handler, first Document, more ...Document) (*Handler, error) {
-	h := &Handler{next: next, files: map[string]*file{}}
+	h := &Handler{next: next, files: map[string]*file{}, pages: map[string]string{}}
 	for name, contentType := range map[string]string{
 		"page.js": "text/javascript; charset=utf-8", "page.css": "text/css; charset=utf-8",
 	} {
@@ -124,6 +125,7 @@ func (h *Handler) addDocuments(documents []Document) error {
 		h.files[folder+documentName] = newFile("application/json", sync.OnceValues(d.JSON))
 		h.files[folder] = newFile("text/html; charset=utf-8", func() ([]byte, error) { return text.Bytes(), nil })
 		h.files[folder+"index.html"] = h.files[folder]
+		h.pages[strings.TrimSuffix(folder, "/")] = folder
 	}
 	return nil
 }
@@ -136,8 +138,8 @@ func (h *Handler) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	f, ok := h.files[r.URL.Path]
 	if !ok {
-		if _, folder := h.files[r.URL.Path+"/"]; folder {
-			http.Redirect(w, r, r.URL.Path+"/", http.StatusMovedPermanently)
+		if page, ok := h.pages[r.URL.Path]; ok {
+			http.Redirect(w, r, page, http.StatusMovedPermanently)
 			return
 		}
 		h.next.ServeHTTP(w, r) // it answers unknown paths
