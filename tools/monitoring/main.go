@@ -100,5 +100,6 @@ func (p panel) thresholds() cog.Builder[dashboard.ThresholdsConfig] {
 }
 
 func (q query) target(i int) *prometheus.DataqueryBuilder {
-	return prometheus.NewDataqueryBuilder().Datasource(source).RefId(string(rune('A' + i))).Expr(q.expr).LegendFormat(q.legend)
+	return prometheus.NewDataqueryBuilder().Datasource(source).RefId(string(rune('A' + i))).Expr(q.expr).
+		LegendFormat(q.legend)
 }

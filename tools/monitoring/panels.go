@@ -27,6 +27,7 @@ type query struct{ expr, legend string }
 // up is the state of extensions as the replica that leads has it, or as a gateway that reads a directory does.
 const up = `max by (extension) (hookgate_extension_up{job=~"$job"} unless on (job, instance) (hookgate_leading == 0))`
 
+//nolint:lll // queries
 var rows = []row{
 	{"At a glance", []panel{
 		{

@@ -76,7 +76,8 @@ func desired(o *observation) *runtimev1.ExtensionConfig {
 		o.setServed(want, strconv.Itoa(len(want.Status.Handlers)))
 	case o.problem != "":
 		n := len(want.Status.Handlers)
-		o.setDiscovered(want, metav1.ConditionFalse, runtimev1.ExtensionConfigNotDiscoveredReason, withLastKnown(o.problem, n))
+		o.setDiscovered(want, metav1.ConditionFalse, runtimev1.ExtensionConfigNotDiscoveredReason,
+			withLastKnown(o.problem, n))
 		o.setServed(want, strconv.Itoa(n)+" last known")
 	}
 	if o.leads && !o.unreadable {

@@ -1,8 +1,8 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command generate writes the CustomResourceDefinitions of ExtensionConfig, one for each group that the gateway can watch.
-// The schema is Cluster API's, read from its module, with the texts that explain it.
+// Command generate writes the CustomResourceDefinitions of ExtensionConfig, one for each group that the gateway can
+// watch. The schema is Cluster API's, read from its module, with the texts that explain it.
 //
 //	generate CLUSTER_API_MODULE OUTPUT
 package main
@@ -80,8 +80,10 @@ func render(source []byte, group string) ([]byte, error) {
 	return append([]byte("# Made by `make generate` from the module sigs.k8s.io/cluster-api. Do not edit.\n"), content...), nil
 }
 
-// columns are what kubectl shows of an ExtensionConfig of Hookgate's group. The gateway writes the condition Served for two
-// of them.
+// columns are what kubectl shows of an ExtensionConfig of Hookgate's group. The gateway writes the condition Served for
+// two of them.
+//
+//nolint:lll // a line for each column
 var columns = []any{
 	column("Discovered", `.status.conditions[?(@.type=="Discovered")].status`, 0, "Whether the extension has answered its discovery"),
 	column("Reason", `.status.conditions[?(@.type=="Discovered")].reason`, 0, "The reason of the condition Discovered"),
@@ -95,7 +97,9 @@ var columns = []any{
 }
 
 func column(name, path string, priority int, description string) map[string]any {
-	return map[string]any{"name": name, "jsonPath": path, "priority": priority, "description": description, "type": "string"}
+	return map[string]any{
+		"name": name, "jsonPath": path, "priority": priority, "description": description, "type": "string",
+	}
 }
 
 // setColumns replaces the columns of the version that is stored. The age stays last.
