@@ -57,6 +57,14 @@ func (r *clusters) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 func (r *clusters) reconcile(
 	ctx context.Context, c, desired *infrav1.HookgateCluster, w *world,
 ) (reconcile.Result, error) {
+	b, err := r.duplicate(ctx, c, c.Spec.ExternalID, &infrav1.HookgateClusterList{})
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if b != nil {
+		b.apply(desired, provisioned(c.Status.Initialization))
+		return later(jitter(poolInterval)), r.write(ctx, c, desired)
+	}
 	handler := w.handlers().ReconcileCluster
 	if b := clusterBlock(c, w, handler); b != nil {
 		b.apply(desired, provisioned(c.Status.Initialization))
@@ -172,6 +180,11 @@ func (r *clusters) delete(
 	}
 	if c.Spec.ExternalID == "" { // nothing was ever called
 		return reconcile.Result{}, r.release(ctx, c, infrav1.ClusterFinalizer)
+	}
+	if b, err := r.duplicate(ctx, c, c.Spec.ExternalID, &infrav1.HookgateClusterList{}); err != nil {
+		return reconcile.Result{}, err
+	} else if b != nil {
+		return reconcile.Result{}, r.releaseDuplicate(ctx, c, infrav1.ClusterFinalizer)
 	}
 	if abandoned(c, c.Spec.ExternalID) {
 		return reconcile.Result{}, r.abandon(ctx, c, infrav1.ClusterFinalizer, c.Spec.ExternalID, w.className)

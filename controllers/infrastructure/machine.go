@@ -66,12 +66,20 @@ func (r *machines) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 func (r *machines) reconcile(
 	ctx context.Context, m, desired *infrav1.HookgateMachine, w *world,
 ) (reconcile.Result, error) {
+	b, err := r.duplicate(ctx, m, m.Spec.ExternalID, &infrav1.HookgateMachineList{})
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if b != nil {
+		b.apply(desired, provisioned(m.Status.Initialization))
+		return later(jitter(poolInterval)), r.write(ctx, m, desired)
+	}
 	handler := w.handlers().ReconcileMachine
 	if b := machineBlock(m, w, handler); b != nil {
 		b.apply(desired, provisioned(m.Status.Initialization))
 		return reconcile.Result{}, r.write(ctx, m, desired)
 	}
-	m, err := r.current(ctx, m)
+	m, err = r.current(ctx, m)
 	if err != nil || !m.DeletionTimestamp.IsZero() || exempt(m) {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
@@ -259,6 +267,11 @@ func (r *machines) delete(
 	instance := m.Annotations[infrav1.InstanceAnnotation] != ""
 	if m.Spec.ExternalID == "" && !instance { // nothing was ever called
 		return reconcile.Result{}, r.release(ctx, m, infrav1.MachineFinalizer)
+	}
+	if b, err := r.duplicate(ctx, m, m.Spec.ExternalID, &infrav1.HookgateMachineList{}); err != nil {
+		return reconcile.Result{}, err
+	} else if b != nil {
+		return reconcile.Result{}, r.releaseDuplicate(ctx, m, infrav1.MachineFinalizer)
 	}
 	if abandoned(m, m.Spec.ExternalID) {
 		return reconcile.Result{}, r.abandon(ctx, m, infrav1.MachineFinalizer, m.Spec.ExternalID, w.className)

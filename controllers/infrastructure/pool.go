@@ -62,6 +62,14 @@ func (r *pools) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 func (r *pools) reconcile(
 	ctx context.Context, p, desired *infrav1.HookgateMachinePool, w *world,
 ) (reconcile.Result, error) {
+	b, err := r.duplicate(ctx, p, p.Spec.ExternalID, &infrav1.HookgateMachinePoolList{})
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	if b != nil {
+		b.apply(desired, provisioned(p.Status.Initialization))
+		return later(jitter(poolInterval)), r.write(ctx, p, desired)
+	}
 	if b := poolBlock(p, w); b != nil {
 		b.apply(desired, provisioned(p.Status.Initialization))
 		return reconcile.Result{}, r.write(ctx, p, desired)
@@ -71,7 +79,7 @@ func (r *pools) reconcile(
 		b.apply(desired, provisioned(p.Status.Initialization))
 		return reconcile.Result{}, r.write(ctx, p, desired)
 	}
-	p, err := identify(ctx, r.base, p, infrav1.MachinePoolFinalizer,
+	p, err = identify(ctx, r.base, p, infrav1.MachinePoolFinalizer,
 		func(p *infrav1.HookgateMachinePool) *string { return &p.Spec.ExternalID },
 		blockMove(recordOfPool(p, w), p.OfMachines(w.class) || provisioned(p.Status.Initialization)))
 	if err != nil {
@@ -141,6 +149,11 @@ func (r *pools) delete(
 	}
 	if p.Spec.ExternalID == "" {
 		return reconcile.Result{}, r.release(ctx, p, infrav1.MachinePoolFinalizer)
+	}
+	if b, err := r.duplicate(ctx, p, p.Spec.ExternalID, &infrav1.HookgateMachinePoolList{}); err != nil {
+		return reconcile.Result{}, err
+	} else if b != nil {
+		return reconcile.Result{}, r.releaseDuplicate(ctx, p, infrav1.MachinePoolFinalizer)
 	}
 	grouped := !p.OfMachines(w.class)
 	machines, err := r.machinesOf(ctx, r.live, p, w)

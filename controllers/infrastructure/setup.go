@@ -88,6 +88,15 @@ func index(ctx context.Context, mgr manager.Manager) error {
 	indexer := mgr.GetFieldIndexer()
 	recorded := func(o client.Object) []string { return present(o.GetAnnotations()[infrav1.ClassAnnotation]) }
 	return errors.Join(
+		indexer.IndexField(ctx, &infrav1.HookgateCluster{}, externalIDIndex, func(o client.Object) []string {
+			return present(o.(*infrav1.HookgateCluster).Spec.ExternalID)
+		}),
+		indexer.IndexField(ctx, &infrav1.HookgateMachine{}, externalIDIndex, func(o client.Object) []string {
+			return present(o.(*infrav1.HookgateMachine).Spec.ExternalID)
+		}),
+		indexer.IndexField(ctx, &infrav1.HookgateMachinePool{}, externalIDIndex, func(o client.Object) []string {
+			return present(o.(*infrav1.HookgateMachinePool).Spec.ExternalID)
+		}),
 		indexer.IndexField(ctx, &infrav1.HookgateCluster{}, classIndex, func(o client.Object) []string {
 			return present(o.(*infrav1.HookgateCluster).Spec.InfrastructureClassName)
 		}),

@@ -78,6 +78,8 @@ const (
 	ProviderIDConflictReason = "ProviderIDConflict"
 	// DuplicateProviderIDReason means that the extension answered the same provider ID for two things.
 	DuplicateProviderIDReason = "DuplicateProviderID"
+	// DuplicateExternalIDReason means that another object had the externalID first. This one is never called about.
+	DuplicateExternalIDReason = "DuplicateExternalID"
 	// IncompleteListReason means that the number of instances in an answer is not the one that it states.
 	IncompleteListReason = "IncompleteList"
 	// EmptyListReason means that all instances of a pool vanished at once, which has to be acknowledged.
