@@ -242,7 +242,8 @@ func (r *clusters) callDelete(
 		return reconcile.Result{}, r.release(ctx, c, infrav1.ClusterFinalizer)
 	}
 	decideDeleting(desired, answer.GetMessage())
-	return later(r.pace.answered(key, in, interval(deletingInterval, retryAfter(answer)))), r.record(ctx, r.pace, c, desired)
+	return later(r.pace.answered(key, in, interval(deletingInterval, retryAfter(answer)))),
+		r.record(ctx, r.pace, c, desired)
 }
 
 // left returns which kinds still have objects of a Cluster, which use its infrastructure.

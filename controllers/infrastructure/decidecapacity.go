@@ -31,8 +31,8 @@ const (
 // architectures are those that an autoscaler knows.
 var architectures = []string{"", "amd64", "arm64", "s390x", "ppc64le"}
 
-// decideCapacities returns what an extension announces about the capacity of machines, or nothing and what is wrong with
-// it: an autoscaler that believed half of it would make Nodes that do not fit.
+// decideCapacities returns what an extension announces about the capacity of machines, or nothing and what is wrong
+// with it: an autoscaler that believed half of it would make Nodes that do not fit.
 func decideCapacities(announced []*infrahooksv1alpha1.MachineCapacity) ([]infrav1.MachineCapacity, error) {
 	if len(announced) > limits.MachineCapacities {
 		return nil, fmt.Errorf("machineCapacities: %d are more than the %d that are allowed", len(announced),

@@ -5,6 +5,7 @@ package infrastructure
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -81,7 +82,7 @@ func TestCapacityOf(t *testing.T) {
 	for _, text := range []string{`{"size":"s","disk":{"gb":10}}`, `{"size":"s"}`, `{"cpus":[1,2]}`, `{"gpu":null}`} {
 		list = append(list, infrav1.MachineCapacity{Parameters: &apiextensionsv1.JSON{Raw: []byte(text)}})
 	}
-	all := append(list, infrav1.MachineCapacity{})
+	all := append(slices.Clone(list), infrav1.MachineCapacity{})
 	for _, c := range []struct {
 		parameters string
 		list       []infrav1.MachineCapacity

@@ -76,7 +76,8 @@ func newMember(m *infrav1.HookgateMachine, machine *clusterv1.Machine) member {
 	_, preferred := m.Annotations[clusterv1.DeleteMachineAnnotation]
 	result := member{
 		name: m.Name, revision: m.Annotations[infrav1.RevisionAnnotation], ready: isReady(m),
-		deleting: !m.DeletionTimestamp.IsZero(), preferred: preferred, gone: instanceGone(m), created: m.CreationTimestamp.Time,
+		deleting: !m.DeletionTimestamp.IsZero(), preferred: preferred, gone: instanceGone(m),
+		created: m.CreationTimestamp.Time,
 	}
 	if machine != nil {
 		if _, ok := machine.Annotations[clusterv1.DeleteMachineAnnotation]; ok {

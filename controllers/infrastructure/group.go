@@ -26,8 +26,8 @@ import (
 // then deletes its Node.
 const missingFor = 30 * time.Second
 
-// missing knows since when provider IDs, or HookgateMachines, have been missing from the answers about pools. It forgets
-// them when the process ends, which keeps what is missing for longer. It is safe for concurrent use.
+// missing knows since when provider IDs, or HookgateMachines, have been missing from the answers about pools. It
+// forgets them when the process ends, which keeps what is missing for longer. It is safe for concurrent use.
 type missing struct {
 	mu    sync.Mutex
 	pools map[types.NamespacedName]map[string]time.Time
@@ -266,8 +266,8 @@ func (r *pools) deleteGroup(
 	if w.machinePool != nil {
 		name = w.machinePool.Name
 	}
-	req := &infrahooksv1alpha1.DeleteMachinePoolRequest{Subject: w.subject(p, name, p.Spec.ExternalID, r.lenient(ctx, p, w.class,
-		p.Spec.Parameters), credentials)}
+	req := &infrahooksv1alpha1.DeleteMachinePoolRequest{Subject: w.subject(p, name, p.Spec.ExternalID,
+		r.lenient(ctx, p, w.class, p.Spec.Parameters), credentials)}
 	key, in := client.ObjectKeyFromObject(p), digest("DeleteMachinePool", req)
 	if d := r.pace.wait(key, in); d > 0 {
 		return later(d), r.write(ctx, p, desired)
@@ -291,7 +291,8 @@ func (r *pools) deleteGroup(
 		return reconcile.Result{}, r.release(ctx, p, infrav1.MachinePoolFinalizer)
 	}
 	decideDeleting(desired, cmp.Or(answer.GetMessage(), deletingMessage))
-	return later(r.pace.answered(key, in, interval(deletingInterval, retryAfter(answer)))), r.record(ctx, r.pace, p, desired)
+	return later(r.pace.answered(key, in, interval(deletingInterval, retryAfter(answer)))),
+		r.record(ctx, r.pace, p, desired)
 }
 
 // replicasAreOurs reports whether the MachinePool decides how many replicas the pool has.

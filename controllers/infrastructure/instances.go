@@ -69,7 +69,7 @@ func (r *pools) sizeOf(
 	}
 	slices.Sort(s.remove)
 	if s.replicas != nil {
-		s.replicas = new(max(*s.wanted, int32(alive+todo.create))) //nolint:gosec // at most 10,000
+		s.replicas = new(max(*s.wanted, int32(alive+todo.create)))
 	}
 	return s, nil
 }
@@ -121,8 +121,8 @@ func newInstanceMachine(
 	return m
 }
 
-// showInstances makes the HookgateMachines of a pool show the instances of an answer: it makes those that lack, releases
-// those whose instances are removed, and says of the others what the extension says.
+// showInstances makes the HookgateMachines of a pool show the instances of an answer: it makes those that lack,
+// releases those whose instances are removed, and says of the others what the extension says.
 func (r *pools) showInstances(
 	ctx context.Context, p *infrav1.HookgateMachinePool, w *world, machines []infrav1.HookgateMachine,
 	a *infrahooksv1alpha1.ReconcileMachinePoolResponse, req *infrahooksv1alpha1.ReconcileMachinePoolRequest,

@@ -298,7 +298,8 @@ func (r *machines) delete(
 		return later(jitter(deletingInterval)), r.write(ctx, m, desired)
 	}
 	req := &infrahooksv1alpha1.DeleteMachineRequest{ProviderId: m.Spec.ProviderID}
-	req.Subject = w.subject(m, w.machineName(m), m.Spec.ExternalID, r.lenient(ctx, m, w.class, m.Spec.Parameters), credentials)
+	req.Subject = w.subject(m, w.machineName(m), m.Spec.ExternalID,
+		r.lenient(ctx, m, w.class, m.Spec.Parameters), credentials)
 	key, in := client.ObjectKeyFromObject(m), digest("DeleteMachine", req)
 	if d := r.pace.wait(key, in); d > 0 {
 		return later(d), r.write(ctx, m, desired)
@@ -319,5 +320,6 @@ func (r *machines) delete(
 		return reconcile.Result{}, r.release(ctx, m, infrav1.MachineFinalizer)
 	}
 	decideDeleting(desired, answer.GetMessage())
-	return later(r.pace.answered(key, in, interval(deletingInterval, retryAfter(answer)))), r.record(ctx, r.pace, m, desired)
+	return later(r.pace.answered(key, in, interval(deletingInterval, retryAfter(answer)))),
+		r.record(ctx, r.pace, m, desired)
 }

@@ -23,8 +23,8 @@ import (
 // capacityManager is the field manager of the status of templates. Server-side apply keeps what others wrote there.
 const capacityManager = "hookgate-infrastructure"
 
-// templates reconciles HookgateMachineTemplates: it writes what machines of them have, for an autoscaler that scales from
-// zero. It calls no extension: the class has what its extension announces.
+// templates reconciles HookgateMachineTemplates: it writes what machines of them have, for an autoscaler that scales
+// from zero. It calls no extension: the class has what its extension announces.
 type templates struct{ *base }
 
 // Reconcile implements reconcile.Reconciler.
@@ -63,12 +63,12 @@ func (r *templates) announced(
 		return s, false, nil
 	}
 	schemaJSON, defaults := w.class.ParametersOf(infrav1.HookgateMachineKind, nil)
-	schema, err := r.schemas.Compile(rawJSON(schemaJSON))
-	if err != nil {
-		return s, false, nil // the class says so
+	schema, unusable := r.schemas.Compile(rawJSON(schemaJSON))
+	if unusable != nil {
+		return s, false, nil //nolint:nilerr // the class says so
 	}
-	own := rawJSON(t.Spec.Template.Spec.Parameters)
-	resolved, problems := schema.Resolve(ctx, field.NewPath("spec", "template", "spec", "parameters"), rawJSON(defaults), own)
+	at, own := field.NewPath("spec", "template", "spec", "parameters"), rawJSON(t.Spec.Template.Spec.Parameters)
+	resolved, problems := schema.Resolve(ctx, at, rawJSON(defaults), own)
 	if len(problems) > 0 {
 		return s, false, nil // the machines say so
 	}
@@ -125,7 +125,7 @@ func fieldsOf(t *infrav1.HookgateMachineTemplate) (own, foreign fields, err erro
 		var parts struct {
 			Status map[string]json.RawMessage `json:"f:status"`
 		}
-		if err := json.Unmarshal(entry.FieldsV1.Raw, &parts); err != nil {
+		if err := json.Unmarshal(entry.FieldsV1.GetRawBytes(), &parts); err != nil {
 			return nil, nil, err
 		}
 		into := foreign
