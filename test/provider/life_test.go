@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,6 +43,9 @@ func TestInstallation(t *testing.T) {
 		t.Fatal(err)
 	}
 	used, forbidden := rights.Used(i.requests(), installedUser)
+	// An event that comes again is patched, which takes minutes.
+	manager := "ClusterRoleBinding hookgate-infrastructure-manager"
+	used[manager] = slices.Compact(slices.Sorted(slices.Values(append(used[manager], rights.Of("events.k8s.io", "events", "patch")))))
 	if len(forbidden) > 0 {
 		t.Errorf("no role allows what the controllers asked for:\n%s", strings.Join(forbidden, "\n"))
 	}
