@@ -43,10 +43,10 @@ func AlwaysWritten(fd protoreflect.FieldDescriptor) bool {
 	return false
 }
 
-// EnumTexts returns the strings in JSON for the values of an enum, by number; 0 is always the absent value, "". A string
-// is what the name of the value adds to the name of the enum, in CamelCase: FAILURE_POLICY_IGNORE is "Ignore". Cluster
-// API writes JSON in capital letters. EnumTexts panics if the values are not numbered 0, 1, 2 and so on, which the
-// catalog refuses.
+// EnumTexts returns the strings in JSON for the values of an enum, by number; 0 is always the absent value, "". A
+// string is what the name of the value adds to the name of the enum, in CamelCase: FAILURE_POLICY_IGNORE is "Ignore".
+// Cluster API writes JSON in capital letters. EnumTexts panics if the values are not numbered 0, 1, 2 and so on, which
+// the catalog refuses.
 func EnumTexts(enum protoreflect.EnumDescriptor) []string {
 	values := enum.Values()
 	texts := make([]string, values.Len())

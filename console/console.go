@@ -184,6 +184,7 @@ func (h *Handler) cluster(r *http.Request) (*view, int) {
 	namespace := text.Cut(r.PathValue("namespace"), limits.QuotedBytes)
 	name := text.Cut(r.PathValue("name"), limits.QuotedBytes)
 	return &view{
-		Title: namespace + "/" + name, Section: "cluster.html", Gateway: h.source.Gateway(), Data: h.source.Cluster(namespace, name),
+		Title: namespace + "/" + name, Section: "cluster.html", Gateway: h.source.Gateway(),
+		Data: h.source.Cluster(namespace, name),
 	}, http.StatusOK
 }

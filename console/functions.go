@@ -76,7 +76,8 @@ func sparkline(c status.Calls) template.HTML {
 		most, slowest = max(most, p.Total[i]), max(slowest, p.P99[i])
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg class="spark" viewBox="0 0 %d %d" preserveAspectRatio="none" role="img" aria-label="%s, %d failed">`,
+	fmt.Fprintf(&b, `<svg class="spark" viewBox="0 0 %d %d" preserveAspectRatio="none" role="img" `+
+		`aria-label="%s, %d failed">`,
 		sparkWidth, sparkHeight, text.Plural(int(c.Total), "call"), c.Failures)
 	width := float64(sparkWidth) / float64(len(p.Total))
 	bar := func(class string, i int, n uint64) {
@@ -92,7 +93,8 @@ func sparkline(c status.Calls) template.HTML {
 		bar("calls", i, p.Total[i])
 		bar("failures", i, p.Failures[i])
 		if p.Total[i] > 0 && slowest > 0 {
-			line = append(line, fmt.Sprintf("%.1f,%.1f", (float64(i)+.4)*width, sparkHeight-float64(p.P99[i]/slowest)*(sparkHeight-2)-1))
+			height := float64(p.P99[i]/slowest) * (sparkHeight - 2)
+			line = append(line, fmt.Sprintf("%.1f,%.1f", (float64(i)+.4)*width, sparkHeight-height-1))
 		}
 	}
 	if len(line) > 1 {

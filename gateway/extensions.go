@@ -17,8 +17,8 @@ import (
 const spareStates = 16
 
 // Extensions holds what calls have shown about each registered extension, in this process: its circuit, the calls in
-// flight, and the last failures. It follows the registry by itself: an extension that calls another address begins anew, and one that is
-// gone is forgotten. It is safe for concurrent use.
+// flight, and the last failures. It follows the registry by itself: an extension that calls another address begins
+// anew, and one that is gone is forgotten. It is safe for concurrent use.
 type Extensions struct {
 	snapshots Snapshots
 

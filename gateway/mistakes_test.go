@@ -4,8 +4,8 @@
 package gateway
 
 import (
-	"fmt"
 	"log/slog"
+	"strconv"
 	"testing"
 	"time"
 
@@ -35,7 +35,7 @@ func TestMistakesAreLoggedOnceInAWhile(t *testing.T) {
 		}
 	}
 	for n := range 2 * maxMistakes {
-		m.level(fmt.Sprint(n), hook.TooLarge, now)
+		m.level(strconv.Itoa(n), hook.TooLarge, now)
 		if len(m.logged) > maxMistakes {
 			t.Fatalf("%d callers are remembered, want at most %d", len(m.logged), maxMistakes)
 		}

@@ -106,8 +106,8 @@ func (d *document) fieldProblems(errs field.ErrorList) []Problem {
 	return problems
 }
 
-// inNamespace returns a problem if the object of a kind that belongs to no namespace has one, as the API server does. It
-// might be meant to restrict the object. instead says what does.
+// inNamespace returns a problem if the object of a kind that belongs to no namespace has one, as the API server does.
+// It might be meant to restrict the object. instead says what does.
 func (d *document) inNamespace(namespace, instead string) []Problem {
 	if namespace == "" {
 		return nil
@@ -146,7 +146,8 @@ func decodeExtensionConfig(d *document, words *Decoder) (*Object, []Problem) {
 		return d.refused(problems)
 	}
 	d.name = config.Name // which the document may have by a merge key
-	if problem := d.inNamespace(config.Namespace, "use spec.namespaceSelector to choose the namespaces of Clusters"); problem != nil {
+	const instead = "use spec.namespaceSelector to choose the namespaces of Clusters"
+	if problem := d.inNamespace(config.Namespace, instead); problem != nil {
 		return d.refused(problem)
 	}
 	x, errs := extensionconfig.ConvertLocal(config)

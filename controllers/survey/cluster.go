@@ -42,8 +42,8 @@ type Cluster struct {
 	watchFilter string
 }
 
-// NewCluster returns a Cluster for the ExtensionConfigs of API groups, one of which must exist. With a watch filter, only ExtensionConfigs and
-// policies with that label cluster.x-k8s.io/watch-filter count. It does no I/O.
+// NewCluster returns a Cluster for the ExtensionConfigs of API groups, one of which must exist. With a watch filter,
+// only ExtensionConfigs and policies with that label cluster.x-k8s.io/watch-filter count. It does no I/O.
 func NewCluster(config *rest.Config, watchFilter string, groups ...string) (*Cluster, error) {
 	scheme := runtime.NewScheme()
 	if err := v1alpha1.AddToScheme(scheme); err != nil {
@@ -75,7 +75,9 @@ func kindIn(group string) schema.GroupVersionKind {
 }
 
 // configs returns the ExtensionConfigs of each group. Without the kind, a group has none, unless that is so of all.
-func (c *Cluster) configs(ctx context.Context, options ...client.ListOption) (map[string][]runtimev1.ExtensionConfig, error) {
+func (c *Cluster) configs(
+	ctx context.Context, options ...client.ListOption,
+) (map[string][]runtimev1.ExtensionConfig, error) {
 	found := map[string][]runtimev1.ExtensionConfig{}
 	var missing error
 	for _, group := range c.groups {

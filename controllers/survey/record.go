@@ -36,7 +36,8 @@ var deploymentKind = schema.GroupVersionKind{Group: "apps", Version: "v1", Kind:
 func (c *Cluster) Record(ctx context.Context, release, refused string) (deployment string, err error) {
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(deploymentKind.GroupVersion().WithKind(deploymentKind.Kind + "List"))
-	err = c.list(ctx, list, "deployments", deploymentKind.Group, client.MatchingLabels{clusterv1.ProviderNameLabel: "cluster-api"})
+	err = c.list(ctx, list, "deployments", deploymentKind.Group,
+		client.MatchingLabels{clusterv1.ProviderNameLabel: "cluster-api"})
 	switch {
 	case err != nil:
 		return "", err

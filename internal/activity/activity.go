@@ -36,8 +36,8 @@ type Call struct {
 	Down bool
 }
 
-// Handlers keeps what calls to handlers have shown, by the registered names of the handlers. Its zero value has nothing.
-// It is safe for concurrent use.
+// Handlers keeps what calls to handlers have shown, by the registered names of the handlers. Its zero value has
+// nothing. It is safe for concurrent use.
 type Handlers struct{ handlers sync.Map } // of *handler
 
 // handler is what is known of one handler.

@@ -4,7 +4,7 @@
 package activity
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -172,14 +172,14 @@ func TestFailureLog(t *testing.T) {
 	var l FailureLog
 	for n := range 2*Failures + 3 {
 		for range 3 { // which count as one
-			l.Add(Failure{CallID: fmt.Sprint(n), Kind: fmt.Sprint(n), Message: strings.Repeat("x", 2*messageBytes)})
+			l.Add(Failure{CallID: strconv.Itoa(n), Kind: strconv.Itoa(n), Message: strings.Repeat("x", 2*messageBytes)})
 		}
 		got := l.List()
 		if want := min(n+1, Failures); len(got) != want {
 			t.Fatalf("%d failures of %d, want %d", len(got), n+1, want)
 		}
 		for i, f := range got {
-			if want := fmt.Sprint(n - i); f.CallID != want {
+			if want := strconv.Itoa(n - i); f.CallID != want {
 				t.Fatalf("failure %d of %d is %s, want %s: newest first", i, n, f.CallID, want)
 			}
 			if f.Times != 3 {

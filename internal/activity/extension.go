@@ -48,7 +48,8 @@ type Discovery struct {
 	Message string // of the error; empty if there is none
 }
 
-// FailureLog keeps the last failures of an extension, equal ones in a row as one. Its zero value has none. It is safe for concurrent use.
+// FailureLog keeps the last failures of an extension, equal ones in a row as one. Its zero value has none. It is safe
+// for concurrent use.
 type FailureLog struct {
 	mu       sync.Mutex
 	failures []Failure // a ring; next is the oldest once it is full

@@ -4,7 +4,7 @@
 package activity
 
 import (
-	"fmt"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -69,7 +69,7 @@ func TestHoldThatHadEndedBeginsAnew(t *testing.T) {
 func TestHoldsAreBounded(t *testing.T) {
 	var h Holds
 	for n := range MaxHolds + 5 {
-		h.Hold(Hold{Wait: waitFor(fmt.Sprint(n), "gate.x"), Last: now, Message: strings.Repeat("x", 2*messageBytes)})
+		h.Hold(Hold{Wait: waitFor(strconv.Itoa(n), "gate.x"), Last: now, Message: strings.Repeat("x", 2*messageBytes)})
 	}
 	holds, missed := h.List(now)
 	if len(holds) != MaxHolds || missed != 5 {

@@ -9,8 +9,9 @@ import (
 )
 
 const (
-	// Slot and Slots divide the time that is looked back at: five minutes.
-	Slot  = 15 * time.Second
+	// Slot is the length of a part of the time that is looked back at.
+	Slot = 15 * time.Second
+	// Slots is the number of these parts, five minutes in all.
 	Slots = 20
 	// near is the part of a handler's timeout from which on a call counts as near it.
 	near = 0.8

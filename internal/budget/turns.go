@@ -25,10 +25,10 @@ const (
 	quiet = 100 * time.Millisecond
 )
 
-// turns shares the processors between the heavy work of all calls: inflating, reading and converting large bodies. While
-// small calls come, one processor stays free of it, so that their many small steps, each of which has to be scheduled,
-// do not wait behind it. Accounts take turns, whatever the number of their calls; the pieces of one account are done one after
-// the other.
+// turns shares the processors between the heavy work of all calls: inflating, reading and converting large bodies.
+// While small calls come, one processor stays free of it, so that their many small steps, each of which has to be
+// scheduled, do not wait behind it. Accounts take turns, whatever the number of their calls; the pieces of one account
+// are done one after the other.
 //
 // What waits already has memory, so that the budget bounds how much that is.
 type turns struct {

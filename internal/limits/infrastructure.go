@@ -25,9 +25,9 @@ const (
 	// problem has them.
 	ParameterEnumBytes    = 4 << 10
 	ParameterPatternBytes = 1 << 10
-	// MachineCapacities is the number of capacities of machines that an extension announces, and MachineCapacityBytes their
-	// size together as JSON. A private cloud has tens of sizes, and the largest region of a public one about 800, of which
-	// one extension offers some.
+	// MachineCapacities is the number of capacities of machines that an extension announces, and MachineCapacityBytes
+	// their size together as JSON. A private cloud has tens of sizes, and the largest region of a public one about 800,
+	// of which one extension offers some.
 	MachineCapacities    = 500
 	MachineCapacityBytes = 256 << 10
 	// ParameterProblems is the number of problems of parameters, or of a schema, that are reported, and
