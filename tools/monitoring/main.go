@@ -39,7 +39,7 @@ func write(w io.Writer) error {
 }
 
 // source is the data source that the reader of the dashboard chooses.
-var source = common.DataSourceRef{Type: cog.ToPtr("prometheus"), Uid: cog.ToPtr("$datasource")}
+var source = common.DataSourceRef{Type: new("prometheus"), Uid: new("$datasource")}
 
 // build returns the dashboard.
 func build() (dashboard.Dashboard, error) {
@@ -53,7 +53,7 @@ func build() (dashboard.Dashboard, error) {
 		Tooltip(dashboard.DashboardCursorSyncCrosshair).
 		WithVariable(dashboard.NewDatasourceVariableBuilder("datasource").Label("Data source").Type("prometheus")).
 		WithVariable(dashboard.NewQueryVariableBuilder("job").Label("Job").Datasource(source).
-			Query(dashboard.StringOrMap{String: cog.ToPtr("label_values(hookgate_build_info, job)")}).
+			Query(dashboard.StringOrMap{String: new("label_values(hookgate_build_info, job)")}).
 			Refresh(dashboard.VariableRefreshOnTimeRangeChanged).IncludeAll(true).Multi(true))
 	for _, r := range rows {
 		b.WithRow(dashboard.NewRowBuilder(r.title))
@@ -91,10 +91,10 @@ func (p panel) builder() cog.Builder[dashboard.Panel] {
 func (p panel) thresholds() cog.Builder[dashboard.ThresholdsConfig] {
 	steps := []dashboard.Threshold{{Color: "green"}}
 	if p.red > 0 {
-		steps = append(steps, dashboard.Threshold{Value: cog.ToPtr(p.red), Color: "red"})
+		steps = append(steps, dashboard.Threshold{Value: new(p.red), Color: "red"})
 	}
 	if p.green > 0 {
-		steps = []dashboard.Threshold{{Color: "red"}, {Value: cog.ToPtr(p.green), Color: "green"}}
+		steps = []dashboard.Threshold{{Color: "red"}, {Value: new(p.green), Color: "green"}}
 	}
 	return dashboard.NewThresholdsConfigBuilder().Mode(dashboard.ThresholdsModeAbsolute).Steps(steps)
 }
