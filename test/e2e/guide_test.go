@@ -34,7 +34,7 @@ var (
 // real Cluster API. A block with file= in its first line is that file. Only the ports are changed, because other programs
 // may use them.
 func TestGuide(t *testing.T) {
-	w := begin(t, false)
+	w := beginWith(t, false, false) // the guide applies the CRDs itself
 	repository, err := filepath.Abs("../..")
 	if err != nil {
 		t.Fatal(err)

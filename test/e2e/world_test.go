@@ -90,6 +90,13 @@ var worlds = map[bool]*sync.Mutex{true: {}, false: {}}
 // begin starts Cluster API and its providers, with no extension as yet. The infrastructure provider is Cluster API's own,
 // in memory, or none: then only the CRDs of Hookgate's exist.
 func begin(t *testing.T, inMemory bool) *world {
+	t.Helper()
+	return beginWith(t, inMemory, true)
+}
+
+// beginWith is begin, without Hookgate's own CRDs unless they are wanted.
+func beginWith(t *testing.T, inMemory, own bool) *world {
+	t.Helper()
 	t.Parallel()
 	ctrllog.SetLogger(logr.Discard())
 	worlds[inMemory].Lock()
@@ -129,10 +136,12 @@ func begin(t *testing.T, inMemory bool) *world {
 	servers := []*server{w.core, bootstrap, w.controlPlane}
 	if inMemory {
 		servers = append(servers, provider("infrastructure", "sigs.k8s.io/cluster-api/test", "infrastructure/docker"))
-	} else {
+	} else if own {
 		crds = append(crds, w.infrastructureCRDs()...)
 	}
-	crds = append(crds, w.ownCRDs()...)
+	if own {
+		crds = append(crds, w.ownCRDs()...)
+	}
 	if _, err := envtest.InstallCRDs(w.rest, envtest.CRDInstallOptions{CRDs: crds, MaxTime: patience}); err != nil {
 		t.Fatalf("install CRDs: %v", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"testing"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
@@ -89,8 +90,8 @@ func TestServiceThatDoesNotExist(t *testing.T) {
 	create(t, r.client, config)
 	got := awaitCondition(t, r.client, "no-service", discoveredCondition, metav1.ConditionFalse, "")
 	want := "discover handlers: host name not found: create the Service, or name another in spec.clientConfig.service"
-	if message := got.Status.Conditions; message[len(message)-1].Message != want {
-		t.Errorf("the condition says %q, want %q", message[len(message)-1].Message, want)
+	if c := meta.FindStatusCondition(got.Status.Conditions, discoveredCondition); c.Message != want {
+		t.Errorf("the condition says %q, want %q", c.Message, want)
 	}
 }
 

@@ -96,7 +96,7 @@ func policyFor(name, target, handler, version string, labels map[string]string) 
 func TestPreflight(t *testing.T) {
 	config, c := emptyServer(t)
 	kubeconfig := kubeconfigOf(t, config)
-	says(t, kubeconfig, nil, 1, nil, []string{"the API server has no ExtensionConfig in runtime.cluster.x-k8s.io/v1beta2; install Cluster API or the gateway, or name another group with --extension-config-group"})
+	says(t, kubeconfig, nil, 1, nil, []string{"the API server has no ExtensionConfig in runtime.cluster.x-k8s.io/v1beta2 and runtime.hookgate.dev/v1beta2; install Cluster API or the gateway\n"})
 
 	crds := filepath.Join("..", "..", "deploy", "crd")
 	install := func(options envtest.CRDInstallOptions) {
@@ -182,6 +182,7 @@ func TestPreflightRights(t *testing.T) {
 			Resources: []string{resource}})
 	}
 	grant("runtime.cluster.x-k8s.io", "extensionconfigs")
+	grant("runtime.hookgate.dev", "extensionconfigs")
 	create(t, c, role)
 	create(t, c, &rbacv1.ClusterRoleBinding{
 		ObjectMeta: metav1.ObjectMeta{Name: "preflight"},
