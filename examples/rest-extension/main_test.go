@@ -126,6 +126,10 @@ func TestDiscoverVariables(t *testing.T) {
 	}
 }
 
+// underRace is set by the race detector's build, in which 20 MiB of JSON take longer on a busy machine than the timeout
+// of the handlers.
+var underRace bool
+
 // TestConformance holds the extension against the rules of the Runtime SDK.
 func TestConformance(t *testing.T) {
 	server := httptest.NewUnstartedServer(newHandler())
@@ -133,7 +137,12 @@ func TestConformance(t *testing.T) {
 	server.StartTLS()
 	defer server.Close()
 	ca := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
-	conformance.Test(t, conformance.Target{URL: server.URL, CA: ca}, conformance.Options{})
+	var options conformance.Options
+	if underRace {
+		t.Log("load.limit is left out: run the test without the race detector for it")
+		options.Skip = []string{"load.limit"}
+	}
+	conformance.Test(t, conformance.Target{URL: server.URL, CA: ca}, options)
 }
 
 // TestRun serves with certificates and stops when its context ends.
