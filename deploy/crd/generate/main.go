@@ -97,9 +97,11 @@ var columns = []any{
 }
 
 func column(name, path string, priority int, description string) map[string]any {
-	return map[string]any{
-		"name": name, "jsonPath": path, "priority": priority, "description": description, "type": "string",
+	c := map[string]any{"name": name, "jsonPath": path, "description": description, "type": "string"}
+	if priority != 0 { // which programs with Go types leave out
+		c["priority"] = priority
 	}
+	return c
 }
 
 // setColumns replaces the columns of the version that is stored. The age stays last.
