@@ -158,30 +158,9 @@ func wrap(text string) string {
 func nearestHook(c *catalog.Catalog, name string) string {
 	nearest, least := "", -1
 	for _, h := range c.Hooks() {
-		if d := editDistance(strings.ToLower(name), strings.ToLower(h.Hook)); least < 0 || d < least {
+		if d := text.EditDistance(strings.ToLower(name), strings.ToLower(h.Hook)); least < 0 || d < least {
 			nearest, least = h.Hook, d
 		}
 	}
 	return nearest
-}
-
-// editDistance counts the characters to insert, delete or replace that make a into b.
-func editDistance(a, b string) int {
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := diagonal
-			if a[i] != b[j] {
-				cost++
-			}
-			diagonal = row[j+1]
-			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
-		}
-	}
-	return row[len(b)]
 }

@@ -15,15 +15,15 @@ func Nearest(typed string, names []string) string {
 		if more := len(name) - len(typed); more >= least || -more >= least {
 			continue
 		}
-		if d := distance(typed, strings.ToLower(name)); d < least {
+		if d := EditDistance(typed, strings.ToLower(name)); d < least {
 			best, least = name, d
 		}
 	}
 	return best
 }
 
-// distance returns the Levenshtein distance of two texts, in bytes.
-func distance(a, b string) int {
+// EditDistance counts the bytes to insert, delete or replace that make a into b.
+func EditDistance(a, b string) int {
 	row := make([]int, len(b)+1)
 	for j := range row {
 		row[j] = j

@@ -230,19 +230,7 @@ func TestPorts(t *testing.T) {
 		if a, ok := given["--diagnostics-address"]; ok {
 			want["metrics"] = a
 		}
-		got := map[string]string{}
-		for _, p := range c.Ports {
-			got[p.Name] = fmt.Sprintf(":%d", p.ContainerPort)
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("ports of the container differ from its flags (-flags +ports):\n%s", diff)
-		}
-		for path, probe := range map[string]*corev1.Probe{"/readyz": c.ReadinessProbe, "/healthz": c.LivenessProbe} {
-			if probe == nil || probe.HTTPGet == nil || probe.HTTPGet.Path != path ||
-				probe.HTTPGet.Port != intstr.FromString("health") {
-				t.Errorf("probe %+v, want GET %s on the health port", probe, path)
-			}
-		}
+		got := expectPorts(t, &c, want)
 		served := map[string]int32{}
 		for _, p := range one[*corev1.Service](t, objects).Spec.Ports {
 			served[p.TargetPort.StrVal] = p.Port
@@ -350,4 +338,24 @@ func TestGuideRegistersTheGateway(t *testing.T) {
 	if diff := cmp.Diff(want, c.Annotations); diff != "" {
 		t.Errorf("annotations (-want +got):\n%s", diff)
 	}
+}
+
+// expectPorts checks that a container has the ports of the addresses in its flags, by name, and that its probes ask the
+// health port. It returns the ports.
+func expectPorts(t *testing.T, c *corev1.Container, want map[string]string) (got map[string]string) {
+	t.Helper()
+	got = map[string]string{}
+	for _, p := range c.Ports {
+		got[p.Name] = fmt.Sprintf(":%d", p.ContainerPort)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("ports of the container differ from its flags (-flags +ports):\n%s", diff)
+	}
+	for path, probe := range map[string]*corev1.Probe{"/readyz": c.ReadinessProbe, "/healthz": c.LivenessProbe} {
+		if probe == nil || probe.HTTPGet == nil || probe.HTTPGet.Path != path ||
+			probe.HTTPGet.Port != intstr.FromString("health") {
+			t.Errorf("probe %+v, want GET %s on the health port", probe, path)
+		}
+	}
+	return got
 }

@@ -74,18 +74,7 @@ func TestInfrastructurePorts(t *testing.T) {
 	want := map[string]string{
 		"health": given["--health-addr"], "metrics": given["--diagnostics-address"], "webhook": ":" + given["--webhook-port"],
 	}
-	got := map[string]string{}
-	for _, p := range c.Ports {
-		got[p.Name] = fmt.Sprintf(":%d", p.ContainerPort)
-	}
-	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("ports of the container differ from its flags (-flags +ports):\n%s", diff)
-	}
-	for path, probe := range map[string]*corev1.Probe{"/readyz": c.ReadinessProbe, "/healthz": c.LivenessProbe} {
-		if probe == nil || probe.HTTPGet == nil || probe.HTTPGet.Path != path || probe.HTTPGet.Port != intstr.FromString("health") {
-			t.Errorf("probe %+v, want GET %s on the health port", probe, path)
-		}
-	}
+	got := expectPorts(t, &c, want)
 	open := map[string]bool{}
 	for _, rule := range one[*networkingv1.NetworkPolicy](t, objects).Spec.Ingress {
 		for _, p := range rule.Ports {
