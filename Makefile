@@ -45,7 +45,6 @@ SUITES ?= contract skew kubernetes clusterctl image infrastructure openapi monit
 # The image: its name, its platforms, and its file.
 IMAGE_NAME ?= ghcr.io/hookgate/hookgate
 IMAGE_ARCHS ?= amd64 arm64
-IMAGE_REVISION ?= $(COMMIT)
 IMAGE_OUT ?= $(CURDIR)/out/hookgate-$(VERSION).tar
 
 # The directory of a release's files.
@@ -120,7 +119,7 @@ image: ## Write out/hookgate-VERSION.tar, an OCI archive for linux/amd64 and lin
 			-ldflags '-s -w $(LDFLAGS)' -o $(BIN)/image/linux_$$arch/hookgate ./cmd/hookgate; \
 	done
 	@$(GO) -C tools/image build -o $(BIN)/image/pack .
-	@$(BIN)/image/pack -name $(IMAGE_NAME) -version '$(VERSION)' -revision '$(IMAGE_REVISION)' -output '$(IMAGE_OUT)' \
+	@$(BIN)/image/pack -name $(IMAGE_NAME) -version '$(VERSION)' -revision '$(COMMIT)' -output '$(IMAGE_OUT)' \
 		$(foreach arch,$(IMAGE_ARCHS),-binary linux/$(arch)=$(BIN)/image/linux_$(arch)/hookgate)
 
 .PHONY: release

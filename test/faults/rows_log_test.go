@@ -31,20 +31,23 @@ func logBlocks(t *testing.T, w *world, c *tally) {
 		t.Fatal(err)
 	}
 	defer func() { _ = read.Close() }()
-	good := startExtension(t, w.authority, healthy)
-	g := newGateway(t, w.authority, map[string]string{"good.yaml": w.config("good", "https://"+good.https)})
+	good, bad := startExtension(t, w.authority, healthy), startExtension(t, w.authority, "errors")
+	g := newGateway(t, w.authority, map[string]string{
+		"good.yaml": w.config("good", "https://"+good.https),
+		"bad.yaml":  w.config("bad", "https://"+bad.https),
+	})
 	g.log = write
 	g.start(t, process.AnyPorts())
 	if err := write.Close(); err != nil {
 		t.Fatal(err)
 	}
-	body, unknown := samples.Body("BeforeClusterCreate"), failure(http.StatusNotFound)
+	body, broken := samples.Body("BeforeClusterCreate"), failure(http.StatusBadGateway, http.StatusServiceUnavailable)
 	var running sync.WaitGroup
 	for range 16 {
 		running.Go(func() {
 			for range 400 {
-				got, err := post(w.rest, g.HTTPS, "unknown", body)
-				c.answered(got, err, unknown)
+				got, err := post(w.rest, g.HTTPS, handler+".bad", body)
+				c.answered(got, err, broken)
 				err = callREST(w.rest, g.HTTPS, handler+".good", body)
 				c.countf(err == nil, "%v", err)
 			}

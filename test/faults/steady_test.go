@@ -7,10 +7,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net"
 	"net/http"
-	"net/http/httptrace"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -44,44 +45,43 @@ type caller struct {
 // newCallers returns a caller of each protocol.
 func (w *world) newCallers(t *testing.T, rest, rpc string) []*caller {
 	t.Helper()
-	http1, http2 := newClient(attacker, w.client), newClient(attacker, w.client)
-	protocols := new(http.Protocols)
-	protocols.SetHTTP2(true)
-	http2.Transport.(*http.Transport).Protocols = protocols
 	conn, err := dialGRPC(rpc, attacker, w.client)
 	if err != nil {
 		t.Fatal(err)
 	}
+	http2 := new(http.Protocols)
+	http2.SetHTTP2(true)
 	return []*caller{
-		{"HTTP/1.1", func(handler string) outcome { return overREST(http1, rest, handler) }, http1.CloseIdleConnections},
-		{"HTTP/2", func(handler string) outcome { return overREST(http2, rest, handler) }, http2.CloseIdleConnections},
+		w.newRESTCaller("HTTP/1.1", nil, rest),
+		w.newRESTCaller("HTTP/2", http2, rest),
 		{"gRPC", func(handler string) outcome { return overGRPC(conn, handler) }, func() { _ = conn.Close() }},
 	}
 }
 
-// overREST calls a handler, and notes the connection.
-func overREST(client *http.Client, address, name string) outcome {
-	var seen outcome
-	traced := *client
-	traced.Transport = traceConnection{client.Transport, func(from string) { seen.at = from }}
-	seen.err = callREST(&traced, address, name, samples.Body("BeforeClusterCreate"))
-	seen.unreachable = seen.err != nil && strings.HasPrefix(seen.err.Error(), "status 503: ")
-	_, seen.broken = errors.AsType[unansweredError](seen.err)
-	return seen
-}
-
-// traceConnection says on which connection a request goes.
-type traceConnection struct {
-	http.RoundTripper
-	got func(from string)
-}
-
-// RoundTrip implements http.RoundTripper.
-func (r traceConnection) RoundTrip(request *http.Request) (*http.Response, error) {
-	ctx := httptrace.WithClientTrace(request.Context(), &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
-		r.got(info.Conn.LocalAddr().String())
-	}})
-	return r.RoundTripper.RoundTrip(request.WithContext(ctx))
+// newRESTCaller returns a caller that makes one call after the other. The connection of a call is therefore the one that
+// was dialed last, and is known even if it breaks before its handshake is over.
+func (w *world) newRESTCaller(name string, protocols *http.Protocols, address string) *caller {
+	client := newClient(attacker, w.client)
+	transport := client.Transport.(*http.Transport)
+	transport.Protocols = protocols
+	dial := transport.DialContext
+	var dialed atomic.Pointer[net.Conn]
+	transport.DialContext = func(ctx context.Context, network, to string) (net.Conn, error) {
+		c, err := dial(ctx, network, to)
+		if err == nil {
+			dialed.Store(&c)
+		}
+		return c, err
+	}
+	return &caller{name, func(handler string) outcome {
+		seen := outcome{err: callREST(client, address, handler, samples.Body("BeforeClusterCreate"))}
+		if c := dialed.Load(); c != nil {
+			seen.at = (*c).LocalAddr().String()
+		}
+		seen.unreachable = seen.err != nil && strings.HasPrefix(seen.err.Error(), "status 503: ")
+		_, seen.broken = errors.AsType[unansweredError](seen.err)
+		return seen
+	}, client.CloseIdleConnections}
 }
 
 // overGRPC calls a handler, and notes the connection. A status without details is not the gateway's.

@@ -20,7 +20,7 @@ func testReproducible(t *testing.T, i *image) {
 	sources, again := t.TempDir(), filepath.Join(t.TempDir(), "again.tar")
 	copySources(t, filepath.Join("..", ".."), sources)
 	cmd := exec.Command("sh", "-c", `umask 077 && exec make --no-print-directory image "$@"`, "sh",
-		"VERSION="+i.tag, "IMAGE_REVISION="+i.index.Annotations["org.opencontainers.image.revision"], "IMAGE_OUT="+again)
+		"VERSION="+i.tag, "COMMIT="+i.index.Annotations["org.opencontainers.image.revision"], "IMAGE_OUT="+again)
 	cmd.Dir = sources
 	cmd.Env = append(environWithout("MAKEFLAGS", "MFLAGS", "MAKELEVEL", "MAKEOVERRIDES", "PWD", "TZ"),
 		"TZ=Pacific/Auckland")
