@@ -93,6 +93,7 @@ func TestGoldenVectorByHand(t *testing.T) {
 	pool := &infrastructurev1alpha1.ReconcileMachinePoolResponse{
 		Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS, Message: "grüß dich, \"world\" <&>", RetryAfterSeconds: 10,
 		Phase: infrastructurev1alpha1.Phase_PHASE_PROVISIONING, Instances: instances, InstanceCount: proto.Int32(2),
+		ProviderId: "acme://rack-7/group-9",
 		Conditions: []*infrastructurev1alpha1.Condition{
 			{Type: "LoadBalancerReady", Status: "True", Reason: "Created"},
 			{Type: "NetworkReady", Status: "Unknown", Reason: "QuotaExceeded", Message: "grüß dich, \"world\" <&>"},

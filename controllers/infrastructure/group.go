@@ -177,10 +177,26 @@ func (r *pools) doubted(
 		return stops(infrav1.EmptyListReason, fmt.Sprintf("the extension answers that the pool has no instances. If that "+
 			"is so, acknowledge it with the annotation %s: %s", infrav1.AcceptEmptyAnnotation, p.Spec.ExternalID)), nil
 	}
+	own := a.GetProviderId()
+	if p.Spec.ProviderID != "" && own != "" && own != p.Spec.ProviderID { // the list is that of something else
+		return stops(infrav1.ProviderIDConflictReason, fmt.Sprintf("the extension answers the provider ID %q for the pool, "+
+			"and %q is recorded, which never changes: it must find the pool again by its externalID", own, p.Spec.ProviderID)), nil
+	}
+	return r.taken(ctx, p, a)
+}
+
+// taken returns why an answer must not be believed that has the provider ID of another object.
+func (r *pools) taken(
+	ctx context.Context, p *infrav1.HookgateMachinePool, a *infrahooksv1alpha1.ReconcileMachinePoolResponse,
+) (*block, error) {
 	owner := ownerKey{infrav1.HookgateMachinePoolKind, client.ObjectKeyFromObject(p)}
+	ids := []string{a.GetProviderId()}
 	for _, i := range a.GetInstances() {
-		id := i.GetProviderId()
-		if id == "" || slices.Contains(p.Spec.ProviderIDList, id) {
+		ids = append(ids, i.GetProviderId())
+	}
+	known := setOf(p.Spec.ProviderIDList)
+	for _, id := range ids {
+		if id == "" || id == p.Spec.ProviderID || known[id] {
 			continue
 		}
 		other, err := r.ids.claim(ctx, owner, id)
@@ -227,6 +243,7 @@ func decideGroup(
 	}
 	setSeen(p, a)
 	setSynced(p)
+	p.Spec.ProviderID = cmp.Or(p.Spec.ProviderID, a.GetProviderId())
 	p.Spec.ProviderIDList, since = nextList(p.Spec.ProviderIDList, ids, size.remove, since, now)
 	p.Status.Replicas = new(int32(len(a.GetInstances())))
 	if asMachines(p) {

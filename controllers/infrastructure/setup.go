@@ -107,7 +107,8 @@ func index(ctx context.Context, mgr manager.Manager) error {
 			return present(o.(*infrav1.HookgateMachine).Spec.ProviderID)
 		}),
 		indexer.IndexField(ctx, &infrav1.HookgateMachinePool{}, providerIDIndex, func(o client.Object) []string {
-			return o.(*infrav1.HookgateMachinePool).Spec.ProviderIDList
+			spec := &o.(*infrav1.HookgateMachinePool).Spec
+			return append(present(spec.ProviderID), spec.ProviderIDList...)
 		}),
 	)
 }

@@ -125,7 +125,7 @@ func TestAnswersThatAreNotBelieved(t *testing.T) {
 		reason, message string
 	}{
 		"phase":  {func(r *infrahooksv1alpha1.ReconcileMachineResponse) { r.Phase = 0 }, infrav1.BadAnswerReason, "phase is missing"},
-		"no-id":  {func(r *infrahooksv1alpha1.ReconcileMachineResponse) { r.ProviderId = "" }, infrav1.BadAnswerReason, "providerID is missing"},
+		"no-id":  {func(r *infrahooksv1alpha1.ReconcileMachineResponse) { r.ProviderId = "" }, infrav1.BadAnswerReason, "providerId is missing"},
 		"prefix": {func(r *infrahooksv1alpha1.ReconcileMachineResponse) { r.ProviderId = "aws://x" }, infrav1.BadAnswerReason, `does not begin with "fake://"`},
 		"reserved": {func(r *infrahooksv1alpha1.ReconcileMachineResponse) {
 			r.Conditions = []*infrahooksv1alpha1.Condition{{Type: "Ready", Status: "True", Reason: "R"}}

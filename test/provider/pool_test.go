@@ -47,8 +47,16 @@ func (c *cloud) ReconcileMachinePool(
 func (c *cloud) list(id string) *infrahooksv1alpha1.ReconcileMachinePoolResponse {
 	return &infrahooksv1alpha1.ReconcileMachinePoolResponse{
 		Status: success, Phase: infrahooksv1alpha1.Phase_PHASE_READY, Instances: slices.Clone(c.groups[id]),
-		InstanceCount: new(int32(len(c.groups[id]))), RetryAfterSeconds: 1,
+		InstanceCount: new(int32(len(c.groups[id]))), ProviderId: c.groupID(id), RetryAfterSeconds: 1,
 	}
+}
+
+// groupID returns the provider ID of a pool, which is known once the pool has an instance. The caller holds the lock.
+func (c *cloud) groupID(id string) string {
+	if len(c.groups[id]) == 0 {
+		return ""
+	}
+	return "groups/" + id
 }
 
 func (c *cloud) DeleteMachinePool(

@@ -256,7 +256,7 @@ func InfrastructureResponse(hook string) []byte {
 			{"vm-41", providerID, addresses, "rack-7", "6b86b273ff34", "v1.33.4", "Ready", ""},
 			{Name: "vm-42", Revision: "6b86b273ff34", Version: "v1.33.4", Phase: "Failed", Reason: "InsufficientCapacity"},
 		}
-		r.InstanceCount = new(int32(2))
+		r.ProviderID, r.InstanceCount = "acme://rack-7/group-9", new(int32(2))
 	case "DeleteMachine":
 		r.State, r.RetryAfterSeconds = "Deleting", 15
 	case "DeleteCluster", "DeleteMachinePool":

@@ -155,10 +155,10 @@ func checkMachine(r *hooksv1alpha1.ReconcileMachineResponse, prefix, recorded st
 	}
 	id := r.GetProviderId()
 	if id == "" && r.GetPhase() == hooksv1alpha1.Phase_PHASE_READY {
-		return bad("providerID is missing, and phase is Ready: the Node of the machine could not be found")
+		return bad("providerId is missing, and phase is Ready: the Node of the machine could not be found")
 	}
 	if id != recorded {
-		if err := checkProviderID("providerID", id, prefix); err != nil {
+		if err := checkProviderID("providerId", id, prefix); err != nil {
 			return err
 		}
 	}
@@ -168,7 +168,7 @@ func checkMachine(r *hooksv1alpha1.ReconcileMachineResponse, prefix, recorded st
 	return asError(checkAddresses("addresses", r.GetAddresses()))
 }
 
-// checkProviderID checks a provider ID, which may be empty.
+// checkProviderID checks a provider ID, which may be empty. An empty prefix allows every other.
 func checkProviderID(at, id, prefix string) *Error {
 	switch {
 	case id == "":
@@ -186,7 +186,7 @@ func notInID(r rune) bool { return r <= ' ' || r == 0x7f }
 
 func checkPrefix(s string) error {
 	if len(s) > maxPrefix || strings.ContainsFunc(s, notInID) || !prefix.MatchString(s) {
-		return bad("providerIDPrefix: must be a scheme such as acme://, with at most %d characters", maxPrefix)
+		return bad("providerIdPrefix: must be a scheme such as acme://, with at most %d characters", maxPrefix)
 	}
 	return nil
 }

@@ -23,6 +23,9 @@ func checkPool(r *hooksv1alpha1.ReconcileMachinePoolResponse, prefix string, kno
 	case int(r.GetInstanceCount()) != n:
 		return refused(infrav1.IncompleteListReason, "instanceCount is not the number of instances: the list was cut")
 	}
+	if err := checkProviderID("providerId", r.GetProviderId(), ""); err != nil {
+		return err
+	}
 	names, ids := map[string]bool{}, map[string]bool{}
 	for i, instance := range r.GetInstances() {
 		if err := checkInstance(fmt.Sprintf("instances[%d]", i), instance, prefix, known); err != nil {
@@ -33,7 +36,7 @@ func checkPool(r *hooksv1alpha1.ReconcileMachinePoolResponse, prefix string, kno
 		}
 		id := instance.GetProviderId()
 		if id != "" && ids[id] {
-			return refused(infrav1.DuplicateProviderIDReason, "instances[%d].providerID: %q is there twice", i, id)
+			return refused(infrav1.DuplicateProviderIDReason, "instances[%d].providerId: %q is there twice", i, id)
 		}
 		names[instance.GetName()], ids[id] = true, true
 	}
@@ -49,10 +52,10 @@ func checkInstance(at string, i *hooksv1alpha1.Instance, prefix string, known ma
 		return err
 	}
 	if i.GetProviderId() == "" && i.GetPhase() == hooksv1alpha1.Phase_PHASE_READY {
-		return bad("%s.providerID is missing, and its phase is Ready", at)
+		return bad("%s.providerId is missing, and its phase is Ready", at)
 	}
 	if !known[i.GetProviderId()] {
-		if err := checkProviderID(at+".providerID", i.GetProviderId(), prefix); err != nil {
+		if err := checkProviderID(at+".providerId", i.GetProviderId(), prefix); err != nil {
 			return err
 		}
 	}

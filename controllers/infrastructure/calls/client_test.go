@@ -58,11 +58,14 @@ func TestPoolAnswers(t *testing.T) {
 		{"the list was cut", infrav1.IncompleteListReason, func(r *response) { r.Instances = nil }},
 		{`"a" is there twice`, infrav1.BadAnswerReason, func(r *response) { r.Instances[1].Name = "a" }},
 		{"is there twice", infrav1.DuplicateProviderIDReason, func(r *response) { r.Instances[1].ProviderId = "x://1" }},
-		{"instances[1].providerID is missing", infrav1.BadAnswerReason, func(r *response) { r.Instances[1].ProviderId = "" }},
+		{"instances[1].providerId is missing", infrav1.BadAnswerReason, func(r *response) { r.Instances[1].ProviderId = "" }},
 		{"does not begin with", infrav1.BadAnswerReason, func(r *response) { r.Instances[1].ProviderId = "y://1" }},
 		{"", "", func(r *response) { r.Instances[1].ProviderId = "old://1" }}, // known
+		{"", "", func(r *response) { r.ProviderId = "arn:group/of/a/cloud:" + strings.Repeat("g", 512-21) }},
 		{"at most 63", infrav1.BadAnswerReason, func(r *response) { r.Instances[0].Revision = strings.Repeat("r", 64) }},
 		{"", "", func(r *response) { r.Instances[0].Revision = strings.Repeat("r", 63) }},
+		{"providerId: must have at most 512", infrav1.BadAnswerReason, func(r *response) { r.ProviderId = strings.Repeat("g", 513) }},
+		{"and no spaces", infrav1.BadAnswerReason, func(r *response) { r.ProviderId = "the group" }},
 		{"addresses[0].type", infrav1.BadAnswerReason, func(r *response) {
 			r.Instances[0].Addresses = []*infrahooksv1alpha1.MachineAddress{{Type: "IP", Address: "1"}}
 		}},

@@ -173,6 +173,10 @@ type ReconcileMachinePoolResponse struct {
 	Reason string `protobuf:"bytes,5,opt,name=reason,proto3" json:"reason,omitempty"`
 	// conditions are reported on the object as they are.
 	Conditions []*Condition `protobuf:"bytes,6,rep,name=conditions,proto3" json:"conditions,omitempty"`
+	// provider_id names what holds the instances, such as a scaling group, at most 512 characters without spaces. It is for
+	// people alone, needs no prefix, and is no provider ID of an instance. Empty means that there is none, or that it is not
+	// known yet; once it was answered, it never changes.
+	ProviderId string `protobuf:"bytes,9,opt,name=provider_id,json=providerId,proto3" json:"provider_id,omitempty"`
 	// instances lists every machine of the pool that exists, whatever its phase, at most 10,000.
 	Instances []*Instance `protobuf:"bytes,7,rep,name=instances,proto3" json:"instances,omitempty"`
 	// instance_count is the number of instances. It is required: a list of another length was cut, and is not believed.
@@ -253,6 +257,13 @@ func (x *ReconcileMachinePoolResponse) GetConditions() []*Condition {
 		return x.Conditions
 	}
 	return nil
+}
+
+func (x *ReconcileMachinePoolResponse) GetProviderId() string {
+	if x != nil {
+		return x.ProviderId
+	}
+	return ""
 }
 
 func (x *ReconcileMachinePoolResponse) GetInstances() []*Instance {
@@ -575,7 +586,7 @@ const file_hookgate_infrastructure_v1alpha1_machine_pool_proto_rawDesc = "" +
 	"\x13UnknownMembersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x123\n" +
 	"\x05value\x18\x02 \x01(\v2\x1d.hookgate.hooks.v1alpha1.JSONR\x05value:\x028\x01B\v\n" +
-	"\t_replicas\"\xb5\x05\n" +
+	"\t_replicas\"\xd6\x05\n" +
 	"\x1cReconcileMachinePoolResponse\x12?\n" +
 	"\x06status\x18\x01 \x01(\x0e2'.hookgate.hooks.v1alpha1.ResponseStatusR\x06status\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12.\n" +
@@ -584,7 +595,9 @@ const file_hookgate_infrastructure_v1alpha1_machine_pool_proto_rawDesc = "" +
 	"\x06reason\x18\x05 \x01(\tR\x06reason\x12K\n" +
 	"\n" +
 	"conditions\x18\x06 \x03(\v2+.hookgate.infrastructure.v1alpha1.ConditionR\n" +
-	"conditions\x12H\n" +
+	"conditions\x12\x1f\n" +
+	"\vprovider_id\x18\t \x01(\tR\n" +
+	"providerId\x12H\n" +
 	"\tinstances\x18\a \x03(\v2*.hookgate.infrastructure.v1alpha1.InstanceR\tinstances\x12*\n" +
 	"\x0einstance_count\x18\b \x01(\x05H\x00R\rinstanceCount\x88\x01\x01\x12{\n" +
 	"\x0funknown_members\x18\x0f \x03(\v2R.hookgate.infrastructure.v1alpha1.ReconcileMachinePoolResponse.UnknownMembersEntryR\x0eunknownMembers\x1a`\n" +
