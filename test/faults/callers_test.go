@@ -175,7 +175,7 @@ func callREST(client *http.Client, address, name string, body []byte) error {
 	switch {
 	case err != nil:
 		return unansweredError{err}
-	case got.code != http.StatusOK || !bytes.Contains(got.body, []byte(`"message":"`+say+`"`)):
+	case !success(got):
 		return fmt.Errorf("status %d: %.300s", got.code, got.body)
 	}
 	return nil

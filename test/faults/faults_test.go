@@ -10,9 +10,10 @@ import (
 	"time"
 )
 
-// rows returns all faults.
+// rows returns all faults, after two rows without one.
 func rows() []row {
-	return slices.Concat(extensionFaults(), callerFaults(), floodFaults(), memoryFaults(), fileFaults(), gatewayFaults(), rollingFaults(), endpointFaults(), logFaults())
+	return slices.Concat(controls(), extensionFaults(), callerFaults(), floodFaults(), memoryFaults(), fileFaults(), gatewayFaults(),
+		rollingFaults(), endpointFaults(), logFaults())
 }
 
 // TestFaults injects each fault once.

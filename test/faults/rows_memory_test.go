@@ -49,9 +49,7 @@ func largeToHanging(callers, hosts int) func(*testing.T, *world, *tally) {
 	return func(t *testing.T, w *world, c *tally) {
 		p := startExtension(t, w.authority, "hangs")
 		name := w.register(t, "https://"+p.https)
-		body := bytes.Replace([]byte(`{"cluster":{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster",`+
-			`"metadata":{"name":"c","namespace":"n","annotations":{"a":"<>"}}}}`), []byte("<>"),
-			[]byte(strings.Repeat("x", nearLimit)), 1)
+		body := largeBody(nearLimit)
 		specified := failure(http.StatusGatewayTimeout, http.StatusServiceUnavailable)
 		clients := []*http.Client{w.rest}
 		if hosts > 1 {
