@@ -67,8 +67,13 @@ var beyondLimits = []broken{
 	{"variables.values", "has a default that is one too long", "", defines(variable("a", `{"type":"array","items":{"type":"string"},"maxItems":1,"default":["a","b"]}`)), "openAPIV3Schema.default: "},
 	{"variables.values", "has a value of its enum that is not allowed", "", defines(variable("a", `{"type":"integer","maximum":2,"enum":[1,3]}`)), "openAPIV3Schema.enum[1]: "},
 	{"variables.values", "has a wrong default in the items of a list", "", defines(variable("a", `{"type":"array","items":{"type":"integer","default":"x"}}`)), "openAPIV3Schema.items.default: "},
-	{"variables.values", "has a wrong default in a map", "", defines(variable("a", `{"type":"object","additionalProperties":{"type":"integer","default":"x"}}`)),
-		"openAPIV3Schema.additionalProperties.default: "},
+	{"variables.values", "has members in a default that the schema does not know", "", defines(variable("a", `{"type":"object","properties":{"b":{"type":"string"}},"default":{"c":1}}`)), "openAPIV3Schema.default"},
+	{"variables.values", "has an example against its own rule", "", defines(variable("a", `{"type":"string","example":"b","x-kubernetes-validations":[{"rule":"self == 'a'"}]}`)), "openAPIV3Schema.example: "},
+	{"variables.schemas", "has a rule that does not compile", "", defines(variable("a", `{"type":"string","x-kubernetes-validations":[{"rule":"self <"}]}`)), "x-kubernetes-validations[0].rule: Invalid value"},
+	{"variables.schemas", "has a rule that costs too much", "", defines(variable("a", `{"type":"object","properties":{"b":{"type":"array","items":{"type":"string"},"x-kubernetes-validations":[{"rule":"self.all(x, self.all(y, self.all(z, x + y == z)))"}]}}}`)), "its estimated cost exceeds the limit"},
+	{"variables.schemas", "has a label that is none", "", defines(variable("a", `{"type":"string","x-metadata":{"labels":{"a":"no label"}}}`)), "openAPIV3Schema.x-metadata.labels: "},
+	{"variables.names", "has a name of 257 characters", "", defines(variable(strings.Repeat("n", 257), `{"type":"string"}`)), "the name has more than 256 characters"},
+	{"variables.names", "has 1001 variables", "", defines(many(1001)...), "variables[1000]: there are more than 1000 variables"},
 	{"variables.schemas", "has an empty rule", "", defines(variable("a", `{"type":"string","x-kubernetes-validations":[{"rule":" "}]}`)), "x-kubernetes-validations[0].rule: Required"},
 	{"in-place.scope", "changes the labels of the MachineSet's template", "", func(s *stub) {
 		s.only("CanUpdateMachineSet")
@@ -476,6 +481,15 @@ func patches(uid string, of hooksv1alpha1.PatchType, text string) func(*stub) {
 			out.(*hooksv1alpha1.GeneratePatchesResponse).Items = []*hooksv1alpha1.GeneratePatchesResponseItem{item}
 		}
 	}
+}
+
+// many returns n variables.
+func many(n int) []*hooksv1alpha1.ClusterClassVariable {
+	list := make([]*hooksv1alpha1.ClusterClassVariable, n)
+	for i := range list {
+		list[i] = variable(fmt.Sprintf("v%d", i), `{"type":"string"}`)
+	}
+	return list
 }
 
 // defines makes DiscoverVariables answer with these variables.

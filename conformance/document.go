@@ -75,6 +75,10 @@ type variableDefinition struct {
 	Schema struct {
 		OpenAPIV3Schema json.RawMessage `json:"openAPIV3Schema"`
 	} `json:"schema"`
+	DeprecatedV1Beta1Metadata struct {
+		Labels      map[string]string `json:"labels"`
+		Annotations map[string]string `json:"annotations"`
+	} `json:"deprecatedV1Beta1Metadata"`
 }
 
 type step struct {

@@ -215,7 +215,11 @@ var correctExtensions = map[string]struct {
 		variable("any", `{"type":"object","x-kubernetes-preserve-unknown-fields":true,"default":{"a":[1,"b",null]}}`),
 		variable("either", `{"type":"object","properties":{"a":{"type":"string"},"b":{"type":"string"}},"oneOf":[{"required":["a"]},{"required":["b"]}],"default":{"a":""}}`),
 		variable("ruled", `{"type":"string","pattern":"^a+$","default":"aaa","x-kubernetes-validations":[{"rule":"self.size() < 9"}]}`),
+		variable("map of odd defaults", `{"type":"object","additionalProperties":{"type":"integer","default":"x"}}`),
+		variable("nothing", `{"type":"string","default":null,"example":null,"enum":["a",null]}`),
+		variable("described", `{"type":"object","properties":{"a":{"type":"string"}},"anyOf":[{"description":"with a","required":["a"]}]}`),
 	), checks: []string{"variables.names", "variables.schemas", "variables.values"}},
+	"has 1000 variables": {change: defines(many(1000)...), checks: []string{"variables.names", "variables.schemas", "variables.values"}},
 
 	"replaces the whole spec by what is desired": {change: func(s *stub) {
 		s.only("CanUpdateMachine")

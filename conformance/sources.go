@@ -18,6 +18,7 @@ const (
 	patchEngine   = "Cluster API, core/reconcilers/topology/cluster/patches/engine.go, "
 	upgradePlan   = "Cluster API, exp/topology/desiredstate/upgrade_plan.go, DefaultAndValidateUpgradePlans"
 	classRules    = "Cluster API, internal/topology/variables/clusterclass_variable_validation.go, "
+	classTypes    = "Cluster API, api/core/v1beta2/clusterclass_types.go, "
 	hookTypes     = "Cluster API, api/runtime/hooks/v1alpha1/"
 	contract      = "proto/hookgate/hooks/v1alpha1/"
 )
