@@ -24,8 +24,8 @@ COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 LDFLAGS := -X github.com/hookgate/hookgate/command.version=$(VERSION) -X github.com/hookgate/hookgate/command.commit=$(COMMIT)
 
 # The modules of this repository, and the modules with Go code.
-MODULES := . examples/go test/conversion test/e2e test/extension test/faults test/infrastructure test/openapi test/skew tools/clusterctl tools/image tools/kubernetes tools/monitoring tools/openapi
-LINTED := . examples/go test/conversion test/e2e test/extension test/faults test/infrastructure test/openapi test/skew tools/image tools/monitoring tools/mutation tools/openapi
+MODULES := . examples/go test/conversion test/e2e test/extension test/faults test/helm test/infrastructure test/openapi test/skew tools/clusterctl tools/image tools/kubernetes tools/monitoring tools/openapi
+LINTED := . examples/go test/conversion test/e2e test/extension test/faults test/helm test/infrastructure test/openapi test/skew tools/image tools/monitoring tools/mutation tools/openapi
 
 # With RACE=1, as in CI, tests and the gateway that they start have the race detector. Builds then take four minutes
 # more.
@@ -40,7 +40,7 @@ PROGRAMS := HOOKGATE_BIN=$(GATEWAY) HOOKGATE_TEST_EXTENSION=$(BIN)/test-extensio
 APART := /test/(badservers|clusterctl|contract|deploy|examples|image|kubernetes|monitoring|provider)$$
 
 # The suites of `make test-all` that run one after the other.
-SUITES ?= contract skew kubernetes clusterctl image infrastructure openapi monitoring examples faults
+SUITES ?= contract skew kubernetes clusterctl helm image infrastructure openapi monitoring examples faults
 
 # The image: its name, its platforms, and its file.
 IMAGE_NAME ?= ghcr.io/hookgate/hookgate
@@ -200,6 +200,12 @@ test-clusterctl: build clusterctl kubernetes-binaries $(if $(RACE),race) $(BIN)/
 	@$(GO) build -o $(BIN)/release ./deploy/release/generate
 	@HOOKGATE_COMPLETE=1 $(PROGRAMS) HOOKGATE_CLUSTERCTL=$(BIN)/clusterctl HOOKGATE_RELEASE=$(BIN)/release \
 		HOOKGATE_KUSTOMIZE=$(BIN)/kustomize KUBEBUILDER_ASSETS='$(KUBEBUILDER_ASSETS)' $(GOTEST) ./test/clusterctl
+
+.PHONY: test-helm
+test-helm: $(BIN)/gotestsum $(BIN)/kustomize ## Lint the Helm chart, and compare what it installs with the manifests of kustomize
+	@$(GO) build -o $(BIN)/release ./deploy/release/generate
+	@cd test/helm && HOOKGATE_COMPLETE=1 HOOKGATE_RELEASE=$(BIN)/release HOOKGATE_KUSTOMIZE=$(BIN)/kustomize \
+		$(BIN)/gotestsum --format pkgname -- -vet=off -count=1 ./... # without the race detector: it compares files
 
 .PHONY: test-image
 test-image: image $(BIN)/gotestsum ## Check the image, run it, and build it again, which must give the same bytes

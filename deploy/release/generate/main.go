@@ -1,8 +1,8 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command generate writes the files of a release that clusterctl reads, what an operator applies beside them, and the
-// OpenAPI documents for those who write extensions. The same sources, version and kustomize give the same bytes,
+// Command generate writes the files of a release that clusterctl reads, what an operator applies beside them, the Helm
+// chart, and the OpenAPI documents for those who write extensions. The same sources, version and kustomize give the same bytes,
 // anywhere and at any time. The manifests define the installed objects, and `make image` builds the image.
 package main
 
@@ -109,6 +109,11 @@ func (o *options) files() (map[string][]byte, error) {
 	if files[infrastructureFile], err = o.render(infrastructure); err != nil {
 		return nil, err
 	}
+	name, archive, err := o.chart()
+	if err != nil {
+		return nil, err
+	}
+	files[name] = archive
 	for _, pattern := range templates {
 		found, err := filepath.Glob(filepath.Join(infrastructure, pattern))
 		if err != nil {

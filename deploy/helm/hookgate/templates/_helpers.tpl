@@ -1,0 +1,77 @@
+{{/*
+hookgate.objects renders a file of deploy/ as an installation in the release's namespace: file is its name below files/,
+labelled whether its objects get the provider's label, without a list of objects to leave out, as KIND/NAME. The
+links below files/ are what keeps the chart equal to the manifests of kustomize.
+*/}}
+{{- define "hookgate.objects" -}}
+{{- $cluster := list "ClusterRole" "ClusterRoleBinding" "CustomResourceDefinition" "ExtensionConfig" "MutatingWebhookConfiguration"
+  "ValidatingWebhookConfiguration" "ValidatingAdmissionPolicy" "ValidatingAdmissionPolicyBinding" }}
+{{- $text := .root.Files.Get (printf "files/%s" .file) | replace "hookgate-system" .root.Release.Namespace }}
+{{- if not $text }}{{ fail (printf "files/%s is missing" .file) }}{{ end }}
+{{- range $document := regexSplit "(?m)^---$" (trimPrefix "---" $text) -1 }}
+{{- $object := fromYaml $document }}
+{{- if not $object.kind }}{{ fail (printf "files/%s has a document without a kind" $.file) }}{{ end }}
+{{- $metadata := $object.metadata }}
+{{- if not (has (printf "%s/%s" $object.kind $metadata.name) ($.without | default list)) }}
+{{- if $.labelled }}
+{{- $_ := set $metadata "labels" (merge (dict "cluster.x-k8s.io/provider" "runtime-extension-hookgate") ($metadata.labels | default dict)) }}
+{{- end }}
+{{- if not (has $object.kind $cluster) }}{{ $_ := set $metadata "namespace" $.root.Release.Namespace }}{{ end }}
+---
+{{ toYaml $object }}
+{{- end }}
+{{- end }}
+{{- end }}
+
+{{/* hookgate.hub is not empty for an installation that watches and writes ExtensionConfigs. */}}
+{{- define "hookgate.hub" -}}
+{{- if hasPrefix "hub-" .Values.installation }}hub{{ end }}
+{{- end }}
+
+{{/* hookgate.group is the API group of the ExtensionConfigs that a hub watches. */}}
+{{- define "hookgate.group" -}}
+{{- if eq .Values.installation "hub-alone" }}runtime.cluster.x-k8s.io{{ else }}runtime.hookgate.dev{{ end }}
+{{- end }}
+
+{{/* hookgate.selector is the labels of the gateway's Pods. */}}
+{{- define "hookgate.selector" -}}
+app.kubernetes.io/name: hookgate
+cluster.x-k8s.io/provider: runtime-extension-hookgate
+{{- end }}
+
+{{/* hookgate.metadata is the metadata of an object that is named like the gateway. */}}
+{{- define "hookgate.metadata" -}}
+name: hookgate
+namespace: {{ .Release.Namespace }}
+labels:
+  cluster.x-k8s.io/provider: runtime-extension-hookgate
+{{- end }}
+
+{{/* hookgate.image is the image, by its digest if there is one. */}}
+{{- define "hookgate.image" -}}
+{{- with .Values.image }}
+{{- if .digest }}{{ .repository }}@{{ .digest }}{{ else }}{{ .repository }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}
+{{- end }}
+{{- end }}
+
+{{/* hookgate.checks fails for values that are valid one by one and contradict each other. */}}
+{{- define "hookgate.checks" -}}
+{{- $hub := include "hookgate.hub" . }}
+{{- with .Values }}
+{{- if and .oneNamespace (not $hub) }}
+{{- fail (printf "oneNamespace is for the installations hub-beside-core and hub-alone: %s reads no Secrets" .installation) }}
+{{- end }}
+{{- if and .monitoring (not $hub) }}
+{{- fail (printf "monitoring is for the installations hub-beside-core and hub-alone, which let Prometheus in by its token: %s does not" .installation) }}
+{{- end }}
+{{- if and .metrics (ne .installation "directory") }}
+{{- fail (printf "metrics is for the installation directory: %s %s" .installation (ternary "has them already" "does not serve them outside of its Pod" (not (empty $hub)))) }}
+{{- end }}
+{{- if and .extensionConfigs (ne .installation "directory") }}
+{{- fail (printf "extensionConfigs is for the installation directory: %s reads them from the cluster" .installation) }}
+{{- end }}
+{{- if and .register (ne .installation "hub-beside-core") }}
+{{- fail (printf "register is for the installation hub-beside-core, not %s: for others, docs/deploy.md has the ExtensionConfig to apply where Cluster API runs" .installation) }}
+{{- end }}
+{{- end }}
+{{- end }}
