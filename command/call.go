@@ -40,7 +40,8 @@ func newCallCommand(hooks *catalog.Catalog) *cobra.Command {
 		Example: "  hookgate call BeforeClusterCreate -f cluster.yaml --ca dev-ca.crt\n" +
 			"  hookgate call GeneratePatches --handler set-image.example -f templates.yaml --ca dev-ca.crt \\\n" +
 			"    --server grpcs://127.0.0.1:9090\n" +
-			"  hookgate call Discovery -o json",
+			"  hookgate call Discovery -o json\n" +
+			"  hookgate call Discovery --context management --ca ca.crt --cert tls.crt --key tls.key",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usagef("want one hook, got %d arguments", len(args))
@@ -56,6 +57,7 @@ func newCallCommand(hooks *catalog.Catalog) *cobra.Command {
 	f.StringVarP(&o.output, "output", "o", "table",
 		"format of the answer: table, yaml, or json, which is the answer itself, indented")
 	o.addFlags(f)
+	o.gateway.addFlags(f)
 	return cmd
 }
 
@@ -74,6 +76,11 @@ func (o *callOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, name strin
 	if o.file == "" && !h.Singleton() {
 		return usagef("-f is required: a file with the request of %s", h.Hook)
 	}
+	closeTunnel, err := o.reach(cmd)
+	if err != nil {
+		return err
+	}
+	defer closeTunnel()
 	mandated := codec.New(hooks)
 	server, err := o.open(mandated, cmd.ErrOrStderr())
 	if err != nil {

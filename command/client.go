@@ -10,6 +10,7 @@ import (
 	"crypto/x509"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"strings"
 	"time"
@@ -25,6 +26,7 @@ import (
 	"github.com/hookgate/hookgate/internal/endpoint"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/internal/tunnel"
 )
 
 // clientOptions are the flags that say which server to call, and how.
@@ -39,6 +41,10 @@ type clientOptions struct {
 	// tokenFile is the file that holds the token.
 	tokenFile string
 	timeout   time.Duration
+
+	gateway gatewayOptions
+	// tunnel leads to the gateway in a cluster; nil for a server that is called directly.
+	tunnel *tunnel.Tunnel
 }
 
 func (o *clientOptions) addFlags(f *pflag.FlagSet) {
@@ -96,12 +102,20 @@ func (o *clientOptions) open(c *codec.Codec, errOut io.Writer) (*server, error) 
 		return nil, usagef("--token and --token-file need TLS: want %s grpcs://%s", o.flag(), e.Authority)
 	}
 	cl, err := client.New(client.Config{
-		Endpoint: e, TLS: config, Codec: c, UserAgent: userAgent(), Idle: 1, Token: token,
+		Endpoint: e, TLS: config, Codec: c, UserAgent: userAgent(), Idle: 1, Token: token, Dial: o.dial(),
 	})
 	if err != nil {
 		return nil, fmt.Errorf("server %s: %w", text.URL(o.server), err)
 	}
 	return &server{options: o, endpoint: e, client: cl, errOut: errOut}, nil
+}
+
+// dial returns what makes connections; nil for connections that are made directly.
+func (o *clientOptions) dial() func(ctx context.Context, network, address string) (net.Conn, error) {
+	if o.tunnel == nil {
+		return nil
+	}
+	return o.tunnel.DialContext
 }
 
 // flag returns the name of the flag that sets the server.
@@ -226,5 +240,12 @@ func (s *server) warn(values []string) {
 	}
 }
 
-// name returns the URL of the server for messages.
-func (s *server) name() string { return strings.TrimSuffix(text.URL(s.options.server), "/") }
+// name returns the server for messages: its URL, or its Pod.
+func (s *server) name() string { return s.options.name() }
+
+func (o *clientOptions) name() string {
+	if o.tunnel != nil {
+		return o.tunnel.Pod().Namespace + "/" + o.tunnel.Pod().Name
+	}
+	return strings.TrimSuffix(text.URL(o.server), "/")
+}

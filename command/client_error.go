@@ -18,6 +18,7 @@ import (
 	"github.com/hookgate/hookgate/internal/client"
 	"github.com/hookgate/hookgate/internal/connect"
 	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/internal/tunnel"
 )
 
 // callError is an error that a server answered with.
@@ -52,6 +53,9 @@ func withHint(what, hint string) string {
 
 // explain returns the error of a failed call, with a hint.
 func (s *server) explain(f *connect.Failure) error {
+	if failed, ok := errors.AsType[*tunnel.Error](f); ok {
+		return failed
+	}
 	what := f.Text
 	if f.Kind == hook.Timeout {
 		what = "no answer within " + s.options.timeout.String()

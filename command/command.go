@@ -120,12 +120,17 @@ func newRootCommand(before func(*cobra.Command) error, more ...gateway.Group) (*
 	return root, nil
 }
 
+// environmentName returns the name of the variable that sets a flag.
+func environmentName(flag string) string {
+	return "HOOKGATE_" + strings.ToUpper(strings.ReplaceAll(flag, "-", "_"))
+}
+
 // flagsFromEnvironment sets each flag that the command line does not set from the variable HOOKGATE_<FLAG>, if that
 // exists.
 func flagsFromEnvironment(flags *pflag.FlagSet, lookupEnv func(string) (string, bool)) error {
 	var errs []error
 	flags.VisitAll(func(f *pflag.Flag) {
-		name := "HOOKGATE_" + strings.ToUpper(strings.ReplaceAll(f.Name, "-", "_"))
+		name := environmentName(f.Name)
 		value, ok := lookupEnv(name)
 		if !ok || f.Changed || f.Name == "help" {
 			return

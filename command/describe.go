@@ -6,7 +6,6 @@ package command
 import (
 	"fmt"
 	"io"
-	"time"
 
 	"github.com/spf13/cobra"
 
@@ -23,6 +22,7 @@ func newDescribeCommand() *cobra.Command {
 			"in effect for them; what conversions lose; which Clusters wait for it; and its last ten failures.\n\n" +
 			"The numbers are those of one gateway process, in the last five minutes.",
 		Example: "  hookgate describe acme\n" +
+			"  hookgate describe acme --context management\n" +
 			"  hookgate describe acme --diagnostics https://hookgate.example:8443 --ca ca.crt --token-file token",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -34,7 +34,6 @@ func newDescribeCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	o.addFlags(f)
-	f.DurationVar(&o.timeout, "timeout", 10*time.Second, "how long to wait for the answer")
 	f.StringVarP(&output, "output", "o", "table", "format: table, yaml or json")
 	return cmd
 }
@@ -44,24 +43,22 @@ func (o *statusOptions) describe(cmd *cobra.Command, extension, output string) e
 	if err != nil {
 		return err
 	}
-	c, err := o.open()
-	if err != nil {
-		return err
-	}
-	defer c.close()
-	g, body, err := c.get(cmd.Context(), extension)
-	if err != nil {
-		return err
-	}
-	if len(g.Extensions) != 1 {
-		return fmt.Errorf("gateway %s: the status has %d extensions, want %s alone", c.name(), len(g.Extensions), extension)
-	}
-	s := newScreen(cmd.OutOrStdout())
-	err = printer(cmd.OutOrStdout(), body, func(io.Writer) error {
-		return s.write(func(w io.Writer) error { return render.Extension(w, g) })
+	return o.ask(cmd, func(c *statusClient) error {
+		g, body, err := c.get(cmd.Context(), extension)
+		if err != nil {
+			return err
+		}
+		if len(g.Extensions) != 1 {
+			return fmt.Errorf("gateway %s: the status has %d extensions, want %s alone",
+				c.name(), len(g.Extensions), extension)
+		}
+		s := newScreen(cmd.OutOrStdout())
+		err = printer(cmd.OutOrStdout(), body, func(io.Writer) error {
+			return s.write(func(w io.Writer) error { return render.Extension(w, g) })
+		})
+		if err != nil {
+			return fmt.Errorf("print extension: %w", err)
+		}
+		return nil
 	})
-	if err != nil {
-		return fmt.Errorf("print extension: %w", err)
-	}
-	return nil
 }

@@ -17,7 +17,6 @@ import (
 	"github.com/hookgate/hookgate/codec"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/internal/render"
-	"github.com/hookgate/hookgate/internal/text"
 )
 
 func newGetCommand(hooks *catalog.Catalog) *cobra.Command {
@@ -41,6 +40,11 @@ func (o *handlersOptions) discover(cmd *cobra.Command, hooks *catalog.Catalog) e
 	if err != nil {
 		return err
 	}
+	closeTunnel, err := o.reach(cmd)
+	if err != nil {
+		return err
+	}
+	defer closeTunnel()
 	mandated := codec.New(hooks)
 	server, err := o.open(mandated, cmd.ErrOrStderr())
 	if err != nil {
@@ -61,7 +65,7 @@ func (o *handlersOptions) discover(cmd *cobra.Command, hooks *catalog.Catalog) e
 		return fmt.Errorf("print handlers: %w", err)
 	}
 	if len(handlers) == 0 {
-		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s has no handlers.\n", text.URL(o.server))
+		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s has no handlers.\n", server.name())
 		if o.output == formatTable {
 			return nil
 		}

@@ -27,7 +27,6 @@ import (
 // preflight.
 type extensionsOptions struct {
 	statusOptions
-	kubeconfig  string
 	group       string
 	watchFilter string
 	output      string
@@ -48,10 +47,13 @@ func newGetExtensionsCommand() *cobra.Command {
 		Short: "List the extensions, and whether they are up",
 		Long: "List the extensions of a gateway: whether they are up, since when, their calls in the last five\n" +
 			"minutes, and what they failed with.\n\n" +
-			"With --kubeconfig, list the ExtensionConfigs of a cluster with the conditions that a gateway writes:\n" +
+			"With --kubeconfig or --context, list the ExtensionConfigs of that cluster with the conditions that a\n" +
+			"gateway writes:\n" +
 			"Discovered, whether the extension has answered with its handlers, and Available, whether it is\n" +
-			"called. It is not while its circuit is open, because it failed. No gateway is needed for that.",
+			"called. It is not while its circuit is open, because it failed. No gateway is needed for that. Say\n" +
+			"--gateway, too, to list the extensions of the gateway in that cluster.",
 		Example: "  hookgate get extensions\n" +
+			"  hookgate get extensions --gateway hookgate-system --context management\n" +
 			"  hookgate get extensions --diagnostics https://hookgate.example:8443 --ca ca.crt --token-file token\n" +
 			"  hookgate get extensions --kubeconfig ~/.kube/config --extension-config-group runtime.hookgate.dev",
 		Args: cobra.NoArgs,
@@ -59,9 +61,6 @@ func newGetExtensionsCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	o.addFlags(f)
-	f.StringVar(&o.kubeconfig, "kubeconfig", "",
-		"kubeconfig of a cluster whose ExtensionConfigs are listed, in place of a gateway's extensions; not needed in "+
-			"a Pod without --diagnostics")
 	f.StringVar(&o.group, "extension-config-group", cluster.ClusterAPIGroup,
 		"API group of the ExtensionConfigs: "+cluster.ClusterAPIGroup+" or "+cluster.HookgateGroup)
 	f.StringVar(&o.watchFilter, "watch-filter", "",
@@ -69,16 +68,16 @@ func newGetExtensionsCommand() *cobra.Command {
 	f.StringVarP(&o.output, "output", "o", formatTable,
 		"format: table, wide, name, or yaml or json, which have the form of the status of the gateway")
 	f.BoolVarP(&o.watch, "watch", "w", false, "list again whenever the state of an extension changes")
-	f.DurationVar(&o.timeout, "timeout", 10*time.Second, "how long everything may take; with --watch, each look")
 	return cmd
 }
 
 func (o *extensionsOptions) run(cmd *cobra.Command) error {
-	fromGateway := o.kubeconfig == "" && (cmd.Flags().Changed("diagnostics") || !inCluster())
+	changed := cmd.Flags().Changed
+	fromGateway := o.gateway.name != "" || !o.gateway.ofCluster() && (changed("diagnostics") || !inCluster())
 	switch {
-	case o.kubeconfig != "" && cmd.Flags().Changed("diagnostics"):
-		return usagef("--kubeconfig and --diagnostics: extensions are listed from a cluster or from a gateway; leave one " +
-			"of them out")
+	case o.gateway.ofCluster() && o.gateway.name == "" && changed("diagnostics"):
+		return usagef("--kubeconfig or --context, and --diagnostics: extensions are listed from a cluster or from a " +
+			"gateway; leave one of them out, or say --gateway")
 	case o.group != cluster.ClusterAPIGroup && o.group != cluster.HookgateGroup:
 		return usagef("--extension-config-group: want %s or %s, got %q",
 			cluster.ClusterAPIGroup, cluster.HookgateGroup, o.group)
@@ -99,11 +98,13 @@ func (o *extensionsOptions) ofGateway(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	c, err := o.open()
-	if err != nil {
-		return err
-	}
-	defer c.close()
+	return o.ask(cmd, func(c *statusClient) error { return o.show(cmd, c, show) })
+}
+
+// show lists the extensions of a gateway once, or with --watch whenever a state changes.
+func (o *extensionsOptions) show(
+	cmd *cobra.Command, c *statusClient, show func(s *screen, g *status.Gateway, body []byte) error,
+) error {
 	s, before := newScreen(cmd.OutOrStdout()), ""
 	look := func() error {
 		g, body, err := c.get(cmd.Context(), "")
@@ -171,7 +172,7 @@ func extensionsPrinter(format string) (func(s *screen, g *status.Gateway, body [
 func (o *extensionsOptions) ofCluster(cmd *cobra.Command) error {
 	ctx, cancel := context.WithTimeoutCause(cmd.Context(), o.timeout, fmt.Errorf("not done within %s", o.timeout))
 	defer cancel()
-	config, _, err := loadKubeconfig(o.kubeconfig)
+	config, err := o.gateway.kube.load()
 	if err != nil {
 		return err
 	}

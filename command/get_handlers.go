@@ -37,6 +37,7 @@ func newGetHandlersCommand(hooks *catalog.Catalog) *cobra.Command {
 			"each lifecycle hook, which represents all that are listed under its name.\n\n" +
 			"With --server, or with credentials alone, list the answer to discovery of a gateway or an extension.",
 		Example: "  hookgate get handlers\n" +
+			"  hookgate get handlers --context management\n" +
 			"  hookgate get handlers --diagnostics https://hookgate.example:8443 --ca ca.crt --token-file token -o wide\n" +
 			"  hookgate get handlers --server grpcs://127.0.0.1:9090 --ca dev-ca.crt -o json",
 		Args: cobra.NoArgs,
@@ -49,6 +50,7 @@ func newGetHandlersCommand(hooks *catalog.Catalog) *cobra.Command {
 	o.addFlags(f)
 	f.StringVar(&o.diagnostics, "diagnostics", defaultDiagnostics,
 		"diagnostics address of the gateway: http://HOST:PORT on this machine, https://HOST:PORT elsewhere")
+	o.gateway.addFlags(f)
 	f.Lookup("timeout").DefValue, o.timeout = "10s", 10*time.Second
 	return cmd
 }
@@ -59,17 +61,17 @@ func (o *handlersOptions) run(cmd *cobra.Command, hooks *catalog.Catalog) error 
 	if changed("server") && changed("diagnostics") {
 		return usagef("--server and --diagnostics: handlers are listed from one of them; leave the other out")
 	}
-	if asksServer(changed) {
+	if asksServer(changed, o.gateway.selected(changed, "diagnostics")) {
 		return o.discover(cmd, hooks)
 	}
 	return o.ofGateway(cmd)
 }
 
-// asksServer reports whether the flags that are set mean a server, and not a diagnostics address, which needs no
-// credentials by default.
-func asksServer(changed func(flag string) bool) bool {
-	return !changed("diagnostics") &&
-		slices.ContainsFunc([]string{"server", "ca", "cert", "key", "token", "token-file"}, changed)
+// asksServer reports whether the flags that are set mean a server, and not a diagnostics address, which on this machine
+// needs no credentials by default.
+func asksServer(changed func(flag string) bool, inCluster bool) bool {
+	credentials := []string{"ca", "cert", "key", "token", "token-file"}
+	return changed("server") || !changed("diagnostics") && !inCluster && slices.ContainsFunc(credentials, changed)
 }
 
 // ofGateway lists the handlers that are registered with a gateway.
@@ -80,29 +82,23 @@ func (o *handlersOptions) ofGateway(cmd *cobra.Command) error {
 	}
 	from := statusOptions{o.clientOptions}
 	from.server, from.serverFlag = o.diagnostics, "--diagnostics"
-	if from.timeout <= 0 {
-		return usagef("--timeout: want more than 0, got %s", from.timeout)
-	}
-	c, err := from.open()
-	if err != nil {
-		return err
-	}
-	defer c.close()
-	g, _, err := c.get(cmd.Context(), "")
-	if err != nil {
-		return err
-	}
-	handlers := render.Registered(g)
-	if len(handlers) == 0 {
-		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s has no handlers.\n", c.name())
-		if o.output != formatYAML && o.output != formatJSON {
-			return nil
+	return from.ask(cmd, func(c *statusClient) error {
+		g, _, err := c.get(cmd.Context(), "")
+		if err != nil {
+			return err
 		}
-	}
-	if err := show(newScreen(cmd.OutOrStdout()), handlers); err != nil {
-		return fmt.Errorf("print handlers: %w", err)
-	}
-	return nil
+		handlers := render.Registered(g)
+		if len(handlers) == 0 {
+			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s has no handlers.\n", c.name())
+			if o.output != formatYAML && o.output != formatJSON {
+				return nil
+			}
+		}
+		if err := show(newScreen(cmd.OutOrStdout()), handlers); err != nil {
+			return fmt.Errorf("print handlers: %w", err)
+		}
+		return nil
+	})
 }
 
 // handlersPrinter returns what prints the handlers of a gateway.

@@ -82,8 +82,12 @@ func TestGetHandlersAsksServer(t *testing.T) {
 		"": false, "output timeout": false, "diagnostics": false, "diagnostics ca token-file": false,
 		"server": true, "server ca": true, "ca": true, "cert key": true, "token": true, "token-file": true,
 	} {
-		if got := asksServer(func(flag string) bool { return slices.Contains(strings.Fields(flags), flag) }); got != want {
+		changed := func(flag string) bool { return slices.Contains(strings.Fields(flags), flag) }
+		if got := asksServer(changed, false); got != want {
 			t.Errorf("%q: %t, want %t", flags, got, want)
+		}
+		if got, want := asksServer(changed, true), strings.HasPrefix(flags, "server"); got != want {
+			t.Errorf("%q, in a cluster: %t, want %t", flags, got, want)
 		}
 	}
 }

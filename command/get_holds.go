@@ -7,7 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"time"
+	"slices"
 
 	"github.com/spf13/cobra"
 
@@ -15,9 +15,16 @@ import (
 	"github.com/hookgate/hookgate/internal/status"
 )
 
+// holdsOptions are the flags of hookgate get holds, and the name of the Cluster.
+type holdsOptions struct {
+	statusOptions
+	namespace string
+	cluster   string
+	output    string
+}
+
 func newGetHoldsCommand() *cobra.Command {
-	var o statusOptions
-	var output, namespace string
+	var o holdsOptions
 	cmd := &cobra.Command{
 		Use:   "holds [CLUSTER]",
 		Short: "List the Clusters that wait for a handler, and why",
@@ -31,53 +38,50 @@ func newGetHoldsCommand() *cobra.Command {
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			name := ""
 			if len(args) == 1 {
-				name = args[0]
+				o.cluster = args[0]
 			}
-			return o.holds(cmd, namespace, name, output)
+			return o.run(cmd)
 		},
 	}
 	f := cmd.Flags()
 	o.addFlags(f)
-	f.StringVarP(&namespace, "namespace", "n", "", "list only Clusters of this namespace")
-	f.DurationVar(&o.timeout, "timeout", 10*time.Second, "how long to wait for the answer")
-	f.StringVarP(&output, "output", "o", formatTable, "format: table, yaml or json")
+	f.StringVarP(&o.namespace, "namespace", "n", "", "list only Clusters of this namespace")
+	f.StringVarP(&o.output, "output", "o", formatTable, "format: table, yaml or json")
 	return cmd
 }
 
-func (o *statusOptions) holds(cmd *cobra.Command, namespace, name, output string) error {
-	printer, err := newPrinter(output)
+func (o *holdsOptions) run(cmd *cobra.Command) error {
+	show, err := newPrinter(o.output)
 	if err != nil {
 		return err
 	}
-	c, err := o.open()
-	if err != nil {
-		return err
-	}
-	defer c.close()
-	g, _, err := c.get(cmd.Context(), "")
-	if err != nil {
-		return err
-	}
-	kept := []status.Hold{}
-	for _, h := range g.Holds {
-		if (namespace == "" || h.Namespace == namespace) && (name == "" || h.Cluster == name) {
-			kept = append(kept, h)
+	return o.ask(cmd, func(c *statusClient) error {
+		g, _, err := c.get(cmd.Context(), "")
+		if err != nil {
+			return err
 		}
-	}
-	if g.Holds = kept; len(kept) == 0 {
-		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "No Cluster waits for a handler of %s.\n", c.name())
-		if output == formatTable {
+		return o.print(cmd, show, g, c.name())
+	})
+}
+
+func (o *holdsOptions) print(cmd *cobra.Command, show printer, g *status.Gateway, gateway string) error {
+	g.Holds = slices.DeleteFunc(g.Holds, func(h status.Hold) bool {
+		return o.namespace != "" && h.Namespace != o.namespace || o.cluster != "" && h.Cluster != o.cluster
+	})
+	if len(g.Holds) == 0 {
+		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "No Cluster waits for a handler of %s.\n", gateway)
+		if o.output == formatTable {
 			return nil
 		}
+		g.Holds = []status.Hold{} // an empty list in JSON, not null
 	}
 	if g.MissedHolds > 0 {
 		_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "There may be more: the gateway had no room for %d holds.\n", g.MissedHolds)
 	}
-	body, err := json.Marshal(kept)
+	body, err := json.Marshal(g.Holds)
 	if err == nil {
-		err = printer(cmd.OutOrStdout(), body, func(w io.Writer) error { return render.Holds(w, g) })
+		err = show(cmd.OutOrStdout(), body, func(w io.Writer) error { return render.Holds(w, g) })
 	}
 	if err != nil {
 		return fmt.Errorf("print holds: %w", err)

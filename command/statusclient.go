@@ -15,11 +15,13 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
 	"github.com/hookgate/hookgate/internal/connect"
 	"github.com/hookgate/hookgate/internal/status"
 	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/internal/tunnel"
 )
 
 // statusBytes is the size of the largest status that is read. 2,000 extensions with five handlers have less than 8 MiB.
@@ -38,6 +40,26 @@ func (o *statusOptions) addFlags(f *pflag.FlagSet) {
 		"diagnostics address of the gateway: http://HOST:PORT on this machine, https://HOST:PORT elsewhere")
 	o.serverFlag = "--diagnostics"
 	o.addCredentialFlags(f)
+	o.gateway.addFlags(f)
+	f.DurationVar(&o.timeout, "timeout", 10*time.Second, "how long to wait for the answer")
+}
+
+// ask calls f with a client of the gateway that the flags name.
+func (o *statusOptions) ask(cmd *cobra.Command, f func(c *statusClient) error) error {
+	if o.timeout <= 0 {
+		return usagef("--timeout: want more than 0, got %s", o.timeout)
+	}
+	closeTunnel, err := o.reach(cmd)
+	if err != nil {
+		return err
+	}
+	defer closeTunnel()
+	c, err := o.open()
+	if err != nil {
+		return err
+	}
+	defer c.close()
+	return f(c)
 }
 
 // statusClient reads the status of a gateway.
@@ -70,10 +92,12 @@ func (o *statusOptions) open() (*statusClient, error) {
 }
 
 func (o *statusOptions) client(base *url.URL, token string, config *tls.Config) *statusClient {
+	transport := connect.NewTransport(config, true, 1)
+	transport.DialContext = o.dial()
 	return &statusClient{
 		options: o, base: base, token: token,
 		http: &http.Client{
-			Transport:     connect.NewTransport(config, true, 1),
+			Transport:     transport,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		},
 	}
@@ -122,7 +146,7 @@ func (c *statusClient) get(ctx context.Context, extension string) (g *status.Gat
 	return g, body, nil
 }
 
-func (c *statusClient) name() string { return strings.TrimSuffix(text.URL(c.base.String()), "/") }
+func (c *statusClient) name() string { return c.options.name() }
 
 // explain returns the error of a gateway that could not be asked, and what may help.
 func (c *statusClient) explain(ctx context.Context, err error) error {
@@ -135,6 +159,13 @@ func (c *statusClient) explain(ctx context.Context, err error) error {
 	hint := "Is the gateway running, and is this its --diagnostics-address? " + c.options.flag() + " names another one."
 	if _, ok := errors.AsType[*tls.CertificateVerificationError](err); ok {
 		hint = "Say --ca FILE, with the certificates to trust the gateway by."
+		if c.options.tunnel != nil {
+			hint += fmt.Sprintf(" As deploy/ installs it, they are ca.crt of the Secret hookgate-serving-cert in namespace %s.",
+				c.options.tunnel.Pod().Namespace)
+		}
+	}
+	if failed, ok := errors.AsType[*tunnel.Error](err); ok {
+		return failed
 	}
 	return errors.New(withHint(fmt.Sprintf("gateway %s: %s", c.name(), err), hint))
 }

@@ -10,6 +10,7 @@ package client
 import (
 	"context"
 	"crypto/tls"
+	"net"
 	"net/http"
 	"strings"
 	"sync/atomic"
@@ -27,7 +28,7 @@ import (
 	"github.com/hookgate/hookgate/internal/wire"
 )
 
-// Config describes how a server is called. All fields but Token are required.
+// Config describes how a server is called. All fields but Token and Dial are required.
 type Config struct {
 	Endpoint  *endpoint.Endpoint
 	TLS       *tls.Config // without effect if the endpoint has none
@@ -35,6 +36,8 @@ type Config struct {
 	UserAgent string
 	// Token is sent with each call as a bearer token. Empty means none.
 	Token string
+	// Dial makes the connections. By default, they are made directly, or over HTTP through the proxy of the environment.
+	Dial func(ctx context.Context, network, address string) (net.Conn, error)
 	// Idle is the number of idle connections to keep, and thus of concurrent calls that need no new ones.
 	Idle int
 }
@@ -62,6 +65,9 @@ func New(config Config) (*Client, error) {
 	if !config.Endpoint.IsGRPC() {
 		transport := connect.NewTransport(secure, true, config.Idle)
 		transport.Proxy = http.ProxyFromEnvironment
+		if config.Dial != nil {
+			transport.Proxy, transport.DialContext = nil, config.Dial
+		}
 		c.http = &http.Client{
 			Transport:     transport,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -71,12 +77,23 @@ func New(config Config) (*Client, error) {
 	if !config.Endpoint.HasTLS() {
 		secure = nil
 	}
+	failures := &connect.Failures{}
+	options := []grpc.DialOption{grpc.WithDefaultCallOptions(grpc.ForceCodecV2(wire.New()))}
+	if config.Dial != nil {
+		options = append(options, grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+			conn, err := config.Dial(ctx, config.Endpoint.Network, address)
+			if err != nil {
+				failures.Set(err)
+			}
+			return conn, err
+		}))
+	}
 	var err error
 	c.grpc, err = connect.NewGRPC(connect.GRPCConfig{
 		Scheme: "passthrough", Network: config.Endpoint.Network, Address: config.Endpoint.Address,
-		Authority: config.Endpoint.Authority, TLS: secure, Failures: &connect.Failures{}, MaxAnswer: limits.BodyBytes,
+		Authority: config.Endpoint.Authority, TLS: secure, Failures: failures, MaxAnswer: limits.BodyBytes,
 		UserAgent: config.UserAgent,
-		Options:   []grpc.DialOption{grpc.WithDefaultCallOptions(grpc.ForceCodecV2(wire.New()))},
+		Options:   options,
 	})
 	return c, err
 }

@@ -1,0 +1,145 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"cmp"
+	"net"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/hookgate/hookgate/internal/tunnel"
+)
+
+const (
+	// defaultGateway is the namespace of a gateway that is installed as deploy/ says.
+	defaultGateway = "hookgate-system"
+	// gatewayLabel selects the Pods of a gateway, and gatewayService is its name in the cluster.
+	gatewayLabel   = "app.kubernetes.io/name=hookgate"
+	gatewayService = "hookgate"
+)
+
+// gatewayOptions are the flags of client commands that say which gateway in a cluster to reach, through the API server.
+type gatewayOptions struct {
+	kube kubeOptions
+	// name is NAMESPACE or NAMESPACE/POD.
+	name string
+}
+
+func (o *gatewayOptions) addFlags(f *pflag.FlagSet) {
+	f.StringVar(&o.name, "gateway", "",
+		"NAMESPACE of a gateway in a cluster, or NAMESPACE/POD: connect to its Pod through the API server, as kubectl "+
+			"port-forward does; "+defaultGateway+" if only --context or --kubeconfig is given")
+	o.kube.addFlags(f)
+}
+
+// ofCluster reports whether the flags about the cluster are set.
+func (o *gatewayOptions) ofCluster() bool { return o.kube.kubeconfig != "" || o.kube.context != "" }
+
+// selected reports whether the flags name a gateway in a cluster. One that is only the default gives way to an address.
+func (o *gatewayOptions) selected(changed func(flag string) bool, addresses ...string) bool {
+	if o.ofCluster() || changed("gateway") {
+		return o.ofCluster() || o.name != ""
+	}
+	return o.name != "" && !slices.ContainsFunc(addresses, changed)
+}
+
+// target returns the Pod that the flags name.
+func (o *gatewayOptions) target() (tunnel.Target, error) {
+	namespace, pod, named := strings.Cut(cmp.Or(o.name, defaultGateway), "/")
+	if len(validation.IsDNS1123Label(namespace)) > 0 || named && len(validation.IsDNS1123Subdomain(pod)) > 0 {
+		return tunnel.Target{}, usagef("--gateway %q: want NAMESPACE or NAMESPACE/POD", o.name)
+	}
+	return tunnel.Target{Namespace: namespace, Pod: pod, Selector: gatewayLabel}, nil
+}
+
+// reach opens the tunnel to the gateway that the flags name, if they name one, and returns what closes it. Unless a flag
+// sets the address of the server, it is then the one that the Pod's command line says.
+func (o *clientOptions) reach(cmd *cobra.Command) (closeTunnel func(), err error) {
+	address := strings.TrimPrefix(o.flag(), "--")
+	if !o.gateway.selected(cmd.Flags().Changed, address) {
+		return func() {}, nil
+	}
+	target, err := o.gateway.target()
+	if err != nil {
+		return nil, err
+	}
+	config, err := o.gateway.kube.load()
+	if err != nil {
+		return nil, err
+	}
+	if o.tunnel, err = tunnel.Open(cmd.Context(), config, target); err != nil {
+		return nil, err
+	}
+	if !cmd.Flags().Changed(address) {
+		if o.server = diagnosticsOf(o.tunnel.Pod()); address == "server" {
+			o.server = serverOf(o.tunnel.Pod())
+		}
+	}
+	return o.tunnel.Close, nil
+}
+
+// serverOf returns the URL for HTTPS JSON of the gateway in a Pod.
+func serverOf(pod *corev1.Pod) string {
+	_, port := splitAddress(podFlag(pod, "http-address"), "9443")
+	return "https://" + serviceOf(pod) + ":" + port
+}
+
+// diagnosticsOf returns the URL of the diagnostics address of the gateway in a Pod.
+func diagnosticsOf(pod *corev1.Pod) string {
+	host, port := splitAddress(podFlag(pod, "diagnostics-address"), "8443")
+	if insecure := podFlag(pod, "insecure-diagnostics"); insecure == "true" || isLoopback(net.JoinHostPort(host, port)) {
+		return "http://127.0.0.1:" + port
+	}
+	return "https://" + serviceOf(pod) + ":" + port
+}
+
+// serviceOf returns the name that certificates of a gateway have.
+func serviceOf(pod *corev1.Pod) string { return gatewayService + "." + pod.Namespace + ".svc" }
+
+// splitAddress returns host and port of an address that a gateway listens on; by default, that is loopback.
+func splitAddress(address, defaultPort string) (host, port string) {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return "127.0.0.1", defaultPort
+	}
+	return host, port
+}
+
+// podFlag returns the value of a flag of hookgate serve in a Pod: of its command line, or of its environment. It is empty
+// without one, and where it comes from elsewhere.
+func podFlag(pod *corev1.Pod, flag string) string {
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		args := slices.Concat(c.Command, c.Args)
+		if !slices.Contains(args, "serve") {
+			continue
+		}
+		found := ""
+		for i, arg := range args {
+			if value, ok := strings.CutPrefix(arg, "--"+flag+"="); ok {
+				found = value
+			} else if arg == "--"+flag {
+				found = "true"
+				if i+1 < len(args) && !strings.HasPrefix(args[i+1], "--") {
+					found = args[i+1]
+				}
+			}
+		}
+		if found != "" {
+			return found
+		}
+		for _, e := range c.Env {
+			if e.Name == environmentName(flag) {
+				return e.Value
+			}
+		}
+	}
+	return ""
+}
