@@ -287,12 +287,10 @@ var brokenExtensions = []broken{
 	{"plan.workers", "takes workers where the control plane does not get", "", plan(steps("v1.31.0", "v1.32.0", "v1.33.4"), steps("v1.32.7", "v1.33.4")), `the control plane does not get to version "v1.32.7"`},
 	{"plan.workers", "leaves workers behind", "", plan(steps("v1.31.0", "v1.32.0", "v1.33.4"), steps("v1.32.0")), "workersUpgrades ends with v1.32.0, not with v1.33.4"},
 
-	{"envelope.settings", "refuses settings that it does not know", "", unless(func(in proto.Message) bool {
-		return len(in.(interface{ GetSettings() map[string]string }).GetSettings()) < 100
-	}, "unknown setting"), `with settings that it does not know the status is "Failure", and Success otherwise`},
-	{"envelope.settings", "wants settings", "", unless(func(in proto.Message) bool {
-		return len(in.(interface{ GetSettings() map[string]string }).GetSettings()) > 0
-	}, "there are no settings"), `without settings the status is "Failure"`},
+	{"envelope.settings", "throws at settings that it does not know", "", throws(func(settings map[string]string) bool { return len(settings) >= 100 }),
+		"with settings that it does not know there is no answer of the hook"},
+	{"envelope.settings", "throws without settings", "", throws(func(settings map[string]string) bool { return len(settings) == 0 }),
+		"without settings there is no answer of the hook"},
 	{"envelope.unknown-members", "refuses members that it does not know", "", unless(func(in proto.Message) bool {
 		return len(in.(interface {
 			GetUnknownMembers() map[string]*hooksv1alpha1.JSON
@@ -479,6 +477,18 @@ func patches(uid string, of hooksv1alpha1.PatchType, text string) func(*stub) {
 				item.Uid = in.(*hooksv1alpha1.GeneratePatchesRequest).GetItems()[0].GetUid()
 			}
 			out.(*hooksv1alpha1.GeneratePatchesResponse).Items = []*hooksv1alpha1.GeneratePatchesResponseItem{item}
+		}
+	}
+}
+
+// throws makes handlers fail if their settings are so.
+func throws(when func(settings map[string]string) bool) func(*stub) {
+	return func(s *stub) {
+		s.before = func(_ context.Context, _ *catalog.Hook, in proto.Message) (proto.Message, error) {
+			if when(in.(interface{ GetSettings() map[string]string }).GetSettings()) {
+				return nil, status.Error(codes.Unknown, "KeyError: 'region'")
+			}
+			return nil, nil
 		}
 	}
 }

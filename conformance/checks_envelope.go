@@ -14,8 +14,9 @@ import (
 var envelopeChecks = []Check{
 	{
 		ID: "envelope.settings", Level: Must,
-		Rule: "A request without settings, or with settings that the handler does not know, is answered as any " +
-			"other.",
+		Rule: "A request without settings, or with settings that the handler does not know, makes no handler fail: " +
+			"it is answered, with Failure where the handler wants other settings, or refused as a mistake (HTTP 4xx, " +
+			"INVALID_ARGUMENT).",
 		Source: guidelines + "Settings: the operator writes them",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			unusual := map[string]string{
@@ -26,8 +27,12 @@ var envelopeChecks = []Check{
 			}
 			for _, h := range s.working(ctx, v) {
 				req := s.request(h)
-				s.sameStatus(ctx, v, h, withSettings(req, nil), "without settings")
-				s.sameStatus(ctx, v, h, withSettings(req, unusual), "with settings that it does not know")
+				if x := s.ask(ctx, h, withSettings(req, nil)); x.outcome != refused && !x.isAnswer() {
+					v.failf(x, "without settings there is no answer of the hook")
+				}
+				if x := s.ask(ctx, h, withSettings(req, unusual)); x.outcome != refused && !x.isAnswer() {
+					v.failf(x, "with settings that it does not know there is no answer of the hook")
+				}
 			}
 		},
 	},

@@ -6,7 +6,7 @@ package conformance
 import (
 	"context"
 	"fmt"
-	"strings"
+	"regexp"
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
@@ -95,7 +95,7 @@ var infrastructureChecks = []Check{
 		Rule:   "DiscoverInfrastructure announces the prefix of provider IDs, such as \"acme://\".",
 		Source: infrastructureContract + "discovery.proto",
 		run: ofProvider(func(p *provider, v *verdict) {
-			if prefix := p.prefix(); !strings.Contains(prefix, "://") {
+			if prefix := p.prefix(); !providerIDPrefix.MatchString(prefix) {
 				v.failf(p.described, "providerIdPrefix is %q", prefix)
 			}
 		}),
@@ -140,6 +140,9 @@ var infrastructureChecks = []Check{
 		"InstanceGone, and not made again.", "machine.proto"),
 	ofTrial(checkDeleted, "What is deleted becomes Gone, and stays so.", "common.proto, DeletionState"),
 }
+
+// providerIDPrefix is what the provider takes for a prefix.
+var providerIDPrefix = regexp.MustCompile(`^[a-z][-a-z0-9+.]*://[^\x00-\x20\x7f]{0,245}$`)
 
 // infrastructureContract is where the rules of infrastructure are written down.
 const infrastructureContract = "proto/hookgate/infrastructure/v1alpha1/"

@@ -10,7 +10,7 @@ import (
 
 var malformedChecks = []Check{
 	{
-		ID: "malformed.refused", Level: Must,
+		ID: "malformed.refused", Level: Should,
 		Rule: "A body that is no request is answered with status Failure or refused as a mistake of the caller's " +
 			"(HTTP 4xx, or any error of gRPC).",
 		Source: runtimeServer + "callHandler",

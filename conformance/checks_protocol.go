@@ -25,32 +25,25 @@ const (
 
 var protocolChecks = []Check{
 	{
-		ID: "protocol.unknown-hook", Level: Must,
+		ID: "protocol.unknown-hook", Level: Should,
 		Rule:   "A hook that the extension does not have is answered 404, or UNIMPLEMENTED over gRPC.",
 		Source: runtimeServer + "Start; gRPC, doc/statuscodes.md",
 		run: func(ctx context.Context, s *session, v *verdict) {
-			unknown := &catalog.Hook{
-				GroupVersionHook: hook.GroupVersionHook{Group: hook.Group, Version: hook.Version, Hook: nowhere},
-				Method:           "/hookgate.hooks.v1alpha1." + nowhere + "Service/" + nowhere,
-				Request:          s.discovery.Request, Response: s.discovery.Response,
-			}
-			body, want := []byte("{}"), "HTTP 404"
+			want := "HTTP 404"
 			if s.endpoint.protocol == GRPC {
-				body, want = nil, "gRPC Unimplemented"
+				want = "gRPC Unimplemented"
 			}
-			ctx, cancel := context.WithTimeout(ctx, limits.DiscoveryTimeout)
-			defer cancel()
-			if x := s.transport.send(ctx, unknown, noHandler, body); !strings.HasPrefix(x.code, want) {
+			if x := s.askNowhere(ctx, noHandler); !strings.HasPrefix(x.code, want) {
 				v.failf(x, "that is not %s", want)
 			}
 		},
 	},
 	{
-		ID: "protocol.unknown-handler", Level: Must, Protocol: REST,
+		ID: "protocol.unknown-handler", Level: Should, Protocol: REST,
 		Rule:   "A handler that the extension does not have is answered 404.",
 		Source: runtimeServer + "Start",
 		run: func(ctx context.Context, s *session, v *verdict) {
-			for _, h := range s.some(ctx, v, 1) {
+			for _, h := range s.some(ctx, v, 1, 0) {
 				ctx, cancel := context.WithTimeout(ctx, h.timeout)
 				x := s.transport.call(ctx, h.hook, noHandler, s.request(h))
 				cancel()
@@ -106,4 +99,20 @@ var protocolChecks = []Check{
 			}
 		},
 	},
+}
+
+// askNowhere calls a hook that does not exist.
+func (s *session) askNowhere(ctx context.Context, handler string) *exchange {
+	unknown := &catalog.Hook{
+		GroupVersionHook: hook.GroupVersionHook{Group: hook.Group, Version: hook.Version, Hook: nowhere},
+		Method:           "/hookgate.hooks.v1alpha1." + nowhere + "Service/" + nowhere,
+		Request:          s.discovery.Request, Response: s.discovery.Response,
+	}
+	body := []byte("{}")
+	if s.endpoint.protocol == GRPC {
+		body = nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, limits.DiscoveryTimeout)
+	defer cancel()
+	return s.transport.send(ctx, unknown, handler, body)
 }

@@ -20,13 +20,13 @@ import (
 type addedGroup struct {
 	discovery *catalog.Hook
 	first     *exchange
+	// absent reports whether the extension does not have the discovery of the group: it refuses it, or fails as it does
+	// for any hook that does not exist.
+	absent bool
 }
 
 // answers reports whether the extension lists handlers of the group.
 func (g *addedGroup) answers() bool { return g.first.status() == success }
-
-// absent reports whether the extension does not have the discovery of the group.
-func (g *addedGroup) absent() bool { return g.first.outcome == refused }
 
 // discoverAdded asks for the handlers of added groups, and makes those known for which there is a request.
 func (s *session) discoverAdded(ctx context.Context) {
@@ -42,6 +42,7 @@ func (s *session) discoverAdded(ctx context.Context) {
 		g := &addedGroup{discovery: d, first: s.askAdded(ctx, d)}
 		s.added = append(s.added, g)
 		if !g.answers() {
+			g.absent = g.first.outcome == refused || s.answersAnyHook(ctx, g.first)
 			continue
 		}
 		for _, a := range g.first.parsed.Handlers {
@@ -61,6 +62,16 @@ func (s *session) discoverAdded(ctx context.Context) {
 			})
 		}
 	}
+}
+
+// answersAnyHook reports whether x is what an extension, which has hooks of Cluster API, answers to hooks that do not
+// exist.
+func (s *session) answersAnyHook(ctx context.Context, x *exchange) bool {
+	if s.first.status() != success {
+		return false
+	}
+	other := s.askNowhere(ctx, "")
+	return x.outcome == other.outcome && x.code == other.code && x.status() == other.status()
 }
 
 func (s *session) askAdded(ctx context.Context, discovery *catalog.Hook) *exchange {
@@ -139,7 +150,7 @@ func eachAdded(check func(context.Context, *session, *verdict, *addedGroup)) run
 	return func(ctx context.Context, s *session, v *verdict) {
 		applies := false
 		for _, g := range s.added {
-			if g.absent() {
+			if g.absent {
 				continue
 			}
 			applies = true

@@ -188,3 +188,24 @@ func dnsHandlers(n int) string {
 	}
 	return strings.Join(all, ",")
 }
+
+// TestNoAddedGroup checks that an extension of Cluster API's hooks that fails at any path that it does not know has no
+// added group, as a gateway takes it.
+func TestNoAddedGroup(t *testing.T) {
+	s := newStub()
+	s.only("BeforeClusterCreate")
+	s.serve = func(w http.ResponseWriter, r *http.Request, next http.HandlerFunc) {
+		if _, _, ok := hooks.ByPath(r.URL.Path); !ok {
+			http.Error(w, "no such path", http.StatusInternalServerError)
+			return
+		}
+		next(w, r)
+	}
+	report, err := Run(t.Context(), s.start(t, REST), Options{Catalog: withDNS(t), Only: []string{"groups", "protocol"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := resultOf(t, report, "groups.discovery"); r.Status != Skip || !report.Conforms(false) {
+		t.Errorf("got %s %+v, want a skipped check", r.Status, r.Findings)
+	}
+}

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"net/http"
 	"slices"
 	"strings"
 	"sync"
@@ -298,6 +299,35 @@ func TestWrongParametersOfInfrastructure(t *testing.T) {
 	}
 }
 
+// TestProviderThatLooksInTheBackground checks that a provider may say Deleting before it knows that there is nothing, and
+// that it need not answer while it cannot tell the state.
+func TestProviderThatLooksInTheBackground(t *testing.T) {
+	s := newStub()
+	s.backend = newBackend()
+	looked := map[string]bool{}
+	s.backend.answer = func(in, out proto.Message) {
+		if a, ok := out.(deleteResponse); ok && !looked[in.(*infrastructurev1alpha1.DeleteMachineRequest).GetSubject().GetExternalId()] {
+			looked[in.(*infrastructurev1alpha1.DeleteMachineRequest).GetSubject().GetExternalId()], a.State = true, deleting
+		}
+	}
+	s.serve = func(w http.ResponseWriter, r *http.Request, next http.HandlerFunc) {
+		if strings.Contains(r.URL.Path, "/i-") && s.count()%2 == 0 {
+			http.Error(w, "the cloud asks for patience", http.StatusServiceUnavailable)
+			return
+		}
+		next(w, r)
+	}
+	report, err := Run(t.Context(), s.start(t, REST), Options{Infrastructure: parametersOf(), Only: []string{"infrastructure"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range report.Results {
+		if r.Status != Pass {
+			t.Errorf("%s: got %s %s %+v", r.ID, r.Status, r.Reason, r.Findings)
+		}
+	}
+}
+
 // altering makes answers of one type be changed.
 func altering[Response proto.Message](change func(out Response)) func(*backend) {
 	return func(b *backend) {
@@ -345,7 +375,7 @@ var brokenProviders = []struct {
 		out.MachineParameters.Raw = []byte(`{"type":"object","properties":{"a":{}}}`)
 	}), "machineParameters: "},
 	{"infrastructure.schemas", "has a schema of a string", announcing(func(out discoverResponse) { out.ClusterParameters.Raw = []byte(`{"type":"string"}`) }), "clusterParameters: "},
-	{"infrastructure.gone", "takes a while to find nothing", altering(func(out deleteResponse) { out.State = deleting }), "DeleteMachine of what never was does not answer Gone"},
+	{"infrastructure.gone", "never finds nothing", altering(func(out deleteResponse) { out.State = deleting }), "DeleteMachine of what never was does not answer Gone"},
 	{"infrastructure.ready", "is never ready", altering(func(out clusterResponse) { out.Phase = provisioning }), "ReconcileCluster is not Ready after 1s"},
 	{"infrastructure.states", "leaves out the phase", altering(func(out machineResponse) { out.Phase = 0 }), "there is no phase"},
 	{"infrastructure.states", "leaves out the state", altering(func(out deleteResponse) { out.State = 0 }), "there is no state"},
@@ -359,6 +389,8 @@ var brokenProviders = []struct {
 	}, "the answer before, to the same request, was another"},
 	{"infrastructure.sole", "makes a machine for each request", func(b *backend) { b.forgets = true }, "requests with one external ID made two machines"},
 	{"infrastructure.provider-ids", "has no provider ID", altering(func(out machineResponse) { out.ProviderId = "" }), "has no provider ID"},
+	{"infrastructure.provider-ids", "has a prefix alone", altering(func(out machineResponse) { out.ProviderId = "acme://" }), "is the prefix alone"},
+	{"infrastructure.prefix", "has a prefix in upper case", announcing(func(out discoverResponse) { out.ProviderIdPrefix = "ACME://" }), `providerIdPrefix is "ACME://"`},
 	{"infrastructure.provider-ids", "has another prefix", altering(func(out machineResponse) { out.ProviderId = "other://1" }), `"other://1" does not begin with "acme://"`},
 	{"infrastructure.lists", "leaves out the count", altering(func(out poolResponse) { out.InstanceCount = nil }), "there is no instanceCount"},
 	{"infrastructure.lists", "cuts the list", altering(func(out poolResponse) { out.Instances = out.Instances[:min(1, len(out.Instances))] }), "instanceCount is 2, and there are 1 instances"},

@@ -205,7 +205,7 @@ func TestGoneExtension(t *testing.T) {
 		}
 		panic(http.ErrAbortHandler)
 	}
-	report, err := Run(t.Context(), s.start(t, REST), Options{Only: []string{"answers", "malformed.refused", "protocol.unknown-hook", "envelope"}})
+	report, err := Run(t.Context(), s.start(t, REST), Options{Only: []string{"answers", "malformed", "protocol.unknown-hook", "envelope"}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -216,7 +216,7 @@ func TestGoneExtension(t *testing.T) {
 			t.Errorf("%s: %s", r.ID, r.Reason)
 		}
 	}
-	if got["envelope.settings"] != Pass || got["malformed.refused"] != Fail || got["protocol.unknown-hook"] != Error || report.Conforms(false) {
+	if got["envelope.settings"] != Pass || got["malformed.refused"] != Fail || got["malformed.survives"] != Error || got["protocol.unknown-hook"] != Error || report.Conforms(true) {
 		t.Errorf("got %v", got)
 	}
 }

@@ -17,11 +17,12 @@ import (
 
 // deleteNothing deletes what never was.
 func (t *trial) deleteNothing(ctx context.Context, name string) {
-	x := t.asked(ctx, name, t.cluster+"-never", nil)
-	if x == nil || ctx.Err() != nil {
+	if t.provider.handlers[name] == nil || ctx.Err() != nil {
 		return
 	}
-	if t.try(checkGone); !gone(x.message) || x.status() != success {
+	t.try(checkGone)
+	// A provider that looks in the background says Deleting first.
+	if x, ok := t.until(ctx, name, t.cluster+"-never", nil, gone); !ok && ctx.Err() == nil {
 		t.failf(checkGone, x, "%s of what never was does not answer Gone", name)
 	}
 }
@@ -89,6 +90,8 @@ func (t *trial) checkID(x *exchange, id string) {
 		t.failf(checkProviderIDs, x, "the machine is Ready, and has no provider ID")
 	case prefix != "" && !strings.HasPrefix(id, prefix):
 		t.failf(checkProviderIDs, x, "the provider ID %q does not begin with %q, which was announced", id, prefix)
+	case id == prefix, strings.ContainsFunc(id, func(r rune) bool { return r <= ' ' || r == 0x7f }):
+		t.failf(checkProviderIDs, x, "the provider ID %q is the prefix alone, or has spaces", id)
 	}
 }
 
@@ -189,8 +192,10 @@ func (t *trial) settle(ctx context.Context, name, id string, change func(proto.M
 // same asks once more, and compares the answer with the one before.
 func (t *trial) same(ctx context.Context, x *exchange, name, id string, change func(proto.Message)) {
 	t.try(checkSame)
-	again := t.asked(ctx, name, id, change)
-	if ctx.Err() == nil && !proto.Equal(lasting(x.message), lasting(again.message)) {
+	again, ok := t.until(ctx, name, id, change, func(proto.Message) bool { return true })
+	if ctx.Err() == nil && !ok {
+		t.failf(checkSame, again, "the same request again is not answered")
+	} else if ctx.Err() == nil && !proto.Equal(lasting(x.message), lasting(again.message)) {
 		t.failf(checkSame, again, "the answer before, to the same request, was another: %s", excerpt(t.masked(x).body))
 	}
 }
@@ -246,7 +251,7 @@ func (t *trial) remove(ctx context.Context, name, id string) bool {
 		t.failf(checkDeleted, x, "%s is not Gone after %s, and may be left behind", id, t.options.wait())
 		return false
 	}
-	if again := t.asked(ctx, name, id, nil); ctx.Err() == nil && !gone(again.message) {
+	if again := t.asked(ctx, name, id, nil); ctx.Err() == nil && again.status() == success && !gone(again.message) {
 		t.failf(checkDeleted, again, "what was Gone is not any more")
 	}
 	return true
