@@ -24,7 +24,7 @@ COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 LDFLAGS := -X github.com/hookgate/hookgate/command.version=$(VERSION) -X github.com/hookgate/hookgate/command.commit=$(COMMIT)
 
 # The modules of this repository, and the modules with Go code.
-MODULES := . examples/go test/conversion test/e2e test/extension test/faults test/helm test/infrastructure test/openapi test/skew tools/clusterctl tools/image tools/kubernetes tools/monitoring tools/openapi
+MODULES := . examples/go test/conversion test/e2e test/extension test/faults test/helm test/infrastructure test/openapi test/skew tools/actionlint tools/clusterctl tools/image tools/kubernetes tools/monitoring tools/openapi
 LINTED := . examples/go test/conversion test/e2e test/extension test/faults test/helm test/infrastructure test/openapi test/skew tools/image tools/monitoring tools/mutation tools/openapi
 
 # With RACE=1, as in CI, tests and the gateway that they start have the race detector. Builds then take four minutes
@@ -46,6 +46,9 @@ SUITES ?= contract skew kubernetes clusterctl helm image infrastructure openapi 
 IMAGE_NAME ?= ghcr.io/hookgate/hookgate
 IMAGE_ARCHS ?= amd64 arm64
 IMAGE_OUT ?= $(CURDIR)/out/hookgate-$(VERSION).tar
+
+# The platforms of the programs that a release has besides the image.
+PROGRAM_PLATFORMS ?= linux-amd64 linux-arm64 darwin-amd64 darwin-arm64
 
 # The directory of a release's files.
 RELEASE_OUT ?= $(CURDIR)/out
@@ -123,9 +126,18 @@ image: ## Write out/hookgate-VERSION.tar, an OCI archive for linux/amd64 and lin
 		$(foreach arch,$(IMAGE_ARCHS),-binary linux/$(arch)=$(BIN)/image/linux_$(arch)/hookgate)
 
 .PHONY: release
-release: $(BIN)/kustomize ## Write the files of a release to out/, for VERSION=v0.1.0
+release: release-programs $(BIN)/kustomize ## Write the files of a release to out/, for VERSION=v0.1.0
 	@$(GO) build -o $(BIN)/release ./deploy/release/generate
-	@$(BIN)/release -version '$(VERSION)' -image '$(IMAGE_NAME)' -kustomize $(BIN)/kustomize -source deploy/release -output '$(RELEASE_OUT)'
+	@$(BIN)/release -version '$(VERSION)' -image '$(IMAGE_NAME)' -kustomize $(BIN)/kustomize -source deploy/release \
+		-binaries $(BIN)/programs -output '$(RELEASE_OUT)'
+
+.PHONY: release-programs
+release-programs:
+	@rm -rf $(BIN)/programs && mkdir -p $(BIN)/programs
+	@for platform in $(PROGRAM_PLATFORMS); do \
+		GOOS=$${platform%-*} GOARCH=$${platform#*-} GOAMD64=v1 GOARM64=v8.0 GOEXPERIMENT= $(GO) build -trimpath -buildvcs=false \
+			-ldflags '-s -w $(LDFLAGS)' -o $(BIN)/programs/hookgate-$$platform ./cmd/hookgate; \
+	done
 
 .PHONY: examples
 examples: $(addprefix examples-,$(EXAMPLES)) ## Build the example extension of every language
@@ -385,7 +397,7 @@ format: $(BUF) ## Format Go and proto files
 	@$(BUF) format -w
 
 .PHONY: verify
-verify: lint verify-proto verify-generated verify-modules verify-vulnerabilities ## Lint, check the contract, and check that generated files are up to date
+verify: lint verify-proto verify-generated verify-modules verify-workflows verify-vulnerabilities ## Lint, check the contract and the workflows, and check that generated files are up to date
 
 .PHONY: lint
 lint: ## Run the linters, the rules of import directions among them
@@ -411,6 +423,10 @@ verify-modules: ## Check that go.mod files are tidy
 	@for module in $(MODULES); do \
 		(cd $$module && $(GO) mod tidy -diff) || { echo "$$module/go.mod is not tidy: run 'go mod tidy' there and commit"; exit 1; }; \
 	done
+
+.PHONY: verify-workflows
+verify-workflows: ## Lint the workflows of .github
+	@$(GO) tool -modfile=tools/actionlint/go.mod actionlint -color=false
 
 # The database is on the Internet. Where it cannot be reached, the check says that it was skipped, and does not fail;
 # GOVULNDB names another one, for example a copy in a directory (file://). The check itself is tried first.

@@ -55,7 +55,7 @@ func main() {
 
 // options holds the inputs of a release.
 type options struct {
-	version, image, kustomize, source, output string
+	version, image, kustomize, source, binaries, output string
 }
 
 func run(args []string) error {
@@ -65,6 +65,7 @@ func run(args []string) error {
 	flags.StringVar(&o.image, "image", manifestImage, "name of the image, without a tag")
 	flags.StringVar(&o.kustomize, "kustomize", "", "path of kustomize")
 	flags.StringVar(&o.source, "source", "", "directory with the manifests of the release")
+	flags.StringVar(&o.binaries, "binaries", "", "directory with programs that are files of the release, if any")
 	flags.StringVar(&o.output, "output", "", "directory to write to")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -114,6 +115,9 @@ func (o *options) files() (map[string][]byte, error) {
 		return nil, err
 	}
 	files[name] = archive
+	if err := o.programs(files); err != nil {
+		return nil, err
+	}
 	for _, pattern := range templates {
 		found, err := filepath.Glob(filepath.Join(infrastructure, pattern))
 		if err != nil {
@@ -129,6 +133,26 @@ func (o *options) files() (map[string][]byte, error) {
 		}
 	}
 	return files, nil
+}
+
+// programs adds the programs to the files.
+func (o *options) programs(files map[string][]byte) error {
+	if o.binaries == "" {
+		return nil
+	}
+	entries, err := os.ReadDir(o.binaries)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if _, taken := files[entry.Name()]; taken {
+			return fmt.Errorf("%s: a release has another file of this name", filepath.Join(o.binaries, entry.Name()))
+		}
+		if files[entry.Name()], err = os.ReadFile(filepath.Join(o.binaries, entry.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // semantic is a semantic version with a leading v, without what an image's tag cannot have (the build after a plus).

@@ -1,0 +1,80 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package clusterctl
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// downloadURL matches a file of a release, or its latest one as clusterctl and as GitHub write it.
+var downloadURL = regexp.MustCompile(`github\.com/hookgate/hookgate/releases/(?:latest/download|latest|download/[^/\s]+)/([\w.-]+)`)
+
+// TestDownloadsOfTheDocsAreReleased compares what the pages tell people to download with the files of a release.
+func TestDownloadsOfTheDocsAreReleased(t *testing.T) {
+	programs := t.TempDir()
+	for _, name := range platforms(t) {
+		if err := os.WriteFile(filepath.Join(programs, "hookgate-"+name), []byte(name), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	dir, stderr, err := release(t, "v0.1.0", "-binaries", programs)
+	if err != nil {
+		t.Fatalf("release: %v\n%s", err, stderr)
+	}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var files []string
+	for _, entry := range entries {
+		files = append(files, entry.Name())
+	}
+	checksums := string(read(t, filepath.Join(dir, "SHA256SUMS")))
+	for _, file := range files {
+		if file != "SHA256SUMS" && !strings.Contains(checksums, "  "+file+"\n") {
+			t.Errorf("SHA256SUMS lacks %s, so that the workflow does not publish it", file)
+		}
+	}
+	pages, err := filepath.Glob(filepath.Join("..", "..", "docs", "*.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	named := 0
+	for _, page := range append(pages, filepath.Join("..", "..", "README.md")) {
+		for _, match := range downloadURL.FindAllStringSubmatch(string(read(t, page)), -1) {
+			named++
+			if !slices.Contains(files, match[1]) {
+				t.Errorf("%s names %s, which no release has: it has %v", page, match[1], files)
+			}
+		}
+	}
+	if named < 5 {
+		t.Errorf("the pages name %d downloads, and there are more", named)
+	}
+}
+
+// platforms returns those of the programs that `make release` builds.
+func platforms(t *testing.T) []string {
+	t.Helper()
+	line := regexp.MustCompile(`(?m)^PROGRAM_PLATFORMS \?= (.*)$`).FindSubmatch(read(t, filepath.Join("..", "..", "Makefile")))
+	if line == nil {
+		t.Fatal("the Makefile has no PROGRAM_PLATFORMS")
+	}
+	return strings.Fields(string(line[1]))
+}
+
+func TestReleaseRefusesAProgramWithTheNameOfAnotherFile(t *testing.T) {
+	programs := t.TempDir()
+	if err := os.WriteFile(filepath.Join(programs, "metadata.yaml"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, stderr, err := release(t, "v0.1.0", "-binaries", programs); err == nil || !strings.Contains(stderr, "a release has another file of this name") {
+		t.Errorf("release: %v, %q", err, stderr)
+	}
+}

@@ -1,0 +1,196 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package workflows
+
+import (
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"sigs.k8s.io/yaml"
+)
+
+var root = filepath.Join("..", "..")
+
+type workflow struct {
+	Permissions map[string]string `json:"permissions"`
+	Jobs        map[string]struct {
+		Permissions map[string]string `json:"permissions"`
+		Env         map[string]string `json:"env"`
+		Minutes     int               `json:"timeout-minutes"`
+		Steps       []struct {
+			Uses string            `json:"uses"`
+			Run  string            `json:"run"`
+			With map[string]any    `json:"with"`
+			Env  map[string]string `json:"env"`
+		} `json:"steps"`
+	} `json:"jobs"`
+}
+
+func read(t *testing.T, path ...string) string {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(append([]string{root}, path...)...))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(text)
+}
+
+// parse returns a workflow, and its text.
+func parse(t *testing.T, name string) (workflow, string) {
+	t.Helper()
+	var w workflow
+	text := read(t, ".github", "workflows", name)
+	if err := yaml.Unmarshal([]byte(text), &w); err != nil {
+		t.Fatal(err)
+	}
+	return w, text
+}
+
+// commands returns all that the steps of a workflow run.
+func commands(w workflow) string {
+	var all strings.Builder
+	for _, job := range w.Jobs {
+		for _, step := range job.Steps {
+			all.WriteString(step.Run + "\n")
+		}
+	}
+	return all.String()
+}
+
+// pages returns the pages for people by their paths.
+func pages(t *testing.T) map[string]string {
+	t.Helper()
+	found, err := filepath.Glob(filepath.Join(root, "docs", "*.md"))
+	if err != nil || len(found) < 10 {
+		t.Fatalf("%d pages, %v", len(found), err)
+	}
+	texts := map[string]string{"README.md": read(t, "README.md")}
+	for _, page := range found {
+		texts["docs/"+filepath.Base(page)] = read(t, "docs", filepath.Base(page))
+	}
+	return texts
+}
+
+// pinned is an action by its commit, with the version that people read.
+var pinned = regexp.MustCompile(`^[\w-]+/[\w-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+$`)
+
+func TestActionsArePinnedAndBounded(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join(root, ".github", "workflows", "*.yml"))
+	if err != nil || len(files) < 2 {
+		t.Fatalf("%v, %v", files, err)
+	}
+	uses := regexp.MustCompile(`(?m)^\s*(?:- )?uses: (.*)$`)
+	for _, file := range files {
+		name := filepath.Base(file)
+		w, text := parse(t, name)
+		for _, match := range uses.FindAllStringSubmatch(text, -1) {
+			if !pinned.MatchString(match[1]) {
+				t.Errorf("%s uses %q: want OWNER/NAME@COMMIT # VERSION", name, match[1])
+			}
+		}
+		// A key that is missing would give the repository's defaults, which may be everything.
+		if w.Permissions == nil || slices.Contains(slices.Collect(maps.Values(w.Permissions)), "write") {
+			t.Errorf("%s: permissions are %v, want none that write, except in jobs", name, w.Permissions)
+		}
+		for id, job := range w.Jobs {
+			if job.Minutes == 0 {
+				t.Errorf("%s: job %s has no timeout", name, id)
+			}
+			for _, step := range job.Steps {
+				if strings.HasPrefix(step.Uses, "actions/checkout@") && step.With["persist-credentials"] != false {
+					t.Errorf("%s: job %s leaves credentials in its clone", name, id)
+				}
+				// The text of an expression becomes part of the script: whoever names a tag or a branch would write the script.
+				if strings.Contains(step.Run, "${{") {
+					t.Errorf("%s: job %s has an expression in a script: pass it in env", name, id)
+				}
+			}
+		}
+	}
+}
+
+func TestReleaseMayDoWhatItDoes(t *testing.T) {
+	w, _ := parse(t, "release.yml")
+	want := map[string]string{"contents": "write", "packages": "write", "id-token": "write", "attestations": "write"}
+	got := w.Jobs["release"].Permissions
+	for scope, access := range want {
+		if got[scope] != access {
+			t.Errorf("%s is %q, want %s", scope, got[scope], access)
+		}
+	}
+	if len(got) != len(want) {
+		t.Errorf("permissions are %v, want %v", got, want)
+	}
+}
+
+func TestCIRunsWhatDevelopersRun(t *testing.T) {
+	w, _ := parse(t, "ci.yml")
+	if all := commands(w); !strings.Contains(all, "bash .ci/run") {
+		t.Errorf("it runs %q, want .ci/run", all)
+	}
+}
+
+// TestReleasePublishesWhatPagesName follows each download on the pages to the step and the make target that produce it. The
+// files that the release's generator writes are compared with the pages in test/clusterctl.
+func TestReleasePublishesWhatPagesName(t *testing.T) {
+	w, _ := parse(t, "release.yml")
+	job, all := w.Jobs["release"], commands(w)
+	for _, want := range []string{
+		`make image VERSION="$VERSION" IMAGE_NAME="$IMAGE"`,
+		`make release VERSION="$VERSION" IMAGE_NAME="$IMAGE"`,
+		`"oci-archive:out/hookgate-$VERSION.tar" "docker://$IMAGE:$VERSION"`,
+		`helm push "out/hookgate-${VERSION#v}.tgz" "oci://$CHARTS"`,
+		`cosign sign --yes --recursive "$IMAGE@$IMAGE_DIGEST"`,
+		`cosign sign --yes "$CHARTS/hookgate@$CHART_DIGEST"`,
+		`SHA256SUMS "${files[@]}"`,
+	} {
+		if !strings.Contains(all, want) {
+			t.Errorf("the release does not run %s", want)
+		}
+	}
+	published := []string{job.Env["IMAGE"], job.Env["CHARTS"] + "/hookgate"}
+	registry := regexp.MustCompile(`ghcr\.io/[\w./-]+`)
+	for page, text := range pages(t) {
+		for _, name := range registry.FindAllString(text, -1) {
+			if !slices.Contains(published, strings.TrimRight(name, ".")) {
+				t.Errorf("%s names %s, which the release does not publish: it publishes %v", page, name, published)
+			}
+		}
+	}
+}
+
+func TestReleasesHaveDates(t *testing.T) {
+	headings := regexp.MustCompile(`(?m)^## (.*)$`).FindAllStringSubmatch(read(t, "CHANGELOG.md"), -1)
+	if len(headings) == 0 {
+		t.Fatal("CHANGELOG.md has no version")
+	}
+	released := 0
+	for i, heading := range headings {
+		if heading[1] == "Unreleased" && i == 0 {
+			continue
+		}
+		version, date, _ := strings.Cut(heading[1], " - ")
+		if _, err := time.Parse(time.DateOnly, date); err != nil {
+			t.Errorf("CHANGELOG.md: %q: want VERSION - YYYY-MM-DD: %v", heading[1], err)
+		}
+		series := regexp.MustCompile(`^v(\d+)\.(\d+)\.\d+`).FindStringSubmatch(version)
+		if series == nil {
+			t.Errorf("CHANGELOG.md: %q is no version", version)
+			continue
+		}
+		if line := "- major: " + series[1] + "\n  minor: " + series[2] + "\n"; !strings.Contains(read(t, "deploy", "release", "metadata.yaml"), line) {
+			t.Errorf("deploy/release/metadata.yaml has no series for %s, for which clusterctl would refuse it", version)
+		}
+		released++
+	}
+	if released == 0 {
+		t.Error("CHANGELOG.md has no release")
+	}
+}
