@@ -108,35 +108,18 @@ func (c *statusClient) close() { c.http.CloseIdleConnections() }
 // get returns the status of the gateway, and its JSON. If extension is not empty, it has that extension alone, and all
 // that is known of it.
 func (c *statusClient) get(ctx context.Context, extension string) (g *status.Gateway, body []byte, err error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, c.options.timeout,
-		fmt.Errorf("no answer within %s", c.options.timeout))
-	defer cancel()
-	target := *c.base
-	target.Path = status.Path
+	query := url.Values{}
 	if extension != "" {
-		target.RawQuery = url.Values{"extension": {extension}}.Encode()
+		query.Set("extension", extension)
 	}
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
-	if err != nil {
-		return nil, nil, err
-	}
-	request.Header.Set("User-Agent", userAgent())
-	if c.token != "" {
-		request.Header.Set("Authorization", "Bearer "+c.token)
-	}
-	response, err := c.http.Do(request)
-	if err != nil {
-		return nil, nil, c.explain(ctx, err)
-	}
-	defer func() { _ = response.Body.Close() }()
-	body, err = io.ReadAll(io.LimitReader(response.Body, statusBytes+1))
+	code, body, err := c.fetch(ctx, status.Path, query, statusBytes+1)
 	switch {
 	case err != nil:
-		return nil, nil, c.explain(ctx, err)
+		return nil, nil, err
 	case len(body) > statusBytes:
 		return nil, nil, fmt.Errorf("gateway %s: the status has more than %d MiB", c.name(), statusBytes>>20)
-	case response.StatusCode != http.StatusOK:
-		return nil, nil, c.refusal(response.StatusCode, body, extension)
+	case code != http.StatusOK:
+		return nil, nil, c.refusal(code, body, extension)
 	}
 	g = &status.Gateway{}
 	if err := json.Unmarshal(body, g); err != nil || g.Now.IsZero() {
@@ -144,6 +127,33 @@ func (c *statusClient) get(ctx context.Context, extension string) (g *status.Gat
 			c.name(), status.Path)
 	}
 	return g, body, nil
+}
+
+// fetch returns the status code of what is at a path, and up to most bytes of it.
+func (c *statusClient) fetch(ctx context.Context, path string, query url.Values, most int64) (int, []byte, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, c.options.timeout,
+		fmt.Errorf("no answer within %s", c.options.timeout))
+	defer cancel()
+	target := *c.base
+	target.Path, target.RawQuery = path, query.Encode()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, target.String(), nil)
+	if err != nil {
+		return 0, nil, err
+	}
+	request.Header.Set("User-Agent", userAgent())
+	if c.token != "" {
+		request.Header.Set("Authorization", "Bearer "+c.token)
+	}
+	response, err := c.http.Do(request)
+	if err != nil {
+		return 0, nil, c.explain(ctx, err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	body, err := io.ReadAll(io.LimitReader(response.Body, most))
+	if err != nil {
+		return 0, nil, c.explain(ctx, err)
+	}
+	return response.StatusCode, body, nil
 }
 
 func (c *statusClient) name() string { return c.options.name() }

@@ -7,6 +7,7 @@ package tunneltest
 
 import (
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"net"
@@ -58,7 +59,7 @@ type Server struct {
 func New(t *testing.T, pods ...corev1.Pod) *Server {
 	t.Helper()
 	s := &Server{pods: pods, Ports: map[string]string{}, done: make(chan struct{})}
-	s.http = httptest.NewServer(s)
+	s.http = httptest.NewTLSServer(s) // a client sends a token over TLS only
 	t.Cleanup(func() {
 		close(s.done)
 		s.Cut()
@@ -89,7 +90,12 @@ func Pod(namespace, name string, ready bool, age time.Duration, args ...string) 
 func (s *Server) Kubeconfig(t *testing.T, contexts ...string) string {
 	t.Helper()
 	config := clientcmdapi.NewConfig()
-	config.Clusters["c"] = &clientcmdapi.Cluster{Server: s.http.URL}
+	config.Clusters["c"] = &clientcmdapi.Cluster{
+		Server: s.http.URL,
+		CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{
+			Type: "CERTIFICATE", Bytes: s.http.Certificate().Raw,
+		}),
+	}
 	config.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: "kubeconfig-token"}
 	for i, name := range contexts {
 		config.Contexts[name] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}

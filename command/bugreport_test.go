@@ -1,0 +1,147 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"archive/zip"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+
+	"github.com/hookgate/hookgate/devcert"
+	"github.com/hookgate/hookgate/internal/tunnel/tunneltest"
+)
+
+// unzip returns the files of an archive.
+func unzip(t *testing.T, path string) map[string]string {
+	t.Helper()
+	z, err := zip.OpenReader(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = z.Close() }()
+	files := map[string]string{}
+	for _, f := range z.File {
+		r, err := f.Open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		content, err := io.ReadAll(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[f.Name] = string(content)
+	}
+	return files
+}
+
+// TestBugReport plants secrets in everything that a report is made from, and finds none of them in it, but all else.
+func TestBugReport(t *testing.T) {
+	const (
+		planted  = "pl4nted"
+		inURL    = planted + "-in-url"
+		token    = planted + "-token"
+		setting  = planted + "-setting \"quoted\""
+		flag     = planted + "-flag"
+		variable = planted + "-variable"
+		applied  = planted + "-applied"
+		bearer   = planted + "-bearer"
+	)
+	pair, err := devcert.New(time.Now().Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := string(pair.KeyPEM)
+	g := newClusterGateway(t, acmeManifest)
+	pod := tunneltest.Pod("hookgate-system", "a", true, 0, "--http-address=:9443", "--token", flag, "--tracing-header="+flag+"2")
+	pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "GOMEMLIMIT", Value: "460MiB"}, {Name: "PLAIN", Value: variable}, {Name: "HOOKGATE_TOKEN", Value: variable + "2"}}
+	g.SetPods(pod)
+	g.Logs = fmt.Sprintf("level=INFO msg=started\nlevel=WARN msg=%q setting=%q\nAuthorization: Bearer %s\n%s\n%s\n", token, setting, bearer, key, "kubeconfig-token")
+	object := func(name string) map[string]any {
+		return map[string]any{
+			"apiVersion": "runtime.cluster.x-k8s.io/v1beta2", "kind": "ExtensionConfig",
+			"metadata": map[string]any{"name": name, "annotations": map[string]any{
+				"kubectl.kubernetes.io/last-applied-configuration": `{"password":"` + applied + `"}`,
+				"runtime.cluster.x-k8s.io/inject-ca-from-secret":   "ns/name",
+			}},
+			"spec": map[string]any{
+				"settings":     map[string]any{"account": setting},
+				"clientConfig": map[string]any{"url": "https://u:" + inURL + "@acme.example", "caBundle": planted + "-ca"},
+			},
+		}
+	}
+	g.Lists = map[string][]any{
+		"/apis/runtime.cluster.x-k8s.io/v1beta2/extensionconfigs": {object("in-core")},
+		"/apis/runtime.hookgate.dev/v1beta2/extensionconfigs":     {object("in-hub")},
+		"/apis/hookgate.dev/v1alpha1/extensionpolicies":           {},
+	}
+	file := filepath.Join(t.TempDir(), "report.zip")
+	got := hookgate(t, "", "bug-report", "--kubeconfig", g.kubeconfig, "--token", token, "-f", file)
+	if got.code != exitDone || got.errOut != "" {
+		t.Fatalf("exit status %d: %s%s", got.code, got.out, got.errOut)
+	}
+	files := unzip(t, file)
+	for name, content := range files {
+		for _, secret := range []string{planted, "kubeconfig-token", "PRIVATE KEY", strings.Split(key, "\n")[1]} {
+			if strings.Contains(content, secret) {
+				t.Errorf("%s has the secret %q:\n%s", name, secret, content)
+			}
+		}
+		if !strings.Contains(got.out, name) {
+			t.Errorf("%s is not listed in\n%s", name, got.out)
+		}
+	}
+	for name, want := range map[string]string{
+		"command.json":       `"gateway": "hookgate-system/a"`,
+		"status.json":        `"name": "acme"`,
+		"extensions.json":    `"name": "acme"`,
+		"handlers.json":      "[]",
+		"metrics.txt":        "hookgate_registered_extensions 0",
+		"readyz.txt":         "readyz check passed",
+		"pods/a.json":        "--http-address=:9443",
+		"pods/a-manager.log": "level=INFO msg=started",
+		"cluster/extensionconfigs.runtime.cluster.x-k8s.io.json": `"account": "[removed]"`,
+		"cluster/extensionconfigs.runtime.hookgate.dev.json":     "inject-ca-from-secret",
+		"cluster/extensionpolicies.json":                         "[]",
+	} {
+		if !strings.Contains(files[name], want) {
+			t.Errorf("%s lacks %q:\n%s", name, want, files[name])
+		}
+		delete(files, name)
+	}
+	if len(files) > 0 {
+		t.Errorf("unexpected files: %v", files)
+	}
+}
+
+// TestBugReportOfPart checks that what cannot be read is said, and does not keep the rest from the report.
+func TestBugReportOfPart(t *testing.T) {
+	s := serveStatus(t, gatewayStatus)
+	file := filepath.Join(t.TempDir(), "report.zip")
+	got := hookgate(t, "", "bug-report", "--diagnostics", s.URL, "-f", file)
+	if got.code != exitDone || !strings.Contains(got.out, "could not be read") {
+		t.Fatalf("%+v", got)
+	}
+	files := unzip(t, file)
+	if !strings.Contains(files["metrics.txt"], "HTTP 404") || !strings.Contains(files["status.json"], "acme") {
+		t.Errorf("got %v", files)
+	}
+	again := hookgate(t, "", "bug-report", "--diagnostics", s.URL, "-f", file)
+	if again.code != exitFailed || !strings.Contains(again.errOut, "file exists") || len(unzip(t, file)) != len(files) {
+		t.Errorf("over a file that exists: %+v", again)
+	}
+	down := filepath.Join(t.TempDir(), "down.zip")
+	if got := hookgate(t, "", "bug-report", "--diagnostics", "http://127.0.0.1:1", "-f", down); got.code != exitDone {
+		t.Errorf("of a gateway that is down: %+v", got)
+	}
+	if info, err := os.Stat(down); err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("file %v, %v", info, err)
+	}
+}
