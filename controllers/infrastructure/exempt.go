@@ -17,7 +17,7 @@ const deleteForMoveAnnotation = "clusterctl.cluster.x-k8s.io/delete-for-move"
 
 // blockMoveAnnotation keeps clusterctl move from starting. It is on objects from before their first call until what is
 // made has been recorded: a call that goes on here while the first one is made there could make it twice. An object
-// that is paused has no call in flight, and loses it.
+// that is paused has no call in flight, and loses it. A group has it again while it grows.
 const blockMoveAnnotation = "clusterctl.cluster.x-k8s.io/block-move"
 
 // blockMove returns the annotations of an object that is about to be made, which keep it from being moved meanwhile.

@@ -105,6 +105,9 @@ func (r *pools) reconcileGroup(
 	if d := r.pace.wait(key, in); d > 0 {
 		return later(d), r.write(ctx, p, desired)
 	}
+	if p, desired, err = r.holdGroup(ctx, p, desired, size); err != nil {
+		return reconcile.Result{}, client.IgnoreNotFound(err)
+	}
 	if err := w.addObjects(req.GetSubject()); err != nil {
 		return reconcile.Result{}, err
 	}
@@ -129,7 +132,7 @@ func (r *pools) reconcileGroup(
 		return later(r.pace.failed(key, in, 0)), r.record(ctx, r.pace, p, desired)
 	}
 	usual, since := decideGroup(desired, answer, req.GetRevision(), size, r.missing.of(key), r.now())
-	if provisioned(desired.Status.Initialization) {
+	if provisioned(desired.Status.Initialization) && !grows(answer, size) {
 		allowMove(desired)
 	}
 	if err := r.write(ctx, p, desired); err != nil {
@@ -142,6 +145,28 @@ func (r *pools) reconcileGroup(
 		}
 	}
 	return later(r.pace.answered(key, in, interval(usual, retryAfter(answer)))), nil
+}
+
+// holdGroup keeps a group that is about to grow from being moved, until all its instances have been recorded. It returns
+// the pool as it is stored.
+func (r *pools) holdGroup(
+	ctx context.Context, p, desired *infrav1.HookgateMachinePool, size size,
+) (stored, next *infrav1.HookgateMachinePool, err error) {
+	if size.replicas == nil || *size.replicas <= ptr.Deref(p.Status.Replicas, 0) {
+		return p, desired, nil
+	}
+	stored, err = identify(ctx, r.base, p, infrav1.MachinePoolFinalizer,
+		func(p *infrav1.HookgateMachinePool) *string { return &p.Spec.ExternalID }, blockMove(nil, false))
+	if err != nil {
+		return p, desired, err
+	}
+	return stored, continued(stored, desired), nil
+}
+
+// grows reports whether an answer lacks instances that were asked for, or their provider IDs.
+func grows(a *infrahooksv1alpha1.ReconcileMachinePoolResponse, size size) bool {
+	return int(ptr.Deref(size.replicas, 0)) > len(a.GetInstances()) ||
+		slices.ContainsFunc(a.GetInstances(), func(i *infrahooksv1alpha1.Instance) bool { return i.GetProviderId() == "" })
 }
 
 // groupRequest returns the request for a pool, without objects of Cluster API, or why there can be none.

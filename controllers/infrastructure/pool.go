@@ -81,7 +81,7 @@ func (r *pools) reconcile(
 	}
 	p, err = identify(ctx, r.base, p, infrav1.MachinePoolFinalizer,
 		func(p *infrav1.HookgateMachinePool) *string { return &p.Spec.ExternalID },
-		blockMove(recordOfPool(p, w), p.OfMachines(w.class) || provisioned(p.Status.Initialization)))
+		recordAndHold(p, w))
 	if err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
@@ -109,6 +109,16 @@ func recordOfPool(p *infrav1.HookgateMachinePool, w *world) map[string]string {
 		record[infrav1.InstancesAnnotation] = infrav1.InstancesOfGroup
 	}
 	return record
+}
+
+// recordAndHold returns the annotations of recordOfPool, and the one that keeps a group from being moved until it has
+// been made. A group that has been made keeps what it has: the next answer decides.
+func recordAndHold(p *infrav1.HookgateMachinePool, w *world) map[string]string {
+	record, ofMachines := recordOfPool(p, w), p.OfMachines(w.class)
+	if !ofMachines && provisioned(p.Status.Initialization) {
+		return record
+	}
+	return blockMove(record, ofMachines)
 }
 
 // poolBlock returns why nothing can be done about a pool that should exist; nil if something can.

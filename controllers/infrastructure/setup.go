@@ -156,7 +156,7 @@ func (r *base) setUpClusters(mgr manager.Manager, concurrency int) error {
 		Watches(&infrav1.HookgateMachine{}, mapped(r.toClusters), builder.WithPredicates(deletions)).
 		Watches(&infrav1.HookgateMachinePool{}, mapped(r.toClusters), builder.WithPredicates(deletions)).
 		WithOptions(options(concurrency)).
-		Complete(&clusters{base: r, pace: newPacer(r.now)})
+		Complete(prompted[infrav1.HookgateCluster](r, &clusters{base: r, pace: newPacer(r.now)}))
 }
 
 func (r *base) setUpMachines(mgr manager.Manager, concurrency int) error {
@@ -169,7 +169,7 @@ func (r *base) setUpMachines(mgr manager.Manager, concurrency int) error {
 			mapped(r.byClass(func() client.ObjectList { return &infrav1.HookgateMachineList{} })),
 			builder.WithPredicates(updated(classChanged))).
 		WithOptions(options(concurrency)).
-		Complete(&machines{base: r, pace: newPacer(r.now)})
+		Complete(prompted[infrav1.HookgateMachine](r, &machines{base: r, pace: newPacer(r.now)}))
 }
 
 func (r *base) setUpPools(mgr manager.Manager, concurrency int) error {
@@ -184,7 +184,8 @@ func (r *base) setUpPools(mgr manager.Manager, concurrency int) error {
 			mapped(r.byClass(func() client.ObjectList { return &infrav1.HookgateMachinePoolList{} })),
 			builder.WithPredicates(updated(classChanged))).
 		WithOptions(options(concurrency)).
-		Complete(&pools{base: r, pace: newPacer(r.now), missing: newMissing(), absent: newMissing()})
+		Complete(prompted[infrav1.HookgateMachinePool](r,
+			&pools{base: r, pace: newPacer(r.now), missing: newMissing(), absent: newMissing()}))
 }
 
 func (r *base) setUpTemplates(mgr manager.Manager, concurrency int) error {

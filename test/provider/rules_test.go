@@ -204,12 +204,14 @@ func TestRule5DeletionNeedsNoCluster(t *testing.T) {
 	})
 	machine, m := w.readyMachine("c", "m")
 	clusterID := infra.Spec.ExternalID
+	w.stop()
 	w.delete(secret("m-bootstrap", "", ""))
 	w.delete(machine)
 	w.delete(cluster)
 	w.delete(infra)
 	update(w, infra, func(c *infrav1.HookgateCluster) { c.Finalizers = nil }) // by force
 	w.gone(infra)
+	w.start() // those that knew the Cluster may learn after the deletion of the machine that it is gone
 	w.delete(m)
 	w.gone(m)
 	requests := calls[*infrahooksv1alpha1.DeleteMachineRequest](w.cloud)

@@ -7,9 +7,11 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"log/slog"
 	"os"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -68,6 +70,9 @@ func newWorld(t *testing.T, change ...func(*world)) *world {
 	return w
 }
 
+// worlds counts the worlds of this process.
+var worlds atomic.Int64
+
 // newNamespace returns a world without controllers, whose extension does not serve yet.
 func newNamespace(t testing.TB, server *envtest.Environment) *world {
 	t.Helper()
@@ -84,6 +89,7 @@ func newNamespace(t testing.TB, server *envtest.Environment) *world {
 	if len(name) > 50 {
 		name = strings.TrimRight(name[:50], "-")
 	}
+	name = fmt.Sprintf("%s-%d", name, worlds.Add(1)) // with -count, a test runs again
 	w := &world{t: t, server: server, cloud: newCloud(), client: c, namespace: name}
 	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	return w
