@@ -14,6 +14,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	infrastructurev1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
 )
 
 const typeMetaOf = `"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1"`
@@ -34,6 +35,14 @@ func TestAppend(t *testing.T) {
 			reason: "so are status and retryAfterSeconds",
 			msg:    &hooksv1alpha1.BeforeClusterCreateResponse{},
 			want:   `{"kind":"BeforeClusterCreateResponse",` + typeMetaOf + `,"status":"","retryAfterSeconds":0}`,
+		},
+		"EmptyMessageWithAStatus": {
+			reason: "a status that is not that of the answer is left out, as all else in it",
+			msg: &infrastructurev1alpha1.ReconcileMachineResponse{Conditions: []*infrastructurev1alpha1.Condition{
+				{}, {Type: "DiskHealthy", Reason: "Unset"}, {Type: "DiskHealthy", Status: "False"},
+			}},
+			want: `{"kind":"ReconcileMachineResponse","apiVersion":"infrastructure.hookgate.dev/v1alpha1","status":"","retryAfterSeconds":0,` +
+				`"conditions":[{},{"type":"DiskHealthy","reason":"Unset"},{"type":"DiskHealthy","status":"False"}]}`,
 		},
 		"EmptyLists": {
 			reason: "an absent list that is always written is [], because null was not sent",
@@ -93,7 +102,11 @@ func TestAppend(t *testing.T) {
 				`{"name":"","requestHook":{"apiVersion":"","hook":""},"timeoutSeconds":0,"failurePolicy":"Fail"}]}`,
 		},
 	}
-	c := New(catalog.New())
+	hooks, err := catalog.With(catalog.Infrastructure()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := New(hooks)
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			got, err := c.Append([]byte("before "), tc.msg)

@@ -16,8 +16,8 @@ import (
 func AlwaysWritten(fd protoreflect.FieldDescriptor) bool {
 	message, member := fd.ContainingMessage().Name(), fd.JSONName()
 	switch member {
-	case "status", "retryAfterSeconds": // of every answer that has them
-		return true
+	case "status", "retryAfterSeconds": // of every answer that has them; a status within is like any other member
+		return strings.HasSuffix(string(message), "Response")
 	}
 	switch message {
 	case "BeforeClusterCreateRequest", "AfterControlPlaneInitializedRequest", "BeforeClusterUpgradeRequest",

@@ -7,6 +7,8 @@ import (
 	"context"
 	"crypto/tls"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/hookgate/hookgate/catalog"
@@ -67,6 +69,9 @@ func Run(ctx context.Context, target Target, options Options) (Report, error) {
 	report := Report{Target: s.endpoint.url, Protocol: s.endpoint.protocol}
 	for _, h := range s.handlers {
 		report.Handlers = append(report.Handlers, h.name)
+	}
+	for _, hookName := range slices.Sorted(maps.Keys(s.provider.handlers)) {
+		report.Handlers = append(report.Handlers, s.provider.handlers[hookName].name)
 	}
 	for i := range checks {
 		result := checks[i].result(ctx, s)

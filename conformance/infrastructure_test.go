@@ -208,6 +208,9 @@ func TestGoodProvider(t *testing.T) {
 				if !report.Conforms(true) {
 					t.Error("the provider does not conform")
 				}
+				if n := len(report.Handlers); n != len(s.handlers)+len(providerHooks) {
+					t.Errorf("%d handlers, want %d and %d of infrastructure", n, len(s.handlers), len(providerHooks))
+				}
 				for _, r := range report.Results {
 					if !strings.HasPrefix(r.ID, "infrastructure.") {
 						continue
@@ -263,6 +266,10 @@ func TestProviderWithoutHooksOfClusterAPI(t *testing.T) {
 	}
 	if !report.Conforms(false) {
 		t.Errorf("the provider does not conform: %+v", report.Results)
+	}
+	var printed strings.Builder
+	if err := report.WriteTable(&printed, false); err != nil || !strings.Contains(printed.String(), ", 2 handlers: ") {
+		t.Errorf("the report does not have both handlers, %v: %s", err, printed.String())
 	}
 	for _, r := range report.Results {
 		want := map[string]Status{"infrastructure.lists": Skip, "infrastructure.remove": Skip, "infrastructure.again": Pass, "discovery.answers": Skip}[r.ID]

@@ -20,7 +20,7 @@ const (
 type Report struct {
 	Target   string   `json:"target"`
 	Protocol Protocol `json:"protocol"`
-	Handlers []string `json:"handlers"` // the handlers that were called
+	Handlers []string `json:"handlers"` // those of infrastructure are called only if Options.Infrastructure is set
 	Results  []Result `json:"results"`  // in the order of Checks
 }
 
