@@ -389,7 +389,10 @@ func (d *Source) report(problems []manifest.Problem) int {
 	}
 	d.reported = reported
 	text := ""
-	if errs > 0 {
+	switch {
+	case errs == 1:
+		text = "1 error; the log has it, with its line"
+	case errs > 1:
 		text = fmt.Sprintf("%d errors; the log has each, with its line", errs)
 	}
 	d.warning.Store(&text)

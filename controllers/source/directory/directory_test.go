@@ -312,6 +312,19 @@ func TestDirectoryEmpty(t *testing.T) {
 	s.eventuallyLogs(t, "level=WARN", "directory defines no ExtensionConfig yet")
 }
 
+// TestDirectoryWarning checks that the number of errors is told in words that fit it.
+func TestDirectoryWarning(t *testing.T) {
+	s := newSource(t, nil)
+	s.run(t)
+	s.eventuallyReady(t)
+	for _, step := range []struct{ file, want string }{
+		{"a.yaml", "1 error; the log has it, with its line"}, {"b.yaml", "2 errors; the log has each, with its line"},
+	} {
+		writeFile(t, s.dir, step.file, "kind: Nothing\n")
+		discoverytest.Eventually(t, "the warning is "+step.want, func() bool { return s.directory.Warning() == step.want })
+	}
+}
+
 // TestDirectoryThatIsEmptied holds that the loss of all manifests unregisters nothing at once, says so, and does when it
 // lasts, or when a Reload confirms it.
 func TestDirectoryThatIsEmptied(t *testing.T) {
