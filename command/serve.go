@@ -107,6 +107,7 @@ func newServeCommand(
 	o.cluster.addFlags(f)
 	o.tracing.addFlags(f)
 	o.memory.addFlags(f)
+	groupFlags(cmd, serveGroups)
 	return cmd
 }
 

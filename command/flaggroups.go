@@ -1,0 +1,67 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// flagGroup is flags about one topic, in the order in which help shows them.
+type flagGroup struct {
+	title string
+	flags []string
+}
+
+// serveGroups has each flag of hookgate serve once.
+var serveGroups = []flagGroup{
+	{"Where registrations come from", []string{"extension-configs", "kubeconfig", "sidecar", "resync"}},
+	{"Addresses and certificates", []string{
+		"http-address", "grpc-address", "cert-dir", "tls-min-version", "tls-cipher-suites", "openapi",
+	}},
+	{"Who may call", []string{
+		"callers", "allowed-client-names", "allow-anonymous-callers", "kubernetes-tokens", "kubernetes-token-audiences",
+		"max-calls-per-second", "max-calls-in-flight",
+	}},
+	{"Calls to extensions", []string{
+		"allowed-extension-hosts", "runtime-extension-client-cert-file", "runtime-extension-client-key-file",
+		"connection-max-age", "prefer-http2", "gateway-id", "gateway-address",
+	}},
+	{"ExtensionConfigs of a cluster", []string{
+		"extension-config-group", "namespace", "watch-filter", "read-only", "extensionconfig-concurrency",
+		"kube-api-qps", "kube-api-burst",
+	}},
+	{"Replicas", []string{
+		"leader-elect", "leader-elect-lease-duration", "leader-elect-renew-deadline", "leader-elect-retry-period",
+	}},
+	{"Admission webhooks", []string{"webhook-port", "webhook-cert-dir", "webhook-cert-name", "webhook-key-name"}},
+	{"Health, metrics and traces", []string{
+		"diagnostics-address", "insecure-diagnostics", "health-addr", "ui", "profiler-address", "otlp-endpoint",
+		"otlp-insecure", "trace-ratio",
+	}},
+	{"The process", []string{"log-format", "log-level", "memory-budget", "shutdown-delay", "shutdown-timeout", "help"}},
+}
+
+// groupFlags makes help show the flags of a command in groups.
+func groupFlags(cmd *cobra.Command, groups []flagGroup) {
+	cmd.SetUsageFunc(func(cmd *cobra.Command) error {
+		var b strings.Builder
+		fmt.Fprintf(&b, "Usage:\n  %s\n", cmd.UseLine())
+		for _, g := range groups {
+			some := pflag.NewFlagSet(g.title, pflag.ContinueOnError)
+			some.SortFlags = false
+			for _, name := range g.flags {
+				if f := cmd.Flags().Lookup(name); f != nil {
+					some.AddFlag(f)
+				}
+			}
+			fmt.Fprintf(&b, "\n%s:\n%s", g.title, some.FlagUsages())
+		}
+		_, err := fmt.Fprint(cmd.OutOrStderr(), b.String())
+		return err
+	})
+}
