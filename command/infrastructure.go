@@ -233,7 +233,7 @@ func (o *infrastructureOptions) newManager(
 	}
 	profiler := o.diagnostics.profiler
 	mgr, err := manager.New(config, manager.Options{
-		Scheme: scheme, Logger: logr.FromSlogHandler(logger.Handler()),
+		Scheme: scheme, Logger: logr.FromSlogHandler(quietEnd{logger.Handler()}),
 		Cache: cache.Options{
 			DefaultNamespaces: only, SyncPeriod: &o.syncPeriod, DefaultTransform: cache.TransformStripManagedFields(),
 		},
