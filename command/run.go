@@ -256,11 +256,9 @@ func newLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 	}
 }
 
-// logLibraries makes the global loggers of libraries write to logger. grpc-go logs much as an error that is none, such
-// as a server without a health service, so that its messages have the level debug.
+// logLibraries makes the global loggers of libraries write to logger.
 func logLibraries(logger *slog.Logger) {
-	debug := slog.NewLogLogger(logger.Handler(), slog.LevelDebug).Writer()
-	grpclog.SetLoggerV2(grpclog.NewLoggerV2(debug, debug, debug))
+	grpclog.SetLoggerV2(newGRPCLog(logger))
 	ctrllog.SetLogger(logr.FromSlogHandler(logger.Handler()))
 	klog.SetSlogLogger(logger)
 }
