@@ -25,7 +25,9 @@ type conversionResult struct {
 }
 
 // measureConversion compares calls with the same body to three handlers of one extension, which take turns.
-func measureConversion(ctx context.Context, gateway *peer, pc pace, caPEM []byte) (*conversionResult, error) {
+func measureConversion(
+	ctx context.Context, gateway, extension *peer, pc pace, caPEM []byte,
+) (*conversionResult, error) {
 	body := samples.S()
 	res := &conversionResult{BodyBytes: len(body), Callers: 16}
 	var plain, same, converted []float64
@@ -36,7 +38,7 @@ func measureConversion(ctx context.Context, gateway *peer, pc pace, caPEM []byte
 		}{{handlerS, &plain}, {handlerSame, &same}, {handlerConverted, &converted}} {
 			c := cell{payload: payload{size: "S", hook: hookS, handler: turn.handler, body: body}, callers: res.Callers,
 				protocol: http1Protocol}
-			r, err := measureRound(ctx, c, gateway, pc, caPEM)
+			r, err := measureRound(ctx, c, gateway, extension, pc, caPEM)
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
 			}

@@ -17,11 +17,16 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 // callTimeout bounds one call. It is above the 10 s that callers ask for in ?timeout, so that a peer's own timeout is
 // seen.
 const callTimeout = 30 * time.Second
+
+// callersPerAddress is how many connections of callers have the same address.
+const callersPerAddress = limits.HostConnections / 2
 
 // protocol is the protocol of callers, by its name in flags.
 type protocol string
@@ -62,8 +67,8 @@ func (l load) open(ctx context.Context) ([]caller, error) {
 	}
 	var cs []caller
 	request := http1Request(l.path, l.body)
-	for range l.callers {
-		conn, err := l.dial(ctx)
+	for i := range l.callers {
+		conn, err := l.dial(ctx, i)
 		if err != nil {
 			closeAll(cs)
 			return nil, err
@@ -93,15 +98,21 @@ func (l load) openHTTP2(ctx context.Context) ([]caller, error) {
 	return cs, nil
 }
 
-// dial opens a connection for HTTP/1.1.
-func (l load) dial(ctx context.Context) (*tls.Conn, error) {
+// dial opens a connection for HTTP/1.1. The gateway limits the connections of one address, so that callers have several.
+func (l load) dial(ctx context.Context, i int) (*tls.Conn, error) {
 	const alpn = "http/1.1"
 	config, err := clientTLS(l.caPEM, alpn)
 	if err != nil {
 		return nil, err
 	}
-	d := tls.Dialer{NetDialer: &net.Dialer{Timeout: 5 * time.Second}, Config: config}
-	c, err := d.DialContext(ctx, "tcp", l.address)
+	from := &net.TCPAddr{IP: net.IPv4(127, 0, 0, byte(1+i/callersPerAddress))}
+	d := tls.Dialer{NetDialer: &net.Dialer{Timeout: 5 * time.Second, LocalAddr: from}, Config: config}
+	var c net.Conn
+	// The gateway may not have seen yet that the connections of the round before are closed.
+	err = poll(ctx, 5*time.Second, func() error {
+		c, err = d.DialContext(ctx, "tcp", l.address)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -42,7 +42,7 @@ func TestDriveCountsEveryCall(t *testing.T) {
 		t.Run(p.String(), func(t *testing.T) {
 			var served atomic.Int64
 			var connections sync.Map
-			extension := nullExtension()
+			extension := nullExtension(1, new(atomic.Int64))
 			address, certs := startServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				served.Add(1)
 				connections.Store(r.RemoteAddr, r.Proto)
@@ -133,7 +133,7 @@ func TestDriveStopsAtABadAnswer(t *testing.T) {
 
 // The extension's paths follow from its discovery.
 func TestNullExtensionAnswersItsDiscovery(t *testing.T) {
-	address, certs := startServer(t, nullExtension())
+	address, certs := startServer(t, nullExtension(1, new(atomic.Int64)))
 	for _, path := range []string{
 		hookPath("Discovery", ""), hookPath(hookS, handlerS), hookPath(hookML, handlerML),
 	} {

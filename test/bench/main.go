@@ -7,6 +7,7 @@
 //	go run ./test/bench --hookgate bin/hookgate            everything, about 7 minutes
 //	go run ./test/bench --hookgate bin/hookgate --quick    shorter rounds, about 1.5 minutes
 //	go run ./test/bench --hookgate bin/hookgate --sizes S --callers 16 --protocols h1 --rounds 9
+//	go run ./test/bench --hookgate bin/hookgate --sizes S --callers 16,1000 --protocols h1 --handlers 50
 //	go run ./test/bench --hookgate bin/hookgate --baseline OLD --peers gateway    a change beside what was before it
 //
 // How to read the output. There is a table per cell, which is a size of body (S, M, L), a number of callers, each of
@@ -40,6 +41,7 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"sync/atomic"
 	"syscall"
 )
 
@@ -83,20 +85,22 @@ func runPeer(args []string) error {
 	cert := flags.String("cert", "", "")
 	key := flags.String("key", "", "")
 	ca := flags.String("ca", "", "")
+	slowHandlers := flags.Int("slow-handlers", 0, "")
 	upstream := flags.String("upstream", "", "forward to this URL; empty: be the null extension")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
 	var h http.Handler
+	var accepted atomic.Int64
 	if *upstream == "" {
-		h = nullExtension()
+		h = nullExtension(*slowHandlers, &accepted)
 	} else {
 		var err error
 		if h, err = reverseProxy(*upstream, *ca); err != nil {
 			return err
 		}
 	}
-	return servePeer(h, *cert, *key)
+	return servePeer(h, &accepted, *cert, *key)
 }
 
 // run starts the peers, measures all cells and reports.
@@ -133,7 +137,7 @@ func run(ctx context.Context, o options, stdout, stderr io.Writer) (err error) {
 		return err
 	}
 	for _, c := range o.cells {
-		peers, err := measureCell(ctx, c, measured, o.pace, certs.caPEM)
+		peers, err := measureCell(ctx, c, measured, f.peer(peerDirect), o.pace, certs.caPEM)
 		if err != nil {
 			return err
 		}
@@ -146,7 +150,7 @@ func run(ctx context.Context, o options, stdout, stderr io.Writer) (err error) {
 		}
 	}
 	if gateway := f.peer(peerGateway); gateway != nil {
-		res.FanOut, err = measureFanOut(ctx, gateway, f.peer(peerDirect), o.fanOuts, certs.caPEM)
+		res.FanOut, err = measureFanOut(ctx, gateway, f.peer(peerDirect), o.handlers, o.fanOuts, certs.caPEM)
 		if err != nil {
 			return err
 		}
@@ -157,7 +161,7 @@ func run(ctx context.Context, o options, stdout, stderr io.Writer) (err error) {
 
 	if gateway := f.peer(peerGateway); gateway != nil &&
 		slices.ContainsFunc(o.cells, func(c cell) bool { return c.size == "S" }) {
-		if res.Conversion, err = measureConversion(ctx, gateway, o.pace, certs.caPEM); err != nil {
+		if res.Conversion, err = measureConversion(ctx, gateway, f.peer(peerDirect), o.pace, certs.caPEM); err != nil {
 			return err
 		}
 		if err := res.Conversion.write(stdout); err != nil {

@@ -6,6 +6,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"time"
 
 	"github.com/hookgate/hookgate/test/process"
@@ -35,6 +36,8 @@ type round struct {
 	P99   float64 `json:"p99Microseconds"`
 	// CPU is user and system time of the peer's own processes, per call.
 	CPU float64 `json:"cpuMicrosecondsPerCall"`
+	// Connections is how many connections the extension has accepted meanwhile, per call.
+	Connections float64 `json:"connectionsPerCall"`
 	// Resident is VmRSS behind the round, Peak its highest sample.
 	Resident int64 `json:"residentBytes"`
 	Peak     int64 `json:"peakResidentBytes"`
@@ -49,7 +52,9 @@ type pace struct {
 
 // measureCell measures the peers in turn, round by round, so that whatever else the machine does affects all of them.
 // Every other round goes backwards: no peer always runs behind the same one.
-func measureCell(ctx context.Context, c cell, peers []*peer, pc pace, caPEM []byte) ([]peerResult, error) {
+func measureCell(
+	ctx context.Context, c cell, peers []*peer, extension *peer, pc pace, caPEM []byte,
+) ([]peerResult, error) {
 	results := make([]peerResult, len(peers))
 	for i, p := range peers {
 		results[i] = peerResult{Peer: p.name, Idle: p.idle}
@@ -60,7 +65,7 @@ func measureCell(ctx context.Context, c cell, peers []*peer, pc pace, caPEM []by
 				i = len(peers) - 1 - i
 			}
 			p := peers[i]
-			r, err := measureRound(ctx, c, p, pc, caPEM)
+			r, err := measureRound(ctx, c, p, extension, pc, caPEM)
 			if ctx.Err() != nil {
 				return nil, context.Cause(ctx)
 			}
@@ -73,7 +78,7 @@ func measureCell(ctx context.Context, c cell, peers []*peer, pc pace, caPEM []by
 	return results, nil
 }
 
-func measureRound(ctx context.Context, c cell, p *peer, pc pace, caPEM []byte) (round, error) {
+func measureRound(ctx context.Context, c cell, p, extension *peer, pc pace, caPEM []byte) (round, error) {
 	l := load{
 		address: p.address, caPEM: caPEM, path: p.path(c.hook, c.handler), body: c.body,
 		callers: c.callers, protocol: c.protocol,
@@ -87,6 +92,10 @@ func measureRound(ctx context.Context, c cell, p *peer, pc pace, caPEM []byte) (
 		return round{}, err
 	}
 
+	connections, err := extension.connections(caPEM)
+	if err != nil {
+		return round{}, err
+	}
 	before, err := process.CPUTime(p.pids)
 	if err != nil {
 		return round{}, err
@@ -101,21 +110,49 @@ func measureRound(ctx context.Context, c cell, p *peer, pc pace, caPEM []byte) (
 	if err != nil {
 		return round{}, err
 	}
+	accepted, err := extension.connections(caPEM)
+	if err != nil {
+		return round{}, err
+	}
 	if r.Resident, err = process.Resident(p.pids); err != nil {
 		return round{}, err
 	}
 	r.Rate = float64(r.Calls) / s.elapsed.Seconds()
 	r.P50 = microseconds(percentile(s.latencies, 50))
 	r.P99 = microseconds(percentile(s.latencies, 99))
+	r.Connections = float64(accepted-connections-1) / float64(r.Calls) // one asked
 	r.CPU = microseconds(after-before) / float64(r.Calls)
 	return r, nil
 }
 
 func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
-// measureFanOut compares a call to slowHandlers handlers, which the gateway aggregates, with a call to one of them, and
+// connections asks the null extension, on a connection of its own, how many it has accepted.
+func (p *peer) connections(caPEM []byte) (int, error) {
+	config, err := clientTLS(caPEM)
+	if err != nil {
+		return 0, err
+	}
+	client := &http.Client{
+		Timeout: callTimeout, Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true},
+	}
+	resp, err := client.Get("https://" + p.address + connectionsPath)
+	if err != nil {
+		return 0, fmt.Errorf("count connections: %w", err)
+	}
+	defer func() { _ = resp.Body.Close() }()
+	var n int
+	if _, err := fmt.Fscan(resp.Body, &n); err != nil {
+		return 0, fmt.Errorf("count connections: %w", err)
+	}
+	return n, nil
+}
+
+// measureFanOut compares a call to that many slow handlers, which the gateway aggregates, with a call to one of them, and
 // with what Cluster API's own client does: one after the other.
-func measureFanOut(ctx context.Context, gateway, direct *peer, times int, caPEM []byte) (*fanOutResult, error) {
+func measureFanOut(
+	ctx context.Context, gateway, direct *peer, handlers, times int, caPEM []byte,
+) (*fanOutResult, error) {
 	body := samples.Body(hookSlow)
 	var opened []caller
 	defer func() { closeAll(opened) }()
@@ -141,7 +178,7 @@ func measureFanOut(ctx context.Context, gateway, direct *peer, times int, caPEM 
 		return nil, err
 	}
 	var sequence []caller
-	for i := range slowHandlers {
+	for i := range handlers {
 		c, err := open(direct, slowHandler(i))
 		if err != nil {
 			return nil, err
@@ -170,7 +207,7 @@ func measureFanOut(ctx context.Context, gateway, direct *peer, times int, caPEM 
 		}
 	}
 	return &fanOutResult{
-		Handlers: slowHandlers, HandlerMilliseconds: float64(slowTime.Milliseconds()), Times: times,
+		Handlers: handlers, HandlerMilliseconds: float64(slowTime.Milliseconds()), Times: times,
 		One: median(ones), All: median(alls), Sequential: median(sequences),
 		AllToOne: medianRatio(alls, ones), SequentialToOne: medianRatio(sequences, ones),
 	}, nil

@@ -24,7 +24,7 @@ user root;
 worker_processes 2;
 pid {{.Dir}}/nginx.pid;
 error_log stderr warn;
-events { worker_connections 1024; }
+events { worker_connections 4096; }
 http {
   access_log off;
   client_max_body_size 20m;
@@ -37,7 +37,7 @@ http {
   keepalive_requests 1000000000;
   upstream extension {
     server {{.Upstream}};
-    keepalive 256;
+    keepalive 1000;
     keepalive_requests 1000000000;
   }
   server {

@@ -11,6 +11,7 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/hookgate/hookgate/hook"
@@ -31,9 +32,13 @@ const (
 
 	handlerML = "m"
 
-	// slowHandlers handlers take slowTime each: what fan-out is measured with.
-	slowHandlers = 10
-	slowTime     = 20 * time.Millisecond
+	// slowTime is how long each of the handlers takes that fan-out is measured with, and maxSlowHandlers how many there
+	// may be: a registration has room for twelve more.
+	slowTime        = 20 * time.Millisecond
+	maxSlowHandlers = 500
+
+	// connectionsPath is where the null extension says how many connections it has accepted.
+	connectionsPath = "/connections"
 )
 
 func slowHandler(i int) string { return fmt.Sprintf("slow%d", i) }
@@ -42,8 +47,9 @@ func hookPath(name, handler string) string {
 	return hook.GroupVersionHook{Group: hook.Group, Version: hook.Version, Hook: name}.Path(handler)
 }
 
-// nullExtension answers every hook at once with the least that is valid, after it has read the whole request.
-func nullExtension() http.Handler {
+// nullExtension answers every hook at once with the least that is valid, after it has read the whole request. It has
+// that many slow handlers, and says how many connections were accepted.
+func nullExtension(slowHandlers int, accepted *atomic.Int64) http.Handler {
 	type answer struct {
 		body  []byte
 		delay time.Duration
@@ -81,6 +87,10 @@ func nullExtension() http.Handler {
 	answers[hookPath(hook.Discovery, "")] = answer{body: discovery}
 
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == connectionsPath {
+			_, _ = fmt.Fprint(w, accepted.Load()) // a caller that left needs no answer
+			return
+		}
 		a, ok := answers[r.URL.Path]
 		if !ok {
 			http.NotFound(w, r)
@@ -98,9 +108,9 @@ func nullExtension() http.Handler {
 	})
 }
 
-// servePeer serves h over TLS on a free loopback port, HTTP/1.1 and HTTP/2, and prints the address. It is the main
-// function of the peers' processes; it ends when the harness does.
-func servePeer(h http.Handler, certFile, keyFile string) error {
+// servePeer serves h over TLS on a free loopback port, HTTP/1.1 and HTTP/2, and prints the address. It counts the
+// accepted connections, is the main function of the peers' processes, and ends when the harness does.
+func servePeer(h http.Handler, accepted *atomic.Int64, certFile, keyFile string) error {
 	cert, err := tls.LoadX509KeyPair(certFile, keyFile)
 	if err != nil {
 		return err
@@ -118,6 +128,11 @@ func servePeer(h http.Handler, certFile, keyFile string) error {
 		Handler:           h,
 		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12},
 		ReadHeaderTimeout: time.Minute,
+		ConnState: func(_ net.Conn, s http.ConnState) {
+			if s == http.StateNew {
+				accepted.Add(1)
+			}
+		},
 	}
 	return srv.ServeTLS(l, "", "")
 }

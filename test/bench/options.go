@@ -12,7 +12,12 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/hookgate/hookgate/internal/limits"
 )
+
+// maxCallers leaves the gateway room for a connection that has not quite gone.
+const maxCallers = limits.Connections
 
 // options holds the flags.
 type options struct {
@@ -20,6 +25,7 @@ type options struct {
 	baseline string
 	pace     pace
 	fanOuts  int
+	handlers int
 	peers    []string
 	cells    []cell
 	check    bool
@@ -38,6 +44,7 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	sizes := flags.String("sizes", "S,M,L", "`sizes` of bodies to measure")
 	callers := flags.String("callers", "1,16", "`numbers` of callers to measure")
 	protocols := flags.String("protocols", "h1,h2", "`protocols` to measure")
+	flags.IntVar(&o.handlers, "handlers", 10, "`number` of slow handlers that the fan-out calls, from 1 to 500")
 	peers := flags.String("peers", "direct,ReverseProxy,nginx,gateway", "`peers` to measure")
 	flags.BoolVar(&o.check, "check", false, "exit with status 1 when a bar is missed")
 	flags.StringVar(&o.jsonFile, "json", "", "also write all rounds to this `file`")
@@ -60,6 +67,9 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	}
 	if *duration != 0 {
 		o.pace.duration = *duration
+	}
+	if o.handlers < 1 || o.handlers > maxSlowHandlers {
+		return o, fmt.Errorf("%w: --handlers must be from 1 to %d", errUsage, maxSlowHandlers)
 	}
 	if o.pace.rounds < 0 || o.pace.duration < 0 {
 		return o, fmt.Errorf("%w: --rounds and --duration must be positive", errUsage)
@@ -110,10 +120,13 @@ func chooseCells(sizes, callers, protocols string) ([]cell, error) {
 		// Few callers first: memory of many callers is returned slowly, and would count for the next cells.
 		for text := range strings.SplitSeq(callers, ",") {
 			n, err := strconv.Atoi(text)
-			if err != nil || n < 1 || n > 100 {
-				return nil, fmt.Errorf("%w: --callers: %q is not a number from 1 to 100", errUsage, text)
+			if err != nil || n < 1 || n > maxCallers {
+				return nil, fmt.Errorf("%w: --callers: %q is not a number from 1 to %d", errUsage, text, maxCallers)
 			}
 			for _, p := range chosenProtocols {
+				if p == string(http2Protocol) && n > limits.Streams {
+					return nil, fmt.Errorf("%w: --callers: over HTTP/2, at most %d share a connection", errUsage, limits.Streams)
+				}
 				cells = append(cells, cell{payload: pl, callers: n, protocol: protocol(p)})
 			}
 		}

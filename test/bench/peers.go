@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/hookgate/hookgate/test/process"
@@ -100,7 +101,7 @@ func (f *fleet) start(ctx context.Context, o options) error {
 		return p, line[1], nil
 	}
 
-	p, upstream, err := startSelf(peerDirect)
+	p, upstream, err := startSelf(peerDirect, "--slow-handlers", strconv.Itoa(o.handlers))
 	if err != nil {
 		return err
 	}

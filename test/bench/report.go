@@ -94,11 +94,11 @@ func (r *result) bars() []bar {
 		bs = append(bs, newBar(name, ratio, want.limit, false))
 	}
 	var ratio float64
+	handlers := "the slow handlers"
 	if r.FanOut != nil {
-		ratio = r.FanOut.AllToOne
+		handlers, ratio = fmt.Sprintf("%d handlers of %v", r.FanOut.Handlers, slowTime), r.FanOut.AllToOne
 	}
-	bs = append(bs, newBar(fmt.Sprintf("time of %d handlers of %v / one of them", slowHandlers, slowTime), ratio, 1.5,
-		true))
+	bs = append(bs, newBar("time of "+handlers+" / one of them", ratio, 1.5, true))
 	var same, converted float64
 	if r.Conversion != nil {
 		same, converted = r.Conversion.SameToPlain, r.Conversion.ConvertedToPlain
@@ -182,12 +182,13 @@ func (p *peerResult) aboveIdle() int64 {
 	return peak - p.Idle
 }
 
-const rowFormat = "  %-12s %9s %15s %9s %9s %10s %9s %9s %8s %9s"
+const rowFormat = "  %-12s %9s %15s %9s %9s %10s %9s %9s %9s %8s %9s"
 
 const legend = `Medians of %d rounds of %v, in which the peers take turns.
   min-max     lowest and highest round of req/s: how far to trust the median
   CPU/call    user and system time of the peer's own process; the extension's is the row "direct"
   RSS, peak+  resident memory behind a round, and its peak above what it was before any load
+  conns       connections that the extension accepts, each with a handshake, per call
   gw rate     gateway's req/s / this peer's: more is better
   gw CPU      gateway's CPU/call / this peer's: less is better, and less noisy than rates
 
@@ -202,7 +203,7 @@ func (c *cellResult) writeCell(w io.Writer) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s  %s, %d %s, %s\n", c.Size, formatBytes(int64(c.BodyBytes)), c.Callers, noun, c.Protocol)
 	fmt.Fprintf(&b, rowFormat+"\n",
-		"peer", "req/s", "min-max", "p50", "p99", "CPU/call", "RSS", "peak+", "gw rate", "gw CPU")
+		"peer", "req/s", "min-max", "p50", "p99", "CPU/call", "RSS", "peak+", "conns", "gw rate", "gw CPU")
 	for _, p := range c.Peers {
 		rate := func(r round) float64 { return r.Rate }
 		cpu := func(r round) float64 { return r.CPU }
@@ -218,7 +219,7 @@ func (c *cellResult) writeCell(w io.Writer) error {
 			formatMicroseconds(median(p.each(func(r round) float64 { return r.P99 }))),
 			formatMicroseconds(median(p.each(cpu))),
 			formatBytes(int64(median(p.each(func(r round) float64 { return float64(r.Resident) })))),
-			formatBytes(p.aboveIdle()), rateRatio, cpuRatio)
+			formatBytes(p.aboveIdle()), formatConnections(median(p.each(func(r round) float64 { return r.Connections }))), rateRatio, cpuRatio)
 		b.WriteString(strings.TrimRight(row, " ") + "\n")
 	}
 	_, err := fmt.Fprintln(w, b.String())
@@ -272,6 +273,14 @@ func formatRatio(v float64) string {
 func formatBar(v float64) string {
 	if v <= 0 {
 		return "-"
+	}
+	return fmt.Sprintf("%.3f", v)
+}
+
+// formatConnections formats connections per call: a few for thousands of calls are none.
+func formatConnections(v float64) string {
+	if v < 0.0005 {
+		return "0"
 	}
 	return fmt.Sprintf("%.3f", v)
 }

@@ -32,7 +32,7 @@ func reverseProxy(upstream, caFile string) (http.Handler, error) {
 		Transport: &http.Transport{
 			TLSClientConfig:     tlsConfig,
 			Protocols:           &protocols,
-			MaxIdleConnsPerHost: 256,
+			MaxIdleConnsPerHost: maxCallers,
 		},
 	}, nil
 }
