@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/hookgate/hookgate/internal/budget"
+	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/memory"
 )
 
@@ -39,6 +40,12 @@ func (o *memoryOptions) check() error {
 		return usagef("--memory-budget: want at least %dMi, got %s", budget.MinLimit>>20, o.limit)
 	}
 	return nil
+}
+
+// idleConnections returns how many idle connections to a host are kept: together they take at most a quarter of what
+// calls may use.
+func idleConnections(calls int64) int {
+	return int(min(max(calls/4/limits.IdleConnectionBytes, limits.LeastIdleConnections), limits.IdleConnections))
 }
 
 // budget returns the budget of all calls.

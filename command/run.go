@@ -78,7 +78,8 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	transports := extension.NewProtocols(extension.Config{
 		Catalog: hooks, Codec: mandated, MaxBytes: gateway.MaxBodyBytes, Memory: calls,
 		MaxConnectionAge: o.connectionAge, PreferHTTP2: o.preferHTTP2, Allowed: in.allowed, Endpoints: endpoints,
-		ClientCertificate: certificateOf(in.clientCertificate), Propagator: gateway.Propagator(), Gateway: self,
+		MaxIdleConnections: idleConnections(calls.Usage().Limit),
+		ClientCertificate:  certificateOf(in.clientCertificate), Propagator: gateway.Propagator(), Gateway: self,
 	})
 	defer transports.Close()
 	source, err := o.newSource(in.cluster, hooks, reg, transports, endpoints, references, losses,

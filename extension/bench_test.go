@@ -15,6 +15,7 @@ import (
 	"testing"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -62,7 +63,7 @@ func benchmarkClient(b *testing.B, srv *server, size int, h2 bool) {
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(srv.cc.CABundle)
 	transport := &http.Transport{
-		TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: h2, MaxIdleConnsPerHost: maxIdleConnections,
+		TLSClientConfig: &tls.Config{RootCAs: roots}, ForceAttemptHTTP2: h2, MaxIdleConnsPerHost: limits.IdleConnections,
 	}
 	defer transport.CloseIdleConnections()
 	client := &http.Client{Transport: transport}

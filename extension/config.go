@@ -41,6 +41,9 @@ type Config struct {
 	// MaxConnectionAge is how long new calls use a connection. After that they get new ones, which see new
 	// certificates, addresses and endpoints. 0 means 10 minutes.
 	MaxConnectionAge time.Duration
+	// MaxIdleConnections is how many idle connections to a host are kept, so that as many calls at the same time need no
+	// handshake. 0 means limits.IdleConnections.
+	MaxIdleConnections int
 	// Proxy chooses the proxy for JSON, but never for extensions in the cluster. Nil means http.ProxyFromEnvironment.
 	Proxy func(*http.Request) (*url.URL, error)
 	// Allowed are the hosts that may be called; a proxy, too, must be one of them. Nil means all.
@@ -88,6 +91,9 @@ func (c *Config) setDefaults() {
 	}
 	if c.MaxConnectionAge == 0 {
 		c.MaxConnectionAge = defaultMaxConnectionAge
+	}
+	if c.MaxIdleConnections == 0 {
+		c.MaxIdleConnections = limits.IdleConnections
 	}
 	if c.Proxy == nil {
 		c.Proxy = http.ProxyFromEnvironment

@@ -15,13 +15,9 @@ import (
 	"github.com/hookgate/hookgate/internal/connect"
 )
 
-const (
-	// maxIdleConnections is for each host: as many callers at the same time find a connection waiting.
-	maxIdleConnections = 256
-	// http2Connections is how many HTTP/2 connections calls take turns on. A single one would lead all of them to one
-	// of the pods behind a Service.
-	http2Connections = 4
-)
+// http2Connections is how many HTTP/2 connections calls take turns on. A single one would lead all of them to one of
+// the pods behind a Service.
+const http2Connections = 4
 
 // errRetired ends the dialing of connections that no call waits for any more.
 var errRetired = errors.New("connections to this host are given up")
@@ -62,7 +58,7 @@ func newPool(h *host, expires time.Time) *pool {
 
 func (p *pool) newTransport() *http.Transport {
 	// The server's name is left to the transport: it is the URL's host.
-	transport := connect.NewTransport(p.host.config.clientTLS(p.host.roots), p.http2, maxIdleConnections)
+	transport := connect.NewTransport(p.host.config.clientTLS(p.host.roots), p.http2, p.host.config.MaxIdleConnections)
 	transport.Proxy, transport.DialContext = p.host.proxy(), p.dial
 	if !p.http2 {
 		// For connections without a proxy. With HTTP/2, the transport must make them itself.

@@ -214,3 +214,47 @@ func TestRetainDuringCalls(t *testing.T) {
 		s.await(t, http.StateClosed, s.seen(http.StateNew))
 	}
 }
+
+// As many calls at the same time as there may be idle connections need no handshake the second time. One call more has
+// a connection made, and one is closed.
+func TestIdleConnectionsAreKept(t *testing.T) {
+	for name, tc := range map[string]struct{ configured, kept int }{
+		"Configured": {3, 3},
+		// More calls than an extension has in flight without a policy, of several extensions on one host.
+		"Default": {0, 300},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newHeld(t, newAuthority(t), false)
+			r := newREST(t, Config{MaxIdleConnections: tc.configured})
+			together := func(calls int) {
+				t.Helper()
+				var under []<-chan error
+				for range calls {
+					under = append(under, s.begin(t, r, s.cc))
+				}
+				for range calls {
+					s.release <- struct{}{}
+				}
+				for _, done := range under {
+					if err := <-done; err != nil {
+						t.Fatalf("Call: %v", err)
+					}
+				}
+			}
+			together(tc.kept)
+			together(tc.kept)
+			if n := s.seen(http.StateNew); n != tc.kept {
+				t.Errorf("%d connections for %d calls at the same time, twice", n, tc.kept)
+			}
+			if tc.configured == 0 {
+				return
+			}
+			together(tc.kept + 1)
+			s.await(t, http.StateClosed, 1)
+			together(tc.kept)
+			if made, closed := s.seen(http.StateNew), s.seen(http.StateClosed); made != tc.kept+1 || closed != 1 {
+				t.Errorf("%d connections were made and %d closed, want %d and 1", made, closed, tc.kept+1)
+			}
+		})
+	}
+}

@@ -14,8 +14,8 @@ import (
 
 // The defaults of Limits.
 const (
-	// DefaultMaxInFlight is the number of idle connections that are kept for an extension, so that every call in flight
-	// finds one. Cluster API reconciles ten objects of a kind at a time.
+	// DefaultMaxInFlight is at most the number of idle connections that are kept for an extension, so that every call in
+	// flight finds one. Cluster API reconciles ten objects of a kind at a time.
 	DefaultMaxInFlight = 256
 	// DefaultMaxWaiting is four times as many: what an extension that answers in a tenth of a second gets done in half
 	// a second.

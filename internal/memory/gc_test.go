@@ -9,33 +9,81 @@ import (
 	"runtime"
 	"runtime/debug"
 	"runtime/metrics"
+	"sync"
 	"testing"
 	"unsafe"
 )
 
-func TestTuneFollowsTheLiveHeap(t *testing.T) {
+func TestTuneFollowsWhatIsInUse(t *testing.T) {
 	var set int64
 	g := &tuner{set: func(limit int64) { set = limit }, most: 1200 << 20}
 	for _, step := range []struct {
-		reason string
-		live   int64
-		want   int64 // in MiB; 0 if it stays
+		reason              string
+		live, stacks, other int64 // in MiB
+		want                int64 // in MiB; 0 if it stays
 	}{
-		{"nothing in use: the least", 0, 128},
-		{"little in use: the same", 4 << 20, 0},
-		{"the most for which the least is enough", 64 << 20, 0},
-		{"a tenth more than that: leave it", 72 << 20, 0},
-		{"large bodies in flight: half as much again, and a margin", 200 << 20, 332},
-		{"a little more: leave it", 204 << 20, 0},
-		{"much more: the most that the process may use", 800 << 20, 1200},
-		{"back to little", 4 << 20, 128},
+		{"nothing in use: the least heap, and what is not heap", 0, 1, 11, 128},
+		{"little in use: the same", 4, 1, 11, 0},
+		{"the most for which the least is enough", 63, 1, 11, 0},
+		{"a little more than that: leave it", 70, 1, 11, 0},
+		{"a thousand connections: all of their stacks, and half of them again", 58, 40, 10, 217},
+		{"large bodies in flight: half as much again, and a margin", 200, 8, 12, 352},
+		{"a little more: leave it", 204, 8, 12, 0},
+		{"much more: the most that the process may use", 800, 8, 12, 1200},
+		{"back to little", 4, 1, 11, 128},
 	} {
 		set = 0
-		g.tune(step.live)
+		g.tune(inUse{live: step.live << 20, stacks: step.stacks << 20, other: step.other << 20})
 		if set != step.want<<20 {
-			t.Errorf("%s: with %d bytes live it set %d MiB, want %d", step.reason, step.live, set>>20, step.want)
+			t.Errorf("%s: it set %d MiB, want %d", step.reason, set>>20, step.want)
 		}
 	}
+}
+
+// What is read are the parts of the memory of this process: they change with what it uses, and the heap's free memory is
+// none of them.
+func TestReadTellsStacksFromObjects(t *testing.T) {
+	g := &tuner{samples: newSamples()}
+	runtime.GC()
+	before := g.read()
+	objects := make([]byte, 64<<20)
+	stop := make(chan struct{})
+	var deep, ended sync.WaitGroup
+	for range 500 {
+		deep.Add(1)
+		ended.Go(func() {
+			fillStack()
+			deep.Done()
+			<-stop
+		})
+	}
+	deep.Wait()
+	during := g.read()
+	if more := during.stacks - before.stacks; more < 500*stackBytes {
+		t.Errorf("%d bytes of stacks more, want at least %d", more, 500*stackBytes)
+	}
+	if more := during.other - before.other; more > 8<<20 {
+		t.Errorf("%d bytes that are neither stacks nor heap", more)
+	}
+	runtime.GC()
+	if more := g.read().live - before.live; more < 64<<20 || more > 72<<20 {
+		t.Errorf("%d bytes live more, want 64 MiB", more)
+	}
+	runtime.KeepAlive(objects)
+	close(stop)
+	ended.Wait()
+}
+
+// stackBytes is the least that a stack has grown to after fillStack.
+const stackBytes = 16 << 10
+
+//go:noinline
+func fillStack() byte {
+	var b [stackBytes]byte
+	for i := range b {
+		b[i] = byte(i)
+	}
+	return b[len(b)/2]
 }
 
 // reset gives the runtime back its defaults.
@@ -51,9 +99,10 @@ func TestOperatorDecides(t *testing.T) {
 	if percent, limit := debug.SetGCPercent(100), debug.SetMemoryLimit(-1); percent != 100 || limit != math.MaxInt64 {
 		t.Errorf("with GOGC: GC percent %d, limit %d", percent, limit)
 	}
-	for most, want := range map[int64]int64{math.MaxInt64: minLimit, minLimit - 1: minLimit - 1} {
+	for _, most := range []int64{math.MaxInt64, minHeap - 1} {
 		TuneGC(func(string) (string, bool) { return "", false }, most)
-		if percent, limit := debug.SetGCPercent(100), debug.SetMemoryLimit(-1); percent != gcPercent || limit != want {
+		percent, limit := debug.SetGCPercent(100), debug.SetMemoryLimit(-1)
+		if percent != gcPercent || limit > most || limit < min(minHeap, most) || limit > 2*minHeap {
 			t.Errorf("without it, and at most %d: GC percent %d, limit %d", most, percent, limit)
 		}
 	}
@@ -78,7 +127,7 @@ func BenchmarkGC(b *testing.B) {
 		}{
 			{"default", reset},
 			{"GOGC=400", func() { debug.SetGCPercent(gcPercent) }},
-			{"GOGC=400,limit=128MiB", func() { debug.SetGCPercent(gcPercent); debug.SetMemoryLimit(minLimit) }},
+			{"GOGC=400,limit=128MiB", func() { debug.SetGCPercent(gcPercent); debug.SetMemoryLimit(128 << 20) }},
 			{"tuned", func() { TuneGC(func(string) (string, bool) { return "", false }, math.MaxInt64) }},
 		} {
 			b.Run(fmt.Sprintf("live=%dMiB/%s", liveMiB, mode.name), func(b *testing.B) {

@@ -16,13 +16,13 @@ import (
 
 // startGateway starts a gateway with one ExtensionConfig, the null extension at upstream, and waits until it is ready.
 func startGateway(
-	ctx context.Context, name, binary, dir, upstream string, certs certificates,
+	ctx context.Context, name, binary, dir, upstream string, certs certificates, inFlight int,
 ) (p *process.Process, address string, err error) {
 	configs := filepath.Join(dir, name)
 	if err := os.MkdirAll(configs, 0o700); err != nil {
 		return nil, "", err
 	}
-	for file, object := range manifests(upstream, certs) {
+	for file, object := range manifests(upstream, certs, inFlight) {
 		manifest, err := json.MarshalIndent(object, "", "  ")
 		if err != nil {
 			return nil, "", err
@@ -47,15 +47,16 @@ func startGateway(
 }
 
 // manifests returns the gateway's manifests by file: the extension at upstream, the versions of objects that its
-// handlers understand, and the CustomResourceDefinition with the version of the reference in hookS's Cluster.
-func manifests(upstream string, certs certificates) map[string]any {
+// handlers understand, and the CustomResourceDefinition with the version of the reference in hookS's Cluster. If inFlight
+// is not 0, as many calls may be in flight.
+func manifests(upstream string, certs certificates, inFlight int) map[string]any {
 	policy := func(handler, version string) any {
 		return map[string]any{
 			"apiVersion": "hookgate.dev/v1alpha1", "kind": "ExtensionPolicy", "metadata": map[string]any{"name": handler},
 			"spec": map[string]any{"targetRef": map[string]any{"name": extensionName, "handler": handler}, "clusterAPIVersion": version},
 		}
 	}
-	return map[string]any{
+	objects := map[string]any{
 		"null.yaml": map[string]any{
 			"apiVersion": "runtime.cluster.x-k8s.io/v1beta2", "kind": "ExtensionConfig", "metadata": map[string]any{"name": extensionName},
 			"spec": map[string]any{
@@ -71,6 +72,15 @@ func manifests(upstream string, certs certificates) map[string]any {
 			},
 		},
 	}
+	if inFlight > 0 {
+		objects["in-flight.yaml"] = map[string]any{
+			"apiVersion": "hookgate.dev/v1alpha1", "kind": "ExtensionPolicy", "metadata": map[string]any{"name": "in-flight"},
+			"spec": map[string]any{
+				"targetRef": map[string]any{"name": extensionName}, "limits": map[string]any{"maxInFlight": inFlight},
+			},
+		}
+	}
+	return objects
 }
 
 // poll calls f every 20 ms until it succeeds, and returns its last error when limit has passed.

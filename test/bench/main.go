@@ -7,7 +7,7 @@
 //	go run ./test/bench --hookgate bin/hookgate            everything, about 7 minutes
 //	go run ./test/bench --hookgate bin/hookgate --quick    shorter rounds, about 1.5 minutes
 //	go run ./test/bench --hookgate bin/hookgate --sizes S --callers 16 --protocols h1 --rounds 9
-//	go run ./test/bench --hookgate bin/hookgate --sizes S --callers 16,1000 --protocols h1 --handlers 50
+//	go run ./test/bench --hookgate bin/hookgate --sizes S --callers 1000 --protocols h1 --in-flight 1024 --handlers 50
 //	go run ./test/bench --hookgate bin/hookgate --baseline OLD --peers gateway    a change beside what was before it
 //
 // How to read the output. There is a table per cell, which is a size of body (S, M, L), a number of callers, each of

@@ -26,6 +26,7 @@ type options struct {
 	pace     pace
 	fanOuts  int
 	handlers int
+	inFlight int
 	peers    []string
 	cells    []cell
 	check    bool
@@ -45,6 +46,8 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	callers := flags.String("callers", "1,16", "`numbers` of callers to measure")
 	protocols := flags.String("protocols", "h1,h2", "`protocols` to measure")
 	flags.IntVar(&o.handlers, "handlers", 10, "`number` of slow handlers that the fan-out calls, from 1 to 500")
+	flags.IntVar(&o.inFlight, "in-flight", 0, "`number` of calls in flight that a policy allows the extension, "+
+		"instead of the gateway's default")
 	peers := flags.String("peers", "direct,ReverseProxy,nginx,gateway", "`peers` to measure")
 	flags.BoolVar(&o.check, "check", false, "exit with status 1 when a bar is missed")
 	flags.StringVar(&o.jsonFile, "json", "", "also write all rounds to this `file`")

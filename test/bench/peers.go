@@ -138,7 +138,7 @@ func (f *fleet) start(ctx context.Context, o options) error {
 		if err != nil {
 			return err
 		}
-		p, address, err := startGateway(ctx, g.name, binary, f.dir, upstream, f.certs)
+		p, address, err := startGateway(ctx, g.name, binary, f.dir, upstream, f.certs, o.inFlight)
 		if err != nil {
 			return err
 		}
