@@ -4,9 +4,12 @@
 package openapi
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"image/color"
+	"image/png"
 	"net/url"
 	"os"
 	"os/exec"
@@ -18,6 +21,7 @@ import (
 	"time"
 
 	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/log"
 	"github.com/chromedp/cdproto/network"
 	"github.com/chromedp/cdproto/runtime"
@@ -148,22 +152,34 @@ func TestPageInABrowser(t *testing.T) {
 		`Array.from(document.querySelectorAll('.opblock-summary-path')).map(e => e.getAttribute('data-path'))`))
 	b.screenshot(t, "operations.png")
 	for _, h := range catalog.New().Hooks() {
-		if !slices.Contains(operations, h.Path("")) {
-			t.Errorf("the page does not list %s", h.Path(""))
+		path := h.Path("{name}")
+		if h.Singleton() {
+			path = h.Path("")
 		}
-		if path := h.Path("{name}"); !h.Singleton() && !slices.Contains(operations, path) {
+		if !slices.Contains(operations, path) {
 			t.Errorf("the page does not list %s", path)
 		}
 	}
-	if len(operations) != 33 {
-		t.Errorf("the page lists %d operations, want 33: %q", len(operations), operations)
+	if len(operations) != len(catalog.New().Hooks()) || !strings.HasSuffix(operations[0], "/discovery") {
+		t.Errorf("the page lists %d operations, want one for each hook, Discovery first: %q", len(operations), operations)
 	}
 
 	// With the example that the page offers: the answer names the Cluster of the example.
 	b.try(t, "v1alpha1BeforeClusterCreate", "", "200", "Cluster c1 may be created")
 	b.screenshot(t, "tried.png")
-	b.try(t, "v1alpha1BeforeClusterCreateHandler", "approval.acme", "200", "Cluster c1 may be created")
-	b.try(t, "v1alpha1BeforeClusterDeleteHandler", "nobody.acme", "404", `"status": "Failure"`)
+	b.try(t, "v1alpha1BeforeClusterCreate", "approval.acme", "200", "Cluster c1 may be created")
+	b.try(t, "v1alpha1BeforeClusterDelete", "nobody.acme", "404", `"status": "Failure"`)
+	if got := value(t, b, "look at the answer's example", chromedp.Evaluate[string](
+		`document.querySelector('[id$="-v1alpha1BeforeClusterCreate"] .responses-inner .example').textContent`)); !strings.Contains(got, "BeforeClusterCreateResponse") {
+		t.Errorf("the example of an answer is %q", got)
+	}
+	offered := value(t, b, "handlers to choose from", chromedp.Poll[[]string](`(() => {
+		const input = document.querySelector('[id$="-v1alpha1BeforeClusterCreate"] tr[data-param-name="name"] input');
+		return input && input.list && Array.from(input.list.options).map(o => o.value);
+	})()`, chromedp.WithPollingTimeout(process.Patience)))
+	if !slices.Equal(offered, []string{"beforeclustercreate"}) {
+		t.Errorf("the page offers the handlers %q, want those that Discovery lists", offered)
+	}
 
 	requests, problems := b.seen()
 	problems = slices.DeleteFunc(problems, func(p string) bool { return strings.Contains(p, "/nobody.acme") }) // the 404 that it was to be
@@ -189,6 +205,42 @@ func TestPageInABrowser(t *testing.T) {
 	}
 }
 
+// TestPagePrefersDark compares the brightness of the page with what the reader prefers, as it is painted.
+func TestPagePrefersDark(t *testing.T) {
+	pair := newPair(t)
+	g := startGateway(t, pair, nil)
+	b := startBrowser(t, pair)
+	b.run(t, "open the page", chromedp.Navigate(g.url+"/openapi/"),
+		chromedp.WaitVisible(chromedp.CSS(`#operations-LifecycleHooks-v1alpha1BeforeClusterCreate`)))
+	brightness := func(colours string) uint64 {
+		b.run(t, "prefer "+colours, chromedp.Func(func(ctx context.Context, page *chromedp.Target) error {
+			_, err := cdp.Call(ctx, page, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+				Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: colours}},
+			})
+			return err
+		}))
+		painted, err := png.Decode(bytes.NewReader(value(t, b, "take a picture", chromedp.CaptureScreenshot())))
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.screenshot(t, colours+".png")
+		var sum, points uint64
+		for y := range painted.Bounds().Dy() {
+			for x := range painted.Bounds().Dx() {
+				c := color.GrayModel.Convert(painted.At(x, y)).(color.Gray)
+				sum, points = sum+uint64(c.Y), points+1
+			}
+		}
+		return sum / points
+	}
+	if light, dark := brightness("light"), brightness("dark"); light < 200 || dark > 80 {
+		t.Errorf("the page has the brightness %d in light and %d in dark, want 200 at least and 80 at most", light, dark)
+	}
+	if _, problems := b.seen(); len(problems) > 0 {
+		t.Errorf("the console has errors: %q", problems)
+	}
+}
+
 // try opens an operation, executes it, and wants an answer.
 func (b *browser) try(t *testing.T, operation, handler, status, text string) {
 	t.Helper()
@@ -200,6 +252,8 @@ func (b *browser) try(t *testing.T, operation, handler, status, text string) {
 	if handler != "" {
 		input := chromedp.CSS(block + ` tr[data-param-name="name"] input`)
 		b.run(t, "name the handler", chromedp.SendKeys(input, handler))
+		// Swagger UI takes what was typed a moment later.
+		value(t, b, "take the name", chromedp.Poll[bool](`document.querySelector('`+block+` tr[data-param-name="name"] input').value === '`+handler+`'`))
 	}
 	b.run(t, "execute "+operation, chromedp.Click(chromedp.CSS(block+` button.execute`)))
 	shown := value(t, b, "answer of "+operation+", with status "+status, chromedp.Poll[string](`(() => {
