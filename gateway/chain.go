@@ -20,6 +20,7 @@ func chain(
 	transport extension.Caller,
 ) extension.Caller {
 	return link(transport,
+		cache(extensions, observer),
 		observe(observer, extensions),
 		failurePolicy,
 		boundMessage,

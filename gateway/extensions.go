@@ -8,7 +8,9 @@ import (
 
 	"github.com/hookgate/hookgate/internal/activity"
 	"github.com/hookgate/hookgate/internal/admission"
+	"github.com/hookgate/hookgate/internal/answercache"
 	"github.com/hookgate/hookgate/internal/circuit"
+	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -17,10 +19,11 @@ import (
 const spareStates = 16
 
 // Extensions holds what calls have shown about each registered extension, in this process: its circuit, the calls in
-// flight, and the last failures. It follows the registry by itself: an extension that calls another address begins
-// anew, and one that is gone is forgotten. It is safe for concurrent use.
+// flight, the last failures, and the answers that are kept. It follows the registry by itself: an extension that calls
+// another address begins anew, and one that is gone is forgotten. It is safe for concurrent use.
 type Extensions struct {
 	snapshots Snapshots
+	answers   *answercache.Cache
 
 	mu     sync.RWMutex
 	states map[extensionKey]*extensionState
@@ -47,7 +50,9 @@ type extensionState struct {
 
 // NewExtensions returns an Extensions for the registrations of a registry.
 func NewExtensions(s Snapshots) *Extensions {
-	return &Extensions{snapshots: s, states: map[extensionKey]*extensionState{}}
+	return &Extensions{
+		snapshots: s, answers: answercache.New(limits.CachedBytes), states: map[extensionKey]*extensionState{},
+	}
 }
 
 // Notify sets the function that is called when the circuit of an extension opens or closes. It must neither block nor

@@ -105,15 +105,21 @@ func (m *matcher) matchesPolicy(ctx context.Context, p *policy.Policy) (bool, er
 func conditionError(p *policy.Policy, err error) error {
 	var evaluation *policy.EvaluationError
 	switch {
-	case errors.Is(err, context.Canceled):
-		return hook.Errorf(hook.Canceled, "the caller left before the answer").WithCause(err)
-	case errors.Is(err, context.DeadlineExceeded):
-		return hook.Errorf(hook.Timeout, "no answer before the caller's deadline").WithCause(err)
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return gaveUp(err)
 	case errors.As(err, &evaluation):
 		return hook.Errorf(hook.Policy, "ExtensionPolicy %q: %s", p.Name, evaluation).WithCause(evaluation.Cause)
 	}
 	return hook.Errorf(hook.Policy, "ExtensionPolicy %q: match conditions cannot look at this request", p.Name).
 		WithCause(err)
+}
+
+// gaveUp returns the error of a call whose context has ended with err.
+func gaveUp(err error) *hook.Error {
+	if errors.Is(err, context.Canceled) {
+		return hook.Errorf(hook.Canceled, "the caller left before the answer").WithCause(err)
+	}
+	return hook.Errorf(hook.Timeout, "no answer before the caller's deadline").WithCause(err)
 }
 
 // matchesLabels reports whether the selector matches the labels of the object that the request is about. A request

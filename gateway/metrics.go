@@ -35,6 +35,7 @@ type Metrics struct {
 	lostMembers          *prometheus.CounterVec
 	deprecatedCalls      *prometheus.CounterVec
 	nearTimeout          *prometheus.CounterVec
+	cacheAnswers         *prometheus.CounterVec
 
 	certificates      *certificateExpiry
 	discoveries       *prometheus.CounterVec
@@ -143,6 +144,11 @@ func NewMetrics(r prometheus.Registerer, snapshots Snapshots, hooks *catalog.Cat
 		nearTimeout: d.counter("hookgate_handler_calls_near_timeout_total",
 			"Calls to handlers that took eight tenths of the handler's timeout or more, answered or not.",
 			"hook", "handler"),
+		cacheAnswers: d.counter("hookgate_handler_cache_answers_total",
+			"Calls to handlers whose policy has a cache. result is hit (an answer that was kept), shared (the answer to "+
+				"an identical call that was in flight) or miss (the handler was called). Only misses count as calls to "+
+				"the handler.",
+			"hook", "handler", "result"),
 
 		discoveries: d.counter("hookgate_discoveries_total",
 			"Calls of the Discovery hook of extensions. outcome is Success, Refused (the registry did not accept "+
@@ -157,7 +163,7 @@ func NewMetrics(r prometheus.Registerer, snapshots Snapshots, hooks *catalog.Cat
 	m.status = newStatusCollector(d)
 	m.series = &handlerSeries{snapshots: snapshots}
 	m.series.vectors = append(m.series.vectors, m.handlerCalls, m.handlerDuration, m.handlerInFlight, m.handlerSentBytes,
-		m.handlerReceivedBytes, m.ignoredFailures, m.lostMembers, m.deprecatedCalls, m.nearTimeout)
+		m.handlerReceivedBytes, m.ignoredFailures, m.lostMembers, m.deprecatedCalls, m.nearTimeout, m.cacheAnswers)
 	r.MustRegister(m.series)
 	m.memory = newMemoryCollector(d)
 	d.gaugeFunc("hookgate_registered_extensions", "ExtensionConfigs in the registry.", nil,

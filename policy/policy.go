@@ -27,10 +27,12 @@ type Policy struct {
 	// Order puts the handler before those without an order, lowest first. Nil means no order.
 	Order *int32
 
-	// Limits and Circuit concern the whole extension, and are set only in a policy for all handlers. Nil means the
-	// defaults.
+	// Limits, Circuit and CacheTTL concern the whole extension, and are set only in a policy for all handlers. Nil means
+	// the defaults.
 	Limits  *admission.Limits
 	Circuit *circuit.Settings
+	// CacheTTL is for how long answers of deterministic hooks are kept. Zero means that they are not.
+	CacheTTL time.Duration
 
 	// ObjectSelector matches the labels of the object that a request is about. Nil matches all.
 	ObjectSelector labels.Selector

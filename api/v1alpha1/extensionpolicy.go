@@ -43,10 +43,11 @@ type ExtensionPolicy struct {
 
 // ExtensionPolicySpec is the target of a policy, and what it changes there.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.timeoutSeconds) || has(self.failurePolicy) || has(self.order) || has(self.objectSelector) || has(self.matchConditions) || has(self.protocol) || has(self.clusterAPIVersion) || has(self.limits) || has(self.circuit)",message="must set at least one of protocol, clusterAPIVersion, timeoutSeconds, failurePolicy, order, objectSelector, matchConditions, limits and circuit"
+// +kubebuilder:validation:XValidation:rule="has(self.timeoutSeconds) || has(self.failurePolicy) || has(self.order) || has(self.objectSelector) || has(self.matchConditions) || has(self.protocol) || has(self.clusterAPIVersion) || has(self.limits) || has(self.circuit) || has(self.cache)",message="must set at least one of protocol, clusterAPIVersion, timeoutSeconds, failurePolicy, order, objectSelector, matchConditions, limits, circuit and cache"
 // +kubebuilder:validation:XValidation:rule="!has(self.protocol) || !has(self.targetRef.handler)",message="protocol is for all handlers of an extension: leave targetRef.handler out"
 // +kubebuilder:validation:XValidation:rule="!has(self.limits) || !has(self.targetRef.handler)",message="limits are for all handlers of an extension: leave targetRef.handler out"
 // +kubebuilder:validation:XValidation:rule="!has(self.circuit) || !has(self.targetRef.handler)",message="circuit is for all handlers of an extension: leave targetRef.handler out"
+// +kubebuilder:validation:XValidation:rule="!has(self.cache) || !has(self.targetRef.handler)",message="cache is for all handlers of an extension: leave targetRef.handler out"
 type ExtensionPolicySpec struct {
 	// targetRef selects the handlers that the policy applies to.
 	// +required
@@ -107,6 +108,12 @@ type ExtensionPolicySpec struct {
 	// to the whole extension, so a policy for one handler cannot set it.
 	// +optional
 	Circuit *Circuit `json:"circuit,omitempty"`
+
+	// cache keeps answers to GeneratePatches, ValidateTopology and DiscoverVariables, which are deterministic by their
+	// contract, and answers equal requests with them. Without it, nothing is kept. It applies to the whole extension, so
+	// a policy for one handler cannot set it.
+	// +optional
+	Cache *Cache `json:"cache,omitempty"`
 }
 
 // Limits bounds the calls to an extension. Each replica of the gateway counts its own.
@@ -125,6 +132,17 @@ type Limits struct {
 	// +kubebuilder:validation:Maximum=65536
 	// +optional
 	MaxWaiting *int32 `json:"maxWaiting,omitempty"`
+}
+
+// Cache configures which answers of an extension are kept. Each replica of the gateway keeps its own, in a small part
+// of its memory; those that were used least recently make room for others.
+type Cache struct {
+	// ttlSeconds is for how long an answer is kept. An extension that is replaced by another version at the same URL
+	// may be answered for by the old one for as long.
+	// +kubebuilder:validation:Minimum=1
+	// +kubebuilder:validation:Maximum=3600
+	// +required
+	TTLSeconds int32 `json:"ttlSeconds,omitempty"`
 }
 
 // Circuit configures the circuit of an extension. While it is open, calls fail at once, as calls to an extension that

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"reflect"
 	"regexp"
+	"slices"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -116,13 +117,14 @@ func ConvertPolicy(p *v1alpha1.ExtensionPolicy, c *policy.Compiler) (Policy, fie
 	}
 	limits, limitErrs := convertLimits(spec.Limits, path.Child("limits"))
 	settings, circuitErrs := convertCircuit(spec.Circuit, path.Child("circuit"))
-	compiled.Limits, compiled.Circuit = limits, settings
-	errs = append(append(errs, limitErrs...), circuitErrs...)
+	ttl, cacheErrs := convertCache(spec.Cache, path.Child("cache"))
+	compiled.Limits, compiled.Circuit, compiled.CacheTTL = limits, settings, ttl
+	errs = slices.Concat(errs, limitErrs, circuitErrs, cacheErrs)
 	errs = append(errs, extensionWide(spec, path)...)
 	if setsNothing(spec) {
 		errs = append(errs, field.Required(path,
 			"must set at least one of protocol, clusterAPIVersion, timeoutSeconds, failurePolicy, order, "+
-				"objectSelector, matchConditions, limits and circuit"))
+				"objectSelector, matchConditions, limits, circuit and cache"))
 	}
 	return Policy{
 		Name: p.Name, Created: p.CreationTimestamp.Time, Protocol: protocol, Compiled: compiled, spec: *spec,
@@ -134,7 +136,7 @@ func ConvertPolicy(p *v1alpha1.ExtensionPolicy, c *policy.Compiler) (Policy, fie
 func setsNothing(spec *v1alpha1.ExtensionPolicySpec) bool {
 	return spec.Protocol == "" && spec.ClusterAPIVersion == "" && spec.TimeoutSeconds == nil &&
 		spec.FailurePolicy == "" && spec.Order == nil && spec.ObjectSelector == nil && len(spec.MatchConditions) == 0 &&
-		spec.Limits == nil && spec.Circuit == nil
+		spec.Limits == nil && spec.Circuit == nil && spec.Cache == nil
 }
 
 func validatePolicyName(name string) field.ErrorList {

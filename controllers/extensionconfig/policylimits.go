@@ -19,6 +19,7 @@ const (
 	maxCalls               = 65536
 	maxConsecutiveFailures = 1000
 	maxOpenSeconds         = 3600
+	maxTTLSeconds          = 3600
 )
 
 // extensionWide returns an error for each field of a policy for one handler that only a policy for the whole extension
@@ -35,6 +36,7 @@ func extensionWide(spec *v1alpha1.ExtensionPolicySpec, path *field.Path) field.E
 		{"protocol", "is", spec.Protocol != ""},
 		{"limits", "are", spec.Limits != nil},
 		{"circuit", "is", spec.Circuit != nil},
+		{"cache", "is", spec.Cache != nil},
 	} {
 		if f.set {
 			errs = append(errs, field.Forbidden(path.Child(f.name),
@@ -103,4 +105,14 @@ func inRange(to *int, value *int32, least, most int, path *field.Path) field.Err
 		return field.ErrorList{field.Invalid(path, *value, fmt.Sprintf("must be between %d and %d", least, most))}
 	}
 	return nil
+}
+
+// convertCache returns for how long a policy keeps answers, or 0 if it keeps none.
+func convertCache(c *v1alpha1.Cache, path *field.Path) (time.Duration, field.ErrorList) {
+	if c == nil {
+		return 0, nil
+	}
+	seconds := 0
+	errs := inRange(&seconds, &c.TTLSeconds, 1, maxTTLSeconds, path.Child("ttlSeconds"))
+	return time.Duration(seconds) * time.Second, errs
 }

@@ -63,3 +63,23 @@ func TestCircuitsOfPolicies(t *testing.T) {
 		}
 	}
 }
+
+func TestCachesOfPolicies(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		given  *v1alpha1.Cache
+		want   time.Duration
+		refuse bool
+	}{
+		"None":    {"nothing is kept", nil, 0, false},
+		"Least":   {"the least time", &v1alpha1.Cache{TTLSeconds: 1}, time.Second, false},
+		"Most":    {"the longest time", &v1alpha1.Cache{TTLSeconds: 3600}, time.Hour, false},
+		"Empty":   {"the time is required", &v1alpha1.Cache{}, 0, true},
+		"TooLong": {"a second more", &v1alpha1.Cache{TTLSeconds: 3601}, 0, true},
+	} {
+		got, errs := convertCache(tc.given, nil)
+		if (len(errs) > 0) != tc.refuse || !tc.refuse && got != tc.want {
+			t.Errorf("%s: %s: got %s, %v", name, tc.reason, got, errs)
+		}
+	}
+}

@@ -46,7 +46,7 @@ func fenced(t *testing.T, page string) []string {
 // The schema and the source accept the guide's examples, which do what the guide says.
 func TestGuideToExtensionPolicy(t *testing.T) {
 	blocks := fenced(t, "extension-policy.md")
-	if len(blocks) != 2 {
+	if len(blocks) != 3 {
 		t.Fatalf("the guide has %d examples", len(blocks))
 	}
 	examples := strings.Join(blocks, "---\n")
@@ -75,7 +75,7 @@ func TestGuideToExtensionPolicy(t *testing.T) {
 		policies = append(policies, *o.Policy)
 	}
 	resolved, verdicts := extensionconfig.ResolvePolicies(policies, func(extensionconfig.Target) error { return nil })
-	for _, name := range []string{"acme", "acme-before-create", "small"} {
+	for _, name := range []string{"acme", "acme-before-create", "small", "patches"} {
 		if !verdicts[name].Accepted() {
 			t.Errorf("policy %s: %+v", name, verdicts[name])
 		}
@@ -84,6 +84,9 @@ func TestGuideToExtensionPolicy(t *testing.T) {
 	if small.Limits.MaxInFlight != 4 || small.Limits.MaxWaiting != 100 || small.Circuit.ConsecutiveFailures != 10 ||
 		small.Circuit.MaxOpen != 10*time.Second {
 		t.Errorf("policy small: %+v, %+v", small.Limits, small.Circuit)
+	}
+	if ttl := resolved["patches"].All.CacheTTL; ttl != 5*time.Minute {
+		t.Errorf("policy patches: answers are kept for %s", ttl)
 	}
 	r := registry.New()
 	r.SetPolicies("acme", resolved["acme"])

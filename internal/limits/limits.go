@@ -28,6 +28,9 @@ const (
 	LogTextBytes = 16 << 10
 	// LogBytes is how much of the log is kept while what reads it has stopped: some thousand lines.
 	LogBytes = 1 << 20
+	// CachedBytes is the memory of the answers that are kept together. A Cluster with 100 machine deployments has answers
+	// of about 100 KiB.
+	CachedBytes = 32 << 20
 	// GatewayHops is the number of gateways that a call may pass, one behind the other. A hub, a regional hub and a
 	// sidecar are three. A call that comes back to a gateway is cut there; this limit is for replicas that do not know
 	// each other.

@@ -1,0 +1,134 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"time"
+
+	"github.com/hookgate/hookgate/extension"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/answercache"
+	"github.com/hookgate/hookgate/internal/circuit"
+)
+
+// How a call that may be answered from the cache was answered.
+const (
+	cacheHit    = "hit"    // by an answer that was kept
+	cacheShared = "shared" // by the answer to an identical call that was in flight
+	cacheMiss   = "miss"   // by the handler
+)
+
+// cache answers calls of hooks that are deterministic by their contract without calling the handler, if the operator's
+// policy allows it: with an answer that was kept, or with that of an identical call in flight. Only Success is kept. It
+// is outside of all other links, so that they see the calls that are made, and nothing else.
+func cache(extensions *Extensions, o *Observer) extension.Link {
+	return func(next extension.Caller) extension.Caller {
+		return func(ctx context.Context, c extension.Call) (extension.Result, error) {
+			ttl := cacheTTL(c)
+			if ttl == 0 || !isDeterministic(c.Request) || c.PolicyError != nil {
+				return next(ctx, c)
+			}
+			var key cacheKey
+			var ok bool
+			if err := heavy(ctx, func() error { key, ok = cacheKeyOf(c); return nil }); err != nil {
+				return extension.Result{}, err
+			}
+			if !ok {
+				return next(ctx, c)
+			}
+			kept, flight, own := extensions.answers.Begin(key.Key)
+			switch {
+			case kept != nil:
+				o.cacheAnswered(c, cacheHit)
+				return key.result(c, kept)
+			case own:
+				o.cacheAnswered(c, cacheMiss)
+				return makeFlight(ctx, c, next, extensions.answers, flight, &key, ttl)
+			}
+			if result, err := deadline(key.wait(flight))(ctx, c); result.Response != nil || err != nil {
+				o.cacheAnswered(c, cacheShared)
+				return result, err
+			}
+			o.cacheAnswered(c, cacheMiss)
+			return next(ctx, c) // not in turns with others whose calls are of no use here
+		}
+	}
+}
+
+// cacheTTL returns for how long answers of a handler's extension are kept.
+func cacheTTL(c extension.Call) time.Duration {
+	if p := c.Handler.ExtensionPolicy; p != nil {
+		return p.CacheTTL
+	}
+	return 0
+}
+
+// cacheAnswered counts a call that may be answered from the cache. A nil Observer counts nothing.
+func (o *Observer) cacheAnswered(c extension.Call, result string) {
+	if o != nil {
+		o.metrics.cacheAnswers.WithLabelValues(c.Hook.Hook, c.Handler.Name, result).Inc()
+	}
+}
+
+// makeFlight calls the handler for all that wait for the flight.
+func makeFlight(
+	ctx context.Context, c extension.Call, next extension.Caller, answers *answercache.Cache, f *answercache.Flight,
+	key *cacheKey, ttl time.Duration,
+) (result extension.Result, err error) {
+	var answer *answercache.Answer
+	var shared error
+	defer func() { answers.End(f, answer, shared, ttl, spareMemory(ctx)) }() // of a call that panics, too
+	result, err = next(ctx, c)
+	switch {
+	case err != nil:
+		if outcomeOf(result, err) == circuit.Failure {
+			shared = err
+		}
+	case result.Ignored != nil || result.Response == nil:
+		// It is no answer of the handler.
+	default:
+		if text, ok := key.encode(result.Response); ok {
+			answer = &answercache.Answer{Text: text, Lost: result.Lost}
+		}
+		if _, refused := failed(result.Response); refused {
+			ttl = 0
+		}
+	}
+	return result, err
+}
+
+// spareMemory returns the function that reserves memory for an answer that outlives its call.
+func spareMemory(ctx context.Context) answercache.Reserve {
+	if in := inboundFrom(ctx); in != nil {
+		return in.memory.Spare
+	}
+	return func(int64) (func(), bool) { return func() {}, true }
+}
+
+// wait waits for the end of an identical call. A result without a response means that its outcome is of no use here,
+// because it depends on who has called.
+func (k *cacheKey) wait(f *answercache.Flight) extension.Caller {
+	return func(ctx context.Context, c extension.Call) (extension.Result, error) {
+		select {
+		case <-f.Done():
+		case <-ctx.Done():
+			return extension.Result{}, gaveUp(ctx.Err())
+		}
+		answer, err := f.Outcome()
+		if answer == nil {
+			return extension.Result{}, err
+		}
+		return k.result(c, answer)
+	}
+}
+
+// result returns an answer that is kept.
+func (k *cacheKey) result(c extension.Call, a *answercache.Answer) (extension.Result, error) {
+	response := c.Hook.Response.New().Interface()
+	if err := k.decode(a.Text, response); err != nil {
+		return extension.Result{}, hook.Errorf(hook.Internal, "kept answer cannot be read").WithCause(err)
+	}
+	return extension.Result{Response: response, Lost: a.Lost}, nil
+}

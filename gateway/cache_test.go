@@ -1,0 +1,345 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	"github.com/hookgate/hookgate/extension"
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/policy"
+	"github.com/hookgate/hookgate/registry"
+)
+
+const cacheTTLOfTests = time.Minute
+
+// cachedFixture is a dispatcher with the handler "p.a" of a hook, whose policy keeps answers.
+type cachedFixture struct {
+	*Dispatcher
+	registry *registry.Registry
+	hook     string
+	calls    atomic.Int64
+}
+
+// newCached returns a fixture whose handler answers with answer.
+func newCached(
+	t *testing.T, hookName string, failurePolicy hook.FailurePolicy,
+	answer func(ctx context.Context, c extension.Call) (proto.Message, error),
+) *cachedFixture {
+	t.Helper()
+	f := &cachedFixture{hook: hookName}
+	f.registry = filled(t, registrationOf("a", handlerOf("p", hookName, failurePolicy)))
+	f.registry.SetPolicies("a", registry.Policies{All: &policy.Policy{Name: "cached", CacheTTL: cacheTTLOfTests}})
+	f.Dispatcher = newDispatcher(f.registry, fixedNamespaces{},
+		callerFunc(func(ctx context.Context, c extension.Call) (proto.Message, error) {
+			f.calls.Add(1)
+			return answer(ctx, c)
+		}))
+	return f
+}
+
+func (f *cachedFixture) send(t *testing.T, request proto.Message) (proto.Message, error) {
+	t.Helper()
+	return f.dispatch(t.Context(), hookOf(t, f.hook), "p.a", request)
+}
+
+// patchesFor answers with a patch for each item that has its object, and so shows which item it is for.
+func patchesFor(_ context.Context, c extension.Call) (proto.Message, error) {
+	r := &hooksv1alpha1.GeneratePatchesResponse{Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS}
+	for _, it := range c.Request.(*hooksv1alpha1.GeneratePatchesRequest).GetItems() {
+		r.Items = append(r.Items, &hooksv1alpha1.GeneratePatchesResponseItem{Uid: it.GetUid(), Patch: it.GetObject().GetRaw()})
+	}
+	return r, nil
+}
+
+func patchesOf(uids ...string) *hooksv1alpha1.GeneratePatchesRequest {
+	r := &hooksv1alpha1.GeneratePatchesRequest{}
+	for i, uid := range uids {
+		r.Items = append(r.Items, &hooksv1alpha1.GeneratePatchesRequestItem{
+			Uid: uid, Object: &hooksv1alpha1.RawExtension{Raw: []byte{'o', byte('0' + i)}},
+		})
+	}
+	return r
+}
+
+// Cluster API gives items another UID and another place in each request. The answer is that to the request as it is.
+func TestCacheFollowsItems(t *testing.T) {
+	f := newCached(t, "GeneratePatches", hook.Fail, patchesFor)
+	for _, request := range []*hooksv1alpha1.GeneratePatchesRequest{
+		patchesOf("a", "b", "c"), patchesOf("d", "e", "f"), patchesOf("b", "c", "a"),
+	} {
+		slices.Reverse(request.GetItems()[f.calls.Load():])
+		got, err := f.send(t, request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		patches := map[string]string{}
+		for _, it := range got.(*hooksv1alpha1.GeneratePatchesResponse).GetItems() {
+			patches[it.GetUid()] = string(it.GetPatch())
+		}
+		want := map[string]string{}
+		for _, it := range request.GetItems() {
+			want[it.GetUid()] = string(it.GetObject().GetRaw())
+		}
+		if diff := cmp.Diff(want, patches); diff != "" {
+			t.Errorf("patches by UID (-want +got):\n%s", diff)
+		}
+	}
+	if n := f.calls.Load(); n != 1 {
+		t.Errorf("the handler was called %d times for one content", n)
+	}
+}
+
+// Two items with equal contents have two answers.
+func TestCacheOfEqualItems(t *testing.T) {
+	f := newCached(t, "GeneratePatches", hook.Fail, patchesFor)
+	for _, uids := range [][]string{{"a", "b"}, {"c", "d"}} {
+		request := patchesOf(uids...)
+		request.Items[1].Object = request.GetItems()[0].GetObject()
+		got, err := f.send(t, request)
+		want, _ := patchesFor(t.Context(), extension.Call{Request: request})
+		if diff := cmp.Diff(want, got, protocmp.Transform()); err != nil || diff != "" {
+			t.Errorf("%v (-want +got):\n%s", err, diff)
+		}
+	}
+	if n := f.calls.Load(); n != 1 {
+		t.Errorf("the handler was called %d times", n)
+	}
+}
+
+// What the answer may depend on is part of the key.
+func TestCacheTellsRequestsApart(t *testing.T) {
+	f := newCached(t, "GeneratePatches", hook.Fail, patchesFor)
+	want := int64(0)
+	called := func(what string, request proto.Message) {
+		t.Helper()
+		want++
+		for range 2 {
+			if _, err := f.send(t, request); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if n := f.calls.Load(); n != want {
+			t.Errorf("%s: the handler was called %d times in all, want %d", what, n, want)
+		}
+	}
+	called("first", patchesOf("a", "b"))
+	called("fewer items", patchesOf("a"))
+	request := patchesOf("a", "b")
+	request.Variables = []*hooksv1alpha1.Variable{{Name: "v"}}
+	called("another variable", request)
+	request = patchesOf("a", "b")
+	request.Items[0].Variables = []*hooksv1alpha1.Variable{{Name: "v"}}
+	called("another variable of an item", request)
+	request = patchesOf("a", "b")
+	request.Settings = map[string]string{"k": "v"}
+	called("another setting", request)
+
+	change := func(change func(*registry.Registration)) {
+		r := registrationOf("a", handlerOf("p", "GeneratePatches", hook.Fail))
+		change(&r)
+		if err := f.registry.Apply(r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change(func(r *registry.Registration) { r.ClientConfig.URL = "https://other.example" })
+	called("another URL", patchesOf("a", "b"))
+	change(func(r *registry.Registration) { r.Settings = map[string]string{"s": "1"} })
+	called("another setting of the ExtensionConfig", patchesOf("a", "b"))
+	change(func(r *registry.Registration) { r.Handlers[0].ClusterAPIVersion = "v1beta1" })
+	called("another version of objects", patchesOf("a", "b"))
+}
+
+// Calls that are made each time, whatever has been answered before.
+func TestCacheKeepsOnlySuccess(t *testing.T) {
+	ok := says(&hooksv1alpha1.GeneratePatchesResponse{Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS})
+	for name, tc := range map[string]struct {
+		hook    string
+		policy  hook.FailurePolicy
+		request proto.Message
+		answer  func(ctx context.Context, c extension.Call) (proto.Message, error)
+	}{
+		"Failure":   {"GeneratePatches", hook.Fail, patchesOf("a"), says(&hooksv1alpha1.GeneratePatchesResponse{Status: failure, Message: "no"})},
+		"Error":     {"GeneratePatches", hook.Fail, patchesOf("a"), fails(hook.Errorf(hook.BadResponse, "no"))},
+		"Ignored":   {"GeneratePatches", hook.Ignore, patchesOf("a"), fails(hook.Errorf(hook.BadResponse, "no"))},
+		"EqualUIDs": {"GeneratePatches", hook.Fail, patchesOf("a", "a"), ok},
+		"UnknownUID": {"GeneratePatches", hook.Fail, patchesOf("a"), says(&hooksv1alpha1.GeneratePatchesResponse{
+			Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS, Items: []*hooksv1alpha1.GeneratePatchesResponseItem{{Uid: "b"}},
+		})},
+		"NotDeterministic": {"BeforeClusterCreate", hook.Fail, &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")},
+			says(&hooksv1alpha1.BeforeClusterCreateResponse{Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS})},
+	} {
+		f := newCached(t, tc.hook, tc.policy, tc.answer)
+		for range 3 {
+			_, _ = f.send(t, tc.request)
+		}
+		if n := f.calls.Load(); n != 3 {
+			t.Errorf("%s: the handler was called %d times for 3 calls", name, n)
+		}
+	}
+}
+
+// Without a policy that says so, nothing is kept.
+func TestNoCacheByDefault(t *testing.T) {
+	f := newCached(t, "GeneratePatches", hook.Fail, patchesFor)
+	f.registry.SetPolicies("a", registry.Policies{})
+	for range 2 {
+		if _, err := f.send(t, patchesOf("a")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n := f.calls.Load(); n != 2 {
+		t.Errorf("the handler was called %d times for 2 calls", n)
+	}
+}
+
+func TestCachedAnswersExpire(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newCached(t, "DiscoverVariables", hook.Fail,
+			says(&hooksv1alpha1.DiscoverVariablesResponse{Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS}))
+		for i, after := range []time.Duration{0, cacheTTLOfTests - 1, 1} {
+			time.Sleep(after)
+			synctest.Wait()
+			if _, err := f.send(t, &hooksv1alpha1.DiscoverVariablesRequest{}); err != nil {
+				t.Fatal(err)
+			}
+			if n, want := f.calls.Load(), int64(1+i/2); n != want {
+				t.Errorf("call %d: the handler was called %d times, want %d", i, n, want)
+			}
+		}
+		time.Sleep(cacheTTLOfTests) // the timer of the last one ends with the test
+	})
+}
+
+// overlapping makes identical calls, of which all wait for the first one until let has returned.
+func overlapping(t *testing.T, f *cachedFixture, let func(), contexts ...context.Context) []error {
+	t.Helper()
+	errs := make([]error, len(contexts))
+	var running sync.WaitGroup
+	for i, ctx := range contexts {
+		running.Go(func() { _, errs[i] = f.dispatch(ctx, hookOf(t, f.hook), "p.a", patchesOf("a")) })
+		synctest.Wait()
+	}
+	let()
+	running.Wait()
+	return errs
+}
+
+func TestIdenticalCallsInFlight(t *testing.T) {
+	for name, tc := range map[string]struct {
+		err   error
+		calls int64
+	}{
+		"Answered": {nil, 1},
+		"Broken":   {hook.Errorf(hook.BadResponse, "not JSON"), 1},
+		"Refused":  {hook.Errorf(hook.Overloaded, "another caller's share is used up"), 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				wait := make(chan struct{})
+				f := newCached(t, "GeneratePatches", hook.Fail, func(ctx context.Context, c extension.Call) (proto.Message, error) {
+					<-wait
+					if tc.err != nil {
+						return nil, tc.err
+					}
+					return patchesFor(ctx, c)
+				})
+				errs := overlapping(t, f, func() { close(wait) }, t.Context(), t.Context())
+				for _, err := range errs {
+					if (err != nil) != (tc.err != nil) {
+						t.Errorf("got %v, want %v", err, tc.err)
+					}
+				}
+				if n := f.calls.Load(); n != tc.calls {
+					t.Errorf("the handler was called %d times, want %d", n, tc.calls)
+				}
+				time.Sleep(cacheTTLOfTests)
+			})
+		})
+	}
+}
+
+// A caller that leaves takes nothing from those that wait for its answer.
+func TestCallerOfSharedCallLeaves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newCached(t, "GeneratePatches", hook.Fail, func(ctx context.Context, c extension.Call) (proto.Message, error) {
+			if err := ctx.Err(); err != nil || c.Request == nil {
+				return nil, err
+			}
+			select {
+			case <-ctx.Done():
+				return nil, hook.Errorf(hook.Canceled, "the caller left")
+			case <-time.After(time.Second):
+				return patchesFor(ctx, c)
+			}
+		})
+		leaves, leave := context.WithCancel(t.Context())
+		errs := overlapping(t, f, leave, leaves, t.Context())
+		if hook.KindOf(errs[0]) != hook.Canceled || errs[1] != nil {
+			t.Errorf("got %v and %v, want Canceled and an answer", errs[0], errs[1])
+		}
+		if n := f.calls.Load(); n != 2 {
+			t.Errorf("the handler was called %d times, want 2", n)
+		}
+		time.Sleep(cacheTTLOfTests)
+	})
+}
+
+// Who waits has a deadline of its own.
+func TestWaitForIdenticalCallIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		wait := make(chan struct{})
+		f := newCached(t, "GeneratePatches", hook.Fail, func(ctx context.Context, c extension.Call) (proto.Message, error) {
+			<-wait
+			return patchesFor(ctx, c)
+		})
+		soon, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		errs := overlapping(t, f, func() {
+			time.Sleep(2 * time.Second)
+			close(wait)
+		}, t.Context(), soon)
+		var e *hook.Error
+		if errs[0] != nil || !errors.As(errs[1], &e) || e.Kind != hook.Timeout ||
+			e.Message != "no answer before the caller's deadline" {
+			t.Errorf("got %v and %v, want an answer and Timeout", errs[0], errs[1])
+		}
+		time.Sleep(cacheTTLOfTests)
+	})
+}
+
+func TestCacheAnswersAreCounted(t *testing.T) {
+	r := filled(t, registrationOf("a", handlerOf("p", "DiscoverVariables", hook.Fail)))
+	r.SetPolicies("a", registry.Policies{All: &policy.Policy{Name: "cached", CacheTTL: cacheTTLOfTests}})
+	f := newFixture(t, nil)
+	link := cache(NewExtensions(r), f.observer)(func(context.Context, extension.Call) (extension.Result, error) {
+		return extension.Result{Response: &hooksv1alpha1.DiscoverVariablesResponse{}, Lost: []string{"x"}}, nil
+	})
+	e, _ := r.Snapshot().Handler("p.a")
+	c := extension.Call{Hook: hookOf(t, "DiscoverVariables"), Handler: e, Request: &hooksv1alpha1.DiscoverVariablesRequest{}}
+	for range 3 {
+		result, err := link(t.Context(), c)
+		if err != nil || !slices.Equal(result.Lost, []string{"x"}) {
+			t.Errorf("got %+v, %v, want what the conversion has lost", result, err)
+		}
+	}
+	counted := f.observer.metrics.cacheAnswers
+	if hit, miss := testutil.ToFloat64(counted.WithLabelValues("DiscoverVariables", "p.a", "hit")),
+		testutil.ToFloat64(counted.WithLabelValues("DiscoverVariables", "p.a", "miss")); hit != 2 || miss != 1 {
+		t.Errorf("%v hits and %v misses were counted, want 2 and 1", hit, miss)
+	}
+}
