@@ -64,6 +64,7 @@ func newBugReportCommand() *cobra.Command {
 	f := cmd.Flags()
 	o.addFlags(f)
 	f.StringVarP(&o.file, "file", "f", "", "file to write, which must not exist; by default hookgate-bug-report-TIME.zip")
+	completeFlags(cmd, map[string]completion{"context": completeContexts(&o.gateway.kube)})
 	return cmd
 }
 

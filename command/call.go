@@ -58,6 +58,10 @@ func newCallCommand(hooks *catalog.Catalog) *cobra.Command {
 		"format of the answer: table, yaml, or json, which is the answer itself, indented")
 	o.addFlags(f)
 	o.gateway.addFlags(f)
+	cmd.ValidArgsFunction = completeHooks(hooks)
+	completeFlags(cmd, map[string]completion{
+		"handler": o.completeHandlers(hooks), "context": completeContexts(&o.gateway.kube), "output": completeFormats(),
+	})
 	return cmd
 }
 

@@ -87,6 +87,7 @@ func newCheckCommand(hooks *catalog.Catalog) *cobra.Command {
 	f.BoolVar(&o.strict, "strict", false, "let broken rules of the level SHOULD count, too")
 	f.BoolVarP(&o.verbose, "verbose", "v", false, "print the checks that pass or do not apply, too")
 	f.DurationVar(&o.timeout, "timeout", 10*time.Minute, "how long all checks together may take")
+	completeFlags(cmd, map[string]completion{"only": completeChecks(), "skip": completeChecks()})
 	return cmd
 }
 

@@ -33,7 +33,7 @@ const (
 // Main runs hookgate with the arguments of the process, and ends the process. All commands know Cluster API's hooks,
 // those of infrastructure, and those of the groups.
 func Main(groups ...gateway.Group) {
-	os.Exit(run(untilSignal(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.LookupEnv, groups...))
+	os.Exit(runAs(untilSignal(), os.Args[0], os.Args[1:], os.Stdin, os.Stdout, os.Stderr, os.LookupEnv, groups...))
 }
 
 // untilSignal returns a context that ends at SIGTERM or SIGINT. The second of them ends the program at once, also as
@@ -66,6 +66,14 @@ func run(
 	ctx context.Context, args []string, in io.Reader, out, errOut io.Writer, lookupEnv func(string) (string, bool),
 	groups ...gateway.Group,
 ) int {
+	return runAs(ctx, "hookgate", args, in, out, errOut, lookupEnv, groups...)
+}
+
+// runAs runs the program under a name, by which kubectl finds its plug-ins.
+func runAs(
+	ctx context.Context, program string, args []string, in io.Reader, out, errOut io.Writer,
+	lookupEnv func(string) (string, bool), groups ...gateway.Group,
+) int {
 	started := false
 	root, err := newRootCommand(func(cmd *cobra.Command) error {
 		started = true
@@ -74,6 +82,9 @@ func run(
 	if err != nil {
 		_, _ = fmt.Fprintf(errOut, "hookgate: the groups of hooks that this program was built with: %s\n", err)
 		return exitFailed
+	}
+	if isPlugin(program) {
+		asPlugin(root)
 	}
 	root.SetArgs(args)
 	root.SetIn(in)
@@ -110,7 +121,6 @@ func newRootCommand(before func(*cobra.Command) error, more ...gateway.Group) (*
 		PersistentPreRunE: func(cmd *cobra.Command, _ []string) error { return before(cmd) },
 	}
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usageError{err} })
-	root.CompletionOptions.HiddenDefaultCmd = true
 	root.Version = currentBuild().Version
 	root.SetVersionTemplate("hookgate {{.Version}}\n")
 	root.AddCommand(

@@ -43,6 +43,7 @@ func newDashboardCommand() *cobra.Command {
 	o.addFlags(f)
 	f.Uint16Var(&o.port, "port", 0, "port on this machine; 0 chooses one")
 	f.BoolVar(&o.browser, "browser", true, "open the page in the browser; otherwise, only print its URL")
+	completeFlags(cmd, map[string]completion{"context": completeContexts(&o.gateway.kube)})
 	return cmd
 }
 

@@ -35,6 +35,10 @@ func newDescribeCommand() *cobra.Command {
 	f := cmd.Flags()
 	o.addFlags(f)
 	f.StringVarP(&output, "output", "o", "table", "format: table, yaml or json")
+	cmd.ValidArgsFunction = completeStatus(&o, extensionNames)
+	completeFlags(cmd, map[string]completion{
+		"context": completeContexts(&o.gateway.kube), "output": completeFormats(),
+	})
 	return cmd
 }
 

@@ -68,6 +68,9 @@ func newGetExtensionsCommand() *cobra.Command {
 	f.StringVarP(&o.output, "output", "o", formatTable,
 		"format: table, wide, name, or yaml or json, which have the form of the status of the gateway")
 	f.BoolVarP(&o.watch, "watch", "w", false, "list again whenever the state of an extension changes")
+	completeFlags(cmd, map[string]completion{
+		"context": completeContexts(&o.gateway.kube), "output": completeFormats(formatWide, formatName),
+	})
 	return cmd
 }
 

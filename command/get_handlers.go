@@ -52,6 +52,9 @@ func newGetHandlersCommand(hooks *catalog.Catalog) *cobra.Command {
 		"diagnostics address of the gateway: http://HOST:PORT on this machine, https://HOST:PORT elsewhere")
 	o.gateway.addFlags(f)
 	f.Lookup("timeout").DefValue, o.timeout = "10s", 10*time.Second
+	completeFlags(cmd, map[string]completion{
+		"context": completeContexts(&o.gateway.kube), "output": completeFormats(formatWide, formatName),
+	})
 	return cmd
 }
 

@@ -48,6 +48,10 @@ func newGetHoldsCommand() *cobra.Command {
 	o.addFlags(f)
 	f.StringVarP(&o.namespace, "namespace", "n", "", "list only Clusters of this namespace")
 	f.StringVarP(&o.output, "output", "o", formatTable, "format: table, yaml or json")
+	cmd.ValidArgsFunction = completeStatus(&o.statusOptions, clusterNames)
+	completeFlags(cmd, map[string]completion{
+		"context": completeContexts(&o.gateway.kube), "output": completeFormats(),
+	})
 	return cmd
 }
 

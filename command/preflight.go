@@ -88,6 +88,7 @@ func newPreflightCommand(hooks *catalog.Catalog, versions *hookversion.Converter
 		"record the verdict at the Deployment of Cluster API core, for deploy/upgrade-guard, which keeps Cluster API from "+
 			"being upgraded before that")
 	f.DurationVar(&o.timeout, "timeout", time.Minute, "how long everything may take")
+	completeFlags(cmd, map[string]completion{"context": completeContexts(&o.kube)})
 	return cmd
 }
 

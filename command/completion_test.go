@@ -1,0 +1,88 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"net"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+)
+
+// completions returns what a shell is offered after the arguments.
+func completions(t *testing.T, args ...string) []string {
+	t.Helper()
+	got := hookgate(t, "", append([]string{"__complete"}, args...)...)
+	if got.code != exitDone {
+		t.Fatalf("%v: %+v", args, got)
+	}
+	lines := strings.Split(strings.TrimSpace(got.out), "\n")
+	if last := lines[len(lines)-1]; last != ":4" { // without files
+		t.Fatalf("%v: directive %s; %+v", args, last, got)
+	}
+	if said := strings.TrimSpace(got.errOut); said != "Completion ended with directive: ShellCompDirectiveNoFileComp" {
+		t.Errorf("%v: wrote %s", args, said)
+	}
+	return lines[:len(lines)-1]
+}
+
+func TestCompletion(t *testing.T) {
+	s := serveStatus(t, gatewayStatus)
+	f := newFakeServer(t, map[string]fakeReply{"Discovery": {body: discoveryBody}})
+	g := newClusterGateway(t, acmeManifest)
+	for name, tt := range map[string]struct {
+		args []string
+		want []string
+	}{
+		"Hooks":           {[]string{"call", "beforecl"}, []string{"BeforeClusterCreate", "BeforeClusterDelete", "BeforeClusterUpgrade"}},
+		"NoSecondHook":    {[]string{"call", "Discovery", ""}, nil},
+		"Handlers":        {[]string{"call", "--server", f.http.URL, "--ca", f.caFile, "--handler", ""}, []string{"before.acme", "patch.acme"}},
+		"HandlersOfAHook": {[]string{"call", "GeneratePatches", "--server", f.http.URL, "--ca", f.caFile, "--handler", ""}, []string{"patch.acme"}},
+		"Extensions":      {[]string{"describe", "--diagnostics", s.URL, "a"}, []string{"acme"}},
+		"Clusters":        {[]string{"get", "holds", "--diagnostics", s.URL, ""}, []string{"c"}},
+		"InACluster":      {[]string{"describe", "--kubeconfig", g.kubeconfig, ""}, []string{"acme"}},
+		"Contexts":        {[]string{"describe", "--kubeconfig", g.kubeconfig, "--context", ""}, []string{"management", "other"}},
+		"ContextsOf":      {[]string{"preflight", "--kubeconfig", g.kubeconfig, "--context", "o"}, []string{"other"}},
+		"NoContexts":      {[]string{"describe", "--kubeconfig", "none", "--context", ""}, nil},
+		"Checks":          {[]string{"check", "--only", "patches.sc"}, []string{"patches.scope"}},
+		"Families":        {[]string{"check", "--skip", "determinis"}, nil},
+		"Formats":         {[]string{"get", "extensions", "-o", "n"}, []string{"name"}},
+		"Unreachable":     {[]string{"describe", "--diagnostics", "http://127.0.0.1:1", ""}, nil},
+		"NoCluster":       {[]string{"describe", "--context", "none", "--kubeconfig", "none", ""}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := completions(t, tt.args...)
+			if name == "Families" {
+				if !slices.Contains(got, "determinism") {
+					t.Errorf("got %v, want determinism among them", got)
+				}
+				return
+			}
+			if !slices.Equal(got, tt.want) {
+				t.Errorf("got %v, want %v", got, tt.want)
+			}
+		})
+	}
+}
+
+// TestCompletionDoesNotHang completes with the names of a gateway that never answers.
+func TestCompletionDoesNotHang(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0") // whose connections nothing accepts
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = l.Close() }()
+	began := time.Now()
+	if got := completions(t, "describe", "--diagnostics", "http://"+l.Addr().String(), ""); len(got) > 0 {
+		t.Errorf("got %v", got)
+	}
+	if took := time.Since(began); took < completionTimeout || took > 5*completionTimeout {
+		t.Errorf("took %s, want %s", took, completionTimeout)
+	}
+}
+
+const discoveryBody = `{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","kind":"DiscoveryResponse","status":"Success","handlers":[` +
+	`{"name":"patch.acme","requestHook":{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","hook":"GeneratePatches"}},` +
+	`{"name":"before.acme","requestHook":{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","hook":"BeforeClusterCreate"}}]}`

@@ -1,0 +1,68 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"bytes"
+	"strings"
+	"testing"
+)
+
+func TestIsPlugin(t *testing.T) {
+	for program, want := range map[string]bool{
+		"kubectl-hookgate": true, "/usr/local/bin/kubectl-hookgate": true, "kubectl-hookgate.exe": true,
+		"hookgate": false, "/kubectl-hookgate/hookgate": false, "kubectl-hookgate2": false, "": false,
+	} {
+		if got := isPlugin(program); got != want {
+			t.Errorf("%q: %t, want %t", program, got, want)
+		}
+	}
+}
+
+// plugin runs the program as kubectl does.
+func plugin(t *testing.T, env map[string]string, args ...string) outcome {
+	t.Helper()
+	var out, errOut bytes.Buffer
+	code := runAs(t.Context(), "/bin/kubectl-hookgate", args, strings.NewReader(""), &out, &errOut, func(name string) (string, bool) {
+		value, ok := env[name]
+		return value, ok
+	})
+	return outcome{code, out.String(), errOut.String()}
+}
+
+// TestPlugin checks that texts name the plug-in as one calls it, and that it means the gateway in the cluster, unless a
+// flag names another one.
+func TestPlugin(t *testing.T) {
+	g := newClusterGateway(t, acmeManifest)
+	s := serveStatus(t, gatewayStatus)
+	t.Setenv("KUBECONFIG", g.kubeconfig)
+	for name, tt := range map[string]struct {
+		args []string
+		code int
+		want string
+	}{
+		"Help":        {[]string{"describe", "--help"}, exitDone, "kubectl hookgate describe EXTENSION"},
+		"Example":     {[]string{"describe", "--help"}, exitDone, "  kubectl hookgate describe acme\n"},
+		"Text":        {[]string{"call", "--help"}, exitDone, "kubectl hookgate call HOOK"},
+		"Usage":       {[]string{"describe"}, exitUsage, `Run "kubectl hookgate describe --help" to see how to use it.`},
+		"Version":     {[]string{"--version"}, exitDone, "kubectl hookgate "},
+		"Cluster":     {[]string{"describe", "acme"}, exitDone, "acme"},
+		"Extensions":  {[]string{"get", "extensions"}, exitDone, "acme"},
+		"Context":     {[]string{"get", "holds", "--context", "other"}, exitDone, "of hookgate-system/a."},
+		"NoContext":   {[]string{"get", "holds", "--context", "none"}, exitFailed, `context "none" does not exist`},
+		"Namespace":   {[]string{"get", "holds", "--gateway", "elsewhere"}, exitFailed, "namespace elsewhere has no Pod of a gateway that is ready"},
+		"Diagnostics": {[]string{"get", "extensions", "--diagnostics", s.URL}, exitDone, "other"},
+		"Server":      {[]string{"call", "Discovery", "--server", "https://127.0.0.1:1"}, exitFailed, "server https://127.0.0.1:1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := plugin(t, nil, tt.args...)
+			if got.code != tt.code || !strings.Contains(got.out+got.errOut, tt.want) {
+				t.Errorf("exit status %d, want %d; want %q\n%s%s", got.code, tt.code, tt.want, got.out, got.errOut)
+			}
+			if strings.Contains(strings.ReplaceAll(got.out, "kubectl hookgate ", ""), "  hookgate ") {
+				t.Errorf("the help names the program otherwise:\n%s", got.out)
+			}
+		})
+	}
+}
