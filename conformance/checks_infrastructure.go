@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/hookgate/hookgate/controllers/infrastructure/capacity"
 	"github.com/hookgate/hookgate/controllers/infrastructure/parameters"
 	infrastructurev1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
@@ -122,6 +123,32 @@ var infrastructureChecks = []Check{
 				}
 			}
 		}),
+	},
+	{
+		ID: "infrastructure.capacities", Level: Must,
+		Rule: "Announced capacities of machines are resources with quantities of Kubernetes, architectures or " +
+			"operating systems, at most 500 with 256 KiB together: otherwise, none of them is believed.",
+		Source: infrastructureContract + "discovery.proto, MachineCapacity",
+		run: ofProvider(func(p *provider, v *verdict) {
+			if list, ok := p.capacities(v); ok {
+				if _, err := capacity.Decide(list); err != nil {
+					v.failf(p.described, "%v", err)
+				}
+			}
+		}),
+	},
+	{
+		ID: "infrastructure.capacity-parameters", Level: Should,
+		Rule: "Each announced capacity is that of some machines: its parameters are those of the schema of machines, " +
+			"and none before it has the same or no parameters.",
+		Source: infrastructureContract + "discovery.proto, MachineCapacity",
+		run: func(ctx context.Context, s *session, v *verdict) {
+			ofProvider(func(p *provider, v *verdict) {
+				if list, ok := p.capacities(v); ok {
+					inspectCapacities(ctx, p, list[:min(len(list), limits.MachineCapacities)], v)
+				}
+			})(ctx, s, v)
+		},
 	},
 	ofTrial(checkGone, "Deleting what never was answers Gone.", "common.proto, DeletionState"),
 	ofTrial(checkReady, "A cluster, a machine and a pool that are asked for become Ready.", "common.proto, Phase"),

@@ -21,6 +21,7 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	infrastructurev1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 const (
@@ -66,6 +67,15 @@ func (b *backend) discovery() *infrastructurev1alpha1.DiscoverInfrastructureResp
 		ClusterParameters: schema(`{"type":"object","properties":{"region":{"type":"string"}}}`),
 		MachineParameters: schema(`{"type":"object","required":["size"],"properties":{"size":{"type":"string"}}}`),
 	}
+	for i := range limits.MachineCapacities - 1 { // as many as there may be
+		out.MachineCapacities = append(out.MachineCapacities, &infrastructurev1alpha1.MachineCapacity{
+			Parameters: schema(fmt.Sprintf(`{"size":"s%d"}`, i)), Capacity: map[string]string{"cpu": "4", "memory": "8Gi"},
+			Architecture: "amd64", OperatingSystem: "linux",
+		})
+	}
+	out.MachineCapacities = append(out.MachineCapacities, &infrastructurev1alpha1.MachineCapacity{
+		Capacity: map[string]string{"cpu": "1"}, // of all others
+	})
 	for _, name := range providerHooks {
 		h := announce(name)
 		h.Name, h.RequestHook.ApiVersion = "i-"+h.Name, "infrastructure.hookgate.dev/v1alpha1"
@@ -216,7 +226,7 @@ func TestGoodProvider(t *testing.T) {
 						continue
 					}
 					want := Pass
-					if !asked && slices.Index(infrastructureIDs(), r.ID) >= 5 {
+					if !asked && slices.Index(infrastructureIDs(), r.ID) >= 7 {
 						want = Skip
 					}
 					if r.Status != want {
@@ -382,6 +392,24 @@ var brokenProviders = []struct {
 		out.MachineParameters.Raw = []byte(`{"type":"object","properties":{"a":{}}}`)
 	}), "machineParameters: "},
 	{"infrastructure.schemas", "has a schema of a string", announcing(func(out discoverResponse) { out.ClusterParameters.Raw = []byte(`{"type":"string"}`) }), "clusterParameters: "},
+	{"infrastructure.capacities", "announces one too many", announcing(func(out discoverResponse) {
+		out.MachineCapacities = append(out.MachineCapacities, out.MachineCapacities[0])
+	}), "501 are more than the 500"},
+	{"infrastructure.capacities", "has a quantity with a unit of its own", announcing(func(out discoverResponse) {
+		out.MachineCapacities[3].Capacity["memory"] = "8GB"
+	}), `machineCapacities[3].capacity[memory]: "8GB" is no quantity`},
+	{"infrastructure.capacities", "says nothing of a machine", announcing(func(out discoverResponse) {
+		out.MachineCapacities[0] = &infrastructurev1alpha1.MachineCapacity{Parameters: out.MachineCapacities[0].Parameters}
+	}), "machineCapacities[0]: says nothing of the machines"},
+	{"infrastructure.capacity-parameters", "has parameters that no machine has", announcing(func(out discoverResponse) {
+		out.MachineCapacities[2].Parameters = &hooksv1alpha1.JSON{Raw: []byte(`{"flavor":"large"}`)}
+	}), "machineCapacities[2].parameters.flavor"},
+	{"infrastructure.capacity-parameters", "has the same parameters twice", announcing(func(out discoverResponse) {
+		out.MachineCapacities[9].Parameters = &hooksv1alpha1.JSON{Raw: []byte(`{ "size": "s4" }`)}
+	}), "machineCapacities[9]: machineCapacities[4] has the same parameters"},
+	{"infrastructure.capacity-parameters", "begins with one for all machines", announcing(func(out discoverResponse) {
+		out.MachineCapacities[0].Parameters = nil
+	}), "machineCapacities[1]: machineCapacities[0] has no parameters"},
 	{"infrastructure.gone", "never finds nothing", altering(func(out deleteResponse) { out.State = deleting }), "DeleteMachine of what never was does not answer Gone"},
 	{"infrastructure.ready", "is never ready", altering(func(out clusterResponse) { out.Phase = provisioning }), "ReconcileCluster is not Ready after 1s"},
 	{"infrastructure.states", "leaves out the phase", altering(func(out machineResponse) { out.Phase = 0 }), "there is no phase"},

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	infrav1 "github.com/hookgate/hookgate/api/infrastructure/v1alpha1"
+	"github.com/hookgate/hookgate/controllers/infrastructure/capacity"
 	"github.com/hookgate/hookgate/controllers/infrastructure/parameters"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	infrahooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
@@ -48,7 +49,7 @@ func decideClass(
 		}
 		*s.at = &apiextensionsv1.JSON{Raw: raw}
 	}
-	capacities, err := decideCapacities(a.GetMachineCapacities())
+	capacities, err := capacity.Decide(a.GetMachineCapacities())
 	if err != nil {
 		problems = append(problems, text.Printable(err.Error()))
 	}
