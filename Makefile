@@ -37,10 +37,10 @@ GOTEST := $(if $(RACE),CGO_ENABLED=1) $(BIN)/gotestsum --format pkgname --format
 PROGRAMS := HOOKGATE_BIN=$(GATEWAY) HOOKGATE_TEST_EXTENSION=$(BIN)/test-extension
 
 # These suites need more than Go: `make test-all` runs them.
-APART := /test/(badservers|clusterctl|contract|deploy|examples|image|kubernetes|monitoring|provider)$$
+APART := /test/(badservers|clusterctl|contract|deploy|examples|image|kubernetes|monitoring|provider|proxies)$$
 
 # The suites of `make test-all` that run one after the other.
-SUITES ?= contract skew kubernetes clusterctl helm image infrastructure openapi monitoring examples faults
+SUITES ?= contract skew kubernetes clusterctl helm image infrastructure openapi monitoring proxies examples faults
 
 # The image: its name, its platforms, and its file.
 IMAGE_NAME ?= ghcr.io/hookgate/hookgate
@@ -62,6 +62,9 @@ PROTOC := $(BIN)/protoc-$(PROTOC_VERSION)
 
 # Prometheus and promtool, as Debian has them.
 PROMETHEUS := $(BIN)/prometheus
+
+# Envoy and nginx, for gateways behind them.
+PROXIES := $(BIN)/proxies
 
 # The contract is compared with the last release, if there is one; otherwise with the main branch, or with the previous
 # commit if main itself is checked out. Until there is a release, the packages of generated Java may still change.
@@ -263,6 +266,13 @@ test-monitoring: build $(PROMETHEUS)/promtool $(if $(RACE),race) $(BIN)/gotestsu
 
 $(PROMETHEUS)/promtool:
 	@tools/prometheus/install $(@D)
+
+.PHONY: test-proxies
+test-proxies: build $(PROXIES)/envoy $(if $(RACE),race) $(BIN)/gotestsum ## Call the gateway through a real Envoy and a real nginx
+	@HOOKGATE_COMPLETE=1 $(PROGRAMS) HOOKGATE_ENVOY=$(PROXIES)/envoy HOOKGATE_NGINX=$(PROXIES)/nginx/sbin/nginx $(GOTEST) ./test/proxies
+
+$(PROXIES)/envoy: tools/proxies/install tools/proxies/requirements.txt
+	@tools/proxies/install $(@D) && touch $@
 
 .PHONY: test-examples
 test-examples: build examples $(PROTOC) $(BIN)/gotestsum ## Run the example of every language behind the gateway; all must give the same answers
