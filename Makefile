@@ -276,7 +276,8 @@ $(PROXIES)/envoy: tools/proxies/install tools/proxies/requirements.txt
 
 .PHONY: test-examples
 test-examples: build examples $(PROTOC) $(BIN)/gotestsum ## Run the example of every language behind the gateway; all must give the same answers
-	@HOOKGATE_COMPLETE=1 HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_PROTOC=$(PROTOC) \
+	@tools/ruby/install
+	@HOOKGATE_COMPLETE=1 HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_PROTOC=$(PROTOC) HOOKGATE_RUBY="$$(command -v ruby)" \
 		$(BIN)/gotestsum --format testname -- -vet=off -count=1 -p 1 -timeout 20m ./test/examples ./test/badservers
 
 $(PROTOC):
