@@ -204,6 +204,14 @@ func (r *Reconciler) Serve(x extensionconfig.Extension, current bool) error {
 	return nil
 }
 
+// ServeKnown registers the handlers that are known without calling the extension of x, as Reconcile does before it
+// does, and reports whether some of x are served.
+func (r *Reconciler) ServeKnown(x extensionconfig.Extension) bool {
+	s := r.want(&x)
+	r.applyKnown(r.logger.With("extensionConfig", x.Name), s, &x)
+	return s.applied != nil && extensionconfig.SameClient(s.applied.ClientConfig, x.ClientConfig)
+}
+
 // Forgetter is an Observer that keeps something of each ExtensionConfig.
 type Forgetter interface {
 	// Forget is called when an ExtensionConfig is removed.

@@ -20,6 +20,8 @@ type Inventory struct {
 	Namespaces map[string]Object
 	// Definitions are CustomResourceDefinitions.
 	Definitions map[string]Object
+
+	read map[string]*reading // by the file's name
 }
 
 // kind is one of the maps of an inventory while it is built.
@@ -42,13 +44,20 @@ func (v *Inventory) Next(manifests []File, words *Decoder) (*Inventory, []Proble
 	namespaces := newKind("Namespace", v.Namespaces)
 	definitions := newKind(convert.CRDKind.Kind, v.Definitions)
 	var all []Problem
-	for _, m := range manifests {
-		docs, problems := m.documents()
-		for i := range docs {
-			o, found := decode(&docs[i], words)
-			if o != nil {
+	read := make(map[string]*reading, len(manifests))
+	for i := range manifests {
+		m := &manifests[i]
+		r := v.read[m.file].of(m, words)
+		if r.count <= limits.ManifestProblems { // more would be kept than are reported
+			read[m.file] = r
+		}
+		problems := slices.Clone(r.problems)
+		for _, e := range r.entries {
+			found := slices.Clone(e.problems)
+			if e.object != nil {
+				o := *e.object
 				k := extensions
-				switch docs[i].kind {
+				switch e.kind {
 				case policies.name:
 					k = policies
 				case namespaces.name:
@@ -56,7 +65,7 @@ func (v *Inventory) Next(manifests []File, words *Decoder) (*Inventory, []Proble
 				case definitions.name:
 					k = definitions
 				}
-				found = k.add(o, found)
+				found = k.add(&o, found)
 			}
 			problems = append(problems, found...)
 		}
@@ -69,7 +78,7 @@ func (v *Inventory) Next(manifests []File, words *Decoder) (*Inventory, []Proble
 	}
 	return &Inventory{
 		Extensions: extensions.objects, Policies: policies.objects, Namespaces: namespaces.objects,
-		Definitions: definitions.objects,
+		Definitions: definitions.objects, read: read,
 	}, all
 }
 

@@ -32,8 +32,8 @@ type worker struct {
 	tried     func() // called once, after the first attempt
 }
 
-// set replaces the reconciled Extension of the same name with x, unless they are equal. It calls tried after the first
-// attempt, or when the ExtensionConfig is removed.
+// set replaces the reconciled Extension of the same name with x, unless they are equal. It calls tried once handlers are
+// served that were known before, after the first attempt, or when the ExtensionConfig is removed.
 func (w *workers) set(ctx context.Context, x *extensionconfig.Extension, tried func()) {
 	before := w.current[x.Name]
 	if before != nil && before.extension != nil && before.extension.Equal(x) {
@@ -82,6 +82,9 @@ func (w *workers) start(ctx context.Context, name string, before, next *worker, 
 // loop reconciles until ctx is done.
 func (w *workers) loop(ctx context.Context, l *worker) {
 	delays := w.backoff.Delays()
+	if w.reconciler.ServeKnown(*l.extension) {
+		l.tried() // the handlers in its status are served already, however long discovery takes
+	}
 	for ctx.Err() == nil {
 		wait := w.resync
 		if _, err := w.reconciler.Reconcile(ctx, *l.extension); err != nil {
