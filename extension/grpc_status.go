@@ -56,7 +56,9 @@ func (r *request) refused(
 	case codes.Unauthenticated:
 		text += ": it wants to know who calls"
 	}
-	return r.fail(kind, text, err), code == codes.Unimplemented
+	failed = r.fail(kind, text, err)
+	failed.Refused = code == codes.InvalidArgument
+	return failed, code == codes.Unimplemented
 }
 
 // retryInfo returns how long a server asks to wait before the same request is sent again, and reports whether it asks

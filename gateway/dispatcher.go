@@ -125,7 +125,9 @@ func (d *Dispatcher) call(ctx context.Context, r Request, t target) (response pr
 	}
 	result, err := d.caller(ctx, c)
 	if err != nil {
-		return nil, asError(err).WithHandler(t.entry.Name)
+		failed := asError(err).WithHandler(t.entry.Name)
+		failed.Refused = failed.Refused && d.config.Registry.Snapshot().Sole()
+		return nil, failed
 	}
 	return result.Response, nil
 }

@@ -39,7 +39,7 @@ func (f *REST) routingError(
 
 func (f *REST) writeError(w http.ResponseWriter, h *catalog.Hook, in *inbound, err error) {
 	in.fail(err)
-	f.writeStatus(w, h, in.err.Kind.HTTPStatus(), in)
+	f.writeStatus(w, h, in.err.HTTPStatus(), in)
 }
 
 // writeStatus writes the call's error as a response of the hook: apiVersion, kind, status Failure and message. If the

@@ -13,11 +13,11 @@ import (
 // errorDomain is the domain of the ErrorInfo that gRPC errors carry.
 const errorDomain = "hookgate.dev"
 
-// grpcError returns err as gRPC callers get it: the code of its kind, its text, and an ErrorInfo whose reason is the
+// grpcError returns err as gRPC callers get it: its code, its text, and an ErrorInfo whose reason is the
 // kind, because several kinds share a code. A RetryInfo says when to try again, if that is known.
 func grpcError(err error) error {
 	e := asError(err)
-	st := status.New(e.Kind.GRPCCode(), e.Error())
+	st := status.New(e.GRPCCode(), e.Error())
 	info := &errdetails.ErrorInfo{Reason: e.Kind.String(), Domain: errorDomain}
 	if e.Handler != "" {
 		info.Metadata = map[string]string{"handler": e.Handler}

@@ -6,6 +6,8 @@ package hook
 import (
 	"fmt"
 	"time"
+
+	"google.golang.org/grpc/codes"
 )
 
 // Error is the error of a failed call. Its text is the same for the same failure every time: it has no ephemeral port,
@@ -19,11 +21,30 @@ type Error struct {
 	// RetryAfter is when a new attempt may succeed, and 0 if that is not known. It leaves the gateway beside the text: as
 	// the header Retry-After, or as a google.rpc.RetryInfo.
 	RetryAfter time.Duration
+	// Refused means that the extension answered that the request is invalid, and that the gateway stands for this
+	// extension alone, so that its own answer says the same. It changes the codes of a BadResponse, and not its kind.
+	Refused bool
 }
 
 // Errorf returns an Error without a cause.
 func Errorf(kind Kind, format string, args ...any) *Error {
 	return &Error{Kind: kind, Message: fmt.Sprintf(format, args...)}
+}
+
+// HTTPStatus returns the status code of an answer with the error over HTTP.
+func (e *Error) HTTPStatus() int {
+	if e.Refused && e.Kind == BadResponse {
+		return InvalidRequest.HTTPStatus()
+	}
+	return e.Kind.HTTPStatus()
+}
+
+// GRPCCode returns the code of the error over gRPC.
+func (e *Error) GRPCCode() codes.Code {
+	if e.Refused && e.Kind == BadResponse {
+		return InvalidRequest.GRPCCode()
+	}
+	return e.Kind.GRPCCode()
 }
 
 // Error returns the text that may leave the gateway: handler and message, without the cause.
