@@ -35,7 +35,9 @@ func newGetHandlersCommand(hooks *catalog.Catalog) *cobra.Command {
 			"failure policy, order, and the version of objects that they get. HANDLER is the name that --handler\n" +
 			"of \"hookgate call\" accepts, and OFFERED AS the one that Cluster API sees. It sees one handler for\n" +
 			"each lifecycle hook, which represents all that are listed under its name.\n\n" +
-			"With --server, or with credentials alone, list the answer to discovery of a gateway or an extension.",
+			"With --server, or with credentials alone, list the answer to discovery of a gateway or an extension.\n" +
+			"There, TIMEOUT is how long a caller should wait. A gateway adds up to a second to what the extension has\n" +
+			"stated, so that 10s become 11s, to end a call and report it before its caller gives up.",
 		Example: "  hookgate get handlers\n" +
 			"  hookgate get handlers --context management\n" +
 			"  hookgate get handlers --diagnostics https://hookgate.example:8443 --ca ca.crt --token-file token -o wide\n" +
