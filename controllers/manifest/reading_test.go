@@ -16,7 +16,8 @@ import (
 func TestNextParsesWhatChanged(t *testing.T) {
 	words := newDecoder(t)
 	before := map[string]string{
-		"a.yaml": config("one", urlA), "b.yaml": config("two", urlA), "c.yaml": config("bad", "http://insecure"), "d.yaml": "[",
+		"a.yaml": config("one", urlA), "b.yaml": config("two", urlA),
+		"c.yaml": config("bad", "http://insecure"), "d.yaml": "[",
 	}
 	first, problems := (&Inventory{}).Next(manifestsOf(before), words)
 	after := map[string]string{"b.yaml": config("two", urlB), "e.yaml": config("one", urlA)}
@@ -37,8 +38,8 @@ func TestNextParsesWhatChanged(t *testing.T) {
 	if texts(more) != texts(want) || len(anew.Extensions) != len(second.Extensions) {
 		t.Errorf("got the problems\n%s\nwant those of reading all files anew\n%s", texts(more), texts(want))
 	}
-	if third, again := second.Next(manifestsOf(before), words); third.Extensions["two"].Extension.ClientConfig.URL != urlA ||
-		texts(again) != texts(problems) {
+	third, again := second.Next(manifestsOf(before), words)
+	if third.Extensions["two"].Extension.ClientConfig.URL != urlA || texts(again) != texts(problems) {
 		t.Errorf("back to what it was: problems\n%s\nwant\n%s", texts(again), texts(problems))
 	}
 }
@@ -54,7 +55,8 @@ func texts(problems []Problem) string {
 // A file with more problems than are reported is not kept: its problems would take memory for as long as it is there.
 func TestNextKeepsNoFloodOfProblems(t *testing.T) {
 	for count, kept := range map[int]bool{limits.ManifestProblems: true, limits.ManifestProblems + 1: false} {
-		v, _ := (&Inventory{}).Next(manifestsOf(map[string]string{"a.yaml": strings.Repeat("---\na: b\n", count)}), newDecoder(t))
+		files := manifestsOf(map[string]string{"a.yaml": strings.Repeat("---\na: b\n", count)})
+		v, _ := (&Inventory{}).Next(files, newDecoder(t))
 		if got := v.read["d/a.yaml"] != nil; got != kept {
 			t.Errorf("with %d problems, the reading is kept: %t", count, got)
 		}

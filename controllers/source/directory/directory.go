@@ -173,8 +173,8 @@ func (d *Source) Warning() string {
 }
 
 // Run reads the directory, makes the registry ready once every ExtensionConfig in it is served with the handlers in its
-// status or has been tried, which takes no longer than limits.DiscoveryTimeout, and keeps the registry as the directory is until ctx is done. It returns an
-// error only if it cannot read the directory at the start. It may be called once.
+// status or has been tried, which takes no longer than limits.DiscoveryTimeout, and keeps the registry as the directory
+// is until ctx is done. It returns an error only if it cannot read the directory at the start. It may be called once.
 func (d *Source) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer d.workers.stop()

@@ -32,8 +32,8 @@ type worker struct {
 	tried     func() // called once, after the first attempt
 }
 
-// set replaces the reconciled Extension of the same name with x, unless they are equal. It calls tried once handlers are
-// served that were known before, after the first attempt, or when the ExtensionConfig is removed.
+// set replaces the reconciled Extension of the same name with x, unless they are equal. It calls tried once handlers
+// are served that were known before, after the first attempt, or when the ExtensionConfig is removed.
 func (w *workers) set(ctx context.Context, x *extensionconfig.Extension, tried func()) {
 	before := w.current[x.Name]
 	if before != nil && before.extension != nil && before.extension.Equal(x) {
