@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -200,6 +201,23 @@ func rawJSON(j *apiextensionsv1.JSON) []byte {
 func busy() reconcile.Result { return later(jitter(leastInterval)) }
 
 func later(d time.Duration) reconcile.Result { return reconcile.Result{RequeueAfter: d} }
+
+// call has the hook called if that is due, and writes desired, on which ask records the answer. What ask gets are the
+// inputs of the request, which has no objects yet.
+func (r *base) call(
+	ctx context.Context, p *pacer, o, desired object, hook string, req proto.Message,
+	ask func(in inputs) (reconcile.Result, error),
+) (reconcile.Result, error) {
+	key, in := client.ObjectKeyFromObject(o), digest(hook, req)
+	if d := p.wait(key, in); d > 0 {
+		return later(d), r.write(ctx, o, desired)
+	}
+	result, err := ask(in)
+	if err != nil {
+		return reconcile.Result{}, err
+	}
+	return result, r.record(ctx, p, o, desired)
+}
 
 // failure handles the error of a call: it records it on the object, and returns when the next call is due. An error
 // that is none of the call's ends the reconciliation.

@@ -86,7 +86,9 @@ func (r *clusters) reconcile(
 	desired = continued(c, desired)
 	w.infra, w.clusterExternalID = c, c.Spec.ExternalID
 	req.Subject.ExternalId, req.Subject.ClusterExternalId = c.Spec.ExternalID, c.Spec.ExternalID
-	return r.call(ctx, c, desired, w, handler, req)
+	return r.call(ctx, r.pace, c, desired, "ReconcileCluster", req, func(in inputs) (reconcile.Result, error) {
+		return r.ask(ctx, c, desired, w, handler, req, in)
+	})
 }
 
 // clusterBlock returns why the extension must not be called about a cluster that should exist; nil if it may.
@@ -127,22 +129,6 @@ func (w *world) settled() clusterv1.APIEndpoint {
 		return clusterv1.APIEndpoint{}
 	}
 	return w.cluster.Spec.ControlPlaneEndpoint
-}
-
-// call makes the call if it is due, and writes desired.
-func (r *clusters) call(
-	ctx context.Context, c, desired *infrav1.HookgateCluster, w *world, handler infrav1.HandlerName,
-	req *infrahooksv1alpha1.ReconcileClusterRequest,
-) (reconcile.Result, error) {
-	key, in := client.ObjectKeyFromObject(c), digest("ReconcileCluster", req)
-	if d := r.pace.wait(key, in); d > 0 {
-		return later(d), r.write(ctx, c, desired)
-	}
-	result, err := r.ask(ctx, c, desired, w, handler, req, in)
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	return result, r.record(ctx, r.pace, c, desired)
 }
 
 // ask makes the call, and records what it says on desired. in are the inputs of the request.

@@ -147,8 +147,8 @@ func (r *pools) reconcileGroup(
 	return later(r.pace.answered(key, in, interval(usual, retryAfter(answer)))), nil
 }
 
-// holdGroup keeps a group that is about to grow from being moved, until all its instances have been recorded. It returns
-// the pool as it is stored.
+// holdGroup keeps a group that is about to grow from being moved, until all its instances have been recorded. It
+// returns the pool as it is stored.
 func (r *pools) holdGroup(
 	ctx context.Context, p, desired *infrav1.HookgateMachinePool, size size,
 ) (stored, next *infrav1.HookgateMachinePool, err error) {
@@ -205,7 +205,8 @@ func (r *pools) doubted(
 	own := a.GetProviderId()
 	if p.Spec.ProviderID != "" && own != "" && own != p.Spec.ProviderID { // the list is that of something else
 		return stops(infrav1.ProviderIDConflictReason, fmt.Sprintf("the extension answers the provider ID %q for the pool, "+
-			"and %q is recorded, which never changes: it must find the pool again by its externalID", own, p.Spec.ProviderID)), nil
+			"and %q is recorded, which never changes: it must find the pool again by its externalID",
+			own, p.Spec.ProviderID)), nil
 	}
 	return r.taken(ctx, p, a)
 }

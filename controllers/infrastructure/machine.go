@@ -100,7 +100,9 @@ func (r *machines) reconcile(
 	}
 	desired = continued(m, desired)
 	req.Subject.ExternalId = m.Spec.ExternalID
-	return r.call(ctx, m, desired, w, handler, req)
+	return r.call(ctx, r.pace, m, desired, "ReconcileMachine", req, func(in inputs) (reconcile.Result, error) {
+		return r.ask(ctx, m, desired, w, handler, req, in)
+	})
 }
 
 // current returns the machine as it is stored. A machine without a provider ID is read past the cache: one that has
@@ -196,22 +198,6 @@ func (w *world) machineName(m *infrav1.HookgateMachine) string {
 		return w.machine.Name
 	}
 	return m.Name
-}
-
-// call makes the call if it is due, and writes desired.
-func (r *machines) call(
-	ctx context.Context, m, desired *infrav1.HookgateMachine, w *world, handler infrav1.HandlerName,
-	req *infrahooksv1alpha1.ReconcileMachineRequest,
-) (reconcile.Result, error) {
-	key, in := client.ObjectKeyFromObject(m), digest("ReconcileMachine", req)
-	if d := r.pace.wait(key, in); d > 0 {
-		return later(d), r.write(ctx, m, desired)
-	}
-	result, err := r.ask(ctx, m, desired, w, handler, req, in)
-	if err != nil {
-		return reconcile.Result{}, err
-	}
-	return result, r.record(ctx, r.pace, m, desired)
 }
 
 // ask makes the call, and records what it says on desired. in are the inputs of the request.
