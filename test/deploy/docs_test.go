@@ -24,11 +24,12 @@ import (
 // notForTheAPIServer maps the beginnings of the pages' blocks that are not objects to their readers.
 var notForTheAPIServer = map[string]string{
 	"# clusterctl.yaml\n":            "clusterctl; test/clusterctl gives it this",
+	"# metadata.yaml\n":              "clusterctl; test/clusterctl gives it this",
 	"# callers.yaml\n":               "the gateway; a test of this package starts it with this",
 	"lint:\n":                        "buf; the example of hooks of one's own has it",
 	"# rack.yaml\n":                  "hookgate check; it describes infrastructure to try",
 	"# Part of a ClusterClass\n":     "Cluster API core, which has the kind",
-	"# kustomization.yaml\n":         "kustomize; the other tests of this package render it",
+	"# kustomization.yaml\n":         "kustomize; other tests render it, here and in test/clusterctl",
 	"components:\n- github.com/hook": "kustomize; the other tests of this package add it to the one above",
 }
 
