@@ -17,7 +17,6 @@ import (
 	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
-	"github.com/prometheus/client_golang/prometheus/promhttp"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/grpclog"
@@ -98,7 +97,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	if err != nil {
 		return err
 	}
-	metricsHandler, err := in.guard(promhttp.HandlerFor(prometheusRegistry, promhttp.HandlerOpts{}))
+	metricsHandler, err := in.guard(gateway.Scrapes(prometheusRegistry))
 	if err != nil {
 		return err
 	}

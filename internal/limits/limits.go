@@ -93,6 +93,10 @@ const (
 	LeastIdleConnections = 256
 )
 
+// Scrapes is the number of scrapes of metrics that are served or wait. A few Prometheus servers scrape every 15 s, and
+// give up after 10 s.
+const Scrapes = 16
+
 // The limits of a registration: Cluster API's schema of ExtensionConfig, and its rules for discovery.
 const (
 	// Handlers is the number of handlers that the status of an ExtensionConfig has room for.
