@@ -310,8 +310,8 @@ func (d *Source) refresh(ctx context.Context, first *pass) bool {
 		policies = append(policies, *d.inventory.Policies[name].Policy)
 	}
 	d.policies.Set(policies) // before the handlers that they are for
+	extensions := make([]extensionconfig.Extension, 0, len(d.inventory.Extensions))
 	for _, name := range slices.Sorted(maps.Keys(d.inventory.Extensions)) {
-		first.add()
 		o := d.inventory.Extensions[name]
 		x, err := d.policies.WithProtocol(*o.Extension)
 		if err != nil { // it is called with JSON then
@@ -320,7 +320,12 @@ func (d *Source) refresh(ctx context.Context, first *pass) bool {
 			})
 			x = *o.Extension
 		}
-		d.workers.set(ctx, &x, first.over)
+		d.workers.serve(&x)
+		extensions = append(extensions, x)
+	}
+	for i := range extensions { // after all are served that can be: discoveries compete for the processors
+		first.add()
+		d.workers.set(ctx, &extensions[i], first.over)
 	}
 	for _, name := range d.workers.names() {
 		if _, ok := d.inventory.Extensions[name]; !ok {

@@ -32,6 +32,13 @@ type worker struct {
 	tried     func() // called once, after the first attempt
 }
 
+// serve registers the handlers that are known of a new Extension, before its extension is asked.
+func (w *workers) serve(x *extensionconfig.Extension) {
+	if w.current[x.Name] == nil && len(x.LastKnown) > 0 {
+		w.reconciler.ServeKnown(*x)
+	}
+}
+
 // set replaces the reconciled Extension of the same name with x, unless they are equal. It calls tried once handlers
 // are served that were known before, after the first attempt, or when the ExtensionConfig is removed.
 func (w *workers) set(ctx context.Context, x *extensionconfig.Extension, tried func()) {
