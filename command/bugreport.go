@@ -12,6 +12,7 @@ import (
 	"net/http"
 	"net/url"
 	"os"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -103,14 +104,16 @@ func printEntries(w io.Writer, path string, entries []bugreport.Entry) error {
 	t := table.New(w)
 	t.Row("FILE", "BYTES", "NOTE")
 	for _, e := range entries {
-		t.Row(e.Name, fmt.Sprint(e.Size), e.Note)
+		t.Row(e.Name, strconv.Itoa(e.Size), e.Note)
 	}
 	return t.Flush()
 }
 
 // collect adds what the gateway says.
 func (o *bugReportOptions) collect(ctx context.Context, report *bugreport.Archive, c *statusClient) {
-	report.AddJSON("command.json", map[string]any{"build": currentBuild(), "gateway": c.name(), "address": c.base.Redacted()})
+	report.AddJSON("command.json", map[string]any{
+		"build": currentBuild(), "gateway": c.name(), "address": c.base.Redacted(),
+	})
 	if g, _, err := c.get(ctx, ""); err != nil {
 		report.Missing("status.json", err)
 	} else {

@@ -59,8 +59,8 @@ func (o *gatewayOptions) target() (tunnel.Target, error) {
 	return tunnel.Target{Namespace: namespace, Pod: pod, Selector: gatewayLabel}, nil
 }
 
-// reach opens the tunnel to the gateway that the flags name, if they name one, and returns what closes it. Unless a flag
-// sets the address of the server, it is then the one that the Pod's command line says.
+// reach opens the tunnel to the gateway that the flags name, if they name one, and returns what closes it. The address
+// of the server is then the one that the Pod's command line says, unless a flag sets it.
 func (o *clientOptions) reach(cmd *cobra.Command) (closeTunnel func(), err error) {
 	address := strings.TrimPrefix(o.flag(), "--")
 	if !o.gateway.selected(cmd.Flags().Changed, address) {
@@ -112,8 +112,8 @@ func splitAddress(address, defaultPort string) (host, port string) {
 	return host, port
 }
 
-// podFlag returns the value of a flag of hookgate serve in a Pod: of its command line, or of its environment. It is empty
-// without one, and where it comes from elsewhere.
+// podFlag returns the value of a flag of hookgate serve in a Pod: of its command line, or of its environment. It is
+// empty without one, and where it comes from elsewhere.
 func podFlag(pod *corev1.Pod, flag string) string {
 	for i := range pod.Spec.Containers {
 		c := &pod.Spec.Containers[i]

@@ -14,9 +14,9 @@ import (
 	"golang.org/x/time/rate"
 )
 
-// grpcLog writes what grpc-go logs. Its warnings are about connections, whose failures are reported with the call or the
-// discovery that they concern, so that they have the level debug. Its errors are warnings, ten at once and then one in a
-// second: the process goes on. Those beyond have the level debug.
+// grpcLog writes what grpc-go logs. Its warnings are about connections, whose failures are reported with the call or
+// the discovery that they concern, so that they have the level debug. Its errors are warnings, because the process goes
+// on: ten at once, and then one in a second. Those beyond have the level debug.
 type grpcLog struct {
 	logger *slog.Logger
 	errors *rate.Limiter

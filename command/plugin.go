@@ -16,8 +16,8 @@ func isPlugin(program string) bool {
 	return name == "kubectl-hookgate"
 }
 
-// asPlugin makes the texts of root and its commands those of a plug-in of kubectl. Its client commands mean a gateway in
-// the cluster of kubectl, unless a flag says otherwise.
+// asPlugin makes the texts of root and its commands those of a plug-in of kubectl. Its client commands mean a gateway
+// in the cluster of kubectl, unless a flag says otherwise.
 func asPlugin(root *cobra.Command) {
 	root.Annotations = map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl hookgate"}
 	root.SetVersionTemplate("kubectl hookgate {{.Version}}\n")

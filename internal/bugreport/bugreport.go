@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Package bugreport writes an archive about a gateway for those who look for a defect in it. Secrets are removed from
-// every file: those that are known, such as the token of the user and the settings of extensions, and what has the shape
-// of one.
+// every file: those that are known, such as the token of the user and the settings of extensions, and what has the
+// shape of one.
 //
 // An Archive must not be used concurrently.
 package bugreport

@@ -27,8 +27,8 @@ const (
 	MaxConnections = 64
 )
 
-// Tunnel leads to a Pod. If the connection to it is lost, because the Pod is gone for example, the next one that is made
-// leads to the Pod that is then meant.
+// Tunnel leads to a Pod. If the connection to it is lost, because the Pod is gone for example, the next one that is
+// made leads to the Pod that is then meant.
 type Tunnel struct {
 	config *rest.Config
 	target Target
