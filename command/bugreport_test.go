@@ -63,7 +63,7 @@ func TestBugReport(t *testing.T) {
 	pod := tunneltest.Pod("hookgate-system", "a", true, 0, "--http-address=:9443", "--token", flag, "--tracing-header="+flag+"2")
 	pod.Spec.Containers[0].Env = []corev1.EnvVar{{Name: "GOMEMLIMIT", Value: "460MiB"}, {Name: "PLAIN", Value: variable}, {Name: "HOOKGATE_TOKEN", Value: variable + "2"}}
 	g.SetPods(pod)
-	g.Logs = fmt.Sprintf("level=INFO msg=started\nlevel=WARN msg=%q setting=%q\nAuthorization: Bearer %s\n%s\n%s\n", token, setting, bearer, key, "kubeconfig-token")
+	g.Logs = fmt.Sprintf("level=INFO msg=started\nlevel=WARN msg=%q setting=%q\nAuthorization: Bearer %s\n%s\n%s\n", token, setting, bearer, key, tunneltest.Token)
 	object := func(name string) map[string]any {
 		return map[string]any{
 			"apiVersion": "runtime.cluster.x-k8s.io/v1beta2", "kind": "ExtensionConfig",
@@ -89,7 +89,7 @@ func TestBugReport(t *testing.T) {
 	}
 	files := unzip(t, file)
 	for name, content := range files {
-		for _, secret := range []string{planted, "kubeconfig-token", "PRIVATE KEY", strings.Split(key, "\n")[1]} {
+		for _, secret := range []string{planted, tunneltest.Token, "PRIVATE KEY", strings.Split(key, "\n")[1]} {
 			if strings.Contains(content, secret) {
 				t.Errorf("%s has the secret %q:\n%s", name, secret, content)
 			}

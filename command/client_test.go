@@ -36,6 +36,13 @@ import (
 	"github.com/hookgate/hookgate/hook"
 )
 
+// run is the whole program.
+func run(
+	ctx context.Context, args []string, in io.Reader, out, errOut io.Writer, lookupEnv func(string) (string, bool),
+) int {
+	return runAs(ctx, "hookgate", args, in, out, errOut, lookupEnv)
+}
+
 var update = flag.Bool("update", false, "write the golden files")
 
 const testCallID = "0123456789abcdef"

@@ -61,14 +61,6 @@ func (e usageError) Unwrap() error { return e.err }
 
 func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
 
-// run is the whole program, so that tests can call it.
-func run(
-	ctx context.Context, args []string, in io.Reader, out, errOut io.Writer, lookupEnv func(string) (string, bool),
-	groups ...gateway.Group,
-) int {
-	return runAs(ctx, "hookgate", args, in, out, errOut, lookupEnv, groups...)
-}
-
 // runAs runs the program under a name, by which kubectl finds its plug-ins.
 func runAs(
 	ctx context.Context, program string, args []string, in io.Reader, out, errOut io.Writer,

@@ -119,7 +119,7 @@ func openBrowser(ctx context.Context, page string) error {
 	case "windows":
 		name, args = "rundll32", []string{"url.dll,FileProtocolHandler", page}
 	}
-	browser := exec.CommandContext(ctx, name, args...)
+	browser := exec.CommandContext(ctx, name, args...) //nolint:gosec // the program is one of three
 	if err := browser.Start(); err != nil {
 		return err
 	}

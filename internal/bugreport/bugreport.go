@@ -22,8 +22,9 @@ import (
 )
 
 const (
-	// MaxFile is the size of the largest file, and MaxTotal of all files together. Both are far more than a reader wants.
-	MaxFile  = 8 << 20
+	// MaxFile is the size of the largest file, which is far more than a reader wants.
+	MaxFile = 8 << 20
+	// MaxTotal is the size of all files together.
 	MaxTotal = 64 << 20
 	// minSecret is the length of the shortest text that is removed wherever it occurs. Shorter ones, such as "on", are
 	// part of many words.

@@ -205,7 +205,10 @@ func TestNothingListens(t *testing.T) {
 	s := tunneltest.New(t, tunneltest.Pod("hookgate-system", "a", true, time.Hour))
 	tu := open(t, s, gateway)
 	client := &http.Client{Transport: &http.Transport{DialContext: tu.DialContext}}
-	_, err := client.Get("http://127.0.0.1:1/")
+	response, err := client.Get("http://127.0.0.1:1/")
+	if err == nil {
+		_ = response.Body.Close()
+	}
 	var failed *tunnel.Error
 	if !errors.As(err, &failed) || failed.What != "cluster: nothing listens on port 1 of Pod a" || failed.Hint == "" {
 		t.Errorf("got %v", err)

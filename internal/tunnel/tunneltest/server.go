@@ -6,6 +6,7 @@
 package tunneltest
 
 import (
+	"context"
 	"encoding/json"
 	"encoding/pem"
 	"fmt"
@@ -30,6 +31,9 @@ import (
 )
 
 const protocol = "portforward.k8s.io"
+
+// Token is the token of the kubeconfig. It opens nothing.
+const Token = "kubeconfig-token" //nolint:gosec // as above
 
 // Server is the API server. Its fields may be changed until the first request, and Pods afterwards with SetPods.
 type Server struct {
@@ -96,7 +100,7 @@ func (s *Server) Kubeconfig(t *testing.T, contexts ...string) string {
 			Type: "CERTIFICATE", Bytes: s.http.Certificate().Raw,
 		}),
 	}
-	config.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: "kubeconfig-token"}
+	config.AuthInfos["u"] = &clientcmdapi.AuthInfo{Token: Token}
 	for i, name := range contexts {
 		config.Contexts[name] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
 		if i == 0 {
@@ -243,7 +247,7 @@ func (s *Server) carry(stream, report httpstream.Stream) {
 	defer func() { _ = stream.Close() }()
 	defer func() { _ = report.Close() }()
 	port := stream.Headers().Get(corev1.PortHeader)
-	conn, err := net.Dial("tcp", s.Ports[port])
+	conn, err := new(net.Dialer).DialContext(context.Background(), "tcp", s.Ports[port])
 	if s.Ports[port] == "" || err != nil {
 		_, _ = fmt.Fprintf(report, "failed to connect to localhost:%s inside namespace, IPv4: dial tcp4 127.0.0.1:%s: "+
 			"connect: connection refused", port, port)
