@@ -166,23 +166,14 @@ func TestPoolOfMachines(t *testing.T) {
 	})
 	// A machine with a Machine is removed by it, which drains its Node.
 	one := w.poolMachines("p")[0]
-	machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: one.Name, Finalizers: []string{"test.hookgate.dev/drain"}}}
-	machine.Spec.ClusterName = "c"
-	machine.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{
-		APIGroup: infrav1.GroupVersion.Group, Kind: infrav1.HookgateMachineKind, Name: one.Name,
-	}
-	w.create(machine)
-	update(w, &one, func(m *infrav1.HookgateMachine) {
-		m.OwnerReferences = append(m.OwnerReferences, owner("Machine", machine, true))
-	})
+	machine := w.machineOf(&one)
 	w.delete(infra)
-	eventually(w, machine, "deleted", func(m *clusterv1.Machine) bool { return !m.DeletionTimestamp.IsZero() })
+	eventually(w, machine, "deleted", isDeleting)
 	w.until("the others are gone", func() bool { return len(w.cloud.existing()) == 1 })
 	if !w.get(&one) || !one.DeletionTimestamp.IsZero() {
 		t.Error("the HookgateMachine was deleted before its Machine")
 	}
-	update(w, machine, func(m *clusterv1.Machine) { m.Finalizers = nil })
-	w.delete(&one) // as Cluster API does after the drain
+	w.drained(machine)
 	w.gone(infra)
 	if n := len(w.cloud.existing()); n != 0 {
 		t.Errorf("%d machines are left", n)
@@ -198,14 +189,7 @@ func TestPoolHealthCheck(t *testing.T) {
 	eventually(w, infra, "2 machines", settled(2))
 	var machines []*clusterv1.Machine
 	for _, m := range w.poolMachines("p") {
-		machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: m.Name}}
-		machine.Spec.ClusterName = "c"
-		machine.Spec.Bootstrap.DataSecretName = new("")
-		machine.Spec.InfrastructureRef = clusterv1.ContractVersionedObjectReference{
-			APIGroup: infrav1.GroupVersion.Group, Kind: infrav1.HookgateMachineKind, Name: m.Name,
-		}
-		w.create(machine)
-		machines = append(machines, machine)
+		machines = append(machines, w.machineOf(&m))
 	}
 	mark := func(m *clusterv1.Machine, kinds ...string) {
 		updateStatus(w, m, func(m *clusterv1.Machine) {
@@ -220,10 +204,8 @@ func TestPoolHealthCheck(t *testing.T) {
 	healthy, failed := machines[0], machines[1]
 	mark(healthy, clusterv1.MachineHealthCheckSucceededCondition)
 	mark(failed, clusterv1.MachineHealthCheckSucceededCondition, clusterv1.MachineOwnerRemediatedCondition)
-	w.gone(failed)
-	gone := &infrav1.HookgateMachine{ObjectMeta: metav1.ObjectMeta{Namespace: failed.Namespace, Name: failed.Name}}
-	w.delete(gone) // as Cluster API does
-	w.gone(gone)
+	eventually(w, failed, "deleted", isDeleting)
+	w.drained(failed)
 	eventually(w, infra, "2 machines again", func(p *infrav1.HookgateMachinePool) bool {
 		return settled(2)(p) && len(w.cloud.existing()) == 2
 	})
