@@ -5,12 +5,14 @@ package gateway
 
 import (
 	"context"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/hookgate/hookgate/internal/limits"
 )
@@ -25,7 +27,7 @@ func TestScrapesTakeTurns(t *testing.T) {
 			most.Store(max(most.Load(), serving.Add(1)))
 			<-release
 			serving.Add(-1)
-		}))
+		}), time.Minute)
 		scrape := func(ctx context.Context) *httptest.ResponseRecorder {
 			w := httptest.NewRecorder()
 			handler.ServeHTTP(w, httptest.NewRequestWithContext(ctx, http.MethodGet, "/metrics", nil))
@@ -56,4 +58,36 @@ func TestScrapesTakeTurns(t *testing.T) {
 			t.Errorf("%d scrapes were served at the same time", n)
 		}
 	})
+}
+
+// TestStalledScraperLosesItsTurn checks that a scraper that reads nothing does not keep others from their metrics.
+func TestStalledScraperLosesItsTurn(t *testing.T) {
+	began := make(chan struct{}, 1)
+	large := make([]byte, 1<<20)
+	server := httptest.NewServer(inTurn(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for r.URL.RawQuery == "all" { // more than any socket buffers
+			if _, err := w.Write(large); err != nil {
+				return
+			}
+			select {
+			case began <- struct{}{}:
+			default:
+			}
+		}
+	}), 100*time.Millisecond))
+	t.Cleanup(server.Close)
+	stalled, err := new(net.Dialer).DialContext(t.Context(), "tcp", server.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = stalled.Close() }()
+	if _, err := stalled.Write([]byte("GET /metrics?all HTTP/1.1\r\nHost: h\r\n\r\n")); err != nil {
+		t.Fatal(err)
+	}
+	<-began
+	response, err := server.Client().Get(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = response.Body.Close()
 }

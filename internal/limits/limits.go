@@ -93,9 +93,13 @@ const (
 	LeastIdleConnections = 256
 )
 
-// Scrapes is the number of scrapes of metrics that are served or wait. A few Prometheus servers scrape every 15 s, and
-// give up after 10 s.
-const Scrapes = 16
+// The limits of scrapes of metrics.
+const (
+	// Scrapes is the number of scrapes that are served or wait. A few Prometheus servers scrape every 15 s.
+	Scrapes = 16
+	// ScrapeTimeout bounds the time of one scrape, until its answer has been read. Prometheus gives up after 10 s.
+	ScrapeTimeout = 30 * time.Second
+)
 
 // The limits of a registration: Cluster API's schema of ExtensionConfig, and its rules for discovery.
 const (
