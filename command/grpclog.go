@@ -9,35 +9,48 @@ import (
 	"log/slog"
 	"os"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
+	"google.golang.org/grpc/grpclog"
 )
 
 // grpcLog writes what grpc-go logs. Its warnings are about connections, whose failures are reported with the call or
 // the discovery that they concern, so that they have the level debug. Its errors are warnings, because the process goes
 // on: ten at once, and then one in a second. Those beyond have the level debug.
 type grpcLog struct {
-	logger *slog.Logger
+	logger atomic.Pointer[slog.Logger]
 	errors *rate.Limiter
 }
 
 func newGRPCLog(logger *slog.Logger) *grpcLog {
-	return &grpcLog{logger: logger, errors: rate.NewLimiter(rate.Every(time.Second), 10)}
+	l := &grpcLog{errors: rate.NewLimiter(rate.Every(time.Second), 10)}
+	l.logger.Store(logger)
+	return l
 }
+
+// installGRPCLog makes grpc-go log to what it returns. It does so once, because grpc-go does not synchronize that with
+// what it logs: the first call must precede all use of grpc-go.
+var installGRPCLog = sync.OnceValue(func() *grpcLog {
+	l := newGRPCLog(slog.New(slog.DiscardHandler))
+	grpclog.SetLoggerV2(l)
+	return l
+})
 
 // noHealthService is a part of what grpc-go logs as an error, and is none, about a server without a health service.
 const noHealthService = "health check is unimplemented at server side"
 
 func (l *grpcLog) log(level slog.Level, text func() string) {
-	if l.logger.Enabled(context.Background(), level) {
-		l.logger.Log(context.Background(), level, strings.TrimSpace(text()), "library", "grpc")
+	if logger := l.logger.Load(); logger.Enabled(context.Background(), level) {
+		logger.Log(context.Background(), level, strings.TrimSpace(text()), "library", "grpc")
 	}
 }
 
 func (l *grpcLog) error(text string) {
 	if strings.Contains(text, noHealthService) {
-		l.logger.Info("the health of an extension is not checked, because its gRPC server has no health service: calls go "+
+		l.logger.Load().Info("the health of an extension is not checked, because its gRPC server has no health service: calls go "+
 			"to each of its addresses that can be connected to", "library", "grpc", "cause", strings.TrimSpace(text))
 		return
 	}

@@ -19,7 +19,6 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"golang.org/x/sync/errgroup"
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/grpclog"
 	"k8s.io/klog/v2"
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
@@ -258,7 +257,7 @@ func newLogger(w io.Writer, format, level string) (*slog.Logger, error) {
 
 // logLibraries makes the global loggers of libraries write to logger.
 func logLibraries(logger *slog.Logger) {
-	grpclog.SetLoggerV2(newGRPCLog(logger))
+	installGRPCLog().logger.Store(logger)
 	ctrllog.SetLogger(logr.FromSlogHandler(logger.Handler()))
 	klog.SetSlogLogger(logger)
 }

@@ -28,6 +28,7 @@ func TestMain(m *testing.M) {
 	if os.Getenv(asProgram) != "" {
 		Main()
 	}
+	installGRPCLog() // before the first test uses grpc-go
 	os.Exit(m.Run())
 }
 
