@@ -10,6 +10,7 @@ import (
 	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/answercache"
+	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/circuit"
 )
 
@@ -101,10 +102,11 @@ func makeFlight(
 
 // spareMemory returns the function that reserves memory for an answer that outlives its call.
 func spareMemory(ctx context.Context) answercache.Reserve {
+	var memory *budget.Reservation // which bounds nothing without a front
 	if in := inboundFrom(ctx); in != nil {
-		return in.memory.Spare
+		memory = in.memory
 	}
-	return func(int64) (func(), bool) { return func() {}, true }
+	return memory.Spare
 }
 
 // wait waits for the end of an identical call. A result without a response means that its outcome is of no use here,
