@@ -48,8 +48,14 @@ func (c *Client) post(ctx context.Context, h *catalog.Hook, handler string, body
 		return &Response{Header: resp.Header, Failure: c.failure(ctx, f)}
 	}
 	r := &Response{Status: "HTTP " + resp.Status, HTTPCode: resp.StatusCode, Header: resp.Header, Body: data}
-	if r.HTTPCode == http.StatusOK {
-		r.decode(c, h)
+	if r.HTTPCode != http.StatusOK {
+		return r
+	}
+	r.decode(c, h)
+	if r.Invalid != nil && ctx.Err() != nil {
+		// A server that sees that this side has left may end its answer, and net/http may return it all the same.
+		f := &connect.Failure{Kind: hook.BadResponse, Text: "answer is invalid", Cause: r.Invalid}
+		return &Response{Header: resp.Header, Failure: c.failure(ctx, f)}
 	}
 	return r
 }
