@@ -12,10 +12,20 @@ import (
 func large(tb testing.TB) *Registry {
 	tb.Helper()
 	r := New()
-	for i := range 2000 {
-		mustApply(tb, r, largeRegistration(i))
+	for _, err := range r.ApplyAll(largeRegistrations()) {
+		if err != nil {
+			tb.Fatal(err)
+		}
 	}
 	return r
+}
+
+func largeRegistrations() []Registration {
+	regs := make([]Registration, 2000)
+	for i := range regs {
+		regs[i] = largeRegistration(i)
+	}
+	return regs
 }
 
 func largeRegistration(i int) Registration {
@@ -77,6 +87,19 @@ func BenchmarkApply(b *testing.B) {
 	for b.Loop() {
 		if err := r.Apply(reg); err != nil {
 			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkApplyAll fills a registry with 2,000 registrations of 10 handlers.
+func BenchmarkApplyAll(b *testing.B) {
+	regs := largeRegistrations()
+	b.ReportAllocs()
+	for b.Loop() {
+		for _, err := range New().ApplyAll(regs) {
+			if err != nil {
+				b.Fatal(err)
+			}
 		}
 	}
 }

@@ -67,13 +67,13 @@ func (r *Registry) SetPolicies(extensionConfig string, p Policies) {
 		policies[extensionConfig] = p
 	}
 
-	var next *Snapshot
+	// If no handler changes, the generation stays.
+	same := *s
+	next := &same
 	if c, ok := s.byConfig[extensionConfig]; ok {
-		next = s.with(extensionConfig, s.newConfig(c.registration, p))
-	} else {
-		// No handler changes, so the generation stays.
-		same := *s
-		next = &same
+		d := s.draft()
+		d.put(extensionConfig, s.newConfig(c.registration, p))
+		next = d.finish()
 	}
 	next.policies = policies
 	r.current.Store(next)

@@ -6,8 +6,6 @@ package registry
 import (
 	"bytes"
 	"cmp"
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -82,26 +80,32 @@ func (r *Registry) Ready() <-chan struct{} { return r.ready }
 // Apply adds the registration of one ExtensionConfig, or replaces the one with the same name. If it returns an error,
 // the registry is unchanged. The error joins every mistake, named by ExtensionConfig and field, in a fixed order.
 // Apply copies reg deeply.
-func (r *Registry) Apply(reg Registration) error {
-	if err := check(&reg); err != nil {
-		return err
+func (r *Registry) Apply(reg Registration) error { return r.ApplyAll([]Registration{reg})[0] }
+
+// ApplyAll applies registrations one after the other, as Apply does, and makes all of them visible at once. It returns
+// the error of each: one that is refused keeps no other from being applied. To apply many together costs little more
+// than to apply one of them alone, as every change copies the lists of handlers.
+func (r *Registry) ApplyAll(regs []Registration) []error {
+	errs := make([]error, len(regs))
+	copies := make([]Registration, len(regs))
+	for i := range regs {
+		if errs[i] = check(&regs[i]); errs[i] == nil {
+			copies[i] = clone(regs[i])
+		}
 	}
-	reg = clone(reg)
 
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := r.current.Load()
-	c := s.newConfig(&reg, s.policies[reg.Name])
-	if s.sole {
-		isOther := func(other *Registration) bool { return other.Name != reg.Name }
-		if i := slices.IndexFunc(s.registrations, isOther); i >= 0 {
-			return fmt.Errorf("ExtensionConfig %q: the gateway answers for %q alone", reg.Name, s.registrations[i].Name)
+	d := r.current.Load().draft()
+	for i := range copies {
+		if errs[i] == nil {
+			errs[i] = d.apply(&copies[i])
 		}
-	} else if err := s.checkLabels(c); err != nil {
-		return err
 	}
-	r.current.Store(s.with(reg.Name, c))
-	return nil
+	if len(d.touched) > 0 {
+		r.current.Store(d.finish())
+	}
+	return errs
 }
 
 // Remove removes the registration of an ExtensionConfig, if it exists.
@@ -110,7 +114,9 @@ func (r *Registry) Remove(name string) {
 	defer r.mu.Unlock()
 	s := r.current.Load()
 	if _, ok := s.byConfig[name]; ok {
-		r.current.Store(s.with(name, nil))
+		d := s.draft()
+		d.put(name, nil)
+		r.current.Store(d.finish())
 	}
 }
 
@@ -124,42 +130,4 @@ func clone(reg Registration) Registration {
 		reg.NamespaceSelector = reg.NamespaceSelector.DeepCopySelector()
 	}
 	return reg
-}
-
-// newConfig returns reg with its entries, to which it applies the policies.
-func (s *Snapshot) newConfig(reg *Registration, policies Policies) *config {
-	c := &config{registration: reg, entries: make([]*Entry, len(reg.Handlers))}
-	for i, h := range reg.Handlers {
-		name, label := h.Name, h.Name
-		if !s.sole {
-			name += "." + reg.Name
-			label = Label(name)
-		}
-		p := policies.of(h.Name)
-		c.entries[i] = &Entry{
-			Name: name, Label: label, Handler: override(h, p), Registration: reg, Policy: p, ExtensionPolicy: policies.All,
-		}
-	}
-	return c
-}
-
-// checkLabels returns an error if another handler has a label of c. Only labels with a hash can collide: by intent, or
-// with a probability of one in four billion.
-func (s *Snapshot) checkLabels(c *config) error {
-	var errs []error
-	seen := make(map[string]*Entry, len(c.entries))
-	for _, e := range c.entries {
-		other, ok := seen[e.Label]
-		if !ok {
-			if other, ok = s.Handler(e.Label); ok && other.Registration.Name == c.registration.Name {
-				ok = false // about to be replaced
-			}
-		}
-		if ok {
-			errs = append(errs, fmt.Errorf("ExtensionConfig %q: handler %q: label %q is the one of handler %q already",
-				c.registration.Name, e.Handler.Name, e.Label, other.Name))
-		}
-		seen[e.Label] = e
-	}
-	return errors.Join(errs...)
 }

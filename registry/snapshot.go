@@ -5,7 +5,6 @@ package registry
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 	"strings"
 
@@ -123,96 +122,4 @@ func (s *Snapshot) HandlersOf(extensionConfig string) []*Entry {
 		return nil
 	}
 	return c.entries
-}
-
-// with returns a snapshot in which added replaces the registration name. If added is nil, it removes the registration.
-func (s *Snapshot) with(name string, added *config) *Snapshot {
-	next := &Snapshot{
-		ready:         s.ready,
-		unready:       s.unready,
-		sole:          s.sole,
-		generation:    s.generation + 1,
-		byHook:        maps.Clone(s.byHook),
-		byConfig:      maps.Clone(s.byConfig),
-		policies:      s.policies,
-		byHashedLabel: s.byHashedLabel,
-	}
-
-	var before, after []*Entry
-	i, found := slices.BinarySearchFunc(s.registrations, name, func(r *Registration, name string) int {
-		return cmp.Compare(r.Name, name)
-	})
-	next.registrations = slices.Clone(s.registrations)
-	if found {
-		before = s.byConfig[name].entries
-		next.registrations = slices.Delete(next.registrations, i, i+1)
-		delete(next.byConfig, name)
-	}
-	if added != nil {
-		after = slices.Clone(added.entries)
-		slices.SortFunc(after, byName)
-		next.registrations = slices.Insert(next.registrations, i, added.registration)
-		next.byConfig[name] = added
-	}
-
-	next.all = replace(s.all, name, after)
-	for gh := range hooksOf(before, after) {
-		entries := slices.DeleteFunc(
-			slices.Clone(after), func(e *Entry) bool { return e.Handler.Hook.GroupHook() != gh },
-		)
-		if entries = replace(s.byHook[gh], name, entries); len(entries) > 0 {
-			next.byHook[gh] = entries
-		} else {
-			delete(next.byHook, gh)
-		}
-	}
-	next.relabel(before, after)
-	return next
-}
-
-// relabel updates byHashedLabel, and copies it only if it changes.
-func (s *Snapshot) relabel(before, after []*Entry) {
-	copied := false
-	for i, entries := range [][]*Entry{before, after} {
-		for _, e := range entries {
-			if s.sole || !hashed(e.Handler.Name, e.Registration.Name) {
-				continue
-			}
-			if !copied {
-				s.byHashedLabel, copied = maps.Clone(s.byHashedLabel), true
-			}
-			if i == 0 {
-				delete(s.byHashedLabel, e.Label)
-			} else {
-				s.byHashedLabel[e.Label] = e
-			}
-		}
-	}
-}
-
-// replace returns entries without the entries of the ExtensionConfig name and with added. All three lists are in order.
-func replace(entries []*Entry, name string, added []*Entry) []*Entry {
-	merged := make([]*Entry, 0, len(entries)+len(added))
-	for _, e := range entries {
-		if e.Registration.Name == name {
-			continue
-		}
-		for len(added) > 0 && byName(added[0], e) < 0 {
-			merged, added = append(merged, added[0]), added[1:]
-		}
-		merged = append(merged, e)
-	}
-	return slices.Clip(append(merged, added...))
-}
-
-func byName(a, b *Entry) int { return cmp.Compare(a.Name, b.Name) }
-
-func hooksOf(lists ...[]*Entry) map[hook.GroupHook]struct{} {
-	hooks := map[hook.GroupHook]struct{}{}
-	for _, list := range lists {
-		for _, e := range list {
-			hooks[e.Handler.Hook.GroupHook()] = struct{}{}
-		}
-	}
-	return hooks
 }

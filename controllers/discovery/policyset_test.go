@@ -68,7 +68,7 @@ func (w *policyWorld) apply(t *testing.T, name string, handlers ...string) {
 	t.Helper()
 	x := discoverytest.Extension(name, urlA).Registration
 	x.Handlers = discoverytest.Handlers(handlers...)
-	if err := w.tracking.Apply(x); err != nil {
+	if err := w.tracking.ApplyAll([]registry.Registration{x})[0]; err != nil {
 		t.Fatal(err)
 	}
 }
@@ -231,7 +231,7 @@ func TestTrackingRegistryKeepsWhatARefusedRegistrationHad(t *testing.T) {
 	<-w.tracking.Changed()
 	x := discoverytest.Extension("acme", urlA).Registration
 	x.Handlers = discoverytest.Handlers("v", "V")
-	if err := w.tracking.Apply(x); err == nil {
+	if err := w.tracking.ApplyAll([]registry.Registration{x})[0]; err == nil {
 		t.Fatal("names that collide must be refused")
 	}
 	select {

@@ -33,8 +33,8 @@ const (
 
 // Registry is the registry that sources fill.
 type Registry interface {
-	// Apply adds or replaces a registration, or returns an error and changes nothing.
-	Apply(r registry.Registration) error
+	// ApplyAll adds or replaces registrations, and returns the error of each that it refuses.
+	ApplyAll(regs []registry.Registration) []error
 	Remove(name string)
 	// SetPolicies replaces the policies for the handlers of an ExtensionConfig, which need not be registered.
 	SetPolicies(extensionConfig string, p registry.Policies)
@@ -140,7 +140,7 @@ func NewReconciler(c ReconcilerConfig) (*Reconciler, error) {
 func (r *Reconciler) Reconcile(ctx context.Context, x extensionconfig.Extension) (extension.Discovered, error) {
 	logger := r.logger.With("extensionConfig", x.Name)
 	s := r.want(&x)
-	r.applyKnown(logger, s, &x)
+	r.serveAll([]Known{{Extension: x}}, []*state{s})
 
 	if x.Paused {
 		if !s.paused {
@@ -179,37 +179,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, x extensionconfig.Extension)
 	}
 	logSuccess(logger, s, changed, found.Skipped)
 	return found, nil
-}
-
-// Serve registers x without calling its extension, where another replica discovers it. If current, x.LastKnown is the
-// result of discovering x in its current form. Otherwise x is still to be discovered, and Serve registers the same
-// handlers as Reconcile does when an extension does not answer. Serve returns an error only if the registry refuses x.
-func (r *Reconciler) Serve(x extensionconfig.Extension, current bool) error {
-	logger := r.logger.With("extensionConfig", x.Name)
-	s := r.want(&x)
-	if !current || x.Paused {
-		r.applyKnown(logger, s, &x)
-		return nil
-	}
-	next := x.Registration
-	next.Handlers = x.LastKnown
-	changed, err := r.apply(s, next)
-	if err != nil {
-		return err
-	}
-	s.discovered, s.failure = true, ""
-	if changed {
-		logger.Info("extension is served as its status says", "handlers", len(next.Handlers))
-	}
-	return nil
-}
-
-// ServeKnown registers the handlers that are known without calling the extension of x, as Reconcile does before it
-// does, and reports whether some of x are served.
-func (r *Reconciler) ServeKnown(x extensionconfig.Extension) bool {
-	s := r.want(&x)
-	r.applyKnown(r.logger.With("extensionConfig", x.Name), s, &x)
-	return s.applied != nil && extensionconfig.SameClient(s.applied.ClientConfig, x.ClientConfig)
 }
 
 // Forgetter is an Observer that keeps something of each ExtensionConfig.
@@ -274,46 +243,6 @@ func unanswered(found *extension.Discovered, known []registry.Handler) error {
 		found.Skipped = append(found.Skipped, extension.Skipped{Name: u.Hook.Hook, Reason: u.Err.Error()})
 	}
 	return nil
-}
-
-// applyKnown registers the last known handlers of x before its extension answers, if they are better than the
-// registered ones.
-func (r *Reconciler) applyKnown(logger *slog.Logger, s *state, x *extensionconfig.Extension) {
-	next := x.Registration
-	switch {
-	case x.Paused && s.applied != nil:
-		return
-	case !s.discovered && len(x.LastKnown) > 0:
-		next.Handlers = x.LastKnown
-	case s.applied != nil && extensionconfig.SameClient(s.applied.ClientConfig, x.ClientConfig):
-		next.Handlers = s.applied.Handlers
-	default:
-		return
-	}
-	if changed, err := r.apply(s, next); err != nil {
-		logger.Warn("registry refused the last known handlers of the extension", "error", err)
-	} else if changed {
-		logger.Info("extension is served with the handlers that were known before", "handlers", len(next.Handlers))
-	}
-}
-
-// apply registers next, and reports whether that is a change.
-func (r *Reconciler) apply(s *state, next registry.Registration) (changed bool, err error) {
-	if s.applied != nil && extensionconfig.SameRegistration(s.applied, &next) {
-		return false, nil
-	}
-	if err := r.registry.Apply(next); err != nil {
-		return false, err
-	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	var before *registry.ClientConfig
-	if s.applied != nil {
-		before = &s.applied.ClientConfig
-	}
-	s.applied = &next
-	r.use(&next.ClientConfig, before)
-	return true, nil
 }
 
 // want returns the state of x and keeps the connections to its extension.

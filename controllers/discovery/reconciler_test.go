@@ -355,7 +355,7 @@ func TestServe(t *testing.T) {
 	b := discoverytest.New(t)
 	serve := func(x extensionconfig.Extension, current bool) {
 		t.Helper()
-		if err := b.Reconciler.Serve(x, current); err != nil {
+		if err := b.Reconciler.Serve(discovery.Known{Extension: x, Current: current}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -379,7 +379,7 @@ func TestServe(t *testing.T) {
 	if calls := len(b.Extensions.Calls(urlA)) + len(b.Extensions.Calls(urlB)); calls != 0 {
 		t.Errorf("extensions were asked %d times", calls)
 	}
-	if err := b.Reconciler.Serve(discoverytest.Extension("acme", urlB, "Not.A.Label"), true); err == nil {
+	if err := b.Reconciler.Serve(discovery.Known{Extension: discoverytest.Extension("acme", urlB, "Not.A.Label"), Current: true}); err == nil {
 		t.Error("what the registry refuses is no error")
 	}
 }
@@ -515,4 +515,49 @@ func TestReconcileThatIsStoppedSaysNothing(t *testing.T) {
 	if got := b.Observer.Outcomes(); len(got) > 0 {
 		t.Errorf("observed %v", got)
 	}
+}
+
+// Many are served at once: what is refused keeps no other from being served, and each is remembered for its discovery.
+func TestServeAll(t *testing.T) {
+	b := discoverytest.New(t)
+	current := func(x extensionconfig.Extension) discovery.Known { return discovery.Known{Extension: x, Current: true} }
+	paused := discoverytest.Extension("paused", urlA, "v")
+	paused.Paused = true
+	unknown := discoverytest.Extension("unknown", urlB)
+	known := []discovery.Known{
+		current(discoverytest.Extension("acme", urlA, "v", "w")),
+		current(discoverytest.Extension("bad", urlA, "Not.A.Label")),
+		{Extension: discoverytest.Extension("broken", urlA, "Not.A.Label")},
+		{Extension: discoverytest.Extension("other", urlB, "x")},
+		current(paused), {Extension: unknown},
+	}
+	for i, err := range b.Reconciler.ServeAll(known) {
+		if (err != nil) != (i == 1) {
+			t.Errorf("%s: %v", known[i].Extension.Name, err)
+		}
+	}
+	want := []string{"v.acme " + urlA, "v.paused " + urlA, "w.acme " + urlA, "x.other " + urlB}
+	b.Serves(t, "the handlers that are known", want...)
+	if generation := b.Registry.Snapshot().Generation(); generation != 1 {
+		t.Errorf("they are visible after %d changes", generation)
+	}
+	if got := b.Logs.Lines("level=WARN", "extensionConfig=broken", "refused the last known handlers"); len(got) != 1 {
+		t.Errorf("got %q", got)
+	}
+	if b.Reconciler.Serves(&unknown) || b.Reconciler.Serves(&known[1].Extension) || !b.Reconciler.Serves(&paused) {
+		t.Error("Serves is wrong about what is registered")
+	}
+	moved := discoverytest.Extension("other", urlA, "x")
+	if b.Reconciler.Serves(&moved) {
+		t.Error("what is registered calls another address")
+	}
+	b.Reconciler.ServeAll(known)
+	if generation := b.Registry.Snapshot().Generation(); generation != 1 {
+		t.Error("to serve the same again is a change")
+	}
+	b.Extensions.Down(urlB)
+	if _, err := b.Reconciler.Reconcile(t.Context(), known[3].Extension); err == nil {
+		t.Fatal("the extension is down")
+	}
+	b.Serves(t, "after a failed discovery", want...)
 }

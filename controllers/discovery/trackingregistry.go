@@ -28,20 +28,23 @@ func NewTrackingRegistry(r Registry) *TrackingRegistry {
 // Changed returns a channel that has a value if the handlers may have changed since the last receive.
 func (r *TrackingRegistry) Changed() <-chan struct{} { return r.changed.C() }
 
-// Apply implements Registry.
-func (r *TrackingRegistry) Apply(reg registry.Registration) error {
-	if err := r.Registry.Apply(reg); err != nil {
-		return err
-	}
-	names := make(map[string]bool, len(reg.Handlers))
-	for _, h := range reg.Handlers {
-		names[h.Name] = true
-	}
+// ApplyAll implements Registry.
+func (r *TrackingRegistry) ApplyAll(regs []registry.Registration) []error {
+	errs := r.Registry.ApplyAll(regs)
 	r.mu.Lock()
-	r.handlers[reg.Name] = names
-	r.mu.Unlock()
-	r.changed.Notify()
-	return nil
+	defer r.mu.Unlock()
+	for i := range regs {
+		if errs[i] != nil {
+			continue
+		}
+		names := make(map[string]bool, len(regs[i].Handlers))
+		for _, h := range regs[i].Handlers {
+			names[h.Name] = true
+		}
+		r.handlers[regs[i].Name] = names
+		r.changed.Notify()
+	}
+	return errs
 }
 
 // Remove implements Registry.

@@ -204,6 +204,9 @@ func (b lossBasis) changed(o lossBasis) bool {
 // observeLosses adds the losses of conversions to an observation if this replica has to write them: a leader always
 // does, and a follower if it has seen losses of its own, which operators would otherwise not see.
 func (r *reconciler) observeLosses(m *memory, o *observation) {
+	if r.losses == nil || o.unreadable {
+		return
+	}
 	basis := lossBasis{generation: o.config.Generation, versions: r.versions(o.config.Name, o.handlers)}
 	if m.losses.changed(basis) {
 		r.losses.Forget(o.config.Name)

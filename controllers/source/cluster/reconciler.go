@@ -109,10 +109,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 func (r *reconciler) observe(
 	ctx context.Context, m *memory, config *runtimev1.ExtensionConfig, leads bool,
 ) (observation, error) {
-	o := observation{config: config, hooks: r.hooks, now: metav1.Now(), leads: leads}
-	x, invalid := r.extension(config)
-	x.LastKnown, o.unreadable = r.lastKnown(m, config)
-	o.handlers, o.protocol = x.LastKnown, x.ClientConfig.Protocol
+	o, x, invalid := r.read(m, config, leads)
 	switch {
 	case !leads:
 		r.report(m, config, r.serve(x, invalid, isDiscovered(config)))
@@ -125,10 +122,49 @@ func (r *reconciler) observe(
 		}
 	}
 	r.observeAvailability(&o)
-	if r.losses != nil && !o.unreadable && ctx.Err() == nil {
+	if ctx.Err() == nil {
 		r.observeLosses(m, &o)
 	}
 	return o, nil
+}
+
+// read returns the part of an observation that an ExtensionConfig says by itself, and the Extension that it defines, or
+// an error if that cannot be used.
+func (r *reconciler) read(
+	m *memory, config *runtimev1.ExtensionConfig, leads bool,
+) (o observation, x extensionconfig.Extension, invalid error) {
+	o = observation{config: config, hooks: r.hooks, now: metav1.Now(), leads: leads}
+	x, invalid = r.extension(config)
+	x.LastKnown, o.unreadable = r.lastKnown(m, config)
+	o.handlers, o.protocol = x.LastKnown, x.ClientConfig.Protocol
+	return o, x, invalid
+}
+
+// observeAll is observe for all ExtensionConfigs when nothing is registered yet, as a follower: the registry takes them
+// together, which costs little more than one of them.
+func (r *reconciler) observeAll(configs []runtimev1.ExtensionConfig) {
+	var known []discovery.Known
+	var valid []observation
+	for i := range configs {
+		config := &configs[i]
+		if !config.DeletionTimestamp.IsZero() {
+			continue
+		}
+		m := r.memoryOf(config.Name)
+		o, x, invalid := r.read(m, config, false)
+		if invalid == nil {
+			known = append(known, discovery.Known{Extension: x, Current: isDiscovered(config)})
+			valid = append(valid, o)
+			continue
+		}
+		r.report(m, config, invalid)
+		r.observeLosses(m, &o)
+	}
+	for i, err := range r.core.ServeAll(known) {
+		m := r.memoryOf(valid[i].config.Name)
+		r.report(m, valid[i].config, err)
+		r.observeLosses(m, &valid[i])
+	}
 }
 
 // extension returns the Extension that config defines, or an error if it cannot be used.
@@ -160,7 +196,7 @@ func (r *reconciler) serve(x extensionconfig.Extension, invalid error, current b
 	if invalid != nil {
 		return invalid
 	}
-	return r.core.Serve(x, current)
+	return r.core.Serve(discovery.Known{Extension: x, Current: current})
 }
 
 // discover tries to discover x, unless a precondition is missing.

@@ -105,13 +105,7 @@ func (r *reconciler) warmUp(ctx context.Context) error {
 		}
 		return fmt.Errorf("list ExtensionConfigs: %w", err)
 	}
-	for i := range list.Items {
-		if config := &list.Items[i]; config.DeletionTimestamp.IsZero() {
-			if _, err := r.observe(ctx, r.memoryOf(config.Name), config, false); err != nil {
-				return err
-			}
-		}
-	}
+	r.observeAll(list.Items)
 	r.logger.Info("registry has the handlers in the status of the ExtensionConfigs",
 		"extensionConfigs", len(list.Items))
 	r.registry.SetReady()

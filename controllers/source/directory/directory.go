@@ -320,10 +320,10 @@ func (d *Source) refresh(ctx context.Context, first *pass) bool {
 			})
 			x = *o.Extension
 		}
-		d.workers.serve(&x)
 		extensions = append(extensions, x)
 	}
-	for i := range extensions { // after all are served that can be: discoveries compete for the processors
+	d.workers.serve(extensions) // all at once, and before any is discovered
+	for i := range extensions {
 		first.add()
 		d.workers.set(ctx, &extensions[i], first.over)
 	}

@@ -32,10 +32,16 @@ type worker struct {
 	tried     func() // called once, after the first attempt
 }
 
-// serve registers the handlers that are known of a new Extension, before its extension is asked.
-func (w *workers) serve(x *extensionconfig.Extension) {
-	if w.current[x.Name] == nil && len(x.LastKnown) > 0 {
-		w.reconciler.ServeKnown(*x)
+// serve registers the handlers that are known of new Extensions, before their extensions are asked.
+func (w *workers) serve(xs []extensionconfig.Extension) {
+	var known []discovery.Known
+	for i := range xs {
+		if x := &xs[i]; w.current[x.Name] == nil && len(x.LastKnown) > 0 {
+			known = append(known, discovery.Known{Extension: *x})
+		}
+	}
+	if len(known) > 0 {
+		w.reconciler.ServeAll(known) // it logs what is refused of handlers that are not current
 	}
 }
 
@@ -51,6 +57,8 @@ func (w *workers) set(ctx context.Context, x *extensionconfig.Extension, tried f
 	if before != nil {
 		pending := before.tried
 		next.tried = sync.OnceFunc(func() { pending(); tried() })
+	} else if w.reconciler.Serves(x) {
+		next.tried() // the handlers in its status are served already, however long discovery takes
 	}
 	w.start(ctx, x.Name, before, next, func(ctx context.Context) { w.loop(ctx, next) })
 }
@@ -89,9 +97,6 @@ func (w *workers) start(ctx context.Context, name string, before, next *worker, 
 // loop reconciles until ctx is done.
 func (w *workers) loop(ctx context.Context, l *worker) {
 	delays := w.backoff.Delays()
-	if w.reconciler.ServeKnown(*l.extension) {
-		l.tried() // the handlers in its status are served already, however long discovery takes
-	}
 	for ctx.Err() == nil {
 		wait := w.resync
 		if _, err := w.reconciler.Reconcile(ctx, *l.extension); err != nil {

@@ -1,0 +1,192 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/hookgate/hookgate/hook"
+)
+
+// draft is the next snapshot while it is made. Lookups by name see each change at once; the lists stay as they were
+// until finish, so that many changes copy them once.
+type draft struct {
+	Snapshot
+	base    *Snapshot
+	touched map[string]struct{} // the ExtensionConfigs that differ from base, or may
+	// labelsCopied reports whether byHashedLabel is no longer the one of base.
+	labelsCopied bool
+}
+
+// draft returns a draft without changes.
+func (s *Snapshot) draft() *draft {
+	d := &draft{Snapshot: *s, base: s, touched: map[string]struct{}{}}
+	d.byConfig = maps.Clone(s.byConfig)
+	return d
+}
+
+// apply adds a registration or replaces the one with the same name, unless there is a reason against that among the
+// others.
+func (d *draft) apply(reg *Registration) error {
+	c := d.newConfig(reg, d.policies[reg.Name])
+	if d.sole {
+		for name := range d.byConfig {
+			if name != reg.Name {
+				return fmt.Errorf("ExtensionConfig %q: the gateway answers for %q alone", reg.Name, name)
+			}
+		}
+	} else if err := d.checkLabels(c); err != nil {
+		return err
+	}
+	d.put(reg.Name, c)
+	return nil
+}
+
+// put replaces the registration name with added. If added is nil, it removes the registration.
+func (d *draft) put(name string, added *config) {
+	if before := d.byConfig[name]; before != nil {
+		for _, e := range before.entries {
+			d.relabel(e, nil)
+		}
+	}
+	if delete(d.byConfig, name); added != nil {
+		d.byConfig[name] = added
+		for _, e := range added.entries {
+			d.relabel(e, e)
+		}
+	}
+	d.touched[name] = struct{}{}
+}
+
+// relabel makes now, which may be nil, the entry with the label of e. It copies byHashedLabel only if that changes.
+func (d *draft) relabel(e, now *Entry) {
+	if d.sole || !hashed(e.Handler.Name, e.Registration.Name) {
+		return
+	}
+	if !d.labelsCopied {
+		d.byHashedLabel, d.labelsCopied = maps.Clone(d.byHashedLabel), true
+	}
+	if now == nil {
+		delete(d.byHashedLabel, e.Label)
+	} else {
+		d.byHashedLabel[e.Label] = now
+	}
+}
+
+// finish returns the snapshot. The draft must not be used afterwards.
+func (d *draft) finish() *Snapshot {
+	var gone, come []*Registration
+	var before, after []*Entry
+	for name := range d.touched {
+		if c := d.base.byConfig[name]; c != nil {
+			gone, before = append(gone, c.registration), append(before, c.entries...)
+		}
+		if c := d.byConfig[name]; c != nil {
+			come, after = append(come, c.registration), append(after, c.entries...)
+		}
+	}
+	for _, list := range [][]*Registration{gone, come} {
+		slices.SortFunc(list, byNameOfConfig)
+	}
+	for _, list := range [][]*Entry{before, after} {
+		slices.SortFunc(list, byName)
+	}
+
+	next := d.Snapshot
+	next.generation++
+	next.registrations = replace(d.base.registrations, gone, come, byNameOfConfig)
+	next.all = replace(d.base.all, before, after, byName)
+	next.byHook = maps.Clone(d.base.byHook)
+	beforeByHook, afterByHook := hooksOf(before), hooksOf(after)
+	for gh := range beforeByHook {
+		if _, ok := afterByHook[gh]; !ok {
+			afterByHook[gh] = nil
+		}
+	}
+	for gh, added := range afterByHook {
+		if entries := replace(d.base.byHook[gh], beforeByHook[gh], added, byName); len(entries) > 0 {
+			next.byHook[gh] = entries
+		} else {
+			delete(next.byHook, gh)
+		}
+	}
+	return &next
+}
+
+// replace returns list without removed, which are in it, and with added. All lists are in order. It compares only what
+// is next to a change: of the rest, which is most of it, it copies the pointers.
+func replace[E any](list, removed, added []*E, compare func(a, b *E) int) []*E {
+	merged := make([]*E, 0, len(list)-len(removed)+len(added))
+	for len(removed) > 0 || len(added) > 0 {
+		removes := len(added) == 0 || len(removed) > 0 && compare(removed[0], added[0]) <= 0
+		change := added
+		if removes {
+			change = removed
+		}
+		i, _ := slices.BinarySearchFunc(list, change[0], compare)
+		merged, list = append(merged, list[:i]...), list[i:]
+		if removes {
+			list, removed = list[1:], removed[1:]
+		} else {
+			merged, added = append(merged, added[0]), added[1:]
+		}
+	}
+	return append(merged, list...)
+}
+
+func byName(a, b *Entry) int { return cmp.Compare(a.Name, b.Name) }
+
+func byNameOfConfig(a, b *Registration) int { return cmp.Compare(a.Name, b.Name) }
+
+// hooksOf returns entries by their hooks, each list in the order of entries.
+func hooksOf(entries []*Entry) map[hook.GroupHook][]*Entry {
+	hooks := map[hook.GroupHook][]*Entry{}
+	for _, e := range entries {
+		gh := e.Handler.Hook.GroupHook()
+		hooks[gh] = append(hooks[gh], e)
+	}
+	return hooks
+}
+
+// newConfig returns reg with its entries, to which it applies the policies.
+func (s *Snapshot) newConfig(reg *Registration, policies Policies) *config {
+	c := &config{registration: reg, entries: make([]*Entry, len(reg.Handlers))}
+	for i, h := range reg.Handlers {
+		name, label := h.Name, h.Name
+		if !s.sole {
+			name += "." + reg.Name
+			label = Label(name)
+		}
+		p := policies.of(h.Name)
+		c.entries[i] = &Entry{
+			Name: name, Label: label, Handler: override(h, p), Registration: reg, Policy: p, ExtensionPolicy: policies.All,
+		}
+	}
+	return c
+}
+
+// checkLabels returns an error if another handler has a label of c. Only labels with a hash can collide: by intent, or
+// with a probability of one in four billion.
+func (s *Snapshot) checkLabels(c *config) error {
+	var errs []error
+	seen := make(map[string]*Entry, len(c.entries))
+	for _, e := range c.entries {
+		other, ok := seen[e.Label]
+		if !ok {
+			if other, ok = s.Handler(e.Label); ok && other.Registration.Name == c.registration.Name {
+				ok = false // about to be replaced
+			}
+		}
+		if ok {
+			errs = append(errs, fmt.Errorf("ExtensionConfig %q: handler %q: label %q is the one of handler %q already",
+				c.registration.Name, e.Handler.Name, e.Label, other.Name))
+		}
+		seen[e.Label] = e
+	}
+	return errors.Join(errs...)
+}
