@@ -20,8 +20,9 @@ type conversionResult struct {
 	Same      float64 `json:"sameCPUMicroseconds"`
 	Converted float64 `json:"convertedCPUMicroseconds"`
 
-	SameToPlain      float64 `json:"sameToPlain"`
-	ConvertedToPlain float64 `json:"convertedToPlain"`
+	// SameToPlain and ConvertedToPlain have a ratio for each round.
+	SameToPlain      []float64 `json:"sameToPlain"`
+	ConvertedToPlain []float64 `json:"convertedToPlain"`
 }
 
 // measureConversion compares calls with the same body to three handlers of one extension, which take turns.
@@ -50,7 +51,7 @@ func measureConversion(
 		}
 	}
 	res.Plain, res.Same, res.Converted = median(plain), median(same), median(converted)
-	res.SameToPlain, res.ConvertedToPlain = medianRatio(same, plain), medianRatio(converted, plain)
+	res.SameToPlain, res.ConvertedToPlain = ratios(same, plain), ratios(converted, plain)
 	return res, nil
 }
 
@@ -61,7 +62,7 @@ func (c *conversionResult) write(w io.Writer) error {
   it understands what is sent                    %8s  %6.2f times
   it understands v1beta1, and gets it            %8s  %6.2f times
 
-`, c.BodyBytes, c.Callers, http1Protocol, formatMicroseconds(c.Plain), formatMicroseconds(c.Same), c.SameToPlain,
-		formatMicroseconds(c.Converted), c.ConvertedToPlain)
+`, c.BodyBytes, c.Callers, http1Protocol, formatMicroseconds(c.Plain), formatMicroseconds(c.Same), median(c.SameToPlain),
+		formatMicroseconds(c.Converted), median(c.ConvertedToPlain))
 	return err
 }

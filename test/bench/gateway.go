@@ -14,28 +14,43 @@ import (
 	"github.com/hookgate/hookgate/test/process"
 )
 
-// startGateway starts a gateway with one ExtensionConfig, the null extension at upstream, and waits until it is ready.
+// gatewaySpec is a gateway to start: its binary, and the URLs of extensions by the names of their ExtensionConfigs.
+type gatewaySpec struct {
+	name       string
+	binary     string
+	extensions map[string]string
+	// policies says that there are policies for the handlers of the null extension, which conversion is measured with.
+	policies bool
+	// inFlight is how many calls a policy allows the null extension; 0 leaves it at the gateway's default.
+	inFlight int
+}
+
+// startGateway starts a gateway, and waits until it is ready.
 func startGateway(
-	ctx context.Context, name, binary, dir, upstream string, certs certificates, inFlight int,
+	ctx context.Context, spec gatewaySpec, dir string, certs certificates,
 ) (p *process.Process, address string, err error) {
-	configs := filepath.Join(dir, name)
+	binary, err := filepath.Abs(spec.binary)
+	if err != nil {
+		return nil, "", err
+	}
+	configs := filepath.Join(dir, spec.name)
 	if err := os.MkdirAll(configs, 0o700); err != nil {
 		return nil, "", err
 	}
-	for file, object := range manifests(upstream, certs, inFlight) {
-		manifest, err := json.MarshalIndent(object, "", "  ")
+	for file, manifest := range manifests(spec, certs) {
+		text, err := json.MarshalIndent(manifest, "", "  ")
 		if err != nil {
 			return nil, "", err
 		}
 		// JSON is YAML, and the base64 of the CA needs no care here.
-		if err := os.WriteFile(filepath.Join(configs, file), manifest, 0o600); err != nil {
+		if err := os.WriteFile(filepath.Join(configs, file+".yaml"), text, 0o600); err != nil {
 			return nil, "", err
 		}
 	}
 
 	args := append([]string{"serve", "--extension-configs", configs, "--cert-dir", certs.serverDir},
 		process.AnyPorts()...)
-	g, err := process.StartGateway(ctx, name, exec.Command(binary, args...))
+	g, err := process.StartGateway(ctx, spec.name, exec.Command(binary, args...))
 	if err != nil {
 		return nil, "", err
 	}
@@ -46,41 +61,39 @@ func startGateway(
 	return g.Process, g.HTTPS, nil
 }
 
-// manifests returns the gateway's manifests by file: the extension at upstream, the versions of objects that its
-// handlers understand, and the CustomResourceDefinition with the version of the reference in hookS's Cluster. If inFlight
-// is not 0, as many calls may be in flight.
-func manifests(upstream string, certs certificates, inFlight int) map[string]any {
-	policy := func(handler, version string) any {
-		return map[string]any{
-			"apiVersion": "hookgate.dev/v1alpha1", "kind": "ExtensionPolicy", "metadata": map[string]any{"name": handler},
-			"spec": map[string]any{"targetRef": map[string]any{"name": extensionName, "handler": handler}, "clusterAPIVersion": version},
+// manifests returns the gateway's manifests by the names of their files: the extensions and, if spec wants policies, the
+// versions of objects that the handlers of the null extension understand, with the CustomResourceDefinition that has the
+// version of the reference in hookS's Cluster.
+func manifests(spec gatewaySpec, certs certificates) map[string]object {
+	policy := func(name string, target, settings object) object {
+		settings["targetRef"] = target
+		return object{
+			"apiVersion": "hookgate.dev/v1alpha1", "kind": "ExtensionPolicy", "metadata": object{"name": name}, "spec": settings,
 		}
 	}
-	objects := map[string]any{
-		"null.yaml": map[string]any{
-			"apiVersion": "runtime.cluster.x-k8s.io/v1beta2", "kind": "ExtensionConfig", "metadata": map[string]any{"name": extensionName},
-			"spec": map[string]any{
-				"clientConfig": map[string]any{"url": "https://" + upstream, "caBundle": certs.caPEM},
-			},
-		},
-		"same.yaml":      policy(handlerSame, "v1beta2"),
-		"converted.yaml": policy(handlerConverted, "v1beta1"),
-		"awscluster.yaml": map[string]any{
+	files := make(map[string]object)
+	for name, url := range spec.extensions {
+		files["extension-"+name] = object{
+			"apiVersion": "runtime.cluster.x-k8s.io/v1beta2", "kind": "ExtensionConfig", "metadata": object{"name": name},
+			"spec": object{"clientConfig": object{"url": url, "caBundle": certs.caPEM}},
+		}
+	}
+	if spec.policies {
+		for handler, version := range map[string]string{handlerSame: "v1beta2", handlerConverted: "v1beta1"} {
+			files[handler] = policy(handler, object{"name": extensionName, "handler": handler}, object{"clusterAPIVersion": version})
+		}
+		files["awscluster"] = object{
 			"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-			"metadata": map[string]any{
-				"name": "awsclusters.infrastructure.cluster.x-k8s.io", "labels": map[string]any{"cluster.x-k8s.io/v1beta2": "v1beta2"},
-			},
-		},
-	}
-	if inFlight > 0 {
-		objects["in-flight.yaml"] = map[string]any{
-			"apiVersion": "hookgate.dev/v1alpha1", "kind": "ExtensionPolicy", "metadata": map[string]any{"name": "in-flight"},
-			"spec": map[string]any{
-				"targetRef": map[string]any{"name": extensionName}, "limits": map[string]any{"maxInFlight": inFlight},
+			"metadata": object{
+				"name": "awsclusters.infrastructure.cluster.x-k8s.io", "labels": object{"cluster.x-k8s.io/v1beta2": "v1beta2"},
 			},
 		}
 	}
-	return objects
+	if spec.inFlight > 0 {
+		files["in-flight"] = policy("in-flight", object{"name": extensionName},
+			object{"limits": object{"maxInFlight": spec.inFlight}})
+	}
+	return files
 }
 
 // poll calls f every 20 ms until it succeeds, and returns its last error when limit has passed.

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +16,13 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/encoding/protojson"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protodesc"
+	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/dynamicpb"
+
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/test/samples"
 )
 
@@ -42,7 +50,7 @@ func TestDriveCountsEveryCall(t *testing.T) {
 		t.Run(p.String(), func(t *testing.T) {
 			var served atomic.Int64
 			var connections sync.Map
-			extension := nullExtension(1, new(atomic.Int64))
+			extension := nullExtension(new(atomic.Int64))
 			address, certs := startServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				served.Add(1)
 				connections.Store(r.RemoteAddr, r.Proto)
@@ -133,9 +141,11 @@ func TestDriveStopsAtABadAnswer(t *testing.T) {
 
 // The extension's paths follow from its discovery.
 func TestNullExtensionAnswersItsDiscovery(t *testing.T) {
-	address, certs := startServer(t, nullExtension(1, new(atomic.Int64)))
+	address, certs := startServer(t, nullExtension(new(atomic.Int64)))
 	for _, path := range []string{
 		hookPath("Discovery", ""), hookPath(hookS, handlerS), hookPath(hookML, handlerML),
+		slowPath + "50" + hookPath("Discovery", ""), slowPath + "50" + hookPath(hookSlow, fanHandler(49)),
+		quickPath + "512" + hookPath("Discovery", ""),
 	} {
 		l := load{address: address, caPEM: certs.caPEM, path: path, callers: 1, protocol: http1Protocol}
 		callers, err := l.open(t.Context())
@@ -146,5 +156,43 @@ func TestNullExtensionAnswersItsDiscovery(t *testing.T) {
 			t.Errorf("%s: %v", path, err)
 		}
 		closeAll(callers)
+	}
+}
+
+func TestNullExtensionOverGRPC(t *testing.T) {
+	answers, err := grpcAnswers()
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := structDescriptors()
+	if err != nil {
+		t.Fatal(err)
+	}
+	files, err := protodesc.NewFiles(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answer, err := files.FindDescriptorByName(structPackage + ".Answer")
+	if err != nil {
+		t.Fatal(err)
+	}
+	transcoded := dynamicpb.NewMessage(answer.(protoreflect.MessageDescriptor))
+	for method, message := range map[string]proto.Message{
+		hooksv1alpha1.DiscoveryService_Discovery_FullMethodName:                   &hooksv1alpha1.DiscoveryResponse{},
+		hooksv1alpha1.LifecycleHooksService_BeforeClusterCreate_FullMethodName:    &hooksv1alpha1.BeforeClusterCreateResponse{},
+		hooksv1alpha1.TopologyMutationHooksService_GeneratePatches_FullMethodName: &hooksv1alpha1.GeneratePatchesResponse{},
+		"/" + structPackage + "." + structService + "/" + structMethod:            transcoded,
+	} {
+		if err := proto.Unmarshal(answers[method], message); err != nil {
+			t.Errorf("%s: %v", method, err)
+			continue
+		}
+		text, err := protojson.Marshal(message)
+		if err != nil || !regexp.MustCompile(`"status": ?"(Success|RESPONSE_STATUS_SUCCESS)"`).Match(text) {
+			t.Errorf("%s answers %s, %v", method, text, err)
+		}
+	}
+	if len(answers) != 4 {
+		t.Errorf("%d methods have answers", len(answers))
 	}
 }

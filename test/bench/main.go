@@ -4,29 +4,32 @@
 // Command bench measures what the gateway costs: it starts the gateway, a null extension and two other proxies on this
 // machine, puts the same load on each in turn, and prints rates, latencies, CPU time, memory and their ratios.
 //
-//	go run ./test/bench --hookgate bin/hookgate            everything, about 7 minutes
-//	go run ./test/bench --hookgate bin/hookgate --quick    shorter rounds, about 1.5 minutes
-//	go run ./test/bench --hookgate bin/hookgate --sizes S --callers 16 --protocols h1 --rounds 9
-//	go run ./test/bench --hookgate bin/hookgate --sizes S --callers 1000 --protocols h1 --in-flight 1024 --handlers 50
-//	go run ./test/bench --hookgate bin/hookgate --baseline OLD --peers gateway    a change beside what was before it
+//	go run ./test/bench --hookgate bin/hookgate            everything, 15 to 30 minutes
+//	go run ./test/bench --hookgate bin/hookgate --quick    fewer and shorter rounds, about 3 minutes
+//	go run ./test/bench --hookgate bin/hookgate --parts cells --sizes S,64KB --callers 16 --protocols h1 --rounds 9
+//	go run ./test/bench --hookgate bin/hookgate --parts cells --sizes S --callers 1000 --protocols h1 --in-flight 1000
+//	go run ./test/bench --hookgate bin/hookgate --parts cells --baseline OLD --peers gateway    beside another build
 //
-// How to read the output. There is a table per cell, which is a size of body (S, M, L), a number of callers, each of
-// which makes one call after the other, and the protocol that they speak; HTTP/2 callers share one connection, as
-// Cluster API's do. The rows are the peers:
+// How to read the output. There is a table per cell, which is a size of body (S, M, L, or bytes), a number of callers,
+// each of which makes one call after the other, and the protocol that they speak; HTTP/2 callers share one connection,
+// as Cluster API's do. The rows are the peers:
 //
 //   - direct: the null extension, called without anything between. It reads the request and answers at once, so this is
 //     the ceiling, and the differences to it are what a proxy adds.
 //   - ReverseProxy: httputil.ReverseProxy with TLS on both sides: the least that a proxy in Go does. It only copies
 //     bytes, where the gateway reads, checks and dispatches every call.
-//   - nginx: the same in C, with two workers; skipped where it is not installed.
+//   - nginx, Envoy: the same in C and in C++, with two workers; skipped where they are not installed.
 //   - baseline: another build of the gateway, if --baseline names one. Each cell then has a bar: at most 3 % slower.
 //   - gateway: hookgate serve with one ExtensionConfig.
 //
+// Cells "to gRPC" are in front of an extension that speaks gRPC, and Envoy is its transcoder from JSON to a Struct there.
+//
 // All share the machine with the load generator, so the rates say how much CPU a whole call takes, and only ratios of
-// one run mean something. Ratios are medians over rounds in which the peers take turns. Where min-max is wide the
-// machine was busy: then trust CPU/call, which counts the peer's own processes only. Below the cells are the fan-out,
-// and the bars that the project sets itself, PASS or BELOW. BELOW does not fail the run unless --check is given; an
-// answer other than 200 with status Success does.
+// one run mean something. Ratios are medians over rounds in which the peers take turns. A cell has more rounds until as
+// many in a row as --rounds agree, which the line below its table says; where they do not, the machine was busy: then
+// trust CPU/call, which counts the peer's own processes only. Below the cells are the fan-out, the conversion of objects,
+// some cells with h2load as the generator, and the bars that the project sets itself, PASS or BELOW. BELOW does not fail
+// the run unless --check is given; an answer other than 200 with status Success does.
 //
 // The load generator is part of this process. It needs Linux, for /proc.
 package main
@@ -37,10 +40,8 @@ import (
 	"flag"
 	"fmt"
 	"io"
-	"net/http"
 	"os"
 	"os/signal"
-	"slices"
 	"sync/atomic"
 	"syscall"
 )
@@ -85,16 +86,17 @@ func runPeer(args []string) error {
 	cert := flags.String("cert", "", "")
 	key := flags.String("key", "", "")
 	ca := flags.String("ca", "", "")
-	slowHandlers := flags.Int("slow-handlers", 0, "")
+	grpc := flags.Bool("grpc", false, "be the null extension over gRPC")
 	upstream := flags.String("upstream", "", "forward to this URL; empty: be the null extension")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
-	var h http.Handler
+	if *grpc {
+		return serveNullGRPC(*cert, *key)
+	}
 	var accepted atomic.Int64
-	if *upstream == "" {
-		h = nullExtension(*slowHandlers, &accepted)
-	} else {
+	h := nullExtension(&accepted)
+	if *upstream != "" {
 		var err error
 		if h, err = reverseProxy(*upstream, *ca); err != nil {
 			return err
@@ -103,7 +105,7 @@ func runPeer(args []string) error {
 	return servePeer(h, &accepted, *cert, *key)
 }
 
-// run starts the peers, measures all cells and reports.
+// run starts the peers, measures all parts and reports.
 func run(ctx context.Context, o options, stdout, stderr io.Writer) (err error) {
 	defer func() {
 		if err != nil && ctx.Err() != nil {
@@ -128,43 +130,14 @@ func run(ctx context.Context, o options, stdout, stderr io.Writer) (err error) {
 	if err := f.start(ctx, o); err != nil {
 		return err
 	}
-	measured := slices.DeleteFunc(slices.Clone(f.peers), func(p *peer) bool {
-		return p.name != peerBaseline && !slices.Contains(o.peers, p.name)
-	})
-
 	res := &result{Rounds: o.pace.rounds, DurationSeconds: o.pace.duration.Seconds()}
-	if _, err := fmt.Fprintf(stdout, legend, o.pace.rounds, o.pace.duration); err != nil {
+	if _, err := fmt.Fprintf(stdout, legend, o.pace.rounds, o.pace.duration, max(o.pace.rounds, o.pace.most), agreement*100); err != nil {
 		return err
 	}
-	for _, c := range o.cells {
-		peers, err := measureCell(ctx, c, measured, f.peer(peerDirect), o.pace, certs.caPEM)
-		if err != nil {
-			return err
-		}
-		cr := cellResult{
-			Size: c.size, BodyBytes: len(c.body), Callers: c.callers, Protocol: c.protocol, Peers: peers,
-		}
-		res.Cells = append(res.Cells, cr)
-		if err := cr.writeCell(stdout); err != nil {
-			return err
-		}
-	}
-	if gateway := f.peer(peerGateway); gateway != nil {
-		res.FanOut, err = measureFanOut(ctx, gateway, f.peer(peerDirect), o.handlers, o.fanOuts, certs.caPEM)
-		if err != nil {
-			return err
-		}
-		if err := res.FanOut.writeFanOut(stdout); err != nil {
-			return err
-		}
-	}
-
-	if gateway := f.peer(peerGateway); gateway != nil &&
-		slices.ContainsFunc(o.cells, func(c cell) bool { return c.size == "S" }) {
-		if res.Conversion, err = measureConversion(ctx, gateway, f.peer(peerDirect), o.pace, certs.caPEM); err != nil {
-			return err
-		}
-		if err := res.Conversion.write(stdout); err != nil {
+	for _, measure := range []func(context.Context, options, *result, io.Writer) error{
+		f.measureCells, f.measureREST2GRPC, f.measureFanOuts, f.measureConversions, f.measureH2load,
+	} {
+		if err := measure(ctx, o, res, stdout); err != nil {
 			return err
 		}
 	}
@@ -174,7 +147,7 @@ func run(ctx context.Context, o options, stdout, stderr io.Writer) (err error) {
 		return err
 	}
 	if o.jsonFile != "" {
-		if err := res.writeJSON(o.jsonFile); err != nil {
+		if err := writeJSON(o.jsonFile, res); err != nil {
 			return fmt.Errorf("write results: %w", err)
 		}
 	}

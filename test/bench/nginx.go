@@ -6,7 +6,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -61,26 +60,10 @@ http {
 }
 `))
 
-// findNginx returns the path of nginx, or "" if it is not installed. Debian has it in a folder that is not on every
-// PATH.
-func findNginx() string {
-	for _, name := range []string{"nginx", "/usr/sbin/nginx"} {
-		if path, err := exec.LookPath(name); err == nil {
-			return path
-		}
-	}
-	return ""
-}
-
 // startNginx starts nginx in front of upstream and returns it and its address.
 func startNginx(ctx context.Context, path, dir, upstream string, certs certificates) (*process.Process, string, error) {
-	// nginx does not report its port, so it gets one that was free a moment ago.
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	listen, err := freeAddress()
 	if err != nil {
-		return nil, "", err
-	}
-	listen := l.Addr().String()
-	if err := l.Close(); err != nil {
 		return nil, "", err
 	}
 

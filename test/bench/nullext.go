@@ -11,10 +11,13 @@ import (
 	"net"
 	"net/http"
 	"os"
+	"strconv"
+	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 const (
@@ -32,79 +35,105 @@ const (
 
 	handlerML = "m"
 
-	// slowTime is how long each of the handlers takes that fan-out is measured with, and maxSlowHandlers how many there
-	// may be: a registration has room for twelve more.
-	slowTime        = 20 * time.Millisecond
-	maxSlowHandlers = 500
+	// slowTime is how long each of the handlers takes that fan-out is measured with, and maxHandlers how many there may
+	// be in one extension: a registration has room for no more.
+	slowTime    = 20 * time.Millisecond
+	maxHandlers = limits.Handlers
+
+	// What follows slowPath or quickPath in a path is the number of handlers of an extension for fan-out, which take
+	// slowTime or no time.
+	slowPath  = "/slow/"
+	quickPath = "/quick/"
 
 	// connectionsPath is where the null extension says how many connections it has accepted.
 	connectionsPath = "/connections"
 )
 
-func slowHandler(i int) string { return fmt.Sprintf("slow%d", i) }
+func fanHandler(i int) string { return fmt.Sprintf("h%d", i) }
 
 func hookPath(name, handler string) string {
 	return hook.GroupVersionHook{Group: hook.Group, Version: hook.Version, Hook: name}.Path(handler)
 }
 
-// nullExtension answers every hook at once with the least that is valid, after it has read the whole request. It has
-// that many slow handlers, and says how many connections were accepted.
-func nullExtension(slowHandlers int, accepted *atomic.Int64) http.Handler {
-	type answer struct {
-		body  []byte
-		delay time.Duration
-	}
-	type requestHook struct {
+// nullHandler is a handler of the null extension.
+type nullHandler struct {
+	Name        string `json:"name"`
+	RequestHook struct {
 		APIVersion string `json:"apiVersion"`
 		Hook       string `json:"hook"`
-	}
-	type handler struct {
-		Name        string      `json:"name"`
-		RequestHook requestHook `json:"requestHook"`
-	}
+	} `json:"requestHook"`
+}
 
-	answers := make(map[string]answer)
-	var handlers []handler
-	add := func(name, hookName, members string, delay time.Duration) {
-		body := fmt.Sprintf(`{"apiVersion":%q,"kind":%q,"status":"Success"%s}`, hook.APIVersion, hookName+"Response",
-			members)
-		answers[hookPath(hookName, name)] = answer{body: []byte(body), delay: delay}
-		handlers = append(handlers, handler{Name: name, RequestHook: requestHook{hook.APIVersion, hookName}})
-	}
-	for _, name := range []string{handlerS, handlerSame, handlerConverted} {
-		add(name, hookS, `,"retryAfterSeconds":0`, 0)
-	}
-	add(handlerML, hookML, "", 0)
-	for i := range slowHandlers {
-		add(slowHandler(i), hookSlow, `,"retryAfterSeconds":0`, slowTime)
-	}
-	discovery, err := json.Marshal(map[string]any{
-		"apiVersion": hook.APIVersion, "kind": "DiscoveryResponse", "status": "Success", "handlers": handlers,
-	})
+func newNullHandler(name, hookName string) nullHandler {
+	h := nullHandler{Name: name}
+	h.RequestHook.APIVersion, h.RequestHook.Hook = hook.APIVersion, hookName
+	return h
+}
+
+// nullAnswer returns the least that is valid as an answer of the hook, with more members.
+func nullAnswer(hookName, members string) []byte {
+	return fmt.Appendf(nil, `{"apiVersion":%q,"kind":%q,"status":"Success"%s}`, hook.APIVersion, hookName+"Response", members)
+}
+
+func nullDiscovery(handlers []nullHandler) []byte {
+	list, err := json.Marshal(handlers)
 	if err != nil {
 		panic(err) // Plain strings always encode.
 	}
-	answers[hookPath(hook.Discovery, "")] = answer{body: discovery}
+	return nullAnswer(hook.Discovery, `,"handlers":`+string(list))
+}
 
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.URL.Path == connectionsPath {
-			_, _ = fmt.Fprint(w, accepted.Load()) // a caller that left needs no answer
-			return
-		}
-		a, ok := answers[r.URL.Path]
-		if !ok {
-			http.NotFound(w, r)
-			return
-		}
+// nullExtension answers every hook at once with the least that is valid, after it has read the whole request. Below
+// slowPath and quickPath it is an extension with many handlers of hookSlow. It says how many connections were accepted.
+func nullExtension(accepted *atomic.Int64) http.Handler {
+	const retry = `,"retryAfterSeconds":0`
+	answers := map[string][]byte{hookPath(hookML, handlerML): nullAnswer(hookML, "")}
+	handlers := []nullHandler{newNullHandler(handlerML, hookML)}
+	for _, name := range []string{handlerS, handlerSame, handlerConverted} {
+		answers[hookPath(hookS, name)] = nullAnswer(hookS, retry)
+		handlers = append(handlers, newNullHandler(name, hookS))
+	}
+	answers[hookPath(hook.Discovery, "")] = nullDiscovery(handlers)
+
+	mux := http.NewServeMux()
+	answer := func(w http.ResponseWriter, r *http.Request, body []byte, delay time.Duration) {
 		if _, err := io.Copy(io.Discard, r.Body); err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
 		}
-		if a.delay > 0 {
-			time.Sleep(a.delay)
+		if delay > 0 {
+			time.Sleep(delay)
 		}
 		w.Header().Set("Content-Type", "application/json")
-		_, _ = w.Write(a.body) // A caller that left needs no answer.
+		_, _ = w.Write(body) // A caller that left needs no answer.
+	}
+	mux.HandleFunc(connectionsPath, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = fmt.Fprint(w, accepted.Load()) // A caller that left needs no answer.
+	})
+	fan := nullAnswer(hookSlow, retry)
+	for prefix, delay := range map[string]time.Duration{slowPath: slowTime, quickPath: 0} {
+		mux.HandleFunc(prefix+"{handlers}/", func(w http.ResponseWriter, r *http.Request) {
+			n, err := strconv.Atoi(r.PathValue("handlers"))
+			switch {
+			case err != nil || n < 1 || n > maxHandlers:
+				http.NotFound(w, r)
+			case strings.HasSuffix(r.URL.Path, hookPath(hook.Discovery, "")):
+				var handlers []nullHandler
+				for i := range n {
+					handlers = append(handlers, newNullHandler(fanHandler(i), hookSlow))
+				}
+				answer(w, r, nullDiscovery(handlers), 0)
+			default:
+				answer(w, r, fan, delay)
+			}
+		})
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if body, ok := answers[r.URL.Path]; ok {
+			answer(w, r, body, 0)
+			return
+		}
+		mux.ServeHTTP(w, r)
 	})
 }
 
@@ -119,10 +148,7 @@ func servePeer(h http.Handler, accepted *atomic.Int64, certFile, keyFile string)
 	if err != nil {
 		return err
 	}
-	go func() {
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		os.Exit(0)
-	}()
+	endWithStdin()
 	fmt.Println(listeningPrefix + l.Addr().String())
 	srv := &http.Server{
 		Handler:           h,
@@ -135,4 +161,12 @@ func servePeer(h http.Handler, accepted *atomic.Int64, certFile, keyFile string)
 		},
 	}
 	return srv.ServeTLS(l, "", "")
+}
+
+// endWithStdin ends this process when the harness has ended, and with it the other end of the input.
+func endWithStdin() {
+	go func() {
+		_, _ = io.Copy(io.Discard, os.Stdin)
+		os.Exit(0)
+	}()
 }

@@ -19,19 +19,34 @@ import (
 // maxCallers leaves the gateway room for a connection that has not quite gone.
 const maxCallers = limits.Connections
 
+// maxFanOut is how many handlers a call may have in measurements: beyond what people register.
+const maxFanOut = 1000
+
+// The parts of a run, besides the bars.
+const (
+	partCells      = "cells"
+	partGRPC       = "grpc"
+	partFanOut     = "fan-out"
+	partConversion = "conversion"
+	partH2load     = "h2load"
+)
+
 // options holds the flags.
 type options struct {
-	hookgate string
-	baseline string
-	pace     pace
-	fanOuts  int
-	handlers int
-	inFlight int
-	peers    []string
-	cells    []cell
-	check    bool
-	jsonFile string
+	hookgate, baseline   string
+	nginx, envoy, h2load string
+	pace                 pace
+	fanOuts              int
+	handlers             []int
+	inFlight             int
+	peers, parts         []string
+	cells                []cell
+	check                bool
+	jsonFile             string
 }
+
+// part reports whether the part of the run is asked for.
+func (o options) part(name string) bool { return slices.Contains(o.parts, name) }
 
 func parseOptions(args []string, stderr io.Writer) (options, error) {
 	var o options
@@ -39,16 +54,22 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	flags.SetOutput(stderr)
 	flags.StringVar(&o.hookgate, "hookgate", "", "`path` of the hookgate binary under test")
 	flags.StringVar(&o.baseline, "baseline", "", "`path` of another hookgate binary to compare with, round by round")
+	flags.StringVar(&o.nginx, "nginx", "", "`path` of nginx (default: that of PATH, or of "+proxiesDir+")")
+	flags.StringVar(&o.envoy, "envoy", "", "`path` of Envoy (default: that of "+proxiesDir+", or of PATH)")
+	flags.StringVar(&o.h2load, "h2load", "", "`path` of h2load (default: that of PATH)")
 	quick := flags.Bool("quick", false, "3 rounds of 0.5 s, unless --rounds or --duration say otherwise")
 	rounds := flags.Int("rounds", 0, "`number` of rounds per cell (default 5)")
+	most := flags.Int("max-rounds", 0, "`number` of rounds after which a cell is left although they do not agree (default "+
+		"twice --rounds; with --quick, as many)")
 	duration := flags.Duration("duration", 0, "`time` of one round (default 1.5s)")
-	sizes := flags.String("sizes", "S,M,L", "`sizes` of bodies to measure")
-	callers := flags.String("callers", "1,16", "`numbers` of callers to measure")
+	sizes := flags.String("sizes", "S,M,L", "`sizes` of bodies to measure: S, M, L, or bytes such as 64KB and 20MiB")
+	callers := flags.String("callers", "", "`numbers` of callers to measure (default 1,16 and, for S over HTTP/1.1, 1000)")
 	protocols := flags.String("protocols", "h1,h2", "`protocols` to measure")
-	flags.IntVar(&o.handlers, "handlers", 10, "`number` of slow handlers that the fan-out calls, from 1 to 500")
+	handlers := flags.String("handlers", "10,50", "`numbers` of slow handlers that the fan-out calls, each from 1 to 1000")
 	flags.IntVar(&o.inFlight, "in-flight", 0, "`number` of calls in flight that a policy allows the extension, "+
 		"instead of the gateway's default")
-	peers := flags.String("peers", "direct,ReverseProxy,nginx,gateway", "`peers` to measure")
+	peers := flags.String("peers", "direct,ReverseProxy,nginx,Envoy,gateway", "`peers` to measure")
+	parts := flags.String("parts", "cells,grpc,fan-out,conversion,h2load", "`parts` to run")
 	flags.BoolVar(&o.check, "check", false, "exit with status 1 when a bar is missed")
 	flags.StringVar(&o.jsonFile, "json", "", "also write all rounds to this `file`")
 	if err := flags.Parse(args); err != nil {
@@ -60,38 +81,61 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	if flags.NArg() > 0 {
 		return o, fmt.Errorf("%w: unexpected argument %q", errUsage, flags.Arg(0))
 	}
-
-	o.pace, o.fanOuts = pace{rounds: 5, duration: 1500 * time.Millisecond, warmUp: 200 * time.Millisecond}, 20
-	if *quick {
-		o.pace, o.fanOuts = pace{rounds: 3, duration: 500 * time.Millisecond, warmUp: 50 * time.Millisecond}, 5
+	if *rounds < 0 || *most < 0 || *duration < 0 {
+		return o, fmt.Errorf("%w: --rounds, --max-rounds and --duration must be positive", errUsage)
 	}
-	if *rounds != 0 {
-		o.pace.rounds = *rounds
-	}
-	if *duration != 0 {
-		o.pace.duration = *duration
-	}
-	if o.handlers < 1 || o.handlers > maxSlowHandlers {
-		return o, fmt.Errorf("%w: --handlers must be from 1 to %d", errUsage, maxSlowHandlers)
-	}
-	if o.pace.rounds < 0 || o.pace.duration < 0 {
-		return o, fmt.Errorf("%w: --rounds and --duration must be positive", errUsage)
-	}
-
-	var err error
+	o.setPace(*quick, *rounds, *most, *duration)
 	if o.baseline != "" && o.hookgate == "" {
 		return o, fmt.Errorf("%w: --baseline needs --hookgate", errUsage)
 	}
-	if o.peers, err = choose("--peers", *peers, peerDirect, peerReverseProxy, peerNginx, peerGateway); err != nil {
+
+	var err error
+	if o.handlers, err = numbers("--handlers", *handlers, maxFanOut); err != nil {
+		return o, err
+	}
+	if o.parts, err = choose("--parts", *parts, partCells, partGRPC, partFanOut, partConversion, partH2load); err != nil {
+		return o, err
+	}
+	if o.peers, err = choose("--peers", *peers, peerDirect, peerReverseProxy, peerNginx, peerEnvoy, peerGateway); err != nil {
 		return o, err
 	}
 	if o.hookgate == "" && slices.Contains(o.peers, peerGateway) {
 		return o, fmt.Errorf("%w: --hookgate is required, or --peers without gateway", errUsage)
 	}
-	if o.cells, err = chooseCells(*sizes, *callers, *protocols); err != nil {
-		return o, err
+	o.cells, err = chooseCells(*sizes, *callers, *protocols)
+	return o, err
+}
+
+// setPace sets the times; 0 is for what is not given.
+func (o *options) setPace(quick bool, rounds, most int, duration time.Duration) {
+	o.pace, o.fanOuts = pace{rounds: 5, duration: 1500 * time.Millisecond, warmUp: 200 * time.Millisecond}, 20
+	repeat := 2
+	if quick {
+		o.pace, o.fanOuts = pace{rounds: 3, duration: 500 * time.Millisecond, warmUp: 50 * time.Millisecond}, 5
+		repeat = 1
 	}
-	return o, nil
+	if rounds != 0 {
+		o.pace.rounds = rounds
+	}
+	if duration != 0 {
+		o.pace.duration = duration
+	}
+	if o.pace.most = most; most == 0 {
+		o.pace.most = o.pace.rounds * repeat
+	}
+}
+
+// numbers splits a comma-separated flag of numbers from 1 to most.
+func numbers(name, list string, most int) ([]int, error) {
+	var ns []int
+	for text := range strings.SplitSeq(list, ",") {
+		n, err := strconv.Atoi(text)
+		if err != nil || n < 1 || n > most {
+			return nil, fmt.Errorf("%w: %s: %q is not a number from 1 to %d", errUsage, name, text, most)
+		}
+		ns = append(ns, n)
+	}
+	return ns, nil
 }
 
 // choose splits a comma-separated flag and returns its values in the order of the known ones.
@@ -105,27 +149,27 @@ func choose(name, list string, known ...string) ([]string, error) {
 	return slices.DeleteFunc(slices.Clone(known), func(k string) bool { return !slices.Contains(given, k) }), nil
 }
 
-// chooseCells returns the cells of three comma-separated flags.
+// chooseCells returns the cells of three comma-separated flags. Without callers, they are one and several, and many with
+// small bodies over HTTP/1.1.
 func chooseCells(sizes, callers, protocols string) ([]cell, error) {
-	chosenSizes, err := choose("--sizes", sizes, "S", "M", "L")
-	if err != nil {
-		return nil, err
-	}
 	chosenProtocols, err := choose("--protocols", protocols, string(http1Protocol), string(http2Protocol))
 	if err != nil {
 		return nil, err
 	}
-	var cells []cell
-	for _, pl := range payloads() {
-		if !slices.Contains(chosenSizes, pl.size) {
-			continue
+	counts := []int{1, severalCallers}
+	if callers != "" {
+		if counts, err = numbers("--callers", callers, maxCallers); err != nil {
+			return nil, err
+		}
+	}
+	var cells, many []cell
+	for size := range strings.SplitSeq(sizes, ",") {
+		pl, err := newPayload(size)
+		if err != nil {
+			return nil, err
 		}
 		// Few callers first: memory of many callers is returned slowly, and would count for the next cells.
-		for text := range strings.SplitSeq(callers, ",") {
-			n, err := strconv.Atoi(text)
-			if err != nil || n < 1 || n > maxCallers {
-				return nil, fmt.Errorf("%w: --callers: %q is not a number from 1 to %d", errUsage, text, maxCallers)
-			}
+		for _, n := range counts {
 			for _, p := range chosenProtocols {
 				if p == string(http2Protocol) && n > limits.Streams {
 					return nil, fmt.Errorf("%w: --callers: over HTTP/2, at most %d share a connection", errUsage, limits.Streams)
@@ -133,6 +177,9 @@ func chooseCells(sizes, callers, protocols string) ([]cell, error) {
 				cells = append(cells, cell{payload: pl, callers: n, protocol: protocol(p)})
 			}
 		}
+		if callers == "" && size == "S" && slices.Contains(chosenProtocols, string(http1Protocol)) {
+			many = append(many, cell{payload: pl, callers: manyCallers, protocol: http1Protocol})
+		}
 	}
-	return cells, nil
+	return append(cells, many...), nil
 }

@@ -9,9 +9,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
-	"strconv"
 	"time"
 
 	"github.com/hookgate/hookgate/test/process"
@@ -22,9 +20,13 @@ const (
 	peerDirect       = "direct"
 	peerReverseProxy = "ReverseProxy"
 	peerNginx        = "nginx"
+	peerEnvoy        = "Envoy"
 	peerBaseline     = "baseline"
 	peerGateway      = "gateway"
 )
+
+// grpcExtension is the null extension over gRPC, behind the gateway and Envoy's transcoder.
+const grpcExtension = "null extension over gRPC"
 
 // peer is a running server under test.
 type peer struct {
@@ -78,85 +80,157 @@ type fleet struct {
 	dir    string
 	certs  certificates
 	stderr io.Writer
-	peers  []*peer
+	// peers are in front of the null extension, and rest2grpc in front of grpcExtension.
+	peers, rest2grpc []*peer
+	processes        []*process.Process
 }
 
 // start starts the null extension and the other peers that o asks for.
 func (f *fleet) start(ctx context.Context, o options) error {
-	self, err := os.Executable()
+	upstream, err := f.startSelf(ctx, &f.peers, peerDirect)
 	if err != nil {
-		return err
-	}
-	startSelf := func(name string, args ...string) (*process.Process, string, error) {
-		args = append([]string{peerCommand, "--cert", f.certs.certFile(), "--key", f.certs.keyFile()}, args...)
-		p, err := process.Start(name, exec.Command(self, args...))
-		if err != nil {
-			return nil, "", err
-		}
-		line, err := p.Await(ctx, `(?m)^`+listeningPrefix+`(.*)\n`)
-		if err != nil {
-			p.Stop()
-			return nil, "", err
-		}
-		return p, line[1], nil
-	}
-
-	p, upstream, err := startSelf(peerDirect, "--slow-handlers", strconv.Itoa(o.handlers))
-	if err != nil {
-		return err
-	}
-	if err := f.add(ctx, &peer{name: peerDirect, address: upstream, process: p}); err != nil {
 		return err
 	}
 	if slices.Contains(o.peers, peerReverseProxy) {
-		p, address, err := startSelf(peerReverseProxy, "--upstream", "https://"+upstream, "--ca", f.certs.caFile)
-		if err != nil {
-			return err
-		}
-		if err := f.add(ctx, &peer{name: peerReverseProxy, address: address, process: p}); err != nil {
+		if _, err := f.startSelf(ctx, &f.peers, peerReverseProxy, "--upstream", "https://"+upstream, "--ca", f.certs.caFile); err != nil {
 			return err
 		}
 	}
 	if slices.Contains(o.peers, peerNginx) {
-		if path := findNginx(); path == "" {
-			_, _ = fmt.Fprintln(f.stderr, "nginx is not installed: skipped (apt-get install nginx-light)")
-		} else {
-			p, address, err := startNginx(ctx, path, f.dir, upstream, f.certs)
-			if err != nil {
-				return err
-			}
-			if err := f.add(ctx, &peer{name: peerNginx, address: address, process: p}); err != nil {
-				return err
-			}
+		if err := f.startNginx(ctx, o.nginx, upstream); err != nil {
+			return err
+		}
+	}
+	if slices.Contains(o.peers, peerEnvoy) {
+		if err := f.startEnvoy(ctx, &f.peers, o.envoy, upstream, nil); err != nil {
+			return err
 		}
 	}
 	for _, g := range []struct{ name, binary string }{{peerBaseline, o.baseline}, {peerGateway, o.hookgate}} {
 		if g.binary == "" || !slices.Contains(o.peers, peerGateway) {
 			continue
 		}
-		binary, err := filepath.Abs(g.binary)
-		if err != nil {
+		if err := f.startGateway(ctx, &f.peers, gatewaySpec{
+			name: g.name, binary: g.binary, extensions: map[string]string{extensionName: "https://" + upstream},
+			policies: true, inFlight: o.inFlight,
+		}); err != nil {
 			return err
 		}
-		p, address, err := startGateway(ctx, g.name, binary, f.dir, upstream, f.certs, o.inFlight)
-		if err != nil {
-			return err
-		}
-		err = f.add(ctx, &peer{name: g.name, address: address, suffix: "." + extensionName, process: p})
-		if err != nil {
-			return err
-		}
+	}
+	if o.part(partGRPC) && f.peer(peerGateway) != nil {
+		return f.startREST2GRPC(ctx, o)
 	}
 	return nil
 }
 
-// add adds a started peer and waits until it answers.
-func (f *fleet) add(ctx context.Context, p *peer) error {
-	f.peers = append(f.peers, p)
-	if err := awaitPeer(ctx, p, payloads()[0], f.certs.caPEM); err != nil {
+// startREST2GRPC starts the null extension over gRPC with a gateway and, if there is an Envoy, a transcoder before it.
+func (f *fleet) startREST2GRPC(ctx context.Context, o options) error {
+	upstream, err := f.startSelf(ctx, nil, grpcExtension, "--grpc")
+	if err != nil {
 		return err
 	}
-	_, err := fmt.Fprintf(f.stderr, "%s: processes %v, idle at %s\n", p.name, p.pids, formatBytes(p.idle))
+	if slices.Contains(o.peers, peerEnvoy) {
+		filter, err := transcoder()
+		if err != nil {
+			return err
+		}
+		if err := f.startEnvoy(ctx, &f.rest2grpc, o.envoy, upstream, filter); err != nil {
+			return err
+		}
+	}
+	return f.startGateway(ctx, &f.rest2grpc, gatewaySpec{
+		name: peerGateway, binary: o.hookgate, extensions: map[string]string{extensionName: "grpcs://" + upstream},
+	})
+}
+
+// startSelf starts this program as a peer, adds it to peers unless that is nil, and returns its address.
+func (f *fleet) startSelf(ctx context.Context, peers *[]*peer, name string, args ...string) (string, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return "", err
+	}
+	args = append([]string{peerCommand, "--cert", f.certs.certFile(), "--key", f.certs.keyFile()}, args...)
+	p, err := process.Start(name, exec.Command(self, args...))
+	if err != nil {
+		return "", err
+	}
+	f.processes = append(f.processes, p)
+	line, err := p.Await(ctx, `(?m)^`+listeningPrefix+`(.*)\n`)
+	if err != nil {
+		return "", err
+	}
+	if peers == nil {
+		return line[1], nil
+	}
+	return line[1], f.add(ctx, peers, &peer{name: name, address: line[1], process: p})
+}
+
+func (f *fleet) startNginx(ctx context.Context, given, upstream string) error {
+	path, err := findProgram(given, "nginx", "/usr/sbin/nginx", proxiesDir+"/nginx/sbin/nginx")
+	if err != nil {
+		return err
+	}
+	if path == "" {
+		return f.skip(peerNginx, "apt-get install nginx-light, `make "+proxiesDir+"/envoy`, or --nginx")
+	}
+	p, address, err := startNginx(ctx, path, f.dir, upstream, f.certs)
+	if err != nil {
+		return err
+	}
+	f.processes = append(f.processes, p)
+	return f.add(ctx, &f.peers, &peer{name: peerNginx, address: address, process: p})
+}
+
+// startEnvoy starts Envoy, with a transcoder unless that is nil.
+func (f *fleet) startEnvoy(ctx context.Context, peers *[]*peer, given, upstream string, transcoder object) error {
+	path, err := findProgram(given, proxiesDir+"/envoy", "envoy")
+	if err != nil {
+		return err
+	}
+	name := peerEnvoy
+	if transcoder != nil {
+		name += "'s transcoder"
+	}
+	if path == "" {
+		return f.skip(name, "`make "+proxiesDir+"/envoy`, or --envoy")
+	}
+	p, address, err := startEnvoy(ctx, name, path, f.dir, upstream, f.certs, transcoder)
+	if err != nil {
+		return err
+	}
+	f.processes = append(f.processes, p)
+	return f.add(ctx, peers, &peer{name: peerEnvoy, address: address, process: p})
+}
+
+func (f *fleet) startGateway(ctx context.Context, peers *[]*peer, spec gatewaySpec) error {
+	dir, err := os.MkdirTemp(f.dir, "gateway-") // two have the same name
+	if err != nil {
+		return err
+	}
+	p, address, err := startGateway(ctx, spec, dir, f.certs)
+	if err != nil {
+		return err
+	}
+	f.processes = append(f.processes, p)
+	return f.add(ctx, peers, &peer{name: spec.name, address: address, suffix: "." + extensionName, process: p})
+}
+
+func (f *fleet) skip(name, how string) error {
+	_, err := fmt.Fprintf(f.stderr, "%s is not installed: skipped (%s)\n", name, how)
+	return err
+}
+
+// add adds a started peer and waits until it answers.
+func (f *fleet) add(ctx context.Context, peers *[]*peer, p *peer) error {
+	*peers = append(*peers, p)
+	small, err := newPayload("S")
+	if err != nil {
+		return err
+	}
+	if err := awaitPeer(ctx, p, small, f.certs.caPEM); err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(f.stderr, "%s: processes %v, idle at %s\n", p.name, p.pids, formatBytes(p.idle))
 	return err
 }
 
@@ -167,9 +241,9 @@ func (f *fleet) peer(name string) *peer {
 	return nil
 }
 
-// stop ends all peers, the extension last: no peer should log a lost upstream.
+// stop ends all peers, the extensions last: no peer should log a lost upstream.
 func (f *fleet) stop() {
-	for _, p := range slices.Backward(f.peers) {
-		p.process.Stop()
+	for _, p := range slices.Backward(f.processes) {
+		p.Stop()
 	}
 }

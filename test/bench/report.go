@@ -14,21 +14,27 @@ import (
 
 // result holds all measurements of a run, as --json writes it.
 type result struct {
-	Rounds          int           `json:"rounds"`
-	DurationSeconds float64       `json:"secondsPerRound"`
-	Cells           []cellResult  `json:"cells"`
-	FanOut          *fanOutResult `json:"fanOut,omitempty"`
+	Rounds          int             `json:"rounds"`
+	DurationSeconds float64         `json:"secondsPerRound"`
+	Cells           []*cellResult   `json:"cells"`
+	FanOuts         []*fanOutResult `json:"fanOuts,omitempty"`
 	// Conversion is measured with the size S.
 	Conversion *conversionResult `json:"conversion,omitempty"`
+	H2load     []h2loadResult    `json:"h2load,omitempty"`
 	Bars       []bar             `json:"bars,omitempty"`
 }
 
 type cellResult struct {
-	Size      string       `json:"size"`
-	BodyBytes int          `json:"bodyBytes"`
-	Callers   int          `json:"callers"`
-	Protocol  protocol     `json:"protocol"`
-	Peers     []peerResult `json:"peers"`
+	Size      string   `json:"size"`
+	BodyBytes int      `json:"bodyBytes"`
+	Callers   int      `json:"callers"`
+	Protocol  protocol `json:"protocol"`
+	// GRPC says that the extension speaks gRPC.
+	GRPC bool `json:"grpc,omitempty"`
+	// Measured is the number of rounds. If Steady, the last of them agreed and are the result; otherwise it is all.
+	Measured int          `json:"measuredRounds"`
+	Steady   bool         `json:"steady"`
+	Peers    []peerResult `json:"peers"`
 }
 
 type peerResult struct {
@@ -46,99 +52,24 @@ type fanOutResult struct {
 	One                 float64 `json:"oneMilliseconds"`
 	All                 float64 `json:"allMilliseconds"`
 	Sequential          float64 `json:"sequentialMilliseconds"`
-	AllToOne            float64 `json:"allToOne"`
-	SequentialToOne     float64 `json:"sequentialToOne"`
+	// AllToOnes has each time of all divided by that of one beside it.
+	AllToOnes       []float64 `json:"allToOnes"`
+	SequentialToOne float64   `json:"sequentialToOne"`
 }
 
-// bar is a measured value with the project's limit.
-type bar struct {
-	Name   string  `json:"name"`
-	Value  float64 `json:"value"`
-	Limit  float64 `json:"limit"`
-	AtMost bool    `json:"atMost"`
-	// Verdict is PASS, BELOW, or "not measured".
-	Verdict string `json:"verdict"`
-}
-
-const (
-	verdictPass       = "PASS"
-	verdictBelow      = "BELOW"
-	verdictUnmeasured = "not measured"
-)
-
-func newBar(name string, value, limit float64, atMost bool) bar {
-	b := bar{Name: name, Value: value, Limit: limit, AtMost: atMost, Verdict: verdictBelow}
-	switch {
-	case value <= 0:
-		b.Verdict = verdictUnmeasured
-	case atMost && value <= limit, !atMost && value >= limit:
-		b.Verdict = verdictPass
-	}
-	return b
-}
-
-// bars compares what was measured with the limits. A cell that was not selected leaves its bar unmeasured.
-func (r *result) bars() []bar {
-	const callers = 16
-	var bs []bar
-	for _, want := range []struct {
-		size  string
-		limit float64
-	}{{"S", 0.8}, {"M", 0.8}, {"L", 0.6}} {
-		var ratio float64
-		if c := r.cell(want.size, callers, http1Protocol); c != nil {
-			ratio = c.ratio(peerGateway, peerReverseProxy, func(r round) float64 { return r.Rate })
-		}
-		name := fmt.Sprintf("requests per second, gateway / ReverseProxy: %s, %d callers, %s", want.size, callers,
-			http1Protocol)
-		bs = append(bs, newBar(name, ratio, want.limit, false))
-	}
-	var ratio float64
-	handlers := "the slow handlers"
-	if r.FanOut != nil {
-		handlers, ratio = fmt.Sprintf("%d handlers of %v", r.FanOut.Handlers, slowTime), r.FanOut.AllToOne
-	}
-	bs = append(bs, newBar("time of "+handlers+" / one of them", ratio, 1.5, true))
-	var same, converted float64
-	if r.Conversion != nil {
-		same, converted = r.Conversion.SameToPlain, r.Conversion.ConvertedToPlain
-	}
-	bs = append(bs,
-		newBar("gateway CPU of a call that needs no conversion / one without a policy", same, 1.1, true),
-		newBar("gateway CPU of a call with a converted Cluster / one without", converted, 3, true))
-	for _, p := range []protocol{http1Protocol, http2Protocol} {
-		var memory float64
-		if c := r.cell("L", callers, p); c != nil {
-			memory = c.memory(peerGateway)
-		}
-		name := fmt.Sprintf("peak RSS above idle / bodies in flight: L, %d callers, %s", callers, p)
-		bs = append(bs, newBar(name, memory, 3, true))
-	}
-	return append(bs, r.baselineBars()...)
-}
-
-// baselineBars compares the gateway with the baseline in every cell, if there is one.
-func (r *result) baselineBars() []bar {
-	const least = 0.97
-	var bs []bar
+// cell returns the result of a cell, by size, callers and protocols, or nil if it was not selected.
+func (r *result) cell(wanted cell) *cellResult {
 	for _, c := range r.Cells {
-		if c.peer(peerBaseline) == nil {
-			continue
-		}
-		ratio := c.ratio(peerGateway, peerBaseline, func(r round) float64 { return r.Rate })
-		cell := cell{payload: payload{size: c.Size}, callers: c.Callers, protocol: c.Protocol}
-		bs = append(bs, newBar("requests per second, gateway / baseline: "+cell.String(), ratio, least, false))
-	}
-	return bs
-}
-
-func (r *result) cell(size string, callers int, p protocol) *cellResult {
-	for i := range r.Cells {
-		if c := &r.Cells[i]; c.Size == size && c.Callers == callers && c.Protocol == p {
+		if c.Size == wanted.size && c.Callers == wanted.callers && c.Protocol == wanted.protocol && c.GRPC == wanted.grpc {
 			return c
 		}
 	}
 	return nil
+}
+
+// cell returns what was measured.
+func (c *cellResult) cell() cell {
+	return cell{payload: payload{size: c.Size}, callers: c.Callers, protocol: c.Protocol, grpc: c.GRPC}
 }
 
 func (c *cellResult) peer(name string) *peerResult {
@@ -148,13 +79,40 @@ func (c *cellResult) peer(name string) *peerResult {
 	return nil
 }
 
-// ratio is the median over the rounds of a's figure divided by b's, 0 if one of them was not measured.
-func (c *cellResult) ratio(a, b string, figure func(round) float64) float64 {
+// ratios returns a's figure divided by b's in each round, none if one of them was not measured.
+func (c *cellResult) ratios(a, b string, figure func(round) float64) []float64 {
 	pa, pb := c.peer(a), c.peer(b)
 	if pa == nil || pb == nil {
-		return 0
+		return nil
 	}
-	return medianRatio(pa.each(figure), pb.each(figure))
+	return ratios(pa.each(figure), pb.each(figure))
+}
+
+// widest returns the peer whose rates, beside the gateway's, differ most from round to round, and these ratios. The
+// extension itself is no such peer: it is the ceiling.
+func (c *cellResult) widest() (peer string, values []float64) {
+	for _, p := range c.Peers {
+		if p.Peer == peerGateway || p.Peer == peerDirect {
+			continue
+		}
+		if v := c.ratios(peerGateway, p.Peer, rateOf); len(v) > 0 && (peer == "" || spread(v) > spread(values)) {
+			peer, values = p.Peer, v
+		}
+	}
+	return peer, values
+}
+
+// settle reports whether the last n rounds agree, and if so drops those before them.
+func (c *cellResult) settle(n int) bool {
+	last := &cellResult{Peers: slices.Clone(c.Peers)}
+	for i, p := range last.Peers {
+		last.Peers[i].Rounds = p.Rounds[len(p.Rounds)-n:]
+	}
+	if _, values := last.widest(); spread(values) > agreement {
+		return false
+	}
+	c.Peers = last.Peers
+	return true
 }
 
 // memory is the peer's highest resident memory above idle, over the bytes of the bodies in flight.
@@ -184,7 +142,7 @@ func (p *peerResult) aboveIdle() int64 {
 
 const rowFormat = "  %-12s %9s %15s %9s %9s %10s %9s %9s %9s %8s %9s"
 
-const legend = `Medians of %d rounds of %v, in which the peers take turns.
+const legend = `Medians of %d rounds of %v, in which the peers take turns; %d rounds at most, until as many agree within %.0f %%.
   min-max     lowest and highest round of req/s: how far to trust the median
   CPU/call    user and system time of the peer's own process; the extension's is the row "direct"
   RSS, peak+  resident memory behind a round, and its peak above what it was before any load
@@ -196,31 +154,33 @@ const legend = `Medians of %d rounds of %v, in which the peers take turns.
 
 // writeCell prints one cell's rows.
 func (c *cellResult) writeCell(w io.Writer) error {
-	noun := "callers"
-	if c.Callers == 1 {
-		noun = "caller"
-	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s  %s, %d %s, %s\n", c.Size, formatBytes(int64(c.BodyBytes)), c.Callers, noun, c.Protocol)
+	fmt.Fprintf(&b, "%s  %s, %s, %s\n", c.Size, formatBytes(int64(c.BodyBytes)), formatCallers(c.Callers), formatProtocols(c.Protocol, c.GRPC))
 	fmt.Fprintf(&b, rowFormat+"\n",
 		"peer", "req/s", "min-max", "p50", "p99", "CPU/call", "RSS", "peak+", "conns", "gw rate", "gw CPU")
 	for _, p := range c.Peers {
-		rate := func(r round) float64 { return r.Rate }
-		cpu := func(r round) float64 { return r.CPU }
-		rates := p.each(rate)
+		rates := p.each(rateOf)
 		rateRatio, cpuRatio := "", ""
 		if p.Peer != peerGateway {
-			rateRatio = formatRatio(c.ratio(peerGateway, p.Peer, rate))
-			cpuRatio = formatRatio(c.ratio(peerGateway, p.Peer, cpu))
+			rateRatio = formatRatio(median(c.ratios(peerGateway, p.Peer, rateOf)))
+			cpuRatio = formatRatio(median(c.ratios(peerGateway, p.Peer, cpuOf)))
 		}
 		row := fmt.Sprintf(rowFormat, p.Peer, formatRate(median(rates)),
 			formatRate(slices.Min(rates))+"-"+formatRate(slices.Max(rates)),
-			formatMicroseconds(median(p.each(func(r round) float64 { return r.P50 }))),
-			formatMicroseconds(median(p.each(func(r round) float64 { return r.P99 }))),
-			formatMicroseconds(median(p.each(cpu))),
+			formatMicroseconds(median(p.each(p50Of))),
+			formatMicroseconds(median(p.each(p99Of))),
+			formatMicroseconds(median(p.each(cpuOf))),
 			formatBytes(int64(median(p.each(func(r round) float64 { return float64(r.Resident) })))),
 			formatBytes(p.aboveIdle()), formatConnections(median(p.each(func(r round) float64 { return r.Connections }))), rateRatio, cpuRatio)
 		b.WriteString(strings.TrimRight(row, " ") + "\n")
+	}
+	if peer, values := c.widest(); peer != "" {
+		verdict := "agree"
+		if !c.Steady {
+			verdict = "do not agree"
+		}
+		fmt.Fprintf(&b, "  the %d rounds of %d %s: gateway / %s is the widest ratio of rates, %.2f-%.2f\n", len(values), c.Measured, verdict,
+			peer, slices.Min(values), slices.Max(values))
 	}
 	_, err := fmt.Fprintln(w, b.String())
 	return err
@@ -230,32 +190,16 @@ func (c *cellResult) writeCell(w io.Writer) error {
 func (f *fanOutResult) writeFanOut(w io.Writer) error {
 	_, err := fmt.Fprintf(w, `Fan-out: a lifecycle call to handlers that take %.0f ms each, medians of %d
   one handler, through the gateway               %8.1f ms
-  %d handlers, aggregated by the gateway         %8.1f ms  %6.2f times one
-  %d handlers, called directly and in sequence   %8.1f ms  %6.2f times one, as Cluster API's own client does
+  %3d handlers, aggregated by the gateway        %8.1f ms  %6.2f times one
+  %3d handlers, called directly and in sequence  %8.1f ms  %6.2f times one, as Cluster API's own client does
 
-`, f.HandlerMilliseconds, f.Times, f.One, f.Handlers, f.All, f.AllToOne, f.Handlers, f.Sequential, f.SequentialToOne)
+`, f.HandlerMilliseconds, f.Times, f.One, f.Handlers, f.All, median(f.AllToOnes), f.Handlers, f.Sequential, f.SequentialToOne)
 	return err
 }
 
-// writeBars prints the bars, and reports whether one was missed.
-func (r *result) writeBars(w io.Writer) (missed bool, err error) {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%-80s %9s %10s  %s\n", "Bar", "measured", "limit", "verdict")
-	for _, x := range r.Bars {
-		sign := ">="
-		if x.AtMost {
-			sign = "<="
-		}
-		missed = missed || x.Verdict == verdictBelow
-		fmt.Fprintf(&b, "  %-78s %9s %10s  %s\n", x.Name, formatBar(x.Value), fmt.Sprintf("%s %.2f", sign, x.Limit),
-			x.Verdict)
-	}
-	_, err = io.WriteString(w, b.String())
-	return missed, err
-}
-
-func (r *result) writeJSON(file string) error {
-	content, err := json.MarshalIndent(r, "", "  ")
+// writeJSON writes measurements to a file.
+func writeJSON(file string, measured any) error {
+	content, err := json.MarshalIndent(measured, "", "  ")
 	if err != nil {
 		return err
 	}
@@ -269,12 +213,18 @@ func formatRatio(v float64) string {
 	return fmt.Sprintf("%.2f", v)
 }
 
-// formatBar formats with one digit more than the limits, so that a narrowly missed bar does not look met.
-func formatBar(v float64) string {
-	if v <= 0 {
-		return "-"
+func formatCallers(n int) string {
+	if n == 1 {
+		return "1 caller"
 	}
-	return fmt.Sprintf("%.3f", v)
+	return fmt.Sprintf("%d callers", n)
+}
+
+func formatProtocols(callers protocol, grpc bool) string {
+	if grpc {
+		return callers.String() + " to gRPC"
+	}
+	return callers.String()
 }
 
 // formatConnections formats connections per call: a few for thousands of calls are none.

@@ -4,8 +4,10 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
@@ -13,48 +15,68 @@ import (
 
 // exampleResult has two rounds, of which the second ran on a busy machine.
 func exampleResult() *result {
-	cellOf := func(size string, bytes int, p protocol, gatewayRate float64) cellResult {
-		return cellResult{Size: size, BodyBytes: bytes, Callers: 16, Protocol: p, Peers: []peerResult{
+	cellOf := func(size string, bytes int, p protocol, gatewayRate float64) *cellResult {
+		return &cellResult{Size: size, BodyBytes: bytes, Callers: 16, Protocol: p, Measured: 2, Peers: []peerResult{
 			{Peer: peerReverseProxy, Idle: 10e6, Rounds: []round{{Rate: 1000, CPU: 100}, {Rate: 100, CPU: 1e6}}},
 			{Peer: peerBaseline, Idle: 20e6, Rounds: []round{{Rate: 720, CPU: 200}, {Rate: 72, CPU: 2e6}}},
 			{Peer: peerGateway, Idle: 20e6, Rounds: []round{
-				{Rate: gatewayRate, CPU: 200, Peak: 180e6}, {Rate: gatewayRate / 10, CPU: 2e6, Peak: 100e6},
+				{Rate: gatewayRate, CPU: 200, Peak: 148e6}, {Rate: gatewayRate / 10, CPU: 2e6, Peak: 100e6},
 			}},
 		}}
 	}
+	toGRPC := cellOf("S", 4e3, http1Protocol, 2000)
+	toGRPC.GRPC, toGRPC.Peers[0].Peer, toGRPC.Peers[1].Peer = true, peerEnvoy, "another"
+	one := cellOf("S", 4e3, http1Protocol, 900)
+	one.Callers, one.Peers[0].Rounds[0].P50, one.Peers[2].Rounds[0].P50 = 1, 100, 101
 	return &result{
 		Rounds: 2,
-		Cells: []cellResult{
-			cellOf("S", 4e3, http1Protocol, 900), cellOf("M", 250e3, http1Protocol, 700),
-			cellOf("L", 5e6, http1Protocol, 600),
+		Cells: []*cellResult{
+			cellOf("S", 4e3, http1Protocol, 1100), cellOf("M", 250e3, http1Protocol, 990),
+			cellOf("L", 5e6, http1Protocol, 1000), one, toGRPC,
 		},
-		FanOut:     &fanOutResult{Handlers: 10, AllToOne: 1.6},
-		Conversion: &conversionResult{SameToPlain: 1.02, ConvertedToPlain: 3.2},
+		FanOuts:    []*fanOutResult{{Handlers: 10, AllToOnes: []float64{1, 1.06, 2}}, {Handlers: 11, AllToOnes: []float64{1.06}}},
+		Conversion: &conversionResult{SameToPlain: []float64{1.02}, ConvertedToPlain: []float64{1.6, 1.4, 1.51}},
+		H2load:     []h2loadResult{{Cell: "S, 16 callers, HTTP/1.1", Peer: peerReverseProxy, Rates: []float64{1}, GatewayRates: []float64{2}}},
 	}
 }
 
 func TestBars(t *testing.T) {
 	r := exampleResult()
 	r.Bars = r.bars()
-	var got []string
+	got := make(map[string]string)
 	for _, b := range r.Bars {
-		got = append(got, formatBar(b.Value)+" "+b.Verdict)
+		if b.Verdict != verdictUnmeasured {
+			got[b.Name] = formatBar(b.Value) + " " + b.Verdict
+		}
 	}
-	want := []string{
-		"0.900 PASS", "0.700 BELOW", "0.600 PASS", // 0.8, 0.8 and 0.6 are the least.
-		"1.600 BELOW", // 1.5 is the most.
-		"1.020 PASS",  // 1.1 is the most.
-		"3.200 BELOW", // 3 is the most.
-		"2.000 PASS",  // (180 MB - 20 MB) / (16 * 5 MB), 3 is the most.
-		"- not measured",
-		"1.250 PASS", "0.972 PASS", "0.833 BELOW", // 0.97 of the baseline, 720, is the least.
+	want := map[string]string{
+		"requests per second, gateway / ReverseProxy: S, 16 callers, HTTP/1.1":  "1.100 PASS", // at least 1.1
+		"requests per second, gateway / ReverseProxy: M, 16 callers, HTTP/1.1":  "0.990 BELOW",
+		"requests per second, gateway / ReverseProxy: L, 16 callers, HTTP/1.1":  "1.000 PASS",
+		"p50, gateway / ReverseProxy: S, 1 caller, HTTP/1.1":                    "1.010 BELOW", // at most 1
+		"req/s, gateway / Envoy's transcoder: S, 16 callers, HTTP/1.1 to gRPC":  "2.000 PASS",
+		"time of 10 handlers of 20ms / one of them":                             "1.060 BELOW", // at most 1.05
+		"time of 11 handlers of 20ms / one of them":                             "1.060 PASS",  // at most 1.15
+		"peak RSS above idle / bodies in flight: L, 16 callers, HTTP/1.1":       "1.600 PASS",  // (148 MB - 20 MB) / (16 * 5 MB)
+		"gateway CPU of a call that needs no conversion / one without a policy": "1.020 PASS",
+		"gateway CPU of a call with a converted Cluster / one without":          "1.510 BELOW",
+		"requests per second, gateway / baseline: S, 16 callers, HTTP/1.1":      "1.528 PASS",
+		"requests per second, gateway / baseline: M, 16 callers, HTTP/1.1":      "1.375 PASS",
+		"requests per second, gateway / baseline: L, 16 callers, HTTP/1.1":      "1.389 PASS",
+		"requests per second, gateway / baseline: S, 1 caller, HTTP/1.1":        "1.250 PASS",
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("bars (-want +got):\n%s", diff)
 	}
+	slow := exampleResult()
+	slow.Cells = slow.Cells[:1]
+	slow.Cells[0].Peers[2].Rounds = []round{{Rate: 698}} // 0.97 of the baseline is 698.4
+	if bs := slow.baselineBars(); len(bs) != 1 || bs[0].Verdict != verdictBelow {
+		t.Errorf("a gateway that is 3.1 %% slower than the baseline: %+v", bs)
+	}
 	var b strings.Builder
 	if missed, err := r.writeBars(&b); err != nil || !missed {
-		t.Errorf("writeBars says missed %v, %v; four bars are", missed, err)
+		t.Errorf("writeBars says missed %v, %v; some bars are", missed, err)
 	}
 	r.Bars = r.Bars[:1]
 	if missed, err := r.writeBars(&b); err != nil || missed {
@@ -71,9 +93,16 @@ func TestReportIsAtMost120ColumnsWide(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := r.FanOut.writeFanOut(&b); err != nil {
+	if err := r.FanOuts[0].writeFanOut(&b); err != nil {
 		t.Fatal(err)
 	}
+	if err := r.Conversion.write(&b); err != nil {
+		t.Fatal(err)
+	}
+	if err := writeH2load(&b, r.H2load); err != nil {
+		t.Fatal(err)
+	}
+	fmt.Fprintf(&b, legend, 5, 1500*time.Millisecond, 10, 15.0)
 	if _, err := r.writeBars(&b); err != nil {
 		t.Fatal(err)
 	}
@@ -81,5 +110,38 @@ func TestReportIsAtMost120ColumnsWide(t *testing.T) {
 		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 120 {
 			t.Errorf("line has %d columns:\n%s", n, line)
 		}
+	}
+}
+
+func TestRoundsSettle(t *testing.T) {
+	cellOf := func(gateway ...float64) *cellResult {
+		c := &cellResult{Peers: []peerResult{{Peer: peerDirect}, {Peer: peerReverseProxy}, {Peer: peerGateway}}}
+		for i, rate := range gateway {
+			c.Peers[0].Rounds = append(c.Peers[0].Rounds, round{Rate: float64(1 + i*i)}) // the ceiling may vary
+			c.Peers[1].Rounds = append(c.Peers[1].Rounds, round{Rate: 100})
+			c.Peers[2].Rounds = append(c.Peers[2].Rounds, round{Rate: rate})
+		}
+		return c
+	}
+	for name, tc := range map[string]struct {
+		reason string
+		cell   *cellResult
+		want   int
+	}{
+		"Within":       {reason: "14 % of the median are allowed", cell: cellOf(94, 100, 108), want: 3},
+		"BeyondIt":     {reason: "16 % are not, and all rounds stay", cell: cellOf(92, 100, 108), want: 3},
+		"AfterABusy":   {reason: "the rounds before the last three do not count", cell: cellOf(10, 500, 100, 101, 99), want: 3},
+		"StillBusy":    {reason: "the last one does", cell: cellOf(100, 101, 99, 10), want: 4},
+		"WithoutPeers": {reason: "nothing to compare with", cell: &cellResult{Peers: []peerResult{{Peer: peerGateway, Rounds: make([]round, 4)}}}, want: 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			steady := tc.cell.settle(3)
+			if got := len(tc.cell.Peers[0].Rounds); got != tc.want {
+				t.Errorf("%s: %d rounds are left, want %d", tc.reason, got, tc.want)
+			}
+			if want := name != "BeyondIt" && name != "StillBusy"; steady != want {
+				t.Errorf("%s: steady is %t", tc.reason, steady)
+			}
+		})
 	}
 }

@@ -32,14 +32,26 @@ func median(values []float64) float64 {
 	return s[half]
 }
 
-// medianRatio returns the median of a[i]/b[i]. The rounds are interleaved, so other load in round i affects both and
-// cancels better than in a ratio of two medians. Pairs without a divisor are left out; without pairs it is 0.
-func medianRatio(a, b []float64) float64 {
+// ratios returns each a[i]/b[i]. The rounds are interleaved, so other load in round i affects both, and cancels better
+// than in a ratio of two medians. Pairs without a divisor are left out.
+func ratios(a, b []float64) []float64 {
 	var r []float64
 	for i := range min(len(a), len(b)) {
 		if b[i] > 0 {
 			r = append(r, a[i]/b[i])
 		}
 	}
-	return median(r)
+	return r
+}
+
+// agreement is how far the lowest and the highest ratio may be apart, as a part of their median, for rounds to agree.
+const agreement = 0.15
+
+// spread returns how far the lowest and the highest value are apart, as a part of their median; 0 without values.
+func spread(values []float64) float64 {
+	middle := median(values)
+	if middle <= 0 {
+		return 0
+	}
+	return (slices.Max(values) - slices.Min(values)) / middle
 }

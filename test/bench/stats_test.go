@@ -60,7 +60,7 @@ func TestMedian(t *testing.T) {
 	}
 }
 
-func TestMedianRatio(t *testing.T) {
+func TestRatios(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
 		a, b   []float64
@@ -75,8 +75,27 @@ func TestMedianRatio(t *testing.T) {
 		"Unpaired": {reason: "a round that only one of them has is left out", a: []float64{1, 2, 3}, b: []float64{2}, want: 0.5},
 	} {
 		t.Run(name, func(t *testing.T) {
-			if got := medianRatio(tc.a, tc.b); got != tc.want {
-				t.Errorf("%s: medianRatio(%v, %v) = %v, want %v", tc.reason, tc.a, tc.b, got, tc.want)
+			if got := median(ratios(tc.a, tc.b)); got != tc.want {
+				t.Errorf("%s: the median of ratios(%v, %v) = %v, want %v", tc.reason, tc.a, tc.b, got, tc.want)
+			}
+		})
+	}
+}
+
+func TestSpread(t *testing.T) {
+	for name, tc := range map[string]struct {
+		reason string
+		values []float64
+		want   float64
+	}{
+		"None":  {reason: "nothing was measured", want: 0},
+		"One":   {reason: "a value agrees with itself", values: []float64{3}, want: 0},
+		"Wide":  {reason: "from 1 to 3, around 2", values: []float64{2, 3, 1}, want: 1},
+		"Zeros": {reason: "no median to compare with", values: []float64{0, 0, 1}, want: 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if got := spread(tc.values); got != tc.want {
+				t.Errorf("%s: spread(%v) = %v, want %v", tc.reason, tc.values, got, tc.want)
 			}
 		})
 	}
