@@ -376,6 +376,21 @@ bench: build ## Measure the gateway beside its peers and print ratios; BENCHFLAG
 	@$(GO) build -o $(BIN)/bench ./test/bench
 	@$(BIN)/bench --hookgate $(BIN)/hookgate $(if $(BASELINE),--baseline '$(BASELINE)') $(BENCHFLAGS)
 
+# The gateway is compared with that of the last release, or of what the contract is compared with before there is one.
+RATIO_AGAINST ?= $(BREAKING_AGAINST)
+
+.PHONY: bench-ratio
+bench-ratio: build ## Fail if calls take 15 % more CPU time, or come 15 % slower, than with the gateway of RATIO_AGAINST: the last release, or the commit before
+	@$(GO) build -o $(BIN)/bench ./test/bench
+	@if ! base=$$(git rev-parse -q --verify '$(RATIO_AGAINST)^{commit}'); then \
+		echo "bench-ratio: there is no commit '$(RATIO_AGAINST)' to compare with, as in a shallow clone: skipped"; exit; fi; \
+	if git diff --quiet "$$base" -- '*.go' '*.pgo' go.mod ':!*_test.go' ':!test' ':!tools' ':!examples'; then \
+		echo "bench-ratio: the gateway of $(RATIO_AGAINST) has the same code: skipped"; exit; fi; \
+	echo "bench-ratio: the gateway of $(RATIO_AGAINST) is the baseline"; \
+	rm -rf $(BIN)/ratio && mkdir -p $(BIN)/ratio/source && git archive "$$base" | tar -xf - -C $(BIN)/ratio/source && \
+	$(GO) -C $(BIN)/ratio/source build -buildvcs=false -o $(BIN)/ratio/hookgate ./cmd/hookgate && \
+	rm -rf $(BIN)/ratio/source && $(BIN)/bench --ratio --hookgate $(BIN)/hookgate --baseline $(BIN)/ratio/hookgate
+
 .PHONY: bench-scale
 bench-scale: build kubernetes-binaries ## Measure on real API servers: 2,000 ExtensionConfigs of 10 handlers beside 20; then 1,000 machines of the infrastructure provider, also at rest (SCALEFLAGS="-rest 2m")
 	@$(GO) build -o $(BIN)/scale ./test/scale

@@ -9,6 +9,7 @@
 //	go run ./test/bench --hookgate bin/hookgate --parts cells --sizes S,64KB --callers 16 --protocols h1 --rounds 9
 //	go run ./test/bench --hookgate bin/hookgate --parts cells --sizes S --callers 1000 --protocols h1 --in-flight 1000
 //	go run ./test/bench --hookgate bin/hookgate --parts cells --baseline OLD --peers gateway    beside another build
+//	go run ./test/bench --hookgate bin/hookgate --ratio --baseline OLD    fail if it has become slower, as CI does
 //
 // How to read the output. There is a table per cell, which is a size of body (S, M, L, or bytes), a number of callers,
 // each of which makes one call after the other, and the protocol that they speak; HTTP/2 callers share one connection,
@@ -40,10 +41,13 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"net/http"
 	"os"
 	"os/signal"
+	"runtime"
 	"sync/atomic"
 	"syscall"
+	"time"
 )
 
 const (
@@ -88,6 +92,7 @@ func runPeer(args []string) error {
 	ca := flags.String("ca", "", "")
 	grpc := flags.Bool("grpc", false, "be the null extension over gRPC")
 	upstream := flags.String("upstream", "", "forward to this URL; empty: be the null extension")
+	burn := flags.Duration("burn", 0, "take that much CPU time more for each call, to be noticed by tests")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -102,7 +107,20 @@ func runPeer(args []string) error {
 			return err
 		}
 	}
+	if *burn > 0 {
+		h = burning(h, *burn)
+	}
 	return servePeer(h, &accepted, *cert, *key)
+}
+
+// burning takes time before h.
+func burning(h http.Handler, d time.Duration) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		for start := time.Now(); time.Since(start) < d; {
+			runtime.Gosched() // which is no sleep
+		}
+		h.ServeHTTP(w, r)
+	})
 }
 
 // run starts the peers, measures all parts and reports.
@@ -129,6 +147,9 @@ func run(ctx context.Context, o options, stdout, stderr io.Writer) (err error) {
 	defer f.stop()
 	if err := f.start(ctx, o); err != nil {
 		return err
+	}
+	if o.ratio {
+		return f.compare(ctx, o.cells, o.pace, stdout)
 	}
 	res := &result{Rounds: o.pace.rounds, DurationSeconds: o.pace.duration.Seconds()}
 	if _, err := fmt.Fprintf(stdout, legend, o.pace.rounds, o.pace.duration, max(o.pace.rounds, o.pace.most), agreement*100); err != nil {

@@ -41,7 +41,7 @@ type options struct {
 	inFlight             int
 	peers, parts         []string
 	cells                []cell
-	check                bool
+	check, ratio         bool
 	jsonFile             string
 }
 
@@ -71,6 +71,8 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	peers := flags.String("peers", "direct,ReverseProxy,nginx,Envoy,gateway", "`peers` to measure")
 	parts := flags.String("parts", "cells,grpc,fan-out,conversion,h2load", "`parts` to run")
 	flags.BoolVar(&o.check, "check", false, "exit with status 1 when a bar is missed")
+	flags.BoolVar(&o.ratio, "ratio", false, "only compare with --baseline, and fail if the gateway is worse by more than 15 % "+
+		"in every round")
 	flags.StringVar(&o.jsonFile, "json", "", "also write all rounds to this `file`")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
@@ -101,6 +103,13 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	}
 	if o.hookgate == "" && slices.Contains(o.peers, peerGateway) {
 		return o, fmt.Errorf("%w: --hookgate is required, or --peers without gateway", errUsage)
+	}
+	if o.ratio {
+		if o.baseline == "" {
+			return o, fmt.Errorf("%w: --ratio needs --baseline", errUsage)
+		}
+		o.peers, o.parts, o.pace = []string{peerGateway}, nil, ratioPace
+		*callers, *protocols = strconv.Itoa(severalCallers), string(http1Protocol)
 	}
 	o.cells, err = chooseCells(*sizes, *callers, *protocols)
 	return o, err
