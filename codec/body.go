@@ -18,8 +18,8 @@ func BodyOf(text []byte) Body { return Body{segments: [][]byte{text}, size: int6
 // Size returns the length in bytes.
 func (b Body) Size() int64 { return b.size }
 
-// Reader returns a new reader of the whole body. The reader is also an io.WriterTo, and not safe for concurrent use.
-func (b Body) Reader() io.Reader { return &bodyReader{segments: b.segments} }
+// Reader returns a new reader of the whole body.
+func (b Body) Reader() *BodyReader { return &BodyReader{segments: b.segments} }
 
 // Bytes returns a copy of the text in one slice.
 func (b Body) Bytes() []byte {
@@ -37,19 +37,19 @@ func (b Body) Bytes() []byte {
 // also stops for the collector.
 const copyAtOnce = 256 << 10
 
-// bodyReader reads one segment after the other.
-type bodyReader struct {
+// BodyReader reads a Body, one segment after the other. It is not safe for concurrent use.
+type BodyReader struct {
 	segments [][]byte // not yet read; shared with the Body, so that only the outer slice may change
 	offset   int      // in the first segment
 }
 
 var (
-	_ io.Reader   = (*bodyReader)(nil)
-	_ io.WriterTo = (*bodyReader)(nil)
+	_ io.Reader   = (*BodyReader)(nil)
+	_ io.WriterTo = (*BodyReader)(nil)
 )
 
 // Read fills p from as many segments as it takes.
-func (r *bodyReader) Read(p []byte) (int, error) {
+func (r *BodyReader) Read(p []byte) (int, error) {
 	n := 0
 	for n < len(p) && len(r.segments) > 0 {
 		c := copy(p[n:], r.segments[0][r.offset:])
@@ -66,7 +66,7 @@ func (r *bodyReader) Read(p []byte) (int, error) {
 }
 
 // WriteTo writes the rest to w, segment by segment.
-func (r *bodyReader) WriteTo(w io.Writer) (int64, error) {
+func (r *BodyReader) WriteTo(w io.Writer) (int64, error) {
 	var total int64
 	for len(r.segments) > 0 {
 		n, err := w.Write(r.segments[0][r.offset:])
@@ -78,4 +78,22 @@ func (r *bodyReader) WriteTo(w io.Writer) (int64, error) {
 		r.segments, r.offset = r.segments[1:], 0
 	}
 	return total, nil
+}
+
+// Next returns the next bytes, n of them or the rest of the body, without copying them, and moves behind them. It
+// returns nil, and does not move, if they are in more than one segment, or at the end.
+func (r *BodyReader) Next(n int) []byte {
+	if len(r.segments) == 0 {
+		return nil
+	}
+	left := r.segments[0][r.offset:]
+	if len(left) <= n {
+		if len(left) < n && len(r.segments) > 1 {
+			return nil
+		}
+		r.segments, r.offset = r.segments[1:], 0
+		return left
+	}
+	r.offset += n
+	return left[:n:n]
 }

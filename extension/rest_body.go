@@ -67,7 +67,7 @@ func (o *restBody) detach(wrote bool) int64 {
 
 type restBodyReader struct {
 	o *restBody
-	r io.Reader
+	r *codec.BodyReader
 }
 
 func (r *restBodyReader) Read(p []byte) (int, error) {
@@ -82,6 +82,23 @@ func (r *restBodyReader) Read(p []byte) (int, error) {
 	n, err := r.r.Read(p)
 	r.o.read += int64(n)
 	return n, err
+}
+
+// lend calls use with the next bytes of the message, n of them or the rest, and returns how many they are. They belong
+// to the message, so that it waits for use, which must not keep them or wait for a peer. It returns 0 if they have to be
+// read: they are in several pieces, or there are none.
+func (r *restBodyReader) lend(n int, use func([]byte) error) (int, error) {
+	r.o.mu.Lock()
+	defer r.o.mu.Unlock()
+	if r.o.detached {
+		return 0, nil
+	}
+	p := r.r.Next(n)
+	if len(p) == 0 {
+		return 0, nil
+	}
+	r.o.read += int64(len(p))
+	return len(p), use(p)
 }
 
 func (r *restBodyReader) Close() error { return nil }

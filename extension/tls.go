@@ -58,22 +58,28 @@ type tlsConn struct {
 	records *recordWriter
 }
 
+// lender is a body whose bytes can be encrypted where they are.
+type lender interface {
+	// lend calls use with the next n bytes, or with the rest of them, and returns how many they are, or 0 if they have to
+	// be read.
+	lend(n int, use func([]byte) error) (int, error)
+}
+
 // ReadFrom sends all of r. net/http sends bodies through it.
 func (c *tlsConn) ReadFrom(r io.Reader) (int64, error) {
+	total, err := c.sendLent(r)
+	if err != nil {
+		return total, err
+	}
 	plain, _ := gathering.Get().(*[recordsSize]byte)
 	defer gathering.Put(plain)
-	var total int64
 	for {
 		n, err := io.ReadFull(r, plain[:gatherSize])
 		if n > 0 {
-			c.records.gather()
-			written, writeErr := c.Write(plain[:n])
-			if flushErr := c.records.flush(); writeErr == nil {
-				writeErr = flushErr
-			}
-			total += int64(written)
-			if writeErr != nil {
-				return total, writeErr
+			sent, sendErr := c.send(func() (int, error) { return c.Write(plain[:n]) })
+			total += int64(sent)
+			if sendErr != nil {
+				return total, sendErr
 			}
 		}
 		switch {
@@ -83,6 +89,40 @@ func (c *tlsConn) ReadFrom(r io.Reader) (int64, error) {
 			return total, err
 		}
 	}
+}
+
+// sendLent sends what r lends from its beginning. net/http wraps a body in a reader of its stated length.
+func (c *tlsConn) sendLent(r io.Reader) (total int64, err error) {
+	limited, ok := r.(*io.LimitedReader)
+	if !ok {
+		return 0, nil
+	}
+	body, ok := limited.R.(lender)
+	if !ok {
+		return 0, nil
+	}
+	encrypt := func(p []byte) error {
+		_, err := c.Write(p)
+		return err
+	}
+	for {
+		sent, err := c.send(func() (int, error) { return body.lend(int(min(gatherSize, limited.N)), encrypt) })
+		total += int64(sent)
+		limited.N -= int64(sent)
+		if err != nil || sent == 0 {
+			return total, err
+		}
+	}
+}
+
+// send holds back the records that encrypt makes, and then writes them.
+func (c *tlsConn) send(encrypt func() (int, error)) (int, error) {
+	c.records.gather()
+	n, err := encrypt()
+	if flushErr := c.records.flush(); err == nil {
+		err = flushErr
+	}
+	return n, err
 }
 
 // recordWriter is the connection to which a TLS connection writes its records. Between gather and flush it holds them

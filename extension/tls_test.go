@@ -6,10 +6,15 @@ package extension
 import (
 	"bytes"
 	"crypto/tls"
+	"errors"
 	"io"
 	"net"
+	"slices"
+	"sync"
 	"testing"
 	"time"
+
+	"github.com/hookgate/hookgate/codec"
 )
 
 // countedConn counts what is written to it.
@@ -23,7 +28,8 @@ func (c *countedConn) Write(p []byte) (int, error) {
 	return c.Conn.Write(p)
 }
 
-// A body is written in pieces of eight records, each in one system call, whatever the records add to it.
+// A body is written in pieces of eight records, each in one system call, whatever the records add to it, and whether it
+// is read or lent.
 func TestRecordsAreGathered(t *testing.T) {
 	certificate := issue(t, newAuthority(t), time.Now().Add(time.Hour))
 	for name, config := range map[string]*tls.Config{
@@ -48,20 +54,92 @@ func TestRecordsAreGathered(t *testing.T) {
 			if err := c.HandshakeContext(t.Context()); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
-			before := counted.writes
-			body := bytes.Repeat([]byte("x"), tc.size)
-			n, err := c.ReadFrom(bytes.NewReader(body))
-			if n != int64(tc.size) || err != nil {
-				t.Errorf("%s, %d bytes: sent %d, %v", name, tc.size, n, err)
+			body := make([]byte, tc.size)
+			for i := range body {
+				body[i] = byte(i % 251)
 			}
-			if writes := counted.writes - before; writes != tc.writes {
-				t.Errorf("%s, %d bytes: %d writes, want %d", name, tc.size, writes, tc.writes)
+			lent := newRESTBody(codec.BodyOf(body))
+			lent.copy = nil // however small
+			for way, r := range map[string]io.Reader{
+				"read": bytes.NewReader(body), "lent": io.LimitReader(lent.reader(), int64(tc.size)),
+			} {
+				before := counted.writes
+				n, err := c.ReadFrom(r)
+				if n != int64(tc.size) || err != nil {
+					t.Errorf("%s, %d bytes, %s: sent %d, %v", name, tc.size, way, n, err)
+				}
+				if writes := counted.writes - before; writes != tc.writes {
+					t.Errorf("%s, %d bytes, %s: %d writes, want %d", name, tc.size, way, writes, tc.writes)
+				}
+			}
+			if sent := lent.detach(false); sent != int64(tc.size) {
+				t.Errorf("%s, %d bytes: %d count as sent", name, tc.size, sent)
 			}
 			_ = c.Close()
-			if got := <-received; !bytes.Equal(got, body) {
-				t.Errorf("%s: %d of %d bytes arrived", name, len(got), tc.size)
+			if got := <-received; !bytes.Equal(got, slices.Concat(body, body)) {
+				t.Errorf("%s: %d of twice %d bytes arrived", name, len(got), tc.size)
 			}
 			_ = here.Close()
 		}
+	}
+}
+
+// blockedConn blocks writes of much until it is closed.
+type blockedConn struct {
+	net.Conn
+	blocks  chan struct{} // receives once a write blocks
+	closed  chan struct{}
+	closing sync.Once
+}
+
+func (c *blockedConn) Write(p []byte) (int, error) {
+	if len(p) < smallBody {
+		return c.Conn.Write(p)
+	}
+	c.blocks <- struct{}{}
+	<-c.closed
+	return 0, net.ErrClosed
+}
+
+func (c *blockedConn) Close() error {
+	c.closing.Do(func() { close(c.closed) })
+	return c.Conn.Close()
+}
+
+// A body that is lent belongs to the call, which may end while the extension does not read: it must not wait for that,
+// and nothing of it is sent afterwards.
+func TestLentBodyIsGivenBackWhileItIsSent(t *testing.T) {
+	certificate := issue(t, newAuthority(t), time.Now().Add(time.Hour))
+	here, there := net.Pipe()
+	go func() {
+		_, _ = io.ReadAll(tls.Server(there, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13}))
+	}()
+	blocked := &blockedConn{Conn: here, blocks: make(chan struct{}, 1), closed: make(chan struct{})}
+	records := &recordWriter{Conn: blocked}
+	c := &tlsConn{Conn: tls.Client(records, &tls.Config{InsecureSkipVerify: true}), records: records}
+	if err := c.HandshakeContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	const size = 3 * gatherSize
+	body := newRESTBody(codec.BodyOf(make([]byte, size)))
+	r := body.reader()
+	failed := make(chan error)
+	go func() {
+		_, err := c.ReadFrom(io.LimitReader(r, size))
+		failed <- err
+	}()
+	<-blocked.blocks
+	if sent := body.detach(false); sent != gatherSize { // waits for ever if the body is lent for the write
+		t.Errorf("%d bytes count as sent, want one piece of %d", sent, gatherSize)
+	}
+	_ = blocked.Close()
+	if err := <-failed; !errors.Is(err, net.ErrClosed) {
+		t.Errorf("the error is %v, want %v", err, net.ErrClosed)
+	}
+	if n, err := r.(lender).lend(1, func([]byte) error { return errors.New("used") }); n != 0 || err != nil {
+		t.Errorf("it lends %d bytes, %v, after the call", n, err)
+	}
+	if n, err := c.ReadFrom(io.LimitReader(r, size)); n != 0 || !errors.Is(err, errDetached) {
+		t.Errorf("after the call, %d bytes were sent, %v; want %v", n, err, errDetached)
 	}
 }
