@@ -6,6 +6,7 @@ package gateway
 import (
 	"context"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
@@ -23,7 +24,7 @@ import (
 type REST struct {
 	catalog  *catalog.Catalog
 	codec    *codec.Codec
-	mux      *runtime.ServeMux
+	mux      *restMux
 	observer *Observer
 	bodies   body.Reader
 	linger   linger
@@ -38,19 +39,18 @@ func NewREST(k Contract, c *codec.Codec, o *Observer, gate Gate, memory *budget.
 		catalog: k.Catalog(), codec: c, observer: o, gate: gate, memory: memory, linger: defaultLinger,
 		bodies: body.Reader{Max: MaxBodyBytes, Pool: &body.Pool{}},
 	}
-	f.mux = runtime.NewServeMux(
+	var err error
+	f.mux, err = newRESTMux(k.Catalog(), k.RegisterREST, f.routingError,
 		runtime.WithMarshalerOption(runtime.MIMEWildcard, marshaler{c}),
 		runtime.WithForwardResponseRewriter(rewriteAnswer),
 		runtime.WithErrorHandler(f.muxError),
-		runtime.WithRoutingErrorHandler(f.routingError),
 		runtime.WithDisablePathLengthFallback(),
 		runtime.WithDisableHTTPMethodOverride(),
 		runtime.WithWriteContentLength(),
 		// The services read no headers, and the front itself reads the trace context.
 		runtime.WithIncomingHeaderMatcher(func(string) (string, bool) { return "", false }),
 	)
-	// The mux outlives any call, and has no connection to close.
-	if err := k.RegisterREST(context.Background(), f.mux); err != nil {
+	if err != nil {
 		return nil, err
 	}
 	return f, nil
@@ -120,7 +120,7 @@ func (f *REST) serve(ctx context.Context, w http.ResponseWriter, r *http.Request
 	}
 	r = r.WithContext(withIncoming(ctx, request))
 	r.Body = restBody{request}
-	f.mux.ServeHTTP(w, r)
+	f.mux.serve(w, r, h)
 	return nil
 }
 
@@ -129,7 +129,10 @@ func withCallerTimeout(ctx context.Context, r *http.Request) (context.Context, c
 	if r.URL.RawQuery == "" {
 		return ctx, func() {}, nil
 	}
-	value := r.URL.Query().Get("timeout")
+	value, only := strings.CutPrefix(r.URL.RawQuery, "timeout=")
+	if !only || strings.ContainsAny(value, "&%+;") {
+		value = r.URL.Query().Get("timeout")
+	}
 	if value == "" {
 		return ctx, func() {}, nil
 	}
