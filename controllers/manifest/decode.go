@@ -4,12 +4,14 @@
 package manifest
 
 import (
+	"bytes"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"reflect"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -156,12 +158,11 @@ func decodeExtensionConfig(d *document, words *Decoder) (*Object, []Problem) {
 	}
 
 	if hasStatus {
-		removed, outdated := d.hookVersions(members, status, words.hooks)
-		if removed != nil && !words.keepRemoved {
+		removed, found := d.decodeStatus(&x, config, status, words)
+		if removed != nil {
 			return d.refused([]Problem{*removed})
 		}
-		problems = append(problems, d.decodeStatus(&x, config.Annotations, status, words.hooks)...)
-		problems = append(problems, outdated...)
+		problems = append(problems, found...)
 	}
 	if _, errs := extensionconfig.StatedVersions(config); len(errs) > 0 {
 		ignored := d.fieldProblems(errs)
@@ -183,18 +184,29 @@ func decodeExtensionConfig(d *document, words *Decoder) (*Object, []Problem) {
 	return &Object{Place: d.Place, Name: x.Name, Extension: &x}, problems
 }
 
-// decodeStatus takes over the handlers that an earlier discovery has left in the status, and in an annotation.
+// decodeStatus takes over the handlers that an earlier discovery has left in the status of config, and in annotations.
+// It returns a problem alone if all of them implement removed versions of hooks.
 func (d *document) decodeStatus(
-	x *extensionconfig.Extension, annotations map[string]string, status json.RawMessage, hooks *catalog.Catalog,
-) []Problem {
-	metadata, err := json.Marshal(map[string]any{"name": x.Name, "annotations": annotations})
-	if err != nil {
-		return []Problem{d.problemAt("metadata", err)}
-	}
-	config, problems := d.decodeVersion(map[string]json.RawMessage{"metadata": metadata, "status": status})
+	x *extensionconfig.Extension, config *runtimev1.ExtensionConfig, status json.RawMessage, words *Decoder,
+) (removed *Problem, problems []Problem) {
+	decoded, problems := d.decodeVersion(map[string]json.RawMessage{"status": status})
+	var outdated []Problem
 	if problems == nil {
-		handlers, skipped, errs := extensionconfig.LastKnownHandlers(config, hooks)
-		if problems = d.fieldProblems(errs); len(problems) == 0 {
+		config.Status = decoded.Status
+		err, old := extensionconfig.HookVersions(config, words.hooks)
+		if err != nil && !words.keepRemoved {
+			p := d.problemAt(err.Field, err)
+			return &p, nil
+		}
+		if err == nil {
+			for _, text := range old {
+				p := d.problemAt("status.handlers", errors.New(text))
+				p.Warning, p.Deprecated = true, true
+				outdated = append(outdated, p)
+			}
+		}
+		handlers, skipped, errs := extensionconfig.LastKnownHandlers(config, words.hooks)
+		if len(errs) == 0 {
 			x.LastKnown = handlers
 			for _, s := range skipped {
 				p := d.problemAt("status.handlers",
@@ -202,35 +214,14 @@ func (d *document) decodeStatus(
 				p.Warning = true
 				problems = append(problems, p)
 			}
-			return problems
+			return nil, append(problems, outdated...)
 		}
+		problems = d.fieldProblems(errs)
 	}
 	for i := range problems {
 		problems[i].Effect = "the status is ignored, the handlers come from discovery alone"
 	}
-	return problems
-}
-
-// hookVersions returns a problem if all handlers in the status implement removed versions of hooks, and the problems of
-// the outdated versions. decodeStatus reports all other problems of the status.
-func (d *document) hookVersions(
-	members map[string]json.RawMessage, status json.RawMessage, hooks *catalog.Catalog,
-) (removed *Problem, outdated []Problem) {
-	config, problems := d.decodeVersion(map[string]json.RawMessage{"metadata": members["metadata"], "status": status})
-	if problems != nil {
-		return nil, nil
-	}
-	err, old := extensionconfig.HookVersions(config, hooks)
-	if err != nil {
-		p := d.problemAt(err.Field, err)
-		return &p, nil
-	}
-	for _, text := range old {
-		p := d.problemAt("status.handlers", errors.New(text))
-		p.Warning, p.Deprecated = true, true
-		outdated = append(outdated, p)
-	}
-	return nil, outdated
+	return nil, append(problems, outdated...)
 }
 
 // decodeVersion decodes members as an ExtensionConfig in the document's version, and converts it to v1beta2.
@@ -322,11 +313,7 @@ func (d *document) members() (map[string]json.RawMessage, []Problem) {
 // decodeStrict decodes members into a Kubernetes type that must know all of them, in the case in which they are
 // written.
 func (d *document) decodeStrict(members map[string]json.RawMessage, into any) []Problem {
-	encoded, err := json.Marshal(members)
-	if err != nil {
-		return []Problem{d.problemAt("", err)}
-	}
-	strict, err := kubejson.UnmarshalStrict(encoded, into)
+	strict, err := kubejson.UnmarshalStrict(object(members), into)
 	var typeErr *json.UnmarshalTypeError
 	var corrupt base64.CorruptInputError
 	switch {
@@ -347,6 +334,23 @@ func (d *document) decodeStrict(members map[string]json.RawMessage, into any) []
 		problems = append(problems, d.problemAt(path, err))
 	}
 	return problems
+}
+
+// object returns members, which are compact, as the JSON of an object.
+func object(members map[string]json.RawMessage) []byte {
+	var b bytes.Buffer
+	b.WriteByte('{')
+	for i, name := range slices.Sorted(maps.Keys(members)) {
+		if i > 0 {
+			b.WriteByte(',')
+		}
+		key, _ := json.Marshal(name) // a string, which always can be written
+		b.Write(key)
+		b.WriteByte(':')
+		b.Write(members[name])
+	}
+	b.WriteByte('}')
+	return b.Bytes()
 }
 
 // typeProblem says which type a member has, and which it must have.

@@ -6,8 +6,11 @@ package manifest
 import (
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
+
+	"golang.org/x/sync/errgroup"
 
 	"github.com/hookgate/hookgate/convert"
 	"github.com/hookgate/hookgate/internal/limits"
@@ -23,6 +26,9 @@ type Inventory struct {
 
 	read map[string]*reading // by the file's name
 }
+
+// maxParsed is how many manifests are parsed at the same time, each of which takes a multiple of its size in memory.
+const maxParsed = 4
 
 // kind is one of the maps of an inventory while it is built.
 type kind struct {
@@ -44,12 +50,12 @@ func (v *Inventory) Next(manifests []File, words *Decoder) (*Inventory, []Proble
 	namespaces := newKind("Namespace", v.Namespaces)
 	definitions := newKind(convert.CRDKind.Kind, v.Definitions)
 	var all []Problem
-	read := make(map[string]*reading, len(manifests))
+	readings := v.readings(manifests, words)
+	byFile := make(map[string]*reading, len(manifests))
 	for i := range manifests {
-		m := &manifests[i]
-		r := v.read[m.file].of(m, words)
+		m, r := &manifests[i], readings[i]
 		if r.count <= limits.ManifestProblems { // more would be kept than are reported
-			read[m.file] = r
+			byFile[m.file] = r
 		}
 		problems := slices.Clone(r.problems)
 		for _, e := range r.entries {
@@ -78,8 +84,30 @@ func (v *Inventory) Next(manifests []File, words *Decoder) (*Inventory, []Proble
 	}
 	return &Inventory{
 		Extensions: extensions.objects, Policies: policies.objects, Namespaces: namespaces.objects,
-		Definitions: definitions.objects, read: read,
+		Definitions: definitions.objects, read: byFile,
 	}, all
+}
+
+// readings returns the reading of each manifest. Those that are new are read on several processors: what one says depends
+// on no other.
+func (v *Inventory) readings(manifests []File, words *Decoder) []*reading {
+	readings := make([]*reading, len(manifests))
+	var group errgroup.Group
+	group.SetLimit(min(runtime.GOMAXPROCS(0), maxParsed))
+	for i := range manifests {
+		m := &manifests[i]
+		before := v.read[m.file]
+		if before.has(m, words) {
+			readings[i] = before.moved(m)
+			continue
+		}
+		group.Go(func() error {
+			readings[i] = read(m, words)
+			return nil
+		})
+	}
+	_ = group.Wait() // no reading fails: what is wrong with a manifest is in it
+	return readings
 }
 
 // first returns the problems of a file up to the limit, and how many there are besides.

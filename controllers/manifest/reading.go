@@ -5,7 +5,7 @@ package manifest
 
 // reading is what a file with this content says by itself, whatever the other files and earlier contents say. It is
 // immutable. An inventory keeps it, so that a change of one file has none of the others parsed again: BenchmarkNext
-// takes 499 ms and 434,000 allocations for 2,000 files, and 19 ms and 2,300 for a change of one.
+// takes 410 ms and 450,000 allocations for 2,000 files, and 6 ms and 2,300 for a change of one.
 //
 // What tells files apart is their content, which is in memory anyway: size, time and inode may be the same for two
 // contents, and all differ for the same one when a mounted ConfigMap is exchanged.
@@ -24,20 +24,27 @@ type entry struct {
 	problems []Problem
 }
 
-// of returns the reading of m: r, if that is what r has read.
-func (r *reading) of(m *File, words *Decoder) *reading {
-	if r != nil && r.words == words && r.file.err == nil && m.err == nil && r.file.Equal(m) {
-		same := *r
-		same.file = *m // so that the content is in memory once
-		return &same
-	}
+// has reports whether r is what reading m returns.
+func (r *reading) has(m *File, words *Decoder) bool {
+	return r != nil && r.words == words && r.file.err == nil && m.err == nil && r.file.Equal(m)
+}
+
+// moved returns r as the reading of m, whose content is equal, so that the content is in memory once.
+func (r *reading) moved(m *File) *reading {
+	same := *r
+	same.file = *m
+	return &same
+}
+
+// read reads m.
+func read(m *File, words *Decoder) *reading {
 	docs, problems := m.documents()
-	next := &reading{file: *m, words: words, problems: problems, entries: make([]entry, len(docs))}
-	next.count = len(problems)
+	r := &reading{file: *m, words: words, problems: problems, entries: make([]entry, len(docs))}
+	r.count = len(problems)
 	for i := range docs {
 		o, found := decode(&docs[i], words)
-		next.entries[i] = entry{kind: docs[i].kind, object: o, problems: found}
-		next.count += len(found)
+		r.entries[i] = entry{kind: docs[i].kind, object: o, problems: found}
+		r.count += len(found)
 	}
-	return next
+	return r
 }

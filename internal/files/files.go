@@ -7,6 +7,7 @@
 package files
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -118,14 +119,16 @@ func read(name string, limit int64, timeout time.Duration) ([]byte, error) {
 	// Some files of /proc are regular by their mode and wait for content all the same. Others have no deadline, and
 	// need none.
 	_ = file.SetReadDeadline(time.Now().Add(timeout))
-	data, err := io.ReadAll(io.LimitReader(file, limit+1))
+	var data bytes.Buffer
+	data.Grow(int(info.Size()) + bytes.MinRead) // so that it does not grow, unless the file does
+	_, err = data.ReadFrom(io.LimitReader(file, limit+1))
 	switch {
 	case err != nil:
 		return nil, err
-	case int64(len(data)) > limit:
+	case int64(data.Len()) > limit:
 		return nil, tooLarge(limit)
 	}
-	return data, nil
+	return data.Bytes(), nil
 }
 
 func tooLarge(limit int64) error { return fmt.Errorf("larger than %d bytes", limit) }

@@ -28,7 +28,7 @@ import (
 const (
 	// debounce is how long a directory must be quiet before it is read again, and maxDebounce how long that may take.
 	// Programs write files in several steps.
-	debounce    = 100 * time.Millisecond
+	debounce    = 50 * time.Millisecond
 	maxDebounce = time.Second
 	// reread is how often the directory is read without an event: file systems such as NFS send none, and a link's
 	// target is not watched.
@@ -322,7 +322,9 @@ func (d *Source) refresh(ctx context.Context, first *pass) bool {
 		}
 		extensions = append(extensions, x)
 	}
-	d.workers.serve(extensions) // all at once, and before any is discovered
+	if served := d.workers.serve(extensions); served == len(extensions) && first != nil {
+		d.settle() // before any is discovered, which takes long: discoveries compete for the processors
+	}
 	for i := range extensions {
 		first.add()
 		d.workers.set(ctx, &extensions[i], first.over)

@@ -32,8 +32,9 @@ type worker struct {
 	tried     func() // called once, after the first attempt
 }
 
-// serve registers the handlers that are known of new Extensions, before their extensions are asked.
-func (w *workers) serve(xs []extensionconfig.Extension) {
+// serve registers the handlers that are known of new Extensions, all at once and before their extensions are asked. It
+// returns how many of xs are served now.
+func (w *workers) serve(xs []extensionconfig.Extension) (served int) {
 	var known []discovery.Known
 	for i := range xs {
 		if x := &xs[i]; w.current[x.Name] == nil && len(x.LastKnown) > 0 {
@@ -43,6 +44,12 @@ func (w *workers) serve(xs []extensionconfig.Extension) {
 	if len(known) > 0 {
 		w.reconciler.ServeAll(known) // it logs what is refused of handlers that are not current
 	}
+	for i := range xs {
+		if w.reconciler.Serves(&xs[i]) {
+			served++
+		}
+	}
+	return served
 }
 
 // set replaces the reconciled Extension of the same name with x, unless they are equal. It calls tried once handlers
