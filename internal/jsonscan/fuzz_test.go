@@ -4,7 +4,9 @@
 package jsonscan
 
 import (
+	"bytes"
 	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -66,15 +68,52 @@ func FuzzScan(f *testing.F) {
 		if len(b) == 0 {
 			return
 		}
-		var err error
-		memory.Check(t, len(b), func() { err = valid(b) })
-		if err != nil && isLimit(err) {
-			return
-		}
-		if got, want := err == nil, validJSON(b); got != want {
-			t.Errorf("valid is %t, want %t (%v)", got, want, err)
+		for _, text := range aligned(b) {
+			var err error
+			memory.Check(t, len(text), func() { err = valid(text) })
+			if err != nil && isLimit(err) {
+				continue
+			}
+			if got, want := err == nil, validJSON(text); got != want {
+				t.Errorf("%q: valid is %t, want %t (%v)", text, got, want, err)
+			}
+			if err != nil && json.Valid(text) {
+				if want := fmt.Sprintf("invalid JSON at byte %d: not UTF-8", firstBad(text)); err.Error() != want {
+					t.Errorf("%q: got %v, want %s", text, err, want)
+				}
+			}
 		}
 	})
+}
+
+// aligned returns b, and b as a text, an element and a member that begin at each of eight bytes in a row, and end at
+// each distance from the end of the whole text at which the scanner goes on byte by byte. Beyond its end, each slice
+// has bytes that would complete many a text that ends early.
+func aligned(b []byte) [][]byte {
+	texts := [][]byte{b}
+	for n := range 8 {
+		letters := strings.Repeat("a", n)
+		for _, around := range [][2]string{
+			{strings.Repeat(" ", n), ""}, {`["` + letters + `",`, `]`}, {`{"` + letters + `":`, `,"` + letters + `":0}`},
+		} {
+			text := around[0] + string(b) + around[1]
+			texts = append(texts, []byte(text + `"}]}0123456789`)[:len(text)])
+		}
+	}
+	return texts
+}
+
+// firstBad returns the index of the first byte that is not UTF-8.
+func firstBad(b []byte) int {
+	i := 0
+	for len(b) > i {
+		r, n := utf8.DecodeRune(b[i:])
+		if r == utf8.RuneError && n == 1 {
+			break
+		}
+		i += n
+	}
+	return i
 }
 
 // FuzzMembers walks through objects and arrays with Next and Name, and compares with encoding/json.
@@ -86,30 +125,38 @@ func FuzzMembers(f *testing.F) {
 		f.Add([]byte(s))
 	}
 	f.Fuzz(func(t *testing.T, b []byte) {
-		s := Scanner{Text: b}
-		got, end, err := walk(&s, Space(b, 0), 0)
-		if err == nil {
-			err = s.End(end)
-		}
-		if err != nil && isLimit(err) {
-			return
-		}
-		if json.Valid(b) != (err == nil) {
-			t.Fatalf("%s: got %v, encoding/json disagrees", b, err)
-		}
-		if err != nil {
-			return
-		}
-		var want any
-		d := json.NewDecoder(strings.NewReader(string(b)))
-		d.UseNumber()
-		if err := d.Decode(&want); err != nil {
-			t.Fatal(err)
-		}
-		if diff := cmp.Diff(want, got); diff != "" {
-			t.Errorf("%s (-encoding/json +walk):\n%s", b, diff)
+		for _, text := range aligned(b) {
+			walked(t, text)
 		}
 	})
+}
+
+// walked compares what walk makes of b with what encoding/json does.
+func walked(t *testing.T, b []byte) {
+	t.Helper()
+	s := Scanner{Text: b}
+	got, end, err := walk(&s, Space(b, 0), 0)
+	if err == nil {
+		err = s.End(end)
+	}
+	if err != nil && isLimit(err) {
+		return
+	}
+	if json.Valid(b) != (err == nil) {
+		t.Fatalf("%s: got %v, encoding/json disagrees", b, err)
+	}
+	if err != nil {
+		return
+	}
+	var want any
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.UseNumber()
+	if err := d.Decode(&want); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("%s (-encoding/json +walk):\n%s", b, diff)
+	}
 }
 
 // walk decodes the value that begins at i, as encoding/json decodes it into an interface.

@@ -11,9 +11,6 @@
 package jsonscan
 
 import (
-	"encoding/binary"
-	"unicode/utf8"
-
 	"github.com/hookgate/hookgate/internal/limits"
 )
 
@@ -24,8 +21,8 @@ type Scanner struct {
 	// Step is called during the scan of a large text, after every 256 KiB or so. It may wait, and its error ends the
 	// scan. Nil does nothing.
 	Step    func() error
-	high    uint64 // all words that strings consist of, or-ed: shows whether there is anything but ASCII
-	stepped int    // the index at which Step was called last
+	bad     int // the index of the first byte that is not UTF-8, or 0: a text does not begin with one
+	stepped int // the index at which Step was called last
 }
 
 // stepEvery is the number of bytes between two calls of Step: fewer than a scanner reads in a millisecond.
@@ -50,16 +47,10 @@ func (s *Scanner) At(i int) byte {
 
 // UTF8 returns an error unless Text, all of which must have been scanned, is UTF-8.
 func (s *Scanner) UTF8() error {
-	if s.high&tops == 0 || utf8.Valid(s.Text) { // outside of strings, the scanner accepts nothing but ASCII
-		return nil
+	if s.bad > 0 {
+		return invalid(s.bad, "not UTF-8")
 	}
-	for i := 0; ; {
-		r, n := utf8.DecodeRune(s.Text[i:])
-		if r == utf8.RuneError && n == 1 {
-			return invalid(i, "not UTF-8")
-		}
-		i += n
-	}
+	return nil
 }
 
 // End returns an error unless nothing but white space begins at i.
@@ -74,23 +65,6 @@ func (s *Scanner) End(i int) error {
 func Space(b []byte, i int) int {
 	if i < len(b) && b[i] <= ' ' {
 		return skipSpace(b, i)
-	}
-	return i
-}
-
-func skipSpace(b []byte, i int) int {
-	for i < len(b) {
-		switch b[i] {
-		case ' ':
-			if i+8 <= len(b) && binary.LittleEndian.Uint64(b[i:]) == spaces {
-				i += 8
-				continue
-			}
-		case '\n', '\t', '\r':
-		default:
-			return i
-		}
-		i++
 	}
 	return i
 }
@@ -157,13 +131,13 @@ func (s *Scanner) colon(i int) (int, error) {
 }
 
 // container skips the object or array that begins at i. It keeps a stack of its own, one bit per level, so that no
-// input can exhaust the goroutine's. Members without white space, the common case, are read here; Name and scalar
-// read the rest.
-func (s *Scanner) container(i, depth int) (int, error) { //nolint:gocognit // calls would cost a fifth of its speed
-	b := s.Text
+// input can exhaust the goroutine's. What most values consist of is read here, because calls would cost a fifth of the
+// speed: plain strings, whole numbers, literals, and members without white space. Other methods read the rest.
+func (s *Scanner) container(i, depth int) (int, error) { //nolint:gocognit,funlen // see above
+	b := s.Text[:len(s.Text):len(s.Text)] // the capacity would take a register
 	var err error
 	var objects [limits.JSONDepth/64 + 1]uint64 // whether each open level is an object
-	object := false
+	closing := byte(0)                          // the bracket that closes the innermost level
 	base := depth
 	for {
 		// A value begins at i.
@@ -171,33 +145,43 @@ func (s *Scanner) container(i, depth int) (int, error) { //nolint:gocognit // ca
 		if i < len(b) {
 			c = b[i]
 		}
-		switch c {
-		case '"':
-			if i, err = s.str(i + 1); err != nil {
+		switch {
+		case c == '"':
+			if i = plain(b, i+1); i < len(b) && b[i] == '"' {
+				i++
+			} else if i, err = s.rest(i); err != nil {
 				return i, err
 			}
-		case '{', '[':
+		case c == '{' || c == '[':
 			if depth++; depth > limits.JSONDepth {
 				return i, tooDeep(i)
 			}
-			if object = c == '{'; object {
-				objects[depth/64] |= 1 << (depth % 64)
-			} else {
-				objects[depth/64] &^= 1 << (depth % 64)
+			closing = c + 2 // '}' is '{'+2, ']' is '['+2
+			level, bit := &objects[uint(depth)/64%uint(len(objects))], uint64(1)<<(uint(depth)%64)
+			if *level &^= bit; closing == '}' {
+				*level |= bit
 			}
-			i = Space(b, i+1)
-			if i >= len(b) {
+			if i = Space(b, i+1); i >= len(b) {
 				return i, early(b)
 			}
-			if b[i] != c+2 { // '}' is '{'+2, ']' is '['+2
-				if object {
-					if _, i, err = s.Name(i); err != nil {
-						return i, err
-					}
+			if b[i] != closing {
+				if closing == '}' {
+					goto member
 				}
 				continue
 			}
 			// An empty one: b[i] closes it below.
+		case c-'1' <= 8:
+			if end := integer(b, i); end > i {
+				i = end
+			} else if i, err = s.Number(i); err != nil {
+				return i, err
+			}
+		case c == 't' && i+4 <= len(b) && string(b[i:i+4]) == "true",
+			c == 'n' && i+4 <= len(b) && string(b[i:i+4]) == "null":
+			i += 4
+		case c == 'f' && i+5 <= len(b) && string(b[i:i+5]) == "false":
+			i += 5
 		default:
 			if i, err = s.scalar(i); err != nil {
 				return i, err
@@ -205,23 +189,29 @@ func (s *Scanner) container(i, depth int) (int, error) { //nolint:gocognit // ca
 		}
 		// After a value, or at the end of an empty container.
 		for {
-			if i < len(b) && b[i] <= ' ' {
-				i = skipSpace(b, i)
-			}
 			if i >= len(b) {
 				return i, early(b)
 			}
-			if b[i] == ',' {
+			if c = b[i]; c == ',' {
 				break
 			}
-			if object && b[i] != '}' || !object && b[i] != ']' {
-				return i, s.afterElement(i, object)
+			if c != closing {
+				if c <= ' ' {
+					if j := skipSpace(b, i); j > i {
+						i = j
+						continue
+					}
+				}
+				return i, s.afterElement(i, closing == '}')
 			}
 			i++
 			if depth--; depth == base {
 				return i, nil
 			}
-			object = objects[depth/64]>>(depth%64)&1 != 0
+			closing = ']'
+			if objects[uint(depth)/64%uint(len(objects))]>>(uint(depth)%64)&1 != 0 {
+				closing = '}'
+			}
 		}
 		if i++; i < len(b) && b[i] <= ' ' {
 			i = skipSpace(b, i)
@@ -231,13 +221,16 @@ func (s *Scanner) container(i, depth int) (int, error) { //nolint:gocognit // ca
 				return i, err
 			}
 		}
-		if !object {
+		if closing != '}' {
 			continue
 		}
+	member:
 		if i >= len(b) || b[i] != '"' {
 			return i, s.Unexpected(i, "a member name")
 		}
-		if i, err = s.str(i + 1); err != nil {
+		if i = plain(b, i+1); i < len(b) && b[i] == '"' {
+			i++
+		} else if i, err = s.rest(i); err != nil {
 			return i, err
 		}
 		if i+1 < len(b) && b[i] == ':' && b[i+1] > ' ' {

@@ -4,28 +4,25 @@
 package jsonscan
 
 import (
+	"bytes"
 	"encoding/binary"
 	"math/bits"
-)
-
-// The patterns of the word-at-a-time loops: one byte, eight times.
-const (
-	ones   = 0x0101010101010101
-	tops   = 0x8080808080808080
-	spaces = ' ' * ones
+	"unicode/utf8"
 )
 
 // String returns the text of the string that begins at i. It aliases Text unless there are escape sequences in it,
 // and is never nil. Halves of surrogate pairs are refused, because no UTF-8 can hold them.
 func (s *Scanner) String(i int) (text []byte, end int, err error) {
 	start := i + 1
-	if end = s.plain(start); end < len(s.Text) && s.Text[end] == '"' {
+	if end = plain(s.Text, start); end < len(s.Text) && s.Text[end] == '"' {
 		return s.Text[start:end:end], end + 1, nil
 	}
-	if end, err = s.str(end); err != nil {
+	if end, err = s.rest(end); err != nil {
 		return nil, end, err
 	}
-	text, err = s.Unescape(i, end)
+	if text = s.Text[start : end-1 : end-1]; bytes.IndexByte(text, '\\') >= 0 {
+		text, err = s.Unescape(i, end)
+	}
 	return text, end, err
 }
 
@@ -43,83 +40,81 @@ func (s *Scanner) Unescape(i, end int) ([]byte, error) {
 
 // str skips the rest of a string; i is after the opening quote.
 func (s *Scanner) str(i int) (int, error) {
-	b := s.Text
-	// Most strings end within their first eight bytes: plain, without the call.
-	if i+8 <= len(b) {
-		w := binary.LittleEndian.Uint64(b[i:])
-		s.high |= w
-		if found := stops(w); found == 0 {
-			i += 8
-		} else if j := i + bits.TrailingZeros64(found)>>3; b[j] == '"' {
-			return j + 1, nil
-		}
+	if i = plain(s.Text, i); i < len(s.Text) && s.Text[i] == '"' {
+		return i + 1, nil
 	}
-	for {
-		i = s.plain(i)
+	return s.rest(i)
+}
+
+// rest skips the rest of a string; i is an index that plain has returned.
+func (s *Scanner) rest(i int) (int, error) {
+	b := s.Text
+	for ; ; i = plain(b, i) {
 		if i >= len(b) {
 			return i, early(b)
 		}
-		switch b[i] {
-		case '"':
+		switch c := b[i]; {
+		case c == '"':
 			return i + 1, nil
-		case '\\':
+		case c == '\\' && i+1 < len(b) && short[b[i+1]]:
+			i += 2
+		case c == '\\':
 			var err error
 			if i, err = s.escape(i + 1); err != nil {
 				return i, err
 			}
-		default:
+		case c < ' ':
 			return i, s.Unexpected(i, "an escape sequence for a control character")
+		case c >= utf8.RuneSelf:
+			i = s.runes(i)
+		default:
+			i++ // one of the last eight bytes, at which plain does not look
 		}
 	}
 }
 
-// stops returns a word whose lowest set bit is the top bit of the first quote, backslash or control character in w. The
-// subtractions borrow, and so set a byte's top bit, where a byte is a backslash (xor-ed to 0), a quote or a control
-// character (xor-ed to at most 0x20). A borrow may spill into the bytes above; only the lowest set bit counts.
-func stops(w uint64) uint64 {
-	return (((w ^ '\\'*ones) - ones) | ((w ^ 0x02*ones) - 0x21*ones)) &^ w & tops
-}
-
-// plain returns the index of the first quote, backslash or control character at or after i.
-func (s *Scanner) plain(i int) int {
-	b := s.Text
-	high := s.high
-	for i+8 <= len(b) {
-		w := binary.LittleEndian.Uint64(b[i:])
-		high |= w
-		if found := stops(w); found != 0 {
-			s.high = high
-			return i + bits.TrailingZeros64(found)>>3
-		}
-		i += 8
-	}
-	for ; i < len(b); i++ {
-		c := b[i]
-		high |= uint64(c)
-		if c == '"' || c == '\\' || c < ' ' {
-			break
+// runes skips the part of a string that begins at i, with a byte that is not ASCII, and ends before a quote, a
+// backslash or a control character. It notes whether that is UTF-8.
+func (s *Scanner) runes(i int) int {
+	b, start := s.Text, i
+	for i < len(b) && b[i] != '"' && b[i] != '\\' && b[i] >= ' ' {
+		for i++; i >= 0 && i <= len(b)-8; i += 8 {
+			if found := stops(binary.LittleEndian.Uint64(b[i : i+8 : i+8])); found != 0 {
+				i += bits.TrailingZeros64(found) >> 3
+				break
+			}
 		}
 	}
-	s.high = high
+	if part := b[start:i]; s.bad == 0 && !utf8.Valid(part) {
+		s.bad = start + notUTF8(part)
+	}
 	return i
 }
 
-// escape skips an escape sequence; i is after the backslash.
+// notUTF8 returns the index of the first byte of b that is not UTF-8.
+func notUTF8(b []byte) int {
+	for i := 0; ; {
+		r, n := utf8.DecodeRune(b[i:])
+		if r == utf8.RuneError && n == 1 {
+			return i
+		}
+		i += n
+	}
+}
+
+// short has the characters that may follow a backslash, without the u of \u1234.
+var short = [256]bool{'"': true, '\\': true, '/': true, 'b': true, 'f': true, 'n': true, 'r': true, 't': true}
+
+// escape skips an escape sequence that is not short; i is after the backslash.
 func (s *Scanner) escape(i int) (int, error) {
 	b := s.Text
-	if i >= len(b) {
-		return i, early(b)
+	if i >= len(b) || b[i] != 'u' {
+		return i, s.Unexpected(i, "an escape sequence")
 	}
-	switch b[i] {
-	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-		return i + 1, nil
-	case 'u':
-		for j := i + 1; j <= i+4; j++ {
-			if j >= len(b) || hexValue(b[j]) < 0 {
-				return j, s.Unexpected(j, "a hexadecimal digit")
-			}
+	for j := i + 1; j <= i+4; j++ {
+		if j >= len(b) || hexValue(b[j]) < 0 {
+			return j, s.Unexpected(j, "a hexadecimal digit")
 		}
-		return i + 5, nil
 	}
-	return i, s.Unexpected(i, "an escape sequence")
+	return i + 5, nil
 }

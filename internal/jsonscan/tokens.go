@@ -25,6 +25,9 @@ func (s *Scanner) scalar(i int) (int, error) {
 
 // Literal skips the literal text: true, false or null.
 func (s *Scanner) Literal(i int, text string) (int, error) {
+	if len(s.Text)-i >= len(text) && string(s.Text[i:i+len(text)]) == text {
+		return i + len(text), nil
+	}
 	for j := range len(text) {
 		if i+j >= len(s.Text) || s.Text[i+j] != text[j] {
 			return i, s.Unexpected(i+j, text)
@@ -36,6 +39,9 @@ func (s *Scanner) Literal(i int, text string) (int, error) {
 // Number skips the number that begins at i, with a digit or a sign.
 func (s *Scanner) Number(i int) (int, error) {
 	b := s.Text
+	if end := integer(b, i); end > i {
+		return end, nil
+	}
 	if b[i] == '-' {
 		i++
 	}
