@@ -359,3 +359,36 @@ func expectPorts(t *testing.T, c *corev1.Container, want map[string]string) (got
 	}
 	return got
 }
+
+// Whatever an overlay adds to the environment of a gateway, it keeps the limit of its memory.
+func TestOverlaysKeepTheMemoryLimit(t *testing.T) {
+	overlays, err := filepath.Glob(filepath.Join("..", "..", "deploy", "overlays", "*"))
+	if err != nil || len(overlays) < 5 {
+		t.Fatalf("overlays %v, %v", overlays, err)
+	}
+	for _, dir := range append(overlays, filepath.Join("..", "..", "deploy", "infrastructure")) {
+		gateways := 0
+		for _, o := range decode(t, dir, kustomize(t, dir)) {
+			d, ok := o.Object.(*appsv1.Deployment)
+			if !ok {
+				continue
+			}
+			pod := d.Spec.Template.Spec
+			for _, c := range slices.Concat(pod.InitContainers, pod.Containers) {
+				if !strings.Contains(c.Image, "hookgate/hookgate:") {
+					continue
+				}
+				gateways++
+				want := fmt.Sprintf("%dMiB", c.Resources.Limits.Memory().Value()*9/10>>20)
+				i := slices.IndexFunc(c.Env, func(v corev1.EnvVar) bool { return v.Name == "GOMEMLIMIT" })
+				if i < 0 || c.Env[i].Value != want {
+					t.Errorf("%s: container %s: the environment is %v, want GOMEMLIMIT=%s, nine tenths of its limit",
+						filepath.Base(dir), c.Name, c.Env, want)
+				}
+			}
+		}
+		if gateways == 0 {
+			t.Errorf("%s has no gateway", filepath.Base(dir))
+		}
+	}
+}
