@@ -4,23 +4,17 @@
 package main
 
 import (
-	"archive/tar"
 	"bytes"
-	"compress/gzip"
 	"fmt"
 	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
 	"strings"
-	"time"
 )
 
 // chartName is the name of the chart, and of the directory in its archive.
 const chartName = "hookgate"
-
-// chartDate is the time of the files in the archive: any fixed one gives the same bytes each time.
-var chartDate = time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
 
 // chart returns the name and the archive of the chart, as `helm package` writes them: with the version of the release, and
 // with the files that links point to.
@@ -31,9 +25,7 @@ func (o *options) chart() (string, []byte, error) {
 		"Chart.yaml":  {{"\nversion: 0.0.0\n", "\nversion: " + version + "\n"}, {"\nappVersion: dev\n", "\nappVersion: " + o.version + "\n"}},
 		"values.yaml": {{"repository: " + manifestImage + "\n", "repository: " + o.image + "\n"}},
 	}
-	var archive bytes.Buffer
-	compressed := gzip.NewWriter(&archive)
-	files := tar.NewWriter(compressed)
+	var packed []member
 	err := filepath.WalkDir(dir, func(file string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
@@ -53,24 +45,12 @@ func (o *options) chart() (string, []byte, error) {
 			}
 			content = bytes.Replace(content, []byte(r[0]), []byte(r[1]), 1)
 		}
-		header := &tar.Header{
-			Typeflag: tar.TypeReg, Name: path.Join(chartName, name), Mode: 0o644, Size: int64(len(content)),
-			ModTime: chartDate, Format: tar.FormatUSTAR,
-		}
-		if err := files.WriteHeader(header); err != nil {
-			return err
-		}
-		_, err = files.Write(content)
-		return err
+		packed = append(packed, member{name: path.Join(chartName, name), mode: 0o644, content: content})
+		return nil
 	})
 	if err != nil {
 		return "", nil, err
 	}
-	if err := files.Close(); err != nil {
-		return "", nil, err
-	}
-	if err := compressed.Close(); err != nil {
-		return "", nil, err
-	}
-	return chartName + "-" + version + ".tgz", archive.Bytes(), nil
+	archive, err := pack(packed)
+	return chartName + "-" + version + ".tgz", archive, err
 }

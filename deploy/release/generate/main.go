@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command generate writes the files of a release that clusterctl reads, what an operator applies beside them, the Helm
-// chart, and the OpenAPI documents for those who write extensions. The same sources, version and kustomize give the same bytes,
-// anywhere and at any time. The manifests define the installed objects, and `make image` builds the image.
+// chart, the plug-in of kubectl, and the OpenAPI documents for those who write extensions. The same sources, version and
+// kustomize give the same bytes, anywhere and at any time. The manifests define the installed objects, and `make image` builds the image.
 package main
 
 import (
@@ -116,6 +116,9 @@ func (o *options) files() (map[string][]byte, error) {
 	}
 	files[name] = archive
 	if err := o.programs(files); err != nil {
+		return nil, err
+	}
+	if err := o.plugin(files); err != nil {
 		return nil, err
 	}
 	for _, pattern := range templates {
