@@ -87,6 +87,22 @@ func BenchmarkDecode(b *testing.B) {
 	}
 }
 
+// BenchmarkOutline is what a body costs that is only sent on.
+func BenchmarkOutline(b *testing.B) {
+	c := New(catalog.New())
+	for _, s := range sizes() {
+		b.Run(s.name, func(b *testing.B) {
+			b.SetBytes(int64(len(s.body)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := c.DecodeOutline(s.body, s.msg(), Guard{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
 // BenchmarkValid is the baseline of the other benchmarks.
 func BenchmarkValid(b *testing.B) {
 	for _, s := range sizes() {

@@ -19,6 +19,8 @@ type decoder struct {
 	meta  int        // how many of kind and apiVersion are stated
 	slabs slabs
 	meter meter
+
+	outline outline
 }
 
 // document reads the whole body.
@@ -49,17 +51,9 @@ func (d *decoder) object(t *table, rv reflect.Value, i, depth int) (int, error) 
 		if err != nil || !more {
 			return start, err
 		}
-		end, value, err := d.Name(start)
+		m, name, value, err := d.memberAt(t, start, next)
 		if err != nil {
 			return value, err
-		}
-		name := d.Text[start+1 : end-1]
-		m := t.member(name, next)
-		if m < 0 && bytes.IndexByte(name, '\\') >= 0 {
-			if name, err = d.Unescape(start, end); err != nil {
-				return value, err
-			}
-			m = t.member(name, next)
 		}
 		if m < 0 {
 			if err := d.meter.text(len(name)); err != nil {
@@ -80,6 +74,24 @@ func (d *decoder) object(t *table, rv reflect.Value, i, depth int) (int, error) 
 			return i, err
 		}
 	}
+}
+
+// memberAt reads the name of the member at i, and returns its position in t.fields, or -1, and the index of its value.
+// next is where table.member begins.
+func (d *decoder) memberAt(t *table, i, next int) (m int, name []byte, value int, err error) {
+	end, value, err := d.Name(i)
+	if err != nil {
+		return -1, nil, value, err
+	}
+	name = d.Text[i+1 : end-1]
+	m = t.member(name, next)
+	if m < 0 && bytes.IndexByte(name, '\\') >= 0 {
+		if name, err = d.Unescape(i, end); err != nil {
+			return -1, nil, value, err
+		}
+		m = t.member(name, next)
+	}
+	return m, name, value, nil
 }
 
 // unknown keeps a member that the schema does not know.
@@ -174,6 +186,9 @@ func (d *decoder) field(t *table, f *field, rv reflect.Value, i, depth int) (int
 	case shapeMessage:
 		return d.messageField(f, rv, i, depth+1)
 	default:
+		if d.outline.on && f.outlined && d.meta == 2 {
+			return d.outlinedList(f, i, depth+1)
+		}
 		return d.list(f, rv, i, depth+1)
 	}
 }

@@ -44,6 +44,9 @@ type field struct {
 	always bool // written even when empty
 	index  int  // of the field in the Go struct
 
+	outlined  bool // its elements are left out of outlines
+	namespace bool // of the holder of such an element
+
 	text    string   // shapeTypeMeta: the only text allowed
 	enum    []string // shapeEnum: texts by number
 	message *table   // shapeMessage, shapeList
@@ -105,6 +108,9 @@ func (b *builder) envelope(mt protoreflect.MessageType, apiVersion string) {
 	}
 	kind := field{name: "kind", prefix: `"kind":`, text: t.name, always: true}
 	version := field{name: "apiVersion", prefix: `"apiVersion":`, text: apiVersion, always: true}
+	for i := range t.fields {
+		t.fields[i].outlined = isOutlined(&t.fields[i])
+	}
 	t.fields = append([]field{kind, version}, t.fields...)
 }
 
@@ -141,6 +147,7 @@ func (b *builder) table(md protoreflect.MessageDescriptor, goType reflect.Type) 
 
 func (b *builder) field(fd protoreflect.FieldDescriptor, index int, goType reflect.Type) field {
 	f := field{name: fd.JSONName(), index: index, always: AlwaysWritten(fd)}
+	f.namespace = fd.ContainingMessage().Name() == holderReference && fd.Name() == "namespace"
 	f.prefix = string(append(jsonscan.AppendString(nil, f.name), ':'))
 	switch reflect.Zero(goType).Interface().(type) {
 	case string:

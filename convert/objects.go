@@ -78,6 +78,11 @@ type spot struct {
 	patched bool
 }
 
+// Concern reports whether requests of a type have objects that may have to be converted. No Objects concern none.
+func (o *Objects) Concern(request protoreflect.MessageDescriptor) bool {
+	return o != nil && len(o.layoutOf(request).spots) > 0
+}
+
 // layoutOf returns the layout of a message type, which it makes once.
 func (o *Objects) layoutOf(d protoreflect.MessageDescriptor) *layout {
 	if l, ok := o.messages.Load(d.FullName()); ok {

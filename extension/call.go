@@ -19,8 +19,9 @@ import (
 type Call struct {
 	Hook    *catalog.Hook
 	Handler *registry.Entry
-	// Request is a message of type Hook.Request.
-	Request proto.Message
+	// Request is a message of type Hook.Request. It is nil if nothing between the caller and the handler reads it, so that
+	// Body is sent on. Then Outline is the request without some of its elements, as Codec.DecodeOutline reads it.
+	Request, Outline proto.Message
 	// Body is the JSON of Request as the caller sent it, which is sent on unchanged. Nil means to encode Request.
 	Body []byte
 	// PolicyError, if it is not nil, says why the handler's ExtensionPolicy could not be evaluated for the request.

@@ -4,6 +4,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -89,7 +90,7 @@ func (o *Observer) rememberHold(
 	if !held && !o.holds.Of(c.Handler.Name) {
 		return
 	}
-	namespace, name := clusterOf(c.Request)
+	namespace, name := clusterOf(cmp.Or(c.Request, c.Outline))
 	if name == "" {
 		return
 	}

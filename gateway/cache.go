@@ -12,6 +12,7 @@ import (
 	"github.com/hookgate/hookgate/internal/answercache"
 	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/circuit"
+	"github.com/hookgate/hookgate/registry"
 )
 
 // How a call that may be answered from the cache was answered.
@@ -27,7 +28,7 @@ const (
 func cache(extensions *Extensions, o *Observer) extension.Link {
 	return func(next extension.Caller) extension.Caller {
 		return func(ctx context.Context, c extension.Call) (extension.Result, error) {
-			ttl := cacheTTL(c)
+			ttl := cacheTTL(c.Handler)
 			if ttl == 0 || !isDeterministic(c.Request) || c.PolicyError != nil {
 				return next(ctx, c)
 			}
@@ -59,8 +60,8 @@ func cache(extensions *Extensions, o *Observer) extension.Link {
 }
 
 // cacheTTL returns for how long answers of a handler's extension are kept.
-func cacheTTL(c extension.Call) time.Duration {
-	if p := c.Handler.ExtensionPolicy; p != nil {
+func cacheTTL(e *registry.Entry) time.Duration {
+	if p := e.ExtensionPolicy; p != nil {
 		return p.CacheTTL
 	}
 	return 0

@@ -69,7 +69,11 @@ func NewDispatcher(c Config) *Dispatcher {
 // Dispatch answers a request. An error is a *hook.Error of any kind but Unauthenticated, Forbidden and TooLarge. A
 // Failure that an extension answered is an answer, not an error.
 func (d *Dispatcher) Dispatch(ctx context.Context, r Request) (proto.Message, error) {
-	snapshot := d.config.Registry.Snapshot()
+	return d.dispatchIn(ctx, d.config.Registry.Snapshot(), r)
+}
+
+// dispatchIn is Dispatch to the handlers of a snapshot.
+func (d *Dispatcher) dispatchIn(ctx context.Context, snapshot *registry.Snapshot, r Request) (proto.Message, error) {
 	if !snapshot.Ready() {
 		return nil, notReady(snapshot)
 	}
@@ -80,12 +84,12 @@ func (d *Dispatcher) Dispatch(ctx context.Context, r Request) (proto.Message, er
 	m := matcher{namespaceLabels: d.config.Namespaces, versions: d.config.Versions, codec: d.config.Codec}
 	var one target
 	var targets []target
-	isNamed := r.Handler != "" && (snapshot.Sole() || !r.isAggregate())
+	isOne := isNamed(snapshot, r.Hook, r.Handler)
 	err := heavy(ctx, func() (err error) {
 		if err = m.read(r); err != nil {
 			return err
 		}
-		if isNamed {
+		if isOne {
 			one, err = named(ctx, snapshot, r, &m)
 			return err
 		}
@@ -95,7 +99,7 @@ func (d *Dispatcher) Dispatch(ctx context.Context, r Request) (proto.Message, er
 	switch {
 	case err != nil:
 		return nil, err
-	case isNamed:
+	case isOne:
 		return d.call(ctx, r, one)
 	case r.Hook.Mergeable:
 		return merge(r.Hook, targets, d.callAll(ctx, r, targets))
@@ -117,8 +121,8 @@ func (d *Dispatcher) call(ctx context.Context, r Request, t target) (response pr
 		}
 	}()
 	c := extension.Call{
-		Hook: r.Hook, Handler: t.entry, Request: r.Message, Body: r.Body, PolicyError: t.policyError,
-		Via: r.Via.Next(d.config.Gateway, t.entry.Name),
+		Hook: r.Hook, Handler: t.entry, Request: r.Message, Outline: r.Outline, Body: r.Body,
+		PolicyError: t.policyError, Via: r.Via.Next(d.config.Gateway, t.entry.Name),
 	}
 	if merged := withSettings(r.Message, t.entry.Registration.Settings); merged != r.Message {
 		c.Request, c.Body = merged, nil

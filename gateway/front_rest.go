@@ -115,11 +115,11 @@ func (f *REST) serve(ctx context.Context, w http.ResponseWriter, r *http.Request
 	defer b.Release()
 	in.received = int64(len(b.Bytes))
 	request := &incoming{
-		hook: h, body: b.Bytes, guard: codec.Guard{Reserve: reserve}, work: &in.work,
+		hook: h, isJSON: true, body: b.Bytes, guard: codec.Guard{Reserve: reserve}, work: &in.work,
 		via: via.Of(r.Header.Values(via.Header)),
 	}
 	r = r.WithContext(withIncoming(ctx, request))
-	r.Body = restBody{request}
+	r.Body = http.NoBody // it was read
 	f.mux.serve(w, r, h)
 	return nil
 }

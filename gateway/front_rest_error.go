@@ -18,15 +18,11 @@ import (
 // ErrorKindHeader carries the kind of the error in answers other than 200.
 const ErrorKindHeader = "Hookgate-Error-Kind"
 
-// muxError writes the error of a service, or of decoding its request.
+// muxError writes the error of a service.
 func (f *REST) muxError(
 	ctx context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, _ *http.Request, err error,
 ) {
-	request := incomingFrom(ctx)
-	if request.refused != nil {
-		err = request.refused
-	}
-	f.writeError(w, request.hook, inboundFrom(ctx), err)
+	f.writeError(w, incomingFrom(ctx).hook, inboundFrom(ctx), err)
 }
 
 // routingError writes that the mux has no service for the path, which the front has checked: the path has escapes.

@@ -18,50 +18,15 @@ import (
 	"github.com/hookgate/hookgate/internal/wire"
 )
 
-// marshaler is how the mux of the REST front reads and writes the mandated JSON. It only decodes bodies that the front
-// has read, which are the front's own type.
+// marshaler is how the mux of the REST front writes the mandated JSON. It reads none: the body of a request is decoded
+// when it is known who reads the message.
 type marshaler struct{ codec *codec.Codec }
 
 var _ runtime.Marshaler = marshaler{}
 
-// restBody is the body of a request that the front has read. The decoder takes all of it at once, so Read has no data.
-type restBody struct{ *incoming }
-
-func (restBody) Read([]byte) (int, error) { return 0, io.EOF }
-func (restBody) Close() error             { return nil }
-
-// NewDecoder returns a decoder of r, a restBody. The decoded message aliases it.
-func (m marshaler) NewDecoder(r io.Reader) runtime.Decoder {
-	return runtime.DecoderFunc(func(v any) (err error) {
-		b, ok := r.(restBody)
-		if !ok {
-			return fmt.Errorf("%T is not a body that the front has read", r)
-		}
-		if len(b.body) == 0 {
-			// Not io.EOF, which grpc-gateway takes for an empty message.
-			return errors.New("body is empty, want a JSON object")
-		}
-		msg, ok := v.(proto.Message)
-		if !ok {
-			return notAMessage(v)
-		}
-		b.complete, err = b.decode(m.codec, msg)
-		b.refused = beyond(err)
-		return err
-	})
-}
-
-// decode decodes the body, a large one as heavy work.
-func (in *incoming) decode(c *codec.Codec, m proto.Message) (complete bool, err error) {
-	guard := in.guard
-	if len(in.body) > budget.Step {
-		if err := in.work.Step(); err != nil {
-			return false, err
-		}
-		defer in.work.End()
-		guard.Step = in.work.Step
-	}
-	return c.DecodeGuarded(in.body, m, guard)
+// NewDecoder returns a decoder that leaves messages as they are: incoming has the body.
+func (marshaler) NewDecoder(io.Reader) runtime.Decoder {
+	return runtime.DecoderFunc(func(any) error { return nil })
 }
 
 // beyond returns the error of a request that may be right but is too much, or too late; nil for any other error.
@@ -134,7 +99,11 @@ func (marshaler) ContentType(any) string { return "application/json" }
 
 // Unmarshal decodes data. The mux does not use it for requests.
 func (m marshaler) Unmarshal(data []byte, v any) error {
-	return m.NewDecoder(restBody{&incoming{body: data}}).Decode(v)
+	msg, ok := v.(proto.Message)
+	if !ok {
+		return notAMessage(v)
+	}
+	return m.codec.Decode(data, msg)
 }
 
 // NewEncoder returns an encoder that writes the output of Marshal. The mux only uses it for streams.

@@ -32,9 +32,10 @@ type matcher struct {
 	versions        *hookversion.Converter
 	codec           *codec.Codec
 
-	message proto.Message // in the newest version of the hook
+	message proto.Message // in the newest version of the hook; perhaps an outline
 	body    []byte        // the JSON of message, if the caller sent it
 
+	unbuilt        []string // namespaces of what message lacks
 	namespaces     []string
 	readNamespaces bool
 
@@ -49,6 +50,10 @@ type matcher struct {
 
 // read makes m match r. It returns an error if r lacks the object that its hook is about.
 func (m *matcher) read(r Request) (err error) {
+	if r.Message == nil {
+		m.message, m.body, m.unbuilt = r.Outline, r.Body, r.Namespaces
+		return checkObjects(m.message)
+	}
 	if m.message, err = m.versions.ToHub(r.Message, r.Hook); err != nil {
 		return err
 	}
@@ -66,7 +71,7 @@ func (m *matcher) matchesNamespaces(e *registry.Entry) bool {
 		return true
 	}
 	if !m.readNamespaces {
-		m.namespaces, m.readNamespaces = namespacesOf(m.message), true
+		m.namespaces, m.readNamespaces = namespacesOf(m.message, m.unbuilt), true
 	}
 	for _, n := range m.namespaces {
 		if !selector.Matches(labels.Set(m.namespaceLabels.NamespaceLabels(n))) {

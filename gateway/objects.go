@@ -27,7 +27,7 @@ func convertObjects(objects *convert.Objects) extension.Link {
 		}
 		return func(ctx context.Context, c extension.Call) (extension.Result, error) {
 			to := c.Handler.Handler.ClusterAPIVersion
-			if to == "" {
+			if to == "" || c.Request == nil { // a request that was not built has nothing to convert
 				return next(ctx, c)
 			}
 			work := c.Memory.Work(ctx)

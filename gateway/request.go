@@ -14,6 +14,7 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/via"
+	"github.com/hookgate/hookgate/registry"
 )
 
 // Request is a request of a hook, decoded.
@@ -23,8 +24,11 @@ type Request struct {
 	// merged, means every handler that matches. If the gateway answers for a single extension, it is that extension's
 	// own name of the handler.
 	Handler string
-	// Message is of type Hook.Request. It is only read.
+	// Message is of type Hook.Request. It is only read. It is nil for a Body of which only the Outline is read.
 	Message proto.Message
+	// Outline is what Codec.DecodeOutline makes of Body if there is no Message, and Namespaces are those that it finds.
+	Outline    proto.Message
+	Namespaces []string
 	// Body is the JSON of Message as the caller sent it. It is nil for gRPC, and if the body lacks kind and apiVersion,
 	// so that it cannot be sent on unchanged.
 	Body []byte
@@ -32,9 +36,10 @@ type Request struct {
 	Via via.Way
 }
 
-// isAggregate reports whether the request names the handler that represents all handlers of the hook in Discovery.
-func (r *Request) isAggregate() bool {
-	return r.Hook.Mergeable && strings.EqualFold(r.Handler, r.Hook.Hook)
+// isNamed reports whether a name of a handler is that of a single one, rather than of the handler that represents all
+// handlers of the hook in Discovery.
+func isNamed(s *registry.Snapshot, h *catalog.Hook, handler string) bool {
+	return handler != "" && (s.Sole() || !h.Mergeable || !strings.EqualFold(handler, h.Hook))
 }
 
 // incoming holds the data of a request besides its message. The generated code between a front and the services passes
@@ -42,14 +47,11 @@ func (r *Request) isAggregate() bool {
 type incoming struct {
 	hook *catalog.Hook
 	via  via.Way
-	// body is the body of a REST request. complete reports whether it states its kind and apiVersion; it is set when
-	// the body is decoded.
-	body     []byte
-	complete bool
-	guard    codec.Guard // of decoding body
-	work     *budget.Work
-	// refused is the error of a body that is beyond a limit. The mux would pass on only its text.
-	refused *hook.Error
+	// body is the body of a request in JSON, which is decoded when it is known who reads the message.
+	isJSON bool
+	body   []byte
+	guard  codec.Guard // of decoding body
+	work   *budget.Work
 }
 
 type incomingKey struct{}
@@ -64,14 +66,52 @@ func incomingFrom(ctx context.Context) *incoming {
 	return in
 }
 
-// request returns the request of which m is the message.
-func (in *incoming) request(m proto.Message) Request {
+// request returns the request of which m is the message. A request in JSON is decoded into m, which has nothing but the
+// name of the handler so far, and as an outline if unread says that nothing reads more of it.
+func (in *incoming) request(c *codec.Codec, m proto.Message, unread func(handler string) bool) (Request, error) {
 	r := Request{Hook: in.hook, Message: m, Via: in.via}
 	if named, ok := m.(interface{ GetHandler() string }); ok {
 		r.Handler = named.GetHandler()
 	}
-	if in.complete {
+	if !in.isJSON {
+		return r, nil
+	}
+	found, err := in.decode(c, m, unread(r.Handler))
+	if err != nil {
+		return r, err
+	}
+	if found.Complete {
 		r.Body = in.body
 	}
-	return r
+	if found.Unbuilt {
+		r.Message, r.Outline, r.Namespaces = nil, m, found.Namespaces
+	}
+	return r, nil
+}
+
+// decode decodes the body, a large one as heavy work. Errors are of kind InvalidRequest, and those of beyond.
+func (in *incoming) decode(c *codec.Codec, m proto.Message, unread bool) (found codec.Outline, err error) {
+	if len(in.body) == 0 {
+		return found, hook.Errorf(hook.InvalidRequest, "body is empty, want a JSON object")
+	}
+	guard := in.guard
+	if len(in.body) > budget.Step {
+		if err := in.work.Step(); err != nil {
+			return found, beyond(err)
+		}
+		defer in.work.End()
+		guard.Step = in.work.Step
+	}
+	if unread {
+		found, err = c.DecodeOutline(in.body, m, guard)
+	} else {
+		found.Complete, err = c.DecodeGuarded(in.body, m, guard)
+	}
+	if refused := beyond(err); refused != nil {
+		return found, refused
+	}
+	if err != nil {
+		return found, hook.Errorf(hook.InvalidRequest, "%s", err)
+	}
+	return found, nil
 }

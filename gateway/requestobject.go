@@ -57,8 +57,9 @@ func checkObject(member string, object *hooksv1alpha1.RawExtension) error {
 	return nil
 }
 
-// namespacesOf returns the namespaces of the objects that a request is about, in order, each once.
-func namespacesOf(req proto.Message) []string {
+// namespacesOf returns the namespaces of the objects that a request is about, in order, each once. If req is an outline,
+// unbuilt has those of its missing items.
+func namespacesOf(req proto.Message, unbuilt []string) []string {
 	var namespaces []string
 	add := func(n string) {
 		if !slices.Contains(namespaces, n) {
@@ -74,10 +75,12 @@ func namespacesOf(req proto.Message) []string {
 		for _, item := range r.GetItems() {
 			add(item.GetHolderReference().GetNamespace())
 		}
+		return append(namespaces, unbuilt...)
 	case *hooksv1alpha1.ValidateTopologyRequest:
 		for _, item := range r.GetItems() {
 			add(item.GetHolderReference().GetNamespace())
 		}
+		return append(namespaces, unbuilt...)
 	case *hooksv1alpha1.CanUpdateMachineRequest:
 		add(namespaceOf(r.GetCurrent().GetMachine()))
 	case *hooksv1alpha1.CanUpdateMachineSetRequest:

@@ -92,25 +92,31 @@ func Answer[Response proto.Message](ctx context.Context, d *Dispatcher, req prot
 	if in == nil {
 		return none, internalError(fmt.Errorf("%T did not come through a front", req))
 	}
+	snapshot := d.config.Registry.Snapshot()
+	r, err := in.request(d.config.Codec, req, func(handler string) bool {
+		return goesUnread(snapshot, in.hook, handler, d.config.Objects)
+	})
+	if err != nil {
+		return none, err
+	}
 	if err := in.via.Check(d.config.Gateway); err != nil {
 		return none, err
 	}
 	warnOfCaller(ctx, in.hook)
 	var m proto.Message
-	var err error
-	if r := in.request(req); in.hook.Singleton() && r.Handler == "" {
+	if in.hook.Singleton() && r.Handler == "" {
 		m, err = d.Discover(in.hook, in.via)
 	} else {
-		m, err = d.Dispatch(ctx, r)
+		m, err = d.dispatchIn(ctx, snapshot, r)
 	}
 	if err != nil {
 		return none, err
 	}
-	r, ok := m.(Response)
+	response, ok := m.(Response)
 	if !ok {
 		return none, internalError(fmt.Errorf("hook %s was answered with %T", in.hook, m))
 	}
-	return r, nil
+	return response, nil
 }
 
 // Discovery answers with the gateway's own handlers.

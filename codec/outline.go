@@ -1,0 +1,219 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package codec
+
+import (
+	"slices"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// Outline says what DecodeOutline has found in a body besides what it has built.
+type Outline struct {
+	// Complete reports whether the body states its kind and apiVersion, so that it can be sent on as it is.
+	Complete bool
+	// Unbuilt reports whether the message lacks elements that the body has. Such a body is complete.
+	Unbuilt bool
+	// Namespaces are those of the holders of the missing elements, each once, in the order of the body. The namespace of
+	// an element that names no holder, or a holder without one, is "".
+	Namespaces []string
+}
+
+// DecodeOutline is like DecodeGuarded for a body that is sent on as it is, so that its message is hardly read. Elements
+// that have a Kubernetes object and its holder, such as the items of GeneratePatches, are checked and not built: m lacks
+// them. Everything else in m, and every error, is what DecodeGuarded makes of the same body.
+//
+// The elements of a body that states its kind and apiVersion after them, or not at all, are built.
+func (c *Codec) DecodeOutline(body []byte, m proto.Message, g Guard) (Outline, error) {
+	return c.decode(body, m, g, true)
+}
+
+// outline is the state of a decoder that does not build every element.
+type outline struct {
+	on         bool
+	unbuilt    bool
+	namespace  []byte // of the element that is being checked
+	namespaces []string
+	known      map[string]struct{} // namespaces
+}
+
+// isOutlined reports whether the elements of a list are left out of outlines: they have an object and its holder, and
+// nothing that decoder.check cannot read.
+func isOutlined(f *field) bool {
+	if f.shape != shapeList {
+		return false
+	}
+	has := func(is func(f field) bool) bool { return slices.ContainsFunc(f.message.fields, is) }
+	return has(func(f field) bool { return f.shape == shapeRaw }) &&
+		has(func(f field) bool { return f.shape == shapeMessage && f.message.name == holderReference }) &&
+		isCheckable(f.message, nil)
+}
+
+// holderReference is the name of the messages that name the holder of an object.
+const holderReference = "HolderReference"
+
+// isCheckable reports whether decoder.check can read messages of a type. within has the types around it.
+func isCheckable(t *table, within []*table) bool {
+	if slices.Contains(within, t) {
+		return false
+	}
+	within = append(within, t)
+	return !slices.ContainsFunc(t.fields, func(f field) bool {
+		switch f.shape {
+		case shapeString, shapeRaw, shapeJSON:
+			return false
+		case shapeMessage, shapeList:
+			return !isCheckable(f.message, within)
+		}
+		return true
+	})
+}
+
+// outlinedList reads an array of elements that are left out.
+func (d *decoder) outlinedList(f *field, i, depth int) (int, error) {
+	return d.elements(f, i, func(i int) (int, error) {
+		d.outline.unbuilt, d.outline.namespace = true, nil
+		end, err := d.check(f.message, i, depth+1)
+		if err != nil {
+			return end, err
+		}
+		return end, d.addNamespace(d.outline.namespace)
+	})
+}
+
+// checkList reads an array of objects as list does, and builds nothing.
+func (d *decoder) checkList(f *field, i, depth int) (int, error) {
+	return d.elements(f, i, func(i int) (int, error) { return d.check(f.message, i, depth+1) })
+}
+
+// elements reads an array of objects, each by a call of one.
+func (d *decoder) elements(f *field, i int, one func(i int) (int, error)) (int, error) {
+	if d.Text[i] != '[' {
+		return i, d.mismatch(f.name, i, "an array")
+	}
+	for n := 0; ; n++ {
+		next, more, err := d.Next(i, n == 0, ']')
+		if err != nil || !more {
+			return next, err
+		}
+		if d.Text[next] != '{' {
+			return next, d.mismatch(f.name+element(n), next, "an object")
+		}
+		if err := d.meter.element(0); err != nil {
+			return next, err
+		}
+		if i, err = one(next); err != nil {
+			return i, in(err, f.name+element(n))
+		}
+	}
+}
+
+// check reads an object as object does, and builds nothing.
+func (d *decoder) check(t *table, i, depth int) (int, error) {
+	var seen uint32
+	var unknown map[string]struct{}
+	next := 0
+	for first := true; ; first = false {
+		start, more, err := d.Next(i, first, '}')
+		if err != nil || !more {
+			return start, err
+		}
+		m, name, value, err := d.memberAt(t, start, next)
+		if err != nil {
+			return value, err
+		}
+		if m < 0 {
+			if unknown == nil {
+				unknown = map[string]struct{}{}
+			}
+			if i, err = d.checkUnknown(unknown, name, value, depth); err != nil {
+				return i, err
+			}
+			continue
+		}
+		next = m + 1
+		f := &t.fields[m]
+		if seen&(1<<m) != 0 {
+			return i, wrong(f.name, value, "occurs twice in one object")
+		}
+		seen |= 1 << m
+		if i, err = d.checkField(f, value, depth); err != nil {
+			return i, err
+		}
+	}
+}
+
+// checkUnknown reads a member that the schema does not know, as unknown does, and keeps its name alone.
+func (d *decoder) checkUnknown(names map[string]struct{}, name []byte, i, depth int) (int, error) {
+	if err := d.meter.text(len(name)); err != nil {
+		return i, err
+	}
+	if _, ok := names[string(name)]; ok {
+		return i, wrong(printable(string(name)), i, "occurs twice in one object")
+	}
+	if err := d.meter.element(unknownCost); err != nil {
+		return i, err
+	}
+	names[string(name)] = struct{}{}
+	return d.Value(i, depth)
+}
+
+// checkField reads the value of a member that the schema knows, as field does, and builds nothing.
+func (d *decoder) checkField(f *field, i, depth int) (int, error) {
+	if d.Text[i] == 'n' {
+		return d.Literal(i, "null")
+	}
+	switch f.shape {
+	case shapeString:
+		return d.checkString(f, i)
+	case shapeMessage:
+		if d.Text[i] != '{' {
+			return i, d.mismatch(f.name, i, "an object")
+		}
+		end, err := d.check(f.message, i, depth+1)
+		if err != nil {
+			return end, in(err, f.name)
+		}
+		return end, nil
+	case shapeList:
+		return d.checkList(f, i, depth+1)
+	default: // an object or a free value
+		return d.Value(i, depth)
+	}
+}
+
+// checkString reads a string, and keeps it if it is the namespace of an element's holder.
+func (d *decoder) checkString(f *field, i int) (int, error) {
+	if d.Text[i] != '"' {
+		return i, d.mismatch(f.name, i, "a string")
+	}
+	text, end, err := d.String(i)
+	if err != nil {
+		return end, err
+	}
+	if f.namespace {
+		d.outline.namespace = text
+	}
+	if len(text) < end-i-len(`""`) { // it has escape sequences, so that it is a copy
+		return end, d.meter.text(len(text))
+	}
+	return end, nil
+}
+
+// addNamespace adds the namespace of an element, unless it is known. Mostly all are the same.
+func (d *decoder) addNamespace(name []byte) error {
+	o := &d.outline
+	if _, ok := o.known[string(name)]; ok {
+		return nil
+	}
+	if err := d.meter.text(entryCost + len(name)); err != nil {
+		return err
+	}
+	if o.known == nil {
+		o.known = map[string]struct{}{}
+	}
+	o.namespaces = append(o.namespaces, string(name))
+	o.known[o.namespaces[len(o.namespaces)-1]] = struct{}{}
+	return nil
+}

@@ -1,0 +1,268 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"github.com/google/go-cmp/cmp/cmpopts"
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/trace/noop"
+	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/testing/protocmp"
+
+	"github.com/hookgate/hookgate/convert"
+	"github.com/hookgate/hookgate/extension"
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/activity"
+	"github.com/hookgate/hookgate/policy"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// A request about templates in two namespaces and their Cluster, in two spellings: the items of the first one are built
+// only if they are read, and those of the second one always.
+const (
+	unreadHead  = `"kind":"GeneratePatchesRequest","apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1"`
+	unreadItems = `"variables":[{"name":"builtin","value":{"cluster":{"name":"c","namespace":"n","metadata":{"labels":{"tier":"gold"}}}}}],` +
+		`"items":[{"uid":"1","holderReference":{"kind":"Cluster","namespace":"red"},"object":{"a":1},"new":true},` +
+		`{"uid":"2","holderReference":{"kind":"Cluster","namespace":"blue"},"object":{"a":2}}]`
+	unreadBody = `{` + unreadHead + `,` + unreadItems + `}`
+	readBody   = `{` + unreadItems + `,` + unreadHead + `}`
+)
+
+// unreadGateway is a Dispatcher with a handler of GeneratePatches, v.acme, and what its transport has seen.
+type unreadGateway struct {
+	*Dispatcher
+	registry *registry.Registry
+	observer *Observer
+	fails    error // of each call
+	unread   bool  // whether the last call had no Request
+	sent     any   // the JSON of the last one
+	calls    int   // how many there were
+}
+
+func newUnreadGateway(t *testing.T, reg registry.Registration, p *policy.Policy) *unreadGateway {
+	t.Helper()
+	g := &unreadGateway{registry: filled(t, reg)}
+	if p != nil {
+		p.Name = "p"
+		g.registry.SetPolicies("acme", registry.Policies{All: p})
+	}
+	g.observer = NewObserver(NewMetrics(prometheus.NewRegistry(), g.registry, allHooks, "test"), noop.NewTracerProvider(),
+		slog.New(slog.DiscardHandler), convert.NewLosses(nil))
+	g.Dispatcher = NewDispatcher(Config{
+		Catalog: allHooks, Versions: allVersions, Codec: mandated, Registry: g.registry, Namespaces: fixedNamespaces{},
+		Objects: convert.NewObjects(convert.NewReferences()), Observer: g.observer,
+		Transport: func(_ context.Context, c extension.Call) (extension.Result, error) { return g.transport(t, c) },
+	})
+	return g
+}
+
+// transport answers with a patch for the item 2.
+func (g *unreadGateway) transport(t *testing.T, c extension.Call) (extension.Result, error) {
+	text := c.Body
+	if text == nil || c.Handler.Registration.ClientConfig.Protocol == registry.GRPC {
+		var err error
+		if text, err = mandated.Append(nil, c.Request); err != nil {
+			t.Errorf("the request cannot be sent: %v", err)
+		}
+	}
+	g.calls++
+	g.unread, g.sent = c.Request == nil, jsonOf(t, text)
+	if g.fails != nil {
+		return extension.Result{}, g.fails
+	}
+	return extension.Result{Response: &hooksv1alpha1.GeneratePatchesResponse{
+		Status: success, Items: []*hooksv1alpha1.GeneratePatchesResponseItem{{Uid: "2", Patch: []byte("[]")}},
+	}}, nil
+}
+
+func jsonOf(t *testing.T, text []byte) (v any) {
+	t.Helper()
+	if err := json.Unmarshal(text, &v); err != nil {
+		t.Errorf("%s: %v", text, err)
+	}
+	return v
+}
+
+// answer answers a request over REST.
+func (g *unreadGateway) answer(t *testing.T, handler, body string) (proto.Message, error) {
+	t.Helper()
+	ctx := withIncoming(t.Context(), &incoming{hook: hookOf(t, "GeneratePatches"), isJSON: true, body: []byte(body)})
+	return Answer[proto.Message](ctx, g.Dispatcher, &hooksv1alpha1.GeneratePatchesRequest{Handler: handler})
+}
+
+// holds returns what is held now, without the times.
+func (g *unreadGateway) holds() []activity.Hold {
+	holds, _ := g.observer.holds.List(time.Now())
+	for i := range holds {
+		holds[i].Since, holds[i].Last = time.Time{}, time.Time{}
+	}
+	return holds
+}
+
+// Whatever reads a request finds all of it, and a request that nothing reads is not built.
+func TestItemsAreBuiltWhereTheyAreRead(t *testing.T) {
+	settings := func(r *registry.Registration) { r.Settings = map[string]string{"region": "eu"} }
+	namespaces := func(text string) func(*registry.Registration) {
+		return func(r *registry.Registration) { r.NamespaceSelector = selector(t, text) }
+	}
+	for name, tc := range map[string]struct {
+		reason   string
+		register func(*registry.Registration)
+		policy   *policy.Policy
+		handler  string // v.acme unless it is set
+		fails    error
+		unread   bool
+		kind     hook.Kind // of the error
+		calls    int       // that two requests make
+	}{
+		"Nothing":            {reason: "the body is sent on", unread: true, calls: 2},
+		"AnyHandler":         {reason: "without a name, it is for the only handler", handler: "-", unread: true, calls: 2},
+		"Label":              {reason: "under the name that the gateway's discovery gives it", handler: "v--acme", unread: true, calls: 2},
+		"NoHandler":          {reason: "there is none", handler: "w.acme", kind: hook.UnknownHandler},
+		"Settings":           {reason: "they are added to the message", register: settings, calls: 2},
+		"AnySettings":        {reason: "also without a name", register: settings, handler: "-", calls: 2},
+		"GRPC":               {reason: "it wants the message", register: func(r *registry.Registration) { r.ClientConfig.Protocol = registry.GRPC }, calls: 2},
+		"Namespaces":         {reason: "of all items", register: namespaces("kubernetes.io/metadata.name in (red, blue)"), unread: true, calls: 2},
+		"OtherNamespaces":    {reason: "one item is in another namespace", register: namespaces("kubernetes.io/metadata.name=red"), kind: hook.UnknownHandler},
+		"AnyOtherNamespaces": {reason: "one item is in another namespace", register: namespaces("kubernetes.io/metadata.name=red"), handler: "-", kind: hook.UnknownHandler},
+		"Labels":             {reason: "the Cluster is in the variables", policy: &policy.Policy{ObjectSelector: selector(t, "tier=gold")}, unread: true, calls: 2},
+		"OtherLabels":        {reason: "the Cluster is in the variables", policy: &policy.Policy{ObjectSelector: selector(t, "tier=silver")}, kind: hook.UnknownHandler},
+		"Condition":          {reason: "it reads the JSON", policy: &policy.Policy{Conditions: conditions(t, `request.items[1].uid == '2'`)}, unread: true, calls: 2},
+		"OtherCondition":     {reason: "it reads the JSON", policy: &policy.Policy{Conditions: conditions(t, `request.items.size() == 1`)}, kind: hook.UnknownHandler},
+		"WrongCondition":     {reason: "it reads the JSON", policy: &policy.Policy{Conditions: conditions(t, `request.items[2].uid == '2'`)}, kind: hook.Policy},
+		"Cache":              {reason: "the key is made of the items", policy: &policy.Policy{CacheTTL: time.Minute}, calls: 1},
+		"Understands": {reason: "templates are not converted, whatever the version", register: func(r *registry.Registration) {
+			r.Handlers[0].ClusterAPIVersion = convert.V1Beta1
+		}, unread: true, calls: 2},
+		"OtherVersion": {reason: "the gateway has no such version", register: func(r *registry.Registration) {
+			r.Handlers[0].Hook.Version = "v9"
+		}, kind: hook.Conversion},
+		"Failure": {reason: "the Cluster that waits is in the variables", fails: hook.Errorf(hook.Unreachable, "no"), unread: true, kind: hook.Unreachable, calls: 2},
+		"Ambiguous": {reason: "one of two handlers reads the message", handler: "-", register: func(r *registry.Registration) {
+			r.Handlers = append(r.Handlers, handlerOf("w", "GeneratePatches", hook.Fail))
+		}, kind: hook.Ambiguous},
+	} {
+		t.Run(name, func(t *testing.T) {
+			reg := registrationOf("acme", handlerOf("v", "GeneratePatches", hook.Fail))
+			if tc.register != nil {
+				tc.register(&reg)
+			}
+			handler := "v.acme"
+			switch tc.handler {
+			case "":
+			case "-":
+				handler = ""
+			default:
+				handler = tc.handler
+			}
+			g, whole := newUnreadGateway(t, reg, tc.policy), newUnreadGateway(t, reg, tc.policy)
+			g.fails, whole.fails = tc.fails, tc.fails
+			for range 2 {
+				got, err := g.answer(t, handler, unreadBody)
+				want, wantErr := whole.answer(t, handler, readBody)
+				if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" || (err == nil) != (tc.kind == 0) {
+					t.Errorf("%s: error %v, answer -read +unread\n%s", tc.reason, err, diff)
+				}
+				if err != nil && (err.Error() != wantErr.Error() || hook.KindOf(err) != tc.kind) {
+					t.Errorf("%s: got %s %v, want %v", tc.reason, hook.KindOf(err), err, wantErr)
+				}
+			}
+			if g.unread != tc.unread || whole.unread {
+				t.Errorf("%s: the call was unread: %t, and %t with its kind at the end", tc.reason, g.unread, whole.unread)
+			}
+			if g.calls != tc.calls || whole.calls != tc.calls {
+				t.Errorf("%s: %d and %d calls, want %d", tc.reason, g.calls, whole.calls, tc.calls)
+			}
+			if diff := cmp.Diff(whole.sent, g.sent); diff != "" {
+				t.Errorf("%s: sent -read +unread\n%s", tc.reason, diff)
+			}
+			if diff := cmp.Diff(whole.holds(), g.holds(), cmpopts.EquateEmpty()); diff != "" {
+				t.Errorf("%s: holds -read +unread\n%s", tc.reason, diff)
+			}
+			fails := tc.kind == hook.Unreachable || tc.kind == hook.Conversion || tc.kind == hook.Policy
+			if held := len(g.holds()) > 0; held != fails {
+				t.Errorf("%s: held: %+v", tc.reason, g.holds())
+			}
+		})
+	}
+}
+
+// A body that is wrong is refused before anything is looked up, in the same words whether its items are built or not.
+func TestWrongItemsAreRefused(t *testing.T) {
+	for name, tc := range map[string]struct{ old, wrong, want string }{
+		"Twice":   {`"uid":"1"`, `"uid":"1","uid":"3"`, "items[0].uid: occurs twice in one object"},
+		"Unknown": {`"new":true`, `"new":true,"new":true`, "items[0].new: occurs twice in one object"},
+		"Type":    {`"namespace":"blue"`, `"namespace":["blue"]`, "items[1].holderReference.namespace: want a string, got an array"},
+		"Null":    {`"items":[`, `"items":[null,`, "items[0]: want an object, got null"},
+		"Kind":    {`GeneratePatchesRequest`, `ValidateTopologyRequest`, "kind: want GeneratePatchesRequest, got ValidateTopologyRequest"},
+	} {
+		g := newUnreadGateway(t, registrationOf("acme", handlerOf("v", "GeneratePatches", hook.Fail)), nil)
+		for _, body := range []string{unreadBody, readBody} {
+			for _, handler := range []string{"v.acme", "", "none"} {
+				_, err := g.answer(t, handler, strings.Replace(body, tc.old, tc.wrong, 1))
+				if hook.KindOf(err) != hook.InvalidRequest || err.Error() != tc.want {
+					t.Errorf("%s: got %v, want %s", name, err, tc.want)
+				}
+			}
+		}
+		if g.calls > 0 {
+			t.Errorf("%s: the handler was called", name)
+		}
+	}
+}
+
+// A link that forgets its condition in sendsBody fails the call, instead of sending a request without items.
+func TestUnbuiltRequestsAreNeverSentByMistake(t *testing.T) {
+	for _, protocol := range []registry.Protocol{registry.REST, registry.GRPC} {
+		f := newFixture(t, nil)
+		f.registerREST(t, func(http.ResponseWriter, *http.Request) { t.Error("the extension was called") },
+			handlerOf("v", "GeneratePatches", hook.Fail))
+		e, ok := f.registry.Snapshot().Handler("v.acme")
+		if !ok {
+			t.Fatal("the handler is not registered")
+		}
+		forgotten := *e
+		reg := *e.Registration
+		reg.ClientConfig.Protocol = protocol
+		forgotten.Registration = &reg
+		_, err := f.services.dispatcher.call(t.Context(), Request{
+			Hook: hookOf(t, "GeneratePatches"), Outline: &hooksv1alpha1.GeneratePatchesRequest{},
+		}, target{entry: &forgotten})
+		if hook.KindOf(err) != hook.Internal {
+			t.Errorf("%q: got %v, want an error of kind Internal", protocol, err)
+		}
+	}
+}
+
+// The bytes of a request that nothing reads get to the extension, whatever their size.
+func TestUnreadBodiesAreSentOnUnchanged(t *testing.T) {
+	for _, pad := range []int{0, 1 << 20} {
+		body := strings.Replace(unreadBody, `"a":2`, `"a": "`+strings.Repeat("x", pad)+`"`, 1)
+		var got []byte
+		f := newFixture(t, nil)
+		f.register(t, "GeneratePatches", hook.Fail, 10*time.Second, func(w http.ResponseWriter, r *http.Request) {
+			var b bytes.Buffer
+			_, _ = b.ReadFrom(r.Body)
+			got = b.Bytes()
+			_, _ = w.Write([]byte(`{"status":"Success"}`))
+		})
+		if resp := f.post(t, patchesPath+"/v.acme", body); resp.code != http.StatusOK {
+			t.Errorf("got %s: %s", resp.status, resp.body)
+		}
+		if string(got) != body {
+			t.Errorf("%d bytes: got %.500s", len(body), got)
+		}
+	}
+}
