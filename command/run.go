@@ -179,7 +179,7 @@ type discoveries struct {
 // Discovery implements discovery.Observer.
 func (d discoveries) Discovery(a discovery.Attempt) {
 	d.Metrics.Discovery(a.ExtensionConfig, a.Outcome, a.Took)
-	d.observer.Discovered(a.ExtensionConfig, a.URL, a.Outcome, a.Err)
+	d.observer.Discovered(a.ExtensionConfig, a.URL, a.Outcome, a.HealthUnchecked, a.Err)
 	if a.Err == nil {
 		d.extensions.Answered(a.ExtensionConfig)
 	}

@@ -47,7 +47,7 @@ func gatewayStatus() *status.Gateway {
 			}},
 		}, {
 			Name: "other", URL: "unix:///run/x", Protocol: "gRPC", State: status.Up, Since: ago(time.Hour),
-			Circuit: status.Circuit{State: "closed"}, Handlers: []status.Handler{},
+			HealthUnchecked: true, Circuit: status.Circuit{State: "closed"}, Handlers: []status.Handler{},
 		}},
 		Holds: []status.Hold{
 			{Namespace: "team-a", Cluster: "c", Hook: "BeforeClusterUpgrade", Handler: "gate.acme", Message: "not yet", RetryAfter: 30, Since: *ago(time.Hour), Last: *ago(time.Minute)},
@@ -108,9 +108,9 @@ func TestGetExtensionsOfAGateway(t *testing.T) {
 			{"other", "Up", "60m", "gRPC", "0", "0", "0", "-", "-"},
 		},
 		"wide": {
-			{"NAME", "STATE", "SINCE", "PROTOCOL", "HANDLERS", "CALLS", "FAILED", "P99", "P50", "IN FLIGHT", "CIRCUIT", "URL", "MESSAGE"},
-			{"acme", "Down", "90s", "REST", "1", "100", "7", "1.2s", "1.2ms", "3", "half_open", "https://acme.example", message},
-			{"other", "Up", "60m", "gRPC", "0", "0", "0", "-", "-", "0", "closed", "unix:///run/x", "-"},
+			{"NAME", "STATE", "SINCE", "PROTOCOL", "HANDLERS", "CALLS", "FAILED", "P99", "P50", "IN FLIGHT", "CIRCUIT", "HEALTH CHECK", "URL", "MESSAGE"},
+			{"acme", "Down", "90s", "REST", "1", "100", "7", "1.2s", "1.2ms", "3", "half_open", "-", "https://acme.example", message},
+			{"other", "Up", "60m", "gRPC", "0", "0", "0", "-", "-", "0", "closed", "off", "unix:///run/x", "-"},
 		},
 		"name": {{"acme"}, {"other"}},
 	}

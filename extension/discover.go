@@ -34,6 +34,9 @@ type Discovered struct {
 	// Unanswered lists the groups of hooks, besides Cluster API's, whose handlers are not known because of an error. An
 	// extension that does not have a group is not listed.
 	Unanswered []Unanswered
+	// HealthUnchecked reports that the gRPC server of the extension has no health service. Calls then go to each of its
+	// addresses that can be connected to.
+	HealthUnchecked bool
 }
 
 // Unanswered is a group of hooks whose handlers an extension did not list.

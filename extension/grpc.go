@@ -90,6 +90,7 @@ func (g *GRPC) Discover(ctx context.Context, cc registry.ClientConfig) (Discover
 	if failed != nil {
 		return Discovered{}, failed
 	}
+	d.HealthUnchecked = g.lacksHealth(bounded, cc)
 	return d, nil
 }
 

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -35,6 +36,8 @@ type channel struct {
 	conn    *connect.GRPC
 	expires time.Time
 	budget  *retryBudget // of the extension: a new channel takes over that of the old one
+	// lacksHealth reports whether the server has no health service; nil before it has answered.
+	lacksHealth atomic.Pointer[bool]
 }
 
 // channels holds the channels in use.

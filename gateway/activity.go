@@ -65,8 +65,9 @@ func explained(err error) string {
 }
 
 // Discovered keeps what came of the discovery of an extension, until Forget is called. err is nil if it succeeded.
-func (o *Observer) Discovered(extensionConfig, url, outcome string, err error) {
-	d := activity.Discovery{At: time.Now(), URL: text.URL(url), Outcome: outcome}
+// healthUnchecked reports that its server has no health service.
+func (o *Observer) Discovered(extensionConfig, url, outcome string, healthUnchecked bool, err error) {
+	d := activity.Discovery{At: time.Now(), URL: text.URL(url), Outcome: outcome, HealthUnchecked: healthUnchecked}
 	if err != nil {
 		d.Message = explained(err)
 	}

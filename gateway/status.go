@@ -171,8 +171,8 @@ func (r *Reporter) extension(
 	d := discoveries[registration.Name]
 	x := status.Extension{
 		Name: registration.Name, URL: registration.ClientConfig.URL, Protocol: protocolName(registration),
-		Discovery: discoveryOf(d), Stale: d.Message != "", Circuit: status.Circuit{State: circuit.Closed.String()},
-		Handlers: []status.Handler{},
+		Discovery: discoveryOf(d), Stale: d.Message != "", HealthUnchecked: d.HealthUnchecked,
+		Circuit: status.Circuit{State: circuit.Closed.String()}, Handlers: []status.Handler{},
 	}
 	if s := registration.NamespaceSelector; s != nil && !s.Empty() {
 		x.Selector = s.String()

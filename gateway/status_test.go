@@ -98,8 +98,15 @@ func TestStatesOfAnExtension(t *testing.T) {
 			}
 		}
 		want("before any call", status.Unknown, nil, "")
-		f.Observer.Discovered("acme", "https://acme.example", "Success", nil)
+		f.Observer.Discovered("acme", "https://acme.example", "Success", false, nil)
 		want("discovered", status.Up, at(0), "")
+		if f.acme(t).HealthUnchecked {
+			t.Error("the health is unchecked, which discovery has not said")
+		}
+		f.Observer.Discovered("acme", "https://acme.example", "Success", true, nil)
+		if !f.acme(t).HealthUnchecked {
+			t.Error("the status does not say that the health is unchecked")
+		}
 		time.Sleep(time.Second)
 		f.call(t, "a.acme", 0, 0, nil)
 		want("called", status.Up, at(1), "")
@@ -117,19 +124,19 @@ func TestStatesOfAnExtension(t *testing.T) {
 		time.Sleep(time.Second)
 		f.call(t, "a.acme", 0, 0, nil)
 		want("both answer", status.Up, at(5), "")
-		f.Observer.Discovered("acme", "https://acme.example", "Timeout", hook.Errorf(hook.Timeout, "no answer"))
+		f.Observer.Discovered("acme", "https://acme.example", "Timeout", false, hook.Errorf(hook.Timeout, "no answer"))
 		if x := f.acme(t); !x.Stale || x.State != status.Degraded {
 			t.Errorf("handlers answer, and discovery fails: %s, stale %t; want Degraded with stale handlers", x.State, x.Stale)
 		}
 		time.Sleep(time.Second)
-		f.Observer.Discovered("acme", "https://acme.example", "Timeout", hook.Errorf(hook.Timeout, "no answer"))
+		f.Observer.Discovered("acme", "https://acme.example", "Timeout", false, hook.Errorf(hook.Timeout, "no answer"))
 		want("discovery fails", status.Down, at(5), "no answer")
 		for range 10 { // which opens the circuit
 			f.call(t, "a.acme", 0, 0, unreachable)
 		}
-		f.Observer.Discovered("acme", "https://acme.example", "Success", nil)
+		f.Observer.Discovered("acme", "https://acme.example", "Success", false, nil)
 		time.Sleep(time.Second)
-		f.Observer.Discovered("acme", "https://acme.example", "Success", nil)
+		f.Observer.Discovered("acme", "https://acme.example", "Success", false, nil)
 		x := f.acme(t)
 		if x.State != status.Down || x.Circuit.State == "closed" || x.Circuit.Kind != "Unreachable" || x.Circuit.Opened != 1 {
 			t.Errorf("the circuit is open: got %s, %+v", x.State, x.Circuit)
@@ -203,7 +210,7 @@ func TestStatusOfAnExtension(t *testing.T) {
 
 func TestExtensionThatWasNeverRegistered(t *testing.T) {
 	f := newReported(t)
-	f.Observer.Discovered("gone", "https://user:secret@gone.example", "Unreachable", hook.Errorf(hook.Unreachable, "refused"))
+	f.Observer.Discovered("gone", "https://user:secret@gone.example", "Unreachable", false, hook.Errorf(hook.Unreachable, "refused"))
 	g := f.Gateway()
 	if len(g.Extensions) != 2 || g.Extensions[1].Name != "gone" {
 		t.Fatalf("got %+v", g.Extensions)

@@ -68,7 +68,7 @@ func TestMetricsOfTheStatus(t *testing.T) {
 		f.Observer.metrics.Report(&f.Reporter)
 		want("before any call")
 
-		f.Observer.Discovered("acme", "https://acme.example", "Success", nil)
+		f.Observer.Discovered("acme", "https://acme.example", "Success", false, nil)
 		time.Sleep(time.Second)
 		f.call(t, "a.acme", 0, 0, nil)
 		want("called", up("1", 1, 1)...)
@@ -87,7 +87,7 @@ func TestMetricsOfTheStatus(t *testing.T) {
 		time.Sleep(time.Second)
 		f.call(t, "a.acme", 0, 30, nil)
 		want("it asks to come back", append(up("1", 4, 6), waits(1, 5)...)...)
-		f.Observer.Discovered("never", "https://never.example", "Unreachable", unreachable)
+		f.Observer.Discovered("never", "https://never.example", "Unreachable", false, unreachable)
 		if got := f.series(t); !strings.Contains(got, `extension_up{extension="never"} 0`) {
 			t.Errorf("an extension that was never discovered is not down:\n%s", got)
 		}

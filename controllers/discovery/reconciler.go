@@ -64,6 +64,7 @@ type Attempt struct {
 	Outcome              string
 	Took                 time.Duration
 	Err                  error // nil if it succeeded
+	HealthUnchecked      bool  // as extension.Discovered has it
 }
 
 // ReconcilerConfig configures a Reconciler.
@@ -172,6 +173,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, x extensionconfig.Extension)
 	}
 	r.observer.Discovery(Attempt{
 		ExtensionConfig: x.Name, URL: x.ClientConfig.URL, Outcome: outcome, Took: time.Since(began), Err: err,
+		HealthUnchecked: found.HealthUnchecked,
 	})
 	if err != nil {
 		logFailure(logger, s, &x, err)

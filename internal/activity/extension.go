@@ -46,6 +46,8 @@ type Discovery struct {
 	URL     string
 	Outcome string
 	Message string // of the error; empty if there is none
+	// HealthUnchecked reports that the gRPC server of the extension has said that it has no health service.
+	HealthUnchecked bool
 }
 
 // FailureLog keeps the last failures of an extension, equal ones in a row as one. Its zero value has none. It is safe

@@ -24,7 +24,7 @@ func Extensions(w io.Writer, g *status.Gateway, wide bool) error {
 	t := table.New(w)
 	columns := []string{"NAME", "STATE", "SINCE", "PROTOCOL", "HANDLERS", "CALLS", "FAILED", "P99"}
 	if wide {
-		columns = append(columns, "P50", "IN FLIGHT", "CIRCUIT", "URL")
+		columns = append(columns, "P50", "IN FLIGHT", "CIRCUIT", "HEALTH CHECK", "URL")
 	}
 	t.Row(append(columns, "MESSAGE")...)
 	for i := range g.Extensions {
@@ -34,11 +34,20 @@ func Extensions(w io.Writer, g *status.Gateway, wide bool) error {
 			strconv.FormatUint(x.Calls.Total, 10), strconv.FormatUint(x.Calls.Failures, 10), percentile(&x.Calls, x.Calls.P99),
 		}
 		if wide {
-			row = append(row, percentile(&x.Calls, x.Calls.P50), strconv.Itoa(x.InFlight), x.Circuit.State, x.URL)
+			row = append(row, percentile(&x.Calls, x.Calls.P50), strconv.Itoa(x.InFlight),
+				x.Circuit.State, healthCheck(x), x.URL)
 		}
 		t.Row(append(row, Message(x))...)
 	}
 	return t.Flush()
+}
+
+// healthCheck returns "off" if the health of an extension is known to be unchecked.
+func healthCheck(x *status.Extension) string {
+	if x.HealthUnchecked {
+		return "off"
+	}
+	return ""
 }
 
 // Message returns what a person should know of an extension.
@@ -126,6 +135,10 @@ func Extension(w io.Writer, g *status.Gateway) error {
 		t.Row("Namespaces:", "those with "+x.Selector)
 	}
 	t.Row("Discovery:", discovery(x, g.Now))
+	if x.HealthUnchecked {
+		t.Row("Health check:", "off, because its gRPC server has no health service: calls go to each of its addresses "+
+			"that can be connected to")
+	}
 	t.Row("Circuit:", circuitOf(x, g.Now))
 	t.Row("Calls now:", fmt.Sprintf("%d in flight of %d, %d waiting of %d",
 		x.InFlight, x.Limits.InFlight, x.Waiting, x.Limits.Waiting))

@@ -62,7 +62,11 @@ type Extension struct {
 	LastSuccess *time.Time `json:"lastSuccess,omitempty"`
 	Discovery   *Discovery `json:"discovery,omitempty"`
 	// Stale means that the extension does not answer its discovery, and that the handlers are those that it had before.
-	Stale    bool      `json:"stale,omitempty"`
+	Stale bool `json:"stale,omitempty"`
+	// HealthUnchecked means that the extension's gRPC server has no health service, so that calls go to each of its
+	// addresses that can be connected to. It is known to the process that discovers the extension.
+	HealthUnchecked bool `json:"healthUnchecked,omitempty"`
+
 	Circuit  Circuit   `json:"circuit"`
 	InFlight int       `json:"inFlight"`
 	Waiting  int       `json:"waiting"`
