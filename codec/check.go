@@ -6,7 +6,6 @@ package codec
 import (
 	"errors"
 	"maps"
-	"reflect"
 	"slices"
 
 	"github.com/hookgate/hookgate/internal/jsonscan"
@@ -22,13 +21,13 @@ type checker struct {
 const stepEvery = 256 << 10
 
 // message returns an error if Encode could not write the message as valid JSON.
-func (k *checker) message(t *table, rv reflect.Value) error {
+func (k *checker) message(t *table, from message) error {
 	for i := range t.fields {
-		if err := k.field(&t.fields[i], rv); err != nil {
+		if err := k.field(&t.fields[i], from); err != nil {
 			return err
 		}
 	}
-	unknown := *t.unknownOf(rv)
+	unknown := *t.unknownOf(from)
 	if len(unknown) == 0 {
 		return nil
 	}
@@ -47,30 +46,28 @@ func (k *checker) message(t *table, rv reflect.Value) error {
 	return nil
 }
 
-func (k *checker) field(f *field, rv reflect.Value) error {
+func (k *checker) field(f *field, from message) error {
 	switch f.shape {
 	case shapeEnum:
-		if n := rv.Field(f.index).Int(); n < 0 || n >= int64(len(f.enum)) {
+		if n := *pointer[int32](from, f.offset); n < 0 || int(n) >= len(f.enum) {
 			return unknownEnum(f, n)
 		}
 	case shapeRaw, shapeJSON:
-		if err := k.raw(rawOf(f, rv)); err != nil {
+		if err := k.raw(rawOf(f, from)); err != nil {
 			return at(f.name, err)
 		}
 	case shapeMessage:
-		if m := rv.Field(f.index); !m.IsNil() {
-			if err := k.message(f.message, m.Elem()); err != nil {
+		if m := *pointer[message](from, f.offset); !m.isNil() {
+			if err := k.message(f.message, m); err != nil {
 				return in(err, f.name)
 			}
 		}
 	case shapeList:
-		list := rv.Field(f.index)
-		for i := range list.Len() {
-			m := list.Index(i)
-			if m.IsNil() {
+		for i, m := range *pointer[[]message](from, f.offset) {
+			if m.isNil() {
 				return wrong(f.name+element(i), -1, "is nil")
 			}
-			if err := k.message(f.message, m.Elem()); err != nil {
+			if err := k.message(f.message, m); err != nil {
 				return in(err, f.name+element(i))
 			}
 		}
@@ -121,6 +118,6 @@ func checkKnown(f *field, raw []byte) error {
 	return wrong("unknown_members"+entry(f.name), -1, "is a member of the schema")
 }
 
-func unknownEnum(f *field, n int64) error {
+func unknownEnum(f *field, n int32) error {
 	return wrong(f.name, -1, "has no value %d", n)
 }

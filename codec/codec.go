@@ -72,13 +72,13 @@ func (c *Codec) DecodeGuarded(body []byte, m proto.Message, g Guard) (complete b
 }
 
 func (c *Codec) decode(body []byte, m proto.Message, g Guard, outlined bool) (Outline, error) {
-	t, rv, err := c.table(m)
+	t, msg, err := c.table(m)
 	if err != nil {
 		return Outline{}, err
 	}
 	d := decoder{Scanner: jsonscan.Scanner{Text: body, Step: g.Step}, meter: meter{reserve: g.Reserve}}
 	d.outline.on = outlined
-	if err := d.document(t, rv); err != nil {
+	if err := d.document(t, msg); err != nil {
 		return Outline{}, asError(err)
 	}
 	return Outline{Complete: d.meta == 2, Unbuilt: d.outline.unbuilt, Namespaces: d.outline.namespaces}, nil
@@ -96,12 +96,12 @@ func (c *Codec) Encode(m proto.Message) (Body, error) {
 // than most bytes, before that many are written. What the Guard reserves are the bytes that the Body does not alias.
 // The error may also be one of the Guard.
 func (c *Codec) EncodeWithin(m proto.Message, most int64, g Guard) (Body, error) {
-	t, rv, err := c.table(m)
+	t, msg, err := c.table(m)
 	if err != nil {
 		return Body{}, err
 	}
 	e := encoder{split: true, buf: make([]byte, 0, firstChunk), guard: g, max: most}
-	if err := e.message(t, rv); err != nil {
+	if err := e.message(t, msg); err != nil {
 		return Body{}, err
 	}
 	return e.body()
@@ -109,12 +109,12 @@ func (c *Codec) EncodeWithin(m proto.Message, most int64, g Guard) (Body, error)
 
 // Append appends the JSON of m to dst, including raw objects. It returns the same errors as Encode.
 func (c *Codec) Append(dst []byte, m proto.Message) ([]byte, error) {
-	t, rv, err := c.table(m)
+	t, msg, err := c.table(m)
 	if err != nil {
 		return dst, err
 	}
 	e := encoder{buf: dst, from: len(dst), checked: len(dst), max: math.MaxInt64}
-	if err := e.message(t, rv); err != nil {
+	if err := e.message(t, msg); err != nil {
 		return dst, err
 	}
 	return e.buf, nil
@@ -129,23 +129,23 @@ func (c *Codec) Check(m proto.Message) error { return c.CheckGuarded(m, Guard{})
 
 // CheckGuarded is like Check, under a Guard, whose Reserve is not used. The error may also be one of the Guard.
 func (c *Codec) CheckGuarded(m proto.Message, g Guard) error {
-	t, rv, err := c.table(m)
+	t, msg, err := c.table(m)
 	if err != nil {
 		return err
 	}
 	k := checker{step: g.Step}
-	return k.message(t, rv)
+	return k.message(t, msg)
 }
 
 // table returns the table of m's type and the struct that m points to.
-func (c *Codec) table(m proto.Message) (*table, reflect.Value, error) {
+func (c *Codec) table(m proto.Message) (*table, message, error) {
 	rv := reflect.ValueOf(m)
 	if rv.Kind() != reflect.Pointer || rv.IsNil() {
-		return nil, reflect.Value{}, fmt.Errorf("message %T is nil", m)
+		return nil, message{}, fmt.Errorf("message %T is nil", m)
 	}
 	t, ok := c.tables[rv.Type().Elem()]
 	if !ok {
-		return nil, reflect.Value{}, fmt.Errorf("message %T is not in the catalog", m)
+		return nil, message{}, fmt.Errorf("message %T is not in the catalog", m)
 	}
-	return t, rv.Elem(), nil
+	return t, messageOf(rv), nil
 }

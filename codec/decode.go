@@ -5,7 +5,7 @@ package codec
 
 import (
 	"bytes"
-	"reflect"
+	"slices"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/internal/jsonscan"
@@ -24,7 +24,7 @@ type decoder struct {
 }
 
 // document reads the whole body.
-func (d *decoder) document(t *table, rv reflect.Value) error {
+func (d *decoder) document(t *table, to message) error {
 	i := jsonscan.Space(d.Text, 0)
 	if i >= len(d.Text) {
 		return d.Unexpected(i, "a value")
@@ -32,7 +32,7 @@ func (d *decoder) document(t *table, rv reflect.Value) error {
 	if d.Text[i] != '{' {
 		return d.mismatch("", i, "a JSON object")
 	}
-	i, err := d.object(t, rv, i, 1)
+	i, err := d.object(t, to, i, 1)
 	if err != nil {
 		return err
 	}
@@ -42,8 +42,8 @@ func (d *decoder) document(t *table, rv reflect.Value) error {
 	return d.UTF8()
 }
 
-// object reads the object that begins at i, with depth levels including its own, into the message rv.
-func (d *decoder) object(t *table, rv reflect.Value, i, depth int) (int, error) {
+// object reads the object that begins at i, with depth levels including its own, into the message to.
+func (d *decoder) object(t *table, to message, i, depth int) (int, error) {
 	var seen uint32
 	next := 0
 	for first := true; ; first = false {
@@ -59,7 +59,7 @@ func (d *decoder) object(t *table, rv reflect.Value, i, depth int) (int, error) 
 			if err := d.meter.text(len(name)); err != nil {
 				return value, err
 			}
-			if i, err = d.unknown(t, rv, string(name), value, depth); err != nil {
+			if i, err = d.unknown(t, to, string(name), value, depth); err != nil {
 				return i, err
 			}
 			continue
@@ -70,7 +70,7 @@ func (d *decoder) object(t *table, rv reflect.Value, i, depth int) (int, error) 
 			return i, wrong(f.name, value, "occurs twice in one object")
 		}
 		seen |= 1 << m
-		if i, err = d.field(t, f, rv, value, depth); err != nil {
+		if i, err = d.field(t, f, to, value, depth); err != nil {
 			return i, err
 		}
 	}
@@ -95,8 +95,8 @@ func (d *decoder) memberAt(t *table, i, next int) (m int, name []byte, value int
 }
 
 // unknown keeps a member that the schema does not know.
-func (d *decoder) unknown(t *table, rv reflect.Value, name string, i, depth int) (int, error) {
-	members := t.unknownOf(rv)
+func (d *decoder) unknown(t *table, to message, name string, i, depth int) (int, error) {
+	members := t.unknownOf(to)
 	if _, ok := (*members)[name]; ok {
 		return i, wrong(printable(name), i, "occurs twice in one object")
 	}
@@ -119,12 +119,12 @@ func keep(members *map[string]*hooksv1alpha1.JSON, name string, raw []byte) {
 }
 
 // field reads the value of a member that the schema knows.
-func (d *decoder) field(t *table, f *field, rv reflect.Value, i, depth int) (int, error) {
+func (d *decoder) field(t *table, f *field, to message, i, depth int) (int, error) {
 	if d.Text[i] == 'n' {
 		end, err := d.Literal(i, "null")
 		if err == nil && f.always && f.shape == shapeList {
 			// It is written as null again, where an absent list is written as [].
-			keep(t.unknownOf(rv), f.name, d.Text[i:end:end])
+			keep(t.unknownOf(to), f.name, d.Text[i:end:end])
 		}
 		return end, err
 	}
@@ -141,38 +141,38 @@ func (d *decoder) field(t *table, f *field, rv reflect.Value, i, depth int) (int
 		return end, err
 	case shapeString:
 		s, end, err := d.stringAt(f.name, i)
-		*pointer[string](rv, f.index) = s
+		*pointer[string](to, f.offset) = s
 		return end, err
 	case shapeEnum:
-		return d.enumField(f, rv, i)
+		return d.enumField(f, to, i)
 	case shapeInt32:
 		n, end, err := d.int32At(f.name, i)
-		*pointer[int32](rv, f.index) = n
+		*pointer[int32](to, f.offset) = n
 		return end, err
 	case shapeOptionalInt:
 		n, end, err := d.int32At(f.name, i)
-		*pointer[*int32](rv, f.index) = &n
+		*pointer[*int32](to, f.offset) = &n
 		return end, err
 	case shapeBool:
 		v, end, err := d.boolAt(f.name, i)
-		*pointer[bool](rv, f.index) = v
+		*pointer[bool](to, f.offset) = v
 		return end, err
 	case shapeOptionalBool:
 		v, end, err := d.boolAt(f.name, i)
-		*pointer[*bool](rv, f.index) = &v
+		*pointer[*bool](to, f.offset) = &v
 		return end, err
 	case shapeBytes:
-		return d.bytesField(f, rv, i)
+		return d.bytesField(f, to, i)
 	case shapeStringList:
-		return d.stringList(f, rv, i)
+		return d.stringList(f, to, i)
 	case shapeStringMap:
-		return d.mapField(f, rv, i)
+		return d.mapField(f, to, i)
 	case shapeRaw:
 		end, err := d.Value(i, depth)
 		if err == nil {
 			raw := d.slabs.raw()
 			raw.Raw = d.Text[i:end:end]
-			*pointer[*hooksv1alpha1.RawExtension](rv, f.index) = raw
+			*pointer[*hooksv1alpha1.RawExtension](to, f.offset) = raw
 		}
 		return end, err
 	case shapeJSON:
@@ -180,27 +180,27 @@ func (d *decoder) field(t *table, f *field, rv reflect.Value, i, depth int) (int
 		if err == nil {
 			raw := d.slabs.json()
 			raw.Raw = d.Text[i:end:end]
-			*pointer[*hooksv1alpha1.JSON](rv, f.index) = raw
+			*pointer[*hooksv1alpha1.JSON](to, f.offset) = raw
 		}
 		return end, err
 	case shapeMessage:
-		return d.messageField(f, rv, i, depth+1)
+		return d.messageField(f, to, i, depth+1)
 	default:
 		if d.outline.on && f.outlined && d.meta == 2 {
 			return d.outlinedList(f, i, depth+1)
 		}
-		return d.list(f, rv, i, depth+1)
+		return d.list(f, to, i, depth+1)
 	}
 }
 
 // messageField reads an object of the envelope.
-func (d *decoder) messageField(f *field, rv reflect.Value, i, depth int) (int, error) {
+func (d *decoder) messageField(f *field, to message, i, depth int) (int, error) {
 	if d.Text[i] != '{' {
 		return i, d.mismatch(f.name, i, "an object")
 	}
-	m := reflect.New(f.message.goType)
-	rv.Field(f.index).Set(m)
-	end, err := d.object(f.message, m.Elem(), i, depth)
+	m := d.slabs.message(f.message)
+	*pointer[message](to, f.offset) = m
+	end, err := d.object(f.message, m, i, depth)
 	if err != nil {
 		return end, in(err, f.name)
 	}
@@ -208,11 +208,11 @@ func (d *decoder) messageField(f *field, rv reflect.Value, i, depth int) (int, e
 }
 
 // list reads an array of objects.
-func (d *decoder) list(f *field, rv reflect.Value, i, depth int) (int, error) {
+func (d *decoder) list(f *field, to message, i, depth int) (int, error) {
 	if d.Text[i] != '[' {
 		return i, d.mismatch(f.name, i, "an array")
 	}
-	slice := rv.Field(f.index)
+	messages := pointer[[]message](to, f.offset)
 	for n := 0; ; n++ {
 		next, more, err := d.Next(i, n == 0, ']')
 		if err != nil || !more {
@@ -225,23 +225,22 @@ func (d *decoder) list(f *field, rv reflect.Value, i, depth int) (int, error) {
 			return next, err
 		}
 		m := d.slabs.message(f.message)
-		if n == slice.Cap() {
-			slice.Grow(max(n, 4))
+		if n == cap(*messages) {
+			*messages = slices.Grow(*messages, max(n, 4))
 		}
-		slice.SetLen(n + 1)
-		slice.Index(n).Set(m)
-		if i, err = d.object(f.message, m.Elem(), next, depth+1); err != nil {
+		*messages = append(*messages, m)
+		if i, err = d.object(f.message, m, next, depth+1); err != nil {
 			return i, in(err, f.name+element(n))
 		}
 	}
 }
 
 // stringList reads an array of strings.
-func (d *decoder) stringList(f *field, rv reflect.Value, i int) (int, error) {
+func (d *decoder) stringList(f *field, to message, i int) (int, error) {
 	if d.Text[i] != '[' {
 		return i, d.mismatch(f.name, i, "an array")
 	}
-	texts := pointer[[]string](rv, f.index)
+	texts := pointer[[]string](to, f.offset)
 	for n := 0; ; n++ {
 		next, more, err := d.Next(i, n == 0, ']')
 		if err != nil || !more {
@@ -259,12 +258,12 @@ func (d *decoder) stringList(f *field, rv reflect.Value, i int) (int, error) {
 }
 
 // mapField reads an object whose values are strings.
-func (d *decoder) mapField(f *field, rv reflect.Value, i int) (int, error) {
+func (d *decoder) mapField(f *field, to message, i int) (int, error) {
 	if d.Text[i] != '{' {
 		return i, d.mismatch(f.name, i, "an object")
 	}
 	entries := map[string]string{}
-	*pointer[map[string]string](rv, f.index) = entries
+	*pointer[map[string]string](to, f.offset) = entries
 	for first := true; ; first = false {
 		start, more, err := d.Next(i, first, '}')
 		if err != nil || !more {

@@ -6,7 +6,6 @@ package codec
 import (
 	"encoding/base64"
 	"maps"
-	"reflect"
 	"slices"
 	"strconv"
 	"unicode/utf8"
@@ -86,13 +85,13 @@ func (e *encoder) text(s string) error {
 	return nil
 }
 
-// message writes rv as an object.
-func (e *encoder) message(t *table, rv reflect.Value) error {
+// message writes a message as an object.
+func (e *encoder) message(t *table, from message) error {
 	e.buf = append(e.buf, '{')
 	empty := true
-	unknown := *t.unknownOf(rv)
+	unknown := *t.unknownOf(from)
 	for i := range t.fields {
-		written, err := e.field(&t.fields[i], rv, unknown)
+		written, err := e.field(&t.fields[i], from, unknown)
 		if err != nil {
 			return err
 		}
@@ -115,12 +114,12 @@ func (e *encoder) message(t *table, rv reflect.Value) error {
 }
 
 // field writes one member and a comma, or nothing if it is absent.
-func (e *encoder) field(f *field, rv reflect.Value, unknown map[string]*hooksv1alpha1.JSON) (bool, error) {
-	if absent(f, rv) {
+func (e *encoder) field(f *field, from message, unknown map[string]*hooksv1alpha1.JSON) (bool, error) {
+	if absent(f, from) {
 		return false, nil
 	}
 	e.buf = append(e.buf, f.prefix...)
-	if err := e.value(f, rv, unknown); err != nil {
+	if err := e.value(f, from, unknown); err != nil {
 		return false, err
 	}
 	if len(e.buf)-e.checked >= roomStep {
@@ -133,60 +132,78 @@ func (e *encoder) field(f *field, rv reflect.Value, unknown map[string]*hooksv1a
 }
 
 // absent reports whether a member is left out.
-func absent(f *field, rv reflect.Value) bool {
+func absent(f *field, from message) bool {
 	if f.always {
 		return false
 	}
 	switch f.shape {
 	case shapeRaw, shapeJSON:
-		return len(rawOf(f, rv)) == 0
-	case shapeBytes, shapeStringList, shapeStringMap, shapeList:
-		return rv.Field(f.index).Len() == 0
-	default:
-		return rv.Field(f.index).IsZero()
+		return len(rawOf(f, from)) == 0
+	case shapeString:
+		return *pointer[string](from, f.offset) == ""
+	case shapeEnum, shapeInt32:
+		return *pointer[int32](from, f.offset) == 0
+	case shapeOptionalInt:
+		return *pointer[*int32](from, f.offset) == nil
+	case shapeBool:
+		return !*pointer[bool](from, f.offset)
+	case shapeOptionalBool:
+		return *pointer[*bool](from, f.offset) == nil
+	case shapeBytes:
+		return len(*pointer[[]byte](from, f.offset)) == 0
+	case shapeStringList:
+		return len(*pointer[[]string](from, f.offset)) == 0
+	case shapeStringMap:
+		return len(*pointer[map[string]string](from, f.offset)) == 0
+	case shapeMessage:
+		return pointer[message](from, f.offset).isNil()
+	case shapeList:
+		return len(*pointer[[]message](from, f.offset)) == 0
+	default: // kind and apiVersion are always written
+		return false
 	}
 }
 
 // value writes the value of a member that is not absent.
-func (e *encoder) value(f *field, rv reflect.Value, unknown map[string]*hooksv1alpha1.JSON) error {
+func (e *encoder) value(f *field, from message, unknown map[string]*hooksv1alpha1.JSON) error {
 	switch f.shape {
 	case shapeTypeMeta:
 		e.buf = append(append(append(e.buf, '"'), f.text...), '"')
 	case shapeString:
-		return e.text(rv.Field(f.index).String())
+		return e.text(*pointer[string](from, f.offset))
 	case shapeEnum:
-		n := rv.Field(f.index).Int()
-		if n < 0 || n >= int64(len(f.enum)) {
+		n := *pointer[int32](from, f.offset)
+		if n < 0 || int(n) >= len(f.enum) {
 			return unknownEnum(f, n)
 		}
 		e.buf = append(append(append(e.buf, '"'), f.enum[n]...), '"')
 	case shapeInt32:
-		e.buf = strconv.AppendInt(e.buf, rv.Field(f.index).Int(), 10)
+		e.buf = strconv.AppendInt(e.buf, int64(*pointer[int32](from, f.offset)), 10)
 	case shapeOptionalInt:
-		e.buf = strconv.AppendInt(e.buf, rv.Field(f.index).Elem().Int(), 10)
+		e.buf = strconv.AppendInt(e.buf, int64(**pointer[*int32](from, f.offset)), 10)
 	case shapeBool:
-		e.buf = strconv.AppendBool(e.buf, rv.Field(f.index).Bool())
+		e.buf = strconv.AppendBool(e.buf, *pointer[bool](from, f.offset))
 	case shapeOptionalBool:
-		e.buf = strconv.AppendBool(e.buf, rv.Field(f.index).Elem().Bool())
+		e.buf = strconv.AppendBool(e.buf, **pointer[*bool](from, f.offset))
 	case shapeBytes:
-		e.base64(rv.Field(f.index).Bytes())
+		e.base64(*pointer[[]byte](from, f.offset))
 	case shapeStringList:
-		return e.stringList(*pointer[[]string](rv, f.index))
+		return e.stringList(*pointer[[]string](from, f.offset))
 	case shapeStringMap:
-		return e.stringMap(*pointer[map[string]string](rv, f.index))
+		return e.stringMap(*pointer[map[string]string](from, f.offset))
 	case shapeRaw, shapeJSON:
-		e.raw(rawOf(f, rv))
+		e.raw(rawOf(f, from))
 	case shapeMessage:
-		m := rv.Field(f.index)
-		if m.IsNil() {
-			m = reflect.New(f.message.goType)
+		m := *pointer[message](from, f.offset)
+		if m.isNil() {
+			m = newMessage(f.message)
 		}
-		if err := e.message(f.message, m.Elem()); err != nil {
+		if err := e.message(f.message, m); err != nil {
 			return in(err, f.name)
 		}
 	case shapeList:
-		list := rv.Field(f.index)
-		if _, null := unknown[f.name]; null && list.Len() == 0 {
+		list := *pointer[[]message](from, f.offset)
+		if _, null := unknown[f.name]; null && len(list) == 0 {
 			e.buf = append(e.buf, "null"...) // the method unknown checks that it is null
 			return nil
 		}
@@ -196,24 +213,23 @@ func (e *encoder) value(f *field, rv reflect.Value, unknown map[string]*hooksv1a
 }
 
 // rawOf returns the text of a field of shape raw or JSON.
-func rawOf(f *field, rv reflect.Value) []byte {
+func rawOf(f *field, from message) []byte {
 	if f.shape == shapeRaw {
-		return (*pointer[*hooksv1alpha1.RawExtension](rv, f.index)).GetRaw()
+		return (*pointer[*hooksv1alpha1.RawExtension](from, f.offset)).GetRaw()
 	}
-	return (*pointer[*hooksv1alpha1.JSON](rv, f.index)).GetRaw()
+	return (*pointer[*hooksv1alpha1.JSON](from, f.offset)).GetRaw()
 }
 
-func (e *encoder) list(f *field, list reflect.Value) error {
+func (e *encoder) list(f *field, list []message) error {
 	e.buf = append(e.buf, '[')
-	for i := range list.Len() {
+	for i, m := range list {
 		if i > 0 {
 			e.buf = append(e.buf, ',')
 		}
-		m := list.Index(i)
-		if m.IsNil() {
+		if m.isNil() {
 			return wrong(f.name+element(i), -1, "is nil")
 		}
-		if err := e.message(f.message, m.Elem()); err != nil {
+		if err := e.message(f.message, m); err != nil {
 			return in(err, f.name+element(i))
 		}
 	}

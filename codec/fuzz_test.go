@@ -84,7 +84,7 @@ func FuzzDecode(f *testing.F) {
 		if err := c.Decode(again, m2); err != nil {
 			t.Fatalf("decode again: %v\n%s", err, again)
 		}
-		fill(tab, reflect.ValueOf(m).Elem())
+		fill(tab, messageOf(reflect.ValueOf(m)))
 		if !proto.Equal(m, m2) {
 			t.Fatalf("changed:\n%v\n%v", m, m2)
 		}
@@ -184,20 +184,21 @@ func isLimit(err error) bool {
 }
 
 // fill adds the empty objects that are written where a message that is always written is absent.
-func fill(tab *table, rv reflect.Value) {
+func fill(tab *table, m message) {
 	for i := range tab.fields {
 		f := &tab.fields[i]
 		switch f.shape {
 		case shapeMessage:
-			if f.always && rv.Field(f.index).IsNil() {
-				rv.Field(f.index).Set(reflect.New(f.message.goType))
+			inner := pointer[message](m, f.offset)
+			if f.always && inner.isNil() {
+				*inner = newMessage(f.message)
 			}
-			if !rv.Field(f.index).IsNil() {
-				fill(f.message, rv.Field(f.index).Elem())
+			if !inner.isNil() {
+				fill(f.message, *inner)
 			}
 		case shapeList:
-			for j := range rv.Field(f.index).Len() {
-				fill(f.message, rv.Field(f.index).Index(j).Elem())
+			for _, element := range *pointer[[]message](m, f.offset) {
+				fill(f.message, element)
 			}
 		}
 	}

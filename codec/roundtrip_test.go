@@ -178,7 +178,7 @@ func TestInjectReachesEveryLevel(t *testing.T) {
 			if err := c.Decode(marshal(tree), m); err != nil {
 				t.Fatal(err)
 			}
-			haveUnknown(tab, reflect.ValueOf(m).Elem(), missing)
+			haveUnknown(tab, messageOf(reflect.ValueOf(m)), missing)
 		}
 	}
 	if len(missing) > 0 {
@@ -186,18 +186,20 @@ func TestInjectReachesEveryLevel(t *testing.T) {
 	}
 }
 
-func haveUnknown(tab *table, rv reflect.Value, missing map[string]bool) {
-	if len(*tab.unknownOf(rv)) > 1 {
+func haveUnknown(tab *table, m message, missing map[string]bool) {
+	if len(*tab.unknownOf(m)) > 1 {
 		delete(missing, tab.name)
 	}
 	for i := range tab.fields {
 		f := &tab.fields[i]
-		switch {
-		case f.shape == shapeMessage && !rv.Field(f.index).IsNil():
-			haveUnknown(f.message, rv.Field(f.index).Elem(), missing)
-		case f.shape == shapeList:
-			for j := range rv.Field(f.index).Len() {
-				haveUnknown(f.message, rv.Field(f.index).Index(j).Elem(), missing)
+		switch f.shape {
+		case shapeMessage:
+			if inner := *pointer[message](m, f.offset); !inner.isNil() {
+				haveUnknown(f.message, inner, missing)
+			}
+		case shapeList:
+			for _, element := range *pointer[[]message](m, f.offset) {
+				haveUnknown(f.message, element, missing)
 			}
 		}
 	}

@@ -6,20 +6,19 @@ package codec
 import (
 	"encoding/base64"
 	"math"
-	"reflect"
 	"strconv"
 	"strings"
 )
 
 // enumField reads an enum from its text.
-func (d *decoder) enumField(f *field, rv reflect.Value, i int) (int, error) {
+func (d *decoder) enumField(f *field, to message, i int) (int, error) {
 	s, end, err := d.stringAt(f.name, i)
 	if err != nil {
 		return end, err
 	}
 	for n, text := range f.enum {
 		if s == text {
-			rv.Field(f.index).SetInt(int64(n))
+			*pointer[int32](to, f.offset) = int32(n)
 			return end, nil
 		}
 	}
@@ -27,7 +26,7 @@ func (d *decoder) enumField(f *field, rv reflect.Value, i int) (int, error) {
 }
 
 // bytesField reads bytes from base64.
-func (d *decoder) bytesField(f *field, rv reflect.Value, i int) (int, error) {
+func (d *decoder) bytesField(f *field, to message, i int) (int, error) {
 	if d.Text[i] != '"' {
 		return i, d.mismatch(f.name, i, "a string of base64")
 	}
@@ -43,7 +42,7 @@ func (d *decoder) bytesField(f *field, rv reflect.Value, i int) (int, error) {
 	if bad != nil {
 		return i, wrong(f.name, i, "is not base64")
 	}
-	*pointer[[]byte](rv, f.index) = data[:n]
+	*pointer[[]byte](to, f.offset) = data[:n]
 	return end, nil
 }
 

@@ -23,26 +23,23 @@ type slabs struct {
 }
 
 type slab struct {
-	values reflect.Value
+	values reflect.Value // a slice of structs
 	used   int
+	size   int
 }
 
-// message returns a pointer to a new message of the table's type.
-func (s *slabs) message(t *table) reflect.Value {
+// message returns a new message of the table's type.
+func (s *slabs) message(t *table) message {
 	if s.messages == nil {
 		s.messages = make([]slab, *t.tables)
 	}
 	m := &s.messages[t.id]
-	size := 0
-	if m.values.IsValid() {
-		size = m.values.Len()
-	}
-	if m.used == size {
-		size = min(max(2*size, 1), largestSlab)
-		m.values, m.used = reflect.MakeSlice(t.sliceType, size, size), 0
+	if m.used == m.size {
+		m.size = min(max(2*m.size, 1), largestSlab)
+		m.values, m.used = reflect.MakeSlice(t.sliceType, m.size, m.size), 0
 	}
 	m.used++
-	return m.values.Index(m.used - 1).Addr()
+	return elementOf(t, m.values, m.used-1)
 }
 
 func (s *slabs) raw() *hooksv1alpha1.RawExtension {

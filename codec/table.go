@@ -41,8 +41,8 @@ type field struct {
 	name   string
 	prefix string // written before the value: `"name":`
 	shape  shape
-	always bool // written even when empty
-	index  int  // of the field in the Go struct
+	always bool    // written even when empty
+	offset uintptr // of the field in the Go struct; the shape tells its type
 
 	outlined  bool // its elements are left out of outlines
 	namespace bool // of the holder of such an element
@@ -52,15 +52,14 @@ type field struct {
 	message *table   // shapeMessage, shapeList
 }
 
-// table describes a message type. Fields are accessed by their index in the Go struct with package reflect, which
-// costs a few nanoseconds each, where protoreflect's Get and Set cost a few tens.
+// table describes a message type.
 type table struct {
 	name    string
 	goType  reflect.Type // the struct
 	id      int          // from 0, less than *tables
 	tables  *int         // number of tables
 	fields  []field      // in the order in which they are written, at most 32
-	unknown int          // index of unknown_members in the Go struct
+	unknown uintptr      // offset of unknown_members in the Go struct
 
 	sliceType reflect.Type // of []goType
 	cost      int          // bytes that a list needs for an element
@@ -83,13 +82,8 @@ func (t *table) member(name []byte, next int) int {
 }
 
 // unknownOf returns the unknown members of a message.
-func (t *table) unknownOf(rv reflect.Value) *map[string]*hooksv1alpha1.JSON {
-	return pointer[map[string]*hooksv1alpha1.JSON](rv, t.unknown)
-}
-
-// pointer returns the address of a field whose type is T.
-func pointer[T any](rv reflect.Value, index int) *T {
-	return rv.Field(index).Addr().Interface().(*T)
+func (t *table) unknownOf(m message) *map[string]*hooksv1alpha1.JSON {
+	return pointer[map[string]*hooksv1alpha1.JSON](m, t.unknown)
 }
 
 // builder makes one table for each message type.
@@ -119,70 +113,48 @@ func (b *builder) table(md protoreflect.MessageDescriptor, goType reflect.Type) 
 		return t
 	}
 	t := &table{
-		name: string(md.Name()), goType: goType, sliceType: reflect.SliceOf(goType), unknown: -1,
+		name: string(md.Name()), goType: goType, sliceType: reflect.SliceOf(goType),
 		id: *b.count, tables: b.count, cost: int(goType.Size()) + pointerCost,
 	}
 	*b.count++
 	b.tables[goType] = t
 
-	indexes := fieldIndexes(goType)
+	hasUnknown := false
+	fields := structFields(goType)
 	for i := range md.Fields().Len() {
 		fd := md.Fields().Get(i)
-		index, ok := indexes[string(fd.Name())]
+		f, ok := fields[string(fd.Name())]
 		switch {
 		case !ok:
 			panic(fmt.Sprintf("codec: %s has no field in %s", fd.FullName(), goType))
 		case fd.Name() == "unknown_members":
-			t.unknown = index
+			t.unknown, hasUnknown = f.Offset, f.Type == reflect.TypeFor[map[string]*hooksv1alpha1.JSON]()
 		case !catalog.InJSON(fd):
 		default:
-			t.fields = append(t.fields, b.field(fd, index, goType.Field(index).Type))
+			t.fields = append(t.fields, b.field(fd, f))
 		}
 	}
-	if t.unknown < 0 || len(t.fields) > 30 {
+	if !hasUnknown || len(t.fields) > 30 {
 		panic(fmt.Sprintf("codec: %s has no unknown_members, or more than 30 members", md.FullName()))
 	}
 	return t
 }
 
-func (b *builder) field(fd protoreflect.FieldDescriptor, index int, goType reflect.Type) field {
-	f := field{name: fd.JSONName(), index: index, always: AlwaysWritten(fd)}
+func (b *builder) field(fd protoreflect.FieldDescriptor, sf reflect.StructField) field {
+	f := field{name: fd.JSONName(), offset: sf.Offset, always: AlwaysWritten(fd)}
 	f.namespace = fd.ContainingMessage().Name() == holderReference && fd.Name() == "namespace"
 	f.prefix = string(append(jsonscan.AppendString(nil, f.name), ':'))
-	switch reflect.Zero(goType).Interface().(type) {
-	case string:
-		f.shape = shapeString
-	case int32:
-		f.shape = shapeInt32
-	case bool:
-		f.shape = shapeBool
-	case []string:
-		f.shape = shapeStringList
-	case *int32:
-		f.shape = shapeOptionalInt
-	case *bool:
-		f.shape = shapeOptionalBool
-	case []byte:
-		f.shape = shapeBytes
-	case map[string]string:
-		f.shape = shapeStringMap
-	case *hooksv1alpha1.RawExtension:
-		f.shape = shapeRaw
-	case *hooksv1alpha1.JSON:
-		f.shape = shapeJSON
-	default:
-		switch {
-		case fd.Kind() == protoreflect.EnumKind && !fd.IsList() && goType.Kind() == reflect.Int32:
-			f.shape, f.enum = shapeEnum, EnumTexts(fd.Enum())
-		case fd.Kind() == protoreflect.MessageKind && fd.IsList():
-			f.shape = shapeList
-			f.message = b.table(fd.Message(), goType.Elem().Elem())
-		case fd.Kind() == protoreflect.MessageKind && !fd.IsMap():
-			f.shape = shapeMessage
-			f.message = b.table(fd.Message(), goType.Elem())
-		default:
-			panic(fmt.Sprintf("codec: %s has a type without a form in JSON", fd.FullName()))
-		}
+	var ok bool
+	if f.shape, ok = goShape(fd, sf.Type); !ok {
+		panic(fmt.Sprintf("codec: %s has a type without a form in JSON", fd.FullName()))
+	}
+	switch f.shape {
+	case shapeEnum:
+		f.enum = EnumTexts(fd.Enum())
+	case shapeMessage:
+		f.message = b.table(fd.Message(), sf.Type.Elem())
+	case shapeList:
+		f.message = b.table(fd.Message(), sf.Type.Elem().Elem())
 	}
 	if f.always && (f.shape == shapeOptionalInt || f.shape == shapeOptionalBool) {
 		panic(fmt.Sprintf("codec: %s is optional and always written", fd.FullName()))
@@ -190,16 +162,15 @@ func (b *builder) field(fd protoreflect.FieldDescriptor, index int, goType refle
 	return f
 }
 
-// fieldIndexes returns the indexes of a generated struct's fields by their names in the schema, read from the struct
-// tags.
-func fieldIndexes(goType reflect.Type) map[string]int {
-	indexes := map[string]int{}
-	for i := range goType.NumField() {
-		for part := range strings.SplitSeq(goType.Field(i).Tag.Get("protobuf"), ",") {
+// structFields returns the fields of a generated struct by their names in the schema, read from the struct tags.
+func structFields(goType reflect.Type) map[string]reflect.StructField {
+	fields := map[string]reflect.StructField{}
+	for f := range goType.Fields() {
+		for part := range strings.SplitSeq(f.Tag.Get("protobuf"), ",") {
 			if name, ok := strings.CutPrefix(part, "name="); ok {
-				indexes[name] = i
+				fields[name] = f
 			}
 		}
 	}
-	return indexes
+	return fields
 }

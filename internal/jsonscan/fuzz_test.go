@@ -68,9 +68,9 @@ func FuzzScan(f *testing.F) {
 		if len(b) == 0 {
 			return
 		}
+		memory.Check(t, len(b), func() { _ = valid(b) })
 		for _, text := range aligned(b) {
-			var err error
-			memory.Check(t, len(text), func() { err = valid(text) })
+			err := valid(text)
 			if err != nil && isLimit(err) {
 				continue
 			}
