@@ -24,8 +24,8 @@ COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 LDFLAGS := -X github.com/hookgate/hookgate/command.version=$(VERSION) -X github.com/hookgate/hookgate/command.commit=$(COMMIT)
 
 # The modules of this repository, and the modules with Go code.
-MODULES := . examples/go test/conversion test/e2e test/extension test/faults test/helm test/infrastructure test/openapi test/skew tools/actionlint tools/clusterctl tools/image tools/kubernetes tools/monitoring tools/openapi
-LINTED := . examples/go test/conversion test/e2e test/extension test/faults test/helm test/infrastructure test/openapi test/skew tools/image tools/monitoring tools/mutation tools/openapi
+MODULES := . examples/go test/conversion test/e2e test/extension test/faults test/helm test/infrastructure test/openapi test/skew tools/actionlint tools/clusterctl tools/image tools/kubernetes tools/monitoring tools/openapi tools/performance
+LINTED := . examples/go test/conversion test/e2e test/extension test/faults test/helm test/infrastructure test/openapi test/skew tools/image tools/monitoring tools/mutation tools/openapi tools/performance
 
 # With RACE=1, as in CI, tests and the gateway that they start have the race detector. Builds then take four minutes
 # more.
@@ -171,7 +171,7 @@ examples-typescript: ## Build examples/typescript, stubs included, with npm
 test: build test-extension $(if $(RACE),race) $(BIN)/gotestsum ## Run the tests that need only Go: unit tests and suites that start the gateway
 	@echo "go test $(if $(RACE),-race )./... and the modules of test/ and tools/"
 	@$(PROGRAMS) $(GOTEST) $$($(GO) list ./... | grep -v -E '$(APART)')
-	@for module in test/extension tools/image; do (cd $$module && $(GOTEST) ./...); done
+	@for module in test/extension tools/image tools/performance; do (cd $$module && $(GOTEST) ./...); done
 	@cd test/conversion && $(PROGRAMS) $(BIN)/gotestsum --format pkgname -- -vet=off -count=1 ./... # it compares values, which needs no race detector
 
 # The end-to-end suite mostly waits, so it runs beside the others. What it starts is built before.
@@ -375,6 +375,21 @@ mutation-sample: ## Do so with SAMPLE mutants (300) of all of the product, chose
 bench: build ## Measure the gateway beside its peers and print ratios; BENCHFLAGS=--quick is short, BASELINE=FILE adds another gateway
 	@$(GO) build -o $(BIN)/bench ./test/bench
 	@$(BIN)/bench --hookgate $(BIN)/hookgate $(if $(BASELINE),--baseline '$(BASELINE)') $(BENCHFLAGS)
+
+# Each line of curves has a few short rounds; the tables have what `make bench` has.
+CURVE := $(BIN)/bench --hookgate $(BIN)/hookgate --protocols h1 --quick
+PERFORMANCE := out/performance
+
+.PHONY: performance
+performance: build $(PROXIES)/envoy ## Measure anew what docs/performance.md shows, and write its tables and curves; takes half an hour
+	@$(GO) build -o $(BIN)/bench ./test/bench
+	@$(GO) -C tools/performance build -o $(BIN)/performance .
+	@rm -rf $(PERFORMANCE) && mkdir -p $(PERFORMANCE)
+	@$(BIN)/bench --hookgate $(BIN)/hookgate --json $(PERFORMANCE)/cells.json $(BENCHFLAGS)
+	@$(CURVE) --parts cells --sizes S --callers 1,3,10,30,100,300,1000 --json $(PERFORMANCE)/callers.json
+	@$(CURVE) --parts cells --sizes 1KB,4KB,16KB,64KB,256KB,1MB,5MB,20MiB --callers 16 --json $(PERFORMANCE)/bodies.json
+	@$(CURVE) --parts handlers --handlers 1,3,10,30,100,300,1000 --peers gateway --json $(PERFORMANCE)/handlers.json
+	@$(BIN)/performance -from $(PERFORMANCE) -page docs/performance.md -pictures docs/performance
 
 # The gateway is compared with that of the last release, or of what the contract is compared with before there is one.
 RATIO_AGAINST ?= $(BREAKING_AGAINST)

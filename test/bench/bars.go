@@ -164,7 +164,12 @@ func (r *result) writeBars(w io.Writer) (missed bool, err error) {
 	const row = "  %-71s %8s %13s %8s  %s\n"
 	var b strings.Builder
 	fmt.Fprintf(&b, row, "Bar", "measured", "min-max", "limit", "verdict")
+	unmeasured := 0
 	for _, x := range r.Bars {
+		if x.Verdict == verdictUnmeasured {
+			unmeasured++
+			continue
+		}
 		sign := ">="
 		if x.AtMost {
 			sign = "<="
@@ -175,6 +180,9 @@ func (r *result) writeBars(w io.Writer) (missed bool, err error) {
 			low = fmt.Sprintf("%.2f-%.2f", x.Low, x.High)
 		}
 		fmt.Fprintf(&b, row, x.Name, formatBar(x.Value), low, fmt.Sprintf("%s %.2f", sign, x.Limit), x.Verdict)
+	}
+	if unmeasured > 0 {
+		fmt.Fprintf(&b, "  %d bars were not measured: their peers, parts or cells were left out.\n", unmeasured)
 	}
 	b.WriteString(elsewhere)
 	_, err = io.WriteString(w, b.String())

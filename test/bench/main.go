@@ -151,12 +151,15 @@ func run(ctx context.Context, o options, stdout, stderr io.Writer) (err error) {
 	if o.ratio {
 		return f.compare(ctx, o.cells, o.pace, stdout)
 	}
-	res := &result{Rounds: o.pace.rounds, DurationSeconds: o.pace.duration.Seconds()}
+	res := &result{Machine: thisMachine(), Rounds: o.pace.rounds, DurationSeconds: o.pace.duration.Seconds()}
+	if _, err := fmt.Fprintln(stdout, res.Machine); err != nil {
+		return err
+	}
 	if _, err := fmt.Fprintf(stdout, legend, o.pace.rounds, o.pace.duration, max(o.pace.rounds, o.pace.most), agreement*100); err != nil {
 		return err
 	}
 	for _, measure := range []func(context.Context, options, *result, io.Writer) error{
-		f.measureCells, f.measureREST2GRPC, f.measureFanOuts, f.measureConversions, f.measureH2load,
+		f.measureCells, f.measureREST2GRPC, f.measureFanOuts, f.measureConversions, f.measureHandlers, f.measureH2load,
 	} {
 		if err := measure(ctx, o, res, stdout); err != nil {
 			return err

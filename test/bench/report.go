@@ -14,6 +14,7 @@ import (
 
 // result holds all measurements of a run, as --json writes it.
 type result struct {
+	Machine         machine         `json:"machine"`
 	Rounds          int             `json:"rounds"`
 	DurationSeconds float64         `json:"secondsPerRound"`
 	Cells           []*cellResult   `json:"cells"`
@@ -21,6 +22,7 @@ type result struct {
 	// Conversion is measured with the size S.
 	Conversion *conversionResult `json:"conversion,omitempty"`
 	H2load     []h2loadResult    `json:"h2load,omitempty"`
+	Handlers   []*handlersResult `json:"handlers,omitempty"`
 	Bars       []bar             `json:"bars,omitempty"`
 }
 

@@ -102,6 +102,9 @@ func TestReportIsAtMost120ColumnsWide(t *testing.T) {
 	if err := writeH2load(&b, r.H2load); err != nil {
 		t.Fatal(err)
 	}
+	if err := writeHandlers(&b, []*handlersResult{{Handlers: 1000, Idle: 1e9, Quick: []round{{CPU: 1e6}}}}); err != nil {
+		t.Fatal(err)
+	}
 	fmt.Fprintf(&b, legend, 5, 1500*time.Millisecond, 10, 15.0)
 	if _, err := r.writeBars(&b); err != nil {
 		t.Fatal(err)

@@ -1,0 +1,151 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// bodyCallers is the number of callers of the curves over bodies, which their titles name.
+const bodyCallers = 16
+
+var errNothing = errors.New("nothing was measured")
+
+// overCells returns a line for each peer: a figure of its rounds over something of the cell.
+func overCells(r *result, x func(cell) float64, values func(cell, peer) []float64, without ...string) ([]line, error) {
+	if len(r.Cells) == 0 {
+		return nil, errNothing
+	}
+	var lines []line
+	for i, p := range r.Cells[0].Peers {
+		if slices.Contains(without, p.Peer) {
+			continue
+		}
+		l := line{name: p.Peer}
+		for _, c := range r.Cells {
+			if i >= len(c.Peers) || c.Peers[i].Peer != p.Peer {
+				return nil, fmt.Errorf("the cells have different peers: %s", c.Size)
+			}
+			l.points = append(l.points, point{x(c), sampleOf(values(c, c.Peers[i]))})
+		}
+		lines = append(lines, l)
+	}
+	return lines, nil
+}
+
+// figureOf is the value of each round, times a factor.
+func figureOf(of figure, factor float64) func(cell, peer) []float64 {
+	return func(_ cell, p peer) []float64 {
+		values := each(p.Rounds, of)
+		for i := range values {
+			values[i] *= factor
+		}
+		return values
+	}
+}
+
+// callerCurves are rates, latencies, CPU time and memory over the number of callers.
+func callerCurves(r *result) ([]picture, error) {
+	callers := func(c cell) float64 { return float64(c.Callers) }
+	memory := func(c cell, p peer) []float64 { return []float64{float64(p.peak()) / 1e6} }
+	const where = ", 4 KB over HTTP/1.1"
+	return drawAll(r, callers, "callers", []curve{
+		{name: "callers-rate", title: "Calls per second" + where, y: "calls/s", values: figureOf(rate, 1), logY: true},
+		{name: "callers-p99", title: "Latency, 99th percentile" + where, y: "ms", values: figureOf(p99, 1e-3), logY: true},
+		{
+			name: "callers-cpu", title: "CPU time of the proxy per call" + where, y: "µs", values: figureOf(cpu, 1),
+			proxies: true,
+		},
+		{name: "callers-memory", title: "Peak memory above idle" + where, y: "MB", values: memory, proxies: true},
+	})
+}
+
+// bodyCurves are throughput, CPU time and memory over the size of bodies.
+func bodyCurves(r *result) ([]picture, error) {
+	size := func(c cell) float64 { return float64(c.BodyBytes) / 1e3 }
+	throughput := func(c cell, p peer) []float64 {
+		return figureOf(rate, float64(c.BodyBytes)/1e6)(c, p)
+	}
+	inFlight := func(c cell, p peer) []float64 {
+		return []float64{float64(p.peak()) / float64(c.Callers) / 1e6}
+	}
+	where := fmt.Sprintf(", %d callers over HTTP/1.1", bodyCallers)
+	const perCall = "Peak memory per call in flight"
+	return drawAll(r, size, "KB of body", []curve{
+		{name: "bodies-throughput", title: "Bodies per second" + where, y: "MB/s", values: throughput, logY: true},
+		{
+			name: "bodies-cpu", title: "CPU time of the proxy per call" + where, y: "µs", values: figureOf(cpu, 1),
+			logY: true, proxies: true,
+		},
+		{name: "bodies-memory", title: perCall + where, y: "MB", values: inFlight, logY: true, proxies: true},
+	})
+}
+
+// curve is a picture to draw; proxies leaves out the extension that is called directly.
+type curve struct {
+	name, title, y string
+	values         func(cell, peer) []float64
+	logY, proxies  bool
+}
+
+func drawAll(r *result, x func(cell) float64, xName string, all []curve) ([]picture, error) {
+	var pictures []picture
+	for _, c := range all {
+		var without []string
+		if c.proxies {
+			without = []string{"direct"}
+		}
+		lines, err := overCells(r, x, c.values, without...)
+		if err != nil {
+			return nil, err
+		}
+		p, err := chart{name: c.name, title: c.title, x: xName, y: c.y, logY: c.logY, lines: lines}.draw()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.name, err)
+		}
+		pictures = append(pictures, p)
+	}
+	return pictures, nil
+}
+
+// handlerCurves are the time and the CPU time of calls to all handlers, and of calls to one beside them, over the
+// number of handlers.
+func handlerCurves(r *result) ([]picture, error) {
+	if len(r.Handlers) == 0 {
+		return nil, errNothing
+	}
+	const slow = 20 // milliseconds, of each handler
+	together, sequence := line{name: "all, through the gateway"}, line{name: "one after the other"}
+	all, beside := line{name: "of a call to all, for each handler"}, line{name: "of a call to another handler"}
+	for _, h := range r.Handlers {
+		n := float64(h.Handlers)
+		at := func(rounds []round, of figure, factor float64) point {
+			return point{n, sampleOf(figureOf(of, factor)(cell{}, peer{Rounds: rounds}))}
+		}
+		together.points = append(together.points, at(h.Slow, p50, 1e-3))
+		sequence.points = append(sequence.points, point{n, sample{n * slow, n * slow, n * slow}})
+		all.points = append(all.points, at(h.Quick, cpu, 1/n))
+		beside.points = append(beside.points, at(h.Beside, cpu, 1))
+	}
+	var pictures []picture
+	for _, c := range []chart{
+		{
+			name: "handlers-time", title: "Time of a call to handlers that take 20 ms each", x: "handlers", y: "ms", logY: true,
+			lines: []line{together, sequence},
+		},
+		{
+			name: "handlers-cpu", title: "CPU time of the gateway with many registered handlers", x: "handlers", y: "µs",
+			lines: []line{all, beside},
+		},
+	} {
+		p, err := c.draw()
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.name, err)
+		}
+		pictures = append(pictures, p)
+	}
+	return pictures, nil
+}

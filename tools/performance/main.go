@@ -1,0 +1,71 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Command performance makes the measured part of docs/performance.md from what test/bench has written with --json: the
+// tables, between two comments of the page, and the curves, as pictures beside it.
+//
+//	go run . -from ../../out/performance -page ../../docs/performance.md -pictures ../../docs/performance
+//
+// The tables have all cells and bars of the files cells*.json. Curves are drawn from callers*.json, bodies*.json and
+// handlers*.json. A run may be in several files, in the order of their names.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+)
+
+// curves has what is drawn from each file.
+var curves = map[string]func(*result) ([]picture, error){
+	"callers": callerCurves, "bodies": bodyCurves, "handlers": handlerCurves,
+}
+
+func main() {
+	from := flag.String("from", "", "`directory` of the measurements")
+	page := flag.String("page", "", "`file` whose tables are replaced")
+	pictures := flag.String("pictures", "", "`directory` of the curves")
+	flag.Parse()
+	if err := run(*from, *page, *pictures); err != nil {
+		fmt.Fprintln(os.Stderr, "performance:", err)
+		os.Exit(1)
+	}
+}
+
+func run(from, page, pictures string) error {
+	parts, err := readResults(from, "cells")
+	if err != nil {
+		return err
+	}
+	text, err := os.ReadFile(page)
+	if err != nil {
+		return err
+	}
+	replaced, err := replaceTables(string(text), tables(parts))
+	if err != nil {
+		return fmt.Errorf("%s: %w", page, err)
+	}
+	if err := os.WriteFile(page, []byte(replaced), 0o644); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(pictures, 0o755); err != nil {
+		return err
+	}
+	for name, draw := range curves {
+		parts, err := readResults(from, name)
+		if err != nil {
+			return err
+		}
+		drawn, err := draw(merge(parts))
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		for _, c := range drawn {
+			if err := os.WriteFile(filepath.Join(pictures, c.name+".svg"), c.svg, 0o644); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
