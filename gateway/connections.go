@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/readahead"
 )
 
 // logRefusedEvery is how often refused connections are logged at most.
@@ -170,6 +171,7 @@ type connection struct {
 	finished atomic.Bool
 	resets   resets
 	cut      atomic.Bool // because of them
+	ahead    readahead.Reader
 }
 
 // connectionOf returns the connection below TLS; nil if c is of another listener.
@@ -210,6 +212,9 @@ func (c *connection) SetDeadline(t time.Time) error {
 	return c.Conn.SetDeadline(t)
 }
 
+// Read reads into p, and ahead while much arrives.
+func (c *connection) Read(p []byte) (int, error) { return c.ahead.Read(c.Conn, p) }
+
 // Write writes p, and records when it has.
 func (c *connection) Write(p []byte) (int, error) {
 	n, err := c.Conn.Write(p)
@@ -222,5 +227,7 @@ func (c *connection) Write(p []byte) (int, error) {
 // Close closes the connection, and gives back its place the first time.
 func (c *connection) Close() error {
 	c.of.release(c)
-	return c.Conn.Close()
+	err := c.Conn.Close()
+	c.ahead.Close()
+	return err
 }

@@ -78,8 +78,12 @@ func (m *restMux) method(path string) runtime.HandlerFunc {
 	return p.found
 }
 
-// serve answers a request to a path of h, as the mux does.
+// serve answers a request to a path of h, as the mux does. It removes from r what the generated code would turn into
+// metadata of gRPC, which no service reads.
 func (m *restMux) serve(w http.ResponseWriter, r *http.Request, h *catalog.Hook) {
+	if r.Host, r.RemoteAddr = "", ""; r.Header["Grpc-Timeout"] == nil {
+		r.Header = nil
+	}
 	b := m.bindings[h]
 	switch handler, ok := strings.CutPrefix(r.URL.Path, b.path); {
 	case ok && handler == "" && b.all != nil:
