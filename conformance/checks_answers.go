@@ -16,8 +16,8 @@ var answerChecks = []Check{
 	{
 		ID: "answers.valid", Level: Must,
 		Rule: "A handler that was announced answers a realistic request of its hook with an answer of that hook, " +
-			"of 20 MiB at most.",
-		Source: runtimeClient + "httpCall",
+			"and with 20 MiB at most, which is the gateway's limit: Cluster API has none.",
+		Source: runtimeClient + "httpCall; docs/limits.md",
 		run: eachBase(func(h *handler, x *exchange) string {
 			switch {
 			case x.outcome == late:
@@ -61,8 +61,9 @@ var answerChecks = []Check{
 	},
 	{
 		ID: "answers.kind", Level: Must, Protocol: REST,
-		Rule:   "kind and apiVersion of an answer, where they are there, are those of the hook's answer.",
-		Source: hookTypes + "common_types.go, CommonResponse",
+		Rule: "kind and apiVersion of an answer, where they are there, are those of the hook's answer: the gateway " +
+			"refuses others, and Cluster API does not look at them.",
+		Source: hookTypes + "common_types.go, CommonResponse; " + runtimeClient + "httpCall",
 		run: eachBase(func(h *handler, x *exchange) string {
 			if x.parsed == nil {
 				return ""

@@ -38,9 +38,11 @@ var inPlaceChecks = []Check{
 		}),
 	},
 	{
-		ID: "in-place.scope", Level: Must,
-		Rule:   "Patches change only spec, and for CanUpdateMachineSet only spec.template.spec.",
-		Source: inPlaceBook + "CanUpdateMachine; " + inPlaceBook + "CanUpdateMachineSet",
+		ID: "in-place.scope", Level: Should,
+		Rule: "Patches change only spec, and for CanUpdateMachineSet only spec.template.spec: Cluster API drops what " +
+			"else they change, without an error.",
+		Source: inPlaceBook + "CanUpdateMachine; " + inPlaceBook + "CanUpdateMachineSet; " +
+			"Cluster API, internal/util/patch/patch.go, ApplyPatchToObject",
 		run: eachInPlacePatch(func(p inPlacePatch) string {
 			current, _ := parse(p.current)
 			after, _ := parse(p.after)
