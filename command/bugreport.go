@@ -62,10 +62,8 @@ func newBugReportCommand() *cobra.Command {
 			return o.ask(cmd, func(c *statusClient) error { return o.write(cmd, c) })
 		},
 	}
-	f := cmd.Flags()
-	o.addFlags(f)
+	f := o.addFlags(cmd)
 	f.StringVarP(&o.file, "file", "f", "", "file to write, which must not exist; by default hookgate-bug-report-TIME.zip")
-	completeFlags(cmd, map[string]completion{"context": completeContexts(&o.gateway.kube)})
 	return cmd
 }
 

@@ -39,11 +39,9 @@ func newDashboardCommand() *cobra.Command {
 			return o.ask(cmd, func(c *statusClient) error { return o.serve(cmd, c) })
 		},
 	}
-	f := cmd.Flags()
-	o.addFlags(f)
+	f := o.addFlags(cmd)
 	f.Uint16Var(&o.port, "port", 0, "port on this machine; 0 chooses one")
 	f.BoolVar(&o.browser, "browser", true, "open the page in the browser; otherwise, only print its URL")
-	completeFlags(cmd, map[string]completion{"context": completeContexts(&o.gateway.kube)})
 	return cmd
 }
 

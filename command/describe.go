@@ -32,13 +32,10 @@ func newDescribeCommand() *cobra.Command {
 		},
 		RunE: func(cmd *cobra.Command, args []string) error { return o.describe(cmd, args[0], output) },
 	}
-	f := cmd.Flags()
-	o.addFlags(f)
+	f := o.addFlags(cmd)
 	f.StringVarP(&output, "output", "o", "table", "format: table, yaml or json")
 	cmd.ValidArgsFunction = completeStatus(&o, extensionNames)
-	completeFlags(cmd, map[string]completion{
-		"context": completeContexts(&o.gateway.kube), "output": completeFormats(),
-	})
+	completeFlags(cmd, map[string]completion{"output": completeFormats()})
 	return cmd
 }
 

@@ -59,8 +59,7 @@ func newGetExtensionsCommand() *cobra.Command {
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
 	}
-	f := cmd.Flags()
-	o.addFlags(f)
+	f := o.addFlags(cmd)
 	f.StringVar(&o.group, "extension-config-group", cluster.ClusterAPIGroup,
 		"API group of the ExtensionConfigs: "+cluster.ClusterAPIGroup+" or "+cluster.HookgateGroup)
 	f.StringVar(&o.watchFilter, "watch-filter", "",
@@ -68,9 +67,7 @@ func newGetExtensionsCommand() *cobra.Command {
 	f.StringVarP(&o.output, "output", "o", formatTable,
 		"format: table, wide, name, or yaml or json, which have the form of the status of the gateway")
 	f.BoolVarP(&o.watch, "watch", "w", false, "list again whenever the state of an extension changes")
-	completeFlags(cmd, map[string]completion{
-		"context": completeContexts(&o.gateway.kube), "output": completeFormats(formatWide, formatName),
-	})
+	completeFlags(cmd, map[string]completion{"output": completeFormats(formatWide, formatName)})
 	return cmd
 }
 

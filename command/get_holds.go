@@ -44,14 +44,11 @@ func newGetHoldsCommand() *cobra.Command {
 			return o.run(cmd)
 		},
 	}
-	f := cmd.Flags()
-	o.addFlags(f)
+	f := o.addFlags(cmd)
 	f.StringVarP(&o.namespace, "namespace", "n", "", "list only Clusters of this namespace")
 	f.StringVarP(&o.output, "output", "o", formatTable, "format: table, yaml or json")
 	cmd.ValidArgsFunction = completeStatus(&o.statusOptions, clusterNames)
-	completeFlags(cmd, map[string]completion{
-		"context": completeContexts(&o.gateway.kube), "output": completeFormats(),
-	})
+	completeFlags(cmd, map[string]completion{"output": completeFormats()})
 	return cmd
 }
 

@@ -35,13 +35,17 @@ type statusOptions struct {
 	clientOptions
 }
 
-func (o *statusOptions) addFlags(f *pflag.FlagSet) {
+// addFlags adds the flags to cmd with their completion, and returns those of cmd, for more.
+func (o *statusOptions) addFlags(cmd *cobra.Command) *pflag.FlagSet {
+	f := cmd.Flags()
 	f.StringVar(&o.server, "diagnostics", defaultDiagnostics,
 		"diagnostics address of the gateway: http://HOST:PORT on this machine, https://HOST:PORT elsewhere")
 	o.serverFlag = "--diagnostics"
 	o.addCredentialFlags(f)
 	o.gateway.addFlags(f)
 	f.DurationVar(&o.timeout, "timeout", 10*time.Second, "how long to wait for the answer")
+	completeFlags(cmd, map[string]completion{"context": completeContexts(&o.gateway.kube)})
+	return f
 }
 
 // ask calls f with a client of the gateway that the flags name.
