@@ -31,7 +31,7 @@ func (m message) isNil() bool { return m.p == nil }
 // pointer returns the address of the field at offset, whose type is T, or has the memory layout of T: int32 for enums,
 // message for pointers to messages, and []message for slices of these.
 func pointer[T any](m message, offset uintptr) *T {
-	return (*T)(unsafe.Add(m.p, offset)) //nolint:gosec // see message
+	return (*T)(unsafe.Add(m.p, offset))
 }
 
 // elementOf returns an element of a slice of the table's structs.
@@ -39,7 +39,7 @@ func elementOf(t *table, slice reflect.Value, i int) message {
 	if i < 0 || i >= slice.Len() {
 		panic(fmt.Sprintf("codec: element %d of %d", i, slice.Len()))
 	}
-	return message{unsafe.Add(slice.UnsafePointer(), uintptr(i)*t.goType.Size())} //nolint:gosec // i is within bounds
+	return message{unsafe.Add(slice.UnsafePointer(), uintptr(i)*t.goType.Size())}
 }
 
 // goShape returns the shape of a field with that Go type. ok is false if there is none.

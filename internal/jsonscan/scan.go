@@ -11,6 +11,8 @@
 package jsonscan
 
 import (
+	"slices"
+
 	"github.com/hookgate/hookgate/internal/limits"
 )
 
@@ -133,8 +135,8 @@ func (s *Scanner) colon(i int) (int, error) {
 // container skips the object or array that begins at i. It keeps a stack of its own, one bit per level, so that no
 // input can exhaust the goroutine's. What most values consist of is read here, because calls would cost a fifth of the
 // speed: plain strings, whole numbers, literals, and members without white space. Other methods read the rest.
-func (s *Scanner) container(i, depth int) (int, error) { //nolint:gocognit,funlen // see above
-	b := s.Text[:len(s.Text):len(s.Text)] // the capacity would take a register
+func (s *Scanner) container(i, depth int) (int, error) { //nolint:gocognit // see above
+	b := slices.Clip(s.Text) // the capacity would take a register
 	var err error
 	var objects [limits.JSONDepth/64 + 1]uint64 // whether each open level is an object
 	closing := byte(0)                          // the bracket that closes the innermost level

@@ -4,6 +4,7 @@
 package jsonscan
 
 import (
+	"strings"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -77,6 +78,14 @@ func hexValue(c byte) int {
 	return -1
 }
 
+// verbatim has the ASCII characters that AppendString does not escape.
+var verbatim = func() (is [256]bool) {
+	for c := range utf8.RuneSelf {
+		is[c] = c >= ' ' && !strings.ContainsRune(`"\<>&`, rune(c))
+	}
+	return is
+}()
+
 // AppendString appends s as a string literal, escaped as by encoding/json: also '<', '>' and '&', so that the text is
 // safe within HTML, and U+2028 and U+2029, for JavaScript. Bytes that are not UTF-8 become U+FFFD.
 func AppendString(dst []byte, s string) []byte {
@@ -85,6 +94,10 @@ func AppendString(dst []byte, s string) []byte {
 	start := 0
 	for i := 0; i < len(s); {
 		c := s[i]
+		if verbatim[c] {
+			i++
+			continue
+		}
 		if c >= utf8.RuneSelf {
 			r, n := utf8.DecodeRuneInString(s[i:])
 			switch {
@@ -97,10 +110,6 @@ func AppendString(dst []byte, s string) []byte {
 				start = i + n
 			}
 			i += n
-			continue
-		}
-		if c >= ' ' && c != '"' && c != '\\' && c != '<' && c != '>' && c != '&' {
-			i++
 			continue
 		}
 		dst = append(dst, s[start:i]...)
