@@ -1,0 +1,170 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package examples
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/health"
+	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+
+	"github.com/hookgate/hookgate/devcert"
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/test/process"
+)
+
+// curlLine matches a call of the guide: its path and its body.
+var curlLine = regexp.MustCompile(`(?s)^curl .*https://127\.0\.0\.1:9443(/\S+) .*-d '(.*)'\n$`)
+
+// adviser is the guide's extension, after some of its advice.
+type adviser struct {
+	hooksv1alpha1.UnimplementedDiscoveryServiceServer
+	hooksv1alpha1.UnimplementedLifecycleHooksServiceServer
+	objects string // the version of objects that it states
+}
+
+func (a *adviser) Discovery(context.Context, *hooksv1alpha1.DiscoveryRequest) (*hooksv1alpha1.DiscoveryResponse, error) {
+	return &hooksv1alpha1.DiscoveryResponse{
+		Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS,
+		Handlers: []*hooksv1alpha1.ExtensionHandler{{
+			Name: "require-team", ClusterApiVersion: a.objects, RequestHook: &hooksv1alpha1.GroupVersionHook{
+				ApiVersion: "hooks.runtime.cluster.x-k8s.io/v1alpha1", Hook: "BeforeClusterCreate",
+			},
+		}},
+	}, nil
+}
+
+func (*adviser) BeforeClusterCreate(
+	_ context.Context, in *hooksv1alpha1.BeforeClusterCreateRequest,
+) (*hooksv1alpha1.BeforeClusterCreateResponse, error) {
+	cluster, out := &unstructured.Unstructured{}, &hooksv1alpha1.BeforeClusterCreateResponse{
+		Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS,
+	}
+	if err := cluster.UnmarshalJSON(in.GetCluster().GetRaw()); err != nil {
+		return nil, err
+	}
+	if cluster.GetLabels()["team"] == "" {
+		out.Message = fmt.Sprintf("Cluster %s waits for the label team", cluster.GetName())
+		out.RetryAfterSeconds = 30
+	}
+	return out, nil
+}
+
+// The curl lines of the guide print what it says also after each piece of its advice that changes what the gateway
+// does: to state the version of objects, and to serve the health service.
+func TestGuidesCallsAfterItsAdvice(t *testing.T) {
+	gateway := gatewayPath(t)
+	for name, advice := range map[string]struct {
+		objects string
+		health  bool
+	}{
+		"none": {}, "states v1beta2": {objects: "v1beta2"}, "states v1beta1": {objects: "v1beta1"},
+		"serves health": {health: true}, "all": {objects: "v1beta1", health: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			listener, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			server, x := grpc.NewServer(), &adviser{objects: advice.objects}
+			hooksv1alpha1.RegisterDiscoveryServiceServer(server, x)
+			hooksv1alpha1.RegisterLifecycleHooksServiceServer(server, x)
+			if advice.health {
+				healthv1.RegisterHealthServer(server, health.NewServer())
+			}
+			served := make(chan error, 1)
+			go func() { served <- server.Serve(listener) }()
+			t.Cleanup(func() { server.Stop(); <-served })
+
+			client, address := startSidecar(t, gateway, listener.Addr().String())
+			calls := 0
+			for _, s := range readGuide(t) {
+				for i, b := range s.blocks {
+					call := curlLine.FindStringSubmatch(b.text)
+					if call == nil {
+						continue
+					}
+					calls++
+					if got, want := post(t, client, "https://"+address+call[1], call[2]), strings.TrimSpace(s.blocks[i+1].text); got != want {
+						t.Errorf("%s\nprints\n%s\nand the guide says\n%s", b.text, got, want)
+					}
+				}
+			}
+			if calls != 2 {
+				t.Errorf("the guide has %d calls, want 2", calls)
+			}
+		})
+	}
+}
+
+// startSidecar starts a gateway beside an extension, and returns a client of it and its address when it is ready.
+func startSidecar(t *testing.T, gateway, extension string) (client *http.Client, address string) {
+	t.Helper()
+	authority, err := devcert.NewAuthority(time.Now().Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := authority.Issue(time.Now().Add(time.Hour), "localhost")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	for file, content := range map[string][]byte{"tls.crt": pair.CertPEM, "tls.key": pair.KeyPEM} {
+		if err := os.WriteFile(filepath.Join(dir, file), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	address, diagnostics := freeAddress(t), freeAddress(t)
+	process.Run(t, "gateway", exec.Command(gateway, "serve", "--sidecar", "grpc://"+extension, "--cert-dir", dir,
+		"--http-address", address, "--diagnostics-address", diagnostics))
+	roots := x509.NewCertPool()
+	roots.AppendCertsFromPEM(authority.PEM)
+	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}
+	t.Cleanup(transport.CloseIdleConnections)
+	client = &http.Client{Transport: transport, Timeout: 10 * time.Second}
+	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
+		if response, err := client.Get("http://" + diagnostics + "/readyz"); err == nil { //nolint:noctx // it has a timeout
+			_ = response.Body.Close()
+			if response.StatusCode == http.StatusOK {
+				return client, address
+			}
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("the gateway is not ready after 30 s")
+		}
+	}
+}
+
+func post(t *testing.T, client *http.Client, url, body string) string {
+	t.Helper()
+	request, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	response, err := client.Do(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = response.Body.Close() }()
+	answer, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return strings.TrimSpace(string(answer))
+}
