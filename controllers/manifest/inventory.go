@@ -88,8 +88,8 @@ func (v *Inventory) Next(manifests []File, words *Decoder) (*Inventory, []Proble
 	}, all
 }
 
-// readings returns the reading of each manifest. Those that are new are read on several processors: what one says depends
-// on no other.
+// readings returns the reading of each manifest. Those that are new are read on several processors: what one says
+// depends on no other.
 func (v *Inventory) readings(manifests []File, words *Decoder) []*reading {
 	readings := make([]*reading, len(manifests))
 	var group errgroup.Group
