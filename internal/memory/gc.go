@@ -23,13 +23,14 @@ const (
 // would have it collect all the time; and while large bodies are in flight, a heap that doubles needs too much memory.
 // An operator who sets GOGC decides instead. The limit never exceeds most, which SetLimit returns.
 //
-// BenchmarkGC compares the collector's share of the CPU and the largest heap, on two cores:
+// BenchmarkGC -benchtime 4s compares the collector's share of the CPU and the largest heap, on two busy cores, where the
+// share with 150 MiB says little:
 //
 //	                              10 MiB live       150 MiB live
-//	Go's default                  33 %,  60 MiB     40 %, 350 MiB
-//	GOGC=400                      14 %, 305 MiB     31 %, 860 MiB
-//	GOGC=400, GOMEMLIMIT=128MiB   22 %, 124 MiB     55 %, 234 MiB
-//	tuned                         24 %, 123 MiB     48 %, 284 MiB
+//	Go's default                  38 %,  67 MiB     48 %, 361 MiB
+//	GOGC=400                      13 %, 377 MiB     45 %, 858 MiB
+//	GOGC=400, GOMEMLIMIT=128MiB   28 %, 128 MiB     52 %, 342 MiB
+//	tuned                         23 %, 121 MiB     52 %, 320 MiB
 //
 // With 16 bodies of 5 MB in flight, the gateway itself has at most 218 MiB resident, and 255 MiB with Go's default.
 // With small calls of 1,000 callers, each on a connection of its own, a call costs 317 µs of CPU and 249 MB are
