@@ -320,6 +320,9 @@ func FuzzOutline(f *testing.F) {
 	}
 	f.Add(uint8(0), requestItems(2))
 	f.Fuzz(func(t *testing.T, which uint8, body []byte) {
-		_, _ = sameOutline(t, c, body, requests[int(which)%len(requests)]) // the error is compared
+		m := requests[int(which)%len(requests)]
+		_, _ = sameOutline(t, c, body, m) // the error is compared
+		short := m.ProtoReflect().New().Interface()
+		decodeMemory.Check(t, len(body), func() { _, _ = c.DecodeOutline(body, short, Guard{}) })
 	})
 }

@@ -22,8 +22,8 @@ type Group struct {
 	Versions []catalog.Source
 	// Spokes convert between Versions. A group of one version has none.
 	Spokes hookversion.Spokes
-	// Services returns the generated services of the group, whose methods call Answer with d. If it is nil, the services
-	// are those of DescribedServices.
+	// Services returns the generated services of the group, whose methods call Answer with d. Over REST, a request has
+	// nothing but the name of its handler before that. If it is nil, the services are those of DescribedServices.
 	Services func(d *Dispatcher) GroupServices
 }
 

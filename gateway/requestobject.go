@@ -57,8 +57,8 @@ func checkObject(member string, object *hooksv1alpha1.RawExtension) error {
 	return nil
 }
 
-// namespacesOf returns the namespaces of the objects that a request is about, in order, each once. If req is an outline,
-// unbuilt has those of its missing items.
+// namespacesOf returns the namespaces of the objects that a request is about, in order, each once. If req is an
+// outline, unbuilt has those of its missing items.
 func namespacesOf(req proto.Message, unbuilt []string) []string {
 	var namespaces []string
 	add := func(n string) {

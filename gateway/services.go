@@ -84,8 +84,9 @@ func (s *Services) RegisterREST(ctx context.Context, mux *runtime.ServeMux) erro
 }
 
 // Answer answers a request that a front has received, with the gateway's own handlers if it is one of discovery. ctx
-// comes from the front. Response is the type of the hook's responses. It returns the errors of Dispatcher.Dispatch,
-// and one of kind Loop for a request that has passed this gateway before.
+// comes from the front. Over REST, it has the body, which is decoded into req here. Response is the type of the hook's
+// responses. Answer returns the errors of Dispatcher.Dispatch, and one of kind Loop for a request that has passed this
+// gateway before.
 func Answer[Response proto.Message](ctx context.Context, d *Dispatcher, req proto.Message) (Response, error) {
 	var none Response
 	in := incomingFrom(ctx)

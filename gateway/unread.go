@@ -9,9 +9,9 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// goesUnread reports whether a request in JSON is sent to the handlers that it is for as the caller wrote it, and nothing
-// on the way reads the elements that its outline lacks. Whatever reads them, or makes another request of them, is a
-// condition here, or it finds a Call without a Request:
+// goesUnread reports whether a request in JSON is sent to its handlers as the caller wrote it, and nothing on the way
+// reads the elements that its outline lacks. Whatever reads them, or makes another request of them, is a condition
+// here, or it finds a Call without a Request:
 //
 //   - selectors and conditions read the newest version of a hook, for which other versions are converted;
 //   - a version of the hook, or of Cluster API's objects, that the handler wants and the caller has not sent;
