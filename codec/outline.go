@@ -21,8 +21,8 @@ type Outline struct {
 }
 
 // DecodeOutline is like DecodeGuarded for a body that is sent on as it is, so that its message is hardly read. Elements
-// that have a Kubernetes object and its holder, such as the items of GeneratePatches, are checked and not built, so that
-// m lacks them. Everything else in m, and every error, is what DecodeGuarded makes of the same body.
+// that have a Kubernetes object and its holder, such as the items of GeneratePatches, are checked and not built: m
+// lacks them. Everything else in m, and every error, is what DecodeGuarded makes of the same body.
 //
 // The elements of a body that states its kind and apiVersion after them, or not at all, are built.
 func (c *Codec) DecodeOutline(body []byte, m proto.Message, g Guard) (Outline, error) {
