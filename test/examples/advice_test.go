@@ -90,7 +90,10 @@ func TestGuidesCallsAfterItsAdvice(t *testing.T) {
 			}
 			served := make(chan error, 1)
 			go func() { served <- server.Serve(listener) }()
-			t.Cleanup(func() { server.Stop(); <-served })
+			t.Cleanup(func() {
+				server.Stop()
+				_ = <-served // nil after Stop
+			})
 
 			client, address := startSidecar(t, gateway, listener.Addr().String())
 			calls := 0
@@ -139,7 +142,7 @@ func startSidecar(t *testing.T, gateway, extension string) (client *http.Client,
 	t.Cleanup(transport.CloseIdleConnections)
 	client = &http.Client{Transport: transport, Timeout: 10 * time.Second}
 	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if response, err := client.Get("http://" + diagnostics + "/readyz"); err == nil { //nolint:noctx // it has a timeout
+		if response, err := client.Get("http://" + diagnostics + "/readyz"); err == nil {
 			_ = response.Body.Close()
 			if response.StatusCode == http.StatusOK {
 				return client, address
