@@ -112,7 +112,8 @@ func TestLentBodyIsGivenBackWhileItIsSent(t *testing.T) {
 	certificate := issue(t, newAuthority(t), time.Now().Add(time.Hour))
 	here, there := net.Pipe()
 	go func() {
-		_, _ = io.ReadAll(tls.Server(there, &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13}))
+		config := &tls.Config{Certificates: []tls.Certificate{certificate}, MinVersion: tls.VersionTLS13}
+		_, _ = io.ReadAll(tls.Server(there, config))
 	}()
 	blocked := &blockedConn{Conn: here, blocks: make(chan struct{}, 1), closed: make(chan struct{})}
 	records := &recordWriter{Conn: blocked}

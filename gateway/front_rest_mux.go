@@ -35,8 +35,8 @@ type probe struct {
 
 // newRESTMux returns a mux with the services that register adds. It calls notFound for a path without a method.
 func newRESTMux(
-	hooks *catalog.Catalog, register func(context.Context, *runtime.ServeMux) error, notFound runtime.RoutingErrorHandlerFunc,
-	options ...runtime.ServeMuxOption,
+	hooks *catalog.Catalog, register func(context.Context, *runtime.ServeMux) error,
+	notFound runtime.RoutingErrorHandlerFunc, options ...runtime.ServeMuxOption,
 ) (*restMux, error) {
 	m := &restMux{bindings: map[*catalog.Hook]bindings{}}
 	m.mux = runtime.NewServeMux(append(options,
