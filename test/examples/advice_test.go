@@ -92,7 +92,9 @@ func TestGuidesCallsAfterItsAdvice(t *testing.T) {
 			go func() { served <- server.Serve(listener) }()
 			t.Cleanup(func() {
 				server.Stop()
-				_ = <-served // nil after Stop
+				if err := <-served; err != nil {
+					t.Errorf("serve: %v", err)
+				}
 			})
 
 			client, address := startSidecar(t, gateway, listener.Addr().String())
