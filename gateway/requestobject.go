@@ -6,7 +6,6 @@ package gateway
 import (
 	"bytes"
 	"encoding/json"
-	"slices"
 
 	"google.golang.org/protobuf/proto"
 	"k8s.io/apimachinery/pkg/labels"
@@ -61,8 +60,10 @@ func checkObject(member string, object *hooksv1alpha1.RawExtension) error {
 // outline, unbuilt has those of its missing items.
 func namespacesOf(req proto.Message, unbuilt []string) []string {
 	var namespaces []string
+	known := map[string]struct{}{} // there may be as many as items
 	add := func(n string) {
-		if !slices.Contains(namespaces, n) {
+		if _, ok := known[n]; !ok {
+			known[n] = struct{}{}
 			namespaces = append(namespaces, n)
 		}
 	}
