@@ -23,8 +23,8 @@ const (
 // would have it collect all the time; and while large bodies are in flight, a heap that doubles needs too much memory.
 // An operator who sets GOGC decides instead. The limit never exceeds most, which SetLimit returns.
 //
-// BenchmarkGC -benchtime 4s compares the collector's share of the CPU and the largest heap, on two busy cores, where the
-// share with 150 MiB says little:
+// BenchmarkGC -benchtime 4s compares the collector's share of the CPU and the largest heap, on two busy cores, where
+// the share with 150 MiB says little:
 //
 //	                              10 MiB live       150 MiB live
 //	Go's default                  38 %,  67 MiB     48 %, 361 MiB
