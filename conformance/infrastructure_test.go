@@ -37,6 +37,8 @@ type backend struct {
 	discover func(out *infrastructurev1alpha1.DiscoverInfrastructureResponse)
 	// answer may change an answer.
 	answer func(in, out proto.Message)
+	// known returns the provider ID under which the backend knows a machine, if it answers another one.
+	known func(id string) string
 	// forgets makes a new machine for every request that has no provider ID, and remakes one that is gone.
 	forgets bool
 	remakes bool
@@ -162,7 +164,13 @@ func (b *backend) machine(in *infrastructurev1alpha1.ReconcileMachineRequest) pr
 
 func (b *backend) machinePool(in *infrastructurev1alpha1.ReconcileMachinePoolRequest) proto.Message {
 	id := in.GetSubject().GetExternalId()
-	b.made[id] = slices.DeleteFunc(b.made[id], func(m string) bool { return slices.Contains(in.GetRemove(), m) })
+	removed := slices.Clone(in.GetRemove())
+	for i := range removed {
+		if b.known != nil {
+			removed[i] = b.known(removed[i])
+		}
+	}
+	b.made[id] = slices.DeleteFunc(b.made[id], func(m string) bool { return slices.Contains(removed, m) })
 	out := &infrastructurev1alpha1.ReconcileMachinePoolResponse{Status: succeeded, Phase: b.make(id, int(in.GetReplicas()))}
 	for _, m := range b.made[id] {
 		out.Instances = append(out.Instances, &infrastructurev1alpha1.Instance{
