@@ -127,17 +127,14 @@ func (r *REST) send(ctx context.Context, x *restRequest, body codec.Body) (*http
 		case ctx.Err() != nil:
 			return nil, nil, err
 		case connect.IsNoCommonProtocol(err) && x.route.host.refusedHTTP1(p):
-		case a.unnegotiated.Load() && connect.IsHungUp(err) && !x.route.host.knownHTTP1.Load():
-			// Perhaps a server that speaks HTTP/2 alone and does not say so; perhaps it has seen the request. Another
-			// attempt with HTTP/1.1 would be in vain even if it has not.
-			x.route.host.refusedHTTP1(p)
-			return nil, nil, err
-		case a.unsent(err) && connect.Classify(err).Temporary:
-			if !again.wait(ctx, 0) {
+		default:
+			if a.unnegotiated.Load() && connect.IsHungUp(err) && !x.route.host.knownHTTP1.Load() {
+				// Perhaps a server that speaks HTTP/2 alone and does not say so; perhaps it has seen the request.
+				x.route.host.refusedHTTP1(p)
+			}
+			if !a.unsent(err) || !connect.Classify(err).Temporary || !again.wait(ctx, 0) {
 				return nil, nil, err
 			}
-		default:
-			return nil, nil, err
 		}
 	}
 }
