@@ -4,6 +4,7 @@
 package codec
 
 import (
+	"bytes"
 	"encoding/base64"
 	"maps"
 	"slices"
@@ -138,7 +139,7 @@ func absent(f *field, from message) bool {
 	}
 	switch f.shape {
 	case shapeRaw, shapeJSON:
-		return len(rawOf(f, from)) == 0
+		return isNull(rawOf(f, from)) // as a null is read
 	case shapeString:
 		return *pointer[string](from, f.offset) == ""
 	case shapeEnum, shapeInt32:
@@ -218,6 +219,11 @@ func rawOf(f *field, from message) []byte {
 		return (*pointer[*hooksv1alpha1.RawExtension](from, f.offset)).GetRaw()
 	}
 	return (*pointer[*hooksv1alpha1.JSON](from, f.offset)).GetRaw()
+}
+
+// isNull reports whether the text of a raw field is empty or null.
+func isNull(raw []byte) bool {
+	return len(raw) == 0 || (raw[0] == 'n' || raw[0] <= ' ') && string(bytes.Trim(raw, " \t\r\n")) == "null"
 }
 
 func (e *encoder) list(f *field, list []message) error {

@@ -85,6 +85,17 @@ func TestAppend(t *testing.T) {
 			},
 			want: `{"kind":"UpdateMachineRequest",` + typeMetaOf + `,"desired":{}}`,
 		},
+		"NullRaw": {
+			reason: "so is null, which is read as one, and only null: true is a text, if a wrong one",
+			msg: &hooksv1alpha1.UpdateMachineRequest{
+				Desired: &hooksv1alpha1.UpdateMachineRequestObjects{
+					Machine:               &hooksv1alpha1.RawExtension{Raw: []byte("null")},
+					BootstrapConfig:       &hooksv1alpha1.RawExtension{Raw: []byte(" \n\tnull\r ")},
+					InfrastructureMachine: &hooksv1alpha1.RawExtension{Raw: []byte(" true")},
+				},
+			},
+			want: `{"kind":"UpdateMachineRequest",` + typeMetaOf + `,"desired":{"infrastructureMachine": true}}`,
+		},
 		"Patches": {
 			reason: "nil bytes are null, empty ones are not",
 			msg: &hooksv1alpha1.GeneratePatchesResponse{Items: []*hooksv1alpha1.GeneratePatchesResponseItem{

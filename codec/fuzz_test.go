@@ -128,6 +128,15 @@ func FuzzMessage(f *testing.F) {
 			m.Mutable(members).Map().Set(protoreflect.ValueOfString("new").MapKey(), entry)
 			add(i, m.Interface())
 		}
+		// A raw object that is null, which is read as none.
+		if cluster := e.message.Descriptor().Fields().ByName("cluster"); cluster != nil && cluster.Message() != nil {
+			m := e.message.New()
+			raw := m.Mutable(cluster).Message()
+			if field := raw.Descriptor().Fields().ByName("raw"); field != nil {
+				raw.Set(field, protoreflect.ValueOfBytes([]byte("null")))
+				add(i, m.Interface())
+			}
+		}
 	}
 	messages := wire.New()
 	f.Fuzz(func(t *testing.T, which uint8, text []byte) {
