@@ -22,8 +22,10 @@ func (b Body) Size() int64 { return b.size }
 func (b Body) Reader() *BodyReader { return &BodyReader{segments: b.segments} }
 
 // Bytes returns a copy of the text in one slice.
-func (b Body) Bytes() []byte {
-	text := make([]byte, 0, b.size)
+func (b Body) Bytes() []byte { return b.AppendTo(make([]byte, 0, b.size)) }
+
+// AppendTo appends the text to another.
+func (b Body) AppendTo(text []byte) []byte {
 	for _, s := range b.segments {
 		for len(s) > copyAtOnce {
 			text, s = append(text, s[:copyAtOnce]...), s[copyAtOnce:]

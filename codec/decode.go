@@ -42,9 +42,11 @@ func (d *decoder) document(t *table, to message) error {
 	return d.UTF8()
 }
 
-// object reads the object that begins at i, with depth levels including its own, into the message to.
+// object reads the object that begins at i, with depth levels including its own, into the message to. If to is nil, the
+// object is checked in the same way, and not built.
 func (d *decoder) object(t *table, to message, i, depth int) (int, error) {
 	var seen uint32
+	var unknown map[string]struct{} // names, if to is nil
 	next := 0
 	for first := true; ; first = false {
 		start, more, err := d.Next(i, first, '}')
@@ -59,7 +61,15 @@ func (d *decoder) object(t *table, to message, i, depth int) (int, error) {
 			if err := d.meter.text(len(name)); err != nil {
 				return value, err
 			}
-			if i, err = d.unknown(t, to, string(name), value, depth); err != nil {
+			if to.isNil() {
+				if unknown == nil {
+					unknown = map[string]struct{}{}
+				}
+				i, err = d.checkUnknown(unknown, name, value, depth)
+			} else {
+				i, err = d.unknown(t, to, string(name), value, depth)
+			}
+			if err != nil {
 				return i, err
 			}
 			continue
@@ -70,7 +80,12 @@ func (d *decoder) object(t *table, to message, i, depth int) (int, error) {
 			return i, wrong(f.name, value, "occurs twice in one object")
 		}
 		seen |= 1 << m
-		if i, err = d.field(t, f, to, value, depth); err != nil {
+		if to.isNil() {
+			i, err = d.checkField(f, value, depth)
+		} else {
+			i, err = d.field(t, f, to, value, depth)
+		}
+		if err != nil {
 			return i, err
 		}
 	}
@@ -195,11 +210,16 @@ func (d *decoder) field(t *table, f *field, to message, i, depth int) (int, erro
 
 // messageField reads an object of the envelope.
 func (d *decoder) messageField(f *field, to message, i, depth int) (int, error) {
+	m := d.slabs.message(f.message)
+	*pointer[message](to, f.offset) = m
+	return d.objectField(f, m, i, depth)
+}
+
+// objectField reads the value of a member as an object, into the message m, or nowhere if m is nil.
+func (d *decoder) objectField(f *field, m message, i, depth int) (int, error) {
 	if d.Text[i] != '{' {
 		return i, d.mismatch(f.name, i, "an object")
 	}
-	m := d.slabs.message(f.message)
-	*pointer[message](to, f.offset) = m
 	end, err := d.object(f.message, m, i, depth)
 	if err != nil {
 		return end, in(err, f.name)
@@ -209,10 +229,22 @@ func (d *decoder) messageField(f *field, to message, i, depth int) (int, error) 
 
 // list reads an array of objects.
 func (d *decoder) list(f *field, to message, i, depth int) (int, error) {
+	messages := pointer[[]message](to, f.offset)
+	return d.elements(f, i, f.message.cost, func(i int) (int, error) {
+		m := d.slabs.message(f.message)
+		if n := len(*messages); n == cap(*messages) {
+			*messages = slices.Grow(*messages, max(n, 4))
+		}
+		*messages = append(*messages, m)
+		return d.object(f.message, m, i, depth+1)
+	})
+}
+
+// elements reads an array of objects, each by a call of one, and counts cost bytes for each.
+func (d *decoder) elements(f *field, i, cost int, one func(i int) (int, error)) (int, error) {
 	if d.Text[i] != '[' {
 		return i, d.mismatch(f.name, i, "an array")
 	}
-	messages := pointer[[]message](to, f.offset)
 	for n := 0; ; n++ {
 		next, more, err := d.Next(i, n == 0, ']')
 		if err != nil || !more {
@@ -221,15 +253,10 @@ func (d *decoder) list(f *field, to message, i, depth int) (int, error) {
 		if d.Text[next] != '{' {
 			return next, d.mismatch(f.name+element(n), next, "an object")
 		}
-		if err := d.meter.element(f.message.cost); err != nil {
+		if err := d.meter.element(cost); err != nil {
 			return next, err
 		}
-		m := d.slabs.message(f.message)
-		if n == cap(*messages) {
-			*messages = slices.Grow(*messages, max(n, 4))
-		}
-		*messages = append(*messages, m)
-		if i, err = d.object(f.message, m, next, depth+1); err != nil {
+		if i, err = one(next); err != nil {
 			return i, in(err, f.name+element(n))
 		}
 	}

@@ -39,7 +39,7 @@ type outline struct {
 }
 
 // isOutlined reports whether the elements of a list are left out of outlines: they have an object and its holder, and
-// nothing that decoder.check cannot read.
+// nothing that decoder.checkField cannot read.
 func isOutlined(f *field) bool {
 	if f.shape != shapeList {
 		return false
@@ -53,7 +53,7 @@ func isOutlined(f *field) bool {
 // holderReference is the name of the messages that name the holder of an object.
 const holderReference = "HolderReference"
 
-// isCheckable reports whether decoder.check can read messages of a type. within has the types around it.
+// isCheckable reports whether decoder.checkField can read messages of a type. within has the types around it.
 func isCheckable(t *table, within []*table) bool {
 	if slices.Contains(within, t) {
 		return false
@@ -72,9 +72,9 @@ func isCheckable(t *table, within []*table) bool {
 
 // outlinedList reads an array of elements that are left out.
 func (d *decoder) outlinedList(f *field, i, depth int) (int, error) {
-	return d.elements(f, i, func(i int) (int, error) {
+	return d.elements(f, i, 0, func(i int) (int, error) {
 		d.outline.unbuilt, d.outline.namespace = true, nil
-		end, err := d.check(f.message, i, depth+1)
+		end, err := d.object(f.message, message{}, i, depth+1)
 		if err != nil {
 			return end, err
 		}
@@ -84,71 +84,11 @@ func (d *decoder) outlinedList(f *field, i, depth int) (int, error) {
 
 // checkList reads an array of objects as list does, and builds nothing.
 func (d *decoder) checkList(f *field, i, depth int) (int, error) {
-	return d.elements(f, i, func(i int) (int, error) { return d.check(f.message, i, depth+1) })
-}
-
-// elements reads an array of objects, each by a call of one.
-func (d *decoder) elements(f *field, i int, one func(i int) (int, error)) (int, error) {
-	if d.Text[i] != '[' {
-		return i, d.mismatch(f.name, i, "an array")
-	}
-	for n := 0; ; n++ {
-		next, more, err := d.Next(i, n == 0, ']')
-		if err != nil || !more {
-			return next, err
-		}
-		if d.Text[next] != '{' {
-			return next, d.mismatch(f.name+element(n), next, "an object")
-		}
-		if err := d.meter.element(0); err != nil {
-			return next, err
-		}
-		if i, err = one(next); err != nil {
-			return i, in(err, f.name+element(n))
-		}
-	}
-}
-
-// check reads an object as object does, and builds nothing.
-func (d *decoder) check(t *table, i, depth int) (int, error) {
-	var seen uint32
-	var unknown map[string]struct{}
-	next := 0
-	for first := true; ; first = false {
-		start, more, err := d.Next(i, first, '}')
-		if err != nil || !more {
-			return start, err
-		}
-		m, name, value, err := d.memberAt(t, start, next)
-		if err != nil {
-			return value, err
-		}
-		if m < 0 {
-			if unknown == nil {
-				unknown = map[string]struct{}{}
-			}
-			if i, err = d.checkUnknown(unknown, name, value, depth); err != nil {
-				return i, err
-			}
-			continue
-		}
-		next = m + 1
-		f := &t.fields[m]
-		if seen&(1<<m) != 0 {
-			return i, wrong(f.name, value, "occurs twice in one object")
-		}
-		seen |= 1 << m
-		if i, err = d.checkField(f, value, depth); err != nil {
-			return i, err
-		}
-	}
+	return d.elements(f, i, 0, func(i int) (int, error) { return d.object(f.message, message{}, i, depth+1) })
 }
 
 // checkUnknown reads a member that the schema does not know, as unknown does, and keeps its name alone.
 func (d *decoder) checkUnknown(names map[string]struct{}, name []byte, i, depth int) (int, error) {
-	if err := d.meter.text(len(name)); err != nil {
-		return i, err
-	}
 	if _, ok := names[string(name)]; ok {
 		return i, wrong(printable(string(name)), i, "occurs twice in one object")
 	}
@@ -168,14 +108,7 @@ func (d *decoder) checkField(f *field, i, depth int) (int, error) {
 	case shapeString:
 		return d.checkString(f, i)
 	case shapeMessage:
-		if d.Text[i] != '{' {
-			return i, d.mismatch(f.name, i, "an object")
-		}
-		end, err := d.check(f.message, i, depth+1)
-		if err != nil {
-			return end, in(err, f.name)
-		}
-		return end, nil
+		return d.objectField(f, message{}, i, depth+1)
 	case shapeList:
 		return d.checkList(f, i, depth+1)
 	default: // an object or a free value
