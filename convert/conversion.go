@@ -5,9 +5,7 @@ package convert
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"reflect"
 
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/jsonscan"
@@ -21,13 +19,17 @@ func (o *Objects) convertObject(
 ) ([]byte, error) {
 	src, dst := k.sides(from)
 	m := &meter{guard: g}
-	decoded, err := decodeObject(t, src.schema, m)
+	memory := src.arenas.Get().(*arena)
+	defer memory.release()
+	decoded, err := decodeObject(t, src.schema, m, memory)
 	if err != nil {
 		return nil, decodeError(err, "convert %s to %s: it is not a %s of %s", at, dst.name, k.name, from)
 	}
 	var restored any
 	if decoded.data != "" && dst == k.hub {
-		data, err := decodeObject([]byte(decoded.data), dst.schema, m)
+		memory := dst.arenas.Get().(*arena)
+		defer memory.release()
+		data, err := decodeObject([]byte(decoded.data), dst.schema, m, memory)
 		if err != nil {
 			return nil, decodeError(err, "convert %s to %s: its annotation %s is not a %s of %s",
 				at, dst.name, dataAnnotation, k.name, dst.name)
@@ -43,8 +45,7 @@ func (o *Objects) convertObject(
 		return nil, conversionError(at, dst.name, from, err)
 	}
 	c := comparison{path: make([]step, 0, 16), lost: func(path []step) { lost.add(k.path + "." + pathOf(path)) }}
-	srcValue, dstValue := reflect.ValueOf(decoded.value).Elem(), reflect.ValueOf(converted).Elem()
-	c.compareObject(src.schema, srcValue, reflect.ValueOf(back).Elem())
+	c.compareObject(src.schema, valueOf(decoded.value), valueOf(back))
 
 	tree := &place{}
 	for _, m := range decoded.unknown {
@@ -57,7 +58,7 @@ func (o *Objects) convertObject(
 			lost.add(k.path + "." + m.lossOf())
 		}
 	}
-	out, err := decoded.write(dstValue, k, dst, tree, lost)
+	out, err := decoded.write(valueOf(converted), k, dst, tree, lost)
 	if err != nil {
 		return nil, conversionError(at, from, dst.name, err)
 	}
@@ -70,7 +71,7 @@ func (o *Objects) convertObject(
 
 // write returns the JSON of converted, an object of the side dst: with the metadata of the object that it was converted
 // from, and the members in tree. It adds members without a place to lost.
-func (o *object) write(converted reflect.Value, k *kind, dst *side, tree *place, lost *lossSet) ([]byte, error) {
+func (o *object) write(converted value, k *kind, dst *side, tree *place, lost *lossSet) ([]byte, error) {
 	out := make([]byte, 0, o.size+o.size/4+64)
 	out = append(out, `{"kind":"`+k.name+`","apiVersion":"`+group+"/"+dst.name+`"`...)
 	if o.metadata != nil {
@@ -81,18 +82,21 @@ func (o *object) write(converted reflect.Value, k *kind, dst *side, tree *place,
 			continue
 		}
 		below := tree.below[step{name: f.name, index: isMember}]
-		value := f.in(converted)
-		if f.omitZero && below == nil && value.IsZero() {
+		v := f.in(converted)
+		if below == nil && f.omits(v) {
 			continue
 		}
-		written, err := json.Marshal(value.Addr().Interface())
+		var err error
+		out = append(append(out, ','), f.key...)
+		if below == nil {
+			if out, err = appendJSON(out, f.schema, v); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		written, err := appendJSON(nil, f.schema, v)
 		if err != nil {
 			return nil, err
-		}
-		out = append(out, `,"`+f.name+`":`...)
-		if below == nil {
-			out = append(out, written...)
-			continue
 		}
 		out, _ = below.onto(out, &jsonscan.Scanner{Text: written}, 0,
 			func(m member) { lost.add(k.path + "." + m.lossOf()) })
@@ -106,7 +110,7 @@ func (o *object) write(converted reflect.Value, k *kind, dst *side, tree *place,
 }
 
 // compareObject compares everything that is converted.
-func (c *comparison) compareObject(s *schema, src, back reflect.Value) {
+func (c *comparison) compareObject(s *schema, src, back value) {
 	for _, f := range s.fields {
 		if !isHeader(f.name) {
 			c.path = append(c.path[:0], step{name: f.name, index: isMember})

@@ -11,8 +11,10 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 	"unicode/utf8"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
@@ -40,18 +42,20 @@ type member struct {
 
 // decoder fills Go values from JSON and collects the members that their types do not know, in one pass, which makes
 // conversions affordable. Like the API server, and unlike encoding/json, it treats names of members as
-// case-sensitive. The values share memory with all.
+// case-sensitive. The values share memory with Text, which must outlive them unchanged.
 type decoder struct {
 	jsonscan.Scanner
 	meter   *meter
-	all     string // a copy of Text, of which strings without escapes are substrings
+	arena   *arena
+	all     string // Text, of which strings without escapes are substrings
 	path    []step
 	unknown []member
 }
 
-func newDecoder(b []byte, m *meter) *decoder {
+func newDecoder(b []byte, m *meter, a *arena) *decoder {
 	return &decoder{
-		Scanner: jsonscan.Scanner{Text: b, Step: m.guard.Step}, meter: m, all: string(b), path: make([]step, 0, 16),
+		Scanner: jsonscan.Scanner{Text: b, Step: m.guard.Step}, meter: m, arena: a, all: shared(b),
+		path: make([]step, 0, 16),
 	}
 }
 
@@ -99,47 +103,35 @@ func elements(s *jsonscan.Scanner, i int, f func(n, i int) (int, error)) (int, e
 }
 
 // decode fills v, which has the type of s, from the value at i, and returns the index after it.
-func (d *decoder) decode(i int, s *schema, v reflect.Value) (int, error) {
+func (d *decoder) decode(i int, s *schema, v value) (int, error) {
 	if d.At(i) == 'n' && s.shape != shapeRaw {
-		v.SetZero()
+		v.reflected(s).SetZero()
 		return d.Literal(i, "null")
 	}
 	switch s.shape {
 	case shapePointer:
-		if v.IsNil() {
-			v.Set(reflect.New(s.elem.typ))
+		if v.address() == nil {
+			v.setTarget(d.arena.one(s.elem))
 		}
-		return d.decode(i, s.elem, v.Elem())
+		return d.decode(i, s.elem, v.target())
 	case shapeString:
 		str, end, err := d.str(i)
 		if err == nil {
-			v.SetString(str)
+			*v.string() = str
 		}
 		return end, err
 	case shapeBool:
 		switch d.At(i) {
 		case 't':
-			v.SetBool(true)
+			*v.bool() = true
 			return d.Literal(i, "true")
 		case 'f':
-			v.SetBool(false)
+			*v.bool() = false
 			return d.Literal(i, "false")
 		}
 		return d.mismatch(i, "true or false")
 	case shapeInt:
-		if c := d.At(i); c != '-' && (c < '0' || c > '9') {
-			return d.mismatch(i, "a number")
-		}
-		end, err := d.Number(i)
-		if err != nil {
-			return end, err
-		}
-		n, err := strconv.ParseInt(d.all[i:end], 10, s.typ.Bits())
-		if err != nil {
-			return d.mismatch(i, fmt.Sprintf("a whole number of %d bits", s.typ.Bits()))
-		}
-		v.SetInt(n)
-		return end, nil
+		return d.int(i, s, v)
 	case shapeObject:
 		return d.object(i, s, v)
 	case shapeList:
@@ -153,13 +145,46 @@ func (d *decoder) decode(i int, s *schema, v reflect.Value) (int, error) {
 	}
 	if s.shape == shapeRaw {
 		if string(d.Text[i:end]) != "null" {
-			v.Field(0).SetBytes(d.Text[i:end:end])
+			read[apiextensionsv1.JSON](v).Raw = d.Text[i:end:end]
 		}
 		return end, nil
 	}
-	if err := v.Addr().Interface().(json.Unmarshaler).UnmarshalJSON(d.Text[i:end]); err != nil {
+	if err := d.own(i, end, v.pointer(s)); err != nil {
 		return d.mismatch(i, wanted(s.typ))
 	}
+	return end, nil
+}
+
+// own fills what v, a pointer, points to, which has a form of its own, from the text from i to end. For times and
+// durations, it does what their method does, without encoding/json.
+func (d *decoder) own(i, end int, v any) (err error) {
+	if d.Text[i] == '"' {
+		switch v := v.(type) {
+		case *metav1.Time:
+			v.Time, err = time.Parse(time.RFC3339, d.unquote(i, end))
+			v.Time = v.Local() //nolint:gosmopolitan // as in its UnmarshalJSON
+			return err
+		case *metav1.Duration:
+			v.Duration, err = time.ParseDuration(d.unquote(i, end))
+			return err
+		}
+	}
+	return v.(json.Unmarshaler).UnmarshalJSON(d.Text[i:end])
+}
+
+func (d *decoder) int(i int, s *schema, v value) (int, error) {
+	if c := d.At(i); c != '-' && (c < '0' || c > '9') {
+		return d.mismatch(i, "a number")
+	}
+	end, err := d.Number(i)
+	if err != nil {
+		return end, err
+	}
+	n, err := strconv.ParseInt(d.all[i:end], 10, s.typ.Bits())
+	if err != nil {
+		return d.mismatch(i, fmt.Sprintf("a whole number of %d bits", s.typ.Bits()))
+	}
+	v.setInt(s, n)
 	return end, nil
 }
 
@@ -208,7 +233,7 @@ func unquote(literal []byte) string {
 	return string(text)
 }
 
-func (d *decoder) object(i int, s *schema, v reflect.Value) (int, error) {
+func (d *decoder) object(i int, s *schema, v value) (int, error) {
 	if d.At(i) != '{' {
 		return d.mismatch(i, "an object")
 	}
@@ -244,7 +269,7 @@ func (d *decoder) keep(name, end, i int) (int, error) {
 }
 
 // below decodes the value that s leads to. After an error, the path still leads to the place of the error.
-func (d *decoder) below(s step, i int, to *schema, v reflect.Value) (int, error) {
+func (d *decoder) below(s step, i int, to *schema, v value) (int, error) {
 	d.path = append(d.path, s)
 	i, err := d.decode(i, to, v)
 	if err == nil {
@@ -253,33 +278,37 @@ func (d *decoder) below(s step, i int, to *schema, v reflect.Value) (int, error)
 	return i, err
 }
 
-func (d *decoder) list(i int, s *schema, v reflect.Value) (int, error) {
+func (d *decoder) list(i int, s *schema, v value) (int, error) {
 	if d.At(i) != '[' {
 		return d.mismatch(i, "a list")
 	}
-	v.SetZero()
+	l := read[list](v)
+	*l = list{}
 	end, err := elements(&d.Scanner, i, func(n, i int) (int, error) {
 		if err := d.meter.element(s.elem.cost()); err != nil {
 			return i, err
 		}
-		v.Grow(1)
-		v.SetLen(n + 1)
-		return d.below(step{index: n}, i, s.elem, v.Index(n))
+		d.arena.extend(s.elem, l)
+		return d.below(step{index: n}, i, s.elem, v.element(s.elem, n))
 	})
-	if err == nil && v.IsNil() {
-		v.Set(reflect.MakeSlice(s.typ, 0, 0))
+	if err == nil && l.first == nil {
+		v.reflected(s).Set(reflect.MakeSlice(s.typ, 0, 0))
 	}
 	return end, err
 }
 
-func (d *decoder) mapping(i int, s *schema, v reflect.Value) (int, error) {
+func (d *decoder) mapping(i int, s *schema, to value) (int, error) {
 	if d.At(i) != '{' {
 		return d.mismatch(i, "an object")
 	}
+	v := to.reflected(s)
 	if v.IsNil() {
 		v.Set(reflect.MakeMap(s.typ))
 	}
-	texts, _ := reflect.TypeAssert[*map[string]string](v.Addr())
+	var texts map[string]string
+	if s.typ == textsType {
+		texts = *read[map[string]string](to)
+	}
 	return members(&d.Scanner, i, func(start, end, i int) (int, error) {
 		if err := d.meter.element(s.elem.cost() + entryCost); err != nil {
 			return i, err
@@ -287,13 +316,13 @@ func (d *decoder) mapping(i int, s *schema, v reflect.Value) (int, error) {
 		name := d.unquote(start, end)
 		if texts != nil && d.At(i) == '"' {
 			var err error
-			(*texts)[name], i, err = d.str(i)
+			texts[name], i, err = d.str(i)
 			return i, err
 		}
-		elem := reflect.New(s.elem.typ).Elem()
+		elem := newValue(s.elem)
 		i, err := d.below(step{name: name, index: isKey}, i, s.elem, elem)
 		if err == nil {
-			v.SetMapIndex(reflect.ValueOf(name).Convert(s.typ.Key()), elem)
+			v.SetMapIndex(reflect.ValueOf(name).Convert(s.typ.Key()), elem.reflected(s.elem))
 		}
 		return i, err
 	})

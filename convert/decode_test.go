@@ -34,6 +34,8 @@ func TestDecodesAsEncodingJSON(t *testing.T) {
 		"raw values":         `{"spec":{"topology":{"variables":[{"name":"a","value": {"b" : 1e400} },{"name":"c","value":null},{"name":"d","value":"\ud83d"}]}}}`,
 		"numbers":            `{"spec":{"controlPlaneEndpoint":{"port":-0}},"status":{"observedGeneration":-9223372036854775808}}`,
 		"times":              `{"status":{"conditions":[{"type":"a","lastTransitionTime":"2026-01-01T00:00:00+01:00"},{"lastTransitionTime":null}]}}`,
+		"escapes in a time":  `{"status":{"conditions":[{"lastTransitionTime":"2026-01-01T00:00:00\u005a"}]}}`,
+		"durations":          `{"spec":{"topology":{"controlPlane":{"nodeDrainTimeout":"1.5\u006ds","nodeDeletionTimeout":"-1h","nodeVolumeDetachTimeout":null}}}}`,
 		"long strings":       `{"spec":{"controlPlaneEndpoint":{"host":"0123456789abcdef0123456789abcde\n"},"topology":{"class":"` + strings.Repeat("é", 100) + `"}}}`,
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -41,7 +43,7 @@ func TestDecodesAsEncodingJSON(t *testing.T) {
 			if err := json.Unmarshal([]byte(text), &want); err != nil {
 				t.Fatal(err)
 			}
-			got, err := decodeObject([]byte(text), s, &meter{})
+			got, err := decodeObject([]byte(text), s, &meter{}, newArenas(s).Get().(*arena))
 			if err != nil {
 				t.Fatal(err)
 			}

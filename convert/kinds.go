@@ -6,6 +6,7 @@ package convert
 import (
 	"reflect"
 	"strings"
+	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -32,6 +33,7 @@ type kind struct {
 type side struct {
 	name   string
 	schema *schema
+	arenas *sync.Pool // of *arena, for decoded objects
 	// convert returns src in the other version. It does not change src, and may share memory with it. restored is the
 	// object of the other version in the annotation that Cluster API's converters write, or nil.
 	convert func(src, restored any, refs apiVersions) (any, error)
@@ -54,9 +56,14 @@ func newKind[Old, Hub any](
 	return &kind{
 		name: name,
 		path: strings.ToLower(name[:1]) + name[1:],
-		old:  &side{name: V1Beta1, schema: schemaOf(reflect.TypeFor[Old]()), convert: upgrade},
-		hub:  &side{name: V1Beta2, schema: schemaOf(reflect.TypeFor[Hub]()), convert: downgrade},
+		old:  newSide(V1Beta1, reflect.TypeFor[Old](), upgrade),
+		hub:  newSide(V1Beta2, reflect.TypeFor[Hub](), downgrade),
 	}
+}
+
+func newSide(version string, t reflect.Type, to func(src, restored any, refs apiVersions) (any, error)) *side {
+	s := schemaOf(t)
+	return &side{name: version, schema: s, arenas: newArenas(s), convert: to}
 }
 
 // kinds returns all kinds.

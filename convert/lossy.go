@@ -57,12 +57,12 @@ func (p *prober) probe(s *schema, path []*field) {
 	}
 }
 
-// try converts an object with value at path, and one element in every list on the way, and records the losses.
-func (p *prober) try(path []*field, value reflect.Value) {
-	object := reflect.New(p.src.schema.typ)
-	set(p.src.schema, object.Elem(), path, value)
+// try converts an object with probe at path, and one element in every list on the way, and records the losses.
+func (p *prober) try(path []*field, probe reflect.Value) {
+	object := newValue(p.src.schema)
+	set(p.src.schema, object, path, probe)
 	unknown := func(group, _ string) (string, error) { return group + "/", nil }
-	converted, err := p.src.convert(object.Interface(), nil, unknown)
+	converted, err := p.src.convert(object.pointer(p.src.schema), nil, unknown)
 	if err != nil {
 		return // no object of this kind can have the value
 	}
@@ -71,27 +71,27 @@ func (p *prober) try(path []*field, value reflect.Value) {
 		return
 	}
 	c := comparison{lost: func(path []step) { p.lost.add(p.kind.path + "." + pathOf(path)) }}
-	c.compareObject(p.src.schema, object.Elem(), reflect.ValueOf(back).Elem())
+	c.compareObject(p.src.schema, object, valueOf(back))
 }
 
-// set sets the value at path in v, which has the type of s.
-func set(s *schema, v reflect.Value, path []*field, value reflect.Value) {
+// set sets what path leads to in v, which has the type of s.
+func set(s *schema, v value, path []*field, to reflect.Value) {
 	switch s.shape {
 	case shapePointer:
-		v.Set(reflect.New(s.elem.typ))
-		set(s.elem, v.Elem(), path, value)
+		v.setTarget(newValue(s.elem))
+		set(s.elem, v.target(), path, to)
 	case shapeList:
-		v.Set(reflect.MakeSlice(s.typ, 1, 1))
-		set(s.elem, v.Index(0), path, value)
+		v.reflected(s).Set(reflect.MakeSlice(s.typ, 1, 1))
+		set(s.elem, v.element(s.elem, 0), path, to)
 	case shapeMap:
-		elem := reflect.New(s.elem.typ).Elem()
-		set(s.elem, elem, path, value)
-		v.Set(reflect.MakeMap(s.typ))
-		v.SetMapIndex(reflect.ValueOf("a").Convert(s.typ.Key()), elem)
+		elem := newValue(s.elem)
+		set(s.elem, elem, path, to)
+		v.reflected(s).Set(reflect.MakeMap(s.typ))
+		v.reflected(s).SetMapIndex(reflect.ValueOf("a").Convert(s.typ.Key()), elem.reflected(s.elem))
 	case shapeObject:
-		set(path[0].schema, path[0].in(v), path[1:], value)
+		set(path[0].schema, path[0].in(v), path[1:], to)
 	default:
-		v.Set(value.Convert(s.typ))
+		v.reflected(s).Set(to.Convert(s.typ))
 	}
 }
 

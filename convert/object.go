@@ -4,7 +4,6 @@
 package convert
 
 import (
-	"reflect"
 	"slices"
 
 	"github.com/hookgate/hookgate/internal/jsonscan"
@@ -20,22 +19,23 @@ const (
 
 // object is a decoded object.
 type object struct {
-	value    any    // a pointer to the Go type of its version
+	value    any    // a pointer to the Go type of its version; its strings share memory with the text
 	metadata []byte // as written, without dataAnnotation, or nil
 	data     string // the value of dataAnnotation
 	size     int    // of the text
 	unknown  []member
 }
 
-// decodeObject decodes an object except for its metadata, which is the same in all versions.
-func decodeObject(b []byte, s *schema, m *meter) (*object, error) {
+// decodeObject decodes an object except for its metadata, which is the same in all versions. The object refers to the
+// memory of the arena.
+func decodeObject(b []byte, s *schema, m *meter, a *arena) (*object, error) {
 	if err := m.text(len(b)); err != nil {
 		return nil, err
 	}
 	o := &object{size: len(b)}
-	v := reflect.New(s.typ)
-	o.value = v.Interface()
-	d := newDecoder(b, m)
+	v := a.one(s)
+	o.value = v.pointer(s)
+	d := newDecoder(b, m, a)
 	i := jsonscan.Space(b, 0)
 	if d.At(i) != '{' {
 		return nil, d.Unexpected(i, "an object")
@@ -51,7 +51,7 @@ func decodeObject(b []byte, s *schema, m *meter) (*object, error) {
 		case "metadata":
 			return o.readMetadata(d, i)
 		}
-		return d.below(step{name: f.name, index: isMember}, i, f.schema, f.in(v.Elem()))
+		return d.below(step{name: f.name, index: isMember}, i, f.schema, f.in(v))
 	})
 	if err == nil {
 		err = d.End(i)

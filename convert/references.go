@@ -104,6 +104,7 @@ func (r *References) APIVersion(group, kind string) (string, error) {
 		return "", err
 	}
 	if d.count.Load() < maxRemembered {
+		key = groupKind{strings.Clone(group), strings.Clone(kind)} // the text of a request is not kept
 		if _, there := d.remembered.LoadOrStore(key, apiVersion); !there {
 			d.count.Add(1)
 		}
