@@ -238,10 +238,10 @@ func TestARefusedConnectionIsTriedAgain(t *testing.T) {
 	}
 }
 
-// TestAKeptConnectionThatTheServerClosed has the server close a kept connection at the worst moment: after it was
-// chosen for a request, and before the request is on it.
+// TestAKeptConnectionThatTheServerClosed has the server close a kept connection: while it is idle, and, which net/http
+// lets a test do, at the worst moment, after it was chosen for a request, and before the request is on it.
 func TestAKeptConnectionThatTheServerClosed(t *testing.T) {
-	for _, when := range []string{"while it was idle", "when it was chosen"} {
+	for _, when := range []string{"while it was idle", "while it was idle, net/http", "when it was chosen, net/http"} {
 		t.Run(when, func(t *testing.T) {
 			connections := make(chan net.Conn, 2)
 			cc := rawServer(t, newAuthority(t), func(c net.Conn) {
@@ -252,33 +252,39 @@ func TestAKeptConnectionThatTheServerClosed(t *testing.T) {
 				_, _ = c.Read(make([]byte, 1))
 			})
 			r := newREST(t, Config{})
-			mustCall(t, r, cc)
 			rt, err := r.routes.get(cc)
 			if err != nil {
 				t.Fatal(err)
 			}
-			p := rt.host.current.Load()
+			p := rt.host.acquire(r.now())
+			defer p.release()
+			if when != "while it was idle" {
+				p.useNetHTTP()
+			}
+			mustCall(t, r, cc)
 
-			// hangUp makes the server close, and waits until the client has seen it.
+			// seen reports whether the client has seen that its only connection was closed.
+			seen := func() bool {
+				if p.http1 != nil {
+					c := p.http1.takeIdle()
+					defer p.http1.put(c)
+					return !c.isAlive()
+				}
+				p.mu.Lock()
+				defer p.mu.Unlock()
+				return len(p.conns) == 0
+			}
 			hangUp := func() {
 				_ = (<-connections).Close()
-				deadline := time.Now().Add(10 * time.Second)
-				for {
-					p.mu.Lock()
-					n := len(p.conns)
-					p.mu.Unlock()
-					if n == 0 {
-						return
-					}
+				for deadline := time.Now().Add(10 * time.Second); !seen(); time.Sleep(time.Millisecond) {
 					if time.Now().After(deadline) {
 						t.Error("the client does not see that the server has closed")
 						return
 					}
-					time.Sleep(time.Millisecond)
 				}
 			}
 			ctx, reused := t.Context(), false
-			if when == "while it was idle" {
+			if when != "when it was chosen, net/http" {
 				hangUp()
 			} else {
 				ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{GotConn: func(info httptrace.GotConnInfo) {
@@ -291,12 +297,15 @@ func TestAKeptConnectionThatTheServerClosed(t *testing.T) {
 			if _, err := r.Call(ctx, newCall(cc)); err != nil {
 				t.Errorf("Call: %v (%v)", err, errors.Unwrap(err))
 			}
-			if when == "when it was chosen" && !reused {
+			if when == "when it was chosen, net/http" && !reused {
 				t.Error("the closed connection was not chosen, so that nothing was tested")
 			}
 		})
 	}
 }
+
+// useNetHTTP makes a pool without connections leave HTTP/1.1 to net/http.
+func (p *pool) useNetHTTP() { p.http1, p.transports = nil, []*http.Transport{p.newTransport()} }
 
 func TestServersThatOnlySpeakHTTP2(t *testing.T) {
 	var handshakes atomic.Int32

@@ -13,14 +13,19 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
+
+	"golang.org/x/net/http/httpguts"
 
 	"github.com/hookgate/hookgate/internal/connect"
+	"github.com/hookgate/hookgate/internal/endpoint"
 )
 
 // host is a host as one ClientConfig sees it: the extensions behind it share its connections. These are in one pool,
 // which is replaced when it has become too old or speaks the wrong protocol.
 type host struct {
 	config    *Config
+	endpoint  *endpoint.Endpoint
 	roots     *x509.CertPool
 	inCluster bool
 
@@ -36,8 +41,8 @@ type host struct {
 	drained bool
 }
 
-func newHost(config *Config, roots *x509.CertPool, inCluster bool) *host {
-	h := &host{config: config, roots: roots, inCluster: inCluster}
+func newHost(config *Config, e *endpoint.Endpoint, roots *x509.CertPool, inCluster bool) *host {
+	h := &host{config: config, endpoint: e, roots: roots, inCluster: inCluster}
 	h.http2.Store(config.PreferHTTP2)
 	return h
 }
@@ -122,6 +127,26 @@ func (h *host) proxy() func(*http.Request) (*url.URL, error) {
 		}
 		return proxy, err
 	}
+}
+
+// isPlain reports whether http1 can call the host: without a proxy, and by a name that goes into a header as it is.
+func (h *host) isPlain() bool {
+	for _, c := range []byte(h.endpoint.Authority) {
+		if c >= utf8.RuneSelf || c == '%' {
+			return false
+		}
+	}
+	if !httpguts.ValidHostHeader(h.endpoint.Authority) {
+		return false
+	}
+	choose := h.proxy()
+	if choose == nil {
+		return true
+	}
+	proxy, err := choose(&http.Request{
+		Method: http.MethodPost, URL: &url.URL{Scheme: endpoint.HTTPS, Host: h.endpoint.Authority},
+	})
+	return proxy == nil && err == nil
 }
 
 // isService reports whether a host is a Service of the cluster, by its name.

@@ -30,7 +30,8 @@ type pool struct {
 	http2   bool
 	expires time.Time
 
-	transports []*http.Transport
+	http1      *http1            // nil if a transport is needed
+	transports []*http.Transport // for HTTP/2, and for what http1 does not do
 	turn       atomic.Uint32
 
 	ctx    context.Context // ends with the pool
@@ -46,6 +47,10 @@ func newPool(h *host, expires time.Time) *pool {
 	p.init(p.close)
 	p.ctx, p.cancel = context.WithCancel(context.Background())
 
+	if !p.http2 && h.isPlain() {
+		p.http1 = p.newHTTP1()
+		return p
+	}
 	n := 1
 	if p.http2 {
 		n = http2Connections
@@ -56,17 +61,19 @@ func newPool(h *host, expires time.Time) *pool {
 	return p
 }
 
+func (p *pool) newHTTP1() *http1 {
+	config := p.host.config.clientTLS(p.host.roots)
+	config.NextProtos, config.ServerName = []string{"http/1.1"}, p.host.endpoint.Host
+	return &http1{
+		maxIdle: p.host.config.MaxIdleConnections,
+		dial:    func(ctx context.Context) (*tlsConn, error) { return p.dialHTTP1(ctx, config) },
+	}
+}
+
 func (p *pool) newTransport() *http.Transport {
 	// The server's name is left to the transport: it is the URL's host.
 	transport := connect.NewTransport(p.host.config.clientTLS(p.host.roots), p.http2, p.host.config.MaxIdleConnections)
 	transport.Proxy, transport.DialContext = p.host.proxy(), p.dial
-	if !p.http2 {
-		// For connections without a proxy. With HTTP/2, the transport must make them itself.
-		config := transport.TLSClientConfig
-		transport.DialTLSContext = func(ctx context.Context, network, addr string) (net.Conn, error) {
-			return p.dialTLS(ctx, config, network, addr)
-		}
-	}
 	return transport
 }
 
@@ -74,9 +81,7 @@ func (p *pool) newTransport() *http.Transport {
 // that are still being made.
 func (p *pool) close() {
 	p.cancel()
-	for _, t := range p.transports {
-		t.CloseIdleConnections()
-	}
+	p.closeIdle()
 	p.mu.Lock()
 	left := p.conns
 	p.conns = nil
@@ -88,10 +93,17 @@ func (p *pool) close() {
 
 // retire releases the host's reference. Idle connections close at once, the others with their calls.
 func (p *pool) retire() {
+	p.closeIdle()
+	p.release()
+}
+
+func (p *pool) closeIdle() {
+	if p.http1 != nil {
+		p.http1.retire()
+	}
 	for _, t := range p.transports {
 		t.CloseIdleConnections()
 	}
-	p.release()
 }
 
 // transport returns the transport whose turn it is.
@@ -102,7 +114,7 @@ func (p *pool) transport() *http.Transport {
 	return p.transports[int(p.turn.Add(1))%len(p.transports)]
 }
 
-// dial is http.Transport.DialContext.
+// dial implements http.Transport.DialContext.
 func (p *pool) dial(ctx context.Context, _, addr string) (net.Conn, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

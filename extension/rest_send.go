@@ -143,6 +143,9 @@ func (r *REST) send(ctx context.Context, x *restRequest, body codec.Body) (*http
 func (r *REST) roundTrip(
 	ctx context.Context, x *restRequest, body codec.Body, p *pool, a *attempt,
 ) (*http.Response, error) {
+	if p.http1 != nil {
+		return r.roundTrip1(ctx, x, body, p.http1, a)
+	}
 	header := make(http.Header, 8)
 	header["Accept"] = jsonHeader
 	header["Accept-Encoding"] = identityHeader
@@ -175,6 +178,32 @@ func (r *REST) roundTrip(
 	if err != nil {
 		x.sent = out.detach(a.wrote.Load())
 		a.unfinished = out.copy == nil && x.sent < body.Size()
+		return nil, err
+	}
+	x.body, x.attempt = out, a
+	return resp, nil
+}
+
+// roundTrip1 is roundTrip with http1.
+func (r *REST) roundTrip1(
+	ctx context.Context, x *restRequest, body codec.Body, h *http1, a *attempt,
+) (*http.Response, error) {
+	buffer, _ := requests.Get().(*[]byte)
+	defer requests.Put(buffer)
+	text, err := r.appendHeader(ctx, (*buffer)[:0], x, body.Size())
+	if err != nil {
+		return nil, err
+	}
+	out := &restBody{body: body}
+	large := out
+	if body.Size() <= smallBody {
+		text, large = body.AppendTo(text), nil
+	}
+	*buffer = text
+	resp, err := h.roundTrip(ctx, text, large, a)
+	if err != nil {
+		x.sent = out.detach(a.wrote.Load())
+		a.unfinished = a.unfinished || large != nil && x.sent < body.Size()
 		return nil, err
 	}
 	x.body, x.attempt = out, a

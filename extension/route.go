@@ -81,7 +81,7 @@ func (rs *routes) add(cc registry.ClientConfig) (*route, error) {
 	shared := hostKey{authority: e.Authority, caBundle: key.caBundle, inCluster: key.inCluster}
 	h, ok := rs.hosts[shared]
 	if !ok {
-		h = newHost(rs.config, roots, cc.InCluster)
+		h = newHost(rs.config, e, roots, cc.InCluster)
 		if rs.hosts == nil {
 			rs.hosts = map[hostKey]*host{}
 		}

@@ -6,6 +6,7 @@ package extension
 import (
 	"context"
 	"crypto/tls"
+	"errors"
 	"io"
 	"net"
 	"sync"
@@ -16,6 +17,8 @@ import (
 const (
 	// gatherSize is the size of the part of a body that is encrypted before it is written: eight full TLS records.
 	gatherSize = 128 << 10
+	// recordSize is the size of a full TLS record.
+	recordSize = 16 << 10
 	// recordsSize has room for these records, each with its header, nonce, padding and tag, whatever the cipher suite.
 	recordsSize = gatherSize + 8*128
 )
@@ -23,21 +26,13 @@ const (
 // gathering holds buffers, for plain text and for records.
 var gathering = sync.Pool{New: func() any { return new([recordsSize]byte) }}
 
-// dialTLS implements http.Transport.DialTLSContext for HTTP/1.1.
-func (p *pool) dialTLS(ctx context.Context, config *tls.Config, network, addr string) (net.Conn, error) {
-	raw, err := p.dial(ctx, network, addr)
+// dialHTTP1 connects to the pool's host, for HTTP/1.1.
+func (p *pool) dialHTTP1(ctx context.Context, config *tls.Config) (*tlsConn, error) {
+	raw, err := p.dial(ctx, "tcp", p.host.endpoint.Address)
 	if err != nil {
 		return nil, err
 	}
-	host, _, err := net.SplitHostPort(addr)
-	if err != nil {
-		_ = raw.Close()
-		return nil, err
-	}
-	config = config.Clone()
-	config.ServerName = host
-	records := &recordWriter{Conn: raw}
-	c := &tlsConn{Conn: tls.Client(records, config), records: records}
+	c := newTLSConn(raw, config)
 	ctx, cancel := context.WithTimeout(ctx, connect.TLSTimeout)
 	defer cancel()
 	if err := c.HandshakeContext(ctx); err != nil {
@@ -50,12 +45,39 @@ func (p *pool) dialTLS(ctx context.Context, config *tls.Config, network, addr st
 // tlsConn is a TLS connection that sends a large body in few system calls: package tls writes every record, of 16 KiB,
 // by itself, which costs a system call and wakes up the peer each time.
 //
-// BenchmarkGather, without and with it, processor time of client and server for a request, medians of ten rounds that
-// took turns on two busy cores: 250 KB 0.67 and 0.53 ms, 5 MB 13.2 and 11.1 ms; with eight callers at the same time,
-// 1.37 and 1.23 ms, 41 and 34 ms. It makes no difference for 4 KB.
+// Without and with it, processor time of client and server for a request, medians of ten rounds that took turns on two
+// busy cores: 250 KB 0.67 and 0.53 ms, 5 MB 13.2 and 11.1 ms; with eight callers at the same time, 1.37 and 1.23 ms, 41
+// and 34 ms. It makes no difference for 4 KB.
 type tlsConn struct {
 	*tls.Conn
-	records *recordWriter
+	records *recordConn
+}
+
+func newTLSConn(raw net.Conn, config *tls.Config) *tlsConn {
+	records := &recordConn{Conn: raw}
+	if c, ok := raw.(*conn); ok {
+		records.socket.open(c.Conn)
+	}
+	return &tlsConn{Conn: tls.Client(records, config), records: records}
+}
+
+// isQuiet reports whether nothing has arrived on a connection that nothing reads, neither data nor its end. Messages of
+// TLS itself, such as tickets for sessions, are no data.
+func (c *tlsConn) isQuiet() bool {
+	c.records.polling = true
+	_, err := c.Read(make([]byte, 1))
+	c.records.polling = false
+	return errors.Is(err, errQuiet)
+}
+
+// writeAll writes p, the records of which it gathers if there are several.
+func (c *tlsConn) writeAll(p []byte) error {
+	if len(p) <= recordSize || len(p) > gatherSize {
+		_, err := c.Write(p)
+		return err
+	}
+	_, err := c.send(func() (int, error) { return c.Write(p) })
+	return err
 }
 
 // lender is a body whose bytes can be encrypted where they are.
@@ -65,7 +87,7 @@ type lender interface {
 	lend(n int, use func([]byte) error) (int, error)
 }
 
-// ReadFrom sends all of r. net/http sends bodies through it.
+// ReadFrom sends all of r.
 func (c *tlsConn) ReadFrom(r io.Reader) (int64, error) {
 	total, err := c.sendLent(r)
 	if err != nil {
@@ -84,20 +106,16 @@ func (c *tlsConn) ReadFrom(r io.Reader) (int64, error) {
 		}
 		switch {
 		case err == io.EOF, n > 0 && err == io.ErrUnexpectedEOF:
-			return total, nil // net/http compares total with the size
+			return total, nil
 		case err != nil:
 			return total, err
 		}
 	}
 }
 
-// sendLent sends what r lends from its beginning. net/http wraps a body in a reader of its stated length.
+// sendLent sends what r lends from its beginning.
 func (c *tlsConn) sendLent(r io.Reader) (total int64, err error) {
-	limited, ok := r.(*io.LimitedReader)
-	if !ok {
-		return 0, nil
-	}
-	body, ok := limited.R.(lender)
+	body, ok := r.(lender)
 	if !ok {
 		return 0, nil
 	}
@@ -106,9 +124,8 @@ func (c *tlsConn) sendLent(r io.Reader) (total int64, err error) {
 		return err
 	}
 	for {
-		sent, err := c.send(func() (int, error) { return body.lend(int(min(gatherSize, limited.N)), encrypt) })
+		sent, err := c.send(func() (int, error) { return body.lend(gatherSize, encrypt) })
 		total += int64(sent)
-		limited.N -= int64(sent)
 		if err != nil || sent == 0 {
 			return total, err
 		}
@@ -125,24 +142,45 @@ func (c *tlsConn) send(encrypt func() (int, error)) (int, error) {
 	return n, err
 }
 
-// recordWriter is the connection to which a TLS connection writes its records. Between gather and flush it holds them
-// back; package tls may write records of its own at any time, alerts for instance, and they keep their place.
-type recordWriter struct {
+// errQuiet is the error of a read that has found nothing. Package tls lets a connection be read again after an error
+// that is temporary.
+var errQuiet error = quietError{}
+
+type quietError struct{}
+
+func (quietError) Error() string   { return "nothing has arrived" }
+func (quietError) Timeout() bool   { return true }
+func (quietError) Temporary() bool { return true }
+
+// recordConn is the connection that a TLS connection reads its records from and writes them to. Between gather and
+// flush it holds them back; package tls may write records of its own at any time, alerts for instance, and they keep
+// their place.
+type recordConn struct {
 	net.Conn
+	socket  socket
+	polling bool // Read does not wait
 
 	mu   sync.Mutex
 	held *[recordsSize]byte // while records are held back
 	n    int
 }
 
-func (w *recordWriter) gather() {
+// Read reads from the connection.
+func (w *recordConn) Read(p []byte) (int, error) {
+	if w.polling {
+		return w.socket.poll(p)
+	}
+	return w.Conn.Read(p)
+}
+
+func (w *recordConn) gather() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.held, _ = gathering.Get().(*[recordsSize]byte)
 }
 
 // Write holds p back, or writes it.
-func (w *recordWriter) Write(p []byte) (int, error) {
+func (w *recordConn) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.held == nil {
@@ -161,7 +199,7 @@ func (w *recordWriter) Write(p []byte) (int, error) {
 }
 
 // flush writes what was held back.
-func (w *recordWriter) flush() error {
+func (w *recordConn) flush() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	err := w.send()
@@ -170,7 +208,7 @@ func (w *recordWriter) flush() error {
 	return err
 }
 
-func (w *recordWriter) send() error {
+func (w *recordConn) send() error {
 	if w.n == 0 {
 		return nil
 	}

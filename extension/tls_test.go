@@ -47,10 +47,9 @@ func TestRecordsAreGathered(t *testing.T) {
 				received <- data
 			}()
 			counted := &countedConn{Conn: here}
-			records := &recordWriter{Conn: counted}
 			client := config.Clone()
 			client.InsecureSkipVerify, client.DynamicRecordSizingDisabled = true, true
-			c := &tlsConn{Conn: tls.Client(records, client), records: records}
+			c := newTLSConn(counted, client)
 			if err := c.HandshakeContext(t.Context()); err != nil {
 				t.Fatalf("%s: %v", name, err)
 			}
@@ -61,7 +60,7 @@ func TestRecordsAreGathered(t *testing.T) {
 			lent := newRESTBody(codec.BodyOf(body))
 			lent.copy = nil // however small
 			for way, r := range map[string]io.Reader{
-				"read": bytes.NewReader(body), "lent": io.LimitReader(lent.reader(), int64(tc.size)),
+				"read": bytes.NewReader(body), "lent": lent.reader(),
 			} {
 				before := counted.writes
 				n, err := c.ReadFrom(r)
@@ -116,8 +115,7 @@ func TestLentBodyIsGivenBackWhileItIsSent(t *testing.T) {
 		_, _ = io.ReadAll(tls.Server(there, config))
 	}()
 	blocked := &blockedConn{Conn: here, blocks: make(chan struct{}, 1), closed: make(chan struct{})}
-	records := &recordWriter{Conn: blocked}
-	c := &tlsConn{Conn: tls.Client(records, &tls.Config{InsecureSkipVerify: true}), records: records}
+	c := newTLSConn(blocked, &tls.Config{InsecureSkipVerify: true})
 	if err := c.HandshakeContext(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -126,7 +124,7 @@ func TestLentBodyIsGivenBackWhileItIsSent(t *testing.T) {
 	r := body.reader()
 	failed := make(chan error)
 	go func() {
-		_, err := c.ReadFrom(io.LimitReader(r, size))
+		_, err := c.ReadFrom(r)
 		failed <- err
 	}()
 	<-blocked.blocks
@@ -140,7 +138,7 @@ func TestLentBodyIsGivenBackWhileItIsSent(t *testing.T) {
 	if n, err := r.(lender).lend(1, func([]byte) error { return errors.New("used") }); n != 0 || err != nil {
 		t.Errorf("it lends %d bytes, %v, after the call", n, err)
 	}
-	if n, err := c.ReadFrom(io.LimitReader(r, size)); n != 0 || !errors.Is(err, errDetached) {
+	if n, err := c.ReadFrom(r); n != 0 || !errors.Is(err, errDetached) {
 		t.Errorf("after the call, %d bytes were sent, %v; want %v", n, err, errDetached)
 	}
 }

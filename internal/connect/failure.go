@@ -60,6 +60,9 @@ const (
 	NotGRPC                    // the server speaks HTTP/2, and not gRPC
 )
 
+// ErrHeaderTooLarge reports the header of an answer that has more than MaxHeaderBytes.
+var ErrHeaderTooLarge = errors.New("header of the answer is too large")
+
 // ProxyError is the answer of a proxy that does not connect.
 type ProxyError struct{ Code int }
 
@@ -89,7 +92,8 @@ func malformed(err error) string {
 	var mime textproto.ProtocolError
 	text := err.Error()
 	switch {
-	case strings.Contains(text, "server response headers exceeded"),
+	case errors.Is(err, ErrHeaderTooLarge),
+		strings.Contains(text, "server response headers exceeded"),
 		strings.Contains(text, "response header list larger"):
 		return fmt.Sprintf("header of the answer is larger than %d bytes", MaxHeaderBytes)
 	case strings.Contains(text, "multiple Content-Length"):

@@ -17,10 +17,11 @@ const (
 	// MaxHeaderBytes bounds the header of an answer.
 	MaxHeaderBytes = 1 << 20
 
-	// idleTimeout is less than the timeout of common servers (Go's and Cluster API's 90 s, nginx's 75 s), so that the
+	// IdleTimeout is less than the timeout of common servers (Go's and Cluster API's 90 s, nginx's 75 s), so that the
 	// client closes first, and no request meets a closing connection.
-	idleTimeout = 60 * time.Second
-	bufferSize  = 16 << 10
+	IdleTimeout = 60 * time.Second
+
+	bufferSize = 16 << 10
 
 	// timeoutStep is the unit to which the timeout in a request is rounded up. This hides the time that has passed
 	// since the deadline was set.
@@ -46,7 +47,7 @@ func NewTransport(config *tls.Config, http2 bool, idle int) *http.Transport {
 		HTTP2:                  &http.HTTP2Config{SendPingTimeout: 5 * time.Second, PingTimeout: 5 * time.Second},
 		DisableCompression:     true,
 		MaxIdleConnsPerHost:    idle,
-		IdleConnTimeout:        idleTimeout,
+		IdleConnTimeout:        IdleTimeout,
 		MaxResponseHeaderBytes: MaxHeaderBytes,
 		ReadBufferSize:         bufferSize,
 		WriteBufferSize:        bufferSize,
