@@ -59,8 +59,13 @@ func (c Codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return fmt.Errorf("cannot read %T: want a proto.Message", v)
 }
 
-// Marshal writes v, which is a proto.Message.
-func (c Codec) Marshal(v any) (mem.BufferSlice, error) { return c.CodecV2.Marshal(v) }
+// Marshal writes v, which is a proto.Message, a large one in pieces.
+func (c Codec) Marshal(v any) (mem.BufferSlice, error) {
+	if m, ok := v.(proto.Message); ok && proto.Size(m) > 2*pieceSize {
+		return inPieces(m.ProtoReflect())
+	}
+	return c.CodecV2.Marshal(v)
+}
 
 func (b *Message) unmarshal(data mem.BufferSlice) error {
 	// One copy in one piece, as gRPC's codec makes it, too, and one in the message.
