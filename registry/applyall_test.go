@@ -106,6 +106,31 @@ func TestApplyAllIsVisibleAtOnce(t *testing.T) {
 	}
 }
 
+func TestRemoveAllIsVisibleAtOnce(t *testing.T) {
+	r := New()
+	for _, name := range []string{"x", "y", "y--z", "z"} {
+		mustApply(t, r, registration(name, "a"))
+	}
+	before := r.Snapshot()
+	r.RemoveAll([]string{"x", "unknown", "y--z", "x"})
+	after := r.Snapshot()
+	if after.Generation() != before.Generation()+1 {
+		t.Errorf("generation %d follows %d", after.Generation(), before.Generation())
+	}
+	if diff := cmp.Diff([]string{"a.y", "a.z"}, names(after.All())); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	if _, ok := after.Handler(Label("a.y--z")); ok {
+		t.Error("the label of a removed handler is still known")
+	}
+	if len(before.All()) != 4 {
+		t.Errorf("the snapshot before has %v", names(before.All()))
+	}
+	if r.RemoveAll([]string{"unknown"}); r.Snapshot() != after {
+		t.Error("the removal of what does not exist changed the snapshot")
+	}
+}
+
 func TestApplyAllRefusesASecondSoleExtension(t *testing.T) {
 	r := NewSole()
 	errs := r.ApplyAll([]Registration{registration("one", "v"), registration("two", "w"), registration("one", "x")})

@@ -53,26 +53,43 @@ func override(h Handler, p *policy.Policy) Handler {
 // SetPolicies replaces the policies for the handlers of an ExtensionConfig; the zero value removes them. They apply to
 // registered handlers and to handlers registered later. Setting the same pointers again changes nothing.
 func (r *Registry) SetPolicies(extensionConfig string, p Policies) {
+	r.SetAllPolicies(map[string]Policies{extensionConfig: p})
+}
+
+// SetAllPolicies sets the policies of several ExtensionConfigs, by name, as SetPolicies does. All changes are visible
+// at once. The policies of other ExtensionConfigs stay.
+func (r *Registry) SetAllPolicies(byConfig map[string]Policies) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	s := r.current.Load()
-	if s.policies[extensionConfig].equal(p) {
+	var policies map[string]Policies // nil until one of them changes
+	var d *draft                     // nil until a handler changes
+	for name, p := range byConfig {
+		if s.policies[name].equal(p) {
+			continue
+		}
+		if policies == nil {
+			policies = maps.Clone(s.policies)
+		}
+		p.Handlers = maps.Clone(p.Handlers)
+		if p.empty() {
+			delete(policies, name)
+		} else {
+			policies[name] = p
+		}
+		if c, ok := s.byConfig[name]; ok {
+			if d == nil {
+				d = s.draft()
+			}
+			d.put(name, s.newConfig(c.registration, p))
+		}
+	}
+	if policies == nil {
 		return
 	}
-	p.Handlers = maps.Clone(p.Handlers)
-	policies := maps.Clone(s.policies)
-	if p.empty() {
-		delete(policies, extensionConfig)
-	} else {
-		policies[extensionConfig] = p
-	}
-
-	// If no handler changes, the generation stays.
-	same := *s
+	same := *s // if no handler changes, the generation stays
 	next := &same
-	if c, ok := s.byConfig[extensionConfig]; ok {
-		d := s.draft()
-		d.put(extensionConfig, s.newConfig(c.registration, p))
+	if d != nil {
 		next = d.finish()
 	}
 	next.policies = policies

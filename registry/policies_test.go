@@ -203,3 +203,35 @@ func TestWithoutPoliciesNothingIsDifferent(t *testing.T) {
 		}
 	}
 }
+
+func TestSetAllPoliciesIsVisibleAtOnce(t *testing.T) {
+	r := New()
+	for _, name := range []string{"x", "y", "z"} {
+		mustApply(t, r, registration(name, "a"))
+	}
+	p := &policy.Policy{Name: "p", Timeout: time.Second}
+	r.SetPolicies("z", Policies{All: p})
+	before := r.Snapshot()
+	all := map[string]Policies{"x": {All: p}, "y": {}, "z": {}, "later": {All: p}}
+	r.SetAllPolicies(all)
+	after := r.Snapshot()
+	if after.Generation() != before.Generation()+1 {
+		t.Errorf("generation %d follows %d", after.Generation(), before.Generation())
+	}
+	want := map[string]string{"a.x": "p 1s Fail", "a.y": "- 10s Fail", "a.z": "- 10s Fail"}
+	if diff := cmp.Diff(want, called(r)); diff != "" {
+		t.Errorf("-want +got\n%s", diff)
+	}
+	if r.SetAllPolicies(all); r.Snapshot() != after {
+		t.Error("the same policies changed the snapshot")
+	}
+	r.SetAllPolicies(map[string]Policies{"later": {All: p, Handlers: map[string]*policy.Policy{"b": p}}})
+	if got := r.Snapshot().Generation(); got != after.Generation() {
+		t.Errorf("policies without handlers made generation %d of %d", got, after.Generation())
+	}
+	mustApply(t, r, registration("later", "a"))
+	want["a.later"] = "p 1s Fail"
+	if diff := cmp.Diff(want, called(r)); diff != "" {
+		t.Errorf("with a handler that comes later: -want +got\n%s", diff)
+	}
+}

@@ -109,13 +109,22 @@ func (r *Registry) ApplyAll(regs []Registration) []error {
 }
 
 // Remove removes the registration of an ExtensionConfig, if it exists.
-func (r *Registry) Remove(name string) {
+func (r *Registry) Remove(name string) { r.RemoveAll([]string{name}) }
+
+// RemoveAll removes the registrations of ExtensionConfigs that exist, which is visible at once.
+func (r *Registry) RemoveAll(names []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := r.current.Load()
-	if _, ok := s.byConfig[name]; ok {
-		d := s.draft()
-		d.put(name, nil)
+	var d *draft
+	for _, name := range names {
+		if _, ok := r.current.Load().byConfig[name]; ok {
+			if d == nil {
+				d = r.current.Load().draft()
+			}
+			d.put(name, nil)
+		}
+	}
+	if d != nil {
 		r.current.Store(d.finish())
 	}
 }

@@ -73,14 +73,13 @@ func (s *PolicySet) Set(policies []extensionconfig.Policy) (changed []string) {
 	// A missing target makes no difference.
 	resolved, _ := extensionconfig.ResolvePolicies(policies, func(extensionconfig.Target) error { return nil })
 	previous := *s.resolved.Load()
+	next := maps.Clone(resolved)
 	for name := range previous {
-		if _, ok := resolved[name]; !ok {
-			s.registry.SetPolicies(name, registry.Policies{})
+		if _, ok := next[name]; !ok {
+			next[name] = registry.Policies{}
 		}
 	}
-	for name, p := range resolved {
-		s.registry.SetPolicies(name, p)
-	}
+	s.registry.SetAllPolicies(next)
 	s.resolved.Store(&resolved)
 
 	before, now := *s.protocols.Load(), extensionconfig.Protocols(policies, resolved)

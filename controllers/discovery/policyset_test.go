@@ -207,7 +207,7 @@ func TestVerdictsFollowTargets(t *testing.T) {
 		{"other handler", func() { w.apply(t, "acme", "w") }, true, "", `ExtensionConfig "acme" has no handler "v"` + comes},
 		{"no handler", func() { w.apply(t, "acme") }, true, "", `ExtensionConfig "acme" has no handler "v"` + comes},
 		{"handler", func() { w.apply(t, "acme", "v", "w") }, true, "", ""},
-		{"removal", func() { w.tracking.Remove("acme") }, true, "", `ExtensionConfig "acme" has not been discovered yet` + comes},
+		{"removal", func() { w.tracking.RemoveAll([]string{"acme"}) }, true, "", `ExtensionConfig "acme" has not been discovered yet` + comes},
 	} {
 		step.do()
 		if got := changed(); got != step.changed {

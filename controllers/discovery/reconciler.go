@@ -35,9 +35,10 @@ const (
 type Registry interface {
 	// ApplyAll adds or replaces registrations, and returns the error of each that it refuses.
 	ApplyAll(regs []registry.Registration) []error
-	Remove(name string)
-	// SetPolicies replaces the policies for the handlers of an ExtensionConfig, which need not be registered.
-	SetPolicies(extensionConfig string, p registry.Policies)
+	// RemoveAll removes the registrations of ExtensionConfigs, of those that exist.
+	RemoveAll(names []string)
+	// SetAllPolicies replaces the policies for the handlers of ExtensionConfigs, by name, which need not be registered.
+	SetAllPolicies(byConfig map[string]registry.Policies)
 	SetReady()
 }
 
@@ -140,8 +141,10 @@ func NewReconciler(c ReconcilerConfig) (*Reconciler, error) {
 // It logs changes, not every attempt. The caller decides when to try again.
 func (r *Reconciler) Reconcile(ctx context.Context, x extensionconfig.Extension) (extension.Discovered, error) {
 	logger := r.logger.With("extensionConfig", x.Name)
-	s := r.want(&x)
-	r.serveAll([]Known{{Extension: x}}, []*state{s})
+	offered := []Known{{Extension: x}}
+	states := r.want(offered)
+	r.serveAll(offered, states)
+	s := states[0]
 
 	if x.Paused {
 		if !s.paused {
@@ -190,27 +193,47 @@ type Forgetter interface {
 }
 
 // Remove removes an ExtensionConfig from the registry, and forgets its losses.
-func (r *Reconciler) Remove(name string) {
-	r.registry.Remove(name)
-	if r.losses != nil {
-		r.losses.Forget(name)
-	}
-	if observer, ok := r.observer.(Forgetter); ok {
-		observer.Forget(name)
-	}
-	r.mu.Lock()
-	gone, known := r.states[name]
-	delete(r.states, name)
-	if known {
-		r.use(nil, gone.wanted)
-		if gone.applied != nil {
-			r.use(nil, &gone.applied.ClientConfig)
+func (r *Reconciler) Remove(name string) { r.RemoveAll([]string{name}) }
+
+// RemoveAll is Remove for ExtensionConfigs of different names. All changes are visible at once, and many cost little
+// more than one.
+func (r *Reconciler) RemoveAll(names []string) {
+	r.registry.RemoveAll(names)
+	forgetter, _ := r.observer.(Forgetter)
+	for _, name := range names {
+		if r.losses != nil {
+			r.losses.Forget(name)
+		}
+		if forgetter != nil {
+			forgetter.Forget(name)
 		}
 	}
-	r.mu.Unlock()
-	if known {
+	for _, name := range r.forget(names) {
 		r.logger.Info("extension removed", "extensionConfig", name)
 	}
+}
+
+// forget deletes the states of ExtensionConfigs, and returns the names of those that had one.
+func (r *Reconciler) forget(names []string) (known []string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	unused := false
+	for _, name := range names {
+		s, ok := r.states[name]
+		if !ok {
+			continue
+		}
+		known = append(known, name)
+		delete(r.states, name)
+		unused = r.use(nil, s.wanted) || unused
+		if s.applied != nil {
+			unused = r.use(nil, &s.applied.ClientConfig) || unused
+		}
+	}
+	if unused {
+		r.retain()
+	}
+	return known
 }
 
 // discover calls the extension. A panic while its answer is read is an error of this extension alone.
@@ -247,36 +270,50 @@ func unanswered(found *extension.Discovered, known []registry.Handler) error {
 	return nil
 }
 
-// want returns the state of x and keeps the connections to its extension.
-func (r *Reconciler) want(x *extensionconfig.Extension) *state {
+// want returns the states of xs and keeps the connections to their extensions.
+func (r *Reconciler) want(xs []Known) []*state {
+	states := make([]*state, len(xs))
 	r.mu.Lock()
-	s := r.states[x.Name]
-	if s == nil {
-		s = &state{}
-		r.states[x.Name] = s
+	defer r.mu.Unlock()
+	unused := false
+	for i := range xs {
+		x := &xs[i].Extension
+		s := r.states[x.Name]
+		if s == nil {
+			s = &state{}
+			r.states[x.Name] = s
+		}
+		before := s.wanted
+		s.wanted = &x.ClientConfig
+		unused = r.use(s.wanted, before) || unused
+		states[i] = s
 	}
-	before := s.wanted
-	s.wanted = &x.ClientConfig
-	r.use(s.wanted, before)
-	r.mu.Unlock()
-	return s
+	if unused {
+		r.retain()
+	}
+	return states
 }
 
 // use counts the references to a client: a state has one for the client that it wants, and one for the client that is
-// registered. When the last reference to a client is gone, use passes those that are left to the discoverer, with the
-// lock held, so that an older set never follows a newer one.
-func (r *Reconciler) use(now, before *registry.ClientConfig) {
+// registered. It reports whether the last reference to a client is gone, so that retain is due.
+func (r *Reconciler) use(now, before *registry.ClientConfig) (unused bool) {
 	if now != nil {
 		r.refs[clientOf(now)]++
 	}
 	if before == nil {
-		return
+		return false
 	}
 	key := clientOf(before)
 	if r.refs[key]--; r.refs[key] > 0 {
-		return
+		return false
 	}
 	delete(r.refs, key)
+	return true
+}
+
+// retain passes the clients that are in use to the discoverer, with the lock held, so that an older set never follows a
+// newer one.
+func (r *Reconciler) retain() {
 	left := make([]registry.ClientConfig, 0, len(r.refs))
 	for c := range r.refs {
 		left = append(left, registry.ClientConfig{

@@ -20,11 +20,7 @@ type Known struct {
 // handlers as Reconcile does when an extension does not answer. ServeAll returns the error of each current Extension
 // that the registry refuses. All changes are visible at once, and many cost little more than one.
 func (r *Reconciler) ServeAll(xs []Known) []error {
-	states := make([]*state, len(xs))
-	for i := range xs {
-		states[i] = r.want(&xs[i].Extension)
-	}
-	return r.serveAll(xs, states)
+	return r.serveAll(xs, r.want(xs))
 }
 
 // Serve is ServeAll for one Extension.
@@ -118,6 +114,7 @@ func (r *Reconciler) applyAll(offers []offer) []applied {
 	errs := r.registry.ApplyAll(regs)
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	unused := false
 	for j, i := range indexes {
 		s := offers[i].state
 		if outcomes[i].err = errs[j]; errs[j] != nil {
@@ -128,8 +125,11 @@ func (r *Reconciler) applyAll(offers []offer) []applied {
 			before = &s.applied.ClientConfig
 		}
 		s.applied = &offers[i].next
-		r.use(&s.applied.ClientConfig, before)
+		unused = r.use(&s.applied.ClientConfig, before) || unused
 		outcomes[i].changed = true
+	}
+	if unused {
+		r.retain()
 	}
 	return outcomes
 }

@@ -47,11 +47,13 @@ func (r *TrackingRegistry) ApplyAll(regs []registry.Registration) []error {
 	return errs
 }
 
-// Remove implements Registry.
-func (r *TrackingRegistry) Remove(name string) {
-	r.Registry.Remove(name)
+// RemoveAll implements Registry.
+func (r *TrackingRegistry) RemoveAll(names []string) {
+	r.Registry.RemoveAll(names)
 	r.mu.Lock()
-	delete(r.handlers, name)
+	for _, name := range names {
+		delete(r.handlers, name)
+	}
 	r.mu.Unlock()
 	r.changed.Notify()
 }

@@ -297,15 +297,11 @@ func decodeNamespace(d *document) (*Object, []Problem) {
 
 // members returns the members of the document as JSON.
 func (d *document) members() (map[string]json.RawMessage, []Problem) {
-	data, err := d.node.JSON(limits.ManifestBytes)
+	members, err := d.node.Members(limits.ManifestBytes)
 	if at, ok := errors.AsType[*yaml.Error](err); ok {
 		return nil, []Problem{{
 			Place: Place{File: d.File, Line: at.Line}, Object: d.describe(), Err: errors.New(at.Text),
 		}}
-	}
-	var members map[string]json.RawMessage
-	if err := json.Unmarshal(data, &members); err != nil {
-		return nil, []Problem{d.problemAt("", err)}
 	}
 	return members, nil
 }

@@ -32,14 +32,24 @@ func (f *File) Equal(o *File) bool {
 // ReadFiles returns the manifests of a directory in the order of their names. An error in one file is its own. It waits
 // for no file for long.
 func ReadFiles(reader *files.Reader, dir string) ([]File, error) {
-	entries, err := reader.ReadDir(dir)
+	return RereadFiles(reader, dir, nil, nil)
+}
+
+// RereadFiles returns the manifests of a directory as ReadFiles does. It takes them over from before, the result of an
+// earlier call, except for those that were not there or could not be read, those whose names within the directory are
+// in changed, and links, whose targets may have changed.
+func RereadFiles(
+	reader *files.Reader, dir string, before []File, changed map[string]struct{},
+) ([]File, error) {
+	entries, err := readDir(reader, dir)
 	if err != nil {
-		if cause, ok := errors.AsType[*fs.PathError](err); ok {
-			err = cause.Err // which does not repeat the path
-		}
-		return nil, fmt.Errorf("read directory %q: %w", dir, err)
+		return nil, err
 	}
-	manifests := []File{}
+	known := make(map[string]*File, len(before))
+	for i := range before {
+		known[before[i].file] = &before[i]
+	}
+	manifests := make([]File, 0, len(entries))
 	left := int64(limits.ManifestsBytes)
 	for _, e := range entries {
 		// Editors and mounted ConfigMaps create hidden files and directories.
@@ -48,7 +58,17 @@ func ReadFiles(reader *files.Reader, dir string) ([]File, error) {
 			continue
 		}
 		m := File{file: filepath.Join(dir, e.Name())}
-		m.content, m.err = reader.Read(m.file, limits.ManifestBytes)
+		if len(manifests) == limits.ManifestFiles {
+			m.err = fmt.Errorf("the directory has more than %d manifests: this one and those behind it are not used",
+				limits.ManifestFiles)
+			return append(manifests, m), nil
+		}
+		_, read := changed[e.Name()]
+		if old := known[m.file]; old != nil && old.err == nil && e.Type().IsRegular() && !read {
+			m.content = old.content
+		} else {
+			m.content, m.err = reader.Read(m.file, limits.ManifestBytes)
+		}
 		if errors.Is(m.err, fs.ErrNotExist) || errors.Is(m.err, syscall.EISDIR) {
 			continue // deleted just now, a link that a ConfigMap has left behind, or a directory
 		}
@@ -62,6 +82,23 @@ func ReadFiles(reader *files.Reader, dir string) ([]File, error) {
 		manifests = append(manifests, m)
 	}
 	return manifests, nil
+}
+
+// CheckDir returns the error that ReadFiles would return, without reading the files.
+func CheckDir(reader *files.Reader, dir string) error {
+	_, err := readDir(reader, dir)
+	return err
+}
+
+func readDir(reader *files.Reader, dir string) ([]fs.DirEntry, error) {
+	entries, err := reader.ReadDir(dir)
+	if err != nil {
+		if cause, ok := errors.AsType[*fs.PathError](err); ok {
+			err = cause.Err // which does not repeat the path
+		}
+		return nil, fmt.Errorf("read directory %q: %w", dir, err)
+	}
+	return entries, nil
 }
 
 // documents returns the documents of the manifest.

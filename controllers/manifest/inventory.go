@@ -8,12 +8,12 @@ import (
 	"maps"
 	"runtime"
 	"slices"
-	"strings"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hookgate/hookgate/convert"
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/text"
 )
 
 // Inventory holds the objects that the manifests of a directory define. It is immutable.
@@ -27,6 +27,9 @@ type Inventory struct {
 	read map[string]*reading // by the file's name
 }
 
+// maxKept is how many objects a problem names that stay in use.
+const maxKept = 10
+
 // maxParsed is how many manifests are parsed at the same time, each of which takes a multiple of its size in memory.
 const maxParsed = 4
 
@@ -36,6 +39,9 @@ type kind struct {
 	before  map[string]Object // the objects of the previous inventory
 	objects map[string]Object
 	claims  map[string]Place // where each name was seen first
+	// byFile has the names in before by their files, in order. It is nil until the first file asks for its own: with
+	// many files that cannot be read, to look through all names for each takes the square of their number.
+	byFile map[string][]string
 }
 
 func newKind(name string, before map[string]Object) *kind {
@@ -150,10 +156,17 @@ func (k *kind) add(o *Object, problems []Problem) []Problem {
 // keep keeps the objects that a manifest defined before and may still define in a part that cannot be read now. It
 // returns their names.
 func (k *kind) keep(file string) []string {
+	if k.byFile == nil {
+		k.byFile = map[string][]string{}
+		for _, name := range slices.Sorted(maps.Keys(k.before)) {
+			of := k.before[name].File
+			k.byFile[of] = append(k.byFile[of], name)
+		}
+	}
 	var kept []string
-	for _, name := range slices.Sorted(maps.Keys(k.before)) {
+	for _, name := range k.byFile[file] {
 		old := k.before[name]
-		if _, taken := k.claims[name]; taken || old.File != file {
+		if _, taken := k.claims[name]; taken {
 			continue
 		}
 		k.claims[name], k.objects[name] = old.Place, old
@@ -165,7 +178,7 @@ func (k *kind) keep(file string) []string {
 func explainKept(problems []Problem, kept []string) {
 	effect := "it is not used"
 	if len(kept) > 0 {
-		effect = "what the file had before stays in use: " + strings.Join(kept, ", ")
+		effect = "what the file had before stays in use: " + text.Join(kept, ", ", maxKept)
 	}
 	for i := range problems {
 		if problems[i].unidentified {

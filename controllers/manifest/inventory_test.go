@@ -4,6 +4,8 @@
 package manifest
 
 import (
+	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -178,5 +180,42 @@ func TestInventoryKeepsUnchangedPolicies(t *testing.T) {
 	changed := manifestsOf(map[string]string{"q.yaml": policyManifest("{targetRef: {name: acme}, " + "matchConditions: [{name: a, expression: 'false'}]" + "}")})
 	if third, _ := second.Next(changed, words); third.Policies["p"].Policy == second.Policies["p"].Policy {
 		t.Error("another policy is another")
+	}
+}
+
+// A file that cannot be read is not looked for among all objects: there may be as many such files as objects.
+func TestKeepLooksAtTheObjectsOfOneFile(t *testing.T) {
+	before := map[string]Object{}
+	for i := range 1000 {
+		name := fmt.Sprintf("o%04d", i)
+		before[name] = Object{Name: name, Place: Place{File: fmt.Sprintf("d/%d.yaml", i%500), Line: 1}}
+	}
+	k := newKind("ExtensionConfig", before)
+	want := []string{"ExtensionConfig o0007", "ExtensionConfig o0507"}
+	if got := k.keep("d/7.yaml"); !slices.Equal(got, want) {
+		t.Errorf("kept %v, want %v", got, want)
+	}
+	if got := k.keep("d/7.yaml"); len(got) > 0 {
+		t.Errorf("kept %v again", got)
+	}
+	if allocs := testing.AllocsPerRun(10, func() { k.keep("d/other.yaml") }); allocs > 0 {
+		t.Errorf("a file without objects takes %v allocations, as if the names of all were listed", allocs)
+	}
+}
+
+// A problem names some of the objects that stay: a file may have thousands of them, and a hundred problems.
+func TestProblemNamesFewKeptObjects(t *testing.T) {
+	var kept []string
+	for i := range maxKept + 1 {
+		kept = append(kept, fmt.Sprintf("Namespace n%d", i))
+	}
+	for n, want := range map[int]string{
+		maxKept: "Namespace n8, Namespace n9", maxKept + 1: "Namespace n8, Namespace n9 and 1 more",
+	} {
+		problems := []Problem{{unidentified: true}}
+		explainKept(problems, kept[:n])
+		if got := problems[0].Effect; !strings.HasSuffix(got, want) {
+			t.Errorf("with %d objects: %q, want it to end with %q", n, got, want)
+		}
 	}
 }

@@ -148,6 +148,26 @@ func TestMembers(t *testing.T) {
 	}
 }
 
+// An item of a list need not have apiVersion and kind, so that anything may stand there.
+func TestMembersOfAnItemThatIsNoMapping(t *testing.T) {
+	const list = "apiVersion: v1\nkind: NamespaceList\nitems:\n- [metadata, {name: a}]\n- text\n- null\n- metadata: {name: b}\n"
+	docs, problems := parse("f.yaml", []byte(list))
+	if len(docs) != 4 || len(problems) > 0 {
+		t.Fatalf("got %d documents, %v", len(docs), problems)
+	}
+	for i, want := range []string{"f.yaml:4: Namespace: must be a mapping", "f.yaml:5: Namespace: must be a mapping",
+		"f.yaml:6: Namespace: must be a mapping", ""} {
+		_, problems := docs[i].members()
+		var got string
+		if len(problems) > 0 {
+			got = problems[0].Error()
+		}
+		if got != want {
+			t.Errorf("item %d: got %q, want %q", i, got, want)
+		}
+	}
+}
+
 // FuzzManifest looks for content that panics, whose lines are not lines of the file, or that takes much more memory than
 // its size.
 func FuzzManifest(f *testing.F) {

@@ -45,6 +45,9 @@ const (
 	// that is converted. The API server takes objects of at most 1.5 MiB, and the longest lists in the schemas have 2,000
 	// elements.
 	ObjectElements = 50_000
+	// Namespaces is the number of namespaces that the items of a request may be of. Cluster API sends the templates of
+	// one Cluster, which are in its namespace. Each is looked up for each handler with a namespaceSelector.
+	Namespaces = 100
 	// NameBytes is the length of the longest name of a handler in a request. Registered names have at most 317 bytes: a
 	// label of 63, a dot, and the name of an ExtensionConfig of 253.
 	NameBytes = 512
@@ -132,6 +135,9 @@ const (
 	ManifestProblems = 100
 	// ManifestsBytes is the size of all manifest files of a directory together, which stay in memory.
 	ManifestsBytes = 32 << 20
+	// ManifestFiles is the number of manifest files of a directory. With one ExtensionConfig of 1.5 KiB each, they fill
+	// ManifestsBytes.
+	ManifestFiles = 20_000
 	// CertificateFileBytes is the size of the largest file with certificates or a key. A chain has less than 20 KiB, and
 	// the bundle of all authorities that Mozilla trusts 250 KiB.
 	CertificateFileBytes = 1 << 20

@@ -167,7 +167,7 @@ func (n Node) FirstNotString() (string, bool) {
 	}
 	for i := 0; i+1 < len(n.node.Content); i += 2 {
 		value := resolve(n.node.Content[i+1])
-		text, err := scalar(value)
+		text, err := appendScalar(nil, value)
 		if value.Kind != yaml.ScalarNode || err != nil || !bytes.HasPrefix(text, []byte(`"`)) {
 			return n.node.Content[i].Value, true
 		}

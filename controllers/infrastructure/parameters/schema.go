@@ -52,6 +52,9 @@ type Schema struct {
 
 // Compile returns the Schema of a text in JSON. Without a text there are no parameters, as the contract has it; {}
 // accepts all. The errors name the place in the schema, and say what an author has to change.
+//
+// The rules are the API server's for definitions of kinds. Those for the variables of a ClusterClass are Cluster API's,
+// and differ: see conformance/variable_schema.go.
 func Compile(text []byte) (*Schema, error) {
 	if len(text) == 0 {
 		text = []byte(`{"type": "object"}`)

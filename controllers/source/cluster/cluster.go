@@ -322,7 +322,7 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 		following.Go(func() { r.followSecrets(ctx) })
 		return r.leadership.run(ctx, func(ctx context.Context) {
 			p.changed.Notify()
-			r.reconcileNamed(ctx, r.list(ctx))
+			r.lead(ctx)
 		})
 	}))
 }

@@ -76,21 +76,35 @@ func newLeadership(c LeaderElection, r *rest.Config, logger *slog.Logger) *leade
 
 // term returns the context of the present term: nil if this replica does not lead.
 func (l *leadership) term() context.Context {
-	if t := l.current.Load(); t != nil && t.ctx.Err() == nil {
+	if t := l.present(); t != nil {
 		return t.ctx
 	}
 	return nil
 }
 
-// run calls started whenever this replica begins to lead, until ctx is done. A replica that loses the lease, for
-// instance because the API server is away, competes for it again.
+// present returns the present term: nil if this replica does not lead.
+func (l *leadership) present() *term {
+	if t := l.current.Load(); t != nil && t.ctx.Err() == nil {
+		return t
+	}
+	return nil
+}
+
+// beginAlone makes a single replica lead until ctx is done, and does nothing for one of several.
+func (l *leadership) beginAlone(ctx context.Context) {
+	if !l.config.Enabled {
+		l.current.Store(&term{ctx: ctx})
+	}
+}
+
+// run calls started whenever this replica becomes the leader of several, until ctx is done. A replica that loses the
+// lease, for instance because the API server is away, competes for it again.
 func (l *leadership) run(ctx context.Context, started func(context.Context)) error {
 	begin := func(ctx context.Context) {
 		l.current.Store(&term{ctx: ctx})
 		started(ctx)
 	}
 	if !l.config.Enabled {
-		begin(ctx)
 		<-ctx.Done()
 		return nil
 	}

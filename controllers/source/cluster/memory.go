@@ -4,6 +4,7 @@
 package cluster
 
 import (
+	"sync/atomic"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -23,6 +24,10 @@ type memory struct {
 	written time.Time // when that was
 
 	losses lossBasis
+
+	// led is the last term in which the ExtensionConfig was reconciled by a leader, or is about to be. It is safe for
+	// concurrent use, as no other member is.
+	led atomic.Pointer[term]
 }
 
 func (r *reconciler) memoryOf(extensionConfig string) *memory {

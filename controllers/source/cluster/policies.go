@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -204,10 +205,12 @@ func (p *policies) write(
 			continue
 		}
 		verdict.Message = text.Cut(verdict.Message, limits.ConditionMessageBytes)
-		before := item.DeepCopy()
-		if !meta.SetStatusCondition(&item.Status.Conditions, verdict.Condition(item.Generation)) {
+		conditions := slices.Clone(item.Status.Conditions)
+		if !meta.SetStatusCondition(&conditions, verdict.Condition(item.Generation)) {
 			continue
 		}
+		before := item.DeepCopy()
+		item.Status.Conditions = conditions
 		patch := client.MergeFromWithOptions(before, client.MergeFromWithOptimisticLock{})
 		err := p.client.Status().Patch(ctx, item, patch)
 		switch {

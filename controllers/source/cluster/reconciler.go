@@ -86,12 +86,13 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 	if m.outdated(config) {
 		return reconcile.Result{RequeueAfter: cacheDelay}, nil
 	}
-	term := r.leadership.term()
+	term := r.leadership.present()
 	if term != nil {
+		m.led.Store(term)
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithCancel(ctx)
 		defer cancel()
-		defer context.AfterFunc(term, cancel)()
+		defer context.AfterFunc(term.ctx, cancel)()
 	}
 	o, err := r.observe(ctx, m, config, term != nil)
 	if err == nil && ctx.Err() == nil {
@@ -234,7 +235,9 @@ func (r *reconciler) discover(
 // sharing returns the names of the other ExtensionConfigs with the URL of x.
 func (r *reconciler) sharing(ctx context.Context, x extensionconfig.Extension) ([]string, error) {
 	var list runtimev1.ExtensionConfigList
-	if err := r.client.List(ctx, &list, client.MatchingFields{urlIndex: x.ClientConfig.URL}); err != nil {
+	// All may have one URL, and a copy of each for each takes long.
+	err := r.client.List(ctx, &list, client.MatchingFields{urlIndex: x.ClientConfig.URL}, client.UnsafeDisableDeepCopy)
+	if err != nil {
 		return nil, fmt.Errorf("list ExtensionConfigs with the same URL: %w", err)
 	}
 	var names []string

@@ -106,7 +106,7 @@ func (r *reconciler) followSecrets(ctx context.Context) {
 func (r *reconciler) namedSecrets(ctx context.Context) map[string]bool {
 	named := map[string]bool{}
 	var list runtimev1.ExtensionConfigList
-	if err := r.client.List(ctx, &list); err != nil {
+	if err := r.client.List(ctx, &list, client.UnsafeDisableDeepCopy); err != nil {
 		if ctx.Err() == nil {
 			r.logger.Error("ExtensionConfigs cannot be listed from the cache", "error", err)
 		}

@@ -109,6 +109,9 @@ func (r *reconciler) warmUp(ctx context.Context) error {
 	r.logger.Info("registry has the handlers in the status of the ExtensionConfigs",
 		"extensionConfigs", len(list.Items))
 	r.registry.SetReady()
+	if !r.readOnly {
+		r.leadership.beginAlone(ctx) // before the first one is reconciled, so that each is reconciled once
+	}
 	close(r.warm)
 	return nil
 }
@@ -138,6 +141,17 @@ func (r *reconciler) reconcileNamed(ctx context.Context, names []string) {
 	}
 }
 
+// lead makes this replica, which was elected, reconcile all ExtensionConfigs as their leader, except for those that it
+// has begun to reconcile in this term, so that their extensions are not asked twice.
+func (r *reconciler) lead(ctx context.Context) {
+	term := r.leadership.present()
+	for _, name := range r.list(ctx) {
+		if m, ok := r.memories.Load(name); !ok || m.(*memory).led.Load() != term {
+			r.reconcileNamed(ctx, []string{name})
+		}
+	}
+}
+
 // exists reports whether the cache has an ExtensionConfig of that name.
 func (r *reconciler) exists(ctx context.Context, name string) bool {
 	var config runtimev1.ExtensionConfig
@@ -148,7 +162,7 @@ func (r *reconciler) exists(ctx context.Context, name string) bool {
 // list returns the names of the ExtensionConfigs in the cache.
 func (r *reconciler) list(ctx context.Context, options ...client.ListOption) []string {
 	var list runtimev1.ExtensionConfigList
-	if err := r.client.List(ctx, &list, options...); err != nil {
+	if err := r.client.List(ctx, &list, append(options, client.UnsafeDisableDeepCopy)...); err != nil {
 		if ctx.Err() == nil {
 			r.logger.Error("ExtensionConfigs cannot be listed from the cache", "error", err)
 		}

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/hookgate/hookgate/catalog"
@@ -95,18 +96,24 @@ func BenchmarkStart(b *testing.B) {
 	}
 }
 
-// BenchmarkChange changes one of many files until the change is in effect. The time has debounce in it.
+// BenchmarkChange changes some of many files until the changes are in effect. The time has debounce in it.
 func BenchmarkChange(b *testing.B) {
 	dir := manyFiles(b)
 	r, stop := started(b, dir)
 	defer stop()
-	b.ReportAllocs()
-	for i := 0; b.Loop(); i++ {
-		url := []string{urlB, urlA}[i%2]
-		writeManifest(b, dir, many/2, url)
-		discoverytest.Eventually(b, "the change is in effect", func() bool {
-			reg, _ := r.Snapshot().Registration(fmt.Sprintf("extension-%04d", many/2))
-			return reg.ClientConfig.URL == url
+	for _, files := range []int{1, 100, many} {
+		b.Run(fmt.Sprintf("files=%d", files), func(b *testing.B) {
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				url := []string{urlB, urlA}[i%2]
+				for j := range files {
+					writeManifest(b, dir, j, url)
+				}
+				discoverytest.Eventually(b, "the change is in effect", func() bool {
+					regs := r.Snapshot().Registrations()[:files]
+					return !slices.ContainsFunc(regs, func(reg *registry.Registration) bool { return reg.ClientConfig.URL != url })
+				})
+			}
 		})
 	}
 }

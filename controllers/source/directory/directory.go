@@ -36,6 +36,9 @@ const (
 	// grace is how long the ExtensionConfigs of a directory stay registered after the last one has gone. A mount that
 	// is lost and a tool that writes everything anew look like that.
 	grace = time.Minute
+	// endPatience is how long the reading of changes waits for attempts that it has cancelled, so that changes of many
+	// files are applied together.
+	endPatience = 100 * time.Millisecond
 )
 
 // Observer records events as metrics. It must be safe for concurrent use.
@@ -89,7 +92,8 @@ type Source struct {
 	patience                             time.Duration // how long the first attempts may delay readiness
 
 	// The rest belongs to Run.
-	manifests []manifest.File
+	read      []manifest.File // what was read last
+	manifests []manifest.File // those of inventory
 	inventory *manifest.Inventory
 	problems  []manifest.Problem // of the manifests
 	reported  map[string]bool    // the problems that were logged and still are there
@@ -140,8 +144,10 @@ func New(c Config) (*Source, error) {
 	d := &Source{
 		dir: c.Dir, registry: c.Registry, logger: c.Logger, observer: c.Observer, decoder: decoder, tracking: tracking,
 		references: c.References,
-		workers:    &workers{reconciler: r, backoff: c.Backoff, resync: c.Resync, current: map[string]*worker{}},
-		debounce:   debounce, maxDebounce: maxDebounce, reread: reread, grace: grace, patience: limits.DiscoveryTimeout,
+		workers: &workers{
+			reconciler: r, backoff: c.Backoff, resync: c.Resync, patience: endPatience, current: map[string]*worker{},
+		},
+		debounce: debounce, maxDebounce: maxDebounce, reread: reread, grace: grace, patience: limits.DiscoveryTimeout,
 		again:     notify.NewSignal(),
 		inventory: &manifest.Inventory{}, reported: map[string]bool{},
 	}
@@ -179,7 +185,7 @@ func (d *Source) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer d.workers.stop()
 	defer cancel()
-	if _, err := manifest.ReadFiles(&d.files, d.dir); err != nil {
+	if err := manifest.CheckDir(&d.files, d.dir); err != nil {
 		return fmt.Errorf("%w; create the directory, or name the one that holds the manifests of ExtensionConfigs", err)
 	}
 	changes := newWatch(d.dir, d.logger) // before reading, so that no change is missed
@@ -187,7 +193,7 @@ func (d *Source) Run(ctx context.Context) error {
 
 	first := &pass{done: make(chan struct{})}
 	first.add() // for the reading
-	d.refresh(ctx, first)
+	d.refresh(ctx, nil, first)
 	first.over()
 	if len(d.inventory.Extensions) == 0 {
 		d.logger.Warn("directory defines no ExtensionConfig yet", "dir", d.dir)
@@ -198,6 +204,7 @@ func (d *Source) Run(ctx context.Context) error {
 	defer poll.Stop()
 	var quiet <-chan time.Time // fires when the directory is to be read
 	var firstEvent time.Time
+	all := true // any file may have changed, whatever events there were
 	for {
 		select {
 		case <-ctx.Done():
@@ -218,22 +225,29 @@ func (d *Source) Run(ctx context.Context) error {
 			quiet = time.After(min(d.debounce, max(0, d.maxDebounce-time.Since(firstEvent))))
 			continue
 		case <-d.again.C():
-			d.confirmed = true
+			d.confirmed, all = true, true
 			quiet = time.After(0)
 			continue
 		case <-poll.C:
+			all = true
 			if quiet == nil {
 				quiet = time.After(0)
 			}
 			continue
 		case <-quiet:
 			quiet = nil
-			read := d.refresh(ctx, nil)
+			changed := changes.take()
+			if all {
+				changed = nil
+			}
+			all = false
+			read := d.refresh(ctx, changed, nil)
 			// To watch a directory that cannot be read may block.
 			if read && changes.renew() {
-				read = d.refresh(ctx, nil)
+				read = d.refresh(ctx, nil, nil)
 			}
 			if !read {
+				all = true
 				firstEvent, quiet = time.Now(), time.After(d.maxDebounce)
 			}
 		}
@@ -274,9 +288,14 @@ func (p *pass) over() {
 	}
 }
 
-// refresh reads the directory and passes changes to the workers. It reports whether it could read.
-func (d *Source) refresh(ctx context.Context, first *pass) bool {
-	manifests, err := manifest.ReadFiles(&d.files, d.dir)
+// refresh reads the directory and passes changes to the workers. It reports whether it could read. If changed is not
+// nil, only the files of these names have changed, which are not many as a rule, so that the others are not read.
+func (d *Source) refresh(ctx context.Context, changed map[string]struct{}, first *pass) bool {
+	var before []manifest.File
+	if changed != nil {
+		before = d.read
+	}
+	manifests, err := manifest.RereadFiles(&d.files, d.dir, before, changed)
 	if err != nil {
 		// The directory may be about to be replaced. Nothing is removed because of that.
 		gone := manifest.Problem{
@@ -286,6 +305,7 @@ func (d *Source) refresh(ctx context.Context, first *pass) bool {
 		d.confirmed = false
 		return false
 	}
+	d.read = manifests
 	if d.manifests != nil &&
 		slices.EqualFunc(manifests, d.manifests, func(a, b manifest.File) bool { return a.Equal(&b) }) {
 		d.emptied, d.confirmed = time.Time{}, false
@@ -329,11 +349,10 @@ func (d *Source) refresh(ctx context.Context, first *pass) bool {
 		first.add()
 		d.workers.set(ctx, &extensions[i], first.over)
 	}
-	for _, name := range d.workers.names() {
-		if _, ok := d.inventory.Extensions[name]; !ok {
-			d.workers.remove(ctx, name)
-		}
-	}
+	d.workers.removeAll(ctx, slices.DeleteFunc(d.workers.names(), func(name string) bool {
+		_, ok := d.inventory.Extensions[name]
+		return ok
+	}))
 	errs := d.report(d.problems)
 	d.reportPolicies()
 	d.logger.Info("manifests read", "dir", d.dir, "extensionConfigs", len(d.inventory.Extensions),

@@ -14,6 +14,9 @@ import (
 	"github.com/hookgate/hookgate/internal/notify"
 )
 
+// maxNames is how many names of changed files are kept.
+const maxNames = 10_000
+
 // watch signals changes in a directory. Where the file system has no events, it signals nothing; the directory is
 // reread periodically in any case.
 type watch struct {
@@ -23,6 +26,10 @@ type watch struct {
 	changes *notify.Signal
 	running sync.WaitGroup
 	failed  bool // the last attempt to watch failed, which is logged once
+
+	mu sync.Mutex
+	// names has the files within the directory that have changed; nil means that any may have.
+	names map[string]struct{}
 }
 
 func newWatch(dir string, logger *slog.Logger) *watch {
@@ -56,18 +63,41 @@ func (w *watch) renew() bool {
 func (w *watch) forward() {
 	for {
 		select {
-		case _, ok := <-w.watcher.Events:
+		case event, ok := <-w.watcher.Events:
 			if !ok {
 				return
 			}
+			w.note(event.Name)
 		case err, ok := <-w.watcher.Errors:
 			if !ok {
 				return
 			}
 			w.logger.Warn("events of the directory were lost; it is read again", "dir", w.dir, "error", err)
+			w.note(w.dir)
 		}
 		w.changes.Notify()
 	}
+}
+
+// note remembers that a file has changed; the directory itself stands for all files.
+func (w *watch) note(path string) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if path == w.dir || filepath.Dir(path) != w.dir || len(w.names) >= maxNames {
+		w.names = nil
+	}
+	if w.names != nil {
+		w.names[filepath.Base(path)] = struct{}{}
+	}
+}
+
+// take returns the names of the files that have changed since the last call; nil means that any may have.
+func (w *watch) take() map[string]struct{} {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	names := w.names
+	w.names = map[string]struct{}{}
+	return names
 }
 
 func (w *watch) close() {

@@ -18,6 +18,7 @@ type workers struct {
 	reconciler *discovery.Reconciler
 	backoff    discovery.Backoff
 	resync     time.Duration
+	patience   time.Duration // how long workers that are cancelled are waited for
 
 	running sync.WaitGroup
 	current map[string]*worker
@@ -32,13 +33,23 @@ type worker struct {
 	tried     func() // called once, after the first attempt
 }
 
-// serve registers the handlers that are known of new Extensions, all at once and before their extensions are asked. It
-// returns how many of xs are served now.
+// serve registers what is known of Extensions that are new or changed, all at once and before their extensions are
+// asked. It returns how many of xs are served now.
 func (w *workers) serve(xs []extensionconfig.Extension) (served int) {
-	var known []discovery.Known
+	var due []*extensionconfig.Extension
+	var replaced []*worker // by the same index
 	for i := range xs {
-		if x := &xs[i]; w.current[x.Name] == nil && len(x.LastKnown) > 0 {
-			known = append(known, discovery.Known{Extension: *x})
+		x := &xs[i]
+		before := w.current[x.Name]
+		if before == nil && len(x.LastKnown) > 0 ||
+			before != nil && before.extension != nil && !before.extension.Equal(x) {
+			due, replaced = append(due, x), append(replaced, before)
+		}
+	}
+	var known []discovery.Known
+	for i, ended := range w.end(replaced) {
+		if ended { // otherwise, the worker that set starts does it
+			known = append(known, discovery.Known{Extension: *due[i]})
 		}
 	}
 	if len(known) > 0 {
@@ -70,12 +81,66 @@ func (w *workers) set(ctx context.Context, x *extensionconfig.Extension, tried f
 	w.start(ctx, x.Name, before, next, func(ctx context.Context) { w.loop(ctx, next) })
 }
 
-// remove stops to reconcile an ExtensionConfig and removes it from the registry.
-func (w *workers) remove(ctx context.Context, name string) {
-	before := w.current[name]
-	if before == nil || before.extension == nil {
+// removeAll stops to reconcile ExtensionConfigs that names returns, and removes them from the registry, all at once.
+func (w *workers) removeAll(ctx context.Context, names []string) {
+	var removed []*worker
+	for _, name := range names {
+		removed = append(removed, w.current[name])
+	}
+	var gone []string
+	ended := w.end(removed)
+	for i, name := range names {
+		if ended[i] {
+			gone = append(gone, name)
+		} else {
+			w.remove(ctx, name, w.current[name])
+		}
+	}
+	if len(gone) == 0 {
 		return
 	}
+	w.reconciler.RemoveAll(gone)
+	for _, name := range gone {
+		w.current[name].tried()
+		delete(w.current, name)
+	}
+}
+
+// end cancels workers, of which some may be nil, and reports which of them have ended. That takes them no time, unless
+// something that they call does not look at its context: then it is not waited for.
+func (w *workers) end(all []*worker) []bool {
+	for _, l := range all {
+		if l != nil {
+			l.cancel()
+		}
+	}
+	late := time.NewTimer(w.patience)
+	defer late.Stop()
+	ended := make([]bool, len(all))
+	expired := false
+	for i, l := range all {
+		if l == nil {
+			ended[i] = true
+			continue
+		}
+		if !expired {
+			select {
+			case <-l.done:
+			case <-late.C:
+				expired = true
+			}
+		}
+		select {
+		case <-l.done:
+			ended[i] = true
+		default:
+		}
+	}
+	return ended
+}
+
+// remove removes an ExtensionConfig from the registry as soon as the worker before has ended.
+func (w *workers) remove(ctx context.Context, name string, before *worker) {
 	next := &worker{tried: before.tried}
 	w.start(ctx, name, before, next, func(context.Context) {
 		w.reconciler.Remove(name)

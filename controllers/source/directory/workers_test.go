@@ -17,7 +17,7 @@ import (
 )
 
 func newWorkers(b *discoverytest.World, backoff discovery.Backoff, resync time.Duration) *workers {
-	return &workers{reconciler: b.Reconciler, backoff: backoff, resync: resync, current: map[string]*worker{}}
+	return &workers{reconciler: b.Reconciler, backoff: backoff, resync: resync, patience: endPatience, current: map[string]*worker{}}
 }
 
 func set(ctx context.Context, w *workers, x extensionconfig.Extension) { w.set(ctx, &x, func() {}) }
@@ -123,7 +123,7 @@ func TestWorkersReplaceAndRemove(t *testing.T) {
 		b.Extensions.Hang(urlB)
 		time.Sleep(discovery.DefaultResync)
 		synctest.Wait() // in the middle of an attempt
-		w.remove(t.Context(), "acme")
+		w.removeAll(t.Context(), w.names())
 		synctest.Wait()
 		b.Serves(t, "a removal does not wait, and nothing comes after it")
 		set(t.Context(), w, discoverytest.Extension("acme", urlA, "known"))
@@ -154,6 +154,44 @@ func TestWorkersNeverOverlapForOneExtension(t *testing.T) {
 		close(answer)
 		synctest.Wait()
 		b.Serves(t, "and has the last word", "v.acme "+urlB)
+		w.stop()
+	})
+}
+
+// An attempt that does not look at its context delays its own ExtensionConfig alone.
+func TestWorkersDoNotWaitForAnAttemptThatDoesNotEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := discoverytest.New(t)
+		w := newWorkers(b, discovery.DefaultBackoff(), discovery.DefaultResync)
+		answer := make(chan struct{})
+		b.Extensions.Set(urlA, func(context.Context) (extension.Discovered, error) {
+			<-answer
+			return extension.Discovered{}, nil
+		})
+		b.Extensions.Hang(urlB)
+		set(t.Context(), w, discoverytest.Extension("a", urlA, "v"))
+		set(t.Context(), w, discoverytest.Extension("b", urlB, "v"))
+		set(t.Context(), w, discoverytest.Extension("c", urlA, "v"))
+		synctest.Wait()
+		began := time.Now()
+		xs := []extensionconfig.Extension{
+			discoverytest.Extension("a", urlB, "w"), discoverytest.Extension("b", urlA, "w"),
+		}
+		w.serve(xs)
+		b.Serves(t, "the change of b", "v.a "+urlA, "v.c "+urlA, "w.b "+urlA)
+		for i := range xs {
+			w.set(t.Context(), &xs[i], func() {})
+		}
+		w.removeAll(t.Context(), []string{"c"})
+		if took := time.Since(began); took != 2*endPatience {
+			t.Errorf("waited %s, want %s for the change and as long for the removal", took, endPatience)
+		}
+		close(answer)
+		synctest.Wait()
+		b.Serves(t, "all changes", "w.a "+urlB)
+		if names := w.names(); len(names) != 2 || len(w.current) != 2 {
+			t.Errorf("%v are reconciled, and there are %d workers", names, len(w.current))
+		}
 		w.stop()
 	})
 }
