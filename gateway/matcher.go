@@ -13,6 +13,7 @@ import (
 	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/hookversion"
+	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/policy"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -52,7 +53,7 @@ type matcher struct {
 func (m *matcher) read(r Request) (err error) {
 	if r.Message == nil {
 		m.message, m.body, m.unbuilt = r.Outline, r.Body, r.Namespaces
-		return checkObjects(m.message)
+		return m.check()
 	}
 	if m.message, err = m.versions.ToHub(r.Message, r.Hook); err != nil {
 		return err
@@ -60,7 +61,22 @@ func (m *matcher) read(r Request) (err error) {
 	if m.message == r.Message {
 		m.body = r.Body
 	}
-	return checkObjects(m.message)
+	return m.check()
+}
+
+// check returns an error if the request lacks the object that its hook is about, or is about too many namespaces.
+func (m *matcher) check() error {
+	if err := checkObjects(m.message); err != nil {
+		return err
+	}
+	if items(m.message)+len(m.unbuilt) <= limits.Namespaces {
+		return nil // as in most requests, which need not be read for this
+	}
+	m.namespaces, m.readNamespaces = namespacesOf(m.message, m.unbuilt), true
+	if len(m.namespaces) > limits.Namespaces {
+		return hook.Errorf(hook.TooLarge, "request has items of more than %d namespaces", limits.Namespaces)
+	}
+	return nil
 }
 
 // matchesNamespaces reports whether the namespaceSelector of the handler's ExtensionConfig matches every namespace of

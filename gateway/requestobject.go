@@ -76,12 +76,10 @@ func namespacesOf(req proto.Message, unbuilt []string) []string {
 		for _, item := range r.GetItems() {
 			add(item.GetHolderReference().GetNamespace())
 		}
-		return append(namespaces, unbuilt...)
 	case *hooksv1alpha1.ValidateTopologyRequest:
 		for _, item := range r.GetItems() {
 			add(item.GetHolderReference().GetNamespace())
 		}
-		return append(namespaces, unbuilt...)
 	case *hooksv1alpha1.CanUpdateMachineRequest:
 		add(namespaceOf(r.GetCurrent().GetMachine()))
 	case *hooksv1alpha1.CanUpdateMachineSetRequest:
@@ -89,7 +87,18 @@ func namespacesOf(req proto.Message, unbuilt []string) []string {
 	case *hooksv1alpha1.UpdateMachineRequest:
 		add(namespaceOf(r.GetDesired().GetMachine()))
 	}
-	return namespaces
+	return append(namespaces, unbuilt...)
+}
+
+// items returns the number of items of a request, which may be of different namespaces.
+func items(req proto.Message) int {
+	switch r := req.(type) {
+	case *hooksv1alpha1.GeneratePatchesRequest:
+		return len(r.GetItems())
+	case *hooksv1alpha1.ValidateTopologyRequest:
+		return len(r.GetItems())
+	}
+	return 0
 }
 
 // namespaceOf returns metadata.namespace of an object, or "".

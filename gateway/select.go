@@ -9,6 +9,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -44,7 +45,7 @@ func named(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) (ta
 	if !m.matchesNamespaces(e) {
 		return target{}, hook.Errorf(hook.UnknownHandler,
 			"handler %q is not for namespace %q: the namespaceSelector of ExtensionConfig %q does not match",
-			e.Name, strings.Join(m.namespaces, ", "), e.Registration.Name)
+			e.Name, text.Cut(text.Join(m.namespaces, ", ", maxNames), limits.QuotedBytes), e.Registration.Name)
 	}
 	matches, err := m.matchesPolicy(ctx, e.Policy)
 	if !matches && err == nil {

@@ -4,6 +4,7 @@
 package policy
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -20,6 +21,10 @@ const (
 	// second.
 	CostLimit = 1_000_000
 
+	// TotalCostLimit bounds the conditions of one policy for one request together. It equals Kubernetes' limit for the
+	// match conditions of a webhook.
+	TotalCostLimit = 2_500_000
+
 	// MaxExpression is the maximum length of an expression in characters.
 	MaxExpression = 4096
 
@@ -31,7 +36,7 @@ const (
 
 // The kinds of evaluation failures. EvaluationError wraps one of them.
 var (
-	// ErrCost means that the expression would cost more than CostLimit.
+	// ErrCost means that the expression would cost more than CostLimit, or what is left of TotalCostLimit.
 	ErrCost = errors.New("the expression costs too much for this request")
 	// ErrNotBool means that the value of the expression is not a boolean.
 	ErrNotBool = errors.New("the expression is neither true nor false for this request")
@@ -156,13 +161,14 @@ func (e *EvaluationError) Error() string {
 func (e *EvaluationError) Unwrap() error { return e.Kind }
 
 // Match reports whether all conditions are true for a request, a value returned by Decode. A false condition decides
-// even if another one cannot be evaluated. Otherwise Match returns an *EvaluationError for the first condition that
-// cannot be evaluated, or ctx.Err() if ctx is done.
+// even if another one cannot be evaluated, unless those before it have spent TotalCostLimit. Otherwise Match returns an
+// *EvaluationError for the first condition that cannot be evaluated, or ctx.Err() if ctx is done.
 func (c *Conditions) Match(ctx context.Context, request any) (bool, error) {
 	activation := activation{request: request}
 	var first error
+	left := uint64(TotalCostLimit)
 	for i := range c.conditions {
-		matches, err := c.conditions[i].match(ctx, &activation)
+		matches, cost, err := c.conditions[i].match(ctx, &activation)
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return false, ctx.Err()
@@ -173,26 +179,38 @@ func (c *Conditions) Match(ctx context.Context, request any) (bool, error) {
 		case !matches:
 			return false, nil
 		}
+		if cost > left {
+			spent := &EvaluationError{Condition: c.conditions[i].name, Kind: ErrCost, Cause: errTotalCost}
+			return false, cmp.Or(first, error(spent))
+		}
+		left -= cost
 	}
 	return first == nil, first
 }
 
-func (c *condition) match(ctx context.Context, a *activation) (bool, error) {
-	value, _, err := c.program.ContextEval(ctx, a)
+// errTotalCost is the cause for a condition that takes more than those before it have left.
+var errTotalCost = fmt.Errorf("the conditions of the policy cost more than %d together", TotalCostLimit)
+
+// match returns the value of the condition, and what it cost.
+func (c *condition) match(ctx context.Context, a *activation) (matches bool, cost uint64, err error) {
+	value, details, err := c.program.ContextEval(ctx, a)
+	if spent := details.ActualCost(); spent != nil {
+		cost = *spent
+	}
 	if err != nil {
 		kind := ErrEvaluation
 		var exceeded interpreter.EvalCancelledError
 		if errors.As(err, &exceeded) && exceeded.Cause == interpreter.CostLimitExceeded {
 			kind = ErrCost
 		}
-		return false, &EvaluationError{Condition: c.name, Kind: kind, Cause: err}
+		return false, cost, &EvaluationError{Condition: c.name, Kind: kind, Cause: err}
 	}
-	matches, ok := value.(types.Bool)
+	b, ok := value.(types.Bool)
 	if !ok {
 		cause := fmt.Errorf("the value is of type %s", value.Type().TypeName())
-		return false, &EvaluationError{Condition: c.name, Kind: ErrNotBool, Cause: cause}
+		return false, cost, &EvaluationError{Condition: c.name, Kind: ErrNotBool, Cause: cause}
 	}
-	return bool(matches), nil
+	return bool(b), cost, nil
 }
 
 // activation resolves the variable request.

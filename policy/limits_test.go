@@ -61,12 +61,28 @@ func TestCostAtTheLimit(t *testing.T) {
 	}
 }
 
-// The limit applies to the cost of each condition, not to their sum.
-func TestCostIsOfEachCondition(t *testing.T) {
-	expensive := `request.contains('x')`
-	c := compiled(t, expensive, expensive, expensive)
-	if got, err := c.Match(t.Context(), strings.Repeat("y", 6*CostLimit)+"x"); !got || err != nil {
-		t.Errorf("got %t, %v", got, err)
+// Five conditions that cost half of CostLimit each cost TotalCostLimit together. What comes after them may cost nothing.
+func TestTotalCostAtTheLimit(t *testing.T) {
+	const half = `request.contains('x')`
+	for name, tc := range map[string]struct {
+		after string
+		more  int // characters that a condition reads beyond the limit
+		match bool
+		text  string
+	}{
+		"AtTheLimit": {after: "true", match: true},
+		"OneBeyond":  {after: "true", more: 1, text: `match condition "e": the expression costs too much for this request`},
+		// It would decide, if there were anything left to find it out.
+		"FalseBeyond": {after: "false", more: 1, text: `match condition "e": the expression costs too much for this request`},
+		"FalseAfter":  {after: "false"},
+		"AnyCost":     {after: "request != ''", text: `match condition "f": the expression costs too much for this request`},
+	} {
+		c := compiled(t, half, half, half, half, half, tc.after)
+		// One for the variable, and one for each ten characters.
+		got, err := c.Match(t.Context(), strings.Repeat("y", 10*(CostLimit/2-1)-1+tc.more)+"x")
+		if got != tc.match || (err == nil) != (tc.text == "") || err != nil && (!errors.Is(err, ErrCost) || err.Error() != tc.text) {
+			t.Errorf("%s: got %t, %v", name, got, err)
+		}
 	}
 }
 
