@@ -24,12 +24,12 @@ func TestTuneFollowsWhatIsInUse(t *testing.T) {
 	}{
 		{"nothing in use: the least heap, and what is not heap", 0, 1, 11, 128},
 		{"little in use: the same", 4, 1, 11, 0},
-		{"the most for which the least is enough", 63, 1, 11, 0},
-		{"a little more than that: leave it", 70, 1, 11, 0},
-		{"a thousand connections: all of their stacks, and half of them again", 58, 40, 10, 217},
-		{"large bodies in flight: half as much again, and a margin", 200, 8, 12, 352},
+		{"the most for which the least is enough", 75, 1, 11, 0},
+		{"a little more than that: leave it", 83, 1, 11, 0},
+		{"a thousand connections: all of their stacks, and half of them again", 60, 40, 10, 205},
+		{"large bodies in flight: a quarter more, and a margin", 200, 8, 12, 302},
 		{"a little more: leave it", 204, 8, 12, 0},
-		{"much more: the most that the process may use", 800, 8, 12, 1200},
+		{"much more: the most that the process may use", 1000, 8, 12, 1200},
 		{"back to little", 4, 1, 11, 128},
 	} {
 		set = 0
