@@ -6,6 +6,8 @@ package command
 import (
 	"fmt"
 	"io"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -25,18 +27,35 @@ func newDescribeCommand() *cobra.Command {
 			"  hookgate describe acme --context management\n" +
 			"  hookgate describe acme --diagnostics https://hookgate.example:8443 --ca ca.crt --token-file token",
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usagef("want the name of one extension, see \"hookgate get extensions\"; got %d names", len(args))
+			if n := len(describedNames(args)); n != 1 {
+				return usagef("want the name of one extension, see \"hookgate get extensions\"; got %d names", n)
 			}
 			return nil
 		},
-		RunE: func(cmd *cobra.Command, args []string) error { return o.describe(cmd, args[0], output) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return o.describe(cmd, describedNames(args)[0], output)
+		},
 	}
 	f := o.addFlags(cmd)
 	f.StringVarP(&output, "output", "o", "table", "format: table, yaml or json")
 	cmd.ValidArgsFunction = completeStatus(&o, extensionNames)
 	completeFlags(cmd, map[string]completion{"output": completeFormats()})
 	return cmd
+}
+
+// describedNames returns the names of extensions among the arguments, which may also be written as for kubectl:
+// extension acme, or extension/acme.
+func describedNames(args []string) []string {
+	kinds := append([]string{"extensions"}, extensionAliases...)
+	if len(args) == 1 {
+		if kind, name, ok := strings.Cut(args[0], "/"); ok && slices.Contains(kinds, kind) {
+			return []string{name}
+		}
+	}
+	if len(args) > 1 && slices.Contains(kinds, args[0]) {
+		return args[1:]
+	}
+	return args
 }
 
 func (o *statusOptions) describe(cmd *cobra.Command, extension, output string) error {

@@ -257,6 +257,36 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
+// TestCommandLineSaysWhereToAsk checks that a variable does not contradict the command line about what to ask.
+func TestCommandLineSaysWhereToAsk(t *testing.T) {
+	all := map[string]string{"HOOKGATE_SERVER": "s", "HOOKGATE_DIAGNOSTICS": "d", "HOOKGATE_GATEWAY": "g", "HOOKGATE_CONTEXT": "c", "HOOKGATE_CA": "f"}
+	for name, tt := range map[string]struct {
+		flags, args []string
+		want        string
+	}{
+		"nothing":         {[]string{"server", "diagnostics", "gateway", "context", "ca"}, nil, "ca=f context=c diagnostics=d gateway=g server=s"},
+		"another address": {[]string{"server", "diagnostics", "gateway", "context", "ca"}, []string{"--server=x"}, "ca=f context= diagnostics= gateway= server=x"},
+		"a cluster":       {[]string{"server", "diagnostics", "gateway", "context", "ca"}, []string{"--context=x"}, "ca=f context=x diagnostics= gateway=g server="},
+		"no client":       {[]string{"gateway", "context", "ca"}, []string{"--gateway=x"}, "ca=f context=c gateway=x"},
+	} {
+		f := pflag.NewFlagSet("test", pflag.ContinueOnError)
+		for _, flag := range tt.flags {
+			f.String(flag, "", "")
+		}
+		if err := f.Parse(tt.args); err != nil {
+			t.Fatal(err)
+		}
+		if err := flagsFromEnvironment(f, func(name string) (string, bool) { v, ok := all[name]; return v, ok }); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		f.VisitAll(func(flag *pflag.Flag) { got = append(got, flag.Name+"="+flag.Value.String()) })
+		if strings.Join(got, " ") != tt.want {
+			t.Errorf("%s: got %q, want %q", name, got, tt.want)
+		}
+	}
+}
+
 // TestSidecarDefaults checks that a sidecar has no gRPC and repeats discovery often, unless flags or variables change
 // that.
 func TestSidecarDefaults(t *testing.T) {

@@ -6,8 +6,10 @@ package command
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -32,7 +34,11 @@ type extensionsOptions struct {
 	output      string
 	watch       bool
 	interval    time.Duration // between two looks with --watch
+	name        string        // the only extension to list; empty for all
 }
+
+// extensionAliases are what people also call extensions.
+var extensionAliases = []string{"extension", "ext"}
 
 // The formats of -o that only lists have.
 const (
@@ -43,8 +49,9 @@ const (
 func newGetExtensionsCommand() *cobra.Command {
 	o := extensionsOptions{interval: 2 * time.Second}
 	cmd := &cobra.Command{
-		Use:   "extensions",
-		Short: "List the extensions, and whether they are up",
+		Use:     "extensions [EXTENSION]",
+		Aliases: extensionAliases,
+		Short:   "List the extensions, and whether they are up",
 		Long: "List the extensions of a gateway: whether they are up, since when, their calls in the last five\n" +
 			"minutes, and what they failed with.\n\n" +
 			"With --kubeconfig or --context, list the ExtensionConfigs of that cluster with the conditions that a\n" +
@@ -53,12 +60,24 @@ func newGetExtensionsCommand() *cobra.Command {
 			"called. It is not while its circuit is open, because it failed. No gateway is needed for that. Say\n" +
 			"--gateway, too, to list the extensions of the gateway in that cluster.",
 		Example: "  hookgate get extensions\n" +
+			"  hookgate get extensions acme --watch\n" +
 			"  hookgate get extensions --gateway hookgate-system --context management\n" +
 			"  hookgate get extensions --diagnostics https://hookgate.example:8443 --ca ca.crt --token-file token\n" +
 			"  hookgate get extensions --kubeconfig ~/.kube/config --extension-config-group runtime.hookgate.dev",
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd) },
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usagef("want the name of one extension at most, got %d names", len(args))
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 1 {
+				o.name = args[0]
+			}
+			return o.run(cmd)
+		},
 	}
+	cmd.ValidArgsFunction = completeStatus(&o.statusOptions, extensionNames)
 	f := o.addFlags(cmd)
 	f.StringVar(&o.group, "extension-config-group", cluster.ClusterAPIGroup,
 		"API group of the ExtensionConfigs: "+cluster.ClusterAPIGroup+" or "+cluster.HookgateGroup)
@@ -107,7 +126,7 @@ func (o *extensionsOptions) show(
 ) error {
 	s, before := newScreen(cmd.OutOrStdout()), ""
 	look := func() error {
-		g, body, err := c.get(cmd.Context(), "")
+		g, body, err := c.get(cmd.Context(), o.name)
 		if err != nil {
 			return err
 		}
@@ -183,6 +202,13 @@ func (o *extensionsOptions) ofCluster(cmd *cobra.Command) error {
 	states, err := from.States(ctx)
 	if err != nil {
 		return fmt.Errorf("get extensions: %w", cmp.Or(context.Cause(ctx), err))
+	}
+	if o.name != "" {
+		states = slices.DeleteFunc(states, func(s survey.State) bool { return s.Name != o.name })
+		if len(states) == 0 {
+			return errors.New(withHint(fmt.Sprintf("there is no ExtensionConfig %q", o.name),
+				"See \"hookgate get extensions\"."))
+		}
 	}
 	if len(states) == 0 {
 		_, _ = fmt.Fprintln(cmd.ErrOrStderr(), "There are no ExtensionConfigs.")

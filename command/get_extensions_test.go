@@ -52,6 +52,14 @@ func TestGetExtensions(t *testing.T) {
 	if diff := cmp.Diff(want, rows); diff != "" || got.code != exitDone || got.errOut != "" {
 		t.Errorf("exit status %d, %s; -want +got\n%s", got.code, got.errOut, diff)
 	}
+	one := hookgate(t, "", "get", "extensions", "new", "--kubeconfig", apiServer(t, lists))
+	if one.code != exitDone || len(columns(one.out)) != 2 || !strings.Contains(one.out, "\nnew ") {
+		t.Errorf("one of them: %+v", one)
+	}
+	one = hookgate(t, "", "get", "extensions", "nwe", "--kubeconfig", apiServer(t, lists))
+	if one.code != exitFailed || !strings.Contains(one.errOut, `there is no ExtensionConfig "nwe"`) {
+		t.Errorf("one that is not there: %+v", one)
+	}
 	none := hookgate(t, "", "get", "extensions", "--kubeconfig", apiServer(t, map[string][]any{listedConfigs: nil}))
 	if none.code != exitDone || none.out != "" || none.errOut != "There are no ExtensionConfigs.\n" {
 		t.Errorf("without any: %+v", none)

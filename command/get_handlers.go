@@ -29,8 +29,9 @@ type handlersOptions struct {
 func newGetHandlersCommand(hooks *catalog.Catalog) *cobra.Command {
 	var o handlersOptions
 	cmd := &cobra.Command{
-		Use:   "handlers",
-		Short: "List the handlers of a gateway, or of an extension",
+		Use:     "handlers",
+		Aliases: []string{"handler"},
+		Short:   "List the handlers of a gateway, or of an extension",
 		Long: "List the handlers that are registered with a gateway, with what is in effect for them: timeout,\n" +
 			"failure policy, order, and the version of objects that they get. HANDLER is the name that --handler\n" +
 			"of \"hookgate call\" accepts, and OFFERED AS the one that Cluster API sees. It sees one handler for\n" +
@@ -42,7 +43,12 @@ func newGetHandlersCommand(hooks *catalog.Catalog) *cobra.Command {
 			"  hookgate get handlers --context management\n" +
 			"  hookgate get handlers --diagnostics https://hookgate.example:8443 --ca ca.crt --token-file token -o wide\n" +
 			"  hookgate get handlers --server grpcs://127.0.0.1:9090 --ca dev-ca.crt -o json",
-		Args: cobra.NoArgs,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("want no names, got %q; \"hookgate describe EXTENSION\" has the handlers of one extension", args[0])
+			}
+			return nil
+		},
 		RunE: func(cmd *cobra.Command, _ []string) error { return o.run(cmd, hooks) },
 	}
 	f := cmd.Flags()

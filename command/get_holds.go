@@ -26,8 +26,9 @@ type holdsOptions struct {
 func newGetHoldsCommand() *cobra.Command {
 	var o holdsOptions
 	cmd := &cobra.Command{
-		Use:   "holds [CLUSTER]",
-		Short: "List the Clusters that wait for a handler, and why",
+		Use:     "holds [CLUSTER]",
+		Aliases: []string{"hold"},
+		Short:   "List the Clusters that wait for a handler, and why",
 		Long: "List the Clusters that cannot go on because a handler of a hook says so, with retryAfterSeconds or with\n" +
 			"status Failure, or because it does not answer. One gateway process knows the calls that it has made.",
 		Example: "  hookgate get holds\n  hookgate get holds --namespace team-a my-cluster",

@@ -5,6 +5,7 @@ package command
 
 import (
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -134,6 +135,29 @@ func TestGetExtensionsOfAGateway(t *testing.T) {
 	}
 }
 
+// TestOneExtension checks the ways in which users of kubectl name one object.
+func TestOneExtension(t *testing.T) {
+	s := serveStatus(t, gatewayStatus)
+	for _, args := range []string{
+		"get extensions acme", "get extension acme", "get ext acme", "describe acme", "describe extension acme", "describe extensions/acme", "describe ext/acme",
+	} {
+		got := hookgate(t, "", append(strings.Fields(args), "--diagnostics", s.URL)...)
+		if got.code != exitDone || !strings.Contains(got.out, "acme") || strings.Contains(got.out, "other") {
+			t.Errorf("%s: %+v", args, got)
+		}
+	}
+	for _, args := range []string{"get extensions acm", "describe acm", "describe handler/acme"} {
+		if got := hookgate(t, "", append(strings.Fields(args), "--diagnostics", s.URL)...); got.code != exitFailed || !strings.Contains(got.errOut, "no such extension") {
+			t.Errorf("%s: %+v", args, got)
+		}
+	}
+	for _, alias := range []string{"handler", "hold"} {
+		if got := hookgate(t, "", "get", alias, "--diagnostics", s.URL); got.code != exitDone {
+			t.Errorf("get %s: %+v", alias, got)
+		}
+	}
+}
+
 func TestDescribe(t *testing.T) {
 	s := serveStatus(t, func() *status.Gateway {
 		g := gatewayStatus()
@@ -240,6 +264,11 @@ func TestStatusErrors(t *testing.T) {
 	s := serveStatus(t, gatewayStatus)
 	secure := httptest.NewTLSServer(http.NotFoundHandler())
 	defer secure.Close()
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusNotFound)
+		_, _ = io.WriteString(w, `{"status":"Failure","message":"want /\u003chook\u003e"}`)
+	}))
+	defer front.Close()
 	token := filepath.Join(t.TempDir(), "token")
 	if err := os.WriteFile(token, []byte("wrong\n"), 0o600); err != nil {
 		t.Fatal(err)
@@ -251,6 +280,7 @@ func TestStatusErrors(t *testing.T) {
 	}{
 		"NoName":       {[]string{"describe"}, exitUsage, "want the name of one extension"},
 		"NoExtension":  {[]string{"describe", "nope", "--diagnostics", s.URL}, exitFailed, "HTTP 404: there is no such extension\nSee \"hookgate get extensions\"."},
+		"Front":        {[]string{"get", "extensions", "--diagnostics", front.URL}, exitFailed, "HTTP 404: want /<hook>\nIs this the diagnostics address of a gateway?"},
 		"NoStatus":     {[]string{"get", "holds", "--diagnostics", secure.URL}, exitFailed, "Say --ca FILE"},
 		"NoGateway":    {[]string{"get", "extensions", "--diagnostics", "http://127.0.0.1:1"}, exitFailed, "connection refused\nIs the gateway running"},
 		"NoURL":        {[]string{"get", "extensions", "--diagnostics", "127.0.0.1:8443"}, exitUsage, `--diagnostics "127.0.0.1:8443": want http://HOST:PORT`},

@@ -198,6 +198,11 @@ func (c *statusClient) refusal(code int, body []byte, extension string) error {
 			hint = `See "hookgate get extensions".`
 		}
 	}
+	// Where a gateway is called instead of its diagnostics address, the text is in an answer of a hook.
+	var answer struct{ Message string }
+	if json.Unmarshal(body, &answer) == nil && answer.Message != "" {
+		body = []byte(answer.Message)
+	}
 	return errors.New(withHint(fmt.Sprintf("gateway %s: HTTP %d: %s", c.name(), code, excerptOf(body)), hint))
 }
 

@@ -293,6 +293,19 @@ func points(c *activity.Calls) status.Points {
 	return p
 }
 
+// noExtension says that no extension has a name, and which name is nearly the same.
+func (r *Reporter) noExtension(name string) string {
+	name = text.Cut(name, limits.QuotedBytes)
+	var names []string
+	for _, x := range r.Gateway().Extensions {
+		names = append(names, x.Name)
+	}
+	if meant := text.Nearest(name, names); meant != "" {
+		return fmt.Sprintf("there is no extension %q: did you mean %q?", name, meant)
+	}
+	return fmt.Sprintf("there is no extension %q", name)
+}
+
 // ServeHTTP implements http.Handler: it answers a GET of status.Path.
 func (r *Reporter) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	var body *status.Gateway
@@ -301,7 +314,7 @@ func (r *Reporter) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	} else {
 		var ok bool
 		if body, ok = r.Extension(name); !ok {
-			http.Error(w, fmt.Sprintf("there is no extension %q", text.Cut(name, limits.QuotedBytes)), http.StatusNotFound)
+			http.Error(w, r.noExtension(name), http.StatusNotFound)
 			return
 		}
 	}

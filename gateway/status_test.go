@@ -24,7 +24,9 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/activity"
+	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/status"
+	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/policy"
 	"github.com/hookgate/hookgate/registry"
 	"github.com/hookgate/hookgate/test/samples"
@@ -337,7 +339,13 @@ func TestStatusOverHTTP(t *testing.T) {
 	if diff := cmp.Diff(want, got, cmpopts.IgnoreFields(status.Gateway{}, "Started", "Now", "Extensions")); diff != "" {
 		t.Errorf("-want +got\n%s", diff)
 	}
-	if w := get("/status?extension=other"); w.Code != http.StatusNotFound || w.Body.String() != "there is no extension \"other\"\n" {
-		t.Errorf("an unknown extension: got %d %s", w.Code, w.Body)
+	for name, want := range map[string]string{
+		"other":                    "there is no extension \"other\"\n",
+		"acmee":                    "there is no extension \"acmee\": did you mean \"acme\"?\n",
+		strings.Repeat("x", 1_000): "there is no extension \"" + text.Cut(strings.Repeat("x", 1_000), limits.QuotedBytes) + "\"\n",
+	} {
+		if w := get("/status?extension=" + name); w.Code != http.StatusNotFound || w.Body.String() != want {
+			t.Errorf("%s: got %d %s", name, w.Code, w.Body)
+		}
 	}
 }
