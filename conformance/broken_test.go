@@ -156,6 +156,13 @@ var brokenExtensions = []broken{
 			}
 		}
 	}, "the handlers are others than the first time"},
+	{"discovery.content", "has less patience at times", "", func(s *stub) {
+		s.discover = func(n int, out *hooksv1alpha1.DiscoveryResponse) {
+			if n%4 == 0 {
+				out.Handlers[1].TimeoutSeconds = proto.Int32(9)
+			}
+		}
+	}, "is announced with other values than the first time"},
 	{"discovery.order", "announces in the order of a map", "", func(s *stub) {
 		s.discover = func(n int, out *hooksv1alpha1.DiscoveryResponse) {
 			n %= len(out.Handlers)

@@ -161,13 +161,7 @@ var discoveryChecks = []Check{
 		Rule:   "Discovery always announces the same handlers.",
 		Source: guidelines + "Deterministic result",
 		run: func(ctx context.Context, s *session, v *verdict) {
-			s.rediscover(ctx, v, func(again []announced) string {
-				if reflect.DeepEqual(byName(s.announced), byName(again)) {
-					return ""
-				}
-				return "the handlers are others than the first time: " + namesOf(byName(again)) + " after " +
-					namesOf(byName(s.announced))
-			})
+			s.rediscover(ctx, v, func(again []announced) string { return otherHandlers(s.announced, again) })
 		},
 	},
 	{
@@ -176,7 +170,7 @@ var discoveryChecks = []Check{
 		Source: guidelines + "Deterministic result",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			s.rediscover(ctx, v, func(again []announced) string {
-				if namesOf(again) == namesOf(s.announced) || !reflect.DeepEqual(byName(s.announced), byName(again)) {
+				if namesOf(again) == namesOf(s.announced) || otherHandlers(s.announced, again) != "" {
 					return "" // other handlers are for discovery.content
 				}
 				return "the order is " + namesOf(again) + " after " + namesOf(s.announced)
@@ -231,9 +225,33 @@ func (s *session) rediscover(ctx context.Context, v *verdict, check func([]annou
 	}
 }
 
-func byName(handlers []announced) []announced {
+// otherHandlers returns what differs between two answers of Discovery, or "" if they mean the same: the order of
+// handlers means nothing, and what is absent is its default.
+func otherHandlers(first, again []announced) string {
+	was, is := settled(first), settled(again)
+	if namesOf(was) != namesOf(is) {
+		return "the handlers are others than the first time: " + namesOf(is) + " after " + namesOf(was)
+	}
+	for i := range was {
+		if !reflect.DeepEqual(was[i], is[i]) {
+			return fmt.Sprintf("the handler %q is announced with other values than the first time", is[i].Name)
+		}
+	}
+	return ""
+}
+
+// settled returns the handlers by name, with the defaults that callers give them.
+func settled(handlers []announced) []announced {
 	sorted := slices.Clone(handlers)
 	slices.SortStableFunc(sorted, func(a, b announced) int { return cmp.Compare(a.Name, b.Name) })
+	for i := range sorted {
+		if sorted[i].TimeoutSeconds == nil {
+			sorted[i].TimeoutSeconds = new(int64(limits.DefaultTimeout.Seconds()))
+		}
+		if sorted[i].FailurePolicy == nil {
+			sorted[i].FailurePolicy = new(string(hook.Fail))
+		}
+	}
 	return sorted
 }
 

@@ -159,6 +159,59 @@ var brokenGroups = map[string]struct {
 		"groups.content", "does not now"},
 }
 
+// toleratedGroups are added groups that keep the rules of a check in a way that a careless check would take for a violation.
+var toleratedGroups = []struct {
+	check, how string
+	discover   func(n int32) (int, string)
+}{
+	{"groups.discovery", "has 512 handlers of one hook, with names of 63 characters", func(int32) (int, string) {
+		all := make([]string, 512)
+		for i := range all {
+			all[i] = dnsHandler(fmt.Sprintf("%s-%03d", strings.Repeat("n", 59), i), "EnsureRecord", "")
+		}
+		return 200, strings.Join(all, ",")
+	}},
+	{"groups.discovery", "lists no handlers for now", func(int32) (int, string) { return 200, "" }},
+	{"groups.discovery", "has the shortest and the longest timeout, and says Fail itself", func(int32) (int, string) {
+		return 200, dnsHandler("a", "EnsureRecord", `,"timeoutSeconds":0,"failurePolicy":"Fail"`) + "," +
+			dnsHandler("b", "RemoveRecord", `,"timeoutSeconds":30,"failurePolicy":null`)
+	}},
+	{"groups.discovery", "names handlers after hooks that they are not for, with members that are not known", func(int32) (int, string) {
+		return 200, dnsHandler("removerecord", "EnsureRecord", `,"since":"v2"`) + "," + dnsHandler("discoverdns", "RemoveRecord", "")
+	}},
+	{"groups.content", "lists handlers in another order each time", func(n int32) (int, string) {
+		handlers := []string{goodDNS, dnsHandler("remove", "RemoveRecord", "")}
+		if n%2 == 0 {
+			slices.Reverse(handlers)
+		}
+		return 200, strings.Join(handlers, ",")
+	}},
+	{"groups.content", "states defaults at some times, and how often it was asked", func(n int32) (int, string) {
+		more := fmt.Sprintf(`,"asked":%d`, n)
+		if n%2 == 0 {
+			more += `,"timeoutSeconds":10,"failurePolicy":"Fail"`
+		}
+		return 200, dnsHandler("ensure", "EnsureRecord", more)
+	}},
+}
+
+// TestToleratedGroups checks that the checks of added groups fail no extension that keeps all rules.
+func TestToleratedGroups(t *testing.T) {
+	for _, tt := range toleratedGroups {
+		t.Run(tt.check+"/"+tt.how, func(t *testing.T) {
+			report, err := Run(t.Context(), startDNS(t, tt.discover), Options{Catalog: withDNS(t), Only: []string{"groups"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range report.Results {
+				if r.Status != Pass {
+					t.Errorf("an extension that %s: %s: got %s %s %+v", tt.how, r.ID, r.Status, r.Reason, r.Findings)
+				}
+			}
+		})
+	}
+}
+
 func TestBrokenAddedGroup(t *testing.T) {
 	for name, tt := range brokenGroups {
 		t.Run(name, func(t *testing.T) {

@@ -33,9 +33,10 @@ import (
 type correct struct {
 	over     Protocol // empty means both, one after the other
 	change   func(*stub)
-	checks   []string          // that must pass; the whole report must conform, too
-	requests map[string][]byte // in place of the package's own
-	lax      bool              // rules of the level SHOULD may be broken
+	checks   []string            // that must pass; the whole report must conform, too
+	requests map[string][]byte   // in place of the package's own
+	lax      bool                // rules of the level SHOULD may be broken
+	url      func(string) string // may spell the URL of the extension in another way
 }
 
 // correctExtensions keep all rules, but in ways that a careless check would report.
@@ -290,7 +291,11 @@ func TestCorrectExtensionsPass(t *testing.T) {
 				if p == GRPC {
 					checks = slices.DeleteFunc(slices.Clone(checks), func(id string) bool { return id == "answers.kind" })
 				}
-				report, err := Run(t.Context(), s.start(t, p), Options{Only: checks, Requests: tt.requests})
+				target := s.start(t, p)
+				if tt.url != nil {
+					target.URL = tt.url(target.URL)
+				}
+				report, err := Run(t.Context(), target, Options{Only: checks, Requests: tt.requests})
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -304,6 +309,34 @@ func TestCorrectExtensionsPass(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// TestEachMustHasACorrectExtension checks that each MUST has an extension that keeps the rule in a way that a careless check
+// would take for a violation. A new check without one fails here.
+func TestEachMustHasACorrectExtension(t *testing.T) {
+	covered := map[string]bool{}
+	for _, all := range []map[string]correct{correctExtensions, toleratedExtensions} {
+		for _, e := range all {
+			for _, id := range e.checks {
+				covered[id] = true
+			}
+		}
+	}
+	for _, p := range toleratedProviders {
+		covered[p.check] = true
+	}
+	for _, g := range toleratedGroups {
+		covered[g.check] = true
+	}
+	for _, c := range Checks() {
+		if c.Level == Must && !covered[c.ID] {
+			t.Errorf("%s has no extension that a careless check would fail", c.ID)
+		}
+		delete(covered, c.ID)
+	}
+	for id := range covered {
+		t.Errorf("there is a correct extension for %s, which is no check", id)
 	}
 }
 

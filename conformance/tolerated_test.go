@@ -153,6 +153,58 @@ var toleratedExtensions = map[string]correct{
 		}
 	}, checks: []string{"answers.valid", "answers.kind"}},
 
+	"names its handlers after hooks that they are not for": {change: func(s *stub) {
+		for i, h := range s.handlers {
+			h.Name = strings.ToLower(s.handlers[(i+1)%len(s.handlers)].GetRequestHook().GetHook())
+		}
+		s.handlers[0].Name = "discovery"
+	}, checks: []string{"discovery.hooks", "discovery.names", "answers.valid"}},
+	"states defaults at some times, and leaves them out at others": {change: func(s *stub) {
+		s.discover = func(n int, out *hooksv1alpha1.DiscoveryResponse) {
+			for _, h := range out.GetHandlers() {
+				h.TimeoutSeconds = proto.Int32(10)
+				if n%2 == 0 {
+					h.TimeoutSeconds, h.FailurePolicy = nil, hooksv1alpha1.FailurePolicy_FAILURE_POLICY_UNSPECIFIED
+				}
+			}
+		}
+	}, checks: []string{"discovery.content", "discovery.order"}},
+	"serves HTTPS below a path, and its URL is in upper case": {over: REST, change: func(s *stub) {
+		s.serve = func(w http.ResponseWriter, r *http.Request, next http.HandlerFunc) {
+			http.StripPrefix("/team/a", next).ServeHTTP(w, r)
+		}
+	}, url: func(url string) string {
+		return strings.Replace(url, "https", "HTTPS", 1) + "/team/a/"
+	}, checks: []string{"tls.used", "tls.certificate", "answers.valid"}},
+
+	"waits for less each time, until nothing is left to do": {change: func(s *stub) {
+		s.only("UpdateMachine", "BeforeClusterCreate")
+		s.answer = func(h *catalog.Hook, _, out proto.Message) {
+			retryAfter(h, out, int32(max(0, 40-10*s.count())))
+		}
+	}, checks: []string{"idempotence.again"}},
+	"refuses at first what it permits later": {change: func(s *stub) {
+		s.only("ValidateTopology")
+		s.before = func(_ context.Context, h *catalog.Hook, _ proto.Message) (proto.Message, error) {
+			if s.count() == 1 {
+				return refusal(h, "the quota is not known yet"), nil
+			}
+			return nil, nil
+		}
+	}, checks: []string{"idempotence.again"}},
+
+	"has patches of both types for one template, one of them empty": {change: func(s *stub) {
+		s.only("GeneratePatches")
+		s.answer = func(_ *catalog.Hook, in, out proto.Message) {
+			uid := in.(*hooksv1alpha1.GeneratePatchesRequest).GetItems()[0].GetUid()
+			out.(*hooksv1alpha1.GeneratePatchesResponse).Items = []*hooksv1alpha1.GeneratePatchesResponseItem{
+				{Uid: uid, PatchType: jsonPatch + 1}, // Cluster API takes it for no changes
+				{Uid: uid, PatchType: jsonPatch + 1, Patch: []byte(`{"spec":{"template":{"spec":{"new":[]}}}}`)},
+				{Uid: uid, PatchType: jsonPatch, Patch: []byte(`[{"op":"add","path":"/spec/template/spec/new/-","value":1}]`)},
+			}
+		}
+	}, checks: []string{"patches.type", "patches.decode", "patches.apply", "patches.idempotent"}},
+
 	"merges what is there already, beside the spec": {change: func(s *stub) {
 		s.only("CanUpdateMachine")
 		s.answer = func(_ *catalog.Hook, in, out proto.Message) {
