@@ -133,6 +133,7 @@ func TestBadValuesAreRefused(t *testing.T) {
 		"a tag of 129 characters":         {values{"image": values{"tag": strings.Repeat("v", 129)}}, "at '/image/tag'"},
 		"a digest that is cut off":        {values{"image": values{"digest": "sha256:" + strings.Repeat("a", 63)}}, "at '/image/digest'"},
 		"an environment without a name":   {values{"env": []any{values{"value": "x"}}}, "at '/env/0': missing property 'name'"},
+		"the namespace as a variable":     {values{"env": []any{values{"name": "POD_NAMESPACE", "value": "x"}}}, "env: POD_NAMESPACE is set by the chart"},
 		"a quantity that is a list":       {values{"resources": values{"limits": values{"memory": []any{}}}}, "at '/resources/limits/memory'"},
 		"a manifest whose name is a path": {values{"extensionConfigs": values{"a/b.yaml": ""}}, "'a/b.yaml' does not match pattern"},
 		"a manifest that is an object":    {values{"extensionConfigs": values{"a.yaml": values{}}}, "at '/extensionConfigs/a.yaml': got object, want string"},

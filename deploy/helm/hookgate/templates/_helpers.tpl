@@ -54,6 +54,25 @@ labels:
 {{- end }}
 {{- end }}
 
+{{/*
+hookgate.goMemoryLimit is nine tenths of the memory limit, as Go's runtime reads it. It is empty without a limit, for one
+that is no quantity, and where env has GOMEMLIMIT itself.
+*/}}
+{{- define "hookgate.goMemoryLimit" -}}
+{{- $limit := dig "limits" "memory" "" (.Values.resources | default dict) }}
+{{- if not (kindIs "string" $limit) }}{{ $limit = printf "%.0f" (float64 $limit) }}{{ end }}
+{{- $factors := dict "m" 1e-3 "" 1 "k" 1e3 "M" 1e6 "G" 1e9 "T" 1e12 "P" 1e15 "E" 1e18
+  "Ki" 1024 "Mi" 1048576 "Gi" 1073741824 "Ti" 1099511627776 "Pi" 1125899906842624 "Ei" 1152921504606846976 }}
+{{- $own := false }}
+{{- range .Values.env }}{{ if eq .name "GOMEMLIMIT" }}{{ $own = true }}{{ end }}{{ end }}
+{{- if and (not $own) (regexMatch "^([0-9]{1,19}([.][0-9]{0,9})?|[.][0-9]{1,9})(m|k|M|G|T|P|E|[KMGTPE]i|[eE][0-9]{1,2})?$" $limit) }}
+{{- $suffix := regexFind "[A-Za-z]+$" $limit }}
+{{- $mebibytes := divf (mulf (trimSuffix $suffix $limit) (get $factors $suffix) 0.9) 1048576 | floor }}
+{{- /* Go's runtime ends at once if the limit is no int64, and the collector never rests if it is nothing. */}}
+{{- if and (ge $mebibytes 1.0) (lt $mebibytes 8796093022208.0) }}{{ printf "%.0fMiB" $mebibytes }}{{ end }}
+{{- end }}
+{{- end }}
+
 {{/* hookgate.checks fails for values that are valid one by one and contradict each other. */}}
 {{- define "hookgate.checks" -}}
 {{- $hub := include "hookgate.hub" . }}
@@ -69,6 +88,9 @@ labels:
 {{- end }}
 {{- if and .extensionConfigs (ne .installation "directory") }}
 {{- fail (printf "extensionConfigs is for the installation directory: %s reads them from the cluster" .installation) }}
+{{- end }}
+{{- range .env }}
+{{- if eq .name "POD_NAMESPACE" }}{{ fail "env: POD_NAMESPACE is set by the chart, to the release's namespace" }}{{ end }}
 {{- end }}
 {{- if and .register (ne .installation "hub-beside-core") }}
 {{- fail (printf "register is for the installation hub-beside-core, not %s: for others, docs/deploy.md has the ExtensionConfig to apply where Cluster API runs" .installation) }}
