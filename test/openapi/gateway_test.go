@@ -42,7 +42,14 @@ type gateway struct {
 // the certificates of one authority.
 func startGateway(t *testing.T, pair *devcert.Pair, extensions map[string]string, flags ...string) *gateway {
 	t.Helper()
-	binary := process.Program(t, "HOOKGATE_BIN")
+	return startProgram(t, process.Program(t, "HOOKGATE_BIN"), pair, extensions, flags...)
+}
+
+// startProgram is startGateway with a program that has groups of its own.
+func startProgram(
+	t *testing.T, binary string, pair *devcert.Pair, extensions map[string]string, flags ...string,
+) *gateway {
+	t.Helper()
 	certs, configs := t.TempDir(), t.TempDir()
 	if err := pair.WriteDir(certs); err != nil {
 		t.Fatal(err)
