@@ -61,6 +61,13 @@ type line struct {
 	before, after   footprint
 }
 
+// add adds a later line of the same fault.
+func (l *line) add(next *line) {
+	l.sent, l.specified = l.sent+next.sent, l.specified+next.specified
+	l.healthy.add(next.healthy)
+	l.peak, l.after = max(l.peak, next.peak), next.after
+}
+
 // enough is how many calls of healthy callers a row waits for.
 const enough = 150
 
@@ -72,7 +79,7 @@ const settling = 2 * time.Minute
 func (w *world) run(t *testing.T, r row) line {
 	t.Helper()
 	w.pauseLoad(t)
-	l := line{name: r.name, before: w.least(t)}
+	l := line{name: r.name, before: w.usual(t)}
 	w.resumeLoad(t)
 	_ = w.look(t)
 	w.gateway.resetPeak()
@@ -129,8 +136,10 @@ type table struct {
 	base window
 }
 
+// head begins a table, whose ratios are to what healthy callers see without any fault.
 func (p table) head() {
-	fmt.Fprintf(p.out, "\nhealthy callers before: p50 %s, p99 %s\n\n", round(p.base.quantile(.5)), round(p.base.quantile(.99)))
+	fmt.Fprintf(p.out, "\nhealthy callers without any fault: p50 %s, p99 %s of %d calls\n\n", round(p.base.quantile(.5)),
+		round(p.base.quantile(.99)), p.base.Sent)
 	fmt.Fprintf(p.out, "%-34s %7s %9s %9s | %7s %9s %8s %7s | %8s %6s %8s | %s\n", "fault", "calls", "specified", "otherwise",
 		"healthy", "otherwise", "p99", "ratio", "peak MiB", "heap", "resident", "left: goroutines, descriptors, series, files")
 }

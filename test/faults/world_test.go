@@ -297,6 +297,26 @@ func (p *program) signal(t *testing.T, s syscall.Signal) {
 	if err != nil {
 		t.Fatalf("signal the extension: %v", err)
 	}
+	if s == syscall.SIGSTOP {
+		process.Eventually(t, "the extension has stopped", func() bool { return hasStopped(t, pids[0]) })
+	}
+}
+
+// hasStopped reports whether no thread of a process runs any more: on a busy machine, that comes after the signal.
+func hasStopped(t *testing.T, pid int) bool {
+	t.Helper()
+	threads, err := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/stat", pid))
+	if err != nil || len(threads) == 0 {
+		t.Fatalf("threads of the extension: %d, %v", len(threads), err)
+	}
+	for _, thread := range threads {
+		// The state is behind the name of the program, which is in parentheses.
+		stat, err := os.ReadFile(thread)
+		if i := bytes.LastIndexByte(stat, ')'); err != nil || !bytes.HasPrefix(stat[i+1:], []byte(" T")) {
+			return false
+		}
+	}
+	return true
 }
 
 // world is a gateway under the load of healthy callers.
