@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/hookgate/hookgate/test/samples"
 )
 
@@ -39,7 +41,8 @@ func openFan(ctx context.Context, p *peer, path string, caPEM []byte) (caller, e
 }
 
 // measureFanOut compares a call to that many slow handlers, which a gateway of its own aggregates, with a call to one of
-// them, and with what Cluster API's own client does: one after the other.
+// them, with what Cluster API's own client does, one after the other, and with the floor: all of them called at the same
+// time without anything between.
 func (f *fleet) measureFanOut(ctx context.Context, binary string, handlers, times int) (*fanOutResult, error) {
 	direct := f.peer(peerDirect)
 	inner := &fleet{dir: f.dir, certs: f.certs, stderr: new(strings.Builder)}
@@ -78,13 +81,15 @@ func (f *fleet) measureFanOut(ctx context.Context, binary string, handlers, time
 	}
 
 	res := &fanOutResult{Handlers: handlers, HandlerMilliseconds: float64(slowTime.Milliseconds()), Times: times}
-	var ones, alls, sequences []float64
+	var ones, alls, sequences, directs, togethers []float64
 	for n := range times + 1 {
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
 		a, errOne := timeCalls(one)
 		b, errAll := timeCalls(all)
+		d, errDirect := timeCalls(sequence[0])
+		e, errTogether := timeTogether(sequence)
 		var c float64
 		var errSequence error
 		if n*handlers <= 200 { // which takes four seconds together
@@ -94,17 +99,19 @@ func (f *fleet) measureFanOut(ctx context.Context, binary string, handlers, time
 		for _, e := range []struct {
 			p   *peer
 			err error
-		}{{gateway, errOne}, {gateway, errAll}, {direct, errSequence}} {
+		}{{gateway, errOne}, {gateway, errAll}, {direct, errDirect}, {direct, errTogether}, {direct, errSequence}} {
 			if e.err != nil {
 				return nil, fmt.Errorf("fan-out: %s: %w%s", e.p.name, e.err, e.p.complaint())
 			}
 		}
 		if n > 0 { // The first one warms up: it opens the gateway's connections.
 			ones, alls = append(ones, a), append(alls, b)
+			directs, togethers = append(directs, d), append(togethers, e)
 		}
 	}
 	res.One, res.All, res.Sequential = median(ones), median(alls), median(sequences)
 	res.AllToOnes, res.SequentialToOne = ratios(alls, ones), res.Sequential/res.One
+	res.Together, res.TogetherToOnes = median(togethers), ratios(togethers, directs)
 	return res, nil
 }
 
@@ -117,4 +124,15 @@ func timeCalls(cs ...caller) (float64, error) {
 		}
 	}
 	return microseconds(time.Since(start)) / 1000, nil
+}
+
+// timeTogether makes all calls at the same time and returns the milliseconds that they took.
+func timeTogether(cs []caller) (float64, error) {
+	start := time.Now()
+	var g errgroup.Group
+	for _, c := range cs {
+		g.Go(c.call)
+	}
+	err := g.Wait()
+	return microseconds(time.Since(start)) / 1000, err
 }

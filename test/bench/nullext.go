@@ -137,6 +137,17 @@ func nullExtension(accepted *atomic.Int64) http.Handler {
 	})
 }
 
+// listenAsPeer listens on a free loopback port, and prints the address for the harness, with which the process ends.
+func listenAsPeer() (net.Listener, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	endWithStdin()
+	fmt.Println(listeningPrefix + l.Addr().String())
+	return l, nil
+}
+
 // servePeer serves h over TLS on a free loopback port, HTTP/1.1 and HTTP/2, and prints the address. It counts the
 // accepted connections, is the main function of the peers' processes, and ends when the harness does.
 func servePeer(h http.Handler, accepted *atomic.Int64, certFile, keyFile string) error {
@@ -144,12 +155,10 @@ func servePeer(h http.Handler, accepted *atomic.Int64, certFile, keyFile string)
 	if err != nil {
 		return err
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := listenAsPeer()
 	if err != nil {
 		return err
 	}
-	endWithStdin()
-	fmt.Println(listeningPrefix + l.Addr().String())
 	srv := &http.Server{
 		Handler:           h,
 		TLSConfig:         &tls.Config{Certificates: []tls.Certificate{cert}, MinVersion: tls.VersionTLS12},

@@ -5,7 +5,6 @@ package main
 
 import (
 	"fmt"
-	"net"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -73,12 +72,10 @@ func serveNullGRPC(certFile, keyFile string) error {
 	if err != nil {
 		return err
 	}
-	l, err := net.Listen("tcp", "127.0.0.1:0")
+	l, err := listenAsPeer()
 	if err != nil {
 		return err
 	}
-	endWithStdin()
-	fmt.Println(listeningPrefix + l.Addr().String())
 	return grpc.NewServer(grpc.Creds(tls), grpc.ForceServerCodecV2(untouched{}), grpc.MaxRecvMsgSize(64<<20),
 		grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
 			method, _ := grpc.MethodFromServerStream(stream)

@@ -57,6 +57,10 @@ type fanOutResult struct {
 	// AllToOnes has each time of all divided by that of one beside it.
 	AllToOnes       []float64 `json:"allToOnes"`
 	SequentialToOne float64   `json:"sequentialToOne"`
+	// Together is the time of all, called directly at the same time, and TogetherToOnes has each divided by that of one,
+	// called directly: the least that a fan-out takes with this extension and on this machine.
+	Together       float64   `json:"togetherMilliseconds"`
+	TogetherToOnes []float64 `json:"togetherToOnes"`
 }
 
 // cell returns the result of a cell, by size, callers and protocols, or nil if it was not selected.
@@ -193,9 +197,11 @@ func (f *fanOutResult) writeFanOut(w io.Writer) error {
 	_, err := fmt.Fprintf(w, `Fan-out: a lifecycle call to handlers that take %.0f ms each, medians of %d
   one handler, through the gateway               %8.1f ms
   %3d handlers, aggregated by the gateway        %8.1f ms  %6.2f times one
+  %3d handlers, called directly, all at once     %8.1f ms  %6.2f times one that is called directly: the floor here
   %3d handlers, called directly and in sequence  %8.1f ms  %6.2f times one, as Cluster API's own client does
 
-`, f.HandlerMilliseconds, f.Times, f.One, f.Handlers, f.All, median(f.AllToOnes), f.Handlers, f.Sequential, f.SequentialToOne)
+`, f.HandlerMilliseconds, f.Times, f.One, f.Handlers, f.All, median(f.AllToOnes), f.Handlers, f.Together,
+		median(f.TogetherToOnes), f.Handlers, f.Sequential, f.SequentialToOne)
 	return err
 }
 
