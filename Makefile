@@ -39,8 +39,13 @@ PROGRAMS := HOOKGATE_BIN=$(GATEWAY) HOOKGATE_TEST_EXTENSION=$(BIN)/test-extensio
 # These suites need more than Go: `make test-all` runs them.
 APART := /test/(badservers|clusterctl|contract|deploy|examples|image|kubernetes|monitoring|provider|proxies)$$
 
-# The suites of `make test-all` that run one after the other.
-SUITES ?= contract skew kubernetes clusterctl helm image infrastructure openapi monitoring proxies examples faults
+# `make test-all` runs the suites of each row one after the other, and both rows side by side: they wait as often as they
+# compute. The faults come last, when the other row has ended: their latencies are printed.
+ROW1 ?= e2e proxies examples
+ROW2 ?= contract skew kubernetes clusterctl helm image infrastructure openapi monitoring faults
+
+# What these suites start besides the gateway, and takes minutes to build.
+BUILT := kubernetes-binaries e2e-binaries skew-binaries clusterctl fake-cloud $(BIN)/kustomize
 
 # The image: its name, its platforms, and its file.
 IMAGE_NAME ?= ghcr.io/hookgate/hookgate
@@ -174,17 +179,28 @@ test: build test-extension $(if $(RACE),race) $(BIN)/gotestsum ## Run the tests 
 	@for module in test/extension tools/image tools/performance; do (cd $$module && $(GOTEST) ./...); done
 	@cd test/conversion && $(PROGRAMS) $(BIN)/gotestsum --format pkgname -- -vet=off -count=1 ./... # it compares values, which needs no race detector
 
-# The end-to-end suite mostly waits, so it runs beside the others. What it starts is built before.
+# The output of the rows comes one after the other, each when it and those above have ended.
 .PHONY: test-all
-test-all: build kubernetes-binaries e2e-binaries skew-binaries examples-python clusterctl infrastructure-go fake-cloud ## Run the suites that need more than Go: API servers, the image, a browser, Prometheus, other languages, faults, Cluster API
-	@$(MAKE) --no-print-directory test-e2e >$(BIN)/test-e2e.log 2>&1 & e2e=$$!; trap 'kill $$e2e' INT TERM; failed=; \
-	for suite in $(SUITES); do \
+test-all: build test-extension $(if $(RACE),race) $(BIN)/gotestsum test-all-programs examples-python infrastructure-go ## Run the suites that need more than Go: API servers, the image, a browser, Prometheus, other languages, faults, Cluster API
+	@rows=(); trap 'kill "$${rows[@]}"' INT TERM; failed=; \
+	for row in '$(ROW1)' '$(ROW2)'; do \
+		$(MAKE) --no-print-directory suites SUITES="$$row" >$(BIN)/row$$(($${#rows[@]} + 1)).log 2>&1 & rows+=($$!); \
+	done; \
+	for i in 1 2; do wait "$${rows[i-1]}" || failed=1; cat $(BIN)/row$$i.log; done; \
+	if [ -n "$$failed" ]; then echo "test-all: a suite failed: see the lines that begin with 'failed:'"; exit 1; fi
+
+.PHONY: suites
+suites:
+	@failed=; for suite in $(SUITES); do \
 		printf '\n-- make test-%s (%s)\n' $$suite "$$(date -u +%H:%M:%S)"; \
 		$(MAKE) --no-print-directory test-$$suite || failed="$$failed $$suite"; \
 	done; \
-	printf '\n-- make test-e2e, which runs beside the others (%s)\n' "$$(date -u +%H:%M:%S)"; \
-	wait $$e2e || failed="$$failed e2e"; cat $(BIN)/test-e2e.log; \
+	printf '\n-- ended:%s (%s)\n' "$$(printf ' %s' $(SUITES))" "$$(date -u +%H:%M:%S)"; \
 	if [ -n "$$failed" ]; then echo "failed:$$failed"; exit 1; fi
+
+# All of them are built before the rows begin, so that no two build the same.
+.PHONY: test-all-programs
+test-all-programs: $(BUILT) ## Build what test-all needs besides the gateway, which takes some minutes the first time
 
 .PHONY: test-unit
 test-unit: $(BIN)/gotestsum ## Run the tests that start no program
@@ -217,9 +233,10 @@ test-clusterctl: build clusterctl kubernetes-binaries $(if $(RACE),race) $(BIN)/
 		HOOKGATE_KUSTOMIZE=$(BIN)/kustomize KUBEBUILDER_ASSETS='$(KUBEBUILDER_ASSETS)' $(GOTEST) ./test/clusterctl
 
 .PHONY: test-helm
-test-helm: $(BIN)/gotestsum $(BIN)/kustomize ## Lint the Helm chart, and compare what it installs with the manifests of kustomize
+test-helm: kubernetes-binaries $(BIN)/gotestsum $(BIN)/kustomize ## Lint the Helm chart, compare what it installs with the manifests of kustomize, and install it in a real API server
 	@$(GO) build -o $(BIN)/release ./deploy/release/generate
 	@cd test/helm && HOOKGATE_COMPLETE=1 HOOKGATE_RELEASE=$(BIN)/release HOOKGATE_KUSTOMIZE=$(BIN)/kustomize \
+		KUBEBUILDER_ASSETS='$(KUBEBUILDER_ASSETS)' \
 		$(BIN)/gotestsum --format pkgname -- -vet=off -count=1 ./... # without the race detector: it compares files
 
 .PHONY: test-image
@@ -419,6 +436,12 @@ bench-go: ## Run the Go benchmarks
 
 ##@ Change
 
+.PHONY: download
+download: ## Download all modules that the targets need, a module of this repository after the other
+	@for module in $$(git ls-files '*go.mod' ':!*/testdata/*'); do \
+		$(GO) -C "$$(dirname "$$module")" mod download || exit; \
+	done
+
 .PHONY: generate
 generate: $(BUF) ## Regenerate gen/, deploy/crd/, the dashboard, proto/testdata/ and the pages of docs/ that come from the code
 	@$(BUF) generate
@@ -440,11 +463,15 @@ format: $(BUF) ## Format Go and proto files
 .PHONY: verify
 verify: lint verify-proto verify-generated verify-modules verify-workflows verify-vulnerabilities ## Lint, check the contract and the workflows, and check that generated files are up to date
 
+# The linters' heap is large and lives long: with the usual pace, the garbage collector takes two fifths of the time.
+LINT_MEMORY ?= 6GiB
+LINT := GOGC=400 GOMEMLIMIT=$(LINT_MEMORY) $(GOLANGCI_LINT)
+
 .PHONY: lint
-lint: ## Run the linters, the rules of import directions among them
-	@$(GOLANGCI_LINT) run
+lint: ## Run the linters, the rules of import directions among them; they take up to LINT_MEMORY (6GiB)
+	@$(LINT) run
 	@# The other modules, two at a time: they find in the linters' cache what the first has made of shared dependencies.
-	@printf '%s\n' $(filter-out .,$(LINTED)) | xargs -P 2 -I{} bash -c 'found=$$(cd {} && $(GOLANGCI_LINT) run \
+	@printf '%s\n' $(filter-out .,$(LINTED)) | xargs -P 2 -I{} bash -c 'found=$$(cd {} && $(LINT) run \
 		--allow-parallel-runners --config $(CURDIR)/.golangci.yml 2>&1) || { printf "in {}:\n%s\n" "$$found"; exit 1; }'
 
 .PHONY: verify-proto
