@@ -37,6 +37,7 @@ package main
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"flag"
 	"fmt"
@@ -44,7 +45,6 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
-	"runtime"
 	"sync/atomic"
 	"syscall"
 	"time"
@@ -92,7 +92,7 @@ func runPeer(args []string) error {
 	ca := flags.String("ca", "", "")
 	grpc := flags.Bool("grpc", false, "be the null extension over gRPC")
 	upstream := flags.String("upstream", "", "forward to this URL; empty: be the null extension")
-	burn := flags.Duration("burn", 0, "take that much CPU time more for each call, to be noticed by tests")
+	work := flags.Int("work", 0, "hash that many MiB before each call, to be noticed by tests")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -107,17 +107,19 @@ func runPeer(args []string) error {
 			return err
 		}
 	}
-	if *burn > 0 {
-		h = burning(h, *burn)
+	if *work > 0 {
+		h = working(h, *work)
 	}
 	return servePeer(h, &accepted, *cert, *key)
 }
 
-// burning takes time before h.
-func burning(h http.Handler, d time.Duration) http.Handler {
+// working hashes that many MiB before each call of h. Unlike a time, work takes as much CPU on a busy machine.
+func working(h http.Handler, mebibytes int) http.Handler {
+	block := make([]byte, 1<<20)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		for start := time.Now(); time.Since(start) < d; {
-			runtime.Gosched() // which is no sleep
+		sum := sha256.New()
+		for range mebibytes {
+			_, _ = sum.Write(block) // never fails
 		}
 		h.ServeHTTP(w, r)
 	})
@@ -149,7 +151,7 @@ func run(ctx context.Context, o options, stdout, stderr io.Writer) (err error) {
 		return err
 	}
 	if o.ratio {
-		return f.compare(ctx, o.cells, o.pace, stdout)
+		return compare(ctx, o.cells, f.against(o.pace), stdout)
 	}
 	res := &result{Machine: thisMachine(), Rounds: o.pace.rounds, DurationSeconds: o.pace.duration.Seconds()}
 	if _, err := fmt.Fprintln(stdout, res.Machine); err != nil {

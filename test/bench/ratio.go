@@ -19,15 +19,25 @@ const tolerance = 0.15
 // ratioPace is that of a comparison in CI, with S, M and L: half a minute, or a whole one if cells are measured again.
 var ratioPace = pace{rounds: 5, duration: time.Second, warmUp: 200 * time.Millisecond}
 
+// measurer measures the gateway and the baseline in a cell.
+type measurer func(context.Context, cell) (*cellResult, error)
+
+// against returns a measurer of the fleet's gateway and baseline.
+func (f *fleet) against(pc pace) measurer {
+	return func(ctx context.Context, c cell) (*cellResult, error) {
+		peers := []*peer{f.peer(peerBaseline), f.peer(peerGateway)}
+		return measureCell(ctx, c, peers, f.peer(peerDirect), pc, f.certs.caPEM)
+	}
+}
+
 // compare fails if the gateway is worse than the baseline in a cell: beyond the tolerance in every round, and again in
 // every round when the cell is measured once more. Noise, which is not so faithful, does not make it fail.
-func (f *fleet) compare(ctx context.Context, cells []cell, pc pace, stdout io.Writer) error {
+func compare(ctx context.Context, cells []cell, measure measurer, stdout io.Writer) error {
 	for attempt := range 2 {
 		var worse []cell
 		var findings []error
 		for _, c := range cells {
-			peers := []*peer{f.peer(peerBaseline), f.peer(peerGateway)}
-			res, err := measureCell(ctx, c, peers, f.peer(peerDirect), pc, f.certs.caPEM)
+			res, err := measure(ctx, c)
 			if err != nil {
 				return err
 			}

@@ -4,8 +4,13 @@
 package main
 
 import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -66,8 +71,51 @@ func TestWorse(t *testing.T) {
 	}
 }
 
-// TestCompareNoticesASlowPeer compares proxies, of which one burns CPU time.
-func TestCompareNoticesASlowPeer(t *testing.T) {
+func TestCompare(t *testing.T) {
+	const slow = ", 4 callers, HTTP/1.1: the rate is 0.50-0.50 times the baseline's"
+	small, medium := cell{payload: payload{size: "S"}, callers: 4}, cell{payload: payload{size: "M"}, callers: 4}
+	for name, tc := range map[string]struct {
+		reason string
+		rates  []float64 // of the gateway, where the baseline has 100, in the order of measurement
+		err    string
+	}{
+		"Equal":     {reason: "nothing is measured twice", rates: []float64{100, 100}},
+		"Noise":     {reason: "M is as good in its second attempt", rates: []float64{100, 50, 100}},
+		"Worse":     {reason: "M is worse twice", rates: []float64{100, 50, 50}, err: "M" + slow},
+		"BothWorse": {reason: "both are said", rates: []float64{50, 50, 50, 50}, err: "S" + slow + "\nM" + slow},
+		"OneBetter": {reason: "S is as good in its second attempt", rates: []float64{50, 50, 100, 50}, err: "M" + slow},
+		"NoAnswer":  {reason: "a peer that does not answer is not measured", rates: []float64{100}, err: "connection refused"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			left := tc.rates
+			measure := func(_ context.Context, c cell) (*cellResult, error) {
+				if len(left) == 0 {
+					return nil, errors.New("connection refused")
+				}
+				rate := left[0]
+				left = left[1:]
+				return &cellResult{Size: c.size, Callers: c.callers, Protocol: http1Protocol, Peers: []peerResult{
+					{Peer: peerBaseline, Rounds: []round{{Rate: 100, CPU: 1}}}, {Peer: peerGateway, Rounds: []round{{Rate: rate, CPU: 1}}},
+				}}, nil
+			}
+			var output strings.Builder
+			err := compare(t.Context(), []cell{small, medium}, measure, &output)
+			if got := fmt.Sprint(err); got != cmp.Or(tc.err, "<nil>") {
+				t.Errorf("%s: %s, want %s\n%s", tc.reason, got, cmp.Or(tc.err, "<nil>"), output.String())
+			}
+			if len(left) != 0 {
+				t.Errorf("%s: %d measurements were not made", tc.reason, len(left))
+			}
+			if n := strings.Count(output.String(), "peer "); n != len(tc.rates) {
+				t.Errorf("%s: %d tables, want one for each of %d measurements:\n%s", tc.reason, n, len(tc.rates), output.String())
+			}
+		})
+	}
+}
+
+// TestMeasureCellSeesWork measures proxies, of which one hashes 32 MiB for each call: many times what a proxy does for
+// it, on any machine.
+func TestMeasureCellSeesWork(t *testing.T) {
 	if _, err := os.Stat("/proc/self/stat"); err != nil {
 		t.Skip("CPU time is read from Linux's /proc")
 	}
@@ -86,29 +134,19 @@ func TestCompareNoticesASlowPeer(t *testing.T) {
 	if _, err := f.startSelf(t.Context(), &f.peers, peerBaseline, proxy...); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := f.startSelf(t.Context(), &f.peers, peerGateway, append(proxy, "--burn", "2ms")...); err != nil {
+	if _, err := f.startSelf(t.Context(), &f.peers, peerGateway, append(proxy, "--work", "32")...); err != nil {
 		t.Fatal(err)
 	}
 	small, err := newPayload("S")
 	if err != nil {
 		t.Fatal(err)
 	}
-	cells := []cell{{payload: small, callers: 4, protocol: http1Protocol}}
-	quick := pace{rounds: 3, duration: 100 * time.Millisecond}
-
-	var output strings.Builder
-	err = f.compare(t.Context(), cells, quick, &output)
-	if err == nil || !strings.Contains(err.Error(), "S, 4 callers, HTTP/1.1: the CPU time of a call is ") {
-		t.Errorf("a peer that takes 2 ms more for each call: %v\n%s", err, output.String())
+	measure := f.against(pace{rounds: 2, duration: 200 * time.Millisecond})
+	res, err := measure(t.Context(), cell{payload: small, callers: 1, protocol: http1Protocol})
+	if err != nil {
+		t.Fatal(err)
 	}
-	if n := strings.Count(output.String(), "peer "); n != 2 {
-		t.Errorf("%d tables were printed before it failed, want that of another try, too:\n%s", n, output.String())
-	}
-
-	// The other way round, the baseline is the slow one.
-	f.peers[1].name, f.peers[2].name = peerGateway, peerBaseline
-	output.Reset()
-	if err := f.compare(t.Context(), cells, quick, &output); err != nil {
-		t.Errorf("a peer that takes 2 ms less for each call: %v\n%s", err, output.String())
+	if ratios := res.ratios(peerGateway, peerBaseline, cpuOf); len(ratios) != 2 || slices.Min(ratios) < 1+tolerance {
+		t.Errorf("CPU time with the work is %.2f times that without it, want more than %.2f in both rounds", ratios, 1+tolerance)
 	}
 }

@@ -96,6 +96,16 @@ func (e *extensions) rounds(t testing.TB, n int) {
 	})
 }
 
+// asked waits until the extensions have been asked n times since the start. Unlike rounds, it counts what was asked
+// before it is called.
+func (e *extensions) asked(t testing.TB, n int) {
+	t.Helper()
+	eventually(t, fmt.Sprintf("%d discoveries since the start", n), func() (string, bool) {
+		asked := len(e.calls())
+		return strconv.Itoa(asked), asked >= n
+	})
+}
+
 // named returns a handler of BeforeClusterCreate, which states that it understands that version of objects, if it is
 // not empty.
 func named(name, clusterAPIVersion string) registry.Handler {
