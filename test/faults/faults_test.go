@@ -32,12 +32,15 @@ func TestFaults(t *testing.T) {
 	}
 }
 
+// soakVariable is the environment variable with the duration of TestSoak.
+const soakVariable = "HOOKGATE_SOAK"
+
 // TestSoak injects all faults in turns for the duration in HOOKGATE_SOAK, and compares the end with the state after the
 // first turn: whatever a fault makes once, such as a series of a metric or the buffer of a pool, is there by then.
 func TestSoak(t *testing.T) {
-	duration, err := time.ParseDuration(os.Getenv("HOOKGATE_SOAK"))
+	duration, err := time.ParseDuration(os.Getenv(soakVariable))
 	if err != nil {
-		t.Skip("HOOKGATE_SOAK is not set: `make soak DURATION=1h` sets it")
+		t.Skip(soakVariable + " is not set: `make soak DURATION=1h` sets it")
 	}
 	w := newWorld(t)
 	p := table{out: os.Stdout, base: w.warmUp(t)}
