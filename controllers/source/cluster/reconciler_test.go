@@ -439,13 +439,13 @@ func TestNewGenerationStartsTheBackoffOver(t *testing.T) {
 	})
 	r.extensions.fail("connection refused")
 	api.register("acme", nil)
-	r.extensions.asked(t, 2) // the next would be in an hour
+	r.extensions.awaitCalls(t, 2) // the next would be in an hour
 	for i := range 2 {
 		api.register(
 			"acme",
 			func(c *runtimev1.ExtensionConfig) { c.Spec.Settings = map[string]string{"change": strconv.Itoa(i)} },
 		)
-		r.extensions.asked(t, 4+2*i)
+		r.extensions.awaitCalls(t, 4+2*i)
 	}
 	if n := len(r.extensions.calls()); n != 6 {
 		t.Errorf("the extension was asked %d times, want twice for each generation", n)
@@ -456,7 +456,7 @@ func TestNewGenerationStartsTheBackoffOver(t *testing.T) {
 	before := len(r.extensions.calls())
 	r.extensions.fail("again")
 	api.register("acme", func(c *runtimev1.ExtensionConfig) { c.Annotations["look"] = "once more" })
-	r.extensions.asked(t, before+2) // a success has started it over, too
+	r.extensions.awaitCalls(t, before+2) // a success has started it over, too
 }
 
 func TestEndpointsOfAServiceMakeItDiscoverAgain(t *testing.T) {

@@ -96,9 +96,9 @@ func (e *extensions) rounds(t testing.TB, n int) {
 	})
 }
 
-// asked waits until the extensions have been asked n times since the start. Unlike rounds, it counts what was asked
-// before it is called.
-func (e *extensions) asked(t testing.TB, n int) {
+// awaitCalls waits until the extensions have been asked n times since the start. Unlike rounds, it counts what was
+// asked before it is called.
+func (e *extensions) awaitCalls(t testing.TB, n int) {
 	t.Helper()
 	eventually(t, fmt.Sprintf("%d discoveries since the start", n), func() (string, bool) {
 		asked := len(e.calls())
