@@ -72,7 +72,7 @@ func (o *Objects) convertObject(
 // write returns the JSON of converted, an object of the side dst: with the metadata of the object that it was converted
 // from, and the members in tree. It adds members without a place to lost.
 func (o *object) write(converted value, k *kind, dst *side, tree *place, lost *lossSet) ([]byte, error) {
-	out := make([]byte, 0, o.size+o.size/4+64)
+	out := make([]byte, 0, o.size)
 	out = append(out, `{"kind":"`+k.name+`","apiVersion":"`+group+"/"+dst.name+`"`...)
 	if o.metadata != nil {
 		out = append(append(out, `,"metadata":`...), o.metadata...)
@@ -133,18 +133,28 @@ func (o *Objects) anyAPIVersion(group, kind string) (string, error) {
 // decodeError returns the error of an object that could not be decoded: one that is malformed, or beyond a limit, or
 // whose memory the Guard refused.
 func decodeError(err error, format string, args ...any) error {
+	e := beyond(err)
+	switch {
+	case e == nil:
+		return hook.Errorf(hook.InvalidRequest, format+": %s", append(args, err.Error())...)
+	case e.Kind == hook.TooLarge:
+		return hook.Errorf(e.Kind, "convert %s to %s: %s", args[0], args[1], e.Message)
+	}
+	return e
+}
+
+// beyond returns the error of a limit or of the Guard, or nil if err is another one.
+func beyond(err error) *hook.Error {
 	var e *hook.Error
 	switch {
 	case errors.Is(err, context.Canceled):
 		return hook.Errorf(hook.Canceled, "the caller left").WithCause(err)
 	case errors.Is(err, context.DeadlineExceeded):
 		return hook.Errorf(hook.Timeout, "no answer before the deadline").WithCause(err)
-	case !errors.As(err, &e):
-		return hook.Errorf(hook.InvalidRequest, format+": %s", append(args, err.Error())...)
-	case e.Kind == hook.TooLarge:
-		return hook.Errorf(e.Kind, "convert %s to %s: %s", args[0], args[1], e.Message)
+	case errors.As(err, &e):
+		return e
 	}
-	return e
+	return nil
 }
 
 func conversionError(at, from, to string, err error) error {

@@ -125,14 +125,41 @@ var compact = func() (is [256]bool) {
 func appendRaw(out []byte, raw apiextensionsv1.JSON) ([]byte, error) {
 	for _, c := range raw.Raw {
 		if !compact[c] {
-			written, err := json.Marshal(raw)
-			return append(out, written...), err
+			return appendCompact(out, raw.Raw), nil
 		}
 	}
 	if len(raw.Raw) == 0 {
 		return append(out, "null"...), nil
 	}
 	return append(out, raw.Raw...), nil
+}
+
+// appendCompact appends raw JSON without white space, and with what encoding/json escapes.
+func appendCompact(out, raw []byte) []byte {
+	inside := false // a string
+	for i := 0; i < len(raw); i++ {
+		c := raw[i]
+		switch {
+		case compact[c]:
+			if c == '"' {
+				inside = !inside
+			}
+			if c == '\\' { // what it escapes ends no string
+				out = append(out, c)
+				i++
+				c = raw[i]
+			}
+			out = append(out, c)
+		case c == '<' || c == '>' || c == '&':
+			out = append(out, '\\', 'u', '0', '0', "0123456789abcdef"[c>>4], "0123456789abcdef"[c&0xf])
+		case c == 0xe2 && i+2 < len(raw) && raw[i+1] == 0x80 && raw[i+2]&^1 == 0xa8: // U+2028 and U+2029
+			out = append(out, '\\', 'u', '2', '0', '2', '8'+raw[i+2]&1)
+			i += 2
+		case inside || c > ' ':
+			out = append(out, c)
+		}
+	}
+	return out
 }
 
 // appendOwn appends what v, a pointer, points to, which has a form of its own.

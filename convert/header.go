@@ -5,10 +5,12 @@ package convert
 
 import (
 	"errors"
+	"fmt"
 	"strings"
 
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/jsonscan"
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 // header holds the apiVersion and kind of an object.
@@ -33,20 +35,23 @@ func headerOf(b []byte) (h header, err error) {
 		if err != nil {
 			return h, err
 		}
-		name, into := string(b[start+1:end-1]), (*string)(nil)
-		switch name {
+		name, into := b[start+1:end-1], (*string)(nil)
+		switch string(name) {
 		case "apiVersion":
 			into = &h.apiVersion
 		case "kind":
 			into = &h.kind
 		}
 		if into != nil && s.At(value) != '"' {
-			return h, errors.New(name + " is not a string")
+			return h, errors.New(string(name) + " is not a string")
 		}
 		if i, err = s.Value(value, 1); err != nil {
 			return h, err
 		}
 		if into != nil {
+			if i-value > limits.QuotedBytes {
+				return h, fmt.Errorf("its %s has more than %d bytes", name, limits.QuotedBytes)
+			}
 			*into = unquote(b[value:i])
 			found++
 		}

@@ -14,6 +14,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/text"
 )
 
 // apiVersions returns the apiVersion of the object of a v1beta2 reference.
@@ -281,7 +283,7 @@ func withoutVersion(
 	}
 	if strings.Contains(version, "/") {
 		return to, hook.Errorf(hook.InvalidRequest, "%s.apiVersion is %q, which is not of the form group/version",
-			path, ref.APIVersion)
+			path, text.Cut(ref.APIVersion, limits.QuotedBytes))
 	}
 	return clusterv1.ContractVersionedObjectReference{APIGroup: group, Kind: ref.Kind, Name: ref.Name}, nil
 }

@@ -14,6 +14,7 @@ import (
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/alloctest"
 	"github.com/hookgate/hookgate/internal/limits"
 )
 
@@ -138,6 +139,101 @@ func TestPatchLimits(t *testing.T) {
 			}
 			if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 256<<20 {
 				t.Errorf("%d MiB were allocated", allocated>>20)
+			}
+		})
+	}
+}
+
+// What a caller writes into names makes neither a long text of an error nor much work.
+func TestLongNamesTakeLittle(t *testing.T) {
+	large := strings.Repeat(`\u0001`, 1<<20)
+	reference := func(kind string) string {
+		return `"controlPlaneRef":{"apiGroup":"a.io","kind":"` + kind + `","name":"n"}`
+	}
+	object := func(apiVersion, kind, spec string) string {
+		return `{"apiVersion":"` + apiVersion + `","kind":"` + kind + `","spec":{` + spec + `}}`
+	}
+	for name, tc := range map[string]struct {
+		object, to, want string
+	}{
+		"apiVersion": {object(large, "Cluster", ""), V1Beta1, "convert cluster to v1beta1: its apiVersion has more than 320 bytes"},
+		"kind":       {object("cluster.x-k8s.io/v1beta2", large, ""), V1Beta1, "convert cluster to v1beta1: its kind has more than 320 bytes"},
+		"reference":  {object("cluster.x-k8s.io/v1beta2", "Cluster", reference(large)), V1Beta1, "is not known: the name is too long"},
+		// Upper case that has no lower case makes a plural slow, with the square of its length.
+		"plural": {object("cluster.x-k8s.io/v1beta2", "Cluster", reference(strings.Repeat("\U0001d400", 1<<18))), V1Beta1,
+			"is not known: the name is too long"},
+		"version of a reference": {object("cluster.x-k8s.io/v1beta1", "Cluster",
+			`"controlPlaneRef":{"apiVersion":"a/b/`+large+`","kind":"K","name":"n"}`), V1Beta2, "which is not of the form group/version"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			req := &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: raw(tc.object)}
+			var err error
+			alloctest.Bound{Base: 1 << 20, PerByte: 2}.Check(t, len(tc.object), func() { _, err = patchObjects().Request(req, tc.to) })
+			if err == nil || !strings.Contains(err.Error(), tc.want) || len(err.Error()) > 4<<10 {
+				t.Errorf("got %.300v, want %q", err, tc.want)
+			}
+		})
+	}
+}
+
+// Characters that are written as escape sequences are six times as long, which is reserved before.
+func TestConversionReservesEscapes(t *testing.T) {
+	req := clusterWith(`"version":"v1","variables":[{"name":"v","value":"` + strings.Repeat("<", 3<<20) + `"}]`)
+	var reserved int64
+	g := Guard{Reserve: func(n int64) error { reserved += n; return nil }}
+	var c Converted
+	var err error
+	alloctest.Bound{Base: 1 << 20, PerByte: 8}.Check(t, 3<<20, func() { c, err = sampleObjects().RequestGuarded(g, req, V1Beta1) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := c.Message.(*hooksv1alpha1.BeforeClusterCreateRequest).GetCluster().GetRaw()
+	if len(got) < 18<<20 || int64(len(got)) > reserved {
+		t.Errorf("%d bytes were reserved for %d", reserved, len(got))
+	}
+}
+
+// The metadata of variables that is converted has as many values as it may have, and its memory is reserved.
+func TestVariablesLimit(t *testing.T) {
+	withOld := func(labels int) *hooksv1alpha1.DiscoverVariablesResponse {
+		return &hooksv1alpha1.DiscoverVariablesResponse{Variables: []*hooksv1alpha1.ClusterClassVariable{{
+			Name: "v", UnknownMembers: map[string]*hooksv1alpha1.JSON{
+				"metadata": {Raw: []byte(`{"labels":{` + numbered(labels, `"l%d":""`) + `}}`)},
+			},
+		}}}
+	}
+	hub := &hooksv1alpha1.DiscoverVariablesResponse{Variables: []*hooksv1alpha1.ClusterClassVariable{{
+		Name: "v", DeprecatedV1Beta1Metadata: &hooksv1alpha1.ClusterClassVariableMetadata{
+			Labels: map[string]string{"a": strings.Repeat("<", 1<<20)},
+		},
+	}}}
+	full := hook.Errorf(hook.Overloaded, "the memory is used up")
+	for name, tc := range map[string]struct {
+		answer   *hooksv1alpha1.DiscoverVariablesResponse
+		reserved int64
+		want     string
+	}{
+		"as many as allowed": {withOld(limits.ObjectElements - 2), limits.ObjectElements * memberCost, ""},
+		"more":               {withOld(limits.ObjectElements), 0, "convert the metadata of variables: it has more than 50000 elements in lists and maps, and unknown members"},
+		"text":               {hub, 1 << 20, ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var reserved int64
+			c, err := sampleObjects().RequestGuarded(Guard{Reserve: func(n int64) error { reserved += n; return nil }},
+				&hooksv1alpha1.DiscoverVariablesRequest{}, V1Beta1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, _, err = c.Response(tc.answer)
+			if tc.want == "" && (err != nil || reserved < tc.reserved) {
+				t.Errorf("got %v, %d bytes were reserved, want %d", err, reserved, tc.reserved)
+			}
+			if tc.want != "" && (hook.KindOf(err) != hook.BadResponse || err.Error() != tc.want) {
+				t.Errorf("got %v, want %s", err, tc.want)
+			}
+			c.guard.Reserve = func(int64) error { return full }
+			if _, _, err = c.Response(tc.answer); tc.want == "" && !errors.Is(err, full) {
+				t.Errorf("without memory: got %v", err)
 			}
 		})
 	}

@@ -30,6 +30,14 @@ type Guard struct {
 	Reserve func(bytes int64) error
 }
 
+// step calls Step.
+func (g Guard) step() error {
+	if g.Step == nil {
+		return nil
+	}
+	return g.Step()
+}
+
 // meter counts what the conversion of one object allocates, before it does.
 type meter struct {
 	guard    Guard
@@ -66,19 +74,18 @@ func (s *schema) cost() int {
 	return n
 }
 
-// patch counts the values in the text of a patch, which the library that applies it builds all at once. Text that is no
-// JSON has as many as could be built of it.
-func (m *meter) patch(text []byte) error {
+// values counts the values in a text that is built as a whole. Text that is no JSON is not built.
+func (m *meter) values(text []byte) error {
 	s := jsonscan.Scanner{Text: text}
 	for i := 0; i < len(text); {
 		switch text[i] {
 		case '"':
 			end, err := s.SkipString(i)
-			if err == nil {
-				i = end
-				continue
+			if err != nil {
+				return nil //nolint:nilerr // who builds it will say so
 			}
-			// Applying it will say so; until then, all of the rest counts.
+			i = end
+			continue
 		case ',', '{', '[':
 			if err := m.element(memberCost); err != nil {
 				return err
@@ -86,5 +93,5 @@ func (m *meter) patch(text []byte) error {
 		}
 		i++
 	}
-	return nil
+	return m.text(len(text))
 }

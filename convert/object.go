@@ -4,6 +4,7 @@
 package convert
 
 import (
+	"bytes"
 	"slices"
 
 	"github.com/hookgate/hookgate/internal/jsonscan"
@@ -22,17 +23,25 @@ type object struct {
 	value    any    // a pointer to the Go type of its version; its strings share memory with the text
 	metadata []byte // as written, without dataAnnotation, or nil
 	data     string // the value of dataAnnotation
-	size     int    // of the text
+	size     int    // that the text has when it is written, about
 	unknown  []member
 }
 
 // decodeObject decodes an object except for its metadata, which is the same in all versions. The object refers to the
 // memory of the arena.
 func decodeObject(b []byte, s *schema, m *meter, a *arena) (*object, error) {
+	o := &object{size: len(b) + len(b)/4 + 64}
 	if err := m.text(len(b)); err != nil {
 		return nil, err
 	}
-	o := &object{size: len(b)}
+	if len(b) >= meterStep {
+		// What is written has these as <, and so on.
+		longer := 5 * (bytes.Count(b, []byte("<")) + bytes.Count(b, []byte(">")) + bytes.Count(b, []byte("&")))
+		if err := m.text(longer); err != nil {
+			return nil, err
+		}
+		o.size += longer
+	}
 	v := a.one(s)
 	o.value = v.pointer(s)
 	d := newDecoder(b, m, a)

@@ -11,9 +11,11 @@ import (
 
 	"github.com/gobuffalo/flect"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/text"
 )
 
 // contracts are the labels of a CustomResourceDefinition that state which of its versions follow which contract of
@@ -46,6 +48,13 @@ var builtin = map[string]string{
 	"hookgatemachinepools.infrastructure.hookgate.dev":           "v1alpha1",
 	"hookgatemachinepooltemplates.infrastructure.hookgate.dev":   "v1alpha1",
 }
+
+// maxKind and maxGroup are the lengths of the longest names of a kind and of a group. The time that a plural takes may
+// grow with the square of the length.
+const (
+	maxKind  = validation.DNS1123LabelMaxLength
+	maxGroup = validation.DNS1123SubdomainMaxLength
+)
 
 // maxRemembered is how many kinds, which callers choose, are cached for one set of CustomResourceDefinitions.
 const maxRemembered = 1024
@@ -94,6 +103,10 @@ func (r *References) Set(crds []CRD) {
 // APIVersion returns group/version of the newest version of a kind that follows the newest contract the kind has a
 // label for, which is how Cluster API decides. Its error is of kind Conversion.
 func (r *References) APIVersion(group, kind string) (string, error) {
+	if len(kind) > maxKind || len(group) > maxGroup {
+		return "", hook.Errorf(hook.Conversion, "the version of kind %q of group %q is not known: the name is too long",
+			text.Cut(kind, maxKind), text.Cut(group, maxGroup))
+	}
 	d := r.known.Load()
 	key := groupKind{group, kind}
 	if found, ok := d.remembered.Load(key); ok {

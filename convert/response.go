@@ -5,15 +5,12 @@ package convert
 
 import (
 	"bytes"
-	"fmt"
 
-	jsonpatch "github.com/evanphx/json-patch/v5"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/limits"
 )
 
 // Response converts the answer to a converted request back. It also returns the sorted paths of changes that the
@@ -31,7 +28,7 @@ func (c Converted) Response(resp proto.Message) (proto.Message, []string, error)
 		return resp, nil, nil
 	}
 	if variables, ok := resp.(*hooksv1alpha1.DiscoverVariablesResponse); ok {
-		converted, err := withBothMetadata(variables)
+		converted, err := withBothMetadata(variables, &meter{guard: c.guard})
 		return converted, nil, err
 	}
 	if c.current == nil {
@@ -77,14 +74,16 @@ func noChange(patch *hooksv1alpha1.Patch) bool {
 func (c Converted) mergePatch(patch *hooksv1alpha1.Patch, lost *lossSet) ([]byte, error) {
 	s := c.current
 	at := s.kind.path + "Patch"
-	if err := (&meter{guard: c.guard}).patch(patch.GetPatch()); err != nil {
-		return nil, patchError(err, at, s.from)
+	if err := (&meter{guard: c.guard}).values(s.caller); err != nil {
+		return nil, decodeError(err, "convert %s to %s", s.at, s.from)
 	}
-	patched, err := apply(patch, s.handler)
+	m := &meter{guard: c.guard}
+	if err := m.values(patch.GetPatch()); err != nil {
+		return nil, patchError(err, at, s.from, s.at)
+	}
+	patched, err := apply(patch, s.handler, m)
 	if err != nil {
-		return nil, hook.Errorf(hook.BadResponse,
-			"convert %s to %s: the patch does not apply to %s as the handler got it",
-			at, s.from, s.at).WithCause(err)
+		return nil, patchError(err, at, s.from, s.at)
 	}
 	if h, err := headerOf(patched); err != nil || h.apiVersion != group+"/"+s.to || h.kind != s.kind.name {
 		return nil, hook.Errorf(hook.BadResponse, "convert %s to %s: the patch makes another kind or version of %s",
@@ -109,38 +108,23 @@ func (c Converted) mergePatch(patch *hooksv1alpha1.Patch, lost *lossSet) ([]byte
 			lost.add(path)
 		}
 	}
-	merge, err := mergePatchFor(s.caller, base, wanted)
+	merge, err := mergePatchFor(s.caller, base, wanted, c.guard)
+	if e := beyond(err); e != nil {
+		return nil, e
+	}
 	if err != nil {
 		return nil, hook.Errorf(hook.Internal, "convert %s to %s: %s", at, s.from, err.Error())
 	}
 	return merge, nil
 }
 
-// patchError returns the error of a patch with too many values, or whose memory the Guard refused.
-func patchError(err error, at, to string) error {
-	if hook.KindOf(err) != hook.TooLarge {
-		return err
+// patchError returns the error of a patch that has too many values, or cannot be applied.
+func patchError(err error, at, to, of string) error {
+	if e := beyond(err); e != nil && e.Kind != hook.TooLarge {
+		return e
+	} else if e != nil {
+		return hook.Errorf(hook.BadResponse, "convert %s to %s: %s", at, to, e.Message)
 	}
-	return hook.Errorf(hook.BadResponse, "convert %s to %s: %s", at, to, err.Error())
-}
-
-// apply applies a patch with the library that Cluster API uses, so that the result is the same.
-func apply(patch *hooksv1alpha1.Patch, object []byte) (patched []byte, err error) {
-	defer func() {
-		if r := recover(); r != nil { // the library may panic on unexpected input
-			err = fmt.Errorf("%v", r)
-		}
-	}()
-	object = bytes.Clone(object)
-	if patch.GetPatchType() == hooksv1alpha1.PatchType_PATCH_TYPE_JSON_MERGE_PATCH {
-		return jsonpatch.MergePatch(object, patch.GetPatch())
-	}
-	operations, err := jsonpatch.DecodePatch(patch.GetPatch())
-	if err != nil {
-		return nil, err
-	}
-	options := jsonpatch.NewApplyOptions()
-	// A few operations that copy what the ones before have copied would double the object each time.
-	options.AccumulatedCopySizeLimit = limits.BodyBytes
-	return operations.ApplyWithOptions(object, options)
+	return hook.Errorf(hook.BadResponse, "convert %s to %s: the patch does not apply to %s as the handler got it",
+		at, to, of).WithCause(err)
 }

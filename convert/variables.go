@@ -8,8 +8,12 @@ import (
 	"maps"
 	"slices"
 
+	"google.golang.org/protobuf/proto"
+
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/text"
 )
 
 // memberMetadata is the name in v1beta1 of deprecatedV1Beta1Metadata. The contract follows v1beta2.
@@ -17,13 +21,21 @@ const memberMetadata = "metadata"
 
 // withBothMetadata gives each variable its metadata under both names. Everything else in variables is the same in both
 // versions: schemas differ only in their Go types, and required is always written.
-func withBothMetadata(resp *hooksv1alpha1.DiscoverVariablesResponse) (*hooksv1alpha1.DiscoverVariablesResponse, error) {
+// What that takes is counted by m.
+func withBothMetadata(
+	resp *hooksv1alpha1.DiscoverVariablesResponse, m *meter,
+) (*hooksv1alpha1.DiscoverVariablesResponse, error) {
 	var variables []*hooksv1alpha1.ClusterClassVariable
 	for i, v := range resp.GetVariables() {
-		both, err := variableWithBoth(v)
+		both, err := variableWithBoth(v, m)
+		if e := beyond(err); e != nil && e.Kind == hook.TooLarge {
+			return nil, hook.Errorf(hook.BadResponse, "convert the metadata of variables: %s", e.Message)
+		} else if e != nil {
+			return nil, e
+		}
 		if err != nil {
 			return nil, hook.Errorf(hook.BadResponse, "convert variable %q: its metadata is not what %s has: "+
-				"labels and annotations of strings", v.GetName(), V1Beta1).WithCause(err)
+				"labels and annotations of strings", text.Cut(v.GetName(), limits.QuotedBytes), V1Beta1).WithCause(err)
 		}
 		if both == v {
 			continue
@@ -42,13 +54,16 @@ func withBothMetadata(resp *hooksv1alpha1.DiscoverVariablesResponse) (*hooksv1al
 }
 
 // variableWithBoth returns v itself if it has no metadata or has it under both names, and a copy otherwise.
-func variableWithBoth(v *hooksv1alpha1.ClusterClassVariable) (*hooksv1alpha1.ClusterClassVariable, error) {
+func variableWithBoth(v *hooksv1alpha1.ClusterClassVariable, m *meter) (*hooksv1alpha1.ClusterClassVariable, error) {
 	old, hub := v.GetUnknownMembers()[memberMetadata].GetRaw(), v.GetDeprecatedV1Beta1Metadata()
 	copied := func() *hooksv1alpha1.ClusterClassVariable {
 		return shallow(v.ProtoReflect()).Interface().(*hooksv1alpha1.ClusterClassVariable)
 	}
 	switch {
 	case old != nil && hub == nil:
+		if err := m.values(old); err != nil {
+			return v, err
+		}
 		metadata, err := metadataOf(old)
 		if err != nil || metadata == nil {
 			return v, err
@@ -57,6 +72,9 @@ func variableWithBoth(v *hooksv1alpha1.ClusterClassVariable) (*hooksv1alpha1.Clu
 		to.DeprecatedV1Beta1Metadata = metadata
 		return to, nil
 	case old == nil && hub != nil:
+		if err := m.text(proto.Size(hub)); err != nil {
+			return v, err
+		}
 		raw, err := hubMetadata(hub)
 		if err != nil {
 			return v, err
@@ -110,5 +128,5 @@ func hubMetadata(from *hooksv1alpha1.ClusterClassVariableMetadata) ([]byte, erro
 	for name, value := range from.GetUnknownMembers() {
 		members[name] = json.RawMessage(value.GetRaw())
 	}
-	return json.Marshal(members)
+	return compose(members)
 }

@@ -1,0 +1,357 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package convert
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/internal/limits"
+)
+
+// apply returns the object that a patch makes of another, as the library does that Cluster API uses. That one keeps the
+// text of every object within another, and looks at all members of an object for each that is set: a patch of 1 MiB
+// takes gigabytes, and minutes. Here, the memory is that of the values, which m counts, and the time is bounded by
+// Guard.Step.
+//
+// Like the library, it takes negative indices, which count from the end of a list, and tests a member that does not
+// exist as null. Unlike it, an empty name in a path is that of a member, as in RFC 6901.
+func apply(patch *hooksv1alpha1.Patch, object []byte, m *meter) ([]byte, error) {
+	doc, err := parse(object)
+	if err != nil {
+		return nil, err
+	}
+	changes, err := parse(patch.GetPatch())
+	if err != nil {
+		return nil, err
+	}
+	if patch.GetPatchType() == hooksv1alpha1.PatchType_PATCH_TYPE_JSON_MERGE_PATCH {
+		return compose(merge(doc, changes))
+	}
+	p := patcher{root: doc, meter: m}
+	if err := p.apply(changes); err != nil {
+		return nil, err
+	}
+	return compose(p.root)
+}
+
+// patcher applies a JSON patch (RFC 6902) to root.
+type patcher struct {
+	root   any
+	meter  *meter
+	copied int // bytes of text
+	moved  int // elements of lists since Step was called last
+}
+
+var (
+	errNoSuchPlace = errors.New("there is no such place")
+	errUnequal     = errors.New("the value is another one")
+	errCopies      = fmt.Errorf("it copies more than %d MiB", limits.BodyBytes>>20)
+)
+
+// moveStep is the number of elements of lists that are moved between two calls of Step.
+const moveStep = 1 << 20
+
+func (p *patcher) apply(patch any) error {
+	operations, ok := patch.([]any)
+	if !ok && patch != nil {
+		return errors.New("it is not a list of operations")
+	}
+	for i, operation := range operations {
+		o, _ := operation.(map[string]any)
+		if err := p.operation(o); err != nil {
+			return fmt.Errorf("operation %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+func (p *patcher) operation(o map[string]any) error {
+	path, ok := o["path"].(string)
+	if !ok {
+		return errors.New("it has no path")
+	}
+	value, hasValue := o["value"]
+	from, hasFrom := o["from"].(string)
+	switch o["op"] {
+	case "add", "replace":
+		if !hasValue {
+			return errors.New("it has no value")
+		}
+		if o["op"] == "add" {
+			return p.add(path, value)
+		}
+		return p.replace(path, value)
+	case "remove":
+		_, err := p.remove(path)
+		return err
+	case "test":
+		return p.test(path, value)
+	case "move", "copy":
+		if !hasFrom {
+			return errors.New("it has no from")
+		}
+		if o["op"] == "copy" {
+			return p.copy(from, path)
+		}
+		moved, err := p.remove(from)
+		if err != nil {
+			return err
+		}
+		return p.add(path, moved)
+	}
+	return errors.New("it is not of RFC 6902")
+}
+
+// container is an object or a list in root, in which a path leads to key.
+type container struct {
+	object map[string]any
+	list   []any
+	isList bool
+	set    func(list []any) // puts another list in the place of this one
+	key    string
+}
+
+// unescaped decodes a part of a path.
+var unescaped = strings.NewReplacer("~1", "/", "~0", "~")
+
+// find returns the container that a path leads to, which is not empty.
+func (p *patcher) find(path string) (container, error) {
+	_, rest, ok := strings.Cut(path, "/")
+	if !ok {
+		return container{}, errNoSuchPlace
+	}
+	in, set := p.root, func(list []any) { p.root = list }
+	for {
+		part, after, more := strings.Cut(rest, "/")
+		c := container{set: set, key: unescaped.Replace(part)}
+		c.object, ok = in.(map[string]any)
+		if !ok {
+			c.list, c.isList = in.([]any)
+		}
+		if !ok && !c.isList {
+			return c, errNoSuchPlace
+		}
+		if !more {
+			return c, nil
+		}
+		var err error
+		if in, err = c.get(); err != nil {
+			return c, err
+		}
+		set, rest = c.put, after
+	}
+}
+
+// index returns the index of the element that c.key names.
+func (c *container) index() (int, error) {
+	i, err := strconv.Atoi(c.key)
+	if err != nil {
+		return 0, errNoSuchPlace
+	}
+	if i < 0 {
+		i += len(c.list)
+	}
+	if i < 0 || i >= len(c.list) {
+		return 0, errNoSuchPlace
+	}
+	return i, nil
+}
+
+func (c *container) get() (any, error) {
+	if c.isList {
+		i, err := c.index()
+		if err != nil {
+			return nil, err
+		}
+		return c.list[i], nil
+	}
+	v, ok := c.object[c.key]
+	if !ok {
+		return nil, errNoSuchPlace
+	}
+	return v, nil
+}
+
+// put replaces a list that get has returned.
+func (c *container) put(list []any) {
+	if !c.isList {
+		c.object[c.key] = list
+	} else if i, err := c.index(); err == nil {
+		c.list[i] = list
+	}
+}
+
+func (p *patcher) get(path string) (any, error) {
+	if path == "" {
+		return p.root, nil
+	}
+	c, err := p.find(path)
+	if err != nil {
+		return nil, err
+	}
+	return c.get()
+}
+
+func (p *patcher) add(path string, value any) error {
+	if path == "" {
+		p.root = value
+		return nil
+	}
+	c, err := p.find(path)
+	if err != nil {
+		return err
+	}
+	if !c.isList {
+		c.object[c.key] = value
+		return nil
+	}
+	if c.key == "-" {
+		c.set(append(c.list, value))
+		return nil
+	}
+	i, err := strconv.Atoi(c.key)
+	if err == nil && i < 0 {
+		i += len(c.list) + 1
+	}
+	if err != nil || i < 0 || i > len(c.list) {
+		return errNoSuchPlace
+	}
+	c.set(slices.Insert(c.list, i, value))
+	return p.move(len(c.list) - i)
+}
+
+func (p *patcher) replace(path string, value any) error {
+	if path == "" {
+		p.root = value
+		return nil
+	}
+	c, err := p.find(path)
+	if err == nil {
+		_, err = c.get()
+	}
+	if err != nil {
+		return err
+	}
+	if !c.isList {
+		c.object[c.key] = value
+	} else if i, err := c.index(); err == nil {
+		c.list[i] = value
+	}
+	return nil
+}
+
+func (p *patcher) remove(path string) (any, error) {
+	if path == "" {
+		return nil, errNoSuchPlace
+	}
+	c, err := p.find(path)
+	if err != nil {
+		return nil, err
+	}
+	removed, err := c.get()
+	if err != nil {
+		return nil, err
+	}
+	if !c.isList {
+		delete(c.object, c.key)
+		return removed, nil
+	}
+	i, err := c.index()
+	if err != nil {
+		return nil, err
+	}
+	moved := len(c.list) - i
+	c.set(slices.Delete(c.list, i, i+1))
+	return removed, p.move(moved)
+}
+
+func (p *patcher) test(path string, want any) error {
+	if path == "" {
+		if !equalTrees(p.root, want) {
+			return errUnequal
+		}
+		return nil
+	}
+	c, err := p.find(path)
+	if err != nil {
+		return err
+	}
+	got, err := c.get()
+	if err != nil && c.isList {
+		return err
+	}
+	if !equalTrees(got, want) {
+		return errUnequal
+	}
+	return nil
+}
+
+func (p *patcher) copy(from, path string) error {
+	v, err := p.get(from)
+	if err != nil {
+		return err
+	}
+	if v, err = p.copyOf(v); err != nil {
+		return err
+	}
+	return p.add(path, v)
+}
+
+// copyOf returns a copy of a value: a few operations that copy what the ones before have copied would otherwise double
+// the object each time.
+func (p *patcher) copyOf(v any) (any, error) {
+	if err := p.meter.element(memberCost); err != nil {
+		return nil, err
+	}
+	switch v := v.(type) {
+	case string:
+		return v, p.text(len(v))
+	case map[string]any:
+		to := make(map[string]any, len(v))
+		for name, value := range v {
+			if err := p.text(len(name)); err != nil {
+				return nil, err
+			}
+			c, err := p.copyOf(value)
+			if err != nil {
+				return nil, err
+			}
+			to[name] = c
+		}
+		return to, nil
+	case []any:
+		to := make([]any, 0, len(v))
+		for _, value := range v {
+			c, err := p.copyOf(value)
+			if err != nil {
+				return nil, err
+			}
+			to = append(to, c)
+		}
+		return to, nil
+	}
+	return v, nil
+}
+
+// text counts the text of copied values.
+func (p *patcher) text(bytes int) error {
+	if p.copied += bytes; p.copied > limits.BodyBytes {
+		return errCopies
+	}
+	return p.meter.text(bytes)
+}
+
+// move counts the elements that were moved to make room, or to fill it.
+func (p *patcher) move(elements int) error {
+	if p.moved += elements; p.moved < moveStep {
+		return nil
+	}
+	p.moved = 0
+	return p.meter.guard.step()
+}
