@@ -101,7 +101,10 @@ func (d *decoder) memberAt(t *table, i, next int) (m int, name []byte, value int
 	name = d.Text[i+1 : end-1]
 	m = t.member(name, next)
 	if m < 0 && bytes.IndexByte(name, '\\') >= 0 {
-		if name, err = d.Unescape(i, end); err != nil {
+		if name, err = d.Unescape(i, end); err == nil {
+			err = d.meter.text(len(name))
+		}
+		if err != nil {
 			return -1, nil, value, err
 		}
 		m = t.member(name, next)
@@ -117,6 +120,11 @@ func (d *decoder) unknown(t *table, to message, name string, i, depth int) (int,
 	}
 	if err := d.meter.element(unknownCost); err != nil {
 		return i, err
+	}
+	if *members == nil {
+		if err := d.meter.text(mapCost); err != nil {
+			return i, err
+		}
 	}
 	end, err := d.Value(i, depth)
 	if err != nil {
@@ -182,22 +190,8 @@ func (d *decoder) field(t *table, f *field, to message, i, depth int) (int, erro
 		return d.stringList(f, to, i)
 	case shapeStringMap:
 		return d.mapField(f, to, i)
-	case shapeRaw:
-		end, err := d.Value(i, depth)
-		if err == nil {
-			raw := d.slabs.raw()
-			raw.Raw = d.Text[i:end:end]
-			*pointer[*hooksv1alpha1.RawExtension](to, f.offset) = raw
-		}
-		return end, err
-	case shapeJSON:
-		end, err := d.Value(i, depth)
-		if err == nil {
-			raw := d.slabs.json()
-			raw.Raw = d.Text[i:end:end]
-			*pointer[*hooksv1alpha1.JSON](to, f.offset) = raw
-		}
-		return end, err
+	case shapeRaw, shapeJSON:
+		return d.rawField(f, to, i, depth)
 	case shapeMessage:
 		return d.messageField(f, to, i, depth+1)
 	default:
@@ -208,8 +202,32 @@ func (d *decoder) field(t *table, f *field, to message, i, depth int) (int, erro
 	}
 }
 
+// rawField reads an object or a free value, which stays as it is.
+func (d *decoder) rawField(f *field, to message, i, depth int) (int, error) {
+	end, err := d.Value(i, depth)
+	if err == nil {
+		err = d.meter.text(rawCost)
+	}
+	if err != nil {
+		return end, err
+	}
+	if f.shape == shapeRaw {
+		raw := d.slabs.raw()
+		raw.Raw = d.Text[i:end:end]
+		*pointer[*hooksv1alpha1.RawExtension](to, f.offset) = raw
+	} else {
+		raw := d.slabs.json()
+		raw.Raw = d.Text[i:end:end]
+		*pointer[*hooksv1alpha1.JSON](to, f.offset) = raw
+	}
+	return end, nil
+}
+
 // messageField reads an object of the envelope.
 func (d *decoder) messageField(f *field, to message, i, depth int) (int, error) {
+	if err := d.meter.text(f.message.cost); err != nil {
+		return i, err
+	}
 	m := d.slabs.message(f.message)
 	*pointer[message](to, f.offset) = m
 	return d.objectField(f, m, i, depth)
@@ -288,6 +306,9 @@ func (d *decoder) stringList(f *field, to message, i int) (int, error) {
 func (d *decoder) mapField(f *field, to message, i int) (int, error) {
 	if d.Text[i] != '{' {
 		return i, d.mismatch(f.name, i, "an object")
+	}
+	if err := d.meter.text(mapCost); err != nil {
+		return i, err
 	}
 	entries := map[string]string{}
 	*pointer[map[string]string](to, f.offset) = entries

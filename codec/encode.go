@@ -20,7 +20,7 @@ const (
 	// cost more than the copy.
 	smallRaw = 512
 	// The envelope is written in chunks of these sizes. A new one begins after a raw object where little room is left,
-	// so that written bytes never move.
+	// so that written bytes never move, or where the chunk has grown: what it has grown from stays as long as the body.
 	firstChunk = 1 << 10
 	nextChunk  = 16 << 10
 	littleRoom = 512
@@ -38,7 +38,7 @@ type encoder struct {
 
 	guard   Guard
 	max     int64 // bytes of the whole text
-	checked int   // len(buf) when room was called last
+	checked int   // len(buf) when room was called last; negative if that was in a chunk before
 }
 
 const (
@@ -48,8 +48,17 @@ const (
 	maxText = 16 << 10
 )
 
-// room returns an error if more was written than may be, and reserves what the next step needs.
+// grown calls room if a step of the envelope was written since it was called last.
+func (e *encoder) grown() error {
+	if len(e.buf)-e.checked < roomStep {
+		return nil
+	}
+	return e.room()
+}
+
+// room returns an error if more was written than may be, and reserves what the next step needs, if it has as much.
 func (e *encoder) room() error {
+	step := max(len(e.buf)-e.checked, roomStep)
 	e.checked = len(e.buf)
 	if e.size+int64(len(e.buf)-e.from) > e.max {
 		return ErrTooLarge
@@ -57,7 +66,7 @@ func (e *encoder) room() error {
 	if e.guard.Reserve == nil {
 		return nil
 	}
-	return e.guard.Reserve(2 * roomStep) // the buffer doubles as it grows
+	return e.guard.Reserve(2 * int64(step)) // the buffer doubles as it grows
 }
 
 // text writes a string. A long one is written in parts, because its escaped form may be much longer.
@@ -75,10 +84,8 @@ func (e *encoder) text(s string) error {
 		begin := len(e.buf)
 		e.buf = jsonscan.AppendString(e.buf, s[:n])
 		e.buf = append(e.buf[:begin], e.buf[begin+1:len(e.buf)-1]...)
-		if len(e.buf)-e.checked >= roomStep {
-			if err := e.room(); err != nil {
-				return err
-			}
+		if err := e.grown(); err != nil {
+			return err
 		}
 		s = s[n:]
 	}
@@ -123,10 +130,8 @@ func (e *encoder) field(f *field, from message, unknown map[string]*hooksv1alpha
 	if err := e.value(f, from, unknown); err != nil {
 		return false, err
 	}
-	if len(e.buf)-e.checked >= roomStep {
-		if err := e.room(); err != nil {
-			return false, err
-		}
+	if err := e.grown(); err != nil {
+		return false, err
 	}
 	e.buf = append(e.buf, ',')
 	return true, nil
@@ -187,7 +192,7 @@ func (e *encoder) value(f *field, from message, unknown map[string]*hooksv1alpha
 	case shapeOptionalBool:
 		e.buf = strconv.AppendBool(e.buf, **pointer[*bool](from, f.offset))
 	case shapeBytes:
-		e.base64(*pointer[[]byte](from, f.offset))
+		return e.base64(*pointer[[]byte](from, f.offset))
 	case shapeStringList:
 		return e.stringList(*pointer[[]string](from, f.offset))
 	case shapeStringMap:
@@ -252,6 +257,9 @@ func (e *encoder) stringList(texts []string) error {
 		if err := e.text(text); err != nil {
 			return err
 		}
+		if err := e.grown(); err != nil {
+			return err
+		}
 	}
 	e.buf = append(e.buf, ']')
 	return nil
@@ -268,6 +276,9 @@ func (e *encoder) stringMap(entries map[string]string) error {
 		}
 		e.buf = append(e.buf, ':')
 		if err := e.text(entries[key]); err != nil {
+			return err
+		}
+		if err := e.grown(); err != nil {
 			return err
 		}
 	}
@@ -293,18 +304,33 @@ func (e *encoder) unknown(t *table, unknown map[string]*hooksv1alpha1.JSON) (boo
 		e.raw(raw)
 		e.buf = append(e.buf, ',')
 		written = true
+		if err := e.grown(); err != nil {
+			return false, err
+		}
 	}
 	return written, nil
 }
 
-func (e *encoder) base64(data []byte) {
+// base64 writes bytes, all of them at once.
+func (e *encoder) base64(data []byte) error {
 	if data == nil {
 		e.buf = append(e.buf, "null"...)
-		return
+		return nil
+	}
+	if n := int64(base64.StdEncoding.EncodedLen(len(data))); n >= roomStep {
+		if e.size+int64(len(e.buf)-e.from)+n > e.max {
+			return ErrTooLarge
+		}
+		if e.guard.Reserve != nil {
+			if err := e.guard.Reserve(n); err != nil {
+				return err
+			}
+		}
 	}
 	e.buf = append(e.buf, '"')
 	e.buf = base64.StdEncoding.AppendEncode(e.buf, data)
 	e.buf = append(e.buf, '"')
+	return nil
 }
 
 // raw writes a raw object verbatim; an empty one is null.
@@ -316,8 +342,8 @@ func (e *encoder) raw(raw []byte) {
 		e.segment(e.buf[e.from:len(e.buf):len(e.buf)])
 		e.segment(raw)
 		e.from = len(e.buf)
-		if cap(e.buf)-len(e.buf) < littleRoom {
-			e.buf, e.from, e.checked = make([]byte, 0, nextChunk), 0, 0
+		if cap(e.buf)-len(e.buf) < littleRoom || cap(e.buf) > 4*nextChunk {
+			e.buf, e.from, e.checked = make([]byte, 0, nextChunk), 0, e.checked-len(e.buf)
 		}
 	default:
 		e.buf = append(e.buf, raw...)

@@ -23,6 +23,9 @@ const (
 	stringCost  = 32
 	entryCost   = 96
 	unknownCost = 160
+	// mapCost is what a map takes with its first entries, rawCost a RawExtension or a JSON without its text.
+	mapCost = 240
+	rawCost = 64
 )
 
 // meterStep is the number of bytes that are reserved at once, and that small messages need not reserve.

@@ -55,9 +55,13 @@ func (d *decoder) int32At(name string, i int) (int32, int, error) {
 	if err != nil {
 		return 0, end, err
 	}
-	n, bad := strconv.ParseInt(string(d.Text[i:end]), 10, 32)
+	text := d.Text[i:end:end]
+	if len(text) > longest+1 {
+		text = text[:longest+1] // too long in any case, and an error shows no more of it
+	}
+	n, bad := strconv.ParseInt(string(text), 10, 32)
 	if bad != nil {
-		got := printable(string(d.Text[i:end]))
+		got := printable(string(text))
 		return 0, i, wrong(name, i, "want an integer from %d to %d, got %s", math.MinInt32, math.MaxInt32, got)
 	}
 	return int32(n), end, nil
@@ -87,7 +91,11 @@ func (d *decoder) stringAt(name string, i int) (string, int, error) {
 	if len(text) == 0 {
 		return "", end, nil
 	}
-	if err := d.meter.text(len(text)); err != nil {
+	size := len(text)
+	if size < end-i-len(`""`) { // it has escape sequences, so that it is a copy itself
+		size *= 2
+	}
+	if err := d.meter.text(size); err != nil {
 		return "", end, err
 	}
 	slot := &d.texts[(len(text)*7+int(text[0])*3+int(text[len(text)-1]))%len(d.texts)]
