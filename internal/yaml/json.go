@@ -59,12 +59,15 @@ func (n Node) Members(limit int) (map[string]json.RawMessage, error) {
 type writer struct {
 	text  []byte
 	limit int
-	// merged counts the members that merge keys add, including unwritten ones.
+	// merged counts the members that merge keys add, including unwritten ones, and the mappings that have them.
 	merged int
 }
 
 // maxMerged bounds the members that the merge keys of a document add.
 const maxMerged = 100_000
+
+// merging returns for how many members a mapping counts that is merged: an empty one takes its time, too.
+func merging(source *yaml.Node) int { return len(source.Content)/2 + 1 }
 
 // visit returns an error if n is beyond the limits.
 func (w *writer) visit(n *yaml.Node, depth int) error {
@@ -174,7 +177,7 @@ func (w *writer) members(n *yaml.Node, depth int) ([]member, error) {
 			if err := w.visit(source, depth+1); err != nil {
 				return nil, err
 			}
-			if w.merged += len(source.Content) / 2; w.merged > maxMerged {
+			if w.merged += merging(source); w.merged > maxMerged {
 				return nil, errorf(value.Line, "merge keys (<<) stand for more than %d members", maxMerged)
 			}
 			merged, err := w.members(source, depth+1)

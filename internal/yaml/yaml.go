@@ -106,8 +106,9 @@ func (n Node) LineOf(path ...string) int {
 
 // nearest follows a path, and returns the last node that exists and how many steps lead there.
 func (n Node) nearest(path []string) (Node, int) {
+	left := maxMerged
 	for depth, step := range path {
-		next, ok := n.child(step, 0)
+		next, ok := n.child(step, 0, &left)
 		if !ok {
 			return n, depth
 		}
@@ -119,7 +120,8 @@ func (n Node) nearest(path []string) (Node, int) {
 // maxMerges bounds how deep a key is looked for in mappings that merge others.
 const maxMerges = 10
 
-func (n Node) child(step string, merges int) (Node, bool) {
+// child returns the member or the item that step names. left is the number of merged members to look at.
+func (n Node) child(step string, merges int, left *int) (Node, bool) {
 	content := n.node.Content
 	if n.node.Kind == yaml.SequenceNode {
 		if i, err := strconv.Atoi(step); err == nil && i >= 0 && i < len(content) {
@@ -140,7 +142,10 @@ func (n Node) child(step string, merges int) (Node, bool) {
 			continue
 		}
 		for _, source := range mergeSources(content[i+1]) {
-			if found, ok := newNode(source, content[i].Line).child(step, merges+1); ok {
+			if *left -= merging(source); *left < 0 {
+				return Node{}, false
+			}
+			if found, ok := newNode(source, content[i].Line).child(step, merges+1, left); ok {
 				return found, true
 			}
 		}

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -242,5 +243,33 @@ func TestParseSkipsEmptyDocuments(t *testing.T) {
 	docs, errs := yaml.Parse([]byte("# nothing\n---\n---\n# nothing\n---\n%YAML 1.1\n---\na: b\n---\n---\n# c\nd: e\n---\n"))
 	if len(errs) > 0 || len(docs) != 2 || docs[0].Line() != 8 || docs[1].Line() != 12 {
 		t.Errorf("%d documents, errors %v", len(docs), errs)
+	}
+}
+
+// TestMergesAreBounded holds that a key is looked for in so many merged mappings, and no more are merged, also if they
+// are empty: each level here multiplies them.
+func TestMergesAreBounded(t *testing.T) {
+	const fanOut = 40
+	var levels strings.Builder
+	levels.WriteString("a0: &a0 {}\n")
+	for i := 1; i <= 9; i++ {
+		sources := strings.Repeat(fmt.Sprintf(", *a%d", i-1), fanOut)
+		fmt.Fprintf(&levels, "a%d: &a%d {<<: [%s]}\n", i, i, sources[2:])
+	}
+	empty := strings.Repeat(", *e", 20_000)
+	for name, text := range map[string]string{
+		"levels": levels.String() + "<<: *a9\n",
+		"empty":  "e: &e {}\nmany: &m {<<: [" + empty[2:] + "]}\n<<: [" + strings.ReplaceAll(empty[2:], "*e", "*m") + "]\n",
+	} {
+		docs, errs := yaml.Parse([]byte(text))
+		if len(docs) != 1 || len(errs) > 0 {
+			t.Fatalf("%s: %v", name, errs)
+		}
+		if _, ok := docs[0].Find("kind"); ok || docs[0].LineOf("kind") != 1 {
+			t.Errorf("%s: found a key that is not there", name)
+		}
+		if _, err := docs[0].JSON(1 << 20); err == nil || !strings.Contains(err.Error(), "merge keys (<<) stand for more than") {
+			t.Errorf("%s: got %v", name, err)
+		}
 	}
 }
