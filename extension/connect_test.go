@@ -175,7 +175,7 @@ func TestConnectionsThatFail(t *testing.T) {
 				}
 			}),
 			kind: hook.BadResponse,
-			want: "header of the answer is larger than 1048576 bytes",
+			want: "header of the answer is larger than 65536 bytes",
 		},
 	}
 	for name, tc := range cases {

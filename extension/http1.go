@@ -5,6 +5,7 @@ package extension
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"crypto/tls"
 	"slices"
@@ -12,6 +13,7 @@ import (
 	"time"
 
 	"github.com/hookgate/hookgate/internal/connect"
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 // answerBuffer is the size of the buffer of a connection that holds the header of an answer.
@@ -28,7 +30,8 @@ type http1 struct {
 
 	mu      sync.Mutex
 	idle    []*http1Conn          // the last one was used last
-	waiting []chan<- http1Waiting // of calls without a connection, each of which has had one dialed
+	waiting []chan<- http1Waiting // of calls without a connection
+	dialing int                   // connections that are being made: no fewer than calls wait
 	reaper  *time.Timer           // runs while there are idle connections
 	retired bool                  // no connection becomes idle any more
 }
@@ -49,7 +52,7 @@ type http1Conn struct {
 }
 
 func newHTTP1Conn(c *tlsConn) *http1Conn {
-	conn := &http1Conn{tlsConn: c, answers: answerReader{conn: c.Conn, left: connect.MaxHeaderBytes}}
+	conn := &http1Conn{tlsConn: c, answers: answerReader{conn: c.Conn}}
 	conn.in = bufio.NewReaderSize(&conn.answers, answerBuffer)
 	return conn
 }
@@ -93,9 +96,15 @@ func (h *http1) await(ctx context.Context) (*http1Conn, error) {
 	w := make(chan http1Waiting, 1)
 	h.mu.Lock()
 	h.waiting = append(h.waiting, w)
+	dial := h.dialing < len(h.waiting)+limits.SpareDials
+	if dial {
+		h.dialing++
+	}
 	h.mu.Unlock()
-	// The handshake goes on when the call has ended: of a slow one, the next call has the connection.
-	go h.connect(context.WithoutCancel(ctx), w)
+	if dial {
+		// The handshake goes on when the call has ended: of a slow one, the next call has the connection.
+		go h.connect(context.WithoutCancel(ctx), w)
+	}
 	select {
 	case got := <-w:
 		return got.conn, got.err
@@ -113,8 +122,19 @@ func (h *http1) await(ctx context.Context) (*http1Conn, error) {
 func (h *http1) connect(ctx context.Context, w chan<- http1Waiting) {
 	c, err := h.dial(ctx)
 	if err == nil {
-		h.put(newHTTP1Conn(c))
-	} else if h.stopWaiting(w) {
+		h.give(newHTTP1Conn(c), true)
+		return
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.dialing--
+	i := slices.Index(h.waiting, w)
+	if i < 0 && h.dialing < len(h.waiting) {
+		i = 0 // of a call for which none is dialed
+	}
+	if i >= 0 {
+		w = h.waiting[i]
+		h.waiting = slices.Delete(h.waiting, i, i+1)
 		w <- http1Waiting{err: err}
 	}
 }
@@ -132,15 +152,21 @@ func (h *http1) stopWaiting(w chan<- http1Waiting) bool {
 }
 
 // put takes a connection that no call has.
-func (h *http1) put(c *http1Conn) {
-	if !h.keep(c) {
+func (h *http1) put(c *http1Conn) { h.give(c, false) }
+
+// give gives a connection to a call that waits, or keeps it. dialed is set if it was made just now.
+func (h *http1) give(c *http1Conn, dialed bool) {
+	if !h.keep(c, dialed) {
 		_ = c.Close() // without the lock: it is I/O
 	}
 }
 
-func (h *http1) keep(c *http1Conn) bool {
+func (h *http1) keep(c *http1Conn, dialed bool) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	if dialed {
+		h.dialing--
+	}
 	if len(h.waiting) > 0 {
 		h.waiting[0] <- http1Waiting{conn: c}
 		h.waiting = slices.Delete(h.waiting, 0, 1)
@@ -194,18 +220,62 @@ func closeIdle(conns []*http1Conn) {
 	}
 }
 
-// answerReader reads from a connection no more than left bytes, which bounds the header of an answer.
+// answerReader reads from a connection. While it reads the header of an answer, it bounds the bytes and the lines.
 type answerReader struct {
-	conn *tls.Conn
-	left int64
+	conn   *tls.Conn
+	header bool
+	bytes  int  // that the header may still have
+	lines  int  // that it may still have
+	within bool // the last byte was within a line
+}
+
+// begin begins a header, with those of the interim answers before it.
+func (r *answerReader) begin() {
+	*r = answerReader{conn: r.conn, header: true, bytes: connect.MaxHeaderBytes, lines: connect.MaxHeaderLines}
+}
+
+// beyond returns the error of a header that is beyond a bound.
+func (r *answerReader) beyond() error {
+	switch {
+	case r.header && r.bytes <= 0:
+		return connect.ErrHeaderTooLarge
+	case r.header && r.lines < 0:
+		return connect.ErrHeaderTooLong
+	}
+	return nil
 }
 
 // Read implements io.Reader.
 func (r *answerReader) Read(p []byte) (int, error) {
-	if r.left <= 0 {
-		return 0, connect.ErrHeaderTooLarge
+	if !r.header {
+		return r.conn.Read(p)
 	}
-	n, err := r.conn.Read(p[:min(int64(len(p)), r.left)])
-	r.left -= int64(n)
+	if err := r.beyond(); err != nil {
+		return 0, err
+	}
+	n, err := r.conn.Read(p[:min(len(p), r.bytes)])
+	r.bytes -= n
+	r.count(p[:n])
 	return n, err
+}
+
+// count counts the lines that end in p, up to the end of the header. What comes after it in p, which may be the header
+// after an interim one, is at most a buffer.
+func (r *answerReader) count(p []byte) {
+	for len(p) > 0 {
+		i := bytes.IndexByte(p, '\n')
+		line := p
+		if i >= 0 {
+			line, p = p[:i], p[i+1:]
+		}
+		r.within = r.within || len(bytes.TrimRight(line, "\r")) > 0
+		if i < 0 {
+			return
+		}
+		if !r.within {
+			return
+		}
+		r.lines--
+		r.within = false
+	}
 }

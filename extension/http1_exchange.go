@@ -4,10 +4,10 @@
 package extension
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
-	"math"
 	"net/http"
 	"os"
 	"sync"
@@ -94,20 +94,20 @@ func (x *exchange) send(text []byte, large *restBody, a *attempt) (*http.Respons
 
 // readAnswer reads the header of an answer, and those of the interim answers before it.
 func (c *http1Conn) readAnswer() (*http.Response, error) {
-	c.answers.left = connect.MaxHeaderBytes
+	c.answers.begin()
 	if _, err := c.in.Peek(1); err != nil {
 		return nil, err // io.EOF, for one, which http.ReadResponse would call unexpected
 	}
 	for {
 		resp, err := http.ReadResponse(c.in, postRequest)
-		if err != nil && c.answers.left <= 0 {
-			return nil, connect.ErrHeaderTooLarge // whatever the part that was read looks like
-		}
 		if err != nil {
-			return nil, err
+			return nil, cmp.Or(c.answers.beyond(), err) // whatever the part that was read looks like
+		}
+		if c.answers.lines < 0 {
+			return nil, connect.ErrHeaderTooLong
 		}
 		if resp.StatusCode >= http.StatusOK || resp.StatusCode == http.StatusSwitchingProtocols {
-			c.answers.left = math.MaxInt64
+			c.answers.header = false
 			return resp, nil
 		}
 	}

@@ -24,6 +24,7 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/connect"
 	"github.com/hookgate/hookgate/internal/endpoint"
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 // isClosed reports whether the other end of a pipe was closed, once all goroutines wait.
@@ -157,6 +158,61 @@ func TestCallsWaitForAnyConnection(t *testing.T) {
 		}
 		if len(h.waiting) > 0 {
 			t.Errorf("%d calls wait", len(h.waiting))
+		}
+	})
+}
+
+// Calls that end while their connections are made leave few of these, and a call for which none is made has the error
+// of one that was made for another.
+func TestConnectionsOfCallsThatEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var dialing atomic.Int32
+		failing := make(chan struct{})
+		h := &http1{maxIdle: 3, dial: func(context.Context) (*tlsConn, error) {
+			dialing.Add(1)
+			<-failing
+			return nil, io.ErrUnexpectedEOF
+		}}
+		ended, cancel := context.WithCancel(t.Context())
+		cancel()
+		for range 10 * limits.SpareDials {
+			if _, err := h.get(ended); !errors.Is(err, context.Canceled) {
+				t.Fatalf("got %v", err)
+			}
+		}
+		got := make(chan error)
+		for range 3 {
+			go func() {
+				_, err := h.get(t.Context())
+				got <- err
+			}()
+		}
+		synctest.Wait()
+		if n := dialing.Load(); n != limits.SpareDials+3 {
+			t.Errorf("%d connections are made, want %d", n, limits.SpareDials+3)
+		}
+		close(failing)
+		for range 3 {
+			if err := <-got; !errors.Is(err, io.ErrUnexpectedEOF) {
+				t.Errorf("got %v", err)
+			}
+		}
+		synctest.Wait()
+		if h.dialing != 0 || len(h.waiting) != 0 {
+			t.Errorf("%d connections are made for %d calls that wait", h.dialing, len(h.waiting))
+		}
+		// All that are dialed belong to calls that have ended, and so fewer than calls wait.
+		h.dialing = limits.SpareDials + 1
+		go func() {
+			_, err := h.get(t.Context())
+			got <- err
+		}()
+		synctest.Wait()
+		for h.dialing > 0 {
+			h.connect(t.Context(), make(chan http1Waiting, 1))
+		}
+		if err := <-got; !errors.Is(err, io.ErrUnexpectedEOF) {
+			t.Errorf("got %v", err)
 		}
 	})
 }

@@ -153,7 +153,7 @@ func TestErrorBodiesAtTheLimit(t *testing.T) {
 	}
 }
 
-// The header of an answer may have 1 MiB, with its status line and the empty line at its end.
+// The header of an answer may have 64 KiB, with its status line and the empty line at its end.
 func TestHeadersAtTheLimit(t *testing.T) {
 	a := newAuthority(t)
 	for _, more := range []int{0, 1} {
@@ -173,9 +173,64 @@ func TestHeadersAtTheLimit(t *testing.T) {
 		m, err := call(t.Context(), newREST(t, Config{}), newCall(cc))
 		want := "answered 204 No Content"
 		if more > 0 {
-			want = "header of the answer is larger than 1048576 bytes"
+			want = "header of the answer is larger than 65536 bytes"
 		}
 		wantError(t, fmt.Sprintf("%d bytes more than allowed", more), m, err, hook.BadResponse, `handler "v.acme": call extension: `+want)
+	}
+}
+
+// The header of an answer may have 256 lines, with its status line. Those of an interim one before it count, but for what
+// comes in one piece with the end of that.
+func TestHeaderLinesAtTheLimit(t *testing.T) {
+	a := newAuthority(t)
+	for name, tc := range map[string]struct {
+		before, line string
+		lines        int // of before, the status line, and the length
+	}{
+		"short lines": {"", "a:\r\n", 2},
+		"interim":     {"HTTP/1.1 103 Early Hints\r\n" + strings.Repeat("Link: x\r\n", 100), "A: " + strings.Repeat("x", 200) + "\r\n", 103},
+	} {
+		for _, more := range []int{0, 1} {
+			cc := rawServer(t, a, func(c net.Conn) {
+				if readRequest(c) != nil {
+					return
+				}
+				if tc.before != "" {
+					_, _ = io.WriteString(c, tc.before+"\r\n") // a record of its own
+				}
+				_, _ = fmt.Fprintf(c, "HTTP/1.1 200 OK\r\nContent-Length: %d\r\n%s\r\n%s%s", 2000+len(success),
+					strings.Repeat(tc.line, connect.MaxHeaderLines-tc.lines+more), strings.Repeat("\n", 2000), success)
+			})
+			m, err := call(t.Context(), newREST(t, Config{}), newCall(cc))
+			if more > 0 {
+				wantError(t, name+": a line more than allowed", m, err, hook.BadResponse,
+					`handler "v.acme": call extension: header of the answer has more than 256 lines`)
+			} else if err != nil {
+				t.Errorf("%s: as many lines as allowed: %v", name, err)
+			}
+		}
+	}
+}
+
+// Lines of a header are counted to its end, however it arrives, and those of a body are not.
+func TestCountOfHeaderLines(t *testing.T) {
+	for text, want := range map[string]int{
+		"HTTP/1.1 200 OK\r\nA: b\r\n\r\n{\n\n\n}": 2,
+		"HTTP/1.1 200 OK\nA: b\n c\n\nd\ne\n":     3,
+		"HTTP/1.1 200 OK\r\nA: b\r\nC":            2,
+		"HTTP/1.1 200 OK\r":                       0,
+	} {
+		header, _, _ := strings.Cut(strings.Replace(text, "\r\n\r\n", "\r\n\r\x00", 1), "\x00")
+		header, _, _ = strings.Cut(header, "\n\n")
+		for at := range len(header) {
+			var r answerReader
+			r.begin()
+			r.count([]byte(text[:at]))
+			r.count([]byte(text[at:]))
+			if got := connect.MaxHeaderLines - r.lines; got != want {
+				t.Errorf("%q, cut at %d: %d lines, want %d", text, at, got, want)
+			}
+		}
 	}
 }
 

@@ -60,8 +60,11 @@ const (
 	NotGRPC                    // the server speaks HTTP/2, and not gRPC
 )
 
-// ErrHeaderTooLarge reports the header of an answer that has more than MaxHeaderBytes.
-var ErrHeaderTooLarge = errors.New("header of the answer is too large")
+// The errors of the header of an answer that has more than MaxHeaderBytes, or more than MaxHeaderLines.
+var (
+	ErrHeaderTooLarge = errors.New("header of the answer is too large")
+	ErrHeaderTooLong  = errors.New("header of the answer has too many lines")
+)
 
 // ProxyError is the answer of a proxy that does not connect.
 type ProxyError struct{ Code int }
@@ -96,6 +99,8 @@ func malformed(err error) string {
 		strings.Contains(text, "server response headers exceeded"),
 		strings.Contains(text, "response header list larger"):
 		return fmt.Sprintf("header of the answer is larger than %d bytes", MaxHeaderBytes)
+	case errors.Is(err, ErrHeaderTooLong):
+		return fmt.Sprintf("header of the answer has more than %d lines", MaxHeaderLines)
 	case strings.Contains(text, "multiple Content-Length"):
 		return "answer has contradictory Content-Lengths"
 	case errors.As(err, &mime):

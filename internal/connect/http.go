@@ -14,8 +14,12 @@ import (
 const (
 	// TLSTimeout bounds a handshake, which continues when the call that began it has ended.
 	TLSTimeout = 10 * time.Second
-	// MaxHeaderBytes bounds the header of an answer.
-	MaxHeaderBytes = 1 << 20
+	// MaxHeaderBytes bounds the header of an answer, which is held besides the budget of memory until the answer has been
+	// read. A text of an error has some KiB over gRPC, and proxies add some lines.
+	MaxHeaderBytes = 64 << 10
+	// MaxHeaderLines bounds the lines of a header over HTTP/1.1, where one of five bytes takes a hundred in memory. HTTP/2
+	// counts each of its own as 32 bytes more.
+	MaxHeaderLines = 256
 
 	// IdleTimeout is less than the timeout of common servers (Go's and Cluster API's 90 s, nginx's 75 s), so that the
 	// client closes first, and no request meets a closing connection.
