@@ -47,7 +47,6 @@ import (
 	"os/signal"
 	"sync/atomic"
 	"syscall"
-	"time"
 )
 
 const (
