@@ -66,16 +66,18 @@ func (c *http1Conn) isAlive() bool { return c.in.Buffered() == 0 && c.isQuiet() 
 func (h *http1) get(ctx context.Context) (*http1Conn, error) {
 	for {
 		c := h.takeIdle()
+		fresh := false
 		if c == nil {
 			var err error
 			if c, err = h.await(ctx); err != nil {
 				return nil, err
 			}
+			fresh = !c.used
 		}
-		if !c.used || c.isAlive() {
+		if fresh || c.isAlive() {
 			return c, nil
 		}
-		_ = c.Close() // the server has closed it
+		_ = c.Close() // the server has closed it, perhaps before its first call
 	}
 }
 
