@@ -280,7 +280,8 @@ func (w *world) keepLogs() {
 
 // startAPIServer starts etcd and kube-apiserver, connects the world to them, and returns the path of kubectl.
 func (w *world) startAPIServer(assets string) (kubectl string) {
-	env := &envtest.Environment{BinaryAssetsDirectory: assets}
+	env := &envtest.Environment{BinaryAssetsDirectory: assets,
+		ControlPlaneStartTimeout: patience, ControlPlaneStopTimeout: patience}
 	log, err := os.Create(filepath.Join(w.logs, "kube-apiserver.log"))
 	if err != nil {
 		w.t.Fatal(err)

@@ -55,6 +55,8 @@ func startCluster(t *testing.T) *cluster {
 			foreign("monitoring.coreos.com", "v1", "servicemonitors", "ServiceMonitor"),
 			foreign("monitoring.coreos.com", "v1", "prometheusrules", "PrometheusRule"),
 		},
+		CRDInstallOptions:        envtest.CRDInstallOptions{MaxTime: process.ServerPatience},
+		ControlPlaneStartTimeout: process.ServerPatience, ControlPlaneStopTimeout: process.ServerPatience,
 	}
 	config, err := environment.Start()
 	if err != nil {

@@ -22,6 +22,10 @@ import (
 // only the report of a failure, and a busy machine must not cause one.
 const Patience = time.Minute
 
+// ServerPatience bounds the start and the end of an API server, and the time that it takes to serve new kinds. envtest's
+// own limits, of 10 and 20 s, are too short for a busy machine.
+const ServerPatience = 3 * time.Minute
+
 // Process is a running program.
 type Process struct {
 	name string
@@ -76,13 +80,13 @@ func (p *Process) Await(ctx context.Context, pattern string) ([]string, error) {
 	}
 }
 
-// Stop ends the process, by force if it does not end within 5 s.
+// Stop ends the process, by force if it does not end within 30 s.
 func (p *Process) Stop() {
 	_ = p.input.Close()
 	_ = p.Terminate()
 	select {
 	case <-p.exited:
-	case <-time.After(5 * time.Second):
+	case <-time.After(30 * time.Second):
 		p.Kill()
 	}
 }

@@ -161,7 +161,9 @@ func (w *world) startExtension() error {
 
 func (w *world) startCluster() (stop func() error, err error) {
 	env := &envtest.Environment{BinaryAssetsDirectory: w.o.assets,
-		CRDInstallOptions: envtest.CRDInstallOptions{Paths: []string{w.o.crds}, ErrorIfPathMissing: true}}
+		CRDInstallOptions: envtest.CRDInstallOptions{Paths: []string{w.o.crds}, ErrorIfPathMissing: true,
+			MaxTime: process.ServerPatience},
+		ControlPlaneStartTimeout: process.ServerPatience, ControlPlaneStopTimeout: process.ServerPatience}
 	config, err := env.Start()
 	if err != nil {
 		return nil, fmt.Errorf("start API server: %w", err)
