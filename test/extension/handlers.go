@@ -63,7 +63,7 @@ func handlers(extension string) []server.ExtensionHandler {
 			list[i].TimeoutSeconds = ptr.To[int32](30)
 			list[i].FailurePolicy = ptr.To(runtimehooksv1.FailurePolicyFail)
 		case "update-machine":
-			list[i].TimeoutSeconds = ptr.To[int32](5)
+			list[i].TimeoutSeconds = ptr.To[int32](20)
 		}
 	}
 	return list

@@ -29,9 +29,9 @@ func TestCheck(t *testing.T) {
 	}
 	for name, url := range map[string]string{"upstream": e.url, "gateway REST": "https://" + g.HTTPS, "gateway gRPC": "grpcs://" + g.GRPC} {
 		t.Run(name, func(t *testing.T) {
-			// The certificates of these tests are valid for an hour.
+			// The certificates of these tests are valid for an hour, and how quick an answer is depends on the machine.
 			check := exec.CommandContext(t.Context(), hookgate, "check", url, "--ca", ca, "--strict", "--skip",
-				"tls.expiry")
+				"tls.expiry", "--skip", "answers.quick")
 			out, err := check.CombinedOutput()
 			if err != nil || !passed.Match(out) {
 				t.Errorf("%v:\n%s", err, out)

@@ -80,11 +80,11 @@ func TestIgnoreDropsHalfDecodedResponses(t *testing.T) {
 // The size limit also holds for responses with status 200, and for their decompressed size.
 func TestSizeLimitHoldsForSuccessfulResponses(t *testing.T) {
 	g, _ := startStubs(t, func(s *stub) {
-		s.serve("BeforeClusterCreate", "huge", handlerOptions{timeout: 20}, huge(64<<20))
-		s.serve("BeforeClusterCreate", "fits", handlerOptions{timeout: 20}, huge(19<<20))
+		s.serve("BeforeClusterCreate", "huge", handlerOptions{timeout: 30}, huge(64<<20))
+		s.serve("BeforeClusterCreate", "fits", handlerOptions{timeout: 30}, huge(19<<20))
 		bomb := compress(t, io.MultiReader(strings.NewReader(`{"status":"Success","retryAfterSeconds":0,"message":"`),
 			io.LimitReader(letters{}, 64<<20), strings.NewReader(`"}`)))
-		s.serve("BeforeClusterCreate", "bomb", handlerOptions{timeout: 20}, func(w http.ResponseWriter, _ *http.Request) {
+		s.serve("BeforeClusterCreate", "bomb", handlerOptions{timeout: 30}, func(w http.ResponseWriter, _ *http.Request) {
 			w.Header().Set("Content-Encoding", "gzip")
 			_, _ = w.Write(bomb)
 		})

@@ -241,7 +241,7 @@ func TestHandlersAreCalledAtTheSameTime(t *testing.T) {
 	const n = 5
 	arrived, all := make(chan struct{}, n), make(chan struct{})
 	for i := range n {
-		s.serve("BeforeClusterCreate", "together-"+string(rune('a'+i)), handlerOptions{timeout: 10}, func(w http.ResponseWriter, r *http.Request) {
+		s.serve("BeforeClusterCreate", "together-"+string(rune('a'+i)), handlerOptions{timeout: 30}, func(w http.ResponseWriter, r *http.Request) {
 			arrived <- struct{}{}
 			select {
 			case <-all:

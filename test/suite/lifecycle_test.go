@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -186,26 +187,12 @@ func TestCACertificateMakesBothFrontsRequireClientCertificates(t *testing.T) {
 	}
 }
 
-// freePort returns a port that nothing listens on now.
-func freePort(t testing.TB) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatalf("listen: %v", err)
-	}
-	_, port, _ := net.SplitHostPort(listener.Addr().String())
-	if err := listener.Close(); err != nil {
-		t.Fatalf("close: %v", err)
-	}
-	return port
-}
-
 // An extension that is down at the start is found once it runs, keeps its handlers while it is down, and answers again
 // once it is back.
 func TestHandlersStayWhileTheirExtensionIsDown(t *testing.T) {
 	process.Program(t, gatewayVariable)
 	a := newAuthority(t)
-	port := freePort(t)
+	port := strconv.Itoa(process.FreePort(t))
 	g := startGateway(t, a, map[string]string{"late.yaml": registration{name: "late",
 		url: "https://127.0.0.1:" + port}.manifest(a)})
 	if g.offers(t, "patches--late") {
@@ -372,7 +359,7 @@ func TestReadyWithoutExtensions(t *testing.T) {
 	process.Program(t, gatewayVariable)
 	a := newAuthority(t)
 	g := startGateway(t, a, map[string]string{"away.yaml": registration{name: "away",
-		url: "https://127.0.0.1:" + freePort(t)}.manifest(a)})
+		url: "https://127.0.0.1:" + strconv.Itoa(process.FreePort(t))}.manifest(a)})
 	got := g.post(t, path("BeforeClusterCreate", "beforeclustercreate"), samples.S())
 	if out := asCaller(t, "BeforeClusterCreate", got.body); got.code != http.StatusOK ||
 		out.GetStatus() != runtimehooksv1.ResponseStatusSuccess {

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"regexp"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -24,7 +25,8 @@ func TestBrokenExtensionsDoNotAffectOthers(t *testing.T) {
 	good, rubbish, untrusted := startStub(t, a), startStub(t, a), startStub(t, stranger)
 	rubbish.answers[path("Discovery", "")] = say("<html>")
 	g := startGateway(t, a, map[string]string{
-		"a-down.yaml":      registration{name: "down", url: "https://127.0.0.1:" + freePort(t)}.manifest(a),
+		"a-down.yaml": registration{name: "down",
+			url: "https://127.0.0.1:" + strconv.Itoa(process.FreePort(t))}.manifest(a),
 		"b-rubbish.yaml":   registration{name: "rubbish", url: rubbish.server.URL}.manifest(a),
 		"c-untrusted.yaml": registration{name: "untrusted", url: untrusted.server.URL}.manifest(a),
 		"d-broken.yaml":    "kind: [",

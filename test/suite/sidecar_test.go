@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -41,7 +42,7 @@ func (beside) Discovery(context.Context, *hooksv1alpha1.DiscoveryRequest) (*hook
 	}
 	return &hooksv1alpha1.DiscoveryResponse{Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS, Handlers: []*hooksv1alpha1.ExtensionHandler{
 		handler("validate", "ValidateTopology", 30, hooksv1alpha1.FailurePolicy_FAILURE_POLICY_FAIL),
-		handler("audit", "BeforeClusterCreate", 5, hooksv1alpha1.FailurePolicy_FAILURE_POLICY_IGNORE),
+		handler("audit", "BeforeClusterCreate", 20, hooksv1alpha1.FailurePolicy_FAILURE_POLICY_IGNORE),
 		handler("beforeclustercreate", "BeforeClusterCreate", 30, hooksv1alpha1.FailurePolicy_FAILURE_POLICY_FAIL),
 	}}, nil
 }
@@ -158,7 +159,7 @@ func TestSidecar(t *testing.T) {
 				client := *g.client
 				client.Timeout = process.Patience
 				down := post(t, &client, "https://"+g.HTTPS+path("BeforeClusterCreate",
-					"beforeclustercreate")+"?timeout=2s", samples.S())
+					"beforeclustercreate")+"?timeout=25s", samples.S())
 				if text := checkFailure(t, "BeforeClusterCreate", down, http.StatusServiceUnavailable); !strings.Contains(text, `handler "beforeclustercreate"`) {
 					t.Errorf("the message does not name the handler: %s", text)
 				}
@@ -214,12 +215,5 @@ func TestSidecarFlags(t *testing.T) {
 // freeAddress returns an address on loopback that nothing listens on.
 func freeAddress(t testing.TB) string {
 	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	return l.Addr().String()
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(process.FreePort(t)))
 }

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -172,6 +173,21 @@ func requestWith(hook string, cluster clusterv1.Cluster) runtimehooksv1.RequestO
 		field.Set(reflect.ValueOf(cluster))
 	}
 	return request
+}
+
+// checkLoggedOnce checks that the log has each text once. It ends the gateway, which writes its log a little later than
+// its answers.
+func (g *gateway) checkLoggedOnce(t testing.TB, texts ...string) {
+	t.Helper()
+	for _, text := range texts {
+		g.Expect(t, regexp.QuoteMeta(text))
+	}
+	g.EndWell(t)
+	for _, text := range texts {
+		if n := strings.Count(g.Output(), text); n != 1 {
+			t.Errorf("the log has %s %d times, want once", text, n)
+		}
+	}
 }
 
 // differences returns the sorted paths at which two decoded JSON values differ: paths missing from got, paths with

@@ -172,9 +172,7 @@ func TestSkewPatchesOfMachinesInV1Beta1(t *testing.T) {
 	if want := `hookgate_conversion_lost_members_total{handler="canupdatemachine.s",hook="CanUpdateMachine"} 2`; !strings.Contains(g.metrics(t), want+"\n") {
 		t.Errorf("the metrics have no %s", want)
 	}
-	if output := g.Output(); strings.Count(output, "machine.spec.minReadySeconds") != 1 {
-		t.Errorf("the log does not have machine.spec.minReadySeconds once")
-	}
+	g.checkLoggedOnce(t, "machine.spec.minReadySeconds")
 }
 
 // A caller with v1beta1 Machines gets patches for v1beta1 from a current extension.

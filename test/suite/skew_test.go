@@ -123,6 +123,7 @@ func TestSkewOldExtensionReadsWhatItAlwaysRead(t *testing.T) {
 			})
 		}
 	}
+	g.EndWell(t) // by then it has written its log
 	if output := g.Output(); strings.Contains(output, "conversion loses a member") {
 		t.Error("the gateway says that it lost something")
 	}
