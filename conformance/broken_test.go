@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"slices"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -197,14 +198,11 @@ var brokenExtensions = []broken{
 	}, "its timeout is 1s"},
 	{"answers.quick", "takes its time", "", func(s *stub) {
 		s.only("BeforeClusterCreate")
-		s.before = func(ctx context.Context, _ *catalog.Hook, _ proto.Message) (proto.Message, error) {
-			select {
-			case <-ctx.Done():
-			case <-time.After(2100 * time.Millisecond):
-			}
+		s.before = func(context.Context, *catalog.Hook, proto.Message) (proto.Message, error) {
+			s.clock.advance(slow + 100*time.Millisecond)
 			return nil, nil
 		}
-	}, "it took "},
+	}, "it took 2.1s, and the first time 2.1s"},
 	{"answers.kind", "answers as another hook", REST, func(s *stub) {
 		s.body = replace(`"kind":"BeforeClusterCreateResponse"`, `"kind":"BeforeClusterDeleteResponse"`)
 	}, `kind is "BeforeClusterDeleteResponse", not "BeforeClusterCreateResponse"`},
@@ -368,14 +366,20 @@ var brokenExtensions = []broken{
 	{"load.over", "has no limit", "", sizeLimit(1 << 30), "a request of 22 MiB was taken"},
 	{"load.concurrent", "takes one call at a time", "", func(s *stub) {
 		var inFlight atomic.Int32
+		another := make(chan struct{})
+		second := sync.OnceFunc(func() { close(another) })
 		s.only("ValidateTopology", "UpdateMachine")
 		s.before = func(ctx context.Context, h *catalog.Hook, _ proto.Message) (proto.Message, error) {
+			if s.count() <= 2 {
+				return nil, nil // the realistic requests, one after the other
+			}
 			defer inFlight.Add(-1)
 			if inFlight.Add(1) > 1 {
+				second()
 				return refusal(h, "busy"), nil
 			}
-			select { // long enough for another call to come, if there is one
-			case <-time.After(50 * time.Millisecond):
+			select {
+			case <-another:
 			case <-ctx.Done():
 			}
 			return nil, nil
@@ -384,15 +388,16 @@ var brokenExtensions = []broken{
 	{"load.deadline", "never recovers from a caller that left", "", func(s *stub) {
 		var stuck atomic.Bool
 		s.only("ValidateTopology")
+		s.shortest = 100 * time.Millisecond // the first to leave, or one of the next, arrives before that
 		s.before = func(ctx context.Context, h *catalog.Hook, _ proto.Message) (proto.Message, error) {
-			if stuck.Load() {
+			switch {
+			case stuck.Load():
 				return refusal(h, "the lock is held"), nil
+			case s.count() == 1: // the realistic request
+				return nil, nil
 			}
-			select {
-			case <-time.After(500 * time.Millisecond):
-			case <-ctx.Done():
-				stuck.Store(true)
-			}
+			<-ctx.Done()
+			stuck.Store(true)
 			return nil, nil
 		}
 	}, `after callers that left early the status is "Failure"`},

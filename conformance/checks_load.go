@@ -6,7 +6,6 @@ package conformance
 import (
 	"context"
 	"sync"
-	"time"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
@@ -104,7 +103,7 @@ var loadChecks = []Check{
 			for _, h := range s.working(ctx, v) {
 				req := padded(s.request(h), 64<<10)
 				for i := range 8 { // 1 ms to 128 ms
-					short, cancel := context.WithTimeout(ctx, time.Duration(1<<i)*time.Millisecond)
+					short, cancel := context.WithTimeout(ctx, s.endpoint.shortest<<i)
 					s.transport.call(short, h.hook, h.name, req)
 					cancel()
 				}

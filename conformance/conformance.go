@@ -25,6 +25,11 @@ type Target struct {
 	Certificate *tls.Certificate
 	// Token is sent to the extension as a bearer token, unless its certificate is not trusted. Empty means none.
 	Token string
+
+	// now is the clock that answers are timed with; nil means time.Now.
+	now func() time.Time
+	// shortest is the least time after which a caller leaves early; 0 means a millisecond.
+	shortest time.Duration
 }
 
 // Options are the optional settings of a run.

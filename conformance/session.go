@@ -156,7 +156,7 @@ func (s *session) connect(ctx context.Context, c *codec.Codec) error {
 	if err != nil {
 		return e.connectError(err)
 	}
-	s.transport = &clientTransport{client: cl, codec: c, grpc: e.IsGRPC()}
+	s.transport = &clientTransport{client: cl, codec: c, grpc: e.IsGRPC(), now: e.now}
 	return nil
 }
 
@@ -314,7 +314,7 @@ func (s *session) speaksHTTP2(ctx context.Context) bool {
 	defer c.Close()
 	settings := []byte{0, 0, 0, 4, 0, 0, 0, 0, 0}
 	header := make([]byte, len(settings))
-	if err := c.SetDeadline(time.Now().Add(time.Second)); err != nil {
+	if err := c.SetDeadline(time.Now().Add(dialTimeout)); err != nil {
 		return false
 	}
 	if _, err := c.Write(append([]byte("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"), settings...)); err != nil {

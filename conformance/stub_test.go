@@ -23,6 +23,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -76,10 +77,20 @@ type stub struct {
 	unknown  grpc.StreamHandler
 	noSuch   map[string]bool // services that are not there
 
+	clock    clock
+	shortest time.Duration // as in Target
+
 	mu          sync.Mutex
 	discoveries int
 	calls       int
 }
+
+// clock times the answers of a stub. It stands still unless the stub advances it: how quick a busy machine is does not
+// matter.
+type clock struct{ passed atomic.Int64 }
+
+func (c *clock) now() time.Time          { return time.Unix(0, c.passed.Load()) }
+func (c *clock) advance(d time.Duration) { c.passed.Add(int64(d)) }
 
 // hooks and mandated are immutable.
 var (
@@ -274,7 +285,7 @@ func (s *stub) start(t testing.TB, p Protocol) Target {
 	if s.tls != nil {
 		s.tls(config)
 	}
-	target := Target{CA: authority.PEM}
+	target := Target{CA: authority.PEM, now: s.clock.now, shortest: s.shortest}
 	if s.named != "" {
 		config.Certificates = []tls.Certificate{selfSigned(t, s.named)}
 		target.CA = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: config.Certificates[0].Certificate[0]})

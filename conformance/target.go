@@ -4,6 +4,7 @@
 package conformance
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -55,6 +56,8 @@ type target struct {
 	roots       *x509.CertPool // nil means the system's
 	certificate *tls.Certificate
 	token       string
+	now         func() time.Time
+	shortest    time.Duration
 }
 
 func newTarget(t Target) (*target, error) {
@@ -73,6 +76,10 @@ func newTarget(t Target) (*target, error) {
 	}
 	checked := &target{
 		Endpoint: e, url: strings.TrimSuffix(t.URL, "/"), protocol: REST, certificate: t.Certificate, token: t.Token,
+		now: t.now, shortest: cmp.Or(t.shortest, time.Millisecond),
+	}
+	if t.now == nil {
+		checked.now = time.Now
 	}
 	if e.IsGRPC() {
 		checked.protocol = GRPC

@@ -6,7 +6,6 @@ package conformance
 import (
 	"crypto/tls"
 	"errors"
-	"net"
 	"net/http"
 	"path/filepath"
 	"strings"
@@ -22,14 +21,7 @@ import (
 
 // TestConnectErrors checks that a run without anything to check reports why, and what to do.
 func TestConnectErrors(t *testing.T) {
-	closed := func(t *testing.T) string {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer l.Close()
-		return l.Addr().String()
-	}
+	const closed = "127.0.0.1:1"
 	at := func(scheme string, target Target) Target {
 		_, rest, _ := strings.Cut(target.URL, "://")
 		target.URL = scheme + "://" + rest
@@ -53,8 +45,8 @@ func TestConnectErrors(t *testing.T) {
 		want   string
 		hint   string
 	}{
-		"Refused":       {"no server listens", func(t *testing.T) Target { return Target{URL: "https://" + closed(t)} }, "connection refused", "is the port right?"},
-		"RefusedGRPC":   {"no server listens", func(t *testing.T) Target { return Target{URL: "grpc://" + closed(t)} }, "connection refused", "is the port right?"},
+		"Refused":       {"no server listens", func(*testing.T) Target { return Target{URL: "https://" + closed} }, "connection refused", "is the port right?"},
+		"RefusedGRPC":   {"no server listens", func(*testing.T) Target { return Target{URL: "grpc://" + closed} }, "connection refused", "is the port right?"},
 		"NoSocket":      {"no such file", func(t *testing.T) Target { return Target{URL: "unix://" + filepath.Join(t.TempDir(), "none.sock")} }, "there is no such socket", "is the path right?"},
 		"UnknownCA":     {"the CA was not given", func(t *testing.T) Target { return Target{URL: newStub().start(t, REST).URL} }, "signed by an unknown authority", "--ca FILE"},
 		"OtherCA":       {"another CA was given", func(t *testing.T) Target { return Target{URL: newStub().start(t, GRPC).URL, CA: other.PEM} }, "signed by an unknown authority", "--ca FILE"},

@@ -38,6 +38,7 @@ type clientTransport struct {
 	client *client.Client
 	codec  *codec.Codec
 	grpc   bool
+	now    func() time.Time
 }
 
 var _ transport = (*clientTransport)(nil)
@@ -56,8 +57,10 @@ func (t *clientTransport) call(ctx context.Context, h *catalog.Hook, handler str
 	if proto.Size(req) < 64<<10 { // larger requests are padded, and their beginning says nothing
 		x.sent += ": " + excerpt(render(req))
 	}
-	start := time.Now()
-	x.received(t.client.Call(ctx, h, handler, req), start)
+	start := t.now()
+	r := t.client.Call(ctx, h, handler, req)
+	x.took = t.now().Sub(start)
+	x.received(r)
 	return x
 }
 
@@ -67,8 +70,10 @@ func (t *clientTransport) send(ctx context.Context, h *catalog.Hook, handler str
 		sent = fmt.Sprintf("%s, %s that are no message: %q", h.Method, size(len(body)), body[:min(len(body), 40)])
 	}
 	x := &exchange{handler: handler, sent: sent}
-	start := time.Now()
-	x.received(t.client.Send(ctx, h, handler, body), start)
+	start := t.now()
+	r := t.client.Send(ctx, h, handler, body)
+	x.took = t.now().Sub(start)
+	x.received(r)
 	return x
 }
 
@@ -102,8 +107,7 @@ type exchange struct {
 }
 
 // received records the response.
-func (x *exchange) received(r *client.Response, start time.Time) {
-	x.took = time.Since(start)
+func (x *exchange) received(r *client.Response) {
 	x.code, x.failure, x.isGRPC = r.Status, r.Failure, r.IsGRPC()
 	switch {
 	case r.OK():
