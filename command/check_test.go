@@ -48,7 +48,7 @@ func serveChecked(t *testing.T, answer string, before func(http.Handler) http.Ha
 			_, _ = io.WriteString(w, answer)
 		})
 	}
-	handle("discovery", `{"status":"Success","handlers":[{"name":"create","requestHook":{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","hook":"BeforeClusterCreate"}}]}`)
+	handle("discovery", `{"status":"Success","handlers":[{"name":"create","requestHook":{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","hook":"BeforeClusterCreate"},"timeoutSeconds":30}]}`)
 	handle("beforeclustercreate/create", answer)
 	server := httptest.NewUnstartedServer(before(mux))
 	server.Config.ErrorLog = log.New(io.Discard, "", 0)

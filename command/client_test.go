@@ -219,9 +219,12 @@ type outcome struct {
 	errOut string
 }
 
+// programPatience bounds a run of the program. Nothing takes nearly as long, even on a busy machine.
+const programPatience = 2 * time.Minute
+
 func hookgate(t *testing.T, in string, args ...string) outcome {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), programPatience)
 	defer cancel()
 	var out, errOut bytes.Buffer
 	code := run(ctx, args, strings.NewReader(in), &out, &errOut, func(string) (string, bool) { return "", false })

@@ -19,12 +19,11 @@ import (
 	"github.com/hookgate/hookgate/internal/status"
 )
 
-const (
-	// completionTimeout is how long a shell waits for the names that a gateway knows.
-	completionTimeout = 2 * time.Second
-	// mostCompletions is more than a person reads.
-	mostCompletions = 1000
-)
+// mostCompletions is more than a person reads.
+const mostCompletions = 1000
+
+// completionTimeout is how long a shell waits for the names that a gateway knows. Only tests change it.
+var completionTimeout = 2 * time.Second
 
 type completion = func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective)
 

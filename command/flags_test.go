@@ -39,7 +39,7 @@ func serving(t *testing.T) (configs, certs string) {
 // serveBriefly runs hookgate serve with a context that ends when it listens, or at once if it does not.
 func serveBriefly(t *testing.T, env map[string]string, args ...string) outcome {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), programPatience)
 	defer cancel()
 	out := &listening{cancel: cancel}
 	var errOut bytes.Buffer

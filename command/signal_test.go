@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/hookgate/hookgate/test/process"
 )
@@ -29,7 +28,7 @@ func serveProgram(t *testing.T, configs, certs string, more ...string) *process.
 func startProgram(t *testing.T) *process.Gateway {
 	t.Helper()
 	configs, certs := serving(t)
-	g := serveProgram(t, configs, certs)
+	g := serveProgram(t, configs, certs, "--shutdown-timeout", "1h")
 	c, err := net.Dial("tcp", g.HTTPS)
 	if err != nil {
 		t.Fatal(err)
@@ -60,14 +59,10 @@ func TestSecondSignalEndsAtOnce(t *testing.T) {
 		t.Fatal("the gateway did not wait for the call in flight")
 	default:
 	}
-	start := time.Now()
 	if err := g.Terminate(); err != nil {
 		t.Fatal(err)
 	}
-	<-g.Exited()
-	if took := time.Since(start); took > 5*time.Second {
-		t.Errorf("gone after %s", took)
-	}
+	// The call stays in flight, so that nothing but the second signal ends the gateway so soon: it may take an hour.
 	if got, err := g.ExitStatus(); got != exitFailed || err != nil {
 		t.Errorf("exit status %d, %v; want %d", got, err, exitFailed)
 	}

@@ -82,7 +82,7 @@ func TestUpgradingPage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	printed, ran, compared := "", 0, 0
 	var others []string
