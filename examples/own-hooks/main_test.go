@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -93,7 +92,13 @@ func newWorld(t *testing.T) *world {
 	if err := g.AwaitReady(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	return &world{gateway: g, grpc: overGRPC, ca: filepath.Join(certDir, devcert.CAFile), stubs: stubs, plain: overREST.URL}
+	w := &world{gateway: g, grpc: overGRPC, ca: filepath.Join(certDir, devcert.CAFile), stubs: stubs, plain: overREST.URL}
+	process.Eventually(t, "both extensions are known", func() bool {
+		handlers, err := own(t, "get", "handlers", "--server", "https://"+g.HTTPS, "--ca", w.ca).Output()
+		return err == nil && strings.Contains(string(handlers), "ensure--stubs ") &&
+			strings.Contains(string(handlers), "ensure--plain ")
+	})
+	return w
 }
 
 // buildExtension builds acme-dns and returns its path.
@@ -370,12 +375,7 @@ func TestPage(t *testing.T) {
 	}
 	ports := make([]string, 2)
 	for i := range ports {
-		l, err := net.Listen("tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		ports[i] = l.Addr().String()
-		_ = l.Close()
+		ports[i] = fmt.Sprintf("127.0.0.1:%d", process.FreePort(t))
 	}
 	script = strings.ReplaceAll(script, "127.0.0.1:9090", ports[0])
 	cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", script)

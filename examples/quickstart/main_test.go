@@ -97,7 +97,7 @@ func TestInterrupt(t *testing.T) {
 	code := make(chan int, 1)
 	args := arguments(t)
 	go func() { code <- run(ctx, args, &out, &errOut) }()
-	deadline := time.Now().Add(time.Minute)
+	deadline := time.Now().Add(5 * time.Minute) // each step has a limit of its own
 	for !strings.Contains(out.String(), "Ctrl-C stops") {
 		select {
 		case c := <-code:

@@ -19,7 +19,7 @@ import (
 )
 
 const (
-	startTimeout = 20 * time.Second
+	startTimeout = time.Minute
 	stopTimeout  = 45 * time.Second // more than a gateway waits for calls in flight
 )
 
