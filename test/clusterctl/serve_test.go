@@ -4,12 +4,12 @@
 package clusterctl
 
 import (
-	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -54,7 +54,7 @@ func testServe(t *testing.T, s *server) {
 	}
 	// The last of two flags wins. No configuration of webhooks is left, so the API server does not call them.
 	if slices.ContainsFunc(args, func(a string) bool { return strings.HasPrefix(a, "--webhook-port=") }) {
-		args = append(args, "--webhook-port="+freePort(t))
+		args = append(args, "--webhook-port="+strconv.Itoa(process.FreePort(t)))
 	}
 	args = append(args, "--kubeconfig="+s.kubeconfigOf(t, account), "--shutdown-delay=0s")
 	env := []string{}
@@ -78,21 +78,6 @@ func testServe(t *testing.T, s *server) {
 	for _, kind := range []schema.GroupVersionKind{extensionConfigs, extensionPolicies} {
 		s.kubectl(t, "", "delete", s.resource(t, kind), "unreachable")
 	}
-}
-
-// freePort returns a port that was free a moment ago.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := net.Listen("tcp", ":0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer l.Close()
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
 }
 
 // await waits until a condition of a cluster-scoped object has a status.

@@ -47,7 +47,8 @@ func startServers(t testing.TB, n int) []*server {
 	errs := make([]error, n)
 	var starting sync.WaitGroup
 	for i := range n {
-		environments[i] = &envtest.Environment{BinaryAssetsDirectory: assets}
+		environments[i] = &envtest.Environment{BinaryAssetsDirectory: assets,
+			ControlPlaneStartTimeout: process.ServerPatience, ControlPlaneStopTimeout: process.ServerPatience}
 		starting.Go(func() { _, errs[i] = environments[i].Start() })
 	}
 	starting.Wait()

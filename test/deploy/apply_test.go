@@ -18,6 +18,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 	"sigs.k8s.io/yaml"
+
+	"github.com/hookgate/hookgate/test/process"
 )
 
 // assetsVariable names the directory with kube-apiserver, etcd and kubectl.
@@ -33,7 +35,8 @@ func TestAPIServerAdmitsTheInstallation(t *testing.T) {
 	program(t, kustomizeVariable) // before servers are started
 	environment := &envtest.Environment{CRDs: []*apiextensionsv1.CustomResourceDefinition{
 		anything("certificates", "Certificate"), anything("issuers", "Issuer"),
-	}}
+	}, CRDInstallOptions: envtest.CRDInstallOptions{MaxTime: process.ServerPatience},
+		ControlPlaneStartTimeout: process.ServerPatience, ControlPlaneStopTimeout: process.ServerPatience}
 	if _, err := environment.Start(); err != nil {
 		t.Fatalf("start API server: %v", err)
 	}

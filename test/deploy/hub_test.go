@@ -5,7 +5,6 @@ package deploy
 
 import (
 	"bytes"
-	"context"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
@@ -13,7 +12,6 @@ import (
 	"fmt"
 	"io"
 	"log"
-	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -165,7 +163,7 @@ func TestHub(t *testing.T) {
 			binary := program(t, gatewayVariable)
 			s := newServer(t)
 			certs := newPair(t)
-			webhookPort := freePort(t)
+			webhookPort := strconv.Itoa(process.FreePort(t))
 			if h.readOnly { // core has brought its own kind
 				s.apply(t, definitionOf(t, h.group))
 			}
@@ -173,6 +171,8 @@ func TestHub(t *testing.T) {
 				callLocally(o.Object, "https://127.0.0.1:"+webhookPort, certs.CAPEM)
 				s.apply(t, marshal(t, o.Object))
 			}
+			roles, bindings := rolesOf(objects)
+			rights.Await(t, s.Config, roles, bindings, namespace, "hookgate")
 			args := s.arguments(t, container(t, one[*appsv1.Deployment](t, objects)), certs, webhookPort)
 			g := process.RunGateway(t, exec.Command(binary, args...))
 			logged(t, g, "registry has the handlers in the status of the ExtensionConfigs")
@@ -180,12 +180,15 @@ func TestHub(t *testing.T) {
 			x := newExtension(t)
 			s.work(t, h.group, x, h.readOnly)
 			if !h.readOnly {
-				s.call(t, g, certs)
-				s.scrape(t, g, certs)
+				s.call(t, g, certs, roles)
+				s.scrape(t, g, certs, roles)
+			}
+			granted := rightsOf(t, objects)
+			if h.readOnly {
+				s.looked(t, granted)
 			}
 			g.EndWell(t)
 
-			granted := rightsOf(t, objects)
 			requests, err := rights.Read(s.audit)
 			if err != nil {
 				t.Fatal(err)
@@ -199,6 +202,19 @@ func TestHub(t *testing.T) {
 			}
 		})
 	}
+}
+
+// looked waits until the gateway has used what it is granted.
+func (s *server) looked(t *testing.T, granted map[string][]string) {
+	t.Helper()
+	eventually(t, "the gateway has looked at everything", func() bool {
+		requests, err := rights.Read(s.audit)
+		if err != nil {
+			t.Fatal(err)
+		}
+		used, _ := rights.Used(requests, account)
+		return cmp.Equal(granted, used)
+	})
 }
 
 // server is an API server that records the gateway's requests.
@@ -217,7 +233,9 @@ func newServer(t *testing.T) *server {
 	dir := t.TempDir()
 	s := &server{kubeconfig: filepath.Join(dir, "kubeconfig"), admin: filepath.Join(dir, "admin")}
 	s.Environment = &envtest.Environment{CRDs: []*apiextensionsv1.CustomResourceDefinition{anything("certificates",
-		"Certificate"), anything("issuers", "Issuer")}}
+		"Certificate"), anything("issuers", "Issuer")},
+		CRDInstallOptions:        envtest.CRDInstallOptions{MaxTime: process.ServerPatience},
+		ControlPlaneStartTimeout: process.ServerPatience, ControlPlaneStopTimeout: process.ServerPatience}
 	var err error
 	if s.audit, err = rights.Audit(s.ControlPlane.GetAPIServer(), dir); err != nil {
 		t.Fatal(err)
@@ -468,17 +486,25 @@ func (s *server) tokenOf(t *testing.T, name string) string {
 	return request.Status.Token
 }
 
+// bind binds a ClusterRole to a service account in the namespace default, and waits until that is in effect.
+func (s *server) bind(t *testing.T, role, account string, roles []rights.Role) {
+	t.Helper()
+	b := &rbacv1.ClusterRoleBinding{
+		TypeMeta:   metav1.TypeMeta{APIVersion: rbacv1.SchemeGroupVersion.String(), Kind: "ClusterRoleBinding"},
+		ObjectMeta: metav1.ObjectMeta{Name: account},
+		RoleRef:    rbacv1.RoleRef{APIGroup: rbacv1.GroupName, Kind: "ClusterRole", Name: role},
+		Subjects:   []rbacv1.Subject{{Kind: rbacv1.ServiceAccountKind, Name: account, Namespace: metav1.NamespaceDefault}},
+	}
+	s.apply(t, marshal(t, b))
+	rights.Await(t, s.Config, roles, []rights.Binding{{Kind: b.Kind, Name: b.Name, Role: b.RoleRef}},
+		metav1.NamespaceDefault, account)
+}
+
 // call calls a hook with the tokens of a service account that the role hookgate-caller is bound to, of another, and with
 // a client certificate.
-func (s *server) call(t *testing.T, g *process.Gateway, certs *devcert.Pair) {
+func (s *server) call(t *testing.T, g *process.Gateway, certs *devcert.Pair, roles []rights.Role) {
 	t.Helper()
-	s.apply(t, []byte(`
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: callers}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: hookgate-caller}
-subjects: [{kind: ServiceAccount, name: caller, namespace: default}]
-`))
+	s.bind(t, "hookgate-caller", "caller", roles)
 	shown, err := certs.Certificate()
 	if err != nil {
 		t.Fatal(err)
@@ -518,15 +544,9 @@ subjects: [{kind: ServiceAccount, name: caller, namespace: default}]
 }
 
 // scrape reads the metrics as an authorized service account, and as another.
-func (s *server) scrape(t *testing.T, g *process.Gateway, certs *devcert.Pair) {
+func (s *server) scrape(t *testing.T, g *process.Gateway, certs *devcert.Pair, roles []rights.Role) {
 	t.Helper()
-	s.apply(t, []byte(`
-apiVersion: rbac.authorization.k8s.io/v1
-kind: ClusterRoleBinding
-metadata: {name: monitoring}
-roleRef: {apiGroup: rbac.authorization.k8s.io, kind: ClusterRole, name: hookgate-metrics-reader}
-subjects: [{kind: ServiceAccount, name: monitoring, namespace: default}]
-`))
+	s.bind(t, "hookgate-metrics-reader", "monitoring", roles)
 	want := map[string]int{"": http.StatusUnauthorized, "monitoring": http.StatusOK, "stranger": http.StatusForbidden}
 	for name, code := range want {
 		token := s.tokenOf(t, name)
@@ -554,11 +574,8 @@ subjects: [{kind: ServiceAccount, name: monitoring, namespace: default}]
 	}
 }
 
-// rightsOf returns the service account's permissions by binding, in order.
-func rightsOf(t *testing.T, objects []object) map[string][]string {
-	t.Helper()
-	var roles []rights.Role
-	var bindings []rights.Binding
+// rolesOf returns the roles and the bindings among objects.
+func rolesOf(objects []object) (roles []rights.Role, bindings []rights.Binding) {
 	for _, r := range all[*rbacv1.ClusterRole](objects) {
 		roles = append(roles, rights.Role{Kind: "ClusterRole", Name: r.Name, Rules: r.Rules})
 	}
@@ -571,6 +588,13 @@ func rightsOf(t *testing.T, objects []object) map[string][]string {
 	for _, b := range all[*rbacv1.RoleBinding](objects) {
 		bindings = append(bindings, rights.Binding{Kind: "RoleBinding", Name: b.Name, Role: b.RoleRef, Subjects: b.Subjects})
 	}
+	return roles, bindings
+}
+
+// rightsOf returns the service account's permissions by binding, in order.
+func rightsOf(t *testing.T, objects []object) map[string][]string {
+	t.Helper()
+	roles, bindings := rolesOf(objects)
 	granted, err := rights.Granted(roles, bindings, namespace, "hookgate")
 	if err != nil {
 		t.Fatal(err)
@@ -629,28 +653,11 @@ func definitionOf(t *testing.T, group string) []byte {
 	return text
 }
 
-// freePort returns a port that is free at present.
-func freePort(t *testing.T) string {
-	t.Helper()
-	l, err := new(net.ListenConfig).Listen(context.Background(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_, port, err := net.SplitHostPort(l.Addr().String())
-	if err := l.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return port
-}
-
 func eventually(t *testing.T, what string, check func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(process.Patience); !check(); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(process.ServerPatience); !check(); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatalf("not within %s: %s", process.Patience, what)
+			t.Fatalf("not within %s: %s", process.ServerPatience, what)
 		}
 	}
 }

@@ -205,6 +205,9 @@ func TestDefinitionsThatMayNotBeRead(t *testing.T) {
 			t.Errorf("the version of a kind that it cannot know is %s", got)
 		}
 		const advice = "allow the gateway's service account to list and watch customresourcedefinitions of apiextensions.k8s.io"
+		eventually(t, "the log says "+advice, func() (string, bool) {
+			return r.log.String(), strings.Contains(r.log.String(), advice)
+		})
 		if strings.Count(r.log.String(), advice) != 1 {
 			t.Errorf("the log does not say once: %s", advice)
 		}

@@ -6,6 +6,7 @@ package kubernetes
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -17,6 +18,7 @@ import (
 	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
 	corev1 "k8s.io/api/core/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -91,6 +93,18 @@ func allowMetrics(t *testing.T, name string) {
 	if _, err := clients.RbacV1().ClusterRoleBindings().Create(t.Context(), binding, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	// The API server decides by what it has seen of roles, which is a little behind.
+	review := &authorizationv1.SubjectAccessReview{Spec: authorizationv1.SubjectAccessReviewSpec{
+		User:                  "system:serviceaccount:" + metav1.NamespaceDefault + ":" + name,
+		NonResourceAttributes: &authorizationv1.NonResourceAttributes{Path: "/metrics", Verb: "get"},
+	}}
+	eventually(t, name+" may get /metrics", func() (string, bool) {
+		answer, err := clients.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), review, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return answer.Status.Reason, answer.Status.Allowed
+	})
 }
 
 // TestDiagnosticsRequireAuthorizationBeyondLoopback: beyond loopback, metrics are served only to clients that the API
@@ -150,9 +164,10 @@ func TestDiagnosticsRequireAuthorizationBeyondLoopback(t *testing.T) {
 	t.Run("Profiler", func(t *testing.T) {
 		port := strconv.Itoa(process.FreePort(t))
 		at := runAt(t, "--insecure-diagnostics", "--profiler-address", "127.0.0.1:"+port)
-		if got, body := (scraper{client: trusting(t)}).get(t, "http://127.0.0.1:"+port+"/debug/pprof/goroutine?debug=1"); got != http.StatusOK || !strings.Contains(body, "goroutine profile") {
-			t.Errorf("got %d %.200s", got, body)
-		}
+		eventually(t, "the profiler answers", func() (string, bool) { // it may listen a little later than the others
+			got, body := (scraper{client: trusting(t)}).get(t, "http://127.0.0.1:"+port+"/debug/pprof/goroutine?debug=1")
+			return fmt.Sprintf("%d %.200s", got, body), got == http.StatusOK && strings.Contains(body, "goroutine profile")
+		})
 		if got, _ := (scraper{client: trusting(t)}).get(t, "http://"+at+"/debug/pprof/"); got != http.StatusNotFound {
 			t.Errorf("diagnostics have profiles, too: %d", got)
 		}

@@ -151,9 +151,14 @@ extensionconfig.runtime.hookgate.dev/kubectl-up|True|Discovered|1|REST|age`, "ge
 	if got := table(k.run(t, "get", "extensionconfig", "--selector", selector(t), "--ignore-not-found")); got != "" {
 		t.Errorf("extensionconfig finds %s", got)
 	}
-	if got := k.run(t, "explain", "hext.spec.clientConfig.url"); !strings.Contains(got, "DESCRIPTION:") || strings.Contains(got, "<empty>") {
-		t.Errorf("kubectl explain says %s", got)
-	}
+	// An API server publishes the schemas of new kinds some time after it serves them.
+	eventually(t, "kubectl explains a field", func() (string, bool) {
+		c := exec.CommandContext(t.Context(), k.program, "--kubeconfig", k.config, "explain", "hext.spec.clientConfig.url")
+		c.Env = append(os.Environ(), "HOME="+filepath.Dir(k.config))
+		out, err := c.CombinedOutput()
+		return string(out), err == nil && strings.Contains(string(out), "DESCRIPTION:") &&
+			!strings.Contains(string(out), "<empty>")
+	})
 }
 
 // TestKubectlCommandsOfDocs checks that the commands of the pages name ExtensionConfigs in a way that does not depend on

@@ -26,6 +26,7 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/test/process"
 )
 
 // assetsVariable names the folder with kube-apiserver and etcd.
@@ -54,6 +55,9 @@ func run(m *testing.M) int {
 		BinaryAssetsDirectory: assets,
 		CRDDirectoryPaths:     []string{filepath.Join("..", "..", "deploy", "crd")},
 		ErrorIfCRDPathMissing: true,
+		CRDInstallOptions:     envtest.CRDInstallOptions{MaxTime: process.ServerPatience},
+
+		ControlPlaneStartTimeout: process.ServerPatience, ControlPlaneStopTimeout: process.ServerPatience,
 	}
 	if _, err := env.Start(); err != nil {
 		fmt.Fprintf(os.Stderr, "start kube-apiserver and etcd: %v\n", err)

@@ -24,6 +24,7 @@ import (
 	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/controllers/source/cluster"
 	"github.com/hookgate/hookgate/extension"
+	"github.com/hookgate/hookgate/test/process"
 )
 
 // Without the kind ExtensionConfig, or with other versions of it only, a gateway is not ready, reports what to install,
@@ -42,7 +43,7 @@ func TestKindsThatAreMissing(t *testing.T) {
 	}
 	install := func(crd *apiextensionsv1.CustomResourceDefinition) {
 		t.Helper()
-		if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{crd}}); err != nil {
+		if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{CRDs: []*apiextensionsv1.CustomResourceDefinition{crd}, MaxTime: process.ServerPatience}); err != nil {
 			t.Fatal(err)
 		}
 	}

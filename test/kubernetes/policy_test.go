@@ -28,6 +28,7 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/registry"
+	"github.com/hookgate/hookgate/test/process"
 )
 
 // newPolicy returns a policy of the test that makes failures of its target be ignored.
@@ -250,7 +251,7 @@ func TestPoliciesNeedNotBeInstalled(t *testing.T) {
 	if want := "install the CustomResourceDefinition of ExtensionPolicy in hookgate.dev, if you want policies"; strings.Count(r.log.String(), want) != 1 {
 		t.Errorf("the log does not say once: %s", want)
 	}
-	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{Paths: []string{filepath.Join(crds, "hookgate.dev_extensionpolicies.yaml")}}); err != nil {
+	if _, err := envtest.InstallCRDs(config, envtest.CRDInstallOptions{MaxTime: process.ServerPatience, Paths: []string{filepath.Join(crds, "hookgate.dev_extensionpolicies.yaml")}}); err != nil {
 		t.Fatal(err)
 	}
 	create(t, c, newPolicy(t, "no-policies", "no-policies", ""))
@@ -262,7 +263,9 @@ func emptyServer(t testing.TB, crds ...string) (*rest.Config, client.Client) {
 	t.Helper()
 	_, shared := connect(t)
 	env := &envtest.Environment{BinaryAssetsDirectory: apiServer.BinaryAssetsDirectory,
-		CRDInstallOptions: envtest.CRDInstallOptions{Paths: crds, ErrorIfPathMissing: true}}
+		CRDInstallOptions: envtest.CRDInstallOptions{Paths: crds, ErrorIfPathMissing: true,
+			MaxTime: process.ServerPatience},
+		ControlPlaneStartTimeout: process.ServerPatience, ControlPlaneStopTimeout: process.ServerPatience}
 	config, err := env.Start()
 	if err != nil {
 		t.Fatal(err)

@@ -22,6 +22,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/test/process"
 )
 
 // preflight runs the command, and returns its exit status and output.
@@ -101,7 +102,7 @@ func TestPreflight(t *testing.T) {
 	crds := filepath.Join("..", "..", "deploy", "crd")
 	install := func(options envtest.CRDInstallOptions) {
 		t.Helper()
-		options.ErrorIfPathMissing = true
+		options.ErrorIfPathMissing, options.MaxTime = true, process.ServerPatience
 		if _, err := envtest.InstallCRDs(config, options); err != nil {
 			t.Fatal(err)
 		}

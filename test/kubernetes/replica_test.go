@@ -28,10 +28,14 @@ import (
 	"github.com/hookgate/hookgate/controllers/source/cluster"
 	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/registry"
+	"github.com/hookgate/hookgate/test/process"
 )
 
 // patience is how long a test waits for a state before it fails.
-const patience = time.Minute
+const patience = process.ServerPatience
+
+// stopPatience is how long a replica may take to stop.
+const stopPatience = 30 * time.Second
 
 // writes records the requests of a replica that change the cluster, except for Leases and events, which are written
 // later in the background.
@@ -136,9 +140,9 @@ func (r *replica) run(t testing.TB) {
 			if err != nil {
 				t.Errorf("source ended: %v", err)
 			}
-		case <-time.After(patience / 2):
+		case <-time.After(stopPatience):
 			stacks := make([]byte, 1<<20)
-			t.Errorf("source did not end within %s:\n%s", patience/2, stacks[:runtime.Stack(stacks, true)])
+			t.Errorf("source did not end within %s:\n%s", stopPatience, stacks[:runtime.Stack(stacks, true)])
 		}
 	})
 	t.Cleanup(func() {

@@ -381,6 +381,7 @@ func TestFleet(t *testing.T) {
 		t.Fatal(err)
 	}
 	x := newExtension(t, "a")
+	x.handlers[0].TimeoutSeconds = new(int32(30)) // no call fails, although the machine is busy
 	create(t, c, newConfig(t, "fleet", x))
 	fleet := make([]*gateway, 3)
 	for i := range fleet {
@@ -396,11 +397,12 @@ func TestFleet(t *testing.T) {
 	}
 	in := l.start(t, fleet...)
 
+	first := -1
+	eventually(t, "a process says that it leads", func() (string, bool) {
+		first = slices.IndexFunc(fleet, (*gateway).leads)
+		return strconv.Itoa(first), first >= 0
+	})
 	holder := leader(t, c)
-	first := slices.IndexFunc(fleet, (*gateway).leads)
-	if first < 0 {
-		t.Fatal("no process says that it leads")
-	}
 	in[first].Store(false)
 	fleet[first].kill()
 	killed := time.Now()

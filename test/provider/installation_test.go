@@ -171,6 +171,7 @@ func (i *installation) install(dir string) {
 			i.t.Fatalf("rbac.yaml has a %s, which this test does not know", kind.Kind)
 		}
 	}
+	rights.Await(i.t, i.server.Config, i.roles, i.bindings, installedNamespace, installedAccount)
 	deployment := &appsv1.Deployment{}
 	i.decode(documents(i.t, "infrastructure", "deployment.yaml")[0], deployment)
 	i.container = deployment.Spec.Template.Spec.Containers[0]

@@ -163,6 +163,8 @@ func (i *installation) scrape() {
 	if err := i.client.Create(ctx, binding); err != nil {
 		t.Fatal(err)
 	}
+	rights.Await(t, i.server.Config, []rights.Role{{Kind: "ClusterRole", Name: role.Name, Rules: role.Rules}},
+		[]rights.Binding{{Kind: "ClusterRoleBinding", Name: binding.Name, Role: binding.RoleRef}}, i.namespace, "monitoring")
 	// The controllers serve a certificate of their own making, which they know best.
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, MinVersion: tls.VersionTLS12}}
 	defer transport.CloseIdleConnections()

@@ -72,6 +72,9 @@ func environment(t testing.TB) *envtest.Environment {
 		CRDDirectoryPaths:     []string{filepath.Join("..", "..", "deploy", "crd", "infrastructure")},
 		CRDs:                  []*apiextensionsv1.CustomResourceDefinition{anyKind("Cluster"), anyKind("Machine"), anyKind("MachinePool")},
 		ErrorIfCRDPathMissing: true,
+		CRDInstallOptions:     envtest.CRDInstallOptions{MaxTime: process.ServerPatience},
+
+		ControlPlaneStartTimeout: process.ServerPatience, ControlPlaneStopTimeout: process.ServerPatience,
 	}
 }
 

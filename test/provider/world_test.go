@@ -40,7 +40,7 @@ import (
 )
 
 // patience is how long a test waits for a state before it fails.
-const patience = 30 * time.Second
+const patience = 2 * time.Minute
 
 // world is a namespace with a class, the controllers for it, and their extension.
 type world struct {
