@@ -68,7 +68,7 @@ func startBalancer(t *testing.T, gateways ...*gateway) *balancer {
 
 // probe asks a gateway whether it is ready until done is closed.
 func (b *balancer) probe(to *backend, done <-chan struct{}) {
-	client := &http.Client{Timeout: time.Second, Transport: &http.Transport{DisableKeepAlives: true}}
+	client := &http.Client{Timeout: process.Patience, Transport: &http.Transport{DisableKeepAlives: true}}
 	tick := time.NewTicker(probeEvery)
 	defer tick.Stop()
 	for {

@@ -32,9 +32,9 @@ func extensionFaults() []row {
 		{"extension answers 30 MiB", broken, misbehaving("huge", bad)},
 		{"extension answers byte by byte", "504 Timeout; 503 Unreachable while the circuit is open", misbehaving("drips", timeout)},
 		{"extension answers a gzip bomb", broken, misbehaving("zipped bomb", bad)},
-		{"extension is 5 s late", "504 Timeout; 503 Unreachable while the circuit is open", faulty(fiveSecondsLate, timeout)},
-		{"extension swallows connections", "504 Timeout; 503 Unreachable while the circuit is open", faulty(swallow, timeout)},
-		{"extension resets connections", "503 Unreachable", faulty(reset, bad)},
+		{"extension is 5 s late", "504 Timeout; 503 Unreachable while the circuit is open", faulty("waits", fiveSecondsLate, timeout)},
+		{"extension swallows connections", "504 Timeout; 503 Unreachable while the circuit is open", faulty("waits", swallow, timeout)},
+		{"extension resets connections", "503 Unreachable", faulty(healthy, reset, bad)},
 		{"extension discovers a bomb", "nothing of it is registered", neverKnown},
 		{"extension renames its handlers", "the sign is known all the time", renames},
 		{"extension is killed and restarted", "503 Unreachable while it is away, then its answer", killedAndRestarted},
@@ -57,10 +57,10 @@ func misbehaving(behavior string, specified func(answer) bool) func(*testing.T, 
 	}
 }
 
-// faulty returns the fault of a connection to an extension that is healthy itself.
-func faulty(toxic string, specified func(answer) bool) func(*testing.T, *world, *tally) {
+// faulty returns the fault of a connection to an extension that is healthy itself, behavior.
+func faulty(behavior, toxic string, specified func(answer) bool) func(*testing.T, *world, *tally) {
 	return func(t *testing.T, w *world, c *tally) {
-		good := startExtension(t, w.authority, "waits")
+		good := startExtension(t, w.authority, behavior)
 		p := startProxy(t, good.https)
 		bad := w.register(t, "https://"+p.Listen)
 		p.inject(t, toxic)

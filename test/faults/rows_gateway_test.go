@@ -23,25 +23,26 @@ import (
 // gatewayFaults are the rows that end a gateway, or let it refuse the healthy callers: each has a gateway of its own.
 func gatewayFaults() []row {
 	return []row{
-		{"SIGTERM with idle connections", "gone within 5 s, with status 0", endedWhileIdle},
-		{"ca.crt appears", "connections without a certificate end within 10 s", authoritiesAppear},
+		{"SIGTERM with idle connections", "gone without a wait for them, with status 0", endedWhileIdle},
+		{"ca.crt appears", "connections without a certificate end", authoritiesAppear},
 	}
 }
 
 // another starts another gateway, with a healthy extension.
-func (w *world) another(t *testing.T) *gateway {
+func (w *world) another(t *testing.T, flags ...string) *gateway {
 	t.Helper()
 	good := startExtension(t, w.authority, healthy)
-	g := startGateway(t, w.authority, map[string]string{"good.yaml": w.config("good", "https://"+good.https)})
+	g := startGateway(t, w.authority, map[string]string{"good.yaml": w.config("good", "https://"+good.https)}, flags...)
 	process.Eventually(t, "the extension is called", func() bool {
 		return callREST(w.rest, g.HTTPS, handler+".good", samples.Body("BeforeClusterCreate")) == nil
 	})
 	return g
 }
 
-// endedWhileIdle ends a gateway that has 20 gRPC connections without a first frame, and a stream of its health.
+// endedWhileIdle ends a gateway that has 20 gRPC connections without a first frame, and a stream of its health. If it
+// waited for one of them, it would take an hour.
 func endedWhileIdle(t *testing.T, w *world, c *tally) {
-	g := w.another(t)
+	g := w.another(t, "--shutdown-timeout=1h")
 	config := w.client.Clone()
 	config.NextProtos = []string{"h2"}
 	for range 20 {
@@ -63,14 +64,11 @@ func endedWhileIdle(t *testing.T, w *world, c *tally) {
 	if err != nil {
 		t.Fatalf("watch the health: %v", err)
 	}
-	began := time.Now()
 	if err := g.Terminate(); err != nil {
 		t.Fatal(err)
 	}
 	code := g.ExitCode(t)
 	c.countf(code == 0, "exit status %d", code)
-	took := time.Since(began)
-	c.countf(took < 5*time.Second, "gone after %s", took.Round(time.Second))
 }
 
 // authoritiesAppear lets a gateway demand certificates of its callers while some are connected without one.
@@ -96,10 +94,10 @@ func authoritiesAppear(t *testing.T, w *world, c *tally) {
 	c.countf(err == nil, "%v", err)
 
 	replace(t, filepath.Join(g.certs, "ca.crt"), string(w.PEM))
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), process.Patience)
 	defer cancel()
 	c.countf(rpc.WaitForStateChange(ctx, connectivity.Ready), "a gRPC connection without a certificate stays")
-	_ = rest.SetReadDeadline(time.Now().Add(10 * time.Second))
+	_ = rest.SetReadDeadline(time.Now().Add(process.Patience))
 	_, err = io.Copy(io.Discard, rest)
 	c.countf(!errors.Is(err, os.ErrDeadlineExceeded), "a connection without a certificate stays")
 	process.Eventually(t, "new callers without a certificate are refused", func() bool {

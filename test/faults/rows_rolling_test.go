@@ -24,10 +24,14 @@ func (w *world) twins(t *testing.T) (gateways []*gateway, b *balancer, held *pro
 	good := startExtension(t, w.authority, healthy)
 	held = startExtension(t, w.authority, "holds")
 	for range 2 {
-		gateways = append(gateways, startGateway(t, w.authority, map[string]string{
+		g := newGateway(t, w.authority, map[string]string{
 			"good.yaml": w.config("good", "https://"+good.https),
 			"held.yaml": w.config("held", "https://"+held.https),
-		}, "--shutdown-delay=2s"))
+		}, "--shutdown-delay=5s")
+		g.start(t, []string{ // which nothing else takes while the gateway is away
+			"--http-address=" + freeAddress(t), "--grpc-address=" + freeAddress(t), "--diagnostics-address=" + freeAddress(t),
+		})
+		gateways = append(gateways, g)
 	}
 	return gateways, startBalancer(t, gateways...), held
 }
