@@ -6,7 +6,7 @@ package discovery_test
 import (
 	"testing"
 
-	"go.uber.org/goleak"
+	"github.com/hookgate/hookgate/internal/leaktest"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
