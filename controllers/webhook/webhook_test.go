@@ -122,7 +122,7 @@ func TestServerAnswersWhatWasAsked(t *testing.T) {
 	defer transport.CloseIdleConnections()
 	answer := make(chan string, 1)
 	go func() {
-		response, err := (&http.Client{Transport: transport, Timeout: 10 * time.Second}).Get("https://" + s.Addr().String())
+		response, err := (&http.Client{Transport: transport, Timeout: time.Minute}).Get("https://" + s.Addr().String())
 		if err != nil {
 			answer <- err.Error()
 			return
@@ -133,7 +133,7 @@ func TestServerAnswersWhatWasAsked(t *testing.T) {
 	}()
 	<-began
 	stop()
-	for deadline := time.Now().Add(10 * time.Second); ; {
+	for deadline := time.Now().Add(time.Minute); ; {
 		conn, err := net.Dial("tcp", s.Addr().String())
 		if err != nil {
 			break // it takes no more

@@ -212,13 +212,16 @@ func Registered(r *registry.Registry) []string {
 	return list
 }
 
+// patience is how long Eventually waits: for longer than a busy machine takes.
+const patience = time.Minute
+
 // Eventually waits until check holds.
 func Eventually(t testing.TB, what string, check func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(patience)
 	for !check() {
 		if time.Now().After(deadline) {
-			t.Fatalf("not seen within 10 s: %s", what)
+			t.Fatalf("not seen within %s: %s", patience, what)
 		}
 		time.Sleep(5 * time.Millisecond)
 	}

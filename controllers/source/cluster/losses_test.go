@@ -52,8 +52,10 @@ func TestLeaderTellsLosses(t *testing.T) {
 	r.stop()
 
 	// A restart knows it from the API server, and writes nothing.
-	again := start(t, api, func(c *cluster.Config) { c.Losses, c.Resync = convert.NewLosses(nil), 10*time.Millisecond })
-	again.extensions.serve(named("a", "v1beta1"), named("b", "v1beta1"), named("c", ""))
+	again := start(t, api, func(c *cluster.Config) {
+		c.Losses, c.Resync = convert.NewLosses(nil), 10*time.Millisecond
+		serving(c, named("a", "v1beta1"), named("b", "v1beta1"), named("c", ""))
+	})
 	again.extensions.rounds(t, 1)
 	marked := len(api.written())
 	again.extensions.rounds(t, 20)

@@ -31,6 +31,7 @@ import (
 	"github.com/hookgate/hookgate/controllers/source/cluster"
 	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/registry"
 	"github.com/hookgate/hookgate/test/hookversions"
 )
@@ -363,8 +364,6 @@ func TestUnchangedOutcomesAreNotWritten(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	configure := func(c *cluster.Config) { c.Resync, c.Own = 10*time.Millisecond, own }
-	r := start(t, api, configure)
 	answer := func(_ context.Context, c registry.ClientConfig) (extension.Discovered, error) {
 		if strings.Contains(c.URL, "down") {
 			return extension.Discovered{}, hook.Errorf(hook.Unreachable, "connection refused")
@@ -375,7 +374,11 @@ func TestUnchangedOutcomesAreNotWritten(t *testing.T) {
 		}
 		return found, nil
 	}
-	r.extensions.set(answer)
+	configure := func(c *cluster.Config) {
+		c.Resync, c.Own = 10*time.Millisecond, own
+		answering(c, answer)
+	}
+	r := start(t, api, configure)
 	api.register("good", nil)
 	api.register("odd", nil)
 	api.register("twin", func(c *runtimev1.ExtensionConfig) { c.Spec.ClientConfig.URL = "https://odd.example.com" })
@@ -401,7 +404,6 @@ func TestUnchangedOutcomesAreNotWritten(t *testing.T) {
 	expectWrites(t, api, marked)
 	r.stop()
 	again := start(t, api, configure)
-	again.extensions.set(answer)
 	again.extensions.rounds(t, 20)
 	expectWrites(t, api, marked)
 
@@ -504,13 +506,18 @@ func TestEndpointsOfAServiceMakeItDiscoverAgain(t *testing.T) {
 	}
 }
 
+// losing makes a Source one of several replicas that gives up its lease in some seconds if another takes it: later than
+// a busy machine may keep it from renewing its lease, and sooner than the attempt to discover an extension ends.
+func losing(c *cluster.Config) {
+	elected(c)
+	c.LeaderElection.RenewDeadline = limits.DiscoveryTimeout / 2
+}
+
 func TestLostLeadershipEndsTheAttempt(t *testing.T) {
+	t.Parallel() // it waits for most of the time
 	api := newAPIServer(t)
 	began, ended := make(chan struct{}, 1), make(chan struct{}, 1)
-	r := start(t, api, func(c *cluster.Config) {
-		elected(c)
-		c.LeaderElection.RenewDeadline, c.LeaderElection.RetryPeriod = time.Second, 100*time.Millisecond
-	})
+	r := start(t, api, losing)
 	r.extensions.set(func(ctx context.Context, _ registry.ClientConfig) (extension.Discovered, error) {
 		began <- struct{}{}
 		<-ctx.Done()
@@ -536,12 +543,10 @@ func TestLostLeadershipEndsTheAttempt(t *testing.T) {
 }
 
 func TestLostLeadershipBetweenWritesWritesNoMore(t *testing.T) {
+	t.Parallel() // it waits for most of the time
 	api := newAPIServer(t)
 	lost := make(chan struct{})
-	r := start(t, api, func(c *cluster.Config) {
-		elected(c)
-		c.LeaderElection.RenewDeadline, c.LeaderElection.RetryPeriod = time.Second, 100*time.Millisecond
-	})
+	r := start(t, api, losing)
 	r.awaitLog(t, "this replica leads")
 	api.before(func(method, path string) error {
 		if method == http.MethodPatch && path == configs+"acme" {

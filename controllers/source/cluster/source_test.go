@@ -34,7 +34,7 @@ import (
 )
 
 // patience is how long a test waits for something before it fails.
-const patience = 30 * time.Second
+const patience = time.Minute
 
 func TestMain(m *testing.M) {
 	ctrllog.SetLogger(logr.Discard())
@@ -126,7 +126,8 @@ type replica struct {
 }
 
 // start runs a Source until the end of the test, and waits until it is ready. By default, it repeats discovery only
-// after changes and failures.
+// after changes and failures, and its extensions have one handler. A Source that is ready may already have discovered
+// what was registered before, so configure has to say what else those extensions answer.
 func start(t testing.TB, api *apiServer, configure func(*cluster.Config)) *replica {
 	t.Helper()
 	r := &replica{apiServer: api, registry: registry.New(), extensions: &extensions{}, log: &transcript{}}
@@ -177,6 +178,19 @@ func start(t testing.TB, api *apiServer, configure func(*cluster.Config)) *repli
 	return r
 }
 
+// answering makes the extensions of a Source answer so from the start.
+func answering(
+	c *cluster.Config,
+	discover func(context.Context, registry.ClientConfig) (extension.Discovered, error),
+) {
+	c.Discoverer.(*extensions).set(discover)
+}
+
+// serving makes the extensions of a Source answer with these handlers from the start.
+func serving(c *cluster.Config, handlers ...registry.Handler) {
+	c.Discoverer.(*extensions).serve(handlers...)
+}
+
 // following makes a Source one of several replicas, of which another leads.
 func following(api *apiServer) func(*cluster.Config) {
 	api.lease("other")
@@ -186,7 +200,7 @@ func following(api *apiServer) func(*cluster.Config) {
 func elected(c *cluster.Config) {
 	c.LeaderElection = cluster.LeaderElection{
 		Enabled: true, Namespace: "system", Name: "hookgate",
-		LeaseDuration: time.Hour, RenewDeadline: 4 * time.Second, RetryPeriod: 50 * time.Millisecond,
+		LeaseDuration: time.Hour, RenewDeadline: patience, RetryPeriod: 50 * time.Millisecond,
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/controllers/discovery/discoverytest"
@@ -56,6 +57,7 @@ func newGroup(t *testing.T) *group {
 	if err != nil {
 		t.Fatal(err)
 	}
+	g.source.workers.patience = time.Minute // what is late is applied by itself
 	t.Cleanup(g.source.workers.stop)
 	return g
 }

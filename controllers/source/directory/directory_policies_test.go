@@ -120,7 +120,7 @@ func TestDirectoryPoliciesAreThereBeforeTheirHandlers(t *testing.T) {
 	})
 	writeFile(t, s.dir, "a.yaml", config("acme", urlA))
 	writeFile(t, s.dir, "z.yaml", policyOf("p", "{name: acme, handler: v}", "timeoutSeconds: 2"))
-	s.directory.patience = 10 * time.Second
+	s.directory.patience = time.Hour
 	s.run(t)
 	<-began
 	if lines := s.Logs.Lines("policy is not accepted"); len(lines) > 0 {

@@ -344,9 +344,9 @@ func TestDirectoryThatIsEmptied(t *testing.T) {
 			remove()
 			s.eventuallyLogs(t, "directory is emptied", "stay registered for "+grace.String())
 			if name == "it is confirmed" {
-				if !strings.Contains(s.directory.Warning(), "defines no ExtensionConfig any more") {
-					t.Errorf("warning %q", s.directory.Warning())
-				}
+				discoverytest.Eventually(t, "there is a warning", func() bool {
+					return strings.Contains(s.directory.Warning(), "defines no ExtensionConfig any more")
+				})
 				writeFile(t, s.dir, "a.yaml", config("acme", urlA)) // it was only being replaced
 				discoverytest.Eventually(t, "the warning is over", func() bool { return s.directory.Warning() == "" })
 				s.eventuallyServes(t, "v.acme "+urlA)
@@ -424,6 +424,7 @@ func TestDirectoryIsReadyAfterTheFirstPass(t *testing.T) {
 	})
 	writeFile(t, s.dir, "a.yaml", config("acme", urlA))
 	writeFile(t, s.dir, "b.yaml", config("down", urlB))
+	s.directory.patience = time.Hour
 	s.run(t)
 	<-asked
 	discoverytest.Eventually(t, "the other was tried", func() bool { return s.Observer.Has("down Unreachable") })
