@@ -49,8 +49,6 @@ func TestConnectionsThatFail(t *testing.T) {
 	}
 	plain := httptest.NewServer(answer(success))
 	t.Cleanup(plain.Close)
-	closed := httptest.NewServer(answer(success))
-	closed.Close()
 	clientCA := x509.NewCertPool()
 	clientCA.AppendCertsFromPEM(a.PEM)
 
@@ -63,7 +61,7 @@ func TestConnectionsThatFail(t *testing.T) {
 	}{
 		"refused": {
 			reason: "no server listens",
-			cc:     registry.ClientConfig{URL: "https://" + closed.Listener.Addr().String()},
+			cc:     atHost(good.cc, "127.0.0.9"),
 			want:   "connection refused",
 		},
 		"no such host": {
@@ -276,7 +274,7 @@ func TestAKeptConnectionThatTheServerClosed(t *testing.T) {
 			}
 			hangUp := func() {
 				_ = (<-connections).Close()
-				for deadline := time.Now().Add(10 * time.Second); !seen(); time.Sleep(time.Millisecond) {
+				for deadline := time.Now().Add(patience); !seen(); time.Sleep(time.Millisecond) {
 					if time.Now().After(deadline) {
 						t.Error("the client does not see that the server has closed")
 						return

@@ -33,12 +33,14 @@ type GRPC struct {
 	config   Config
 	channels channels
 	now      func() time.Time
+	// healthTimeout bounds the question for the health service.
+	healthTimeout time.Duration
 }
 
 // NewGRPC returns a GRPC without connections.
 func NewGRPC(config Config) *GRPC {
 	config.setDefaults()
-	g := &GRPC{config: config, now: time.Now}
+	g := &GRPC{config: config, now: time.Now, healthTimeout: healthTimeout}
 	g.channels.config = &g.config
 	return g
 }

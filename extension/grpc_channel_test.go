@@ -50,7 +50,7 @@ func TestGRPCBalances(t *testing.T) {
 		return []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("127.0.0.2"), netip.MustParseAddr("127.0.0.3")}, nil
 	}})
 	cc := registry.ClientConfig{Protocol: registry.GRPC, URL: "grpcs://ext.example:" + port, CABundle: ca.PEM}
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(patience)
 	for counts[0].Load() < 5 || counts[1].Load() < 5 {
 		if _, err := g.Call(t.Context(), newCall(cc)); err != nil {
 			t.Fatal(err)
@@ -124,7 +124,7 @@ func TestGRPCBalancesOverEndpoints(t *testing.T) {
 	// settles waits until calls go to these servers and no others.
 	settles := func(reason string, want ...int) {
 		t.Helper()
-		deadline := time.Now().Add(10 * time.Second)
+		deadline := time.Now().Add(patience)
 		for {
 			for i := range counts {
 				counts[i].Store(0)
@@ -170,7 +170,7 @@ func TestGRPCComesBack(t *testing.T) {
 	wantError(t, "it has not started", m, err, hook.Unreachable, `handler "v.acme": call extension: there is no such socket`)
 	for range 2 {
 		s := serveGRPC(t, listen(t, "unix", socket), &author{}, nil)
-		deadline := time.Now().Add(10 * time.Second)
+		deadline := time.Now().Add(patience)
 		for {
 			_, err := g.Call(t.Context(), newCall(cc))
 			if err == nil {
@@ -207,7 +207,7 @@ func TestGRPCServerThatStartsSlowly(t *testing.T) {
 	if err := c.Close(); err != nil {
 		t.Fatal(err)
 	}
-	deadline := time.Now().Add(10 * time.Second)
+	deadline := time.Now().Add(patience)
 	for strings.HasSuffix(err.Error(), "there is no such socket") {
 		if time.Now().After(deadline) {
 			t.Fatal("it has broken off, which is not seen")

@@ -14,7 +14,7 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// healthTimeout bounds the question for the health service, which has an answer at once or is of no use.
+// healthTimeout is enough for the question for the health service, which has an answer at once or is of no use.
 const healthTimeout = time.Second
 
 // lacksHealth reports whether the server of an extension has said that it has no health service. grpc follows the
@@ -28,7 +28,7 @@ func (g *GRPC) lacksHealth(ctx context.Context, cc registry.ClientConfig) bool {
 	if lacks := channel.lacksHealth.Load(); lacks != nil {
 		return *lacks
 	}
-	ctx, cancel := context.WithTimeout(ctx, healthTimeout)
+	ctx, cancel := context.WithTimeout(ctx, g.healthTimeout)
 	defer cancel()
 	_, err = healthv1.NewHealthClient(channel.conn).Check(ctx, &healthv1.HealthCheckRequest{})
 	switch status.Code(err) {

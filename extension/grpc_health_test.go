@@ -7,6 +7,7 @@ import (
 	"context"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -56,6 +57,7 @@ func TestDiscoverSaysThatHealthIsNotChecked(t *testing.T) {
 				}
 			})
 			g := newGRPC(t, Config{})
+			g.healthTimeout = time.Minute
 			for range 2 {
 				d, err := g.Discover(t.Context(), cc)
 				if err != nil || d.HealthUnchecked != tc.unchecked {

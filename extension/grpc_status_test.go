@@ -27,7 +27,7 @@ func TestGRPCStatusCodes(t *testing.T) {
 		case codes.Unavailable:
 			kind = hook.Unreachable
 		case codes.DeadlineExceeded:
-			kind, want = hook.Timeout, "no answer within 10s"
+			kind, want = hook.Timeout, "no answer within 30s"
 		case codes.Unimplemented:
 			want += ": it has no hookgate.hooks.v1alpha1.LifecycleHooksService/BeforeClusterCreate"
 		case codes.ResourceExhausted:

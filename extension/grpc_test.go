@@ -20,6 +20,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"go.opentelemetry.io/otel/propagation"
 	"go.opentelemetry.io/otel/trace"
+	"golang.org/x/net/http2"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -189,10 +190,6 @@ func TestGRPCCall(t *testing.T) {
 
 func TestGRPCErrors(t *testing.T) {
 	ca, other := newAuthority(t), newAuthority(t)
-	closed := listen(t, "tcp", "127.0.0.1:0")
-	if err := closed.Close(); err != nil {
-		t.Fatal(err)
-	}
 	plain := listen(t, "tcp", "127.0.0.1:0")
 	serveGRPC(t, plain, &author{}, nil)
 	good := newAuthor(t, ca, &author{}, nil)
@@ -212,6 +209,8 @@ func TestGRPCErrors(t *testing.T) {
 		h.SetServingStatus("", healthv1.HealthCheckResponse_NOT_SERVING)
 		healthv1.RegisterHealthServer(s, h)
 	}
+	refused := good
+	refused.URL = strings.Replace(good.URL, "127.0.0.1", "127.0.0.9", 1)
 	untrusted := good
 	untrusted.CABundle = other.PEM
 	large := fine()
@@ -223,7 +222,7 @@ func TestGRPCErrors(t *testing.T) {
 		kind   hook.Kind
 		want   string
 	}{
-		"refused":           {"no server listens", at(closed), hook.Unreachable, "connection refused"},
+		"refused":           {"no server listens", refused, hook.Unreachable, "connection refused"},
 		"unknown authority": {"the certificate is of another CA", untrusted, hook.Unreachable, "certificate not trusted: signed by an unknown authority"},
 		"expired":           {"the certificate has expired", at(withExpired), hook.Unreachable, "certificate not trusted: expired or not yet valid"},
 		"no TLS":            {"the server speaks without", at(plain), hook.Unreachable, "the server does not speak TLS"},
@@ -246,7 +245,7 @@ func TestGRPCErrors(t *testing.T) {
 		"Internal":           {"a handler that throws", with(says(nil, status.Error(codes.Internal, "secret"))), hook.BadResponse, "answered Internal"},
 		"InvalidArgument":    {"an error's text may be anything, and would get into conditions", with(says(nil, status.Error(codes.InvalidArgument, "secret"))), hook.BadResponse, "answered InvalidArgument"},
 		"Unknown":            {"an error without a code", with(says(nil, errors.New("secret"))), hook.BadResponse, "answered Unknown"},
-		"DeadlineExceeded":   {"the extension knew the deadline", with(says(nil, status.Error(codes.DeadlineExceeded, "secret"))), hook.Timeout, "no answer within 10s"},
+		"DeadlineExceeded":   {"the extension knew the deadline", with(says(nil, status.Error(codes.DeadlineExceeded, "secret"))), hook.Timeout, "no answer within 30s"},
 		"Canceled":           {"the caller has not left", with(says(nil, status.Error(codes.Canceled, "secret"))), hook.BadResponse, "answered Canceled"},
 		"Unauthenticated":    {"who are you", with(says(nil, status.Error(codes.Unauthenticated, "secret"))), hook.BadResponse, "answered Unauthenticated: it wants to know who calls"},
 		"no status":          {"neither success nor failure", with(says(&hooksv1alpha1.BeforeClusterCreateResponse{RetryAfterSeconds: 30}, nil)), hook.BadResponse, `answer: status: want "Success" or "Failure", got ""`},
@@ -324,29 +323,60 @@ func TestGRPCAnswerIsCut(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			l := listen(t, "tcp", "127.0.0.1:0")
 			connections := &accepted{Listener: l}
+			header := &headerWatch{
+				TransportCredentials: credentials.NewServerTLSFromCert(&certificate), sent: make(chan struct{}),
+			}
 			a := &author{create: func(ctx context.Context, _ *hooksv1alpha1.BeforeClusterCreateRequest) (*hooksv1alpha1.BeforeClusterCreateResponse, error) {
 				if tc.begins {
 					if err := grpc.SendHeader(ctx, metadata.Pairs("a", "b")); err != nil {
 						return nil, err
 					}
-					arrived := make(chan struct{})
-					go func() { // the header is on its way when the handler has given others their turn
-						time.Sleep(50 * time.Millisecond)
-						close(arrived)
-					}()
-					<-arrived
+					<-header.sent
 				}
 				connections.cut()
 				<-ctx.Done()
 				return nil, ctx.Err()
 			}}
-			serveGRPC(t, connections, a, nil, grpc.Creds(credentials.NewServerTLSFromCert(&certificate)))
+			serveGRPC(t, connections, a, nil, grpc.Creds(header))
 			g := newGRPC(t, Config{})
 			cc := registry.ClientConfig{Protocol: registry.GRPC, URL: "grpcs://" + l.Addr().String(), CABundle: ca.PEM}
 			m, err := callGRPC(t.Context(), g, newCall(cc))
 			wantError(t, name, m, err, tc.kind, `handler "v.acme": call extension: `+tc.want)
 		})
 	}
+}
+
+// headerWatch is the credentials of a server that tell when it has sent the header of an answer that goes on.
+type headerWatch struct {
+	credentials.TransportCredentials
+
+	sent chan struct{}
+	once sync.Once
+}
+
+func (h *headerWatch) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	c, info, err := h.TransportCredentials.ServerHandshake(raw)
+	return watchedConn{c, h}, info, err
+}
+
+// watchedConn looks at the frames of HTTP/2 that a server writes, each with its whole header in one Write.
+type watchedConn struct {
+	net.Conn
+
+	watch *headerWatch
+}
+
+func (c watchedConn) Write(p []byte) (int, error) {
+	n, err := c.Conn.Write(p)
+	const length = 9 // of the header of a frame
+	for len(p) >= length {
+		ends := http2.Flags(p[4]).Has(http2.FlagHeadersEndStream) // as for the health of a server that says nothing of it
+		if http2.FrameType(p[3]) == http2.FrameHeaders && !ends {
+			c.watch.once.Do(func() { close(c.watch.sent) })
+		}
+		p = p[min(len(p), length+int(p[0])<<16+int(p[1])<<8+int(p[2])):]
+	}
+	return n, err
 }
 
 // accepted remembers the connections of a listener, to cut them.

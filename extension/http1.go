@@ -27,6 +27,8 @@ const answerBuffer = 4 << 10
 type http1 struct {
 	dial    func(ctx context.Context) (*tlsConn, error)
 	maxIdle int
+	// sendingWait is how long the end of a request that was answered early is waited for.
+	sendingWait time.Duration
 
 	mu      sync.Mutex
 	idle    []*http1Conn          // the last one was used last

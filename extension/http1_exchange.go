@@ -152,7 +152,7 @@ func (x *exchange) isSent() bool {
 	if x.sending == nil {
 		return true
 	}
-	timer := time.NewTimer(sendingWait)
+	timer := time.NewTimer(x.client.sendingWait)
 	defer timer.Stop()
 	select {
 	case err := <-x.sending:

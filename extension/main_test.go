@@ -17,20 +17,47 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/devcert"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/leaktest"
+	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/registry"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) { leaktest.Main(m) }
 
 const success = `{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","kind":"BeforeClusterCreateResponse",` +
 	`"status":"Success","message":"fine","retryAfterSeconds":7}`
+
+// patience is how long a test waits for something before it fails: for longer than a busy machine takes.
+const patience = time.Minute
+
+// deadline is a context whose deadline passes when the test says so, so that a busy machine does not let it pass
+// earlier.
+type deadline struct {
+	context.Context
+
+	passed chan struct{} // closed once it has passed
+}
+
+// Deadline returns a time before the timeouts of calls and of discovery.
+func (deadline) Deadline() (time.Time, bool) {
+	return time.Now().Add(limits.DiscoveryTimeout - time.Second), true
+}
+
+func (d deadline) Done() <-chan struct{} { return d.passed }
+
+func (d deadline) Err() error {
+	select {
+	case <-d.passed:
+		return context.DeadlineExceeded
+	default:
+		return nil
+	}
+}
 
 func newAuthority(t testing.TB) *devcert.Authority {
 	t.Helper()
@@ -97,7 +124,7 @@ func (s *server) seen(state http.ConnState) int {
 // await waits until n connections have reached a state.
 func (s *server) await(t testing.TB, state http.ConnState, n int) {
 	t.Helper()
-	deadline := time.After(10 * time.Second)
+	deadline := time.After(patience)
 	for {
 		s.mu.Lock()
 		got, changed := s.states[state], s.notify
@@ -180,7 +207,7 @@ func newREST(t testing.TB, config Config) *REST {
 // newCall returns a call of BeforeClusterCreate to the handler v of the ExtensionConfig acme.
 func newCall(cc registry.ClientConfig) Call {
 	h, _ := catalog.New().ByName("BeforeClusterCreate")
-	handler := registry.Handler{Name: "v", Hook: h.GroupVersionHook, Timeout: 10 * time.Second, FailurePolicy: hook.Fail}
+	handler := registry.Handler{Name: "v", Hook: h.GroupVersionHook, Timeout: limits.Timeout, FailurePolicy: hook.Fail}
 	return Call{
 		Hook: h,
 		Handler: &registry.Entry{

@@ -65,8 +65,8 @@ func (p *pool) newHTTP1() *http1 {
 	config := p.host.config.clientTLS(p.host.roots)
 	config.NextProtos, config.ServerName = []string{"http/1.1"}, p.host.endpoint.Host
 	return &http1{
-		maxIdle: p.host.config.MaxIdleConnections,
-		dial:    func(ctx context.Context) (*tlsConn, error) { return p.dialHTTP1(ctx, config) },
+		maxIdle: p.host.config.MaxIdleConnections, sendingWait: sendingWait,
+		dial: func(ctx context.Context) (*tlsConn, error) { return p.dialHTTP1(ctx, config) },
 	}
 }
 

@@ -433,7 +433,7 @@ func TestRandomAnswers(t *testing.T) {
 		}
 		texts <- text
 		r.Close() // the damage may make a connection look as if it could be used again
-		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		result, err := r.Call(ctx, newCall(cc))
 		cancel()
 		m := result.Response
@@ -471,6 +471,13 @@ func TestAnswerBeginsBeforeTheRequestEnds(t *testing.T) {
 		_, _ = io.WriteString(w, success[len(success)/2:])
 	}, nil)
 	r := newREST(t, Config{})
+	rt, err := r.routes.get(s.cc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := rt.host.acquire(r.now())
+	defer p.release()
+	p.http1.sendingWait = patience // the server has read the whole request, but the client may not know it yet
 	for range 3 {
 		c := newCall(s.cc)
 		c.Handler.Handler.Timeout = 5 * time.Minute // a busy machine takes its time over 16 MiB

@@ -33,6 +33,7 @@ import (
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -137,7 +138,7 @@ func TestAttemptsByStatusCode(t *testing.T) {
 		"503":           {http.StatusServiceUnavailable, nil, 1},
 		"AtOnce":        {http.StatusServiceUnavailable, []string{"0"}, 3},
 		"Past":          {http.StatusServiceUnavailable, []string{past}, 3},
-		"BeyondTimeout": {http.StatusServiceUnavailable, []string{"10"}, 1}, // the timeout of the handler
+		"BeyondTimeout": {http.StatusServiceUnavailable, []string{"30"}, 1}, // the timeout of the handler
 		"Future":        {http.StatusServiceUnavailable, []string{future}, 1},
 		"Negative":      {http.StatusServiceUnavailable, []string{"-1"}, 1},
 		"Huge":          {http.StatusServiceUnavailable, []string{"99999999999999999999"}, 1},
@@ -261,7 +262,7 @@ func TestGRPCAttempts(t *testing.T) {
 		"ResourceExhausted": {later(codes.ResourceExhausted, 0), 1},
 		"AtOnce":            {later(codes.Unavailable, 0), 3},
 		"Negative":          {later(codes.Unavailable, -time.Second), 3},
-		"BeyondTimeout":     {later(codes.Unavailable, 10*time.Second), 1},
+		"BeyondTimeout":     {later(codes.Unavailable, limits.Timeout), 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -282,8 +283,8 @@ func TestGRPCAttempts(t *testing.T) {
 	}
 }
 
-// refuser is an HTTP/2 server that processes no stream: it refuses each, or goes away.
-func refuser(t *testing.T, goAway bool, streams *atomic.Int32) registry.ClientConfig {
+// refuser is an HTTP/2 server that processes no stream: it refuses each, or goes away. It calls began with each.
+func refuser(t *testing.T, goAway bool, began func()) registry.ClientConfig {
 	t.Helper()
 	ca := newAuthority(t)
 	l, err := tls.Listen("tcp", "127.0.0.1:0", &tls.Config{
@@ -319,7 +320,7 @@ func refuser(t *testing.T, goAway bool, streams *atomic.Int32) registry.ClientCo
 				_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: headers.StreamID, BlockFragment: block.Bytes(), EndStream: true, EndHeaders: true})
 				continue
 			}
-			streams.Add(1)
+			began()
 			if goAway {
 				_ = framer.WriteGoAway(0, http2.ErrCodeNo, nil)
 				return
@@ -337,13 +338,18 @@ func TestRefusedStreams(t *testing.T) {
 		for _, protocol := range []registry.Protocol{registry.REST, registry.GRPC} {
 			t.Run(name+string(protocol), func(t *testing.T) {
 				t.Parallel()
+				ctx, leave := context.WithCancel(t.Context())
+				defer leave()
 				var streams atomic.Int32
-				c := newCall(refuser(t, goAway, &streams))
-				c.Handler.Handler.Timeout = 2 * time.Second
+				c := newCall(refuser(t, goAway, func() {
+					if streams.Add(1) == 2 { // more may come for a while
+						time.AfterFunc(2*time.Second, leave)
+					}
+				}))
 				c.Handler.Registration.ClientConfig.Protocol = protocol
 				p := NewProtocols(withHooks(Config{PreferHTTP2: true}))
 				defer p.Close()
-				if _, err := p.Call(t.Context(), c); err == nil {
+				if _, err := p.Call(ctx, c); err == nil {
 					t.Error("no error")
 				}
 				if n := streams.Load(); n < 2 || n > 30 {

@@ -79,12 +79,14 @@ func TestWhoseDeadlineEndedACall(t *testing.T) {
 
 // A caller that leaves gets Canceled, even if its deadline would have been the nearer one.
 func TestCallerThatLeavesBeforeItsDeadline(t *testing.T) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-	x := &request{operation: "call", timeout: 10 * time.Second}
-	bounded, release := x.withTimeout(ctx)
-	defer release()
-	cancel()
-	if e := x.ended(bounded, bounded.Err()); e.Kind != hook.Canceled || e.Error() != "call: the caller left" {
-		t.Errorf("got %s: %s", e.Kind, e)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		x := &request{operation: "call", timeout: 10 * time.Second}
+		bounded, release := x.withTimeout(ctx)
+		defer release()
+		cancel()
+		if e := x.ended(bounded, bounded.Err()); e.Kind != hook.Canceled || e.Error() != "call: the caller left" {
+			t.Errorf("got %s: %s", e.Kind, e)
+		}
+	})
 }
