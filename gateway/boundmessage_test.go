@@ -39,13 +39,13 @@ func TestLongMessagesAreCut(t *testing.T) {
 			for protocol := range protocols {
 				f := newFixture(t, nil)
 				if protocol == "GRPC" {
-					f.registerStubs(t, hook.Fail, 10*time.Second, stubs{create: func(
+					f.registerStubs(t, hook.Fail, 30*time.Second, stubs{create: func(
 						context.Context, *hooksv1alpha1.BeforeClusterCreateRequest,
 					) (*hooksv1alpha1.BeforeClusterCreateResponse, error) {
 						return answer, nil
 					}})
 				} else {
-					f.register(t, "BeforeClusterCreate", hook.Fail, 10*time.Second, func(w http.ResponseWriter, _ *http.Request) {
+					f.register(t, "BeforeClusterCreate", hook.Fail, 30*time.Second, func(w http.ResponseWriter, _ *http.Request) {
 						body, err := mandated.Append(nil, answer)
 						if err != nil {
 							t.Error(err)

@@ -52,7 +52,7 @@ func TestServerErrorsOpenTheCircuit(t *testing.T) {
 		t.Run(string(policy), func(t *testing.T) {
 			f := newFixture(t, nil)
 			served := 0
-			f.register(t, "BeforeClusterCreate", policy, 10*time.Second, func(w http.ResponseWriter, _ *http.Request) {
+			f.register(t, "BeforeClusterCreate", policy, 30*time.Second, func(w http.ResponseWriter, _ *http.Request) {
 				served++
 				w.WriteHeader(http.StatusInternalServerError)
 			})
@@ -85,7 +85,9 @@ func TestServerErrorsOpenTheCircuit(t *testing.T) {
 }
 
 // Only errors that show that the extension does not work open its circuit.
-func TestCircuitByKind(t *testing.T) {
+func TestCircuitByKind(t *testing.T) { synctest.Test(t, circuitByKind) }
+
+func circuitByKind(t *testing.T) {
 	opening := map[hook.Kind]bool{hook.Unreachable: true, hook.Timeout: true, hook.BadResponse: true}
 	for _, kind := range hook.Kinds() {
 		for _, inconclusive := range []bool{false, true} {
@@ -188,7 +190,9 @@ func TestOpenCircuit(t *testing.T) {
 }
 
 // With the failure policy Ignore, one extension that is down does not keep a hook from the answers of the others.
-func TestAggregatesIgnoreAnOpenCircuit(t *testing.T) {
+func TestAggregatesIgnoreAnOpenCircuit(t *testing.T) { synctest.Test(t, aggregatesIgnoreAnOpenCircuit) }
+
+func aggregatesIgnoreAnOpenCircuit(t *testing.T) {
 	down := &server{err: hook.Errorf(hook.Unreachable, "connection refused")}
 	r := filled(t, registrationOf("a", handlerOf("v", "BeforeClusterCreate", hook.Ignore)), registrationOf("b", handlerOf("v", "BeforeClusterCreate", hook.Fail)))
 	d := newDispatcher(r, fixedNamespaces{}, answers{
@@ -279,7 +283,9 @@ func TestTimeoutsOfCallers(t *testing.T) {
 }
 
 // States follow the registrations: they stay as long as these call the same server, and do not pile up.
-func TestExtensionsFollowTheRegistry(t *testing.T) {
+func TestExtensionsFollowTheRegistry(t *testing.T) { synctest.Test(t, extensionsFollowTheRegistry) }
+
+func extensionsFollowTheRegistry(t *testing.T) {
 	r := registry.New()
 	o := newObserved()
 	down := &server{err: hook.Errorf(hook.Unreachable, "connection refused")}

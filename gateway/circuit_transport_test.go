@@ -64,22 +64,21 @@ func TestCircuitOfBothTransports(t *testing.T) {
 				var calls atomic.Int32
 				timeout := 20 * time.Second
 				if name == "Hangs" {
-					timeout = 100 * time.Millisecond
+					timeout = 500 * time.Millisecond
 				}
-				var stop func()
 				if protocol == registry.REST {
-					stop = f.register(t, "BeforeClusterCreate", hook.Fail, timeout, func(w http.ResponseWriter, req *http.Request) {
+					f.register(t, "BeforeClusterCreate", hook.Fail, timeout, func(w http.ResponseWriter, req *http.Request) {
 						calls.Add(1)
 						tc.rest(w, req)
-					}).Close
+					})
 				} else {
-					stop = f.registerStubs(t, hook.Fail, timeout, stubs{create: func(ctx context.Context, _ *hooksv1alpha1.BeforeClusterCreateRequest) (response, error) {
+					f.registerStubs(t, hook.Fail, timeout, stubs{create: func(ctx context.Context, _ *hooksv1alpha1.BeforeClusterCreateRequest) (response, error) {
 						calls.Add(1)
 						return tc.grpc(ctx)
-					}}).Stop
+					}})
 				}
 				if tc.stopped {
-					stop()
+					f.refuseConnections(t)
 				}
 				// No probe comes while the test runs.
 				settings := defaultCircuit
@@ -99,7 +98,12 @@ func TestCircuitOfBothTransports(t *testing.T) {
 				if tc.opens {
 					want = 3
 				}
-				if n := calls.Load(); !tc.stopped && n != want {
+				// On a busy machine, a timeout may pass before there is a connection.
+				least := want
+				if name == "Hangs" {
+					least = 0
+				}
+				if n := calls.Load(); !tc.stopped && (n < least || n > want) {
 					t.Errorf("%d of 6 calls reached the extension, want %d", n, want)
 				}
 			})

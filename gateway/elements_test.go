@@ -71,7 +71,7 @@ func TestHandlersWithLongNames(t *testing.T) {
 func TestAnswersWithTooManyElements(t *testing.T) {
 	f := newFixture(t, nil)
 	answer := `{"status":"Success",` + emptyItems(limits.BodyBytes/3 - 20)[1:]
-	f.register(t, "GeneratePatches", hook.Fail, 10*time.Second, func(w http.ResponseWriter, r *http.Request) {
+	f.register(t, "GeneratePatches", hook.Fail, 30*time.Second, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		_, _ = io.WriteString(w, answer)
 	})

@@ -15,6 +15,7 @@ import (
 
 	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/policy"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -44,7 +45,7 @@ func (f *fixture) registerGateway(t *testing.T, name string, inner *httptest.Ser
 func TestGatewaysChain(t *testing.T) {
 	inner, outer := newFixture(t, nil), newFixture(t, nil)
 	callIDs := make(chan string, 1)
-	inner.register(t, "BeforeClusterCreate", hook.Fail, 2*time.Second, func(w http.ResponseWriter, r *http.Request) {
+	inner.register(t, "BeforeClusterCreate", hook.Fail, 20*time.Second, func(w http.ResponseWriter, r *http.Request) {
 		callIDs <- r.Header.Get(CallIDHeader)
 		_, _ = fmt.Fprint(w, `{"status":"Success","message":"wait for the network","retryAfterSeconds":7,"hint":1}`)
 	})
@@ -69,6 +70,12 @@ func TestFailuresComeThroughAChain(t *testing.T) {
 		<-r.Context().Done()
 	})
 	outer.registerGateway(t, "sidecar", inner.rest)
+	e, ok := outer.registry.Snapshot().Handler("v--acme.sidecar")
+	if !ok || e.Handler.Timeout <= time.Second {
+		t.Fatalf("the outer gateway waits for %s, not longer than the inner one", e.Handler.Timeout)
+	}
+	// A busy machine may take longer than the difference.
+	outer.registry.SetPolicies("sidecar", registry.Policies{All: &policy.Policy{Timeout: 30 * time.Second}})
 	resp := outer.post(t, "/hooks.runtime.cluster.x-k8s.io/v1alpha1/generatepatches/v--acme.sidecar", `{"items":[]}`)
 	// The inner gateway's 504 is an answer other than 200 to the outer one, which names its own handler.
 	if resp.code != http.StatusBadGateway || !strings.Contains(string(resp.body), `handler \"v--acme.sidecar\": call extension: answered 504 Gateway Timeout`) {

@@ -15,6 +15,8 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/budget"
+	"github.com/hookgate/hookgate/policy"
+	"github.com/hookgate/hookgate/registry"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -46,7 +48,7 @@ func (f *fixture) takeTurns(ctx context.Context, t *testing.T) (give func()) {
 // Small calls never wait for a turn, and large ones no longer than their callers.
 func TestSmallCallsPassHeavyWork(t *testing.T) {
 	f := newFixture(t, nil)
-	f.register(t, "BeforeClusterCreate", hook.Fail, 10*time.Second, func(w http.ResponseWriter, r *http.Request) {
+	f.register(t, "BeforeClusterCreate", hook.Fail, 30*time.Second, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		_, _ = io.WriteString(w, `{"status":"Success"}`)
 	})
@@ -74,11 +76,9 @@ func TestSmallCallsPassHeavyWork(t *testing.T) {
 // A large call has no turn while its extension works.
 func TestNoTurnIsHeldDuringACall(t *testing.T) {
 	f := newFixture(t, nil)
-	f.register(t, "BeforeClusterCreate", hook.Fail, 20*time.Second, func(w http.ResponseWriter, r *http.Request) {
+	f.register(t, "BeforeClusterCreate", hook.Fail, 30*time.Second, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
-		bounded, cancel := context.WithTimeout(r.Context(), 5*time.Second)
-		defer cancel()
-		f.takeTurns(bounded, t)()
+		f.takeTurns(r.Context(), t)() // or the call ends first
 		_, _ = io.WriteString(w, `{"status":"Success"}`)
 	})
 	if resp := f.post(t, createPath+"/v.acme", sized(2<<20)); resp.code != http.StatusOK {
@@ -96,13 +96,14 @@ func TestNoTurnIsHeldDuringACall(t *testing.T) {
 // An extension whose answers could not be read in time because others had the turns is not blamed for that.
 func TestWaitingForATurnOpensNoCircuit(t *testing.T) {
 	f := newFixture(t, nil)
-	f.register(t, "BeforeClusterCreate", hook.Fail, 100*time.Millisecond, func(w http.ResponseWriter, r *http.Request) {
+	f.register(t, "BeforeClusterCreate", hook.Fail, 30*time.Second, func(w http.ResponseWriter, r *http.Request) {
 		_, _ = io.Copy(io.Discard, r.Body)
 		_, _ = io.WriteString(w, `{"status":"Success","pad":"`+strings.Repeat("x", 2*budget.Step)+`"}`)
 	})
 	if resp := f.post(t, createPath+"/v.acme", createBody); resp.code != http.StatusOK {
 		t.Fatalf("got %s: %.300s", resp.status, resp.body)
 	}
+	f.registry.SetPolicies("acme", registry.Policies{All: &policy.Policy{Timeout: 300 * time.Millisecond}})
 	defer f.takeTurns(t.Context(), t)()
 	for range 2 * defaultCircuit.ConsecutiveFailures {
 		resp := f.post(t, createPath+"/v.acme", createBody)

@@ -206,12 +206,12 @@ func TestFailuresOfInfrastructureAreNeverIgnored(t *testing.T) {
 				if how == "policy" {
 					ignore = hook.Fail
 				}
-				server := f.register(t, "DeleteMachine", ignore, timeout, tc.serve)
+				f.register(t, "DeleteMachine", ignore, timeout, tc.serve)
 				if how == "policy" {
 					f.registry.SetPolicies("acme", registry.Policies{All: &policy.Policy{FailurePolicy: hook.Ignore}})
 				}
 				if tc.refuse {
-					server.Close()
+					f.refuseConnections(t)
 				}
 				h := hookOf(t, "DeleteMachine")
 				rest := f.post(t, h.Path("")+"/v.acme", `{"subject":{"externalId":"m"}}`)

@@ -140,7 +140,7 @@ func TestLoopOfTwo(t *testing.T) {
 // Whatever ids a way has, it ends.
 func TestHops(t *testing.T) {
 	f := newFixture(t, nil)
-	f.register(t, "BeforeClusterCreate", hook.Fail, time.Second, func(w http.ResponseWriter, r *http.Request) {
+	f.register(t, "BeforeClusterCreate", hook.Fail, 20*time.Second, func(w http.ResponseWriter, r *http.Request) {
 		if hops := strings.Count(r.Header.Get(via.Header), ","); hops != 8 {
 			t.Errorf("the extension sees %d gateways before the last one, want 8", hops)
 		}

@@ -97,8 +97,8 @@ func TestMatrixSouthGRPC(t *testing.T) {
 					if name == "Nothing" {
 						timeout = 200 * time.Millisecond
 					}
-					if server := f.registerStubs(t, policy, timeout, tc.stubs); tc.stopped {
-						server.Stop()
+					if f.registerStubs(t, policy, timeout, tc.stubs); tc.stopped {
+						f.refuseConnections(t)
 					}
 					f.check(t, policy, tc.kind, tc.message, tc.answer)
 				})
@@ -111,7 +111,7 @@ func TestMatrixSouthGRPC(t *testing.T) {
 func TestUnknownMembersSurviveSouthGRPC(t *testing.T) {
 	f := newFixture(t, nil)
 	var got *hooksv1alpha1.BeforeClusterCreateRequest
-	f.registerStubs(t, hook.Fail, 10*time.Second, stubs{create: func(_ context.Context, in *hooksv1alpha1.BeforeClusterCreateRequest) (*hooksv1alpha1.BeforeClusterCreateResponse, error) {
+	f.registerStubs(t, hook.Fail, 30*time.Second, stubs{create: func(_ context.Context, in *hooksv1alpha1.BeforeClusterCreateRequest) (*hooksv1alpha1.BeforeClusterCreateResponse, error) {
 		got = in
 		return &hooksv1alpha1.BeforeClusterCreateResponse{Status: success, UnknownMembers: map[string]*hooksv1alpha1.JSON{"hint": {Raw: []byte(`{"n":9007199254740993}`)}}}, nil
 	}})

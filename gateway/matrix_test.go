@@ -147,6 +147,19 @@ func (f *fixture) registerREST(t testing.TB, serve http.HandlerFunc, handlers ..
 	return server
 }
 
+// refuseConnections registers acme at an address where nothing listens, and nothing will: that of a server which has
+// stopped may be another's a moment later.
+func (f *fixture) refuseConnections(t testing.TB) {
+	t.Helper()
+	for _, reg := range f.registry.Snapshot().Registrations() {
+		moved := *reg
+		moved.ClientConfig.URL = strings.Replace(reg.ClientConfig.URL, "127.0.0.1", "127.0.0.9", 1)
+		if err := f.registry.Apply(moved); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
 // outcome is what a caller sees of a call, in the words of neither protocol.
 type outcome struct {
 	kind    string // of the error; empty for an answer
@@ -286,9 +299,9 @@ func TestMatrix(t *testing.T) {
 					if name == "Nothing" {
 						timeout = 200 * time.Millisecond
 					}
-					server := f.register(t, "BeforeClusterCreate", policy, timeout, fault.serve)
+					f.register(t, "BeforeClusterCreate", policy, timeout, fault.serve)
 					if fault.refuse {
-						server.Close()
+						f.refuseConnections(t)
 					}
 					f.check(t, policy, fault.kind, fault.message, fault.answer)
 				})
@@ -333,7 +346,7 @@ func (f *fixture) check(t *testing.T, policy hook.FailurePolicy, kind hook.Kind,
 
 func TestFailedCallsAreLoggedWithTheirCause(t *testing.T) {
 	f := newFixture(t, nil)
-	f.register(t, "BeforeClusterCreate", hook.Fail, 10*time.Second, func(w http.ResponseWriter, _ *http.Request) {
+	f.register(t, "BeforeClusterCreate", hook.Fail, 30*time.Second, func(w http.ResponseWriter, _ *http.Request) {
 		http.Error(w, "secret stack trace", http.StatusInternalServerError)
 	})
 	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, f.rest.URL+createPath, strings.NewReader(createBody))
@@ -364,7 +377,7 @@ func TestFailedCallsAreLoggedWithTheirCause(t *testing.T) {
 func TestUnknownMembersSurviveBothFronts(t *testing.T) {
 	f := newFixture(t, nil)
 	var sent []byte
-	f.register(t, "BeforeClusterCreate", hook.Fail, 10*time.Second, func(w http.ResponseWriter, r *http.Request) {
+	f.register(t, "BeforeClusterCreate", hook.Fail, 30*time.Second, func(w http.ResponseWriter, r *http.Request) {
 		sent, _ = io.ReadAll(r.Body)
 		_, _ = io.WriteString(w, `{"status":"Success","retryAfterSeconds":0,"hint":{"n":9007199254740993}}`)
 	})

@@ -81,7 +81,7 @@ func TestObjectsAreConverted(t *testing.T) {
 				f.understands = convert.V1Beta1
 				var cluster, other, settings string
 				if speaks == "REST" {
-					f.register(t, "BeforeClusterCreate", hook.Fail, 10*time.Second, func(w http.ResponseWriter, r *http.Request) {
+					f.register(t, "BeforeClusterCreate", hook.Fail, 30*time.Second, func(w http.ResponseWriter, r *http.Request) {
 						var body struct{ Cluster, NewMember, Settings json.RawMessage }
 						if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
 							t.Error(err)
@@ -90,7 +90,7 @@ func TestObjectsAreConverted(t *testing.T) {
 						_, _ = io.WriteString(w, `{"status":"Success","message":"hold","retryAfterSeconds":5}`)
 					})
 				} else {
-					f.registerStubs(t, hook.Fail, 10*time.Second, stubs{create: func(_ context.Context, in *hooksv1alpha1.BeforeClusterCreateRequest) (*hooksv1alpha1.BeforeClusterCreateResponse, error) {
+					f.registerStubs(t, hook.Fail, 30*time.Second, stubs{create: func(_ context.Context, in *hooksv1alpha1.BeforeClusterCreateRequest) (*hooksv1alpha1.BeforeClusterCreateResponse, error) {
 						cluster, other = string(in.GetCluster().GetRaw()), string(in.GetUnknownMembers()["newMember"].GetRaw())
 						settings = `{"a":"` + in.GetSettings()["a"] + `"}`
 						return &hooksv1alpha1.BeforeClusterCreateResponse{Status: success, Message: "hold", RetryAfterSeconds: 5}, nil
@@ -133,7 +133,7 @@ func TestObjectsThatNeedNoConversionStayAsTheyAre(t *testing.T) {
 		f := newFixture(t, nil)
 		f.understands = understands
 		var sent []byte
-		f.register(t, "BeforeClusterCreate", hook.Fail, 10*time.Second, func(w http.ResponseWriter, r *http.Request) {
+		f.register(t, "BeforeClusterCreate", hook.Fail, 30*time.Second, func(w http.ResponseWriter, r *http.Request) {
 			sent, _ = io.ReadAll(r.Body)
 			_, _ = io.WriteString(w, `{"status":"Success","retryAfterSeconds":0}`)
 		})
@@ -151,7 +151,7 @@ func TestEachHandlerGetsWhatItUnderstands(t *testing.T) {
 	f := newFixture(t, nil)
 	for name, version := range map[string]string{"old": convert.V1Beta1, "new": convert.V1Beta2, "silent": ""} {
 		f.understands = version
-		f.register(t, "BeforeClusterCreate", hook.Fail, 10*time.Second, func(w http.ResponseWriter, r *http.Request) {
+		f.register(t, "BeforeClusterCreate", hook.Fail, 30*time.Second, func(w http.ResponseWriter, r *http.Request) {
 			body, _ := io.ReadAll(r.Body)
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = w.Write([]byte(`{"status":"Success","message":` + quoted(apiVersionIn(body)) + `,"retryAfterSeconds":0}`))
@@ -202,7 +202,7 @@ func TestObjectsThatCannotBeConverted(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			f := newFixture(t, nil)
 			f.understands = convert.V1Beta1
-			f.register(t, "BeforeClusterCreate", hook.Ignore, 10*time.Second, func(http.ResponseWriter, *http.Request) {
+			f.register(t, "BeforeClusterCreate", hook.Ignore, 30*time.Second, func(http.ResponseWriter, *http.Request) {
 				t.Error("the handler was called")
 			})
 			body := strings.Replace(createBody, createCluster, tc.cluster, 1)

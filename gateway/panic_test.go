@@ -29,7 +29,7 @@ func (explosive) DeepCopySelector() labels.Selector {
 // A panic anywhere is the error of its own call, and the next call is answered.
 func TestPanicsEndOnlyTheirOwnCall(t *testing.T) {
 	f := newFixture(t, nil)
-	f.register(t, "BeforeClusterDelete", hook.Fail, 10*time.Second, func(http.ResponseWriter, *http.Request) {})
+	f.register(t, "BeforeClusterDelete", hook.Fail, 30*time.Second, func(http.ResponseWriter, *http.Request) {})
 	reg := registrationOf("bad", handlerOf("v", "BeforeClusterCreate", hook.Fail))
 	reg.NamespaceSelector = explosive{labels.Nothing()}
 	if err := f.registry.Apply(reg); err != nil {

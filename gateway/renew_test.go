@@ -19,7 +19,19 @@ import (
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/hookgate/hookgate/test/process"
 )
+
+// awaitRenewal waits until the server has done what it was told before: it does one thing after the other, and reports
+// last that the registry is ready.
+func (r *running) awaitRenewal(t *testing.T) {
+	t.Helper()
+	close(r.ready)
+	process.Eventually(t, "the server reports that it is ready", func() bool {
+		return r.grpcHealth(t) == healthv1.HealthCheckResponse_SERVING
+	})
+}
 
 // TestRenewEndsConnectionsWithCalls holds that a call in flight is answered, and that the next one tells the caller to
 // connect again, over both versions of HTTP.
@@ -62,9 +74,7 @@ func TestRenewEndsConnectionsWithCalls(t *testing.T) {
 			go func() { slow <- reused("/slow") }()
 			<-called
 			renew <- struct{}{}
-			for r.server.restConnections.generation.Load() == 0 {
-				time.Sleep(time.Millisecond)
-			}
+			r.awaitRenewal(t)
 			close(answer)
 			if !<-slow {
 				t.Error("the call in flight was not on the first connection")
@@ -103,9 +113,7 @@ func TestRenewEndsIdleConnections(t *testing.T) {
 			<-called
 			if inFlight {
 				renew <- struct{}{}
-				for r.server.restConnections.generation.Load() == 0 {
-					time.Sleep(time.Millisecond)
-				}
+				r.awaitRenewal(t)
 			}
 			close(answer)
 			reader := bufio.NewReader(conn)
@@ -118,7 +126,7 @@ func TestRenewEndsIdleConnections(t *testing.T) {
 			if !inFlight {
 				renew <- struct{}{}
 			}
-			if err := conn.SetReadDeadline(time.Now().Add(30 * time.Second)); err != nil {
+			if err := conn.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := reader.ReadByte(); !errors.Is(err, io.EOF) {

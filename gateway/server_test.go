@@ -52,7 +52,7 @@ func startServer(t *testing.T, rest http.Handler, change ...func(*ServerConfig))
 			close(listening)
 		},
 		Logger:          slog.New(slog.DiscardHandler),
-		ShutdownTimeout: 10 * time.Second,
+		ShutdownTimeout: time.Minute,
 	}
 	for _, f := range change {
 		f(&config)
@@ -118,7 +118,7 @@ func TestServerIsReadyWhenTheRegistryIs(t *testing.T) {
 	if code, text := r.readyz(t); code != http.StatusOK {
 		t.Errorf("after: %d %s", code, text)
 	}
-	for deadline := time.Now().Add(10 * time.Second); r.grpcHealth(t) != healthv1.HealthCheckResponse_SERVING; {
+	for deadline := time.Now().Add(time.Minute); r.grpcHealth(t) != healthv1.HealthCheckResponse_SERVING; {
 		if time.Now().After(deadline) {
 			t.Fatal("gRPC health does not say that it serves")
 		}
@@ -195,7 +195,7 @@ func TestServerListensOnAllAddressesOrNone(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
+	free, err := net.Listen("tcp", "127.0.0.8:0") // where no other program listens, so that it stays free
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -270,7 +270,7 @@ func TestServerDrainsGRPC(t *testing.T) {
 // waitForDrain returns when /readyz reports that the server shuts down.
 func waitForDrain(t *testing.T, r *running) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; {
+	for deadline := time.Now().Add(time.Minute); ; {
 		if code, text := get(t, "http://"+r.diagnostics+"/readyz"); code == http.StatusServiceUnavailable && text == "not ready: shutting down" {
 			return
 		}
@@ -313,8 +313,9 @@ func TestServerGivesUpOnCallsThatDoNotEnd(t *testing.T) {
 // connections.
 func TestServerTakesCallsDuringTheShutdownDelay(t *testing.T) {
 	t.Parallel()
+	const delay = 8 * time.Second // in which calls are made
 	r := startServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "taken") }),
-		func(c *ServerConfig) { c.ShutdownDelay = 3 * time.Second })
+		func(c *ServerConfig) { c.ShutdownDelay = delay })
 	close(r.ready)
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: r.tls}}
 	defer client.CloseIdleConnections()
@@ -336,7 +337,7 @@ func TestServerTakesCallsDuringTheShutdownDelay(t *testing.T) {
 	if !closes() {
 		t.Error("an answer does not close its connection during the delay")
 	}
-	if err := <-r.done; err != nil || time.Since(start) < 3*time.Second {
+	if err := <-r.done; err != nil || time.Since(start) < delay {
 		t.Errorf("stopped after %s with %v, want it to wait for the delay", time.Since(start), err)
 	}
 }

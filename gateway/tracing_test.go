@@ -38,7 +38,7 @@ func TestTraceContextReachesExtensions(t *testing.T) {
 			}
 			f := newFixture(t, provider)
 			headers := make(chan http.Header, 2)
-			f.register(t, "BeforeClusterCreate", hook.Fail, 10*time.Second, func(w http.ResponseWriter, r *http.Request) {
+			f.register(t, "BeforeClusterCreate", hook.Fail, 30*time.Second, func(w http.ResponseWriter, r *http.Request) {
 				headers <- r.Header.Clone()
 				_, _ = io.WriteString(w, `{"status":"Success"}`)
 			})

@@ -252,7 +252,7 @@ func TestUnreadBodiesAreSentOnUnchanged(t *testing.T) {
 		body := strings.Replace(unreadBody, `"a":2`, `"a": "`+strings.Repeat("x", pad)+`"`, 1)
 		var got []byte
 		f := newFixture(t, nil)
-		f.register(t, "GeneratePatches", hook.Fail, 10*time.Second, func(w http.ResponseWriter, r *http.Request) {
+		f.register(t, "GeneratePatches", hook.Fail, 30*time.Second, func(w http.ResponseWriter, r *http.Request) {
 			var b bytes.Buffer
 			_, _ = b.ReadFrom(r.Body)
 			got = b.Bytes()
