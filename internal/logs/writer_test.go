@@ -93,7 +93,9 @@ func TestCloseEnds(t *testing.T) {
 }
 
 // Lines of concurrent writers are not mixed.
-func TestWriterKeepsLinesWhole(t *testing.T) {
+func TestWriterKeepsLinesWhole(t *testing.T) { synctest.Test(t, writerKeepsLinesWhole) }
+
+func writerKeepsLinesWhole(t *testing.T) {
 	var b bytes.Buffer
 	w := New(&b)
 	line := strings.Repeat("x", 99) + "\n"
