@@ -6,7 +6,8 @@
 //
 // Everything comes from the binary: the pages load nothing from another host, which their Content-Security-Policy
 // enforces. tools/openapi and package document make the documents. A Handler is safe for concurrent use, and
-// decompresses or compresses a file only when it is first requested.
+// decompresses or compresses a file only when it is first requested. All requests share the result, because the paths
+// need no credentials: a client that asks for many files and reads none of them makes the gateway hold nothing more.
 package openapi
 
 import (
@@ -122,7 +123,7 @@ func (h *Handler) addDocuments(documents []Document) error {
 		if err != nil {
 			return err
 		}
-		h.files[folder+documentName] = newFile("application/json", sync.OnceValues(d.JSON))
+		h.files[folder+documentName] = newFile("application/json", d.JSON)
 		h.files[folder] = newFile("text/html; charset=utf-8", func() ([]byte, error) { return text.Bytes(), nil })
 		h.files[folder+"index.html"] = h.files[folder]
 		h.pages[strings.TrimSuffix(folder, "/")] = folder
@@ -188,6 +189,7 @@ func (f *file) serve(w http.ResponseWriter, r *http.Request) {
 
 // newFile returns a file whose content is there uncompressed.
 func newFile(contentType string, plain func() ([]byte, error)) *file {
+	plain = sync.OnceValues(plain)
 	return &file{
 		contentType: contentType, plain: plain,
 		gzip: sync.OnceValues(func() ([]byte, error) {
@@ -209,10 +211,10 @@ func newFile(contentType string, plain func() ([]byte, error)) *file {
 
 // newCompressed returns a file whose content is embedded compressed, because nearly every browser accepts that.
 func newCompressed(contentType string, from embed.FS, name string) *file {
-	compressed := func() ([]byte, error) { return from.ReadFile(name) }
+	compressed := sync.OnceValues(func() ([]byte, error) { return from.ReadFile(name) })
 	return &file{
 		contentType: contentType, gzip: compressed,
-		plain: func() ([]byte, error) {
+		plain: sync.OnceValues(func() ([]byte, error) {
 			content, err := compressed()
 			if err != nil {
 				return nil, err
@@ -222,7 +224,7 @@ func newCompressed(contentType string, from embed.FS, name string) *file {
 				return nil, err
 			}
 			return io.ReadAll(r)
-		},
+		}),
 		etag: etagOf(compressed),
 	}
 }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/gen/openapi"
+	"github.com/hookgate/hookgate/internal/alloctest"
 )
 
 // The groups of the documents that the tests serve.
@@ -223,5 +224,36 @@ func BenchmarkHook(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		h.ServeHTTP(w, r)
+	}
+}
+
+// sink is a response of which nothing is kept.
+type sink http.Header
+
+func (s sink) Header() http.Header         { return http.Header(s) }
+func (s sink) Write(b []byte) (int, error) { return len(b), nil }
+func (s sink) WriteHeader(int)             {}
+
+// TestRequestsShareTheFiles checks that a request for a file, which needs no credentials and may take minutes to be
+// read, allocates no copy of it.
+func TestRequestsShareTheFiles(t *testing.T) {
+	h, err := newHandler(func(http.ResponseWriter, *http.Request) {})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const requests = 20
+	for path := range h.files {
+		for _, encoding := range []string{"identity", "gzip"} {
+			r := httptest.NewRequest(http.MethodGet, path, nil)
+			r.Header.Set("Accept-Encoding", encoding)
+			h.ServeHTTP(sink{}, r) // makes what is shared
+			t.Run(path+" "+encoding, func(t *testing.T) {
+				alloctest.Bound{PerByte: 8 << 10}.Check(t, requests, func() {
+					for range requests {
+						h.ServeHTTP(sink{}, r)
+					}
+				})
+			})
+		}
 	}
 }
