@@ -25,6 +25,7 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/controllers/extensionconfig"
 	"github.com/hookgate/hookgate/convert"
+	"github.com/hookgate/hookgate/internal/problems"
 	"github.com/hookgate/hookgate/policy"
 	"github.com/hookgate/hookgate/preflight"
 )
@@ -143,7 +144,7 @@ func (c *Cluster) Inventory(ctx context.Context, hooks *catalog.Catalog) (prefli
 		p, errs := extensionconfig.ConvertPolicy(item, compiler)
 		if len(errs) == 0 {
 			policies = append(policies, locatedPolicy{Policy: p})
-		} else if ignored, states := invalid(item, errs.ToAggregate().Error()); states {
+		} else if ignored, states := invalid(item, problems.Join(errs).Error()); states {
 			v.Ignored = append(v.Ignored, ignored)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/hookgate/hookgate/controllers/extensionconfig"
 	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/problems"
 	"github.com/hookgate/hookgate/preflight"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -26,7 +27,7 @@ func fromStatus(
 ) ([]preflight.Handler, error) {
 	known, skipped, errs := extensionconfig.LastKnownHandlers(config, hooks)
 	if len(errs) > 0 {
-		return nil, errs.ToAggregate()
+		return nil, problems.Join(errs)
 	}
 	states := map[string]string{}
 	for _, h := range known {

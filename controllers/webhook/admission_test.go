@@ -19,6 +19,7 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/internal/alloctest"
 )
 
 // admit asks a webhook about a new object, or about an update if old is not nil.
@@ -202,5 +203,21 @@ func TestRefusalsOfExtensionPolicies(t *testing.T) {
 				t.Errorf("allowed %t, %+v, warnings %q", got.Allowed, got.Result, got.Warnings)
 			}
 		})
+	}
+}
+
+// TestManyProblemsAreRefusedSoon checks that a refusal takes memory, and thus time, by the size of the object and not by
+// its square, and that its text is short.
+func TestManyProblemsAreRefusedSoon(t *testing.T) {
+	config := configWith(func(c *runtimev1.ExtensionConfig) {
+		for range 20_000 {
+			c.Spec.NamespaceSelector.MatchExpressions = append(c.Spec.NamespaceSelector.MatchExpressions,
+				metav1.LabelSelectorRequirement{Key: "a", Operator: "Is"})
+		}
+	})
+	var got *admissionv1.AdmissionResponse
+	alloctest.Bound{Base: 256 << 20}.Check(t, 0, func() { got = admit(t, ValidatePath(group), nil, config) })
+	if text := got.Result.Message; got.Allowed || len(text) > 64<<10 || !strings.Contains(text, "more problems)") {
+		t.Errorf("allowed %t, refused with %d bytes", got.Allowed, len(text))
 	}
 }

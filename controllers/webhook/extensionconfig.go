@@ -16,6 +16,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/controllers/extensionconfig"
+	"github.com/hookgate/hookgate/internal/problems"
 )
 
 // extensionConfigs applies the defaults and the rules of ExtensionConfigs: the rules of Cluster API, and the rule that
@@ -93,5 +94,5 @@ func (w extensionConfigs) validate(config *runtimev1.ExtensionConfig, removed *f
 	if len(errs) == 0 {
 		return nil
 	}
-	return apierrors.NewInvalid(schema.GroupKind{Group: w.group, Kind: "ExtensionConfig"}, config.Name, errs)
+	return apierrors.NewInvalid(schema.GroupKind{Group: w.group, Kind: "ExtensionConfig"}, config.Name, problems.Bound(errs))
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/controllers/extensionconfig"
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/problems"
 	"github.com/hookgate/hookgate/policy"
 )
 
@@ -32,7 +33,8 @@ func (w extensionPolicies) ValidateCreate(_ context.Context, p *v1alpha1.Extensi
 	if len(errs) == 0 {
 		return warnings, nil
 	}
-	return warnings, apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind("ExtensionPolicy").GroupKind(), p.Name, errs)
+	return warnings, apierrors.NewInvalid(
+		v1alpha1.GroupVersion.WithKind("ExtensionPolicy").GroupKind(), p.Name, problems.Bound(errs))
 }
 
 // ValidateUpdate checks the new state of an ExtensionPolicy. It allows one that is being deleted, and one whose spec

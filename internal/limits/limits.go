@@ -87,6 +87,16 @@ const (
 	IdleTimeout = 3 * time.Minute
 )
 
+// The limits of the connections of the other addresses, for each of them: those of diagnostics, health and webhooks.
+const (
+	// SideConnections and SideHostConnections are the number of open connections, and of those of one remote host. An API
+	// server has a few, and a browser six. All of them take 25 MiB with TLS.
+	SideConnections     = 512
+	SideHostConnections = 64
+	// SideStreams is the number of concurrent requests on a connection of HTTP/2.
+	SideStreams = 100
+)
+
 // The limits of the connections to extensions.
 const (
 	// IdleConnections is the number of idle connections that are kept to a host, for a minute. They are as many as calls
@@ -145,6 +155,10 @@ const (
 	// CertificateFileBytes is the size of the largest file with certificates or a key. A chain has less than 20 KiB, and
 	// the bundle of all authorities that Mozilla trusts 250 KiB.
 	CertificateFileBytes = 1 << 20
+	// Problems is the number of problems of an object that are reported, and ProblemBytes the length to which the texts of
+	// each are cut. A URL has at most 512 bytes.
+	Problems     = 20
+	ProblemBytes = 1 << 10
 	// ConditionMessageBytes is the length to which the message of a condition is cut. The API has room for 32 KiB.
 	ConditionMessageBytes = 4 << 10
 	// EventNoteBytes is the length to which the note of an event is cut. The API has room for 1 KiB.

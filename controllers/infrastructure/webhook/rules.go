@@ -86,7 +86,7 @@ func (r rules) check(ctx context.Context, old *view, v view) (admission.Warnings
 	if old != nil && len(warnings)+len(errs) > 0 {
 		// What the old state has is known, and must not block an update of something else.
 		warned, known := r.check(ctx, nil, *old)
-		errs = slices.DeleteFunc(errs, func(e *field.Error) bool { return has(known, e) })
+		errs = without(errs, known)
 		warnings = slices.DeleteFunc(warnings, func(w string) bool { return slices.Contains(warned, w) })
 	}
 	return warnings, errs
@@ -100,8 +100,13 @@ func text(v *view) json.RawMessage {
 	return v.parameters
 }
 
-func has(list field.ErrorList, e *field.Error) bool {
-	return slices.ContainsFunc(list, func(known *field.Error) bool { return known.Error() == e.Error() })
+// without returns the problems of a list that are not known. Labels alone may have thousands.
+func without(list, known field.ErrorList) field.ErrorList {
+	texts := map[string]bool{}
+	for _, e := range known {
+		texts[e.Error()] = true
+	}
+	return slices.DeleteFunc(list, func(e *field.Error) bool { return texts[e.Error()] })
 }
 
 // checkParameters checks the parameters of an object, and that its class can be used.

@@ -19,6 +19,7 @@ import (
 	"github.com/hookgate/hookgate/api/infrastructure/v1alpha1"
 	"github.com/hookgate/hookgate/controllers/infrastructure/parameters"
 	"github.com/hookgate/hookgate/controllers/webhook"
+	"github.com/hookgate/hookgate/internal/problems"
 )
 
 // Path returns the path of the validating webhook for a kind.
@@ -96,5 +97,5 @@ func refusal(kind, name string, errs field.ErrorList) error {
 	if len(errs) == 0 {
 		return nil
 	}
-	return apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind(kind).GroupKind(), name, errs)
+	return apierrors.NewInvalid(v1alpha1.GroupVersion.WithKind(kind).GroupKind(), name, problems.Bound(errs))
 }

@@ -8,6 +8,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -32,6 +33,7 @@ import (
 
 	"github.com/hookgate/hookgate/api/infrastructure/v1alpha1"
 	"github.com/hookgate/hookgate/controllers/infrastructure/parameters"
+	"github.com/hookgate/hookgate/internal/alloctest"
 )
 
 // store is a reader of the objects in it.
@@ -321,6 +323,29 @@ func TestManifestRegistersAllWebhooks(t *testing.T) {
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, strings.NewReader("{")))
 		if w.Code == http.StatusNotFound {
 			t.Errorf("nothing answers at %s", path)
+		}
+	}
+}
+
+// TestManyProblemsAreRefusedSoon checks that the labels of a template, which a tenant writes, cost a refusal memory, and
+// thus time, by their number and not by its square, also where the old state has the same problems.
+func TestManyProblemsAreRefusedSoon(t *testing.T) {
+	h := handler(t, world(t))
+	template := func(value string) string {
+		var b strings.Builder
+		b.WriteString("{metadata: {name: o, namespace: a}, spec: {template: {metadata: {labels: {")
+		for i := range 5000 {
+			fmt.Fprintf(&b, "-%d: %s,", i, value)
+		}
+		b.WriteString("}}, spec: {}}}}")
+		return b.String()
+	}
+	for old, allowed := range map[string]bool{"": false, template("b"): true} {
+		object := template("a")
+		var got *admissionv1.AdmissionResponse
+		alloctest.Bound{Base: 256 << 20}.Check(t, 0, func() { got = ask(t, h, "HookgateMachineTemplate", old, object, false) })
+		if text := got.Result.Message; got.Allowed != allowed || len(text) > 64<<10 {
+			t.Errorf("after %d bytes: allowed %t, %d bytes of text", len(old), got.Allowed, len(text))
 		}
 	}
 }

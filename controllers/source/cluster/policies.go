@@ -24,6 +24,7 @@ import (
 	"github.com/hookgate/hookgate/controllers/extensionconfig"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/notify"
+	"github.com/hookgate/hookgate/internal/problems"
 	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/policy"
 )
@@ -181,7 +182,7 @@ func (p *policies) compile(item *v1alpha1.ExtensionPolicy) compiled {
 		now.valid = &converted
 		return now
 	}
-	now.invalid = errs.ToAggregate().Error()
+	now.invalid = problems.Join(errs).Error()
 	if known && before.uid == item.UID && before.valid != nil {
 		now.valid = before.valid
 		now.invalid += "; its previous version stays in effect"

@@ -27,6 +27,7 @@ import (
 	"github.com/hookgate/hookgate/controllers/discovery"
 	"github.com/hookgate/hookgate/controllers/extensionconfig"
 	"github.com/hookgate/hookgate/convert"
+	"github.com/hookgate/hookgate/internal/problems"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -172,7 +173,7 @@ func (r *reconciler) observeAll(configs []runtimev1.ExtensionConfig) {
 func (r *reconciler) extension(config *runtimev1.ExtensionConfig) (extensionconfig.Extension, error) {
 	x, errs := extensionconfig.Convert(config)
 	if len(errs) > 0 {
-		return x, errs.ToAggregate()
+		return x, problems.Join(errs)
 	}
 	if err := r.own.Check(x.ClientConfig.URL); err != nil {
 		return x, fmt.Errorf("spec.clientConfig: %w", err)
@@ -186,9 +187,9 @@ func (r *reconciler) lastKnown(
 ) (handlers []registry.Handler, unreadable bool) {
 	_, errs := extensionconfig.StatedVersions(config)
 	_, more := extensionconfig.Gateways(config)
-	r.ignore(m, config, "annotation is invalid; its invalid entries are ignored", append(errs, more...).ToAggregate())
+	r.ignore(m, config, "annotation is invalid; its invalid entries are ignored", problems.Join(append(errs, more...)))
 	handlers, _, errs = extensionconfig.LastKnownHandlers(config, r.hooks)
-	r.ignore(m, config, "status is ignored, the handlers come from discovery alone", errs.ToAggregate())
+	r.ignore(m, config, "status is ignored, the handlers come from discovery alone", problems.Join(errs))
 	return handlers, len(errs) > 0
 }
 
