@@ -52,7 +52,7 @@ func (o *diagnosticsOptions) addFlags(f *pflag.FlagSet) {
 func (o *diagnosticsOptions) faces(
 	r *gateway.Reporter, guard func(http.Handler) (http.Handler, error),
 ) (programs, page http.Handler, err error) {
-	if programs, err = guard(r); err != nil || !o.ui {
+	if programs, err = guard(r.InTurn()); err != nil || !o.ui {
 		return programs, nil, err
 	}
 	page, err = guard(console.New(r))

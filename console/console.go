@@ -14,6 +14,8 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync"
+	"time"
 
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/status"
@@ -27,6 +29,15 @@ type Source interface {
 	Extension(name string) (*status.Gateway, bool)
 	Cluster(namespace, name string) *status.Cluster
 }
+
+const (
+	// maxPages is the number of pages that are made and sent at the same time, besides those that follow what happens.
+	// Each takes up to some MiB, for an extension with 512 handlers.
+	maxPages = 16
+	// freshness is how old the list of extensions may be. It takes 50 ms of a processor with 2,000 of them, so that all
+	// pages that follow what happens share it.
+	freshness = interval / 2
+)
 
 // maxRows is the number of extensions, and of Clusters, in a list. A search finds the others.
 const maxRows = 200
@@ -43,12 +54,20 @@ type Handler struct {
 	source    Source
 	templates *template.Template
 	streams   chan struct{} // has a place for each live page
+	pages     chan struct{} // has a place for each other page
 	mux       *http.ServeMux
+
+	mu     sync.Mutex // held while a source is asked
+	latest *status.Gateway
+	asked  time.Time
 }
 
 // New returns a Handler for the paths below /.
 func New(source Source) *Handler {
-	h := &Handler{source: source, streams: make(chan struct{}, maxStreams), mux: http.NewServeMux()}
+	h := &Handler{
+		source: source, streams: make(chan struct{}, maxStreams), pages: make(chan struct{}, maxPages),
+		mux: http.NewServeMux(),
+	}
 	h.templates = template.Must(template.New("").Funcs(functions).ParseFS(page, "page/*.html"))
 	h.mux.HandleFunc("GET /{$}", h.serve(h.overview))
 	h.mux.HandleFunc("GET /extensions/{name}", h.serve(h.extension))
@@ -91,6 +110,14 @@ func (h *Handler) serve(show func(r *http.Request) (*view, int)) http.HandlerFun
 			h.stream(w, r, show)
 			return
 		}
+		select {
+		case h.pages <- struct{}{}:
+			defer func() { <-h.pages }()
+		default:
+			w.Header().Set("Retry-After", "1")
+			http.Error(w, fmt.Sprintf("%d pages are being sent already", maxPages), http.StatusServiceUnavailable)
+			return
+		}
 		v, code := show(r)
 		body, err := h.render("page.html", v)
 		if err != nil {
@@ -99,6 +126,8 @@ func (h *Handler) serve(show func(r *http.Request) (*view, int)) http.HandlerFun
 		}
 		w.Header().Set("Content-Type", "text/html; charset=utf-8")
 		w.Header().Set("Cache-Control", "no-store")
+		// A writer without deadlines, as in tests, has a reader that does not stall either.
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Now().Add(patience))
 		w.WriteHeader(code)
 		_, _ = w.Write(body) // the browser has left
 	}
@@ -110,6 +139,17 @@ func (h *Handler) render(name string, v *view) ([]byte, error) {
 		return nil, fmt.Errorf("render the page: %w", err)
 	}
 	return b.Bytes(), nil
+}
+
+// gateway returns what the source knew a moment ago. Nothing of it may be changed.
+func (h *Handler) gateway() *status.Gateway {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.latest == nil || time.Since(h.asked) >= freshness {
+		h.latest = h.source.Gateway()
+		h.asked = time.Now()
+	}
+	return h.latest
 }
 
 // overview is the data of the first page.
@@ -131,7 +171,7 @@ type stateCount struct {
 }
 
 func (h *Handler) overview(r *http.Request) (*view, int) {
-	g := h.source.Gateway()
+	g := h.gateway()
 	q := r.URL.Query()
 	o := overview{Query: text.Cut(q.Get("q"), limits.QuotedBytes), State: q.Get("state")}
 	counts := map[status.State]int{}
@@ -171,7 +211,9 @@ func (h *Handler) overview(r *http.Request) (*view, int) {
 
 func (h *Handler) extension(r *http.Request) (*view, int) {
 	name := r.PathValue("name")
+	h.mu.Lock()
 	g, ok := h.source.Extension(name)
+	h.mu.Unlock()
 	if !ok {
 		return &view{
 			Title: "No such extension", Section: "none.html", Gateway: g, Data: text.Cut(name, limits.QuotedBytes),
@@ -184,7 +226,7 @@ func (h *Handler) cluster(r *http.Request) (*view, int) {
 	namespace := text.Cut(r.PathValue("namespace"), limits.QuotedBytes)
 	name := text.Cut(r.PathValue("name"), limits.QuotedBytes)
 	return &view{
-		Title: namespace + "/" + name, Section: "cluster.html", Gateway: h.source.Gateway(),
+		Title: namespace + "/" + name, Section: "cluster.html", Gateway: h.gateway(),
 		Data: h.source.Cluster(namespace, name),
 	}, http.StatusOK
 }

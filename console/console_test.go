@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"golang.org/x/net/html"
@@ -278,5 +279,78 @@ func TestStreamsAreBounded(t *testing.T) {
 		if time.Now().After(deadline) {
 			t.Fatal("streams that have ended still count")
 		}
+	}
+}
+
+// counted is a source that counts how often it is asked.
+type counted struct {
+	gateways
+	asked atomic.Int32
+}
+
+func (c *counted) Gateway() *status.Gateway {
+	c.asked.Add(1)
+	return c.gateways.Gateway()
+}
+
+// TestPagesShareTheList loads pages by the hundred, which must not make the list as often.
+func TestPagesShareTheList(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		c := &counted{}
+		h := New(c)
+		for range 3 {
+			for range 100 {
+				if code, _ := get(t, h, "/"); code != http.StatusOK {
+					t.Fatalf("got %d", code)
+				}
+				get(t, h, "/clusters/a/b")
+			}
+			time.Sleep(freshness)
+		}
+		if n := c.asked.Load(); n != 3 {
+			t.Errorf("600 pages in three moments have asked %d times, want 3", n)
+		}
+	})
+}
+
+// stalled is a response that nobody reads.
+type stalled struct {
+	http.ResponseWriter
+	read chan struct{}
+}
+
+func (s stalled) Write(p []byte) (int, error) {
+	<-s.read
+	return len(p), nil
+}
+
+func TestPagesAreBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		h, read := New(&gateways{}), make(chan struct{})
+		for range maxPages {
+			go h.ServeHTTP(stalled{httptest.NewRecorder(), read}, httptest.NewRequest(http.MethodGet, "/", nil))
+		}
+		synctest.Wait()
+		if code, _ := get(t, h, "/"); code != http.StatusServiceUnavailable {
+			t.Errorf("one more: %d, want 503", code)
+		}
+		close(read)
+		synctest.Wait()
+		if code, _ := get(t, h, "/"); code != http.StatusOK {
+			t.Errorf("after they have been read: %d", code)
+		}
+	})
+}
+
+// TestTextsDoNotLeaveTheirEvent has an extension whose text ends lines, as a stream of events counts them.
+func TestTextsDoNotLeaveTheirEvent(t *testing.T) {
+	x := acme()
+	x.Error = "first\revent: other\r\rretry: 1000000\rlast"
+	s := httptest.NewServer(New(&gateways{extensions: []status.Extension{x}}))
+	t.Cleanup(s.Close) // after the context of the test has ended its streams
+	next, _ := follow(t.Context(), t, s.URL+"/extensions/acme")
+	event := next()
+	if !strings.Contains(event, "first\nevent: other\n\nretry: 1000000\nlast") || strings.Contains(event, "\r") {
+		t.Errorf("got %q", event)
 	}
 }

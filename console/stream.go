@@ -5,6 +5,7 @@ package console
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"fmt"
 	"net/http"
 	"time"
@@ -38,7 +39,7 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, show func(r *ht
 	defer ticker.Stop()
 	end := time.NewTimer(lifetime)
 	defer end.Stop()
-	var last []byte
+	var last [sha256.Size]byte // of the main part that was sent
 	for {
 		v, _ := show(r)
 		body, err := h.render(v.Section, v)
@@ -46,8 +47,8 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, show func(r *ht
 			return
 		}
 		event := []byte(": nothing has changed\n\n")
-		if !bytes.Equal(body, last) {
-			event, last = eventOf(body), body
+		if sum := sha256.Sum256(body); sum != last {
+			event, last = eventOf(body), sum
 		}
 		_ = control.SetWriteDeadline(time.Now().Add(patience)) // otherwise the server's own ends the stream
 		if _, err := w.Write(event); err != nil || control.Flush() != nil {
@@ -63,12 +64,14 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, show func(r *ht
 	}
 }
 
-// eventOf returns an event with a text.
+// eventOf returns an event with a text. A carriage return, which a text of an extension may have, would end a line of it
+// as well; in a page, it is what a line feed is.
 func eventOf(body []byte) []byte {
 	var b bytes.Buffer
+	body = bytes.ReplaceAll(body, []byte("\r"), []byte("\n"))
 	for line := range bytes.Lines(body) {
 		b.WriteString("data: ")
-		b.Write(bytes.TrimRight(line, "\r\n"))
+		b.Write(bytes.TrimRight(line, "\n"))
 		b.WriteByte('\n')
 	}
 	b.WriteByte('\n')

@@ -24,6 +24,7 @@ import (
 	"google.golang.org/grpc/reflection"
 
 	"github.com/hookgate/hookgate/internal/budget"
+	"github.com/hookgate/hookgate/internal/connlimit"
 	"github.com/hookgate/hookgate/internal/limits"
 )
 
@@ -113,6 +114,10 @@ func (s *Server) Run(ctx context.Context) error {
 	if l.grpc != nil {
 		s.grpcConnections = limitConnections(l.grpc, "gRPC", s.config.Logger)
 		l.grpc = s.grpcConnections
+	}
+	l.diagnostics = connlimit.New(l.diagnostics, "diagnostics", s.config.Logger)
+	if l.health != nil {
+		l.health = connlimit.New(l.health, "health", s.config.Logger)
 	}
 	s.newServers()
 	failed := s.serve(l)

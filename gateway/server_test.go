@@ -18,6 +18,8 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
+
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 // running is a Server that runs.
@@ -185,6 +187,24 @@ func TestServerSaysWhichPortIsInUse(t *testing.T) {
 	err = NewServer(ServerConfig{HTTPAddress: "127.0.0.1:0", GRPCAddress: taken.Addr().String(), DiagnosticsAddress: "127.0.0.1:0"}).Run(t.Context())
 	if want := "listen on " + taken.Addr().String() + ": the port is in use: stop the program that has it, or choose another with --grpc-address"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// TestOtherAddressesBoundConnections opens idle connections to the addresses that ask for no credentials before a
+// handshake.
+func TestOtherAddressesBoundConnections(t *testing.T) {
+	r := startServer(t, http.NotFoundHandler())
+	for name, address := range map[string]string{"diagnostics": r.diagnostics, "health": r.health} {
+		for range limits.SideHostConnections {
+			c, err := new(net.Dialer).DialContext(t.Context(), "tcp", address)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+		}
+		if code, text := get(t, "http://"+address+"/healthz"); code != 0 {
+			t.Errorf("%s: one more connection is answered %d %s", name, code, text)
+		}
 	}
 }
 

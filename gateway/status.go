@@ -306,6 +306,10 @@ func (r *Reporter) noExtension(name string) string {
 	return fmt.Sprintf("there is no extension %q", name)
 }
 
+// InTurn returns a handler that answers one GET of status.Path after the other, as Scrapes does with those of metrics:
+// with 2,000 extensions, a status takes a tenth of a second of a processor, and 50 MiB while it lasts.
+func (r *Reporter) InTurn() http.Handler { return inTurn(r, limits.ScrapeTimeout) }
+
 // ServeHTTP implements http.Handler: it answers a GET of status.Path.
 func (r *Reporter) ServeHTTP(w http.ResponseWriter, req *http.Request) {
 	var body *status.Gateway

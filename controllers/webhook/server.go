@@ -12,6 +12,9 @@ import (
 	"net"
 	"net/http"
 	"time"
+
+	"github.com/hookgate/hookgate/internal/connlimit"
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 // ServerConfig configures a Server. All fields are required.
@@ -38,7 +41,7 @@ func (s *Server) Listen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.listener = listener
+	s.listener = connlimit.New(listener, "webhooks", s.config.Logger)
 	return nil
 }
 
@@ -55,6 +58,7 @@ func (s *Server) Run(ctx context.Context) error {
 		TLSConfig:         s.config.TLS,
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       30 * time.Second, // the API server waits no longer for an answer
+		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: limits.SideStreams},
 		WriteTimeout:      60 * time.Second,
 		IdleTimeout:       90 * time.Second,
 		MaxHeaderBytes:    64 << 10,

@@ -27,19 +27,6 @@ import (
 // ConvertPath is the path at which the API server converts ExtensionConfigs.
 const ConvertPath = "/convert"
 
-const (
-	// MaxConversionBytes bounds one request for conversion, which has all objects of a list.
-	MaxConversionBytes = 64 << 20
-	// MaxAdmissionBytes bounds one request for admission: two objects of the largest size in etcd, with the overhead of
-	// JSON.
-	MaxAdmissionBytes = 7 << 20
-
-	// maxConversions and maxAdmissions bound the requests that are read and answered concurrently; others wait. They
-	// bound the memory that a peer can make the gateway hold.
-	maxConversions = 2
-	maxAdmissions  = 8
-)
-
 // MutatePath returns the path of the defaulting webhook for ExtensionConfigs of a group.
 func MutatePath(group string) string {
 	return Path("mutate", group, runtimev1.GroupVersion.Version, "extensionconfig")
@@ -89,17 +76,16 @@ func New(c Config) (http.Handler, error) {
 		PolicyPath(): admission.WithValidator[*v1alpha1.ExtensionPolicy](
 			scheme, extensionPolicies{compiler: compiler}),
 	}, c.Logger)
-	conversions := make(chan struct{}, maxConversions)
-	mux.Handle("POST "+ConvertPath, recovered(limited(convert, MaxConversionBytes, conversions), c.Logger))
+	mux.Handle("POST "+ConvertPath, recovered(newConversionDoor().to(convert), c.Logger))
 	return mux, nil
 }
 
 // Admissions returns a handler of requests for admission, by path. It bounds their size, and how many are read and
 // answered at the same time.
 func Admissions(handlers map[string]http.Handler, logger *slog.Logger) *http.ServeMux {
-	mux, places := http.NewServeMux(), make(chan struct{}, maxAdmissions)
+	mux, door := http.NewServeMux(), newAdmissionDoor()
 	for path, h := range handlers {
-		mux.Handle("POST "+path, recovered(limited(h, MaxAdmissionBytes, places), logger))
+		mux.Handle("POST "+path, recovered(door.to(h), logger))
 	}
 	return mux
 }
@@ -117,19 +103,6 @@ func newScheme(group string) *runtime.Scheme {
 	}
 	utilruntime.Must(v1alpha1.AddToScheme(scheme)) // fails for types that conflict, which would be a defect
 	return scheme
-}
-
-// limited lets as many requests through at a time as there are places, each with a body of at most limit bytes.
-func limited(next http.Handler, limit int64, places chan struct{}) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		select {
-		case places <- struct{}{}:
-			defer func() { <-places }()
-		case <-r.Context().Done(): // the API server gave up
-			return
-		}
-		http.MaxBytesHandler(next, limit).ServeHTTP(w, r)
-	})
 }
 
 // recovered answers 500 where next panics. Admission and conversion recover by themselves, but not while they decode.

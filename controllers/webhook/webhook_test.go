@@ -13,55 +13,10 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/hookgate/hookgate/devcert"
 )
-
-func TestRequestsAreBounded(t *testing.T) {
-	var read error
-	h := limited(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, read = io.ReadAll(r.Body) }), 4, make(chan struct{}, 1))
-	for body, fits := range map[string]bool{"1234": true, "12345": false} {
-		h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequest(http.MethodPost, "/", strings.NewReader(body)))
-		if (read == nil) != fits {
-			t.Errorf("body of %d bytes, of which 4 are let through: %v", len(body), read)
-		}
-	}
-}
-
-func TestRequestsWaitForAPlace(t *testing.T) { synctest.Test(t, requestsWaitForAPlace) }
-
-func requestsWaitForAPlace(t *testing.T) {
-	running, end := 0, make(chan struct{})
-	h := limited(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
-		running++
-		<-end
-		running--
-	}), 1, make(chan struct{}, 1))
-	serve := func(ctx context.Context) {
-		go h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(ctx, http.MethodPost, "/", nil))
-		synctest.Wait()
-	}
-	serve(t.Context())
-	impatient, leave := context.WithCancel(t.Context())
-	serve(impatient)
-	leave() // which must not take the place later
-	serve(t.Context())
-	if running != 1 {
-		t.Errorf("%d requests have the one place", running)
-	}
-	end <- struct{}{}
-	synctest.Wait()
-	if running != 1 {
-		t.Errorf("%d requests have the place that was left", running)
-	}
-	end <- struct{}{}
-	synctest.Wait()
-	if running != 0 {
-		t.Errorf("%d requests are still there: the one whose client left has taken the place", running)
-	}
-}
 
 func TestPanicsAreAnswered(t *testing.T) {
 	log := &bytes.Buffer{}

@@ -97,6 +97,31 @@ const (
 	SideStreams = 100
 )
 
+// The limits of the requests to webhooks. Whoever reaches the port can make them.
+const (
+	// AdmissionBytes and AdmissionValues are the bytes of a request for admission and the JSON values in it: it has two
+	// objects, which the API server takes up to 1.5 MiB, with the overhead of JSON. A HookgateMachinePool with 10,000
+	// instances has 70,000 values. A value takes up to 2 KiB of memory, even if the peer wrote {}.
+	AdmissionBytes  = 7 << 20
+	AdmissionValues = 200_000
+	// Admissions is the number of requests for admission that are answered at the same time, and HostAdmissions how many
+	// of them may be of one host. They have no more than AdmissionValues together.
+	Admissions     = 8
+	HostAdmissions = 4
+	// ConversionBytes and ConversionValues are those of a request for conversion, which has all objects of a list: 2,000
+	// ExtensionConfigs with ten handlers each have 400,000 values.
+	ConversionBytes  = 64 << 20
+	ConversionValues = 1_000_000
+	// Conversions and HostConversions bound requests for conversion, which have no more than ConversionValues together.
+	Conversions     = 2
+	HostConversions = 1
+	// WebhookRequests is the number of requests of one host that may be there, waiting ones too, for conversion and for
+	// admission.
+	WebhookRequests = 256
+	// WebhookReceiveTimeout bounds the time for the body of a request to come. The API server has all of it.
+	WebhookReceiveTimeout = 10 * time.Second
+)
+
 // The limits of the connections to extensions.
 const (
 	// IdleConnections is the number of idle connections that are kept to a host, for a minute. They are as many as calls

@@ -1,0 +1,287 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package webhook
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/netip"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/semaphore"
+
+	"github.com/hookgate/hookgate/internal/limits"
+)
+
+// door lets requests through to a handler. Whatever a peer can do slowly, which is sending a body and reading an
+// answer, takes none of the places in which requests are answered, and only a share of the memory for bodies: everyone
+// who reaches the port can do it. It is safe for concurrent use.
+type door struct {
+	limit    int64               // of the bytes of a body or an answer
+	values   int64               // of the JSON values of a body
+	patience time.Duration       // for a body to come
+	bytes    *shares             // of bodies that come or wait, and of answers that are read
+	places   *shares             // in which requests are answered
+	work     *semaphore.Weighted // JSON values in these places
+}
+
+func newConversionDoor() *door {
+	return &door{
+		limit: limits.ConversionBytes, values: limits.ConversionValues, patience: limits.WebhookReceiveTimeout,
+		bytes:  newShares(2*limits.ConversionBytes, limits.ConversionBytes),
+		places: newShares(limits.Conversions, limits.HostConversions),
+		work:   semaphore.NewWeighted(limits.ConversionValues),
+	}
+}
+
+func newAdmissionDoor() *door {
+	return &door{
+		limit: limits.AdmissionBytes, values: limits.AdmissionValues, patience: limits.WebhookReceiveTimeout,
+		bytes:  newShares(limits.Admissions*limits.AdmissionBytes, 2*limits.AdmissionBytes),
+		places: newShares(limits.Admissions, limits.HostAdmissions),
+		work:   semaphore.NewWeighted(limits.AdmissionValues),
+	}
+}
+
+// to returns a handler of the requests that next answers.
+func (d *door) to(next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ContentLength > d.limit {
+			d.refuseLarge(w)
+			return
+		}
+		size := r.ContentLength
+		if size < 0 {
+			size = d.limit
+		}
+		host := hostOf(r)
+		release, err := d.bytes.take(r.Context(), host, size)
+		if err != nil {
+			refuse(w, err)
+			return
+		}
+		defer release()
+		body, ok := d.read(w, r, size)
+		if !ok {
+			return
+		}
+		answer, err := d.answer(next, r, host, body)
+		if err != nil {
+			refuse(w, err)
+			return
+		}
+		if more := int64(answer.body.Len()) - size; more > 0 {
+			release, ok := d.bytes.try(host, more)
+			if !ok {
+				refuse(w, errCrowded)
+				return
+			}
+			defer release()
+		}
+		answer.send(w)
+	})
+}
+
+// read returns the body, or refuses the request.
+func (d *door) read(w http.ResponseWriter, r *http.Request, size int64) (body []byte, ok bool) {
+	// A writer without deadlines, as in tests, has a body that does not stall.
+	control := http.NewResponseController(w)
+	_ = control.SetReadDeadline(time.Now().Add(d.patience))
+	b := bytes.NewBuffer(make([]byte, 0, min(size, firstBuffer)+bytes.MinRead))
+	_, err := b.ReadFrom(http.MaxBytesReader(w, r.Body, d.limit))
+	_, tooLarge := errors.AsType[*http.MaxBytesError](err)
+	switch {
+	case tooLarge:
+		d.refuseLarge(w)
+		return nil, false
+	case err != nil:
+		http.Error(w, fmt.Sprintf("the request did not come whole within %s", d.patience), http.StatusRequestTimeout)
+		return nil, false
+	}
+	_ = control.SetReadDeadline(time.Time{})
+	if n := valuesOf(b.Bytes()); n > d.values {
+		http.Error(w, fmt.Sprintf("the request has %d JSON values, more than the %d that are read", n, d.values),
+			http.StatusRequestEntityTooLarge)
+		return nil, false
+	}
+	return b.Bytes(), true
+}
+
+// firstBuffer bounds the memory for a body before any of it has come.
+const firstBuffer = 256 << 10
+
+func (d *door) refuseLarge(w http.ResponseWriter) {
+	http.Error(w, fmt.Sprintf("the request has more than %d MiB", d.limit>>20), http.StatusRequestEntityTooLarge)
+}
+
+// answer returns what next answers, when there is a place.
+func (d *door) answer(next http.Handler, r *http.Request, host netip.Prefix, body []byte) (*answer, error) {
+	leave, err := d.places.take(r.Context(), host, 1)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	n := valuesOf(body)
+	if err := d.work.Acquire(r.Context(), n); err != nil {
+		return nil, err
+	}
+	defer d.work.Release(n)
+	r.Body = io.NopCloser(bytes.NewReader(body))
+	a := &answer{header: http.Header{}, code: http.StatusOK}
+	next.ServeHTTP(a, r)
+	if int64(a.body.Len()) > d.limit {
+		return nil, fmt.Errorf("the answer has more than %d MiB", d.limit>>20)
+	}
+	return a, nil
+}
+
+// valuesOf returns about how many values a JSON text has: what a decoder allocates depends on them rather than on the
+// bytes.
+func valuesOf(body []byte) int64 {
+	n := int64(1)
+	for i := 0; i < len(body); i++ {
+		switch body[i] {
+		case ',', '[', '{':
+			n++
+		case '"':
+			for i++; i < len(body) && body[i] != '"'; i++ {
+				if body[i] == '\\' {
+					i++
+				}
+			}
+		}
+	}
+	return n
+}
+
+// answer keeps an answer until it is sent.
+type answer struct {
+	header http.Header
+	code   int
+	body   bytes.Buffer
+}
+
+func (a *answer) Header() http.Header         { return a.header }
+func (a *answer) Write(p []byte) (int, error) { return a.body.Write(p) }
+func (a *answer) WriteHeader(code int)        { a.code = code }
+
+func (a *answer) send(w http.ResponseWriter) {
+	for name, values := range a.header {
+		w.Header()[name] = values
+	}
+	w.WriteHeader(a.code)
+	_, _ = w.Write(a.body.Bytes()) // the peer has left
+}
+
+// errCrowded means that a host has as many requests as it may have.
+var errCrowded = errors.New("too many requests of this host at the same time")
+
+func refuse(w http.ResponseWriter, err error) {
+	if errors.Is(err, context.Canceled) {
+		return // the API server gave up
+	}
+	w.Header().Set("Retry-After", "1")
+	http.Error(w, err.Error(), http.StatusServiceUnavailable)
+}
+
+// shares is something of which each host gets only a part, so that none keeps it from the others.
+type shares struct {
+	all  *semaphore.Weighted
+	each int64
+
+	mu    sync.Mutex
+	hosts map[netip.Prefix]*share // those that have or want some
+}
+
+type share struct {
+	left  *semaphore.Weighted
+	users int
+}
+
+func newShares(all, each int64) *shares {
+	return &shares{all: semaphore.NewWeighted(all), each: each, hosts: map[netip.Prefix]*share{}}
+}
+
+// take waits for n, which is at most the share of a host, and returns a function that gives it back.
+func (s *shares) take(ctx context.Context, host netip.Prefix, n int64) (func(), error) {
+	h := s.enter(host)
+	if h == nil {
+		return nil, errCrowded
+	}
+	if err := h.left.Acquire(ctx, n); err != nil {
+		s.leave(host, h)
+		return nil, err
+	}
+	if err := s.all.Acquire(ctx, n); err != nil {
+		h.left.Release(n)
+		s.leave(host, h)
+		return nil, err
+	}
+	return func() { s.give(host, h, n) }, nil
+}
+
+// try is take, unless it would have to wait.
+func (s *shares) try(host netip.Prefix, n int64) (func(), bool) {
+	h := s.enter(host)
+	switch {
+	case h == nil:
+		return nil, false
+	case !h.left.TryAcquire(n):
+	case !s.all.TryAcquire(n):
+		h.left.Release(n)
+	default:
+		return func() { s.give(host, h, n) }, true
+	}
+	s.leave(host, h)
+	return nil, false
+}
+
+func (s *shares) give(host netip.Prefix, h *share, n int64) {
+	s.all.Release(n)
+	h.left.Release(n)
+	s.leave(host, h)
+}
+
+// enter returns the share of a host; nil if as many requests of it as may be are there.
+func (s *shares) enter(host netip.Prefix) *share {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := s.hosts[host]
+	if h == nil {
+		h = &share{left: semaphore.NewWeighted(s.each)}
+		s.hosts[host] = h
+	}
+	if h.users >= limits.WebhookRequests {
+		return nil
+	}
+	h.users++
+	return h
+}
+
+func (s *shares) leave(host netip.Prefix, h *share) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if h.users--; h.users == 0 {
+		delete(s.hosts, host)
+	}
+}
+
+// hostOf returns the remote host of a request: its address, or its network where a host has many.
+func hostOf(r *http.Request) netip.Prefix {
+	at, err := netip.ParseAddrPort(r.RemoteAddr)
+	if err != nil {
+		return netip.Prefix{}
+	}
+	addr, bits := at.Addr().Unmap().WithZone(""), 32
+	if addr.Is6() {
+		bits = 64
+	}
+	network, _ := addr.Prefix(bits) // the address has as many bits
+	return network
+}
