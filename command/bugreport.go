@@ -138,8 +138,12 @@ func (o *bugReportOptions) collectExtensions(
 ) {
 	const most = 100
 	var extensions []status.Extension
+	size := 0 // of the statuses, of which a report has no more than a file
 	for i := range g.Extensions[:min(most, len(g.Extensions))] {
-		one, _, err := c.get(ctx, g.Extensions[i].Name)
+		one, body, err := c.get(ctx, g.Extensions[i].Name)
+		if size += len(body); size > bugreport.MaxFile {
+			break
+		}
 		if err == nil && len(one.Extensions) == 1 {
 			extensions = append(extensions, one.Extensions[0])
 		}

@@ -21,6 +21,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/hookgate/hookgate/gateway"
+	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/text"
 )
 
@@ -87,7 +88,8 @@ func runAs(
 	if err == nil {
 		return exitDone
 	}
-	_, _ = fmt.Fprintf(errOut, "hookgate: %s\n", text.Mask(err.Error()))
+	// A server may have sent parts of it, such as the reason of a status.
+	_, _ = fmt.Fprintf(errOut, "hookgate: %s\n", text.PrintableLines(text.Bounded(err.Error(), limits.MergedMessageBytes)))
 	var usage usageError
 	if errors.As(err, &usage) || !started { // cobra itself finds unknown commands and flags, before anything starts
 		_, _ = fmt.Fprintf(errOut, "Run %q to see how to use it.\n", cmd.CommandPath()+" --help")

@@ -32,12 +32,20 @@ func complete(f func(cmd *cobra.Command, args []string) []string) completion {
 	return func(cmd *cobra.Command, args []string, typed string) ([]string, cobra.ShellCompDirective) {
 		var found []string
 		for _, name := range f(cmd, args) {
+			if strings.ContainsFunc(name, special) {
+				continue
+			}
 			if strings.HasPrefix(strings.ToLower(name), strings.ToLower(typed)) && len(found) < mostCompletions {
 				found = append(found, name)
 			}
 		}
 		return found, cobra.ShellCompDirectiveNoFileComp
 	}
+}
+
+// special reports whether a shell could take a character for more than a part of a name. Servers have sent most names.
+func special(r rune) bool {
+	return (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') && !strings.ContainsRune("-._/@:+=", r)
 }
 
 // completeFlags registers completions of flags that a command has.

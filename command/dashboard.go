@@ -7,6 +7,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"log"
 	"net"
 	"net/http"
 	"net/http/httputil"
@@ -78,6 +80,13 @@ func (o *dashboardOptions) serve(cmd *cobra.Command, c *statusClient) error {
 	return nil
 }
 
+// passed are the headers of the gateway's answers that the browser gets. Cookies, for one, would count for everything
+// else on this machine, whatever its port, and so would a header that clears them; a location would lead elsewhere.
+var passed = []string{
+	"Cache-Control", "Content-Encoding", "Content-Length", "Content-Security-Policy", "Content-Type",
+	"Cross-Origin-Resource-Policy", "Referrer-Policy", "Retry-After", "Vary", "X-Content-Type-Options",
+}
+
 // forward returns a handler that asks the gateway. It answers only what is asked of address, so that a page of another
 // site, whose name leads here, learns nothing, and passes on only what reads.
 func (c *statusClient) forward(address string) http.Handler {
@@ -91,7 +100,18 @@ func (c *statusClient) forward(address string) http.Handler {
 				r.Out.Header.Set("Authorization", "Bearer "+c.token)
 			}
 		},
+		ModifyResponse: func(r *http.Response) error {
+			header := http.Header{}
+			for _, name := range passed {
+				if values, ok := r.Header[name]; ok {
+					header[name] = values
+				}
+			}
+			r.Header = header
+			return nil
+		},
 		FlushInterval: -1, // the page is live
+		ErrorLog:      log.New(io.Discard, "", 0),
 		ErrorHandler: func(w http.ResponseWriter, r *http.Request, err error) {
 			http.Error(w, c.explain(r.Context(), err).Error(), http.StatusBadGateway)
 		},
@@ -100,6 +120,8 @@ func (c *statusClient) forward(address string) http.Handler {
 		switch {
 		case r.Host != address:
 			http.Error(w, "this is "+address, http.StatusMisdirectedRequest)
+		case r.Header.Get("Service-Worker") != "": // it would stay in the browser, for whatever has the port next
+			http.Error(w, "no service workers", http.StatusForbidden)
 		case r.Method != http.MethodGet && r.Method != http.MethodHead:
 			http.Error(w, "only GET and HEAD", http.StatusMethodNotAllowed)
 		default:

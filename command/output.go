@@ -6,8 +6,10 @@ package command
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 
+	"github.com/hookgate/hookgate/internal/jsonscan"
 	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/internal/yaml"
 )
@@ -19,6 +21,15 @@ const (
 	formatJSON  = "json"
 )
 
+const (
+	// indentedBytes bounds the size of indented text. A value that is nested 1,000 levels deep is indented by 2,000 bytes,
+	// each time that it occurs.
+	indentedBytes = 256 << 20
+	// yamlValues is the number of values that are written as YAML, each of which takes 500 bytes meanwhile. A status of
+	// 2,000 extensions with five handlers has half as many.
+	yamlValues = 1_000_000
+)
+
 // printer writes an answer: body is its JSON, and table writes it for people.
 type printer func(w io.Writer, body []byte, table func(io.Writer) error) error
 
@@ -27,9 +38,18 @@ func newPrinter(format string) (printer, error) {
 	case formatTable:
 		return func(w io.Writer, _ []byte, table func(io.Writer) error) error { return table(w) }, nil
 	case formatYAML:
-		return func(w io.Writer, body []byte, _ func(io.Writer) error) error { return yaml.FromJSON(w, body) }, nil
+		return func(w io.Writer, body []byte, _ func(io.Writer) error) error {
+			if c := jsonscan.Count(body); c.Values > yamlValues || c.Indented > indentedBytes {
+				return errors.New("it has too many values, or levels, for YAML: say -o json")
+			}
+			return yaml.FromJSON(w, body)
+		}, nil
 	case formatJSON:
 		return func(w io.Writer, body []byte, _ func(io.Writer) error) error {
+			if jsonscan.Count(body).Indented > indentedBytes {
+				_, err := w.Write(append(text.Escape(body), '\n')) // as it came
+				return err
+			}
 			var b bytes.Buffer
 			if err := json.Indent(&b, bytes.TrimSpace(body), "", "  "); err != nil {
 				return err

@@ -19,6 +19,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/hookgate/hookgate/internal/connect"
+	"github.com/hookgate/hookgate/internal/jsonscan"
 	"github.com/hookgate/hookgate/internal/status"
 	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/internal/tunnel"
@@ -26,6 +27,13 @@ import (
 
 // statusBytes is the size of the largest status that is read. 2,000 extensions with five handlers have less than 8 MiB.
 const statusBytes = 64 << 20
+
+// statusValues and statusObjects are the number of values in the largest status that is read, and of objects among
+// them, each of which takes 600 bytes, even if it is {}. 2,000 extensions with five handlers have 500,000 and 28,000.
+const (
+	statusValues  = 2_000_000
+	statusObjects = 200_000
+)
 
 // defaultDiagnostics is the diagnostics address of a gateway on this machine, by default.
 const defaultDiagnostics = "http://127.0.0.1:8443"
@@ -124,6 +132,10 @@ func (c *statusClient) get(ctx context.Context, extension string) (g *status.Gat
 		return nil, nil, fmt.Errorf("gateway %s: the status has more than %d MiB", c.name(), statusBytes>>20)
 	case code != http.StatusOK:
 		return nil, nil, c.refusal(code, body, extension)
+	}
+	if n := jsonscan.Count(body); n.Values > statusValues || n.Objects > statusObjects {
+		return nil, nil, fmt.Errorf("gateway %s: the status has %d values and %d objects, more than are read",
+			c.name(), n.Values, n.Objects)
 	}
 	g = &status.Gateway{}
 	if err := json.Unmarshal(body, g); err != nil || g.Now.IsZero() {

@@ -64,8 +64,8 @@ func (h *Handler) stream(w http.ResponseWriter, r *http.Request, show func(r *ht
 	}
 }
 
-// eventOf returns an event with a text. A carriage return, which a text of an extension may have, would end a line of it
-// as well; in a page, it is what a line feed is.
+// eventOf returns an event with a text. A carriage return, which a text of an extension may have, would end a line of
+// it as well; in a page, it is what a line feed is.
 func eventOf(body []byte) []byte {
 	var b bytes.Buffer
 	body = bytes.ReplaceAll(body, []byte("\r"), []byte("\n"))

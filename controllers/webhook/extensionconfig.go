@@ -94,5 +94,6 @@ func (w extensionConfigs) validate(config *runtimev1.ExtensionConfig, removed *f
 	if len(errs) == 0 {
 		return nil
 	}
-	return apierrors.NewInvalid(schema.GroupKind{Group: w.group, Kind: "ExtensionConfig"}, config.Name, problems.Bound(errs))
+	kind := schema.GroupKind{Group: w.group, Kind: "ExtensionConfig"}
+	return apierrors.NewInvalid(kind, config.Name, problems.Bound(errs))
 }

@@ -46,3 +46,26 @@ func TestFlushReturnsTheErrorOfAnyRow(t *testing.T) {
 		t.Errorf("got %v, want disk full", err)
 	}
 }
+
+// TestTablesAreBounded has a cell to which all rows would be padded, and more rows than a reader wants.
+func TestTablesAreBounded(t *testing.T) {
+	var b strings.Builder
+	tab := New(&b)
+	for range 4 {
+		tab.Row(strings.Repeat("x", 1<<20), strings.Repeat("y", 1<<20), "last")
+	}
+	for range maxRows / 2 {
+		tab.Row("a", "b", "c")
+		tab.Continue(2, "d")
+	}
+	tab.Lines("text", strings.Repeat("\n", 99)+"e")
+	if err := tab.Flush(); err != nil {
+		t.Fatal(err)
+	}
+	if n := strings.Count(b.String(), "\n"); n != maxRows+1 || !strings.HasSuffix(b.String(), "\n(and 104 more rows)\n") {
+		t.Errorf("%d lines, the last is %s", n, b.String()[b.Len()-40:])
+	}
+	if b.Len() > 3*maxRows*maxCell {
+		t.Errorf("%d rows have %d bytes", maxRows, b.Len())
+	}
+}

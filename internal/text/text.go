@@ -41,6 +41,15 @@ func Printable(s string) string {
 	return b.String()
 }
 
+// PrintableLines returns what Printable does, and keeps the ends of lines.
+func PrintableLines(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, line := range lines {
+		lines[i] = Printable(line)
+	}
+	return strings.Join(lines, "\n")
+}
+
 // IsControl reports whether r is a control character or changes the direction of text.
 func IsControl(r rune) bool { return unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) }
 

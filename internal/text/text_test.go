@@ -82,3 +82,9 @@ func TestPluralCounts(t *testing.T) {
 		}
 	}
 }
+
+func TestPrintableLinesKeepsLines(t *testing.T) {
+	if got, want := PrintableLines("a\n\x1b[2Jb\n\rc"), "a\n\\x1b[2Jb\n\\rc"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
