@@ -91,6 +91,9 @@ type Config struct {
 	// Concurrency is the number of ExtensionConfigs that are reconciled at the same time. Zero means
 	// DefaultConcurrency.
 	Concurrency int
+
+	// lag is how long the cache may lack the last write of this process. Zero means conflictDelay.
+	lag time.Duration
 }
 
 // Source fills a registry from the ExtensionConfigs of a cluster.
@@ -115,6 +118,7 @@ func New(c Config) (*Source, error) {
 	c.Resync = cmp.Or(c.Resync, discovery.DefaultResync)
 	c.Concurrency = cmp.Or(c.Concurrency, DefaultConcurrency)
 	c.SecretInterval = cmp.Or(c.SecretInterval, defaultSecretInterval)
+	c.lag = cmp.Or(c.lag, conflictDelay)
 	if c.Resync < 0 || c.Concurrency < 0 || c.SecretInterval < 0 {
 		return nil, errors.New("cluster source: Resync, Concurrency and SecretInterval must be more than 0")
 	}
@@ -252,6 +256,7 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 		own:        s.config.Own,
 		resync:     s.config.Resync,
 		backoff:    s.config.Backoff,
+		lag:        s.config.lag,
 		leadership: s.leadership,
 		losses:     s.config.Losses,
 		circuits:   s.config.Circuits,

@@ -178,17 +178,17 @@ func TestMemoryOfWrites(t *testing.T) {
 		c.ResourceVersion = version
 		return c
 	}
-	if m.outdated(config("9")) {
+	if m.outdated(config("9"), conflictDelay) {
 		t.Error("without a write, the cache is outdated")
 	}
 	m.wrote(config("10"))
 	for version, want := range map[string]bool{"9": true, "10": false, "11": false, "no number": false} {
-		if got := m.outdated(config(version)); got != want {
+		if got := m.outdated(config(version), conflictDelay); got != want {
 			t.Errorf("after a write of version 10, version %s is outdated: %t", version, got)
 		}
 	}
 	m.written = m.written.Add(-conflictDelay)
-	if m.outdated(config("9")) {
+	if m.outdated(config("9"), conflictDelay) {
 		t.Error("the wait for a lagging cache is not bounded")
 	}
 }

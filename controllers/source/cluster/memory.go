@@ -61,9 +61,9 @@ func (m *memory) wrote(config *runtimev1.ExtensionConfig) {
 }
 
 // outdated reports whether config, from the cache, is older than the last write of this replica, so that a decision
-// based on it would only cause a conflict. It does not wait for a cache that lags for long, or for an API server
-// restored from a backup.
-func (m *memory) outdated(config *runtimev1.ExtensionConfig) bool {
+// based on it would only cause a conflict. It does not wait for a cache that lags for longer than lag, or for an API
+// server restored from a backup.
+func (m *memory) outdated(config *runtimev1.ExtensionConfig, lag time.Duration) bool {
 	order, err := resourceversion.CompareResourceVersion(config.ResourceVersion, m.version)
-	return err == nil && order < 0 && time.Since(m.written) < conflictDelay
+	return err == nil && order < 0 && time.Since(m.written) < lag
 }

@@ -53,6 +53,7 @@ type reconciler struct {
 	own        extensionconfig.Addresses
 	resync     time.Duration
 	backoff    discovery.Backoff
+	lag        time.Duration // how long the cache may lack the last write
 	leadership *leadership
 	policies   *discovery.PolicySet
 	losses     *convert.Losses // nil if this process converts nothing
@@ -84,7 +85,7 @@ func (r *reconciler) Reconcile(ctx context.Context, request reconcile.Request) (
 		return reconcile.Result{}, err
 	}
 	m := r.memoryOf(config.Name)
-	if m.outdated(config) {
+	if m.outdated(config, r.lag) {
 		return reconcile.Result{RequeueAfter: cacheDelay}, nil
 	}
 	term := r.leadership.present()

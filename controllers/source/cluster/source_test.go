@@ -142,6 +142,7 @@ func start(t testing.TB, api *apiServer, configure func(*cluster.Config)) *repli
 		SecretInterval: 20 * time.Millisecond,
 		Backoff:        discovery.Backoff{BaseDelay: 10 * time.Millisecond, Multiplier: 1, MaxDelay: 10 * time.Millisecond},
 	}
+	c.AwaitWrites()
 	if configure != nil {
 		configure(&c)
 	}
