@@ -32,13 +32,22 @@ func Parse(text []byte) ([]Node, []*Error) {
 	}
 	var docs []Node
 	var errs []*Error
+	left := locating{lines: maxLocatedLines, bytes: maxLocatedBytes}
 	for _, c := range split(text) {
 		if len(docs)+len(errs) >= limits.ManifestDocuments {
 			return docs, append(errs, errorf(c.before+1, "more than %d documents; split it", limits.ManifestDocuments))
 		}
-		roots, err := parse(bytes.Join(c.lines, nil))
-		if err != nil {
+		if c.tags > maxTags {
+			errs = append(errs, errorf(c.before+1, "more than %d directives %%TAG", maxTags))
+			continue
+		}
+		document := bytes.Join(c.lines, nil)
+		roots, err := parse(document)
+		if err != nil && left.spend(len(c.lines), len(document)) {
 			errs = append(errs, c.locate(err))
+			continue
+		} else if err != nil {
+			errs = append(errs, errorf(c.before+1, "%s", withoutLine(err)))
 			continue
 		}
 		for _, root := range roots {
@@ -71,7 +80,10 @@ var jsonEscape = regexp.MustCompile(`\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F
 
 // unescape returns the text of an escape that the parser does not know.
 func unescape(escape []byte) []byte {
-	if string(escape) != `\/` && len(escape) == 2 {
+	if string(escape) == `\/` {
+		return escape[1:]
+	}
+	if len(escape) == 2 {
 		return escape
 	}
 	var s string
@@ -85,7 +97,11 @@ func unescape(escape []byte) []byte {
 type chunk struct {
 	before int // the number of lines before it
 	lines  [][]byte
+	tags   int // directives that name tags
 }
+
+// maxTags is the number of directives %TAG of a document. The parser compares each with all others.
+const maxTags = 100
 
 // split cuts a text at its document markers. YAML allows no line that begins with a marker inside a document, whatever
 // the style of a scalar.
@@ -107,6 +123,9 @@ func split(text []byte) []chunk {
 		}
 		marked = marked || marker
 		current.lines = append(current.lines, line)
+		if bytes.HasPrefix(line, []byte("%TAG")) {
+			current.tags++
+		}
 		if len(trimmed) > 0 && trimmed[0] != '#' && trimmed[0] != '%' && !bare {
 			filled = true
 		}
@@ -144,16 +163,30 @@ func shift(n *yaml.Node, lines int) {
 	}
 }
 
-// maxLocated is the number of lines of the largest chunk whose errors are located: that takes several attempts.
-const maxLocated = 20_000
+// maxLocatedLines and maxLocatedBytes bound the chunks whose errors are located, together: that takes as many attempts
+// as the number of lines has bits.
+const (
+	maxLocatedLines = 20_000
+	maxLocatedBytes = 2 << 20
+)
+
+// locating is what is left of these.
+type locating struct{ lines, bytes int }
+
+// spend reports whether the error of a chunk may be located.
+func (l *locating) spend(lines, bytes int) bool {
+	if lines > l.lines || bytes > l.bytes {
+		return false
+	}
+	l.lines -= lines
+	l.bytes -= bytes
+	return true
+}
 
 // locate returns the error with its line: the shortest beginning of the chunk that fails in the same way ends there.
 // The parser itself often names the beginning of the block around it, or no line.
 func (c chunk) locate(err error) *Error {
 	want := withoutLine(err)
-	if len(c.lines) > maxLocated {
-		return errorf(c.before+1, "%s", want)
-	}
 	n := sort.Search(len(c.lines), func(i int) bool {
 		_, err := parse(bytes.Join(c.lines[:i+1], nil))
 		return err != nil && withoutLine(err) == want

@@ -213,6 +213,15 @@ func FuzzToJSON(f *testing.F) {
 	})
 }
 
+// numbered returns n texts with their numbers.
+func numbered(format string, n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, format, i)
+	}
+	return b.String()
+}
+
 // TestParseIsBounded holds that a text of any content is read in time and memory that its size bounds.
 func TestParseIsBounded(t *testing.T) {
 	for name, tt := range map[string]struct {
@@ -225,6 +234,12 @@ func TestParseIsBounded(t *testing.T) {
 		"one document more":        {strings.Repeat("---\na: b\n", limits.ManifestDocuments+1), limits.ManifestDocuments, "line 20001: more than 10000 documents; split it"},
 		"documents that are ended": {strings.Repeat("--- a\n...\n", limits.ManifestDocuments+1), limits.ManifestDocuments, "line 20001: more than 10000 documents; split it"},
 		"wrong documents":          {strings.Repeat("--- [\n", limits.ManifestDocuments+1), 0, "line 10001: more than 10000 documents; split it"},
+		"directives":               {numbered("%%TAG !%d! x\n", 100) + "---\na: b\n", 1, ""},
+		"one directive more":       {numbered("%%TAG !%d! x\n", 101) + "---\na: b\n", 0, "line 1: more than 100 directives %TAG"},
+		"located errors":           {strings.Repeat(strings.Repeat("a:\n", 996)+"b: [\n---\n", 2), 0, "line 1995: did not find expected node content"},
+		"errors beyond":            {strings.Repeat(strings.Repeat("a:\n", 9_999)+"b: [\n---\n", 3), 0, "line 20002: did not find expected node content"},
+		"large documents":          {strings.Repeat("a: "+strings.Repeat("x", 1<<20)+"\nb: [\n---\n", 2), 0, "line 3: did not find expected node content"},
+		"slashes":                  {`{"a":"` + strings.Repeat(`\/`, 1<<20) + `"}`, 1, ""},
 		"the most values":          {"[" + strings.Repeat(",", limits.ManifestValues-2) + "\n", 0, "line 1: did not find expected node content"},
 		"one value more":           {"[" + strings.Repeat(",", limits.ManifestValues-1) + "\n", 0, "line 1: more than 500000 values; split it"},
 	} {
