@@ -5,6 +5,7 @@ package extension
 
 import (
 	"errors"
+	"fmt"
 	"testing"
 	"time"
 
@@ -12,12 +13,24 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/reflection"
+	reflectionv1 "google.golang.org/grpc/reflection/grpc_reflection_v1"
 	"google.golang.org/grpc/status"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/registry"
 )
+
+// manyServices lists so many services.
+type manyServices int
+
+func (n manyServices) GetServiceInfo() map[string]grpc.ServiceInfo {
+	services := map[string]grpc.ServiceInfo{}
+	for i := range int(n) {
+		services[fmt.Sprintf("hookgate.hooks.v1alpha1.Service%06d", i)] = grpc.ServiceInfo{}
+	}
+	return services
+}
 
 func TestGRPCDiscover(t *testing.T) {
 	ca := newAuthority(t)
@@ -43,6 +56,13 @@ func TestGRPCDiscover(t *testing.T) {
 		"reflection": {reason: "the server says which services it has", cc: newAuthor(t, ca, &author{}, func(s *grpc.Server) { reflection.Register(s) }), handlers: lifecycle},
 		"neither": {
 			reason: "the answer is empty", cc: newAuthor(t, ca, &author{}, nil),
+			want: "discover handlers: the extension has neither Discovery nor server reflection, so its handlers are unknown: implement Discovery",
+		},
+		"too many services": {
+			reason: "a list that no server has",
+			cc: newAuthor(t, ca, &author{}, func(s *grpc.Server) {
+				reflectionv1.RegisterServerReflectionServer(s, reflection.NewServerV1(reflection.ServerOptions{Services: manyServices(10_000)}))
+			}),
 			want: "discover handlers: the extension has neither Discovery nor server reflection, so its handlers are unknown: implement Discovery",
 		},
 		"other services": {

@@ -24,6 +24,8 @@ const (
 	lookupPeriod = 30 * time.Second
 	// lookupPause is the least time between two lookups, however often connections break.
 	lookupPause = time.Second
+	// maxAddresses is the number of addresses of a host that calls take turns on: grpc keeps a connection to each.
+	maxAddresses = 256
 )
 
 // Endpoints knows the endpoints of Services. It must be safe for concurrent use.
@@ -127,6 +129,7 @@ func (r *hostResolver) run(ctx context.Context) {
 
 // use sets the addresses that calls take turns on.
 func (r *hostResolver) use(known []netip.AddrPort) {
+	known = known[:min(len(known), maxAddresses)]
 	addresses := make([]grpcresolver.Address, len(known))
 	for i, a := range known {
 		addresses[i].Addr = a.String()
@@ -145,6 +148,7 @@ func (r *hostResolver) resolve(ctx context.Context) {
 		return
 	}
 	slices.SortFunc(found, netip.Addr.Compare)
+	found = found[:min(len(found), maxAddresses)]
 	addresses := make([]grpcresolver.Address, len(found))
 	for i, a := range found {
 		addresses[i].Addr = net.JoinHostPort(a.Unmap().String(), r.port)

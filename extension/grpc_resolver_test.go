@@ -107,6 +107,41 @@ func TestEndpointsTakeThePlaceOfTheLookup(t *testing.T) {
 	})
 }
 
+// Of a host with many addresses, so many are used, whether they are looked up or known.
+func TestAddressesAtTheLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var many []netip.Addr
+		var known []netip.AddrPort
+		a := netip.MustParseAddr("10.0.0.1")
+		for range maxAddresses + 1 {
+			many, known = append(many, a), append(known, netip.AddrPortFrom(a, 443))
+			a = a.Next()
+		}
+		endpoints := &fixedEndpoints{changed: make(chan struct{})}
+		b := &hostResolvers{
+			endpoint: &endpoint.Endpoint{Network: "tcp", Address: "acme.default.svc:443"}, failures: &connect.Failures{}, endpoints: endpoints,
+			lookup: func(context.Context, string) ([]netip.Addr, error) { return many, nil },
+		}
+		cc := &stateRecorder{}
+		r, err := b.Build(grpcresolver.Target{}, cc, grpcresolver.BuildOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		synctest.Wait()
+		endpoints.set(known...)
+		synctest.Wait()
+		for i, state := range cc.states {
+			if len(state) != maxAddresses || state[0] != "10.0.0.1:443" {
+				t.Errorf("state %d has %d addresses, the first of which is %s", i, len(state), state[0])
+			}
+		}
+		if len(cc.states) != 2 {
+			t.Errorf("%d states", len(cc.states))
+		}
+	})
+}
+
 // An address that needs no lookup is resolved once, unchanged.
 func TestAddressesThatAreNotLookedUp(t *testing.T) {
 	for address, network := range map[string]string{"127.0.0.1:9090": "tcp", "[::1]:9090": "tcp", "/run/extension.sock": "unix"} {
