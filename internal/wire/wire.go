@@ -95,7 +95,7 @@ func (b *Message) unmarshal(data mem.BufferSlice) error {
 const reserveFrom = 64 << 10
 
 // elementCost is what an element takes in memory, in bytes, besides its text.
-const elementCost = 256
+const elementCost = 320
 
 func (b *Message) reserve(bytes int64) error {
 	if b.Reserve == nil || bytes < reserveFrom {

@@ -281,3 +281,27 @@ func TestCodecIsProto(t *testing.T) {
 		t.Errorf("the codec is called %q", name)
 	}
 }
+
+// What the largest elements take is reserved: items with all that is within them, of which the peer writes six bytes.
+func TestReserveOfLargeElements(t *testing.T) {
+	item := &hooksv1alpha1.GeneratePatchesRequestItem{
+		HolderReference: &hooksv1alpha1.HolderReference{}, Object: &hooksv1alpha1.RawExtension{},
+	}
+	request := &hooksv1alpha1.GeneratePatchesRequest{}
+	for range limits.Elements {
+		request.Items = append(request.Items, item)
+	}
+	text, err := proto.Marshal(request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var reserved int64
+	m := &Message{Message: &hooksv1alpha1.GeneratePatchesRequest{}, Reserve: func(n int64) error {
+		reserved += n
+		return nil
+	}}
+	alloctest.Bound{Base: limits.Elements*elementCost + 4<<20}.Check(t, 0, func() { m.Err = m.unmarshal(pieces(text)) })
+	if m.Err != nil || reserved < limits.Elements*elementCost {
+		t.Errorf("%d bytes were reserved, %v", reserved, m.Err)
+	}
+}
