@@ -112,3 +112,23 @@ func TestOmitsAsEncodingJSON(t *testing.T) {
 		})
 	}
 }
+
+// FuzzCompact compares raw JSON with what encoding/json writes of it.
+func FuzzCompact(f *testing.F) {
+	for _, seed := range []string{
+		"{ \"a\" : [ 1 ,\t\"<&>\" , \"\\\"\u2028 \\\\\" ] }\r\n", `" \u003c  \\"`, "\"\u2027\u2029\u202a\xe2\x80\"", "[\"\xe2\",\"\xe2\x80\xa8\"]", "1 ",
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		raw := apiextensionsv1.JSON{Raw: text}
+		want, err := json.Marshal(raw)
+		if err != nil {
+			return // it is not valid
+		}
+		got, err := appendRaw([]byte("before"), raw)
+		if err != nil || string(got) != "before"+string(want) {
+			t.Errorf("%q: got %q, %v; want %q", text, got, err, want)
+		}
+	})
+}

@@ -11,8 +11,14 @@ import (
 	"maps"
 )
 
-// parse returns the value of a JSON text as encoding/json builds it, with numbers as they are written.
-func parse(text []byte) (v any, err error) {
+// parse returns the value of a JSON text as encoding/json builds it, with numbers as they are written. It calls Step
+// before a large one.
+func (g Guard) parse(text []byte) (v any, err error) {
+	if len(text) >= largeText {
+		if err := g.step(); err != nil {
+			return nil, err
+		}
+	}
 	d := json.NewDecoder(bytes.NewReader(text))
 	d.UseNumber()
 	if err := d.Decode(&v); err != nil {
@@ -42,10 +48,7 @@ func compose(v any) ([]byte, error) {
 func mergePatchFor(original, base, wanted []byte, g Guard) ([]byte, error) {
 	var objects [3]map[string]any
 	for i, text := range [...][]byte{original, base, wanted} {
-		if err := g.step(); err != nil {
-			return nil, err
-		}
-		v, err := parse(text)
+		v, err := g.parse(text)
 		if err != nil {
 			return nil, err
 		}

@@ -18,6 +18,8 @@ const (
 	memberCost = 256
 	// meterStep is the number of bytes that are reserved at once.
 	meterStep = 64 << 10
+	// largeText is the number of bytes of a text from which it is heavy work.
+	largeText = 256 << 10
 )
 
 // Guard bounds the conversion of one request and its answer beyond the fixed limits. The zero value adds no bound.

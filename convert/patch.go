@@ -22,11 +22,11 @@ import (
 // Like the library, it takes negative indices, which count from the end of a list, and tests a member that does not
 // exist as null. Unlike it, an empty name in a path is that of a member, as in RFC 6901.
 func apply(patch *hooksv1alpha1.Patch, object []byte, m *meter) ([]byte, error) {
-	doc, err := parse(object)
+	doc, err := m.guard.parse(object)
 	if err != nil {
 		return nil, err
 	}
-	changes, err := parse(patch.GetPatch())
+	changes, err := m.guard.parse(patch.GetPatch())
 	if err != nil {
 		return nil, err
 	}

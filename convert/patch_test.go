@@ -114,7 +114,7 @@ func comparePatch(t *testing.T, kind hooksv1alpha1.PatchType, text string) {
 
 func mustParse(t *testing.T, text []byte) any {
 	t.Helper()
-	v, err := parse(text)
+	v, err := Guard{}.parse(text)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -198,19 +198,32 @@ func TestPatchesTakeLittle(t *testing.T) {
 	}
 }
 
-// A patch that moves many elements ends with the call.
+// A patch that moves many elements, or is large, ends with the call, and takes a turn with the heavy work of others; a
+// small one does not wait.
 func TestPatchesEndInTime(t *testing.T) {
 	object := strings.Replace(hubMachine, `"new":1,`, `"new":1,"x":[`+manyTimes(40_000, "0")+`],`, 1)
-	ctx, cancel := context.WithCancel(t.Context())
-	c, err := patchObjects().RequestGuarded(Guard{Step: ctx.Err}, machineRequest(object, object), V1Beta1)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cancel()
-	_, _, err = c.Response(&hooksv1alpha1.CanUpdateMachineResponse{MachinePatch: &hooksv1alpha1.Patch{
-		PatchType: jsonPatch, Patch: []byte(`[` + manyTimes(100, `{"op":"remove","path":"/spec/x/0"}`) + `]`),
-	}})
-	if hook.KindOf(err) != hook.Canceled {
-		t.Errorf("got %v", err)
+	for name, tc := range map[string]struct {
+		kind  hooksv1alpha1.PatchType
+		patch string
+		want  bool // it is ended
+	}{
+		"small":  {jsonPatch, `[{"op":"remove","path":"/spec/x/0"}]`, false},
+		"moving": {jsonPatch, `[` + manyTimes(100, `{"op":"remove","path":"/spec/x/0"}`) + `]`, true},
+		"large":  {mergePatch, `{"spec":{"y":"` + strings.Repeat("y", largeText) + `"}}`, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			c, err := patchObjects().RequestGuarded(Guard{Step: ctx.Err}, machineRequest(object, object), V1Beta1)
+			if err != nil {
+				t.Fatal(err)
+			}
+			cancel()
+			_, _, err = c.Response(&hooksv1alpha1.CanUpdateMachineResponse{MachinePatch: &hooksv1alpha1.Patch{
+				PatchType: tc.kind, Patch: []byte(tc.patch),
+			}})
+			if tc.want != (hook.KindOf(err) == hook.Canceled) || !tc.want && err != nil {
+				t.Errorf("got %v", err)
+			}
+		})
 	}
 }
