@@ -185,7 +185,7 @@ func TestPatchesTakeLittle(t *testing.T) {
 			}
 			reserved = 0
 			patch := &hooksv1alpha1.Patch{PatchType: tc.kind, Patch: []byte(tc.patch)}
-			alloctest.Bound{Base: 64 << 20, PerByte: 16}.Check(t, len(tc.object)+len(tc.patch), func() {
+			alloctest.Bound{Base: 64 << 20, PerByte: 32}.Check(t, len(tc.object)+len(tc.patch), func() {
 				_, _, err = c.Response(&hooksv1alpha1.CanUpdateMachineResponse{MachinePatch: patch})
 			})
 			if tc.text == "" && err != nil || tc.text != "" && (hook.KindOf(err) != tc.want || !strings.Contains(err.Error(), tc.text)) {
