@@ -107,6 +107,10 @@ func (r *pools) machineOf(ctx context.Context, m *infrav1.HookgateMachine) (*clu
 	return machine, nil
 }
 
+// maxCreated is the number of machines of a pool that are made before its size is read again, so that a size that was a
+// mistake can be mended. Each machine that appears makes the controller look at the pool again.
+const maxCreated = 500
+
 // carryOut makes and removes machines.
 func (r *pools) carryOut(
 	ctx context.Context, p *infrav1.HookgateMachinePool, w *world, list []infrav1.HookgateMachine, todo todo,
@@ -116,7 +120,7 @@ func (r *pools) carryOut(
 	for i := range list {
 		used[list[i].Annotations[infrav1.FailureDomainAnnotation]]++
 	}
-	for range todo.create {
+	for range min(todo.create, maxCreated) {
 		domain := leastUsed(w.machinePool.Spec.FailureDomains, used)
 		used[domain]++
 		m := newPoolMachine(p, w, revision, domain)
@@ -125,8 +129,9 @@ func (r *pools) carryOut(
 		}
 		r.await(ctx, m)
 	}
+	removed := setOf(todo.remove)
 	for i := range list {
-		if slices.Contains(todo.remove, list[i].Name) {
+		if removed[list[i].Name] {
 			if err := r.remove(ctx, &list[i]); err != nil {
 				return err
 			}

@@ -28,7 +28,8 @@ func (r *base) duplicate(
 	if externalID == "" {
 		return nil, nil
 	}
-	if err := r.client.List(ctx, list, client.MatchingFields{externalIDIndex: externalID}); err != nil {
+	if err := r.client.List(ctx, list, client.MatchingFields{externalIDIndex: externalID},
+		client.UnsafeDisableDeepCopy); err != nil {
 		return nil, fmt.Errorf("list objects with externalID %q: %w", externalID, err)
 	}
 	first := o

@@ -16,6 +16,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	infrav1 "github.com/hookgate/hookgate/api/infrastructure/v1alpha1"
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 const (
@@ -60,6 +61,7 @@ func (s *secrets) credentials(ctx context.Context, name *types.NamespacedName) (
 	if err != nil {
 		return nil, nil, fmt.Errorf("read Secret %s: %w", name, err)
 	}
+	size := 0
 	values := make(map[string]string, len(secret.Data))
 	for key, value := range secret.Data {
 		if !utf8.Valid(value) {
@@ -67,6 +69,11 @@ func (s *secrets) credentials(ctx context.Context, name *types.NamespacedName) (
 				fmt.Sprintf("the Secret %s with the credentials has a value that is not text: %s", name, key)), nil
 		}
 		values[key] = string(value)
+		size += len(key) + len(value)
+	}
+	if size > limits.CredentialBytes {
+		return nil, stops(infrav1.CredentialsNotFoundReason, fmt.Sprintf("the Secret %s with the credentials has %d "+
+			"bytes, more than the %d that are sent: remove what is none", name, size, limits.CredentialBytes)), nil
 	}
 	s.kept.Add(*name, credentials{values, s.now()})
 	return values, nil, nil

@@ -19,6 +19,9 @@ const (
 	// idle is how long a hold is kept after the time at which its caller wanted to ask again. Cluster API looks at every
 	// Cluster each ten minutes, unless the Cluster is gone.
 	idle = 15 * time.Minute
+	// cleanEvery is the least time between two looks for holds that have ended, to make room. One takes 0.2 ms, and calls
+	// wait meanwhile.
+	cleanEvery = time.Second
 )
 
 // Wait says which Cluster waits for what.
@@ -47,6 +50,7 @@ type Holds struct {
 	holds   map[Wait]*Hold
 	handler map[string]int // holds of each handler
 	missed  uint64
+	cleaned time.Time
 }
 
 // Of reports whether a Cluster waits for the handler.
@@ -71,7 +75,7 @@ func (h *Holds) Hold(hold Hold) {
 		*known = hold
 		return
 	}
-	if len(h.holds) >= MaxHolds {
+	if len(h.holds) >= MaxHolds && hold.Last.Sub(h.cleaned) >= cleanEvery {
 		h.clean(hold.Last)
 	}
 	if len(h.holds) >= MaxHolds {
@@ -100,6 +104,7 @@ func (h *Holds) remove(w Wait) {
 }
 
 func (h *Holds) clean(now time.Time) {
+	h.cleaned = now
 	for w, hold := range h.holds {
 		if hold.ended(now) {
 			h.remove(w)

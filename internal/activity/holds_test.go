@@ -84,3 +84,16 @@ func TestHoldsAreBounded(t *testing.T) {
 		t.Errorf("those that have ended make room: -want +got\n%s", diff)
 	}
 }
+
+// BenchmarkHoldsBeyondTheLimit is what a call pays that waits when 10,000 others do.
+func BenchmarkHoldsBeyondTheLimit(b *testing.B) {
+	var h Holds
+	for i := range MaxHolds {
+		h.Hold(Hold{Wait: waitFor(strconv.Itoa(i), "gate.x"), Last: now, RetryAfter: time.Hour})
+	}
+	beyond := Hold{Wait: waitFor("beyond", "gate.x"), Last: now}
+	b.ReportAllocs()
+	for b.Loop() {
+		h.Hold(beyond)
+	}
+}

@@ -34,6 +34,9 @@ const (
 	// ParameterProblemBytes the size of the text of each. Together they fit into the message of a condition.
 	ParameterProblems     = 10
 	ParameterProblemBytes = 320
+	// CredentialBytes is the size of the data of a Secret with credentials. It goes into each request, and a tenant may
+	// have one for each HookgateCluster, of which 1,000 are kept. A kubeconfig with its certificates has 10 KiB.
+	CredentialBytes = 64 << 10
 	// OutputBytes is the size of the outputs of a HookgateCluster as JSON, which go into each request about its machines.
 	OutputBytes = 16 << 10
 )
