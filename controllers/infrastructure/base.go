@@ -88,6 +88,16 @@ func (w *world) usable(namespace string) *block {
 	return nil
 }
 
+// deletable returns why the extension must not be called to delete an object; nil if it may. What has been made may
+// have been made while its namespace was allowed. Of anything else, only who wrote the object says that its externalID
+// is its own, and that it ever had to do with the class.
+func (w *world) deletable(handler infrav1.HandlerName, namespace string, made bool) *block {
+	if b := w.reachable(handler, true); b != nil || made {
+		return b
+	}
+	return w.usable(namespace)
+}
+
 // handlers returns the handlers of the class.
 func (w *world) handlers() infrav1.Handlers {
 	if w.class == nil {

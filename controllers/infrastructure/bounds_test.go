@@ -12,13 +12,20 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/protobuf/proto"
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	infrav1 "github.com/hookgate/hookgate/api/infrastructure/v1alpha1"
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/controllers/infrastructure/calls"
+	"github.com/hookgate/hookgate/controllers/infrastructure/parameters"
+	hooksclient "github.com/hookgate/hookgate/internal/client"
+	"github.com/hookgate/hookgate/internal/connect"
 	"github.com/hookgate/hookgate/internal/limits"
 )
 
@@ -29,7 +36,22 @@ type objects struct {
 	machines []infrav1.HookgateMachine
 	created  int
 	copied   bool // by a list
+	patched  string
 }
+
+// statusOf is the status of the objects of a client.
+type statusOf struct {
+	client.SubResourceWriter
+	of *objects
+}
+
+func (s statusOf) Patch(_ context.Context, o client.Object, p client.Patch, _ ...client.SubResourcePatchOption) error {
+	data, err := p.Data(o)
+	s.of.patched += string(data)
+	return err
+}
+
+func (o *objects) Status() client.SubResourceWriter { return statusOf{of: o} }
 
 func (o *objects) Get(_ context.Context, _ client.ObjectKey, into client.Object, _ ...client.GetOption) error {
 	if s, ok := into.(*corev1.Secret); ok && o.secret != nil {
@@ -42,7 +64,9 @@ func (o *objects) Get(_ context.Context, _ client.ObjectKey, into client.Object,
 func (o *objects) List(_ context.Context, into client.ObjectList, options ...client.ListOption) error {
 	all := (&client.ListOptions{}).ApplyOptions(options)
 	o.copied = all.UnsafeDisableDeepCopy == nil || !*all.UnsafeDisableDeepCopy
-	into.(*infrav1.HookgateMachineList).Items = o.machines
+	if list, ok := into.(*infrav1.HookgateMachineList); ok {
+		list.Items = o.machines
+	}
 	return nil
 }
 
@@ -92,4 +116,69 @@ func TestDuplicatesAreNotCopied(t *testing.T) {
 	if b, err := r.duplicate(t.Context(), &o.machines[2], "id", &infrav1.HookgateMachineList{}); b != nil || err != nil {
 		t.Errorf("the first: %+v, %v", b, err)
 	}
+}
+
+// TestNothingIsDeletedFromANamespaceThatIsNotAllowed checks that an object whose writer has chosen its externalID, in a
+// namespace that may not use the class, does not make the extension delete something with the credentials of the class.
+func TestNothingIsDeletedFromANamespaceThatIsNotAllowed(t *testing.T) {
+	hooks, err := catalog.With(catalog.Infrastructure()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, tt := range map[string]struct{ allowed, made, called bool }{
+		"Foreign": {false, false, false}, "MadeBefore": {false, true, true}, "Allowed": {true, false, true},
+	} {
+		var called int
+		caller := callerFunc(func() { called++ })
+		client, err := calls.New(calls.Config{Caller: caller, Catalog: hooks})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := &objects{}
+		b := &base{
+			client: o, live: o, calls: client, secrets: newSecrets(o, time.Now), schemas: parameters.NewCache(), now: time.Now,
+			events: newRecorder(&events.FakeRecorder{}, time.Now),
+		}
+		class := &infrav1.InfrastructureClass{}
+		class.Status.Handlers = infrav1.Handlers{DeleteCluster: "c", DeleteMachine: "m", DeleteMachinePool: "p"}
+		w := &world{class: class, className: "rack", namespaceAllowed: tt.allowed}
+		made := infrav1.Initialization{Provisioned: &tt.made}
+		meta := metav1.ObjectMeta{Name: "x", Namespace: "other", ResourceVersion: "1"}
+		c := &infrav1.HookgateCluster{ObjectMeta: *meta.DeepCopy()}
+		c.Finalizers, c.Spec.ExternalID, c.Status.Initialization = []string{infrav1.ClusterFinalizer}, "not-mine", made
+		m := &infrav1.HookgateMachine{ObjectMeta: *meta.DeepCopy()}
+		m.Finalizers, m.Spec.ExternalID, m.Status.Initialization = []string{infrav1.MachineFinalizer}, "not-mine", made
+		p := &infrav1.HookgateMachinePool{ObjectMeta: *meta.DeepCopy()}
+		p.Spec.ExternalID, p.Status.Initialization = "not-mine", made
+		for kind, del := range map[string]func() error{
+			"cluster": func() error {
+				_, err := (&clusters{base: b, pace: newPacer(b.now)}).delete(t.Context(), c, c.DeepCopy(), w)
+				return err
+			},
+			"machine": func() error {
+				_, err := (&machines{base: b, pace: newPacer(b.now)}).delete(t.Context(), m, m.DeepCopy(), w)
+				return err
+			},
+			"pool": func() error {
+				_, err := (&pools{base: b, pace: newPacer(b.now)}).deleteGroup(t.Context(), p, p.DeepCopy(), w, nil)
+				return err
+			},
+		} {
+			called, o.patched = 0, ""
+			if err := del(); err != nil {
+				t.Errorf("%s, %s: %v", name, kind, err)
+			}
+			if (called == 1) != tt.called || strings.Contains(o.patched, infrav1.NamespaceNotAllowedReason) == tt.called {
+				t.Errorf("%s, %s: %d calls, status %s", name, kind, called, o.patched)
+			}
+		}
+	}
+}
+
+// callerFunc is a gateway that cannot be called.
+type callerFunc func()
+
+func (f callerFunc) Call(context.Context, *catalog.Hook, string, proto.Message) *hooksclient.Response {
+	f()
+	return &hooksclient.Response{Failure: &connect.Failure{Text: "away"}}
 }

@@ -186,7 +186,7 @@ func (r *clusters) delete(
 		return later(jitter(deletingInterval)), r.write(ctx, c, desired)
 	}
 	handler := w.handlers().DeleteCluster
-	if b := w.reachable(handler, true); b != nil {
+	if b := w.deletable(handler, c.Namespace, provisioned(c.Status.Initialization)); b != nil {
 		b.apply(desired, true)
 		return reconcile.Result{}, r.write(ctx, c, desired)
 	}

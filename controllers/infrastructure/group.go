@@ -293,7 +293,7 @@ func (r *pools) deleteGroup(
 	ctx context.Context, p, desired *infrav1.HookgateMachinePool, w *world, machines []infrav1.HookgateMachine,
 ) (reconcile.Result, error) {
 	handler := w.handlers().DeleteMachinePool
-	if b := w.reachable(handler, true); b != nil {
+	if b := w.deletable(handler, p.Namespace, provisioned(p.Status.Initialization)); b != nil {
 		b.apply(desired, true)
 		return reconcile.Result{}, r.write(ctx, p, desired)
 	}

@@ -271,7 +271,7 @@ func (r *machines) delete(
 		return reconcile.Result{}, r.write(ctx, m, desired) // the pool releases it
 	}
 	handler := w.handlers().DeleteMachine
-	if b := w.reachable(handler, true); b != nil {
+	if b := w.deletable(handler, m.Namespace, provisioned(m.Status.Initialization)); b != nil {
 		b.apply(desired, true)
 		return reconcile.Result{}, r.write(ctx, m, desired)
 	}
