@@ -133,6 +133,7 @@ func TestWarnings(t *testing.T) {
 		"Inject":      {annotated(inject, "n/s"), ""},
 		"InjectShort": {annotated(inject, "s"), `"s" is not of the form <namespace>/<name>, so no CA is injected`},
 		"InjectLong":  {annotated(inject, "n/s/x"), "is not of the form <namespace>/<name>"},
+		"InjectCut":   {annotated(inject, strings.Repeat("x", 1<<10)), `x…" is not of the form <namespace>/<name>`},
 		"Localhost":   {at("https://LocalHost."), "localhost is the gateway's own Pod"},
 		"Loopback":    {at("https://[::ffff:127.0.0.1]:1"), "is the gateway's own Pod"},
 		"LinkLocal":   {at("https://169.254.169.254"), "169.254.169.254 is "},

@@ -17,6 +17,8 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/hookgate/hookgate/internal/connect"
+	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/text"
 )
 
 // warnings returns a warning for each field of config that is valid but probably unintended. It skips fields that an
@@ -48,7 +50,8 @@ func warningsOf(config *runtimev1.ExtensionConfig) admission.Warnings {
 		namespace, name, ok := strings.Cut(reference, "/")
 		if !ok || namespace == "" || name == "" || strings.Contains(name, "/") {
 			warn(annotations.Key(runtimev1.InjectCAFromSecretAnnotation),
-				strconv.Quote(reference)+" is not of the form <namespace>/<name>, so no CA is injected")
+				strconv.Quote(text.Cut(reference, limits.QuotedBytes))+
+					" is not of the form <namespace>/<name>, so no CA is injected")
 		}
 	} else if client.Service.IsDefined() && len(client.CABundle) == 0 {
 		warn(path.Child("caBundle"),
