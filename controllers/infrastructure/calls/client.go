@@ -6,8 +6,11 @@ package calls
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -272,15 +275,36 @@ func bounded(d time.Duration) time.Duration { return min(max(d, 0), maxRetryAfte
 // scrubber removes the values of credentials from texts of the extension, which may repeat what it was sent.
 type scrubber struct{ values *strings.Replacer }
 
-// least is the length of the shortest value that is removed: shorter ones occur in other words.
-const least = 6
+// least and leastLine are the lengths of the shortest value, and line of one, that are removed: shorter ones occur in
+// other words, and in other texts.
+const (
+	least     = 6
+	leastLine = 16
+)
 
 func newScrubber(subject *hooksv1alpha1.Subject) *scrubber {
-	var pairs []string
+	forms := map[string]bool{}
 	for _, value := range subject.GetCredentials() {
-		if value = strings.TrimSpace(value); len(value) >= least {
-			pairs = append(pairs, value, "***")
+		if value = strings.TrimSpace(value); len(value) < least {
+			continue
 		}
+		forms[value] = true
+		if quoted, err := json.Marshal(value); err == nil {
+			forms[string(quoted[1:len(quoted)-1])] = true
+		}
+		for line := range strings.Lines(value) {
+			if line = strings.TrimSpace(line); len(line) >= leastLine {
+				forms[line] = true
+			}
+		}
+	}
+	// A value that begins with another one must go first, or what follows the shorter one stays.
+	ordered := slices.SortedFunc(maps.Keys(forms), func(a, b string) int {
+		return cmp.Or(len(b)-len(a), strings.Compare(a, b))
+	})
+	var pairs []string
+	for _, form := range ordered {
+		pairs = append(pairs, form, "***")
 	}
 	return &scrubber{values: strings.NewReplacer(pairs...)}
 }

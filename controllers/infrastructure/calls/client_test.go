@@ -150,3 +150,23 @@ func TestCallsOfAClassAreBounded(t *testing.T) {
 		t.Errorf("%v", err)
 	}
 }
+
+// TestCredentialsDoNotComeBack has an extension that repeats parts of what it was sent. The order in which a map has the
+// credentials must not matter.
+func TestCredentialsDoNotComeBack(t *testing.T) {
+	subject := &infrahooksv1alpha1.Subject{Credentials: map[string]string{
+		"user": "administrator", "password": "administrator-7vF3", "short": "acme",
+		"key": "-----BEGIN KEY-----\nMIGHAgEAMBMGByqGSM49\nAgEGCCqGSM49AwEHBG0w\n-----END KEY-----\n", "file": `{"id":"q\"1"}`,
+	}}
+	for message, want := range map[string]string{
+		"wrong password administrator-7vF3 of administrator at acme": "wrong password *** of *** at acme",
+		"line 2: AgEGCCqGSM49AwEHBG0w is no key":                     "line 2: *** is no key",
+		`got {"file":"{\"id\":\"q\\\"1\"}"}`:                         `got {"file":"***"}`,
+	} {
+		for range 20 {
+			if got := newScrubber(subject).clean(message); got != want {
+				t.Fatalf("%s: got %s, want %s", message, got, want)
+			}
+		}
+	}
+}
