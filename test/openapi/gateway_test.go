@@ -73,6 +73,9 @@ func startProgram(
 	}}
 	t.Cleanup(g.client.CloseIdleConnections)
 	running.WaitReady(t)
+	for name := range extensions { // it is ready once it has tried them
+		running.Expect(t, "extension discovered.*extensionConfig="+name+`\b`)
+	}
 	return g
 }
 
