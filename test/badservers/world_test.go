@@ -11,7 +11,6 @@ import (
 	"encoding/base64"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -281,18 +280,12 @@ func (w *world) checkGood(t *testing.T) {
 	}
 }
 
-// freeAddresses returns addresses on loopback that nothing listens on. They differ, because all are reserved at the
-// same time.
+// freeAddresses returns addresses on loopback that nothing listens on, all different.
 func freeAddresses(t *testing.T, n int) []string {
 	t.Helper()
 	addresses := make([]string, n)
 	for i := range addresses {
-		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer func() { _ = l.Close() }()
-		addresses[i] = l.Addr().String()
+		addresses[i] = fmt.Sprintf("127.0.0.1:%d", process.FreePort(t))
 	}
 	return addresses
 }

@@ -135,25 +135,15 @@ func startSidecar(t *testing.T, gateway, extension string) (client *http.Client,
 			t.Fatal(err)
 		}
 	}
-	address, diagnostics := freeAddress(t), freeAddress(t)
-	process.Run(t, "gateway", exec.Command(gateway, "serve", "--sidecar", "grpc://"+extension, "--cert-dir", dir,
-		"--http-address", address, "--diagnostics-address", diagnostics))
+	g := process.RunGateway(t, exec.Command(gateway, "serve", "--sidecar", "grpc://"+extension, "--cert-dir", dir,
+		"--http-address=127.0.0.1:0", "--diagnostics-address=127.0.0.1:0"))
+	g.WaitReady(t)
+	g.Expect(t, "extension discovered") // it is ready once it has tried
 	roots := x509.NewCertPool()
 	roots.AppendCertsFromPEM(authority.PEM)
 	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}
 	t.Cleanup(transport.CloseIdleConnections)
-	client = &http.Client{Transport: transport, Timeout: 10 * time.Second}
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(20 * time.Millisecond) {
-		if response, err := client.Get("http://" + diagnostics + "/readyz"); err == nil {
-			_ = response.Body.Close()
-			if response.StatusCode == http.StatusOK {
-				return client, address
-			}
-		}
-		if time.Now().After(deadline) {
-			t.Fatal("the gateway is not ready after 30 s")
-		}
-	}
+	return &http.Client{Transport: transport, Timeout: process.Patience}, g.HTTPS
 }
 
 func post(t *testing.T, client *http.Client, url, body string) string {

@@ -92,6 +92,7 @@ func testExample(t *testing.T, language, address, url string) {
 	g.awaitAnswer(t)
 
 	later := startGateway(t, manifest) // the extension is there first
+	later.awaitHandlers(t)
 	checkExchange(t, later, "approved upgrade")
 	x.EndWell(t) // although two gateways are connected
 	for _, g := range []*gateway{g, later} {

@@ -47,7 +47,7 @@ func TestGuide(t *testing.T) {
 			}
 			https, diagnostics, extension := freeAddress(t), freeAddress(t), freeAddress(t)
 			ports := strings.NewReplacer("9443", port(t, https), "9090", port(t, extension))
-			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute) // from packages to compiled programs
+			ctx, cancel := context.WithTimeout(t.Context(), 15*time.Minute) // from packages to compiled programs
 			defer cancel()
 			cmd := exec.CommandContext(ctx, "bash", "-c", ports.Replace(script))
 			cmd.Dir = dir

@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -207,12 +208,7 @@ func takenAddress(t *testing.T) string {
 // freeAddress returns an address on loopback that nothing listens on.
 func freeAddress(t *testing.T) string {
 	t.Helper()
-	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	_ = l.Close()
-	return l.Addr().String()
+	return fmt.Sprintf("127.0.0.1:%d", process.FreePort(t))
 }
 
 // shortDir returns a new folder whose path fits into the 108 bytes that a Unix socket's may have.

@@ -41,6 +41,8 @@ const (
 	// instanceID is what kubeadm templates of a provider write for the kubelet.
 	instanceID = "fake:///{{ ds.meta_data.instance_id }}"
 	token      = "abcdef.0123456789abcdef"
+	// patience bounds every wait for a state.
+	patience = 2 * time.Minute
 )
 
 func TestMain(m *testing.M) {
@@ -125,9 +127,9 @@ func (w *world) refused(reason, method, path string, body any) {
 // wait fails the test unless done becomes true soon.
 func (w *world) wait(what string, done func() bool) {
 	w.Helper()
-	for deadline := time.Now().Add(30 * time.Second); !done(); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); !done(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			w.Fatalf("waited 30 s: %s", what)
+			w.Fatalf("waited %s: %s", patience, what)
 		}
 	}
 }
@@ -144,7 +146,7 @@ func (w *world) machine(id string) api.Machine {
 func (w *world) waitMachine(id, state string) api.Machine {
 	w.Helper()
 	var m api.Machine
-	for deadline := time.Now().Add(30 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
 		m = w.machine(id)
 		switch {
 		case m.State == state:
