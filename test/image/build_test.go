@@ -34,6 +34,9 @@ func testReproducible(t *testing.T, i *image) {
 	}
 }
 
+// outputs are what the examples build in their own folders, perhaps while the sources are copied.
+var outputs = []string{"*/__pycache__", "*/bin", "*/build", "*/node_modules", "*/target", "typescript/gen"}
+
 // copySources copies everything that a build may depend on: not the build's outputs, nor the history.
 func copySources(t *testing.T, from, to string) {
 	t.Helper()
@@ -48,6 +51,8 @@ func copySources(t *testing.T, from, to string) {
 		target := filepath.Join(to, relative)
 		switch {
 		case entry.IsDir() && slices.Contains([]string{".git", ".cache", "bin", "out"}, relative):
+			return fs.SkipDir
+		case entry.IsDir() && isOutput(relative):
 			return fs.SkipDir
 		case relative == ".git": // in a linked worktree it is a file
 			return nil
@@ -65,6 +70,14 @@ func copySources(t *testing.T, from, to string) {
 	if err != nil {
 		t.Fatalf("copy the sources: %v", err)
 	}
+}
+
+// isOutput reports whether an example builds the folder.
+func isOutput(relative string) bool {
+	return slices.ContainsFunc(outputs, func(pattern string) bool {
+		matched, err := filepath.Match(filepath.Join("examples", pattern), relative)
+		return matched && err == nil
+	})
 }
 
 // environWithout returns the environment without some variables: make passes its flags to nested makes.
