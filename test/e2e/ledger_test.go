@@ -153,7 +153,7 @@ func (l *ledger) connect(cluster string) client.Client {
 	if err != nil {
 		l.w.t.Fatal(err)
 	}
-	config.Timeout = 5 * time.Second
+	config.Timeout = 30 * time.Second
 	c, err := client.New(config, client.Options{Scheme: l.w.Scheme()})
 	if err != nil {
 		return nil

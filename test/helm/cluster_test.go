@@ -10,7 +10,6 @@ import (
 	"slices"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	"helm.sh/helm/v4/pkg/action"
@@ -118,7 +117,7 @@ func (c *cluster) helm(t *testing.T) *action.Configuration {
 func (c *cluster) install(t *testing.T, ch *chart.Chart, set values) {
 	t.Helper()
 	i := action.NewInstall(c.helm(t))
-	i.ReleaseName, i.Namespace, i.WaitStrategy, i.Timeout = releaseName, namespace, kube.HookOnlyStrategy, time.Minute
+	i.ReleaseName, i.Namespace, i.WaitStrategy, i.Timeout = releaseName, namespace, kube.HookOnlyStrategy, process.ServerPatience
 	if _, err := i.RunWithContext(t.Context(), ch, copied(set)); err != nil {
 		t.Fatalf("install: %v", err)
 	}
@@ -130,7 +129,7 @@ func (c *cluster) install(t *testing.T, ch *chart.Chart, set values) {
 func (c *cluster) upgrade(t *testing.T, ch *chart.Chart, set values) {
 	t.Helper()
 	u := action.NewUpgrade(c.helm(t))
-	u.Namespace, u.WaitStrategy, u.Timeout, u.ResetValues = namespace, kube.HookOnlyStrategy, time.Minute, true
+	u.Namespace, u.WaitStrategy, u.Timeout, u.ResetValues = namespace, kube.HookOnlyStrategy, process.ServerPatience, true
 	u.ServerSideApply, u.DisableOpenAPIValidation = "auto", true // "auto" is the default of the command
 	if _, err := u.RunWithContext(t.Context(), releaseName, ch, copied(set)); err != nil {
 		t.Fatalf("upgrade: %v", err)
@@ -149,7 +148,7 @@ func (c *cluster) expectNoWarnings(t *testing.T) {
 func (c *cluster) uninstall(t *testing.T) string {
 	t.Helper()
 	u := action.NewUninstall(c.helm(t))
-	u.WaitStrategy, u.Timeout = kube.HookOnlyStrategy, time.Minute
+	u.WaitStrategy, u.Timeout = kube.HookOnlyStrategy, process.ServerPatience
 	response, err := u.Run(releaseName)
 	if err != nil {
 		t.Fatal(err)

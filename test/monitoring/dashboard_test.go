@@ -115,11 +115,11 @@ func hasData(t *testing.T, prometheus, expr string) bool {
 	return false
 }
 
-// startPrometheus runs Prometheus, which scrapes the address each second, and returns its URL.
+// startPrometheus runs Prometheus, which scrapes the address every two seconds, and returns its URL.
 func startPrometheus(t *testing.T, program, address string) string {
 	t.Helper()
 	config := filepath.Join(t.TempDir(), "prometheus.yaml")
-	text := "global: {scrape_interval: 1s, scrape_timeout: 1s}\nscrape_configs:\n- job_name: hookgate\n  static_configs: [{targets: ['" +
+	text := "global: {scrape_interval: 2s, scrape_timeout: 2s}\nscrape_configs:\n- job_name: hookgate\n  static_configs: [{targets: ['" +
 		address + "']}]\n"
 	if err := os.WriteFile(config, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
@@ -191,7 +191,7 @@ func startExtension(t *testing.T, pair *devcert.Pair) string {
 	}
 	handler := func(name, of, failurePolicy string) any {
 		return map[string]any{
-			"name": name, "timeoutSeconds": 1, "failurePolicy": failurePolicy,
+			"name": name, "timeoutSeconds": 5, "failurePolicy": failurePolicy,
 			"requestHook": map[string]any{"apiVersion": hook.APIVersion, "hook": of},
 		}
 	}
@@ -210,7 +210,7 @@ func startExtension(t *testing.T, pair *devcert.Pair) string {
 	mux.HandleFunc("POST /"+hook.APIVersion+"/afterclusterupgrade/slow", func(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-r.Context().Done():
-		case <-time.After(850 * time.Millisecond): // of one second
+		case <-time.After(4250 * time.Millisecond): // of five seconds
 			answer(w, "AfterClusterUpgradeResponse", map[string]any{})
 		}
 	})

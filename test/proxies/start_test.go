@@ -105,6 +105,7 @@ spec: {clientConfig: {url: "grpc://%s"}}
 	g := process.RunGateway(t, exec.Command(process.Program(t, "HOOKGATE_BIN"),
 		append([]string{"serve", "--extension-configs", configs, "--cert-dir", certs}, process.AnyPorts()...)...))
 	g.WaitReady(t)
+	g.Expect(t, "extension discovered") // it is ready once it has tried
 
 	s := &setup{trusted: x509.NewCertPool()}
 	s.trusted.AppendCertsFromPEM(authority.PEM)
