@@ -5,7 +5,6 @@ package process
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -77,14 +76,20 @@ func parseStat(stat []byte) (parent int, cpu time.Duration, err error) {
 }
 
 // Resident returns the resident memory of the processes (VmRSS). Shared pages count once per process.
-func Resident(pids []int) (int64, error) {
+func Resident(pids []int) (int64, error) { return sumOf("VmRSS", pids) }
+
+// Anonymous returns the resident memory of the processes besides pages of files (RssAnon): what the kernel cannot take
+// back when memory is short.
+func Anonymous(pids []int) (int64, error) { return sumOf("RssAnon", pids) }
+
+func sumOf(name string, pids []int) (int64, error) {
 	var sum int64
 	for _, pid := range pids {
 		status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 		if err != nil {
 			return 0, err
 		}
-		rss, err := parseRSS(status)
+		rss, err := parseMemory(status, name)
 		if err != nil {
 			return 0, err
 		}
@@ -93,19 +98,19 @@ func Resident(pids []int) (int64, error) {
 	return sum, nil
 }
 
-// parseRSS reads VmRSS, in bytes, from /proc/<pid>/status.
-func parseRSS(status []byte) (int64, error) {
+// parseMemory reads a line such as VmRSS, in bytes, from /proc/<pid>/status.
+func parseMemory(status []byte, name string) (int64, error) {
 	for line := range bytes.Lines(status) {
-		if rest, ok := bytes.CutPrefix(line, []byte("VmRSS:")); ok {
+		if rest, ok := bytes.CutPrefix(line, []byte(name+":")); ok {
 			kb, err := strconv.ParseInt(string(bytes.TrimSpace(bytes.TrimSuffix(bytes.TrimSpace(rest), []byte("kB")))),
 				10, 64)
 			if err != nil {
-				return 0, fmt.Errorf("read VmRSS: %w", err)
+				return 0, fmt.Errorf("read %s: %w", name, err)
 			}
 			return kb << 10, nil
 		}
 	}
-	return 0, errors.New("read VmRSS: /proc/<pid>/status has no such line (the process ended)")
+	return 0, fmt.Errorf("read %s: /proc/<pid>/status has no such line (the process ended)", name)
 }
 
 // WatchMemory samples the resident memory every 50 ms until the returned function is called, which returns the highest

@@ -38,11 +38,15 @@ func TestParseStat(t *testing.T) {
 	}
 }
 
-func TestParseRSS(t *testing.T) {
-	if got, err := parseRSS([]byte("Name:\tx\nVmHWM:\t  900 kB\nVmRSS:\t  20 kB\n")); err != nil || got != 20480 {
+func TestParseMemory(t *testing.T) {
+	status := []byte("Name:\tx\nVmHWM:\t  900 kB\nVmRSS:\t  20 kB\nRssAnon:\t  8 kB\n")
+	if got, err := parseMemory(status, "RssAnon"); err != nil || got != 8192 {
+		t.Errorf("RssAnon is %d, %v, want 8192", got, err)
+	}
+	if got, err := parseMemory(status, "VmRSS"); err != nil || got != 20480 {
 		t.Errorf("got %d, %v; want 20480", got, err)
 	}
-	if _, err := parseRSS([]byte("Name:\tx\nState:\tZ (zombie)\n")); err == nil {
+	if _, err := parseMemory([]byte("Name:\tx\nState:\tZ (zombie)\n"), "VmRSS"); err == nil {
 		t.Error("a process that has ended has no resident memory, but there was no error")
 	}
 }
