@@ -13,6 +13,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hookgate/hookgate/internal/connlimit"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/readahead"
 )
@@ -55,7 +56,7 @@ func (l *connections) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		admitted := &connection{Conn: c, of: l, host: hostOf(c.RemoteAddr()), generation: l.generation.Load()}
+		admitted := &connection{Conn: c, of: l, host: connlimit.HostOf(c.RemoteAddr()), generation: l.generation.Load()}
 		if !l.admit(admitted) {
 			_ = c.Close()
 			continue
@@ -148,15 +149,6 @@ func later(a, b time.Time) time.Time {
 		return b
 	}
 	return a
-}
-
-// hostOf returns the address of a remote host without its port; the zero value if it has none.
-func hostOf(a net.Addr) netip.Addr {
-	tcp, ok := a.(*net.TCPAddr)
-	if !ok {
-		return netip.Addr{}
-	}
-	return tcp.AddrPort().Addr().Unmap().WithZone("")
 }
 
 // connection is a counted connection.

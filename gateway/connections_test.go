@@ -110,17 +110,3 @@ func TestAdmit(t *testing.T) {
 		t.Errorf("%d connections of %v are left", len(l.open), l.hosts)
 	}
 }
-
-func TestHostOf(t *testing.T) {
-	for address, want := range map[string]string{
-		"10.0.0.1:99": "10.0.0.1", "[::ffff:10.0.0.1]:99": "10.0.0.1", "[fe80::1%lo]:99": "fe80::1",
-	} {
-		got := hostOf(net.TCPAddrFromAddrPort(netip.MustParseAddrPort(address)))
-		if got.String() != want {
-			t.Errorf("%s: got %s, want %s", address, got, want)
-		}
-	}
-	if hostOf(&net.UnixAddr{}).IsValid() {
-		t.Error("a socket has a host")
-	}
-}

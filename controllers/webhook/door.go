@@ -69,11 +69,11 @@ func (d *door) to(next http.Handler) http.Handler {
 			return
 		}
 		defer release()
-		body, ok := d.read(w, r, size)
+		body, values, ok := d.read(w, r, size)
 		if !ok {
 			return
 		}
-		answer, err := d.answer(next, r, host, body)
+		answer, err := d.answer(next, r, host, body, values)
 		if err != nil {
 			refuse(w, err)
 			return
@@ -90,8 +90,8 @@ func (d *door) to(next http.Handler) http.Handler {
 	})
 }
 
-// read returns the body, or refuses the request.
-func (d *door) read(w http.ResponseWriter, r *http.Request, size int64) (body []byte, ok bool) {
+// read returns the body and the number of its JSON values, or refuses the request.
+func (d *door) read(w http.ResponseWriter, r *http.Request, size int64) (body []byte, values int64, ok bool) {
 	// A writer without deadlines, as in tests, has a body that does not stall.
 	control := http.NewResponseController(w)
 	_ = control.SetReadDeadline(time.Now().Add(d.patience))
@@ -101,18 +101,18 @@ func (d *door) read(w http.ResponseWriter, r *http.Request, size int64) (body []
 	switch {
 	case tooLarge:
 		d.refuseLarge(w)
-		return nil, false
+		return nil, 0, false
 	case err != nil:
 		http.Error(w, fmt.Sprintf("the request did not come whole within %s", d.patience), http.StatusRequestTimeout)
-		return nil, false
+		return nil, 0, false
 	}
 	_ = control.SetReadDeadline(time.Time{})
-	if n := int64(jsonscan.Count(b.Bytes()).Values); n > d.values {
-		http.Error(w, fmt.Sprintf("the request has %d JSON values, more than the %d that are read", n, d.values),
+	if values = int64(jsonscan.Count(b.Bytes()).Values); values > d.values {
+		http.Error(w, fmt.Sprintf("the request has %d JSON values, more than the %d that are read", values, d.values),
 			http.StatusRequestEntityTooLarge)
-		return nil, false
+		return nil, 0, false
 	}
-	return b.Bytes(), true
+	return b.Bytes(), values, true
 }
 
 // firstBuffer bounds the memory for a body before any of it has come.
@@ -122,18 +122,20 @@ func (d *door) refuseLarge(w http.ResponseWriter) {
 	http.Error(w, fmt.Sprintf("the request has more than %d MiB", d.limit>>20), http.StatusRequestEntityTooLarge)
 }
 
-// answer returns what next answers, when there is a place.
-func (d *door) answer(next http.Handler, r *http.Request, host netip.Prefix, body []byte) (*answer, error) {
+// answer returns what next answers, when there is a place. The values of a body decide what a decoder allocates, not
+// its bytes.
+func (d *door) answer(
+	next http.Handler, r *http.Request, host netip.Prefix, body []byte, values int64,
+) (*answer, error) {
 	leave, err := d.places.take(r.Context(), host, 1)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	n := int64(jsonscan.Count(body).Values) // which decide what a decoder allocates, rather than bytes
-	if err := d.work.Acquire(r.Context(), n); err != nil {
+	if err := d.work.Acquire(r.Context(), values); err != nil {
 		return nil, err
 	}
-	defer d.work.Release(n)
+	defer d.work.Release(values)
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	a := &answer{header: http.Header{}, code: http.StatusOK}
 	next.ServeHTTP(a, r)

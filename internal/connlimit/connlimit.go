@@ -48,7 +48,7 @@ func (l *Listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		host := hostOf(c.RemoteAddr())
+		host := HostOf(c.RemoteAddr())
 		if l.admit(host) {
 			return &conn{Conn: c, release: sync.OnceFunc(func() { l.release(host) })}, nil
 		}
@@ -81,8 +81,8 @@ func (l *Listener) release(host netip.Addr) {
 	}
 }
 
-// hostOf returns the address of a remote host without its port; the zero value if it has none.
-func hostOf(a net.Addr) netip.Addr {
+// HostOf returns the address of a remote host without its port; the zero value if it has none.
+func HostOf(a net.Addr) netip.Addr {
 	tcp, ok := a.(*net.TCPAddr)
 	if !ok {
 		return netip.Addr{}

@@ -9,6 +9,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/netip"
 	"strings"
 	"testing"
 
@@ -81,5 +82,19 @@ func TestConnectionsAreBounded(t *testing.T) {
 func TestLimitsLeaveRoomForOthers(t *testing.T) {
 	if limits.SideConnections < 4*limits.SideHostConnections {
 		t.Error("a few hosts can have all connections")
+	}
+}
+
+func TestHostOf(t *testing.T) {
+	for address, want := range map[string]string{
+		"10.0.0.1:99": "10.0.0.1", "[::ffff:10.0.0.1]:99": "10.0.0.1", "[fe80::1%lo]:99": "fe80::1",
+	} {
+		got := HostOf(net.TCPAddrFromAddrPort(netip.MustParseAddrPort(address)))
+		if got.String() != want {
+			t.Errorf("%s: got %s, want %s", address, got, want)
+		}
+	}
+	if HostOf(&net.UnixAddr{}).IsValid() {
+		t.Error("a socket has a host")
 	}
 }
