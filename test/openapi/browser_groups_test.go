@@ -85,7 +85,8 @@ func TestGroupPagesInABrowser(t *testing.T) {
 			b := startBrowser(t, pair)
 			row := func(h string) chromedp.CSS { return chromedp.CSS(`[id$="-v1alpha1` + h + `"]`) }
 			b.run(t, "open the first page", chromedp.Navigate(g.url+"/openapi/"), chromedp.WaitVisible(row("BeforeClusterCreate")))
-			b.run(t, "follow the link", chromedp.Click(chromedp.CSS(`nav a[href$="/`+tt.group+`/"]`)), chromedp.WaitVisible(row(tt.called)))
+			b.click(t, "follow the link", `nav a[href$="/`+tt.group+`/"]`)
+			b.run(t, "wait for the group's page", chromedp.WaitVisible(row(tt.called)))
 			operations := value(t, b, "list the operations", chromedp.Evaluate[[]string](
 				`Array.from(document.querySelectorAll('.opblock-summary-path')).map(e => e.getAttribute('data-path'))`))
 			b.screenshot(t, "operations.png")
@@ -109,10 +110,10 @@ func TestGroupPagesInABrowser(t *testing.T) {
 			b.try(t, "v1alpha1"+tt.discovery, "", "200", tt.listed)
 			b.try(t, "v1alpha1"+tt.called, "", "200", tt.answer)
 			b.screenshot(t, "tried.png")
-			offered := value(t, b, "handlers to choose from", chromedp.Poll[[]string](`(() => {
+			offered := poll[[]string](t, b, "handlers to choose from", `(() => {
 				const input = document.querySelector('[id$="-v1alpha1`+tt.called+`"] tr[data-param-name="name"] input');
 				return input && input.list && Array.from(input.list.options).map(o => o.value);
-			})()`, chromedp.WithPollingTimeout(process.Patience)))
+			})()`)
 			if !slices.Equal(offered, tt.offered) {
 				t.Errorf("the page offers the handlers %q, want %q", offered, tt.offered)
 			}

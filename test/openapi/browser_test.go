@@ -8,6 +8,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/base64"
+	"errors"
 	"image/color"
 	"image/png"
 	"net/url"
@@ -34,6 +35,8 @@ import (
 
 // lifetime bounds what a test does with its browser. Each of the waits has a bound of its own.
 const lifetime = 10 * time.Minute
+
+const pollingInterval = 50 * time.Millisecond
 
 // browser is a Chromium with one page, and what that page did.
 type browser struct {
@@ -124,9 +127,10 @@ func value[T any](t *testing.T, b *browser, what string, action chromedp.Action[
 	t.Helper()
 	result, err := chromedp.Run(b, action)
 	if err != nil {
-		_, problems := b.seen()
+		requests, problems := b.seen()
 		b.screenshot(t, "failed.png")
-		t.Fatalf("%s: %v; the console has %q", what, err, problems)
+		t.Fatalf("%s: %v; the console has %q, and the last of %d requests are %q", what, err, problems, len(requests),
+			requests[max(0, len(requests)-5):])
 	}
 	return result
 }
@@ -176,10 +180,10 @@ func TestPageInABrowser(t *testing.T) {
 		`document.querySelector('[id$="-v1alpha1BeforeClusterCreate"] .responses-inner .example').textContent`)); !strings.Contains(got, "BeforeClusterCreateResponse") {
 		t.Errorf("the example of an answer is %q", got)
 	}
-	offered := value(t, b, "handlers to choose from", chromedp.Poll[[]string](`(() => {
+	offered := poll[[]string](t, b, "handlers to choose from", `(() => {
 		const input = document.querySelector('[id$="-v1alpha1BeforeClusterCreate"] tr[data-param-name="name"] input');
 		return input && input.list && Array.from(input.list.options).map(o => o.value);
-	})()`, chromedp.WithPollingTimeout(process.Patience)))
+	})()`)
 	if !slices.Equal(offered, []string{"beforeclustercreate"}) {
 		t.Errorf("the page offers the handlers %q, want those that Discovery lists", offered)
 	}
@@ -246,26 +250,53 @@ func TestPagePrefersDark(t *testing.T) {
 	}
 }
 
+// click clicks on an element once it is visible. It is an event of the element: one of a mouse at a point misses what the
+// page moves meanwhile, as an operation does that opens.
+func (b *browser) click(t *testing.T, what, selector string) {
+	t.Helper()
+	b.run(t, what, chromedp.WaitVisible(chromedp.CSS(selector)),
+		chromedp.Evaluate[chromedp.Void]("document.querySelector(`"+selector+"`).click()"))
+}
+
+// poll waits until an expression is true, and returns its value. It asks by a timer: a page that is not painted has no
+// frames.
+func poll[T any](t *testing.T, b *browser, what, expression string) T {
+	t.Helper()
+	return value(t, b, what, chromedp.Poll[T](expression,
+		chromedp.WithPollingInterval(pollingInterval), chromedp.WithPollingTimeout(process.Patience)))
+}
+
 // try opens an operation, executes it, and wants an answer.
 func (b *browser) try(t *testing.T, operation, handler, status, text string) {
 	t.Helper()
 	block := `[id$="-` + operation + `"]`
 	if !value(t, b, "look at "+operation, chromedp.Evaluate[bool](`document.querySelector('`+block+`').classList.contains('is-open')`)) {
-		b.run(t, "open "+operation, chromedp.Click(chromedp.CSS(block+` .opblock-summary-control`)))
+		b.click(t, "open "+operation, block+` .opblock-summary-control`)
 	}
 	b.run(t, "open "+operation, chromedp.WaitVisible(chromedp.CSS(block+` button.execute`)))
 	if handler != "" {
 		input := chromedp.CSS(block + ` tr[data-param-name="name"] input`)
 		b.run(t, "name the handler", chromedp.SendKeys(input, handler))
 		// Swagger UI takes what was typed a moment later.
-		value(t, b, "take the name", chromedp.Poll[bool](`document.querySelector('`+block+` tr[data-param-name="name"] input').value === '`+handler+`'`,
-			chromedp.WithPollingTimeout(process.Patience)))
+		poll[bool](t, b, "take the name", `document.querySelector('`+block+` tr[data-param-name="name"] input').value === '`+handler+`'`)
 	}
-	b.run(t, "execute "+operation, chromedp.Click(chromedp.CSS(block+` button.execute`)))
-	shown := value(t, b, "answer of "+operation+", with status "+status, chromedp.Poll[string](`(() => {
-		const live = document.querySelector('`+block+` .live-responses-table');
-		return live && live.querySelector('tr.response .response-col_status').textContent.startsWith('`+status+`') && live.textContent;
-	})()`, chromedp.WithPollingTimeout(process.Patience)))
+	// An answer to an earlier try is not to be taken for the one to this.
+	b.run(t, "clear the answer", chromedp.Evaluate[chromedp.Void](`document.querySelector('`+block+` .btn-clear')?.click()`),
+		chromedp.WaitNotPresent(chromedp.CSS(block+` .live-responses-table`)))
+	// Swagger UI asks nothing when it is told to execute before it has filled in the form.
+	var shown string
+	process.Eventually(t, "an answer of "+operation+", with status "+status, func() bool {
+		b.click(t, "execute "+operation, block+` button.execute`)
+		var err error
+		shown, err = chromedp.Run(b, chromedp.Poll[string](`(() => {
+			const live = document.querySelector('`+block+` .live-responses-table');
+			return live && live.querySelector('tr.response .response-col_status')?.textContent.startsWith('`+status+`') && live.textContent;
+		})()`, chromedp.WithPollingInterval(pollingInterval), chromedp.WithPollingTimeout(5*time.Second)))
+		if err != nil && !errors.Is(err, chromedp.ErrPollingTimeout) {
+			t.Fatalf("execute %s: %v", operation, err)
+		}
+		return err == nil
+	})
 	if !strings.Contains(shown, text) {
 		t.Errorf("%s %s: the page shows %q, want %q in it", operation, handler, shown, text)
 	}
