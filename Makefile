@@ -402,7 +402,7 @@ performance: build $(PROXIES)/envoy ## Measure anew what docs/performance.md sho
 	@$(GO) build -o $(BIN)/bench ./test/bench
 	@$(GO) -C tools/performance build -o $(BIN)/performance .
 	@rm -rf $(PERFORMANCE) && mkdir -p $(PERFORMANCE)
-	@$(BIN)/bench --hookgate $(BIN)/hookgate --json $(PERFORMANCE)/cells.json $(BENCHFLAGS)
+	@$(BIN)/bench --hookgate $(BIN)/hookgate --json $(PERFORMANCE)/cells.json --profiles $(PERFORMANCE) $(BENCHFLAGS)
 	@$(CURVE) --parts cells --sizes S --callers 1,3,10,30,100,300,1000 --json $(PERFORMANCE)/callers.json
 	@$(CURVE) --parts cells --sizes 1KB,4KB,16KB,64KB,256KB,1MB,5MB,20MiB --callers 16 --json $(PERFORMANCE)/bodies.json
 	@$(CURVE) --parts handlers --handlers 1,3,10,30,100,300,1000 --peers gateway --json $(PERFORMANCE)/handlers.json

@@ -23,6 +23,8 @@ type gatewaySpec struct {
 	policies bool
 	// inFlight is how many calls a policy allows the null extension; 0 leaves it at the gateway's default.
 	inFlight int
+	// profiler is where the gateway serves Go's profiler; empty serves none.
+	profiler string
 }
 
 // startGateway starts a gateway, and waits until it is ready.
@@ -50,6 +52,9 @@ func startGateway(
 
 	args := append([]string{"serve", "--extension-configs", configs, "--cert-dir", certs.serverDir},
 		process.AnyPorts()...)
+	if spec.profiler != "" {
+		args = append(args, "--profiler-address", spec.profiler)
+	}
 	g, err := process.StartGateway(ctx, spec.name, exec.Command(binary, args...))
 	if err != nil {
 		return nil, "", err

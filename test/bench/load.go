@@ -60,6 +60,14 @@ type load struct {
 	protocol protocol
 }
 
+// loadOf is what the cell puts on the peer.
+func loadOf(c cell, p *peer, caPEM []byte) load {
+	return load{
+		address: p.address, caPEM: caPEM, path: p.path(c.hook, c.handler), body: c.body,
+		callers: c.callers, protocol: c.protocol,
+	}
+}
+
 // open connects the callers: over HTTP/1.1 each has its own connection, over HTTP/2 all share one, as Cluster API's do.
 func (l load) open(ctx context.Context) ([]caller, error) {
 	if l.protocol == http2Protocol {

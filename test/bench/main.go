@@ -105,6 +105,7 @@ func runPeer(args []string) error {
 		if h, err = reverseProxy(*upstream, *ca); err != nil {
 			return err
 		}
+		h = profiled(h)
 	}
 	if *work > 0 {
 		h = working(h, *work)
@@ -144,7 +145,12 @@ func run(ctx context.Context, o options, stdout, stderr io.Writer) (err error) {
 		return err
 	}
 
-	f := &fleet{dir: dir, certs: certs, stderr: stderr}
+	if o.profiles != "" {
+		if err := os.MkdirAll(o.profiles, 0o755); err != nil {
+			return fmt.Errorf("--profiles: %w", err)
+		}
+	}
+	f := &fleet{dir: dir, certs: certs, profiles: o.profiles, stderr: stderr}
 	defer f.stop()
 	if err := f.start(ctx, o); err != nil {
 		return err

@@ -88,11 +88,7 @@ func measureCell(
 }
 
 func measureRound(ctx context.Context, c cell, p, extension *peer, pc pace, caPEM []byte) (round, error) {
-	l := load{
-		address: p.address, caPEM: caPEM, path: p.path(c.hook, c.handler), body: c.body,
-		callers: c.callers, protocol: c.protocol,
-	}
-	callers, err := l.open(ctx)
+	callers, err := loadOf(c, p, caPEM).open(ctx)
 	if err != nil {
 		return round{}, fmt.Errorf("connect: %w", err)
 	}
@@ -138,18 +134,26 @@ func measureRound(ctx context.Context, c cell, p, extension *peer, pc pace, caPE
 
 func microseconds(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }
 
+// newClient returns a client for what is asked of a peer beside the load: each request has a connection of its own.
+func newClient(caPEM []byte) (*http.Client, error) {
+	config, err := clientTLS(caPEM)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Client{
+		Timeout: callTimeout, Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true},
+	}, nil
+}
+
 // connections asks the null extension, on a connection of its own, how many it has accepted. It returns 0 without an
 // extension that can be asked.
 func (p *peer) connections(caPEM []byte) (int, error) {
 	if p == nil {
 		return 0, nil
 	}
-	config, err := clientTLS(caPEM)
+	client, err := newClient(caPEM)
 	if err != nil {
 		return 0, err
-	}
-	client := &http.Client{
-		Timeout: callTimeout, Transport: &http.Transport{TLSClientConfig: config, DisableKeepAlives: true},
 	}
 	resp, err := client.Get("https://" + p.address + connectionsPath)
 	if err != nil {

@@ -43,7 +43,7 @@ type options struct {
 	peers, parts         []string
 	cells                []cell
 	check, ratio         bool
-	jsonFile             string
+	jsonFile, profiles   string
 }
 
 // part reports whether the part of the run is asked for.
@@ -76,6 +76,7 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	flags.BoolVar(&o.ratio, "ratio", false, "only compare with --baseline, and fail if the gateway is worse by more than 15 % "+
 		"in every round")
 	flags.StringVar(&o.jsonFile, "json", "", "also write all rounds to this `file`")
+	flags.StringVar(&o.profiles, "profiles", "", "also keep a CPU profile of the gateway and of ReverseProxy for each cell, in this `directory`")
 	if err := flags.Parse(args); err != nil {
 		if errors.Is(err, flag.ErrHelp) {
 			return o, err

@@ -53,6 +53,9 @@ func (f *fleet) measureCell(
 	if err != nil {
 		return err
 	}
+	if err := f.profileCell(ctx, c, peers, cr); err != nil {
+		return err
+	}
 	res.Cells = append(res.Cells, cr)
 	return cr.writeCell(stdout)
 }

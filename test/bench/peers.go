@@ -38,6 +38,8 @@ type peer struct {
 	pids    []int
 	// idle is the resident memory before any load, in bytes.
 	idle int64
+	// profiler is the URL before profilePath, empty for a peer without one.
+	profiler string
 }
 
 func (p *peer) path(hookName, handler string) string {
@@ -52,10 +54,7 @@ func (p *peer) complaint() string { return "\n  log of " + p.name + ":" + p.proc
 
 // awaitPeer waits until the peer answers a call, then records its processes and its idle memory.
 func awaitPeer(ctx context.Context, p *peer, pl payload, caPEM []byte) error {
-	l := load{
-		address: p.address, caPEM: caPEM, path: p.path(pl.hook, pl.handler), body: pl.body,
-		callers: 1, protocol: http1Protocol,
-	}
+	l := loadOf(cell{payload: pl, callers: 1, protocol: http1Protocol}, p, caPEM)
 	err := poll(ctx, 20*time.Second, func() error {
 		cs, err := l.open(ctx)
 		if err != nil {
@@ -77,9 +76,10 @@ func awaitPeer(ctx context.Context, p *peer, pl payload, caPEM []byte) error {
 
 // fleet holds the running peers.
 type fleet struct {
-	dir    string
-	certs  certificates
-	stderr io.Writer
+	dir      string
+	certs    certificates
+	profiles string // directory; empty for none
+	stderr   io.Writer
 	// peers are in front of the null extension, and rest2grpc in front of grpcExtension.
 	peers, rest2grpc []*peer
 	processes        []*process.Process
@@ -162,7 +162,11 @@ func (f *fleet) startSelf(ctx context.Context, peers *[]*peer, name string, args
 	if peers == nil {
 		return line[1], nil
 	}
-	return line[1], f.add(ctx, peers, &peer{name: name, address: line[1], process: p})
+	started := &peer{name: name, address: line[1], process: p}
+	if name == peerReverseProxy {
+		started.profiler = "https://" + started.address
+	}
+	return started.address, f.add(ctx, peers, started)
 }
 
 func (f *fleet) startNginx(ctx context.Context, given, upstream string) error {
@@ -207,12 +211,19 @@ func (f *fleet) startGateway(ctx context.Context, peers *[]*peer, spec gatewaySp
 	if err != nil {
 		return err
 	}
-	p, address, err := startGateway(ctx, spec, dir, f.certs)
+	started := &peer{name: spec.name, suffix: "." + extensionName}
+	if f.profiles != "" {
+		if spec.profiler, err = freeAddress(); err != nil {
+			return err
+		}
+		started.profiler = "http://" + spec.profiler
+	}
+	started.process, started.address, err = startGateway(ctx, spec, dir, f.certs)
 	if err != nil {
 		return err
 	}
-	f.processes = append(f.processes, p)
-	return f.add(ctx, peers, &peer{name: spec.name, address: address, suffix: "." + extensionName, process: p})
+	f.processes = append(f.processes, started.process)
+	return f.add(ctx, peers, started)
 }
 
 func (f *fleet) skip(name, how string) error {

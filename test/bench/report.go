@@ -44,6 +44,8 @@ type peerResult struct {
 	// Idle is the resident memory before any load, in bytes.
 	Idle   int64   `json:"idleResidentBytes"`
 	Rounds []round `json:"rounds"`
+	// Profile is the name of the file with the CPU profile, if there is one.
+	Profile string `json:"profile,omitempty"`
 }
 
 // fanOutResult has times in milliseconds, medians.

@@ -3,7 +3,10 @@ module github.com/hookgate/hookgate/tools/performance
 
 go 1.26
 
-require gonum.org/v1/plot v0.17.0
+require (
+	github.com/google/pprof v0.0.0-20250403155104-27863c87afa6
+	gonum.org/v1/plot v0.17.0
+)
 
 require (
 	codeberg.org/go-fonts/liberation v0.5.0 // indirect

@@ -2,7 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command performance makes the measured part of docs/performance.md from what test/bench has written with --json: the
-// tables, between two comments of the page, and the curves, as pictures beside it.
+// tables, between two comments of the page, and the curves, as pictures beside it. Where it kept CPU profiles, too, one of the
+// tables shows what they are spent on.
 //
 //	go run . -from ../../out/performance -page ../../docs/performance.md -pictures ../../docs/performance
 //
@@ -42,7 +43,15 @@ func run(from, page, pictures string) error {
 	if err != nil {
 		return err
 	}
-	replaced, err := replaceTables(string(text), tables(parts))
+	profiles, err := profileTable(from, parts)
+	if err != nil {
+		return err
+	}
+	measured := tables(parts)
+	if profiles != "" {
+		measured += "\n" + profiles
+	}
+	replaced, err := replaceTables(string(text), measured)
 	if err != nil {
 		return fmt.Errorf("%s: %w", page, err)
 	}

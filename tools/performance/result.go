@@ -39,6 +39,8 @@ type peer struct {
 	Peer   string  `json:"peer"`
 	Idle   int64   `json:"idleResidentBytes"`
 	Rounds []round `json:"rounds"`
+	// Profile is the name of a file beside the result, empty without one.
+	Profile string `json:"profile"`
 }
 
 type round struct {
@@ -142,6 +144,15 @@ func each(rounds []round, of figure) []float64 {
 		values[i] = of(r)
 	}
 	return values
+}
+
+// callers says who calls: how many, and over what.
+func (c cell) callers() string {
+	text := fmt.Sprintf("%d, %s", c.Callers, map[string]string{"h1": "HTTP/1.1", "h2": "HTTP/2"}[c.Protocol])
+	if c.GRPC {
+		text += " to gRPC"
+	}
+	return text
 }
 
 // peak is how far the resident memory was above what it was before any load.

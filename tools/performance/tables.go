@@ -65,10 +65,7 @@ func row(c cell, p peer, first bool) string {
 	body, callers := "", ""
 	if first {
 		body = fmt.Sprintf("%s, %s", c.Size, size(float64(c.BodyBytes)))
-		callers = fmt.Sprintf("%d, %s", c.Callers, map[string]string{"h1": "HTTP/1.1", "h2": "HTTP/2"}[c.Protocol])
-		if c.GRPC {
-			callers += " to gRPC"
-		}
+		callers = c.callers()
 		if !c.Steady {
 			callers += fmt.Sprintf("; %d rounds do not agree", c.Measured)
 		}
