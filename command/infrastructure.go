@@ -6,13 +6,10 @@ package command
 import (
 	"context"
 	"crypto/sha256"
-	"crypto/tls"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -23,7 +20,6 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/cache"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
 	"github.com/hookgate/hookgate/catalog"
@@ -32,7 +28,6 @@ import (
 	"github.com/hookgate/hookgate/controllers/infrastructure/calls"
 	"github.com/hookgate/hookgate/controllers/infrastructure/parameters"
 	infrawebhook "github.com/hookgate/hookgate/controllers/infrastructure/webhook"
-	"github.com/hookgate/hookgate/internal/certs"
 	"github.com/hookgate/hookgate/internal/endpoint"
 )
 
@@ -167,7 +162,7 @@ func (o *infrastructureOptions) run(ctx context.Context, hooks *catalog.Catalog,
 		return err
 	}
 	restConfig.QPS, restConfig.Burst = o.qps, o.burst
-	mgr, err := o.newManager(restConfig, namespace, settings, logger)
+	mgr, err := o.newManager(restConfig, namespace, logger)
 	if err != nil {
 		return fmt.Errorf("infrastructure: %w", err)
 	}
@@ -192,7 +187,11 @@ func (o *infrastructureOptions) run(ctx context.Context, hooks *catalog.Catalog,
 	}); err != nil {
 		return err
 	}
-	background := []runner{gateway}
+	background, err := o.diagnosticsServers(ctx, mgr, settings, logger)
+	if err != nil {
+		return fmt.Errorf("infrastructure: %w", err)
+	}
+	background = append(background, gateway)
 	if o.webhooks.port != 0 {
 		handler := infrawebhook.New(infrawebhook.Config{Reader: mgr.GetClient(), Schemas: schemas, Logger: logger})
 		webhooks, err := o.webhooks.listenWith(ctx, handler, settings, logger)
@@ -217,7 +216,7 @@ func (m managed) Run(ctx context.Context) error {
 
 // newManager returns the manager of the controllers.
 func (o *infrastructureOptions) newManager(
-	config *rest.Config, namespace string, settings certs.Settings, logger *slog.Logger,
+	config *rest.Config, namespace string, logger *slog.Logger,
 ) (manager.Manager, error) {
 	scheme := runtime.NewScheme()
 	if err := infrastructure.AddToScheme(scheme); err != nil {
@@ -227,49 +226,17 @@ func (o *infrastructureOptions) newManager(
 	if o.namespace != "" {
 		only = map[string]cache.Config{o.namespace: {}}
 	}
-	health := o.diagnostics.health
-	if health == "" {
-		health = "0"
-	}
-	profiler := o.diagnostics.profiler
-	mgr, err := manager.New(config, manager.Options{
+	return manager.New(config, manager.Options{
 		Scheme: scheme, Logger: logr.FromSlogHandler(quietEnd{logger.Handler()}),
 		Cache: cache.Options{
 			DefaultNamespaces: only, SyncPeriod: &o.syncPeriod, DefaultTransform: cache.TransformStripManagedFields(),
 		},
-		Metrics: o.metrics(settings), HealthProbeBindAddress: health, PprofBindAddress: profiler,
+		Metrics:        metricsserver.Options{BindAddress: "0"}, // diagnosticsServers serves them
 		LeaderElection: o.leaderElection.enabled, LeaderElectionNamespace: namespace,
 		LeaderElectionID: infrastructureLease(o.namespace, o.watchFilter), LeaderElectionReleaseOnCancel: true,
 		LeaseDuration: &o.leaderElection.leaseDuration, RenewDeadline: &o.leaderElection.renewDeadline,
 		RetryPeriod: &o.leaderElection.retryPeriod,
 	})
-	if err != nil {
-		return nil, err
-	}
-	synced := func(r *http.Request) error {
-		ctx, cancel := context.WithTimeout(r.Context(), 100*time.Millisecond)
-		defer cancel()
-		if !mgr.GetCache().WaitForCacheSync(ctx) {
-			return errors.New("the objects of the cluster have not been read yet")
-		}
-		return nil
-	}
-	return mgr, errors.Join(
-		mgr.AddHealthzCheck("ping", func(*http.Request) error { return nil }), mgr.AddReadyzCheck("caches", synced))
-}
-
-// metrics returns how metrics are served.
-func (o *infrastructureOptions) metrics(settings certs.Settings) metricsserver.Options {
-	options := metricsserver.Options{BindAddress: o.diagnostics.address}
-	if o.diagnostics.insecure || isLoopback(o.diagnostics.address) {
-		return options
-	}
-	options.SecureServing = true
-	options.FilterProvider = filters.WithAuthenticationAndAuthorization
-	options.TLSOpts = []func(*tls.Config){func(c *tls.Config) {
-		c.MinVersion, c.CipherSuites = settings.MinVersion, settings.CipherSuites
-	}}
-	return options
 }
 
 // infrastructureLease returns the name of the Lease of controllers, which those of other namespaces and filters do not

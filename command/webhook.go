@@ -20,6 +20,7 @@ import (
 	"github.com/hookgate/hookgate/controllers/extensionconfig"
 	"github.com/hookgate/hookgate/controllers/webhook"
 	"github.com/hookgate/hookgate/internal/certs"
+	"github.com/hookgate/hookgate/internal/sideserver"
 )
 
 // webhookOptions are the flags about the webhooks that the API server calls. Cluster API's managers have them, too.
@@ -57,7 +58,7 @@ func (o *webhookOptions) check(noCluster bool) error {
 
 // webhooks answer the API server.
 type webhooks struct {
-	server *webhook.Server
+	server *sideserver.Server
 	pair   *certs.Pair
 }
 
@@ -81,8 +82,8 @@ func (o *webhookOptions) listenWith(
 	if err != nil {
 		return nil, fmt.Errorf("read --webhook-cert-dir: %w", err)
 	}
-	server := webhook.NewServer(webhook.ServerConfig{
-		Address: net.JoinHostPort("", strconv.Itoa(o.port)), TLS: pair.ServerTLS(settings), Handler: handler,
+	server := sideserver.New(sideserver.Config{
+		Name: "webhooks", Address: net.JoinHostPort("", strconv.Itoa(o.port)), TLS: pair.ServerTLS(settings), Handler: handler,
 		Logger: logger,
 	})
 	if err := server.Listen(ctx); err != nil {

@@ -20,6 +20,7 @@ import (
 
 	"github.com/hookgate/hookgate/controllers/webhook"
 	"github.com/hookgate/hookgate/devcert"
+	"github.com/hookgate/hookgate/internal/sideserver"
 	"github.com/hookgate/hookgate/test/hookversions"
 )
 
@@ -54,7 +55,7 @@ func newOutdatedServer(t *testing.T) *webhookServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := webhook.NewServer(webhook.ServerConfig{Address: "127.0.0.1:0", TLS: tls, Handler: handler,
+	server := sideserver.New(sideserver.Config{Name: "webhooks", Address: "127.0.0.1:0", TLS: tls, Handler: handler,
 		Logger: logger})
 	if err := server.Listen(t.Context()); err != nil {
 		t.Fatal(err)

@@ -30,8 +30,8 @@ import (
 	infrav1 "github.com/hookgate/hookgate/api/infrastructure/v1alpha1"
 	"github.com/hookgate/hookgate/controllers/infrastructure/parameters"
 	infrawebhook "github.com/hookgate/hookgate/controllers/infrastructure/webhook"
-	"github.com/hookgate/hookgate/controllers/webhook"
 	"github.com/hookgate/hookgate/devcert"
+	"github.com/hookgate/hookgate/internal/sideserver"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -346,8 +346,8 @@ func (s *infrastructureServer) serveWebhooks(t *testing.T) {
 	handler := infrawebhook.New(infrawebhook.Config{
 		Reader: s.Client, Schemas: parameters.NewCache(), Logger: slog.New(slog.DiscardHandler),
 	})
-	server := webhook.NewServer(webhook.ServerConfig{
-		Address: "127.0.0.1:0", TLS: certificate,
+	server := sideserver.New(sideserver.Config{
+		Name: "webhooks", Address: "127.0.0.1:0", TLS: certificate,
 		Handler: handler, Logger: slog.New(slog.DiscardHandler),
 	})
 	if err := server.Listen(t.Context()); err != nil {

@@ -1,7 +1,9 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package webhook
+// Package sideserver serves what stands beside the calls, such as the webhooks: over HTTP, with limits on connections,
+// requests and time.
+package sideserver
 
 import (
 	"context"
@@ -17,23 +19,26 @@ import (
 	"github.com/hookgate/hookgate/internal/limits"
 )
 
-// ServerConfig configures a Server. All fields are required.
-type ServerConfig struct {
+// Config configures a Server.
+type Config struct {
+	// Name says in errors and in the log what is served, such as "webhooks".
+	Name string
 	// Address is the host:port to listen on; an empty host means all addresses.
 	Address string
+	// TLS is nil for plain HTTP.
 	TLS     *tls.Config
 	Handler http.Handler
 	Logger  *slog.Logger
 }
 
-// Server serves the webhooks. It needs nothing from the API server.
+// Server serves a handler. It needs nothing from the API server.
 type Server struct {
-	config   ServerConfig
+	config   Config
 	listener net.Listener
 }
 
-// NewServer returns a Server. It does not listen yet.
-func NewServer(c ServerConfig) *Server { return &Server{config: c} }
+// New returns a Server. It does not listen yet.
+func New(c Config) *Server { return &Server{config: c} }
 
 // Listen opens the address, so that a busy one is an error before anything else starts.
 func (s *Server) Listen(ctx context.Context) error {
@@ -41,7 +46,7 @@ func (s *Server) Listen(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.listener = connlimit.New(listener, "webhooks", s.config.Logger)
+	s.listener = connlimit.New(listener, s.config.Name, s.config.Logger)
 	return nil
 }
 
@@ -65,20 +70,26 @@ func (s *Server) Run(ctx context.Context) error {
 		ErrorLog:          slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelDebug),
 	}
 	done := make(chan error, 1)
-	go func() { done <- server.ServeTLS(s.listener, "", "") }()
+	go func() {
+		if s.config.TLS == nil {
+			done <- server.Serve(s.listener)
+			return
+		}
+		done <- server.ServeTLS(s.listener, "", "")
+	}()
 	select {
 	case err := <-done:
-		return fmt.Errorf("serve webhooks: %w", err)
+		return fmt.Errorf("serve %s: %w", s.config.Name, err)
 	case <-ctx.Done():
 	}
 	drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
 	defer cancel()
 	err := server.Shutdown(drain)
 	if err != nil {
-		err = errors.Join(errors.New("drain webhooks: requests were still in flight after 10s"), server.Close())
+		err = errors.Join(fmt.Errorf("drain %s: requests were still in flight after 10s", s.config.Name), server.Close())
 	}
 	if ended := <-done; !errors.Is(ended, http.ErrServerClosed) {
-		err = errors.Join(err, fmt.Errorf("serve webhooks: %w", ended))
+		err = errors.Join(err, fmt.Errorf("serve %s: %w", s.config.Name, ended))
 	}
 	return err
 }

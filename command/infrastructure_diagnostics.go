@@ -1,0 +1,123 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/cert"
+	"sigs.k8s.io/controller-runtime/pkg/healthz"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	"sigs.k8s.io/controller-runtime/pkg/metrics"
+	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
+
+	"github.com/hookgate/hookgate/internal/certs"
+	"github.com/hookgate/hookgate/internal/sideserver"
+)
+
+// diagnosticsServers returns what serves the health, the metrics and the profiler of the controllers. They listen already.
+// The manager's own servers would take any number of connections.
+func (o *infrastructureOptions) diagnosticsServers(
+	ctx context.Context, mgr manager.Manager, settings certs.Settings, logger *slog.Logger,
+) ([]runner, error) {
+	var servers []runner
+	listen := func(flag string, c sideserver.Config) error {
+		c.Logger = logger
+		server := sideserver.New(c)
+		if err := server.Listen(ctx); err != nil {
+			return fmt.Errorf("listen on %s (%s): %w", c.Address, flag, err)
+		}
+		servers = append(servers, server)
+		return nil
+	}
+	if o.diagnostics.health != "" {
+		if err := listen("--health-addr", sideserver.Config{
+			Name: "health", Address: o.diagnostics.health, Handler: healthOf(mgr),
+		}); err != nil {
+			return nil, err
+		}
+	}
+	handler, secured, err := o.metrics(mgr, settings, logger)
+	if err != nil {
+		return nil, err
+	}
+	if err := listen("--diagnostics-address", sideserver.Config{
+		Name: "diagnostics", Address: o.diagnostics.address, Handler: handler, TLS: secured,
+	}); err != nil {
+		return nil, err
+	}
+	if o.diagnostics.profiler != "" {
+		servers = append(servers, profilerServer{o.diagnostics.profiler})
+	}
+	return servers, nil
+}
+
+// healthOf returns the handler of /healthz and /readyz: ready is who has read the objects of the cluster.
+func healthOf(mgr manager.Manager) http.Handler {
+	synced := func(r *http.Request) error {
+		ctx, cancel := context.WithTimeout(r.Context(), 100*time.Millisecond)
+		defer cancel()
+		if !mgr.GetCache().WaitForCacheSync(ctx) {
+			return errors.New("the objects of the cluster have not been read yet")
+		}
+		return nil
+	}
+	mux := http.NewServeMux()
+	for path, checks := range map[string]map[string]healthz.Checker{
+		"/healthz": {"ping": healthz.Ping}, "/readyz": {"caches": synced},
+	} {
+		handler := http.StripPrefix(path, &healthz.Handler{Checks: checks})
+		mux.Handle(path, handler)
+		mux.Handle(path+"/", handler) // of one of the checks
+	}
+	return mux
+}
+
+// metrics returns the handler of /metrics and its TLS, nil for plain HTTP. Over TLS, callers have a token that the cluster
+// allows to get it.
+func (o *infrastructureOptions) metrics(
+	mgr manager.Manager, settings certs.Settings, logger *slog.Logger,
+) (http.Handler, *tls.Config, error) {
+	all := promhttp.HandlerFor(metrics.Registry, promhttp.HandlerOpts{ErrorHandling: promhttp.HTTPErrorOnError})
+	mux := http.NewServeMux()
+	mux.Handle("/metrics", all)
+	if o.diagnostics.insecure || isLoopback(o.diagnostics.address) {
+		return mux, nil, nil
+	}
+	client, err := rest.HTTPClientFor(mgr.GetConfig())
+	if err != nil {
+		return nil, nil, fmt.Errorf("diagnostics: %w", err)
+	}
+	filter, err := filters.WithAuthenticationAndAuthorization(mgr.GetConfig(), client)
+	if err != nil {
+		return nil, nil, fmt.Errorf("diagnostics: %w", err)
+	}
+	guarded, err := filter(logr.FromSlogHandler(logger.Handler()), mux)
+	if err != nil {
+		return nil, nil, fmt.Errorf("diagnostics: %w", err)
+	}
+	// What reads metrics of Pods checks no certificate; the token is what is checked.
+	certificate, key, err := cert.GenerateSelfSignedCertKey("localhost", []net.IP{net.IPv4(127, 0, 0, 1)}, nil)
+	if err != nil {
+		return nil, nil, fmt.Errorf("diagnostics: %w", err)
+	}
+	pair, err := tls.X509KeyPair(certificate, key)
+	if err != nil {
+		return nil, nil, fmt.Errorf("diagnostics: %w", err)
+	}
+	return guarded, &tls.Config{
+		Certificates: []tls.Certificate{pair},
+		MinVersion:   max(tls.VersionTLS12, settings.MinVersion), CipherSuites: settings.CipherSuites,
+	}, nil
+}
