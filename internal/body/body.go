@@ -8,7 +8,6 @@
 package body
 
 import (
-	"bytes"
 	"compress/flate"
 	"compress/gzip"
 	"errors"
@@ -187,7 +186,7 @@ func (r *Reader) readAll(src io.Reader, length int64, g Guard) ([]byte, error) {
 			err = nil
 		}
 		if r.Keep && pool != nil {
-			kept := bytes.Clone(b)
+			kept := clone(b)
 			pool.put(b)
 			b = kept
 		}
@@ -220,9 +219,7 @@ func (g Guard) grow(b []byte, size int, pool *Pool) ([]byte, error) {
 		}
 	}
 	grown := pool.get(size)[:len(b)]
-	for i := 0; i < len(b); i += step { // in one piece, it would keep Go's collector waiting, and all calls with it
-		copy(grown[i:], b[i:min(i+step, len(b))])
-	}
+	move(grown, b)
 	pool.put(b)
 	return grown, nil
 }
