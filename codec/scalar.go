@@ -8,6 +8,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/hookgate/hookgate/internal/bulk"
 )
 
 // enumField reads an enum from its text.
@@ -100,7 +102,7 @@ func (d *decoder) stringAt(name string, i int) (string, int, error) {
 	}
 	slot := &d.texts[(len(text)*7+int(text[0])*3+int(text[len(text)-1]))%len(d.texts)]
 	if *slot != string(text) {
-		*slot = string(text)
+		*slot = bulk.String(text)
 	}
 	return *slot, end, nil
 }

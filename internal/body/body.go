@@ -14,6 +14,8 @@ import (
 	"fmt"
 	"io"
 	"strings"
+
+	"github.com/hookgate/hookgate/internal/bulk"
 )
 
 // The errors about the body itself. Read returns any other error of the source unchanged.
@@ -186,7 +188,7 @@ func (r *Reader) readAll(src io.Reader, length int64, g Guard) ([]byte, error) {
 			err = nil
 		}
 		if r.Keep && pool != nil {
-			kept := clone(b)
+			kept := bulk.Clone(b)
 			pool.put(b)
 			b = kept
 		}
@@ -219,7 +221,7 @@ func (g Guard) grow(b []byte, size int, pool *Pool) ([]byte, error) {
 		}
 	}
 	grown := pool.get(size)[:len(b)]
-	move(grown, b)
+	bulk.Copy(grown, b)
 	pool.put(b)
 	return grown, nil
 }

@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package body
+package bulk
 
 import (
 	"bytes"
@@ -12,19 +12,23 @@ import (
 	"testing"
 )
 
-func TestMove(t *testing.T) {
+func TestCopy(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	for _, n := range []int{0, 1, moveStep - 1, moveStep, moveStep + 1, 3*moveStep + 5} {
+	for _, n := range []int{0, 1, step - 1, step, step + 1, 3*step + 5} {
 		from := make([]byte, n)
 		for i := range from {
 			from[i] = byte(random.Uint32())
 		}
 		to := make([]byte, n+1)
-		if move(to, from); !bytes.Equal(to[:n], from) || to[n] != 0 {
-			t.Errorf("%d bytes are not those that were moved", n)
+		if Copy(to, from); !bytes.Equal(to[:n], from) || to[n] != 0 {
+			t.Errorf("%d bytes are not those that were copied", n)
 		}
-		if c := clone(from); !bytes.Equal(c, from) || n > 0 && &c[0] == &from[0] {
+		if c := Clone(from); !bytes.Equal(c, from) || n > 0 && &c[0] == &from[0] {
 			t.Errorf("%d bytes are not a copy", n)
+		}
+		text := String(from)
+		if clear(from); text != string(to[:n]) {
+			t.Errorf("a string of %d bytes is not a copy", n)
 		}
 	}
 }
@@ -35,7 +39,7 @@ func BenchmarkCollectionBesideCopies(b *testing.B) {
 	const size = 20 << 20
 	from := make([]byte, size)
 	for name, copied := range map[string]func() []byte{
-		"one piece": func() []byte { return bytes.Clone(from) }, "steps": func() []byte { return clone(from) },
+		"one piece": func() []byte { return bytes.Clone(from) }, "steps": func() []byte { return Clone(from) },
 	} {
 		b.Run(name, func(b *testing.B) {
 			var ended atomic.Bool
