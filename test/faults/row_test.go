@@ -108,19 +108,27 @@ func (w *world) run(t *testing.T, r row) line {
 	}
 	w.pauseLoad(t)
 	defer w.resumeLoad(t)
-	l.after = w.footprint(t)
-	left := l.before.left(&l.after)
-	for deadline := time.Now().Add(settling); len(left) > 0 && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		l.after.follow(w.footprint(t))
-		left = l.before.left(&l.after)
-	}
-	if len(left) > 0 {
+	var left []string
+	if l.after, left = w.settle(t, &l.before); len(left) > 0 {
 		t.Errorf("left behind: %s", strings.Join(left, ", "))
 		if l.after.goroutines > l.before.goroutines {
 			t.Logf("goroutines:\n%s", get(t, "http://"+w.gateway.profiler+"/debug/pprof/goroutine?debug=1"))
 		}
 	}
 	return l
+}
+
+// settle waits until the gateway occupies no more than before, or for settling, and returns what it occupies then, and what
+// is left. The load is paused.
+func (w *world) settle(t *testing.T, before *footprint) (after footprint, left []string) {
+	t.Helper()
+	after = w.footprint(t)
+	left = before.left(&after)
+	for deadline := time.Now().Add(settling); len(left) > 0 && time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		after.follow(w.footprint(t))
+		left = before.left(&after)
+	}
+	return after, left
 }
 
 func report(t *testing.T, whose string, others map[string]int) {
