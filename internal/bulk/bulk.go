@@ -8,7 +8,7 @@
 // in one piece, whose memory the system provides page by page, keep all other calls waiting for up to 0.1 s.
 package bulk
 
-import "unsafe"
+import "strings"
 
 // step is the number of bytes that are copied without a place to stop.
 const step = 64 << 10
@@ -38,5 +38,18 @@ func String(b []byte) string {
 	if len(b) <= step {
 		return string(b)
 	}
-	return unsafe.String(unsafe.SliceData(Clone(b)), len(b)) // nothing else refers to the copy
+	var s strings.Builder
+	s.Grow(len(b))
+	for len(b) > 0 {
+		b = b[write(&s, b):]
+	}
+	return s.String()
+}
+
+// write writes a step, as some copies one.
+//
+//go:noinline
+func write(s *strings.Builder, from []byte) int {
+	n, _ := s.Write(from[:min(len(from), step)]) // never fails
+	return n
 }
