@@ -26,8 +26,8 @@ import (
 	"github.com/hookgate/hookgate/internal/sideserver"
 )
 
-// diagnosticsServers returns what serves the health, the metrics and the profiler of the controllers. They listen already.
-// The manager's own servers would take any number of connections.
+// diagnosticsServers returns what serves the health, the metrics and the profiler of the controllers. They listen
+// already. The manager's own servers would take any number of connections.
 func (o *infrastructureOptions) diagnosticsServers(
 	ctx context.Context, mgr manager.Manager, settings certs.Settings, logger *slog.Logger,
 ) ([]runner, error) {
@@ -84,8 +84,8 @@ func healthOf(mgr manager.Manager) http.Handler {
 	return mux
 }
 
-// metrics returns the handler of /metrics and its TLS, nil for plain HTTP. Over TLS, callers have a token that the cluster
-// allows to get it.
+// metrics returns the handler of /metrics and its TLS, nil for plain HTTP. Over TLS, callers have a token that the
+// cluster allows to get it.
 func (o *infrastructureOptions) metrics(
 	mgr manager.Manager, settings certs.Settings, logger *slog.Logger,
 ) (http.Handler, *tls.Config, error) {

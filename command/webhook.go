@@ -83,8 +83,8 @@ func (o *webhookOptions) listenWith(
 		return nil, fmt.Errorf("read --webhook-cert-dir: %w", err)
 	}
 	server := sideserver.New(sideserver.Config{
-		Name: "webhooks", Address: net.JoinHostPort("", strconv.Itoa(o.port)), TLS: pair.ServerTLS(settings), Handler: handler,
-		Logger: logger,
+		Name: "webhooks", Address: net.JoinHostPort("", strconv.Itoa(o.port)), TLS: pair.ServerTLS(settings),
+		Handler: handler, Logger: logger,
 	})
 	if err := server.Listen(ctx); err != nil {
 		if errors.Is(err, syscall.EADDRINUSE) {
