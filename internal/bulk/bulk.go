@@ -4,8 +4,9 @@
 // Package bulk copies large texts in steps at which Go can stop the goroutine.
 //
 // Go stops a goroutine where a function begins, or in Go code by a signal, but nowhere in a copy; a loop of copies is
-// hardly ever found between two of them. The collector has to stop each goroutine once, and meanwhile keeps a processor
-// busy: 20 MiB in one piece, whose memory the system provides page by page, keep all other calls waiting for up to 0.1 s.
+// hardly ever found between two of them. The collector has to stop each goroutine once, and meanwhile keeps a
+// processor busy: 20 MiB in one piece, whose memory the system provides page by page, keep all other calls waiting
+// for up to 0.1 s.
 package bulk
 
 import "strings"

@@ -31,8 +31,8 @@ const (
 
 var workNames = [kindsOfWork]string{"system calls", "TLS", "JSON", "HTTP, gRPC", "copies", "memory", "scheduler", "the rest"}
 
-// workOf has the kinds by the beginnings of functions' names. A sample is of the innermost function that is named, so that
-// a system call is one wherever it comes from.
+// workOf has the kinds by the beginnings of functions' names. A sample is of the innermost function that is named, so
+// that a system call is one wherever it comes from.
 var workOf = []struct {
 	prefix string
 	kind   work
