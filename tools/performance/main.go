@@ -2,8 +2,8 @@
 // SPDX-License-Identifier: Apache-2.0
 
 // Command performance makes the measured part of docs/performance.md from what test/bench has written with --json: the
-// tables, between two comments of the page, and the curves, as pictures beside it. Where it kept CPU profiles, too, one of the
-// tables shows what they are spent on.
+// tables, between two comments of the page, and the curves, as pictures beside it. Where it kept CPU profiles, too, one
+// of the tables shows what the time is spent on.
 //
 //	go run . -from ../../out/performance -page ../../docs/performance.md -pictures ../../docs/performance
 //

@@ -29,7 +29,9 @@ const (
 	kindsOfWork
 )
 
-var workNames = [kindsOfWork]string{"system calls", "TLS", "JSON", "HTTP, gRPC", "copies", "memory", "scheduler", "the rest"}
+var workNames = [kindsOfWork]string{
+	"system calls", "TLS", "JSON", "HTTP, gRPC", "copies", "memory", "scheduler", "the rest",
+}
 
 // workOf has the kinds by the beginnings of functions' names. A sample is of the innermost function that is named, so
 // that a system call is one wherever it comes from.
@@ -155,18 +157,16 @@ func profileTable(dir string, parts []*result) (string, error) {
 	if b.Len() == 0 {
 		return "", nil
 	}
-	header := "| body, callers | peer | CPU per call |"
-	for _, name := range workNames {
-		header += " " + name + " |"
-	}
-	return header + "\n|" + strings.Repeat("---|", int(kindsOfWork)+3) + "\n" + b.String(), nil
+	header := "| body, callers | peer | CPU per call | " + strings.Join(workNames[:], " | ") + " |\n"
+	return header + "|" + strings.Repeat("---|", int(kindsOfWork)+3) + "\n" + b.String(), nil
 }
 
 func profileRow(c cell, p peer, s shares) string {
 	middle := sampleOf(each(p.Rounds, cpu)).middle
-	text := fmt.Sprintf("| %s, %s | %s | %s |", c.Size, c.callers(), p.Peer, duration(middle))
+	var b strings.Builder
+	fmt.Fprintf(&b, "| %s, %s | %s | %s |", c.Size, c.callers(), p.Peer, duration(middle))
 	for _, share := range s {
-		text += " " + duration(middle*share) + " |"
+		fmt.Fprintf(&b, " %s |", duration(middle*share))
 	}
-	return text + "\n"
+	return b.String() + "\n"
 }
