@@ -74,19 +74,6 @@ func (d *Dispatcher) callUnordered(ctx context.Context, r Request, targets []tar
 	wg.Wait()
 }
 
-// stackRoom is about how much stack the chain and a transport take.
-const stackRoom = 8 << 10
-
-// growStack grows the stack of a goroutine that has just begun by stackRoom, while there is next to nothing on it. A
-// goroutine begins with 2 KiB and copies its stack, frame by frame, each time that it doubles: without this, that was a
-// quarter of the CPU of a call to 50 handlers. BenchmarkDispatch with ten handlers shows it.
-//
-//go:noinline
-func growStack(i int) byte {
-	var room [stackRoom]byte
-	return room[i]
-}
-
 // hasOrder reports whether a policy wants the handler to be called before those without an order.
 func (t target) hasOrder() bool { return t.entry.Policy != nil && t.entry.Policy.Order != nil }
 

@@ -136,6 +136,9 @@ func (s *Server) Run(ctx context.Context) error {
 
 func (s *Server) newServers() {
 	s.front = s.httpServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.ProtoMajor == 2 {
+			growFrontStack(0)
+		}
 		s.restCalls.begin()
 		defer s.restCalls.end()
 		// A caller should not be on a connection that is about to close: what it sends at that moment is lost.
