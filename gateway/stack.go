@@ -12,8 +12,8 @@ const (
 	frontRoom = 8 << 10
 )
 
-// growStack makes room for the call of a handler. Without it, copies of stacks were a quarter of the CPU of a call to 50
-// handlers; BenchmarkDispatch with ten handlers shows it.
+// growStack makes room for the call of a handler. Without it, copies of stacks were a quarter of the CPU of a call to
+// 50 handlers; BenchmarkDispatch with ten handlers shows it.
 //
 //go:noinline
 func growStack(i int) byte {
