@@ -78,17 +78,12 @@ func (o *diagnosticsOptions) serving(certificates *certs.Server, cluster *rest.C
 			"client certificates only, and --cert-dir has no ca.crt to check them with; put one there, or say "+
 			"--insecure-diagnostics", o.address)
 	}
-	client, err := rest.HTTPClientFor(cluster)
+	tokens, err := withTokens(cluster, logger)
 	if err != nil {
-		return nil, nil, fmt.Errorf("diagnostics: %w", err)
+		return nil, nil, err
 	}
-	filter, err := filters.WithAuthenticationAndAuthorization(cluster, client)
-	if err != nil {
-		return nil, nil, fmt.Errorf("diagnostics: %w", err)
-	}
-	log := logr.FromSlogHandler(logger.Handler())
 	return certificates.TLSOrToken(), func(h http.Handler) (http.Handler, error) {
-		withToken, err := filter(log, h)
+		withToken, err := tokens(h)
 		if err != nil {
 			return nil, err
 		}
@@ -100,6 +95,21 @@ func (o *diagnosticsOptions) serving(certificates *certs.Server, cluster *rest.C
 			withToken.ServeHTTP(w, r)
 		}), nil
 	}, nil
+}
+
+// withTokens returns a function that lets only callers with a token that the cluster allows to get the path reach a
+// handler.
+func withTokens(cluster *rest.Config, logger *slog.Logger) (func(http.Handler) (http.Handler, error), error) {
+	client, err := rest.HTTPClientFor(cluster)
+	if err != nil {
+		return nil, fmt.Errorf("diagnostics: %w", err)
+	}
+	filter, err := filters.WithAuthenticationAndAuthorization(cluster, client)
+	if err != nil {
+		return nil, fmt.Errorf("diagnostics: %w", err)
+	}
+	log := logr.FromSlogHandler(logger.Handler())
+	return func(h http.Handler) (http.Handler, error) { return filter(log, h) }, nil
 }
 
 // profilerServer serves Go's profiler.

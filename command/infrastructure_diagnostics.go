@@ -13,14 +13,11 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/go-logr/logr"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
-	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/cert"
 	"sigs.k8s.io/controller-runtime/pkg/healthz"
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
-	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 
 	"github.com/hookgate/hookgate/internal/certs"
 	"github.com/hookgate/hookgate/internal/sideserver"
@@ -95,15 +92,11 @@ func (o *infrastructureOptions) metrics(
 	if o.diagnostics.insecure || isLoopback(o.diagnostics.address) {
 		return mux, nil, nil
 	}
-	client, err := rest.HTTPClientFor(mgr.GetConfig())
+	tokens, err := withTokens(mgr.GetConfig(), logger)
 	if err != nil {
-		return nil, nil, fmt.Errorf("diagnostics: %w", err)
+		return nil, nil, err
 	}
-	filter, err := filters.WithAuthenticationAndAuthorization(mgr.GetConfig(), client)
-	if err != nil {
-		return nil, nil, fmt.Errorf("diagnostics: %w", err)
-	}
-	guarded, err := filter(logr.FromSlogHandler(logger.Handler()), mux)
+	guarded, err := tokens(mux)
 	if err != nil {
 		return nil, nil, fmt.Errorf("diagnostics: %w", err)
 	}

@@ -9,7 +9,10 @@
 // for up to 0.1 s.
 package bulk
 
-import "strings"
+import (
+	"bytes"
+	"strings"
+)
 
 // step is the number of bytes that are copied without a place to stop.
 const step = 64 << 10
@@ -29,6 +32,9 @@ func some(to, from []byte) int { return copy(to, from[:min(len(from), step)]) }
 
 // Clone returns a copy of b.
 func Clone(b []byte) []byte {
+	if len(b) <= step {
+		return bytes.Clone(b)
+	}
 	c := make([]byte, len(b))
 	Copy(c, b)
 	return c

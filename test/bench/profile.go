@@ -39,8 +39,11 @@ func profiled(h http.Handler) http.Handler {
 // profileCell puts the load of the cell once more on each peer that has a profile, and keeps it in a file, whose name it
 // adds to the result.
 func (f *fleet) profileCell(ctx context.Context, c cell, peers []*peer, res *cellResult) error {
+	if f.profiles == "" {
+		return nil
+	}
 	for i, p := range peers {
-		if f.profiles == "" || p.profiler == "" {
+		if p.profiler == "" {
 			continue
 		}
 		protocols := string(c.protocol)
