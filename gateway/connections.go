@@ -13,6 +13,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/time/rate"
+
 	"github.com/hookgate/hookgate/internal/connlimit"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/readahead"
@@ -28,6 +30,8 @@ type connections struct {
 	protocol       string
 	total, perHost int
 	logger         *slog.Logger
+	// overhead is the rate of what connections send besides their calls.
+	overhead *rate.Limiter
 
 	// generation counts how often all connections that were open had to end.
 	generation atomic.Int64
@@ -45,7 +49,7 @@ type connections struct {
 func limitConnections(l net.Listener, protocol string, logger *slog.Logger) *connections {
 	return &connections{
 		Listener: l, protocol: protocol, total: limits.Connections, perHost: limits.HostConnections, logger: logger,
-		open: map[*connection]struct{}{}, hosts: map[netip.Addr]int{},
+		overhead: newOverheadRate(), open: map[*connection]struct{}{}, hosts: map[netip.Addr]int{},
 	}
 }
 
@@ -56,12 +60,21 @@ func (l *connections) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		admitted := &connection{Conn: c, of: l, host: connlimit.HostOf(c.RemoteAddr()), generation: l.generation.Load()}
+		admitted := l.connection(c)
 		if !l.admit(admitted) {
 			_ = c.Close()
 			continue
 		}
 		return admitted, nil
+	}
+}
+
+// connection returns a connection that is not counted yet.
+func (l *connections) connection(c net.Conn) *connection {
+	closed := make(chan struct{})
+	return &connection{
+		Conn: c, of: l, host: connlimit.HostOf(c.RemoteAddr()), generation: l.generation.Load(),
+		closed: closed, close: sync.OnceFunc(func() { close(closed) }),
 	}
 }
 
@@ -162,8 +175,11 @@ type connection struct {
 	// finished is set once the server has lifted the deadline for the handshakes.
 	finished atomic.Bool
 	resets   resets
-	cut      atomic.Bool // because of them
+	overhead overhead
+	cut      atomic.Bool // because of one of them
 	ahead    readahead.Reader
+	closed   chan struct{}
+	close    func() // closes closed, once
 }
 
 // connectionOf returns the connection below TLS; nil if c is of another listener.
@@ -204,8 +220,12 @@ func (c *connection) SetDeadline(t time.Time) error {
 	return c.Conn.SetDeadline(t)
 }
 
-// Read reads into p, and ahead while much arrives.
-func (c *connection) Read(p []byte) (int, error) { return c.ahead.Read(c.Conn, p) }
+// Read reads into p, and ahead while much arrives. It waits if the connection has sent too much besides its calls.
+func (c *connection) Read(p []byte) (int, error) {
+	n, err := c.ahead.Read(c.Conn, p)
+	c.receive(n)
+	return n, err
+}
 
 // Write writes p, and records when it has.
 func (c *connection) Write(p []byte) (int, error) {
@@ -220,6 +240,7 @@ func (c *connection) Write(p []byte) (int, error) {
 func (c *connection) Close() error {
 	c.of.release(c)
 	err := c.Conn.Close()
+	c.close()
 	c.ahead.Close()
 	return err
 }

@@ -88,6 +88,10 @@ func (r receipts) tap(ctx context.Context, info *tap.Info) (context.Context, err
 	if call {
 		r.calls.begin()
 	}
+	connection := streamConnection(ctx)
+	if connection != nil {
+		connection.overhead.begin(2)
+	}
 	bounded, cancel := context.WithCancel(ctx)
 	stream := &receipt{Context: bounded, cancel: cancel}
 	stream.clock = time.AfterFunc(r.timeout, func() {
@@ -100,6 +104,9 @@ func (r receipts) tap(ctx context.Context, info *tap.Info) (context.Context, err
 		stream.clock.Stop()
 		if !stream.answered.Load() && !stream.late.Load() {
 			endStream(ctx)
+		}
+		if connection != nil {
+			connection.overhead.end()
 		}
 		if call {
 			r.calls.end()

@@ -32,17 +32,17 @@ func (r *resets) exceeded() bool {
 // wasReset counts a call that its caller has reset, and closes the connection if there are too many.
 func (c *connection) wasReset() {
 	if c.resets.exceeded() {
-		c.of.cut(c)
+		c.of.cut(c, "the caller resets too many calls")
 	}
 }
 
-// cut closes a connection whose calls are reset too often.
-func (l *connections) cut(c *connection) {
+// cut closes a connection because of what its peer does.
+func (l *connections) cut(c *connection, reason string) {
 	if c.cut.Swap(true) {
 		return
 	}
 	l.mu.Lock()
-	l.warn(c, "the caller resets too many calls")
+	l.warn(c, reason)
 	l.mu.Unlock()
 	_ = c.Close()
 }
@@ -59,11 +59,19 @@ func endRequest(r *http.Request) {
 
 // endStream counts a stream of gRPC that has ended without an answer of the server.
 func endStream(ctx context.Context) {
+	if c := streamConnection(ctx); c != nil {
+		c.wasReset()
+	}
+}
+
+// streamConnection returns the connection of a stream of gRPC; nil if it has none.
+func streamConnection(ctx context.Context) *connection {
 	if p, ok := peer.FromContext(ctx); ok {
 		if a, ok := p.Addr.(remoteAddr); ok {
-			a.of.wasReset()
+			return a.of
 		}
 	}
+	return nil
 }
 
 // remoteAddr is the remote address of a connection, which leads back to it: gRPC shows its handlers nothing else of a

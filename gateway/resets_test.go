@@ -26,7 +26,7 @@ func TestResetsAtTheLimit(t *testing.T) {
 		ours, theirs := net.Pipe()
 		defer theirs.Close()
 		l := limitConnections(nil, "REST", slog.New(slog.DiscardHandler))
-		c := &connection{Conn: ours, of: l}
+		c := l.connection(ours)
 		if !l.admit(c) {
 			t.Fatal("not admitted")
 		}

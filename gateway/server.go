@@ -141,8 +141,14 @@ func (s *Server) newServers() {
 		}
 		s.restCalls.begin()
 		defer s.restCalls.end()
+		c, _ := r.Context().Value(connectionKey{}).(*connection)
+		if c != nil {
+			c.overhead.begin(r.ProtoMajor)
+			defer c.overhead.end()
+			countBody(r, c)
+		}
 		// A caller should not be on a connection that is about to close: what it sends at that moment is lost.
-		if c, ok := r.Context().Value(connectionKey{}).(*connection); ok && c.isOld() || s.draining.Load() {
+		if c != nil && c.isOld() || s.draining.Load() {
 			w.Header().Set("Connection", "close") // over HTTP/2, GOAWAY
 		}
 		s.config.REST.ServeHTTP(w, r)
@@ -263,7 +269,7 @@ func (s *Server) drain() error {
 func (s *Server) grpcOptions() []grpc.ServerOption {
 	r := receipts{timeout: limits.ReceiveTimeout, calls: &s.grpcCalls, logger: s.config.Logger}
 	return append(r.options(),
-		grpc.Creds(credentials.NewTLS(s.config.TLS)),
+		grpc.Creds(countingCredentials{credentials.NewTLS(s.config.TLS)}),
 		grpc.ConnectionTimeout(limits.HandshakeTimeout),
 		grpc.MaxConcurrentStreams(limits.Streams),
 		grpc.MaxHeaderListSize(limits.HeaderBytes),

@@ -66,8 +66,17 @@ const (
 	// Resets is the number of calls that a connection of HTTP/2 or gRPC may reset at once, and ResetsPerSecond how many
 	// after that: a caller that is stopped resets all its Streams, and one that gives up resets a call after its timeout
 	// of seconds. Calls of gRPC methods that do not exist count, too.
-	Resets          = 5 * Streams
+	Resets          = 2 * Streams
 	ResetsPerSecond = 50
+	// OverheadBytes is what a connection of HTTP/2 or gRPC may send besides the bodies of its calls, CallOverheadBytes what
+	// it may for each open call besides, and each call that ends makes up for: its header, and what was on its way when it
+	// was answered. A call of Cluster API takes less than 2 KiB, and reading an answer of 20 MiB up to 50 KiB of
+	// WINDOW_UPDATE. Beyond these, all connections of a front together have OverheadBytesPerSecond, some 15,000 of the
+	// smallest frames, and those whose turn would come after OverheadWait are closed.
+	OverheadBytes          = 64 << 10
+	CallOverheadBytes      = 256 << 10
+	OverheadBytesPerSecond = 512 << 10
+	OverheadWait           = 10 * time.Second
 	// HeaderBytes is the size of the header of a request, and of the metadata over gRPC.
 	HeaderBytes = 64 << 10
 	// HandshakeTimeout bounds the time from a connection to its first request's header over REST, and to the end of

@@ -42,7 +42,8 @@ const pause = 80 * time.Millisecond
 type window struct {
 	Sent, Specified int
 	Others          map[string]int // the other outcomes, and how often
-	Latencies       []time.Duration
+	// Latencies are those of all calls but the first of each caller after a pause, which makes a connection.
+	Latencies []time.Duration
 }
 
 // add adds what was seen after it.
@@ -74,6 +75,7 @@ type callers struct {
 	// calling is held for reading by each call, and otherwise while the callers pause.
 	calling sync.RWMutex
 	pauses  atomic.Bool
+	resumed int // how often; guarded by calling
 	clients []*http.Client
 	conn    *grpc.ClientConn // guarded by calling
 }
@@ -132,6 +134,7 @@ func runCallers(args []string) error {
 		if err := dial(); err != nil {
 			http.Error(w, err.Error(), http.StatusInternalServerError)
 		}
+		c.resumed++
 		c.calling.Unlock()
 	})
 	return http.Serve(listener, mux)
@@ -141,13 +144,19 @@ func runCallers(args []string) error {
 func (c *callers) repeat(offset time.Duration, call func() error) {
 	time.Sleep(offset)
 	tick := time.NewTicker(pause)
+	resumed := -1
 	for range tick.C {
 		c.calling.RLock()
+		connected := resumed == c.resumed
+		resumed = c.resumed
 		began := time.Now()
 		err := call()
 		took := time.Since(began)
 		c.calling.RUnlock()
-		seen := window{Sent: 1, Latencies: []time.Duration{took}}
+		seen := window{Sent: 1}
+		if connected {
+			seen.Latencies = []time.Duration{took}
+		}
 		if err == nil {
 			seen.Specified++
 		} else {
