@@ -102,7 +102,8 @@ func (g *GRPC) invoke(ctx context.Context, cc registry.ClientConfig, x *request,
 	response proto.Message, unimplemented bool, failed *hook.Error,
 ) {
 	x.rpc = &connect.RPC{}
-	size := int64(proto.Size(in))
+	sized := wire.SizeOf(in)
+	size := int64(sized.Size)
 	if size > g.config.MaxBytes {
 		return nil, false, x.tooLarge(size, g.config.MaxBytes)
 	}
@@ -120,7 +121,7 @@ func (g *GRPC) invoke(ctx context.Context, cc registry.ClientConfig, x *request,
 	}
 	defer channel.release()
 
-	answer, err := g.send(ctx, channel, x, in)
+	answer, err := g.send(ctx, channel, x, sized)
 	out := answer.Message
 	switch failed := x.beyond(answer.Err); {
 	case failed != nil:
@@ -161,7 +162,7 @@ func (g *GRPC) check(x *request, out proto.Message) error {
 
 // send sends in until there is an answer, or another attempt is useless. Streams that a server refuses, or that come
 // after its GOAWAY, are repeated by grpc.
-func (g *GRPC) send(ctx context.Context, c *channel, x *request, in proto.Message) (*wire.Message, error) {
+func (g *GRPC) send(ctx context.Context, c *channel, x *request, in wire.Sized) (*wire.Message, error) {
 	again := newRetries(c.budget)
 	for {
 		answer := &wire.Message{Message: x.hook.Response.New().Interface(), Reserve: x.reserve, Work: x.begin(ctx)}
@@ -189,10 +190,11 @@ func (g *GRPC) outgoing(ctx context.Context, way via.Way) context.Context {
 	if g.config.Propagator != nil {
 		g.config.Propagator.Inject(ctx, carrier)
 	}
+	md := metadata.New(carrier)
 	if way != "" {
-		carrier[via.Header] = string(way)
+		md.Set(via.Header, string(way))
 	}
-	return metadata.NewOutgoingContext(ctx, metadata.New(carrier))
+	return metadata.NewOutgoingContext(ctx, md)
 }
 
 // Retain keeps the connections to the given extensions and closes all others, as REST.Retain does.

@@ -10,6 +10,39 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
+// Sized is a message to send whose size is known, in bytes on the wire. Each message in it keeps its own size as well, so
+// that none is gone through twice; they must not be changed before it is sent.
+type Sized struct {
+	Message proto.Message
+	Size    int
+}
+
+// SizeOf determines the size of m.
+func SizeOf(m proto.Message) Sized { return Sized{m, proto.Size(m)} }
+
+// sized writes messages whose sizes were determined before.
+var sized = proto.MarshalOptions{UseCachedSize: true}
+
+func (m Sized) marshal() (mem.BufferSlice, error) {
+	if m.Size > 2*pieceSize {
+		return inPieces(m.Message.ProtoReflect())
+	}
+	if mem.IsBelowBufferPoolingThreshold(m.Size) {
+		text, err := sized.MarshalAppend(make([]byte, 0, m.Size), m.Message)
+		if err != nil {
+			return nil, err
+		}
+		return mem.BufferSlice{mem.SliceBuffer(text)}, nil
+	}
+	pool := mem.DefaultBufferPool()
+	piece := pool.Get(m.Size)
+	if _, err := sized.MarshalAppend((*piece)[:0], m.Message); err != nil {
+		pool.Put(piece)
+		return nil, err
+	}
+	return mem.BufferSlice{mem.NewBuffer(piece, pool)}, nil
+}
+
 const (
 	// pieceSize is the size of the pieces of a large message, for which gRPC has a pool.
 	pieceSize = 32 << 10
@@ -24,7 +57,8 @@ type pieceWriter struct {
 	text []byte // of the piece that is being written
 }
 
-// inPieces writes the elements of m's lists of messages into pieces, after its other fields.
+// inPieces writes the elements of m's lists of messages, whose sizes were determined before, into pieces, after its other
+// fields.
 func inPieces(m protoreflect.Message) (mem.BufferSlice, error) {
 	var w pieceWriter
 	rest := m.Type().New()
@@ -35,7 +69,7 @@ func inPieces(m protoreflect.Message) (mem.BufferSlice, error) {
 		}
 		return true
 	})
-	err := w.write(rest.Interface(), nil)
+	err := w.write(rest.Interface(), proto.Size(rest.Interface()), nil)
 	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		if err == nil && isListOfMessages(f) {
 			err = w.writeList(f, v.List())
@@ -57,22 +91,22 @@ func isListOfMessages(f protoreflect.FieldDescriptor) bool {
 func (w *pieceWriter) writeList(f protoreflect.FieldDescriptor, list protoreflect.List) error {
 	for i := range list.Len() {
 		m := list.Get(i).Message().Interface()
+		size := sized.Size(m)
 		head := protowire.AppendTag(make([]byte, 0, 16), f.Number(), protowire.BytesType)
-		if err := w.write(m, protowire.AppendVarint(head, uint64(proto.Size(m)))); err != nil {
+		if err := w.write(m, size, protowire.AppendVarint(head, uint64(size))); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// write writes head and m into one piece.
-func (w *pieceWriter) write(m proto.Message, head []byte) (err error) {
-	size := len(head) + proto.Size(m)
-	if len(w.text)+size > cap(w.text) {
+// write writes head and m, which has size bytes, into one piece.
+func (w *pieceWriter) write(m proto.Message, size int, head []byte) (err error) {
+	if size += len(head); len(w.text)+size > cap(w.text) {
 		w.finish()
 		w.text = newPiece(size)
 	}
-	w.text, err = proto.MarshalOptions{UseCachedSize: true}.MarshalAppend(append(w.text, head...), m)
+	w.text, err = sized.MarshalAppend(append(w.text, head...), m)
 	return err
 }
 

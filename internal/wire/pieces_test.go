@@ -67,3 +67,50 @@ func TestPiecesOfAnInvalidMessage(t *testing.T) {
 		t.Errorf("got %d bytes, %v; want an error", data.Len(), err)
 	}
 }
+
+// A message whose size is known is written as any other, whatever its size, and without going through it again.
+func TestSized(t *testing.T) {
+	for _, size := range []int{0, 100, 5000, 3 * pieceSize} {
+		m := &hooksv1alpha1.GeneratePatchesRequest{Settings: map[string]string{"a": strings.Repeat("d", size)}}
+		m.Items = []*hooksv1alpha1.GeneratePatchesRequestItem{{Object: &hooksv1alpha1.RawExtension{Raw: make([]byte, size)}}}
+		known := SizeOf(m)
+		got, err := New().Marshal(known)
+		if err != nil {
+			t.Fatal(err)
+		}
+		want, err := proto.MarshalOptions{Deterministic: true}.Marshal(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if known.Size != len(want) || got.Len() != len(want) {
+			t.Errorf("%d bytes of a known size of %d, want %d", got.Len(), known.Size, len(want))
+		}
+		read := &hooksv1alpha1.GeneratePatchesRequest{}
+		if err := New().Unmarshal(got, read); err != nil || !proto.Equal(read, m) {
+			t.Errorf("it reads as another message: %v", err)
+		}
+		got.Free()
+	}
+	if _, err := New().Marshal(SizeOf(&hooksv1alpha1.GeneratePatchesRequest{Handler: "\xff" + strings.Repeat("x", 5000)})); err == nil {
+		t.Error("a text that is not UTF-8 is written")
+	}
+}
+
+func BenchmarkMarshal(b *testing.B) {
+	m := &hooksv1alpha1.GeneratePatchesRequest{}
+	for range 100 {
+		m.Items = append(m.Items, &hooksv1alpha1.GeneratePatchesRequestItem{
+			Uid: "u", Object: &hooksv1alpha1.RawExtension{Raw: make([]byte, 2000)},
+			HolderReference: &hooksv1alpha1.HolderReference{ApiVersion: "v1", Kind: "K", Name: "n", Namespace: "ns", FieldPath: "f"},
+			Variables:       []*hooksv1alpha1.Variable{{Name: "a"}, {Name: "b"}, {Name: "c"}},
+		})
+	}
+	b.SetBytes(int64(proto.Size(m)))
+	for b.Loop() {
+		data, err := New().Marshal(SizeOf(m))
+		if err != nil {
+			b.Fatal(err)
+		}
+		data.Free()
+	}
+}

@@ -59,10 +59,13 @@ func (c Codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return fmt.Errorf("cannot read %T: want a proto.Message", v)
 }
 
-// Marshal writes v, which is a proto.Message, a large one in pieces.
+// Marshal writes v, which is a proto.Message or Sized, a large one in pieces.
 func (c Codec) Marshal(v any) (mem.BufferSlice, error) {
-	if m, ok := v.(proto.Message); ok && proto.Size(m) > 2*pieceSize {
-		return inPieces(m.ProtoReflect())
+	switch v := v.(type) {
+	case Sized:
+		return v.marshal()
+	case proto.Message:
+		return SizeOf(v).marshal()
 	}
 	return c.CodecV2.Marshal(v)
 }
