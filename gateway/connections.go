@@ -6,6 +6,7 @@ package gateway
 import (
 	"context"
 	"crypto/tls"
+	"io"
 	"log/slog"
 	"net"
 	"net/netip"
@@ -179,7 +180,8 @@ type connection struct {
 	cut      atomic.Bool // because of one of them
 	ahead    readahead.Reader
 	closed   chan struct{}
-	close    func() // closes closed, once
+	close    func()      // closes closed, once
+	last     atomic.Bool // the request that was read last is the last one
 }
 
 // connectionOf returns the connection below TLS; nil if c is of another listener.
@@ -220,8 +222,22 @@ func (c *connection) SetDeadline(t time.Time) error {
 	return c.Conn.SetDeadline(t)
 }
 
+// answerTime is how long a caller that still sends has to read the last answer. Closing a connection of which not all was
+// read resets it, and what the caller has not read may be lost. It is as long as net/http waits.
+const answerTime = 500 * time.Millisecond
+
+// endAfterAnswer makes the connection end when the answer to the request that was read last has been sent.
+func (c *connection) endAfterAnswer() { c.last.Store(true) }
+
 // Read reads into p, and ahead while much arrives. It waits if the connection has sent too much besides its calls.
 func (c *connection) Read(p []byte) (int, error) {
+	if c.last.Load() {
+		select {
+		case <-time.After(answerTime):
+		case <-c.closed:
+		}
+		return 0, io.EOF
+	}
 	n, err := c.ahead.Read(c.Conn, p)
 	c.receive(n)
 	return n, err

@@ -4,6 +4,7 @@
 package gateway
 
 import (
+	"errors"
 	"io"
 	"net/http"
 	"time"
@@ -36,6 +37,7 @@ const (
 type sentBody struct {
 	io.Reader
 	begun, ended bool
+	whole        bool // it has ended with its last byte
 }
 
 // Read reads the body, and notes its end.
@@ -44,6 +46,7 @@ func (b *sentBody) Read(p []byte) (int, error) {
 	n, err := b.Reader.Read(p)
 	if err != nil {
 		b.ended = true // or broken: either way, there is nothing more to read
+		b.whole = errors.Is(err, io.EOF)
 	}
 	return n, err
 }
@@ -62,17 +65,28 @@ func (linger) applies(r *http.Request) bool {
 }
 
 // discard sends what has been written and then reads the rest of the request, within bounds. It is called at the end of
-// the call, with the body as far as it was read, or nil.
+// the call, with the body as far as it was read, or nil. Over HTTP/1, a request that was not read to its end is the last
+// one of its connection: net/http would take what is still to come for the next one if its own reads had failed, too.
 func (l linger) discard(w http.ResponseWriter, r *http.Request, body *sentBody) {
-	switch {
-	case !l.applies(r), body != nil && body.ended:
+	if !l.applies(r) || l.readsToEnd(w, r, body) || r.ProtoMajor != 1 {
 		return
+	}
+	if c, ok := r.Context().Value(connectionKey{}).(*connection); ok {
+		c.endAfterAnswer()
+	}
+}
+
+// readsToEnd is discard, and reports whether the request has ended.
+func (l linger) readsToEnd(w http.ResponseWriter, r *http.Request, body *sentBody) bool {
+	switch {
+	case body != nil && body.ended:
+		return body.whole
 	case (body == nil || !body.begun) && r.Header.Get("Expect") != "":
-		return // the caller waits for the answer, and sends nothing after it
+		return false // the caller waits for the answer, and sends nothing after it
 	}
 	c := http.NewResponseController(w)
 	if c.Flush() != nil {
-		return
+		return false
 	}
 	buffer := make([]byte, lingerBuffer)
 	end := time.Now().Add(l.timeout)
@@ -82,12 +96,13 @@ func (l linger) discard(w http.ResponseWriter, r *http.Request, body *sentBody) 
 			deadline = end
 		}
 		if c.SetReadDeadline(deadline) != nil {
-			return
+			return false
 		}
 		n, err := r.Body.Read(buffer)
 		if err != nil { // there is no more to read, or the caller has stopped sending
-			return
+			return errors.Is(err, io.EOF)
 		}
 		left -= int64(n)
 	}
+	return false
 }

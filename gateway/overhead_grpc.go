@@ -12,7 +12,9 @@ import (
 
 // countingCredentials are credentials of a server whose connections count what is body in the frames of HTTP/2: gRPC
 // shows a message only once it has arrived as a whole.
-type countingCredentials struct{ credentials.TransportCredentials }
+type countingCredentials struct {
+	credentials.TransportCredentials
+}
 
 // ServerHandshake makes the handshake.
 func (c countingCredentials) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {

@@ -1,0 +1,86 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"bufio"
+	"crypto/tls"
+	"fmt"
+	"io"
+	"net/http"
+	"testing"
+	"time"
+)
+
+// What a caller sends of its request after the gateway has stopped reading it is no other request, wherever reading has
+// stopped: a proxy in front would take its answer for that to the next request, which may be of another caller.
+func TestRestOfARequestIsNoRequest(t *testing.T) {
+	const another = "GET /another HTTP/1.1\r\nHost: x\r\n\r\n"
+	half := string(make([]byte, readByServer/2))
+	for name, tc := range map[string]struct {
+		header string
+		sent   string // before the gateway stops reading
+		read   bool   // whether the front reads the body, in vain
+	}{
+		"chunked, refused":    {"Transfer-Encoding: chunked\r\n", "fff\r\n{", false},
+		"chunked, read":       {"Transfer-Encoding: chunked\r\n", "fff\r\n{", true},
+		"not chunks, refused": {"Transfer-Encoding: chunked\r\n", "x\r\n", false},
+		"not chunks, read":    {"Transfer-Encoding: chunked\r\n", "x\r\n", true},
+		"declared, refused":   {fmt.Sprintf("Content-Length: %d\r\n", readByServer+1), half, false},
+		"declared, read":      {fmt.Sprintf("Content-Length: %d\r\n", readByServer+1), half, true},
+		"small, read":         {"Content-Length: 1000\r\n", "{", true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			paths, ended := make(chan string, 10), make(chan struct{}, 10)
+			l := linger{bytes: 1 << 20, timeout: 100 * time.Millisecond}
+			server := startServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				paths <- r.URL.Path
+				l.prepare(w, r)
+				body := &sentBody{Reader: r.Body}
+				if tc.read {
+					_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(100 * time.Millisecond))
+					_, _ = io.Copy(io.Discard, body)
+				}
+				w.Header().Set("Content-Length", "2")
+				_, _ = io.WriteString(w, "no")
+				l.discard(w, r, body)
+				ended <- struct{}{}
+			}))
+			config := server.tls.Clone()
+			config.NextProtos = []string{"http/1.1"}
+			c, err := tls.Dial("tcp", server.http, config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer c.Close()
+			_ = c.SetDeadline(time.Now().Add(time.Minute))
+			if _, err = io.WriteString(c, "POST /first HTTP/1.1\r\nHost: x\r\n"+tc.header+"\r\n"+tc.sent); err != nil {
+				t.Fatal(err)
+			}
+			answers := bufio.NewReader(c)
+			first, err := http.ReadResponse(answers, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if text, err := io.ReadAll(first.Body); err != nil || string(text) != "no" {
+				t.Fatalf("got %q, %v", text, err)
+			}
+			_ = first.Body.Close()
+			<-ended
+			go func() { // until the connection ends, as net/http may read some of it for the rest of the body
+				for every := time.NewTicker(10 * time.Millisecond); err == nil; <-every.C {
+					_, err = io.WriteString(c, another)
+				}
+			}()
+			if second, err := http.ReadResponse(answers, nil); err == nil {
+				t.Errorf("the rest of the request was answered %s", second.Status)
+				_ = second.Body.Close()
+			}
+			if got := <-paths; got != "/first" || len(paths) > 0 {
+				t.Errorf("requests of %s and %d others", got, len(paths))
+			}
+		})
+	}
+}
