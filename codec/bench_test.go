@@ -6,6 +6,7 @@ package codec
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -96,6 +97,26 @@ func BenchmarkOutline(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := c.DecodeOutline(s.body, s.msg(), Guard{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// BenchmarkElements is what a body costs that is sent on as protobuf: BenchmarkOutline, and writing the elements.
+func BenchmarkElements(b *testing.B) {
+	c := New(catalog.New())
+	for _, s := range sizes() {
+		b.Run(s.name, func(b *testing.B) {
+			b.SetBytes(int64(len(s.body)))
+			b.ReportAllocs()
+			for b.Loop() {
+				found, err := c.DecodeElements(s.body, s.msg(), Guard{})
+				if err == nil && found.Elements != nil {
+					_, err = found.Elements.WriteTo(io.Discard)
+				}
+				if err != nil {
 					b.Fatal(err)
 				}
 			}

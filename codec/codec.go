@@ -67,21 +67,24 @@ func (c *Codec) Decode(body []byte, m proto.Message) error {
 // body can be sent on for m, without encoding it again, as long as m does not change. The error may also be one of the
 // Guard.
 func (c *Codec) DecodeGuarded(body []byte, m proto.Message, g Guard) (complete bool, err error) {
-	o, err := c.decode(body, m, g, false)
+	o, err := c.decode(body, m, g, outline{})
 	return o.Complete, err
 }
 
-func (c *Codec) decode(body []byte, m proto.Message, g Guard, outlined bool) (Outline, error) {
+func (c *Codec) decode(body []byte, m proto.Message, g Guard, o outline) (Outline, error) {
 	t, msg, err := c.table(m)
 	if err != nil {
 		return Outline{}, err
 	}
-	d := decoder{Scanner: jsonscan.Scanner{Text: body, Step: g.Step}, meter: meter{reserve: g.Reserve}}
-	d.outline.on = outlined
+	d := decoder{Scanner: jsonscan.Scanner{Text: body, Step: g.Step}, meter: meter{reserve: g.Reserve}, outline: o}
 	if err := d.document(t, msg); err != nil {
 		return Outline{}, asError(err)
 	}
-	return Outline{Complete: d.meta == 2, Unbuilt: d.outline.unbuilt, Namespaces: d.outline.namespaces}, nil
+	found := Outline{Complete: d.meta == 2, Unbuilt: d.outline.unbuilt, Namespaces: d.outline.namespaces}
+	if found.Unbuilt {
+		found.Elements = d.outline.elements
+	}
+	return found, nil
 }
 
 // Encode returns the JSON of m. The Body aliases large raw objects of m, which must not change while it is in use.

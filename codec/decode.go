@@ -65,7 +65,7 @@ func (d *decoder) object(t *table, to message, i, depth int) (int, error) {
 				if unknown == nil {
 					unknown = map[string]struct{}{}
 				}
-				i, err = d.checkUnknown(unknown, name, value, depth)
+				i, err = d.checkUnknown(t, unknown, name, value, depth)
 			} else {
 				i, err = d.unknown(t, to, string(name), value, depth)
 			}
@@ -81,7 +81,7 @@ func (d *decoder) object(t *table, to message, i, depth int) (int, error) {
 		}
 		seen |= 1 << m
 		if to.isNil() {
-			i, err = d.checkField(f, value, depth)
+			i, err = d.checkField(t, f, value, depth)
 		} else {
 			i, err = d.field(t, f, to, value, depth)
 		}

@@ -18,6 +18,8 @@ type Outline struct {
 	// Namespaces are those of the holders of the missing elements, each once, in the order of the body. The namespace of
 	// an element that names no holder, or a holder without one, is "".
 	Namespaces []string
+	// Elements are the missing elements, if they are kept.
+	Elements *Elements
 }
 
 // DecodeOutline is like DecodeGuarded for a body that is sent on as it is, so that its message is hardly read. Elements
@@ -26,14 +28,23 @@ type Outline struct {
 //
 // The elements of a body that states its kind and apiVersion after them, or not at all, are built.
 func (c *Codec) DecodeOutline(body []byte, m proto.Message, g Guard) (Outline, error) {
-	return c.decode(body, m, g, true)
+	return c.decode(body, m, g, outline{on: true})
+}
+
+// DecodeElements is like DecodeOutline, and keeps the elements that m lacks.
+func (c *Codec) DecodeElements(body []byte, m proto.Message, g Guard) (Outline, error) {
+	if len(body) > mostBody {
+		return c.decode(body, m, g, outline{})
+	}
+	return c.decode(body, m, g, outline{on: true, elements: &Elements{body: body}})
 }
 
 // outline is the state of a decoder that does not build every element.
 type outline struct {
 	on         bool
 	unbuilt    bool
-	namespace  []byte // of the element that is being checked
+	elements   *Elements // nil if they are not kept
+	namespace  []byte    // of the element that is being checked
 	namespaces []string
 	known      map[string]struct{} // namespaces
 }
@@ -74,7 +85,7 @@ func isCheckable(t *table, within []*table) bool {
 func (d *decoder) outlinedList(f *field, i, depth int) (int, error) {
 	return d.elements(f, i, 0, func(i int) (int, error) {
 		d.outline.unbuilt, d.outline.namespace = true, nil
-		end, err := d.object(f.message, message{}, i, depth+1)
+		end, err := d.checkObject(f, i, depth+1)
 		if err != nil {
 			return end, err
 		}
@@ -82,13 +93,26 @@ func (d *decoder) outlinedList(f *field, i, depth int) (int, error) {
 	})
 }
 
+// checkObject reads an object that is an element of a list.
+func (d *decoder) checkObject(f *field, i, depth int) (int, error) {
+	b, err := d.begin(f.tag)
+	if err != nil {
+		return i, err
+	}
+	end, err := d.object(f.message, message{}, i, depth)
+	if err == nil {
+		d.end(b)
+	}
+	return end, err
+}
+
 // checkList reads an array of objects as list does, and builds nothing.
 func (d *decoder) checkList(f *field, i, depth int) (int, error) {
-	return d.elements(f, i, 0, func(i int) (int, error) { return d.object(f.message, message{}, i, depth+1) })
+	return d.elements(f, i, 0, func(i int) (int, error) { return d.checkObject(f, i, depth+1) })
 }
 
 // checkUnknown reads a member that the schema does not know, as unknown does, and keeps its name alone.
-func (d *decoder) checkUnknown(names map[string]struct{}, name []byte, i, depth int) (int, error) {
+func (d *decoder) checkUnknown(t *table, names map[string]struct{}, name []byte, i, depth int) (int, error) {
 	if _, ok := names[string(name)]; ok {
 		return i, wrong(printable(string(name)), i, "occurs twice in one object")
 	}
@@ -96,24 +120,47 @@ func (d *decoder) checkUnknown(names map[string]struct{}, name []byte, i, depth 
 		return i, err
 	}
 	names[string(name)] = struct{}{}
-	return d.Value(i, depth)
+	end, err := d.Value(i, depth)
+	if err != nil {
+		return end, err
+	}
+	return end, d.addUnknown(t, name, i, end)
 }
 
 // checkField reads the value of a member that the schema knows, as field does, and builds nothing.
-func (d *decoder) checkField(f *field, i, depth int) (int, error) {
+func (d *decoder) checkField(t *table, f *field, i, depth int) (int, error) {
 	if d.Text[i] == 'n' {
-		return d.Literal(i, "null")
+		end, err := d.Literal(i, "null")
+		if err == nil && f.always && f.shape == shapeList {
+			err = d.addUnknown(t, []byte(f.name), i, end) // as in field
+		}
+		return end, err
 	}
 	switch f.shape {
 	case shapeString:
 		return d.checkString(f, i)
 	case shapeMessage:
-		return d.objectField(f, message{}, i, depth+1)
+		b, err := d.begin(f.tag)
+		if err != nil {
+			return i, err
+		}
+		end, err := d.objectField(f, message{}, i, depth+1)
+		if err == nil {
+			d.end(b)
+		}
+		return end, err
 	case shapeList:
 		return d.checkList(f, i, depth+1)
-	default: // an object or a free value
-		return d.Value(i, depth)
 	}
+	end, err := d.Value(i, depth)
+	if err != nil {
+		return end, err
+	}
+	raw := jsonTag
+	if f.shape == shapeRaw {
+		raw = rawTag
+	}
+	return end, d.addValue(f.tag, raw, i, end)
 }
 
 // checkString reads a string, and keeps it if it is the namespace of an element's holder.
@@ -129,9 +176,11 @@ func (d *decoder) checkString(f *field, i int) (int, error) {
 		d.outline.namespace = text
 	}
 	if len(text) < end-i-len(`""`) { // it has escape sequences, so that it is a copy
-		return end, d.meter.text(len(text))
+		if err := d.meter.text(len(text)); err != nil {
+			return end, err
+		}
 	}
-	return end, nil
+	return end, d.addText(f.tag, text, i, end)
 }
 
 // addNamespace adds the namespace of an element, unless it is known. Mostly all are the same.

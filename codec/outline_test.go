@@ -22,8 +22,8 @@ import (
 	golden "github.com/hookgate/hookgate/proto"
 )
 
-// sameOutline decodes a body in both ways, and holds them against each other. It returns the outline, or the error of
-// both.
+// sameOutline decodes a body in all ways, and holds them against each other. It returns the outline, or the error of
+// all.
 func sameOutline(t *testing.T, c *Codec, body []byte, m proto.Message) (Outline, error) {
 	t.Helper()
 	whole, short := m.ProtoReflect().New().Interface(), m.ProtoReflect().New().Interface()
@@ -32,8 +32,18 @@ func sameOutline(t *testing.T, c *Codec, body []byte, m proto.Message) (Outline,
 	if !reflect.DeepEqual(err, wantErr) {
 		t.Fatalf("%.2000s\nthe outline: %#v\nthe message: %#v", body, err, wantErr)
 	}
+	kept := m.ProtoReflect().New().Interface()
+	keeps, keepErr := c.DecodeElements(body, kept, Guard{})
+	if !reflect.DeepEqual(keepErr, wantErr) {
+		t.Fatalf("%.2000s\nwith its elements: %#v\nthe message: %#v", body, keepErr, wantErr)
+	}
 	if err != nil {
 		return found, err
+	}
+	sameElements(t, body, kept, whole, keeps)
+	keeps.Elements = nil
+	if !reflect.DeepEqual(keeps, found) {
+		t.Fatalf("%.2000s\ngot %+v, with its elements %+v", body, found, keeps)
 	}
 	namespaces := leaveOut(whole, found.Unbuilt)
 	if found.Complete != complete || found.Unbuilt && !complete || !slices.Equal(found.Namespaces, namespaces) {
@@ -43,6 +53,32 @@ func sameOutline(t *testing.T, c *Codec, body []byte, m proto.Message) (Outline,
 		t.Fatalf("%.2000s\nthe outline: %v\nthe message: %v", body, short, whole)
 	}
 	return found, nil
+}
+
+// sameElements holds an outline together with its elements, as protobuf, against the whole message.
+func sameElements(t *testing.T, body []byte, outline, whole proto.Message, found Outline) {
+	t.Helper()
+	wire, err := proto.Marshal(outline)
+	if err != nil {
+		t.Fatalf("%.2000s\nthe outline: %v", body, err)
+	}
+	if found.Unbuilt != (found.Elements != nil) {
+		t.Fatalf("%.2000s\nunbuilt %t, but elements %v", body, found.Unbuilt, found.Elements)
+	}
+	if found.Elements != nil {
+		var b bytes.Buffer
+		if n, err := found.Elements.WriteTo(&b); err != nil || int(n) != b.Len() || b.Len() != found.Elements.Size() {
+			t.Fatalf("%.2000s\nwrote %d bytes of %d: %v", body, n, found.Elements.Size(), err)
+		}
+		wire = append(wire, b.Bytes()...)
+	}
+	got := whole.ProtoReflect().New().Interface()
+	if err := proto.Unmarshal(wire, got); err != nil {
+		t.Fatalf("%.2000s\nits protobuf: %v", body, err)
+	}
+	if !proto.Equal(got, whole) {
+		t.Fatalf("%.2000s\nits protobuf: %v\nthe message: %v", body, got, whole)
+	}
 }
 
 // leaveOut takes the items out of a message if they are unbuilt, and returns the namespaces of their holders.
@@ -279,6 +315,64 @@ func TestOutlineReserves(t *testing.T) {
 	}
 }
 
+// TestElementsReserve holds that memory is reserved for elements that are kept, but for the texts in the body.
+func TestElementsReserve(t *testing.T) {
+	c := New(catalog.New())
+	long := strings.Repeat("x", 1<<20)
+	for name, tc := range map[string]struct {
+		body        string
+		least, most int64 // bytes to be reserved
+	}{
+		"String":  {`"items":[{"uid":"` + long + `"}]}`, 0, 0},
+		"Object":  {`"items":[{"object":"` + long + `"}]}`, 0, 0},
+		"Items":   {`"items":[` + repeated(10_000, `{"uid":"%d","variables":[{}]}`) + `]}`, 3 * 10_000 * partSize, 1 << 20},
+		"Escaped": {`"items":[{"uid":"\t` + long + `"}]}`, 3 << 20, 4 << 20},
+		"Name":    {`"items":[{"` + long + `":0}]}`, 3 << 20, 4 << 20},
+	} {
+		var reserved int64
+		g := Guard{Reserve: func(n int64) error { reserved += n; return nil }}
+		if _, err := c.DecodeElements([]byte(patchesHead+tc.body), &hooksv1alpha1.GeneratePatchesRequest{}, g); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if reserved < tc.least-meterStep || reserved > tc.most {
+			t.Errorf("%s: %d bytes were reserved, want %d to %d", name, reserved, tc.least, tc.most)
+		}
+		full := errors.New("the memory is used up")
+		g.Reserve = func(int64) error { return full }
+		_, err := c.DecodeElements([]byte(patchesHead+tc.body), &hooksv1alpha1.GeneratePatchesRequest{}, g)
+		if tc.least > 0 && !errors.Is(err, full) || tc.least == 0 && err != nil {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+}
+
+// TestElementsAreWrittenAsFarAsPossible holds that the first error ends writing.
+func TestElementsAreWrittenAsFarAsPossible(t *testing.T) {
+	body := []byte(patchesHead + `"items":[` + repeated(100, `{"uid":"%d"}`) + `]}`)
+	found, err := New(catalog.New()).DecodeElements(body, &hooksv1alpha1.GeneratePatchesRequest{}, Guard{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	full := errors.New("full")
+	if n, err := found.Elements.WriteTo(&limitedWriter{left: 50, err: full}); n != 50 || !errors.Is(err, full) {
+		t.Errorf("wrote %d bytes, %v", n, err)
+	}
+}
+
+// limitedWriter fails after some bytes.
+type limitedWriter struct {
+	left int
+	err  error
+}
+
+func (w *limitedWriter) Write(p []byte) (int, error) {
+	n := min(len(p), w.left)
+	if w.left -= n; n < len(p) {
+		return n, w.err
+	}
+	return n, nil
+}
+
 // TestOutlineLooksAtTheDeadline holds that a large body is not read to its end once its context is done.
 func TestOutlineLooksAtTheDeadline(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
@@ -324,5 +418,14 @@ func FuzzOutline(f *testing.F) {
 		_, _ = sameOutline(t, c, body, m) // the error is compared
 		short := m.ProtoReflect().New().Interface()
 		decodeMemory.Check(t, len(body), func() { _, _ = c.DecodeOutline(body, short, Guard{}) })
+		proto.Reset(short)
+		decodeMemory.Check(t, len(body), func() { _, _ = c.DecodeElements(body, short, Guard{}) })
 	})
+}
+
+// TestPartSize holds that as much is reserved for a part as it takes.
+func TestPartSize(t *testing.T) {
+	if size := reflect.TypeFor[part]().Size(); size != partSize {
+		t.Errorf("a part has %d bytes", size)
+	}
 }

@@ -44,8 +44,9 @@ type field struct {
 	always bool    // written even when empty
 	offset uintptr // of the field in the Go struct; the shape tells its type
 
-	outlined  bool // its elements are left out of outlines
-	namespace bool // of the holder of such an element
+	tag       uint32 // on the wire, if it is of wire type LEN
+	outlined  bool   // its elements are left out of outlines
+	namespace bool   // of the holder of such an element
 
 	text    string   // shapeTypeMeta: the only text allowed
 	enum    []string // shapeEnum: texts by number
@@ -60,6 +61,8 @@ type table struct {
 	tables  *int         // number of tables
 	fields  []field      // in the order in which they are written, at most 32
 	unknown uintptr      // offset of unknown_members in the Go struct
+	// unknownTag is the tag of an entry of unknown_members on the wire.
+	unknownTag uint32
 
 	sliceType reflect.Type // of []goType
 	cost      int          // bytes that a list needs for an element
@@ -129,6 +132,7 @@ func (b *builder) table(md protoreflect.MessageDescriptor, goType reflect.Type) 
 			panic(fmt.Sprintf("codec: %s has no field in %s", fd.FullName(), goType))
 		case fd.Name() == "unknown_members":
 			t.unknown, hasUnknown = f.Offset, f.Type == reflect.TypeFor[map[string]*hooksv1alpha1.JSON]()
+			t.unknownTag = tagOf(fd.Number())
 		case !catalog.InJSON(fd):
 		default:
 			t.fields = append(t.fields, b.field(fd, f))
@@ -141,7 +145,7 @@ func (b *builder) table(md protoreflect.MessageDescriptor, goType reflect.Type) 
 }
 
 func (b *builder) field(fd protoreflect.FieldDescriptor, sf reflect.StructField) field {
-	f := field{name: fd.JSONName(), offset: sf.Offset, always: AlwaysWritten(fd)}
+	f := field{name: fd.JSONName(), offset: sf.Offset, always: AlwaysWritten(fd), tag: tagOf(fd.Number())}
 	f.namespace = fd.ContainingMessage().Name() == holderReference && fd.Name() == "namespace"
 	f.prefix = string(append(jsonscan.AppendString(nil, f.name), ':'))
 	var ok bool

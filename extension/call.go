@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/via"
 	"github.com/hookgate/hookgate/registry"
@@ -20,8 +21,10 @@ type Call struct {
 	Hook    *catalog.Hook
 	Handler *registry.Entry
 	// Request is a message of type Hook.Request. It is nil if nothing between the caller and the handler reads it, so that
-	// Body is sent on. Then Outline is the request without some of its elements, as Codec.DecodeOutline reads it.
+	// Body is sent on. Then Outline is the request without some of its elements, as Codec.DecodeOutline reads it, and
+	// Elements are these, if the handler is called over gRPC.
 	Request, Outline proto.Message
+	Elements         *codec.Elements
 	// Body is the JSON of Request as the caller sent it, which is sent on unchanged. Nil means to encode Request.
 	Body []byte
 	// PolicyError, if it is not nil, says why the handler's ExtensionPolicy could not be evaluated for the request.

@@ -46,19 +46,33 @@ func NewGRPC(config Config) *GRPC {
 }
 
 // Call sends the request to the handler and returns its answer, as REST.Call does, and with the same kinds of errors.
-// Call.Body is not used.
+// Call.Body is not used. Without a Request, it sends Outline and Elements.
 func (g *GRPC) Call(ctx context.Context, c Call) (Result, error) {
 	x := callRequest(c)
-	out, _, err := g.invoke(ctx, c.Handler.Registration.ClientConfig, &x,
-		catalog.WithHandler(c.Request, c.Handler.Handler.Name))
+	in, err := c.message()
+	if err != nil {
+		return Result{}, x.fail(hook.Internal, err.Error(), err).WithHandler(c.Handler.Name)
+	}
+	out, _, failed := g.invoke(ctx, c.Handler.Registration.ClientConfig, &x, in)
 	result := Result{
 		Response: out, Sent: x.rpc.Sent.Load(), Received: x.rpc.Received.Load(),
-		Inconclusive: x.isInconclusive(err),
+		Inconclusive: x.isInconclusive(failed),
 	}
-	if err != nil {
-		return result, err.WithHandler(c.Handler.Name)
+	if failed != nil {
+		return result, failed.WithHandler(c.Handler.Name)
 	}
 	return result, nil
+}
+
+// message returns the request over gRPC.
+func (c *Call) message() (wire.Sized, error) {
+	switch name := c.Handler.Handler.Name; {
+	case c.Request != nil:
+		return wire.SizeOf(catalog.WithHandler(c.Request, name)), nil
+	case c.Elements != nil:
+		return wire.SizeOf(catalog.WithHandler(c.Outline, name)).With(c.Elements), nil
+	}
+	return wire.Sized{}, errors.New("a request that was not built cannot be sent over gRPC without its elements")
 }
 
 // Discover asks the extension at cc for its handlers, as REST.Discover does. One that does not implement discovery but
@@ -79,7 +93,7 @@ func (g *GRPC) Discover(ctx context.Context, cc registry.ClientConfig) (Discover
 	}
 	d, absent, failed := discoverGroups(g.config.Catalog, func(h *catalog.Hook) (Discovered, bool, *hook.Error) {
 		x := request(h)
-		out, absent, failed := g.invoke(bounded, cc, x, h.Request.New().Interface())
+		out, absent, failed := g.invoke(bounded, cc, x, wire.SizeOf(h.Request.New().Interface()))
 		if failed != nil {
 			return Discovered{}, absent, failed
 		}
@@ -98,12 +112,11 @@ func (g *GRPC) Discover(ctx context.Context, cc registry.ClientConfig) (Discover
 
 // invoke sends in and returns the answer, a fresh message that has been checked, or whether the server does not
 // implement the method.
-func (g *GRPC) invoke(ctx context.Context, cc registry.ClientConfig, x *request, in proto.Message) (
+func (g *GRPC) invoke(ctx context.Context, cc registry.ClientConfig, x *request, in wire.Sized) (
 	response proto.Message, unimplemented bool, failed *hook.Error,
 ) {
 	x.rpc = &connect.RPC{}
-	sized := wire.SizeOf(in)
-	size := int64(sized.Size)
+	size := int64(in.Size)
 	if size > g.config.MaxBytes {
 		return nil, false, x.tooLarge(size, g.config.MaxBytes)
 	}
@@ -121,7 +134,7 @@ func (g *GRPC) invoke(ctx context.Context, cc registry.ClientConfig, x *request,
 	}
 	defer channel.release()
 
-	answer, err := g.send(ctx, channel, x, sized)
+	answer, err := g.send(ctx, channel, x, in)
 	out := answer.Message
 	switch failed := x.beyond(answer.Err); {
 	case failed != nil:

@@ -27,8 +27,10 @@ type Request struct {
 	// Message is of type Hook.Request. It is only read. It is nil for a Body of which only the Outline is read.
 	Message proto.Message
 	// Outline is what Codec.DecodeOutline makes of Body if there is no Message, and Namespaces are those that it finds.
+	// Elements are what the outline lacks, for handlers that are called over gRPC.
 	Outline    proto.Message
 	Namespaces []string
+	Elements   *codec.Elements
 	// Body is the JSON of Message as the caller sent it. It is nil for gRPC, and if the body lacks kind and apiVersion,
 	// so that it cannot be sent on unchanged.
 	Body []byte
@@ -67,8 +69,8 @@ func incomingFrom(ctx context.Context) *incoming {
 }
 
 // request returns the request of which m is the message. A request in JSON is decoded into m, which has nothing but the
-// name of the handler so far, and as an outline if unread says that nothing reads more of it.
-func (in *incoming) request(c *codec.Codec, m proto.Message, unread func(handler string) bool) (Request, error) {
+// name of the handler so far, and as what wanted says of that name.
+func (in *incoming) request(c *codec.Codec, m proto.Message, wanted func(handler string) reading) (Request, error) {
 	r := Request{Hook: in.hook, Message: m, Via: in.via}
 	if named, ok := m.(interface{ GetHandler() string }); ok {
 		r.Handler = named.GetHandler()
@@ -76,7 +78,7 @@ func (in *incoming) request(c *codec.Codec, m proto.Message, unread func(handler
 	if !in.isJSON {
 		return r, nil
 	}
-	found, err := in.decode(c, m, unread(r.Handler))
+	found, err := in.decode(c, m, wanted(r.Handler))
 	if err != nil {
 		return r, err
 	}
@@ -84,13 +86,13 @@ func (in *incoming) request(c *codec.Codec, m proto.Message, unread func(handler
 		r.Body = in.body
 	}
 	if found.Unbuilt {
-		r.Message, r.Outline, r.Namespaces = nil, m, found.Namespaces
+		r.Message, r.Outline, r.Namespaces, r.Elements = nil, m, found.Namespaces, found.Elements
 	}
 	return r, nil
 }
 
 // decode decodes the body, a large one as heavy work. Errors are of kind InvalidRequest, and those of beyond.
-func (in *incoming) decode(c *codec.Codec, m proto.Message, unread bool) (found codec.Outline, err error) {
+func (in *incoming) decode(c *codec.Codec, m proto.Message, as reading) (found codec.Outline, err error) {
 	if len(in.body) == 0 {
 		return found, hook.Errorf(hook.InvalidRequest, "body is empty, want a JSON object")
 	}
@@ -102,9 +104,12 @@ func (in *incoming) decode(c *codec.Codec, m proto.Message, unread bool) (found 
 		defer in.work.End()
 		guard.Step = in.work.Step
 	}
-	if unread {
+	switch as {
+	case unread:
 		found, err = c.DecodeOutline(in.body, m, guard)
-	} else {
+	case unreadToGRPC:
+		found, err = c.DecodeElements(in.body, m, guard)
+	default:
 		found.Complete, err = c.DecodeGuarded(in.body, m, guard)
 	}
 	if refused := beyond(err); refused != nil {

@@ -32,15 +32,15 @@ func TestRequestInJSON(t *testing.T) {
 		"NotJSON":      {"", "x", false, "invalid JSON at byte 0: unexpected 'x', want a value"},
 	}
 	for name, tc := range tests {
-		for _, unread := range []bool{false, true} {
+		for _, as := range []reading{readWhole, unread, unreadToGRPC} {
 			t.Run(name, func(t *testing.T) {
 				in := incoming{hook: hookOf(t, "BeforeClusterCreate"), isJSON: true, body: []byte(tc.body)}
 				m := &hooksv1alpha1.BeforeClusterCreateRequest{Handler: "v.acme"}
-				r, err := in.request(mandated, m, func(handler string) bool {
+				r, err := in.request(mandated, m, func(handler string) reading {
 					if handler != "v.acme" {
 						t.Errorf("the handler is %q", handler)
 					}
-					return unread
+					return as
 				})
 				if tc.want != "" {
 					if hook.KindOf(err) != hook.InvalidRequest || err.Error() != tc.want {
@@ -78,8 +78,8 @@ func TestRequestInJSONBeyondAGuard(t *testing.T) {
 	} {
 		in := incoming{hook: hookOf(t, "GeneratePatches"), isJSON: true, body: []byte(tc.body)}
 		in.guard = codec.Guard{Reserve: func(int64) error { return tc.err }}
-		for _, unread := range []bool{false, true} {
-			_, err := in.request(mandated, &hooksv1alpha1.GeneratePatchesRequest{}, func(string) bool { return unread })
+		for _, as := range []reading{readWhole, unread, unreadToGRPC} {
+			_, err := in.request(mandated, &hooksv1alpha1.GeneratePatchesRequest{}, func(string) reading { return as })
 			if hook.KindOf(err) != tc.want || tc.want == hook.Overloaded && !errors.Is(err, full) {
 				t.Errorf("%s: got %v, want an error of kind %s", name, err, tc.want)
 			}

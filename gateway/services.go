@@ -94,8 +94,8 @@ func Answer[Response proto.Message](ctx context.Context, d *Dispatcher, req prot
 		return none, internalError(fmt.Errorf("%T did not come through a front", req))
 	}
 	snapshot := d.config.Registry.Snapshot()
-	r, err := in.request(d.config.Codec, req, func(handler string) bool {
-		return goesUnread(snapshot, in.hook, handler, d.config.Objects)
+	r, err := in.request(d.config.Codec, req, func(handler string) reading {
+		return readingOf(snapshot, in.hook, handler, d.config.Objects)
 	})
 	if err != nil {
 		return none, err

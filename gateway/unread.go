@@ -9,36 +9,59 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// goesUnread reports whether a request in JSON is sent to its handlers as the caller wrote it, and nothing on the way
-// reads the elements that its outline lacks. Whatever reads them, or makes another request of them, is a condition
-// here, or it finds a Call without a Request:
+// reading is how much of a request in JSON is read as a message on its way.
+type reading int
+
+const (
+	readWhole reading = iota
+	// unread means that all handlers get the elements that its outline lacks as the caller wrote them, and nothing else
+	// reads them; unreadToGRPC that some of the handlers get them as protobuf.
+	unread
+	unreadToGRPC
+)
+
+// readingOf returns how much of a request in JSON is read. Whatever reads the elements that its outline lacks, or makes
+// another request of them, is a condition here, or it finds a Call without a Request:
 //
 //   - selectors and conditions read the newest version of a hook, for which other versions are converted;
 //   - a version of the hook, or of Cluster API's objects, that the handler wants and the caller has not sent;
 //   - settings of the ExtensionConfig, which are added;
-//   - a cache, whose key is made of the message;
-//   - gRPC.
+//   - a cache, whose key is made of the message.
 //
 // Selectors read the outline, and conditions the JSON.
-func goesUnread(s *registry.Snapshot, h *catalog.Hook, handler string, objects *convert.Objects) bool {
+func readingOf(s *registry.Snapshot, h *catalog.Hook, handler string, objects *convert.Objects) reading {
 	if h != h.Hub() {
-		return false
+		return readWhole
 	}
 	if isNamed(s, h, handler) {
 		e, ok := s.Handler(handler)
-		return ok && sendsBody(h, e, objects)
+		if !ok {
+			return readWhole
+		}
+		return readingFor(h, e, objects)
 	}
+	most := unread
 	for _, e := range s.Handlers(h.GroupHook()) {
-		if !sendsBody(h, e, objects) {
-			return false
+		switch readingFor(h, e, objects) {
+		case readWhole:
+			return readWhole
+		case unreadToGRPC:
+			most = unreadToGRPC
 		}
 	}
-	return true
+	return most
 }
 
-// sendsBody reports whether a call of the hook to the handler is the caller's body.
-func sendsBody(h *catalog.Hook, e *registry.Entry, objects *convert.Objects) bool {
-	return e.Registration.ClientConfig.Protocol == registry.REST && e.Handler.Hook.Version == h.Version &&
-		len(e.Registration.Settings) == 0 && cacheTTL(e) == 0 &&
-		(e.Handler.ClusterAPIVersion == "" || !objects.Concern(h.Request.Descriptor()))
+// readingFor returns how much of a request is read if it is for one handler.
+func readingFor(h *catalog.Hook, e *registry.Entry, objects *convert.Objects) reading {
+	switch {
+	case e.Handler.Hook.Version != h.Version, len(e.Registration.Settings) > 0, cacheTTL(e) != 0,
+		e.Handler.ClusterAPIVersion != "" && objects.Concern(h.Request.Descriptor()):
+		return readWhole
+	case e.Registration.ClientConfig.Protocol == registry.REST:
+		return unread
+	case e.Registration.ClientConfig.Protocol == registry.GRPC:
+		return unreadToGRPC
+	}
+	return readWhole
 }

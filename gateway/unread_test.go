@@ -17,6 +17,7 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace/noop"
+	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 
@@ -73,7 +74,7 @@ func (g *unreadGateway) transport(t *testing.T, c extension.Call) (extension.Res
 	text := c.Body
 	if text == nil || c.Handler.Registration.ClientConfig.Protocol == registry.GRPC {
 		var err error
-		if text, err = mandated.Append(nil, c.Request); err != nil {
+		if text, err = mandated.Append(nil, messageOf(t, c)); err != nil {
 			t.Errorf("the request cannot be sent: %v", err)
 		}
 	}
@@ -85,6 +86,29 @@ func (g *unreadGateway) transport(t *testing.T, c extension.Call) (extension.Res
 	return extension.Result{Response: &hooksv1alpha1.GeneratePatchesResponse{
 		Status: success, Items: []*hooksv1alpha1.GeneratePatchesResponseItem{{Uid: "2", Patch: []byte("[]")}},
 	}}, nil
+}
+
+// messageOf returns the request of a call, with the elements that its outline lacks.
+func messageOf(t *testing.T, c extension.Call) proto.Message {
+	t.Helper()
+	if c.Request != nil {
+		return c.Request
+	}
+	text, err := proto.Marshal(c.Outline)
+	if err != nil {
+		t.Error(err)
+	}
+	b := bytes.NewBuffer(text)
+	if c.Elements == nil {
+		t.Error("the elements are lost")
+	} else if _, err = c.Elements.WriteTo(b); err != nil {
+		t.Error(err)
+	}
+	m := c.Hook.Request.New().Interface()
+	if err = proto.Unmarshal(b.Bytes(), m); err != nil {
+		t.Error(err)
+	}
+	return m
 }
 
 func jsonOf(t *testing.T, text []byte) (v any) {
@@ -133,7 +157,7 @@ func TestItemsAreBuiltWhereTheyAreRead(t *testing.T) {
 		"NoHandler":          {reason: "there is none", handler: "w.acme", kind: hook.UnknownHandler},
 		"Settings":           {reason: "they are added to the message", register: settings, calls: 2},
 		"AnySettings":        {reason: "also without a name", register: settings, handler: "-", calls: 2},
-		"GRPC":               {reason: "it wants the message", register: func(r *registry.Registration) { r.ClientConfig.Protocol = registry.GRPC }, calls: 2},
+		"GRPC":               {reason: "the items are sent as protobuf", register: func(r *registry.Registration) { r.ClientConfig.Protocol = registry.GRPC }, unread: true, calls: 2},
 		"Namespaces":         {reason: "of all items", register: namespaces("kubernetes.io/metadata.name in (red, blue)"), unread: true, calls: 2},
 		"OtherNamespaces":    {reason: "one item is in another namespace", register: namespaces("kubernetes.io/metadata.name=red"), kind: hook.UnknownHandler},
 		"AnyOtherNamespaces": {reason: "one item is in another namespace", register: namespaces("kubernetes.io/metadata.name=red"), handler: "-", kind: hook.UnknownHandler},
@@ -223,7 +247,7 @@ func TestWrongItemsAreRefused(t *testing.T) {
 	}
 }
 
-// A link that forgets its condition in sendsBody fails the call, instead of sending a request without items.
+// A link that forgets its condition in readingOf fails the call, instead of sending a request without items.
 func TestUnbuiltRequestsAreNeverSentByMistake(t *testing.T) {
 	for _, protocol := range []registry.Protocol{registry.REST, registry.GRPC} {
 		f := newFixture(t, nil)
@@ -246,6 +270,37 @@ func TestUnbuiltRequestsAreNeverSentByMistake(t *testing.T) {
 	}
 }
 
+// A request for several handlers is read as the one that needs most of it.
+func TestReadingOf(t *testing.T) {
+	reg := func(name string, protocol registry.Protocol, settings map[string]string) registry.Registration {
+		r := registrationOf(name, handlerOf("v", "ValidateTopology", hook.Fail))
+		r.ClientConfig.Protocol, r.Settings = protocol, settings
+		return r
+	}
+	rest, overGRPC := reg("rest", registry.REST, nil), reg("grpc", registry.GRPC, nil)
+	reads := reg("reads", registry.GRPC, map[string]string{"a": "b"})
+	for name, tc := range map[string]struct {
+		registered []registry.Registration
+		handler    string
+		want       reading
+	}{
+		"none":        {nil, "", unread},
+		"REST":        {[]registry.Registration{rest}, "", unread},
+		"gRPC":        {[]registry.Registration{overGRPC}, "", unreadToGRPC},
+		"both":        {[]registry.Registration{overGRPC, rest}, "", unreadToGRPC},
+		"settings":    {[]registry.Registration{overGRPC, reads, rest}, "", readWhole},
+		"one of them": {[]registry.Registration{overGRPC, reads, rest}, "v.rest", unread},
+		"another":     {[]registry.Registration{overGRPC, reads, rest}, "v.grpc", unreadToGRPC},
+		"the third":   {[]registry.Registration{overGRPC, reads, rest}, "v.reads", readWhole},
+		"no such one": {[]registry.Registration{rest}, "v.none", readWhole},
+	} {
+		s := filled(t, tc.registered...).Snapshot()
+		if got := readingOf(s, hookOf(t, "ValidateTopology"), tc.handler, nil); got != tc.want {
+			t.Errorf("%s: got %d, want %d", name, got, tc.want)
+		}
+	}
+}
+
 // The bytes of a request that nothing reads get to the extension, whatever their size.
 func TestUnreadBodiesAreSentOnUnchanged(t *testing.T) {
 	for _, pad := range []int{0, 1 << 20} {
@@ -263,6 +318,50 @@ func TestUnreadBodiesAreSentOnUnchanged(t *testing.T) {
 		}
 		if string(got) != body {
 			t.Errorf("%d bytes: got %.500s", len(body), got)
+		}
+	}
+}
+
+// patcher is an extension over gRPC that keeps the last request.
+type patcher struct {
+	hooksv1alpha1.UnimplementedTopologyMutationHooksServiceServer
+	last proto.Message
+}
+
+func (p *patcher) GeneratePatches(_ context.Context, in *hooksv1alpha1.GeneratePatchesRequest) (
+	*hooksv1alpha1.GeneratePatchesResponse, error,
+) {
+	p.last = in
+	return &hooksv1alpha1.GeneratePatchesResponse{Status: success}, nil
+}
+
+// An extension over gRPC gets the same message whether the gateway has built its items or not, whatever their size. A
+// request with more items than may be is refused either way.
+func TestUnreadItemsAreSentOverGRPC(t *testing.T) {
+	f, p := newFixture(t, nil), &patcher{}
+	f.registerGRPC(t, func(s *grpc.Server) { hooksv1alpha1.RegisterTopologyMutationHooksServiceServer(s, p) },
+		handlerOf("v", "GeneratePatches", hook.Fail))
+	for _, pad := range []int{0, 1000, 100 << 10, 1 << 20} {
+		var got []proto.Message
+		for _, body := range []string{unreadBody, readBody} {
+			body = strings.Replace(body, `"a":2`, `"\u0061": "`+strings.Repeat("x", pad)+`"`, 1)
+			body = strings.Replace(body, `"uid":"1"`, `"uid":"\u0031\ud83d\ude00"`, 1)
+			if resp := f.post(t, patchesPath+"/v.acme", body); resp.code != http.StatusOK {
+				t.Fatalf("%d bytes: got %s: %s", pad, resp.status, resp.body)
+			}
+			got = append(got, p.last)
+		}
+		if diff := cmp.Diff(got[1], got[0], protocmp.Transform()); diff != "" {
+			t.Errorf("%d bytes: -built +unbuilt\n%.2000s", pad, diff)
+		}
+		if items := got[0].(*hooksv1alpha1.GeneratePatchesRequest).GetItems(); len(items) != 2 || items[0].GetUid() != "1😀" {
+			t.Errorf("%d bytes: got %d items: %.200v", pad, len(items), items)
+		}
+	}
+	for _, head := range []string{unreadHead + ",", ""} {
+		body := `{` + head + `"items":[` + strings.Repeat("{},", 100_000) + `{}]}`
+		if resp := f.post(t, patchesPath+"/v.acme", body); resp.code != http.StatusRequestEntityTooLarge {
+			t.Errorf("too many items: got %s: %s", resp.status, resp.body)
 		}
 	}
 }

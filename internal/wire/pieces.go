@@ -4,6 +4,8 @@
 package wire
 
 import (
+	"io"
+
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/encoding/protowire"
 	"google.golang.org/protobuf/proto"
@@ -14,18 +16,30 @@ import (
 // that none is gone through twice; they must not be changed before it is sent.
 type Sized struct {
 	Message proto.Message
-	Size    int
+	// Rest is written after the message, as fields that it lacks. It may be nil.
+	Rest Rest
+	Size int // of both
+}
+
+// Rest is a part of a message that writes itself.
+type Rest interface {
+	io.WriterTo
+	// Size returns the number of bytes that WriteTo writes.
+	Size() int
 }
 
 // SizeOf determines the size of m.
-func SizeOf(m proto.Message) Sized { return Sized{m, proto.Size(m)} }
+func SizeOf(m proto.Message) Sized { return Sized{Message: m, Size: proto.Size(m)} }
+
+// With adds a rest.
+func (m Sized) With(rest Rest) Sized { return Sized{m.Message, rest, m.Size + rest.Size()} }
 
 // sized writes messages whose sizes were determined before.
 var sized = proto.MarshalOptions{UseCachedSize: true}
 
 func (m Sized) marshal() (mem.BufferSlice, error) {
-	if m.Size > 2*pieceSize {
-		return inPieces(m.Message.ProtoReflect())
+	if m.Size > 2*pieceSize || m.Rest != nil {
+		return inPieces(m.Message.ProtoReflect(), m.Rest)
 	}
 	if mem.IsBelowBufferPoolingThreshold(m.Size) {
 		text, err := sized.MarshalAppend(make([]byte, 0, m.Size), m.Message)
@@ -58,24 +72,27 @@ type pieceWriter struct {
 }
 
 // inPieces writes the elements of m's lists of messages, whose sizes were determined before, into pieces, after its other
-// fields.
-func inPieces(m protoreflect.Message) (mem.BufferSlice, error) {
+// fields, and then the rest.
+func inPieces(m protoreflect.Message, rest Rest) (mem.BufferSlice, error) {
 	var w pieceWriter
-	rest := m.Type().New()
-	rest.SetUnknown(m.GetUnknown())
+	others := m.Type().New()
+	others.SetUnknown(m.GetUnknown())
 	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		if !isListOfMessages(f) {
-			rest.Set(f, v)
+			others.Set(f, v)
 		}
 		return true
 	})
-	err := w.write(rest.Interface(), proto.Size(rest.Interface()), nil)
+	err := w.write(others.Interface(), proto.Size(others.Interface()), nil)
 	m.Range(func(f protoreflect.FieldDescriptor, v protoreflect.Value) bool {
 		if err == nil && isListOfMessages(f) {
 			err = w.writeList(f, v.List())
 		}
 		return err == nil
 	})
+	if err == nil && rest != nil {
+		_, err = rest.WriteTo(&w)
+	}
 	w.finish()
 	if err != nil {
 		w.done.Free()
@@ -108,6 +125,19 @@ func (w *pieceWriter) write(m proto.Message, size int, head []byte) (err error) 
 	}
 	w.text, err = sized.MarshalAppend(append(w.text, head...), m)
 	return err
+}
+
+// Write writes text into as many pieces as it takes.
+func (w *pieceWriter) Write(text []byte) (int, error) {
+	for left := text; len(left) > 0; {
+		if len(w.text) == cap(w.text) {
+			w.finish()
+			w.text = newPiece(pieceSize)
+		}
+		n := min(len(left), cap(w.text)-len(w.text))
+		w.text, left = append(w.text, left[:n]...), left[n:]
+	}
+	return len(text), nil
 }
 
 func (w *pieceWriter) finish() {
