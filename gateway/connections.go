@@ -222,8 +222,8 @@ func (c *connection) SetDeadline(t time.Time) error {
 	return c.Conn.SetDeadline(t)
 }
 
-// answerTime is how long a caller that still sends has to read the last answer. Closing a connection of which not all was
-// read resets it, and what the caller has not read may be lost. It is as long as net/http waits.
+// answerTime is how long a caller that still sends has to read the last answer. Closing a connection of which not all
+// was read resets it, and what the caller has not read may be lost. It is as long as net/http waits.
 const answerTime = 500 * time.Millisecond
 
 // endAfterAnswer makes the connection end when the answer to the request that was read last has been sent.

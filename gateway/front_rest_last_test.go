@@ -54,7 +54,7 @@ func TestRestOfARequestIsNoRequest(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer c.Close()
+			defer func() { _ = c.Close() }()
 			_ = c.SetDeadline(time.Now().Add(time.Minute))
 			if _, err = io.WriteString(c, "POST /first HTTP/1.1\r\nHost: x\r\n"+tc.header+"\r\n"+tc.sent); err != nil {
 				t.Fatal(err)

@@ -65,8 +65,9 @@ func (linger) applies(r *http.Request) bool {
 }
 
 // discard sends what has been written and then reads the rest of the request, within bounds. It is called at the end of
-// the call, with the body as far as it was read, or nil. Over HTTP/1, a request that was not read to its end is the last
-// one of its connection: net/http would take what is still to come for the next one if its own reads had failed, too.
+// the call, with the body as far as it was read, or nil. Over HTTP/1, a request that was not read to its end is the
+// last one of its connection: net/http would take what is still to come for the next one if its own reads had failed,
+// too.
 func (l linger) discard(w http.ResponseWriter, r *http.Request, body *sentBody) {
 	if !l.applies(r) || l.readsToEnd(w, r, body) || r.ProtoMajor != 1 {
 		return

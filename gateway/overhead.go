@@ -14,10 +14,10 @@ import (
 	"github.com/hookgate/hookgate/internal/limits"
 )
 
-// overhead is what a connection of HTTP/2 has sent besides the bodies of its calls, in bytes on the wire: frames such as
-// SETTINGS, PRIORITY, WINDOW_UPDATE or empty DATA, headers, and what TLS adds. Go's servers take any number of such
-// frames, each of which costs the gateway more than its peer. Beyond what calls need, all connections of a front share a
-// rate, and wait. Its zero value is that of a connection without a call. It is safe for concurrent use.
+// overhead is what a connection of HTTP/2 has sent besides the bodies of its calls, in bytes on the wire: frames such
+// as SETTINGS, PRIORITY, WINDOW_UPDATE or empty DATA, headers, and what TLS adds. Go's servers take any number of such
+// frames, each of which costs the gateway more than its peer. Beyond what calls need, all connections of a front share
+// a rate, and wait. Its zero value is that of a connection without a call. It is safe for concurrent use.
 type overhead struct {
 	bytes atomic.Int64
 	// calls is the number of open calls. The bodies of those that wait may be partly received, and not yet read.
@@ -60,8 +60,8 @@ func newOverheadRate() *rate.Limiter {
 	return rate.NewLimiter(limits.OverheadBytesPerSecond, limits.OverheadBytes)
 }
 
-// receive notes that n bytes were received, and waits if they exceed what calls need: for a turn, or until the connection
-// is closed. It closes a connection whose turn would be too late.
+// receive notes that n bytes were received, and waits if they exceed what calls need: for a turn, or until the
+// connection is closed. It closes a connection whose turn would be too late.
 func (c *connection) receive(n int) {
 	if n <= 0 || !c.overhead.received(n) {
 		return

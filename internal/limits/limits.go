@@ -68,9 +68,9 @@ const (
 	// of seconds. Calls of gRPC methods that do not exist count, too.
 	Resets          = 2 * Streams
 	ResetsPerSecond = 50
-	// OverheadBytes is what a connection of HTTP/2 or gRPC may send besides the bodies of its calls, CallOverheadBytes what
-	// it may for each open call besides, and each call that ends makes up for: its header, and what was on its way when it
-	// was answered. A call of Cluster API takes less than 2 KiB, and reading an answer of 20 MiB up to 50 KiB of
+	// OverheadBytes is what a connection of HTTP/2 or gRPC may send besides the bodies of its calls, CallOverheadBytes
+	// what it may for each open call besides, and each call that ends makes up for: its header, and what was on its way
+	// when it was answered. A call of Cluster API takes less than 2 KiB, and reading an answer of 20 MiB up to 50 KiB of
 	// WINDOW_UPDATE. Beyond these, all connections of a front together have OverheadBytesPerSecond, some 15,000 of the
 	// smallest frames, and those whose turn would come after OverheadWait are closed.
 	OverheadBytes          = 64 << 10

@@ -12,8 +12,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// Sized is a message to send whose size is known, in bytes on the wire. Each message in it keeps its own size as well, so
-// that none is gone through twice; they must not be changed before it is sent.
+// Sized is a message to send whose size is known, in bytes on the wire. Each message in it keeps its own size as well,
+// so that none is gone through twice; they must not be changed before it is sent.
 type Sized struct {
 	Message proto.Message
 	// Rest is written after the message, as fields that it lacks. It may be nil.
@@ -71,8 +71,8 @@ type pieceWriter struct {
 	text []byte // of the piece that is being written
 }
 
-// inPieces writes the elements of m's lists of messages, whose sizes were determined before, into pieces, after its other
-// fields, and then the rest.
+// inPieces writes the elements of m's lists of messages, whose sizes were determined before, into pieces, after its
+// other fields, and then the rest.
 func inPieces(m protoreflect.Message, rest Rest) (mem.BufferSlice, error) {
 	var w pieceWriter
 	others := m.Type().New()
