@@ -19,6 +19,7 @@ import (
 	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/connect"
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/overhead"
 	"github.com/hookgate/hookgate/internal/via"
 	"github.com/hookgate/hookgate/internal/wire"
 	"github.com/hookgate/hookgate/registry"
@@ -41,7 +42,7 @@ type GRPC struct {
 func NewGRPC(config Config) *GRPC {
 	config.setDefaults()
 	g := &GRPC{config: config, now: time.Now, healthTimeout: healthTimeout}
-	g.channels.config = &g.config
+	g.channels.config, g.channels.turns = &g.config, overhead.NewTurns()
 	return g
 }
 

@@ -17,6 +17,7 @@ import (
 
 	"github.com/hookgate/hookgate/internal/connect"
 	"github.com/hookgate/hookgate/internal/endpoint"
+	"github.com/hookgate/hookgate/internal/overhead"
 	"github.com/hookgate/hookgate/internal/wire"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -43,6 +44,7 @@ type channel struct {
 // channels holds the channels in use.
 type channels struct {
 	config *Config
+	turns  *overhead.Turns
 
 	mu    sync.Mutex
 	byKey map[routeKey]*channel
@@ -56,7 +58,7 @@ func (cs *channels) get(cc registry.ClientConfig, now time.Time) (*channel, erro
 	if old != nil && now.Before(old.expires) && old.acquire() {
 		return old, nil
 	}
-	c, err := newChannel(cs.config, cc)
+	c, err := cs.newChannel(cc)
 	if err != nil {
 		return nil, err
 	}
@@ -96,7 +98,8 @@ func (cs *channels) retain(ccs []registry.ClientConfig) {
 }
 
 // newChannel returns a channel that its caller has acquired, and that connects when it is first used.
-func newChannel(config *Config, cc registry.ClientConfig) (*channel, error) {
+func (cs *channels) newChannel(cc registry.ClientConfig) (*channel, error) {
+	config := cs.config
 	e, roots, err := parse(cc)
 	if err != nil {
 		return nil, err
@@ -111,6 +114,7 @@ func newChannel(config *Config, cc registry.ClientConfig) (*channel, error) {
 	gc := connect.GRPCConfig{
 		Scheme: hostScheme, Network: e.Network, Address: e.Address, Authority: e.Authority,
 		Failures: resolvers.failures, MaxAnswer: config.MaxBytes, UserAgent: "hookgate",
+		Turns: cs.turns,
 		Options: []grpc.DialOption{
 			grpc.WithDefaultCallOptions(grpc.ForceCodecV2(wire.New())),
 			grpc.WithResolvers(resolvers),

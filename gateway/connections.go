@@ -14,10 +14,9 @@ import (
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/time/rate"
-
 	"github.com/hookgate/hookgate/internal/connlimit"
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/overhead"
 	"github.com/hookgate/hookgate/internal/readahead"
 )
 
@@ -31,8 +30,7 @@ type connections struct {
 	protocol       string
 	total, perHost int
 	logger         *slog.Logger
-	// overhead is the rate of what connections send besides their calls.
-	overhead *rate.Limiter
+	turns          *overhead.Turns // to send something besides calls
 
 	// generation counts how often all connections that were open had to end.
 	generation atomic.Int64
@@ -50,7 +48,7 @@ type connections struct {
 func limitConnections(l net.Listener, protocol string, logger *slog.Logger) *connections {
 	return &connections{
 		Listener: l, protocol: protocol, total: limits.Connections, perHost: limits.HostConnections, logger: logger,
-		overhead: newOverheadRate(), open: map[*connection]struct{}{}, hosts: map[netip.Addr]int{},
+		turns: overhead.NewTurns(), open: map[*connection]struct{}{}, hosts: map[netip.Addr]int{},
 	}
 }
 
@@ -176,7 +174,7 @@ type connection struct {
 	// finished is set once the server has lifted the deadline for the handshakes.
 	finished atomic.Bool
 	resets   resets
-	overhead overhead
+	overhead overhead.Meter
 	cut      atomic.Bool // because of one of them
 	ahead    readahead.Reader
 	closed   chan struct{}
@@ -239,7 +237,9 @@ func (c *connection) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	n, err := c.ahead.Read(c.Conn, p)
-	c.receive(n)
+	if !c.overhead.Receive(n, c.of.turns, c.closed) {
+		c.of.cut(c, "callers send too much besides their calls")
+	}
 	return n, err
 }
 

@@ -4,101 +4,52 @@
 package gateway
 
 import (
-	"io"
-	"net/http"
-	"sync/atomic"
-	"time"
+	"net"
 
-	"golang.org/x/time/rate"
+	"golang.org/x/net/http2"
+	"google.golang.org/grpc/credentials"
 
-	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/overhead"
 )
 
-// overhead is what a connection of HTTP/2 has sent besides the bodies of its calls, in bytes on the wire: frames such
-// as SETTINGS, PRIORITY, WINDOW_UPDATE or empty DATA, headers, and what TLS adds. Go's servers take any number of such
-// frames, each of which costs the gateway more than its peer. Beyond what calls need, all connections of a front share
-// a rate, and wait. Its zero value is that of a connection without a call. It is safe for concurrent use.
-type overhead struct {
-	bytes atomic.Int64
-	// calls is the number of open calls. The bodies of those that wait may be partly received, and not yet read.
-	calls atomic.Int64
-	// none is set if the connection is of HTTP/1.1, which has no frames.
-	none atomic.Bool
+// countingCredentials are credentials of a server whose connections count what is body in the frames of HTTP/2: gRPC
+// shows a message only once it has arrived as a whole.
+type countingCredentials struct {
+	credentials.TransportCredentials
 }
 
-// begin notes that a call begins, over a major version of HTTP.
-func (o *overhead) begin(protoMajor int) {
-	o.calls.Add(1)
-	if protoMajor < 2 && !o.none.Load() {
-		o.none.Store(true)
+// ServerHandshake makes the handshake.
+func (c countingCredentials) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
+	conn, info, err := c.TransportCredentials.ServerHandshake(raw)
+	if of, ok := raw.(*connection); ok && err == nil {
+		conn = &framedConn{Conn: conn, of: of, frames: overhead.FramesOfClient()}
 	}
+	return conn, info, err
 }
 
-// end notes that a call has ended. Whatever of its body is still on its way, nobody reads.
-func (o *overhead) end() {
-	o.calls.Add(-1)
-	o.less(limits.CallOverheadBytes)
+// Clone returns a copy.
+func (c countingCredentials) Clone() credentials.TransportCredentials {
+	return countingCredentials{c.TransportCredentials.Clone()}
 }
 
-// received notes that bytes were received, and reports whether they exceed what calls need.
-func (o *overhead) received(n int) bool {
-	return !o.none.Load() && o.bytes.Add(int64(n)) > limits.OverheadBytes+o.calls.Load()*limits.CallOverheadBytes
+// framedConn is a connection that counts what is body in the frames that are read.
+type framedConn struct {
+	net.Conn
+	of     *connection
+	frames overhead.Frames
 }
 
-// less notes that n of the bytes were no overhead.
-func (o *overhead) less(n int64) {
-	for {
-		bytes := o.bytes.Load()
-		if bytes == 0 || o.bytes.CompareAndSwap(bytes, max(bytes-n, 0)) {
-			return
+// Read reads.
+func (c *framedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	var body int
+	for frame, payload := range c.frames.Follow(p[:n]) {
+		if frame.Type == http2.FrameData {
+			body += len(payload)
 		}
 	}
-}
-
-// newOverheadRate returns the rate that the connections of a front share. A read is no larger than the read-ahead.
-func newOverheadRate() *rate.Limiter {
-	return rate.NewLimiter(limits.OverheadBytesPerSecond, limits.OverheadBytes)
-}
-
-// receive notes that n bytes were received, and waits if they exceed what calls need: for a turn, or until the
-// connection is closed. It closes a connection whose turn would be too late.
-func (c *connection) receive(n int) {
-	if n <= 0 || !c.overhead.received(n) {
-		return
-	}
-	turn := c.of.overhead.ReserveN(time.Now(), min(n, limits.OverheadBytes))
-	wait := turn.Delay()
-	if wait > limits.OverheadWait {
-		turn.Cancel()
-		c.of.cut(c, "callers send too much besides their calls")
-		return
-	}
-	timer := time.NewTimer(wait)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-c.closed:
-	}
-}
-
-// countedBody is the body of a request over HTTP/2, which is no overhead of its connection.
-type countedBody struct {
-	io.ReadCloser
-	of *connection
-}
-
-// Read reads the body.
-func (b countedBody) Read(p []byte) (int, error) {
-	n, err := b.ReadCloser.Read(p)
-	if n > 0 {
-		b.of.overhead.less(int64(n))
+	if body > 0 {
+		c.of.overhead.Less(int64(body))
 	}
 	return n, err
-}
-
-// countBody counts the body of r, which is of connection c.
-func countBody(r *http.Request, c *connection) {
-	if r.ProtoMajor >= 2 && r.Body != http.NoBody {
-		r.Body = countedBody{r.Body, c}
-	}
 }

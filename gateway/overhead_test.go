@@ -5,7 +5,6 @@ package gateway
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"log/slog"
 	"net"
@@ -62,18 +61,18 @@ func TestOverheadRate(t *testing.T) {
 	}{
 		{"no call", func(*connection) {}, limits.OverheadBytes},
 		{"open calls", func(c *connection) {
-			c.overhead.begin(2)
-			c.overhead.begin(2)
+			c.overhead.Begin(2)
+			c.overhead.Begin(2)
 		}, limits.OverheadBytes + 2*limits.CallOverheadBytes},
 		{"body", func(c *connection) {
-			c.overhead.begin(2)
-			c.overhead.bytes.Store(20 << 20)
-			c.overhead.less(20 << 20)
+			c.overhead.Begin(2)
+			c.overhead.Receive(limits.OverheadBytes+limits.CallOverheadBytes, nil, nil)
+			c.overhead.Less(20 << 20)
 		}, limits.OverheadBytes + limits.CallOverheadBytes},
 		{"call ended", func(c *connection) {
-			c.overhead.begin(2)
-			c.overhead.bytes.Store(limits.CallOverheadBytes)
-			c.overhead.end()
+			c.overhead.Begin(2)
+			c.overhead.Receive(limits.CallOverheadBytes, nil, nil)
+			c.overhead.End()
 		}, limits.OverheadBytes},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
@@ -100,7 +99,7 @@ func TestOverheadRate(t *testing.T) {
 func TestOverheadOfHTTP1(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c, peer := piped(t, limitConnections(nil, "REST", slog.New(slog.DiscardHandler)))
-		c.overhead.begin(1)
+		c.overhead.Begin(1)
 		if took := readFor(t, c, peer, 10*limits.OverheadBytes); took > 0 {
 			t.Errorf("a body of HTTP/1.1 waits %s", took)
 		}
@@ -126,7 +125,8 @@ func TestOverheadEnds(t *testing.T) {
 				}
 			}()
 		}
-		time.Sleep(limits.OverheadWait)
+		const soon = limits.OverheadWait + time.Nanosecond
+		time.Sleep(soon)
 		cut := 0
 		for _, c := range all {
 			if c.cut.Load() {
@@ -143,7 +143,7 @@ func TestOverheadEnds(t *testing.T) {
 			_ = c.Close()
 		}
 		synctest.Wait() // until no goroutine can go on: none waits for a turn
-		if took := time.Since(began); took > limits.OverheadWait {
+		if took := time.Since(began); took > soon {
 			t.Errorf("closed connections end after %s", took)
 		}
 	})
@@ -153,36 +153,6 @@ func TestOverheadEnds(t *testing.T) {
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
-
-// In whatever pieces frames are read, the payload of DATA is counted, and nothing else.
-func TestBodyOfFrames(t *testing.T) {
-	var sent bytes.Buffer
-	sent.WriteString(http2.ClientPreface)
-	framer := http2.NewFramer(&sent, nil)
-	want := 0
-	for i := range 100 {
-		n := i * i
-		want += n
-		if err := errors.Join(
-			framer.WriteSettings(http2.Setting{ID: http2.SettingInitialWindowSize, Val: 1 << 16}),
-			framer.WriteData(1, false, make([]byte, n)), framer.WritePing(false, [8]byte{}), framer.WriteData(1, false, nil),
-		); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, piece := range []int{1, 2, 8, 9, 10, 1000, sent.Len()} {
-		c := &framedConn{left: len(http2.ClientPreface)}
-		got, rest := 0, sent.Bytes()
-		for len(rest) > 0 {
-			n := min(piece, len(rest))
-			got += c.follow(rest[:n])
-			rest = rest[n:]
-		}
-		if got != want {
-			t.Errorf("in pieces of %d: %d bytes of DATA, want %d", piece, got, want)
-		}
-	}
-}
 
 // only returns the open connection of a front.
 func only(t *testing.T, l *connections) *connection {
@@ -205,7 +175,7 @@ func TestOverheadWithoutBodies(t *testing.T) {
 	check := func(t *testing.T, l *connections) *connection {
 		t.Helper()
 		c := only(t, l)
-		if got := c.overhead.bytes.Load(); got > 64<<10 {
+		if got := c.overhead.Bytes(); got > 64<<10 {
 			t.Errorf("%d bytes of overhead after calls of %d", got, size)
 		}
 		return c
@@ -224,7 +194,7 @@ func TestOverheadWithoutBodies(t *testing.T) {
 				}
 				_ = resp.Body.Close()
 			}
-			if c := check(t, server.server.restConnections); c.overhead.none.Load() != first {
+			if c := check(t, server.server.restConnections); c.overhead.Framed() == first {
 				t.Errorf("over HTTP/1.1: %t, want %t", !first, first)
 			}
 			awaitNone(t, server.server.restConnections, transport.CloseIdleConnections)

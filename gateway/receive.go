@@ -90,7 +90,7 @@ func (r receipts) tap(ctx context.Context, info *tap.Info) (context.Context, err
 	}
 	connection := streamConnection(ctx)
 	if connection != nil {
-		connection.overhead.begin(2)
+		connection.overhead.Begin(2)
 	}
 	bounded, cancel := context.WithCancel(ctx)
 	stream := &receipt{Context: bounded, cancel: cancel}
@@ -106,7 +106,7 @@ func (r receipts) tap(ctx context.Context, info *tap.Info) (context.Context, err
 			endStream(ctx)
 		}
 		if connection != nil {
-			connection.overhead.end()
+			connection.overhead.End()
 		}
 		if call {
 			r.calls.end()

@@ -26,6 +26,7 @@ import (
 	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/connlimit"
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/overhead"
 )
 
 const (
@@ -115,11 +116,16 @@ func (s *Server) Run(ctx context.Context) error {
 		s.grpcConnections = limitConnections(l.grpc, "gRPC", s.config.Logger)
 		l.grpc = s.grpcConnections
 	}
-	l.diagnostics = connlimit.New(l.diagnostics, "diagnostics", s.config.Logger)
-	if l.health != nil {
-		l.health = connlimit.New(l.health, "health", s.config.Logger)
-	}
 	s.newServers()
+	bound := func(to net.Listener, name string, server *http.Server) net.Listener {
+		bounded := connlimit.New(to, name, s.config.Logger)
+		bounded.Bound(server)
+		return bounded
+	}
+	l.diagnostics = bound(l.diagnostics, "diagnostics", s.diagnostics)
+	if l.health != nil {
+		l.health = bound(l.health, "health", s.probes)
+	}
 	failed := s.serve(l)
 	s.config.Listening(l.http.Addr(), addressOf(l.grpc), l.diagnostics.Addr(), addressOf(l.health))
 	err = s.wait(ctx, failed)
@@ -143,9 +149,9 @@ func (s *Server) newServers() {
 		defer s.restCalls.end()
 		c, _ := r.Context().Value(connectionKey{}).(*connection)
 		if c != nil {
-			c.overhead.begin(r.ProtoMajor)
-			defer c.overhead.end()
-			countBody(r, c)
+			c.overhead.Begin(r.ProtoMajor)
+			defer c.overhead.End()
+			overhead.CountBody(r, &c.overhead)
 		}
 		// A caller should not be on a connection that is about to close: what it sends at that moment is lost.
 		if c != nil && c.isOld() || s.draining.Load() {

@@ -23,6 +23,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/overhead"
 )
 
 // redial says when an address that does not answer is tried again: soon, for a server that restarts.
@@ -33,7 +34,7 @@ var redial = grpc.ConnectParams{
 	MinConnectTimeout: TLSTimeout,
 }
 
-// GRPCConfig describes a connection over gRPC. All fields but TLS, Control and Options are required.
+// GRPCConfig describes a connection over gRPC. All fields but TLS, Control, Turns and Options are required.
 type GRPCConfig struct {
 	Scheme    string // of the resolver: "passthrough", or that of a resolver in Options
 	Network   string // "tcp" or "unix"
@@ -45,6 +46,7 @@ type GRPCConfig struct {
 	Failures  *Failures
 	MaxAnswer int64 // bytes
 	UserAgent string
+	Turns     *overhead.Turns // shared with other connections; nil for turns of its own
 	Options   []grpc.DialOption
 }
 
@@ -57,9 +59,16 @@ type GRPC struct {
 
 // NewGRPC returns a connection, which is made when it is first used.
 func NewGRPC(c GRPCConfig) (*GRPC, error) {
+	if c.Turns == nil {
+		c.Turns = overhead.NewTurns()
+	}
+	var dialed dials
 	conn, err := grpc.NewClient(c.Scheme+":///"+url.PathEscape(c.Address), append([]grpc.DialOption{
 		grpc.WithAuthority(c.Authority),
 		grpc.WithContextDialer(func(ctx context.Context, address string) (net.Conn, error) {
+			if err := dialed.wait(ctx, address); err != nil {
+				return nil, err
+			}
 			d := net.Dialer{KeepAlive: keepAlive, Control: c.Control}
 			conn, err := d.DialContext(ctx, c.Network, address)
 			if err != nil {
@@ -67,7 +76,7 @@ func NewGRPC(c GRPCConfig) (*GRPC, error) {
 			}
 			return conn, err
 		}),
-		grpc.WithTransportCredentials(newHandshakes(c.TLS, c.Failures)),
+		grpc.WithTransportCredentials(newHandshakes(c.TLS, c.Failures, c.Turns)),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithConnectParams(redial),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(int(c.MaxAnswer))),

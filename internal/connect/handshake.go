@@ -15,6 +15,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/overhead"
 )
 
 var (
@@ -86,26 +87,40 @@ func ClassifyGRPC(err error) *Failure {
 		return &Failure{
 			Kind: hook.Unreachable, Reason: NoPlaintext, Text: "the server does not speak gRPC without TLS", Cause: err,
 		}
+	case errors.Is(err, errOverhead):
+		return &Failure{Kind: hook.Unreachable, Reason: Broken, Text: errOverhead.Error(), Cause: err}
 	}
 	return Classify(err)
 }
 
-// handshakes are credentials that remember how the latest TLS handshake went.
+// handshakes are credentials that remember how the latest TLS handshake went, and bound connections.
 type handshakes struct {
 	credentials.TransportCredentials
 	tls      *tls.Config // nil without TLS
 	failures *Failures
+	turns    *overhead.Turns
 }
 
-func newHandshakes(config *tls.Config, f *Failures) handshakes {
-	if config == nil {
-		return handshakes{TransportCredentials: insecure.NewCredentials(), failures: f}
+func newHandshakes(config *tls.Config, f *Failures, turns *overhead.Turns) handshakes {
+	h := handshakes{TransportCredentials: insecure.NewCredentials(), tls: config, failures: f, turns: turns}
+	if config != nil {
+		h.TransportCredentials = credentials.NewTLS(config)
 	}
-	return handshakes{TransportCredentials: credentials.NewTLS(config), tls: config, failures: f}
+	return h
 }
 
-// ClientHandshake implements credentials.TransportCredentials.
+// ClientHandshake implements credentials.TransportCredentials. The connection is bounded.
 func (h handshakes) ClientHandshake(ctx context.Context, authority string, raw net.Conn) (
+	net.Conn, credentials.AuthInfo, error,
+) {
+	c, info, err := h.handshake(ctx, authority, raw)
+	if err != nil {
+		return nil, nil, err
+	}
+	return newBoundedConn(c, h.turns, h.failures), info, nil
+}
+
+func (h handshakes) handshake(ctx context.Context, authority string, raw net.Conn) (
 	net.Conn, credentials.AuthInfo, error,
 ) {
 	handshake, unanswered := h.TransportCredentials, false

@@ -1,19 +1,24 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package connlimit bounds the open connections of a listener, in total and for each remote host. Those beyond are
-// closed at once, so that one host cannot make the others wait. The fronts of the gateway have more limits, and a
-// listener of their own.
+// Package connlimit bounds the open connections of a listener, in total and for each remote host, and what each sends
+// besides its requests. Connections beyond are closed at once, so that one host cannot make the others wait. The fronts
+// of the gateway have more limits, and a listener of their own.
 package connlimit
 
 import (
+	"context"
+	"crypto/tls"
+	"errors"
 	"log/slog"
 	"net"
+	"net/http"
 	"net/netip"
 	"sync"
 	"time"
 
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/overhead"
 )
 
 // logEvery is how often refused connections are logged at most.
@@ -24,6 +29,7 @@ type Listener struct {
 	net.Listener
 	name           string
 	total, perHost int
+	turns          *overhead.Turns // to send something besides requests
 	logger         *slog.Logger
 
 	mu      sync.Mutex
@@ -36,9 +42,36 @@ type Listener struct {
 // New returns a Listener of l that takes limits.SideConnections. The name is that of its address in the log.
 func New(l net.Listener, name string, logger *slog.Logger) *Listener {
 	return &Listener{
-		Listener: l, name: name, total: limits.SideConnections, perHost: limits.SideHostConnections, logger: logger,
-		hosts: map[netip.Addr]int{},
+		Listener: l, name: name, total: limits.SideConnections, perHost: limits.SideHostConnections,
+		turns: overhead.NewTurns(), logger: logger, hosts: map[netip.Addr]int{},
 	}
+}
+
+// connKey is the key of the *conn of a request.
+type connKey struct{}
+
+// Bound makes a server, which does not serve the Listener yet, tell the bodies of requests from what else its
+// connections send. It bounds requests over HTTP/2, too.
+func (l *Listener) Bound(server *http.Server) {
+	server.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		if t, ok := c.(*tls.Conn); ok {
+			c = t.NetConn()
+		}
+		return context.WithValue(ctx, connKey{}, c)
+	}
+	// What a request has not read yet is no more than a call may have besides.
+	server.HTTP2 = &http.HTTP2Config{
+		MaxConcurrentStreams: limits.SideStreams, MaxReceiveBufferPerStream: limits.CallOverheadBytes,
+	}
+	handler := server.Handler
+	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if c, ok := r.Context().Value(connKey{}).(*conn); ok {
+			c.overhead.Begin(r.ProtoMajor)
+			defer c.overhead.End()
+			overhead.CountBody(r, &c.overhead)
+		}
+		handler.ServeHTTP(w, r)
+	})
 }
 
 // Accept returns the next connection within the limits.
@@ -50,7 +83,11 @@ func (l *Listener) Accept() (net.Conn, error) {
 		}
 		host := HostOf(c.RemoteAddr())
 		if l.admit(host) {
-			return &conn{Conn: c, release: sync.OnceFunc(func() { l.release(host) })}, nil
+			closed := make(chan struct{})
+			return &conn{Conn: c, of: l, host: host, closed: closed, release: sync.OnceFunc(func() {
+				close(closed)
+				l.release(host)
+			})}, nil
 		}
 		_ = c.Close()
 	}
@@ -64,12 +101,18 @@ func (l *Listener) admit(host netip.Addr) bool {
 		l.hosts[host]++
 		return true
 	}
+	l.warn(host, "there are as many connections as there may be")
+	return false
+}
+
+// warn logs that connections were refused or closed, once a minute. The caller has the lock.
+func (l *Listener) warn(host netip.Addr, reason string) {
 	l.refused++
 	if now := time.Now(); now.Sub(l.logged) >= logEvery {
-		l.logger.Warn("connections refused", "address", l.name, "host", host.String(), "connections", l.refused)
+		l.logger.Warn("connections refused", "address", l.name, "host", host.String(), "reason", reason,
+			"connections", l.refused)
 		l.logged, l.refused = now, 0
 	}
-	return false
 }
 
 func (l *Listener) release(host netip.Addr) {
@@ -93,7 +136,24 @@ func HostOf(a net.Addr) netip.Addr {
 // conn gives back its place when it is closed.
 type conn struct {
 	net.Conn
-	release func()
+	of       *Listener
+	host     netip.Addr
+	overhead overhead.Meter
+	closed   chan struct{}
+	release  func()
+}
+
+// Read reads, and waits if the connection has sent too much besides its requests. If it would have to wait too long, it
+// closes the connection.
+func (c *conn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if !c.overhead.Receive(n, c.of.turns, c.closed) {
+		c.of.mu.Lock()
+		c.of.warn(c.host, "it sends too much besides its requests")
+		c.of.mu.Unlock()
+		return 0, errors.Join(net.ErrClosed, c.Close())
+	}
+	return n, err
 }
 
 // Close closes the connection.

@@ -77,6 +77,14 @@ const (
 	CallOverheadBytes      = 256 << 10
 	OverheadBytesPerSecond = 512 << 10
 	OverheadWait           = 10 * time.Second
+	// HealthOverhead is how many bytes of overhead each byte counts as that an extension's health service says: a change
+	// of 7 bytes makes gRPC choose among its connections anew.
+	HealthOverhead = 64
+	// RedialBurst is the number of connections to an address of an extension over gRPC that may be made at once, and
+	// RedialInterval the time between two after that. gRPC waits by itself between attempts that fail, but not if the
+	// server ends each connection once it has been made.
+	RedialBurst    = 5
+	RedialInterval = time.Second
 	// HeaderBytes is the size of the header of a request, and of the metadata over gRPC.
 	HeaderBytes = 64 << 10
 	// HandshakeTimeout bounds the time from a connection to its first request's header over REST, and to the end of

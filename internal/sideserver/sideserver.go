@@ -16,7 +16,6 @@ import (
 	"time"
 
 	"github.com/hookgate/hookgate/internal/connlimit"
-	"github.com/hookgate/hookgate/internal/limits"
 )
 
 // Config configures a Server.
@@ -34,7 +33,7 @@ type Config struct {
 // Server serves a handler. It needs nothing from the API server.
 type Server struct {
 	config   Config
-	listener net.Listener
+	listener *connlimit.Listener
 }
 
 // New returns a Server. It does not listen yet.
@@ -63,12 +62,12 @@ func (s *Server) Run(ctx context.Context) error {
 		TLSConfig:         s.config.TLS,
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       30 * time.Second, // the API server waits no longer for an answer
-		HTTP2:             &http.HTTP2Config{MaxConcurrentStreams: limits.SideStreams},
 		WriteTimeout:      60 * time.Second,
 		IdleTimeout:       90 * time.Second,
 		MaxHeaderBytes:    64 << 10,
 		ErrorLog:          slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelDebug),
 	}
+	s.listener.Bound(server)
 	done := make(chan error, 1)
 	go func() {
 		if s.config.TLS == nil {

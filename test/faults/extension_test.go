@@ -44,8 +44,9 @@ type behavior struct {
 	discovery http.HandlerFunc
 	rest      http.HandlerFunc
 	grpc      func(context.Context) (*hooksv1alpha1.BeforeClusterCreateResponse, error)
-	hangs     bool // no answer ever
-	holds     bool // no answer before the calls are released
+	intrude   func(net.Conn) // what connections over gRPC do besides, once they are called
+	hangs     bool           // no answer ever
+	holds     bool           // no answer before the calls are released
 }
 
 // timeout returns the timeout of the handler in seconds: only a fault that hangs may run into it. Others have the longest
@@ -66,11 +67,10 @@ func behaviors() map[string]behavior {
 		"hangs": {
 			hangs: true,
 			rest:  func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() },
-			grpc: func(ctx context.Context) (*hooksv1alpha1.BeforeClusterCreateResponse, error) {
-				<-ctx.Done()
-				return nil, ctx.Err()
-			},
+			grpc:  hang,
 		},
+		"floods":   {hangs: true, grpc: hang, intrude: floodFrames},
+		"hangs up": {hangs: true, grpc: hang, intrude: hangUp},
 		"errors": {
 			rest: func(w http.ResponseWriter, _ *http.Request) {
 				http.Error(w, "stack trace", http.StatusInternalServerError)
@@ -139,6 +139,12 @@ func behaviors() map[string]behavior {
 	}
 }
 
+// hang answers nothing.
+func hang(ctx context.Context) (*hooksv1alpha1.BeforeClusterCreateResponse, error) {
+	<-ctx.Done()
+	return nil, ctx.Err()
+}
+
 // zipped returns an answer that is compressed: size bytes of a repeated text, between two others.
 func zipped(begin, text string, size int, end string) http.HandlerFunc {
 	bomb := sync.OnceValue(func() []byte { return zip(begin, text, size, end) })
@@ -195,8 +201,11 @@ func discovered(w http.ResponseWriter, seconds int32, names ...string) {
 type extension struct {
 	hooksv1alpha1.UnimplementedDiscoveryServiceServer
 	hooksv1alpha1.UnimplementedLifecycleHooksServiceServer
-	behavior behavior
-	calls    atomic.Int64 // of the hook
+	behavior    behavior
+	calls       atomic.Int64  // of the hook
+	connections atomic.Int64  // over gRPC, if it intrudes
+	called      chan struct{} // closed by the first call of the hook over gRPC
+	call        func()        // closes called, once
 
 	mu       sync.Mutex
 	released chan struct{} // closed when the calls that are held are released
@@ -224,7 +233,8 @@ func (e *extension) release() {
 // runExtension serves JSON and gRPC until the process is ended. The arguments are a behavior, a directory of
 // certificates, and the two addresses.
 func runExtension(args []string) error {
-	e := &extension{behavior: behaviors()[args[0]], released: make(chan struct{})}
+	e := &extension{behavior: behaviors()[args[0]], released: make(chan struct{}), called: make(chan struct{})}
+	e.call = sync.OnceFunc(func() { close(e.called) })
 	pair, err := tls.LoadX509KeyPair(args[1]+"/tls.crt", args[1]+"/tls.key")
 	if err != nil {
 		return err
@@ -238,7 +248,7 @@ func runExtension(args []string) error {
 		return err
 	}
 	config := &tls.Config{Certificates: []tls.Certificate{pair}}
-	server := grpc.NewServer(grpc.Creds(credentials.NewTLS(config.Clone())), grpc.MaxSendMsgSize(64<<20),
+	server := grpc.NewServer(grpc.Creds(intrudingCredentials{credentials.NewTLS(config.Clone()), e}), grpc.MaxSendMsgSize(64<<20),
 		grpc.MaxRecvMsgSize(64<<20))
 	hooksv1alpha1.RegisterDiscoveryServiceServer(server, e)
 	hooksv1alpha1.RegisterLifecycleHooksServiceServer(server, e)
@@ -268,6 +278,7 @@ func runExtension(args []string) error {
 	})
 	mux.HandleFunc("/release", func(http.ResponseWriter, *http.Request) { e.release() })
 	mux.HandleFunc("/calls", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, e.calls.Load()) })
+	mux.HandleFunc("/connections", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprint(w, e.connections.Load()) })
 	fmt.Printf("extension serving https=%s grpcs=%s\n", rest.Addr(), rpc.Addr())
 	s := &http.Server{Handler: mux, TLSConfig: config, ErrorLog: log.New(io.Discard, "", 0)}
 	mux.HandleFunc("/quiet", func(http.ResponseWriter, *http.Request) {
@@ -299,6 +310,7 @@ func (e *extension) BeforeClusterCreate(ctx context.Context, _ *hooksv1alpha1.Be
 	*hooksv1alpha1.BeforeClusterCreateResponse, error,
 ) {
 	e.calls.Add(1)
+	e.call()
 	if e.behavior.grpc != nil {
 		return e.behavior.grpc(ctx)
 	}

@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/test/process"
 	"github.com/hookgate/hookgate/test/samples"
 )
@@ -39,6 +40,8 @@ func extensionFaults() []row {
 		{"extension renames its handlers", "the sign is known all the time", renames},
 		{"extension is killed and restarted", "503 Unreachable while it is away, then its answer", killedAndRestarted},
 		{"extension stops and continues", "504 Timeout; 503 Unreachable while the circuit is open; then its answer", stopped},
+		{"extension floods frames", "504 Timeout; 503 Unreachable while the circuit is open", floodsFrames(timeout)},
+		{"extension ends connections", "as above; a connection is made once a second", hangsUp(timeout)},
 		{"60 calls, each answered 500", broken + "; 5 and the probes reach the extension", sparesTheFailing},
 		{"extension says 18 MiB", "200 Failure, cut to 8 KiB; 503 Overloaded if there are many; lines of the log are bounded", saysALot},
 		{"gateway registered with itself", "nothing is registered, and one call stays one", loops},
@@ -114,6 +117,27 @@ func stopped(t *testing.T, w *world, c *tally) {
 	w.flood(c, failure(http.StatusGatewayTimeout, http.StatusServiceUnavailable), name)
 	p.signal(t, syscall.SIGCONT)
 	w.eventuallyAnswers(t, name)
+}
+
+// floodsFrames calls an extension over gRPC that sends frames of HTTP/2 without end, and answers nothing.
+func floodsFrames(specified func(answer) bool) func(*testing.T, *world, *tally) {
+	return func(t *testing.T, w *world, c *tally) {
+		p := startExtension(t, w.authority, "floods")
+		w.flood(c, specified, w.register(t, "grpcs://"+p.grpcs))
+	}
+}
+
+// hangsUp calls an extension over gRPC that ends each connection as soon as it is made.
+func hangsUp(specified func(answer) bool) func(*testing.T, *world, *tally) {
+	return func(t *testing.T, w *world, c *tally) {
+		p := startExtension(t, w.authority, "hangs up")
+		name := w.register(t, "grpcs://"+p.grpcs)
+		began := time.Now()
+		w.flood(c, specified, name)
+		most := limits.RedialBurst + 2 + int(time.Since(began)/limits.RedialInterval)
+		made := p.connections(t)
+		c.countf(made <= most, "%d connections to the extension are made, want at most %d", made, most)
+	}
 }
 
 // sparesTheFailing calls an extension that fails, one call after the other, over JSON and gRPC. Each success of the

@@ -248,9 +248,21 @@ func startExtensionAt(t *testing.T, a *authority, behavior, certs, https, grpcs 
 // calls returns how many calls of the hook have reached the extension.
 func (p *program) calls(t *testing.T) int {
 	t.Helper()
-	n, err := strconv.Atoi(p.get(t, "/calls"))
+	return p.count(t, "/calls")
+}
+
+// connections returns how many connections over gRPC an extension that intrudes on them has had.
+func (p *program) connections(t *testing.T) int {
+	t.Helper()
+	return p.count(t, "/connections")
+}
+
+// count returns a number that the extension answers.
+func (p *program) count(t *testing.T, path string) int {
+	t.Helper()
+	n, err := strconv.Atoi(p.get(t, path))
 	if err != nil {
-		t.Fatalf("ask the extension for its calls: %v", err)
+		t.Fatalf("ask the extension for %s: %v", path, err)
 	}
 	return n
 }
