@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/net/http2"
 	"google.golang.org/grpc/credentials"
+
+	"github.com/hookgate/hookgate/internal/overhead"
 )
 
 // intrudingCredentials are credentials of an extension whose connections over gRPC do something besides, once a call of
@@ -24,10 +26,10 @@ func (c intrudingCredentials) ServerHandshake(raw net.Conn) (net.Conn, credentia
 	conn, info, err := c.TransportCredentials.ServerHandshake(raw)
 	if intrude := c.extension.behavior.intrude; err == nil && intrude != nil {
 		c.extension.connections.Add(1)
-		greeting := &greetingConn{Conn: conn, sent: make(chan struct{})}
-		conn = greeting
+		greeted := &greetedConn{Conn: conn, frames: overhead.FramesOfClient(), acknowledged: make(chan struct{})}
+		conn = greeted
 		go func() {
-			<-greeting.sent
+			<-greeted.acknowledged
 			<-c.extension.called
 			intrude(conn)
 		}()
@@ -40,17 +42,23 @@ func (c intrudingCredentials) Clone() credentials.TransportCredentials {
 	return intrudingCredentials{c.TransportCredentials.Clone(), c.extension}
 }
 
-// greetingConn is a connection that tells when the server has sent its settings.
-type greetingConn struct {
+// greetedConn is a connection that tells when the client has acknowledged the server's settings: for gRPC, it is made
+// then.
+type greetedConn struct {
 	net.Conn
-	once sync.Once
-	sent chan struct{}
+	frames       overhead.Frames
+	once         sync.Once
+	acknowledged chan struct{}
 }
 
-// Write writes.
-func (c *greetingConn) Write(p []byte) (int, error) {
-	n, err := c.Conn.Write(p)
-	c.once.Do(func() { close(c.sent) })
+// Read reads.
+func (c *greetedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	for frame := range c.frames.Follow(p[:n]) {
+		if frame.Type == http2.FrameSettings && frame.Flags.Has(http2.FlagSettingsAck) {
+			c.once.Do(func() { close(c.acknowledged) })
+		}
+	}
 	return n, err
 }
 
