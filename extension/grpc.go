@@ -42,7 +42,7 @@ type GRPC struct {
 func NewGRPC(config Config) *GRPC {
 	config.setDefaults()
 	g := &GRPC{config: config, now: time.Now, healthTimeout: healthTimeout}
-	g.channels.config, g.channels.turns = &g.config, overhead.NewTurns()
+	g.channels.config, g.channels.turns = &g.config, overhead.NewTurns(limits.OverheadBytes)
 	return g
 }
 

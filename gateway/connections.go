@@ -48,7 +48,7 @@ type connections struct {
 func limitConnections(l net.Listener, protocol string, logger *slog.Logger) *connections {
 	return &connections{
 		Listener: l, protocol: protocol, total: limits.Connections, perHost: limits.HostConnections, logger: logger,
-		turns: overhead.NewTurns(), open: map[*connection]struct{}{}, hosts: map[netip.Addr]int{},
+		turns: overhead.NewTurns(limits.OverheadBurst), open: map[*connection]struct{}{}, hosts: map[netip.Addr]int{},
 	}
 }
 

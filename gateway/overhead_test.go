@@ -85,7 +85,7 @@ func TestOverheadRate(t *testing.T) {
 					}
 				}
 				began := time.Now()
-				for n := 0; n < limits.OverheadBytes+beyond; n += piece { // the rate itself has some bytes at once
+				for n := 0; n < limits.OverheadBurst+beyond; n += piece { // the rate itself has some bytes at once
 					readFor(t, c, peer, piece)
 				}
 				if took := time.Since(began); took < 3900*time.Millisecond || took > 4100*time.Millisecond {
@@ -242,7 +242,7 @@ func TestOverheadOfFloods(t *testing.T) {
 			c := newResetter(t, address, server.tls)
 			var frames bytes.Buffer
 			framer := http2.NewFramer(&frames, nil)
-			for i := uint32(0); frames.Len() < 2*limits.OverheadBytes+limits.OverheadBytesPerSecond; i++ {
+			for i := uint32(0); frames.Len() < limits.OverheadBytes+limits.OverheadBurst+limits.OverheadBytesPerSecond; i++ {
 				if err := framer.WritePriority(2*i%1000+1, http2.PriorityParam{Weight: 1}); err != nil {
 					t.Fatal(err)
 				}

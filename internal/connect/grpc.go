@@ -23,6 +23,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/overhead"
 )
 
@@ -60,7 +61,7 @@ type GRPC struct {
 // NewGRPC returns a connection, which is made when it is first used.
 func NewGRPC(c GRPCConfig) (*GRPC, error) {
 	if c.Turns == nil {
-		c.Turns = overhead.NewTurns()
+		c.Turns = overhead.NewTurns(limits.OverheadBytes)
 	}
 	var dialed dials
 	conn, err := grpc.NewClient(c.Scheme+":///"+url.PathEscape(c.Address), append([]grpc.DialOption{

@@ -43,7 +43,7 @@ type Listener struct {
 func New(l net.Listener, name string, logger *slog.Logger) *Listener {
 	return &Listener{
 		Listener: l, name: name, total: limits.SideConnections, perHost: limits.SideHostConnections,
-		turns: overhead.NewTurns(), logger: logger, hosts: map[netip.Addr]int{},
+		turns: overhead.NewTurns(limits.OverheadBurst), logger: logger, hosts: map[netip.Addr]int{},
 	}
 }
 

@@ -71,10 +71,12 @@ const (
 	// OverheadBytes is what a connection of HTTP/2 or gRPC may send besides the bodies of its calls, CallOverheadBytes
 	// what it may for each open call besides, and each call that ends makes up for: its header, and what was on its way
 	// when it was answered. A call of Cluster API takes less than 2 KiB, and reading an answer of 20 MiB up to 50 KiB of
-	// WINDOW_UPDATE. Beyond these, all connections of a front together have OverheadBytesPerSecond, some 15,000 of the
-	// smallest frames, and those whose turn would come after OverheadWait are closed.
+	// WINDOW_UPDATE. Beyond these, all connections of a front together have OverheadBurst, and then
+	// OverheadBytesPerSecond, some 15,000 of the smallest frames; those whose turn would come after OverheadWait are
+	// closed. The burst is enough for the bodies of calls that have not begun to be handled.
 	OverheadBytes          = 64 << 10
 	CallOverheadBytes      = 256 << 10
+	OverheadBurst          = 1 << 20
 	OverheadBytesPerSecond = 512 << 10
 	OverheadWait           = 10 * time.Second
 	// HealthOverhead is how many bytes of overhead each byte counts as that an extension's health service says: a change

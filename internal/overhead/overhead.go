@@ -8,11 +8,9 @@
 package overhead
 
 import (
-	"slices"
+	"sync"
 	"sync/atomic"
 	"time"
-
-	"golang.org/x/time/rate"
 
 	"github.com/hookgate/hookgate/internal/limits"
 )
@@ -25,8 +23,13 @@ type Meter struct {
 	calls atomic.Int64
 	// none is set if the connection is of HTTP/1.1, which has no frames.
 	none atomic.Bool
-	// room is for who waits for the overhead to be within what calls need again.
-	room atomic.Pointer[chan struct{}]
+	// owes is set while the overhead exceeds what calls need.
+	owes atomic.Bool
+
+	mu    sync.Mutex
+	turns *Turns
+	taken int           // of the turns, while it owes
+	room  chan struct{} // closed when the overhead does not exceed what calls need any more; nil if nobody waits
 }
 
 // Begin notes that a call begins, over a major version of HTTP.
@@ -35,7 +38,7 @@ func (m *Meter) Begin(protoMajor int) {
 	if protoMajor < 2 && !m.none.Load() {
 		m.none.Store(true)
 	}
-	m.wake()
+	m.settle()
 }
 
 // End notes that a call has ended. Whatever of its body is still on its way, nobody reads.
@@ -52,7 +55,7 @@ func (m *Meter) Less(n int64) {
 			break
 		}
 	}
-	m.wake()
+	m.settle()
 }
 
 // Bytes returns the overhead.
@@ -66,74 +69,102 @@ func (m *Meter) exceeds() bool {
 	return m.Framed() && m.bytes.Load() > limits.OverheadBytes+m.calls.Load()*limits.CallOverheadBytes
 }
 
-// wake ends a wait for room, if there is some.
-func (m *Meter) wake() {
-	if m.room.Load() == nil || m.exceeds() {
+// settle gives back the turns that were taken for what turns out to be no overhead: the body of a call, which may come
+// before the call's handler runs for the first time.
+func (m *Meter) settle() {
+	if !m.owes.Load() || m.exceeds() {
 		return
 	}
-	if room := m.room.Swap(nil); room != nil {
-		close(*room)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.owes.Swap(false) {
+		return
+	}
+	m.turns.give(m.taken)
+	m.taken = 0
+	if m.room != nil {
+		close(m.room)
+		m.room = nil
 	}
 }
 
-// Receive notes that n bytes were received. If they exceed what calls need, it waits for a turn, until they do not
-// exceed it any more, or until done is closed. It reports false if nothing of that has happened in time:
+// Receive notes that n bytes were received. If they exceed what calls need, it takes a turn for them, and waits for it,
+// until they do not exceed it any more, or until done is closed. It reports false if none of these has come in time:
 // limits.OverheadWait.
 func (m *Meter) Receive(n int, turns *Turns, done <-chan struct{}) bool {
 	if n <= 0 || !m.Framed() || m.bytes.Add(int64(n)) <= limits.OverheadBytes || !m.exceeds() {
 		return true
 	}
-	room := make(chan struct{})
-	m.room.Store(&room)
-	defer m.room.Store(nil)
-	if !m.exceeds() {
+	wait, inTime := turns.take(n, time.Now())
+	m.mu.Lock()
+	m.turns = turns
+	if inTime {
+		m.taken += n
+	}
+	var room chan struct{}
+	if wait > 0 {
+		room = make(chan struct{})
+		m.room = room
+	}
+	m.owes.Store(true)
+	m.mu.Unlock()
+	m.settle() // what has changed since
+	if wait == 0 {
 		return true
 	}
-	turn, inTime := turns.reserve(n)
-	timer := time.NewTimer(turn.wait)
+	timer := time.NewTimer(wait)
 	defer timer.Stop()
 	select {
 	case <-timer.C:
 		return inTime
-	case <-room: // such as a call that has begun meanwhile, whose body this was
+	case <-room:
 	case <-done:
 	}
-	turn.cancel()
 	return true
 }
 
-// Turns is the rate that connections share. Its zero value has no turns. It is safe for concurrent use.
-type Turns struct{ limiter *rate.Limiter }
+// Turns is the rate that connections share: limits.OverheadBytesPerSecond, and a burst at once. It is safe for
+// concurrent use. Its zero value has no turns.
+type Turns struct {
+	burst float64 // bytes
 
-// NewTurns returns a rate of limits.OverheadBytesPerSecond.
-func NewTurns() *Turns {
-	return &Turns{rate.NewLimiter(limits.OverheadBytesPerSecond, limits.OverheadBytes)}
-}
-
-// turn is a turn to send something, after wait.
-type turn struct {
-	wait time.Duration
+	mu   sync.Mutex
+	left float64 // bytes; less than none if connections wait
 	at   time.Time
-	of   []*rate.Reservation // each of what the rate may have at once
 }
 
-// reserve reserves a turn for n bytes. If it would come after limits.OverheadWait, there is none, and that is its wait.
-func (t *Turns) reserve(n int) (turn, bool) {
-	reserved := turn{at: time.Now()}
-	for ; n > 0 && t.limiter != nil && reserved.wait <= limits.OverheadWait; n -= limits.OverheadBytes {
-		next := t.limiter.ReserveN(reserved.at, min(n, limits.OverheadBytes))
-		reserved.of, reserved.wait = append(reserved.of, next), next.DelayFrom(reserved.at)
-	}
-	if t.limiter == nil || reserved.wait > limits.OverheadWait {
-		reserved.cancel()
-		return turn{wait: limits.OverheadWait}, false
-	}
-	return reserved, true
+// NewTurns returns Turns with a burst, in bytes, of which none has been taken.
+func NewTurns(burst int) *Turns {
+	return &Turns{burst: float64(burst), left: float64(burst), at: time.Now()}
 }
 
-// cancel gives back a turn.
-func (t turn) cancel() {
-	for _, r := range slices.Backward(t.of) {
-		r.CancelAt(t.at)
+// take takes a turn for n bytes, and returns after how long it comes. If that is after limits.OverheadWait, it takes
+// none, and that is what it returns.
+func (t *Turns) take(n int, now time.Time) (wait time.Duration, inTime bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	const rate = limits.OverheadBytesPerSecond
+	if t.burst == 0 {
+		return limits.OverheadWait, false
+	}
+	if now.After(t.at) {
+		t.left = min(t.left+rate*now.Sub(t.at).Seconds(), t.burst)
+		t.at = now
+	}
+	left := t.left - float64(n)
+	wait = time.Duration(max(-left, 0) / rate * float64(time.Second))
+	if wait > limits.OverheadWait {
+		return limits.OverheadWait, false
+	}
+	t.left = left
+	return wait, true
+}
+
+// give gives back turns for n bytes.
+func (t *Turns) give(n int) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if n > 0 {
+		t.left = min(t.left+float64(n), t.burst)
 	}
 }

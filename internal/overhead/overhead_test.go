@@ -14,13 +14,19 @@ import (
 // What exceeds the needs of calls waits for a turn, and no longer than until calls need it, or the connection ends.
 func TestReceiveWaits(t *testing.T) {
 	const beyond = 2 * limits.OverheadBytes
+	spent := func() *Turns {
+		turns := NewTurns(limits.OverheadBurst)
+		turns.left = 0
+		return turns
+	}
 	for name, tc := range map[string]struct {
 		turns *Turns
 		then  func(m *Meter, end func()) // after a second
 		want  bool
 		after time.Duration
 	}{
-		"a turn":        {NewTurns(), func(*Meter, func()) {}, true, beyond / 2 * time.Second / limits.OverheadBytesPerSecond},
+		"a turn":        {spent(), func(*Meter, func()) {}, true, beyond * time.Second / limits.OverheadBytesPerSecond},
+		"at once":       {NewTurns(limits.OverheadBurst), func(*Meter, func()) {}, true, 0},
 		"no turn":       {new(Turns), func(*Meter, func()) {}, false, limits.OverheadWait},
 		"a call begins": {new(Turns), func(m *Meter, _ func()) { m.Begin(2) }, true, time.Second},
 		"HTTP/1.1":      {new(Turns), func(m *Meter, _ func()) { m.Begin(1) }, true, time.Second},
@@ -44,22 +50,45 @@ func TestReceiveWaits(t *testing.T) {
 	}
 }
 
-// A turn that is not needed any more is one for others.
-func TestTurnsAreGivenBack(t *testing.T) {
+// Turns come at the rate, and those that are not needed any more are for others.
+func TestTurns(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		turns := NewTurns()
+		turns := NewTurns(limits.OverheadBurst)
+		expect := func(n int, want time.Duration, inTime bool) {
+			t.Helper()
+			if got, ok := turns.take(n, time.Now()); got != want || ok != inTime {
+				t.Errorf("%d bytes: a turn after %s (in time: %t), want %s", n, got, ok, want)
+			}
+		}
+		expect(limits.OverheadBurst, 0, true)
+		expect(limits.OverheadBytesPerSecond, time.Second, true)
+		expect(limits.OverheadBytesPerSecond, 2*time.Second, true)
+		expect(9*limits.OverheadBytesPerSecond, limits.OverheadWait, false)
+		time.Sleep(2 * time.Second)
+		expect(limits.OverheadBytesPerSecond, time.Second, true)
+		turns.give(limits.OverheadBytesPerSecond)
+		expect(0, 0, true)
+		turns.give(10 * limits.OverheadBurst)
+		expect(limits.OverheadBurst, 0, true)
+		expect(limits.OverheadBytesPerSecond, time.Second, true)
+	})
+}
+
+// What comes before a call begins, and is its body, takes no turn from others.
+func TestBodiesGiveTurnsBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		turns := NewTurns(limits.OverheadBurst)
+		var m Meter
 		for range 100 {
-			taken, ok := turns.reserve(10 * limits.OverheadBytes)
-			if !ok {
+			if !m.Receive(limits.OverheadBurst/2, turns, nil) {
 				t.Fatal("no turn")
 			}
-			taken.cancel()
+			m.Begin(2)
+			m.Less(limits.OverheadBurst / 2)
+			m.End()
 		}
-		if _, ok := turns.reserve(100 * limits.OverheadBytes); ok {
-			t.Error("a turn after more than 10s")
-		}
-		if got, _ := turns.reserve(limits.OverheadBytes); got.wait > 0 {
-			t.Errorf("a turn after %s, want at once", got.wait)
+		if wait, _ := turns.take(limits.OverheadBurst, time.Now()); wait > 0 {
+			t.Errorf("a turn after %s, want at once", wait)
 		}
 	})
 }

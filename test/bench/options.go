@@ -112,7 +112,7 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 			return o, fmt.Errorf("%w: --ratio needs --baseline", errUsage)
 		}
 		o.peers, o.parts, o.pace = []string{peerGateway}, nil, ratioPace
-		*callers, *protocols = strconv.Itoa(severalCallers), string(http1Protocol)
+		*callers = strconv.Itoa(severalCallers)
 	}
 	o.cells, err = chooseCells(*sizes, *callers, *protocols)
 	return o, err

@@ -17,7 +17,7 @@ func TestCellsOfFlags(t *testing.T) {
 		"--sizes M,S --protocols h1":                "M, 1 caller, HTTP/1.1; M, 16 callers, HTTP/1.1; S, 1 caller, HTTP/1.1; S, 16 callers, HTTP/1.1; S, 1000 callers, HTTP/1.1",
 		"--sizes S --protocols h2":                  "S, 1 caller, HTTP/2; S, 16 callers, HTTP/2",
 		"--sizes 1KB --callers 30,3 --protocols h1": "1KB, 30 callers, HTTP/1.1; 1KB, 3 callers, HTTP/1.1",
-		"--sizes S --ratio --baseline old":          "S, 16 callers, HTTP/1.1",
+		"--sizes S --ratio --baseline old":          "S, 16 callers, HTTP/1.1; S, 16 callers, HTTP/2",
 	} {
 		o, err := parseOptions(append([]string{"--hookgate", "new"}, strings.Fields(flags)...), io.Discard)
 		if err != nil {

@@ -16,7 +16,8 @@ import (
 // tolerance is how much worse than the baseline the gateway may be, as a part.
 const tolerance = 0.15
 
-// ratioPace is that of a comparison in CI, with S, M and L: half a minute, or a whole one if cells are measured again.
+// ratioPace is that of a comparison in CI, with S, M and L over both protocols: a minute, or two if cells are measured
+// again.
 var ratioPace = pace{rounds: 5, duration: time.Second, warmUp: 200 * time.Millisecond}
 
 // measurer measures the gateway and the baseline in a cell.
