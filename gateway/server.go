@@ -26,7 +26,6 @@ import (
 	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/connlimit"
 	"github.com/hookgate/hookgate/internal/limits"
-	"github.com/hookgate/hookgate/internal/overhead"
 )
 
 const (
@@ -149,9 +148,8 @@ func (s *Server) newServers() {
 		defer s.restCalls.end()
 		c, _ := r.Context().Value(connectionKey{}).(*connection)
 		if c != nil {
-			c.overhead.Begin(r.ProtoMajor)
+			c.overhead.BeginRequest(r)
 			defer c.overhead.End()
-			overhead.CountBody(r, &c.overhead)
 		}
 		// A caller should not be on a connection that is about to close: what it sends at that moment is lost.
 		if c != nil && c.isOld() || s.draining.Load() {
@@ -160,6 +158,7 @@ func (s *Server) newServers() {
 		s.config.REST.ServeHTTP(w, r)
 		endRequest(r)
 	}), s.config.TLS)
+	s.front.HTTP2 = http2Settings()
 	s.front.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
 		return context.WithValue(ctx, connectionKey{}, connectionOf(c))
 	}
@@ -296,7 +295,6 @@ func (s *Server) httpServer(h http.Handler, tlsConfig *tls.Config) *http.Server 
 		WriteTimeout:      2 * time.Minute, // since the request's header: a call may take long, and its reader be slow
 		IdleTimeout:       limits.IdleTimeout,
 		MaxHeaderBytes:    limits.HeaderBytes,
-		HTTP2:             http2Settings(),
 		ErrorLog:          slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelDebug),
 	}
 }

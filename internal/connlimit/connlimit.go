@@ -66,9 +66,8 @@ func (l *Listener) Bound(server *http.Server) {
 	handler := server.Handler
 	server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if c, ok := r.Context().Value(connKey{}).(*conn); ok {
-			c.overhead.Begin(r.ProtoMajor)
+			c.overhead.BeginRequest(r)
 			defer c.overhead.End()
-			overhead.CountBody(r, &c.overhead)
 		}
 		handler.ServeHTTP(w, r)
 	})

@@ -23,8 +23,9 @@ func (b countedBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// CountBody makes the body of r, of a connection with meter m, no overhead as it is read.
-func CountBody(r *http.Request, m *Meter) {
+// BeginRequest notes that a request begins, as Begin does, and makes its body no overhead as it is read.
+func (m *Meter) BeginRequest(r *http.Request) {
+	m.Begin(r.ProtoMajor)
 	if r.ProtoMajor >= 2 && r.Body != http.NoBody {
 		r.Body = countedBody{r.Body, m}
 	}
