@@ -51,6 +51,11 @@ type Result struct {
 	// Inconclusive means that the error of the call says nothing about whether the extension works: its caller gave it
 	// too little time, or the extension has found fault with the request.
 	Inconclusive bool
+	// Connected means that a connection had been made when the call failed, so that the server of the extension is there:
+	// the failure is one of the handler.
+	Connected bool
+	// Decided means that a gateway behind this one has decided the error, about this call. Its text is that gateway's.
+	Decided bool
 }
 
 // Caller calls a handler. Its error is a *hook.Error of kind Unreachable, Timeout, BadResponse, Canceled, TooLarge,

@@ -57,7 +57,7 @@ func (g *GRPC) Call(ctx context.Context, c Call) (Result, error) {
 	out, _, failed := g.invoke(ctx, c.Handler.Registration.ClientConfig, &x, in)
 	result := Result{
 		Response: out, Sent: x.rpc.Sent.Load(), Received: x.rpc.Received.Load(),
-		Inconclusive: x.isInconclusive(failed),
+		Inconclusive: x.isInconclusive(failed), Connected: !x.rpc.Unsent(), Decided: x.decided,
 	}
 	if failed != nil {
 		return result, failed.WithHandler(c.Handler.Name)
@@ -185,6 +185,9 @@ func (g *GRPC) send(ctx context.Context, c *channel, x *request, in wire.Sized) 
 			return answer, err
 		}
 		after, asked := retryInfo(err)
+		if kind, decided := decidedReason(err); decided && kind == hook.Unreachable {
+			asked = false // a gateway answers so at once, and not to be waited for
+		}
 		if f := c.conn.Classify(x.rpc, err); f != nil {
 			after, asked = 0, x.rpc.Unsent() && f.Kind == hook.Unreachable && f.Temporary
 		}

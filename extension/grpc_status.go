@@ -14,6 +14,7 @@ import (
 
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/connect"
+	"github.com/hookgate/hookgate/internal/via"
 )
 
 // faultsRequest reports whether the code of an answer finds fault with the request, as the status codes from 400 to 499
@@ -29,20 +30,23 @@ func faultsRequest(code codes.Code) bool {
 }
 
 // refused returns the error of a call that came to no answer, and whether the server does not implement the method. The
-// texts are fixed: those of gRPC and of the extension go to the log.
+// texts are fixed, or a gateway's: those of gRPC and of the extension go to the log.
 func (r *request) refused(
 	ctx context.Context, conn *connect.GRPC, err error,
 ) (failed *hook.Error, unimplemented bool) {
 	code := status.Code(err)
+	if kind, ok := decidedReason(err); ok && ctx.Err() == nil {
+		after, _ := retryInfo(err)
+		failed = r.decidedBy(kind, status.Convert(err).Message(), after, err)
+		failed.Refused = kind != hook.InvalidRequest && code == codes.InvalidArgument
+		return failed, false
+	}
 	// The server knows the deadline, and may be the first to report it.
 	if ctx.Err() != nil || code == codes.DeadlineExceeded {
 		return r.ended(ctx, err), false
 	}
 	if f := conn.Classify(r.rpc, err); f != nil {
 		return r.failed(f, err), false
-	}
-	if message, ok := loopOf(err); ok {
-		return r.loop(message, err), false
 	}
 	r.inconclusive = faultsRequest(code)
 	kind, text := hook.BadResponse, "answered "+code.String()
@@ -76,17 +80,13 @@ func retryInfo(err error) (time.Duration, bool) {
 	return 0, false
 }
 
-// loopOf returns the message of a gateway that refused a call because it has come back to it, and reports whether err
-// is such a refusal.
-func loopOf(err error) (message string, ok bool) {
+// decidedReason returns the kind of the error that a gateway has decided, and reports whether err is such an error.
+func decidedReason(err error) (kind hook.Kind, ok bool) {
 	st := status.Convert(err)
-	if st.Code() != hook.Loop.GRPCCode() {
-		return "", false
-	}
 	for _, detail := range st.Details() {
-		if info, ok := detail.(*errdetails.ErrorInfo); ok && info.GetReason() == hook.Loop.String() {
-			return st.Message(), true
+		if info, ok := detail.(*errdetails.ErrorInfo); ok && info.GetDomain() == via.ErrorDomain {
+			return via.Decided(info.GetReason(), func(e *hook.Error) bool { return e.GRPCCode() == st.Code() })
 		}
 	}
-	return "", false
+	return 0, false
 }

@@ -20,8 +20,8 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// maxLoop is the size of the longest text of another gateway about a loop.
-const maxLoop = 2 << 10
+// maxDecided is the size of the longest text of another gateway.
+const maxDecided = 2 << 10
 
 // request is one request to an extension, in either protocol.
 type request struct {
@@ -35,6 +35,8 @@ type request struct {
 
 	callerFirst  bool // the caller's deadline comes before timeout has passed
 	inconclusive bool // the server has found fault with the request
+	connected    bool // the last attempt had a connection
+	decided      bool // a gateway has decided the error
 
 	rpc *connect.RPC // the last attempt, over gRPC
 }
@@ -143,13 +145,14 @@ func (r *request) tooLarge(size, limit int64) *hook.Error {
 	return hook.Errorf(hook.TooLarge, "%s: request has %d bytes, which is more than %d", r.operation, size, limit)
 }
 
-// loop returns the error of a request that a gateway has refused because it has come back to it. The message is that
-// gateway's.
-func (r *request) loop(message string, cause error) *hook.Error {
+// decidedBy returns the error of a request that failed at a gateway behind this one. The kind and the message are that
+// gateway's, which works: it has judged the call, and has circuits of its own for what is behind it.
+func (r *request) decidedBy(kind hook.Kind, message string, retryAfter time.Duration, cause error) *hook.Error {
 	if message == "" {
-		message = "the extension says that the call has come back to it"
+		message = "the extension answered " + kind.String()
 	}
-	return r.fail(hook.Loop, text.Cut(text.Printable(message), maxLoop), cause)
+	r.decided, r.inconclusive = true, true
+	return r.fail(kind, text.Cut(text.Printable(message), maxDecided), cause).WithRetryAfter(retryAfter)
 }
 
 // ended returns the error of a request whose context ended.

@@ -14,6 +14,7 @@ import (
 	"net/http"
 	"strconv"
 	"strings"
+	"time"
 
 	"google.golang.org/protobuf/proto"
 
@@ -25,6 +26,7 @@ import (
 	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/connect"
 	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/internal/via"
 )
 
 const (
@@ -81,16 +83,20 @@ func (r *REST) answer(ctx context.Context, x *restRequest, resp *http.Response) 
 // statusError returns the error of a status code that is not 200. What the extension wrote goes to the log only.
 func (x *restRequest) statusError(resp *http.Response) *hook.Error {
 	limit := int64(maxErrorBody)
-	if resp.StatusCode == http.StatusLoopDetected {
-		limit = 2 * maxLoop // of the message, and room for the rest of the answer
+	kind, decided := decidedKind(resp)
+	if decided {
+		limit = 2 * maxDecided // of the message, and room for the rest of the answer
 	}
 	// An error of the read would only mean that there is less to log.
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, limit+1))
 	x.received = int64(len(body))
-	if resp.StatusCode == http.StatusLoopDetected {
+	if decided {
 		var answer struct{ Message string }
 		_ = json.Unmarshal(body, &answer) // an answer that is not a gateway's has no message
-		return x.loop(answer.Message, nil)
+		after, _ := retryAfter(resp, time.Now())
+		failed := x.decidedBy(kind, answer.Message, after, nil)
+		failed.Refused = kind != hook.InvalidRequest && resp.StatusCode == http.StatusBadRequest
+		return failed
 	}
 	var cause error
 	if len(body) > 0 {
@@ -120,6 +126,16 @@ func (x *restRequest) statusError(resp *http.Response) *hook.Error {
 		text += fmt.Sprintf(" at %s%s", x.route.prefix, x.hook.Path(x.handler))
 	}
 	return x.fail(hook.BadResponse, text, cause)
+}
+
+// decidedKind returns the kind of the error that a gateway has decided, and reports whether resp is such an answer. A
+// loop is known by its status code.
+func decidedKind(resp *http.Response) (kind hook.Kind, ok bool) {
+	if resp.StatusCode == http.StatusLoopDetected {
+		return hook.Loop, true
+	}
+	return via.Decided(resp.Header.Get(via.ErrorKindHeader),
+		func(e *hook.Error) bool { return e.HTTPStatus() == resp.StatusCode })
 }
 
 // undecodable returns why an answer cannot be decoded.

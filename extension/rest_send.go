@@ -112,9 +112,14 @@ func (r *REST) send(ctx context.Context, x *restRequest, body codec.Body) (*http
 		p := x.route.host.acquire(r.now())
 		a := &attempt{}
 		resp, err := r.roundTrip(ctx, x, body, p, a)
+		x.connected = a.connected.Load()
 		if err == nil {
 			x.route.host.answered(p)
-			if after, asked := retryAfter(resp, r.now()); !asked || !again.wait(ctx, after) {
+			after, asked := retryAfter(resp, r.now())
+			if kind, decided := decidedKind(resp); decided && kind == hook.Unreachable {
+				asked = false // a gateway answers so at once, and not to be waited for
+			}
+			if !asked || !again.wait(ctx, after) {
 				return resp, p, nil
 			}
 			_ = resp.Body.Close()

@@ -27,7 +27,7 @@ func deadline(next extension.Caller) extension.Caller {
 		ctx, cancel := context.WithTimeout(ctx, timeout)
 		defer cancel()
 		result, err := next(ctx, c)
-		if err == nil || hook.KindOf(err) != hook.Timeout {
+		if err == nil || hook.KindOf(err) != hook.Timeout || result.Decided {
 			return result, err
 		}
 		if byCaller && timeout < c.Handler.Handler.Timeout*3/4 {

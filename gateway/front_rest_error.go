@@ -13,10 +13,11 @@ import (
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/internal/via"
 )
 
 // ErrorKindHeader carries the kind of the error in answers other than 200.
-const ErrorKindHeader = "Hookgate-Error-Kind"
+const ErrorKindHeader = via.ErrorKindHeader
 
 // muxError writes the error of a service.
 func (f *REST) muxError(

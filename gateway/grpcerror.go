@@ -8,17 +8,16 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/protoadapt"
 	"google.golang.org/protobuf/types/known/durationpb"
-)
 
-// errorDomain is the domain of the ErrorInfo that gRPC errors carry.
-const errorDomain = "hookgate.dev"
+	"github.com/hookgate/hookgate/internal/via"
+)
 
 // grpcError returns err as gRPC callers get it: its code, its text, and an ErrorInfo whose reason is the
 // kind, because several kinds share a code. A RetryInfo says when to try again, if that is known.
 func grpcError(err error) error {
 	e := asError(err)
 	st := status.New(e.GRPCCode(), e.Error())
-	info := &errdetails.ErrorInfo{Reason: e.Kind.String(), Domain: errorDomain}
+	info := &errdetails.ErrorInfo{Reason: e.Kind.String(), Domain: via.ErrorDomain}
 	if e.Handler != "" {
 		info.Metadata = map[string]string{"handler": e.Handler}
 	}

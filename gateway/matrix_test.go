@@ -58,6 +58,8 @@ type fixture struct {
 	stop      func() // stops the gRPC front when its calls have ended
 	// understands is the version of objects that the handlers understand that are registered from now on.
 	understands string
+	// failWith, if it is set, fails calls to handlers before they enter the chain of the transport.
+	failWith func() error
 }
 
 func newFixture(t testing.TB, provider trace.TracerProvider) *fixture {
@@ -91,10 +93,18 @@ func newFixtureFor(t testing.TB, r *registry.Registry, provider trace.TracerProv
 	})
 	t.Cleanup(transport.Close)
 	f.transport = transport
+	call := func(ctx context.Context, c extension.Call) (extension.Result, error) {
+		if f.failWith != nil {
+			if err := f.failWith(); err != nil {
+				return extension.Result{Inconclusive: true, Decided: true}, err
+			}
+		}
+		return transport.Call(ctx, c)
+	}
 	observer := NewObserver(NewMetrics(f.metrics, f.registry, allHooks, "test"), provider, slog.New(slog.NewTextHandler(f.log, nil)), convert.NewLosses(nil))
 	f.observer = observer
 	services := NewServices(NewDispatcher(Config{
-		Catalog: allHooks, Versions: allVersions, Codec: mandated, Registry: f.registry, Namespaces: fixedNamespaces{}, Transport: transport.Call,
+		Catalog: allHooks, Versions: allVersions, Codec: mandated, Registry: f.registry, Namespaces: fixedNamespaces{}, Transport: call,
 		Objects: convert.NewObjects(convert.NewReferences()), Observer: observer, Gateway: f.id,
 	}), Infrastructure())
 	front, err := NewREST(services, mandated, observer, gate, memory)
