@@ -12,7 +12,6 @@ import (
 	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/activity"
-	"github.com/hookgate/hookgate/internal/circuit"
 	"github.com/hookgate/hookgate/internal/text"
 )
 
@@ -26,9 +25,9 @@ func (o *Observer) remember(
 	kind, message := "", ""
 	switch {
 	case err != nil:
-		call.Outcome, call.Down = activity.Failed, outcomeOf(result, err) == circuit.Failure
+		call.Outcome, call.Down = activity.Failed, isFailure(result, err)
 	case result.Ignored != nil:
-		call.Outcome, call.Down = activity.Ignored, outcomeOf(result, result.Ignored) == circuit.Failure
+		call.Outcome, call.Down = activity.Ignored, isFailure(result, result.Ignored)
 		err = result.Ignored
 	default:
 		if failure, refused := failed(result.Response); refused {

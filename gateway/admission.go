@@ -38,9 +38,9 @@ func admit(next extension.Caller) extension.Caller {
 			return extension.Result{}, internalError(errors.New("the state of the extension is missing"))
 		}
 		limits := limitsOf(c.Handler)
-		waited, err := s.gate.Enter(ctx, limits)
+		waited, err := s.gate.Enter(ctx, limits, c.Handler.Name)
 		if err != nil {
-			return extension.Result{Inconclusive: true}, notAdmitted(s, limits, err)
+			return extension.Result{Inconclusive: true}, notAdmitted(limits, err)
 		}
 		defer s.gate.Leave(limits)
 		result, err := next(ctx, c)
@@ -53,15 +53,15 @@ func admit(next extension.Caller) extension.Caller {
 
 // notAdmitted returns the error of a call that the gate refused. One for which there is no room fails as the
 // extension's failure, which the failure policy may hide: the extension is slower than its callers.
-func notAdmitted(s *extensionState, l *admission.Limits, err error) *hook.Error {
+func notAdmitted(l *admission.Limits, err error) *hook.Error {
+	if dismissed, ok := errors.AsType[*hook.Error](err); ok {
+		return dismissed
+	}
 	switch {
 	case errors.Is(err, admission.ErrFull):
 		return hook.Errorf(hook.Unreachable,
 			"extension is busy: it has %d calls in flight and %d waiting, and its limits allow no more",
 			l.MaxInFlight, l.MaxWaiting).WithRetryAfter(admissionRetry)
-	case errors.Is(err, admission.ErrDismissed):
-		kind, last := s.circuit.Cause()
-		return circuitOpen(kind, last)
 	case errors.Is(err, context.DeadlineExceeded):
 		return hook.Errorf(hook.Timeout, "waited for one of %d calls in flight to end", l.MaxInFlight)
 	}

@@ -121,7 +121,7 @@ func TestWaitingCountsAgainstTheDeadline(t *testing.T) {
 		if took := time.Since(began); took != 10*time.Second {
 			t.Errorf("took %s, want the timeout", took)
 		}
-		if s := d.config.Extensions.Circuit("a"); s.State != circuit.Closed {
+		if s, _ := d.config.Extensions.Circuit("a"); s.State != circuit.Closed {
 			t.Errorf("the circuit is %+v: two calls were sent, and three were not", s)
 		}
 	})

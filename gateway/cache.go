@@ -11,7 +11,6 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/answercache"
 	"github.com/hookgate/hookgate/internal/budget"
-	"github.com/hookgate/hookgate/internal/circuit"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -85,7 +84,7 @@ func makeFlight(
 	result, err = next(ctx, c)
 	switch {
 	case err != nil:
-		if outcomeOf(result, err) == circuit.Failure {
+		if isFailure(result, err) {
 			shared = err
 		}
 	case result.Ignored != nil || result.Response == nil:

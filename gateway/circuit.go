@@ -6,6 +6,7 @@ package gateway
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/hook"
@@ -16,7 +17,7 @@ import (
 // defaultCircuit has the settings of extensions without a policy.
 var defaultCircuit = circuit.Default()
 
-// circuitOf returns the settings of the circuit of a handler's extension.
+// circuitOf returns the settings of the circuits of a handler's extension.
 func circuitOf(e *registry.Entry) *circuit.Settings {
 	if p := e.ExtensionPolicy; p != nil && p.Circuit != nil {
 		return p.Circuit
@@ -24,58 +25,136 @@ func circuitOf(e *registry.Entry) *circuit.Settings {
 	return &defaultCircuit
 }
 
-// circuitBreaker fails the calls to an extension whose circuit is open at once, as Unreachable, so that neither callers
-// wait for an extension that does not answer, nor does it have more to do when it comes back. It is inside the failure
-// policy, which treats such a call as any other to an extension that is down, and outside of everything that costs
-// time.
+// circuitBreaker fails calls at once, as Unreachable, while the circuit of their handler or of its extension is open, so
+// that neither callers wait for what does not answer, nor does it have more to do when it comes back. A handler that
+// does not answer, or not well, opens its own circuit, and no other handler suffers from it; only a server that is gone
+// opens that of the extension. The link is inside the failure policy, which treats such a call as any other to an
+// extension that is down, and outside of everything that costs time.
 func circuitBreaker(extensions *Extensions, o *Observer) extension.Link {
 	return func(next extension.Caller) extension.Caller {
 		return func(ctx context.Context, c extension.Call) (extension.Result, error) {
 			state, settings := extensions.of(c.Handler), circuitOf(c.Handler)
 			c.State = state // for admit
-			breaker := &state.circuit
-			pass, after, ok := breaker.Enter(settings)
-			if !ok {
-				kind, last := breaker.Cause()
-				return extension.Result{}, circuitOpen(kind, fmt.Errorf("last failure: %w", last)).WithRetryAfter(after)
+			b := breaker{extensions: extensions, o: o, call: &c, state: state, settings: settings}
+			if err := b.enter(); err != nil {
+				return extension.Result{}, err
 			}
-			outcome, failure := circuit.Unknown, error(nil) // of a call that panics
-			defer func() {
-				if breaker.Leave(pass, settings, outcome, failure) {
-					state.gate.Dismiss() // after the circuit has opened, there is nothing to wait for
-					o.circuitChanged(c.Handler.Registration.Name, breaker.Status(), failure)
-					extensions.changed(c.Handler.Registration.Name)
-				}
-			}()
-			result, err := next(ctx, c)
-			outcome, failure = outcomeOf(result, err), err
-			if outcome == circuit.Failure && pass.Probe() {
-				kind, _ := breaker.Cause()
-				return result, circuitOpen(kind, err)
-			}
-			return result, err
+			var result extension.Result
+			err := error(nil)
+			outcome := outcomes{} // of a call that panics
+			defer func() { b.leave(outcome, err) }()
+			result, err = next(ctx, c)
+			outcome = outcomesOf(state, c.Handler.Name, result, err)
+			return result, b.explained(outcome, err)
 		}
 	}
 }
 
-// circuitOpen returns the error of a call to an extension whose circuit is open. Until the circuit closes, all calls
-// get the same text, those too that were probes, so that conditions with it do not change with each probe.
-func circuitOpen(kind hook.Kind, cause error) *hook.Error {
-	return hook.Errorf(hook.Unreachable,
-		"circuit is open: calls to the extension fail with %s; they are sent again once a probe succeeds", kind).
-		WithCause(cause)
+// outcomes are what a call says about its handler, and about the server of its extension.
+type outcomes struct{ handler, extension circuit.Outcome }
+
+// outcomesOf returns the outcomes of a call. Failure, the status, is an answer. A connection that breaks before the
+// answer may be due to the handler, as if it panics, and is held against the server only if that happens to two
+// handlers in turn.
+func outcomesOf(state *extensionState, handler string, result extension.Result, err error) outcomes {
+	kind := hook.KindOf(err)
+	switch {
+	case err == nil:
+		return outcomes{circuit.Success, circuit.Success}
+	case !isFailure(result, err):
+		return outcomes{}
+	case kind == hook.BadResponse, kind == hook.Timeout && result.Connected:
+		return outcomes{circuit.Failure, circuit.Success}
+	case result.Connected:
+		if last := state.broke.Swap(&handler); last == nil || *last == handler {
+			return outcomes{circuit.Failure, circuit.Unknown}
+		}
+		return outcomes{circuit.Failure, circuit.Failure}
+	}
+	return outcomes{circuit.Unknown, circuit.Failure}
 }
 
-// outcomeOf returns what a call says about its extension. Failure, the status, is an answer.
-func outcomeOf(result extension.Result, err error) circuit.Outcome {
-	if err == nil {
-		return circuit.Success
-	}
+// isFailure reports whether the error of a call says that the handler, or its extension, does not work.
+func isFailure(result extension.Result, err error) bool {
 	switch hook.KindOf(err) {
 	case hook.Unreachable, hook.Timeout, hook.BadResponse:
-		if !result.Inconclusive {
-			return circuit.Failure
-		}
+		return err != nil && !result.Inconclusive
 	}
-	return circuit.Unknown
+	return false
+}
+
+// breaker is the passage of one call through the circuits of its handler and its extension.
+type breaker struct {
+	extensions     *Extensions
+	o              *Observer
+	call           *extension.Call
+	state          *extensionState
+	settings       *circuit.Settings
+	own            *circuit.Circuit // of the handler
+	pass, ownsPass circuit.Pass
+}
+
+// enter returns an error if a circuit refuses the call.
+func (b *breaker) enter() error {
+	b.own = b.state.handler(b.call.Handler)
+	var after time.Duration
+	var ok bool
+	if b.ownsPass, after, ok = b.own.Enter(b.settings); !ok {
+		return refusedBy(b.own, "handler", nil).WithRetryAfter(after)
+	}
+	if b.pass, after, ok = b.state.circuit.Enter(b.settings); !ok {
+		b.own.Leave(b.ownsPass, b.settings, circuit.Unknown, nil)
+		return refusedBy(&b.state.circuit, "extension", nil).WithRetryAfter(after)
+	}
+	return nil
+}
+
+// leave tells the circuits what came of the call.
+func (b *breaker) leave(x outcomes, err error) {
+	name := b.call.Handler.Name
+	if b.own.Leave(b.ownsPass, b.settings, x.handler, err) {
+		b.changed(b.own, name, err)
+	}
+	if b.state.circuit.Leave(b.pass, b.settings, x.extension, err) {
+		b.changed(&b.state.circuit, "", err)
+	}
+}
+
+// changed tells that the circuit of a handler, or of the extension if that is empty, has opened or closed.
+func (b *breaker) changed(c *circuit.Circuit, handler string, err error) {
+	extensionConfig, what, status := b.call.Handler.Registration.Name, "extension", c.Status()
+	if handler != "" {
+		what = "handler"
+	}
+	switch {
+	case status.State != circuit.Closed:
+		b.state.gate.Dismiss(handler, refusedBy(c, what, err)) // there is nothing to wait for
+	case handler == "":
+		b.state.answered() // a server that is back may have other handlers than the one that was gone
+	}
+	b.o.circuitChanged(extensionConfig, handler, status, err)
+	b.extensions.changed(extensionConfig)
+}
+
+// explained returns the error of a call that was let through. That of a probe has the text of the circuit.
+func (b *breaker) explained(x outcomes, err error) error {
+	switch {
+	case x.extension == circuit.Failure && b.pass.Probe():
+		return refusedBy(&b.state.circuit, "extension", err)
+	case x.handler == circuit.Failure && b.ownsPass.Probe():
+		return refusedBy(b.own, "handler", err)
+	}
+	return err
+}
+
+// refusedBy returns the error of a call while a circuit is open. Until the circuit closes, all calls get the same text,
+// those too that were probes, so that conditions with it do not change with each probe. cause is the error of a probe, or nil.
+func refusedBy(c *circuit.Circuit, what string, cause error) *hook.Error {
+	kind, last := c.Cause()
+	if cause == nil && last != nil {
+		cause = fmt.Errorf("last failure: %w", last)
+	}
+	return hook.Errorf(hook.Unreachable,
+		"circuit is open: calls to the %s fail with %s; they are sent again once a probe succeeds", what, kind).
+		WithCause(cause)
 }

@@ -23,7 +23,10 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-const circuitText = `circuit is open: calls to the extension fail with %s; they are sent again once a probe succeeds`
+const (
+	circuitText        = `circuit is open: calls to the extension fail with %s; they are sent again once a probe succeeds`
+	handlerCircuitText = `circuit is open: calls to the handler fail with %s; they are sent again once a probe succeeds`
+)
 
 // server is an extension whose next answers are set.
 type server struct {
@@ -64,7 +67,7 @@ func TestServerErrorsOpenTheCircuit(t *testing.T) {
 				case policy == hook.Ignore && got.kind == "" && got.status == "Success":
 				case policy == hook.Fail && got.kind == "BadResponse" && refused == 0:
 				case policy == hook.Fail && got.kind == "Unreachable" &&
-					strings.Contains(got.message, fmt.Sprintf(circuitText, "BadResponse")):
+					strings.Contains(got.message, fmt.Sprintf(handlerCircuitText, "BadResponse")):
 					refused++
 				default:
 					t.Fatalf("got %+v", got)
@@ -77,7 +80,7 @@ func TestServerErrorsOpenTheCircuit(t *testing.T) {
 			if policy == hook.Fail && refused != 60-circuit.DefaultConsecutiveFailures {
 				t.Errorf("%d calls were refused, want %d", refused, 60-circuit.DefaultConsecutiveFailures)
 			}
-			if !strings.Contains(f.log.String(), "circuit is open: calls to the extension are refused") {
+			if !strings.Contains(f.log.String(), "circuit is open: calls to the handler are refused") {
 				t.Errorf("the log lacks the circuit:\n%s", f.log)
 			}
 		})
@@ -124,7 +127,86 @@ func TestFailuresNeverOpenTheCircuit(t *testing.T) {
 	}
 }
 
-// A circuit concerns all handlers of its extension, and no other extension. Its error has one text until it closes, also
+// What a handler does to its calls stops none of its siblings; what says that the server is gone stops all of them.
+func TestHandlersHaveCircuits(t *testing.T) {
+	const n = circuit.DefaultConsecutiveFailures
+	for name, tc := range map[string]struct {
+		reason    string
+		kind      hook.Kind
+		connected bool
+		callers   []string // the handlers that fail, in turn
+		own, all  bool     // whether the circuit of the first of them is open afterwards, and that of the extension
+	}{
+		"Timeout":     {"it waits for something", hook.Timeout, true, []string{"v.a"}, true, false},
+		"BadResponse": {"its answer cannot be used", hook.BadResponse, true, []string{"v.a"}, true, false},
+		"Broken":      {"it may have panicked", hook.Unreachable, true, []string{"v.a"}, true, false},
+		"BothBroken":  {"a server that resets whatever it is asked is gone", hook.Unreachable, true, []string{"v.a", "w.a"}, false, true},
+		"Refused":     {"no server is there", hook.Unreachable, false, []string{"v.a"}, false, true},
+		"NoHandshake": {"no server is there, and nobody says so", hook.Timeout, false, []string{"v.a"}, false, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				r := filled(t, registrationOf("a", handlerOf("v", "BeforeClusterCreate", hook.Fail),
+					handlerOf("w", "BeforeClusterCreate", hook.Fail), handlerOf("x", "BeforeClusterCreate", hook.Fail)))
+				extensions, failing := NewExtensions(r), true
+				link := circuitBreaker(extensions, nil)(func(_ context.Context, c extension.Call) (extension.Result, error) {
+					if failing && c.Handler.Name != "x.a" {
+						return extension.Result{Connected: tc.connected}, hook.Errorf(tc.kind, "no")
+					}
+					return extension.Result{Response: newSuccess(c.Hook)}, nil
+				})
+				call := func(handler string) error {
+					c := callTo(t, "BeforeClusterCreate")
+					c.Handler, _ = r.Snapshot().Handler(handler)
+					_, err := link(t.Context(), c)
+					return err
+				}
+				for i := range n + 1 { // the first connection that breaks is not held against the server
+					_ = call(tc.callers[i%len(tc.callers)])
+				}
+				own := extensions.known("a").handlerCircuit("v.a").State == circuit.Open
+				all := extensions.known("a").circuit.Status().State == circuit.Open
+				if own != tc.own || all != tc.all {
+					t.Fatalf("%s: the circuit of the handler is open: %t, that of the extension: %t", tc.reason, own, all)
+				}
+				status, handler := extensions.Circuit("a")
+				if want := map[bool]string{true: "v.a"}[tc.own]; status.State != circuit.Open || handler != want {
+					t.Errorf("%s: got %+v of %q, want one of %q that is open", tc.reason, status, handler, want)
+				}
+				if err := call("x.a"); (err != nil) != tc.all {
+					t.Errorf("%s: a sibling: %v", tc.reason, err)
+				}
+				failing = false
+				time.Sleep(2 * circuit.DefaultMinOpen)
+				for _, handler := range []string{"v.a", "w.a", "x.a"} {
+					if err := call(handler); err != nil {
+						t.Errorf("%s: when all is well again: %v", tc.reason, err)
+					}
+				}
+				if status, _ := extensions.Circuit("a"); status.State != circuit.Closed {
+					t.Errorf("%s: got %+v when all is well again", tc.reason, status)
+				}
+			})
+		})
+	}
+}
+
+// An extension that names its handlers differently each time has no more circuits than there is room for.
+func TestCircuitsOfHandlersAreBounded(t *testing.T) {
+	r := filled(t, registrationOf("a", handlerOf("v", "BeforeClusterCreate", hook.Fail)))
+	e, _ := r.Snapshot().Handler("v.a")
+	s := NewExtensions(r).of(e)
+	for i := range 1000 {
+		renamed := *e
+		renamed.Name = fmt.Sprint(i)
+		s.handler(&renamed)
+	}
+	if n := len(s.handlers); n > spareStates+2 {
+		t.Errorf("%d circuits of one handler", n)
+	}
+}
+
+// The circuit of a server concerns all handlers of its extension, and no other extension. Its error has one text until it closes, also
 // for probes, and the cause of the last failure for the log.
 func TestOpenCircuit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -309,28 +391,28 @@ func extensionsFollowTheRegistry(t *testing.T) {
 		}
 	}
 	apply(registrationOf("a", handler))
-	if s := extensions.Circuit("a"); s.State != circuit.Closed {
+	if s, _ := extensions.Circuit("a"); s.State != circuit.Closed {
 		t.Errorf("got %+v before the first call", s)
 	}
 	open()
-	if s := extensions.Circuit("a"); s.State != circuit.Open || len(changes) != 1 || changes[0] != "a" {
+	if s, _ := extensions.Circuit("a"); s.State != circuit.Open || len(changes) != 1 || changes[0] != "a" {
 		t.Errorf("got %+v, %v", s, changes)
 	}
 	if got := testutil.CollectAndCount(o.metrics.extensions, "hookgate_circuit_state"); got != 1 {
 		t.Errorf("%d series, want 1", got)
 	}
 	apply(registrationOf("a", handler, handlerOf("w", "BeforeClusterDelete", hook.Fail)))
-	if s := extensions.Circuit("a"); s.State != circuit.Open {
+	if s, _ := extensions.Circuit("a"); s.State != circuit.Open {
 		t.Errorf("a new handler made it %+v", s)
 	}
 	extensions.Answered("a")
-	if s := extensions.Circuit("a"); s.State != circuit.HalfOpen {
+	if s, _ := extensions.Circuit("a"); s.State != circuit.HalfOpen {
 		t.Errorf("got %+v after an answer to discovery", s)
 	}
 	moved := registrationOf("a", handler)
 	moved.ClientConfig.URL = "https://moved.example"
 	apply(moved)
-	if s := extensions.Circuit("a"); s.State != circuit.Closed {
+	if s, _ := extensions.Circuit("a"); s.State != circuit.Closed {
 		t.Errorf("got %+v for another server", s)
 	}
 

@@ -87,10 +87,14 @@ func TestCircuitOfBothTransports(t *testing.T) {
 				for i := range 6 {
 					got := f.throughREST(t)
 					want, refused := tc.kind, tc.opens && i >= 3
+					text := handlerCircuitText
+					if tc.stopped {
+						text = circuitText
+					}
 					if refused {
 						want = "Unreachable"
 					}
-					if got.kind != want || refused != strings.Contains(got.message, fmt.Sprintf(circuitText, tc.kind)) {
+					if got.kind != want || refused != strings.Contains(got.message, fmt.Sprintf(text, tc.kind)) {
 						t.Errorf("call %d: got %+v, want the kind %q, refused %t", i, got, want, refused)
 					}
 				}

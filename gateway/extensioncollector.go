@@ -16,7 +16,7 @@ import (
 type extensionCollector struct {
 	atomic.Pointer[Extensions]
 
-	state, transitions         *prometheus.Desc
+	state, transitions, own    *prometheus.Desc
 	inFlight, waiting, refused *prometheus.Desc
 }
 
@@ -26,10 +26,13 @@ var _ prometheus.Collector = (*extensionCollector)(nil)
 func newExtensionCollector(d *definer) *extensionCollector {
 	c := &extensionCollector{}
 	c.state = d.described("gauge", "hookgate_circuit_state",
-		"The state of the circuit of an extension that has been called: 0 is closed, 1 is half-open (the next call is a "+
+		"The state of the circuit of the server of an extension that has been called: 0 is closed, 1 is half-open (the next call is a "+
 			"probe, or one is under way), 2 is open (calls are refused).", "extension")
 	c.transitions = d.described("counter", "hookgate_circuit_transitions_total",
 		"Changes of the circuit of an extension to a state: open, half_open or closed.", "extension", "state")
+	c.own = d.described("gauge", "hookgate_handler_circuit_state",
+		"The state of the circuit of a handler, with the same values. There is no series for a handler whose circuit has "+
+			"never opened.", "hook", "handler")
 	c.inFlight = d.described("gauge", "hookgate_extension_calls_in_flight",
 		"Calls to an extension that are in flight.", "extension")
 	c.waiting = d.described("gauge", "hookgate_extension_calls_waiting",
@@ -49,7 +52,7 @@ func (d *definer) described(kind, name, help string, labels ...string) *promethe
 
 // Describe implements prometheus.Collector.
 func (c *extensionCollector) Describe(descs chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.state, c.transitions, c.inFlight, c.waiting, c.refused} {
+	for _, d := range []*prometheus.Desc{c.state, c.transitions, c.own, c.inFlight, c.waiting, c.refused} {
 		descs <- d
 	}
 }
@@ -60,7 +63,8 @@ func (c *extensionCollector) Collect(metrics chan<- prometheus.Metric) {
 	if extensions == nil {
 		return
 	}
-	for _, r := range extensions.snapshots.Snapshot().Registrations() {
+	snapshot := extensions.snapshots.Snapshot()
+	for _, r := range snapshot.Registrations() {
 		s := extensions.known(r.Name)
 		if s == nil {
 			continue
@@ -70,6 +74,12 @@ func (c *extensionCollector) Collect(metrics chan<- prometheus.Metric) {
 		for _, state := range []circuit.State{circuit.Open, circuit.HalfOpen, circuit.Closed} {
 			metrics <- prometheus.MustNewConstMetric(c.transitions, prometheus.CounterValue,
 				float64(status.Entered[state]), r.Name, state.String())
+		}
+		for _, e := range snapshot.HandlersOf(r.Name) {
+			if own := s.handlerCircuit(e.Name); own.Entered[circuit.Open] > 0 {
+				metrics <- prometheus.MustNewConstMetric(c.own, prometheus.GaugeValue, float64(own.State),
+					e.Handler.Hook.Hook, e.Name)
+			}
 		}
 		calls := s.gate.Status()
 		for _, m := range []struct {

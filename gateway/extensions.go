@@ -5,6 +5,7 @@ package gateway
 
 import (
 	"sync"
+	"sync/atomic"
 
 	"github.com/hookgate/hookgate/internal/activity"
 	"github.com/hookgate/hookgate/internal/admission"
@@ -18,8 +19,8 @@ import (
 // not searched for them all the time.
 const spareStates = 16
 
-// Extensions holds what calls have shown about each registered extension, in this process: its circuit, the calls in
-// flight, the last failures, and the answers that are kept. It follows the registry by itself: an extension that calls
+// Extensions holds what calls have shown about each registered extension, in this process: its circuit and those of its
+// handlers, the calls in flight, the last failures, and the answers that are kept. It follows the registry by itself: an extension that calls
 // another address begins anew, and one that is gone is forgotten. It is safe for concurrent use.
 type Extensions struct {
 	snapshots Snapshots
@@ -43,9 +44,55 @@ func keyOf(r *registry.Registration) extensionKey {
 
 // extensionState is the state of one extension.
 type extensionState struct {
-	circuit  circuit.Circuit
+	circuit  circuit.Circuit // of its server
 	gate     admission.Gate
 	failures activity.FailureLog
+	// broke is the handler during whose call a connection broke last.
+	broke atomic.Pointer[string]
+
+	mu       sync.RWMutex
+	handlers map[string]*circuit.Circuit // by the names of handlers
+}
+
+// handler returns the circuit of a handler.
+func (s *extensionState) handler(e *registry.Entry) *circuit.Circuit {
+	s.mu.RLock()
+	c := s.handlers[e.Name]
+	s.mu.RUnlock()
+	if c != nil {
+		return c
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c := s.handlers[e.Name]; c != nil {
+		return c // another call was first
+	}
+	if s.handlers == nil || len(s.handlers) >= 2*len(e.Registration.Handlers)+spareStates {
+		s.handlers = map[string]*circuit.Circuit{} // an extension may name its handlers differently each time
+	}
+	c = &circuit.Circuit{}
+	s.handlers[e.Name] = c
+	return c
+}
+
+// handlerCircuit returns the status of the circuit of a handler.
+func (s *extensionState) handlerCircuit(name string) circuit.Status {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if c := s.handlers[name]; c != nil {
+		return c.Status()
+	}
+	return circuit.Status{}
+}
+
+// answered lets the next call to each handler pass as a probe.
+func (s *extensionState) answered() {
+	s.circuit.Answered()
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, c := range s.handlers {
+		c.Answered()
+	}
 }
 
 // NewExtensions returns an Extensions for the registrations of a registry.
@@ -55,28 +102,39 @@ func NewExtensions(s Snapshots) *Extensions {
 	}
 }
 
-// Notify sets the function that is called when the circuit of an extension opens or closes. It must neither block nor
-// call methods of the Extensions.
+// Notify sets the function that is called when the circuit of an extension, or of a handler of it, opens or closes.
+// It must neither block nor call methods of the Extensions.
 func (x *Extensions) Notify(changed func(extensionConfig string)) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	x.notify = changed
 }
 
-// Answered records that an extension has answered its discovery. If its circuit is open, the next call may pass.
+// Answered records that an extension has answered its discovery. If its circuit is open, or those of handlers, the next
+// call may pass.
 func (x *Extensions) Answered(extensionConfig string) {
 	if s := x.known(extensionConfig); s != nil {
-		s.circuit.Answered()
+		s.answered()
 	}
 }
 
-// Circuit returns the status of the circuit of an extension. An extension that is not registered, or was never called,
-// has a closed one.
-func (x *Extensions) Circuit(extensionConfig string) circuit.Status {
-	if s := x.known(extensionConfig); s != nil {
-		return s.circuit.Status()
+// Circuit returns the status of the circuit of an extension. If that is closed, and those of handlers are not, it
+// returns the status of the one that has been open for longest, and the name of its handler. An extension that is not
+// registered, or was never called, has closed ones.
+func (x *Extensions) Circuit(extensionConfig string) (status circuit.Status, handler string) {
+	s := x.known(extensionConfig)
+	if s == nil {
+		return circuit.Status{}, ""
 	}
-	return circuit.Status{}
+	if status = s.circuit.Status(); status.State != circuit.Closed {
+		return status, ""
+	}
+	for _, e := range x.snapshots.Snapshot().HandlersOf(extensionConfig) {
+		if c := s.handlerCircuit(e.Name); c.State != circuit.Closed && (handler == "" || c.Since.Before(status.Since)) {
+			status, handler = c, e.Name
+		}
+	}
+	return status, handler
 }
 
 // known returns the state of a registered extension, or nil if it has none.

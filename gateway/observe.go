@@ -92,21 +92,25 @@ func (o *Observer) logIgnored(ctx context.Context, c extension.Call, err error, 
 	o.logger.LogAttrs(ctx, slog.LevelWarn, "failure ignored", attrs...)
 }
 
-// circuitChanged logs that the circuit of an extension has opened, because of err, or closed. A nil Observer logs
-// nothing.
-func (o *Observer) circuitChanged(extensionConfig string, s circuit.Status, err error) {
+// circuitChanged logs that the circuit of an extension, or of a handler of it, has opened because of err, or closed. A
+// nil Observer logs nothing.
+func (o *Observer) circuitChanged(extensionConfig, handler string, s circuit.Status, err error) {
 	if o == nil {
 		return
 	}
+	what, attrs := "extension", []any{"extensionConfig", extensionConfig}
+	if handler != "" {
+		what, attrs = "handler", append(attrs, "handler", handler)
+	}
 	if s.State == circuit.Closed {
-		o.logger.Info("circuit is closed: the extension answers again", "extensionConfig", extensionConfig)
+		o.logger.Info("circuit is closed: the "+what+" answers again", attrs...)
 		return
 	}
-	attrs := []any{"extensionConfig", extensionConfig, "kind", s.Kind.String(), "error", err}
+	attrs = append(attrs, "kind", s.Kind.String(), "error", err)
 	if cause := errors.Unwrap(err); cause != nil {
 		attrs = append(attrs, "cause", cause)
 	}
-	o.logger.Warn("circuit is open: calls to the extension are refused, except probes", attrs...)
+	o.logger.Warn("circuit is open: calls to the "+what+" are refused, except probes", attrs...)
 }
 
 // logLost logs the losses of a conversion, once for each handler and path.

@@ -223,9 +223,8 @@ func (r *Reporter) judge(x *status.Extension, d activity.Discovery, seen []evide
 	if s != nil {
 		gate, c := s.gate.Status(), s.circuit.Status()
 		x.InFlight, x.Waiting = gate.InFlight, gate.Waiting
-		x.Circuit = status.Circuit{State: c.State.String(), Since: timeOf(c.Since), Opened: c.Entered[circuit.Open]}
+		x.Circuit = circuitStatus(c)
 		if c.State != circuit.Closed {
-			x.Circuit.Kind = c.Kind.String()
 			if x.State != status.Down {
 				x.State, since = status.Down, c.Since
 			}
@@ -242,6 +241,14 @@ func (r *Reporter) judge(x *status.Extension, d activity.Discovery, seen []evide
 	}
 }
 
+func circuitStatus(c circuit.Status) status.Circuit {
+	s := status.Circuit{State: c.State.String(), Since: timeOf(c.Since), Opened: c.Entered[circuit.Open]}
+	if c.State != circuit.Closed {
+		s.Kind = c.Kind.String()
+	}
+	return s
+}
+
 func protocolName(r *registry.Registration) string {
 	if r.ClientConfig.Protocol == registry.GRPC {
 		return "gRPC"
@@ -255,6 +262,12 @@ func (r *Reporter) handler(e *registry.Entry, of *activity.Handler, state status
 		Timeout: status.InSeconds(e.Handler.Timeout), FailurePolicy: string(e.Handler.FailurePolicy),
 		Objects: e.Handler.ClusterAPIVersion, State: state, LastSuccess: timeOf(of.LastSuccess), Calls: callsOf(&of.Calls),
 		Lost: lost,
+	}
+	if x := r.Extensions.known(e.Registration.Name); x != nil {
+		if c := x.handlerCircuit(e.Name); c.Entered[circuit.Open] > 0 {
+			s := circuitStatus(c)
+			h.Circuit = &s
+		}
 	}
 	if p := e.Policy; p != nil {
 		h.Policy, h.Order = p.Name, p.Order

@@ -104,8 +104,8 @@ type ExtensionPolicySpec struct {
 	// +optional
 	Limits *Limits `json:"limits,omitempty"`
 
-	// circuit decides when an extension whose calls fail is called no more, and how soon it is tried again. It applies
-	// to the whole extension, so a policy for one handler cannot set it.
+	// circuit decides when a handler or an extension whose calls fail is called no more, and how soon it is tried
+	// again. It applies to the whole extension, so a policy for one handler cannot set it.
 	// +optional
 	Circuit *Circuit `json:"circuit,omitempty"`
 
@@ -145,9 +145,10 @@ type Cache struct {
 	TTLSeconds int32 `json:"ttlSeconds,omitempty"`
 }
 
-// Circuit configures the circuit of an extension. While it is open, calls fail at once, as calls to an extension that
-// cannot be reached, except for one call at a time that probes whether the extension is back. A Failure that a handler
-// answers never opens it. Each replica of the gateway has its own.
+// Circuit configures the circuits of an extension: one for each handler, which errors of the handler open, and one for
+// the server, which opens if the server is gone. While one is open, calls fail at once, as calls to an extension that
+// cannot be reached, except for one call at a time that probes whether it is back. A Failure that a handler answers
+// never opens one. Each replica of the gateway has its own.
 //
 // +kubebuilder:validation:MinProperties=1
 // +kubebuilder:validation:XValidation:rule="!has(self.minOpenSeconds) || !has(self.maxOpenSeconds) || self.minOpenSeconds <= self.maxOpenSeconds",message="maxOpenSeconds must not be less than minOpenSeconds"

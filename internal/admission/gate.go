@@ -22,12 +22,8 @@ const (
 	DefaultMaxWaiting = 1024
 )
 
-var (
-	// ErrFull is returned to a call for which there is no room to wait.
-	ErrFull = errors.New("there is no room to wait")
-	// ErrDismissed is returned to the calls that wait when Dismiss is called.
-	ErrDismissed = errors.New("dismissed while waiting")
-)
+// ErrFull is returned to a call for which there is no room to wait.
+var ErrFull = errors.New("there is no room to wait")
 
 // Limits are the limits of a Gate. They must not change.
 type Limits struct {
@@ -53,13 +49,19 @@ type Status struct {
 type Gate struct {
 	mu       sync.Mutex
 	inFlight int
-	waiting  list.List // of chan error, with room for the one value that its call waits for
+	waiting  list.List // of *turn
 	refused  uint64
 }
 
-// Enter admits a call, which the caller must end with Leave. It waits until there is room, and reports whether it did.
-// With an error, the call is not admitted: the error is ErrFull, ErrDismissed or that of ctx.
-func (g *Gate) Enter(ctx context.Context, l *Limits) (waited bool, err error) {
+// turn is a call that waits.
+type turn struct {
+	handler string
+	err     chan error // with room for the one value that the call waits for
+}
+
+// Enter admits a call to a handler, which the caller must end with Leave. It waits until there is room, and reports
+// whether it did. With an error, the call is not admitted: the error is ErrFull, that of Dismiss, or that of ctx.
+func (g *Gate) Enter(ctx context.Context, l *Limits, handler string) (waited bool, err error) {
 	g.mu.Lock()
 	g.admit(l)
 	if g.inFlight < l.MaxInFlight {
@@ -72,19 +74,19 @@ func (g *Gate) Enter(ctx context.Context, l *Limits) (waited bool, err error) {
 		g.mu.Unlock()
 		return false, ErrFull
 	}
-	turn := make(chan error, 1)
+	turn := &turn{handler: handler, err: make(chan error, 1)}
 	place := g.waiting.PushBack(turn)
 	g.mu.Unlock()
 
 	select {
-	case err := <-turn:
+	case err := <-turn.err:
 		return true, err
 	case <-ctx.Done():
 	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	select {
-	case err := <-turn: // at the same moment; its place is taken off the list
+	case err := <-turn.err: // at the same moment; its place is taken off the list
 		if err == nil {
 			g.inFlight--
 			g.admit(l)
@@ -103,12 +105,16 @@ func (g *Gate) Leave(l *Limits) {
 	g.admit(l)
 }
 
-// Dismiss refuses all calls that wait.
-func (g *Gate) Dismiss() {
+// Dismiss refuses the calls to a handler that wait, those to all handlers if it is empty: Enter returns err to them.
+func (g *Gate) Dismiss(handler string, err error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	for place := g.waiting.Front(); place != nil; place = g.waiting.Front() {
-		g.answer(place, ErrDismissed)
+	for place := g.waiting.Front(); place != nil; {
+		next := place.Next()
+		if t, _ := place.Value.(*turn); handler == "" || t.handler == handler {
+			g.answer(place, err)
+		}
+		place = next
 	}
 }
 
@@ -128,7 +134,7 @@ func (g *Gate) admit(l *Limits) {
 }
 
 func (g *Gate) answer(place *list.Element, err error) {
-	if turn, ok := g.waiting.Remove(place).(chan error); ok {
-		turn <- err
+	if t, ok := g.waiting.Remove(place).(*turn); ok {
+		t.err <- err
 	}
 }

@@ -17,7 +17,7 @@ import (
 func enter(ctx context.Context, g *Gate, l *Limits) <-chan error {
 	done := make(chan error, 1)
 	go func() {
-		_, err := g.Enter(ctx, l)
+		_, err := g.Enter(ctx, l, "a")
 		done <- err
 	}()
 	synctest.Wait()
@@ -48,14 +48,14 @@ func TestLimits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, l := &Gate{}, &Limits{MaxInFlight: 2, MaxWaiting: 2}
 		for range 2 {
-			if waited, err := g.Enter(t.Context(), l); waited || err != nil {
+			if waited, err := g.Enter(t.Context(), l, "a"); waited || err != nil {
 				t.Fatalf("got %t, %v below the limit", waited, err)
 			}
 		}
 		first := enter(t.Context(), g, l)
 		second := enter(t.Context(), g, l)
 		wantStatus(t, g, Status{InFlight: 2, Waiting: 2})
-		if _, err := g.Enter(t.Context(), l); !errors.Is(err, ErrFull) {
+		if _, err := g.Enter(t.Context(), l, "a"); !errors.Is(err, ErrFull) {
 			t.Fatalf("got %v beyond the limit", err)
 		}
 		wantStatus(t, g, Status{InFlight: 2, Waiting: 2, Refused: 1})
@@ -75,7 +75,7 @@ func TestLimits(t *testing.T) {
 func TestWaitsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, l := &Gate{}, &Limits{MaxInFlight: 1, MaxWaiting: 1}
-		if _, err := g.Enter(t.Context(), l); err != nil {
+		if _, err := g.Enter(t.Context(), l, "a"); err != nil {
 			t.Fatal(err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -92,10 +92,10 @@ func TestWaitsEnd(t *testing.T) {
 
 func TestNoRoomToWait(t *testing.T) {
 	g, l := &Gate{}, &Limits{MaxInFlight: 1}
-	if _, err := g.Enter(t.Context(), l); err != nil {
+	if _, err := g.Enter(t.Context(), l, "a"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := g.Enter(t.Context(), l); !errors.Is(err, ErrFull) {
+	if _, err := g.Enter(t.Context(), l, "a"); !errors.Is(err, ErrFull) {
 		t.Fatalf("got %v", err)
 	}
 }
@@ -103,13 +103,23 @@ func TestNoRoomToWait(t *testing.T) {
 func TestDismiss(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, l := &Gate{}, &Limits{MaxInFlight: 1, MaxWaiting: 10}
-		if _, err := g.Enter(t.Context(), l); err != nil {
+		if _, err := g.Enter(t.Context(), l, "a"); err != nil {
 			t.Fatal(err)
 		}
+		errDown := errors.New("down")
 		first, second := enter(t.Context(), g, l), enter(t.Context(), g, l)
-		g.Dismiss()
-		wantDone(t, first, ErrDismissed)
-		wantDone(t, second, ErrDismissed)
+		other := make(chan error, 1)
+		go func() {
+			_, err := g.Enter(t.Context(), l, "b")
+			other <- err
+		}()
+		synctest.Wait()
+		g.Dismiss("a", errDown)
+		wantDone(t, first, errDown)
+		wantDone(t, second, errDown)
+		wantStatus(t, g, Status{InFlight: 1, Waiting: 1})
+		g.Dismiss("", errDown)
+		wantDone(t, other, errDown)
 		wantStatus(t, g, Status{InFlight: 1})
 		g.Leave(l)
 		wantStatus(t, g, Status{})
@@ -120,11 +130,11 @@ func TestDismiss(t *testing.T) {
 func TestLimitsChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g, small, large := &Gate{}, &Limits{MaxInFlight: 1, MaxWaiting: 10}, &Limits{MaxInFlight: 3, MaxWaiting: 10}
-		if _, err := g.Enter(t.Context(), small); err != nil {
+		if _, err := g.Enter(t.Context(), small, "a"); err != nil {
 			t.Fatal(err)
 		}
 		waits := enter(t.Context(), g, small)
-		if waited, err := g.Enter(t.Context(), large); waited || err != nil {
+		if waited, err := g.Enter(t.Context(), large, "a"); waited || err != nil {
 			t.Fatalf("got %t, %v", waited, err)
 		}
 		wantDone(t, waits, nil)
@@ -147,7 +157,7 @@ func TestConcurrency(t *testing.T) {
 		wg.Go(func() {
 			for n := range 500 {
 				ctx, cancel := context.WithTimeout(t.Context(), time.Duration((n*7+i)%5)*10*time.Microsecond)
-				if _, err := g.Enter(ctx, l); err == nil {
+				if _, err := g.Enter(ctx, l, "a"); err == nil {
 					if inFlight.Add(1) > 3 {
 						t.Error("too many calls are in flight")
 					}

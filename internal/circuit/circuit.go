@@ -32,7 +32,7 @@ const (
 // String returns the state as it appears in metrics.
 func (s State) String() string { return [...]string{"closed", "half_open", "open"}[s] }
 
-// Outcome is what a call says about the extension.
+// Outcome is what a call says about what the circuit stands for, an extension or a handler.
 type Outcome int
 
 // The outcomes.
@@ -65,7 +65,7 @@ type Pass struct {
 // Probe reports whether the call decides if an open circuit closes.
 func (p Pass) Probe() bool { return p.probe }
 
-// Circuit is the circuit of one extension. Its zero value is closed. It is safe for concurrent use.
+// Circuit is the circuit of one extension or one handler. Its zero value is closed. It is safe for concurrent use.
 type Circuit struct {
 	mu       sync.Mutex
 	status   Status

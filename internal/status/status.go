@@ -86,7 +86,7 @@ type Discovery struct {
 	Error   string    `json:"error,omitempty"`
 }
 
-// Circuit is the circuit of an extension.
+// Circuit is the circuit of an extension or of a handler.
 type Circuit struct {
 	State  string     `json:"state"` // closed, half_open or open
 	Since  *time.Time `json:"since,omitempty"`
@@ -137,6 +137,8 @@ type Handler struct {
 	State       State      `json:"state"`
 	LastSuccess *time.Time `json:"lastSuccess,omitempty"`
 	Calls       Calls      `json:"calls"`
+	// Circuit is the one of the handler alone. It is absent if it has never opened.
+	Circuit *Circuit `json:"circuit,omitempty"`
 	// Lost are the paths that conversions could not express.
 	Lost []string `json:"lost,omitempty"`
 }

@@ -19,6 +19,7 @@ const (
 	circuitClosed      = "CircuitClosed"
 	circuitOpen        = "CircuitOpen"
 	circuitHalfOpen    = "CircuitHalfOpen"
+	handlerCircuitOpen = "HandlerCircuitOpen"
 	notDiscovered      = "NotDiscovered"
 )
 
@@ -33,8 +34,9 @@ const (
 
 // Circuits knows the circuits of extensions in this process. It must be safe for concurrent use.
 type Circuits interface {
-	// Circuit returns the status of the circuit of an extension, which is closed if the extension was never called.
-	Circuit(extensionConfig string) circuit.Status
+	// Circuit returns the status of the circuit of an extension, which is closed if the extension was never called. If
+	// that is closed and the one of a handler is not, it returns the handler's, and the handler's name.
+	Circuit(extensionConfig string) (s circuit.Status, handler string)
 	// Notify sets the function that is called when a circuit opens or closes. It neither blocks nor calls back.
 	Notify(changed func(extensionConfig string))
 }
@@ -43,8 +45,9 @@ type Circuits interface {
 // own, which the metrics show: a condition of several writers would change with each of them.
 type availability struct {
 	status  circuit.Status
-	settled bool // the circuit has been in its state long enough to write about it
-	idle    bool // the circuit is open, and no call has failed for some time
+	handler string // whose circuit it is; empty for that of the extension
+	settled bool   // the circuit has been in its state long enough to write about it
+	idle    bool   // the circuit is open, and no call has failed for some time
 }
 
 // observeAvailability adds the circuit of an extension to the observation of a leader.
@@ -52,8 +55,8 @@ func (r *reconciler) observeAvailability(o *observation) {
 	if r.circuits == nil || r.readOnly || !o.leads || o.paused || o.ca != nil {
 		return
 	}
-	s := r.circuits.Circuit(o.config.Name)
-	a := &availability{status: s, settled: true}
+	s, handler := r.circuits.Circuit(o.config.Name)
+	a := &availability{status: s, handler: handler, settled: true}
 	if age := o.now.Sub(s.Since); !s.Since.IsZero() && age < settleTime {
 		a.settled, o.settles = false, settleTime-age
 	}
@@ -72,6 +75,9 @@ func (o *observation) setAvailable(want *runtimev1.ExtensionConfig) {
 	}
 	// The texts have no times and no counts. The time of the condition's last transition says since when.
 	switch open := a.status.State != circuit.Closed; {
+	case open && a.handler != "":
+		set(metav1.ConditionFalse, handlerCircuitOpen, fmt.Sprintf("Calls to the handler %q fail with %s. They are refused, "+
+			"except for one at a time that probes whether it is back. Other handlers are called", a.handler, a.status.Kind))
 	case open && (o.problem != "" || !a.idle):
 		set(metav1.ConditionFalse, circuitOpen, fmt.Sprintf("Calls to the extension fail with %s. They are refused, "+
 			"except for one at a time that probes whether it is back", a.status.Kind))

@@ -24,10 +24,10 @@ type circuits struct {
 	changed func(extensionConfig string)
 }
 
-func (c *circuits) Circuit(string) circuit.Status {
+func (c *circuits) Circuit(string) (status circuit.Status, handler string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.status
+	return c.status, ""
 }
 
 func (c *circuits) Notify(changed func(extensionConfig string)) {
