@@ -13,8 +13,9 @@ import (
 
 // checker checks one message.
 type checker struct {
-	step func() error
-	read int // bytes of small raw objects since step was called last
+	step    func() error
+	speller speller
+	read    int // bytes of small raw objects since step was called last
 }
 
 // stepEvery is the number of bytes between two calls of step.
@@ -42,6 +43,7 @@ func (k *checker) message(t *table, from message) error {
 		if err := k.raw(raw); err != nil {
 			return at("unknown_members"+entry(name), err)
 		}
+		k.speller.unknown(t, name)
 	}
 	return nil
 }

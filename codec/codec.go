@@ -76,7 +76,10 @@ func (c *Codec) decode(body []byte, m proto.Message, g Guard, o outline) (Outlin
 	if err != nil {
 		return Outline{}, err
 	}
-	d := decoder{Scanner: jsonscan.Scanner{Text: body, Step: g.Step}, meter: meter{reserve: g.Reserve}, outline: o}
+	d := decoder{
+		Scanner: jsonscan.Scanner{Text: body, Step: g.Step}, meter: meter{reserve: g.Reserve},
+		speller: speller{misspelt: g.Misspelt}, outline: o,
+	}
 	if err := d.document(t, msg); err != nil {
 		return Outline{}, asError(err)
 	}
@@ -136,7 +139,7 @@ func (c *Codec) CheckGuarded(m proto.Message, g Guard) error {
 	if err != nil {
 		return err
 	}
-	k := checker{step: g.Step}
+	k := checker{step: g.Step, speller: speller{misspelt: g.Misspelt}}
 	return k.message(t, msg)
 }
 

@@ -20,6 +20,7 @@ type decoder struct {
 	slabs slabs
 	meter meter
 
+	speller speller
 	outline outline
 }
 
@@ -131,6 +132,7 @@ func (d *decoder) unknown(t *table, to message, name string, i, depth int) (int,
 		return end, err
 	}
 	keep(members, name, d.Text[i:end:end])
+	d.speller.unknown(t, name)
 	return end, nil
 }
 

@@ -7,13 +7,15 @@ import (
 	"github.com/hookgate/hookgate/internal/limits"
 )
 
-// Guard bounds the decoding of one body beyond the fixed limits. The zero value adds no bound.
+// Guard bounds and watches the decoding of one body, beyond the fixed limits. The zero value adds no bound.
 type Guard struct {
 	// Step is called before each quarter of a MiB or so is read. It may wait, and its error ends the reading.
 	Step func() error
 	// Reserve is called with a number of bytes before that many are allocated for the message, besides the body. Its
 	// error ends the decoding. A few KiB are allocated without it.
 	Reserve func(bytes int64) error
+	// Misspelt is called with the unknown members, of the first hundred, whose names are nearly those of known ones.
+	Misspelt func(Misspelling)
 }
 
 // What elements cost besides their texts, in bytes: the entry of a map takes more than its two strings, because maps

@@ -180,6 +180,7 @@ type discoveries struct {
 func (d discoveries) Discovery(a discovery.Attempt) {
 	d.Metrics.Discovery(a.ExtensionConfig, a.Outcome, a.Took)
 	d.observer.Discovered(a.ExtensionConfig, a.URL, a.Outcome, a.HealthUnchecked, a.Err)
+	d.observer.Misspelt(a.ExtensionConfig, a.Misspelt)
 	if a.Err == nil {
 		d.extensions.Answered(a.ExtensionConfig)
 	}

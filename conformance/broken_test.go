@@ -207,6 +207,18 @@ var brokenExtensions = []broken{
 		s.body = replace(`"kind":"BeforeClusterCreateResponse"`, `"kind":"BeforeClusterDeleteResponse"`)
 	}, `kind is "BeforeClusterDeleteResponse", not "BeforeClusterCreateResponse"`},
 	{"answers.kind", "answers in another version", REST, func(s *stub) { s.body = replace(`x-k8s.io/v1alpha1","status"`, `x-k8s.io/v1beta1","status"`) }, `apiVersion is "hooks.runtime.cluster.x-k8s.io/v1beta1"`},
+	{"answers.members", "asks to wait in snake_case", REST, func(s *stub) {
+		s.only("BeforeClusterCreate")
+		s.body = replace(`"retryAfterSeconds":0`, `"retry_after_seconds":60`)
+	}, `BeforeClusterCreateResponse has no member retry_after_seconds: did you mean retryAfterSeconds?`},
+	{"answers.members", "asks to wait in unknown_members", GRPC, func(s *stub) {
+		s.only("BeforeClusterCreate")
+		s.answer = func(_ *catalog.Hook, _, out proto.Message) {
+			out.(*hooksv1alpha1.BeforeClusterCreateResponse).UnknownMembers = map[string]*hooksv1alpha1.JSON{"RetryAfterSeconds": {Raw: []byte("60")}}
+		}
+	}, `did you mean retryAfterSeconds?`},
+	{"answers.members", "announces timeouts in snake_case", REST, func(s *stub) { s.body = replace(`"timeoutSeconds":20`, `"timeout_seconds":20`) },
+		`ExtensionHandler has no member timeout_seconds: did you mean timeoutSeconds?`},
 	{"answers.status", "forgets the status", "", func(s *stub) {
 		s.answer = func(h *catalog.Hook, _, out proto.Message) {
 			out.ProtoReflect().Clear(h.Response.Descriptor().Fields().ByName("status"))

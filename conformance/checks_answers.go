@@ -6,6 +6,7 @@ package conformance
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 )
 
@@ -77,6 +78,19 @@ var answerChecks = []Check{
 			}
 			return ""
 		}),
+	},
+	{
+		ID: "answers.members", Level: Must,
+		Rule: "No member of an answer, that of Discovery included, has nearly the name of one that the hook has: " +
+			"retry_after_seconds means nothing, so that nobody waits.",
+		Source: hookTypes + "common_types.go, the tags of the members",
+		run: func(ctx context.Context, s *session, v *verdict) {
+			spell := func(_ *handler, x *exchange) string { return strings.Join(x.misspelt, "; ") }
+			eachBase(spell)(ctx, s, v)
+			if problem := spell(nil, s.first); problem != "" {
+				v.failf(s.first, "%s", problem)
+			}
+		},
 	},
 	{
 		ID: "answers.status", Level: Must,

@@ -95,7 +95,7 @@ var correctExtensions = map[string]correct{
 	"answers with unknown members, at every level": {change: func(s *stub) {
 		s.discover = func(_ int, out *hooksv1alpha1.DiscoveryResponse) { unknown(out) }
 		s.answer = func(_ *catalog.Hook, _, out proto.Message) { unknown(out) }
-	}, checks: []string{"discovery.answers", "discovery.content", "answers.valid", "answers.kind", "patches.apply", "variables.schemas", "in-place.apply",
+	}, checks: []string{"discovery.answers", "discovery.content", "answers.valid", "answers.kind", "answers.members", "patches.apply", "variables.schemas", "in-place.apply",
 		"plan.control-plane", "determinism.answers"}},
 	"answers with empty lists": {change: func(s *stub) {
 		s.answer = func(_ *catalog.Hook, _, out proto.Message) {

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,8 +61,21 @@ func (t *clientTransport) call(ctx context.Context, h *catalog.Hook, handler str
 	start := t.now()
 	r := t.client.Call(ctx, h, handler, req)
 	x.took = t.now().Sub(start)
-	x.received(r)
+	t.received(x, r)
 	return x
+}
+
+// received records the response, and what is misspelt in it.
+func (t *clientTransport) received(x *exchange, r *client.Response) {
+	x.received(r)
+	if x.message != nil {
+		// What else is wrong with the message is for the checks of it.
+		_ = t.codec.CheckGuarded(x.message, codec.Guard{Misspelt: func(m codec.Misspelling) {
+			if text := m.String(); !slices.Contains(x.misspelt, text) {
+				x.misspelt = append(x.misspelt, text)
+			}
+		}})
+	}
 }
 
 func (t *clientTransport) send(ctx context.Context, h *catalog.Hook, handler string, body []byte) *exchange {
@@ -73,7 +87,7 @@ func (t *clientTransport) send(ctx context.Context, h *catalog.Hook, handler str
 	start := t.now()
 	r := t.client.Send(ctx, h, handler, body)
 	x.took = t.now().Sub(start)
-	x.received(r)
+	t.received(x, r)
 	return x
 }
 
@@ -97,10 +111,11 @@ type exchange struct {
 	text    string // what came instead of an answer, or why nothing came
 	body    []byte // of an answer: its JSON
 
-	message proto.Message // the answer; nil if it is not one of the hook
-	wrong   error         // why it is not one
-	parsed  *document     // what can be read of the answer in any case
-	took    time.Duration
+	message  proto.Message // the answer; nil if it is not one of the hook
+	wrong    error         // why it is not one
+	parsed   *document     // what can be read of the answer in any case
+	misspelt []string      // which members mean nothing
+	took     time.Duration
 
 	failure *connect.Failure // why there was no answer
 	isGRPC  bool             // a server of gRPC answered over HTTP

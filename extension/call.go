@@ -44,6 +44,9 @@ type Result struct {
 	Response proto.Message
 	// Sent and Received are the sizes of the bodies in bytes, as far as they were transferred.
 	Sent, Received int64
+	// Misspelt says which members of the answer mean nothing because their names are misspelt. It is known of the first
+	// few.
+	Misspelt []string
 	// Lost holds the paths of the members that conversions of the request or the response could not express.
 	Lost []string
 	// Ignored is the error that the handler's failure policy hid, if any.

@@ -34,6 +34,8 @@ type Discovered struct {
 	// Unanswered lists the groups of hooks, besides Cluster API's, whose handlers are not known because of an error. An
 	// extension that does not have a group is not listed.
 	Unanswered []Unanswered
+	// Misspelt says which members of the answers mean nothing because their names are misspelt.
+	Misspelt []string
 	// HealthUnchecked reports that the gRPC server of the extension has no health service. Calls then go to each of its
 	// addresses that can be connected to.
 	HealthUnchecked bool

@@ -34,6 +34,7 @@ func discoverGroups(c *catalog.Catalog, ask ask) (d Discovered, absent bool, err
 		case err == nil:
 			answered = true
 			d.Handlers, d.Skipped = append(d.Handlers, group.Handlers...), append(d.Skipped, group.Skipped...)
+			d.Misspelt = append(d.Misspelt, group.Misspelt...)
 		case i == 0 && !absent:
 			return Discovered{}, false, err
 		case absent:

@@ -57,7 +57,7 @@ func (g *GRPC) Call(ctx context.Context, c Call) (Result, error) {
 	out, _, failed := g.invoke(ctx, c.Handler.Registration.ClientConfig, &x, in)
 	result := Result{
 		Response: out, Sent: x.rpc.Sent.Load(), Received: x.rpc.Received.Load(),
-		Inconclusive: x.isInconclusive(failed), Connected: !x.rpc.Unsent(), Decided: x.decided,
+		Inconclusive: x.isInconclusive(failed), Connected: !x.rpc.Unsent(), Decided: x.decided, Misspelt: x.misspelt,
 	}
 	if failed != nil {
 		return result, failed.WithHandler(c.Handler.Name)
@@ -164,14 +164,18 @@ func (g *GRPC) invoke(ctx context.Context, cc registry.ClientConfig, x *request,
 
 // check checks an answer, a large one as heavy work.
 func (g *GRPC) check(x *request, out proto.Message) error {
-	if x.rpc.Received.Load() <= budget.Step {
-		return g.config.Codec.Check(out)
+	guard := codec.Guard{Misspelt: x.spell}
+	if x.rpc.Received.Load() > budget.Step {
+		if err := x.work.Step(); err != nil {
+			return err
+		}
+		defer x.work.End()
+		guard.Step = x.work.Step
 	}
-	if err := x.work.Step(); err != nil {
+	if err := g.config.Codec.CheckGuarded(out, guard); err != nil {
 		return err
 	}
-	defer x.work.End()
-	return g.config.Codec.CheckGuarded(out, codec.Guard{Step: x.work.Step})
+	return checkPatches(out, guard.Step)
 }
 
 // send sends in until there is an answer, or another attempt is useless. Streams that a server refuses, or that come

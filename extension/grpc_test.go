@@ -249,6 +249,7 @@ func TestGRPCErrors(t *testing.T) {
 		"Canceled":           {"the caller has not left", with(says(nil, status.Error(codes.Canceled, "secret"))), hook.BadResponse, "answered Canceled"},
 		"Unauthenticated":    {"who are you", with(says(nil, status.Error(codes.Unauthenticated, "secret"))), hook.BadResponse, "answered Unauthenticated: it wants to know who calls"},
 		"no status":          {"neither success nor failure", with(says(&hooksv1alpha1.BeforeClusterCreateResponse{RetryAfterSeconds: 30}, nil)), hook.BadResponse, `answer: status: want "Success" or "Failure", got ""`},
+		"negative":           {"nobody can wait so long", with(says(&hooksv1alpha1.BeforeClusterCreateResponse{Status: patchSucceeded, RetryAfterSeconds: -1}, nil)), hook.BadResponse, "answer: retryAfterSeconds: -1 is negative"},
 		"larger than 20 MiB": {"the limit of the contract", with(says(large, nil)), hook.BadResponse, "answer is larger than 20971520 bytes"},
 		"relative socket":    {"a mistake in the URL", registry.ClientConfig{Protocol: registry.GRPC, URL: "unix://extension.sock"}, hook.Unreachable, "url: must be unix:// and the absolute path of a socket, for example unix:///run/extension.sock"},
 		"plain elsewhere":    {"clusters are not for everyone to read", registry.ClientConfig{Protocol: registry.GRPC, URL: "grpc://192.0.2.1:9090"}, hook.Unreachable, "url: must be on loopback, because grpc:// has no TLS; use grpcs://"},

@@ -6,11 +6,13 @@ package extension
 import (
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"google.golang.org/protobuf/proto"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/connect"
@@ -38,7 +40,18 @@ type request struct {
 	connected    bool // the last attempt had a connection
 	decided      bool // a gateway has decided the error
 
-	rpc *connect.RPC // the last attempt, over gRPC
+	misspelt []string     // members of the answer
+	rpc      *connect.RPC // the last attempt, over gRPC
+}
+
+// maxMisspelt is the number of misspelt members that are kept of an answer.
+const maxMisspelt = 8
+
+// spell keeps a misspelt member of the answer.
+func (r *request) spell(m codec.Misspelling) {
+	if text := m.String(); len(r.misspelt) < maxMisspelt && !slices.Contains(r.misspelt, text) {
+		r.misspelt = append(r.misspelt, text)
+	}
 }
 
 // callRequest returns the request of a call to a handler.
@@ -176,5 +189,6 @@ func (r *request) discovered(c *catalog.Catalog, answer proto.Message) (Discover
 	if err != nil {
 		return Discovered{}, r.fail(hook.BadResponse, "answer: "+err.Error(), nil)
 	}
+	d.Misspelt = r.misspelt
 	return d, nil
 }

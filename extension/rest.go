@@ -45,7 +45,7 @@ func (r *REST) Call(ctx context.Context, c Call) (Result, error) {
 	answer, err := r.do(ctx, c.Handler.Registration.ClientConfig, x, c.Request)
 	result := Result{
 		Response: answer, Sent: x.sent, Received: x.received,
-		Inconclusive: x.isInconclusive(err), Connected: x.connected, Decided: x.decided,
+		Inconclusive: x.isInconclusive(err), Connected: x.connected, Decided: x.decided, Misspelt: x.misspelt,
 	}
 	if err != nil {
 		return result, err.WithHandler(c.Handler.Name)

@@ -152,8 +152,8 @@ func undecodable(resp *http.Response, body []byte, err error) string {
 	return "answer: " + cut(err.Error())
 }
 
-// wrongStatus returns what is wrong with the status of an answer, or with what a success of infrastructure says
-// besides; empty if nothing is.
+// wrongStatus returns what is wrong with the status of an answer, or with what a success says besides; empty if nothing
+// is. A Failure is never refused for the rest of it, because Ignore would hide the refusal.
 func wrongStatus(m proto.Message) string {
 	s, ok := catalog.StatusOf(m)
 	if !ok {
@@ -171,9 +171,12 @@ func wrongStatus(m proto.Message) string {
 	}
 }
 
-// unsaid returns what a successful answer of infrastructure does not say. Without it, an empty answer would be taken
-// for infrastructure that is there, or that is gone.
+// unsaid returns what a successful answer says that means nothing, or what one of infrastructure does not say. Without
+// it, an empty answer would be taken for infrastructure that is there, or that is gone.
 func unsaid(m proto.Message) string {
+	if r, ok := m.(interface{ GetRetryAfterSeconds() int32 }); ok && r.GetRetryAfterSeconds() < 0 {
+		return fmt.Sprintf("retryAfterSeconds: %d is negative", r.GetRetryAfterSeconds())
+	}
 	switch a := m.(type) {
 	case interface {
 		GetPhase() infrastructurev1alpha1.Phase
@@ -210,7 +213,7 @@ func (x *restRequest) unanswered(ctx context.Context, err error) *hook.Error {
 
 // decode decodes an answer, a large one as heavy work.
 func (r *REST) decode(x *restRequest, text []byte, out proto.Message) error {
-	guard := codec.Guard{Reserve: x.reserve}
+	guard := codec.Guard{Reserve: x.reserve, Misspelt: x.spell}
 	if len(text) > budget.Step {
 		if err := x.work.Step(); err != nil {
 			return err
@@ -218,8 +221,10 @@ func (r *REST) decode(x *restRequest, text []byte, out proto.Message) error {
 		defer x.work.End()
 		guard.Step = x.work.Step
 	}
-	_, err := r.config.Codec.DecodeGuarded(text, out, guard)
-	return err
+	if _, err := r.config.Codec.DecodeGuarded(text, out, guard); err != nil {
+		return err
+	}
+	return checkPatches(out, guard.Step)
 }
 
 // interrupted returns the error of an answer that had begun and could not be read to its end. Whether its connection

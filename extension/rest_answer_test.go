@@ -129,6 +129,11 @@ func TestAnswersThatAreNone(t *testing.T) {
 			serve:  answer(`{"status":"OK"}`),
 			want:   `answer: status: want "Success" or "Failure", got "OK"`,
 		},
+		"negative": {
+			reason: "nobody can wait so long",
+			serve:  answer(`{"status":"Success","retryAfterSeconds":-60}`),
+			want:   "answer: retryAfterSeconds: -60 is negative",
+		},
 		"brotli": {
 			reason: "it was not requested",
 			serve: func(w http.ResponseWriter, _ *http.Request) {

@@ -73,8 +73,19 @@ func (o *Observer) Discovered(extensionConfig, url, outcome string, healthUnchec
 	o.discoveries.Record(extensionConfig, d)
 }
 
-// Forget forgets the discoveries of an ExtensionConfig that is gone.
-func (o *Observer) Forget(extensionConfig string) { o.discoveries.Forget(extensionConfig) }
+// Misspelt keeps the misspelt members of an extension's answer to discovery, and logs each once.
+func (o *Observer) Misspelt(extensionConfig string, misspelt []string) {
+	for _, text := range o.misspelt.Record(extensionConfig, "", misspelt) {
+		o.logger.Warn("answer to discovery has a member that means nothing, which is logged once",
+			"extensionConfig", extensionConfig, "problem", text)
+	}
+}
+
+// Forget forgets the discoveries of an ExtensionConfig that is gone, and the members that its answers have misspelt.
+func (o *Observer) Forget(extensionConfig string) {
+	o.discoveries.Forget(extensionConfig)
+	o.misspelt.Forget(extensionConfig)
+}
 
 // rememberHold keeps that a Cluster waits for the handler, or forgets it.
 func (o *Observer) rememberHold(

@@ -70,6 +70,7 @@ func observe(o *Observer, extensions *Extensions) extension.Link {
 				m.lostMembers.WithLabelValues(h, name).Add(float64(len(result.Lost)))
 				o.logLost(ctx, c, result.Lost)
 			}
+			o.logMisspelt(ctx, c, result.Misspelt)
 			m.handlerCalls.WithLabelValues(h, name, outcome, kind).Inc()
 			m.handlerDuration.WithLabelValues(h, name).Observe(took.Seconds())
 			near := m.nearTimeout.WithLabelValues(h, name) // its first value, 0, counts too
@@ -125,6 +126,19 @@ func (o *Observer) logLost(ctx context.Context, c extension.Call, lost []string)
 			attrs = append(attrs, slog.String("call_id", in.id))
 		}
 		o.logger.LogAttrs(ctx, slog.LevelWarn, "conversion loses a member, which is logged once", attrs...)
+	}
+}
+
+// logMisspelt logs the misspelt members of answers, once for each handler and member.
+func (o *Observer) logMisspelt(ctx context.Context, c extension.Call, misspelt []string) {
+	for _, text := range o.misspelt.Record(c.Handler.Registration.Name, c.Handler.Handler.Name, misspelt) {
+		attrs := []slog.Attr{
+			slog.String("hook", c.Hook.Hook), slog.String("handler", c.Handler.Name), slog.String("problem", text),
+		}
+		if in := inboundFrom(ctx); in != nil {
+			attrs = append(attrs, slog.String("call_id", in.id))
+		}
+		o.logger.LogAttrs(ctx, slog.LevelWarn, "answer has a member that means nothing, which is logged once", attrs...)
 	}
 }
 

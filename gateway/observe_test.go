@@ -5,6 +5,7 @@ package gateway
 
 import (
 	"bytes"
+	"context"
 	"log/slog"
 	"strings"
 	"testing"
@@ -15,9 +16,11 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/convert"
+	"github.com/hookgate/hookgate/extension"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/hookversion"
+	"github.com/hookgate/hookgate/internal/render"
 	"github.com/hookgate/hookgate/policy"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -56,5 +59,47 @@ func TestPolicyFailuresAreObserved(t *testing.T) {
 	wantCount(t, o.metrics.ignoredFailures, 1, "BeforeClusterCreate", "v.a", "Policy")
 	if !strings.Contains(o.log.String(), "failure ignored") {
 		t.Errorf("the log lacks the ignored failure:\n%s", o.log)
+	}
+}
+
+// TestMisspeltMembersAreSaidOnce holds that a misspelt member of answers is logged once for each handler, and stays in
+// the status.
+func TestMisspeltMembersAreSaidOnce(t *testing.T) {
+	r := filled(t, registrationOf("acme", handlerOf("a", "BeforeClusterCreate", hook.Fail), handlerOf("b", "BeforeClusterCreate", hook.Fail)))
+	o, x, hooks := newObserved(), NewExtensions(r), catalog.New()
+	const text = "BeforeClusterCreateResponse has no member retry_after_seconds: did you mean retryAfterSeconds?"
+	d := NewDispatcher(Config{
+		Catalog: hooks, Versions: hookversion.New(hooks), Codec: mandated, Registry: r, Namespaces: fixedNamespaces{}, Observer: o.Observer, Extensions: x,
+		Transport: func(context.Context, extension.Call) (extension.Result, error) {
+			return extension.Result{Response: &hooksv1alpha1.BeforeClusterCreateResponse{Status: success}, Misspelt: []string{text}}, nil
+		},
+	})
+	for range 3 {
+		_, err := d.dispatch(t.Context(), hookOf(t, "BeforeClusterCreate"), "", &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: clusterIn("n")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Misspelt("acme", []string{"ExtensionHandler has no member timeout_seconds"})
+	}
+	for want, n := range map[string]int{"handler=a.acme": 1, "handler=b.acme": 1, "timeout_seconds": 1, text: 2} {
+		if got := strings.Count(o.log.String(), want); got != n {
+			t.Errorf("the log has %s %d times, want %d:\n%s", want, got, n, o.log)
+		}
+	}
+	described := func() string {
+		p := Reporter{Catalog: hooks, Registry: r, Extensions: x, Observer: o.Observer, Namespaces: fixedNamespaces{}}
+		g, _ := p.Extension("acme")
+		var b strings.Builder
+		if err := render.Extension(&b, g); err != nil {
+			t.Fatal(err)
+		}
+		return b.String()
+	}
+	if got := described(); strings.Count(got, "its answer: "+text) != 2 || strings.Count(got, "(discovery)") != 1 {
+		t.Errorf("described:\n%s", got)
+	}
+	o.Forget("acme")
+	if got := described(); strings.Contains(got, "its answer") {
+		t.Errorf("described after it was forgotten:\n%s", got)
 	}
 }

@@ -34,6 +34,7 @@ type Observer struct {
 	propagator propagation.TextMapPropagator
 	logger     *slog.Logger
 	losses     *convert.Losses
+	misspelt   *convert.Losses // of the members of answers, each once
 
 	handlers    activity.Handlers
 	holds       activity.Holds
@@ -45,7 +46,9 @@ type Observer struct {
 // are exported; the trace context of callers always reaches extensions.
 func NewObserver(m *Metrics, p trace.TracerProvider, l *slog.Logger, losses *convert.Losses) *Observer {
 	tracer := p.Tracer("github.com/hookgate/hookgate/gateway")
-	o := &Observer{metrics: m, tracer: tracer, propagator: Propagator(), logger: l, losses: losses}
+	o := &Observer{
+		metrics: m, tracer: tracer, propagator: Propagator(), logger: l, losses: losses, misspelt: convert.NewLosses(nil),
+	}
 	m.series.vectors = append(m.series.vectors, &o.handlers)
 	return o
 }

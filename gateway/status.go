@@ -179,14 +179,15 @@ func (r *Reporter) extension(
 	}
 	seen := evidenceOf(d)
 	var calls activity.Calls
-	lost := r.Observer.losses.Of(registration.Name)
+	lost, misspelt := r.Observer.losses.Of(registration.Name), r.Observer.misspelt.Of(registration.Name)
+	x.Misspelt = misspelt[""]
 	for _, e := range snapshot.HandlersOf(registration.Name) {
 		of := r.Observer.handlers.Of(e.Name, now)
 		calls.Add(&of.Calls)
 		shown := shownBy(of.Seen)
 		seen = append(seen, shown)
 		h := r.handler(e, &of, shown.state(), lost[e.Handler.Name])
-		h.OfferedAs = r.offeredAs(e, snapshot.Sole())
+		h.OfferedAs, h.Misspelt = r.offeredAs(e, snapshot.Sole()), misspelt[e.Handler.Name]
 		x.Handlers = append(x.Handlers, h)
 		l := limitsOf(e)
 		x.Limits = status.Limits{InFlight: l.MaxInFlight, Waiting: l.MaxWaiting}

@@ -64,8 +64,9 @@ type Attempt struct {
 	ExtensionConfig, URL string
 	Outcome              string
 	Took                 time.Duration
-	Err                  error // nil if it succeeded
-	HealthUnchecked      bool  // as extension.Discovered has it
+	Err                  error    // nil if it succeeded
+	HealthUnchecked      bool     // as extension.Discovered has it
+	Misspelt             []string // the same
 }
 
 // ReconcilerConfig configures a Reconciler.
@@ -176,7 +177,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, x extensionconfig.Extension)
 	}
 	r.observer.Discovery(Attempt{
 		ExtensionConfig: x.Name, URL: x.ClientConfig.URL, Outcome: outcome, Took: time.Since(began), Err: err,
-		HealthUnchecked: found.HealthUnchecked,
+		HealthUnchecked: found.HealthUnchecked, Misspelt: found.Misspelt,
 	})
 	if err != nil {
 		logFailure(logger, s, &x, err)

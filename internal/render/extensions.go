@@ -232,16 +232,22 @@ func hookOf(h *status.Handler) string {
 	return h.Hook + " (" + h.APIVersion + ")"
 }
 
-// Noted reports whether conversions for one of the handlers lose something, or one of them is deprecated.
+// Noted reports whether conversions for one of the handlers lose something, its answers have misspelt members, or it is
+// deprecated.
 func Noted(handlers []status.Handler) bool {
-	return slices.ContainsFunc(handlers, func(h status.Handler) bool { return h.Deprecated != "" || len(h.Lost) > 0 })
+	return slices.ContainsFunc(handlers, func(h status.Handler) bool {
+		return h.Deprecated != "" || len(h.Lost) > 0 || len(h.Misspelt) > 0
+	})
 }
 
-// notes writes what conversions lose and what is deprecated.
+// notes writes what conversions lose, what is deprecated, and what is misspelt.
 func notes(w io.Writer, x *status.Extension) error {
 	t := table.New(w)
-	if Noted(x.Handlers) {
+	if Noted(x.Handlers) || len(x.Misspelt) > 0 {
 		t.Header("HANDLER", "NOTE")
+	}
+	for _, text := range x.Misspelt {
+		t.Row("(discovery)", "its answer: "+text)
 	}
 	for i := range x.Handlers {
 		h := &x.Handlers[i]
@@ -250,6 +256,9 @@ func notes(w io.Writer, x *status.Extension) error {
 		}
 		for _, path := range h.Lost {
 			t.Row(h.Name, "conversion loses "+path)
+		}
+		for _, text := range h.Misspelt {
+			t.Row(h.Name, "its answer: "+text)
 		}
 	}
 	return t.Flush()

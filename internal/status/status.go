@@ -66,6 +66,9 @@ type Extension struct {
 	// HealthUnchecked means that the extension's gRPC server has no health service, so that calls go to each of its
 	// addresses that can be connected to. It is known to the process that discovers the extension.
 	HealthUnchecked bool `json:"healthUnchecked,omitempty"`
+	// Misspelt says which members of its discovery mean nothing, because their names are misspelt. It is known to the
+	// process that discovers the extension.
+	Misspelt []string `json:"misspelt,omitempty"`
 
 	Circuit  Circuit   `json:"circuit"`
 	InFlight int       `json:"inFlight"`
@@ -141,6 +144,8 @@ type Handler struct {
 	Circuit *Circuit `json:"circuit,omitempty"`
 	// Lost are the paths that conversions could not express.
 	Lost []string `json:"lost,omitempty"`
+	// Misspelt says which members of its answers mean nothing, because their names are misspelt.
+	Misspelt []string `json:"misspelt,omitempty"`
 }
 
 // Failure is a call that failed, or an answer Failure.
