@@ -6,6 +6,7 @@ package extension
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"go.opentelemetry.io/otel/propagation"
@@ -16,6 +17,7 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/body"
 	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/connect"
 	"github.com/hookgate/hookgate/internal/limits"
@@ -43,6 +45,7 @@ func NewGRPC(config Config) *GRPC {
 	config.setDefaults()
 	g := &GRPC{config: config, now: time.Now, healthTimeout: healthTimeout}
 	g.channels.config, g.channels.turns = &g.config, overhead.NewTurns(limits.OverheadBytes)
+	g.channels.wire = wire.DialOptions()
 	return g
 }
 
@@ -144,6 +147,10 @@ func (g *GRPC) invoke(ctx context.Context, cc registry.ClientConfig, x *request,
 		return nil, false, x.fail(hook.BadResponse, "answer: "+answer.Err.Error(), nil)
 	case answer.Err != nil && ctx.Err() != nil:
 		return nil, false, x.ended(ctx, answer.Err)
+	case errors.Is(answer.Err, body.ErrTooLarge):
+		return nil, false, x.fail(hook.BadResponse, fmt.Sprintf("answer is larger than %d bytes", g.config.MaxBytes), nil)
+	case errors.Is(answer.Err, body.ErrGzip):
+		return nil, false, x.fail(hook.BadResponse, "answer is not valid gzip", answer.Err)
 	case answer.Err != nil:
 		return nil, false, x.fail(hook.BadResponse, "answer is not a message of the contract", answer.Err)
 	case err != nil:
@@ -183,8 +190,13 @@ func (g *GRPC) check(x *request, out proto.Message) error {
 func (g *GRPC) send(ctx context.Context, c *channel, x *request, in wire.Sized) (*wire.Message, error) {
 	again := newRetries(c.budget)
 	for {
-		answer := &wire.Message{Message: x.hook.Response.New().Interface(), Reserve: x.reserve, Work: x.begin(ctx)}
+		answer := &wire.Message{
+			Message: x.hook.Response.New().Interface(), Max: g.config.MaxBytes, Reserve: x.reserve, Work: x.begin(ctx),
+		}
 		err := c.conn.Invoke(x.rpc.Watch(g.outgoing(ctx, x.via)), x.hook.Method, in, answer, grpc.StaticMethod())
+		if answer.Size > 0 {
+			x.rpc.Received.Store(int64(answer.Size)) // gRPC has seen it compressed
+		}
 		if err == nil || answer.Err != nil || ctx.Err() != nil {
 			return answer, err
 		}

@@ -18,7 +18,6 @@ import (
 	"github.com/hookgate/hookgate/internal/connect"
 	"github.com/hookgate/hookgate/internal/endpoint"
 	"github.com/hookgate/hookgate/internal/overhead"
-	"github.com/hookgate/hookgate/internal/wire"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -45,6 +44,7 @@ type channel struct {
 type channels struct {
 	config *Config
 	turns  *overhead.Turns
+	wire   []grpc.DialOption
 
 	mu    sync.Mutex
 	byKey map[routeKey]*channel
@@ -115,12 +115,11 @@ func (cs *channels) newChannel(cc registry.ClientConfig) (*channel, error) {
 		Scheme: hostScheme, Network: e.Network, Address: e.Address, Authority: e.Authority,
 		Failures: resolvers.failures, MaxAnswer: config.MaxBytes, UserAgent: "hookgate",
 		Turns: cs.turns,
-		Options: []grpc.DialOption{
-			grpc.WithDefaultCallOptions(grpc.ForceCodecV2(wire.New())),
+		Options: append([]grpc.DialOption{
 			grpc.WithResolvers(resolvers),
 			grpc.WithDefaultServiceConfig(serviceConfig),
 			grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingTime, Timeout: pingTimeout}),
-		},
+		}, cs.wire...),
 	}
 	if e.HasTLS() {
 		gc.TLS = config.clientTLS(roots)

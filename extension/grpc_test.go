@@ -35,6 +35,7 @@ import (
 	"github.com/hookgate/hookgate/devcert"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/wire"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -415,6 +416,55 @@ func TestGRPCInvalidJSONInAnAnswer(t *testing.T) {
 	var e *hook.Error
 	if !errors.As(err, &e) || e.Kind != hook.BadResponse || m != nil || !strings.Contains(err.Error(), "later") {
 		t.Errorf("got %v, %v; want a BadResponse that names the member", m, err)
+	}
+}
+
+// A compressed answer is inflated as one that counts with its full size, within the limit and the memory of its call.
+func TestGRPCCompressedAnswer(t *testing.T) {
+	full := hook.Errorf(hook.Overloaded, "the memory is used up")
+	const limit = 2 << 20
+	for name, tc := range map[string]struct {
+		size   int
+		memory int64
+		kind   hook.Kind
+		text   string
+	}{
+		"small":      {size: 10},
+		"large":      {size: limit - 100, memory: 3 * limit},
+		"too large":  {size: limit, memory: 3 * limit, kind: hook.BadResponse, text: "answer is larger than 2097152 bytes"},
+		"a bomb":     {size: 60 << 20, memory: 3 * limit, kind: hook.BadResponse, text: "answer is larger than 2097152 bytes"},
+		"no room":    {size: limit - 100, kind: hook.Overloaded, text: "the memory is used up"},
+		"some of it": {size: limit - 100, memory: limit, kind: hook.Overloaded, text: "the memory is used up"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			answer := fine()
+			answer.Message = strings.Repeat("x", tc.size)
+			cc := newAuthor(t, newAuthority(t), &author{create: func(
+				ctx context.Context, _ *hooksv1alpha1.BeforeClusterCreateRequest,
+			) (*hooksv1alpha1.BeforeClusterCreateResponse, error) {
+				return answer, grpc.SetSendCompressor(ctx, "gzip")
+			}}, nil)
+			g := newGRPC(t, Config{MaxBytes: limit})
+			x := callRequest(newCall(cc))
+			left := tc.memory
+			x.reserve = func(n int64) error {
+				if left -= n; left < 0 {
+					return full
+				}
+				return nil
+			}
+			got, _, failed := g.invoke(t.Context(), cc, &x, wire.SizeOf(newCall(cc).Request))
+			if tc.text != "" {
+				wantError(t, "", got, failed, tc.kind, "call extension: "+tc.text)
+				return
+			}
+			if failed != nil || len(got.(*hooksv1alpha1.BeforeClusterCreateResponse).GetMessage()) != tc.size {
+				t.Fatalf("got %T, %v", got, failed)
+			}
+			if n := x.rpc.Received.Load(); n < int64(tc.size) {
+				t.Errorf("%d bytes count as received", n)
+			}
+		})
 	}
 }
 

@@ -5,6 +5,7 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 
@@ -17,17 +18,17 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/body"
 	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/via"
 	"github.com/hookgate/hookgate/internal/wire"
 )
 
 // GRPCOptions returns the options of the gRPC server that the front is registered with: the contract's message size
-// instead of gRPC's 4 MiB, and a codec that bounds the elements of messages.
+// instead of gRPC's 4 MiB, and a codec that bounds the elements of messages and inflates them in the memory of their
+// calls.
 func GRPCOptions() []grpc.ServerOption {
-	return []grpc.ServerOption{
-		grpc.MaxRecvMsgSize(MaxBodyBytes), grpc.MaxSendMsgSize(MaxBodyBytes), grpc.ForceServerCodecV2(wire.New()),
-	}
+	return append(wire.ServerOptions(), grpc.MaxRecvMsgSize(MaxBodyBytes), grpc.MaxSendMsgSize(MaxBodyBytes))
 }
 
 // RegisterGRPC registers the services of a contract with a gRPC server, as the gateway's front: it admits callers
@@ -165,7 +166,11 @@ func (f *grpcFront) check(in *inbound, m proto.Message) error {
 
 // receiveError returns the error of a message that could not be received.
 func receiveError(ctx context.Context, err error) error {
-	switch status.Code(err) {
+	code := status.Code(err)
+	if errors.Is(err, body.ErrTooLarge) { // inflated
+		code = codes.ResourceExhausted
+	}
+	switch code {
 	case codes.ResourceExhausted:
 		return hook.Errorf(hook.TooLarge, "request is larger than %d MiB", MaxBodyBytes>>20).WithCause(err)
 	case codes.Canceled:

@@ -16,6 +16,7 @@ import (
 	"testing"
 	"time"
 
+	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -220,6 +221,51 @@ func TestBombsAllocateLittle(t *testing.T) {
 				t.Errorf("the next call: got %s: %s", resp.status, resp.body)
 			}
 		})
+	}
+}
+
+// A message over gRPC is inflated in the memory of its call: one that is within the limits is answered, compressed as
+// well, and one for which there is no memory is refused without being inflated.
+func TestGRPCMessagesAreInflatedWithinTheBudget(t *testing.T) {
+	f := newFixture(t, nil)
+	f.register(t, "BeforeClusterCreate", hook.Fail, 30*time.Second, func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		_, _ = io.WriteString(w, `{"status":"Success"}`)
+	})
+	call := func(size int, timeout time.Duration) (code codes.Code, text string, allocated uint64) {
+		ctx, cancel := context.WithTimeout(t.Context(), timeout)
+		defer cancel()
+		request := &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: &hooksv1alpha1.RawExtension{
+			Raw: []byte(`{"kind":"Cluster","metadata":{"name":"c","namespace":"n"}` + strings.Repeat(" ", size) + `}`),
+		}}
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := hooksv1alpha1.NewLifecycleHooksServiceClient(f.conn).BeforeClusterCreate(ctx, request,
+			grpc.UseCompressor("gzip"))
+		runtime.ReadMemStats(&after)
+		return status.Code(err), status.Convert(err).Message(), after.TotalAlloc - before.TotalAlloc
+	}
+	const large = 19 << 20
+	for _, size := range []int{10, 100 << 10, large} {
+		if code, text, _ := call(size, time.Minute); code != codes.OK {
+			t.Errorf("%d bytes: got %s: %s", size, code, text)
+		}
+	}
+	if code, text, _ := call(MaxBodyBytes, time.Minute); code != codes.ResourceExhausted || text != "request is larger than 20 MiB" {
+		t.Errorf("beyond the limit: got %s: %s", code, text)
+	}
+	other, err := f.memory.Reserve(t.Context(), budget.Caller("other"), f.memory.Usage().Limit*9/10)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer other.Release()
+	// The request of the client itself, in one piece for gRPC, and what is inflated up to the reservation that is refused.
+	code, text, allocated := call(large, time.Second)
+	if refused := code == codes.ResourceExhausted || code == codes.DeadlineExceeded; !refused || allocated > 3*large {
+		t.Errorf("without memory: got %s: %s; %d MiB were allocated", code, text, allocated>>20)
+	}
+	if code, text, _ := call(10, time.Minute); code != codes.OK {
+		t.Errorf("a small message without memory: got %s: %s", code, text)
 	}
 }
 

@@ -91,16 +91,13 @@ func NewGRPC(c GRPCConfig) (*GRPC, error) {
 	return &GRPC{ClientConn: conn, failures: c.Failures, maxAnswer: c.MaxAnswer}, nil
 }
 
-// maxReflection is the size of the largest answer of server reflection. A server has some ten services.
-const maxReflection = 256 << 10
-
 // Services returns the names of the server's services, in order, as its server reflection lists them. The error is
 // gRPC's.
 func (g *GRPC) Services(ctx context.Context) ([]string, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream, err := reflectionv1.NewServerReflectionClient(g).ServerReflectionInfo(ctx,
-		grpc.MaxCallRecvMsgSize(maxReflection))
+		grpc.MaxCallRecvMsgSize(limits.SideMessageBytes))
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,9 @@ const (
 	// BodyBytes is the size of the largest request or answer on every transport, after decompression: 20 MiB, as
 	// Cluster API's own server has it.
 	BodyBytes = 20 << 20
+	// SideMessageBytes is the size of the largest message over gRPC besides calls: of health and reflection. A server has
+	// some ten services.
+	SideMessageBytes = 256 << 10
 	// Timeout is the longest timeout of a handler, and DefaultTimeout the timeout of a handler that states none. The
 	// Runtime SDK defines both.
 	Timeout        = 30 * time.Second

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/mem"
 	"google.golang.org/protobuf/proto"
 
+	"github.com/hookgate/hookgate/internal/body"
 	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/limits"
 )
@@ -26,23 +27,32 @@ var ErrTooMany = fmt.Errorf(
 	"has more than %d elements in lists and maps, and members that the schema does not know", limits.Elements)
 
 // Codec is gRPC's codec of protobuf messages, with a limit on their elements.
-type Codec struct{ encoding.CodecV2 }
+type Codec struct {
+	encoding.CodecV2
+	pool *body.Pool
+	most int64 // bytes of a proto.Message that is no *Message; 0 for no limit
+}
 
 var _ encoding.CodecV2 = Codec{}
 
 // New returns a Codec.
-func New() Codec { return Codec{encoding.GetCodecV2("proto")} }
+func New() Codec { return Codec{CodecV2: encoding.GetCodecV2("proto"), pool: &body.Pool{}} }
 
 // Message is a message to receive under a bound of memory. Unmarshal accepts it wherever it accepts a proto.Message.
 type Message struct {
 	Message proto.Message
+	// Max is the limit of an inflated message, in bytes. Zero means limits.BodyBytes.
+	Max int64
+	// Size is set to the number of bytes of the message, inflated.
+	Size int
 	// Reserve is called with the number of bytes that the message takes, before they are allocated. Its error ends
 	// Unmarshal. Nil means that nothing is reserved.
 	Reserve func(bytes int64) error
 	// Work is the heavy work of the call, which a large message takes a turn for. Nil bounds nothing.
 	Work *budget.Work
-	// Err is the error of receiving the message: ErrTooMany, one of Reserve, or about bytes that are no message. It is not
-	// that of Unmarshal, because gRPC would answer that one by itself, and end the call with a text of its own.
+	// Err is the error of receiving the message: ErrTooMany, one of Reserve, one of package body, or about bytes that are
+	// no message. It is not that of Unmarshal, because gRPC would answer that one by itself, and end the call with a text
+	// of its own.
 	Err error
 }
 
@@ -51,10 +61,13 @@ type Message struct {
 func (c Codec) Unmarshal(data mem.BufferSlice, v any) error {
 	switch v := v.(type) {
 	case *Message:
-		v.Err = v.unmarshal(data)
+		v.Err = v.unmarshal(data, c.pool)
 		return nil
 	case proto.Message:
-		return (&Message{Message: v}).unmarshal(data)
+		if c.most > 0 && int64(data.Len()) > c.most {
+			return body.ErrTooLarge
+		}
+		return (&Message{Message: v, Max: c.most}).unmarshal(data, c.pool)
 	}
 	return fmt.Errorf("cannot read %T: want a proto.Message", v)
 }
@@ -70,20 +83,34 @@ func (c Codec) Marshal(v any) (mem.BufferSlice, error) {
 	return c.CodecV2.Marshal(v)
 }
 
-func (b *Message) unmarshal(data mem.BufferSlice) error {
+func (b *Message) unmarshal(data mem.BufferSlice, pool *body.Pool) error {
+	if isZipped(data) {
+		return b.inflate(data, pool)
+	}
 	// One copy in one piece, as gRPC's codec makes it, too, and one in the message.
-	if err := b.reserve(2 * int64(data.Len())); err != nil {
+	b.Size = data.Len()
+	if err := b.reserve(2 * int64(b.Size)); err != nil {
 		return err
 	}
-	if b.Work != nil && data.Len() > budget.Step {
-		if err := b.Work.Step(); err != nil {
-			return err
-		}
-		defer b.Work.End()
+	if err := b.begin(); err != nil {
+		return err
 	}
+	defer b.Work.End()
 	buffer := data.MaterializeToBuffer(mem.DefaultBufferPool())
 	defer buffer.Free()
-	text := buffer.ReadOnlyData()
+	return b.read(buffer.ReadOnlyData())
+}
+
+// begin takes a turn for a large message.
+func (b *Message) begin() error {
+	if b.Size <= budget.Step {
+		return nil
+	}
+	return b.Work.Step()
+}
+
+// read reads the message from its text.
+func (b *Message) read(text []byte) error {
 	elements, err := Count(text, b.Message.ProtoReflect().Descriptor())
 	if err != nil {
 		return err

@@ -300,7 +300,7 @@ func TestReserveOfLargeElements(t *testing.T) {
 		reserved += n
 		return nil
 	}}
-	alloctest.Bound{Base: limits.Elements*elementCost + 4<<20}.Check(t, 0, func() { m.Err = m.unmarshal(pieces(text)) })
+	alloctest.Bound{Base: limits.Elements*elementCost + 4<<20}.Check(t, 0, func() { m.Err = m.unmarshal(pieces(text), nil) })
 	if m.Err != nil || reserved < limits.Elements*elementCost {
 		t.Errorf("%d bytes were reserved, %v", reserved, m.Err)
 	}

@@ -24,6 +24,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 )
@@ -45,6 +46,7 @@ type behavior struct {
 	rest      http.HandlerFunc
 	grpc      func(context.Context) (*hooksv1alpha1.BeforeClusterCreateResponse, error)
 	intrude   func(net.Conn) // what connections over gRPC do besides, once they are called
+	zips      bool           // answers over gRPC are compressed, and the one that says bombed is a bomb
 	hangs     bool           // no answer ever
 	holds     bool           // no answer before the calls are released
 }
@@ -125,6 +127,9 @@ func behaviors() map[string]behavior {
 			`{"status": "Success", "retryAfterSeconds": 0, "message": "`, "x", 200<<20, `"}`)},
 		"bomb of members": {rest: zipped(
 			`{"status": "Success", "retryAfterSeconds": 0, "extra": [`, "{},", 18<<20, `{}]}`)},
+		"answers zipped bombs": {zips: true, grpc: func(context.Context) (*hooksv1alpha1.BeforeClusterCreateResponse, error) {
+			return &hooksv1alpha1.BeforeClusterCreateResponse{Message: bombed}, nil
+		}},
 		"nested": {rest: zipped(
 			`{"status": "Success", "retryAfterSeconds": 0, "extra": `, "[", 5<<20, `}`)},
 		"renames": {discovery: func(w http.ResponseWriter, _ *http.Request) {
@@ -159,13 +164,40 @@ func zip(begin, text string, size int, end string) []byte {
 	var b bytes.Buffer
 	z := gzip.NewWriter(&b)
 	_, _ = io.WriteString(z, begin)
-	piece := strings.Repeat(text, 1+(1<<16)/len(text))
-	for range size / len(piece) {
+	piece := strings.Repeat(text, 1+(1<<16)/max(len(text), 1))
+	for range size / max(len(piece), 1) {
 		_, _ = io.WriteString(z, piece)
 	}
 	_, _ = io.WriteString(z, end)
 	_ = z.Close()
 	return b.Bytes()
+}
+
+// bombed is the message of an answer that bomber makes a bomb of: a Failure whose message has 18 MiB.
+const bombed = "this becomes a bomb"
+
+// bomber compresses answers, so that the extension itself does not need the memory of bombs.
+type bomber struct {
+	grpc.Compressor
+	once sync.Once
+	bomb []byte
+}
+
+// Do implements grpc.Compressor.
+func (b *bomber) Do(w io.Writer, p []byte) error {
+	if !bytes.Contains(p, []byte(bombed)) {
+		return b.Compressor.Do(w, p)
+	}
+	b.once.Do(func() {
+		answer, err := proto.Marshal(&hooksv1alpha1.BeforeClusterCreateResponse{
+			Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_FAILURE, Message: strings.Repeat("no ", 6<<20),
+		})
+		if err == nil {
+			b.bomb = zip(string(answer), "", 0, "")
+		}
+	})
+	_, err := w.Write(b.bomb)
+	return err
 }
 
 // repeated reads a text again and again.
@@ -248,8 +280,15 @@ func runExtension(args []string) error {
 		return err
 	}
 	config := &tls.Config{Certificates: []tls.Certificate{pair}}
-	server := grpc.NewServer(grpc.Creds(intrudingCredentials{credentials.NewTLS(config.Clone()), e}), grpc.MaxSendMsgSize(64<<20),
-		grpc.MaxRecvMsgSize(64<<20))
+	options := []grpc.ServerOption{
+		grpc.Creds(intrudingCredentials{credentials.NewTLS(config.Clone()), e}), grpc.MaxSendMsgSize(64 << 20),
+		grpc.MaxRecvMsgSize(64 << 20),
+	}
+	if e.behavior.zips {
+		bombs := grpc.RPCCompressor(&bomber{Compressor: grpc.NewGZIPCompressor()}) //nolint:staticcheck // for this server only
+		options = append(options, bombs)
+	}
+	server := grpc.NewServer(options...)
 	hooksv1alpha1.RegisterDiscoveryServiceServer(server, e)
 	hooksv1alpha1.RegisterLifecycleHooksServiceServer(server, e)
 	go func() { _ = server.Serve(rpc) }() // as long as the process lives

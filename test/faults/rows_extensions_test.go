@@ -162,18 +162,20 @@ func saysALot(t *testing.T, w *world, c *tally) {
 	p := startExtension(t, w.authority, "says a lot")
 	names := []string{w.register(t, "https://"+p.https), w.register(t, "grpcs://"+p.grpcs)}
 	logged := len(w.gateway.Output())
-	cut := func(got answer) bool {
-		var envelope struct{ Status, Message string }
-		return got.code == http.StatusOK && json.Unmarshal(got.body, &envelope) == nil && envelope.Status == "Failure" &&
-			len(envelope.Message) <= 8<<10 && strings.HasSuffix(envelope.Message, "… (cut)")
-	}
 	overloaded := failure(http.StatusServiceUnavailable)
-	w.flood(c, func(got answer) bool { return cut(got) || overloaded(got) }, names...)
+	w.flood(c, func(got answer) bool { return isCut(got) || overloaded(got) }, names...)
 	for _, name := range names {
 		got, err := post(w.rest, w.gateway.HTTPS, handler+"."+name, samples.Body("BeforeClusterCreate"))
-		c.answered(got, err, cut)
+		c.answered(got, err, isCut)
 	}
 	c.boundedLog(w, logged)
+}
+
+// isCut reports whether an answer is a Failure whose message was cut.
+func isCut(got answer) bool {
+	var envelope struct{ Status, Message string }
+	return got.code == http.StatusOK && json.Unmarshal(got.body, &envelope) == nil && envelope.Status == "Failure" &&
+		len(envelope.Message) <= 8<<10 && strings.HasSuffix(envelope.Message, "… (cut)")
 }
 
 // loops registers the gateway with itself, under both of its names. A call without a handler goes to all extensions.

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -77,21 +78,24 @@ func (w *world) dialHTTP2(t *testing.T, address string) (*rawHTTP2, error) {
 	return c, nil
 }
 
-// block returns the header block of a call.
-func (c *rawHTTP2) block() []byte {
+// block returns the header block of a call, with more fields.
+func (c *rawHTTP2) block(path string, more ...string) []byte {
 	c.header.Reset()
-	for _, f := range [][2]string{
-		{":method", "POST"}, {":scheme", "https"}, {":authority", "a"},
-		{":path", "/" + apiVersion + "/beforeclustercreate"}, {"content-type", "application/grpc"},
-	} {
+	fields := append([]string{
+		":method", "POST", ":scheme", "https", ":authority", "a", ":path", path, "content-type", "application/grpc",
+	}, more...)
+	for f := range slices.Chunk(fields, 2) {
 		_ = c.encoder.WriteField(hpack.HeaderField{Name: f[0], Value: f[1]})
 	}
 	return c.header.Bytes()
 }
 
+// createPath is the path of a hook over JSON.
+const createPath = "/" + apiVersion + "/beforeclustercreate"
+
 // open begins a call.
 func (c *rawHTTP2) open(stream uint32, whole bool) error {
-	return c.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: c.block(), EndHeaders: whole})
+	return c.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: c.block(createPath), EndHeaders: whole})
 }
 
 // resetStreams opens a stream, and resets it at once.

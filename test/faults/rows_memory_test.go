@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -17,10 +18,14 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/net/http2"
+	"golang.org/x/net/http2/hpack"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/test/samples"
 )
 
 // memoryFaults are the rows of callers that hold as much memory as they can.
@@ -33,6 +38,11 @@ func memoryFaults() []row {
 		{"60 gRPC streams stall", "DeadlineExceeded, all but 9 before the minute that these may take", stalled},
 		{"gRPC name of 19 MiB", "NotFound, cut; lines of the log are bounded", longName},
 		{"gRPC bomb of items", "ResourceExhausted", protobufBomb},
+		{"300 gRPC gzip bombs", "NotFound; ResourceExhausted or DeadlineExceeded while the memory is used up", zippedMessages},
+		{
+			"gRPC extension answers gzip bombs", "200 Failure, cut to 8 KiB; 503 Overloaded, or Unreachable if there are many",
+			zippedAnswers,
+		},
 	}
 }
 
@@ -141,6 +151,88 @@ func protobufBomb(t *testing.T, w *world, c *tally) {
 		})
 	}
 	running.Wait()
+}
+
+// zippedMessages calls handlers with names of 19 MiB that are compressed to 19 kB, three on each connection, which is
+// what its first window takes, so that all of them are there at the same time.
+func zippedMessages(t *testing.T, w *world, c *tally) {
+	const connections, each = 100, 3
+	name, err := proto.Marshal(&hooksv1alpha1.BeforeClusterCreateRequest{Handler: strings.Repeat("n", nearLimit)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	bomb := zip(string(name), "", 0, "")
+	message := append(binary.BigEndian.AppendUint32([]byte{1}, uint32(len(bomb))), bomb...)
+	conns := make([]*rawHTTP2, connections)
+	for i := range conns {
+		if conns[i], err = w.dialHTTP2(t, w.gateway.GRPC); err != nil {
+			t.Fatal(err)
+		}
+		defer func() { _ = conns[i].Close() }()
+	}
+	var running sync.WaitGroup
+	for _, conn := range conns {
+		running.Go(func() {
+			for _, got := range conn.callAll(message, each) {
+				ok := got == codes.NotFound || got == codes.ResourceExhausted || got == codes.DeadlineExceeded
+				c.countf(ok, "%v", got)
+			}
+		})
+	}
+	running.Wait()
+}
+
+// callAll makes calls with the same message, which is compressed, and returns the codes of the answers; Unknown for those
+// that do not come.
+func (c *rawHTTP2) callAll(message []byte, calls int) []codes.Code {
+	var out bytes.Buffer
+	framer := http2.NewFramer(&out, c.Conn)
+	framer.ReadMetaHeaders = hpack.NewDecoder(4096, nil)
+	got := make([]codes.Code, calls)
+	for i := range got {
+		got[i] = codes.Unknown
+		stream := uint32(2*i + 1)
+		block := c.block("/hookgate.hooks.v1alpha1.LifecycleHooksService/BeforeClusterCreate", "grpc-encoding", "gzip")
+		_ = framer.WriteHeaders(http2.HeadersFrameParam{StreamID: stream, BlockFragment: block, EndHeaders: true})
+		for part := range slices.Chunk(message, 16<<10) {
+			_ = framer.WriteData(stream, false, part)
+		}
+		_ = framer.WriteData(stream, true, nil)
+	}
+	_ = c.SetDeadline(time.Now().Add(2 * time.Minute))
+	_, err := c.Write(out.Bytes())
+	for left := calls; left > 0 && err == nil; {
+		var frame http2.Frame
+		frame, err = framer.ReadFrame()
+		header, ok := frame.(*http2.MetaHeadersFrame)
+		if !ok || !header.StreamEnded() {
+			continue
+		}
+		for _, field := range header.RegularFields() {
+			if n, err := strconv.ParseUint(field.Value, 10, 32); field.Name == "grpc-status" && err == nil {
+				got[header.StreamID/2] = codes.Code(n)
+			}
+		}
+		left--
+	}
+	return got
+}
+
+// zippedAnswers calls an extension whose message has 18 MiB, and is compressed to 18 kB, from many callers.
+func zippedAnswers(t *testing.T, w *world, c *tally) {
+	p := startExtension(t, w.authority, "answers zipped bombs")
+	name := w.register(t, "grpcs://"+p.grpcs)
+	unavailable := failure(http.StatusServiceUnavailable)
+	var running sync.WaitGroup
+	for range 200 {
+		running.Go(func() {
+			got, err := post(w.rest, w.gateway.HTTPS, handler+"."+name, samples.Body("BeforeClusterCreate"))
+			c.answered(got, err, func(got answer) bool { return isCut(got) || unavailable(got) })
+		})
+	}
+	running.Wait()
+	got, err := post(w.rest, w.gateway.HTTPS, handler+"."+name, samples.Body("BeforeClusterCreate"))
+	c.answered(got, err, isCut)
 }
 
 // prefixed returns the frame of a gRPC message whose size is announced, with room for the part of it that is sent.
