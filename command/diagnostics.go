@@ -22,6 +22,7 @@ import (
 	"github.com/hookgate/hookgate/console"
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/internal/certs"
+	"github.com/hookgate/hookgate/internal/sideserver"
 )
 
 // diagnosticsOptions are the flags about health, metrics and profiles. Cluster API's managers have them, too.
@@ -127,7 +128,9 @@ func (p profilerServer) Run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("listen on %s (--profiler-address): %w", p.address, err)
 	}
-	server := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	server := &http.Server{
+		Handler: sideserver.LocalHosts(mux, p.address, listener.Addr()), ReadHeaderTimeout: 10 * time.Second,
+	}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
 		return fmt.Errorf("serve profiler: %w", err)

@@ -75,6 +75,19 @@ func TestInfrastructureDiagnostics(t *testing.T) {
 		}
 	}
 	for name, address := range addresses {
+		request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+address+"/healthz", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Host = "evil.example"
+		response, err := client.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if response.StatusCode != http.StatusMisdirectedRequest {
+			t.Errorf("%s answers %s to a foreign Host", name, response.Status)
+		}
 		open := 0
 		for range limits.SideHostConnections + 8 {
 			c, err := new(net.Dialer).DialContext(ctx, "tcp", address)
@@ -82,7 +95,7 @@ func TestInfrastructureDiagnostics(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer func() { _ = c.Close() }()
-			if _, err := io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
+			if _, err := io.WriteString(c, "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"); err != nil {
 				continue // it was closed at once
 			}
 			if n, _ := c.Read(make([]byte, 1)); n == 1 {

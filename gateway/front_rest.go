@@ -88,6 +88,10 @@ func (f *REST) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		f.writeStatus(w, h, http.StatusMethodNotAllowed, in)
 		return
 	}
+	if err := checkOrigin(r); err != nil {
+		f.writeError(w, h, in, err)
+		return
+	}
 	if err := f.serve(ctx, w, r, h, in); err != nil {
 		f.writeError(w, h, in, err)
 	}

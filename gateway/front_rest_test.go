@@ -141,7 +141,6 @@ func TestRESTAcceptsWhatCallersSend(t *testing.T) {
 		encoding    string
 	}{
 		"NoContentType": {reason: "Cluster API sends none"},
-		"Form":          {reason: "the default of curl -d", contentType: "application/x-www-form-urlencoded"},
 		"JSON":          {contentType: "application/json; charset=utf-8"},
 		"Gzip":          {encoding: "gzip"},
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/connlimit"
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/sideserver"
 )
 
 const (
@@ -115,7 +116,7 @@ func (s *Server) Run(ctx context.Context) error {
 		s.grpcConnections = limitConnections(l.grpc, "gRPC", s.config.Logger)
 		l.grpc = s.grpcConnections
 	}
-	s.newServers()
+	s.newServers(l)
 	bound := func(to net.Listener, name string, server *http.Server) net.Listener {
 		bounded := connlimit.New(to, name, s.config.Logger)
 		bounded.Bound(server)
@@ -139,7 +140,7 @@ func (s *Server) Run(ctx context.Context) error {
 	return err
 }
 
-func (s *Server) newServers() {
+func (s *Server) newServers(l listeners) {
 	s.front = s.httpServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.ProtoMajor == 2 {
 			growFrontStack(0)
@@ -167,7 +168,11 @@ func (s *Server) newServers() {
 			of.endIfOld(c, state == http.StateIdle)
 		}
 	}
-	s.diagnostics = s.httpServer(s.diagnosticsMux(), s.config.DiagnosticsTLS)
+	diagnostics := s.diagnosticsMux()
+	if s.config.DiagnosticsTLS == nil {
+		diagnostics = sideserver.LocalHosts(diagnostics, s.config.DiagnosticsAddress, l.diagnostics.Addr())
+	}
+	s.diagnostics = s.httpServer(diagnostics, s.config.DiagnosticsTLS)
 	s.probes = s.httpServer(s.healthMux(), nil)
 	s.grpcHealth = health.NewServer()
 	s.grpcHealth.SetServingStatus("", healthv1.HealthCheckResponse_NOT_SERVING)

@@ -361,3 +361,23 @@ func TestServerTakesCallsDuringTheShutdownDelay(t *testing.T) {
 		t.Errorf("stopped after %s with %v, want it to wait for the delay", time.Since(start), err)
 	}
 }
+
+// A web page whose name resolves to loopback reads nothing.
+func TestDiagnosticsRefuseAForeignHost(t *testing.T) {
+	r := startServer(t, http.NotFoundHandler(), func(c *ServerConfig) { c.Console = http.NotFoundHandler() })
+	for _, path := range []string{"/metrics", "/status", "/readyz?verbose", "/"} {
+		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+r.diagnostics+path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request.Host = "evil.example"
+		response, err := http.DefaultClient.Do(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = response.Body.Close()
+		if response.StatusCode != http.StatusMisdirectedRequest {
+			t.Errorf("%s answers %s to a foreign Host", path, response.Status)
+		}
+	}
+}

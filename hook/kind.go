@@ -50,12 +50,12 @@ var kinds = [...]struct {
 	Internal: {"Internal", false, http.StatusInternalServerError, codes.Internal,
 		"A defect of the gateway. The log has the cause under the call id."},
 	InvalidRequest: {"InvalidRequest", false, http.StatusBadRequest, codes.InvalidArgument,
-		"The request is not JSON, has a member of the wrong type, or lacks the object that the hook is about. " +
-			"The text names the member."},
+		"The request is not JSON, has a member of the wrong type, or lacks the object that the hook is about; or its " +
+			"Content-Type is one that web pages of any site can send. The text names the member or the type."},
 	Unauthenticated: {"Unauthenticated", false, http.StatusUnauthorized, codes.Unauthenticated,
 		"The caller did not prove its identity."},
 	Forbidden: {"Forbidden", false, http.StatusForbidden, codes.PermissionDenied,
-		"The caller may not call this."},
+		"The caller may not call this, or is a browser with a web page of another site."},
 	UnknownHook: {"UnknownHook", false, http.StatusNotFound, codes.NotFound,
 		"There is no such hook, or not at this path."},
 	UnknownHandler: {"UnknownHandler", false, http.StatusNotFound, codes.NotFound,

@@ -57,8 +57,12 @@ func (s *Server) Addr() net.Addr { return s.listener.Addr() }
 
 // Run serves until ctx is done, then answers the requests in flight. Call Listen first.
 func (s *Server) Run(ctx context.Context) error {
+	handler := s.config.Handler
+	if s.config.TLS == nil {
+		handler = LocalHosts(handler, s.config.Address, s.listener.Addr())
+	}
 	server := &http.Server{
-		Handler:           s.config.Handler,
+		Handler:           handler,
 		TLSConfig:         s.config.TLS,
 		ReadHeaderTimeout: 10 * time.Second,
 		ReadTimeout:       30 * time.Second, // the API server waits no longer for an answer

@@ -185,12 +185,14 @@ func TestBadInputMethods(t *testing.T) {
 }
 
 func TestContentTypes(t *testing.T) {
-	g, _ := startQuiet(t)
+	g, s := startQuiet(t)
 	for name, header := range map[string]http.Header{
-		"none":        nil,
-		"JSON":        {"Content-Type": {"application/json"}},
-		"with params": {"Content-Type": {"application/json; charset=utf-8"}, "Accept": {"application/json, */*"}},
-		"form":        {"Content-Type": {"application/x-www-form-urlencoded"}}, // what curl -d sends
+		"none":             nil, // what Cluster API sends
+		"JSON":             {"Content-Type": {"application/json"}},
+		"with params":      {"Content-Type": {"application/json; charset=utf-8"}, "Accept": {"application/json, */*"}},
+		"of its own page":  {"Sec-Fetch-Site": {"same-origin"}, "Origin": {"https://" + g.HTTPS}, "Content-Type": {"application/json"}},
+		"of a typed URL":   {"Sec-Fetch-Site": {"none"}},
+		"an older browser": {"Origin": {"https://" + g.HTTPS}, "Content-Type": {"application/json"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			got := g.send(t, http.MethodPost, path("BeforeClusterCreate", ""), header, bytes.NewReader(samples.S()))
@@ -204,6 +206,34 @@ func TestContentTypes(t *testing.T) {
 				t.Errorf("message %q", out.GetMessage())
 			}
 		})
+	}
+	called := s.count("BeforeClusterCreate", "check")
+	const form = "Content-Type application/x-www-form-urlencoded is not allowed, because pages of other sites can send it: " +
+		"send application/json"
+	const page = "pages of other sites may not call hooks: call from a program, or from a page of the gateway"
+	for name, tc := range map[string]struct {
+		header  http.Header
+		code    int
+		message string
+	}{
+		"a form":               {http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}, 400, form}, // curl -d, too
+		"a form with params":   {http.Header{"Content-Type": {" Application/X-WWW-Form-Urlencoded ;a=b"}}, 400, form},
+		"a form with files":    {http.Header{"Content-Type": {"multipart/form-data; boundary=x"}}, 400, "multipart/form-data"},
+		"text":                 {http.Header{"Content-Type": {"text/plain;charset=UTF-8"}}, 400, "text/plain"},
+		"another site":         {http.Header{"Sec-Fetch-Site": {"cross-site"}, "Origin": {"https://evil.example"}}, 403, page},
+		"another host of ours": {http.Header{"Sec-Fetch-Site": {"same-site"}, "Content-Type": {"application/json"}}, 403, page},
+		"an older browser":     {http.Header{"Origin": {"https://evil.example"}}, 403, page},
+		"a page without name":  {http.Header{"Origin": {"null"}}, 403, page},
+	} {
+		t.Run("refused/"+name, func(t *testing.T) {
+			got := g.send(t, http.MethodPost, path("BeforeClusterCreate", ""), tc.header, bytes.NewReader(samples.S()))
+			if message := checkFailure(t, "BeforeClusterCreate", got, tc.code); !strings.Contains(message, tc.message) {
+				t.Errorf("message %q, want %q", message, tc.message)
+			}
+		})
+	}
+	if n := s.count("BeforeClusterCreate", "check"); n != called {
+		t.Errorf("the extension was called %d times for web pages of others", n-called)
 	}
 }
 
