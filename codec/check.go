@@ -13,6 +13,7 @@ import (
 
 // checker checks one message.
 type checker struct {
+	request bool
 	step    func() error
 	speller speller
 	read    int // bytes of small raw objects since step was called last
@@ -39,6 +40,11 @@ func (k *checker) message(t *table, from message) error {
 				return err
 			}
 			continue
+		}
+		if k.request {
+			if twin := t.twin([]byte(name)); twin != nil {
+				return onlyInCase("unknown_members"+entry(name), -1, twin)
+			}
 		}
 		if err := k.raw(raw); err != nil {
 			return at("unknown_members"+entry(name), err)

@@ -37,7 +37,7 @@ type Codec struct {
 func New(c *catalog.Catalog) *Codec {
 	b := newBuilder()
 	for _, h := range c.Hooks() {
-		b.envelope(h.Request, h.APIVersion())
+		b.envelope(h.Request, h.APIVersion()).request = true
 		b.envelope(h.Response, h.APIVersion())
 	}
 	return &Codec{tables: b.tables}
@@ -52,7 +52,8 @@ func New(c *catalog.Catalog) *Codec {
 // encoding/json, an explicit null is the same as an absent member, except that null is written again for a list that is
 // always written. The members kind and apiVersion of a request or answer may be absent, null or empty, but not wrong.
 //
-// Decode also refuses a member that occurs twice in one object of the envelope, null in a list, a string that is not
+// Decode also refuses a member that occurs twice in one object of the envelope, in a request also one whose name differs
+// from a known one's only in case, because encoding/json takes it for that, null in a list, a string that is not
 // a value of its enum, text that is not UTF-8, half of a surrogate pair in a string of the envelope, and nesting
 // deeper than 1,000 levels. The values of RawExtension and JSON only have to be valid JSON. A body may have at most
 // limits.Elements elements: of lists and maps, and members that the schema does not know.
@@ -77,7 +78,7 @@ func (c *Codec) decode(body []byte, m proto.Message, g Guard, o outline) (Outlin
 		return Outline{}, err
 	}
 	d := decoder{
-		Scanner: jsonscan.Scanner{Text: body, Step: g.Step}, meter: meter{reserve: g.Reserve},
+		Scanner: jsonscan.Scanner{Text: body, Step: g.Step}, meter: meter{reserve: g.Reserve}, request: t.request,
 		speller: speller{misspelt: g.Misspelt}, outline: o,
 	}
 	if err := d.document(t, msg); err != nil {
@@ -127,8 +128,8 @@ func (c *Codec) Append(dst []byte, m proto.Message) ([]byte, error) {
 }
 
 // Check returns an error unless m, a message from a gRPC peer, can be written as JSON: every RawExtension and JSON
-// that is not empty has to hold one JSON value in UTF-8, no unknown member may have the name of a known one, and
-// enums must have values of the contract. Messages from Decode need no Check.
+// that is not empty has to hold one JSON value in UTF-8, no unknown member may have the name of a known one, in a
+// request not even in another case, and enums must have values of the contract. Messages from Decode need no Check.
 //
 // The error is an *Error that names the member, unless m is not a message of the catalog.
 func (c *Codec) Check(m proto.Message) error { return c.CheckGuarded(m, Guard{}) }
@@ -139,7 +140,7 @@ func (c *Codec) CheckGuarded(m proto.Message, g Guard) error {
 	if err != nil {
 		return err
 	}
-	k := checker{step: g.Step, speller: speller{misspelt: g.Misspelt}}
+	k := checker{request: t.request, step: g.Step, speller: speller{misspelt: g.Misspelt}}
 	return k.message(t, msg)
 }
 

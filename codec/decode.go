@@ -21,6 +21,7 @@ type decoder struct {
 	meter meter
 
 	speller speller
+	request bool // the body is a request
 	outline outline
 }
 
@@ -61,6 +62,11 @@ func (d *decoder) object(t *table, to message, i, depth int) (int, error) {
 		if m < 0 {
 			if err := d.meter.text(len(name)); err != nil {
 				return value, err
+			}
+			if d.request {
+				if twin := t.twin(name); twin != nil {
+					return value, onlyInCase(printable(string(name)), value, twin)
+				}
 			}
 			if to.isNil() {
 				if unknown == nil {

@@ -82,10 +82,10 @@ func TestDecode(t *testing.T) {
 			},
 		},
 		"Case": {
-			reason: "names match exactly",
-			body:   `{"Settings":{"a":"b"},"KIND":1}`,
-			want: &hooksv1alpha1.DiscoverVariablesRequest{
-				UnknownMembers: map[string]*hooksv1alpha1.JSON{"Settings": free(`{"a":"b"}`), "KIND": free("1")},
+			reason: "names of answers match exactly",
+			body:   `{"Message":"a","KIND":1}`,
+			want: &hooksv1alpha1.DiscoverVariablesResponse{
+				UnknownMembers: map[string]*hooksv1alpha1.JSON{"Message": free(`"a"`), "KIND": free("1")},
 			},
 		},
 		"EscapedNames": {

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/hookgate/hookgate/catalog"
@@ -42,7 +43,7 @@ func TestDuplicateMembersAreRefused(t *testing.T) {
 	for _, e := range envelopes(t) {
 		tab := c.tables[reflect.TypeOf(e.message.Zero().Interface()).Elem()]
 		for _, l := range levels(level{table: tab}) {
-			names := []string{"new", "a name", "Kind"}
+			names := []string{"new", "a name", "kinds"}
 			for i := range l.table.fields {
 				names = append(names, l.table.fields[i].name)
 			}
@@ -58,6 +59,43 @@ func TestDuplicateMembersAreRefused(t *testing.T) {
 				text = l.before + `{"other":1,` + first + `,"third":[],"` + name + `s":null}` + l.after
 				if err := c.Decode([]byte(text), e.message.New().Interface()); err != nil {
 					t.Errorf("%s: %v", text, err)
+				}
+			}
+		}
+	}
+}
+
+// TestMembersInAnotherCase writes each member of every object in another case: in a request, that is refused, because
+// encoding/json takes it for the same member.
+func TestMembersInAnotherCase(t *testing.T) {
+	c := New(catalog.New())
+	for _, e := range envelopes(t) {
+		tab := c.tables[reflect.TypeOf(e.message.Zero().Interface()).Elem()]
+		for _, l := range levels(level{table: tab}) {
+			for i := range l.table.fields {
+				name := l.table.fields[i].name
+				others := []string{strings.ToUpper(name[:1]) + name[1:], strings.ToUpper(name)}
+				if strings.Contains(name, "s") {
+					others = append(others, strings.Replace(name, "s", "ſ", 1))
+				}
+				for _, other := range others {
+					alone := l.before + `{"` + other + `":null}` + l.after
+					both := l.before + `{"` + other + `":null,"` + name + `":null}` + l.after
+					check := func(text, path, want string) {
+						err := c.Decode([]byte(text), e.message.New().Interface())
+						var got *Error
+						switch {
+						case want == "" && err == nil:
+						case !errors.As(err, &got) || got.Message != want || got.Path != l.path+path:
+							t.Errorf("%s: got %v, want %s%s: %s", text, err, l.path, path, want)
+						}
+					}
+					want := ""
+					if tab.request {
+						want = fmt.Sprintf("differs from %q only in case", name)
+					}
+					check(alone, printable(other), want)
+					check(both, printable(other), want)
 				}
 			}
 		}

@@ -188,6 +188,14 @@ func TestCheck(t *testing.T) {
 			&hooksv1alpha1.DiscoveryResponse{UnknownMembers: map[string]*hooksv1alpha1.JSON{"kind": {Raw: []byte(`"X"`)}}},
 			`unknown_members["kind"]: is a member of the schema`, false,
 		},
+		"UnknownIsKnownInAnotherCase": {
+			&hooksv1alpha1.GeneratePatchesRequest{Items: []*hooksv1alpha1.GeneratePatchesRequestItem{{
+				HolderReference: &hooksv1alpha1.HolderReference{
+					UnknownMembers: map[string]*hooksv1alpha1.JSON{"Namespace": {Raw: []byte(`"other"`)}},
+				},
+			}}},
+			`items[0].holderReference.unknown_members["Namespace"]: differs from "namespace" only in case`, true,
+		},
 		"UnknownListNotNull": {
 			&hooksv1alpha1.GeneratePatchesRequest{UnknownMembers: map[string]*hooksv1alpha1.JSON{"items": {Raw: []byte(`[]`)}}},
 			`unknown_members["items"]: is a member of the schema`, false,

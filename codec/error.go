@@ -62,6 +62,11 @@ func wrong(path string, offset int, format string, args ...any) error {
 	return &Error{Path: path, Offset: int64(offset), Message: fmt.Sprintf(format, args...)}
 }
 
+// onlyInCase returns the error of the unknown member at path, whose name differs from f's only in case.
+func onlyInCase(path string, offset int, f *field) error {
+	return wrong(path, offset, "differs from %q only in case", f.name)
+}
+
 // longest is how many bytes of a text an error shows.
 const longest = 64
 

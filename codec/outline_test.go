@@ -226,6 +226,7 @@ func TestDecodeOutline(t *testing.T) {
 		"Twice":       {"", patchesHead + `"items":[{}],"items":[]}`, false, nil, "items: occurs twice in one object"},
 		"MemberTwice": {"", patchesHead + `"items":[{},{"uid":"a","object":{},"uid":"b"}]}`, false, nil, "items[1].uid: occurs twice in one object"},
 		"NullTwice":   {"", patchesHead + `"items":[{"uid":null,"uid":null}]}`, false, nil, "items[0].uid: occurs twice in one object"},
+		"OtherCase":   {"", patchesHead + `"items":[{"holderReference":{"namespace":"a","NameSpace":"b"}}]}`, false, nil, `items[0].holderReference.NameSpace: differs from "namespace" only in case`},
 		"OtherTwice":  {"", patchesHead + `"items":[{"x y":1,"x\u0020y":2}]}`, false, nil, `items[0]."x y": occurs twice in one object`},
 		"Deep":        {"", patchesHead + `"items":[{"variables":[{"name":"a","value":{"a":1,"a":2},"new":0},{"new":1,"new":2}]}]}`, false, nil, "items[0].variables[1].new: occurs twice in one object"},
 		"Type":        {"", patchesHead + `"items":[{"variables":{}}]}`, false, nil, "items[0].variables: want an array, got an object"},

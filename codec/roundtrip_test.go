@@ -142,7 +142,7 @@ func inject(s *source, tab *table, object map[string]any) {
 			}
 		}
 	}
-	for _, name := range []string{"aNew", "Kind", "handler", "unknownMembers", "unknown_members", "zz\n\"<", "", "名"} {
+	for _, name := range []string{"aNew", "kinds", "handler", "unknownMembers", "unknown_members", "zz\n\"<", "", "名"} {
 		if s.Intn(3) == 0 {
 			object[name] = s.value(2)
 			if s.Intn(6) == 0 {

@@ -4,6 +4,7 @@
 package codec
 
 import (
+	"bytes"
 	"fmt"
 	"reflect"
 	"strings"
@@ -56,6 +57,7 @@ type field struct {
 // table describes a message type.
 type table struct {
 	name    string
+	request bool         // of a hook
 	goType  reflect.Type // the struct
 	id      int          // from 0, less than *tables
 	tables  *int         // number of tables
@@ -84,6 +86,17 @@ func (t *table) member(name []byte, next int) int {
 	return -1
 }
 
+// twin returns the member whose name differs from name, an unknown member's, only in case, or nil. Go's encoding/json
+// takes one for the other.
+func (t *table) twin(name []byte) *field {
+	for i := range t.fields {
+		if f := &t.fields[i]; bytes.EqualFold(name, []byte(f.name)) {
+			return f
+		}
+	}
+	return nil
+}
+
 // unknownOf returns the unknown members of a message.
 func (t *table) unknownOf(m message) *map[string]*hooksv1alpha1.JSON {
 	return pointer[map[string]*hooksv1alpha1.JSON](m, t.unknown)
@@ -98,10 +111,10 @@ type builder struct {
 func newBuilder() *builder { return &builder{tables: map[reflect.Type]*table{}, count: new(int)} }
 
 // envelope makes the table of a request or an answer. Only these have the members kind and apiVersion.
-func (b *builder) envelope(mt protoreflect.MessageType, apiVersion string) {
+func (b *builder) envelope(mt protoreflect.MessageType, apiVersion string) *table {
 	t := b.table(mt.Descriptor(), reflect.TypeOf(mt.Zero().Interface()).Elem())
 	if len(t.fields) > 0 && t.fields[0].shape == shapeTypeMeta {
-		return
+		return t
 	}
 	kind := field{name: "kind", prefix: `"kind":`, text: t.name, always: true}
 	version := field{name: "apiVersion", prefix: `"apiVersion":`, text: apiVersion, always: true}
@@ -109,6 +122,7 @@ func (b *builder) envelope(mt protoreflect.MessageType, apiVersion string) {
 		t.fields[i].outlined = isOutlined(&t.fields[i])
 	}
 	t.fields = append([]field{kind, version}, t.fields...)
+	return t
 }
 
 func (b *builder) table(md protoreflect.MessageDescriptor, goType reflect.Type) *table {

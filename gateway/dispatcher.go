@@ -4,6 +4,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 
 	"google.golang.org/protobuf/proto"
@@ -91,10 +92,10 @@ func (d *Dispatcher) dispatchIn(ctx context.Context, snapshot *registry.Snapshot
 		}
 		if isOne {
 			one, err = named(ctx, snapshot, r, &m)
-			return err
+			return cmp.Or(m.namespacesErr, err)
 		}
 		targets = matching(ctx, snapshot, r, &m)
-		return nil
+		return m.namespacesErr
 	})
 	switch {
 	case err != nil:

@@ -38,6 +38,7 @@ type matcher struct {
 
 	unbuilt        []string // namespaces of what message lacks
 	namespaces     []string
+	namespacesErr  error
 	readNamespaces bool
 
 	labels     labels.Set
@@ -72,22 +73,28 @@ func (m *matcher) check() error {
 	if items(m.message)+len(m.unbuilt) <= limits.Namespaces {
 		return nil // as in most requests, which need not be read for this
 	}
-	m.namespaces, m.readNamespaces = namespacesOf(m.message, m.unbuilt), true
+	m.readNamespacesOf()
 	if len(m.namespaces) > limits.Namespaces {
 		return hook.Errorf(hook.TooLarge, "request has items of more than %d namespaces", limits.Namespaces)
 	}
 	return nil
 }
 
+func (m *matcher) readNamespacesOf() {
+	m.namespaces, m.namespacesErr = namespacesOf(m.message, m.unbuilt)
+	m.readNamespaces = true
+}
+
 // matchesNamespaces reports whether the namespaceSelector of the handler's ExtensionConfig matches every namespace of
-// the request. A request about no object, such as one of DiscoverVariables, matches every selector.
+// the request. A request about no object, such as one of DiscoverVariables, matches every selector. If namespacesErr is
+// set then, the answer means nothing.
 func (m *matcher) matchesNamespaces(e *registry.Entry) bool {
 	selector := e.Registration.NamespaceSelector
 	if selector == nil || selector.Empty() {
 		return true
 	}
 	if !m.readNamespaces {
-		m.namespaces, m.readNamespaces = namespacesOf(m.message, m.unbuilt), true
+		m.readNamespacesOf()
 	}
 	for _, n := range m.namespaces {
 		if !selector.Matches(labels.Set(m.namespaceLabels.NamespaceLabels(n))) {

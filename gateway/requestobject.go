@@ -6,6 +6,7 @@ package gateway
 import (
 	"bytes"
 	"encoding/json"
+	"strings"
 
 	"google.golang.org/protobuf/proto"
 	"k8s.io/apimachinery/pkg/labels"
@@ -57,9 +58,8 @@ func checkObject(member string, object *hooksv1alpha1.RawExtension) error {
 }
 
 // namespacesOf returns the namespaces of the objects that a request is about, in order, each once. If req is an
-// outline, unbuilt has those of its missing items.
-func namespacesOf(req proto.Message, unbuilt []string) []string {
-	var namespaces []string
+// outline, unbuilt has those of its missing items. An error means that it is not certain which namespace is meant.
+func namespacesOf(req proto.Message, unbuilt []string) (namespaces []string, err error) {
 	known := map[string]struct{}{} // there may be as many as items
 	add := func(n string) {
 		if _, ok := known[n]; !ok {
@@ -67,11 +67,19 @@ func namespacesOf(req proto.Message, unbuilt []string) []string {
 			namespaces = append(namespaces, n)
 		}
 	}
+	addOf := func(member string, object *hooksv1alpha1.RawExtension) {
+		value, ambiguous := jsonscan.Lookup(object.GetRaw(), "metadata", "namespace")
+		if ambiguous != nil {
+			err = hook.Errorf(hook.InvalidRequest, "%s.%s", member, ambiguous)
+		}
+		n, _ := jsonscan.String(value)
+		add(n)
+	}
 	switch r := req.(type) {
 	case aboutSubject:
 		add(r.GetSubject().GetNamespace())
 	case aboutCluster:
-		add(namespaceOf(r.GetCluster()))
+		addOf("cluster", r.GetCluster())
 	case *hooksv1alpha1.GeneratePatchesRequest:
 		for _, item := range r.GetItems() {
 			add(item.GetHolderReference().GetNamespace())
@@ -81,13 +89,13 @@ func namespacesOf(req proto.Message, unbuilt []string) []string {
 			add(item.GetHolderReference().GetNamespace())
 		}
 	case *hooksv1alpha1.CanUpdateMachineRequest:
-		add(namespaceOf(r.GetCurrent().GetMachine()))
+		addOf("current.machine", r.GetCurrent().GetMachine())
 	case *hooksv1alpha1.CanUpdateMachineSetRequest:
-		add(namespaceOf(r.GetCurrent().GetMachineSet()))
+		addOf("current.machineSet", r.GetCurrent().GetMachineSet())
 	case *hooksv1alpha1.UpdateMachineRequest:
-		add(namespaceOf(r.GetDesired().GetMachine()))
+		addOf("desired.machine", r.GetDesired().GetMachine())
 	}
-	return append(namespaces, unbuilt...)
+	return append(namespaces, unbuilt...), err
 }
 
 // items returns the number of items of a request, which may be of different namespaces.
@@ -101,16 +109,6 @@ func items(req proto.Message) int {
 	return 0
 }
 
-// namespaceOf returns metadata.namespace of an object, or "".
-func namespaceOf(object *hooksv1alpha1.RawExtension) string {
-	value, ok := jsonscan.Lookup(object.GetRaw(), "metadata", "namespace")
-	if !ok {
-		return ""
-	}
-	namespace, _ := jsonscan.String(value)
-	return namespace
-}
-
 // clusterOf returns the Cluster that a request is about, or an empty name.
 func clusterOf(req proto.Message) (namespace, name string) {
 	at := func(object interface{ GetRaw() []byte }, path ...string) string {
@@ -119,13 +117,13 @@ func clusterOf(req proto.Message) (namespace, name string) {
 		return s
 	}
 	ofMachine := func(object *hooksv1alpha1.RawExtension) (namespace, name string) {
-		return namespaceOf(object), at(object, "spec", "clusterName")
+		return at(object, "metadata", "namespace"), at(object, "spec", "clusterName")
 	}
 	switch r := req.(type) {
 	case aboutSubject:
 		return r.GetSubject().GetNamespace(), at(r.GetSubject().GetCluster(), "metadata", "name")
 	case aboutCluster:
-		return namespaceOf(r.GetCluster()), at(r.GetCluster(), "metadata", "name")
+		return at(r.GetCluster(), "metadata", "namespace"), at(r.GetCluster(), "metadata", "name")
 	case aboutTopology:
 		builtin := variable(r, builtinVariable)
 		return at(builtin, "cluster", "namespace"), at(builtin, "cluster", "name")
@@ -166,8 +164,7 @@ func labelsOf(req proto.Message) (labels.Set, error) {
 	case aboutCluster:
 		return labelsIn("cluster", r.GetCluster())
 	case aboutTopology:
-		return labelsAt(variable(r, builtinVariable).GetRaw(), "variable builtin: cluster.metadata.labels",
-			"cluster", "metadata", "labels")
+		return labelsAt(variable(r, builtinVariable).GetRaw(), "variable builtin: ", "cluster", "metadata", "labels")
 	case *hooksv1alpha1.CanUpdateMachineRequest:
 		return labelsIn("current.machine", r.GetCurrent().GetMachine())
 	case *hooksv1alpha1.CanUpdateMachineSetRequest:
@@ -194,18 +191,22 @@ func labelsOfSubject(s *infrastructurev1alpha1.Subject) (labels.Set, error) {
 
 // labelsIn returns the labels of an object, which is the given member of a request.
 func labelsIn(member string, object *hooksv1alpha1.RawExtension) (labels.Set, error) {
-	return labelsAt(object.GetRaw(), member+".metadata.labels", "metadata", "labels")
+	return labelsAt(object.GetRaw(), member+".", "metadata", "labels")
 }
 
-// labelsAt returns the labels at a path of an object, an empty set if there are none. member names them in errors.
-func labelsAt(raw []byte, member string, path ...string) (labels.Set, error) {
-	value, ok := jsonscan.Lookup(raw, path...)
-	if !ok {
-		return labels.Set{}, nil
+// labelsAt returns the labels at a path of an object, an empty set if there are none. prefix is the object's in errors.
+func labelsAt(raw []byte, prefix string, path ...string) (labels.Set, error) {
+	value, err := jsonscan.Lookup(raw, path...)
+	if err != nil {
+		return nil, hook.Errorf(hook.InvalidRequest, "%s%s", prefix, err)
 	}
 	set := labels.Set{}
+	if value == nil {
+		return set, nil
+	}
 	if err := json.Unmarshal(value, &set); err != nil {
-		return nil, hook.Errorf(hook.InvalidRequest, "%s: want an object of strings", member).WithCause(err)
+		return nil, hook.Errorf(hook.InvalidRequest, "%s%s: want an object of strings", prefix, strings.Join(path, ".")).
+			WithCause(err)
 	}
 	if set == nil { // null
 		set = labels.Set{}

@@ -8,9 +8,12 @@ import (
 	"strconv"
 	"testing"
 
+	"google.golang.org/protobuf/proto"
+
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/policy"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -27,10 +30,10 @@ func TestNamespacesOf(t *testing.T) {
 		want = append(want, strconv.Itoa(i))
 		request.Items = append(request.Items, item(want[i]), item(want[i]), item(want[i/2]))
 	}
-	if got := namespacesOf(request, nil); !slices.Equal(got, want) {
+	if got, _ := namespacesOf(request, nil); !slices.Equal(got, want) {
 		t.Errorf("got %d namespaces, want %d, each once and in order", len(got), len(want))
 	}
-	if got := namespacesOf(&hooksv1alpha1.GeneratePatchesRequest{}, want); !slices.Equal(got, want) {
+	if got, _ := namespacesOf(&hooksv1alpha1.GeneratePatchesRequest{}, want); !slices.Equal(got, want) {
 		t.Errorf("got %d namespaces of an outline, want %d", len(got), len(want))
 	}
 }
@@ -88,4 +91,73 @@ func TestNamespacesOfARequestAreLimited(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Where a selector reads a name that could mean two values, the call is refused; what no selector reads is passed on.
+func TestNamesThatDifferOnlyInCase(t *testing.T) {
+	const create, update, patches = "BeforeClusterCreate", "CanUpdateMachine", "GeneratePatches"
+	message := map[string]func(object string) proto.Message{
+		create: func(object string) proto.Message {
+			return &hooksv1alpha1.BeforeClusterCreateRequest{Cluster: &hooksv1alpha1.RawExtension{Raw: []byte(object)}}
+		},
+		update: func(object string) proto.Message {
+			return &hooksv1alpha1.CanUpdateMachineRequest{
+				Current: &hooksv1alpha1.CanUpdateMachineRequestObjects{Machine: &hooksv1alpha1.RawExtension{Raw: []byte(object)}},
+			}
+		},
+		patches: func(value string) proto.Message {
+			return &hooksv1alpha1.GeneratePatchesRequest{
+				Variables: []*hooksv1alpha1.Variable{{Name: builtinVariable, Value: &hooksv1alpha1.JSON{Raw: []byte(value)}}},
+			}
+		},
+	}
+	for name, tc := range map[string]struct {
+		hook, object, namespaces, objects string // selectors
+		want                              string // error; empty for a call
+	}{
+		"Both":         {create, `{"metadata":{"name":"c","namespace":"n","Namespace":"m"}}`, "tier=n", "", `cluster.metadata.Namespace: differs from "namespace" only in case`},
+		"Alone":        {create, `{"Metadata":{"name":"c","namespace":"n"}}`, "tier=n", "", `cluster.Metadata: differs from "metadata" only in case`},
+		"Twice":        {create, `{"metadata":{"namespace":"n"},"metadata":{}}`, "tier=n", "", "cluster.metadata: occurs twice in one object"},
+		"Kelvin":       {update, `{"metadata":{"namespace":"n","name\u017fpace":"m"}}`, "tier=n", "", `current.machine.metadata.nameſpace: differs from "namespace" only in case`},
+		"Labels":       {create, `{"metadata":{"labels":{"tier":"n"},"LABELS":{"tier":"m"}}}`, "", "tier=n", `handler "v.acme": cluster.metadata.LABELS: differs from "labels" only in case`},
+		"Builtin":      {patches, `{"cluster":{"metadata":{"labels":{"tier":"n"}}},"Cluster":{}}`, "", "tier=n", `handler "v.acme": variable builtin: Cluster: differs from "cluster" only in case`},
+		"KeysOfLabels": {create, `{"metadata":{"namespace":"n","labels":{"tier":"n","Tier":"m"},"annotations":{"a":"","A":""}}}`, "tier=n", "tier=n", ""},
+		"Elsewhere":    {create, `{"metadata":{"namespace":"n"},"spec":{"a":1,"A":2}}`, "tier=n", "", ""},
+		"NotRead":      {create, `{"metadata":{"namespace":"n","Namespace":"m"}}`, "", "", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r, called := registry.New(), &callLog{}
+			reg := registrationOf("acme", handlerOf("v", tc.hook, hook.Ignore))
+			if tc.namespaces != "" {
+				reg.NamespaceSelector = selector(t, tc.namespaces)
+			}
+			if err := r.Apply(reg); err != nil {
+				t.Fatal(err)
+			}
+			if tc.objects != "" {
+				r.SetPolicies("acme", forHandler("v", policy.Policy{ObjectSelector: selector(t, tc.objects)}))
+			}
+			r.SetReady()
+			d := newDispatcher(r, tieredNamespaces{}, called)
+			for _, handler := range []string{"", "v.acme"} {
+				_, err := d.dispatch(t.Context(), hookOf(t, tc.hook), handler, message[tc.hook](tc.object))
+				switch {
+				case tc.want == "" && err != nil:
+					t.Errorf("handler %q: %v", handler, err)
+				case tc.want != "" && (hook.KindOf(err) != hook.InvalidRequest || err.Error() != tc.want):
+					t.Errorf("handler %q: got %v, want %s", handler, err, tc.want)
+				}
+			}
+			if tc.want != "" && len(called.calls) > 0 {
+				t.Errorf("%v was called", called.calls)
+			}
+		})
+	}
+}
+
+// tieredNamespaces has namespaces whose label tier is their name.
+type tieredNamespaces struct{}
+
+func (tieredNamespaces) NamespaceLabels(name string) map[string]string {
+	return map[string]string{"tier": name}
 }

@@ -3,49 +3,79 @@
 
 package jsonscan
 
-import "bytes"
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // Lookup returns the value at a path of member names in raw, a valid JSON object, as in Lookup(cluster, "metadata",
-// "namespace"). The value aliases raw. Where a name occurs twice in one object, the last one counts, as in
-// encoding/json, so that the gateway selects by the value that the extension sees. ok is false if the member does not
-// exist, or if the scan finds invalid JSON.
-func Lookup(raw []byte, path ...string) (value []byte, ok bool) {
+// "namespace"). The value aliases raw. It is nil if the member does not exist, or if the scan finds invalid JSON.
+//
+// An error names a member on the path that occurs twice, or whose name differs from the wanted one only in case: Go's
+// encoding/json takes that for the same member and other decoders do not, so that the gateway could select by another
+// value than the extension sees.
+func Lookup(raw []byte, path ...string) (value []byte, err error) {
 	s := Scanner{Text: raw}
 	i := Space(raw, 0)
-	for depth, name := range path {
-		if i, ok = s.find(i, depth, name); !ok {
-			return nil, false
+	for depth := range path {
+		var ok bool
+		if i, ok, err = s.find(i, path[:depth+1]); !ok {
+			return nil, err
 		}
 	}
-	end, err := s.Value(i, len(path))
-	if err != nil {
-		return nil, false
+	end, bad := s.Value(i, len(path))
+	if bad != nil {
+		return nil, nil
 	}
-	return raw[i:end:end], true
+	return raw[i:end:end], nil
 }
 
-// find returns the index of the value of the last member of that name in the object that begins at i.
-func (s *Scanner) find(i, depth int, name string) (found int, ok bool) {
+// find returns the index of the value of the member that path ends with, in the object that begins at i. An error is
+// one of Lookup.
+func (s *Scanner) find(i int, path []string) (found int, ok bool, err error) {
 	if s.At(i) != '{' {
-		return i, false
+		return i, false, nil
 	}
+	parents, name := path[:len(path)-1], path[len(path)-1]
 	found = -1
 	for first := true; ; first = false {
-		start, more, err := s.Next(i, first, '}')
-		if err != nil || !more {
-			return found, err == nil && found >= 0
+		start, more, bad := s.Next(i, first, '}')
+		if bad != nil || !more {
+			return found, bad == nil && found >= 0, nil
 		}
-		end, value, err := s.Name(start)
-		if err != nil {
-			return value, false
+		end, value, bad := s.Name(start)
+		if bad != nil {
+			return value, false, nil
 		}
-		if Equal(s.Text[start:end], name) {
+		switch literal := s.Text[start:end]; {
+		case !equalFold(literal, name):
+		case !Equal(literal, name):
+			twin, _ := Unescape(literal[1 : len(literal)-1])
+			return value, false, fmt.Errorf("%s: differs from %q only in case",
+				strings.Join(append(slices.Clip(parents), string(twin)), "."), name)
+		case found >= 0:
+			return value, false, fmt.Errorf("%s: occurs twice in one object", strings.Join(path, "."))
+		default:
 			found = value
 		}
-		if i, err = s.Value(value, depth+1); err != nil {
-			return i, false
+		if i, bad = s.Value(value, len(path)); bad != nil {
+			return i, false, nil
 		}
 	}
+}
+
+// equalFold reports whether literal, a valid string with its quotes, is the encoding of text, in any case.
+func equalFold(literal []byte, text string) bool {
+	inside := literal[1 : len(literal)-1]
+	if len(inside) < len(text) { // no letter is shorter in another case than in ASCII
+		return false
+	}
+	if bytes.IndexByte(inside, '\\') >= 0 {
+		inside, _ = Unescape(inside)
+	}
+	return bytes.EqualFold(inside, []byte(text))
 }
 
 // Equal reports whether literal, a valid string with its quotes, is the encoding of text.

@@ -15,40 +15,52 @@ func within(part, whole []byte) bool {
 }
 
 func TestLookup(t *testing.T) {
-	const object = ` { "a" : 1 , "metadata":{"labels":{"namespace":"no"},"name\u0073pace" : "ns" ,"x":[{"namespace":"no"}]}, "text":"t", "a":2, "e":{}, "\\u0062":3, "last":[1, 2]} `
+	const object = ` { "a" : 1 , "metadata":{"labels":{"namespace":"no"},"name\u0073pace" : "ns" ,"x":[{"namespace":"no"}]}, "text":"t", "A":2, "A":3, "e":{}, "\\u0062":3, "last":[1, 2]} `
+	const twins = `{"metadata":{"name":1,"Name":2},"spec":{},"SPEC":{},"twice":{"a":1},"twice":{},"x":{"\u212aind":1,"ſ":2}}`
 	cases := map[string]struct {
 		raw  string
 		path []string
 		want string
-		ok   bool
+		err  string
 	}{
-		"Whole":          {` [1] `, nil, `[1]`, true},
-		"LastOfTwo":      {object, []string{"a"}, `2`, true},
-		"Nested":         {object, []string{"metadata", "labels", "namespace"}, `"no"`, true},
-		"EscapedName":    {object, []string{"metadata", "namespace"}, `"ns"`, true},
-		"BackslashName":  {object, []string{`\u0062`}, `3`, true},
-		"NotUnescaped":   {object, []string{`b`}, ``, false},
-		"Last":           {object, []string{"last"}, `[1, 2]`, true},
-		"Absent":         {object, []string{"metadata", "name"}, ``, false},
-		"InEmpty":        {object, []string{"e", "name"}, ``, false},
-		"BelowText":      {object, []string{"text", "name"}, ``, false},
-		"BelowList":      {object, []string{"metadata", "x", "namespace"}, ``, false},
-		"Nothing":        {``, []string{"a"}, ``, false},
-		"NothingAtAll":   {``, nil, ``, false},
-		"GarbageAfter":   {`{"a":{"b":1},garbage`, []string{"a", "b"}, ``, false},
-		"GarbageBefore":  {`{garbage,"a":1}`, []string{"a"}, ``, false},
-		"GarbageInValue": {`{"b":[}],"a":1}`, []string{"a"}, ``, false},
-		"Truncated":      {`{"a":{"b"`, []string{"a", "b"}, ``, false},
-		"EndsInName":     {`{"a`, []string{"a"}, ``, false},
+		"Whole":          {` [1] `, nil, `[1]`, ""},
+		"Nested":         {object, []string{"metadata", "labels", "namespace"}, `"no"`, ""},
+		"EscapedName":    {object, []string{"metadata", "namespace"}, `"ns"`, ""},
+		"BackslashName":  {object, []string{`\u0062`}, `3`, ""},
+		"NotUnescaped":   {object, []string{`b`}, ``, ""},
+		"Last":           {object, []string{"last"}, `[1, 2]`, ""},
+		"Absent":         {object, []string{"metadata", "name"}, ``, ""},
+		"InEmpty":        {object, []string{"e", "name"}, ``, ""},
+		"BelowText":      {object, []string{"text", "name"}, ``, ""},
+		"BelowList":      {object, []string{"metadata", "x", "namespace"}, ``, ""},
+		"Nothing":        {``, []string{"a"}, ``, ""},
+		"NothingAtAll":   {``, nil, ``, ""},
+		"GarbageAfter":   {`{"a":{"b":1},garbage`, []string{"a", "b"}, ``, ""},
+		"GarbageBefore":  {`{garbage,"a":1}`, []string{"a"}, ``, ""},
+		"GarbageInValue": {`{"b":[}],"a":1}`, []string{"a"}, ``, ""},
+		"Truncated":      {`{"a":{"b"`, []string{"a", "b"}, ``, ""},
+		"EndsInName":     {`{"a`, []string{"a"}, ``, ""},
+		"OtherCase":      {object, []string{"a"}, ``, `A: differs from "a" only in case`},
+		"OnlyOtherCase":  {object, []string{"metadata", "Namespace"}, ``, `metadata.namespace: differs from "Namespace" only in case`},
+		"TwinBelow":      {twins, []string{"metadata", "name"}, ``, `metadata.Name: differs from "name" only in case`},
+		"TwinAbove":      {twins, []string{"spec", "a"}, ``, `SPEC: differs from "spec" only in case`},
+		"TwinElsewhere":  {twins, []string{"metadata"}, `{"name":1,"Name":2}`, ""},
+		"Twice":          {twins, []string{"twice", "a"}, ``, `twice: occurs twice in one object`},
+		"KelvinSign":     {twins, []string{"x", "kind"}, ``, "x.\u212aind: differs from \"kind\" only in case"},
+		"LongS":          {twins, []string{"x", "s"}, ``, `x.ſ: differs from "s" only in case`},
 	}
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			raw := []byte(tc.raw)
-			got, ok := Lookup(raw, tc.path...)
-			if string(got) != tc.want || ok != tc.ok {
-				t.Errorf("Lookup(%s, %v) = %s, %t, want %s, %t", tc.raw, tc.path, got, ok, tc.want, tc.ok)
+			got, err := Lookup(raw, tc.path...)
+			text := ""
+			if err != nil {
+				text = err.Error()
 			}
-			if ok && !within(got, raw) {
+			if string(got) != tc.want || text != tc.err {
+				t.Errorf("Lookup(%s, %v) = %s, %v, want %s, %s", tc.raw, tc.path, got, err, tc.want, tc.err)
+			}
+			if got != nil && !within(got, raw) {
 				t.Error("the value is a copy")
 			}
 		})
