@@ -10,7 +10,6 @@ package bugreport
 
 import (
 	"archive/zip"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -101,11 +100,11 @@ func (a *Archive) Missing(name string, err error) {
 // Write writes the archive, a ZIP file, and returns what is in it, in the order of names.
 func (a *Archive) Write(w io.Writer, at time.Time) ([]Entry, error) {
 	slices.SortStableFunc(a.files, func(x, y file) int { return strings.Compare(x.Name, y.Name) })
-	secrets := a.replacer()
+	secrets := newRedactor(a.secrets)
 	z := zip.NewWriter(w)
 	entries := make([]Entry, 0, len(a.files))
 	for _, f := range a.files {
-		content := text.Mask(secrets.Replace(f.content))
+		content := text.Mask(secrets.redact(f.content))
 		f.Size = len(content)
 		out, err := z.CreateHeader(&zip.FileHeader{Name: f.Name, Method: zip.Deflate, Modified: at})
 		if err == nil {
@@ -117,25 +116,4 @@ func (a *Archive) Write(w io.Writer, at time.Time) ([]Entry, error) {
 		entries = append(entries, f.Entry)
 	}
 	return entries, z.Close()
-}
-
-// replacer replaces the secrets, and their form in JSON, the longest first.
-func (a *Archive) replacer() *strings.Replacer {
-	forms := map[string]bool{}
-	for s := range a.secrets {
-		forms[s] = true
-		if quoted, err := json.Marshal(s); err == nil {
-			forms[strings.Trim(string(quoted), `"`)] = true
-		}
-	}
-	ordered := make([]string, 0, len(forms))
-	for s := range forms {
-		ordered = append(ordered, s)
-	}
-	slices.SortFunc(ordered, func(a, b string) int { return cmp.Or(len(b)-len(a), strings.Compare(a, b)) })
-	pairs := make([]string, 0, 2*len(ordered))
-	for _, s := range ordered {
-		pairs = append(pairs, s, removed)
-	}
-	return strings.NewReplacer(pairs...)
 }

@@ -1,0 +1,174 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package bugreport
+
+import (
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// maxQuoted is how many times a text may have been quoted within another, as JSON in a line of a log in JSON, and is
+// still searched for secrets.
+const maxQuoted = 4
+
+// redactor removes secrets from texts, whichever characters of them are escaped as in JSON, in Go or in a URL: other
+// programs escape others than encoding/json does, and what they wrote is quoted again.
+type redactor struct {
+	byPrefix map[string][]string // secrets by their first minSecret bytes
+	begins   [256]bool           // with which bytes they begin
+}
+
+func newRedactor(secrets map[string]bool) *redactor {
+	r := &redactor{byPrefix: map[string][]string{}}
+	add := func(s string) {
+		r.byPrefix[s[:minSecret]] = append(r.byPrefix[s[:minSecret]], s)
+		r.begins[s[0]] = true
+	}
+	for s := range secrets {
+		add(s)
+		if valid := string([]rune(s)); valid != s { // as JSON has it
+			add(valid)
+		}
+	}
+	return r
+}
+
+// redact returns content without the secrets.
+func (r *redactor) redact(content string) string {
+	secret := make([]bool, len(content))
+	original := view{text: content}
+	r.mark(original, secret)
+	if decoded, ok := original.decode('%', urlEscape); ok {
+		r.mark(decoded, secret)
+	}
+	for v, n := original, 0; n < maxQuoted; n++ {
+		var ok bool
+		if v, ok = v.decode('\\', backslashEscape); !ok {
+			break
+		}
+		r.mark(v, secret)
+	}
+	var b strings.Builder
+	b.Grow(len(content))
+	for i := 0; i < len(content); {
+		start, is := i, secret[i]
+		for i < len(content) && secret[i] == is {
+			i++
+		}
+		if is {
+			b.WriteString(removed)
+		} else {
+			b.WriteString(content[start:i])
+		}
+	}
+	return b.String()
+}
+
+// mark sets what v's secrets are in the original text.
+func (r *redactor) mark(v view, secret []bool) {
+	for i := 0; i+minSecret <= len(v.text); i++ {
+		if !r.begins[v.text[i]] {
+			continue
+		}
+		for _, s := range r.byPrefix[v.text[i:i+minSecret]] {
+			if !strings.HasPrefix(v.text[i:], s) {
+				continue
+			}
+			for at := v.origin(i); at < v.origin(i+len(s)); at++ {
+				secret[at] = true
+			}
+		}
+	}
+}
+
+// view is a text, perhaps decoded, that knows where in the original each byte comes from.
+type view struct {
+	text string
+	from []int32 // one more than bytes; nil for the original itself
+}
+
+func (v view) origin(i int) int {
+	if v.from == nil {
+		return i
+	}
+	return int(v.from[i])
+}
+
+// decode decodes each escape sequence that begins with first. ok is false if there is none.
+func (v view) decode(first byte, escape func(s string) (decoded string, size int)) (_ view, ok bool) {
+	if strings.IndexByte(v.text, first) < 0 {
+		return v, false
+	}
+	var b strings.Builder
+	b.Grow(len(v.text))
+	from := make([]int32, 0, len(v.text)+1)
+	for i := 0; i < len(v.text); {
+		decoded, size := v.text[i:i+1], 1
+		if v.text[i] == first {
+			if d, n := escape(v.text[i:]); n > 0 {
+				decoded, size, ok = d, n, true
+			}
+		}
+		for range len(decoded) {
+			from = append(from, int32(v.origin(i)))
+		}
+		b.WriteString(decoded)
+		i += size
+	}
+	return view{b.String(), append(from, int32(v.origin(len(v.text))))}, ok
+}
+
+// urlEscape decodes the escape sequence of a URL that s begins with. size is 0 if it is none.
+func urlEscape(s string) (decoded string, size int) {
+	if len(s) < 3 {
+		return "", 0
+	}
+	decoded, err := url.PathUnescape(s[:3])
+	if err != nil {
+		return "", 0
+	}
+	return decoded, 3
+}
+
+// backslashEscape decodes the escape sequence of JSON or Go that s begins with. size is 0 if it is none.
+func backslashEscape(s string) (decoded string, size int) {
+	if len(s) < 2 {
+		return "", 0
+	}
+	switch s[1] {
+	case '/', '\'':
+		return s[1:2], 2
+	case 'u':
+		r, ok := hexRune(s)
+		if !ok || !utf16.IsSurrogate(r) {
+			break
+		}
+		if low, ok := hexRune(s[6:]); ok {
+			if pair := utf16.DecodeRune(r, low); pair != utf8.RuneError {
+				return string(pair), 12
+			}
+		}
+		return string(utf8.RuneError), 6
+	}
+	r, multibyte, tail, err := strconv.UnquoteChar(s, '"')
+	switch {
+	case err != nil:
+		return "", 0
+	case !multibyte && r >= utf8.RuneSelf: // \xff is a byte
+		return string([]byte{byte(r)}), len(s) - len(tail)
+	}
+	return string(r), len(s) - len(tail)
+}
+
+// hexRune returns the value of \uXXXX, with which s begins if ok.
+func hexRune(s string) (r rune, ok bool) {
+	if len(s) < 6 || s[0] != '\\' || s[1] != 'u' {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(s[2:6], 16, 16)
+	return rune(n), err == nil
+}
