@@ -88,6 +88,32 @@ func (w *world) usable(namespace string) *block {
 	return nil
 }
 
+// unprovisioned returns what a machine or pool waits for in the infrastructure of its Cluster; nil if that is there. A
+// machine that is recorded needs only its externalID: after a move, nothing else may be known again yet.
+func (w *world) unprovisioned(recorded bool) *block {
+	field := ""
+	switch {
+	case w.infra == nil:
+		return waits(infrav1.WaitingForClusterInfrastructureReason, "the HookgateCluster of the Cluster does not exist")
+	case w.infra.Spec.ExternalID == "":
+		field = "spec.externalID"
+	case recorded || ptr.Deref(w.cluster.Status.Initialization.InfrastructureProvisioned, false):
+		return nil
+	case !provisioned(w.infra.Status.Initialization):
+		field = "status.initialization.provisioned"
+	}
+	manager, managed := w.infra.Annotations[clusterv1.ManagedByAnnotation]
+	switch {
+	case managed && field != "":
+		return waits(infrav1.WaitingForClusterInfrastructureReason, fmt.Sprintf("HookgateCluster %q is managed by %q "+
+			"(annotation %s), which has not set its %s yet", w.infra.Name, manager, clusterv1.ManagedByAnnotation, field))
+	case field == "spec.externalID":
+		return waits(infrav1.WaitingForClusterInfrastructureReason, "the HookgateCluster has no externalID yet")
+	}
+	return waits(infrav1.WaitingForClusterInfrastructureReason,
+		"the infrastructure of the Cluster is not provisioned yet")
+}
+
 // deletable returns why the extension must not be called to delete an object; nil if it may. What has been made may
 // have been made while its namespace was allowed. Of anything else, only who wrote the object says that its externalID
 // is its own, and that it ever had to do with the class.

@@ -57,6 +57,7 @@ func classChanged(before, after *infrav1.InfrastructureClass) bool {
 // infraChanged reports whether something of a HookgateCluster has changed that its machines need.
 func infraChanged(before, after *infrav1.HookgateCluster) bool {
 	return before.Generation != after.Generation ||
+		provisioned(before.Status.Initialization) != provisioned(after.Status.Initialization) ||
 		!equality.Semantic.DeepEqual(before.Status.Outputs, after.Status.Outputs)
 }
 

@@ -132,12 +132,8 @@ func machineBlock(m *infrav1.HookgateMachine, w *world, handler infrav1.HandlerN
 	if b := w.usable(m.Namespace); b != nil {
 		return b
 	}
-	if w.infra == nil || w.clusterExternalID == "" {
-		return waits(infrav1.WaitingForClusterInfrastructureReason, "the HookgateCluster has no externalID yet")
-	}
-	if !recorded && !ptr.Deref(w.cluster.Status.Initialization.InfrastructureProvisioned, false) {
-		return waits(infrav1.WaitingForClusterInfrastructureReason,
-			"the infrastructure of the Cluster is not provisioned yet")
+	if b := w.unprovisioned(recorded); b != nil {
+		return b
 	}
 	if !recorded && w.bootstrapSecret() == "" {
 		return waits(infrav1.WaitingForBootstrapDataReason, "Cluster API has not set the bootstrap data yet")

@@ -139,10 +139,8 @@ func poolBlock(p *infrav1.HookgateMachinePool, w *world) *block {
 	if b := w.usable(p.Namespace); b != nil {
 		return b
 	}
-	if w.infra == nil || w.clusterExternalID == "" ||
-		!ptr.Deref(w.cluster.Status.Initialization.InfrastructureProvisioned, false) {
-		return waits(infrav1.WaitingForClusterInfrastructureReason,
-			"the infrastructure of the Cluster is not provisioned yet")
+	if b := w.unprovisioned(false); b != nil {
+		return b
 	}
 	if ptr.Deref(w.machinePool.Spec.Template.Spec.Bootstrap.DataSecretName, "") == "" {
 		return waits(infrav1.WaitingForBootstrapDataReason, "Cluster API has not set the bootstrap data yet")

@@ -68,8 +68,9 @@ func TestGuide(t *testing.T) {
 		"infrastructureclass.infrastructure.hookgate.dev/lab condition met",
 		"cluster.cluster.x-k8s.io/my-cluster condition met",
 		`"tags":{"size":"large"}`,
+		"machinepool.cluster.x-k8s.io/my-cluster-mp-0 condition met",
 		`"networks":{"exist":0,"created":1,"deleted":1,`,
-		`"machines":{"exist":0,"created":3,"deleted":3,`,
+		`"machines":{"exist":0,"created":5,"deleted":5,`,
 	} {
 		if !strings.Contains(string(output), want) {
 			t.Errorf("the guide did not print %s", want)

@@ -73,7 +73,8 @@ type HookgateClusterSpec struct {
 	ControlPlaneEndpoint clusterv1.APIEndpoint `json:"controlPlaneEndpoint,omitzero"`
 
 	// externalID names everything outside that belongs to the Cluster. The controller sets it before the first call to
-	// the extension. It must not change, and survives a move to another management cluster and a restored backup.
+	// the extension; with the annotation cluster.x-k8s.io/managed-by, whoever manages the HookgateCluster does. It must
+	// not change, and survives a move to another management cluster and a restored backup.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be a DNS-1123 label"
@@ -83,7 +84,7 @@ type HookgateClusterSpec struct {
 
 // HookgateClusterStatus is the observed infrastructure of a Cluster.
 type HookgateClusterStatus struct {
-	// conditions holds the conditions Ready, Synced, ParametersValid and Paused.
+	// conditions holds the conditions Ready, Synced, ParametersValid, CredentialsMovable and Paused.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=32

@@ -6,15 +6,20 @@ package calls
 import (
 	"context"
 	"errors"
+	"os"
+	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/encoding/prototext"
 	"google.golang.org/protobuf/proto"
 
 	infrav1 "github.com/hookgate/hookgate/api/infrastructure/v1alpha1"
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/codec"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	infrahooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
@@ -94,6 +99,42 @@ func TestPoolAnswers(t *testing.T) {
 }
 
 // Errors have the reason of a condition, and the kind of the gateway's error for metrics.
+// The page shows how pools are asked for in JSON: every member is one of the contract, and the answers are believed.
+func TestThePageShowsHooksForPools(t *testing.T) {
+	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "infrastructure.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	hooks, err := catalog.With(catalog.Infrastructure()...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	request, answer, deletion := &infrahooksv1alpha1.ReconcileMachinePoolRequest{},
+		&infrahooksv1alpha1.ReconcileMachinePoolResponse{}, &infrahooksv1alpha1.DeleteMachinePoolResponse{}
+	shown := []proto.Message{request, answer, deletion}
+	blocks := regexp.MustCompile("(?ms)^```json\n(\\{.*?)^```$").FindAllSubmatch(page, -1)
+	if len(blocks) != len(shown) {
+		t.Fatalf("the page has %d messages in JSON, want %d", len(blocks), len(shown))
+	}
+	for i, m := range shown {
+		if err := codec.New(hooks).Decode(blocks[i][1], m); err != nil {
+			t.Fatalf("%s: %v", blocks[i][1], err)
+		}
+		if text := prototext.Format(m); strings.Contains(text, "unknown_members") {
+			t.Errorf("a member is not in the contract: %s", text)
+		}
+	}
+	if int(request.GetReplicas()) != len(answer.GetInstances()) || request.GetSubject().GetExternalId() == "" {
+		t.Errorf("the request is %v, and the answer %v", request, answer)
+	}
+	if err := checkPool(answer, "fake://", nil); err != nil {
+		t.Error(err)
+	}
+	if err := checkDeletion(deletion); err != nil {
+		t.Error(err)
+	}
+}
+
 func TestErrors(t *testing.T) {
 	for _, c := range []struct {
 		response        *client.Response
