@@ -78,7 +78,7 @@ func (o *objects) Create(context.Context, client.Object, ...client.CreateOption)
 func TestCredentialsAreBounded(t *testing.T) {
 	for size, want := range map[int]bool{limits.CredentialBytes: true, limits.CredentialBytes + 1: false} {
 		secret := &corev1.Secret{Data: map[string][]byte{"key": bytes.Repeat([]byte("x"), size-len("key"))}}
-		s := newSecrets(&objects{secret: secret}, time.Now)
+		s := newSecrets(&objects{secret: secret}, nil, time.Now)
 		values, b, err := s.credentials(t.Context(), &types.NamespacedName{Namespace: "team", Name: "cloud"})
 		if err != nil || (b == nil) != want || (values != nil) != want {
 			t.Errorf("%d bytes: %d values, %+v, %v", size, len(values), b, err)
@@ -136,7 +136,7 @@ func TestNothingIsDeletedFromANamespaceThatIsNotAllowed(t *testing.T) {
 		}
 		o := &objects{}
 		b := &base{
-			client: o, live: o, calls: client, secrets: newSecrets(o, time.Now), schemas: parameters.NewCache(), now: time.Now,
+			client: o, live: o, calls: client, secrets: newSecrets(o, nil, time.Now), schemas: parameters.NewCache(), now: time.Now,
 			events: newRecorder(&events.FakeRecorder{}, time.Now),
 		}
 		class := &infrav1.InfrastructureClass{}

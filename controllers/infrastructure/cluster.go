@@ -8,6 +8,7 @@ import (
 	"fmt"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -114,6 +115,9 @@ func (r *clusters) request(
 	if b != nil || err != nil {
 		return nil, b, err
 	}
+	if err := r.carryCredentials(ctx, desired, w); err != nil {
+		return nil, nil, err
+	}
 	req := &infrahooksv1alpha1.ReconcileClusterRequest{
 		Subject: w.subject(c, w.clusterName, c.Spec.ExternalID, resolved, credentials),
 	}
@@ -121,6 +125,25 @@ func (r *clusters) request(
 		req.ControlPlaneEndpoint = &infrahooksv1alpha1.Endpoint{Host: e.Host, Port: e.Port}
 	}
 	return req, nil, nil
+}
+
+// carryCredentials makes clusterctl move take along the Secret that a HookgateCluster names, and records whether it does.
+// That of a class stays with the class.
+func (r *clusters) carryCredentials(ctx context.Context, desired *infrav1.HookgateCluster, w *world) error {
+	if desired.Spec.CredentialsRef == nil || w.credentials == nil {
+		meta.RemoveStatusCondition(&desired.Status.Conditions, infrav1.CredentialsMovableCondition)
+		return nil
+	}
+	stays, err := r.secrets.carry(ctx, *w.credentials)
+	switch {
+	case err != nil:
+		return err
+	case stays != "":
+		set(desired, infrav1.CredentialsMovableCondition, metav1.ConditionFalse, infrav1.NotMovableReason, stays)
+	default:
+		set(desired, infrav1.CredentialsMovableCondition, metav1.ConditionTrue, infrav1.MovableReason, "")
+	}
+	return nil
 }
 
 // settled returns the endpoint of the Cluster, which the user or the control plane provider may have set.

@@ -26,7 +26,8 @@ type object interface {
 
 // owned are the conditions that the controllers write themselves. The others are the extension's.
 var owned = []string{
-	infrav1.ReadyCondition, infrav1.SyncedCondition, infrav1.ParametersValidCondition, infrav1.PausedCondition,
+	infrav1.ReadyCondition, infrav1.SyncedCondition, infrav1.ParametersValidCondition,
+	infrav1.CredentialsMovableCondition, infrav1.PausedCondition,
 }
 
 // set sets a condition, whose time changes with its status alone.

@@ -106,6 +106,29 @@ func TestWrongInputOfACluster(t *testing.T) {
 	}
 }
 
+// The Secret that a HookgateCluster names is labelled for clusterctl move, and the HookgateCluster says so. It stays
+// when the Cluster is deleted.
+func TestCredentialsAreMadeToMove(t *testing.T) {
+	w := newWorld(t)
+	creds := secret("creds", "token", "very-secret")
+	w.create(creds)
+	_, infra := w.readyCluster("c", func(c *infrav1.HookgateCluster) {
+		c.Spec.CredentialsRef = &infrav1.SecretReference{Name: "creds"}
+	})
+	if !has(infra, infrav1.CredentialsMovableCondition, metav1.ConditionTrue, "", "") {
+		t.Errorf("the conditions are\n%s", conditionsOf(infra))
+	}
+	w.get(creds)
+	if _, ok := creds.Labels["clusterctl.cluster.x-k8s.io/move"]; !ok || string(creds.Data["token"]) != "very-secret" || len(creds.OwnerReferences) != 0 {
+		t.Errorf("the Secret has the labels %v, the owners %v and the data %v", creds.Labels, creds.OwnerReferences, creds.Data)
+	}
+	w.delete(infra)
+	w.gone(infra)
+	if !w.get(creds) {
+		t.Error("the Secret was deleted with the Cluster")
+	}
+}
+
 // Answers that must not be believed change nothing but Synced.
 func TestAnswersThatAreNotBelieved(t *testing.T) {
 	w := newWorld(t)

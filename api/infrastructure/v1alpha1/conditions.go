@@ -17,6 +17,9 @@ const (
 	SyncedCondition = "Synced"
 	// ParametersValidCondition says whether the parameters match the schema that the extension announces.
 	ParametersValidCondition = "ParametersValid"
+	// CredentialsMovableCondition says whether clusterctl move takes along the Secret that credentialsRef of a
+	// HookgateCluster names.
+	CredentialsMovableCondition = "CredentialsMovable"
 	// PausedCondition says whether the object or its Cluster is paused. The extension is not called meanwhile.
 	PausedCondition = clusterv1.PausedCondition
 )
@@ -96,6 +99,14 @@ const (
 	SchemaInvalidReason = "SchemaInvalid"
 	// SchemaUnknownReason means that the extension has not announced its schemas yet.
 	SchemaUnknownReason = "SchemaUnknown"
+)
+
+// The reasons of the condition CredentialsMovable.
+const (
+	// MovableReason means that the Secret goes along.
+	MovableReason = "Movable"
+	// NotMovableReason means that the Secret stays behind.
+	NotMovableReason = "NotMovable"
 )
 
 // The reasons of the condition Paused.

@@ -40,7 +40,8 @@ var (
 	prefix        = regexp.MustCompile(`^[a-z][-a-z0-9+.]*://`)
 	statuses      = []string{"True", "False", "Unknown"}
 	reserved      = []string{
-		infrav1.ReadyCondition, infrav1.SyncedCondition, infrav1.ParametersValidCondition, infrav1.PausedCondition,
+		infrav1.ReadyCondition, infrav1.SyncedCondition, infrav1.ParametersValidCondition,
+		infrav1.CredentialsMovableCondition, infrav1.PausedCondition,
 	}
 	addressTypes = []clusterv1.MachineAddressType{
 		clusterv1.MachineHostName, clusterv1.MachineExternalIP, clusterv1.MachineInternalIP,
