@@ -7,12 +7,29 @@ import (
 	"context"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
 	infrav1 "github.com/hookgate/hookgate/api/infrastructure/v1alpha1"
 )
+
+// conflictDelay is the time until an object is looked at again of which another writer changed something meanwhile.
+const conflictDelay = 100 * time.Millisecond
+
+// quiet is a reconciler whose conflicts are no errors: another writer was faster, and everything is decided again from
+// what that wrote.
+type quiet struct{ reconcile.Reconciler }
+
+// Reconcile implements reconcile.Reconciler.
+func (q quiet) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+	result, err := q.Reconciler.Reconcile(ctx, req)
+	if apierrors.IsConflict(err) {
+		return later(jitter(conflictDelay)), nil
+	}
+	return result, err
+}
 
 // prompt is a reconciler that looks at an object again when it has not been ready for long, so that the event that says
 // so does not have to wait for the next call, which may be far off, or for a change, which may never come.

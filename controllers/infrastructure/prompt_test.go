@@ -6,10 +6,13 @@ package infrastructure
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 )
 
@@ -67,5 +70,28 @@ func TestNotReadyForLongIsNotLate(t *testing.T) {
 	}
 	if got, err := gone.Reconcile(t.Context(), reconcile.Request{}); got.RequeueAfter != 0 || err != nil {
 		t.Errorf("an object that is gone: %v, %v", got, err)
+	}
+}
+
+// A conflict is no error: another writer was faster, and the object is looked at again soon.
+func TestConflictsAreNoErrors(t *testing.T) {
+	conflict := apierrors.NewConflict(schema.GroupResource{Resource: "hookgatemachines"}, "m", errors.New("modified"))
+	other := errors.New("the API server is down")
+	for _, c := range []struct {
+		reason    string
+		err, want error
+		again     bool
+	}{
+		{"a conflict", fmt.Errorf("write default/m: %w", conflict), nil, true},
+		{"another error", other, other, false},
+		{"none", nil, nil, false},
+	} {
+		q := quiet{reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
+			return reconcile.Result{}, c.err
+		})}
+		got, err := q.Reconcile(t.Context(), reconcile.Request{})
+		if !errors.Is(err, c.want) || got.RequeueAfter > 0 != c.again || got.RequeueAfter > 2*conflictDelay {
+			t.Errorf("%s: again after %s, %v", c.reason, got.RequeueAfter, err)
+		}
 	}
 }

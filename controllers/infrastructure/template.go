@@ -23,8 +23,8 @@ import (
 // capacityManager is the field manager of the status of templates. Server-side apply keeps what others wrote there.
 const capacityManager = "hookgate-infrastructure"
 
-// templates reconciles HookgateMachineTemplates: it writes what machines of them have, for an autoscaler that scales
-// from zero. It calls no extension: the class has what its extension announces.
+// templates reconciles HookgateMachineTemplates of Clusters: it writes what machines of them have, for an autoscaler that
+// scales from zero. It calls no extension: the class has what its extension announces.
 type templates struct{ *base }
 
 // Reconcile implements reconcile.Reconciler.
@@ -36,9 +36,23 @@ func (r *templates) Reconcile(ctx context.Context, req reconcile.Request) (recon
 	if !r.watched(t) || exempt(t) || !t.DeletionTimestamp.IsZero() {
 		return reconcile.Result{}, nil
 	}
-	announced, known, err := r.announced(ctx, t)
-	if err != nil || !known || equality.Semantic.DeepEqual(t.Status, announced) {
+	w := &world{clusterName: clusterName(t)}
+	if w.clusterName == "" {
+		return reconcile.Result{}, nil
+	}
+	if err := r.observeAround(ctx, w, t); err != nil {
 		return reconcile.Result{}, err
+	}
+	desired := t.DeepCopy()
+	cause := pausedBy(w.cluster, t)
+	setPaused(desired, cause)
+	if err := r.write(ctx, t, desired); err != nil || cause != "" {
+		return reconcile.Result{}, err
+	}
+	announced, known := r.announced(ctx, t, w)
+	if !known || t.Status.NodeInfo == announced.NodeInfo &&
+		equality.Semantic.DeepEqual(t.Status.Capacity, announced.Capacity) {
+		return reconcile.Result{}, nil
 	}
 	// The cache has no managed fields, which say what others wrote.
 	if err := r.live.Get(ctx, req.NamespacedName, t); err != nil {
@@ -47,35 +61,28 @@ func (r *templates) Reconcile(ctx context.Context, req reconcile.Request) (recon
 	return reconcile.Result{}, r.apply(ctx, t, announced)
 }
 
-// announced returns what the extension announces for a template. known is false if that cannot be said: the template is
-// of no Cluster, or its parameters are wrong. What was written then stays.
+// announced returns what the extension announces for a template. known is false if that cannot be said, as with
+// parameters that are wrong. What was written then stays.
 func (r *templates) announced(
-	ctx context.Context, t *infrav1.HookgateMachineTemplate,
-) (s infrav1.HookgateMachineTemplateStatus, known bool, err error) {
-	w := &world{clusterName: clusterName(t)}
-	if w.clusterName == "" {
-		return s, false, nil
-	}
-	if err := r.observeAround(ctx, w, t); err != nil {
-		return s, false, err
-	}
-	if w.cluster == nil || w.class == nil || !w.class.Announced() || !w.namespaceAllowed || pausedBy(w.cluster, t) != "" {
-		return s, false, nil
+	ctx context.Context, t *infrav1.HookgateMachineTemplate, w *world,
+) (s infrav1.HookgateMachineTemplateStatus, known bool) {
+	if w.cluster == nil || w.class == nil || !w.class.Announced() || !w.namespaceAllowed {
+		return s, false
 	}
 	schemaJSON, defaults := w.class.ParametersOf(infrav1.HookgateMachineKind, nil)
 	schema, unusable := r.schemas.Compile(rawJSON(schemaJSON))
 	if unusable != nil {
-		return s, false, nil //nolint:nilerr // the class says so
+		return s, false // the class says so
 	}
 	at, own := field.NewPath("spec", "template", "spec", "parameters"), rawJSON(t.Spec.Template.Spec.Parameters)
 	resolved, problems := schema.Resolve(ctx, at, rawJSON(defaults), own)
 	if len(problems) > 0 {
-		return s, false, nil // the machines say so
+		return s, false // the machines say so
 	}
 	if c := capacityOf(w.class.Status.MachineCapacities, resolved); c != nil {
 		s.Capacity, s.NodeInfo = c.Capacity, c.NodeInfo
 	}
-	return s, true, nil
+	return s, true
 }
 
 // apply writes what the extension announces, without what others have written, and removes what it announced before.

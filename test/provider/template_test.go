@@ -113,6 +113,37 @@ func TestTemplatesHaveTheCapacityOfTheirMachines(t *testing.T) {
 	}
 }
 
+// A template of a paused Cluster, or one that is paused itself, says so, and keeps what it shows.
+func TestAPausedTemplateSaysSo(t *testing.T) {
+	w := newWorld(t)
+	w.announces(capacityOf("small", "2", "4Gi", "arm64"))
+	cluster, _ := w.readyCluster("c")
+	o := w.newTemplate("small", cluster, "{}")
+	paused := func(status metav1.ConditionStatus, text string) func(*infrav1.HookgateMachineTemplate) bool {
+		return func(o *infrav1.HookgateMachineTemplate) bool {
+			return has(o, infrav1.PausedCondition, status, "", text)
+		}
+	}
+	eventually(w, o, "not paused", paused(metav1.ConditionFalse, ""))
+	eventually(w, o, "small", offers(map[string]string{"cpu": "2", "memory": "4Gi"}))
+	update(w, cluster, func(c *clusterv1.Cluster) { c.Spec.Paused = new(true) })
+	eventually(w, o, "paused", paused(metav1.ConditionTrue, "spec.paused of the Cluster"))
+	update(w, o, func(o *infrav1.HookgateMachineTemplate) {
+		o.Annotations = map[string]string{clusterv1.PausedAnnotation: ""}
+	})
+	eventually(w, o, "paused twice", paused(metav1.ConditionTrue, "annotation "+clusterv1.PausedAnnotation))
+	w.announces(capacityOf("small", "4", "8Gi", "arm64"))
+	other := w.newTemplate("other", cluster, "{}")
+	eventually(w, other, "paused", paused(metav1.ConditionTrue, "")) // the queue has come past the first
+	if !offers(map[string]string{"cpu": "2", "memory": "4Gi"})(o) {
+		t.Errorf("a paused template has the capacity %v", o.Status.Capacity)
+	}
+	update(w, cluster, func(c *clusterv1.Cluster) { c.Spec.Paused = nil })
+	update(w, o, func(o *infrav1.HookgateMachineTemplate) { o.Annotations = nil })
+	eventually(w, o, "larger", offers(map[string]string{"cpu": "4", "memory": "8Gi"}))
+	eventually(w, o, "not paused", paused(metav1.ConditionFalse, ""))
+}
+
 func pathOf(o *infrav1.HookgateMachineTemplate) string {
 	return "/apis/infrastructure.hookgate.dev/v1alpha1/namespaces/" + o.Namespace + "/hookgatemachinetemplates/" + o.Name
 }

@@ -18,6 +18,7 @@ import (
 // +kubebuilder:subresource:status
 // +kubebuilder:metadata:labels="cluster.x-k8s.io/v1beta2=v1alpha1"
 // +kubebuilder:printcolumn:name="Architecture",type="string",priority=1,JSONPath=".status.nodeInfo.architecture",description="The architecture of the machines"
+// +kubebuilder:printcolumn:name="Paused",type="string",priority=1,JSONPath=".status.conditions[?(@.type=='Paused')].status",description="Whether the object is paused"
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp",description="The time since creation"
 type HookgateMachineTemplate struct {
 	metav1.TypeMeta `json:",inline"`
@@ -30,7 +31,7 @@ type HookgateMachineTemplate struct {
 	// +required
 	Spec HookgateMachineTemplateSpec `json:"spec,omitzero"`
 
-	// status says what machines of the template have, for an autoscaler that scales from zero.
+	// status says what machines of the template have, for an autoscaler that scales from zero, and whether it is paused.
 	// +optional
 	Status HookgateMachineTemplateStatus `json:"status,omitzero"`
 }
@@ -64,6 +65,13 @@ type HookgateMachineTemplateResourceSpec struct {
 
 // HookgateMachineTemplateStatus says what machines of a template have.
 type HookgateMachineTemplateStatus struct {
+	// conditions holds the condition Paused of a template that belongs to a Cluster.
+	// +listType=map
+	// +listMapKey=type
+	// +kubebuilder:validation:MaxItems=32
+	// +optional
+	Conditions []metav1.Condition `json:"conditions,omitempty"`
+
 	// capacity is the resources of a machine of the template. The cluster autoscaler reads it to scale from zero.
 	// +kubebuilder:validation:XValidation:rule="self.size() <= 64",message="must have at most 64 resources"
 	// +optional
@@ -88,6 +96,14 @@ type NodeInfo struct {
 	// +kubebuilder:validation:MaxLength=63
 	// +optional
 	OperatingSystem string `json:"operatingSystem,omitempty"`
+}
+
+// GetConditions returns the conditions of the template.
+func (t *HookgateMachineTemplate) GetConditions() []metav1.Condition { return t.Status.Conditions }
+
+// SetConditions replaces the conditions of the template.
+func (t *HookgateMachineTemplate) SetConditions(conditions []metav1.Condition) {
+	t.Status.Conditions = conditions
 }
 
 // HookgateMachineTemplateList is a list of HookgateMachineTemplates.

@@ -22,6 +22,7 @@ import (
 // +kubebuilder:printcolumn:name="Ready",type="string",JSONPath=".status.conditions[?(@.type=='Ready')].status",description="Whether the class can be used"
 // +kubebuilder:printcolumn:name="Reason",type="string",JSONPath=".status.conditions[?(@.type=='Ready')].reason",description="The reason of the condition Ready"
 // +kubebuilder:printcolumn:name="Synced",type="string",priority=1,JSONPath=".status.conditions[?(@.type=='Synced')].status",description="Whether the last discovery succeeded"
+// +kubebuilder:printcolumn:name="Paused",type="string",priority=1,JSONPath=".status.conditions[?(@.type=='Paused')].status",description="Whether the object is paused"
 // +kubebuilder:printcolumn:name="Provider IDs",type="string",priority=1,JSONPath=".status.providerIDPrefix",description="The prefix of the provider IDs"
 // +kubebuilder:printcolumn:name="Age",type="date",JSONPath=".metadata.creationTimestamp",description="The time since creation"
 type InfrastructureClass struct {
@@ -161,8 +162,8 @@ type DefaultParameters struct {
 
 // InfrastructureClassStatus is what the extension of a class announces.
 type InfrastructureClassStatus struct {
-	// conditions holds the conditions Ready, which says whether the class can be used, and Synced, which says how the last
-	// discovery went.
+	// conditions holds the conditions Ready, which says whether the class can be used, Synced, which says how the last
+	// discovery went, and Paused.
 	// +listType=map
 	// +listMapKey=type
 	// +kubebuilder:validation:MaxItems=32

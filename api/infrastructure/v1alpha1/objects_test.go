@@ -85,7 +85,7 @@ func fullObjects() map[string]any {
 		ObjectMeta: metadata, Spec: v1alpha1.HookgateMachineTemplateResourceSpec{Parameters: parameters()},
 	}
 	machines.Status = v1alpha1.HookgateMachineTemplateStatus{
-		Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")},
+		Conditions: conditions, Capacity: corev1.ResourceList{corev1.ResourceCPU: resource.MustParse("2")},
 		NodeInfo: v1alpha1.NodeInfo{Architecture: "amd64", OperatingSystem: "linux"},
 	}
 	pools := &v1alpha1.HookgateMachinePoolTemplate{}
