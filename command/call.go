@@ -97,6 +97,9 @@ func (o *callOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, name strin
 			return err
 		}
 	}
+	if err := server.checkParameters(cmd.Context(), hooks, h, o.handler, request); err != nil {
+		return fmt.Errorf("call %s: %w", h.Hook, err)
+	}
 	a, err := server.call(cmd.Context(), h, o.handler, request)
 	if err != nil {
 		return fmt.Errorf("call %s: %w", h.Hook, err)

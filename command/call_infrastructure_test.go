@@ -130,3 +130,23 @@ func TestCallInfrastructureWithTheSamples(t *testing.T) {
 		}
 	}
 }
+
+// TestCallRefusesWhatTheControllersRefuse sends parameters that do not match the schema of the extension. Machines that
+// exist can be deleted whatever their parameters are.
+func TestCallRefusesWhatTheControllersRefuse(t *testing.T) {
+	url, ca := startProvider(t)
+	for _, c := range []struct{ hook, handler, parameters, want string }{
+		{"ReconcileMachine", "reconcile-machine", "{size: huge}",
+			`call ReconcileMachine: the controllers would not send these parameters: subject.parameters.size: Unsupported value: "huge"`},
+		{"ReconcileMachine", "reconcile-machine", "{colour: red}", "subject.parameters.colour: Forbidden: is not a member that the extension knows"},
+		{"ReconcileCluster", "reconcile-cluster", "{region: north}", "subject.parameters.region: Forbidden: is not a member that the extension knows"},
+		{"DeleteMachine", "delete-machine", "{size: huge}", ""},
+	} {
+		request := "{subject: {externalId: m, clusterExternalId: c, namespace: default, name: m, clusterName: c, parameters: " +
+			c.parameters + "}}"
+		got := hookgate(t, request, "call", c.hook, "--handler", c.handler, "--server", url, "--ca", ca, "-f", "-")
+		if c.want == "" && got.code != exitDone || c.want != "" && (got.code != exitFailed || !strings.Contains(got.errOut, c.want)) {
+			t.Errorf("%s with %s: exit status %d, %s, want %q", c.hook, c.parameters, got.code, got.errOut, c.want)
+		}
+	}
+}

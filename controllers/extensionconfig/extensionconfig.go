@@ -35,6 +35,9 @@ const (
 	maxTimeoutSeconds     = int32(limits.Timeout / time.Second)
 )
 
+// HookgateGroup is the API group of ExtensionConfigs that only the gateway calls. It has Cluster API's schema.
+const HookgateGroup = "runtime.hookgate.dev"
+
 // DefaultPort is the port of a Service reference without one.
 const DefaultPort int32 = 443
 

@@ -70,7 +70,7 @@ func NewDecoder(hooks *catalog.Catalog) (*Decoder, error) {
 func decode(d *document, words *Decoder) (*Object, []Problem) {
 	group, _, _ := strings.Cut(d.apiVersion, "/")
 	switch {
-	case group == runtimev1.GroupVersion.Group && d.kind == "ExtensionConfig":
+	case (group == runtimev1.GroupVersion.Group || group == extensionconfig.HookgateGroup) && d.kind == "ExtensionConfig":
 		return decodeExtensionConfig(d, words)
 	case group == v1alpha1.GroupVersion.Group && d.kind == "ExtensionPolicy":
 		return decodeExtensionPolicy(d, words.conditions)
@@ -227,12 +227,13 @@ func (d *document) decodeStatus(
 // decodeVersion decodes members as an ExtensionConfig in the document's version, and converts it to v1beta2.
 func (d *document) decodeVersion(members map[string]json.RawMessage) (*runtimev1.ExtensionConfig, []Problem) {
 	config := &runtimev1.ExtensionConfig{}
-	switch d.apiVersion {
-	case runtimev1.GroupVersion.String():
+	group, version, _ := strings.Cut(d.apiVersion, "/")
+	switch version {
+	case runtimev1.GroupVersion.Version:
 		if problems := d.decodeStrict(members, config); problems != nil {
 			return nil, problems
 		}
-	case runtimev1alpha1.GroupVersion.String():
+	case runtimev1alpha1.GroupVersion.Version:
 		old := &runtimev1alpha1.ExtensionConfig{}
 		if problems := d.decodeStrict(members, old); problems != nil {
 			return nil, problems
@@ -243,7 +244,7 @@ func (d *document) decodeVersion(members map[string]json.RawMessage) (*runtimev1
 		}
 	default:
 		return nil, []Problem{d.problemAt("apiVersion", field.NotSupported(field.NewPath("apiVersion"), d.apiVersion,
-			[]string{runtimev1.GroupVersion.String(), runtimev1alpha1.GroupVersion.String()}))}
+			[]string{group + "/" + runtimev1.GroupVersion.Version, group + "/" + runtimev1alpha1.GroupVersion.Version}))}
 	}
 	return config, nil
 }

@@ -73,6 +73,14 @@ func TestDecodeExtensionConfig(t *testing.T) {
 				Name: "acme", ClientConfig: registry.ClientConfig{URL: "https://acme.example.com", CABundle: ca},
 			},
 		},
+		"OursV1alpha1": {
+			reason: "The gateway's own group has the same schema and versions.",
+			content: strings.Replace(v1alpha1(config("acme", "https://acme.example.com", "    caBundle: "+encoded)),
+				"runtime.cluster.x-k8s.io", "runtime.hookgate.dev", 1),
+			want: registry.Registration{
+				Name: "acme", ClientConfig: registry.ClientConfig{URL: "https://acme.example.com", CABundle: ca},
+			},
+		},
 		"Service": {
 			reason:  "The port defaults to 443, and the host to the Service's.",
 			content: service,
@@ -172,6 +180,7 @@ func TestDecodeExtensionConfigErrors(t *testing.T) {
 		"PortType":      {service("      name: b\n      namespace: b\n      port: https\n"), at("10", `spec.clientConfig.service.port: Invalid type: string, must be a whole number`)},
 		"SpecType":      {spec("  - a\n"), at("5", `spec: Invalid type: list, must be a mapping`)},
 		"Version":       {strings.Replace(config("acme", "https://a.example.com"), "/v1beta2", "/v9", 1), at("1", `apiVersion: Unsupported value: "runtime.cluster.x-k8s.io/v9": supported values: "runtime.cluster.x-k8s.io/v1beta2", "runtime.cluster.x-k8s.io/v1alpha1"`)},
+		"VersionOfOurs": {strings.Replace(config("acme", "https://a.example.com"), "runtime.cluster.x-k8s.io/v1beta2", "runtime.hookgate.dev/v9", 1), at("1", `apiVersion: Unsupported value: "runtime.hookgate.dev/v9": supported values: "runtime.hookgate.dev/v1beta2", "runtime.hookgate.dev/v1alpha1"`)},
 		"Several":       {config("acme", "http://a.example.com", "    caBundle: aGVsbG8="), append(at("7", `spec.clientConfig.url: Invalid value: "http://a.example.com": must begin with https://, not with "http"`), at("8", `spec.clientConfig.caBundle: Invalid value: must be base64 of at least one certificate in PEM`)...)},
 		"NoName":        {"apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\nspec: {clientConfig: {url: https://a.example.com}}\n", []string{`configs/acme.yaml:1: ExtensionConfig: metadata.name: Required value: must be a DNS-1123 label`}},
 		"LongName":      {config(long, "https://a.example.com"), []string{`configs/acme.yaml:4: ExtensionConfig "` + long + `": metadata.name: Invalid value: "` + long + `": must have at most 63 characters, has 64`}},

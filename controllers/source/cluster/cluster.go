@@ -39,7 +39,7 @@ const (
 	// ClusterAPIGroup is Cluster API's own. Cluster API core calls every ExtensionConfig in it, too.
 	ClusterAPIGroup = "runtime.cluster.x-k8s.io"
 	// HookgateGroup is for ExtensionConfigs that only the gateway calls.
-	HookgateGroup = "runtime.hookgate.dev"
+	HookgateGroup = extensionconfig.HookgateGroup
 )
 
 // DefaultConcurrency is the default number of ExtensionConfigs that are reconciled at the same time. An extension that
