@@ -81,16 +81,35 @@ func TestGenerateProvider(t *testing.T) {
 			t.Errorf("the image is %v", got)
 		}
 	})
-	t.Run("OtherNamespace", func(t *testing.T) {
-		got := r.must(t, nil, "generate", "provider", "--runtime-extension", "hookgate", "--target-namespace",
-			"gateway")
+}
+
+// TestTargetNamespace checks that the components of both providers work in another namespace: nothing in them names the
+// usual one, but the names of ClusterRoles, which clusterctl does not change.
+func TestTargetNamespace(t *testing.T) {
+	r := newRepository(t, false, "v0.1.0")
+	r.addInfrastructure(t, "v0.1.0")
+	var all []*unstructured.Unstructured
+	for _, flag := range []string{"--runtime-extension", "--infrastructure"} {
+		got := r.must(t, nil, "generate", "provider", flag, "hookgate:v0.1.0", "--target-namespace", "gateway")
 		for _, line := range strings.Split(got, "\n") {
-			if _, role, _ := strings.Cut(line, "name: "); strings.Contains(line, namespace) &&
-				!strings.HasPrefix(role, namespace+"-") {
-				t.Errorf("it still names the namespace %s: %s", namespace, line)
+			if _, role, _ := strings.Cut(line, "name: "); strings.Contains(line, namespace) && !strings.HasPrefix(role, namespace+"-") {
+				t.Errorf("%s: it still names the namespace %s: %s", flag, namespace, line)
 			}
 		}
-	})
+		all = append(all, decode(t, []byte(got))...)
+	}
+	// The address at which the infrastructure provider calls the gateway is among the names of its certificate.
+	address := ""
+	for _, a := range container(t, []*unstructured.Unstructured{pick(t, all, "Deployment", "hookgate-infrastructure")})["args"].([]any) {
+		if value, ok := strings.CutPrefix(a.(string), "--gateway=grpcs://"); ok {
+			address = strings.ReplaceAll(value, "$(POD_NAMESPACE)", "gateway")
+		}
+	}
+	host, port, _ := strings.Cut(address, ":")
+	certificate := pick(t, all, "Certificate", "hookgate-serving-cert")
+	if served, _, err := unstructured.NestedStringSlice(certificate.Object, "spec", "dnsNames"); err != nil || !slices.Contains(served, host) || port != "9090" {
+		t.Errorf("the provider calls %q, and the gateway has the names %q, %v", address, served, err)
+	}
 }
 
 // names returns the kinds and names of objects.

@@ -5,6 +5,7 @@ package clusterctl
 
 import (
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -29,6 +30,12 @@ func (r *repository) addInfrastructure(t testing.TB, version string) {
 	for _, path := range append(files, filepath.Join(dir, infrastructureFile), filepath.Join(dir, "metadata.yaml")) {
 		r.write(t, infrastructureLabel, version, filepath.Base(path), read(t, path))
 	}
+	known, entry := r.config["providers"].([]provider), provider{
+		Name: "hookgate", Type: "InfrastructureProvider", URL: r.url(infrastructureLabel, "latest", infrastructureFile),
+	}
+	if !slices.Contains(known, entry) {
+		r.config["providers"] = append(known, entry)
+	}
 }
 
 // TestInfrastructure installs the infrastructure provider beside the gateway, makes Clusters from its templates, moves
@@ -39,9 +46,6 @@ func TestInfrastructure(t *testing.T) {
 	}
 	r := newRepository(t, true, "v0.1.0")
 	r.addInfrastructure(t, "v0.1.0")
-	r.config["providers"] = append(r.config["providers"].([]provider), provider{
-		Name: "hookgate", Type: "InfrastructureProvider", URL: r.url(infrastructureLabel, "latest", infrastructureFile),
-	})
 	servers := startServers(t, 2)
 	first, second := servers[0], servers[1]
 	for _, step := range []struct {

@@ -6,6 +6,7 @@ package clusterctl
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"os/exec"
@@ -15,7 +16,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/google/go-cmp/cmp"
+	gocmp "github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/yaml"
@@ -29,15 +30,22 @@ const (
 // guide is the path of the guide to installing with clusterctl.
 var guide = filepath.Join("..", "..", "docs", "clusterctl.md")
 
-// TestReleaseKeepsTheContract checks the components against clusterctl's contract.
+// TestReleaseKeepsTheContract checks the components of both providers against clusterctl's contract.
 func TestReleaseKeepsTheContract(t *testing.T) {
-	objects := decode(t, read(t, filepath.Join(released(t, "v0.1.0"), componentsFile)))
+	dir := released(t, "v0.1.0")
+	for file, label := range map[string]string{componentsFile: providerLabel, infrastructureFile: infrastructureLabel} {
+		t.Run(label, func(t *testing.T) { keepsTheContract(t, decode(t, read(t, filepath.Join(dir, file))), label) })
+	}
+}
+
+func keepsTheContract(t *testing.T, objects []*unstructured.Unstructured, label string) {
+	t.Helper()
 	kinds := map[string]int{}
 	for _, o := range objects {
 		kinds[o.GetKind()]++
 		name := o.GetKind() + " " + o.GetName()
-		if got := o.GetLabels()["cluster.x-k8s.io/provider"]; got != providerLabel {
-			t.Errorf("%s: label cluster.x-k8s.io/provider is %q, want %s", name, got, providerLabel)
+		if got := o.GetLabels()["cluster.x-k8s.io/provider"]; got != label {
+			t.Errorf("%s: label cluster.x-k8s.io/provider is %q, want %s", name, got, label)
 		}
 		switch {
 		case slices.Contains(clusterScoped, o.GetKind()):
@@ -58,7 +66,7 @@ func TestReleaseKeepsTheContract(t *testing.T) {
 			t.Fatalf("%s has %d containers, %v", name, len(containers), err)
 		}
 		c := containers[0].(map[string]any)
-		if diff := cmp.Diff([]any{"manager", image + ":v0.1.0"}, []any{c["name"], c["image"]}); diff != "" {
+		if diff := gocmp.Diff([]any{"manager", image + ":v0.1.0"}, []any{c["name"], c["image"]}); diff != "" {
 			t.Errorf("%s: name and image (-want +got):\n%s", name, diff)
 		}
 		seen := map[string]bool{}
@@ -115,7 +123,7 @@ func TestReleaseIsReproducible(t *testing.T) {
 		"clusterclass-hookgate.yaml",
 	}
 	for _, file := range files {
-		if diff := cmp.Diff(string(read(t, filepath.Join(first, file))), string(read(t, filepath.Join(second, file)))); diff != "" {
+		if diff := gocmp.Diff(string(read(t, filepath.Join(first, file))), string(read(t, filepath.Join(second, file)))); diff != "" {
 			t.Errorf("%s (-first +second):\n%s", file, diff)
 		}
 	}
@@ -182,29 +190,54 @@ func TestReleaseNamesAnotherImage(t *testing.T) {
 }
 
 var (
-	variable = regexp.MustCompile(`\$\{([^}:=]*):=([^}]*)\}`)
-	row      = regexp.MustCompile("(?m)^\\| `(HOOKGATE_[A-Z_]+)` \\| (?:`([^`]*)`|none) \\|")
+	variable = regexp.MustCompile(`\$\{([^}:=]*)(?::=([^}]*))?\}`)
+	row      = regexp.MustCompile("(?m)^\\| `([A-Z_]+)` \\| (`[^`]*`|none|required) \\| (gateway|infrastructure|both|templates) \\|")
 )
 
-// TestVariablesAreDocumented compares the variables of the components with the table of the guide.
+// TestVariablesAreDocumented compares the variables of all files of a release with the table of the guide: their
+// defaults, and which files have them.
 func TestVariablesAreDocumented(t *testing.T) {
-	components := string(read(t, filepath.Join(released(t, "v0.1.0"), componentsFile)))
-	rendered := map[string]string{}
-	for _, m := range variable.FindAllStringSubmatch(components, -1) {
-		if !strings.HasPrefix(m[1], "HOOKGATE_") {
-			t.Errorf("the variable %s does not start with HOOKGATE_", m[1])
-		}
-		rendered[m[1]] = strings.Trim(m[2], `"`)
+	files, err := filepath.Glob(filepath.Join(released(t, "v0.1.0"), "*.yaml"))
+	if err != nil {
+		t.Fatal(err)
 	}
-	if left := variable.ReplaceAllString(components, ""); strings.Contains(left, "${") || strings.Contains(left, "$$") {
-		t.Error("there is a ${ without a default, or a $$, which clusterctl changes")
+	readers := map[string]string{componentsFile: "gateway", infrastructureFile: "infrastructure"}
+	found := map[string]string{}
+	for _, file := range files {
+		text, name := string(read(t, file)), filepath.Base(file)
+		reader := cmp.Or(readers[name], "templates")
+		for _, m := range variable.FindAllStringSubmatch(text, -1) {
+			value := "none"
+			if d := strings.Trim(m[2], `" `); d != "" {
+				value = "`" + d + "`"
+			} else if !strings.Contains(m[0], ":=") {
+				value = "required"
+			}
+			if reader != "templates" && (!strings.HasPrefix(m[1], "HOOKGATE_") || value == "required") {
+				t.Errorf("%s: the variable %s does not start with HOOKGATE_, or has no default", name, m[1])
+			}
+			by := reader
+			if before, ok := found[m[1]]; ok {
+				other, was, _ := strings.Cut(before, " ")
+				if other != value {
+					t.Errorf("%s: the default of %s is %s, and elsewhere %s", name, m[1], value, other)
+				}
+				if was != reader {
+					by = "both"
+				}
+			}
+			found[m[1]] = value + " " + by
+		}
+		if left := variable.ReplaceAllString(text, ""); strings.Contains(left, "${") || strings.Contains(left, "$$") {
+			t.Errorf("%s has a ${ that is no variable, or a $$, which clusterctl changes", name)
+		}
 	}
 	documented := map[string]string{}
 	for _, m := range row.FindAllStringSubmatch(string(read(t, guide)), -1) {
-		documented[m[1]] = m[2]
+		documented[m[1]] = m[2] + " " + m[3]
 	}
-	if diff := cmp.Diff(documented, rendered); diff != "" || len(rendered) == 0 {
-		t.Errorf("variables (-%s +components):\n%s", guide, diff)
+	if diff := gocmp.Diff(documented, found); diff != "" || len(found) == 0 {
+		t.Errorf("variables (-%s +release):\n%s", guide, diff)
 	}
 }
 
@@ -237,7 +270,7 @@ func TestGuideConfiguresClusterctl(t *testing.T) {
 	want := map[string]bool{
 		"RuntimeExtensionProvider " + componentsFile: true, "InfrastructureProvider " + infrastructureFile: true,
 	}
-	if diff := cmp.Diff(want, shown); diff != "" {
+	if diff := gocmp.Diff(want, shown); diff != "" {
 		t.Errorf("providers of the guide (-want +got):\n%s", diff)
 	}
 }

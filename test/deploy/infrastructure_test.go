@@ -164,7 +164,7 @@ func TestInfrastructureReachesTheGateway(t *testing.T) {
 	if port < 0 {
 		t.Fatalf("the Service of the gateway has the ports %v, and none for gRPC", service.Spec.Ports)
 	}
-	want := fmt.Sprintf("grpcs://%s.%s.svc:%d", service.Name, service.Namespace, service.Spec.Ports[port].Port)
+	want := fmt.Sprintf("grpcs://%s.$(POD_NAMESPACE).svc:%d", service.Name, service.Spec.Ports[port].Port)
 	if got := flags(container(t, one[*appsv1.Deployment](t, objects)))["--gateway"]; got != want {
 		t.Errorf("--gateway=%s, want %s", got, want)
 	}
