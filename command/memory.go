@@ -5,6 +5,7 @@ package command
 
 import (
 	"fmt"
+	"log/slog"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -22,9 +23,9 @@ type memoryOptions struct {
 
 func (o *memoryOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.limit, "memory-budget", "",
-		fmt.Sprintf("memory for the calls in flight together, such as 256Mi; at least %dMi; by default half of the memory "+
-			"that the process may use (the limit of its container, GOMEMLIMIT, or the memory of the machine), at most %dMi",
-			budget.MinLimit>>20, memory.MaxBudget>>20))
+		fmt.Sprintf("memory for the calls in flight together, such as 256Mi; at least %dMi; by default half of the limit of "+
+			"the process (of its container, or GOMEMLIMIT), at most %dMi; without a limit a sixteenth of the memory of the "+
+			"machine, at most %dMi", budget.MinLimit>>20, memory.MaxBudget>>20, memory.MaxUnlimited>>20))
 }
 
 // check returns an error of usage unless the budget is a quantity that is large enough.
@@ -48,10 +49,16 @@ func idleConnections(calls int64) int {
 	return int(min(max(calls/4/limits.IdleConnectionBytes, limits.LeastIdleConnections), limits.IdleConnections))
 }
 
-// budget returns the budget of all calls.
-func (o *memoryOptions) budget() *budget.Budget {
+// budget returns the budget of all calls. It says in the log how large it is if nobody has limited the process.
+func (o *memoryOptions) budget(logger *slog.Logger) *budget.Budget {
 	if o.bytes > 0 {
 		return budget.New(o.bytes)
 	}
-	return budget.New(memory.Budget())
+	bytes, limited := memory.Budget()
+	b := budget.New(bytes)
+	if !limited {
+		logger.Info("The process has no memory limit, so calls get little of the machine's: set a limit, GOMEMLIMIT or "+
+			"--memory-budget", "memoryBudget", fmt.Sprintf("%dMi", b.Usage().Limit>>20))
+	}
+	return b
 }

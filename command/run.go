@@ -69,7 +69,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	losses, references := convert.NewLosses(nil), convert.NewReferences()
 	observer := gateway.NewObserver(metrics, in.tracer, logger, losses)
 	extensions := gateway.NewExtensions(reg)
-	calls := o.memory.budget()
+	calls := o.memory.budget(logger)
 	metrics.ObserveMemory(calls)
 	endpoints := cluster.NewEndpoints()
 	self := o.ownID(in.cluster)

@@ -16,15 +16,26 @@ const (
 	budgetPercent = 50
 	// MaxBudget is the largest default budget, in bytes: enough for fifty calls with the largest bodies.
 	MaxBudget = 2 << 30
+	// MaxUnlimited is the largest default budget of a process without a limit, in bytes: that of a container with 1 GiB.
+	// Other programs of the machine expect no more of one that nobody gave any, and all calls of a busy Cluster API fit.
+	MaxUnlimited = 512 << 20
+	// unlimitedPart is the part of the machine's memory that such a budget may be: a sixteenth.
+	unlimitedPart = 16
 	// limitPercent is the part of the available memory that Go's heap may use, if GOMEMLIMIT does not say so.
 	limitPercent = 90
 )
 
-// Budget returns the default size of the budget for calls, in bytes.
-func Budget() int64 { return budgetOf(available(memlimit.FromCgroup, memlimit.FromSystem), goLimit()) }
+// Budget returns the default size of the budget for calls, in bytes. limited reports whether the process has a limit of
+// its own, by its cgroup or GOMEMLIMIT.
+func Budget() (bytes int64, limited bool) {
+	return budgetOf(available(memlimit.FromCgroup), available(memlimit.FromSystem), goLimit())
+}
 
-func budgetOf(available, limit int64) int64 {
-	return min(min(available, limit)/100*budgetPercent, MaxBudget)
+func budgetOf(cgroup, machine, limit int64) (bytes int64, limited bool) {
+	if limit = min(cgroup, limit); limit < machine {
+		return min(limit/100*budgetPercent, MaxBudget), true
+	}
+	return min(machine/unlimitedPart, MaxUnlimited), false
 }
 
 // SetLimit makes the collector work harder as the heap comes near what the process may use, unless GOMEMLIMIT already

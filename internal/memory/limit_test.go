@@ -35,17 +35,28 @@ func TestAvailable(t *testing.T) {
 }
 
 func TestBudgetOf(t *testing.T) {
-	for _, tc := range []struct{ available, limit, want int64 }{
-		{512 << 20, math.MaxInt64, 512 << 20 / 100 * 50},
-		{512 << 20, 400 << 20, 400 << 20 / 100 * 50},
-		{64 << 30, math.MaxInt64, MaxBudget},
-		{math.MaxInt64, math.MaxInt64, MaxBudget},
+	const none = math.MaxInt64
+	for _, tc := range []struct {
+		cgroup, machine, limit, want int64
+		limited                      bool
+	}{
+		{512 << 20, 64 << 30, none, 512 << 20 / 100 * 50, true},
+		{512 << 20, 64 << 30, 400 << 20, 400 << 20 / 100 * 50, true},
+		{none, 64 << 30, 400 << 20, 400 << 20 / 100 * 50, true},
+		{512 << 20, none, none, 512 << 20 / 100 * 50, true},
+		{32 << 30, 64 << 30, none, MaxBudget, true},
+		{none, 64 << 30, none, MaxUnlimited, false},
+		{none, 4 << 30, none, 256 << 20, false},
+		{math.MaxInt64 - 4095, 4 << 30, none, 256 << 20, false}, // as version 1 says that there is none
+		{4 << 30, 4 << 30, none, 256 << 20, false},
+		{none, none, none, MaxUnlimited, false},
 	} {
-		if got := budgetOf(tc.available, tc.limit); got != tc.want {
-			t.Errorf("of %d, at most %d: got %d, want %d", tc.available, tc.limit, got, tc.want)
+		if got, limited := budgetOf(tc.cgroup, tc.machine, tc.limit); got != tc.want || limited != tc.limited {
+			t.Errorf("of %d of %d, at most %d: got %d, limited %t, want %d, %t",
+				tc.cgroup, tc.machine, tc.limit, got, limited, tc.want, tc.limited)
 		}
 	}
-	if Budget() <= 0 {
+	if got, _ := Budget(); got <= 0 {
 		t.Error("this process has no budget")
 	}
 }
