@@ -67,7 +67,7 @@ func NewDispatcher(c Config) *Dispatcher {
 	return &Dispatcher{config: c, caller: chain(c.Observer, c.Extensions, c.Versions, c.Objects, c.Transport)}
 }
 
-// Dispatch answers a request. An error is a *hook.Error of any kind but Unauthenticated, Forbidden and TooLarge. A
+// Dispatch answers a request. An error is a *hook.Error of any kind but Unauthenticated and Forbidden. A
 // Failure that an extension answered is an answer, not an error.
 func (d *Dispatcher) Dispatch(ctx context.Context, r Request) (proto.Message, error) {
 	return d.dispatchIn(ctx, d.config.Registry.Snapshot(), r)
@@ -87,6 +87,7 @@ func (d *Dispatcher) dispatchIn(ctx context.Context, snapshot *registry.Snapshot
 	var targets []target
 	isOne := isNamed(snapshot, r.Hook, r.Handler)
 	err := heavy(ctx, func() (err error) {
+		defer m.release(ctx)
 		if err = m.read(r); err != nil {
 			return err
 		}

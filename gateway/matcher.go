@@ -6,13 +6,16 @@ package gateway
 import (
 	"context"
 	"errors"
+	"math"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/hookversion"
+	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/policy"
 	"github.com/hookgate/hookgate/registry"
@@ -45,9 +48,8 @@ type matcher struct {
 	labelsErr  error
 	readLabels bool
 
-	value     any // the JSON value of message
-	valueErr  error
-	readValue bool
+	request  *policy.Request // message as conditions see it
+	reserved int64           // bytes that it has taken of the call's memory
 }
 
 // read makes m match r. It returns an error if r lacks the object that its hook is about.
@@ -118,11 +120,10 @@ func (m *matcher) matchesPolicy(ctx context.Context, p *policy.Policy) (bool, er
 	if p.Conditions == nil {
 		return true, nil
 	}
-	value, err := m.jsonValue()
-	if err != nil {
-		return false, conditionError(p, err)
+	if m.request == nil {
+		m.request = m.newRequest(ctx)
 	}
-	matches, err := p.Conditions.Match(ctx, value)
+	matches, err := p.Conditions.Match(ctx, m.request)
 	if err != nil {
 		return false, conditionError(p, err)
 	}
@@ -132,9 +133,14 @@ func (m *matcher) matchesPolicy(ctx context.Context, p *policy.Policy) (bool, er
 // conditionError classifies the error of a policy's conditions.
 func conditionError(p *policy.Policy, err error) error {
 	var evaluation *policy.EvaluationError
+	var refused *hook.Error
 	switch {
+	case errors.As(err, &refused): // of the memory for calls
+		return refused
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return gaveUp(err)
+	case errors.Is(err, policy.ErrTooMany):
+		return hook.Errorf(hook.TooLarge, "ExtensionPolicy %q: %s", p.Name, err)
 	case errors.As(err, &evaluation):
 		return hook.Errorf(hook.Policy, "ExtensionPolicy %q: %s", p.Name, evaluation).WithCause(evaluation.Cause)
 	}
@@ -163,18 +169,57 @@ func (m *matcher) matchesLabels(selector labels.Selector) (bool, error) {
 	return m.labels == nil || selector.Matches(m.labels), nil
 }
 
-// jsonValue returns the JSON value of the request as the caller sent it, without the settings of an ExtensionConfig.
-func (m *matcher) jsonValue() (any, error) {
-	if m.readValue {
-		return m.value, m.valueErr
-	}
-	m.readValue = true
-	text := m.body
-	if text == nil {
-		if text, m.valueErr = m.codec.Append(nil, m.message); m.valueErr != nil {
-			return nil, m.valueErr
+// newRequest returns the request as the caller sent it, without the settings of an ExtensionConfig. What conditions
+// decode of it takes memory of the call until release.
+func (m *matcher) newRequest(ctx context.Context) *policy.Request {
+	guard := policy.Guard{Step: ctx.Err}
+	if in := inboundFrom(ctx); in != nil {
+		if in.received > budget.Step {
+			guard.Step = in.work.Step
+		}
+		guard.Reserve = func(bytes int64) error {
+			if err := in.memory.Grow(ctx, bytes); err != nil {
+				return err
+			}
+			m.reserved += bytes
+			return nil
 		}
 	}
-	m.value, m.valueErr = policy.Decode(text)
-	return m.value, m.valueErr
+	if m.body != nil {
+		return policy.NewRequest(m.body, guard)
+	}
+	return policy.NewMessage(func(member string) ([]byte, error) {
+		body, err := m.codec.EncodeWithin(part(m.message, member), math.MaxInt64, codec.Guard{Reserve: guard.Reserve})
+		if err == nil && guard.Reserve != nil && body.Size() > reserveFrom {
+			err = guard.Reserve(body.Size())
+		}
+		if err != nil {
+			return nil, err
+		}
+		return body.Bytes(), nil
+	}, guard)
+}
+
+// part returns a message with that member of m, or with all members if member is empty. It shares them with m.
+func part(m proto.Message, member string) proto.Message {
+	if member == "" {
+		return m
+	}
+	from := m.ProtoReflect()
+	to := from.New()
+	from.Range(func(field protoreflect.FieldDescriptor, value protoreflect.Value) bool {
+		if field.JSONName() == member || field.Name() == "unknown_members" {
+			to.Set(field, value)
+		}
+		return true
+	})
+	return to.Interface()
+}
+
+// release gives back the memory that conditions have taken.
+func (m *matcher) release(ctx context.Context) {
+	if m.reserved > 0 {
+		inboundFrom(ctx).memory.Shrink(m.reserved)
+		m.request, m.reserved = nil, 0
+	}
 }

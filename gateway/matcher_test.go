@@ -7,12 +7,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 	"k8s.io/apimachinery/pkg/labels"
@@ -176,11 +179,11 @@ func TestPolicyConditions(t *testing.T) {
 		},
 		"Fail": {
 			"under Fail, one that fails is an error of its handler, which is not called", policy.Policy{FailurePolicy: hook.Fail, Conditions: conditions(t, fails)}, onlyB, "", "", hook.Policy,
-			`handler "v.a": ExtensionPolicy "p": match condition "c0": the expression fails for this request`,
+			`handler "v.a": ExtensionPolicy "p": match condition "c0": the expression fails for this request: no such key: spec`,
 		},
 		"NamedFail": {
 			"also if it is called by name", policy.Policy{Conditions: conditions(t, fails)}, onlyB, "v.a", "", hook.Policy,
-			`handler "v.a": ExtensionPolicy "p": match condition "c0": the expression fails for this request`,
+			`handler "v.a": ExtensionPolicy "p": match condition "c0": the expression fails for this request: no such key: spec`,
 		},
 		"Ignore":      {"under Ignore, the answer says only that", policy.Policy{FailurePolicy: hook.Ignore, Conditions: conditions(t, fails)}, onlyB, "", `ignored: handler "v.a": Policy, b`, 0, ""},
 		"NamedIgnore": {"also if it is called by name", policy.Policy{FailurePolicy: hook.Ignore, Conditions: conditions(t, fails)}, onlyB, "v.a", `ignored: handler "v.a": Policy`, 0, ""},
@@ -230,6 +233,38 @@ func TestPolicyConditions(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// Conditions read no more of a large request than they name, and what they make of it is reserved and given back, for
+// which the fixture looks. Over gRPC, nothing is JSON yet.
+func TestConditionsOfLargeRequests(t *testing.T) {
+	f := newFixture(t, nil)
+	f.register(t, "BeforeClusterCreate", hook.Fail, 30*time.Second, func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"status":"Success","message":"called"}`)
+	})
+	request := &hooksv1alpha1.BeforeClusterCreateRequest{Handler: "v.acme", Cluster: &hooksv1alpha1.RawExtension{Raw: []byte(
+		`{"spec":{"list":[{}` + strings.Repeat(",{}", 2<<20) + `]},"metadata":{"name":"c"}}`,
+	)}}
+	body, err := mandated.Append(nil, request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for expression, want := range map[string]string{
+		`request.cluster.metadata.name == 'c'`: "called",
+		`request.cluster.spec.list.all(x, x == {})`: `handler "v.acme": ExtensionPolicy "p": match condition "c0": ` +
+			"the expression costs too much for this request",
+		// Elements whose list becomes another one.
+		`request.cluster.spec.list + [{}] != []`: "the gateway's memory for calls is used up",
+	} {
+		f.registry.SetPolicies("acme", registry.Policies{All: &policy.Policy{Name: "p", Conditions: conditions(t, expression)}})
+		if got := f.post(t, createPath+"/v.acme", string(body)); !strings.Contains(string(got.body), strings.ReplaceAll(want, `"`, `\"`)) {
+			t.Errorf("REST: %s: got %.300s, want %s", expression, got.body, want)
+		}
+		got, err := hooksv1alpha1.NewLifecycleHooksServiceClient(f.conn).BeforeClusterCreate(t.Context(), request)
+		if text := got.GetMessage() + status.Convert(err).Message(); !strings.Contains(text, want) {
+			t.Errorf("gRPC: %s: got %s, want %s", expression, text, want)
+		}
 	}
 }
 

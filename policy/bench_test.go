@@ -9,33 +9,40 @@ import (
 	"github.com/hookgate/hookgate/test/samples"
 )
 
-// BenchmarkConditions is what conditions cost for the small body, a BeforeClusterCreate with a full Cluster: reading
-// the request, once for all handlers of a call that have conditions, and looking at it, once for each.
+// BenchmarkConditions is what conditions cost for the small body, a BeforeClusterCreate with a full Cluster, and for
+// bodies of GeneratePatches: the first time, as in most calls, and again for another handler of the same call.
 func BenchmarkConditions(b *testing.B) {
-	body := samples.S()
-	request := decoded(b, string(body))
-	b.Run("decode", func(b *testing.B) {
-		b.SetBytes(int64(len(body)))
-		b.ReportAllocs()
-		for b.Loop() {
-			if _, err := Decode(body); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
-	for _, bench := range []struct{ name, expression string }{
-		{"name", `request.cluster.metadata.namespace != 'kube-system'`},
+	for _, bench := range []struct {
+		name, expression string
+		body             []byte
+	}{
+		{"name", `request.cluster.metadata.namespace != 'kube-system'`, samples.S()},
 		{
 			"labels",
 			`has(request.cluster.metadata.labels) && request.cluster.metadata.labels.exists(k, k.startsWith('cluster'))`,
+			samples.S(),
 		},
 		{
 			"regex",
 			`request.cluster.metadata.name.matches('^[a-z][-a-z0-9]*$') && request.cluster.kind in ['Cluster', 'ClusterClass']`,
+			samples.S(),
 		},
+		{"variableM", `request.variables.exists(v, v.name == 'builtin')`, samples.M()},
+		{"itemsM", `request.items.exists(i, i.holderReference.kind == 'None')`, samples.M()},
+		{"itemsL", `request.items.exists(i, i.holderReference.kind == 'None')`, samples.L()},
 	} {
 		c := compiled(b, bench.expression)
-		b.Run("match="+bench.name, func(b *testing.B) {
+		b.Run("first/match="+bench.name, func(b *testing.B) {
+			b.SetBytes(int64(len(bench.body)))
+			b.ReportAllocs()
+			for b.Loop() {
+				if _, err := c.Match(b.Context(), NewRequest(bench.body, Guard{})); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run("again/match="+bench.name, func(b *testing.B) {
+			request := NewRequest(bench.body, Guard{})
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := c.Match(b.Context(), request); err != nil {

@@ -13,12 +13,14 @@ import (
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
 	"github.com/google/cel-go/interpreter"
+
+	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/text"
 )
 
 const (
-	// CostLimit bounds one evaluation of one condition, in CEL's units of cost: about one for each step and for each
-	// ten characters that a string function reads. It equals Kubernetes' limit for an expression, about a tenth of a
-	// second.
+	// CostLimit bounds one evaluation of one condition: one for each step, and one for each ten bytes of a text that a
+	// step reads. It is Kubernetes' limit for an expression, about a tenth of a second.
 	CostLimit = 1_000_000
 
 	// TotalCostLimit bounds the conditions of one policy for one request together. It equals Kubernetes' limit for the
@@ -30,8 +32,8 @@ const (
 
 	// variable is the name of the request in expressions.
 	variable = "request"
-	// interruptEvery is the number of comprehension steps between two checks of the context.
-	interruptEvery = 100
+	// meterVariable is the name by which steps find their Request. No expression can have it.
+	meterVariable = "@meter"
 )
 
 // The kinds of evaluation failures. EvaluationError wraps one of them.
@@ -42,6 +44,8 @@ var (
 	ErrNotBool = errors.New("the expression is neither true nor false for this request")
 	// ErrEvaluation means that the expression fails, for example because it reads an absent member.
 	ErrEvaluation = errors.New("the expression fails for this request")
+	// ErrTooMany means that the expression selects a member of an object that has more than limits.Elements of them.
+	ErrTooMany = fmt.Errorf("the request has an object with more than %d members", limits.Elements)
 )
 
 // Condition is a condition as the operator wrote it.
@@ -125,8 +129,7 @@ func (c *Compiler) compile(expression string) (cel.Program, error) {
 	}
 	program, err := c.env.Program(ast,
 		cel.EvalOptions(cel.OptOptimize), // makes literal lists and regular expressions once
-		cel.CostLimit(CostLimit),
-		cel.InterruptCheckFrequency(interruptEvery),
+		cel.CustomDecoratorV2(metered),
 	)
 	if err != nil {
 		return nil, err
@@ -147,31 +150,37 @@ type condition struct {
 // EvaluationError is the failure to evaluate one condition for one request.
 type EvaluationError struct {
 	Condition string // its name
-	Kind      error  // ErrCost, ErrNotBool or ErrEvaluation
+	Kind      error  // ErrCost, ErrNotBool, ErrEvaluation or ErrTooMany
 	Cause     error  // CEL's own error, which may quote the request
 }
 
-// Error returns the same text for the same condition and kind. CEL's own text is in Cause, because it depends on the
-// request and, where the expression walks a map, on chance.
+// Error returns the same text for the same condition and request. For ErrEvaluation, it has the beginning of CEL's own
+// text, such as "no such key: paused".
 func (e *EvaluationError) Error() string {
+	if e.Kind == ErrEvaluation { //nolint:errorlint // Kind is one of the errors above
+		return fmt.Sprintf("match condition %q: %v: %s", e.Condition, e.Kind, text.Cut(e.Cause.Error(), limits.QuotedBytes))
+	}
 	return fmt.Sprintf("match condition %q: %v", e.Condition, e.Kind)
 }
 
 // Unwrap returns the kind.
 func (e *EvaluationError) Unwrap() error { return e.Kind }
 
-// Match reports whether all conditions are true for a request, a value returned by Decode. A false condition decides
-// even if another one cannot be evaluated, unless those before it have spent TotalCostLimit. Otherwise Match returns an
-// *EvaluationError for the first condition that cannot be evaluated, or ctx.Err() if ctx is done.
-func (c *Conditions) Match(ctx context.Context, request any) (bool, error) {
-	activation := activation{request: request}
+// Match reports whether all conditions are true for a request. A false condition decides even if another one cannot be
+// evaluated, unless those before it have spent TotalCostLimit or ReadLimit. Otherwise Match returns an *EvaluationError
+// for the first condition that cannot be evaluated, an error of the request's Guard, or ctx.Err() if ctx is done.
+func (c *Conditions) Match(ctx context.Context, request *Request) (bool, error) {
+	request.begin(ctx)
 	var first error
 	left := uint64(TotalCostLimit)
 	for i := range c.conditions {
-		matches, cost, err := c.conditions[i].match(ctx, &activation)
+		request.spent, request.limit, request.err = 0, min(CostLimit, left), nil
+		matches, err := c.conditions[i].match(request)
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return false, ctx.Err()
+		case request.err != nil && !errors.Is(err, ErrCost), left < CostLimit && request.spent > left, request.read > ReadLimit:
+			return false, cmp.Or(first, err)
 		case err != nil:
 			if first == nil {
 				first = err
@@ -179,54 +188,49 @@ func (c *Conditions) Match(ctx context.Context, request any) (bool, error) {
 		case !matches:
 			return false, nil
 		}
-		if cost > left {
-			spent := &EvaluationError{Condition: c.conditions[i].name, Kind: ErrCost, Cause: errTotalCost}
-			return false, cmp.Or(first, error(spent))
-		}
-		left -= cost
+		left -= min(left, request.spent)
 	}
 	return first == nil, first
 }
 
-// errTotalCost is the cause for a condition that takes more than those before it have left.
-var errTotalCost = fmt.Errorf("the conditions of the policy cost more than %d together", TotalCostLimit)
-
-// match returns the value of the condition, and what it cost.
-func (c *condition) match(ctx context.Context, a *activation) (matches bool, cost uint64, err error) {
-	value, details, err := c.program.ContextEval(ctx, a)
-	if spent := details.ActualCost(); spent != nil {
-		cost = *spent
-	}
+// match returns the value of the condition.
+func (c *condition) match(r *Request) (bool, error) {
+	value, _, err := c.program.Eval(activation{r})
 	if err != nil {
 		kind := ErrEvaluation
-		var exceeded interpreter.EvalCancelledError
-		if errors.As(err, &exceeded) && exceeded.Cause == interpreter.CostLimitExceeded {
-			kind = ErrCost
+		switch {
+		case errors.Is(r.err, ErrCost):
+			kind, err = ErrCost, r.err
+		case errors.Is(r.err, ErrTooMany):
+			kind, err = ErrTooMany, r.err
+		case r.err != nil:
+			return false, r.err
 		}
-		return false, cost, &EvaluationError{Condition: c.name, Kind: kind, Cause: err}
+		return false, &EvaluationError{Condition: c.name, Kind: kind, Cause: err}
 	}
 	b, ok := value.(types.Bool)
 	if !ok {
 		cause := fmt.Errorf("the value is of type %s", value.Type().TypeName())
-		return false, cost, &EvaluationError{Condition: c.name, Kind: ErrNotBool, Cause: cause}
+		return false, &EvaluationError{Condition: c.name, Kind: ErrNotBool, Cause: cause}
 	}
-	return bool(b), cost, nil
+	return bool(b), nil
 }
 
 // activation resolves the variable request.
-type activation struct {
-	request any
-}
+type activation struct{ *Request }
 
-var _ interpreter.Activation = (*activation)(nil)
+var _ interpreter.Activation = activation{}
 
-// ResolveName returns the request.
-func (a *activation) ResolveName(name string) (any, bool) {
-	if name == variable {
-		return a.request, true
+// ResolveName returns the JSON of the request, and the Request.
+func (a activation) ResolveName(name string) (any, bool) {
+	switch name {
+	case variable:
+		return a.root, true
+	case meterVariable:
+		return a.Request, true
 	}
 	return nil, false
 }
 
 // Parent returns nil.
-func (a *activation) Parent() interpreter.Activation { return nil }
+func (activation) Parent() interpreter.Activation { return nil }

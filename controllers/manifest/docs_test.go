@@ -113,10 +113,7 @@ func TestGuideToExtensionPolicy(t *testing.T) {
 		"Large":  {[]byte(`{"cluster":{"metadata":{"namespace":"default"},"spec":{"topology":{"workers":{"machineDeployments":[{},{},{},{}]}}}}}`), true},
 		"System": {[]byte(`{"cluster":{"metadata":{"namespace":"kube-system"},"spec":{"topology":{"workers":{"machineDeployments":[{},{},{},{}]}}}}}`), false},
 	} {
-		request, err := policy.Decode(tc.request)
-		if err != nil {
-			t.Fatal(err)
-		}
+		request := policy.NewRequest(tc.request, policy.Guard{})
 		if got, err := own.Policy.Conditions.Match(t.Context(), request); err != nil || got != tc.want {
 			t.Errorf("%s: the conditions of the example are %v, %v, want %v", name, got, err, tc.want)
 		}

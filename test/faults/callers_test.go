@@ -209,6 +209,16 @@ func post(client *http.Client, address, name string, body []byte) (answer, error
 	return send(client, request)
 }
 
+// postZipped is post with a body in gzip.
+func postZipped(client *http.Client, address, name string, body []byte) (answer, error) {
+	request, err := http.NewRequest(http.MethodPost, hookURL(address, name), bytes.NewReader(body))
+	if err != nil {
+		return answer{}, err
+	}
+	request.Header.Set("Content-Encoding", "gzip")
+	return send(client, request)
+}
+
 // hookURL returns the URL of a handler, or without a name of the hook, which goes to all handlers.
 func hookURL(address, name string) string {
 	return "https://" + address + "/" + apiVersion + "/" + path.Join("beforeclustercreate", name)

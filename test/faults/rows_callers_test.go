@@ -4,7 +4,6 @@
 package faults
 
 import (
-	"bytes"
 	"crypto/tls"
 	"fmt"
 	"io"
@@ -43,14 +42,7 @@ func bomb(begin, text string, size int, end string, code int) func(*testing.T, *
 		for range 8 {
 			running.Go(func() {
 				for range 4 {
-					request, err := http.NewRequest(http.MethodPost,
-						hookURL(w.gateway.HTTPS, handler+".good-rest"), bytes.NewReader(body))
-					if err != nil {
-						c.countf(false, "%v", err)
-						return
-					}
-					request.Header.Set("Content-Encoding", "gzip")
-					got, err := send(w.rest, request)
+					got, err := postZipped(w.rest, w.gateway.HTTPS, handler+".good-rest", body)
 					// Decompressed, they are 20 MiB at the same time: more than the share of one caller.
 					c.answered(got, err, failure(code, http.StatusServiceUnavailable))
 				}

@@ -10,6 +10,8 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -25,6 +27,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/test/process"
 	"github.com/hookgate/hookgate/test/samples"
 )
 
@@ -43,6 +46,14 @@ func memoryFaults() []row {
 			"gRPC extension answers gzip bombs", "200 Failure, cut to 8 KiB; 503 Overloaded, or Unreachable if there are many",
 			zippedAnswers,
 		},
+		{"conditions and 19 MiB of {}", "the extension's answer; 503 Overloaded", conditions(
+			"request.cluster.metadata.namespace != 'kube-system'",
+			func(got answer) bool { return success(got) || failure(http.StatusServiceUnavailable)(got) },
+		)},
+		{"conditions walk through 19 MiB of {}", "500 Policy; 503 Overloaded", conditions(
+			"request.cluster.spec.a.all(x, x != request.cluster.metadata)",
+			failure(http.StatusInternalServerError, http.StatusServiceUnavailable),
+		)},
 	}
 }
 
@@ -233,6 +244,41 @@ func zippedAnswers(t *testing.T, w *world, c *tally) {
 	running.Wait()
 	got, err := post(w.rest, w.gateway.HTTPS, handler+"."+name, samples.Body("BeforeClusterCreate"))
 	c.answered(got, err, isCut)
+}
+
+// conditions returns the fault of callers whose requests take 50 times as much memory once they are decoded, to an
+// extension whose policy has a condition.
+func conditions(expression string, specified func(answer) bool) func(*testing.T, *world, *tally) {
+	return func(t *testing.T, w *world, c *tally) {
+		p := startExtension(t, w.authority, healthy)
+		name := w.register(t, "https://"+p.https)
+		file := filepath.Join(w.gateway.configs, name+"-policy.yaml")
+		replace(t, file, fmt.Sprintf("apiVersion: hookgate.dev/v1alpha1\nkind: ExtensionPolicy\nmetadata: {name: %s}\n"+
+			"spec: {targetRef: {name: %[1]s}, matchConditions: [{name: a, expression: %q}, {name: b, expression: %q}]}\n",
+			name, expression, "request.cluster.metadata.name != 'none'"))
+		t.Cleanup(func() { _ = os.Remove(file) })
+		process.Eventually(t, "the policy is in effect", func() bool {
+			got, err := post(w.rest, w.gateway.HTTPS, handler+"."+name, []byte(`{"cluster":{"metadata":{"name":"none"}}}`))
+			return err == nil && got.code == http.StatusNotFound
+		})
+		const begin, end = `{"cluster":{"spec":{"a":[`, `{}]},"metadata":{"name":"c","namespace":"n"}}}`
+		large, half := zip(begin, "{},", nearLimit, end), zip(begin, "{},", 10<<20, end)
+		send := func(body []byte) {
+			got, err := postZipped(w.rest, w.gateway.HTTPS, handler+"."+name, body)
+			c.answered(got, err, specified)
+		}
+		send(large)
+		var running sync.WaitGroup
+		for range 8 {
+			running.Go(func() {
+				for range 2 {
+					send(half)
+					send(large)
+				}
+			})
+		}
+		running.Wait()
+	}
 }
 
 // prefixed returns the frame of a gRPC message whose size is announced, with room for the part of it that is sent.
