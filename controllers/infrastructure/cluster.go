@@ -127,8 +127,8 @@ func (r *clusters) request(
 	return req, nil, nil
 }
 
-// carryCredentials makes clusterctl move take along the Secret that a HookgateCluster names, and records whether it does.
-// That of a class stays with the class.
+// carryCredentials makes clusterctl move take along the Secret that a HookgateCluster names, and records whether it
+// does. That of a class stays with the class.
 func (r *clusters) carryCredentials(ctx context.Context, desired *infrav1.HookgateCluster, w *world) error {
 	if desired.Spec.CredentialsRef == nil || w.credentials == nil {
 		meta.RemoveStatusCondition(&desired.Status.Conditions, infrav1.CredentialsMovableCondition)

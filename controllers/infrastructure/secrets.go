@@ -95,8 +95,8 @@ func (s *secrets) credentials(ctx context.Context, name *types.NamespacedName) (
 	return values, nil, nil
 }
 
-// movesWithCluster reports whether clusterctl move takes a Secret along with a Cluster. It never does if an owner stays,
-// which is named then.
+// movesWithCluster reports whether clusterctl move takes a Secret along with a Cluster. It never does if an owner
+// stays, which is named then.
 func movesWithCluster(secret *corev1.Secret) (moves bool, stays string) {
 	owners := secret.GetOwnerReferences()
 	for _, o := range owners {
@@ -111,9 +111,9 @@ func movesWithCluster(secret *corev1.Secret) (moves bool, stays string) {
 	return labelled || hierarchy || len(owners) > 0, ""
 }
 
-// carry makes clusterctl move take along a Secret whose credentials have just been read, by a label: it may be shared by
-// several Clusters, and must not be deleted with them, as what they own is. It returns why the Secret stays behind, and
-// an empty text if it does not.
+// carry makes clusterctl move take along a Secret whose credentials have just been read, by a label: it may be shared
+// by several Clusters, and must not be deleted with them, as what they own is. It returns why the Secret stays behind,
+// and an empty text if it does not.
 func (s *secrets) carry(ctx context.Context, name types.NamespacedName) (string, error) {
 	known, _ := s.kept.Get(name)
 	c, ok := known.(credentials)

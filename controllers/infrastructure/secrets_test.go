@@ -84,7 +84,9 @@ func TestCredentialsGoAlong(t *testing.T) {
 	}
 	writer := &patches{err: errors.New("the API server is down")}
 	s, name := newSecrets(&objects{secret: &corev1.Secret{}}, writer, time.Now), types.NamespacedName{Name: "creds"}
-	_, _, _ = s.credentials(t.Context(), &name)
+	if _, b, err := s.credentials(t.Context(), &name); b != nil || err != nil {
+		t.Fatal(b, err)
+	}
 	if _, err := s.carry(t.Context(), name); err == nil || !strings.Contains(err.Error(), "the API server is down") {
 		t.Errorf("the error is %v", err)
 	}

@@ -67,7 +67,8 @@ func Setup(ctx context.Context, mgr manager.Manager, c Config) error {
 	}
 	b := &base{
 		client: mgr.GetClient(), live: mgr.GetAPIReader(), calls: c.Calls, schemas: c.Schemas,
-		secrets: newSecrets(mgr.GetAPIReader(), mgr.GetClient(), time.Now), ids: newProviderIDs(mgr.GetClient()), metrics: c.Metrics,
+		secrets: newSecrets(mgr.GetAPIReader(), mgr.GetClient(), time.Now),
+		ids:     newProviderIDs(mgr.GetClient()), metrics: c.Metrics,
 		events: newRecorder(mgr.GetEventRecorder("hookgate-infrastructure"), time.Now),
 		logger: c.Logger, now: time.Now, watchFilter: c.WatchFilter,
 	}

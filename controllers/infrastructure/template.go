@@ -23,8 +23,8 @@ import (
 // capacityManager is the field manager of the status of templates. Server-side apply keeps what others wrote there.
 const capacityManager = "hookgate-infrastructure"
 
-// templates reconciles HookgateMachineTemplates of Clusters: it writes what machines of them have, for an autoscaler that
-// scales from zero. It calls no extension: the class has what its extension announces.
+// templates reconciles HookgateMachineTemplates of Clusters: it writes what machines of them have, for an autoscaler
+// that scales from zero. It calls no extension: the class has what its extension announces.
 type templates struct{ *base }
 
 // Reconcile implements reconcile.Reconciler.
