@@ -54,7 +54,9 @@ type channels struct {
 func (cs *channels) get(cc registry.ClientConfig, now time.Time) (*channel, error) {
 	cs.mu.Lock()
 	defer cs.mu.Unlock()
-	old := cs.byKey[routeKey{url: cc.URL, caBundle: string(cc.CABundle), inCluster: cc.InCluster}]
+	old := cs.byKey[routeKey{
+		owner: cc.Owner, url: cc.URL, caBundle: string(cc.CABundle), inCluster: cc.InCluster,
+	}]
 	if old != nil && now.Before(old.expires) && old.acquire() {
 		return old, nil
 	}

@@ -21,7 +21,7 @@ import (
 	"github.com/hookgate/hookgate/internal/endpoint"
 )
 
-// host is a host as one ClientConfig sees it: the extensions behind it share its connections. These are in one pool,
+// host is a host as one ExtensionConfig sees it, which shares its connections with no other. These are in one pool,
 // which is replaced when it has become too old or speaks the wrong protocol.
 type host struct {
 	config    *Config

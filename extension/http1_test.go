@@ -25,7 +25,6 @@ import (
 	"github.com/hookgate/hookgate/internal/connect"
 	"github.com/hookgate/hookgate/internal/endpoint"
 	"github.com/hookgate/hookgate/internal/limits"
-	"github.com/hookgate/hookgate/registry"
 )
 
 // isClosed reports whether the other end of a pipe was closed, once all goroutines wait.
@@ -256,7 +255,7 @@ func TestConnectionsThatCannotBeUsedAgain(t *testing.T) {
 			mustCall(t, r, cc)
 			<-done
 			if tc.want > 1 {
-				awaitDeath(t, r, cc)
+				awaitNoneAlive(t, r, cc)
 			}
 			mustCall(t, r, cc)
 			if n := connections.Load(); n != tc.want {
@@ -266,24 +265,6 @@ func TestConnectionsThatCannotBeUsedAgain(t *testing.T) {
 				t.Errorf("debt of retries is %d, want the call made once: %v", rt.budget.debt.Load(), err)
 			}
 		})
-	}
-}
-
-// awaitDeath waits until the only connection, which is idle, cannot be used again.
-func awaitDeath(t testing.TB, r *REST, cc registry.ClientConfig) {
-	t.Helper()
-	rt, err := r.routes.get(cc)
-	if err != nil {
-		t.Fatal(err)
-	}
-	p := rt.host.acquire(r.now())
-	defer p.release()
-	c := p.http1.takeIdle()
-	defer p.http1.put(c)
-	for deadline := time.Now().Add(patience); c.isAlive(); time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatal("the connection is still alive")
-		}
 	}
 }
 

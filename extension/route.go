@@ -25,17 +25,19 @@ type route struct {
 
 // routeKey is a registry.ClientConfig as a value.
 type routeKey struct {
+	owner     string
 	url       string
 	caBundle  string
 	inCluster bool
 }
 
 func keyOf(cc registry.ClientConfig) routeKey {
-	return routeKey{url: cc.URL, caBundle: string(cc.CABundle), inCluster: cc.InCluster}
+	return routeKey{owner: cc.Owner, url: cc.URL, caBundle: string(cc.CABundle), inCluster: cc.InCluster}
 }
 
-// hostKey is what extensions must have in common to share connections.
+// hostKey is what the ClientConfigs of an extension must have in common to share connections.
 type hostKey struct {
+	owner     string
 	authority string
 	caBundle  string
 	inCluster bool
@@ -54,7 +56,10 @@ type routes struct {
 func (rs *routes) get(cc registry.ClientConfig) (*route, error) {
 	if known := rs.byKey.Load(); known != nil {
 		// The compiler turns []byte into string for a lookup without a copy, but only in this form.
-		if rt, ok := (*known)[routeKey{url: cc.URL, caBundle: string(cc.CABundle), inCluster: cc.InCluster}]; ok {
+		rt, ok := (*known)[routeKey{
+			owner: cc.Owner, url: cc.URL, caBundle: string(cc.CABundle), inCluster: cc.InCluster,
+		}]
+		if ok {
 			return rt, nil
 		}
 	}
@@ -78,7 +83,7 @@ func (rs *routes) add(cc registry.ClientConfig) (*route, error) {
 		return rt, nil
 	}
 
-	shared := hostKey{authority: e.Authority, caBundle: key.caBundle, inCluster: key.inCluster}
+	shared := hostKey{owner: key.owner, authority: e.Authority, caBundle: key.caBundle, inCluster: key.inCluster}
 	h, ok := rs.hosts[shared]
 	if !ok {
 		h = newHost(rs.config, e, roots, cc.InCluster)

@@ -51,6 +51,9 @@ func (p Protocol) schemes() []string {
 
 // ClientConfig says how to reach an extension.
 type ClientConfig struct {
+	// Owner is the name of the ExtensionConfig, which shares connections with no other: what a server says unasked on
+	// one of them could become the answer of another.
+	Owner string
 	// Protocol is REST unless it is set.
 	Protocol Protocol
 	// URL has neither user, query nor fragment. For REST it is https://host[:port][/prefix]; for GRPC https:// or

@@ -95,6 +95,7 @@ type Reconciler struct {
 
 // client is a comparable registry.ClientConfig.
 type client struct {
+	owner     string
 	protocol  registry.Protocol
 	url       string
 	caBundle  string
@@ -102,7 +103,9 @@ type client struct {
 }
 
 func clientOf(c *registry.ClientConfig) client {
-	return client{protocol: c.Protocol, url: c.URL, caBundle: string(c.CABundle), inCluster: c.InCluster}
+	return client{
+		owner: c.Owner, protocol: c.Protocol, url: c.URL, caBundle: string(c.CABundle), inCluster: c.InCluster,
+	}
 }
 
 // state is the state of one ExtensionConfig. Only wanted and applied are shared; they are guarded by Reconciler.mu.
@@ -318,12 +321,12 @@ func (r *Reconciler) retain() {
 	left := make([]registry.ClientConfig, 0, len(r.refs))
 	for c := range r.refs {
 		left = append(left, registry.ClientConfig{
-			Protocol: c.protocol, URL: c.url, CABundle: []byte(c.caBundle), InCluster: c.inCluster,
+			Owner: c.owner, Protocol: c.protocol, URL: c.url, CABundle: []byte(c.caBundle), InCluster: c.inCluster,
 		})
 	}
 	slices.SortFunc(left, func(a, b registry.ClientConfig) int {
 		return cmp.Or(strings.Compare(a.URL, b.URL), cmp.Compare(a.Protocol, b.Protocol),
-			bytes.Compare(a.CABundle, b.CABundle))
+			bytes.Compare(a.CABundle, b.CABundle), strings.Compare(a.Owner, b.Owner))
 	})
 	r.discoverer.Retain(left)
 }

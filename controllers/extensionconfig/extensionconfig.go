@@ -75,7 +75,7 @@ func selectorString(r *registry.Registration) string {
 
 // SameClient reports whether a and b call the same extension in the same way.
 func SameClient(a, b registry.ClientConfig) bool {
-	return a.Protocol == b.Protocol && a.URL == b.URL && a.InCluster == b.InCluster &&
+	return a.Owner == b.Owner && a.Protocol == b.Protocol && a.URL == b.URL && a.InCluster == b.InCluster &&
 		string(a.CABundle) == string(b.CABundle)
 }
 
@@ -100,6 +100,7 @@ func convertWith(
 	spec := field.NewPath("spec")
 	client, clientErrs := convertClient(&config.Spec.ClientConfig, spec.Child("clientConfig"))
 	errs = append(errs, clientErrs...)
+	client.Owner = config.Name
 
 	x := Extension{Registration: registry.Registration{
 		Name: config.Name, ClientConfig: client, Settings: config.Spec.Settings,

@@ -118,6 +118,7 @@ func TestDecodeExtensionConfig(t *testing.T) {
 		},
 	}
 	for name, tc := range cases {
+		tc.want.ClientConfig.Owner = "acme"
 		t.Run(name, func(t *testing.T) {
 			objects, problems := decodeAll(t, tc.content)
 			if len(problems) > 0 || len(objects) != 1 || objects[0].Extension == nil {

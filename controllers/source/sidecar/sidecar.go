@@ -105,7 +105,7 @@ func New(c Config) (*Source, error) {
 		return nil, fmt.Errorf("sidecar source: %w", err)
 	}
 	x := extensionconfig.Extension{Registration: registry.Registration{
-		Name: Name, ClientConfig: registry.ClientConfig{Protocol: registry.GRPC, URL: c.URL},
+		Name: Name, ClientConfig: registry.ClientConfig{Owner: Name, Protocol: registry.GRPC, URL: c.URL},
 	}}
 	c.Registry.SetUnready("the extension beside the gateway has not answered yet")
 	return &Source{extension: x, registry: c.Registry, reconciler: r, resync: c.Resync, backoff: c.Backoff}, nil
