@@ -42,6 +42,10 @@ var installGRPCLog = sync.OnceValue(func() *grpcLog {
 // noHealthService is a part of what grpc-go logs as an error, and is none, about a server without a health service.
 const noHealthService = "health check is unimplemented at server side"
 
+// notWritten is the beginning of what grpc-gateway logs as an error, and is none: the caller has closed its stream or
+// connection. Over HTTP/2 it may do so as soon as it has the whole answer.
+const notWritten = "Failed to write response: "
+
 func (l *grpcLog) log(level slog.Level, text func() string) {
 	if logger := l.logger.Load(); logger.Enabled(context.Background(), level) {
 		logger.Log(context.Background(), level, strings.TrimSpace(text()), "library", "grpc")
@@ -55,7 +59,7 @@ func (l *grpcLog) error(text string) {
 		return
 	}
 	level := slog.LevelWarn
-	if !l.errors.Allow() {
+	if strings.HasPrefix(text, notWritten) || !l.errors.Allow() {
 		level = slog.LevelDebug
 	}
 	l.log(level, func() string { return text })

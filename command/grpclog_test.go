@@ -5,6 +5,7 @@ package command
 
 import (
 	"bytes"
+	"errors"
 	"log/slog"
 	"strings"
 	"testing"
@@ -26,6 +27,7 @@ func TestGRPCLog(t *testing.T) {
 		{func() { l.Infoln("a", "b") }, `level=DEBUG msg="a b" library=grpc`},
 		{func() { l.Warningf("a %d", 1) }, `level=DEBUG msg="a 1" library=grpc`},
 		{func() { l.Errorf("a %d", 1) }, `level=WARN msg="a 1" library=grpc`},
+		{func() { l.Errorf("Failed to write response: %v", errors.New("http2: stream closed")) }, `level=DEBUG msg="Failed to write response: http2: stream closed"`},
 		{func() {
 			l.Error("[core] [Channel #1]Subchannel health check is unimplemented at server side, thus health check is disabled")
 		}, `level=INFO msg="the health of an extension is not checked`},

@@ -90,7 +90,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	services := gateway.NewServices(gateway.NewDispatcher(gateway.Config{
 		Catalog: hooks, Versions: o.versions, Codec: mandated, Registry: reg, Namespaces: source,
 		Transport: transports.Call, Objects: convert.NewObjects(references), Observer: observer, Gateway: self,
-		Extensions: extensions,
+		Extensions: extensions, Want: transports.Want,
 	}), o.groups...)
 	front, err := o.newFront(hooks, services, mandated, observer, in.gate, calls)
 	if err != nil {

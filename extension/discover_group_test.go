@@ -9,7 +9,10 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
@@ -22,6 +25,7 @@ import (
 	infrastructurev1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/registry"
 )
 
 const discoverInfrastructurePath = "/infrastructure.hookgate.dev/v1alpha1/discoverinfrastructure"
@@ -306,4 +310,57 @@ func TestSuccessOfInfrastructureNeedsAState(t *testing.T) {
 		response, err := callGRPC(t.Context(), newGRPC(t, config), c)
 		wantError(t, hookName+" over gRPC", response, err, hook.BadResponse, `handler "v.acme": call extension: answer: `+tc.text)
 	}
+}
+
+// TestAbsentGroupIsNotAskedForAgain holds that an extension without infrastructure is asked for it once, and again only
+// when its other handlers change, a call wants some, or its ExtensionConfig comes again.
+func TestAbsentGroupIsNotAskedForAgain(t *testing.T) {
+	var asked atomic.Int32
+	var name atomic.Value
+	name.Store("v")
+	srv := newServer(t, newAuthority(t), perGroup(func(w http.ResponseWriter, r *http.Request) {
+		answer(discoveryJSON(handlerJSON(name.Load().(string), "BeforeClusterCreate", "")))(w, r)
+	}, func(w http.ResponseWriter, r *http.Request) {
+		asked.Add(1)
+		http.NotFound(w, r)
+	}), nil)
+	p := NewProtocols(withHooks(withInfrastructure(t)))
+	defer p.Close()
+	for _, step := range []struct {
+		reason string
+		before func()
+		asked  int32
+	}{
+		{"the first time", func() {}, 1},
+		{"nothing has changed", func() {}, 1},
+		{"another version of the extension", func() { name.Store("w") }, 2},
+		{"a call wants another group", func() { p.Want("hooks.example.com") }, 2},
+		{"a call wants infrastructure", func() { p.Want(hook.InfrastructureGroup) }, 3},
+		{"the extension is kept", func() { p.Retain([]registry.ClientConfig{srv.cc}) }, 3},
+		{"the extension has gone and come", func() { p.Retain(nil) }, 4},
+	} {
+		step.before()
+		d, err := p.Discover(t.Context(), srv.cc)
+		if err != nil || len(d.Handlers) != 1 {
+			t.Fatalf("%s: %v, %v", step.reason, d.Handlers, err)
+		}
+		if got := asked.Load(); got != step.asked {
+			t.Errorf("%s: asked %d times, want %d", step.reason, got, step.asked)
+		}
+	}
+}
+
+func TestAbsenceIsForgotten(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var a absences
+		a.add("https://a", "g", nil)
+		time.Sleep(absenceAge - 1)
+		if !a.has("https://a", "g", nil) {
+			t.Error("it is forgotten too early")
+		}
+		time.Sleep(1)
+		if a.has("https://a", "g", nil) {
+			t.Error("it is remembered for too long")
+		}
+	})
 }

@@ -20,12 +20,21 @@ type ask func(h *catalog.Hook) (d Discovered, absent bool, err *hook.Error)
 // discoverGroups asks an extension for the handlers of every group of hooks. If it has no group at all, it is absent,
 // and the error is that of the first group.
 //
+// A group that the extension is known not to have, besides the first, is not asked for.
+//
 // An error of the first group is the error of all. Of another group it is not, unless there is no other answer, because
 // servers exist that answer paths that they do not know with an error.
-func discoverGroups(c *catalog.Catalog, ask ask) (d Discovered, absent bool, err *hook.Error) {
+func discoverGroups(
+	c *catalog.Catalog, url string, absences *absences, ask ask,
+) (d Discovered, absent bool, err *hook.Error) {
 	var first *hook.Error
-	answered := false
+	var main []registry.Handler // of the first group
+	answered, hasFirst := false, false
 	for i, versions := range c.Discoveries() {
+		name := versions[0].Group
+		if hasFirst && absences.has(url, name, main) {
+			continue
+		}
 		group, absent, err := discoverNewest(versions, ask)
 		if err == nil {
 			err = beside(versions[0], group.Handlers, d.Handlers)
@@ -33,12 +42,18 @@ func discoverGroups(c *catalog.Catalog, ask ask) (d Discovered, absent bool, err
 		switch {
 		case err == nil:
 			answered = true
+			if i == 0 {
+				hasFirst, main = true, group.Handlers
+			}
 			d.Handlers, d.Skipped = append(d.Handlers, group.Handlers...), append(d.Skipped, group.Skipped...)
 			d.Misspelt = append(d.Misspelt, group.Misspelt...)
 		case i == 0 && !absent:
 			return Discovered{}, false, err
 		case absent:
 			first = cmp.Or(first, err)
+			if hasFirst {
+				absences.add(url, name, main)
+			}
 		default:
 			d.Unanswered = append(d.Unanswered, Unanswered{Hook: versions[0].GroupHook(), Err: err})
 		}

@@ -35,6 +35,7 @@ import (
 type GRPC struct {
 	config   Config
 	channels channels
+	absences absences
 	now      func() time.Time
 	// healthTimeout bounds the question for the health service.
 	healthTimeout time.Duration
@@ -95,7 +96,7 @@ func (g *GRPC) Discover(ctx context.Context, cc registry.ClientConfig) (Discover
 		x.reserve, x.memory = memory.Within(bounded), memory
 		return &x
 	}
-	d, absent, failed := discoverGroups(g.config.Catalog, func(h *catalog.Hook) (Discovered, bool, *hook.Error) {
+	d, absent, failed := discoverGroups(g.config.Catalog, cc.URL, &g.absences, func(h *catalog.Hook) (Discovered, bool, *hook.Error) {
 		x := request(h)
 		out, absent, failed := g.invoke(bounded, cc, x, wire.SizeOf(h.Request.New().Interface()))
 		if failed != nil {
@@ -231,7 +232,10 @@ func (g *GRPC) outgoing(ctx context.Context, way via.Way) context.Context {
 }
 
 // Retain keeps the connections to the given extensions and closes all others, as REST.Retain does.
-func (g *GRPC) Retain(ccs []registry.ClientConfig) { g.channels.retain(ccs) }
+func (g *GRPC) Retain(ccs []registry.ClientConfig) {
+	g.channels.retain(ccs)
+	g.absences.retain(ccs)
+}
 
 // Close closes all connections, as Retain does without extensions. It does not wait for calls that are under way.
 func (g *GRPC) Close() { g.channels.retain(nil) }

@@ -153,8 +153,8 @@ func checkOperation(s *jsonscan.Scanner, i int) (int, error) {
 	}
 }
 
-// operations are those of RFC 6902. The first two have a value, the last two a from; that of a test may be left out, for
-// null.
+// operations are those of RFC 6902. The first two have a value, the last two a from. The value of a test may be left
+// out, for null.
 var operations = []string{"add", "replace", "remove", "test", "copy", "move"}
 
 // wrongOperation returns an error unless the members of an operation are those that its op, a string literal, needs.

@@ -71,7 +71,8 @@ func TestPatches(t *testing.T) {
 			if (err == nil) != (tt.want == "") || err != nil && !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("got %v, want %q", err, tt.want)
 			}
-			applied, theirs := []byte(nil), error(nil)
+			var applied []byte
+			var theirs error
 			switch tt.kind {
 			case jsonPatch:
 				var p jsonpatch.Patch

@@ -17,6 +17,8 @@ type REST struct {
 	routes routes
 	bodies body.Reader
 	now    func() time.Time
+
+	absences absences
 }
 
 // NewREST returns a REST without connections.
@@ -55,7 +57,10 @@ func (r *REST) Call(ctx context.Context, c Call) (Result, error) {
 
 // Retain keeps the connections to the given extensions and closes all others, those in use as soon as their calls have
 // ended. Call it after registrations have changed.
-func (r *REST) Retain(ccs []registry.ClientConfig) { r.routes.retain(ccs) }
+func (r *REST) Retain(ccs []registry.ClientConfig) {
+	r.routes.retain(ccs)
+	r.absences.retain(ccs)
+}
 
 // Close closes all connections, as Retain does without extensions. It does not wait for calls that are under way.
 func (r *REST) Close() { r.routes.retain(nil) }

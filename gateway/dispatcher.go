@@ -26,7 +26,7 @@ type Snapshots interface {
 	Snapshot() *registry.Snapshot
 }
 
-// Config holds the parts of a Dispatcher. All of them but Objects, Observer and Extensions are required.
+// Config holds the parts of a Dispatcher. All of them but Objects, Observer, Want and Extensions are required.
 type Config struct {
 	Catalog    *catalog.Catalog
 	Versions   *hookversion.Converter // of Catalog
@@ -42,6 +42,8 @@ type Config struct {
 	// Gateway is the id of this gateway, by which it recognizes calls that come back to it; replicas share it. The
 	// transport's requests for discovery carry it, too. Empty means a new one.
 	Gateway string
+	// Want is called with the group of a hook, besides Cluster API's, that no known handler answers. Nil does nothing.
+	Want func(group string)
 	// Extensions holds the circuits of the extensions. Nil means that the Dispatcher keeps them to itself.
 	Extensions *Extensions
 }
@@ -100,6 +102,9 @@ func (d *Dispatcher) dispatchIn(ctx context.Context, snapshot *registry.Snapshot
 	})
 	switch {
 	case err != nil:
+		if hook.KindOf(err) == hook.UnknownHandler && r.Hook.Group != hook.Group && d.config.Want != nil {
+			d.config.Want(r.Hook.Group)
+		}
 		return nil, err
 	case isOne:
 		return d.call(ctx, r, one)

@@ -16,6 +16,7 @@ import (
 )
 
 // A discovery that names an extension, by a handler of its group or by its ExtensionConfig, is answered by the extension.
+// One that no extension answers says that infrastructure is wanted.
 func TestDiscoveryOfOneExtension(t *testing.T) {
 	hooks, versions, err := Hooks(Infrastructure())
 	if err != nil {
@@ -31,7 +32,7 @@ func TestDiscoveryOfOneExtension(t *testing.T) {
 		Name: "create", Timeout: time.Second, FailurePolicy: hook.Fail,
 		Hook: hook.GroupVersionHook{Group: hook.Group, Version: hook.Version, Hook: "BeforeClusterCreate"},
 	}
-	var called string
+	var called, wanted string
 	d := NewDispatcher(Config{
 		Catalog: hooks, Versions: versions, Codec: codec.New(hooks), Namespaces: fixedNamespaces{},
 		Registry: filled(t, registrationOf("acme", machine, other), registrationOf("plain", other)),
@@ -39,6 +40,7 @@ func TestDiscoveryOfOneExtension(t *testing.T) {
 			called = c.Hook.Hook + " of " + c.Handler.Name
 			return extension.Result{Response: newSuccess(c.Hook)}, nil
 		},
+		Want: func(group string) { wanted = group },
 	})
 	discovery, _ := hooks.ByName("DiscoverInfrastructure")
 	for handler, want := range map[string]string{
@@ -52,7 +54,7 @@ func TestDiscoveryOfOneExtension(t *testing.T) {
 		"nowhere": "UnknownHandler: no ExtensionConfig \"nowhere\" with handlers of infrastructure.hookgate.dev, and no " +
 			"handler of that name",
 	} {
-		called = ""
+		called, wanted = "", ""
 		_, err := d.Dispatch(t.Context(), Request{
 			Hook: discovery, Handler: handler,
 			Message: &infrastructurev1alpha1.DiscoverInfrastructureRequest{Handler: handler},
@@ -63,6 +65,9 @@ func TestDiscoveryOfOneExtension(t *testing.T) {
 		}
 		if got != want {
 			t.Errorf("handler %q: %s, want %s", handler, got, want)
+		}
+		if isWanted := wanted == hook.InfrastructureGroup; isWanted != (err != nil) {
+			t.Errorf("handler %q: wanted: %q", handler, wanted)
 		}
 	}
 }

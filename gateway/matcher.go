@@ -142,9 +142,9 @@ func conditionError(p *policy.Policy, err error) error {
 	case errors.Is(err, policy.ErrTooMany):
 		return hook.Errorf(hook.TooLarge, "ExtensionPolicy %q: %s", p.Name, err)
 	case errors.As(err, &evaluation):
-		return hook.Errorf(hook.Policy, "ExtensionPolicy %q: %s", p.Name, evaluation).WithCause(evaluation.Cause)
+		return hook.Errorf(hook.Policy, "%s: %s", p, evaluation).WithCause(evaluation.Cause)
 	}
-	return hook.Errorf(hook.Policy, "ExtensionPolicy %q: match conditions cannot look at this request", p.Name).
+	return hook.Errorf(hook.Policy, "%s: match conditions cannot look at this request", p).
 		WithCause(err)
 }
 

@@ -50,7 +50,7 @@ func named(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) (ta
 	matches, err := m.matchesPolicy(ctx, e.Policy)
 	if !matches && err == nil {
 		return target{}, hook.Errorf(hook.UnknownHandler,
-			"handler %q is not for this request: ExtensionPolicy %q does not match", e.Name, e.Policy.Name)
+			"handler %q is not for this request: %s does not match", e.Name, e.Policy)
 	}
 	return target{e, err}, nil
 }

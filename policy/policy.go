@@ -4,6 +4,8 @@
 package policy
 
 import (
+	"cmp"
+	"fmt"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -17,6 +19,9 @@ import (
 type Policy struct {
 	// Name is the name of the ExtensionPolicy.
 	Name string
+	// Wider is the name of the policy for the whole ExtensionConfig from which the fields come that this one does not
+	// set. It is empty for a policy as it was written.
+	Wider string
 
 	// Timeout replaces the handler's timeout for one call.
 	Timeout time.Duration
@@ -38,4 +43,31 @@ type Policy struct {
 	ObjectSelector labels.Selector
 	// Conditions match the request. Nil matches all.
 	Conditions *Conditions
+}
+
+// Over returns p, the policy for one handler, with the fields that it does not set taken from the policy for the whole
+// ExtensionConfig. Either may be nil.
+func (p *Policy) Over(wider *Policy) *Policy {
+	if p == nil || wider == nil {
+		return cmp.Or(p, wider)
+	}
+	merged := *wider // what concerns the whole extension is there only
+	merged.Name, merged.Wider = p.Name, wider.Name
+	merged.Timeout = cmp.Or(p.Timeout, wider.Timeout)
+	merged.FailurePolicy = cmp.Or(p.FailurePolicy, wider.FailurePolicy)
+	merged.ClusterAPIVersion = cmp.Or(p.ClusterAPIVersion, wider.ClusterAPIVersion)
+	merged.Order = cmp.Or(p.Order, wider.Order)
+	merged.Conditions = cmp.Or(p.Conditions, wider.Conditions)
+	if p.ObjectSelector != nil {
+		merged.ObjectSelector = p.ObjectSelector
+	}
+	return &merged
+}
+
+// String names the policy in messages.
+func (p *Policy) String() string {
+	if p.Wider == "" {
+		return fmt.Sprintf("ExtensionPolicy %q", p.Name)
+	}
+	return fmt.Sprintf("ExtensionPolicy %q over %q", p.Name, p.Wider)
 }

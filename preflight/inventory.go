@@ -76,8 +76,10 @@ type Handler struct {
 type Policy struct {
 	Name     string
 	Location Location
-	// ForAll reports whether the policy is for all handlers of the ExtensionConfig without a policy of their own.
+	// ForAll reports whether the policy is for all handlers of the ExtensionConfig.
 	ForAll bool
+	// Own is the policy of the handler, if this one is for all handlers and states the version that Own does not state.
+	Own *Policy
 	// States is the version of Cluster API objects that the handler understands, as the policy states it; empty if it
 	// states none.
 	States string

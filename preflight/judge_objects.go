@@ -90,12 +90,14 @@ func (t *Target) stated(x *Extension, h *Handler, sent catalog.ClusterAPIHook, s
 		f.Problem = fmt.Sprintf("ExtensionPolicy %s says for all handlers that they understand %s, "+
 			"but no release of Cluster API sent %s of %s for this hook", h.Policy.Name, stated,
 			plural(sent.Kind), stated)
-		p := newPolicy(x.Name, h.Name, built, v.WatchFilter)
-		f.Remedy = fmt.Sprintf("give the handler a policy of its own, which repeats what else %s says: apply "+
-			"ExtensionPolicy %s",
-			h.Policy.Name, p.Name)
-		f.Policies = []string{p.Name}
-		o.findings, o.policies = append(o.findings, f), []ProposedPolicy{p}
+		if own := h.Policy.Own; own != nil {
+			f.Remedy = stating(own, built)
+		} else {
+			p := newPolicy(x.Name, h.Name, built, v.WatchFilter)
+			f.Remedy = "give the handler a policy of its own: apply ExtensionPolicy " + p.Name
+			f.Policies, o.policies = []string{p.Name}, []ProposedPolicy{p}
+		}
+		o.findings = append(o.findings, f)
 	}
 	switch {
 	case stated == sent.ObjectVersion:

@@ -105,7 +105,7 @@ func TestJudge(t *testing.T) {
 			reason: "there is one policy for a target, which is completed", targets: []string{"cluster-api=v1.14"}, from: "v1.12.0",
 			handlers: []Handler{handler("create", "BeforeClusterCreate", policed("p", "", true)), handler("can", "CanUpdateMachine", policed("p", "", true))},
 			want:     []string{change + "create", "ok ok can"},
-			remedy:   "if the extension was built for v1beta1, add clusterAPIVersion: v1beta1 to the spec of ExtensionPolicy p, and apply ExtensionPolicy acme-can-cluster-api, completed with what else p says; if it understands v1beta2, state that instead",
+			remedy:   "if the extension was built for v1beta1, add clusterAPIVersion: v1beta1 to the spec of ExtensionPolicy p, and apply ExtensionPolicy acme-can-cluster-api; if it understands v1beta2, state that instead",
 			policies: []string{"acme-can-cluster-api for can: v1beta2"},
 		},
 		"ChangedWithOwnPolicy": {
@@ -113,6 +113,13 @@ func TestJudge(t *testing.T) {
 			handlers: []Handler{handler("create", "BeforeClusterCreate", policed("p", "", false)), handler("can", "CanUpdateMachine")},
 			want:     []string{change + "create", "ok ok can"},
 			remedy:   "if the extension was built for v1beta1, add clusterAPIVersion: v1beta1 to the spec of ExtensionPolicy p; if it understands v1beta2, state that instead",
+		},
+		"ChangedBesideAnOwnPolicy": {
+			reason: "a policy for one handler takes the version from the one for all", targets: []string{"cluster-api=v1.14"}, from: "v1.12.0",
+			handlers: []Handler{handler("create", "BeforeClusterCreate"), handler("can", "CanUpdateMachine", policed("p", "", false))},
+			want:     []string{change + "create", "ok ok can"},
+			remedy:   "if the extension was built for v1beta1, add clusterAPIVersion: v1beta2 to the spec of ExtensionPolicy p, and apply ExtensionPolicy acme-cluster-api; if it understands v1beta2, state that instead",
+			policies: []string{"acme-cluster-api for : v1beta1"},
 		},
 		"SameAsNow": {
 			reason: "from v1.13 to v1.14 nothing changes", targets: []string{"cluster-api=v1.14.0"}, from: "v1.13.0",

@@ -61,13 +61,15 @@ type need struct {
 }
 
 // propose adds remedies to the findings that meet the needs of the handlers of one extension, and returns the policies
-// for them. A handler has at most one policy, and a target as well: a policy that exists is to be completed.
+// for them. A target has at most one policy: one that exists is to be completed. What the policy of a handler does not
+// state comes from the one for all.
 func propose(x *Extension, needs []need, findings []Finding, watchFilter string) []ProposedPolicy {
 	common := commonVersion(needs)
 	if common == "" {
 		return nil
 	}
 	edit := map[string]string{} // policies to complete, by name
+	var beside []string         // what else to do, so that the version for all is not for these handlers
 	forAll := false             // a version will be stated for all handlers
 	var proposed []ProposedPolicy
 	for _, n := range needs {
@@ -82,8 +84,12 @@ func propose(x *Extension, needs []need, findings []Finding, watchFilter string)
 		}
 	}
 	for _, n := range needs {
-		if p := n.handler.Policy; (p == nil || p.ForAll) && n.version != common && (forAll || n.finding >= 0) {
+		switch p := n.handler.Policy; {
+		case n.version == common || !forAll && n.finding < 0:
+		case p == nil || p.ForAll:
 			proposed = append(proposed, newPolicy(x.Name, n.handler.Name, n.version, watchFilter))
+		case n.finding < 0:
+			beside = append(beside, stating(p, n.version))
 		}
 	}
 	slices.SortFunc(proposed, func(a, b ProposedPolicy) int { return cmp.Compare(a.Name, b.Name) })
@@ -99,20 +105,22 @@ func propose(x *Extension, needs []need, findings []Finding, watchFilter string)
 		var do []string
 		p := n.handler.Policy
 		if p != nil && edit[p.Name] != "" {
-			do = append(do, fmt.Sprintf("add clusterAPIVersion: %s to the spec of ExtensionPolicy %s%s", edit[p.Name],
-				p.Name, in(p.Location)))
+			do = append(do, stating(p, edit[p.Name]))
 		}
+		do = append(do, beside...)
 		if len(names) > 0 {
 			do = append(do, "apply ExtensionPolicy "+strings.Join(names, ", "))
-			if p != nil && p.ForAll {
-				do[len(do)-1] += ", completed with what else " + p.Name + " says"
-			}
 		}
 		f.Remedy = fmt.Sprintf("if the extension was built for %s, %s; if it understands %s, state that instead",
 			n.version, strings.Join(do, ", and "), other(n.version))
 		f.Policies = names
 	}
 	return proposed
+}
+
+// stating says how to complete a policy.
+func stating(p *Policy, version string) string {
+	return fmt.Sprintf("add clusterAPIVersion: %s to the spec of ExtensionPolicy %s%s", version, p.Name, in(p.Location))
 }
 
 // commonVersion returns the version that the first handler with a finding needs, or "".

@@ -162,7 +162,7 @@ func (s *Snapshot) newConfig(reg *Registration, policies Policies) *config {
 			name += "." + reg.Name
 			label = Label(name)
 		}
-		p := policies.of(h.Name)
+		p := policies.Of(h.Name)
 		c.entries[i] = &Entry{
 			Name: name, Label: label, Handler: override(h, p), Registration: reg, Policy: p, ExtensionPolicy: policies.All,
 		}

@@ -382,8 +382,9 @@ func TestOverride(t *testing.T) {
 		},
 		"Negative": {"what is not positive says nothing", Policies{All: &policy.Policy{Timeout: -1}}, h},
 		"OwnOverAll": {
-			"one policy at most: what the own one leaves out is not the other's",
-			Policies{All: all, Handlers: map[string]*policy.Policy{"a": {}}}, h,
+			"what the own one leaves out is the other's",
+			Policies{All: all, Handlers: map[string]*policy.Policy{"a": {}}},
+			Handler{Name: "a", Timeout: 5 * time.Second, FailurePolicy: hook.Ignore, ClusterAPIVersion: "v1beta2"},
 		},
 		"OtherHandler": {
 			"a policy of another handler is not for this one", Policies{Handlers: map[string]*policy.Policy{"b": all}},

@@ -10,29 +10,24 @@ import (
 	"github.com/hookgate/hookgate/policy"
 )
 
-// Policies holds the operator's policies for the handlers of one ExtensionConfig. A handler has at most one policy: its
-// own, or else the one for all. The policies must not change after Registry.SetPolicies.
+// Policies holds the operator's policies for the handlers of one ExtensionConfig. What the policy of one handler does
+// not set comes from the one for all. The policies must not change after Registry.SetPolicies.
 type Policies struct {
-	// All applies to handlers without a policy of their own. It may be nil.
+	// All applies to all handlers. It may be nil.
 	All *policy.Policy
 	// Handlers maps names of handlers, without the name of the ExtensionConfig, to their own policies.
 	Handlers map[string]*policy.Policy
 }
 
-// of returns the policy of a handler, or nil if it has none.
-func (p Policies) of(handler string) *policy.Policy {
-	if own := p.Handlers[handler]; own != nil {
-		return own
-	}
-	return p.All
-}
+// Of returns the policy of a handler, or nil if it has none.
+func (p Policies) Of(handler string) *policy.Policy { return p.Handlers[handler].Over(p.All) }
 
 func (p Policies) empty() bool { return p.All == nil && len(p.Handlers) == 0 }
 
 func (p Policies) equal(o Policies) bool { return p.All == o.All && maps.Equal(p.Handlers, o.Handlers) }
 
 // Override returns h, as discovery described it, with the settings of its policy applied.
-func (p Policies) Override(h Handler) Handler { return override(h, p.of(h.Name)) }
+func (p Policies) Override(h Handler) Handler { return override(h, p.Of(h.Name)) }
 
 func override(h Handler, p *policy.Policy) Handler {
 	if p == nil {

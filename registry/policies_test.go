@@ -45,9 +45,9 @@ func TestPoliciesTakeThePlaceOfTheHandlersSettings(t *testing.T) {
 			map[string]string{"a.x": "all 3s Fail", "b.x": "all 3s Fail"},
 		},
 		"Own": {
-			"a policy for the handler wins as a whole: what it leaves out is the handler's own",
+			"what a policy for the handler leaves out is as the one for all says",
 			Policies{All: all, Handlers: map[string]*policy.Policy{"b": own}}, map[string]string{
-				"a.x": "all 3s Fail", "b.x": "own 10s Ignore",
+				"a.x": "all 3s Fail", "b.x": "own 3s Ignore",
 			},
 		},
 		"OwnAlone": {

@@ -91,9 +91,8 @@ type Entry struct {
 	// Handler is the handler of Registration with the settings of Policy applied.
 	Handler      Handler
 	Registration *Registration
-	// Policy is the operator's policy for the handler, or nil.
+	// Policy is the operator's policy for the handler, completed from ExtensionPolicy, or nil.
 	Policy *policy.Policy
-	// ExtensionPolicy is the operator's policy for the whole extension, or nil. It is Policy, too, unless the handler has
-	// a policy of its own.
+	// ExtensionPolicy is the operator's policy for the whole extension, or nil.
 	ExtensionPolicy *policy.Policy
 }

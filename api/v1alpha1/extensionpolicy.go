@@ -8,8 +8,8 @@ import (
 )
 
 // ExtensionPolicy is an operator's policy for calls to the handlers of an extension, which its author registers with an
-// ExtensionConfig. A handler has at most one policy: the one that names it, or else the one that names its
-// ExtensionConfig alone. Fields that a policy omits keep the values of the extension.
+// ExtensionConfig. Fields that the policy of a handler omits are those of the policy that names its ExtensionConfig
+// alone, and fields that this omits, too, keep the values of the extension.
 //
 // +kubebuilder:object:root=true
 // +kubebuilder:resource:path=extensionpolicies,scope=Cluster,shortName=extpol,categories={cluster-api,hookgate}
@@ -205,8 +205,8 @@ type TargetReference struct {
 	Name string `json:"name,omitempty"`
 
 	// handler is the name of one handler as the extension's discovery returns it, without the name of the
-	// ExtensionConfig. If it is empty, the policy applies to all handlers of the ExtensionConfig that have no policy of
-	// their own.
+	// ExtensionConfig. If it is empty, the policy applies to all handlers of the ExtensionConfig. A handler with a policy
+	// of its own takes from it what its own omits.
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="must be a DNS-1123 label, without the name of the ExtensionConfig"

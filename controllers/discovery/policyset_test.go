@@ -175,7 +175,7 @@ func TestClusterAPIVersionOfHandlers(t *testing.T) {
 		handler registry.Handler
 		want    string
 	}{
-		"Policy": {"acme", stated, "v1beta1"}, "OwnPolicy": {"acme", own, "v1beta2"}, "NoPolicy": {"other", stated, "v1beta2"},
+		"Policy": {"acme", stated, "v1beta1"}, "OwnPolicyWithoutIt": {"acme", own, "v1beta1"}, "NoPolicy": {"other", stated, "v1beta2"},
 	} {
 		if got := w.set.ClusterAPIVersion(tc.config, tc.handler); got != tc.want {
 			t.Errorf("%s: got %s, want %s", name, got, tc.want)

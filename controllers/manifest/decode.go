@@ -108,14 +108,15 @@ func (d *document) fieldProblems(errs field.ErrorList) []Problem {
 	return problems
 }
 
-// inNamespace returns a problem if the object of a kind that belongs to no namespace has one, as the API server does.
-// It might be meant to restrict the object. instead says what does.
+// inNamespace returns a warning if the object of a kind that belongs to no namespace has one. Charts ship such
+// manifests, and kubectl takes them. It might be meant to restrict the object: instead says what does.
 func (d *document) inNamespace(namespace, instead string) []Problem {
 	if namespace == "" {
 		return nil
 	}
-	path := field.NewPath("metadata", "namespace")
-	return []Problem{d.problemAt(path.String(), field.Forbidden(path, "not allowed on this type: "+instead))}
+	p := d.problemAt("metadata.namespace", fmt.Errorf("metadata.namespace: %s belongs to no namespace: %s", d.kind, instead))
+	p.Warning, p.Effect = true, "it is ignored"
+	return []Problem{p}
 }
 
 // refused returns the object without content, which still takes its name. Without a valid name the object is
@@ -149,9 +150,8 @@ func decodeExtensionConfig(d *document, words *Decoder) (*Object, []Problem) {
 	}
 	d.name = config.Name // which the document may have by a merge key
 	const instead = "use spec.namespaceSelector to choose the namespaces of Clusters"
-	if problem := d.inNamespace(config.Namespace, instead); problem != nil {
-		return d.refused(problem)
-	}
+	problems = d.inNamespace(config.Namespace, instead)
+	config.Namespace = ""
 	x, errs := extensionconfig.ConvertLocal(config)
 	if len(errs) > 0 {
 		return d.refused(d.fieldProblems(errs))
@@ -264,14 +264,12 @@ func decodeExtensionPolicy(d *document, conditions *policy.Compiler) (*Object, [
 		return d.refused(problems)
 	}
 	d.name = manifest.Name
-	if problem := d.inNamespace(manifest.Namespace, "use spec.objectSelector to choose Clusters"); problem != nil {
-		return d.refused(problem)
-	}
+	problems = d.inNamespace(manifest.Namespace, "use spec.objectSelector to choose Clusters")
 	p, errs := extensionconfig.ConvertPolicy(manifest, conditions)
 	if len(errs) > 0 {
 		return d.refused(d.fieldProblems(errs))
 	}
-	return &Object{Place: d.Place, Name: p.Name, Policy: &p}, nil
+	return &Object{Place: d.Place, Name: p.Name, Policy: &p}, problems
 }
 
 func decodeNamespace(d *document) (*Object, []Problem) {

@@ -187,10 +187,6 @@ func TestDecodeExtensionConfigErrors(t *testing.T) {
 		"LongName":      {config(long, "https://a.example.com"), []string{`configs/acme.yaml:4: ExtensionConfig "` + long + `": metadata.name: Invalid value: "` + long + `": must have at most 63 characters, has 64`}},
 		"DottedName":    {config("a.b", "https://a.example.com"), []string{`configs/acme.yaml:4: ExtensionConfig "a.b": metadata.name: Invalid value: "a.b": "a.b" must consist of lower case letters, digits and '-', and begin and end with a letter or digit`}},
 		"OtherKind":     {"apiVersion: v1\nkind: Service\nmetadata: {name: x}\n", []string{`configs/acme.yaml:1: Service "x": v1 is ignored here; only ExtensionConfig, ExtensionPolicy, Namespace and CustomResourceDefinition are read`}},
-		"Namespace": {strings.Replace(config("acme", "https://a.example.com"), "  name: acme", "  name: acme\n  namespace: team-a", 1),
-			at("5", `metadata.namespace: Forbidden: not allowed on this type: use spec.namespaceSelector to choose the namespaces of Clusters`)},
-		"NamespaceOfPolicy": {"apiVersion: hookgate.dev/v1alpha1\nkind: ExtensionPolicy\nmetadata:\n  name: p\n  namespace: team-a\nspec: {targetRef: {name: acme}}\n",
-			[]string{`configs/acme.yaml:5: ExtensionPolicy "p": metadata.namespace: Forbidden: not allowed on this type: use spec.objectSelector to choose Clusters`}},
 		"CAFromSecret": {strings.Replace(config("acme", "https://a.example.com"), "  name: acme", "  name: acme\n  annotations:\n    runtime.cluster.x-k8s.io/inject-ca-from-secret: a/b", 1),
 			at("6", `annotation runtime.cluster.x-k8s.io/inject-ca-from-secret needs a cluster and is ignored here`)},
 	}
@@ -333,6 +329,20 @@ func TestDecodeStatedVersions(t *testing.T) {
 		t.Errorf("the handlers must count without the annotation: %+v", objects)
 	}
 	if len(problems) != 1 || !strings.HasPrefix(problems[0], `configs/acme.yaml:7: ExtensionConfig "acme": metadata.annotations[runtime.hookgate.dev/cluster-api-versions]: Invalid value: `) {
+		t.Errorf("problems are %q", problems)
+	}
+}
+
+// TestDecodeWithNamespace holds that an object which belongs to no namespace is used in spite of one, as kubectl takes it.
+func TestDecodeWithNamespace(t *testing.T) {
+	objects, problems := decodeAll(t, strings.Replace(config("acme", "https://a.example.com"), "  name: acme", "  name: acme\n  namespace: team-a", 1)+
+		"---\napiVersion: hookgate.dev/v1alpha1\nkind: ExtensionPolicy\nmetadata:\n  name: p\n  namespace: team-a\nspec: {targetRef: {name: acme}, timeoutSeconds: 3}\n")
+	if len(objects) != 2 || objects[0].Extension == nil || objects[1].Policy == nil {
+		t.Fatalf("got %+v, %v", objects, problems)
+	}
+	if len(problems) != 2 ||
+		problems[0] != `configs/acme.yaml:5: ExtensionConfig "acme": metadata.namespace: ExtensionConfig belongs to no namespace: use spec.namespaceSelector to choose the namespaces of Clusters` ||
+		!strings.HasSuffix(problems[1], `ExtensionPolicy "p": metadata.namespace: ExtensionPolicy belongs to no namespace: use spec.objectSelector to choose Clusters`) {
 		t.Errorf("problems are %q", problems)
 	}
 }

@@ -101,7 +101,7 @@ func TestGuideToExtensionPolicy(t *testing.T) {
 		t.Errorf("other.acme: got %+v", other)
 	}
 	own, ok := snapshot.Handler("before-create.acme")
-	if !ok || own.Handler.Timeout.Seconds() != 10 || own.Handler.FailurePolicy != hook.Fail || own.Policy.Order == nil || *own.Policy.Order != 10 {
+	if !ok || own.Handler.Timeout.Seconds() != 5 || own.Handler.FailurePolicy != hook.Ignore || own.Policy.Order == nil || *own.Policy.Order != 10 {
 		t.Fatalf("before-create.acme: got %+v", own)
 	}
 	for name, tc := range map[string]struct {

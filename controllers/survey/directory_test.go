@@ -63,7 +63,7 @@ status:
 			}}}},
 		},
 		"Policies": {
-			reason: "a handler has its own policy or the one for all, and one that has no target takes no effect",
+			reason: "a handler's own policy takes the version from the one for all, and one that has no target takes no effect",
 			manifests: map[string]string{
 				"a.yaml": extensionConfig + `metadata: {name: acme}
 spec: {clientConfig: {url: "https://acme.example"}}
@@ -77,7 +77,7 @@ status: {handlers: [{name: a.acme, requestHook: {apiVersion: hooks.runtime.clust
 			want: preflight.Inventory{
 				Extensions: []preflight.Extension{{Name: "acme", Location: preflight.Location{File: "a.yaml", Line: 1}, Handlers: []preflight.Handler{
 					{Name: "a", Hook: create, Location: preflight.Location{File: "a.yaml", Line: 5}, Policy: &preflight.Policy{Name: "all", ForAll: true, States: "v1beta1", Location: preflight.Location{File: "p.yaml", Line: 1}}},
-					{Name: "b", Hook: create, Location: preflight.Location{File: "a.yaml", Line: 5}, Policy: &preflight.Policy{Name: "own", Location: preflight.Location{File: "p.yaml", Line: 6}}},
+					{Name: "b", Hook: create, Location: preflight.Location{File: "a.yaml", Line: 5}, Policy: &preflight.Policy{Name: "all", ForAll: true, States: "v1beta1", Location: preflight.Location{File: "p.yaml", Line: 1}, Own: &preflight.Policy{Name: "own", Location: preflight.Location{File: "p.yaml", Line: 6}}}},
 				}}},
 				Ignored: []preflight.IgnoredPolicy{{Name: "gone", ExtensionConfig: "acme", Location: preflight.Location{File: "p.yaml", Line: 11},
 					Reason: `ExtensionConfig "acme" has no handler "c"; the policy takes effect as soon as its target appears`}},

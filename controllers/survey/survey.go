@@ -90,13 +90,13 @@ func decide(v *preflight.Inventory, policies []locatedPolicy) {
 		of := resolved[x.Name]
 		for j := range x.Handlers {
 			h := &x.Handlers[j]
-			p, own := of.Handlers[h.Name], true
-			if p == nil {
-				p, own = of.All, false
+			if own := of.Handlers[h.Name]; own != nil {
+				h.Policy = &preflight.Policy{Name: own.Name, Location: located[own.Name], States: own.ClusterAPIVersion}
 			}
-			if p != nil {
+			// What the policy of the handler does not state comes from the one for all.
+			if all := of.All; all != nil && (h.Policy == nil || h.Policy.States == "" && all.ClusterAPIVersion != "") {
 				h.Policy = &preflight.Policy{
-					Name: p.Name, Location: located[p.Name], ForAll: !own, States: p.ClusterAPIVersion,
+					Name: all.Name, Location: located[all.Name], ForAll: true, States: all.ClusterAPIVersion, Own: h.Policy,
 				}
 			}
 		}
