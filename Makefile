@@ -17,7 +17,7 @@ BIN := $(CURDIR)/bin
 TOOL := $(GO) tool -modfile=$(CURDIR)/tools/go.mod
 GOLANGCI_LINT := $(GO) tool -modfile=$(CURDIR)/tools/golangci-lint/go.mod golangci-lint
 BUF := $(BIN)/buf
-BUF_VERSION := $(shell sed -n 's,^\tgithub.com/bufbuild/buf v\([0-9.]*\).*,\1,p' tools/go.mod)
+BUF_VERSION := $(shell sed -n 's,.*"@bufbuild/buf": "\(.*\)".*,\1,p' tools/buf/package.json)
 
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
@@ -350,13 +350,11 @@ $(E2E_BIN)/core: test/e2e/go.mod test/e2e/go.sum
 	@cd $(@D).new && mv kubeadm kubeadm-bootstrap && mv docker infrastructure && mv extension test-extension
 	@cd test/e2e && $(GO) build -ldflags '-s -w' -o $(@D).new/kubeadm-control-plane sigs.k8s.io/cluster-api/controlplane/kubeadm && mv $(@D).new $(@D)
 
-# The version comes from tools/go.mod. npm has it as a program; without npm it is built, for a minute and a half.
-$(BUF): tools/go.mod tools/buf/package-lock.json
-	@mkdir -p $(BIN)/npm && if command -v npm >/dev/null && cp tools/buf/package*.json $(BIN)/npm/ && \
-		npm ci --prefix $(BIN)/npm --ignore-scripts --no-audit --no-fund --loglevel=error; \
-	then cp $(BIN)/npm/node_modules/@bufbuild/buf-*/bin/buf $@; \
-	else $(GO) build -modfile=tools/go.mod -o $@ github.com/bufbuild/buf/cmd/buf; fi
-	@test "$$($@ --version)" = "$(BUF_VERSION)" || { echo "buf is $$($@ --version) in tools/buf, and $(BUF_VERSION) in tools/go.mod"; rm $@; exit 1; }
+# npm has buf as a program; where it has none, buf is built, for a minute and a half.
+$(BUF): tools/buf/package.json tools/buf/package-lock.json
+	@mkdir -p $(BIN)/npm && { command -v npm >/dev/null && cp tools/buf/package*.json $(BIN)/npm/ && \
+		npm install --prefix $(BIN)/npm --ignore-scripts --no-audit --no-fund --loglevel=error && \
+		cp $(BIN)/npm/node_modules/@bufbuild/buf-*/bin/buf $@; } || GOBIN=$(BIN) $(GO) install github.com/bufbuild/buf/cmd/buf@v$(BUF_VERSION)
 
 $(BIN)/gotestsum: tools/go.mod
 	@$(GO) build -modfile=tools/go.mod -o $@ gotest.tools/gotestsum
