@@ -494,15 +494,16 @@ verify-modules: ## Check that go.mod files are tidy
 verify-workflows: ## Lint the workflows of .github
 	@$(GO) tool -modfile=tools/actionlint/go.mod actionlint -color=false
 
-# The database is on the Internet. Where it cannot be reached, the check says that it was skipped, and does not fail;
-# GOVULNDB names another one, for example a copy in a directory (file://). The check itself is tried first.
+# The database is on the Internet, and no registry of packages has a copy. Where it cannot be reached, the check says so,
+# does not fail, and .ci/run repeats it at its end; GOVULNDB names another one, for example a copy in a directory
+# (file://). The check itself is tried first.
 GOVULNDB ?= https://vuln.go.dev
 
 .PHONY: verify-vulnerabilities
 verify-vulnerabilities: ## Look for known vulnerabilities in what the gateway calls, if their database can be reached
 	@$(GO) build -modfile=tools/govulncheck/go.mod -o $(BIN)/govulncheck golang.org/x/vuln/cmd/govulncheck
 	@HOOKGATE_GOVULNCHECK=$(BIN)/govulncheck $(GO) -C tools/govulncheck test -count=1 .
-	@tools/govulncheck/check $(BIN)/govulncheck '$(GOVULNDB)'
+	@tools/govulncheck/check $(BIN)/govulncheck '$(GOVULNDB)' | tee $(BIN)/vulnerabilities.log
 
 .PHONY: clean
 clean: ## Remove what was built

@@ -33,7 +33,7 @@ func TestCheck(t *testing.T) {
 	}{
 		"Vulnerable":  {"calls", "file://" + database, 3, "GO-2099-0001"},
 		"Good":        {"keeps", "file://" + database, 0, "No vulnerabilities found."},
-		"Unreachable": {"calls", "http://127.0.0.1:1", 0, "SKIPPED: known vulnerabilities were not looked for: http://127.0.0.1:1 cannot be reached"},
+		"Unreachable": {"calls", "http://127.0.0.1:1", 0, "NOT CHECKED: known vulnerabilities: http://127.0.0.1:1 cannot be reached"},
 		"NoDatabase":  {"keeps", "file://" + database + "/none", 1, "none"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -48,5 +48,31 @@ func TestCheck(t *testing.T) {
 				t.Errorf("exit status %d, want %d and %q in\n%s", got, tt.status, tt.want, out)
 			}
 		})
+	}
+}
+
+// TestCIRepeatsWhatWasNotChecked runs the last command of .ci/run where the check could not run.
+func TestCIRepeatsWhatWasNotChecked(t *testing.T) {
+	ci, err := os.ReadFile(filepath.Join("..", "..", ".ci", "run"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	commands := strings.Split(strings.TrimSpace(string(ci)), "\n")
+	dir := t.TempDir()
+	if err := os.Mkdir(filepath.Join(dir, "bin"), 0o750); err != nil {
+		t.Fatal(err)
+	}
+	check, err := exec.CommandContext(t.Context(), "./check", "none", "http://127.0.0.1:1").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "bin", "vulnerabilities.log"), check, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "bash", "-euo", "pipefail", "-c", commands[len(commands)-1])
+	cmd.Dir = dir
+	out, err := cmd.Output()
+	if want := "NOT CHECKED: known vulnerabilities: "; err != nil || !strings.HasPrefix(string(out), want) {
+		t.Errorf("%v: .ci/run ends with %q, want %q", err, out, want)
 	}
 }
