@@ -71,13 +71,8 @@ PROMETHEUS := $(BIN)/prometheus
 # Envoy and nginx, for gateways behind them.
 PROXIES := $(BIN)/proxies
 
-# The contract is compared with the last release, if there is one; otherwise with the main branch, or with the previous
-# commit if main itself is checked out. Until there is a release, the packages of generated Java may still change.
-RELEASED := $(shell git describe --tags --abbrev=0 --match 'v[0-9]*' 2>/dev/null)
-BREAKING_AGAINST ?= $(or $(RELEASED),$(shell main=$$(git rev-parse -q --verify main || git rev-parse -q --verify origin/main); \
-	if [ "$$main" = "$$(git rev-parse HEAD)" ]; then git rev-parse -q --verify 'HEAD~1' || echo "$$main"; else echo "$$main"; fi))
-BREAKING_CONFIG := $(if $(RELEASED),,--config '{"version": "v2", "modules": [{"path": "proto"}, {"path": "test/hookversions/proto"}, {"path": "examples/own-hooks/proto"}], "breaking": {"use": ["FILE"], \
-	"except": ["FILE_SAME_JAVA_PACKAGE", "FILE_SAME_JAVA_MULTIPLE_FILES"]}}')
+# The contract as the last release has it. `make release-contract` writes it.
+RELEASED_CONTRACT := proto/released.binpb
 
 # axe-core, which examines the page for accessibility.
 AXE := $(BIN)/axe/node_modules/axe-core/axe.min.js
@@ -406,8 +401,11 @@ performance: build $(PROXIES)/envoy ## Measure anew what docs/performance.md sho
 	@$(CURVE) --parts handlers --handlers 1,3,10,30,100,300,1000 --peers gateway --json $(PERFORMANCE)/handlers.json
 	@$(BIN)/performance -from $(PERFORMANCE) -page docs/performance.md -pictures docs/performance
 
-# The gateway is compared with that of the last release, or of what the contract is compared with before there is one.
-RATIO_AGAINST ?= $(BREAKING_AGAINST)
+# The gateway is compared with that of the last release; until there is one with that of the main branch, or of the
+# commit before, if main itself is checked out.
+RATIO_AGAINST ?= $(or $(shell git describe --tags --abbrev=0 --match 'v[0-9]*' 2>/dev/null),$(shell \
+	main=$$(git rev-parse -q --verify main || git rev-parse -q --verify origin/main); \
+	if [ "$$main" = "$$(git rev-parse HEAD)" ]; then git rev-parse -q --verify 'HEAD~1' || echo "$$main"; else echo "$$main"; fi))
 
 .PHONY: bench-ratio
 bench-ratio: build ## Fail if calls take 15 % more CPU time, or come 15 % slower, than with the gateway of RATIO_AGAINST: the last release, or the commit before
@@ -473,11 +471,14 @@ lint: ## Run the linters, the rules of import directions among them; they take u
 		--allow-parallel-runners --config $(CURDIR)/.golangci.yml 2>&1) || { printf "in {}:\n%s\n" "$$found"; exit 1; }'
 
 .PHONY: verify-proto
-verify-proto: $(BUF) ## Lint the contract and compare it with the last release, or the main branch
+verify-proto: $(BUF) ## Lint the contract and compare it with that of the last release
 	@$(BUF) lint
 	@$(BUF) format -d --exit-code
-	@echo "buf breaking against $(BREAKING_AGAINST)"
-	@$(BUF) breaking $(BREAKING_CONFIG) --against '.git#ref=$(BREAKING_AGAINST)'
+	@$(BUF) breaking proto --against $(RELEASED_CONTRACT)
+
+.PHONY: release-contract
+release-contract: $(BUF) ## Write proto/released.binpb, with which changes of the contract are compared from now on; once for each release
+	@$(BUF) build proto --exclude-source-info -o $(RELEASED_CONTRACT)
 
 .PHONY: verify-generated
 verify-generated: generate ## Check that generated files are up to date

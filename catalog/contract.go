@@ -25,7 +25,7 @@ func With(more ...Source) (*Catalog, error) { return Build(releases(), append(so
 // releases lists the releases of the gateway, oldest first. The next release has no date yet.
 func releases() []Release {
 	return []Release{
-		{Version: "v0.1.0"},
+		{Version: "v0.1.0", Date: "2026-11-22"},
 	}
 }
 

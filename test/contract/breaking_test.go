@@ -23,16 +23,11 @@ type edit struct {
 	old, new string
 }
 
-// testHooks is where the hooks are that tests convert, seen from the contract's folder.
-const testHooks = "../../../../test/hookversions/proto/hookversions/"
-
 // importers are the protos of other packages that import the contract, seen from its folder.
 var importers = []string{
-	testHooks + "v1alpha1/hooks.proto", testHooks + "v1beta1/hooks.proto", testHooks + "v1/hooks.proto",
 	"../../infrastructure/v1alpha1/common.proto", "../../infrastructure/v1alpha1/discovery.proto",
 	"../../infrastructure/v1alpha1/cluster.proto", "../../infrastructure/v1alpha1/machine.proto",
 	"../../infrastructure/v1alpha1/machine_pool.proto",
-	"../../../../examples/own-hooks/proto/acme/dns/v1alpha1/dns.proto",
 }
 
 // renamed returns the edits that make the contract one of another package, for those that import it, too.
@@ -53,7 +48,7 @@ func everywhere(before, after string) []edit {
 	return edits
 }
 
-// Each edit is compared with the contract as it is, by the tool and the configuration of `make verify`.
+// Each edit is compared with the contract of the last release, by the tool and the configuration of `make verify`.
 func TestBreakingEdits(t *testing.T) {
 	buf := process.Program(t, "HOOKGATE_BUF")
 	const lifecycle, topology, common = "lifecycle_hooks.proto", "topology_mutation.proto", "common.proto"
@@ -76,8 +71,6 @@ func TestBreakingEdits(t *testing.T) {
 		"file removed":    {[]edit{{"upgrade_plan.proto", "", ""}}, `Previously present file "hookgate/hooks/v1alpha1/upgrade_plan.proto" was deleted`},
 		"service renamed": {[]edit{{topology, "service TopologyMutationHooksService {", "service TopologyService {"}}, `Previously present service "TopologyMutationHooksService" was deleted`},
 
-		"field removed from the test's hooks": {[]edit{{testHooks + "v1beta1/hooks.proto", "  optional bool dry_run = 8;\n", ""}}, `Previously present field "8" with name "dry_run" on message "BeforeNodeDrainRequest" was deleted`},
-
 		"nothing":     {nil, ""},
 		"field added": {[]edit{{lifecycle, "  string from_kubernetes_version = 4;\n", "  string from_kubernetes_version = 4;\n  string reason = 40;\n"}}, ""},
 		"rpc added": {[]edit{{topology, "  rpc ValidateTopology(ValidateTopologyRequest) returns (ValidateTopologyResponse);\n",
@@ -88,26 +81,16 @@ func TestBreakingEdits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			for _, module := range []string{"proto", "test/hookversions/proto", "examples/own-hooks/proto"} {
-				if err := os.CopyFS(filepath.Join(dir, module), os.DirFS(filepath.Join(root, module))); err != nil {
-					t.Fatal(err)
-				}
-			}
+			copyContract(t, dir)
 			for _, e := range tc.edits {
 				e.apply(t, filepath.Join(dir, "proto", "hookgate", "hooks", "v1alpha1"))
 			}
-			configuration, err := os.ReadFile(filepath.Join(root, "buf.yaml"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(dir, "buf.yaml"), configuration, 0o600); err != nil {
-				t.Fatal(err)
-			}
-			cmd := exec.CommandContext(t.Context(), buf, "breaking", dir, "--against", root)
+			cmd := exec.CommandContext(t.Context(), buf, "breaking", "proto", "--against", "proto/released.binpb")
+			cmd.Dir = dir
 			cmd.Env = append(os.Environ(), "BUF_CACHE_DIR="+t.TempDir())
 			var output bytes.Buffer
 			cmd.Stdout, cmd.Stderr = &output, &output
-			err = cmd.Run()
+			err := cmd.Run()
 			if tc.want == "" {
 				if err != nil {
 					t.Errorf("refused: %v\n%s", err, output.String())
@@ -118,6 +101,75 @@ func TestBreakingEdits(t *testing.T) {
 				t.Errorf("exit status %d, want 100 and %q in\n%s", code, tc.want, output.String())
 			}
 		})
+	}
+}
+
+// TestBreakBeforeTheLastCommits commits a break, and then two changes that break nothing.
+func TestBreakBeforeTheLastCommits(t *testing.T) {
+	buf := process.Program(t, "HOOKGATE_BUF")
+	dir := t.TempDir()
+	copyContract(t, dir)
+	if err := os.CopyFS(filepath.Join(dir, "tools", "buf"), os.DirFS(filepath.Join(root, "tools", "buf"))); err != nil {
+		t.Fatal(err)
+	}
+	run := func(name string, args ...string) (string, error) {
+		cmd := exec.CommandContext(t.Context(), name, args...)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "BUF_CACHE_DIR="+t.TempDir(), "MAKEFLAGS=")
+		output, err := cmd.CombinedOutput()
+		return string(output), err
+	}
+	commit := func() {
+		t.Helper()
+		for _, args := range [][]string{
+			{"add", "--all"}, {"-c", "user.name=test", "-c", "user.email=test@example.com", "commit", "--quiet", "-m", "edit"},
+		} {
+			if output, err := run("git", args...); err != nil {
+				t.Fatalf("git %v: %v\n%s", args, err, output)
+			}
+		}
+	}
+	if output, err := run("git", "init", "--quiet", "--initial-branch=main"); err != nil {
+		t.Fatalf("git init: %v\n%s", err, output)
+	}
+	commit()
+	verify := []string{"verify-proto", "BUF=" + buf, "--assume-old=" + buf}
+	if output, err := run("make", verify...); err != nil {
+		t.Fatalf("without a break: %v\n%s", err, output)
+	}
+	for _, e := range []edit{
+		{"lifecycle_hooks.proto", "  string from_kubernetes_version = 4;\n", ""},
+		{"common.proto", "RESPONSE_STATUS_FAILURE = 2;", "RESPONSE_STATUS_FAILURE = 2; // More."},
+		{"topology_mutation.proto", "service TopologyMutationHooksService {", "// More.\nservice TopologyMutationHooksService {"},
+	} {
+		e.apply(t, filepath.Join(dir, "proto", "hookgate", "hooks", "v1alpha1"))
+		if _, err := run(buf, "format", "-w"); err != nil {
+			t.Fatal(err)
+		}
+		commit()
+	}
+	output, err := run("make", verify...)
+	if want := `Previously present field "4" with name "from_kubernetes_version"`; err == nil || !strings.Contains(output, want) {
+		t.Errorf("error %v, want one and %q in\n%s", err, want, output)
+	}
+}
+
+// copyContract copies what `make verify-proto` reads to a folder, but for the tool.
+func copyContract(t *testing.T, dir string) {
+	t.Helper()
+	for _, module := range []string{"proto", "test/hookversions/proto", "examples/own-hooks/proto"} {
+		if err := os.CopyFS(filepath.Join(dir, module), os.DirFS(filepath.Join(root, module))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, file := range []string{"buf.yaml", "Makefile"} {
+		text, err := os.ReadFile(filepath.Join(root, file))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(dir, file), text, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
 	}
 }
 

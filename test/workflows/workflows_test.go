@@ -14,6 +14,8 @@ import (
 	"time"
 
 	"sigs.k8s.io/yaml"
+
+	"github.com/hookgate/hookgate/catalog"
 )
 
 var root = filepath.Join("..", "..")
@@ -171,6 +173,12 @@ func TestReleasesHaveDates(t *testing.T) {
 	if len(headings) == 0 {
 		t.Fatal("CHANGELOG.md has no version")
 	}
+	dates := map[string]string{} // by release, as the product knows them
+	for _, r := range catalog.New().Releases() {
+		if r.Date != "" { // the next one has none
+			dates[r.Version] = r.Date
+		}
+	}
 	released := 0
 	for i, heading := range headings {
 		if heading[1] == "Unreleased" && i == 0 {
@@ -188,7 +196,14 @@ func TestReleasesHaveDates(t *testing.T) {
 		if line := "- major: " + series[1] + "\n  minor: " + series[2] + "\n"; !strings.Contains(read(t, "deploy", "release", "metadata.yaml"), line) {
 			t.Errorf("deploy/release/metadata.yaml has no series for %s, for which clusterctl would refuse it", version)
 		}
+		if dates[version] != date {
+			t.Errorf("CHANGELOG.md: %s is of %s, in the table of catalog/contract.go of %q", version, date, dates[version])
+		}
+		delete(dates, version)
 		released++
+	}
+	for version := range dates {
+		t.Errorf("catalog/contract.go: release %s has a date, and CHANGELOG.md no heading", version)
 	}
 	if released == 0 {
 		t.Error("CHANGELOG.md has no release")
