@@ -121,6 +121,7 @@ func newRootCommand(before func(*cobra.Command) error, more ...gateway.Group) (*
 	root.AddCommand(
 		newServeCommand(hooks, versions, groups), newCallCommand(hooks), newGetCommand(hooks), newDescribeCommand(),
 		newDashboardCommand(), newBugReportCommand(), newCheckCommand(hooks), newPreflightCommand(hooks, versions),
+		newCallersCommand(),
 		newInfrastructureCommand(hooks), newVersionCommand(),
 	)
 	return root, nil

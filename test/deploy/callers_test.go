@@ -4,7 +4,6 @@
 package deploy
 
 import (
-	"encoding/base64"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -95,8 +94,8 @@ func TestComponentsOfCallers(t *testing.T) {
 	}
 }
 
-// TestGuideGivesClusterAPIItsCertificate runs the guide's commands on a Deployment as Cluster API's are.
-func TestGuideGivesClusterAPIItsCertificate(t *testing.T) {
+// TestClusterAPIGetsItsCertificate gives Deployments as Cluster API's are the certificate, and prints what the guide says.
+func TestClusterAPIGetsItsCertificate(t *testing.T) {
 	if os.Getenv(assetsVariable) == "" {
 		t.Skipf("%s does not name a directory with kube-apiserver, etcd and kubectl", assetsVariable)
 	}
@@ -104,66 +103,122 @@ func TestGuideGivesClusterAPIItsCertificate(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	commands := regexp.MustCompile("(?s)```sh\n(for manager in .*?)```").FindSubmatch(page)
-	if commands == nil {
-		t.Fatal("the guide has no commands for Cluster API's managers")
+	shown := regexp.MustCompile("(?s)```sh\nhookgate callers\n```\n\n```text\n(.*?)```").FindSubmatch(page)
+	if shown == nil {
+		t.Fatal("the guide does not show the command and what it prints")
 	}
 	s := newServer(t)
+	run := func(args ...string) (string, error) {
+		out, err := exec.CommandContext(t.Context(), program(t, gatewayVariable),
+			append([]string{"callers", "--kubeconfig", s.admin}, args...)...).CombinedOutput()
+		return string(out), err
+	}
+	want := func(want string, fails bool, args ...string) {
+		t.Helper()
+		if got, err := run(args...); got != want || (err != nil) != fails {
+			t.Errorf("callers %v: %v\n%s\nwant\n%s", args, err, got, want)
+		}
+	}
 	s.apply(t, []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: hookgate-system}\n"))
+	want("hookgate: there is no Secret hookgate-system/hookgate-cluster-api-client: cert-manager makes it where the gateway is installed; for "+
+		"another namespace, give --namespace\n", true)
 	pair := newPair(t)
-	s.apply(t, marshal(t, &corev1.Secret{
+	certificate := &corev1.Secret{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
 		ObjectMeta: metav1.ObjectMeta{Name: "hookgate-cluster-api-client", Namespace: namespace},
 		Type:       corev1.SecretTypeTLS, Data: map[string][]byte{"ca.crt": pair.CAPEM, "tls.crt": pair.CertPEM, "tls.key": pair.KeyPEM},
-	}))
-	managers := []string{"capi", "capi-kubeadm-control-plane"}
-	for _, m := range managers {
+	}
+	s.apply(t, marshal(t, certificate))
+	want("hookgate: no Deployment has the label cluster.x-k8s.io/provider=cluster-api: is Cluster API installed in this cluster?\n", true)
+	managers := map[string]string{"capi": "cluster-api", "capi-kubeadm-control-plane": "control-plane-kubeadm", "capd": "infrastructure-docker"}
+	for m := range managers {
 		s.apply(t, []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: "+m+"-system}\n"))
+	}
+	install := func(m, version string) {
 		s.apply(t, []byte(`
 apiVersion: apps/v1
 kind: Deployment
-metadata: {name: `+m+`-controller-manager, namespace: `+m+`-system}
+metadata: {name: `+m+`-controller-manager, namespace: `+m+`-system, labels: {cluster.x-k8s.io/provider: `+managers[m]+`}}
 spec:
   selector: {matchLabels: {a: b}}
   template:
     metadata: {labels: {a: b}}
     spec:
       containers:
-      - {name: manager, image: "manager:latest", args: ["--leader-elect"], volumeMounts: [{name: cert, mountPath: /tmp/certs}]}
+      - {name: proxy, image: "proxy:latest"}
+      - {name: manager, image: "registry.example.com:5000/manager:`+version+`", args: ["--leader-elect"], volumeMounts: [{name: cert, mountPath: /tmp/certs}]}
       volumes: [{name: cert, secret: {secretName: webhook}}]
 `))
 	}
-	script := exec.Command("bash", "-euo", "pipefail", "-c", string(commands[1]))
-	script.Dir = absolute(t, filepath.Join("..", ".."))
-	script.Env = append(os.Environ(), "KUBECONFIG="+s.admin, "PATH="+os.Getenv(assetsVariable)+":"+os.Getenv("PATH"))
-	if out, err := script.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	for m := range managers {
+		install(m, "v1.14.2")
 	}
-	for _, m := range managers {
+	all := string(shown[1])
+	want(strings.ReplaceAll(all, "\n", " (dry run)\n"), false, "--dry-run")
+	if got, err := run("--dry-run"); strings.Contains(got, "unchanged") {
+		t.Errorf("a dry run has changed something: %v\n%s", err, got)
+	}
+	want(all, false)
+	unchanged := regexp.MustCompile(": .*").ReplaceAllString(all, ": unchanged")
+	want(unchanged, false)
+	for _, m := range []string{"capi", "capi-kubeadm-control-plane"} {
 		secret := &corev1.Secret{}
 		if err := s.client.Get(t.Context(), client.ObjectKey{Namespace: m + "-system", Name: "hookgate-client"}, secret); err != nil {
 			t.Fatal(err)
 		}
-		if base64.StdEncoding.EncodeToString(secret.Data["tls.key"]) != base64.StdEncoding.EncodeToString(pair.KeyPEM) || secret.Data["ca.key"] != nil {
-			t.Errorf("%s: the Secret has not the client's key", m)
+		if string(secret.Data["tls.key"]) != string(pair.KeyPEM) || len(secret.Data) != 2 || secret.Type != corev1.SecretTypeTLS {
+			t.Errorf("%s: the Secret has not just the client's certificate and key", m)
 		}
-		out, err := kubectl(s.admin, nil, "-n", m+"-system", "get", "deployment", m+"-controller-manager", "-o", "json")
-		if err != nil {
-			t.Fatalf("%v: %s", err, out)
-		}
-		d := &appsv1.Deployment{}
-		if err := yaml.Unmarshal(out, d); err != nil {
-			t.Fatal(err)
-		}
-		pod := d.Spec.Template.Spec
-		given, volume := flags(pod.Containers[0]), pod.Volumes[len(pod.Volumes)-1]
-		mount := pod.Containers[0].VolumeMounts[len(pod.Containers[0].VolumeMounts)-1]
-		if volume.Secret.SecretName != secret.Name || mount.Name != volume.Name ||
+		pod := s.manager(t, m).Spec.Template.Spec
+		given, volume := flags(pod.Containers[1]), pod.Volumes[len(pod.Volumes)-1]
+		mount := pod.Containers[1].VolumeMounts[len(pod.Containers[1].VolumeMounts)-1]
+		if volume.Secret.SecretName != secret.Name || mount.Name != volume.Name || len(pod.Containers[0].Args) > 0 ||
 			!strings.HasPrefix(given["--runtime-extension-client-key-file"], mount.MountPath+"/tls.key") ||
 			!strings.HasPrefix(given["--runtime-extension-client-cert-file"], mount.MountPath+"/tls.crt") {
 			t.Errorf("%s: flags %v, mount %+v of %+v", m, given, mount, volume)
 		}
 	}
+	if got := flags(s.manager(t, "capd").Spec.Template.Spec.Containers[1]); len(got) > 0 {
+		t.Errorf("a manager that calls no hooks has %v", got)
+	}
+	// An upgrade replaces a Deployment, and cert-manager may have made another certificate.
+	if out, err := kubectl(s.admin, nil, "-n", "capi-system", "delete", "deployment", "capi-controller-manager"); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	install("capi", "v1.15.0")
+	certificate.Data["tls.crt"] = newPair(t).CertPEM
+	s.apply(t, marshal(t, certificate))
+	lines := strings.SplitAfter(all, "\n")
+	updated := func(line string) string { return strings.Replace(line, "created", "updated", 1) }
+	lineOf := func(i int) string { return strings.SplitAfter(unchanged, "\n")[i] }
+	want(updated(lines[0])+lineOf(1)+updated(lines[2])+lines[3], false)
+	// The kubeadm control plane knows the flags since v1.12.
+	if out, err := kubectl(s.admin, nil, "-n", "capi-kubeadm-control-plane-system", "delete", "deployment", "--all"); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	install("capi-kubeadm-control-plane", "v1.11.4")
+	const older = "Deployment capi-kubeadm-control-plane-system/capi-kubeadm-control-plane-controller-manager: left alone: it calls no hooks before v1.12\n"
+	want(older+lineOf(2)+lineOf(3), false)
+	if out, err := kubectl(s.admin, nil, "-n", "capi-system", "patch", "deployment", "capi-controller-manager", "--type", "json", "-p",
+		`[{"op": "replace", "path": "/spec/template/spec/containers/1/args/1", "value": "--runtime-extension-client-cert-file=/mine/tls.crt"}]`); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	want(older+"hookgate: Deployment capi-system/capi-controller-manager: it has --runtime-extension-client-cert-file=/mine/tls.crt already: "+
+		"let its CA sign callers of the gateway, or remove the flag, and try again\n", true)
+}
+
+// manager returns the Deployment of a manager.
+func (s *server) manager(t *testing.T, name string) *appsv1.Deployment {
+	t.Helper()
+	out, err := kubectl(s.admin, nil, "-n", name+"-system", "get", "deployment", name+"-controller-manager", "-o", "json")
+	if err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	d := &appsv1.Deployment{}
+	if err := yaml.Unmarshal(out, d); err != nil {
+		t.Fatal(err)
+	}
+	return d
 }
 
 // TestCallersOfTheDocs starts the gateway with the file of callers that the page shows.
