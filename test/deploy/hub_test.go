@@ -182,6 +182,7 @@ func TestHub(t *testing.T) {
 			if !h.readOnly {
 				s.call(t, g, certs, roles)
 				s.scrape(t, g, certs, roles)
+				s.write(t, h.group, roles)
 			}
 			granted := rightsOf(t, objects)
 			if h.readOnly {
@@ -539,6 +540,30 @@ func (s *server) call(t *testing.T, g *process.Gateway, certs *devcert.Pair, rol
 		}
 		if resp.StatusCode != c.code {
 			t.Errorf("call of %q, %d certificates: %s, want %d: %.200s", c.account, len(c.certificate), resp.Status, c.code, body)
+		}
+	}
+}
+
+// write writes ExtensionConfigs and policies as those to whom one of the two roles for that is bound: each may do its
+// own, and not the other's.
+func (s *server) write(t *testing.T, group string, roles []rights.Role) {
+	t.Helper()
+	config := `{"apiVersion":"` + group + `/v1beta2","kind":"ExtensionConfig","metadata":{"name":"new"},"spec":{"clientConfig":{"url":"https://new.example"}}}`
+	policy := `{"apiVersion":"hookgate.dev/v1alpha1","kind":"ExtensionPolicy","metadata":{"name":"new"},"spec":{"targetRef":{"name":"new"},"hooks":["AfterClusterUpgrade"]}}`
+	for role, own := range map[string]string{"hookgate-registrar": config, "hookgate-policy-author": policy} {
+		s.bind(t, role, role, roles)
+		as := "--as=system:serviceaccount:default:" + role
+		for _, object := range []string{config, policy} {
+			if out, err := kubectl(s.admin, []byte(object), "create", "-f", "-", as); (err == nil) != (object == own) || err != nil && !strings.Contains(string(out), "forbidden") {
+				t.Errorf("%s creates %.90s: %v: %s", role, object, err, out)
+			}
+		}
+		kind := "extensionpolicies"
+		if own == config {
+			kind = "extensionconfigs." + group
+		}
+		if out, err := kubectl(s.admin, nil, "delete", kind, "new", as); err != nil {
+			t.Errorf("%s deletes %s: %v: %s", role, kind, err, out)
 		}
 	}
 }
