@@ -40,7 +40,7 @@ func leaseName(group, watchFilter string) string {
 // source fills the registry.
 type source interface {
 	Run(ctx context.Context) error
-	NamespaceLabels(name string) map[string]string
+	NamespaceLabels(name string) (labels map[string]string, known bool)
 }
 
 // clusterOptions are the flags about ExtensionConfigs in a cluster. Those that Cluster API's managers have, too, have
@@ -232,7 +232,7 @@ func (o *serveOptions) newSource(
 		})
 	case o.extensionConfigs != "":
 		return directory.New(directory.Config{
-			Dir: o.extensionConfigs, Catalog: hooks, Registry: reg, Discoverer: d, References: references,
+			Dir: o.extensionConfigs, StateDir: o.stateDir, Catalog: hooks, Registry: reg, Discoverer: d, References: references,
 			Losses: losses,
 			Logger: logger, Resync: o.resync, Observer: observer,
 		})
@@ -250,6 +250,9 @@ func (o *serveOptions) wantsCluster() bool { return o.extensionConfigs == "" && 
 // checkSource returns an error of usage unless the flags name one source of registrations.
 func (o *serveOptions) checkSource() error {
 	switch {
+	case o.stateDir != "" && o.extensionConfigs == "":
+		return usagef("--state-dir is for --extension-configs: with a cluster, the status of the ExtensionConfigs is the " +
+			"state, and with --sidecar the gateway waits for its extension; leave it out")
 	case o.sidecar != "" && o.extensionConfigs != "":
 		return usagef("--sidecar and --extension-configs: the gateway answers for the one extension beside it " +
 			"or for those of a directory; leave one of them out")

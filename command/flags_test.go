@@ -122,6 +122,8 @@ func TestServeFlags(t *testing.T) {
 		"MissingCertificates":  {[]string{"--extension-configs", configs, "--cert-dir", configs}, nil, "tls.crt is missing", exitFailed},
 		"NoSource":             {[]string{"--cert-dir", certs}, nil, "--extension-configs is required", exitUsage},
 		"DirectoryAndCluster":  {directory, []string{"--kubeconfig", kubeconfig}, "--extension-configs and --kubeconfig: ", exitUsage},
+		"StateOfACluster":      {[]string{"--kubeconfig", kubeconfig, "--cert-dir", certs}, []string{"--state-dir", certs}, "--state-dir is for --extension-configs: ", exitUsage},
+		"StateThatIsAFile":     {directory, []string{"--state-dir", kubeconfig}, "state: mkdir ", exitFailed},
 		"DirectoryAndSidecar":  {directory, []string{"--sidecar", "grpc://127.0.0.1:1"}, "--sidecar and --extension-configs: ", exitUsage},
 		"SidecarAndCluster":    {sidecar, []string{"--kubeconfig", kubeconfig}, "--sidecar and --kubeconfig: ", exitUsage},
 		"SidecarURL":           {[]string{"--sidecar", "http://127.0.0.1:1", "--cert-dir", certs}, nil, "--sidecar: ", exitUsage},

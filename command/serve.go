@@ -22,6 +22,7 @@ type serveOptions struct {
 	groups   []gateway.Group
 
 	extensionConfigs  string
+	stateDir          string
 	sidecar           string
 	httpAddress       string
 	grpcAddress       string
@@ -67,6 +68,9 @@ func newServeCommand(
 	f.StringVar(&o.extensionConfigs, "extension-configs", "",
 		"directory with manifests of ExtensionConfigs (and of Namespaces and CustomResourceDefinitions, for "+
 			"their labels); followed while the gateway runs")
+	f.StringVar(&o.stateDir, "state-dir", "",
+		"directory in which the gateway keeps, with --extension-configs, which handlers extensions have, so that it "+
+			"knows them when it restarts while one is down; made if need be; for one gateway alone")
 	f.StringVar(&o.sidecar, "sidecar", "",
 		"URL of the one extension that the gateway runs beside and serves alone, over gRPC: grpc://127.0.0.1:9090, or "+
 			"unix:///run/extension.sock; its handlers keep their names")

@@ -91,6 +91,6 @@ func TestHangupReadsFilesAgain(t *testing.T) {
 		t.Fatal(err)
 	}
 	g.Expect(t, `SIGHUP: files are read again`)
-	g.Expect(t, `all are unregistered" .*extensionConfigs=1 confirmed=true`)
+	g.Expect(t, `all are unregistered" .*extensionConfigs=1`)
 	g.WaitReady(t)
 }

@@ -97,8 +97,8 @@ func (d *Dispatcher) dispatchIn(ctx context.Context, snapshot *registry.Snapshot
 			one, err = named(ctx, snapshot, r, &m)
 			return cmp.Or(m.namespacesErr, err)
 		}
-		targets = matching(ctx, snapshot, r, &m)
-		return m.namespacesErr
+		targets, err = matching(ctx, snapshot, r, &m)
+		return cmp.Or(m.namespacesErr, err)
 	})
 	switch {
 	case err != nil:

@@ -30,7 +30,7 @@ import (
 // noNamespaces knows no labels of namespaces, so that only empty namespaceSelectors match.
 type noNamespaces struct{}
 
-func (noNamespaces) NamespaceLabels(string) map[string]string { return nil }
+func (noNamespaces) NamespaceLabels(string) (map[string]string, bool) { return nil, true }
 
 // A program that embeds the gateway registers handlers itself, and chooses how they are called. Here, the handlers are
 // functions of the program; extension.NewProtocols calls extensions over REST and gRPC.

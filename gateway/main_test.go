@@ -28,11 +28,11 @@ const (
 // fixedNamespaces are the labels of namespaces by name.
 type fixedNamespaces map[string]map[string]string
 
-func (n fixedNamespaces) NamespaceLabels(name string) map[string]string {
+func (n fixedNamespaces) NamespaceLabels(name string) (map[string]string, bool) {
 	if l, ok := n[name]; ok {
-		return l
+		return l, true
 	}
-	return map[string]string{"kubernetes.io/metadata.name": name}
+	return map[string]string{"kubernetes.io/metadata.name": name}, false
 }
 
 // answers are what handlers answer, by registered name.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -18,15 +19,14 @@ import (
 	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/policy"
-	"github.com/hookgate/hookgate/registry"
 )
 
 // Namespaces returns the labels of namespaces. Implementations are safe for concurrent use and do not block, because
 // calls wait for them.
 type Namespaces interface {
-	// NamespaceLabels returns the labels of a namespace, kubernetes.io/metadata.name among them. It returns that one
-	// for a namespace that is not known, too. Callers do not change the map.
-	NamespaceLabels(name string) map[string]string
+	// NamespaceLabels returns the labels of a namespace, kubernetes.io/metadata.name among them, and reports whether
+	// these are all: of a namespace that is not known, it returns that one alone. Callers do not change the map.
+	NamespaceLabels(name string) (labels map[string]string, known bool)
 }
 
 // matcher matches one request against the selectors and conditions of handlers. It reads labels and variables once, on
@@ -87,23 +87,36 @@ func (m *matcher) readNamespacesOf() {
 	m.readNamespaces = true
 }
 
-// matchesNamespaces reports whether the namespaceSelector of the handler's ExtensionConfig matches every namespace of
-// the request. A request about no object, such as one of DiscoverVariables, matches every selector. If namespacesErr is
+// matchesNamespaces reports whether the namespaceSelector of an ExtensionConfig, which may be nil, matches every
+// namespace of the request. A request about no object, such as one of DiscoverVariables, matches every selector. If one
+// that does not match depends on labels of a namespace that is not known, unknown is that namespace. If namespacesErr is
 // set then, the answer means nothing.
-func (m *matcher) matchesNamespaces(e *registry.Entry) bool {
-	selector := e.Registration.NamespaceSelector
+func (m *matcher) matchesNamespaces(selector labels.Selector) (matches bool, unknown string) {
 	if selector == nil || selector.Empty() {
-		return true
+		return true, ""
 	}
 	if !m.readNamespaces {
 		m.readNamespacesOf()
 	}
 	for _, n := range m.namespaces {
-		if !selector.Matches(labels.Set(m.namespaceLabels.NamespaceLabels(n))) {
-			return false
+		of, known := m.namespaceLabels.NamespaceLabels(n)
+		if selector.Matches(labels.Set(of)) {
+			continue
 		}
+		if known || !mayMatch(selector, labels.Set(of)) {
+			return false, ""
+		}
+		unknown = n
 	}
-	return true
+	return unknown == "", unknown
+}
+
+// mayMatch reports whether a selector may match a namespace of which only these labels are known.
+func mayMatch(selector labels.Selector, known labels.Set) bool {
+	requirements, selectable := selector.Requirements()
+	return selectable && !slices.ContainsFunc(requirements, func(r labels.Requirement) bool {
+		return known.Has(r.Key()) && !r.Matches(known)
+	})
 }
 
 // matchesPolicy reports whether a policy, which may be nil, lets its handler be called. An error, a *hook.Error, means

@@ -45,7 +45,9 @@ func TestDispatchSelectsByNamespace(t *testing.T) {
 	blue := registrationOf("blue", handlerOf("v", "BeforeClusterCreate", hook.Fail))
 	blue.NamespaceSelector = byName
 	r := filled(t, red, blue)
-	namespaces := fixedNamespaces{"red-1": {"team": "red"}}
+	namespaces := fixedNamespaces{
+		"red-1": {"team": "red"}, "blue-1": {"kubernetes.io/metadata.name": "blue-1"}, "green": {"kubernetes.io/metadata.name": "green"},
+	}
 	item := func(namespace string) *hooksv1alpha1.GeneratePatchesRequestItem {
 		return &hooksv1alpha1.GeneratePatchesRequestItem{HolderReference: &hooksv1alpha1.HolderReference{Namespace: namespace}}
 	}

@@ -41,9 +41,9 @@ func TestNamespacesOf(t *testing.T) {
 // countedNamespaces counts the look-ups of labels.
 type countedNamespaces struct{ lookups int }
 
-func (n *countedNamespaces) NamespaceLabels(string) map[string]string {
+func (n *countedNamespaces) NamespaceLabels(string) (map[string]string, bool) {
 	n.lookups++
-	return nil
+	return nil, true
 }
 
 // Each namespace is looked up for each handler with a selector, so that there are not as many as items.
@@ -83,7 +83,10 @@ func TestNamespacesOfARequestAreLimited(t *testing.T) {
 			m := matcher{namespaceLabels: counted, versions: allVersions}
 			err := m.read(r2)
 			if err == nil {
-				err = wantOne(r2.Hook, matching(t.Context(), r.Snapshot(), r2, &m))
+				var targets []target
+				if targets, err = matching(t.Context(), r.Snapshot(), r2, &m); err == nil {
+					err = wantOne(r2.Hook, targets)
+				}
 			}
 			if hook.KindOf(err) != tc.kind || counted.lookups != tc.lookups {
 				t.Errorf("%s, %d namespaces: %v after %d look-ups, want %v after %d",
@@ -158,6 +161,6 @@ func TestNamesThatDifferOnlyInCase(t *testing.T) {
 // tieredNamespaces has namespaces whose label tier is their name.
 type tieredNamespaces struct{}
 
-func (tieredNamespaces) NamespaceLabels(name string) map[string]string {
-	return map[string]string{"tier": name}
+func (tieredNamespaces) NamespaceLabels(name string) (map[string]string, bool) {
+	return map[string]string{"tier": name}, true
 }

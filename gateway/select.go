@@ -31,8 +31,7 @@ func named(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) (ta
 		}
 	}
 	if !ok {
-		return target{}, hook.Errorf(hook.UnknownHandler, "no handler %q: the handlers of %s are %s",
-			r.Handler, r.Hook.Hook, names(s.Handlers(r.Hook.GroupHook())))
+		return target{}, noHandler(s, r)
 	}
 	if served := e.Handler.Hook.GroupHook(); served != r.Hook.GroupHook() &&
 		(!r.Hook.Singleton() || served.Group != r.Hook.Group) {
@@ -42,7 +41,7 @@ func named(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) (ta
 	if r.Hook.Singleton() {
 		return target{entry: e}, nil // a discovery is about no object that a policy could select
 	}
-	if !m.matchesNamespaces(e) {
+	if matches, _ := m.matchesNamespaces(e.Registration.NamespaceSelector); !matches {
 		return target{}, hook.Errorf(hook.UnknownHandler,
 			"handler %q is not for namespace %q: the namespaceSelector of ExtensionConfig %q does not match",
 			e.Name, text.Cut(text.Join(m.namespaces, ", ", maxNames), limits.QuotedBytes), e.Registration.Name)
@@ -55,20 +54,83 @@ func named(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) (ta
 	return target{e, err}, nil
 }
 
+// noHandler returns the error of a request that names a handler which is not served.
+func noHandler(s *registry.Snapshot, r Request) error {
+	if u, ok := s.UndiscoveredOf(r.Handler); ok {
+		return hook.Errorf(hook.UnknownHandler, "no handler %q: %s has not been discovered yet", r.Handler, u)
+	}
+	if h, p, ok := s.WithheldAs(r.Handler); ok {
+		return hook.Errorf(hook.UnknownHandler, "handler %q is not served: spec.hooks of ExtensionPolicy %q does not "+
+			"have %s", r.Handler, p.Name, h.Hook.Hook)
+	}
+	return hook.Errorf(hook.UnknownHandler, "no handler %q: the handlers of %s are %s",
+		r.Handler, r.Hook.Hook, names(s.Handlers(r.Hook.GroupHook())))
+}
+
 // matching returns the handlers of the hook that the request is for, by name: both their namespaceSelector and their
-// policy match, or their policy could not be evaluated.
-func matching(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) []target {
+// policy match, or their policy could not be evaluated. It returns an error if there may be more of them than are
+// known: an answer without these would say yes for somebody who was not asked. Hooks that one handler answers need it
+// only if none is known.
+func matching(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) ([]target, error) {
 	all := s.Handlers(r.Hook.GroupHook())
 	targets := make([]target, 0, len(all))
+	var unsure error
 	for _, e := range all {
-		if !m.matchesNamespaces(e) {
+		matches, unknown := m.matchesNamespaces(e.Registration.NamespaceSelector)
+		if unknown != "" && unsure == nil {
+			unsure = unknownNamespace(unknown, e.Registration.Name)
+		}
+		if !matches {
 			continue
 		}
 		if matches, err := m.matchesPolicy(ctx, e.Policy); matches || err != nil {
 			targets = append(targets, target{e, err})
 		}
 	}
-	return targets
+	if !r.Hook.Mergeable && len(targets) > 0 {
+		return targets, nil
+	}
+	if unsure == nil {
+		unsure = unasked(ctx, s, r, m)
+	}
+	return targets, unsure
+}
+
+// unasked returns an error if ExtensionConfigs whose handlers are not known may have one that the request is for, and
+// calls have to wait for them.
+func unasked(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) error {
+	var awaited []string
+	for _, u := range s.Undiscovered() {
+		policies := s.Policies(u.Name)
+		if u.Effect(policies.All) == hook.Ignore || !policies.All.Allows(r.Hook.Hook) {
+			continue
+		}
+		if matches, unknown := m.matchesNamespaces(u.NamespaceSelector); !matches && unknown == "" {
+			continue
+		}
+		// A handler with a policy of its own may be called where those without are not.
+		if len(policies.Handlers) == 0 {
+			if matches, err := m.matchesPolicy(ctx, policies.All); !matches && err == nil {
+				continue
+			}
+		}
+		awaited = append(awaited, u.String())
+	}
+	if len(awaited) == 0 {
+		return nil
+	}
+	return notDiscovered(awaited)
+}
+
+func notDiscovered(awaited []string) error {
+	return hook.Errorf(hook.NotReady, "some handlers are not known yet, those of %s: the log says why; mend or delete it, "+
+		"or set onUndiscovered: Ignore in its ExtensionPolicy", text.Join(awaited, ", ", maxNames))
+}
+
+func unknownNamespace(namespace, extensionConfig string) error {
+	return hook.Errorf(hook.NotReady, "the labels of namespace %q, on which the namespaceSelector of ExtensionConfig %q "+
+		"depends, are not known: try again, or add the Namespace to the directory of manifests",
+		text.Cut(namespace, limits.QuotedBytes), extensionConfig)
 }
 
 func wantOne(h *catalog.Hook, targets []target) error {

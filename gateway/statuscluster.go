@@ -23,7 +23,8 @@ func (r *Reporter) Cluster(namespace, name string) *status.Cluster {
 			c.Holds = append(c.Holds, h)
 		}
 	}
-	of := labels.Set(r.Namespaces.NamespaceLabels(namespace))
+	known, _ := r.Namespaces.NamespaceLabels(namespace)
+	of := labels.Set(known)
 	for _, hub := range r.Catalog.Hubs() {
 		var handlers []status.HookedHandler
 		for _, e := range snapshot.Handlers(hub.GroupHook()) {

@@ -6,6 +6,7 @@ package policy
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/labels"
@@ -38,6 +39,10 @@ type Policy struct {
 	Circuit *circuit.Settings
 	// CacheTTL is for how long answers of deterministic hooks are kept. Zero means that they are not.
 	CacheTTL time.Duration
+	// Hooks and OnUndiscovered concern the whole extension, too. Hooks are the only hooks whose handlers it may
+	// register; empty means all. OnUndiscovered is Fail or Ignore, or empty for the default of the registration.
+	Hooks          []string
+	OnUndiscovered hook.FailurePolicy
 
 	// ObjectSelector matches the labels of the object that a request is about. Nil matches all.
 	ObjectSelector labels.Selector
@@ -70,4 +75,9 @@ func (p *Policy) String() string {
 		return fmt.Sprintf("ExtensionPolicy %q", p.Name)
 	}
 	return fmt.Sprintf("ExtensionPolicy %q over %q", p.Name, p.Wider)
+}
+
+// Allows reports whether p, which may be nil, lets the extension register handlers of a hook.
+func (p *Policy) Allows(hookName string) bool {
+	return p == nil || len(p.Hooks) == 0 || slices.Contains(p.Hooks, hookName)
 }

@@ -54,6 +54,7 @@ func (d *draft) put(name string, added *config) {
 			d.relabel(e, nil)
 		}
 	}
+	d.discover(name)
 	if delete(d.byConfig, name); added != nil {
 		d.byConfig[name] = added
 		for _, e := range added.entries {
@@ -153,19 +154,24 @@ func hooksOf(entries []*Entry) map[hook.GroupHook][]*Entry {
 	return hooks
 }
 
-// newConfig returns reg with its entries, to which it applies the policies.
+// newConfig returns reg with its entries, to which it applies the policies. Handlers that the policy for all does not
+// allow have no entry.
 func (s *Snapshot) newConfig(reg *Registration, policies Policies) *config {
-	c := &config{registration: reg, entries: make([]*Entry, len(reg.Handlers))}
-	for i, h := range reg.Handlers {
+	c := &config{registration: reg, entries: make([]*Entry, 0, len(reg.Handlers))}
+	for _, h := range reg.Handlers {
+		if !policies.All.Allows(h.Hook.Hook) {
+			c.withheld = append(c.withheld, h)
+			continue
+		}
 		name, label := h.Name, h.Name
 		if !s.sole {
 			name += "." + reg.Name
 			label = Label(name)
 		}
 		p := policies.Of(h.Name)
-		c.entries[i] = &Entry{
+		c.entries = append(c.entries, &Entry{
 			Name: name, Label: label, Handler: override(h, p), Registration: reg, Policy: p, ExtensionPolicy: policies.All,
-		}
+		})
 	}
 	return c
 }

@@ -44,3 +44,12 @@ func splitLabel(label string) (handler, config string, ok bool) {
 	handler, config, ok = strings.Cut(label, labelSeparator)
 	return handler, config, ok && !hashed(handler, config)
 }
+
+// splitName splits a registered name, or a label without a hash, in any letter case.
+func splitName(name string) (handler, config string, ok bool) {
+	name = strings.ToLower(name)
+	if handler, config, ok = strings.Cut(name, "."); ok {
+		return handler, config, true
+	}
+	return splitLabel(name)
+}

@@ -108,16 +108,17 @@ func (r *Registry) ApplyAll(regs []Registration) []error {
 	return errs
 }
 
-// Remove removes the registration of an ExtensionConfig, if it exists.
+// Remove removes the registration of an ExtensionConfig, if it exists, and what stands for it while it is not known.
 func (r *Registry) Remove(name string) { r.RemoveAll([]string{name}) }
 
-// RemoveAll removes the registrations of ExtensionConfigs that exist, which is visible at once.
+// RemoveAll is Remove for several ExtensionConfigs, or keys of SetUndiscovered, which is visible at once.
 func (r *Registry) RemoveAll(names []string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	var d *draft
 	for _, name := range names {
-		if _, ok := r.current.Load().byConfig[name]; ok {
+		_, registered := r.current.Load().byConfig[name]
+		if _, awaited := r.current.Load().findUndiscovered(name); registered || awaited {
 			if d == nil {
 				d = r.current.Load().draft()
 			}

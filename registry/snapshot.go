@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/policy"
 )
 
 // Snapshot is the state of a Registry at one moment. It never changes, so it is safe for concurrent use; callers must
@@ -24,6 +25,7 @@ type Snapshot struct {
 	byHook        map[hook.GroupHook][]*Entry
 	byConfig      map[string]*config
 	policies      map[string]Policies // by ExtensionConfig, registered or not
+	undiscovered  []*Undiscovered     // by key
 	// byHashedLabel holds the few labels from which names cannot be read back. The others need no map, which would be
 	// the largest one that every update copies.
 	byHashedLabel map[string]*Entry
@@ -33,6 +35,7 @@ type Snapshot struct {
 type config struct {
 	registration *Registration
 	entries      []*Entry // ordered by the handlers' own names
+	withheld     []Handler
 }
 
 func (c *config) handler(name string) (*Entry, bool) {
@@ -122,4 +125,29 @@ func (s *Snapshot) HandlersOf(extensionConfig string) []*Entry {
 		return nil
 	}
 	return c.entries
+}
+
+// Withheld returns the handlers of an ExtensionConfig that are not served, because its policy does not list their
+// hooks, ordered by their own names.
+func (s *Snapshot) Withheld(extensionConfig string) []Handler {
+	c, ok := s.byConfig[extensionConfig]
+	if !ok {
+		return nil
+	}
+	return c.withheld
+}
+
+// WithheldAs returns the handler that has a registered name, or a label without a hash, and is withheld, with the
+// policy that withholds it.
+func (s *Snapshot) WithheldAs(name string) (Handler, *policy.Policy, bool) {
+	handler, extensionConfig, ok := splitName(name)
+	if !ok {
+		return Handler{}, nil, false
+	}
+	withheld := s.Withheld(extensionConfig)
+	i := slices.IndexFunc(withheld, func(h Handler) bool { return h.Name == handler })
+	if i < 0 {
+		return Handler{}, nil, false
+	}
+	return withheld[i], s.policies[extensionConfig].All, true
 }

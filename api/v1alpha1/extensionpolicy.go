@@ -43,11 +43,13 @@ type ExtensionPolicy struct {
 
 // ExtensionPolicySpec is the target of a policy, and what it changes there.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.timeoutSeconds) || has(self.failurePolicy) || has(self.order) || has(self.objectSelector) || has(self.matchConditions) || has(self.protocol) || has(self.clusterAPIVersion) || has(self.limits) || has(self.circuit) || has(self.cache)",message="must set at least one of protocol, clusterAPIVersion, timeoutSeconds, failurePolicy, order, objectSelector, matchConditions, limits, circuit and cache"
+// +kubebuilder:validation:XValidation:rule="has(self.timeoutSeconds) || has(self.failurePolicy) || has(self.order) || has(self.objectSelector) || has(self.matchConditions) || has(self.protocol) || has(self.clusterAPIVersion) || has(self.limits) || has(self.circuit) || has(self.cache) || has(self.hooks) || has(self.onUndiscovered)",message="must set at least one of protocol, clusterAPIVersion, timeoutSeconds, failurePolicy, order, objectSelector, matchConditions, limits, circuit, cache, hooks and onUndiscovered"
 // +kubebuilder:validation:XValidation:rule="!has(self.protocol) || !has(self.targetRef.handler)",message="protocol is for all handlers of an extension: leave targetRef.handler out"
 // +kubebuilder:validation:XValidation:rule="!has(self.limits) || !has(self.targetRef.handler)",message="limits are for all handlers of an extension: leave targetRef.handler out"
 // +kubebuilder:validation:XValidation:rule="!has(self.circuit) || !has(self.targetRef.handler)",message="circuit is for all handlers of an extension: leave targetRef.handler out"
 // +kubebuilder:validation:XValidation:rule="!has(self.cache) || !has(self.targetRef.handler)",message="cache is for all handlers of an extension: leave targetRef.handler out"
+// +kubebuilder:validation:XValidation:rule="!has(self.hooks) || !has(self.targetRef.handler)",message="hooks are for all handlers of an extension: leave targetRef.handler out"
+// +kubebuilder:validation:XValidation:rule="!has(self.onUndiscovered) || !has(self.targetRef.handler)",message="onUndiscovered is for all handlers of an extension: leave targetRef.handler out"
 type ExtensionPolicySpec struct {
 	// targetRef selects the handlers that the policy applies to.
 	// +required
@@ -114,6 +116,24 @@ type ExtensionPolicySpec struct {
 	// a policy for one handler cannot set it.
 	// +optional
 	Cache *Cache `json:"cache,omitempty"`
+
+	// hooks are the names of the only hooks whose handlers the extension may register, such as BeforeClusterDelete.
+	// Handlers of other hooks wait: they are neither called nor offered to callers. Without it, the extension may
+	// register handlers of all hooks. It applies to the whole extension, so a policy for one handler cannot set it.
+	// +listType=set
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:MinLength=1
+	// +kubebuilder:validation:items:MaxLength=63
+	// +optional
+	Hooks []string `json:"hooks,omitempty"`
+
+	// onUndiscovered decides the result of calls that go to all handlers of a hook while the handlers of the extension
+	// are not known: Fail fails them, Ignore answers without the extension. The default is Fail for an extension that
+	// was discovered before, and for those that a gateway of a directory without state finds when it starts, and
+	// Ignore otherwise. It applies to the whole extension, so a policy for one handler cannot set it.
+	// +optional
+	OnUndiscovered FailurePolicy `json:"onUndiscovered,omitempty"`
 }
 
 // Limits bounds the calls to an extension. Each replica of the gateway counts its own.

@@ -4,6 +4,7 @@
 package discovery
 
 import (
+	"cmp"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -11,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"github.com/hookgate/hookgate/controllers/extensionconfig"
+	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/policy"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -66,8 +68,34 @@ func (s *PolicySet) ClusterAPIVersion(extensionConfig string, h registry.Handler
 	return (*s.resolved.Load())[extensionConfig].Override(h).ClusterAPIVersion
 }
 
+// Split splits the handlers that an extension has registered into those that its policy allows, and those that wait.
+func (s *PolicySet) Split(extensionConfig string, handlers []registry.Handler) (
+	allowed, withheld []registry.Handler, by *policy.Policy,
+) {
+	by = (*s.resolved.Load())[extensionConfig].All
+	for _, h := range handlers {
+		if by.Allows(h.Hook.Hook) {
+			allowed = append(allowed, h)
+		} else {
+			withheld = append(withheld, h)
+		}
+	}
+	return allowed, withheld, by
+}
+
+// OnUndiscovered returns what becomes of calls to all handlers of a hook because those of x are not known; empty if they
+// are.
+func (s *PolicySet) OnUndiscovered(x *extensionconfig.Extension) hook.FailurePolicy {
+	if _, known := s.registry.has(x.Name, ""); known {
+		return ""
+	}
+	u := registry.Undiscovered{Default: x.OnUndiscovered()}
+	return u.Effect((*s.resolved.Load())[x.Name].All)
+}
+
 // Set replaces the policies in the registry. Their targets need not exist yet. It returns, in order, the names of the
-// ExtensionConfigs whose protocol has changed, or the version of objects that one of their handlers is called with.
+// ExtensionConfigs whose protocol has changed, the version of objects that one of their handlers is called with, which
+// hooks they may register, or what becomes of calls while their handlers are not known.
 func (s *PolicySet) Set(policies []extensionconfig.Policy) (changed []string) {
 	s.policies = policies
 	// A missing target makes no difference.
@@ -92,11 +120,19 @@ func (s *PolicySet) Set(policies []extensionconfig.Policy) (changed []string) {
 		names[name] = true
 	}
 	for _, name := range slices.Sorted(maps.Keys(names)) {
-		if before[name] != now[name] || !maps.Equal(versionsIn(previous[name]), versionsIn(resolved[name])) {
+		if before[name] != now[name] || !maps.Equal(versionsIn(previous[name]), versionsIn(resolved[name])) ||
+			!registersAlike(previous[name].All, resolved[name].All) {
 			changed = append(changed, name)
 		}
 	}
 	return changed
+}
+
+// registersAlike reports whether two policies, which may be nil, register the same handlers of an extension.
+func registersAlike(a, b *policy.Policy) bool {
+	none := &policy.Policy{}
+	a, b = cmp.Or(a, none), cmp.Or(b, none)
+	return slices.Equal(a.Hooks, b.Hooks) && a.OnUndiscovered == b.OnUndiscovered
 }
 
 // versionsIn returns the versions of objects in policies by handler, with "" for all handlers, or nil if no policy

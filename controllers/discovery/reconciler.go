@@ -20,6 +20,7 @@ import (
 	"github.com/hookgate/hookgate/convert"
 	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/connect"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -35,8 +36,10 @@ const (
 type Registry interface {
 	// ApplyAll adds or replaces registrations, and returns the error of each that it refuses.
 	ApplyAll(regs []registry.Registration) []error
-	// RemoveAll removes the registrations of ExtensionConfigs, of those that exist.
+	// RemoveAll removes the registrations of ExtensionConfigs, of those that exist, and what SetUndiscovered has added.
 	RemoveAll(names []string)
+	// SetUndiscovered adds or replaces ExtensionConfigs whose handlers are not known, until they are registered.
+	SetUndiscovered(all []registry.Undiscovered)
 	// SetAllPolicies replaces the policies for the handlers of ExtensionConfigs, by name, which need not be registered.
 	SetAllPolicies(byConfig map[string]registry.Policies)
 	SetReady()
@@ -117,6 +120,7 @@ type state struct {
 	failure    string // what the last attempt failed with, empty after a success
 	skipped    []extension.Skipped
 	paused     bool
+	refused    bool // the gateway may not call it
 }
 
 // NewReconciler returns a Reconciler.
@@ -183,6 +187,8 @@ func (r *Reconciler) Reconcile(ctx context.Context, x extensionconfig.Extension)
 		HealthUnchecked: found.HealthUnchecked, Misspelt: found.Misspelt,
 	})
 	if err != nil {
+		s.refused = errors.Is(err, connect.ErrNotAllowed) || hook.KindOf(err) == hook.Loop
+		r.await(offered, states)
 		logFailure(logger, s, &x, err)
 		return extension.Discovered{}, err
 	}
@@ -358,6 +364,11 @@ func logFailure(logger *slog.Logger, s *state, x *extensionconfig.Extension, err
 	s.failure = err.Error()
 	served := "nothing is served for it yet"
 	switch {
+	case s.applied == nil && s.refused:
+	case s.applied == nil && x.Awaited:
+		served += "; calls to all handlers of a hook fail, unless its policy has onUndiscovered: Ignore"
+	case s.applied == nil:
+		served += "; calls to all handlers of a hook are answered without it, unless its policy has onUndiscovered: Fail"
 	case s.applied != nil && extensionconfig.SameClient(s.applied.ClientConfig, x.ClientConfig):
 		served = fmt.Sprintf("its %d last known handlers stay served", len(s.applied.Handlers))
 	case s.applied != nil:

@@ -35,6 +35,7 @@ func (r *Reconciler) Serves(x *extensionconfig.Extension) bool {
 }
 
 func (r *Reconciler) serveAll(xs []Known, states []*state) []error {
+	defer r.await(xs, states)
 	errs := make([]error, len(xs))
 	var offers []offer
 	var indexes []int // into xs
@@ -75,7 +76,7 @@ func (k *Known) next(s *state) (next registry.Registration, ok bool) {
 		next.Handlers = x.LastKnown
 	case x.Paused && s.applied != nil:
 		return next, false
-	case !s.discovered && len(x.LastKnown) > 0:
+	case !s.discovered && (len(x.LastKnown) > 0 || x.Discovered):
 		next.Handlers = x.LastKnown
 	case s.applied != nil && extensionconfig.SameClient(s.applied.ClientConfig, x.ClientConfig):
 		next.Handlers = s.applied.Handlers
@@ -83,6 +84,42 @@ func (k *Known) next(s *state) (next registry.Registration, ok bool) {
 		return next, false
 	}
 	return next, true
+}
+
+// await tells the registry which of xs have unknown handlers. Those that are paused, or that the gateway may not call,
+// are not asked in any case.
+func (r *Reconciler) await(xs []Known, states []*state) {
+	var unknown []registry.Undiscovered
+	var others []string
+	for i := range xs {
+		x, s := &xs[i].Extension, states[i]
+		switch {
+		case s.applied != nil:
+		case x.Paused || s.refused:
+			others = append(others, x.Name)
+		default:
+			unknown = append(unknown, registry.Undiscovered{
+				Name: x.Name, NamespaceSelector: x.NamespaceSelector, Default: x.OnUndiscovered(),
+			})
+		}
+	}
+	if len(unknown) > 0 {
+		r.registry.SetUndiscovered(unknown)
+	}
+	if len(others) > 0 {
+		r.registry.RemoveAll(others)
+	}
+}
+
+// Refuse is called for an ExtensionConfig that cannot be used as it is now. If nothing of it is registered, calls do not
+// wait for it.
+func (r *Reconciler) Refuse(name string) {
+	r.mu.Lock()
+	s := r.states[name]
+	r.mu.Unlock()
+	if s == nil || s.applied == nil {
+		r.registry.RemoveAll([]string{name})
+	}
 }
 
 // offer is a registration for the registry, and where it is remembered.

@@ -48,6 +48,11 @@ type Extension struct {
 	// LastKnown are the handlers that an earlier discovery left in the status. They are registered until discovery
 	// succeeds.
 	LastKnown []registry.Handler
+	// Discovered reports whether LastKnown are all handlers that an earlier discovery has found, even if there are none.
+	Discovered bool
+	// Awaited reports whether calls to all handlers of a hook have to wait for those of the extension while they are not
+	// known, unless its policy says otherwise.
+	Awaited bool
 	// Paused reports whether the ExtensionConfig is paused: it is not discovered, and its registration does not
 	// change.
 	Paused bool
@@ -56,7 +61,16 @@ type Extension struct {
 // Equal reports whether x and o are the same to a reconciler.
 func (x *Extension) Equal(o *Extension) bool {
 	return SameRegistration(&x.Registration, &o.Registration) && slices.Equal(x.LastKnown, o.LastKnown) &&
-		x.Paused == o.Paused
+		x.Discovered == o.Discovered && x.Awaited == o.Awaited && x.Paused == o.Paused
+}
+
+// OnUndiscovered returns what becomes of calls to all handlers of a hook while those of x are not known, unless a policy
+// decides it.
+func (x *Extension) OnUndiscovered() hook.FailurePolicy {
+	if x.Awaited {
+		return hook.Fail
+	}
+	return hook.Ignore
 }
 
 // SameRegistration reports whether a and b have the same content.
@@ -278,6 +292,21 @@ func LastKnownHandlers(config *runtimev1.ExtensionConfig, hooks *catalog.Catalog
 	}
 	slices.SortFunc(handlers, func(a, b registry.Handler) int { return strings.Compare(a.Name, b.Name) })
 	return handlers, skipped, nil
+}
+
+// StatusHandlers returns handlers as the status of an ExtensionConfig has them, sorted by registered name.
+func StatusHandlers(config string, found []registry.Handler) []runtimev1.ExtensionHandler {
+	var handlers []runtimev1.ExtensionHandler
+	for _, h := range found {
+		handlers = append(handlers, runtimev1.ExtensionHandler{
+			Name:           h.Name + "." + config,
+			RequestHook:    runtimev1.GroupVersionHook{APIVersion: h.Hook.APIVersion(), Hook: h.Hook.Hook},
+			TimeoutSeconds: int32(h.Timeout / time.Second),
+			FailurePolicy:  runtimev1.FailurePolicy(h.FailurePolicy),
+		})
+	}
+	slices.SortFunc(handlers, func(a, b runtimev1.ExtensionHandler) int { return strings.Compare(a.Name, b.Name) })
+	return handlers
 }
 
 func lastKnownHandler(

@@ -33,6 +33,7 @@ func FuzzPolicy(f *testing.F) {
 		`{"targetRef":{"name":"acme"},"clusterAPIVersion":"v1beta1","objectSelector":{"matchLabels":{"a":"b"},"matchExpressions":[{"key":"c","operator":"In","values":["d"]}]}}`,
 		`{"targetRef":{"name":"acme"},"matchConditions":[{"name":"a","expression":"request.cluster.metadata.name == 'c'"},{"name":"b","expression":"has(request.settings) && request.settings.all(k, k != '')"}]}`,
 		`{"targetRef":{"name":"acme"},"limits":{"maxInFlight":1,"maxWaiting":0},"circuit":{"consecutiveFailures":3,"failureRatePercent":50,"minOpenSeconds":1,"maxOpenSeconds":5}}`,
+		`{"targetRef":{"name":"acme"},"hooks":["BeforeClusterDelete","GeneratePatch",""],"onUndiscovered":"Ignore"}`,
 		`{"targetRef":{"name":""},"matchConditions":[{"name":"a","expression":"'"},{"name":"a","expression":"1"}],"objectSelector":{"matchExpressions":[{"key":"","operator":"No"}]}}`,
 	} {
 		f.Add([]byte(`{"metadata":{"name":"p"},"spec":` + spec + `}`))
@@ -41,6 +42,7 @@ func FuzzPolicy(f *testing.F) {
 	if err != nil {
 		f.Fatal(err)
 	}
+	hooks := catalog.New()
 	// Compiling a condition takes some MiB, however short it is, and there may be 64 of them.
 	memory := alloctest.Bound{Base: 64 << 20, PerByte: 64 << 10}
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -50,9 +52,9 @@ func FuzzPolicy(f *testing.F) {
 		}
 		var converted Policy
 		var errs field.ErrorList
-		memory.Check(t, len(text), func() { converted, errs = ConvertPolicy(p, c) })
+		memory.Check(t, len(text), func() { converted, errs = ConvertPolicy(p, c, hooks) })
 		checkErrors(t, errs, len(text))
-		if again, more := ConvertPolicy(p, c); len(more) != len(errs) || !again.SameContent(&converted) {
+		if again, more := ConvertPolicy(p, c, hooks); len(more) != len(errs) || !again.SameContent(&converted) {
 			t.Errorf("a second time it is %+v, %v; it was %+v, %v", again, more, converted, errs)
 		}
 	})

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/policy"
 	"github.com/hookgate/hookgate/registry"
@@ -63,8 +64,11 @@ func (p *Policy) SameContent(o *Policy) bool {
 }
 
 // ConvertPolicy returns the Policy of an ExtensionPolicy, by the rules of its schema and those that a schema cannot
-// say: that a selector can be parsed and a condition compiled. It does not look at the status, and does not change p.
-func ConvertPolicy(p *v1alpha1.ExtensionPolicy, c *policy.Compiler) (Policy, field.ErrorList) {
+// say: that a selector can be parsed, a condition compiled, and that hooks has the hooks. It does not look at the
+// status, and does not change p.
+func ConvertPolicy(
+	p *v1alpha1.ExtensionPolicy, c *policy.Compiler, hooks *catalog.Catalog,
+) (Policy, field.ErrorList) {
 	errs := validatePolicyName(p.Name)
 	path := field.NewPath("spec")
 	spec := p.Spec.DeepCopy()
@@ -78,12 +82,7 @@ func ConvertPolicy(p *v1alpha1.ExtensionPolicy, c *policy.Compiler) (Policy, fie
 		}
 		compiled.Timeout = time.Duration(*seconds) * time.Second
 	}
-	switch spec.FailurePolicy {
-	case "", v1alpha1.FailurePolicyFail, v1alpha1.FailurePolicyIgnore:
-	default:
-		errs = append(errs, field.NotSupported(path.Child("failurePolicy"), spec.FailurePolicy,
-			[]v1alpha1.FailurePolicy{v1alpha1.FailurePolicyFail, v1alpha1.FailurePolicyIgnore}))
-	}
+	errs = append(errs, checkFailurePolicy(spec.FailurePolicy, path.Child("failurePolicy"))...)
 	switch compiled.ClusterAPIVersion = string(spec.ClusterAPIVersion); spec.ClusterAPIVersion {
 	case "", v1alpha1.ClusterAPIVersionV1Beta1, v1alpha1.ClusterAPIVersionV1Beta2:
 	default:
@@ -120,11 +119,14 @@ func ConvertPolicy(p *v1alpha1.ExtensionPolicy, c *policy.Compiler) (Policy, fie
 	ttl, cacheErrs := convertCache(spec.Cache, path.Child("cache"))
 	compiled.Limits, compiled.Circuit, compiled.CacheTTL = limits, settings, ttl
 	errs = slices.Concat(errs, limitErrs, circuitErrs, cacheErrs)
+	compiled.Hooks, compiled.OnUndiscovered = spec.Hooks, hook.FailurePolicy(spec.OnUndiscovered)
+	errs = append(errs, checkHooks(spec.Hooks, path.Child("hooks"), hooks)...)
+	errs = append(errs, checkFailurePolicy(spec.OnUndiscovered, path.Child("onUndiscovered"))...)
 	errs = append(errs, extensionWide(spec, path)...)
 	if setsNothing(spec) {
 		errs = append(errs, field.Required(path,
 			"must set at least one of protocol, clusterAPIVersion, timeoutSeconds, failurePolicy, order, "+
-				"objectSelector, matchConditions, limits, circuit and cache"))
+				"objectSelector, matchConditions, limits, circuit, cache, hooks and onUndiscovered"))
 	}
 	return Policy{
 		Name: p.Name, Created: p.CreationTimestamp.Time, Protocol: protocol, Compiled: compiled, spec: *spec,
@@ -136,7 +138,17 @@ func ConvertPolicy(p *v1alpha1.ExtensionPolicy, c *policy.Compiler) (Policy, fie
 func setsNothing(spec *v1alpha1.ExtensionPolicySpec) bool {
 	return spec.Protocol == "" && spec.ClusterAPIVersion == "" && spec.TimeoutSeconds == nil &&
 		spec.FailurePolicy == "" && spec.Order == nil && spec.ObjectSelector == nil && len(spec.MatchConditions) == 0 &&
-		spec.Limits == nil && spec.Circuit == nil && spec.Cache == nil
+		spec.Limits == nil && spec.Circuit == nil && spec.Cache == nil && len(spec.Hooks) == 0 &&
+		spec.OnUndiscovered == ""
+}
+
+func checkFailurePolicy(p v1alpha1.FailurePolicy, path *field.Path) field.ErrorList {
+	switch p {
+	case "", v1alpha1.FailurePolicyFail, v1alpha1.FailurePolicyIgnore:
+		return nil
+	}
+	return field.ErrorList{field.NotSupported(path, p,
+		[]v1alpha1.FailurePolicy{v1alpha1.FailurePolicyFail, v1alpha1.FailurePolicyIgnore})}
 }
 
 func validatePolicyName(name string) field.ErrorList {

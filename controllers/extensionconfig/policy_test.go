@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/policy"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -49,6 +50,12 @@ func TestConvertPolicyAtTheLimits(t *testing.T) {
 	}
 	conditioned := func(list ...v1alpha1.MatchCondition) func(*v1alpha1.ExtensionPolicy) {
 		return func(p *v1alpha1.ExtensionPolicy) { p.Spec.MatchConditions = list }
+	}
+	hooked := func(names ...string) func(*v1alpha1.ExtensionPolicy) {
+		return func(p *v1alpha1.ExtensionPolicy) { p.Spec.Hooks = names }
+	}
+	hookedHandler := func(p *v1alpha1.ExtensionPolicy) {
+		p.Spec.Protocol, p.Spec.Hooks, p.Spec.TargetRef.Handler = "", []string{"GeneratePatches"}, "v"
 	}
 	numbered := func(i int) string { return fmt.Sprintf("c%d", i) }
 	named := func(name string) func(*v1alpha1.ExtensionPolicy) {
@@ -87,13 +94,22 @@ func TestConvertPolicyAtTheLimits(t *testing.T) {
 		"Selector": {func(p *v1alpha1.ExtensionPolicy) {
 			p.Spec.ObjectSelector = &metav1.LabelSelector{MatchLabels: map[string]string{"a b": "c"}}
 		}, `spec.objectSelector.matchLabels: Invalid value: "a b": `},
-		"Nothing": {func(p *v1alpha1.ExtensionPolicy) { p.Spec.Protocol = "" }, "spec: Required value: must set at least one of protocol, "},
-		"Order0":  {func(p *v1alpha1.ExtensionPolicy) { p.Spec.Protocol, p.Spec.Order = "", new(int32) }, ""},
+		"Hooks":          {hooked("BeforeClusterDelete", "GeneratePatches"), ""},
+		"HookMisspelt":   {hooked("GeneratePatch"), `spec.hooks[0]: Invalid value: "GeneratePatch": no hook has this name: did you mean "GeneratePatches"?`},
+		"HookCase":       {hooked("generatepatches"), `spec.hooks[0]: Invalid value: "generatepatches": no hook has this name: did you mean "GeneratePatches"?`},
+		"HookUnknown":    {hooked("x"), `spec.hooks[0]: Unsupported value: "x": supported values: "AfterClusterUpgrade"`},
+		"HookDiscovery":  {hooked("Discovery"), `spec.hooks[0]: Unsupported value: "Discovery"`},
+		"HookTwice":      {hooked("GeneratePatches", "GeneratePatches"), `spec.hooks[1]: Duplicate value: "GeneratePatches"`},
+		"Hooks65":        {hooked(make([]string, 65)...), "spec.hooks: Too many: 65: must have at most 64 items"},
+		"HookOfHandler":  {hookedHandler, "spec.hooks: Forbidden: hooks are for all handlers of an extension: leave targetRef.handler out"},
+		"OnUndiscovered": {func(p *v1alpha1.ExtensionPolicy) { p.Spec.OnUndiscovered = "Maybe" }, `spec.onUndiscovered: Unsupported value: "Maybe": supported values: "Fail", "Ignore"`},
+		"Nothing":        {func(p *v1alpha1.ExtensionPolicy) { p.Spec.Protocol = "" }, "spec: Required value: must set at least one of protocol, "},
+		"Order0":         {func(p *v1alpha1.ExtensionPolicy) { p.Spec.Protocol, p.Spec.Order = "", new(int32) }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := policyWith(tc.change)
 			before := p.DeepCopy()
-			_, errs := ConvertPolicy(p, c)
+			_, errs := ConvertPolicy(p, c, catalog.New())
 			if tc.want == "" && len(errs) > 0 || tc.want != "" && (len(errs) != 1 || !strings.Contains(errs[0].Error(), tc.want)) {
 				t.Errorf("got %v, want %q", errs, tc.want)
 			}
@@ -107,8 +123,8 @@ func TestConvertPolicyAtTheLimits(t *testing.T) {
 func TestConvertPolicyKeepsNothingOfItsArgument(t *testing.T) {
 	order := int32(3)
 	p := policyWith(func(p *v1alpha1.ExtensionPolicy) { p.Spec.Order = &order })
-	converted, errs := ConvertPolicy(p, compiler(t))
-	same, _ := ConvertPolicy(p, compiler(t))
+	converted, errs := ConvertPolicy(p, compiler(t), catalog.New())
+	same, _ := ConvertPolicy(p, compiler(t), catalog.New())
 	if order = 4; len(errs) > 0 || *converted.Compiled.Order != 3 || !converted.SameContent(&same) {
 		t.Errorf("a change of the object changed its policy: order %d, %v", *converted.Compiled.Order, errs)
 	}
@@ -121,7 +137,7 @@ func TestConvertPolicyKeepsNothingOfItsArgument(t *testing.T) {
 		order := int32(3)
 		q := policyWith(func(p *v1alpha1.ExtensionPolicy) { p.Spec.Order = &order })
 		change(q)
-		if other, _ := ConvertPolicy(q, compiler(t)); other.SameContent(&same) || same.SameContent(&other) {
+		if other, _ := ConvertPolicy(q, compiler(t), catalog.New()); other.SameContent(&same) || same.SameContent(&other) {
 			t.Errorf("another %s is the same content", name)
 		}
 	}

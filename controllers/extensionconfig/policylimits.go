@@ -5,13 +5,17 @@ package extensionconfig
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/internal/admission"
 	"github.com/hookgate/hookgate/internal/circuit"
+	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/text"
 )
 
 // The limits of the schema of ExtensionPolicy for whole extensions.
@@ -20,6 +24,7 @@ const (
 	maxConsecutiveFailures = 1000
 	maxOpenSeconds         = 3600
 	maxTTLSeconds          = 3600
+	maxHooks               = 64
 )
 
 // extensionWide returns an error for each field of a policy for one handler that only a policy for the whole extension
@@ -37,6 +42,8 @@ func extensionWide(spec *v1alpha1.ExtensionPolicySpec, path *field.Path) field.E
 		{"limits", "are", spec.Limits != nil},
 		{"circuit", "is", spec.Circuit != nil},
 		{"cache", "is", spec.Cache != nil},
+		{"hooks", "are", spec.Hooks != nil},
+		{"onUndiscovered", "is", spec.OnUndiscovered != ""},
 	} {
 		if f.set {
 			errs = append(errs, field.Forbidden(path.Child(f.name),
@@ -93,6 +100,34 @@ func convertCircuit(c *v1alpha1.Circuit, path *field.Path) (*circuit.Settings, f
 	}
 	s.MinOpen, s.MaxOpen = time.Duration(least)*time.Second, time.Duration(max(least, most))*time.Second
 	return &s, errs
+}
+
+// checkHooks returns an error for each name that is not the one of a hook with handlers.
+func checkHooks(names []string, path *field.Path, hooks *catalog.Catalog) field.ErrorList {
+	if len(names) > maxHooks {
+		return field.ErrorList{field.TooMany(path, len(names), maxHooks)}
+	}
+	var known []string
+	for _, h := range hooks.Hubs() {
+		if !h.Singleton() {
+			known = append(known, h.Hook)
+		}
+	}
+	var errs field.ErrorList
+	for i, name := range names {
+		quoted := text.Cut(name, limits.QuotedBytes)
+		switch meant := text.Nearest(quoted, known); {
+		case slices.Contains(names[:i], name):
+			errs = append(errs, field.Duplicate(path.Index(i), quoted))
+		case slices.Contains(known, name):
+		case meant != "":
+			errs = append(errs, field.Invalid(path.Index(i), quoted, fmt.Sprintf("no hook has this name: did you mean %q?",
+				meant)))
+		default:
+			errs = append(errs, field.NotSupported(path.Index(i), quoted, known))
+		}
+	}
+	return errs
 }
 
 // inRange sets to, unless value is nil.

@@ -73,7 +73,7 @@ func decode(d *document, words *Decoder) (*Object, []Problem) {
 	case (group == runtimev1.GroupVersion.Group || group == extensionconfig.HookgateGroup) && d.kind == "ExtensionConfig":
 		return decodeExtensionConfig(d, words)
 	case group == v1alpha1.GroupVersion.Group && d.kind == "ExtensionPolicy":
-		return decodeExtensionPolicy(d, words.conditions)
+		return decodeExtensionPolicy(d, words)
 	case d.apiVersion == "v1" && d.kind == "Namespace":
 		return decodeNamespace(d)
 	case group == convert.CRDKind.Group && d.kind == convert.CRDKind.Kind:
@@ -249,7 +249,7 @@ func (d *document) decodeVersion(members map[string]json.RawMessage) (*runtimev1
 	return config, nil
 }
 
-func decodeExtensionPolicy(d *document, conditions *policy.Compiler) (*Object, []Problem) {
+func decodeExtensionPolicy(d *document, words *Decoder) (*Object, []Problem) {
 	if d.apiVersion != v1alpha1.GroupVersion.String() {
 		return d.refused([]Problem{d.problemAt("apiVersion",
 			field.NotSupported(field.NewPath("apiVersion"), d.apiVersion, []string{v1alpha1.GroupVersion.String()}))})
@@ -265,7 +265,7 @@ func decodeExtensionPolicy(d *document, conditions *policy.Compiler) (*Object, [
 	}
 	d.name = manifest.Name
 	problems = d.inNamespace(manifest.Namespace, "use spec.objectSelector to choose Clusters")
-	p, errs := extensionconfig.ConvertPolicy(manifest, conditions)
+	p, errs := extensionconfig.ConvertPolicy(manifest, words.conditions, words.hooks)
 	if len(errs) > 0 {
 		return d.refused(d.fieldProblems(errs))
 	}

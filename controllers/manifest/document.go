@@ -69,7 +69,7 @@ func parse(file string, content []byte) ([]document, []Problem) {
 	var problems []Problem
 	for _, err := range errs {
 		problems = append(problems, Problem{
-			Place: Place{File: file, Line: err.Line}, Err: errors.New("not YAML: " + err.Text), unidentified: true,
+			Place: Place{File: file, Line: err.Line}, Err: errors.New("not YAML: " + err.Text), unidentified: true, unread: true,
 		})
 	}
 	for _, root := range roots {

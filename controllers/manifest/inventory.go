@@ -23,6 +23,10 @@ type Inventory struct {
 	Namespaces map[string]Object
 	// Definitions are CustomResourceDefinitions.
 	Definitions map[string]Object
+	// Named has the file of each ExtensionConfig that a manifest defines, be it valid or not.
+	Named map[string]string
+	// Unread are the files, or files with a part, of which it is not known what they define.
+	Unread []string
 
 	read map[string]*reading // by the file's name
 }
@@ -58,12 +62,16 @@ func (v *Inventory) Next(manifests []File, words *Decoder) (*Inventory, []Proble
 	var all []Problem
 	readings := v.readings(manifests, words)
 	byFile := make(map[string]*reading, len(manifests))
+	var unread []string
 	for i := range manifests {
 		m, r := &manifests[i], readings[i]
 		if r.count <= limits.ManifestProblems { // more would be kept than are reported
 			byFile[m.file] = r
 		}
 		problems := slices.Clone(r.problems)
+		if slices.ContainsFunc(problems, func(p Problem) bool { return p.unread }) {
+			unread = append(unread, m.file)
+		}
 		for _, e := range r.entries {
 			found := slices.Clone(e.problems)
 			if e.object != nil {
@@ -88,7 +96,12 @@ func (v *Inventory) Next(manifests []File, words *Decoder) (*Inventory, []Proble
 		}
 		all = append(all, first(problems)...)
 	}
+	named := make(map[string]string, len(extensions.claims))
+	for name, place := range extensions.claims {
+		named[name] = place.File
+	}
 	return &Inventory{
+		Named: named, Unread: unread,
 		Extensions: extensions.objects, Policies: policies.objects, Namespaces: namespaces.objects,
 		Definitions: definitions.objects, read: byFile,
 	}, all

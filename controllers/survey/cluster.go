@@ -141,7 +141,7 @@ func (c *Cluster) Inventory(ctx context.Context, hooks *catalog.Catalog) (prefli
 		if !item.DeletionTimestamp.IsZero() {
 			continue
 		}
-		p, errs := extensionconfig.ConvertPolicy(item, compiler)
+		p, errs := extensionconfig.ConvertPolicy(item, compiler, hooks)
 		if len(errs) == 0 {
 			policies = append(policies, locatedPolicy{Policy: p})
 		} else if ignored, states := invalid(item, problems.Join(errs).Error()); states {

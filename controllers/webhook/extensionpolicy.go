@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/webhook/admission"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/controllers/extensionconfig"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/problems"
@@ -18,13 +19,16 @@ import (
 )
 
 // extensionPolicies applies the rules of ExtensionPolicies, including those that a schema cannot express.
-type extensionPolicies struct{ compiler *policy.Compiler }
+type extensionPolicies struct {
+	compiler *policy.Compiler
+	hooks    *catalog.Catalog
+}
 
 var _ admission.Validator[*v1alpha1.ExtensionPolicy] = extensionPolicies{}
 
 // ValidateCreate checks a new ExtensionPolicy.
 func (w extensionPolicies) ValidateCreate(_ context.Context, p *v1alpha1.ExtensionPolicy) (admission.Warnings, error) {
-	_, errs := extensionconfig.ConvertPolicy(p, w.compiler)
+	_, errs := extensionconfig.ConvertPolicy(p, w.compiler, w.hooks)
 	var warnings admission.Warnings
 	if seconds := p.Spec.TimeoutSeconds; seconds != nil && *seconds >= int32(limits.Timeout.Seconds()) {
 		warnings = append(warnings, "spec.timeoutSeconds: Cluster API waits 30 s at most, the way through the "+

@@ -74,7 +74,7 @@ func New(c Config) (http.Handler, error) {
 		MutatePath(c.Group):   newCreation(scheme, configs),
 		ValidatePath(c.Group): admission.WithValidator[*runtimev1.ExtensionConfig](scheme, configs),
 		PolicyPath(): admission.WithValidator[*v1alpha1.ExtensionPolicy](
-			scheme, extensionPolicies{compiler: compiler}),
+			scheme, extensionPolicies{compiler: compiler, hooks: c.Catalog}),
 	}, c.Logger)
 	mux.Handle("POST "+ConvertPath, recovered(newConversionDoor().to(convert), c.Logger))
 	return mux, nil

@@ -196,6 +196,9 @@ const (
 	ManifestProblems = 100
 	// ManifestsBytes is the size of all manifest files of a directory together, which stay in memory.
 	ManifestsBytes = 32 << 20
+	// StateBytes is the size of the largest file of a state directory, which has the handlers of one extension: 512 of
+	// them, with names and hooks of 63 bytes, take 180 KiB.
+	StateBytes = 1 << 20
 	// ManifestFiles is the number of manifest files of a directory. With one ExtensionConfig of 1.5 KiB each, they fill
 	// ManifestsBytes.
 	ManifestFiles = 20_000

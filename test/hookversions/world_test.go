@@ -58,8 +58,8 @@ type world struct {
 
 type namespaces struct{}
 
-func (namespaces) NamespaceLabels(name string) map[string]string {
-	return map[string]string{"kubernetes.io/metadata.name": name}
+func (namespaces) NamespaceLabels(name string) (map[string]string, bool) {
+	return map[string]string{"kubernetes.io/metadata.name": name}, true
 }
 
 func newWorld(t *testing.T) *world {

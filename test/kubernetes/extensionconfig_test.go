@@ -621,11 +621,13 @@ func TestNamespaceLabels(t *testing.T) {
 	create(t, c, namespace)
 	r := start(t, nil)
 	r.ready(t)
-	if diff := cmp.Diff(map[string]string{"team": "blue", corev1.LabelMetadataName: namespace.Name}, r.NamespaceLabels(namespace.Name)); diff != "" {
-		t.Errorf("labels when ready (-want +got):\n%s", diff)
+	got, known := r.NamespaceLabels(namespace.Name)
+	if diff := cmp.Diff(map[string]string{"team": "blue", corev1.LabelMetadataName: namespace.Name}, got); diff != "" || !known {
+		t.Errorf("labels when ready, known %v (-want +got):\n%s", known, diff)
 	}
-	if diff := cmp.Diff(map[string]string{corev1.LabelMetadataName: "unheard-of"}, r.NamespaceLabels("unheard-of")); diff != "" {
-		t.Errorf("labels of an unknown namespace (-want +got):\n%s", diff)
+	got, known = r.NamespaceLabels("unheard-of")
+	if diff := cmp.Diff(map[string]string{corev1.LabelMetadataName: "unheard-of"}, got); diff != "" || known {
+		t.Errorf("labels of an unknown namespace, known %v (-want +got):\n%s", known, diff)
 	}
 	if err := c.Get(context.Background(), clientKey(namespace), namespace); err != nil {
 		t.Fatal(err)
@@ -635,8 +637,8 @@ func TestNamespaceLabels(t *testing.T) {
 		t.Fatal(err)
 	}
 	eventually(t, "labels follow the namespace", func() (string, bool) {
-		got := r.NamespaceLabels(namespace.Name)["team"]
-		return got, got == "green"
+		got, _ := r.NamespaceLabels(namespace.Name)
+		return got["team"], got["team"] == "green"
 	})
 }
 

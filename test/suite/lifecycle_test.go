@@ -200,6 +200,14 @@ func TestHandlersStayWhileTheirExtensionIsDown(t *testing.T) {
 	}
 	checkFailure(t, "GeneratePatches", g.post(t, path("GeneratePatches", "patches--late"),
 		samples.Body("GeneratePatches")), http.StatusNotFound)
+	unasked := g.post(t, path("BeforeClusterDelete", ""), samples.Body("BeforeClusterDelete"))
+	checkFailure(t, "BeforeClusterDelete", unasked, http.StatusServiceUnavailable)
+	if text := string(unasked.body); !strings.Contains(text, `ExtensionConfig \"late\"`) {
+		t.Errorf("the answer does not name who was not asked: %s", text)
+	}
+	if again := g.post(t, path("BeforeClusterDelete", ""), samples.Body("BeforeClusterDelete")); string(unasked.body) != string(again.body) {
+		t.Errorf("the second answer differs:\n%s\n%s", unasked.body, again.body)
+	}
 
 	e := startExtension(t, a, "late", port)
 	g.awaitHandler(t, "patches--late")
@@ -228,6 +236,43 @@ func TestHandlersStayWhileTheirExtensionIsDown(t *testing.T) {
 		return g.post(t, path("GeneratePatches", "patches--late"),
 			samples.Body("GeneratePatches")).code == http.StatusOK
 	})
+}
+
+// A gateway that starts while its extension is down asks nobody, and so says yes to nothing, until the extension is back;
+// with a state, it knows whom to ask.
+func TestRestartsWhileTheExtensionIsDown(t *testing.T) {
+	process.Program(t, gatewayVariable)
+	a := newAuthority(t)
+	port, kept := strconv.Itoa(process.FreePort(t)), filepath.Join(t.TempDir(), "state")
+	manifests := map[string]string{"acme.yaml": registration{name: "acme", url: "https://127.0.0.1:" + port}.manifest(a)}
+	request := func(g *gateway) answer {
+		return g.post(t, path("BeforeClusterDelete", ""), samples.Body("BeforeClusterDelete"))
+	}
+	text := func(got answer) string { return asCaller(t, "BeforeClusterDelete", got.body).GetMessage() }
+	for _, args := range [][]string{nil, {"--state-dir", kept}} {
+		e, g := startExtension(t, a, "acme", port), startGateway(t, a, manifests, args...)
+		g.awaitHandler(t, "patches--acme")
+		if got := request(g); got.code != http.StatusOK {
+			t.Fatalf("status %d: %s", got.code, got.body)
+		}
+		e.Kill()
+		g.Kill()
+
+		g = startGateway(t, a, manifests, args...)
+		got := request(g)
+		checkFailure(t, "BeforeClusterDelete", got, http.StatusServiceUnavailable)
+		asked := strings.Contains(text(got), ".acme\": call extension: connection refused")
+		if asked != (args != nil) || g.offers(t, "patches--acme") != asked {
+			t.Errorf("%v: %s", args, got.body)
+		}
+		if code := g.Ready(t.Context()); code != http.StatusOK {
+			t.Errorf("/readyz answers %d because an extension is away", code)
+		}
+		e = startExtension(t, a, "acme", port)
+		process.Eventually(t, "the extension that is back is asked", func() bool { return request(g).code == http.StatusOK })
+		e.Kill()
+		g.Kill()
+	}
 }
 
 func TestManifestsAreFollowed(t *testing.T) {

@@ -145,9 +145,11 @@ func New(c Config) (*Source, error) {
 // Leads reports whether this replica discovers extensions and writes status now.
 func (s *Source) Leads() bool { return s.leadership.term() != nil }
 
-// NamespaceLabels returns the labels of a namespace from the cache, and always kubernetes.io/metadata.name. Callers
-// must not change the map.
-func (s *Source) NamespaceLabels(name string) map[string]string { return s.namespaces.labelsOf(name) }
+// NamespaceLabels returns the labels of a namespace from the cache, and always kubernetes.io/metadata.name. It reports
+// whether the cache has the namespace. Callers must not change the map.
+func (s *Source) NamespaceLabels(name string) (labels map[string]string, known bool) {
+	return s.namespaces.labelsOf(name)
+}
 
 // Run fills the registry, makes it ready once it has the handlers in the status of every ExtensionConfig, and keeps it
 // up to date until ctx is done. It waits for an API server that is away and for a kind that is not installed. Call it
@@ -275,6 +277,7 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 	}
 	p := &policies{
 		set: r.policies, reconcile: r.reconcileNamed, served: s.served, compiler: s.compiler,
+		hooks:  s.config.Catalog,
 		client: mgr.GetClient(), cache: policyCache,
 		leadership: r.leadership, logger: s.config.Logger, readOnly: s.config.ReadOnly,
 		changed: notify.NewSignal(), absent: make(chan struct{}),

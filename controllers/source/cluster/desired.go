@@ -19,8 +19,10 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/controllers/extensionconfig"
 	"github.com/hookgate/hookgate/extension"
+	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/text"
+	"github.com/hookgate/hookgate/policy"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -45,6 +47,11 @@ type observation struct {
 	retry   bool                  // the problem may disappear without a change
 	found   *extension.Discovered // what the extension has answered
 	sharing []string              // other ExtensionConfigs with the same URL
+	// withheld are the handlers in the answer that policy, which is the one for the whole extension, does not allow.
+	withheld []registry.Handler
+	policy   *policy.Policy
+	// undiscovered is what becomes of calls because no handlers are known; empty if some are.
+	undiscovered hook.FailurePolicy
 
 	// The losses of conversions: those in the annotation, and those recorded by this process since their basis last
 	// changed. Nil versions mean that the replica leaves losses as they are.
@@ -67,17 +74,18 @@ func desired(o *observation) *runtimev1.ExtensionConfig {
 		o.setCondition(want, clusterv1.PausedCondition, metav1.ConditionTrue, clusterv1.PausedReason,
 			"annotation "+clusterv1.PausedAnnotation+" is set")
 	case o.found != nil:
-		want.Status.Handlers = statusHandlers(want.Name, o.found.Handlers)
+		want.Status.Handlers = extensionconfig.StatusHandlers(want.Name, o.found.Handlers)
 		setAnnotation(want, extensionconfig.StatedVersionsAnnotation,
 			extensionconfig.FormatStatedVersions(o.found.Handlers))
 		setAnnotation(want, extensionconfig.GatewaysAnnotation, extensionconfig.FormatGateways(o.found.Handlers))
 		o.setDiscovered(want, metav1.ConditionTrue, runtimev1.ExtensionConfigDiscoveredReason,
 			remarks(o.found.Skipped, o.sharing))
 		o.setServed(want, strconv.Itoa(len(want.Status.Handlers)))
+		o.setWarning(want, withheldCondition, withheldReason, o.withheldMessage())
 	case o.problem != "":
 		n := len(want.Status.Handlers)
 		o.setDiscovered(want, metav1.ConditionFalse, runtimev1.ExtensionConfigNotDiscoveredReason,
-			withLastKnown(o.problem, n))
+			withLastKnown(o.problem, n)+unasked[o.undiscovered])
 		o.setServed(want, strconv.Itoa(n)+" last known")
 	}
 	if o.leads && !o.unreadable {
@@ -121,6 +129,30 @@ func (o *observation) setDiscovered(
 		old.LastTransitionTime = since
 	}
 	conditions[i] = old
+}
+
+// unasked says what becomes of calls while no handlers are known.
+var unasked = map[hook.FailurePolicy]string{
+	hook.Fail:   "; calls to all handlers of a hook fail until its handlers are known",
+	hook.Ignore: "; it was never discovered, so that calls to all handlers of a hook are answered without it",
+}
+
+// The condition Withheld lists the handlers that wait for a policy that allows them.
+const (
+	withheldCondition = "Withheld"
+	withheldReason    = "NotInHooks"
+)
+
+func (o *observation) withheldMessage() string {
+	if len(o.withheld) == 0 {
+		return ""
+	}
+	names := make([]string, len(o.withheld))
+	for i, h := range o.withheld {
+		names[i] = fmt.Sprintf("%s (%s)", h.Name, h.Hook.Hook)
+	}
+	return fmt.Sprintf("not served, because spec.hooks of ExtensionPolicy %q does not have their hooks: %s",
+		o.policy.Name, text.Join(names, ", ", maxListed))
 }
 
 // withLastKnown adds to a problem how many handlers are served though the extension was not discovered.
@@ -179,21 +211,6 @@ func setAnnotation(want *runtimev1.ExtensionConfig, key, value string) {
 func isDiscovered(config *runtimev1.ExtensionConfig) bool {
 	c := meta.FindStatusCondition(config.Status.Conditions, runtimev1.ExtensionConfigDiscoveredCondition)
 	return c != nil && c.Status == metav1.ConditionTrue && c.ObservedGeneration == config.Generation
-}
-
-// statusHandlers returns handlers as the status has them, sorted by registered name.
-func statusHandlers(config string, found []registry.Handler) []runtimev1.ExtensionHandler {
-	var handlers []runtimev1.ExtensionHandler
-	for _, h := range found {
-		handlers = append(handlers, runtimev1.ExtensionHandler{
-			Name:           h.Name + "." + config,
-			RequestHook:    runtimev1.GroupVersionHook{APIVersion: h.Hook.APIVersion(), Hook: h.Hook.Hook},
-			TimeoutSeconds: int32(h.Timeout / time.Second),
-			FailurePolicy:  runtimev1.FailurePolicy(h.FailurePolicy),
-		})
-	}
-	slices.SortFunc(handlers, func(a, b runtimev1.ExtensionHandler) int { return strings.Compare(a.Name, b.Name) })
-	return handlers
 }
 
 // remarks returns a text about legal but surprising facts: handlers that are left out, and other ExtensionConfigs that

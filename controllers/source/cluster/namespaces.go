@@ -20,13 +20,13 @@ type namespaces struct {
 	byName sync.Map // string to map[string]string; the maps are never changed
 }
 
-func (n *namespaces) labelsOf(name string) map[string]string {
+func (n *namespaces) labelsOf(name string) (labels map[string]string, known bool) {
 	if found, ok := n.byName.Load(name); ok {
 		if labels, ok := found.(map[string]string); ok {
-			return labels
+			return labels, true
 		}
 	}
-	return map[string]string{corev1.LabelMetadataName: name}
+	return map[string]string{corev1.LabelMetadataName: name}, false
 }
 
 // follow keeps n up to date until ctx is done. The function that it returns waits until n has all namespaces, and

@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/controllers/discovery"
 	"github.com/hookgate/hookgate/controllers/extensionconfig"
 	"github.com/hookgate/hookgate/internal/limits"
@@ -36,6 +37,7 @@ type policies struct {
 	reconcile func(ctx context.Context, names []string) // called with ExtensionConfigs that are called differently now
 	served    *discovery.TrackingRegistry
 	compiler  *policy.Compiler
+	hooks     *catalog.Catalog
 	client    client.Client // to write with
 	// cache is not the manager's, which has to sync before anything starts, because the kind may not be installed.
 	cache      cache.Cache
@@ -177,7 +179,7 @@ func (p *policies) compile(item *v1alpha1.ExtensionPolicy) compiled {
 		return before
 	}
 	now := compiled{uid: item.UID, generation: item.Generation}
-	converted, errs := extensionconfig.ConvertPolicy(item, p.compiler)
+	converted, errs := extensionconfig.ConvertPolicy(item, p.compiler, p.hooks)
 	if len(errs) == 0 {
 		now.valid = &converted
 		return now

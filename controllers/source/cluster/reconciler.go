@@ -13,6 +13,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/api/equality"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/util/wait"
@@ -139,6 +140,13 @@ func (r *reconciler) read(
 	o = observation{config: config, hooks: r.hooks, now: metav1.Now(), leads: leads}
 	x, invalid = r.extension(config)
 	x.LastKnown, o.unreadable = r.lastKnown(m, config)
+	if invalid != nil {
+		r.core.Refuse(config.Name)
+	}
+	// Of handlers that cannot be read it is known that there are some.
+	x.Awaited = o.unreadable
+	x.Discovered = !o.unreadable && (len(x.LastKnown) > 0 || meta.IsStatusConditionTrue(config.Status.Conditions,
+		runtimev1.ExtensionConfigDiscoveredCondition))
 	o.handlers, o.protocol = x.LastKnown, x.ClientConfig.Protocol
 	return o, x, invalid
 }
@@ -225,9 +233,10 @@ func (r *reconciler) discover(
 	r.report(m, o.config, nil)
 	found, err := r.core.Reconcile(ctx, x)
 	if err != nil {
-		o.problem, o.retry = err.Error(), true
+		o.problem, o.retry, o.undiscovered = err.Error(), true, r.policies.OnUndiscovered(&x)
 		return nil //nolint:nilerr // the problem is what was observed
 	}
+	found.Handlers, o.withheld, o.policy = r.policies.Split(x.Name, found.Handlers)
 	o.found, o.handlers, o.unreadable = &found, found.Handlers, false
 	o.sharing, err = r.sharing(ctx, x)
 	r.report(m, o.config, err)

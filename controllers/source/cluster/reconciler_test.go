@@ -393,7 +393,7 @@ func TestUnchangedOutcomesAreNotWritten(t *testing.T) {
 	api.awaitDiscovered(t, "good")
 	api.awaitCondition(t, "odd", discovered, metav1.ConditionTrue, fmt.Sprintf(shared, "twin"))
 	api.awaitCondition(t, "twin", discovered, metav1.ConditionTrue, fmt.Sprintf(shared, "odd"))
-	api.awaitCondition(t, "down", discovered, metav1.ConditionFalse, "connection refused")
+	api.awaitCondition(t, "down", discovered, metav1.ConditionFalse, "connection refused; it was never discovered, so that calls to all handlers of a hook are answered without it")
 	api.awaitCondition(t, "idle", paused, metav1.ConditionTrue, "annotation cluster.x-k8s.io/paused is set")
 	eventually(t, "the others have a status", func() (string, bool) {
 		return "", len(api.get("self").Status.Conditions) == 3 && len(api.get("no-ca").Status.Conditions) == 3

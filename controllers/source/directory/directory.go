@@ -20,9 +20,11 @@ import (
 	"github.com/hookgate/hookgate/controllers/extensionconfig"
 	"github.com/hookgate/hookgate/controllers/manifest"
 	"github.com/hookgate/hookgate/convert"
+	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/files"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/notify"
+	"github.com/hookgate/hookgate/registry"
 )
 
 const (
@@ -33,9 +35,6 @@ const (
 	// reread is how often the directory is read without an event: file systems such as NFS send none, and a link's
 	// target is not watched.
 	reread = 10 * time.Second
-	// grace is how long the ExtensionConfigs of a directory stay registered after the last one has gone. A mount that
-	// is lost and a tool that writes everything anew look like that.
-	grace = time.Minute
 	// endPatience is how long the reading of changes waits for attempts that it has cancelled, so that changes of many
 	// files are applied together.
 	endPatience = 100 * time.Millisecond
@@ -67,6 +66,8 @@ type Config struct {
 	References *convert.References
 	// Losses, which may be nil, forgets an ExtensionConfig that is removed.
 	Losses *convert.Losses
+	// StateDir is the directory that keeps which handlers discoveries have found, for the next start. Empty means none.
+	StateDir string
 }
 
 // Source is a source of ExtensionConfigs: a directory of manifests, as files or as a ConfigMap that is mounted.
@@ -85,11 +86,12 @@ type Source struct {
 	tracking *discovery.TrackingRegistry // in front of registry, for the workers
 	// references may be nil.
 	references *convert.References
+	state      *state // may be nil
 
-	files                                files.Reader
-	again                                *notify.Signal // of Reload
-	debounce, maxDebounce, reread, grace time.Duration
-	patience                             time.Duration // how long the first attempts may delay readiness
+	files                         files.Reader
+	again                         *notify.Signal // of Reload
+	debounce, maxDebounce, reread time.Duration
+	patience                      time.Duration // how long the first attempts may delay readiness
 
 	// The rest belongs to Run.
 	read      []manifest.File // what was read last
@@ -98,9 +100,10 @@ type Source struct {
 	problems  []manifest.Problem // of the manifests
 	reported  map[string]bool    // the problems that were logged and still are there
 	policies  *discovery.PolicySet
-	settled   bool      // the first attempts are over
-	confirmed bool      // by Reload: the directory is as it should be
-	emptied   time.Time // when the last ExtensionConfig was missed first; zero if there are some, or should be none
+	present   map[string]atStart // the ExtensionConfigs that were there at the start; nil before these are known
+	unread    []string           // the files that could not be read at the start, nor since
+	settled   bool               // the first attempts are over
+	confirmed bool               // by Reload: the directory is as it should be
 
 	warning    atomic.Pointer[string]
 	namespaces atomic.Pointer[map[string]manifest.Object]
@@ -141,13 +144,21 @@ func New(c Config) (*Source, error) {
 	if err != nil {
 		return nil, fmt.Errorf("directory source: %w", err)
 	}
+	var kept *state
+	if c.StateDir != "" {
+		if kept, err = openState(c.StateDir, c.Catalog, c.Logger); err != nil {
+			return nil, fmt.Errorf("directory source: %w", err)
+		}
+	}
 	d := &Source{
-		dir: c.Dir, registry: c.Registry, logger: c.Logger, observer: c.Observer, decoder: decoder, tracking: tracking,
+		state: kept,
+		dir:   c.Dir, registry: c.Registry, logger: c.Logger, observer: c.Observer, decoder: decoder, tracking: tracking,
 		references: c.References,
 		workers: &workers{
 			reconciler: r, backoff: c.Backoff, resync: c.Resync, patience: endPatience, current: map[string]*worker{},
+			state: kept,
 		},
-		debounce: debounce, maxDebounce: maxDebounce, reread: reread, grace: grace, patience: limits.DiscoveryTimeout,
+		debounce: debounce, maxDebounce: maxDebounce, reread: reread, patience: limits.DiscoveryTimeout,
 		again:     notify.NewSignal(),
 		inventory: &manifest.Inventory{}, reported: map[string]bool{},
 	}
@@ -157,13 +168,13 @@ func New(c Config) (*Source, error) {
 	return d, nil
 }
 
-// NamespaceLabels returns the labels in the manifest of a namespace, and always kubernetes.io/metadata.name. It takes
-// no lock. Callers must not change the map.
-func (d *Source) NamespaceLabels(name string) map[string]string {
+// NamespaceLabels returns the labels in the manifest of a namespace, and always kubernetes.io/metadata.name. It reports
+// whether there is a manifest. It takes no lock. Callers must not change the map.
+func (d *Source) NamespaceLabels(name string) (labels map[string]string, known bool) {
 	if o, ok := (*d.namespaces.Load())[name]; ok {
-		return o.Labels
+		return o.Labels, true
 	}
-	return map[string]string{corev1.LabelMetadataName: name}
+	return map[string]string{corev1.LabelMetadataName: name}, false
 }
 
 // Reload makes Run read the directory at once, and take what it finds for intended: the ExtensionConfigs of an emptied
@@ -308,7 +319,7 @@ func (d *Source) refresh(ctx context.Context, changed map[string]struct{}, first
 	d.read = manifests
 	if d.manifests != nil &&
 		slices.EqualFunc(manifests, d.manifests, func(a, b manifest.File) bool { return a.Equal(&b) }) {
-		d.emptied, d.confirmed = time.Time{}, false
+		d.confirmed = false
 		d.report(d.problems) // the directory may have been away in between
 		return true
 	}
@@ -316,6 +327,7 @@ func (d *Source) refresh(ctx context.Context, changed map[string]struct{}, first
 	if d.isEmptied(next) {
 		return true
 	}
+	d.recall(next)
 	d.manifests, d.inventory, d.problems = manifests, next, problems
 	d.namespaces.Store(&d.inventory.Namespaces)
 	if d.references != nil {
@@ -340,6 +352,7 @@ func (d *Source) refresh(ctx context.Context, changed map[string]struct{}, first
 			})
 			x = *o.Extension
 		}
+		d.recalled(&x)
 		extensions = append(extensions, x)
 	}
 	if served := d.workers.serve(extensions); served == len(extensions) && first != nil {
@@ -361,28 +374,35 @@ func (d *Source) refresh(ctx context.Context, changed map[string]struct{}, first
 	return true
 }
 
-// isEmptied reports whether the directory has no ExtensionConfig any more, and that may not be meant: it is so for less
-// than the grace period, and no Reload has confirmed it.
+// isEmptied reports whether the directory has no ExtensionConfig any more, and no Reload has confirmed it: a mount that
+// is lost and a tool that writes everything anew look like that. A directory that has none at the start is emptied if
+// the state has some.
 func (d *Source) isEmptied(next *manifest.Inventory) bool {
-	confirmed, registered := d.confirmed, len(d.inventory.Extensions)
+	confirmed, had, effect := d.confirmed, len(d.inventory.Extensions), "those that it had stay registered"
 	d.confirmed = false
-	if len(next.Extensions) > 0 || registered == 0 {
-		d.emptied = time.Time{}
+	atStart := d.present == nil && d.state != nil
+	if atStart && len(next.Unread) == 0 {
+		had, effect = len(d.state.found), "calls to all handlers of a hook fail"
+	}
+	emptied := had > 0 && len(next.Named) == 0
+	unread := registry.Undiscovered{Unread: "the directory of manifests, which is empty", Default: hook.Fail}
+	switch {
+	case atStart && emptied && !confirmed:
+		d.registry.SetUndiscovered([]registry.Undiscovered{unread})
+	case atStart:
+		d.registry.RemoveAll([]string{unread.Unread})
+	}
+	switch {
+	case !emptied:
 		return false
-	}
-	if d.emptied.IsZero() {
-		d.emptied = time.Now()
-	}
-	if confirmed || time.Since(d.emptied) >= d.grace {
+	case confirmed:
 		d.logger.Warn("directory defines no ExtensionConfig any more: all are unregistered", "dir", d.dir,
-			"extensionConfigs", registered, "confirmed", confirmed)
-		d.emptied = time.Time{}
+			"extensionConfigs", had)
 		return false
 	}
-	text := fmt.Sprintf("%s defines no ExtensionConfig any more: those that it had stay registered for %s, or until "+
-		"SIGHUP confirms it", d.dir, d.grace)
+	text := fmt.Sprintf("%s defines no ExtensionConfig any more: %s until SIGHUP confirms it", d.dir, effect)
 	if d.Warning() != text {
-		d.logger.Error("directory is emptied", "problem", text, "extensionConfigs", registered)
+		d.logger.Error("directory is emptied", "problem", text, "extensionConfigs", had)
 	}
 	d.warning.Store(&text)
 	return true

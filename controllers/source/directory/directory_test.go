@@ -111,11 +111,13 @@ func TestDirectoryFollowsChanges(t *testing.T) {
 	s.run(t)
 	s.eventuallyReady(t)
 	s.eventuallyServes(t, "v.acme "+urlA)
-	if diff := cmp.Diff(map[string]string{"tier": "gold", "kubernetes.io/metadata.name": "team"}, s.directory.NamespaceLabels("team")); diff != "" {
-		t.Errorf("labels -want +got\n%s", diff)
+	labels, known := s.directory.NamespaceLabels("team")
+	if diff := cmp.Diff(map[string]string{"tier": "gold", "kubernetes.io/metadata.name": "team"}, labels); diff != "" || !known {
+		t.Errorf("labels, known %v, -want +got\n%s", known, diff)
 	}
-	if diff := cmp.Diff(map[string]string{"kubernetes.io/metadata.name": "x"}, s.directory.NamespaceLabels("x")); diff != "" {
-		t.Errorf("labels of a namespace without manifest -want +got\n%s", diff)
+	labels, known = s.directory.NamespaceLabels("x")
+	if diff := cmp.Diff(map[string]string{"kubernetes.io/metadata.name": "x"}, labels); diff != "" || known {
+		t.Errorf("labels of a namespace without manifest, known %v, -want +got\n%s", known, diff)
 	}
 
 	writeFile(t, s.dir, "b.yml", config("other", urlB))
@@ -129,7 +131,7 @@ func TestDirectoryFollowsChanges(t *testing.T) {
 		}
 	}
 	s.eventuallyServes(t, "w.other "+urlB)
-	discoverytest.Eventually(t, "the labels of a deleted namespace are gone", func() bool { return len(s.directory.NamespaceLabels("team")) == 1 })
+	discoverytest.Eventually(t, "the labels of a deleted namespace are gone", func() bool { _, known := s.directory.NamespaceLabels("team"); return !known })
 	discoverytest.Eventually(t, "what conversions lost for the deleted extension is forgotten", func() bool { return len(s.Losses.Of("acme")) == 0 })
 	discoverytest.Eventually(t, "the deleted extension's connections are given up", func() bool {
 		return slices.Equal(s.Extensions.Retained(), []string{urlB})
@@ -325,41 +327,34 @@ func TestDirectoryWarning(t *testing.T) {
 	}
 }
 
-// TestDirectoryThatIsEmptied holds that the loss of all manifests unregisters nothing at once, says so, and does when it
-// lasts, or when a Reload confirms it.
+// The loss of all manifests unregisters nothing before a Reload confirms it, and says so.
 func TestDirectoryThatIsEmptied(t *testing.T) {
-	for name, grace := range map[string]time.Duration{"it lasts": 300 * time.Millisecond, "it is confirmed": time.Hour} {
-		t.Run(name, func(t *testing.T) {
-			s := newSource(t, nil)
-			s.directory.grace, s.directory.reread = grace, 50*time.Millisecond
-			s.Extensions.Serve(urlA, "v")
-			remove := func() {
-				if err := os.Remove(filepath.Join(s.dir, "a.yaml")); err != nil {
-					t.Fatal(err)
-				}
-			}
-			writeFile(t, s.dir, "a.yaml", config("acme", urlA))
-			s.run(t)
-			s.eventuallyServes(t, "v.acme "+urlA)
-			remove()
-			s.eventuallyLogs(t, "directory is emptied", "stay registered for "+grace.String())
-			if name == "it is confirmed" {
-				discoverytest.Eventually(t, "there is a warning", func() bool {
-					return strings.Contains(s.directory.Warning(), "defines no ExtensionConfig any more")
-				})
-				writeFile(t, s.dir, "a.yaml", config("acme", urlA)) // it was only being replaced
-				discoverytest.Eventually(t, "the warning is over", func() bool { return s.directory.Warning() == "" })
-				s.eventuallyServes(t, "v.acme "+urlA)
-				remove()
-				discoverytest.Eventually(t, "there is a warning", func() bool { return s.directory.Warning() != "" })
-				s.eventuallyServes(t, "v.acme "+urlA)
-				s.directory.Reload()
-			}
-			s.eventuallyServes(t)
-			s.eventuallyLogs(t, "all are unregistered")
-			discoverytest.Eventually(t, "the warning is over", func() bool { return s.directory.Warning() == "" })
-		})
+	s := newSource(t, nil)
+	s.directory.reread = 50 * time.Millisecond
+	s.Extensions.Serve(urlA, "v")
+	remove := func() {
+		if err := os.Remove(filepath.Join(s.dir, "a.yaml")); err != nil {
+			t.Fatal(err)
+		}
 	}
+	writeFile(t, s.dir, "a.yaml", config("acme", urlA))
+	s.run(t)
+	s.eventuallyServes(t, "v.acme "+urlA)
+	remove()
+	s.eventuallyLogs(t, "directory is emptied", "stay registered until SIGHUP confirms it")
+	discoverytest.Eventually(t, "there is a warning", func() bool {
+		return strings.Contains(s.directory.Warning(), "defines no ExtensionConfig any more")
+	})
+	writeFile(t, s.dir, "a.yaml", config("acme", urlA)) // it was only being replaced
+	discoverytest.Eventually(t, "the warning is over", func() bool { return s.directory.Warning() == "" })
+	s.eventuallyServes(t, "v.acme "+urlA)
+	remove()
+	discoverytest.Eventually(t, "there is a warning", func() bool { return s.directory.Warning() != "" })
+	s.eventuallyServes(t, "v.acme "+urlA)
+	s.directory.Reload()
+	s.eventuallyServes(t)
+	s.eventuallyLogs(t, "all are unregistered")
+	discoverytest.Eventually(t, "the warning is over", func() bool { return s.directory.Warning() == "" })
 }
 
 func TestDirectoryFilesThatCannotBeRead(t *testing.T) {

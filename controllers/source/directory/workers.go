@@ -19,6 +19,7 @@ type workers struct {
 	backoff    discovery.Backoff
 	resync     time.Duration
 	patience   time.Duration // how long workers that are cancelled are waited for
+	state      *state        // may be nil
 
 	running sync.WaitGroup
 	current map[string]*worker
@@ -41,7 +42,7 @@ func (w *workers) serve(xs []extensionconfig.Extension) (served int) {
 	for i := range xs {
 		x := &xs[i]
 		before := w.current[x.Name]
-		if before == nil && len(x.LastKnown) > 0 ||
+		if before == nil ||
 			before != nil && before.extension != nil && !before.extension.Equal(x) {
 			due, replaced = append(due, x), append(replaced, before)
 		}
@@ -100,6 +101,7 @@ func (w *workers) removeAll(ctx context.Context, names []string) {
 		return
 	}
 	w.reconciler.RemoveAll(gone)
+	w.state.forget(gone...)
 	for _, name := range gone {
 		w.current[name].tried()
 		delete(w.current, name)
@@ -144,6 +146,7 @@ func (w *workers) remove(ctx context.Context, name string, before *worker) {
 	next := &worker{tried: before.tried}
 	w.start(ctx, name, before, next, func(context.Context) {
 		w.reconciler.Remove(name)
+		w.state.forget(name)
 		next.tried()
 	})
 }
@@ -171,9 +174,14 @@ func (w *workers) loop(ctx context.Context, l *worker) {
 	delays := w.backoff.Delays()
 	for ctx.Err() == nil {
 		wait := w.resync
-		if _, err := w.reconciler.Reconcile(ctx, *l.extension); err != nil {
+		found, err := w.reconciler.Reconcile(ctx, *l.extension)
+		switch {
+		case err != nil:
 			wait = delays.Next()
-		} else {
+		case !l.extension.Paused:
+			w.state.save(l.extension.Name, found.Handlers)
+			fallthrough
+		default:
 			delays.Reset()
 		}
 		if ctx.Err() != nil {

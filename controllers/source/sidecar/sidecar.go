@@ -113,8 +113,8 @@ func New(c Config) (*Source, error) {
 
 // NamespaceLabels returns the one label that every namespace has. The source knows no other labels, and its extension
 // is called for all namespaces.
-func (*Source) NamespaceLabels(name string) map[string]string {
-	return map[string]string{corev1.LabelMetadataName: name}
+func (*Source) NamespaceLabels(name string) (labels map[string]string, known bool) {
+	return map[string]string{corev1.LabelMetadataName: name}, true
 }
 
 // Run discovers the extension until ctx is done. The registry is ready once the extension has answered for the first

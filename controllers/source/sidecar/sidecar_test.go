@@ -169,7 +169,8 @@ func TestNewRefusesIncompleteConfigs(t *testing.T) {
 	if err != nil || s.resync != DefaultResync || s.backoff != DefaultBackoff() {
 		t.Errorf("defaults are %v and %v, %v", s.resync, s.backoff, err)
 	}
-	if diff := cmp.Diff(map[string]string{"kubernetes.io/metadata.name": "team"}, s.NamespaceLabels("team")); diff != "" {
-		t.Errorf("labels (-want +got):\n%s", diff)
+	labels, known := s.NamespaceLabels("team")
+	if diff := cmp.Diff(map[string]string{"kubernetes.io/metadata.name": "team"}, labels); diff != "" || !known {
+		t.Errorf("labels, known %v (-want +got):\n%s", known, diff)
 	}
 }

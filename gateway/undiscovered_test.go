@@ -1,0 +1,150 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package gateway
+
+import (
+	"cmp"
+	"testing"
+
+	"google.golang.org/protobuf/proto"
+
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/policy"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// No hook says yes for somebody who was not asked.
+func TestCallsWaitForHandlersThatAreNotKnown(t *testing.T) {
+	const (
+		unknown = `some handlers are not known yet, those of ExtensionConfig "new": the log says why; mend or delete it, or set onUndiscovered: Ignore in its ExtensionPolicy`
+		labels  = `the labels of namespace "away", on which the namespaceSelector of ExtensionConfig "acme" depends, are not known: try again, or add the Namespace to the directory of manifests`
+	)
+	fail := []registry.Undiscovered{{Name: "new", Default: hook.Fail}}
+	ignore := []registry.Undiscovered{{Name: "new", Default: hook.Ignore}}
+	selecting := func(text string) []registry.Undiscovered {
+		return []registry.Undiscovered{{Name: "new", Default: hook.Fail, NamespaceSelector: selector(t, text)}}
+	}
+	all := func(p policy.Policy) registry.Policies { p.Name = "p"; return registry.Policies{All: &p} }
+	for name, tc := range map[string]struct {
+		reason       string
+		undiscovered []registry.Undiscovered
+		policies     registry.Policies // of the one that is not known
+		selector     string            // of the one that is
+		hook         string            // BeforeClusterDelete unless set
+		handler      string
+		namespace    string    // n, which is known, unless set
+		want         string    // the error; empty for an answer
+		kind         hook.Kind // of the error; NotReady unless set
+	}{
+		"Fails":     {reason: "it may have to be asked", undiscovered: fail, want: unknown},
+		"ByTheHook": {reason: "the name of the hook means all", undiscovered: fail, handler: "beforeclusterdelete", want: unknown},
+		"Ignored":   {reason: "it was never discovered", undiscovered: ignore},
+		"PolicyIgnores": {
+			reason: "the operator has decided", undiscovered: fail, policies: all(policy.Policy{OnUndiscovered: hook.Ignore}),
+		},
+		"PolicyFails": {
+			reason: "the operator has decided", undiscovered: ignore, policies: all(policy.Policy{OnUndiscovered: hook.Fail}), want: unknown,
+		},
+		"FailurePolicy": {
+			reason: "an error of a handler that may not exist is not hidden", undiscovered: fail, policies: all(policy.Policy{FailurePolicy: hook.Ignore}), want: unknown,
+		},
+		"OtherHook": {reason: "it may have no handler of this hook", undiscovered: fail, policies: all(policy.Policy{Hooks: []string{"AfterClusterUpgrade"}})},
+		"ThisHook":  {reason: "it may have one", undiscovered: fail, policies: all(policy.Policy{Hooks: []string{"BeforeClusterDelete"}}), want: unknown},
+		"Selected":  {reason: "it is for this namespace", undiscovered: selecting("tier=gold"), want: unknown},
+		"NotSelected": {
+			reason: "it is for others", undiscovered: selecting("tier=silver"),
+		},
+		"MayBeSelected": {
+			reason: "nobody knows", undiscovered: selecting("tier=gold"), namespace: "away", want: unknown,
+		},
+		"NotSelectedByName": {
+			reason: "all labels that matter are known", undiscovered: selecting("kubernetes.io/metadata.name=n,tier=gold"), namespace: "away",
+		},
+		"PolicyDoesNotMatch": {
+			reason: "none of its handlers would be called", undiscovered: fail, policies: all(policy.Policy{ObjectSelector: selector(t, "a=b")}),
+		},
+		"PolicyOfAHandler": {
+			reason: "a handler with a policy of its own may be called", undiscovered: fail,
+			policies: registry.Policies{All: &policy.Policy{ObjectSelector: selector(t, "a=b")}, Handlers: map[string]*policy.Policy{"v": {Name: "q"}}},
+			want:     unknown,
+		},
+		"PolicyFailsToEvaluate": {
+			reason: "it may match", undiscovered: fail, policies: all(policy.Policy{Conditions: conditions(t, "request.nothing")}), want: unknown,
+		},
+		"OneOfIts":      {reason: "its name says why", undiscovered: fail, handler: "v.new", kind: hook.UnknownHandler, want: `no handler "v.new": ExtensionConfig "new" has not been discovered yet`},
+		"OneOfItsLabel": {reason: "its name says why", undiscovered: ignore, handler: "v--new", kind: hook.UnknownHandler, want: `no handler "v--new": ExtensionConfig "new" has not been discovered yet`},
+		"AnotherOne":    {reason: "it need not wait", undiscovered: fail, handler: "d.acme"},
+		"Single":        {reason: "the one that is known answers", undiscovered: fail, hook: "GenerateUpgradePlan"},
+		"SingleUnknown": {reason: "none is known", undiscovered: fail, hook: "CanUpdateMachine", want: unknown},
+		"Unread": {
+			reason: "it may define somebody", undiscovered: []registry.Undiscovered{{Unread: `manifest "x.yaml"`, Default: hook.Fail}},
+			want: `some handlers are not known yet, those of manifest "x.yaml": the log says why; mend or delete it, or set onUndiscovered: Ignore in its ExtensionPolicy`,
+		},
+		"NamespaceUnknown":      {reason: "a label is missing", selector: "tier=gold", namespace: "away", want: labels},
+		"NamespaceKnown":        {reason: "it does not match", selector: "tier=silver"},
+		"NamespaceUnknownByDay": {reason: "it matches whatever its labels are", selector: "tier!=silver", namespace: "away"},
+		"NamespaceUnknownNamed": {
+			reason: "the name is known", selector: "kubernetes.io/metadata.name=n", namespace: "away",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			known := registrationOf("acme", handlerOf("d", "BeforeClusterDelete", hook.Fail), handlerOf("g", "GenerateUpgradePlan", hook.Fail))
+			if tc.selector != "" {
+				known.NamespaceSelector = selector(t, tc.selector)
+			}
+			r := filled(t, known)
+			r.SetPolicies("new", tc.policies)
+			r.SetUndiscovered(tc.undiscovered)
+			if tc.hook == "" {
+				tc.hook = "BeforeClusterDelete"
+			}
+			if tc.namespace == "" {
+				tc.namespace = "n"
+			}
+			d := newDispatcher(r, fixedNamespaces{"n": {"kubernetes.io/metadata.name": "n", "tier": "gold"}}, answers{
+				"d.acme": says(&hooksv1alpha1.BeforeClusterDeleteResponse{Status: success}),
+				"g.acme": says(&hooksv1alpha1.GenerateUpgradePlanResponse{Status: success}),
+			})
+			request := map[string]proto.Message{
+				"BeforeClusterDelete": &hooksv1alpha1.BeforeClusterDeleteRequest{Cluster: clusterIn(tc.namespace)},
+				"GenerateUpgradePlan": &hooksv1alpha1.GenerateUpgradePlanRequest{Cluster: clusterIn(tc.namespace)},
+				"CanUpdateMachine":    &hooksv1alpha1.CanUpdateMachineRequest{Current: &hooksv1alpha1.CanUpdateMachineRequestObjects{Machine: clusterIn(tc.namespace)}},
+			}[tc.hook]
+			_, err := d.dispatch(t.Context(), hookOf(t, tc.hook), tc.handler, request)
+			switch {
+			case tc.want == "" && err != nil:
+				t.Errorf("%s: got %v", tc.reason, err)
+			case tc.want != "" && (hook.KindOf(err) != cmp.Or(tc.kind, hook.NotReady) || err.Error() != tc.want):
+				t.Errorf("%s: got %v, want %s", tc.reason, err, tc.want)
+			}
+			if err := r.Apply(registrationOf("new")); err != nil {
+				t.Fatal(err)
+			}
+			r.RemoveAll([]string{`manifest "x.yaml"`})
+			if _, err := d.dispatch(t.Context(), hookOf(t, tc.hook), tc.handler, request); hook.KindOf(err) == hook.NotReady && tc.want != labels {
+				t.Errorf("%s: all is known now, got %v", tc.reason, err)
+			}
+		})
+	}
+}
+
+// A handler that waits for its policy is no handler, and its name says why.
+func TestWithheldHandlers(t *testing.T) {
+	r := filled(t, registrationOf("acme", handlerOf("d", "BeforeClusterDelete", hook.Fail), handlerOf("p", "GeneratePatches", hook.Fail)))
+	r.SetPolicies("acme", registry.Policies{All: &policy.Policy{Name: "vetted", Hooks: []string{"BeforeClusterDelete"}}})
+	d := newDispatcher(r, fixedNamespaces{}, answers{})
+	for _, handler := range []string{"p.acme", "p--acme"} {
+		_, err := d.dispatch(t.Context(), hookOf(t, "GeneratePatches"), handler, &hooksv1alpha1.GeneratePatchesRequest{})
+		want := `handler "` + handler + `" is not served: spec.hooks of ExtensionPolicy "vetted" does not have GeneratePatches`
+		if hook.KindOf(err) != hook.UnknownHandler || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	for _, h := range d.discover(t).GetHandlers() {
+		if h.GetRequestHook().GetHook() == "GeneratePatches" {
+			t.Errorf("%s is offered", h.GetName())
+		}
+	}
+}

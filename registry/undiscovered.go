@@ -1,0 +1,110 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/labels"
+
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/policy"
+)
+
+// Undiscovered is an ExtensionConfig whose handlers are not known, so that it may have some for every hook. In a
+// Snapshot it is immutable.
+type Undiscovered struct {
+	// Name is the name of the ExtensionConfig.
+	Name string
+	// Unread is set instead of Name. It names what may define ExtensionConfigs and cannot be read, for messages.
+	Unread string
+	// NamespaceSelector is the one of the ExtensionConfig. Nil matches all.
+	NamespaceSelector labels.Selector
+	// Default decides the result of calls to all handlers of a hook, unless a policy does: Fail fails them, and Ignore
+	// leaves the ExtensionConfig out.
+	Default hook.FailurePolicy
+}
+
+// String returns the name as it appears in messages.
+func (u *Undiscovered) String() string {
+	if u.Unread != "" {
+		return u.Unread
+	}
+	return fmt.Sprintf("ExtensionConfig %q", u.Name)
+}
+
+// Effect returns Fail or Ignore: what the policy for the whole extension, which may be nil, says, or else the default.
+func (u *Undiscovered) Effect(all *policy.Policy) hook.FailurePolicy {
+	if all != nil && all.OnUndiscovered != "" {
+		return all.OnUndiscovered
+	}
+	return u.Default
+}
+
+func (u *Undiscovered) key() string { return cmp.Or(u.Name, u.Unread) }
+
+func (u *Undiscovered) equal(o *Undiscovered) bool {
+	return u.Name == o.Name && u.Unread == o.Unread && u.Default == o.Default &&
+		(u.NamespaceSelector == nil) == (o.NamespaceSelector == nil) &&
+		(u.NamespaceSelector == nil || u.NamespaceSelector.String() == o.NamespaceSelector.String())
+}
+
+// Undiscovered returns the ExtensionConfigs whose handlers are not known, ordered by name.
+func (s *Snapshot) Undiscovered() []*Undiscovered { return s.undiscovered }
+
+// UndiscoveredOf returns the ExtensionConfig of a handler, by its registered name or its label, if the handlers of that
+// ExtensionConfig are not known.
+func (s *Snapshot) UndiscoveredOf(handler string) (*Undiscovered, bool) {
+	_, name, ok := splitName(handler)
+	if i, found := s.findUndiscovered(name); ok && found {
+		return s.undiscovered[i], true
+	}
+	return nil, false
+}
+
+// Policies returns the policies for the handlers of an ExtensionConfig, registered or not.
+func (s *Snapshot) Policies(extensionConfig string) Policies { return s.policies[extensionConfig] }
+
+func (s *Snapshot) findUndiscovered(key string) (int, bool) {
+	return slices.BinarySearchFunc(s.undiscovered, key, func(u *Undiscovered, key string) int {
+		return cmp.Compare(u.key(), key)
+	})
+}
+
+// SetUndiscovered adds or replaces ExtensionConfigs whose handlers are not known. One that is registered is left alone.
+// They go when they are registered, or removed with RemoveAll, by what Name or Unread is. All changes are visible at once.
+func (r *Registry) SetUndiscovered(all []Undiscovered) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	next := *r.current.Load()
+	changed := map[string]*Undiscovered{}
+	for _, u := range all {
+		i, found := next.findUndiscovered(u.key())
+		if _, registered := next.byConfig[u.Name]; !registered && (!found || !next.undiscovered[i].equal(&u)) {
+			changed[u.key()] = &u
+		}
+	}
+	if len(changed) == 0 {
+		return
+	}
+	next.undiscovered = slices.DeleteFunc(slices.Clone(next.undiscovered), func(u *Undiscovered) bool {
+		return changed[u.key()] != nil
+	})
+	for _, u := range changed {
+		next.undiscovered = append(next.undiscovered, u)
+	}
+	slices.SortFunc(next.undiscovered, func(a, b *Undiscovered) int { return cmp.Compare(a.key(), b.key()) })
+	r.current.Store(&next)
+}
+
+// discover removes an ExtensionConfig from those whose handlers are not known, and reports whether it was among them.
+func (s *Snapshot) discover(key string) bool {
+	i, found := s.findUndiscovered(key)
+	if found {
+		s.undiscovered = slices.Delete(slices.Clone(s.undiscovered), i, i+1)
+	}
+	return found
+}
