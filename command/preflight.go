@@ -42,6 +42,7 @@ type preflightOptions struct {
 	output           string
 	failOn           string
 	record           bool
+	allowEmpty       bool
 	timeout          time.Duration
 }
 
@@ -85,8 +86,10 @@ func newPreflightCommand(hooks *catalog.Catalog, versions *hookversion.Converter
 	f.StringVar(&o.failOn, "fail-on", string(preflight.Break),
 		"least level for which the exit status is 1: break, degrade or warn")
 	f.BoolVar(&o.record, "record", false,
-		"record the verdict at the Deployment of Cluster API core, for deploy/upgrade-guard, which keeps Cluster API from "+
-			"being upgraded before that")
+		"record the verdict at the Deployment of what would be upgraded, for deploy/upgrade-guard, which refuses the upgrade "+
+			"before that; an approval counts for a day, and until a registration changes")
+	f.BoolVar(&o.allowEmpty, "allow-empty", false,
+		"take it that nothing is registered: then nothing breaks, and --record approves")
 	f.DurationVar(&o.timeout, "timeout", time.Minute, "how long everything may take")
 	completeFlags(cmd, map[string]completion{"context": completeContexts(&o.kube)})
 	return cmd
@@ -122,9 +125,9 @@ func (o *preflightOptions) check(hooks *catalog.Catalog) (preflight.Target, erro
 	case o.extensionConfigs != "" && (o.kube != kubeOptions{}):
 		return t, usagef("--extension-configs and --kubeconfig or --context: ExtensionConfigs come from a directory or " +
 			"from a cluster; leave one of them out")
-	case o.record && (o.extensionConfigs != "" || t.ClusterAPI == nil):
-		return t, usagef("--record: the verdict about an upgrade of Cluster API is recorded in its cluster; want --for " +
-			"cluster-api=VERSION, without --extension-configs")
+	case o.record && (o.extensionConfigs != "" || o.group != "" || o.watchFilter != ""):
+		return t, usagef("--record: a verdict is about all registrations of a cluster: leave out --extension-configs, " +
+			"--extension-config-group and --watch-filter")
 	case o.discover && o.extensionConfigs == "":
 		return t, usagef("--discover: in a cluster, the gateway discovers extensions; use it with --extension-configs")
 	case o.group != "" && o.group != cluster.ClusterAPIGroup && o.group != cluster.HookgateGroup:
@@ -162,7 +165,7 @@ func (o *preflightOptions) run(cmd *cobra.Command, hooks *catalog.Catalog) error
 		}
 		return fmt.Errorf("preflight: %w", err)
 	}
-	if inventory.Empty() {
+	if inventory.Empty() && !o.allowEmpty {
 		return fmt.Errorf("preflight: there is nothing to judge: %s", o.nothing())
 	}
 	report := preflight.Judge(inventory, target)
@@ -171,7 +174,8 @@ func (o *preflightOptions) run(cmd *cobra.Command, hooks *catalog.Catalog) error
 	}
 	failed := report.Worst().AtLeast(preflight.Level(o.failOn))
 	if o.record {
-		if err := o.recordVerdict(ctx, from, &target, &report, failed, cmd.ErrOrStderr()); err != nil {
+		verdicts := o.verdicts(&inventory, &target, &report, failed)
+		if err := recordVerdicts(ctx, from, verdicts, cmd.ErrOrStderr()); err != nil {
 			return fmt.Errorf("record the verdict: %w", err)
 		}
 	}
@@ -181,20 +185,37 @@ func (o *preflightOptions) run(cmd *cobra.Command, hooks *catalog.Catalog) error
 	return nil
 }
 
-// recordVerdict records the verdict about an upgrade of Cluster API in its cluster.
-func (o *preflightOptions) recordVerdict(
-	ctx context.Context, c *survey.Cluster, t *preflight.Target, r *preflight.Report, failed bool, notes io.Writer,
-) error {
+// verdicts returns what to record about each component that is upgraded.
+func (o *preflightOptions) verdicts(
+	v *preflight.Inventory, t *preflight.Target, r *preflight.Report, failed bool,
+) []survey.Verdict {
 	refused := ""
 	if failed {
 		refused = fmt.Sprintf("%s: %s", verdict(r, preflight.Level(o.failOn)),
 			strings.Join(r.Objects(preflight.Level(o.failOn)), ", "))
 	}
-	deployment, err := c.Record(ctx, t.ClusterAPI.Name, refused)
-	if err == nil {
+	var verdicts []survey.Verdict
+	if t.ClusterAPI != nil {
+		verdicts = append(verdicts, survey.Verdict{Component: preflight.ClusterAPI, Release: t.ClusterAPI.Name})
+	}
+	if t.Gateway != "" {
+		verdicts = append(verdicts, survey.Verdict{Component: preflight.Gateway, Release: t.Gateway})
+	}
+	for i := range verdicts {
+		verdicts[i].Refused, verdicts[i].Registrations = refused, v.Registrations
+	}
+	return verdicts
+}
+
+func recordVerdicts(ctx context.Context, c *survey.Cluster, verdicts []survey.Verdict, notes io.Writer) error {
+	for _, v := range verdicts {
+		deployment, err := c.Record(ctx, v)
+		if err != nil {
+			return err
+		}
 		_, _ = fmt.Fprintf(notes, "The verdict is recorded at Deployment %s.\n", deployment)
 	}
-	return err
+	return nil
 }
 
 // nothing says where no registration was found.
@@ -207,7 +228,7 @@ func (o *preflightOptions) nothing() string {
 	if o.watchFilter != "" {
 		where += fmt.Sprintf(" with the label %s=%s", clusterv1.WatchLabel, o.watchFilter)
 	}
-	return where + "; is it the right cluster?"
+	return where + "; is it the right cluster? If it is, give --allow-empty"
 }
 
 // verdict returns why the exit status is 1.

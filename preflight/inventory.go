@@ -22,6 +22,8 @@ type Inventory struct {
 	// known; it is empty where there are no Clusters, as in a directory.
 	Unresolved []string
 	Unchecked  string
+	// Registrations names each object of a cluster, as group/name@resourceVersion, by which a later change shows.
+	Registrations []string
 	// OfGateways is set if the inventory has what is registered with the gateways of the cluster, beside what is
 	// registered with Cluster API.
 	OfGateways bool

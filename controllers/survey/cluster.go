@@ -125,6 +125,7 @@ func (c *Cluster) Inventory(ctx context.Context, hooks *catalog.Catalog) (prefli
 	}
 	for _, group := range c.groups {
 		for i := range configs[group] {
+			v.Registrations = append(v.Registrations, registration(group, &configs[group][i]))
 			if config := &configs[group][i]; config.DeletionTimestamp.IsZero() {
 				v.Extensions = append(v.Extensions, registered(config, hooks))
 				v.OfGateways = v.OfGateways || len(c.groups) > 1 && group != runtimev1.GroupVersion.Group
@@ -138,6 +139,7 @@ func (c *Cluster) Inventory(ctx context.Context, hooks *catalog.Catalog) (prefli
 	var policies []locatedPolicy
 	for i := range list.Items {
 		item := &list.Items[i]
+		v.Registrations = append(v.Registrations, registration(v1alpha1.GroupVersion.Group, item))
 		if !item.DeletionTimestamp.IsZero() {
 			continue
 		}
@@ -150,6 +152,11 @@ func (c *Cluster) Inventory(ctx context.Context, hooks *catalog.Catalog) (prefli
 	}
 	decide(&v, policies)
 	return v, c.references(ctx, &v)
+}
+
+// registration names an object as it is now. deploy/upgrade-guard/registrations.yaml does the same.
+func registration(group string, o client.Object) string {
+	return group + "/" + o.GetName() + "@" + o.GetResourceVersion()
 }
 
 // registered returns the extension that the status of an ExtensionConfig describes.

@@ -8,10 +8,13 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/hookgate/hookgate/preflight"
 )
 
 // deployments is an API server with Deployments of Cluster API core, which answers patches with a status.
@@ -51,21 +54,29 @@ func (d *deployments) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 
 func TestRecord(t *testing.T) {
 	const core = "capi-system/capi-controller-manager"
+	approved := Verdict{
+		Component: preflight.ClusterAPI, Release: "v1.14", Registrations: []string{"runtime.hookgate.dev/acme@7", "hookgate.dev/p@8"},
+	}
+	refused := func(why string) Verdict { return Verdict{Component: preflight.ClusterAPI, Refused: why} }
 	long := strings.Repeat("handler.extension, ", 1000)
 	for name, tt := range map[string]struct {
 		server         deployments
-		refused        string
+		verdict        Verdict
 		patched, error string
 	}{
-		"Approved": {deployments{names: []string{core}, list: 200, patch: 200}, "",
-			`{"metadata":{"annotations":{"hookgate.dev/approved-cluster-api":"v1.14","hookgate.dev/refused-cluster-api":null}}}`, ""},
-		"Refused": {deployments{names: []string{core}, list: 200, patch: 200}, "it breaks acme",
-			`{"metadata":{"annotations":{"hookgate.dev/approved-cluster-api":null,"hookgate.dev/refused-cluster-api":"it breaks acme"}}}`, ""},
-		"Long":           {deployments{names: []string{core}, list: 200, patch: 200}, long, `"hookgate.dev/refused-cluster-api":"handler.ext`, ""},
-		"None":           {deployments{list: 200}, "", "", "want one Deployment with the label cluster.x-k8s.io/provider=cluster-api, which runs Cluster API core; there are 0"},
-		"Two":            {deployments{names: []string{core, "other/core"}, list: 200}, "", "", "there are 2"},
-		"ListForbidden":  {deployments{list: 403}, "", "", "grant the verb list on deployments of the API group apps"},
-		"PatchForbidden": {deployments{names: []string{core}, list: 200, patch: 403}, "", "", "grant the verb patch on Deployment " + core},
+		"Approved": {deployments{names: []string{core}, list: 200, patch: 200}, approved,
+			`"hookgate.dev/approved-cluster-api":"v1.14","hookgate.dev/approved-registrations":"runtime.hookgate.dev/acme@7,hookgate.dev/p@8","hookgate.dev/approved-until":"2`, ""},
+		"Gateway": {deployments{names: []string{core}, list: 200, patch: 200}, Verdict{Component: preflight.Gateway, Release: "v0.1.0"},
+			`"hookgate.dev/approved-hookgate":"v0.1.0"`, ""},
+		"TooMany": {deployments{}, Verdict{Component: preflight.ClusterAPI, Registrations: slices.Repeat([]string{"runtime.hookgate.dev/acme@7"}, 10_000)},
+			"", "the names of 10000 registrations have 279999 bytes, and an approval has room for 204800: annotate the Deployment with hookgate.dev/approved-cluster-api=any instead"},
+		"Refused": {deployments{names: []string{core}, list: 200, patch: 200}, refused("it breaks acme"),
+			`{"metadata":{"annotations":{"hookgate.dev/approved-cluster-api":null,"hookgate.dev/approved-registrations":null,"hookgate.dev/approved-until":null,"hookgate.dev/refused-cluster-api":"it breaks acme"}}}`, ""},
+		"Long":           {deployments{names: []string{core}, list: 200, patch: 200}, refused(long), `"hookgate.dev/refused-cluster-api":"handler.ext`, ""},
+		"None":           {deployments{list: 200}, approved, "", "want one Deployment with the label cluster.x-k8s.io/provider=cluster-api; there are 0"},
+		"Two":            {deployments{names: []string{core, "other/core"}, list: 200}, approved, "", "there are 2"},
+		"ListForbidden":  {deployments{list: 403}, approved, "", "grant the verb list on deployments of the API group apps"},
+		"PatchForbidden": {deployments{names: []string{core}, list: 200, patch: 403}, approved, "", "grant the verb patch on Deployment " + core},
 	} {
 		t.Run(name, func(t *testing.T) {
 			d := tt.server
@@ -75,14 +86,14 @@ func TestRecord(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			deployment, err := c.Record(t.Context(), "v1.14", tt.refused)
+			deployment, err := c.Record(t.Context(), tt.verdict)
 			if tt.error != "" {
 				if err == nil || !strings.Contains(err.Error(), tt.error) {
 					t.Errorf("got %v, want %s", err, tt.error)
 				}
 				return
 			}
-			if err != nil || deployment != core || d.query != "cluster.x-k8s.io/provider=cluster-api" {
+			if err != nil || deployment != core || d.query != "cluster.x-k8s.io/provider="+map[string]string{preflight.ClusterAPI: "cluster-api", preflight.Gateway: "runtime-extension-hookgate"}[tt.verdict.Component] {
 				t.Errorf("got %s, %v; asked for %s", deployment, err, d.query)
 			}
 			if !strings.Contains(d.patched, tt.patched) || len(d.patched) > 2000 || !strings.HasSuffix(d.path, "/namespaces/capi-system/deployments/capi-controller-manager") {
