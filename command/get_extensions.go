@@ -14,6 +14,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/cenkalti/backoff/v4"
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -117,15 +118,8 @@ func (o *extensionsOptions) ofGateway(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	return o.ask(cmd, func(c *statusClient) error { return o.show(cmd, c, show) })
-}
-
-// show lists the extensions of a gateway once, or with --watch whenever a state changes.
-func (o *extensionsOptions) show(
-	cmd *cobra.Command, c *statusClient, show func(s *screen, g *status.Gateway, body []byte) error,
-) error {
 	s, before := newScreen(cmd.OutOrStdout()), ""
-	look := func() error {
+	look := func(c *statusClient) error {
 		g, body, err := c.get(cmd.Context(), o.name)
 		if err != nil {
 			return err
@@ -143,14 +137,54 @@ func (o *extensionsOptions) show(
 			return nil
 		}
 		if err := show(s, g, body); err != nil {
-			return fmt.Errorf("print extensions: %w", err)
+			return backoff.Permanent(fmt.Errorf("print extensions: %w", err))
 		}
 		return nil
 	}
-	if !o.watch {
-		return look()
+	if o.watch {
+		return o.follow(cmd, look)
 	}
-	return every(cmd.Context(), o.interval, look)
+	err = o.ask(cmd, look)
+	if permanent, ok := errors.AsType[*backoff.PermanentError](err); ok {
+		return permanent.Err
+	}
+	return err
+}
+
+// follow looks at a gateway again and again until the command is interrupted. Once it has answered, the gateway may
+// restart.
+func (o *extensionsOptions) follow(cmd *cobra.Command, look func(c *statusClient) error) error {
+	ctx, seen, lost := cmd.Context(), false, false
+	delays := backoff.NewExponentialBackOff(backoff.WithInitialInterval(o.interval),
+		backoff.WithMaxInterval(10*time.Second), backoff.WithMaxElapsedTime(0))
+	err := backoff.RetryNotify(func() error {
+		err := o.ask(cmd, func(c *statusClient) error {
+			return every(ctx, o.interval, func() error {
+				if err := look(c); err != nil {
+					return err
+				}
+				if lost {
+					_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s answers again.\n", c.name())
+				}
+				seen, lost = true, false
+				delays.Reset()
+				return nil
+			})
+		})
+		if err != nil && !seen {
+			return backoff.Permanent(err)
+		}
+		return err
+	}, backoff.WithContext(delays, ctx), func(err error, _ time.Duration) {
+		if !lost {
+			_, _ = fmt.Fprintf(cmd.ErrOrStderr(), "%s\nTrying again until it answers.\n", err)
+		}
+		lost = true
+	})
+	if ctx.Err() != nil {
+		return nil //nolint:nilerr // it was interrupted
+	}
+	return err
 }
 
 // statesOf returns a text that differs if the state of an extension does. It is not empty.

@@ -186,6 +186,11 @@ func (d discoveries) Discovery(a discovery.Attempt) {
 	}
 }
 
+// Server implements discovery.ServerObserver.
+func (d discoveries) Server(extensionConfig, url string, err error) {
+	d.observer.Server(d.extensions, extensionConfig, url, err)
+}
+
 // Forget implements discovery.Forgetter.
 func (d discoveries) Forget(extensionConfig string) {
 	d.Metrics.Forget(extensionConfig)

@@ -4,6 +4,7 @@
 package command
 
 import (
+	"context"
 	"encoding/json"
 	"io"
 	"net/http"
@@ -168,7 +169,7 @@ func TestDescribe(t *testing.T) {
 	want := [][]string{
 		{"Name:", "acme"},
 		{"State:", "Down for 90s"},
-		{"Error:", "cannot connect: connection refused"},
+		{"Reason:", "cannot connect: connection refused"},
 		{"Last answer:", "2m ago"},
 		{"URL:", "https://acme.example"},
 		{"Protocol:", "REST"},
@@ -228,26 +229,36 @@ func TestGetHolds(t *testing.T) {
 	}
 }
 
-// TestWatchListsChanges lists again when a state changes, and not when only counts do.
+// TestWatchListsChanges lists again when a state changes, and not when only counts do. It outlasts a gateway that
+// restarts, and says so once.
 func TestWatchListsChanges(t *testing.T) {
 	var looks atomic.Int64
+	ctx, interrupt := context.WithCancel(t.Context())
+	defer interrupt()
 	s := serveStatus(t, func() *status.Gateway {
 		g := gatewayStatus()
 		n := looks.Add(1)
 		if g.Extensions[0].Calls.Total = uint64(n); n >= 3 {
 			g.Extensions[0].State = status.Up
 		}
-		if n >= 5 {
-			g.Now = time.Time{} // is no status: ends the watch
+		switch {
+		case n >= 5 && n < 9:
+			g.Now = time.Time{} // is no status
+		case n >= 9:
+			g.Extensions[0].State = status.Failing
+		}
+		if n == 12 {
+			interrupt()
 		}
 		return g
 	})
 	o := extensionsOptions{output: formatTable, watch: true, interval: time.Millisecond}
 	o.server, o.timeout = s.URL, time.Minute
-	var out strings.Builder
+	var out, errOut strings.Builder
 	cmd := &cobra.Command{}
-	cmd.SetContext(t.Context())
+	cmd.SetContext(ctx)
 	cmd.SetOut(&out)
+	cmd.SetErr(&errOut)
 	err := o.ofGateway(cmd)
 	var states []string
 	for _, row := range columns(out.String()) {
@@ -255,8 +266,11 @@ func TestWatchListsChanges(t *testing.T) {
 			states = append(states, row[1])
 		}
 	}
-	if diff := cmp.Diff([]string{"Down", "Up"}, states); diff != "" || err == nil {
+	if diff := cmp.Diff([]string{"Down", "Up", "Failing"}, states); diff != "" || err != nil {
 		t.Errorf("error %v; -want +got\n%s", err, diff)
+	}
+	if text := errOut.String(); strings.Count(text, "Trying again until it answers.") != 1 || strings.Count(text, "answers again.") != 1 {
+		t.Errorf("errors: %s", text)
 	}
 }
 
@@ -305,14 +319,14 @@ func TestStatusErrors(t *testing.T) {
 func TestColours(t *testing.T) {
 	const text = "NAME   STATE     SINCE\n" +
 		"a      Up        Down\n" +
-		"Down   Degraded  1s\n" +
+		"Down   Failing   1s\n" +
 		"c      Else      1s\n" +
 		"\n" +
 		"x      Up\n" +
 		"State:   Down for 5s\n"
 	const want = "NAME   STATE     SINCE\n" +
 		"a      \x1b[32mUp\x1b[0m        Down\n" +
-		"Down   \x1b[33mDegraded\x1b[0m  1s\n" +
+		"Down   \x1b[33mFailing\x1b[0m   1s\n" +
 		"c      Else      1s\n" +
 		"\n" +
 		"x      Up\n" +

@@ -51,7 +51,10 @@ func (s *screen) write(render func(io.Writer) error) error {
 }
 
 // colours are the SGR codes of the states.
-var colours = map[status.State]string{status.Up: "32", status.Degraded: "33", status.Down: "31", status.Unknown: "2"}
+var colours = map[status.State]string{
+	status.Up: "32", status.Slow: "33", status.Failing: "33", status.Down: "31",
+	status.Unknown: "2",
+}
 
 // coloured colours the states in tables, below the title STATE, and after "State:". No cell can have such a sequence
 // itself.

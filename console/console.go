@@ -189,7 +189,7 @@ func (h *Handler) overview(r *http.Request) (*view, int) {
 			o.Extensions = append(o.Extensions, *x)
 		}
 	}
-	for _, s := range []status.State{status.Down, status.Degraded, status.Up, status.Unknown} {
+	for _, s := range []status.State{status.Down, status.Failing, status.Slow, status.Up, status.Unknown} {
 		c := stateCount{State: s, Count: counts[s], Chosen: o.State == string(s)}
 		values := url.Values{}
 		if !c.Chosen {

@@ -29,6 +29,7 @@ var functions = template.FuncMap{
 	"count":     func(n uint64) int { return int(min(n, math.MaxInt)) },
 	"holding":   holding,
 	"noted":     render.Noted,
+	"reason":    render.Reason,
 }
 
 // holding returns a status with other holds, for the template that lists them.

@@ -57,6 +57,8 @@ type Result struct {
 	// Connected means that a connection had been made when the call failed, so that the server of the extension is there:
 	// the failure is one of the handler.
 	Connected bool
+	// Refused means that a circuit is open, so that the call was not made.
+	Refused bool
 	// Decided means that a gateway behind this one has decided the error, about this call. Its text is that gateway's.
 	Decided bool
 }

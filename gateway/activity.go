@@ -25,10 +25,9 @@ func (o *Observer) remember(
 	kind, message := "", ""
 	switch {
 	case err != nil:
-		call.Outcome, call.Down = activity.Failed, isFailure(result, err)
+		call.Outcome = activity.Failed
 	case result.Ignored != nil:
-		call.Outcome, call.Down = activity.Ignored, isFailure(result, result.Ignored)
-		err = result.Ignored
+		call.Outcome, err = activity.Ignored, result.Ignored
 	default:
 		if failure, refused := failed(result.Response); refused {
 			call.Outcome, kind, message = activity.Refused, "Failure", failure.GetMessage()
@@ -39,6 +38,10 @@ func (o *Observer) remember(
 			return
 		}
 		kind, message = hook.KindOf(err).String(), explained(err)
+	}
+	call.Gone = o.rememberServer(extensions, c, result, err, call.Ended, message)
+	if !result.Refused {
+		call.Message = message
 	}
 	o.handlers.Record(c.Handler.Name, call)
 	if call.Outcome != activity.Success {
@@ -54,6 +57,25 @@ func (o *Observer) remember(
 	o.rememberHold(c, result, call, kind, message)
 }
 
+// rememberServer keeps what a call shows about the server of its extension, and reports whether that is gone.
+func (o *Observer) rememberServer(
+	extensions *Extensions, c extension.Call, result extension.Result, err error, at time.Time, message string,
+) (gone bool) {
+	kind := hook.KindOf(err)
+	gone = isFailure(result, err) && kind != hook.BadResponse && !result.Connected
+	if !gone {
+		if err != nil && kind != hook.BadResponse && (!result.Connected || kind == hook.Unreachable && !result.Decided) {
+			return false // it was not sent, or the connection broke
+		}
+		message = ""
+	}
+	// An extension that was removed while it was called is not added again.
+	if name := c.Handler.Registration.Name; o.servers.Has(name) || extensions.registers(name) {
+		o.servers.Record(name, "", at, message)
+	}
+	return gone
+}
+
 // explained returns the text of an error with its cause, which varies.
 func explained(err error) string {
 	explanation := err.Error()
@@ -67,10 +89,15 @@ func explained(err error) string {
 // healthUnchecked reports that its server has no health service.
 func (o *Observer) Discovered(extensionConfig, url, outcome string, healthUnchecked bool, err error) {
 	d := activity.Discovery{At: time.Now(), URL: text.URL(url), Outcome: outcome, HealthUnchecked: healthUnchecked}
+	server := ""
 	if err != nil {
 		d.Message = explained(err)
+		if kind := hook.KindOf(err); kind == hook.Unreachable || kind == hook.Timeout {
+			server = d.Message // any other error is that of a server that is there
+		}
 	}
 	o.discoveries.Record(extensionConfig, d)
+	o.servers.Record(extensionConfig, url, d.At, server)
 }
 
 // Misspelt keeps the misspelt members of an extension's answer to discovery, and logs each once.
@@ -81,9 +108,23 @@ func (o *Observer) Misspelt(extensionConfig string, misspelt []string) {
 	}
 }
 
-// Forget forgets the discoveries of an ExtensionConfig that is gone, and the members that its answers have misspelt.
+// Server keeps that the server of an extension is there, or with an error that it is not, until Forget is called. If
+// it is back, calls to it pass at once.
+func (o *Observer) Server(x *Extensions, extensionConfig, url string, err error) {
+	message := ""
+	if err != nil {
+		message = explained(err)
+	}
+	if o.servers.Record(extensionConfig, url, time.Now(), message) {
+		x.back(o, extensionConfig)
+	}
+}
+
+// Forget forgets the discoveries and the server of an ExtensionConfig that is gone, and the members that its answers
+// have misspelt.
 func (o *Observer) Forget(extensionConfig string) {
 	o.discoveries.Forget(extensionConfig)
+	o.servers.Forget(extensionConfig)
 	o.misspelt.Forget(extensionConfig)
 }
 

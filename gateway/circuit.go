@@ -25,8 +25,8 @@ func circuitOf(e *registry.Entry) *circuit.Settings {
 	return &defaultCircuit
 }
 
-// circuitBreaker fails calls at once, as Unreachable, while the circuit of their handler or of its extension is open, so
-// that neither callers wait for what does not answer, nor does it have more to do when it comes back. A handler that
+// circuitBreaker fails calls at once, as Unreachable, while the circuit of their handler or of its extension is open,
+// so that neither callers wait for what does not answer, nor does it have more to do when it comes back. A handler that
 // does not answer, or not well, opens its own circuit, and no other handler suffers from it; only a server that is gone
 // opens that of the extension. The link is inside the failure policy, which treats such a call as any other to an
 // extension that is down, and outside of everything that costs time.
@@ -37,7 +37,7 @@ func circuitBreaker(extensions *Extensions, o *Observer) extension.Link {
 			c.State = state // for admit
 			b := breaker{extensions: extensions, o: o, call: &c, state: state, settings: settings}
 			if err := b.enter(); err != nil {
-				return extension.Result{}, err
+				return extension.Result{Refused: true, Inconclusive: true}, err
 			}
 			var result extension.Result
 			err := error(nil)
@@ -148,7 +148,8 @@ func (b *breaker) explained(x outcomes, err error) error {
 }
 
 // refusedBy returns the error of a call while a circuit is open. Until the circuit closes, all calls get the same text,
-// those too that were probes, so that conditions with it do not change with each probe. cause is the error of a probe, or nil.
+// those too that were probes, so that conditions with it do not change with each probe. cause is the error of a probe,
+// or nil.
 func refusedBy(c *circuit.Circuit, what string, cause error) *hook.Error {
 	kind, last := c.Cause()
 	if cause == nil && last != nil {

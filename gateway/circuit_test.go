@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -198,7 +199,7 @@ func TestCircuitsOfHandlersAreBounded(t *testing.T) {
 	s := NewExtensions(r).of(e)
 	for i := range 1000 {
 		renamed := *e
-		renamed.Name = fmt.Sprint(i)
+		renamed.Name = strconv.Itoa(i)
 		s.handler(&renamed)
 	}
 	if n := len(s.handlers); n > spareStates+2 {

@@ -26,8 +26,8 @@ var _ prometheus.Collector = (*extensionCollector)(nil)
 func newExtensionCollector(d *definer) *extensionCollector {
 	c := &extensionCollector{}
 	c.state = d.described("gauge", "hookgate_circuit_state",
-		"The state of the circuit of the server of an extension that has been called: 0 is closed, 1 is half-open (the next call is a "+
-			"probe, or one is under way), 2 is open (calls are refused).", "extension")
+		"The state of the circuit of the server of an extension that has been called: 0 is closed, 1 is half-open (the "+
+			"next call is a probe, or one is under way), 2 is open (calls are refused).", "extension")
 	c.transitions = d.described("counter", "hookgate_circuit_transitions_total",
 		"Changes of the circuit of an extension to a state: open, half_open or closed.", "extension", "state")
 	c.own = d.described("gauge", "hookgate_handler_circuit_state",

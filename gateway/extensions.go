@@ -20,8 +20,8 @@ import (
 const spareStates = 16
 
 // Extensions holds what calls have shown about each registered extension, in this process: its circuit and those of its
-// handlers, the calls in flight, the last failures, and the answers that are kept. It follows the registry by itself: an extension that calls
-// another address begins anew, and one that is gone is forgotten. It is safe for concurrent use.
+// handlers, the calls in flight, the last failures, and the answers that are kept. It follows the registry by itself: an
+// extension that calls another address begins anew, and one that is gone is forgotten. It is safe for concurrent use.
 type Extensions struct {
 	snapshots Snapshots
 	answers   *answercache.Cache
@@ -116,6 +116,26 @@ func (x *Extensions) Answered(extensionConfig string) {
 	if s := x.known(extensionConfig); s != nil {
 		s.answered()
 	}
+}
+
+// back closes the circuit of an extension whose server is there again, and lets the next call to each handler pass as a
+// probe.
+func (x *Extensions) back(o *Observer, extensionConfig string) {
+	s := x.known(extensionConfig)
+	if s == nil {
+		return
+	}
+	if s.circuit.Close() {
+		o.circuitChanged(extensionConfig, "", s.circuit.Status(), nil)
+		x.changed(extensionConfig)
+	}
+	s.answered()
+}
+
+// registers reports whether an extension is registered.
+func (x *Extensions) registers(extensionConfig string) bool {
+	_, ok := x.snapshots.Snapshot().Registration(extensionConfig)
+	return ok
 }
 
 // Circuit returns the status of the circuit of an extension. If that is closed, and those of handlers are not, it

@@ -12,6 +12,7 @@ import (
 	"github.com/hookgate/hookgate/extension"
 	infrastructurev1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/status"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -44,10 +45,10 @@ func TestDiscoveryOfOneExtension(t *testing.T) {
 	})
 	discovery, _ := hooks.ByName("DiscoverInfrastructure")
 	for handler, want := range map[string]string{
-		"machine.acme":  "DiscoverInfrastructure of machine.acme",
-		"machine--acme": "DiscoverInfrastructure of machine.acme",
-		"acme":          "DiscoverInfrastructure of machine.acme",
-		"ACME":          "DiscoverInfrastructure of machine.acme",
+		"machine.acme":  "DiscoverInfrastructure of acme",
+		"machine--acme": "DiscoverInfrastructure of acme",
+		"acme":          "DiscoverInfrastructure of acme",
+		"ACME":          "DiscoverInfrastructure of acme",
 		"create.acme":   "UnknownHandler: handler \"create.acme\" serves the hook BeforeClusterCreate, not DiscoverInfrastructure",
 		"plain": "UnknownHandler: no ExtensionConfig \"plain\" with handlers of infrastructure.hookgate.dev, and no " +
 			"handler of that name",
@@ -69,5 +70,34 @@ func TestDiscoveryOfOneExtension(t *testing.T) {
 		if isWanted := wanted == hook.InfrastructureGroup; isWanted != (err != nil) {
 			t.Errorf("handler %q: wanted: %q", handler, wanted)
 		}
+	}
+}
+
+// What becomes of a discovery says nothing about the handler that led to the extension.
+func TestDiscoveryIsNoCallToAHandler(t *testing.T) {
+	r := filled(t, registrationOf("lab", registry.Handler{
+		Name: "deletecluster", Timeout: time.Second, FailurePolicy: hook.Fail,
+		Hook: hook.GroupVersionHook{Group: hook.InfrastructureGroup, Version: hook.InfrastructureVersion, Hook: "DeleteCluster"},
+	}))
+	o, x := newObserved(), NewExtensions(r)
+	reporter := Reporter{Catalog: allHooks, Registry: r, Extensions: x, Observer: o.Observer, Namespaces: fixedNamespaces{}}
+	d := NewDispatcher(Config{
+		Catalog: allHooks, Versions: allVersions, Codec: mandated, Registry: r, Namespaces: fixedNamespaces{}, Observer: o.Observer, Extensions: x,
+		Transport: func(context.Context, extension.Call) (extension.Result, error) {
+			return extension.Result{Connected: true}, hook.Errorf(hook.BadResponse, "answered 404")
+		},
+	})
+	for range 2 {
+		_, err := d.Dispatch(t.Context(), Request{
+			Hook: hookOf(t, "DiscoverInfrastructure"), Handler: "lab",
+			Message: &infrastructurev1alpha1.DiscoverInfrastructureRequest{Handler: "lab"},
+		})
+		if want := `handler "lab": answered 404`; err == nil || err.Error() != want {
+			t.Errorf("got %v, want %s", err, want)
+		}
+	}
+	g, _ := reporter.Extension("lab")
+	if h := g.Extensions[0].Handlers[0]; h.State != status.Unknown || h.Calls.Total != 0 || len(g.Extensions[0].Failures) > 0 {
+		t.Errorf("the handler that nothing has called is %+v", h)
 	}
 }

@@ -35,6 +35,9 @@ func observe(o *Observer, extensions *Extensions) extension.Link {
 			return next
 		}
 		return func(ctx context.Context, c extension.Call) (extension.Result, error) {
+			if c.Hook.Singleton() {
+				return next(ctx, c) // it is no call to a handler, and counted as a request
+			}
 			name, h := c.Handler.Name, c.Hook.Hook
 			m := o.metrics
 			ctx, span := o.tracer.Start(ctx, "handler "+name, trace.WithSpanKind(trace.SpanKindClient))

@@ -39,6 +39,7 @@ type Observer struct {
 	handlers    activity.Handlers
 	holds       activity.Holds
 	discoveries activity.Discoveries
+	servers     activity.Servers
 	mistakes    mistakes
 }
 

@@ -52,7 +52,7 @@ func TestRefusedBehindASidecar(t *testing.T) {
 	const times = 10 // twice as many as open a circuit
 	for range times {
 		resp = hub.post(t, h.Path("")+"/c.acme", createBody)
-		if resp.code != http.StatusBadGateway || resp.header.Get(ErrorKindHeader) != "BadResponse" || !strings.Contains(string(resp.body), "answered 400 Bad Request") {
+		if resp.code != http.StatusBadGateway || resp.header.Get(ErrorKindHeader) != "BadResponse" || !strings.Contains(string(resp.body), "answered InvalidArgument") {
 			t.Fatalf("the hub answers %s, kind %s: %s", resp.status, resp.header.Get(ErrorKindHeader), resp.body)
 		}
 	}

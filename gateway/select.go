@@ -39,7 +39,11 @@ func named(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) (ta
 			e.Name, e.Handler.Hook.Hook, r.Hook.Hook)
 	}
 	if r.Hook.Singleton() {
-		return target{entry: e}, nil // a discovery is about no object that a policy could select
+		// A discovery is about no object that a policy could select, and a call to the extension, not to the handler that
+		// led to it.
+		whole := *e
+		whole.Name, whole.Label = e.Registration.Name, e.Registration.Name
+		return target{entry: &whole}, nil
 	}
 	if matches, _ := m.matchesNamespaces(e.Registration.NamespaceSelector); !matches {
 		return target{}, hook.Errorf(hook.UnknownHandler,

@@ -107,7 +107,7 @@ func TestDescribedServices(t *testing.T) {
 		"Handler":        {path: "reconcilemachine/machine.acme", body: `{"subject":{"externalId":"m-1"}}`, want: "machine.acme of m-1"},
 		"Only":           {path: "reconcilemachine", body: `{"subject":{"externalId":"m-2"}}`, want: "machine.acme of m-2"},
 		"Discovery":      {path: "discoverinfrastructure", body: `{}`, want: "machine--acme"},
-		"DiscoveryOfOne": {path: "discoverinfrastructure/acme", body: `{}`, want: "machine.acme of itself"},
+		"DiscoveryOfOne": {path: "discoverinfrastructure/acme", body: `{}`, want: "acme of itself"},
 		"EscapedHandler": {path: "reconcilemachine/machine%2eacme", body: `{"subject":{"externalId":"m-3"}}`, want: "machine.acme of m-3"},
 		"EscapedSlash":   {path: "reconcilemachine/a%2Fb", body: `{}`, want: "UnknownHook"},
 		"Unknown":        {path: "reconcilemachine/nowhere.acme", body: `{"subject":{"externalId":"m-4"}}`, want: "UnknownHandler"},

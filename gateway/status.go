@@ -131,39 +131,6 @@ func timeOf(t time.Time) *time.Time {
 	return &t
 }
 
-// evidence is what speaks for or against a handler or an extension.
-type evidence struct {
-	up, down time.Time // when it answered last, and when it last did not
-	since    time.Time // when it began to answer, or not to
-}
-
-// evidenceOf returns what a discovery, if there was one, shows about an extension.
-func evidenceOf(d activity.Discovery) []evidence {
-	switch {
-	case d.At.IsZero():
-		return nil
-	case d.Message != "":
-		return []evidence{{down: d.At, since: d.Since}}
-	}
-	return []evidence{{up: d.At, since: d.Since}}
-}
-
-// shownBy returns what calls show about a handler.
-func shownBy(s activity.Seen) evidence {
-	return evidence{up: s.LastSuccess, down: s.LastDown, since: s.Since}
-}
-
-// state returns the state that the newest evidence shows.
-func (e evidence) state() status.State {
-	switch {
-	case e.down.IsZero() && e.up.IsZero():
-		return status.Unknown
-	case e.down.After(e.up):
-		return status.Down
-	}
-	return status.Up
-}
-
 func (r *Reporter) extension(
 	now time.Time, snapshot *registry.Snapshot, registration *registry.Registration,
 	discoveries map[string]activity.Discovery,
@@ -177,69 +144,55 @@ func (r *Reporter) extension(
 	if s := registration.NamespaceSelector; s != nil && !s.Empty() {
 		x.Selector = s.String()
 	}
-	seen := evidenceOf(d)
+	e := r.evidence(registration.Name, d)
 	var calls activity.Calls
 	lost, misspelt := r.Observer.losses.Of(registration.Name), r.Observer.misspelt.Of(registration.Name)
 	x.Misspelt = misspelt[""]
-	for _, e := range snapshot.HandlersOf(registration.Name) {
-		of := r.Observer.handlers.Of(e.Name, now)
+	for _, entry := range snapshot.HandlersOf(registration.Name) {
+		of := r.Observer.handlers.Of(entry.Name, now)
 		calls.Add(&of.Calls)
-		shown := shownBy(of.Seen)
-		seen = append(seen, shown)
-		h := r.handler(e, &of, shown.state(), lost[e.Handler.Name])
-		h.OfferedAs, h.Misspelt = r.offeredAs(e, snapshot.Sole()), misspelt[e.Handler.Name]
+		e.handlers = append(e.handlers, r.handlerEvidence(entry, of.Seen))
+		h := r.handler(entry, &of, lost[entry.Handler.Name])
+		h.OfferedAs, h.Misspelt = r.offeredAs(entry, snapshot.Sole()), misspelt[entry.Handler.Name]
 		x.Handlers = append(x.Handlers, h)
-		l := limitsOf(e)
+		l := limitsOf(entry)
 		x.Limits = status.Limits{InFlight: l.MaxInFlight, Waiting: l.MaxWaiting}
 	}
 	x.Calls = callsOf(&calls)
 	x.Calls.Points = points(&calls)
-	r.judge(&x, d, seen)
+	for i, v := range r.judge(&x, &e) {
+		x.Handlers[i].State, x.Handlers[i].Error = v.state, v.reason
+	}
 	return x
 }
 
-// judge sets the state of an extension from what was seen of it.
-func (r *Reporter) judge(x *status.Extension, d activity.Discovery, seen []evidence) {
-	var all evidence
-	anyDown := false
-	for _, e := range seen {
-		all.up, all.down = later(all.up, e.up), later(all.down, e.down)
-		anyDown = anyDown || e.state() == status.Down
+// evidence returns what is known of an extension, without its handlers.
+func (r *Reporter) evidence(name string, d activity.Discovery) evidence {
+	e := evidence{server: r.Observer.servers.Of(name), discovery: d}
+	if s := r.Extensions.known(name); s != nil {
+		e.circuit = s.circuit.Status()
 	}
-	x.State, x.LastSuccess = all.state(), timeOf(all.up)
-	if x.State == status.Up && anyDown {
-		x.State = status.Degraded
+	return e
+}
+
+func (r *Reporter) handlerEvidence(e *registry.Entry, seen activity.Seen) handlerEvidence {
+	h := handlerEvidence{name: e.Name, timeout: e.Handler.Timeout, seen: seen}
+	if s := r.Extensions.known(e.Registration.Name); s != nil {
+		h.circuit = s.handlerCircuit(e.Name)
 	}
-	var since time.Time
-	for _, e := range seen {
-		switch {
-		case e.state() == status.Unknown:
-		case x.State == status.Up:
-			since = later(since, e.since)
-		case e.state() == status.Down && (since.IsZero() || e.since.Before(since)):
-			since = e.since
-		}
-	}
-	s := r.Extensions.known(x.Name)
-	if s != nil {
-		gate, c := s.gate.Status(), s.circuit.Status()
+	return h
+}
+
+// judge sets the state of an extension, and returns the verdicts on its handlers.
+func (r *Reporter) judge(x *status.Extension, e *evidence) []verdict {
+	v, handlers := judge(e)
+	x.State, x.Since, x.Error, x.LastSuccess = v.state, timeOf(v.since), v.reason, timeOf(e.server.Up)
+	if s := r.Extensions.known(x.Name); s != nil {
+		gate := s.gate.Status()
 		x.InFlight, x.Waiting = gate.InFlight, gate.Waiting
-		x.Circuit = circuitStatus(c)
-		if c.State != circuit.Closed {
-			if x.State != status.Down {
-				x.State, since = status.Down, c.Since
-			}
-		}
+		x.Circuit = circuitStatus(e.circuit)
 	}
-	x.Since = timeOf(since)
-	if x.State == status.Down || x.State == status.Degraded {
-		x.Error = d.Message
-		if s != nil && x.Error == "" {
-			if failures := s.failures.List(); len(failures) > 0 {
-				x.Error = failures[0].Message
-			}
-		}
-	}
+	return handlers
 }
 
 func circuitStatus(c circuit.Status) status.Circuit {
@@ -257,11 +210,11 @@ func protocolName(r *registry.Registration) string {
 	return "REST"
 }
 
-func (r *Reporter) handler(e *registry.Entry, of *activity.Handler, state status.State, lost []string) status.Handler {
+func (r *Reporter) handler(e *registry.Entry, of *activity.Handler, lost []string) status.Handler {
 	h := status.Handler{
 		Name: e.Name, Hook: e.Handler.Hook.Hook, APIVersion: e.Handler.Hook.APIVersion(),
 		Timeout: status.InSeconds(e.Handler.Timeout), FailurePolicy: string(e.Handler.FailurePolicy),
-		Objects: e.Handler.ClusterAPIVersion, State: state, LastSuccess: timeOf(of.LastSuccess), Calls: callsOf(&of.Calls),
+		Objects: e.Handler.ClusterAPIVersion, LastSuccess: timeOf(of.LastSuccess), Calls: callsOf(&of.Calls),
 		Lost: lost,
 	}
 	if x := r.Extensions.known(e.Registration.Name); x != nil {

@@ -111,7 +111,7 @@ func TestStatesOfAnExtension(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		f.call(t, "a.acme", 0, 0, nil)
-		want("called", status.Up, at(1), "")
+		want("called", status.Up, at(0), "")
 		time.Sleep(time.Second)
 		f.call(t, "a.acme", 0, 0, unreachable)
 		want("unreachable", status.Down, at(2), "cannot connect: connection refused")
@@ -119,30 +119,44 @@ func TestStatesOfAnExtension(t *testing.T) {
 		f.call(t, "a.acme", 0, 0, unreachable)
 		want("still", status.Down, at(2), "cannot connect: connection refused")
 		f.call(t, "b.acme", 0, 0, nil)
-		f.call(t, "b.acme", 0, 0, hook.Errorf(hook.InvalidRequest, "of the request"))
+		want("another handler answers", status.Up, at(3), "")
 		time.Sleep(time.Second)
 		f.call(t, "b.acme", 0, -1, nil)
-		want("another handler answers", status.Degraded, at(2), `no room`)
+		want("it answers Failure", status.Failing, at(4), `handler "b.acme": 1 of 2 calls failed lately: no room`)
+		if handlers := f.acme(t).Handlers; handlers[0].State != status.Up || handlers[1].State != status.Failing || handlers[1].Error == "" {
+			t.Errorf("the handlers are %+v", handlers)
+		}
 		time.Sleep(time.Second)
-		f.call(t, "a.acme", 0, 0, nil)
-		want("both answer", status.Up, at(5), "")
-		f.Observer.Discovered("acme", "https://acme.example", "Timeout", false, hook.Errorf(hook.Timeout, "no answer"))
-		if x := f.acme(t); !x.Stale || x.State != status.Degraded {
-			t.Errorf("handlers answer, and discovery fails: %s, stale %t; want Degraded with stale handlers", x.State, x.Stale)
+		f.call(t, "b.acme", 0, 0, nil)
+		want("it answers again", status.Up, at(5), "")
+		time.Sleep(time.Second)
+		f.Observer.Discovered("acme", "https://acme.example", "BadResponse", false, hook.Errorf(hook.BadResponse, "not JSON"))
+		want("its discovery fails", status.Failing, at(6), "not JSON")
+		if !f.acme(t).Stale {
+			t.Error("its handlers are not stale")
 		}
 		time.Sleep(time.Second)
 		f.Observer.Discovered("acme", "https://acme.example", "Timeout", false, hook.Errorf(hook.Timeout, "no answer"))
-		want("discovery fails", status.Down, at(5), "no answer")
+		want("its discovery gets no answer", status.Down, at(7), "no answer")
 		for range 10 { // which opens the circuit
 			f.call(t, "a.acme", 0, 0, unreachable)
 		}
-		f.Observer.Discovered("acme", "https://acme.example", "Success", false, nil)
-		time.Sleep(time.Second)
-		f.Observer.Discovered("acme", "https://acme.example", "Success", false, nil)
 		x := f.acme(t)
 		if x.State != status.Down || x.Circuit.State == "closed" || x.Circuit.Kind != "Unreachable" || x.Circuit.Opened != 1 {
 			t.Errorf("the circuit is open: got %s, %+v", x.State, x.Circuit)
 		}
+		time.Sleep(time.Second)
+		f.Observer.Discovered("acme", "https://acme.example", "Success", false, nil)
+		f.Observer.Server(f.Extensions, "acme", "https://acme.example", hook.Errorf(hook.Unreachable, "connection refused"))
+		want("it is looked for", status.Down, at(8), "connection refused")
+		time.Sleep(time.Second)
+		f.Observer.Server(f.Extensions, "acme", "https://acme.example", nil)
+		want("it is back", status.Up, at(9), "")
+		if x := f.acme(t); x.Circuit.State != "closed" {
+			t.Errorf("its circuit is %+v", x.Circuit)
+		}
+		f.call(t, "a.acme", 0, 0, nil)
+		want("it is called", status.Up, at(9), "")
 	})
 }
 
@@ -195,7 +209,7 @@ func TestStatusOfAnExtension(t *testing.T) {
 		if diff := cmp.Diff(want, a); diff != "" {
 			t.Errorf("handler a: -want +got\n%s", diff)
 		}
-		if b := x.Handlers[1]; b.State != status.Down || b.Policy != "" || b.Conditional {
+		if b := x.Handlers[1]; b.State != status.Failing || b.Policy != "" || b.Conditional {
 			t.Errorf("handler b: %+v", b)
 		}
 		failures := []status.Failure{{

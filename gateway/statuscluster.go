@@ -9,6 +9,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/labels"
 
+	"github.com/hookgate/hookgate/internal/activity"
 	"github.com/hookgate/hookgate/internal/status"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -42,8 +43,12 @@ func (r *Reporter) Cluster(namespace, name string) *status.Cluster {
 
 func (r *Reporter) hooked(now time.Time, e *registry.Entry) status.HookedHandler {
 	of := r.Observer.handlers.Of(e.Name, now)
-	shown := shownBy(of.Seen)
-	return status.HookedHandler{Handler: r.handler(e, &of, shown.state(), nil), Extension: e.Registration.Name}
+	h := r.handler(e, &of, nil)
+	x := r.evidence(e.Registration.Name, activity.Discovery{})
+	x.handlers = []handlerEvidence{r.handlerEvidence(e, of.Seen)}
+	_, verdicts := judge(&x)
+	h.State, h.Error = verdicts[0].state, verdicts[0].reason
+	return status.HookedHandler{Handler: h, Extension: e.Registration.Name}
 }
 
 // byOrder puts handlers with an order before those without, as they are called.

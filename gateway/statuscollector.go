@@ -20,7 +20,7 @@ import (
 type statusCollector struct {
 	atomic.Pointer[Reporter]
 
-	up, since, lastSuccess, timeout, held, heldSince *prometheus.Desc
+	up, state, since, lastSuccess, timeout, held, heldSince *prometheus.Desc
 }
 
 var _ prometheus.Collector = (*statusCollector)(nil)
@@ -29,11 +29,13 @@ var _ prometheus.Collector = (*statusCollector)(nil)
 func newStatusCollector(d *definer) *statusCollector {
 	c := &statusCollector{}
 	c.up = d.described("gauge", "hookgate_extension_up",
-		"1 if an extension answered when this process called it last, 0 if it did not or its circuit is open, and 0.5 if "+
-			"it is degraded: some of its handlers do not answer, or its discovery. There is no series for an extension "+
-			"that this process has not called.", "extension")
+		"1 if the server of an extension is there and its handlers answer, be it slowly, 0 if the server is gone or its "+
+			"circuit is open (Down), and 0.5 if calls to some of its handlers fail, or its discovery (Failing). There is no "+
+			"series for an extension that this process knows nothing of.", "extension")
+	c.state = d.described("gauge", "hookgate_extension_state",
+		"1 for the state of an extension: Up, Slow, Failing or Down, as the status has it.", "extension", "state")
 	c.since = d.described("gauge", "hookgate_extension_up_since_timestamp_seconds",
-		"When hookgate_extension_up took its value, in seconds since the epoch.", "extension")
+		"When the state of an extension began, in seconds since the epoch.", "extension")
 	c.lastSuccess = d.described("gauge", "hookgate_extension_last_success_timestamp_seconds",
 		"When an extension answered last, be it Failure, in seconds since the epoch.", "extension")
 	c.timeout = d.described("gauge", "hookgate_handler_timeout_seconds",
@@ -53,7 +55,7 @@ func (m *Metrics) Report(r *Reporter) { m.status.Store(r) }
 
 // Describe implements prometheus.Collector.
 func (c *statusCollector) Describe(descs chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.up, c.since, c.lastSuccess, c.timeout, c.held, c.heldSince} {
+	for _, d := range []*prometheus.Desc{c.up, c.state, c.since, c.lastSuccess, c.timeout, c.held, c.heldSince} {
 		descs <- d
 	}
 }
@@ -66,7 +68,7 @@ func (c *statusCollector) Collect(metrics chan<- prometheus.Metric) {
 	}
 	now, snapshot, discoveries := time.Now(), r.Registry.Snapshot(), r.Observer.discoveries.Last()
 	for _, registration := range snapshot.Registrations() {
-		c.extension(metrics, r.stateOf(snapshot, registration.Name, discoveries[registration.Name]))
+		c.extension(metrics, r.stateOf(now, snapshot, registration.Name, discoveries[registration.Name]))
 		delete(discoveries, registration.Name)
 	}
 	for name, d := range discoveries {
@@ -86,8 +88,9 @@ func (c *statusCollector) Collect(metrics chan<- prometheus.Metric) {
 }
 
 func (c *statusCollector) extension(metrics chan<- prometheus.Metric, x status.Extension) {
-	up := map[status.State]float64{status.Up: 1, status.Degraded: .5, status.Down: 0}
+	up := map[status.State]float64{status.Up: 1, status.Slow: 1, status.Failing: .5, status.Down: 0}
 	if value, ok := up[x.State]; ok {
+		metrics <- prometheus.MustNewConstMetric(c.state, prometheus.GaugeValue, 1, x.Name, string(x.State))
 		metrics <- prometheus.MustNewConstMetric(c.up, prometheus.GaugeValue, value, x.Name)
 		c.timestamp(metrics, c.since, x.Since, x.Name)
 	}
@@ -104,12 +107,13 @@ func (*statusCollector) timestamp(
 }
 
 // stateOf returns the state of an extension without its handlers and its calls, at the cost of a scrape.
-func (r *Reporter) stateOf(snapshot *registry.Snapshot, name string, d activity.Discovery) status.Extension {
-	x := status.Extension{Name: name}
-	seen := evidenceOf(d)
-	for _, e := range snapshot.HandlersOf(name) {
-		seen = append(seen, shownBy(r.Observer.handlers.Seen(e.Name)))
+func (r *Reporter) stateOf(
+	now time.Time, snapshot *registry.Snapshot, name string, d activity.Discovery,
+) status.Extension {
+	x, e := status.Extension{Name: name}, r.evidence(name, d)
+	for _, entry := range snapshot.HandlersOf(name) {
+		e.handlers = append(e.handlers, r.handlerEvidence(entry, r.Observer.handlers.Seen(entry.Name, now)))
 	}
-	r.judge(&x, d, seen)
+	r.judge(&x, &e)
 	return x
 }

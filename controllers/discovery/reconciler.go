@@ -111,10 +111,12 @@ func clientOf(c *registry.ClientConfig) client {
 	}
 }
 
-// state is the state of one ExtensionConfig. Only wanted and applied are shared; they are guarded by Reconciler.mu.
+// state is the state of one ExtensionConfig. The first four fields are shared and guarded by Reconciler.mu.
 type state struct {
-	wanted  *registry.ClientConfig
-	applied *registry.Registration // what the registry has
+	wanted    *registry.ClientConfig
+	applied   *registry.Registration // what the registry has
+	unwatched bool                   // it is paused: its server is left alone
+	unreached bool                   // a discovery has not reached the server since Watch looked
 
 	discovered bool   // the extension has answered at least once
 	failure    string // what the last attempt failed with, empty after a success
@@ -189,6 +191,9 @@ func (r *Reconciler) Reconcile(ctx context.Context, x extensionconfig.Extension)
 	if err != nil {
 		s.refused = errors.Is(err, connect.ErrNotAllowed) || hook.KindOf(err) == hook.Loop
 		r.await(offered, states)
+		r.mu.Lock()
+		s.unreached = outcome == hook.Unreachable.String() || outcome == hook.Timeout.String()
+		r.mu.Unlock()
 		logFailure(logger, s, &x, err)
 		return extension.Discovered{}, err
 	}
@@ -294,7 +299,7 @@ func (r *Reconciler) want(xs []Known) []*state {
 			r.states[x.Name] = s
 		}
 		before := s.wanted
-		s.wanted = &x.ClientConfig
+		s.wanted, s.unwatched = &x.ClientConfig, x.Paused
 		unused = r.use(s.wanted, before) || unused
 		states[i] = s
 	}

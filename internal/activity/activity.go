@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/hookgate/hookgate/internal/text"
 )
 
 // Outcome is what came of a call to a handler.
@@ -32,8 +34,10 @@ type Call struct {
 	Ended         time.Time
 	Took, Timeout time.Duration
 	Outcome       Outcome
-	// Down means that the error is one of an extension that does not work, rather than of the request.
-	Down bool
+	// Message says why it is no Success. It is empty of a call that was not made, because earlier ones failed.
+	Message string
+	// Gone means that it failed because the server is gone, which says nothing about the handler.
+	Gone bool
 }
 
 // Handlers keeps what calls to handlers have shown, by the registered names of the handlers. Its zero value has
@@ -42,11 +46,9 @@ type Handlers struct{ handlers sync.Map } // of *handler
 
 // handler is what is known of one handler.
 type handler struct {
-	mu          sync.Mutex
-	window      window
-	lastSuccess time.Time
-	lastDown    time.Time
-	since       time.Time
+	mu     sync.Mutex
+	window window
+	seen   Seen
 }
 
 // Record records a call to a handler.
@@ -59,17 +61,8 @@ func (r *Handlers) Record(name string, c Call) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.window.add(c)
-	switch {
-	case c.Down:
-		if h.lastDown.IsZero() || h.lastSuccess.After(h.lastDown) {
-			h.since = c.Ended
-		}
-		h.lastDown = c.Ended
-	case c.Outcome == Success || c.Outcome == Refused:
-		if h.lastSuccess.IsZero() || h.lastDown.After(h.lastSuccess) {
-			h.since = c.Ended
-		}
-		h.lastSuccess = c.Ended
+	if !c.Gone {
+		h.seen.record(&c)
 	}
 }
 
@@ -79,13 +72,51 @@ type Handler struct {
 	Seen
 }
 
-// Seen is what the calls to a handler have shown about its extension.
+// Seen is what the calls to a handler have shown, but for those that found no server.
 type Seen struct {
-	// LastSuccess is when the extension last answered, be it Failure, and LastDown when a call last failed because the
-	// extension does not work. They are zero if that has not happened.
-	LastSuccess, LastDown time.Time
-	// Since is when it began to work, or not to, whichever was seen last.
-	Since time.Time
+	// LastSuccess is when the handler last answered, be it Failure; zero if it never has.
+	LastSuccess time.Time
+	// RecoveredAt is when it answered first after its last failure; zero if it has not failed.
+	RecoveredAt time.Time
+	// Failures is the number of calls that failed in a row, the last one included. FailingSince and LastFailed are when
+	// the first and the last of them did, and Message says why.
+	Failures                 int
+	FailingSince, LastFailed time.Time
+	Message                  string
+	// Near is the number of calls in a row that came near the timeout, and SlowSince when the first of them did.
+	Near      int
+	SlowSince time.Time
+	// Lately are the calls in the window, those that found no server, too.
+	Lately Point
+}
+
+func (s *Seen) record(c *Call) {
+	if c.Outcome == Success || c.Outcome == Refused {
+		s.LastSuccess = c.Ended
+	}
+	if c.Outcome == Success {
+		if s.Failures > 0 {
+			s.RecoveredAt = c.Ended
+		}
+		s.Failures = 0
+	} else {
+		if s.Failures == 0 {
+			s.FailingSince = c.Ended
+		}
+		s.Failures++
+		s.LastFailed = c.Ended
+		if c.Message != "" {
+			s.Message = text.Bounded(c.Message, messageBytes)
+		}
+	}
+	switch {
+	case !IsNear(c.Took, c.Timeout):
+		s.Near = 0
+	case s.Near == 0:
+		s.Near, s.SlowSince = 1, c.Ended
+	default:
+		s.Near++
+	}
 }
 
 // Of returns what is known of a handler, up to now.
@@ -97,11 +128,13 @@ func (r *Handlers) Of(name string, now time.Time) Handler {
 	h, _ := v.(*handler)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return Handler{Calls: h.window.calls(now), Seen: h.seen()}
+	of := Handler{Calls: h.window.calls(now), Seen: h.seen}
+	of.Lately = of.Total()
+	return of
 }
 
-// Seen returns what Of does, without the calls, which it does not add up.
-func (r *Handlers) Seen(name string) Seen {
+// Seen returns what Of does, without the calls, at a small part of its cost.
+func (r *Handlers) Seen(name string, now time.Time) Seen {
 	v, ok := r.handlers.Load(name)
 	if !ok {
 		return Seen{}
@@ -109,11 +142,9 @@ func (r *Handlers) Seen(name string) Seen {
 	h, _ := v.(*handler)
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return h.seen()
-}
-
-func (h *handler) seen() Seen {
-	return Seen{LastSuccess: h.lastSuccess, LastDown: h.lastDown, Since: h.since}
+	seen := h.seen
+	seen.Lately = h.window.total(now)
+	return seen
 }
 
 // DeletePartialMatch forgets the handler that the label "handler" names, as a vector of Prometheus does.

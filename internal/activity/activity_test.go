@@ -126,35 +126,62 @@ func TestCallsOfSeveralHandlersAdd(t *testing.T) {
 	}
 }
 
+// Percentiles are estimates, and none is longer than the longest call.
+func TestNoPercentileIsLongerThanAnyCall(t *testing.T) {
+	var h Handlers
+	for range 100 {
+		h.Record("a", Call{Ended: now, Took: 5 * time.Second, Timeout: 5 * time.Second})
+	}
+	of := h.Of("a", now)
+	all := of.Calls
+	all.Add(&of.Calls)
+	if got := all.Quantile(.99); got != 5*time.Second {
+		t.Errorf("p99 of calls of 5s: %s", got)
+	}
+	if got := of.Points[Slots-1].P99; got != 5*time.Second {
+		t.Errorf("p99 of the last point: %s", got)
+	}
+}
+
 func TestHandlersSayWhatWasSeenLast(t *testing.T) {
 	var h Handlers
-	for _, step := range []struct {
-		after               time.Duration
-		outcome             Outcome
-		down                bool
-		up, lastDown, since time.Duration // 0 for never
-	}{
-		{1, Failed, false, 0, 0, 0}, // an error of the request says nothing
-		{2, Success, false, 2, 0, 2},
-		{3, Success, false, 3, 0, 2},
-		{4, Failed, true, 3, 4, 4},
-		{5, Ignored, true, 3, 5, 4},
-		{6, Ignored, false, 3, 5, 4},
-		{7, Refused, false, 7, 5, 7}, // an extension that answers Failure works
-		{8, Failed, true, 7, 8, 8},
-	} {
-		h.Record("a", Call{Ended: now.Add(step.after), Outcome: step.outcome, Down: step.down})
-		of := h.Of("a", now)
-		if got := h.Seen("a"); got != of.Seen {
-			t.Errorf("after %d: seen %+v, want %+v", step.after, got, of.Seen)
+	at := func(after time.Duration) time.Time {
+		if after == 0 {
+			return time.Time{}
 		}
-		for what, times := range map[string]struct {
-			got  time.Time
-			want time.Duration
-		}{"last success": {of.LastSuccess, step.up}, "last down": {of.LastDown, step.lastDown}, "since": {of.Since, step.since}} {
-			if times.want == 0 && !times.got.IsZero() || times.want != 0 && !times.got.Equal(now.Add(times.want)) {
-				t.Errorf("after %d: %s: %d, want %d", step.after, what, times.got.Sub(now), times.want)
-			}
+		return now.Add(after)
+	}
+	for _, step := range []struct {
+		after    time.Duration
+		call     Call
+		want     Seen // with times after now
+		success  time.Duration
+		failing  time.Duration
+		failed   time.Duration
+		slow     time.Duration
+		recovers time.Duration
+	}{
+		{1, Call{Outcome: Failed, Gone: true, Message: "refused"}, Seen{}, 0, 0, 0, 0, 0}, // says nothing about the handler
+		{2, Call{Outcome: Failed, Message: "no"}, Seen{Failures: 1, Message: "no"}, 0, 2, 2, 0, 0},
+		{3, Call{}, Seen{Message: "no"}, 3, 2, 2, 0, 3},
+		{4, Call{}, Seen{Message: "no"}, 4, 2, 2, 0, 3},
+		{5, Call{Outcome: Refused, Message: "full"}, Seen{Failures: 1, Message: "full"}, 5, 5, 5, 0, 3}, // it answers
+		{6, Call{Outcome: Ignored}, Seen{Failures: 2, Message: "full"}, 5, 5, 6, 0, 3},                  // it was not called
+		{7, Call{Took: 9, Timeout: 10}, Seen{Near: 1, Message: "full"}, 7, 5, 6, 7, 7},
+		{8, Call{Took: 10, Timeout: 10}, Seen{Near: 2, Message: "full"}, 8, 5, 6, 7, 7},
+		{9, Call{Took: 1, Timeout: 10}, Seen{Message: "full"}, 9, 5, 6, 7, 7},
+	} {
+		step.call.Ended = now.Add(step.after)
+		h.Record("a", step.call)
+		want := step.want
+		want.LastSuccess, want.FailingSince, want.LastFailed = at(step.success), at(step.failing), at(step.failed)
+		want.SlowSince, want.RecoveredAt = at(step.slow), at(step.recovers)
+		got := h.Of("a", now).Seen
+		if seen := h.Seen("a", now); seen != got || got.Lately.Calls != uint64(step.after) {
+			t.Errorf("after %d: got %+v and %+v", step.after, seen, got)
+		}
+		if got.Lately = (Point{}); got != want {
+			t.Errorf("after %d: got\n%+v\nwant\n%+v", step.after, got, want)
 		}
 	}
 	if n := h.DeletePartialMatch(prometheus.Labels{"handler": "a"}); n != 1 {
@@ -163,8 +190,32 @@ func TestHandlersSayWhatWasSeenLast(t *testing.T) {
 	if n := h.DeletePartialMatch(prometheus.Labels{"handler": "a"}); n != 0 {
 		t.Errorf("removed %d again", n)
 	}
-	if got := h.Of("a", now); !got.LastSuccess.IsZero() || h.Seen("a") != (Seen{}) {
+	if got := h.Of("a", now); !got.LastSuccess.IsZero() || h.Seen("a", now) != (Seen{}) {
 		t.Error("a removed handler is still known")
+	}
+}
+
+func TestServers(t *testing.T) {
+	var s Servers
+	for _, step := range []struct {
+		after        time.Duration
+		url, message string
+		want         Server
+		back         bool
+	}{
+		{1, "u", "", Server{Up: now.Add(1), Since: now.Add(1)}, false},
+		{2, "", "", Server{Up: now.Add(2), Since: now.Add(1)}, false},
+		{3, "u", "refused", Server{Up: now.Add(2), Down: now.Add(3), Since: now.Add(3), Message: "refused"}, false},
+		{4, "", "reset", Server{Up: now.Add(2), Down: now.Add(4), Since: now.Add(3), Message: "reset"}, false},
+		{5, "u", "", Server{Up: now.Add(5), Down: now.Add(4), Since: now.Add(5)}, true},
+		{6, "v", "refused", Server{Down: now.Add(6), Since: now.Add(6), Message: "refused"}, false}, // another server
+	} {
+		if back := s.Record("a", step.url, now.Add(step.after), step.message); back != step.back || s.Of("a") != step.want {
+			t.Errorf("after %d: got %+v, back %t; want %+v, back %t", step.after, s.Of("a"), back, step.want, step.back)
+		}
+	}
+	if s.Forget("a"); s.Has("a") || s.Of("a") != (Server{}) {
+		t.Error("a server that was forgotten is still known")
 	}
 }
 

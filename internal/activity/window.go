@@ -30,6 +30,7 @@ type window struct {
 // slot counts the calls of one Slot.
 type slot struct {
 	calls, failures, near uint32
+	longest               time.Duration
 	took                  [buckets]uint32
 }
 
@@ -62,6 +63,7 @@ func (w *window) add(c Call) {
 	if IsNear(c.Took, c.Timeout) {
 		s.near++
 	}
+	s.longest = max(s.longest, c.Took)
 	s.took[bucket(c.Took)]++
 }
 
@@ -90,6 +92,8 @@ type Calls struct {
 	// Points has the calls of each Slot, oldest first. The last one is still running.
 	Points []Point
 	took   [buckets]uint64
+	// longest is what no percentile is beyond, though buckets are.
+	longest time.Duration
 }
 
 // Point counts the calls of a Slot.
@@ -113,9 +117,26 @@ func (w *window) calls(now time.Time) Calls {
 			took[b] = uint64(n)
 			c.took[b] += uint64(n)
 		}
-		c.Points[i].P99 = quantile(&took, .99)
+		c.Points[i].P99 = quantile(&took, .99, s.longest)
+		c.longest = max(c.longest, s.longest)
 	}
 	return c
+}
+
+// total returns the sum of the calls up to now, without a percentile.
+func (w *window) total(now time.Time) Point {
+	var sum Point
+	if w.slots == nil {
+		return sum
+	}
+	w.advance(number(now))
+	for i := range w.slots {
+		s := &w.slots[i]
+		sum.Calls += uint64(s.calls)
+		sum.Failures += uint64(s.failures)
+		sum.Near += uint64(s.near)
+	}
+	return sum
 }
 
 // Add adds the calls of another handler. The 99th percentile of a point becomes the greater one.
@@ -131,6 +152,7 @@ func (c *Calls) Add(other *Calls) {
 	for b, n := range other.took {
 		c.took[b] += n
 	}
+	c.longest = max(c.longest, other.longest)
 }
 
 // Total returns the sum of all points, without a percentile.
@@ -142,10 +164,11 @@ func (c *Calls) Total() Point {
 	return sum
 }
 
-// Quantile returns the duration that a part q of the calls did not exceed, to within a half, and 0 without calls.
-func (c *Calls) Quantile(q float64) time.Duration { return quantile(&c.took, q) }
+// Quantile returns the duration that a part q of the calls did not exceed, to within a half, and 0 without calls. It is
+// no longer than the longest call.
+func (c *Calls) Quantile(q float64) time.Duration { return quantile(&c.took, q, c.longest) }
 
-func quantile(took *[buckets]uint64, q float64) time.Duration {
+func quantile(took *[buckets]uint64, q float64, longest time.Duration) time.Duration {
 	var total uint64
 	for _, n := range took {
 		total += n
@@ -157,9 +180,9 @@ func quantile(took *[buckets]uint64, q float64) time.Duration {
 	for b, n := range took {
 		if n > 0 && below+float64(n) >= rank {
 			within := (rank - below) / float64(n)
-			return lower(b) + time.Duration(within*float64(lower(b+1)-lower(b)))
+			return min(longest, lower(b)+time.Duration(within*float64(lower(b+1)-lower(b))))
 		}
 		below += float64(n)
 	}
-	return lower(buckets)
+	return longest
 }

@@ -152,6 +152,18 @@ func (c *Circuit) Answered() {
 	}
 }
 
+// Close closes the circuit, because what it stands for is known to be back, and reports whether it was not closed.
+func (c *Circuit) Close() (changed bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.status.State == Closed {
+		return false
+	}
+	c.close()
+	c.probing = false
+	return true
+}
+
 // Status returns the state of the circuit now. An open circuit whose probe is due is half-open.
 func (c *Circuit) Status() Status {
 	c.mu.Lock()

@@ -177,6 +177,13 @@ const (
 	URLBytes = 512
 	// CABundleBytes is the size of the largest spec.clientConfig.caBundle, as base64 text.
 	CABundleBytes = 51200
+	// ProbeInterval is how often it is looked whether the server of an extension is there. That costs a system call as a
+	// rule, and a handshake of about 1 ms of a processor if there is no idle connection.
+	ProbeInterval = 2 * time.Second
+	// ProbeTimeout bounds one look.
+	ProbeTimeout = 2 * time.Second
+	// ProbesPerSecond bounds the looks at all servers: up to 200 are looked at every 2 s, and 10,000 every 100 s.
+	ProbesPerSecond = 100
 	// DiscoveryTimeout bounds one attempt to discover the handlers of an extension.
 	DiscoveryTimeout = 10 * time.Second
 )

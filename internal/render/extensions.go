@@ -124,7 +124,7 @@ func Extension(w io.Writer, g *status.Gateway) error {
 	t.Row("Name:", x.Name)
 	t.Row("State:", stateOf(x, g.Now))
 	if x.Error != "" {
-		t.Row("Error:", x.Error)
+		t.Row("Reason:", x.Error)
 	}
 	if x.LastSuccess != nil {
 		t.Row("Last answer:", age(x.LastSuccess, g.Now)+" ago")
@@ -232,15 +232,22 @@ func hookOf(h *status.Handler) string {
 	return h.Hook + " (" + h.APIVersion + ")"
 }
 
-// Noted reports whether conversions for one of the handlers lose something, its answers have misspelt members, or it is
-// deprecated.
+// Noted reports whether there is more to say about one of the handlers than its columns do.
 func Noted(handlers []status.Handler) bool {
 	return slices.ContainsFunc(handlers, func(h status.Handler) bool {
-		return h.Deprecated != "" || len(h.Lost) > 0 || len(h.Misspelt) > 0
+		return Reason(&h) != "" || h.Deprecated != "" || len(h.Lost) > 0 || len(h.Misspelt) > 0
 	})
 }
 
-// notes writes what conversions lose, what is deprecated, and what is misspelt.
+// Reason returns why a handler alone is not Up. That of one whose extension is down is the extension's.
+func Reason(h *status.Handler) string {
+	if h.State == status.Down {
+		return ""
+	}
+	return h.Error
+}
+
+// notes writes why handlers are not Up, what conversions lose, what is deprecated, and what is misspelt.
 func notes(w io.Writer, x *status.Extension) error {
 	t := table.New(w)
 	if Noted(x.Handlers) || len(x.Misspelt) > 0 {
@@ -251,6 +258,9 @@ func notes(w io.Writer, x *status.Extension) error {
 	}
 	for i := range x.Handlers {
 		h := &x.Handlers[i]
+		if reason := Reason(h); reason != "" {
+			t.Row(h.Name, reason)
+		}
 		if h.Deprecated != "" {
 			t.Row(h.Name, h.Deprecated)
 		}

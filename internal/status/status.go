@@ -43,10 +43,11 @@ type State string
 
 // The states.
 const (
-	Up       State = "Up"       // it answered when it was called last, be it Failure
-	Degraded State = "Degraded" // some of its handlers do not answer, or its discovery
-	Down     State = "Down"     // it did not answer when it was called last, or its circuit is open
-	Unknown  State = "Unknown"  // this process has not called it
+	Up      State = "Up"      // its server is there, and its calls succeed
+	Slow    State = "Slow"    // its calls, or those of one of its handlers, come near the timeout
+	Failing State = "Failing" // its calls, or those of one of its handlers, fail, or its discovery
+	Down    State = "Down"    // its server is gone, or the circuit of its server is open
+	Unknown State = "Unknown" // this process has not called it
 )
 
 // Extension is a registered extension, or one that cannot be registered because its discovery fails.
@@ -57,7 +58,7 @@ type Extension struct {
 	State    State  `json:"state"`
 	// Since is when the state began. It is absent if that is not known.
 	Since *time.Time `json:"since,omitempty"`
-	// Error is why it is down or degraded.
+	// Error is why it is not Up.
 	Error       string     `json:"error,omitempty"`
 	LastSuccess *time.Time `json:"lastSuccess,omitempty"`
 	Discovery   *Discovery `json:"discovery,omitempty"`
@@ -138,6 +139,7 @@ type Handler struct {
 	Objects     string     `json:"objects,omitempty"`
 	Deprecated  string     `json:"deprecated,omitempty"` // a sentence
 	State       State      `json:"state"`
+	Error       string     `json:"error,omitempty"` // why it is not Up
 	LastSuccess *time.Time `json:"lastSuccess,omitempty"`
 	Calls       Calls      `json:"calls"`
 	// Circuit is the one of the handler alone. It is absent if it has never opened.

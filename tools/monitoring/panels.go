@@ -31,11 +31,11 @@ const up = `max by (extension) (hookgate_extension_up{job=~"$job"} unless on (jo
 var rows = []row{
 	{"At a glance", []panel{
 		{
-			title: "Extensions down", description: "They did not answer when they were called last, or their circuit is open.",
+			title: "Extensions down", description: "Their server is gone, or its circuit is open.",
 			width: 5, stat: true, red: 1, queries: []query{{`count(` + up + ` == 0) or vector(0)`, ""}},
 		},
 		{
-			title: "Extensions degraded", description: "Some of their handlers do not answer, or their discovery.",
+			title: "Extensions failing", description: "Their server is there, and calls to some of their handlers fail, or their discovery.",
 			width: 5, stat: true, red: 1, queries: []query{{`count(` + up + ` > 0 < 1) or vector(0)`, ""}},
 		},
 		{
@@ -54,7 +54,7 @@ var rows = []row{
 	}},
 	{"Extensions", []panel{
 		{
-			title: "State", description: "1 is up, 0 is down, and 0.5 is degraded.", width: 8, steps: true,
+			title: "State", description: "1 is up, be it slow, 0 is down, and 0.5 is failing.", width: 8, steps: true,
 			queries: []query{{up, "{{extension}}"}},
 		},
 		{

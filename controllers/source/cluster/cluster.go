@@ -300,7 +300,7 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 	if err := mgr.Add(manager.RunnableFunc(policyCache.Start)); err != nil {
 		return err
 	}
-	noted := notify.NewSet[string]() // what calls have shown something about
+	noted := notify.NewSet[string]() // what calls, or looks for servers, have shown something about
 	if s.config.Losses != nil {
 		s.config.Losses.Notify(noted.Add)
 	}
@@ -323,6 +323,7 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 		following.Go(func() { p.run(ctx) })
 		following.Go(func() { d.run(ctx) })
 		following.Go(func() { r.reconcileAdded(ctx, noted) })
+		following.Go(func() { r.core.Watch(ctx, noted.Add) })
 		if s.config.ReadOnly {
 			<-ctx.Done()
 			return nil

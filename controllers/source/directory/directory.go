@@ -196,6 +196,8 @@ func (d *Source) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer d.workers.stop()
 	defer cancel()
+	back := notify.NewSet[string]() // ExtensionConfigs whose server is there again
+	d.workers.running.Go(func() { d.workers.reconciler.Watch(ctx, back.Add) })
 	if err := manifest.CheckDir(&d.files, d.dir); err != nil {
 		return fmt.Errorf("%w; create the directory, or name the one that holds the manifests of ExtensionConfigs", err)
 	}
@@ -228,6 +230,9 @@ func (d *Source) Run(ctx context.Context) error {
 			tried, late = nil, nil
 		case <-d.tracking.Changed():
 			d.reportPolicies()
+			continue
+		case <-back.C():
+			d.workers.retry(back.Take())
 			continue
 		case <-changes.changes.C():
 			if quiet == nil {

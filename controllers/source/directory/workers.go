@@ -10,6 +10,7 @@ import (
 
 	"github.com/hookgate/hookgate/controllers/discovery"
 	"github.com/hookgate/hookgate/controllers/extensionconfig"
+	"github.com/hookgate/hookgate/internal/notify"
 )
 
 // workers reconciles every Extension in a goroutine of its own, so that one that does not answer delays no other. Its
@@ -31,7 +32,8 @@ type worker struct {
 	extension *extensionconfig.Extension // nil if the ExtensionConfig is being removed
 	cancel    context.CancelFunc
 	done      chan struct{}
-	tried     func() // called once, after the first attempt
+	again     *notify.Signal // ends the wait for the next attempt
+	tried     func()         // called once, after the first attempt
 }
 
 // serve registers what is known of Extensions that are new or changed, all at once and before their extensions are
@@ -72,7 +74,7 @@ func (w *workers) set(ctx context.Context, x *extensionconfig.Extension, tried f
 		tried()
 		return
 	}
-	next := &worker{extension: x, tried: sync.OnceFunc(tried)}
+	next := &worker{extension: x, again: notify.NewSignal(), tried: sync.OnceFunc(tried)}
 	if before != nil {
 		pending := before.tried
 		next.tried = sync.OnceFunc(func() { pending(); tried() })
@@ -143,7 +145,7 @@ func (w *workers) end(all []*worker) []bool {
 
 // remove removes an ExtensionConfig from the registry as soon as the worker before has ended.
 func (w *workers) remove(ctx context.Context, name string, before *worker) {
-	next := &worker{tried: before.tried}
+	next := &worker{again: before.again, tried: before.tried}
 	w.start(ctx, name, before, next, func(context.Context) {
 		w.reconciler.Remove(name)
 		w.state.forget(name)
@@ -195,9 +197,19 @@ func (w *workers) loop(ctx context.Context, l *worker) {
 		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
+		case <-l.again.C():
 		case <-timer.C:
 		}
 		timer.Stop()
+	}
+}
+
+// retry makes the next attempts for ExtensionConfigs now.
+func (w *workers) retry(names []string) {
+	for _, name := range names {
+		if l := w.current[name]; l != nil {
+			l.again.Notify()
+		}
 	}
 }
 

@@ -9,12 +9,14 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
 	"github.com/hookgate/hookgate/controllers/discovery"
 	"github.com/hookgate/hookgate/controllers/extensionconfig"
+	"github.com/hookgate/hookgate/internal/notify"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -121,11 +123,14 @@ func (*Source) NamespaceLabels(name string) (labels map[string]string, known boo
 // time: before that, an empty list of handlers would be wrong, and callers get the reason instead. It returns nil, and
 // may be called once.
 func (s *Source) Run(ctx context.Context) error {
-	delays := s.backoff.Delays()
+	delays, back := s.backoff.Delays(), notify.NewSignal()
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	watch.Go(func() { s.reconciler.Watch(ctx, func(string) { back.Notify() }) })
 	for {
 		wait := s.resync
 		if _, err := s.reconciler.Reconcile(ctx, s.extension); ctx.Err() != nil {
-			return nil //nolint:nilerr // it has been stopped
+			return nil // it has been stopped
 		} else if err != nil {
 			s.registry.SetUnready("the extension beside the gateway has not answered yet: " + err.Error())
 			wait = delays.Next()
@@ -138,6 +143,8 @@ func (s *Source) Run(ctx context.Context) error {
 		case <-ctx.Done():
 			timer.Stop()
 			return nil
+		case <-back.C():
+			timer.Stop()
 		case <-timer.C:
 		}
 	}
