@@ -22,7 +22,6 @@ import (
 	"github.com/hookgate/hookgate/convert"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/files"
-	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/notify"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -35,6 +34,9 @@ const (
 	// reread is how often the directory is read without an event: file systems such as NFS send none, and a link's
 	// target is not watched.
 	reread = 10 * time.Second
+	// firstPatience is how long first attempts may keep the gateway from being ready. An extension that is slower keeps
+	// only calls that need its handlers waiting.
+	firstPatience = time.Second
 	// endPatience is how long the reading of changes waits for attempts that it has cancelled, so that changes of many
 	// files are applied together.
 	endPatience = 100 * time.Millisecond
@@ -158,7 +160,7 @@ func New(c Config) (*Source, error) {
 			reconciler: r, backoff: c.Backoff, resync: c.Resync, patience: endPatience, current: map[string]*worker{},
 			state: kept,
 		},
-		debounce: debounce, maxDebounce: maxDebounce, reread: reread, patience: limits.DiscoveryTimeout,
+		debounce: debounce, maxDebounce: maxDebounce, reread: reread, patience: firstPatience,
 		again:     notify.NewSignal(),
 		inventory: &manifest.Inventory{}, reported: map[string]bool{},
 	}
@@ -190,7 +192,7 @@ func (d *Source) Warning() string {
 }
 
 // Run reads the directory, makes the registry ready once every ExtensionConfig in it is served with the handlers in its
-// status or has been tried, which takes no longer than limits.DiscoveryTimeout, and keeps the registry as the directory
+// status or has been tried, which takes no longer than a second, and keeps the registry as the directory
 // is until ctx is done. It returns an error only if it cannot read the directory at the start. It may be called once.
 func (d *Source) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
