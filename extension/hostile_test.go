@@ -31,8 +31,8 @@ func TestHostileAnswers(t *testing.T) {
 	}{
 		"two lengths":            {answer: ok + length + "Content-Length: 1\r\n\r\n" + success, want: "contradictory", conns: 2},
 		"equal lengths":          {answer: ok + length + length + "\r\n" + success, conns: 1},
-		"length and chunks":      {answer: ok + length + "Transfer-Encoding: chunked\r\n\r\n" + fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", n, success), conns: 1},
-		"short length of chunks": {answer: ok + "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n" + fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", n, success), conns: 1},
+		"length and chunks":      {answer: ok + length + "Transfer-Encoding: chunked\r\n\r\n" + fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", n, success), conns: 2},
+		"short length of chunks": {answer: ok + "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n" + fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", n, success), conns: 2},
 		"less than the length":   {answer: ok + fmt.Sprintf("Content-Length: %d\r\n\r\n", n-1) + success, want: "answer", conns: 2},
 		"negative length":        {answer: ok + "Content-Length: -1\r\n\r\n" + success, want: "not HTTP", conns: 2},
 		"length of many digits":  {answer: ok + "Content-Length: " + strings.Repeat("9", 30) + "\r\n\r\n" + success, want: "not HTTP", conns: 2},
@@ -44,6 +44,10 @@ func TestHostileAnswers(t *testing.T) {
 		"size of a chunk":        {answer: ok + "Transfer-Encoding: chunked\r\n\r\nfffffffffffffffff\r\n", want: "answer ended early", conns: 2},
 		"large chunk":            {answer: ok + "Transfer-Encoding: chunked\r\n\r\n7fffffffffffffff\r\n", again: strings.Repeat(" ", 1<<16), want: "larger than", conns: 2},
 		"extension of a chunk":   {answer: ok + "Transfer-Encoding: chunked\r\n\r\n1;", again: strings.Repeat("x", 1<<10), want: "answer ended early", conns: 2},
+		"length in capitals":     {answer: ok + "Transfer-Encoding: chunked\r\nCONTENT-LENGTH: 1\r\n\r\n" + fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", n, success), conns: 2},
+		"nearly a length":        {answer: ok + "Content-Lengths: 1\r\nTransfer-Encoding: chunked\r\n\r\n" + fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", n, success), conns: 1},
+		"chunks of one byte":     {answer: ok + "Transfer-Encoding: chunked\r\n\r\n", again: "1\r\n \r\n", want: "answer comes in chunks that are too small", conns: 2},
+		"small in such chunks":   {answer: ok + "Transfer-Encoding: chunked\r\n\r\n" + inBytes(success), conns: 1},
 		"small chunks":           {answer: ok + "Transfer-Encoding: chunked\r\n\r\n", again: "1;xxxxxxxxxxxxxxxxxxxxxxxxxx\r\n \r\n", want: "answer ended early", conns: 2},
 		"flood of interim ones":  {answer: "", again: "HTTP/1.1 100 Continue\r\n\r\n", want: "header of the answer is larger", conns: 2},
 		"flood of header":        {answer: ok, again: "A: b\r\n", want: "header of the answer has more", conns: 2},
@@ -91,4 +95,13 @@ func TestHostileAnswers(t *testing.T) {
 			}
 		})
 	}
+}
+
+// inBytes returns a text in chunks of one byte.
+func inBytes(text string) string {
+	var b strings.Builder
+	for _, c := range []byte(text) {
+		fmt.Fprintf(&b, "1\r\n%c\r\n", c)
+	}
+	return b.String() + "0\r\n\r\n"
 }

@@ -224,14 +224,23 @@ func closeIdle(conns []*http1Conn) {
 	}
 }
 
-// answerReader reads from a connection. While it reads the header of an answer, it bounds the bytes and the lines.
+// answerReader reads from a connection. While it reads the header of an answer, it bounds the bytes and the lines, and
+// looks for a Content-Length, which net/http hides beside a Transfer-Encoding.
 type answerReader struct {
 	conn   *tls.Conn
 	header bool
 	bytes  int  // that the header may still have
 	lines  int  // that it may still have
 	within bool // the last byte was within a line
+
+	name      [len(contentLength)]byte // the beginning of the line
+	named     int                      // how much of it there is
+	hasLength bool
+	wire      int64 // bytes of the body, however it is sent
 }
+
+// contentLength is how a line with the header begins, in any case.
+const contentLength = "content-length:"
 
 // begin begins a header, with those of the interim answers before it.
 func (r *answerReader) begin() {
@@ -252,7 +261,9 @@ func (r *answerReader) beyond() error {
 // Read implements io.Reader.
 func (r *answerReader) Read(p []byte) (int, error) {
 	if !r.header {
-		return r.conn.Read(p)
+		n, err := r.conn.Read(p)
+		r.wire += int64(n)
+		return n, err
 	}
 	if err := r.beyond(); err != nil {
 		return 0, err
@@ -273,13 +284,15 @@ func (r *answerReader) count(p []byte) {
 			line, p = p[:i], p[i+1:]
 		}
 		r.within = r.within || len(bytes.TrimRight(line, "\r")) > 0
+		r.named += copy(r.name[r.named:], line)
 		if i < 0 {
 			return
 		}
 		if !r.within {
 			return
 		}
+		r.hasLength = r.hasLength || bytes.EqualFold(r.name[:r.named], []byte(contentLength))
 		r.lines--
-		r.within = false
+		r.within, r.named = false, 0
 	}
 }

@@ -20,6 +20,13 @@ import (
 // request that could not be sent to its end: net/http waits as long.
 const sendingWait = 50 * time.Millisecond
 
+// chunkOverhead is how much longer than twice its size an answer may be on the wire, in bytes: what a small one takes
+// that comes in single characters, and what is read ahead.
+const chunkOverhead = 64 << 10
+
+// errSmallChunks is the error of an answer that is longer.
+var errSmallChunks = errors.New("answer comes in chunks that are too small")
+
 // postRequest is what net/http must know of a request to read its answer.
 var postRequest = &http.Request{Method: http.MethodPost}
 
@@ -36,6 +43,7 @@ type exchange struct {
 	sender  sync.WaitGroup
 	sending chan error    // gets what came of a large body; nil if there is none, or it was received
 	body    io.ReadCloser // of the answer
+	size    int64         // of the body, as far as it was read
 	keep    bool          // the connection may be used again after the answer
 	ended   bool
 }
@@ -57,6 +65,9 @@ func (h *http1) roundTrip(ctx context.Context, text []byte, large *restBody, a *
 		return nil, x.fail(err)
 	}
 	x.body, x.keep = resp.Body, !resp.Close && resp.StatusCode >= http.StatusOK
+	if resp.TransferEncoding != nil && c.answers.hasLength {
+		x.keep = false // https://www.rfc-editor.org/rfc/rfc9112#section-6.1: perhaps two answers in one
+	}
 	resp.Body = x
 	if resp.ContentLength == 0 {
 		resp.Body = http.NoBody
@@ -166,6 +177,9 @@ func (x *exchange) isSent() bool {
 // Read reads the body of the answer, whose end frees the connection.
 func (x *exchange) Read(p []byte) (int, error) {
 	n, err := x.body.Read(p)
+	if x.size += int64(n); x.conn.answers.wire > 2*x.size+chunkOverhead {
+		err = errSmallChunks
+	}
 	if err == nil {
 		return n, nil
 	}

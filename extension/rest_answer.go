@@ -235,6 +235,8 @@ func (x *restRequest) interrupted(ctx context.Context, err error) *hook.Error {
 		return x.ended(ctx, err)
 	case errors.Is(err, body.ErrGzip):
 		return x.fail(hook.BadResponse, "answer is not valid gzip", err)
+	case errors.Is(err, errSmallChunks):
+		return x.fail(hook.BadResponse, err.Error()+": most of what is sent is not the answer", nil)
 	}
 	return x.fail(hook.BadResponse, "answer ended early", err)
 }

@@ -84,3 +84,49 @@ func TestRestOfARequestIsNoRequest(t *testing.T) {
 		})
 	}
 }
+
+// A request that may have had a Content-Length beside its Transfer-Encoding is the last one of its connection: whoever
+// is in front may have gone by the one, and the gateway goes by the other.
+func TestChunksAreLast(t *testing.T) {
+	for name, tc := range map[string]struct {
+		request string
+		last    bool
+	}{
+		"length":            {"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n\r\n{}", false},
+		"length and chunks": {"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", true},
+		"chunks and length": {"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n2\r\n{}\r\n0\r\n\r\n", true},
+		"chunks":            {"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n", true},
+		"HTTP/1.0": {
+			"POST / HTTP/1.0\r\nConnection: keep-alive\r\nTransfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\n{}", true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := startServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(w, r.Body)
+			}))
+			config := server.tls.Clone()
+			config.NextProtos = []string{"http/1.1"}
+			c, err := tls.Dial("tcp", server.http, config)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer func() { _ = c.Close() }()
+			_ = c.SetDeadline(time.Now().Add(time.Minute))
+			answers := bufio.NewReader(c)
+			for i, want := range []bool{true, !tc.last} {
+				_, _ = io.WriteString(c, tc.request)
+				answer, err := http.ReadResponse(answers, nil)
+				if (err == nil) != want {
+					t.Fatalf("request %d: answered %t, want %t (%v)", i, err == nil, want, err)
+				}
+				if err != nil {
+					return
+				}
+				if text, err := io.ReadAll(answer.Body); string(text) != "{}" || answer.Close != tc.last {
+					t.Errorf("got %q, %v; the connection closes: %t", text, err, answer.Close)
+				}
+				_ = answer.Body.Close()
+			}
+		})
+	}
+}

@@ -153,7 +153,7 @@ func (s *Server) newServers(l listeners) {
 			defer c.overhead.End()
 		}
 		// A caller should not be on a connection that is about to close: what it sends at that moment is lost.
-		if c != nil && c.isOld() || s.draining.Load() {
+		if c != nil && c.isOld() || s.draining.Load() || isLast(r) {
 			w.Header().Set("Connection", "close") // over HTTP/2, GOAWAY
 		}
 		s.config.REST.ServeHTTP(w, r)
@@ -183,6 +183,13 @@ func (s *Server) newServers(l listeners) {
 		reflection.Register(server)
 		return server
 	}, s.config.Logger)
+}
+
+// isLast reports whether the server must close the connection after the answer to r, because the request may have had a
+// Content-Length beside its Transfer-Encoding, in HTTP/1.0 a Transfer-Encoding at all: net/http removes the one that it
+// ignores, so that these requests look like any other in chunks (https://www.rfc-editor.org/rfc/rfc9112#section-6.1).
+func isLast(r *http.Request) bool {
+	return r.ProtoMajor == 1 && (r.ProtoMinor == 0 || r.TransferEncoding != nil)
 }
 
 // connectionKey is the key of the *connection of a request over REST.
