@@ -220,3 +220,54 @@ func TestPreflightFailsFromALevelOn(t *testing.T) {
 		}
 	}
 }
+
+// TestPreflightOfExtensionsThatClusterAPICalls judges an extension that is registered with Cluster API, beside the group
+// that the gateway reads: no policy has an effect there, and its name may be that of another.
+func TestPreflightOfExtensionsThatClusterAPICalls(t *testing.T) {
+	const beside = "runtime.hookgate.dev/v1beta2/extensionconfigs"
+	config := func(name string) any {
+		return map[string]any{"metadata": map[string]any{"name": name}, "status": map[string]any{"handlers": []any{map[string]any{
+			"name":        "create." + name,
+			"requestHook": map[string]any{"apiVersion": "hooks.runtime.cluster.x-k8s.io/v1alpha1", "hook": "BeforeClusterCreate"},
+		}}}}
+	}
+	policy := map[string]any{
+		"metadata": map[string]any{"name": "old"},
+		"spec":     map[string]any{"targetRef": map[string]any{"name": "acme"}, "clusterAPIVersion": "v1beta2"},
+	}
+	for name, tt := range map[string]struct {
+		lists map[string][]any
+		args  []string
+		code  int
+		out   []string
+	}{
+		"the gateway reads the other group": {
+			map[string][]any{listedConfigs: {config("acme")}, beside: {config("other")}, listedPolicies: {policy}}, nil, exitFailed,
+			[]string{"break   create.acme", "objects-change", "warn    acme", "policy-ignored", "Cluster API calls the extension of ExtensionConfig \"acme\" itself",
+				"put a gateway before it: register it in the group that the gateway reads instead"},
+		},
+		"it reads this one": {
+			map[string][]any{listedConfigs: {config("acme")}, listedPolicies: {policy}}, nil, exitDone, []string{"ok      create.acme"},
+		},
+		"the same name in both": {
+			map[string][]any{listedConfigs: {config("acme")}, beside: {config("acme")}, listedPolicies: {policy}}, nil, exitFailed,
+			[]string{"break   create.acme of runtime.cluster.x-k8s.io", "ok      create.acme of runtime.hookgate.dev", "2 handlers of 2 ExtensionConfigs: 1 break, 0 degrade, 0 warn, 1 ok"},
+		},
+		"one of them is asked about": {
+			map[string][]any{listedConfigs: {config("acme")}, beside: {config("acme")}, listedPolicies: {policy}},
+			[]string{"--extension-config-group", "runtime.hookgate.dev"}, exitDone, []string{"ok      create.acme "},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := hookgate(t, "", append([]string{"preflight", "--for", "cluster-api=v1.14.0", "--from", "cluster-api=v1.12.0", "--kubeconfig", apiServer(t, tt.lists)}, tt.args...)...)
+			if got.code != tt.code {
+				t.Errorf("exit status %d, want %d:\n%s%s", got.code, tt.code, got.out, got.errOut)
+			}
+			for _, want := range tt.out {
+				if !strings.Contains(got.out, want) {
+					t.Errorf("no %q in\n%s", want, got.out)
+				}
+			}
+		})
+	}
+}

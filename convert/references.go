@@ -142,6 +142,9 @@ func (d *definitions) apiVersion(group, kind string) (string, *hook.Error) {
 	return group + "/" + v, nil
 }
 
+// HasContract reports whether the labels of a CustomResourceDefinition name its version for a contract of Cluster API.
+func HasContract(d CRD) bool { return contractVersion(d.Labels) != "" }
+
 // contractVersion returns the newest version of the newest contract, or "".
 func contractVersion(labels map[string]string) string {
 	for _, contract := range contracts {

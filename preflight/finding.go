@@ -88,6 +88,8 @@ type Finding struct {
 	Rule  string `json:"rule"`
 	// ExtensionConfig is empty if it could not be read.
 	ExtensionConfig string `json:"extensionConfig,omitempty"`
+	// Group is the API group of the ExtensionConfig, where two have its name.
+	Group string `json:"group,omitempty"`
 	// Handler is empty for findings about an ExtensionConfig or a policy.
 	Handler string `json:"handler,omitempty"`
 	// Hook is group/version/hook.
@@ -106,11 +108,15 @@ type Finding struct {
 
 // Object names the object of the finding: a handler by its registered name, an ExtensionConfig, or a manifest.
 func (f *Finding) Object() string {
+	of := ""
+	if f.Group != "" {
+		of = " of " + f.Group
+	}
 	switch {
 	case f.Handler != "":
-		return f.Handler + "." + f.ExtensionConfig
+		return f.Handler + "." + f.ExtensionConfig + of
 	case f.ExtensionConfig != "":
-		return f.ExtensionConfig
+		return f.ExtensionConfig + of
 	}
 	return f.Location.String()
 }
@@ -176,7 +182,7 @@ func (r *Report) Worst() Level {
 func sortFindings(list []Finding) {
 	slices.SortStableFunc(list, func(a, b Finding) int {
 		return cmp.Or(cmp.Compare(a.Level.rank(), b.Level.rank()), cmp.Compare(a.ExtensionConfig, b.ExtensionConfig),
-			cmp.Compare(a.Handler, b.Handler), cmp.Compare(a.Rule, b.Rule),
+			cmp.Compare(a.Handler, b.Handler), cmp.Compare(a.Group, b.Group), cmp.Compare(a.Rule, b.Rule),
 			cmp.Compare(a.ExtensionPolicy, b.ExtensionPolicy),
 			cmp.Compare(a.Location.File, b.Location.File), cmp.Compare(a.Location.Line, b.Location.Line))
 	})

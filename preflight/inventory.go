@@ -53,6 +53,10 @@ func (l Location) String() string {
 type Extension struct {
 	Name     string
 	Location Location
+	// Group is the API group of the ExtensionConfig, in a cluster.
+	Group string
+	// Direct reports whether Cluster API calls the extension itself, without a gateway that could convert anything.
+	Direct bool
 	// Undiscovered is the reason why the handlers are unknown, or known only from an earlier discovery, and Discover
 	// the action to take. Both are empty if the handlers are known.
 	Undiscovered, Discover string

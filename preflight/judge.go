@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/hookgate/hookgate/catalog"
 )
 
 // Judge returns the effects of the target on the registrations.
@@ -37,12 +39,21 @@ func Judge(inventory Inventory, t Target) Report {
 			Remedy: "correct or delete the policy", Location: p.Location,
 		})
 	}
+	named := map[string]int{}
+	for i := range inventory.Extensions {
+		named[inventory.Extensions[i].Name]++
+	}
 	for i := range inventory.Extensions {
 		x := inventory.Extensions[i]
 		x.Handlers = slices.Clone(x.Handlers)
 		slices.SortFunc(x.Handlers, func(a, b Handler) int { return cmp.Compare(a.Name, b.Name) })
 		r.Handlers += len(x.Handlers)
 		findings, policies := t.judge(&x, &inventory)
+		for j := range findings {
+			if named[x.Name] > 1 {
+				findings[j].Group = x.Group
+			}
+		}
 		r.Findings = append(r.Findings, findings...)
 		r.Policies = append(r.Policies, policies...)
 	}
@@ -71,10 +82,10 @@ func (t *Target) judge(x *Extension, v *Inventory) (findings []Finding, policies
 			Problem: x.Undiscovered, Remedy: x.Discover,
 		})
 	}
-	if t.isGateway(x) && v.OfGateways {
+	if IsGateway(x, t.Hooks) && v.OfGateways {
 		return append(findings, ofGateway(x)...), nil
 	}
-	if t.isGateway(x) {
+	if IsGateway(x, t.Hooks) {
 		findings = append(findings, Finding{
 			Level: Warn, Rule: ruleGateway, ExtensionConfig: x.Name, Location: x.Location,
 			Problem: "the extension is a gateway: its handlers stand for what is registered with it, which is not " +
@@ -90,6 +101,10 @@ func (t *Target) judge(x *Extension, v *Inventory) (findings []Finding, policies
 		found := t.hookFindings(x, h)
 		if !slices.ContainsFunc(found, func(f Finding) bool { return f.Level == Break }) && t.ClusterAPI != nil {
 			objects, version := t.objectFindings(x, h, v)
+			if x.Direct {
+				version = "" // nothing that a policy could state
+				t.remedyDirect(objects.findings)
+			}
 			policies = append(policies, objects.policies...)
 			if version != "" {
 				n := need{handler: h, version: version, finding: -1}
@@ -132,11 +147,11 @@ func ofGateway(x *Extension) (findings []Finding) {
 	return findings
 }
 
-// isGateway reports whether an extension is a gateway. A gateway announces, for each lifecycle hook, a handler with the
+// IsGateway reports whether an extension is a gateway. A gateway announces, for each lifecycle hook, a handler with the
 // name of the hook, which represents all handlers that are registered with it.
-func (t *Target) isGateway(x *Extension) bool {
+func IsGateway(x *Extension, hooks *catalog.Catalog) bool {
 	n := 0
-	for _, h := range t.Hooks.Hubs() {
+	for _, h := range hooks.Hubs() {
 		if !h.Mergeable {
 			continue
 		}

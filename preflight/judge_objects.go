@@ -71,6 +71,17 @@ func (t *Target) objectFindings(x *Extension, h *Handler, v *Inventory) (o objec
 	return o, now.ObjectVersion
 }
 
+// remedyDirect sets what to do about the objects of an extension that Cluster API calls itself.
+func (t *Target) remedyDirect(findings []Finding) {
+	for i := range findings {
+		findings[i].Remedy = "upgrade the extension together with Cluster API, or put a gateway before it: register it in the " +
+			"group that the gateway reads instead, and state what it understands with clusterAPIVersion in an ExtensionPolicy"
+		if findings[i].Rule == ruleNotStated && t.From == nil {
+			findings[i].Remedy = "say which Cluster API runs now with --from " + ClusterAPI + "=VERSION"
+		}
+	}
+}
+
 // metadataMember returns the name of the member of a variable that holds its metadata.
 func metadataMember(version string) string {
 	if version == hook.ClusterAPIV1Beta1 {
@@ -147,7 +158,7 @@ func (t *Target) references(
 		f := about(x, h, Warn, ruleReferences)
 		f.Problem = "the gateway converts Clusters to v1beta1, and whether it can tell the versions of what " +
 			"they refer to is not known: " + v.Unchecked
-		f.Remedy = "ask again with that right"
+		f.Remedy = "ask again with that right, or, for a directory, add the CustomResourceDefinitions of your providers to it"
 		return []Finding{f}
 	}
 	return nil

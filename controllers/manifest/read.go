@@ -12,6 +12,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/controllers/extensionconfig"
+	"github.com/hookgate/hookgate/convert"
 	"github.com/hookgate/hookgate/internal/files"
 )
 
@@ -20,6 +21,8 @@ type Manifests struct {
 	// ExtensionConfigs are by name, and so are Policies.
 	ExtensionConfigs []Config
 	Policies         []Policy
+	// Definitions are the CustomResourceDefinitions, by name, of which only the labels matter.
+	Definitions []convert.CRD
 	// Errors are the reasons why a directory source would not use a manifest, or a part of it.
 	Errors []Error
 }
@@ -89,6 +92,11 @@ func Read(dir string, hooks *catalog.Catalog) (Manifests, error) {
 	for _, name := range slices.Sorted(maps.Keys(defined.Policies)) {
 		o := defined.Policies[name]
 		read.Policies = append(read.Policies, Policy{Policy: *o.Policy, Place: o.Place})
+	}
+	for _, name := range slices.Sorted(maps.Keys(defined.Definitions)) {
+		if o := defined.Definitions[name]; o.Contracts != nil {
+			read.Definitions = append(read.Definitions, *o.Contracts)
+		}
 	}
 	return read, nil
 }

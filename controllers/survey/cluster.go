@@ -127,11 +127,14 @@ func (c *Cluster) Inventory(ctx context.Context, hooks *catalog.Catalog) (prefli
 		for i := range configs[group] {
 			v.Registrations = append(v.Registrations, registration(group, &configs[group][i]))
 			if config := &configs[group][i]; config.DeletionTimestamp.IsZero() {
-				v.Extensions = append(v.Extensions, registered(config, hooks))
+				x := registered(config, hooks)
+				x.Group = group
+				v.Extensions = append(v.Extensions, x)
 				v.OfGateways = v.OfGateways || len(c.groups) > 1 && group != runtimev1.GroupVersion.Group
 			}
 		}
 	}
+	c.direct(&v, hooks)
 	compiler, err := policy.NewCompiler()
 	if err != nil {
 		return v, err
@@ -157,6 +160,22 @@ func (c *Cluster) Inventory(ctx context.Context, hooks *catalog.Catalog) (prefli
 // registration names an object as it is now. deploy/upgrade-guard/registrations.yaml does the same.
 func registration(group string, o client.Object) string {
 	return group + "/" + o.GetName() + "@" + o.GetResourceVersion()
+}
+
+// direct marks the extensions that Cluster API calls itself: those of its own group, if the gateway stands beside it and
+// reads another group. It does so if that group has ExtensionConfigs, or Cluster API calls a gateway.
+func (c *Cluster) direct(v *preflight.Inventory, hooks *catalog.Catalog) {
+	beside := v.OfGateways || len(c.groups) > 1 && slices.ContainsFunc(v.Extensions,
+		func(x preflight.Extension) bool { return preflight.IsGateway(&x, hooks) })
+	for i := range v.Extensions {
+		x := &v.Extensions[i]
+		x.Direct = beside && x.Group == runtimev1.GroupVersion.Group && !preflight.IsGateway(x, hooks)
+		for j := range x.Handlers {
+			if x.Direct {
+				x.Handlers[j].States = "" // which only a gateway reads
+			}
+		}
+	}
 }
 
 // registered returns the extension that the status of an ExtensionConfig describes.

@@ -6,13 +6,16 @@ package survey
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/controllers/manifest"
+	"github.com/hookgate/hookgate/convert"
 	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/preflight"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -66,7 +69,36 @@ func Directory(
 	}
 	_ = group.Wait() // failures are recorded in each extension
 	decide(&v, policies)
+	definedReferences(&v, manifests.Definitions)
 	return v, ctx.Err()
+}
+
+// maxDefinitions is the number of CustomResourceDefinitions that a finding names.
+const maxDefinitions = 5
+
+// definedReferences says which references of Clusters a gateway of the directory could convert: it knows no Clusters, so
+// that which kinds they refer to is not known.
+func definedReferences(v *preflight.Inventory, definitions []convert.CRD) {
+	if !convertsClusters(v) {
+		return
+	}
+	var usable []string
+	for _, d := range definitions {
+		_, group, _ := strings.Cut(d.Name, ".")
+		switch {
+		case convert.HasContract(d):
+			usable = append(usable, d.Name)
+		case strings.HasPrefix(group, "infrastructure.") || strings.HasPrefix(group, "controlplane."):
+			v.Unresolved = append(v.Unresolved, fmt.Sprintf("the CustomResourceDefinition %q in the directory has no label "+
+				"that names its version for a contract of Cluster API", d.Name))
+		}
+	}
+	also := "and the directory has no CustomResourceDefinition of another"
+	if len(usable) > 0 {
+		also = "and those of the CustomResourceDefinitions in the directory: " + text.Join(usable, ", ", maxDefinitions)
+	}
+	v.Unchecked = "it knows the kinds of Cluster API's own providers, " + also +
+		"; Clusters that refer to others fail with Conversion"
 }
 
 // written returns the extension that a manifest describes.

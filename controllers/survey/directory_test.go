@@ -38,6 +38,10 @@ const (
 	extensionPolicy = "apiVersion: hookgate.dev/v1alpha1\nkind: ExtensionPolicy\n"
 )
 
+// onlyBuiltin is what is said of a directory without CustomResourceDefinitions.
+const onlyBuiltin = "it knows the kinds of Cluster API's own providers, and the directory has no CustomResourceDefinition of another; " +
+	"Clusters that refer to others fail with Conversion"
+
 func TestDirectory(t *testing.T) {
 	create := hook.GroupVersionHook{Group: hook.Group, Version: hook.Version, Hook: "BeforeClusterCreate"}
 	for name, tc := range map[string]struct {
@@ -57,7 +61,7 @@ status:
   - {name: a.acme, requestHook: {apiVersion: hooks.runtime.cluster.x-k8s.io/v1alpha1, hook: BeforeClusterCreate}}
   - {name: b.acme, requestHook: {apiVersion: hooks.runtime.cluster.x-k8s.io/v1alpha1, hook: BeforeCoffee}}
 `},
-			want: preflight.Inventory{Extensions: []preflight.Extension{{Name: "acme", Location: preflight.Location{File: "a.yaml", Line: 1}, Handlers: []preflight.Handler{
+			want: preflight.Inventory{Unchecked: onlyBuiltin, Extensions: []preflight.Extension{{Name: "acme", Location: preflight.Location{File: "a.yaml", Line: 1}, Handlers: []preflight.Handler{
 				{Name: "a", Hook: create, States: "v1beta1", Location: preflight.Location{File: "a.yaml", Line: 9}},
 				{Name: "b", Hook: hook.GroupVersionHook{Group: hook.Group, Version: hook.Version, Hook: "BeforeCoffee"}, Location: preflight.Location{File: "a.yaml", Line: 10}},
 			}}}},
@@ -79,8 +83,38 @@ status: {handlers: [{name: a.acme, requestHook: {apiVersion: hooks.runtime.clust
 					{Name: "a", Hook: create, Location: preflight.Location{File: "a.yaml", Line: 5}, Policy: &preflight.Policy{Name: "all", ForAll: true, States: "v1beta1", Location: preflight.Location{File: "p.yaml", Line: 1}}},
 					{Name: "b", Hook: create, Location: preflight.Location{File: "a.yaml", Line: 5}, Policy: &preflight.Policy{Name: "all", ForAll: true, States: "v1beta1", Location: preflight.Location{File: "p.yaml", Line: 1}, Own: &preflight.Policy{Name: "own", Location: preflight.Location{File: "p.yaml", Line: 6}}}},
 				}}},
+				Unchecked: onlyBuiltin,
 				Ignored: []preflight.IgnoredPolicy{{Name: "gone", ExtensionConfig: "acme", Location: preflight.Location{File: "p.yaml", Line: 11},
 					Reason: `ExtensionConfig "acme" has no handler "c"; the policy takes effect as soon as its target appears`}},
+			},
+		},
+		"Definitions": {
+			reason: "kinds without a version for a contract cannot be converted, as in a cluster",
+			manifests: map[string]string{
+				"a.yaml": extensionConfig + `metadata: {name: acme, annotations: {runtime.hookgate.dev/cluster-api-versions: '{"a":"v1beta1"}'}}
+spec: {clientConfig: {url: "https://acme.example"}}
+status: {handlers: [{name: a.acme, requestHook: {apiVersion: hooks.runtime.cluster.x-k8s.io/v1alpha1, hook: BeforeClusterCreate}}]}
+`,
+				"crds.yaml": `apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: acmeclusters.infrastructure.cluster.x-k8s.io, labels: {cluster.x-k8s.io/v1beta2: v1}}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: oldclusters.infrastructure.example.com}
+---
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: things.example.com}
+`,
+			},
+			want: preflight.Inventory{
+				Extensions: []preflight.Extension{{Name: "acme", Location: preflight.Location{File: "a.yaml", Line: 1}, Handlers: []preflight.Handler{
+					{Name: "a", Hook: create, States: "v1beta1", Location: preflight.Location{File: "a.yaml", Line: 5}},
+				}}},
+				Unresolved: []string{`the CustomResourceDefinition "oldclusters.infrastructure.example.com" in the directory has no label that names its version for a contract of Cluster API`},
+				Unchecked: "it knows the kinds of Cluster API's own providers, and those of the CustomResourceDefinitions in the directory: " +
+					"acmeclusters.infrastructure.cluster.x-k8s.io; Clusters that refer to others fail with Conversion",
 			},
 		},
 		"Removed": {

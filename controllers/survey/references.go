@@ -30,9 +30,7 @@ const page = 500
 // references checks whether the gateway can resolve the versions of the references of Clusters. It lists nothing unless
 // a handler understands v1beta1.
 func (c *Cluster) references(ctx context.Context, v *preflight.Inventory) error {
-	converted := func(h preflight.Handler) bool { return h.Understands() == convert.V1Beta1 }
-	if !slices.ContainsFunc(v.Extensions,
-		func(x preflight.Extension) bool { return slices.ContainsFunc(x.Handlers, converted) }) {
+	if !convertsClusters(v) {
 		return nil
 	}
 	kinds, err := c.referredTo(ctx)
@@ -56,6 +54,13 @@ func (c *Cluster) references(ctx context.Context, v *preflight.Inventory) error 
 	}
 	slices.Sort(v.Unresolved)
 	return nil
+}
+
+// convertsClusters reports whether a handler may get Clusters of v1beta1 by conversion.
+func convertsClusters(v *preflight.Inventory) bool {
+	converted := func(h preflight.Handler) bool { return h.Understands() == convert.V1Beta1 }
+	return slices.ContainsFunc(v.Extensions,
+		func(x preflight.Extension) bool { return slices.ContainsFunc(x.Handlers, converted) })
 }
 
 // referredTo returns the kinds that the Clusters refer to.

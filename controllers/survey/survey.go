@@ -87,6 +87,9 @@ func decide(v *preflight.Inventory, policies []locatedPolicy) {
 	}
 	for i := range v.Extensions {
 		x := &v.Extensions[i]
+		if x.Direct {
+			continue
+		}
 		of := resolved[x.Name]
 		for j := range x.Handlers {
 			h := &x.Handlers[j]
@@ -105,8 +108,11 @@ func decide(v *preflight.Inventory, policies []locatedPolicy) {
 
 // missing returns an error if the target of a policy does not exist. Unknown handlers are taken to exist.
 func missing(v *preflight.Inventory, t extensionconfig.Target) error {
-	i := slices.IndexFunc(v.Extensions, func(x preflight.Extension) bool { return x.Name == t.ExtensionConfig })
+	named := func(x preflight.Extension) bool { return x.Name == t.ExtensionConfig }
+	i := slices.IndexFunc(v.Extensions, func(x preflight.Extension) bool { return named(x) && !x.Direct })
 	switch {
+	case i < 0 && slices.ContainsFunc(v.Extensions, named):
+		return fmt.Errorf("Cluster API calls the extension of ExtensionConfig %q itself, without the gateway", t.ExtensionConfig)
 	case i < 0:
 		return fmt.Errorf("there is no ExtensionConfig %q", t.ExtensionConfig)
 	case t.Handler == "", v.Extensions[i].Undiscovered != "":
