@@ -68,6 +68,7 @@ func TestInfrastructure(t *testing.T) {
 		t.Errorf("the cloud has counted %+v, want machines %+v", got, want)
 	}
 	say("the cloud is empty; it has made %d machines, each once", got.Machines.Created)
+	w.calm()
 }
 
 // deploymentScenario scales Cluster c, replaces its workers, upgrades the control plane, and the workers in place, and

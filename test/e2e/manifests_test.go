@@ -17,13 +17,21 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
-// manifests renders what a provider of Cluster API installs, and returns its webhook configurations and CRDs, all
-// calling port of 127.0.0.1 in place of the provider's Service.
-func (w *world) manifests(kubectl, dir string, port int) ([]client.Object, []*apiextensionsv1.CustomResourceDefinition) {
+// installed is what a provider of Cluster API installs, but for its Deployment, Service and certificates.
+type installed struct {
+	objects []client.Object // webhook configurations, and what says what the account may do
+	crds    []*apiextensionsv1.CustomResourceDefinition
+	account types.NamespacedName // the service account that it runs as
+}
+
+// manifests renders what a provider of Cluster API installs. Webhooks call port of 127.0.0.1 in place of the provider's
+// Service.
+func (w *world) manifests(kubectl, dir string, port int) installed {
 	w.t.Helper()
 	var stderr bytes.Buffer
 	command := exec.Command(kubectl, "kustomize", dir)
@@ -32,8 +40,7 @@ func (w *world) manifests(kubectl, dir string, port int) ([]client.Object, []*ap
 	if err != nil {
 		w.t.Fatalf("render %s: %v\n%s", dir, err, stderr.String())
 	}
-	var objects []client.Object
-	var crds []*apiextensionsv1.CustomResourceDefinition
+	var i installed
 	for _, u := range decode(w.t, rendered) {
 		switch u.GetKind() {
 		case "CustomResourceDefinition":
@@ -43,27 +50,32 @@ func (w *world) manifests(kubectl, dir string, port int) ([]client.Object, []*ap
 				url := fmt.Sprintf("https://%s%s", loopback(port), *c.Webhook.ClientConfig.Service.Path)
 				c.Webhook.ClientConfig = &apiextensionsv1.WebhookClientConfig{URL: &url, CABundle: w.ca}
 			}
-			crds = append(crds, crd)
+			i.crds = append(i.crds, crd)
 		case "MutatingWebhookConfiguration":
 			c := &admissionv1.MutatingWebhookConfiguration{}
 			convert(w.t, u, c)
-			for i := range c.Webhooks {
-				w.redirect(&c.Webhooks[i].ClientConfig, port)
+			for n := range c.Webhooks {
+				w.redirect(&c.Webhooks[n].ClientConfig, port)
 			}
-			objects = append(objects, c)
+			i.objects = append(i.objects, c)
 		case "ValidatingWebhookConfiguration":
 			c := &admissionv1.ValidatingWebhookConfiguration{}
 			convert(w.t, u, c)
-			for i := range c.Webhooks {
-				w.redirect(&c.Webhooks[i].ClientConfig, port)
+			for n := range c.Webhooks {
+				w.redirect(&c.Webhooks[n].ClientConfig, port)
 			}
-			objects = append(objects, c)
+			i.objects = append(i.objects, c)
+		case "Namespace", "ServiceAccount", "Role", "RoleBinding", "ClusterRole", "ClusterRoleBinding":
+			i.objects = append(i.objects, u)
+		case "Deployment":
+			i.account.Namespace = u.GetNamespace()
+			i.account.Name, _, _ = unstructured.NestedString(u.Object, "spec", "template", "spec", "serviceAccountName")
 		}
 	}
-	if len(objects) == 0 || len(crds) == 0 {
-		w.t.Fatalf("%s has %d webhook configurations and %d CRDs", dir, len(objects), len(crds))
+	if len(i.objects) == 0 || len(i.crds) == 0 || i.account.Name == "" {
+		w.t.Fatalf("%s has %d objects and %d CRDs, and runs as %q", dir, len(i.objects), len(i.crds), i.account)
 	}
-	return objects, crds
+	return i
 }
 
 func (w *world) redirect(c *admissionv1.WebhookClientConfig, port int) {

@@ -28,13 +28,19 @@ type process struct {
 // launch starts a program, which ends with the test at the latest.
 func (w *world) launch(name, path string, args ...string) *process {
 	w.t.Helper()
+	return w.launchAs(w.kubeconfig, name, path, args...)
+}
+
+// launchAs is launch with another kubeconfig than the administrator's.
+func (w *world) launchAs(kubeconfig, name, path string, args ...string) *process {
+	w.t.Helper()
 	log, err := os.OpenFile(filepath.Join(w.logs, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	p := &process{name: name, cmd: exec.Command(path, args...), done: make(chan struct{})}
 	p.cmd.Stdout, p.cmd.Stderr = log, log
-	p.cmd.Env = append(append(os.Environ(), "KUBECONFIG="+w.kubeconfig, "POD_IP=127.0.0.1"), w.env...)
+	p.cmd.Env = append(append(os.Environ(), "KUBECONFIG="+kubeconfig, "POD_IP=127.0.0.1"), w.env...)
 	if err := p.cmd.Start(); err != nil {
 		w.t.Fatalf("start %s: %v", name, err)
 	}

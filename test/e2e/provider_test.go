@@ -11,11 +11,15 @@ import (
 	"slices"
 	"strings"
 
+	corev1 "k8s.io/api/core/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
+
+// ownNamespace is the namespace of Hookgate.
+const ownNamespace = "hookgate-system"
 
 // The providers of infrastructure, and their InfrastructureClasses: one over JSON, and one over gRPC.
 const (
@@ -59,8 +63,9 @@ func (w *world) startProviders(cloud string) []*server {
 			"--health-addr", loopback(w.gateway.health), "--gateway-address", loopback(w.gateway.port))
 	}
 	controllers := newServer(w.t)
+	controllers.kubeconfig = w.as(ownNamespace, "hookgate-infrastructure")
 	controllers.start = func() *process {
-		return w.launch("hookgate-infrastructure", hookgate, "infrastructure", "--kubeconfig", w.kubeconfig,
+		return w.launch("hookgate-infrastructure", hookgate, "infrastructure", "--kubeconfig", controllers.kubeconfig,
 			"--gateway", "grpcs://"+loopback(grpc), "--ca", filepath.Join(w.certs, "ca.crt"),
 			"--cert", filepath.Join(w.certs, "client.crt"), "--key", filepath.Join(w.certs, "client.key"),
 			"--diagnostics-address", loopback(controllers.diagnostics), "--health-addr", loopback(controllers.health))
@@ -181,4 +186,37 @@ func (w *world) infrastructureCRDs() []*apiextensionsv1.CustomResourceDefinition
 		list = append(list, crd)
 	}
 	return list
+}
+
+// infrastructureRoles returns the roles of the infrastructure provider, and those that Cluster API aggregates.
+func (w *world) infrastructureRoles() []client.Object {
+	w.t.Helper()
+	list := []client.Object{&corev1.Namespace{ObjectMeta: objectMeta("", ownNamespace)}}
+	for _, o := range read(w.t, filepath.Join("..", "..", "deploy", "infrastructure", "rbac.yaml")) {
+		if o.GetKind() == "Role" || o.GetKind() == "RoleBinding" {
+			o.SetNamespace(ownNamespace) // as kustomize does
+		}
+		list = append(list, o)
+	}
+	return list
+}
+
+// calm checks that the programs had the rights that they need for Hookgate's kinds, and that ordinary conflicts are no
+// errors in the log of the provider.
+func (w *world) calm() {
+	w.t.Helper()
+	for _, name := range []string{"core", "kubeadm-bootstrap", "kubeadm-control-plane", "hookgate-infrastructure"} {
+		log, err := os.ReadFile(filepath.Join(w.logs, name+".log"))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		for line := range strings.Lines(string(log)) {
+			forbidden := strings.Contains(line, "is forbidden") && strings.Contains(line, "infrastructure.hookgate.dev")
+			conflict := name == "hookgate-infrastructure" && strings.Contains(line, "ERROR") &&
+				strings.Contains(line, "the object has been modified")
+			if forbidden || conflict {
+				w.t.Errorf("%s: %s", name, line)
+			}
+		}
+	}
 }

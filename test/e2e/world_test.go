@@ -4,6 +4,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -20,8 +22,12 @@ import (
 	"github.com/go-logr/logr"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/rest"
 	bootstrapv1 "sigs.k8s.io/cluster-api/api/bootstrap/kubeadm/v1beta2"
@@ -57,7 +63,8 @@ type world struct {
 	client.Client
 
 	logs       string // folder of what the processes printed
-	kubeconfig string
+	kubeconfig string // of the administrator
+	apiServer  *envtest.Environment
 	certs      string // folder with tls.crt and tls.key, for every server, and with client.crt and ca.crt for callers of hooks
 	ca         []byte
 	rest       *rest.Config
@@ -76,6 +83,7 @@ type world struct {
 type server struct {
 	*process
 	port, diagnostics, health int
+	kubeconfig                string // the administrator's if it is empty
 	start                     func() *process
 }
 
@@ -107,18 +115,38 @@ func beginWith(t *testing.T, inMemory, own bool) *world {
 	w.keepLogs()
 	w.certs = t.TempDir()
 	w.ca = issue(t, w.certs)
+	w.startManagement(inMemory, own)
+	return w
+}
+
+// beside returns another management cluster, whose programs have the same certificates.
+func (w *world) beside() *world {
+	w.t.Helper()
+	other := &world{t: w.t, ctx: w.ctx, began: w.began, certs: w.certs, ca: w.ca}
+	other.keepLogs()
+	other.startManagement(false, true)
+	return other
+}
+
+// startManagement starts a management cluster: an API server, and Cluster API with its providers. Each has a service
+// account with the roles that it installs, and no other rights: what Cluster API may do with Hookgate's kinds, it may by
+// the roles that are aggregated.
+func (w *world) startManagement(inMemory, own bool) {
+	t := w.t
+	t.Helper()
 	assets, programs := folder(t, "KUBEBUILDER_ASSETS"), folder(t, "HOOKGATE_E2E_BIN")
 
 	kubectl := w.startAPIServer(assets)
 	w.launch("kube-controller-manager", filepath.Join(assets, "kube-controller-manager"), "--kubeconfig", w.kubeconfig,
-		"--controllers", "garbage-collector-controller,namespace-controller", "--leader-elect=false", "--secure-port=0")
+		"--controllers", "garbage-collector-controller,namespace-controller,clusterrole-aggregation-controller", "--leader-elect=false", "--secure-port=0")
 
 	var objects []client.Object
 	var crds []*apiextensionsv1.CustomResourceDefinition
 	provider := func(name, module, dir string, flags ...string) *server {
 		s := w.manager(name, filepath.Join(programs, name), flags...)
-		o, c := w.manifests(kubectl, filepath.Join(moduleDir(t, module), dir, "config", "default"), s.port)
-		objects, crds = append(objects, o...), append(crds, c...)
+		i := w.manifests(kubectl, filepath.Join(moduleDir(t, module), dir, "config", "default"), s.port)
+		objects, crds = append(objects, i.objects...), append(crds, i.crds...)
+		s.kubeconfig = w.as(i.account.Namespace, i.account.Name)
 		return s
 	}
 	shows := []string{ // to the gateway, which asks callers for a certificate
@@ -138,9 +166,13 @@ func beginWith(t *testing.T, inMemory, own bool) *world {
 		servers = append(servers, provider("infrastructure", "sigs.k8s.io/cluster-api/test", "infrastructure/docker"))
 	} else if own {
 		crds = append(crds, w.infrastructureCRDs()...)
+		objects = append(objects, w.infrastructureRoles()...)
 	}
 	if own {
 		crds = append(crds, w.ownCRDs()...)
+	}
+	for _, crd := range crds {
+		metav1.SetMetaDataLabel(&crd.ObjectMeta, "clusterctl.cluster.x-k8s.io", "") // as clusterctl does, for its move
 	}
 	if _, err := envtest.InstallCRDs(w.rest, envtest.CRDInstallOptions{CRDs: crds, MaxTime: patience}); err != nil {
 		t.Fatalf("install CRDs: %v", err)
@@ -149,6 +181,7 @@ func beginWith(t *testing.T, inMemory, own bool) *world {
 	for _, o := range objects {
 		w.create(o)
 	}
+	w.awaitRoles()
 
 	for _, s := range servers {
 		s.process = s.start()
@@ -156,7 +189,59 @@ func beginWith(t *testing.T, inMemory, own bool) *world {
 	for _, s := range servers {
 		w.ready(s)
 	}
-	return w
+}
+
+// as returns the kubeconfig of a service account.
+func (w *world) as(namespace, account string) string {
+	w.t.Helper()
+	user, err := w.apiServer.AddUser(envtest.User{Name: "system:serviceaccount:" + namespace + ":" + account, Groups: []string{
+		"system:serviceaccounts", "system:serviceaccounts:" + namespace,
+	}}, nil)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	kubeconfig, err := user.KubeConfig()
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	path := filepath.Join(w.t.TempDir(), "kubeconfig")
+	if err := os.WriteFile(path, kubeconfig, 0o600); err != nil {
+		w.t.Fatal(err)
+	}
+	return path
+}
+
+// awaitRoles waits until the ClusterRoles that are made of others have the rules of all of them.
+func (w *world) awaitRoles() {
+	w.t.Helper()
+	w.eventually("the roles are aggregated", func() (string, bool) {
+		list := &rbacv1.ClusterRoleList{}
+		if err := w.List(w.ctx, list); err != nil {
+			return err.Error(), false
+		}
+		for _, whole := range list.Items {
+			for _, part := range list.Items {
+				if !aggregates(&whole, &part) {
+					continue
+				}
+				for _, rule := range part.Rules {
+					if !slices.ContainsFunc(whole.Rules, func(r rbacv1.PolicyRule) bool { return equality.Semantic.DeepEqual(r, rule) }) {
+						return fmt.Sprintf("%s lacks %v of %s", whole.Name, rule, part.Name), false
+					}
+				}
+			}
+		}
+		return "", true
+	})
+}
+
+// aggregates reports whether a ClusterRole shall have the rules of another one.
+func aggregates(whole, part *rbacv1.ClusterRole) bool {
+	return whole.AggregationRule != nil && whole.Name != part.Name &&
+		slices.ContainsFunc(whole.AggregationRule.ClusterRoleSelectors, func(s metav1.LabelSelector) bool {
+			selector, err := metav1.LabelSelectorAsSelector(&s)
+			return err == nil && selector.Matches(labels.Set(part.Labels))
+		})
 }
 
 // logf logs what has happened, and when.
@@ -292,6 +377,7 @@ func (w *world) startAPIServer(assets string) (kubectl string) {
 	if err != nil {
 		w.t.Fatalf("start kube-apiserver and etcd: %v", err)
 	}
+	w.apiServer = env
 	w.t.Cleanup(func() {
 		if err := env.Stop(); err != nil {
 			w.t.Errorf("stop kube-apiserver and etcd: %v", err)
@@ -305,7 +391,7 @@ func (w *world) startAPIServer(assets string) (kubectl string) {
 	config.QPS, config.Burst = 1000, 1000
 	scheme := runtime.NewScheme()
 	for _, add := range []func(*runtime.Scheme) error{
-		admissionv1.AddToScheme, apiextensionsv1.AddToScheme, corev1.AddToScheme,
+		admissionv1.AddToScheme, apiextensionsv1.AddToScheme, corev1.AddToScheme, rbacv1.AddToScheme,
 		bootstrapv1.AddToScheme, clusterv1.AddToScheme, controlplanev1.AddToScheme, runtimev1.AddToScheme,
 	} {
 		if err := add(scheme); err != nil {
@@ -331,7 +417,7 @@ func (w *world) startAPIServer(assets string) (kubectl string) {
 func (w *world) manager(name, path string, flags ...string) *server {
 	s := newServer(w.t)
 	s.start = func() *process {
-		return w.launch(name, path, append([]string{
+		return w.launchAs(cmp.Or(s.kubeconfig, w.kubeconfig), name, path, append([]string{
 			"--leader-elect=false", "--webhook-port", strconv.Itoa(s.port), "--webhook-cert-dir", w.certs,
 			"--diagnostics-address", loopback(s.diagnostics), "--insecure-diagnostics", "--health-addr", loopback(s.health),
 			"--feature-gates", "RuntimeSDK=true,ClusterTopology=true,InPlaceUpdates=true",
