@@ -41,11 +41,8 @@ func (r *Reporter) Gateway() *status.Gateway {
 	discoveries := r.Observer.discoveries.Last()
 	for _, registration := range snapshot.Registrations() {
 		g.Extensions = append(g.Extensions, r.extension(now, snapshot, registration, discoveries))
-		delete(discoveries, registration.Name)
 	}
-	for name, d := range discoveries {
-		g.Extensions = append(g.Extensions, unregistered(name, d))
-	}
+	g.Extensions = append(g.Extensions, unregistered(snapshot, discoveries)...)
 	slices.SortFunc(g.Extensions, func(a, b status.Extension) int { return strings.Compare(a.Name, b.Name) })
 	return g
 }
@@ -61,9 +58,12 @@ func (r *Reporter) Extension(name string) (*status.Gateway, bool) {
 	})
 	registration, ok := snapshot.Registration(name)
 	if !ok {
-		d, ok := discoveries[name]
-		g.Extensions = append(g.Extensions, unregistered(name, d))
-		return g, ok
+		others := unregistered(snapshot, discoveries)
+		i := slices.IndexFunc(others, func(x status.Extension) bool { return x.Name == name })
+		if i >= 0 {
+			g.Extensions = append(g.Extensions, others[i])
+		}
+		return g, i >= 0
 	}
 	x := r.extension(now, snapshot, registration, discoveries)
 	if s := r.Extensions.known(name); s != nil {
@@ -97,7 +97,7 @@ func (r *Reporter) gateway(now time.Time, snapshot *registry.Snapshot) *status.G
 			RetryAfter: status.InSeconds(h.RetryAfter), Since: h.Since, Last: h.Last,
 		})
 	}
-	g.MissedHolds = missed
+	g.MissedHolds, g.Notices = missed, unreadManifests(snapshot)
 	if r.Notices != nil {
 		for _, n := range r.Notices() {
 			if n.Text != "" {
@@ -106,14 +106,6 @@ func (r *Reporter) gateway(now time.Time, snapshot *registry.Snapshot) *status.G
 		}
 	}
 	return g
-}
-
-// unregistered describes an extension whose discovery has never succeeded.
-func unregistered(name string, d activity.Discovery) status.Extension {
-	return status.Extension{
-		Name: name, URL: d.URL, State: status.Down, Since: timeOf(d.Since), Error: d.Message, Discovery: discoveryOf(d),
-		Circuit: status.Circuit{State: circuit.Closed.String()}, Handlers: []status.Handler{},
-	}
 }
 
 func discoveryOf(d activity.Discovery) *status.Discovery {
@@ -141,6 +133,7 @@ func (r *Reporter) extension(
 		Discovery: discoveryOf(d), Stale: d.Message != "", HealthUnchecked: d.HealthUnchecked,
 		Circuit: status.Circuit{State: circuit.Closed.String()}, Handlers: []status.Handler{},
 	}
+	x.Withheld = withheld(snapshot, registration.Name)
 	if s := registration.NamespaceSelector; s != nil && !s.Empty() {
 		x.Selector = s.String()
 	}

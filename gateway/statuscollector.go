@@ -20,7 +20,7 @@ import (
 type statusCollector struct {
 	atomic.Pointer[Reporter]
 
-	up, state, since, lastSuccess, timeout, held, heldSince *prometheus.Desc
+	up, state, since, lastSuccess, undiscovered, withheld, timeout, held, heldSince *prometheus.Desc
 }
 
 var _ prometheus.Collector = (*statusCollector)(nil)
@@ -38,6 +38,12 @@ func newStatusCollector(d *definer) *statusCollector {
 		"When the state of an extension began, in seconds since the epoch.", "extension")
 	c.lastSuccess = d.described("gauge", "hookgate_extension_last_success_timestamp_seconds",
 		"When an extension answered last, be it Failure, in seconds since the epoch.", "extension")
+	c.undiscovered = d.described("gauge", "hookgate_extension_undiscovered",
+		"1 for an extension whose handlers are not known. effect is Fail if calls to all handlers of a hook fail because of "+
+			"that, and Ignore if they are answered without it.", "extension", "effect")
+	c.withheld = d.described("gauge", "hookgate_extension_withheld_handlers",
+		"Handlers that are not served, because hooks in the policy of their extension does not have their hooks.",
+		"extension")
 	c.timeout = d.described("gauge", "hookgate_handler_timeout_seconds",
 		"The timeout that is in effect for a registered handler, in seconds.", "hook", "handler")
 	c.held = d.described("gauge", "hookgate_held_clusters",
@@ -55,7 +61,9 @@ func (m *Metrics) Report(r *Reporter) { m.status.Store(r) }
 
 // Describe implements prometheus.Collector.
 func (c *statusCollector) Describe(descs chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{c.up, c.state, c.since, c.lastSuccess, c.timeout, c.held, c.heldSince} {
+	for _, d := range []*prometheus.Desc{
+		c.up, c.state, c.since, c.lastSuccess, c.undiscovered, c.withheld, c.timeout, c.held, c.heldSince,
+	} {
 		descs <- d
 	}
 }
@@ -69,10 +77,15 @@ func (c *statusCollector) Collect(metrics chan<- prometheus.Metric) {
 	now, snapshot, discoveries := time.Now(), r.Registry.Snapshot(), r.Observer.discoveries.Last()
 	for _, registration := range snapshot.Registrations() {
 		c.extension(metrics, r.stateOf(now, snapshot, registration.Name, discoveries[registration.Name]))
-		delete(discoveries, registration.Name)
+		if n := len(snapshot.Withheld(registration.Name)); n > 0 {
+			metrics <- prometheus.MustNewConstMetric(c.withheld, prometheus.GaugeValue, float64(n), registration.Name)
+		}
 	}
-	for name, d := range discoveries {
-		c.extension(metrics, unregistered(name, d))
+	for _, x := range unregistered(snapshot, discoveries) {
+		c.extension(metrics, x)
+		if x.Undiscovered != "" {
+			metrics <- prometheus.MustNewConstMetric(c.undiscovered, prometheus.GaugeValue, 1, x.Name, x.Undiscovered)
+		}
 	}
 	for _, e := range snapshot.All() {
 		metrics <- prometheus.MustNewConstMetric(c.timeout, prometheus.GaugeValue,

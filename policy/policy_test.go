@@ -25,7 +25,7 @@ func TestOver(t *testing.T) {
 	wide := &Policy{
 		Name: "wide", Timeout: time.Minute, FailurePolicy: hook.Ignore, ClusterAPIVersion: "v1beta2", Order: &second,
 		ObjectSelector: labels.SelectorFromSet(labels.Set{"a": "b"}), Conditions: compiled(t, "false"),
-		Limits: &admission.Limits{}, Circuit: &circuit.Settings{}, CacheTTL: time.Hour,
+		Limits: &admission.Limits{}, Circuit: &circuit.Settings{}, CacheTTL: time.Hour, Hooks: []string{"x"}, OnUndiscovered: hook.Fail,
 	}
 	if got := (*Policy)(nil).Over(wide); got != wide {
 		t.Errorf("nothing over a policy is %+v", got)
@@ -33,7 +33,9 @@ func TestOver(t *testing.T) {
 	if got := narrow.Over(nil); got != narrow {
 		t.Errorf("a policy over nothing is %+v", got)
 	}
-	ofWide := map[string]bool{"Limits": true, "Circuit": true, "CacheTTL": true} // which a policy for one handler cannot set
+	ofWide := map[string]bool{ // which a policy for one handler cannot set
+		"Limits": true, "Circuit": true, "CacheTTL": true, "Hooks": true, "OnUndiscovered": true,
+	}
 	for i := range reflect.TypeFor[Policy]().NumField() {
 		name := reflect.TypeFor[Policy]().Field(i).Name
 		if name == "Name" || name == "Wider" {

@@ -59,6 +59,16 @@ func Message(x *status.Extension) string {
 	if x.Stale && len(x.Handlers) > 0 {
 		parts = append(parts, stale(x))
 	}
+	switch x.Undiscovered {
+	case "Fail":
+		parts = append(parts, "calls to all handlers of a hook fail until its handlers are known")
+	case "Ignore":
+		parts = append(parts, "it was never discovered: calls to all handlers of a hook are answered without it")
+	}
+	if n := len(x.Withheld); n > 0 {
+		parts = append(parts, fmt.Sprintf("%s not served, because its policy does not have their hooks",
+			text.Plural(n, "handler")+are(n)))
+	}
 	return strings.Join(parts, "; ")
 }
 
@@ -135,6 +145,12 @@ func Extension(w io.Writer, g *status.Gateway) error {
 		t.Row("Namespaces:", "those with "+x.Selector)
 	}
 	t.Row("Discovery:", discovery(x, g.Now))
+	for _, h := range x.Withheld {
+		t.Row("Withheld:", fmt.Sprintf("%s, because hooks of policy %s does not have %s", h.Handler, h.Policy, h.Hook))
+	}
+	if x.Undiscovered != "" {
+		t.Row("Effect:", Message(&status.Extension{Undiscovered: x.Undiscovered}))
+	}
 	if x.HealthUnchecked {
 		t.Row("Health check:", "off, because its gRPC server has no health service: calls go to each of its addresses "+
 			"that can be connected to")

@@ -70,6 +70,11 @@ type Extension struct {
 	// Misspelt says which members of its discovery mean nothing, because their names are misspelt. It is known to the
 	// process that discovers the extension.
 	Misspelt []string `json:"misspelt,omitempty"`
+	// Undiscovered is set if the handlers are not known: Fail if calls to all handlers of a hook fail because of that, and
+	// Ignore if they are answered without the extension.
+	Undiscovered string `json:"undiscovered,omitempty"`
+	// Withheld are handlers that are not served, because the policy of the extension does not allow their hooks.
+	Withheld []Withheld `json:"withheld,omitempty"`
 
 	Circuit  Circuit   `json:"circuit"`
 	InFlight int       `json:"inFlight"`
@@ -80,6 +85,13 @@ type Extension struct {
 	Handlers []Handler `json:"handlers"`
 	// Failures are the last ones, newest first. They are there only if the extension was asked for.
 	Failures []Failure `json:"failures,omitempty"`
+}
+
+// Withheld is a handler that waits for a policy that allows its hook.
+type Withheld struct {
+	Handler string `json:"handler"` // its own name
+	Hook    string `json:"hook"`
+	Policy  string `json:"policy"` // the ExtensionPolicy that does not allow it
 }
 
 // Discovery is what came of asking an extension for its handlers.
