@@ -45,9 +45,16 @@ type connections struct {
 	logged  time.Time
 }
 
-func limitConnections(l net.Listener, protocol string, logger *slog.Logger) *connections {
+// limitConnections returns a listener that takes limits.Connections, or as many as there are descriptors for. One host
+// never has more than half of them.
+func limitConnections(l net.Listener, protocol string, descriptors uint64, logger *slog.Logger) *connections {
+	total := connlimit.Within(descriptors, limits.Descriptors, limits.Connections)
+	if total < limits.Connections {
+		logger.Warn("few connections are accepted, because the process may open few files: raise its limit (ulimit -n)",
+			"protocol", protocol, "files", descriptors, "connections", total)
+	}
 	return &connections{
-		Listener: l, protocol: protocol, total: limits.Connections, perHost: limits.HostConnections, logger: logger,
+		Listener: l, protocol: protocol, total: total, perHost: min(limits.HostConnections, (total+1)/2), logger: logger,
 		turns: overhead.NewTurns(limits.OverheadBurst), open: map[*connection]struct{}{}, hosts: map[netip.Addr]int{},
 	}
 }

@@ -25,7 +25,7 @@ func TestConnectionsOfAHostAreLimited(t *testing.T) {
 	}
 	defer inner.Close()
 	log := &bytes.Buffer{}
-	l := limitConnections(inner, "REST", slog.New(slog.NewTextHandler(log, nil)))
+	l := limitConnections(inner, "REST", 1<<20, slog.New(slog.NewTextHandler(log, nil)))
 	l.perHost = 2
 	accepted := make(chan net.Conn)
 	go func() {
@@ -72,9 +72,12 @@ func TestConnectionsOfAHostAreLimited(t *testing.T) {
 }
 
 func TestAdmit(t *testing.T) {
-	l := limitConnections(nil, "gRPC", slog.New(slog.DiscardHandler))
+	l := limitConnections(nil, "gRPC", 1<<20, slog.New(slog.DiscardHandler))
 	if l.total != limits.Connections || l.perHost != limits.HostConnections {
 		t.Fatalf("limits are %d and %d", l.total, l.perHost)
+	}
+	if few := limitConnections(nil, "gRPC", 256, slog.New(slog.DiscardHandler)); few.total != 64 || few.perHost != 32 {
+		t.Errorf("with 256 descriptors, limits are %d and %d", few.total, few.perHost)
 	}
 	l.total, l.perHost = 3, 2
 	a, b, c := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.3")

@@ -77,7 +77,7 @@ func TestOverheadRate(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c, peer := piped(t, limitConnections(nil, "REST", slog.New(slog.DiscardHandler)))
+				c, peer := piped(t, limitConnections(nil, "REST", 1<<20, slog.New(slog.DiscardHandler)))
 				tt.when(c)
 				for n := 0; n < tt.free; n += piece {
 					if took := readFor(t, c, peer, piece); took > 0 {
@@ -98,7 +98,7 @@ func TestOverheadRate(t *testing.T) {
 
 func TestOverheadOfHTTP1(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, peer := piped(t, limitConnections(nil, "REST", slog.New(slog.DiscardHandler)))
+		c, peer := piped(t, limitConnections(nil, "REST", 1<<20, slog.New(slog.DiscardHandler)))
 		c.overhead.Begin(1)
 		if took := readFor(t, c, peer, 10*limits.OverheadBytes); took > 0 {
 			t.Errorf("a body of HTTP/1.1 waits %s", took)
@@ -110,7 +110,7 @@ func TestOverheadOfHTTP1(t *testing.T) {
 func TestOverheadEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		l := limitConnections(nil, "REST", slog.New(slog.NewTextHandler(&log, nil)))
+		l := limitConnections(nil, "REST", 1<<20, slog.New(slog.NewTextHandler(&log, nil)))
 		var all []*connection
 		began := time.Now()
 		for range 400 {

@@ -25,7 +25,7 @@ func TestResetsAtTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()
 		defer theirs.Close()
-		l := limitConnections(nil, "REST", slog.New(slog.DiscardHandler))
+		l := limitConnections(nil, "REST", 1<<20, slog.New(slog.DiscardHandler))
 		c := l.connection(ours)
 		if !l.admit(c) {
 			t.Fatal("not admitted")

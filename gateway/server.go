@@ -110,10 +110,11 @@ func (s *Server) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	s.restConnections = limitConnections(l.http, "REST", s.config.Logger)
+	descriptors := connlimit.Descriptors()
+	s.restConnections = limitConnections(l.http, "REST", descriptors, s.config.Logger)
 	l.http = s.restConnections
 	if l.grpc != nil {
-		s.grpcConnections = limitConnections(l.grpc, "gRPC", s.config.Logger)
+		s.grpcConnections = limitConnections(l.grpc, "gRPC", descriptors, s.config.Logger)
 		l.grpc = s.grpcConnections
 	}
 	s.newServers(l)

@@ -63,6 +63,10 @@ const (
 	Connections = 1000
 	// HostConnections is the number of open connections of one remote host, which may be a proxy for many callers.
 	HostConnections = 500
+	// Descriptors is the part of the process's descriptors that the connections of a front may have: one of so many. Half
+	// of them are left, for probes, calls to extensions and files. SideDescriptors is that of each of the other addresses.
+	Descriptors     = 4
+	SideDescriptors = 16
 	// Streams is the number of concurrent calls on a connection of HTTP/2 or gRPC: as RFC 9113 recommends at least,
 	// and nginx and Envoy have by default.
 	Streams = 100
