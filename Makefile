@@ -457,7 +457,7 @@ format: $(BUF) ## Format Go and proto files
 	@$(BUF) format -w
 
 .PHONY: verify
-verify: lint verify-proto verify-generated verify-modules verify-workflows verify-vulnerabilities ## Lint, check the contract and the workflows, and check that generated files are up to date
+verify: lint verify-proto verify-generated verify-modules verify-workflows verify-newer verify-vulnerabilities ## Lint, check the contract and the workflows, and check that generated files are up to date
 
 # The linters' heap is large and lives long: with the usual pace, the garbage collector takes two fifths of the time.
 LINT_MEMORY ?= 6GiB
@@ -494,6 +494,10 @@ verify-modules: ## Check that go.mod files are tidy
 .PHONY: verify-workflows
 verify-workflows: ## Lint the workflows of .github
 	@$(GO) tool -modfile=tools/actionlint/go.mod actionlint -color=false
+
+.PHONY: verify-newer
+verify-newer: ## Say what the newest types of Cluster API have that the contract lacks, if the module proxy can be asked
+	@mkdir -p $(BIN) && test/modules/newer | tee $(BIN)/newer.log
 
 # The database is on the Internet, and no registry of packages has a copy. Where it cannot be reached, the check says so,
 # does not fail, and .ci/run repeats it at its end; GOVULNDB names another one, for example a copy in a directory
