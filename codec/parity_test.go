@@ -5,6 +5,7 @@ package codec
 
 import (
 	"fmt"
+	"maps"
 	"reflect"
 	"slices"
 	"strings"
@@ -81,16 +82,32 @@ func TestParityHooks(t *testing.T) {
 	}
 }
 
+// ahead holds the members that the contract has before the release of Cluster API that go.mod requires, with the release
+// that adds them. An entry goes when that release is required.
+var ahead = map[string]string{
+	"CanUpdateMachineResponse.affectsAvailability":    "v1.15.0",
+	"CanUpdateMachineSetResponse.affectsAvailability": "v1.15.0",
+}
+
 func TestParityMembers(t *testing.T) {
 	c := New(catalog.New())
+	expected := maps.Clone(ahead)
 	for _, e := range envelopes(t) {
 		if got := reflect.New(e.upstream).Type().Elem().Name(); got != e.name {
 			t.Errorf("%s: Cluster API's type is %s", e.name, got)
 		}
 		tab := c.tables[reflect.TypeOf(e.message.Zero().Interface()).Elem()]
 		for _, d := range differences(e.name, e.upstream, tab) {
+			path, extra := strings.CutSuffix(d, notUpstream)
+			if _, ok := expected[path]; ok && extra {
+				delete(expected, path)
+				continue
+			}
 			t.Error(d)
 		}
+	}
+	for path, release := range expected {
+		t.Errorf("%s: is listed as added by Cluster API %s, and is upstream already or not here: remove it from the list", path, release)
 	}
 }
 
@@ -129,6 +146,9 @@ func TestParityFinds(t *testing.T) {
 		t.Errorf("differences (-want +got):\n%s", diff)
 	}
 }
+
+// notUpstream ends the difference about a member that only the contract has.
+const notUpstream = ": is not upstream"
 
 // member is a member of one of Cluster API's types.
 type member struct {
@@ -173,11 +193,14 @@ func differences(path string, goType reflect.Type, tab *table) []string {
 	}
 	for _, name := range ourNames {
 		if ours[name] != nil {
-			out = append(out, path+"."+name+": is not upstream")
+			out = append(out, path+"."+name+notUpstream)
 		}
 	}
-	sameSet := slices.Equal(slices.Sorted(slices.Values(theirNames)), slices.Sorted(slices.Values(ourNames)))
-	if sameSet && !slices.Equal(theirNames, ourNames) {
+	without := func(names, others []string) []string {
+		return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return !slices.Contains(others, name) })
+	}
+	theirNames, ourNames = without(theirNames, ourNames), without(ourNames, theirNames)
+	if !slices.Equal(theirNames, ourNames) {
 		order := fmt.Sprintf("%s: the order of members is %v upstream, %v here", path, theirNames, ourNames)
 		out = append([]string{order}, out...)
 	}

@@ -33,17 +33,17 @@ func Response(hook string) runtimehooksv1.ResponseObject {
 			WorkersUpgrades: []runtimehooksv1.UpgradeStep{{Version: "v1.33.4"}},
 		}
 	case "CanUpdateMachine":
-		response = &runtimehooksv1.CanUpdateMachineResponse{
+		response = &canUpdateMachineResponse{runtimehooksv1.CanUpdateMachineResponse{
 			MachinePatch:               patch(`[{"op":"replace","path":"/spec/version","value":"v1.33.4"}]`),
 			InfrastructureMachinePatch: patch(`[{"op":"replace","path":"/spec/instanceType","value":"m6i.2xlarge"}]`),
 			BootstrapConfigPatch:       patch(`[]`),
-		}
+		}, new(false)}
 	case "CanUpdateMachineSet":
-		response = &runtimehooksv1.CanUpdateMachineSetResponse{
+		response = &canUpdateMachineSetResponse{runtimehooksv1.CanUpdateMachineSetResponse{
 			MachineSetPatch:                    patch(`[{"op":"replace","path":"/spec/template/spec/version","value":"v1.33.4"}]`),
 			InfrastructureMachineTemplatePatch: patch(`[{"op":"replace","path":"/spec/template/spec/instanceType","value":"m6i.xlarge"}]`),
 			BootstrapConfigTemplatePatch:       patch(`[]`),
-		}
+		}, new(true)}
 	case "UpdateMachine":
 		response = &runtimehooksv1.UpdateMachineResponse{CommonRetryResponse: runtimehooksv1.CommonRetryResponse{RetryAfterSeconds: 30}}
 	default:
@@ -104,4 +104,17 @@ func discoverVariables() *runtimehooksv1.DiscoverVariablesResponse {
 			Type: "integer", Minimum: new(int64(1)), Maximum: new(int64(9007199254740993)),
 		}},
 	}}}
+}
+
+// canUpdateMachineResponse and canUpdateMachineSetResponse have what Cluster API v1.15 adds to these answers.
+type canUpdateMachineResponse struct {
+	runtimehooksv1.CanUpdateMachineResponse `json:",inline"`
+
+	AffectsAvailability *bool `json:"affectsAvailability,omitempty"`
+}
+
+type canUpdateMachineSetResponse struct {
+	runtimehooksv1.CanUpdateMachineSetResponse `json:",inline"`
+
+	AffectsAvailability *bool `json:"affectsAvailability,omitempty"`
 }

@@ -134,9 +134,10 @@ func (c *contract) comment(d protoreflect.Descriptor) string {
 	})
 }
 
-// describe adds the descriptions and values of the package of protos to the components of its messages and enums. Both
-// must have the same members.
-func (c *contract) describe(of protoreflect.FullName, schemas map[string]schema) error {
+// describe adds the descriptions and values of the package of protos to the components of its messages and enums. Every
+// member of these is in the protos. A member that Cluster API does not have yet comes from ahead, which has the
+// components as the protos have them.
+func (c *contract) describe(of protoreflect.FullName, schemas, ahead map[string]schema) error {
 	described := 0
 	for _, f := range c.files {
 		if f.Package().Parent() != of {
@@ -151,7 +152,7 @@ func (c *contract) describe(of protoreflect.FullName, schemas map[string]schema)
 			if s == nil {
 				return fmt.Errorf("message %s: Cluster API has no such type", m.Name())
 			}
-			if err := c.describeMembers(m, s); err != nil {
+			if err := c.describeMembers(m, s, ahead[document.Component(m)]); err != nil {
 				return fmt.Errorf("message %s: %w", m.Name(), err)
 			}
 			described++
@@ -178,7 +179,7 @@ func find(schemas map[string]schema, name protoreflect.Name) schema {
 	return nil
 }
 
-func (c *contract) describeMembers(m protoreflect.MessageDescriptor, s schema) error {
+func (c *contract) describeMembers(m protoreflect.MessageDescriptor, s, ahead schema) error {
 	s["description"] = c.comments[m.FullName()]
 	members := s["properties"].(map[string]any)
 	known := map[string]bool{"apiVersion": true, "kind": true}
@@ -190,7 +191,8 @@ func (c *contract) describeMembers(m protoreflect.MessageDescriptor, s schema) e
 		known[f.JSONName()] = true
 		of, ok := members[f.JSONName()].(map[string]any)
 		if !ok {
-			return fmt.Errorf("member %s: Cluster API has none of that name", f.JSONName())
+			members[f.JSONName()] = ahead["properties"].(schema)[f.JSONName()]
+			continue
 		}
 		of["description"] = c.comments[f.FullName()]
 		if ref, ok := of["$ref"]; ok {

@@ -83,7 +83,8 @@ func clusterAPI(root string, c *contract) (*document.Document, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := c.describe("hookgate.hooks", schemas); err != nil {
+	ahead := (&document.Group{Hooks: hooks.Hooks(), Comments: c.comments}).Schemas()
+	if err := c.describe("hookgate.hooks", schemas, ahead); err != nil {
 		return nil, err
 	}
 	requests, err := read[map[string]schema]("requests.yaml")

@@ -194,6 +194,9 @@ type CanUpdateMachineResponse struct {
 	InfrastructureMachinePatch *Patch `protobuf:"bytes,4,opt,name=infrastructure_machine_patch,json=infrastructureMachinePatch,proto3" json:"infrastructure_machine_patch,omitempty"`
 	// bootstrap_config_patch covers the bootstrap config.
 	BootstrapConfigPatch *Patch `protobuf:"bytes,5,opt,name=bootstrap_config_patch,json=bootstrapConfigPatch,proto3" json:"bootstrap_config_patch,omitempty"`
+	// affects_availability tells whether the machine may be unavailable during the update. Absent means true. If it is
+	// false, Cluster API adds no machine before the update. Cluster API reads it since v1.15.
+	AffectsAvailability *bool `protobuf:"varint,6,opt,name=affects_availability,json=affectsAvailability,proto3,oneof" json:"affects_availability,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
@@ -263,6 +266,13 @@ func (x *CanUpdateMachineResponse) GetBootstrapConfigPatch() *Patch {
 		return x.BootstrapConfigPatch
 	}
 	return nil
+}
+
+func (x *CanUpdateMachineResponse) GetAffectsAvailability() bool {
+	if x != nil && x.AffectsAvailability != nil {
+		return *x.AffectsAvailability
+	}
+	return false
 }
 
 func (x *CanUpdateMachineResponse) GetUnknownMembers() map[string]*JSON {
@@ -507,6 +517,9 @@ type CanUpdateMachineSetResponse struct {
 	InfrastructureMachineTemplatePatch *Patch `protobuf:"bytes,4,opt,name=infrastructure_machine_template_patch,json=infrastructureMachineTemplatePatch,proto3" json:"infrastructure_machine_template_patch,omitempty"`
 	// bootstrap_config_template_patch covers the bootstrap template.
 	BootstrapConfigTemplatePatch *Patch `protobuf:"bytes,5,opt,name=bootstrap_config_template_patch,json=bootstrapConfigTemplatePatch,proto3" json:"bootstrap_config_template_patch,omitempty"`
+	// affects_availability tells whether machines of the MachineSet may be unavailable during the update. Absent means
+	// true. If it is false, Cluster API adds no machine before the update. Cluster API reads it since v1.15.
+	AffectsAvailability *bool `protobuf:"varint,6,opt,name=affects_availability,json=affectsAvailability,proto3,oneof" json:"affects_availability,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
 	unknownFields  protoimpl.UnknownFields
@@ -576,6 +589,13 @@ func (x *CanUpdateMachineSetResponse) GetBootstrapConfigTemplatePatch() *Patch {
 		return x.BootstrapConfigTemplatePatch
 	}
 	return nil
+}
+
+func (x *CanUpdateMachineSetResponse) GetAffectsAvailability() bool {
+	if x != nil && x.AffectsAvailability != nil {
+		return *x.AffectsAvailability
+	}
+	return false
 }
 
 func (x *CanUpdateMachineSetResponse) GetUnknownMembers() map[string]*JSON {
@@ -831,17 +851,19 @@ const file_hookgate_hooks_v1alpha1_in_place_update_proto_rawDesc = "" +
 	"\x0funknown_members\x18\x0f \x03(\v2K.hookgate.hooks.v1alpha1.CanUpdateMachineRequestObjects.UnknownMembersEntryR\x0eunknownMembers\x1a`\n" +
 	"\x13UnknownMembersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x123\n" +
-	"\x05value\x18\x02 \x01(\v2\x1d.hookgate.hooks.v1alpha1.JSONR\x05value:\x028\x01\"\xc4\x04\n" +
+	"\x05value\x18\x02 \x01(\v2\x1d.hookgate.hooks.v1alpha1.JSONR\x05value:\x028\x01\"\x95\x05\n" +
 	"\x18CanUpdateMachineResponse\x12?\n" +
 	"\x06status\x18\x01 \x01(\x0e2'.hookgate.hooks.v1alpha1.ResponseStatusR\x06status\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12C\n" +
 	"\rmachine_patch\x18\x03 \x01(\v2\x1e.hookgate.hooks.v1alpha1.PatchR\fmachinePatch\x12`\n" +
 	"\x1cinfrastructure_machine_patch\x18\x04 \x01(\v2\x1e.hookgate.hooks.v1alpha1.PatchR\x1ainfrastructureMachinePatch\x12T\n" +
-	"\x16bootstrap_config_patch\x18\x05 \x01(\v2\x1e.hookgate.hooks.v1alpha1.PatchR\x14bootstrapConfigPatch\x12n\n" +
+	"\x16bootstrap_config_patch\x18\x05 \x01(\v2\x1e.hookgate.hooks.v1alpha1.PatchR\x14bootstrapConfigPatch\x126\n" +
+	"\x14affects_availability\x18\x06 \x01(\bH\x00R\x13affectsAvailability\x88\x01\x01\x12n\n" +
 	"\x0funknown_members\x18\x0f \x03(\v2E.hookgate.hooks.v1alpha1.CanUpdateMachineResponse.UnknownMembersEntryR\x0eunknownMembers\x1a`\n" +
 	"\x13UnknownMembersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x123\n" +
-	"\x05value\x18\x02 \x01(\v2\x1d.hookgate.hooks.v1alpha1.JSONR\x05value:\x028\x01\"\x9f\x02\n" +
+	"\x05value\x18\x02 \x01(\v2\x1d.hookgate.hooks.v1alpha1.JSONR\x05value:\x028\x01B\x17\n" +
+	"\x15_affects_availability\"\x9f\x02\n" +
 	"\x05Patch\x12A\n" +
 	"\n" +
 	"patch_type\x18\x01 \x01(\x0e2\".hookgate.hooks.v1alpha1.PatchTypeR\tpatchType\x12\x14\n" +
@@ -870,17 +892,19 @@ const file_hookgate_hooks_v1alpha1_in_place_update_proto_rawDesc = "" +
 	"\x0funknown_members\x18\x0f \x03(\v2N.hookgate.hooks.v1alpha1.CanUpdateMachineSetRequestObjects.UnknownMembersEntryR\x0eunknownMembers\x1a`\n" +
 	"\x13UnknownMembersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x123\n" +
-	"\x05value\x18\x02 \x01(\v2\x1d.hookgate.hooks.v1alpha1.JSONR\x05value:\x028\x01\"\xf3\x04\n" +
+	"\x05value\x18\x02 \x01(\v2\x1d.hookgate.hooks.v1alpha1.JSONR\x05value:\x028\x01\"\xc4\x05\n" +
 	"\x1bCanUpdateMachineSetResponse\x12?\n" +
 	"\x06status\x18\x01 \x01(\x0e2'.hookgate.hooks.v1alpha1.ResponseStatusR\x06status\x12\x18\n" +
 	"\amessage\x18\x02 \x01(\tR\amessage\x12J\n" +
 	"\x11machine_set_patch\x18\x03 \x01(\v2\x1e.hookgate.hooks.v1alpha1.PatchR\x0fmachineSetPatch\x12q\n" +
 	"%infrastructure_machine_template_patch\x18\x04 \x01(\v2\x1e.hookgate.hooks.v1alpha1.PatchR\"infrastructureMachineTemplatePatch\x12e\n" +
-	"\x1fbootstrap_config_template_patch\x18\x05 \x01(\v2\x1e.hookgate.hooks.v1alpha1.PatchR\x1cbootstrapConfigTemplatePatch\x12q\n" +
+	"\x1fbootstrap_config_template_patch\x18\x05 \x01(\v2\x1e.hookgate.hooks.v1alpha1.PatchR\x1cbootstrapConfigTemplatePatch\x126\n" +
+	"\x14affects_availability\x18\x06 \x01(\bH\x00R\x13affectsAvailability\x88\x01\x01\x12q\n" +
 	"\x0funknown_members\x18\x0f \x03(\v2H.hookgate.hooks.v1alpha1.CanUpdateMachineSetResponse.UnknownMembersEntryR\x0eunknownMembers\x1a`\n" +
 	"\x13UnknownMembersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x123\n" +
-	"\x05value\x18\x02 \x01(\v2\x1d.hookgate.hooks.v1alpha1.JSONR\x05value:\x028\x01\"\xe4\x03\n" +
+	"\x05value\x18\x02 \x01(\v2\x1d.hookgate.hooks.v1alpha1.JSONR\x05value:\x028\x01B\x17\n" +
+	"\x15_affects_availability\"\xe4\x03\n" +
 	"\x14UpdateMachineRequest\x12\x18\n" +
 	"\ahandler\x18\x01 \x01(\tR\ahandler\x12W\n" +
 	"\bsettings\x18\x02 \x03(\v2;.hookgate.hooks.v1alpha1.UpdateMachineRequest.SettingsEntryR\bsettings\x12N\n" +
@@ -1023,6 +1047,8 @@ func file_hookgate_hooks_v1alpha1_in_place_update_proto_init() {
 		return
 	}
 	file_hookgate_hooks_v1alpha1_common_proto_init()
+	file_hookgate_hooks_v1alpha1_in_place_update_proto_msgTypes[2].OneofWrappers = []any{}
+	file_hookgate_hooks_v1alpha1_in_place_update_proto_msgTypes[6].OneofWrappers = []any{}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
