@@ -191,6 +191,9 @@ func (d discoveries) Server(extensionConfig, url string, err error) {
 	d.observer.Server(d.extensions, extensionConfig, url, err)
 }
 
+// Gone implements discovery.ServerObserver.
+func (d discoveries) Gone(extensionConfig string) bool { return d.observer.Gone(extensionConfig) }
+
 // Forget implements discovery.Forgetter.
 func (d discoveries) Forget(extensionConfig string) {
 	d.Metrics.Forget(extensionConfig)

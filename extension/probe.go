@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/connectivity"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/status"
 
@@ -34,7 +35,7 @@ func (r *REST) Probe(ctx context.Context, cc registry.ClientConfig, fresh bool) 
 		return false, nil
 	}
 	if p.http1 == nil {
-		return true, x.connected2(ctx, p)
+		return true, x.handshake(ctx, p)
 	}
 	if !fresh && p.http1.hasIdle() {
 		return false, nil
@@ -47,8 +48,8 @@ func (r *REST) Probe(ctx context.Context, cc registry.ClientConfig, fresh bool) 
 	return true, nil
 }
 
-// connected2 connects to a server that speaks HTTP/2, whose client keeps its connections to itself.
-func (x *restRequest) connected2(ctx context.Context, p *pool) error {
+// handshake connects to a server that speaks HTTP/2, whose client keeps its connections to itself.
+func (x *restRequest) handshake(ctx context.Context, p *pool) error {
 	raw, err := p.dial(ctx, "tcp", p.host.endpoint.Address)
 	if err != nil {
 		return x.unanswered(ctx, err)
@@ -79,9 +80,10 @@ func (h *http1) hasIdle() bool {
 	return false
 }
 
-// Probe looks whether the server of the extension at cc is there, as REST.Probe does: it asks the standard health
-// service, on the connection that calls use. Any answer of a server without that service will do.
-func (g *GRPC) Probe(ctx context.Context, cc registry.ClientConfig, _ bool) (looked bool, err error) {
+// Probe looks whether the server of the extension at cc is there, as REST.Probe does. The connection that calls use is
+// watched by gRPC, with the standard health service if there is one. If it is not ready, or fresh is set, Probe asks that
+// service; any answer of a server without it will do.
+func (g *GRPC) Probe(ctx context.Context, cc registry.ClientConfig, fresh bool) (looked bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limits.ProbeTimeout)
 	defer cancel()
 	x := probeRequest()
@@ -90,6 +92,9 @@ func (g *GRPC) Probe(ctx context.Context, cc registry.ClientConfig, _ bool) (loo
 		return true, x.fail(hook.Unreachable, err.Error(), err)
 	}
 	defer channel.release()
+	if !fresh && channel.conn.GetState() == connectivity.Ready {
+		return false, nil
+	}
 	channel.conn.ResetConnectBackoff()
 	rpc := &connect.RPC{}
 	answer, err := healthv1.NewHealthClient(channel.conn).Check(rpc.Watch(ctx), &healthv1.HealthCheckRequest{})

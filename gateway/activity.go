@@ -120,6 +120,12 @@ func (o *Observer) Server(x *Extensions, extensionConfig, url string, err error)
 	}
 }
 
+// Gone reports whether the server of an extension was not there when it was seen last.
+func (o *Observer) Gone(extensionConfig string) bool {
+	s := o.servers.Of(extensionConfig)
+	return s.Gone()
+}
+
 // Forget forgets the discoveries and the server of an ExtensionConfig that is gone, and the members that its answers
 // have misspelt.
 func (o *Observer) Forget(extensionConfig string) {

@@ -111,12 +111,11 @@ func clientOf(c *registry.ClientConfig) client {
 	}
 }
 
-// state is the state of one ExtensionConfig. The first four fields are shared and guarded by Reconciler.mu.
+// state is the state of one ExtensionConfig. The first three fields are shared and guarded by Reconciler.mu.
 type state struct {
 	wanted    *registry.ClientConfig
 	applied   *registry.Registration // what the registry has
 	unwatched bool                   // it is paused: its server is left alone
-	unreached bool                   // a discovery has not reached the server since Watch looked
 
 	discovered bool   // the extension has answered at least once
 	failure    string // what the last attempt failed with, empty after a success
@@ -191,9 +190,6 @@ func (r *Reconciler) Reconcile(ctx context.Context, x extensionconfig.Extension)
 	if err != nil {
 		s.refused = errors.Is(err, connect.ErrNotAllowed) || hook.KindOf(err) == hook.Loop
 		r.await(offered, states)
-		r.mu.Lock()
-		s.unreached = outcome == hook.Unreachable.String() || outcome == hook.Timeout.String()
-		r.mu.Unlock()
 		logFailure(logger, s, &x, err)
 		return extension.Discovered{}, err
 	}

@@ -29,6 +29,8 @@ type Prober interface {
 type ServerObserver interface {
 	// Server records that the server of an extension is there, or with an error that it is not.
 	Server(extensionConfig, url string, err error)
+	// Gone reports whether the server was not there when it was seen last, by whatever was sent to it.
+	Gone(extensionConfig string) bool
 }
 
 // server is where extensions are called: those of one address share it, whatever their paths.
@@ -52,7 +54,6 @@ type watched struct {
 	client registry.ClientConfig
 	names  []string // of the ExtensionConfigs that it serves
 	urls   []string // theirs
-	fresh  bool     // a discovery has failed, so that an idle connection proves nothing
 	*seen
 }
 
@@ -98,12 +99,14 @@ func (r *Reconciler) Watch(ctx context.Context, back func(extensionConfig string
 // look looks for one server.
 func (r *Reconciler) look(ctx context.Context, prober Prober, w *watched, back func(extensionConfig string)) {
 	was := w.gone.Load()
-	looked, err := prober.Probe(ctx, w.client, was || w.fresh)
+	observer, _ := r.observer.(ServerObserver)
+	// An idle connection does not prove that a server is back.
+	fresh := was || observer != nil && slices.ContainsFunc(w.names, observer.Gone)
+	looked, err := prober.Probe(ctx, w.client, fresh)
 	if ctx.Err() != nil || !looked {
 		return
 	}
 	w.gone.Store(err != nil)
-	observer, _ := r.observer.(ServerObserver)
 	for i, name := range w.names {
 		if observer != nil {
 			observer.Server(name, w.urls[i], err)
@@ -132,8 +135,6 @@ func (r *Reconciler) servers(known map[server]*seen) (turn []watched, now map[se
 			byServer[key], now[key] = w, w.seen
 		}
 		w.names, w.urls = append(w.names, name), append(w.urls, s.wanted.URL)
-		w.fresh = w.fresh || s.unreached
-		s.unreached = false
 	}
 	for _, key := range slices.SortedFunc(maps.Keys(byServer), func(a, b server) int {
 		return cmp.Or(cmp.Compare(a.address, b.address), cmp.Compare(a.caBundle, b.caBundle))

@@ -63,6 +63,8 @@ func (s *servers) Server(extensionConfig, _ string, err error) {
 	s.seen[extensionConfig] = err
 }
 
+func (s *servers) Gone(name string) bool { return s.isGone(name) }
+
 func (s *servers) set(url string, gone bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
