@@ -92,6 +92,7 @@ func (c *Check) matches(pattern string) bool {
 type verdict struct {
 	findings []Finding
 	notFor   string // why the check does not apply
+	partly   string // of what it applies to, if that is not all
 }
 
 // failf adds a finding: the exchange breaks the rule.

@@ -41,11 +41,11 @@ var discoveryChecks = []Check{
 		},
 	},
 	{
-		ID: "discovery.some", Level: Should,
-		Rule:   "Discovery announces a handler.",
+		ID: "discovery.some", Level: Must,
+		Rule:   "Discovery announces a handler, unless DiscoverInfrastructure does.",
 		Source: contract + "discovery.proto",
 		run: func(_ context.Context, s *session, v *verdict) {
-			if s.discovered(v) && len(s.announced) == 0 {
+			if s.discovered(v) && len(s.announced) == 0 && len(s.provider.handlers) == 0 {
 				v.failf(s.first, "there are no handlers, so that the extension is never called")
 			}
 		},

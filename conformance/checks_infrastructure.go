@@ -30,6 +30,7 @@ const (
 	checkSecrets     = "infrastructure.secrets"
 	checkAgain       = "infrastructure.again"
 	checkDeleted     = "infrastructure.deleted"
+	checkAddresses   = "infrastructure.addresses"
 )
 
 // Each of these is about what the extension announces, and makes nothing; the others are about the trial.
@@ -158,6 +159,8 @@ var infrastructureChecks = []Check{
 	ofTrial(checkSole, "Requests with the same external ID never make two machines, also at the same time.",
 		"common.proto, Subject"),
 	ofTrial(checkProviderIDs, "A machine that is Ready has a provider ID with the announced prefix.", "machine.proto"),
+	ofTrial(checkAddresses, "An address of a machine has a type of Cluster API: Hostname, ExternalIP, InternalIP, "+
+		"ExternalDNS or InternalDNS.", "common.proto, MachineAddress"),
 	ofTrial(checkLists, "Lists of instances are complete: instanceCount is their number, and names and provider IDs "+
 		"occur once.", "machine_pool.proto"),
 	ofTrial(checkRemove, "The machines that remove names go, and no others.", "machine_pool.proto"),
@@ -165,7 +168,7 @@ var infrastructureChecks = []Check{
 		"common.proto, Subject"),
 	ofTrial(checkAgain, "A machine that was recorded with a provider ID and is gone is Failed with the reason "+
 		"InstanceGone, and not made again.", "machine.proto"),
-	ofTrial(checkDeleted, "What is deleted becomes Gone, and stays so.", "common.proto, DeletionState"),
+	ofTrial(checkDeleted, "What is deleted becomes Gone, stays so, and is not there any more.", "common.proto, DeletionState"),
 }
 
 // providerIDPrefix is what the provider takes for a prefix.

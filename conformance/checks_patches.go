@@ -89,8 +89,9 @@ var patchChecks = []Check{
 		}),
 	},
 	{
-		ID: "patches.idempotent", Level: Must,
-		Rule:   "Templates that have the patches already are not changed by them again.",
+		ID: "patches.idempotent", Level: Should,
+		Rule: "Templates that have the patches already are not changed by them again. Cluster API sends the templates of " +
+			"the class, so that appending works.",
 		Source: topologyBook + "Patch extension guidelines: Idempotence",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.working(ctx, v, "GeneratePatches") {
@@ -133,7 +134,7 @@ type appliedPatch struct {
 // eachPatch returns a run that reports the problems that check finds in the patches of all handlers of GeneratePatches.
 func eachPatch(check func(appliedPatch) string) runFunc {
 	return func(ctx context.Context, s *session, v *verdict) {
-		handlers, patches := 0, 0
+		handlers, patched, patches := 0, 0, 0
 		for _, h := range s.handlers {
 			if h.hook.Hook != "GeneratePatches" {
 				continue
@@ -146,6 +147,9 @@ func eachPatch(check func(appliedPatch) string) runFunc {
 			req, ok := proto.Clone(s.request(h)).(*hooksv1alpha1.GeneratePatchesRequest)
 			if !ok {
 				continue
+			}
+			if len(x.parsed.Items) > 0 {
+				patched++
 			}
 			for i := range x.parsed.Items {
 				patches++
@@ -160,6 +164,9 @@ func eachPatch(check func(appliedPatch) string) runFunc {
 			v.skipf("there is no handler of GeneratePatches")
 		case patches == 0:
 			v.skipf("the realistic request got no patches: send one of your own, for which there are some")
+		case patched < handlers:
+			v.partly = fmt.Sprintf("%d of %d handlers answered with patches, which are checked: for the others, send a "+
+				"request of your own", patched, handlers)
 		}
 	}
 }

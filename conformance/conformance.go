@@ -114,6 +114,8 @@ func (c *Check) result(ctx context.Context, s *session) Result {
 		r.Status, r.Findings = Fail, v.findings
 	case v.notFor != "":
 		r.Status, r.Reason = Skip, v.notFor
+	default:
+		r.Reason = v.partly
 	}
 	// An extension that has gone away would fail the checks that follow for a wrong reason, or pass them for one.
 	if gone := s.gone(ctx); gone != "" && r.Status != Fail {

@@ -244,3 +244,30 @@ func TestRunEndsWithItsContext(t *testing.T) {
 		t.Errorf("got %v after %d results", err, len(report.Results))
 	}
 }
+
+// TestPatchesOfSomeHandlers holds that checks of patches say of how many handlers they are, so that a pass is not taken
+// for one of all.
+func TestPatchesOfSomeHandlers(t *testing.T) {
+	s := newStub()
+	twice("GeneratePatches")(s)
+	s.handlers = s.handlers[len(s.handlers)-1:]
+	s.handlers = append(s.handlers, announce("GeneratePatches"))
+	s.answer = func(_ *catalog.Hook, in, out proto.Message) {
+		if in.(*hooksv1alpha1.GeneratePatchesRequest).GetHandler() == "second" {
+			a := out.(*hooksv1alpha1.GeneratePatchesResponse)
+			a.Status, a.Message, a.Items = hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_FAILURE, "no variables", nil
+		}
+	}
+	report, err := Run(t.Context(), s.start(t, GRPC), Options{Only: []string{"patches.decode"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "1 of 2 handlers answered with patches"
+	if r := report.Results[0]; r.Status != Pass || !strings.HasPrefix(r.Reason, want) {
+		t.Errorf("got %+v", r)
+	}
+	var b strings.Builder
+	if err := report.WriteTable(&b, false); err != nil || !strings.Contains(b.String(), "pass  patches.decode: "+want) {
+		t.Errorf("printed %s, %v", b.String(), err)
+	}
+}

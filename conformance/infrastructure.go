@@ -155,7 +155,30 @@ func (t *trial) inspect(x *exchange) {
 		}
 	}
 	t.listed(x)
+	t.addressed(x)
 	t.inspectSecrets(x)
+}
+
+// addressTypes are those of Cluster API's Machines.
+var addressTypes = []string{"Hostname", "ExternalIP", "InternalIP", "ExternalDNS", "InternalDNS"}
+
+// addressed adds what is wrong with the types of the addresses in an answer.
+func (t *trial) addressed(x *exchange) {
+	var addresses []*infrastructurev1alpha1.MachineAddress
+	switch a := x.message.(type) {
+	case *infrastructurev1alpha1.ReconcileMachineResponse:
+		addresses = a.GetAddresses()
+	case *infrastructurev1alpha1.ReconcileMachinePoolResponse:
+		for _, i := range a.GetInstances() {
+			addresses = append(addresses, i.GetAddresses()...)
+		}
+	}
+	for _, a := range addresses {
+		t.try(checkAddresses)
+		if !slices.Contains(addressTypes, a.GetType()) {
+			t.failf(checkAddresses, x, "the type of address %q is %q", a.GetAddress(), a.GetType())
+		}
+	}
 }
 
 // inspectSecrets looks for what an answer must not repeat.

@@ -42,6 +42,8 @@ type backend struct {
 	// forgets makes a new machine for every request that has no provider ID, and remakes one that is gone.
 	forgets bool
 	remakes bool
+	// keeps deletes nothing, and says Gone.
+	keeps bool
 
 	mu   sync.Mutex
 	made map[string][]string // provider IDs by external ID; not nil for what exists
@@ -159,6 +161,7 @@ func (b *backend) machine(in *infrastructurev1alpha1.ReconcileMachineRequest) pr
 		out.Phase = isReady
 	}
 	out.ProviderId = b.made[id][len(b.made[id])-1]
+	out.Addresses = []*infrastructurev1alpha1.MachineAddress{{Type: "InternalIP", Address: "10.0.0.1"}}
 	return out
 }
 
@@ -182,7 +185,7 @@ func (b *backend) machinePool(in *infrastructurev1alpha1.ReconcileMachinePoolReq
 }
 
 func (b *backend) remove(id string) infrastructurev1alpha1.DeletionState {
-	if _, ok := b.made[id]; !ok {
+	if _, ok := b.made[id]; !ok || b.keeps {
 		return isGone
 	}
 	delete(b.made, id)
@@ -457,6 +460,10 @@ var brokenProviders = []struct {
 		text, _ := json.Marshal(map[string]string{"t": secret})
 		out.Outputs = &hooksv1alpha1.JSON{Raw: text}
 	}), `the answer has the value of the credential "token"`},
+	{"infrastructure.addresses", "writes a type in lower case", altering(func(out machineResponse) {
+		out.Addresses = []*infrastructurev1alpha1.MachineAddress{{Type: "internalIP", Address: "10.0.0.1"}}
+	}), `the type of address "10.0.0.1" is "internalIP"`},
+	{"infrastructure.deleted", "says Gone and deletes nothing", func(b *backend) { b.keeps = true }, "is said to be Gone, and is still Ready"},
 	{"infrastructure.again", "makes a machine again that is gone", func(b *backend) { b.remakes = true }, "is not Failed with the reason InstanceGone"},
 	{"infrastructure.deleted", "is never gone", func(b *backend) {
 		altering(func(out *infrastructurev1alpha1.DeleteClusterResponse) { out.State = deleting })(b)

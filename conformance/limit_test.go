@@ -48,7 +48,7 @@ var correctExtensions = map[string]correct{
 			h.Name = fmt.Sprintf("%s-%03d", strings.Repeat("v", 59), i)
 			s.handlers = append(s.handlers, h)
 		}
-	}, checks: []string{"discovery.count", "discovery.names", "discovery.content", "discovery.order", "discovery.sole", "answers.valid"}},
+	}, checks: []string{"discovery.some", "discovery.count", "discovery.names", "discovery.content", "discovery.order", "discovery.sole", "answers.valid"}},
 	"wants 30 seconds": {change: timeouts(proto.Int32(30)), checks: []string{"discovery.timeouts", "discovery.timeout-zero", "answers.in-time"}},
 	// A busy machine may need more than this second for an answer.
 	"wants 1 second": {change: timeouts(proto.Int32(1)), checks: []string{"discovery.timeouts", "discovery.timeout-zero"}},

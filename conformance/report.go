@@ -31,7 +31,7 @@ type Result struct {
 	Status   Status        `json:"status"`
 	Rule     string        `json:"rule"`
 	Source   string        `json:"source"`
-	Reason   string        `json:"reason,omitempty"` // of Skip and Error
+	Reason   string        `json:"reason,omitempty"` // of Skip and Error, and of a Pass that is not about all handlers
 	Findings []Finding     `json:"findings,omitempty"`
 	Took     time.Duration `json:"nanoseconds"`
 }

@@ -130,6 +130,11 @@ var toleratedProviders = []struct {
 	{"infrastructure.secrets", "names a credential, and has a user name as short as a letter", altering(func(out machineResponse) {
 		out.Message = "logged in as x with the token of the Secret"
 	})},
+	{"infrastructure.addresses", "has an address of each type", altering(func(out machineResponse) {
+		for _, of := range addressTypes {
+			out.Addresses = append(out.Addresses, &infrastructurev1alpha1.MachineAddress{Type: of, Address: "a"})
+		}
+	})},
 	{"infrastructure.again", "looks before it says that a machine is gone", func(b *backend) {
 		looks := 0
 		b.answer = func(_, out proto.Message) {

@@ -234,7 +234,12 @@ func (t *trial) remakeMachine(ctx context.Context, id string) {
 	if x == nil {
 		return
 	}
-	if a, ok := x.message.(*infrastructurev1alpha1.ReconcileMachineResponse); ctx.Err() == nil && x.status() == success &&
+	a, ok := x.message.(*infrastructurev1alpha1.ReconcileMachineResponse)
+	if ok && ready(a) && a.GetProviderId() == id {
+		t.failf(checkDeleted, x, "the machine %s is said to be Gone, and is still Ready", id)
+		return
+	}
+	if ctx.Err() == nil && x.status() == success &&
 		(!ok || a.GetPhase() != infrastructurev1alpha1.Phase_PHASE_FAILED || a.GetReason() != "InstanceGone") {
 		t.failf(checkAgain, x, "a machine that was recorded as %s and is gone is not Failed with the reason InstanceGone", id)
 	}
