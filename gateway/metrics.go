@@ -15,6 +15,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/hook"
 )
 
 // Metrics holds the gateway's Prometheus metrics. docs/metrics.md is generated from the same definitions.
@@ -186,11 +187,15 @@ func (m *Metrics) Discovery(extension, outcome string, took time.Duration) {
 	m.discoveryDuration.WithLabelValues(extension).Observe(took.Seconds())
 }
 
-// Forget removes the series of an ExtensionConfig that is not there any more.
+// Forget removes the series of an ExtensionConfig that is not there any more. It names them, because looking for them
+// takes as long as there are ExtensionConfigs, and thousands may be deleted together.
 func (m *Metrics) Forget(extension string) {
-	label := prometheus.Labels{"extension": extension}
-	m.discoveries.DeletePartialMatch(label)
-	m.discoveryDuration.DeletePartialMatch(label)
+	m.discoveries.DeleteLabelValues(extension, "Success")
+	m.discoveries.DeleteLabelValues(extension, "Refused")
+	for _, kind := range hook.Kinds() {
+		m.discoveries.DeleteLabelValues(extension, kind.String())
+	}
+	m.discoveryDuration.DeleteLabelValues(extension)
 }
 
 // ManifestErrors sets how many manifests cannot be used now.
