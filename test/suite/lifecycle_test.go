@@ -18,7 +18,6 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
-	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 
 	"github.com/hookgate/hookgate/devcert"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
@@ -398,16 +397,18 @@ func TestBadConfigurationEndsTheProgram(t *testing.T) {
 	}
 }
 
-// Readiness does not wait for extensions, and a new gateway answers lifecycle hooks at once. Its only extension never
-// starts.
+// Readiness does not wait for extensions, and a new gateway answers at once. Its only extension never starts, which the
+// operator may ignore.
 func TestReadyWithoutExtensions(t *testing.T) {
 	process.Program(t, gatewayVariable)
 	a := newAuthority(t)
-	g := startGateway(t, a, map[string]string{"away.yaml": registration{name: "away",
-		url: "https://127.0.0.1:" + strconv.Itoa(process.FreePort(t))}.manifest(a)})
-	got := g.post(t, path("BeforeClusterCreate", "beforeclustercreate"), samples.S())
-	if out := asCaller(t, "BeforeClusterCreate", got.body); got.code != http.StatusOK ||
-		out.GetStatus() != runtimehooksv1.ResponseStatusSuccess {
-		t.Errorf("status %d: %s", got.code, got.body)
+	away := registration{name: "away", url: "https://127.0.0.1:" + strconv.Itoa(process.FreePort(t))}.manifest(a)
+	ignored := "---\napiVersion: hookgate.dev/v1alpha1\nkind: ExtensionPolicy\nmetadata: {name: away}\n" +
+		"spec: {targetRef: {name: away}, onUndiscovered: Ignore}\n"
+	for manifest, code := range map[string]int{away: http.StatusServiceUnavailable, away + ignored: http.StatusOK} {
+		g := startGateway(t, a, map[string]string{"away.yaml": manifest})
+		if got := g.post(t, path("BeforeClusterCreate", "beforeclustercreate"), samples.S()); got.code != code {
+			t.Errorf("status %d, want %d: %s", got.code, code, got.body)
+		}
 	}
 }
