@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types"
@@ -62,19 +63,23 @@ type Compiler struct {
 // NewCompiler returns a Compiler for standard CEL with optional values (request.?settings) and comparisons between
 // numbers of different types.
 func NewCompiler() (*Compiler, error) {
-	env, err := cel.NewEnv(
-		cel.Variable(variable, cel.DynType),
+	env, err := cel.NewEnv(append(options(), cel.Variable(variable, cel.DynType))...)
+	if err != nil {
+		return nil, fmt.Errorf("set up CEL: %w", err)
+	}
+	return &Compiler{env: env}, nil
+}
+
+// options returns the language of expressions.
+func options() []cel.EnvOption {
+	return []cel.EnvOption{
 		cel.OptionalTypes(),
 		cel.CrossTypeNumericComparisons(true),
 		cel.DefaultUTCTimeZone(true),
 		cel.EagerlyValidateDeclarations(true),
 		cel.ExtendedValidations(), // literal durations, times and regular expressions
 		cel.ParserExpressionSizeLimit(MaxExpression),
-	)
-	if err != nil {
-		return nil, fmt.Errorf("set up CEL: %w", err)
 	}
-	return &Compiler{env: env}, nil
 }
 
 // CompileError describes the mistakes in one condition.
@@ -100,7 +105,8 @@ func (c *Compiler) Compile(conditions []Condition) (*Conditions, []*CompileError
 			errs = append(errs, &CompileError{Index: i, Message: err.Error()})
 			continue
 		}
-		compiled.conditions[i] = condition{name: from.Name, program: program}
+		into := &compiled.conditions[i]
+		into.name, into.expression, into.program = from.Name, from.Expression, program
 	}
 	if len(errs) > 0 {
 		return nil, errs
@@ -108,24 +114,45 @@ func (c *Compiler) Compile(conditions []Condition) (*Conditions, []*CompileError
 	return compiled, nil
 }
 
-func (c *Compiler) compile(expression string) (cel.Program, error) {
+// mistakes are what is wrong with an expression.
+type mistakes struct {
+	text         string
+	line, column int // of the first
+}
+
+// String returns all mistakes with their positions.
+func (m *mistakes) String() string { return m.text }
+
+// after reports whether m begins behind o.
+func (m *mistakes) after(o *mistakes) bool {
+	return m.line > o.line || m.line == o.line && m.column > o.column
+}
+
+// compileIn compiles an expression as far as its types are known.
+func compileIn(env *cel.Env, expression string) (*cel.Ast, *mistakes) {
 	// Env.Compile does the same, and makes a text of each mistake with the square of its column in bytes.
-	ast, issues := c.env.Parse(expression)
+	ast, issues := env.Parse(expression)
 	if len(issues.Errors()) == 0 {
-		ast, issues = c.env.Check(ast)
+		ast, issues = env.Check(ast)
 	}
 	if errs := issues.Errors(); len(errs) > 0 {
-		var all []string
-		for _, e := range errs {
+		all := make([]string, len(errs))
+		for i, e := range errs {
 			// CEL counts columns from 0, editors count from 1.
-			all = append(
-				all, fmt.Sprintf("line %d, column %d: %s", e.Location.Line(), e.Location.Column()+1, e.Message),
-			)
+			all[i] = fmt.Sprintf("line %d, column %d: %s", e.Location.Line(), e.Location.Column()+1, e.Message)
 		}
-		return nil, errors.New(strings.Join(all, "; "))
+		return nil, &mistakes{strings.Join(all, "; "), errs[0].Location.Line(), errs[0].Location.Column()}
 	}
 	if t := ast.OutputType(); !t.IsExactType(cel.BoolType) && !t.IsExactType(cel.DynType) {
-		return nil, fmt.Errorf("must be true or false, and is of type %s", cel.FormatCELType(t))
+		return nil, &mistakes{text: fmt.Sprintf("must be true or false, and is of type %s", cel.FormatCELType(t))}
+	}
+	return ast, nil
+}
+
+func (c *Compiler) compile(expression string) (cel.Program, error) {
+	ast, wrong := compileIn(c.env, expression)
+	if wrong != nil {
+		return nil, errors.New(wrong.text)
 	}
 	program, err := c.env.Program(ast,
 		cel.EvalOptions(cel.OptOptimize), // makes literal lists and regular expressions once
@@ -143,8 +170,17 @@ type Conditions struct {
 }
 
 type condition struct {
-	name    string
-	program cel.Program
+	name, expression string
+	program          cel.Program
+	checked          sync.Map // the *mistakes for each hook that was asked for
+}
+
+// all returns the conditions of c, which may be nil.
+func (c *Conditions) all() []condition {
+	if c == nil {
+		return nil
+	}
+	return c.conditions
 }
 
 // EvaluationError is the failure to evaluate one condition for one request.

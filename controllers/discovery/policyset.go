@@ -23,6 +23,7 @@ import (
 type PolicySet struct {
 	registry *TrackingRegistry
 	exists   func(extensionConfig string) bool
+	types    *policy.Types
 	logger   *slog.Logger
 
 	policies []extensionconfig.Policy
@@ -39,9 +40,11 @@ type report struct {
 }
 
 // NewPolicySet returns a PolicySet without policies. exists reports whether the source has an ExtensionConfig,
-// registered or not.
-func NewPolicySet(r *TrackingRegistry, exists func(extensionConfig string) bool, logger *slog.Logger) *PolicySet {
-	s := &PolicySet{registry: r, exists: exists, logger: logger, reported: map[string]report{}}
+// registered or not. Conditions are checked against types.
+func NewPolicySet(
+	r *TrackingRegistry, exists func(extensionConfig string) bool, types *policy.Types, logger *slog.Logger,
+) *PolicySet {
+	s := &PolicySet{registry: r, exists: exists, types: types, logger: logger, reported: map[string]report{}}
 	s.resolved.Store(&map[string]registry.Policies{})
 	s.protocols.Store(&map[string]registry.Protocol{})
 	return s
@@ -86,7 +89,7 @@ func (s *PolicySet) Split(extensionConfig string, handlers []registry.Handler) (
 // OnUndiscovered returns what becomes of calls to all handlers of a hook because those of x are not known; empty if they
 // are.
 func (s *PolicySet) OnUndiscovered(x *extensionconfig.Extension) hook.FailurePolicy {
-	if _, known := s.registry.has(x.Name, ""); known {
+	if _, known := s.registry.of(x.Name); known {
 		return ""
 	}
 	u := registry.Undiscovered{Default: x.OnUndiscovered()}
@@ -159,6 +162,11 @@ func versionsIn(p registry.Policies) map[string]string {
 // Verdicts returns the verdict on each policy, by name. It changes when targets come and go.
 func (s *PolicySet) Verdicts() map[string]extensionconfig.Verdict {
 	_, verdicts := extensionconfig.ResolvePolicies(s.policies, s.missing)
+	for i := range s.policies {
+		p := &s.policies[i]
+		handlers, _ := s.registry.of(p.Target.ExtensionConfig)
+		verdicts[p.Name] = p.Judge(verdicts[p.Name], s.types, handlers)
+	}
 	return verdicts
 }
 
@@ -170,7 +178,9 @@ func (s *PolicySet) missing(t extensionconfig.Target) error {
 	if t.Handler == "" {
 		return nil
 	}
-	switch has, known := s.registry.has(t.ExtensionConfig, t.Handler); {
+	handlers, known := s.registry.of(t.ExtensionConfig)
+	_, has := handlers[t.Handler]
+	switch {
 	case !known:
 		return fmt.Errorf("ExtensionConfig %q has not been discovered yet", t.ExtensionConfig)
 	case !has:

@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/controllers/discovery"
 	"github.com/hookgate/hookgate/controllers/discovery/discoverytest"
 	"github.com/hookgate/hookgate/controllers/extensionconfig"
@@ -60,7 +61,11 @@ func newPolicyWorld(configs ...string) *policyWorld {
 		w.exists[name] = true
 	}
 	w.tracking = discovery.NewTrackingRegistry(w.registry)
-	w.set = discovery.NewPolicySet(w.tracking, func(name string) bool { return w.exists[name] }, w.logs.Logger())
+	types, err := policy.NewTypes(catalog.New())
+	if err != nil {
+		panic(err)
+	}
+	w.set = discovery.NewPolicySet(w.tracking, func(name string) bool { return w.exists[name] }, types, w.logs.Logger())
 	return w
 }
 
@@ -271,5 +276,49 @@ func TestReportLogsEachVerdictOnce(t *testing.T) {
 	report(policyFor("q", "acme", waits(time.Second)))
 	if got := w.logs.Lines("policy is accepted", "extensionPolicy=q"); len(got) != 2 {
 		t.Errorf("another content is logged, got %q", got)
+	}
+}
+
+// Conditions are checked against the requests of the handlers that a policy is for, once they are known. A policy with a
+// mistake stays in effect.
+func TestConditionsAreCheckedAgainstKnownHandlers(t *testing.T) {
+	conditioned := func(expression string) func(*extensionconfig.Policy) {
+		return func(p *extensionconfig.Policy) {
+			c, err := policy.NewCompiler()
+			if err != nil {
+				t.Fatal(err)
+			}
+			compiled, errs := c.Compile([]policy.Condition{{Name: "a", Expression: expression}})
+			if len(errs) > 0 {
+				t.Fatal(errs[0])
+			}
+			p.Compiled.Conditions = compiled
+		}
+	}
+	w := newPolicyWorld("acme")
+	w.set.Set([]extensionconfig.Policy{
+		policyFor("all", "acme", conditioned(`request.items.exists(i, i.uid != '')`)),
+		policyFor("one", "acme/v", conditioned(`request.cluster.metadata.name != ''`)),
+		policyFor("typo", "acme/w", conditioned(`request.cluster.metadata.nmae != ''`)),
+	})
+	const place = "spec.matchConditions[0].expression: Invalid value: "
+	typo := `In effect for handler "w" of ExtensionConfig "acme", and its calls fail: ` + place + "suits the requests of no hook; " +
+		"in a request of AfterClusterUpgrade: line 1, column 25: undefined field 'nmae'"
+	if v := w.set.Verdicts(); v["all"].Reason != "Accepted" && v["all"].Reason != "TargetNotFound" || v["typo"].Message != typo {
+		t.Errorf("before handlers are known: got %+v", v)
+	}
+	w.apply(t, "acme", "v", "w")
+	v := w.set.Verdicts()
+	want := `In effect for ExtensionConfig "acme", and its calls fail: ` + place + "in a request of BeforeClusterCreate: " +
+		"line 1, column 8: undefined field 'items'"
+	if v["all"].Message != want || v["all"].Reason != "Invalid" {
+		t.Errorf("all: got %+v, want %s", v["all"], want)
+	}
+	if !v["one"].Accepted() || v["typo"].Accepted() || v["typo"].Message != typo {
+		t.Errorf("got %+v, %+v", v["one"], v["typo"])
+	}
+	snapshot := w.registry.Snapshot()
+	if e, ok := snapshot.Handler("w.acme"); !ok || e.Policy == nil || e.Policy.Conditions == nil {
+		t.Errorf("the policy with a mistake is not in effect: %+v", e)
 	}
 }

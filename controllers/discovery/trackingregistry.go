@@ -6,6 +6,7 @@ package discovery
 import (
 	"sync"
 
+	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/notify"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -17,12 +18,12 @@ type TrackingRegistry struct {
 	changed *notify.Signal
 
 	mu       sync.Mutex
-	handlers map[string]map[string]bool // by ExtensionConfig
+	handlers map[string]map[string]hook.GroupHook // by ExtensionConfig and name
 }
 
 // NewTrackingRegistry returns a TrackingRegistry in front of r, which must be empty.
 func NewTrackingRegistry(r Registry) *TrackingRegistry {
-	return &TrackingRegistry{Registry: r, changed: notify.NewSignal(), handlers: map[string]map[string]bool{}}
+	return &TrackingRegistry{Registry: r, changed: notify.NewSignal(), handlers: map[string]map[string]hook.GroupHook{}}
 }
 
 // Changed returns a channel that has a value if the handlers may have changed since the last receive.
@@ -37,11 +38,11 @@ func (r *TrackingRegistry) ApplyAll(regs []registry.Registration) []error {
 		if errs[i] != nil {
 			continue
 		}
-		names := make(map[string]bool, len(regs[i].Handlers))
+		handlers := make(map[string]hook.GroupHook, len(regs[i].Handlers))
 		for _, h := range regs[i].Handlers {
-			names[h.Name] = true
+			handlers[h.Name] = h.Hook.GroupHook()
 		}
-		r.handlers[regs[i].Name] = names
+		r.handlers[regs[i].Name] = handlers
 		r.changed.Notify()
 	}
 	return errs
@@ -58,10 +59,11 @@ func (r *TrackingRegistry) RemoveAll(names []string) {
 	r.changed.Notify()
 }
 
-// has reports whether an ExtensionConfig has a handler, and whether its handlers are known at all.
-func (r *TrackingRegistry) has(extensionConfig, handler string) (has, known bool) {
+// of returns the hooks of an ExtensionConfig's handlers by their names, and whether they are known at all. Callers must
+// not change the map.
+func (r *TrackingRegistry) of(extensionConfig string) (handlers map[string]hook.GroupHook, known bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	names, known := r.handlers[extensionConfig]
-	return names[handler], known
+	handlers, known = r.handlers[extensionConfig]
+	return handlers, known
 }

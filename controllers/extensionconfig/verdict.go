@@ -5,12 +5,16 @@ package extensionconfig
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/problems"
 	"github.com/hookgate/hookgate/policy"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -104,4 +108,44 @@ func Protocols(policies []Policy, resolved map[string]registry.Policies) map[str
 		}
 	}
 	return protocols
+}
+
+// CheckConditions returns the mistakes in the conditions of a policy that suit the requests of no hook, or not those of
+// a handler that the policy is for. handlers are those of its target that are known, with their hooks.
+func (p *Policy) CheckConditions(types *policy.Types, handlers map[string]hook.GroupHook) field.ErrorList {
+	conditions := p.Compiled.Conditions
+	mistakes := types.CheckAny(conditions)
+	if len(mistakes) == 0 {
+		for _, name := range slices.Sorted(maps.Keys(handlers)) {
+			if p.Target.Handler != "" && p.Target.Handler != name {
+				continue
+			}
+			if mistakes = types.Check(conditions, handlers[name]); len(mistakes) > 0 {
+				break
+			}
+		}
+	}
+	var errs field.ErrorList
+	for _, m := range mistakes {
+		errs = append(errs, field.Invalid(
+			field.NewPath("spec", "matchConditions").Index(m.Index).Child("expression"), field.OmitValueType{}, m.Message,
+		))
+	}
+	return errs
+}
+
+// Judge returns the verdict on a policy, unless its conditions have mistakes. Such a policy stays in effect, so that no
+// handler is called for requests that it was meant to be left out for.
+func (p *Policy) Judge(v Verdict, types *policy.Types, handlers map[string]hook.GroupHook) Verdict {
+	if v.Reason == v1alpha1.ConflictedReason {
+		return v
+	}
+	errs := p.CheckConditions(types, handlers)
+	if len(errs) == 0 {
+		return v
+	}
+	return Verdict{
+		Reason:  v1alpha1.InvalidReason,
+		Message: fmt.Sprintf("In effect for %s, and its calls fail: %s", p.Target, problems.Join(errs)),
+	}
 }

@@ -53,6 +53,7 @@ type Decoder struct {
 	// keepRemoved keeps ExtensionConfigs whose hooks have been removed, for a survey that judges them.
 	keepRemoved bool
 	conditions  *policy.Compiler
+	types       *policy.Types
 }
 
 // NewDecoder returns a Decoder for the hooks of a catalog.
@@ -61,8 +62,15 @@ func NewDecoder(hooks *catalog.Catalog) (*Decoder, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Decoder{hooks: hooks, conditions: conditions}, nil
+	types, err := policy.NewTypes(hooks)
+	if err != nil {
+		return nil, err
+	}
+	return &Decoder{hooks: hooks, conditions: conditions, types: types}, nil
 }
+
+// Types returns the types of requests, against which conditions are checked.
+func (w *Decoder) Types() *policy.Types { return w.types }
 
 // decode returns the ExtensionConfig, ExtensionPolicy, Namespace or CustomResourceDefinition in a document. The
 // object is nil for documents of other kinds and for those without a usable name; it lacks its content when that is
@@ -269,6 +277,12 @@ func decodeExtensionPolicy(d *document, words *Decoder) (*Object, []Problem) {
 	if len(errs) > 0 {
 		return d.refused(d.fieldProblems(errs))
 	}
+	mistakes := d.fieldProblems(p.CheckConditions(words.types, nil))
+	for i := range mistakes {
+		mistakes[i].Warning, mistakes[i].Effect = true, "the policy is used, and fails the calls that it is for"
+		mistakes[i].ofHandlers = true
+	}
+	problems = append(problems, mistakes...)
 	return &Object{Place: d.Place, Name: p.Name, Policy: &p}, problems
 }
 

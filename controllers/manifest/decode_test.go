@@ -13,6 +13,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/controllers/discovery/discoverytest"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/registry"
@@ -344,5 +345,25 @@ func TestDecodeWithNamespace(t *testing.T) {
 		problems[0] != `configs/acme.yaml:5: ExtensionConfig "acme": metadata.namespace: ExtensionConfig belongs to no namespace: use spec.namespaceSelector to choose the namespaces of Clusters` ||
 		!strings.HasSuffix(problems[1], `ExtensionPolicy "p": metadata.namespace: ExtensionPolicy belongs to no namespace: use spec.objectSelector to choose Clusters`) {
 		t.Errorf("problems are %q", problems)
+	}
+}
+
+// A condition that suits no hook is said with its line, and its policy is used, so that its handlers are not called for
+// what it was to leave out.
+func TestMisspelledConditions(t *testing.T) {
+	words, err := NewDecoder(catalog.New())
+	if err != nil {
+		t.Fatal(err)
+	}
+	manifests := manifestsOf(map[string]string{"p.yaml": "apiVersion: hookgate.dev/v1alpha1\nkind: ExtensionPolicy\nmetadata: {name: p}\n" +
+		"spec:\n  targetRef: {name: acme}\n  matchConditions:\n  - name: a\n    expression: request.cluster.metadata.nmespace == 'a'\n"})
+	inventory, problems := (&Inventory{}).Next(manifests, words)
+	const want = `p.yaml:8: ExtensionPolicy "p": spec.matchConditions[0].expression: Invalid value: suits the requests of no hook; ` +
+		"in a request of AfterClusterUpgrade: line 1, column 25: undefined field 'nmespace'"
+	if len(problems) != 1 || !strings.HasSuffix(problems[0].Error(), want) || !problems[0].Warning {
+		t.Errorf("got %v, want %s", problems, want)
+	}
+	if p := inventory.Policies["p"]; !p.Valid() || p.Policy.Compiled.Conditions == nil {
+		t.Errorf("the policy is %+v", p)
 	}
 }

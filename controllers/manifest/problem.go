@@ -21,6 +21,8 @@ type Problem struct {
 	// unidentified reports whether that the object which the text describes is not known. It may be any that the file
 	// had before.
 	unidentified bool
+	// ofHandlers reports whether Lint says it again, with what is known of handlers.
+	ofHandlers bool
 	// unread reports whether it is not even known which objects the file, or a part of it, defines.
 	unread bool
 }

@@ -22,13 +22,17 @@ import (
 type extensionPolicies struct {
 	compiler *policy.Compiler
 	hooks    *catalog.Catalog
+	types    *policy.Types
 }
 
 var _ admission.Validator[*v1alpha1.ExtensionPolicy] = extensionPolicies{}
 
 // ValidateCreate checks a new ExtensionPolicy.
 func (w extensionPolicies) ValidateCreate(_ context.Context, p *v1alpha1.ExtensionPolicy) (admission.Warnings, error) {
-	_, errs := extensionconfig.ConvertPolicy(p, w.compiler, w.hooks)
+	converted, errs := extensionconfig.ConvertPolicy(p, w.compiler, w.hooks)
+	if len(errs) == 0 { // the handlers may not be known yet, and are looked at by the source
+		errs = converted.CheckConditions(w.types, nil)
+	}
 	var warnings admission.Warnings
 	if seconds := p.Spec.TimeoutSeconds; seconds != nil && *seconds >= int32(limits.Timeout.Seconds()) {
 		warnings = append(warnings, "spec.timeoutSeconds: Cluster API waits 30 s at most, the way through the "+

@@ -64,6 +64,10 @@ func New(c Config) (http.Handler, error) {
 	if err != nil {
 		return nil, fmt.Errorf("webhooks: %w", err)
 	}
+	types, err := policy.NewTypes(c.Catalog)
+	if err != nil {
+		return nil, fmt.Errorf("webhooks: %w", err)
+	}
 	scheme := newScheme(c.Group)
 	convert, err := newConverter(scheme, c.Group)
 	if err != nil {
@@ -74,7 +78,7 @@ func New(c Config) (http.Handler, error) {
 		MutatePath(c.Group):   newCreation(scheme, configs),
 		ValidatePath(c.Group): admission.WithValidator[*runtimev1.ExtensionConfig](scheme, configs),
 		PolicyPath(): admission.WithValidator[*v1alpha1.ExtensionPolicy](
-			scheme, extensionPolicies{compiler: compiler, hooks: c.Catalog}),
+			scheme, extensionPolicies{compiler: compiler, hooks: c.Catalog, types: types}),
 	}, c.Logger)
 	mux.Handle("POST "+ConvertPath, recovered(newConversionDoor().to(convert), c.Logger))
 	return mux, nil

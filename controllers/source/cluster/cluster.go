@@ -102,6 +102,7 @@ type Source struct {
 	served     *discovery.TrackingRegistry // in front of the registry, for the ExtensionConfigs
 	core       *discovery.Reconciler
 	compiler   *policy.Compiler
+	types      *policy.Types
 	namespaces namespaces
 	leadership *leadership
 }
@@ -133,11 +134,12 @@ func New(c Config) (*Source, error) {
 		Registry: served, Discoverer: c.Discoverer, Logger: c.Logger, Observer: c.Observer, Losses: c.Losses,
 	})
 	compiler, compilerErr := policy.NewCompiler()
-	if err := errors.Join(c.Backoff.Check(), c.LeaderElection.check(), coreErr, compilerErr); err != nil {
+	types, typesErr := policy.NewTypes(c.Catalog)
+	if err := errors.Join(c.Backoff.Check(), c.LeaderElection.check(), coreErr, compilerErr, typesErr); err != nil {
 		return nil, fmt.Errorf("cluster source: %w", err)
 	}
 	return &Source{
-		config: c, served: served, core: core, compiler: compiler,
+		config: c, served: served, core: core, compiler: compiler, types: types,
 		leadership: newLeadership(c.LeaderElection, c.REST, c.Logger),
 	}, nil
 }
@@ -267,7 +269,7 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 		requests:   make(chan event.GenericEvent),
 	}
 	r.policies = discovery.NewPolicySet(s.served, func(name string) bool { return r.exists(ctx, name) },
-		s.config.Logger)
+		s.types, s.config.Logger)
 	policyCache, err := cache.New(s.config.REST, cache.Options{
 		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultWatchErrorHandler: problems.handle,
 		DefaultLabelSelector: s.watchFilter(), DefaultTransform: cache.TransformStripManagedFields(),

@@ -165,7 +165,8 @@ func New(c Config) (*Source, error) {
 		inventory: &manifest.Inventory{}, reported: map[string]bool{},
 	}
 	d.policies = discovery.NewPolicySet(tracking,
-		func(name string) bool { _, ok := d.inventory.Extensions[name]; return ok }, c.Logger)
+		func(name string) bool { _, ok := d.inventory.Extensions[name]; return ok },
+		decoder.Types(), c.Logger)
 	d.namespaces.Store(&map[string]manifest.Object{})
 	return d, nil
 }

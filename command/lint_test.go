@@ -1,0 +1,103 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/owenrumney/go-sarif/v3/pkg/report/v210/sarif"
+)
+
+const lintConfig = `apiVersion: runtime.cluster.x-k8s.io/v1beta2
+kind: ExtensionConfig
+metadata: {name: acme}
+spec: {clientConfig: {url: "https://acme.example.com", caBundle: ""}}
+status:
+  handlers:
+  - name: patch.acme
+    requestHook: {apiVersion: hooks.runtime.cluster.x-k8s.io/v1alpha1, hook: GeneratePatches}
+`
+
+// lintPolicy returns a policy with a condition on its last line.
+func lintPolicy(name, target, expression string) string {
+	return "apiVersion: hookgate.dev/v1alpha1\nkind: ExtensionPolicy\nmetadata: {name: " + name + "}\nspec:\n  targetRef: " + target +
+		"\n  matchConditions:\n  - name: a\n    expression: " + expression + "\n"
+}
+
+// lintFiles writes manifests into a directory that is the working directory from now on.
+func lintFiles(t *testing.T, files map[string]string) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	for name, text := range files {
+		if err := os.MkdirAll(filepath.Dir(name), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestLint(t *testing.T) {
+	lintFiles(t, map[string]string{
+		"good/policy.yaml": lintPolicy("p", "{name: acme}", "request.items.exists(i, i.uid != '')"),
+		"bad/a.yaml":       lintPolicy("typo", "{name: other}", "request.nmespace == 'a'"),
+		"bad/b.yaml": strings.Replace(lintConfig, `, caBundle: ""`, "", 1) + "---\n" + lintPolicy("clusters", "{name: acme}", "has(request.cluster)") +
+			"---\napiVersion: v1\nkind: ConfigMap\nmetadata: {name: c}\n",
+		"bad/c.yaml": lintPolicy("second", "{name: other}", "request.x ==") + "---\n" + lintPolicy("third", "{name: other}", "true"),
+	})
+	if got := hookgate(t, "", "lint", "good"); got.code != exitDone || got.out+got.errOut != "" {
+		t.Errorf("exit status %d: %s%s", got.code, got.out, got.errOut)
+	}
+	const place = "spec.matchConditions[0].expression: Invalid value: "
+	want := strings.Join([]string{
+		`bad/a.yaml:8: error: ExtensionPolicy "typo": ` + place + "suits the requests of no hook; in a request of AfterClusterUpgrade: " +
+			"line 1, column 8: undefined field 'nmespace'",
+		`bad/b.yaml:17: error: ExtensionPolicy "clusters": ` + place + "in a request of GeneratePatches: line 1, column 4: undefined field 'cluster'",
+		`bad/b.yaml:19: warning: ConfigMap "c": `,
+		`bad/c.yaml:8: error: ExtensionPolicy "second": ` + place + "line 1, column 13: Syntax error: ",
+		`bad/c.yaml:10: error: ExtensionPolicy "typo"`,
+	}, "\n")
+	got := hookgate(t, "", "lint", "bad", "good/policy.yaml")
+	lines, wanted := strings.Split(got.out, "\n"), strings.Split(want, "\n")
+	if got.code != exitFailed || got.errOut != "hookgate: lint: 5 mistakes\n" {
+		t.Errorf("exit status %d: %s", got.code, got.errOut)
+	}
+	for i, prefix := range wanted[:4] {
+		if i >= len(lines) || !strings.HasPrefix(lines[i], prefix) {
+			t.Fatalf("want line %d to begin with\n%s\nin\n%s", i, prefix, got.out)
+		}
+	}
+
+	got = hookgate(t, "", "lint", "bad/a.yaml", "-o", "json")
+	var report struct{ Problems []lintProblem }
+	if err := json.Unmarshal([]byte(got.out), &report); err != nil || got.code != exitFailed || len(report.Problems) != 1 ||
+		report.Problems[0].Line != 8 || report.Problems[0].Level != "error" || report.Problems[0].File != "bad/a.yaml" {
+		t.Errorf("exit status %d: %v: %s", got.code, err, got.out)
+	}
+	got = hookgate(t, "", "lint", "bad/a.yaml", "-o", "sarif")
+	log, err := sarif.FromBytes([]byte(got.out), sarif.WithStrictValidation())
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, got.out)
+	}
+	if err := log.Validate(); err != nil || len(log.Runs[0].Results) != 1 {
+		t.Errorf("%v: %s", err, got.out)
+	}
+}
+
+func TestLintUsage(t *testing.T) {
+	lintFiles(t, nil)
+	for _, args := range [][]string{{"lint"}, {"lint", ".", "-o", "table"}} {
+		if got := hookgate(t, "", args...); got.code != exitUsage {
+			t.Errorf("%q: exit status %d: %s", args, got.code, got.errOut)
+		}
+	}
+	if got := hookgate(t, "", "lint", "absent.yaml"); got.code != exitFailed || !strings.Contains(got.errOut, "absent.yaml") {
+		t.Errorf("exit status %d: %s", got.code, got.errOut)
+	}
+}
