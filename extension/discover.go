@@ -68,7 +68,9 @@ func (r *REST) Discover(ctx context.Context, cc registry.ClientConfig) (Discover
 		return Discovered{}, err
 	}
 	defer memory.Release()
-	d, _, failed := discoverGroups(r.config.Catalog, cc.URL, &r.absences, func(h *catalog.Hook) (Discovered, bool, *hook.Error) {
+	d, _, failed := discoverGroups(r.config.Catalog, cc.URL, &r.absences, func(
+		h *catalog.Hook,
+	) (Discovered, bool, *hook.Error) {
 		x := &restRequest{request: discoveryRequest(h, r.config.discoveryVia())}
 		x.reserve, x.memory = memory.Within(ctx), memory
 		out, failed := r.do(ctx, cc, x, h.Request.New().Interface())

@@ -96,7 +96,9 @@ func (g *GRPC) Discover(ctx context.Context, cc registry.ClientConfig) (Discover
 		x.reserve, x.memory = memory.Within(bounded), memory
 		return &x
 	}
-	d, absent, failed := discoverGroups(g.config.Catalog, cc.URL, &g.absences, func(h *catalog.Hook) (Discovered, bool, *hook.Error) {
+	d, absent, failed := discoverGroups(g.config.Catalog, cc.URL, &g.absences, func(
+		h *catalog.Hook,
+	) (Discovered, bool, *hook.Error) {
 		x := request(h)
 		out, absent, failed := g.invoke(bounded, cc, x, wire.SizeOf(h.Request.New().Interface()))
 		if failed != nil {

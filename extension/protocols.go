@@ -37,8 +37,8 @@ func (p *Protocols) Discover(ctx context.Context, cc registry.ClientConfig) (Dis
 	return p.rest.Discover(ctx, cc)
 }
 
-// Want makes the next discovery of each extension ask for the handlers of a group of hooks, even if the extension did not
-// have the group before.
+// Want makes the next discovery of each extension ask for the handlers of a group of hooks, even if the extension did
+// not have the group before.
 func (p *Protocols) Want(group string) {
 	p.rest.absences.want(group)
 	p.grpc.absences.want(group)

@@ -122,7 +122,8 @@ func (d *document) inNamespace(namespace, instead string) []Problem {
 	if namespace == "" {
 		return nil
 	}
-	p := d.problemAt("metadata.namespace", fmt.Errorf("metadata.namespace: %s belongs to no namespace: %s", d.kind, instead))
+	p := d.problemAt("metadata.namespace",
+		fmt.Errorf("metadata.namespace: %s belongs to no namespace: %s", d.kind, instead))
 	p.Warning, p.Effect = true, "it is ignored"
 	return []Problem{p}
 }

@@ -162,8 +162,8 @@ func registration(group string, o client.Object) string {
 	return group + "/" + o.GetName() + "@" + o.GetResourceVersion()
 }
 
-// direct marks the extensions that Cluster API calls itself: those of its own group, if the gateway stands beside it and
-// reads another group. It does so if that group has ExtensionConfigs, or Cluster API calls a gateway.
+// direct marks the extensions that Cluster API calls itself: those of its own group, if the gateway stands beside it
+// and reads another group. It does so if that group has ExtensionConfigs, or Cluster API calls a gateway.
 func (c *Cluster) direct(v *preflight.Inventory, hooks *catalog.Catalog) {
 	beside := v.OfGateways || len(c.groups) > 1 && slices.ContainsFunc(v.Extensions,
 		func(x preflight.Extension) bool { return preflight.IsGateway(&x, hooks) })

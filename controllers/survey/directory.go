@@ -76,8 +76,8 @@ func Directory(
 // maxDefinitions is the number of CustomResourceDefinitions that a finding names.
 const maxDefinitions = 5
 
-// definedReferences says which references of Clusters a gateway of the directory could convert: it knows no Clusters, so
-// that which kinds they refer to is not known.
+// definedReferences says which references of Clusters a gateway of the directory could convert. Which kinds Clusters
+// refer to is not known there.
 func definedReferences(v *preflight.Inventory, definitions []convert.CRD) {
 	if !convertsClusters(v) {
 		return

@@ -112,7 +112,8 @@ func missing(v *preflight.Inventory, t extensionconfig.Target) error {
 	i := slices.IndexFunc(v.Extensions, func(x preflight.Extension) bool { return named(x) && !x.Direct })
 	switch {
 	case i < 0 && slices.ContainsFunc(v.Extensions, named):
-		return fmt.Errorf("Cluster API calls the extension of ExtensionConfig %q itself, without the gateway", t.ExtensionConfig)
+		return fmt.Errorf("Cluster API calls the extension of ExtensionConfig %q itself, without the gateway",
+			t.ExtensionConfig)
 	case i < 0:
 		return fmt.Errorf("there is no ExtensionConfig %q", t.ExtensionConfig)
 	case t.Handler == "", v.Extensions[i].Undiscovered != "":
