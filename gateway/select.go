@@ -127,8 +127,8 @@ func unasked(ctx context.Context, s *registry.Snapshot, r Request, m *matcher) e
 }
 
 func notDiscovered(awaited []string) error {
-	return hook.Errorf(hook.NotReady, "some handlers are not known yet, those of %s: the log says why; mend or delete it, "+
-		"or set onUndiscovered: Ignore in its ExtensionPolicy", text.Join(awaited, ", ", maxNames))
+	return hook.Errorf(hook.NotReady, "some handlers are not known yet, those of %s: the log says why; mend or delete "+
+		"it, or set onUndiscovered: Ignore in its ExtensionPolicy", text.Join(awaited, ", ", maxNames))
 }
 
 func unknownNamespace(namespace, extensionConfig string) error {

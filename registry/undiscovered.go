@@ -75,7 +75,8 @@ func (s *Snapshot) findUndiscovered(key string) (int, bool) {
 }
 
 // SetUndiscovered adds or replaces ExtensionConfigs whose handlers are not known. One that is registered is left alone.
-// They go when they are registered, or removed with RemoveAll, by what Name or Unread is. All changes are visible at once.
+// They go when they are registered, or removed with RemoveAll, by what Name or Unread is. All changes are visible at
+// once.
 func (r *Registry) SetUndiscovered(all []Undiscovered) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -86,8 +86,8 @@ func (s *PolicySet) Split(extensionConfig string, handlers []registry.Handler) (
 	return allowed, withheld, by
 }
 
-// OnUndiscovered returns what becomes of calls to all handlers of a hook because those of x are not known; empty if they
-// are.
+// OnUndiscovered returns what becomes of calls to all handlers of a hook because those of x are not known; empty if
+// they are.
 func (s *PolicySet) OnUndiscovered(x *extensionconfig.Extension) hook.FailurePolicy {
 	if _, known := s.registry.of(x.Name); known {
 		return ""

@@ -111,8 +111,8 @@ func (r *Reconciler) await(xs []Known, states []*state) {
 	}
 }
 
-// Refuse is called for an ExtensionConfig that cannot be used as it is now. If nothing of it is registered, calls do not
-// wait for it.
+// Refuse is called for an ExtensionConfig that cannot be used as it is now. If nothing of it is registered, calls do
+// not wait for it.
 func (r *Reconciler) Refuse(name string) {
 	r.mu.Lock()
 	s := r.states[name]

@@ -27,8 +27,8 @@ import (
 )
 
 // state keeps the handlers that discoveries have found, for the next start: a file for each ExtensionConfig, which has
-// the form of an ExtensionConfig with nothing but a status. A nil state keeps nothing. It is safe for concurrent use for
-// different ExtensionConfigs, but not for the same one.
+// the form of an ExtensionConfig with nothing but a status. A nil state keeps nothing. It is safe for concurrent use
+// for different ExtensionConfigs, but not for the same one.
 type state struct {
 	dir    string
 	hooks  *catalog.Catalog
