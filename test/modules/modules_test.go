@@ -107,7 +107,7 @@ func proxyOf(t *testing.T, version, member string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer types.Close()
+	defer func() { _ = types.Close() }()
 	var archive bytes.Buffer
 	w := zip.NewWriter(&archive)
 	for _, f := range types.File {
