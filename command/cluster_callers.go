@@ -18,7 +18,9 @@ import (
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/labels"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/selection"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
@@ -96,7 +98,7 @@ func (o *clusterCallersOptions) run(ctx context.Context, out io.Writer) error {
 	case err != nil:
 		return fmt.Errorf("get Secret %s: %w", key, err)
 	case len(certificate.Data[corev1.TLSCertKey]) == 0 || len(certificate.Data[corev1.TLSPrivateKeyKey]) == 0:
-		return fmt.Errorf("Secret %s has no %s or no %s", key, corev1.TLSCertKey, corev1.TLSPrivateKeyKey)
+		return fmt.Errorf("get Secret %s: it has no %s or no %s", key, corev1.TLSCertKey, corev1.TLSPrivateKeyKey)
 	}
 	managers, err := managersOf(ctx, c)
 	if err != nil {
@@ -112,17 +114,17 @@ func (o *clusterCallersOptions) run(ctx context.Context, out io.Writer) error {
 
 // managersOf returns the Deployments of Cluster API's managers that call hooks, one of which is core's.
 func managersOf(ctx context.Context, c client.Client) ([]appsv1.Deployment, error) {
-	selector, err := metav1.LabelSelectorAsSelector(&metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{
-		Key: clusterv1.ProviderNameLabel, Operator: metav1.LabelSelectorOpIn, Values: []string{core, controlPlane},
-	}}})
+	requirement, err := labels.NewRequirement(clusterv1.ProviderNameLabel, selection.In, []string{core, controlPlane})
 	if err != nil {
 		return nil, err
 	}
 	list := &appsv1.DeploymentList{}
-	if err := c.List(ctx, list, client.MatchingLabelsSelector{Selector: selector}); err != nil {
+	selector := client.MatchingLabelsSelector{Selector: labels.NewSelector().Add(*requirement)}
+	if err := c.List(ctx, list, selector); err != nil {
 		return nil, fmt.Errorf("list Deployments of Cluster API: %w", err)
 	}
-	if !slices.ContainsFunc(list.Items, func(d appsv1.Deployment) bool { return d.Labels[clusterv1.ProviderNameLabel] == core }) {
+	isCore := func(d appsv1.Deployment) bool { return d.Labels[clusterv1.ProviderNameLabel] == core }
+	if !slices.ContainsFunc(list.Items, isCore) {
 		return nil, fmt.Errorf("no Deployment has the label %s=%s: is Cluster API installed in this cluster?",
 			clusterv1.ProviderNameLabel, core)
 	}
@@ -144,14 +146,14 @@ func (o *clusterCallersOptions) give(
 	container := managerOf(&manager.Spec.Template.Spec)
 	switch {
 	case container == nil:
-		return fmt.Errorf("Deployment %s has no container", name)
+		return fmt.Errorf("patch Deployment %s: it has no container", name)
 	case manager.Labels[clusterv1.ProviderNameLabel] == controlPlane && isOlder(container.Image, hooksOfControlPlane):
 		say("Deployment", name, "left alone: it calls no hooks before v1.12")
 		return nil
 	}
 	added, err := addCertificate(&manager.Spec.Template.Spec, container)
 	if err != nil {
-		return fmt.Errorf("Deployment %s: %w", name, err)
+		return fmt.Errorf("patch Deployment %s: %w", name, err)
 	}
 	secret := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: manager.Namespace, Name: managerSecret}}
 	key := client.ObjectKeyFromObject(secret)
@@ -166,7 +168,7 @@ func (o *clusterCallersOptions) give(
 		return nil
 	})
 	if err != nil {
-		return fmt.Errorf("Secret %s: %w", key, err)
+		return fmt.Errorf("write Secret %s: %w", key, err)
 	}
 	say("Secret", key, string(result))
 	if len(added) == 0 {
@@ -195,18 +197,21 @@ func managerOf(pod *corev1.PodSpec) *corev1.Container {
 func addCertificate(pod *corev1.PodSpec, container *corev1.Container) (added []string, err error) {
 	for flag, file := range map[string]string{"cert": corev1.TLSCertKey, "key": corev1.TLSPrivateKeyKey} {
 		name, value := "--runtime-extension-client-"+flag+"-file", managerPath+"/"+file
-		i := slices.IndexFunc(container.Args, func(arg string) bool { return arg == name || strings.HasPrefix(arg, name+"=") })
+		i := slices.IndexFunc(container.Args, func(arg string) bool {
+			return arg == name || strings.HasPrefix(arg, name+"=")
+		})
 		switch {
 		case i >= 0 && container.Args[i] != name+"="+value:
-			return nil, fmt.Errorf("it has %s already: let its CA sign callers of the gateway, or remove the flag, and try again",
-				container.Args[i])
+			return nil, fmt.Errorf("it has %s already: let its CA sign callers of the gateway, or remove the flag, "+
+				"and try again", container.Args[i])
 		case i < 0:
 			added = append(added, name+"="+value)
 		}
 	}
 	slices.Sort(added)
 	container.Args = append(container.Args, added...)
-	if !slices.ContainsFunc(container.VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == managerPath }) {
+	mounted := func(m corev1.VolumeMount) bool { return m.MountPath == managerPath }
+	if !slices.ContainsFunc(container.VolumeMounts, mounted) {
 		container.VolumeMounts = append(container.VolumeMounts,
 			corev1.VolumeMount{Name: managerSecret, MountPath: managerPath, ReadOnly: true})
 		added = append(added, "the mount "+managerPath)

@@ -203,7 +203,7 @@ spec:
 		`[{"op": "replace", "path": "/spec/template/spec/containers/1/args/1", "value": "--runtime-extension-client-cert-file=/mine/tls.crt"}]`); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
-	want(older+"hookgate: Deployment capi-system/capi-controller-manager: it has --runtime-extension-client-cert-file=/mine/tls.crt already: "+
+	want(older+"hookgate: patch Deployment capi-system/capi-controller-manager: it has --runtime-extension-client-cert-file=/mine/tls.crt already: "+
 		"let its CA sign callers of the gateway, or remove the flag, and try again\n", true)
 }
 
