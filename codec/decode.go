@@ -60,13 +60,8 @@ func (d *decoder) object(t *table, to message, i, depth int) (int, error) {
 			return value, err
 		}
 		if m < 0 {
-			if err := d.meter.text(len(name)); err != nil {
+			if err := d.checkName(t, name, value); err != nil {
 				return value, err
-			}
-			if d.request {
-				if twin := t.twin(name); twin != nil {
-					return value, onlyInCase(printable(string(name)), value, twin)
-				}
 			}
 			if to.isNil() {
 				if unknown == nil {
@@ -117,6 +112,16 @@ func (d *decoder) memberAt(t *table, i, next int) (m int, name []byte, value int
 		m = t.member(name, next)
 	}
 	return m, name, value, nil
+}
+
+// checkName returns an error if there may be no unknown member of that name, whose value begins at i.
+func (d *decoder) checkName(t *table, name []byte, i int) error {
+	if d.request {
+		if twin := t.twin(name); twin != nil {
+			return onlyInCase(printable(string(name)), i, twin)
+		}
+	}
+	return d.meter.text(len(name))
 }
 
 // unknown keeps a member that the schema does not know.

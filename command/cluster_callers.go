@@ -29,7 +29,7 @@ import (
 const (
 	// callerSecret is the Secret with the certificate for Cluster API, in the namespace of the gateway, as deploy/ makes
 	// it, and managerSecret its copy in the namespaces of Cluster API's managers, and the name of the volume there.
-	callerSecret  = "hookgate-cluster-api-client" //nolint:gosec // the name of a Secret
+	callerSecret  = "hookgate-cluster-api-client"
 	managerSecret = "hookgate-client"
 	managerPath   = "/etc/" + managerSecret
 	// core and controlPlane are the providers whose managers call hooks, by the label of their Deployments. The flags of

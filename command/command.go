@@ -120,9 +120,8 @@ func newRootCommand(before func(*cobra.Command) error, more ...gateway.Group) (*
 	root.SetVersionTemplate("hookgate {{.Version}}\n")
 	root.AddCommand(
 		newServeCommand(hooks, versions, groups), newCallCommand(hooks), newGetCommand(hooks), newDescribeCommand(),
-		newDashboardCommand(), newBugReportCommand(), newCheckCommand(hooks), newPreflightCommand(hooks, versions), newLintCommand(hooks),
-		newCallersCommand(),
-		newInfrastructureCommand(hooks), newVersionCommand(),
+		newDashboardCommand(), newBugReportCommand(), newCheckCommand(hooks), newPreflightCommand(hooks, versions),
+		newLintCommand(hooks), newCallersCommand(), newInfrastructureCommand(hooks), newVersionCommand(),
 	)
 	return root, nil
 }

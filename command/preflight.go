@@ -86,8 +86,8 @@ func newPreflightCommand(hooks *catalog.Catalog, versions *hookversion.Converter
 	f.StringVar(&o.failOn, "fail-on", string(preflight.Break),
 		"least level for which the exit status is 1: break, degrade or warn")
 	f.BoolVar(&o.record, "record", false,
-		"record the verdict at the Deployment of what would be upgraded, for deploy/upgrade-guard, which refuses the upgrade "+
-			"before that; an approval counts for a day, and until a registration changes")
+		"record the verdict at the Deployment of what would be upgraded, for deploy/upgrade-guard, which refuses the "+
+			"upgrade before that; an approval counts for a day, and until a registration changes")
 	f.BoolVar(&o.allowEmpty, "allow-empty", false,
 		"take it that nothing is registered: then nothing breaks, and --record approves")
 	f.DurationVar(&o.timeout, "timeout", time.Minute, "how long everything may take")

@@ -84,7 +84,8 @@ func (c *Cluster) Record(ctx context.Context, v Verdict) (deployment string, err
 	}
 	list := &metav1.PartialObjectMetadataList{}
 	list.SetGroupVersionKind(deploymentKind.GroupVersion().WithKind(deploymentKind.Kind + "List"))
-	err = c.list(ctx, list, "deployments", deploymentKind.Group, client.MatchingLabels{clusterv1.ProviderNameLabel: provider})
+	err = c.list(ctx, list, "deployments", deploymentKind.Group,
+		client.MatchingLabels{clusterv1.ProviderNameLabel: provider})
 	switch {
 	case err != nil:
 		return "", err
