@@ -59,7 +59,8 @@ func newLintCommand(hooks *catalog.Catalog) *cobra.Command {
 			return nil
 		},
 	}
-	cmd.Flags().StringVarP(&output, "output", "o", formatText, "format: text, a line for each problem; json; or sarif, for CI systems")
+	cmd.Flags().StringVarP(&output, "output", "o", formatText,
+		"format: text, a line for each problem; json; or sarif, for CI systems")
 	return cmd
 }
 
@@ -131,7 +132,8 @@ func (l linted) writeSARIF(w io.Writer) error {
 	run := sarif.NewRunWithInformationURI("hookgate lint", help)
 	run.Tool.Driver.WithVersion(currentBuild().Version)
 	run.AddRule(rule).WithHelpURI(help).
-		WithShortDescription(sarif.NewMultiformatMessageString().WithText("A manifest that a gateway would not use as it is meant."))
+		WithShortDescription(sarif.NewMultiformatMessageString().
+			WithText("A manifest that a gateway would not use as it is meant."))
 	for i := range l {
 		p := &l[i]
 		place := sarif.NewPhysicalLocation().WithArtifactLocation(

@@ -215,7 +215,8 @@ func (c *Conditions) Match(ctx context.Context, request *Request) (bool, error) 
 		switch {
 		case err != nil && ctx.Err() != nil:
 			return false, ctx.Err()
-		case request.err != nil && !errors.Is(err, ErrCost), left < CostLimit && request.spent > left, request.read > ReadLimit:
+		case request.err != nil && !errors.Is(err, ErrCost), left < CostLimit && request.spent > left,
+			request.read > ReadLimit:
 			return false, cmp.Or(first, err)
 		case err != nil:
 			if first == nil {

@@ -26,9 +26,9 @@ const (
 	dynamicStates = 100
 )
 
-// meter counts the steps of an evaluation: one for each, and one for each ten bytes of a text that is its result, so that
-// functions are paid with their arguments. CEL's own costs are the same in kind, but counting them takes time with the
-// square of the number of steps: what they bound to a tenth of a second takes minutes.
+// meter counts the steps of an evaluation: one for each, and one for each ten bytes of a text that is its result, so
+// that functions are paid with their arguments. CEL's own costs are the same in kind, but counting them takes time with
+// the square of the number of steps: what they bound to a tenth of a second takes minutes.
 type meter struct {
 	check func() error // of the context
 	limit uint64
@@ -36,8 +36,8 @@ type meter struct {
 	steps int
 }
 
-// step notes that a step was done, with a result that is looked at as the weight says. Without a request, CEL computes a
-// constant.
+// step notes that a step was done, with a result that is looked at as the weight says. Without a request, CEL computes
+// a constant.
 func (r *Request) step(result ref.Val, w weight) {
 	if r == nil {
 		return

@@ -43,8 +43,8 @@ type Guard struct {
 	Reserve func(bytes int64) error
 }
 
-// Request is a request as conditions see it: JSON in which nothing is decoded but what an expression selects. It belongs
-// to one goroutine, and keeps what it has found for the conditions of other policies.
+// Request is a request as conditions see it: JSON in which nothing is decoded but what an expression selects. It
+// belongs to one goroutine, and keeps what it has found for the conditions of other policies.
 type Request struct {
 	root ref.Val
 	Guard

@@ -67,8 +67,8 @@ func (t *Types) Check(c *Conditions, h hook.GroupHook) []*CompileError {
 	return errs
 }
 
-// CheckAny returns the mistakes in conditions that suit the requests of no hook at all: for each of them, the mistake for
-// the hook that it suits for longest.
+// CheckAny returns the mistakes in conditions that suit the requests of no hook at all: for each of them, the mistake
+// for the hook that it suits for longest.
 func (t *Types) CheckAny(c *Conditions) []*CompileError {
 	var errs []*CompileError
 	for i := range c.all() {
@@ -99,7 +99,8 @@ type checked struct {
 	hook  hook.GroupHook
 }
 
-// check returns the mistakes in a condition for requests of a hook, which it keeps: verdicts on policies are made often.
+// check returns the mistakes in a condition for requests of a hook, which it keeps: verdicts on policies are made
+// often.
 func (c *condition) check(t *Types, h hook.GroupHook) *mistakes {
 	if known, ok := c.checked.Load(checked{t, h}); ok {
 		return known.(*mistakes) //nolint:forcetypeassert // see below
@@ -202,7 +203,9 @@ var objects = map[string][]reflect.Type{
 
 // texts are types that are strings in JSON.
 var texts = map[reflect.Type]bool{
-	reflect.TypeFor[metav1.Time](): true, reflect.TypeFor[metav1.MicroTime](): true, reflect.TypeFor[metav1.Duration](): true,
+	reflect.TypeFor[metav1.Time]():      true,
+	reflect.TypeFor[metav1.MicroTime](): true,
+	reflect.TypeFor[metav1.Duration]():  true,
 }
 
 // object returns the type of what has one of several types of Go; dyn if they are different in JSON. Objects have the

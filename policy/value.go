@@ -283,7 +283,8 @@ func (l *list) Get(index ref.Val) ref.Val {
 		return types.ValOrErr(index, "%v", err)
 	}
 	if l.rest == nil || i < l.index {
-		l.index, l.value, l.rest = -1, nil, l.elements(func(start, end int) ref.Val { return l.r.value(l.text[start:end:end]) })
+		l.index, l.value = -1, nil
+		l.rest = l.elements(func(start, end int) ref.Val { return l.r.value(l.text[start:end:end]) })
 	}
 	for ; l.index < i; l.index++ {
 		if l.rest.HasNext() != types.True {
