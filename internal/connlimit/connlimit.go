@@ -39,7 +39,8 @@ type Listener struct {
 	logged  time.Time
 }
 
-// New returns a Listener of l that takes limits.SideConnections, or as many as there are descriptors for. The name is that of its address in the log.
+// New returns a Listener of l that takes limits.SideConnections, or as many as there are descriptors for. The name is
+// that of its address in the log.
 func New(l net.Listener, name string, logger *slog.Logger) *Listener {
 	return &Listener{
 		Listener: l, name: name, perHost: limits.SideHostConnections,
