@@ -53,8 +53,8 @@ func New(c *catalog.Catalog) *Codec {
 // always written. The members kind and apiVersion of a request or answer may be absent, null or empty, but not wrong.
 //
 // Decode also refuses a member that occurs twice in one object of the envelope, in a request also one whose name
-// differs from a known one's only in case, because encoding/json takes it for that, null in a list, a string that is not
-// a value of its enum, text that is not UTF-8, half of a surrogate pair in a string of the envelope, and nesting
+// differs from a known one's only in case, because encoding/json takes it for that, null in a list, a string that is
+// not a value of its enum, text that is not UTF-8, half of a surrogate pair in a string of the envelope, and nesting
 // deeper than 1,000 levels. The values of RawExtension and JSON only have to be valid JSON. A body may have at most
 // limits.Elements elements: of lists and maps, and members that the schema does not know.
 //

@@ -168,7 +168,8 @@ var infrastructureChecks = []Check{
 		"common.proto, Subject"),
 	ofTrial(checkAgain, "A machine that was recorded with a provider ID and is gone is Failed with the reason "+
 		"InstanceGone, and not made again.", "machine.proto"),
-	ofTrial(checkDeleted, "What is deleted becomes Gone, stays so, and is not there any more.", "common.proto, DeletionState"),
+	ofTrial(checkDeleted, "What is deleted becomes Gone, stays so, and is not there any more.",
+		"common.proto, DeletionState"),
 }
 
 // providerIDPrefix is what the provider takes for a prefix.

@@ -27,8 +27,8 @@ func (r *Report) WriteJSON(w io.Writer, strict bool) error {
 	}{r.Conforms(strict), r})
 }
 
-// WriteTable writes the broken rules with their findings, the checks that pass for some handlers only, and a summary, as
-// text for people. If verbose, it also writes the other checks that pass, do not apply, or could not be carried out.
+// WriteTable writes the broken rules with their findings, the checks that pass for some handlers only, and a summary,
+// as text for people. If verbose, it also writes the other checks that pass, do not apply, or could not be carried out.
 func (r *Report) WriteTable(w io.Writer, verbose bool) error {
 	for i := range r.Results {
 		if err := r.Results[i].writeTable(w, verbose); err != nil {

@@ -81,8 +81,8 @@ func (h *http1) hasIdle() bool {
 }
 
 // Probe looks whether the server of the extension at cc is there, as REST.Probe does. The connection that calls use is
-// watched by gRPC, with the standard health service if there is one. If it is not ready, or fresh is set, Probe asks that
-// service; any answer of a server without it will do.
+// watched by gRPC, with the standard health service if there is one. If it is not ready, or fresh is set, Probe asks
+// that service; any answer of a server without it will do.
 func (g *GRPC) Probe(ctx context.Context, cc registry.ClientConfig, fresh bool) (looked bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, limits.ProbeTimeout)
 	defer cancel()

@@ -20,8 +20,9 @@ import (
 const spareStates = 16
 
 // Extensions holds what calls have shown about each registered extension, in this process: its circuit and those of its
-// handlers, the calls in flight, the last failures, and the answers that are kept. It follows the registry by itself: an
-// extension that calls another address begins anew, and one that is gone is forgotten. It is safe for concurrent use.
+// handlers, the calls in flight, the last failures, and the answers that are kept. It follows the registry by itself:
+// an extension that calls another address begins anew, and one that is gone is forgotten. It is safe for concurrent
+// use.
 type Extensions struct {
 	snapshots Snapshots
 	answers   *answercache.Cache

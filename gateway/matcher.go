@@ -89,8 +89,8 @@ func (m *matcher) readNamespacesOf() {
 
 // matchesNamespaces reports whether the namespaceSelector of an ExtensionConfig, which may be nil, matches every
 // namespace of the request. A request about no object, such as one of DiscoverVariables, matches every selector. If one
-// that does not match depends on labels of a namespace that is not known, unknown is that namespace. If namespacesErr is
-// set then, the answer means nothing.
+// that does not match depends on labels of a namespace that is not known, unknown is that namespace. If namespacesErr
+// is set then, the answer means nothing.
 func (m *matcher) matchesNamespaces(selector labels.Selector) (matches bool, unknown string) {
 	if selector == nil || selector.Empty() {
 		return true, ""

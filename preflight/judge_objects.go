@@ -75,7 +75,8 @@ func (t *Target) objectFindings(x *Extension, h *Handler, v *Inventory) (o objec
 func (t *Target) remedyDirect(findings []Finding) {
 	for i := range findings {
 		findings[i].Remedy = "upgrade the extension together with Cluster API, or put a gateway before it: register it " +
-			"in the group that the gateway reads instead, and state what it understands with clusterAPIVersion in an ExtensionPolicy"
+			"in the group that the gateway reads instead, and state what it understands with clusterAPIVersion in an " +
+			"ExtensionPolicy"
 		if findings[i].Rule == ruleNotStated && t.From == nil {
 			findings[i].Remedy = "say which Cluster API runs now with --from " + ClusterAPI + "=VERSION"
 		}

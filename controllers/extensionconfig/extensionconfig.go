@@ -64,8 +64,8 @@ func (x *Extension) Equal(o *Extension) bool {
 		x.Discovered == o.Discovered && x.Awaited == o.Awaited && x.Paused == o.Paused
 }
 
-// OnUndiscovered returns what becomes of calls to all handlers of a hook while those of x are not known, unless a policy
-// decides it.
+// OnUndiscovered returns what becomes of calls to all handlers of a hook while those of x are not known, unless a
+// policy decides it.
 func (x *Extension) OnUndiscovered() hook.FailurePolicy {
 	if x.Awaited {
 		return hook.Fail

@@ -27,7 +27,7 @@ func Lookup(raw []byte, path ...string) (value []byte, err error) {
 	}
 	end, bad := s.Value(i, len(path))
 	if bad != nil {
-		return nil, nil
+		return nil, nil //nolint:nilerr // invalid JSON has no members
 	}
 	return raw[i:end:end], nil
 }
@@ -47,7 +47,7 @@ func (s *Scanner) find(i int, path []string) (found int, ok bool, err error) {
 		}
 		end, value, bad := s.Name(start)
 		if bad != nil {
-			return value, false, nil
+			return value, false, nil //nolint:nilerr // as above
 		}
 		switch literal := s.Text[start:end]; {
 		case !equalFold(literal, name):
@@ -61,7 +61,7 @@ func (s *Scanner) find(i int, path []string) (found int, ok bool, err error) {
 			found = value
 		}
 		if i, bad = s.Value(value, len(path)); bad != nil {
-			return i, false, nil
+			return i, false, nil //nolint:nilerr // as above
 		}
 	}
 }
