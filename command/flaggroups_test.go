@@ -31,7 +31,9 @@ func TestServeGroups(t *testing.T) {
 		if times[f.Name] != 1 {
 			t.Errorf("--%s is in %d groups, want 1", f.Name, times[f.Name])
 		}
-		if n := strings.Count(got.out, "  --"+f.Name+" ") + strings.Count(got.out, "  --"+f.Name+"\n"); n != 1 && f.Name != "help" {
+		n := strings.Count(got.out, "  --"+f.Name+" ") + strings.Count(got.out, "  --"+f.Name+"\n") +
+			strings.Count(got.out, "  --"+f.Name+"[=")
+		if n != 1 && f.Name != "help" {
 			t.Errorf("help lists --%s %d times, want once", f.Name, n)
 		}
 	})

@@ -225,8 +225,8 @@ func TestEnvironment(t *testing.T) {
 		"empty":             {nil, map[string]string{"HOOKGATE_TEXT_HERE": ""}, " 7", ""},
 		"another name":      {nil, map[string]string{"HOOKGATE_TEXT-HERE": "env", "TEXT_HERE": "env", "HOOKGATE_HELP": "x"}, "default 7", ""},
 		"mistakes": {nil, map[string]string{"HOOKGATE_COUNT": "many", "HOOKGATE_WAIT": "1"}, "",
-			"environment variable HOOKGATE_COUNT: invalid argument \"many\" for \"--count\" flag: strconv.ParseInt: parsing \"many\": invalid syntax\n" +
-				"environment variable HOOKGATE_WAIT: invalid argument \"1\" for \"--wait\" flag: time: missing unit in duration \"1\""},
+			"environment variable HOOKGATE_COUNT: invalid argument \"many\" for \"--count\" flag: must be an integer\n" +
+				"environment variable HOOKGATE_WAIT: invalid argument \"1\" for \"--wait\" flag: must be a duration like \"30s\" or \"5m\""},
 	} {
 		f := pflag.NewFlagSet("test", pflag.ContinueOnError)
 		text, count := f.String("text-here", "default", ""), f.Int("count", 7, "")
