@@ -111,6 +111,17 @@ func (c *Catalog) Hooks() []*Hook { return c.hooks }
 // Hubs returns every hook in its newest version, ordered by name. Callers must not change the slice.
 func (c *Catalog) Hubs() []*Hook { return c.hubs }
 
+// Merged returns the hooks that go to all handlers, and for which a gateway offers one handler.
+func (c *Catalog) Merged() []hook.GroupHook {
+	var merged []hook.GroupHook
+	for _, h := range c.hubs {
+		if h.Mergeable {
+			merged = append(merged, h.GroupHook())
+		}
+	}
+	return merged
+}
+
 // Lookup returns the hook with the given group, version and name.
 func (c *Catalog) Lookup(gvh hook.GroupVersionHook) (*Hook, bool) {
 	h, ok := c.byGVH[gvh]

@@ -212,11 +212,11 @@ func ownAddresses(address string) []string {
 }
 
 // newRegistry returns the registry that the source fills.
-func (o *serveOptions) newRegistry() *registry.Registry {
+func (o *serveOptions) newRegistry(hooks *catalog.Catalog) *registry.Registry {
 	if o.sidecar != "" {
 		return registry.NewSole()
 	}
-	return registry.New()
+	return registry.New(hooks.Merged()...)
 }
 
 // newSource returns the source of registrations that the flags name.

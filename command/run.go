@@ -61,7 +61,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 
 	// Registrations and their observers.
 	mandated := codec.New(hooks)
-	reg := o.newRegistry()
+	reg := o.newRegistry(hooks)
 	prometheusRegistry := prometheus.NewRegistry()
 	prometheusRegistry.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

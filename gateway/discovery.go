@@ -25,7 +25,8 @@ import (
 //
 //   - one handler for each lifecycle hook, named as the hook in lower case, which represents every handler of that
 //     hook. It is always there, so that nothing changes for the caller when extensions come and go;
-//   - one handler for each registered handler of every other hook, under its label.
+//   - one handler for each registered handler of every other hook, under its label or, if the policy for its extension
+//     says so, under its own name.
 //
 // The failure policy is Fail, because the gateway applies the policies of the handlers. Timeouts leave time for the
 // answer to return.
@@ -59,7 +60,8 @@ func (d *Dispatcher) Discover(asked *catalog.Hook, way via.Way) (proto.Message, 
 				if path.Refuses(way) {
 					continue
 				}
-				x := described(e.Label, h, outerTimeout(e))
+				name, _ := snapshot.Offered(e)
+				x := described(name, h, outerTimeout(e))
 				if way != "" {
 					d.announce(x, path, snapshot.Sole())
 				}

@@ -83,3 +83,67 @@ func TestOuterTimeoutAtItsLimits(t *testing.T) {
 		}
 	}
 }
+
+// Handlers of hooks that go to all keep the one name of their hook, and the others are called by whichever name they
+// are offered under, or were.
+func TestDiscoverOffersOriginalNames(t *testing.T) {
+	r := registry.New(allHooks.Merged()...)
+	for _, reg := range []registry.Registration{
+		registrationOf("acme", handlerOf("p", "GeneratePatches", hook.Fail), handlerOf("gate", "BeforeClusterCreate", hook.Fail),
+			handlerOf("beforeclusterdelete", "ValidateTopology", hook.Fail)),
+		registrationOf("other", handlerOf("q", "GeneratePatches", hook.Fail)),
+	} {
+		if err := r.Apply(reg); err != nil {
+			t.Fatal(err)
+		}
+	}
+	r.SetReady()
+	d := newDispatcher(r, fixedNamespaces{}, answers{
+		"p.acme": says(&hooksv1alpha1.GeneratePatchesResponse{Status: success, Message: "p of acme"}),
+	})
+	named := func() []string {
+		var all []string
+		for _, h := range d.discover(t).GetHandlers() {
+			if h.GetRequestHook().GetHook() == "GeneratePatches" || h.GetRequestHook().GetHook() == "ValidateTopology" {
+				all = append(all, h.GetName())
+			}
+		}
+		return all
+	}
+	qualified := []string{"beforeclusterdelete--acme", "p--acme", "q--other"}
+	if diff := cmp.Diff(qualified, named()); diff != "" {
+		t.Errorf("by default: -want +got:\n%s", diff)
+	}
+	r.SetPolicies("acme", registry.Policies{All: &policy.Policy{Name: "p", OfferAs: policy.Original}})
+	if diff := cmp.Diff([]string{"beforeclusterdelete--acme", "p", "q--other"}, named()); diff != "" {
+		t.Errorf("with offerAs: Original: -want +got:\n%s", diff)
+	}
+	reporter, snapshot := &Reporter{Catalog: allHooks}, r.Snapshot()
+	for registered, want := range map[string][2]string{
+		"p.acme": {"p", ""}, "gate.acme": {"beforeclustercreate", ""}, "beforeclusterdelete.acme": {
+			"beforeclusterdelete--acme", `handler "beforeclusterdelete.acme" is offered as "beforeclusterdelete--acme", ` +
+				`because "beforeclusterdelete" is the gateway's own handler of BeforeClusterDelete, too`,
+		},
+	} {
+		e, _ := snapshot.Handler(registered)
+		if name, collision := reporter.offeredAs(snapshot, e); name != want[0] || collision != want[1] {
+			t.Errorf("the status of %s has %q, %q", registered, name, collision)
+		}
+	}
+	if n := len(d.discover(t).GetHandlers()); n != 12 {
+		t.Errorf("got %d handlers, want those 3 and 9 lifecycle hooks", n)
+	}
+	for _, name := range []string{"p", "p--acme", "p.acme"} {
+		answer, err := d.dispatch(t.Context(), hookOf(t, "GeneratePatches"), name, &hooksv1alpha1.GeneratePatchesRequest{})
+		if got, _ := answer.(*hooksv1alpha1.GeneratePatchesResponse); err != nil || got.GetMessage() != "p of acme" {
+			t.Errorf("a call of %s: %v, %v", name, answer, err)
+		}
+	}
+	r.SetPolicies("acme", registry.Policies{})
+	if diff := cmp.Diff(qualified, named()); diff != "" {
+		t.Errorf("without the policy: -want +got:\n%s", diff)
+	}
+	if _, err := d.dispatch(t.Context(), hookOf(t, "GeneratePatches"), "p", &hooksv1alpha1.GeneratePatchesRequest{}); err == nil {
+		t.Error("without the policy, the name means nothing")
+	}
+}

@@ -146,7 +146,8 @@ func (r *Reporter) extension(
 		calls.Add(&of.Calls)
 		e.handlers = append(e.handlers, r.handlerEvidence(entry, of.Seen))
 		h := r.handler(entry, &of, lost[entry.Handler.Name])
-		h.OfferedAs, h.Misspelt = r.offeredAs(entry, snapshot.Sole()), misspelt[entry.Handler.Name]
+		h.OfferedAs, h.Collision = r.offeredAs(snapshot, entry)
+		h.Misspelt = misspelt[entry.Handler.Name]
 		x.Handlers = append(x.Handlers, h)
 		l := limitsOf(entry)
 		x.Limits = status.Limits{InFlight: l.MaxInFlight, Waiting: l.MaxWaiting}
@@ -228,12 +229,13 @@ func (r *Reporter) handler(e *registry.Entry, of *activity.Handler, lost []strin
 	return h
 }
 
-// offeredAs returns the name under which Dispatcher.Discover offers a handler.
-func (r *Reporter) offeredAs(e *registry.Entry, sole bool) string {
-	if h, ok := r.Catalog.Lookup(e.Handler.Hook); ok && h.Mergeable && !sole {
-		return strings.ToLower(h.Hook)
+// offeredAs returns the name under which Dispatcher.Discover offers a handler, and why it is not the handler's own if
+// that was asked for.
+func (r *Reporter) offeredAs(s *registry.Snapshot, e *registry.Entry) (name, collision string) {
+	if h, ok := r.Catalog.Lookup(e.Handler.Hook); ok && h.Mergeable && !s.Sole() {
+		return strings.ToLower(h.Hook), ""
 	}
-	return e.Label
+	return s.Offered(e)
 }
 
 func callsOf(c *activity.Calls) status.Calls {

@@ -177,7 +177,11 @@ func TestOfferedAs(t *testing.T) {
 		e := &registry.Entry{Label: "x", Handler: registry.Handler{
 			Hook: hook.GroupVersionHook{Group: hook.Group, Version: hook.Version, Hook: tt.hook},
 		}}
-		if got := r.offeredAs(e, tt.sole); got != tt.want {
+		reg := registry.New()
+		if tt.sole {
+			reg = registry.NewSole()
+		}
+		if got, _ := r.offeredAs(reg.Snapshot(), e); got != tt.want {
 			t.Errorf("%s, sole %t: %q, want %q", tt.hook, tt.sole, got, tt.want)
 		}
 	}

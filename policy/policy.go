@@ -43,12 +43,23 @@ type Policy struct {
 	// register; empty means all. OnUndiscovered is Fail or Ignore, or empty for the default of the registration.
 	Hooks          []string
 	OnUndiscovered hook.FailurePolicy
+	// OfferAs says under which names the handlers of the extension are offered. Empty means Qualified.
+	OfferAs OfferAs
 
 	// ObjectSelector matches the labels of the object that a request is about. Nil matches all.
 	ObjectSelector labels.Selector
 	// Conditions match the request. Nil matches all.
 	Conditions *Conditions
 }
+
+// OfferAs says under which names handlers are offered to callers that name them.
+type OfferAs string
+
+// Qualified names have the name of the ExtensionConfig. Original ones are those of the extension.
+const (
+	Qualified OfferAs = "Qualified"
+	Original  OfferAs = "Original"
+)
 
 // Over returns p, the policy for one handler, with the fields that it does not set taken from the policy for the whole
 // ExtensionConfig. Either may be nil.

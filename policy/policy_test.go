@@ -26,6 +26,7 @@ func TestOver(t *testing.T) {
 		Name: "wide", Timeout: time.Minute, FailurePolicy: hook.Ignore, ClusterAPIVersion: "v1beta2", Order: &second,
 		ObjectSelector: labels.SelectorFromSet(labels.Set{"a": "b"}), Conditions: compiled(t, "false"),
 		Limits: &admission.Limits{}, Circuit: &circuit.Settings{}, CacheTTL: time.Hour, Hooks: []string{"x"}, OnUndiscovered: hook.Fail,
+		OfferAs: Original,
 	}
 	if got := (*Policy)(nil).Over(wide); got != wide {
 		t.Errorf("nothing over a policy is %+v", got)
@@ -35,6 +36,7 @@ func TestOver(t *testing.T) {
 	}
 	ofWide := map[string]bool{ // which a policy for one handler cannot set
 		"Limits": true, "Circuit": true, "CacheTTL": true, "Hooks": true, "OnUndiscovered": true,
+		"OfferAs": true,
 	}
 	for i := range reflect.TypeFor[Policy]().NumField() {
 		name := reflect.TypeFor[Policy]().Field(i).Name

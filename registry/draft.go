@@ -116,6 +116,7 @@ func (d *draft) finish() *Snapshot {
 			delete(next.byHook, gh)
 		}
 	}
+	next.setOffered()
 	return &next
 }
 
@@ -184,7 +185,7 @@ func (s *Snapshot) checkLabels(c *config) error {
 	for _, e := range c.entries {
 		other, ok := seen[e.Label]
 		if !ok {
-			if other, ok = s.Handler(e.Label); ok && other.Registration.Name == c.registration.Name {
+			if other, ok = s.byLabel(e.Label); ok && other.Registration.Name == c.registration.Name {
 				ok = false // about to be replaced
 			}
 		}

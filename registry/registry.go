@@ -21,18 +21,20 @@ type Registry struct {
 	ready   chan struct{} // closed once
 }
 
-// New returns an empty Registry that is not ready.
-func New() *Registry { return newRegistry(false) }
+// New returns an empty Registry that is not ready. merged are the hooks for which the gateway offers one handler of its
+// own, named as the hook in lower case, instead of those of extensions.
+func New(merged ...hook.GroupHook) *Registry { return newRegistry(false, merged) }
 
 // NewSole returns an empty Registry that is not ready, for a gateway in front of one extension alone. Its handlers keep
 // their own names and use them as labels, so that callers see the extension as if it answered itself. Apply refuses a
 // second extension.
-func NewSole() *Registry { return newRegistry(true) }
+func NewSole() *Registry { return newRegistry(true, nil) }
 
-func newRegistry(sole bool) *Registry {
+func newRegistry(sole bool, merged []hook.GroupHook) *Registry {
 	r := &Registry{ready: make(chan struct{})}
 	r.current.Store(&Snapshot{
 		sole:          sole,
+		merged:        mergedByName(merged),
 		unready:       "the gateway has not read its ExtensionConfigs yet",
 		byHook:        map[hook.GroupHook][]*Entry{},
 		byConfig:      map[string]*config{},

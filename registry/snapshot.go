@@ -18,6 +18,7 @@ type Snapshot struct {
 	ready      bool
 	unready    string
 	sole       bool
+	merged     map[string]hook.GroupHook // by name in lower case
 	generation uint64
 
 	registrations []*Registration // by name
@@ -29,6 +30,8 @@ type Snapshot struct {
 	// byHashedLabel holds the few labels from which names cannot be read back. The others need no map, which would be
 	// the largest one that every update copies.
 	byHashedLabel map[string]*Entry
+	byOwnName     map[string]*Entry // those that are offered so
+	collisions    map[*Entry]string // why others are not, though their policies say so
 }
 
 // config is one registration with its entries.
@@ -65,7 +68,7 @@ func (s *Snapshot) Generation() uint64 { return s.generation }
 // Handlers returns the handlers of every version of a hook, ordered by registered name.
 func (s *Snapshot) Handlers(gh hook.GroupHook) []*Entry { return s.byHook[gh] }
 
-// Handler returns the handler with a registered name or label, in any letter case.
+// Handler returns the handler with a registered name or label, or that is offered under a name, in any letter case.
 func (s *Snapshot) Handler(name string) (*Entry, bool) {
 	name = strings.ToLower(name)
 	if s.sole {
@@ -74,16 +77,30 @@ func (s *Snapshot) Handler(name string) (*Entry, bool) {
 		}
 		return nil, false
 	}
-	handler, configName, ok := strings.Cut(name, ".")
-	if !ok {
-		if e, ok := s.byHashedLabel[name]; ok {
-			return e, true
-		}
-		if handler, configName, ok = splitLabel(name); !ok {
-			return nil, false
-		}
+	if handler, configName, ok := strings.Cut(name, "."); ok {
+		return s.handlerOf(configName, handler)
 	}
-	c, ok := s.byConfig[configName]
+	if e, ok := s.byLabel(name); ok {
+		return e, true
+	}
+	e, ok := s.byOwnName[name]
+	return e, ok
+}
+
+// byLabel returns the handler with a label.
+func (s *Snapshot) byLabel(label string) (*Entry, bool) {
+	if e, ok := s.byHashedLabel[label]; ok {
+		return e, true
+	}
+	handler, configName, ok := splitLabel(label)
+	if !ok {
+		return nil, false
+	}
+	return s.handlerOf(configName, handler)
+}
+
+func (s *Snapshot) handlerOf(extensionConfig, handler string) (*Entry, bool) {
+	c, ok := s.byConfig[extensionConfig]
 	if !ok {
 		return nil, false
 	}

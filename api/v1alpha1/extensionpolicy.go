@@ -43,13 +43,14 @@ type ExtensionPolicy struct {
 
 // ExtensionPolicySpec is the target of a policy, and what it changes there.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.timeoutSeconds) || has(self.failurePolicy) || has(self.order) || has(self.objectSelector) || has(self.matchConditions) || has(self.protocol) || has(self.clusterAPIVersion) || has(self.limits) || has(self.circuit) || has(self.cache) || has(self.hooks) || has(self.onUndiscovered)",message="must set at least one of protocol, clusterAPIVersion, timeoutSeconds, failurePolicy, order, objectSelector, matchConditions, limits, circuit, cache, hooks and onUndiscovered"
+// +kubebuilder:validation:XValidation:rule="has(self.timeoutSeconds) || has(self.failurePolicy) || has(self.order) || has(self.objectSelector) || has(self.matchConditions) || has(self.protocol) || has(self.clusterAPIVersion) || has(self.limits) || has(self.circuit) || has(self.cache) || has(self.hooks) || has(self.onUndiscovered) || has(self.offerAs)",message="must set at least one of protocol, clusterAPIVersion, timeoutSeconds, failurePolicy, order, objectSelector, matchConditions, limits, circuit, cache, hooks, onUndiscovered and offerAs"
 // +kubebuilder:validation:XValidation:rule="!has(self.protocol) || !has(self.targetRef.handler)",message="protocol is for all handlers of an extension: leave targetRef.handler out"
 // +kubebuilder:validation:XValidation:rule="!has(self.limits) || !has(self.targetRef.handler)",message="limits are for all handlers of an extension: leave targetRef.handler out"
 // +kubebuilder:validation:XValidation:rule="!has(self.circuit) || !has(self.targetRef.handler)",message="circuit is for all handlers of an extension: leave targetRef.handler out"
 // +kubebuilder:validation:XValidation:rule="!has(self.cache) || !has(self.targetRef.handler)",message="cache is for all handlers of an extension: leave targetRef.handler out"
 // +kubebuilder:validation:XValidation:rule="!has(self.hooks) || !has(self.targetRef.handler)",message="hooks are for all handlers of an extension: leave targetRef.handler out"
 // +kubebuilder:validation:XValidation:rule="!has(self.onUndiscovered) || !has(self.targetRef.handler)",message="onUndiscovered is for all handlers of an extension: leave targetRef.handler out"
+// +kubebuilder:validation:XValidation:rule="!has(self.offerAs) || !has(self.targetRef.handler)",message="offerAs is for all handlers of an extension: leave targetRef.handler out"
 type ExtensionPolicySpec struct {
 	// targetRef selects the handlers that the policy applies to.
 	// +required
@@ -134,6 +135,13 @@ type ExtensionPolicySpec struct {
 	// Ignore otherwise. It applies to the whole extension, so a policy for one handler cannot set it.
 	// +optional
 	OnUndiscovered FailurePolicy `json:"onUndiscovered,omitempty"`
+
+	// offerAs says under which names the gateway offers the handlers of hooks that are called by name, such as
+	// GeneratePatches. Qualified, the default, adds the name of the ExtensionConfig: <handler>--<ExtensionConfig>.
+	// Original leaves the names as the extension has them; a name that means something else, too, stays qualified, and
+	// the condition Accepted says so. It applies to the whole extension, so a policy for one handler cannot set it.
+	// +optional
+	OfferAs OfferAs `json:"offerAs,omitempty"`
 }
 
 // Limits bounds the calls to an extension. Each replica of the gateway counts its own.
@@ -256,6 +264,17 @@ const (
 	ClusterAPIVersionV1Beta2 ClusterAPIVersion = "v1beta2"
 )
 
+// OfferAs says under which names handlers are offered.
+//
+// +kubebuilder:validation:Enum=Qualified;Original
+type OfferAs string
+
+// The names of handlers.
+const (
+	OfferAsQualified OfferAs = "Qualified"
+	OfferAsOriginal  OfferAs = "Original"
+)
+
 // FailurePolicy decides the result of a call that could not be completed.
 //
 // +kubebuilder:validation:Enum=Fail;Ignore
@@ -307,6 +326,9 @@ const (
 	// TargetNotFoundReason means that the ExtensionConfig or handler does not exist yet. A policy takes effect as soon
 	// as its target appears.
 	TargetNotFoundReason = "TargetNotFound"
+	// NameCollisionReason means that the policy is in effect, except that handlers are not offered under their own names,
+	// because these mean something else, too.
+	NameCollisionReason = "NameCollision"
 	// ConflictedReason means that another policy is in effect for the target.
 	ConflictedReason = "Conflicted"
 )

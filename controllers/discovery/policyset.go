@@ -162,10 +162,17 @@ func versionsIn(p registry.Policies) map[string]string {
 // Verdicts returns the verdict on each policy, by name. It changes when targets come and go.
 func (s *PolicySet) Verdicts() map[string]extensionconfig.Verdict {
 	_, verdicts := extensionconfig.ResolvePolicies(s.policies, s.missing)
+	snapshot := s.registry.Snapshot()
 	for i := range s.policies {
 		p := &s.policies[i]
 		handlers, _ := s.registry.of(p.Target.ExtensionConfig)
-		verdicts[p.Name] = p.Judge(verdicts[p.Name], s.types, handlers)
+		v := p.Judge(verdicts[p.Name], s.types, handlers)
+		if v.Accepted() && p.Target.Handler == "" {
+			if collisions := snapshot.Collisions(p.Target.ExtensionConfig); len(collisions) > 0 {
+				v = p.JudgeNames(collisions)
+			}
+		}
+		verdicts[p.Name] = v
 	}
 	return verdicts
 }

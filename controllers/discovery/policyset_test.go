@@ -322,3 +322,34 @@ func TestConditionsAreCheckedAgainstKnownHandlers(t *testing.T) {
 		t.Errorf("the policy with a mistake is not in effect: %+v", e)
 	}
 }
+
+// A policy that cannot offer all names as they are says which, and which other handler has them.
+func TestVerdictsNameCollisions(t *testing.T) {
+	original := func(p *extensionconfig.Policy) { p.Compiled.OfferAs = policy.Original }
+	w := newPolicyWorld("acme", "other")
+	w.apply(t, "acme", "p", "q")
+	w.set.Set([]extensionconfig.Policy{policyFor("a", "acme", original), policyFor("o", "other", original)})
+	if v := w.set.Verdicts()["a"]; !v.Accepted() {
+		t.Errorf("nothing collides, and the verdict is %+v", v)
+	}
+	<-w.tracking.Changed()
+	w.apply(t, "other", "p")
+	<-w.tracking.Changed() // so that verdicts are looked at again
+	verdicts := w.set.Verdicts()
+	const want = `In effect for ExtensionConfig "acme", except for names: handler "p.acme" is offered as "p--acme", ` +
+		`because "p" is the name of handler "p.other", too; rename one of the two, or set offerAs: Qualified`
+	if v := verdicts["a"]; v.Reason != "NameCollision" || v.Message != want {
+		t.Errorf("verdict is %+v, want %s", v, want)
+	}
+	if v := verdicts["o"]; v.Reason != "NameCollision" || !strings.Contains(v.Message, `handler "p.other" is offered as "p--other"`) {
+		t.Errorf("verdict is %+v", v)
+	}
+	w.set.Report(verdicts, nil)
+	if got := w.logs.Lines("level=WARN", "extensionPolicy=a", "p.acme", "p.other"); len(got) != 1 {
+		t.Errorf("the log has %q", got)
+	}
+	w.tracking.RemoveAll([]string{"other"})
+	if v := w.set.Verdicts()["a"]; !v.Accepted() {
+		t.Errorf("the other is gone, and the verdict is %+v", v)
+	}
+}

@@ -43,6 +43,8 @@ type Registry interface {
 	// SetAllPolicies replaces the policies for the handlers of ExtensionConfigs, by name, which need not be registered.
 	SetAllPolicies(byConfig map[string]registry.Policies)
 	SetReady()
+	// Snapshot returns what is registered.
+	Snapshot() *registry.Snapshot
 }
 
 var _ Registry = (*registry.Registry)(nil)

@@ -122,11 +122,17 @@ func ConvertPolicy(
 	compiled.Hooks, compiled.OnUndiscovered = spec.Hooks, hook.FailurePolicy(spec.OnUndiscovered)
 	errs = append(errs, checkHooks(spec.Hooks, path.Child("hooks"), hooks)...)
 	errs = append(errs, checkFailurePolicy(spec.OnUndiscovered, path.Child("onUndiscovered"))...)
+	switch compiled.OfferAs = policy.OfferAs(spec.OfferAs); spec.OfferAs {
+	case "", v1alpha1.OfferAsQualified, v1alpha1.OfferAsOriginal:
+	default:
+		errs = append(errs, field.NotSupported(path.Child("offerAs"), spec.OfferAs,
+			[]v1alpha1.OfferAs{v1alpha1.OfferAsOriginal, v1alpha1.OfferAsQualified}))
+	}
 	errs = append(errs, extensionWide(spec, path)...)
 	if setsNothing(spec) {
 		errs = append(errs, field.Required(path,
 			"must set at least one of protocol, clusterAPIVersion, timeoutSeconds, failurePolicy, order, "+
-				"objectSelector, matchConditions, limits, circuit, cache, hooks and onUndiscovered"))
+				"objectSelector, matchConditions, limits, circuit, cache, hooks, onUndiscovered and offerAs"))
 	}
 	return Policy{
 		Name: p.Name, Created: p.CreationTimestamp.Time, Protocol: protocol, Compiled: compiled, spec: *spec,
@@ -139,7 +145,7 @@ func setsNothing(spec *v1alpha1.ExtensionPolicySpec) bool {
 	return spec.Protocol == "" && spec.ClusterAPIVersion == "" && spec.TimeoutSeconds == nil &&
 		spec.FailurePolicy == "" && spec.Order == nil && spec.ObjectSelector == nil && len(spec.MatchConditions) == 0 &&
 		spec.Limits == nil && spec.Circuit == nil && spec.Cache == nil && len(spec.Hooks) == 0 &&
-		spec.OnUndiscovered == ""
+		spec.OnUndiscovered == "" && spec.OfferAs == ""
 }
 
 func checkFailurePolicy(p v1alpha1.FailurePolicy, path *field.Path) field.ErrorList {

@@ -103,8 +103,13 @@ func TestConvertPolicyAtTheLimits(t *testing.T) {
 		"Hooks65":        {hooked(make([]string, 65)...), "spec.hooks: Too many: 65: must have at most 64 items"},
 		"HookOfHandler":  {hookedHandler, "spec.hooks: Forbidden: hooks are for all handlers of an extension: leave targetRef.handler out"},
 		"OnUndiscovered": {func(p *v1alpha1.ExtensionPolicy) { p.Spec.OnUndiscovered = "Maybe" }, `spec.onUndiscovered: Unsupported value: "Maybe": supported values: "Fail", "Ignore"`},
-		"Nothing":        {func(p *v1alpha1.ExtensionPolicy) { p.Spec.Protocol = "" }, "spec: Required value: must set at least one of protocol, "},
-		"Order0":         {func(p *v1alpha1.ExtensionPolicy) { p.Spec.Protocol, p.Spec.Order = "", new(int32) }, ""},
+		"OfferAs":        {func(p *v1alpha1.ExtensionPolicy) { p.Spec.Protocol, p.Spec.OfferAs = "", "Original" }, ""},
+		"OfferAsUnknown": {func(p *v1alpha1.ExtensionPolicy) { p.Spec.OfferAs = "Short" }, `spec.offerAs: Unsupported value: "Short": supported values: "Original", "Qualified"`},
+		"OfferAsHandler": {func(p *v1alpha1.ExtensionPolicy) {
+			p.Spec.Protocol, p.Spec.OfferAs, p.Spec.TargetRef.Handler = "", "Original", "v"
+		}, "spec.offerAs: Forbidden: offerAs is for all handlers of an extension: leave targetRef.handler out"},
+		"Nothing": {func(p *v1alpha1.ExtensionPolicy) { p.Spec.Protocol = "" }, "spec: Required value: must set at least one of protocol, "},
+		"Order0":  {func(p *v1alpha1.ExtensionPolicy) { p.Spec.Protocol, p.Spec.Order = "", new(int32) }, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := policyWith(tc.change)

@@ -44,6 +44,7 @@ func extensionWide(spec *v1alpha1.ExtensionPolicySpec, path *field.Path) field.E
 		{"cache", "is", spec.Cache != nil},
 		{"hooks", "are", spec.Hooks != nil},
 		{"onUndiscovered", "is", spec.OnUndiscovered != ""},
+		{"offerAs", "is", spec.OfferAs != ""},
 	} {
 		if f.set {
 			errs = append(errs, field.Forbidden(path.Child(f.name),

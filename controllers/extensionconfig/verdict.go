@@ -15,6 +15,7 @@ import (
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/problems"
+	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/policy"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -132,6 +133,19 @@ func (p *Policy) CheckConditions(types *policy.Types, handlers map[string]hook.G
 		))
 	}
 	return errs
+}
+
+// maxCollisions is how many handlers a verdict names that are not offered under their own names.
+const maxCollisions = 8
+
+// JudgeNames returns the verdict on a policy that is in effect, with the reasons why handlers are not offered under their
+// own names.
+func (p *Policy) JudgeNames(collisions []string) Verdict {
+	return Verdict{
+		Reason: v1alpha1.NameCollisionReason,
+		Message: fmt.Sprintf("In effect for %s, except for names: %s; rename one of the two, or set offerAs: Qualified",
+			p.Target, text.Join(collisions, "; ", maxCollisions)),
+	}
 }
 
 // Judge returns the verdict on a policy, unless its conditions have mistakes. Such a policy stays in effect, so that no

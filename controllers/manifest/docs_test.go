@@ -46,7 +46,7 @@ func fenced(t *testing.T, page string) []string {
 // The schema and the source accept the guide's examples, which do what the guide says.
 func TestGuideToExtensionPolicy(t *testing.T) {
 	blocks := fenced(t, "extension-policy.md")
-	if len(blocks) != 4 {
+	if len(blocks) != 5 {
 		t.Fatalf("the guide has %d examples", len(blocks))
 	}
 	examples := strings.Join(blocks, "---\n")
@@ -75,7 +75,7 @@ func TestGuideToExtensionPolicy(t *testing.T) {
 		policies = append(policies, *o.Policy)
 	}
 	resolved, verdicts := extensionconfig.ResolvePolicies(policies, func(extensionconfig.Target) error { return nil })
-	for _, name := range []string{"acme", "acme-before-create", "small", "patches"} {
+	for _, name := range []string{"acme", "acme-before-create", "small", "patches", "names"} {
 		if !verdicts[name].Accepted() {
 			t.Errorf("policy %s: %+v", name, verdicts[name])
 		}

@@ -251,7 +251,7 @@ func hookOf(h *status.Handler) string {
 // Noted reports whether there is more to say about one of the handlers than its columns do.
 func Noted(handlers []status.Handler) bool {
 	return slices.ContainsFunc(handlers, func(h status.Handler) bool {
-		return Reason(&h) != "" || h.Deprecated != "" || len(h.Lost) > 0 || len(h.Misspelt) > 0
+		return Reason(&h) != "" || h.Collision != "" || h.Deprecated != "" || len(h.Lost) > 0 || len(h.Misspelt) > 0
 	})
 }
 
@@ -276,6 +276,9 @@ func notes(w io.Writer, x *status.Extension) error {
 		h := &x.Handlers[i]
 		if reason := Reason(h); reason != "" {
 			t.Row(h.Name, reason)
+		}
+		if h.Collision != "" {
+			t.Row(h.Name, h.Collision)
 		}
 		if h.Deprecated != "" {
 			t.Row(h.Name, h.Deprecated)

@@ -137,7 +137,9 @@ type Points struct {
 type Handler struct {
 	Name string `json:"name"` // its registered name
 	// OfferedAs is the name under which the gateway's discovery offers it. All handlers of a lifecycle hook share one.
-	OfferedAs     string  `json:"offeredAs"`
+	OfferedAs string `json:"offeredAs"`
+	// Collision is why that is not the handler's own name, though its policy says so.
+	Collision     string  `json:"collision,omitempty"`
 	Hook          string  `json:"hook"`
 	APIVersion    string  `json:"apiVersion"`
 	Timeout       Seconds `json:"timeoutSeconds"`

@@ -1,0 +1,94 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package registry
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/policy"
+)
+
+// Offered returns the name under which a handler is offered to callers that name it: its label or, if the policy for
+// its extension offers the names as they are, its own. If its own name could mean something else, too, it keeps the
+// label, and collision says what.
+func (s *Snapshot) Offered(e *Entry) (name, collision string) {
+	if s.byOwnName[e.Handler.Name] == e {
+		return e.Handler.Name, ""
+	}
+	return e.Label, s.collisions[e]
+}
+
+// setOffered finds the handlers that are offered under their own names. The answer depends on what is registered alone,
+// not on what came first: of handlers with the same name, none gets it.
+func (s *Snapshot) setOffered() {
+	s.byOwnName, s.collisions = nil, nil
+	if s.sole {
+		return
+	}
+	claims := map[string][]*Entry{}
+	for _, r := range s.registrations {
+		for _, e := range s.byConfig[r.Name].entries {
+			if p := e.ExtensionPolicy; p == nil || p.OfferAs != policy.Original {
+				break // it is the policy of the others, too
+			}
+			if _, merged := s.merged[strings.ToLower(e.Handler.Hook.Hook)]; !merged {
+				claims[e.Handler.Name] = append(claims[e.Handler.Name], e)
+			}
+		}
+	}
+	if len(claims) == 0 {
+		return
+	}
+	s.byOwnName, s.collisions = make(map[string]*Entry, len(claims)), map[*Entry]string{}
+	for name, entries := range claims {
+		for i, e := range entries {
+			if other := s.otherMeaning(name, entries, i); other != "" {
+				s.collisions[e] = fmt.Sprintf("handler %q is offered as %q, because %q is %s, too", e.Name, e.Label, name, other)
+			} else {
+				s.byOwnName[name] = e
+			}
+		}
+	}
+}
+
+// otherMeaning says what else the own name of claims[i] means, for a message; nothing if it means that alone.
+func (s *Snapshot) otherMeaning(name string, claims []*Entry, i int) string {
+	if merged, ok := s.merged[name]; ok {
+		return "the gateway's own handler of " + merged.Hook
+	}
+	if e, ok := s.byLabel(name); ok {
+		return fmt.Sprintf("the label of handler %q", e.Name)
+	}
+	switch {
+	case len(claims) == 1:
+		return ""
+	case i > 0:
+		return fmt.Sprintf("the name of handler %q", claims[0].Name)
+	default:
+		return fmt.Sprintf("the name of handler %q", claims[1].Name)
+	}
+}
+
+// Collisions returns why handlers of an ExtensionConfig are not offered under their own names though its policy says
+// so, ordered by their names.
+func (s *Snapshot) Collisions(extensionConfig string) []string {
+	var all []string
+	for _, e := range s.HandlersOf(extensionConfig) {
+		if _, collision := s.Offered(e); collision != "" {
+			all = append(all, collision)
+		}
+	}
+	return all
+}
+
+// mergedByName returns hooks by their names in lower case.
+func mergedByName(merged []hook.GroupHook) map[string]hook.GroupHook {
+	names := make(map[string]hook.GroupHook, len(merged))
+	for _, gh := range merged {
+		names[strings.ToLower(gh.Hook)] = gh
+	}
+	return names
+}
