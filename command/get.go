@@ -6,6 +6,7 @@ package command
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,20 +18,21 @@ import (
 	"github.com/hookgate/hookgate/codec"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/internal/render"
+	"github.com/hookgate/hookgate/internal/text"
 )
 
 func newGetCommand(hooks *catalog.Catalog) *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "get {handlers | extensions | holds}",
+		Use:   "get {handlers | extensions | policies | holds}",
 		Short: "List what a gateway knows",
 		RunE: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("cannot get %q: want handlers, extensions or holds", args[0])
+				return usagef("cannot get %q: want handlers, extensions, policies or holds", args[0])
 			}
-			return usagef("say what to get: handlers, extensions or holds")
+			return usagef("say what to get: handlers, extensions, policies or holds")
 		},
 	}
-	cmd.AddCommand(newGetHandlersCommand(hooks), newGetExtensionsCommand(), newGetHoldsCommand())
+	cmd.AddCommand(newGetHandlersCommand(hooks), newGetExtensionsCommand(), newGetPoliciesCommand(), newGetHoldsCommand())
 	return cmd
 }
 
@@ -107,4 +109,42 @@ func (s *server) handlers(ctx context.Context, hooks *catalog.Catalog) ([]*hooks
 		return nil, first
 	}
 	return handlers, nil
+}
+
+// list is what the formats of a list show.
+type list struct {
+	member string // of the document that has the items
+	items  any
+	names  []string
+	table  func(w io.Writer, wide bool) error
+}
+
+// listPrinter returns what prints lists.
+func listPrinter(format string) (func(s *screen, l *list) error, error) {
+	switch format {
+	case formatTable, formatWide:
+		return func(s *screen, l *list) error {
+			return s.write(func(w io.Writer) error { return l.table(w, format == formatWide) })
+		}, nil
+	case formatName:
+		return func(s *screen, l *list) error {
+			return s.write(func(w io.Writer) error {
+				for _, name := range l.names {
+					_, _ = fmt.Fprintln(w, text.Printable(name)) // to a buffer
+				}
+				return nil
+			})
+		}, nil
+	}
+	printer, err := newPrinter(format)
+	if err != nil {
+		return nil, usagef("--output %q: want table, wide, name, yaml or json", format)
+	}
+	return func(s *screen, l *list) error {
+		body, err := json.Marshal(map[string]any{l.member: l.items})
+		if err != nil {
+			return err
+		}
+		return printer(s.out, body, nil)
+	}, nil
 }

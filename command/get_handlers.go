@@ -4,7 +4,6 @@
 package command
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -14,8 +13,6 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/internal/render"
-	"github.com/hookgate/hookgate/internal/status"
-	"github.com/hookgate/hookgate/internal/text"
 )
 
 // handlersOptions are the flags of hookgate get handlers. One of server and diagnostics is what is asked; they share
@@ -87,7 +84,7 @@ func asksServer(changed func(flag string) bool, inCluster bool) bool {
 
 // ofGateway lists the handlers that are registered with a gateway.
 func (o *handlersOptions) ofGateway(cmd *cobra.Command) error {
-	show, err := handlersPrinter(o.output)
+	show, err := listPrinter(o.output)
 	if err != nil {
 		return err
 	}
@@ -105,39 +102,16 @@ func (o *handlersOptions) ofGateway(cmd *cobra.Command) error {
 				return nil
 			}
 		}
-		if err := show(newScreen(cmd.OutOrStdout()), handlers); err != nil {
+		l := &list{
+			member: "handlers", items: handlers,
+			table: func(w io.Writer, wide bool) error { return render.HandlersInEffect(w, handlers, wide) },
+		}
+		for i := range handlers {
+			l.names = append(l.names, handlers[i].Name)
+		}
+		if err := show(newScreen(cmd.OutOrStdout()), l); err != nil {
 			return fmt.Errorf("print handlers: %w", err)
 		}
 		return nil
 	})
-}
-
-// handlersPrinter returns what prints the handlers of a gateway.
-func handlersPrinter(format string) (func(s *screen, handlers []status.HookedHandler) error, error) {
-	switch format {
-	case formatTable, formatWide:
-		return func(s *screen, handlers []status.HookedHandler) error {
-			return s.write(func(w io.Writer) error { return render.HandlersInEffect(w, handlers, format == formatWide) })
-		}, nil
-	case formatName:
-		return func(s *screen, handlers []status.HookedHandler) error {
-			return s.write(func(w io.Writer) error {
-				for i := range handlers {
-					_, _ = fmt.Fprintln(w, text.Printable(handlers[i].Name)) // to a buffer
-				}
-				return nil
-			})
-		}, nil
-	}
-	printer, err := newPrinter(format)
-	if err != nil {
-		return nil, usagef("--output %q: want table, wide, name, yaml or json", format)
-	}
-	return func(s *screen, handlers []status.HookedHandler) error {
-		body, err := json.Marshal(map[string]any{"handlers": handlers})
-		if err != nil {
-			return err
-		}
-		return printer(s.out, body, nil)
-	}, nil
 }

@@ -33,6 +33,7 @@ import (
 	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/logs"
 	"github.com/hookgate/hookgate/internal/memory"
+	"github.com/hookgate/hookgate/internal/status"
 	"github.com/hookgate/hookgate/internal/text"
 )
 
@@ -103,6 +104,9 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	reporter := &gateway.Reporter{
 		ID: self, Version: currentBuild().Version, Started: time.Now(), Catalog: hooks, Registry: reg,
 		Extensions: extensions, Observer: observer, Namespaces: source, Notices: files.all,
+	}
+	if s, ok := source.(interface{ Policies() ([]status.Policy, int) }); ok {
+		reporter.Policies = s.Policies
 	}
 	metrics.Report(reporter)
 	if leader, ok := source.(interface{ Leads() bool }); ok && !o.cluster.readOnly {

@@ -39,7 +39,7 @@ const (
 	freshness = interval / 2
 )
 
-// maxRows is the number of extensions, and of Clusters, in a list. A search finds the others.
+// maxRows is the number of extensions, of policies, and of Clusters in a list. A search finds the others.
 const maxRows = 200
 
 // policy lets the page load its own files, and nothing else.
@@ -160,6 +160,8 @@ type overview struct {
 	More         int // extensions beyond the limit
 	Holds        []status.Hold
 	MoreHolds    int
+	Policies     []status.Policy
+	MorePolicies int
 }
 
 // stateCount is how many extensions have a state. Its link lists them.
@@ -206,6 +208,8 @@ func (h *Handler) overview(r *http.Request) (*view, int) {
 	if o.MoreHolds = len(g.Holds) - maxRows; o.MoreHolds > 0 {
 		o.Holds = g.Holds[:maxRows]
 	}
+	shown := min(len(g.Policies), maxRows)
+	o.Policies, o.MorePolicies = g.Policies[:shown], len(g.Policies)-shown+g.MissedPolicies
 	return &view{Title: "Extensions", Section: "overview.html", Gateway: g, Data: &o}, http.StatusOK
 }
 

@@ -24,6 +24,7 @@ import (
 type gateways struct {
 	extensions []status.Extension
 	holds      []status.Hold
+	policies   []status.Policy
 	state      atomic.Pointer[status.State] // of all extensions, if it is set
 }
 
@@ -31,6 +32,7 @@ var now = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 
 func (g *gateways) Gateway() *status.Gateway {
 	s := &status.Gateway{Version: "v1.2.3", Now: now, Holds: g.holds, Notices: []status.Notice{{Name: "certificate/serving", Text: "ends tomorrow"}}}
+	s.Policies = g.policies
 	for _, x := range g.extensions {
 		if state := g.state.Load(); state != nil {
 			x.State = *state
@@ -180,19 +182,42 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// TestPolicies shows policies, in effect and not, on the first page alone.
+func TestPolicies(t *testing.T) {
+	g := &gateways{extensions: []status.Extension{acme()}, policies: []status.Policy{
+		{Name: "good", Target: "acme/gate", Accepted: true, Reason: "Accepted", Message: "In effect"},
+		{Name: "typo", Target: "acme", Reason: "Invalid", Message: "undefined field <b>'nmespace'</b>"},
+	}}
+	_, body := get(t, New(g), "/")
+	text, _, _ := textOf(t, body)
+	for _, want := range []string{
+		"Policies Policy Target Accepted Reason Message good acme/gate True Accepted In effect typo acme False Invalid undefined field <b>'nmespace'</b>",
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("lacks %q:\n%s", want, text)
+		}
+	}
+	for target, h := range map[string]*Handler{"/extensions/acme": New(g), "/": New(&gateways{})} {
+		if _, body := get(t, h, target); strings.Contains(body, "policies") {
+			t.Errorf("%s has policies", target)
+		}
+	}
+}
+
 func TestListsAreBounded(t *testing.T) {
 	g := &gateways{}
 	for n := range maxRows + 3 {
 		g.extensions = append(g.extensions, status.Extension{Name: fmt.Sprintf("x-%d", n), State: status.Up})
 		g.holds = append(g.holds, status.Hold{Namespace: "n", Cluster: fmt.Sprintf("c-%d", n)})
+		g.policies = append(g.policies, status.Policy{Name: fmt.Sprintf("p-%d", n)})
 	}
 	_, body := get(t, New(g), "/")
 	text, _, elements := textOf(t, body)
 	rows := strings.Count(strings.Join(elements, " ")+" ", " tr ")
-	if rows != 2*maxRows+2 {
-		t.Errorf("%d rows, want %d of each kind and two heads", rows, maxRows)
+	if rows != 3*maxRows+3 {
+		t.Errorf("%d rows, want %d of each kind and three heads", rows, maxRows)
 	}
-	for _, want := range []string{"and 3 more: search for a name", "and 3 more: hookgate get holds", fmt.Sprintf("Up %d", maxRows+3)} {
+	for _, want := range []string{"and 3 more: search for a name", "and 3 more: hookgate get holds", "and 3 more: hookgate get policies", fmt.Sprintf("Up %d", maxRows+3)} {
 		if !strings.Contains(text, want) {
 			t.Errorf("lacks %q", want)
 		}

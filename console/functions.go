@@ -30,6 +30,7 @@ var functions = template.FuncMap{
 	"holding":   holding,
 	"noted":     render.Noted,
 	"reason":    render.Reason,
+	"accepted":  render.Accepted,
 }
 
 // holding returns a status with other holds, for the template that lists them.

@@ -21,7 +21,7 @@ import (
 )
 
 // Reporter describes a gateway, its extensions and the Clusters that wait for them, as far as this process has seen.
-// All fields but Notices are required. It is safe for concurrent use.
+// All fields but Policies and Notices are required. It is safe for concurrent use.
 type Reporter struct {
 	ID, Version string
 	Started     time.Time
@@ -30,6 +30,8 @@ type Reporter struct {
 	Extensions  *Extensions
 	Observer    *Observer
 	Namespaces  Namespaces
+	// Policies returns the ExtensionPolicies by name, and how many more there are. It may be nil.
+	Policies func() (policies []status.Policy, missed int)
 	// Notices may be nil.
 	Notices func() []Notice
 }
@@ -44,6 +46,9 @@ func (r *Reporter) Gateway() *status.Gateway {
 	}
 	g.Extensions = append(g.Extensions, unregistered(snapshot, discoveries)...)
 	slices.SortFunc(g.Extensions, func(a, b status.Extension) int { return strings.Compare(a.Name, b.Name) })
+	if r.Policies != nil {
+		g.Policies, g.MissedPolicies = r.Policies()
+	}
 	return g
 }
 

@@ -11,15 +11,19 @@ import (
 	"slices"
 	"sync/atomic"
 
+	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/controllers/extensionconfig"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/status"
+	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/policy"
 	"github.com/hookgate/hookgate/registry"
 )
 
 // PolicySet applies the ExtensionPolicies of a source to the registry, and decides the condition Accepted of each.
 //
-// WithProtocol and ClusterAPIVersion are safe for concurrent use. The other methods belong to one goroutine.
+// WithProtocol, ClusterAPIVersion and Listed are safe for concurrent use. The other methods belong to one goroutine.
 type PolicySet struct {
 	registry *TrackingRegistry
 	exists   func(extensionConfig string) bool
@@ -27,10 +31,19 @@ type PolicySet struct {
 	logger   *slog.Logger
 
 	policies []extensionconfig.Policy
-	reported map[string]report // by name
+	refused  map[string]extensionconfig.Refused // by name
+	reported map[string]report                  // by name
+
+	listed atomic.Pointer[listing]
 
 	resolved  atomic.Pointer[map[string]registry.Policies] // what the registry has, by ExtensionConfig
 	protocols atomic.Pointer[map[string]registry.Protocol] // by ExtensionConfig, those that are not REST
+}
+
+// listing is what the status shows of the policies.
+type listing struct {
+	policies []status.Policy
+	missed   int
 }
 
 // report is a verdict that was logged, and the policy that it is on.
@@ -45,6 +58,7 @@ func NewPolicySet(
 	r *TrackingRegistry, exists func(extensionConfig string) bool, types *policy.Types, logger *slog.Logger,
 ) *PolicySet {
 	s := &PolicySet{registry: r, exists: exists, types: types, logger: logger, reported: map[string]report{}}
+	s.listed.Store(&listing{})
 	s.resolved.Store(&map[string]registry.Policies{})
 	s.protocols.Store(&map[string]registry.Protocol{})
 	return s
@@ -131,6 +145,10 @@ func (s *PolicySet) Set(policies []extensionconfig.Policy) (changed []string) {
 	return changed
 }
 
+// Refuse replaces the policies that are not valid, by name. Set may have earlier versions of them, which stay in
+// effect.
+func (s *PolicySet) Refuse(refused map[string]extensionconfig.Refused) { s.refused = refused }
+
 // registersAlike reports whether two policies, which may be nil, register the same handlers of an extension.
 func registersAlike(a, b *policy.Policy) bool {
 	none := &policy.Policy{}
@@ -174,6 +192,9 @@ func (s *PolicySet) Verdicts() map[string]extensionconfig.Verdict {
 		}
 		verdicts[p.Name] = v
 	}
+	for name, r := range s.refused {
+		verdicts[name] = extensionconfig.Verdict{Reason: v1alpha1.InvalidReason, Message: r.Message}
+	}
 	return verdicts
 }
 
@@ -196,8 +217,40 @@ func (s *PolicySet) missing(t extensionconfig.Target) error {
 	return nil
 }
 
-// Report logs the new verdicts. at returns the location of a policy, and may be nil.
+// list keeps the verdicts for Listed.
+func (s *PolicySet) list(verdicts map[string]extensionconfig.Verdict) {
+	targets := make(map[string]extensionconfig.Target, len(verdicts))
+	for i := range s.policies {
+		targets[s.policies[i].Name] = s.policies[i].Target
+	}
+	for name, r := range s.refused {
+		targets[name] = cmp.Or(r.Target, targets[name])
+	}
+	names := slices.Sorted(maps.Keys(verdicts))
+	l := &listing{missed: max(len(names)-limits.StatusPolicies, 0)}
+	for _, name := range names[:len(names)-l.missed] {
+		v, target := verdicts[name], targets[name].ExtensionConfig
+		if handler := targets[name].Handler; handler != "" {
+			target += "/" + handler
+		}
+		l.policies = append(l.policies, status.Policy{
+			Name: name, Target: text.Cut(target, limits.QuotedBytes), Accepted: v.Accepted(), Reason: v.Reason,
+			Message: text.Cut(v.Message, limits.PolicyMessageBytes),
+		})
+	}
+	s.listed.Store(l)
+}
+
+// Listed returns what was reported last of each policy, by name, and how many more there are than a status lists.
+// Nothing of it may be changed.
+func (s *PolicySet) Listed() (policies []status.Policy, missed int) {
+	l := s.listed.Load()
+	return l.policies, l.missed
+}
+
+// Report logs the new verdicts, and keeps all of them for Listed. at returns the location of a policy, and may be nil.
 func (s *PolicySet) Report(verdicts map[string]extensionconfig.Verdict, at func(name string) string) {
+	s.list(verdicts)
 	for _, p := range s.policies {
 		now := report{policy: p.Compiled, verdict: verdicts[p.Name]}
 		if s.reported[p.Name] == now {

@@ -17,6 +17,8 @@ import (
 	"github.com/hookgate/hookgate/controllers/discovery"
 	"github.com/hookgate/hookgate/controllers/discovery/discoverytest"
 	"github.com/hookgate/hookgate/controllers/extensionconfig"
+	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/status"
 	"github.com/hookgate/hookgate/policy"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -276,6 +278,45 @@ func TestReportLogsEachVerdictOnce(t *testing.T) {
 	report(policyFor("q", "acme", waits(time.Second)))
 	if got := w.logs.Lines("policy is accepted", "extensionPolicy=q"); len(got) != 2 {
 		t.Errorf("another content is logged, got %q", got)
+	}
+}
+
+// TestListed has the status list what was reported, by name, with the policies that are not valid, up to a limit.
+func TestListed(t *testing.T) {
+	w := newPolicyWorld("acme")
+	if got, missed := w.set.Listed(); len(got) != 0 || missed != 0 {
+		t.Errorf("before the first report: %v, %d", got, missed)
+	}
+	w.apply(t, "acme", "v")
+	w.set.Set([]extensionconfig.Policy{policyFor("kept", "acme"), policyFor("good", "acme/v"), policyFor("late", "acme/v")})
+	w.set.Refuse(map[string]extensionconfig.Refused{
+		"kept": {Message: "typo"}, "bad": {Target: extensionconfig.Target{ExtensionConfig: "x", Handler: "h"}, Message: strings.Repeat("m", 5000)},
+	})
+	w.set.Report(w.set.Verdicts(), nil)
+	got, missed := w.set.Listed()
+	if len(got) != 4 || len(got[0].Message) > limits.PolicyMessageBytes {
+		t.Fatalf("got %+v", got)
+	}
+	got[0].Message = "long"
+	if want := []status.Policy{
+		{Name: "bad", Target: "x/h", Reason: "Invalid", Message: "long"},
+		{Name: "good", Target: "acme/v", Accepted: true, Reason: "Accepted", Message: `In effect for handler "v" of ExtensionConfig "acme"`},
+		{Name: "kept", Target: "acme", Reason: "Invalid", Message: "typo"},
+		{Name: "late", Target: "acme/v", Reason: "Conflicted", Message: `ExtensionPolicy "good" is for handler "v" of ExtensionConfig "acme", too, ` +
+			`and comes first by name: delete one of them, or change its targetRef`},
+	}; cmp.Diff(want, got) != "" || missed != 0 {
+		t.Errorf("%d missed; -want +got\n%s", missed, cmp.Diff(want, got))
+	}
+
+	many := map[string]extensionconfig.Refused{}
+	for n := range limits.StatusPolicies + 3 {
+		many[fmt.Sprintf("p-%05d", n)] = extensionconfig.Refused{}
+	}
+	w.set.Set(nil)
+	w.set.Refuse(many)
+	w.set.Report(w.set.Verdicts(), nil)
+	if got, missed = w.set.Listed(); len(got) != limits.StatusPolicies || missed != 3 {
+		t.Errorf("of too many, %d are listed and %d missed", len(got), missed)
 	}
 }
 

@@ -41,6 +41,12 @@ func (v Verdict) Condition(generation int64) metav1.Condition {
 	}
 }
 
+// Refused is an ExtensionPolicy that is not valid.
+type Refused struct {
+	Target  Target // empty if it is not known
+	Message string
+}
+
 // ResolvePolicies decides which policies are in effect for which handlers. It returns the policies of each
 // ExtensionConfig, for Registry.SetPolicies, and the verdict on each policy by name. The order of the policies does
 // not matter.

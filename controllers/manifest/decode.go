@@ -40,6 +40,8 @@ type Object struct {
 	Policy    *extensionconfig.Policy
 	Labels    map[string]string // of a Namespace
 	Contracts *convert.CRD      // of a CustomResourceDefinition
+
+	target extensionconfig.Target // of an ExtensionPolicy that is not valid; empty if it is not known
 }
 
 // Valid reports whether o has content.
@@ -276,7 +278,11 @@ func decodeExtensionPolicy(d *document, words *Decoder) (*Object, []Problem) {
 	problems = d.inNamespace(manifest.Namespace, "use spec.objectSelector to choose Clusters")
 	p, errs := extensionconfig.ConvertPolicy(manifest, words.conditions, words.hooks)
 	if len(errs) > 0 {
-		return d.refused(d.fieldProblems(errs))
+		o, problems := d.refused(d.fieldProblems(errs))
+		if o != nil {
+			o.target = p.Target
+		}
+		return o, problems
 	}
 	mistakes := d.fieldProblems(p.CheckConditions(words.types, nil))
 	for i := range mistakes {

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/hookgate/hookgate/controllers/extensionconfig"
 	"github.com/hookgate/hookgate/convert"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/text"
@@ -20,6 +21,8 @@ import (
 type Inventory struct {
 	Extensions map[string]Object
 	Policies   map[string]Object
+	// Refused are the ExtensionPolicies whose manifests are not valid. Policies may have earlier versions of them.
+	Refused    map[string]extensionconfig.Refused
 	Namespaces map[string]Object
 	// Definitions are CustomResourceDefinitions.
 	Definitions map[string]Object
@@ -43,13 +46,15 @@ type kind struct {
 	before  map[string]Object // the objects of the previous inventory
 	objects map[string]Object
 	claims  map[string]Place // where each name was seen first
+	refused map[string]extensionconfig.Refused
 	// byFile has the names in before by their files, in order. It is nil until the first file asks for its own: with
 	// many files that cannot be read, to look through all names for each takes the square of their number.
 	byFile map[string][]string
 }
 
 func newKind(name string, before map[string]Object) *kind {
-	return &kind{name: name, before: before, objects: map[string]Object{}, claims: map[string]Place{}}
+	return &kind{name: name, before: before, objects: map[string]Object{}, claims: map[string]Place{},
+		refused: map[string]extensionconfig.Refused{}}
 }
 
 // Next returns the inventory of the manifests, which are in the order of their names, and all their problems. An object
@@ -102,7 +107,7 @@ func (v *Inventory) Next(manifests []File, words *Decoder) (*Inventory, []Proble
 	}
 	return &Inventory{
 		Named: named, Unread: unread,
-		Extensions: extensions.objects, Policies: policies.objects, Namespaces: namespaces.objects,
+		Extensions: extensions.objects, Policies: policies.objects, Refused: policies.refused, Namespaces: namespaces.objects,
 		Definitions: definitions.objects, read: byFile,
 	}, all
 }
@@ -160,8 +165,13 @@ func (k *kind) add(o *Object, problems []Problem) []Problem {
 		k.objects[o.Name] = old
 		effect = "the last valid state stays in use"
 	}
+	var errs []string
 	for i := range problems {
 		problems[i].Effect = effect
+		errs = append(errs, problems[i].Err.Error())
+	}
+	k.refused[o.Name] = extensionconfig.Refused{
+		Target: o.target, Message: text.Join(errs, "; ", limits.Problems) + "; " + effect,
 	}
 	return problems
 }

@@ -25,6 +25,9 @@ type Gateway struct {
 	Holds      []Hold      `json:"holds"`
 	// MissedHolds counts the holds that there was no room for.
 	MissedHolds uint64 `json:"missedHolds,omitempty"`
+	// Policies are the ExtensionPolicies by name, and MissedPolicies counts those that there was no room for.
+	Policies       []Policy `json:"policies,omitempty"`
+	MissedPolicies int      `json:"missedPolicies,omitempty"`
 	// Notices are what needs attention though calls are answered, such as a certificate near its end.
 	Notices []Notice `json:"notices,omitempty"`
 }
@@ -191,6 +194,16 @@ type Hold struct {
 	RetryAfter Seconds   `json:"retryAfterSeconds,omitempty"`
 	Since      time.Time `json:"since"`
 	Last       time.Time `json:"last"` // when the handler was asked last
+}
+
+// Policy is an ExtensionPolicy, and whether it is in effect.
+type Policy struct {
+	Name string `json:"name"`
+	// Target is the ExtensionConfig, or ExtensionConfig/handler. It is absent if the manifest cannot be read.
+	Target   string `json:"target,omitempty"`
+	Accepted bool   `json:"accepted"`
+	Reason   string `json:"reason"` // of the condition Accepted
+	Message  string `json:"message"`
 }
 
 // Notice is something that needs attention.

@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -31,6 +32,7 @@ import (
 	"github.com/hookgate/hookgate/controllers/extensionconfig"
 	"github.com/hookgate/hookgate/convert"
 	"github.com/hookgate/hookgate/internal/notify"
+	"github.com/hookgate/hookgate/internal/status"
 	"github.com/hookgate/hookgate/policy"
 )
 
@@ -105,6 +107,7 @@ type Source struct {
 	types      *policy.Types
 	namespaces namespaces
 	leadership *leadership
+	policies   atomic.Pointer[discovery.PolicySet] // nil before Run
 }
 
 // New returns a Source, or an error if c is wrong. It does not connect to the API server.
@@ -146,6 +149,15 @@ func New(c Config) (*Source, error) {
 
 // Leads reports whether this replica discovers extensions and writes status now.
 func (s *Source) Leads() bool { return s.leadership.term() != nil }
+
+// Policies returns the ExtensionPolicies with the verdicts of this replica, by name, and how many more there are than
+// it lists.
+func (s *Source) Policies() (policies []status.Policy, missed int) {
+	if set := s.policies.Load(); set != nil {
+		return set.Listed()
+	}
+	return nil, 0
+}
 
 // NamespaceLabels returns the labels of a namespace from the cache, and always kubernetes.io/metadata.name. It reports
 // whether the cache has the namespace. Callers must not change the map.
@@ -270,6 +282,7 @@ func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watch
 	}
 	r.policies = discovery.NewPolicySet(s.served, func(name string) bool { return r.exists(ctx, name) },
 		s.types, s.config.Logger)
+	s.policies.Store(r.policies)
 	policyCache, err := cache.New(s.config.REST, cache.Options{
 		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultWatchErrorHandler: problems.handle,
 		DefaultLabelSelector: s.watchFilter(), DefaultTransform: cache.TransformStripManagedFields(),

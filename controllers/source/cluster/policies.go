@@ -121,12 +121,9 @@ func (p *policies) run(ctx context.Context) {
 		case <-again:
 		}
 		again = nil
-		items, invalid, changed := p.apply(ctx)
+		items, changed := p.apply(ctx)
 		p.reconcile(ctx, changed)
 		verdicts := p.set.Verdicts()
-		for name, message := range invalid {
-			verdicts[name] = extensionconfig.Verdict{Reason: v1alpha1.InvalidReason, Message: message}
-		}
 		p.set.Report(verdicts, nil)
 		if term := p.leadership.term(); term != nil && !p.readOnly {
 			if wait := p.write(ctx, term, items, verdicts); wait > 0 {
@@ -136,24 +133,22 @@ func (p *policies) run(ctx context.Context) {
 	}
 }
 
-// apply applies the policies in the cache to the registry. It returns them, the errors of the invalid ones by name, and
-// the names of the ExtensionConfigs whose calls change.
-func (p *policies) apply(ctx context.Context) (
-	items []v1alpha1.ExtensionPolicy, invalid map[string]string, changed []string,
-) {
+// apply applies the policies in the cache to the registry. It returns them, and the names of the ExtensionConfigs whose
+// calls change.
+func (p *policies) apply(ctx context.Context) (items []v1alpha1.ExtensionPolicy, changed []string) {
 	if !p.synced() {
-		return nil, nil, nil
+		return nil, nil
 	}
 	var list v1alpha1.ExtensionPolicyList
 	if err := p.cache.List(ctx, &list); err != nil {
 		if ctx.Err() == nil {
 			p.logger.Error("ExtensionPolicies cannot be listed from the cache", "error", err)
 		}
-		return nil, nil, nil
+		return nil, nil
 	}
 	next := make(map[string]compiled, len(list.Items))
 	valid := make([]extensionconfig.Policy, 0, len(list.Items))
-	invalid = map[string]string{}
+	refused := map[string]extensionconfig.Refused{}
 	for i := range list.Items {
 		item := &list.Items[i]
 		if !item.DeletionTimestamp.IsZero() {
@@ -165,11 +160,13 @@ func (p *policies) apply(ctx context.Context) (
 			valid = append(valid, *c.valid)
 		}
 		if c.invalid != "" {
-			invalid[item.Name] = c.invalid
+			target := extensionconfig.Target{ExtensionConfig: item.Spec.TargetRef.Name, Handler: item.Spec.TargetRef.Handler}
+			refused[item.Name] = extensionconfig.Refused{Target: target, Message: c.invalid}
 		}
 	}
 	p.compiled = next
-	return list.Items, invalid, p.set.Set(valid)
+	p.set.Refuse(refused)
+	return list.Items, p.set.Set(valid)
 }
 
 // compile compiles a policy. While a policy is invalid, its last valid generation stays in effect.

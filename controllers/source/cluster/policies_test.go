@@ -75,6 +75,9 @@ func TestPolicyTakesEffect(t *testing.T) {
 		s.MatchConditions = []v1alpha1.MatchCondition{{Name: "x", Expression: "("}}
 	})
 	api.awaitAccepted(t, "p", v1alpha1.InvalidReason, "spec.matchConditions[0]")
+	if listed, _ := r.source.Policies(); len(listed) != 1 || listed[0].Target != "acme" || listed[0].Reason != v1alpha1.InvalidReason {
+		t.Errorf("the status lists %+v", listed)
+	}
 	if e, _ := r.registry.Snapshot().Handler("a.acme"); e.Handler.FailurePolicy != hook.Ignore {
 		t.Errorf("with a mistake in it, failure policy is %s", e.Handler.FailurePolicy)
 	}
@@ -118,6 +121,9 @@ func TestFollowerWritesNoStatusOfPolicies(t *testing.T) {
 	r.awaitLog(t, "policy is not accepted")
 	api.register("acme", nil)
 	r.awaitLog(t, "policy is accepted")
+	if listed, _ := r.source.Policies(); len(listed) != 1 || !listed[0].Accepted {
+		t.Errorf("its status lists %+v", listed)
+	}
 	expectWrites(t, api, 0)
 	api.lease("")
 	api.awaitAccepted(t, "p", v1alpha1.AcceptedReason, "") // the next leader does

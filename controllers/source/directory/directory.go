@@ -23,6 +23,7 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/files"
 	"github.com/hookgate/hookgate/internal/notify"
+	"github.com/hookgate/hookgate/internal/status"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -183,6 +184,9 @@ func (d *Source) NamespaceLabels(name string) (labels map[string]string, known b
 // Reload makes Run read the directory at once, and take what it finds for intended: the ExtensionConfigs of an emptied
 // directory do not stay registered for a while.
 func (d *Source) Reload() { d.again.Notify() }
+
+// Policies returns the ExtensionPolicies with their verdicts, by name, and how many more there are than it lists.
+func (d *Source) Policies() (policies []status.Policy, missed int) { return d.policies.Listed() }
 
 // Warning says what is wrong with the directory; it is empty if all is well.
 func (d *Source) Warning() string {
@@ -349,6 +353,7 @@ func (d *Source) refresh(ctx context.Context, changed map[string]struct{}, first
 	for _, name := range slices.Sorted(maps.Keys(d.inventory.Policies)) {
 		policies = append(policies, *d.inventory.Policies[name].Policy)
 	}
+	d.policies.Refuse(d.inventory.Refused)
 	d.policies.Set(policies) // before the handlers that they are for
 	extensions := make([]extensionconfig.Extension, 0, len(d.inventory.Extensions))
 	for _, name := range slices.Sorted(maps.Keys(d.inventory.Extensions)) {

@@ -1,0 +1,57 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package command
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/hookgate/hookgate/internal/status"
+)
+
+// TestGetPolicies lists the policies in the status of a gateway in each format.
+func TestGetPolicies(t *testing.T) {
+	s := serveStatus(t, func() *status.Gateway {
+		g := gatewayStatus()
+		g.Policies = []status.Policy{
+			{Name: "first", Target: "acme/gate", Accepted: true, Reason: "Accepted", Message: "In effect"},
+			{Name: "typo", Reason: "Invalid", Message: "undefined field\x1b[2J"},
+		}
+		g.MissedPolicies = 3
+		return g
+	})
+	const more = "There are 3 more, which the gateway does not list.\n"
+	for format, want := range map[string][][]string{
+		"table": {
+			{"NAME", "TARGET", "ACCEPTED", "REASON", "MESSAGE"},
+			{"first", "acme/gate", "True", "Accepted", "In effect"},
+			{"typo", "-", "False", "Invalid", `undefined field\x1b[2J`},
+		},
+		"wide": {
+			{"NAME", "TARGET", "ACCEPTED", "REASON", "HANDLERS", "MESSAGE"},
+			{"first", "acme/gate", "True", "Accepted", "1", "In effect"},
+			{"typo", "-", "False", "Invalid", "0", `undefined field\x1b[2J`},
+		},
+		"name": {{"first"}, {"typo"}},
+	} {
+		got := hookgate(t, "", "get", "policies", "--diagnostics", s.URL, "-o", format)
+		if diff := cmp.Diff(want, columns(got.out)); diff != "" || got.code != exitDone || got.errOut != more {
+			t.Errorf("%s: exit status %d, %s; -want +got\n%s", format, got.code, got.errOut, diff)
+		}
+	}
+	got := hookgate(t, "", "get", "policies", "--diagnostics", s.URL, "-o", "yaml")
+	if !strings.Contains(got.out, "policies:\n  - name: first\n    target: acme/gate\n    accepted: true\n") {
+		t.Errorf("YAML: %s", got.out)
+	}
+
+	none := serveStatus(t, gatewayStatus)
+	for format, want := range map[string]string{"table": "", "json": "{\n  \"policies\": []\n}\n"} {
+		got := hookgate(t, "", "get", "policies", "--diagnostics", none.URL, "-o", format)
+		if got.out != want || got.errOut != none.URL+" has no policies.\n" || got.code != exitDone {
+			t.Errorf("without any, %s: %+v", format, got)
+		}
+	}
+}

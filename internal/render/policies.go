@@ -1,0 +1,46 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package render
+
+import (
+	"io"
+	"strconv"
+
+	"github.com/hookgate/hookgate/internal/status"
+	"github.com/hookgate/hookgate/internal/table"
+)
+
+// Policies writes a row for each ExtensionPolicy of a gateway. If wide, it counts the handlers that each is in effect
+// for, without those that have a policy of their own.
+func Policies(w io.Writer, g *status.Gateway, wide bool) error {
+	handlers := map[string]int{}
+	for i := range g.Extensions {
+		for j := range g.Extensions[i].Handlers {
+			handlers[g.Extensions[i].Handlers[j].Policy]++
+		}
+	}
+	t := table.New(w)
+	columns := []string{"NAME", "TARGET", "ACCEPTED", "REASON"}
+	if wide {
+		columns = append(columns, "HANDLERS")
+	}
+	t.Row(append(columns, "MESSAGE")...)
+	for i := range g.Policies {
+		p := &g.Policies[i]
+		row := []string{p.Name, p.Target, Accepted(p), p.Reason}
+		if wide {
+			row = append(row, strconv.Itoa(handlers[p.Name]))
+		}
+		t.Row(append(row, p.Message)...)
+	}
+	return t.Flush()
+}
+
+// Accepted returns the status of the condition Accepted of a policy.
+func Accepted(p *status.Policy) string {
+	if p.Accepted {
+		return "True"
+	}
+	return "False"
+}
