@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 
@@ -211,6 +212,7 @@ var texts = map[reflect.Type]bool{
 // object returns the type of what has one of several types of Go; dyn if they are different in JSON. Objects have the
 // members of all of them.
 func (p *provider) object(path string, versions ...reflect.Type) *types.Type {
+	versions = slices.Clone(versions)
 	var kind reflect.Kind
 	for i, v := range versions {
 		for v.Kind() == reflect.Pointer {
