@@ -42,7 +42,7 @@ func gatewayStatus() *status.Gateway {
 				FailurePolicy: "Ignore", Order: &order, Policy: "first", Conditional: true, Objects: "v1beta1",
 				Deprecated: "deprecated since v2; use v3", State: status.Down,
 				Calls: status.Calls{Total: 100, Failures: 7, P50: .0012, P99: 1.24}, Lost: []string{"spec.gone"},
-				Collision: `"gate" is the name of another`,
+				Collision: `"gate" is taken`,
 			}},
 			Failures: []status.Failure{{
 				At: *ago(time.Second), CallID: "CALL", Hook: "BeforeClusterUpgrade", Handler: "gate.acme", Outcome: "ignored",
@@ -184,7 +184,7 @@ func TestDescribe(t *testing.T) {
 		{"gate.acme", "BeforeClusterUpgrade", "Down", "10s", "Ignore", "5", "v1beta1", "first (conditional)", "100", "7", "1.2ms", "1.2s"},
 		nil,
 		{"HANDLER", "NOTE"},
-		{"gate.acme", `"gate" is the name of another`},
+		{"gate.acme", `"gate" is taken`},
 		{"gate.acme", "deprecated since v2; use v3"},
 		{"gate.acme", "conversion loses spec.gone"},
 		nil,

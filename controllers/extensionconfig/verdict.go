@@ -144,8 +144,8 @@ func (p *Policy) CheckConditions(types *policy.Types, handlers map[string]hook.G
 // maxCollisions is how many handlers a verdict names that are not offered under their own names.
 const maxCollisions = 8
 
-// JudgeNames returns the verdict on a policy that is in effect, with the reasons why handlers are not offered under their
-// own names.
+// JudgeNames returns the verdict on a policy that is in effect, with the reasons why handlers are not offered under
+// their own names.
 func (p *Policy) JudgeNames(collisions []string) Verdict {
 	return Verdict{
 		Reason: v1alpha1.NameCollisionReason,
