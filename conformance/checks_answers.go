@@ -83,7 +83,7 @@ var answerChecks = []Check{
 		ID: "answers.members", Level: Must,
 		Rule: "No member of an answer, that of Discovery included, has nearly the name of one that the hook has: " +
 			"retry_after_seconds means nothing, so that nobody waits.",
-		Source: hookTypes + "common_types.go, the tags of the members",
+		Source: hookTypes + "common_types.go, CommonRetryResponse",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			spell := func(_ *handler, x *exchange) string { return strings.Join(x.misspelt, "; ") }
 			eachBase(spell)(ctx, s, v)
