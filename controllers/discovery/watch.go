@@ -99,6 +99,9 @@ func (r *Reconciler) Watch(ctx context.Context, back func(extensionConfig string
 // look looks for one server.
 func (r *Reconciler) look(ctx context.Context, prober Prober, w *watched, back func(extensionConfig string)) {
 	was := w.gone.Load()
+	if !slices.ContainsFunc(w.names, r.isWatched) {
+		return // removed since the turn began: a probe would make its connections anew, and nothing would end them
+	}
 	observer, _ := r.observer.(ServerObserver)
 	// An idle connection does not prove that a server is back.
 	fresh := was || observer != nil && slices.ContainsFunc(w.names, observer.Gone)
@@ -115,6 +118,14 @@ func (r *Reconciler) look(ctx context.Context, prober Prober, w *watched, back f
 			back(name)
 		}
 	}
+}
+
+// isWatched reports whether the server of an ExtensionConfig is to be looked for.
+func (r *Reconciler) isWatched(extensionConfig string) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.states[extensionConfig]
+	return s != nil && s.wanted != nil && !s.unwatched
 }
 
 // servers returns the servers to look for, in the order of their addresses, with what is known of them.
