@@ -324,6 +324,18 @@ func (r *Reconciler) use(now, before *registry.ClientConfig) (unused bool) {
 	return true
 }
 
+// hold keeps the connections to a client, with the lock held, until release is called without it.
+func (r *Reconciler) hold(client *registry.ClientConfig) (release func()) {
+	r.use(client, nil)
+	return func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		if r.use(nil, client) {
+			r.retain()
+		}
+	}
+}
+
 // retain passes the clients that are in use to the discoverer, with the lock held, so that an older set never follows a
 // newer one.
 func (r *Reconciler) retain() {

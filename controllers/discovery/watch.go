@@ -99,9 +99,11 @@ func (r *Reconciler) Watch(ctx context.Context, back func(extensionConfig string
 // look looks for one server.
 func (r *Reconciler) look(ctx context.Context, prober Prober, w *watched, back func(extensionConfig string)) {
 	was := w.gone.Load()
-	if !slices.ContainsFunc(w.names, r.isWatched) {
-		return // removed since the turn began: a probe would make its connections anew, and nothing would end them
+	release, ok := r.holdWatched(w)
+	if !ok {
+		return // removed since the turn began
 	}
+	defer release()
 	observer, _ := r.observer.(ServerObserver)
 	// An idle connection does not prove that a server is back.
 	fresh := was || observer != nil && slices.ContainsFunc(w.names, observer.Gone)
@@ -120,12 +122,18 @@ func (r *Reconciler) look(ctx context.Context, prober Prober, w *watched, back f
 	}
 }
 
-// isWatched reports whether the server of an ExtensionConfig is to be looked for.
-func (r *Reconciler) isWatched(extensionConfig string) bool {
+// holdWatched keeps the connections of a server until release is called. It reports whether one of its ExtensionConfigs
+// is still to be looked for: a probe of another would make connections that nothing ends.
+func (r *Reconciler) holdWatched(w *watched) (release func(), ok bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	s := r.states[extensionConfig]
-	return s != nil && s.wanted != nil && !s.unwatched
+	if !slices.ContainsFunc(w.names, func(name string) bool {
+		s := r.states[name]
+		return s != nil && s.wanted != nil && !s.unwatched
+	}) {
+		return nil, false
+	}
+	return r.hold(&w.client), true
 }
 
 // servers returns the servers to look for, in the order of their addresses, with what is known of them.

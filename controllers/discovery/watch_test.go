@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
+	"slices"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -27,12 +29,22 @@ type servers struct {
 	probes map[string]int
 	fresh  int
 	seen   map[string]error // by ExtensionConfig
+	// connected are the clients that were probed since Retain was last called without them.
+	connected map[string]bool
 }
 
 func (s *servers) Discover(context.Context, registry.ClientConfig) (extension.Discovered, error) {
 	return extension.Discovered{}, nil
 }
-func (*servers) Retain([]registry.ClientConfig) {}
+
+func (s *servers) Retain(clients []registry.ClientConfig) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	maps.DeleteFunc(s.connected, func(url string, _ bool) bool {
+		return !slices.ContainsFunc(clients, func(c registry.ClientConfig) bool { return c.URL == url })
+	})
+}
+
 func (*servers) Discovery(Attempt)              {}
 
 func (s *servers) Probe(ctx context.Context, client registry.ClientConfig, fresh bool) (bool, error) {
@@ -49,6 +61,7 @@ func (s *servers) Probe(ctx context.Context, client registry.ClientConfig, fresh
 		case <-ctx.Done():
 		}
 		s.mu.Lock()
+		s.connected[client.URL] = true
 		return true, errors.New("no answer")
 	}
 	if s.gone[client.URL] {
@@ -80,7 +93,7 @@ func (s *servers) isGone(name string) bool {
 // watch watches n extensions, each at a server of its own, until the test ends.
 func watch(t *testing.T, n int) (*servers, *Reconciler, <-chan string) {
 	t.Helper()
-	s := &servers{gone: map[string]bool{}, probes: map[string]int{}, seen: map[string]error{}}
+	s := &servers{gone: map[string]bool{}, probes: map[string]int{}, seen: map[string]error{}, connected: map[string]bool{}}
 	r, err := NewReconciler(ReconcilerConfig{
 		Registry: registry.New(), Discoverer: s, Observer: s, Logger: slog.New(slog.DiscardHandler),
 	})
@@ -192,6 +205,25 @@ func TestWatchSharesServers(t *testing.T) {
 		defer s.mu.Unlock()
 		if len(s.probes) != 0 || len(back) != 0 {
 			t.Errorf("what is gone is still looked for: %v", s.probes)
+		}
+	})
+}
+
+// A probe that is under way while the last ExtensionConfig of its server is removed leaves no connection behind.
+func TestWatchLeavesNoConnections(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s, r, _ := watch(t, 2)
+		s.mu.Lock()
+		s.hangs = true
+		s.mu.Unlock()
+		time.Sleep(limits.ProbeInterval + limits.ProbeTimeout/2) // one of them is being probed
+		r.Remove("x0")
+		r.Remove("x1")
+		time.Sleep(2 * limits.ProbeTimeout)
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.probes["https://x0.example/hooks"]+s.probes["https://x1.example/hooks"] == 0 || len(s.connected) > 0 {
+			t.Errorf("probes %v, left connected %v", s.probes, s.connected)
 		}
 	})
 }

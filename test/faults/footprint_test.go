@@ -100,10 +100,6 @@ func (f *footprint) follow(next footprint) {
 	*f = next
 }
 
-// connectionGoroutines is how many goroutines a connection to the good extension has over gRPC. The gateway looks at the
-// extension every two seconds, so that the connection may be there or not.
-const connectionGoroutines = 2
-
 // liveSlack is the memory, in bytes, that may be in use besides a tenth: a call of discovery may be under way.
 const liveSlack = 1 << 20
 
@@ -115,8 +111,8 @@ func (f *footprint) left(after *footprint) []string {
 			left = append(left, fmt.Sprintf("%s: %d, before %d", what, after, before))
 		}
 	}
-	more("goroutines", int64(f.goroutines), int64(after.goroutines), connectionGoroutines)
-	more("descriptors", int64(f.descriptors), int64(after.descriptors), 1) // of that connection
+	more("goroutines", int64(f.goroutines), int64(after.goroutines), 0)
+	more("descriptors", int64(f.descriptors), int64(after.descriptors), 0)
 	more("files", int64(f.files), int64(after.files), 0)
 	more("KiB of the heap", f.live>>10, after.live>>10, (f.live/10+liveSlack)>>10)
 	more("KiB resident", f.resident>>10, after.resident>>10, f.resident/10>>10)
