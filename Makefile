@@ -96,8 +96,8 @@ SCALEFLAGS ?=
 BASELINE ?=
 
 # The folders that `make mutation` changes: all of the product, or `make mutation PACKAGES="gateway codec"`.
-PACKAGES ?= $(shell $(GO) list ./... | sed -n 's,^github.com/hookgate/hookgate/\([^/]*\).*,\1,p' | sort -u | grep -v -E '^(deploy|devcert|docs|examples|gen|proto|test)$$')
-NOT_MUTATED := hookgate/(deploy|devcert|docs|examples|gen|proto|test)(/|$$)|/(alloctest|discoverytest|yamltest)$$
+PACKAGES ?= $(shell $(GO) list ./... | sed -n 's,^github.com/hookgate/hookgate/\([^/]*\).*,\1,p' | sort -u | grep -v -E '^(deploy|docs|examples|gen|proto|test)$$')
+NOT_MUTATED := hookgate/(deploy|internal/devcert|docs|examples|gen|proto|test)(/|$$)|/(alloctest|discoverytest|yamltest)$$
 SAMPLE ?= 300
 SEED ?= 1
 
@@ -445,7 +445,7 @@ generate: $(BUF) ## Regenerate gen/, deploy/crd/, the dashboard, proto/testdata/
 	@$(BUF) generate --template examples/own-hooks/buf.gen.yaml
 	@$(GO) -C tools/openapi run . $(CURDIR)
 	@$(TOOL) controller-gen object:headerFile=api/boilerplate.go.txt crd paths=./api/v1alpha1/... output:crd:dir=deploy/crd
-	@$(TOOL) controller-gen object:headerFile=api/boilerplate.go.txt crd paths=./api/infrastructure/... output:crd:dir=deploy/crd/infrastructure
+	@$(TOOL) controller-gen object:headerFile=api/boilerplate.go.txt crd paths=./provider/v1alpha1/... output:crd:dir=deploy/crd/infrastructure
 	@$(GO) run ./docs/generate docs
 	@$(GO) run ./test/vectors proto/testdata
 	@$(GO) -C tools/monitoring run . >deploy/monitoring/dashboard.json

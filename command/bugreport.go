@@ -25,7 +25,7 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
-	"github.com/hookgate/hookgate/controllers/source/cluster"
+	"github.com/hookgate/hookgate/controllers"
 	"github.com/hookgate/hookgate/internal/bugreport"
 	"github.com/hookgate/hookgate/internal/render"
 	"github.com/hookgate/hookgate/internal/status"
@@ -168,11 +168,11 @@ func (o *bugReportOptions) collectCluster(ctx context.Context, report *bugreport
 		return err
 	}
 	for name, kind := range map[string]schema.GroupVersionResource{
-		"extensionconfigs." + cluster.ClusterAPIGroup: {
-			Group: cluster.ClusterAPIGroup, Version: runtimev1.GroupVersion.Version, Resource: "extensionconfigs",
+		"extensionconfigs." + controllers.ClusterAPIGroup: {
+			Group: controllers.ClusterAPIGroup, Version: runtimev1.GroupVersion.Version, Resource: "extensionconfigs",
 		},
-		"extensionconfigs." + cluster.HookgateGroup: {
-			Group: cluster.HookgateGroup, Version: runtimev1.GroupVersion.Version, Resource: "extensionconfigs",
+		"extensionconfigs." + controllers.HookgateGroup: {
+			Group: controllers.HookgateGroup, Version: runtimev1.GroupVersion.Version, Resource: "extensionconfigs",
 		},
 		"extensionpolicies": v1alpha1.GroupVersion.WithResource("extensionpolicies"),
 	} {

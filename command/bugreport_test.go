@@ -15,7 +15,7 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/hookgate/hookgate/devcert"
+	"github.com/hookgate/hookgate/internal/devcert"
 	"github.com/hookgate/hookgate/internal/tunnel/tunneltest"
 )
 

@@ -13,8 +13,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/gateway/auth"
-	"github.com/hookgate/hookgate/gateway/auth/tokenreview"
+	"github.com/hookgate/hookgate/internal/auth"
+	"github.com/hookgate/hookgate/internal/auth/tokenreview"
 	"github.com/hookgate/hookgate/internal/certs"
 	"github.com/hookgate/hookgate/internal/limits"
 )

@@ -20,9 +20,9 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/internal/client"
+	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/endpoint"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/text"

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookgate/hookgate/devcert"
+	"github.com/hookgate/hookgate/internal/devcert"
 )
 
 // discover calls Discovery with the flags and checks how it fails.

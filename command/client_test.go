@@ -30,10 +30,10 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/codec"
-	"github.com/hookgate/hookgate/devcert"
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/codec"
+	"github.com/hookgate/hookgate/internal/devcert"
 )
 
 // run is the whole program.

@@ -17,12 +17,12 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/controllers/discovery"
-	"github.com/hookgate/hookgate/controllers/extensionconfig"
-	"github.com/hookgate/hookgate/controllers/source/cluster"
-	"github.com/hookgate/hookgate/controllers/source/directory"
-	"github.com/hookgate/hookgate/controllers/source/sidecar"
-	"github.com/hookgate/hookgate/convert"
+	"github.com/hookgate/hookgate/controllers"
+	"github.com/hookgate/hookgate/internal/convert"
+	"github.com/hookgate/hookgate/internal/discovery"
+	"github.com/hookgate/hookgate/internal/extensionconfig"
+	"github.com/hookgate/hookgate/internal/source/directory"
+	"github.com/hookgate/hookgate/internal/source/sidecar"
 	"github.com/hookgate/hookgate/internal/via"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -80,8 +80,8 @@ func (o *leaderElectionOptions) addFlags(f *pflag.FlagSet, usage string) {
 func (o *clusterOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.kubeconfig, "kubeconfig", "",
 		"kubeconfig of the cluster with the ExtensionConfigs; not needed in a Pod")
-	f.StringVar(&o.group, "extension-config-group", cluster.ClusterAPIGroup,
-		"API group of the ExtensionConfigs: "+cluster.ClusterAPIGroup+", or "+cluster.HookgateGroup+" for those that "+
+	f.StringVar(&o.group, "extension-config-group", controllers.ClusterAPIGroup,
+		"API group of the ExtensionConfigs: "+controllers.ClusterAPIGroup+", or "+controllers.HookgateGroup+" for those that "+
 			"Cluster API core must not call")
 	f.BoolVar(&o.readOnly, "read-only", false,
 		"serve what another program, such as Cluster API core, has discovered, and write nothing to the cluster")
@@ -89,7 +89,7 @@ func (o *clusterOptions) addFlags(f *pflag.FlagSet) {
 		"the only namespace whose Secrets and EndpointSlices are watched; all by default")
 	f.StringVar(&o.watchFilter, "watch-filter", "",
 		"watch only ExtensionConfigs whose label cluster.x-k8s.io/watch-filter has this value")
-	f.IntVar(&o.concurrency, "extensionconfig-concurrency", cluster.DefaultConcurrency,
+	f.IntVar(&o.concurrency, "extensionconfig-concurrency", controllers.DefaultConcurrency,
 		"how many ExtensionConfigs are reconciled at the same time")
 	f.Float32Var(&o.qps, "kube-api-qps", 100, "how many requests per second to the API server")
 	f.IntVar(&o.burst, "kube-api-burst", 200, "how many requests to the API server in a burst")
@@ -104,9 +104,9 @@ func (o *clusterOptions) addFlags(f *pflag.FlagSet) {
 func inCluster() bool { return os.Getenv("KUBERNETES_SERVICE_HOST") != "" }
 
 func (o *clusterOptions) check() error {
-	if o.group != cluster.ClusterAPIGroup && o.group != cluster.HookgateGroup {
+	if o.group != controllers.ClusterAPIGroup && o.group != controllers.HookgateGroup {
 		return usagef("--extension-config-group: want %s or %s, got %q",
-			cluster.ClusterAPIGroup, cluster.HookgateGroup, o.group)
+			controllers.ClusterAPIGroup, controllers.HookgateGroup, o.group)
 	}
 	if o.concurrency <= 0 {
 		return usagef("--extensionconfig-concurrency: want more than 0, got %d", o.concurrency)
@@ -181,16 +181,16 @@ func (o *serveOptions) ownID(at connection) string {
 }
 
 // newSource returns the source for the ExtensionConfigs of the cluster.
-func (o *clusterOptions) newSource(at connection, c cluster.Config) (source, error) {
+func (o *clusterOptions) newSource(at connection, c controllers.Config) (source, error) {
 	c.REST, c.Own = at.rest, at.own
 	c.Group, c.ReadOnly, c.Namespace, c.WatchFilter, c.Concurrency = o.group, o.readOnly, o.namespace,
 		o.watchFilter, o.concurrency
-	c.LeaderElection = cluster.LeaderElection{
+	c.LeaderElection = controllers.LeaderElection{
 		Enabled: o.leaderElection.enabled, Namespace: at.namespace, Name: leaseName(o.group, o.watchFilter),
 		LeaseDuration: o.leaderElection.leaseDuration, RenewDeadline: o.leaderElection.renewDeadline,
 		RetryPeriod: o.leaderElection.retryPeriod,
 	}
-	found, err := cluster.New(c)
+	found, err := controllers.New(c)
 	if err != nil {
 		return nil, usageError{err}
 	}
@@ -221,8 +221,8 @@ func (o *serveOptions) newRegistry(hooks *catalog.Catalog) *registry.Registry {
 
 // newSource returns the source of registrations that the flags name.
 func (o *serveOptions) newSource(
-	at connection, hooks *catalog.Catalog, reg *registry.Registry, d discovery.Discoverer, endpoints *cluster.Endpoints,
-	references *convert.References, losses *convert.Losses, observer directory.Observer, circuits cluster.Circuits,
+	at connection, hooks *catalog.Catalog, reg *registry.Registry, d discovery.Discoverer, endpoints *controllers.Endpoints,
+	references *convert.References, losses *convert.Losses, observer directory.Observer, circuits controllers.Circuits,
 	logger *slog.Logger,
 ) (source, error) {
 	switch {
@@ -237,7 +237,7 @@ func (o *serveOptions) newSource(
 			Logger: logger, Resync: o.resync, Observer: observer,
 		})
 	default:
-		return o.cluster.newSource(at, cluster.Config{
+		return o.cluster.newSource(at, controllers.Config{
 			Catalog: hooks, Registry: reg, Discoverer: d, Endpoints: endpoints, References: references, Losses: losses,
 			Logger: logger, Resync: o.resync, Observer: observer, Circuits: circuits,
 		})

@@ -14,8 +14,8 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/conformance"
+	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/status"
 )
 

@@ -18,10 +18,10 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/hookgate/hookgate/controllers/source/cluster"
-	"github.com/hookgate/hookgate/controllers/survey"
+	"github.com/hookgate/hookgate/controllers"
 	"github.com/hookgate/hookgate/internal/render"
 	"github.com/hookgate/hookgate/internal/status"
+	"github.com/hookgate/hookgate/internal/survey"
 	"github.com/hookgate/hookgate/internal/table"
 	"github.com/hookgate/hookgate/internal/text"
 )
@@ -80,8 +80,8 @@ func newGetExtensionsCommand() *cobra.Command {
 	}
 	cmd.ValidArgsFunction = completeStatus(&o.statusOptions, extensionNames)
 	f := o.addFlags(cmd)
-	f.StringVar(&o.group, "extension-config-group", cluster.ClusterAPIGroup,
-		"API group of the ExtensionConfigs: "+cluster.ClusterAPIGroup+" or "+cluster.HookgateGroup)
+	f.StringVar(&o.group, "extension-config-group", controllers.ClusterAPIGroup,
+		"API group of the ExtensionConfigs: "+controllers.ClusterAPIGroup+" or "+controllers.HookgateGroup)
 	f.StringVar(&o.watchFilter, "watch-filter", "",
 		"list only ExtensionConfigs whose label cluster.x-k8s.io/watch-filter has this value")
 	f.StringVarP(&o.output, "output", "o", formatTable,
@@ -98,9 +98,9 @@ func (o *extensionsOptions) run(cmd *cobra.Command) error {
 	case o.gateway.ofCluster() && o.gateway.name == "" && changed("diagnostics"):
 		return usagef("--kubeconfig or --context, and --diagnostics: extensions are listed from a cluster or from a " +
 			"gateway; leave one of them out, or say --gateway")
-	case o.group != cluster.ClusterAPIGroup && o.group != cluster.HookgateGroup:
+	case o.group != controllers.ClusterAPIGroup && o.group != controllers.HookgateGroup:
 		return usagef("--extension-config-group: want %s or %s, got %q",
-			cluster.ClusterAPIGroup, cluster.HookgateGroup, o.group)
+			controllers.ClusterAPIGroup, controllers.HookgateGroup, o.group)
 	case o.timeout <= 0:
 		return usagef("--timeout: want more than 0, got %s", o.timeout)
 	case !fromGateway && (o.output != formatTable || o.watch):

@@ -11,8 +11,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/gateway"
+	"github.com/hookgate/hookgate/internal/codec"
 )
 
 // Mistakes in the flags of hookgate infrastructure end it before it calls anything, with a text that names the flag.

@@ -13,7 +13,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/gateway/auth"
+	"github.com/hookgate/hookgate/internal/auth"
 	"github.com/hookgate/hookgate/internal/certs"
 	"github.com/hookgate/hookgate/internal/connect"
 )

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/controllers/manifest"
+	"github.com/hookgate/hookgate/internal/manifest"
 	"github.com/hookgate/hookgate/internal/text"
 )
 

@@ -17,15 +17,15 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/codec"
-	"github.com/hookgate/hookgate/controllers/source/cluster"
-	"github.com/hookgate/hookgate/controllers/survey"
-	"github.com/hookgate/hookgate/convert"
-	"github.com/hookgate/hookgate/extension"
+	"github.com/hookgate/hookgate/controllers"
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/hookversion"
+	"github.com/hookgate/hookgate/internal/codec"
+	"github.com/hookgate/hookgate/internal/convert"
+	"github.com/hookgate/hookgate/internal/extension"
+	"github.com/hookgate/hookgate/internal/preflight"
+	"github.com/hookgate/hookgate/internal/survey"
 	"github.com/hookgate/hookgate/internal/text"
-	"github.com/hookgate/hookgate/preflight"
 )
 
 // preflightOptions are the flags of hookgate preflight. Those that hookgate serve has, too, have its names.
@@ -78,7 +78,7 @@ func newPreflightCommand(hooks *catalog.Catalog, versions *hookversion.Converter
 		"ask the extensions of --extension-configs for their handlers instead of reading status.handlers")
 	o.kube.addFlags(f)
 	f.StringVar(&o.group, "extension-config-group", "",
-		"API group of the ExtensionConfigs: "+cluster.ClusterAPIGroup+" or "+cluster.HookgateGroup+"; by default both")
+		"API group of the ExtensionConfigs: "+controllers.ClusterAPIGroup+" or "+controllers.HookgateGroup+"; by default both")
 	f.StringVar(&o.watchFilter, "watch-filter", "",
 		"judge only ExtensionConfigs whose label cluster.x-k8s.io/watch-filter has this value")
 	f.StringVarP(&o.output, "output", "o", formatTable,
@@ -130,9 +130,9 @@ func (o *preflightOptions) check(hooks *catalog.Catalog) (preflight.Target, erro
 			"--extension-config-group and --watch-filter")
 	case o.discover && o.extensionConfigs == "":
 		return t, usagef("--discover: in a cluster, the gateway discovers extensions; use it with --extension-configs")
-	case o.group != "" && o.group != cluster.ClusterAPIGroup && o.group != cluster.HookgateGroup:
+	case o.group != "" && o.group != controllers.ClusterAPIGroup && o.group != controllers.HookgateGroup:
 		return t, usagef("--extension-config-group: want %s or %s, got %q",
-			cluster.ClusterAPIGroup, cluster.HookgateGroup, o.group)
+			controllers.ClusterAPIGroup, controllers.HookgateGroup, o.group)
 	case !slices.Contains([]string{formatTable, formatJSON, formatSARIF, formatPolicies}, o.output):
 		return t, usagef("--output %q: want table, json, sarif or policies", o.output)
 	case !slices.Contains([]preflight.Level{preflight.Break, preflight.Degrade, preflight.Warn},
@@ -224,7 +224,7 @@ func (o *preflightOptions) nothing() string {
 		return fmt.Sprintf("%s has no ExtensionConfig", o.extensionConfigs)
 	}
 	where := "the cluster has no ExtensionConfig in " +
-		cmp.Or(o.group, cluster.ClusterAPIGroup+" and in "+cluster.HookgateGroup)
+		cmp.Or(o.group, controllers.ClusterAPIGroup+" and in "+controllers.HookgateGroup)
 	if o.watchFilter != "" {
 		where += fmt.Sprintf(" with the label %s=%s", clusterv1.WatchLabel, o.watchFilter)
 	}
@@ -274,7 +274,7 @@ func (o *preflightOptions) openCluster() (*survey.Cluster, error) {
 	}
 	groups := []string{o.group}
 	if o.group == "" {
-		groups = []string{cluster.ClusterAPIGroup, cluster.HookgateGroup}
+		groups = []string{controllers.ClusterAPIGroup, controllers.HookgateGroup}
 	}
 	return survey.NewCluster(config, o.watchFilter, groups...)
 }

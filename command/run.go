@@ -23,14 +23,14 @@ import (
 	ctrllog "sigs.k8s.io/controller-runtime/pkg/log"
 
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/codec"
-	"github.com/hookgate/hookgate/controllers/discovery"
-	"github.com/hookgate/hookgate/controllers/source/cluster"
-	"github.com/hookgate/hookgate/convert"
-	"github.com/hookgate/hookgate/extension"
+	"github.com/hookgate/hookgate/controllers"
 	"github.com/hookgate/hookgate/gateway"
-	"github.com/hookgate/hookgate/gateway/auth"
+	"github.com/hookgate/hookgate/internal/auth"
 	"github.com/hookgate/hookgate/internal/budget"
+	"github.com/hookgate/hookgate/internal/codec"
+	"github.com/hookgate/hookgate/internal/convert"
+	"github.com/hookgate/hookgate/internal/discovery"
+	"github.com/hookgate/hookgate/internal/extension"
 	"github.com/hookgate/hookgate/internal/logs"
 	"github.com/hookgate/hookgate/internal/memory"
 	"github.com/hookgate/hookgate/internal/status"
@@ -72,7 +72,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	extensions := gateway.NewExtensions(reg)
 	calls := o.memory.budget(logger)
 	metrics.ObserveMemory(calls)
-	endpoints := cluster.NewEndpoints()
+	endpoints := controllers.NewEndpoints()
 	self := o.ownID(in.cluster)
 	transports := extension.NewProtocols(extension.Config{
 		Catalog: hooks, Codec: mandated, MaxBytes: gateway.MaxBodyBytes, Memory: calls,

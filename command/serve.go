@@ -9,11 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/controllers/source/sidecar"
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/hookversion"
+	"github.com/hookgate/hookgate/internal/openapi"
+	"github.com/hookgate/hookgate/internal/source/sidecar"
 	"github.com/hookgate/hookgate/internal/via"
-	"github.com/hookgate/hookgate/openapi"
 )
 
 // serveOptions are the flags of hookgate serve.

@@ -16,7 +16,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"github.com/hookgate/hookgate/preflight"
+	"github.com/hookgate/hookgate/internal/preflight"
 )
 
 const upgradingPage = "../docs/upgrading.md"

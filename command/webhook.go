@@ -17,10 +17,10 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/controllers/extensionconfig"
-	"github.com/hookgate/hookgate/controllers/webhook"
 	"github.com/hookgate/hookgate/internal/certs"
+	"github.com/hookgate/hookgate/internal/extensionconfig"
 	"github.com/hookgate/hookgate/internal/sideserver"
+	"github.com/hookgate/hookgate/internal/webhook"
 )
 
 // webhookOptions are the flags about the webhooks that the API server calls. Cluster API's managers have them, too.

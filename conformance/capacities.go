@@ -10,8 +10,8 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/hookgate/hookgate/controllers/infrastructure/parameters"
 	infrastructurev1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
+	"github.com/hookgate/hookgate/internal/infrastructure/parameters"
 )
 
 // capacities returns what the extension announces about the capacity of machines. If it announces nothing, or nothing

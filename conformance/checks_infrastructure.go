@@ -10,10 +10,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/util/validation"
 
-	"github.com/hookgate/hookgate/controllers/infrastructure/capacity"
-	"github.com/hookgate/hookgate/controllers/infrastructure/parameters"
 	infrastructurev1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/infrastructure/capacity"
+	"github.com/hookgate/hookgate/internal/infrastructure/parameters"
 	"github.com/hookgate/hookgate/internal/limits"
 )
 

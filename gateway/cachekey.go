@@ -10,9 +10,9 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/hookgate/hookgate/extension"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/internal/answercache"
+	"github.com/hookgate/hookgate/internal/extension"
 )
 
 // cacheKey identifies the content of a request to a handler. Cluster API gives the items of GeneratePatches new UIDs

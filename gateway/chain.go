@@ -6,9 +6,9 @@ package gateway
 import (
 	"slices"
 
-	"github.com/hookgate/hookgate/convert"
-	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/hookversion"
+	"github.com/hookgate/hookgate/internal/convert"
+	"github.com/hookgate/hookgate/internal/extension"
 )
 
 // chain returns the Caller through which every call to a handler passes, outermost link first. A new concern is one
@@ -29,7 +29,7 @@ func chain(
 		circuitBreaker(extensions, observer),
 		deadline,
 		admit,
-		hookversion.Link(versions),
+		convertVersions(versions),
 		convertObjects(objects),
 	)
 }

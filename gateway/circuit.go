@@ -8,9 +8,9 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/circuit"
+	"github.com/hookgate/hookgate/internal/extension"
 	"github.com/hookgate/hookgate/registry"
 )
 

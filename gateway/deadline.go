@@ -8,8 +8,8 @@ import (
 	"errors"
 	"time"
 
-	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/extension"
 	"github.com/hookgate/hookgate/internal/limits"
 )
 

@@ -8,8 +8,8 @@ import (
 	"fmt"
 
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/extension"
 )
 
 // failurePolicy hides the errors of handlers that are registered with the policy Ignore, if they are of a kind that can

@@ -11,8 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus/testutil"
 
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/controllers/discovery"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/discovery"
 	"github.com/hookgate/hookgate/registry"
 )
 

@@ -13,10 +13,10 @@ import (
 	"go.opentelemetry.io/otel/propagation"
 
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/body"
 	"github.com/hookgate/hookgate/internal/budget"
+	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/via"
 )
 

@@ -15,8 +15,8 @@ import (
 	"google.golang.org/grpc/peer"
 
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/gateway/auth"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/auth"
 )
 
 // Gate decides who may call which hooks. It must be safe for concurrent use.

@@ -29,13 +29,13 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/devcert"
-	"github.com/hookgate/hookgate/gateway/auth"
-	"github.com/hookgate/hookgate/gateway/auth/tokenreview"
-	"github.com/hookgate/hookgate/gateway/auth/tokenreview/tokenreviewtest"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/auth"
+	"github.com/hookgate/hookgate/internal/auth/tokenreview"
+	"github.com/hookgate/hookgate/internal/auth/tokenreview/tokenreviewtest"
 	"github.com/hookgate/hookgate/internal/certs"
+	"github.com/hookgate/hookgate/internal/devcert"
 	"github.com/hookgate/hookgate/internal/limits"
 )
 

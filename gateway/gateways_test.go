@@ -14,11 +14,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookgate/hookgate/convert"
-	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/circuit"
-	"github.com/hookgate/hookgate/policy"
+	"github.com/hookgate/hookgate/internal/convert"
+	"github.com/hookgate/hookgate/internal/extension"
+	"github.com/hookgate/hookgate/internal/policy"
 	"github.com/hookgate/hookgate/registry"
 )
 

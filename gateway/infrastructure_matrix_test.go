@@ -25,11 +25,11 @@ import (
 	"google.golang.org/protobuf/testing/protocmp"
 
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/convert"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	infrastructurev1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/policy"
+	"github.com/hookgate/hookgate/internal/convert"
+	"github.com/hookgate/hookgate/internal/policy"
 	golden "github.com/hookgate/hookgate/proto"
 	"github.com/hookgate/hookgate/registry"
 )

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookgate/hookgate/codec"
-	"github.com/hookgate/hookgate/extension"
 	infrastructurev1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/codec"
+	"github.com/hookgate/hookgate/internal/extension"
 	"github.com/hookgate/hookgate/internal/status"
 	"github.com/hookgate/hookgate/registry"
 )

@@ -13,12 +13,12 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/hookversion"
 	"github.com/hookgate/hookgate/internal/budget"
+	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/limits"
-	"github.com/hookgate/hookgate/policy"
+	"github.com/hookgate/hookgate/internal/policy"
 )
 
 // Namespaces returns the labels of namespaces. Implementations are safe for concurrent use and do not block, because

@@ -6,8 +6,8 @@ package gateway
 import (
 	"context"
 
-	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/internal/budget"
+	"github.com/hookgate/hookgate/internal/extension"
 )
 
 const (

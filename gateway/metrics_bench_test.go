@@ -15,8 +15,8 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/convert"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/convert"
 	"github.com/hookgate/hookgate/registry"
 )
 

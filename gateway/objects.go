@@ -9,9 +9,9 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/hookgate/hookgate/convert"
-	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/internal/budget"
+	"github.com/hookgate/hookgate/internal/convert"
+	"github.com/hookgate/hookgate/internal/extension"
 )
 
 // convertObjects converts the Cluster API objects in requests to the version that the handler understands, and what

@@ -13,10 +13,10 @@ import (
 	otelcodes "go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
 
-	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/activity"
 	"github.com/hookgate/hookgate/internal/circuit"
+	"github.com/hookgate/hookgate/internal/extension"
 )
 
 // The outcomes of a call to a handler.

@@ -16,12 +16,12 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/convert"
-	"github.com/hookgate/hookgate/gateway/auth"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/hookversion"
 	"github.com/hookgate/hookgate/internal/activity"
+	"github.com/hookgate/hookgate/internal/auth"
 	"github.com/hookgate/hookgate/internal/budget"
+	"github.com/hookgate/hookgate/internal/convert"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/text"
 )

@@ -6,7 +6,7 @@ package gateway
 import (
 	"context"
 
-	"github.com/hookgate/hookgate/extension"
+	"github.com/hookgate/hookgate/internal/extension"
 )
 
 // policyError fails the calls to handlers whose ExtensionPolicy could not be evaluated. It is inside the observer and

@@ -18,10 +18,10 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 	"google.golang.org/grpc"
 
-	"github.com/hookgate/hookgate/codec"
-	"github.com/hookgate/hookgate/convert"
-	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/codec"
+	"github.com/hookgate/hookgate/internal/convert"
+	"github.com/hookgate/hookgate/internal/extension"
 	"github.com/hookgate/hookgate/registry"
 )
 

@@ -13,9 +13,9 @@ import (
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/policy"
 	"github.com/hookgate/hookgate/internal/render"
 	"github.com/hookgate/hookgate/internal/status"
-	"github.com/hookgate/hookgate/policy"
 	"github.com/hookgate/hookgate/registry"
 )
 

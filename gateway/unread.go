@@ -5,7 +5,7 @@ package gateway
 
 import (
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/convert"
+	"github.com/hookgate/hookgate/internal/convert"
 	"github.com/hookgate/hookgate/registry"
 )
 

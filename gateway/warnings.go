@@ -7,7 +7,7 @@ import (
 	"context"
 
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/extension"
+	"github.com/hookgate/hookgate/internal/extension"
 )
 
 // WarningHeader carries the warnings of a call in its answer: over REST one header each, over gRPC a trailer.

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/policy"
+	"github.com/hookgate/hookgate/internal/policy"
 )
 
 // Offered returns the name under which a handler is offered to callers that name it: its label or, if the policy for

@@ -7,7 +7,7 @@ import (
 	"maps"
 
 	"github.com/hookgate/hookgate/internal/limits"
-	"github.com/hookgate/hookgate/policy"
+	"github.com/hookgate/hookgate/internal/policy"
 )
 
 // Policies holds the operator's policies for the handlers of one ExtensionConfig. What the policy of one handler does

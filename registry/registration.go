@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/policy"
+	"github.com/hookgate/hookgate/internal/policy"
 )
 
 // Registration is one ExtensionConfig in the form that the gateway needs. In a Snapshot it is immutable.

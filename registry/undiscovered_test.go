@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/policy"
+	"github.com/hookgate/hookgate/internal/policy"
 )
 
 // awaited lists what a snapshot does not know.

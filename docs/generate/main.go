@@ -16,9 +16,9 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/conformance"
-	"github.com/hookgate/hookgate/controllers/infrastructure"
-	"github.com/hookgate/hookgate/convert"
 	"github.com/hookgate/hookgate/gateway"
+	"github.com/hookgate/hookgate/internal/convert"
+	"github.com/hookgate/hookgate/provider"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -55,7 +55,7 @@ func main() {
 // metrics documents the metrics of the gateway, and those of the controllers.
 func metrics(w io.Writer) error {
 	return errors.Join(gateway.NewMetrics(prometheus.NewRegistry(), registry.New(), catalog.New(), "").Document(w),
-		infrastructure.DocumentMetrics(w))
+		provider.DocumentMetrics(w))
 }
 
 // fill replaces what stands between the marks <!-- NAME --> and <!-- /NAME --> of a page. The rest of it is written by hand.

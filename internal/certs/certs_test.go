@@ -23,7 +23,7 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/hookgate/hookgate/devcert"
+	"github.com/hookgate/hookgate/internal/devcert"
 )
 
 var quiet = slog.New(slog.DiscardHandler)

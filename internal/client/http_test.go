@@ -11,8 +11,8 @@ import (
 	"time"
 
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/endpoint"
 )
 

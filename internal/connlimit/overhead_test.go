@@ -18,7 +18,7 @@ import (
 
 	"golang.org/x/net/http2"
 
-	"github.com/hookgate/hookgate/devcert"
+	"github.com/hookgate/hookgate/internal/devcert"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/overhead"
 )

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookgate/hookgate/devcert"
+	"github.com/hookgate/hookgate/internal/devcert"
 )
 
 // TestServerAnswersWhatWasAsked: requests that arrived before the shutdown are answered.

@@ -25,9 +25,9 @@ import (
 	"sigs.k8s.io/cluster-api/core/webhooks/conversion"
 	conversionutil "sigs.k8s.io/cluster-api/util/conversion"
 
-	"github.com/hookgate/hookgate/convert"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	infrastructurev1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
+	"github.com/hookgate/hookgate/internal/convert"
 	"github.com/hookgate/hookgate/test/conversion/random"
 )
 

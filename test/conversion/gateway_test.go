@@ -19,8 +19,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookgate/hookgate/convert"
-	"github.com/hookgate/hookgate/devcert"
+	"github.com/hookgate/hookgate/internal/convert"
+	"github.com/hookgate/hookgate/internal/devcert"
 	"github.com/hookgate/hookgate/test/conversion/random"
 	"github.com/hookgate/hookgate/test/process"
 )

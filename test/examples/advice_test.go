@@ -24,8 +24,8 @@ import (
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
-	"github.com/hookgate/hookgate/devcert"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/internal/devcert"
 	"github.com/hookgate/hookgate/test/process"
 )
 

@@ -26,13 +26,13 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/codec"
-	"github.com/hookgate/hookgate/convert"
-	"github.com/hookgate/hookgate/devcert"
-	"github.com/hookgate/hookgate/extension"
 	"github.com/hookgate/hookgate/gateway"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/codec"
+	"github.com/hookgate/hookgate/internal/convert"
+	"github.com/hookgate/hookgate/internal/devcert"
+	"github.com/hookgate/hookgate/internal/extension"
 	"github.com/hookgate/hookgate/registry"
 )
 

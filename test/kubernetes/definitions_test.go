@@ -18,9 +18,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
-	infrav1 "github.com/hookgate/hookgate/api/infrastructure/v1alpha1"
-	"github.com/hookgate/hookgate/controllers/source/cluster"
-	"github.com/hookgate/hookgate/convert"
+	"github.com/hookgate/hookgate/controllers"
+	"github.com/hookgate/hookgate/internal/convert"
+	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
 )
 
 const providerGroup = "infrastructure.cluster.x-k8s.io"
@@ -72,7 +72,7 @@ func TestDefinitions(t *testing.T) {
 	create(t, c, before)
 	references := map[string]*convert.References{"leader": convert.NewReferences(), "reader": convert.NewReferences()}
 	for name, known := range references {
-		r := start(t, func(c *cluster.Config) { c.References, c.ReadOnly = known, name == "reader" })
+		r := start(t, func(c *controllers.Config) { c.References, c.ReadOnly = known, name == "reader" })
 		r.ready(t)
 		if got := versionOf(known, "AcmeCluster"); got != "v1" {
 			t.Errorf("%s: when it is ready, the version is %s, want v1", name, got)
@@ -143,7 +143,7 @@ func TestDefinitionsAreWaitedFor(t *testing.T) {
 	create(t, c, definition("AwaitedCluster", map[string]string{"cluster.x-k8s.io/v1beta2": "v1"}))
 	references := convert.NewReferences()
 	h := held{waiting: make(chan struct{}), once: &sync.Once{}, release: make(chan struct{})}
-	r := start(t, func(c *cluster.Config) {
+	r := start(t, func(c *controllers.Config) {
 		c.References = references
 		c.REST.Wrap(func(next http.RoundTripper) http.RoundTripper { h.next = next; return h })
 	})
@@ -187,7 +187,7 @@ func TestDefinitionsThatMayNotBeRead(t *testing.T) {
 			Verbs: []string{"create", "patch"}})
 	for _, readOnly := range []bool{true, false} {
 		references := convert.NewReferences()
-		r := start(t, func(s *cluster.Config) {
+		r := start(t, func(s *controllers.Config) {
 			s.REST, s.References, s.ReadOnly = rest.CopyConfig(added.Config()), references, readOnly
 		})
 		r.ready(t)

@@ -20,10 +20,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
-	"github.com/hookgate/hookgate/codec"
-	"github.com/hookgate/hookgate/controllers/source/cluster"
-	"github.com/hookgate/hookgate/convert"
-	"github.com/hookgate/hookgate/extension"
+	"github.com/hookgate/hookgate/controllers"
+	"github.com/hookgate/hookgate/internal/codec"
+	"github.com/hookgate/hookgate/internal/convert"
+	"github.com/hookgate/hookgate/internal/extension"
 	"github.com/hookgate/hookgate/test/hookversions"
 )
 
@@ -53,8 +53,8 @@ func TestDeprecatedHookVersions(t *testing.T) {
 	}))
 	t.Cleanup(server.Close)
 	losses := convert.NewLosses(nil)
-	with := func(losses *convert.Losses) func(*cluster.Config) {
-		return func(c *cluster.Config) {
+	with := func(losses *convert.Losses) func(*controllers.Config) {
+		return func(c *controllers.Config) {
 			transports := extension.NewProtocols(extension.Config{Catalog: hooks, Codec: codec.New(hooks),
 				LookupHost: lookup})
 			t.Cleanup(transports.Close)

@@ -24,10 +24,10 @@ import (
 	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
-	"github.com/hookgate/hookgate/controllers/discovery"
-	"github.com/hookgate/hookgate/controllers/extensionconfig"
-	"github.com/hookgate/hookgate/controllers/source/cluster"
-	"github.com/hookgate/hookgate/extension"
+	"github.com/hookgate/hookgate/controllers"
+	"github.com/hookgate/hookgate/internal/discovery"
+	"github.com/hookgate/hookgate/internal/extension"
+	"github.com/hookgate/hookgate/internal/extensionconfig"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -201,7 +201,7 @@ func TestSecretsThatCannotBeUsed(t *testing.T) {
 			want:      "annotation runtime.cluster.x-k8s.io/inject-ca-from-secret: Secret kube-system/unusable is not in namespace default, the only one that this gateway may read (--namespace)",
 		},
 	}
-	r := start(t, func(c *cluster.Config) { c.Namespace = metav1.NamespaceDefault })
+	r := start(t, func(c *controllers.Config) { c.Namespace = metav1.NamespaceDefault })
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			x := newExtension(t, "a")
@@ -271,7 +271,7 @@ func TestConfigsThatAreWrong(t *testing.T) {
 			want:   "spec.clientConfig.caBundle",
 		},
 	}
-	r := start(t, func(c *cluster.Config) { c.Own = ownAddresses(t, "gateway.gateway-system.svc") })
+	r := start(t, func(c *controllers.Config) { c.Own = ownAddresses(t, "gateway.gateway-system.svc") })
 	for name, tc := range cases {
 		t.Run(name, func(t *testing.T) {
 			config := newConfig(t, "wrong-"+strings.ReplaceAll(name, " ", "-"), good)
@@ -310,7 +310,7 @@ func TestUnknownHooksAreLeftOut(t *testing.T) {
 }
 
 func TestTwoConfigsWithOneURL(t *testing.T) {
-	r := start(t, func(c *cluster.Config) { c.Resync = 100 * time.Millisecond })
+	r := start(t, func(c *controllers.Config) { c.Resync = 100 * time.Millisecond })
 	x := newExtension(t, "a")
 	create(t, r.client, newConfig(t, "same-url-1", x))
 	second := newConfig(t, "same-url-2", x)
@@ -387,7 +387,7 @@ func TestPaused(t *testing.T) {
 // TestDiscoveryIsRepeated: an extension upgraded behind the same URL is discovered again.
 func TestDiscoveryIsRepeated(t *testing.T) {
 	t.Run("resync", func(t *testing.T) {
-		r := start(t, func(c *cluster.Config) { c.Resync = 50 * time.Millisecond })
+		r := start(t, func(c *controllers.Config) { c.Resync = 50 * time.Millisecond })
 		x := newExtension(t, "a")
 		create(t, r.client, newConfig(t, "again-resync", x))
 		r.serves(t, "a.again-resync "+x.URL)
@@ -426,8 +426,8 @@ func TestDiscoveryIsRepeated(t *testing.T) {
 
 // TestEndpointsOfAService: the known addresses of a Service follow its EndpointSlices.
 func TestEndpointsOfAService(t *testing.T) {
-	endpoints := cluster.NewEndpoints()
-	r := start(t, func(c *cluster.Config) { c.Endpoints = endpoints })
+	endpoints := controllers.NewEndpoints()
+	r := start(t, func(c *controllers.Config) { c.Endpoints = endpoints })
 	r.ready(t)
 	knows := func(want string) {
 		t.Helper()
@@ -478,7 +478,7 @@ func TestExtensionsThatHangDelayNeitherOthersNorReadiness(t *testing.T) {
 	hangs.set(func(s *serverOf) { s.broken = true }) // once it is released
 	h := &holding{url: hangs.URL, released: make(chan struct{})}
 	release := sync.OnceFunc(func() { close(h.released) })
-	r := prepare(t, func(c *cluster.Config) { h.Discoverer, c.Discoverer = c.Discoverer, h })
+	r := prepare(t, func(c *controllers.Config) { h.Discoverer, c.Discoverer = c.Discoverer, h })
 	for i := range hanging {
 		create(t, r.client, newConfig(t, fmt.Sprintf("a-hangs-%d", i), hangs))
 	}
@@ -497,7 +497,7 @@ func TestExtensionsThatHangDelayNeitherOthersNorReadiness(t *testing.T) {
 
 // TestUnchangedOutcomesAreNotWritten: repeated discoveries write nothing once the status reports their outcome.
 func TestUnchangedOutcomesAreNotWritten(t *testing.T) {
-	r := start(t, func(c *cluster.Config) { c.Resync = 20 * time.Millisecond })
+	r := start(t, func(c *controllers.Config) { c.Resync = 20 * time.Millisecond })
 	good, odd, broken := newExtension(t, "b", "a"), newExtension(t, "a"), newExtension(t)
 	odd.handlers = append(odd.handlers, handler("new", "BeforeMoonLanding"))
 	broken.set(func(s *serverOf) { s.broken = true })
@@ -554,7 +554,7 @@ func TestUnchangedOutcomesAreNotWritten(t *testing.T) {
 	}
 	r.stop()
 
-	again := start(t, func(c *cluster.Config) { c.Resync = 20 * time.Millisecond })
+	again := start(t, func(c *controllers.Config) { c.Resync = 20 * time.Millisecond })
 	again.ready(t)
 	rounds(5)
 	if all := again.writes.all(); len(all) != 0 {
@@ -581,8 +581,8 @@ func TestLastKnownHandlersAreServedAtTheStart(t *testing.T) {
 }
 
 func TestReadOnly(t *testing.T) {
-	writer := start(t, func(c *cluster.Config) { c.Resync = 50 * time.Millisecond })
-	reader := start(t, func(c *cluster.Config) { c.ReadOnly, c.Own = true, ownAddresses(t, "gateway.gateway-system.svc") })
+	writer := start(t, func(c *controllers.Config) { c.Resync = 50 * time.Millisecond })
+	reader := start(t, func(c *controllers.Config) { c.ReadOnly, c.Own = true, ownAddresses(t, "gateway.gateway-system.svc") })
 	x := newExtension(t, "a")
 	create(t, writer.client, newConfig(t, "read-only", x))
 	reader.serves(t, "a.read-only "+x.URL)

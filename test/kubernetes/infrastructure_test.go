@@ -27,11 +27,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	infrav1 "github.com/hookgate/hookgate/api/infrastructure/v1alpha1"
-	"github.com/hookgate/hookgate/controllers/infrastructure/parameters"
-	infrawebhook "github.com/hookgate/hookgate/controllers/infrastructure/webhook"
-	"github.com/hookgate/hookgate/devcert"
+	"github.com/hookgate/hookgate/internal/devcert"
 	"github.com/hookgate/hookgate/internal/sideserver"
+	"github.com/hookgate/hookgate/provider"
+	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -343,9 +342,7 @@ func (s *infrastructureServer) serveWebhooks(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	handler := infrawebhook.New(infrawebhook.Config{
-		Reader: s.Client, Schemas: parameters.NewCache(), Logger: slog.New(slog.DiscardHandler),
-	})
+	handler := provider.Webhooks(s.Client, slog.New(slog.DiscardHandler))
 	server := sideserver.New(sideserver.Config{
 		Name: "webhooks", Address: "127.0.0.1:0", TLS: certificate,
 		Handler: handler, Logger: slog.New(slog.DiscardHandler),

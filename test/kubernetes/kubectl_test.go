@@ -20,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
-	"github.com/hookgate/hookgate/controllers/source/cluster"
+	"github.com/hookgate/hookgate/controllers"
 )
 
 // kubectl runs kubectl against the API server of the tests.
@@ -59,7 +59,7 @@ func ofHookgate(t testing.TB, name string, x *serverOf) *unstructured.Unstructur
 	t.Helper()
 	typed := newConfig(t, name, x)
 	c := &unstructured.Unstructured{}
-	c.SetGroupVersionKind(schema.GroupVersionKind{Group: cluster.HookgateGroup, Version: "v1beta2", Kind: "ExtensionConfig"})
+	c.SetGroupVersionKind(schema.GroupVersionKind{Group: controllers.HookgateGroup, Version: "v1beta2", Kind: "ExtensionConfig"})
 	c.SetName(typed.Name)
 	c.SetLabels(typed.Labels)
 	c.Object["spec"] = map[string]any{"clientConfig": map[string]any{
@@ -105,7 +105,7 @@ var column = regexp.MustCompile(`\S+(?: \S+)*`)
 // TestKubectl checks what kubectl shows at a glance: what is up, what is down, what is still served, and why.
 func TestKubectl(t *testing.T) {
 	k := newKubectl(t)
-	r := start(t, func(c *cluster.Config) { c.Group = cluster.HookgateGroup })
+	r := start(t, func(c *controllers.Config) { c.Group = controllers.HookgateGroup })
 	up, down, never := newExtension(t, "a"), newExtension(t, "a", "b"), newExtension(t)
 	never.broken = true
 	policy := &v1alpha1.ExtensionPolicy{}

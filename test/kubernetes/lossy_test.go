@@ -22,9 +22,9 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
-	"github.com/hookgate/hookgate/controllers/source/cluster"
-	"github.com/hookgate/hookgate/convert"
-	"github.com/hookgate/hookgate/devcert"
+	"github.com/hookgate/hookgate/controllers"
+	"github.com/hookgate/hookgate/internal/convert"
+	"github.com/hookgate/hookgate/internal/devcert"
 )
 
 const (
@@ -52,10 +52,10 @@ func awaitLossy(t testing.TB, r *replica, name, want string) {
 // TestLosses: losses of conversions become a condition, which survives a restart and is removed with its reason.
 func TestLosses(t *testing.T) {
 	losses := convert.NewLosses(nil)
-	quick := func(losses *convert.Losses) func(*cluster.Config) {
-		return func(c *cluster.Config) { c.Losses, c.Resync = losses, 50*time.Millisecond }
+	quick := func(losses *convert.Losses) func(*controllers.Config) {
+		return func(c *controllers.Config) { c.Losses, c.Resync = losses, 50*time.Millisecond }
 	}
-	r := start(t, func(c *cluster.Config) { c.Losses = losses }) // looks by itself once an hour
+	r := start(t, func(c *controllers.Config) { c.Losses = losses }) // looks by itself once an hour
 	x := newStating(t, "v1beta1", "v1beta1", "")
 	x.register(t, r, "losses")
 	awaitCondition(t, r.client, "losses", discoveredCondition, metav1.ConditionTrue, "")
@@ -142,7 +142,7 @@ func TestLossesOfAFollower(t *testing.T) {
 	replicas := map[string]*replica{}
 	x := newStating(t, "v1beta1", "v1beta1")
 	for _, name := range []string{"leader", "follower", "second", "reader"} {
-		r := start(t, func(c *cluster.Config) {
+		r := start(t, func(c *controllers.Config) {
 			c.Losses, c.LeaderElection, c.ReadOnly = known[name], election(t), name == "reader"
 		})
 		replicas[name] = r

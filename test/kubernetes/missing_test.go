@@ -21,9 +21,9 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/codec"
-	"github.com/hookgate/hookgate/controllers/source/cluster"
-	"github.com/hookgate/hookgate/extension"
+	"github.com/hookgate/hookgate/controllers"
+	"github.com/hookgate/hookgate/internal/codec"
+	"github.com/hookgate/hookgate/internal/extension"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -48,7 +48,7 @@ func TestKindsThatAreMissing(t *testing.T) {
 		}
 	}
 	waits := func() *replica {
-		r := start(t, func(s *cluster.Config) { s.REST = config })
+		r := start(t, func(s *controllers.Config) { s.REST = config })
 		r.client = c
 		eventually(t, "the log says what to install", func() (string, bool) {
 			return r.log.String(), strings.Contains(r.log.String(), advice)
@@ -75,7 +75,7 @@ func TestKindsThatAreMissing(t *testing.T) {
 }
 
 func TestServiceThatDoesNotExist(t *testing.T) {
-	r := start(t, func(c *cluster.Config) {
+	r := start(t, func(c *controllers.Config) {
 		hooks := catalog.New()
 		rest := extension.NewREST(extension.Config{
 			Catalog: hooks, Codec: codec.New(hooks),
@@ -98,7 +98,7 @@ func TestServiceThatDoesNotExist(t *testing.T) {
 
 // A gateway that has waited in vain for the API server, or for a kind, can be stopped.
 func TestStopsWhileItWaits(t *testing.T) {
-	r := start(t, func(c *cluster.Config) { c.REST.Host = "https://127.0.0.1:1" })
+	r := start(t, func(c *controllers.Config) { c.REST.Host = "https://127.0.0.1:1" })
 	eventually(t, "the log says that there is no API server", func() (string, bool) {
 		return r.log.String(), strings.Contains(r.log.String(), "still waiting for the API server")
 	})

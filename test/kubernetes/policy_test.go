@@ -23,10 +23,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/envtest"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
-	"github.com/hookgate/hookgate/controllers/source/cluster"
-	"github.com/hookgate/hookgate/devcert"
+	"github.com/hookgate/hookgate/controllers"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/devcert"
 	"github.com/hookgate/hookgate/registry"
 	"github.com/hookgate/hookgate/test/process"
 )
@@ -215,8 +215,8 @@ func TestPoliciesHoldFromTheStart(t *testing.T) {
 	awaitAccepted(t, first.client, "policy-start", "Accepted", `In effect for ExtensionConfig "policy-start"`)
 	first.stop()
 
-	for name, change := range map[string]func(*cluster.Config){"leader": nil, "read-only": func(c *cluster.Config) { c.ReadOnly = true }} {
-		second := start(t, func(c *cluster.Config) {
+	for name, change := range map[string]func(*controllers.Config){"leader": nil, "read-only": func(c *controllers.Config) { c.ReadOnly = true }} {
+		second := start(t, func(c *controllers.Config) {
 			c.WatchFilter = filterOf(t)
 			if change != nil {
 				change(c)
@@ -242,7 +242,7 @@ func TestPoliciesNeedNotBeInstalled(t *testing.T) {
 	}
 	crds := filepath.Join("..", "..", "deploy", "crd")
 	config, c := emptyServer(t, filepath.Join(crds, "runtime.cluster.x-k8s.io_extensionconfigs.yaml"))
-	r := start(t, func(s *cluster.Config) { s.REST = config })
+	r := start(t, func(s *controllers.Config) { s.REST = config })
 	r.client = c
 	r.ready(t)
 	x := newExtension(t, "a")
@@ -318,7 +318,7 @@ func TestProtocolOfAPolicy(t *testing.T) {
 	t.Cleanup(server.Stop)
 
 	r := start(t, nil)
-	follower := start(t, func(c *cluster.Config) { c.ReadOnly = true })
+	follower := start(t, func(c *controllers.Config) { c.ReadOnly = true })
 	config := newConfig(t, "protocol", nil)
 	config.Spec.ClientConfig = runtimev1.ClientConfig{URL: "https://" + l.Addr().String(), CABundle: pair.CAPEM}
 	create(t, r.client, config)

@@ -118,8 +118,8 @@ func TestPreflight(t *testing.T) {
 
 	install(envtest.CRDInstallOptions{Paths: []string{filepath.Join(crds, "hookgate.dev_extensionpolicies.yaml")}, CRDs: []*apiextensionsv1.CustomResourceDefinition{anyCRD("clusterctl.cluster.x-k8s.io", "v1alpha3", "Provider")}})
 	create(t, c, &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "capi-system"}})
-	create(t, c, provider("infrastructure-docker", "InfrastructureProvider", "docker", "v1.13.0"))
-	create(t, c, provider("cluster-api", "CoreProvider", "cluster-api", "v1.12.4"))
+	create(t, c, installedProvider("infrastructure-docker", "InfrastructureProvider", "docker", "v1.13.0"))
+	create(t, c, installedProvider("cluster-api", "CoreProvider", "cluster-api", "v1.12.4"))
 	says(t, kubeconfig, nil, 1, []string{"break   create.acme   BeforeClusterCreate   objects-change",
 		"name: acme-cluster-api\n", "name: acme-can-cluster-api\n",
 		"from cluster-api=v1.12 (Provider capi-system/cluster-api)"}, []string{"hookgate: cluster-api=v1.14: 1 finding of level break\n"})
@@ -155,7 +155,7 @@ func TestPreflight(t *testing.T) {
 	says(t, kubeconfig, nil, 0, []string{"0 break, 0 degrade, 2 warn, 2 ok"}, nil)
 
 	// Two versions of Cluster API at once leave the running version unknown.
-	create(t, c, provider("other", "CoreProvider", "cluster-api", "v1.13.0"))
+	create(t, c, installedProvider("other", "CoreProvider", "cluster-api", "v1.13.0"))
 	says(t, kubeconfig, nil, 0, nil, []string{"there are several Providers for Cluster API: capi-system/cluster-api, capi-system/other"})
 }
 
@@ -231,7 +231,7 @@ func anyCRD(group, version, kind string) *apiextensionsv1.CustomResourceDefiniti
 	return crd
 }
 
-func provider(name, kind, of, version string) *unstructured.Unstructured {
+func installedProvider(name, kind, of, version string) *unstructured.Unstructured {
 	p := &unstructured.Unstructured{Object: map[string]any{"type": kind, "providerName": of, "version": version}}
 	p.SetAPIVersion("clusterctl.cluster.x-k8s.io/v1alpha3")
 	p.SetKind("Provider")

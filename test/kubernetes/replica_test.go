@@ -23,10 +23,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/codec"
-	"github.com/hookgate/hookgate/controllers/discovery"
-	"github.com/hookgate/hookgate/controllers/source/cluster"
-	"github.com/hookgate/hookgate/extension"
+	"github.com/hookgate/hookgate/controllers"
+	"github.com/hookgate/hookgate/internal/codec"
+	"github.com/hookgate/hookgate/internal/discovery"
+	"github.com/hookgate/hookgate/internal/extension"
 	"github.com/hookgate/hookgate/registry"
 	"github.com/hookgate/hookgate/test/process"
 )
@@ -80,7 +80,7 @@ func (w *writes) all() []string {
 
 // replica is a running Source.
 type replica struct {
-	*cluster.Source
+	*controllers.Source
 	client   client.Client // for the test, not the replica's
 	registry *registry.Registry
 	writes   *writes
@@ -89,14 +89,14 @@ type replica struct {
 }
 
 // start runs a Source that watches the test's ExtensionConfigs until the end of the test.
-func start(t testing.TB, change func(*cluster.Config)) *replica {
+func start(t testing.TB, change func(*controllers.Config)) *replica {
 	t.Helper()
 	r := prepare(t, change)
 	r.run(t)
 	return r
 }
 
-func prepare(t testing.TB, change func(*cluster.Config)) *replica {
+func prepare(t testing.TB, change func(*controllers.Config)) *replica {
 	t.Helper()
 	config, c := connect(t)
 	r := &replica{client: c, registry: registry.New(), writes: &writes{}, log: &transcript{}, stop: func() {}}
@@ -107,7 +107,7 @@ func prepare(t testing.TB, change func(*cluster.Config)) *replica {
 		Catalog: hooks, Codec: codec.New(hooks), LookupHost: lookup, MaxConnectionAge: time.Millisecond,
 	})
 	t.Cleanup(discoverer.Close)
-	sourceConfig := cluster.Config{
+	sourceConfig := controllers.Config{
 		Catalog: hooks,
 		REST:    config, Registry: r.registry, Discoverer: discoverer,
 		Logger:         slog.New(slog.NewTextHandler(r.log, nil)),
@@ -120,7 +120,7 @@ func prepare(t testing.TB, change func(*cluster.Config)) *replica {
 	if change != nil {
 		change(&sourceConfig)
 	}
-	source, err := cluster.New(sourceConfig)
+	source, err := controllers.New(sourceConfig)
 	if err != nil {
 		t.Fatal(err)
 	}

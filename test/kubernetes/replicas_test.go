@@ -36,8 +36,8 @@ import (
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/hookgate/hookgate/controllers/source/cluster"
-	"github.com/hookgate/hookgate/devcert"
+	"github.com/hookgate/hookgate/controllers"
+	"github.com/hookgate/hookgate/internal/devcert"
 )
 
 // gatewayVariable is the environment variable with the path of the gateway's program.
@@ -45,9 +45,9 @@ const gatewayVariable = "HOOKGATE_BIN"
 
 // election returns a leader election in which a slow leader stays, and a leader that stops is replaced at once because
 // it releases its Lease.
-func election(t testing.TB) cluster.LeaderElection {
+func election(t testing.TB) controllers.LeaderElection {
 	t.Helper()
-	return cluster.LeaderElection{
+	return controllers.LeaderElection{
 		Enabled: true, Namespace: metav1.NamespaceDefault, Name: filterOf(t),
 		LeaseDuration: time.Minute, RenewDeadline: 40 * time.Second, RetryPeriod: 200 * time.Millisecond,
 	}
@@ -55,7 +55,7 @@ func election(t testing.TB) cluster.LeaderElection {
 
 // TestReplicas: only the leader discovers and writes, every replica serves, and another replica succeeds the leader.
 func TestReplicas(t *testing.T) {
-	elected := func(c *cluster.Config) { c.LeaderElection, c.Resync = election(t), 50*time.Millisecond }
+	elected := func(c *controllers.Config) { c.LeaderElection, c.Resync = election(t), 50*time.Millisecond }
 	first := start(t, elected)
 	x := newExtension(t, "a")
 	create(t, first.client, newConfig(t, "replicas", x))
@@ -82,7 +82,7 @@ func TestReplicas(t *testing.T) {
 // TestFollowerDoesNotCallAnAddressThatWasNotDiscovered: the old handlers stay until the leader has discovered the new
 // address.
 func TestFollowerDoesNotCallAnAddressThatWasNotDiscovered(t *testing.T) {
-	elected := func(c *cluster.Config) { c.LeaderElection = election(t) }
+	elected := func(c *controllers.Config) { c.LeaderElection = election(t) }
 	leader := start(t, elected)
 	x := newExtension(t, "a")
 	create(t, leader.client, newConfig(t, "moved", x))
@@ -109,11 +109,11 @@ func TestFollowerDoesNotCallAnAddressThatWasNotDiscovered(t *testing.T) {
 // ExtensionConfigs.
 func TestHookgateGroup(t *testing.T) {
 	core := start(t, nil)
-	r := start(t, func(c *cluster.Config) { c.Group = cluster.HookgateGroup })
+	r := start(t, func(c *controllers.Config) { c.Group = controllers.HookgateGroup })
 	x := newExtension(t, "a")
 	typed := newConfig(t, "own-group", x)
 	config := &unstructured.Unstructured{}
-	config.SetGroupVersionKind(schema.GroupVersionKind{Group: cluster.HookgateGroup, Version: "v1beta2",
+	config.SetGroupVersionKind(schema.GroupVersionKind{Group: controllers.HookgateGroup, Version: "v1beta2",
 		Kind: "ExtensionConfig"})
 	config.SetName(typed.Name)
 	config.SetLabels(typed.Labels)
@@ -453,7 +453,7 @@ func leader(t testing.TB, c client.Client) string {
 	t.Helper()
 	// All gateways of tests have a watch filter, which is the end of the Lease's name.
 	lease := &coordinationv1.Lease{}
-	name := fmt.Sprintf("hookgate-leader-election-%s-%.4x", cluster.ClusterAPIGroup, sha256.Sum256([]byte(filterOf(t))))
+	name := fmt.Sprintf("hookgate-leader-election-%s-%.4x", controllers.ClusterAPIGroup, sha256.Sum256([]byte(filterOf(t))))
 	err := c.Get(context.Background(), client.ObjectKey{Namespace: metav1.NamespaceDefault, Name: name}, lease)
 	if err != nil && !apierrors.IsNotFound(err) {
 		t.Fatal(err)

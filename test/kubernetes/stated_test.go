@@ -20,10 +20,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
-	"github.com/hookgate/hookgate/controllers/extensionconfig"
-	"github.com/hookgate/hookgate/controllers/source/cluster"
-	"github.com/hookgate/hookgate/devcert"
+	"github.com/hookgate/hookgate/controllers"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/internal/devcert"
+	"github.com/hookgate/hookgate/internal/extensionconfig"
 )
 
 // stating is an extension built on the generated stubs. Its handlers, a and so on, state the versions of objects that
@@ -118,7 +118,7 @@ func awaitAnnotation(t testing.TB, r *replica, name, want string) {
 // TestStatedVersions: an extension's statement of the objects that it understands reaches replicas that never discover
 // it, and outlives those that did.
 func TestStatedVersions(t *testing.T) {
-	elected := func(c *cluster.Config) { c.LeaderElection, c.Resync = election(t), 50*time.Millisecond }
+	elected := func(c *controllers.Config) { c.LeaderElection, c.Resync = election(t), 50*time.Millisecond }
 	leader := start(t, elected)
 	leader.ready(t)
 	x := newStating(t, "v1beta1", "")
@@ -126,7 +126,7 @@ func TestStatedVersions(t *testing.T) {
 	awaitAnnotation(t, leader, "stated", `{"a":"v1beta1"}`)
 	awaitUnderstood(t, "the leader", leader, "a=v1beta1 b=")
 	follower := start(t, elected)
-	reader := start(t, func(c *cluster.Config) { c.ReadOnly = true })
+	reader := start(t, func(c *controllers.Config) { c.ReadOnly = true })
 	follower.ready(t)
 	reader.ready(t)
 	replicas := map[string]*replica{"the leader": leader, "the follower": follower, "the reader": reader}
@@ -180,14 +180,14 @@ func TestStatedVersions(t *testing.T) {
 		r.stop()
 	}
 	t.Run("a restart while the extension is away", func(t *testing.T) {
-		again := start(t, func(c *cluster.Config) { c.WatchFilter = "teststatedversions" })
+		again := start(t, func(c *controllers.Config) { c.WatchFilter = "teststatedversions" })
 		again.ready(t)
 		if got, want := understood(again), "a=v1beta2 b=v1beta1 c=v1beta1"; got != want {
 			t.Errorf("when it is ready, it serves %s, want %s", got, want)
 		}
 	})
 	t.Run("a wrong annotation without a leader", func(t *testing.T) {
-		again := start(t, func(c *cluster.Config) { c.WatchFilter, c.ReadOnly = "teststatedversions", true })
+		again := start(t, func(c *controllers.Config) { c.WatchFilter, c.ReadOnly = "teststatedversions", true })
 		update(t, again.client, "stated", func(c *runtimev1.ExtensionConfig) {
 			c.Annotations[extensionconfig.StatedVersionsAnnotation] = `{"a":"v9","b":"v1beta1"}`
 		})
@@ -205,7 +205,7 @@ func TestStatedVersions(t *testing.T) {
 
 // TestStatedVersionsAreRemoved: the annotation is removed once nothing is stated.
 func TestStatedVersionsAreRemoved(t *testing.T) {
-	r := start(t, func(c *cluster.Config) { c.Resync = 50 * time.Millisecond })
+	r := start(t, func(c *controllers.Config) { c.Resync = 50 * time.Millisecond })
 	x := newStating(t, "v1beta1")
 	x.register(t, r, "unstated")
 	awaitAnnotation(t, r, "unstated", `{"a":"v1beta1"}`)
@@ -217,7 +217,7 @@ func TestStatedVersionsAreRemoved(t *testing.T) {
 // TestStatedVersionsComeBeforeHandlers: every state of the ExtensionConfig that a follower could see has a handler only
 // with its stated version, so no handler is called with objects that it does not understand.
 func TestStatedVersionsComeBeforeHandlers(t *testing.T) {
-	r := start(t, func(c *cluster.Config) { c.Resync = 20 * time.Millisecond })
+	r := start(t, func(c *controllers.Config) { c.Resync = 20 * time.Millisecond })
 	x := newStating(t, "v1beta1")
 	x.register(t, r, "stated-first")
 	awaitCondition(t, r.client, "stated-first", discoveredCondition, metav1.ConditionTrue, "")

@@ -33,7 +33,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/hookgate/hookgate/devcert"
+	"github.com/hookgate/hookgate/internal/devcert"
 	"github.com/hookgate/hookgate/test/process"
 )
 

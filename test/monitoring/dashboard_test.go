@@ -21,8 +21,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookgate/hookgate/devcert"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/devcert"
 	"github.com/hookgate/hookgate/test/process"
 )
 

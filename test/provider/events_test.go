@@ -11,8 +11,8 @@ import (
 	eventsv1 "k8s.io/api/events/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	infrav1 "github.com/hookgate/hookgate/api/infrastructure/v1alpha1"
 	infrahooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
+	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
 )
 
 // events returns the events of an object, by reason.

@@ -19,8 +19,8 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	infrav1 "github.com/hookgate/hookgate/api/infrastructure/v1alpha1"
 	infrahooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
+	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
 )
 
 // TestFleet restarts the controllers of 20 machines in 4 Clusters, and asks about each machine again: nothing is made

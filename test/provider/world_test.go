@@ -30,13 +30,12 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/manager"
 	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
 
-	infrav1 "github.com/hookgate/hookgate/api/infrastructure/v1alpha1"
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/codec"
-	"github.com/hookgate/hookgate/controllers/infrastructure"
-	infracalls "github.com/hookgate/hookgate/controllers/infrastructure/calls"
 	gatewayclient "github.com/hookgate/hookgate/internal/client"
+	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/endpoint"
+	"github.com/hookgate/hookgate/provider"
+	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
 )
 
 // patience is how long a test waits for a state before it fails.
@@ -77,7 +76,7 @@ var worlds atomic.Int64
 func newNamespace(t testing.TB, server *envtest.Environment) *world {
 	t.Helper()
 	scheme := runtime.NewScheme()
-	if err := errors.Join(kubernetes.AddToScheme(scheme), infrastructure.AddToScheme(scheme)); err != nil {
+	if err := errors.Join(kubernetes.AddToScheme(scheme), provider.AddToScheme(scheme)); err != nil {
 		t.Fatal(err)
 	}
 	c, err := client.New(server.Config, client.Options{Scheme: scheme})
@@ -117,7 +116,7 @@ func (w *world) start() {
 	config.QPS = 500
 	config.Burst = 1000
 	scheme := runtime.NewScheme()
-	if err := infrastructure.AddToScheme(scheme); err != nil {
+	if err := provider.AddToScheme(scheme); err != nil {
 		w.t.Fatal(err)
 	}
 	mgr, err := manager.New(config, manager.Options{
@@ -142,17 +141,13 @@ func (w *world) start() {
 		w.t.Fatal(err)
 	}
 	w.metrics = prometheus.NewRegistry()
-	metrics := infrastructure.NewMetrics(w.metrics)
-	calls, err := infracalls.New(infracalls.Config{Caller: caller, Catalog: hooks, Observer: metrics})
-	if err != nil {
-		w.t.Fatal(err)
-	}
+	metrics := provider.NewMetrics(w.metrics)
 	logger := slog.New(slog.DiscardHandler)
 	if testing.Verbose() && os.Getenv("HOOKGATE_TEST_LOG") != "" {
 		logger = slog.New(slog.NewTextHandler(os.Stderr, nil))
 	}
-	if err := infrastructure.Setup(ctx, mgr, infrastructure.Config{
-		Calls: calls, Metrics: metrics, Logger: logger, WatchFilter: w.namespace,
+	if err := provider.Setup(ctx, mgr, provider.Config{
+		Gateway: caller, Catalog: hooks, Metrics: metrics, Logger: logger, WatchFilter: w.namespace,
 	}); err != nil {
 		w.t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookgate/hookgate/devcert"
+	"github.com/hookgate/hookgate/internal/devcert"
 )
 
 // authority signs the certificates of one test.

@@ -16,8 +16,8 @@ import (
 	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/codec"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/codec"
 	golden "github.com/hookgate/hookgate/proto"
 	"github.com/hookgate/hookgate/test/samples"
 )

@@ -16,7 +16,7 @@ import (
 
 	"sigs.k8s.io/yaml"
 
-	"github.com/hookgate/hookgate/controllers/source/cluster"
+	"github.com/hookgate/hookgate/controllers"
 )
 
 func main() {
@@ -31,12 +31,12 @@ func main() {
 }
 
 func run(module, output string) error {
-	name := cluster.ClusterAPIGroup + "_extensionconfigs.yaml"
+	name := controllers.ClusterAPIGroup + "_extensionconfigs.yaml"
 	source, err := os.ReadFile(filepath.Join(module, "core", "config", "crd", "bases", name))
 	if err != nil {
 		return err
 	}
-	for _, group := range []string{cluster.ClusterAPIGroup, cluster.HookgateGroup} {
+	for _, group := range []string{controllers.ClusterAPIGroup, controllers.HookgateGroup} {
 		content, err := render(source, group)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
@@ -61,7 +61,7 @@ func render(source []byte, group string) ([]byte, error) {
 	}
 	crd.Metadata = map[string]any{"name": "extensionconfigs." + group}
 	crd.Spec["group"] = group
-	if group != cluster.ClusterAPIGroup {
+	if group != controllers.ClusterAPIGroup {
 		names, ok := crd.Spec["names"].(map[string]any)
 		if !ok {
 			return nil, fmt.Errorf("spec.names is a %T", crd.Spec["names"])

@@ -23,8 +23,8 @@ import (
 	"google.golang.org/grpc/credentials"
 	ctrl "sigs.k8s.io/controller-runtime"
 
-	"github.com/hookgate/hookgate/devcert"
 	infrastructurev1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
+	"github.com/hookgate/hookgate/internal/devcert"
 	"github.com/hookgate/hookgate/test/infrastructure/cloud"
 	"github.com/hookgate/hookgate/test/infrastructure/cloud/api"
 	"github.com/hookgate/hookgate/test/process"

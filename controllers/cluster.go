@@ -1,0 +1,367 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/go-logr/logr"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/labels"
+	"k8s.io/client-go/rest"
+	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+	"sigs.k8s.io/controller-runtime/pkg/cache"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/manager"
+	metricsserver "sigs.k8s.io/controller-runtime/pkg/metrics/server"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/internal/convert"
+	"github.com/hookgate/hookgate/internal/discovery"
+	"github.com/hookgate/hookgate/internal/extensionconfig"
+	"github.com/hookgate/hookgate/internal/notify"
+	"github.com/hookgate/hookgate/internal/policy"
+	"github.com/hookgate/hookgate/internal/status"
+)
+
+// The groups of ExtensionConfigs that a Source can watch. Both have the same schema.
+const (
+	// ClusterAPIGroup is Cluster API's own. Cluster API core calls every ExtensionConfig in it, too.
+	ClusterAPIGroup = "runtime.cluster.x-k8s.io"
+	// HookgateGroup is for ExtensionConfigs that only the gateway calls.
+	HookgateGroup = extensionconfig.HookgateGroup
+)
+
+// DefaultConcurrency is the default number of ExtensionConfigs that are reconciled at the same time. An extension that
+// hangs takes one place for ten seconds of every minute or so.
+const DefaultConcurrency = 250
+
+// longWait is the time after which a log line says that the API server has not been read yet.
+const longWait = 10 * time.Second
+
+// Config configures a Source.
+type Config struct {
+	// REST connects to the API server.
+	REST       *rest.Config
+	Catalog    *catalog.Catalog
+	Registry   discovery.Registry
+	Discoverer discovery.Discoverer
+	Logger     *slog.Logger
+
+	// Observer may be nil.
+	Observer discovery.Observer
+	// Group is the API group of the ExtensionConfigs. Empty means ClusterAPIGroup.
+	Group string
+	// ReadOnly makes the Source only follow the status that other replicas write, and write nothing.
+	ReadOnly bool
+	// Namespace limits the Secrets that are read and the EndpointSlices that are watched to one namespace. Empty means
+	// all.
+	Namespace string
+	// SecretInterval is the least time between two looks at the same Secret. Zero means 10 s.
+	SecretInterval time.Duration
+	// WatchFilter limits the ExtensionConfigs and ExtensionPolicies to those with this value of the label
+	// cluster.x-k8s.io/watch-filter. Empty means all.
+	WatchFilter string
+	// LeaderElection decides which replica discovers extensions and writes.
+	LeaderElection LeaderElection
+	// Endpoints, which may be nil, receives the endpoints of Services, unless ReadOnly is set.
+	Endpoints *Endpoints
+	// References, which may be nil, receives the CustomResourceDefinitions.
+	References *convert.References
+	// Losses records the losses of conversions in calls of this process. It may be nil.
+	Losses *convert.Losses
+	// Circuits has the circuits of this process, which the condition Available shows. It may be nil.
+	Circuits Circuits
+	// Own holds the addresses of this gateway. ExtensionConfigs with one of them are refused.
+	Own extensionconfig.Addresses
+	// Resync is the time between two discoveries of an extension that answers. Zero means discovery.DefaultResync.
+	Resync time.Duration
+	// Backoff is for extensions that do not answer. Zero means discovery.DefaultBackoff.
+	Backoff discovery.Backoff
+	// Concurrency is the number of ExtensionConfigs that are reconciled at the same time. Zero means
+	// DefaultConcurrency.
+	Concurrency int
+
+	// lag is how long the cache may lack the last write of this process. Zero means conflictDelay.
+	lag time.Duration
+}
+
+// Source fills a registry from the ExtensionConfigs of a cluster.
+type Source struct {
+	config     Config
+	served     *discovery.TrackingRegistry // in front of the registry, for the ExtensionConfigs
+	core       *discovery.Reconciler
+	compiler   *policy.Compiler
+	types      *policy.Types
+	namespaces namespaces
+	leadership *leadership
+	policies   atomic.Pointer[discovery.PolicySet] // nil before Run
+}
+
+// New returns a Source, or an error if c is wrong. It does not connect to the API server.
+func New(c Config) (*Source, error) {
+	if c.REST == nil {
+		return nil, errors.New("cluster source: REST is required")
+	}
+	c.Group = cmp.Or(c.Group, ClusterAPIGroup)
+	if c.Group != ClusterAPIGroup && c.Group != HookgateGroup {
+		return nil, fmt.Errorf("cluster source: Group %q is neither %s nor %s", c.Group, ClusterAPIGroup, HookgateGroup)
+	}
+	c.Resync = cmp.Or(c.Resync, discovery.DefaultResync)
+	c.Concurrency = cmp.Or(c.Concurrency, DefaultConcurrency)
+	c.SecretInterval = cmp.Or(c.SecretInterval, defaultSecretInterval)
+	c.lag = cmp.Or(c.lag, conflictDelay)
+	if c.Resync < 0 || c.Concurrency < 0 || c.SecretInterval < 0 {
+		return nil, errors.New("cluster source: Resync, Concurrency and SecretInterval must be more than 0")
+	}
+	if c.Backoff == (discovery.Backoff{}) {
+		c.Backoff = discovery.DefaultBackoff()
+	}
+	if c.Catalog == nil || c.Registry == nil {
+		return nil, errors.New("cluster source: Catalog and Registry are required")
+	}
+	served := discovery.NewTrackingRegistry(c.Registry)
+	core, coreErr := discovery.NewReconciler(discovery.ReconcilerConfig{
+		Registry: served, Discoverer: c.Discoverer, Logger: c.Logger, Observer: c.Observer, Losses: c.Losses,
+	})
+	compiler, compilerErr := policy.NewCompiler()
+	types, typesErr := policy.NewTypes(c.Catalog)
+	if err := errors.Join(c.Backoff.Check(), c.LeaderElection.check(), coreErr, compilerErr, typesErr); err != nil {
+		return nil, fmt.Errorf("cluster source: %w", err)
+	}
+	return &Source{
+		config: c, served: served, core: core, compiler: compiler, types: types,
+		leadership: newLeadership(c.LeaderElection, c.REST, c.Logger),
+	}, nil
+}
+
+// Leads reports whether this replica discovers extensions and writes status now.
+func (s *Source) Leads() bool { return s.leadership.term() != nil }
+
+// Policies returns the ExtensionPolicies with the verdicts of this replica, by name, and how many more there are than
+// it lists.
+func (s *Source) Policies() (policies []status.Policy, missed int) {
+	if set := s.policies.Load(); set != nil {
+		return set.Listed()
+	}
+	return nil, 0
+}
+
+// NamespaceLabels returns the labels of a namespace from the cache, and always kubernetes.io/metadata.name. It reports
+// whether the cache has the namespace. Callers must not change the map.
+func (s *Source) NamespaceLabels(name string) (labels map[string]string, known bool) {
+	return s.namespaces.labelsOf(name)
+}
+
+// Run fills the registry, makes it ready once it has the handlers in the status of every ExtensionConfig, and keeps it
+// up to date until ctx is done. It waits for an API server that is away and for a kind that is not installed. Call it
+// once.
+func (s *Source) Run(ctx context.Context) error {
+	problems := &watchProblems{logger: s.config.Logger, group: s.config.Group}
+	mgr, err := s.newManager(problems)
+	if err != nil {
+		return fmt.Errorf("cluster source: %w", err)
+	}
+	// The manager starts this once its caches have synced.
+	synced := make(chan struct{})
+	if err := mgr.Add(manager.RunnableFunc(func(context.Context) error { close(synced); return nil })); err != nil {
+		return fmt.Errorf("cluster source: %w", err)
+	}
+	running, stop := context.WithCancel(context.WithoutCancel(ctx))
+	if err := s.setUp(running, mgr, problems); err != nil {
+		stop()
+		return fmt.Errorf("cluster source: %w", err)
+	}
+	ended := make(chan error, 1)
+	go func() {
+		defer stop()
+		ended <- mgr.Start(running)
+	}()
+	defer s.complain(synced).Stop()
+	select {
+	case err = <-ended:
+	case <-ctx.Done():
+		select {
+		case <-synced:
+			stop()
+			err = <-ended
+		default:
+			// A manager that is stopped while it waits for its caches never returns, and spins meanwhile
+			// (controller-runtime v0.24). It has started nothing, and ends with the process.
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("cluster source: %w", err)
+	}
+	return nil
+}
+
+// complain logs after a while that the API server has not been read. watchProblems does not see every reason, because
+// clients retry refused connections by themselves.
+func (s *Source) complain(synced <-chan struct{}) *time.Timer {
+	return time.AfterFunc(longWait, func() {
+		select {
+		case <-synced:
+		default:
+			s.config.Logger.Warn(
+				"still waiting for the API server: the gateway is not ready before it has read all that it watches",
+				"server", s.config.REST.Host,
+				"advice", "see that it is there, that the kubeconfig is right, and what was logged before")
+		}
+	})
+}
+
+// newManager returns a manager without leader election, because a manager that loses its lease stops, and serving must
+// not.
+func (s *Source) newManager(problems *watchProblems) (manager.Manager, error) {
+	byObject := map[client.Object]cache.ByObject{
+		&runtimev1.ExtensionConfig{}: {Label: s.watchFilter(), Transform: cache.TransformStripManagedFields()},
+		namespaceMetadata():          {Transform: keepLabels},
+	}
+	if !s.config.ReadOnly {
+		var only map[string]cache.Config
+		if s.config.Namespace != "" {
+			only = map[string]cache.Config{s.config.Namespace: {}}
+		}
+		byObject[&discoveryv1.EndpointSlice{}] = cache.ByObject{Namespaces: only, Transform: keepAddresses}
+	}
+	return manager.New(s.config.REST, manager.Options{
+		Scheme: newScheme(s.config.Group),
+		MapperProvider: func(*rest.Config, *http.Client) (meta.RESTMapper, error) {
+			return newMapper(s.config.Group), nil
+		},
+		Cache:   cache.Options{ByObject: byObject, DefaultWatchErrorHandler: problems.handle},
+		Logger:  logr.FromSlogHandler(s.config.Logger.Handler()),
+		Metrics: metricsserver.Options{BindAddress: "0"},
+	})
+}
+
+func (s *Source) watchFilter() labels.Selector {
+	if s.config.WatchFilter == "" {
+		return nil
+	}
+	return labels.SelectorFromSet(labels.Set{clusterv1.WatchLabel: s.config.WatchFilter})
+}
+
+// setUp adds everything that runs to the manager.
+func (s *Source) setUp(ctx context.Context, mgr manager.Manager, problems *watchProblems) error {
+	synced, err := s.namespaces.follow(ctx, mgr.GetCache())
+	if err != nil {
+		return fmt.Errorf("watch Namespaces: %w", err)
+	}
+	r := &reconciler{
+		core:       s.core,
+		registry:   s.config.Registry,
+		hooks:      s.config.Catalog,
+		client:     mgr.GetClient(),
+		secrets:    newSecrets(mgr.GetAPIReader(), s.config.SecretInterval),
+		namespace:  s.config.Namespace,
+		logger:     s.config.Logger,
+		own:        s.config.Own,
+		resync:     s.config.Resync,
+		backoff:    s.config.Backoff,
+		lag:        s.config.lag,
+		leadership: s.leadership,
+		losses:     s.config.Losses,
+		circuits:   s.config.Circuits,
+		readOnly:   s.config.ReadOnly,
+		warm:       make(chan struct{}),
+		requests:   make(chan event.GenericEvent),
+	}
+	r.policies = discovery.NewPolicySet(s.served, func(name string) bool { return r.exists(ctx, name) },
+		s.types, s.config.Logger)
+	s.policies.Store(r.policies)
+	policyCache, err := cache.New(s.config.REST, cache.Options{
+		Scheme: mgr.GetScheme(), Mapper: mgr.GetRESTMapper(), DefaultWatchErrorHandler: problems.handle,
+		DefaultLabelSelector: s.watchFilter(), DefaultTransform: cache.TransformStripManagedFields(),
+	})
+	if err != nil {
+		return err
+	}
+	p := &policies{
+		set: r.policies, reconcile: r.reconcileNamed, served: s.served, compiler: s.compiler,
+		hooks:  s.config.Catalog,
+		client: mgr.GetClient(), cache: policyCache,
+		leadership: r.leadership, logger: s.config.Logger, readOnly: s.config.ReadOnly,
+		changed: notify.NewSignal(), absent: make(chan struct{}),
+	}
+	problems.noPolicies = p.missing
+	if err := p.follow(ctx, mgr.GetCache()); err != nil {
+		return fmt.Errorf("watch ExtensionPolicies: %w", err)
+	}
+	if s.config.Endpoints != nil && !s.config.ReadOnly {
+		if err := s.config.Endpoints.follow(ctx, mgr.GetCache()); err != nil {
+			return fmt.Errorf("watch EndpointSlices: %w", err)
+		}
+	}
+	if !s.config.ReadOnly {
+		r.events = mgr.GetEventRecorder("hookgate")
+	}
+	if err := r.watch(ctx, mgr, s.config.Concurrency, s.config.ReadOnly); err != nil {
+		return err
+	}
+	if err := mgr.Add(manager.RunnableFunc(policyCache.Start)); err != nil {
+		return err
+	}
+	noted := notify.NewSet[string]() // what calls, or looks for servers, have shown something about
+	if s.config.Losses != nil {
+		s.config.Losses.Notify(noted.Add)
+	}
+	if s.config.Circuits != nil {
+		s.config.Circuits.Notify(noted.Add)
+	}
+	d, err := s.definitions(ctx, mgr)
+	if err != nil {
+		return fmt.Errorf("watch CustomResourceDefinitions: %w", err)
+	}
+	return mgr.Add(manager.RunnableFunc(func(ctx context.Context) error {
+		if !synced(ctx) || !p.start(ctx) || !d.start(ctx) {
+			return nil
+		}
+		if err := r.warmUp(ctx); err != nil {
+			return err
+		}
+		var following sync.WaitGroup
+		defer following.Wait()
+		following.Go(func() { p.run(ctx) })
+		following.Go(func() { d.run(ctx) })
+		following.Go(func() { r.reconcileAdded(ctx, noted) })
+		following.Go(func() { r.core.Watch(ctx, noted.Add) })
+		if s.config.ReadOnly {
+			<-ctx.Done()
+			return nil
+		}
+		following.Go(func() { r.followSecrets(ctx) })
+		return r.leadership.run(ctx, func(ctx context.Context) {
+			p.changed.Notify()
+			r.lead(ctx)
+		})
+	}))
+}
+
+// definitions returns the definitions for the configured References, which the manager runs, or nil without References.
+func (s *Source) definitions(ctx context.Context, mgr manager.Manager) (*definitions, error) {
+	if s.config.References == nil {
+		return nil, nil
+	}
+	d, err := newDefinitions(s.config.REST, s.config.References, s.config.Logger)
+	if err != nil {
+		return nil, err
+	}
+	if err := d.follow(ctx); err != nil {
+		return nil, err
+	}
+	return d, mgr.Add(manager.RunnableFunc(d.cache.Start))
+}

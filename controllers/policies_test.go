@@ -1,0 +1,145 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/hookgate/hookgate/api/v1alpha1"
+	"github.com/hookgate/hookgate/controllers"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/convert"
+	"github.com/hookgate/hookgate/registry"
+)
+
+const policies = "/apis/hookgate.dev/v1alpha1/extensionpolicies/"
+
+// policy creates or changes an ExtensionPolicy.
+func (s *apiServer) policy(name string, change func(*v1alpha1.ExtensionPolicySpec)) {
+	var p *v1alpha1.ExtensionPolicy
+	if !s.read(policies+name, &p) {
+		p = &v1alpha1.ExtensionPolicy{TypeMeta: metav1.TypeMeta{APIVersion: "hookgate.dev/v1alpha1", Kind: "ExtensionPolicy"}}
+		p.Name, p.UID, p.Spec.TargetRef.Name = name, "1", "acme"
+		p.Spec.FailurePolicy = v1alpha1.FailurePolicyIgnore
+	}
+	if change != nil {
+		change(&p.Spec)
+	}
+	s.put(policies+name, p)
+}
+
+// awaitAccepted waits until the condition Accepted of a policy is this one, for its generation.
+func (s *apiServer) awaitAccepted(t testing.TB, name, reason, message string) {
+	t.Helper()
+	eventually(t, name+" is "+reason+": "+message, func() (string, bool) {
+		var p *v1alpha1.ExtensionPolicy
+		s.read(policies+name, &p)
+		c := meta.FindStatusCondition(p.Status.Conditions, v1alpha1.AcceptedCondition)
+		if c == nil {
+			return "no condition", false
+		}
+		return c.Reason + ": " + c.Message, c.Reason == reason && strings.HasPrefix(c.Message, message) &&
+			c.ObservedGeneration == p.Generation
+	})
+}
+
+func TestPolicyTakesEffect(t *testing.T) {
+	api := newAPIServer(t)
+	losses := convert.NewLosses(nil)
+	r := start(t, api, func(c *controllers.Config) { c.Losses = losses })
+	r.extensions.serve(named("a", "v1beta1"))
+	api.policy("p", nil)
+	api.awaitAccepted(t, "p", v1alpha1.TargetNotFoundReason, `there is no ExtensionConfig "acme"`)
+	api.register("acme", nil)
+	api.awaitDiscovered(t, "acme")
+	api.awaitAccepted(t, "p", v1alpha1.AcceptedReason, `In effect for ExtensionConfig "acme"`)
+	if e, _ := r.registry.Snapshot().Handler("a.acme"); e.Handler.FailurePolicy != hook.Ignore {
+		t.Errorf("failure policy is %s", e.Handler.FailurePolicy)
+	}
+	losses.Record("acme", "a", []string{"cluster.spec.a"})
+	api.awaitLossy(t, "acme", "a (v1beta1) cluster.spec.a")
+
+	// A mistake leaves in effect what was there before.
+	marked := len(api.written())
+	api.policy("p", func(s *v1alpha1.ExtensionPolicySpec) {
+		s.MatchConditions = []v1alpha1.MatchCondition{{Name: "x", Expression: "("}}
+	})
+	api.awaitAccepted(t, "p", v1alpha1.InvalidReason, "spec.matchConditions[0]")
+	if listed, _ := r.source.Policies(); len(listed) != 1 || listed[0].Target != "acme" || listed[0].Reason != v1alpha1.InvalidReason {
+		t.Errorf("the status lists %+v", listed)
+	}
+	if e, _ := r.registry.Snapshot().Handler("a.acme"); e.Handler.FailurePolicy != hook.Ignore {
+		t.Errorf("with a mistake in it, failure policy is %s", e.Handler.FailurePolicy)
+	}
+	expectWrites(t, api, marked, "PATCH p/status 200")
+
+	// Another protocol makes it discover again, and another version of objects has other losses.
+	asked := len(r.extensions.calls())
+	api.policy("p", func(s *v1alpha1.ExtensionPolicySpec) { s.MatchConditions, s.Protocol = nil, v1alpha1.ProtocolGRPC })
+	eventually(t, "the extension is asked with gRPC", func() (string, bool) {
+		calls := r.extensions.calls()[asked:]
+		return fmt.Sprint(calls), len(calls) > 0 && calls[len(calls)-1].Protocol == registry.GRPC
+	})
+	api.policy("p", func(s *v1alpha1.ExtensionPolicySpec) { s.ClusterAPIVersion = v1alpha1.ClusterAPIVersionV1Beta2 })
+	api.awaitNone(t, "acme", lossy)
+	losses.Record("acme", "a", []string{"cluster.spec.b"})
+	api.awaitLossy(t, "acme", "a (v1beta2) cluster.spec.b")
+	api.remove(policies + "p")
+	api.awaitNone(t, "acme", lossy)
+	eventually(t, "the failure policy is the extension's", func() (string, bool) {
+		e, _ := r.registry.Snapshot().Handler("a.acme")
+		return string(e.Handler.FailurePolicy), e.Handler.FailurePolicy == hook.Fail
+	})
+}
+
+func TestPoliciesInConflict(t *testing.T) {
+	api := newAPIServer(t)
+	start(t, api, nil)
+	api.register("acme", nil)
+	api.policy("first", nil)
+	api.awaitAccepted(t, "first", v1alpha1.AcceptedReason, "")
+	api.policy("second", nil)
+	api.awaitAccepted(t, "second", v1alpha1.ConflictedReason, `ExtensionPolicy "first" is for ExtensionConfig "acme", too`)
+	api.remove(policies + "first")
+	api.awaitAccepted(t, "second", v1alpha1.AcceptedReason, "")
+}
+
+func TestFollowerWritesNoStatusOfPolicies(t *testing.T) {
+	api := newAPIServer(t)
+	r := start(t, api, following(api))
+	api.policy("p", nil)
+	r.awaitLog(t, "policy is not accepted")
+	api.register("acme", nil)
+	r.awaitLog(t, "policy is accepted")
+	if listed, _ := r.source.Policies(); len(listed) != 1 || !listed[0].Accepted {
+		t.Errorf("its status lists %+v", listed)
+	}
+	expectWrites(t, api, 0)
+	api.lease("")
+	api.awaitAccepted(t, "p", v1alpha1.AcceptedReason, "") // the next leader does
+}
+
+func TestRefusedStatusOfAPolicyIsTriedAgain(t *testing.T) {
+	api := newAPIServer(t)
+	var refused atomic.Bool
+	api.before(func(method, path string) error {
+		if method == http.MethodPatch && path == policies+"p/status" && !refused.Swap(true) {
+			return apierrors.NewInternalError(errors.New("etcd is away"))
+		}
+		return nil
+	})
+	start(t, api, nil)
+	api.policy("p", nil)
+	api.awaitAccepted(t, "p", v1alpha1.TargetNotFoundReason, "")
+	expectWrites(t, api, 0, "PATCH p/status 500", "PATCH p/status 200")
+}

@@ -1,0 +1,69 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package controllers
+
+import (
+	corev1 "k8s.io/api/core/v1"
+	discoveryv1 "k8s.io/api/discovery/v1"
+	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
+
+	"github.com/hookgate/hookgate/api/v1alpha1"
+)
+
+// The kinds of which only metadata is watched.
+var (
+	namespaceKind = corev1.SchemeGroupVersion.WithKind("Namespace")
+	secretKind    = corev1.SchemeGroupVersion.WithKind("Secret")
+)
+
+// policyKind is the kind of ExtensionPolicies.
+const policyKind = "ExtensionPolicy"
+
+// newScheme returns a scheme with Cluster API's Go types of ExtensionConfig in a group.
+func newScheme(group string) *runtime.Scheme {
+	scheme := runtime.NewScheme()
+	version := schema.GroupVersion{Group: group, Version: runtimev1.GroupVersion.Version}
+	scheme.AddKnownTypes(version, &runtimev1.ExtensionConfig{}, &runtimev1.ExtensionConfigList{})
+	metav1.AddToGroupVersion(scheme, version)
+	scheme.AddKnownTypes(v1alpha1.GroupVersion, &v1alpha1.ExtensionPolicy{}, &v1alpha1.ExtensionPolicyList{})
+	metav1.AddToGroupVersion(scheme, v1alpha1.GroupVersion)
+	scheme.AddKnownTypes(discoveryv1.SchemeGroupVersion, &discoveryv1.EndpointSlice{}, &discoveryv1.EndpointSliceList{})
+	metav1.AddToGroupVersion(scheme, discoveryv1.SchemeGroupVersion)
+	utilruntime.Must(corev1.AddToScheme(scheme)) // fails for types that conflict, which would be a defect
+	return scheme
+}
+
+// newMapper returns a mapper with the kinds in use, so that nothing has to ask the API server for them, which may be
+// away or not have the kind yet.
+func newMapper(group string) meta.RESTMapper {
+	mapper := meta.NewDefaultRESTMapper(nil)
+	mapper.Add(schema.GroupVersionKind{Group: group, Version: runtimev1.GroupVersion.Version, Kind: "ExtensionConfig"},
+		meta.RESTScopeRoot)
+	mapper.Add(v1alpha1.GroupVersion.WithKind(policyKind), meta.RESTScopeRoot)
+	mapper.Add(namespaceKind, meta.RESTScopeRoot)
+	mapper.Add(secretKind, meta.RESTScopeNamespace)
+	mapper.Add(discoveryv1.SchemeGroupVersion.WithKind("EndpointSlice"), meta.RESTScopeNamespace)
+	return mapper
+}
+
+func metadataOf(kind schema.GroupVersionKind) *metav1.PartialObjectMetadata {
+	o := &metav1.PartialObjectMetadata{}
+	o.SetGroupVersionKind(kind)
+	return o
+}
+
+func namespaceMetadata() *metav1.PartialObjectMetadata { return metadataOf(namespaceKind) }
+
+// keepLabels removes metadata that the cache does not need. It keeps names, versions and labels.
+func keepLabels(object any) (any, error) {
+	if o, ok := object.(*metav1.PartialObjectMetadata); ok {
+		o.Annotations, o.ManagedFields, o.OwnerReferences, o.Finalizers = nil, nil, nil, nil
+	}
+	return object, nil
+}

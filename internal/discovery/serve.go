@@ -1,0 +1,178 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package discovery
+
+import (
+	"github.com/hookgate/hookgate/internal/extensionconfig"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// Known is an Extension to register without calling it.
+type Known struct {
+	Extension extensionconfig.Extension
+	// Current reports whether Extension.LastKnown is the result of discovering the Extension in its current form.
+	Current bool
+}
+
+// ServeAll registers Extensions of different names without calling them, where another replica discovers them or before
+// they are asked. An Extension that is not current is still to be discovered: of it, ServeAll registers the same
+// handlers as Reconcile does when an extension does not answer. ServeAll returns the error of each current Extension
+// that the registry refuses. All changes are visible at once, and many cost little more than one.
+func (r *Reconciler) ServeAll(xs []Known) []error {
+	return r.serveAll(xs, r.want(xs))
+}
+
+// Serve is ServeAll for one Extension.
+func (r *Reconciler) Serve(x Known) error { return r.ServeAll([]Known{x})[0] }
+
+// Serves reports whether some handlers of x are registered, and call its extension as x says. They may be older than x.
+func (r *Reconciler) Serves(x *extensionconfig.Extension) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	s := r.states[x.Name]
+	return s != nil && s.applied != nil && extensionconfig.SameClient(s.applied.ClientConfig, x.ClientConfig)
+}
+
+func (r *Reconciler) serveAll(xs []Known, states []*state) []error {
+	defer r.await(xs, states)
+	errs := make([]error, len(xs))
+	var offers []offer
+	var indexes []int // into xs
+	for i := range xs {
+		if next, ok := xs[i].next(states[i]); ok {
+			offers, indexes = append(offers, offer{states[i], next}), append(indexes, i)
+		}
+	}
+	for j, got := range r.applyAll(offers) {
+		i := indexes[j]
+		logger := r.logger.With("extensionConfig", xs[i].Extension.Name)
+		handlers := len(offers[j].next.Handlers)
+		switch current := xs[i].current(); {
+		case got.err != nil && current:
+			errs[i] = got.err
+		case got.err != nil:
+			logger.Warn("registry refused the last known handlers of the extension", "error", got.err)
+		case current:
+			states[i].discovered, states[i].failure = true, ""
+			if got.changed {
+				logger.Info("extension is served as its status says", "handlers", handlers)
+			}
+		case got.changed:
+			logger.Info("extension is served with the handlers that were known before", "handlers", handlers)
+		}
+	}
+	return errs
+}
+
+func (k *Known) current() bool { return k.Current && !k.Extension.Paused }
+
+// next returns what is to be registered before the extension answers, unless what s has registered is better.
+func (k *Known) next(s *state) (next registry.Registration, ok bool) {
+	x := &k.Extension
+	next = x.Registration
+	switch {
+	case k.current():
+		next.Handlers = x.LastKnown
+	case x.Paused && s.applied != nil:
+		return next, false
+	case !s.discovered && (len(x.LastKnown) > 0 || x.Discovered):
+		next.Handlers = x.LastKnown
+	case s.applied != nil && extensionconfig.SameClient(s.applied.ClientConfig, x.ClientConfig):
+		next.Handlers = s.applied.Handlers
+	default:
+		return next, false
+	}
+	return next, true
+}
+
+// await tells the registry which of xs have unknown handlers. Those that are paused, or that the gateway may not call,
+// are not asked in any case.
+func (r *Reconciler) await(xs []Known, states []*state) {
+	var unknown []registry.Undiscovered
+	var others []string
+	for i := range xs {
+		x, s := &xs[i].Extension, states[i]
+		switch {
+		case s.applied != nil:
+		case x.Paused || s.refused:
+			others = append(others, x.Name)
+		default:
+			unknown = append(unknown, registry.Undiscovered{
+				Name: x.Name, NamespaceSelector: x.NamespaceSelector, Default: x.OnUndiscovered(),
+			})
+		}
+	}
+	if len(unknown) > 0 {
+		r.registry.SetUndiscovered(unknown)
+	}
+	if len(others) > 0 {
+		r.registry.RemoveAll(others)
+	}
+}
+
+// Refuse is called for an ExtensionConfig that cannot be used as it is now. If nothing of it is registered, calls do
+// not wait for it.
+func (r *Reconciler) Refuse(name string) {
+	r.mu.Lock()
+	s := r.states[name]
+	r.mu.Unlock()
+	if s == nil || s.applied == nil {
+		r.registry.RemoveAll([]string{name})
+	}
+}
+
+// offer is a registration for the registry, and where it is remembered.
+type offer struct {
+	state *state
+	next  registry.Registration
+}
+
+// applied is what has become of an offer.
+type applied struct {
+	changed bool
+	err     error
+}
+
+// applyAll registers what differs from what is registered.
+func (r *Reconciler) applyAll(offers []offer) []applied {
+	outcomes := make([]applied, len(offers))
+	var regs []registry.Registration
+	var indexes []int // into offers
+	for i := range offers {
+		o := &offers[i]
+		if o.state.applied == nil || !extensionconfig.SameRegistration(o.state.applied, &o.next) {
+			regs, indexes = append(regs, o.next), append(indexes, i)
+		}
+	}
+	if len(regs) == 0 {
+		return outcomes
+	}
+	errs := r.registry.ApplyAll(regs)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	unused := false
+	for j, i := range indexes {
+		s := offers[i].state
+		if outcomes[i].err = errs[j]; errs[j] != nil {
+			continue
+		}
+		var before *registry.ClientConfig
+		if s.applied != nil {
+			before = &s.applied.ClientConfig
+		}
+		s.applied = &offers[i].next
+		unused = r.use(&s.applied.ClientConfig, before) || unused
+		outcomes[i].changed = true
+	}
+	if unused {
+		r.retain()
+	}
+	return outcomes
+}
+
+// apply registers next, and reports whether that is a change.
+func (r *Reconciler) apply(s *state, next registry.Registration) (changed bool, err error) {
+	outcome := r.applyAll([]offer{{s, next}})[0]
+	return outcome.changed, outcome.err
+}

@@ -1,0 +1,71 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package extension
+
+import (
+	"context"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/internal/budget"
+	"github.com/hookgate/hookgate/internal/codec"
+	"github.com/hookgate/hookgate/internal/via"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// Call is one request to one handler. Handlers that are called at the same time share what it refers to, so a Caller
+// only reads it, and passes on a changed copy where the next one needs another request.
+type Call struct {
+	Hook    *catalog.Hook
+	Handler *registry.Entry
+	// Request is a message of type Hook.Request. It is nil if nothing between the caller and the handler reads it, so that
+	// Body is sent on. Then Outline is the request without some of its elements, as Codec.DecodeOutline reads it, and
+	// Elements are these, if the handler is called over gRPC.
+	Request, Outline proto.Message
+	Elements         *codec.Elements
+	// Body is the JSON of Request as the caller sent it, which is sent on unchanged. Nil means to encode Request.
+	Body []byte
+	// PolicyError, if it is not nil, says why the handler's ExtensionPolicy could not be evaluated for the request.
+	// The handler is not called then: this is the error of the call.
+	PolicyError error
+	// Memory reserves what the call and its answer need. Nil bounds nothing.
+	Memory *budget.Charge
+	// Via is the way of the call, this gateway included.
+	Via via.Way
+	// State is what links share that concerns the extension rather than the call. Transports do not use it.
+	State any
+}
+
+// Result is what came of a Call. All of it but Response is valid for a failed call too.
+type Result struct {
+	// Response is a fresh message of type Hook.Response, and nil if the call failed.
+	Response proto.Message
+	// Sent and Received are the sizes of the bodies in bytes, as far as they were transferred.
+	Sent, Received int64
+	// Misspelt says which members of the answer mean nothing because their names are misspelt. It is known of the first
+	// few.
+	Misspelt []string
+	// Lost holds the paths of the members that conversions of the request or the response could not express.
+	Lost []string
+	// Ignored is the error that the handler's failure policy hid, if any.
+	Ignored error
+	// Inconclusive means that the error of the call says nothing about whether the extension works: its caller gave it
+	// too little time, or the extension has found fault with the request.
+	Inconclusive bool
+	// Connected means that a connection had been made when the call failed, so that the server of the extension is there:
+	// the failure is one of the handler.
+	Connected bool
+	// Refused means that a circuit is open, so that the call was not made.
+	Refused bool
+	// Decided means that a gateway behind this one has decided the error, about this call. Its text is that gateway's.
+	Decided bool
+}
+
+// Caller calls a handler. Its error is a *hook.Error of kind Unreachable, Timeout, BadResponse, Canceled, TooLarge,
+// InvalidRequest, Conversion, Policy, Loop, Overloaded or Internal. A Caller is safe for concurrent use.
+type Caller func(ctx context.Context, c Call) (Result, error)
+
+// Link wraps a Caller with one concern, such as a deadline or a conversion.
+type Link func(next Caller) Caller

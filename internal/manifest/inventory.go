@@ -1,0 +1,211 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package manifest
+
+import (
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/hookgate/hookgate/internal/convert"
+	"github.com/hookgate/hookgate/internal/extensionconfig"
+	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/text"
+)
+
+// Inventory holds the objects that the manifests of a directory define. It is immutable.
+type Inventory struct {
+	Extensions map[string]Object
+	Policies   map[string]Object
+	// Refused are the ExtensionPolicies whose manifests are not valid. Policies may have earlier versions of them.
+	Refused    map[string]extensionconfig.Refused
+	Namespaces map[string]Object
+	// Definitions are CustomResourceDefinitions.
+	Definitions map[string]Object
+	// Named has the file of each ExtensionConfig that a manifest defines, be it valid or not.
+	Named map[string]string
+	// Unread are the files, or files with a part, of which it is not known what they define.
+	Unread []string
+
+	read map[string]*reading // by the file's name
+}
+
+// maxKept is how many objects a problem names that stay in use.
+const maxKept = 10
+
+// maxParsed is how many manifests are parsed at the same time, each of which takes a multiple of its size in memory.
+const maxParsed = 4
+
+// kind is one of the maps of an inventory while it is built.
+type kind struct {
+	name    string
+	before  map[string]Object // the objects of the previous inventory
+	objects map[string]Object
+	claims  map[string]Place // where each name was seen first
+	refused map[string]extensionconfig.Refused
+	// byFile has the names in before by their files, in order. It is nil until the first file asks for its own: with
+	// many files that cannot be read, to look through all names for each takes the square of their number.
+	byFile map[string][]string
+}
+
+func newKind(name string, before map[string]Object) *kind {
+	return &kind{name: name, before: before, objects: map[string]Object{}, claims: map[string]Place{},
+		refused: map[string]extensionconfig.Refused{}}
+}
+
+// Next returns the inventory of the manifests, which are in the order of their names, and all their problems. An object
+// whose manifest is invalid now stays as in v; an object that no manifest defines is removed.
+func (v *Inventory) Next(manifests []File, words *Decoder) (*Inventory, []Problem) {
+	extensions := newKind("ExtensionConfig", v.Extensions)
+	policies := newKind("ExtensionPolicy", v.Policies)
+	namespaces := newKind("Namespace", v.Namespaces)
+	definitions := newKind(convert.CRDKind.Kind, v.Definitions)
+	var all []Problem
+	readings := v.readings(manifests, words)
+	byFile := make(map[string]*reading, len(manifests))
+	var unread []string
+	for i := range manifests {
+		m, r := &manifests[i], readings[i]
+		if r.count <= limits.ManifestProblems { // more would be kept than are reported
+			byFile[m.file] = r
+		}
+		problems := slices.Clone(r.problems)
+		if slices.ContainsFunc(problems, func(p Problem) bool { return p.unread }) {
+			unread = append(unread, m.file)
+		}
+		for _, e := range r.entries {
+			found := slices.Clone(e.problems)
+			if e.object != nil {
+				o := *e.object
+				k := extensions
+				switch e.kind {
+				case policies.name:
+					k = policies
+				case namespaces.name:
+					k = namespaces
+				case definitions.name:
+					k = definitions
+				}
+				found = k.add(&o, found)
+			}
+			problems = append(problems, found...)
+		}
+		if slices.ContainsFunc(problems, func(p Problem) bool { return p.unidentified }) {
+			kept := slices.Concat(extensions.keep(m.file), policies.keep(m.file), namespaces.keep(m.file),
+				definitions.keep(m.file))
+			explainKept(problems, kept)
+		}
+		all = append(all, first(problems)...)
+	}
+	named := make(map[string]string, len(extensions.claims))
+	for name, place := range extensions.claims {
+		named[name] = place.File
+	}
+	return &Inventory{
+		Named: named, Unread: unread,
+		Extensions: extensions.objects, Policies: policies.objects, Refused: policies.refused, Namespaces: namespaces.objects,
+		Definitions: definitions.objects, read: byFile,
+	}, all
+}
+
+// readings returns the reading of each manifest. Those that are new are read on several processors: what one says
+// depends on no other.
+func (v *Inventory) readings(manifests []File, words *Decoder) []*reading {
+	readings := make([]*reading, len(manifests))
+	var group errgroup.Group
+	group.SetLimit(min(runtime.GOMAXPROCS(0), maxParsed))
+	for i := range manifests {
+		m := &manifests[i]
+		before := v.read[m.file]
+		if before.has(m, words) {
+			readings[i] = before.moved(m)
+			continue
+		}
+		group.Go(func() error {
+			readings[i] = read(m, words)
+			return nil
+		})
+	}
+	_ = group.Wait() // no reading fails: what is wrong with a manifest is in it
+	return readings
+}
+
+// first returns the problems of a file up to the limit, and how many there are besides.
+func first(problems []Problem) []Problem {
+	if len(problems) <= limits.ManifestProblems {
+		return problems
+	}
+	rest := problems[limits.ManifestProblems]
+	rest.Object, rest.Warning, rest.Deprecated, rest.Effect = "", false, false, ""
+	rest.Err = fmt.Errorf("%d more problems of this file are not listed", len(problems)-limits.ManifestProblems)
+	return append(problems[:limits.ManifestProblems:limits.ManifestProblems], rest)
+}
+
+// add takes o into account, unless its name is taken, and returns its problems, completed.
+func (k *kind) add(o *Object, problems []Problem) []Problem {
+	if first, taken := k.claims[o.Name]; taken {
+		return append(problems, duplicate(k.name, o, first))
+	}
+	k.claims[o.Name] = o.Place
+	if o.Valid() {
+		// Keep the compiled policy if nothing has changed.
+		if old := k.before[o.Name].Policy; o.Policy != nil && old != nil && old.SameContent(o.Policy) {
+			o.Policy = old
+		}
+		k.objects[o.Name] = *o
+		return problems
+	}
+	effect := "it is not used"
+	if old, ok := k.before[o.Name]; ok {
+		old.Place = o.Place // it belongs to this manifest now
+		k.objects[o.Name] = old
+		effect = "the last valid state stays in use"
+	}
+	var errs []string
+	for i := range problems {
+		problems[i].Effect = effect
+		errs = append(errs, problems[i].Err.Error())
+	}
+	k.refused[o.Name] = extensionconfig.Refused{
+		Target: o.target, Message: text.Join(errs, "; ", limits.Problems) + "; " + effect,
+	}
+	return problems
+}
+
+// keep keeps the objects that a manifest defined before and may still define in a part that cannot be read now. It
+// returns their names.
+func (k *kind) keep(file string) []string {
+	if k.byFile == nil {
+		k.byFile = map[string][]string{}
+		for _, name := range slices.Sorted(maps.Keys(k.before)) {
+			of := k.before[name].File
+			k.byFile[of] = append(k.byFile[of], name)
+		}
+	}
+	var kept []string
+	for _, name := range k.byFile[file] {
+		old := k.before[name]
+		if _, taken := k.claims[name]; taken {
+			continue
+		}
+		k.claims[name], k.objects[name] = old.Place, old
+		kept = append(kept, k.name+" "+name)
+	}
+	return kept
+}
+
+func explainKept(problems []Problem, kept []string) {
+	effect := "it is not used"
+	if len(kept) > 0 {
+		effect = "what the file had before stays in use: " + text.Join(kept, ", ", maxKept)
+	}
+	for i := range problems {
+		if problems[i].unidentified {
+			problems[i].Effect = effect
+		}
+	}
+}
