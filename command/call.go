@@ -113,7 +113,7 @@ func (o *callOptions) run(cmd *cobra.Command, hooks *catalog.Catalog, name strin
 	return checkStatus(h, a)
 }
 
-// checkStatus returns an error unless the answer is a success. An answer whose status is missing is none.
+// checkStatus returns an error unless the answer has the status Success. An answer without a status is an error, too.
 func checkStatus(h *catalog.Hook, a *answer) error {
 	common, ok := a.message.(interface {
 		GetStatus() hooksv1alpha1.ResponseStatus

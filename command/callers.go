@@ -50,7 +50,7 @@ func (o *callersOptions) addFlags(f *pflag.FlagSet) {
 			"can then read what extensions answer, and have them act on any Cluster that the request names")
 }
 
-// check returns an error of usage unless the flags fit together and the source of registrations.
+// check returns a usage error unless the flags fit together and suit the source of registrations.
 func (o *callersOptions) check(noCluster bool) error {
 	switch {
 	case o.limits.Rate < 0 || o.limits.InFlight < 0:

@@ -21,7 +21,7 @@ const externalIDIndex = "externalID"
 
 // duplicate returns why an object must not be called about: another of its kind, which list is for, had its externalID
 // first, as when a manifest was copied with what the controllers have written. Both would act on the same
-// infrastructure, and the deletion of one would take that of the other.
+// infrastructure, and deleting one object would delete the infrastructure of the other.
 func (r *base) duplicate(
 	ctx context.Context, o client.Object, externalID string, list client.ObjectList,
 ) (*block, error) {

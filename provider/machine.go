@@ -228,7 +228,7 @@ func (r *machines) ask(
 		return later(r.pace.failed(key, in, 0)), nil
 	}
 	if m.Spec.ProviderID == "" && desired.Spec.ProviderID != "" {
-		// The next request says that the machine exists, which is news to nobody.
+		// The next request differs only in saying that the machine exists, which is no reason for another call.
 		next := &infrahooksv1alpha1.ReconcileMachineRequest{
 			Subject: req.GetSubject(), ControlPlane: req.GetControlPlane(), Version: req.GetVersion(),
 			FailureDomain: req.GetFailureDomain(), ProviderId: desired.Spec.ProviderID,

@@ -7,7 +7,7 @@
 // to small calls.
 //
 // A call waits for its first memory, until its body has begun to come. One that has more than a little never waits: two
-// calls that hold what the other one waits for would wait for ever. That is why package semaphore of golang.org/x/sync
+// calls that hold what the other one waits for would deadlock. That is why package semaphore of golang.org/x/sync
 // does not fit: it refuses even the smallest amount as long as anything waits.
 //
 // Errors are of kind Overloaded or Canceled. All types are safe for concurrent use, and a nil Budget or Reservation

@@ -23,8 +23,8 @@ type Elements struct {
 	size  int
 }
 
-// part is a field on the wire, all of which are of wire type LEN here: its tag, the size of what follows, and the text
-// that is that, unless the parts that follow are.
+// part is a length-delimited field on the wire: its tag, the size of its content, and the text that is its content, or
+// noText for a message, whose fields are the parts that follow.
 type part struct {
 	tag, size uint32
 	at        uint32 // of the text in body, or from inTexts on in texts; noText for a message

@@ -41,7 +41,7 @@ func (m *Meter) Begin(protoMajor int) {
 	m.settle()
 }
 
-// End notes that a call has ended. Whatever of its body is still on its way, nobody reads.
+// End notes that a call has ended. Nothing reads what is left of its body.
 func (m *Meter) End() {
 	m.calls.Add(-1)
 	m.Less(limits.CallOverheadBytes)
