@@ -81,8 +81,8 @@ func (o *clusterOptions) addFlags(f *pflag.FlagSet) {
 	f.StringVar(&o.kubeconfig, "kubeconfig", "",
 		"kubeconfig of the cluster with the ExtensionConfigs; not needed in a Pod")
 	f.StringVar(&o.group, "extension-config-group", controllers.ClusterAPIGroup,
-		"API group of the ExtensionConfigs: "+controllers.ClusterAPIGroup+", or "+controllers.HookgateGroup+" for those that "+
-			"Cluster API core must not call")
+		"API group of the ExtensionConfigs: "+controllers.ClusterAPIGroup+", or "+controllers.HookgateGroup+
+			" for those that Cluster API core must not call")
 	f.BoolVar(&o.readOnly, "read-only", false,
 		"serve what another program, such as Cluster API core, has discovered, and write nothing to the cluster")
 	f.StringVar(&o.namespace, "namespace", "",
@@ -221,9 +221,9 @@ func (o *serveOptions) newRegistry(hooks *catalog.Catalog) *registry.Registry {
 
 // newSource returns the source of registrations that the flags name.
 func (o *serveOptions) newSource(
-	at connection, hooks *catalog.Catalog, reg *registry.Registry, d discovery.Discoverer, endpoints *controllers.Endpoints,
-	references *convert.References, losses *convert.Losses, observer directory.Observer, circuits controllers.Circuits,
-	logger *slog.Logger,
+	at connection, hooks *catalog.Catalog, reg *registry.Registry, d discovery.Discoverer,
+	endpoints *controllers.Endpoints, references *convert.References, losses *convert.Losses,
+	observer directory.Observer, circuits controllers.Circuits, logger *slog.Logger,
 ) (source, error) {
 	switch {
 	case o.sidecar != "":

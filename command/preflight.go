@@ -78,7 +78,8 @@ func newPreflightCommand(hooks *catalog.Catalog, versions *hookversion.Converter
 		"ask the extensions of --extension-configs for their handlers instead of reading status.handlers")
 	o.kube.addFlags(f)
 	f.StringVar(&o.group, "extension-config-group", "",
-		"API group of the ExtensionConfigs: "+controllers.ClusterAPIGroup+" or "+controllers.HookgateGroup+"; by default both")
+		"API group of the ExtensionConfigs: "+controllers.ClusterAPIGroup+" or "+controllers.HookgateGroup+
+			"; by default both")
 	f.StringVar(&o.watchFilter, "watch-filter", "",
 		"judge only ExtensionConfigs whose label cluster.x-k8s.io/watch-filter has this value")
 	f.StringVarP(&o.output, "output", "o", formatTable,

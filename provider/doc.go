@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package infrastructure has the controllers of the kinds of infrastructure.hookgate.dev: they keep the contracts of a
+// Package provider has the controllers of the kinds of infrastructure.hookgate.dev: they keep the contracts of a
 // Cluster API infrastructure provider, and ask the extension of an InfrastructureClass to make the machines.
 //
 // A reconciliation has three steps. It observes the object and what surrounds it, calls the extension if that is due,

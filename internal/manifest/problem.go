@@ -18,7 +18,7 @@ type Problem struct {
 	// Effect is the consequence for the served handlers; empty where that is clear.
 	Effect string
 
-	// unidentified is set if the text does not say which object it describes: it may be any object that the file had before.
+	// unidentified is set if the text does not say which object it describes: it may be any that the file had before.
 	unidentified bool
 	// ofHandlers reports whether Lint says it again, with what is known of handlers.
 	ofHandlers bool
