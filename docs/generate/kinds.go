@@ -5,6 +5,7 @@ package main
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -49,14 +50,14 @@ func kinds(dir string) func(io.Writer) error {
 		if len(all) != len(kindOrder) {
 			return fmt.Errorf("%s has %d kinds, want %d", dir, len(all), len(kindOrder))
 		}
-		var b bytes.Buffer
-		b.WriteString(kindsIntroduction)
+		p := page{objects: map[string]string{}}
+		p.WriteString(kindsIntroduction)
 		for _, kind := range kindOrder {
-			if err := writeKind(&b, all[kind]); err != nil {
+			if err := p.writeKind(all[kind]); err != nil {
 				return fmt.Errorf("%s: %w", kind, err)
 			}
 		}
-		_, err = w.Write(b.Bytes())
+		_, err = w.Write(p.Bytes())
 		return err
 	}
 }
@@ -67,8 +68,8 @@ const kindsIntroduction = `# The kinds of an infrastructure provider
 <!-- Made by ` + "`make generate`" + ` from deploy/crd/infrastructure. Do not edit. -->
 
 The kinds of the API group ` + "`infrastructure.hookgate.dev`" + `, version ` + "`v1alpha1`" + `, which follow the contract ` + "`v1beta2`" + ` of Cluster API.
-` + "`kubectl explain`" + ` has the same texts. Sizes of strings are in characters. What the schemas cannot express, webhooks and
-conditions report; [limits](limits.md#infrastructure) lists the other limits.
+` + "`kubectl explain`" + ` has the same texts. *≤ n* is the largest number of characters, elements or members. Webhooks and conditions report
+what the schemas cannot express; [limits](limits.md#infrastructure) has the other limits.
 
 Where the documents of the contract and the code of Cluster API v1.14 differ, the kinds follow the code:
 
@@ -79,35 +80,54 @@ Where the documents of the contract and the code of Cluster API v1.14 differ, th
 - Of a template, ` + "`spec.template.spec`" + ` is immutable, and ` + "`spec.template.metadata`" + ` is not, as in Cluster API's own providers.
 `
 
-func writeKind(b *bytes.Buffer, d *apiextensionsv1.CustomResourceDefinition) error {
+// page is the page that is being written.
+type page struct {
+	bytes.Buffer
+	kind string
+	// objects has the place of the first object with the same fields, by their JSON.
+	objects map[string]string
+}
+
+func (p *page) writeKind(d *apiextensionsv1.CustomResourceDefinition) error {
 	if d == nil || len(d.Spec.Versions) != 1 || len(d.Spec.Names.ShortNames) != 1 {
 		return errors.New("a definition with one version and one short name is missing")
 	}
+	p.kind = d.Spec.Names.Kind
 	root := d.Spec.Versions[0].Schema.OpenAPIV3Schema
-	fmt.Fprintf(b, "\n## %s\n\n%s\n\nShort name: `%s`. Scope: %s.\n\n| field | type | |\n|---|---|---|\n",
-		d.Spec.Names.Kind, line(root.Description), d.Spec.Names.ShortNames[0], strings.ToLower(string(d.Spec.Scope)))
+	fmt.Fprintf(p, "\n## %s\n\n%s\n\nShort name: `%s`. Scope: %s.\n\n| field | type | |\n|---|---|---|\n",
+		p.kind, line(root.Description), d.Spec.Names.ShortNames[0], strings.ToLower(string(d.Spec.Scope)))
 	for _, part := range []string{"spec", "status"} {
 		if s, ok := root.Properties[part]; ok {
-			writeRules(b, part, &s)
-			writeFields(b, part, &s)
+			p.writeRules(part, &s)
+			if err := p.writeFields(part, &s); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
 }
 
 // writeRules writes a row for each rule for an object.
-func writeRules(b *bytes.Buffer, path string, s *apiextensionsv1.JSONSchemaProps) {
+func (p *page) writeRules(path string, s *apiextensionsv1.JSONSchemaProps) {
 	for _, rule := range s.XValidations {
-		fmt.Fprintf(b, "| `%s` | rule | %s |\n", path, cell(rule.Message))
+		fmt.Fprintf(p, "| `%s` | rule | %s |\n", path, cell(rule.Message))
 	}
 }
 
 // writeFields writes a row for each field below a path.
-func writeFields(b *bytes.Buffer, path string, s *apiextensionsv1.JSONSchemaProps) {
+func (p *page) writeFields(path string, s *apiextensionsv1.JSONSchemaProps) error {
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
-		below, required := s.Properties[name], slices.Contains(s.Required, name)
+		below := s.Properties[name]
+		at := path + "." + name
+		first, err := p.firstWith(&below, at)
+		if err != nil {
+			return err
+		}
 		describe := typeOf(&below)
-		if required {
+		if first != "" {
+			describe += " as " + first
+		}
+		if slices.Contains(s.Required, name) {
 			describe += ", required"
 		}
 		if len(below.Properties) == 0 {
@@ -115,19 +135,51 @@ func writeFields(b *bytes.Buffer, path string, s *apiextensionsv1.JSONSchemaProp
 				describe += ", " + cell(rule.Message)
 			}
 		}
-		at := path + "." + name
-		fmt.Fprintf(b, "| `%s` | %s | %s |\n", at, describe, cell(below.Description))
+		fmt.Fprintf(p, "| `%s` | %s | %s |\n", at, describe, cell(meaning(name, below.Description)))
 		if len(below.Properties) > 0 {
-			writeRules(b, at, &below)
+			p.writeRules(at, &below)
 		}
 		switch {
-		case slices.Contains(known, name):
+		case first != "" || slices.Contains(known, name):
 		case below.Items != nil && below.Items.Schema != nil:
-			writeFields(b, at+"[]", below.Items.Schema)
+			err = p.writeFields(at+"[]", below.Items.Schema)
 		default:
-			writeFields(b, at, &below)
+			err = p.writeFields(at, &below)
+		}
+		if err != nil {
+			return err
 		}
 	}
+	return nil
+}
+
+// firstWith returns where the page has the fields of an object already, or "" if it has not.
+func (p *page) firstWith(s *apiextensionsv1.JSONSchemaProps, at string) (string, error) {
+	if s.Items != nil && s.Items.Schema != nil {
+		s, at = s.Items.Schema, at+"[]"
+	}
+	if len(s.Properties) < 2 {
+		return "", nil
+	}
+	fields, err := json.Marshal(s.Properties)
+	if err != nil {
+		return "", err
+	}
+	first := p.objects[string(fields)]
+	if first == "" {
+		p.objects[string(fields)] = fmt.Sprintf("`%s` of %s", at, p.kind)
+	}
+	return first, nil
+}
+
+// meaning returns the description of a field without the words that repeat its name, where a phrase is left.
+func meaning(name, description string) string {
+	for _, verb := range []string{"is", "are", "holds", "says"} {
+		if rest, ok := strings.CutPrefix(description, name+" "+verb+" "); ok {
+			return rest
+		}
+	}
+	return description
 }
 
 // typeOf returns the type of a field with its limits.
@@ -140,13 +192,13 @@ func typeOf(s *apiextensionsv1.JSONSchemaProps) string {
 		}
 		return strings.Join(values, ", ")
 	case s.Type == "array" && s.Items != nil && s.Items.Schema != nil:
-		return "list" + upTo(s.MaxItems, "elements") + " of " + typeOf(s.Items.Schema)
+		return "list" + upTo(s.MaxItems) + " of " + typeOf(s.Items.Schema)
 	case s.XPreserveUnknownFields != nil:
-		return "any JSON object" + upTo(s.MaxProperties, "members")
+		return "any JSON object" + upTo(s.MaxProperties)
 	case s.AdditionalProperties != nil:
-		return "map" + upTo(s.MaxProperties, "members")
+		return "map" + upTo(s.MaxProperties)
 	case s.Type == "string":
-		return "string" + upTo(s.MaxLength, "characters")
+		return "string" + upTo(s.MaxLength)
 	case s.Type == "integer" && s.Minimum != nil && s.Maximum != nil:
 		return fmt.Sprintf("integer from %.0f to %.0f", *s.Minimum, *s.Maximum)
 	default:
@@ -154,11 +206,11 @@ func typeOf(s *apiextensionsv1.JSONSchemaProps) string {
 	}
 }
 
-func upTo(limit *int64, what string) string {
+func upTo(limit *int64) string {
 	if limit == nil {
 		return ""
 	}
-	return fmt.Sprintf(" (at most %d %s)", *limit, what)
+	return fmt.Sprintf(" (≤ %d)", *limit)
 }
 
 // line returns a text as one line, and cell as the cell of a table.
