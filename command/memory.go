@@ -49,7 +49,7 @@ func idleConnections(calls int64) int {
 	return int(min(max(calls/4/limits.IdleConnectionBytes, limits.LeastIdleConnections), limits.IdleConnections))
 }
 
-// budget returns the budget of all calls. It says in the log how large it is if nobody has limited the process.
+// budget returns the budget of all calls, and logs its size if the process has no limit of memory.
 func (o *memoryOptions) budget(logger *slog.Logger) *budget.Budget {
 	if o.bytes > 0 {
 		return budget.New(o.bytes)

@@ -6,10 +6,10 @@
 // treated alike whichever way it calls.
 //
 // A bearer token decides alone if the gate checks tokens and the caller sends one; otherwise, the client certificate
-// decides. Nothing that the gate does not know is admitted, and a check that cannot be made admits nobody.
+// decides. Nothing that the gate does not know is admitted, and a check that cannot be made admits no caller.
 //
 // The TLS handshake verifies certificates, with the settings of package internal/certs. Package
-// gateway/auth/tokenreview asks an API server.
+// internal/auth/tokenreview asks an API server.
 //
 // All types are safe for concurrent use; call each Run once.
 package auth

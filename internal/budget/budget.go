@@ -201,7 +201,7 @@ func (b *Budget) remove(w *waiter) {
 }
 
 // grant serves those that wait, in their order. One whose account has its share already is passed over. One for which
-// there is not enough memory keeps those after it waiting, or it might wait for ever.
+// there is not enough memory keeps those after it waiting, or it might never be served.
 func (b *Budget) grant() {
 	left, blocked := b.waiting[:0], false
 	for _, w := range b.waiting {

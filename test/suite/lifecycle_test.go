@@ -237,8 +237,8 @@ func TestHandlersStayWhileTheirExtensionIsDown(t *testing.T) {
 	})
 }
 
-// A gateway that starts while its extension is down asks nobody, and so says yes to nothing, until the extension is back;
-// with a state, it knows whom to ask.
+// A gateway that starts while its extension is down calls no handler and answers no lifecycle hook with Success until the
+// extension is back; with a state, it knows which handlers to call.
 func TestRestartsWhileTheExtensionIsDown(t *testing.T) {
 	process.Program(t, gatewayVariable)
 	a := newAuthority(t)

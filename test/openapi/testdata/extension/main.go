@@ -19,7 +19,7 @@ import (
 	"example.com/extension/hooks"
 )
 
-// extension answers the hooks below. The embedded interface has those that it does not implement, and nobody calls them.
+// extension answers the hooks below. The embedded interface has the others, which are never called.
 type extension struct{ hooks.StrictServerInterface }
 
 const apiVersion = "hooks.runtime.cluster.x-k8s.io/v1alpha1"
@@ -41,7 +41,7 @@ func (extension) V1alpha1Discovery(context.Context, hooks.V1alpha1DiscoveryReque
 	}}, nil
 }
 
-// V1alpha1BeforeClusterUpgradeHandler holds an upgrade until somebody has approved the version.
+// V1alpha1BeforeClusterUpgradeHandler holds an upgrade until its version has been approved.
 func (extension) V1alpha1BeforeClusterUpgradeHandler(_ context.Context, r hooks.V1alpha1BeforeClusterUpgradeHandlerRequestObject) (hooks.V1alpha1BeforeClusterUpgradeHandlerResponseObject, error) {
 	var approved string
 	if m := r.Body.Cluster.Metadata; m != nil && m.Annotations != nil {
