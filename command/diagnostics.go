@@ -22,7 +22,7 @@ import (
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/internal/certs"
 	"github.com/hookgate/hookgate/internal/console"
-	"github.com/hookgate/hookgate/internal/sideserver"
+	"github.com/hookgate/hookgate/internal/edge"
 )
 
 // diagnosticsOptions are the flags about health, metrics and profiles. Cluster API's managers have them, too.
@@ -129,7 +129,7 @@ func (p profilerServer) Run(ctx context.Context) error {
 		return fmt.Errorf("listen on %s (--profiler-address): %w", p.address, err)
 	}
 	server := &http.Server{
-		Handler: sideserver.LocalHosts(mux, p.address, listener.Addr()), ReadHeaderTimeout: 10 * time.Second,
+		Handler: edge.LocalHosts(mux, p.address, listener.Addr()), ReadHeaderTimeout: 10 * time.Second,
 	}
 	defer context.AfterFunc(ctx, func() { _ = server.Close() })()
 	if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {

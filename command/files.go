@@ -13,6 +13,7 @@ import (
 
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/internal/certs"
+	"github.com/hookgate/hookgate/internal/status"
 )
 
 // followed are the files that the gateway follows: what SIGHUP reads again, and what /readyz?verbose and the metrics
@@ -21,7 +22,7 @@ type followed struct {
 	logger  *slog.Logger
 	signals chan os.Signal
 	reloads []func()
-	notices []func() gateway.Notice
+	notices []func() status.Notice
 }
 
 // newFollowed returns followed without files. From now on SIGHUP does not end the process.
@@ -52,8 +53,8 @@ func (f *followed) certificate(name string, pair *certs.Pair, metrics *gateway.M
 
 // observe adds a certificate that is read again with others.
 func (f *followed) observe(name string, pair *certs.Pair, metrics *gateway.Metrics) {
-	f.notices = append(f.notices, func() gateway.Notice {
-		return gateway.Notice{Name: "certificate/" + name, Text: pair.Warning(time.Now())}
+	f.notices = append(f.notices, func() status.Notice {
+		return status.Notice{Name: "certificate/" + name, Text: pair.Warning(time.Now())}
 	})
 	metrics.Certificate(name, pair.NotAfter)
 }
@@ -68,14 +69,14 @@ func (f *followed) source(s source) {
 		return
 	}
 	f.reloads = append(f.reloads, files.Reload)
-	f.notices = append(f.notices, func() gateway.Notice {
-		return gateway.Notice{Name: "manifests", Text: files.Warning()}
+	f.notices = append(f.notices, func() status.Notice {
+		return status.Notice{Name: "manifests", Text: files.Warning()}
 	})
 }
 
 // all returns what operators should know about the files.
-func (f *followed) all() []gateway.Notice {
-	notices := make([]gateway.Notice, len(f.notices))
+func (f *followed) all() []status.Notice {
+	notices := make([]status.Notice, len(f.notices))
 	for i, notice := range f.notices {
 		notices[i] = notice()
 	}

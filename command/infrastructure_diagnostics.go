@@ -20,7 +20,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/metrics"
 
 	"github.com/hookgate/hookgate/internal/certs"
-	"github.com/hookgate/hookgate/internal/sideserver"
+	"github.com/hookgate/hookgate/internal/edge"
 )
 
 // diagnosticsServers returns what serves the health, the metrics and the profiler of the controllers. They listen
@@ -29,9 +29,9 @@ func (o *infrastructureOptions) diagnosticsServers(
 	ctx context.Context, mgr manager.Manager, settings certs.Settings, logger *slog.Logger,
 ) ([]runner, error) {
 	var servers []runner
-	listen := func(flag string, c sideserver.Config) error {
+	listen := func(flag string, c edge.SideConfig) error {
 		c.Logger = logger
-		server := sideserver.New(c)
+		server := edge.NewSide(c)
 		if err := server.Listen(ctx); err != nil {
 			return fmt.Errorf("listen on %s (%s): %w", c.Address, flag, err)
 		}
@@ -39,7 +39,7 @@ func (o *infrastructureOptions) diagnosticsServers(
 		return nil
 	}
 	if o.diagnostics.health != "" {
-		if err := listen("--health-addr", sideserver.Config{
+		if err := listen("--health-addr", edge.SideConfig{
 			Name: "health", Address: o.diagnostics.health, Handler: healthOf(mgr),
 		}); err != nil {
 			return nil, err
@@ -49,7 +49,7 @@ func (o *infrastructureOptions) diagnosticsServers(
 	if err != nil {
 		return nil, err
 	}
-	if err := listen("--diagnostics-address", sideserver.Config{
+	if err := listen("--diagnostics-address", edge.SideConfig{
 		Name: "diagnostics", Address: o.diagnostics.address, Handler: handler, TLS: secured,
 	}); err != nil {
 		return nil, err

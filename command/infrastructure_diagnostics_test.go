@@ -15,8 +15,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/hookgate/hookgate/internal/certs"
+	"github.com/hookgate/hookgate/internal/edge"
 	"github.com/hookgate/hookgate/internal/limits"
-	"github.com/hookgate/hookgate/internal/sideserver"
 )
 
 // What serves the health and the metrics of the controllers answers, and does not take any number of connections.
@@ -36,7 +36,7 @@ func TestInfrastructureDiagnostics(t *testing.T) {
 	ended := make(chan error, len(servers))
 	addresses := make(map[string]string)
 	for i, name := range []string{"health", "diagnostics"} {
-		server := servers[i].(*sideserver.Server)
+		server := servers[i].(*edge.Side)
 		addresses[name] = server.Addr().String()
 		go func() { ended <- server.Run(ctx) }()
 	}

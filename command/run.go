@@ -30,6 +30,7 @@ import (
 	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/convert"
 	"github.com/hookgate/hookgate/internal/discovery"
+	"github.com/hookgate/hookgate/internal/edge"
 	"github.com/hookgate/hookgate/internal/extension"
 	"github.com/hookgate/hookgate/internal/logs"
 	"github.com/hookgate/hookgate/internal/memory"
@@ -116,7 +117,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	if err != nil {
 		return err
 	}
-	server := gateway.NewServer(gateway.ServerConfig{
+	server := edge.NewServer(edge.Config{
 		HTTPAddress: o.httpAddress, GRPCAddress: o.grpcAddress,
 		DiagnosticsAddress: o.diagnostics.address, HealthAddress: o.diagnostics.health,
 		TLS: in.frontTLS(), DiagnosticsTLS: in.diagnosticsTLS, Renew: in.certificates.Changed(),

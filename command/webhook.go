@@ -18,8 +18,8 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/internal/certs"
+	"github.com/hookgate/hookgate/internal/edge"
 	"github.com/hookgate/hookgate/internal/extensionconfig"
-	"github.com/hookgate/hookgate/internal/sideserver"
 	"github.com/hookgate/hookgate/internal/webhook"
 )
 
@@ -58,7 +58,7 @@ func (o *webhookOptions) check(noCluster bool) error {
 
 // webhooks answer the API server.
 type webhooks struct {
-	server *sideserver.Server
+	server *edge.Side
 	pair   *certs.Pair
 }
 
@@ -82,7 +82,7 @@ func (o *webhookOptions) listenWith(
 	if err != nil {
 		return nil, fmt.Errorf("read --webhook-cert-dir: %w", err)
 	}
-	server := sideserver.New(sideserver.Config{
+	server := edge.NewSide(edge.SideConfig{
 		Name: "webhooks", Address: net.JoinHostPort("", strconv.Itoa(o.port)), TLS: pair.ServerTLS(settings),
 		Handler: handler, Logger: logger,
 	})

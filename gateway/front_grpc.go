@@ -20,6 +20,7 @@ import (
 	"github.com/hookgate/hookgate/internal/body"
 	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/codec"
+	"github.com/hookgate/hookgate/internal/edge"
 	"github.com/hookgate/hookgate/internal/via"
 	"github.com/hookgate/hookgate/internal/wire"
 )
@@ -82,7 +83,7 @@ func (f *grpcFront) wrap(h *catalog.Hook, next grpc.MethodHandler) grpc.MethodHa
 				// This fails only outside of a call.
 				_ = grpc.SetTrailer(ctx, metadata.MD{strings.ToLower(WarningHeader): values})
 			}
-			returned(ctx) // refused calls do not get to the interceptors
+			edge.Returned(ctx) // refused calls do not get to the interceptors
 			in.end()
 		}()
 		if err := grpc.SetHeader(ctx, metadata.Pairs(CallIDHeader, in.id)); err != nil {
@@ -129,7 +130,7 @@ func (f *grpcFront) receive(in *inbound, into any, receive func(any) error) erro
 	in.work = in.memory.Work(in.ctx)
 	message := &wire.Message{Message: m, Reserve: in.memory.Within(in.ctx), Work: &in.work}
 	err := func() error {
-		defer watchStall(in.ctx, in.memory).end()
+		defer edge.WatchMessage(in.ctx, in.memory).End()
 		return receive(message)
 	}()
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"github.com/hookgate/hookgate/internal/body"
 	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/codec"
+	"github.com/hookgate/hookgate/internal/edge"
 	"github.com/hookgate/hookgate/internal/via"
 )
 
@@ -27,7 +28,7 @@ type REST struct {
 	mux      *restMux
 	observer *Observer
 	bodies   body.Reader
-	linger   linger
+	linger   edge.Linger
 	gate     Gate
 	memory   *budget.Budget
 }
@@ -36,7 +37,7 @@ type REST struct {
 // nothing.
 func NewREST(k Contract, c *codec.Codec, o *Observer, gate Gate, memory *budget.Budget) (*REST, error) {
 	f := &REST{
-		catalog: k.Catalog(), codec: c, observer: o, gate: gate, memory: memory, linger: defaultLinger,
+		catalog: k.Catalog(), codec: c, observer: o, gate: gate, memory: memory,
 		bodies: body.Reader{Max: MaxBodyBytes, Pool: &body.Pool{}},
 	}
 	var err error
@@ -58,18 +59,21 @@ func NewREST(k Contract, c *codec.Codec, o *Observer, gate Gate, memory *budget.
 
 // ServeHTTP answers one call. Whatever is wrong with the call, the body is a response of the hook.
 func (f *REST) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
+	if r.ProtoMajor == 2 {
+		growFrontStack(0)
+	}
 	h, asked, routeErr := f.route(r.URL.Path)
 	carrier := propagation.HeaderCarrier(r.Header)
 	ctx, in := f.observer.begin(r.Context(), "REST", asked, h, carrier, r.Header.Get(CallIDHeader))
 	w := &restWriter{ResponseWriter: rw, in: in}
 	w.Header().Set(CallIDHeader, in.id)
-	f.linger.prepare(rw, r)
+	f.linger.Prepare(rw, r)
 	defer func() {
 		if p := recover(); p != nil {
 			f.writeError(w, h, in, recovered(p))
 		}
 		in.end()
-		f.linger.discard(rw, r, in.body)
+		f.linger.Discard(rw, r, in.body)
 	}()
 	if routeErr != nil {
 		h = nil // at most a near miss
@@ -104,7 +108,7 @@ func (f *REST) serve(ctx context.Context, w http.ResponseWriter, r *http.Request
 		return err
 	}
 	defer cancel()
-	in.body = &sentBody{Reader: r.Body}
+	in.body = &edge.SentBody{Reader: r.Body}
 	if err := in.reserve(ctx, f.memory, remoteHost(r.RemoteAddr)); err != nil {
 		return err
 	}

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/edge"
 )
 
 // dialHTTP1 returns a connection of HTTP/1.1 to a server, until the test ends.
@@ -37,7 +38,7 @@ func dialHTTP1(t *testing.T, server *httptest.Server) *tls.Conn {
 
 // lingerLong lets the REST front read the rest of requests for longer than a busy machine takes, and than a caller of
 // a test waits.
-func (f *fixture) lingerLong() { f.front.(*REST).linger.timeout = time.Hour }
+func (f *fixture) lingerLong() { f.front.(*REST).linger.Timeout = time.Hour }
 
 // chunked returns b in the chunked transfer encoding.
 func chunked(b []byte) []byte {
@@ -114,16 +115,16 @@ func TestAnswersReachCallersOverHTTP2(t *testing.T) {
 
 // What is read after an answer is bounded, in bytes and in time.
 func TestLingerIsBounded(t *testing.T) {
-	for name, l := range map[string]linger{
-		"Bytes": {bytes: 1 << 20, timeout: time.Hour}, "Time": {bytes: 1 << 40, timeout: 50 * time.Millisecond},
+	for name, l := range map[string]edge.Linger{
+		"Bytes": {Bytes: 1 << 20, Timeout: time.Hour}, "Time": {Bytes: 1 << 40, Timeout: 50 * time.Millisecond},
 	} {
 		t.Run(name, func(t *testing.T) {
 			ended := make(chan struct{})
 			server := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				defer close(ended)
-				l.prepare(w, r)
+				l.Prepare(w, r)
 				w.WriteHeader(http.StatusTeapot)
-				l.discard(w, r, nil)
+				l.Discard(w, r, nil)
 			}))
 			server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 			server.StartTLS()

@@ -36,6 +36,7 @@ import (
 	"github.com/hookgate/hookgate/internal/auth/tokenreview/tokenreviewtest"
 	"github.com/hookgate/hookgate/internal/certs"
 	"github.com/hookgate/hookgate/internal/devcert"
+	"github.com/hookgate/hookgate/internal/edge"
 	"github.com/hookgate/hookgate/internal/limits"
 )
 
@@ -60,10 +61,10 @@ callers:
 // guarded is a gateway with both fronts behind a gate.
 type guarded struct {
 	*fixture
-	*running
-	dir       string // with its certificate
-	authority *devcert.Authority
-	roots     *x509.CertPool
+	http, grpc string
+	dir        string // with its certificate
+	authority  *devcert.Authority
+	roots      *x509.CertPool
 	// authorities are those of callers.
 	authorities *certs.Server
 }
@@ -112,15 +113,14 @@ func (a authentication) start(t *testing.T) *guarded {
 	gate := auth.NewGate(config)
 	g.fixture = newGatedFixture(t, nil, gate)
 	g.registry.SetReady()
-	g.running = startServer(t, g.front, func(c *ServerConfig) {
-		c.TLS = certificates.TLS()
+	g.http, g.grpc, _ = serve(t, func(c *edge.Config) {
+		c.REST, c.TLS = g.front, certificates.TLS()
 		if gate.Tokens() {
 			c.TLS = certificates.TLSOrToken()
 		}
 		c.GRPCOptions = GRPCOptions()
 		c.Register = func(s grpc.ServiceRegistrar) { RegisterGRPC(s, g.services, mandated, g.observer, gate, nil) }
 	})
-	close(g.ready)
 	return g
 }
 

@@ -5,7 +5,11 @@ package gateway
 
 import (
 	"context"
+	"crypto/tls"
 	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
 	"testing"
 	"time"
 
@@ -16,6 +20,8 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/hookversion"
 	"github.com/hookgate/hookgate/internal/codec"
+	"github.com/hookgate/hookgate/internal/devcert"
+	"github.com/hookgate/hookgate/internal/edge"
 	"github.com/hookgate/hookgate/internal/extension"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -150,4 +156,40 @@ func hookOf(t testing.TB, name string) *catalog.Hook {
 
 func clusterIn(namespace string) *hooksv1alpha1.RawExtension {
 	return &hooksv1alpha1.RawExtension{Raw: fmt.Appendf(nil, `{"kind":"Cluster","metadata":{"name":"c","namespace":%q}}`, namespace)}
+}
+
+// serve serves the fronts that change configures until the test ends, and returns their addresses, and how to trust
+// them if change does not set another certificate.
+func serve(t *testing.T, change func(*edge.Config)) (rest, grpc string, trust *tls.Config) {
+	t.Helper()
+	pair, err := devcert.New(time.Now().Add(time.Hour))
+	if err != nil {
+		t.Fatal(err)
+	}
+	serving, err := pair.ServerTLS()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ready, listening := make(chan struct{}), make(chan struct{})
+	close(ready)
+	config := edge.Config{
+		HTTPAddress: "127.0.0.1:0", GRPCAddress: "127.0.0.1:0", DiagnosticsAddress: "127.0.0.1:0", TLS: serving,
+		REST: http.NotFoundHandler(), Metrics: http.NotFoundHandler(), Ready: ready, Logger: slog.New(slog.DiscardHandler),
+		Listening: func(http, overGRPC, _, _ net.Addr) {
+			rest, grpc = http.String(), overGRPC.String()
+			close(listening)
+		},
+	}
+	change(&config)
+	ctx, stop := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- edge.NewServer(config).Run(ctx) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	<-listening
+	return rest, grpc, pair.ClientTLS()
 }

@@ -34,6 +34,7 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/convert"
+	"github.com/hookgate/hookgate/internal/edge"
 	"github.com/hookgate/hookgate/internal/extension"
 	"github.com/hookgate/hookgate/internal/via"
 	"github.com/hookgate/hookgate/registry"
@@ -113,7 +114,7 @@ func newFixtureFor(t testing.TB, r *registry.Registry, provider trace.TracerProv
 	}
 	f.front, f.services = front, services
 	f.rest = httptest.NewUnstartedServer(front)
-	f.rest.EnableHTTP2, f.rest.Config.HTTP2 = true, http2Settings()
+	f.rest.EnableHTTP2, f.rest.Config.HTTP2 = true, edge.HTTP2Settings()
 	f.rest.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	f.rest.StartTLS()
 	t.Cleanup(f.rest.Close)

@@ -22,6 +22,7 @@ import (
 	"github.com/hookgate/hookgate/internal/auth"
 	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/convert"
+	"github.com/hookgate/hookgate/internal/edge"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/text"
 )
@@ -70,7 +71,7 @@ type inbound struct {
 	sent      int64
 	err       *hook.Error
 	warnings  hookversion.Warnings
-	body      *sentBody // of a REST request; nil before it is read
+	body      *edge.SentBody // of a REST request; nil before it is read
 	admission auth.Admission
 	memory    *budget.Reservation // nil if the gateway has no budget
 	work      budget.Work

@@ -4,59 +4,73 @@
 package gateway
 
 import (
-	"log/slog"
-	"net"
+	"context"
+	"encoding/binary"
+	"io"
+	"net/http"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
 
 	"github.com/hookgate/hookgate/internal/budget"
+	"github.com/hookgate/hookgate/internal/edge"
+	"github.com/hookgate/hookgate/test/process"
 )
 
 // A message over gRPC that does not arrive is taken for as large as one may be: its stream goes on while there is memory
 // for that, and ends at once if there is none, because a message that waits for memory keeps arriving.
 func TestStalledMessagesReserveMemory(t *testing.T) {
-	t.Parallel() // it waits for most of the time
 	f := newFixture(t, nil)
 	f.registry.SetReady()
-	serve := func(timeout time.Duration) *receiving {
-		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	_, address, config := serve(t, func(c *edge.Config) {
+		c.GRPCOptions = GRPCOptions()
+		c.Register = func(s grpc.ServiceRegistrar) { RegisterGRPC(s, f.services, mandated, f.observer, nil, f.memory) }
+	})
+	// stall sends the beginning of a message, and returns the status with which its stream ends.
+	stall := func(ctx context.Context) string {
+		body, send := io.Pipe()
+		defer func() { _ = send.Close() }()
+		go func() {
+			_, _ = send.Write(append(binary.BigEndian.AppendUint32([]byte{0}, 1<<20), make([]byte, 100)...))
+		}()
+		request, err := http.NewRequestWithContext(ctx, http.MethodPost,
+			"https://"+address+"/hookgate.hooks.v1alpha1.LifecycleHooksService/BeforeClusterCreate", body)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r := &receiving{address: l.Addr().String()}
-		receipts := receipts{timeout: timeout, calls: &r.calls, logger: slog.New(slog.DiscardHandler)}
-		server := grpc.NewServer(append(receipts.options(), GRPCOptions()...)...)
-		RegisterGRPC(server, f.services, mandated, f.observer, nil, f.memory)
-		go func() { _ = server.Serve(l) }() // until it is stopped
-		t.Cleanup(server.Stop)
-		return r
+		request.Header = http.Header{"Content-Type": {"application/grpc"}, "Te": {"trailers"}}
+		transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}
+		defer transport.CloseIdleConnections()
+		answer, err := transport.RoundTrip(request)
+		if err != nil {
+			return err.Error()
+		}
+		defer answer.Body.Close()
+		_, _ = io.Copy(io.Discard, answer.Body) // the trailer follows
+		return answer.Trailer.Get("Grpc-Status") + answer.Header.Get("Grpc-Status")
 	}
-	const method = "/hookgate.hooks.v1alpha1.LifecycleHooksService/BeforeClusterCreate"
-	const deadlineExceeded = "4"
 	other, err := f.memory.Reserve(t.Context(), budget.Caller("other"), f.memory.Usage().Limit*8/10)
 	if err != nil {
 		t.Fatal(err)
 	}
-	took := elapsed(t)
-	if got := serve(time.Hour).stall(t, method); got != deadlineExceeded {
+	const deadlineExceeded = "4"
+	began := time.Now()
+	if got := stall(t.Context()); got != deadlineExceeded {
 		t.Errorf("without memory, the stream ended with status %s", got)
 	}
-	if took := took(); took > 4*time.Second { // calls wait for 5 s
+	if took := time.Since(began); took > 20*time.Second { // messages have 60 s
 		t.Errorf("without memory, the stream ended after %s", took)
 	}
 	other.Release()
 
+	ctx, leave := context.WithCancel(t.Context())
 	ended := make(chan string, 1)
-	r := serve(8 * time.Second)
-	go func() { ended <- r.stall(t, method) }()
-	for deadline := time.Now().Add(time.Minute); f.memory.Usage().Used != callBytes+MaxBodyBytes; time.Sleep(time.Millisecond) {
-		if time.Now().After(deadline) {
-			t.Fatalf("%d bytes are reserved", f.memory.Usage().Used)
-		}
-	}
-	if got := <-ended; got != deadlineExceeded {
-		t.Errorf("with memory, the stream ended with status %s", got)
-	}
+	go func() { ended <- stall(ctx) }()
+	process.Eventually(t, "a message of the largest size is reserved", func() bool {
+		return f.memory.Usage().Used == callBytes+MaxBodyBytes
+	})
+	leave()
+	<-ended
+	process.Eventually(t, "the memory is given back", func() bool { return f.memory.Usage().Used == 0 })
 }

@@ -128,3 +128,10 @@ func judgeHandler(e *handlerEvidence, server activity.Server) verdict {
 func isMost(row int, bad, calls uint64) bool {
 	return row > 0 && calls > 0 && (row >= failuresInARow || 2*bad >= calls)
 }
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}

@@ -33,7 +33,7 @@ type Reporter struct {
 	// Policies returns the ExtensionPolicies by name, and how many more there are. It may be nil.
 	Policies func() (policies []status.Policy, missed int)
 	// Notices may be nil.
-	Notices func() []Notice
+	Notices func() []status.Notice
 }
 
 // Gateway returns the status of the gateway now, without the failures and the points of its extensions.

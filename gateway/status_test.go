@@ -340,7 +340,9 @@ func TestClusterOfEveryHook(t *testing.T) {
 
 func TestStatusOverHTTP(t *testing.T) {
 	f := newReported(t)
-	f.Notices = func() []Notice { return []Notice{{Name: "fine"}, {Name: "certificate/serving", Text: "ends tomorrow"}} }
+	f.Notices = func() []status.Notice {
+		return []status.Notice{{Name: "fine"}, {Name: "certificate/serving", Text: "ends tomorrow"}}
+	}
 	get := func(target string) *httptest.ResponseRecorder {
 		w := httptest.NewRecorder()
 		f.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodGet, target, nil))

@@ -19,8 +19,8 @@ import (
 
 	"github.com/hookgate/hookgate/internal/alloctest"
 	"github.com/hookgate/hookgate/internal/devcert"
+	"github.com/hookgate/hookgate/internal/edge"
 	"github.com/hookgate/hookgate/internal/limits"
-	"github.com/hookgate/hookgate/internal/sideserver"
 )
 
 // post returns a request of a host.
@@ -149,7 +149,7 @@ func TestSlowPeersKeepNobodyOut(t *testing.T) {
 		body, _ := io.ReadAll(r.Body) // it has come
 		_, _ = w.Write(bytes.Repeat([]byte("x"), len(body)))
 	})}, slog.New(slog.DiscardHandler))
-	s := sideserver.New(sideserver.Config{Name: "webhooks", Address: "127.0.0.1:0", TLS: config, Handler: mux, Logger: slog.New(slog.DiscardHandler)})
+	s := edge.NewSide(edge.SideConfig{Name: "webhooks", Address: "127.0.0.1:0", TLS: config, Handler: mux, Logger: slog.New(slog.DiscardHandler)})
 	if err := s.Listen(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -32,6 +32,7 @@ import (
 	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/convert"
 	"github.com/hookgate/hookgate/internal/devcert"
+	"github.com/hookgate/hookgate/internal/edge"
 	"github.com/hookgate/hookgate/internal/extension"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -106,7 +107,7 @@ func newWorldWith(t *testing.T, newServices func(*gateway.Dispatcher) gateway.Gr
 	listening := make(chan struct{})
 	served := make(chan error, 1)
 	ctx, stop := context.WithCancel(context.WithoutCancel(t.Context()))
-	gate := gateway.NewServer(gateway.ServerConfig{
+	gate := edge.NewServer(edge.Config{
 		HTTPAddress: "127.0.0.1:0", GRPCAddress: "127.0.0.1:0", DiagnosticsAddress: "127.0.0.1:0",
 		TLS: config, REST: front, GRPCOptions: gateway.GRPCOptions(),
 		Register: func(server grpc.ServiceRegistrar) {

@@ -19,7 +19,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hookgate/hookgate/internal/devcert"
-	"github.com/hookgate/hookgate/internal/sideserver"
+	"github.com/hookgate/hookgate/internal/edge"
 	"github.com/hookgate/hookgate/internal/webhook"
 	"github.com/hookgate/hookgate/test/hookversions"
 )
@@ -55,7 +55,7 @@ func newOutdatedServer(t *testing.T) *webhookServer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := sideserver.New(sideserver.Config{Name: "webhooks", Address: "127.0.0.1:0", TLS: tls, Handler: handler,
+	server := edge.NewSide(edge.SideConfig{Name: "webhooks", Address: "127.0.0.1:0", TLS: tls, Handler: handler,
 		Logger: logger})
 	if err := server.Listen(t.Context()); err != nil {
 		t.Fatal(err)

@@ -28,7 +28,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/hookgate/hookgate/internal/devcert"
-	"github.com/hookgate/hookgate/internal/sideserver"
+	"github.com/hookgate/hookgate/internal/edge"
 	"github.com/hookgate/hookgate/provider"
 	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
 	"github.com/hookgate/hookgate/test/process"
@@ -343,7 +343,7 @@ func (s *infrastructureServer) serveWebhooks(t *testing.T) {
 		t.Fatal(err)
 	}
 	handler := provider.Webhooks(s.Client, slog.New(slog.DiscardHandler))
-	server := sideserver.New(sideserver.Config{
+	server := edge.NewSide(edge.SideConfig{
 		Name: "webhooks", Address: "127.0.0.1:0", TLS: certificate,
 		Handler: handler, Logger: slog.New(slog.DiscardHandler),
 	})

@@ -36,7 +36,7 @@ type Config struct {
 	Logger  *slog.Logger
 }
 
-// New returns the handler of all webhooks. A sideserver.Server serves it.
+// New returns the handler of all webhooks. An edge.Side serves it.
 func New(c Config) http.Handler {
 	scheme := runtime.NewScheme()
 	utilruntime.Must(v1alpha1.AddToScheme(scheme)) // fails for types that conflict, which would be a defect

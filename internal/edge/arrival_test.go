@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package gateway
+package edge
 
 import (
 	"bytes"
@@ -34,8 +34,8 @@ func newReceiving(t *testing.T, timeout time.Duration, options ...grpc.ServerOpt
 		t.Fatal(err)
 	}
 	r := &receiving{address: l.Addr().String()}
-	receipts := receipts{timeout: timeout, calls: &r.calls, logger: slog.New(slog.DiscardHandler)}
-	server := grpc.NewServer(append(receipts.options(), options...)...)
+	arrivals := arrivals{timeout: timeout, calls: &r.calls, logger: slog.New(slog.DiscardHandler)}
+	server := grpc.NewServer(append(arrivals.options(), options...)...)
 	healthv1.RegisterHealthServer(server, health.NewServer())
 	reflection.Register(server)
 	go func() { _ = server.Serve(l) }() // until it is stopped

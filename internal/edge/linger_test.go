@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package gateway
+package edge
 
 import (
 	"bufio"
@@ -34,18 +34,18 @@ func TestRestOfARequestIsNoRequest(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			paths, ended := make(chan string, 10), make(chan struct{}, 10)
-			l := linger{bytes: 1 << 20, timeout: 100 * time.Millisecond}
+			l := Linger{Bytes: 1 << 20, Timeout: 100 * time.Millisecond}
 			server := startServer(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 				paths <- r.URL.Path
-				l.prepare(w, r)
-				body := &sentBody{Reader: r.Body}
+				l.Prepare(w, r)
+				body := &SentBody{Reader: r.Body}
 				if tc.read {
 					_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(100 * time.Millisecond))
 					_, _ = io.Copy(io.Discard, body)
 				}
 				w.Header().Set("Content-Length", "2")
 				_, _ = io.WriteString(w, "no")
-				l.discard(w, r, body)
+				l.Discard(w, r, body)
 				ended <- struct{}{}
 			}))
 			config := server.tls.Clone()

@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package gateway
+package edge
 
 import (
 	"context"
@@ -32,7 +32,7 @@ type running struct {
 	done                            chan error
 }
 
-func startServer(t *testing.T, rest http.Handler, change ...func(*ServerConfig)) *running {
+func startServer(t *testing.T, rest http.Handler, change ...func(*Config)) *running {
 	t.Helper()
 	certificate := httptest.NewUnstartedServer(nil)
 	certificate.StartTLS()
@@ -41,7 +41,7 @@ func startServer(t *testing.T, rest http.Handler, change ...func(*ServerConfig))
 	r := &running{ready: make(chan struct{}), stop: stop, done: make(chan error, 1), tls: certificate.Client().Transport.(*http.Transport).TLSClientConfig.Clone()}
 	r.tls.ServerName = "example.com"
 	listening := make(chan struct{})
-	config := ServerConfig{
+	config := Config{
 		HTTPAddress: "127.0.0.1:0", GRPCAddress: "127.0.0.1:0", DiagnosticsAddress: "127.0.0.1:0", HealthAddress: "127.0.0.1:0",
 		TLS:      &tls.Config{Certificates: certificate.TLS.Certificates, NextProtos: []string{"h2", "http/1.1"}},
 		REST:     rest,
@@ -184,7 +184,7 @@ func TestServerSaysWhichPortIsInUse(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer taken.Close()
-	err = NewServer(ServerConfig{HTTPAddress: "127.0.0.1:0", GRPCAddress: taken.Addr().String(), DiagnosticsAddress: "127.0.0.1:0"}).Run(t.Context())
+	err = NewServer(Config{HTTPAddress: "127.0.0.1:0", GRPCAddress: taken.Addr().String(), DiagnosticsAddress: "127.0.0.1:0"}).Run(t.Context())
 	if want := "listen on " + taken.Addr().String() + ": the port is in use: stop the program that has it, or choose another with --grpc-address"; err == nil || err.Error() != want {
 		t.Errorf("got %v, want %s", err, want)
 	}
@@ -221,7 +221,7 @@ func TestServerListensOnAllAddressesOrNone(t *testing.T) {
 	}
 	address := free.Addr().String()
 	free.Close()
-	for _, c := range []ServerConfig{
+	for _, c := range []Config{
 		{HTTPAddress: address, DiagnosticsAddress: taken.Addr().String()},
 		{HTTPAddress: "127.0.0.1:0", GRPCAddress: address, DiagnosticsAddress: taken.Addr().String()},
 		{HTTPAddress: "127.0.0.1:0", DiagnosticsAddress: address, HealthAddress: taken.Addr().String()},
@@ -238,8 +238,8 @@ func TestServerListensOnAllAddressesOrNone(t *testing.T) {
 }
 
 // blockingGRPC registers a handler for every gRPC method that closes arrived and answers when finish is closed.
-func blockingGRPC(arrived, finish chan struct{}) func(*ServerConfig) {
-	return func(c *ServerConfig) {
+func blockingGRPC(arrived, finish chan struct{}) func(*Config) {
+	return func(c *Config) {
 		c.GRPCOptions = []grpc.ServerOption{grpc.UnknownServiceHandler(func(_ any, stream grpc.ServerStream) error {
 			close(arrived)
 			select {
@@ -306,7 +306,7 @@ func TestServerGivesUpOnCallsThatDoNotEnd(t *testing.T) {
 	r := startServer(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
 		close(arrivedHTTP)
 		<-r.Context().Done()
-	}), blockingGRPC(arrivedGRPC, never), func(c *ServerConfig) { c.ShutdownTimeout = 50 * time.Millisecond })
+	}), blockingGRPC(arrivedGRPC, never), func(c *Config) { c.ShutdownTimeout = 50 * time.Millisecond })
 	answered := r.callGRPC(t)
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: r.tls}}
 	defer client.CloseIdleConnections()
@@ -335,7 +335,7 @@ func TestServerTakesCallsDuringTheShutdownDelay(t *testing.T) {
 	t.Parallel()
 	const delay = 8 * time.Second // in which calls are made
 	r := startServer(t, http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "taken") }),
-		func(c *ServerConfig) { c.ShutdownDelay = delay })
+		func(c *Config) { c.ShutdownDelay = delay })
 	close(r.ready)
 	client := &http.Client{Transport: &http.Transport{TLSClientConfig: r.tls}}
 	defer client.CloseIdleConnections()
@@ -364,7 +364,7 @@ func TestServerTakesCallsDuringTheShutdownDelay(t *testing.T) {
 
 // A web page whose name resolves to loopback reads nothing.
 func TestDiagnosticsRefuseAForeignHost(t *testing.T) {
-	r := startServer(t, http.NotFoundHandler(), func(c *ServerConfig) { c.Console = http.NotFoundHandler() })
+	r := startServer(t, http.NotFoundHandler(), func(c *Config) { c.Console = http.NotFoundHandler() })
 	for _, path := range []string{"/metrics", "/status", "/readyz?verbose", "/"} {
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+r.diagnostics+path, http.NoBody)
 		if err != nil {

@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package gateway
+package edge
 
 import (
 	"fmt"
@@ -31,14 +31,6 @@ func (s *Server) healthMux() *http.ServeMux {
 	mux.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { _, _ = fmt.Fprintln(w, "ok") })
 	mux.HandleFunc("GET /readyz", s.readyz)
 	return mux
-}
-
-// Notice is something that operators should know, and that fails no call yet.
-type Notice struct {
-	// Name says what it concerns, for example certificate/serving.
-	Name string
-	// Text says what is wrong and what to do; it is empty if all is well.
-	Text string
 }
 
 // readyz says whether the gateway accepts calls. With ?verbose, it lists all that it looks at, in the form that

@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package gateway
+package edge
 
 import (
 	"errors"
@@ -24,7 +24,7 @@ type grpcServers struct {
 
 	mu       sync.Mutex
 	current  *grpc.Server
-	accepts  *handoff       // what current accepts from
+	accepts  *acceptQueue   // what current accepts from
 	earlier  []*grpc.Server // those that are ending
 	listener net.Listener   // nil before serve
 	stopped  bool
@@ -92,7 +92,7 @@ func (f *grpcServers) hand(c net.Conn) {
 // start lets the current server accept. The caller holds the lock.
 func (f *grpcServers) start() {
 	server := f.current
-	accepts := &handoff{address: f.listener.Addr(), connections: make(chan net.Conn), closed: make(chan struct{})}
+	accepts := &acceptQueue{address: f.listener.Addr(), connections: make(chan net.Conn), closed: make(chan struct{})}
 	f.accepts = accepts
 	f.serving.Go(func() { _ = server.Serve(accepts) }) // until it is stopped, which is no error
 }
@@ -151,26 +151,26 @@ func (f *grpcServers) close() []*grpc.Server {
 	return append(slices.Clone(f.earlier), f.current)
 }
 
-// handoff is a listener whose connections another one has accepted.
-type handoff struct {
+// acceptQueue is a listener whose connections another one has accepted.
+type acceptQueue struct {
 	address     net.Addr
 	connections chan net.Conn
 	close       sync.Once
 	closed      chan struct{}
 }
 
-func (h *handoff) Accept() (net.Conn, error) {
+func (q *acceptQueue) Accept() (net.Conn, error) {
 	select {
-	case c := <-h.connections:
+	case c := <-q.connections:
 		return c, nil
-	case <-h.closed:
+	case <-q.closed:
 		return nil, net.ErrClosed
 	}
 }
 
-func (h *handoff) Close() error {
-	h.close.Do(func() { close(h.closed) })
+func (q *acceptQueue) Close() error {
+	q.close.Do(func() { close(q.closed) })
 	return nil
 }
 
-func (h *handoff) Addr() net.Addr { return h.address }
+func (q *acceptQueue) Addr() net.Addr { return q.address }

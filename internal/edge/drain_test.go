@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package gateway
+package edge
 
 import (
 	"crypto/tls"
@@ -94,7 +94,7 @@ func TestIdleConnectionsDoNotHoldTheDrain(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			r := startServer(t, http.NotFoundHandler(), func(c *ServerConfig) { c.ShutdownTimeout = time.Minute })
+			r := startServer(t, http.NotFoundHandler(), func(c *Config) { c.ShutdownTimeout = time.Minute })
 			for range 20 {
 				connect(t, r)
 			}
@@ -105,7 +105,7 @@ func TestIdleConnectionsDoNotHoldTheDrain(t *testing.T) {
 
 // Where there are no calls, none is reported, however short the timeout is.
 func TestDrainReportsOnlyCalls(t *testing.T) {
-	r := startServer(t, http.NotFoundHandler(), func(c *ServerConfig) { c.ShutdownTimeout = 1 })
+	r := startServer(t, http.NotFoundHandler(), func(c *Config) { c.ShutdownTimeout = 1 })
 	if _, err := healthv1.NewHealthClient(r.dialGRPC(t)).Watch(t.Context(), &healthv1.HealthCheckRequest{}); err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package gateway
+package edge
 
 import (
 	"bytes"
@@ -25,8 +25,8 @@ func TestResetsAtTheLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		ours, theirs := net.Pipe()
 		defer theirs.Close()
-		l := limitConnections(nil, "REST", 1<<20, slog.New(slog.DiscardHandler))
-		c := l.connection(ours)
+		l := forFront(nil, "REST", 1<<20, slog.New(slog.DiscardHandler))
+		c := l.newConn(ours)
 		if !l.admit(c) {
 			t.Fatal("not admitted")
 		}

@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package gateway
+package edge
 
 import (
 	"bufio"
@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/credentials"
 	healthv1 "google.golang.org/grpc/health/grpc_health_v1"
 
+	"github.com/hookgate/hookgate/internal/status"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -44,7 +45,7 @@ func TestRenewEndsConnectionsWithCalls(t *testing.T) {
 					called <- struct{}{}
 					<-answer
 				}
-			}), func(c *ServerConfig) { c.Renew = renew })
+			}), func(c *Config) { c.Renew = renew })
 			config := r.tls.Clone()
 			config.NextProtos = []string{protocol}
 			client := &http.Client{Transport: &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: protocol == "h2"}}
@@ -101,7 +102,7 @@ func TestRenewEndsIdleConnections(t *testing.T) {
 			r := startServer(t, http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 				called <- struct{}{}
 				<-answer
-			}), func(c *ServerConfig) { c.Renew = renew })
+			}), func(c *Config) { c.Renew = renew })
 			conn, err := tls.Dial("tcp", r.http, r.tls)
 			if err != nil {
 				t.Fatal(err)
@@ -158,7 +159,7 @@ var slowService = grpc.ServiceDesc{
 func TestRenewEndsConnectionsOverGRPC(t *testing.T) {
 	renew := make(chan struct{})
 	slow := slowHealth{called: make(chan struct{}), answer: make(chan struct{})}
-	r := startServer(t, http.NotFoundHandler(), func(c *ServerConfig) {
+	r := startServer(t, http.NotFoundHandler(), func(c *Config) {
 		c.Renew = renew
 		c.Register = func(s grpc.ServiceRegistrar) { s.RegisterService(&slowService, slow) }
 	})
@@ -192,9 +193,9 @@ func TestRenewEndsConnectionsOverGRPC(t *testing.T) {
 
 func TestVerboseReadyz(t *testing.T) {
 	warning := "expires at 2027-01-01T00:00:00Z: replace it"
-	r := startServer(t, http.NotFoundHandler(), func(c *ServerConfig) {
-		c.Notices = func() []Notice {
-			return []Notice{{Name: "certificate/serving", Text: warning}, {Name: "manifests"}}
+	r := startServer(t, http.NotFoundHandler(), func(c *Config) {
+		c.Notices = func() []status.Notice {
+			return []status.Notice{{Name: "certificate/serving", Text: warning}, {Name: "manifests"}}
 		}
 	})
 	code, text := get(t, "http://"+r.diagnostics+"/readyz?verbose")

@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package gateway
+package edge
 
 import (
 	"bytes"
@@ -23,10 +23,10 @@ import (
 )
 
 // piped returns a connection of l, and its peer.
-func piped(t *testing.T, l *connections) (c *connection, peer net.Conn) {
+func piped(t *testing.T, l *Listener) (c *conn, peer net.Conn) {
 	t.Helper()
 	ours, theirs := net.Pipe()
-	c = l.connection(ours)
+	c = l.newConn(ours)
 	if !l.admit(c) {
 		t.Fatal("not admitted")
 	}
@@ -38,7 +38,7 @@ func piped(t *testing.T, l *connections) (c *connection, peer net.Conn) {
 }
 
 // readFor returns how long reading n bytes takes that are there at once.
-func readFor(t *testing.T, c *connection, peer net.Conn, n int) time.Duration {
+func readFor(t *testing.T, c *conn, peer net.Conn, n int) time.Duration {
 	t.Helper()
 	began := time.Now()
 	go func() { _, _ = peer.Write(make([]byte, n)) }()
@@ -56,20 +56,20 @@ func TestOverheadRate(t *testing.T) {
 	)
 	for _, tt := range []struct {
 		name string
-		when func(*connection)
+		when func(*conn)
 		free int
 	}{
-		{"no call", func(*connection) {}, limits.OverheadBytes},
-		{"open calls", func(c *connection) {
+		{"no call", func(*conn) {}, limits.OverheadBytes},
+		{"open calls", func(c *conn) {
 			c.overhead.Begin(2)
 			c.overhead.Begin(2)
 		}, limits.OverheadBytes + 2*limits.CallOverheadBytes},
-		{"body", func(c *connection) {
+		{"body", func(c *conn) {
 			c.overhead.Begin(2)
 			c.overhead.Receive(limits.OverheadBytes+limits.CallOverheadBytes, nil, nil)
 			c.overhead.Less(20 << 20)
 		}, limits.OverheadBytes + limits.CallOverheadBytes},
-		{"call ended", func(c *connection) {
+		{"call ended", func(c *conn) {
 			c.overhead.Begin(2)
 			c.overhead.Receive(limits.CallOverheadBytes, nil, nil)
 			c.overhead.End()
@@ -77,7 +77,7 @@ func TestOverheadRate(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				c, peer := piped(t, limitConnections(nil, "REST", 1<<20, slog.New(slog.DiscardHandler)))
+				c, peer := piped(t, forFront(nil, "REST", 1<<20, slog.New(slog.DiscardHandler)))
 				tt.when(c)
 				for n := 0; n < tt.free; n += piece {
 					if took := readFor(t, c, peer, piece); took > 0 {
@@ -98,7 +98,7 @@ func TestOverheadRate(t *testing.T) {
 
 func TestOverheadOfHTTP1(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c, peer := piped(t, limitConnections(nil, "REST", 1<<20, slog.New(slog.DiscardHandler)))
+		c, peer := piped(t, forFront(nil, "REST", 1<<20, slog.New(slog.DiscardHandler)))
 		c.overhead.Begin(1)
 		if took := readFor(t, c, peer, 10*limits.OverheadBytes); took > 0 {
 			t.Errorf("a body of HTTP/1.1 waits %s", took)
@@ -110,8 +110,8 @@ func TestOverheadOfHTTP1(t *testing.T) {
 func TestOverheadEnds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log bytes.Buffer
-		l := limitConnections(nil, "REST", 1<<20, slog.New(slog.NewTextHandler(&log, nil)))
-		var all []*connection
+		l := forFront(nil, "REST", 1<<20, slog.New(slog.NewTextHandler(&log, nil)))
+		var all []*conn
 		began := time.Now()
 		for range 400 {
 			c, peer := piped(t, l)
@@ -155,7 +155,7 @@ type zeros struct{}
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
 // only returns the open connection of a front.
-func only(t *testing.T, l *connections) *connection {
+func only(t *testing.T, l *Listener) *conn {
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -172,7 +172,7 @@ func only(t *testing.T, l *connections) *connection {
 func TestOverheadWithoutBodies(t *testing.T) {
 	const size, calls = 4 << 20, 3
 	server := startServer(t, http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { _, _ = io.Copy(io.Discard, r.Body) }))
-	check := func(t *testing.T, l *connections) *connection {
+	check := func(t *testing.T, l *Listener) *conn {
 		t.Helper()
 		c := only(t, l)
 		if got := c.overhead.Bytes(); got > 64<<10 {
@@ -194,10 +194,10 @@ func TestOverheadWithoutBodies(t *testing.T) {
 				}
 				_ = resp.Body.Close()
 			}
-			if c := check(t, server.server.restConnections); c.overhead.Framed() == first {
+			if c := check(t, server.server.restListener); c.overhead.Framed() == first {
 				t.Errorf("over HTTP/1.1: %t, want %t", !first, first)
 			}
-			awaitNone(t, server.server.restConnections, transport.CloseIdleConnections)
+			awaitNone(t, server.server.restListener, transport.CloseIdleConnections)
 		})
 	}
 	t.Run("gRPC", func(t *testing.T) {
@@ -212,12 +212,12 @@ func TestOverheadWithoutBodies(t *testing.T) {
 				t.Fatalf("got %v, want that the service is unknown", err)
 			}
 		}
-		check(t, server.server.grpcConnections)
+		check(t, server.server.grpcListener)
 	})
 }
 
 // awaitNone waits until the client has closed its connections, which are idle soon.
-func awaitNone(t *testing.T, l *connections, closeIdle func()) {
+func awaitNone(t *testing.T, l *Listener, closeIdle func()) {
 	t.Helper()
 	for end := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		closeIdle()

@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package gateway
+package edge
 
 import (
 	"context"
@@ -14,26 +14,26 @@ import (
 	"google.golang.org/grpc/tap"
 )
 
-// receipts bounds the time until the message of a gRPC stream has arrived, and counts the streams that are calls. gRPC
+// arrivals bounds the time until the message of a gRPC stream has arrived, and counts the streams that are calls. gRPC
 // itself bounds neither: a stream whose message stalls would keep its memory for as long as its connection lives.
 //
 // The tap sees each stream before its message, and gives it a context that ends when the time is over. The interceptors
 // run once the message is there and stop the clock.
-type receipts struct {
+type arrivals struct {
 	timeout time.Duration
 	calls   *inFlight
 	logger  *slog.Logger
 }
 
 // options returns the options of the server. The interceptors come before those of options that follow.
-func (r receipts) options() []grpc.ServerOption {
+func (a arrivals) options() []grpc.ServerOption {
 	return []grpc.ServerOption{
-		grpc.InTapHandle(r.tap), grpc.ChainUnaryInterceptor(r.unary), grpc.ChainStreamInterceptor(r.stream),
+		grpc.InTapHandle(a.tap), grpc.ChainUnaryInterceptor(a.unary), grpc.ChainStreamInterceptor(a.stream),
 	}
 }
 
-// receipt is the context of a stream whose message is being received.
-type receipt struct {
+// arrival is the context of a stream whose message is being received.
+type arrival struct {
 	context.Context
 	late atomic.Bool
 	// answered is set when a handler has returned before the caller has reset the stream.
@@ -42,74 +42,74 @@ type receipt struct {
 	cancel   context.CancelFunc
 }
 
-type receiptKey struct{}
+type arrivalKey struct{}
 
 // Err returns DeadlineExceeded if the message did not come in time.
-func (r *receipt) Err() error {
-	if r.late.Load() {
+func (a *arrival) Err() error {
+	if a.late.Load() {
 		return context.DeadlineExceeded
 	}
-	return r.Context.Err()
+	return a.Context.Err()
 }
 
-// Value returns r itself for the key of receipts, and otherwise the value of the context.
-func (r *receipt) Value(key any) any {
-	if key == (receiptKey{}) {
-		return r
+// Value returns a itself for the key of arrivals, and otherwise the value of the context.
+func (a *arrival) Value(key any) any {
+	if key == (arrivalKey{}) {
+		return a
 	}
-	return r.Context.Value(key)
+	return a.Context.Value(key)
 }
 
 // giveUp ends the stream with ctx as one whose message did not come in time.
 func giveUp(ctx context.Context) {
-	if r, ok := ctx.Value(receiptKey{}).(*receipt); ok {
-		r.late.Store(true)
-		r.cancel()
+	if a, ok := ctx.Value(arrivalKey{}).(*arrival); ok {
+		a.late.Store(true)
+		a.cancel()
 	}
 }
 
-// returned records that the handler of the stream with ctx has returned, unless the caller has reset it.
-func returned(ctx context.Context) {
-	if r, ok := ctx.Value(receiptKey{}).(*receipt); ok && r.Context.Err() == nil {
-		r.answered.Store(true)
+// Returned records that the handler of the stream with ctx has returned, unless the caller has reset it.
+func Returned(ctx context.Context) {
+	if a, ok := ctx.Value(arrivalKey{}).(*arrival); ok && a.Context.Err() == nil {
+		a.answered.Store(true)
 	}
 }
 
 // arrived stops the clock of the stream with ctx.
 func arrived(ctx context.Context) {
-	if r, ok := ctx.Value(receiptKey{}).(*receipt); ok {
-		r.clock.Stop()
+	if a, ok := ctx.Value(arrivalKey{}).(*arrival); ok {
+		a.clock.Stop()
 	}
 }
 
 // tap implements tap.ServerInHandle. The context of each stream ends when the stream does.
-func (r receipts) tap(ctx context.Context, info *tap.Info) (context.Context, error) {
+func (a arrivals) tap(ctx context.Context, info *tap.Info) (context.Context, error) {
 	call := isCall(info.FullMethodName)
 	if call {
-		r.calls.begin()
+		a.calls.begin()
 	}
-	connection := streamConnection(ctx)
-	if connection != nil {
-		connection.overhead.Begin(2)
+	c := streamConn(ctx)
+	if c != nil {
+		c.overhead.Begin(2)
 	}
 	bounded, cancel := context.WithCancel(ctx)
-	stream := &receipt{Context: bounded, cancel: cancel}
-	stream.clock = time.AfterFunc(r.timeout, func() {
+	stream := &arrival{Context: bounded, cancel: cancel}
+	stream.clock = time.AfterFunc(a.timeout, func() {
 		stream.late.Store(true)
 		cancel()
-		r.logger.Warn("request was not received in time", "protocol", "gRPC", "method", info.FullMethodName,
-			"timeout", r.timeout)
+		a.logger.Warn("request was not received in time", "protocol", "gRPC", "method", info.FullMethodName,
+			"timeout", a.timeout)
 	})
 	context.AfterFunc(ctx, func() {
 		stream.clock.Stop()
-		if !stream.answered.Load() && !stream.late.Load() {
-			endStream(ctx)
-		}
-		if connection != nil {
-			connection.overhead.End()
+		if c != nil {
+			if !stream.answered.Load() && !stream.late.Load() {
+				c.wasReset()
+			}
+			c.overhead.End()
 		}
 		if call {
-			r.calls.end()
+			a.calls.end()
 		}
 	})
 	return stream, nil
@@ -118,21 +118,21 @@ func (r receipts) tap(ctx context.Context, info *tap.Info) (context.Context, err
 // isCall reports whether a method is none of the server's own: health checks and reflection are no calls.
 func isCall(method string) bool { return !strings.HasPrefix(method, "/grpc.") }
 
-func (r receipts) unary(
+func (a arrivals) unary(
 	ctx context.Context, req any, _ *grpc.UnaryServerInfo, handle grpc.UnaryHandler,
 ) (any, error) {
 	arrived(ctx)
-	defer returned(ctx)
+	defer Returned(ctx)
 	return handle(ctx, req)
 }
 
 // stream stops the clock of streams on which only the server streams with their first message. Others, which only
 // reflection has, must end in time as a whole.
-func (r receipts) stream(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
+func (a arrivals) stream(srv any, s grpc.ServerStream, info *grpc.StreamServerInfo, handle grpc.StreamHandler) error {
 	if !info.IsClientStream || isCall(info.FullMethod) {
 		s = &receivedStream{s}
 	}
-	defer returned(s.Context())
+	defer Returned(s.Context())
 	return handle(srv, s)
 }
 

@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package gateway
+package edge
 
 import (
 	"context"
@@ -24,9 +24,8 @@ import (
 	"google.golang.org/grpc/reflection"
 
 	"github.com/hookgate/hookgate/internal/budget"
-	"github.com/hookgate/hookgate/internal/connlimit"
 	"github.com/hookgate/hookgate/internal/limits"
-	"github.com/hookgate/hookgate/internal/sideserver"
+	"github.com/hookgate/hookgate/internal/status"
 )
 
 const (
@@ -38,9 +37,8 @@ const (
 	minPingTime = 10 * time.Second
 )
 
-// ServerConfig configures a Server. All fields but GRPCAddress, HealthAddress, DiagnosticsTLS and the durations are
-// required.
-type ServerConfig struct {
+// Config configures a Server. All fields but GRPCAddress, HealthAddress, DiagnosticsTLS and the durations are required.
+type Config struct {
 	HTTPAddress, DiagnosticsAddress string
 	// GRPCAddress serves gRPC. Empty means that gRPC is not served.
 	GRPCAddress string
@@ -67,7 +65,7 @@ type ServerConfig struct {
 
 	// Notices returns what operators should know though calls are answered, such as a certificate near its end, for
 	// /readyz?verbose. It may be nil.
-	Notices func() []Notice
+	Notices func() []status.Notice
 	// Renew receives when connections that were accepted before must end: each after its calls in flight, idle ones at
 	// once. It may be nil.
 	Renew <-chan struct{}
@@ -80,23 +78,24 @@ type ServerConfig struct {
 	ShutdownTimeout time.Duration
 }
 
-// Server serves both fronts and the diagnostics. Call Run once.
+// Server serves both fronts, the diagnostics and the health. Call Run once.
 type Server struct {
-	config   ServerConfig
+	config   Config
 	draining atomic.Bool
 
-	front, diagnostics, probes *http.Server
-	grpc                       *grpcServers
-	grpcHealth                 *health.Server
-	serving                    sync.WaitGroup
+	front      *http.Server
+	grpc       *grpcServers
+	grpcHealth *health.Server
+	sides      []*Side // diagnostics first, then health if that is served
+	serving    sync.WaitGroup
 
 	restCalls, grpcCalls inFlight
-	// The connections of the fronts; those of gRPC are nil if it is not served.
-	restConnections, grpcConnections *connections
+	// The listeners of the fronts; that of gRPC is nil if it is not served.
+	restListener, grpcListener *Listener
 }
 
 // NewServer returns a Server. It does not listen yet.
-func NewServer(c ServerConfig) *Server {
+func NewServer(c Config) *Server {
 	if c.ShutdownTimeout == 0 {
 		c.ShutdownTimeout = 40 * time.Second
 	}
@@ -110,24 +109,10 @@ func (s *Server) Run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	descriptors := connlimit.Descriptors()
-	s.restConnections = limitConnections(l.http, "REST", descriptors, s.config.Logger)
-	l.http = s.restConnections
-	if l.grpc != nil {
-		s.grpcConnections = limitConnections(l.grpc, "gRPC", descriptors, s.config.Logger)
-		l.grpc = s.grpcConnections
-	}
-	s.newServers(l)
-	bound := func(to net.Listener, name string, server *http.Server) net.Listener {
-		bounded := connlimit.New(to, name, s.config.Logger)
-		bounded.Bound(server)
-		return bounded
-	}
-	l.diagnostics = bound(l.diagnostics, "diagnostics", s.diagnostics)
-	if l.health != nil {
-		l.health = bound(l.health, "health", s.probes)
-	}
-	failed := s.serve(l)
+	s.newREST(l.http)
+	s.newGRPC(l.grpc)
+	s.newSides(l)
+	failed := s.serve()
 	s.config.Listening(l.http.Addr(), addressOf(l.grpc), l.diagnostics.Addr(), addressOf(l.health))
 	err = s.wait(ctx, failed)
 
@@ -136,45 +121,26 @@ func (s *Server) Run(ctx context.Context) error {
 	if err == nil {
 		time.Sleep(s.config.ShutdownDelay)
 	}
-	err = errors.Join(err, s.drain(), s.diagnostics.Close(), s.probes.Close())
+	err = errors.Join(err, s.drain())
+	for _, side := range s.sides {
+		err = errors.Join(err, side.Close())
+	}
 	s.serving.Wait()
 	return err
 }
 
-func (s *Server) newServers(l listeners) {
-	s.front = s.httpServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.ProtoMajor == 2 {
-			growFrontStack(0)
-		}
+func (s *Server) newREST(l net.Listener) {
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.restCalls.begin()
 		defer s.restCalls.end()
-		c, _ := r.Context().Value(connectionKey{}).(*connection)
-		if c != nil {
-			c.overhead.BeginRequest(r)
-			defer c.overhead.End()
-		}
-		// A caller should not be on a connection that is about to close: what it sends at that moment is lost.
-		if c != nil && c.isOld() || s.draining.Load() || isLast(r) {
-			w.Header().Set("Connection", "close") // over HTTP/2, GOAWAY
-		}
 		s.config.REST.ServeHTTP(w, r)
-		endRequest(r)
-	}), s.config.TLS)
-	s.front.HTTP2 = http2Settings()
-	s.front.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
-		return context.WithValue(ctx, connectionKey{}, connectionOf(c))
-	}
-	s.front.ConnState = func(c net.Conn, state http.ConnState) {
-		if of := connectionOf(c); of != nil {
-			of.endIfOld(c, state == http.StateIdle)
-		}
-	}
-	diagnostics := s.diagnosticsMux()
-	if s.config.DiagnosticsTLS == nil {
-		diagnostics = sideserver.LocalHosts(diagnostics, s.config.DiagnosticsAddress, l.diagnostics.Addr())
-	}
-	s.diagnostics = s.httpServer(diagnostics, s.config.DiagnosticsTLS)
-	s.probes = s.httpServer(s.healthMux(), nil)
+	})
+	s.front = newHTTPServer(handler, s.config.TLS, HTTP2Settings(), s.config.Logger)
+	s.restListener = forFront(l, "REST", descriptors(), s.config.Logger)
+	s.restListener.attach(s.front, s.draining.Load)
+}
+
+func (s *Server) newGRPC(l net.Listener) {
 	s.grpcHealth = health.NewServer()
 	s.grpcHealth.SetServingStatus("", healthv1.HealthCheckResponse_NOT_SERVING)
 	s.grpc = newGRPCServers(func() *grpc.Server {
@@ -184,50 +150,60 @@ func (s *Server) newServers(l listeners) {
 		reflection.Register(server)
 		return server
 	}, s.config.Logger)
+	if l != nil {
+		s.grpcListener = forFront(l, "gRPC", descriptors(), s.config.Logger)
+	}
 }
 
-// isLast reports whether the server must close the connection after the answer to r, because the request may have had a
-// Content-Length beside its Transfer-Encoding, in HTTP/1.0 a Transfer-Encoding at all: net/http removes the one that it
-// ignores, so that these requests look like any other in chunks (https://www.rfc-editor.org/rfc/rfc9112#section-6.1).
-func isLast(r *http.Request) bool {
-	return r.ProtoMajor == 1 && (r.ProtoMinor == 0 || r.TransferEncoding != nil)
+func (s *Server) newSides(l listeners) {
+	for _, x := range []struct {
+		name     string
+		listener net.Listener
+		SideConfig
+	}{
+		{"diagnostics", l.diagnostics, SideConfig{
+			Address: s.config.DiagnosticsAddress, TLS: s.config.DiagnosticsTLS, Handler: s.diagnosticsMux(),
+		}},
+		{"health", l.health, SideConfig{Address: s.config.HealthAddress, Handler: s.healthMux()}},
+	} {
+		if x.listener != nil {
+			x.Name, x.Logger = x.name, s.config.Logger
+			side := NewSide(x.SideConfig)
+			side.listenOn(x.listener)
+			s.sides = append(s.sides, side)
+		}
+	}
 }
-
-// connectionKey is the key of the *connection of a request over REST.
-type connectionKey struct{}
 
 // renew ends the connections that were accepted before.
 func (s *Server) renew() {
-	s.restConnections.generation.Add(1)
+	s.restListener.generation.Add(1)
 	s.front.SetKeepAlivesEnabled(false) // closes those that are idle
 	s.front.SetKeepAlivesEnabled(true)
 	s.grpc.renew()
 }
 
 // serve starts to serve on every listener. The channel receives the error of a server that fails.
-func (s *Server) serve(l listeners) <-chan error {
-	failed := make(chan error, 4)
-	start := func(name string, run func() error) {
+func (s *Server) serve() <-chan error {
+	failed := make(chan error, 2+len(s.sides))
+	start := func(run func() error) {
 		s.serving.Go(func() {
-			switch err := run(); {
-			case err == nil, errors.Is(err, http.ErrServerClosed), errors.Is(err, grpc.ErrServerStopped):
-			default:
-				failed <- fmt.Errorf("serve %s: %w", name, err)
+			if err := run(); err != nil {
+				failed <- err
 			}
 		})
 	}
-	start("HTTP", func() error { return s.front.ServeTLS(l.http, "", "") })
-	if l.grpc != nil {
-		start("gRPC", func() error { return s.grpc.serve(l.grpc) })
-	}
-	start("diagnostics", func() error {
-		if s.config.DiagnosticsTLS == nil {
-			return s.diagnostics.Serve(l.diagnostics)
+	start(func() error {
+		if err := s.front.ServeTLS(s.restListener, "", ""); !errors.Is(err, http.ErrServerClosed) {
+			return fmt.Errorf("serve HTTP: %w", err)
 		}
-		return s.diagnostics.ServeTLS(l.diagnostics, "", "")
+		return nil
 	})
-	if l.health != nil {
-		start("health", func() error { return s.probes.Serve(l.health) })
+	if s.grpcListener != nil {
+		start(func() error { return s.grpc.serve(s.grpcListener) })
+	}
+	for _, side := range s.sides {
+		start(side.serve)
 	}
 	return failed
 }
@@ -259,15 +235,15 @@ func (s *Server) drain() error {
 	ctx, cancel := context.WithTimeout(context.Background(), s.config.ShutdownTimeout)
 	defer cancel()
 	fronts := []drainingFront{{
-		protocol: "HTTP", calls: &s.restCalls, connections: s.restConnections,
+		protocol: "HTTP", calls: &s.restCalls, listener: s.restListener,
 		graceful: func(ctx context.Context) { _ = s.front.Shutdown(ctx) }, // ctx ends it, which is no error
 		cut:      func() { _ = s.front.Close() },                          // the listener is closed already
 	}}
-	if s.grpcConnections != nil {
+	if s.grpcListener != nil {
 		fronts = append(fronts, drainingFront{
-			protocol: "gRPC", calls: &s.grpcCalls, connections: s.grpcConnections,
+			protocol: "gRPC", calls: &s.grpcCalls, listener: s.grpcListener,
 			graceful: func(context.Context) {
-				s.grpcConnections.closeUnfinished()
+				s.grpcListener.closeUnfinished()
 				s.grpc.gracefulStop()
 			},
 			cut: s.grpc.stop,
@@ -285,8 +261,8 @@ func (s *Server) drain() error {
 // grpcOptions returns the options of the gRPC front that the network needs: what slow, idle and greedy peers may do.
 // gRPC itself bounds streams that are reset as fast as they are opened, and pings.
 func (s *Server) grpcOptions() []grpc.ServerOption {
-	r := receipts{timeout: limits.ReceiveTimeout, calls: &s.grpcCalls, logger: s.config.Logger}
-	return append(r.options(),
+	a := arrivals{timeout: limits.ReceiveTimeout, calls: &s.grpcCalls, logger: s.config.Logger}
+	return append(a.options(),
 		grpc.Creds(countingCredentials{credentials.NewTLS(s.config.TLS)}),
 		grpc.ConnectionTimeout(limits.HandshakeTimeout),
 		grpc.MaxConcurrentStreams(limits.Streams),
@@ -298,23 +274,9 @@ func (s *Server) grpcOptions() []grpc.ServerOption {
 	)
 }
 
-// httpServer returns a server that limits the resources of slow and idle peers.
-func (s *Server) httpServer(h http.Handler, tlsConfig *tls.Config) *http.Server {
-	return &http.Server{
-		Handler:           h,
-		TLSConfig:         tlsConfig,
-		ReadHeaderTimeout: limits.HandshakeTimeout,
-		ReadTimeout:       limits.ReceiveTimeout,
-		WriteTimeout:      2 * time.Minute, // since the request's header: a call may take long, and its reader be slow
-		IdleTimeout:       limits.IdleTimeout,
-		MaxHeaderBytes:    limits.HeaderBytes,
-		ErrorLog:          slog.NewLogLogger(s.config.Logger.Handler(), slog.LevelDebug),
-	}
-}
-
-// http2Settings returns the limits of connections over HTTP/2. Calls that wait for memory do not read their bodies:
+// HTTP2Settings returns the limits of connections over HTTP/2. Calls that wait for memory do not read their bodies:
 // each may have little unread, so that all that may wait leave room for the other calls of their connection.
-func http2Settings() *http.HTTP2Config {
+func HTTP2Settings() *http.HTTP2Config {
 	const perStream = 256 << 10
 	return &http.HTTP2Config{
 		MaxConcurrentStreams: limits.Streams, MaxReceiveBufferPerStream: perStream,

@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package connlimit
+package edge
 
 import "testing"
 
@@ -11,11 +11,11 @@ func TestWithin(t *testing.T) {
 		descriptors uint64
 		want        int
 	}{{0, 0}, {256, 64}, {4000, 1000}, {4004, 1000}, {unlimited, 1000}} {
-		if got := Within(tc.descriptors, 4, 1000); got != tc.want {
+		if got := within(tc.descriptors, 4, 1000); got != tc.want {
 			t.Errorf("%d of %d descriptors, want %d", got, tc.descriptors, tc.want)
 		}
 	}
-	if Descriptors() == 0 {
+	if descriptors() == 0 {
 		t.Error("the process may open no file")
 	}
 }

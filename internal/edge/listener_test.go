@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package gateway
+package edge
 
 import (
 	"bytes"
@@ -25,7 +25,7 @@ func TestConnectionsOfAHostAreLimited(t *testing.T) {
 	}
 	defer inner.Close()
 	log := &bytes.Buffer{}
-	l := limitConnections(inner, "REST", 1<<20, slog.New(slog.NewTextHandler(log, nil)))
+	l := forFront(inner, "REST", 1<<20, slog.New(slog.NewTextHandler(log, nil)))
 	l.perHost = 2
 	accepted := make(chan net.Conn)
 	go func() {
@@ -72,18 +72,18 @@ func TestConnectionsOfAHostAreLimited(t *testing.T) {
 }
 
 func TestAdmit(t *testing.T) {
-	l := limitConnections(nil, "gRPC", 1<<20, slog.New(slog.DiscardHandler))
+	l := forFront(nil, "gRPC", 1<<20, slog.New(slog.DiscardHandler))
 	if l.total != limits.Connections || l.perHost != limits.HostConnections {
 		t.Fatalf("limits are %d and %d", l.total, l.perHost)
 	}
-	if few := limitConnections(nil, "gRPC", 256, slog.New(slog.DiscardHandler)); few.total != 64 || few.perHost != 32 {
+	if few := forFront(nil, "gRPC", 256, slog.New(slog.DiscardHandler)); few.total != 64 || few.perHost != 32 {
 		t.Errorf("with 256 descriptors, limits are %d and %d", few.total, few.perHost)
 	}
 	l.total, l.perHost = 3, 2
 	a, b, c := netip.MustParseAddr("10.0.0.1"), netip.MustParseAddr("10.0.0.2"), netip.MustParseAddr("10.0.0.3")
-	var admitted []*connection
+	var admitted []*conn
 	admit := func(host netip.Addr) bool {
-		x := &connection{of: l, host: host}
+		x := &conn{of: l, host: host}
 		if !l.admit(x) {
 			return false
 		}
@@ -111,5 +111,25 @@ func TestAdmit(t *testing.T) {
 	}
 	if len(l.open) != 0 || len(l.hosts) != 0 {
 		t.Errorf("%d connections of %v are left", len(l.open), l.hosts)
+	}
+}
+
+func TestLimitsLeaveRoomForOthers(t *testing.T) {
+	if limits.SideConnections < 4*limits.SideHostConnections {
+		t.Error("a few hosts can have all connections")
+	}
+}
+
+func TestHostOfAddr(t *testing.T) {
+	for address, want := range map[string]string{
+		"10.0.0.1:99": "10.0.0.1", "[::ffff:10.0.0.1]:99": "10.0.0.1", "[fe80::1%lo]:99": "fe80::1",
+	} {
+		got := hostOfAddr(net.TCPAddrFromAddrPort(netip.MustParseAddrPort(address)))
+		if got.String() != want {
+			t.Errorf("%s: got %s, want %s", address, got, want)
+		}
+	}
+	if hostOfAddr(&net.UnixAddr{}).IsValid() {
+		t.Error("a socket has a host")
 	}
 }

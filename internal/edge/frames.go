@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package gateway
+package edge
 
 import (
 	"net"
@@ -20,11 +20,11 @@ type countingCredentials struct {
 
 // ServerHandshake makes the handshake.
 func (c countingCredentials) ServerHandshake(raw net.Conn) (net.Conn, credentials.AuthInfo, error) {
-	conn, info, err := c.TransportCredentials.ServerHandshake(raw)
-	if of, ok := raw.(*connection); ok && err == nil {
-		conn = &framedConn{Conn: conn, of: of, frames: overhead.FramesOfClient()}
+	made, info, err := c.TransportCredentials.ServerHandshake(raw)
+	if of, ok := raw.(*conn); ok && err == nil {
+		made = &framedConn{Conn: made, of: of, frames: overhead.FramesOfClient()}
 	}
-	return conn, info, err
+	return made, info, err
 }
 
 // Clone returns a copy.
@@ -35,7 +35,7 @@ func (c countingCredentials) Clone() credentials.TransportCredentials {
 // framedConn is a connection that counts what is body in the frames that are read.
 type framedConn struct {
 	net.Conn
-	of     *connection
+	of     *conn
 	frames overhead.Frames
 }
 

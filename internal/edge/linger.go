@@ -1,9 +1,10 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package gateway
+package edge
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"net/http"
@@ -12,15 +13,14 @@ import (
 	"github.com/hookgate/hookgate/internal/limits"
 )
 
-// linger lets an answer that comes before the end of its request reach callers that read nothing until they have sent
+// Linger lets an answer that comes before the end of its request reach callers that read nothing until they have sent
 // everything, as most HTTP clients do: closing the connection under them would show them a broken connection instead of
-// the answer. net/http does the same, but for no more than 256 KiB.
-type linger struct {
-	bytes   int64
-	timeout time.Duration
+// the answer. net/http does the same, but for no more than 256 KiB; nginx calls it a lingering close. The zero value
+// has the bounds of package limits.
+type Linger struct {
+	Bytes   int64
+	Timeout time.Duration
 }
-
-var defaultLinger = linger{bytes: limits.LingerBytes, timeout: limits.LingerTimeout}
 
 // readByServer is the size of bodies up to which net/http itself reads them to their end, in HTTP/1.
 const readByServer = 256 << 10
@@ -33,15 +33,15 @@ const (
 	lingerBuffer = 32 << 10
 )
 
-// sentBody is the body of a request while it is read.
-type sentBody struct {
+// SentBody is the body of a request while it is read. It is not safe for concurrent use.
+type SentBody struct {
 	io.Reader
 	begun, ended bool
 	whole        bool // it has ended with its last byte
 }
 
 // Read reads the body, and notes its end.
-func (b *sentBody) Read(p []byte) (int, error) {
+func (b *SentBody) Read(p []byte) (int, error) {
 	b.begun = true
 	n, err := b.Reader.Read(p)
 	if err != nil {
@@ -51,8 +51,8 @@ func (b *sentBody) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// prepare lets the body of r be read after the answer has begun. It must be called before that.
-func (l linger) prepare(w http.ResponseWriter, r *http.Request) {
+// Prepare lets the body of r be read after the answer has begun. It must be called before that.
+func (l Linger) Prepare(w http.ResponseWriter, r *http.Request) {
 	if l.applies(r) {
 		_ = http.NewResponseController(w).EnableFullDuplex() // HTTP/1 supports it, and HTTP/2 needs no permission
 	}
@@ -60,25 +60,25 @@ func (l linger) prepare(w http.ResponseWriter, r *http.Request) {
 
 // applies reports whether r may have more than net/http reads by itself. In HTTP/2, net/http resets the stream of such
 // a request after the answer. Some clients, such as Java's, then lose the answer or wait without end.
-func (linger) applies(r *http.Request) bool {
+func (Linger) applies(r *http.Request) bool {
 	return r.ContentLength < 0 || r.ContentLength > readByServer || r.ProtoMajor == 2 && r.ContentLength > 0
 }
 
-// discard sends what has been written and then reads the rest of the request, within bounds. It is called at the end of
+// Discard sends what has been written and then reads the rest of the request, within bounds. It is called at the end of
 // the call, with the body as far as it was read, or nil. Over HTTP/1, a request that was not read to its end is the
 // last one of its connection: net/http would take what is still to come for the next one if its own reads had failed,
 // too.
-func (l linger) discard(w http.ResponseWriter, r *http.Request, body *sentBody) {
+func (l Linger) Discard(w http.ResponseWriter, r *http.Request, body *SentBody) {
 	if !l.applies(r) || l.readsToEnd(w, r, body) || r.ProtoMajor != 1 {
 		return
 	}
-	if c, ok := r.Context().Value(connectionKey{}).(*connection); ok {
+	if c, ok := r.Context().Value(connKey{}).(*conn); ok {
 		c.endAfterAnswer()
 	}
 }
 
-// readsToEnd is discard, and reports whether the request has ended.
-func (l linger) readsToEnd(w http.ResponseWriter, r *http.Request, body *sentBody) bool {
+// readsToEnd is Discard, and reports whether the request has ended.
+func (l Linger) readsToEnd(w http.ResponseWriter, r *http.Request, body *SentBody) bool {
 	switch {
 	case body != nil && body.ended:
 		return body.whole
@@ -90,8 +90,8 @@ func (l linger) readsToEnd(w http.ResponseWriter, r *http.Request, body *sentBod
 		return false
 	}
 	buffer := make([]byte, lingerBuffer)
-	end := time.Now().Add(l.timeout)
-	for left := l.bytes; left > 0; {
+	end := time.Now().Add(cmp.Or(l.Timeout, limits.LingerTimeout))
+	for left := cmp.Or(l.Bytes, limits.LingerBytes); left > 0; {
 		deadline := time.Now().Add(lingerQuiet)
 		if deadline.After(end) {
 			deadline = end

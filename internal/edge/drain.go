@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package gateway
+package edge
 
 import (
 	"context"
@@ -16,9 +16,9 @@ const drainQuiet = time.Second
 
 // drainingFront is what drain needs of a front.
 type drainingFront struct {
-	protocol    string
-	calls       *inFlight
-	connections *connections
+	protocol string
+	calls    *inFlight
+	listener *Listener
 	// graceful closes the front's connections as they become idle, and returns when none is left or ctx is done.
 	graceful func(ctx context.Context)
 	// cut closes all connections at once, so that graceful returns.
@@ -37,7 +37,7 @@ func (f drainingFront) drain(ctx context.Context, timeout time.Duration) error {
 		close(closed)
 	}()
 	if f.calls.wait(ctx) {
-		f.connections.awaitQuiet(ctx, closed)
+		f.listener.awaitQuiet(ctx, closed)
 	}
 	left := f.calls.count()
 	stop()

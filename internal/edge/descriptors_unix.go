@@ -3,12 +3,12 @@
 
 //go:build linux || darwin
 
-package connlimit
+package edge
 
 import "syscall"
 
-// Descriptors returns how many descriptors the process may have open. Package os has raised that as far as it may be.
-func Descriptors() uint64 {
+// descriptors returns how many descriptors the process may have open. Package os has raised that as far as it may be.
+func descriptors() uint64 {
 	var limit syscall.Rlimit
 	if syscall.Getrlimit(syscall.RLIMIT_NOFILE, &limit) != nil {
 		return unlimited
