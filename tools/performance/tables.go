@@ -35,7 +35,7 @@ func tables(parts []*result) string {
 	}
 	fmt.Fprintf(&b, "The machine: %d processors (%s), with a load average of %s before the parts of the run; %s.\n\n",
 		m.Processors, m.Model, strings.Join(loads, ", "), m.Go)
-	b.WriteString("| body | callers | peer | calls/s (min–max) | p50 | p99 | CPU per call | peak memory " +
+	b.WriteString("| body | callers | peer | calls/s | p50 | p99 | CPU per call | peak memory " +
 		"| gateway's rate / its (min–max) | gateway's CPU / its (min–max) |\n|---|---|---|---|---|---|---|---|---|---|\n")
 	for _, part := range parts {
 		for _, c := range part.Cells {
@@ -70,15 +70,13 @@ func row(c cell, p peer, first bool) string {
 			callers += fmt.Sprintf("; %d rounds do not agree", c.Measured)
 		}
 	}
-	rates := sampleOf(each(p.Rounds, rate))
 	rateRatio, cpuRatio := "", ""
 	if p.Peer != gateway {
 		rateRatio, cpuRatio = ratio(sampleOf(c.ratios(p, rate))), ratio(sampleOf(c.ratios(p, cpu)))
 	}
 	middle := func(of figure) string { return duration(sampleOf(each(p.Rounds, of)).middle) }
-	return fmt.Sprintf("| %s | %s | %s | %s (%s–%s) | %s | %s | %s | %s | %s | %s |\n", body, callers, p.Peer,
-		count(rates.middle), count(rates.low), count(rates.high), middle(p50), middle(p99), middle(cpu),
-		size(float64(p.peak())), rateRatio, cpuRatio)
+	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", body, callers, p.Peer,
+		count(sampleOf(each(p.Rounds, rate)).middle), middle(p50), middle(p99), middle(cpu), size(float64(p.peak())), rateRatio, cpuRatio)
 }
 
 // barNames returns the names of all bars, in their order.
