@@ -14,20 +14,19 @@ import (
 
 // errorsPage is the page about errors up to the rows of its table.
 const errorsPage = "# Errors\n\n" +
-	"Every call that fails has a kind: over REST in the header `" + ErrorKindHeader + "`, over gRPC as the\n" +
-	"reason of the `google.rpc.ErrorInfo` in the status details (domain `" + via.ErrorDomain + "`). The body of a\n" +
-	"REST answer other than 200 is an answer of the hook with `status: Failure`. The same failure always has the\n" +
-	"same text; the details that vary are in the gateway's log, under the call id in the header\n" +
-	"`" + CallIDHeader + "` (gRPC: metadata of that name).\n\n" +
-	"A `status: Failure` that an extension answers is not one of these: it arrives as 200 / OK, and no failure\n" +
-	"policy hides it.\n\n" +
-	"Errors that pass by themselves say when to try again, if that is known: in the header `Retry-After`, in\n" +
-	"seconds, or as a `google.rpc.RetryInfo` in the status details. [limits.md](limits.md) lists the limits that\n" +
-	"the kinds `TooLarge` and `Overloaded` are about.\n\n" +
+	"| what | over REST | over gRPC |\n|---|---|---|\n" +
+	"| the kind of the error | header `" + ErrorKindHeader + "` | reason of the `google.rpc.ErrorInfo` in the status " +
+	"details (domain `" + via.ErrorDomain + "`) |\n" +
+	"| the call id, under which the log has the details | header `" + CallIDHeader + "` | metadata of that name |\n" +
+	"| when to try again, if that is known | header `Retry-After`, in seconds | `google.rpc.RetryInfo` in the status " +
+	"details |\n" +
+	"| the body | an answer of the hook with `status: Failure` | |\n\n" +
+	"The same failure always has the same text. A `status: Failure` that an extension answers is not one of these: it\n" +
+	"arrives as 200 / OK, and no failure policy hides it. [limits.md](limits.md) lists the limits that `TooLarge` and\n" +
+	"`Overloaded` are about.\n\n" +
 	"Where gateways call gateways, the error of the one behind keeps its kind and its text, after the name of the\n" +
-	"handler that stands for it. It is an answer of a gateway that works, and opens no circuit of the one in front.\n" +
-	"`Unauthenticated`, `Forbidden`, `UnknownHook` and `Internal` are about that gateway itself: they arrive as\n" +
-	"`BadResponse`.\n\n" +
+	"handler that stands for it, and opens no circuit of the one in front. `Unauthenticated`, `Forbidden`,\n" +
+	"`UnknownHook` and `Internal` are about that gateway itself: they arrive as `BadResponse`.\n\n" +
 	"This page is generated from the code by `make generate`.\n\n" +
 	"| kind | HTTP | gRPC | `Ignore` hides it | meaning |\n|---|---|---|---|---|\n"
 

@@ -76,7 +76,8 @@ func row(c cell, p peer, first bool) string {
 	}
 	middle := func(of figure) string { return duration(sampleOf(each(p.Rounds, of)).middle) }
 	return fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %s | %s | %s | %s |\n", body, callers, p.Peer,
-		count(sampleOf(each(p.Rounds, rate)).middle), middle(p50), middle(p99), middle(cpu), size(float64(p.peak())), rateRatio, cpuRatio)
+		count(sampleOf(each(p.Rounds, rate)).middle), middle(p50), middle(p99), middle(cpu),
+		size(float64(p.peak())), rateRatio, cpuRatio)
 }
 
 // barNames returns the names of all bars, in their order.
