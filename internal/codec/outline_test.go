@@ -121,7 +121,7 @@ func TestOutlineOfGoldenVectors(t *testing.T) {
 			name := strings.ToLower(h.Hook) + "." + kind
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				path := filepath.Join("..", "proto", "testdata", golden.Directory(h.GroupVersionHook), name+".json")
+				path := filepath.Join("..", "..", "proto", "testdata", golden.Directory(h.GroupVersionHook), name+".json")
 				text, err := os.ReadFile(path)
 				if err != nil {
 					t.Fatal(err)

@@ -32,7 +32,7 @@ func TestGoldenVectors(t *testing.T) {
 		for kind, of := range map[string]protoreflect.MessageType{"request": h.Request, "response": h.Response} {
 			name := strings.ToLower(h.Hook) + "." + kind
 			t.Run(name, func(t *testing.T) {
-				path := filepath.Join("..", "proto", "testdata", golden.Directory(h.GroupVersionHook), name)
+				path := filepath.Join("..", "..", "proto", "testdata", golden.Directory(h.GroupVersionHook), name)
 				text, err := os.ReadFile(path + ".json")
 				if err != nil {
 					t.Fatal(err)
@@ -70,7 +70,7 @@ func TestGoldenVectors(t *testing.T) {
 func TestGoldenVectorByHand(t *testing.T) {
 	read := func(name string, m proto.Message) {
 		t.Helper()
-		binary, err := os.ReadFile(filepath.Join("..", "proto", "testdata", "infrastructure", "v1alpha1", name+".binpb"))
+		binary, err := os.ReadFile(filepath.Join("..", "..", "proto", "testdata", "infrastructure", "v1alpha1", name+".binpb"))
 		if err != nil {
 			t.Fatal(err)
 		}
