@@ -119,7 +119,7 @@ func (p *page) writeFields(path string, s *apiextensionsv1.JSONSchemaProps) erro
 	for _, name := range slices.Sorted(maps.Keys(s.Properties)) {
 		below := s.Properties[name]
 		at := path + "." + name
-		first, err := p.firstWith(&below, at)
+		first, err := p.firstWith(name, &below, at)
 		if err != nil {
 			return err
 		}
@@ -154,7 +154,10 @@ func (p *page) writeFields(path string, s *apiextensionsv1.JSONSchemaProps) erro
 }
 
 // firstWith returns where the page has the fields of an object already, or "" if it has not.
-func (p *page) firstWith(s *apiextensionsv1.JSONSchemaProps, at string) (string, error) {
+func (p *page) firstWith(name string, s *apiextensionsv1.JSONSchemaProps, at string) (string, error) {
+	if slices.Contains(known, name) {
+		return "", nil
+	}
 	if s.Items != nil && s.Items.Schema != nil {
 		s, at = s.Items.Schema, at+"[]"
 	}

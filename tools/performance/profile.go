@@ -137,11 +137,14 @@ func kindOf(s *profile.Sample) work {
 }
 
 // profileTable returns the CPU time of a call, spread over the kinds of work, for all peers that were profiled in the
-// directory; "" for none.
+// directory with several callers; "" for none.
 func profileTable(dir string, parts []*result) (string, error) {
 	var b strings.Builder
 	for _, part := range parts {
 		for _, c := range part.Cells {
+			if c.Callers == 1 { // the processors wait most of the time
+				continue
+			}
 			for _, p := range c.Peers {
 				if p.Profile == "" {
 					continue
