@@ -49,7 +49,7 @@ func (o *Observer) remember(
 			At: call.Ended, Hook: c.Hook.Hook, Handler: c.Handler.Name, Outcome: call.Outcome, Kind: kind, Message: message,
 			Took: took,
 		}
-		if in := inboundFrom(ctx); in != nil {
+		if in := callFrom(ctx); in != nil {
 			failure.CallID = in.id
 		}
 		extensions.of(c.Handler).failures.Add(failure)

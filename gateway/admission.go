@@ -29,25 +29,22 @@ func limitsOf(e *registry.Entry) *admission.Limits {
 }
 
 // admit bounds the calls to each extension that are in flight, and those that wait for it. Waiting counts against the
-// deadline, which is therefore outside. Everything that takes memory or time for a call is inside. It is inside of
-// circuitBreaker, which has found the state of the extension.
-func admit(next extension.Caller) extension.Caller {
-	return func(ctx context.Context, c extension.Call) (extension.Result, error) {
-		s, ok := c.State.(*extensionState)
-		if !ok {
-			return extension.Result{}, internalError(errors.New("the state of the extension is missing"))
+// deadline, which is therefore outside. Everything that takes memory or time for a call is inside.
+func admit(extensions *Extensions) extension.Link {
+	return func(next extension.Caller) extension.Caller {
+		return func(ctx context.Context, c extension.Call) (extension.Result, error) {
+			s, limits := extensions.of(c.Handler), limitsOf(c.Handler)
+			waited, err := s.gate.Enter(ctx, limits, c.Handler.Name)
+			if err != nil {
+				return extension.Result{Inconclusive: true}, notAdmitted(limits, err)
+			}
+			defer s.gate.Leave(limits)
+			result, err := next(ctx, c)
+			if waited && hook.KindOf(err) == hook.Timeout {
+				result.Inconclusive = true // a part of the time has gone by before the call was sent
+			}
+			return result, err
 		}
-		limits := limitsOf(c.Handler)
-		waited, err := s.gate.Enter(ctx, limits, c.Handler.Name)
-		if err != nil {
-			return extension.Result{Inconclusive: true}, notAdmitted(limits, err)
-		}
-		defer s.gate.Leave(limits)
-		result, err := next(ctx, c)
-		if waited && hook.KindOf(err) == hook.Timeout {
-			result.Inconclusive = true // a part of the time has gone by before the call was sent
-		}
-		return result, err
 	}
 }
 

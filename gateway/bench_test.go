@@ -44,7 +44,7 @@ func BenchmarkDispatch(b *testing.B) {
 func BenchmarkExtensionLinks(b *testing.B) {
 	r := filled(b, registrationOf("a", handlerOf("v", "BeforeClusterCreate", hook.Fail)))
 	extensions := NewExtensions(r)
-	caller := circuitBreaker(extensions, nil)(admit(func(context.Context, extension.Call) (extension.Result, error) {
+	caller := circuitBreaker(extensions, nil)(admit(extensions)(func(context.Context, extension.Call) (extension.Result, error) {
 		return extension.Result{}, nil
 	}))
 	c := callTo(b, "BeforeClusterCreate")

@@ -103,7 +103,7 @@ func makeFlight(
 // spareMemory returns the function that reserves memory for an answer that outlives its call.
 func spareMemory(ctx context.Context) answercache.Reserve {
 	var memory *budget.Reservation // which bounds nothing without a front
-	if in := inboundFrom(ctx); in != nil {
+	if in := callFrom(ctx); in != nil {
 		memory = in.memory
 	}
 	return memory.Spare

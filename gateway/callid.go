@@ -41,7 +41,7 @@ func Propagator() propagation.TextMapPropagator {
 type callIDPropagator struct{}
 
 func (callIDPropagator) Inject(ctx context.Context, carrier propagation.TextMapCarrier) {
-	if in := inboundFrom(ctx); in != nil {
+	if in := callFrom(ctx); in != nil {
 		carrier.Set(CallIDHeader, in.id)
 	}
 }

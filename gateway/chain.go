@@ -28,7 +28,7 @@ func chain(
 		chargeExtension,
 		circuitBreaker(extensions, observer),
 		deadline,
-		admit,
+		admit(extensions),
 		convertVersions(versions),
 		convertObjects(objects),
 	)

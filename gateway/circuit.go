@@ -34,7 +34,6 @@ func circuitBreaker(extensions *Extensions, o *Observer) extension.Link {
 	return func(next extension.Caller) extension.Caller {
 		return func(ctx context.Context, c extension.Call) (extension.Result, error) {
 			state, settings := extensions.of(c.Handler), circuitOf(c.Handler)
-			c.State = state // for admit
 			b := breaker{extensions: extensions, o: o, call: &c, state: state, settings: settings}
 			if err := b.enter(); err != nil {
 				return extension.Result{Refused: true, Inconclusive: true}, err

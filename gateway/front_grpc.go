@@ -96,8 +96,8 @@ func (f *grpcFront) wrap(h *catalog.Hook, next grpc.MethodHandler) grpc.MethodHa
 		if err := in.reserve(ctx, f.memory, shown.Host); err != nil {
 			return nil, err
 		}
-		resp, err = next(service, withIncoming(ctx, &incoming{hook: h, via: via.Of(md.Get(via.Header))}),
-			func(m any) error { return f.receive(in, m, receive) }, interceptor)
+		in.via = via.Of(md.Get(via.Header))
+		resp, err = next(service, ctx, func(m any) error { return f.receive(in, m, receive) }, interceptor)
 		if err == nil {
 			err = f.send(in, resp)
 		}
@@ -106,7 +106,7 @@ func (f *grpcFront) wrap(h *catalog.Hook, next grpc.MethodHandler) grpc.MethodHa
 }
 
 // send reserves what gRPC needs to write an answer, unless it is larger than one may be.
-func (f *grpcFront) send(in *inbound, resp any) error {
+func (f *grpcFront) send(in *call, resp any) error {
 	answer, ok := resp.(proto.Message)
 	if !ok {
 		return internalError(nil)
@@ -122,7 +122,7 @@ func (f *grpcFront) send(in *inbound, resp any) error {
 }
 
 // receive receives the message of a call and checks it.
-func (f *grpcFront) receive(in *inbound, into any, receive func(any) error) error {
+func (f *grpcFront) receive(in *call, into any, receive func(any) error) error {
 	m, ok := into.(proto.Message)
 	if !ok {
 		return internalError(nil)
@@ -154,7 +154,7 @@ func (f *grpcFront) receive(in *inbound, into any, receive func(any) error) erro
 }
 
 // check checks a message, a large one as heavy work.
-func (f *grpcFront) check(in *inbound, m proto.Message) error {
+func (f *grpcFront) check(in *call, m proto.Message) error {
 	if in.received <= budget.Step {
 		return f.codec.Check(m)
 	}

@@ -73,7 +73,7 @@ func (f *REST) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 			f.writeError(w, h, in, recovered(p))
 		}
 		in.end()
-		f.linger.Discard(rw, r, in.body)
+		f.linger.Discard(rw, r, in.stream)
 	}()
 	if routeErr != nil {
 		h = nil // at most a near miss
@@ -102,19 +102,19 @@ func (f *REST) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 }
 
 // serve reads the request and lets the mux answer it. An error means that nothing has been written.
-func (f *REST) serve(ctx context.Context, w http.ResponseWriter, r *http.Request, h *catalog.Hook, in *inbound) error {
+func (f *REST) serve(ctx context.Context, w http.ResponseWriter, r *http.Request, h *catalog.Hook, in *call) error {
 	ctx, cancel, err := withCallerTimeout(ctx, r)
 	if err != nil {
 		return err
 	}
 	defer cancel()
-	in.body = &edge.SentBody{Reader: r.Body}
+	in.stream = &edge.SentBody{Reader: r.Body}
 	if err := in.reserve(ctx, f.memory, remoteHost(r.RemoteAddr)); err != nil {
 		return err
 	}
 	reserve := in.memory.Within(ctx)
 	in.work = in.memory.Work(ctx)
-	b, err := f.readBody(w, r, in.body, body.Guard{Reserve: reserve, Work: &in.work})
+	b, err := f.readBody(w, r, in.stream, body.Guard{Reserve: reserve, Work: &in.work})
 	if err != nil {
 		return err
 	}
@@ -122,11 +122,9 @@ func (f *REST) serve(ctx context.Context, w http.ResponseWriter, r *http.Request
 	// and the answer has been written.
 	defer b.Release()
 	in.received = int64(len(b.Bytes))
-	request := &incoming{
-		hook: h, isJSON: true, body: b.Bytes, guard: codec.Guard{Reserve: reserve}, work: &in.work,
-		via: via.Of(r.Header.Values(via.Header)),
-	}
-	r = r.WithContext(withIncoming(ctx, request))
+	in.isJSON, in.body, in.guard = true, b.Bytes, codec.Guard{Reserve: reserve}
+	in.via = via.Of(r.Header.Values(via.Header))
+	r = r.WithContext(ctx)
 	r.Body = http.NoBody // it was read
 	f.mux.serve(w, r, h)
 	return nil
@@ -156,7 +154,7 @@ func withCallerTimeout(ctx context.Context, r *http.Request) (context.Context, c
 // restWriter counts the written bytes, and adds the warnings of the call to its header.
 type restWriter struct {
 	http.ResponseWriter
-	in *inbound
+	in *call
 }
 
 // WriteHeader writes the header with the warnings.

@@ -23,25 +23,26 @@ const ErrorKindHeader = via.ErrorKindHeader
 func (f *REST) muxError(
 	ctx context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, _ *http.Request, err error,
 ) {
-	f.writeError(w, incomingFrom(ctx).hook, inboundFrom(ctx), err)
+	in := callFrom(ctx)
+	f.writeError(w, in.hook, in, err)
 }
 
 // routingError writes that the mux has no service for the path, which the front has checked: the path has escapes.
 func (f *REST) routingError(
 	ctx context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, _ int,
 ) {
-	h := incomingFrom(ctx).hook
-	f.writeError(w, h, inboundFrom(ctx), noHookAt(r.URL.Path, h))
+	in := callFrom(ctx)
+	f.writeError(w, in.hook, in, noHookAt(r.URL.Path, in.hook))
 }
 
-func (f *REST) writeError(w http.ResponseWriter, h *catalog.Hook, in *inbound, err error) {
+func (f *REST) writeError(w http.ResponseWriter, h *catalog.Hook, in *call, err error) {
 	in.fail(err)
 	f.writeStatus(w, h, in.err.HTTPStatus(), in)
 }
 
 // writeStatus writes the call's error as a response of the hook: apiVersion, kind, status Failure and message. If the
 // hook is unknown, kind is omitted.
-func (f *REST) writeStatus(w http.ResponseWriter, h *catalog.Hook, code int, in *inbound) {
+func (f *REST) writeStatus(w http.ResponseWriter, h *catalog.Hook, code int, in *call) {
 	var body []byte
 	var err error
 	if h != nil {

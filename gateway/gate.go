@@ -40,7 +40,7 @@ const (
 )
 
 // admit returns an error unless the gate admits the caller. A nil gate admits everyone.
-func (in *inbound) admit(gate Gate, c auth.Credentials, h *catalog.Hook) error {
+func (in *call) admit(gate Gate, c auth.Credentials, h *catalog.Hook) error {
 	in.host = c.Host
 	if gate == nil {
 		return nil

@@ -24,7 +24,7 @@ type marshaler struct{ codec *codec.Codec }
 
 var _ runtime.Marshaler = marshaler{}
 
-// NewDecoder returns a decoder that leaves messages as they are: incoming has the body.
+// NewDecoder returns a decoder that leaves messages as they are: the call has the body.
 func (marshaler) NewDecoder(io.Reader) runtime.Decoder {
 	return runtime.DecoderFunc(func(any) error { return nil })
 }
@@ -49,12 +49,12 @@ func beyond(err error) *hook.Error {
 // outgoing is an answer to write, with what its call may allocate for that.
 type outgoing struct {
 	message proto.Message
-	call    *incoming
+	call    *call
 }
 
 // rewriteAnswer tells the marshaler, which knows no context, which call an answer is of.
 func rewriteAnswer(ctx context.Context, answer proto.Message) (any, error) {
-	if in := incomingFrom(ctx); in != nil {
+	if in := callFrom(ctx); in != nil {
 		return outgoing{answer, in}, nil
 	}
 	return answer, nil
@@ -66,7 +66,7 @@ func (m marshaler) Marshal(v any) ([]byte, error) {
 	var guard codec.Guard
 	var work *budget.Work
 	if answer, ok := v.(outgoing); ok {
-		v, guard, work = answer.message, answer.call.guard, answer.call.work
+		v, guard, work = answer.message, answer.call.guard, &answer.call.work
 	}
 	msg, ok := v.(proto.Message)
 	if !ok {

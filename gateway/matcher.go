@@ -186,7 +186,7 @@ func (m *matcher) matchesLabels(selector labels.Selector) (bool, error) {
 // decode of it takes memory of the call until release.
 func (m *matcher) newRequest(ctx context.Context) *policy.Request {
 	guard := policy.Guard{Step: ctx.Err}
-	if in := inboundFrom(ctx); in != nil {
+	if in := callFrom(ctx); in != nil {
 		if in.received > budget.Step {
 			guard.Step = in.work.Step
 		}
@@ -232,7 +232,7 @@ func part(m proto.Message, member string) proto.Message {
 // release gives back the memory that conditions have taken.
 func (m *matcher) release(ctx context.Context) {
 	if m.reserved > 0 {
-		inboundFrom(ctx).memory.Shrink(m.reserved)
+		callFrom(ctx).memory.Shrink(m.reserved)
 		m.request, m.reserved = nil, 0
 	}
 }

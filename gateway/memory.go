@@ -19,7 +19,7 @@ const (
 
 // reserve reserves the first memory of a call, in the account of its caller, who is known by its identity or, without
 // one, by its host.
-func (in *inbound) reserve(ctx context.Context, b *budget.Budget, host string) (err error) {
+func (in *call) reserve(ctx context.Context, b *budget.Budget, host string) (err error) {
 	name := in.admission.Caller.Name
 	if name == "" {
 		name = host
@@ -30,7 +30,7 @@ func (in *inbound) reserve(ctx context.Context, b *budget.Budget, host string) (
 
 // heavy does what takes long for a large request, and has a turn for it.
 func heavy(ctx context.Context, do func() error) error {
-	in := inboundFrom(ctx)
+	in := callFrom(ctx)
 	if in == nil || in.received <= budget.Step {
 		return do()
 	}
@@ -46,7 +46,7 @@ func heavy(ctx context.Context, do func() error) error {
 // failure policy hides. The memory of the answer belongs to the caller afterwards.
 func chargeExtension(next extension.Caller) extension.Caller {
 	return func(ctx context.Context, c extension.Call) (extension.Result, error) {
-		in := inboundFrom(ctx)
+		in := callFrom(ctx)
 		if in == nil || in.memory == nil {
 			return next(ctx, c)
 		}

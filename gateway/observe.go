@@ -125,7 +125,7 @@ func (o *Observer) logLost(ctx context.Context, c extension.Call, lost []string)
 			slog.String("implements", c.Handler.Handler.Hook.APIVersion()),
 			slog.String("understands", c.Handler.Handler.ClusterAPIVersion),
 		}
-		if in := inboundFrom(ctx); in != nil {
+		if in := callFrom(ctx); in != nil {
 			attrs = append(attrs, slog.String("call_id", in.id))
 		}
 		o.logger.LogAttrs(ctx, slog.LevelWarn, "conversion loses a member, which is logged once", attrs...)
@@ -138,7 +138,7 @@ func (o *Observer) logMisspelt(ctx context.Context, c extension.Call, misspelt [
 		attrs := []slog.Attr{
 			slog.String("hook", c.Hook.Hook), slog.String("handler", c.Handler.Name), slog.String("problem", text),
 		}
-		if in := inboundFrom(ctx); in != nil {
+		if in := callFrom(ctx); in != nil {
 			attrs = append(attrs, slog.String("call_id", in.id))
 		}
 		o.logger.LogAttrs(ctx, slog.LevelWarn, "answer has a member that means nothing, which is logged once", attrs...)
@@ -154,7 +154,7 @@ func callAttrs(ctx context.Context, c extension.Call, took time.Duration) []slog
 	attrs := []slog.Attr{
 		slog.String("hook", c.Hook.Hook), slog.String("handler", c.Handler.Name), slog.Duration("took", took),
 	}
-	if in := inboundFrom(ctx); in != nil {
+	if in := callFrom(ctx); in != nil {
 		attrs = append(attrs, slog.String("call_id", in.id))
 	}
 	return attrs

@@ -16,13 +16,8 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/hookversion"
 	"github.com/hookgate/hookgate/internal/activity"
-	"github.com/hookgate/hookgate/internal/auth"
-	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/convert"
-	"github.com/hookgate/hookgate/internal/edge"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/text"
 )
@@ -55,52 +50,22 @@ func NewObserver(m *Metrics, p trace.TracerProvider, l *slog.Logger, losses *con
 	return o
 }
 
-// inbound is the observation of one call from a caller, from its first byte to its last. It belongs to the goroutine of
-// the front, except for its warnings.
-type inbound struct {
-	o         *Observer
-	ctx       context.Context
-	span      trace.Span
-	id        string
-	protocol  string
-	hook      string // "unknown" if there is no such hook, so that callers cannot make up metric labels
-	host      string // of the caller
-	asked     string // the hook's name, or the one that the caller used
-	start     time.Time
-	received  int64
-	sent      int64
-	err       *hook.Error
-	warnings  hookversion.Warnings
-	body      *edge.SentBody // of a REST request; nil before it is read
-	admission auth.Admission
-	memory    *budget.Reservation // nil if the gateway has no budget
-	work      budget.Work
-}
-
-type inboundKey struct{}
-
-// inboundFrom returns the observed call that ctx belongs to, or nil outside of one.
-func inboundFrom(ctx context.Context) *inbound {
-	in, _ := ctx.Value(inboundKey{}).(*inbound)
-	return in
-}
-
 // begin starts to observe a call. h is nil if no hook has the name asked; callID is the id that the caller proposes.
 func (o *Observer) begin(
 	ctx context.Context, protocol, asked string, h *catalog.Hook, carrier propagation.TextMapCarrier, callID string,
-) (context.Context, *inbound) {
-	in := &inbound{
-		o: o, id: callIDOr(callID), protocol: protocol, hook: "unknown", asked: text.Cut(asked, limits.QuotedBytes),
-		start: time.Now(),
+) (context.Context, *call) {
+	in := &call{
+		o: o, hook: h, id: callIDOr(callID), protocol: protocol, label: "unknown",
+		asked: text.Cut(asked, limits.QuotedBytes), start: time.Now(),
 	}
 	if h != nil {
-		in.hook, in.asked = h.Hook, h.Hook
+		in.label, in.asked = h.Hook, h.Hook
 	}
-	ctx = context.WithValue(o.propagator.Extract(ctx, carrier), inboundKey{}, in)
-	ctx, in.span = o.tracer.Start(ctx, "hookgate "+in.hook, trace.WithSpanKind(trace.SpanKindServer))
+	ctx = withCall(o.propagator.Extract(ctx, carrier), in)
+	ctx, in.span = o.tracer.Start(ctx, "hookgate "+in.label, trace.WithSpanKind(trace.SpanKindServer))
 	in.ctx = ctx
 	if in.span.IsRecording() {
-		in.span.SetAttributes(attribute.String("hookgate.call_id", in.id), attribute.String("hookgate.hook", in.hook),
+		in.span.SetAttributes(attribute.String("hookgate.call_id", in.id), attribute.String("hookgate.hook", in.label),
 			attribute.String("rpc.system", protocol))
 	}
 	o.metrics.requestsInFlight.WithLabelValues(protocol).Inc()
@@ -108,7 +73,7 @@ func (o *Observer) begin(
 }
 
 // fail sets the error that the caller gets. Its text is bounded, whatever it repeats of a request or an answer.
-func (in *inbound) fail(err error) {
+func (in *call) fail(err error) {
 	in.err = asError(err)
 	if len(in.err.Message) > limits.MergedMessageBytes {
 		bounded := *in.err
@@ -118,7 +83,7 @@ func (in *inbound) fail(err error) {
 }
 
 // end records the outcome of the call.
-func (in *inbound) end() {
+func (in *call) end() {
 	in.memory.Release()
 	in.admission.Release()
 	took := time.Since(in.start)
@@ -142,8 +107,8 @@ func (in *inbound) end() {
 	in.span.End()
 	m := in.o.metrics
 	m.requestsInFlight.WithLabelValues(in.protocol).Dec()
-	m.requests.WithLabelValues(in.protocol, in.hook, kind).Inc()
-	m.requestDuration.WithLabelValues(in.protocol, in.hook).Observe(took.Seconds())
-	m.requestReceivedBytes.WithLabelValues(in.protocol, in.hook).Add(float64(in.received))
-	m.requestSentBytes.WithLabelValues(in.protocol, in.hook).Add(float64(in.sent))
+	m.requests.WithLabelValues(in.protocol, in.label, kind).Inc()
+	m.requestDuration.WithLabelValues(in.protocol, in.label).Observe(took.Seconds())
+	m.requestReceivedBytes.WithLabelValues(in.protocol, in.label).Add(float64(in.received))
+	m.requestSentBytes.WithLabelValues(in.protocol, in.label).Add(float64(in.sent))
 }

@@ -4,7 +4,6 @@
 package gateway
 
 import (
-	"context"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
@@ -44,33 +43,9 @@ func isNamed(s *registry.Snapshot, h *catalog.Hook, handler string) bool {
 	return handler != "" && (s.Sole() || !h.Mergeable || !strings.EqualFold(handler, h.Hook))
 }
 
-// incoming holds the data of a request besides its message. The generated code between a front and the services passes
-// a context and a message only, so the front puts it into the context.
-type incoming struct {
-	hook *catalog.Hook
-	via  via.Way
-	// body is the body of a request in JSON, which is decoded when it is known who reads the message.
-	isJSON bool
-	body   []byte
-	guard  codec.Guard // of decoding body
-	work   *budget.Work
-}
-
-type incomingKey struct{}
-
-func withIncoming(ctx context.Context, in *incoming) context.Context {
-	return context.WithValue(ctx, incomingKey{}, in)
-}
-
-// incomingFrom returns the incoming that a front put into ctx, or nil.
-func incomingFrom(ctx context.Context) *incoming {
-	in, _ := ctx.Value(incomingKey{}).(*incoming)
-	return in
-}
-
 // request returns the request of which m is the message. A request in JSON is decoded into m, which has nothing but the
 // name of the handler so far, and as what wanted says of that name.
-func (in *incoming) request(c *codec.Codec, m proto.Message, wanted func(handler string) reading) (Request, error) {
+func (in *call) request(c *codec.Codec, m proto.Message, wanted func(handler string) reading) (Request, error) {
 	r := Request{Hook: in.hook, Message: m, Via: in.via}
 	if named, ok := m.(interface{ GetHandler() string }); ok {
 		r.Handler = named.GetHandler()
@@ -92,7 +67,7 @@ func (in *incoming) request(c *codec.Codec, m proto.Message, wanted func(handler
 }
 
 // decode decodes the body, a large one as heavy work. Errors are of kind InvalidRequest, and those of beyond.
-func (in *incoming) decode(c *codec.Codec, m proto.Message, as reading) (found codec.Outline, err error) {
+func (in *call) decode(c *codec.Codec, m proto.Message, as reading) (found codec.Outline, err error) {
 	if len(in.body) == 0 {
 		return found, hook.Errorf(hook.InvalidRequest, "body is empty, want a JSON object")
 	}

@@ -89,7 +89,7 @@ func (s *Services) RegisterREST(ctx context.Context, mux *runtime.ServeMux) erro
 // gateway before.
 func Answer[Response proto.Message](ctx context.Context, d *Dispatcher, req proto.Message) (Response, error) {
 	var none Response
-	in := incomingFrom(ctx)
+	in := callFrom(ctx)
 	if in == nil {
 		return none, internalError(fmt.Errorf("%T did not come through a front", req))
 	}

@@ -122,7 +122,7 @@ func jsonOf(t *testing.T, text []byte) (v any) {
 // answer answers a request over REST.
 func (g *unreadGateway) answer(t *testing.T, handler, body string) (proto.Message, error) {
 	t.Helper()
-	ctx := withIncoming(t.Context(), &incoming{hook: hookOf(t, "GeneratePatches"), isJSON: true, body: []byte(body)})
+	ctx := withCall(t.Context(), &call{hook: hookOf(t, "GeneratePatches"), isJSON: true, body: []byte(body)})
 	return Answer[proto.Message](ctx, g.Dispatcher, &hooksv1alpha1.GeneratePatchesRequest{Handler: handler})
 }
 

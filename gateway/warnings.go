@@ -15,7 +15,7 @@ const WarningHeader = "Warning"
 
 // warnOfCaller warns, and counts, that the call itself uses a deprecated version of the hook.
 func warnOfCaller(ctx context.Context, h *catalog.Hook) {
-	if in := inboundFrom(ctx); in != nil && in.warnings.AddCaller(h) {
+	if in := callFrom(ctx); in != nil && in.warnings.AddCaller(h) {
 		in.o.metrics.deprecatedCalls.WithLabelValues(h.Group, h.Version, h.Hook, "", "caller").Inc()
 	}
 }
@@ -26,7 +26,7 @@ func warnOfHandler(ctx context.Context, c extension.Call) {
 	if !ok || c.PolicyError != nil {
 		return
 	}
-	if in := inboundFrom(ctx); in != nil && in.warnings.AddHandler(h, c.Handler.Name) {
+	if in := callFrom(ctx); in != nil && in.warnings.AddHandler(h, c.Handler.Name) {
 		in.o.metrics.deprecatedCalls.WithLabelValues(h.Group, h.Version, h.Hook, c.Handler.Name, "handler").Inc()
 	}
 }

@@ -34,8 +34,6 @@ type Call struct {
 	Memory *budget.Charge
 	// Via is the way of the call, this gateway included.
 	Via via.Way
-	// State is what links share that concerns the extension rather than the call. Transports do not use it.
-	State any
 }
 
 // Result is what came of a Call. All of it but Response is valid for a failed call too.
