@@ -338,7 +338,7 @@ func TestPagesShareTheList(t *testing.T) {
 	})
 }
 
-// stalled is a response that nobody reads.
+// stalled is a response whose client does not read.
 type stalled struct {
 	http.ResponseWriter
 	read chan struct{}
