@@ -4,9 +4,8 @@
 package convert
 
 import (
-	"maps"
+	"bytes"
 	"reflect"
-	"strings"
 
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -14,148 +13,100 @@ import (
 )
 
 // comparison compares an object with the result of converting it there and back, to find the losses. It compares Go
-// values, not JSON, and does not look into lists and maps that the conversions share, so that it costs little.
+// values, not JSON.
 type comparison struct {
 	path []step
 	lost func(path []step)
 }
 
-// compare compares two values of the type of s. Absent, zero and empty are equal. Members that only back has are no
-// losses, because conversions fill in implied members, such as the namespace of references.
-func (c *comparison) compare(s *schema, src, back value) {
-	switch s.shape {
-	case shapeString:
-		c.check(*src.string() == "" || *src.string() == *back.string())
-	case shapeBool:
-		c.check(!*src.bool() || *back.bool())
-	case shapeInt:
-		c.check(src.int(s) == 0 || src.int(s) == back.int(s))
-	case shapeObject:
-		if identical(s, src, back) {
-			return
+// compareObject compares everything that is converted of two objects, pointers to the same type.
+func (c *comparison) compareObject(src, back any) {
+	from, to := reflect.ValueOf(src).Elem(), reflect.ValueOf(back).Elem()
+	for _, f := range fieldsOf(from.Type()).all {
+		if !isHeader(f.name) {
+			c.below(step{name: f.name, index: isMember}, f.in(from), f.in(to))
 		}
-		for _, f := range s.fields {
-			c.path = append(c.path, step{name: f.name, index: isMember})
-			c.compare(f.schema, f.in(src), f.in(back))
-			c.path = c.path[:len(c.path)-1]
-		}
-	case shapePointer:
-		switch {
-		case src.address() == nil || src.address() == back.address():
-		case back.address() == nil:
-			c.compare(s.elem, src.target(), newValue(s.elem))
-		default:
-			c.compare(s.elem, src.target(), back.target())
-		}
-	case shapeList:
-		c.list(s, src, back)
-	case shapeMap:
-		c.mapping(s, src, back)
-	case shapeRaw:
-		raw := read[apiextensionsv1.JSON](src).Raw
-		c.check(len(raw) == 0 || string(raw) == "null" || string(raw) == string(read[apiextensionsv1.JSON](back).Raw))
-	default:
-		c.check(identical(s, src, back) || src.reflected(s).IsZero() || equal(src.reflected(s), back.reflected(s)))
 	}
 }
 
-func (c *comparison) check(same bool) {
-	if !same {
-		c.lost(c.path)
-	}
-}
-
-func (c *comparison) list(s *schema, src, back value) {
-	from, to := read[list](src), read[list](back)
-	if from.len != to.len {
-		c.check(from.len == 0)
-		return
-	}
-	if from.len == 0 || from.first == to.first {
-		return
-	}
-	c.path = append(c.path, step{index: 0})
-	var named map[string]value
-	if s.elem.typ == failureDomainType {
-		named = byName(s.elem, back)
-	}
-	for i := range from.len {
-		is, was := src.element(s.elem, i), back.element(s.elem, i)
-		if named != nil {
-			var ok bool
-			if was, ok = named[read[clusterv1.FailureDomain](is).Name]; !ok {
-				was = newValue(s.elem)
-			}
-		}
-		c.compare(s.elem, is, was)
-	}
+// below compares two values that s leads to.
+func (c *comparison) below(s step, src, back reflect.Value) {
+	c.path = append(c.path, s)
+	c.compare(src, back)
 	c.path = c.path[:len(c.path)-1]
 }
 
-// failureDomainType is the type of the elements of a list that is a map in v1beta1, and so comes back in another order.
-var failureDomainType = reflect.TypeFor[clusterv1.FailureDomain]()
-
-// byName returns the elements of a list of failure domains by their names.
-func byName(s *schema, domains value) map[string]value {
-	n := read[list](domains).len
-	named := make(map[string]value, n)
-	for i := range n {
-		element := domains.element(s, i)
-		name := read[clusterv1.FailureDomain](element).Name
-		if _, ok := named[name]; !ok {
-			named[name] = element
-		}
-	}
-	return named
-}
-
-func (c *comparison) mapping(s *schema, src, back value) {
-	if src.address() == nil || src.address() == back.address() {
+// compare compares two values of one type. Absent, zero and empty are equal. Members that only back has are no
+// losses, because conversions fill in implied members, such as the namespace of references.
+func (c *comparison) compare(src, back reflect.Value) {
+	if src.IsZero() {
 		return
 	}
-	if s.typ == textsType && maps.Equal(*read[map[string]string](src), *read[map[string]string](back)) {
-		return
-	}
-	c.path = append(c.path, step{index: isKey})
-	there := back.reflected(s)
-	for entries := src.reflected(s).MapRange(); entries.Next(); {
-		if entry := there.MapIndex(entries.Key()); entry.IsValid() {
-			c.compare(s.elem, copied(s.elem, entries.Value()), copied(s.elem, entry))
-		} else {
+	switch t := src.Type(); {
+	case isLeaf(t):
+		if !equal(src, back) {
 			c.lost(c.path)
 		}
+	case t.Kind() == reflect.Pointer:
+		if back.IsNil() {
+			back = reflect.New(t.Elem())
+		}
+		c.compare(src.Elem(), back.Elem())
+	case t.Kind() == reflect.Slice:
+		c.list(src, back)
+	case t.Kind() == reflect.Map:
+		for entries := src.MapRange(); entries.Next(); {
+			if entry := back.MapIndex(entries.Key()); entry.IsValid() {
+				c.below(step{index: isKey}, entries.Value(), entry)
+			} else {
+				c.lost(append(c.path, step{index: isKey}))
+			}
+		}
+	default:
+		for _, f := range fieldsOf(t).all {
+			c.below(step{name: f.name, index: isMember}, f.in(src), f.in(back))
+		}
 	}
-	c.path = c.path[:len(c.path)-1]
 }
 
-// copied returns a copy of v, an entry of a map, which has no address.
-func copied(s *schema, v reflect.Value) value {
-	to := newValue(s)
-	to.reflected(s).Set(v)
-	return to
+func (c *comparison) list(src, back reflect.Value) {
+	if src.Len() != back.Len() {
+		if src.Len() > 0 {
+			c.lost(c.path)
+		}
+		return
+	}
+	if src.UnsafePointer() == back.UnsafePointer() {
+		return // the conversions share it
+	}
+	if domains, ok := reflect.TypeAssert[[]clusterv1.FailureDomain](back); ok {
+		back = inOrder(src.Interface().([]clusterv1.FailureDomain), domains)
+	}
+	for i := range src.Len() {
+		c.below(step{index: i}, src.Index(i), back.Index(i))
+	}
 }
 
-// equal reports whether two values of a type that implements json.Unmarshaler are equal.
+// inOrder returns the failure domains of back in the order of src, by their names, because they are a map in v1beta1.
+func inOrder(src, back []clusterv1.FailureDomain) reflect.Value {
+	byName := make(map[string]clusterv1.FailureDomain, len(back))
+	for _, domain := range back {
+		byName[domain.Name] = domain
+	}
+	ordered := make([]clusterv1.FailureDomain, 0, len(src))
+	for _, domain := range src {
+		ordered = append(ordered, byName[domain.Name])
+	}
+	return reflect.ValueOf(ordered)
+}
+
+// equal reports whether two leaves are equal. The null that any JSON may be is absent.
 func equal(a, b reflect.Value) bool {
-	if t, ok := reflect.TypeAssert[metav1.Time](a); ok {
-		o := b.Interface().(metav1.Time)
-		return t.Equal(&o)
+	switch a := a.Interface().(type) {
+	case apiextensionsv1.JSON:
+		return len(a.Raw) == 0 || string(a.Raw) == "null" || bytes.Equal(a.Raw, b.Interface().(apiextensionsv1.JSON).Raw)
+	case metav1.Time:
+		return a.Equal(new(b.Interface().(metav1.Time)))
 	}
-	return reflect.DeepEqual(a.Interface(), b.Interface())
-}
-
-// pathOf returns the path with [*] for indices and keys, so that there are no more paths than types have members.
-func pathOf(path []step) string {
-	var b strings.Builder
-	for _, s := range path {
-		if s.index != isMember {
-			b.WriteString("[*]")
-			continue
-		}
-		if b.Len() > 0 {
-			b.WriteByte('.')
-		}
-		b.WriteString(s.name)
-	}
-	return b.String()
+	return a.Equal(b)
 }

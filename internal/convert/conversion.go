@@ -6,6 +6,7 @@ package convert
 import (
 	"context"
 	"errors"
+	"reflect"
 
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/jsonscan"
@@ -19,17 +20,13 @@ func (o *Objects) convertObject(
 ) ([]byte, error) {
 	src, dst := k.sides(from)
 	m := &meter{guard: g}
-	memory := src.arenas.Get().(*arena)
-	defer memory.release()
-	decoded, err := decodeObject(t, src.schema, m, memory)
+	decoded, err := decodeObject(t, src.typ, m)
 	if err != nil {
 		return nil, decodeError(err, "convert %s to %s: it is not a %s of %s", at, dst.name, k.name, from)
 	}
 	var restored any
 	if decoded.data != "" && dst == k.hub {
-		memory := dst.arenas.Get().(*arena)
-		defer memory.release()
-		data, err := decodeObject([]byte(decoded.data), dst.schema, m, memory)
+		data, err := decodeObject([]byte(decoded.data), dst.typ, m)
 		if err != nil {
 			return nil, decodeError(err, "convert %s to %s: its annotation %s is not a %s of %s",
 				at, dst.name, dataAnnotation, k.name, dst.name)
@@ -44,21 +41,21 @@ func (o *Objects) convertObject(
 	if err != nil {
 		return nil, conversionError(at, dst.name, from, err)
 	}
-	c := comparison{path: make([]step, 0, 16), lost: func(path []step) { lost.add(k.path + "." + pathOf(path)) }}
-	c.compareObject(src.schema, valueOf(decoded.value), valueOf(back))
+	c := comparison{lost: func(path []step) { lost.add(k.path + "." + pathOf(path)) }}
+	c.compareObject(decoded.value, back)
 
 	tree := &place{}
 	for _, m := range decoded.unknown {
 		if len(m.path) == 0 {
 			continue // written unchanged
 		}
-		if belongs(m, src.schema, dst.schema) {
+		if belongs(m, src.typ, dst.typ) {
 			tree.add(m)
 		} else {
 			lost.add(k.path + "." + m.lossOf())
 		}
 	}
-	out, err := decoded.write(valueOf(converted), k, dst, tree, lost)
+	out, err := decoded.write(converted, k, dst, tree, lost)
 	if err != nil {
 		return nil, conversionError(at, from, dst.name, err)
 	}
@@ -71,32 +68,25 @@ func (o *Objects) convertObject(
 
 // write returns the JSON of converted, an object of the side dst: with the metadata of the object that it was converted
 // from, and the members in tree. It adds members without a place to lost.
-func (o *object) write(converted value, k *kind, dst *side, tree *place, lost *lossSet) ([]byte, error) {
-	out := make([]byte, 0, o.size)
-	out = append(out, `{"kind":"`+k.name+`","apiVersion":"`+group+"/"+dst.name+`"`...)
+func (o *object) write(converted any, k *kind, dst *side, tree *place, lost *lossSet) ([]byte, error) {
+	out := []byte(`{"kind":"` + k.name + `","apiVersion":"` + group + "/" + dst.name + `"`)
 	if o.metadata != nil {
 		out = append(append(out, `,"metadata":`...), o.metadata...)
 	}
-	for _, f := range dst.schema.fields {
-		if isHeader(f.name) {
-			continue
-		}
+	for _, f := range fieldsOf(dst.typ).all {
 		below := tree.below[step{name: f.name, index: isMember}]
-		v := f.in(converted)
-		if below == nil && f.omits(v) {
+		v := f.in(reflect.ValueOf(converted).Elem())
+		if isHeader(f.name) || below == nil && f.omitZero && v.IsZero() {
 			continue
 		}
-		var err error
-		out = append(append(out, ','), f.key...)
-		if below == nil {
-			if out, err = appendJSON(out, f.schema, v); err != nil {
-				return nil, err
-			}
-			continue
-		}
-		written, err := appendJSON(nil, f.schema, v)
+		written, err := compose(v.Addr().Interface())
 		if err != nil {
 			return nil, err
+		}
+		out = append(append(append(out, `,"`...), f.name...), `":`...)
+		if below == nil {
+			out = append(out, written...)
+			continue
 		}
 		out, _ = below.onto(out, &jsonscan.Scanner{Text: written}, 0,
 			func(m member) { lost.add(k.path + "." + m.lossOf()) })
@@ -107,16 +97,6 @@ func (o *object) write(converted value, k *kind, dst *side, tree *place, lost *l
 		}
 	}
 	return append(out, '}'), nil
-}
-
-// compareObject compares everything that is converted.
-func (c *comparison) compareObject(s *schema, src, back value) {
-	for _, f := range s.fields {
-		if !isHeader(f.name) {
-			c.path = append(c.path[:0], step{name: f.name, index: isMember})
-			c.compare(f.schema, f.in(src), f.in(back))
-		}
-	}
 }
 
 // isHeader reports whether a member of an object is the same in all versions, or written anew.

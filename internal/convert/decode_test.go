@@ -15,7 +15,6 @@ import (
 
 // Decoding agrees with encoding/json, also for texts that Cluster API would not write.
 func TestDecodesAsEncodingJSON(t *testing.T) {
-	s := schemaOf(reflect.TypeFor[clusterv1beta1.Cluster]())
 	for name, text := range map[string]string{
 		"empty":              `{}`,
 		"white space":        " {\n\t\"spec\" : { \"paused\" :\rtrue } , \"status\" : { } } ",
@@ -43,7 +42,7 @@ func TestDecodesAsEncodingJSON(t *testing.T) {
 			if err := json.Unmarshal([]byte(text), &want); err != nil {
 				t.Fatal(err)
 			}
-			got, err := decodeObject([]byte(text), s, &meter{}, newArenas(s).Get().(*arena))
+			got, err := decodeObject([]byte(text), reflect.TypeFor[clusterv1beta1.Cluster](), &meter{})
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -22,6 +22,10 @@
 //
 // # How
 //
+// An object is decoded by sigs.k8s.io/json, as the API server does it, and written by encoding/json. Before that, a
+// walker reads its text beside the Go type: it counts what decoding will allocate, collects the members that the type
+// does not know, and names the place of a value that does not fit.
+//
 // The package uses the conversion functions that Cluster API generates in its module of types, and adds the steps that
 // Cluster API leaves to the webhooks of its main module: references, which have no version in v1beta2, get one from
 // [References], and a namespace; values that v1beta1 cannot distinguish from zero stay absent. The main module is not a

@@ -6,7 +6,6 @@ package convert
 import (
 	"reflect"
 	"strings"
-	"sync"
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -33,9 +32,8 @@ type kind struct {
 
 // side is a kind in one version, with its conversion to the other version. Values are pointers to the Go type.
 type side struct {
-	name   string
-	schema *schema
-	arenas *sync.Pool // of *arena, for decoded objects
+	name string
+	typ  reflect.Type
 	// convert returns src in the other version. It does not change src, and may share memory with it. restored is the
 	// object of the other version in the annotation that Cluster API's converters write, or nil.
 	convert func(src, restored any, refs apiVersions) (any, error)
@@ -58,14 +56,9 @@ func newKind[Old, Hub any](
 	return &kind{
 		name: name,
 		path: strings.ToLower(name[:1]) + name[1:],
-		old:  newSide(V1Beta1, reflect.TypeFor[Old](), upgrade),
-		hub:  newSide(V1Beta2, reflect.TypeFor[Hub](), downgrade),
+		old:  &side{name: V1Beta1, typ: reflect.TypeFor[Old](), convert: upgrade},
+		hub:  &side{name: V1Beta2, typ: reflect.TypeFor[Hub](), convert: downgrade},
 	}
-}
-
-func newSide(version string, t reflect.Type, to func(src, restored any, refs apiVersions) (any, error)) *side {
-	s := schemaOf(t)
-	return &side{name: version, schema: s, arenas: newArenas(s), convert: to}
 }
 
 // kinds returns all kinds.

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 )
@@ -24,9 +25,9 @@ func Lossy(kind, from, to string) []string {
 		}
 		var lost lossSet
 		p := prober{kind: k, src: src, dst: dst, lost: &lost}
-		for _, f := range src.schema.fields {
+		for _, f := range fieldsOf(src.typ).all {
 			if !isHeader(f.name) {
-				p.probe(f.schema, []*field{f})
+				p.probe(f.typ, []*field{f})
 			}
 		}
 		return lost.sorted()
@@ -41,28 +42,28 @@ type prober struct {
 	lost     *lossSet
 }
 
-// probe tries all members below path, which has the type of s.
-func (p *prober) probe(s *schema, path []*field) {
-	switch s.shape {
-	case shapePointer, shapeList, shapeMap:
-		p.probe(s.elem, path)
-	case shapeObject:
-		for _, f := range s.fields {
-			p.probe(f.schema, append(slices.Clone(path), f))
-		}
-	default:
-		for _, value := range probes(s) {
+// probe tries all members below path, which leads to a value of type t.
+func (p *prober) probe(t reflect.Type, path []*field) {
+	switch {
+	case isLeaf(t):
+		for _, value := range probes(t) {
 			p.try(path, value)
 		}
+	case t.Kind() == reflect.Struct:
+		for _, f := range fieldsOf(t).all {
+			p.probe(f.typ, append(slices.Clone(path), f))
+		}
+	default:
+		p.probe(t.Elem(), path)
 	}
 }
 
 // try converts an object with probe at path, and one element in every list on the way, and records the losses.
 func (p *prober) try(path []*field, probe reflect.Value) {
-	object := newValue(p.src.schema)
-	set(p.src.schema, object, path, probe)
+	object := reflect.New(p.src.typ)
+	set(object.Elem(), path, probe)
 	unknown := func(group, _ string) (string, error) { return group + "/", nil }
-	converted, err := p.src.convert(object.pointer(p.src.schema), nil, unknown)
+	converted, err := p.src.convert(object.Interface(), nil, unknown)
 	if err != nil {
 		return // no object of this kind can have the value
 	}
@@ -71,46 +72,44 @@ func (p *prober) try(path []*field, probe reflect.Value) {
 		return
 	}
 	c := comparison{lost: func(path []step) { p.lost.add(p.kind.path + "." + pathOf(path)) }}
-	c.compareObject(p.src.schema, object, valueOf(back))
+	c.compareObject(object.Interface(), back)
 }
 
-// set sets what path leads to in v, which has the type of s.
-func set(s *schema, v value, path []*field, to reflect.Value) {
-	switch s.shape {
-	case shapePointer:
-		v.setTarget(newValue(s.elem))
-		set(s.elem, v.target(), path, to)
-	case shapeList:
-		v.reflected(s).Set(reflect.MakeSlice(s.typ, 1, 1))
-		set(s.elem, v.element(s.elem, 0), path, to)
-	case shapeMap:
-		elem := newValue(s.elem)
-		set(s.elem, elem, path, to)
-		v.reflected(s).Set(reflect.MakeMap(s.typ))
-		v.reflected(s).SetMapIndex(reflect.ValueOf("a").Convert(s.typ.Key()), elem.reflected(s.elem))
-	case shapeObject:
-		set(path[0].schema, path[0].in(v), path[1:], to)
+// set sets what path leads to in v.
+func set(v reflect.Value, path []*field, to reflect.Value) {
+	switch t := v.Type(); {
+	case isLeaf(t):
+		v.Set(to.Convert(t))
+	case t.Kind() == reflect.Pointer:
+		v.Set(reflect.New(t.Elem()))
+		set(v.Elem(), path, to)
+	case t.Kind() == reflect.Slice:
+		v.Set(reflect.MakeSlice(t, 1, 1))
+		set(v.Index(0), path, to)
+	case t.Kind() == reflect.Map:
+		element := reflect.New(t.Elem()).Elem()
+		set(element, path, to)
+		v.Set(reflect.MakeMap(t))
+		v.SetMapIndex(reflect.ValueOf("a").Convert(t.Key()), element)
 	default:
-		v.reflected(s).Set(to.Convert(s.typ))
+		set(path[0].in(v), path[1:], to)
 	}
 }
 
-// probes returns values that a conversion may lose.
-func probes(s *schema) []reflect.Value {
-	switch s.shape {
-	case shapeString:
+// probes returns values of a type that a conversion may lose.
+func probes(t reflect.Type) []reflect.Value {
+	switch t.Kind() {
+	case reflect.String:
 		// v1beta1 does not know the phase of Machines that are updated in place.
 		return []reflect.Value{reflect.ValueOf("a"), reflect.ValueOf("a.io/v1"), reflect.ValueOf("Updating")}
-	case shapeBool:
+	case reflect.Bool:
 		return []reflect.Value{reflect.ValueOf(true)}
-	case shapeInt:
+	case reflect.Int, reflect.Int32, reflect.Int64:
 		return []reflect.Value{reflect.ValueOf(1)}
-	case shapeRaw:
-		v := reflect.New(s.typ).Elem()
-		v.Field(0).SetBytes([]byte(`{"a":1}`))
-		return []reflect.Value{v}
 	}
-	switch s.typ {
+	switch t {
+	case rawType:
+		return []reflect.Value{reflect.ValueOf(apiextensionsv1.JSON{Raw: []byte(`{"a":1}`)})}
 	case reflect.TypeFor[metav1.Time]():
 		return []reflect.Value{reflect.ValueOf(metav1.Unix(1, 0))}
 	case reflect.TypeFor[metav1.Duration]():
@@ -118,5 +117,5 @@ func probes(s *schema) []reflect.Value {
 	case reflect.TypeFor[intstr.IntOrString]():
 		return []reflect.Value{reflect.ValueOf(intstr.FromInt32(1)), reflect.ValueOf(intstr.FromString("10%"))}
 	}
-	panic("convert: no probe for " + s.typ.String()) // a test covers all types
+	panic("convert: no probe for " + t.String()) // a test covers all types
 }

@@ -30,7 +30,7 @@ func (g Guard) parse(text []byte) (v any, err error) {
 	return v, nil
 }
 
-// compose returns the JSON text of a value.
+// compose returns the JSON text of a value. Raw JSON in it keeps its notation.
 func compose(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)

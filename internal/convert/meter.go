@@ -4,6 +4,8 @@
 package convert
 
 import (
+	"reflect"
+
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/jsonscan"
 	"github.com/hookgate/hookgate/internal/limits"
@@ -68,10 +70,10 @@ func (m *meter) add(bytes int) error {
 }
 
 // cost is what a value of the type takes, in bytes, without what it refers to.
-func (s *schema) cost() int {
-	n := int(s.typ.Size())
-	if s.shape == shapePointer {
-		n += s.elem.cost()
+func cost(t reflect.Type) int {
+	n := int(t.Size())
+	if t.Kind() == reflect.Pointer {
+		n += cost(t.Elem())
 	}
 	return n
 }

@@ -4,8 +4,10 @@
 package convert
 
 import (
-	"bytes"
+	"reflect"
 	"slices"
+
+	"sigs.k8s.io/json"
 
 	"github.com/hookgate/hookgate/internal/jsonscan"
 )
@@ -20,103 +22,108 @@ const (
 
 // object is a decoded object.
 type object struct {
-	value    any    // a pointer to the Go type of its version; its strings share memory with the text
+	value    any    // a pointer to the Go type of its version
 	metadata []byte // as written, without dataAnnotation, or nil
 	data     string // the value of dataAnnotation
-	size     int    // that the text has when it is written, about
 	unknown  []member
 }
 
-// decodeObject decodes an object except for its metadata, which is the same in all versions. The object refers to the
-// memory of the arena.
-func decodeObject(b []byte, s *schema, m *meter, a *arena) (*object, error) {
-	o := &object{size: len(b) + len(b)/4 + 64}
+// decodeObject decodes an object except for its metadata, which is the same in all versions. The metadata and the
+// unknown members share memory with the text.
+//
+// Values are decoded as the API server does it: like encoding/json, but names of members are case-sensitive.
+func decodeObject(b []byte, t reflect.Type, m *meter) (*object, error) {
 	if err := m.text(len(b)); err != nil {
 		return nil, err
 	}
-	if len(b) >= meterStep {
-		// What is written has these as <, and so on.
-		longer := 5 * (bytes.Count(b, []byte("<")) + bytes.Count(b, []byte(">")) + bytes.Count(b, []byte("&")))
-		if err := m.text(longer); err != nil {
-			return nil, err
-		}
-		o.size += longer
-	}
-	v := a.one(s)
-	o.value = v.pointer(s)
-	d := newDecoder(b, m, a)
+	v := reflect.New(t)
+	o := &object{value: v.Interface()}
+	w := &walker{Scanner: jsonscan.Scanner{Text: b, Step: m.guard.Step}, meter: m}
 	i := jsonscan.Space(b, 0)
-	if d.At(i) != '{' {
-		return nil, d.Unexpected(i, "an object")
+	if w.At(i) != '{' {
+		return nil, w.Unexpected(i, "an object")
 	}
-	i, err := members(&d.Scanner, i, func(name, end, i int) (int, error) {
-		f := d.field(s, name, end)
+	i, err := members(&w.Scanner, i, func(name, end, i int) (int, error) {
+		f := fieldsOf(t).named(b[name:end])
 		if f == nil {
-			return d.keep(name, end, i)
+			return w.keep(name, end, i)
 		}
 		switch f.name {
 		case "apiVersion", "kind":
-			return d.Value(i, 1)
+			return w.Value(i, 1)
 		case "metadata":
-			return o.readMetadata(d, i)
+			return o.readMetadata(w, i)
 		}
-		return d.below(step{name: f.name, index: isMember}, i, f.schema, f.in(v))
+		after, err := w.below(step{name: f.name, index: isMember}, i, f.typ)
+		if err != nil {
+			return after, err
+		}
+		err = json.UnmarshalCaseSensitivePreserveInts(b[i:after], f.in(v.Elem()).Addr().Interface())
+		if err != nil {
+			finder := &walker{Scanner: jsonscan.Scanner{Text: b}, meter: &meter{}, try: true}
+			if _, found := finder.below(step{name: f.name, index: isMember}, i, f.typ); found != nil {
+				err = found
+			}
+		}
+		return after, err
 	})
 	if err == nil {
-		err = d.End(i)
+		err = w.End(i)
 	}
-	o.unknown = d.unknown
+	o.unknown = w.unknown
 	return o, err
 }
 
 // readMetadata reads the part of the metadata that conversions need.
-func (o *object) readMetadata(d *decoder, i int) (int, error) {
-	switch d.At(i) {
+func (o *object) readMetadata(w *walker, i int) (int, error) {
+	switch w.At(i) {
 	case 'n':
-		return d.Literal(i, "null")
+		return w.Literal(i, "null")
 	case '{':
 	default:
 		return i, &mismatch{path: "metadata", want: "an object"}
 	}
 	cut := -1 // where the annotation begins
 	var cutEnd int
-	after, err := members(&d.Scanner, i, func(name, end, i int) (int, error) {
+	after, err := members(&w.Scanner, i, func(name, end, i int) (int, error) {
 		switch {
-		case jsonscan.Equal(d.Text[name:end], "namespace") && d.At(i) != 'n':
-			if d.At(i) != '"' {
+		case jsonscan.Equal(w.Text[name:end], "namespace") && w.At(i) != 'n':
+			if w.At(i) != '"' {
 				return i, &mismatch{path: "metadata.namespace", want: "a string"}
 			}
-			namespace, after, err := d.str(i)
-			setNamespace(o.value, namespace)
+			after, err := w.Value(i, 2)
+			if err == nil {
+				setNamespace(o.value, unquote(w.Text[i:after]))
+			}
 			return after, err
-		case jsonscan.Equal(d.Text[name:end], "annotations") && d.At(i) == '{':
-			return members(&d.Scanner, i, func(name, end, i int) (int, error) {
-				after, err := d.Value(i, 3)
-				if err != nil || !jsonscan.Equal(d.Text[name:end], dataAnnotation) {
+		case jsonscan.Equal(w.Text[name:end], "annotations") && w.At(i) == '{':
+			return members(&w.Scanner, i, func(name, end, i int) (int, error) {
+				after, err := w.Value(i, 3)
+				if err != nil || !jsonscan.Equal(w.Text[name:end], dataAnnotation) {
 					return after, err
 				}
-				if d.At(i) != '"' {
+				if w.At(i) != '"' {
 					return i, &mismatch{path: "metadata.annotations[*]", want: "a string"}
 				}
 				cut, cutEnd = name, after
-				o.data = d.unquote(i, after)
+				o.data = unquote(w.Text[i:after])
 				return after, nil
 			})
 		}
-		return d.Value(i, 2)
+		return w.Value(i, 2)
 	})
 	if err != nil {
 		return after, err
 	}
-	o.metadata = d.Text[i:after]
+	o.metadata = w.Text[i:after]
 	if cut >= 0 {
 		// The comma before the annotation goes too, or the one after it if it is the first.
-		if begin := lastNonSpace(d.Text, cut); d.Text[begin] == ',' {
+		if begin := lastNonSpace(w.Text, cut); w.Text[begin] == ',' {
 			cut = begin
-		} else if cutEnd = jsonscan.Space(d.Text, cutEnd); d.Text[cutEnd] == ',' {
+		} else if cutEnd = jsonscan.Space(w.Text, cutEnd); w.Text[cutEnd] == ',' {
 			cutEnd++
 		}
-		o.metadata = slices.Concat(d.Text[i:cut], d.Text[cutEnd:after])
+		o.metadata = slices.Concat(w.Text[i:cut], w.Text[cutEnd:after])
 	}
 	return after, nil
 }

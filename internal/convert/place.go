@@ -41,28 +41,24 @@ func (p *place) add(m member) {
 
 // belongs reports whether the object around m exists in the other version as the same thing, and has no member of
 // that name there, which would have another meaning.
-func belongs(m member, from, to *schema) bool {
+func belongs(m member, from, to reflect.Type) bool {
 	for _, s := range m.path {
-		from, to = from.plain(), to.plain()
-		if from.shape != to.shape {
+		from, to = pointedTo(from), pointedTo(to)
+		if from.Kind() != to.Kind() || isLeaf(to) {
 			return false
 		}
-		switch {
-		case s.index == isMember && from.shape == shapeObject:
-			f, t := from.byName[s.name], to.byName[s.name]
-			if f == nil || t == nil {
-				return false
-			}
-			from, to = f.schema, t.schema
-		case s.index == isKey && from.shape == shapeMap, s.index >= 0 && from.shape == shapeList:
-			from, to = from.elem, to.elem
-		default:
+		if from.Kind() != reflect.Struct {
+			from, to = from.Elem(), to.Elem()
+			continue
+		}
+		other := fieldsOf(to).byName[s.name]
+		if other == nil {
 			return false
 		}
+		from, to = fieldsOf(from).byName[s.name].typ, other.typ
 	}
-	from, to = from.plain(), to.plain()
-	return from.shape == shapeObject && to.shape == shapeObject && sameThing(from.typ, to.typ) &&
-		to.byName[m.name] == nil
+	from, to = pointedTo(from), pointedTo(to)
+	return to.Kind() == reflect.Struct && !isLeaf(to) && sameThing(from, to) && fieldsOf(to).byName[m.name] == nil
 }
 
 var (

@@ -6,6 +6,7 @@ package convert
 import (
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"slices"
 	"testing"
 )
@@ -17,7 +18,7 @@ func TestUnknownMembersEverywhere(t *testing.T) {
 		for _, src := range []*side{k.old, k.hub} {
 			_, dst := k.sides(src.name)
 			var kept, lost []string
-			for _, place := range places(src.schema, nil) {
+			for _, place := range places(src.typ, nil) {
 				path := k.path + "." + pathOf(append(slices.Clone(place), step{name: "zz", index: isMember}))
 				there, losses := converted(t, k, holding(k, src, place), dst.name)
 				if at(parsed(t, there), place) == nil {
@@ -70,26 +71,28 @@ func converted(t *testing.T, k *kind, object, to string) ([]byte, []string) {
 	return get(c.Message), c.Losses
 }
 
-// places returns the paths of all objects below s but the metadata: with one element in lists, and a key "a" in maps.
-func places(s *schema, path []step) [][]step {
-	switch s = s.plain(); s.shape {
-	case shapeList:
-		return places(s.elem, append(slices.Clone(path), step{index: 0}))
-	case shapeMap:
-		return places(s.elem, append(slices.Clone(path), step{name: "a", index: isKey}))
-	case shapeObject:
-		var all [][]step
-		if len(path) > 0 {
-			all = append(all, path)
-		}
-		for _, f := range s.fields {
-			if len(path) > 0 || !isHeader(f.name) {
-				all = append(all, places(f.schema, append(slices.Clone(path), step{name: f.name, index: isMember}))...)
-			}
-		}
-		return all
+// places returns the paths of all objects in a type but the metadata: with one element in lists, and a key "a" in maps.
+func places(t reflect.Type, path []step) [][]step {
+	t = pointedTo(t)
+	if isLeaf(t) {
+		return nil
 	}
-	return nil
+	switch t.Kind() {
+	case reflect.Slice:
+		return places(t.Elem(), append(slices.Clone(path), step{index: 0}))
+	case reflect.Map:
+		return places(t.Elem(), append(slices.Clone(path), step{name: "a", index: isKey}))
+	}
+	var all [][]step
+	if len(path) > 0 {
+		all = append(all, path)
+	}
+	for _, f := range fieldsOf(t).all {
+		if len(path) > 0 || !isHeader(f.name) {
+			all = append(all, places(f.typ, append(slices.Clone(path), step{name: f.name, index: isMember}))...)
+		}
+	}
+	return all
 }
 
 // at returns the unknown member of the object that place leads to, nil if there is none.

@@ -112,7 +112,7 @@ func TestAPIVersion(t *testing.T) {
 
 // Hookgate's own kinds are known without their definitions, in the version that these state.
 func TestOwnKinds(t *testing.T) {
-	files, err := filepath.Glob(filepath.Join("..", "deploy", "crd", "infrastructure", "infrastructure.hookgate.dev_hookgate*.yaml"))
+	files, err := filepath.Glob(filepath.Join("..", "..", "deploy", "crd", "infrastructure", "infrastructure.hookgate.dev_hookgate*.yaml"))
 	if err != nil || len(files) == 0 {
 		t.Fatalf("there are %d definitions, %v", len(files), err)
 	}

@@ -96,7 +96,7 @@ func (r *result) bars() []bar {
 	}
 	bs = append(bs,
 		newBar("gateway CPU of a call that needs no conversion / one without a policy", same, 1.1, true),
-		newBar("gateway CPU of a call with a converted Cluster / one without", converted, 1.5, true))
+		newBar("gateway CPU of a call with a converted Cluster / one without", converted, 4, true))
 	return append(bs, r.baselineBars()...)
 }
 
