@@ -11,7 +11,6 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
-	"os"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -134,7 +133,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	})
 
 	files.add(in, source, metrics)
-	background, err := o.background(ctx, in, files, hooks, metrics, reg.Ready(), logger)
+	background, err := o.background(ctx, in, files, hooks, metrics, logger)
 	if err != nil {
 		return err
 	}
@@ -144,22 +143,16 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 // background returns the tasks that run beside the server and the source. It also sets how the process uses memory.
 func (o *serveOptions) background(
 	ctx context.Context, in *inputs, files *followed, hooks *catalog.Catalog, metrics *gateway.Metrics,
-	ready <-chan struct{}, logger *slog.Logger,
+	logger *slog.Logger,
 ) ([]runner, error) {
-	background := []runner{in.certificates, files}
+	background := []runner{in.certificates, files, &memory.Releaser{}}
 	if in.clientCertificate != nil {
 		background = append(background, in.clientCertificate)
 	}
 	if in.callers != nil {
 		background = append(background, in.callers)
 	}
-	limit := memory.SetLimit()
-	if o.sidecar != "" {
-		background = append(background, memory.Releaser{Ready: ready, Logger: logger})
-	} else {
-		memory.TuneGC(os.LookupEnv, limit)
-		background = append(background, &memory.Returner{})
-	}
+	memory.SetLimit()
 	if o.webhooks.port != 0 {
 		webhooks, err := o.webhooks.listen(ctx, hooks, o.cluster.group, in.cluster.own, in.tls, logger)
 		if err != nil {

@@ -63,13 +63,15 @@ func TestBudgetOf(t *testing.T) {
 
 // GOMEMLIMIT is kept, and otherwise a part of what is available is set.
 func TestSetLimit(t *testing.T) {
-	defer reset()
-	debug.SetMemoryLimit(300 << 20)
-	if got := SetLimit(); got != 300<<20 || debug.SetMemoryLimit(-1) != got {
-		t.Errorf("with GOMEMLIMIT: %d", got)
+	defer debug.SetMemoryLimit(goLimit())
+	const own = 300 << 20
+	debug.SetMemoryLimit(own)
+	if SetLimit(); goLimit() != own {
+		t.Errorf("with GOMEMLIMIT: %d, want %d", goLimit(), own)
 	}
-	reset()
-	if got := SetLimit(); got <= 0 || debug.SetMemoryLimit(-1) != got {
-		t.Errorf("without: %d, and the runtime has %d", got, debug.SetMemoryLimit(-1))
+	debug.SetMemoryLimit(math.MaxInt64)
+	want := available(memlimit.FromCgroup, memlimit.FromSystem) / 100 * limitPercent
+	if SetLimit(); goLimit() != want {
+		t.Errorf("without: %d, want %d", goLimit(), want)
 	}
 }

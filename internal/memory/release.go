@@ -5,47 +5,57 @@ package memory
 
 import (
 	"context"
-	"log/slog"
+	"runtime"
 	"runtime/debug"
+	"runtime/metrics"
 	"time"
 )
 
 const (
-	// startTimeout bounds how long a sidecar waits for its extension before it counts as started.
-	startTimeout = 10 * time.Second
-	// maxResident is the resident memory, in bytes, above which a Releaser releases memory. The Go runtime takes
-	// minutes to return its heap, and the kernel keeps pages of a file until memory is short.
-	maxResident = 32 << 20
+	// releaseInterval is the time between two looks at how much was allocated.
+	releaseInterval = 10 * time.Second
+	// burst is how much is allocated in an interval while calls need what the collector frees, and how much must have been
+	// allocated for a release to be worth it, in bytes.
+	burst = 8 << 20
 )
 
-// Releaser keeps a sidecar small: there is one in every Pod of an extension. On Linux, an idle sidecar has 27 MiB
-// resident with it and 55 MiB without, of which 46 MiB are pages of the program's own file; see BenchmarkRelease. 30 s
-// after 36 requests of 8 MiB, 12 at a time, 28 MiB are resident with it, and 229 MiB if only those pages are released.
-// Logger must be set; Ready is closed when the start is over.
+// Releaser returns memory to the system once the start, or a burst of calls, is over. Go's runtime takes minutes, and
+// keeps a sidecar, of which there is one in every Pod of an extension, from being small. A Releaser belongs to one
+// goroutine.
 type Releaser struct {
-	Ready  <-chan struct{}
-	Logger *slog.Logger
+	last, released uint64 // bytes that had been allocated at the last look, and when memory was last released
 }
 
-// Run releases the memory of the start, and later of bursts of calls. It returns when ctx is done.
-func (r Releaser) Run(ctx context.Context) error {
-	select {
-	case <-r.Ready:
-	case <-time.After(startTimeout):
-	case <-ctx.Done():
-		return nil
-	}
-	r.release()
-	return every(ctx, func() {
-		if resident() > maxResident {
-			r.release()
+// Run releases memory until ctx is done, and returns nil.
+func (r *Releaser) Run(ctx context.Context) error {
+	ticker := time.NewTicker(releaseInterval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+			r.look()
 		}
-	})
+	}
 }
 
-func (r Releaser) release() {
-	debug.FreeOSMemory()
-	if err := releaseProgram(); err != nil {
-		r.Logger.Debug("release pages of the program's file", "error", err)
+// look releases memory if a burst is over.
+func (r *Releaser) look() {
+	now := allocated()
+	recent := now - r.last
+	r.last = now
+	if recent > burst || now-r.released < burst {
+		return
 	}
+	runtime.GC() // pools keep what they hold for one collection
+	debug.FreeOSMemory()
+	r.released = now
+}
+
+// allocated returns the number of bytes that the process has allocated since its start.
+func allocated() uint64 {
+	sample := []metrics.Sample{{Name: "/gc/heap/allocs:bytes"}}
+	metrics.Read(sample)
+	return sample[0].Value.Uint64()
 }

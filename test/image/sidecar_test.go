@@ -29,7 +29,7 @@ import (
 
 // maxSidecar bounds the memory of an idle sidecar that is its own. Pages of the program's file come besides: how many are
 // resident is up to the kernel, which may map 2 MiB of them for each that is used, and takes them back when memory is
-// short. internal/memory has the tests of their release.
+// short.
 const maxSidecar = 24 << 20
 
 // calm is an extension that accepts everything.
