@@ -17,7 +17,6 @@ import (
 
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/overhead"
-	"github.com/hookgate/hookgate/internal/readahead"
 )
 
 // conn is a connection of a Listener.
@@ -36,7 +35,6 @@ type conn struct {
 	resets   func() *rate.Limiter
 	overhead overhead.Meter
 	cut      atomic.Bool // because of one of them
-	ahead    readahead.Reader
 	closed   chan struct{}
 	close    func()      // closes closed, once
 	last     atomic.Bool // the request that was read last is the last one
@@ -95,7 +93,7 @@ const answerTime = 500 * time.Millisecond
 // endAfterAnswer makes the connection end when the answer to the request that was read last has been sent.
 func (c *conn) endAfterAnswer() { c.last.Store(true) }
 
-// Read reads into p, and ahead while much arrives. It waits if the connection has sent too much besides its calls.
+// Read reads into p. It waits if the connection has sent too much besides its calls.
 func (c *conn) Read(p []byte) (int, error) {
 	if c.last.Load() {
 		select {
@@ -104,7 +102,7 @@ func (c *conn) Read(p []byte) (int, error) {
 		}
 		return 0, io.EOF
 	}
-	n, err := c.ahead.Read(c.Conn, p)
+	n, err := c.Conn.Read(p)
 	if !c.overhead.Receive(n, c.of.turns, c.closed) {
 		c.of.cut(c, "callers send too much besides their calls")
 	}
@@ -125,7 +123,6 @@ func (c *conn) Close() error {
 	c.of.release(c)
 	err := c.Conn.Close()
 	c.close()
-	c.ahead.Close()
 	return err
 }
 

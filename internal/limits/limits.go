@@ -105,10 +105,6 @@ const (
 	// caller, who may read nothing before all is sent, sees the answer.
 	LingerBytes   = 256 << 20
 	LingerTimeout = 10 * time.Second
-	// ReadAheads is the number of connections that read ahead at the same time, on both fronts together, each up to
-	// 129 KiB. Connections beyond it read less at once. Large requests take turns, and few can be read at the same time
-	// on the processors that a gateway has.
-	ReadAheads = 64
 	// IdleTimeout is how long a connection may be without a call. Clients in Go close theirs after 90 s.
 	IdleTimeout = 3 * time.Minute
 )
