@@ -20,6 +20,7 @@ import (
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/answercache"
 	"github.com/hookgate/hookgate/internal/extension"
 	"github.com/hookgate/hookgate/internal/policy"
 	"github.com/hookgate/hookgate/registry"
@@ -30,9 +31,9 @@ const cacheTTLOfTests = time.Minute
 // cachedFixture is a dispatcher with the handler "p.a" of a hook, whose policy keeps answers.
 type cachedFixture struct {
 	*Dispatcher
-	registry *registry.Registry
-	hook     string
-	calls    atomic.Int64
+	registry      *registry.Registry
+	hook, handler string
+	calls         atomic.Int64
 }
 
 // newCached returns a fixture whose handler answers with answer.
@@ -41,7 +42,7 @@ func newCached(
 	answer func(ctx context.Context, c extension.Call) (proto.Message, error),
 ) *cachedFixture {
 	t.Helper()
-	f := &cachedFixture{hook: hookName}
+	f := &cachedFixture{hook: hookName, handler: "p.a"}
 	f.registry = filled(t, registrationOf("a", handlerOf("p", hookName, failurePolicy)))
 	f.registry.SetPolicies("a", registry.Policies{All: &policy.Policy{Name: "cached", CacheTTL: cacheTTLOfTests}})
 	f.Dispatcher = newDispatcher(f.registry, fixedNamespaces{},
@@ -54,7 +55,7 @@ func newCached(
 
 func (f *cachedFixture) send(t *testing.T, request proto.Message) (proto.Message, error) {
 	t.Helper()
-	return f.dispatch(t.Context(), hookOf(t, f.hook), "p.a", request)
+	return f.dispatch(t.Context(), hookOf(t, f.hook), f.handler, request)
 }
 
 // patchesFor answers with a patch for each item that has its object, and so shows which item it is for.
@@ -158,10 +159,41 @@ func TestCacheTellsRequestsApart(t *testing.T) {
 	}
 	change(func(r *registry.Registration) { r.ClientConfig.URL = "https://other.example" })
 	called("another URL", patchesOf("a", "b"))
+	change(func(r *registry.Registration) { r.ClientConfig.CABundle = []byte("another CA") })
+	called("another trust anchor", patchesOf("a", "b"))
+	change(func(r *registry.Registration) { r.ClientConfig.Protocol = registry.GRPC })
+	called("another protocol", patchesOf("a", "b"))
 	change(func(r *registry.Registration) { r.Settings = map[string]string{"s": "1"} })
 	called("another setting of the ExtensionConfig", patchesOf("a", "b"))
 	change(func(r *registry.Registration) { r.Handlers[0].ClusterAPIVersion = "v1beta1" })
 	called("another version of objects", patchesOf("a", "b"))
+	change(func(r *registry.Registration) {
+		r.Handlers = append(r.Handlers, handlerOf("q", "GeneratePatches", hook.Fail))
+	})
+	f.handler = "q.a"
+	called("another handler", patchesOf("a", "b"))
+}
+
+// The key has the version of the hook that the caller calls, the one that the handler implements, and all members of a
+// request without items, too.
+func TestCacheKeysDiffer(t *testing.T) {
+	e, _ := filled(t, registrationOf("a", handlerOf("p", "DiscoverVariables", hook.Fail))).Snapshot().Handler("p.a")
+	later := *e
+	later.Handler.Hook.Version = "v2"
+	request := &hooksv1alpha1.DiscoverVariablesRequest{}
+	seen := map[answercache.Key]int{}
+	for i, c := range []extension.Call{
+		{Hook: hookOf(t, "DiscoverVariables"), Handler: e, Request: request},
+		{Hook: hookOf(t, "ValidateTopology"), Handler: e, Request: request}, // in place of another version
+		{Hook: hookOf(t, "DiscoverVariables"), Handler: &later, Request: request},
+		{Hook: hookOf(t, "DiscoverVariables"), Handler: e, Request: &hooksv1alpha1.DiscoverVariablesRequest{Settings: map[string]string{"a": "b"}}},
+	} {
+		k, ok := cacheKeyOf(c)
+		if before, twice := seen[k.Key]; twice || !ok {
+			t.Errorf("calls %d and %d have the same key", before, i)
+		}
+		seen[k.Key] = i
+	}
 }
 
 // Calls that are made each time, whatever has been answered before.
@@ -322,24 +354,34 @@ func TestWaitForIdenticalCallIsBounded(t *testing.T) {
 	})
 }
 
+// An answer from the cache is counted as one, and not as a call.
 func TestCacheAnswersAreCounted(t *testing.T) {
 	r := filled(t, registrationOf("a", handlerOf("p", "DiscoverVariables", hook.Fail)))
 	r.SetPolicies("a", registry.Policies{All: &policy.Policy{Name: "cached", CacheTTL: cacheTTLOfTests}})
 	f := newFixture(t, nil)
-	link := cache(NewExtensions(r), f.observer)(func(context.Context, extension.Call) (extension.Result, error) {
+	var calls extension.Caller
+	gone, leave := context.WithCancel(t.Context())
+	leave()
+	calls = chain(f.observer, NewExtensions(r), allVersions, nil, func(_ context.Context, c extension.Call) (extension.Result, error) {
+		if _, err := calls(gone, c); hook.KindOf(err) != hook.Canceled { // an identical call, meanwhile
+			t.Errorf("a caller that left while it waited for the answer: %v", err)
+		}
 		return extension.Result{Response: &hooksv1alpha1.DiscoverVariablesResponse{}, Lost: []string{"x"}}, nil
 	})
 	e, _ := r.Snapshot().Handler("p.a")
 	c := extension.Call{Hook: hookOf(t, "DiscoverVariables"), Handler: e, Request: &hooksv1alpha1.DiscoverVariablesRequest{}}
 	for range 3 {
-		result, err := link(t.Context(), c)
+		result, err := calls(t.Context(), c)
 		if err != nil || !slices.Equal(result.Lost, []string{"x"}) {
 			t.Errorf("got %+v, %v, want what the conversion has lost", result, err)
 		}
 	}
-	counted := f.observer.metrics.cacheAnswers
-	if hit, miss := testutil.ToFloat64(counted.WithLabelValues("DiscoverVariables", "p.a", "hit")),
-		testutil.ToFloat64(counted.WithLabelValues("DiscoverVariables", "p.a", "miss")); hit != 2 || miss != 1 {
-		t.Errorf("%v hits and %v misses were counted, want 2 and 1", hit, miss)
+	for how, want := range map[string]float64{cacheHit: 2, cacheMiss: 1, cacheShared: 1} {
+		if n := testutil.ToFloat64(f.observer.metrics.cacheAnswers.WithLabelValues("DiscoverVariables", "p.a", how)); n != want {
+			t.Errorf("%v times %s was counted, want %v", n, how, want)
+		}
+	}
+	if n := testutil.ToFloat64(f.observer.metrics.handlerCalls); n != 1 { // there is one series
+		t.Errorf("%v calls were counted, want the miss alone", n)
 	}
 }

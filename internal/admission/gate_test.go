@@ -71,6 +71,48 @@ func TestLimits(t *testing.T) {
 	})
 }
 
+// leaving is the context of a caller that has left when something arrives for which it waits, in either order.
+type leaving struct {
+	context.Context
+	arrives func()
+}
+
+func (l leaving) Done() <-chan struct{} {
+	l.arrives()
+	return l.Context.Done()
+}
+
+// The place of a caller that leaves just as its turn comes, or as it is dismissed, goes to the next one.
+func TestCallerLeavesAsItsTurnComes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g, l := &Gate{}, &Limits{MaxInFlight: 1, MaxWaiting: 2}
+		gone, leave := context.WithCancel(t.Context())
+		leave()
+		errDown := errors.New("down")
+		for i := range 200 { // it sees at random which of both came first
+			if _, err := g.Enter(t.Context(), l, "a"); err != nil {
+				t.Fatal(err)
+			}
+			var next <-chan error
+			_, err := g.Enter(leaving{gone, func() {
+				next = enter(t.Context(), g, l)
+				if i%2 == 0 {
+					g.Leave(l)
+				} else {
+					g.Dismiss("b", errDown)
+				}
+			}}, l, "b")
+			if i%2 == 1 || err == nil {
+				g.Leave(l)
+			}
+			wantDone(t, next, nil)
+			wantStatus(t, g, Status{InFlight: 1})
+			g.Leave(l)
+			wantStatus(t, g, Status{})
+		}
+	})
+}
+
 // The end of its context ends the wait of a call, and makes room for another one.
 func TestWaitsEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -108,6 +108,9 @@ func TestWaitersGetTheOutcome(t *testing.T) {
 	if !own || again || first != second {
 		t.Fatal("two calls with one key are in flight")
 	}
+	if _, _, own := c.Begin(keyOf("b")); !own {
+		t.Fatal("a call waits for one with another key")
+	}
 	select {
 	case <-second.Done():
 		t.Fatal("the call has ended")
@@ -119,7 +122,7 @@ func TestWaitersGetTheOutcome(t *testing.T) {
 	if got, err := second.Outcome(); got != want || err != nil {
 		t.Errorf("got %v, %v", got, err)
 	}
-	if has(c, "a") {
-		t.Error("an answer without a time to live is kept")
+	if kept, _, own := c.Begin(keyOf("a")); kept != nil || !own {
+		t.Error("an answer without a time to live is kept, or a call waits for one that has ended")
 	}
 }

@@ -305,6 +305,64 @@ func TestWaitEnds(t *testing.T) {
 	}
 }
 
+// leaving is the context of a caller that leaves at the moment at which something arrives for which it waits.
+type leaving struct {
+	context.Context
+	arrives func()
+}
+
+func (l leaving) Done() <-chan struct{} {
+	l.arrives()
+	return l.Context.Done()
+}
+
+// What comes for a caller at the moment at which it leaves goes to the next one, be it memory or a turn.
+func TestCallerLeavesAsItIsServed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := oneTurn()
+		for range 100 { // it sees at random which of both came first
+			ctx, leave := context.WithCancel(t.Context())
+			held, next := mustReserve(t, b, alice, total), make(chan *Reservation, 1)
+			got, err := b.Reserve(leaving{ctx, func() {
+				go func() { next <- mustReserve(t, b, slow, total) }()
+				synctest.Wait()
+				held.Release()
+				leave()
+			}}, bob, total)
+			if err == nil {
+				got.Release()
+			}
+			memory := <-next
+
+			ctx, leave = context.WithCancel(t.Context())
+			busy, served := memory.Work(t.Context()), make(chan struct{})
+			if err := busy.Step(); err != nil {
+				t.Fatal(err)
+			}
+			work := memory.Work(leaving{ctx, func() {
+				go func() {
+					w := memory.Work(t.Context())
+					if err := w.Step(); err != nil {
+						t.Error(err)
+					}
+					w.End()
+					close(served)
+				}()
+				synctest.Wait()
+				busy.End()
+				leave()
+			}})
+			if err := work.Step(); err == nil {
+				work.End()
+			}
+			<-served
+			memory.Release()
+		}
+		wantUsed(t, b, 0)
+		wantNoTurns(t, b)
+	})
+}
+
 // The queue is bounded, for each account and for all together, apart for calls that need the least.
 func TestQueueIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

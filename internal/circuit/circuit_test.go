@@ -135,6 +135,33 @@ func TestOpensAtTheLimit(t *testing.T) {
 	}
 }
 
+// The window has the calls of the current three seconds and of the 27 before, however long calls have come.
+func TestWindow(t *testing.T) {
+	var w window
+	var times []int // of all calls, in seconds
+	now := 0
+	call := func() {
+		times = append(times, now)
+		wantCalls, wantFailed := 0, 0
+		for i, at := range times {
+			if now/3-at/3 < slots {
+				wantCalls, wantFailed = wantCalls+1, wantFailed+(i+1)%2
+			}
+		}
+		calls, failed := w.add(time.Unix(0, 0).Add(time.Duration(now)*time.Second), len(times)%2 == 1)
+		if calls != wantCalls || failed != wantFailed {
+			t.Errorf("after %d s: %d calls, %d failed, want %d and %d", now, calls, failed, wantCalls, wantFailed)
+		}
+	}
+	for ; now < 100; now++ { // three times around
+		call()
+	}
+	for _, pause := range []int{0, 4, 1, 3, 12, 27, 2, 28, 1, 29, 27, 26, 301, 3} {
+		now += pause
+		call()
+	}
+}
+
 func TestStaysClosed(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string

@@ -59,6 +59,7 @@ func TestHostileAnswers(t *testing.T) {
 		"a folded line":          {answer: ok + length + "A: b\r\n c\r\n\r\n" + success, conns: 1},
 		"a line that is none":    {answer: ok + length + "A b\r\n\r\n" + success, want: "not HTTP", conns: 2},
 		"zero byte in a line":    {answer: ok + length + "A: \x00\r\n\r\n" + success, want: "not HTTP", conns: 2},
+		"half of an error":       {answer: "HTTP/1.1 500 Broken\r\nContent-Length: 1000\r\n\r\n" + strings.Repeat("x", maxErrorBody+1), want: "answered 500", conns: 2},
 		"no content":             {answer: "HTTP/1.1 204 No Content\r\n" + length + "\r\n" + success, want: "answered 204", conns: 2},
 		"not modified":           {answer: "HTTP/1.1 304 Not Modified\r\n" + length + "\r\n" + success, want: "answered 304", conns: 2},
 		"more than the length":   {answer: ok + length + "\r\n" + success + ok + length + "\r\n" + success, conns: 2},

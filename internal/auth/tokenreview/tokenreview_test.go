@@ -52,8 +52,9 @@ func (t inMemory) RoundTrip(r *http.Request) (*http.Response, error) {
 func newServer() *tokenreviewtest.APIServer {
 	discovery := hookOf("Discovery").Path("")
 	return &tokenreviewtest.APIServer{
-		Users:    map[string]string{"manager": "system:serviceaccount:a:manager", "stranger": "system:serviceaccount:a:stranger"},
-		Audience: "hookgate", Allowed: map[string][]string{"system:serviceaccount:a:manager": {discovery}},
+		Users:    map[string]string{"manager": "system:serviceaccount:a:manager", "stranger": "system:serviceaccount:a:stranger", "barred": "barred"},
+		Audience: "hookgate", Allowed: map[string][]string{"system:serviceaccount:a:manager": {discovery}, "barred": {discovery}},
+		Denied: map[string][]string{"barred": {discovery}},
 	}
 }
 
@@ -93,6 +94,7 @@ func TestReview(t *testing.T) {
 		"OtherHook":     {token: "manager", hook: "GeneratePatches", kind: hook.Forbidden, want: forbidden("system:serviceaccount:a:manager", "GeneratePatches")},
 		"NoHook":        {token: "stranger"},
 		"Stranger":      {token: "stranger", hook: "Discovery", kind: hook.Forbidden, want: forbidden("system:serviceaccount:a:stranger", "Discovery")},
+		"Barred":        {token: "barred", hook: "Discovery", kind: hook.Forbidden, want: forbidden("barred", "Discovery")},
 		"Unknown":       {token: "x", hook: "Discovery", kind: hook.Unauthenticated, want: notAccepted},
 		"Audience":      {token: "manager", hook: "Discovery", audiences: []string{"other", "hookgate"}},
 		"OtherAudience": {token: "manager", hook: "Discovery", audiences: []string{"other"}, kind: hook.Unauthenticated, want: notAccepted},
@@ -106,7 +108,10 @@ func TestReview(t *testing.T) {
 			if tt.hook != "" {
 				h = hookOf(tt.hook)
 			}
-			_, err := newReviewer(t, inMemory{Handler: server}, tt.audiences...).Review(t.Context(), tt.token, h)
+			user, err := newReviewer(t, inMemory{Handler: server}, tt.audiences...).Review(t.Context(), tt.token, h)
+			if err == nil && user != server.Users[tt.token] {
+				t.Errorf("got the user %q", user)
+			}
 			if (err != nil) != (tt.kind != hook.Internal) || err != nil && (hook.KindOf(err) != tt.kind || err.Error() != tt.want) {
 				t.Errorf("got %v, %v, want %v, %s", hook.KindOf(err), err, tt.kind, tt.want)
 			}
@@ -156,6 +161,42 @@ func TestAnswersAreKeptBriefly(t *testing.T) {
 		server.Set(func(s *tokenreviewtest.APIServer) { s.Status, s.Users = 0, newServer().Users })
 		if err := ask("manager"); err != nil {
 			t.Errorf("after the outage: %v", err)
+		}
+	})
+}
+
+// TestQuestionsAtOnce tests that callers share the answer to the same question alone, be it of a caller who has left: not
+// that about another hook, nor that about another token.
+func TestQuestionsAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		answers := make(chan struct{})
+		server := newServer()
+		r := newReviewer(t, inMemory{Handler: server, wait: answers})
+		impatient, leave := context.WithCancel(t.Context())
+		var asking sync.WaitGroup
+		ask := func(ctx context.Context, token, hookName string, want hook.Kind) {
+			asking.Go(func() {
+				_, err := r.Review(ctx, token, hookOf(hookName))
+				if want == hook.Internal && err != nil || want != hook.Internal && hook.KindOf(err) != want {
+					t.Errorf("%s of %s: got %v, want %s, or none for Internal", hookName, token, err, want)
+				}
+			})
+			synctest.Wait()
+		}
+		ask(impatient, "manager", "Discovery", hook.NotReady)
+		ask(t.Context(), "manager", "Discovery", hook.Internal)
+		ask(t.Context(), "manager", "GeneratePatches", hook.Forbidden)
+		ask(t.Context(), "stranger", "Discovery", hook.Forbidden)
+		leave()
+		for range 2 { // who has the two tokens, and then what they may
+			synctest.Wait()
+			answers <- struct{}{}
+		}
+		synctest.Wait()
+		close(answers)
+		asking.Wait()
+		if server.TokenReviews != 2 || server.AccessReviews != 3 {
+			t.Errorf("%d TokenReviews and %d SubjectAccessReviews, want 2 and 3", server.TokenReviews, server.AccessReviews)
 		}
 	})
 }

@@ -23,8 +23,8 @@ type APIServer struct {
 	// Users has the user of each token, and Audience the audience of all tokens.
 	Users    map[string]string
 	Audience string
-	// Allowed has the paths that each user may post to.
-	Allowed map[string][]string
+	// Allowed has the paths that each user may post to, and Denied those that an authorizer forbids besides.
+	Allowed, Denied map[string][]string
 	// Status answers every review with this status code, if it is not 0.
 	Status int
 	// TokenReviews and AccessReviews count what was asked.
@@ -55,8 +55,11 @@ func (s *APIServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.AccessReviews++
 		review := &authorizationv1.SubjectAccessReview{}
 		err = json.NewDecoder(r.Body).Decode(review)
-		at := review.Spec.NonResourceAttributes
-		review.Status.Allowed = at != nil && at.Verb == "post" && slices.Contains(s.Allowed[review.Spec.User], at.Path)
+		spec := &review.Spec
+		if at := spec.NonResourceAttributes; at != nil && at.Verb == "post" && isWhole(spec) {
+			review.Status.Allowed = slices.Contains(s.Allowed[spec.User], at.Path)
+			review.Status.Denied = slices.Contains(s.Denied[spec.User], at.Path)
+		}
 		answer = review
 	}
 	w.Header().Set("Content-Type", "application/json")
@@ -93,4 +96,10 @@ func (s *APIServer) reviewToken(review *authenticationv1.TokenReview) {
 		Username: user, UID: "1", Groups: []string{"system:authenticated"},
 		Extra: map[string]authenticationv1.ExtraValue{"pod": {"p"}},
 	}
+}
+
+// isWhole reports whether a review is about all that reviewToken says of a user: an authorizer may decide by any of it.
+func isWhole(spec *authorizationv1.SubjectAccessReviewSpec) bool {
+	return spec.UID == "1" && slices.Equal(spec.Groups, []string{"system:authenticated"}) &&
+		slices.Equal(spec.Extra["pod"], authorizationv1.ExtraValue{"p"})
 }
