@@ -75,6 +75,7 @@ var beyondLimits = []broken{
 	{"variables.schemas", "has a label that is none", "", defines(variable("a", `{"type":"string","x-metadata":{"labels":{"a":"no label"}}}`)), "openAPIV3Schema.x-metadata.labels: "},
 	{"variables.names", "has a name of 257 characters", "", defines(variable(strings.Repeat("n", 257), `{"type":"string"}`)), "the name has more than 256 characters"},
 	{"variables.names", "has 1001 variables", "", defines(many(1001)...), "variables[1000]: there are more than 1000 variables"},
+	{"variables.schemas", "has a rule about the past within a list", "", defines(variable("a", `{"type":"array","maxItems":2,"items":{"type":"string","maxLength":2,"x-kubernetes-validations":[{"rule":"self == oldSelf"}]}}`)), "oldSelf cannot be used within"},
 	{"variables.schemas", "has an empty rule", "", defines(variable("a", `{"type":"string","x-kubernetes-validations":[{"rule":" "}]}`)), "x-kubernetes-validations[0].rule: Required"},
 	{"in-place.scope", "changes the labels of the MachineSet's template", "", func(s *stub) {
 		s.only("CanUpdateMachineSet")
@@ -157,6 +158,13 @@ var brokenExtensions = []broken{
 			}
 		}
 	}, "the handlers are others than the first time"},
+	{"discovery.content", "answers Failure at times", "", func(s *stub) {
+		s.discover = func(n int, out *hooksv1alpha1.DiscoveryResponse) {
+			if n%4 == 0 {
+				out.Status = hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_FAILURE
+			}
+		}
+	}, "Discovery answered before, and does not now"},
 	{"discovery.content", "has less patience at times", "", func(s *stub) {
 		s.discover = func(n int, out *hooksv1alpha1.DiscoveryResponse) {
 			if n%4 == 0 {

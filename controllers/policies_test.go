@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -14,6 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/controllers"
@@ -127,6 +129,34 @@ func TestFollowerWritesNoStatusOfPolicies(t *testing.T) {
 	expectWrites(t, api, 0)
 	api.lease("")
 	api.awaitAccepted(t, "p", v1alpha1.AcceptedReason, "") // the next leader does
+}
+
+// A status that was decided before somebody else wrote the object is refused, and decided again.
+func TestStaleStatusIsAConflict(t *testing.T) {
+	for name, write := range map[string]func(*apiServer, string){
+		"acme": func(api *apiServer, value string) {
+			api.register("acme", func(c *runtimev1.ExtensionConfig) { c.Annotations["written"] = value })
+		},
+		"p": func(api *apiServer, value string) {
+			api.policy("p", func(s *v1alpha1.ExtensionPolicySpec) { s.TargetRef.Name = value })
+		},
+	} {
+		api := newAPIServer(t)
+		var once atomic.Bool
+		api.before(func(method, path string) error {
+			if method == http.MethodPatch && strings.HasSuffix(path, "/"+name+"/status") && !once.Swap(true) {
+				write(api, "meanwhile")
+			}
+			return nil
+		})
+		start(t, api, nil)
+		write(api, "first")
+		eventually(t, "the status of "+name+" is written", func() (string, bool) {
+			list := requests(api.written())
+			return fmt.Sprint(list), slices.Contains(list, "PATCH "+name+"/status 200")
+		})
+		expectWrites(t, api, 0, "PATCH "+name+"/status 409", "PATCH "+name+"/status 200")
+	}
 }
 
 func TestRefusedStatusOfAPolicyIsTriedAgain(t *testing.T) {

@@ -35,6 +35,7 @@ func TestHostileAnswers(t *testing.T) {
 		"short length of chunks": {answer: ok + "Content-Length: 1\r\nTransfer-Encoding: chunked\r\n\r\n" + fmt.Sprintf("%x\r\n%s\r\n0\r\n\r\n", n, success), conns: 2},
 		"less than the length":   {answer: ok + fmt.Sprintf("Content-Length: %d\r\n\r\n", n-1) + success, want: "answer", conns: 2},
 		"negative length":        {answer: ok + "Content-Length: -1\r\n\r\n" + success, want: "not HTTP", conns: 2},
+		"bad header alone":       {answer: ok + "Content-Length: -1\r\n\r\n", want: "not HTTP", conns: 2},
 		"length of many digits":  {answer: ok + "Content-Length: " + strings.Repeat("9", 30) + "\r\n\r\n" + success, want: "not HTTP", conns: 2},
 		"largest length":         {answer: ok + "Content-Length: 9223372036854775807\r\n\r\n" + success, want: "larger than", conns: 2},
 		"two codings":            {answer: ok + "Transfer-Encoding: chunked\r\nTransfer-Encoding: gzip\r\n\r\n0\r\n\r\n", want: "not HTTP", conns: 2},
