@@ -11,6 +11,7 @@ import (
 	"maps"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -465,7 +466,7 @@ var brokenProviders = []struct {
 		altering(func(out poolResponse) {
 			n++
 			for _, i := range out.GetInstances() {
-				i.FailureDomain = fmt.Sprint(n)
+				i.FailureDomain = strconv.Itoa(n)
 			}
 		})(b)
 	}, "the answer before, to the same request, was another"},
