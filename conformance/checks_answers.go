@@ -62,8 +62,8 @@ var answerChecks = []Check{
 	},
 	{
 		ID: "answers.kind", Level: Must, Protocol: REST,
-		Rule: "kind and apiVersion of an answer, where they are there, are those of the hook's answer: the gateway " +
-			"refuses others, and Cluster API does not look at them.",
+		Rule: "kind and apiVersion of an answer, if present, are those of the hook's answer: the gateway refuses others, " +
+			"and Cluster API ignores them.",
 		Source: hookTypes + "common_types.go, CommonResponse; " + runtimeClient + "httpCall",
 		run: eachBase(func(h *handler, x *exchange) string {
 			if x.parsed == nil {
@@ -82,7 +82,7 @@ var answerChecks = []Check{
 	{
 		ID: "answers.members", Level: Must,
 		Rule: "No member of an answer, that of Discovery included, has nearly the name of one that the hook has: " +
-			"retry_after_seconds means nothing, so that nobody waits.",
+			"retry_after_seconds is ignored, so that the caller does not wait.",
 		Source: hookTypes + "common_types.go, CommonRetryResponse",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			spell := func(_ *handler, x *exchange) string { return strings.Join(x.misspelt, "; ") }
@@ -128,7 +128,7 @@ var answerChecks = []Check{
 	},
 	{
 		ID: "answers.retry-allowed", Level: Should,
-		Rule:   "retryAfterSeconds is only in answers of hooks that can block: nobody reads it in others.",
+		Rule:   "retryAfterSeconds is only in answers of hooks that can block: callers ignore it in others.",
 		Source: hookTypes + "common_types.go, CommonRetryResponse",
 		run: eachBase(func(h *handler, x *exchange) string {
 			if x.parsed != nil && x.parsed.RetryAfterSeconds != 0 && !h.hook.Blocking {

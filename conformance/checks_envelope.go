@@ -14,9 +14,8 @@ import (
 var envelopeChecks = []Check{
 	{
 		ID: "envelope.settings", Level: Must,
-		Rule: "A request without settings, or with settings that the handler does not know, makes no handler fail: " +
-			"it is answered, with Failure where the handler wants other settings, or refused as a mistake (HTTP 4xx, " +
-			"INVALID_ARGUMENT).",
+		Rule: "A request without settings, or with unknown ones, is answered, with Failure where the handler wants " +
+			"other settings, or refused as a mistake (HTTP 4xx, INVALID_ARGUMENT).",
 		Source: guidelines + "Settings: the operator writes them",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			unusual := map[string]string{

@@ -15,7 +15,7 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// No hook says yes for somebody who was not asked.
+// A lifecycle hook does not succeed without a handler that has to be called.
 func TestCallsWaitForHandlersThatAreNotKnown(t *testing.T) {
 	const (
 		unknown = `some handlers are not known yet, those of ExtensionConfig "new": the log says why; mend or delete it, or set onUndiscovered: Ignore in its ExtensionPolicy`
