@@ -35,7 +35,7 @@ var redial = grpc.ConnectParams{
 	MinConnectTimeout: TLSTimeout,
 }
 
-// GRPCConfig describes a connection over gRPC. All fields but TLS, Control, Turns and Options are required.
+// GRPCConfig describes a connection over gRPC. All fields but TLS, Control, Bucket and Options are required.
 type GRPCConfig struct {
 	Scheme    string // of the resolver: "passthrough", or that of a resolver in Options
 	Network   string // "tcp" or "unix"
@@ -47,7 +47,7 @@ type GRPCConfig struct {
 	Failures  *Failures
 	MaxAnswer int64 // bytes
 	UserAgent string
-	Turns     *overhead.Turns // shared with other connections; nil for turns of its own
+	Bucket    *overhead.Bucket // shared with other connections; nil for one of its own
 	Options   []grpc.DialOption
 }
 
@@ -60,8 +60,8 @@ type GRPC struct {
 
 // NewGRPC returns a connection, which is made when it is first used.
 func NewGRPC(c GRPCConfig) (*GRPC, error) {
-	if c.Turns == nil {
-		c.Turns = overhead.NewTurns(limits.OverheadBytes)
+	if c.Bucket == nil {
+		c.Bucket = overhead.NewBucket(limits.OverheadBytes)
 	}
 	var dialed dials
 	conn, err := grpc.NewClient(c.Scheme+":///"+url.PathEscape(c.Address), append([]grpc.DialOption{
@@ -77,7 +77,7 @@ func NewGRPC(c GRPCConfig) (*GRPC, error) {
 			}
 			return conn, err
 		}),
-		grpc.WithTransportCredentials(newHandshakes(c.TLS, c.Failures, c.Turns)),
+		grpc.WithTransportCredentials(newHandshakes(c.TLS, c.Failures, c.Bucket)),
 		grpc.WithDisableServiceConfig(),
 		grpc.WithConnectParams(redial),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(int(c.MaxAnswer))),

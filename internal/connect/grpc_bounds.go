@@ -52,7 +52,7 @@ const mostInFlight = 16 << 20
 // gRPC reads it in one goroutine, and writes it in another.
 type boundedConn struct {
 	net.Conn
-	turns    *overhead.Turns
+	bucket   *overhead.Bucket
 	failures *Failures
 	meter    overhead.Meter
 
@@ -68,10 +68,10 @@ type boundedConn struct {
 	close  func() // closes closed, once
 }
 
-func newBoundedConn(c net.Conn, turns *overhead.Turns, failures *Failures) *boundedConn {
+func newBoundedConn(c net.Conn, bucket *overhead.Bucket, failures *Failures) *boundedConn {
 	closed := make(chan struct{})
 	return &boundedConn{
-		Conn: c, turns: turns, failures: failures, sent: overhead.FramesOfClient(), header: newHeaderReader(),
+		Conn: c, bucket: bucket, failures: failures, sent: overhead.FramesOfClient(), header: newHeaderReader(),
 		streams: map[uint32]bool{}, closed: closed, close: sync.OnceFunc(func() { close(closed) }),
 	}
 }
@@ -95,7 +95,7 @@ func (c *boundedConn) Read(p []byte) (int, error) {
 			c.ended(frame.Stream, false)
 		}
 	}
-	if !c.meter.Receive(besides, c.turns, c.closed) {
+	if !c.meter.Receive(besides, c.bucket, c.closed) {
 		c.failures.Set(errOverhead)
 		_ = c.Close()
 		return 0, errOverhead

@@ -45,7 +45,7 @@ func TestCallsAreNoOverhead(t *testing.T) {
 	defer server.Stop()
 	c, err := NewGRPC(GRPCConfig{
 		Scheme: "passthrough", Network: "tcp", Address: l.Addr().String(), Authority: "a", Failures: &Failures{},
-		MaxAnswer: 8 << 20, Turns: new(overhead.Turns), // a connection that needs one is closed
+		MaxAnswer: 8 << 20, Bucket: new(overhead.Bucket), // a connection that needs tokens is closed
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -112,7 +112,7 @@ func TestAnswersThatWereGivenUp(t *testing.T) {
 func testGivenUp(t *testing.T, path string, most int) {
 	ours, theirs := net.Pipe()
 	failures := &Failures{}
-	c := newBoundedConn(ours, new(overhead.Turns), failures)
+	c := newBoundedConn(ours, new(overhead.Bucket), failures)
 	defer func() { _, _ = c.Close(), theirs.Close() }()
 	go func() { // the server
 		_, _ = io.ReadFull(theirs, make([]byte, len(http2.ClientPreface)))

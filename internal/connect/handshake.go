@@ -98,11 +98,11 @@ type handshakes struct {
 	credentials.TransportCredentials
 	tls      *tls.Config // nil without TLS
 	failures *Failures
-	turns    *overhead.Turns
+	bucket   *overhead.Bucket
 }
 
-func newHandshakes(config *tls.Config, f *Failures, turns *overhead.Turns) handshakes {
-	h := handshakes{TransportCredentials: insecure.NewCredentials(), tls: config, failures: f, turns: turns}
+func newHandshakes(config *tls.Config, f *Failures, bucket *overhead.Bucket) handshakes {
+	h := handshakes{TransportCredentials: insecure.NewCredentials(), tls: config, failures: f, bucket: bucket}
 	if config != nil {
 		h.TransportCredentials = credentials.NewTLS(config)
 	}
@@ -117,7 +117,7 @@ func (h handshakes) ClientHandshake(ctx context.Context, authority string, raw n
 	if err != nil {
 		return nil, nil, err
 	}
-	return newBoundedConn(c, h.turns, h.failures), info, nil
+	return newBoundedConn(c, h.bucket, h.failures), info, nil
 }
 
 func (h handshakes) handshake(ctx context.Context, authority string, raw net.Conn) (

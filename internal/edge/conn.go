@@ -103,7 +103,7 @@ func (c *conn) Read(p []byte) (int, error) {
 		return 0, io.EOF
 	}
 	n, err := c.Conn.Read(p)
-	if !c.overhead.Receive(n, c.of.turns, c.closed) {
+	if !c.overhead.Receive(n, c.of.bucket, c.closed) {
 		c.of.cut(c, "callers send too much besides their calls")
 	}
 	return n, err

@@ -27,7 +27,7 @@ type Listener struct {
 	net.Listener
 	total, perHost int
 	logger         *slog.Logger
-	turns          *overhead.Turns // to send something besides calls
+	bucket         *overhead.Bucket // to send something besides calls
 
 	// generation counts how often all connections that were open had to end.
 	generation atomic.Int64
@@ -46,7 +46,7 @@ type Listener struct {
 func newListener(l net.Listener, total, perHost int, logger *slog.Logger) *Listener {
 	return &Listener{
 		Listener: l, total: total, perHost: perHost, logger: logger,
-		turns: overhead.NewTurns(limits.OverheadBurst), open: map[*conn]struct{}{}, hosts: map[netip.Addr]int{},
+		bucket: overhead.NewBucket(limits.OverheadBurst), open: map[*conn]struct{}{}, hosts: map[netip.Addr]int{},
 	}
 }
 

@@ -95,7 +95,7 @@ func TestFloodsEndConnectionsOfASide(t *testing.T) {
 	if err := side.Listen(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	side.listener.turns = new(overhead.Turns)
+	side.listener.bucket = new(overhead.Bucket)
 	ended := make(chan error, 1)
 	go func() { ended <- side.Run(context.Background()) }()
 	defer func() {

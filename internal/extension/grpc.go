@@ -45,7 +45,7 @@ type GRPC struct {
 func NewGRPC(config Config) *GRPC {
 	config.setDefaults()
 	g := &GRPC{config: config, now: time.Now, healthTimeout: healthTimeout}
-	g.channels.config, g.channels.turns = &g.config, overhead.NewTurns(limits.OverheadBytes)
+	g.channels.config, g.channels.bucket = &g.config, overhead.NewBucket(limits.OverheadBytes)
 	g.channels.wire = wire.DialOptions()
 	return g
 }

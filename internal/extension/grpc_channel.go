@@ -43,7 +43,7 @@ type channel struct {
 // channels holds the channels in use.
 type channels struct {
 	config *Config
-	turns  *overhead.Turns
+	bucket *overhead.Bucket
 	wire   []grpc.DialOption
 
 	mu    sync.Mutex
@@ -116,7 +116,7 @@ func (cs *channels) newChannel(cc registry.ClientConfig) (*channel, error) {
 	gc := connect.GRPCConfig{
 		Scheme: hostScheme, Network: e.Network, Address: e.Address, Authority: e.Authority,
 		Failures: resolvers.failures, MaxAnswer: config.MaxBytes, UserAgent: "hookgate",
-		Turns: cs.turns,
+		Bucket: cs.bucket,
 		Options: append([]grpc.DialOption{
 			grpc.WithResolvers(resolvers),
 			grpc.WithDefaultServiceConfig(serviceConfig),

@@ -26,10 +26,10 @@ type Meter struct {
 	// owes is set while the overhead exceeds what calls need.
 	owes atomic.Bool
 
-	mu    sync.Mutex
-	turns *Turns
-	taken int           // of the turns, while it owes
-	room  chan struct{} // closed when the overhead does not exceed what calls need any more; nil if nobody waits
+	mu     sync.Mutex
+	bucket *Bucket
+	taken  int           // of its tokens, while it owes
+	room   chan struct{} // closed when the overhead does not exceed what calls need any more; nil if nobody waits
 }
 
 // Begin notes that a call begins, over a major version of HTTP.
@@ -69,7 +69,7 @@ func (m *Meter) exceeds() bool {
 	return m.Framed() && m.bytes.Load() > limits.OverheadBytes+m.calls.Load()*limits.CallOverheadBytes
 }
 
-// settle gives back the turns that were taken for what turns out to be no overhead: the body of a call, which may come
+// settle puts back the tokens that were taken for what turns out to be no overhead: the body of a call, which may come
 // before the call's handler runs for the first time.
 func (m *Meter) settle() {
 	if !m.owes.Load() || m.exceeds() {
@@ -80,7 +80,7 @@ func (m *Meter) settle() {
 	if !m.owes.Swap(false) {
 		return
 	}
-	m.turns.give(m.taken)
+	m.bucket.putBack(m.taken)
 	m.taken = 0
 	if m.room != nil {
 		close(m.room)
@@ -88,16 +88,16 @@ func (m *Meter) settle() {
 	}
 }
 
-// Receive notes that n bytes were received. If they exceed what calls need, it takes a turn for them, and waits for it,
-// until they do not exceed it any more, or until done is closed. It reports false if none of these has come in time:
-// limits.OverheadWait.
-func (m *Meter) Receive(n int, turns *Turns, done <-chan struct{}) bool {
+// Receive notes that n bytes were received. If they exceed what calls need, it takes tokens for them, and waits until the
+// bucket has them, until the bytes do not exceed it any more, or until done is closed. It reports false if none of these
+// has come in time: limits.OverheadWait.
+func (m *Meter) Receive(n int, bucket *Bucket, done <-chan struct{}) bool {
 	if n <= 0 || !m.Framed() || m.bytes.Add(int64(n)) <= limits.OverheadBytes || !m.exceeds() {
 		return true
 	}
-	wait, inTime := turns.take(n, time.Now())
+	wait, inTime := bucket.take(n, time.Now())
 	m.mu.Lock()
-	m.turns = turns
+	m.bucket = bucket
 	if inTime {
 		m.taken += n
 	}
@@ -123,9 +123,10 @@ func (m *Meter) Receive(n int, turns *Turns, done <-chan struct{}) bool {
 	return true
 }
 
-// Turns is the rate that connections share: limits.OverheadBytesPerSecond, and a burst at once. It is safe for
-// concurrent use. Its zero value has no turns.
-type Turns struct {
+// Bucket is a token bucket that connections share: it has a burst of tokens, one for each byte, and gets
+// limits.OverheadBytesPerSecond. Unlike those of golang.org/x/time/rate, tokens that were taken can be put back. It is
+// safe for concurrent use. Its zero value never has a token.
+type Bucket struct {
 	burst float64 // bytes
 
 	mu   sync.Mutex
@@ -133,38 +134,38 @@ type Turns struct {
 	at   time.Time
 }
 
-// NewTurns returns Turns with a burst, in bytes, of which none has been taken.
-func NewTurns(burst int) *Turns {
-	return &Turns{burst: float64(burst), left: float64(burst), at: time.Now()}
+// NewBucket returns a full Bucket.
+func NewBucket(burst int) *Bucket {
+	return &Bucket{burst: float64(burst), left: float64(burst), at: time.Now()}
 }
 
-// take takes a turn for n bytes, and returns after how long it comes. If that is after limits.OverheadWait, it takes
-// none, and that is what it returns.
-func (t *Turns) take(n int, now time.Time) (wait time.Duration, inTime bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// take takes n tokens, and returns how long it takes until the bucket has them. If that is longer than
+// limits.OverheadWait, it takes none, and returns that.
+func (b *Bucket) take(n int, now time.Time) (wait time.Duration, inTime bool) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	const rate = limits.OverheadBytesPerSecond
-	if t.burst == 0 {
+	if b.burst == 0 {
 		return limits.OverheadWait, false
 	}
-	if now.After(t.at) {
-		t.left = min(t.left+rate*now.Sub(t.at).Seconds(), t.burst)
-		t.at = now
+	if now.After(b.at) {
+		b.left = min(b.left+rate*now.Sub(b.at).Seconds(), b.burst)
+		b.at = now
 	}
-	left := t.left - float64(n)
+	left := b.left - float64(n)
 	wait = time.Duration(max(-left, 0) / rate * float64(time.Second))
 	if wait > limits.OverheadWait {
 		return limits.OverheadWait, false
 	}
-	t.left = left
+	b.left = left
 	return wait, true
 }
 
-// give gives back turns for n bytes.
-func (t *Turns) give(n int) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
+// putBack puts back n tokens.
+func (b *Bucket) putBack(n int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if n > 0 {
-		t.left = min(t.left+float64(n), t.burst)
+		b.left = min(b.left+float64(n), b.burst)
 	}
 }
