@@ -49,8 +49,8 @@ func (o *diagnosticsOptions) addFlags(f *pflag.FlagSet) {
 		"address for Go's profiler, /debug/pprof, in plain HTTP, for example 127.0.0.1:6060; empty serves none")
 }
 
-// faces returns what serves the status to programs and to people; page is nil without --ui.
-func (o *diagnosticsOptions) faces(
+// statusHandlers returns what serves the status to programs and to people; page is nil without --ui.
+func (o *diagnosticsOptions) statusHandlers(
 	r *gateway.Reporter, guard func(http.Handler) (http.Handler, error),
 ) (programs, page http.Handler, err error) {
 	if programs, err = guard(r.InTurn()); err != nil || !o.ui {

@@ -112,7 +112,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	if leader, ok := source.(interface{ Leads() bool }); ok && !o.cluster.readOnly {
 		metrics.Leading(leader.Leads)
 	}
-	statusHandler, page, err := o.diagnostics.faces(reporter, in.guard)
+	statusHandler, page, err := o.diagnostics.statusHandlers(reporter, in.guard)
 	if err != nil {
 		return err
 	}

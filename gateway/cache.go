@@ -80,7 +80,7 @@ func makeFlight(
 ) (result extension.Result, err error) {
 	var answer *answercache.Answer
 	var shared error
-	defer func() { answers.End(f, answer, shared, ttl, spareMemory(ctx)) }() // of a call that panics, too
+	defer func() { answers.End(f, answer, shared, ttl, keepMemory(ctx)) }() // of a call that panics, too
 	result, err = next(ctx, c)
 	switch {
 	case err != nil:
@@ -100,13 +100,13 @@ func makeFlight(
 	return result, err
 }
 
-// spareMemory returns the function that reserves memory for an answer that outlives its call.
-func spareMemory(ctx context.Context) answercache.Reserve {
+// keepMemory returns the function that reserves memory for an answer that outlives its call.
+func keepMemory(ctx context.Context) answercache.Reserve {
 	var memory *budget.Reservation // which bounds nothing without a front
 	if in := callFrom(ctx); in != nil {
 		memory = in.memory
 	}
-	return memory.Spare
+	return memory.Keep
 }
 
 // wait waits for the end of an identical call. A result without a response means that its outcome is of no use here,

@@ -32,11 +32,11 @@ type Observer struct {
 	losses     *convert.Losses
 	misspelt   *convert.Losses // of the members of answers, each once
 
-	handlers    activity.Handlers
-	holds       activity.Holds
-	discoveries activity.Discoveries
-	servers     activity.Servers
-	mistakes    mistakes
+	handlers     activity.Handlers
+	holds        activity.Holds
+	discoveries  activity.Discoveries
+	servers      activity.Servers
+	callerErrors callerErrors
 }
 
 // NewObserver returns an Observer that records the losses of conversions in losses. The provider decides whether spans
@@ -101,7 +101,7 @@ func (in *call) end() {
 		if cause := errors.Unwrap(in.err); cause != nil {
 			attrs = append(attrs, slog.String("cause", cause.Error()))
 		}
-		level := in.o.mistakes.level(cmp.Or(in.admission.Caller.Name, in.host), in.err.Kind, in.start)
+		level := in.o.callerErrors.level(cmp.Or(in.admission.Caller.Name, in.host), in.err.Kind, in.start)
 		in.o.logger.LogAttrs(in.ctx, level, "call failed", attrs...)
 	}
 	in.span.End()

@@ -80,16 +80,16 @@ func New(c Config) (http.Handler, error) {
 		PolicyPath(): admission.WithValidator[*v1alpha1.ExtensionPolicy](
 			scheme, extensionPolicies{compiler: compiler, hooks: c.Catalog, types: types}),
 	}, c.Logger)
-	mux.Handle("POST "+ConvertPath, recovered(newConversionDoor().to(convert), c.Logger))
+	mux.Handle("POST "+ConvertPath, recovered(conversionBounds().around(convert), c.Logger))
 	return mux, nil
 }
 
 // Admissions returns a handler of requests for admission, by path. It bounds their size, and how many are read and
 // answered at the same time.
 func Admissions(handlers map[string]http.Handler, logger *slog.Logger) *http.ServeMux {
-	mux, door := http.NewServeMux(), newAdmissionDoor()
+	mux, bounded := http.NewServeMux(), admissionBounds()
 	for path, h := range handlers {
-		mux.Handle("POST "+path, recovered(door.to(h), logger))
+		mux.Handle("POST "+path, recovered(bounded.around(h), logger))
 	}
 	return mux
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/hookgate/hookgate/hook"
 )
 
-func TestMistakesAreLoggedOnceInAWhile(t *testing.T) {
-	var m mistakes
+func TestCallerErrorsAreLoggedOnceInAWhile(t *testing.T) {
+	var m callerErrors
 	now := time.Now()
 	for _, step := range []struct {
 		caller string
@@ -25,8 +25,8 @@ func TestMistakesAreLoggedOnceInAWhile(t *testing.T) {
 		{"a", hook.InvalidRequest, 1, slog.LevelDebug},
 		{"a", hook.UnknownHook, 1, slog.LevelInfo},
 		{"b", hook.InvalidRequest, 1, slog.LevelInfo},
-		{"a", hook.InvalidRequest, mistakeInterval - 1, slog.LevelDebug},
-		{"a", hook.InvalidRequest, mistakeInterval, slog.LevelInfo},
+		{"a", hook.InvalidRequest, callerErrorInterval - 1, slog.LevelDebug},
+		{"a", hook.InvalidRequest, callerErrorInterval, slog.LevelInfo},
 		{"a", hook.Unreachable, 0, slog.LevelError},
 		{"a", hook.Unreachable, 0, slog.LevelError},
 	} {
@@ -34,23 +34,23 @@ func TestMistakesAreLoggedOnceInAWhile(t *testing.T) {
 			t.Errorf("%s, %s, after %s: got %s, want %s", step.caller, step.kind, step.after, got, step.want)
 		}
 	}
-	for n := range 2 * maxMistakes {
+	for n := range 2 * maxCallerErrors {
 		m.level(strconv.Itoa(n), hook.TooLarge, now)
-		if len(m.logged) > maxMistakes {
-			t.Fatalf("%d callers are remembered, want at most %d", len(m.logged), maxMistakes)
+		if len(m.logged) > maxCallerErrors {
+			t.Fatalf("%d callers are remembered, want at most %d", len(m.logged), maxCallerErrors)
 		}
 	}
 }
 
-// TestMistakesByKind says of every kind whose error it is.
-func TestMistakesByKind(t *testing.T) {
+// TestCallerErrorsByKind says of every kind whose error it is.
+func TestCallerErrorsByKind(t *testing.T) {
 	others := map[hook.Kind]bool{
 		hook.Internal: true, hook.NotReady: true, hook.Conversion: true, hook.Unreachable: true, hook.Timeout: true,
 		hook.BadResponse: true, hook.Policy: true, hook.Overloaded: true, hook.Loop: true,
 	}
 	for _, k := range hook.Kinds() {
-		if isMistake(k) == others[k] {
-			t.Errorf("%s: a mistake of the caller: %t", k, isMistake(k))
+		if isCallerError(k) == others[k] {
+			t.Errorf("%s: an error of the caller: %t", k, isCallerError(k))
 		}
 	}
 }

@@ -21,10 +21,10 @@ import (
 	"github.com/hookgate/hookgate/internal/limits"
 )
 
-// door lets requests through to a handler. Whatever a peer can do slowly, which is sending a body and reading an
+// bounds limits the requests that reach a handler. Whatever a peer can do slowly, which is sending a body and reading an
 // answer, takes none of the places in which requests are answered, and only a share of the memory for bodies: everyone
 // who reaches the port can do it. It is safe for concurrent use.
-type door struct {
+type bounds struct {
 	limit    int64               // of the bytes of a body or an answer
 	values   int64               // of the JSON values of a body
 	patience time.Duration       // for a body to come
@@ -33,8 +33,8 @@ type door struct {
 	work     *semaphore.Weighted // JSON values in these places
 }
 
-func newConversionDoor() *door {
-	return &door{
+func conversionBounds() *bounds {
+	return &bounds{
 		limit: limits.ConversionBytes, values: limits.ConversionValues, patience: limits.WebhookReceiveTimeout,
 		bytes:  newShares(2*limits.ConversionBytes, limits.ConversionBytes),
 		places: newShares(limits.Conversions, limits.HostConversions),
@@ -42,8 +42,8 @@ func newConversionDoor() *door {
 	}
 }
 
-func newAdmissionDoor() *door {
-	return &door{
+func admissionBounds() *bounds {
+	return &bounds{
 		limit: limits.AdmissionBytes, values: limits.AdmissionValues, patience: limits.WebhookReceiveTimeout,
 		bytes:  newShares(limits.Admissions*limits.AdmissionBytes, 2*limits.AdmissionBytes),
 		places: newShares(limits.Admissions, limits.HostAdmissions),
@@ -51,35 +51,35 @@ func newAdmissionDoor() *door {
 	}
 }
 
-// to returns a handler of the requests that next answers.
-func (d *door) to(next http.Handler) http.Handler {
+// around returns a handler of the requests that next answers.
+func (b *bounds) around(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.ContentLength > d.limit {
-			d.refuseLarge(w)
+		if r.ContentLength > b.limit {
+			b.refuseLarge(w)
 			return
 		}
 		size := r.ContentLength
 		if size < 0 {
-			size = d.limit
+			size = b.limit
 		}
 		host := hostOf(r)
-		release, err := d.bytes.take(r.Context(), host, size)
+		release, err := b.bytes.take(r.Context(), host, size)
 		if err != nil {
 			refuse(w, err)
 			return
 		}
 		defer release()
-		body, values, ok := d.read(w, r, size)
+		body, values, ok := b.read(w, r, size)
 		if !ok {
 			return
 		}
-		answer, err := d.answer(next, r, host, body, values)
+		answer, err := b.answer(next, r, host, body, values)
 		if err != nil {
 			refuse(w, err)
 			return
 		}
 		if more := int64(answer.body.Len()) - size; more > 0 {
-			release, ok := d.bytes.try(host, more)
+			release, ok := b.bytes.try(host, more)
 			if !ok {
 				refuse(w, errCrowded)
 				return
@@ -91,56 +91,56 @@ func (d *door) to(next http.Handler) http.Handler {
 }
 
 // read returns the body and the number of its JSON values, or refuses the request.
-func (d *door) read(w http.ResponseWriter, r *http.Request, size int64) (body []byte, values int64, ok bool) {
+func (b *bounds) read(w http.ResponseWriter, r *http.Request, size int64) (body []byte, values int64, ok bool) {
 	// A writer without deadlines, as in tests, has a body that does not stall.
 	control := http.NewResponseController(w)
-	_ = control.SetReadDeadline(time.Now().Add(d.patience))
-	b := bytes.NewBuffer(make([]byte, 0, min(size, firstBuffer)+bytes.MinRead))
-	_, err := b.ReadFrom(http.MaxBytesReader(w, r.Body, d.limit))
+	_ = control.SetReadDeadline(time.Now().Add(b.patience))
+	read := bytes.NewBuffer(make([]byte, 0, min(size, firstBuffer)+bytes.MinRead))
+	_, err := read.ReadFrom(http.MaxBytesReader(w, r.Body, b.limit))
 	_, tooLarge := errors.AsType[*http.MaxBytesError](err)
 	switch {
 	case tooLarge:
-		d.refuseLarge(w)
+		b.refuseLarge(w)
 		return nil, 0, false
 	case err != nil:
-		http.Error(w, fmt.Sprintf("the request did not come whole within %s", d.patience), http.StatusRequestTimeout)
+		http.Error(w, fmt.Sprintf("the request did not come whole within %s", b.patience), http.StatusRequestTimeout)
 		return nil, 0, false
 	}
 	_ = control.SetReadDeadline(time.Time{})
-	if values = int64(jsonscan.Count(b.Bytes()).Values); values > d.values {
-		http.Error(w, fmt.Sprintf("the request has %d JSON values, more than the %d that are read", values, d.values),
+	if values = int64(jsonscan.Count(read.Bytes()).Values); values > b.values {
+		http.Error(w, fmt.Sprintf("the request has %d JSON values, more than the %d that are read", values, b.values),
 			http.StatusRequestEntityTooLarge)
 		return nil, 0, false
 	}
-	return b.Bytes(), values, true
+	return read.Bytes(), values, true
 }
 
 // firstBuffer bounds the memory for a body before any of it has come.
 const firstBuffer = 256 << 10
 
-func (d *door) refuseLarge(w http.ResponseWriter) {
-	http.Error(w, fmt.Sprintf("the request has more than %d MiB", d.limit>>20), http.StatusRequestEntityTooLarge)
+func (b *bounds) refuseLarge(w http.ResponseWriter) {
+	http.Error(w, fmt.Sprintf("the request has more than %d MiB", b.limit>>20), http.StatusRequestEntityTooLarge)
 }
 
 // answer returns what next answers, when there is a place. The values of a body decide what a decoder allocates, not
 // its bytes.
-func (d *door) answer(
+func (b *bounds) answer(
 	next http.Handler, r *http.Request, host netip.Prefix, body []byte, values int64,
 ) (*answer, error) {
-	leave, err := d.places.take(r.Context(), host, 1)
+	leave, err := b.places.take(r.Context(), host, 1)
 	if err != nil {
 		return nil, err
 	}
 	defer leave()
-	if err := d.work.Acquire(r.Context(), values); err != nil {
+	if err := b.work.Acquire(r.Context(), values); err != nil {
 		return nil, err
 	}
-	defer d.work.Release(values)
+	defer b.work.Release(values)
 	r.Body = io.NopCloser(bytes.NewReader(body))
 	a := &answer{header: http.Header{}, code: http.StatusOK}
 	next.ServeHTTP(a, r)
-	if int64(a.body.Len()) > d.limit {
-		return nil, fmt.Errorf("the answer has more than %d MiB", d.limit>>20)
+	if int64(a.body.Len()) > b.limit {
+		return nil, fmt.Errorf("the answer has more than %d MiB", b.limit>>20)
 	}
 	return a, nil
 }

@@ -31,8 +31,8 @@ func post(ctx context.Context, host string, body io.Reader) *http.Request {
 }
 
 func TestRequestsAreBounded(t *testing.T) {
-	small := func() *door {
-		d := newAdmissionDoor()
+	small := func() *bounds {
+		d := admissionBounds()
 		d.limit, d.values = 8, 3
 		return d
 	}
@@ -49,7 +49,7 @@ func TestRequestsAreBounded(t *testing.T) {
 		"Nothing":           {http.NoBody, http.StatusOK},
 	} {
 		w := httptest.NewRecorder()
-		small().to(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		small().around(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if _, err := io.Copy(w, r.Body); err != nil {
 				t.Errorf("%s: %v", name, err)
 			}
@@ -59,7 +59,7 @@ func TestRequestsAreBounded(t *testing.T) {
 		}
 	}
 	w := httptest.NewRecorder()
-	small().to(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+	small().around(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		_, _ = io.WriteString(w, "much more than was asked")
 	})).ServeHTTP(w, post(t.Context(), "192.0.2.1", strings.NewReader("1")))
 	if w.Code != http.StatusServiceUnavailable || w.Body.String() != "the answer has more than 0 MiB\n" {
@@ -97,9 +97,9 @@ func TestRequestsWaitForAPlace(t *testing.T) { synctest.Test(t, requestsWaitForA
 
 func requestsWaitForAPlace(t *testing.T) {
 	running, end := 0, make(chan struct{})
-	d := newAdmissionDoor()
+	d := admissionBounds()
 	d.places = newShares(3, 2)
-	h := d.to(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
+	h := d.around(http.HandlerFunc(func(http.ResponseWriter, *http.Request) {
 		running++
 		<-end
 		running--
