@@ -128,7 +128,7 @@ var infrastructureChecks = []Check{
 	{
 		ID: "infrastructure.capacities", Level: Must,
 		Rule: "Announced capacities of machines are resources with quantities of Kubernetes, architectures or " +
-			"operating systems, at most 500 with 256 KiB together: otherwise, none of them is believed.",
+			"operating systems, at most 500 with 256 KiB together: otherwise, none of them is used.",
 		Source: infrastructureContract + "discovery.proto, MachineCapacity",
 		run: ofProvider(func(p *provider, v *verdict) {
 			if list, ok := p.capacities(v); ok {
