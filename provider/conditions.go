@@ -62,7 +62,7 @@ func setSynced(o object) {
 	set(o, infrav1.SyncedCondition, metav1.ConditionTrue, infrav1.SyncedReason, "")
 }
 
-// setUnsynced records why there is no answer to believe. Everything else stays as it was seen last.
+// setUnsynced records why there is no answer to use. Everything else stays as it was seen last.
 func setUnsynced(o object, reason, message string) {
 	set(o, infrav1.SyncedCondition, metav1.ConditionFalse, reason, message)
 }

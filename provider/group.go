@@ -190,7 +190,7 @@ func (r *pools) groupRequest(
 	return req, nil, nil
 }
 
-// doubted returns why a complete answer must not be believed.
+// doubted returns why a complete answer must not be used.
 func (r *pools) doubted(
 	ctx context.Context, p *infrav1.HookgateMachinePool, w *world, a *infrahooksv1alpha1.ReconcileMachinePoolResponse,
 	size size,
@@ -211,7 +211,7 @@ func (r *pools) doubted(
 	return r.taken(ctx, p, a)
 }
 
-// taken returns why an answer must not be believed that has the provider ID of another object.
+// taken returns why an answer must not be used that has the provider ID of another object.
 func (r *pools) taken(
 	ctx context.Context, p *infrav1.HookgateMachinePool, a *infrahooksv1alpha1.ReconcileMachinePoolResponse,
 ) (*block, error) {

@@ -22,7 +22,7 @@ const (
 	AbandonAnnotation = "infrastructure.hookgate.dev/abandon"
 
 	// AcceptEmptyAnnotation on a HookgateMachinePool acknowledges that all its instances are gone although it should have
-	// some. Its value must be the externalID of the pool. Without it, an answer without instances is not believed, because
+	// some. Its value must be the externalID of the pool. Without it, an answer without instances is not used, because
 	// Cluster API deletes the Nodes of the provider IDs that leave the list.
 	AcceptEmptyAnnotation = "infrastructure.hookgate.dev/accept-empty"
 

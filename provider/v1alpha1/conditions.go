@@ -73,7 +73,7 @@ const (
 	SyncedReason = "Synced"
 	// CallFailedReason means that the last call could not be completed.
 	CallFailedReason = "CallFailed"
-	// BadAnswerReason means that the extension answered something that must not be believed.
+	// BadAnswerReason means that the extension answered something that must not be used.
 	BadAnswerReason = "BadAnswer"
 	// EndpointConflictReason means that the extension answered another endpoint than the one in use, which never changes.
 	EndpointConflictReason = "EndpointConflict"

@@ -129,7 +129,7 @@ func TestCredentialsAreMadeToMove(t *testing.T) {
 	}
 }
 
-// Answers that must not be believed change nothing but Synced.
+// Answers that must not be used change nothing but Synced.
 func TestAnswersThatAreNotBelieved(t *testing.T) {
 	w := newWorld(t)
 	w.create(secret("creds", "token", "very-secret"))
@@ -162,7 +162,7 @@ func TestAnswersThatAreNotBelieved(t *testing.T) {
 		c.change(answer)
 		w.cloud.mu.Unlock()
 		_, m := w.newMachine("c", "m-"+name)
-		eventually(w, m, "not believed: "+name, func(m *infrav1.HookgateMachine) bool {
+		eventually(w, m, "not used: "+name, func(m *infrav1.HookgateMachine) bool {
 			return has(m, infrav1.SyncedCondition, metav1.ConditionFalse, c.reason, c.message)
 		})
 		if m.Spec.ProviderID != "" || isProvisioned(m) || strings.Contains(conditionsOf(m), "very-secret") {

@@ -266,7 +266,7 @@ func TestRule8TheListIsNotBelievedAtOnce(t *testing.T) {
 			return has(p, infrav1.SyncedCondition, metav1.ConditionTrue, "", "")
 		})
 	}
-	// A complete list without an instance is believed the second time, 30 s later.
+	// A complete list without an instance counts the second time, 30 s later.
 	lie(func(r *infrahooksv1alpha1.ReconcileMachinePoolResponse) {
 		r.Instances, r.InstanceCount = r.Instances[:2], ptr.To[int32](2)
 	})

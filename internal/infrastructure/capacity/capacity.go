@@ -33,7 +33,7 @@ const (
 var architectures = []string{"", "amd64", "arm64", "s390x", "ppc64le"}
 
 // Decide returns what an extension announces about the capacity of machines, or nothing and what is wrong with it: an
-// autoscaler that believed half of it would make Nodes that do not fit.
+// autoscaler that used half of it would make Nodes that do not fit.
 func Decide(announced []*infrahooksv1alpha1.MachineCapacity) ([]infrav1.MachineCapacity, error) {
 	if len(announced) > limits.MachineCapacities {
 		return nil, fmt.Errorf("machineCapacities: %d are more than the %d that are allowed", len(announced),

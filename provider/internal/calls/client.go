@@ -180,7 +180,7 @@ func call[R answer](
 	calling, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	began := time.Now()
-	r, err := believe(c.caller.Call(calling, c.hooks[name], t.Handler, req), newScrubber(subject), check)
+	r, err := accept(c.caller.Call(calling, c.hooks[name], t.Handler, req), newScrubber(subject), check)
 	if ctx.Err() != nil {
 		return none, ctx.Err() // the controllers stop
 	}
@@ -201,8 +201,8 @@ func outcomeOf(err error) string {
 	return "Success"
 }
 
-// believe returns the answer in a response, if it is one that check accepts.
-func believe[R answer](r *client.Response, s *scrubber, check func(R) error) (R, error) {
+// accept returns the answer in a response, if it is one that check accepts.
+func accept[R answer](r *client.Response, s *scrubber, check func(R) error) (R, error) {
 	var none R
 	switch {
 	case r.Failure != nil:

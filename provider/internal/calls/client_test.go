@@ -47,7 +47,7 @@ func newClient(t *testing.T, perClass int, f callerFunc) *Client {
 	return c
 }
 
-// An answer is believed only if it keeps the contract. A case changes one that does.
+// An answer is used only if it keeps the contract. A case changes one that does.
 func TestPoolAnswers(t *testing.T) {
 	type response = infrahooksv1alpha1.ReconcileMachinePoolResponse
 	for _, c := range []struct {
@@ -99,7 +99,7 @@ func TestPoolAnswers(t *testing.T) {
 }
 
 // Errors have the reason of a condition, and the kind of the gateway's error for metrics.
-// The page shows how pools are asked for in JSON: every member is one of the contract, and the answers are believed.
+// The page shows how pools are asked for in JSON: every member is one of the contract, and the answers are accepted.
 func TestThePageShowsHooksForPools(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "infrastructure.md"))
 	if err != nil {

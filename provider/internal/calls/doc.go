@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package calls calls the hooks of infrastructure at a gateway, and returns only answers that can be believed.
+// Package calls calls the hooks of infrastructure at a gateway, and returns only answers that keep the contract.
 //
 // An answer that breaks the contract is an error: one without a phase, a machine that is ready without a provider ID, a
 // list that was cut. Nothing is repaired, because a guess about what exists outside may make it twice or lose it. An

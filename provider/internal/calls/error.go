@@ -14,7 +14,7 @@ import (
 // ErrBusy reports that as many calls of the class are in flight as may be. Nothing was called: try again soon.
 var ErrBusy = errors.New("as many calls of the class are in flight as may be")
 
-// Error is a call without an answer that can be believed. It says nothing about what exists outside.
+// Error is a call without an answer that keeps the contract. It says nothing about what exists outside.
 type Error struct {
 	// Reason is a reason of the condition Synced.
 	Reason string

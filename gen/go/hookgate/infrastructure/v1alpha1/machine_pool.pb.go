@@ -179,7 +179,7 @@ type ReconcileMachinePoolResponse struct {
 	ProviderId string `protobuf:"bytes,9,opt,name=provider_id,json=providerId,proto3" json:"provider_id,omitempty"`
 	// instances lists every machine of the pool that exists, whatever its phase, at most 10,000.
 	Instances []*Instance `protobuf:"bytes,7,rep,name=instances,proto3" json:"instances,omitempty"`
-	// instance_count is the number of instances. It is required: a list of another length was cut, and is not believed.
+	// instance_count is the number of instances. It is required: a list of another length was cut, and is not used.
 	InstanceCount *int32 `protobuf:"varint,8,opt,name=instance_count,json=instanceCount,proto3,oneof" json:"instance_count,omitempty"`
 	// unknown_members has the JSON members of this object that the schema does not know, by name.
 	UnknownMembers map[string]*v1alpha1.JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
