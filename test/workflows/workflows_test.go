@@ -109,7 +109,7 @@ func TestActionsArePinnedAndBounded(t *testing.T) {
 				if strings.HasPrefix(step.Uses, "actions/checkout@") && step.With["persist-credentials"] != false {
 					t.Errorf("%s: job %s leaves credentials in its clone", name, id)
 				}
-				// The text of an expression becomes part of the script: whoever names a tag or a branch would write the script.
+				// The text of an expression becomes part of the script, also the name of a tag or of a branch.
 				if strings.Contains(step.Run, "${{") {
 					t.Errorf("%s: job %s has an expression in a script: pass it in env", name, id)
 				}
