@@ -81,7 +81,7 @@ func Setup(ctx context.Context, mgr manager.Manager, c Config) error {
 	if err != nil {
 		return err
 	}
-	if err := index(ctx, mgr); err != nil {
+	if err := index(ctx, mgr.GetFieldIndexer()); err != nil {
 		return fmt.Errorf("infrastructure: index: %w", err)
 	}
 	b := &base{
@@ -104,8 +104,7 @@ func Setup(ctx context.Context, mgr manager.Manager, c Config) error {
 }
 
 // index adds the indexes to the cache.
-func index(ctx context.Context, mgr manager.Manager) error {
-	indexer := mgr.GetFieldIndexer()
+func index(ctx context.Context, indexer client.FieldIndexer) error {
 	recorded := func(o client.Object) []string { return present(o.GetAnnotations()[infrav1.ClassAnnotation]) }
 	return errors.Join(
 		indexer.IndexField(ctx, &infrav1.HookgateCluster{}, externalIDIndex, func(o client.Object) []string {
