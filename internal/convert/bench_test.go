@@ -7,8 +7,6 @@ import (
 	"encoding/json"
 	"testing"
 
-	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
-
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/test/samples"
 )
@@ -61,31 +59,4 @@ func BenchmarkRequest(b *testing.B) {
 			}
 		})
 	}
-}
-
-// What Request is measured against: checking the text, and the typed round trip that Cluster API's own webhook would
-// do.
-func BenchmarkPlain(b *testing.B) {
-	raw := sampleCluster(b)
-	b.Run("Valid", func(b *testing.B) {
-		b.SetBytes(int64(len(raw)))
-		for b.Loop() {
-			if !json.Valid(raw) {
-				b.Fatal("not valid")
-			}
-		}
-	})
-	b.Run("UnmarshalMarshal", func(b *testing.B) {
-		b.SetBytes(int64(len(raw)))
-		b.ReportAllocs()
-		for b.Loop() {
-			var cluster clusterv1.Cluster
-			if err := json.Unmarshal(raw, &cluster); err != nil {
-				b.Fatal(err)
-			}
-			if _, err := json.Marshal(&cluster); err != nil {
-				b.Fatal(err)
-			}
-		}
-	})
 }

@@ -8,7 +8,6 @@ import (
 	"encoding/json"
 	"slices"
 	"strings"
-	"unicode/utf8"
 
 	"go.yaml.in/yaml/v3"
 
@@ -27,32 +26,18 @@ func (n Node) JSON(limit int) ([]byte, error) {
 	return w.text, nil
 }
 
-// Members converts the members of a mapping to at most limit bytes of JSON together. The error is an *Error.
+// Members converts the members of a mapping to JSON, of at most limit bytes together. The error is an *Error.
 func (n Node) Members(limit int) (map[string]json.RawMessage, error) {
 	if n.node.Kind != yaml.MappingNode {
 		return nil, errorf(n.line, "must be a mapping")
 	}
-	w := writer{limit: limit}
-	members, err := w.members(n.node, 0)
+	text, err := n.JSON(limit)
 	if err != nil {
 		return nil, err
 	}
-	ends := make([]int, len(members))
-	for i, m := range members {
-		if err := w.value(m.value, 1); err != nil {
-			return nil, err
-		}
-		ends[i] = len(w.text)
-	}
-	if len(w.text) > limit {
-		return nil, w.tooLarge(n.node)
-	}
-	byKey := make(map[string]json.RawMessage, len(members))
-	begin := 0
-	for i, m := range members {
-		byKey[m.key], begin = w.text[begin:ends[i]:ends[i]], ends[i]
-	}
-	return byKey, nil
+	var members map[string]json.RawMessage
+	err = json.Unmarshal(text, &members)
+	return members, err
 }
 
 // writer writes nodes as JSON.
@@ -309,22 +294,9 @@ func boolean(n *yaml.Node) (string, bool) {
 
 // appendString appends a string as JSON, with <, > and & as they are.
 func appendString(dst []byte, s string) []byte {
-	if isPlain(s) { // most strings, for which an encoder takes ten times as long
-		return append(append(append(dst, '"'), s...), '"')
-	}
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
 	_ = e.Encode(s) // a string always has a form
 	return append(dst, bytes.TrimSuffix(b.Bytes(), []byte("\n"))...)
-}
-
-// isPlain reports whether no character of s is escaped in JSON.
-func isPlain(s string) bool {
-	for i := range len(s) {
-		if c := s[i]; c < ' ' || c >= utf8.RuneSelf || c == '"' || c == '\\' {
-			return false
-		}
-	}
-	return true
 }
