@@ -6,7 +6,6 @@ package convert
 import (
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	"github.com/gobuffalo/flect"
@@ -56,9 +55,6 @@ const (
 	maxGroup = validation.DNS1123SubdomainMaxLength
 )
 
-// maxRemembered is how many kinds, which callers choose, are cached for one set of CustomResourceDefinitions.
-const maxRemembered = 1024
-
 // CRDKind is the kind whose objects References reads.
 var CRDKind = apischema.GroupVersionKind{Group: "apiextensions.k8s.io", Version: "v1", Kind: "CustomResourceDefinition"}
 
@@ -72,17 +68,9 @@ type CRD struct {
 // only the group; the version follows from the contract labels of the CustomResourceDefinition. It is safe for
 // concurrent use.
 type References struct {
-	known atomic.Pointer[definitions]
+	// versions are by the name of a CustomResourceDefinition, "" if its labels name no version. A map is not changed.
+	versions atomic.Pointer[map[string]string]
 }
-
-// definitions is one set of CustomResourceDefinitions.
-type definitions struct {
-	versions   map[string]string // by name of the CustomResourceDefinition; "" if its labels name no version
-	remembered sync.Map          // apiVersion by groupKind, because making plurals is slow
-	count      atomic.Int32
-}
-
-type groupKind struct{ group, kind string }
 
 // NewReferences returns a References that only knows the kinds of Cluster API's own providers and of Hookgate.
 func NewReferences() *References {
@@ -93,11 +81,11 @@ func NewReferences() *References {
 
 // Set replaces the known CustomResourceDefinitions.
 func (r *References) Set(crds []CRD) {
-	d := &definitions{versions: make(map[string]string, len(crds))}
+	versions := make(map[string]string, len(crds))
 	for _, crd := range crds {
-		d.versions[crd.Name] = contractVersion(crd.Labels)
+		versions[crd.Name] = contractVersion(crd.Labels)
 	}
-	r.known.Store(d)
+	r.versions.Store(&versions)
 }
 
 // APIVersion returns group/version of the newest version of a kind that follows the newest contract the kind has a
@@ -107,27 +95,8 @@ func (r *References) APIVersion(group, kind string) (string, error) {
 		return "", hook.Errorf(hook.Conversion, "the version of kind %q of group %q is not known: the name is too long",
 			text.Cut(kind, maxKind), text.Cut(group, maxGroup))
 	}
-	d := r.known.Load()
-	key := groupKind{group, kind}
-	if found, ok := d.remembered.Load(key); ok {
-		return found.(string), nil
-	}
-	apiVersion, err := d.apiVersion(group, kind)
-	if err != nil {
-		return "", err
-	}
-	if d.count.Load() < maxRemembered {
-		key = groupKind{strings.Clone(group), strings.Clone(kind)} // the text of a request is not kept
-		if _, there := d.remembered.LoadOrStore(key, apiVersion); !there {
-			d.count.Add(1)
-		}
-	}
-	return apiVersion, nil
-}
-
-func (d *definitions) apiVersion(group, kind string) (string, *hook.Error) {
 	name := flect.Pluralize(strings.ToLower(kind)) + "." + group
-	v, ok := d.versions[name]
+	v, ok := (*r.versions.Load())[name]
 	if !ok {
 		if v, ok = builtin[name]; !ok {
 			return "", hook.Errorf(hook.Conversion, "the version of kind %q of group %q is not known: install the "+

@@ -6,7 +6,6 @@ package convert
 import (
 	"os"
 	"path/filepath"
-	"strconv"
 	"testing"
 
 	"sigs.k8s.io/yaml"
@@ -96,15 +95,12 @@ func TestAPIVersion(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			refs := NewReferences()
 			refs.Set(tc.crds)
-			for range 2 { // the second time it is remembered
-				got, err := refs.APIVersion(tc.group, tc.kind)
-				if err != nil && (hook.KindOf(err) != hook.Conversion || err.Error() != tc.err) || err == nil &&
-					tc.err != "" {
-					t.Fatalf("%s: error %v, want %q of kind Conversion", tc.reason, err, tc.err)
-				}
-				if got != tc.want {
-					t.Fatalf("%s: got %q, want %q", tc.reason, got, tc.want)
-				}
+			got, err := refs.APIVersion(tc.group, tc.kind)
+			if err != nil && (hook.KindOf(err) != hook.Conversion || err.Error() != tc.err) || err == nil && tc.err != "" {
+				t.Fatalf("%s: error %v, want %q of kind Conversion", tc.reason, err, tc.err)
+			}
+			if got != tc.want {
+				t.Fatalf("%s: got %q, want %q", tc.reason, got, tc.want)
 			}
 		})
 	}
@@ -150,27 +146,5 @@ func TestSetReplaces(t *testing.T) {
 	refs.Set(nil)
 	if got, err := refs.APIVersion("acme.io", "Acme"); err == nil {
 		t.Errorf("got %q after the definition was removed, want an error", got)
-	}
-}
-
-// Callers name kinds, so the cache of kinds must be bounded.
-func TestRememberedIsBounded(t *testing.T) {
-	refs := NewReferences()
-	name := func(i int) string { return "acme" + strconv.Itoa(i) }
-	var crds []CRD
-	for i := range 2 * maxRemembered {
-		crds = append(crds,
-			CRD{Name: name(i) + "s.acme.io", Labels: map[string]string{"cluster.x-k8s.io/v1beta2": "v1"}})
-	}
-	refs.Set(crds)
-	for i := range crds {
-		if got, err := refs.APIVersion("acme.io", name(i)); err != nil || got != "acme.io/v1" {
-			t.Fatalf("%s: got %q, %v", name(i), got, err)
-		}
-	}
-	n := 0
-	refs.known.Load().remembered.Range(func(any, any) bool { n++; return true })
-	if n != maxRemembered {
-		t.Errorf("%d kinds are remembered, want %d", n, maxRemembered)
 	}
 }
