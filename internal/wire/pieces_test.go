@@ -16,62 +16,6 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 )
 
-// A large message is written in pieces of 32 KiB, one element of a list never in two of them, and reads as the same
-// message. A message of two pieces is not worth it.
-func TestPieces(t *testing.T) {
-	item := func(size int) *hooksv1alpha1.GeneratePatchesRequestItem {
-		i := &hooksv1alpha1.GeneratePatchesRequestItem{Uid: "u", Object: &hooksv1alpha1.RawExtension{}}
-		for proto.Size(i) < size {
-			i.Object.Raw = append(i.Object.Raw, strings.Repeat("x", max(1, size-proto.Size(i)-4))...)
-		}
-		return i
-	}
-	const head = 4 // the tag of an element, and its size
-	for name, tc := range map[string]struct {
-		items  []int // sizes
-		pieces int
-	}{
-		"small":                    {[]int{1000, 1000}, 1},
-		"many":                     {[]int{30000, 30000, 30000, 2000}, 3},
-		"an element of a piece":    {[]int{pieceSize - head, pieceSize - head, pieceSize - head}, 4},
-		"an element beyond it":     {[]int{pieceSize - head + 1, 1000, pieceSize}, 4},
-		"an element that is large": {[]int{1000, 3 * pooledSize, 1000}, 3},
-		"no list":                  {nil, 1},
-	} {
-		t.Run(name, func(t *testing.T) {
-			want := &hooksv1alpha1.GeneratePatchesRequest{Settings: map[string]string{"a": "b", "c": strings.Repeat("d", 100)}}
-			want.ProtoReflect().SetUnknown([]byte{0xfa, 0x7f, 1, 'u'})
-			for _, size := range tc.items {
-				want.Items = append(want.Items, item(size))
-			}
-			if tc.items == nil {
-				want.Settings["c"] = strings.Repeat("d", 3*pieceSize)
-			}
-			data, err := New().Marshal(want)
-			if err != nil {
-				t.Fatal(err)
-			}
-			defer data.Free()
-			if len(data) != tc.pieces || data.Len() != proto.Size(want) {
-				t.Errorf("%d bytes in %d pieces, want %d in %d", data.Len(), len(data), proto.Size(want), tc.pieces)
-			}
-			got := &hooksv1alpha1.GeneratePatchesRequest{}
-			if err := New().Unmarshal(data, got); err != nil || !proto.Equal(got, want) {
-				t.Errorf("it reads as another message: %v", err)
-			}
-		})
-	}
-}
-
-// A message that cannot be written is an error in whichever piece it is.
-func TestPiecesOfAnInvalidMessage(t *testing.T) {
-	m := &hooksv1alpha1.GeneratePatchesRequest{Settings: map[string]string{"a": strings.Repeat("d", 3*pieceSize)}}
-	m.Items = []*hooksv1alpha1.GeneratePatchesRequestItem{{Uid: "\xff"}}
-	if data, err := New().Marshal(m); err == nil || data != nil {
-		t.Errorf("got %d bytes, %v; want an error", data.Len(), err)
-	}
-}
-
 // A message whose size is known is written as any other, whatever its size, and without going through it again.
 func TestSized(t *testing.T) {
 	for _, size := range []int{0, 100, 5000, 3 * pieceSize} {

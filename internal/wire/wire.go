@@ -72,7 +72,7 @@ func (c Codec) Unmarshal(data mem.BufferSlice, v any) error {
 	return fmt.Errorf("cannot read %T: want a proto.Message", v)
 }
 
-// Marshal writes v, which is a proto.Message or Sized, a large one in pieces.
+// Marshal writes v, which is a proto.Message or Sized.
 func (c Codec) Marshal(v any) (mem.BufferSlice, error) {
 	switch v := v.(type) {
 	case Sized:
