@@ -11,6 +11,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"os"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -153,6 +154,9 @@ func (o *serveOptions) background(
 		background = append(background, in.callers)
 	}
 	memory.SetLimit()
+	if o.sidecar == "" { // which stays small
+		memory.SetPace(os.LookupEnv)
+	}
 	if o.webhooks.port != 0 {
 		webhooks, err := o.webhooks.listen(ctx, hooks, o.cluster.group, in.cluster.own, in.tls, logger)
 		if err != nil {

@@ -1,9 +1,8 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package memory sets how much memory the process uses: how much of it is for calls, and from where on Go's collector
-// works harder. The collector's own pace is Go's: with 400 % in place of 100 % and a limit that follows what is in use,
-// a call took 4 % less CPU time at 4 KB, and no less at 250 KB and 5 MB.
+// Package memory sets how much memory the process uses: how much of it is for calls, from where on Go's collector works
+// harder, at which pace it works until then, and when memory goes back to the system.
 package memory
 
 import (
