@@ -194,7 +194,7 @@ func TestMarkupStaysAsLong(t *testing.T) {
 	g := Guard{Reserve: func(n int64) error { reserved += n; return nil }}
 	var c Converted
 	var err error
-	alloctest.Bound{Base: 1 << 20, PerByte: values}.Check(t, size, func() { c, err = sampleObjects().RequestGuarded(g, req, V1Beta1) })
+	alloctest.Bound{Base: 1 << 20, PerByte: 2 * values}.Check(t, size, func() { c, err = sampleObjects().RequestGuarded(g, req, V1Beta1) })
 	if err != nil {
 		t.Fatal(err)
 	}
