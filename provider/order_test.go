@@ -215,6 +215,53 @@ func TestGroupGoesAfterTheDrain(t *testing.T) {
 	}
 }
 
+// An instance leaves a pool after two answers that lack it, half a minute apart. A list without any is not believed.
+func TestInstancesLeaveAfterTwoAnswers(t *testing.T) {
+	m, _ := newMemoryOfPool(t, false)
+	wants := &clusterv1.MachinePool{}
+	if err := m.server.Get(t.Context(), theRequest.NamespacedName, wants); err != nil {
+		t.Fatal(err)
+	}
+	wants.Spec.Replicas = new(int32(2)) // so that none is removed because there are too many
+	if err := m.server.Update(t.Context(), wants); err != nil {
+		t.Fatal(err)
+	}
+	lists := func(names ...string) {
+		m.answer = func(_, out proto.Message) *gatewayclient.Response {
+			a := out.(*infrahooksv1alpha1.ReconcileMachinePoolResponse)
+			a.Instances, a.InstanceCount = nil, new(int32(len(names)))
+			for _, name := range names {
+				a.Instances = append(a.Instances, &infrahooksv1alpha1.Instance{Name: name, ProviderId: "fake://" + name, Phase: ready})
+			}
+			return nil
+		}
+	}
+	look := func(reason, want string) {
+		t.Helper()
+		m.must(2 * missingFor)
+		got := append(slices.Clone(m.stored().(*infrav1.HookgateMachinePool).Spec.ProviderIDList), "|")
+		list := m.instances()
+		slices.SortFunc(list, func(a, b infrav1.HookgateMachine) int { return strings.Compare(a.Spec.ProviderID, b.Spec.ProviderID) })
+		for i := range list {
+			if got = append(got, list[i].Annotations[infrav1.InstanceAnnotation]); instanceGone(&list[i]) {
+				got = append(got, "is gone")
+			}
+		}
+		if text := strings.Join(got, " "); text != want {
+			t.Errorf("%s: the pool has %s, want %s", reason, text, want)
+		}
+	}
+	lists()
+	for range 3 {
+		look("an answer without any", "fake://i | i")
+	}
+	lists("j")
+	look("one answer", "fake://i fake://j | i j")
+	look("two answers", "fake://j | i is gone j")
+	look("it is removed", "fake://j | i is gone j")
+	look("it is released", "fake://j | j")
+}
+
 // A machine that has been recorded is asked for by its provider ID and without bootstrap data, also if the cache lacks the
 // record, and keeps that ID.
 func TestRecordedMachineIsNotMadeAgain(t *testing.T) {

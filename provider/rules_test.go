@@ -23,6 +23,7 @@ import (
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	infrahooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	gatewayclient "github.com/hookgate/hookgate/internal/client"
@@ -395,4 +396,55 @@ func TestUnchangedIsNotWritten(t *testing.T) {
 			t.Errorf("it has written %v", m.writes)
 		}
 	})
+}
+
+// A class is kept before its extension is asked, and what the extension has announced stays when it does not answer.
+func TestClassIsKeptAndStaysKnown(t *testing.T) {
+	m := newMemory(t, subjects[0])
+	c := &classes{base: m.base, pace: newPacer(m.base.now)}
+	stored := func() *infrav1.InfrastructureClass {
+		class := &infrav1.InfrastructureClass{}
+		if err := m.server.Get(t.Context(), client.ObjectKey{Name: "x"}, class); err != nil {
+			t.Fatal(err)
+		}
+		return class
+	}
+	look := func() {
+		t.Helper()
+		m.now = m.now.Add(time.Hour)
+		if _, err := c.Reconcile(t.Context(), requestOf(stored())); err != nil {
+			t.Fatal(err)
+		}
+	}
+	class := stored()
+	class.Finalizers = nil
+	if err := m.server.Update(t.Context(), class); err != nil {
+		t.Fatal(err)
+	}
+	m.answer = func(_, out proto.Message) *gatewayclient.Response {
+		if !hasFinalizer(stored(), infrav1.ClassFinalizer) {
+			t.Error("the extension is asked before the class is kept")
+		}
+		a := out.(*infrahooksv1alpha1.DiscoverInfrastructureResponse)
+		a.Status, a.ProviderIdPrefix = succeeded, "new://"
+		for _, name := range []string{"ReconcileCluster", "DeleteCluster", "ReconcileMachine", "DeleteMachine"} {
+			a.Handlers = append(a.Handlers, &hooksv1alpha1.ExtensionHandler{Name: name, RequestHook: &hooksv1alpha1.GroupVersionHook{
+				ApiVersion: "infrastructure.hookgate.dev/v1alpha1", Hook: name,
+			}})
+		}
+		return nil
+	}
+	look()
+	known := stored().Status
+	if known.ProviderIDPrefix != "new://" || known.Handlers.DeleteMachine != "deletemachine" || !saysReady(stored()) {
+		t.Errorf("what was announced is not recorded: %+v", known)
+	}
+	m.answer = func(_, out proto.Message) *gatewayclient.Response { return unbelievable["lost"](out) }
+	look()
+	class = stored()
+	if class.Status.Handlers != known.Handlers || class.Status.ProviderIDPrefix != "new://" || !saysReady(class) ||
+		!meta.IsStatusConditionPresentAndEqual(class.Status.Conditions, infrav1.SyncedCondition, metav1.ConditionFalse) {
+		t.Errorf("an extension that does not answer changes more than Synced: %+v", class.Status)
+	}
+	m.wantAsked("twice", "DiscoverInfrastructure", "DiscoverInfrastructure")
 }
