@@ -21,9 +21,9 @@ const (
 // SetPace makes collections fewer while little memory is in use, and more frequent while much is. An operator who sets
 // GOGC decides instead.
 //
-// At Go's own pace, a call of 4 KB takes 4 % more CPU time over REST and 14 % more to an extension over gRPC, and callers
-// who send objects of 19 MiB fill 504 MiB of a container with 512 MiB, where it is 399 MiB. GOGC=50, which would hold
-// that, takes 17 and 21 % more.
+// At Go's own pace, a call of 4 KB takes 4 % more CPU time over REST and 14 % more to an extension over gRPC, and
+// callers who send objects of 19 MiB fill 504 MiB of a container with 512 MiB, where it is 399 MiB. With GOGC=50, which
+// would hold that, a call takes 17 and 21 % more.
 func SetPace(lookupEnv func(string) (string, bool)) {
 	if _, ok := lookupEnv("GOGC"); !ok {
 		setPercent()
