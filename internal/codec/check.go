@@ -57,7 +57,7 @@ func (k *checker) message(t *table, from message) error {
 func (k *checker) field(f *field, from message) error {
 	switch f.shape {
 	case shapeEnum:
-		if n := *pointer[int32](from, f.offset); n < 0 || int(n) >= len(f.enum) {
+		if n := from.enum(f); n < 0 || int(n) >= len(f.enum) {
 			return unknownEnum(f, n)
 		}
 	case shapeRaw, shapeJSON:
@@ -65,13 +65,13 @@ func (k *checker) field(f *field, from message) error {
 			return at(f.name, err)
 		}
 	case shapeMessage:
-		if m := *pointer[message](from, f.offset); !m.isNil() {
+		if m := from.child(f); !m.isNil() {
 			if err := k.message(f.message, m); err != nil {
 				return in(err, f.name)
 			}
 		}
 	case shapeList:
-		for i, m := range *pointer[[]message](from, f.offset) {
+		for i, m := range from.children(f) {
 			if m.isNil() {
 				return wrong(f.name+element(i), -1, "is nil")
 			}

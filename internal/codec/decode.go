@@ -5,7 +5,6 @@ package codec
 
 import (
 	"bytes"
-	"slices"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/internal/jsonscan"
@@ -177,25 +176,25 @@ func (d *decoder) field(t *table, f *field, to message, i, depth int) (int, erro
 		return end, err
 	case shapeString:
 		s, end, err := d.stringAt(f.name, i)
-		*pointer[string](to, f.offset) = s
+		*pointer[string](to, f.index) = s
 		return end, err
 	case shapeEnum:
 		return d.enumField(f, to, i)
 	case shapeInt32:
 		n, end, err := d.int32At(f.name, i)
-		*pointer[int32](to, f.offset) = n
+		*pointer[int32](to, f.index) = n
 		return end, err
 	case shapeOptionalInt:
 		n, end, err := d.int32At(f.name, i)
-		*pointer[*int32](to, f.offset) = &n
+		*pointer[*int32](to, f.index) = &n
 		return end, err
 	case shapeBool:
 		v, end, err := d.boolAt(f.name, i)
-		*pointer[bool](to, f.offset) = v
+		*pointer[bool](to, f.index) = v
 		return end, err
 	case shapeOptionalBool:
 		v, end, err := d.boolAt(f.name, i)
-		*pointer[*bool](to, f.offset) = &v
+		*pointer[*bool](to, f.index) = &v
 		return end, err
 	case shapeBytes:
 		return d.bytesField(f, to, i)
@@ -227,11 +226,11 @@ func (d *decoder) rawField(f *field, to message, i, depth int) (int, error) {
 	if f.shape == shapeRaw {
 		raw := d.slabs.raw()
 		raw.Raw = d.Text[i:end:end]
-		*pointer[*hooksv1alpha1.RawExtension](to, f.offset) = raw
+		*pointer[*hooksv1alpha1.RawExtension](to, f.index) = raw
 	} else {
 		raw := d.slabs.json()
 		raw.Raw = d.Text[i:end:end]
-		*pointer[*hooksv1alpha1.JSON](to, f.offset) = raw
+		*pointer[*hooksv1alpha1.JSON](to, f.index) = raw
 	}
 	return end, nil
 }
@@ -242,7 +241,7 @@ func (d *decoder) messageField(f *field, to message, i, depth int) (int, error) 
 		return i, err
 	}
 	m := d.slabs.message(f.message)
-	*pointer[message](to, f.offset) = m
+	to.setChild(f, m)
 	return d.objectField(f, m, i, depth)
 }
 
@@ -260,13 +259,9 @@ func (d *decoder) objectField(f *field, m message, i, depth int) (int, error) {
 
 // list reads an array of objects.
 func (d *decoder) list(f *field, to message, i, depth int) (int, error) {
-	messages := pointer[[]message](to, f.offset)
 	return d.elements(f, i, f.message.cost, func(i int) (int, error) {
 		m := d.slabs.message(f.message)
-		if n := len(*messages); n == cap(*messages) {
-			*messages = slices.Grow(*messages, max(n, 4))
-		}
-		*messages = append(*messages, m)
+		to.appendChild(f, m)
 		return d.object(f.message, m, i, depth+1)
 	})
 }
@@ -298,7 +293,7 @@ func (d *decoder) stringList(f *field, to message, i int) (int, error) {
 	if d.Text[i] != '[' {
 		return i, d.mismatch(f.name, i, "an array")
 	}
-	texts := pointer[[]string](to, f.offset)
+	texts := pointer[[]string](to, f.index)
 	for n := 0; ; n++ {
 		next, more, err := d.Next(i, n == 0, ']')
 		if err != nil || !more {
@@ -324,7 +319,7 @@ func (d *decoder) mapField(f *field, to message, i int) (int, error) {
 		return i, err
 	}
 	entries := map[string]string{}
-	*pointer[map[string]string](to, f.offset) = entries
+	*pointer[map[string]string](to, f.index) = entries
 	for first := true; ; first = false {
 		start, more, err := d.Next(i, first, '}')
 		if err != nil || !more {

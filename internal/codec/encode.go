@@ -146,25 +146,27 @@ func absent(f *field, from message) bool {
 	case shapeRaw, shapeJSON:
 		return isNull(rawOf(f, from)) // as a null is read
 	case shapeString:
-		return *pointer[string](from, f.offset) == ""
-	case shapeEnum, shapeInt32:
-		return *pointer[int32](from, f.offset) == 0
+		return *pointer[string](from, f.index) == ""
+	case shapeEnum:
+		return from.enum(f) == 0
+	case shapeInt32:
+		return *pointer[int32](from, f.index) == 0
 	case shapeOptionalInt:
-		return *pointer[*int32](from, f.offset) == nil
+		return *pointer[*int32](from, f.index) == nil
 	case shapeBool:
-		return !*pointer[bool](from, f.offset)
+		return !*pointer[bool](from, f.index)
 	case shapeOptionalBool:
-		return *pointer[*bool](from, f.offset) == nil
+		return *pointer[*bool](from, f.index) == nil
 	case shapeBytes:
-		return len(*pointer[[]byte](from, f.offset)) == 0
+		return len(*pointer[[]byte](from, f.index)) == 0
 	case shapeStringList:
-		return len(*pointer[[]string](from, f.offset)) == 0
+		return len(*pointer[[]string](from, f.index)) == 0
 	case shapeStringMap:
-		return len(*pointer[map[string]string](from, f.offset)) == 0
+		return len(*pointer[map[string]string](from, f.index)) == 0
 	case shapeMessage:
-		return pointer[message](from, f.offset).isNil()
+		return from.child(f).isNil()
 	case shapeList:
-		return len(*pointer[[]message](from, f.offset)) == 0
+		return from.length(f) == 0
 	default: // kind and apiVersion are always written
 		return false
 	}
@@ -176,31 +178,31 @@ func (e *encoder) value(f *field, from message, unknown map[string]*hooksv1alpha
 	case shapeTypeMeta:
 		e.buf = append(append(append(e.buf, '"'), f.text...), '"')
 	case shapeString:
-		return e.text(*pointer[string](from, f.offset))
+		return e.text(*pointer[string](from, f.index))
 	case shapeEnum:
-		n := *pointer[int32](from, f.offset)
+		n := from.enum(f)
 		if n < 0 || int(n) >= len(f.enum) {
 			return unknownEnum(f, n)
 		}
 		e.buf = append(append(append(e.buf, '"'), f.enum[n]...), '"')
 	case shapeInt32:
-		e.buf = strconv.AppendInt(e.buf, int64(*pointer[int32](from, f.offset)), 10)
+		e.buf = strconv.AppendInt(e.buf, int64(*pointer[int32](from, f.index)), 10)
 	case shapeOptionalInt:
-		e.buf = strconv.AppendInt(e.buf, int64(**pointer[*int32](from, f.offset)), 10)
+		e.buf = strconv.AppendInt(e.buf, int64(**pointer[*int32](from, f.index)), 10)
 	case shapeBool:
-		e.buf = strconv.AppendBool(e.buf, *pointer[bool](from, f.offset))
+		e.buf = strconv.AppendBool(e.buf, *pointer[bool](from, f.index))
 	case shapeOptionalBool:
-		e.buf = strconv.AppendBool(e.buf, **pointer[*bool](from, f.offset))
+		e.buf = strconv.AppendBool(e.buf, **pointer[*bool](from, f.index))
 	case shapeBytes:
-		return e.base64(*pointer[[]byte](from, f.offset))
+		return e.base64(*pointer[[]byte](from, f.index))
 	case shapeStringList:
-		return e.stringList(*pointer[[]string](from, f.offset))
+		return e.stringList(*pointer[[]string](from, f.index))
 	case shapeStringMap:
-		return e.stringMap(*pointer[map[string]string](from, f.offset))
+		return e.stringMap(*pointer[map[string]string](from, f.index))
 	case shapeRaw, shapeJSON:
 		e.raw(rawOf(f, from))
 	case shapeMessage:
-		m := *pointer[message](from, f.offset)
+		m := from.child(f)
 		if m.isNil() {
 			m = newMessage(f.message)
 		}
@@ -208,12 +210,11 @@ func (e *encoder) value(f *field, from message, unknown map[string]*hooksv1alpha
 			return in(err, f.name)
 		}
 	case shapeList:
-		list := *pointer[[]message](from, f.offset)
-		if _, null := unknown[f.name]; null && len(list) == 0 {
+		if _, null := unknown[f.name]; null && from.length(f) == 0 {
 			e.buf = append(e.buf, "null"...) // the method unknown checks that it is null
 			return nil
 		}
-		return e.list(f, list)
+		return e.list(f, from)
 	}
 	return nil
 }
@@ -221,9 +222,9 @@ func (e *encoder) value(f *field, from message, unknown map[string]*hooksv1alpha
 // rawOf returns the text of a field of shape raw or JSON.
 func rawOf(f *field, from message) []byte {
 	if f.shape == shapeRaw {
-		return (*pointer[*hooksv1alpha1.RawExtension](from, f.offset)).GetRaw()
+		return (*pointer[*hooksv1alpha1.RawExtension](from, f.index)).GetRaw()
 	}
-	return (*pointer[*hooksv1alpha1.JSON](from, f.offset)).GetRaw()
+	return (*pointer[*hooksv1alpha1.JSON](from, f.index)).GetRaw()
 }
 
 // isNull reports whether the text of a raw field is empty or null.
@@ -231,9 +232,9 @@ func isNull(raw []byte) bool {
 	return len(raw) == 0 || (raw[0] == 'n' || raw[0] <= ' ') && string(bytes.Trim(raw, " \t\r\n")) == "null"
 }
 
-func (e *encoder) list(f *field, list []message) error {
+func (e *encoder) list(f *field, from message) error {
 	e.buf = append(e.buf, '[')
-	for i, m := range list {
+	for i, m := range from.children(f) {
 		if i > 0 {
 			e.buf = append(e.buf, ',')
 		}

@@ -4,42 +4,65 @@
 package codec
 
 import (
-	"fmt"
+	"iter"
 	"reflect"
-	"unsafe"
 
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 )
 
-// message points to the generated struct of a message. Fields are reached by their offsets, as in the generated code's
-// own runtime: with package reflect, a quarter of a Decode and a third of an Encode would be spent on that.
-//
-// This file has all that is unsafe about it. What keeps it safe is that each offset comes from the reflect.Type of the
-// struct, together with a shape that goShape derives from the type of the field; a shape stands for one type.
-type message struct{ p unsafe.Pointer }
+// message is the generated struct of a message, or nil. Its fields are reached with package reflect.
+type message struct{ v reflect.Value }
 
 // newMessage returns a new, empty message.
-func newMessage(t *table) message { return message{reflect.New(t.goType).UnsafePointer()} }
+func newMessage(t *table) message { return message{reflect.New(t.goType).Elem()} }
 
-// messageOf returns the struct that v, a pointer that is not nil, points to.
-func messageOf(v reflect.Value) message { return message{v.UnsafePointer()} }
+// messageOf returns the struct that v, a pointer, points to.
+func messageOf(v reflect.Value) message { return message{v.Elem()} }
 
-func (m message) isNil() bool { return m.p == nil }
+func (m message) isNil() bool { return !m.v.IsValid() }
 
-// pointer returns the address of the field at offset, whose type is T, or has the memory layout of T: int32 for enums,
-// message for pointers to messages, and []message for slices of these.
-func pointer[T any](m message, offset uintptr) *T {
-	return (*T)(unsafe.Add(m.p, offset))
+// pointer returns the address of a field, whose shape says that its type is T.
+func pointer[T any](m message, index int) *T {
+	p, _ := reflect.TypeAssert[*T](m.v.Field(index).Addr())
+	return p
 }
 
-// elementOf returns an element of a slice of the table's structs.
-func elementOf(t *table, slice reflect.Value, i int) message {
-	if i < 0 || i >= slice.Len() {
-		panic(fmt.Sprintf("codec: element %d of %d", i, slice.Len()))
+// enum returns the number in a field of shapeEnum.
+func (m message) enum(f *field) int32 { return int32(m.v.Field(f.index).Int()) }
+
+func (m message) setEnum(f *field, n int) { m.v.Field(f.index).SetInt(int64(n)) }
+
+// child returns the message in a field of shapeMessage, or nil.
+func (m message) child(f *field) message { return message{m.v.Field(f.index).Elem()} }
+
+func (m message) setChild(f *field, child message) { m.v.Field(f.index).Set(child.v.Addr()) }
+
+// children returns the messages in a field of shapeList.
+func (m message) children(f *field) iter.Seq2[int, message] {
+	return func(yield func(int, message) bool) {
+		list := m.v.Field(f.index)
+		for i := range list.Len() {
+			if !yield(i, message{list.Index(i).Elem()}) {
+				return
+			}
+		}
 	}
-	return message{unsafe.Add(slice.UnsafePointer(), uintptr(i)*t.goType.Size())}
+}
+
+// length returns the number of messages in a field of shapeList.
+func (m message) length(f *field) int { return m.v.Field(f.index).Len() }
+
+// appendChild adds a message to a field of shapeList.
+func (m message) appendChild(f *field, child message) {
+	list := m.v.Field(f.index)
+	n := list.Len()
+	if n == list.Cap() {
+		list.Grow(max(n, 4))
+	}
+	list.SetLen(n + 1)
+	list.Index(n).Set(child.v.Addr())
 }
 
 // goShape returns the shape of a field with that Go type. ok is false if there is none.

@@ -198,16 +198,15 @@ func fill(tab *table, m message) {
 		f := &tab.fields[i]
 		switch f.shape {
 		case shapeMessage:
-			inner := pointer[message](m, f.offset)
-			if f.always && inner.isNil() {
-				*inner = newMessage(f.message)
+			if f.always && m.child(f).isNil() {
+				m.setChild(f, newMessage(f.message))
 			}
-			if !inner.isNil() {
-				fill(f.message, *inner)
+			if inner := m.child(f); !inner.isNil() {
+				fill(f.message, inner)
 			}
 		case shapeList:
-			for _, element := range *pointer[[]message](m, f.offset) {
-				fill(f.message, element)
+			for _, inner := range m.children(f) {
+				fill(f.message, inner)
 			}
 		}
 	}

@@ -197,12 +197,12 @@ func haveUnknown(tab *table, m message, missing map[string]bool) {
 		f := &tab.fields[i]
 		switch f.shape {
 		case shapeMessage:
-			if inner := *pointer[message](m, f.offset); !inner.isNil() {
+			if inner := m.child(f); !inner.isNil() {
 				haveUnknown(f.message, inner, missing)
 			}
 		case shapeList:
-			for _, element := range *pointer[[]message](m, f.offset) {
-				haveUnknown(f.message, element, missing)
+			for _, inner := range m.children(f) {
+				haveUnknown(f.message, inner, missing)
 			}
 		}
 	}

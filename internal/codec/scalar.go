@@ -20,7 +20,7 @@ func (d *decoder) enumField(f *field, to message, i int) (int, error) {
 	}
 	for n, text := range f.enum {
 		if s == text {
-			*pointer[int32](to, f.offset) = int32(n)
+			to.setEnum(f, n)
 			return end, nil
 		}
 	}
@@ -44,7 +44,7 @@ func (d *decoder) bytesField(f *field, to message, i int) (int, error) {
 	if bad != nil {
 		return i, wrong(f.name, i, "is not base64")
 	}
-	*pointer[[]byte](to, f.offset) = data[:n]
+	*pointer[[]byte](to, f.index) = data[:n]
 	return end, nil
 }
 

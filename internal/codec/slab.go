@@ -39,7 +39,7 @@ func (s *slabs) message(t *table) message {
 		m.values, m.used = reflect.MakeSlice(t.sliceType, m.size, m.size), 0
 	}
 	m.used++
-	return elementOf(t, m.values, m.used-1)
+	return message{m.values.Index(m.used - 1)}
 }
 
 func (s *slabs) raw() *hooksv1alpha1.RawExtension {

@@ -42,8 +42,8 @@ type field struct {
 	name   string
 	prefix string // written before the value: `"name":`
 	shape  shape
-	always bool    // written even when empty
-	offset uintptr // of the field in the Go struct; the shape tells its type
+	always bool // written even when empty
+	index  int  // of the field in the Go struct; the shape tells its type
 
 	tag       uint32 // on the wire, if it is of wire type LEN
 	outlined  bool   // its elements are left out of outlines
@@ -62,7 +62,7 @@ type table struct {
 	id      int          // from 0, less than *tables
 	tables  *int         // number of tables
 	fields  []field      // in the order in which they are written, at most 32
-	unknown uintptr      // offset of unknown_members in the Go struct
+	unknown int          // index of unknown_members in the Go struct
 	// unknownTag is the tag of an entry of unknown_members on the wire.
 	unknownTag uint32
 
@@ -145,7 +145,7 @@ func (b *builder) table(md protoreflect.MessageDescriptor, goType reflect.Type) 
 		case !ok:
 			panic(fmt.Sprintf("codec: %s has no field in %s", fd.FullName(), goType))
 		case fd.Name() == "unknown_members":
-			t.unknown, hasUnknown = f.Offset, f.Type == reflect.TypeFor[map[string]*hooksv1alpha1.JSON]()
+			t.unknown, hasUnknown = f.Index[0], f.Type == reflect.TypeFor[map[string]*hooksv1alpha1.JSON]()
 			t.unknownTag = tagOf(fd.Number())
 		case !catalog.InJSON(fd):
 		default:
@@ -159,7 +159,7 @@ func (b *builder) table(md protoreflect.MessageDescriptor, goType reflect.Type) 
 }
 
 func (b *builder) field(fd protoreflect.FieldDescriptor, sf reflect.StructField) field {
-	f := field{name: fd.JSONName(), offset: sf.Offset, always: AlwaysWritten(fd), tag: tagOf(fd.Number())}
+	f := field{name: fd.JSONName(), index: sf.Index[0], always: AlwaysWritten(fd), tag: tagOf(fd.Number())}
 	f.namespace = fd.ContainingMessage().Name() == holderReference && fd.Name() == "namespace"
 	f.prefix = string(append(jsonscan.AppendString(nil, f.name), ':'))
 	var ok bool
