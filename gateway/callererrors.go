@@ -19,7 +19,8 @@ const (
 	maxCallerErrors = 4096
 )
 
-// callerErrors decides at which level a failed call is logged. Its zero value has seen none. It is safe for concurrent use.
+// callerErrors decides at which level a failed call is logged. Its zero value has seen none. It is safe for concurrent
+// use.
 type callerErrors struct {
 	mu     sync.Mutex
 	logged map[callerError]time.Time

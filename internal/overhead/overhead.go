@@ -88,9 +88,9 @@ func (m *Meter) settle() {
 	}
 }
 
-// Receive notes that n bytes were received. If they exceed what calls need, it takes tokens for them, and waits until the
-// bucket has them, until the bytes do not exceed it any more, or until done is closed. It reports false if none of these
-// has come in time: limits.OverheadWait.
+// Receive notes that n bytes were received. If they exceed what calls need, it takes tokens for them, and waits until
+// the bucket has them, until the bytes do not exceed it any more, or until done is closed. It reports false if none of
+// these has come in time: limits.OverheadWait.
 func (m *Meter) Receive(n int, bucket *Bucket, done <-chan struct{}) bool {
 	if n <= 0 || !m.Framed() || m.bytes.Add(int64(n)) <= limits.OverheadBytes || !m.exceeds() {
 		return true

@@ -21,9 +21,9 @@ import (
 	"github.com/hookgate/hookgate/internal/limits"
 )
 
-// bounds limits the requests that reach a handler. Whatever a peer can do slowly, which is sending a body and reading an
-// answer, takes none of the places in which requests are answered, and only a share of the memory for bodies: everyone
-// who reaches the port can do it. It is safe for concurrent use.
+// bounds limits the requests that reach a handler. Whatever a peer can do slowly, which is sending a body and reading
+// an answer, takes none of the places in which requests are answered, and only a share of the memory for bodies:
+// everyone who reaches the port can do it. It is safe for concurrent use.
 type bounds struct {
 	limit    int64               // of the bytes of a body or an answer
 	values   int64               // of the JSON values of a body
