@@ -334,3 +334,65 @@ func TestProviderIDOfAnotherMachine(t *testing.T) {
 		t.Errorf("the other one is gone: Synced is %s", m.condition(infrav1.SyncedCondition))
 	}
 }
+
+// What a machine waits for, and why the extension is not called about it.
+func TestMachineWaits(t *testing.T) {
+	class := func(change func(*infrav1.InfrastructureClass)) (client.Object, func(client.Object)) {
+		return &infrav1.InfrastructureClass{}, func(o client.Object) { change(o.(*infrav1.InfrastructureClass)) }
+	}
+	cluster := func(change func(*clusterv1.Cluster)) (client.Object, func(client.Object)) {
+		return &clusterv1.Cluster{}, func(o client.Object) { change(o.(*clusterv1.Cluster)) }
+	}
+	machine := func(change func(*clusterv1.Machine)) (client.Object, func(client.Object)) {
+		return &clusterv1.Machine{}, func(o client.Object) { change(o.(*clusterv1.Machine)) }
+	}
+	type row struct {
+		o      client.Object
+		change func(client.Object)
+	}
+	of := func(o client.Object, change func(client.Object)) row { return row{o, change} }
+	for reason, c := range map[string]row{
+		infrav1.WaitingForBootstrapDataReason: of(machine(func(m *clusterv1.Machine) { m.Spec.Bootstrap.DataSecretName = nil })),
+		infrav1.WaitingForClusterInfrastructureReason: of(cluster(func(c *clusterv1.Cluster) {
+			c.Status.Initialization.InfrastructureProvisioned = nil
+		})),
+		infrav1.ClassNotFoundReason: of(cluster(func(c *clusterv1.Cluster) { c.Spec.InfrastructureRef.Kind = "OtherCluster" })),
+		infrav1.PausedReason:        of(cluster(func(c *clusterv1.Cluster) { c.Spec.Paused = new(true) })),
+		infrav1.NamespaceNotAllowedReason: of(class(func(c *infrav1.InfrastructureClass) {
+			c.Spec.AllowedNamespaces = &infrav1.AllowedNamespaces{Names: []string{"other"}}
+		})),
+		infrav1.CredentialsNotFoundReason: of(class(func(c *infrav1.InfrastructureClass) { c.Spec.CredentialsRef.Name = "missing" })),
+		infrav1.MissingHandlerReason:      of(class(func(c *infrav1.InfrastructureClass) { c.Status.Handlers.ReconcileMachine = "" })),
+		infrav1.ClassNotReadyReason: of(class(func(c *infrav1.InfrastructureClass) {
+			set(c, infrav1.ReadyCondition, metav1.ConditionFalse, infrav1.ClassNotReadyReason, "")
+		})),
+	} {
+		m := newMemory(t, subjects[1])
+		key := theRequest.NamespacedName
+		if _, ok := c.o.(*infrav1.InfrastructureClass); ok {
+			key.Namespace = ""
+		}
+		if err := m.server.Get(t.Context(), key, c.o); err != nil {
+			t.Fatal(err)
+		}
+		c.change(c.o)
+		status := c.o.DeepCopyObject().(client.Object)
+		if err := m.server.Update(t.Context(), c.o); err != nil {
+			t.Fatal(err)
+		}
+		if status.SetResourceVersion(c.o.GetResourceVersion()); key.Namespace == "" {
+			if err := m.server.Status().Update(t.Context(), status); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m.must(0)
+		m.wantAsked(reason)
+		kind := infrav1.ReadyCondition
+		if reason == infrav1.PausedReason {
+			kind = infrav1.PausedCondition
+		}
+		if got := m.condition(kind); !strings.Contains(got, " "+reason+": ") {
+			t.Errorf("%s is %s, want %s", kind, got, reason)
+		}
+	}
+}
