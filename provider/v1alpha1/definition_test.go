@@ -35,7 +35,7 @@ var kinds = map[string]bool{
 // definitions returns the CustomResourceDefinitions by kind.
 func definitions(t testing.TB) map[string]*apiextensionsv1.CustomResourceDefinition {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join("..", "..", "..", "deploy", "crd", "infrastructure", "*_*.yaml"))
+	files, err := filepath.Glob(filepath.Join("..", "..", "deploy", "crd", "infrastructure", "*_*.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
