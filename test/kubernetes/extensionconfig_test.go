@@ -335,6 +335,9 @@ func TestTwoConfigsWithOneURL(t *testing.T) {
 	})
 }
 
+// neverDiscovered is the end of the message about an extension whose handlers were never known in a cluster.
+const neverDiscovered = "; it was never discovered, so that calls to all handlers of a hook are answered without it"
+
 func TestMaximumOfHandlers(t *testing.T) {
 	r := start(t, nil)
 	var names []string
@@ -350,7 +353,7 @@ func TestMaximumOfHandlers(t *testing.T) {
 	more := newExtension(t, append(names, "one-more")...)
 	create(t, r.client, newConfig(t, "handlers-513", more))
 	awaitMessage(t, r.client, "handlers-513", metav1.ConditionFalse,
-		"discover handlers: answer: has 513 handlers, which is more than 512: split them over several extensions")
+		"discover handlers: answer: has 513 handlers, which is more than 512: split them over several extensions"+neverDiscovered)
 }
 
 func TestPaused(t *testing.T) {

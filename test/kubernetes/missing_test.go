@@ -90,7 +90,7 @@ func TestServiceThatDoesNotExist(t *testing.T) {
 	config.Spec.ClientConfig.Service = runtimev1.ServiceReference{Namespace: "default", Name: "nowhere"}
 	create(t, r.client, config)
 	got := awaitCondition(t, r.client, "no-service", discoveredCondition, metav1.ConditionFalse, "")
-	want := "discover handlers: host name not found: create the Service, or name another in spec.clientConfig.service"
+	want := "discover handlers: host name not found: create the Service, or name another in spec.clientConfig.service" + neverDiscovered
 	if c := meta.FindStatusCondition(got.Status.Conditions, discoveredCondition); c.Message != want {
 		t.Errorf("the condition says %q, want %q", c.Message, want)
 	}

@@ -421,7 +421,7 @@ func (s *webhookServer) testPolicies(t *testing.T) {
 			}
 		})
 	}
-	o := object(t, policyManifest("taken", "timeoutSeconds: 3, matchConditions: [{name: a, expression: 'request.a == 1'}]"))
+	o := object(t, policyManifest("taken", "timeoutSeconds: 3, matchConditions: [{name: a, expression: 'request.settings.size() > 1'}]"))
 	create(t, s, o)
 	if err := unstructured.SetNestedField(o.Object, int64(4), "spec", "timeoutSeconds"); err != nil {
 		t.Fatal(err)
