@@ -70,39 +70,39 @@ func (f *REST) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	f.linger.Prepare(rw, r)
 	defer func() {
 		if p := recover(); p != nil {
-			f.writeError(w, h, in, recovered(p))
+			f.writeError(w, in, recovered(p))
 		}
 		in.end()
 		f.linger.Discard(rw, r, in.stream)
 	}()
 	if routeErr != nil {
-		h = nil // at most a near miss
+		in.hook = nil // it was at most a near miss, under whose name the call is counted
 	}
-	if err := in.admit(f.gate, restCredentials(r), h); err != nil {
-		f.writeError(w, h, in, err)
+	if err := in.admit(f.gate, restCredentials(r), in.hook); err != nil {
+		f.writeError(w, in, err)
 		return
 	}
 	if routeErr != nil {
-		f.writeError(w, nil, in, routeErr)
+		f.writeError(w, in, routeErr)
 		return
 	}
 	if r.Method != http.MethodPost {
 		w.Header().Set("Allow", http.MethodPost)
 		in.fail(hook.Errorf(hook.InvalidRequest, "method %s is not allowed: hooks are called with POST", r.Method))
-		f.writeStatus(w, h, http.StatusMethodNotAllowed, in)
+		f.writeStatus(w, in, http.StatusMethodNotAllowed)
 		return
 	}
 	if err := checkOrigin(r); err != nil {
-		f.writeError(w, h, in, err)
+		f.writeError(w, in, err)
 		return
 	}
-	if err := f.serve(ctx, w, r, h, in); err != nil {
-		f.writeError(w, h, in, err)
+	if err := f.serve(ctx, w, r, in); err != nil {
+		f.writeError(w, in, err)
 	}
 }
 
 // serve reads the request and lets the mux answer it. An error means that nothing has been written.
-func (f *REST) serve(ctx context.Context, w http.ResponseWriter, r *http.Request, h *catalog.Hook, in *call) error {
+func (f *REST) serve(ctx context.Context, w http.ResponseWriter, r *http.Request, in *call) error {
 	ctx, cancel, err := withCallerTimeout(ctx, r)
 	if err != nil {
 		return err
@@ -126,7 +126,7 @@ func (f *REST) serve(ctx context.Context, w http.ResponseWriter, r *http.Request
 	in.via = via.Of(r.Header.Values(via.Header))
 	r = r.WithContext(ctx)
 	r.Body = http.NoBody // it was read
-	f.mux.serve(w, r, h)
+	f.mux.serve(w, r, in.hook)
 	return nil
 }
 

@@ -12,7 +12,6 @@ import (
 
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 
-	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/internal/via"
 )
 
@@ -23,8 +22,7 @@ const ErrorKindHeader = via.ErrorKindHeader
 func (f *REST) muxError(
 	ctx context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, _ *http.Request, err error,
 ) {
-	in := callFrom(ctx)
-	f.writeError(w, in.hook, in, err)
+	f.writeError(w, callFrom(ctx), err)
 }
 
 // routingError writes that the mux has no service for the path, which the front has checked: the path has escapes.
@@ -32,21 +30,21 @@ func (f *REST) routingError(
 	ctx context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, _ int,
 ) {
 	in := callFrom(ctx)
-	f.writeError(w, in.hook, in, noHookAt(r.URL.Path, in.hook))
+	f.writeError(w, in, noHookAt(r.URL.Path, in.hook))
 }
 
-func (f *REST) writeError(w http.ResponseWriter, h *catalog.Hook, in *call, err error) {
+func (f *REST) writeError(w http.ResponseWriter, in *call, err error) {
 	in.fail(err)
-	f.writeStatus(w, h, in.err.HTTPStatus(), in)
+	f.writeStatus(w, in, in.err.HTTPStatus())
 }
 
 // writeStatus writes the call's error as a response of the hook: apiVersion, kind, status Failure and message. If the
 // hook is unknown, kind is omitted.
-func (f *REST) writeStatus(w http.ResponseWriter, h *catalog.Hook, code int, in *call) {
+func (f *REST) writeStatus(w http.ResponseWriter, in *call, code int) {
 	var body []byte
 	var err error
-	if h != nil {
-		body, err = f.codec.Append(nil, newFailure(h, in.err.Error()))
+	if in.hook != nil {
+		body, err = f.codec.Append(nil, newFailure(in.hook, in.err.Error()))
 	} else {
 		body, err = json.Marshal(struct {
 			APIVersion string `json:"apiVersion"`

@@ -28,7 +28,7 @@ func TestRetryAfter(t *testing.T) {
 			e := hook.Errorf(hook.Overloaded, "the memory is used up").WithRetryAfter(after)
 			ctx, in := f.observer.begin(t.Context(), "REST", "", nil, metadataCarrier{}, "")
 			w := httptest.NewRecorder()
-			front.writeError(w, nil, in, e.WithHandler("v.acme"))
+			front.writeError(w, in, e.WithHandler("v.acme"))
 			if ctx.Err() != nil || w.Code != 503 || w.Header().Get("Retry-After") != want {
 				t.Errorf("REST: got %d, Retry-After %q, want %q", w.Code, w.Header().Get("Retry-After"), want)
 			}
