@@ -5,6 +5,7 @@ package cloud
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -82,8 +83,8 @@ func newProvider(w *world) *provider {
 		Client:              fake.NewClientBuilder().Build(),
 		SecretCachingClient: fake.NewClientBuilder().WithObjects(authority).Build(),
 		ClusterCache:        &connection{config: access, client: remote},
-		EtcdDialTimeout:     10 * time.Second,
-		EtcdCallTimeout:     10 * time.Second,
+		EtcdDialTimeout:     5 * time.Second,
+		EtcdCallTimeout:     5 * time.Second,
 		EtcdLogger:          zap.NewNop(),
 		ClientCertCache:     cache.New[kcp.ClientCertEntry](w.Context(), time.Hour),
 	}
@@ -118,10 +119,46 @@ func (p *provider) look(names ...string) *kcp.ControlPlane {
 	return plane
 }
 
-// healthy fails the test unless every condition of these machines is True, and etcd has them as members.
+// again does a step until it succeeds, as the provider does when a call to etcd was lost.
+func (p *provider) again(what string, step func() error) {
+	p.Helper()
+	var err error
+	defer func() {
+		if err != nil {
+			p.Errorf("%s: %v", what, err)
+		}
+	}()
+	p.wait(what, func() bool {
+		err = step()
+		return err == nil
+	})
+}
+
+// healthy fails the test unless every condition of these machines becomes True, and etcd has them as members.
 func (p *provider) healthy(names ...string) *kcp.ControlPlane {
 	p.Helper()
-	plane := p.look(names...)
+	var plane *kcp.ControlPlane
+	p.again("the control plane is healthy", func() error {
+		plane = p.look(names...)
+		return unhealthy(plane, names)
+	})
+	return plane
+}
+
+// leads waits until a machine leads etcd.
+func (p *provider) leads(name string, machines ...string) *kcp.ControlPlane {
+	p.Helper()
+	var plane *kcp.ControlPlane
+	p.wait(name+" leads", func() bool {
+		plane = p.look(machines...)
+		return plane.EtcdLeader != nil && plane.EtcdLeader.Name == name
+	})
+	return plane
+}
+
+// unhealthy returns what keeps a control plane from being healthy.
+func unhealthy(plane *kcp.ControlPlane, names []string) error {
+	var errs []error
 	for _, machine := range plane.Machines {
 		for _, kind := range []string{
 			controlplanev1.KubeadmControlPlaneMachineAPIServerPodHealthyCondition,
@@ -132,7 +169,7 @@ func (p *provider) healthy(names ...string) *kcp.ControlPlane {
 			controlplanev1.KubeadmControlPlaneMachineNodeKubeadmLabelsAndTaintsSetCondition,
 		} {
 			if !conditions.IsTrue(machine, kind) {
-				p.Errorf("machine %s: %+v", machine.Name, conditions.Get(machine, kind))
+				errs = append(errs, fmt.Errorf("machine %s: %+v", machine.Name, conditions.Get(machine, kind)))
 			}
 		}
 	}
@@ -141,16 +178,16 @@ func (p *provider) healthy(names ...string) *kcp.ControlPlane {
 		controlplanev1.KubeadmControlPlaneEtcdClusterHealthyCondition,
 	} {
 		if !conditions.IsTrue(plane.KCP, kind) {
-			p.Errorf("control plane: %+v", conditions.Get(plane.KCP, kind))
+			errs = append(errs, fmt.Errorf("control plane: %+v", conditions.Get(plane.KCP, kind)))
 		}
 	}
 	if got := members(plane); !slices.Equal(got, names) || !plane.EtcdMembersAndMachinesAreMatching {
-		p.Errorf("etcd has %v, want %v", got, names)
+		errs = append(errs, fmt.Errorf("etcd has %v, want %v", got, names))
 	}
 	if plane.EtcdLeader == nil {
-		p.Error("etcd has no leader")
+		errs = append(errs, errors.New("etcd has no leader"))
 	}
-	return plane
+	return errors.Join(errs...)
 }
 
 // members returns the names of etcd's members in order.
@@ -270,15 +307,11 @@ func (p *provider) checkRemoval(clients kubernetes.Interface, plane *kcp.Control
 		}
 	}
 	time.Sleep(time.Until(time.Now().Truncate(time.Second).Add(time.Second))) // leadership is dated in seconds
-	if err := p.ForwardEtcdLeadership(ctx, leaving.Name, staying[0]); err != nil {
-		p.Fatalf("ForwardEtcdLeadership: %v", err)
-	}
-	if leader := p.look(staying...).EtcdLeader; leader == nil || leader.Name != staying[0] {
-		p.Errorf("the leader is %+v, want %s", leader, staying[0])
-	}
-	if err := p.RemoveEtcdMember(ctx, &etcd.Member{ID: leaving.ID, Name: leaving.Name}, plane.Nodes); err != nil {
-		p.Fatalf("RemoveEtcdMember: %v", err)
-	}
+	p.again("ForwardEtcdLeadership", func() error { return p.ForwardEtcdLeadership(ctx, leaving.Name, staying[0]) })
+	p.leads(staying[0], staying...)
+	p.again("RemoveEtcdMember", func() error {
+		return p.RemoveEtcdMember(ctx, &etcd.Member{ID: leaving.ID, Name: leaving.Name}, plane.Nodes)
+	})
 	p.must(http.MethodDelete, "/machines/key-"+leaving.Name, nil, nil)
 	p.gone("/machines/key-" + leaving.Name)
 	if node := p.node(clients, leaving.Name); isReady(node) {
@@ -312,12 +345,8 @@ func TestLeaderLost(t *testing.T) {
 	if node := w.node(clients, "cp-0"); isReady(node) || node.Spec.ProviderID != provider {
 		t.Errorf("the Node that stays is %+v", node)
 	}
-	w.wait("cp-1 leads", func() bool {
-		leader := p.look("cp-1").EtcdLeader
-		return leader != nil && leader.Name == "cp-1"
-	})
+	plane := p.leads("cp-1", "cp-1")
 	// The lost member is still one, until the provider removes it.
-	plane := p.look("cp-1")
 	if got := members(plane); !slices.Equal(got, []string{"cp-0", "cp-1"}) {
 		t.Fatalf("etcd has %v", got)
 	}
@@ -325,13 +354,9 @@ func TestLeaderLost(t *testing.T) {
 		if member.Name != "cp-0" {
 			continue
 		}
-		if err := p.RemoveEtcdMember(t.Context(), member, plane.Nodes); err != nil {
-			t.Fatal(err)
-		}
+		p.again("RemoveEtcdMember", func() error { return p.RemoveEtcdMember(t.Context(), member, plane.Nodes) })
 	}
-	if got := members(p.look("cp-1")); !slices.Equal(got, []string{"cp-1"}) {
-		t.Errorf("etcd has %v", got)
-	}
+	w.wait("the member is gone", func() bool { return slices.Equal(members(p.look("cp-1")), []string{"cp-1"}) })
 	if counts := w.counts(); counts.Machines != (api.Tally{Exist: 1, Created: 2, Vanished: 1, Peak: 2}) {
 		t.Errorf("machines: %+v", counts.Machines)
 	}
