@@ -45,15 +45,6 @@ func alphaSpokes() map[string]hookversion.Spoke {
 				LostUp: []string{"urgent"}, LostDown: []string{"approver", "priority"},
 			},
 		},
-		PlanDrains: {
-			Request: hookversion.Conversion{
-				Up: typed(alphaPlanRequestUp), Down: typed(alphaPlanRequestDown), LostDown: []string{"maxParallel"},
-			},
-			Response: hookversion.Conversion{
-				Up: typed(alphaPlanResponseUp), Down: typed(alphaPlanResponseDown),
-				LostDown: []string{"waves[*].pauseSeconds", "waves[*].title"},
-			},
-		},
 	}
 }
 
@@ -173,53 +164,6 @@ func alphaDrainResponseDown(in *v1.BeforeNodeDrainResponse, lost *losses) (*v1al
 		out.Urgent = new(true)
 	default:
 		lost.add("priority", true)
-	}
-	return out, nil
-}
-
-func alphaPlanRequestUp(in *v1alpha1.PlanDrainsRequest, lost *losses) (*v1.PlanDrainsRequest, error) {
-	out := &v1.PlanDrainsRequest{
-		Handler: in.GetHandler(), Settings: in.GetSettings(), Cluster: in.GetCluster(), MaxParallel: proto.Int32(1),
-	}
-	for _, n := range in.GetNodes() {
-		out.Nodes = append(out.Nodes, nested(&v1.Member{NodeName: n.GetName()}, n, "nodes[*]", lost))
-	}
-	return out, nil
-}
-
-func alphaPlanRequestDown(in *v1.PlanDrainsRequest, lost *losses) (*v1alpha1.PlanDrainsRequest, error) {
-	lost.add("maxParallel", in.MaxParallel != nil && in.GetMaxParallel() != 1)
-	out := &v1alpha1.PlanDrainsRequest{Handler: in.GetHandler(), Settings: in.GetSettings(), Cluster: in.GetCluster()}
-	for _, n := range in.GetNodes() {
-		out.Nodes = append(out.Nodes, nested(&v1alpha1.Node{Name: n.GetNodeName()}, n, "nodes[*]", lost))
-	}
-	return out, nil
-}
-
-func alphaPlanResponseUp(in *v1alpha1.PlanDrainsResponse, lost *losses) (*v1.PlanDrainsResponse, error) {
-	out := &v1.PlanDrainsResponse{Status: v1.ResponseStatus(in.GetStatus()), Message: in.GetMessage()}
-	for _, s := range in.GetSteps() {
-		wave := nested(&v1.Wave{}, s, "steps[*]", lost)
-		for _, n := range s.GetNodes() {
-			wave.Members = append(wave.Members, nested(&v1.Member{NodeName: n.GetName()}, n, "steps[*].nodes[*]", lost))
-		}
-		out.Waves = append(out.Waves, wave)
-	}
-	return out, nil
-}
-
-func alphaPlanResponseDown(in *v1.PlanDrainsResponse, lost *losses) (*v1alpha1.PlanDrainsResponse, error) {
-	out := &v1alpha1.PlanDrainsResponse{Status: hooksv1alpha1.ResponseStatus(in.GetStatus()), Message: in.GetMessage()}
-	for _, w := range in.GetWaves() {
-		lost.add("waves[*].title", w.GetTitle() != "")
-		lost.add("waves[*].pauseSeconds", w.GetPauseSeconds() != 0)
-		step := nested(&v1alpha1.Step{}, w, "waves[*]", lost)
-		for _, m := range w.GetMembers() {
-			step.Nodes = append(
-				step.Nodes, nested(&v1alpha1.Node{Name: m.GetNodeName()}, m, "waves[*].members[*]", lost),
-			)
-		}
-		out.Steps = append(out.Steps, step)
 	}
 	return out, nil
 }

@@ -67,13 +67,6 @@ func TestDeriveRefuses(t *testing.T) {
 			},
 			want: "size and encrypted have different types",
 		},
-		"OtherDefault": {
-			spoke: &v1beta1.Volume{}, hub: &v1.Volume{},
-			differences: hookversion.Differences{
-				Gone: []string{"size"}, Added: map[string]any{"sizeBytes": "many", "encrypted": nil},
-			},
-			want: "sizeBytes: string is not what it has",
-		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			spokes := Spokes()

@@ -48,12 +48,6 @@ func requestOf(version, hook, handler string) proto.Message {
 				`{"n": 9007199254740993}`,
 			),
 		}
-	case PlanDrains + "/v1alpha1":
-		return &v1alpha1.PlanDrainsRequest{
-			Handler: handler, Settings: settings, Cluster: cluster,
-			Nodes:          []*v1alpha1.Node{{Name: "worker-1", UnknownMembers: hint("2")}, {Name: "worker-2"}},
-			UnknownMembers: hint("[3]"),
-		}
 	case PlanDrains + "/v1beta1":
 		return &v1beta1.PlanDrainsRequest{
 			Handler: handler, Settings: settings, Cluster: cluster,
@@ -88,14 +82,6 @@ func responseOf(version, hook string) proto.Message {
 		return &v1.BeforeNodeDrainResponse{
 			Status: stableSuccess, Message: "hold", RetryAfterSeconds: 7, TicketId: "t-1", Priority: 10,
 			UnknownMembers: hint("4"),
-		}
-	case PlanDrains + "/v1alpha1":
-		return &v1alpha1.PlanDrainsResponse{
-			Status: success, Message: "planned", UnknownMembers: hint("5"),
-			Steps: []*v1alpha1.Step{
-				{Nodes: []*v1alpha1.Node{{Name: "worker-2"}}, UnknownMembers: hint("6")},
-				{Nodes: []*v1alpha1.Node{{Name: "worker-1"}}},
-			},
 		}
 	case PlanDrains + "/v1beta1":
 		return &v1beta1.PlanDrainsResponse{

@@ -65,11 +65,6 @@ func (namespaces) NamespaceLabels(name string) (map[string]string, bool) {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	return newWorldWith(t, newGeneratedServices)
-}
-
-func newWorldWith(t *testing.T, newServices func(*gateway.Dispatcher) gateway.GroupServices) *world {
-	t.Helper()
 	certs, err := devcert.New(time.Now().Add(time.Hour))
 	if err != nil {
 		t.Fatal(err)
@@ -92,7 +87,7 @@ func newWorldWith(t *testing.T, newServices func(*gateway.Dispatcher) gateway.Gr
 		Namespaces: namespaces{},
 		Transport:  w.transports.Call, Observer: observer,
 	})
-	services := contract{w.catalog, newServices(dispatcher)}
+	services := contract{w.catalog, gateway.DescribedServices(dispatcher, Sources()...)}
 	front, err := gateway.NewREST(services, w.codec, observer, nil, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -158,7 +153,7 @@ type server struct {
 }
 
 // answer is what both forms of the extension answer.
-func (s *server) answer(_ context.Context, req proto.Message) (proto.Message, error) {
+func (s *server) answer(req proto.Message) (proto.Message, error) {
 	h, ok := s.catalog.ByRequest(req)
 	if !ok || h.Version != s.version {
 		return nil, hook.Errorf(hook.Internal, "the extension of %s was asked %T", s.version, req)
@@ -179,7 +174,7 @@ func (s *server) discovery(h *catalog.Hook) proto.Message {
 	m := h.Response.New()
 	catalog.SetStatus(m.Interface(), catalog.Success, "")
 	list := m.Mutable(m.Descriptor().Fields().ByName("handlers")).List()
-	for name, hookName := range map[string]string{"drain": BeforeNodeDrain, "plan": PlanDrains} {
+	for hookName, name := range handlersOf(s.version) {
 		handler := &hooksv1alpha1.ExtensionHandler{
 			Name: name, RequestHook: &hooksv1alpha1.GroupVersionHook{ApiVersion: h.APIVersion(), Hook: hookName},
 		}
@@ -189,6 +184,14 @@ func (s *server) discovery(h *catalog.Hook) proto.Message {
 		catalog.CopySame(list.AppendMutable().Message(), handler.ProtoReflect())
 	}
 	return m.Interface()
+}
+
+// handlersOf returns the name of the handler of each hook that a version has.
+func handlersOf(version string) map[string]string {
+	if version == "v1alpha1" {
+		return map[string]string{BeforeNodeDrain: "drain"}
+	}
+	return map[string]string{BeforeNodeDrain: "drain", PlanDrains: "plan"}
 }
 
 // ServeHTTP is the extension's side of the REST form.
@@ -210,7 +213,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.bodies = append(s.bodies, body)
 		s.mu.Unlock()
 	}
-	answer, err := s.answer(r.Context(), req)
+	answer, err := s.answer(req)
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusInternalServerError)
 		return
@@ -262,8 +265,7 @@ func (w *world) extend(
 		t.Fatal(err)
 	}
 	if protocol == registry.GRPC {
-		g := grpc.NewServer(grpc.Creds(credentials.NewTLS(config)))
-		registerVersion(g, version, s)
+		g := grpc.NewServer(grpc.Creds(credentials.NewTLS(config)), grpc.UnknownServiceHandler(s.serveGRPC))
 		go func() { _ = g.Serve(l) }() // until it is stopped
 		t.Cleanup(g.Stop)
 		s.config.URL = "grpcs://" + l.Addr().String()
@@ -280,7 +282,7 @@ func (w *world) extend(
 	if err != nil {
 		t.Fatalf("discover the extension of %s over %s: %v", version, protocol, err)
 	}
-	if len(found.Handlers) != 2 || len(found.Skipped) != 0 {
+	if len(found.Handlers) != len(handlersOf(version)) || len(found.Skipped) != 0 {
 		t.Fatalf("the extension of %s has %+v", version, found)
 	}
 	reg := registry.Registration{Name: name, ClientConfig: s.config, Handlers: found.Handlers}

@@ -913,8 +913,7 @@ const file_hookversions_v1_hooks_proto_rawDesc = "" +
 	"\x0fBeforeNodeDrain\x12'.hookversions.v1.BeforeNodeDrainRequest\x1a(.hookversions.v1.BeforeNodeDrainResponse2i\n" +
 	"\x10PlanHooksService\x12U\n" +
 	"\n" +
-	"PlanDrains\x12\".hookversions.v1.PlanDrainsRequest\x1a#.hookversions.v1.PlanDrainsResponseBx\n" +
-	"!dev.hookgate.test.hookversions.v1P\x01ZQgithub.com/hookgate/hookgate/test/hookversions/gen/hookversions/v1;hookversionsv1b\x06proto3"
+	"PlanDrains\x12\".hookversions.v1.PlanDrainsRequest\x1a#.hookversions.v1.PlanDrainsResponseBSZQgithub.com/hookgate/hookgate/test/hookversions/gen/hookversions/v1;hookversionsv1b\x06proto3"
 
 var (
 	file_hookversions_v1_hooks_proto_rawDescOnce sync.Once

@@ -390,271 +390,6 @@ func (x *BeforeNodeDrainResponse) GetUnknownMembers() map[string]*v1alpha1.JSON 
 	return nil
 }
 
-// PlanDrainsRequest is the request of the PlanDrains hook.
-type PlanDrainsRequest struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// handler names the handler that shall answer.
-	Handler string `protobuf:"bytes,1,opt,name=handler,proto3" json:"handler,omitempty"`
-	// settings are key-value pairs for the extension.
-	Settings map[string]string `protobuf:"bytes,2,rep,name=settings,proto3" json:"settings,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	// cluster is the Cluster that the hook is called for.
-	Cluster *v1alpha1.RawExtension `protobuf:"bytes,3,opt,name=cluster,proto3" json:"cluster,omitempty"`
-	// nodes are those to drain.
-	Nodes []*Node `protobuf:"bytes,4,rep,name=nodes,proto3" json:"nodes,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
-	UnknownMembers map[string]*v1alpha1.JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
-}
-
-func (x *PlanDrainsRequest) Reset() {
-	*x = PlanDrainsRequest{}
-	mi := &file_hookversions_v1alpha1_hooks_proto_msgTypes[5]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *PlanDrainsRequest) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*PlanDrainsRequest) ProtoMessage() {}
-
-func (x *PlanDrainsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_hookversions_v1alpha1_hooks_proto_msgTypes[5]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use PlanDrainsRequest.ProtoReflect.Descriptor instead.
-func (*PlanDrainsRequest) Descriptor() ([]byte, []int) {
-	return file_hookversions_v1alpha1_hooks_proto_rawDescGZIP(), []int{5}
-}
-
-func (x *PlanDrainsRequest) GetHandler() string {
-	if x != nil {
-		return x.Handler
-	}
-	return ""
-}
-
-func (x *PlanDrainsRequest) GetSettings() map[string]string {
-	if x != nil {
-		return x.Settings
-	}
-	return nil
-}
-
-func (x *PlanDrainsRequest) GetCluster() *v1alpha1.RawExtension {
-	if x != nil {
-		return x.Cluster
-	}
-	return nil
-}
-
-func (x *PlanDrainsRequest) GetNodes() []*Node {
-	if x != nil {
-		return x.Nodes
-	}
-	return nil
-}
-
-func (x *PlanDrainsRequest) GetUnknownMembers() map[string]*v1alpha1.JSON {
-	if x != nil {
-		return x.UnknownMembers
-	}
-	return nil
-}
-
-// PlanDrainsResponse is the answer of the PlanDrains hook.
-type PlanDrainsResponse struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// status tells whether the hook succeeded.
-	Status v1alpha1.ResponseStatus `protobuf:"varint,1,opt,name=status,proto3,enum=hookgate.hooks.v1alpha1.ResponseStatus" json:"status,omitempty"`
-	// message explains status to a person.
-	Message string `protobuf:"bytes,2,opt,name=message,proto3" json:"message,omitempty"`
-	// steps come one after the other.
-	Steps []*Step `protobuf:"bytes,3,rep,name=steps,proto3" json:"steps,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
-	UnknownMembers map[string]*v1alpha1.JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
-}
-
-func (x *PlanDrainsResponse) Reset() {
-	*x = PlanDrainsResponse{}
-	mi := &file_hookversions_v1alpha1_hooks_proto_msgTypes[6]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *PlanDrainsResponse) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*PlanDrainsResponse) ProtoMessage() {}
-
-func (x *PlanDrainsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_hookversions_v1alpha1_hooks_proto_msgTypes[6]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use PlanDrainsResponse.ProtoReflect.Descriptor instead.
-func (*PlanDrainsResponse) Descriptor() ([]byte, []int) {
-	return file_hookversions_v1alpha1_hooks_proto_rawDescGZIP(), []int{6}
-}
-
-func (x *PlanDrainsResponse) GetStatus() v1alpha1.ResponseStatus {
-	if x != nil {
-		return x.Status
-	}
-	return v1alpha1.ResponseStatus(0)
-}
-
-func (x *PlanDrainsResponse) GetMessage() string {
-	if x != nil {
-		return x.Message
-	}
-	return ""
-}
-
-func (x *PlanDrainsResponse) GetSteps() []*Step {
-	if x != nil {
-		return x.Steps
-	}
-	return nil
-}
-
-func (x *PlanDrainsResponse) GetUnknownMembers() map[string]*v1alpha1.JSON {
-	if x != nil {
-		return x.UnknownMembers
-	}
-	return nil
-}
-
-// Step is a set of nodes that are drained at the same time.
-type Step struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// nodes are those of the step.
-	Nodes []*Node `protobuf:"bytes,1,rep,name=nodes,proto3" json:"nodes,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
-	UnknownMembers map[string]*v1alpha1.JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
-}
-
-func (x *Step) Reset() {
-	*x = Step{}
-	mi := &file_hookversions_v1alpha1_hooks_proto_msgTypes[7]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Step) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Step) ProtoMessage() {}
-
-func (x *Step) ProtoReflect() protoreflect.Message {
-	mi := &file_hookversions_v1alpha1_hooks_proto_msgTypes[7]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Step.ProtoReflect.Descriptor instead.
-func (*Step) Descriptor() ([]byte, []int) {
-	return file_hookversions_v1alpha1_hooks_proto_rawDescGZIP(), []int{7}
-}
-
-func (x *Step) GetNodes() []*Node {
-	if x != nil {
-		return x.Nodes
-	}
-	return nil
-}
-
-func (x *Step) GetUnknownMembers() map[string]*v1alpha1.JSON {
-	if x != nil {
-		return x.UnknownMembers
-	}
-	return nil
-}
-
-// Node is a node to drain.
-type Node struct {
-	state protoimpl.MessageState `protogen:"open.v1"`
-	// name is the node's.
-	Name string `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	// unknown_members holds the JSON members at this level that this schema does not know, by name.
-	UnknownMembers map[string]*v1alpha1.JSON `protobuf:"bytes,15,rep,name=unknown_members,json=unknownMembers,proto3" json:"unknown_members,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
-	unknownFields  protoimpl.UnknownFields
-	sizeCache      protoimpl.SizeCache
-}
-
-func (x *Node) Reset() {
-	*x = Node{}
-	mi := &file_hookversions_v1alpha1_hooks_proto_msgTypes[8]
-	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-	ms.StoreMessageInfo(mi)
-}
-
-func (x *Node) String() string {
-	return protoimpl.X.MessageStringOf(x)
-}
-
-func (*Node) ProtoMessage() {}
-
-func (x *Node) ProtoReflect() protoreflect.Message {
-	mi := &file_hookversions_v1alpha1_hooks_proto_msgTypes[8]
-	if x != nil {
-		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
-		if ms.LoadMessageInfo() == nil {
-			ms.StoreMessageInfo(mi)
-		}
-		return ms
-	}
-	return mi.MessageOf(x)
-}
-
-// Deprecated: Use Node.ProtoReflect.Descriptor instead.
-func (*Node) Descriptor() ([]byte, []int) {
-	return file_hookversions_v1alpha1_hooks_proto_rawDescGZIP(), []int{8}
-}
-
-func (x *Node) GetName() string {
-	if x != nil {
-		return x.Name
-	}
-	return ""
-}
-
-func (x *Node) GetUnknownMembers() map[string]*v1alpha1.JSON {
-	if x != nil {
-		return x.UnknownMembers
-	}
-	return nil
-}
-
 var File_hookversions_v1alpha1_hooks_proto protoreflect.FileDescriptor
 
 const file_hookversions_v1alpha1_hooks_proto_rawDesc = "" +
@@ -703,47 +438,11 @@ const file_hookversions_v1alpha1_hooks_proto_rawDesc = "" +
 	"\x13UnknownMembersEntry\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x123\n" +
 	"\x05value\x18\x02 \x01(\v2\x1d.hookgate.hooks.v1alpha1.JSONR\x05value:\x028\x01B\t\n" +
-	"\a_urgent\"\xfb\x03\n" +
-	"\x11PlanDrainsRequest\x12\x18\n" +
-	"\ahandler\x18\x01 \x01(\tR\ahandler\x12R\n" +
-	"\bsettings\x18\x02 \x03(\v26.hookversions.v1alpha1.PlanDrainsRequest.SettingsEntryR\bsettings\x12?\n" +
-	"\acluster\x18\x03 \x01(\v2%.hookgate.hooks.v1alpha1.RawExtensionR\acluster\x121\n" +
-	"\x05nodes\x18\x04 \x03(\v2\x1b.hookversions.v1alpha1.NodeR\x05nodes\x12e\n" +
-	"\x0funknown_members\x18\x0f \x03(\v2<.hookversions.v1alpha1.PlanDrainsRequest.UnknownMembersEntryR\x0eunknownMembers\x1a;\n" +
-	"\rSettingsEntry\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a`\n" +
-	"\x13UnknownMembersEntry\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x123\n" +
-	"\x05value\x18\x02 \x01(\v2\x1d.hookgate.hooks.v1alpha1.JSONR\x05value:\x028\x01\"\xec\x02\n" +
-	"\x12PlanDrainsResponse\x12?\n" +
-	"\x06status\x18\x01 \x01(\x0e2'.hookgate.hooks.v1alpha1.ResponseStatusR\x06status\x12\x18\n" +
-	"\amessage\x18\x02 \x01(\tR\amessage\x121\n" +
-	"\x05steps\x18\x03 \x03(\v2\x1b.hookversions.v1alpha1.StepR\x05steps\x12f\n" +
-	"\x0funknown_members\x18\x0f \x03(\v2=.hookversions.v1alpha1.PlanDrainsResponse.UnknownMembersEntryR\x0eunknownMembers\x1a`\n" +
-	"\x13UnknownMembersEntry\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x123\n" +
-	"\x05value\x18\x02 \x01(\v2\x1d.hookgate.hooks.v1alpha1.JSONR\x05value:\x028\x01\"\xf5\x01\n" +
-	"\x04Step\x121\n" +
-	"\x05nodes\x18\x01 \x03(\v2\x1b.hookversions.v1alpha1.NodeR\x05nodes\x12X\n" +
-	"\x0funknown_members\x18\x0f \x03(\v2/.hookversions.v1alpha1.Step.UnknownMembersEntryR\x0eunknownMembers\x1a`\n" +
-	"\x13UnknownMembersEntry\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x123\n" +
-	"\x05value\x18\x02 \x01(\v2\x1d.hookgate.hooks.v1alpha1.JSONR\x05value:\x028\x01\"\xd6\x01\n" +
-	"\x04Node\x12\x12\n" +
-	"\x04name\x18\x01 \x01(\tR\x04name\x12X\n" +
-	"\x0funknown_members\x18\x0f \x03(\v2/.hookversions.v1alpha1.Node.UnknownMembersEntryR\x0eunknownMembers\x1a`\n" +
-	"\x13UnknownMembersEntry\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x123\n" +
-	"\x05value\x18\x02 \x01(\v2\x1d.hookgate.hooks.v1alpha1.JSONR\x05value:\x028\x012r\n" +
+	"\a_urgent2r\n" +
 	"\x10DiscoveryService\x12^\n" +
 	"\tDiscovery\x12'.hookversions.v1alpha1.DiscoveryRequest\x1a(.hookversions.v1alpha1.DiscoveryResponse2\x89\x01\n" +
 	"\x15LifecycleHooksService\x12p\n" +
-	"\x0fBeforeNodeDrain\x12-.hookversions.v1alpha1.BeforeNodeDrainRequest\x1a..hookversions.v1alpha1.BeforeNodeDrainResponse2u\n" +
-	"\x10PlanHooksService\x12a\n" +
-	"\n" +
-	"PlanDrains\x12(.hookversions.v1alpha1.PlanDrainsRequest\x1a).hookversions.v1alpha1.PlanDrainsResponseB\x8a\x01\n" +
-	"'dev.hookgate.test.hookversions.v1alpha1P\x01Z]github.com/hookgate/hookgate/test/hookversions/gen/hookversions/v1alpha1;hookversionsv1alpha1b\x06proto3"
+	"\x0fBeforeNodeDrain\x12-.hookversions.v1alpha1.BeforeNodeDrainRequest\x1a..hookversions.v1alpha1.BeforeNodeDrainResponseB_Z]github.com/hookgate/hookgate/test/hookversions/gen/hookversions/v1alpha1;hookversionsv1alpha1b\x06proto3"
 
 var (
 	file_hookversions_v1alpha1_hooks_proto_rawDescOnce sync.Once
@@ -757,75 +456,50 @@ func file_hookversions_v1alpha1_hooks_proto_rawDescGZIP() []byte {
 	return file_hookversions_v1alpha1_hooks_proto_rawDescData
 }
 
-var file_hookversions_v1alpha1_hooks_proto_msgTypes = make([]protoimpl.MessageInfo, 20)
+var file_hookversions_v1alpha1_hooks_proto_msgTypes = make([]protoimpl.MessageInfo, 11)
 var file_hookversions_v1alpha1_hooks_proto_goTypes = []any{
 	(*DiscoveryRequest)(nil),          // 0: hookversions.v1alpha1.DiscoveryRequest
 	(*DiscoveryResponse)(nil),         // 1: hookversions.v1alpha1.DiscoveryResponse
 	(*BeforeNodeDrainRequest)(nil),    // 2: hookversions.v1alpha1.BeforeNodeDrainRequest
 	(*Volume)(nil),                    // 3: hookversions.v1alpha1.Volume
 	(*BeforeNodeDrainResponse)(nil),   // 4: hookversions.v1alpha1.BeforeNodeDrainResponse
-	(*PlanDrainsRequest)(nil),         // 5: hookversions.v1alpha1.PlanDrainsRequest
-	(*PlanDrainsResponse)(nil),        // 6: hookversions.v1alpha1.PlanDrainsResponse
-	(*Step)(nil),                      // 7: hookversions.v1alpha1.Step
-	(*Node)(nil),                      // 8: hookversions.v1alpha1.Node
-	nil,                               // 9: hookversions.v1alpha1.DiscoveryRequest.UnknownMembersEntry
-	nil,                               // 10: hookversions.v1alpha1.DiscoveryResponse.UnknownMembersEntry
-	nil,                               // 11: hookversions.v1alpha1.BeforeNodeDrainRequest.SettingsEntry
-	nil,                               // 12: hookversions.v1alpha1.BeforeNodeDrainRequest.UnknownMembersEntry
-	nil,                               // 13: hookversions.v1alpha1.Volume.UnknownMembersEntry
-	nil,                               // 14: hookversions.v1alpha1.BeforeNodeDrainResponse.UnknownMembersEntry
-	nil,                               // 15: hookversions.v1alpha1.PlanDrainsRequest.SettingsEntry
-	nil,                               // 16: hookversions.v1alpha1.PlanDrainsRequest.UnknownMembersEntry
-	nil,                               // 17: hookversions.v1alpha1.PlanDrainsResponse.UnknownMembersEntry
-	nil,                               // 18: hookversions.v1alpha1.Step.UnknownMembersEntry
-	nil,                               // 19: hookversions.v1alpha1.Node.UnknownMembersEntry
-	(v1alpha1.ResponseStatus)(0),      // 20: hookgate.hooks.v1alpha1.ResponseStatus
-	(*v1alpha1.ExtensionHandler)(nil), // 21: hookgate.hooks.v1alpha1.ExtensionHandler
-	(*v1alpha1.RawExtension)(nil),     // 22: hookgate.hooks.v1alpha1.RawExtension
-	(*v1alpha1.JSON)(nil),             // 23: hookgate.hooks.v1alpha1.JSON
+	nil,                               // 5: hookversions.v1alpha1.DiscoveryRequest.UnknownMembersEntry
+	nil,                               // 6: hookversions.v1alpha1.DiscoveryResponse.UnknownMembersEntry
+	nil,                               // 7: hookversions.v1alpha1.BeforeNodeDrainRequest.SettingsEntry
+	nil,                               // 8: hookversions.v1alpha1.BeforeNodeDrainRequest.UnknownMembersEntry
+	nil,                               // 9: hookversions.v1alpha1.Volume.UnknownMembersEntry
+	nil,                               // 10: hookversions.v1alpha1.BeforeNodeDrainResponse.UnknownMembersEntry
+	(v1alpha1.ResponseStatus)(0),      // 11: hookgate.hooks.v1alpha1.ResponseStatus
+	(*v1alpha1.ExtensionHandler)(nil), // 12: hookgate.hooks.v1alpha1.ExtensionHandler
+	(*v1alpha1.RawExtension)(nil),     // 13: hookgate.hooks.v1alpha1.RawExtension
+	(*v1alpha1.JSON)(nil),             // 14: hookgate.hooks.v1alpha1.JSON
 }
 var file_hookversions_v1alpha1_hooks_proto_depIdxs = []int32{
-	9,  // 0: hookversions.v1alpha1.DiscoveryRequest.unknown_members:type_name -> hookversions.v1alpha1.DiscoveryRequest.UnknownMembersEntry
-	20, // 1: hookversions.v1alpha1.DiscoveryResponse.status:type_name -> hookgate.hooks.v1alpha1.ResponseStatus
-	21, // 2: hookversions.v1alpha1.DiscoveryResponse.handlers:type_name -> hookgate.hooks.v1alpha1.ExtensionHandler
-	10, // 3: hookversions.v1alpha1.DiscoveryResponse.unknown_members:type_name -> hookversions.v1alpha1.DiscoveryResponse.UnknownMembersEntry
-	11, // 4: hookversions.v1alpha1.BeforeNodeDrainRequest.settings:type_name -> hookversions.v1alpha1.BeforeNodeDrainRequest.SettingsEntry
-	22, // 5: hookversions.v1alpha1.BeforeNodeDrainRequest.cluster:type_name -> hookgate.hooks.v1alpha1.RawExtension
+	5,  // 0: hookversions.v1alpha1.DiscoveryRequest.unknown_members:type_name -> hookversions.v1alpha1.DiscoveryRequest.UnknownMembersEntry
+	11, // 1: hookversions.v1alpha1.DiscoveryResponse.status:type_name -> hookgate.hooks.v1alpha1.ResponseStatus
+	12, // 2: hookversions.v1alpha1.DiscoveryResponse.handlers:type_name -> hookgate.hooks.v1alpha1.ExtensionHandler
+	6,  // 3: hookversions.v1alpha1.DiscoveryResponse.unknown_members:type_name -> hookversions.v1alpha1.DiscoveryResponse.UnknownMembersEntry
+	7,  // 4: hookversions.v1alpha1.BeforeNodeDrainRequest.settings:type_name -> hookversions.v1alpha1.BeforeNodeDrainRequest.SettingsEntry
+	13, // 5: hookversions.v1alpha1.BeforeNodeDrainRequest.cluster:type_name -> hookgate.hooks.v1alpha1.RawExtension
 	3,  // 6: hookversions.v1alpha1.BeforeNodeDrainRequest.volumes:type_name -> hookversions.v1alpha1.Volume
-	12, // 7: hookversions.v1alpha1.BeforeNodeDrainRequest.unknown_members:type_name -> hookversions.v1alpha1.BeforeNodeDrainRequest.UnknownMembersEntry
-	13, // 8: hookversions.v1alpha1.Volume.unknown_members:type_name -> hookversions.v1alpha1.Volume.UnknownMembersEntry
-	20, // 9: hookversions.v1alpha1.BeforeNodeDrainResponse.status:type_name -> hookgate.hooks.v1alpha1.ResponseStatus
-	14, // 10: hookversions.v1alpha1.BeforeNodeDrainResponse.unknown_members:type_name -> hookversions.v1alpha1.BeforeNodeDrainResponse.UnknownMembersEntry
-	15, // 11: hookversions.v1alpha1.PlanDrainsRequest.settings:type_name -> hookversions.v1alpha1.PlanDrainsRequest.SettingsEntry
-	22, // 12: hookversions.v1alpha1.PlanDrainsRequest.cluster:type_name -> hookgate.hooks.v1alpha1.RawExtension
-	8,  // 13: hookversions.v1alpha1.PlanDrainsRequest.nodes:type_name -> hookversions.v1alpha1.Node
-	16, // 14: hookversions.v1alpha1.PlanDrainsRequest.unknown_members:type_name -> hookversions.v1alpha1.PlanDrainsRequest.UnknownMembersEntry
-	20, // 15: hookversions.v1alpha1.PlanDrainsResponse.status:type_name -> hookgate.hooks.v1alpha1.ResponseStatus
-	7,  // 16: hookversions.v1alpha1.PlanDrainsResponse.steps:type_name -> hookversions.v1alpha1.Step
-	17, // 17: hookversions.v1alpha1.PlanDrainsResponse.unknown_members:type_name -> hookversions.v1alpha1.PlanDrainsResponse.UnknownMembersEntry
-	8,  // 18: hookversions.v1alpha1.Step.nodes:type_name -> hookversions.v1alpha1.Node
-	18, // 19: hookversions.v1alpha1.Step.unknown_members:type_name -> hookversions.v1alpha1.Step.UnknownMembersEntry
-	19, // 20: hookversions.v1alpha1.Node.unknown_members:type_name -> hookversions.v1alpha1.Node.UnknownMembersEntry
-	23, // 21: hookversions.v1alpha1.DiscoveryRequest.UnknownMembersEntry.value:type_name -> hookgate.hooks.v1alpha1.JSON
-	23, // 22: hookversions.v1alpha1.DiscoveryResponse.UnknownMembersEntry.value:type_name -> hookgate.hooks.v1alpha1.JSON
-	23, // 23: hookversions.v1alpha1.BeforeNodeDrainRequest.UnknownMembersEntry.value:type_name -> hookgate.hooks.v1alpha1.JSON
-	23, // 24: hookversions.v1alpha1.Volume.UnknownMembersEntry.value:type_name -> hookgate.hooks.v1alpha1.JSON
-	23, // 25: hookversions.v1alpha1.BeforeNodeDrainResponse.UnknownMembersEntry.value:type_name -> hookgate.hooks.v1alpha1.JSON
-	23, // 26: hookversions.v1alpha1.PlanDrainsRequest.UnknownMembersEntry.value:type_name -> hookgate.hooks.v1alpha1.JSON
-	23, // 27: hookversions.v1alpha1.PlanDrainsResponse.UnknownMembersEntry.value:type_name -> hookgate.hooks.v1alpha1.JSON
-	23, // 28: hookversions.v1alpha1.Step.UnknownMembersEntry.value:type_name -> hookgate.hooks.v1alpha1.JSON
-	23, // 29: hookversions.v1alpha1.Node.UnknownMembersEntry.value:type_name -> hookgate.hooks.v1alpha1.JSON
-	0,  // 30: hookversions.v1alpha1.DiscoveryService.Discovery:input_type -> hookversions.v1alpha1.DiscoveryRequest
-	2,  // 31: hookversions.v1alpha1.LifecycleHooksService.BeforeNodeDrain:input_type -> hookversions.v1alpha1.BeforeNodeDrainRequest
-	5,  // 32: hookversions.v1alpha1.PlanHooksService.PlanDrains:input_type -> hookversions.v1alpha1.PlanDrainsRequest
-	1,  // 33: hookversions.v1alpha1.DiscoveryService.Discovery:output_type -> hookversions.v1alpha1.DiscoveryResponse
-	4,  // 34: hookversions.v1alpha1.LifecycleHooksService.BeforeNodeDrain:output_type -> hookversions.v1alpha1.BeforeNodeDrainResponse
-	6,  // 35: hookversions.v1alpha1.PlanHooksService.PlanDrains:output_type -> hookversions.v1alpha1.PlanDrainsResponse
-	33, // [33:36] is the sub-list for method output_type
-	30, // [30:33] is the sub-list for method input_type
-	30, // [30:30] is the sub-list for extension type_name
-	30, // [30:30] is the sub-list for extension extendee
-	0,  // [0:30] is the sub-list for field type_name
+	8,  // 7: hookversions.v1alpha1.BeforeNodeDrainRequest.unknown_members:type_name -> hookversions.v1alpha1.BeforeNodeDrainRequest.UnknownMembersEntry
+	9,  // 8: hookversions.v1alpha1.Volume.unknown_members:type_name -> hookversions.v1alpha1.Volume.UnknownMembersEntry
+	11, // 9: hookversions.v1alpha1.BeforeNodeDrainResponse.status:type_name -> hookgate.hooks.v1alpha1.ResponseStatus
+	10, // 10: hookversions.v1alpha1.BeforeNodeDrainResponse.unknown_members:type_name -> hookversions.v1alpha1.BeforeNodeDrainResponse.UnknownMembersEntry
+	14, // 11: hookversions.v1alpha1.DiscoveryRequest.UnknownMembersEntry.value:type_name -> hookgate.hooks.v1alpha1.JSON
+	14, // 12: hookversions.v1alpha1.DiscoveryResponse.UnknownMembersEntry.value:type_name -> hookgate.hooks.v1alpha1.JSON
+	14, // 13: hookversions.v1alpha1.BeforeNodeDrainRequest.UnknownMembersEntry.value:type_name -> hookgate.hooks.v1alpha1.JSON
+	14, // 14: hookversions.v1alpha1.Volume.UnknownMembersEntry.value:type_name -> hookgate.hooks.v1alpha1.JSON
+	14, // 15: hookversions.v1alpha1.BeforeNodeDrainResponse.UnknownMembersEntry.value:type_name -> hookgate.hooks.v1alpha1.JSON
+	0,  // 16: hookversions.v1alpha1.DiscoveryService.Discovery:input_type -> hookversions.v1alpha1.DiscoveryRequest
+	2,  // 17: hookversions.v1alpha1.LifecycleHooksService.BeforeNodeDrain:input_type -> hookversions.v1alpha1.BeforeNodeDrainRequest
+	1,  // 18: hookversions.v1alpha1.DiscoveryService.Discovery:output_type -> hookversions.v1alpha1.DiscoveryResponse
+	4,  // 19: hookversions.v1alpha1.LifecycleHooksService.BeforeNodeDrain:output_type -> hookversions.v1alpha1.BeforeNodeDrainResponse
+	18, // [18:20] is the sub-list for method output_type
+	16, // [16:18] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_hookversions_v1alpha1_hooks_proto_init() }
@@ -840,9 +514,9 @@ func file_hookversions_v1alpha1_hooks_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_hookversions_v1alpha1_hooks_proto_rawDesc), len(file_hookversions_v1alpha1_hooks_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   20,
+			NumMessages:   11,
 			NumExtensions: 0,
-			NumServices:   3,
+			NumServices:   2,
 		},
 		GoTypes:           file_hookversions_v1alpha1_hooks_proto_goTypes,
 		DependencyIndexes: file_hookversions_v1alpha1_hooks_proto_depIdxs,

@@ -783,8 +783,7 @@ const file_hookversions_v1beta1_hooks_proto_rawDesc = "" +
 	"\x0fBeforeNodeDrain\x12,.hookversions.v1beta1.BeforeNodeDrainRequest\x1a-.hookversions.v1beta1.BeforeNodeDrainResponse2s\n" +
 	"\x10PlanHooksService\x12_\n" +
 	"\n" +
-	"PlanDrains\x12'.hookversions.v1beta1.PlanDrainsRequest\x1a(.hookversions.v1beta1.PlanDrainsResponseB\x87\x01\n" +
-	"&dev.hookgate.test.hookversions.v1beta1P\x01Z[github.com/hookgate/hookgate/test/hookversions/gen/hookversions/v1beta1;hookversionsv1beta1b\x06proto3"
+	"PlanDrains\x12'.hookversions.v1beta1.PlanDrainsRequest\x1a(.hookversions.v1beta1.PlanDrainsResponseB]Z[github.com/hookgate/hookgate/test/hookversions/gen/hookversions/v1beta1;hookversionsv1beta1b\x06proto3"
 
 var (
 	file_hookversions_v1beta1_hooks_proto_rawDescOnce sync.Once
