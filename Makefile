@@ -482,7 +482,7 @@ release-contract: $(BUF) ## Write proto/released.binpb, with which changes of th
 
 .PHONY: verify-generated
 verify-generated: generate ## Check that generated files are up to date
-	@changed=$$(git status --porcelain -- gen test/hookversions/gen examples/own-hooks/gen 'api/*/zz_generated*' deploy/crd deploy/monitoring/dashboard.json proto/testdata docs/metrics.md docs/errors.md docs/conformance.md docs/conversion.md docs/infrastructure-kinds.md); if [ -n "$$changed" ]; then \
+	@changed=$$(git status --porcelain -- gen test/hookversions/gen examples/own-hooks/gen 'api/*/zz_generated*' deploy/crd deploy/monitoring/dashboard.json proto/testdata docs/metrics.md docs/errors.md docs/conformance.md docs/conversion.md docs/infrastructure-kinds.md docs/limits.md); if [ -n "$$changed" ]; then \
 		echo "generated files are not up to date: run 'make generate' and commit"; echo "$$changed"; exit 1; fi
 
 .PHONY: verify-modules

@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -20,6 +21,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/internal/devcert"
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 // serving holds the flags of a gateway that could start.
@@ -342,6 +344,15 @@ func TestFlagsHaveHelp(t *testing.T) {
 	known := map[string]bool{"--help": true}
 	for _, cmd := range append(root.Commands(), newGetHandlersCommand(catalog.New())) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) { known["--"+f.Name] = true })
+	}
+	for _, idea := range limits.Table() {
+		for _, l := range idea.Limits {
+			for _, flag := range regexp.MustCompile("--[a-z-]+").FindAllString(l.Set, -1) {
+				if !known[flag] {
+					t.Errorf("the table of limits: hookgate has no flag %s", flag)
+				}
+			}
+		}
 	}
 	pages, err := filepath.Glob("../docs/*.md")
 	if err != nil || len(pages) == 0 {

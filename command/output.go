@@ -10,6 +10,7 @@ import (
 	"io"
 
 	"github.com/hookgate/hookgate/internal/jsonscan"
+	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/internal/yaml"
 )
@@ -24,10 +25,10 @@ const (
 const (
 	// indentedBytes bounds the size of indented text. A value that is nested 1,000 levels deep is indented by 2,000 bytes,
 	// each time that it occurs.
-	indentedBytes = 256 << 20
+	indentedBytes = limits.IndentedBytes
 	// yamlValues is the number of values that are written as YAML, each of which takes 500 bytes meanwhile. A status of
 	// 2,000 extensions with five handlers has half as many.
-	yamlValues = 1_000_000
+	yamlValues = limits.YAMLValues
 )
 
 // printer writes an answer: body is its JSON, and table writes it for people.

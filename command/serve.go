@@ -11,6 +11,7 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/hookversion"
+	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/openapi"
 	"github.com/hookgate/hookgate/internal/source/sidecar"
 	"github.com/hookgate/hookgate/internal/via"
@@ -82,7 +83,7 @@ func newServeCommand(
 			"or a token if the gateway checks tokens; followed while the gateway runs")
 	f.DurationVar(&o.resync, "resync", time.Minute,
 		"how often extensions are asked again which handlers they have; 5s by default with --sidecar")
-	f.DurationVar(&o.connectionAge, "connection-max-age", 10*time.Minute,
+	f.DurationVar(&o.connectionAge, "connection-max-age", limits.DefaultConnectionAge,
 		"how long a connection to an extension is used for new calls")
 	f.BoolVar(&o.preferHTTP2, "prefer-http2", false,
 		"call extensions over HTTP/2 where they speak it; by default only those that do not speak HTTP/1.1, which "+
@@ -96,7 +97,7 @@ func newServeCommand(
 			"for no other gateway; by default, replicas with one Lease share an id, and any other process has its own")
 	f.DurationVar(&o.shutdownDelay, "shutdown-delay", 0,
 		"how long the gateway still accepts calls after /readyz has failed, for load balancers to notice")
-	f.DurationVar(&o.shutdownTimeout, "shutdown-timeout", 40*time.Second,
+	f.DurationVar(&o.shutdownTimeout, "shutdown-timeout", limits.DefaultShutdown,
 		"how long calls in flight may take when the gateway stops")
 	f.BoolVar(&o.openapi, "openapi", true,
 		"serve the OpenAPI documents of the hooks on the HTTPS address, at "+openapi.DocumentPath+" and "+

@@ -20,19 +20,20 @@ import (
 
 	"github.com/hookgate/hookgate/internal/connect"
 	"github.com/hookgate/hookgate/internal/jsonscan"
+	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/status"
 	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/internal/tunnel"
 )
 
 // statusBytes is the size of the largest status that is read. 2,000 extensions with five handlers have less than 8 MiB.
-const statusBytes = 64 << 20
+const statusBytes = limits.StatusBytes
 
 // statusValues and statusObjects are the number of values in the largest status that is read, and of objects among
 // them, each of which takes 600 bytes, even if it is {}. 2,000 extensions with five handlers have 500,000 and 28,000.
 const (
-	statusValues  = 2_000_000
-	statusObjects = 200_000
+	statusValues  = limits.StatusValues
+	statusObjects = limits.StatusObjects
 )
 
 // defaultDiagnostics is the diagnostics address of a gateway on this machine, by default.

@@ -14,13 +14,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 const (
 	// defaultSecretInterval is the least time between two looks at the same Secret.
-	defaultSecretInterval = 10 * time.Second
+	defaultSecretInterval = limits.SecretInterval
 	// secretsPerSecond bounds the requests for Secrets, of which a gateway may have as many as ExtensionConfigs.
-	secretsPerSecond = 20
+	secretsPerSecond = limits.SecretsPerSecond
 )
 
 // secrets reads the Secrets of CAs, and knows which of them have changed since. It gets the Secrets that

@@ -6,16 +6,16 @@ package gateway
 import (
 	"context"
 	"errors"
-	"time"
 
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/admission"
 	"github.com/hookgate/hookgate/internal/extension"
+	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/registry"
 )
 
 // admissionRetry is when a call that found no room may find some.
-const admissionRetry = time.Second
+const admissionRetry = limits.RefusedRetry
 
 // defaultLimits are the limits of extensions without a policy.
 var defaultLimits = admission.Default()

@@ -9,11 +9,12 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/registry"
 )
 
 // maxGoneHandlers is how many handlers that are not registered any more may have series until the next scrape.
-const maxGoneHandlers = 100
+const maxGoneHandlers = limits.GoneHandlers
 
 // handlerSeries removes the series of handlers that are not registered any more: at every scrape, and between scrapes
 // if there are many, as an extension may name its handlers differently each time. It is safe for concurrent use.

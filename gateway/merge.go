@@ -88,7 +88,7 @@ func mergeSuccesses(h *catalog.Hook, answers []answer) proto.Message {
 }
 
 // minShare is the least that each of several texts keeps of their limit.
-const minShare = 256
+const minShare = limits.LeastMessageShare
 
 // joined joins texts, bounded together. If they have more than that, each keeps an equal share, so that the first one
 // cannot displace the names in the others.

@@ -17,6 +17,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
 
+	"github.com/hookgate/hookgate/internal/limits"
 	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
 )
 
@@ -109,7 +110,7 @@ func (r *pools) machineOf(ctx context.Context, m *infrav1.HookgateMachine) (*clu
 
 // maxCreated is the number of machines of a pool that are made before its size is read again, so that a size that was a
 // mistake can be mended. Each machine that appears makes the controller look at the pool again.
-const maxCreated = 500
+const maxCreated = limits.PoolStep
 
 // carryOut makes and removes machines.
 func (r *pools) carryOut(

@@ -20,11 +20,12 @@ import (
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 
+	"github.com/hookgate/hookgate/internal/limits"
 	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
 )
 
 // maxReportedInstances is the number of instances that the status of a pool has room for.
-const maxReportedInstances = 1000
+const maxReportedInstances = limits.ReportedInstances
 
 // labelValue returns a name as the value of a label, as Cluster API's format.MustFormatValue does.
 func labelValue(name string) string {
@@ -178,7 +179,7 @@ func decideComposed(p *infrav1.HookgateMachinePool, list []infrav1.HookgateMachi
 			InstanceName: m.Name, ProviderID: m.Spec.ProviderID, Ready: new(isReady(m)),
 			Version:  m.Annotations[infrav1.VersionAnnotation],
 			Revision: m.Annotations[infrav1.RevisionAnnotation], FailureDomain: m.Status.FailureDomain,
-			Addresses: m.Status.Addresses[:min(len(m.Status.Addresses), 16)],
+			Addresses: m.Status.Addresses[:min(len(m.Status.Addresses), limits.InstanceAddresses)],
 		})
 	}
 	slices.Sort(ids)

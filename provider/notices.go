@@ -35,7 +35,7 @@ const (
 	// notReadyAfter is how long an object is not ready before an event says so. Machines boot in minutes.
 	notReadyAfter = 15 * time.Minute
 	// eventInterval is the time between two events of an object with the same reason, whatever changes meanwhile.
-	eventInterval = 10 * time.Minute
+	eventInterval = limits.EventInterval
 	// eventsKept is how many of them are remembered. An event of one that is forgotten is repeated.
 	eventsKept = 10_000
 	// eventReason is the length of the longest reason of an event.

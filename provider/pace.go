@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/hookgate/hookgate/internal/discovery"
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 // The times between two calls about an object, give or take a tenth.
@@ -23,11 +24,11 @@ const (
 	readyInterval        = 10 * time.Minute
 	classInterval        = time.Minute
 	// leastInterval bounds what an extension may ask for.
-	leastInterval = time.Second
+	leastInterval = limits.LeastRecall
 )
 
 // retries is the wait after calls that failed.
-var retries = discovery.Backoff{BaseDelay: time.Second, Multiplier: 2, Jitter: 0.2, MaxDelay: time.Minute}
+var retries = discovery.Backoff{BaseDelay: limits.LeastRetry, Multiplier: 2, Jitter: 0.2, MaxDelay: limits.LongestRetry}
 
 // jitter returns d, give or take a tenth, so that objects that were made together are not polled together.
 func jitter(d time.Duration) time.Duration {

@@ -24,9 +24,9 @@ import (
 
 const (
 	// credentialsAge is how long credentials are used before they are read again. All machines of a Cluster share them.
-	credentialsAge = time.Minute
+	credentialsAge = limits.CredentialAge
 	// credentialsKept is how many Secrets with credentials are kept: of so many Clusters at the same time.
-	credentialsKept = 1000
+	credentialsKept = limits.Credentials
 )
 
 // The labels of objects that clusterctl move takes along although no Cluster owns them.

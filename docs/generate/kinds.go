@@ -69,7 +69,7 @@ const kindsIntroduction = `# The kinds of an infrastructure provider
 
 The kinds of the API group ` + "`infrastructure.hookgate.dev`" + `, version ` + "`v1alpha1`" + `, which follow the contract ` + "`v1beta2`" + ` of Cluster API.
 ` + "`kubectl explain`" + ` has the same texts. *≤ n* is the largest number of characters, elements or members. Webhooks and conditions report
-what the schemas cannot express; [limits](limits.md#infrastructure) has the other limits.
+what the schemas cannot express; [limits](limits.md) has the other limits.
 
 Where the documents of the contract and the code of Cluster API v1.14 differ, the kinds follow the code:
 

@@ -18,6 +18,7 @@ import (
 	"github.com/hookgate/hookgate/conformance"
 	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/internal/convert"
+	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/provider"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -27,13 +28,18 @@ func main() {
 		fmt.Fprintln(os.Stderr, "usage: generate DIR")
 		os.Exit(2)
 	}
-	if err := fill(filepath.Join(os.Args[1], "conformance.md"), "checks", conformance.Document); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
-	}
-	if err := fill(filepath.Join(os.Args[1], "conversion.md"), "losses", convert.Document); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
+	for _, part := range []struct {
+		page, name string
+		document   func(io.Writer) error
+	}{
+		{"conformance.md", "checks", conformance.Document},
+		{"conversion.md", "losses", convert.Document},
+		{"limits.md", "limits", limits.Document},
+	} {
+		if err := fill(filepath.Join(os.Args[1], part.page), part.name, part.document); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 	}
 	for name, document := range map[string]func(io.Writer) error{
 		"metrics.md":              metrics,

@@ -9,14 +9,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/text"
 )
 
 const (
 	// Failures is the number of failures that are kept for an extension, and messageBytes the size to which their
 	// messages are cut.
-	Failures     = 10
-	messageBytes = 512
+	Failures     = limits.Failures
+	messageBytes = limits.FailureBytes
 )
 
 // Failure is a call that failed, or a handler's answer Failure.

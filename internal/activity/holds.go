@@ -10,12 +10,13 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/text"
 )
 
 const (
 	// MaxHolds is the number of holds that are kept, each of up to 2 KiB.
-	MaxHolds = 10_000
+	MaxHolds = limits.HeldClusters
 	// idle is how long a hold is kept after the time at which its caller wanted to ask again. Cluster API looks at every
 	// Cluster each ten minutes, unless the Cluster is gone.
 	idle = 15 * time.Minute

@@ -6,11 +6,13 @@ package activity
 import (
 	"math/bits"
 	"time"
+
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 const (
 	// Slot is the length of a part of the time that is looked back at.
-	Slot = 15 * time.Second
+	Slot = limits.StatusWindow / Slots
 	// Slots is the number of these parts, five minutes in all.
 	Slots = 20
 	// near is the part of a handler's timeout from which on a call counts as near it.

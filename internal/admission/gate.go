@@ -10,16 +10,18 @@ import (
 	"context"
 	"errors"
 	"sync"
+
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 // The defaults of Limits.
 const (
 	// DefaultMaxInFlight is at most the number of idle connections that are kept for an extension, so that every call in
 	// flight finds one. Cluster API reconciles ten objects of a kind at a time.
-	DefaultMaxInFlight = 256
+	DefaultMaxInFlight = limits.DefaultInFlight
 	// DefaultMaxWaiting is four times as many: what an extension that answers in a tenth of a second gets done in half
 	// a second.
-	DefaultMaxWaiting = 1024
+	DefaultMaxWaiting = limits.DefaultWaiting
 )
 
 // ErrFull is returned to a call for which there is no room to wait.

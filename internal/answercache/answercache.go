@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"k8s.io/utils/lru"
+
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 // Key identifies a request to a handler by its content.
@@ -112,7 +114,7 @@ func (c *Cache) End(f *Flight, a *Answer, err error, ttl time.Duration, reserve 
 // keep keeps an answer, in the place of others if there is not enough room.
 func (c *Cache) keep(k Key, a *Answer, ttl time.Duration, reserve Reserve) {
 	e := &entry{answer: a, bytes: a.bytes()}
-	if e.bytes > c.limit/4 {
+	if e.bytes > c.limit/limits.CachedPart {
 		return // one answer does not take the place of all
 	}
 	for c.used+e.bytes > c.limit {

@@ -29,7 +29,7 @@ const (
 const allHooks = "*"
 
 // leastToken is the length of the shortest token in plain text: shorter ones can be guessed.
-const leastToken = 16
+const leastToken = limits.LeastTokenBytes
 
 // callers is the content of a file of callers. It is immutable.
 type callers struct{ entries []entry }

@@ -20,39 +20,40 @@ import (
 	"time"
 
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 const (
 	// MinLimit is the least budget: room for one call with the largest request and answer.
-	MinLimit = 96 << 20
+	MinLimit = limits.LeastBudget
 
 	// callerShare and extensionShare are the parts of the budget, in percent, that one account may have. The second is
 	// the less of both, because calls to one extension come from one caller as a rule, which needs room for calls to the
 	// others.
-	callerShare    = 75
-	extensionShare = 40
+	callerShare    = limits.CallerShare
+	extensionShare = limits.ExtensionShare
 	// admission is the part of the budget, in percent, up to which calls that need much are admitted. Others do not wait
 	// behind them: littleAdmission is for those whose body has begun to come, and may have to wait for the rest, and
 	// firstAdmission for those that need no more than CallBytes. The rest is for calls that have been admitted, so that
 	// they rarely fail halfway.
-	admission       = 85
-	littleAdmission = 90
-	firstAdmission  = 95
+	admission       = limits.AdmittedShare
+	littleAdmission = limits.AdmittedLittleShare
+	firstAdmission  = limits.AdmittedSmallShare
 
 	// CallBytes is what each call reserves before its body has begun to come. It is enough for a small call.
-	CallBytes = 64 << 10
+	CallBytes = limits.SmallCallBytes
 
 	// MaxWaitingShare bounds the calls of one account that wait, and maxWaiting those of all that need more than
 	// CallBytes. They may wait for seconds, with some memory. Calls that need no more get it as soon as another small call
 	// ends, and have nothing yet: maxWaitingFirst bounds them, so that large calls of many callers do not refuse them.
-	MaxWaitingShare = 64
-	maxWaiting      = 128
-	maxWaitingFirst = 512
+	MaxWaitingShare = limits.OwnMemoryWaits
+	maxWaiting      = limits.MemoryWaits
+	maxWaitingFirst = limits.SmallMemoryWaits
 	// littleHeld is the number of bytes up to which a call that has memory may wait for more: for its body, once the
 	// first of it has come. All that may wait hold less than half of the least budget.
-	littleHeld = 320 << 10
+	littleHeld = limits.LittleCallBytes
 	// maxWait is how long a call waits if its deadline allows it.
-	maxWait = 5 * time.Second
+	maxWait = limits.MemoryWait
 	// retryAfter is when a refused call may try again.
 	retryAfter = time.Second
 )

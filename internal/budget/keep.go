@@ -3,11 +3,13 @@
 
 package budget
 
+import "github.com/hookgate/hookgate/internal/limits"
+
 // What is kept besides calls, such as answers of extensions, has an account of its own with a small share of the
 // budget, and gets memory only while calls use less than half of it.
 const (
-	keptShare = 12 // percent
-	keepBelow = 50 // percent
+	keptShare = limits.KeptShare // percent
+	keepBelow = limits.KeptBelow // percent
 )
 
 // kept is the account of what is kept besides calls. No caller has an empty name.

@@ -9,20 +9,22 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 const (
 	// Step is the number of bytes that a piece of work processes between two calls of Work.Step, and that it needs no
 	// turn for: less than a millisecond of work.
-	Step = 256 << 10
+	Step = limits.HeavyBytes
 	// slice is how long a piece of work has its turn if pieces of other accounts wait.
-	slice = 2 * time.Millisecond
+	slice = limits.HeavyTurn
 	// With a single processor, work that has taken busy pauses for rest, so that others get the processor at all: Go's
 	// scheduler looks for what the network has brought only when nothing else can run, or after 10 ms.
 	busy = 4 * time.Millisecond
 	rest = 200 * time.Microsecond
 	// quiet is how long no small call may have ended before heavy work has all processors.
-	quiet = 100 * time.Millisecond
+	quiet = limits.HeavyQuiet
 )
 
 // turns shares the processors between the heavy work of all calls: inflating, reading and converting large bodies.

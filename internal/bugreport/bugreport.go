@@ -17,14 +17,15 @@ import (
 	"strings"
 	"time"
 
+	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/text"
 )
 
 const (
 	// MaxFile is the size of the largest file, which is far more than a reader wants.
-	MaxFile = 8 << 20
+	MaxFile = limits.ReportFileBytes
 	// MaxTotal is the size of all files together.
-	MaxTotal = 64 << 20
+	MaxTotal = limits.ReportBytes
 	// minSecret is the length of the shortest text that is removed wherever it occurs. Shorter ones, such as "on", are
 	// part of many words.
 	minSecret = 6

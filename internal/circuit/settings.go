@@ -7,24 +7,26 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 // The defaults of Settings.
 const (
 	// DefaultConsecutiveFailures is what Envoy and Istio use to eject a host. A single failure is often chance; five
 	// without a success in between are not.
-	DefaultConsecutiveFailures = 5
+	DefaultConsecutiveFailures = limits.DefaultFailuresInARow
 	// DefaultFailureRatePercent opens the circuit of an extension that answers now and then. It is high, because an
 	// extension of which one endpoint in three works still serves its callers' next attempts.
-	DefaultFailureRatePercent = 80
+	DefaultFailureRatePercent = limits.DefaultFailurePercent
 	// DefaultMinOpen is about the time in which a process restarts.
-	DefaultMinOpen = time.Second
+	DefaultMinOpen = limits.DefaultOpen
 	// DefaultMaxOpen is also the longest time between two attempts to discover an extension.
-	DefaultMaxOpen = time.Minute
+	DefaultMaxOpen = limits.DefaultLongestOpen
 )
 
 // minCalls is the number of calls in the window below which their rate says nothing.
-const minCalls = 20
+const minCalls = limits.CircuitCalls
 
 // Settings configure a Circuit. They must not change.
 type Settings struct {

@@ -3,12 +3,16 @@
 
 package circuit
 
-import "time"
+import (
+	"time"
+
+	"github.com/hookgate/hookgate/internal/limits"
+)
 
 const (
 	// slots and slotTime make a window of 30 s, which forgets a tenth of itself at a time.
 	slots    = 10
-	slotTime = 3 * time.Second
+	slotTime = limits.CircuitWindow / slots
 )
 
 // window counts the calls of the last 30 s, and those that failed.

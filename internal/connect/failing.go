@@ -8,11 +8,13 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 const (
 	// failingTime is how long an address that could not be connected to is tried last.
-	failingTime = 10 * time.Second
+	failingTime = limits.FailingTime
 	// maxFailing bounds the addresses that are remembered of one host.
 	maxFailing = 256
 )

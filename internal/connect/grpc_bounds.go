@@ -46,7 +46,7 @@ func (d *dials) wait(ctx context.Context, address string) error {
 }
 
 // mostInFlight is the largest window that gRPC gives a stream: what may come after it was given up.
-const mostInFlight = 16 << 20
+const mostInFlight = limits.AbandonedBytes
 
 // boundedConn is a connection to a server of gRPC that is read slowly if the server sends more than its calls need.
 // gRPC reads it in one goroutine, and writes it in another.

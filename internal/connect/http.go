@@ -9,21 +9,23 @@ import (
 	"net/http"
 	"net/url"
 	"time"
+
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 const (
 	// TLSTimeout bounds a handshake, which continues when the call that began it has ended.
-	TLSTimeout = 10 * time.Second
+	TLSTimeout = limits.ExtensionHandshakeTimeout
 	// MaxHeaderBytes bounds the header of an answer, which is held besides the budget of memory until the answer has been
 	// read. A text of an error has some KiB over gRPC, and proxies add some lines.
-	MaxHeaderBytes = 64 << 10
+	MaxHeaderBytes = limits.AnswerHeaderBytes
 	// MaxHeaderLines bounds the lines of a header over HTTP/1.1, where one of five bytes takes a hundred in memory. HTTP/2
 	// counts each of its own as 32 bytes more.
-	MaxHeaderLines = 256
+	MaxHeaderLines = limits.AnswerHeaderLines
 
 	// IdleTimeout is less than the timeout of common servers (Go's and Cluster API's 90 s, nginx's 75 s), so that the
 	// client closes first, and no request meets a closing connection.
-	IdleTimeout = 60 * time.Second
+	IdleTimeout = limits.IdleExtensionTimeout
 
 	bufferSize = 16 << 10
 

@@ -33,10 +33,10 @@ type Source interface {
 const (
 	// maxPages is the number of pages that are made and sent at the same time, besides those that follow what happens.
 	// Each takes up to some MiB, for an extension with 512 handlers.
-	maxPages = 16
+	maxPages = limits.Pages
 	// freshness is how old the list of extensions may be. It takes 50 ms of a processor with 2,000 of them, so that all
 	// pages that follow what happens share it.
-	freshness = interval / 2
+	freshness = limits.PageAge
 )
 
 // maxRows is the number of extensions, of policies, and of Clusters in a list. A search finds the others.

@@ -9,17 +9,19 @@ import (
 	"fmt"
 	"net/http"
 	"time"
+
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 const (
 	// maxStreams is the number of pages that follow what happens at the same time. Others can be loaded again.
-	maxStreams = 20
+	maxStreams = limits.FollowingPages
 	// interval is how often a page looks for changes, and lifetime how long its stream lasts. Browsers open another one
 	// then, with authentication.
 	interval = time.Second
 	lifetime = 10 * time.Minute
 	// patience is how long a browser may take to read an event.
-	patience = 10 * time.Second
+	patience = limits.PageTimeout
 )
 
 // stream sends the main part of a page whenever it has changed, as server-sent events.

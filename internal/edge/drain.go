@@ -8,11 +8,13 @@ import (
 	"fmt"
 	"sync"
 	"time"
+
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 // drainQuiet is how long the connections of a front stay open after its last call has ended and its last byte was
 // written. A caller that reads an answer slowly keeps its connection; idle ones, and streams that are no calls, do not.
-const drainQuiet = time.Second
+const drainQuiet = limits.DrainQuiet
 
 // drainingFront is what drain needs of a front.
 type drainingFront struct {

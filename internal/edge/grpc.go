@@ -120,7 +120,7 @@ func (f *grpcServers) renew() {
 
 // renewTimeout is longer than any call takes. Streams that are no calls, such as those of health checks, may stay as
 // long.
-const renewTimeout = limits.Timeout + 5*time.Second
+const renewTimeout = limits.RenewTimeout
 
 // gracefulStop accepts nothing more, and returns when the calls in flight have ended.
 func (f *grpcServers) gracefulStop() {

@@ -28,7 +28,7 @@ const readByServer = 256 << 10
 const (
 	// lingerQuiet is how long a caller may send nothing until it counts as one that has seen the answer. Go's client
 	// stops sending over HTTP/2 when it has, and waits for the end of the stream.
-	lingerQuiet = time.Second
+	lingerQuiet = limits.LingerQuiet
 	// lingerBuffer is the size of the reads after an answer.
 	lingerBuffer = 32 << 10
 )

@@ -19,7 +19,7 @@ import (
 )
 
 // logRefusedEvery is how often refused connections are logged at most.
-const logRefusedEvery = time.Minute
+const logRefusedEvery = limits.RefusedInterval
 
 // Listener bounds the open connections of an address, in total and for each remote host. It closes those beyond at
 // once, so that one host cannot make the others wait. It is safe for concurrent use.

@@ -31,10 +31,10 @@ import (
 const (
 	// A gRPC caller that is silent for keepaliveTime is asked whether it is still there, and has keepaliveTimeout to
 	// answer.
-	keepaliveTime    = time.Minute
-	keepaliveTimeout = 20 * time.Second
+	keepaliveTime    = limits.KeepaliveTime
+	keepaliveTimeout = limits.KeepaliveTimeout
 	// minPingTime is how often a gRPC caller may ask that itself.
-	minPingTime = 10 * time.Second
+	minPingTime = limits.LeastPingTime
 )
 
 // Config configures a Server. All fields but GRPCAddress, HealthAddress, DiagnosticsTLS and the durations are required.

@@ -18,7 +18,7 @@ import (
 
 // writeTimeout is how long an answer may take since the header of its request: a call may take long, and its reader be
 // slow.
-const writeTimeout = 2 * time.Minute
+const writeTimeout = limits.AnswerTimeout
 
 // newHTTPServer returns a server that bounds the time of slow and idle peers.
 func newHTTPServer(h http.Handler, t *tls.Config, http2 *http.HTTP2Config, logger *slog.Logger) *http.Server {

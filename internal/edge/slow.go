@@ -14,7 +14,7 @@ import (
 
 // slowAfter is how long a message over gRPC may take to arrive until its memory is reserved. Almost all are there at
 // once, with the header of their stream.
-const slowAfter = 100 * time.Millisecond
+const slowAfter = limits.UnsizedWait
 
 // slowPatience is how long such a message waits for its memory. It keeps arriving meanwhile, unlike the body of a REST
 // request, so that streams that waited as long as calls do would take the memory of the whole process.

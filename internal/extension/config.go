@@ -23,7 +23,7 @@ import (
 	"github.com/hookgate/hookgate/internal/via"
 )
 
-const defaultMaxConnectionAge = 10 * time.Minute
+const defaultMaxConnectionAge = limits.DefaultConnectionAge
 
 // Config describes how extensions are called. Catalog and Codec are required. A Config must not change afterwards.
 type Config struct {

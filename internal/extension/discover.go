@@ -25,7 +25,7 @@ import (
 )
 
 // maxFaults is the number of faults of an answer that an error lists.
-const maxFaults = 8
+const maxFaults = limits.DiscoveryFaults
 
 // Discovered is the result of discovery. Handlers and Skipped are sorted by name.
 type Discovered struct {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/hookgate/hookgate/internal/connect"
 	"github.com/hookgate/hookgate/internal/endpoint"
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 const (
@@ -25,7 +26,7 @@ const (
 	// lookupPause is the least time between two lookups, however often connections break.
 	lookupPause = time.Second
 	// maxAddresses is the number of addresses of a host that calls take turns on: grpc keeps a connection to each.
-	maxAddresses = 256
+	maxAddresses = limits.Addresses
 )
 
 // Endpoints knows the endpoints of Services. It must be safe for concurrent use.

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/hookgate/hookgate/internal/connect"
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 // sendingWait is how long the end of a request that was answered early is waited for, and how long an answer to a
@@ -22,7 +23,7 @@ const sendingWait = 50 * time.Millisecond
 
 // chunkOverhead is how much longer than twice its size an answer may be on the wire, in bytes: what a small one takes
 // that comes in single characters, and what is read ahead.
-const chunkOverhead = 64 << 10
+const chunkOverhead = limits.ChunkBytes
 
 // errSmallChunks is the error of an answer that is longer.
 var errSmallChunks = errors.New("answer comes in chunks that are too small")

@@ -23,7 +23,7 @@ import (
 )
 
 // maxDecided is the size of the longest text of another gateway.
-const maxDecided = 2 << 10
+const maxDecided = limits.LoopQuoteBytes
 
 // request is one request to an extension, in either protocol.
 type request struct {

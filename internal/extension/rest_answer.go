@@ -25,6 +25,7 @@ import (
 	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/connect"
+	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/internal/via"
 )
@@ -33,7 +34,7 @@ const (
 	// maxErrorBody is the size of what goes to the log of the body of an answer that is not 200.
 	maxErrorBody = 512
 	// maxQuoted is the size of the longest text of an extension in a message.
-	maxQuoted = 256
+	maxQuoted = limits.ErrorQuoteBytes
 	// maxMasked is how much of a text is searched for secrets.
 	maxMasked = 8 << 10
 )

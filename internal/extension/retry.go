@@ -11,18 +11,20 @@ import (
 	"time"
 
 	"github.com/cenkalti/backoff/v4"
+
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 const (
 	// maxAttempts bounds the attempts of one call. They are over within a third of a second: an extension that is away
 	// for longer is its caller's to try again.
-	maxAttempts = 3
+	maxAttempts = limits.Attempts
 	// retryDelay is the pause before the second attempt; the third one waits four times as long. Both vary by a fifth.
 	retryDelay = 50 * time.Millisecond
 	// retryPrice is how many calls pay for one retry, and retryCredit how many retries an extension has at the start,
 	// and after many calls without one.
-	retryPrice  = 10
-	retryCredit = 10
+	retryPrice  = limits.RetryPart
+	retryCredit = limits.RetryCredit
 )
 
 // retryBudget lets one call in ten be repeated, so that retries never make much more of the load that an extension does

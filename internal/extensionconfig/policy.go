@@ -18,13 +18,14 @@ import (
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/policy"
 	"github.com/hookgate/hookgate/registry"
 )
 
 // The limits of the schema of ExtensionPolicy.
 const (
-	maxMatchConditions = 64
+	maxMatchConditions = limits.MatchConditions
 	maxConditionName   = 63
 )
 

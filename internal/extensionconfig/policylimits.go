@@ -23,7 +23,7 @@ const (
 	maxCalls               = 65536
 	maxConsecutiveFailures = 1000
 	maxOpenSeconds         = 3600
-	maxTTLSeconds          = 3600
+	maxTTLSeconds          = limits.CacheSeconds
 	maxHooks               = 64
 )
 

@@ -16,11 +16,13 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 // Timeout bounds a read. It is generous: files that the gateway follows are small, and a file system that is this slow
 // is not working.
-const Timeout = 5 * time.Second
+const Timeout = limits.FileTimeout
 
 // ErrNotRegular reports a pipe, a device, a socket or a directory in the place of a file.
 var ErrNotRegular = errors.New("not a regular file")

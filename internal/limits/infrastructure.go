@@ -3,6 +3,8 @@
 
 package limits
 
+import "time"
+
 // The limits of the kinds of infrastructure.hookgate.dev. All of them are part of an object that the API server takes
 // only up to 1.5 MiB.
 const (
@@ -39,4 +41,40 @@ const (
 	CredentialBytes = 64 << 10
 	// OutputBytes is the size of the outputs of a HookgateCluster as JSON, which go into each request about its machines.
 	OutputBytes = 16 << 10
+)
+
+// The limits of calls about infrastructure, and of what their answers have, as the schemas of the kinds have it.
+const (
+	// DefaultInfrastructureCalls is the number of calls in flight, and DefaultClassCalls that of one InfrastructureClass.
+	// A connection to the gateway has 100 streams.
+	DefaultInfrastructureCalls = 100
+	DefaultClassCalls          = 50
+	// InfrastructureTimeout bounds a call: the longest timeout of a handler, and what the gateway needs besides.
+	InfrastructureTimeout = Timeout + 5*time.Second
+	// LeastRecall and LongestRecall bound the time for which an extension may put off the next call, and LeastRetry and
+	// LongestRetry the time between calls that fail.
+	LeastRecall   = time.Second
+	LongestRecall = time.Hour
+	LeastRetry    = time.Second
+	LongestRetry  = time.Minute
+	// ParameterCost is what all rules of a schema may cost in one check, and ParameterRules the number of them.
+	ParameterCost  = 100_000
+	ParameterRules = 100
+	// CapacityResources is the number of resources of a capacity.
+	CapacityResources = 64
+	// InstanceConditions, MachineAddresses, FailureDomains and Instances bound an answer.
+	InstanceConditions = 28
+	MachineAddresses   = 128
+	FailureDomains     = 100
+	Instances          = 10_000
+	// ReportedInstances is the number of instances in the status of a pool, and PoolStep that of machines of a pool that
+	// are made before its size is read again. Of the addresses of an instance, the status has InstanceAddresses.
+	ReportedInstances = 1000
+	InstanceAddresses = 16
+	PoolStep          = 500
+	// Credentials is the number of Secrets with credentials that are kept, each for CredentialAge.
+	Credentials   = 1000
+	CredentialAge = time.Minute
+	// EventInterval is the time between two events of an object with the same reason.
+	EventInterval = 10 * time.Minute
 )

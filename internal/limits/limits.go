@@ -1,8 +1,9 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Package limits holds the limits that several packages have to agree on. A limit that concerns one package alone stays
-// there. docs/limits.md lists all of them.
+// Package limits holds what bounds calls, connections, files and objects: the constants, which the packages that
+// enforce them name, and the table of them (table.go, rows.go), of which docs/limits.md is made. It imports no other
+// package of the module.
 package limits
 
 import "time"

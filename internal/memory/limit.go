@@ -10,19 +10,21 @@ import (
 	"runtime/debug"
 
 	"github.com/KimMachineGun/automemlimit/memlimit"
+
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 const (
 	// budgetPercent is the part of the available memory that is for calls. The rest is for the program and its tables,
 	// for registrations, for the buffers of connections, and for garbage.
-	budgetPercent = 50
+	budgetPercent = limits.BudgetShare
 	// MaxBudget is the largest default budget, in bytes: enough for fifty calls with the largest bodies.
-	MaxBudget = 2 << 30
+	MaxBudget = limits.LargestBudget
 	// MaxUnlimited is the largest default budget of a process without a limit, in bytes: that of a container with 1 GiB.
 	// Other programs of the machine expect no more of one that nobody gave any, and all calls of a busy Cluster API fit.
-	MaxUnlimited = 512 << 20
+	MaxUnlimited = limits.LargestUnlimited
 	// unlimitedPart is the part of the machine's memory that such a budget may be: a sixteenth.
-	unlimitedPart = 16
+	unlimitedPart = limits.UnlimitedPart
 	// limitPercent is the part of the available memory that Go's heap may use, if GOMEMLIMIT does not say so.
 	limitPercent = 90
 )

@@ -22,14 +22,14 @@ import (
 const (
 	// CostLimit bounds one evaluation of one condition: one for each step, and one for each ten bytes of a text that a
 	// step reads. It is Kubernetes' limit for an expression, about a tenth of a second.
-	CostLimit = 1_000_000
+	CostLimit = limits.ConditionCost
 
 	// TotalCostLimit bounds the conditions of one policy for one request together. It equals Kubernetes' limit for the
 	// match conditions of a webhook.
-	TotalCostLimit = 2_500_000
+	TotalCostLimit = limits.PolicyCost
 
 	// MaxExpression is the maximum length of an expression in characters.
-	MaxExpression = 4096
+	MaxExpression = limits.ConditionCharacters
 
 	// variable is the name of the request in expressions.
 	variable = "request"

@@ -22,7 +22,7 @@ const (
 	// ReadLimit bounds the bytes of a request that the conditions of one policy look through. Whoever selects a member of
 	// an object looks through all of it, once for all conditions: request.cluster.metadata.name takes the size of the
 	// request, of the Cluster and of its metadata. It is ten times the largest request, about a fifth of a second.
-	ReadLimit = 10 * limits.BodyBytes
+	ReadLimit = limits.PolicyReadBytes
 
 	// readStep is the number of bytes that are read, and reserved, before the Guard is asked.
 	readStep    = 256 << 10

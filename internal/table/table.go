@@ -11,15 +11,16 @@ import (
 	"strings"
 	"text/tabwriter"
 
+	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/text"
 )
 
 const (
 	// maxRows is the number of rows that are written. A gateway has up to 20,000 handlers.
-	maxRows = 100_000
+	maxRows = limits.TableRows
 	// maxCell is the size to which cells are cut, but for the last of a row: all rows are padded to the longest one. Names
 	// of handlers have at most 317 bytes.
-	maxCell = 320
+	maxCell = limits.CellBytes
 )
 
 // Table aligns rows of cells. Nothing is written before Flush, which also returns the first error.

@@ -10,7 +10,6 @@ import (
 	"net"
 	"net/http"
 	"sync"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	corev1client "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -18,13 +17,15 @@ import (
 	"k8s.io/client-go/tools/portforward"
 	"k8s.io/client-go/transport/spdy"
 	"k8s.io/streaming/pkg/httpstream"
+
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 const (
 	// ConnectTimeout bounds the search of the Pod together with the connection to it.
-	ConnectTimeout = 20 * time.Second
+	ConnectTimeout = limits.TunnelTimeout
 	// MaxConnections is the number of connections over one tunnel. A browser makes six to a host.
-	MaxConnections = 64
+	MaxConnections = limits.TunnelConnections
 )
 
 // Tunnel leads to a Pod. If the connection to it is lost, because the Pod is gone for example, the next one that is

@@ -49,7 +49,7 @@ type writer struct {
 }
 
 // maxMerged bounds the members that the merge keys of a document add.
-const maxMerged = 100_000
+const maxMerged = limits.ManifestMerged
 
 // merging returns for how many members a mapping counts that is merged: an empty one takes its time, too.
 func merging(source *yaml.Node) int { return len(source.Content)/2 + 1 }

@@ -101,7 +101,7 @@ type chunk struct {
 }
 
 // maxTags is the number of directives %TAG of a document. The parser compares each with all others.
-const maxTags = 100
+const maxTags = limits.ManifestTags
 
 // split cuts a text at its document markers. YAML allows no line that begins with a marker inside a document, whatever
 // the style of a scalar.
@@ -166,8 +166,8 @@ func shift(n *yaml.Node, lines int) {
 // maxLocatedLines and maxLocatedBytes bound the chunks whose errors are located, together: that takes as many attempts
 // as the number of lines has bits.
 const (
-	maxLocatedLines = 20_000
-	maxLocatedBytes = 2 << 20
+	maxLocatedLines = limits.LocatedLines
+	maxLocatedBytes = limits.LocatedBytes
 )
 
 // locating is what is left of these.

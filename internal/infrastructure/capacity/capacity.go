@@ -25,7 +25,7 @@ import (
 )
 
 const (
-	maxResources       = 64 // of a capacity, as the schemas of the kinds have it
+	maxResources       = limits.CapacityResources // of a capacity, as the schemas of the kinds have it
 	maxOperatingSystem = 63
 )
 

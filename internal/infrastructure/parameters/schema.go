@@ -22,7 +22,6 @@ import (
 	"k8s.io/apiextensions-apiserver/pkg/apiserver/schema/pruning"
 	schemavalidation "k8s.io/apiextensions-apiserver/pkg/apiserver/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
-	celconfig "k8s.io/apiserver/pkg/apis/cel"
 	kubejson "sigs.k8s.io/json"
 
 	"github.com/hookgate/hookgate/internal/limits"
@@ -31,10 +30,10 @@ import (
 // costBudget bounds all rules of one check together, to a hundredth of what the API server allows them for an object.
 // Parameters are smaller than objects, and the same check runs whenever an object is reconciled. A rule that compares
 // each of 100 elements with each other costs half of it.
-const costBudget = celconfig.RuntimeCELCostBudget / 100
+const costBudget = limits.ParameterCost
 
 // maxRules bounds the rules of a schema, each of which is a program that stays in memory.
-const maxRules = 100
+const maxRules = limits.ParameterRules
 
 // member is the name of the parameters within the schema of an object that a Schema is compiled as. The API server's
 // code takes the schemas of objects alone.

@@ -18,10 +18,10 @@ import (
 
 // The limits of answers, as the schemas of the kinds have them.
 const (
-	maxConditions     = 28 // and four of the controllers
-	maxAddresses      = 128
-	maxFailureDomains = 100
-	maxInstances      = 10_000
+	maxConditions     = limits.InstanceConditions // and four of the controllers
+	maxAddresses      = limits.MachineAddresses
+	maxFailureDomains = limits.FailureDomains
+	maxInstances      = limits.Instances
 	maxAttributes     = 64
 	maxMembers        = 256 // of outputs
 	maxProviderID     = 512

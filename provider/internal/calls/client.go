@@ -29,13 +29,13 @@ import (
 // The defaults of a Config.
 const (
 	// DefaultCalls and DefaultCallsPerClass are how many calls are in flight. A connection to the gateway has 100 streams.
-	DefaultCalls         = 100
-	DefaultCallsPerClass = 50
+	DefaultCalls         = limits.DefaultInfrastructureCalls
+	DefaultCallsPerClass = limits.DefaultClassCalls
 
 	// timeout is the longest timeout of a handler, and what the gateway needs besides.
-	timeout = limits.Timeout + 5*time.Second
+	timeout = limits.InfrastructureTimeout
 	// maxRetryAfter bounds how long an extension may put off the next call.
-	maxRetryAfter = time.Hour
+	maxRetryAfter = limits.LongestRecall
 )
 
 // Caller sends a request to the gateway. A *client.Client is one.

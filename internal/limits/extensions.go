@@ -1,0 +1,67 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package limits
+
+import "time"
+
+// The limits of calls to extensions, and of the connections to them. What has Default in its name can be set.
+const (
+	// DefaultInFlight and DefaultWaiting are the calls to one extension that are in flight, and that wait.
+	DefaultInFlight = 256
+	DefaultWaiting  = 1024
+	// DefaultFailuresInARow opens a circuit, and so does DefaultFailurePercent of the calls of CircuitWindow, if they are
+	// at least CircuitCalls. DefaultOpen and DefaultLongestOpen are the least and the longest time between two probes.
+	DefaultFailuresInARow = 5
+	DefaultFailurePercent = 80
+	CircuitCalls          = 20
+	CircuitWindow         = 30 * time.Second
+	DefaultOpen           = time.Second
+	DefaultLongestOpen    = time.Minute
+	// DefaultConnectionAge is the age at which a connection to an extension is replaced.
+	DefaultConnectionAge = 10 * time.Minute
+	// Attempts is the number of attempts of a call. One in RetryPart calls to an extension may be repeated, and
+	// RetryCredit at the start.
+	Attempts    = 3
+	RetryPart   = 10
+	RetryCredit = 10
+	// FailingTime is how long an address that could not be connected to is tried last.
+	FailingTime = 10 * time.Second
+	// Addresses is the number of addresses of a host, or of endpoints of a Service, that are used over gRPC.
+	Addresses = 256
+	// ExtensionHandshakeTimeout bounds a TLS handshake with an extension, and IdleExtensionTimeout the time that an idle
+	// connection is kept.
+	ExtensionHandshakeTimeout = 10 * time.Second
+	IdleExtensionTimeout      = time.Minute
+	// AnswerHeaderBytes is the size of the header of an answer, and AnswerHeaderLines the number of its lines over
+	// HTTP/1.1. ChunkBytes is what an answer may take on the wire besides twice its size.
+	AnswerHeaderBytes = 64 << 10
+	AnswerHeaderLines = 256
+	ChunkBytes        = 64 << 10
+	// AbandonedBytes is what may still come of an answer over gRPC that was given up: the largest window of a stream.
+	AbandonedBytes = 16 << 20
+	// ErrorQuoteBytes is how much of an extension's text an error has, and LoopQuoteBytes how much of another gateway's.
+	ErrorQuoteBytes = 256
+	LoopQuoteBytes  = 2 << 10
+	// LeastMessageShare is the least that each of several messages keeps of MergedMessageBytes.
+	LeastMessageShare = 256
+	// DiscoveryFaults is the number of faults that one error of discovery names.
+	DiscoveryFaults = 8
+	// SecretInterval is the time between two requests for the Secret of a CA, and SecretsPerSecond bounds those for all.
+	SecretInterval   = 10 * time.Second
+	SecretsPerSecond = 20
+)
+
+// The limits of ExtensionPolicies.
+const (
+	// MatchConditions is the number of match conditions of a policy, and ConditionCharacters the length of one.
+	MatchConditions     = 64
+	ConditionCharacters = 4096
+	// ConditionCost bounds one evaluation of a condition, and PolicyCost those of a policy for one request: one for each
+	// step, and for each ten bytes of text that a step reads. PolicyReadBytes is what they read of the request.
+	ConditionCost   = 1_000_000
+	PolicyCost      = 2_500_000
+	PolicyReadBytes = 10 * BodyBytes
+	// CacheSeconds is the longest time that an answer is kept.
+	CacheSeconds = 3600
+)

@@ -1,0 +1,83 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package limits
+
+import "time"
+
+// The limits of metrics, of the status and of the pages about the extensions.
+const (
+	// GoneHandlers is the number of handlers that are gone and still have metric series.
+	GoneHandlers = 100
+	// Failures is the number of failures of an extension in the status, and FailureBytes the size of the text of each.
+	Failures     = 10
+	FailureBytes = 512
+	// StatusWindow is how far the status looks back at calls.
+	StatusWindow = 5 * time.Minute
+	// HeldClusters is the number of Clusters that wait in the status.
+	HeldClusters = 10_000
+	// Pages is the number of pages that are sent at a time, FollowingPages that of pages that follow what happens, and
+	// PageTimeout the time to read one, or a change of it. PageAge is the age of the list of extensions in them.
+	Pages          = 16
+	FollowingPages = 20
+	PageTimeout    = 10 * time.Second
+	PageAge        = 500 * time.Millisecond
+)
+
+// The limits of the command line, which reads what another program says.
+const (
+	// StatusBytes, StatusValues and StatusObjects bound a status: its size, its JSON values and the objects among them.
+	StatusBytes   = 64 << 20
+	StatusValues  = 2_000_000
+	StatusObjects = 200_000
+	// TableRows is the number of rows of a table, and CellBytes the size of its cells but the last of a row.
+	TableRows = 100_000
+	CellBytes = 320
+	// IndentedBytes is the size of indented JSON and YAML, and YAMLValues the number of values of YAML.
+	IndentedBytes = 256 << 20
+	YAMLValues    = 1_000_000
+	// TunnelTimeout bounds the connection to a gateway through the API server, and TunnelConnections their number.
+	TunnelTimeout     = 20 * time.Second
+	TunnelConnections = 64
+	// ReportFileBytes is the size of a file of a bug report, and ReportBytes that of all.
+	ReportFileBytes = 8 << 20
+	ReportBytes     = 64 << 20
+)
+
+// The limits of reading files.
+const (
+	// FileTimeout bounds the time to read a file or a directory.
+	FileTimeout = 5 * time.Second
+	// ManifestTags is the number of %TAG directives of a document, and ManifestMerged that of the members that its merge
+	// keys add, and of the mappings that have them.
+	ManifestTags   = 100
+	ManifestMerged = 100_000
+	// LocatedLines and LocatedBytes bound the documents of a file whose errors are located.
+	LocatedLines = 20_000
+	LocatedBytes = 2 << 20
+	// LeastTokenBytes is the length of the shortest token in the file of callers.
+	LeastTokenBytes = 16
+)
+
+// The limits of time of the connections of callers, besides those above.
+const (
+	// KeepaliveTime is how long a gRPC caller may be silent, KeepaliveTimeout how long it then has to answer, and
+	// LeastPingTime the least time between two pings of its own.
+	KeepaliveTime    = time.Minute
+	KeepaliveTimeout = 20 * time.Second
+	LeastPingTime    = 10 * time.Second
+	// LingerQuiet is how long a caller may send nothing after an answer that refuses its request.
+	LingerQuiet = time.Second
+	// DrainQuiet is how long a connection without a call stays open after the last byte when the gateway stops, and
+	// DefaultShutdown how long calls in flight have then.
+	DrainQuiet      = time.Second
+	DefaultShutdown = 40 * time.Second
+	// AnswerTimeout bounds the time from the header of a request over HTTP to the end of its answer.
+	AnswerTimeout = 2 * time.Minute
+	// RenewTimeout is how long a gRPC connection may go on that was asked to end.
+	RenewTimeout = Timeout + 5*time.Second
+	// RefusedInterval is the time between two log lines about connections that were closed.
+	RefusedInterval = time.Minute
+	// RefusedRetry is when a caller that calls too much may try again.
+	RefusedRetry = time.Second
+)

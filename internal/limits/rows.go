@@ -1,0 +1,215 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+//nolint:lll // each limit is a row
+package limits
+
+// What several limits do beyond them.
+const (
+	tooLarge     = "`TooLarge`"
+	badAnswer    = "`BadResponse`"
+	badDiscovery = "`BadResponse` of discovery"
+	overloaded   = "`Overloaded`"
+	later        = "`Overloaded`, try again after "
+	circuitOpens = "its circuit opens: `Unreachable`"
+	circuitShows = "`hookgate_circuit_state`, `hookgate_handler_circuit_state`"
+	refused      = "refused"
+	cut          = "cut"
+	counted      = "counted"
+	closed       = "closed"
+	closedLogged = "closed, logged"
+	notReady     = "the class is not ready"
+	notUsed      = "the answer is not used"
+	reported     = "reported, not used"
+	invalid      = "refused; `ParametersValid` is `False`"
+	busy         = "status 503"
+	waits        = "waits"
+	forgotten    = "forgotten"
+)
+
+func memory() []Limit {
+	shows := "`hookgate_memory_reserved_bytes`, `hookgate_memory_refused_total`"
+	return []Limit{
+		{"process", "memory for all calls together", percent(BudgetShare) + " of the container's limit or `GOMEMLIMIT`, at most " + size(LargestBudget), overloaded, "`--memory-budget`, at least " + size(LeastBudget) + "; or the limit of the container together with `GOMEMLIMIT`", shows},
+		{"process", "the same, without a limit; the log says so", "one " + count(UnlimitedPart) + "th of the machine's memory, at most " + size(LargestUnlimited), overloaded, "", ""},
+		{"process", "part of that memory up to which calls are admitted", percent(AdmittedShare) + "; " + percent(AdmittedLittleShare) + " for calls of at most " + size(LittleCallBytes) + ", " + percent(AdmittedSmallShare) + " for those of at most " + size(SmallCallBytes), waits, "", ""},
+		{"process", "answers that [caches](extension-policy.md#cache) keep", percent(KeptShare) + " of that memory, at most " + size(CachedBytes) + "; " + size(CachedBytes/CachedPart) + " for one; none while calls use " + percent(KeptBelow), "those used least recently are forgotten", "", ""},
+		{"process", "lines of the log that wait for what reads them", size(LogBytes), "dropped; their number is logged", "", ""},
+		{"caller", "share of that memory", percent(CallerShare), waits, "", ""},
+		{"extension", "share of that memory: requests that wait for its answers, and these", percent(ExtensionShare), overloaded, "", ""},
+	}
+}
+
+func sizes() []Limit {
+	return []Limit{
+		{"call", "body of a request; converted and encoded for an extension", size(BodyBytes), tooLarge, "", ""},
+		{"call", "answer of an extension; merged, converted and encoded for the caller", size(BodyBytes), badAnswer, "", ""},
+		{"call", "answer over HTTP/1.1 with its chunks", "twice the answer and " + size(ChunkBytes), badAnswer, "", ""},
+		{"call", "header of a request, metadata over gRPC", size(HeaderBytes), "status 431; over gRPC, the stream is reset", "", ""},
+		{"call", "header of an answer", size(AnswerHeaderBytes), badAnswer, "", ""},
+		{"call", "bearer token", size(TokenBytes), "`Unauthenticated`", "", ""},
+		{"call", "name of a handler in a request", size(NameBytes), "`UnknownHandler`", "", ""},
+		{"call", "kind, group of a reference; apiVersion, kind of an object that is converted", "63, 253; " + size(QuotedBytes), "`Conversion`, `InvalidRequest`", "", ""},
+		{"call", "what a policy's match conditions read: each object of which they select a member, each list that they go through, each time", size(PolicyReadBytes), "`Policy`", "", ""},
+		{"call", "text of an extension in an error; of another gateway about a loop", size(ErrorQuoteBytes) + "; " + size(LoopQuoteBytes), cut, "", ""},
+		{"call", "message of an extension's answer", size(MessageBytes), "cut, ends with `… (cut)`", "", ""},
+		{"call", "messages of several handlers together; text of an error", size(MergedMessageBytes), "each is cut to an equal share, at least " + size(LeastMessageShare), "", ""},
+		{"call", "name or path of a caller in a text; text in a line of the log", size(QuotedBytes) + "; " + size(LogTextBytes), cut, "", ""},
+		{"message", "health or reflection over gRPC, decompressed", size(SideMessageBytes), "Internal; of an extension's reflection, " + badDiscovery, "", ""},
+		{"connection", "what a caller over HTTP/2 or gRPC, or a client of any other address, sends besides bodies: headers, frames such as SETTINGS or empty DATA, TLS", size(OverheadBytes) + ", and " + size(CallOverheadBytes) + " for each open call; each call that ends makes up for " + size(CallOverheadBytes), "after the first " + size(OverheadBurst) + ", read at " + size(OverheadBytesPerSecond) + " per second, which all connections share; closed, logged, if its turn would come after " + long(OverheadWait), "", ""},
+		{"connection", "what an extension over gRPC sends besides answers: headers, frames such as SETTINGS, PING or empty DATA; a byte of health counts as " + count(HealthOverhead), "the same; a call that is given up makes up for " + size(AbandonedBytes) + " of its answer", "read as slowly, for all extensions together; closed: `Unreachable`", "", ""},
+		{"connection", "data read after an answer that refuses a request", size(LingerBytes), closed, "", ""},
+		{"extension", "URL; `caBundle` as base64", size(URLBytes) + "; " + count(CABundleBytes) + " bytes", refused, "", ""},
+		{"extension", "text of a failure in the status", size(FailureBytes), cut, "", ""},
+		{"file", "certificate, key or authorities; `--callers`; one of `--state-dir`", size(CertificateFileBytes) + "; " + size(CallersFileBytes) + "; " + size(StateBytes), "refused, what was read last stays; of the state, unknown and logged", "", ""},
+		{"file", "manifests; all files of a directory together", size(ManifestBytes) + "; " + size(ManifestsBytes), "reported, not used; the last by name first", "", ""},
+		{"file", "documents of manifests whose errors are located, together", count(LocatedLines) + " lines, " + size(LocatedBytes), "reported with the line where they begin", "", ""},
+		{"object", "text of a problem; message of a condition; note of an event", size(ProblemBytes) + "; " + size(ConditionMessageBytes) + "; " + count(EventNoteBytes) + " bytes", cut, "", ""},
+		{"object", "text in the status about a policy; about a Cluster that waits", size(PolicyMessageBytes) + "; " + size(FailureBytes), cut, "", ""},
+		{"caller", "name", size(CallerNameBytes), "cut; refused in the file", "", ""},
+		{"webhook", "request for admission, for conversion, and its answer", size(AdmissionBytes) + ", " + size(ConversionBytes), "status 413; 503", "", ""},
+		{"webhook", "bytes that come or are sent; of one host", "admission " + size(Admissions*AdmissionBytes) + "; " + size(2*AdmissionBytes) + "; conversion " + size(2*ConversionBytes) + "; " + size(ConversionBytes), waits, "", ""},
+		{"command", "status of a gateway", size(StatusBytes), refused, "", ""},
+		{"command", "answer of a hook; text of an error", size(BodyBytes) + "; " + size(MergedMessageBytes), "refused; cut", "", ""},
+		{"command", "indented JSON and YAML", size(IndentedBytes), "JSON is printed as it came; YAML is refused", "", ""},
+		{"command", "cells of a table but the last of a row", size(CellBytes), cut, "", ""},
+		{"command", "file of a bug report, and its statuses of single extensions together; all its files", size(ReportFileBytes) + "; " + size(ReportBytes), "cut; left out", "", ""},
+	}
+}
+
+func infrastructureSizes() []Limit {
+	return []Limit{
+		{"infrastructure object", "parameters as JSON, alone and with defaults; name of a member", size(ParameterBytes) + "; " + size(ParameterNameBytes), invalid, "", ""},
+		{"infrastructure object", "problem of parameters", size(ParameterProblemBytes), cut, "", ""},
+		{"infrastructure object", "outputs of a cluster as JSON", size(OutputBytes), notUsed, "", ""},
+		{"infrastructure object", "data of a Secret with credentials", size(CredentialBytes), "`Synced` is `False`: `CredentialsNotFound`", "", ""},
+		{"InfrastructureClass", "schema of parameters; values of an `enum` together; `pattern`", size(ParameterSchemaBytes) + "; " + size(ParameterEnumBytes) + "; " + size(ParameterPatternBytes), notReady, "", ""},
+		{"InfrastructureClass", "capacities of machines as JSON, together", size(MachineCapacityBytes), notReady, "", ""},
+	}
+}
+
+func counts() []Limit {
+	return []Limit{
+		{"caller", "calls per second", count(CallerRate), later + long(RefusedRetry), "`--max-calls-per-second`", "`hookgate_requests_total`"},
+		{"caller", "calls in flight", count(CallerCalls), later + long(RefusedRetry), "`--max-calls-in-flight`", "`hookgate_requests_total`"},
+		{"extension", "calls in flight", count(DefaultInFlight), "waits, within the deadline", "[`limits.maxInFlight`](extension-policy.md#limits)", "`hookgate_extension_calls_in_flight`"},
+		{"extension", "calls that wait", count(DefaultWaiting), "`Unreachable`", "`limits.maxWaiting`", "`hookgate_extension_calls_refused_total`"},
+		{"handler, server", "failures in a row", count(DefaultFailuresInARow), circuitOpens, "[`circuit.consecutiveFailures`](extension-policy.md#circuit)", circuitShows},
+		{"handler, server", "failures among the calls of " + long(CircuitWindow) + ", of at least " + count(CircuitCalls), percent(DefaultFailurePercent), circuitOpens, "`circuit.failureRatePercent`", circuitShows},
+		{"process", "calls in flight of `hookgate infrastructure`", count(DefaultInfrastructureCalls), "they wait", "`--max-calls`", "`hookgate_infrastructure_call_duration_seconds`"},
+		{"InfrastructureClass", "calls in flight", count(DefaultClassCalls), "the object is looked at again after 1 s", "`--max-calls-per-class`", "`hookgate_infrastructure_call_duration_seconds`"},
+
+		{"call", "elements besides Kubernetes objects: of lists and maps, and members that the schema does not know", count(Elements), tooLarge + ", " + badAnswer, "", ""},
+		{"call", "elements of an object that is [converted](conversion.md), or values in it if it has patches", count(ObjectElements), tooLarge, "", ""},
+		{"call", "values in a patch for a converted object, with those that it copies; in the v1beta1 metadata of variables that are converted", count(ObjectElements), badAnswer, "", ""},
+		{"call", "nesting of JSON", count(JSONDepth) + " levels", "`InvalidRequest`, " + badAnswer, "", ""},
+		{"call", "members of an object of which a match condition selects one", count(Elements), tooLarge, "", ""},
+		{"call", "namespaces of the items of a request", count(Namespaces), tooLarge, "", ""},
+		{"call", "lines of the header of an answer over HTTP/1.1", count(AnswerHeaderLines), badAnswer, "", ""},
+		{"call", "gateways that it passes", count(GatewayHops), "`Loop`; handlers further away are not discovered", "", ""},
+		{"call", "attempts, within a third of a second and the deadline, or when a `Retry-After` asks for them", count(Attempts), "the last failure", "", ""},
+		{"policy", "match conditions; length of each", count(MatchConditions) + "; " + count(ConditionCharacters) + " characters", refused, "", ""},
+		{"policy", "cost of one match condition; of all (one for each step, and for each 10 bytes of text)", count(ConditionCost) + "; " + count(PolicyCost), "`Policy`", "", ""},
+		{"process", "calls that wait for memory", count(MemoryWaits) + ", and " + count(SmallMemoryWaits) + " of at most " + size(SmallCallBytes) + "; " + count(OwnMemoryWaits) + " of one caller", overloaded, "", "`hookgate_memory_waiting_calls`"},
+		{"process", "bodies of more than " + size(HeavyBytes) + " that are inflated, scanned, decoded, converted or written at the same time", "`GOMAXPROCS` less one, at least one; all processors if no small call has ended for " + long(HeavyQuiet), "waits, within the deadline: `Timeout`", "", "`hookgate_heavy_work_waits_total`, `hookgate_heavy_work_wait_seconds_total`"},
+		{"process", "callers whose calls are counted", count(TrackedCallers), "the one that is idle the longest is forgotten; if none is idle, " + overloaded, "", ""},
+		{"process", "questions to the API server about tokens", count(ReviewsPerSecond) + " per second, " + count(ReviewsWaiting) + " at a time", "`Overloaded`, `NotReady`", "", "`hookgate_authentications_total`"},
+		{"process", "answers of the API server about tokens that are kept", count(ReviewsKept), "asked again", "", ""},
+		{"process", "looks for the servers of extensions", count(ProbesPerSecond) + " per second", "servers beyond 200 are looked at less often", "", "`hookgate_extension_up`"},
+		{"process", "requests for the Secrets of CAs", count(SecretsPerSecond) + " per second", "they take longer", "", ""},
+		{"process", "scrapes of metrics; requests for [the status](status.md)", "1 at a time, and " + count(Scrapes-1) + " that wait", busy, "", ""},
+		{"process", "pages about the extensions that are sent at a time; that follow what happens", count(Pages) + "; " + count(FollowingPages), busy, "", ""},
+		{"process", "handlers that are gone and still have metric series", count(GoneHandlers) + ", and none after a scrape", "their series are removed", "", ""},
+		{"process", "ExtensionPolicies, Clusters that wait, in the status", count(StatusPolicies) + ", " + count(HeldClusters), counted, "", ""},
+		{"extension", "handlers; length of the name of one, a DNS-1123 label", count(Handlers) + "; 63", badDiscovery, "", ""},
+		{"extension", "faults in one error of discovery", count(DiscoveryFaults), counted, "", ""},
+		{"extension", "calls that are repeated", percent(100/RetryPart) + ", and " + count(RetryCredit) + " at the start", "the first failure", "", ""},
+		{"extension", "failures in the status", count(Failures), "the oldest is forgotten", "", ""},
+		{"file", "callers in `--callers`; bytes of a token in it", count(Callers) + "; at least " + count(LeastTokenBytes), "refused; what was read last stays", "", ""},
+		{"file", "manifest files of a directory; documents of a file", count(ManifestFiles) + "; " + count(ManifestDocuments), "the first beyond is reported, none beyond is used", "", "`hookgate_manifest_errors`"},
+		{"file", "values of manifests: lines, and the characters `,` `:` `[` `{` `?`", count(ManifestValues), reported, "", ""},
+		{"file", "directives `%TAG` of a document; members that merge keys (`<<`) add, and the mappings that have them", count(ManifestTags) + "; " + count(ManifestMerged), reported, "", ""},
+		{"file", "problems of manifests", count(ManifestProblems), counted, "", ""},
+		{"object", "problems in a refusal, a condition or the log", count(Problems), counted, "", ""},
+		{"webhook", "JSON values in a request; of all that are answered at a time", "admission " + count(AdmissionValues) + ", conversion " + count(ConversionValues), "status 413; waits", "", ""},
+		{"webhook", "requests answered at a time; of one host", "admission " + count(Admissions) + "; " + count(HostAdmissions) + "; conversion " + count(Conversions) + "; " + count(HostConversions), "they wait", "", ""},
+		{"webhook", "requests of one host that are there", count(WebhookRequests), busy, "", ""},
+		{"command", "values, objects of a status; connections through the API server", count(StatusValues) + ", " + count(StatusObjects) + "; " + count(TunnelConnections), "refused; the command fails", "", ""},
+		{"command", "rows of a table; values as YAML", count(TableRows) + "; " + count(YAMLValues), "counted; refused", "", ""},
+		{"command", "characters of names that shells complete", "letters, digits and `-._/@:+=`", "left out", "", ""},
+	}
+}
+
+func connections() []Limit {
+	return []Limit{
+		{"address for callers: HTTPS; gRPC", "open connections, with handshakes in progress; of one remote host", count(Connections) + "; " + count(HostConnections), closedLogged, "", ""},
+		{"address for callers: HTTPS; gRPC", "both, if the process may open few files (`ulimit -n`)", "one in " + count(Descriptors) + " files, half of that for one host", "closed, logged; logged at the start", "", ""},
+		{"any other address: diagnostics, health, webhooks, also of `hookgate infrastructure`; not the profiler's", "open connections; of one remote host", count(SideConnections) + "; " + count(SideHostConnections) + "; at most one in " + count(SideDescriptors) + " files", closedLogged, "", ""},
+		{"connection", "concurrent calls over HTTP/2 or gRPC", count(Streams) + "; at the other addresses " + count(SideStreams), "the stream is refused, which clients wait for", "", ""},
+		{"connection", "calls that the caller resets over HTTP/2 or gRPC", count(Resets) + " at once, then " + count(ResetsPerSecond) + " per second", closedLogged, "", ""},
+		{"connection", "requests over HTTP/1.1 whose body comes in chunks, or over HTTP/1.0", "1", "closed after the answer", "", ""},
+		{"extension", "idle connections", count(IdleConnections) + ", and a quarter of the memory for all calls at " + size(IdleConnectionBytes) + " each, but at least " + count(LeastIdleConnections), "closed; more calls than these at a time make a TLS handshake each", "", ""},
+		{"extension", "connections that are being made", "as many as calls wait for one, and " + count(SpareDials) + " for calls that have ended", "calls take the first that is made", "", ""},
+		{"extension", "connections to an address over gRPC", count(RedialBurst) + " at once, then one every " + long(RedialInterval), "made later; calls wait", "", ""},
+		{"extension", "addresses of a host, or endpoints of a Service, over gRPC", count(Addresses), "the first ones are used", "", ""},
+	}
+}
+
+func infrastructureCounts() []Limit {
+	return []Limit{
+		{"infrastructure object", "values in parameters; nesting", count(Parameters) + "; " + count(ParameterDepth) + " levels", invalid, "", ""},
+		{"infrastructure object", "cost of the schema's rules in one check", count(ParameterCost) + " units of CEL, about 10 ms", invalid, "", ""},
+		{"infrastructure object", "problems of parameters", count(ParameterProblems), counted, "", ""},
+		{"infrastructure object", "conditions of the extension", count(InstanceConditions), notUsed, "", ""},
+		{"infrastructure object", "addresses of a machine; failure domains of a cluster; instances of a pool", count(MachineAddresses) + "; " + count(FailureDomains) + "; " + count(Instances), notUsed, "", ""},
+		{"infrastructure object", "instances in the status of a pool; addresses of each", count(ReportedInstances) + "; " + count(InstanceAddresses), "the first by name", "", ""},
+		{"infrastructure object", "machines of a pool that are made before its size is read again", count(PoolStep), "made next", "", ""},
+		{"infrastructure object", "events with the same reason", "1 in " + long(EventInterval), "left out", "", ""},
+		{"InfrastructureClass", "nesting of a schema of parameters", count(ParameterSchemaDepth) + " levels", notReady, "", ""},
+		{"InfrastructureClass", "rules (`x-kubernetes-validations`) of a schema", count(ParameterRules) + ", with the estimated costs that the API server allows", notReady, "", ""},
+		{"InfrastructureClass", "capacities of machines; resources of each", count(MachineCapacities) + "; " + count(CapacityResources), notReady, "", ""},
+		{"process", "Secrets with credentials that are kept", count(Credentials), "read again", "", ""},
+	}
+}
+
+func times() []Limit {
+	return []Limit{
+		{"handler", "a call", "its timeout: " + long(DefaultTimeout) + " if it states none, at most " + long(Timeout), "`Timeout`", "[`timeoutSeconds`](extension-policy.md#timeoutseconds)", "`hookgate_handler_calls_near_timeout_total`"},
+		{"handler, server", "between two probes of an open circuit", long(DefaultOpen) + ", doubled up to " + long(DefaultLongestOpen), "", "`circuit.minOpenSeconds`, `circuit.maxOpenSeconds`", circuitShows},
+		{"connection", "age of one to an extension", long(DefaultConnectionAge), "replaced", "`--connection-max-age`", ""},
+		{"call", "in flight when the gateway stops", long(DefaultShutdown), "broken off", "`--shutdown-timeout`", ""},
+
+		{"call", "receiving a request", long(ReceiveTimeout), "`InvalidRequest`; over gRPC, DeadlineExceeded", "", ""},
+		{"call", "answer to a REST caller, from the request's header", long(AnswerTimeout), closed, "", ""},
+		{"call", "handlers that a policy gives an order, together", long(Timeout), "`Timeout`", "", ""},
+		{"call", "waiting for memory", "half the time to its deadline, at most " + long(MemoryWait), overloaded, "", ""},
+		{"call", "message over gRPC that has not arrived", "after " + long(UnsizedWait) + ", counts as " + size(BodyBytes) + " until it has", "if the memory is used up, DeadlineExceeded at once", "", ""},
+		{"call", "work with large bodies while other callers or extensions wait", long(HeavyTurn), "others go first", "", ""},
+		{"connection", "from a caller's connection to its first header; gRPC: to the end of the handshakes", long(HandshakeTimeout), closed, "", ""},
+		{"connection", "idle, of a caller", long(IdleTimeout), closed, "", ""},
+		{"connection", "gRPC caller that is silent", "asked after " + long(KeepaliveTime) + ", has " + long(KeepaliveTimeout) + " to answer", closed, "", ""},
+		{"connection", "between pings of a gRPC caller", long(LeastPingTime), closed, "", ""},
+		{"connection", "reading on after an answer that refuses a request", long(LingerTimeout) + ", " + long(LingerQuiet) + " without data", closed, "", ""},
+		{"connection", "gRPC, does not end when asked to, because `ca.crt` has appeared or changed", long(RenewTimeout) + "; its calls are refused unless its certificate is valid now", closed, "", ""},
+		{"connection", "without a call when the gateway stops", long(DrainQuiet) + " after the last byte written", closed, "", ""},
+		{"connection", "TLS handshake with an extension", long(ExtensionHandshakeTimeout), "`Unreachable`", "", ""},
+		{"connection", "idle, to an extension", long(IdleExtensionTimeout), closed, "", ""},
+		{"address", "one that could not be connected to is tried last", long(FailingTime), "", "", ""},
+		{"address", "between log lines about connections that were closed", long(RefusedInterval), "", "", ""},
+		{"extension", "one attempt to discover handlers", long(DiscoveryTimeout), "`Discovered` is `False`", "", "`hookgate_discovery_duration_seconds`"},
+		{"extension", "look for the server; between two", long(ProbeTimeout) + "; " + long(ProbeInterval), "`Down`", "", ""},
+		{"extension", "between requests for the Secret of its CA", long(SecretInterval), waits, "", ""},
+		{"extension", "calls that the status counts, in 3.5 KiB for each handler that was called", long(StatusWindow), forgotten, "", ""},
+		{"policy", "a cached answer", count(CacheSeconds/3600) + " h", forgotten, "", ""},
+		{"caller", "an answer of the API server about its token; a question", long(ReviewLifetime) + "; " + long(ReviewTimeout), "asked again; `NotReady`", "", ""},
+		{"file", "reading a file or a directory", long(FileTimeout), "what was read last stays", "", ""},
+		{"process", "a scrape of metrics, until it has been read", long(ScrapeTimeout), closed, "", ""},
+		{"process", "reading a page about the extensions, or a change of it; age of their list", long(PageTimeout) + "; " + long(PageAge), "closed; made anew", "", ""},
+		{"webhook", "a request to come", long(WebhookReceiveTimeout), "status 408", "", ""},
+		{"infrastructure object", "a call", long(InfrastructureTimeout), "`Synced` is `False`", "", "`hookgate_infrastructure_call_duration_seconds`"},
+		{"infrastructure object", "between calls that fail", long(LeastRetry) + " at first, at most " + long(LongestRetry), "", "", ""},
+		{"infrastructure object", "for which the extension may put off the next call", long(LeastRecall) + " to " + long(LongestRecall), cut, "", ""},
+		{"infrastructure object", "age of credentials that were read", long(CredentialAge), "read again", "", ""},
+		{"command", "the way to a gateway through the API server", long(TunnelTimeout), "the command fails", "", ""},
+	}
+}
