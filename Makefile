@@ -14,7 +14,6 @@ export GOFLAGS := $(strip $(GOFLAGS) $(if $(findstring -trimpath,$(GOFLAGS)),,-t
 
 GO ?= go
 BIN := $(CURDIR)/bin
-TOOL := $(GO) tool -modfile=$(CURDIR)/tools/go.mod
 GOLANGCI_LINT := $(GO) tool -modfile=$(CURDIR)/tools/golangci-lint/go.mod golangci-lint
 BUF := $(BIN)/buf
 BUF_VERSION := $(shell sed -n 's,.*"@bufbuild/buf": "\(.*\)".*,\1,p' tools/buf/package.json)
@@ -24,8 +23,8 @@ COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 LDFLAGS := -X github.com/hookgate/hookgate/command.version=$(VERSION) -X github.com/hookgate/hookgate/command.commit=$(COMMIT)
 
 # The modules of this repository, and the modules with Go code.
-MODULES := . examples/go test/conversion test/e2e test/extension test/faults test/helm test/infrastructure test/openapi test/skew tools/actionlint tools/clusterctl tools/image tools/kubernetes tools/monitoring tools/openapi tools/performance
-LINTED := . examples/go test/conversion test/e2e test/extension test/faults test/helm test/infrastructure test/openapi test/skew tools/image tools/monitoring tools/mutation tools/openapi tools/performance
+MODULES := . examples/go test/conversion test/e2e test/extension test/faults test/helm test/infrastructure test/openapi test/skew tools tools/clusterctl tools/kubernetes
+LINTED := . examples/go test/conversion test/e2e test/extension test/faults test/helm test/infrastructure test/openapi test/skew tools
 
 # With RACE=1, as in CI, tests and the gateway that they start have the race detector. Builds then take four minutes
 # more.
@@ -124,7 +123,7 @@ image: ## Write out/hookgate-VERSION.tar, an OCI archive for linux/amd64 and lin
 		GOOS=linux GOARCH=$$arch GOAMD64=v1 GOARM64=v8.0 GOEXPERIMENT= $(GO) build -trimpath -buildvcs=false \
 			-ldflags '-s -w $(LDFLAGS)' -o $(BIN)/image/linux_$$arch/hookgate ./cmd/hookgate; \
 	done
-	@$(GO) -C tools/image build -o $(BIN)/image/pack .
+	@$(GO) -C tools build -o $(BIN)/image/pack ./image
 	@$(BIN)/image/pack -name $(IMAGE_NAME) -version '$(VERSION)' -revision '$(COMMIT)' -output '$(IMAGE_OUT)' \
 		$(foreach arch,$(IMAGE_ARCHS),-binary linux/$(arch)=$(BIN)/image/linux_$(arch)/hookgate)
 
@@ -171,7 +170,8 @@ examples-typescript: ## Build examples/typescript, stubs included, with npm
 test: build test-extension $(if $(RACE),race) $(BIN)/gotestsum ## Run the tests that need only Go: unit tests and suites that start the gateway
 	@echo "go test $(if $(RACE),-race )./... and the modules of test/ and tools/"
 	@$(PROGRAMS) $(GOTEST) $$($(GO) list ./... | grep -v -E '$(APART)')
-	@for module in test/extension tools/image tools/performance; do (cd $$module && $(GOTEST) ./...); done
+	@cd test/extension && $(GOTEST) ./...
+	@cd tools && $(GOTEST) ./image ./performance
 	@cd test/conversion && $(PROGRAMS) $(BIN)/gotestsum --format pkgname -- -vet=off -count=1 ./... # it compares values, which needs no race detector
 
 # The output of the rows comes one after the other, each when it and those above have ended.
@@ -255,8 +255,7 @@ fake-cloud: ## Build bin/fake-cloud, the cloud that extensions stand in front of
 	@cd test/infrastructure && $(GO) build -o $(BIN)/fake-cloud ./cmd/fake-cloud
 
 .PHONY: test-openapi
-test-openapi: build browser $(AXE) $(if $(RACE),race) $(BIN)/gotestsum ## Check the OpenAPI documents against the contract, and use their page and that of the extensions in a browser
-	@$(GO) build -modfile=tools/oapi-codegen/go.mod -o $(BIN)/oapi-codegen github.com/oapi-codegen/oapi-codegen/v2/cmd/oapi-codegen
+test-openapi: build browser $(AXE) $(if $(RACE),race) $(BIN)/gotestsum $(BIN)/oapi-codegen ## Check the OpenAPI documents against the contract, and use their page and that of the extensions in a browser
 	@cd test/openapi && HOOKGATE_COMPLETE=1 $(PROGRAMS) HOOKGATE_OAPI_CODEGEN=$(BIN)/oapi-codegen HOOKGATE_AXE=$(AXE) $(GOTEST) ./...
 
 .PHONY: pictures
@@ -274,7 +273,7 @@ browser: ## Install Debian's Chromium, unless there is a chromium
 .PHONY: test-monitoring
 test-monitoring: build $(PROMETHEUS)/promtool $(if $(RACE),race) $(BIN)/gotestsum ## Check the alerts of deploy/monitoring with promtool, and its dashboard with Prometheus
 	@HOOKGATE_COMPLETE=1 $(PROGRAMS) HOOKGATE_PROMTOOL=$(PROMETHEUS)/promtool HOOKGATE_PROMETHEUS=$(PROMETHEUS)/prometheus $(GOTEST) ./test/monitoring
-	@cd tools/monitoring && $(BIN)/gotestsum --format pkgname -- -vet=off -count=1 ./... # without the race detector: it compares files
+	@cd tools && $(BIN)/gotestsum --format pkgname -- -vet=off -count=1 ./monitoring # without the race detector: it compares files
 
 $(PROMETHEUS)/promtool:
 	@tools/prometheus/install $(@D)
@@ -351,11 +350,10 @@ $(BUF): tools/buf/package.json tools/buf/package-lock.json
 		npm install --prefix $(BIN)/npm --ignore-scripts --no-audit --no-fund --loglevel=error && \
 		cp $(BIN)/npm/node_modules/@bufbuild/buf-*/bin/buf $@; } || GOBIN=$(BIN) $(GO) install github.com/bufbuild/buf/cmd/buf@v$(BUF_VERSION)
 
-$(BIN)/gotestsum: tools/go.mod
-	@$(GO) build -modfile=tools/go.mod -o $@ gotest.tools/gotestsum
-
-$(BIN)/kustomize: tools/kustomize/go.mod
-	@$(GO) build -modfile=tools/kustomize/go.mod -o $@ sigs.k8s.io/kustomize/kustomize/v5
+# Go builds a tool into its cache, and names the file.
+PLUGINS := protoc-gen-go protoc-gen-go-grpc protoc-gen-grpc-gateway
+$(addprefix $(BIN)/,actionlint controller-gen gotestsum govulncheck gremlins kustomize oapi-codegen $(PLUGINS)): tools/go.mod
+	@mkdir -p $(BIN) && tool=$$($(GO) -C tools tool -n $(@F)) && cp -f "$$tool" $@
 
 ##@ Measure
 
@@ -368,17 +366,16 @@ fuzz: ## Run each fuzz target for FUZZTIME (30s), all of which bound the memory 
 	done
 
 .PHONY: mutation
-mutation: ## Change the code of PACKAGES in small ways, and require that tests notice 85 % of them; takes hours
+mutation: $(BIN)/gremlins ## Change the code of PACKAGES in small ways, and require that tests notice 85 % of them; takes hours
 	@rm -rf $(BIN)/mutation && mkdir -p $(BIN)/mutation && git ls-files -z --cached --others --exclude-standard | \
 		tar --null --files-from - --ignore-failed-read -cf - 2>/dev/null | tar -xf - -C $(BIN)/mutation
-	@$(GO) -C tools/mutation build -o $(BIN)/gremlins github.com/go-gremlins/gremlins/cmd/gremlins
 	@failed=; for package in $(PACKAGES); do \
 		echo "== $$package"; (cd $(BIN)/mutation && $(BIN)/gremlins unleash ./$$package) || failed="$$failed $$package"; \
 	done; if [ -n "$$failed" ]; then echo "too few mutants were noticed in:$$failed"; exit 1; fi
 
 .PHONY: mutation-sample
 mutation-sample: ## Do so with SAMPLE mutants (300) of all of the product, chosen by SEED (1)
-	@$(GO) -C tools/mutation build -o $(BIN)/mutation-sample ./sample
+	@$(GO) -C tools build -o $(BIN)/mutation-sample ./mutation/sample
 	@$(BIN)/mutation-sample -size $(SAMPLE) -seed $(SEED) $$($(GO) list ./... | grep -v -E '$(NOT_MUTATED)')
 
 .PHONY: bench
@@ -393,7 +390,7 @@ PERFORMANCE := out/performance
 .PHONY: performance
 performance: build $(PROXIES)/envoy ## Measure anew what docs/performance.md shows, and write its tables and curves; takes half an hour
 	@$(GO) build -o $(BIN)/bench ./test/bench
-	@$(GO) -C tools/performance build -o $(BIN)/performance .
+	@$(GO) -C tools build -o $(BIN)/performance ./performance
 	@rm -rf $(PERFORMANCE) && mkdir -p $(PERFORMANCE)
 	@$(BIN)/bench --hookgate $(BIN)/hookgate --json $(PERFORMANCE)/cells.json --profiles $(PERFORMANCE) $(BENCHFLAGS)
 	@$(CURVE) --parts cells --sizes S --callers 1,3,10,30,100,300,1000 --json $(PERFORMANCE)/callers.json
@@ -439,16 +436,16 @@ download: ## Download all modules that the targets need, a module of this reposi
 	done
 
 .PHONY: generate
-generate: $(BUF) ## Regenerate gen/, deploy/crd/, the dashboard, proto/testdata/ and the pages of docs/ that come from the code
+generate: $(BUF) $(addprefix $(BIN)/,controller-gen $(PLUGINS)) ## Regenerate gen/, deploy/crd/, the dashboard, proto/testdata/ and the pages of docs/ that come from the code
 	@$(BUF) generate
 	@$(BUF) generate --template test/hookversions/buf.gen.yaml
 	@$(BUF) generate --template examples/own-hooks/buf.gen.yaml
-	@$(GO) -C tools/openapi run . $(CURDIR)
-	@$(TOOL) controller-gen object:headerFile=api/boilerplate.go.txt crd paths=./api/v1alpha1/... output:crd:dir=deploy/crd
-	@$(TOOL) controller-gen object:headerFile=api/boilerplate.go.txt crd paths=./provider/v1alpha1/... output:crd:dir=deploy/crd/infrastructure
+	@$(GO) -C tools run ./openapi $(CURDIR)
+	@$(BIN)/controller-gen object:headerFile=api/boilerplate.go.txt crd paths=./api/v1alpha1/... output:crd:dir=deploy/crd
+	@$(BIN)/controller-gen object:headerFile=api/boilerplate.go.txt crd paths=./provider/v1alpha1/... output:crd:dir=deploy/crd/infrastructure
 	@$(GO) run ./docs/generate docs
 	@$(GO) run ./test/vectors proto/testdata
-	@$(GO) -C tools/monitoring run . >deploy/monitoring/dashboard.json
+	@$(GO) -C tools run ./monitoring >deploy/monitoring/dashboard.json
 	@$(GO) run ./deploy/crd/generate "$$(cd test/extension && $(GO) list -m -f '{{.Dir}}' sigs.k8s.io/cluster-api)" deploy/crd
 
 .PHONY: format
@@ -492,8 +489,8 @@ verify-modules: ## Check that go.mod files are tidy
 	done
 
 .PHONY: verify-workflows
-verify-workflows: ## Lint the workflows of .github
-	@$(GO) tool -modfile=tools/actionlint/go.mod actionlint -color=false
+verify-workflows: $(BIN)/actionlint ## Lint the workflows of .github
+	@$(BIN)/actionlint -color=false
 
 .PHONY: verify-newer
 verify-newer: ## Say what the newest types of Cluster API have that the contract lacks, if the module proxy can be asked
@@ -505,9 +502,8 @@ verify-newer: ## Say what the newest types of Cluster API have that the contract
 GOVULNDB ?= https://vuln.go.dev
 
 .PHONY: verify-vulnerabilities
-verify-vulnerabilities: ## Look for known vulnerabilities in what the gateway calls, if their database can be reached
-	@$(GO) build -modfile=tools/govulncheck/go.mod -o $(BIN)/govulncheck golang.org/x/vuln/cmd/govulncheck
-	@HOOKGATE_GOVULNCHECK=$(BIN)/govulncheck $(GO) -C tools/govulncheck test -count=1 .
+verify-vulnerabilities: $(BIN)/govulncheck ## Look for known vulnerabilities in what the gateway calls, if their database can be reached
+	@HOOKGATE_GOVULNCHECK=$(BIN)/govulncheck $(GO) -C tools test -count=1 ./govulncheck
 	@tools/govulncheck/check $(BIN)/govulncheck '$(GOVULNDB)' | tee $(BIN)/vulnerabilities.log
 
 .PHONY: clean

@@ -98,8 +98,7 @@ func protoFiles(t *testing.T, root string) []string {
 func goPlugin(t *testing.T, module string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), filepath.Base(module))
-	build := exec.CommandContext(t.Context(), "go", "build", "-modfile=tools/go.mod", "-o", path, module)
-	build.Dir = "../.."
+	build := exec.CommandContext(t.Context(), "go", "-C", "../../tools", "build", "-o", path, module)
 	if text, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("build %s: %v\n%s", module, err, text)
 	}

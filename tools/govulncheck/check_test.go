@@ -38,7 +38,14 @@ func TestCheck(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			cmd := exec.CommandContext(t.Context(), script, program, tt.database)
-			cmd.Dir = filepath.Join("testdata", tt.module)
+			cmd.Dir = t.TempDir()
+			if err := os.CopyFS(cmd.Dir, os.DirFS(filepath.Join("testdata", tt.module))); err != nil {
+				t.Fatal(err)
+			}
+			mod := "module example.com/" + tt.module + "\n\ngo 1.26.0\n"
+			if err := os.WriteFile(filepath.Join(cmd.Dir, "go.mod"), []byte(mod), 0o600); err != nil {
+				t.Fatal(err)
+			}
 			out, err := cmd.CombinedOutput()
 			var ended *exec.ExitError
 			if err != nil && !errors.As(err, &ended) {

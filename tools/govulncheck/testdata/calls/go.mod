@@ -1,3 +1,0 @@
-module example.com/calls
-
-go 1.26.0

@@ -1,3 +1,0 @@
-module example.com/keeps
-
-go 1.26.0
