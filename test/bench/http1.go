@@ -5,25 +5,24 @@ package main
 
 import (
 	"bufio"
-	"bytes"
 	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
-	"strconv"
+	"net/http"
+	"slices"
 	"time"
 )
 
 // maxAnswer bounds the body of an answer: the null extension's are below 1 KB.
 const maxAnswer = 1 << 20
 
-// http1Caller is one kept HTTP/1.1 connection. It writes the same bytes again and again and reads just enough of the
-// answers, so that most of the machine is left to the peers.
+// http1Caller is one kept HTTP/1.1 connection. It writes the same bytes again and again, without a goroutine or a client
+// of its own, so that most of the machine is left to the peers.
 type http1Caller struct {
 	conn    *tls.Conn
 	reader  *bufio.Reader
 	request []byte
-	body    []byte
 }
 
 // http1Request returns the bytes of a request, which callers share.
@@ -39,8 +38,7 @@ func (c *http1Caller) call() error {
 	}
 	_, writeErr := c.conn.Write(c.request)
 	// A server that refuses the request may answer and close before it has read all of it: its answer says more.
-	status, body, err := readAnswer(c.reader, c.body[:0])
-	c.body = body
+	status, body, err := readAnswer(c.reader)
 	if err != nil {
 		return errors.Join(writeErr, err)
 	}
@@ -52,121 +50,20 @@ func (c *http1Caller) call() error {
 
 func (c *http1Caller) close() error { return c.conn.Close() }
 
-// readAnswer reads one HTTP/1.1 answer whose body, appended to buf, ends by Content-Length or chunks. Answers without
-// either, which end with the connection, are refused: the peers keep connections, and a caller would measure
-// handshakes.
-func readAnswer(r *bufio.Reader, buf []byte) (status int, body []byte, err error) {
-	status, length, chunked, err := readHead(r)
-	for err == nil && status/100 == 1 {
-		status, length, chunked, err = readHead(r)
+// readAnswer reads one answer. It refuses a body that ends with its connection: the peers keep connections, and a caller
+// would measure handshakes.
+func readAnswer(r *bufio.Reader) (status int, body []byte, err error) {
+	resp, err := http.ReadResponse(r, nil)
+	if err != nil {
+		return 0, nil, fmt.Errorf("read head of answer: %w", err)
 	}
-	switch {
-	case err != nil:
-		return 0, buf, fmt.Errorf("read head of answer: %w", err)
-	case chunked:
-		body, err = readChunks(r, buf)
-	case length < 0:
-		return 0, buf, errors.New("answer has neither Content-Length nor chunks")
-	default:
-		body, err = readN(r, buf, length)
+	defer func() { _ = resp.Body.Close() }()
+	if resp.ContentLength < 0 && !slices.Contains(resp.TransferEncoding, "chunked") {
+		return 0, nil, errors.New("answer has neither Content-Length nor chunks")
 	}
+	body, err = io.ReadAll(http.MaxBytesReader(nil, resp.Body, maxAnswer))
 	if err != nil {
 		return 0, body, fmt.Errorf("read body of answer: %w", err)
 	}
-	return status, body, nil
-}
-
-// readHead reads the status line and the headers. The length is -1 if there is none.
-func readHead(r *bufio.Reader) (status, length int, chunked bool, err error) {
-	line, err := readLine(r)
-	if err != nil {
-		return 0, 0, false, err
-	}
-	// HTTP/1.1 200 OK
-	version, rest, _ := bytes.Cut(line, []byte(" "))
-	code, _, _ := bytes.Cut(rest, []byte(" "))
-	if status, err = strconv.Atoi(string(code)); err != nil || !bytes.HasPrefix(version, []byte("HTTP/1.")) {
-		return 0, 0, false, fmt.Errorf("status line %q", line)
-	}
-	length = -1
-	for {
-		if line, err = readLine(r); err != nil {
-			return 0, 0, false, err
-		}
-		if len(line) == 0 {
-			return status, length, chunked, nil
-		}
-		name, value, ok := bytes.Cut(line, []byte(":"))
-		if !ok {
-			return 0, 0, false, fmt.Errorf("header line %q", line)
-		}
-		value = bytes.TrimSpace(value)
-		switch {
-		case bytes.EqualFold(name, []byte("Content-Length")):
-			if length, err = strconv.Atoi(string(value)); err != nil || length < 0 {
-				return 0, 0, false, fmt.Errorf("header line %q", line)
-			}
-		case bytes.EqualFold(name, []byte("Transfer-Encoding")):
-			chunked = bytes.EqualFold(value, []byte("chunked"))
-		}
-	}
-}
-
-// readLine returns a line without its end, valid until the next read.
-func readLine(r *bufio.Reader) ([]byte, error) {
-	line, err := r.ReadSlice('\n')
-	if err == io.EOF && len(line) > 0 {
-		err = io.ErrUnexpectedEOF
-	}
-	if err != nil {
-		return nil, err
-	}
-	return bytes.TrimSuffix(line[:len(line)-1], []byte("\r")), nil
-}
-
-// readChunks appends a chunked body to buf and reads its trailers.
-func readChunks(r *bufio.Reader, buf []byte) ([]byte, error) {
-	for {
-		line, err := readLine(r)
-		if err != nil {
-			return buf, err
-		}
-		digits, _, _ := bytes.Cut(line, []byte(";"))
-		size, err := strconv.ParseUint(string(bytes.TrimSpace(digits)), 16, 31)
-		if err != nil {
-			return buf, fmt.Errorf("chunk size %q", line)
-		}
-		if size == 0 {
-			for {
-				if line, err = readLine(r); err != nil || len(line) == 0 {
-					return buf, err
-				}
-			}
-		}
-		if buf, err = readN(r, buf, int(size)); err != nil {
-			return buf, err
-		}
-		if line, err = readLine(r); err != nil {
-			return buf, err
-		} else if len(line) > 0 {
-			return buf, fmt.Errorf("%q behind a chunk", line)
-		}
-	}
-}
-
-// readN appends n bytes to buf.
-func readN(r *bufio.Reader, buf []byte, n int) ([]byte, error) {
-	start := len(buf)
-	if start+n > maxAnswer {
-		return buf, fmt.Errorf("more than %d bytes", maxAnswer)
-	}
-	if cap(buf) < start+n {
-		buf = append(make([]byte, 0, start+n), buf...)
-	}
-	buf = buf[:start+n]
-	_, err := io.ReadFull(r, buf[start:])
-	if err == io.EOF {
-		err = io.ErrUnexpectedEOF
-	}
-	return buf, err
+	return resp.StatusCode, body, nil
 }

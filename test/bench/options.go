@@ -28,22 +28,21 @@ const (
 	partGRPC       = "grpc"
 	partFanOut     = "fan-out"
 	partConversion = "conversion"
-	partH2load     = "h2load"
 	partHandlers   = "handlers"
 )
 
 // options holds the flags.
 type options struct {
-	hookgate, baseline   string
-	nginx, envoy, h2load string
-	pace                 pace
-	fanOuts              int
-	handlers             []int
-	inFlight             int
-	peers, parts         []string
-	cells                []cell
-	check, ratio         bool
-	jsonFile, profiles   string
+	hookgate, baseline string
+	nginx, envoy       string
+	pace               pace
+	fanOuts            int
+	handlers           []int
+	inFlight           int
+	peers, parts       []string
+	cells              []cell
+	check, ratio       bool
+	jsonFile, profiles string
 }
 
 // part reports whether the part of the run is asked for.
@@ -57,7 +56,6 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	flags.StringVar(&o.baseline, "baseline", "", "`path` of another hookgate binary to compare with, round by round")
 	flags.StringVar(&o.nginx, "nginx", "", "`path` of nginx (default: that of PATH, or of "+proxiesDir+")")
 	flags.StringVar(&o.envoy, "envoy", "", "`path` of Envoy (default: that of "+proxiesDir+", or of PATH)")
-	flags.StringVar(&o.h2load, "h2load", "", "`path` of h2load (default: that of PATH)")
 	quick := flags.Bool("quick", false, "3 rounds of 0.5 s, unless --rounds or --duration say otherwise")
 	rounds := flags.Int("rounds", 0, "`number` of rounds per cell (default 5)")
 	most := flags.Int("max-rounds", 0, "`number` of rounds after which a cell is left although they do not agree (default "+
@@ -70,7 +68,7 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	flags.IntVar(&o.inFlight, "in-flight", 0, "`number` of calls in flight that a policy allows the extension, "+
 		"instead of the gateway's default")
 	peers := flags.String("peers", "direct,ReverseProxy,nginx,Envoy,gateway", "`peers` to measure")
-	parts := flags.String("parts", "cells,grpc,fan-out,conversion,h2load", "`parts` to run; handlers is another, for\n"+
+	parts := flags.String("parts", "cells,grpc,fan-out,conversion", "`parts` to run; handlers is another, for\n"+
 		"what the --handlers of a registration cost")
 	flags.BoolVar(&o.check, "check", false, "exit with status 1 when a bar is missed")
 	flags.BoolVar(&o.ratio, "ratio", false, "only compare with --baseline, and fail if the gateway is worse by more than 15 % "+
@@ -98,7 +96,7 @@ func parseOptions(args []string, stderr io.Writer) (options, error) {
 	if o.handlers, err = numbers("--handlers", *handlers, maxFanOut); err != nil {
 		return o, err
 	}
-	if o.parts, err = choose("--parts", *parts, partCells, partGRPC, partFanOut, partConversion, partH2load, partHandlers); err != nil {
+	if o.parts, err = choose("--parts", *parts, partCells, partGRPC, partFanOut, partConversion, partHandlers); err != nil {
 		return o, err
 	}
 	if o.peers, err = choose("--peers", *peers, peerDirect, peerReverseProxy, peerNginx, peerEnvoy, peerGateway); err != nil {

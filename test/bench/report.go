@@ -21,7 +21,6 @@ type result struct {
 	FanOuts         []*fanOutResult `json:"fanOuts,omitempty"`
 	// Conversion is measured with the size S.
 	Conversion *conversionResult `json:"conversion,omitempty"`
-	H2load     []h2loadResult    `json:"h2load,omitempty"`
 	Handlers   []*handlersResult `json:"handlers,omitempty"`
 	Bars       []bar             `json:"bars,omitempty"`
 }

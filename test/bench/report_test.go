@@ -36,7 +36,6 @@ func exampleResult() *result {
 		},
 		FanOuts:    []*fanOutResult{{Handlers: 10, AllToOnes: []float64{1, 1.06, 2}}, {Handlers: 11, AllToOnes: []float64{1.06}}},
 		Conversion: &conversionResult{SameToPlain: []float64{1.02}, ConvertedToPlain: []float64{4.6, 3.4, 4.01}},
-		H2load:     []h2loadResult{{Cell: "S, 16 callers, HTTP/1.1", Peer: peerReverseProxy, Rates: []float64{1}, GatewayRates: []float64{2}}},
 	}
 }
 
@@ -97,9 +96,6 @@ func TestReportIsAtMost120ColumnsWide(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := r.Conversion.write(&b); err != nil {
-		t.Fatal(err)
-	}
-	if err := writeH2load(&b, r.H2load); err != nil {
 		t.Fatal(err)
 	}
 	if err := writeHandlers(&b, []*handlersResult{{Handlers: 1000, Idle: 1e9, Quick: []round{{CPU: 1e6}}}}); err != nil {
