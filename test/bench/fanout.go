@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/hookgate/hookgate/test/bench/report"
 	"github.com/hookgate/hookgate/test/samples"
 )
 
@@ -43,7 +44,7 @@ func openFan(ctx context.Context, p *peer, path string, caPEM []byte) (caller, e
 // measureFanOut compares a call to that many slow handlers, which a gateway of its own aggregates, with a call to one of
 // them, with what Cluster API's own client does, one after the other, and with the floor: all of them called at the same
 // time without anything between.
-func (f *fleet) measureFanOut(ctx context.Context, binary string, handlers, times int) (*fanOutResult, error) {
+func (f *fleet) measureFanOut(ctx context.Context, binary string, handlers, times int) (*report.FanOut, error) {
 	direct := f.peer(peerDirect)
 	inner := &fleet{dir: f.dir, certs: f.certs, stderr: new(strings.Builder)}
 	defer inner.stop()
@@ -80,7 +81,7 @@ func (f *fleet) measureFanOut(ctx context.Context, binary string, handlers, time
 		sequence = append(sequence, c)
 	}
 
-	res := &fanOutResult{Handlers: handlers, HandlerMilliseconds: float64(slowTime.Milliseconds()), Times: times}
+	res := &report.FanOut{Handlers: handlers, HandlerMilliseconds: float64(slowTime.Milliseconds()), Times: times}
 	var ones, alls, sequences, directs, togethers []float64
 	for n := range times + 1 {
 		if ctx.Err() != nil {
@@ -109,9 +110,9 @@ func (f *fleet) measureFanOut(ctx context.Context, binary string, handlers, time
 			directs, togethers = append(directs, d), append(togethers, e)
 		}
 	}
-	res.One, res.All, res.Sequential = median(ones), median(alls), median(sequences)
-	res.AllToOnes, res.SequentialToOne = ratios(alls, ones), res.Sequential/res.One
-	res.Together, res.TogetherToOnes = median(togethers), ratios(togethers, directs)
+	res.One, res.All, res.Sequential = report.Median(ones), report.Median(alls), report.Median(sequences)
+	res.AllToOnes, res.SequentialToOne = report.Ratios(alls, ones), res.Sequential/res.One
+	res.Together, res.TogetherToOnes = report.Median(togethers), report.Ratios(togethers, directs)
 	return res, nil
 }
 

@@ -11,6 +11,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -223,3 +224,12 @@ func (c *http2Caller) call() error {
 
 // close closes the shared connection, for all of its callers.
 func (c *http2Caller) close() error { return c.conn.Close() }
+
+// percentile returns the value that p percent of the sorted values do not exceed (nearest rank), and 0 without values.
+func percentile(sorted []time.Duration, p float64) time.Duration {
+	if len(sorted) == 0 {
+		return 0
+	}
+	rank := int(math.Ceil(p / 100 * float64(len(sorted))))
+	return sorted[min(max(rank, 1), len(sorted))-1]
+}

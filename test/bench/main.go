@@ -27,10 +27,10 @@
 //
 // All share the machine with the load generator, so the rates say how much CPU a whole call takes, and only ratios of
 // one run mean something. Ratios are medians over rounds in which the peers take turns. A cell has more rounds until as
-// many in a row as --rounds agree, which the line below its table says; where they do not, the machine was busy: then
-// trust CPU/call, which counts the peer's own processes only. Below the cells are the fan-out, the conversion of objects,
-// and the bars that the project sets itself, PASS or BELOW. BELOW does not fail
-// the run unless --check is given; an answer other than 200 with status Success does.
+// many in a row as --rounds agree; where they do not, its table says so, and the machine was busy: then trust the CPU
+// time, which counts the peer's own processes only. Below the cells are the fan-out, the conversion of objects, and the
+// bars that the project sets itself, PASS or BELOW. BELOW does not fail the run unless --check is given; an answer other
+// than 200 with status Success does.
 //
 // The load generator is part of this process. It needs Linux, for /proc.
 package main
@@ -47,6 +47,8 @@ import (
 	"os/signal"
 	"sync/atomic"
 	"syscall"
+
+	"github.com/hookgate/hookgate/test/bench/report"
 )
 
 const (
@@ -125,6 +127,14 @@ func working(h http.Handler, mebibytes int) http.Handler {
 	})
 }
 
+const legend = `%v
+Medians of %d rounds of %v, in which the peers take turns; %d rounds at most, until as many agree within %.0f %%.
+  CPU per call     user and system time of the peer's own processes: less noisy than rates
+  peak memory      resident memory above what it was before any load
+  its rate, CPU    the gateway's figure / the peer's, round by round: more is better for rates, less for CPU time
+
+`
+
 // run starts the peers, measures all parts and reports.
 func run(ctx context.Context, o options, stdout, stderr io.Writer) (err error) {
 	defer func() {
@@ -158,31 +168,27 @@ func run(ctx context.Context, o options, stdout, stderr io.Writer) (err error) {
 	if o.ratio {
 		return compare(ctx, o.cells, f.against(o.pace), stdout)
 	}
-	res := &result{Machine: thisMachine(), Rounds: o.pace.rounds, DurationSeconds: o.pace.duration.Seconds()}
-	if _, err := fmt.Fprintln(stdout, res.Machine); err != nil {
+	res := &report.Result{Machine: thisMachine(), Rounds: o.pace.rounds, DurationSeconds: o.pace.duration.Seconds()}
+	if _, err := fmt.Fprintf(stdout, legend, res.Machine, o.pace.rounds, o.pace.duration, max(o.pace.rounds, o.pace.most), agreement*100); err != nil {
 		return err
 	}
-	if _, err := fmt.Fprintf(stdout, legend, o.pace.rounds, o.pace.duration, max(o.pace.rounds, o.pace.most), agreement*100); err != nil {
-		return err
-	}
-	for _, measure := range []func(context.Context, options, *result, io.Writer) error{
+	for _, measure := range []func(context.Context, options, *report.Result, io.Writer) error{
 		f.measureCells, f.measureREST2GRPC, f.measureFanOuts, f.measureConversions, f.measureHandlers,
 	} {
 		if err := measure(ctx, o, res, stdout); err != nil {
 			return err
 		}
 	}
-	res.Bars = res.bars()
-	missed, err := res.writeBars(stdout)
-	if err != nil {
+	res.Bars = barsOf(res)
+	if _, err := fmt.Fprintln(stdout, report.Bars(res)+elsewhere); err != nil {
 		return err
 	}
 	if o.jsonFile != "" {
-		if err := writeJSON(o.jsonFile, res); err != nil {
+		if err := res.Write(o.jsonFile); err != nil {
 			return fmt.Errorf("write results: %w", err)
 		}
 	}
-	if missed && o.check {
+	if missed(res.Bars) && o.check {
 		return errors.New("a bar is missed")
 	}
 	return nil

@@ -7,8 +7,10 @@ import (
 	"context"
 	"fmt"
 	"net/http"
+	"slices"
 	"time"
 
+	"github.com/hookgate/hookgate/test/bench/report"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -21,23 +23,11 @@ type cell struct {
 	grpc bool
 }
 
-func (c cell) String() string {
-	return fmt.Sprintf("%s, %s, %s", c.size, formatCallers(c.callers), formatProtocols(c.protocol, c.grpc))
-}
+func (c cell) String() string { return c.result().String() }
 
-// round is one turn of one peer. Times are in microseconds, sizes in bytes.
-type round struct {
-	Calls int     `json:"calls"`
-	Rate  float64 `json:"requestsPerSecond"`
-	P50   float64 `json:"p50Microseconds"`
-	P99   float64 `json:"p99Microseconds"`
-	// CPU is user and system time of the peer's own processes, per call.
-	CPU float64 `json:"cpuMicrosecondsPerCall"`
-	// Connections is how many connections the extension has accepted meanwhile, per call.
-	Connections float64 `json:"connectionsPerCall"`
-	// Resident is VmRSS behind the round, Peak its highest sample.
-	Resident int64 `json:"residentBytes"`
-	Peak     int64 `json:"peakResidentBytes"`
+// result returns the result of the cell, without a peer's.
+func (c cell) result() *report.Cell {
+	return &report.Cell{Size: c.size, BodyBytes: len(c.body), Callers: c.callers, Protocol: string(c.protocol), GRPC: c.grpc}
 }
 
 // pace sets how long a cell is measured: for rounds, and then on until as many rounds in a row agree with each other, but
@@ -54,13 +44,10 @@ type pace struct {
 // result; otherwise all rounds are.
 func measureCell(
 	ctx context.Context, c cell, peers []*peer, extension *peer, pc pace, caPEM []byte,
-) (*cellResult, error) {
-	res := &cellResult{
-		Size: c.size, BodyBytes: len(c.body), Callers: c.callers, Protocol: c.protocol, GRPC: c.grpc,
-		Peers: make([]peerResult, len(peers)),
-	}
-	for i, p := range peers {
-		res.Peers[i] = peerResult{Peer: p.name, Idle: p.idle}
+) (*report.Cell, error) {
+	res := c.result()
+	for _, p := range peers {
+		res.Peers = append(res.Peers, report.Peer{Peer: p.name, Idle: p.idle})
 	}
 	for n := range max(pc.rounds, pc.most) {
 		for i := range peers {
@@ -80,47 +67,75 @@ func measureCell(
 		if res.Measured = n + 1; res.Measured < pc.rounds {
 			continue
 		}
-		if res.Steady = res.settle(pc.rounds); res.Steady {
+		if res.Steady = settle(res, pc.rounds); res.Steady {
 			break
 		}
 	}
 	return res, nil
 }
 
-func measureRound(ctx context.Context, c cell, p, extension *peer, pc pace, caPEM []byte) (round, error) {
+// settle reports whether the last n rounds agree, and if so drops those before them.
+func settle(c *report.Cell, n int) bool {
+	last := &report.Cell{Peers: slices.Clone(c.Peers)}
+	for i, p := range last.Peers {
+		last.Peers[i].Rounds = p.Rounds[len(p.Rounds)-n:]
+	}
+	for _, p := range last.Peers {
+		// The extension itself is the ceiling, and may vary.
+		if p.Peer != peerGateway && p.Peer != peerDirect && spread(last.Ratios(p.Peer, report.Rate)) > agreement {
+			return false
+		}
+	}
+	c.Peers = last.Peers
+	return true
+}
+
+// agreement is how far the lowest and the highest ratio may be apart, as a part of their median, for rounds to agree.
+const agreement = 0.15
+
+// spread returns how far the lowest and the highest value are apart, as a part of their median; 0 without values.
+func spread(values []float64) float64 {
+	middle := report.Median(values)
+	if middle <= 0 {
+		return 0
+	}
+	return (slices.Max(values) - slices.Min(values)) / middle
+}
+
+func measureRound(ctx context.Context, c cell, p, extension *peer, pc pace, caPEM []byte) (report.Round, error) {
 	callers, err := loadOf(c, p, caPEM).open(ctx)
 	if err != nil {
-		return round{}, fmt.Errorf("connect: %w", err)
+		return report.Round{}, fmt.Errorf("connect: %w", err)
 	}
 	defer closeAll(callers)
 	if _, err := drive(ctx, callers, pc.warmUp); err != nil {
-		return round{}, err
+		return report.Round{}, err
 	}
 
 	connections, err := extension.connections(caPEM)
 	if err != nil {
-		return round{}, err
+		return report.Round{}, err
 	}
 	before, err := process.CPUTime(p.pids)
 	if err != nil {
-		return round{}, err
+		return report.Round{}, err
 	}
 	peak := process.WatchMemory(p.pids)
 	s, err := drive(ctx, callers, pc.duration)
-	r := round{Peak: peak(), Calls: len(s.latencies)}
+	r := report.Round{Peak: peak(), Calls: len(s.latencies)}
 	if err != nil {
-		return round{}, err
+		return report.Round{}, err
 	}
 	after, err := process.CPUTime(p.pids)
 	if err != nil {
-		return round{}, err
+		return report.Round{}, err
 	}
 	accepted, err := extension.connections(caPEM)
 	if err != nil {
-		return round{}, err
+		return report.Round{}, err
 	}
 	if r.Resident, err = process.Resident(p.pids); err != nil {
-		return round{}, err
+		return report.Round{}, err
 	}
 	r.Rate = float64(r.Calls) / s.elapsed.Seconds()
 	r.P50 = microseconds(percentile(s.latencies, 50))

@@ -5,12 +5,15 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"slices"
+
+	"github.com/hookgate/hookgate/test/bench/report"
 )
 
 // measureCells measures the cells of the flags.
-func (f *fleet) measureCells(ctx context.Context, o options, res *result, stdout io.Writer) error {
+func (f *fleet) measureCells(ctx context.Context, o options, res *report.Result, stdout io.Writer) error {
 	if !o.part(partCells) {
 		return nil
 	}
@@ -26,7 +29,7 @@ func (f *fleet) measureCells(ctx context.Context, o options, res *result, stdout
 }
 
 // measureREST2GRPC measures the cells of several callers over HTTP/1.1 again, with an extension that speaks gRPC.
-func (f *fleet) measureREST2GRPC(ctx context.Context, o options, res *result, stdout io.Writer) error {
+func (f *fleet) measureREST2GRPC(ctx context.Context, o options, res *report.Result, stdout io.Writer) error {
 	if len(f.rest2grpc) == 0 {
 		return nil
 	}
@@ -47,7 +50,7 @@ func (f *fleet) measureREST2GRPC(ctx context.Context, o options, res *result, st
 }
 
 func (f *fleet) measureCell(
-	ctx context.Context, c cell, peers []*peer, extension *peer, pc pace, res *result, stdout io.Writer,
+	ctx context.Context, c cell, peers []*peer, extension *peer, pc pace, res *report.Result, stdout io.Writer,
 ) error {
 	cr, err := measureCell(ctx, c, peers, extension, pc, f.certs.caPEM)
 	if err != nil {
@@ -57,11 +60,12 @@ func (f *fleet) measureCell(
 		return err
 	}
 	res.Cells = append(res.Cells, cr)
-	return cr.writeCell(stdout)
+	_, err = fmt.Fprintln(stdout, report.Cells(cr))
+	return err
 }
 
 // measureFanOuts measures each number of handlers.
-func (f *fleet) measureFanOuts(ctx context.Context, o options, res *result, stdout io.Writer) error {
+func (f *fleet) measureFanOuts(ctx context.Context, o options, res *report.Result, stdout io.Writer) error {
 	if !o.part(partFanOut) || f.peer(peerGateway) == nil {
 		return nil
 	}
@@ -71,15 +75,13 @@ func (f *fleet) measureFanOuts(ctx context.Context, o options, res *result, stdo
 			return err
 		}
 		res.FanOuts = append(res.FanOuts, fr)
-		if err := fr.writeFanOut(stdout); err != nil {
-			return err
-		}
 	}
-	return nil
+	_, err := fmt.Fprintln(stdout, report.FanOutTable(res.FanOuts...))
+	return err
 }
 
 // measureConversions measures conversion if the size S is among the cells.
-func (f *fleet) measureConversions(ctx context.Context, o options, res *result, stdout io.Writer) (err error) {
+func (f *fleet) measureConversions(ctx context.Context, o options, res *report.Result, stdout io.Writer) (err error) {
 	gateway := f.peer(peerGateway)
 	if !o.part(partConversion) || gateway == nil || !slices.ContainsFunc(o.cells, func(c cell) bool { return c.size == "S" }) {
 		return nil
@@ -88,5 +90,6 @@ func (f *fleet) measureConversions(ctx context.Context, o options, res *result, 
 	if err != nil {
 		return err
 	}
-	return res.Conversion.write(stdout)
+	_, err = fmt.Fprintln(stdout, res.Conversion.Table())
+	return err
 }

@@ -12,17 +12,18 @@ import (
 	"slices"
 	"time"
 
+	"github.com/hookgate/hookgate/test/bench/report"
 	"github.com/hookgate/hookgate/test/process"
 )
 
 // The peers, in the order of their turns.
 const (
-	peerDirect       = "direct"
+	peerDirect       = report.Direct
 	peerReverseProxy = "ReverseProxy"
 	peerNginx        = "nginx"
 	peerEnvoy        = "Envoy"
 	peerBaseline     = "baseline"
-	peerGateway      = "gateway"
+	peerGateway      = report.Gateway
 )
 
 // grpcExtension is the null extension over gRPC, behind the gateway and Envoy's transcoder.
@@ -241,7 +242,7 @@ func (f *fleet) add(ctx context.Context, peers *[]*peer, p *peer) error {
 	if err := awaitPeer(ctx, p, small, f.certs.caPEM); err != nil {
 		return err
 	}
-	_, err = fmt.Fprintf(f.stderr, "%s: processes %v, idle at %s\n", p.name, p.pids, formatBytes(p.idle))
+	_, err = fmt.Fprintf(f.stderr, "%s: processes %v, idle at %s\n", p.name, p.pids, report.Bytes(p.idle))
 	return err
 }
 

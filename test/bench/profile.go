@@ -14,6 +14,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/hookgate/hookgate/test/bench/report"
 )
 
 // profileTime is how long a peer is profiled in a cell: 100 samples for each second of CPU time.
@@ -38,7 +40,7 @@ func profiled(h http.Handler) http.Handler {
 
 // profileCell puts the load of the cell once more on each peer that has a profile, and keeps it in a file, whose name it
 // adds to the result.
-func (f *fleet) profileCell(ctx context.Context, c cell, peers []*peer, res *cellResult) error {
+func (f *fleet) profileCell(ctx context.Context, c cell, peers []*peer, res *report.Cell) error {
 	if f.profiles == "" {
 		return nil
 	}

@@ -11,6 +11,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/hookgate/hookgate/test/bench/report"
 )
 
 // tolerance is how much worse than the baseline the gateway may be, as a part.
@@ -21,11 +23,11 @@ const tolerance = 0.15
 var ratioPace = pace{rounds: 5, duration: time.Second, warmUp: 200 * time.Millisecond}
 
 // measurer measures the gateway and the baseline in a cell.
-type measurer func(context.Context, cell) (*cellResult, error)
+type measurer func(context.Context, cell) (*report.Cell, error)
 
 // against returns a measurer of the fleet's gateway and baseline.
 func (f *fleet) against(pc pace) measurer {
-	return func(ctx context.Context, c cell) (*cellResult, error) {
+	return func(ctx context.Context, c cell) (*report.Cell, error) {
 		peers := []*peer{f.peer(peerBaseline), f.peer(peerGateway)}
 		return measureCell(ctx, c, peers, f.peer(peerDirect), pc, f.certs.caPEM)
 	}
@@ -42,10 +44,10 @@ func compare(ctx context.Context, cells []cell, measure measurer, stdout io.Writ
 			if err != nil {
 				return err
 			}
-			if err := res.writeCell(stdout); err != nil {
+			if _, err := fmt.Fprintln(stdout, report.Cells(res)); err != nil {
 				return err
 			}
-			if finding := res.worse(); finding != "" {
+			if finding := worseIn(res); finding != "" {
 				worse, findings = append(worse, c), append(findings, errors.New(finding))
 			}
 		}
@@ -64,17 +66,17 @@ func compare(ctx context.Context, cells []cell, measure measurer, stdout io.Writ
 	return nil
 }
 
-// worse says in what the gateway is worse than the baseline beyond the tolerance in every round, or "" if in nothing.
-func (c *cellResult) worse() string {
+// worseIn says in what the gateway is worse than the baseline beyond the tolerance in every round, or "" if in nothing.
+func worseIn(c *report.Cell) string {
 	var findings []string
-	if cpu := c.ratios(peerGateway, peerBaseline, cpuOf); len(cpu) > 0 && slices.Min(cpu) > 1+tolerance {
+	if cpu := c.Ratios(peerBaseline, report.CPU); len(cpu) > 0 && slices.Min(cpu) > 1+tolerance {
 		findings = append(findings, fmt.Sprintf("the CPU time of a call is %.2f-%.2f times the baseline's", slices.Min(cpu), slices.Max(cpu)))
 	}
-	if rate := c.ratios(peerGateway, peerBaseline, rateOf); len(rate) > 0 && slices.Max(rate) < 1-tolerance {
+	if rate := c.Ratios(peerBaseline, report.Rate); len(rate) > 0 && slices.Max(rate) < 1-tolerance {
 		findings = append(findings, fmt.Sprintf("the rate is %.2f-%.2f times the baseline's", slices.Min(rate), slices.Max(rate)))
 	}
 	if len(findings) == 0 {
 		return ""
 	}
-	return c.cell().String() + ": " + strings.Join(findings, ", and ")
+	return c.String() + ": " + strings.Join(findings, ", and ")
 }

@@ -14,6 +14,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/hookgate/hookgate/test/bench/report"
 )
 
 // TestMain lets the tests start this program as a peer.
@@ -26,7 +28,7 @@ func TestMain(m *testing.M) {
 }
 
 func TestWorse(t *testing.T) {
-	type rounds = []round
+	type rounds = report.Rounds
 	for name, tc := range map[string]struct {
 		reason            string
 		baseline, gateway rounds
@@ -61,10 +63,10 @@ func TestWorse(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			c := &cellResult{Size: "M", Callers: 16, Protocol: http1Protocol, Peers: []peerResult{
+			c := &report.Cell{Size: "M", Callers: 16, Protocol: "h1", Peers: []report.Peer{
 				{Peer: peerBaseline, Rounds: tc.baseline}, {Peer: peerGateway, Rounds: tc.gateway},
 			}}
-			if got := c.worse(); got != tc.want {
+			if got := worseIn(c); got != tc.want {
 				t.Errorf("%s: %q, want %q", tc.reason, got, tc.want)
 			}
 		})
@@ -88,14 +90,14 @@ func TestCompare(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			left := tc.rates
-			measure := func(_ context.Context, c cell) (*cellResult, error) {
+			measure := func(_ context.Context, c cell) (*report.Cell, error) {
 				if len(left) == 0 {
 					return nil, errors.New("connection refused")
 				}
 				rate := left[0]
 				left = left[1:]
-				return &cellResult{Size: c.size, Callers: c.callers, Protocol: http1Protocol, Peers: []peerResult{
-					{Peer: peerBaseline, Rounds: []round{{Rate: 100, CPU: 1}}}, {Peer: peerGateway, Rounds: []round{{Rate: rate, CPU: 1}}},
+				return &report.Cell{Size: c.size, Callers: c.callers, Protocol: "h1", Peers: []report.Peer{
+					{Peer: peerBaseline, Rounds: report.Rounds{{Rate: 100, CPU: 1}}}, {Peer: peerGateway, Rounds: report.Rounds{{Rate: rate, CPU: 1}}},
 				}}, nil
 			}
 			var output strings.Builder
@@ -106,7 +108,7 @@ func TestCompare(t *testing.T) {
 			if len(left) != 0 {
 				t.Errorf("%s: %d measurements were not made", tc.reason, len(left))
 			}
-			if n := strings.Count(output.String(), "peer "); n != len(tc.rates) {
+			if n := strings.Count(output.String(), "| peer "); n != len(tc.rates) {
 				t.Errorf("%s: %d tables, want one for each of %d measurements:\n%s", tc.reason, n, len(tc.rates), output.String())
 			}
 		})
@@ -146,7 +148,7 @@ func TestMeasureCellSeesWork(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if ratios := res.ratios(peerGateway, peerBaseline, cpuOf); len(ratios) != 2 || slices.Min(ratios) < 1+tolerance {
+	if ratios := res.Ratios(peerBaseline, report.CPU); len(ratios) != 2 || slices.Min(ratios) < 1+tolerance {
 		t.Errorf("CPU time with the work is %.2f times that without it, want more than %.2f in both rounds", ratios, 1+tolerance)
 	}
 }

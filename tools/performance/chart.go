@@ -19,6 +19,8 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 	"gonum.org/v1/plot/vg/vgsvg"
+
+	"github.com/hookgate/hookgate/test/bench/report"
 )
 
 // picture is a finished chart.
@@ -48,15 +50,15 @@ type point struct {
 // colors has one for each line. They differ in lightness too, and people who confuse red and green tell them apart
 // (https://jfly.uni-koeln.de/color/).
 var colors = map[string]color.RGBA{
-	"direct":       {R: 0x80, G: 0x80, B: 0x80, A: 0xff},
+	report.Direct:  {R: 0x80, G: 0x80, B: 0x80, A: 0xff},
 	"ReverseProxy": {R: 0x00, G: 0x72, B: 0xb2, A: 0xff},
 	"nginx":        {R: 0x00, G: 0x9e, B: 0x73, A: 0xff},
 	"Envoy":        {R: 0xcc, G: 0x79, B: 0xa7, A: 0xff},
-	"gateway":      {R: 0xd5, G: 0x5e, B: 0x00, A: 0xff},
+	report.Gateway: {R: 0xd5, G: 0x5e, B: 0x00, A: 0xff},
 }
 
 // others are the colors of the lines that have no peer's name.
-var others = []color.RGBA{colors["gateway"], colors["ReverseProxy"], colors["nginx"], colors["Envoy"]}
+var others = []color.RGBA{colors[report.Gateway], colors["ReverseProxy"], colors["nginx"], colors["Envoy"]}
 
 // sans is the font of all texts. The library knows its measures; browsers take what they have of the family.
 var sans = font.Font{Typeface: "Liberation", Variant: "Sans"}
@@ -133,7 +135,7 @@ func (l line) addTo(p *plot.Plot, i int, logY bool) error {
 	}
 	path.Color, path.Width = drawn, vg.Points(1.5)
 	dots.Color, dots.Shape, dots.Radius = drawn, draw.CircleGlyph{}, vg.Points(2.5)
-	if l.name == gateway {
+	if l.name == report.Gateway {
 		path.Width = vg.Points(3)
 	}
 	bars, err := plotter.NewYErrorBars(values)

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+
+	"github.com/hookgate/hookgate/test/bench/report"
 )
 
 // bodyCallers is the number of callers of the curves over bodies, which their titles name.
@@ -15,7 +17,9 @@ const bodyCallers = 16
 var errNothing = errors.New("nothing was measured")
 
 // overCells returns a line for each peer: a figure of its rounds over something of the cell.
-func overCells(r *result, x func(cell) float64, values func(cell, peer) []float64, without ...string) ([]line, error) {
+func overCells(
+	r *report.Result, x func(*report.Cell) float64, values func(*report.Cell, report.Peer) []float64, without ...string,
+) ([]line, error) {
 	if len(r.Cells) == 0 {
 		return nil, errNothing
 	}
@@ -37,9 +41,9 @@ func overCells(r *result, x func(cell) float64, values func(cell, peer) []float6
 }
 
 // figureOf is the value of each round, times a factor.
-func figureOf(of figure, factor float64) func(cell, peer) []float64 {
-	return func(_ cell, p peer) []float64 {
-		values := each(p.Rounds, of)
+func figureOf(of report.Figure, factor float64) func(*report.Cell, report.Peer) []float64 {
+	return func(_ *report.Cell, p report.Peer) []float64 {
+		values := p.Rounds.Each(of)
 		for i := range values {
 			values[i] *= factor
 		}
@@ -48,15 +52,18 @@ func figureOf(of figure, factor float64) func(cell, peer) []float64 {
 }
 
 // callerCurves are rates, latencies, CPU time and memory over the number of callers.
-func callerCurves(r *result) ([]picture, error) {
-	callers := func(c cell) float64 { return float64(c.Callers) }
-	memory := func(c cell, p peer) []float64 { return []float64{float64(p.peak()) / 1e6} }
+func callerCurves(r *report.Result) ([]picture, error) {
+	callers := func(c *report.Cell) float64 { return float64(c.Callers) }
+	memory := func(c *report.Cell, p report.Peer) []float64 { return []float64{float64(p.AboveIdle()) / 1e6} }
 	const where = ", 4 KB over HTTP/1.1"
 	return drawAll(r, callers, "callers", []curve{
-		{name: "callers-rate", title: "Calls per second" + where, y: "calls/s", values: figureOf(rate, 1), logY: true},
-		{name: "callers-p99", title: "Latency, 99th percentile" + where, y: "ms", values: figureOf(p99, 1e-3), logY: true},
+		{name: "callers-rate", title: "Calls per second" + where, y: "calls/s", values: figureOf(report.Rate, 1), logY: true},
 		{
-			name: "callers-cpu", title: "CPU time of the proxy per call" + where, y: "µs", values: figureOf(cpu, 1),
+			name: "callers-p99", title: "Latency, 99th percentile" + where, y: "ms", values: figureOf(report.P99, 1e-3),
+			logY: true,
+		},
+		{
+			name: "callers-cpu", title: "CPU time of the proxy per call" + where, y: "µs", values: figureOf(report.CPU, 1),
 			proxies: true,
 		},
 		{name: "callers-memory", title: "Peak memory above idle" + where, y: "MB", values: memory, proxies: true},
@@ -64,20 +71,20 @@ func callerCurves(r *result) ([]picture, error) {
 }
 
 // bodyCurves are throughput, CPU time and memory over the size of bodies.
-func bodyCurves(r *result) ([]picture, error) {
-	size := func(c cell) float64 { return float64(c.BodyBytes) / 1e3 }
-	throughput := func(c cell, p peer) []float64 {
-		return figureOf(rate, float64(c.BodyBytes)/1e6)(c, p)
+func bodyCurves(r *report.Result) ([]picture, error) {
+	size := func(c *report.Cell) float64 { return float64(c.BodyBytes) / 1e3 }
+	throughput := func(c *report.Cell, p report.Peer) []float64 {
+		return figureOf(report.Rate, float64(c.BodyBytes)/1e6)(c, p)
 	}
-	inFlight := func(c cell, p peer) []float64 {
-		return []float64{float64(p.peak()) / float64(c.Callers) / 1e6}
+	inFlight := func(c *report.Cell, p report.Peer) []float64 {
+		return []float64{float64(p.AboveIdle()) / float64(c.Callers) / 1e6}
 	}
 	where := fmt.Sprintf(", %d callers over HTTP/1.1", bodyCallers)
 	const perCall = "Peak memory per call in flight"
 	return drawAll(r, size, "KB of body", []curve{
 		{name: "bodies-throughput", title: "Bodies per second" + where, y: "MB/s", values: throughput, logY: true},
 		{
-			name: "bodies-cpu", title: "CPU time of the proxy per call" + where, y: "µs", values: figureOf(cpu, 1),
+			name: "bodies-cpu", title: "CPU time of the proxy per call" + where, y: "µs", values: figureOf(report.CPU, 1),
 			logY: true, proxies: true,
 		},
 		{name: "bodies-memory", title: perCall + where, y: "MB", values: inFlight, logY: true, proxies: true},
@@ -87,16 +94,16 @@ func bodyCurves(r *result) ([]picture, error) {
 // curve is a picture to draw; proxies leaves out the extension that is called directly.
 type curve struct {
 	name, title, y string
-	values         func(cell, peer) []float64
+	values         func(*report.Cell, report.Peer) []float64
 	logY, proxies  bool
 }
 
-func drawAll(r *result, x func(cell) float64, xName string, all []curve) ([]picture, error) {
+func drawAll(r *report.Result, x func(*report.Cell) float64, xName string, all []curve) ([]picture, error) {
 	var pictures []picture
 	for _, c := range all {
 		var without []string
 		if c.proxies {
-			without = []string{"direct"}
+			without = []string{report.Direct}
 		}
 		lines, err := overCells(r, x, c.values, without...)
 		if err != nil {
@@ -113,7 +120,7 @@ func drawAll(r *result, x func(cell) float64, xName string, all []curve) ([]pict
 
 // handlerCurves are the time and the CPU time of calls to all handlers, and of calls to one beside them, over the
 // number of handlers.
-func handlerCurves(r *result) ([]picture, error) {
+func handlerCurves(r *report.Result) ([]picture, error) {
 	if len(r.Handlers) == 0 {
 		return nil, errNothing
 	}
@@ -122,13 +129,13 @@ func handlerCurves(r *result) ([]picture, error) {
 	all, beside := line{name: "of a call to all, for each handler"}, line{name: "of a call to another handler"}
 	for _, h := range r.Handlers {
 		n := float64(h.Handlers)
-		at := func(rounds []round, of figure, factor float64) point {
-			return point{n, sampleOf(figureOf(of, factor)(cell{}, peer{Rounds: rounds}))}
+		at := func(rounds report.Rounds, of report.Figure, factor float64) point {
+			return point{n, sampleOf(figureOf(of, factor)(nil, report.Peer{Rounds: rounds}))}
 		}
-		together.points = append(together.points, at(h.Slow, p50, 1e-3))
+		together.points = append(together.points, at(h.Slow, report.P50, 1e-3))
 		sequence.points = append(sequence.points, point{n, sample{n * slow, n * slow, n * slow}})
-		all.points = append(all.points, at(h.Quick, cpu, 1/n))
-		beside.points = append(beside.points, at(h.Beside, cpu, 1))
+		all.points = append(all.points, at(h.Quick, report.CPU, 1/n))
+		beside.points = append(beside.points, at(h.Beside, report.CPU, 1))
 	}
 	var pictures []picture
 	for _, c := range []chart{
@@ -148,4 +155,14 @@ func handlerCurves(r *result) ([]picture, error) {
 		pictures = append(pictures, p)
 	}
 	return pictures, nil
+}
+
+// sample is the median of rounds, with the lowest and the highest.
+type sample struct{ low, middle, high float64 }
+
+func sampleOf(values []float64) sample {
+	if len(values) == 0 {
+		return sample{}
+	}
+	return sample{slices.Min(values), report.Median(values), slices.Max(values)}
 }

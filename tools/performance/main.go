@@ -16,10 +16,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+
+	"github.com/hookgate/hookgate/test/bench/report"
 )
 
 // curves has what is drawn from each file.
-var curves = map[string]func(*result) ([]picture, error){
+var curves = map[string]func(*report.Result) ([]picture, error){
 	"callers": callerCurves, "bodies": bodyCurves, "handlers": handlerCurves,
 }
 
@@ -35,7 +37,7 @@ func main() {
 }
 
 func run(from, page, pictures string) error {
-	parts, err := readResults(from, "cells")
+	parts, err := report.Read(from, "cells")
 	if err != nil {
 		return err
 	}
@@ -62,7 +64,7 @@ func run(from, page, pictures string) error {
 		return err
 	}
 	for name, draw := range curves {
-		parts, err := readResults(from, name)
+		parts, err := report.Read(from, name)
 		if err != nil {
 			return err
 		}

@@ -11,49 +11,27 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/hookgate/hookgate/test/bench/report"
 )
 
-func example() *result {
-	peers := func(factor float64) []peer {
-		return []peer{
-			{Peer: "direct", Rounds: []round{{Rate: 9000, P50: 10, P99: 20, CPU: 5}, {Rate: 8000, P50: 11, P99: 21, CPU: 5}}},
-			{Peer: "ReverseProxy", Idle: 1e6, Rounds: []round{{Rate: 1000, P50: 100, P99: 200, CPU: 50, Peak: 2e6}, {Rate: 100, P50: 1e3, P99: 2e6, CPU: 60, Peak: 3e6}}},
-			{Peer: gateway, Idle: 5e6, Rounds: []round{{Rate: 500 * factor, P50: 200, P99: 300, CPU: 75, Peak: 9e6}, {Rate: 80, P50: 1e3, P99: 2e6, CPU: 60, Peak: 8e6}}},
+func example() *report.Result {
+	peers := func(factor float64) []report.Peer {
+		return []report.Peer{
+			{Peer: "direct", Rounds: report.Rounds{{Rate: 9000, P50: 10, P99: 20, CPU: 5}, {Rate: 8000, P50: 11, P99: 21, CPU: 5}}},
+			{Peer: "ReverseProxy", Idle: 1e6, Rounds: report.Rounds{{Rate: 1000, P50: 100, P99: 200, CPU: 50, Peak: 2e6}, {Rate: 100, P50: 1e3, P99: 2e6, CPU: 60, Peak: 3e6}}},
+			{Peer: report.Gateway, Idle: 5e6, Rounds: report.Rounds{{Rate: 500 * factor, P50: 200, P99: 300, CPU: 75, Peak: 9e6}, {Rate: 80, P50: 1e3, P99: 2e6, CPU: 60, Peak: 8e6}}},
 		}
 	}
-	return &result{
-		Cells: []cell{
+	return &report.Result{
+		Cells: []*report.Cell{
 			{Size: "S", BodyBytes: 3707, Callers: 16, Protocol: "h1", Measured: 2, Steady: true, Peers: peers(1)},
 			{Size: "M", BodyBytes: 250e3, Callers: 100, Protocol: "h1", GRPC: true, Measured: 10, Peers: peers(0.5)},
 		},
-		Handlers: []handlers{
-			{Handlers: 1, Beside: []round{{CPU: 200}}, Quick: []round{{CPU: 200}}, Slow: []round{{P50: 21e3}}},
-			{Handlers: 100, Beside: []round{{CPU: 210}}, Quick: []round{{CPU: 11e3}}, Slow: []round{{P50: 30e3}}},
+		Handlers: []*report.Handler{
+			{Handlers: 1, Beside: report.Rounds{{CPU: 200}}, Quick: report.Rounds{{CPU: 200}}, Slow: report.Rounds{{P50: 21e3}}},
+			{Handlers: 100, Beside: report.Rounds{{CPU: 210}}, Quick: report.Rounds{{CPU: 11e3}}, Slow: report.Rounds{{P50: 30e3}}},
 		},
-		Bars: []bar{
-			{Name: "a", Value: 1.5, Low: 1, High: 2, Limit: 1.1, Verdict: "PASS"},
-			{Name: "b", Limit: 3, AtMost: true, Verdict: unmeasured},
-		},
-	}
-}
-
-func TestTables(t *testing.T) {
-	other := &result{Bars: []bar{{Name: "a", Verdict: unmeasured}, {Name: "b", Value: 4, Low: 4, High: 4, Limit: 3, AtMost: true, Verdict: "BELOW"}}}
-	got := tables([]*result{example(), other})
-	for _, want := range []string{
-		"| S, 3.71 KB | 16, HTTP/1.1 | direct | 8500 | 10 µs | 20 µs | 5 µs | 0 KB | 0.03 (0.01–0.06) | 13.50 (12.00–15.00) |\n",
-		"|  |  | ReverseProxy | 550 | 550 µs | 1.0 s | 55 µs | 2.0 MB | 0.65 (0.50–0.80) | 1.25 (1.00–1.50) |\n",
-		"|  |  | gateway | 290 | 600 µs | 1.0 s | 68 µs | 4.0 MB |  |  |\n",
-		"| M, 250 KB | 100, HTTP/1.1 to gRPC; 10 rounds do not agree | direct |",
-		"| a | 1.50 (1.00–2.00) | ≥ 1.10 | PASS |\n", // measured in the first part
-		"| b | 4.00 | ≤ 3.00 | BELOW |\n",            // measured in the second one
-	} {
-		if !strings.Contains(got, want) {
-			t.Errorf("%q is missing:\n%s", want, got)
-		}
-	}
-	if n := strings.Count(got, "\n| a |"); n != 1 {
-		t.Errorf("a bar is there %d times", n)
 	}
 }
 
@@ -110,7 +88,7 @@ func TestCurves(t *testing.T) {
 				}
 			}
 		}
-		if _, err := draw(&result{}); !errors.Is(err, errNothing) {
+		if _, err := draw(&report.Result{}); !errors.Is(err, errNothing) {
 			t.Errorf("%s: without measurements: %v", name, err)
 		}
 	}

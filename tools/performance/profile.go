@@ -11,6 +11,8 @@ import (
 	"strings"
 
 	"github.com/google/pprof/profile"
+
+	"github.com/hookgate/hookgate/test/bench/report"
 )
 
 // work is a kind of what a processor does.
@@ -138,38 +140,30 @@ func kindOf(s *profile.Sample) work {
 
 // profileTable returns the CPU time of a call, spread over the kinds of work, for all peers that were profiled in the
 // directory with several callers; "" for none.
-func profileTable(dir string, parts []*result) (string, error) {
-	var b strings.Builder
-	for _, part := range parts {
-		for _, c := range part.Cells {
-			if c.Callers == 1 { // the processors wait most of the time
+func profileTable(dir string, parts []*report.Result) (string, error) {
+	var rows [][]string
+	for _, c := range merge(parts).Cells {
+		if c.Callers == 1 { // the processors wait most of the time
+			continue
+		}
+		for _, p := range c.Peers {
+			if p.Profile == "" {
 				continue
 			}
-			for _, p := range c.Peers {
-				if p.Profile == "" {
-					continue
-				}
-				s, err := readShares(filepath.Join(dir, filepath.Base(p.Profile)))
-				if err != nil {
-					return "", err
-				}
-				b.WriteString(profileRow(c, p, s))
+			s, err := readShares(filepath.Join(dir, filepath.Base(p.Profile)))
+			if err != nil {
+				return "", err
 			}
+			cpu := p.Rounds.Median(report.CPU)
+			row := []string{c.Size + ", " + c.Who(), p.Peer, report.Duration(cpu)}
+			for _, share := range s {
+				row = append(row, report.Duration(cpu*share))
+			}
+			rows = append(rows, row)
 		}
 	}
-	if b.Len() == 0 {
+	if len(rows) == 0 {
 		return "", nil
 	}
-	header := "| body, callers | peer | CPU per call | " + strings.Join(workNames[:], " | ") + " |\n"
-	return header + "|" + strings.Repeat("---|", int(kindsOfWork)+3) + "\n" + b.String(), nil
-}
-
-func profileRow(c cell, p peer, s shares) string {
-	middle := sampleOf(each(p.Rounds, cpu)).middle
-	var b strings.Builder
-	fmt.Fprintf(&b, "| %s, %s | %s | %s |", c.Size, c.callers(), p.Peer, duration(middle))
-	for _, share := range s {
-		fmt.Fprintf(&b, " %s |", duration(middle*share))
-	}
-	return b.String() + "\n"
+	return report.Table(append([]string{"body, callers", "peer", "CPU per call"}, workNames[:]...), rows), nil
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/google/pprof/profile"
+
+	"github.com/hookgate/hookgate/test/bench/report"
 )
 
 // exampleProfile has a sample for each stack, which names functions from the innermost outwards, and says how long it ran.
@@ -61,11 +63,11 @@ func TestShares(t *testing.T) {
 func TestProfileTable(t *testing.T) {
 	dir := t.TempDir()
 	r := example()
-	if got, err := profileTable(dir, []*result{r}); err != nil || got != "" {
+	if got, err := profileTable(dir, []*report.Result{r}); err != nil || got != "" {
 		t.Errorf("without profiles, the table is %q, %v", got, err)
 	}
 	r.Cells[0].Peers[2].Profile = "S.pprof"
-	if _, err := profileTable(dir, []*result{r}); err == nil {
+	if _, err := profileTable(dir, []*report.Result{r}); err == nil {
 		t.Error("a profile that is missing is left out")
 	}
 	f, err := os.Create(filepath.Join(dir, "S.pprof"))
@@ -78,20 +80,18 @@ func TestProfileTable(t *testing.T) {
 	if err := f.Close(); err != nil {
 		t.Fatal(err)
 	}
-	got, err := profileTable(dir, []*result{r})
+	got, err := profileTable(dir, []*report.Result{r})
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := "| body, callers | peer | CPU per call | system calls | TLS | JSON | HTTP, gRPC | copies | memory | scheduler | the rest |\n" +
-		"|---|---|---|---|---|---|---|---|---|---|---|\n" +
-		"| S, 16, HTTP/1.1 | gateway | 68 µs | 51 µs | 0 µs | 0 µs | 0 µs | 0 µs | 0 µs | 0 µs | 17 µs |\n"
-	if got != want {
-		t.Errorf("the table is\n%swant\n%s", got, want)
+	want := "| S, 16, HTTP/1.1 | gateway | 68 µs | 51 µs | 0 µs | 0 µs | 0 µs | 0 µs | 0 µs | 0 µs | 17 µs |"
+	if last := strings.Join(strings.Fields(got[strings.LastIndex(got[:len(got)-1], "\n"):]), " "); last != want {
+		t.Errorf("the table is\n%swant the row %s", got, want)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "S.pprof"), []byte("no profile"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := profileTable(dir, []*result{r}); err == nil {
+	if _, err := profileTable(dir, []*report.Result{r}); err == nil {
 		t.Error("a broken profile is left out")
 	}
 }

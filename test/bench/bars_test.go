@@ -5,21 +5,20 @@ package main
 
 import (
 	"fmt"
-	"strings"
 	"testing"
-	"time"
-	"unicode/utf8"
 
 	"github.com/google/go-cmp/cmp"
+
+	"github.com/hookgate/hookgate/test/bench/report"
 )
 
 // exampleResult has two rounds, of which the second ran on a busy machine.
-func exampleResult() *result {
-	cellOf := func(size string, bytes int, p protocol, gatewayRate float64) *cellResult {
-		return &cellResult{Size: size, BodyBytes: bytes, Callers: 16, Protocol: p, Measured: 2, Peers: []peerResult{
-			{Peer: peerReverseProxy, Idle: 10e6, Rounds: []round{{Rate: 1000, CPU: 100}, {Rate: 100, CPU: 1e6}}},
-			{Peer: peerBaseline, Idle: 20e6, Rounds: []round{{Rate: 720, CPU: 200}, {Rate: 72, CPU: 2e6}}},
-			{Peer: peerGateway, Idle: 20e6, Rounds: []round{
+func exampleResult() *report.Result {
+	cellOf := func(size string, bytes int, p protocol, gatewayRate float64) *report.Cell {
+		return &report.Cell{Size: size, BodyBytes: bytes, Callers: 16, Protocol: string(p), Measured: 2, Peers: []report.Peer{
+			{Peer: peerReverseProxy, Idle: 10e6, Rounds: report.Rounds{{Rate: 1000, CPU: 100}, {Rate: 100, CPU: 1e6}}},
+			{Peer: peerBaseline, Idle: 20e6, Rounds: report.Rounds{{Rate: 720, CPU: 200}, {Rate: 72, CPU: 2e6}}},
+			{Peer: peerGateway, Idle: 20e6, Rounds: report.Rounds{
 				{Rate: gatewayRate, CPU: 200, Peak: 148e6}, {Rate: gatewayRate / 10, CPU: 2e6, Peak: 100e6},
 			}},
 		}}
@@ -28,24 +27,24 @@ func exampleResult() *result {
 	toGRPC.GRPC, toGRPC.Peers[0].Peer, toGRPC.Peers[1].Peer = true, peerEnvoy, "another"
 	one := cellOf("S", 4e3, http1Protocol, 900)
 	one.Callers, one.Peers[0].Rounds[0].P50, one.Peers[2].Rounds[0].P50 = 1, 100, 101
-	return &result{
+	return &report.Result{
 		Rounds: 2,
-		Cells: []*cellResult{
+		Cells: []*report.Cell{
 			cellOf("S", 4e3, http1Protocol, 1100), cellOf("M", 250e3, http1Protocol, 990),
 			cellOf("L", 5e6, http1Protocol, 1000), one, toGRPC,
 		},
-		FanOuts:    []*fanOutResult{{Handlers: 10, AllToOnes: []float64{1, 1.06, 2}}, {Handlers: 11, AllToOnes: []float64{1.06}}},
-		Conversion: &conversionResult{SameToPlain: []float64{1.02}, ConvertedToPlain: []float64{4.6, 3.4, 4.01}},
+		FanOuts:    []*report.FanOut{{Handlers: 10, AllToOnes: []float64{1, 1.06, 2}}, {Handlers: 11, AllToOnes: []float64{1.06}}},
+		Conversion: &report.Conversion{SameToPlain: []float64{1.02}, ConvertedToPlain: []float64{4.6, 3.4, 4.01}},
 	}
 }
 
 func TestBars(t *testing.T) {
 	r := exampleResult()
-	r.Bars = r.bars()
+	r.Bars = barsOf(r)
 	got := make(map[string]string)
 	for _, b := range r.Bars {
-		if b.Verdict != verdictUnmeasured {
-			got[b.Name] = formatBar(b.Value) + " " + b.Verdict
+		if b.Verdict != report.Unmeasured {
+			got[b.Name] = fmt.Sprintf("%.3f %s", b.Value, b.Verdict)
 		}
 	}
 	want := map[string]string{
@@ -69,72 +68,38 @@ func TestBars(t *testing.T) {
 	}
 	slow := exampleResult()
 	slow.Cells = slow.Cells[:1]
-	slow.Cells[0].Peers[2].Rounds = []round{{Rate: 698}} // 0.97 of the baseline is 698.4
-	if bs := slow.baselineBars(); len(bs) != 1 || bs[0].Verdict != verdictBelow {
+	slow.Cells[0].Peers[2].Rounds = report.Rounds{{Rate: 698}} // 0.97 of the baseline is 698.4
+	if bs := baselineBars(slow); len(bs) != 1 || bs[0].Verdict != report.Below {
 		t.Errorf("a gateway that is 3.1 %% slower than the baseline: %+v", bs)
 	}
-	var b strings.Builder
-	if missed, err := r.writeBars(&b); err != nil || !missed {
-		t.Errorf("writeBars says missed %v, %v; some bars are", missed, err)
-	}
-	r.Bars = r.Bars[:1]
-	if missed, err := r.writeBars(&b); err != nil || missed {
-		t.Errorf("writeBars says missed %v, %v; none is", missed, err)
-	}
-}
-
-func TestReportIsAtMost120ColumnsWide(t *testing.T) {
-	r := exampleResult()
-	r.Bars = r.bars()
-	var b strings.Builder
-	for _, c := range r.Cells {
-		if err := c.writeCell(&b); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := r.FanOuts[0].writeFanOut(&b); err != nil {
-		t.Fatal(err)
-	}
-	if err := r.Conversion.write(&b); err != nil {
-		t.Fatal(err)
-	}
-	if err := writeHandlers(&b, []*handlersResult{{Handlers: 1000, Idle: 1e9, Quick: []round{{CPU: 1e6}}}}); err != nil {
-		t.Fatal(err)
-	}
-	fmt.Fprintf(&b, legend, 5, 1500*time.Millisecond, 10, 15.0)
-	if _, err := r.writeBars(&b); err != nil {
-		t.Fatal(err)
-	}
-	for line := range strings.Lines(b.String()) {
-		if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > 120 {
-			t.Errorf("line has %d columns:\n%s", n, line)
-		}
+	if !missed(r.Bars) || missed(r.Bars[:1]) {
+		t.Error("some of the bars are missed, and the first one is not")
 	}
 }
 
 func TestRoundsSettle(t *testing.T) {
-	cellOf := func(gateway ...float64) *cellResult {
-		c := &cellResult{Peers: []peerResult{{Peer: peerDirect}, {Peer: peerReverseProxy}, {Peer: peerGateway}}}
+	cellOf := func(gateway ...float64) *report.Cell {
+		c := &report.Cell{Peers: []report.Peer{{Peer: peerDirect}, {Peer: peerReverseProxy}, {Peer: peerGateway}}}
 		for i, rate := range gateway {
-			c.Peers[0].Rounds = append(c.Peers[0].Rounds, round{Rate: float64(1 + i*i)}) // the ceiling may vary
-			c.Peers[1].Rounds = append(c.Peers[1].Rounds, round{Rate: 100})
-			c.Peers[2].Rounds = append(c.Peers[2].Rounds, round{Rate: rate})
+			c.Peers[0].Rounds = append(c.Peers[0].Rounds, report.Round{Rate: float64(1 + i*i)}) // the ceiling may vary
+			c.Peers[1].Rounds = append(c.Peers[1].Rounds, report.Round{Rate: 100})
+			c.Peers[2].Rounds = append(c.Peers[2].Rounds, report.Round{Rate: rate})
 		}
 		return c
 	}
 	for name, tc := range map[string]struct {
 		reason string
-		cell   *cellResult
+		cell   *report.Cell
 		want   int
 	}{
 		"Within":       {reason: "14 % of the median are allowed", cell: cellOf(94, 100, 108), want: 3},
 		"BeyondIt":     {reason: "16 % are not, and all rounds stay", cell: cellOf(92, 100, 108), want: 3},
 		"AfterABusy":   {reason: "the rounds before the last three do not count", cell: cellOf(10, 500, 100, 101, 99), want: 3},
 		"StillBusy":    {reason: "the last one does", cell: cellOf(100, 101, 99, 10), want: 4},
-		"WithoutPeers": {reason: "nothing to compare with", cell: &cellResult{Peers: []peerResult{{Peer: peerGateway, Rounds: make([]round, 4)}}}, want: 3},
+		"WithoutPeers": {reason: "nothing to compare with", cell: &report.Cell{Peers: []report.Peer{{Peer: peerGateway, Rounds: make(report.Rounds, 4)}}}, want: 3},
 	} {
 		t.Run(name, func(t *testing.T) {
-			steady := tc.cell.settle(3)
+			steady := settle(tc.cell, 3)
 			if got := len(tc.cell.Peers[0].Rounds); got != tc.want {
 				t.Errorf("%s: %d rounds are left, want %d", tc.reason, got, tc.want)
 			}

@@ -36,52 +36,6 @@ func TestPercentile(t *testing.T) {
 	}
 }
 
-func TestMedian(t *testing.T) {
-	for name, tc := range map[string]struct {
-		reason string
-		values []float64
-		want   float64
-	}{
-		"None": {reason: "nothing was measured", want: 0},
-		"Odd":  {reason: "the middle one, whatever the order", values: []float64{9, 1, 5}, want: 5},
-		"Even": {reason: "between the two middle ones", values: []float64{9, 1, 5, 2}, want: 3.5},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := median(tc.values); got != tc.want {
-				t.Errorf("%s: median(%v) = %v, want %v", tc.reason, tc.values, got, tc.want)
-			}
-		})
-	}
-
-	values := []float64{3, 1, 2}
-	median(values)
-	if values[0] != 3 {
-		t.Errorf("median changed the order of its values to %v: they are paired by round", values)
-	}
-}
-
-func TestRatios(t *testing.T) {
-	for name, tc := range map[string]struct {
-		reason string
-		a, b   []float64
-		want   float64
-	}{
-		"None": {reason: "nothing was measured", want: 0},
-		"ByRound": {
-			reason: "rounds are paired: the medians alone would give 1",
-			a:      []float64{1, 2, 9}, b: []float64{2, 4, 1}, want: 0.5,
-		},
-		"NoneOfB":  {reason: "a round without a divisor has no ratio", a: []float64{1, 2}, b: []float64{0, 4}, want: 0.5},
-		"Unpaired": {reason: "a round that only one of them has is left out", a: []float64{1, 2, 3}, b: []float64{2}, want: 0.5},
-	} {
-		t.Run(name, func(t *testing.T) {
-			if got := median(ratios(tc.a, tc.b)); got != tc.want {
-				t.Errorf("%s: the median of ratios(%v, %v) = %v, want %v", tc.reason, tc.a, tc.b, got, tc.want)
-			}
-		})
-	}
-}
-
 func TestSpread(t *testing.T) {
 	for name, tc := range map[string]struct {
 		reason string
