@@ -388,7 +388,7 @@ CURVE := $(BIN)/bench --hookgate $(BIN)/hookgate --protocols h1 --quick
 PERFORMANCE := out/performance
 
 .PHONY: performance
-performance: build $(PROXIES)/envoy ## Measure anew what docs/performance.md shows, and write its tables and curves; takes half an hour
+performance: build $(PROXIES)/envoy ## Measure anew the tables and curves of docs/performance; takes half an hour
 	@$(GO) build -o $(BIN)/bench ./test/bench
 	@$(GO) -C tools build -o $(BIN)/performance ./performance
 	@rm -rf $(PERFORMANCE) && mkdir -p $(PERFORMANCE)
@@ -396,7 +396,7 @@ performance: build $(PROXIES)/envoy ## Measure anew what docs/performance.md sho
 	@$(CURVE) --parts cells --sizes S --callers 1,3,10,30,100,300,1000 --json $(PERFORMANCE)/callers.json
 	@$(CURVE) --parts cells --sizes 1KB,4KB,16KB,64KB,256KB,1MB,5MB,20MiB --callers 16 --json $(PERFORMANCE)/bodies.json
 	@$(CURVE) --parts handlers --handlers 1,3,10,30,100,300,1000 --peers gateway --json $(PERFORMANCE)/handlers.json
-	@$(BIN)/performance -from $(PERFORMANCE) -page docs/performance.md -pictures docs/performance
+	@$(BIN)/performance -from $(PERFORMANCE) -page docs/performance/README.md -pictures docs/performance
 
 # The gateway is compared with that of the last release; until there is one with that of the main branch, or of the
 # commit before, if main itself is checked out.

@@ -1,11 +1,11 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-// Command performance makes the measured part of docs/performance.md from what test/bench has written with --json: the
-// tables, between two comments of the page, and the curves, as pictures beside it. Where it kept CPU profiles, too, one
-// of the tables shows what the time is spent on.
+// Command performance makes the measured part of docs/performance/README.md from what test/bench has written with
+// --json: the tables, between two comments of the page, and the curves, as pictures beside it. Where it kept CPU
+// profiles, too, one of the tables shows what the time is spent on.
 //
-//	go run . -from ../../out/performance -page ../../docs/performance.md -pictures ../../docs/performance
+//	go run . -from ../../out/performance -page ../../docs/performance/README.md -pictures ../../docs/performance
 //
 // The tables have all cells and bars of the files cells*.json. Curves are drawn from callers*.json, bodies*.json and
 // handlers*.json. A run may be in several files, in the order of their names.

@@ -52,7 +52,7 @@ func TestReplaceTables(t *testing.T) {
 }
 
 func TestPageHasTheComments(t *testing.T) {
-	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "performance.md"))
+	page, err := os.ReadFile(filepath.Join("..", "..", "docs", "performance", "README.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +65,7 @@ func TestPageHasTheComments(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, p := range pictures {
-			if !strings.Contains(string(page), "(performance/"+p.name+".svg)") {
+			if !strings.Contains(string(page), "("+p.name+".svg)") {
 				t.Errorf("the page does not show the curve %s of %s", p.name, name)
 			}
 		}
