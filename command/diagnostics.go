@@ -19,10 +19,10 @@ import (
 	"k8s.io/client-go/rest"
 	"sigs.k8s.io/controller-runtime/pkg/metrics/filters"
 
-	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/internal/certs"
 	"github.com/hookgate/hookgate/internal/console"
 	"github.com/hookgate/hookgate/internal/edge"
+	"github.com/hookgate/hookgate/internal/observe"
 )
 
 // diagnosticsOptions are the flags about health, metrics and profiles. Cluster API's managers have them, too.
@@ -51,7 +51,7 @@ func (o *diagnosticsOptions) addFlags(f *pflag.FlagSet) {
 
 // statusHandlers returns what serves the status to programs and to people; page is nil without --ui.
 func (o *diagnosticsOptions) statusHandlers(
-	r *gateway.Reporter, guard func(http.Handler) (http.Handler, error),
+	r *observe.Reporter, guard func(http.Handler) (http.Handler, error),
 ) (programs, page http.Handler, err error) {
 	if programs, err = guard(r.InTurn()); err != nil || !o.ui {
 		return programs, nil, err

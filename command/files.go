@@ -11,8 +11,8 @@ import (
 	"syscall"
 	"time"
 
-	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/internal/certs"
+	"github.com/hookgate/hookgate/internal/observe"
 	"github.com/hookgate/hookgate/internal/status"
 )
 
@@ -33,7 +33,7 @@ func newFollowed(logger *slog.Logger) *followed {
 }
 
 // add adds the files of in and of the source of registrations.
-func (f *followed) add(in *inputs, s source, metrics *gateway.Metrics) {
+func (f *followed) add(in *inputs, s source, metrics *observe.Metrics) {
 	f.reloads = append(f.reloads, in.certificates.Reload)
 	f.observe("serving", in.certificates.Pair(), metrics)
 	if in.clientCertificate != nil {
@@ -46,13 +46,13 @@ func (f *followed) add(in *inputs, s source, metrics *gateway.Metrics) {
 }
 
 // certificate adds a certificate.
-func (f *followed) certificate(name string, pair *certs.Pair, metrics *gateway.Metrics) {
+func (f *followed) certificate(name string, pair *certs.Pair, metrics *observe.Metrics) {
 	f.reloads = append(f.reloads, pair.Reload)
 	f.observe(name, pair, metrics)
 }
 
 // observe adds a certificate that is read again with others.
-func (f *followed) observe(name string, pair *certs.Pair, metrics *gateway.Metrics) {
+func (f *followed) observe(name string, pair *certs.Pair, metrics *observe.Metrics) {
 	f.notices = append(f.notices, func() status.Notice {
 		return status.Notice{Name: "certificate/" + name, Text: pair.Warning(time.Now())}
 	})

@@ -34,6 +34,7 @@ import (
 	"github.com/hookgate/hookgate/internal/extension"
 	"github.com/hookgate/hookgate/internal/logs"
 	"github.com/hookgate/hookgate/internal/memory"
+	"github.com/hookgate/hookgate/internal/observe"
 	"github.com/hookgate/hookgate/internal/status"
 	"github.com/hookgate/hookgate/internal/text"
 )
@@ -67,10 +68,9 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	prometheusRegistry := prometheus.NewRegistry()
 	prometheusRegistry.MustRegister(collectors.NewGoCollector(),
 		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	metrics := gateway.NewMetrics(prometheusRegistry, reg, hooks, currentBuild().Version)
+	metrics := observe.NewMetrics(prometheusRegistry, reg, hooks, currentBuild().Version)
 	losses, references := convert.NewLosses(nil), convert.NewReferences()
-	observer := gateway.NewObserver(metrics, in.tracer, logger, losses)
-	extensions := gateway.NewExtensions(reg)
+	observer := observe.NewObserver(metrics, in.tracer, logger, losses)
 	calls := o.memory.budget(logger)
 	metrics.ObserveMemory(calls)
 	endpoints := controllers.NewEndpoints()
@@ -83,7 +83,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	})
 	defer transports.Close()
 	source, err := o.newSource(in.cluster, hooks, reg, transports, endpoints, references, losses,
-		discoveries{metrics, observer, extensions}, extensions, logger)
+		discoveries{metrics, observer}, observer.Extensions(), logger)
 	if err != nil {
 		return err
 	}
@@ -92,19 +92,19 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	services := gateway.NewServices(gateway.NewDispatcher(gateway.Config{
 		Catalog: hooks, Versions: o.versions, Codec: mandated, Registry: reg, Namespaces: source,
 		Transport: transports.Call, Objects: convert.NewObjects(references), Observer: observer, Gateway: self,
-		Extensions: extensions, Want: transports.Want,
+		Want: transports.Want,
 	}), o.groups...)
 	front, err := o.newFront(hooks, services, mandated, observer, in.gate, calls)
 	if err != nil {
 		return err
 	}
-	metricsHandler, err := in.guard(gateway.Scrapes(prometheusRegistry))
+	metricsHandler, err := in.guard(observe.Scrapes(prometheusRegistry))
 	if err != nil {
 		return err
 	}
-	reporter := &gateway.Reporter{
+	reporter := &observe.Reporter{
 		ID: self, Version: currentBuild().Version, Started: time.Now(), Catalog: hooks, Registry: reg,
-		Extensions: extensions, Observer: observer, Namespaces: source, Notices: files.all,
+		Observer: observer, Namespaces: source, Notices: files.all,
 	}
 	if s, ok := source.(interface{ Policies() ([]status.Policy, int) }); ok {
 		reporter.Policies = s.Policies
@@ -143,7 +143,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 
 // background returns the tasks that run beside the server and the source. It also sets how the process uses memory.
 func (o *serveOptions) background(
-	ctx context.Context, in *inputs, files *followed, hooks *catalog.Catalog, metrics *gateway.Metrics,
+	ctx context.Context, in *inputs, files *followed, hooks *catalog.Catalog, metrics *observe.Metrics,
 	logger *slog.Logger,
 ) ([]runner, error) {
 	background := []runner{in.certificates, files, &memory.Releaser{}}
@@ -173,9 +173,8 @@ func (o *serveOptions) background(
 
 // discoveries records the discoveries of extensions in the metrics, the status, and their circuits.
 type discoveries struct {
-	*gateway.Metrics
-	observer   *gateway.Observer
-	extensions *gateway.Extensions
+	*observe.Metrics
+	observer *observe.Observer
 }
 
 // Discovery implements discovery.Observer.
@@ -184,13 +183,13 @@ func (d discoveries) Discovery(a discovery.Attempt) {
 	d.observer.Discovered(a.ExtensionConfig, a.URL, a.Outcome, a.HealthUnchecked, a.Err)
 	d.observer.Misspelt(a.ExtensionConfig, a.Misspelt)
 	if a.Err == nil {
-		d.extensions.Answered(a.ExtensionConfig)
+		d.observer.Extensions().Answered(a.ExtensionConfig)
 	}
 }
 
 // Server implements discovery.ServerObserver.
 func (d discoveries) Server(extensionConfig, url string, err error) {
-	d.observer.Server(d.extensions, extensionConfig, url, err)
+	d.observer.Server(extensionConfig, url, err)
 }
 
 // Gone implements discovery.ServerObserver.
@@ -204,7 +203,7 @@ func (d discoveries) Forget(extensionConfig string) {
 
 // newFront returns the handler of the HTTPS address.
 func (o *serveOptions) newFront(
-	hooks *catalog.Catalog, services *gateway.Services, mandated *codec.Codec, observer *gateway.Observer,
+	hooks *catalog.Catalog, services *gateway.Services, mandated *codec.Codec, observer *observe.Observer,
 	gate *auth.Gate, calls *budget.Budget,
 ) (http.Handler, error) {
 	front, err := gateway.NewREST(services, mandated, observer, gate, calls)

@@ -10,35 +10,24 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/admission"
 	"github.com/hookgate/hookgate/internal/extension"
+	"github.com/hookgate/hookgate/internal/extensionstate"
 	"github.com/hookgate/hookgate/internal/limits"
-	"github.com/hookgate/hookgate/registry"
 )
 
 // admissionRetry is when a call that found no room may find some.
 const admissionRetry = limits.RefusedRetry
 
-// defaultLimits are the limits of extensions without a policy.
-var defaultLimits = admission.Default()
-
-// limitsOf returns the limits of a handler's extension.
-func limitsOf(e *registry.Entry) *admission.Limits {
-	if p := e.ExtensionPolicy; p != nil && p.Limits != nil {
-		return p.Limits
-	}
-	return &defaultLimits
-}
-
 // admit bounds the calls to each extension that are in flight, and those that wait for it. Waiting counts against the
 // deadline, which is therefore outside. Everything that takes memory or time for a call is inside.
-func admit(extensions *Extensions) extension.Link {
+func admit(extensions *extensionstate.States) extension.Link {
 	return func(next extension.Caller) extension.Caller {
 		return func(ctx context.Context, c extension.Call) (extension.Result, error) {
-			s, limits := extensions.of(c.Handler), limitsOf(c.Handler)
-			waited, err := s.gate.Enter(ctx, limits, c.Handler.Name)
+			s, limits := extensions.Of(c.Handler), extensionstate.LimitsOf(c.Handler)
+			waited, err := s.Gate.Enter(ctx, limits, c.Handler.Name)
 			if err != nil {
 				return extension.Result{Inconclusive: true}, notAdmitted(limits, err)
 			}
-			defer s.gate.Leave(limits)
+			defer s.Gate.Leave(limits)
 			result, err := next(ctx, c)
 			if waited && hook.KindOf(err) == hook.Timeout {
 				result.Inconclusive = true // a part of the time has gone by before the call was sent

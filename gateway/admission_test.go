@@ -12,7 +12,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/hookgate/hookgate/hook"
@@ -74,7 +73,7 @@ func TestCallsBeyondTheLimitsFail(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d, b := limited(t, failurePolicy, nil)
 				errs := together(t, d, 5)
-				if s := d.config.Extensions.known("a").gate.Status(); s != (admission.Status{InFlight: 2, Waiting: 3}) {
+				if s := d.extensions.Known("a").Gate.Status(); s != (admission.Status{InFlight: 2, Waiting: 3}) {
 					t.Fatalf("at the limit: %+v", s)
 				}
 				for range 60 { // refusals do not open the circuit
@@ -96,7 +95,7 @@ func TestCallsBeyondTheLimitsFail(t *testing.T) {
 						t.Errorf("a call within the limits: %v", err)
 					}
 				}
-				if s := d.config.Extensions.known("a").gate.Status(); s.InFlight != 0 || s.Waiting != 0 || s.Refused != 60 {
+				if s := d.extensions.Known("a").Gate.Status(); s.InFlight != 0 || s.Waiting != 0 || s.Refused != 60 {
 					t.Errorf("afterwards: %+v", s)
 				}
 			})
@@ -121,7 +120,7 @@ func TestWaitingCountsAgainstTheDeadline(t *testing.T) {
 		if took := time.Since(began); took != 10*time.Second {
 			t.Errorf("took %s, want the timeout", took)
 		}
-		if s, _ := d.config.Extensions.Circuit("a"); s.State != circuit.Closed {
+		if s, _ := d.extensions.Circuit("a"); s.State != circuit.Closed {
 			t.Errorf("the circuit is %+v: two calls were sent, and three were not", s)
 		}
 	})
@@ -137,7 +136,7 @@ func TestWaitingEndsWhenTheCircuitOpens(t *testing.T) {
 		errs := together(t, d, 5)
 		b.answers <- hook.Errorf(hook.Unreachable, "connection refused")
 		synctest.Wait()
-		if s := d.config.Extensions.known("a").gate.Status(); s.InFlight != 2 || s.Waiting != 0 {
+		if s := d.extensions.Known("a").Gate.Status(); s.InFlight != 2 || s.Waiting != 0 {
 			t.Errorf("got %+v", s)
 		}
 		got := map[string]int{}
@@ -168,7 +167,7 @@ func TestLimitsOfAPolicyThatChanges(t *testing.T) {
 		errs := together(t, d, 5)
 		r.SetPolicies("a", registry.Policies{})
 		more := together(t, d, 10)
-		if s := d.config.Extensions.known("a").gate.Status(); s.InFlight != 15 || s.Waiting != 0 {
+		if s := d.extensions.Known("a").Gate.Status(); s.InFlight != 15 || s.Waiting != 0 {
 			t.Errorf("got %+v", s)
 		}
 		for range 15 {
@@ -190,9 +189,9 @@ func TestLimitsOfAPolicyThatChanges(t *testing.T) {
 // The metrics have each extension that was called, for as long as it is registered.
 func TestMetricsOfExtensions(t *testing.T) {
 	r := filled(t, registrationOf("a", handlerOf("v", "BeforeClusterCreate", hook.Fail)), registrationOf("idle", handlerOf("v", "BeforeClusterDelete", hook.Fail)))
-	o := newObserved()
+	o := newObserved(r)
 	d := newDispatcher(r, fixedNamespaces{}, answers{"v.a": func(_ context.Context, c extension.Call) (proto.Message, error) { return newSuccess(c.Hook), nil }})
-	o.metrics.extensions.Store(d.config.Extensions)
+	d.extensions, d.caller = o.Extensions(), chain(o.Observer, o.Extensions(), d.config.Versions, nil, d.config.Transport)
 	if _, err := create(t, d, "v.a"); err != nil {
 		t.Fatal(err)
 	}
@@ -200,12 +199,12 @@ func TestMetricsOfExtensions(t *testing.T) {
 		"hookgate_circuit_state": 1, "hookgate_circuit_transitions_total": 3, "hookgate_extension_calls_in_flight": 1,
 		"hookgate_extension_calls_waiting": 1, "hookgate_extension_calls_refused_total": 1,
 	} {
-		if got := testutil.CollectAndCount(o.metrics.extensions, name); got != want {
+		if got := count(t, o.series, name); got != want {
 			t.Errorf("%s: %d series, want %d", name, got, want)
 		}
 	}
 	r.Remove("a")
-	if got := testutil.CollectAndCount(o.metrics.extensions); got != 0 {
+	if got := count(t, o.series, seriesOfExtensions...); got != 0 {
 		t.Errorf("%d series are left", got)
 	}
 }

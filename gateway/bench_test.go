@@ -13,6 +13,7 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/extension"
+	"github.com/hookgate/hookgate/internal/extensionstate"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -43,7 +44,7 @@ func BenchmarkDispatch(b *testing.B) {
 // BenchmarkExtensionLinks is what the circuit and the admission of an extension cost each call.
 func BenchmarkExtensionLinks(b *testing.B) {
 	r := filled(b, registrationOf("a", handlerOf("v", "BeforeClusterCreate", hook.Fail)))
-	extensions := NewExtensions(r)
+	extensions := extensionstate.New(r)
 	caller := circuitBreaker(extensions, nil)(admit(extensions)(func(context.Context, extension.Call) (extension.Result, error) {
 		return extension.Result{}, nil
 	}))

@@ -11,6 +11,8 @@ import (
 	"github.com/hookgate/hookgate/internal/answercache"
 	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/extension"
+	"github.com/hookgate/hookgate/internal/extensionstate"
+	"github.com/hookgate/hookgate/internal/observe"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -24,7 +26,7 @@ const (
 // cache answers calls of hooks that are deterministic by their contract without calling the handler, if the operator's
 // policy allows it: with an answer that was kept, or with that of an identical call in flight. Only Success is kept. It
 // is outside of all other links, so that they see the calls that are made, and nothing else.
-func cache(extensions *Extensions, o *Observer) extension.Link {
+func cache(extensions *extensionstate.States, o *observe.Observer) extension.Link {
 	return func(next extension.Caller) extension.Caller {
 		return func(ctx context.Context, c extension.Call) (extension.Result, error) {
 			ttl := cacheTTL(c.Handler)
@@ -39,20 +41,20 @@ func cache(extensions *Extensions, o *Observer) extension.Link {
 			if !ok {
 				return next(ctx, c)
 			}
-			kept, flight, own := extensions.answers.Begin(key.Key)
+			kept, flight, own := extensions.Answers.Begin(key.Key)
 			switch {
 			case kept != nil:
-				o.cacheAnswered(c, cacheHit)
+				o.Cached(c, cacheHit)
 				return key.result(c, kept)
 			case own:
-				o.cacheAnswered(c, cacheMiss)
-				return makeFlight(ctx, c, next, extensions.answers, flight, &key, ttl)
+				o.Cached(c, cacheMiss)
+				return makeFlight(ctx, c, next, extensions.Answers, flight, &key, ttl)
 			}
 			if result, err := deadline(key.wait(flight))(ctx, c); result.Response != nil || err != nil {
-				o.cacheAnswered(c, cacheShared)
+				o.Cached(c, cacheShared)
 				return result, err
 			}
-			o.cacheAnswered(c, cacheMiss)
+			o.Cached(c, cacheMiss)
 			return next(ctx, c) // not in turns with others whose calls are of no use here
 		}
 	}
@@ -66,13 +68,6 @@ func cacheTTL(e *registry.Entry) time.Duration {
 	return 0
 }
 
-// cacheAnswered counts a call that may be answered from the cache. A nil Observer counts nothing.
-func (o *Observer) cacheAnswered(c extension.Call, result string) {
-	if o != nil {
-		o.metrics.cacheAnswers.WithLabelValues(c.Hook.Hook, c.Handler.Name, result).Inc()
-	}
-}
-
 // makeFlight calls the handler for all that wait for the flight.
 func makeFlight(
 	ctx context.Context, c extension.Call, next extension.Caller, answers *answercache.Cache, f *answercache.Flight,
@@ -84,7 +79,7 @@ func makeFlight(
 	result, err = next(ctx, c)
 	switch {
 	case err != nil:
-		if isFailure(result, err) {
+		if result.IsFailure(err) {
 			shared = err
 		}
 	case result.Ignored != nil || result.Response == nil:

@@ -14,7 +14,6 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 
@@ -22,6 +21,7 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/answercache"
 	"github.com/hookgate/hookgate/internal/extension"
+	"github.com/hookgate/hookgate/internal/extensionstate"
 	"github.com/hookgate/hookgate/internal/policy"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -358,11 +358,11 @@ func TestWaitForIdenticalCallIsBounded(t *testing.T) {
 func TestCacheAnswersAreCounted(t *testing.T) {
 	r := filled(t, registrationOf("a", handlerOf("p", "DiscoverVariables", hook.Fail)))
 	r.SetPolicies("a", registry.Policies{All: &policy.Policy{Name: "cached", CacheTTL: cacheTTLOfTests}})
-	f := newFixture(t, nil)
+	f := newFixtureFor(t, r, nil, nil)
 	var calls extension.Caller
 	gone, leave := context.WithCancel(t.Context())
 	leave()
-	calls = chain(f.observer, NewExtensions(r), allVersions, nil, func(_ context.Context, c extension.Call) (extension.Result, error) {
+	calls = chain(f.observer, extensionstate.New(r), allVersions, nil, func(_ context.Context, c extension.Call) (extension.Result, error) {
 		if _, err := calls(gone, c); hook.KindOf(err) != hook.Canceled { // an identical call, meanwhile
 			t.Errorf("a caller that left while it waited for the answer: %v", err)
 		}
@@ -377,11 +377,11 @@ func TestCacheAnswersAreCounted(t *testing.T) {
 		}
 	}
 	for how, want := range map[string]float64{cacheHit: 2, cacheMiss: 1, cacheShared: 1} {
-		if n := testutil.ToFloat64(f.observer.metrics.cacheAnswers.WithLabelValues("DiscoverVariables", "p.a", how)); n != want {
+		if n := valueOf(t, f.metrics, "hookgate_handler_cache_answers_total", "DiscoverVariables", "p.a", how); n != want {
 			t.Errorf("%v times %s was counted, want %v", n, how, want)
 		}
 	}
-	if n := testutil.ToFloat64(f.observer.metrics.handlerCalls); n != 1 { // there is one series
+	if n := valueOf(t, f.metrics, "hookgate_handler_calls_total", "DiscoverVariables", "p.a", "success", ""); n != 1 { // there is one series
 		t.Errorf("%v calls were counted, want the miss alone", n)
 	}
 }

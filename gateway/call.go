@@ -5,17 +5,18 @@ package gateway
 
 import (
 	"context"
-	"time"
+	"crypto/rand"
 
-	"go.opentelemetry.io/otel/trace"
+	"go.opentelemetry.io/otel/propagation"
 
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/hookversion"
 	"github.com/hookgate/hookgate/internal/auth"
 	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/edge"
+	"github.com/hookgate/hookgate/internal/extension"
+	"github.com/hookgate/hookgate/internal/observe"
 	"github.com/hookgate/hookgate/internal/via"
 )
 
@@ -24,15 +25,10 @@ import (
 // chain. It belongs to the goroutine of the front, except for its warnings; the others only read what is set when they
 // begin, and take of its memory.
 type call struct {
-	id       string
-	protocol string
-	hook     *catalog.Hook // nil if there is no such hook
-	asked    string        // the hook's name, or the one that the caller used
-	via      via.Way
-	start    time.Time
+	observe.Call
 
-	// The caller.
-	host      string
+	ctx       context.Context
+	via       via.Way
 	admission auth.Admission
 
 	// The memory and the processors that the call has.
@@ -45,15 +41,27 @@ type call struct {
 	body   []byte
 	guard  codec.Guard // of decoding body
 
-	// What is observed.
-	o        *Observer
-	ctx      context.Context
-	span     trace.Span
-	label    string // of metrics: "unknown" if there is no such hook, so that callers cannot make up labels
-	received int64
-	sent     int64
-	err      *hook.Error
 	warnings hookversion.Warnings
+}
+
+// begin begins a call. h is nil if no hook has the name asked; callID is the id that the caller proposes.
+func begin(
+	ctx context.Context, o *observe.Observer, protocol, asked string, h *catalog.Hook,
+	carrier propagation.TextMapCarrier, callID string,
+) (context.Context, *call) {
+	in := &call{Call: observe.Call{ID: callIDOr(callID), Protocol: protocol, Hook: h, Asked: asked}}
+	in.ctx = o.Begin(withCall(ctx, in), &in.Call, carrier)
+	return in.ctx, in
+}
+
+// fail sets the error that the caller gets.
+func (in *call) fail(err error) { in.Fail(asError(err)) }
+
+// end ends the call.
+func (in *call) end() {
+	in.memory.Release()
+	in.admission.Release()
+	in.End()
 }
 
 type callKey struct{}
@@ -66,4 +74,82 @@ func withCall(ctx context.Context, in *call) context.Context {
 func callFrom(ctx context.Context) *call {
 	in, _ := ctx.Value(callKey{}).(*call)
 	return in
+}
+
+// CallIDHeader carries the id of a call: in every answer, and in the log line of a call that failed. A caller may
+// choose it.
+const CallIDHeader = "Hookgate-Call-Id"
+
+// maxCallID is the longest id that a caller may choose.
+const maxCallID = 64
+
+// callIDOr returns the id that the caller proposes if it is safe to log, and a new one otherwise.
+func callIDOr(proposed string) string {
+	if proposed == "" || len(proposed) > maxCallID {
+		return rand.Text()
+	}
+	for _, c := range []byte(proposed) {
+		switch {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', c == '-', c == '_', c == '.':
+		default:
+			return rand.Text()
+		}
+	}
+	return proposed
+}
+
+// callID returns the id of the call that ctx belongs to, or nothing outside of one.
+func callID(ctx context.Context) string {
+	if in := callFrom(ctx); in != nil {
+		return in.ID
+	}
+	return ""
+}
+
+// Propagator returns the propagator of the trace context and the call id, from a call to the calls that it causes.
+func Propagator() propagation.TextMapPropagator {
+	return propagation.NewCompositeTextMapPropagator(propagation.TraceContext{}, callIDPropagator{})
+}
+
+// callIDPropagator injects the call id. It extracts nothing, because the front reads the id.
+type callIDPropagator struct{}
+
+func (callIDPropagator) Inject(ctx context.Context, carrier propagation.TextMapCarrier) {
+	if id := callID(ctx); id != "" {
+		carrier.Set(CallIDHeader, id)
+	}
+}
+
+func (callIDPropagator) Extract(ctx context.Context, _ propagation.TextMapCarrier) context.Context {
+	return ctx
+}
+
+func (callIDPropagator) Fields() []string { return []string{CallIDHeader} }
+
+// WarningHeader carries the warnings of a call in its answer: over REST one header each, over gRPC a trailer.
+const WarningHeader = "Warning"
+
+// warnOfCaller warns, and counts, that the call itself uses a deprecated version of the hook.
+func warnOfCaller(ctx context.Context, o *observe.Observer, h *catalog.Hook) {
+	if in := callFrom(ctx); in != nil && in.warnings.AddCaller(h) {
+		o.DeprecatedCall(h, "")
+	}
+}
+
+// warnDeprecated returns the link that warns, and counts, that the handler which is called implements a deprecated
+// version of the hook.
+func warnDeprecated(o *observe.Observer) extension.Link {
+	return func(next extension.Caller) extension.Caller {
+		return func(ctx context.Context, c extension.Call) (extension.Result, error) {
+			in := callFrom(ctx)
+			if in == nil || c.Hook.Singleton() || c.PolicyError != nil {
+				return next(ctx, c)
+			}
+			h, ok := c.Hook.In(c.Handler.Handler.Hook.Version)
+			if ok && in.warnings.AddHandler(h, c.Handler.Name) {
+				o.DeprecatedCall(h, c.Handler.Name)
+			}
+			return next(ctx, c)
+		}
+	}
 }

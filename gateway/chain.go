@@ -9,6 +9,8 @@ import (
 	"github.com/hookgate/hookgate/hookversion"
 	"github.com/hookgate/hookgate/internal/convert"
 	"github.com/hookgate/hookgate/internal/extension"
+	"github.com/hookgate/hookgate/internal/extensionstate"
+	"github.com/hookgate/hookgate/internal/observe"
 )
 
 // chain returns the Caller through which every call to a handler passes, outermost link first. A new concern is one
@@ -16,12 +18,13 @@ import (
 //
 // The circuit is outside of the deadline, because it judges timeouts by what the deadline has learned about them.
 func chain(
-	observer *Observer, extensions *Extensions, versions *hookversion.Converter, objects *convert.Objects,
-	transport extension.Caller,
+	observer *observe.Observer, extensions *extensionstate.States, versions *hookversion.Converter,
+	objects *convert.Objects, transport extension.Caller,
 ) extension.Caller {
 	return link(transport,
 		cache(extensions, observer),
-		observe(observer, extensions),
+		observer.Handlers(),
+		warnDeprecated(observer),
 		failurePolicy,
 		boundMessage,
 		policyError,

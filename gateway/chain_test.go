@@ -6,13 +6,14 @@ package gateway
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	"go.opentelemetry.io/otel/propagation"
+	"go.opentelemetry.io/otel/trace/noop"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"
 
@@ -22,7 +23,9 @@ import (
 	"github.com/hookgate/hookgate/hookversion"
 	"github.com/hookgate/hookgate/internal/convert"
 	"github.com/hookgate/hookgate/internal/extension"
+	"github.com/hookgate/hookgate/internal/extensionstate"
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/observe"
 	"github.com/hookgate/hookgate/internal/via"
 	"github.com/hookgate/hookgate/registry"
 	"github.com/hookgate/hookgate/test/hookversions"
@@ -54,8 +57,8 @@ func TestLinksAreCalledInTheOrderInWhichTheyAreListed(t *testing.T) {
 var drains = hookversions.New()
 
 // wholeChain is the chain with both conversions.
-func wholeChain(o *Observer, transport extension.Caller) extension.Caller {
-	return chain(o, NewExtensions(registry.New()), hookversions.NewConverter(drains), convert.NewObjects(convert.NewReferences()), transport)
+func wholeChain(o *observe.Observer, transport extension.Caller) extension.Caller {
+	return chain(o, extensionstate.New(registry.New()), hookversions.NewConverter(drains), convert.NewObjects(convert.NewReferences()), transport)
 }
 
 // drainCall is a call of version v1 to a handler of version v1alpha1 that understands v1beta1 objects. Each conversion
@@ -98,8 +101,8 @@ func TestLossesOfBothConversionsAreReported(t *testing.T) {
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			o := newObserved()
 			c := drainCall(t, tc.policy)
+			o := newObserved(filled(t, *c.Handler.Registration))
 			before := proto.Clone(c.Request)
 			transport := func(_ context.Context, got extension.Call) (extension.Result, error) {
 				in, ok := got.Request.(*hookversionsv1alpha1.BeforeNodeDrainRequest)
@@ -125,10 +128,10 @@ func TestLossesOfBothConversionsAreReported(t *testing.T) {
 				t.Errorf("the request was changed: -want +got:\n%s", diff)
 			}
 			const h, handler = hookversions.BeforeNodeDrain, "drain.acme"
-			wantCount(t, o.metrics.lostMembers, float64(len(tc.lost)), h, handler)
-			wantCount(t, o.metrics.handlerCalls, 1, h, handler, tc.outcome[0], tc.outcome[1])
-			wantCount(t, o.metrics.handlerSentBytes, 11, h, handler)
-			wantCount(t, o.metrics.handlerReceivedBytes, 13, h, handler)
+			wantCount(t, o.series, "hookgate_conversion_lost_members_total", float64(len(tc.lost)), h, handler)
+			wantCount(t, o.series, "hookgate_handler_calls_total", 1, h, handler, tc.outcome[0], tc.outcome[1])
+			wantCount(t, o.series, "hookgate_handler_sent_bytes_total", 11, h, handler)
+			wantCount(t, o.series, "hookgate_handler_received_bytes_total", 13, h, handler)
 			if got := strings.Count(o.log.String(), "conversion loses a member"); got != len(tc.lost) {
 				t.Errorf("%s: the log has %d losses, want %d:\n%s", tc.reason, got, len(tc.lost), o.log)
 			}
@@ -204,7 +207,7 @@ func TestCallsThatNeedNoConversionPassUnchanged(t *testing.T) {
 // A policy that cannot be evaluated fails its call before anything is converted or sent.
 func TestPolicyErrorFailsTheCall(t *testing.T) {
 	for _, policy := range []hook.FailurePolicy{hook.Fail, hook.Ignore} {
-		o := newObserved()
+		o := newObserved(registry.New())
 		c := drainCall(t, policy)
 		c.PolicyError = hook.Errorf(hook.Policy, "no")
 		result, err := wholeChain(o.Observer, func(context.Context, extension.Call) (extension.Result, error) {
@@ -228,18 +231,20 @@ func TestPanicsInLinks(t *testing.T) {
 	tests := map[string]struct {
 		objects   *convert.Objects
 		transport extension.Caller
-		observer  func(*Observer)
+		observer  func(*observed)
 		handler   func(*registry.Handler)
 	}{
-		"Observe":   {transport: answer, observer: func(o *Observer) { o.losses = nil }},
+		"Observe": {transport: answer, observer: func(o *observed) {
+			o.Observer = observe.NewObserver(o.metrics, noop.NewTracerProvider(), slog.New(slog.DiscardHandler), nil)
+		}},
 		"Objects":   {transport: answer, objects: convert.NewObjects(nil), handler: func(h *registry.Handler) { h.ClusterAPIVersion = convert.V1Beta1 }},
 		"Transport": {transport: func(context.Context, extension.Call) (extension.Result, error) { panic("out of cheese") }},
 	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
-			o := newObserved()
+			o := newObserved(registry.New())
 			if tc.observer != nil {
-				tc.observer(o.Observer)
+				tc.observer(&o)
 			}
 			bad := handlerOf("v", "BeforeClusterCreate", hook.Ignore)
 			if tc.handler != nil {
@@ -259,7 +264,7 @@ func TestPanicsInLinks(t *testing.T) {
 					t.Errorf("the cause is %v, want the panic, for the log", cause)
 				}
 			}
-			if got := testutil.ToFloat64(o.metrics.handlerInFlight.WithLabelValues("BeforeClusterCreate", "v.a")); got != 0 {
+			if got := valueOf(t, o.series, "hookgate_handler_calls_in_flight", "BeforeClusterCreate", "v.a"); got != 0 {
 				t.Errorf("%v calls are in flight after a panic", got)
 			}
 		})
@@ -269,10 +274,10 @@ func TestPanicsInLinks(t *testing.T) {
 // A handler that implements a deprecated version is warned about, and counted, if it is called.
 func TestCallsOfDeprecatedHandlersAreCounted(t *testing.T) {
 	for _, policyErr := range []error{nil, hook.Errorf(hook.Policy, "no")} {
-		o := newObserved()
 		c := drainCall(t, hook.Fail)
+		o := newObserved(filled(t, *c.Handler.Registration))
 		c.PolicyError = policyErr
-		ctx, in := o.begin(t.Context(), "REST", "", c.Hook, propagation.MapCarrier{}, "")
+		ctx, in := begin(t.Context(), o.Observer, "REST", "", c.Hook, propagation.MapCarrier{}, "")
 		_, err := wholeChain(o.Observer, func(context.Context, extension.Call) (extension.Result, error) {
 			return extension.Result{Response: &hookversionsv1alpha1.BeforeNodeDrainResponse{Status: success}}, nil
 		})(ctx, c)
@@ -286,6 +291,6 @@ func TestCallsOfDeprecatedHandlersAreCounted(t *testing.T) {
 		if got := in.warnings.Values(); len(got) != want {
 			t.Errorf("with the policy error %v, the caller gets the warnings %q", policyErr, got)
 		}
-		wantCount(t, o.metrics.deprecatedCalls, float64(want), hookversions.Group, "v1alpha1", hookversions.BeforeNodeDrain, "drain.acme", "handler")
+		wantCount(t, o.series, "hookgate_deprecated_calls_total", float64(want), hookversions.Group, "v1alpha1", hookversions.BeforeNodeDrain, "drain.acme", "handler")
 	}
 }

@@ -11,29 +11,19 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/circuit"
 	"github.com/hookgate/hookgate/internal/extension"
-	"github.com/hookgate/hookgate/registry"
+	"github.com/hookgate/hookgate/internal/extensionstate"
+	"github.com/hookgate/hookgate/internal/observe"
 )
-
-// defaultCircuit has the settings of extensions without a policy.
-var defaultCircuit = circuit.Default()
-
-// circuitOf returns the settings of the circuits of a handler's extension.
-func circuitOf(e *registry.Entry) *circuit.Settings {
-	if p := e.ExtensionPolicy; p != nil && p.Circuit != nil {
-		return p.Circuit
-	}
-	return &defaultCircuit
-}
 
 // circuitBreaker fails calls at once, as Unreachable, while the circuit of their handler or of its extension is open,
 // so that neither callers wait for what does not answer, nor does it have more to do when it comes back. A handler that
 // does not answer, or not well, opens its own circuit, and no other handler suffers from it; only a server that is gone
 // opens that of the extension. The link is inside the failure policy, which treats such a call as any other to an
 // extension that is down, and outside of everything that costs time.
-func circuitBreaker(extensions *Extensions, o *Observer) extension.Link {
+func circuitBreaker(extensions *extensionstate.States, o *observe.Observer) extension.Link {
 	return func(next extension.Caller) extension.Caller {
 		return func(ctx context.Context, c extension.Call) (extension.Result, error) {
-			state, settings := extensions.of(c.Handler), circuitOf(c.Handler)
+			state, settings := extensions.Of(c.Handler), extensionstate.CircuitOf(c.Handler)
 			b := breaker{extensions: extensions, o: o, call: &c, state: state, settings: settings}
 			if err := b.enter(); err != nil {
 				return extension.Result{Refused: true, Inconclusive: true}, err
@@ -55,39 +45,30 @@ type outcomes struct{ handler, extension circuit.Outcome }
 // outcomesOf returns the outcomes of a call. Failure, the status, is an answer. A connection that breaks before the
 // answer may be due to the handler, as if it panics, and is held against the server only if that happens to two
 // handlers in turn.
-func outcomesOf(state *extensionState, handler string, result extension.Result, err error) outcomes {
+func outcomesOf(state *extensionstate.State, handler string, result extension.Result, err error) outcomes {
 	kind := hook.KindOf(err)
 	switch {
 	case err == nil:
 		return outcomes{circuit.Success, circuit.Success}
-	case !isFailure(result, err):
+	case !result.IsFailure(err):
 		return outcomes{}
 	case kind == hook.BadResponse, kind == hook.Timeout && result.Connected:
 		return outcomes{circuit.Failure, circuit.Success}
 	case result.Connected:
-		if last := state.broke.Swap(&handler); last == nil || *last == handler {
-			return outcomes{circuit.Failure, circuit.Unknown}
+		if state.Broke(handler) {
+			return outcomes{circuit.Failure, circuit.Failure}
 		}
-		return outcomes{circuit.Failure, circuit.Failure}
+		return outcomes{circuit.Failure, circuit.Unknown}
 	}
 	return outcomes{circuit.Unknown, circuit.Failure}
 }
 
-// isFailure reports whether the error of a call says that the handler, or its extension, does not work.
-func isFailure(result extension.Result, err error) bool {
-	switch hook.KindOf(err) {
-	case hook.Unreachable, hook.Timeout, hook.BadResponse:
-		return err != nil && !result.Inconclusive
-	}
-	return false
-}
-
 // breaker is the passage of one call through the circuits of its handler and its extension.
 type breaker struct {
-	extensions     *Extensions
-	o              *Observer
+	extensions     *extensionstate.States
+	o              *observe.Observer
 	call           *extension.Call
-	state          *extensionState
+	state          *extensionstate.State
 	settings       *circuit.Settings
 	own            *circuit.Circuit // of the handler
 	pass, ownsPass circuit.Pass
@@ -95,15 +76,15 @@ type breaker struct {
 
 // enter returns an error if a circuit refuses the call.
 func (b *breaker) enter() error {
-	b.own = b.state.handler(b.call.Handler)
+	b.own = b.state.Handler(b.call.Handler)
 	var after time.Duration
 	var ok bool
 	if b.ownsPass, after, ok = b.own.Enter(b.settings); !ok {
 		return refusedBy(b.own, "handler", nil).WithRetryAfter(after)
 	}
-	if b.pass, after, ok = b.state.circuit.Enter(b.settings); !ok {
+	if b.pass, after, ok = b.state.Circuit.Enter(b.settings); !ok {
 		b.own.Leave(b.ownsPass, b.settings, circuit.Unknown, nil)
-		return refusedBy(&b.state.circuit, "extension", nil).WithRetryAfter(after)
+		return refusedBy(&b.state.Circuit, "extension", nil).WithRetryAfter(after)
 	}
 	return nil
 }
@@ -114,8 +95,8 @@ func (b *breaker) leave(x outcomes, err error) {
 	if b.own.Leave(b.ownsPass, b.settings, x.handler, err) {
 		b.changed(b.own, name, err)
 	}
-	if b.state.circuit.Leave(b.pass, b.settings, x.extension, err) {
-		b.changed(&b.state.circuit, "", err)
+	if b.state.Circuit.Leave(b.pass, b.settings, x.extension, err) {
+		b.changed(&b.state.Circuit, "", err)
 	}
 }
 
@@ -127,19 +108,19 @@ func (b *breaker) changed(c *circuit.Circuit, handler string, err error) {
 	}
 	switch {
 	case status.State != circuit.Closed:
-		b.state.gate.Dismiss(handler, refusedBy(c, what, err)) // there is nothing to wait for
+		b.state.Gate.Dismiss(handler, refusedBy(c, what, err)) // there is nothing to wait for
 	case handler == "":
-		b.state.answered() // a server that is back may have other handlers than the one that was gone
+		b.state.Answered() // a server that is back may have other handlers than the one that was gone
 	}
-	b.o.circuitChanged(extensionConfig, handler, status, err)
-	b.extensions.changed(extensionConfig)
+	b.o.CircuitChanged(extensionConfig, handler, status, err)
+	b.extensions.Changed(extensionConfig)
 }
 
 // explained returns the error of a call that was let through. That of a probe has the text of the circuit.
 func (b *breaker) explained(x outcomes, err error) error {
 	switch {
 	case x.extension == circuit.Failure && b.pass.Probe():
-		return refusedBy(&b.state.circuit, "extension", err)
+		return refusedBy(&b.state.Circuit, "extension", err)
 	case x.handler == circuit.Failure && b.ownsPass.Probe():
 		return refusedBy(b.own, "handler", err)
 	}

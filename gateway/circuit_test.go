@@ -8,19 +8,18 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	"google.golang.org/protobuf/proto"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/circuit"
 	"github.com/hookgate/hookgate/internal/extension"
+	"github.com/hookgate/hookgate/internal/extensionstate"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -97,7 +96,7 @@ func circuitByKind(t *testing.T) {
 		for _, inconclusive := range []bool{false, true} {
 			r := filled(t, registrationOf("a", handlerOf("v", "BeforeClusterCreate", hook.Fail)))
 			calls := 0
-			link := circuitBreaker(NewExtensions(r), nil)(func(context.Context, extension.Call) (extension.Result, error) {
+			link := circuitBreaker(extensionstate.New(r), nil)(func(context.Context, extension.Call) (extension.Result, error) {
 				calls++
 				return extension.Result{Inconclusive: inconclusive}, hook.Errorf(kind, "no")
 			})
@@ -149,7 +148,7 @@ func TestHandlersHaveCircuits(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				r := filled(t, registrationOf("a", handlerOf("v", "BeforeClusterCreate", hook.Fail),
 					handlerOf("w", "BeforeClusterCreate", hook.Fail), handlerOf("x", "BeforeClusterCreate", hook.Fail)))
-				extensions, failing := NewExtensions(r), true
+				extensions, failing := extensionstate.New(r), true
 				link := circuitBreaker(extensions, nil)(func(_ context.Context, c extension.Call) (extension.Result, error) {
 					if failing && c.Handler.Name != "x.a" {
 						return extension.Result{Connected: tc.connected}, hook.Errorf(tc.kind, "no")
@@ -165,8 +164,8 @@ func TestHandlersHaveCircuits(t *testing.T) {
 				for i := range n + 1 { // the first connection that breaks is not held against the server
 					_ = call(tc.callers[i%len(tc.callers)])
 				}
-				own := extensions.known("a").handlerCircuit("v.a").State == circuit.Open
-				all := extensions.known("a").circuit.Status().State == circuit.Open
+				own := extensions.Known("a").HandlerCircuit("v.a").State == circuit.Open
+				all := extensions.Known("a").Circuit.Status().State == circuit.Open
 				if own != tc.own || all != tc.all {
 					t.Fatalf("%s: the circuit of the handler is open: %t, that of the extension: %t", tc.reason, own, all)
 				}
@@ -189,21 +188,6 @@ func TestHandlersHaveCircuits(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-// An extension that names its handlers differently each time has no more circuits than there is room for.
-func TestCircuitsOfHandlersAreBounded(t *testing.T) {
-	r := filled(t, registrationOf("a", handlerOf("v", "BeforeClusterCreate", hook.Fail)))
-	e, _ := r.Snapshot().Handler("v.a")
-	s := NewExtensions(r).of(e)
-	for i := range 1000 {
-		renamed := *e
-		renamed.Name = strconv.Itoa(i)
-		s.handler(&renamed)
-	}
-	if n := len(s.handlers); n > spareStates+2 {
-		t.Errorf("%d circuits of one handler", n)
 	}
 }
 
@@ -370,14 +354,13 @@ func TestExtensionsFollowTheRegistry(t *testing.T) { synctest.Test(t, extensions
 
 func extensionsFollowTheRegistry(t *testing.T) {
 	r := registry.New()
-	o := newObserved()
+	o := newObserved(r)
 	down := &server{err: hook.Errorf(hook.Unreachable, "connection refused")}
-	extensions := NewExtensions(r)
+	extensions := o.Extensions()
 	var changes []string
 	extensions.Notify(func(name string) { changes = append(changes, name) })
 	d := newDispatcher(r, fixedNamespaces{}, down)
-	d.config.Extensions, d.caller = extensions, chain(o.Observer, extensions, d.config.Versions, nil, d.config.Transport)
-	o.metrics.extensions.Store(extensions)
+	d.extensions, d.caller = extensions, chain(o.Observer, extensions, d.config.Versions, nil, d.config.Transport)
 	apply := func(reg registry.Registration) {
 		t.Helper()
 		if err := r.Apply(reg); err != nil {
@@ -399,7 +382,7 @@ func extensionsFollowTheRegistry(t *testing.T) {
 	if s, _ := extensions.Circuit("a"); s.State != circuit.Open || len(changes) != 1 || changes[0] != "a" {
 		t.Errorf("got %+v, %v", s, changes)
 	}
-	if got := testutil.CollectAndCount(o.metrics.extensions, "hookgate_circuit_state"); got != 1 {
+	if got := count(t, o.series, "hookgate_circuit_state"); got != 1 {
 		t.Errorf("%d series, want 1", got)
 	}
 	apply(registrationOf("a", handler, handlerOf("w", "BeforeClusterDelete", hook.Fail)))
@@ -419,18 +402,9 @@ func extensionsFollowTheRegistry(t *testing.T) {
 
 	old, _ := r.Snapshot().Handler("v.a")
 	r.Remove("a")
-	extensions.of(old) // by a call that began before
-	if got := testutil.CollectAndCount(o.metrics.extensions); got != 0 || extensions.known("a") != nil {
+	extensions.Of(old) // by a call that began before
+	if got := count(t, o.series, seriesOfExtensions...); got != 0 || extensions.Known("a") != nil {
 		t.Errorf("%d series of an extension that is gone", got)
-	}
-	for i := range 10_000 {
-		name := fmt.Sprintf("e%d", i)
-		apply(registrationOf(name, handler))
-		_, _ = create(t, d, "v."+name)
-		r.Remove(name)
-	}
-	if got := len(extensions.states); got > spareStates {
-		t.Errorf("%d states are left of 10,000 extensions that are gone", got)
 	}
 }
 

@@ -18,6 +18,7 @@ import (
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/circuit"
 	"github.com/hookgate/hookgate/internal/policy"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -81,7 +82,7 @@ func TestCircuitOfBothTransports(t *testing.T) {
 					f.refuseConnections(t)
 				}
 				// No probe comes while the test runs.
-				settings := defaultCircuit
+				settings := circuit.Default()
 				settings.ConsecutiveFailures, settings.MinOpen, settings.MaxOpen = 3, time.Hour, time.Hour
 				f.registry.SetPolicies("acme", registry.Policies{All: &policy.Policy{Circuit: &settings}})
 				for i := range 6 {

@@ -13,6 +13,7 @@ import (
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/observe"
 	"github.com/hookgate/hookgate/internal/policy"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -118,17 +119,25 @@ func TestDiscoverOffersOriginalNames(t *testing.T) {
 	if diff := cmp.Diff([]string{"beforeclusterdelete--acme", "p", "q--other"}, named()); diff != "" {
 		t.Errorf("with offerAs: Original: -want +got:\n%s", diff)
 	}
-	reporter, snapshot := &Reporter{Catalog: allHooks}, r.Snapshot()
-	for registered, want := range map[string][2]string{
+	reporter := &observe.Reporter{
+		Catalog: allHooks, Registry: r, Observer: newObserved(r).Observer, Namespaces: fixedNamespaces{},
+	}
+	g, _ := reporter.Extension("acme")
+	want := map[string][2]string{
 		"p.acme": {"p", ""}, "gate.acme": {"beforeclustercreate", ""}, "beforeclusterdelete.acme": {
 			"beforeclusterdelete--acme", `handler "beforeclusterdelete.acme" is offered as "beforeclusterdelete--acme", ` +
 				`because "beforeclusterdelete" is the gateway's own handler of BeforeClusterDelete, too`,
 		},
-	} {
-		e, _ := snapshot.Handler(registered)
-		if name, collision := reporter.offeredAs(snapshot, e); name != want[0] || collision != want[1] {
-			t.Errorf("the status of %s has %q, %q", registered, name, collision)
+	}
+	for i := range g.Extensions[0].Handlers {
+		h := &g.Extensions[0].Handlers[i]
+		if got := [2]string{h.OfferedAs, h.Collision}; got != want[h.Name] {
+			t.Errorf("the status of %s has %q", h.Name, got)
 		}
+		delete(want, h.Name)
+	}
+	if len(want) > 0 {
+		t.Errorf("the status lacks %v", want)
 	}
 	if n := len(d.discover(t).GetHandlers()); n != 12 {
 		t.Errorf("got %d handlers, want those 3 and 9 lifecycle hooks", n)

@@ -15,44 +15,40 @@ import (
 	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/convert"
 	"github.com/hookgate/hookgate/internal/extension"
+	"github.com/hookgate/hookgate/internal/extensionstate"
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/observe"
 	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/internal/via"
 	"github.com/hookgate/hookgate/registry"
 )
 
-// Snapshots returns the registry's current snapshot, without blocking.
-type Snapshots interface {
-	Snapshot() *registry.Snapshot
-}
-
-// Config holds the parts of a Dispatcher. All of them but Objects, Observer, Want and Extensions are required.
+// Config holds the parts of a Dispatcher. All of them but Objects, Observer and Want are required.
 type Config struct {
 	Catalog    *catalog.Catalog
 	Versions   *hookversion.Converter // of Catalog
 	Codec      *codec.Codec           // of Catalog
-	Registry   Snapshots
+	Registry   registry.Snapshots
 	Namespaces Namespaces
 	// Transport calls extensions.
 	Transport extension.Caller
 	// Objects converts the Cluster API objects in requests. Nil means that handlers get them as they were sent.
 	Objects *convert.Objects
 	// Observer observes every call to a handler. Nil means that calls are not observed.
-	Observer *Observer
+	Observer *observe.Observer
 	// Gateway is the id of this gateway, by which it recognizes calls that come back to it; replicas share it. The
 	// transport's requests for discovery carry it, too. Empty means a new one.
 	Gateway string
 	// Want is called with the group of a hook, besides Cluster API's, that no known handler answers. Nil does nothing.
 	Want func(group string)
-	// Extensions holds the circuits of the extensions. Nil means that the Dispatcher keeps them to itself.
-	Extensions *Extensions
 }
 
 // Dispatcher decides which handlers answer a request, calls them, and merges their answers. It is safe for concurrent
 // use.
 type Dispatcher struct {
-	config Config
-	caller extension.Caller
+	config     Config
+	extensions *extensionstate.States
+	caller     extension.Caller
 }
 
 // NewDispatcher returns a Dispatcher.
@@ -60,13 +56,14 @@ func NewDispatcher(c Config) *Dispatcher {
 	if c.Gateway == "" {
 		c.Gateway = via.NewGateway()
 	}
-	if c.Extensions == nil {
-		c.Extensions = NewExtensions(c.Registry)
-	}
+	extensions := extensionstate.New(c.Registry)
 	if c.Observer != nil {
-		c.Observer.metrics.extensions.Store(c.Extensions)
+		extensions = c.Observer.Extensions()
 	}
-	return &Dispatcher{config: c, caller: chain(c.Observer, c.Extensions, c.Versions, c.Objects, c.Transport)}
+	return &Dispatcher{
+		config: c, extensions: extensions,
+		caller: chain(c.Observer, extensions, c.Versions, c.Objects, c.Transport),
+	}
 }
 
 // Dispatch answers a request. An error is a *hook.Error of any kind but Unauthenticated and Forbidden. A
@@ -128,7 +125,8 @@ func (d *Dispatcher) call(ctx context.Context, r Request, t target) (response pr
 		}
 	}()
 	c := extension.Call{
-		Hook: r.Hook, Handler: t.entry, Request: r.Message, Outline: r.Outline, Elements: r.Elements, Body: r.Body,
+		ID: callID(ctx), Hook: r.Hook, Handler: t.entry,
+		Request: r.Message, Outline: r.Outline, Elements: r.Elements, Body: r.Body,
 		PolicyError: t.policyError, Via: r.Via.Next(d.config.Gateway, t.entry.Name),
 	}
 	if merged := withSettings(r.Message, t.entry.Registration.Settings); merged != r.Message {

@@ -24,6 +24,7 @@ import (
 	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/convert"
 	"github.com/hookgate/hookgate/internal/extension"
+	"github.com/hookgate/hookgate/internal/observe"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -60,8 +61,8 @@ func Example() {
 			RetryAfterSeconds: 30,
 		}}, nil
 	}
-	metrics := gateway.NewMetrics(prometheus.NewRegistry(), reg, hooks, "example")
-	observer := gateway.NewObserver(metrics, noop.NewTracerProvider(), slog.New(slog.DiscardHandler), convert.NewLosses(nil))
+	metrics := observe.NewMetrics(prometheus.NewRegistry(), reg, hooks, "example")
+	observer := observe.NewObserver(metrics, noop.NewTracerProvider(), slog.New(slog.DiscardHandler), convert.NewLosses(nil))
 	services := gateway.NewServices(gateway.NewDispatcher(gateway.Config{
 		Catalog: hooks, Versions: hookversion.New(hooks), Codec: mandated, Registry: reg, Namespaces: noNamespaces{},
 		Transport: transport, Observer: observer,

@@ -28,3 +28,14 @@ func failurePolicy(next extension.Caller) extension.Caller {
 		return result, nil
 	}
 }
+
+// policyError fails the calls to handlers whose ExtensionPolicy could not be evaluated. It is inside the observer and
+// the failure policy, so that they treat such a call as any other that fails.
+func policyError(next extension.Caller) extension.Caller {
+	return func(ctx context.Context, c extension.Call) (extension.Result, error) {
+		if c.PolicyError != nil {
+			return extension.Result{}, c.PolicyError
+		}
+		return next(ctx, c)
+	}
+}

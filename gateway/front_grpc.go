@@ -21,6 +21,7 @@ import (
 	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/edge"
+	"github.com/hookgate/hookgate/internal/observe"
 	"github.com/hookgate/hookgate/internal/via"
 	"github.com/hookgate/hookgate/internal/wire"
 )
@@ -36,7 +37,7 @@ func GRPCOptions() []grpc.ServerOption {
 // before it receives their messages, checks the raw objects of requests, maps errors to codes and recovers panics. A
 // nil Gate admits everyone, and a nil Budget bounds nothing. The server must have the GRPCOptions.
 func RegisterGRPC(
-	server grpc.ServiceRegistrar, k Contract, c *codec.Codec, o *Observer, gate Gate, memory *budget.Budget,
+	server grpc.ServiceRegistrar, k Contract, c *codec.Codec, o *observe.Observer, gate Gate, memory *budget.Budget,
 ) {
 	k.RegisterGRPC(&grpcFront{server: server, catalog: k.Catalog(), codec: c, observer: o, gate: gate, memory: memory})
 }
@@ -46,7 +47,7 @@ type grpcFront struct {
 	server   grpc.ServiceRegistrar
 	catalog  *catalog.Catalog
 	codec    *codec.Codec
-	observer *Observer
+	observer *observe.Observer
 	gate     Gate
 	memory   *budget.Budget
 }
@@ -70,14 +71,14 @@ func (f *grpcFront) wrap(h *catalog.Hook, next grpc.MethodHandler) grpc.MethodHa
 		service any, ctx context.Context, receive func(any) error, interceptor grpc.UnaryServerInterceptor,
 	) (resp any, err error) {
 		md, _ := metadata.FromIncomingContext(ctx)
-		ctx, in := f.observer.begin(ctx, "gRPC", h.Hook, h, metadataCarrier(md), first(md.Get(CallIDHeader)))
+		ctx, in := begin(ctx, f.observer, "gRPC", h.Hook, h, metadataCarrier(md), first(md.Get(CallIDHeader)))
 		defer func() {
 			if p := recover(); p != nil {
 				err = recovered(p)
 			}
 			if err != nil {
 				in.fail(err)
-				resp, err = nil, grpcError(in.err)
+				resp, err = nil, grpcError(in.Err)
 			}
 			if values := in.warnings.Values(); values != nil {
 				// This fails only outside of a call.
@@ -86,7 +87,7 @@ func (f *grpcFront) wrap(h *catalog.Hook, next grpc.MethodHandler) grpc.MethodHa
 			edge.Returned(ctx) // refused calls do not get to the interceptors
 			in.end()
 		}()
-		if err := grpc.SetHeader(ctx, metadata.Pairs(CallIDHeader, in.id)); err != nil {
+		if err := grpc.SetHeader(ctx, metadata.Pairs(CallIDHeader, in.ID)); err != nil {
 			return nil, internalError(err)
 		}
 		shown := grpcCredentials(ctx, md)
@@ -111,12 +112,12 @@ func (f *grpcFront) send(in *call, resp any) error {
 	if !ok {
 		return internalError(nil)
 	}
-	in.sent = int64(proto.Size(answer))
+	in.Sent = int64(proto.Size(answer))
 	switch {
-	case in.sent > MaxBodyBytes:
+	case in.Sent > MaxBodyBytes:
 		return answerTooLarge()
-	case in.sent > reserveFrom:
-		return in.memory.Grow(in.ctx, in.sent)
+	case in.Sent > reserveFrom:
+		return in.memory.Grow(in.ctx, in.Sent)
 	}
 	return nil
 }
@@ -142,7 +143,7 @@ func (f *grpcFront) receive(in *call, into any, receive func(any) error) error {
 	if message.Err != nil {
 		return receiveError(in.ctx, message.Err)
 	}
-	in.received = int64(proto.Size(m))
+	in.Received = int64(proto.Size(m))
 	err = f.check(in, m)
 	if refused := beyond(err); refused != nil {
 		return refused
@@ -155,7 +156,7 @@ func (f *grpcFront) receive(in *call, into any, receive func(any) error) error {
 
 // check checks a message, a large one as heavy work.
 func (f *grpcFront) check(in *call, m proto.Message) error {
-	if in.received <= budget.Step {
+	if in.Received <= budget.Step {
 		return f.codec.Check(m)
 	}
 	if err := in.work.Step(); err != nil {

@@ -30,12 +30,12 @@ func (f *REST) routingError(
 	ctx context.Context, _ *runtime.ServeMux, _ runtime.Marshaler, w http.ResponseWriter, r *http.Request, _ int,
 ) {
 	in := callFrom(ctx)
-	f.writeError(w, in, noHookAt(r.URL.Path, in.hook))
+	f.writeError(w, in, noHookAt(r.URL.Path, in.Hook))
 }
 
 func (f *REST) writeError(w http.ResponseWriter, in *call, err error) {
 	in.fail(err)
-	f.writeStatus(w, in, in.err.HTTPStatus())
+	f.writeStatus(w, in, in.Err.HTTPStatus())
 }
 
 // writeStatus writes the call's error as a response of the hook: apiVersion, kind, status Failure and message. If the
@@ -43,14 +43,14 @@ func (f *REST) writeError(w http.ResponseWriter, in *call, err error) {
 func (f *REST) writeStatus(w http.ResponseWriter, in *call, code int) {
 	var body []byte
 	var err error
-	if in.hook != nil {
-		body, err = f.codec.Append(nil, newFailure(in.hook, in.err.Error()))
+	if in.Hook != nil {
+		body, err = f.codec.Append(nil, newFailure(in.Hook, in.Err.Error()))
 	} else {
 		body, err = json.Marshal(struct {
 			APIVersion string `json:"apiVersion"`
 			Status     string `json:"status"`
 			Message    string `json:"message"`
-		}{f.apiVersion(), "Failure", in.err.Error()})
+		}{f.apiVersion(), "Failure", in.Err.Error()})
 	}
 	if err != nil {
 		code, body = http.StatusInternalServerError, nil
@@ -58,8 +58,8 @@ func (f *REST) writeStatus(w http.ResponseWriter, in *call, code int) {
 	header := w.Header()
 	header.Set("Content-Type", "application/json")
 	header.Set("Content-Length", strconv.Itoa(len(body)))
-	header.Set(ErrorKindHeader, in.err.Kind.String())
-	if after := in.err.RetryAfter; after > 0 {
+	header.Set(ErrorKindHeader, in.Err.Kind.String())
+	if after := in.Err.RetryAfter; after > 0 {
 		header.Set("Retry-After", strconv.FormatInt(int64((after+time.Second-1)/time.Second), 10)) // at least 1
 	}
 	if code == http.StatusUnauthorized && f.gate != nil {

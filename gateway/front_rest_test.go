@@ -13,7 +13,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -236,7 +235,6 @@ func TestBodiesAtTheLimit(t *testing.T) {
 func TestRequestsAreCounted(t *testing.T) {
 	f := newFixture(t, nil)
 	f.registry.SetReady()
-	m := f.observer.metrics
 	resp := f.post(t, createPath, createBody)
 	refused := f.post(t, createPath, "{}")
 	unknown := f.post(t, "/hooks.runtime.cluster.x-k8s.io/v1alpha1/beforelunch", "{}")
@@ -253,21 +251,19 @@ func TestRequestsAreCounted(t *testing.T) {
 	f.rest.Close() // calls are counted when they end
 	f.stop()
 	const h = "BeforeClusterCreate"
-	wantCount(t, m.requests, 1, "REST", h, "")
-	wantCount(t, m.requests, 1, "REST", h, "InvalidRequest")
-	wantCount(t, m.requests, 1, "REST", "unknown", "UnknownHook")
-	wantCount(t, m.requests, 1, "REST", h, "UnknownHook")
-	wantCount(t, m.requests, 1, "gRPC", h, "")
-	wantCount(t, m.requests, 1, "gRPC", h, "InvalidRequest")
-	wantCount(t, m.requestReceivedBytes, float64(len(createBody)+2), "REST", h)
-	wantCount(t, m.requestSentBytes, float64(len(resp.body)+len(refused.body)+len(near.body)), "REST", h)
-	wantCount(t, m.requestSentBytes, float64(len(unknown.body)), "REST", "unknown")
-	wantCount(t, m.requestReceivedBytes, float64(proto.Size(req)), "gRPC", h)
-	wantCount(t, m.requestSentBytes, float64(proto.Size(answer)), "gRPC", h)
+	wantCount(t, f.metrics, "hookgate_requests_total", 1, "REST", h, "")
+	wantCount(t, f.metrics, "hookgate_requests_total", 1, "REST", h, "InvalidRequest")
+	wantCount(t, f.metrics, "hookgate_requests_total", 1, "REST", "unknown", "UnknownHook")
+	wantCount(t, f.metrics, "hookgate_requests_total", 1, "REST", h, "UnknownHook")
+	wantCount(t, f.metrics, "hookgate_requests_total", 1, "gRPC", h, "")
+	wantCount(t, f.metrics, "hookgate_requests_total", 1, "gRPC", h, "InvalidRequest")
+	wantCount(t, f.metrics, "hookgate_request_received_bytes_total", float64(len(createBody)+2), "REST", h)
+	wantCount(t, f.metrics, "hookgate_request_sent_bytes_total", float64(len(resp.body)+len(refused.body)+len(near.body)), "REST", h)
+	wantCount(t, f.metrics, "hookgate_request_sent_bytes_total", float64(len(unknown.body)), "REST", "unknown")
+	wantCount(t, f.metrics, "hookgate_request_received_bytes_total", float64(proto.Size(req)), "gRPC", h)
+	wantCount(t, f.metrics, "hookgate_request_sent_bytes_total", float64(proto.Size(answer)), "gRPC", h)
 	for _, protocol := range []string{"REST", "gRPC"} {
-		if got := testutil.ToFloat64(m.requestsInFlight.WithLabelValues(protocol)); got != 0 {
-			t.Errorf("%v calls are in flight over %s", got, protocol)
-		}
+		wantCount(t, f.metrics, "hookgate_requests_in_flight", 0, protocol)
 	}
 }
 

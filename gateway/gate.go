@@ -5,11 +5,9 @@ package gateway
 
 import (
 	"context"
-	"log/slog"
 	"net"
 	"net/http"
 
-	"go.opentelemetry.io/otel/attribute"
 	"google.golang.org/grpc/credentials"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/peer"
@@ -41,12 +39,11 @@ const (
 
 // admit returns an error unless the gate admits the caller. A nil gate admits everyone.
 func (in *call) admit(gate Gate, c auth.Credentials, h *catalog.Hook) error {
-	in.host = c.Host
+	in.Host = c.Host
 	if gate == nil {
 		return nil
 	}
 	admission, err := gate.Admit(in.ctx, c, h)
-	caller := admission.Caller
 	in.admission = admission
 	result := resultAdmitted
 	if err != nil {
@@ -57,15 +54,7 @@ func (in *call) admit(gate Gate, c auth.Credentials, h *catalog.Hook) error {
 			result = resultError
 		}
 	}
-	in.o.metrics.authentications.WithLabelValues(string(caller.Method), result).Inc()
-	if in.span.IsRecording() {
-		in.span.SetAttributes(attribute.String("hookgate.caller", caller.Name))
-	}
-	if err == nil && in.o.logger.Enabled(in.ctx, slog.LevelDebug) {
-		in.o.logger.LogAttrs(in.ctx, slog.LevelDebug, "caller admitted", slog.String("call_id", in.id),
-			slog.String("protocol", in.protocol), slog.String("hook", in.asked), slog.String("caller", caller.Name),
-			slog.String("method", string(caller.Method)))
-	}
+	in.Admitted(admission.Caller, result, err)
 	return err
 }
 

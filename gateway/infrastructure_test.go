@@ -12,6 +12,7 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/extension"
+	"github.com/hookgate/hookgate/internal/observe"
 	"github.com/hookgate/hookgate/internal/status"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -79,10 +80,10 @@ func TestDiscoveryIsNoCallToAHandler(t *testing.T) {
 		Name: "deletecluster", Timeout: time.Second, FailurePolicy: hook.Fail,
 		Hook: hook.GroupVersionHook{Group: hook.InfrastructureGroup, Version: hook.InfrastructureVersion, Hook: "DeleteCluster"},
 	}))
-	o, x := newObserved(), NewExtensions(r)
-	reporter := Reporter{Catalog: allHooks, Registry: r, Extensions: x, Observer: o.Observer, Namespaces: fixedNamespaces{}}
+	o := newObserved(r)
+	reporter := observe.Reporter{Catalog: allHooks, Registry: r, Observer: o.Observer, Namespaces: fixedNamespaces{}}
 	d := NewDispatcher(Config{
-		Catalog: allHooks, Versions: allVersions, Codec: mandated, Registry: r, Namespaces: fixedNamespaces{}, Observer: o.Observer, Extensions: x,
+		Catalog: allHooks, Versions: allVersions, Codec: mandated, Registry: r, Namespaces: fixedNamespaces{}, Observer: o.Observer,
 		Transport: func(context.Context, extension.Call) (extension.Result, error) {
 			return extension.Result{Connected: true}, hook.Errorf(hook.BadResponse, "answered 404")
 		},

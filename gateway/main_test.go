@@ -64,7 +64,7 @@ func (f callerFunc) Call(ctx context.Context, c extension.Call) (proto.Message, 
 }
 
 // newDispatcher returns a Dispatcher that calls c for every handler, and observes and converts nothing.
-func newDispatcher(r Snapshots, n Namespaces, c caller) *Dispatcher {
+func newDispatcher(r registry.Snapshots, n Namespaces, c caller) *Dispatcher {
 	return NewDispatcher(Config{
 		Catalog: allHooks, Versions: allVersions, Codec: mandated, Registry: r, Namespaces: n, Transport: transportOf(c),
 	})

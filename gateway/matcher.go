@@ -19,6 +19,7 @@ import (
 	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/policy"
+	"github.com/hookgate/hookgate/internal/subject"
 )
 
 // Namespaces returns the labels of namespaces. Implementations are safe for concurrent use and do not block, because
@@ -69,10 +70,10 @@ func (m *matcher) read(r Request) (err error) {
 
 // check returns an error if the request lacks the object that its hook is about, or is about too many namespaces.
 func (m *matcher) check() error {
-	if err := checkObjects(m.message); err != nil {
+	if err := subject.Check(m.message); err != nil {
 		return err
 	}
-	if items(m.message)+len(m.unbuilt) <= limits.Namespaces {
+	if subject.Items(m.message)+len(m.unbuilt) <= limits.Namespaces {
 		return nil // as in most requests, which need not be read for this
 	}
 	m.readNamespacesOf()
@@ -83,7 +84,7 @@ func (m *matcher) check() error {
 }
 
 func (m *matcher) readNamespacesOf() {
-	m.namespaces, m.namespacesErr = namespacesOf(m.message, m.unbuilt)
+	m.namespaces, m.namespacesErr = subject.Namespaces(m.message, m.unbuilt)
 	m.readNamespaces = true
 }
 
@@ -173,7 +174,7 @@ func gaveUp(err error) *hook.Error {
 // about no object matches every selector.
 func (m *matcher) matchesLabels(selector labels.Selector) (bool, error) {
 	if !m.readLabels {
-		m.labels, m.labelsErr = labelsOf(m.message)
+		m.labels, m.labelsErr = subject.Labels(m.message)
 		m.readLabels = true
 	}
 	if m.labelsErr != nil {
@@ -187,7 +188,7 @@ func (m *matcher) matchesLabels(selector labels.Selector) (bool, error) {
 func (m *matcher) newRequest(ctx context.Context) *policy.Request {
 	guard := policy.Guard{Step: ctx.Err}
 	if in := callFrom(ctx); in != nil {
-		if in.received > budget.Step {
+		if in.Received > budget.Step {
 			guard.Step = in.work.Step
 		}
 		guard.Reserve = func(bytes int64) error {

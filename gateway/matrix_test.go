@@ -36,6 +36,7 @@ import (
 	"github.com/hookgate/hookgate/internal/convert"
 	"github.com/hookgate/hookgate/internal/edge"
 	"github.com/hookgate/hookgate/internal/extension"
+	"github.com/hookgate/hookgate/internal/observe"
 	"github.com/hookgate/hookgate/internal/via"
 	"github.com/hookgate/hookgate/registry"
 	"github.com/hookgate/hookgate/test/process"
@@ -48,7 +49,7 @@ type fixture struct {
 	conn     *grpc.ClientConn
 	log      *bytes.Buffer
 	metrics  *prometheus.Registry
-	observer *Observer
+	observer *observe.Observer
 	memory   *budget.Budget
 	front    http.Handler
 	services *Services
@@ -102,7 +103,7 @@ func newFixtureFor(t testing.TB, r *registry.Registry, provider trace.TracerProv
 		}
 		return transport.Call(ctx, c)
 	}
-	observer := NewObserver(NewMetrics(f.metrics, f.registry, allHooks, "test"), provider, slog.New(slog.NewTextHandler(f.log, nil)), convert.NewLosses(nil))
+	observer := observe.NewObserver(observe.NewMetrics(f.metrics, f.registry, allHooks, "test"), provider, slog.New(slog.NewTextHandler(f.log, nil)), convert.NewLosses(nil))
 	f.observer = observer
 	services := NewServices(NewDispatcher(Config{
 		Catalog: allHooks, Versions: allVersions, Codec: mandated, Registry: f.registry, Namespaces: fixedNamespaces{}, Transport: call,

@@ -31,7 +31,7 @@ func (in *call) reserve(ctx context.Context, b *budget.Budget, host string) (err
 // heavy does what takes long for a large request, and has a turn for it.
 func heavy(ctx context.Context, do func() error) error {
 	in := callFrom(ctx)
-	if in == nil || in.received <= budget.Step {
+	if in == nil || in.Received <= budget.Step {
 		return do()
 	}
 	if err := in.work.Step(); err != nil {

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"context"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
@@ -20,6 +21,7 @@ import (
 	"github.com/hookgate/hookgate/hookversion"
 	"github.com/hookgate/hookgate/internal/convert"
 	"github.com/hookgate/hookgate/internal/extension"
+	"github.com/hookgate/hookgate/internal/observe"
 	"github.com/hookgate/hookgate/internal/policy"
 	"github.com/hookgate/hookgate/internal/render"
 	"github.com/hookgate/hookgate/registry"
@@ -27,28 +29,70 @@ import (
 
 // observed is an Observer and what it recorded.
 type observed struct {
-	*Observer
-	log *bytes.Buffer
+	*observe.Observer
+	log     *bytes.Buffer
+	metrics *observe.Metrics
+	losses  *convert.Losses
+	series  *prometheus.Registry
 }
 
-func newObserved() observed {
-	log := &bytes.Buffer{}
-	metrics := NewMetrics(prometheus.NewRegistry(), registry.New(), catalog.New(), "test")
-	return observed{NewObserver(metrics, noop.NewTracerProvider(), slog.New(slog.NewTextHandler(log, nil)), convert.NewLosses(nil)), log}
+func newObserved(r registry.Snapshots) observed {
+	o := observed{log: &bytes.Buffer{}, losses: convert.NewLosses(nil), series: prometheus.NewRegistry()}
+	o.metrics = observe.NewMetrics(o.series, r, catalog.New(), "test")
+	o.Observer = observe.NewObserver(o.metrics, noop.NewTracerProvider(), slog.New(slog.NewTextHandler(o.log, nil)), o.losses)
+	return o
 }
 
-// wantCount checks a counter.
-func wantCount(t *testing.T, c *prometheus.CounterVec, want float64, labels ...string) {
+// wantCount checks the value of a counter with these values of its labels, in any order. One that is not there is 0.
+func wantCount(t *testing.T, g prometheus.Gatherer, name string, want float64, labels ...string) {
 	t.Helper()
-	if got := testutil.ToFloat64(c.WithLabelValues(labels...)); got != want {
-		t.Errorf("the counter of %q is %v, want %v", labels, got, want)
+	if got := valueOf(t, g, name, labels...); got != want {
+		t.Errorf("%s of %q is %v, want %v", name, labels, got, want)
 	}
+}
+
+func valueOf(t *testing.T, g prometheus.Gatherer, name string, labels ...string) (value float64) {
+	t.Helper()
+	families, err := g.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(labels)
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			var of []string
+			for _, l := range m.GetLabel() {
+				of = append(of, l.GetValue())
+			}
+			slices.Sort(of)
+			if f.GetName() == name && slices.Equal(of, labels) {
+				value += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			}
+		}
+	}
+	return value
+}
+
+// count returns how many series metrics have.
+func count(t *testing.T, g prometheus.Gatherer, names ...string) int {
+	t.Helper()
+	n, err := testutil.GatherAndCount(g, names...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return n
+}
+
+// seriesOfExtensions are the metrics of an extension that was called.
+var seriesOfExtensions = []string{
+	"hookgate_circuit_state", "hookgate_circuit_transitions_total", "hookgate_extension_calls_in_flight",
+	"hookgate_extension_calls_waiting", "hookgate_extension_calls_refused_total",
 }
 
 func TestPolicyFailuresAreObserved(t *testing.T) {
 	r := filled(t, registrationOf("a", handlerOf("v", "BeforeClusterCreate", hook.Fail)))
 	r.SetPolicies("a", forHandler("v", policy.Policy{FailurePolicy: hook.Ignore, Conditions: conditions(t, `request.nothing`)}))
-	o := newObserved()
+	o := newObserved(r)
 	hooks := catalog.New()
 	_, err := NewDispatcher(Config{
 		Catalog: hooks, Versions: hookversion.New(hooks), Codec: mandated, Registry: r, Namespaces: fixedNamespaces{}, Transport: transportOf(answers{}), Observer: o.Observer,
@@ -56,7 +100,7 @@ func TestPolicyFailuresAreObserved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantCount(t, o.metrics.ignoredFailures, 1, "BeforeClusterCreate", "v.a", "Policy")
+	wantCount(t, o.series, "hookgate_handler_ignored_failures_total", 1, "BeforeClusterCreate", "v.a", "Policy")
 	if !strings.Contains(o.log.String(), "failure ignored") {
 		t.Errorf("the log lacks the ignored failure:\n%s", o.log)
 	}
@@ -66,10 +110,10 @@ func TestPolicyFailuresAreObserved(t *testing.T) {
 // the status.
 func TestMisspeltMembersAreSaidOnce(t *testing.T) {
 	r := filled(t, registrationOf("acme", handlerOf("a", "BeforeClusterCreate", hook.Fail), handlerOf("b", "BeforeClusterCreate", hook.Fail)))
-	o, x, hooks := newObserved(), NewExtensions(r), catalog.New()
+	o, hooks := newObserved(r), catalog.New()
 	const text = "BeforeClusterCreateResponse has no member retry_after_seconds: did you mean retryAfterSeconds?"
 	d := NewDispatcher(Config{
-		Catalog: hooks, Versions: hookversion.New(hooks), Codec: mandated, Registry: r, Namespaces: fixedNamespaces{}, Observer: o.Observer, Extensions: x,
+		Catalog: hooks, Versions: hookversion.New(hooks), Codec: mandated, Registry: r, Namespaces: fixedNamespaces{}, Observer: o.Observer,
 		Transport: func(context.Context, extension.Call) (extension.Result, error) {
 			return extension.Result{Response: &hooksv1alpha1.BeforeClusterCreateResponse{Status: success}, Misspelt: []string{text}}, nil
 		},
@@ -87,7 +131,7 @@ func TestMisspeltMembersAreSaidOnce(t *testing.T) {
 		}
 	}
 	described := func() string {
-		p := Reporter{Catalog: hooks, Registry: r, Extensions: x, Observer: o.Observer, Namespaces: fixedNamespaces{}}
+		p := observe.Reporter{Catalog: hooks, Registry: r, Observer: o.Observer, Namespaces: fixedNamespaces{}}
 		g, _ := p.Extension("acme")
 		var b strings.Builder
 		if err := render.Extension(&b, g); err != nil {

@@ -4,9 +4,11 @@
 package gateway
 
 import (
+	"maps"
 	"strings"
 
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
@@ -46,7 +48,7 @@ func isNamed(s *registry.Snapshot, h *catalog.Hook, handler string) bool {
 // request returns the request of which m is the message. A request in JSON is decoded into m, which has nothing but the
 // name of the handler so far, and as what wanted says of that name.
 func (in *call) request(c *codec.Codec, m proto.Message, wanted func(handler string) reading) (Request, error) {
-	r := Request{Hook: in.hook, Message: m, Via: in.via}
+	r := Request{Hook: in.Hook, Message: m, Via: in.via}
 	if named, ok := m.(interface{ GetHandler() string }); ok {
 		r.Handler = named.GetHandler()
 	}
@@ -94,4 +96,25 @@ func (in *call) decode(c *codec.Codec, m proto.Message, as reading) (found codec
 		return found, hook.Errorf(hook.InvalidRequest, "%s", err)
 	}
 	return found, nil
+}
+
+// withSettings returns req with the settings of an ExtensionConfig added; settings in the request take precedence. It
+// does not change req: if there are settings to add, the result is a new message that shares everything else with it.
+func withSettings(req proto.Message, settings map[string]string) proto.Message {
+	r, ok := req.(interface{ GetSettings() map[string]string })
+	if !ok || len(settings) == 0 {
+		return req
+	}
+	merged := make(map[string]string, len(settings)+len(r.GetSettings()))
+	maps.Copy(merged, settings)
+	maps.Copy(merged, r.GetSettings())
+
+	to := catalog.Shallow(req.ProtoReflect())
+	field := to.Descriptor().Fields().ByName("settings")
+	to.Clear(field) // the map is the request's
+	m := to.Mutable(field).Map()
+	for k, v := range merged {
+		m.Set(protoreflect.ValueOfString(k).MapKey(), protoreflect.ValueOfString(v))
+	}
+	return to.Interface()
 }

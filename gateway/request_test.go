@@ -14,6 +14,7 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/codec"
+	"github.com/hookgate/hookgate/internal/observe"
 )
 
 func TestRequestInJSON(t *testing.T) {
@@ -34,7 +35,7 @@ func TestRequestInJSON(t *testing.T) {
 	for name, tc := range tests {
 		for _, as := range []reading{readWhole, unread, unreadToGRPC} {
 			t.Run(name, func(t *testing.T) {
-				in := call{hook: hookOf(t, "BeforeClusterCreate"), isJSON: true, body: []byte(tc.body)}
+				in := call{Call: observe.Call{Hook: hookOf(t, "BeforeClusterCreate")}, isJSON: true, body: []byte(tc.body)}
 				m := &hooksv1alpha1.BeforeClusterCreateRequest{Handler: "v.acme"}
 				r, err := in.request(mandated, m, func(handler string) reading {
 					if handler != "v.acme" {
@@ -76,7 +77,7 @@ func TestRequestInJSONBeyondAGuard(t *testing.T) {
 		"Deadline": {long, context.DeadlineExceeded, hook.Timeout},
 		"TooMany":  {emptyItems(200_000), nil, hook.TooLarge},
 	} {
-		in := call{hook: hookOf(t, "GeneratePatches"), isJSON: true, body: []byte(tc.body)}
+		in := call{Call: observe.Call{Hook: hookOf(t, "GeneratePatches")}, isJSON: true, body: []byte(tc.body)}
 		in.guard = codec.Guard{Reserve: func(int64) error { return tc.err }}
 		for _, as := range []reading{readWhole, unread, unreadToGRPC} {
 			_, err := in.request(mandated, &hooksv1alpha1.GeneratePatchesRequest{}, func(string) reading { return as })

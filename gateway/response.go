@@ -4,10 +4,15 @@
 package gateway
 
 import (
+	"context"
+
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/internal/extension"
+	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/text"
 )
 
 // response is a response of any hook, whatever its version.
@@ -52,4 +57,21 @@ func failed(m proto.Message) (response, bool) {
 func setRetryAfterSeconds(m proto.Message, seconds int32) {
 	r := m.ProtoReflect()
 	r.Set(r.Descriptor().Fields().ByName("retry_after_seconds"), protoreflect.ValueOfInt32(seconds))
+}
+
+// boundMessage cuts the message of an answer to what a condition has room for, and masks secrets in it, because callers
+// show it to all who may read their objects. The rest of the answer stays as it is.
+func boundMessage(next extension.Caller) extension.Caller {
+	return func(ctx context.Context, c extension.Call) (extension.Result, error) {
+		result, err := next(ctx, c)
+		r, ok := result.Response.(response)
+		if err != nil || !ok || r.GetMessage() == "" {
+			return result, err
+		}
+		if bounded := text.Bounded(r.GetMessage(), limits.MessageBytes); bounded != r.GetMessage() {
+			m := r.ProtoReflect()
+			m.Set(m.Descriptor().Fields().ByName("message"), protoreflect.ValueOfString(bounded))
+		}
+		return result, nil
+	}
 }

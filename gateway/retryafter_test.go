@@ -26,7 +26,7 @@ func TestRetryAfter(t *testing.T) {
 	} {
 		t.Run(after.String(), func(t *testing.T) {
 			e := hook.Errorf(hook.Overloaded, "the memory is used up").WithRetryAfter(after)
-			ctx, in := f.observer.begin(t.Context(), "REST", "", nil, metadataCarrier{}, "")
+			ctx, in := begin(t.Context(), f.observer, "REST", "", nil, metadataCarrier{}, "")
 			w := httptest.NewRecorder()
 			front.writeError(w, in, e.WithHandler("v.acme"))
 			if ctx.Err() != nil || w.Code != 503 || w.Header().Get("Retry-After") != want {

@@ -95,7 +95,7 @@ func Answer[Response proto.Message](ctx context.Context, d *Dispatcher, req prot
 	}
 	snapshot := d.config.Registry.Snapshot()
 	r, err := in.request(d.config.Codec, req, func(handler string) reading {
-		return readingOf(snapshot, in.hook, handler, d.config.Objects)
+		return readingOf(snapshot, in.Hook, handler, d.config.Objects)
 	})
 	if err != nil {
 		return none, err
@@ -103,10 +103,10 @@ func Answer[Response proto.Message](ctx context.Context, d *Dispatcher, req prot
 	if err := in.via.Check(d.config.Gateway); err != nil {
 		return none, err
 	}
-	warnOfCaller(ctx, in.hook)
+	warnOfCaller(ctx, d.config.Observer, in.Hook)
 	var m proto.Message
-	if in.hook.Singleton() && r.Handler == "" {
-		m, err = d.Discover(in.hook, in.via)
+	if in.Hook.Singleton() && r.Handler == "" {
+		m, err = d.Discover(in.Hook, in.via)
 	} else {
 		m, err = d.dispatchIn(ctx, snapshot, r)
 	}
@@ -115,7 +115,7 @@ func Answer[Response proto.Message](ctx context.Context, d *Dispatcher, req prot
 	}
 	response, ok := m.(Response)
 	if !ok {
-		return none, internalError(fmt.Errorf("hook %s was answered with %T", in.hook, m))
+		return none, internalError(fmt.Errorf("hook %s was answered with %T", in.Hook, m))
 	}
 	return response, nil
 }

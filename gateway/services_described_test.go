@@ -18,10 +18,12 @@ import (
 	"go.opentelemetry.io/otel/trace/noop"
 	"google.golang.org/grpc"
 
+	infrastructurev1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/convert"
 	"github.com/hookgate/hookgate/internal/extension"
+	"github.com/hookgate/hookgate/internal/observe"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -40,13 +42,15 @@ func newFrontOf(t *testing.T, group Group) *httptest.Server {
 			Group: hook.InfrastructureGroup, Version: hook.InfrastructureVersion, Hook: "ReconcileMachine",
 		},
 	}))
-	observer := NewObserver(NewMetrics(prometheus.NewRegistry(), r, hooks, "test"), noop.NewTracerProvider(),
+	observer := observe.NewObserver(observe.NewMetrics(prometheus.NewRegistry(), r, hooks, "test"), noop.NewTracerProvider(),
 		slog.New(slog.DiscardHandler), convert.NewLosses(nil))
 	d := NewDispatcher(Config{
 		Catalog: hooks, Versions: versions, Codec: mandated, Registry: r, Namespaces: fixedNamespaces{}, Observer: observer,
 		Transport: func(ctx context.Context, c extension.Call) (extension.Result, error) {
 			subject := "itself"
-			if about, ok := c.Request.(aboutSubject); ok {
+			if about, ok := c.Request.(interface {
+				GetSubject() *infrastructurev1alpha1.Subject
+			}); ok {
 				subject = about.GetSubject().GetExternalId()
 			}
 			if subject == "slow" {

@@ -19,14 +19,15 @@ import (
 	"google.golang.org/protobuf/proto"
 	"k8s.io/apimachinery/pkg/labels"
 
-	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/activity"
 	"github.com/hookgate/hookgate/internal/extension"
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/observe"
 	"github.com/hookgate/hookgate/internal/policy"
 	"github.com/hookgate/hookgate/internal/status"
+	"github.com/hookgate/hookgate/internal/subject"
 	"github.com/hookgate/hookgate/internal/text"
 	"github.com/hookgate/hookgate/registry"
 	"github.com/hookgate/hookgate/test/samples"
@@ -35,25 +36,27 @@ import (
 // reported is a gateway whose handlers answer as tests set, and its Reporter. One extension, acme, has two handlers of
 // BeforeClusterCreate, a and b.
 type reported struct {
-	Reporter
-	d       *Dispatcher
-	answers answers
+	observe.Reporter
+	observed observed
+	d        *Dispatcher
+	answers  answers
 }
 
 func newReported(t *testing.T) *reported {
 	t.Helper()
 	r := filled(t, registrationOf("acme", handlerOf("a", "BeforeClusterCreate", hook.Fail), handlerOf("b", "BeforeClusterCreate", hook.Ignore)))
-	o, x := newObserved(), NewExtensions(r)
+	o := newObserved(r)
 	f := &reported{
-		Reporter: Reporter{
-			ID: "gateway-1", Version: "v1.2.3", Started: time.Now(), Catalog: allHooks, Registry: r, Extensions: x, Observer: o.Observer,
+		observed: o,
+		Reporter: observe.Reporter{
+			ID: "gateway-1", Version: "v1.2.3", Started: time.Now(), Catalog: allHooks, Registry: r, Observer: o.Observer,
 			Namespaces: fixedNamespaces{"gold": {"tier": "gold"}},
 		},
 		answers: answers{},
 	}
 	f.d = NewDispatcher(Config{
 		Catalog: allHooks, Versions: allVersions, Codec: mandated, Registry: r, Namespaces: fixedNamespaces{},
-		Transport: transportOf(f.answers), Observer: o.Observer, Extensions: x,
+		Transport: transportOf(f.answers), Observer: o.Observer,
 	})
 	return f
 }
@@ -147,10 +150,10 @@ func TestStatesOfAnExtension(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		f.Observer.Discovered("acme", "https://acme.example", "Success", false, nil)
-		f.Observer.Server(f.Extensions, "acme", "https://acme.example", hook.Errorf(hook.Unreachable, "connection refused"))
+		f.Observer.Server("acme", "https://acme.example", hook.Errorf(hook.Unreachable, "connection refused"))
 		want("it is looked for", status.Down, at(8), "connection refused")
 		time.Sleep(time.Second)
-		f.Observer.Server(f.Extensions, "acme", "https://acme.example", nil)
+		f.Observer.Server("acme", "https://acme.example", nil)
 		want("it is back", status.Up, at(9), "")
 		if x := f.acme(t); x.Circuit.State != "closed" {
 			t.Errorf("its circuit is %+v", x.Circuit)
@@ -160,40 +163,13 @@ func TestStatesOfAnExtension(t *testing.T) {
 	})
 }
 
-// The names are those that Dispatcher.Discover answers with.
-func TestOfferedAs(t *testing.T) {
-	r := &Reporter{Catalog: catalog.New()}
-	for _, tt := range []struct {
-		hook string
-		sole bool
-		want string
-	}{
-		{"BeforeClusterCreate", false, "beforeclustercreate"},
-		{"BeforeClusterCreate", true, "x"},
-		{"GeneratePatches", false, "x"},
-		{"GeneratePatches", true, "x"},
-		{"Unknown", false, "x"},
-	} {
-		e := &registry.Entry{Label: "x", Handler: registry.Handler{
-			Hook: hook.GroupVersionHook{Group: hook.Group, Version: hook.Version, Hook: tt.hook},
-		}}
-		reg := registry.New()
-		if tt.sole {
-			reg = registry.NewSole()
-		}
-		if got, _ := r.offeredAs(reg.Snapshot(), e); got != tt.want {
-			t.Errorf("%s, sole %t: %q, want %q", tt.hook, tt.sole, got, tt.want)
-		}
-	}
-}
-
 func TestStatusOfAnExtension(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newReported(t)
 		order := int32(3)
 		r, _ := f.Registry.(*registry.Registry)
 		r.SetPolicies("acme", forHandler("a", policy.Policy{Order: &order, Timeout: 7 * time.Second, Conditions: conditions(t, "true")}))
-		f.Observer.losses.Record("acme", "a", []string{"spec.gone"})
+		f.observed.losses.Record("acme", "a", []string{"spec.gone"})
 		f.call(t, "a.acme", 6*time.Second, 0, nil) // more than eight tenths of 7 s
 		f.call(t, "a.acme", 0, 0, nil)
 		f.call(t, "b.acme", 0, 0, hook.Errorf(hook.BadResponse, "not JSON")) // ignored
@@ -332,7 +308,7 @@ func TestClusterOfEveryHook(t *testing.T) {
 		if err := mandated.Decode(samples.Body(name), m); err != nil {
 			t.Fatal(err)
 		}
-		if namespace, cluster := clusterOf(m); (cluster == "") != without[name] || (namespace == "") != without[name] {
+		if namespace, cluster := subject.Cluster(m); (cluster == "") != without[name] || (namespace == "") != without[name] {
 			t.Errorf("%s: namespace %q, Cluster %q", name, namespace, cluster)
 		}
 	}

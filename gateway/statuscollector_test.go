@@ -4,30 +4,45 @@
 package gateway
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
 
-	"github.com/prometheus/client_golang/prometheus/testutil"
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/common/expfmt"
 
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/registry"
 )
 
+// formatted returns metrics as text.
+func formatted(g prometheus.Gatherer, names ...string) (string, error) {
+	families, err := g.Gather()
+	var b strings.Builder
+	for _, f := range families {
+		if slices.Contains(names, f.GetName()) {
+			_, wrong := expfmt.MetricFamilyToText(&b, f)
+			err = errors.Join(err, wrong)
+		}
+	}
+	return b.String(), err
+}
+
 // series returns the series of the status collector as text, without the timeouts of handlers.
 func (f *reported) series(t *testing.T) string {
 	t.Helper()
-	text, err := testutil.CollectAndFormat(f.Observer.metrics.status, expfmt.TypeTextPlain,
+	text, err := formatted(f.observed.series,
 		"hookgate_extension_up", "hookgate_extension_up_since_timestamp_seconds", "hookgate_extension_last_success_timestamp_seconds",
 		"hookgate_held_clusters", "hookgate_held_clusters_since_timestamp_seconds")
 	if err != nil {
 		t.Fatal(err)
 	}
 	var lines []string
-	for line := range strings.Lines(string(text)) {
+	for line := range strings.Lines(text) {
 		if !strings.HasPrefix(line, "#") {
 			lines = append(lines, strings.TrimPrefix(line, "hookgate_"))
 		}
@@ -65,7 +80,7 @@ func TestMetricsOfTheStatus(t *testing.T) {
 			}
 		}
 		want("without a reporter")
-		f.Observer.metrics.Report(&f.Reporter)
+		f.observed.metrics.Report(&f.Reporter)
 		want("before any call")
 
 		f.Observer.Discovered("acme", "https://acme.example", "Success", false, nil)
@@ -101,13 +116,13 @@ func TestMetricsOfTheStatus(t *testing.T) {
 
 func TestTimeoutsOfHandlers(t *testing.T) {
 	f := newReported(t)
-	f.Observer.metrics.Report(&f.Reporter)
-	if n := testutil.CollectAndCount(f.Observer.metrics.status, "hookgate_handler_timeout_seconds"); n != 2 {
+	f.observed.metrics.Report(&f.Reporter)
+	if n := count(t, f.observed.series, "hookgate_handler_timeout_seconds"); n != 2 {
 		t.Errorf("%d handlers have a timeout, want 2", n)
 	}
 	reg, _ := f.Registry.(*registry.Registry)
 	reg.Remove("acme")
-	if n := testutil.CollectAndCount(f.Observer.metrics.status, "hookgate_handler_timeout_seconds"); n != 0 {
+	if n := count(t, f.observed.series, "hookgate_handler_timeout_seconds"); n != 0 {
 		t.Errorf("%d handlers that are gone have a timeout", n)
 	}
 }
@@ -117,7 +132,7 @@ func TestCallsNearTheTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newReported(t) // whose handlers have a timeout of 10 s
 		near := func() float64 {
-			return testutil.ToFloat64(f.Observer.metrics.nearTimeout.WithLabelValues("BeforeClusterCreate", "a.acme"))
+			return valueOf(t, f.observed.series, "hookgate_handler_calls_near_timeout_total", "BeforeClusterCreate", "a.acme")
 		}
 		for _, step := range []struct {
 			took time.Duration
@@ -138,15 +153,15 @@ func TestCallsNearTheTimeout(t *testing.T) {
 }
 
 func TestMetricOfTheLeader(t *testing.T) {
-	m := newObserved().metrics
-	if n := testutil.CollectAndCount(m.leading); n != 0 {
+	o := newObserved(registry.New())
+	if n := count(t, o.series, "hookgate_leading"); n != 0 {
 		t.Errorf("a gateway that does not compete has %d series", n)
 	}
 	leads := false
-	m.Leading(func() bool { return leads })
+	o.metrics.Leading(func() bool { return leads })
 	for _, want := range []float64{0, 1, 0} {
 		leads = want == 1
-		if got := testutil.ToFloat64(m.leading); got != want {
+		if got := valueOf(t, o.series, "hookgate_leading"); got != want {
 			t.Errorf("leads %t: got %v", leads, got)
 		}
 	}

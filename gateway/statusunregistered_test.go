@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
-	"github.com/prometheus/client_golang/prometheus/testutil"
-	"github.com/prometheus/common/expfmt"
 
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/policy"
@@ -27,7 +25,7 @@ func TestStatusOfWhatIsNotServed(t *testing.T) {
 	reg.SetUndiscovered([]registry.Undiscovered{
 		{Name: "down", Default: hook.Fail}, {Name: "new", Default: hook.Ignore}, {Unread: `manifest "x.yaml"`, Default: hook.Fail},
 	})
-	f.Observer.metrics.Report(&f.Reporter)
+	f.observed.metrics.Report(&f.Reporter)
 	f.Observer.Discovered("down", "https://down.example", "Unreachable", false, errors.New("connection refused"))
 	messages := map[string]string{
 		"acme": "2 handlers are not served, because its policy does not have their hooks",
@@ -54,12 +52,12 @@ func TestStatusOfWhatIsNotServed(t *testing.T) {
 	if diff := cmp.Diff(notices, g.Notices); diff != "" {
 		t.Errorf("notices (-want +got):\n%s", diff)
 	}
-	text, err := testutil.CollectAndFormat(f.Observer.metrics.status, expfmt.TypeTextPlain, "hookgate_extension_undiscovered", "hookgate_extension_withheld_handlers")
+	text, err := formatted(f.observed.series, "hookgate_extension_undiscovered", "hookgate_extension_withheld_handlers")
 	for _, want := range []string{
 		`hookgate_extension_undiscovered{effect="Fail",extension="down"} 1`, `hookgate_extension_undiscovered{effect="Ignore",extension="new"} 1`,
 		`hookgate_extension_withheld_handlers{extension="acme"} 2`,
 	} {
-		if err != nil || !strings.Contains(string(text), want+"\n") {
+		if err != nil || !strings.Contains(text, want+"\n") {
 			t.Errorf("want %s in the metrics (%v):\n%s", want, err, text)
 		}
 	}

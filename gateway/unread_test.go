@@ -23,10 +23,11 @@ import (
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/activity"
 	"github.com/hookgate/hookgate/internal/convert"
 	"github.com/hookgate/hookgate/internal/extension"
+	"github.com/hookgate/hookgate/internal/observe"
 	"github.com/hookgate/hookgate/internal/policy"
+	"github.com/hookgate/hookgate/internal/status"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -45,7 +46,7 @@ const (
 type unreadGateway struct {
 	*Dispatcher
 	registry *registry.Registry
-	observer *Observer
+	observer *observe.Observer
 	fails    error // of each call
 	unread   bool  // whether the last call had no Request
 	sent     any   // the JSON of the last one
@@ -59,7 +60,7 @@ func newUnreadGateway(t *testing.T, reg registry.Registration, p *policy.Policy)
 		p.Name = "p"
 		g.registry.SetPolicies("acme", registry.Policies{All: p})
 	}
-	g.observer = NewObserver(NewMetrics(prometheus.NewRegistry(), g.registry, allHooks, "test"), noop.NewTracerProvider(),
+	g.observer = observe.NewObserver(observe.NewMetrics(prometheus.NewRegistry(), g.registry, allHooks, "test"), noop.NewTracerProvider(),
 		slog.New(slog.DiscardHandler), convert.NewLosses(nil))
 	g.Dispatcher = NewDispatcher(Config{
 		Catalog: allHooks, Versions: allVersions, Codec: mandated, Registry: g.registry, Namespaces: fixedNamespaces{},
@@ -122,13 +123,14 @@ func jsonOf(t *testing.T, text []byte) (v any) {
 // answer answers a request over REST.
 func (g *unreadGateway) answer(t *testing.T, handler, body string) (proto.Message, error) {
 	t.Helper()
-	ctx := withCall(t.Context(), &call{hook: hookOf(t, "GeneratePatches"), isJSON: true, body: []byte(body)})
+	ctx := withCall(t.Context(), &call{Call: observe.Call{Hook: hookOf(t, "GeneratePatches")}, isJSON: true, body: []byte(body)})
 	return Answer[proto.Message](ctx, g.Dispatcher, &hooksv1alpha1.GeneratePatchesRequest{Handler: handler})
 }
 
 // holds returns what is held now, without the times.
-func (g *unreadGateway) holds() []activity.Hold {
-	holds, _ := g.observer.holds.List(time.Now())
+func (g *unreadGateway) holds() []status.Hold {
+	reporter := observe.Reporter{Catalog: allHooks, Registry: g.registry, Observer: g.observer, Namespaces: fixedNamespaces{}}
+	holds := reporter.Gateway().Holds
 	for i := range holds {
 		holds[i].Since, holds[i].Last = time.Time{}, time.Time{}
 	}

@@ -14,6 +14,13 @@ import (
 	"github.com/hookgate/hookgate/hook"
 )
 
+// Snapshots returns the current snapshot of a registry, without blocking. *Registry is one.
+type Snapshots interface {
+	Snapshot() *Snapshot
+}
+
+var _ Snapshots = (*Registry)(nil)
+
 // Registry holds the registrations of all ExtensionConfigs. It is safe for concurrent use.
 type Registry struct {
 	mu      sync.Mutex // held by writers

@@ -16,9 +16,9 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/conformance"
-	"github.com/hookgate/hookgate/gateway"
 	"github.com/hookgate/hookgate/internal/convert"
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/observe"
 	"github.com/hookgate/hookgate/provider"
 	"github.com/hookgate/hookgate/registry"
 )
@@ -43,7 +43,7 @@ func main() {
 	}
 	for name, document := range map[string]func(io.Writer) error{
 		"metrics.md":              metrics,
-		"errors.md":               gateway.DocumentErrors,
+		"errors.md":               errorKinds,
 		"infrastructure-kinds.md": kinds(filepath.Join(os.Args[1], "..", "deploy", "crd", "infrastructure")),
 	} {
 		var b bytes.Buffer
@@ -60,7 +60,7 @@ func main() {
 
 // metrics documents the metrics of the gateway, and those of the controllers.
 func metrics(w io.Writer) error {
-	return errors.Join(gateway.NewMetrics(prometheus.NewRegistry(), registry.New(), catalog.New(), "").Document(w),
+	return errors.Join(observe.NewMetrics(prometheus.NewRegistry(), registry.New(), catalog.New(), "").Document(w),
 		provider.DocumentMetrics(w))
 }
 

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/protobuf/proto"
 
 	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/via"
@@ -18,6 +19,8 @@ import (
 // Call is one request to one handler. Handlers that are called at the same time share what it refers to, so a Caller
 // only reads it, and passes on a changed copy where the next one needs another request.
 type Call struct {
+	// ID is the id of the call of the gateway's caller, in log lines.
+	ID      string
 	Hook    *catalog.Hook
 	Handler *registry.Entry
 	// Request is a message of type Hook.Request. It is nil if nothing between the caller and the handler reads it, so that
@@ -59,6 +62,15 @@ type Result struct {
 	Refused bool
 	// Decided means that a gateway behind this one has decided the error, about this call. Its text is that gateway's.
 	Decided bool
+}
+
+// IsFailure reports whether the error of the call says that the handler, or its extension, does not work.
+func (r *Result) IsFailure(err error) bool {
+	switch hook.KindOf(err) {
+	case hook.Unreachable, hook.Timeout, hook.BadResponse:
+		return err != nil && !r.Inconclusive
+	}
+	return false
 }
 
 // Caller calls a handler. Its error is a *hook.Error of kind Unreachable, Timeout, BadResponse, Canceled, TooLarge,

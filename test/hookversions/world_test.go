@@ -34,6 +34,7 @@ import (
 	"github.com/hookgate/hookgate/internal/devcert"
 	"github.com/hookgate/hookgate/internal/edge"
 	"github.com/hookgate/hookgate/internal/extension"
+	"github.com/hookgate/hookgate/internal/observe"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -78,8 +79,8 @@ func newWorld(t *testing.T) *world {
 		extension.Config{Catalog: w.catalog, Codec: w.codec, Propagator: gateway.Propagator()},
 	)
 	t.Cleanup(w.transports.Close)
-	observer := gateway.NewObserver(
-		gateway.NewMetrics(w.metrics, w.registry, w.catalog, "test"), noop.NewTracerProvider(),
+	observer := observe.NewObserver(
+		observe.NewMetrics(w.metrics, w.registry, w.catalog, "test"), noop.NewTracerProvider(),
 		slog.New(slog.DiscardHandler), w.losses,
 	)
 	dispatcher := gateway.NewDispatcher(gateway.Config{

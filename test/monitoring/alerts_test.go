@@ -17,7 +17,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/gateway"
+	"github.com/hookgate/hookgate/internal/observe"
 	"github.com/hookgate/hookgate/registry"
 	"github.com/hookgate/hookgate/test/process"
 )
@@ -159,7 +159,7 @@ func TestRunbooks(t *testing.T) {
 // TestMetricsOfRulesExist requires that the rules name metrics and labels that the gateway has.
 func TestMetricsOfRulesExist(t *testing.T) {
 	var page strings.Builder
-	metrics := gateway.NewMetrics(prometheus.NewRegistry(), registry.New(), catalog.New(), "")
+	metrics := observe.NewMetrics(prometheus.NewRegistry(), registry.New(), catalog.New(), "")
 	if err := metrics.Document(&page); err != nil {
 		t.Fatal(err)
 	}

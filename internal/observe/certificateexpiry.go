@@ -1,0 +1,57 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+const (
+	certificateExpiryName = "hookgate_certificate_expiry_timestamp_seconds"
+	certificateExpiryHelp = "When the certificate in use expires, in seconds since the epoch. certificate is serving " +
+		"(shown to callers), client (shown to extensions) or webhook (shown to the API server)."
+)
+
+// certificateExpiry collects when certificates expire. It is safe for concurrent use.
+type certificateExpiry struct {
+	description *prometheus.Desc
+
+	mu       sync.Mutex
+	notAfter map[string]func() time.Time // by name
+}
+
+func newCertificateExpiry(d *definer) *certificateExpiry {
+	labels := []string{"certificate"}
+	c := &certificateExpiry{
+		description: prometheus.NewDesc(certificateExpiryName, certificateExpiryHelp, labels, nil),
+		notAfter:    map[string]func() time.Time{},
+	}
+	d.add("gauge", certificateExpiryName, certificateExpiryHelp, labels, c)
+	return c
+}
+
+// Certificate makes the metrics say when a certificate expires. notAfter must be safe for concurrent use.
+func (m *Metrics) Certificate(name string, notAfter func() time.Time) {
+	m.certificates.mu.Lock()
+	defer m.certificates.mu.Unlock()
+	m.certificates.notAfter[name] = notAfter
+}
+
+// Describe implements prometheus.Collector.
+func (c *certificateExpiry) Describe(descriptions chan<- *prometheus.Desc) {
+	descriptions <- c.description
+}
+
+// Collect implements prometheus.Collector.
+func (c *certificateExpiry) Collect(collected chan<- prometheus.Metric) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for name, notAfter := range c.notAfter {
+		collected <- prometheus.MustNewConstMetric(c.description, prometheus.GaugeValue,
+			float64(notAfter().Unix()), name)
+	}
+}

@@ -1,0 +1,229 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/hookgate/hookgate/catalog"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// Metrics holds the gateway's Prometheus metrics. docs/metrics.md is generated from the same definitions.
+type Metrics struct {
+	requests             *prometheus.CounterVec
+	requestDuration      *prometheus.HistogramVec
+	requestsInFlight     *prometheus.GaugeVec
+	requestReceivedBytes *prometheus.CounterVec
+	requestSentBytes     *prometheus.CounterVec
+	authentications      *prometheus.CounterVec
+
+	handlerCalls         *prometheus.CounterVec
+	handlerDuration      *prometheus.HistogramVec
+	handlerInFlight      *prometheus.GaugeVec
+	handlerSentBytes     *prometheus.CounterVec
+	handlerReceivedBytes *prometheus.CounterVec
+	ignoredFailures      *prometheus.CounterVec
+	lostMembers          *prometheus.CounterVec
+	deprecatedCalls      *prometheus.CounterVec
+	nearTimeout          *prometheus.CounterVec
+	cacheAnswers         *prometheus.CounterVec
+
+	certificates      *certificateExpiry
+	discoveries       *prometheus.CounterVec
+	discoveryDuration *prometheus.HistogramVec
+	manifestErrors    prometheus.Gauge
+
+	extensions *extensionCollector
+	status     *statusCollector
+	leading    *leadingCollector
+	series     *handlerSeries
+	memory     *memoryCollector
+
+	definitions []definition
+}
+
+// definition describes a metric in the documentation.
+type definition struct {
+	name, kind, help string
+	labels           []string
+}
+
+// definer registers metrics and collects their definitions.
+type definer struct {
+	registerer  prometheus.Registerer
+	definitions []definition
+}
+
+func (d *definer) add(kind, name, help string, labels []string, c prometheus.Collector) {
+	d.definitions = append(d.definitions, definition{name: name, kind: kind, help: help, labels: labels})
+	d.registerer.MustRegister(c)
+}
+
+func (d *definer) counter(name, help string, labels ...string) *prometheus.CounterVec {
+	c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	d.add("counter", name, help, labels, c)
+	return c
+}
+
+func (d *definer) gauge(name, help string, labels ...string) *prometheus.GaugeVec {
+	g := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+	d.add("gauge", name, help, labels, g)
+	return g
+}
+
+func (d *definer) histogram(name, help string, labels ...string) *prometheus.HistogramVec {
+	h := prometheus.NewHistogramVec(prometheus.HistogramOpts{
+		Name: name, Help: help, Buckets: []float64{.001, .0025, .005, .01, .025, .05, .1, .25, .5, 1, 2.5, 5, 10, 30},
+	}, labels)
+	d.add("histogram", name, help, labels, h)
+	return h
+}
+
+// gaugeFunc adds a gauge with the value of f and constant labels.
+func (d *definer) gaugeFunc(name, help string, labels prometheus.Labels, f func() int) {
+	d.add("gauge", name, help, slices.Sorted(maps.Keys(labels)), prometheus.NewGaugeFunc(
+		prometheus.GaugeOpts{Name: name, Help: help, ConstLabels: labels}, func() float64 { return float64(f()) }))
+}
+
+// NewMetrics registers and returns the metrics of a build of the given version, which serves the given hooks. It panics
+// if the registerer has metrics of these names already.
+func NewMetrics(
+	r prometheus.Registerer, snapshots registry.Snapshots, hooks *catalog.Catalog, version string,
+) *Metrics {
+	d := &definer{registerer: r}
+	m := &Metrics{
+		requests: d.counter("hookgate_requests_total",
+			"Calls from callers. kind is empty for an answer of the hook, be it Success or Failure, and the "+
+				"kind of the error otherwise.",
+			"protocol", "hook", "kind"),
+		requestDuration: d.histogram("hookgate_request_duration_seconds",
+			"Time from a caller's request to its answer, in seconds.", "protocol", "hook"),
+		requestsInFlight: d.gauge("hookgate_requests_in_flight",
+			"Calls from callers that have no answer yet.", "protocol"),
+		requestReceivedBytes: d.counter("hookgate_request_received_bytes_total",
+			"Bytes of the bodies of callers' requests, decompressed.", "protocol", "hook"),
+		requestSentBytes: d.counter("hookgate_request_sent_bytes_total",
+			"Bytes of the bodies of answers to callers.", "protocol", "hook"),
+		authentications: d.counter("hookgate_authentications_total",
+			"Decisions about who may call. method is none (the caller shows nothing, or need not), certificate, "+
+				"token (of the file of callers, or not known) or kubernetes. result is admitted, Unauthenticated, "+
+				"Forbidden, Overloaded (the caller calls too much) or error: it could not be decided, and the call was "+
+				"refused.",
+			"method", "result"),
+
+		handlerCalls: d.counter("hookgate_handler_calls_total",
+			"Calls to handlers. outcome is success, failure (the extension answered Failure), error (no "+
+				"answer that could be used; kind says why) or ignored (such an error, hidden by the failure "+
+				"policy Ignore).",
+			"hook", "handler", "outcome", "kind"),
+		handlerDuration: d.histogram("hookgate_handler_call_duration_seconds",
+			"Time of calls to handlers, in seconds.", "hook", "handler"),
+		handlerInFlight: d.gauge("hookgate_handler_calls_in_flight",
+			"Calls to handlers that have no answer yet.", "hook", "handler"),
+		handlerSentBytes: d.counter("hookgate_handler_sent_bytes_total",
+			"Bytes of the bodies of requests to handlers.", "hook", "handler"),
+		handlerReceivedBytes: d.counter("hookgate_handler_received_bytes_total",
+			"Bytes of the bodies of handlers' answers.", "hook", "handler"),
+		ignoredFailures: d.counter("hookgate_handler_ignored_failures_total",
+			"Errors of handlers that their failure policy Ignore hid.", "hook", "handler", "kind"),
+		lostMembers: d.counter("hookgate_conversion_lost_members_total",
+			"Members that could not be expressed when a request was converted for a handler, or its answer for "+
+				"the caller, counted once for each call and path. The log has the paths.",
+			"hook", "handler"),
+		deprecatedCalls: d.counter("hookgate_deprecated_calls_total",
+			"Calls that use a deprecated version of a hook. side is caller (the call came in that version; "+
+				"handler is empty) or handler (the handler implements it).",
+			"group", "version", "hook", "handler", "side"),
+		nearTimeout: d.counter("hookgate_handler_calls_near_timeout_total",
+			"Calls to handlers that took eight tenths of the handler's timeout or more, answered or not.",
+			"hook", "handler"),
+		cacheAnswers: d.counter("hookgate_handler_cache_answers_total",
+			"Calls to handlers whose policy has a cache. result is hit (an answer that was kept), shared (the answer to "+
+				"an identical call that was in flight) or miss (the handler was called). Only misses count as calls to "+
+				"the handler.",
+			"hook", "handler", "result"),
+
+		discoveries: d.counter("hookgate_discoveries_total",
+			"Calls of the Discovery hook of extensions. outcome is Success, Refused (the registry did not accept "+
+				"the answer) or the kind of the error.",
+			"extension", "outcome"),
+		discoveryDuration: d.histogram("hookgate_discovery_duration_seconds",
+			"Time of calls of the Discovery hook, in seconds.", "extension"),
+		manifestErrors: d.gauge("hookgate_manifest_errors",
+			"Manifests in the directory of ExtensionConfigs that cannot be used.").WithLabelValues(),
+	}
+	m.extensions = newExtensionCollector(d, snapshots)
+	m.status = newStatusCollector(d)
+	m.series = &handlerSeries{snapshots: snapshots}
+	m.series.vectors = append(m.series.vectors, m.handlerCalls, m.handlerDuration, m.handlerInFlight, m.handlerSentBytes,
+		m.handlerReceivedBytes, m.ignoredFailures, m.lostMembers, m.deprecatedCalls, m.nearTimeout, m.cacheAnswers)
+	r.MustRegister(m.series)
+	m.memory = newMemoryCollector(d)
+	d.gaugeFunc("hookgate_registered_extensions", "ExtensionConfigs in the registry.", nil,
+		func() int { return len(snapshots.Snapshot().Registrations()) })
+	d.gaugeFunc("hookgate_registered_handlers", "Handlers in the registry.", nil,
+		func() int { return len(snapshots.Snapshot().All()) })
+	m.leading = newLeadingCollector(d)
+	m.certificates = newCertificateExpiry(d)
+	d.add("gauge", deprecatedHandlersName, deprecatedHandlersHelp, deprecatedHandlersLabels[:],
+		newDeprecatedHandlers(snapshots, hooks))
+	d.gaugeFunc("hookgate_build_info", "Always 1; the labels name the build.",
+		prometheus.Labels{"version": version, "goversion": runtime.Version()}, func() int { return 1 })
+	m.definitions = d.definitions
+	return m
+}
+
+// Discovery counts one call of an extension's Discovery hook.
+func (m *Metrics) Discovery(extension, outcome string, took time.Duration) {
+	m.discoveries.WithLabelValues(extension, outcome).Inc()
+	m.discoveryDuration.WithLabelValues(extension).Observe(took.Seconds())
+}
+
+// Forget removes the series of an ExtensionConfig that is not there any more. It names them, because looking for them
+// takes as long as there are ExtensionConfigs, and thousands may be deleted together.
+func (m *Metrics) Forget(extension string) {
+	m.discoveries.DeleteLabelValues(extension, "Success")
+	m.discoveries.DeleteLabelValues(extension, "Refused")
+	for _, kind := range hook.Kinds() {
+		m.discoveries.DeleteLabelValues(extension, kind.String())
+	}
+	m.discoveryDuration.DeleteLabelValues(extension)
+}
+
+// ManifestErrors sets how many manifests cannot be used now.
+func (m *Metrics) ManifestErrors(n int) { m.manifestErrors.Set(float64(n)) }
+
+// metricsPage is the page about metrics up to the rows of its table.
+const metricsPage = "# Metrics\n\n" +
+	"The diagnostics address serves these metrics under `/metrics` in the Prometheus text format, with those\n" +
+	"of Go's runtime and of the process (`go_*`, `process_*`). This page is generated by `make generate`.\n\n" +
+	"`handler` is the registered name, `<handler>.<ExtensionConfig>`; `protocol` is `REST` or `gRPC`; `kind` is\n" +
+	"one of the kinds of [errors](errors.md). The series of a handler are removed when it is no\n" +
+	"longer registered, and begin at 0 if it comes back.\n\n" +
+	"| metric | type | labels | meaning |\n|---|---|---|---|\n"
+
+// Document writes the page about metrics, in Markdown.
+func (m *Metrics) Document(w io.Writer) error {
+	var b strings.Builder
+	b.WriteString(metricsPage)
+	for _, d := range m.definitions {
+		labels := "none"
+		if len(d.labels) > 0 {
+			labels = "`" + strings.Join(d.labels, "`, `") + "`"
+		}
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", d.name, d.kind, labels, d.help)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

@@ -1,0 +1,132 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/hookgate/hookgate/internal/activity"
+	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/internal/status"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// statusCollector collects what a Reporter reports, for alerts: the states of extensions, and the Clusters that wait
+// for the handlers that are registered now. It has nothing before Metrics.Report.
+type statusCollector struct {
+	atomic.Pointer[Reporter]
+
+	up, state, since, lastSuccess, undiscovered, withheld, timeout, held, heldSince *prometheus.Desc
+}
+
+var _ prometheus.Collector = (*statusCollector)(nil)
+
+// newStatusCollector returns a collector that is registered with d.
+func newStatusCollector(d *definer) *statusCollector {
+	c := &statusCollector{}
+	c.up = d.described("gauge", "hookgate_extension_up",
+		"1 if the server of an extension is there and its handlers answer, be it slowly, 0 if the server is gone or its "+
+			"circuit is open (Down), and 0.5 if calls to some of its handlers fail, or its discovery (Failing). There is no "+
+			"series for an extension that this process knows nothing of.", "extension")
+	c.state = d.described("gauge", "hookgate_extension_state",
+		"1 for the state of an extension: Up, Slow, Failing or Down, as the status has it.", "extension", "state")
+	c.since = d.described("gauge", "hookgate_extension_up_since_timestamp_seconds",
+		"When the state of an extension began, in seconds since the epoch.", "extension")
+	c.lastSuccess = d.described("gauge", "hookgate_extension_last_success_timestamp_seconds",
+		"When an extension answered last, be it Failure, in seconds since the epoch.", "extension")
+	c.undiscovered = d.described("gauge", "hookgate_extension_undiscovered",
+		"1 for an extension whose handlers are not known. effect is Fail if calls to all handlers of a hook fail because of "+
+			"that, and Ignore if they are answered without it.", "extension", "effect")
+	c.withheld = d.described("gauge", "hookgate_extension_withheld_handlers",
+		"Handlers that are not served, because hooks in the policy of their extension does not have their hooks.",
+		"extension")
+	c.timeout = d.described("gauge", "hookgate_handler_timeout_seconds",
+		"The timeout that is in effect for a registered handler, in seconds.", "hook", "handler")
+	c.held = d.described("gauge", "hookgate_held_clusters",
+		"Clusters that wait for a handler: it has asked their caller to come back, has answered Failure, or has not "+
+			"answered. There is no series for a handler without. `hookgate get holds` names the Clusters.",
+		"hook", "handler")
+	c.heldSince = d.described("gauge", "hookgate_held_clusters_since_timestamp_seconds",
+		"When the Cluster that has waited longest for a handler began to, in seconds since the epoch.", "hook", "handler")
+	d.registerer.MustRegister(c)
+	return c
+}
+
+// Report makes the metrics about the state of extensions and the Clusters that wait those of r.
+func (m *Metrics) Report(r *Reporter) { m.status.Store(r) }
+
+// Describe implements prometheus.Collector.
+func (c *statusCollector) Describe(descs chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{
+		c.up, c.state, c.since, c.lastSuccess, c.undiscovered, c.withheld, c.timeout, c.held, c.heldSince,
+	} {
+		descs <- d
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *statusCollector) Collect(metrics chan<- prometheus.Metric) {
+	r := c.Load()
+	if r == nil {
+		return
+	}
+	now, snapshot, discoveries := time.Now(), r.Registry.Snapshot(), r.Observer.discoveries.Last()
+	for _, registration := range snapshot.Registrations() {
+		c.extension(metrics, r.stateOf(now, snapshot, registration.Name, discoveries[registration.Name]))
+		if n := len(snapshot.Withheld(registration.Name)); n > 0 {
+			metrics <- prometheus.MustNewConstMetric(c.withheld, prometheus.GaugeValue, float64(n), registration.Name)
+		}
+	}
+	for _, x := range unregistered(snapshot, discoveries) {
+		c.extension(metrics, x)
+		if x.Undiscovered != "" {
+			metrics <- prometheus.MustNewConstMetric(c.undiscovered, prometheus.GaugeValue, 1, x.Name, x.Undiscovered)
+		}
+	}
+	for _, e := range snapshot.All() {
+		metrics <- prometheus.MustNewConstMetric(c.timeout, prometheus.GaugeValue,
+			min(e.Handler.Timeout, limits.Timeout).Seconds(), e.Handler.Hook.Hook, e.Name)
+	}
+	for by, held := range r.Observer.holds.Held(now) {
+		if _, ok := snapshot.Handler(by.Handler); !ok {
+			continue // its handler is gone
+		}
+		metrics <- prometheus.MustNewConstMetric(c.held, prometheus.GaugeValue, float64(held.Clusters), by.Hook, by.Handler)
+		c.timestamp(metrics, c.heldSince, &held.Since, by.Hook, by.Handler)
+	}
+}
+
+func (c *statusCollector) extension(metrics chan<- prometheus.Metric, x status.Extension) {
+	up := map[status.State]float64{status.Up: 1, status.Slow: 1, status.Failing: .5, status.Down: 0}
+	if value, ok := up[x.State]; ok {
+		metrics <- prometheus.MustNewConstMetric(c.state, prometheus.GaugeValue, 1, x.Name, string(x.State))
+		metrics <- prometheus.MustNewConstMetric(c.up, prometheus.GaugeValue, value, x.Name)
+		c.timestamp(metrics, c.since, x.Since, x.Name)
+	}
+	c.timestamp(metrics, c.lastSuccess, x.LastSuccess, x.Name)
+}
+
+// timestamp collects a time, unless it is nil.
+func (*statusCollector) timestamp(
+	metrics chan<- prometheus.Metric, d *prometheus.Desc, t *time.Time, labels ...string,
+) {
+	if t != nil {
+		metrics <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, float64(t.UnixMilli())/1000, labels...)
+	}
+}
+
+// stateOf returns the state of an extension without its handlers and its calls, at the cost of a scrape.
+func (r *Reporter) stateOf(
+	now time.Time, snapshot *registry.Snapshot, name string, d activity.Discovery,
+) status.Extension {
+	x, e := status.Extension{Name: name}, r.evidence(name, d)
+	for _, entry := range snapshot.HandlersOf(name) {
+		e.handlers = append(e.handlers, r.handlerEvidence(entry, r.Observer.handlers.Seen(entry.Name, now)))
+	}
+	r.judge(&x, &e)
+	return x
+}

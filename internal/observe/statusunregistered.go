@@ -1,0 +1,70 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+package observe
+
+import (
+	"fmt"
+
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/activity"
+	"github.com/hookgate/hookgate/internal/circuit"
+	"github.com/hookgate/hookgate/internal/status"
+	"github.com/hookgate/hookgate/registry"
+)
+
+// unregistered describes the extensions that are not registered: those whose handlers are not known, and those that are
+// only known by their discoveries.
+func unregistered(s *registry.Snapshot, discoveries map[string]activity.Discovery) []status.Extension {
+	var all []status.Extension
+	listed := map[string]bool{}
+	for _, u := range s.Undiscovered() {
+		if u.Name == "" {
+			continue
+		}
+		listed[u.Name] = true
+		x := undiscovered(u.Name, discoveries[u.Name])
+		x.Undiscovered = string(u.Effect(s.Policies(u.Name).All))
+		all = append(all, x)
+	}
+	for name, d := range discoveries {
+		if _, registered := s.Registration(name); !registered && !listed[name] {
+			all = append(all, undiscovered(name, d))
+		}
+	}
+	return all
+}
+
+// undiscovered describes an extension whose discovery has never succeeded, or has not been tried by this process.
+func undiscovered(name string, d activity.Discovery) status.Extension {
+	x := status.Extension{
+		Name: name, URL: d.URL, State: status.Down, Since: timeOf(d.Since), Error: d.Message, Discovery: discoveryOf(d),
+		Circuit: status.Circuit{State: circuit.Closed.String()}, Handlers: []status.Handler{},
+	}
+	if d.At.IsZero() {
+		x.State = status.Unknown
+	}
+	return x
+}
+
+// withheld lists the handlers of an extension that its policy does not allow.
+func withheld(s *registry.Snapshot, name string) []status.Withheld {
+	var all []status.Withheld
+	for _, h := range s.Withheld(name) {
+		all = append(all, status.Withheld{Handler: h.Name, Hook: h.Hook.Hook, Policy: s.Policies(name).All.Name})
+	}
+	return all
+}
+
+// unreadManifests returns a notice about each manifest that cannot be read, for which calls wait.
+func unreadManifests(s *registry.Snapshot) []status.Notice {
+	var all []status.Notice
+	for _, u := range s.Undiscovered() {
+		if u.Name == "" && u.Default == hook.Fail {
+			all = append(all, status.Notice{
+				Name: "handlers", Text: fmt.Sprintf("calls to all handlers of a hook fail because of %s; the log says why", u),
+			})
+		}
+	}
+	return all
+}

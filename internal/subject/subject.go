@@ -1,0 +1,216 @@
+// Copyright The Hookgate Authors.
+// SPDX-License-Identifier: Apache-2.0
+
+// Package subject reads what a request is about: the objects, their namespaces and labels, and the Cluster.
+package subject
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"google.golang.org/protobuf/proto"
+	"k8s.io/apimachinery/pkg/labels"
+
+	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	infrastructurev1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
+	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/jsonscan"
+)
+
+// aboutCluster is a request about a Cluster.
+type aboutCluster interface {
+	GetCluster() *hooksv1alpha1.RawExtension
+}
+
+// aboutSubject is a request about infrastructure.
+type aboutSubject interface {
+	GetSubject() *infrastructurev1alpha1.Subject
+}
+
+// Check returns an error if a request lacks the object that its hook is about.
+func Check(req proto.Message) error {
+	switch r := req.(type) {
+	case aboutSubject:
+		if r.GetSubject().GetExternalId() == "" {
+			return hook.Errorf(hook.InvalidRequest, "subject.externalId: required")
+		}
+	case aboutCluster:
+		return checkObject("cluster", r.GetCluster())
+	case *hooksv1alpha1.CanUpdateMachineRequest:
+		return checkObject("current.machine", r.GetCurrent().GetMachine())
+	case *hooksv1alpha1.CanUpdateMachineSetRequest:
+		return checkObject("current.machineSet", r.GetCurrent().GetMachineSet())
+	case *hooksv1alpha1.UpdateMachineRequest:
+		return checkObject("desired.machine", r.GetDesired().GetMachine())
+	}
+	return nil
+}
+
+func checkObject(member string, object *hooksv1alpha1.RawExtension) error {
+	raw := bytes.TrimLeft(object.GetRaw(), " \t\r\n")
+	if len(raw) == 0 || bytes.Equal(raw, []byte("null")) {
+		return hook.Errorf(hook.InvalidRequest, "%s: required", member)
+	}
+	if raw[0] != '{' {
+		return hook.Errorf(hook.InvalidRequest, "%s: want a Kubernetes object", member)
+	}
+	return nil
+}
+
+// Namespaces returns the namespaces of the objects that a request is about, in order, each once. If req is an
+// outline, unbuilt has those of its missing items. An error means that it is not certain which namespace is meant.
+func Namespaces(req proto.Message, unbuilt []string) (namespaces []string, err error) {
+	known := map[string]struct{}{} // there may be as many as items
+	add := func(n string) {
+		if _, ok := known[n]; !ok {
+			known[n] = struct{}{}
+			namespaces = append(namespaces, n)
+		}
+	}
+	addOf := func(member string, object *hooksv1alpha1.RawExtension) {
+		value, ambiguous := jsonscan.Lookup(object.GetRaw(), "metadata", "namespace")
+		if ambiguous != nil {
+			err = hook.Errorf(hook.InvalidRequest, "%s.%s", member, ambiguous)
+		}
+		n, _ := jsonscan.String(value)
+		add(n)
+	}
+	switch r := req.(type) {
+	case aboutSubject:
+		add(r.GetSubject().GetNamespace())
+	case aboutCluster:
+		addOf("cluster", r.GetCluster())
+	case *hooksv1alpha1.GeneratePatchesRequest:
+		for _, item := range r.GetItems() {
+			add(item.GetHolderReference().GetNamespace())
+		}
+	case *hooksv1alpha1.ValidateTopologyRequest:
+		for _, item := range r.GetItems() {
+			add(item.GetHolderReference().GetNamespace())
+		}
+	case *hooksv1alpha1.CanUpdateMachineRequest:
+		addOf("current.machine", r.GetCurrent().GetMachine())
+	case *hooksv1alpha1.CanUpdateMachineSetRequest:
+		addOf("current.machineSet", r.GetCurrent().GetMachineSet())
+	case *hooksv1alpha1.UpdateMachineRequest:
+		addOf("desired.machine", r.GetDesired().GetMachine())
+	}
+	return append(namespaces, unbuilt...), err
+}
+
+// Items returns the number of items of a request, which may be of different namespaces.
+func Items(req proto.Message) int {
+	switch r := req.(type) {
+	case *hooksv1alpha1.GeneratePatchesRequest:
+		return len(r.GetItems())
+	case *hooksv1alpha1.ValidateTopologyRequest:
+		return len(r.GetItems())
+	}
+	return 0
+}
+
+// Cluster returns the Cluster that a request is about, or an empty name.
+func Cluster(req proto.Message) (namespace, name string) {
+	at := func(object interface{ GetRaw() []byte }, path ...string) string {
+		value, _ := jsonscan.Lookup(object.GetRaw(), path...)
+		s, _ := jsonscan.String(value)
+		return s
+	}
+	ofMachine := func(object *hooksv1alpha1.RawExtension) (namespace, name string) {
+		return at(object, "metadata", "namespace"), at(object, "spec", "clusterName")
+	}
+	switch r := req.(type) {
+	case aboutSubject:
+		return r.GetSubject().GetNamespace(), at(r.GetSubject().GetCluster(), "metadata", "name")
+	case aboutCluster:
+		return at(r.GetCluster(), "metadata", "namespace"), at(r.GetCluster(), "metadata", "name")
+	case aboutTopology:
+		builtin := variable(r, Builtin)
+		return at(builtin, "cluster", "namespace"), at(builtin, "cluster", "name")
+	case *hooksv1alpha1.CanUpdateMachineRequest:
+		return ofMachine(r.GetCurrent().GetMachine())
+	case *hooksv1alpha1.CanUpdateMachineSetRequest:
+		return ofMachine(r.GetCurrent().GetMachineSet())
+	case *hooksv1alpha1.UpdateMachineRequest:
+		return ofMachine(r.GetDesired().GetMachine())
+	}
+	return "", ""
+}
+
+// aboutTopology is a request about the topology of a Cluster, which is in its variables.
+type aboutTopology interface {
+	GetVariables() []*hooksv1alpha1.Variable
+}
+
+// variable returns the value of a variable of a request, or nil.
+func variable(r aboutTopology, name string) *hooksv1alpha1.JSON {
+	for _, v := range r.GetVariables() {
+		if v.GetName() == name {
+			return v.GetValue()
+		}
+	}
+	return nil
+}
+
+// Builtin is the variable in which Cluster API passes its data about a Cluster.
+const Builtin = "builtin"
+
+// Labels returns the labels of the object that a request concerns, or nil. GeneratePatches and ValidateTopology
+// concern a Cluster, whose labels are in the variable builtin; the labels of templates mean little.
+func Labels(req proto.Message) (labels.Set, error) {
+	switch r := req.(type) {
+	case aboutSubject:
+		return labelsOfSubject(r.GetSubject())
+	case aboutCluster:
+		return labelsIn("cluster", r.GetCluster())
+	case aboutTopology:
+		return labelsAt(variable(r, Builtin).GetRaw(), "variable builtin: ", "cluster", "metadata", "labels")
+	case *hooksv1alpha1.CanUpdateMachineRequest:
+		return labelsIn("current.machine", r.GetCurrent().GetMachine())
+	case *hooksv1alpha1.CanUpdateMachineSetRequest:
+		return labelsIn("current.machineSet", r.GetCurrent().GetMachineSet())
+	case *hooksv1alpha1.UpdateMachineRequest:
+		return labelsIn("desired.machine", r.GetDesired().GetMachine())
+	}
+	return nil, nil
+}
+
+// labelsOfSubject returns the labels of the Machine or MachinePool of a subject, or else of its Cluster. It returns nil
+// if none of them exists any more.
+func labelsOfSubject(s *infrastructurev1alpha1.Subject) (labels.Set, error) {
+	switch {
+	case s.GetMachine() != nil:
+		return labelsIn("subject.machine", s.GetMachine())
+	case s.GetMachinePool() != nil:
+		return labelsIn("subject.machinePool", s.GetMachinePool())
+	case s.GetCluster() != nil:
+		return labelsIn("subject.cluster", s.GetCluster())
+	}
+	return nil, nil
+}
+
+// labelsIn returns the labels of an object, which is the given member of a request.
+func labelsIn(member string, object *hooksv1alpha1.RawExtension) (labels.Set, error) {
+	return labelsAt(object.GetRaw(), member+".", "metadata", "labels")
+}
+
+// labelsAt returns the labels at a path of an object, an empty set if there are none. prefix is the object's in errors.
+func labelsAt(raw []byte, prefix string, path ...string) (labels.Set, error) {
+	value, err := jsonscan.Lookup(raw, path...)
+	if err != nil {
+		return nil, hook.Errorf(hook.InvalidRequest, "%s%s", prefix, err)
+	}
+	set := labels.Set{}
+	if value == nil {
+		return set, nil
+	}
+	if err := json.Unmarshal(value, &set); err != nil {
+		return nil, hook.Errorf(hook.InvalidRequest, "%s%s: want an object of strings", prefix, strings.Join(path, ".")).
+			WithCause(err)
+	}
+	if set == nil { // null
+		set = labels.Set{}
+	}
+	return set, nil
+}
