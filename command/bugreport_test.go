@@ -11,12 +11,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/hookgate/hookgate/internal/devcert"
 	"github.com/hookgate/hookgate/internal/tunnel/tunneltest"
+	"github.com/hookgate/hookgate/test/certificates"
 )
 
 // unzip returns the files of an archive.
@@ -54,10 +53,7 @@ func TestBugReport(t *testing.T) {
 		applied  = planted + "-applied"
 		bearer   = planted + "-bearer"
 	)
-	pair, err := devcert.New(time.Now().Add(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := certificates.New(t)
 	key := string(pair.KeyPEM)
 	g := newClusterGateway(t, acmeManifest)
 	pod := tunneltest.Pod("hookgate-system", "a", true, 0, "--http-address=:9443", "--token", flag, "--tracing-header="+flag+"2")

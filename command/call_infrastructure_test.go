@@ -13,9 +13,9 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"github.com/hookgate/hookgate/internal/devcert"
+	"github.com/hookgate/hookgate/test/certificates"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -55,13 +55,7 @@ func startProvider(t *testing.T) (url, ca string) {
 	if output, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, output)
 	}
-	pair, err := devcert.New(time.Now().Add(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := pair.WriteDir(certs); err != nil {
-		t.Fatal(err)
-	}
+	certificates.In(t, certs)
 	cmd := exec.CommandContext(t.Context(), program, "127.0.0.1:0", certs)
 	cmd.Env = append(os.Environ(), "CLOUD_URL="+newCloud(t))
 	address := process.Run(t, "provider", cmd).Expect(t, `(?m)^listening on (\S+)$`)

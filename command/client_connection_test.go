@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/hookgate/hookgate/internal/devcert"
+	"github.com/hookgate/hookgate/test/certificates"
 )
 
 // discover calls Discovery with the flags and checks how it fails.
@@ -83,14 +84,8 @@ func TestCertificateForAnotherName(t *testing.T) {
 }
 
 func TestClientCertificate(t *testing.T) {
-	pair, err := devcert.New(time.Now().Add(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
-	if err := pair.WriteDir(dir); err != nil {
-		t.Fatal(err)
-	}
+	pair := certificates.In(t, dir)
 	f := newFakeServerWith(t, map[string]fakeReply{"Discovery": {body: reply("Discovery", `"status":"Success","handlers":[]`)}}, pair, func(c *tls.Config) {
 		c.ClientAuth, c.ClientCAs = tls.RequireAndVerifyClientCert, pair.ClientTLS().RootCAs
 	})

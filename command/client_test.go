@@ -34,6 +34,7 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/devcert"
+	"github.com/hookgate/hookgate/test/certificates"
 )
 
 // run is the whole program.
@@ -83,10 +84,7 @@ var allHooks, _, _ = gateway.Hooks(gateway.Infrastructure())
 
 func newFakeServer(t *testing.T, replies map[string]fakeReply) *fakeServer {
 	t.Helper()
-	pair, err := devcert.New(time.Now().Add(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := certificates.New(t)
 	return newFakeServerWith(t, replies, pair, func(*tls.Config) {})
 }
 
@@ -96,10 +94,7 @@ func newFakeServerWith(t *testing.T, replies map[string]fakeReply, pair *devcert
 	if err := os.WriteFile(f.caFile, pair.CAPEM, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	config, err := pair.ServerTLS()
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := certificates.Server(t, pair)
 	change(config)
 	f.http = httptest.NewUnstartedServer(http.HandlerFunc(f.serveHTTP))
 	f.http.TLS = config.Clone()

@@ -22,19 +22,14 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/internal/devcert"
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/test/certificates"
 )
 
 // serving holds the flags of a gateway that could start.
 func serving(t *testing.T) (configs, certs string) {
 	t.Helper()
 	configs, certs = t.TempDir(), t.TempDir()
-	pair, err := devcert.New(time.Now().Add(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := pair.WriteDir(certs); err != nil {
-		t.Fatal(err)
-	}
+	certificates.In(t, certs)
 	return configs, certs
 }
 

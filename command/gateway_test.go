@@ -16,8 +16,8 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 
-	"github.com/hookgate/hookgate/internal/devcert"
 	"github.com/hookgate/hookgate/internal/tunnel/tunneltest"
+	"github.com/hookgate/hookgate/test/certificates"
 )
 
 // clusterGateway is a gateway, run by hookgate serve, behind the Pod a of namespace hookgate-system.
@@ -33,18 +33,8 @@ type clusterGateway struct {
 func newClusterGateway(t *testing.T, manifests string, podArgs ...string) *clusterGateway {
 	t.Helper()
 	configs, certs := t.TempDir(), t.TempDir()
-	authority, err := devcert.NewAuthority(time.Now().Add(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pair, err := authority.Issue(time.Now().Add(time.Hour), "hookgate.hookgate-system.svc")
-	if err == nil {
-		err = pair.WriteDir(certs)
-	}
-	if err == nil {
-		err = os.WriteFile(filepath.Join(configs, "manifests.yaml"), []byte(manifests), 0o600)
-	}
-	if err != nil {
+	pair := certificates.In(t, certs, "hookgate.hookgate-system.svc")
+	if err := os.WriteFile(filepath.Join(configs, "manifests.yaml"), []byte(manifests), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	ctx, stop := context.WithCancel(t.Context())
@@ -69,7 +59,7 @@ func newClusterGateway(t *testing.T, manifests string, podArgs ...string) *clust
 		tunneltest.Pod("elsewhere", "b", false, time.Hour))
 	s.Ports["9443"], s.Ports["9090"], s.Ports["8443"] = addresses[1], addresses[2], addresses[3]
 	ca := filepath.Join(t.TempDir(), "ca.crt")
-	if err := os.WriteFile(ca, authority.PEM, 0o600); err != nil {
+	if err := os.WriteFile(ca, pair.CAPEM, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return &clusterGateway{Server: s, kubeconfig: s.Kubeconfig(t, "management", "other"), ca: ca, address: addresses[3], log: log}

@@ -25,8 +25,8 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/devcert"
 	golden "github.com/hookgate/hookgate/proto"
+	"github.com/hookgate/hookgate/test/certificates"
 )
 
 // correct is an extension that keeps all rules.
@@ -343,14 +343,8 @@ func TestEachMustHasACorrectExtension(t *testing.T) {
 
 // TestClientCertificateIsShown checks that the checks work for an extension that requires client certificates.
 func TestClientCertificateIsShown(t *testing.T) {
-	pair, err := devcert.New(time.Now().Add(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificate, err := pair.Certificate()
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := certificates.New(t)
+	certificate := certificates.Of(t, pair)
 	for _, p := range []Protocol{REST, GRPC} {
 		s := newStub()
 		s.only("BeforeClusterCreate")

@@ -42,6 +42,7 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/devcert"
+	"github.com/hookgate/hookgate/test/certificates"
 )
 
 // stub is an extension that keeps all rules until a test changes one of its fields.
@@ -278,10 +279,7 @@ func (s *stub) start(t testing.TB, p Protocol) Target {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := pair.ServerTLS()
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := certificates.Server(t, pair)
 	if s.tls != nil {
 		s.tls(config)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/internal/devcert"
+	"github.com/hookgate/hookgate/test/certificates"
 )
 
 // TestConnectErrors checks that a run without anything to check reports why, and what to do.
@@ -90,14 +91,8 @@ func wantsClient(t *testing.T, p Protocol) Target {
 
 // TestClientCertificate checks that a configured client certificate is used.
 func TestClientCertificate(t *testing.T) {
-	pair, err := devcert.New(time.Now().Add(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificate, err := pair.Certificate()
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := certificates.New(t)
+	certificate := certificates.Of(t, pair)
 	for _, p := range []Protocol{REST, GRPC} {
 		target := wantsClient(t, p)
 		target.Certificate = &certificate

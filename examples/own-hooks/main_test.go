@@ -20,11 +20,11 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/hookgate/hookgate/internal/devcert"
+	"github.com/hookgate/hookgate/test/certificates"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -58,19 +58,14 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	t.Helper()
 	dir := t.TempDir()
-	certs, err := devcert.New(time.Now().Add(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
+	certs := certificates.New(t)
 	certDir, configDir := filepath.Join(dir, "certs"), filepath.Join(dir, "configs")
 	if err := certs.WriteDir(certDir); err != nil {
 		t.Fatal(err)
 	}
 	overGRPC := process.Run(t, "acme-dns", exec.CommandContext(t.Context(), buildExtension(t, dir), "127.0.0.1:0", certDir))
 	overREST := httptest.NewUnstartedServer(http.HandlerFunc(answerJSON))
-	if overREST.TLS, err = certs.ServerTLS(); err != nil {
-		t.Fatal(err)
-	}
+	overREST.TLS = certificates.Server(t, certs)
 	overREST.Config.ErrorLog = log.New(io.Discard, "", 0)
 	overREST.StartTLS()
 	t.Cleanup(overREST.Close)
@@ -317,13 +312,7 @@ func TestPage(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	certs, err := devcert.New(time.Now().Add(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := certs.WriteDir(filepath.Join(dir, "out", "dev", "certs")); err != nil {
-		t.Fatal(err)
-	}
+	certificates.In(t, filepath.Join(dir, "out", "dev", "certs"))
 	here, err := filepath.Abs(".")
 	if err != nil {
 		t.Fatal(err)

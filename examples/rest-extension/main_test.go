@@ -14,7 +14,6 @@ import (
 	"os"
 	"strings"
 	"testing"
-	"time"
 
 	"google.golang.org/protobuf/proto"
 	"sigs.k8s.io/yaml"
@@ -23,7 +22,7 @@ import (
 	"github.com/hookgate/hookgate/conformance"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/internal/codec"
-	"github.com/hookgate/hookgate/internal/devcert"
+	"github.com/hookgate/hookgate/test/certificates"
 )
 
 // ask sends an example request, or the text itself, and decodes the answer as a gateway does.
@@ -163,13 +162,7 @@ func TestConformance(t *testing.T) {
 // TestRun serves with certificates and stops when its context ends.
 func TestRun(t *testing.T) {
 	dir := t.TempDir()
-	pair, err := devcert.New(time.Now().Add(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := pair.WriteDir(dir); err != nil {
-		t.Fatal(err)
-	}
+	certificates.In(t, dir)
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	if err := run(ctx, "127.0.0.1:0", dir); err != nil {

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/hookgate/hookgate/internal/devcert"
+	"github.com/hookgate/hookgate/test/certificates"
 )
 
 var quiet = slog.New(slog.DiscardHandler)
@@ -31,20 +32,11 @@ var quiet = slog.New(slog.DiscardHandler)
 // newDir returns a directory with a certificate, and the pair in it.
 func newDir(t *testing.T) (string, *devcert.Pair) {
 	t.Helper()
-	dir, pair := t.TempDir(), newPair(t)
+	dir, pair := t.TempDir(), certificates.New(t)
 	if err := pair.WriteDir(dir); err != nil {
 		t.Fatal(err)
 	}
 	return dir, pair
-}
-
-func newPair(t *testing.T) *devcert.Pair {
-	t.Helper()
-	pair, err := devcert.New(time.Now().Add(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pair
 }
 
 func write(t *testing.T, dir, name string, data []byte) {
@@ -63,9 +55,9 @@ func TestOpenServerRefusesWhatItCannotServeWith(t *testing.T) {
 		"no directory":   {func(t *testing.T, dir string) { remove(t, dir) }, "no such file or directory"},
 		"no certificate": {func(t *testing.T, dir string) { remove(t, dir, CertFile) }, "tls.crt is missing: the directory needs tls.crt and tls.key in PEM"},
 		"no key":         {func(t *testing.T, dir string) { remove(t, dir, KeyFile) }, "tls.key is missing: the directory needs tls.crt and tls.key in PEM"},
-		"another key":    {func(t *testing.T, dir string) { write(t, dir, KeyFile, newPair(t).KeyPEM) }, "private key does not match public key"},
+		"another key":    {func(t *testing.T, dir string) { write(t, dir, KeyFile, certificates.New(t).KeyPEM) }, "private key does not match public key"},
 		"not PEM":        {func(t *testing.T, dir string) { write(t, dir, CertFile, []byte("x")) }, "tls.crt and its key: "},
-		"authorities":    {func(t *testing.T, dir string) { write(t, dir, CAFile, newPair(t).CAPEM) }, ""},
+		"authorities":    {func(t *testing.T, dir string) { write(t, dir, CAFile, certificates.New(t).CAPEM) }, ""},
 		"no authorities": {func(t *testing.T, dir string) { write(t, dir, CAFile, nil) }, "ca.crt has no certificate in PEM"},
 		"a directory in their place": {func(t *testing.T, dir string) {
 			if err := os.Mkdir(filepath.Join(dir, CAFile), 0o700); err != nil {
@@ -113,7 +105,7 @@ func TestAuthoritiesFollowTheirFile(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first, second := newPair(t), newPair(t)
+	first, second := certificates.New(t), certificates.New(t)
 	for _, step := range []struct {
 		name    string
 		change  func()
@@ -184,7 +176,7 @@ func TestCertificateFollowsItsFiles(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	second := newPair(t)
+	second := certificates.New(t)
 	expired := expiredPair(t)
 	for _, step := range []struct {
 		name    string
@@ -294,7 +286,7 @@ func TestRunLooks(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
 		go func() { done <- s.Run(ctx) }()
-		write(t, dir, CAFile, newPair(t).CAPEM)
+		write(t, dir, CAFile, certificates.New(t).CAPEM)
 		<-s.Changed()
 		if !s.AsksForCertificates() {
 			t.Error("callers need no certificate")

@@ -18,21 +18,15 @@ import (
 
 	"golang.org/x/net/http2"
 
-	"github.com/hookgate/hookgate/internal/devcert"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/overhead"
+	"github.com/hookgate/hookgate/test/certificates"
 )
 
 // TestServerAnswersWhatWasAsked: requests that arrived before the shutdown are answered.
 func TestServerAnswersWhatWasAsked(t *testing.T) {
-	pair, err := devcert.New(time.Now().Add(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := pair.ServerTLS()
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := certificates.New(t)
+	config := certificates.Server(t, pair)
 	began, end := make(chan struct{}), make(chan struct{})
 	s := NewSide(SideConfig{Name: "webhooks", Address: "127.0.0.1:0", TLS: config, Logger: slog.New(slog.DiscardHandler), Handler: http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
 		close(began)
@@ -81,14 +75,8 @@ func TestServerAnswersWhatWasAsked(t *testing.T) {
 
 // A connection that sends much besides its requests, and has no turn for that, is closed.
 func TestFloodsEndConnectionsOfASide(t *testing.T) {
-	pair, err := devcert.New(time.Now().Add(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
-	serving, err := pair.ServerTLS()
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := certificates.New(t)
+	serving := certificates.Server(t, pair)
 	side := NewSide(SideConfig{
 		Name: "webhooks", Address: "127.0.0.1:0", TLS: serving, Handler: http.NotFoundHandler(), Logger: slog.New(slog.DiscardHandler),
 	})

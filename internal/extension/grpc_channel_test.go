@@ -24,6 +24,7 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/registry"
+	"github.com/hookgate/hookgate/test/certificates"
 )
 
 // Calls take turns on all addresses of a host, and leave out those that do not answer.
@@ -98,10 +99,7 @@ func TestGRPCBalancesOverEndpoints(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	certificate, err := pair.Certificate()
-	if err != nil {
-		t.Fatal(err)
-	}
+	certificate := certificates.Of(t, pair)
 	var counts [3]atomic.Int64
 	var addresses [3]netip.AddrPort
 	for i := range addresses {

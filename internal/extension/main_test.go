@@ -25,6 +25,7 @@ import (
 	"github.com/hookgate/hookgate/internal/leaktest"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/registry"
+	"github.com/hookgate/hookgate/test/certificates"
 )
 
 func TestMain(m *testing.M) { leaktest.Main(m) }
@@ -75,11 +76,7 @@ func issue(t testing.TB, a *devcert.Authority, notAfter time.Time) tls.Certifica
 	if err != nil {
 		t.Fatal(err)
 	}
-	certificate, err := pair.Certificate()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return certificate
+	return certificates.Of(t, pair)
 }
 
 // server is an extension under test.

@@ -17,9 +17,9 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/devcert"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/registry"
+	"github.com/hookgate/hookgate/test/certificates"
 )
 
 const urlA = "https://a.example.com"
@@ -38,10 +38,7 @@ func pad(s string, n int) string { return s + strings.Repeat("a", n-len(s)) }
 // caOf returns a CA bundle of n bytes.
 func caOf(t *testing.T, n int) []byte {
 	t.Helper()
-	pair, err := devcert.New(time.Now().Add(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := certificates.New(t)
 	return append(pair.CAPEM, strings.Repeat("\n", n-len(pair.CAPEM))...)
 }
 

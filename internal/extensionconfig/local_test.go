@@ -5,20 +5,16 @@ package extensionconfig
 
 import (
 	"testing"
-	"time"
 
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
-	"github.com/hookgate/hookgate/internal/devcert"
 	"github.com/hookgate/hookgate/registry"
+	"github.com/hookgate/hookgate/test/certificates"
 )
 
 // A directory may register gRPC extensions by their URL. A cluster may not: its schema requires https.
 func TestURLsOfADirectory(t *testing.T) {
-	pair, err := devcert.New(time.Now().Add(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := certificates.New(t)
 	for name, tc := range map[string]struct {
 		reason   string
 		url      string

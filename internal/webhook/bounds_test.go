@@ -18,9 +18,9 @@ import (
 	"time"
 
 	"github.com/hookgate/hookgate/internal/alloctest"
-	"github.com/hookgate/hookgate/internal/devcert"
 	"github.com/hookgate/hookgate/internal/edge"
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/test/certificates"
 )
 
 // post returns a request of a host.
@@ -137,14 +137,8 @@ func requestsWaitForAPlace(t *testing.T) {
 // TestSlowPeersKeepNobodyOut starts more requests than there are places, whose bodies do not come, and as many whose
 // answers nobody reads, and asks from another host.
 func TestSlowPeersKeepNobodyOut(t *testing.T) {
-	pair, err := devcert.New(time.Now().Add(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
-	config, err := pair.ServerTLS()
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := certificates.New(t)
+	config := certificates.Server(t, pair)
 	mux := Admissions(map[string]http.Handler{"/": http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body) // it has come
 		_, _ = w.Write(bytes.Repeat([]byte("x"), len(body)))

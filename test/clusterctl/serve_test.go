@@ -4,7 +4,6 @@
 package clusterctl
 
 import (
-	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
@@ -22,7 +21,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
-	"github.com/hookgate/hookgate/internal/devcert"
+	"github.com/hookgate/hookgate/test/certificates"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -36,15 +35,7 @@ func testServe(t *testing.T, s *server) {
 		t.Fatal(err)
 	}
 	certs := t.TempDir()
-	pair, err := devcert.New(time.Now().Add(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for file, content := range map[string][]byte{"tls.crt": pair.CertPEM, "tls.key": pair.KeyPEM} {
-		if err := os.WriteFile(filepath.Join(certs, file), content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	certificates.In(t, certs)
 	anyPort := regexp.MustCompile(`^(--[a-z-]+-addr(?:ess)?)=:\d+$`)
 	directory := regexp.MustCompile(`^(--[a-z-]+-dir)=/.*`)
 	args := []string{}

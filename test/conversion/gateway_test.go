@@ -17,10 +17,10 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/hookgate/hookgate/internal/convert"
 	"github.com/hookgate/hookgate/internal/devcert"
+	"github.com/hookgate/hookgate/test/certificates"
 	"github.com/hookgate/hookgate/test/conversion/random"
 	"github.com/hookgate/hookgate/test/process"
 )
@@ -48,10 +48,7 @@ var hooks = map[string]struct {
 // Random objects go through a running gateway to a handler of the other version, and what arrived there goes back to
 // one of the first: both see what Cluster API's own converters yield.
 func TestThroughGateway(t *testing.T) {
-	pair, err := devcert.New(time.Now().Add(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := certificates.New(t)
 	g := startGateway(t, pair, startExtension(t, pair))
 	for _, kind := range random.Kinds {
 		for _, d := range [][2]string{{convert.V1Beta2, convert.V1Beta1}, {convert.V1Beta1, convert.V1Beta2}} {
@@ -80,10 +77,7 @@ func TestThroughGateway(t *testing.T) {
 // hook has a handler for each version.
 func startExtension(t *testing.T, pair *devcert.Pair) string {
 	t.Helper()
-	certificate, err := pair.Certificate()
-	if err != nil {
-		t.Fatal(err)
-	}
+	certificate := certificates.Of(t, pair)
 	mux := http.NewServeMux()
 	write := func(w http.ResponseWriter, apiVersion string, answer map[string]any) {
 		answer["apiVersion"], answer["status"] = apiVersion, "Success"

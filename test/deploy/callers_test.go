@@ -18,6 +18,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
+	"github.com/hookgate/hookgate/test/certificates"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -122,7 +123,7 @@ func TestClusterAPIGetsItsCertificate(t *testing.T) {
 	s.apply(t, []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: hookgate-system}\n"))
 	want("hookgate: there is no Secret hookgate-system/hookgate-cluster-api-client: cert-manager makes it where the gateway is installed; for "+
 		"another namespace, give --namespace\n", true)
-	pair := newPair(t)
+	pair := certificates.New(t)
 	certificate := &corev1.Secret{
 		TypeMeta:   metav1.TypeMeta{APIVersion: "v1", Kind: "Secret"},
 		ObjectMeta: metav1.ObjectMeta{Name: "hookgate-cluster-api-client", Namespace: namespace},
@@ -186,7 +187,7 @@ spec:
 		t.Fatalf("%v: %s", err, out)
 	}
 	install("capi", "v1.15.0")
-	certificate.Data["tls.crt"] = newPair(t).CertPEM
+	certificate.Data["tls.crt"] = certificates.New(t).CertPEM
 	s.apply(t, marshal(t, certificate))
 	lines := strings.SplitAfter(all, "\n")
 	updated := func(line string) string { return strings.Replace(line, "created", "updated", 1) }
@@ -238,9 +239,7 @@ func TestCallersOfTheDocs(t *testing.T) {
 		t.Fatal("the page shows no file of callers")
 	}
 	certs := t.TempDir()
-	if err := newPair(t).WriteDir(certs); err != nil {
-		t.Fatal(err)
-	}
+	certificates.In(t, certs)
 	process.RunGateway(t, exec.Command(program(t, gatewayVariable), append([]string{
 		"serve", "--extension-configs=" + t.TempDir(), "--cert-dir=" + certs, "--callers=" + file,
 	}, process.AnyPorts()...)...))

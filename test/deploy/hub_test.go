@@ -6,7 +6,6 @@ package deploy
 import (
 	"bytes"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -46,6 +45,7 @@ import (
 
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/internal/devcert"
+	"github.com/hookgate/hookgate/test/certificates"
 	"github.com/hookgate/hookgate/test/process"
 	"github.com/hookgate/hookgate/test/rights"
 )
@@ -162,7 +162,7 @@ func TestHub(t *testing.T) {
 			objects := hub(t, name)
 			binary := program(t, gatewayVariable)
 			s := newServer(t)
-			certs := newPair(t)
+			certs := certificates.New(t)
 			webhookPort := strconv.Itoa(process.FreePort(t))
 			if h.readOnly { // core has brought its own kind
 				s.apply(t, definitionOf(t, h.group))
@@ -293,15 +293,6 @@ func (s *server) apply(t *testing.T, manifest []byte) {
 	if refused := kubectlApply(s.admin, manifest, "--force-conflicts"); refused != "" {
 		t.Fatalf("%s\n%s", refused, manifest)
 	}
-}
-
-func newPair(t *testing.T) *devcert.Pair {
-	t.Helper()
-	pair, err := devcert.New(time.Now().Add(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pair
 }
 
 // arguments returns the container's arguments, with the kubelet's substitutions and free ports.
@@ -506,10 +497,7 @@ func (s *server) bind(t *testing.T, role, account string, roles []rights.Role) {
 func (s *server) call(t *testing.T, g *process.Gateway, certs *devcert.Pair, roles []rights.Role) {
 	t.Helper()
 	s.bind(t, "hookgate-caller", "caller", roles)
-	shown, err := certs.Certificate()
-	if err != nil {
-		t.Fatal(err)
-	}
+	shown := certificates.Of(t, certs)
 	for _, c := range []struct {
 		account     string
 		certificate []tls.Certificate
@@ -526,9 +514,9 @@ func (s *server) call(t *testing.T, g *process.Gateway, certs *devcert.Pair, rol
 		if c.account != "" {
 			request.Header.Set("Authorization", "Bearer "+s.tokenOf(t, c.account))
 		}
-		roots := x509.NewCertPool()
-		roots.AppendCertsFromPEM(certs.CAPEM)
-		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12, Certificates: c.certificate}}
+		config := certs.ClientTLS()
+		config.Certificates = c.certificate
+		transport := &http.Transport{TLSClientConfig: config}
 		defer transport.CloseIdleConnections()
 		resp, err := (&http.Client{Transport: transport, Timeout: process.Patience}).Do(request)
 		if err != nil {
@@ -581,9 +569,7 @@ func (s *server) scrape(t *testing.T, g *process.Gateway, certs *devcert.Pair, r
 			t.Fatal(err)
 		}
 		request.Header.Set("Authorization", "Bearer "+token)
-		roots := x509.NewCertPool()
-		roots.AppendCertsFromPEM(certs.CAPEM)
-		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots, MinVersion: tls.VersionTLS12}}
+		transport := &http.Transport{TLSClientConfig: certs.ClientTLS()}
 		defer transport.CloseIdleConnections()
 		resp, err := (&http.Client{Transport: transport, Timeout: process.Patience}).Do(request)
 		if err != nil {
@@ -640,7 +626,7 @@ func (x *extension) authority() []byte { return x.pair.Load().CAPEM }
 // renew gives the extension a certificate of a new CA, and returns the CA.
 func (x *extension) renew(t *testing.T) []byte {
 	t.Helper()
-	x.pair.Store(newPair(t))
+	x.pair.Store(certificates.New(t))
 	return x.authority()
 }
 

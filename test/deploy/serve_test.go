@@ -12,13 +12,12 @@ import (
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 
-	"github.com/hookgate/hookgate/internal/devcert"
+	"github.com/hookgate/hookgate/test/certificates"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -37,10 +36,7 @@ func TestGatewayAcceptsTheArguments(t *testing.T) {
 			writeFile(t, filepath.Join(mounts["/etc/hookgate/extension-configs"], name), []byte(text))
 			manifests += len(all[*runtimev1.ExtensionConfig](decode(t, "ConfigMap, "+name, []byte(text))))
 		}
-		pair, err := devcert.New(time.Now().Add(time.Hour))
-		if err != nil {
-			t.Fatal(err)
-		}
+		pair := certificates.New(t)
 		certs := map[string][]byte{"tls.crt": pair.CertPEM, "tls.key": pair.KeyPEM, "ca.crt": pair.CAPEM}
 		if _, ok := flags(c)["--diagnostics-address"]; !ok {
 			c.Args = append(c.Args, "--diagnostics-address=127.0.0.1:0")

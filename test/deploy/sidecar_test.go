@@ -24,6 +24,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
+	"github.com/hookgate/hookgate/test/certificates"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -59,7 +60,7 @@ func TestSidecarServes(t *testing.T) {
 	go func() { _ = extension.Serve(l) }() // until it is stopped
 	t.Cleanup(extension.Stop)
 
-	args := localArguments(t, c, newPair(t), nil)
+	args := localArguments(t, c, certificates.New(t), nil)
 	beside, err := url.Parse(flags(c)["--sidecar"])
 	if err != nil || beside.Scheme != "grpc" || beside.Hostname() != "127.0.0.1" {
 		t.Fatalf("--sidecar=%s, which is not beside the gateway: %v", flags(c)["--sidecar"], err)

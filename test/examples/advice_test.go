@@ -5,19 +5,14 @@ package examples
 
 import (
 	"context"
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
-	"os"
 	"os/exec"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/health"
@@ -25,7 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
-	"github.com/hookgate/hookgate/internal/devcert"
+	"github.com/hookgate/hookgate/test/certificates"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -121,27 +116,13 @@ func TestGuidesCallsAfterItsAdvice(t *testing.T) {
 // startSidecar starts a gateway beside an extension, and returns a client of it and its address when it is ready.
 func startSidecar(t *testing.T, gateway, extension string) (client *http.Client, address string) {
 	t.Helper()
-	authority, err := devcert.NewAuthority(time.Now().Add(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
-	pair, err := authority.Issue(time.Now().Add(time.Hour), "localhost")
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
-	for file, content := range map[string][]byte{"tls.crt": pair.CertPEM, "tls.key": pair.KeyPEM} {
-		if err := os.WriteFile(filepath.Join(dir, file), content, 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
+	pair := certificates.In(t, dir)
 	g := process.RunGateway(t, exec.Command(gateway, "serve", "--sidecar", "grpc://"+extension, "--cert-dir", dir,
 		"--http-address=127.0.0.1:0", "--diagnostics-address=127.0.0.1:0"))
 	g.WaitReady(t)
 	g.Expect(t, "extension discovered") // it is ready once it has tried
-	roots := x509.NewCertPool()
-	roots.AppendCertsFromPEM(authority.PEM)
-	transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: roots}}
+	transport := &http.Transport{TLSClientConfig: pair.ClientTLS()}
 	t.Cleanup(transport.CloseIdleConnections)
 	return &http.Client{Transport: transport, Timeout: process.Patience}, g.HTTPS
 }

@@ -36,6 +36,7 @@ import (
 	"github.com/hookgate/hookgate/internal/extension"
 	"github.com/hookgate/hookgate/internal/observe"
 	"github.com/hookgate/hookgate/registry"
+	"github.com/hookgate/hookgate/test/certificates"
 )
 
 // protocols lists the protocols of callers and of extensions.
@@ -66,10 +67,7 @@ func (namespaces) NamespaceLabels(name string) (map[string]string, bool) {
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	certs, err := devcert.New(time.Now().Add(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
+	certs := certificates.New(t)
 	w := &world{
 		catalog: New(), certs: certs, registry: registry.New(), metrics: prometheus.NewRegistry(),
 		losses: convert.NewLosses(nil), extensions: map[string]*server{},
@@ -93,10 +91,7 @@ func newWorld(t *testing.T) *world {
 	if err != nil {
 		t.Fatal(err)
 	}
-	config, err := certs.ServerTLS()
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := certificates.Server(t, certs)
 	config.NextProtos = []string{"h2", "http/1.1"}
 
 	var http1, grpc1 net.Addr
@@ -257,10 +252,7 @@ func (w *world) extend(
 		version: version, codec: w.codec, catalog: w.catalog,
 		config: registry.ClientConfig{Protocol: protocol, CABundle: w.certs.CAPEM},
 	}
-	config, err := w.certs.ServerTLS()
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := certificates.Server(t, w.certs)
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -17,7 +17,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/hookgate/hookgate/internal/devcert"
+	"github.com/hookgate/hookgate/test/certificates"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -91,10 +91,7 @@ func testVersion(t *testing.T, i *image) {
 // testServe runs the gateway on mounts as Kubernetes makes them: links into a folder whose name changes.
 func testServe(t *testing.T, i *image) {
 	c := unpack(t, i)
-	pair, err := devcert.New(time.Now().Add(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := certificates.New(t)
 	c.mount(t, "/etc/hookgate/certs", map[string][]byte{"tls.crt": pair.CertPEM, "tls.key": pair.KeyPEM})
 	c.mount(t, "/etc/hookgate/extension-configs", map[string][]byte{"namespaces.yaml": []byte("apiVersion: v1\nkind: Namespace\nmetadata: {name: a}\n")})
 

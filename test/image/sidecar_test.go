@@ -22,7 +22,7 @@ import (
 	"google.golang.org/grpc/reflection"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
-	"github.com/hookgate/hookgate/internal/devcert"
+	"github.com/hookgate/hookgate/test/certificates"
 	"github.com/hookgate/hookgate/test/process"
 	"github.com/hookgate/hookgate/test/samples"
 )
@@ -45,10 +45,7 @@ func (calm) BeforeClusterCreate(context.Context, *hooksv1alpha1.BeforeClusterCre
 // its memory shrinks again.
 func testSidecar(t *testing.T, i *image) {
 	c := unpack(t, i)
-	pair, err := devcert.New(time.Now().Add(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := certificates.New(t)
 	c.mount(t, "/etc/hookgate/certs", map[string][]byte{"tls.crt": pair.CertPEM, "tls.key": pair.KeyPEM})
 	mkdir(t, filepath.Join(c.root, "run"))
 	socket := filepath.Join(c.root, "run", "x.sock")

@@ -5,7 +5,6 @@ package kubernetes
 
 import (
 	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"io"
 	"net"
@@ -15,7 +14,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
@@ -24,7 +22,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/hookgate/hookgate/internal/devcert"
+	"github.com/hookgate/hookgate/test/certificates"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -111,16 +109,9 @@ func allowMetrics(t *testing.T, name string) {
 // server authorizes.
 func TestDiagnosticsRequireAuthorizationBeyondLoopback(t *testing.T) {
 	config, _ := connect(t)
-	pair, err := devcert.New(time.Now().Add(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
 	certs := t.TempDir()
-	if err := pair.WriteDir(certs); err != nil {
-		t.Fatal(err)
-	}
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(pair.CAPEM)
+	pair := certificates.In(t, certs)
+	pool := pair.ClientTLS().RootCAs
 	trusting := func(t *testing.T, certificates ...tls.Certificate) *http.Client {
 		transport := &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool, Certificates: certificates}}
 		t.Cleanup(transport.CloseIdleConnections)
@@ -177,10 +168,7 @@ func TestDiagnosticsRequireAuthorizationBeyondLoopback(t *testing.T) {
 			t.Fatal(err)
 		}
 		at := "https://" + runAt(t) + "/metrics"
-		certificate, err := pair.Certificate()
-		if err != nil {
-			t.Fatal(err)
-		}
+		certificate := certificates.Of(t, pair)
 		if got, body := (scraper{client: trusting(t, certificate)}).get(t, at); got != http.StatusOK {
 			t.Errorf("with a certificate: %d %s", got, body)
 		}

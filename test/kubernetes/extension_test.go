@@ -20,11 +20,11 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
-	"time"
 
 	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 
 	"github.com/hookgate/hookgate/internal/devcert"
+	"github.com/hookgate/hookgate/test/certificates"
 )
 
 // serverOf is an extension on loopback, with the names of Services in its certificate.
@@ -67,10 +67,7 @@ func newExtension(t testing.TB, names ...string) *serverOf {
 // renew gives the extension a certificate of a new CA, and returns the CA.
 func (s *serverOf) renew(t testing.TB) []byte {
 	t.Helper()
-	pair, err := devcert.New(time.Now().Add(time.Hour), "extension.default.svc")
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := certificates.New(t, "extension.default.svc")
 	s.pair.Store(pair)
 	return pair.CAPEM
 }

@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
 	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
@@ -18,9 +17,9 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
-	"github.com/hookgate/hookgate/internal/devcert"
 	"github.com/hookgate/hookgate/internal/edge"
 	"github.com/hookgate/hookgate/internal/webhook"
+	"github.com/hookgate/hookgate/test/certificates"
 	"github.com/hookgate/hookgate/test/hookversions"
 )
 
@@ -43,13 +42,8 @@ func newOutdatedServer(t *testing.T) *webhookServer {
 	if s.Client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
-	if s.pair, err = devcert.New(time.Now().Add(time.Hour)); err != nil {
-		t.Fatal(err)
-	}
-	tls, err := s.pair.ServerTLS()
-	if err != nil {
-		t.Fatal(err)
-	}
+	s.pair = certificates.New(t)
+	tls := certificates.Server(t, s.pair)
 	logger := slog.New(slog.DiscardHandler)
 	handler, err := webhook.New(webhook.Config{Group: hookgateGroup, Logger: logger, Catalog: hookversions.New()})
 	if err != nil {

@@ -11,7 +11,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
@@ -27,10 +26,10 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/yaml"
 
-	"github.com/hookgate/hookgate/internal/devcert"
 	"github.com/hookgate/hookgate/internal/edge"
 	"github.com/hookgate/hookgate/provider"
 	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
+	"github.com/hookgate/hookgate/test/certificates"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -334,14 +333,8 @@ func (s *infrastructureServer) immutable(t *testing.T, kind string) {
 // serveWebhooks serves the webhooks, and registers them at the API server.
 func (s *infrastructureServer) serveWebhooks(t *testing.T) {
 	t.Helper()
-	pair, err := devcert.New(time.Now().Add(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificate, err := pair.ServerTLS()
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := certificates.New(t)
+	certificate := certificates.Server(t, pair)
 	handler := provider.Webhooks(s.Client, slog.New(slog.DiscardHandler))
 	server := edge.NewSide(edge.SideConfig{
 		Name: "webhooks", Address: "127.0.0.1:0", TLS: certificate,

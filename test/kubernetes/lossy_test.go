@@ -4,8 +4,6 @@
 package kubernetes
 
 import (
-	"crypto/tls"
-	"crypto/x509"
 	"fmt"
 	"io"
 	"net/http"
@@ -24,7 +22,7 @@ import (
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/controllers"
 	"github.com/hookgate/hookgate/internal/convert"
-	"github.com/hookgate/hookgate/internal/devcert"
+	"github.com/hookgate/hookgate/test/certificates"
 )
 
 const (
@@ -206,14 +204,8 @@ func TestLossesOfCalls(t *testing.T) {
 	}
 	create(t, c, definition("CalledCluster", map[string]string{"cluster.x-k8s.io/v1beta1": "v1alpha4",
 		"cluster.x-k8s.io/v1beta2": "v1"}))
-	pair, err := devcert.New(time.Now().Add(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
 	certs := t.TempDir()
-	if err := pair.WriteDir(certs); err != nil {
-		t.Fatal(err)
-	}
+	pair := certificates.In(t, certs)
 	x := newExtension(t, "a", "b")
 	create(t, c, newConfig(t, "called", x))
 	for handler, version := range map[string]v1alpha1.ClusterAPIVersion{"a": v1alpha1.ClusterAPIVersionV1Beta1, "b": v1alpha1.ClusterAPIVersionV1Beta2} {
@@ -230,9 +222,7 @@ func TestLossesOfCalls(t *testing.T) {
 	awaitAccepted(t, c, "called-a", "Accepted", `In effect for handler "a" of ExtensionConfig "called"`)
 	awaitAccepted(t, c, "called-b", "Accepted", `In effect for handler "b" of ExtensionConfig "called"`)
 
-	pool := x509.NewCertPool()
-	pool.AppendCertsFromPEM(pair.CAPEM)
-	caller := &http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{RootCAs: pool}}, Timeout: patience}
+	caller := &http.Client{Transport: &http.Transport{TLSClientConfig: pair.ClientTLS()}, Timeout: patience}
 	t.Cleanup(caller.CloseIdleConnections)
 	call := func(g *gateway, handler, cluster string) {
 		t.Helper()

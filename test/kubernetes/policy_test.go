@@ -9,7 +9,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials"
@@ -26,8 +25,8 @@ import (
 	"github.com/hookgate/hookgate/controllers"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/devcert"
 	"github.com/hookgate/hookgate/registry"
+	"github.com/hookgate/hookgate/test/certificates"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -299,14 +298,8 @@ func (stubs) Discovery(context.Context, *hooksv1alpha1.DiscoveryRequest) (*hooks
 
 // An extension is discovered and called over gRPC, by the leader and by followers, as long as a policy says so.
 func TestProtocolOfAPolicy(t *testing.T) {
-	pair, err := devcert.New(time.Now().Add(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificate, err := pair.Certificate()
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := certificates.New(t)
+	certificate := certificates.Of(t, pair)
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -37,7 +37,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hookgate/hookgate/controllers"
-	"github.com/hookgate/hookgate/internal/devcert"
+	"github.com/hookgate/hookgate/test/certificates"
 )
 
 // gatewayVariable is the environment variable with the path of the gateway's program.
@@ -372,14 +372,8 @@ func TestFleet(t *testing.T) {
 	}
 	way := newRoad(t, apiServer.ControlPlane.APIServer.Address+":"+apiServer.ControlPlane.APIServer.Port)
 	kubeconfig := writeKubeconfig(t, "https://"+way.listener.Addr().String())
-	pair, err := devcert.New(time.Now().Add(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
 	certs := t.TempDir()
-	if err := pair.WriteDir(certs); err != nil {
-		t.Fatal(err)
-	}
+	pair := certificates.In(t, certs)
 	x := newExtension(t, "a")
 	x.handlers[0].TimeoutSeconds = new(int32(30)) // no call fails, although the machine is busy
 	create(t, c, newConfig(t, "fleet", x))

@@ -22,8 +22,8 @@ import (
 	"github.com/hookgate/hookgate/api/v1alpha1"
 	"github.com/hookgate/hookgate/controllers"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
-	"github.com/hookgate/hookgate/internal/devcert"
 	"github.com/hookgate/hookgate/internal/extensionconfig"
+	"github.com/hookgate/hookgate/test/certificates"
 )
 
 // stating is an extension built on the generated stubs. Its handlers, a and so on, state the versions of objects that
@@ -60,14 +60,8 @@ func (s *stating) state(versions ...string) { s.versions.Store(&versions) }
 
 func newStating(t testing.TB, versions ...string) *stating {
 	t.Helper()
-	pair, err := devcert.New(time.Now().Add(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
-	certificate, err := pair.Certificate()
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := certificates.New(t)
+	certificate := certificates.Of(t, pair)
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)

@@ -6,7 +6,6 @@ package kubernetes
 import (
 	"bytes"
 	"crypto/tls"
-	"crypto/x509"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -34,6 +33,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/hookgate/hookgate/internal/devcert"
+	"github.com/hookgate/hookgate/test/certificates"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -84,9 +84,7 @@ func newWebhookServer(t *testing.T, group string, before func(c client.Client), 
 	before(s)
 
 	certs, port := t.TempDir(), process.FreePort(t)
-	if s.pair, err = devcert.New(time.Now().Add(time.Hour)); err != nil {
-		t.Fatal(err)
-	}
+	s.pair = certificates.New(t)
 	if err := s.pair.WriteDir(certs); err != nil {
 		t.Fatal(err)
 	}
@@ -272,10 +270,7 @@ status: {conditions: [{type: Paused, status: "False", reason: NotPaused, message
 }
 
 func (s *webhookServer) testConversion(t *testing.T) {
-	pair, err := devcert.New(time.Now().Add(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := certificates.New(t)
 	spec := `
   clientConfig:
     caBundle: ` + base64.StdEncoding.EncodeToString(pair.CAPEM) + `
@@ -569,17 +564,10 @@ func TestWebhooksDoNotWait(t *testing.T) {
 	config.Host = "https://127.0.0.1:" + strconv.Itoa(process.FreePort(t)) // where no server listens
 	certs, port := t.TempDir(), strconv.Itoa(process.FreePort(t))
 	renew := func() *http.Client {
-		pair, err := devcert.New(time.Now().Add(time.Hour))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if err := pair.WriteDir(certs); err != nil {
-			t.Fatal(err)
-		}
-		pool := x509.NewCertPool()
-		pool.AppendCertsFromPEM(pair.CAPEM)
-		return &http.Client{Transport: &http.Transport{DisableKeepAlives: true,
-			TLSClientConfig: &tls.Config{RootCAs: pool, MaxVersion: tls.VersionTLS13}}, Timeout: patience}
+		pair := certificates.In(t, certs)
+		return &http.Client{Transport: &http.Transport{
+			DisableKeepAlives: true, TLSClientConfig: pair.ClientTLS(),
+		}, Timeout: patience}
 	}
 	trusting := renew()
 	g := launchGateway(t, kubeconfigOf(t, config), certs, "--webhook-port", port, "--webhook-cert-dir", certs,
@@ -655,14 +643,8 @@ func TestReadyWhenOnlyItCanConvert(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	pair, err := devcert.New(time.Now().Add(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
 	certs, port := t.TempDir(), strconv.Itoa(process.FreePort(t))
-	if err := pair.WriteDir(certs); err != nil {
-		t.Fatal(err)
-	}
+	pair := certificates.In(t, certs)
 	x := newExtension(t, "a")
 	list := &unstructured.UnstructuredList{}
 	list.SetAPIVersion(hookgateGroup + "/v1beta2")
@@ -719,14 +701,8 @@ func TestWebhooksThatCannotBeServed(t *testing.T) {
 	}
 	defer taken.Close()
 	port := strconv.Itoa(taken.Addr().(*net.TCPAddr).Port)
-	pair, err := devcert.New(time.Now().Add(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
 	certs, empty := t.TempDir(), t.TempDir()
-	if err := pair.WriteDir(certs); err != nil {
-		t.Fatal(err)
-	}
+	certificates.In(t, certs)
 	for name, tc := range map[string]struct {
 		flags []string
 		want  string

@@ -23,6 +23,7 @@ import (
 
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/devcert"
+	"github.com/hookgate/hookgate/test/certificates"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -63,10 +64,7 @@ func queries(t *testing.T) map[string]string {
 // everything has happened that the dashboard shows. Each has to return data.
 func TestQueriesOfTheDashboard(t *testing.T) {
 	binary, program := process.Program(t, "HOOKGATE_BIN"), process.Program(t, "HOOKGATE_PROMETHEUS")
-	pair, err := devcert.New(time.Now().Add(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
+	pair := certificates.New(t)
 	gateway := startGateway(t, binary, pair, startExtension(t, pair))
 	prometheus := startPrometheus(t, program, gateway.Diagnostics)
 	client := &http.Client{Timeout: process.Patience, Transport: &http.Transport{TLSClientConfig: pair.ClientTLS()}}
@@ -180,10 +178,7 @@ spec:
 // and one takes nearly as long as it may.
 func startExtension(t *testing.T, pair *devcert.Pair) string {
 	t.Helper()
-	config, err := pair.ServerTLS()
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := certificates.Server(t, pair)
 	mux := http.NewServeMux()
 	answer := func(w http.ResponseWriter, kind string, members map[string]any) {
 		members["apiVersion"], members["kind"], members["status"] = hook.APIVersion, kind, "Success"

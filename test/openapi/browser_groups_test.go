@@ -19,6 +19,7 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	dnsv1alpha1 "github.com/hookgate/hookgate/examples/own-hooks/gen/acme/dns/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/test/certificates"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -80,7 +81,7 @@ func TestGroupPagesInABrowser(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			pair := newPair(t)
+			pair := certificates.New(t)
 			g := startProgram(t, tt.program(t), pair, map[string]string{"acme": startExtension(t, pair, tt.serve)})
 			b := startBrowser(t, pair)
 			row := func(h string) chromedp.CSS { return chromedp.CSS(`[id$="-v1alpha1` + h + `"]`) }

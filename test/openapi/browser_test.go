@@ -30,6 +30,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/internal/devcert"
+	"github.com/hookgate/hookgate/test/certificates"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -55,10 +56,7 @@ func startBrowser(t *testing.T, pair *devcert.Pair) *browser {
 	if err != nil {
 		t.Fatal("there is no chromium: run `make browser`, which installs Debian's package, or install it with the system's packages")
 	}
-	certificate, err := pair.Certificate()
-	if err != nil {
-		t.Fatal(err)
-	}
+	certificate := certificates.Of(t, pair)
 	key := sha256.Sum256(certificate.Leaf.RawSubjectPublicKeyInfo)
 	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]),
 		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.UserDataDir(t.TempDir()),
@@ -149,7 +147,7 @@ func (b *browser) screenshot(t *testing.T, name string) {
 }
 
 func TestPageInABrowser(t *testing.T) {
-	pair := newPair(t)
+	pair := certificates.New(t)
 	g := startGateway(t, pair, map[string]string{"acme": startExtension(t, pair)})
 	b := startBrowser(t, pair)
 
@@ -216,7 +214,7 @@ func TestPageInABrowser(t *testing.T) {
 
 // TestPagePrefersDark compares the brightness of the page with what the reader prefers, as it is painted.
 func TestPagePrefersDark(t *testing.T) {
-	pair := newPair(t)
+	pair := certificates.New(t)
 	g := startGateway(t, pair, nil)
 	b := startBrowser(t, pair)
 	b.run(t, "open the page", chromedp.Navigate(g.url+"/openapi/"),

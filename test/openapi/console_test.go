@@ -21,6 +21,7 @@ import (
 	"github.com/chromedp/chromedp/kb"
 
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/test/certificates"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -48,7 +49,7 @@ const (
 // newConsole starts the fixture, with a second extension of a name, and Clusters in a namespace.
 func newConsole(t *testing.T, namespace, other string, clusters int) *consoleFixture {
 	t.Helper()
-	pair := newPair(t)
+	pair := certificates.New(t)
 	url, stop := startStoppableExtension(t, pair)
 	g := startGateway(t, pair, map[string]string{"acme": url, other: startExtension(t, pair)})
 	f := &consoleFixture{gateway: g, namespace: namespace, stop: stop}

@@ -17,6 +17,7 @@ import (
 	"github.com/hookgate/hookgate/gen/openapi"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/devcert"
+	"github.com/hookgate/hookgate/test/certificates"
 	"github.com/hookgate/hookgate/test/process"
 )
 
@@ -136,7 +137,7 @@ func startBuilt(t *testing.T, pair *devcert.Pair, binary string) string {
 // TestExtensionWrittenByTheDocument has the gateway discover such an extension and call each hook that it implements,
 // with the golden requests, and sees what it made of them.
 func TestExtensionWrittenByTheDocument(t *testing.T) {
-	pair := newPair(t)
+	pair := certificates.New(t)
 	g := startGateway(t, pair, map[string]string{"acme": startBuilt(t, pair, buildExtension(t))})
 	call := func(name, handler string, edits map[string]any) map[string]any {
 		t.Helper()

@@ -18,7 +18,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/getkin/kin-openapi/openapi3"
 	"github.com/google/go-cmp/cmp"
@@ -26,6 +25,7 @@ import (
 	"github.com/hookgate/hookgate/gen/openapi"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/devcert"
+	"github.com/hookgate/hookgate/test/certificates"
 	"github.com/hookgate/hookgate/test/process"
 	"github.com/hookgate/hookgate/test/samples"
 )
@@ -77,15 +77,6 @@ func startProgram(
 		running.Expect(t, "extension discovered.*extensionConfig="+name+`\b`)
 	}
 	return g
-}
-
-func newPair(t *testing.T) *devcert.Pair {
-	t.Helper()
-	pair, err := devcert.New(time.Now().Add(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
-	return pair
 }
 
 // answer is what came back, and from where after redirects.
@@ -141,10 +132,7 @@ func startStoppableExtension(
 	t *testing.T, pair *devcert.Pair, more ...func(*http.ServeMux),
 ) (url string, stop func()) {
 	t.Helper()
-	config, err := pair.ServerTLS()
-	if err != nil {
-		t.Fatal(err)
-	}
+	config := certificates.Server(t, pair)
 	mux := http.NewServeMux()
 	answer := func(w http.ResponseWriter, kind string, members map[string]any) {
 		members["apiVersion"], members["kind"], members["status"] = hook.APIVersion, kind, "Success"
@@ -211,7 +199,7 @@ func serveInfrastructure(mux *http.ServeMux) {
 }
 
 func TestGatewayServesTheDocuments(t *testing.T) {
-	g := startGateway(t, newPair(t), nil)
+	g := startGateway(t, certificates.New(t), nil)
 	for folder, document := range map[string]string{
 		"/openapi": openapi.Document, "/openapi/" + hook.InfrastructureGroup: openapi.Infrastructure,
 	} {
@@ -236,7 +224,7 @@ func TestGatewayServesTheDocuments(t *testing.T) {
 }
 
 func TestGatewayWithoutTheDocument(t *testing.T) {
-	g := startGateway(t, newPair(t), nil, "--openapi=false")
+	g := startGateway(t, certificates.New(t), nil, "--openapi=false")
 	for _, path := range []string{"/openapi/hooks.json", "/openapi/", "/openapi/infrastructure.hookgate.dev/hooks.json"} {
 		if a := g.get(t, path, nil); a.status != http.StatusNotFound {
 			t.Errorf("GET %s: status %d, want 404", path, a.status)
@@ -250,7 +238,7 @@ func TestGatewayWithoutTheDocument(t *testing.T) {
 // TestGatewayAnswersAsTheDocumentsSay sends the example of every hook, and what is wrong in every way, and holds the
 // answers against the document.
 func TestGatewayAnswersAsTheDocumentsSay(t *testing.T) {
-	pair := newPair(t)
+	pair := certificates.New(t)
 	g := startGateway(t, pair, map[string]string{"acme": startExtension(t, pair, serveInfrastructure)})
 	for _, of := range groups(t) {
 		answered := map[int]int{}
@@ -346,7 +334,7 @@ func hold(t *testing.T, a answer, operation *openapi3.Operation) {
 
 // TestGatewayShowsTheDocumentToWhomItAnswers starts a gateway that wants certificates of its callers.
 func TestGatewayShowsTheDocumentToWhomItAnswers(t *testing.T) {
-	pair := newPair(t)
+	pair := certificates.New(t)
 	ca := filepath.Join(t.TempDir(), "ca.crt")
 	if err := os.WriteFile(ca, pair.CAPEM, 0o600); err != nil {
 		t.Fatal(err)
@@ -368,10 +356,7 @@ func TestGatewayShowsTheDocumentToWhomItAnswers(t *testing.T) {
 			_ = r.Body.Close()
 			t.Errorf("GET %s without a certificate: status %d, want no connection", path, r.StatusCode)
 		}
-		certificate, err := pair.Certificate()
-		if err != nil {
-			t.Fatal(err)
-		}
+		certificate := certificates.Of(t, pair)
 		config := pair.ClientTLS()
 		config.Certificates = []tls.Certificate{certificate}
 		known := &http.Client{Timeout: process.Patience, Transport: &http.Transport{TLSClientConfig: config}}

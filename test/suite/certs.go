@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/hookgate/hookgate/internal/devcert"
+	"github.com/hookgate/hookgate/test/certificates"
 )
 
 // authority signs the certificates of one test.
@@ -44,11 +45,7 @@ func (a *authority) issue(t testing.TB, notAfter time.Time) *devcert.Pair {
 // certificate returns a new certificate in the form of crypto/tls, for servers in this process.
 func (a *authority) certificate(t testing.TB) tls.Certificate {
 	t.Helper()
-	certificate, err := a.issue(t, time.Now().Add(time.Hour)).Certificate()
-	if err != nil {
-		t.Fatal(err)
-	}
-	return certificate
+	return certificates.Of(t, a.issue(t, time.Now().Add(time.Hour)))
 }
 
 // dir returns a new directory with tls.crt and tls.key of a server on loopback.

@@ -21,6 +21,7 @@ import (
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/internal/devcert"
+	"github.com/hookgate/hookgate/test/certificates"
 	"github.com/hookgate/hookgate/test/process"
 	"github.com/hookgate/hookgate/test/samples"
 )
@@ -110,10 +111,7 @@ func shows(t testing.TB, address string, pair *devcert.Pair) bool {
 		return false
 	}
 	defer func() { _ = conn.Close() }()
-	want, err := pair.Certificate()
-	if err != nil {
-		t.Fatal(err)
-	}
+	want := certificates.Of(t, pair)
 	return conn.ConnectionState().PeerCertificates[0].Equal(want.Leaf)
 }
 

@@ -16,7 +16,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/go-logr/logr"
 	"google.golang.org/grpc"
@@ -25,6 +24,7 @@ import (
 
 	infrastructurev1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
 	"github.com/hookgate/hookgate/internal/devcert"
+	"github.com/hookgate/hookgate/test/certificates"
 	"github.com/hookgate/hookgate/test/infrastructure/cloud"
 	"github.com/hookgate/hookgate/test/infrastructure/cloud/api"
 	"github.com/hookgate/hookgate/test/process"
@@ -69,14 +69,8 @@ type world struct {
 func newWorld(t *testing.T, x extension, environment ...string) *world {
 	t.Helper()
 	path := process.Program(t, "HOOKGATE_BIN")
-	pair, err := devcert.New(time.Now().Add(time.Hour))
-	if err != nil {
-		t.Fatal(err)
-	}
 	certs, configs, address := t.TempDir(), t.TempDir(), freeAddress(t)
-	if err := pair.WriteDir(certs); err != nil {
-		t.Fatal(err)
-	}
+	pair := certificates.In(t, certs)
 	w := &world{
 		T: t, cloud: &api.Client{URL: startCloud(t), Token: cloudToken},
 		address: address, ca: filepath.Join(certs, devcert.CAFile),
