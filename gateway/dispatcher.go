@@ -126,7 +126,7 @@ func (d *Dispatcher) call(ctx context.Context, r Request, t target) (response pr
 	}()
 	c := extension.Call{
 		ID: callID(ctx), Hook: r.Hook, Handler: t.entry,
-		Request: r.Message, Outline: r.Outline, Elements: r.Elements, Body: r.Body,
+		Request: r.Message, Partial: r.Partial, Elements: r.Elements, Body: r.Body,
 		PolicyError: t.policyError, Via: r.Via.Next(d.config.Gateway, t.entry.Name),
 	}
 	if merged := withSettings(r.Message, t.entry.Registration.Settings); merged != r.Message {

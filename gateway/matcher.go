@@ -37,10 +37,10 @@ type matcher struct {
 	versions        *hookversion.Converter
 	codec           *codec.Codec
 
-	message proto.Message // in the newest version of the hook; perhaps an outline
+	message proto.Message // in the newest version of the hook; perhaps a partial one
 	body    []byte        // the JSON of message, if the caller sent it
 
-	unbuilt        []string // namespaces of what message lacks
+	skipped        []string // namespaces of what message lacks
 	namespaces     []string
 	namespacesErr  error
 	readNamespaces bool
@@ -56,7 +56,7 @@ type matcher struct {
 // read makes m match r. It returns an error if r lacks the object that its hook is about.
 func (m *matcher) read(r Request) (err error) {
 	if r.Message == nil {
-		m.message, m.body, m.unbuilt = r.Outline, r.Body, r.Namespaces
+		m.message, m.body, m.skipped = r.Partial, r.Body, r.Namespaces
 		return m.check()
 	}
 	if m.message, err = m.versions.ToHub(r.Message, r.Hook); err != nil {
@@ -73,7 +73,7 @@ func (m *matcher) check() error {
 	if err := subject.Check(m.message); err != nil {
 		return err
 	}
-	if subject.Items(m.message)+len(m.unbuilt) <= limits.Namespaces {
+	if subject.Items(m.message)+len(m.skipped) <= limits.Namespaces {
 		return nil // as in most requests, which need not be read for this
 	}
 	m.readNamespacesOf()
@@ -84,7 +84,7 @@ func (m *matcher) check() error {
 }
 
 func (m *matcher) readNamespacesOf() {
-	m.namespaces, m.namespacesErr = subject.Namespaces(m.message, m.unbuilt)
+	m.namespaces, m.namespacesErr = subject.Namespaces(m.message, m.skipped)
 	m.readNamespaces = true
 }
 

@@ -56,7 +56,7 @@ func TestNamespacesOfARequestAreLimited(t *testing.T) {
 		}
 		for what, r2 := range map[string]Request{
 			"built":   {Hook: hookOf(t, "GeneratePatches"), Message: request},
-			"unbuilt": {Hook: hookOf(t, "GeneratePatches"), Outline: &hooksv1alpha1.GeneratePatchesRequest{}, Namespaces: names[:tc.namespaces]},
+			"skipped": {Hook: hookOf(t, "GeneratePatches"), Partial: &hooksv1alpha1.GeneratePatchesRequest{}, Namespaces: names[:tc.namespaces]},
 		} {
 			counted := &countedNamespaces{}
 			m := matcher{namespaceLabels: counted, versions: allVersions}

@@ -25,11 +25,11 @@ type Request struct {
 	// merged, means every handler that matches. If the gateway answers for a single extension, it is that extension's
 	// own name of the handler.
 	Handler string
-	// Message is of type Hook.Request. It is only read. It is nil for a Body of which only the Outline is read.
+	// Message is of type Hook.Request. It is only read. It is nil for a Body of which only Partial is read.
 	Message proto.Message
-	// Outline is what Codec.DecodeOutline makes of Body if there is no Message, and Namespaces are those that it finds.
-	// Elements are what the outline lacks, for handlers that are called over gRPC.
-	Outline    proto.Message
+	// Partial is what Codec.DecodePartial makes of Body if there is no Message, and Namespaces are those that it finds.
+	// Elements are what the partial message lacks, for handlers that are called over gRPC.
+	Partial    proto.Message
 	Namespaces []string
 	Elements   *codec.Elements
 	// Body is the JSON of Message as the caller sent it. It is nil for gRPC, and if the body lacks kind and apiVersion,
@@ -62,14 +62,14 @@ func (in *call) request(c *codec.Codec, m proto.Message, wanted func(handler str
 	if found.Complete {
 		r.Body = in.body
 	}
-	if found.Unbuilt {
-		r.Message, r.Outline, r.Namespaces, r.Elements = nil, m, found.Namespaces, found.Elements
+	if found.Skipped {
+		r.Message, r.Partial, r.Namespaces, r.Elements = nil, m, found.Namespaces, found.Elements
 	}
 	return r, nil
 }
 
 // decode decodes the body, a large one as heavy work. Errors are of kind InvalidRequest, and those of beyond.
-func (in *call) decode(c *codec.Codec, m proto.Message, as reading) (found codec.Outline, err error) {
+func (in *call) decode(c *codec.Codec, m proto.Message, as reading) (found codec.Partial, err error) {
 	if len(in.body) == 0 {
 		return found, hook.Errorf(hook.InvalidRequest, "body is empty, want a JSON object")
 	}
@@ -82,9 +82,9 @@ func (in *call) decode(c *codec.Codec, m proto.Message, as reading) (found codec
 		guard.Step = in.work.Step
 	}
 	switch as {
-	case unread:
-		found, err = c.DecodeOutline(in.body, m, guard)
-	case unreadToGRPC:
+	case passThrough:
+		found, err = c.DecodePartial(in.body, m, guard)
+	case passThroughToGRPC:
 		found, err = c.DecodeElements(in.body, m, guard)
 	default:
 		found.Complete, err = c.DecodeGuarded(in.body, m, guard)

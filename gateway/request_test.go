@@ -33,7 +33,7 @@ func TestRequestInJSON(t *testing.T) {
 		"NotJSON":      {"", "x", false, "invalid JSON at byte 0: unexpected 'x', want a value"},
 	}
 	for name, tc := range tests {
-		for _, as := range []reading{readWhole, unread, unreadToGRPC} {
+		for _, as := range []reading{readWhole, passThrough, passThroughToGRPC} {
 			t.Run(name, func(t *testing.T) {
 				in := call{Call: observe.Call{Hook: hookOf(t, "BeforeClusterCreate")}, isJSON: true, body: []byte(tc.body)}
 				m := &hooksv1alpha1.BeforeClusterCreateRequest{Handler: "v.acme"}
@@ -79,7 +79,7 @@ func TestRequestInJSONBeyondAGuard(t *testing.T) {
 	} {
 		in := call{Call: observe.Call{Hook: hookOf(t, "GeneratePatches")}, isJSON: true, body: []byte(tc.body)}
 		in.guard = codec.Guard{Reserve: func(int64) error { return tc.err }}
-		for _, as := range []reading{readWhole, unread, unreadToGRPC} {
+		for _, as := range []reading{readWhole, passThrough, passThroughToGRPC} {
 			_, err := in.request(mandated, &hooksv1alpha1.GeneratePatchesRequest{}, func(string) reading { return as })
 			if hook.KindOf(err) != tc.want || tc.want == hook.Overloaded && !errors.Is(err, full) {
 				t.Errorf("%s: got %v, want an error of kind %s", name, err, tc.want)

@@ -52,7 +52,7 @@ func (r *base) watched(o client.Object) bool {
 
 // reachable returns why the extension of the class cannot be called; nil if it can. Objects that exist outside already
 // may use a class that is being deleted.
-func (w *world) reachable(handler infrav1.HandlerName, exists bool) *block {
+func (w *scope) reachable(handler infrav1.HandlerName, exists bool) *block {
 	switch {
 	case w.infra == nil && w.className == "":
 		return stops(infrav1.ClassNotFoundReason, "the Cluster has no HookgateCluster, which names the InfrastructureClass")
@@ -80,7 +80,7 @@ func (w *world) reachable(handler infrav1.HandlerName, exists bool) *block {
 }
 
 // usable returns why the class must not be used in the namespace of the object; nil if it may.
-func (w *world) usable(namespace string) *block {
+func (w *scope) usable(namespace string) *block {
 	if w.class != nil && !w.namespaceAllowed {
 		return stops(infrav1.NamespaceNotAllowedReason, fmt.Sprintf(
 			"InfrastructureClass %q is not for namespace %q: see its spec.allowedNamespaces", w.className, namespace))
@@ -90,7 +90,7 @@ func (w *world) usable(namespace string) *block {
 
 // unprovisioned returns what a machine or pool waits for in the infrastructure of its Cluster; nil if that is there. A
 // machine that is recorded needs only its externalID: after a move, nothing else may be known again yet.
-func (w *world) unprovisioned(recorded bool) *block {
+func (w *scope) unprovisioned(recorded bool) *block {
 	field := ""
 	switch {
 	case w.infra == nil:
@@ -117,7 +117,7 @@ func (w *world) unprovisioned(recorded bool) *block {
 // deletable returns why the extension must not be called to delete an object; nil if it may. What has been made may
 // have been made while its namespace was allowed. Of anything else, only who wrote the object says that its externalID
 // is its own, and that it ever had to do with the class.
-func (w *world) deletable(handler infrav1.HandlerName, namespace string, made bool) *block {
+func (w *scope) deletable(handler infrav1.HandlerName, namespace string, made bool) *block {
 	if b := w.reachable(handler, true); b != nil || made {
 		return b
 	}
@@ -125,7 +125,7 @@ func (w *world) deletable(handler infrav1.HandlerName, namespace string, made bo
 }
 
 // handlers returns the handlers of the class.
-func (w *world) handlers() infrav1.Handlers {
+func (w *scope) handlers() infrav1.Handlers {
 	if w.class == nil {
 		return infrav1.Handlers{}
 	}
@@ -133,7 +133,7 @@ func (w *world) handlers() infrav1.Handlers {
 }
 
 // target returns the handler of the class.
-func (w *world) target(handler infrav1.HandlerName) calls.Target {
+func (w *scope) target(handler infrav1.HandlerName) calls.Target {
 	return calls.Target{
 		Class: w.className, Handler: string(handler) + "." + w.class.Spec.ExtensionRef.Name,
 		ProviderIDPrefix: w.class.Status.ProviderIDPrefix,
@@ -141,7 +141,7 @@ func (w *world) target(handler infrav1.HandlerName) calls.Target {
 }
 
 // subject returns what a request is about, without the objects of Cluster API.
-func (w *world) subject(
+func (w *scope) subject(
 	o client.Object, name, externalID string, parameters []byte, credentials map[string]string,
 ) *infrahooksv1alpha1.Subject {
 	s := &infrahooksv1alpha1.Subject{
@@ -158,7 +158,7 @@ func (w *world) subject(
 }
 
 // addObjects adds the objects of Cluster API to a subject.
-func (w *world) addObjects(s *infrahooksv1alpha1.Subject) error {
+func (w *scope) addObjects(s *infrahooksv1alpha1.Subject) error {
 	var err error
 	if w.cluster != nil {
 		s.Cluster, err = rawOf(w.cluster.DeepCopy(), clusterv1.ClusterKind)
@@ -241,7 +241,7 @@ func later(d time.Duration) reconcile.Result { return reconcile.Result{RequeueAf
 // call has the hook called if that is due, and writes desired, on which ask records the answer. What ask gets are the
 // inputs of the request, which has no objects yet.
 func (r *base) call(
-	ctx context.Context, p *pacer, o, desired object, hook string, req proto.Message,
+	ctx context.Context, p *scheduler, o, desired object, hook string, req proto.Message,
 	ask func(in inputs) (reconcile.Result, error),
 ) (reconcile.Result, error) {
 	key, in := client.ObjectKeyFromObject(o), digest(hook, req)
@@ -258,7 +258,7 @@ func (r *base) call(
 // failure handles the error of a call: it records it on the object, and returns when the next call is due. An error
 // that is none of the call's ends the reconciliation.
 func (r *base) failure(
-	p *pacer, o object, key types.NamespacedName, in inputs, err error,
+	p *scheduler, o object, key types.NamespacedName, in inputs, err error,
 ) (reconcile.Result, error) {
 	if errors.Is(err, calls.ErrBusy) {
 		return busy(), nil

@@ -93,7 +93,7 @@ func TestCredentialsAreBounded(t *testing.T) {
 func TestSizeOfAPoolIsReadAgain(t *testing.T) {
 	o := &objects{}
 	r := &pools{base: &base{client: o}}
-	w := &world{machinePool: &clusterv1.MachinePool{ObjectMeta: metav1.ObjectMeta{Name: "pool"}}}
+	w := &scope{machinePool: &clusterv1.MachinePool{ObjectMeta: metav1.ObjectMeta{Name: "pool"}}}
 	err := r.carryOut(t.Context(), &infrav1.HookgateMachinePool{}, w, nil, todo{create: 1_000_000}, "r")
 	if err != nil || o.created != maxCreated {
 		t.Errorf("created %d, %v", o.created, err)
@@ -141,7 +141,7 @@ func TestNothingIsDeletedFromANamespaceThatIsNotAllowed(t *testing.T) {
 		}
 		class := &infrav1.InfrastructureClass{}
 		class.Status.Handlers = infrav1.Handlers{DeleteCluster: "c", DeleteMachine: "m", DeleteMachinePool: "p"}
-		w := &world{class: class, className: "rack", namespaceAllowed: tt.allowed}
+		w := &scope{class: class, className: "rack", namespaceAllowed: tt.allowed}
 		made := infrav1.Initialization{Provisioned: &tt.made}
 		meta := metav1.ObjectMeta{Name: "x", Namespace: "other", ResourceVersion: "1"}
 		c := &infrav1.HookgateCluster{ObjectMeta: *meta.DeepCopy()}
@@ -152,15 +152,15 @@ func TestNothingIsDeletedFromANamespaceThatIsNotAllowed(t *testing.T) {
 		p.Spec.ExternalID, p.Status.Initialization = "not-mine", made
 		for kind, del := range map[string]func() error{
 			"cluster": func() error {
-				_, err := (&clusters{base: b, pace: newPacer(b.now)}).delete(t.Context(), c, c.DeepCopy(), w)
+				_, err := (&clusters{base: b, pace: newScheduler(b.now)}).delete(t.Context(), c, c.DeepCopy(), w)
 				return err
 			},
 			"machine": func() error {
-				_, err := (&machines{base: b, pace: newPacer(b.now)}).delete(t.Context(), m, m.DeepCopy(), w)
+				_, err := (&machines{base: b, pace: newScheduler(b.now)}).delete(t.Context(), m, m.DeepCopy(), w)
 				return err
 			},
 			"pool": func() error {
-				_, err := (&pools{base: b, pace: newPacer(b.now)}).deleteGroup(t.Context(), p, p.DeepCopy(), w, nil)
+				_, err := (&pools{base: b, pace: newScheduler(b.now)}).deleteGroup(t.Context(), p, p.DeepCopy(), w, nil)
 				return err
 			},
 		} {

@@ -23,7 +23,7 @@ import (
 // object uses it.
 type classes struct {
 	*base
-	pace *pacer
+	pace *scheduler
 }
 
 // Reconcile implements reconcile.Reconciler.

@@ -21,7 +21,7 @@ import (
 // clusters reconciles HookgateClusters.
 type clusters struct {
 	*base
-	pace *pacer
+	pace *scheduler
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -33,7 +33,7 @@ func (r *clusters) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if !r.watched(c) || exempt(c) {
+	if !r.watched(c) || unmanaged(c) {
 		return reconcile.Result{}, nil
 	}
 	w, err := r.observeCluster(ctx, c)
@@ -56,7 +56,7 @@ func (r *clusters) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 
 // reconcile brings a cluster that should exist closer to it.
 func (r *clusters) reconcile(
-	ctx context.Context, c, desired *infrav1.HookgateCluster, w *world,
+	ctx context.Context, c, desired *infrav1.HookgateCluster, w *scope,
 ) (reconcile.Result, error) {
 	b, err := r.duplicate(ctx, c, c.Spec.ExternalID, &infrav1.HookgateClusterList{})
 	if err != nil {
@@ -93,7 +93,7 @@ func (r *clusters) reconcile(
 }
 
 // clusterBlock returns why the extension must not be called about a cluster that should exist; nil if it may.
-func clusterBlock(c *infrav1.HookgateCluster, w *world, handler infrav1.HandlerName) *block {
+func clusterBlock(c *infrav1.HookgateCluster, w *scope, handler infrav1.HandlerName) *block {
 	if w.cluster == nil {
 		return waits(infrav1.WaitingForOwnerReason, "Cluster API has not set the Cluster as the owner yet")
 	}
@@ -105,7 +105,7 @@ func clusterBlock(c *infrav1.HookgateCluster, w *world, handler infrav1.HandlerN
 
 // request returns the request for a cluster, without objects of Cluster API, or why there can be none.
 func (r *clusters) request(
-	ctx context.Context, c, desired *infrav1.HookgateCluster, w *world,
+	ctx context.Context, c, desired *infrav1.HookgateCluster, w *scope,
 ) (*infrahooksv1alpha1.ReconcileClusterRequest, *block, error) {
 	resolved, b := r.resolve(ctx, desired, w.class, c.Spec.Parameters)
 	if b != nil {
@@ -129,7 +129,7 @@ func (r *clusters) request(
 
 // carryCredentials makes clusterctl move take along the Secret that a HookgateCluster names, and records whether it
 // does. That of a class stays with the class.
-func (r *clusters) carryCredentials(ctx context.Context, desired *infrav1.HookgateCluster, w *world) error {
+func (r *clusters) carryCredentials(ctx context.Context, desired *infrav1.HookgateCluster, w *scope) error {
 	if desired.Spec.CredentialsRef == nil || w.credentials == nil {
 		meta.RemoveStatusCondition(&desired.Status.Conditions, infrav1.CredentialsMovableCondition)
 		return nil
@@ -147,7 +147,7 @@ func (r *clusters) carryCredentials(ctx context.Context, desired *infrav1.Hookga
 }
 
 // settled returns the endpoint of the Cluster, which the user or the control plane provider may have set.
-func (w *world) settled() clusterv1.APIEndpoint {
+func (w *scope) settled() clusterv1.APIEndpoint {
 	if w.cluster == nil {
 		return clusterv1.APIEndpoint{}
 	}
@@ -156,7 +156,7 @@ func (w *world) settled() clusterv1.APIEndpoint {
 
 // ask makes the call, and records what it says on desired. in are the inputs of the request.
 func (r *clusters) ask(
-	ctx context.Context, c, desired *infrav1.HookgateCluster, w *world, handler infrav1.HandlerName,
+	ctx context.Context, c, desired *infrav1.HookgateCluster, w *scope, handler infrav1.HandlerName,
 	req *infrahooksv1alpha1.ReconcileClusterRequest, in inputs,
 ) (reconcile.Result, error) {
 	key := client.ObjectKeyFromObject(c)
@@ -182,7 +182,7 @@ func (r *clusters) ask(
 
 // delete brings a cluster that should be gone closer to it.
 func (r *clusters) delete(
-	ctx context.Context, c, desired *infrav1.HookgateCluster, w *world,
+	ctx context.Context, c, desired *infrav1.HookgateCluster, w *scope,
 ) (reconcile.Result, error) {
 	if !hasFinalizer(c, infrav1.ClusterFinalizer) {
 		return reconcile.Result{}, nil
@@ -228,7 +228,7 @@ func (r *clusters) delete(
 
 // callDelete makes the call if it is due, and releases the cluster when it is gone.
 func (r *clusters) callDelete(
-	ctx context.Context, c, desired *infrav1.HookgateCluster, w *world, handler infrav1.HandlerName,
+	ctx context.Context, c, desired *infrav1.HookgateCluster, w *scope, handler infrav1.HandlerName,
 	req *infrahooksv1alpha1.DeleteClusterRequest,
 ) (reconcile.Result, error) {
 	key, in := client.ObjectKeyFromObject(c), digest("DeleteCluster", req)

@@ -23,7 +23,7 @@ import (
 
 // compose makes and removes the machines of a pool, one HookgateMachine for each, for which Cluster API makes Machines.
 func (r *pools) compose(
-	ctx context.Context, p, desired *infrav1.HookgateMachinePool, w *world,
+	ctx context.Context, p, desired *infrav1.HookgateMachinePool, w *scope,
 ) (reconcile.Result, error) {
 	list, err := r.machinesOf(ctx, r.client, p, w)
 	if err != nil {
@@ -61,7 +61,7 @@ func (r *pools) compose(
 
 // machinesOf returns the machines of a pool, by name.
 func (r *pools) machinesOf(
-	ctx context.Context, reader client.Reader, p *infrav1.HookgateMachinePool, w *world,
+	ctx context.Context, reader client.Reader, p *infrav1.HookgateMachinePool, w *scope,
 ) ([]infrav1.HookgateMachine, error) {
 	name := p.Labels[clusterv1.MachinePoolNameLabel]
 	if w.machinePool != nil {
@@ -114,7 +114,7 @@ const maxCreated = limits.PoolStep
 
 // carryOut makes and removes machines.
 func (r *pools) carryOut(
-	ctx context.Context, p *infrav1.HookgateMachinePool, w *world, list []infrav1.HookgateMachine, todo todo,
+	ctx context.Context, p *infrav1.HookgateMachinePool, w *scope, list []infrav1.HookgateMachine, todo todo,
 	revision string,
 ) error {
 	used := map[string]int{}
@@ -161,7 +161,7 @@ func (r *pools) remove(ctx context.Context, m *infrav1.HookgateMachine) error {
 
 // newPoolMachine returns a HookgateMachine of a pool. Cluster API makes the Machine of that name the controller, so the
 // pool must not be.
-func newPoolMachine(p *infrav1.HookgateMachinePool, w *world, revision, domain string) *infrav1.HookgateMachine {
+func newPoolMachine(p *infrav1.HookgateMachinePool, w *scope, revision, domain string) *infrav1.HookgateMachine {
 	m := memberOf(p, w, strings.ToLower(rand.Text()[:8]), revision, w.machinePool.Spec.Template.Spec.Version, domain)
 	m.Spec.Parameters = p.Spec.Parameters.DeepCopy()
 	return m
@@ -169,7 +169,7 @@ func newPoolMachine(p *infrav1.HookgateMachinePool, w *world, revision, domain s
 
 // memberOf returns a HookgateMachine of a pool, whose name ends with suffix.
 func memberOf(
-	p *infrav1.HookgateMachinePool, w *world, suffix, revision, version, domain string,
+	p *infrav1.HookgateMachinePool, w *scope, suffix, revision, version, domain string,
 ) *infrav1.HookgateMachine {
 	const most = 240
 	name := p.Name

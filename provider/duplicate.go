@@ -34,7 +34,7 @@ func (r *base) duplicate(
 	}
 	first := o
 	_ = meta.EachListItem(list, func(item runtime.Object) error { // fails only for what is no list
-		if other, ok := item.(client.Object); ok && !exempt(other) && earlier(other, first) {
+		if other, ok := item.(client.Object); ok && !unmanaged(other) && earlier(other, first) {
 			first = other
 		}
 		return nil

@@ -80,7 +80,7 @@ func nextList(
 
 // reconcileGroup asks the extension for the instances of a pool.
 func (r *pools) reconcileGroup(
-	ctx context.Context, p, desired *infrav1.HookgateMachinePool, w *world, resolved []byte,
+	ctx context.Context, p, desired *infrav1.HookgateMachinePool, w *scope, resolved []byte,
 ) (reconcile.Result, error) {
 	var machines []infrav1.HookgateMachine
 	if asMachines(p) {
@@ -171,7 +171,7 @@ func grows(a *infrahooksv1alpha1.ReconcileMachinePoolResponse, size size) bool {
 
 // groupRequest returns the request for a pool, without objects of Cluster API, or why there can be none.
 func (r *pools) groupRequest(
-	ctx context.Context, p *infrav1.HookgateMachinePool, w *world, resolved []byte, size size,
+	ctx context.Context, p *infrav1.HookgateMachinePool, w *scope, resolved []byte, size size,
 ) (*infrahooksv1alpha1.ReconcileMachinePoolRequest, *block, error) {
 	credentials, b, err := r.secrets.credentials(ctx, w.credentials)
 	if b != nil || err != nil {
@@ -192,7 +192,7 @@ func (r *pools) groupRequest(
 
 // doubted returns why a complete answer must not be used.
 func (r *pools) doubted(
-	ctx context.Context, p *infrav1.HookgateMachinePool, w *world, a *infrahooksv1alpha1.ReconcileMachinePoolResponse,
+	ctx context.Context, p *infrav1.HookgateMachinePool, w *scope, a *infrahooksv1alpha1.ReconcileMachinePoolResponse,
 	size size,
 ) (*block, error) {
 	unwanted := setOf(size.remove)
@@ -290,7 +290,7 @@ func decideGroup(
 
 // deleteGroup deletes a pool outside, with the instances that machines stand for.
 func (r *pools) deleteGroup(
-	ctx context.Context, p, desired *infrav1.HookgateMachinePool, w *world, machines []infrav1.HookgateMachine,
+	ctx context.Context, p, desired *infrav1.HookgateMachinePool, w *scope, machines []infrav1.HookgateMachine,
 ) (reconcile.Result, error) {
 	handler := w.handlers().DeleteMachinePool
 	if b := w.deletable(handler, p.Namespace, provisioned(p.Status.Initialization)); b != nil {
@@ -339,7 +339,7 @@ func (r *pools) deleteGroup(
 }
 
 // replicasAreOurs reports whether the MachinePool decides how many replicas the pool has.
-func (w *world) replicasAreOurs() bool {
+func (w *scope) replicasAreOurs() bool {
 	value, ok := w.machinePool.Annotations[clusterv1.ReplicasManagedByAnnotation]
 	return !ok || value == "false"
 }

@@ -72,7 +72,7 @@ func identify[T client.Object](
 }
 
 // recordOf returns the annotations by which a machine or pool finds its extension without its cluster.
-func recordOf(w *world) map[string]string {
+func recordOf(w *scope) map[string]string {
 	record := map[string]string{
 		infrav1.ClassAnnotation: w.className, infrav1.ClusterExternalIDAnnotation: w.clusterExternalID,
 		infrav1.CredentialsAnnotation: "",

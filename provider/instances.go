@@ -33,7 +33,7 @@ type size struct {
 // sizeOf decides what the extension is asked for, and has the Machines deleted that are to go. Without Machines, the
 // backend chooses what goes.
 func (r *pools) sizeOf(
-	ctx context.Context, p *infrav1.HookgateMachinePool, w *world, machines []infrav1.HookgateMachine,
+	ctx context.Context, p *infrav1.HookgateMachinePool, w *scope, machines []infrav1.HookgateMachine,
 ) (size, error) {
 	var s size
 	if w.replicasAreOurs() {
@@ -54,7 +54,7 @@ func (r *pools) sizeOf(
 		m := &machines[i]
 		switch {
 		case !m.DeletionTimestamp.IsZero():
-			if m.Spec.ProviderID != "" && !exempt(m) && pausedBy(nil, m) == "" {
+			if m.Spec.ProviderID != "" && !unmanaged(m) && pausedBy(nil, m) == "" {
 				s.remove = append(s.remove, m.Spec.ProviderID)
 			}
 			continue
@@ -106,7 +106,7 @@ func instanceSuffix(p *infrav1.HookgateMachinePool, instance string) string {
 // newInstanceMachine returns the HookgateMachine of an instance. It has an externalID for the annotation that abandons
 // it alone: the extension knows the instance by the pool's, and its name.
 func newInstanceMachine(
-	p *infrav1.HookgateMachinePool, w *world, i *infrahooksv1alpha1.Instance, revision string,
+	p *infrav1.HookgateMachinePool, w *scope, i *infrahooksv1alpha1.Instance, revision string,
 ) *infrav1.HookgateMachine {
 	m := memberOf(p, w, instanceSuffix(p, i.GetName()), cmp.Or(i.GetRevision(), revision),
 		cmp.Or(i.GetVersion(), w.machinePool.Spec.Template.Spec.Version), i.GetFailureDomain())
@@ -124,7 +124,7 @@ func newInstanceMachine(
 // showInstances makes the HookgateMachines of a pool show the instances of an answer: it makes those that lack,
 // releases those whose instances are removed, and says of the others what the extension says.
 func (r *pools) showInstances(
-	ctx context.Context, p *infrav1.HookgateMachinePool, w *world, machines []infrav1.HookgateMachine,
+	ctx context.Context, p *infrav1.HookgateMachinePool, w *scope, machines []infrav1.HookgateMachine,
 	a *infrahooksv1alpha1.ReconcileMachinePoolResponse, req *infrahooksv1alpha1.ReconcileMachinePoolRequest,
 ) error {
 	byName, byID := map[string]*infrav1.HookgateMachine{}, map[string]*infrav1.HookgateMachine{}
@@ -171,7 +171,7 @@ func (r *pools) createInstance(
 // showInstance records what the extension says about an instance. One that is being deleted, or is paused, stays as it
 // is.
 func (r *pools) showInstance(ctx context.Context, m *infrav1.HookgateMachine, i *infrahooksv1alpha1.Instance) error {
-	if !m.DeletionTimestamp.IsZero() || exempt(m) || pausedBy(nil, m) != "" {
+	if !m.DeletionTimestamp.IsZero() || unmanaged(m) || pausedBy(nil, m) != "" {
 		return nil
 	}
 	desired := m.DeepCopy()
@@ -233,7 +233,7 @@ func (r *pools) lackInstances(
 		gone := r.now().Sub(first) >= missingFor
 		deleting := !m.DeletionTimestamp.IsZero()
 		switch {
-		case exempt(m) || pausedBy(nil, m) != "":
+		case unmanaged(m) || pausedBy(nil, m) != "":
 		case deleting && (gone || m.Spec.ProviderID != "" && removed[m.Spec.ProviderID]):
 			if err := r.release(ctx, m, infrav1.MachineFinalizer); err != nil {
 				return err

@@ -62,7 +62,7 @@ func TestPlanInstances(t *testing.T) {
 
 // The same instance has the same HookgateMachine, whose name two pools never share.
 func TestInstanceMachinesHaveNamesOfTheirOwn(t *testing.T) {
-	w := &world{machinePool: &clusterv1.MachinePool{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, clusterName: "c"}
+	w := &scope{machinePool: &clusterv1.MachinePool{ObjectMeta: metav1.ObjectMeta{Name: "p"}}, clusterName: "c"}
 	p := &infrav1.HookgateMachinePool{ObjectMeta: metav1.ObjectMeta{Name: strings.Repeat("p", 253), Namespace: "n"}}
 	p.Spec.ExternalID = "one"
 	other := p.DeepCopy()

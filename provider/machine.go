@@ -22,7 +22,7 @@ import (
 // machines reconciles HookgateMachines.
 type machines struct {
 	*base
-	pace *pacer
+	pace *scheduler
 }
 
 // Reconcile implements reconcile.Reconciler.
@@ -35,7 +35,7 @@ func (r *machines) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if !r.watched(m) || exempt(m) {
+	if !r.watched(m) || unmanaged(m) {
 		return reconcile.Result{}, nil
 	}
 	w, err := r.observeMachine(ctx, m)
@@ -64,7 +64,7 @@ func (r *machines) Reconcile(ctx context.Context, req reconcile.Request) (reconc
 
 // reconcile brings a machine that should exist closer to it.
 func (r *machines) reconcile(
-	ctx context.Context, m, desired *infrav1.HookgateMachine, w *world,
+	ctx context.Context, m, desired *infrav1.HookgateMachine, w *scope,
 ) (reconcile.Result, error) {
 	b, err := r.duplicate(ctx, m, m.Spec.ExternalID, &infrav1.HookgateMachineList{})
 	if err != nil {
@@ -80,7 +80,7 @@ func (r *machines) reconcile(
 		return reconcile.Result{}, r.write(ctx, m, desired)
 	}
 	m, err = r.current(ctx, m)
-	if err != nil || !m.DeletionTimestamp.IsZero() || exempt(m) {
+	if err != nil || !m.DeletionTimestamp.IsZero() || unmanaged(m) {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
 	desired = m.DeepCopy() // the conditions of the given one may be older
@@ -116,7 +116,7 @@ func (r *machines) current(ctx context.Context, m *infrav1.HookgateMachine) (*in
 }
 
 // machineBlock returns why the extension must not be called about a machine that should exist; nil if it may.
-func machineBlock(m *infrav1.HookgateMachine, w *world, handler infrav1.HandlerName) *block {
+func machineBlock(m *infrav1.HookgateMachine, w *scope, handler infrav1.HandlerName) *block {
 	recorded := m.Spec.ProviderID != "" || provisioned(m.Status.Initialization)
 	switch {
 	case w.machine == nil && w.pool == nil:
@@ -143,7 +143,7 @@ func machineBlock(m *infrav1.HookgateMachine, w *world, handler infrav1.HandlerN
 
 // bootstrapSecret returns the name of the Secret with the bootstrap data of a machine. That of a pool's Machines is
 // empty, and the MachinePool has it.
-func (w *world) bootstrapSecret() string {
+func (w *scope) bootstrapSecret() string {
 	if w.pool != nil && w.machinePool != nil {
 		return ptr.Deref(w.machinePool.Spec.Template.Spec.Bootstrap.DataSecretName, "")
 	}
@@ -155,7 +155,7 @@ func (w *world) bootstrapSecret() string {
 
 // request returns the request for a machine, without objects of Cluster API, or why there can be none.
 func (r *machines) request(
-	ctx context.Context, m, desired *infrav1.HookgateMachine, w *world,
+	ctx context.Context, m, desired *infrav1.HookgateMachine, w *scope,
 ) (*infrahooksv1alpha1.ReconcileMachineRequest, *block, error) {
 	resolved, b := r.resolve(ctx, desired, w.class, m.Spec.Parameters)
 	if b != nil {
@@ -189,7 +189,7 @@ func (r *machines) request(
 }
 
 // machineName returns the name of a machine for people.
-func (w *world) machineName(m *infrav1.HookgateMachine) string {
+func (w *scope) machineName(m *infrav1.HookgateMachine) string {
 	if w.machine != nil {
 		return w.machine.Name
 	}
@@ -198,7 +198,7 @@ func (w *world) machineName(m *infrav1.HookgateMachine) string {
 
 // ask makes the call, and records what it says on desired. in are the inputs of the request.
 func (r *machines) ask(
-	ctx context.Context, m, desired *infrav1.HookgateMachine, w *world, handler infrav1.HandlerName,
+	ctx context.Context, m, desired *infrav1.HookgateMachine, w *scope, handler infrav1.HandlerName,
 	req *infrahooksv1alpha1.ReconcileMachineRequest, in inputs,
 ) (reconcile.Result, error) {
 	key := client.ObjectKeyFromObject(m)
@@ -241,7 +241,7 @@ func (r *machines) ask(
 
 // delete brings a machine that should be gone closer to it.
 func (r *machines) delete(
-	ctx context.Context, m, desired *infrav1.HookgateMachine, w *world,
+	ctx context.Context, m, desired *infrav1.HookgateMachine, w *scope,
 ) (reconcile.Result, error) {
 	if !hasFinalizer(m, infrav1.MachineFinalizer) {
 		return reconcile.Result{}, nil

@@ -57,20 +57,20 @@ var subjects = []subject{
 		infrav1.HookgateClusterKind, "ReconcileCluster", "DeleteCluster", infrav1.ClusterFinalizer,
 		func() object { return &infrav1.HookgateCluster{} },
 		func(o object) *string { return &o.(*infrav1.HookgateCluster).Spec.ExternalID },
-		func(b *base) reconcile.Reconciler { return &clusters{base: b, pace: newPacer(b.now)} },
+		func(b *base) reconcile.Reconciler { return &clusters{base: b, pace: newScheduler(b.now)} },
 	},
 	{
 		infrav1.HookgateMachineKind, "ReconcileMachine", "DeleteMachine", infrav1.MachineFinalizer,
 		func() object { return &infrav1.HookgateMachine{} },
 		func(o object) *string { return &o.(*infrav1.HookgateMachine).Spec.ExternalID },
-		func(b *base) reconcile.Reconciler { return &machines{base: b, pace: newPacer(b.now)} },
+		func(b *base) reconcile.Reconciler { return &machines{base: b, pace: newScheduler(b.now)} },
 	},
 	{
 		infrav1.HookgateMachinePoolKind, "ReconcileMachinePool", "DeleteMachinePool", infrav1.MachinePoolFinalizer,
 		func() object { return &infrav1.HookgateMachinePool{} },
 		func(o object) *string { return &o.(*infrav1.HookgateMachinePool).Spec.ExternalID },
 		func(b *base) reconcile.Reconciler {
-			return &pools{base: b, pace: newPacer(b.now), missing: newMissing(), absent: newMissing()}
+			return &pools{base: b, pace: newScheduler(b.now), missing: newMissing(), absent: newMissing()}
 		},
 	},
 }

@@ -66,7 +66,7 @@ func TestClusterGoesLast(t *testing.T) {
 // A class is kept, and kept up to date, until no object of any namespace uses it, also if that cannot be read.
 func TestClassGoesLast(t *testing.T) {
 	m := newMemory(t, subjects[0])
-	c := &classes{base: m.base, pace: newPacer(m.base.now)}
+	c := &classes{base: m.base, pace: newScheduler(m.base.now)}
 	key := client.ObjectKey{Name: "x"}
 	look := func() (kept bool, err error) {
 		m.now = m.now.Add(time.Hour)

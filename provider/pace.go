@@ -55,10 +55,10 @@ func digest(hook string, req proto.Message) inputs {
 	return sha256.Sum256(append([]byte(hook+"\x00"), data...))
 }
 
-// pacer decides when an object is due for its next call: when the inputs change, and otherwise after the time that the
-// last answer or failure left. Events that change nothing for the extension cause no calls. It forgets everything when
-// the process ends, so that each object is looked at after a restart. It is safe for concurrent use.
-type pacer struct {
+// scheduler decides when an object is due for its next call: when the inputs change, and otherwise after the time that
+// the last answer or failure left. Events that change nothing for the extension cause no calls. It forgets everything
+// when the process ends, so that each object is looked at after a restart. It is safe for concurrent use.
+type scheduler struct {
 	now func() time.Time
 
 	mu      sync.Mutex
@@ -71,12 +71,12 @@ type pace struct {
 	delays *discovery.Delays // nil after an answer
 }
 
-func newPacer(now func() time.Time) *pacer {
-	return &pacer{now: now, objects: map[types.NamespacedName]*pace{}}
+func newScheduler(now func() time.Time) *scheduler {
+	return &scheduler{now: now, objects: map[types.NamespacedName]*pace{}}
 }
 
 // wait returns how long the next call about an object has to wait. Zero means that it is due.
-func (p *pacer) wait(key types.NamespacedName, in inputs) time.Duration {
+func (p *scheduler) wait(key types.NamespacedName, in inputs) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	known := p.objects[key]
@@ -87,7 +87,7 @@ func (p *pacer) wait(key types.NamespacedName, in inputs) time.Duration {
 }
 
 // answered records an answer, after which the next call is due after d.
-func (p *pacer) answered(key types.NamespacedName, in inputs, d time.Duration) time.Duration {
+func (p *scheduler) answered(key types.NamespacedName, in inputs, d time.Duration) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.objects[key] = &pace{inputs: in, due: p.now().Add(d)}
@@ -95,7 +95,7 @@ func (p *pacer) answered(key types.NamespacedName, in inputs, d time.Duration) t
 }
 
 // failed records a failure, and returns the time to the next call: asked, or else longer with each failure.
-func (p *pacer) failed(key types.NamespacedName, in inputs, asked time.Duration) time.Duration {
+func (p *scheduler) failed(key types.NamespacedName, in inputs, asked time.Duration) time.Duration {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	known := p.objects[key]
@@ -112,7 +112,7 @@ func (p *pacer) failed(key types.NamespacedName, in inputs, asked time.Duration)
 }
 
 // forget forgets an object, so that its next call is due at once.
-func (p *pacer) forget(key types.NamespacedName) {
+func (p *scheduler) forget(key types.NamespacedName) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	delete(p.objects, key)

@@ -20,7 +20,7 @@ import (
 // pools.
 type pools struct {
 	*base
-	pace    *pacer
+	pace    *scheduler
 	missing *missing // provider IDs of the list
 	absent  *missing // HookgateMachines of instances, by name
 }
@@ -37,7 +37,7 @@ func (r *pools) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 		}
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if !r.watched(p) || exempt(p) {
+	if !r.watched(p) || unmanaged(p) {
 		return reconcile.Result{}, nil
 	}
 	w, err := r.observePool(ctx, p)
@@ -60,7 +60,7 @@ func (r *pools) Reconcile(ctx context.Context, req reconcile.Request) (reconcile
 
 // reconcile brings a pool that should exist closer to it.
 func (r *pools) reconcile(
-	ctx context.Context, p, desired *infrav1.HookgateMachinePool, w *world,
+	ctx context.Context, p, desired *infrav1.HookgateMachinePool, w *scope,
 ) (reconcile.Result, error) {
 	b, err := r.duplicate(ctx, p, p.Spec.ExternalID, &infrav1.HookgateMachinePoolList{})
 	if err != nil {
@@ -98,7 +98,7 @@ func asMachines(p *infrav1.HookgateMachinePool) bool {
 }
 
 // recordOfPool returns the annotations of a pool: those of recordOf, and what makes its instances.
-func recordOfPool(p *infrav1.HookgateMachinePool, w *world) map[string]string {
+func recordOfPool(p *infrav1.HookgateMachinePool, w *scope) map[string]string {
 	record := recordOf(w)
 	switch {
 	case !asMachines(p):
@@ -113,7 +113,7 @@ func recordOfPool(p *infrav1.HookgateMachinePool, w *world) map[string]string {
 
 // recordAndHold returns the annotations of recordOfPool, and the one that keeps a group from being moved until it has
 // been made. A group that has been made keeps what it has: the next answer decides.
-func recordAndHold(p *infrav1.HookgateMachinePool, w *world) map[string]string {
+func recordAndHold(p *infrav1.HookgateMachinePool, w *scope) map[string]string {
 	record, ofMachines := recordOfPool(p, w), p.OfMachines(w.class)
 	if !ofMachines && provisioned(p.Status.Initialization) {
 		return record
@@ -122,7 +122,7 @@ func recordAndHold(p *infrav1.HookgateMachinePool, w *world) map[string]string {
 }
 
 // poolBlock returns why nothing can be done about a pool that should exist; nil if something can.
-func poolBlock(p *infrav1.HookgateMachinePool, w *world) *block {
+func poolBlock(p *infrav1.HookgateMachinePool, w *scope) *block {
 	switch {
 	case w.machinePool == nil:
 		return waits(infrav1.WaitingForOwnerReason, "Cluster API has not set the MachinePool as the owner yet")
@@ -150,7 +150,7 @@ func poolBlock(p *infrav1.HookgateMachinePool, w *world) *block {
 
 // delete removes the machines of a pool, and then the pool.
 func (r *pools) delete(
-	ctx context.Context, p, desired *infrav1.HookgateMachinePool, w *world,
+	ctx context.Context, p, desired *infrav1.HookgateMachinePool, w *scope,
 ) (reconcile.Result, error) {
 	if !hasFinalizer(p, infrav1.MachinePoolFinalizer) {
 		return reconcile.Result{}, nil

@@ -401,7 +401,7 @@ func TestUnchangedIsNotWritten(t *testing.T) {
 // A class is kept before its extension is asked, and what the extension has announced stays when it does not answer.
 func TestClassIsKeptAndStaysKnown(t *testing.T) {
 	m := newMemory(t, subjects[0])
-	c := &classes{base: m.base, pace: newPacer(m.base.now)}
+	c := &classes{base: m.base, pace: newScheduler(m.base.now)}
 	stored := func() *infrav1.InfrastructureClass {
 		class := &infrav1.InfrastructureClass{}
 		if err := m.server.Get(t.Context(), client.ObjectKey{Name: "x"}, class); err != nil {

@@ -162,7 +162,7 @@ func (r *base) setUpClasses(mgr manager.Manager, concurrency int) error {
 		Watches(&infrav1.HookgateMachine{}, mapped(classOf), builder.WithPredicates(deletions)).
 		Watches(&infrav1.HookgateMachinePool{}, mapped(classOf), builder.WithPredicates(deletions)).
 		WithOptions(options(concurrency)).
-		Complete(quiet{&classes{base: r, pace: newPacer(r.now)}})
+		Complete(quiet{&classes{base: r, pace: newScheduler(r.now)}})
 }
 
 func (r *base) setUpClusters(mgr manager.Manager, concurrency int) error {
@@ -175,7 +175,7 @@ func (r *base) setUpClusters(mgr manager.Manager, concurrency int) error {
 		Watches(&infrav1.HookgateMachine{}, mapped(r.toClusters), builder.WithPredicates(deletions)).
 		Watches(&infrav1.HookgateMachinePool{}, mapped(r.toClusters), builder.WithPredicates(deletions)).
 		WithOptions(options(concurrency)).
-		Complete(quiet{prompted[infrav1.HookgateCluster](r, &clusters{base: r, pace: newPacer(r.now)})})
+		Complete(quiet{requeued[infrav1.HookgateCluster](r, &clusters{base: r, pace: newScheduler(r.now)})})
 }
 
 func (r *base) setUpMachines(mgr manager.Manager, concurrency int) error {
@@ -188,7 +188,7 @@ func (r *base) setUpMachines(mgr manager.Manager, concurrency int) error {
 			mapped(r.byClass(func() client.ObjectList { return &infrav1.HookgateMachineList{} })),
 			builder.WithPredicates(updated(classChanged))).
 		WithOptions(options(concurrency)).
-		Complete(quiet{prompted[infrav1.HookgateMachine](r, &machines{base: r, pace: newPacer(r.now)})})
+		Complete(quiet{requeued[infrav1.HookgateMachine](r, &machines{base: r, pace: newScheduler(r.now)})})
 }
 
 func (r *base) setUpPools(mgr manager.Manager, concurrency int) error {
@@ -203,8 +203,8 @@ func (r *base) setUpPools(mgr manager.Manager, concurrency int) error {
 			mapped(r.byClass(func() client.ObjectList { return &infrav1.HookgateMachinePoolList{} })),
 			builder.WithPredicates(updated(classChanged))).
 		WithOptions(options(concurrency)).
-		Complete(quiet{prompted[infrav1.HookgateMachinePool](r,
-			&pools{base: r, pace: newPacer(r.now), missing: newMissing(), absent: newMissing()})})
+		Complete(quiet{requeued[infrav1.HookgateMachinePool](r,
+			&pools{base: r, pace: newScheduler(r.now), missing: newMissing(), absent: newMissing()})})
 }
 
 func (r *base) setUpTemplates(mgr manager.Manager, concurrency int) error {

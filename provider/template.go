@@ -33,10 +33,10 @@ func (r *templates) Reconcile(ctx context.Context, req reconcile.Request) (recon
 	if err := r.client.Get(ctx, req.NamespacedName, t); err != nil {
 		return reconcile.Result{}, client.IgnoreNotFound(err)
 	}
-	if !r.watched(t) || exempt(t) || !t.DeletionTimestamp.IsZero() {
+	if !r.watched(t) || unmanaged(t) || !t.DeletionTimestamp.IsZero() {
 		return reconcile.Result{}, nil
 	}
-	w := &world{clusterName: clusterName(t)}
+	w := &scope{clusterName: clusterName(t)}
 	if w.clusterName == "" {
 		return reconcile.Result{}, nil
 	}
@@ -64,7 +64,7 @@ func (r *templates) Reconcile(ctx context.Context, req reconcile.Request) (recon
 // announced returns what the extension announces for a template. known is false if that cannot be said, as with
 // parameters that are wrong. What was written then stays.
 func (r *templates) announced(
-	ctx context.Context, t *infrav1.HookgateMachineTemplate, w *world,
+	ctx context.Context, t *infrav1.HookgateMachineTemplate, w *scope,
 ) (s infrav1.HookgateMachineTemplateStatus, known bool) {
 	if w.cluster == nil || w.class == nil || !w.class.Announced() || !w.namespaceAllowed {
 		return s, false

@@ -102,7 +102,7 @@ func locked(written client.Object, status []byte) ([]byte, error) {
 }
 
 // record writes what a call has changed. If that fails, the answer is lost, and the next call is due at once.
-func (r *base) record(ctx context.Context, p *pacer, before, after client.Object) error {
+func (r *base) record(ctx context.Context, p *scheduler, before, after client.Object) error {
 	err := r.write(ctx, before, after)
 	if err != nil {
 		p.forget(client.ObjectKeyFromObject(before))

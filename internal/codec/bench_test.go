@@ -90,16 +90,16 @@ func benchmarkBodies(b *testing.B, decode func(body []byte, m proto.Message) err
 
 func BenchmarkDecode(b *testing.B) { benchmarkBodies(b, New(catalog.New()).Decode) }
 
-// BenchmarkOutline is what a body costs that is only sent on.
-func BenchmarkOutline(b *testing.B) {
+// BenchmarkPartial is what a body costs that is only sent on.
+func BenchmarkPartial(b *testing.B) {
 	c := New(catalog.New())
 	benchmarkBodies(b, func(body []byte, m proto.Message) error {
-		_, err := c.DecodeOutline(body, m, Guard{})
+		_, err := c.DecodePartial(body, m, Guard{})
 		return err
 	})
 }
 
-// BenchmarkElements is what a body costs that is sent on as protobuf: BenchmarkOutline, and writing the elements.
+// BenchmarkElements is what a body costs that is sent on as protobuf: BenchmarkPartial, and writing the elements.
 func BenchmarkElements(b *testing.B) {
 	c := New(catalog.New())
 	benchmarkBodies(b, func(body []byte, m proto.Message) error {

@@ -92,7 +92,7 @@ func TestBodyReadThenWriteTo(t *testing.T) {
 	}
 }
 
-// Next lends only what is in one piece; the rest is read.
+// Next gives only what is in one piece; the rest is read.
 func TestBodyNext(t *testing.T) {
 	r := bodyOf("abcdef", "gh", "ijk").Reader()
 	for _, step := range []struct {

@@ -68,25 +68,25 @@ func (c *Codec) Decode(body []byte, m proto.Message) error {
 // body can be sent on for m, without encoding it again, as long as m does not change. The error may also be one of the
 // Guard.
 func (c *Codec) DecodeGuarded(body []byte, m proto.Message, g Guard) (complete bool, err error) {
-	o, err := c.decode(body, m, g, outline{})
+	o, err := c.decode(body, m, g, partial{})
 	return o.Complete, err
 }
 
-func (c *Codec) decode(body []byte, m proto.Message, g Guard, o outline) (Outline, error) {
+func (c *Codec) decode(body []byte, m proto.Message, g Guard, o partial) (Partial, error) {
 	t, msg, err := c.table(m)
 	if err != nil {
-		return Outline{}, err
+		return Partial{}, err
 	}
 	d := decoder{
 		Scanner: jsonscan.Scanner{Text: body, Step: g.Step}, meter: meter{reserve: g.Reserve}, request: t.request,
-		speller: speller{misspelt: g.Misspelt}, outline: o,
+		speller: speller{misspelt: g.Misspelt}, partial: o,
 	}
 	if err := d.document(t, msg); err != nil {
-		return Outline{}, asError(err)
+		return Partial{}, asError(err)
 	}
-	found := Outline{Complete: d.meta == 2, Unbuilt: d.outline.unbuilt, Namespaces: d.outline.namespaces}
-	if found.Unbuilt {
-		found.Elements = d.outline.elements
+	found := Partial{Complete: d.meta == 2, Skipped: d.partial.skipped, Namespaces: d.partial.namespaces}
+	if found.Skipped {
+		found.Elements = d.partial.elements
 	}
 	return found, nil
 }

@@ -21,7 +21,7 @@ type decoder struct {
 
 	speller speller
 	request bool // the body is a request
-	outline outline
+	partial partial
 }
 
 // document reads the whole body.
@@ -207,7 +207,7 @@ func (d *decoder) field(t *table, f *field, to message, i, depth int) (int, erro
 	case shapeMessage:
 		return d.messageField(f, to, i, depth+1)
 	default:
-		if d.outline.on && f.outlined && d.meta == 2 {
+		if d.partial.on && f.skipped && d.meta == 2 {
 			return d.outlinedList(f, i, depth+1)
 		}
 		return d.list(f, to, i, depth+1)

@@ -14,8 +14,8 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 )
 
-// Elements are the elements that an outline lacks, to be written as protobuf. They refer to the body, which must not
-// change while they are in use. They are immutable, and safe for concurrent use.
+// Elements are the elements that a partial message lacks, to be written as protobuf. They refer to the body, which must
+// not change while they are in use. They are immutable, and safe for concurrent use.
 type Elements struct {
 	body  []byte
 	texts []byte // those that are not in the body as they are
@@ -93,7 +93,7 @@ type begun struct {
 
 // begin adds the beginning of a message. If no elements are kept, it does nothing, as end and the other methods.
 func (d *decoder) begin(tag uint32) (b begun, err error) {
-	e := d.outline.elements
+	e := d.partial.elements
 	if e == nil {
 		return b, nil
 	}
@@ -104,7 +104,7 @@ func (d *decoder) begin(tag uint32) (b begun, err error) {
 
 // end ends a message.
 func (d *decoder) end(b begun) {
-	if e := d.outline.elements; e != nil {
+	if e := d.partial.elements; e != nil {
 		p := &e.parts[b.part]
 		p.size = uint32(e.size)
 		e.size = b.outer + p.wireSize()
@@ -113,7 +113,7 @@ func (d *decoder) end(b begun) {
 
 // addText adds the string whose value begins at i and ends at end. Protobuf leaves out an empty one.
 func (d *decoder) addText(tag uint32, text []byte, i, end int) error {
-	switch e := d.outline.elements; {
+	switch e := d.partial.elements; {
 	case e == nil || len(text) == 0:
 		return nil
 	case len(text) == end-i-len(`""`):
@@ -127,7 +127,7 @@ func (d *decoder) addCopy(tag uint32, text []byte) error {
 	if err := d.meter.text(2 * len(text)); err != nil {
 		return err
 	}
-	e := d.outline.elements
+	e := d.partial.elements
 	at := len(e.texts)
 	e.texts = append(e.texts, text...)
 	return d.addField(part{tag: tag, size: uint32(len(text)), at: inTexts | uint32(at)})
@@ -135,7 +135,7 @@ func (d *decoder) addCopy(tag uint32, text []byte) error {
 
 // addValue adds an object or a free value, a message with the text from i to end.
 func (d *decoder) addValue(tag, raw uint32, i, end int) error {
-	if d.outline.elements == nil {
+	if d.partial.elements == nil {
 		return nil
 	}
 	b, err := d.begin(tag)
@@ -150,7 +150,7 @@ func (d *decoder) addValue(tag, raw uint32, i, end int) error {
 
 // addUnknown adds a member that the schema does not know, whose value is from i to end.
 func (d *decoder) addUnknown(t *table, name []byte, i, end int) error {
-	if d.outline.elements == nil {
+	if d.partial.elements == nil {
 		return nil
 	}
 	b, err := d.begin(t.unknownTag)
@@ -167,12 +167,12 @@ func (d *decoder) addUnknown(t *table, name []byte, i, end int) error {
 }
 
 func (d *decoder) addField(p part) error {
-	d.outline.elements.size += p.wireSize()
+	d.partial.elements.size += p.wireSize()
 	return d.addPart(p)
 }
 
 func (d *decoder) addPart(p part) error {
-	e := d.outline.elements
+	e := d.partial.elements
 	if len(e.parts) == cap(e.parts) {
 		more := max(len(e.parts), min(len(e.body)/bytesPerPart, firstParts), 1)
 		if err := d.meter.text((len(e.parts) + more) * partSize); err != nil {

@@ -46,7 +46,7 @@ type field struct {
 	index  int  // of the field in the Go struct; the shape tells its type
 
 	tag       uint32 // on the wire, if it is of wire type LEN
-	outlined  bool   // its elements are left out of outlines
+	skipped   bool   // its elements are left out of partial messages
 	namespace bool   // of the holder of such an element
 
 	text    string   // shapeTypeMeta: the only text allowed
@@ -119,7 +119,7 @@ func (b *builder) envelope(mt protoreflect.MessageType, apiVersion string) *tabl
 	kind := field{name: "kind", prefix: `"kind":`, text: t.name, always: true}
 	version := field{name: "apiVersion", prefix: `"apiVersion":`, text: apiVersion, always: true}
 	for i := range t.fields {
-		t.fields[i].outlined = isOutlined(&t.fields[i])
+		t.fields[i].skipped = isSkipped(&t.fields[i])
 	}
 	t.fields = append([]field{kind, version}, t.fields...)
 	return t

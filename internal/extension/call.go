@@ -24,9 +24,9 @@ type Call struct {
 	Hook    *catalog.Hook
 	Handler *registry.Entry
 	// Request is a message of type Hook.Request. It is nil if nothing between the caller and the handler reads it, so that
-	// Body is sent on. Then Outline is the request without some of its elements, as Codec.DecodeOutline reads it, and
+	// Body is sent on. Then Partial is the request without some of its elements, as Codec.DecodePartial reads it, and
 	// Elements are these, if the handler is called over gRPC.
-	Request, Outline proto.Message
+	Request, Partial proto.Message
 	Elements         *codec.Elements
 	// Body is the JSON of Request as the caller sent it, which is sent on unchanged. Nil means to encode Request.
 	Body []byte

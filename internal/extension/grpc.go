@@ -51,7 +51,7 @@ func NewGRPC(config Config) *GRPC {
 }
 
 // Call sends the request to the handler and returns its answer, as REST.Call does, and with the same kinds of errors.
-// Call.Body is not used. Without a Request, it sends Outline and Elements.
+// Call.Body is not used. Without a Request, it sends Partial and Elements.
 func (g *GRPC) Call(ctx context.Context, c Call) (Result, error) {
 	x := callRequest(c)
 	in, err := c.message()
@@ -75,7 +75,7 @@ func (c *Call) message() (wire.Sized, error) {
 	case c.Request != nil:
 		return wire.SizeOf(catalog.WithHandler(c.Request, name)), nil
 	case c.Elements != nil:
-		return wire.SizeOf(catalog.WithHandler(c.Outline, name)).With(c.Elements), nil
+		return wire.SizeOf(catalog.WithHandler(c.Partial, name)).With(c.Elements), nil
 	}
 	return wire.Sized{}, errors.New("a request that was not built cannot be sent over gRPC without its elements")
 }

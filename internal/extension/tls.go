@@ -80,16 +80,16 @@ func (c *tlsConn) writeAll(p []byte) error {
 	return err
 }
 
-// lender is a body whose bytes can be encrypted where they are.
-type lender interface {
-	// lend calls use with the next n bytes, or with the rest of them, and returns how many they are, or 0 if they have to
+// peeker is a body whose bytes can be encrypted where they are.
+type peeker interface {
+	// peek calls use with the next n bytes, or with the rest of them, and returns how many they are, or 0 if they have to
 	// be read.
-	lend(n int, use func([]byte) error) (int, error)
+	peek(n int, use func([]byte) error) (int, error)
 }
 
 // ReadFrom sends all of r.
 func (c *tlsConn) ReadFrom(r io.Reader) (int64, error) {
-	total, err := c.sendLent(r)
+	total, err := c.sendPeeked(r)
 	if err != nil {
 		return total, err
 	}
@@ -113,9 +113,9 @@ func (c *tlsConn) ReadFrom(r io.Reader) (int64, error) {
 	}
 }
 
-// sendLent sends what r lends from its beginning.
-func (c *tlsConn) sendLent(r io.Reader) (total int64, err error) {
-	body, ok := r.(lender)
+// sendPeeked sends what r peeks from its beginning.
+func (c *tlsConn) sendPeeked(r io.Reader) (total int64, err error) {
+	body, ok := r.(peeker)
 	if !ok {
 		return 0, nil
 	}
@@ -124,7 +124,7 @@ func (c *tlsConn) sendLent(r io.Reader) (total int64, err error) {
 		return err
 	}
 	for {
-		sent, err := c.send(func() (int, error) { return body.lend(gatherSize, encrypt) })
+		sent, err := c.send(func() (int, error) { return body.peek(gatherSize, encrypt) })
 		total += int64(sent)
 		if err != nil || sent == 0 {
 			return total, err

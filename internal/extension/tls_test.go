@@ -135,8 +135,8 @@ func TestLentBodyIsGivenBackWhileItIsSent(t *testing.T) {
 	if err := <-failed; !errors.Is(err, net.ErrClosed) {
 		t.Errorf("the error is %v, want %v", err, net.ErrClosed)
 	}
-	if n, err := r.(lender).lend(1, func([]byte) error { return errors.New("used") }); n != 0 || err != nil {
-		t.Errorf("it lends %d bytes, %v, after the call", n, err)
+	if n, err := r.(peeker).peek(1, func([]byte) error { return errors.New("used") }); n != 0 || err != nil {
+		t.Errorf("it peeks %d bytes, %v, after the call", n, err)
 	}
 	if n, err := c.ReadFrom(r); n != 0 || !errors.Is(err, errDetached) {
 		t.Errorf("after the call, %d bytes were sent, %v; want %v", n, err, errDetached)

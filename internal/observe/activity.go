@@ -149,7 +149,7 @@ func (o *Observer) rememberHold(
 	if !held && !o.holds.Of(c.Handler.Name) {
 		return
 	}
-	namespace, name := subject.Cluster(cmp.Or(c.Request, c.Outline))
+	namespace, name := subject.Cluster(cmp.Or(c.Request, c.Partial))
 	if name == "" {
 		return
 	}

@@ -59,8 +59,8 @@ func checkObject(member string, object *hooksv1alpha1.RawExtension) error {
 }
 
 // Namespaces returns the namespaces of the objects that a request is about, in order, each once. If req is an
-// outline, unbuilt has those of its missing items. An error means that it is not certain which namespace is meant.
-func Namespaces(req proto.Message, unbuilt []string) (namespaces []string, err error) {
+// partial, skipped has those of its missing items. An error means that it is not certain which namespace is meant.
+func Namespaces(req proto.Message, skipped []string) (namespaces []string, err error) {
 	known := map[string]struct{}{} // there may be as many as items
 	add := func(n string) {
 		if _, ok := known[n]; !ok {
@@ -96,7 +96,7 @@ func Namespaces(req proto.Message, unbuilt []string) (namespaces []string, err e
 	case *hooksv1alpha1.UpdateMachineRequest:
 		addOf("desired.machine", r.GetDesired().GetMachine())
 	}
-	return append(namespaces, unbuilt...), err
+	return append(namespaces, skipped...), err
 }
 
 // Items returns the number of items of a request, which may be of different namespaces.

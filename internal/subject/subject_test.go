@@ -29,6 +29,6 @@ func TestNamespaces(t *testing.T) {
 		t.Errorf("got %d namespaces, want %d, each once and in order", len(got), len(want))
 	}
 	if got, _ := Namespaces(&hooksv1alpha1.GeneratePatchesRequest{}, want); !slices.Equal(got, want) {
-		t.Errorf("got %d namespaces of an outline, want %d", len(got), len(want))
+		t.Errorf("got %d namespaces of a partial message, want %d", len(got), len(want))
 	}
 }

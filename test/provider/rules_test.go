@@ -243,7 +243,7 @@ func TestRule6ExemptObjectsCauseNoCall(t *testing.T) {
 	})
 	_, later := w.readyMachine("c", "later") // the queue has come past the others
 	if n := w.cloud.count() - before; n != w.cloud.madeOf(later.Spec.ExternalID) {
-		t.Errorf("%d calls, want one for the machine that is not exempt", n)
+		t.Errorf("%d calls, want one for the machine that is managed", n)
 	}
 	w.get(managed)
 	if len(managed.Status.Conditions) != 0 || managed.Spec.ExternalID != "" || len(managed.Finalizers) != 0 {

@@ -75,8 +75,8 @@ func parse(t testing.TB, text string) *apiextensionsv1.JSON {
 	return &apiextensionsv1.JSON{Raw: content}
 }
 
-// world returns a namespace, a class that has announced its parameters, and a Cluster of it.
-func world(t testing.TB) *store {
+// installed returns a namespace, a class that has announced its parameters, and a Cluster of it.
+func installed(t testing.TB) *store {
 	t.Helper()
 	class := &v1alpha1.InfrastructureClass{ObjectMeta: metav1.ObjectMeta{Name: "acme"}}
 	class.Spec.AllowedNamespaces = &v1alpha1.AllowedNamespaces{Selector: &metav1.LabelSelector{MatchLabels: map[string]string{"team": "a"}}}
@@ -250,7 +250,7 @@ func TestAdmission(t *testing.T) {
 		{"with defaults that are not complete", "InfrastructureClass", "{metadata: {name: o}, spec: {extensionRef: {name: acme}}}", "{metadata: {name: o}, spec: {extensionRef: {name: acme}, defaultParameters: {machine: {disk: 100}}}, status: {providerIDPrefix: x, schemas: {machine: " + machineSchema + "}}}", false, "", nil},
 		{"whose spec stays", "InfrastructureClass", "{metadata: {name: o}, spec: {extensionRef: {name: acme}, defaultParameters: {machine: [1]}}}", "{metadata: {name: o, labels: {a: b}}, spec: {extensionRef: {name: acme}, defaultParameters: {machine: [1]}}}", false, "", nil},
 	}
-	h := handler(t, world(t))
+	h := handler(t, installed(t))
 	for _, test := range tests {
 		t.Run(test.kind+" "+test.reason, func(t *testing.T) {
 			got := ask(t, h, test.kind, test.old, test.object, test.dryRun)
@@ -317,7 +317,7 @@ func TestManifestRegistersAllWebhooks(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("-definitions +webhooks\n%s", diff)
 	}
-	h := handler(t, world(t))
+	h := handler(t, installed(t))
 	for _, path := range got {
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, httptest.NewRequest(http.MethodPost, path, strings.NewReader("{")))
@@ -330,7 +330,7 @@ func TestManifestRegistersAllWebhooks(t *testing.T) {
 // TestManyProblemsAreRefusedSoon checks that the labels of a template, which a tenant writes, cost a refusal memory, and
 // thus time, by their number and not by its square, also where the old state has the same problems.
 func TestManyProblemsAreRefusedSoon(t *testing.T) {
-	h := handler(t, world(t))
+	h := handler(t, installed(t))
 	template := func(value string) string {
 		var b strings.Builder
 		b.WriteString("{metadata: {name: o, namespace: a}, spec: {template: {metadata: {labels: {")

@@ -17,8 +17,8 @@ import (
 	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
 )
 
-// world is what surrounds an object. What does not exist is nil.
-type world struct {
+// scope is what surrounds an object. What does not exist is nil.
+type scope struct {
 	cluster     *clusterv1.Cluster
 	infra       *infrav1.HookgateCluster // of the cluster
 	class       *infrav1.InfrastructureClass
@@ -66,9 +66,9 @@ func get[T any, P interface {
 	return o, nil
 }
 
-// observeCluster returns the world of a HookgateCluster.
-func (r *base) observeCluster(ctx context.Context, c *infrav1.HookgateCluster) (*world, error) {
-	w := &world{
+// observeCluster returns the scope of a HookgateCluster.
+func (r *base) observeCluster(ctx context.Context, c *infrav1.HookgateCluster) (*scope, error) {
+	w := &scope{
 		infra: c, className: c.Spec.InfrastructureClassName, clusterExternalID: c.Spec.ExternalID,
 		clusterName: ownerOf(c, clusterv1.GroupVersion.Group, clusterv1.ClusterKind),
 	}
@@ -82,9 +82,9 @@ func (r *base) observeCluster(ctx context.Context, c *infrav1.HookgateCluster) (
 	return w, r.observeClass(ctx, w, c)
 }
 
-// observeMachine returns the world of a HookgateMachine.
-func (r *base) observeMachine(ctx context.Context, m *infrav1.HookgateMachine) (*world, error) {
-	w := &world{clusterName: m.Labels[clusterv1.ClusterNameLabel]}
+// observeMachine returns the scope of a HookgateMachine.
+func (r *base) observeMachine(ctx context.Context, m *infrav1.HookgateMachine) (*scope, error) {
+	w := &scope{clusterName: m.Labels[clusterv1.ClusterNameLabel]}
 	var err error
 	owner := ownerOf(m, clusterv1.GroupVersion.Group, "Machine")
 	if w.machine, err = get[clusterv1.Machine](ctx, r.client, m.Namespace, owner); err != nil {
@@ -106,9 +106,9 @@ func (r *base) observeMachine(ctx context.Context, m *infrav1.HookgateMachine) (
 	return w, r.observeAround(ctx, w, m)
 }
 
-// observePool returns the world of a HookgateMachinePool.
-func (r *base) observePool(ctx context.Context, p *infrav1.HookgateMachinePool) (*world, error) {
-	w := &world{clusterName: p.Labels[clusterv1.ClusterNameLabel]}
+// observePool returns the scope of a HookgateMachinePool.
+func (r *base) observePool(ctx context.Context, p *infrav1.HookgateMachinePool) (*scope, error) {
+	w := &scope{clusterName: p.Labels[clusterv1.ClusterNameLabel]}
 	var err error
 	owner := ownerOf(p, clusterv1.GroupVersion.Group, "MachinePool")
 	if w.machinePool, err = get[clusterv1.MachinePool](ctx, r.client, p.Namespace, owner); err != nil {
@@ -121,7 +121,7 @@ func (r *base) observePool(ctx context.Context, p *infrav1.HookgateMachinePool) 
 }
 
 // observeAround observes the cluster of a machine or pool, and its class.
-func (r *base) observeAround(ctx context.Context, w *world, o client.Object) error {
+func (r *base) observeAround(ctx context.Context, w *scope, o client.Object) error {
 	var err error
 	if w.cluster, err = get[clusterv1.Cluster](ctx, r.client, o.GetNamespace(), w.clusterName); err != nil {
 		return err
@@ -161,7 +161,7 @@ func (r *base) infraOf(
 }
 
 // observeClass observes the class, whether the object may use it, and where its credentials are.
-func (r *base) observeClass(ctx context.Context, w *world, o client.Object) error {
+func (r *base) observeClass(ctx context.Context, w *scope, o client.Object) error {
 	var err error
 	if w.class, err = get[infrav1.InfrastructureClass](ctx, r.client, "", w.className); err != nil || w.class == nil {
 		return err

@@ -22,15 +22,15 @@ import (
 	golden "github.com/hookgate/hookgate/proto"
 )
 
-// sameOutline decodes a body in all ways, and holds them against each other. It returns the outline, or the error of
+// samePartial decodes a body in all ways, and holds them against each other. It returns the partial message, or the error of
 // all.
-func sameOutline(t *testing.T, c *Codec, body []byte, m proto.Message) (Outline, error) {
+func samePartial(t *testing.T, c *Codec, body []byte, m proto.Message) (Partial, error) {
 	t.Helper()
 	whole, short := m.ProtoReflect().New().Interface(), m.ProtoReflect().New().Interface()
 	complete, wantErr := c.DecodeGuarded(body, whole, Guard{})
-	found, err := c.DecodeOutline(body, short, Guard{})
+	found, err := c.DecodePartial(body, short, Guard{})
 	if !reflect.DeepEqual(err, wantErr) {
-		t.Fatalf("%.2000s\nthe outline: %#v\nthe message: %#v", body, err, wantErr)
+		t.Fatalf("%.2000s\nthe partial: %#v\nthe message: %#v", body, err, wantErr)
 	}
 	kept := m.ProtoReflect().New().Interface()
 	keeps, keepErr := c.DecodeElements(body, kept, Guard{})
@@ -45,25 +45,25 @@ func sameOutline(t *testing.T, c *Codec, body []byte, m proto.Message) (Outline,
 	if !reflect.DeepEqual(keeps, found) {
 		t.Fatalf("%.2000s\ngot %+v, with its elements %+v", body, found, keeps)
 	}
-	namespaces := leaveOut(whole, found.Unbuilt)
-	if found.Complete != complete || found.Unbuilt && !complete || !slices.Equal(found.Namespaces, namespaces) {
+	namespaces := leaveOut(whole, found.Skipped)
+	if found.Complete != complete || found.Skipped && !complete || !slices.Equal(found.Namespaces, namespaces) {
 		t.Fatalf("%.2000s\ngot %+v, want complete %t, namespaces %q", body, found, complete, namespaces)
 	}
 	if !proto.Equal(whole, short) {
-		t.Fatalf("%.2000s\nthe outline: %v\nthe message: %v", body, short, whole)
+		t.Fatalf("%.2000s\nthe partial: %v\nthe message: %v", body, short, whole)
 	}
 	return found, nil
 }
 
-// sameElements holds an outline together with its elements, as protobuf, against the whole message.
-func sameElements(t *testing.T, body []byte, outline, whole proto.Message, found Outline) {
+// sameElements holds a partial message together with its elements, as protobuf, against the whole message.
+func sameElements(t *testing.T, body []byte, partial, whole proto.Message, found Partial) {
 	t.Helper()
-	wire, err := proto.Marshal(outline)
+	wire, err := proto.Marshal(partial)
 	if err != nil {
-		t.Fatalf("%.2000s\nthe outline: %v", body, err)
+		t.Fatalf("%.2000s\nthe partial: %v", body, err)
 	}
-	if found.Unbuilt != (found.Elements != nil) {
-		t.Fatalf("%.2000s\nunbuilt %t, but elements %v", body, found.Unbuilt, found.Elements)
+	if found.Skipped != (found.Elements != nil) {
+		t.Fatalf("%.2000s\nskipped %t, but elements %v", body, found.Skipped, found.Elements)
 	}
 	if found.Elements != nil {
 		var b bytes.Buffer
@@ -81,14 +81,14 @@ func sameElements(t *testing.T, body []byte, outline, whole proto.Message, found
 	}
 }
 
-// leaveOut takes the items out of a message if they are unbuilt, and returns the namespaces of their holders.
-func leaveOut(m proto.Message, unbuilt bool) (namespaces []string) {
+// leaveOut takes the items out of a message if they are skipped, and returns the namespaces of their holders.
+func leaveOut(m proto.Message, skipped bool) (namespaces []string) {
 	add := func(holder *hooksv1alpha1.HolderReference) {
 		if !slices.Contains(namespaces, holder.GetNamespace()) {
 			namespaces = append(namespaces, holder.GetNamespace())
 		}
 	}
-	if !unbuilt {
+	if !skipped {
 		return nil
 	}
 	switch m := m.(type) {
@@ -106,9 +106,9 @@ func leaveOut(m proto.Message, unbuilt bool) (namespaces []string) {
 	return namespaces
 }
 
-// TestOutlineOfGoldenVectors reads every vector, and everything that is one but for a byte if it has items that are not
+// TestPartialOfGoldenVectors reads every vector, and everything that is one but for a byte if it has items that are not
 // built.
-func TestOutlineOfGoldenVectors(t *testing.T) {
+func TestPartialOfGoldenVectors(t *testing.T) {
 	hooks, err := catalog.With(catalog.Infrastructure()...)
 	if err != nil {
 		t.Fatal(err)
@@ -126,15 +126,15 @@ func TestOutlineOfGoldenVectors(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				found, err := sameOutline(t, c, text, m)
+				found, err := samePartial(t, c, text, m)
 				if err != nil {
 					t.Fatal(err)
 				}
-				outlined := name == "generatepatches.request" || name == "validatetopology.request"
-				if found.Unbuilt != outlined {
+				skipped := name == "generatepatches.request" || name == "validatetopology.request"
+				if found.Skipped != skipped {
 					t.Errorf("got %+v", found)
 				}
-				if outlined {
+				if skipped {
 					mutate(t, c, text, m)
 				}
 			})
@@ -148,7 +148,7 @@ func mutate(t *testing.T, c *Codec, text []byte, m proto.Message) {
 	t.Helper()
 	refused := 0
 	read := func(body []byte) {
-		if _, err := sameOutline(t, c, body, m); err != nil {
+		if _, err := samePartial(t, c, body, m); err != nil {
 			refused++
 		}
 	}
@@ -167,19 +167,19 @@ func mutate(t *testing.T, c *Codec, text []byte, m proto.Message) {
 	}
 }
 
-// TestOutlineOfSmallBody reads everything that is a body with all members of an item but for one byte.
-func TestOutlineOfSmallBody(t *testing.T) {
+// TestPartialOfSmallBody reads everything that is a body with all members of an item but for one byte.
+func TestPartialOfSmallBody(t *testing.T) {
 	body := patchesHead + `"items":[{"uid":"\u0061é","holderReference":{"apiVersion":"v","kind":null,"namespace":"a","name":"b",` +
 		`"new":[1]},"object":{"a":[true,-1.5e3]},"variables":[{"name":"x","value":"\ud83d\ude00"},{}],"n\u0065w":{}},{}],"variables":[]}`
 	c, m := New(catalog.New()), &hooksv1alpha1.GeneratePatchesRequest{}
-	if found, err := sameOutline(t, c, []byte(body), m); err != nil || !found.Unbuilt {
+	if found, err := samePartial(t, c, []byte(body), m); err != nil || !found.Skipped {
 		t.Fatalf("got %+v, %v", found, err)
 	}
 	mutate(t, c, []byte(body), m)
 }
 
-// TestOutlineOfRandomBodies reads bodies with members that the schema does not know.
-func TestOutlineOfRandomBodies(t *testing.T) {
+// TestPartialOfRandomBodies reads bodies with members that the schema does not know.
+func TestPartialOfRandomBodies(t *testing.T) {
 	c := New(catalog.New())
 	for _, e := range envelopes(t) {
 		t.Run(e.name, func(t *testing.T) {
@@ -189,12 +189,12 @@ func TestOutlineOfRandomBodies(t *testing.T) {
 			for range rounds() {
 				body := marshal(s.envelope(e)) // kind and apiVersion come first
 				m := e.message.New().Interface()
-				if _, err := sameOutline(t, c, body, m); err != nil {
+				if _, err := samePartial(t, c, body, m); err != nil {
 					t.Fatal(err)
 				}
 				tree := parse(t, body)
 				inject(s, tab, tree.(map[string]any))
-				if _, err := sameOutline(t, c, marshal(tree), m); err != nil {
+				if _, err := samePartial(t, c, marshal(tree), m); err != nil {
 					t.Fatal(err)
 				}
 			}
@@ -204,12 +204,12 @@ func TestOutlineOfRandomBodies(t *testing.T) {
 
 const patchesHead = `{"kind":"GeneratePatchesRequest","apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1",`
 
-func TestDecodeOutline(t *testing.T) {
+func TestDecodePartial(t *testing.T) {
 	c := New(catalog.New())
 	for name, tc := range map[string]struct {
 		reason     string
 		body       string
-		unbuilt    bool
+		skipped    bool
 		namespaces []string
 		want       string // the error
 	}{
@@ -237,18 +237,18 @@ func TestDecodeOutline(t *testing.T) {
 		"Object":      {"", patchesHead + `"items":[{"object":{"a":}}]}`, false, nil, "invalid JSON at byte 112: unexpected '}', want a value"},
 	} {
 		m := &hooksv1alpha1.GeneratePatchesRequest{}
-		found, err := sameOutline(t, c, []byte(tc.body), m)
+		found, err := samePartial(t, c, []byte(tc.body), m)
 		if err != nil && err.Error() != tc.want || err == nil && tc.want != "" {
 			t.Errorf("%s: got error %v, want %s", name, err, tc.want)
 		}
-		if found.Unbuilt != tc.unbuilt || !slices.Equal(found.Namespaces, tc.namespaces) {
+		if found.Skipped != tc.skipped || !slices.Equal(found.Namespaces, tc.namespaces) {
 			t.Errorf("%s: %s: got %+v", name, tc.reason, found)
 		}
 	}
 }
 
-// TestOutlineAtTheLimits holds that limits count what is not built.
-func TestOutlineAtTheLimits(t *testing.T) {
+// TestPartialAtTheLimits holds that limits count what is not built.
+func TestPartialAtTheLimits(t *testing.T) {
 	c := New(catalog.New())
 	deep := func(levels int) string {
 		return `"items":[{"variables":[{"value":` + strings.Repeat("[", levels) + strings.Repeat("]", levels) + `}]}]}`
@@ -272,17 +272,17 @@ func TestOutlineAtTheLimits(t *testing.T) {
 		"Depth": {deep(limits.JSONDepth - around), deep(limits.JSONDepth - around + 1), "nested deeper than 1000"},
 	} {
 		m := &hooksv1alpha1.GeneratePatchesRequest{}
-		if found, err := sameOutline(t, c, []byte(patchesHead+tc.most), m); err != nil || !found.Unbuilt {
+		if found, err := samePartial(t, c, []byte(patchesHead+tc.most), m); err != nil || !found.Skipped {
 			t.Errorf("%s: got %v at the limit", name, err)
 		}
-		if _, err := sameOutline(t, c, []byte(patchesHead+tc.more), m); err == nil || !strings.HasSuffix(err.Error(), tc.want) {
+		if _, err := samePartial(t, c, []byte(patchesHead+tc.more), m); err == nil || !strings.HasSuffix(err.Error(), tc.want) {
 			t.Errorf("%s: got %v one beyond", name, err)
 		}
 	}
 }
 
-// TestOutlineReserves holds that memory is reserved for what is kept, and not for what is not built.
-func TestOutlineReserves(t *testing.T) {
+// TestPartialReserves holds that memory is reserved for what is kept, and not for what is not built.
+func TestPartialReserves(t *testing.T) {
 	c := New(catalog.New())
 	long := strings.Repeat("x", 1<<20)
 	for name, tc := range map[string]struct {
@@ -301,7 +301,7 @@ func TestOutlineReserves(t *testing.T) {
 	} {
 		var reserved int64
 		g := Guard{Reserve: func(n int64) error { reserved += n; return nil }}
-		if _, err := c.DecodeOutline([]byte(patchesHead+tc.body), &hooksv1alpha1.GeneratePatchesRequest{}, g); err != nil {
+		if _, err := c.DecodePartial([]byte(patchesHead+tc.body), &hooksv1alpha1.GeneratePatchesRequest{}, g); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
 		if reserved < tc.least || tc.least == 0 && reserved > 0 {
@@ -309,7 +309,7 @@ func TestOutlineReserves(t *testing.T) {
 		}
 		full := errors.New("the memory is used up")
 		g.Reserve = func(int64) error { return full }
-		_, err := c.DecodeOutline([]byte(patchesHead+tc.body), &hooksv1alpha1.GeneratePatchesRequest{}, g)
+		_, err := c.DecodePartial([]byte(patchesHead+tc.body), &hooksv1alpha1.GeneratePatchesRequest{}, g)
 		if tc.least > 0 && !errors.Is(err, full) || tc.least == 0 && err != nil {
 			t.Errorf("%s: got %v", name, err)
 		}
@@ -374,29 +374,29 @@ func (w *limitedWriter) Write(p []byte) (int, error) {
 	return n, nil
 }
 
-// TestOutlineLooksAtTheDeadline holds that a large body is not read to its end once its context is done.
-func TestOutlineLooksAtTheDeadline(t *testing.T) {
+// TestPartialLooksAtTheDeadline holds that a large body is not read to its end once its context is done.
+func TestPartialLooksAtTheDeadline(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	body := patchesHead + `"items":[` + repeated(90_000, `{"uid":""}`) + `]}`
-	_, err := New(catalog.New()).DecodeOutline([]byte(body), &hooksv1alpha1.GeneratePatchesRequest{}, Guard{Step: ctx.Err})
+	_, err := New(catalog.New()).DecodePartial([]byte(body), &hooksv1alpha1.GeneratePatchesRequest{}, Guard{Step: ctx.Err})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want the error of the context", err)
 	}
 }
 
-// TestOutlineAliasesNothing overwrites the body: what is known of its elements must not change.
-func TestOutlineAliasesNothing(t *testing.T) {
+// TestPartialAliasesNothing overwrites the body: what is known of its elements must not change.
+func TestPartialAliasesNothing(t *testing.T) {
 	body := []byte(patchesHead + `"items":[{"holderReference":{"namespace":"team-a"}}]}`)
-	found, err := New(catalog.New()).DecodeOutline(body, &hooksv1alpha1.GeneratePatchesRequest{}, Guard{})
+	found, err := New(catalog.New()).DecodePartial(body, &hooksv1alpha1.GeneratePatchesRequest{}, Guard{})
 	clear(body)
 	if err != nil || !slices.Equal(found.Namespaces, []string{"team-a"}) {
 		t.Errorf("got %q, %v", found.Namespaces, err)
 	}
 }
 
-// FuzzOutline reads bodies of the messages that have outlines in both ways.
-func FuzzOutline(f *testing.F) {
+// FuzzPartial reads bodies of the messages that have partial messages in both ways.
+func FuzzPartial(f *testing.F) {
 	c := New(catalog.New())
 	requests := []proto.Message{&hooksv1alpha1.GeneratePatchesRequest{}, &hooksv1alpha1.ValidateTopologyRequest{}}
 	for i, e := range envelopes(f) {
@@ -416,9 +416,9 @@ func FuzzOutline(f *testing.F) {
 	f.Add(uint8(0), requestItems(2))
 	f.Fuzz(func(t *testing.T, which uint8, body []byte) {
 		m := requests[int(which)%len(requests)]
-		_, _ = sameOutline(t, c, body, m) // the error is compared
+		_, _ = samePartial(t, c, body, m) // the error is compared
 		short := m.ProtoReflect().New().Interface()
-		decodeMemory.Check(t, len(body), func() { _, _ = c.DecodeOutline(body, short, Guard{}) })
+		decodeMemory.Check(t, len(body), func() { _, _ = c.DecodePartial(body, short, Guard{}) })
 		proto.Reset(short)
 		decodeMemory.Check(t, len(body), func() { _, _ = c.DecodeElements(body, short, Guard{}) })
 	})

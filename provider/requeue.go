@@ -31,20 +31,20 @@ func (q quiet) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.
 	return result, err
 }
 
-// prompt is a reconciler that looks at an object again when it has not been ready for long, so that the event that says
-// so does not have to wait for the next call, which may be far off, or for a change, which may never come.
-type prompt struct {
+// requeuer is a reconciler that looks at an object again when it has not been ready for long, so that the event that
+// says so does not have to wait for the next call, which may be far off, or for a change, which may never come.
+type requeuer struct {
 	reconcile.Reconciler
 	read func(ctx context.Context, req reconcile.Request) (object, error) // nil if it does not exist
 	now  func() time.Time
 }
 
-// prompted returns r as a prompt that reads objects of a type from the cache, which has what r has written.
-func prompted[T any, P interface {
+// requeued returns r as a requeuer that reads objects of a type from the cache, which has what r has written.
+func requeued[T any, P interface {
 	*T
 	object
-}](b *base, r reconcile.Reconciler) prompt {
-	return prompt{Reconciler: r, now: b.now, read: func(ctx context.Context, req reconcile.Request) (object, error) {
+}](b *base, r reconcile.Reconciler) requeuer {
+	return requeuer{Reconciler: r, now: b.now, read: func(ctx context.Context, req reconcile.Request) (object, error) {
 		o, err := get[T, P](ctx, b.client, req.Namespace, req.Name)
 		if o == nil || err != nil {
 			return nil, err
@@ -54,7 +54,7 @@ func prompted[T any, P interface {
 }
 
 // Reconcile implements reconcile.Reconciler.
-func (p prompt) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
+func (p requeuer) Reconcile(ctx context.Context, req reconcile.Request) (reconcile.Result, error) {
 	result, err := p.Reconciler.Reconcile(ctx, req)
 	if err != nil {
 		return result, err

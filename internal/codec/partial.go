@@ -9,12 +9,12 @@ import (
 	"google.golang.org/protobuf/proto"
 )
 
-// Outline says what DecodeOutline has found in a body besides what it has built.
-type Outline struct {
+// Partial says what DecodePartial has found in a body besides what it has built.
+type Partial struct {
 	// Complete reports whether the body states its kind and apiVersion, so that it can be sent on as it is.
 	Complete bool
-	// Unbuilt reports whether the message lacks elements that the body has. Such a body is complete.
-	Unbuilt bool
+	// Skipped reports whether the message lacks elements that the body has. Such a body is complete.
+	Skipped bool
 	// Namespaces are those of the holders of the missing elements, each once, in the order of the body. The namespace of
 	// an element that names no holder, or a holder without one, is "".
 	Namespaces []string
@@ -22,36 +22,36 @@ type Outline struct {
 	Elements *Elements
 }
 
-// DecodeOutline is like DecodeGuarded for a body that is sent on as it is, so that its message is hardly read. Elements
+// DecodePartial is like DecodeGuarded for a body that is sent on as it is, so that its message is hardly read. Elements
 // that have a Kubernetes object and its holder, such as the items of GeneratePatches, are checked and not built: m
 // lacks them. Everything else in m, and every error, is what DecodeGuarded makes of the same body.
 //
 // The elements of a body that states its kind and apiVersion after them, or not at all, are built.
-func (c *Codec) DecodeOutline(body []byte, m proto.Message, g Guard) (Outline, error) {
-	return c.decode(body, m, g, outline{on: true})
+func (c *Codec) DecodePartial(body []byte, m proto.Message, g Guard) (Partial, error) {
+	return c.decode(body, m, g, partial{on: true})
 }
 
-// DecodeElements is like DecodeOutline, and keeps the elements that m lacks.
-func (c *Codec) DecodeElements(body []byte, m proto.Message, g Guard) (Outline, error) {
+// DecodeElements is like DecodePartial, and keeps the elements that m lacks.
+func (c *Codec) DecodeElements(body []byte, m proto.Message, g Guard) (Partial, error) {
 	if len(body) > mostBody {
-		return c.decode(body, m, g, outline{})
+		return c.decode(body, m, g, partial{})
 	}
-	return c.decode(body, m, g, outline{on: true, elements: &Elements{body: body}})
+	return c.decode(body, m, g, partial{on: true, elements: &Elements{body: body}})
 }
 
-// outline is the state of a decoder that does not build every element.
-type outline struct {
+// partial is the state of a decoder that does not build every element.
+type partial struct {
 	on         bool
-	unbuilt    bool
+	skipped    bool
 	elements   *Elements // nil if they are not kept
 	namespace  []byte    // of the element that is being checked
 	namespaces []string
 	known      map[string]struct{} // namespaces
 }
 
-// isOutlined reports whether the elements of a list are left out of outlines: they have an object and its holder, and
+// isSkipped reports whether partial messages lack the elements of a list: they have an object and its holder, and
 // nothing that decoder.checkField cannot read.
-func isOutlined(f *field) bool {
+func isSkipped(f *field) bool {
 	if f.shape != shapeList {
 		return false
 	}
@@ -84,12 +84,12 @@ func isCheckable(t *table, within []*table) bool {
 // outlinedList reads an array of elements that are left out.
 func (d *decoder) outlinedList(f *field, i, depth int) (int, error) {
 	return d.elements(f, i, 0, func(i int) (int, error) {
-		d.outline.unbuilt, d.outline.namespace = true, nil
+		d.partial.skipped, d.partial.namespace = true, nil
 		end, err := d.checkObject(f, i, depth+1)
 		if err != nil {
 			return end, err
 		}
-		return end, d.addNamespace(d.outline.namespace)
+		return end, d.addNamespace(d.partial.namespace)
 	})
 }
 
@@ -173,7 +173,7 @@ func (d *decoder) checkString(f *field, i int) (int, error) {
 		return end, err
 	}
 	if f.namespace {
-		d.outline.namespace = text
+		d.partial.namespace = text
 	}
 	if len(text) < end-i-len(`""`) { // it has escape sequences, so that it is a copy
 		if err := d.meter.text(len(text)); err != nil {
@@ -185,7 +185,7 @@ func (d *decoder) checkString(f *field, i int) (int, error) {
 
 // addNamespace adds the namespace of an element, unless it is known. Mostly all are the same.
 func (d *decoder) addNamespace(name []byte) error {
-	o := &d.outline
+	o := &d.partial
 	if _, ok := o.known[string(name)]; ok {
 		return nil
 	}

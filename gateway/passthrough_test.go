@@ -34,28 +34,28 @@ import (
 // A request about templates in two namespaces and their Cluster, in two spellings: the items of the first one are built
 // only if they are read, and those of the second one always.
 const (
-	unreadHead  = `"kind":"GeneratePatchesRequest","apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1"`
-	unreadItems = `"variables":[{"name":"builtin","value":{"cluster":{"name":"c","namespace":"n","metadata":{"labels":{"tier":"gold"}}}}}],` +
+	passHead  = `"kind":"GeneratePatchesRequest","apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1"`
+	passItems = `"variables":[{"name":"builtin","value":{"cluster":{"name":"c","namespace":"n","metadata":{"labels":{"tier":"gold"}}}}}],` +
 		`"items":[{"uid":"1","holderReference":{"kind":"Cluster","namespace":"red"},"object":{"a":1},"new":true},` +
 		`{"uid":"2","holderReference":{"kind":"Cluster","namespace":"blue"},"object":{"a":2}}]`
-	unreadBody = `{` + unreadHead + `,` + unreadItems + `}`
-	readBody   = `{` + unreadItems + `,` + unreadHead + `}`
+	passBody = `{` + passHead + `,` + passItems + `}`
+	readBody = `{` + passItems + `,` + passHead + `}`
 )
 
-// unreadGateway is a Dispatcher with a handler of GeneratePatches, v.acme, and what its transport has seen.
-type unreadGateway struct {
+// passGateway is a Dispatcher with a handler of GeneratePatches, v.acme, and what its transport has seen.
+type passGateway struct {
 	*Dispatcher
 	registry *registry.Registry
 	observer *observe.Observer
 	fails    error // of each call
-	unread   bool  // whether the last call had no Request
+	passed   bool  // whether the last call had no Request
 	sent     any   // the JSON of the last one
 	calls    int   // how many there were
 }
 
-func newUnreadGateway(t *testing.T, reg registry.Registration, p *policy.Policy) *unreadGateway {
+func newPassGateway(t *testing.T, reg registry.Registration, p *policy.Policy) *passGateway {
 	t.Helper()
-	g := &unreadGateway{registry: filled(t, reg)}
+	g := &passGateway{registry: filled(t, reg)}
 	if p != nil {
 		p.Name = "p"
 		g.registry.SetPolicies("acme", registry.Policies{All: p})
@@ -71,7 +71,7 @@ func newUnreadGateway(t *testing.T, reg registry.Registration, p *policy.Policy)
 }
 
 // transport answers with a patch for the item 2.
-func (g *unreadGateway) transport(t *testing.T, c extension.Call) (extension.Result, error) {
+func (g *passGateway) transport(t *testing.T, c extension.Call) (extension.Result, error) {
 	text := c.Body
 	if text == nil || c.Handler.Registration.ClientConfig.Protocol == registry.GRPC {
 		var err error
@@ -80,7 +80,7 @@ func (g *unreadGateway) transport(t *testing.T, c extension.Call) (extension.Res
 		}
 	}
 	g.calls++
-	g.unread, g.sent = c.Request == nil, jsonOf(t, text)
+	g.passed, g.sent = c.Request == nil, jsonOf(t, text)
 	if g.fails != nil {
 		return extension.Result{}, g.fails
 	}
@@ -89,13 +89,13 @@ func (g *unreadGateway) transport(t *testing.T, c extension.Call) (extension.Res
 	}}, nil
 }
 
-// messageOf returns the request of a call, with the elements that its outline lacks.
+// messageOf returns the request of a call, with the elements that its partial message lacks.
 func messageOf(t *testing.T, c extension.Call) proto.Message {
 	t.Helper()
 	if c.Request != nil {
 		return c.Request
 	}
-	text, err := proto.Marshal(c.Outline)
+	text, err := proto.Marshal(c.Partial)
 	if err != nil {
 		t.Error(err)
 	}
@@ -121,14 +121,14 @@ func jsonOf(t *testing.T, text []byte) (v any) {
 }
 
 // answer answers a request over REST.
-func (g *unreadGateway) answer(t *testing.T, handler, body string) (proto.Message, error) {
+func (g *passGateway) answer(t *testing.T, handler, body string) (proto.Message, error) {
 	t.Helper()
 	ctx := withCall(t.Context(), &call{Call: observe.Call{Hook: hookOf(t, "GeneratePatches")}, isJSON: true, body: []byte(body)})
 	return Answer[proto.Message](ctx, g.Dispatcher, &hooksv1alpha1.GeneratePatchesRequest{Handler: handler})
 }
 
 // holds returns what is held now, without the times.
-func (g *unreadGateway) holds() []status.Hold {
+func (g *passGateway) holds() []status.Hold {
 	reporter := observe.Reporter{Catalog: allHooks, Registry: g.registry, Observer: g.observer, Namespaces: fixedNamespaces{}}
 	holds := reporter.Gateway().Holds
 	for i := range holds {
@@ -149,33 +149,33 @@ func TestItemsAreBuiltWhereTheyAreRead(t *testing.T) {
 		policy   *policy.Policy
 		handler  string // v.acme unless it is set
 		fails    error
-		unread   bool
+		passed   bool
 		kind     hook.Kind // of the error
 		calls    int       // that two requests make
 	}{
-		"Nothing":            {reason: "the body is sent on", unread: true, calls: 2},
-		"AnyHandler":         {reason: "without a name, it is for the only handler", handler: "-", unread: true, calls: 2},
-		"Label":              {reason: "under the name that the gateway's discovery gives it", handler: "v--acme", unread: true, calls: 2},
+		"Nothing":            {reason: "the body is sent on", passed: true, calls: 2},
+		"AnyHandler":         {reason: "without a name, it is for the only handler", handler: "-", passed: true, calls: 2},
+		"Label":              {reason: "under the name that the gateway's discovery gives it", handler: "v--acme", passed: true, calls: 2},
 		"NoHandler":          {reason: "there is none", handler: "w.acme", kind: hook.UnknownHandler},
 		"Settings":           {reason: "they are added to the message", register: settings, calls: 2},
 		"AnySettings":        {reason: "also without a name", register: settings, handler: "-", calls: 2},
-		"GRPC":               {reason: "the items are sent as protobuf", register: func(r *registry.Registration) { r.ClientConfig.Protocol = registry.GRPC }, unread: true, calls: 2},
-		"Namespaces":         {reason: "of all items", register: namespaces("kubernetes.io/metadata.name in (red, blue)"), unread: true, calls: 2},
+		"GRPC":               {reason: "the items are sent as protobuf", register: func(r *registry.Registration) { r.ClientConfig.Protocol = registry.GRPC }, passed: true, calls: 2},
+		"Namespaces":         {reason: "of all items", register: namespaces("kubernetes.io/metadata.name in (red, blue)"), passed: true, calls: 2},
 		"OtherNamespaces":    {reason: "one item is in another namespace", register: namespaces("kubernetes.io/metadata.name=red"), kind: hook.UnknownHandler},
 		"AnyOtherNamespaces": {reason: "one item is in another namespace", register: namespaces("kubernetes.io/metadata.name=red"), handler: "-", kind: hook.UnknownHandler},
-		"Labels":             {reason: "the Cluster is in the variables", policy: &policy.Policy{ObjectSelector: selector(t, "tier=gold")}, unread: true, calls: 2},
+		"Labels":             {reason: "the Cluster is in the variables", policy: &policy.Policy{ObjectSelector: selector(t, "tier=gold")}, passed: true, calls: 2},
 		"OtherLabels":        {reason: "the Cluster is in the variables", policy: &policy.Policy{ObjectSelector: selector(t, "tier=silver")}, kind: hook.UnknownHandler},
-		"Condition":          {reason: "it reads the JSON", policy: &policy.Policy{Conditions: conditions(t, `request.items[1].uid == '2'`)}, unread: true, calls: 2},
+		"Condition":          {reason: "it reads the JSON", policy: &policy.Policy{Conditions: conditions(t, `request.items[1].uid == '2'`)}, passed: true, calls: 2},
 		"OtherCondition":     {reason: "it reads the JSON", policy: &policy.Policy{Conditions: conditions(t, `request.items.size() == 1`)}, kind: hook.UnknownHandler},
 		"WrongCondition":     {reason: "it reads the JSON", policy: &policy.Policy{Conditions: conditions(t, `request.items[2].uid == '2'`)}, kind: hook.Policy},
 		"Cache":              {reason: "the key is made of the items", policy: &policy.Policy{CacheTTL: time.Minute}, calls: 1},
 		"Understands": {reason: "templates are not converted, whatever the version", register: func(r *registry.Registration) {
 			r.Handlers[0].ClusterAPIVersion = convert.V1Beta1
-		}, unread: true, calls: 2},
+		}, passed: true, calls: 2},
 		"OtherVersion": {reason: "the gateway has no such version", register: func(r *registry.Registration) {
 			r.Handlers[0].Hook.Version = "v9"
 		}, kind: hook.Conversion},
-		"Failure": {reason: "the Cluster that waits is in the variables", fails: hook.Errorf(hook.Unreachable, "no"), unread: true, kind: hook.Unreachable, calls: 2},
+		"Failure": {reason: "the Cluster that waits is in the variables", fails: hook.Errorf(hook.Unreachable, "no"), passed: true, kind: hook.Unreachable, calls: 2},
 		"Ambiguous": {reason: "one of two handlers reads the message", handler: "-", register: func(r *registry.Registration) {
 			r.Handlers = append(r.Handlers, handlerOf("w", "GeneratePatches", hook.Fail))
 		}, kind: hook.Ambiguous},
@@ -193,29 +193,29 @@ func TestItemsAreBuiltWhereTheyAreRead(t *testing.T) {
 			default:
 				handler = tc.handler
 			}
-			g, whole := newUnreadGateway(t, reg, tc.policy), newUnreadGateway(t, reg, tc.policy)
+			g, whole := newPassGateway(t, reg, tc.policy), newPassGateway(t, reg, tc.policy)
 			g.fails, whole.fails = tc.fails, tc.fails
 			for range 2 {
-				got, err := g.answer(t, handler, unreadBody)
+				got, err := g.answer(t, handler, passBody)
 				want, wantErr := whole.answer(t, handler, readBody)
 				if diff := cmp.Diff(want, got, protocmp.Transform()); diff != "" || (err == nil) != (tc.kind == 0) {
-					t.Errorf("%s: error %v, answer -read +unread\n%s", tc.reason, err, diff)
+					t.Errorf("%s: error %v, answer -read +passed\n%s", tc.reason, err, diff)
 				}
 				if err != nil && (err.Error() != wantErr.Error() || hook.KindOf(err) != tc.kind) {
 					t.Errorf("%s: got %s %v, want %v", tc.reason, hook.KindOf(err), err, wantErr)
 				}
 			}
-			if g.unread != tc.unread || whole.unread {
-				t.Errorf("%s: the call was unread: %t, and %t with its kind at the end", tc.reason, g.unread, whole.unread)
+			if g.passed != tc.passed || whole.passed {
+				t.Errorf("%s: the call was passed on: %t, and %t with its kind at the end", tc.reason, g.passed, whole.passed)
 			}
 			if g.calls != tc.calls || whole.calls != tc.calls {
 				t.Errorf("%s: %d and %d calls, want %d", tc.reason, g.calls, whole.calls, tc.calls)
 			}
 			if diff := cmp.Diff(whole.sent, g.sent); diff != "" {
-				t.Errorf("%s: sent -read +unread\n%s", tc.reason, diff)
+				t.Errorf("%s: sent -read +passed\n%s", tc.reason, diff)
 			}
 			if diff := cmp.Diff(whole.holds(), g.holds(), cmpopts.EquateEmpty()); diff != "" {
-				t.Errorf("%s: holds -read +unread\n%s", tc.reason, diff)
+				t.Errorf("%s: holds -read +passed\n%s", tc.reason, diff)
 			}
 			fails := tc.kind == hook.Unreachable || tc.kind == hook.Conversion || tc.kind == hook.Policy
 			if held := len(g.holds()) > 0; held != fails {
@@ -234,8 +234,8 @@ func TestWrongItemsAreRefused(t *testing.T) {
 		"Null":    {`"items":[`, `"items":[null,`, "items[0]: want an object, got null"},
 		"Kind":    {`GeneratePatchesRequest`, `ValidateTopologyRequest`, "kind: want GeneratePatchesRequest, got ValidateTopologyRequest"},
 	} {
-		g := newUnreadGateway(t, registrationOf("acme", handlerOf("v", "GeneratePatches", hook.Fail)), nil)
-		for _, body := range []string{unreadBody, readBody} {
+		g := newPassGateway(t, registrationOf("acme", handlerOf("v", "GeneratePatches", hook.Fail)), nil)
+		for _, body := range []string{passBody, readBody} {
 			for _, handler := range []string{"v.acme", "", "none"} {
 				_, err := g.answer(t, handler, strings.Replace(body, tc.old, tc.wrong, 1))
 				if hook.KindOf(err) != hook.InvalidRequest || err.Error() != tc.want {
@@ -250,7 +250,7 @@ func TestWrongItemsAreRefused(t *testing.T) {
 }
 
 // A link that forgets its condition in readingOf fails the call, instead of sending a request without items.
-func TestUnbuiltRequestsAreNeverSentByMistake(t *testing.T) {
+func TestPartialRequestsAreNeverSentByMistake(t *testing.T) {
 	for _, protocol := range []registry.Protocol{registry.REST, registry.GRPC} {
 		f := newFixture(t, nil)
 		f.registerREST(t, func(http.ResponseWriter, *http.Request) { t.Error("the extension was called") },
@@ -264,7 +264,7 @@ func TestUnbuiltRequestsAreNeverSentByMistake(t *testing.T) {
 		reg.ClientConfig.Protocol = protocol
 		forgotten.Registration = &reg
 		_, err := f.services.dispatcher.call(t.Context(), Request{
-			Hook: hookOf(t, "GeneratePatches"), Outline: &hooksv1alpha1.GeneratePatchesRequest{},
+			Hook: hookOf(t, "GeneratePatches"), Partial: &hooksv1alpha1.GeneratePatchesRequest{},
 		}, target{entry: &forgotten})
 		if hook.KindOf(err) != hook.Internal {
 			t.Errorf("%q: got %v, want an error of kind Internal", protocol, err)
@@ -286,13 +286,13 @@ func TestReadingOf(t *testing.T) {
 		handler    string
 		want       reading
 	}{
-		"none":        {nil, "", unread},
-		"REST":        {[]registry.Registration{rest}, "", unread},
-		"gRPC":        {[]registry.Registration{overGRPC}, "", unreadToGRPC},
-		"both":        {[]registry.Registration{overGRPC, rest}, "", unreadToGRPC},
+		"none":        {nil, "", passThrough},
+		"REST":        {[]registry.Registration{rest}, "", passThrough},
+		"gRPC":        {[]registry.Registration{overGRPC}, "", passThroughToGRPC},
+		"both":        {[]registry.Registration{overGRPC, rest}, "", passThroughToGRPC},
 		"settings":    {[]registry.Registration{overGRPC, reads, rest}, "", readWhole},
-		"one of them": {[]registry.Registration{overGRPC, reads, rest}, "v.rest", unread},
-		"another":     {[]registry.Registration{overGRPC, reads, rest}, "v.grpc", unreadToGRPC},
+		"one of them": {[]registry.Registration{overGRPC, reads, rest}, "v.rest", passThrough},
+		"another":     {[]registry.Registration{overGRPC, reads, rest}, "v.grpc", passThroughToGRPC},
 		"the third":   {[]registry.Registration{overGRPC, reads, rest}, "v.reads", readWhole},
 		"no such one": {[]registry.Registration{rest}, "v.none", readWhole},
 	} {
@@ -304,9 +304,9 @@ func TestReadingOf(t *testing.T) {
 }
 
 // The bytes of a request that nothing reads get to the extension, whatever their size.
-func TestUnreadBodiesAreSentOnUnchanged(t *testing.T) {
+func TestPassedBodiesAreSentOnUnchanged(t *testing.T) {
 	for _, pad := range []int{0, 1 << 20} {
-		body := strings.Replace(unreadBody, `"a":2`, `"a": "`+strings.Repeat("x", pad)+`"`, 1)
+		body := strings.Replace(passBody, `"a":2`, `"a": "`+strings.Repeat("x", pad)+`"`, 1)
 		var got []byte
 		f := newFixture(t, nil)
 		f.register(t, "GeneratePatches", hook.Fail, 30*time.Second, func(w http.ResponseWriter, r *http.Request) {
@@ -339,13 +339,13 @@ func (p *patcher) GeneratePatches(_ context.Context, in *hooksv1alpha1.GenerateP
 
 // An extension over gRPC gets the same message whether the gateway has built its items or not, whatever their size. A
 // request with more items than may be is refused either way.
-func TestUnreadItemsAreSentOverGRPC(t *testing.T) {
+func TestPassedItemsAreSentOverGRPC(t *testing.T) {
 	f, p := newFixture(t, nil), &patcher{}
 	f.registerGRPC(t, func(s *grpc.Server) { hooksv1alpha1.RegisterTopologyMutationHooksServiceServer(s, p) },
 		handlerOf("v", "GeneratePatches", hook.Fail))
 	for _, pad := range []int{0, 1000, 100 << 10, 1 << 20} {
 		var got []proto.Message
-		for _, body := range []string{unreadBody, readBody} {
+		for _, body := range []string{passBody, readBody} {
 			body = strings.Replace(body, `"a":2`, `"\u0061": "`+strings.Repeat("x", pad)+`"`, 1)
 			body = strings.Replace(body, `"uid":"1"`, `"uid":"\u0031\ud83d\ude00"`, 1)
 			if resp := f.post(t, patchesPath+"/v.acme", body); resp.code != http.StatusOK {
@@ -354,13 +354,13 @@ func TestUnreadItemsAreSentOverGRPC(t *testing.T) {
 			got = append(got, p.last)
 		}
 		if diff := cmp.Diff(got[1], got[0], protocmp.Transform()); diff != "" {
-			t.Errorf("%d bytes: -built +unbuilt\n%.2000s", pad, diff)
+			t.Errorf("%d bytes: -built +skipped\n%.2000s", pad, diff)
 		}
 		if items := got[0].(*hooksv1alpha1.GeneratePatchesRequest).GetItems(); len(items) != 2 || items[0].GetUid() != "1😀" {
 			t.Errorf("%d bytes: got %d items: %.200v", pad, len(items), items)
 		}
 	}
-	for _, head := range []string{unreadHead + ",", ""} {
+	for _, head := range []string{passHead + ",", ""} {
 		body := `{` + head + `"items":[` + strings.Repeat("{},", 100_000) + `{}]}`
 		if resp := f.post(t, patchesPath+"/v.acme", body); resp.code != http.StatusRequestEntityTooLarge {
 			t.Errorf("too many items: got %s: %s", resp.status, resp.body)

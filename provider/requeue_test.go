@@ -37,7 +37,7 @@ func TestNotReadyForLongIsNotLate(t *testing.T) {
 		{"nothing known", "", time.Minute, 0, 0, nil},
 		{"an error, which is tried again", "Ready=False:Scaling", time.Minute, 0, 0, failure},
 	} {
-		p := prompt{
+		p := requeuer{
 			Reconciler: reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
 				return reconcile.Result{RequeueAfter: c.next}, c.err
 			}),
@@ -61,7 +61,7 @@ func TestNotReadyForLongIsNotLate(t *testing.T) {
 			}
 		}
 	}
-	gone := prompt{
+	gone := requeuer{
 		Reconciler: reconcile.Func(func(context.Context, reconcile.Request) (reconcile.Result, error) {
 			return reconcile.Result{}, nil
 		}),

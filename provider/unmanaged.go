@@ -40,8 +40,8 @@ func allowMove(o metav1.Object) {
 	o.SetAnnotations(annotations)
 }
 
-// exempt reports whether the controllers must leave an object alone: neither call nor write.
-func exempt(o metav1.Object) bool {
+// unmanaged reports whether the controllers must leave an object alone: neither call nor write.
+func unmanaged(o metav1.Object) bool {
 	annotations := o.GetAnnotations()
 	_, managed := annotations[clusterv1.ManagedByAnnotation]
 	_, moved := annotations[deleteForMoveAnnotation]

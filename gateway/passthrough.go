@@ -14,21 +14,21 @@ type reading int
 
 const (
 	readWhole reading = iota
-	// unread means that all handlers get the elements that its outline lacks as the caller wrote them, and nothing else
-	// reads them; unreadToGRPC that some of the handlers get them as protobuf.
-	unread
-	unreadToGRPC
+	// passThrough means that all handlers get the elements that its partial message lacks as the caller wrote them, and
+	// nothing else reads them; passThroughToGRPC that some of the handlers get them as protobuf.
+	passThrough
+	passThroughToGRPC
 )
 
-// readingOf returns how much of a request in JSON is read. Whatever reads the elements that its outline lacks, or makes
-// another request of them, is a condition here, or it finds a Call without a Request:
+// readingOf returns how much of a request in JSON is read. Whatever reads the elements that its partial message lacks,
+// or makes another request of them, is a condition here, or it finds a Call without a Request:
 //
 //   - selectors and conditions read the newest version of a hook, for which other versions are converted;
 //   - a version of the hook, or of Cluster API's objects, that the handler wants and the caller has not sent;
 //   - settings of the ExtensionConfig, which are added;
 //   - a cache, whose key is made of the message.
 //
-// Selectors read the outline, and conditions the JSON.
+// Selectors read the partial message, and conditions the JSON.
 func readingOf(s *registry.Snapshot, h *catalog.Hook, handler string, objects *convert.Objects) reading {
 	if h != h.Hub() {
 		return readWhole
@@ -40,13 +40,13 @@ func readingOf(s *registry.Snapshot, h *catalog.Hook, handler string, objects *c
 		}
 		return readingFor(h, e, objects)
 	}
-	most := unread
+	most := passThrough
 	for _, e := range s.Handlers(h.GroupHook()) {
 		switch readingFor(h, e, objects) {
 		case readWhole:
 			return readWhole
-		case unreadToGRPC:
-			most = unreadToGRPC
+		case passThroughToGRPC:
+			most = passThroughToGRPC
 		}
 	}
 	return most
@@ -59,9 +59,9 @@ func readingFor(h *catalog.Hook, e *registry.Entry, objects *convert.Objects) re
 		e.Handler.ClusterAPIVersion != "" && objects.Concern(h.Request.Descriptor()):
 		return readWhole
 	case e.Registration.ClientConfig.Protocol == registry.REST:
-		return unread
+		return passThrough
 	case e.Registration.ClientConfig.Protocol == registry.GRPC:
-		return unreadToGRPC
+		return passThroughToGRPC
 	}
 	return readWhole
 }
