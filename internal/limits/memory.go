@@ -12,6 +12,8 @@ const (
 	BudgetShare   = 50
 	LeastBudget   = 96 << 20
 	LargestBudget = 2 << 30
+	// HeapShare is the part of the process's memory that Go's heap may take, if GOMEMLIMIT does not say so.
+	HeapShare = 90
 	// UnlimitedPart is the part of the machine's memory that a process without a limit has for calls, one of so many, and
 	// LargestUnlimited the most it may be.
 	UnlimitedPart    = 16

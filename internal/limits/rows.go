@@ -30,13 +30,14 @@ const (
 func memory() []Limit {
 	shows := "`hookgate_memory_reserved_bytes`, `hookgate_memory_refused_total`"
 	return []Limit{
-		{"process", "memory for all calls together", percent(BudgetShare) + " of the container's limit or `GOMEMLIMIT`, at most " + size(LargestBudget), overloaded, "`--memory-budget`, at least " + size(LeastBudget) + "; or the container's limit with `GOMEMLIMIT`", shows},
-		{"process", "the same, without a limit; the log says so", "one " + count(UnlimitedPart) + "th of the machine's memory, at most " + size(LargestUnlimited), overloaded, "", ""},
-		{"process", "part of that memory up to which calls are admitted", percent(AdmittedShare) + "; " + percent(AdmittedLittleShare) + " up to " + size(LittleCallBytes) + ", " + percent(AdmittedSmallShare) + " up to " + size(SmallCallBytes), waits, "", ""},
-		{"process", "answers that [caches](extension-policy.md#cache) keep", percent(KeptShare) + " of that memory, at most " + size(CachedBytes) + "; " + size(CachedBytes/CachedPart) + " for one; none while calls use " + percent(KeptBelow), "those used least recently are forgotten", "", ""},
+		{"process", "budget: the memory for all calls together", percent(BudgetShare) + " of the container's limit or `GOMEMLIMIT`, at most " + size(LargestBudget), overloaded, "`--memory-budget`, at least " + size(LeastBudget) + "; or the container's limit with `GOMEMLIMIT`", shows},
+		{"process", "budget, if the process has no limit, which the log says", "one " + count(UnlimitedPart) + "th of the machine's memory, at most " + size(LargestUnlimited), overloaded, "", ""},
+		{"process", "Go's heap, unless `GOMEMLIMIT` is set", percent(HeapShare) + " of the container's limit", "garbage is collected more often", "", ""},
+		{"process", "part of the budget up to which calls are admitted", percent(AdmittedShare) + "; " + percent(AdmittedLittleShare) + " up to " + size(LittleCallBytes) + ", " + percent(AdmittedSmallShare) + " up to " + size(SmallCallBytes), waits, "", ""},
+		{"process", "answers that [caches](extension-policy.md#cache) keep", percent(KeptShare) + " of the budget, at most " + size(CachedBytes) + "; " + size(CachedBytes/CachedPart) + " for one; none while calls use " + percent(KeptBelow), "those used least recently are forgotten", "", ""},
 		{"process", "lines of the log that wait for what reads them", size(LogBytes), "dropped; their number is logged", "", ""},
-		{"caller", "share of that memory", percent(CallerShare), waits, "", ""},
-		{"extension", "share of that memory: requests that wait for its answers, and these", percent(ExtensionShare), overloaded, "", ""},
+		{"caller", "share of the budget", percent(CallerShare), waits, "", ""},
+		{"extension", "share of the budget: requests that wait for its answers, and these", percent(ExtensionShare), overloaded, "", ""},
 	}
 }
 
@@ -148,7 +149,7 @@ func connections() []Limit {
 		{"connection", "concurrent calls over HTTP/2 or gRPC", count(Streams) + "; at the other addresses " + count(SideStreams), "the stream is refused, which clients wait for", "", ""},
 		{"connection", "calls that the caller resets over HTTP/2 or gRPC", count(Resets) + " at once, then " + count(ResetsPerSecond) + " per second", closedLogged, "", ""},
 		{"connection", "requests over HTTP/1.1 whose body comes in chunks, or over HTTP/1.0", "1", "closed after the answer", "", ""},
-		{"extension", "idle connections", count(IdleConnections) + ", and a quarter of the memory for all calls at " + size(IdleConnectionBytes) + " each, but at least " + count(LeastIdleConnections), "closed; more calls at a time make a TLS handshake each", "", ""},
+		{"extension", "idle connections", count(IdleConnections) + ", and a quarter of the budget at " + size(IdleConnectionBytes) + " each, but at least " + count(LeastIdleConnections), "closed; more calls at a time make a TLS handshake each", "", ""},
 		{"extension", "connections that are being made", "as many as calls wait for one, and " + count(SpareDials) + " for calls that have ended", "calls take the first that is made", "", ""},
 		{"extension", "connections to an address over gRPC", count(RedialBurst) + " at once, then one every " + long(RedialInterval), "made later; calls wait", "", ""},
 		{"extension", "addresses of a host, or endpoints of a Service, over gRPC", count(Addresses), "the first ones are used", "", ""},

@@ -35,7 +35,7 @@ func Table() []Idea {
 	return []Idea{
 		{
 			"How much",
-			"Memory is reserved before it is used, and what has no room waits or is refused. " +
+			"Memory is reserved from one budget before it is used; what has no room waits or is refused. " +
 				"Sizes of bodies are those on the wire and after decompression.\n\n",
 			append(append(memory(), sizes()...), infrastructureSizes()...),
 		},

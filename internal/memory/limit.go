@@ -26,7 +26,7 @@ const (
 	// unlimitedPart is the part of the machine's memory that such a budget may be: a sixteenth.
 	unlimitedPart = limits.UnlimitedPart
 	// limitPercent is the part of the available memory that Go's heap may use, if GOMEMLIMIT does not say so.
-	limitPercent = 90
+	limitPercent = limits.HeapShare
 )
 
 // Budget returns the default size of the budget for calls, in bytes. limited reports whether the process has a limit of
