@@ -6,10 +6,8 @@ package suite
 import (
 	"context"
 	"encoding/json"
-	"net/http"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/grpc"
@@ -19,7 +17,6 @@ import (
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
-	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/test/process"
@@ -178,85 +175,6 @@ func TestGRPCDiscovery(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, names); diff != "" {
 		t.Errorf("handlers (-REST +gRPC):\n%s", diff)
-	}
-}
-
-func TestGRPCErrors(t *testing.T) {
-	process.Program(t, gatewayVariable)
-	a := newAuthority(t)
-	s, spare := startStub(t, a), startStub(t, a)
-	s.serve("BeforeClusterCreate", "slow", handlerOptions{timeout: 1}, hang)
-	s.serve("BeforeClusterCreate", "broken", handlerOptions{},
-		func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "no", http.StatusInternalServerError) })
-	s.serve("BeforeClusterCreate", "patient", handlerOptions{timeout: 30}, hang)
-	g := startGateway(t, a, map[string]string{
-		"s.yaml": registration{name: "s", url: s.server.URL}.manifest(a), "spare.yaml": registration{name: "spare", url: spare.server.URL}.manifest(a),
-	})
-	g.awaitHandler(t, "ready--s")
-	g.awaitHandler(t, "ready--spare")
-	conn := g.dial(t)
-	for name, tc := range map[string]struct {
-		reason, hook, handler string
-		body                  string
-		code                  codes.Code
-	}{
-		"unknown handler": {"no such handler", "BeforeClusterCreate", "nobody.s", string(samples.S()), codes.NotFound},
-		"ambiguous":       {"two extensions have it", "DiscoverVariables", "", "{}", codes.FailedPrecondition},
-		"timeout":         {"the handler's own timeout", "BeforeClusterCreate", "slow.s", string(samples.S()), codes.DeadlineExceeded},
-		"status 500":      {"not an answer", "BeforeClusterCreate", "broken.s", string(samples.S()), codes.Unavailable},
-	} {
-		t.Run(name, func(t *testing.T) {
-			_, err := callGRPC(soon(t), t, conn, tc.hook, tc.handler, []byte(tc.body))
-			if status.Code(err) != tc.code {
-				t.Errorf("%s: %v, want %s", tc.reason, err, tc.code)
-			}
-		})
-	}
-	t.Run("raw object that is not JSON", func(t *testing.T) {
-		_, err := hooksv1alpha1.NewLifecycleHooksServiceClient(conn).BeforeClusterCreate(soon(t),
-			&hooksv1alpha1.BeforeClusterCreateRequest{Cluster: &hooksv1alpha1.RawExtension{Raw: []byte(`{"metadata":`)}})
-		if status.Code(err) != codes.InvalidArgument {
-			t.Errorf("%v, want InvalidArgument: an extension would get a broken body", err)
-		}
-	})
-	t.Run("deadline of the caller", func(t *testing.T) {
-		ctx, cancel := context.WithTimeout(context.Background(), 500*time.Millisecond)
-		defer cancel()
-		_, err := callGRPC(ctx, t, conn, "BeforeClusterCreate", "patient.s", samples.S())
-		if status.Code(err) != codes.DeadlineExceeded {
-			t.Errorf("%v, want DeadlineExceeded", err)
-		}
-	})
-}
-
-func TestGRPCUnknownMembers(t *testing.T) {
-	process.Program(t, gatewayVariable)
-	a := newAuthority(t)
-	s := startStub(t, a)
-	s.serve("BeforeClusterCreate", "check", handlerOptions{},
-		say(`{"status":"Success","retryAfterSeconds":0,"estimate":{"seconds":9007199254740993}}`))
-	g := startGateway(t, a, map[string]string{"s.yaml": registration{name: "s", url: s.server.URL}.manifest(a)})
-	g.awaitHandler(t, "ready--s")
-
-	object := `{"kind":"Cluster", "n":9007199254740993,"s":"\u00e9\/"}`
-	got, err := hooksv1alpha1.NewLifecycleHooksServiceClient(g.dial(t)).BeforeClusterCreate(soon(t), &hooksv1alpha1.BeforeClusterCreateRequest{
-		Handler:        "check.s",
-		Cluster:        &hooksv1alpha1.RawExtension{Raw: []byte(object)},
-		UnknownMembers: map[string]*hooksv1alpha1.JSON{"dryRun": {Raw: []byte(`true`)}},
-	})
-	if err != nil {
-		t.Fatalf("call: %v", err)
-	}
-	body := s.last("BeforeClusterCreate", "check")
-	if m := decodeMembers(t, body); m["dryRun"] != true || m["kind"] != "BeforeClusterCreateRequest" ||
-		m["apiVersion"] != runtimehooksv1.GroupVersion.String() {
-		t.Errorf("the extension got %s", body)
-	}
-	if !strings.Contains(string(body), object) {
-		t.Errorf("the object is not there byte for byte: %s", body)
-	}
-	if raw := string(got.GetUnknownMembers()["estimate"].GetRaw()); raw != `{"seconds":9007199254740993}` {
-		t.Errorf("unknown member of the answer: %q", raw)
 	}
 }
 

@@ -5,7 +5,6 @@ package suite
 
 import (
 	"bytes"
-	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -13,46 +12,7 @@ import (
 	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 
 	"github.com/hookgate/hookgate/test/process"
-	"github.com/hookgate/hookgate/test/samples"
 )
-
-// Messages are merged in the order of the handlers' names, whichever handler answers first.
-func TestMergedMessagesAreInTheOrderOfNames(t *testing.T) {
-	turn := make(chan struct{}, 1)
-	turn <- struct{}{}
-	var want []string
-	g, _ := startStubs(t, func(s *stub) {
-		for _, name := range []string{"m", "c", "z", "a", "k", "b", "y"} {
-			want = append(want, "from "+name)
-			s.serve("BeforeClusterCreate", name, handlerOptions{}, func(w http.ResponseWriter, r *http.Request) {
-				<-turn // one after the other, in the order in which they happen to arrive
-				success("from "+name)(w, r)
-				turn <- struct{}{}
-			})
-		}
-	})
-	slices.Sort(want)
-	for range 30 {
-		got := g.post(t, path("BeforeClusterCreate", ""), samples.S())
-		if out := asCaller(t, "BeforeClusterCreate", got.body); out.GetMessage() != strings.Join(want, ", ") {
-			t.Fatalf("message %q, want %q", out.GetMessage(), strings.Join(want, ", "))
-		}
-	}
-	t.Run("failures", func(t *testing.T) {
-		g, _ := startStubs(t, func(s *stub) {
-			for _, name := range []string{"m", "c", "z", "a"} {
-				s.serve("BeforeClusterCreate", name, handlerOptions{},
-					say(`{"status":"Failure","message":"no `+name+`","retryAfterSeconds":0}`))
-			}
-		})
-		first := g.post(t, path("BeforeClusterCreate", ""), samples.S())
-		for range 30 {
-			if again := g.post(t, path("BeforeClusterCreate", ""), samples.S()); !bytes.Equal(first.body, again.body) {
-				t.Fatalf("the text of several failures changes:\n%s\n%s", first.body, again.body)
-			}
-		}
-	})
-}
 
 // The list of handlers is sorted, and the same from call to call and from replica to replica.
 func TestDiscoveryIsSortedAndTheSameOnEveryReplica(t *testing.T) {

@@ -56,26 +56,6 @@ func TestResyncFindsNewHandlers(t *testing.T) {
 	g.awaitHandler(t, "new--s")
 }
 
-// Names that differ only in case would share one path.
-func TestHandlersWhoseNamesDifferOnlyInCaseAreRefused(t *testing.T) {
-	process.Program(t, gatewayVariable)
-	a := newAuthority(t)
-	good, colliding := startStub(t, a), startStub(t, a)
-	colliding.serve("GeneratePatches", "patch", handlerOptions{}, say(`{"status":"Success"}`))
-	colliding.serve("GeneratePatches", "Patch", handlerOptions{}, say(`{"status":"Success"}`))
-	g := startGateway(t, a, map[string]string{
-		"colliding.yaml": registration{name: "colliding", url: colliding.server.URL}.manifest(a),
-		"good.yaml":      registration{name: "good", url: good.server.URL}.manifest(a),
-	})
-	g.awaitHandler(t, "ready--good")
-	g.Expect(t, `Patch`) // the log names it
-	for _, name := range []string{"patch--colliding", "ready--colliding"} {
-		if g.offers(t, name) {
-			t.Errorf("handler %s is offered", name)
-		}
-	}
-}
-
 // A registration that cannot be used leaves the previous one in place.
 func TestBadUpdatesKeepTheOldHandlers(t *testing.T) {
 	g, s := startStubs(t, func(s *stub) {

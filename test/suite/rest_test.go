@@ -164,25 +164,6 @@ func TestRESTBlocking(t *testing.T) {
 	}
 }
 
-func TestRESTFailureOfOneNamesIt(t *testing.T) {
-	g, _ := startHub(t)
-	request := samples.Request("BeforeClusterCreate")
-	withSettings(request, map[string]string{"create-quota": "status=Failure,message=quota of team-payments is used up"})
-	got := g.post(t, path("BeforeClusterCreate", ""), samples.Marshal(request))
-	if got.code != http.StatusOK {
-		t.Fatalf("status %d: an extension's Failure is an answer, not an error of the gateway: %s", got.code, got.body)
-	}
-	out := asCaller(t, "BeforeClusterCreate", got.body)
-	if out.GetStatus() != runtimehooksv1.ResponseStatusFailure {
-		t.Errorf("status %q, want Failure", out.GetStatus())
-	}
-	for _, part := range []string{"create-quota", "quota of team-payments is used up"} {
-		if !strings.Contains(out.GetMessage(), part) {
-			t.Errorf("message %q does not have %q", out.GetMessage(), part)
-		}
-	}
-}
-
 func TestRESTSizes(t *testing.T) {
 	g, e := startHub(t)
 	for name, n := range map[string]int{"M": 100, "L": 2000} {

@@ -11,7 +11,6 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"slices"
-	"strings"
 	"sync"
 	"testing"
 
@@ -147,27 +146,3 @@ func success(message string) http.HandlerFunc {
 
 // hang sends nothing until the caller disconnects.
 func hang(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
-
-// halfABody promises more than it sends, and then breaks the connection.
-func halfABody(w http.ResponseWriter, _ *http.Request) {
-	w.Header().Set("Content-Length", "1000")
-	_, _ = io.WriteString(w, `{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","status":"Success","retryAfterSeconds":30,"mess`)
-	if f, ok := w.(http.Flusher); ok {
-		f.Flush()
-	}
-	panic(http.ErrAbortHandler)
-}
-
-// huge answers with valid JSON of at least size bytes.
-func huge(size int) http.HandlerFunc {
-	return func(w http.ResponseWriter, _ *http.Request) {
-		_, _ = io.WriteString(w, `{"status":"Success","retryAfterSeconds":0,"padding":"`)
-		chunk := strings.Repeat("x", 1<<16)
-		for sent := 0; sent < size; sent += len(chunk) {
-			if _, err := io.WriteString(w, chunk); err != nil {
-				return
-			}
-		}
-		_, _ = io.WriteString(w, `"}`)
-	}
-}
