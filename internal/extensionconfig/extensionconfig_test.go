@@ -92,7 +92,10 @@ func TestConvertAtTheLimits(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			config := configWith(tc.change)
 			before := config.DeepCopy()
-			_, errs := Convert(config)
+			got, errs := Convert(config)
+			if tc.want == "" && got.ClientConfig.Owner != config.Name {
+				t.Errorf("the connections are those of %q, want %q", got.ClientConfig.Owner, config.Name)
+			}
 			if tc.want == "" && len(errs) > 0 || tc.want != "" && (len(errs) != 1 || !strings.Contains(errs[0].Error(), tc.want)) {
 				t.Errorf("got %v, want %q", errs, tc.want)
 			}
