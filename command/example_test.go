@@ -13,7 +13,7 @@ import (
 )
 
 // The program has every command of hookgate, and serves a group of hooks besides Cluster API's.
-func ExampleMain() {
+func ExampleMain() { //nolint:testableexamples // it ends the process
 	command.Main(gateway.Group{
 		Versions: []catalog.Source{{
 			Group: "dns.acme.example", Version: "v1alpha1",
