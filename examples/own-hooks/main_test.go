@@ -46,8 +46,8 @@ func own(t *testing.T, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// world is a gateway with the group, and an extension over each protocol.
-type world struct {
+// fixture is a gateway with the group, and an extension over each protocol.
+type fixture struct {
 	gateway *process.Gateway
 	grpc    *process.Process
 	ca      string
@@ -55,7 +55,7 @@ type world struct {
 	stubs, plain string
 }
 
-func newWorld(t *testing.T) *world {
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	dir := t.TempDir()
 	certs := certificates.New(t)
@@ -87,7 +87,7 @@ func newWorld(t *testing.T) *world {
 	if err := g.AwaitReady(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	w := &world{gateway: g, grpc: overGRPC, ca: filepath.Join(certDir, devcert.CAFile), stubs: stubs, plain: overREST.URL}
+	w := &fixture{gateway: g, grpc: overGRPC, ca: filepath.Join(certDir, devcert.CAFile), stubs: stubs, plain: overREST.URL}
 	process.Eventually(t, "both extensions are known", func() bool {
 		handlers, err := own(t, "get", "handlers", "--server", "https://"+g.HTTPS, "--ca", w.ca).Output()
 		return err == nil && strings.Contains(string(handlers), "ensure--stubs ") &&
@@ -142,7 +142,7 @@ func answerJSON(w http.ResponseWriter, r *http.Request) {
 }
 
 // call calls a hook through a front, and returns the answer or the error.
-func (w *world) call(t *testing.T, front, hook string, more ...string) string {
+func (w *fixture) call(t *testing.T, front, hook string, more ...string) string {
 	t.Helper()
 	out, err := own(t, append([]string{
 		"call", hook, "--server", front, "--ca", w.ca, "-o", "json",
@@ -155,7 +155,7 @@ func (w *world) call(t *testing.T, front, hook string, more ...string) string {
 
 // TestCalls calls the hooks over both fronts and both extensions.
 func TestCalls(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	fronts := []string{"https://" + w.gateway.HTTPS, "grpcs://" + w.gateway.GRPC}
 	for _, front := range fronts {
 		for _, handler := range []string{"ensure.stubs", "ensure.plain"} {
@@ -215,7 +215,7 @@ func TestCalls(t *testing.T) {
 
 // TestCheck checks both extensions. The one in plain JSON has a handler that never answers.
 func TestCheck(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	check := func(url string, more ...string) (string, error) {
 		out, err := own(t, append([]string{
 			"check", url, "--ca", w.ca, "--only", "groups,answers,envelope,malformed,idempotence,load", "-v",
@@ -248,7 +248,7 @@ func TestCheck(t *testing.T) {
 
 // TestOpenAPI reads the document that the program makes of the group, and its page. test/openapi validates it.
 func TestOpenAPI(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	document := w.get(t, "/openapi/dns.acme.example/hooks.json")
 	var read struct {
 		Info  struct{ Title string }
@@ -268,7 +268,7 @@ func TestOpenAPI(t *testing.T) {
 }
 
 // get returns what the gateway has at a path.
-func (w *world) get(t *testing.T, path string) string {
+func (w *fixture) get(t *testing.T, path string) string {
 	t.Helper()
 	ca, err := os.ReadFile(w.ca)
 	if err != nil {

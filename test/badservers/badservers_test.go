@@ -67,7 +67,7 @@ var cases = map[string]struct {
 func TestBadServers(t *testing.T) {
 	for _, language := range languages {
 		t.Run(language.name, func(t *testing.T) {
-			w := newWorld(t, language)
+			w := newFixture(t, language)
 			for name, tc := range cases {
 				if own, ok := language.outcomes[name]; ok {
 					tc.outcome = own
@@ -111,7 +111,7 @@ func TestBadServers(t *testing.T) {
 func TestDiscoveryOfTheOtherProtocol(t *testing.T) {
 	for _, language := range languages {
 		t.Run(language.name, func(t *testing.T) {
-			w := newWorld(t, language)
+			w := newFixture(t, language)
 			for name, want := range map[string]string{
 				"rest-for-grpc":       speaksREST,
 				"rest-for-plain-grpc": speaksREST,

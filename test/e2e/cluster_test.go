@@ -35,7 +35,7 @@ type held struct {
 }
 
 // hold waits until Cluster API is held by a hook, sees that it asks again and does nothing else, and lets it go.
-func (w *world) hold(h held) {
+func (w *fixture) hold(h held) {
 	w.t.Helper()
 	record := strings.TrimSuffix(h.hook+"-"+h.key, "-")
 	w.eventually(h.hook+" holds", func() (string, bool) {
@@ -89,7 +89,7 @@ func (w *world) hold(h held) {
 }
 
 // restartGateway ends the gateway, waits until Cluster API has noticed, and starts it again at the same address.
-func (w *world) restartGateway() {
+func (w *fixture) restartGateway() {
 	w.t.Helper()
 	failed := func() int {
 		sent := append(w.core.scrape(w.t, callerMetric), w.controlPlane.scrape(w.t, callerMetric)...)
@@ -111,7 +111,7 @@ func (w *world) restartGateway() {
 }
 
 // answers returns the extension's ConfigMap of the Cluster: what it is to answer, and what it last did.
-func (w *world) answers() map[string]string {
+func (w *fixture) answers() map[string]string {
 	w.t.Helper()
 	c := &corev1.ConfigMap{}
 	if err := w.Get(w.ctx, answersKey, c); err != nil && !apierrors.IsNotFound(err) {
@@ -124,7 +124,7 @@ var answersKey = client.ObjectKey{Namespace: namespace,
 	Name: clusterKey.Name + "-" + upstream + "-test-extension-hookresponses"}
 
 // answer changes what the extension answers.
-func (w *world) answer(record, answer string) {
+func (w *fixture) answer(record, answer string) {
 	w.t.Helper()
 	patch, err := json.Marshal(map[string]any{"data": map[string]string{record + "-preloadedResponse": answer}})
 	if err != nil {
@@ -136,7 +136,7 @@ func (w *world) answer(record, answer string) {
 	}
 }
 
-func (w *world) cluster() *clusterv1.Cluster {
+func (w *fixture) cluster() *clusterv1.Cluster {
 	w.t.Helper()
 	c := &clusterv1.Cluster{}
 	if err := w.Get(w.ctx, clusterKey, c); err != nil {
@@ -146,7 +146,7 @@ func (w *world) cluster() *clusterv1.Cluster {
 }
 
 // topologyMessage returns why Cluster API's topology controller does not go on.
-func (w *world) topologyMessage() string {
+func (w *fixture) topologyMessage() string {
 	w.t.Helper()
 	c := meta.FindStatusCondition(w.cluster().Status.Conditions, clusterv1.ClusterTopologyReconciledCondition)
 	if c == nil {
@@ -162,7 +162,7 @@ func blocks(message, hook string) bool {
 }
 
 // change patches the Cluster.
-func (w *world) change(what string, change func(*clusterv1.Cluster)) {
+func (w *fixture) change(what string, change func(*clusterv1.Cluster)) {
 	w.t.Helper()
 	before := w.cluster()
 	after := before.DeepCopy()
@@ -172,7 +172,7 @@ func (w *world) change(what string, change func(*clusterv1.Cluster)) {
 	}
 }
 
-func (w *world) controlPlaneOf() *controlplanev1.KubeadmControlPlane {
+func (w *fixture) controlPlaneOf() *controlplanev1.KubeadmControlPlane {
 	w.t.Helper()
 	list := &controlplanev1.KubeadmControlPlaneList{}
 	if err := w.List(w.ctx, list, client.InNamespace(namespace)); err != nil || len(list.Items) != 1 {
@@ -182,7 +182,7 @@ func (w *world) controlPlaneOf() *controlplanev1.KubeadmControlPlane {
 }
 
 // at returns a check that the control plane and the workers have these versions, and that a hook was not called yet.
-func (w *world) at(controlPlane, workers, notYet string) func() string {
+func (w *fixture) at(controlPlane, workers, notYet string) func() string {
 	return func() string {
 		w.t.Helper()
 		if v := w.controlPlaneOf().Spec.Version; v != controlPlane {
@@ -203,7 +203,7 @@ func (w *world) at(controlPlane, workers, notYet string) func() string {
 }
 
 // refusesNextUpgrade checks that Cluster API does not take another version yet.
-func (w *world) refusesNextUpgrade() string {
+func (w *fixture) refusesNextUpgrade() string {
 	before := w.cluster()
 	after := before.DeepCopy()
 	after.Spec.Topology.Version = "v1.37.0"
@@ -215,7 +215,7 @@ func (w *world) refusesNextUpgrade() string {
 }
 
 // settled waits until the Cluster has nothing left to do, and has so many Machines, all of this version.
-func (w *world) settled(version string, want int) {
+func (w *fixture) settled(version string, want int) {
 	w.t.Helper()
 	conditions := []string{
 		clusterv1.ClusterTopologyReconciledCondition, clusterv1.ClusterAvailableCondition,

@@ -73,7 +73,7 @@ func TestInfrastructure(t *testing.T) {
 
 // deploymentScenario scales Cluster c, replaces its workers, upgrades the control plane, and the workers in place, and
 // deletes the Cluster. Cluster API holds back workers while a control plane is upgraded.
-func (w *world) deploymentScenario(l *ledger, controlPlane, workers *fleet) []step {
+func (w *fixture) deploymentScenario(l *ledger, controlPlane, workers *fleet) []step {
 	const kcp, md = "c-control-plane", "c-md-0"
 	run := func(version string, ofControlPlane, ofWorkers, madeControlPlane, madeWorkers int) (string, bool) {
 		saw, ok := w.fleetRuns(l, controlPlane, client.MatchingLabels{
@@ -134,7 +134,7 @@ func (w *world) deploymentScenario(l *ledger, controlPlane, workers *fleet) []st
 }
 
 // poolScenario upgrades, scales and heals the pool of Cluster t, which is of the ClusterClass, and deletes the Cluster.
-func (w *world) poolScenario(l *ledger, controlPlane, f *fleet) []step {
+func (w *fixture) poolScenario(l *ledger, controlPlane, f *fleet) []step {
 	machines := client.MatchingLabels{clusterv1.ClusterTopologyMachinePoolNameLabel: "mp-0"}
 	pool := func(replicas int64) map[string]any {
 		return map[string]any{"machinePools": []any{
@@ -227,7 +227,7 @@ func (w *world) poolScenario(l *ledger, controlPlane, f *fleet) []step {
 }
 
 // deletion returns the step that deletes a Cluster.
-func (w *world) deletion(name string, fleets ...*fleet) step {
+func (w *fixture) deletion(name string, fleets ...*fleet) step {
 	c := &clusterv1.Cluster{ObjectMeta: objectMeta(namespace, name)}
 	return step{
 		what: name + ": the Cluster is gone",
@@ -247,7 +247,7 @@ func (w *world) deletion(name string, fleets ...*fleet) step {
 }
 
 // fleetRuns reports whether a fleet has so many Machines, all of which run this version, and has made so many machines.
-func (w *world) fleetRuns(
+func (w *fixture) fleetRuns(
 	l *ledger, f *fleet, labels client.MatchingLabels, version string, want, made int,
 ) (string, bool) {
 	w.t.Helper()
@@ -272,7 +272,7 @@ func (w *world) fleetRuns(
 var joinToken = regexp.MustCompile(`token: ([a-z0-9]{6})\.[a-z0-9]{16}`)
 
 // bootstrapToken returns the ID of the token in the bootstrap data of a pool.
-func (w *world) bootstrapToken(f *fleet) string {
+func (w *fixture) bootstrapToken(f *fleet) string {
 	w.t.Helper()
 	list := &clusterv1.MachinePoolList{}
 	if err := w.List(w.ctx, list, client.InNamespace(namespace)); err != nil {
@@ -296,7 +296,7 @@ func (w *world) bootstrapToken(f *fleet) string {
 }
 
 // expired reports whether a cluster takes a bootstrap token no longer.
-func (w *world) expired(cluster client.Client, token string) bool {
+func (w *fixture) expired(cluster client.Client, token string) bool {
 	w.t.Helper()
 	s := &corev1.Secret{}
 	key := client.ObjectKey{Namespace: metav1.NamespaceSystem, Name: "bootstrap-token-" + token}

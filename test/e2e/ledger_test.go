@@ -28,7 +28,7 @@ type counts struct {
 
 // ledger follows what the fake cloud makes and takes away, and the Nodes of its clusters.
 type ledger struct {
-	w    *world
+	w    *fixture
 	url  string
 	last int // event that was read
 	// fleets are sets of machines whose names begin alike; the first that fits is that of a machine.

@@ -104,7 +104,7 @@ func TestLifecycle(t *testing.T) {
 }
 
 // gone waits until the Cluster has been deleted.
-func (w *world) gone() {
+func (w *fixture) gone() {
 	w.t.Helper()
 	w.eventually("the Cluster and its Machines are gone", func() (string, bool) {
 		machines := &clusterv1.MachineList{}
@@ -118,7 +118,7 @@ func (w *world) gone() {
 }
 
 // discoversVariables waits until the ClusterClass has the variables that the extension's DiscoverVariables has.
-func (w *world) discoversVariables() {
+func (w *fixture) discoversVariables() {
 	w.t.Helper()
 	want := []string{
 		"files", "imageRepository", "kubeadmConfigTemplateAnnotations", "kubeadmControlPlaneMaxSurge", "preKubeadmCommands",
@@ -144,7 +144,7 @@ func (w *world) discoversVariables() {
 
 // updatesInPlace changes a variable that the extension's patches put into files of the Machines, and waits until all
 // Machines have the file and are the same Machines.
-func (w *world) updatesInPlace() {
+func (w *fixture) updatesInPlace() {
 	w.t.Helper()
 	before := w.machines()
 	w.change("variable files", func(c *clusterv1.Cluster) {
@@ -173,7 +173,7 @@ func (w *world) updatesInPlace() {
 }
 
 // allowInPlaceUpdates changes the settings of the extension while it is called: they are the gateway's to add.
-func (w *world) allowInPlaceUpdates() {
+func (w *fixture) allowInPlaceUpdates() {
 	w.t.Helper()
 	config := extensionConfig(ownGroup, upstream)
 	patch := client.RawPatch("application/merge-patch+json",
@@ -185,7 +185,7 @@ func (w *world) allowInPlaceUpdates() {
 }
 
 // arrived checks what the extension recorded and what the gateway and Cluster API counted.
-func (w *world) arrived() {
+func (w *fixture) arrived() {
 	w.t.Helper()
 	const success, let = "Success", "Status: Success, RetryAfterSeconds: 0"
 	step := oldVersion + "-" + newVersion
@@ -253,7 +253,7 @@ func (w *world) arrived() {
 }
 
 // machines returns the names of all Machines.
-func (w *world) machines() []string {
+func (w *fixture) machines() []string {
 	w.t.Helper()
 	list := &clusterv1.MachineList{}
 	if err := w.List(w.ctx, list, client.InNamespace(namespace)); err != nil {

@@ -31,7 +31,7 @@ type installed struct {
 
 // manifests renders what a provider of Cluster API installs. Webhooks call port of 127.0.0.1 in place of the provider's
 // Service.
-func (w *world) manifests(kubectl, dir string, port int) installed {
+func (w *fixture) manifests(kubectl, dir string, port int) installed {
 	w.t.Helper()
 	var stderr bytes.Buffer
 	command := exec.Command(kubectl, "kustomize", dir)
@@ -78,7 +78,7 @@ func (w *world) manifests(kubectl, dir string, port int) installed {
 	return i
 }
 
-func (w *world) redirect(c *admissionv1.WebhookClientConfig, port int) {
+func (w *fixture) redirect(c *admissionv1.WebhookClientConfig, port int) {
 	url := fmt.Sprintf("https://%s%s", loopback(port), *c.Service.Path)
 	*c = admissionv1.WebhookClientConfig{URL: &url, CABundle: w.ca}
 }

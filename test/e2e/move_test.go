@@ -42,7 +42,7 @@ func TestMove(t *testing.T) {
 	controlPlane, pool := l.watch("m-control-plane-"), l.watch("m-mp-0-")
 	controlPlane.between(0, 3)
 	pool.between(0, 2)
-	runs := func(w *world, what string, workers, made int) {
+	runs := func(w *fixture, what string, workers, made int) {
 		t.Helper()
 		l.w = w
 		w.eventuallyWithin(stepPatience, what, func() (string, bool) {
@@ -103,7 +103,7 @@ func TestMove(t *testing.T) {
 }
 
 // left checks that nothing of the Cluster is left in the management cluster that it was moved from.
-func (w *world) left(t *testing.T) {
+func (w *fixture) left(t *testing.T) {
 	t.Helper()
 	for _, kind := range []string{"HookgateCluster", "HookgateMachine", "HookgateMachinePool", "HookgateMachineTemplate"} {
 		list := &unstructured.UnstructuredList{}

@@ -26,13 +26,13 @@ type process struct {
 }
 
 // launch starts a program, which ends with the test at the latest.
-func (w *world) launch(name, path string, args ...string) *process {
+func (w *fixture) launch(name, path string, args ...string) *process {
 	w.t.Helper()
 	return w.launchAs(w.kubeconfig, name, path, args...)
 }
 
 // launchAs is launch with another kubeconfig than the administrator's.
-func (w *world) launchAs(kubeconfig, name, path string, args ...string) *process {
+func (w *fixture) launchAs(kubeconfig, name, path string, args ...string) *process {
 	w.t.Helper()
 	log, err := os.OpenFile(filepath.Join(w.logs, name+".log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -68,7 +68,7 @@ func (p *process) stop(t *testing.T) {
 }
 
 // retire stops a process that is not needed any more, and wants it to end well.
-func (w *world) retire(p *process) {
+func (w *fixture) retire(p *process) {
 	w.t.Helper()
 	for i, r := range w.running {
 		if r == p {
@@ -82,7 +82,7 @@ func (w *world) retire(p *process) {
 }
 
 // dead describes a process that has ended by itself, or returns "".
-func (w *world) dead() string {
+func (w *fixture) dead() string {
 	for _, p := range w.running {
 		select {
 		case <-p.done:
@@ -94,13 +94,13 @@ func (w *world) dead() string {
 }
 
 // eventually waits until check holds; check also returns what it saw. It gives up when a process ends.
-func (w *world) eventually(what string, check func() (saw string, ok bool)) {
+func (w *fixture) eventually(what string, check func() (saw string, ok bool)) {
 	w.t.Helper()
 	w.eventuallyWithin(patience, what, check)
 }
 
 // eventuallyWithin is eventually with another bound than patience.
-func (w *world) eventuallyWithin(patience time.Duration, what string, check func() (saw string, ok bool)) {
+func (w *fixture) eventuallyWithin(patience time.Duration, what string, check func() (saw string, ok bool)) {
 	w.t.Helper()
 	deadline := time.Now().Add(patience)
 	for {
@@ -122,7 +122,7 @@ func (w *world) eventuallyWithin(patience time.Duration, what string, check func
 }
 
 // ready waits until a server says that it is ready.
-func (w *world) ready(s *server) {
+func (w *fixture) ready(s *server) {
 	w.t.Helper()
 	w.eventually(s.name+" is ready", func() (string, bool) {
 		r, err := http.Get("http://" + loopback(s.health) + "/readyz")

@@ -28,7 +28,7 @@ const (
 )
 
 // startCloud starts the fake cloud, and returns its URL.
-func (w *world) startCloud() string {
+func (w *fixture) startCloud() string {
 	w.t.Helper()
 	address := loopback(freePort(w.t))
 	w.launch("fake-cloud", folder(w.t, "HOOKGATE_CLOUD"), "--listen", address)
@@ -42,7 +42,7 @@ func (w *world) startCloud() string {
 
 // startProviders starts a gateway, the providers with their classes, and the controllers of infrastructure. It returns
 // the providers.
-func (w *world) startProviders(cloud string) []*server {
+func (w *fixture) startProviders(cloud string) []*server {
 	w.t.Helper()
 	w.env = append(w.env, "CLOUD_URL="+cloud)
 	hookgate := folder(w.t, "HOOKGATE_BIN")
@@ -93,7 +93,7 @@ func (w *world) startProviders(cloud string) []*server {
 }
 
 // kill kills a process, in the middle of whatever it does, and starts it again.
-func (w *world) kill(s *server) {
+func (w *fixture) kill(s *server) {
 	w.t.Helper()
 	old := s.process
 	w.running = slices.DeleteFunc(w.running, func(p *process) bool { return p == old })
@@ -115,7 +115,7 @@ func object(apiVersion, kind, name string, spec map[string]any) *unstructured.Un
 var variable = regexp.MustCompile(`\$\{([A-Z_]+)(?::=([^}]*))?\}`)
 
 // template returns the objects of a template of the release, as clusterctl makes them.
-func (w *world) template(name string, values map[string]string) []*unstructured.Unstructured {
+func (w *fixture) template(name string, values map[string]string) []*unstructured.Unstructured {
 	w.t.Helper()
 	text, err := os.ReadFile(filepath.Join("..", "..", "deploy", "release", "infrastructure", name))
 	if err != nil {
@@ -130,7 +130,7 @@ func (w *world) template(name string, values map[string]string) []*unstructured.
 	})))
 }
 
-func (w *world) get(apiGroup, kind, ns, name string) *unstructured.Unstructured {
+func (w *fixture) get(apiGroup, kind, ns, name string) *unstructured.Unstructured {
 	w.t.Helper()
 	o := &unstructured.Unstructured{}
 	o.SetAPIVersion(apiGroup)
@@ -142,7 +142,7 @@ func (w *world) get(apiGroup, kind, ns, name string) *unstructured.Unstructured 
 }
 
 // conditionOf returns a condition of one of the provider's objects, and reports whether it is True.
-func (w *world) conditionOf(kind, ns, name, condition string) (string, bool) {
+func (w *fixture) conditionOf(kind, ns, name, condition string) (string, bool) {
 	w.t.Helper()
 	list, _, _ := unstructured.NestedSlice(w.get("infrastructure.hookgate.dev/v1alpha1", kind, ns, name).Object, "status", "conditions")
 	for _, c := range list {
@@ -153,7 +153,7 @@ func (w *world) conditionOf(kind, ns, name, condition string) (string, bool) {
 	return fmt.Sprint("no condition ", condition, " among ", list), false
 }
 
-func (w *world) patch(kind, name string, value any, path ...string) {
+func (w *fixture) patch(kind, name string, value any, path ...string) {
 	w.t.Helper()
 	before := w.get(groupOf(kind), kind, namespace, name)
 	after := before.DeepCopy()
@@ -173,7 +173,7 @@ func groupOf(kind string) string {
 }
 
 // infrastructureCRDs reads the CRDs of the infrastructure provider.
-func (w *world) infrastructureCRDs() []*apiextensionsv1.CustomResourceDefinition {
+func (w *fixture) infrastructureCRDs() []*apiextensionsv1.CustomResourceDefinition {
 	w.t.Helper()
 	files, err := filepath.Glob(filepath.Join("..", "..", "deploy", "crd", "infrastructure", "infrastructure.hookgate.dev_*.yaml"))
 	if err != nil || len(files) == 0 {
@@ -189,7 +189,7 @@ func (w *world) infrastructureCRDs() []*apiextensionsv1.CustomResourceDefinition
 }
 
 // infrastructureRoles returns the roles of the infrastructure provider, and those that Cluster API aggregates.
-func (w *world) infrastructureRoles() []client.Object {
+func (w *fixture) infrastructureRoles() []client.Object {
 	w.t.Helper()
 	list := []client.Object{&corev1.Namespace{ObjectMeta: objectMeta("", ownNamespace)}}
 	for _, o := range read(w.t, filepath.Join("..", "..", "deploy", "infrastructure", "rbac.yaml")) {
@@ -203,7 +203,7 @@ func (w *world) infrastructureRoles() []client.Object {
 
 // calm checks that the programs had the rights that they need for Hookgate's kinds, and that ordinary conflicts are no
 // errors in the log of the provider.
-func (w *world) calm() {
+func (w *fixture) calm() {
 	w.t.Helper()
 	for _, name := range []string{"core", "kubeadm-bootstrap", "kubeadm-control-plane", "hookgate-infrastructure"} {
 		log, err := os.ReadFile(filepath.Join(w.logs, name+".log"))

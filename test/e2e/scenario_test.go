@@ -19,7 +19,7 @@ type step struct {
 }
 
 // sideBySide runs scenarios at the same time, in the goroutine of the test. It runs each at every look.
-func (w *world) sideBySide(say func(string, ...any), each func(), scenarios ...[]step) {
+func (w *fixture) sideBySide(say func(string, ...any), each func(), scenarios ...[]step) {
 	w.t.Helper()
 	begun := make([]time.Time, len(scenarios))
 	for i, steps := range scenarios {

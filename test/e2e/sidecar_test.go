@@ -105,7 +105,7 @@ func TestSidecar(t *testing.T) {
 }
 
 // startBeside starts the example and the gateway beside it. The gateway is first, which it may be.
-func (w *world) startBeside() {
+func (w *fixture) startBeside() {
 	w.t.Helper()
 	program := os.Getenv(exampleVariable)
 	if program == "" {

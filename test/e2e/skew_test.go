@@ -118,7 +118,7 @@ func TestExtensionsOfV112(t *testing.T) {
 }
 
 // startGuard starts the extension that reads Clusters, and returns the folder to which it writes them.
-func (w *world) startGuard() string {
+func (w *fixture) startGuard() string {
 	w.t.Helper()
 	record, port := w.t.TempDir(), freePort(w.t)
 	w.launch("guard", filepath.Join(folder(w.t, "HOOKGATE_SKEW_BIN"), "extension"), "--guard", "--record", record,
@@ -128,7 +128,7 @@ func (w *world) startGuard() string {
 }
 
 // understand makes a policy that says which objects the handlers of an extension understand, or one of them.
-func (w *world) understand(extension, handler, version string) {
+func (w *fixture) understand(extension, handler, version string) {
 	w.t.Helper()
 	target := map[string]any{"name": extension}
 	if handler != "" {
@@ -144,7 +144,7 @@ func (w *world) understand(extension, handler, version string) {
 
 // variableLabels returns the labels that Cluster API read of a variable of the extension, and whether it knows the
 // variable.
-func (w *world) variableLabels(name string) (map[string]string, bool) {
+func (w *fixture) variableLabels(name string) (map[string]string, bool) {
 	w.t.Helper()
 	class := &clusterv1.ClusterClass{}
 	if err := w.Get(w.ctx, client.ObjectKey{Namespace: namespace, Name: "memory"}, class); err != nil {
@@ -160,7 +160,7 @@ func (w *world) variableLabels(name string) (map[string]string, bool) {
 
 // rediscoverVariables makes Cluster API ask for variables again: it remembers answers by the settings that it asks
 // with.
-func (w *world) rediscoverVariables() {
+func (w *fixture) rediscoverVariables() {
 	w.t.Helper()
 	class := &clusterv1.ClusterClass{}
 	if err := w.Get(w.ctx, client.ObjectKey{Namespace: namespace, Name: "memory"}, class); err != nil {
@@ -175,7 +175,7 @@ func (w *world) rediscoverVariables() {
 
 // sawAll compares the Cluster that the extension decoded for a hook with the Cluster as Cluster API itself has it in
 // v1beta1.
-func (w *world) sawAll(record, hook string) {
+func (w *fixture) sawAll(record, hook string) {
 	w.t.Helper()
 	raw, err := os.ReadFile(filepath.Join(record, hook+".json"))
 	if err != nil {

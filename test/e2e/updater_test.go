@@ -21,7 +21,7 @@ import (
 // updater is an extension that upgrades Machines of MachineDeployments in place, by asking the fake cloud to do it. It
 // is safe for concurrent use.
 type updater struct {
-	w     *world
+	w     *fixture
 	cloud string
 
 	mu      sync.Mutex
@@ -29,7 +29,7 @@ type updater struct {
 }
 
 // startUpdater starts the extension, and registers it with the gateway.
-func (w *world) startUpdater(cloud string) *updater {
+func (w *fixture) startUpdater(cloud string) *updater {
 	w.t.Helper()
 	u := &updater{w: w, cloud: cloud, updates: map[string]int{}}
 	const group = "/hooks.runtime.cluster.x-k8s.io/v1alpha1/"

@@ -19,7 +19,7 @@ func rows() []row {
 
 // TestFaults injects each fault once.
 func TestFaults(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	p := table{out: os.Stdout, base: w.warmUp(t)}
 	w.beginSlowHeaders(t)
 	var lines []line
@@ -42,7 +42,7 @@ func TestSoak(t *testing.T) {
 	if err != nil {
 		t.Skip(soakVariable + " is not set: `make soak DURATION=1h` sets it")
 	}
-	w := newWorld(t)
+	w := newFixture(t)
 	p := table{out: os.Stdout, base: w.warmUp(t)}
 	p.head()
 	sums := make([]line, len(rows())) // of each row, over all turns

@@ -26,7 +26,7 @@ type footprint struct {
 
 // pauseLoad ends all calls and connections to the gateway until the load is resumed, and lets the gateway collect its
 // garbage.
-func (w *world) pauseLoad(t *testing.T) {
+func (w *fixture) pauseLoad(t *testing.T) {
 	t.Helper()
 	get(t, "http://"+w.callers+"/pause")
 	w.rest.CloseIdleConnections()
@@ -35,19 +35,19 @@ func (w *world) pauseLoad(t *testing.T) {
 }
 
 // collect lets the gateway collect its garbage.
-func (w *world) collect(t *testing.T) {
+func (w *fixture) collect(t *testing.T) {
 	t.Helper()
 	get(t, "http://"+w.gateway.profiler+"/debug/pprof/heap?gc=1")
 }
 
 // resumeLoad lets the healthy callers go on.
-func (w *world) resumeLoad(t *testing.T) {
+func (w *fixture) resumeLoad(t *testing.T) {
 	t.Helper()
 	get(t, "http://"+w.callers+"/resume")
 }
 
 // footprint returns what the gateway occupies now, while the load is paused.
-func (w *world) footprint(t *testing.T) footprint {
+func (w *fixture) footprint(t *testing.T) footprint {
 	t.Helper()
 	w.good.get(t, "/quiet") // closes the connections that the gateway keeps for calls
 	w.collect(t)
@@ -76,7 +76,7 @@ func (w *world) footprint(t *testing.T) footprint {
 
 // usual returns what the gateway occupies most of the time during two seconds, while the load is paused: it asks its
 // extensions for their handlers every second, and the metrics count the goroutines that gather them.
-func (w *world) usual(t *testing.T) footprint {
+func (w *fixture) usual(t *testing.T) footprint {
 	t.Helper()
 	var goroutines, descriptors []int
 	for end := time.Now().Add(2 * time.Second); ; time.Sleep(50 * time.Millisecond) {

@@ -27,7 +27,7 @@ type row struct {
 	// specified says how the calls of the row itself are answered. Calls of healthy callers to healthy extensions are
 	// always answered by the extension.
 	specified string
-	inject    func(t *testing.T, w *world, c *tally)
+	inject    func(t *testing.T, w *fixture, c *tally)
 }
 
 // tally counts the calls of a row. It is safe for concurrent use.
@@ -76,7 +76,7 @@ const enough = 150
 const settling = 2 * time.Minute
 
 // run injects a fault, and measures.
-func (w *world) run(t *testing.T, r row) line {
+func (w *fixture) run(t *testing.T, r row) line {
 	t.Helper()
 	w.pauseLoad(t)
 	l := line{name: r.name, before: w.usual(t)}
@@ -120,7 +120,7 @@ func (w *world) run(t *testing.T, r row) line {
 
 // settle waits until the gateway occupies no more than before, or for settling, and returns what it occupies then, and what
 // is left. The load is paused.
-func (w *world) settle(t *testing.T, before *footprint) (after footprint, left []string) {
+func (w *fixture) settle(t *testing.T, before *footprint) (after footprint, left []string) {
 	t.Helper()
 	after = w.footprint(t)
 	left = before.left(&after)
@@ -165,7 +165,7 @@ func round(d time.Duration) time.Duration { return d.Round(100 * time.Microsecon
 
 // warmUp lets the gateway reach the state in which it stays: pools are filled, and the heap has its size. It returns
 // what healthy callers see without any fault.
-func (w *world) warmUp(t *testing.T) window {
+func (w *fixture) warmUp(t *testing.T) window {
 	t.Helper()
 	var calls tally
 	for _, extension := range []string{"good-rest", "good-grpc"} {

@@ -35,8 +35,8 @@ func callerFaults() []row {
 }
 
 // bomb returns the fault of callers that send a small text that is a large one once it is decompressed.
-func bomb(begin, text string, size int, end string, code int) func(*testing.T, *world, *tally) {
-	return func(t *testing.T, w *world, c *tally) {
+func bomb(begin, text string, size int, end string, code int) func(*testing.T, *fixture, *tally) {
+	return func(t *testing.T, w *fixture, c *tally) {
 		body := zip(begin, text, size, end)
 		var running sync.WaitGroup
 		for range 8 {
@@ -53,7 +53,7 @@ func bomb(begin, text string, size int, end string, code int) func(*testing.T, *
 }
 
 // idleCallers connects far more often than a host may, and says nothing.
-func idleCallers(t *testing.T, w *world, c *tally) {
+func idleCallers(t *testing.T, w *fixture, c *tally) {
 	dial := dialFrom(attacker)
 	var open []net.Conn
 	defer func() {
@@ -114,7 +114,7 @@ func (g *gateway) watchDescriptors(t *testing.T) (stop func() int) {
 }
 
 // slowCallers sends headers byte by byte.
-func slowCallers(t *testing.T, w *world, c *tally) {
+func slowCallers(t *testing.T, w *fixture, c *tally) {
 	var running sync.WaitGroup
 	for range 100 {
 		running.Go(func() {
@@ -143,7 +143,7 @@ func slowCallers(t *testing.T, w *world, c *tally) {
 }
 
 // slowPrefaces sends the beginning of HTTP/2 byte by byte to the gRPC address.
-func slowPrefaces(t *testing.T, w *world, c *tally) {
+func slowPrefaces(t *testing.T, w *fixture, c *tally) {
 	config := w.client.Clone()
 	config.NextProtos = []string{"h2"}
 	var running sync.WaitGroup

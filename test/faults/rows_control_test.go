@@ -20,7 +20,7 @@ func controls() []row {
 }
 
 // largeToHealthy sends large requests to an extension that answers, all at the same time.
-func largeToHealthy(t *testing.T, w *world, c *tally) {
+func largeToHealthy(t *testing.T, w *fixture, c *tally) {
 	p := startExtension(t, w.authority, healthy)
 	name := w.register(t, "https://"+p.https)
 	body := largeBody(5 << 20)

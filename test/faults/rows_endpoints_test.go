@@ -26,7 +26,7 @@ func endpointFaults() []row {
 const service = "endpoints.test"
 
 // endpointsGone kills two of three endpoints of an extension under load, over JSON and gRPC, and starts them again.
-func endpointsGone(t *testing.T, w *world, c *tally) {
+func endpointsGone(t *testing.T, w *fixture, c *tally) {
 	hosts := filepath.Join(t.TempDir(), "hosts")
 	lines := []string{"127.0.0.1 localhost\n"}
 	var endpoints []*program

@@ -49,8 +49,8 @@ func extensionFaults() []row {
 }
 
 // misbehaving returns the fault of an extension that behaves like that, over JSON and, where it can, over gRPC.
-func misbehaving(behavior string, specified func(answer) bool) func(*testing.T, *world, *tally) {
-	return func(t *testing.T, w *world, c *tally) {
+func misbehaving(behavior string, specified func(answer) bool) func(*testing.T, *fixture, *tally) {
+	return func(t *testing.T, w *fixture, c *tally) {
 		p := startExtension(t, w.authority, behavior)
 		targets := []string{w.register(t, "https://"+p.https)}
 		if behaviors()[behavior].grpc != nil {
@@ -61,8 +61,8 @@ func misbehaving(behavior string, specified func(answer) bool) func(*testing.T, 
 }
 
 // faulty returns the fault of a connection to an extension that is healthy itself, behavior.
-func faulty(behavior, toxic string, specified func(answer) bool) func(*testing.T, *world, *tally) {
-	return func(t *testing.T, w *world, c *tally) {
+func faulty(behavior, toxic string, specified func(answer) bool) func(*testing.T, *fixture, *tally) {
+	return func(t *testing.T, w *fixture, c *tally) {
 		good := startExtension(t, w.authority, behavior)
 		p := startProxy(t, good.https)
 		bad := w.register(t, "https://"+p.Listen)
@@ -74,7 +74,7 @@ func faulty(behavior, toxic string, specified func(answer) bool) func(*testing.T
 }
 
 // neverKnown registers an extension whose discovery is a bomb.
-func neverKnown(t *testing.T, w *world, c *tally) {
+func neverKnown(t *testing.T, w *fixture, c *tally) {
 	p := startExtension(t, w.authority, "discovers a bomb")
 	name, remove := w.add(t, "https://"+p.https)
 	w.gateway.Expect(t, "extensionConfig="+name+".*nothing is served for it yet")
@@ -83,7 +83,7 @@ func neverKnown(t *testing.T, w *world, c *tally) {
 }
 
 // renames registers an extension that has 100 other handlers each time that it is asked.
-func renames(t *testing.T, w *world, c *tally) {
+func renames(t *testing.T, w *fixture, c *tally) {
 	p := startExtension(t, w.authority, "renames")
 	name := w.register(t, "https://"+p.https)
 	for deadline := time.Now().Add(5 * time.Second); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
@@ -92,7 +92,7 @@ func renames(t *testing.T, w *world, c *tally) {
 }
 
 // killedAndRestarted ends an extension without a goodbye; behind the proxy it comes back at the same address.
-func killedAndRestarted(t *testing.T, w *world, c *tally) {
+func killedAndRestarted(t *testing.T, w *fixture, c *tally) {
 	first := startExtension(t, w.authority, healthy)
 	p := startProxy(t, first.https)
 	bad := w.register(t, "https://"+p.Listen)
@@ -109,7 +109,7 @@ func killedAndRestarted(t *testing.T, w *world, c *tally) {
 }
 
 // stopped stops the process of an extension, whose connections stay open, and lets it continue.
-func stopped(t *testing.T, w *world, c *tally) {
+func stopped(t *testing.T, w *fixture, c *tally) {
 	p := startExtension(t, w.authority, "waits")
 	name := w.register(t, "https://"+p.https)
 	w.eventuallyAnswers(t, name)
@@ -120,16 +120,16 @@ func stopped(t *testing.T, w *world, c *tally) {
 }
 
 // floodsFrames calls an extension over gRPC that sends frames of HTTP/2 without end, and answers nothing.
-func floodsFrames(specified func(answer) bool) func(*testing.T, *world, *tally) {
-	return func(t *testing.T, w *world, c *tally) {
+func floodsFrames(specified func(answer) bool) func(*testing.T, *fixture, *tally) {
+	return func(t *testing.T, w *fixture, c *tally) {
 		p := startExtension(t, w.authority, "floods")
 		w.flood(c, specified, w.register(t, "grpcs://"+p.grpcs))
 	}
 }
 
 // hangsUp calls an extension over gRPC that ends each connection as soon as it is made.
-func hangsUp(specified func(answer) bool) func(*testing.T, *world, *tally) {
-	return func(t *testing.T, w *world, c *tally) {
+func hangsUp(specified func(answer) bool) func(*testing.T, *fixture, *tally) {
+	return func(t *testing.T, w *fixture, c *tally) {
 		p := startExtension(t, w.authority, "hangs up")
 		name := w.register(t, "grpcs://"+p.grpcs)
 		began := time.Now()
@@ -142,7 +142,7 @@ func hangsUp(specified func(answer) bool) func(*testing.T, *world, *tally) {
 
 // sparesTheFailing calls an extension that fails, one call after the other, over JSON and gRPC. Each success of the
 // gateway's discovery, once a second here, allows a probe, and so does the end of each interval of the circuit.
-func sparesTheFailing(t *testing.T, w *world, c *tally) {
+func sparesTheFailing(t *testing.T, w *fixture, c *tally) {
 	const calls, opens = 60, 5
 	p := startExtension(t, w.authority, "errors")
 	for _, url := range []string{"https://" + p.https, "grpcs://" + p.grpcs} {
@@ -158,7 +158,7 @@ func sparesTheFailing(t *testing.T, w *world, c *tally) {
 }
 
 // saysALot calls an extension whose message has 18 MiB, over JSON and gRPC.
-func saysALot(t *testing.T, w *world, c *tally) {
+func saysALot(t *testing.T, w *fixture, c *tally) {
 	p := startExtension(t, w.authority, "says a lot")
 	names := []string{w.register(t, "https://"+p.https), w.register(t, "grpcs://"+p.grpcs)}
 	logged := len(w.gateway.Output())
@@ -179,7 +179,7 @@ func isCut(got answer) bool {
 }
 
 // loops registers the gateway with itself, under both of its names. A call without a handler goes to all extensions.
-func loops(t *testing.T, w *world, c *tally) {
+func loops(t *testing.T, w *fixture, c *tally) {
 	p := startExtension(t, w.authority, healthy)
 	w.register(t, "https://"+p.https)
 	offered := w.discovered()
@@ -204,7 +204,7 @@ func loops(t *testing.T, w *world, c *tally) {
 }
 
 // boundedLog counts whether the lines that the gateway has logged since then are bounded: a few texts of 16 KiB.
-func (c *tally) boundedLog(w *world, since int) {
+func (c *tally) boundedLog(w *fixture, since int) {
 	longest := 0
 	for line := range strings.Lines(w.gateway.Output()[since:]) {
 		longest = max(longest, len(line))
@@ -213,7 +213,7 @@ func (c *tally) boundedLog(w *world, since int) {
 }
 
 // eventuallyAnswers waits until a healed extension is called again.
-func (w *world) eventuallyAnswers(t *testing.T, extension string) {
+func (w *fixture) eventuallyAnswers(t *testing.T, extension string) {
 	t.Helper()
 	process.Eventually(t, "calls reach "+extension+" again", func() bool {
 		return callREST(w.rest, w.gateway.HTTPS, handler+"."+extension, samples.Body("BeforeClusterCreate")) == nil
@@ -224,7 +224,7 @@ func (w *world) eventuallyAnswers(t *testing.T, extension string) {
 const floodCallers, floodCalls = 16, 4
 
 // flood calls extensions from many callers. Each call must have an answer that is as specified.
-func (w *world) flood(c *tally, specified func(answer) bool, extensions ...string) {
+func (w *fixture) flood(c *tally, specified func(answer) bool, extensions ...string) {
 	var running sync.WaitGroup
 	for i := range floodCallers {
 		running.Go(func() {

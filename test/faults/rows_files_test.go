@@ -45,8 +45,8 @@ func fileFaults() []row {
 }
 
 // beside returns the fault of a file beside good manifests: an extension that is added then is registered.
-func beside(write func(t *testing.T, path string)) func(*testing.T, *world, *tally) {
-	return func(t *testing.T, w *world, c *tally) {
+func beside(write func(t *testing.T, path string)) func(*testing.T, *fixture, *tally) {
+	return func(t *testing.T, w *fixture, c *tally) {
 		path := filepath.Join(w.gateway.configs, "aaa.yaml")
 		write(t, path)
 		t.Cleanup(func() { _ = os.Remove(path) })
@@ -58,7 +58,7 @@ func beside(write func(t *testing.T, path string)) func(*testing.T, *world, *tal
 }
 
 // emptied takes all manifests away for some seconds.
-func emptied(t *testing.T, w *world, c *tally) {
+func emptied(t *testing.T, w *fixture, c *tally) {
 	away := t.TempDir()
 	move := func(from, to string) {
 		t.Helper()
@@ -83,7 +83,7 @@ func emptied(t *testing.T, w *world, c *tally) {
 }
 
 // pipeAsAuthorities puts a pipe in the place of a file that decides about new connections.
-func pipeAsAuthorities(t *testing.T, w *world, c *tally) {
+func pipeAsAuthorities(t *testing.T, w *fixture, c *tally) {
 	path := filepath.Join(w.gateway.certs, "ca.crt")
 	if err := syscall.Mkfifo(path, 0o600); err != nil {
 		t.Fatal(err)
@@ -109,7 +109,7 @@ func aliasBomb() string {
 }
 
 // expired puts a certificate in place whose time is over.
-func expired(t *testing.T, w *world, c *tally) {
+func expired(t *testing.T, w *fixture, c *tally) {
 	w.write(t, w.gateway.certs, time.Now().Add(-time.Minute))
 	process.Eventually(t, "/readyz?verbose says so", func() bool {
 		return strings.Contains(w.gateway.get(t, "/readyz?verbose"), "its replacement is refused")
@@ -126,7 +126,7 @@ func expired(t *testing.T, w *world, c *tally) {
 }
 
 // rotated replaces the certificate, first by one that does not fit its key, which must not be shown.
-func rotated(t *testing.T, w *world, c *tally) {
+func rotated(t *testing.T, w *fixture, c *tally) {
 	shown := func() string {
 		conn, err := tls.Dial("tcp", w.gateway.HTTPS, w.client)
 		if err != nil {

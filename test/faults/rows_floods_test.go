@@ -56,7 +56,7 @@ type rawHTTP2 struct {
 }
 
 // dialHTTP2 connects to a front.
-func (w *world) dialHTTP2(t *testing.T, address string) (*rawHTTP2, error) {
+func (w *fixture) dialHTTP2(t *testing.T, address string) (*rawHTTP2, error) {
 	t.Helper()
 	config := w.client.Clone()
 	config.NextProtos = []string{"h2"}
@@ -142,8 +142,8 @@ func windowUpdates(c *rawHTTP2, _ uint32) error { return c.WriteWindowUpdate(0, 
 
 // flood returns the fault of connections on which a frame follows the other, to both fronts: from peers that read what
 // comes back, and from peers that do not. The gateway must end those that ends says.
-func flood(send func(c *rawHTTP2, i uint32) error, ends func(overGRPC, reads bool) bool) func(*testing.T, *world, *tally) {
-	return func(t *testing.T, w *world, c *tally) {
+func flood(send func(c *rawHTTP2, i uint32) error, ends func(overGRPC, reads bool) bool) func(*testing.T, *fixture, *tally) {
+	return func(t *testing.T, w *fixture, c *tally) {
 		var running sync.WaitGroup
 		for i, address := range []string{w.gateway.HTTPS, w.gateway.GRPC} {
 			for _, reads := range []bool{true, false} {
@@ -194,7 +194,7 @@ type slowHeaders struct {
 const slowHeadersTime = 4 * time.Minute
 
 // beginSlowHeaders begins what slowHeadersEnd waits for, so that other rows are injected meanwhile.
-func (w *world) beginSlowHeaders(t *testing.T) {
+func (w *fixture) beginSlowHeaders(t *testing.T) {
 	t.Helper()
 	g := w.another(t)
 	slow := &slowHeaders{}
@@ -211,7 +211,7 @@ func (w *world) beginSlowHeaders(t *testing.T) {
 }
 
 // slowHeader sends a header byte by byte until the gateway ends the connection.
-func (w *world) slowHeader(t *testing.T, address string) error {
+func (w *fixture) slowHeader(t *testing.T, address string) error {
 	conn, err := w.dialHTTP2(t, address)
 	if err != nil {
 		return err
@@ -241,7 +241,7 @@ func (w *world) slowHeader(t *testing.T, address string) error {
 }
 
 // slowHeadersEnd waits for the ends of the connections that have sent a header byte by byte meanwhile.
-func slowHeadersEnd(t *testing.T, w *world, c *tally) {
+func slowHeadersEnd(t *testing.T, w *fixture, c *tally) {
 	if w.slow == nil {
 		w.beginSlowHeaders(t)
 	}

@@ -29,7 +29,7 @@ func gatewayFaults() []row {
 }
 
 // another starts another gateway, with a healthy extension.
-func (w *world) another(t *testing.T, flags ...string) *gateway {
+func (w *fixture) another(t *testing.T, flags ...string) *gateway {
 	t.Helper()
 	good := startExtension(t, w.authority, healthy)
 	g := startGateway(t, w.authority, map[string]string{"good.yaml": w.config("good", "https://"+good.https)}, flags...)
@@ -41,7 +41,7 @@ func (w *world) another(t *testing.T, flags ...string) *gateway {
 
 // endedWhileIdle ends a gateway that has 20 gRPC connections without a first frame, and a stream of its health. If it
 // waited for one of them, it would take an hour.
-func endedWhileIdle(t *testing.T, w *world, c *tally) {
+func endedWhileIdle(t *testing.T, w *fixture, c *tally) {
 	g := w.another(t, "--shutdown-timeout=1h")
 	config := w.client.Clone()
 	config.NextProtos = []string{"h2"}
@@ -72,7 +72,7 @@ func endedWhileIdle(t *testing.T, w *world, c *tally) {
 }
 
 // authoritiesAppear lets a gateway demand certificates of its callers while some are connected without one.
-func authoritiesAppear(t *testing.T, w *world, c *tally) {
+func authoritiesAppear(t *testing.T, w *fixture, c *tally) {
 	g := w.another(t)
 	rest, err := tls.Dial("tcp", g.HTTPS, w.client)
 	if err != nil {

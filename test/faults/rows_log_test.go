@@ -25,7 +25,7 @@ func logFaults() []row {
 
 // logBlocks gives a gateway a pipe for its log from which nothing is read, and makes calls that are logged: more than
 // the pipe and the gateway hold. Then it reads what is there.
-func logBlocks(t *testing.T, w *world, c *tally) {
+func logBlocks(t *testing.T, w *fixture, c *tally) {
 	read, write, err := os.Pipe()
 	if err != nil {
 		t.Fatal(err)

@@ -66,8 +66,8 @@ const lingerQuiet = time.Second
 
 // largeToHanging returns the fault of large requests to an extension that does not answer, all at the same time, from
 // some hosts.
-func largeToHanging(callers, hosts int) func(*testing.T, *world, *tally) {
-	return func(t *testing.T, w *world, c *tally) {
+func largeToHanging(callers, hosts int) func(*testing.T, *fixture, *tally) {
+	return func(t *testing.T, w *fixture, c *tally) {
 		p := startExtension(t, w.authority, "hangs")
 		name := w.register(t, "https://"+p.https)
 		body := largeBody(nearLimit)
@@ -103,7 +103,7 @@ func largeToHanging(callers, hosts int) func(*testing.T, *world, *tally) {
 
 // stalled opens streams of which most of a large message arrives, and nothing after it. Each counts as a message of
 // 20 MiB, so that the share of their caller has room for 9. These may take a minute; the others wait for room for 5 s.
-func stalled(t *testing.T, w *world, c *tally) {
+func stalled(t *testing.T, w *fixture, c *tally) {
 	const streams, each, stay = 60, 10, 9
 	const stays = 45 * time.Second // between the 5 s and the minute, so that a busy machine may add to the former
 	began, most := time.Now(), prefixed(nearLimit, nearLimit-1<<20)
@@ -129,7 +129,7 @@ func stalled(t *testing.T, w *world, c *tally) {
 }
 
 // longName calls handlers with names of 19 MiB, one after the other.
-func longName(t *testing.T, w *world, c *tally) {
+func longName(t *testing.T, w *fixture, c *tally) {
 	rpc, err := dialGRPC(w.gateway.GRPC, attacker, w.client)
 	if err != nil {
 		t.Fatal(err)
@@ -146,7 +146,7 @@ func longName(t *testing.T, w *world, c *tally) {
 }
 
 // protobufBomb sends ten million empty items.
-func protobufBomb(t *testing.T, w *world, c *tally) {
+func protobufBomb(t *testing.T, w *fixture, c *tally) {
 	client := w.newHTTP2(w.gateway.GRPC)
 	defer client.CloseIdleConnections()
 	const items, size = 4<<3 | 2, 20_000_000 // field 4, with its length
@@ -166,7 +166,7 @@ func protobufBomb(t *testing.T, w *world, c *tally) {
 
 // zippedMessages calls handlers with names of 19 MiB that are compressed to 19 kB, three on each connection, which is
 // what its first window takes, so that all of them are there at the same time.
-func zippedMessages(t *testing.T, w *world, c *tally) {
+func zippedMessages(t *testing.T, w *fixture, c *tally) {
 	const connections, each = 100, 3
 	name, err := proto.Marshal(&hooksv1alpha1.BeforeClusterCreateRequest{Handler: strings.Repeat("n", nearLimit)})
 	if err != nil {
@@ -230,7 +230,7 @@ func (c *rawHTTP2) callAll(message []byte, calls int) []codes.Code {
 }
 
 // zippedAnswers calls an extension whose message has 18 MiB, and is compressed to 18 kB, from many callers.
-func zippedAnswers(t *testing.T, w *world, c *tally) {
+func zippedAnswers(t *testing.T, w *fixture, c *tally) {
 	p := startExtension(t, w.authority, "answers zipped bombs")
 	name := w.register(t, "grpcs://"+p.grpcs)
 	unavailable := failure(http.StatusServiceUnavailable)
@@ -248,8 +248,8 @@ func zippedAnswers(t *testing.T, w *world, c *tally) {
 
 // conditions returns the fault of callers whose requests take 50 times as much memory once they are decoded, to an
 // extension whose policy has a condition.
-func conditions(expression string, specified func(answer) bool) func(*testing.T, *world, *tally) {
-	return func(t *testing.T, w *world, c *tally) {
+func conditions(expression string, specified func(answer) bool) func(*testing.T, *fixture, *tally) {
+	return func(t *testing.T, w *fixture, c *tally) {
 		p := startExtension(t, w.authority, healthy)
 		name := w.register(t, "https://"+p.https)
 		file := filepath.Join(w.gateway.configs, name+"-policy.yaml")
@@ -295,7 +295,7 @@ type http2Client struct {
 }
 
 // newHTTP2 returns a client of the attacker, with a connection of its own.
-func (w *world) newHTTP2(address string) http2Client {
+func (w *fixture) newHTTP2(address string) http2Client {
 	protocols := new(http.Protocols)
 	protocols.SetHTTP2(true)
 	return http2Client{&http.Transport{

@@ -19,7 +19,7 @@ func rollingFaults() []row {
 }
 
 // twins starts two gateways with the same healthy extension and one that holds its calls, and a balancer before them.
-func (w *world) twins(t *testing.T) (gateways []*gateway, b *balancer, held *program) {
+func (w *fixture) twins(t *testing.T) (gateways []*gateway, b *balancer, held *program) {
 	t.Helper()
 	good := startExtension(t, w.authority, healthy)
 	held = startExtension(t, w.authority, "holds")
@@ -40,7 +40,7 @@ func (w *world) twins(t *testing.T) (gateways []*gateway, b *balancer, held *pro
 const steadyEach, heldEach = 3, 4
 
 // rolled replaces one gateway after the other, each while calls are in flight on both.
-func rolled(t *testing.T, w *world, c *tally) {
+func rolled(t *testing.T, w *fixture, c *tally) {
 	gateways, b, held := w.twins(t)
 	stop := w.steady(t, b.rest, b.rpc, steadyEach, handler+".good")
 	defer stop()
@@ -67,7 +67,7 @@ func rolled(t *testing.T, w *world, c *tally) {
 
 // killedBehindBalancer kills a gateway and starts it again. What breaks must have been on a connection that was made to
 // it before the balancer has noticed, and must not look like an answer.
-func killedBehindBalancer(t *testing.T, w *world, c *tally) {
+func killedBehindBalancer(t *testing.T, w *fixture, c *tally) {
 	gateways, b, held := w.twins(t)
 	stop := w.steady(t, b.rest, b.rpc, steadyEach, handler+".good")
 	defer stop()
@@ -107,7 +107,7 @@ func killedBehindBalancer(t *testing.T, w *world, c *tally) {
 }
 
 // reaches waits until a new connection is made to a gateway, and a call on it is answered.
-func (w *world) reaches(t *testing.T, b *balancer, to *backend) {
+func (w *fixture) reaches(t *testing.T, b *balancer, to *backend) {
 	t.Helper()
 	process.Eventually(t, "a call reaches the gateway that was started again", func() bool {
 		reached := false

@@ -43,7 +43,7 @@ type caller struct {
 }
 
 // newCallers returns a caller of each protocol.
-func (w *world) newCallers(t *testing.T, rest, rpc string) []*caller {
+func (w *fixture) newCallers(t *testing.T, rest, rpc string) []*caller {
 	t.Helper()
 	conn, err := dialGRPC(rpc, attacker, w.client)
 	if err != nil {
@@ -60,7 +60,7 @@ func (w *world) newCallers(t *testing.T, rest, rpc string) []*caller {
 
 // newRESTCaller returns a caller that makes one call after the other. The connection of a call is therefore the one that
 // was dialed last, and is known even if it breaks before its handshake is over.
-func (w *world) newRESTCaller(name string, protocols *http.Protocols, address string) *caller {
+func (w *fixture) newRESTCaller(name string, protocols *http.Protocols, address string) *caller {
 	client := newClient(attacker, w.client)
 	transport := client.Transport.(*http.Transport)
 	transport.Protocols = protocols
@@ -106,7 +106,7 @@ func (w waiting) Invoke(ctx context.Context, method string, in, out any, options
 
 // steady calls handlers in turns from callers of each protocol, one call after the other, until stop is called, which
 // returns what they have seen.
-func (w *world) steady(t *testing.T, rest, rpc string, each int, handlers ...string) (stop func() []outcome) {
+func (w *fixture) steady(t *testing.T, rest, rpc string, each int, handlers ...string) (stop func() []outcome) {
 	t.Helper()
 	done := make(chan struct{})
 	var mu sync.Mutex
@@ -144,7 +144,7 @@ func (w *world) steady(t *testing.T, rest, rpc string, each int, handlers ...str
 
 // hold makes calls of a handler that does not answer before its extension lets it, each on a connection of its own, and
 // waits until all are at the extension. The function waits for their ends.
-func (w *world) hold(t *testing.T, b *balancer, each int, held *program, handler string) (await func() []outcome) {
+func (w *fixture) hold(t *testing.T, b *balancer, each int, held *program, handler string) (await func() []outcome) {
 	t.Helper()
 	before := held.calls(t)
 	var mu sync.Mutex

@@ -548,7 +548,7 @@ func TestUnchangedOutcomesAreNotWritten(t *testing.T) {
 	marked := len(r.writes.all())
 	rounds(20)
 	if more := r.writes.since(marked); len(more) > 0 {
-		t.Errorf("written in 20 rounds of an unchanged world: %s", more)
+		t.Errorf("written in 20 rounds without a change: %s", more)
 	}
 	for _, c := range configs {
 		if now := get(t, r.client, c.Name).ResourceVersion; now != versions[c.Name] {

@@ -133,7 +133,7 @@ func TestStatedVersions(t *testing.T) {
 	for name, r := range replicas {
 		awaitUnderstood(t, name, r, "a=v1beta2 b=v1beta1 c=v1beta1")
 	}
-	t.Run("an unchanged world is not written to", func(t *testing.T) {
+	t.Run("nothing is written while nothing changes", func(t *testing.T) {
 		eventually(t, "the status has all handlers", func() (string, bool) {
 			n := len(get(t, leader.client, "stated").Status.Handlers)
 			return strconv.Itoa(n), n == 3

@@ -15,7 +15,7 @@ import (
 
 // A paused class is not discovered, and one that is being deleted does not look healthy: it says what it is kept for.
 func TestAClassSaysThatItIsPausedOrDeleted(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	class := &infrav1.InfrastructureClass{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}
 	is := func(kind string, status metav1.ConditionStatus, reason, text string) func(*infrav1.InfrastructureClass) bool {
 		return func(c *infrav1.InfrastructureClass) bool { return has(c, kind, status, reason, text) }

@@ -14,7 +14,7 @@ import (
 
 // A manifest that was copied with its externalID does not take over what exists, and its deletion does not delete it.
 func TestACopyDoesNotTakeOver(t *testing.T) {
-	w := newWorld(t, func(w *world) { w.cloud.pools = true })
+	w := newFixture(t, func(w *fixture) { w.cloud.pools = true })
 	_, infra := w.readyCluster("c")
 	_, first := w.readyMachine("c", "z") // by name, it comes after its copy
 	_, pool := w.newPool("c", "p", 1)

@@ -16,7 +16,7 @@ import (
 )
 
 // events returns the events of an object, by reason.
-func (w *world) events(o client.Object) map[string][]eventsv1.Event {
+func (w *fixture) events(o client.Object) map[string][]eventsv1.Event {
 	w.t.Helper()
 	list := &eventsv1.EventList{}
 	if err := w.client.List(w.t.Context(), list, client.InNamespace(w.namespace)); err != nil {
@@ -34,7 +34,7 @@ func (w *world) events(o client.Object) map[string][]eventsv1.Event {
 // Events say what people look for: why it failed, that it was made, and that it is deleted. A failure that lasts is one
 // event, however often it is tried.
 func TestEvents(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.readyCluster("c")
 	w.cloud.answers(func(req proto.Message) (proto.Message, error) {
 		if _, ok := req.(*infrahooksv1alpha1.ReconcileMachineRequest); ok {

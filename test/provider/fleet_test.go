@@ -24,9 +24,9 @@ import (
 )
 
 // TestFleet restarts the controllers of 20 machines in 4 Clusters, and asks about each machine again: nothing is made
-// again, and in an unchanged world nothing is written.
+// again, and nothing is written while nothing changes.
 func TestFleet(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.cloud.answers(askAgain)
 	if err := w.createFleet(t.Context(), 4, 5); err != nil {
 		t.Fatal(err)
@@ -38,7 +38,7 @@ func TestFleet(t *testing.T) {
 	w.restart()
 	w.untilAskedTwice(len(w.cloud.asked(0)), 24) // what a first answer changes is written before the second call
 	if written := w.writes.all(); len(written) > 0 {
-		t.Errorf("the controllers wrote in an unchanged world: %v", written)
+		t.Errorf("the controllers wrote while nothing changed: %v", written)
 	}
 	w.madeOnce()
 }
@@ -64,7 +64,7 @@ func askAgain(req proto.Message) (proto.Message, error) {
 
 // createFleet creates Clusters, each with the same number of machines, as Cluster API does: the machines once the
 // infrastructure of their Cluster is provisioned.
-func (w *world) createFleet(ctx context.Context, clusters, machines int) error {
+func (w *fixture) createFleet(ctx context.Context, clusters, machines int) error {
 	group, ctx := errgroup.WithContext(ctx)
 	for c := range clusters {
 		group.Go(func() error { return w.createOne(ctx, fmt.Sprintf("c%03d", c), machines) })
@@ -73,7 +73,7 @@ func (w *world) createFleet(ctx context.Context, clusters, machines int) error {
 }
 
 // createOne creates a Cluster with credentials of its own, and its machines.
-func (w *world) createOne(ctx context.Context, name string, machines int) error {
+func (w *fixture) createOne(ctx context.Context, name string, machines int) error {
 	cluster := newCluster(name)
 	infra := newInfraCluster(name, w.namespace)
 	infra.Spec.CredentialsRef = &infrav1.SecretReference{Name: name}
@@ -111,8 +111,8 @@ func (w *world) createOne(ctx context.Context, name string, machines int) error 
 	return nil
 }
 
-// createAll creates objects in the world's namespace.
-func (w *world) createAll(ctx context.Context, objects ...client.Object) error {
+// createAll creates objects in the fixture's namespace.
+func (w *fixture) createAll(ctx context.Context, objects ...client.Object) error {
 	for _, o := range objects {
 		w.place(o)
 		if err := w.client.Create(ctx, o); err != nil {
@@ -122,8 +122,8 @@ func (w *world) createAll(ctx context.Context, objects ...client.Object) error {
 	return nil
 }
 
-// fleet returns the HookgateMachines of the world.
-func (w *world) fleet() []infrav1.HookgateMachine {
+// fleet returns the HookgateMachines of the fixture.
+func (w *fixture) fleet() []infrav1.HookgateMachine {
 	w.t.Helper()
 	list := &infrav1.HookgateMachineList{}
 	if err := w.client.List(w.t.Context(), list, client.InNamespace(w.namespace)); err != nil {
@@ -133,7 +133,7 @@ func (w *world) fleet() []infrav1.HookgateMachine {
 }
 
 // readyFleet returns how many machines are ready.
-func (w *world) readyFleet() int {
+func (w *fixture) readyFleet() int {
 	w.t.Helper()
 	ready := 0
 	for _, m := range w.fleet() {
@@ -145,13 +145,13 @@ func (w *world) readyFleet() int {
 }
 
 // untilFleet waits until so many machines are ready.
-func (w *world) untilFleet(n int) {
+func (w *fixture) untilFleet(n int) {
 	w.t.Helper()
 	w.until(fmt.Sprintf("%d machines ready", n), func() bool { return w.readyFleet() == n })
 }
 
 // madeOnce checks that every machine exists once, and was made once.
-func (w *world) madeOnce() {
+func (w *fixture) madeOnce() {
 	w.t.Helper()
 	var ids []string
 	for _, m := range w.fleet() {
@@ -184,7 +184,7 @@ func (c *cloud) asked(since int) []string {
 
 // untilAskedTwice waits until the extension was asked about each of so many objects twice, after the first since
 // requests.
-func (w *world) untilAskedTwice(since, objects int) {
+func (w *fixture) untilAskedTwice(since, objects int) {
 	w.t.Helper()
 	w.until(fmt.Sprintf("asked twice about each of %d objects", objects), func() bool {
 		count := map[string]int{}
@@ -212,7 +212,7 @@ func pause(ctx context.Context, d time.Duration) error {
 
 // Controllers whose cache lags behind do not take back what they have written, and do not ask again.
 func TestLaggingCache(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.readyCluster("c")
 	release := sync.OnceFunc(w.writes.held.Unlock)
 	var lag sync.Once
@@ -250,7 +250,7 @@ func TestLaggingCache(t *testing.T) {
 
 // What was answered is asked for again if it could not be recorded.
 func TestAnswerThatCannotBeRecorded(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.readyCluster("c")
 	w.writes.refused("/hookgatemachines/m/status")
 	_, m := w.newMachine("c", "m")

@@ -28,7 +28,7 @@ func secret(name, key, value string) *corev1.Secret {
 }
 
 // counted returns the sum of a counter.
-func (w *world) counted(name string) float64 {
+func (w *fixture) counted(name string) float64 {
 	w.t.Helper()
 	families, err := w.metrics.Gather()
 	if err != nil {
@@ -47,7 +47,7 @@ func (w *world) counted(name string) float64 {
 
 // Wrong input is a condition that says what to do. Nothing is called, and all is well once it is mended.
 func TestWrongInputOfAMachine(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.readyCluster("c")
 	before := w.cloud.count()
 	_, m := w.newMachine("c", "m", func(m *infrav1.HookgateMachine) { m.Spec.Parameters = jsonOf(`{"size":"huge","colour":1}`) })
@@ -84,7 +84,7 @@ func TestWrongInputOfACluster(t *testing.T) {
 		}, reason: infrav1.NamespaceNotAllowedReason, message: "spec.allowedNamespaces"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			if c.class != nil {
 				class := &infrav1.InfrastructureClass{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}
 				update(w, class, c.class)
@@ -109,7 +109,7 @@ func TestWrongInputOfACluster(t *testing.T) {
 // The Secret that a HookgateCluster names is labelled for clusterctl move, and the HookgateCluster says so. It stays
 // when the Cluster is deleted.
 func TestCredentialsAreMadeToMove(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	creds := secret("creds", "token", "very-secret")
 	w.create(creds)
 	_, infra := w.readyCluster("c", func(c *infrav1.HookgateCluster) {
@@ -131,7 +131,7 @@ func TestCredentialsAreMadeToMove(t *testing.T) {
 
 // Answers that must not be used change nothing but Synced.
 func TestAnswersThatAreNotBelieved(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.create(secret("creds", "token", "very-secret"))
 	w.readyCluster("c", func(c *infrav1.HookgateCluster) { c.Spec.CredentialsRef = &infrav1.SecretReference{Name: "creds"} })
 	var answer *infrahooksv1alpha1.ReconcileMachineResponse

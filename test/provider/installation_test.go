@@ -43,10 +43,10 @@ const (
 	installedUser      = "system:serviceaccount:" + installedNamespace + ":" + installedAccount
 )
 
-// installation is a world with an API server of its own, which keeps an audit log. hookgate infrastructure runs in it as
-// the Deployment in deploy/infrastructure says, with the permissions there, and calls the extension through a gateway.
+// installation is a fixture with an API server of its own, which keeps an audit log. hookgate infrastructure runs in it
+// as the Deployment in deploy/infrastructure says, with the permissions there, and calls the extension through a gateway.
 type installation struct {
-	*world
+	*fixture
 	version     string // of Cluster API, which the extension understands
 	audit       string // the path of the audit log
 	kubeconfig  string // of the controllers
@@ -78,7 +78,7 @@ func newInstallation(t testing.TB, change ...func(*installation)) *installation 
 			t.Errorf("stop kube-apiserver and etcd: %v", err)
 		}
 	})
-	i.world = newNamespace(t, env)
+	i.fixture = newNamespace(t, env)
 	for _, f := range change {
 		f(i)
 	}

@@ -21,7 +21,7 @@ const drainFinalizer = "test.hookgate.dev/drain"
 
 // machineOf creates the Machine of a HookgateMachine of a pool, and makes it the controller, as Cluster API does. It
 // stays until its Node is drained.
-func (w *world) machineOf(m *infrav1.HookgateMachine) *clusterv1.Machine {
+func (w *fixture) machineOf(m *infrav1.HookgateMachine) *clusterv1.Machine {
 	w.t.Helper()
 	machine := &clusterv1.Machine{ObjectMeta: metav1.ObjectMeta{Name: m.Name, Finalizers: []string{drainFinalizer}}}
 	machine.Spec.ClusterName = m.Labels[clusterv1.ClusterNameLabel]
@@ -36,7 +36,7 @@ func (w *world) machineOf(m *infrav1.HookgateMachine) *clusterv1.Machine {
 }
 
 // drained does what Cluster API does when the Node of a Machine has been drained.
-func (w *world) drained(machine *clusterv1.Machine) {
+func (w *fixture) drained(machine *clusterv1.Machine) {
 	w.t.Helper()
 	m := &infrav1.HookgateMachine{ObjectMeta: metav1.ObjectMeta{Name: machine.Name, Namespace: machine.Namespace}}
 	w.delete(m)
@@ -57,7 +57,7 @@ func (c *cloud) instances() []*infrahooksv1alpha1.Instance {
 func isDeleting(m *clusterv1.Machine) bool { return !m.DeletionTimestamp.IsZero() }
 
 // shows waits until a pool has a HookgateMachine for each instance, and returns them.
-func (w *world) shows(pool string, n int) []infrav1.HookgateMachine {
+func (w *fixture) shows(pool string, n int) []infrav1.HookgateMachine {
 	w.t.Helper()
 	var list []infrav1.HookgateMachine
 	w.until("a HookgateMachine for each instance", func() bool {
@@ -70,7 +70,7 @@ func (w *world) shows(pool string, n int) []infrav1.HookgateMachine {
 // An extension with hooks for pools makes the instances, and each is a Machine: nothing goes before its Node is
 // drained, and the backend never chooses.
 func TestInstancesOfAGroupAreMachines(t *testing.T) {
-	w := newWorld(t, func(w *world) { w.cloud.pools = true })
+	w := newFixture(t, func(w *fixture) { w.cloud.pools = true })
 	w.readyCluster("c")
 	pool, infra := w.newPool("c", "p", 3)
 	eventually(w, infra, "3 instances", settled(3))
@@ -104,7 +104,7 @@ func TestInstancesOfAGroupAreMachines(t *testing.T) {
 
 // remediates deletes the Machine of an instance, as a health check does: after the drain that instance goes, and no
 // other.
-func (w *world) remediates(m *infrav1.HookgateMachine, machine *clusterv1.Machine) {
+func (w *fixture) remediates(m *infrav1.HookgateMachine, machine *clusterv1.Machine) {
 	w.t.Helper()
 	w.delete(machine)
 	w.drained(machine)
@@ -127,7 +127,7 @@ func (w *world) remediates(m *infrav1.HookgateMachine, machine *clusterv1.Machin
 }
 
 // scalesDown scales from 3 to 2: the number that the extension is asked for stays until the Node is drained.
-func (w *world) scalesDown(pool *clusterv1.MachinePool, infra *infrav1.HookgateMachinePool) {
+func (w *fixture) scalesDown(pool *clusterv1.MachinePool, infra *infrav1.HookgateMachinePool) {
 	w.t.Helper()
 	n := w.cloud.count()
 	update(w, pool, func(p *clusterv1.MachinePool) { p.Spec.Replicas = ptr.To[int32](2) })
@@ -141,7 +141,7 @@ func (w *world) scalesDown(pool *clusterv1.MachinePool, infra *infrav1.HookgateM
 }
 
 // leaving waits until n Machines of the pool are being deleted, and returns them.
-func (w *world) leaving(n int) []*clusterv1.Machine {
+func (w *fixture) leaving(n int) []*clusterv1.Machine {
 	w.t.Helper()
 	var machines []*clusterv1.Machine
 	w.until("Machines are being deleted", func() bool {
@@ -164,7 +164,7 @@ func (w *world) leaving(n int) []*clusterv1.Machine {
 }
 
 // rollsOut gives the pool another version: one instance more at first, and one less after each drain.
-func (w *world) rollsOut(pool *clusterv1.MachinePool, infra *infrav1.HookgateMachinePool) {
+func (w *fixture) rollsOut(pool *clusterv1.MachinePool, infra *infrav1.HookgateMachinePool) {
 	w.t.Helper()
 	before := slices.Clone(infra.Spec.ProviderIDList)
 	update(w, pool, func(p *clusterv1.MachinePool) { p.Spec.Template.Spec.Version = "v1.35.0" })
@@ -181,7 +181,7 @@ func (w *world) rollsOut(pool *clusterv1.MachinePool, infra *infrav1.HookgateMac
 }
 
 // deletesGroup deletes a pool, one of whose Nodes is still being drained: nothing is removed meanwhile.
-func (w *world) deletesGroup(infra *infrav1.HookgateMachinePool) {
+func (w *fixture) deletesGroup(infra *infrav1.HookgateMachinePool) {
 	w.t.Helper()
 	one := w.shows("p", 2)[0]
 	machine := w.machineOf(&one)
@@ -204,7 +204,7 @@ func (w *world) deletesGroup(infra *infrav1.HookgateMachinePool) {
 
 // An extension that gains hooks for pools does not change the pools that exist.
 func TestAPoolStaysMadeOfMachines(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.readyCluster("c")
 	pool, infra := w.newPool("c", "p", 1)
 	eventually(w, infra, "1 machine", settled(1))
@@ -229,7 +229,7 @@ func TestAPoolStaysMadeOfMachines(t *testing.T) {
 // An answer that lacks an instance which nothing asked to remove releases nothing, also not one that is being deleted
 // for another reason.
 func TestAnInstanceIsNotReleasedByAnAnswerThatLacksIt(t *testing.T) {
-	w := newWorld(t, func(w *world) { w.cloud.pools = true })
+	w := newFixture(t, func(w *fixture) { w.cloud.pools = true })
 	w.readyCluster("c")
 	_, infra := w.newPool("c", "p", 2)
 	eventually(w, infra, "2 instances", settled(2))

@@ -22,8 +22,8 @@ import (
 	"github.com/hookgate/hookgate/test/process"
 )
 
-// command starts hookgate infrastructure for the world, in place of the controllers in this process.
-func (w *world) command(t *testing.T) *process.Process {
+// command starts hookgate infrastructure for the fixture, in place of the controllers in this process.
+func (w *fixture) command(t *testing.T) *process.Process {
 	t.Helper()
 	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
 	if err := os.WriteFile(kubeconfig, w.server.KubeConfig, 0o600); err != nil {
@@ -36,7 +36,7 @@ func (w *world) command(t *testing.T) *process.Process {
 
 // hang makes the cloud do the work of the first request that is of a kind, and never answer it. It returns a channel
 // that is closed when that has happened.
-func (w *world) hang(of func(proto.Message) bool, work func(proto.Message)) <-chan struct{} {
+func (w *fixture) hang(of func(proto.Message) bool, work func(proto.Message)) <-chan struct{} {
 	done, release := make(chan struct{}), make(chan struct{})
 	w.t.Cleanup(sync.OnceFunc(func() { close(release) }))
 	var hangs atomic.Bool
@@ -58,7 +58,7 @@ func (w *world) hang(of func(proto.Message) bool, work func(proto.Message)) <-ch
 // deletion.
 func TestKilledBeforeTheAnswer(t *testing.T) {
 	process.Program(t, "HOOKGATE_BIN")
-	w := newWorld(t)
+	w := newFixture(t)
 	w.stop()
 	p := w.command(t)
 	w.readyCluster("c")
@@ -100,7 +100,7 @@ func TestKilledBeforeTheAnswer(t *testing.T) {
 
 // An answer that could not be recorded is asked for again, and the machine is not made again.
 func TestCutBeforeTheRecord(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.readyCluster("c")
 	w.cloud.answers(func(req proto.Message) (proto.Message, error) {
 		if _, ok := req.(*infrahooksv1alpha1.ReconcileMachineRequest); ok {
@@ -120,7 +120,7 @@ func TestCutBeforeTheRecord(t *testing.T) {
 
 // Objects that were restored from a backup, with other UIDs and without status, stand for what they stood for.
 func TestRestoredFromABackup(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	cluster, infra := w.readyCluster("c")
 	machine, m := w.readyMachine("c", "m")
 	w.stop()

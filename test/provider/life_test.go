@@ -56,7 +56,7 @@ func TestInstallation(t *testing.T) {
 
 // live makes the controllers do everything that they do.
 func (i *installation) live() {
-	t, w := i.t, i.world
+	t, w := i.t, i.fixture
 	t.Helper()
 	w.cloud.announce = func(r *infrahooksv1alpha1.DiscoverInfrastructureResponse) {
 		r.MachineCapacities = []*infrahooksv1alpha1.MachineCapacity{capacityOf("large", "16", "64Gi", "amd64")}

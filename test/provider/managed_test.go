@@ -16,7 +16,7 @@ import (
 // The machines and pools of a HookgateCluster that something else manages say what that has not set, and are made once
 // it has. The HookgateCluster itself is neither written nor called about.
 func TestAnExternallyManagedClusterHasMachines(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	cluster, infra := w.newCluster("c", func(c *infrav1.HookgateCluster) {
 		c.Annotations = map[string]string{clusterv1.ManagedByAnnotation: "rack-operator"}
 	})

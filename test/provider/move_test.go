@@ -23,7 +23,7 @@ func blocksMove(o client.Object) bool {
 // clusterctl pauses a Cluster, and moves it once no object blocks it. A machine blocks it while the call that makes it is
 // in flight, and until its provider ID is stored.
 func TestAMoveWaitsForACallInFlight(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	cluster, infra := w.readyCluster("c")
 	_, done := w.readyMachine("c", "done")
 	if blocksMove(infra) || blocksMove(done) {
@@ -64,7 +64,7 @@ func TestAMoveWaitsForACallInFlight(t *testing.T) {
 
 // A group blocks a move as well while it grows: during the call that makes instances, and until all have provider IDs.
 func TestAMoveWaitsForAGroupThatGrows(t *testing.T) {
-	w := newWorld(t, func(w *world) { w.cloud.pools = true })
+	w := newFixture(t, func(w *fixture) { w.cloud.pools = true })
 	cluster, _ := w.readyCluster("c")
 	pool, infra := w.newPool("c", "p", 1, grouped)
 	free := func(n int) func(*infrav1.HookgateMachinePool) bool {

@@ -75,7 +75,7 @@ func own(o client.Object, kind string, by client.Object) {
 }
 
 // newCluster creates a Cluster and its HookgateCluster, as Cluster API leaves them before the infrastructure is there.
-func (w *world) newCluster(name string, change ...func(*infrav1.HookgateCluster)) (*clusterv1.Cluster, *infrav1.HookgateCluster) {
+func (w *fixture) newCluster(name string, change ...func(*infrav1.HookgateCluster)) (*clusterv1.Cluster, *infrav1.HookgateCluster) {
 	w.t.Helper()
 	cluster, infra := newCluster(name), newInfraCluster(name, w.namespace)
 	w.create(cluster)
@@ -88,7 +88,7 @@ func (w *world) newCluster(name string, change ...func(*infrav1.HookgateCluster)
 }
 
 // readyCluster creates a Cluster whose infrastructure is provisioned.
-func (w *world) readyCluster(name string, change ...func(*infrav1.HookgateCluster)) (*clusterv1.Cluster, *infrav1.HookgateCluster) {
+func (w *fixture) readyCluster(name string, change ...func(*infrav1.HookgateCluster)) (*clusterv1.Cluster, *infrav1.HookgateCluster) {
 	w.t.Helper()
 	cluster, infra := w.newCluster(name, change...)
 	eventually(w, infra, "provisioned", func(c *infrav1.HookgateCluster) bool {
@@ -105,7 +105,7 @@ func owner(kind string, o client.Object, controller bool) metav1.OwnerReference 
 }
 
 // newMachine creates a Machine with bootstrap data, and its HookgateMachine.
-func (w *world) newMachine(
+func (w *fixture) newMachine(
 	cluster, name string, change ...func(*infrav1.HookgateMachine),
 ) (*clusterv1.Machine, *infrav1.HookgateMachine) {
 	w.t.Helper()
@@ -121,7 +121,7 @@ func (w *world) newMachine(
 }
 
 // readyMachine creates a Machine whose infrastructure is provisioned.
-func (w *world) readyMachine(cluster, name string) (*clusterv1.Machine, *infrav1.HookgateMachine) {
+func (w *fixture) readyMachine(cluster, name string) (*clusterv1.Machine, *infrav1.HookgateMachine) {
 	w.t.Helper()
 	machine, infra := w.newMachine(cluster, name)
 	eventually(w, infra, "provisioned", isProvisioned)

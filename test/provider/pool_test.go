@@ -71,7 +71,7 @@ func (c *cloud) DeleteMachinePool(
 }
 
 // newPool creates a MachinePool with bootstrap data, and its HookgateMachinePool.
-func (w *world) newPool(
+func (w *fixture) newPool(
 	cluster, name string, replicas int32, change ...func(*infrav1.HookgateMachinePool),
 ) (*clusterv1.MachinePool, *infrav1.HookgateMachinePool) {
 	w.t.Helper()
@@ -99,7 +99,7 @@ func (w *world) newPool(
 }
 
 // poolMachines returns the HookgateMachines of a pool.
-func (w *world) poolMachines(pool string) []infrav1.HookgateMachine {
+func (w *fixture) poolMachines(pool string) []infrav1.HookgateMachine {
 	w.t.Helper()
 	list := &infrav1.HookgateMachineList{}
 	if err := w.client.List(w.t.Context(), list, client.InNamespace(w.namespace),
@@ -120,7 +120,7 @@ func settled(n int) func(*infrav1.HookgateMachinePool) bool {
 
 // Four functions are enough: a pool is made of machines, scaled, rolled to another version, and deleted.
 func TestPoolOfMachines(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.readyCluster("c")
 	pool, infra := w.newPool("c", "p", 2)
 	eventually(w, infra, "2 machines", settled(2))
@@ -183,7 +183,7 @@ func TestPoolOfMachines(t *testing.T) {
 // A health check marks the Machine of a pool. Cluster API's own controller of pools does nothing about it: the provider
 // removes that Machine, and no other, and makes another machine.
 func TestPoolHealthCheck(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.readyCluster("c")
 	_, infra := w.newPool("c", "p", 2)
 	eventually(w, infra, "2 machines", settled(2))
@@ -219,7 +219,7 @@ func TestPoolHealthCheck(t *testing.T) {
 
 // Rule 8: an answer that was cut, or that lacks instances, removes nothing from the list.
 func TestRule8TheListIsNotBelievedAtOnce(t *testing.T) {
-	w := newWorld(t, func(w *world) { w.cloud.pools = true })
+	w := newFixture(t, func(w *fixture) { w.cloud.pools = true })
 	w.readyCluster("c")
 	_, infra := w.newPool("c", "p", 3, func(p *infrav1.HookgateMachinePool) {
 		p.Spec.InstanceManagement = infrav1.InstanceManagementGroup

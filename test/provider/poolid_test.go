@@ -39,7 +39,7 @@ func (c *cloud) answersPools(change func(*infrahooksv1alpha1.ReconcileMachinePoo
 // The provider ID of a pool is recorded when it is answered, and stays: an answer with another one is about something
 // else, and none of it is used.
 func TestProviderIDOfAPool(t *testing.T) {
-	w := newWorld(t, func(w *world) { w.cloud.pools = true })
+	w := newFixture(t, func(w *fixture) { w.cloud.pools = true })
 	w.readyCluster("c")
 	pool, infra := w.newPool("c", "p", 0, grouped)
 	eventually(w, infra, "no instances", settled(0))

@@ -24,7 +24,7 @@ import (
 const missingFor = 30 * time.Second
 
 // eventuallyWithin is eventually with another time to wait.
-func (w *world) eventuallyWithin(d time.Duration, p *infrav1.HookgateMachinePool, what string, ok func(*infrav1.HookgateMachinePool) bool) {
+func (w *fixture) eventuallyWithin(d time.Duration, p *infrav1.HookgateMachinePool, what string, ok func(*infrav1.HookgateMachinePool) bool) {
 	w.t.Helper()
 	for deadline := time.Now().Add(d); !w.get(p) || !ok(p); time.Sleep(50 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -41,7 +41,7 @@ func (c *cloud) instancesMade() int {
 }
 
 // makesPool makes the cloud carry out a request about a pool.
-func (w *world) makesPool(req proto.Message) {
+func (w *fixture) makesPool(req proto.Message) {
 	r, _ := req.(*infrahooksv1alpha1.ReconcileMachinePoolRequest)
 	if _, err := w.cloud.ReconcileMachinePool(w.t.Context(), r); err != nil {
 		w.t.Error(err)
@@ -60,7 +60,7 @@ func TestRule2TheAnswerAboutAPoolIsLost(t *testing.T) {
 		"Group": grouped, "Machines": func(*infrav1.HookgateMachinePool) {},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, func(w *world) { w.cloud.pools = true })
+			w := newFixture(t, func(w *fixture) { w.cloud.pools = true })
 			w.readyCluster("c")
 			lose := func() {
 				w.cloud.answers(func(req proto.Message) (proto.Message, error) {
@@ -114,7 +114,7 @@ func TestRule2TheAnswerAboutAPoolIsLost(t *testing.T) {
 // Controllers that are killed after the instances of a pool were made, and before they know it, find them again.
 func TestRule2KilledAfterAPoolWasMade(t *testing.T) {
 	process.Program(t, "HOOKGATE_BIN")
-	w := newWorld(t, func(w *world) { w.cloud.pools = true })
+	w := newFixture(t, func(w *fixture) { w.cloud.pools = true })
 	w.stop()
 	p := w.command(t)
 	w.readyCluster("c")
@@ -143,7 +143,7 @@ func TestRule2KilledAfterAPoolWasMade(t *testing.T) {
 func TestRule8WhatIsMissingLeavesAfterHalfAMinute(t *testing.T) {
 	for name, left := range map[string]int{"partial": 1, "empty": 0} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, func(w *world) { w.cloud.pools = true })
+			w := newFixture(t, func(w *fixture) { w.cloud.pools = true })
 			w.readyCluster("c")
 			_, infra := w.newPool("c", "p", 2, grouped)
 			eventually(w, infra, "2 instances", settled(2))
@@ -202,7 +202,7 @@ func TestPoolScaledToZero(t *testing.T) {
 		"group":       {true, grouped},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, func(w *world) { w.cloud.pools = c.pools })
+			w := newFixture(t, func(w *fixture) { w.cloud.pools = c.pools })
 			w.readyCluster("c")
 			pool, infra := w.newPool("c", "p", 2, c.change)
 			eventually(w, infra, "2 instances", settled(2))

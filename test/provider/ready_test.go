@@ -15,7 +15,7 @@ import (
 
 // A Cluster and a Machine become ready, say what the contract wants, and are deleted in the contract's order.
 func TestClusterAndMachine(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	cluster, infra := w.readyCluster("one")
 	if want := (clusterv1.APIEndpoint{Host: "10.0.0.1", Port: 6443}); infra.Spec.ControlPlaneEndpoint != want {
 		t.Errorf("the endpoint is %v, want %v", infra.Spec.ControlPlaneEndpoint, want)

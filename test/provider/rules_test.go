@@ -24,7 +24,7 @@ import (
 
 // Rule 1: no outside call before the externalID and the finalizer are stored.
 func TestRule1NothingIsCalledBeforeTheExternalIDIsStored(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.readyCluster("c")
 	w.cloud.answers(func(req proto.Message) (proto.Message, error) {
 		if r, ok := req.(*infrahooksv1alpha1.ReconcileMachineRequest); ok {
@@ -57,7 +57,7 @@ func TestRule1NothingIsCalledBeforeTheExternalIDIsStored(t *testing.T) {
 
 // Rule 2: a failed call changes only Synced.
 func TestRule2AFailedCallChangesOnlySynced(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	cluster, infra := w.readyCluster("c")
 	machine, m := w.readyMachine("c", "m")
 	w.cloud.down()
@@ -123,7 +123,7 @@ func TestRule3OnlyGoneReleases(t *testing.T) {
 		"Unimplemented": {func() (proto.Message, error) { return nil, status.Error(codes.Unimplemented, "no") }, infrav1.CallFailedReason},
 	} {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t)
+			w := newFixture(t)
 			w.readyCluster("c")
 			_, m := w.readyMachine("c", "m")
 			w.cloud.answers(func(req proto.Message) (proto.Message, error) {
@@ -149,7 +149,7 @@ func TestRule3OnlyGoneReleases(t *testing.T) {
 
 // Rule 3: neither a class that is gone, nor a handler, nor parameters that are invalid release anything.
 func TestRule3NothingIsForgotten(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	_, infra := w.readyCluster("c")
 	_, m := w.readyMachine("c", "m")
 	class := &infrav1.InfrastructureClass{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}
@@ -197,7 +197,7 @@ func TestRule3NothingIsForgotten(t *testing.T) {
 
 // Rule 5: a missing Cluster, HookgateCluster, owner and bootstrap Secret do not skip the deletion, nor prevent it.
 func TestRule5DeletionNeedsNoCluster(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.create(secret("creds", "token", "very-secret"))
 	cluster, infra := w.readyCluster("c", func(c *infrav1.HookgateCluster) {
 		c.Spec.CredentialsRef = &infrav1.SecretReference{Name: "creds"}
@@ -230,7 +230,7 @@ func TestRule5DeletionNeedsNoCluster(t *testing.T) {
 
 // Rule 6: objects that are paused, managed by others, or deleted by a move cause no call.
 func TestRule6ExemptObjectsCauseNoCall(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	cluster, _ := w.readyCluster("c")
 	annotated := func(key string) func(*infrav1.HookgateMachine) {
 		return func(m *infrav1.HookgateMachine) { m.Annotations = map[string]string{key: ""} }
@@ -271,7 +271,7 @@ func TestRule6ExemptObjectsCauseNoCall(t *testing.T) {
 
 // Rule 7: provisioned stays, the first endpoint never changes, and a provider ID is written once.
 func TestRule7WhatWasProvisionedStays(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	_, infra := w.readyCluster("c")
 	machine, m := w.readyMachine("c", "m")
 	id := m.Spec.ProviderID
@@ -311,7 +311,7 @@ func TestRule7WhatWasProvisionedStays(t *testing.T) {
 
 // Rule 9: a recorded machine that vanishes is never made again.
 func TestRule9AMachineThatVanishesIsNeverMadeAgain(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.readyCluster("c")
 	machine, m := w.readyMachine("c", "m")
 	w.cloud.lose(m.Spec.ExternalID)
@@ -336,7 +336,7 @@ func TestRule9AMachineThatVanishesIsNeverMadeAgain(t *testing.T) {
 
 // Rule 10: the same provider ID for two machines is refused.
 func TestRule10TheSameProviderIDTwice(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.readyCluster("c")
 	w.cloud.answers(func(req proto.Message) (proto.Message, error) {
 		if _, ok := req.(*infrahooksv1alpha1.ReconcileMachineRequest); ok {
@@ -366,9 +366,9 @@ func TestRule10TheSameProviderIDTwice(t *testing.T) {
 	eventually(w, other, "provisioned once the extension finds it", isProvisioned)
 }
 
-// Rule 11: in an unchanged world nothing is written.
+// Rule 11: nothing is written while nothing changes.
 func TestRule11UnchangedStatusIsNotWritten(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.cloud.answers(func(req proto.Message) (proto.Message, error) {
 		switch r := req.(type) {
 		case *infrahooksv1alpha1.ReconcileMachineRequest:
@@ -398,7 +398,7 @@ func TestRule11UnchangedStatusIsNotWritten(t *testing.T) {
 
 // Rule 12: an annotation with the externalID removes what the extension cannot, and is counted.
 func TestRule12Abandon(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	_, infra := w.readyCluster("c")
 	_, m := w.readyMachine("c", "m")
 	w.cloud.down()

@@ -41,7 +41,7 @@ const scalePatience = 15 * time.Minute
 //
 // It reports the time from the first creation until all machines are ready, the requests of the controllers in that
 // time and per second at rest, and the time until restarted controllers have asked about everything. How long that
-// takes fails nothing; that something is made twice, or written in an unchanged world, does.
+// takes fails nothing; that something is made twice, or written while nothing changes, does.
 func BenchmarkScale(b *testing.B) {
 	i := newInstallation(b, func(i *installation) { i.cloud.delay = 50 * time.Millisecond })
 	i.createClass()
@@ -84,7 +84,7 @@ func BenchmarkScale(b *testing.B) {
 	all := i.requests()
 	for reason, between := range map[string][2]time.Time{"at rest": {quiet, end}, "after a restart": {restarted, time.Now()}} {
 		if written := writesOf(within(all, between[0], between[1])); len(written) > 0 {
-			b.Errorf("the controllers wrote %d times %s in an unchanged world:\n%s", len(written), reason, strings.Join(written[:min(len(written), 20)], "\n"))
+			b.Errorf("the controllers wrote %d times %s while nothing changed:\n%s", len(written), reason, strings.Join(written[:min(len(written), 20)], "\n"))
 		}
 	}
 	making, atRest := within(all, began, ready), within(all, quiet, end)

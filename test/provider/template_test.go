@@ -20,7 +20,7 @@ import (
 )
 
 // newTemplate creates a template of machines that a Cluster owns, as Cluster API makes it do.
-func (w *world) newTemplate(name string, cluster *clusterv1.Cluster, parameters string) *infrav1.HookgateMachineTemplate {
+func (w *fixture) newTemplate(name string, cluster *clusterv1.Cluster, parameters string) *infrav1.HookgateMachineTemplate {
 	w.t.Helper()
 	o := &infrav1.HookgateMachineTemplate{ObjectMeta: metav1.ObjectMeta{Name: name}}
 	if cluster != nil {
@@ -32,7 +32,7 @@ func (w *world) newTemplate(name string, cluster *clusterv1.Cluster, parameters 
 }
 
 // announces makes the cloud announce capacities, and the class discover it.
-func (w *world) announces(list ...*infrahooksv1alpha1.MachineCapacity) {
+func (w *fixture) announces(list ...*infrahooksv1alpha1.MachineCapacity) {
 	w.t.Helper()
 	w.cloud.mu.Lock()
 	w.cloud.announce = func(r *infrahooksv1alpha1.DiscoverInfrastructureResponse) { r.MachineCapacities = list }
@@ -67,7 +67,7 @@ func offers(want map[string]string) func(*infrav1.HookgateMachineTemplate) bool 
 
 // What the extension announces is in the status of templates, for an autoscaler, and what others wrote stays.
 func TestTemplatesHaveTheCapacityOfTheirMachines(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.announces(capacityOf("small", "2", "4Gi", "arm64"), capacityOf("large", "16", "64Gi", "amd64"))
 	cluster, _ := w.readyCluster("c")
 	small, large := w.newTemplate("small", cluster, "{}"), w.newTemplate("large", cluster, `{"size":"large"}`) // small is the default
@@ -115,7 +115,7 @@ func TestTemplatesHaveTheCapacityOfTheirMachines(t *testing.T) {
 
 // A template of a paused Cluster, or one that is paused itself, says so, and keeps what it shows.
 func TestAPausedTemplateSaysSo(t *testing.T) {
-	w := newWorld(t)
+	w := newFixture(t)
 	w.announces(capacityOf("small", "2", "4Gi", "arm64"))
 	cluster, _ := w.readyCluster("c")
 	o := w.newTemplate("small", cluster, "{}")

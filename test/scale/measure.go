@@ -36,8 +36,8 @@ import (
 // patience bounds each wait.
 const patience = 5 * time.Minute
 
-// world is an API server, an extension, and what a gateway needs to use them.
-type world struct {
+// fixture is an API server, an extension, and what a gateway needs to use them.
+type fixture struct {
 	o          options
 	dir        string
 	client     client.Client
@@ -52,7 +52,7 @@ func measure(ctx context.Context, o options, dir string, n int) (r row, err erro
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return r, err
 	}
-	w := &world{o: o, dir: dir}
+	w := &fixture{o: o, dir: dir}
 	if w.pair, err = devcert.New(time.Now().Add(time.Hour)); err != nil {
 		return r, err
 	}
@@ -123,7 +123,7 @@ func measure(ctx context.Context, o options, dir string, n int) (r row, err erro
 
 // startExtension starts one server that is all extensions: each has its own path. Its handlers say what the settings of
 // the request are.
-func (w *world) startExtension() error {
+func (w *fixture) startExtension() error {
 	list := &runtimehooksv1.DiscoveryResponse{}
 	list.SetGroupVersionKind(runtimehooksv1.GroupVersion.WithKind("DiscoveryResponse"))
 	list.Status = runtimehooksv1.ResponseStatusSuccess
@@ -159,7 +159,7 @@ func (w *world) startExtension() error {
 	return nil
 }
 
-func (w *world) startCluster() (stop func() error, err error) {
+func (w *fixture) startCluster() (stop func() error, err error) {
 	env := &envtest.Environment{BinaryAssetsDirectory: w.o.assets,
 		CRDInstallOptions: envtest.CRDInstallOptions{Paths: []string{w.o.crds}, ErrorIfPathMissing: true,
 			MaxTime: process.ServerPatience},
@@ -196,7 +196,7 @@ func (w *world) startCluster() (stop func() error, err error) {
 func name(i int) string { return fmt.Sprintf("e%05d", i) }
 
 // fill creates the ExtensionConfigs, and policies for some of their handlers.
-func (w *world) fill(ctx context.Context, n int) error {
+func (w *fixture) fill(ctx context.Context, n int) error {
 	group, ctx := errgroup.WithContext(ctx)
 	group.SetLimit(16)
 	for i := range n {
@@ -224,7 +224,7 @@ func (w *world) fill(ctx context.Context, n int) error {
 // gateway is a running gateway under measurement.
 type gateway struct{ *process.Gateway }
 
-func (w *world) startGateway(ctx context.Context) (*gateway, error) {
+func (w *fixture) startGateway(ctx context.Context) (*gateway, error) {
 	args := append([]string{"serve", "--kubeconfig", w.kubeconfig, "--cert-dir", filepath.Join(w.dir, "certs"),
 		"--resync", "1h"},
 		process.AnyPorts()...)
@@ -233,7 +233,7 @@ func (w *world) startGateway(ctx context.Context) (*gateway, error) {
 }
 
 // awaitStatus returns how long it took until the status of n ExtensionConfigs was written.
-func (w *world) awaitStatus(ctx context.Context, began time.Time, n int) (time.Duration, error) {
+func (w *fixture) awaitStatus(ctx context.Context, began time.Time, n int) (time.Duration, error) {
 	for {
 		var list runtimev1.ExtensionConfigList
 		if err := w.client.List(ctx, &list); err != nil {
@@ -316,7 +316,7 @@ func (g *gateway) await(ctx context.Context, began time.Time, handlers int) (rea
 }
 
 // change writes other settings into one ExtensionConfig, and returns how long it took until a call was made with them.
-func (w *world) change(ctx context.Context, g *gateway, i int, version string) (time.Duration, error) {
+func (w *fixture) change(ctx context.Context, g *gateway, i int, version string) (time.Duration, error) {
 	config := &runtimev1.ExtensionConfig{}
 	if err := w.client.Get(ctx, client.ObjectKey{Name: name(i)}, config); err != nil {
 		return 0, err
@@ -341,7 +341,7 @@ func (w *world) change(ctx context.Context, g *gateway, i int, version string) (
 	}
 }
 
-func (w *world) call(ctx context.Context, g *gateway, handler string) (string, error) {
+func (w *fixture) call(ctx context.Context, g *gateway, handler string) (string, error) {
 	const request = `{"cluster":{"apiVersion":"cluster.x-k8s.io/v1beta2","kind":"Cluster","metadata":{"name":"c","namespace":"default"}}}`
 	r, err := http.NewRequestWithContext(ctx, http.MethodPost,
 		"https://"+g.HTTPS+"/hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclustercreate/"+handler, bytes.NewReader([]byte(request)))

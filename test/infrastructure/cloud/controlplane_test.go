@@ -60,7 +60,7 @@ func (c *connection) GetRESTConfig(context.Context, client.ObjectKey) (*rest.Con
 
 // provider is the code with which Cluster API's control plane provider looks at a cluster and changes it.
 type provider struct {
-	*world
+	*fixture
 	kcp.WorkloadCluster
 
 	client  client.Client
@@ -68,8 +68,8 @@ type provider struct {
 	plane   *controlplanev1.KubeadmControlPlane
 }
 
-// newProvider connects to the cluster of the world's network.
-func newProvider(w *world) *provider {
+// newProvider connects to the cluster of the fixture's network.
+func newProvider(w *fixture) *provider {
 	w.Helper()
 	access := w.access()
 	remote, err := client.New(access, client.Options{Scheme: scheme.Scheme})
@@ -93,7 +93,7 @@ func newProvider(w *world) *provider {
 		w.Fatal(err)
 	}
 	return &provider{
-		world: w, WorkloadCluster: workload, client: remote, cluster: cluster,
+		fixture: w, WorkloadCluster: workload, client: remote, cluster: cluster,
 		plane: &controlplanev1.KubeadmControlPlane{Spec: controlplanev1.KubeadmControlPlaneSpec{
 			Version: version,
 			KubeadmConfigSpec: bootstrapv1.KubeadmConfigSpec{
@@ -203,7 +203,7 @@ func members(plane *kcp.ControlPlane) []string {
 // TestControlPlane runs the code of Cluster API's control plane provider against a cluster of this cloud: from one
 // machine to three, an upgrade, and the removal of the leader.
 func TestControlPlane(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newFixture(t, Config{})
 	clients := w.startCluster()
 	p := newProvider(w)
 	if has, err := p.HasKubeadmConfig(t.Context()); err != nil || !has {
@@ -329,7 +329,7 @@ func (p *provider) checkRemoval(clients kubernetes.Interface, plane *kcp.Control
 
 // TestLeaderLost takes away the machine of etcd's leader, and has another member lead.
 func TestLeaderLost(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newFixture(t, Config{})
 	clients := w.startCluster()
 	w.must(http.MethodPut, "/machines/key-cp-1", api.MachineSpec{
 		Network: "net", Name: "cp-1", ControlPlane: true, Version: version, Bootstrap: w.controlPlaneData(token),
@@ -365,7 +365,7 @@ func TestLeaderLost(t *testing.T) {
 // TestNodes reads Nodes as Cluster API's core does: through a cache with an index by provider ID; and writes them as
 // it does.
 func TestNodes(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newFixture(t, Config{})
 	w.startCluster()
 	access := w.access()
 	nodes, err := ctrlcache.New(access, ctrlcache.Options{Scheme: scheme.Scheme})
@@ -442,7 +442,7 @@ func TestNodes(t *testing.T) {
 
 // TestOldKubeadm boots machines whose kubeadm has the API v1beta3, where the kubelet's arguments are a map.
 func TestOldKubeadm(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newFixture(t, Config{})
 	w.version = semver.MustParse("1.30.2")
 	clients := w.startCluster()
 	spec := w.worker("worker-0")
@@ -462,7 +462,7 @@ func TestOldKubeadm(t *testing.T) {
 
 // TestProviderID has the kubelet's argument win over what the cloud sets.
 func TestProviderID(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newFixture(t, Config{})
 	clients := w.startCluster()
 	for name, row := range map[string]struct {
 		change func(*bootstrapv1.JoinConfiguration)
@@ -495,7 +495,7 @@ func TestProviderID(t *testing.T) {
 
 // TestSameNode refuses a second machine with the name and the kubelet's provider ID of one that runs.
 func TestSameNode(t *testing.T) {
-	w := newWorld(t, Config{JoinTimeout: 100 * time.Millisecond})
+	w := newFixture(t, Config{JoinTimeout: 100 * time.Millisecond})
 	w.startCluster()
 	spec := w.worker("same")
 	spec.Bootstrap = w.workerData(token, func(j *bootstrapv1.JoinConfiguration) {

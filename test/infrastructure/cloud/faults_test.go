@@ -35,7 +35,7 @@ func TestRules(t *testing.T) {
 	} {
 		for _, after := range []bool{false, true} {
 			t.Run(name, func(t *testing.T) {
-				w := newWorld(t, Config{})
+				w := newFixture(t, Config{})
 				rule := row.rule
 				rule.Method, rule.Path, rule.After, rule.Times = http.MethodPost, "/machines", after, 2
 				w.must(http.MethodPut, "/faults", api.Faults{Rules: []api.Rule{rule}}, nil)
@@ -67,7 +67,7 @@ func TestRules(t *testing.T) {
 
 // TestUnbroken breaks every path, but for those with which a test ends it.
 func TestUnbroken(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newFixture(t, Config{})
 	everything := []api.Rule{{Path: "/*", Action: api.ActionClose}, {Path: "/*/*", Action: api.ActionClose}}
 	w.must(http.MethodPut, "/faults", api.Faults{Rules: everything}, nil)
 	for _, path := range []string{"/machines", "/networks/net"} {
@@ -83,7 +83,7 @@ func TestUnbroken(t *testing.T) {
 
 // TestHang has a request hang once it was done, and go on when the faults are cleared or the caller leaves.
 func TestHang(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newFixture(t, Config{})
 	rule := api.Rule{Path: "/machines/*", Action: api.ActionHang, After: true, Method: http.MethodPut}
 	hang := func(ctx context.Context, key string, hits int) chan error {
 		answered := make(chan error, 1)
@@ -121,7 +121,7 @@ func TestHang(t *testing.T) {
 
 // TestLists has lists lie in every way.
 func TestLists(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newFixture(t, Config{})
 	w.startCluster()
 	g := w.putGroup(api.GroupSpec{
 		Network: "net", Name: "pool", Replicas: 3, Revision: "1", Version: version, Bootstrap: w.workerData(token, nil),
@@ -148,7 +148,7 @@ func TestLists(t *testing.T) {
 
 // TestCapacity has the cloud full, and slow.
 func TestCapacity(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newFixture(t, Config{})
 	w.startCluster()
 	w.must(http.MethodPut, "/faults", api.Faults{Quota: new(2), Full: []string{"fd-2"}, MachineDelay: "1h"}, nil)
 	full := w.worker("full")
@@ -174,7 +174,7 @@ func TestCapacity(t *testing.T) {
 
 // TestBadFaults refuses faults that mean nothing, and keeps those before.
 func TestBadFaults(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newFixture(t, Config{})
 	w.must(http.MethodPut, "/faults", api.Faults{MachineDelay: "1s"}, nil)
 	rule := api.Rule{Path: "/x", Action: api.ActionClose}
 	rules := func(count int) []api.Rule {
@@ -207,7 +207,7 @@ func TestBadFaults(t *testing.T) {
 
 // TestBadRequests refuses what cannot be.
 func TestBadRequests(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newFixture(t, Config{})
 	data := &api.Bootstrap{Data: []byte("x")}
 	machine := func(change func(*api.MachineSpec)) api.MachineSpec {
 		spec := api.MachineSpec{Network: "net", Name: "m", Version: version, Bootstrap: data}
@@ -268,7 +268,7 @@ func TestBadRequests(t *testing.T) {
 
 // TestBodyLimit sends a body of exactly the limit, and one byte more.
 func TestBodyLimit(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newFixture(t, Config{})
 	for extra, want := range map[int]int{0: http.StatusOK, 1: http.StatusRequestEntityTooLarge} {
 		body := "{}" + strings.Repeat(" ", maxBody-2+extra)
 		request, err := http.NewRequestWithContext(t.Context(), http.MethodPut, w.URL+"/networks/net", strings.NewReader(body))
@@ -289,7 +289,7 @@ func TestBodyLimit(t *testing.T) {
 
 // TestToken wants a bearer token.
 func TestToken(t *testing.T) {
-	w := newWorld(t, Config{Token: "secret"})
+	w := newFixture(t, Config{Token: "secret"})
 	for _, wrong := range []string{"", "secre", "secret2"} {
 		stranger := &api.Client{URL: w.URL, Token: wrong}
 		failure := &api.Error{}
@@ -302,7 +302,7 @@ func TestToken(t *testing.T) {
 
 // TestRequestLimit has as many requests hang as may be answered at a time, and one more.
 func TestRequestLimit(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newFixture(t, Config{})
 	rule := api.Rule{Path: "/networks/*", Action: api.ActionHang}
 	w.must(http.MethodPut, "/faults", api.Faults{Rules: []api.Rule{rule}}, nil)
 	ctx, cancel := context.WithCancel(within(t, time.Minute))

@@ -16,7 +16,7 @@ import (
 )
 
 // put changes the group and returns it once it has its size.
-func (w *world) putGroup(spec api.GroupSpec) api.Group {
+func (w *fixture) putGroup(spec api.GroupSpec) api.Group {
 	w.Helper()
 	var g api.Group
 	w.must(http.MethodPut, "/groups/pool", spec, &g)
@@ -31,7 +31,7 @@ func (w *world) putGroup(spec api.GroupSpec) api.Group {
 }
 
 // checkNodes fails the test unless each instance has a Node with its provider ID and version that is ready.
-func (w *world) checkNodes(clients kubernetes.Interface, g api.Group) {
+func (w *fixture) checkNodes(clients kubernetes.Interface, g api.Group) {
 	w.Helper()
 	if g.InstanceCount != g.Replicas || len(g.Instances) != g.Replicas {
 		w.Errorf("%d of %d instances, and %d in the list", g.InstanceCount, g.Replicas, len(g.Instances))
@@ -47,7 +47,7 @@ func (w *world) checkNodes(clients kubernetes.Interface, g api.Group) {
 
 // TestGroup takes a group from 2 to 4 to 2, upgrades it one by one, and takes it to 0.
 func TestGroup(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newFixture(t, Config{})
 	clients := w.startCluster()
 	spec := api.GroupSpec{
 		Network: "net", Name: "pool", Replicas: 2, Revision: "a", Version: version, Bootstrap: w.workerData(token, nil),
@@ -111,7 +111,7 @@ func TestGroup(t *testing.T) {
 
 // TestGroupVanish has the group replace an instance whose host failed.
 func TestGroupVanish(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newFixture(t, Config{})
 	clients := w.startCluster()
 	spec := api.GroupSpec{
 		Network: "net", Name: "pool", Replicas: 2, Revision: "a", Version: version, Bootstrap: w.workerData(token, nil),
@@ -136,7 +136,7 @@ func TestGroupVanish(t *testing.T) {
 
 // TestGroupToken rotates the bootstrap token: instances to come join with the new one, and those that are there stay.
 func TestGroupToken(t *testing.T) {
-	w := newWorld(t, Config{JoinTimeout: 300 * time.Millisecond})
+	w := newFixture(t, Config{JoinTimeout: 300 * time.Millisecond})
 	clients := w.startCluster()
 	spec := api.GroupSpec{
 		Network: "net", Name: "pool", Replicas: 1, Revision: "a", Version: version, Bootstrap: w.workerData(token, nil),
@@ -164,7 +164,7 @@ func TestGroupToken(t *testing.T) {
 
 // TestGroupQuota has a group that cannot have its size yet.
 func TestGroupQuota(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newFixture(t, Config{})
 	w.startCluster()
 	w.must(http.MethodPut, "/faults", api.Faults{Quota: new(2)}, nil)
 	spec := api.GroupSpec{

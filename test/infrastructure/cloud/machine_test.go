@@ -20,7 +20,7 @@ import (
 
 // TestIdempotence makes machines twice, in each of the ways.
 func TestIdempotence(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newFixture(t, Config{})
 	w.startCluster()
 	put := func(spec api.MachineSpec) api.Machine {
 		var m api.Machine
@@ -80,7 +80,7 @@ func TestIdempotence(t *testing.T) {
 
 // TestMachineAgain deletes a machine and makes one with its key: another machine, which the counts show.
 func TestMachineAgain(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newFixture(t, Config{})
 	w.startCluster()
 	w.must(http.MethodPut, "/faults", api.Faults{DeletionDelay: "1h"}, nil)
 	w.must(http.MethodPut, "/machines/key", w.worker("one"), nil)
@@ -107,7 +107,7 @@ func TestMachineAgain(t *testing.T) {
 
 // TestTokens joins with bootstrap tokens that are not current.
 func TestTokens(t *testing.T) {
-	w := newWorld(t, Config{JoinTimeout: 300 * time.Millisecond})
+	w := newFixture(t, Config{JoinTimeout: 300 * time.Millisecond})
 	clients := w.startCluster()
 	const expired = "expire.0123456789abcdef"
 	w.createToken(clients, expired, time.Now().Add(-time.Minute))
@@ -145,7 +145,7 @@ func TestTokens(t *testing.T) {
 
 // TestTokenComes has a machine join once its token is there.
 func TestTokenComes(t *testing.T) {
-	w := newWorld(t, Config{JoinTimeout: time.Minute})
+	w := newFixture(t, Config{JoinTimeout: time.Minute})
 	clients := w.startCluster()
 	const late = "comes0.0123456789abcdef"
 	spec := w.worker("patient")
@@ -163,7 +163,7 @@ func TestTokenComes(t *testing.T) {
 
 // TestBoot boots machines with bootstrap data that cannot work.
 func TestBoot(t *testing.T) {
-	w := newWorld(t, Config{JoinTimeout: 300 * time.Millisecond})
+	w := newFixture(t, Config{JoinTimeout: 300 * time.Millisecond})
 	clients := w.startCluster()
 	replace := func(b *api.Bootstrap, pairs ...string) *api.Bootstrap {
 		return &api.Bootstrap{Data: []byte(strings.NewReplacer(pairs...).Replace(string(b.Data))), Format: b.Format}
@@ -236,7 +236,7 @@ func TestBoot(t *testing.T) {
 
 // TestFirstBoot starts a cluster with bootstrap data that cannot work, which leaves the network as it was.
 func TestFirstBoot(t *testing.T) {
-	w := newWorld(t, Config{JoinTimeout: 100 * time.Millisecond})
+	w := newFixture(t, Config{JoinTimeout: 100 * time.Millisecond})
 	good := string(w.initData().Data)
 	certificates := w.certificates
 	w.certificates = nil
@@ -276,7 +276,7 @@ func TestFirstBoot(t *testing.T) {
 
 // TestEmpty deletes everything in the order that the cloud wants, and finds nothing left.
 func TestEmpty(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newFixture(t, Config{})
 	w.startCluster()
 	group := api.GroupSpec{
 		Network: "net", Name: "pool", Replicas: 2, Revision: "1", Version: version, Bootstrap: w.workerData(token, nil),
@@ -319,7 +319,7 @@ func TestEmpty(t *testing.T) {
 
 // TestEndpoint asks for a port, and then for one that is taken.
 func TestEndpoint(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newFixture(t, Config{})
 	taken := *w.network.Endpoint
 	w.must(http.MethodPut, "/networks/second", api.NetworkSpec{Endpoint: &taken}, nil)
 	w.wait("the second network fails", func() bool {
@@ -339,7 +339,7 @@ func TestEndpoint(t *testing.T) {
 
 // TestLabels has a Node with what kubeadm and the kubelet were told.
 func TestLabels(t *testing.T) {
-	w := newWorld(t, Config{})
+	w := newFixture(t, Config{})
 	clients := w.startCluster()
 	spec := w.worker("labelled")
 	spec.FailureDomain = "fd-2"

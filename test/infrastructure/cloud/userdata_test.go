@@ -115,7 +115,7 @@ func TestTemplates(t *testing.T) {
 
 // TestAuthorities refuses authorities that the API servers could not use.
 func TestAuthorities(t *testing.T) {
-	w := &world{T: t, certificates: generated()}
+	w := &fixture{T: t, certificates: generated()}
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		t.Fatal(err)

@@ -52,9 +52,9 @@ func initializing(t *testing.T, next http.Handler) http.Handler {
 
 // TestCheck has hookgate check make infrastructure with every example: none breaks a rule, and nothing is left.
 func TestCheck(t *testing.T) {
-	worlds := map[string]func(*testing.T) *world{"jobs": func(t *testing.T) *world { t.Helper(); return newJobs(t).world }}
+	worlds := map[string]func(*testing.T) *fixture{"jobs": func(t *testing.T) *fixture { t.Helper(); return newJobs(t).fixture }}
 	for name, x := range extensions {
-		worlds[name] = func(t *testing.T) *world { t.Helper(); return newWorld(t, x) }
+		worlds[name] = func(t *testing.T) *fixture { t.Helper(); return newFixture(t, x) }
 	}
 	for name, start := range worlds {
 		t.Run(name, func(t *testing.T) {

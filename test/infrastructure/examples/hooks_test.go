@@ -54,7 +54,7 @@ func recorded(id, providerID string) *infrastructurev1alpha1.ReconcileMachineReq
 }
 
 // reconcileCluster calls the hook and fails the test on an error.
-func (w *world) reconcileCluster(
+func (w *fixture) reconcileCluster(
 	request *infrastructurev1alpha1.ReconcileClusterRequest,
 ) *infrastructurev1alpha1.ReconcileClusterResponse {
 	w.Helper()
@@ -66,7 +66,7 @@ func (w *world) reconcileCluster(
 }
 
 // reconcileMachine calls the hook and fails the test on an error.
-func (w *world) reconcileMachine(
+func (w *fixture) reconcileMachine(
 	request *infrastructurev1alpha1.ReconcileMachineRequest,
 ) *infrastructurev1alpha1.ReconcileMachineResponse {
 	w.Helper()
@@ -78,7 +78,7 @@ func (w *world) reconcileMachine(
 }
 
 // refused fails the test unless the answer is Failed for this reason.
-func (w *world) refused(request *infrastructurev1alpha1.ReconcileMachineRequest, reason string) *infrastructurev1alpha1.ReconcileMachineResponse {
+func (w *fixture) refused(request *infrastructurev1alpha1.ReconcileMachineRequest, reason string) *infrastructurev1alpha1.ReconcileMachineResponse {
 	w.Helper()
 	answer := w.reconcileMachine(request)
 	if answer.GetStatus() != success || answer.GetPhase() != failed || answer.GetReason() != reason ||
@@ -89,7 +89,7 @@ func (w *world) refused(request *infrastructurev1alpha1.ReconcileMachineRequest,
 }
 
 // awaitCluster calls the hook until the cluster is ready.
-func (w *world) awaitCluster() *infrastructurev1alpha1.ReconcileClusterResponse {
+func (w *fixture) awaitCluster() *infrastructurev1alpha1.ReconcileClusterResponse {
 	w.Helper()
 	var answer *infrastructurev1alpha1.ReconcileClusterResponse
 	process.Eventually(w, "the cluster is ready", func() bool {
@@ -103,7 +103,7 @@ func (w *world) awaitCluster() *infrastructurev1alpha1.ReconcileClusterResponse 
 }
 
 // awaitMachine calls the hook until the machine is ready.
-func (w *world) awaitMachine(
+func (w *fixture) awaitMachine(
 	request *infrastructurev1alpha1.ReconcileMachineRequest,
 ) *infrastructurev1alpha1.ReconcileMachineResponse {
 	w.Helper()
@@ -119,7 +119,7 @@ func (w *world) awaitMachine(
 }
 
 // deleteMachine calls the hook until the machine is gone, and returns how often it was still being deleted.
-func (w *world) deleteMachine(id, providerID string) int {
+func (w *fixture) deleteMachine(id, providerID string) int {
 	w.Helper()
 	times := 0
 	process.Eventually(w, "machine "+id+" is gone", func() bool {
@@ -138,7 +138,7 @@ func (w *world) deleteMachine(id, providerID string) int {
 }
 
 // deleteCluster calls the hook and fails the test on an error.
-func (w *world) deleteCluster() *infrastructurev1alpha1.DeleteClusterResponse {
+func (w *fixture) deleteCluster() *infrastructurev1alpha1.DeleteClusterResponse {
 	w.Helper()
 	answer, err := w.clusters.DeleteCluster(w.soon(), &infrastructurev1alpha1.DeleteClusterRequest{Subject: subject("net")})
 	if err != nil {

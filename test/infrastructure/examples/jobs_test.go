@@ -21,9 +21,9 @@ import (
 	"github.com/hookgate/hookgate/test/process"
 )
 
-// jobs is a world whose extension starts commands, with their directories.
+// jobs is a fixture whose extension starts commands, with their directories.
 type jobs struct {
-	*world
+	*fixture
 
 	directory string
 }
@@ -37,7 +37,7 @@ func newJobs(t *testing.T) *jobs {
 	}
 	j := &jobs{directory: t.TempDir()}
 	t.Cleanup(func() { killAll(t, j.directory) }) // they outlive the extension
-	j.world = newWorld(t,
+	j.fixture = newFixture(t,
 		extension{command: func(*testing.T) []string { return []string{"python3", filepath.Join(example, "main.py")} }},
 		"APPLY=python3 '"+filepath.Join(example, "cloud.py")+"' apply",
 		"DESTROY=python3 '"+filepath.Join(example, "cloud.py")+"' destroy", "JOBS_DIR="+j.directory, "REFRESH=0")

@@ -75,7 +75,7 @@ func TestSize(t *testing.T) {
 func TestProviders(t *testing.T) {
 	for name, x := range extensions {
 		t.Run(name, func(t *testing.T) {
-			w := newWorld(t, x)
+			w := newFixture(t, x)
 			w.checkDiscovery()
 			w.checkNeverMade()
 			data := w.checkCluster()
@@ -89,7 +89,7 @@ func TestProviders(t *testing.T) {
 }
 
 // checkDiscovery: the handlers, the prefix, and the schema of the parameters are announced.
-func (w *world) checkDiscovery() {
+func (w *fixture) checkDiscovery() {
 	w.Helper()
 	var answer *infrastructurev1alpha1.DiscoverInfrastructureResponse
 	process.Eventually(w, "the gateway has discovered the extension", func() bool {
@@ -118,7 +118,7 @@ func (w *world) checkDiscovery() {
 }
 
 // checkNeverMade: what never was is gone at once.
-func (w *world) checkNeverMade() {
+func (w *fixture) checkNeverMade() {
 	w.Helper()
 	if times := w.deleteMachine("never-id", ""); times != 0 {
 		w.Errorf("a machine that never was was being deleted in %d answers", times)
@@ -130,7 +130,7 @@ func (w *world) checkNeverMade() {
 
 // checkCluster: the cluster gets ready, with an endpoint and failure domains, and stays so. It returns the bootstrap
 // data of a control plane for it.
-func (w *world) checkCluster() []byte {
+func (w *fixture) checkCluster() []byte {
 	w.Helper()
 	w.faults(api.Faults{NetworkDelay: "1h"})
 	if answer := w.reconcileCluster(cluster()); answer.GetPhase() != provisioning || answer.GetControlPlaneEndpoint() != nil {
@@ -156,7 +156,7 @@ func (w *world) checkCluster() []byte {
 
 // checkKilled: an extension that is killed after the cloud has made a machine, and before it has answered, finds it
 // again. It returns the machine's provider ID.
-func (w *world) checkKilled(data []byte) string {
+func (w *fixture) checkKilled(data []byte) string {
 	w.Helper()
 	w.faults(api.Faults{Rules: []api.Rule{
 		{Method: http.MethodPut, Path: "/machines/*", Action: api.ActionHang, After: true},
@@ -194,7 +194,7 @@ func (w *world) checkKilled(data []byte) string {
 }
 
 // checkRefusals: what the cloud refuses is Failed, with its reason, and made once the reason has gone away.
-func (w *world) checkRefusals(data []byte) {
+func (w *fixture) checkRefusals(data []byte) {
 	w.Helper()
 	elsewhere := machine("cp-1-id", data)
 	elsewhere.FailureDomain = "nowhere"
@@ -240,7 +240,7 @@ func (w *world) checkRefusals(data []byte) {
 }
 
 // checkCloudDown: a cloud that does not answer, or answers nonsense, says nothing about what exists.
-func (w *world) checkCloudDown(id string) {
+func (w *fixture) checkCloudDown(id string) {
 	w.Helper()
 	for name, rule := range map[string]api.Rule{
 		"closed":   {Action: api.ActionClose},
@@ -274,7 +274,7 @@ func (w *world) checkCloudDown(id string) {
 }
 
 // checkVanished: a machine that was recorded and is not there any more is Failed, and never made again.
-func (w *world) checkVanished(id string) {
+func (w *fixture) checkVanished(id string) {
 	w.Helper()
 	w.must(http.MethodPost, "/machines/cp-0-id/vanish", nil, nil)
 	for range 2 {
@@ -287,7 +287,7 @@ func (w *world) checkVanished(id string) {
 }
 
 // checkEnd: what is deleted is being deleted until it is gone, and nothing is left.
-func (w *world) checkEnd() {
+func (w *fixture) checkEnd() {
 	w.Helper()
 	w.reconcileMachine(machine("cp-3-id", []byte("#cloud-config")))
 	w.faults(api.Faults{DeletionDelay: "200ms"})

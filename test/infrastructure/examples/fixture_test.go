@@ -50,8 +50,8 @@ type extension struct {
 	policy string
 }
 
-// world is a cloud, one of the examples in front of it, and a gateway in front of that.
-type world struct {
+// fixture is a cloud, one of the examples in front of it, and a gateway in front of that.
+type fixture struct {
 	*testing.T
 
 	cloud     *api.Client
@@ -65,13 +65,13 @@ type world struct {
 	machines  infrastructurev1alpha1.MachineHooksServiceClient
 }
 
-// newWorld starts everything, and waits until the gateway has discovered the example.
-func newWorld(t *testing.T, x extension, environment ...string) *world {
+// newFixture starts everything, and waits until the gateway has discovered the example.
+func newFixture(t *testing.T, x extension, environment ...string) *fixture {
 	t.Helper()
 	path := process.Program(t, "HOOKGATE_BIN")
 	certs, configs, address := t.TempDir(), t.TempDir(), freeAddress(t)
 	pair := certificates.In(t, certs)
-	w := &world{
+	w := &fixture{
 		T: t, cloud: &api.Client{URL: startCloud(t), Token: cloudToken},
 		address: address, ca: filepath.Join(certs, devcert.CAFile),
 	}
@@ -133,7 +133,7 @@ func freeAddress(t *testing.T) string {
 }
 
 // must calls the cloud and fails the test on an error.
-func (w *world) must(method, path string, body, result any) {
+func (w *fixture) must(method, path string, body, result any) {
 	w.Helper()
 	if err := w.cloud.Do(w.Context(), method, path, body, result); err != nil {
 		w.Fatalf("%s %s: %v", method, path, err)
@@ -141,13 +141,13 @@ func (w *world) must(method, path string, body, result any) {
 }
 
 // faults replaces what goes wrong in the cloud.
-func (w *world) faults(faults api.Faults) {
+func (w *fixture) faults(faults api.Faults) {
 	w.Helper()
 	w.must(http.MethodPut, "/faults", faults, nil)
 }
 
 // counts returns what the cloud has and had.
-func (w *world) counts() api.Counts {
+func (w *fixture) counts() api.Counts {
 	w.Helper()
 	var counts api.Counts
 	w.must(http.MethodGet, "/counts", nil, &counts)
@@ -155,7 +155,7 @@ func (w *world) counts() api.Counts {
 }
 
 // checkMachines fails the test unless the cloud has so many machines, and has made so many.
-func (w *world) checkMachines(exist, created int) {
+func (w *fixture) checkMachines(exist, created int) {
 	w.Helper()
 	counts := w.counts()
 	if m := counts.Machines; m.Exist != exist || m.Created != created || len(counts.Repeated) != 0 {
@@ -173,7 +173,7 @@ func subject(id string) *infrastructurev1alpha1.Subject {
 }
 
 // soon returns a context that ends with the test, or once any call should be over.
-func (w *world) soon() context.Context {
+func (w *fixture) soon() context.Context {
 	ctx, cancel := context.WithTimeout(w.Context(), process.Patience)
 	w.Cleanup(cancel)
 	return ctx

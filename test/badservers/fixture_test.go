@@ -72,8 +72,8 @@ var languages = []language{
 	{name: "Node", folder: "../../examples/typescript", command: []string{"node", "../../test/badservers/server.mjs"}},
 }
 
-// world is a gateway with a stopped extension for each case, and a running one.
-type world struct {
+// fixture is a gateway with a stopped extension for each case, and a running one.
+type fixture struct {
 	language  language
 	dir       string // that every user may enter
 	ca        *devcert.Authority
@@ -84,10 +84,10 @@ type world struct {
 	conn      *grpc.ClientConn
 }
 
-func newWorld(t *testing.T, l language) *world {
+func newFixture(t *testing.T, l language) *fixture {
 	t.Helper()
 	path := process.Program(t, "HOOKGATE_BIN")
-	w := &world{language: l, dir: t.TempDir(), certs: map[certificates]string{none: "-"},
+	w := &fixture{language: l, dir: t.TempDir(), certs: map[certificates]string{none: "-"},
 		addresses: map[string]string{}}
 	for dir := w.dir; dir != filepath.Dir(os.TempDir()) && dir != os.TempDir(); dir = filepath.Dir(dir) {
 		chmod(t, dir, 0o755) // for nobody
@@ -130,10 +130,10 @@ func newWorld(t *testing.T, l language) *world {
 	return w
 }
 
-func (w *world) path(name string) string { return filepath.Join(w.dir, name) }
+func (w *fixture) path(name string) string { return filepath.Join(w.dir, name) }
 
 // issue makes a CA, and the folders of certificates.
-func (w *world) issue(t *testing.T) {
+func (w *fixture) issue(t *testing.T) {
 	t.Helper()
 	var err error
 	if w.ca, err = devcert.NewAuthority(time.Now().Add(24 * time.Hour)); err != nil {
@@ -154,7 +154,7 @@ func (w *world) issue(t *testing.T) {
 
 // writeManifest creates the ExtensionConfig of an extension, and a policy without which its circuit would soon be open,
 // and all calls fail in one way.
-func (w *world) writeManifest(t *testing.T, name, scheme, address string) {
+func (w *fixture) writeManifest(t *testing.T, name, scheme, address string) {
 	t.Helper()
 	url, bundle := scheme+"://"+strings.TrimPrefix(address, "unix://"), ""
 	if scheme == overTLS || scheme == overREST {
@@ -167,7 +167,7 @@ func (w *world) writeManifest(t *testing.T, name, scheme, address string) {
 		name, url, bundle))
 }
 
-func (w *world) startServer(t *testing.T, mode string, c certificates, addresses ...string) *process.Process {
+func (w *fixture) startServer(t *testing.T, mode string, c certificates, addresses ...string) *process.Process {
 	t.Helper()
 	args := append(append(w.language.command[1:len(w.language.command):len(w.language.command)], mode, w.certs[c]),
 		addresses...)
@@ -180,7 +180,7 @@ func (w *world) startServer(t *testing.T, mode string, c certificates, addresses
 	return p
 }
 
-func (w *world) startGateway(t *testing.T, path string) {
+func (w *fixture) startGateway(t *testing.T, path string) {
 	t.Helper()
 	copied := w.path("hookgate") // in a folder without access for others
 	content, err := os.ReadFile(path)
@@ -211,7 +211,7 @@ func (w *world) startGateway(t *testing.T, path string) {
 // awaitServer calls over REST and over gRPC until the gateway has reached the server: it may be new, and one that cuts
 // its connections may have cut the one that the gateway was just making. Calls then fail as Unreachable, which counts
 // only if it is the kind to expect and the text has its reason.
-func (w *world) awaitServer(t *testing.T, handler, want string) (code int, kind string, body []byte, st *status.Status) {
+func (w *fixture) awaitServer(t *testing.T, handler, want string) (code int, kind string, body []byte, st *status.Status) {
 	t.Helper()
 	reached := func(kind, text string) bool {
 		return (kind == want || kind != "Unreachable") && !strings.Contains(text, "connection refused") &&
@@ -233,7 +233,7 @@ func (w *world) awaitServer(t *testing.T, handler, want string) (code int, kind 
 }
 
 // post calls the hook over REST.
-func (w *world) post(t *testing.T, handler string) (code int, kind string, body []byte) {
+func (w *fixture) post(t *testing.T, handler string) (code int, kind string, body []byte) {
 	t.Helper()
 	response, err := w.client.Post("https://"+w.gateway.HTTPS+"/hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclustercreate/"+handler,
 		"application/json", strings.NewReader(`{"cluster":{"metadata":{"name":"c"}}}`))
@@ -248,7 +248,7 @@ func (w *world) post(t *testing.T, handler string) (code int, kind string, body 
 }
 
 // call calls the hook over gRPC.
-func (w *world) call(t *testing.T, handler string) error {
+func (w *fixture) call(t *testing.T, handler string) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), process.Patience)
 	defer cancel()
@@ -269,7 +269,7 @@ func kindOf(st *status.Status) string {
 }
 
 // checkGood calls the good extension over both protocols.
-func (w *world) checkGood(t *testing.T) {
+func (w *fixture) checkGood(t *testing.T) {
 	t.Helper()
 	if code, _, body := w.post(t, "create."+good); code != http.StatusOK ||
 		!bytes.Contains(body, []byte(`"message":"fine"`)) {

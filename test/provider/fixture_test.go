@@ -41,8 +41,8 @@ import (
 // patience is how long a test waits for a state before it fails.
 const patience = 2 * time.Minute
 
-// world is a namespace with a class, the controllers for it, and their extension.
-type world struct {
+// fixture is a namespace with a class, the controllers for it, and their extension.
+type fixture struct {
 	t         testing.TB
 	server    *envtest.Environment
 	cloud     *cloud
@@ -54,8 +54,8 @@ type world struct {
 	address   string
 }
 
-// newWorld returns a world with a class that is ready.
-func newWorld(t *testing.T, change ...func(*world)) *world {
+// newFixture returns a fixture with a class that is ready.
+func newFixture(t *testing.T, change ...func(*fixture)) *fixture {
 	t.Helper()
 	t.Parallel()
 	w := newNamespace(t, sharedServer(t))
@@ -72,8 +72,8 @@ func newWorld(t *testing.T, change ...func(*world)) *world {
 // worlds counts the worlds of this process.
 var worlds atomic.Int64
 
-// newNamespace returns a world without controllers, whose extension does not serve yet.
-func newNamespace(t testing.TB, server *envtest.Environment) *world {
+// newNamespace returns a fixture without controllers, whose extension does not serve yet.
+func newNamespace(t testing.TB, server *envtest.Environment) *fixture {
 	t.Helper()
 	scheme := runtime.NewScheme()
 	if err := errors.Join(kubernetes.AddToScheme(scheme), provider.AddToScheme(scheme)); err != nil {
@@ -89,13 +89,13 @@ func newNamespace(t testing.TB, server *envtest.Environment) *world {
 		name = strings.TrimRight(name[:50], "-")
 	}
 	name = fmt.Sprintf("%s-%d", name, worlds.Add(1)) // with -count, a test runs again
-	w := &world{t: t, server: server, cloud: newCloud(), client: c, namespace: name}
+	w := &fixture{t: t, server: server, cloud: newCloud(), client: c, namespace: name}
 	w.create(&corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: name}})
 	return w
 }
 
-// createClass creates the class of the world.
-func (w *world) createClass(change ...func(*infrav1.InfrastructureClass)) *infrav1.InfrastructureClass {
+// createClass creates the class of the fixture.
+func (w *fixture) createClass(change ...func(*infrav1.InfrastructureClass)) *infrav1.InfrastructureClass {
 	w.t.Helper()
 	class := &infrav1.InfrastructureClass{ObjectMeta: metav1.ObjectMeta{Name: w.namespace}}
 	class.Spec.ExtensionRef.Name = "acme"
@@ -107,7 +107,7 @@ func (w *world) createClass(change ...func(*infrav1.InfrastructureClass)) *infra
 }
 
 // start starts the controllers.
-func (w *world) start() {
+func (w *fixture) start() {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	w.writes = &writes{}
@@ -168,14 +168,14 @@ func (w *world) start() {
 }
 
 // restart stops the controllers and starts new ones.
-func (w *world) restart() {
+func (w *fixture) restart() {
 	w.t.Helper()
 	w.stop()
 	w.start()
 }
 
-// create creates an object in the world's namespace with the watch label.
-func (w *world) create(o client.Object) {
+// create creates an object in the fixture's namespace with the watch label.
+func (w *fixture) create(o client.Object) {
 	w.t.Helper()
 	w.place(o)
 	if err := w.client.Create(w.t.Context(), o); err != nil {
@@ -183,8 +183,8 @@ func (w *world) create(o client.Object) {
 	}
 }
 
-// place gives an object the watch label and, unless it has none, the namespace of the world.
-func (w *world) place(o client.Object) {
+// place gives an object the watch label and, unless it has none, the namespace of the fixture.
+func (w *fixture) place(o client.Object) {
 	labels := o.GetLabels()
 	if labels == nil {
 		labels = map[string]string{}
@@ -199,7 +199,7 @@ func (w *world) place(o client.Object) {
 }
 
 // get reads an object again, and reports whether it exists.
-func (w *world) get(o client.Object) bool {
+func (w *fixture) get(o client.Object) bool {
 	w.t.Helper()
 	err := w.client.Get(w.t.Context(), client.ObjectKeyFromObject(o), o)
 	if err != nil && !apierrors.IsNotFound(err) {
@@ -209,7 +209,7 @@ func (w *world) get(o client.Object) bool {
 }
 
 // eventually waits until an object is as ok wants it.
-func eventually[O client.Object](w *world, o O, what string, ok func(O) bool) {
+func eventually[O client.Object](w *fixture, o O, what string, ok func(O) bool) {
 	w.t.Helper()
 	deadline := time.Now().Add(patience)
 	for {
@@ -224,7 +224,7 @@ func eventually[O client.Object](w *world, o O, what string, ok func(O) bool) {
 }
 
 // gone waits until an object does not exist.
-func (w *world) gone(o client.Object) {
+func (w *fixture) gone(o client.Object) {
 	w.t.Helper()
 	deadline := time.Now().Add(patience)
 	for w.get(o) {
@@ -236,7 +236,7 @@ func (w *world) gone(o client.Object) {
 }
 
 // until waits for a state outside the API server.
-func (w *world) until(what string, ok func() bool) {
+func (w *fixture) until(what string, ok func() bool) {
 	w.t.Helper()
 	deadline := time.Now().Add(patience)
 	for !ok() {
@@ -248,7 +248,7 @@ func (w *world) until(what string, ok func() bool) {
 }
 
 // update changes an object, and repeats that if another writer was faster.
-func update[O client.Object](w *world, o O, change func(O)) {
+func update[O client.Object](w *fixture, o O, change func(O)) {
 	w.t.Helper()
 	for {
 		if !w.get(o) {
@@ -266,7 +266,7 @@ func update[O client.Object](w *world, o O, change func(O)) {
 }
 
 // updateStatus changes the status of an object.
-func updateStatus[O client.Object](w *world, o O, change func(O)) {
+func updateStatus[O client.Object](w *fixture, o O, change func(O)) {
 	w.t.Helper()
 	for {
 		w.get(o)
@@ -281,7 +281,7 @@ func updateStatus[O client.Object](w *world, o O, change func(O)) {
 	}
 }
 
-func (w *world) delete(o client.Object) {
+func (w *fixture) delete(o client.Object) {
 	w.t.Helper()
 	if _, ok := o.(*corev1.Secret); ok {
 		o.SetNamespace(w.namespace)

@@ -51,8 +51,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// world is a cloud behind its API, with one network.
-type world struct {
+// fixture is a cloud behind its API, with one network.
+type fixture struct {
 	*testing.T
 
 	cloud *Cloud
@@ -77,8 +77,8 @@ func newCertificates() secret.Certificates {
 	return certificates
 }
 
-// newWorld starts a cloud with a network that has the key net.
-func newWorld(t *testing.T, config Config) *world {
+// newFixture starts a cloud with a network that has the key net.
+func newFixture(t *testing.T, config Config) *fixture {
 	t.Helper()
 	fake, err := New(config)
 	if err != nil {
@@ -94,7 +94,7 @@ func newWorld(t *testing.T, config Config) *world {
 			t.Error(err)
 		}
 	})
-	w := &world{
+	w := &fixture{
 		T: t, cloud: fake, Client: &api.Client{URL: server.URL, Token: config.Token},
 		certificates: generated(), version: semver.MustParse(version[1:]),
 	}
@@ -107,7 +107,7 @@ func newWorld(t *testing.T, config Config) *world {
 }
 
 // must calls the cloud and fails the test on an error.
-func (w *world) must(method, path string, body, result any) {
+func (w *fixture) must(method, path string, body, result any) {
 	w.Helper()
 	if err := w.Do(w.Context(), method, path, body, result); err != nil {
 		w.Fatalf("%s %s: %v", method, path, err)
@@ -115,7 +115,7 @@ func (w *world) must(method, path string, body, result any) {
 }
 
 // refused calls the cloud and fails the test unless the answer is an error with this reason, and its status.
-func (w *world) refused(reason, method, path string, body any) {
+func (w *fixture) refused(reason, method, path string, body any) {
 	w.Helper()
 	err := w.Do(w.Context(), method, path, body, nil)
 	failure := &api.Error{}
@@ -125,7 +125,7 @@ func (w *world) refused(reason, method, path string, body any) {
 }
 
 // wait fails the test unless done becomes true soon.
-func (w *world) wait(what string, done func() bool) {
+func (w *fixture) wait(what string, done func() bool) {
 	w.Helper()
 	for deadline := time.Now().Add(patience); !done(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -135,7 +135,7 @@ func (w *world) wait(what string, done func() bool) {
 }
 
 // machine returns a machine.
-func (w *world) machine(id string) api.Machine {
+func (w *fixture) machine(id string) api.Machine {
 	w.Helper()
 	var m api.Machine
 	w.must(http.MethodGet, "/machines/"+id, nil, &m)
@@ -143,7 +143,7 @@ func (w *world) machine(id string) api.Machine {
 }
 
 // waitMachine returns a machine once it has this state.
-func (w *world) waitMachine(id, state string) api.Machine {
+func (w *fixture) waitMachine(id, state string) api.Machine {
 	w.Helper()
 	var m api.Machine
 	for deadline := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
@@ -158,7 +158,7 @@ func (w *world) waitMachine(id, state string) api.Machine {
 }
 
 // gone waits until there is no such thing.
-func (w *world) gone(path string) {
+func (w *fixture) gone(path string) {
 	w.Helper()
 	w.wait(path+" is gone", func() bool {
 		failure := &api.Error{}
@@ -167,7 +167,7 @@ func (w *world) gone(path string) {
 }
 
 // counts returns what there is and was.
-func (w *world) counts() api.Counts {
+func (w *fixture) counts() api.Counts {
 	w.Helper()
 	var counts api.Counts
 	w.must(http.MethodGet, "/counts", nil, &counts)
@@ -175,7 +175,7 @@ func (w *world) counts() api.Counts {
 }
 
 // endpoint returns where the API server is.
-func (w *world) endpoint() string {
+func (w *fixture) endpoint() string {
 	return fmt.Sprintf("%s:%d", w.network.Endpoint.Host, w.network.Endpoint.Port)
 }
 
@@ -189,7 +189,7 @@ func registration() bootstrapv1.NodeRegistrationOptions {
 }
 
 // initData returns the bootstrap data of a first control plane machine, as Cluster API's own code writes it.
-func (w *world) initData() *api.Bootstrap {
+func (w *fixture) initData() *api.Bootstrap {
 	w.Helper()
 	additional := &upstream.AdditionalData{KubernetesVersion: new("v" + w.version.String()), ClusterName: new("one")}
 	cluster, err := kubeadmtypes.MarshalClusterConfigurationForVersion(
@@ -215,7 +215,7 @@ func (w *world) initData() *api.Bootstrap {
 }
 
 // joinConfiguration returns how a machine joins, with this token.
-func (w *world) joinConfiguration(token string) *bootstrapv1.JoinConfiguration {
+func (w *fixture) joinConfiguration(token string) *bootstrapv1.JoinConfiguration {
 	w.Helper()
 	ca, err := readAuthority(w.files(), clusterAuthority)
 	if err != nil {
@@ -230,7 +230,7 @@ func (w *world) joinConfiguration(token string) *bootstrapv1.JoinConfiguration {
 }
 
 // files returns the certificates as files.
-func (w *world) files() map[string][]byte {
+func (w *fixture) files() map[string][]byte {
 	files := map[string][]byte{}
 	for _, file := range w.certificates.AsFiles() {
 		files[file.Path] = []byte(file.Content)
@@ -239,7 +239,7 @@ func (w *world) files() map[string][]byte {
 }
 
 // controlPlaneData returns the bootstrap data of a control plane machine that joins.
-func (w *world) controlPlaneData(token string) *api.Bootstrap {
+func (w *fixture) controlPlaneData(token string) *api.Bootstrap {
 	w.Helper()
 	configuration := w.joinConfiguration(token)
 	configuration.ControlPlane = &bootstrapv1.JoinControlPlane{}
@@ -262,7 +262,7 @@ func (w *world) controlPlaneData(token string) *api.Bootstrap {
 }
 
 // workerData returns the bootstrap data of a worker; change, if any, changes how it joins.
-func (w *world) workerData(token string, change func(*bootstrapv1.JoinConfiguration)) *api.Bootstrap {
+func (w *fixture) workerData(token string, change func(*bootstrapv1.JoinConfiguration)) *api.Bootstrap {
 	w.Helper()
 	configuration := w.joinConfiguration(token)
 	configuration.NodeRegistration.Taints = &[]corev1.Taint{clusterv1.NodeUninitializedTaint}
@@ -283,7 +283,7 @@ func (w *world) workerData(token string, change func(*bootstrapv1.JoinConfigurat
 }
 
 // startCluster makes the first control plane machine, cp-0, and the token.
-func (w *world) startCluster() kubernetes.Interface {
+func (w *fixture) startCluster() kubernetes.Interface {
 	w.Helper()
 	w.must(http.MethodPut, "/machines/key-cp-0", api.MachineSpec{
 		Network: "net", Name: "cp-0", ControlPlane: true, Version: "v" + w.version.String(), Bootstrap: w.initData(),
@@ -295,7 +295,7 @@ func (w *world) startCluster() kubernetes.Interface {
 }
 
 // access returns how the API server is reached.
-func (w *world) access() *rest.Config {
+func (w *fixture) access() *rest.Config {
 	w.Helper()
 	request, err := http.NewRequestWithContext(w.Context(), http.MethodGet, w.URL+"/networks/net/kubeconfig", nil)
 	if err != nil {
@@ -318,7 +318,7 @@ func (w *world) access() *rest.Config {
 }
 
 // createToken makes a bootstrap token, as Cluster API's bootstrap provider does.
-func (w *world) createToken(clients kubernetes.Interface, token string, expires time.Time) {
+func (w *fixture) createToken(clients kubernetes.Interface, token string, expires time.Time) {
 	w.Helper()
 	id, tokenSecret, _ := strings.Cut(token, ".")
 	_, err := clients.CoreV1().Secrets(metav1.NamespaceSystem).Create(w.Context(), &corev1.Secret{
@@ -335,12 +335,12 @@ func (w *world) createToken(clients kubernetes.Interface, token string, expires 
 }
 
 // worker returns a worker that joins with the token.
-func (w *world) worker(name string) api.MachineSpec {
+func (w *fixture) worker(name string) api.MachineSpec {
 	return api.MachineSpec{Network: "net", Name: name, Version: version, Bootstrap: w.workerData(token, nil)}
 }
 
 // node returns a Node.
-func (w *world) node(clients kubernetes.Interface, name string) *corev1.Node {
+func (w *fixture) node(clients kubernetes.Interface, name string) *corev1.Node {
 	w.Helper()
 	node, err := clients.CoreV1().Nodes().Get(w.Context(), name, metav1.GetOptions{})
 	if err != nil {

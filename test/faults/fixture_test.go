@@ -325,8 +325,8 @@ func hasStopped(t *testing.T, pid int) bool {
 	return true
 }
 
-// world is a gateway under the load of healthy callers.
-type world struct {
+// fixture is a gateway under the load of healthy callers.
+type fixture struct {
 	*authority
 	gateway *gateway
 	good    *program
@@ -338,11 +338,11 @@ type world struct {
 	slow *slowHeaders
 }
 
-// newWorld starts everything that is healthy.
-func newWorld(t *testing.T) *world {
+// newFixture starts everything that is healthy.
+func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	process.Program(t, "HOOKGATE_BIN")
-	w := &world{authority: newAuthority(t)}
+	w := &fixture{authority: newAuthority(t)}
 	w.good = startExtension(t, w.authority, healthy)
 	profiler := freeAddress(t)
 	w.gateway = startGateway(t, w.authority, map[string]string{
@@ -391,14 +391,14 @@ func yield(t *testing.T) {
 }
 
 // awaitHandler waits until the handler of an extension can be called.
-func (w *world) awaitHandler(t *testing.T, extension string) {
+func (w *fixture) awaitHandler(t *testing.T, extension string) {
 	t.Helper()
 	process.Eventually(t, "the gateway knows "+extension, func() bool { return w.knows(extension) })
 }
 
 // register adds an extension until the row ends, and waits until the gateway knows it. It returns its name, which no
 // other row has.
-func (w *world) register(t *testing.T, url string) string {
+func (w *fixture) register(t *testing.T, url string) string {
 	t.Helper()
 	name, remove := w.add(t, url)
 	t.Cleanup(func() {
@@ -410,7 +410,7 @@ func (w *world) register(t *testing.T, url string) string {
 }
 
 // add writes the manifest of an extension, and returns its name and a function that removes it.
-func (w *world) add(t *testing.T, url string) (name string, remove func()) {
+func (w *fixture) add(t *testing.T, url string) (name string, remove func()) {
 	t.Helper()
 	w.registered++
 	name = fmt.Sprintf("faulty-%d", w.registered)
@@ -420,12 +420,12 @@ func (w *world) add(t *testing.T, url string) (name string, remove func()) {
 }
 
 // knows reports whether the gateway offers what an extension has, in its own discovery. That calls no extension.
-func (w *world) knows(extension string) bool {
+func (w *fixture) knows(extension string) bool {
 	return bytes.Contains(w.discovered(), []byte(`"`+sign+"--"+extension+`"`))
 }
 
 // discovered returns the gateway's own discovery; nil if it does not answer.
-func (w *world) discovered() []byte {
+func (w *fixture) discovered() []byte {
 	request, err := http.NewRequest(http.MethodPost, "https://"+w.gateway.HTTPS+"/"+apiVersion+"/discovery",
 		strings.NewReader(`{}`))
 	if err != nil {
@@ -439,7 +439,7 @@ func (w *world) discovered() []byte {
 }
 
 // look returns what the healthy callers saw since the last look.
-func (w *world) look(t *testing.T) window {
+func (w *fixture) look(t *testing.T) window {
 	t.Helper()
 	var seen window
 	if err := json.Unmarshal([]byte(get(t, "http://"+w.callers+"/")), &seen); err != nil {

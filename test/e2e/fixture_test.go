@@ -55,8 +55,8 @@ const (
 	ownGroup = "runtime.hookgate.dev"
 )
 
-// world holds all running processes.
-type world struct {
+// fixture holds all running processes.
+type fixture struct {
 	t     *testing.T
 	ctx   context.Context
 	began time.Time
@@ -97,13 +97,13 @@ var worlds = map[bool]*sync.Mutex{true: {}, false: {}}
 
 // begin starts Cluster API and its providers, with no extension as yet. The infrastructure provider is Cluster API's own,
 // in memory, or none: then only the CRDs of Hookgate's exist.
-func begin(t *testing.T, inMemory bool) *world {
+func begin(t *testing.T, inMemory bool) *fixture {
 	t.Helper()
 	return beginWith(t, inMemory, true)
 }
 
 // beginWith is begin, without Hookgate's own CRDs unless they are wanted.
-func beginWith(t *testing.T, inMemory, own bool) *world {
+func beginWith(t *testing.T, inMemory, own bool) *fixture {
 	t.Helper()
 	t.Parallel()
 	ctrllog.SetLogger(logr.Discard())
@@ -111,7 +111,7 @@ func beginWith(t *testing.T, inMemory, own bool) *world {
 	t.Cleanup(worlds[inMemory].Unlock)
 	ctx, cancel := context.WithTimeout(t.Context(), lifetime)
 	t.Cleanup(cancel)
-	w := &world{t: t, ctx: ctx, began: time.Now()}
+	w := &fixture{t: t, ctx: ctx, began: time.Now()}
 	w.keepLogs()
 	w.certs = t.TempDir()
 	w.ca = issue(t, w.certs)
@@ -120,9 +120,9 @@ func beginWith(t *testing.T, inMemory, own bool) *world {
 }
 
 // beside returns another management cluster, whose programs have the same certificates.
-func (w *world) beside() *world {
+func (w *fixture) beside() *fixture {
 	w.t.Helper()
-	other := &world{t: w.t, ctx: w.ctx, began: w.began, certs: w.certs, ca: w.ca}
+	other := &fixture{t: w.t, ctx: w.ctx, began: w.began, certs: w.certs, ca: w.ca}
 	other.keepLogs()
 	other.startManagement(false, true)
 	return other
@@ -131,7 +131,7 @@ func (w *world) beside() *world {
 // startManagement starts a management cluster: an API server, and Cluster API with its providers. Each has a service
 // account with the roles that it installs, and no other rights: what Cluster API may do with Hookgate's kinds, it may by
 // the roles that are aggregated.
-func (w *world) startManagement(inMemory, own bool) {
+func (w *fixture) startManagement(inMemory, own bool) {
 	t := w.t
 	t.Helper()
 	assets, programs := folder(t, "KUBEBUILDER_ASSETS"), folder(t, "HOOKGATE_E2E_BIN")
@@ -192,7 +192,7 @@ func (w *world) startManagement(inMemory, own bool) {
 }
 
 // as returns the kubeconfig of a service account.
-func (w *world) as(namespace, account string) string {
+func (w *fixture) as(namespace, account string) string {
 	w.t.Helper()
 	user, err := w.apiServer.AddUser(envtest.User{Name: "system:serviceaccount:" + namespace + ":" + account, Groups: []string{
 		"system:serviceaccounts", "system:serviceaccounts:" + namespace,
@@ -212,7 +212,7 @@ func (w *world) as(namespace, account string) string {
 }
 
 // awaitRoles waits until the ClusterRoles that are made of others have the rules of all of them.
-func (w *world) awaitRoles() {
+func (w *fixture) awaitRoles() {
 	w.t.Helper()
 	w.eventually("the roles are aggregated", func() (string, bool) {
 		list := &rbacv1.ClusterRoleList{}
@@ -245,14 +245,14 @@ func aggregates(whole, part *rbacv1.ClusterRole) bool {
 }
 
 // logf logs what has happened, and when.
-func (w *world) logf(format string, args ...any) {
+func (w *fixture) logf(format string, args ...any) {
 	w.t.Helper()
 	w.t.Logf("%4.0fs  %s", time.Since(w.began).Seconds(), fmt.Sprintf(format, args...))
 }
 
 // beginWithHub also starts Cluster API's own extension and a gateway, and registers the extension with the gateway and
 // the gateway with Cluster API.
-func beginWithHub(t *testing.T) *world {
+func beginWithHub(t *testing.T) *fixture {
 	w := begin(t, true)
 	w.startHub(filepath.Join(folder(t, "HOOKGATE_E2E_BIN"), "test-extension"))
 	w.register(map[string]any{"defaultAllHandlersToBlocking": "true"})
@@ -261,7 +261,7 @@ func beginWithHub(t *testing.T) *world {
 }
 
 // startHub starts a program, which is a build of Cluster API's own extension, and a gateway.
-func (w *world) startHub(extension string) {
+func (w *fixture) startHub(extension string) {
 	w.t.Helper()
 	hookgate := folder(w.t, "HOOKGATE_BIN")
 	w.extension = w.manager("test-extension", extension)
@@ -282,7 +282,7 @@ func (w *world) startHub(extension string) {
 }
 
 // register makes Cluster API's extension known to the gateway, with more settings.
-func (w *world) register(settings map[string]any) {
+func (w *fixture) register(settings map[string]any) {
 	w.t.Helper()
 	all := map[string]any{"extensionConfigName": upstream, "disableInPlaceUpdates": "true"}
 	maps.Copy(all, settings)
@@ -290,7 +290,7 @@ func (w *world) register(settings map[string]any) {
 }
 
 // registerExtension makes an extension known to the gateway.
-func (w *world) registerExtension(name string, port int, settings map[string]any) {
+func (w *fixture) registerExtension(name string, port int, settings map[string]any) {
 	w.t.Helper()
 	own := extensionConfig(ownGroup, name)
 	content := map[string]any{
@@ -311,7 +311,7 @@ func (w *world) registerExtension(name string, port int, settings map[string]any
 }
 
 // registerGateway makes the gateway known to Cluster API under a name.
-func (w *world) registerGateway(name string) {
+func (w *fixture) registerGateway(name string) {
 	w.t.Helper()
 	of := &runtimev1.ExtensionConfig{ObjectMeta: objectMeta("", name)}
 	of.Spec.ClientConfig = runtimev1.ClientConfig{URL: "https://" + loopback(w.gateway.port), CABundle: w.ca}
@@ -329,7 +329,7 @@ func extensionConfig(group, name string) *unstructured.Unstructured {
 }
 
 // discovered waits until an ExtensionConfig, as it is now, has been discovered.
-func (w *world) discovered(what string, config *unstructured.Unstructured) {
+func (w *fixture) discovered(what string, config *unstructured.Unstructured) {
 	w.t.Helper()
 	w.eventually(what, func() (string, bool) {
 		if err := w.Get(w.ctx, client.ObjectKeyFromObject(config), config); err != nil {
@@ -348,7 +348,7 @@ func (w *world) discovered(what string, config *unstructured.Unstructured) {
 }
 
 // keepLogs makes a folder for logs, which goes when all went well.
-func (w *world) keepLogs() {
+func (w *fixture) keepLogs() {
 	dir, err := os.MkdirTemp("", "hookgate-e2e-")
 	if err != nil {
 		w.t.Fatal(err)
@@ -363,8 +363,8 @@ func (w *world) keepLogs() {
 	})
 }
 
-// startAPIServer starts etcd and kube-apiserver, connects the world to them, and returns the path of kubectl.
-func (w *world) startAPIServer(assets string) (kubectl string) {
+// startAPIServer starts etcd and kube-apiserver, connects the fixture to them, and returns the path of kubectl.
+func (w *fixture) startAPIServer(assets string) (kubectl string) {
 	env := &envtest.Environment{BinaryAssetsDirectory: assets,
 		ControlPlaneStartTimeout: patience, ControlPlaneStopTimeout: patience}
 	log, err := os.Create(filepath.Join(w.logs, "kube-apiserver.log"))
@@ -414,7 +414,7 @@ func (w *world) startAPIServer(assets string) (kubectl string) {
 }
 
 // manager prepares a manager of Cluster API, or the extension, which takes the same flags.
-func (w *world) manager(name, path string, flags ...string) *server {
+func (w *fixture) manager(name, path string, flags ...string) *server {
 	s := newServer(w.t)
 	s.start = func() *process {
 		return w.launchAs(cmp.Or(s.kubeconfig, w.kubeconfig), name, path, append([]string{
@@ -427,7 +427,7 @@ func (w *world) manager(name, path string, flags ...string) *server {
 }
 
 // ownCRDs reads the CRDs of the gateway's own ExtensionConfigs and of its policies.
-func (w *world) ownCRDs() []*apiextensionsv1.CustomResourceDefinition {
+func (w *fixture) ownCRDs() []*apiextensionsv1.CustomResourceDefinition {
 	w.t.Helper()
 	var list []*apiextensionsv1.CustomResourceDefinition
 	for _, file := range []string{"runtime.hookgate.dev_extensionconfigs.yaml", "hookgate.dev_extensionpolicies.yaml"} {
@@ -438,7 +438,7 @@ func (w *world) ownCRDs() []*apiextensionsv1.CustomResourceDefinition {
 	return list
 }
 
-func (w *world) create(o client.Object) {
+func (w *fixture) create(o client.Object) {
 	w.t.Helper()
 	if err := w.Create(w.ctx, o); err != nil {
 		w.t.Fatalf("create %s %s: %v", o.GetObjectKind().GroupVersionKind().Kind, o.GetName(), err)
