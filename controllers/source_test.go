@@ -4,7 +4,6 @@
 package controllers_test
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"log/slog"
@@ -31,6 +30,7 @@ import (
 	"github.com/hookgate/hookgate/internal/discovery"
 	"github.com/hookgate/hookgate/internal/extension"
 	"github.com/hookgate/hookgate/registry"
+	"github.com/hookgate/hookgate/test/process"
 )
 
 // patience is how long a test waits for something before it fails.
@@ -121,7 +121,7 @@ type replica struct {
 	source     *controllers.Source
 	registry   *registry.Registry
 	extensions *extensions
-	log        *transcript
+	log        *process.Log
 	stop       func()
 }
 
@@ -130,7 +130,7 @@ type replica struct {
 // what was registered before, so configure has to say what else those extensions answer.
 func start(t testing.TB, api *apiServer, configure func(*controllers.Config)) *replica {
 	t.Helper()
-	r := &replica{apiServer: api, registry: registry.New(), extensions: &extensions{}, log: &transcript{}}
+	r := &replica{apiServer: api, registry: registry.New(), extensions: &extensions{}, log: &process.Log{}}
 	r.extensions.serve(named("a", ""))
 	c := controllers.Config{
 		REST:           api.config(),
@@ -318,34 +318,8 @@ func (r *replica) awaitLog(t testing.TB, part string) {
 	)
 }
 
-// transcript is a log. It is safe for concurrent use.
-type transcript struct {
-	mu     sync.Mutex
-	buffer bytes.Buffer
-}
-
-func (l *transcript) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buffer.Write(p)
-}
-
-func (l *transcript) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buffer.String()
-}
-
 // eventually waits until check holds; check also returns what it saw.
 func eventually(t testing.TB, what string, check func() (saw string, ok bool)) {
 	t.Helper()
-	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
-		saw, ok := check()
-		if ok {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %s: %s; last seen: %s", patience, what, saw)
-		}
-	}
+	process.EventuallySees(t, patience, what, check)
 }

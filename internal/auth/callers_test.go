@@ -4,7 +4,6 @@
 package auth
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"crypto/tls"
@@ -16,7 +15,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"sync"
 	"testing"
 	"time"
 
@@ -24,6 +22,7 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/leaktest"
 	"github.com/hookgate/hookgate/internal/limits"
+	"github.com/hookgate/hookgate/test/process"
 )
 
 const header = "apiVersion: hookgate.dev/v1alpha1\nkind: Callers\ncallers:\n"
@@ -157,24 +156,6 @@ func open(t *testing.T, content string, logger *slog.Logger) *CallersFile {
 	return f
 }
 
-// buffer is a log that can be read while it is written.
-type buffer struct {
-	mu sync.Mutex
-	b  bytes.Buffer
-}
-
-func (b *buffer) Write(p []byte) (int, error) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.Write(p)
-}
-
-func (b *buffer) String() string {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	return b.b.String()
-}
-
 // TestCallersFollowTheirFile tests that a token counts from the moment it is in the file until it is removed, that a
 // bad file changes nothing and is reported, and that Run leaves nothing behind.
 func TestCallersFollowTheirFile(t *testing.T) {
@@ -183,7 +164,7 @@ func TestCallersFollowTheirFile(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	log := &buffer{}
+	log := &process.Log{}
 	line := func(name string) string {
 		return "- {name: " + name + ", token: token-of-the-caller-" + name + ", hooks: [\"*\"]}\n"
 	}
@@ -208,11 +189,7 @@ func TestCallersFollowTheirFile(t *testing.T) {
 	}
 	eventually := func(what string, is func() bool) {
 		t.Helper()
-		for deadline := time.Now().Add(time.Minute); !is(); time.Sleep(5 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatalf("not so: %s\n%s", what, log)
-			}
-		}
+		process.EventuallySees(t, process.Patience, what, func() (string, bool) { return log.String(), is() })
 	}
 	if !knows("a") || knows("b") {
 		t.Fatal("the gate does not know the first content")

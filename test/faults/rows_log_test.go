@@ -54,7 +54,7 @@ func logBlocks(t *testing.T, w *fixture, c *tally) {
 		})
 	}
 	running.Wait()
-	lines, copied := &transcript{}, make(chan error, 1)
+	lines, copied := &process.Log{}, make(chan error, 1)
 	go func() {
 		_, err := io.Copy(lines, read)
 		copied <- err
@@ -83,21 +83,3 @@ func logBlocks(t *testing.T, w *fixture, c *tally) {
 
 // droppedLines is the message about lines that were dropped.
 const droppedLines = "lines of the log were dropped"
-
-// transcript keeps what is written. It is safe for concurrent use.
-type transcript struct {
-	mu   sync.Mutex
-	text strings.Builder
-}
-
-func (l *transcript) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.Write(p)
-}
-
-func (l *transcript) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.text.String()
-}

@@ -4,7 +4,6 @@
 package kubernetes
 
 import (
-	"bytes"
 	"context"
 	"log/slog"
 	"net/http"
@@ -84,7 +83,7 @@ type replica struct {
 	client   client.Client // for the test, not the replica's
 	registry *registry.Registry
 	writes   *writes
-	log      *transcript
+	log      *process.Log
 	stop     func()
 }
 
@@ -99,7 +98,7 @@ func start(t testing.TB, change func(*controllers.Config)) *replica {
 func prepare(t testing.TB, change func(*controllers.Config)) *replica {
 	t.Helper()
 	config, c := connect(t)
-	r := &replica{client: c, registry: registry.New(), writes: &writes{}, log: &transcript{}, stop: func() {}}
+	r := &replica{client: c, registry: registry.New(), writes: &writes{}, log: &process.Log{}, stop: func() {}}
 	config.QPS, config.Burst = 1000, 1000
 	config.Wrap(r.writes.before)
 	hooks := catalog.New()
@@ -180,38 +179,10 @@ func (r *replica) serves(t testing.TB, want ...string) {
 	})
 }
 
-// transcript collects output. It is safe for concurrent use.
-type transcript struct {
-	mu     sync.Mutex
-	buffer bytes.Buffer
-}
-
-func (l *transcript) Write(p []byte) (int, error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buffer.Write(p)
-}
-
-func (l *transcript) String() string {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	return l.buffer.String()
-}
-
 // eventually waits until check holds; check also returns what it saw.
 func eventually(t testing.TB, what string, check func() (saw string, ok bool)) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
-	for {
-		saw, ok := check()
-		if ok {
-			return
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("not within %s: %s; last seen: %s", patience, what, saw)
-		}
-		time.Sleep(10 * time.Millisecond)
-	}
+	process.EventuallySees(t, patience, what, check)
 }
 
 // filterOf returns the value of the watch-filter label of a test.

@@ -38,6 +38,7 @@ import (
 
 	"github.com/hookgate/hookgate/controllers"
 	"github.com/hookgate/hookgate/test/certificates"
+	"github.com/hookgate/hookgate/test/process"
 )
 
 // gatewayVariable is the environment variable with the path of the gateway's program.
@@ -206,7 +207,7 @@ func (r *road) reopen() { r.closed.Store(false) }
 // gateway is a running gateway process.
 type gateway struct {
 	cmd    *exec.Cmd
-	log    *transcript
+	log    *process.Log
 	done   chan struct{}
 	https  string
 	health string
@@ -250,7 +251,7 @@ func runGateway(t testing.TB, kubeconfig, certs string, flags ...string) *gatewa
 	if program == "" {
 		t.Skipf("%s does not name a program: run `make test`, which builds it", gatewayVariable)
 	}
-	g := &gateway{log: &transcript{}, done: make(chan struct{})}
+	g := &gateway{log: &process.Log{}, done: make(chan struct{})}
 	g.cmd = exec.Command(program, append([]string{"serve", "--kubeconfig", kubeconfig, "--cert-dir", certs,
 		"--http-address", "127.0.0.1:0", "--grpc-address", "127.0.0.1:0", "--diagnostics-address", "127.0.0.1:0",
 		"--watch-filter", filterOf(t), "--leader-elect", "--leader-elect-lease-duration", "10s",

@@ -6,6 +6,8 @@ package process
 import (
 	"os"
 	"os/exec"
+	"strings"
+	"sync"
 	"testing"
 	"time"
 )
@@ -104,4 +106,38 @@ func Eventually(t testing.TB, what string, check func() bool) {
 			t.Fatalf("%s: not so after %s", what, Patience)
 		}
 	}
+}
+
+// EventuallySees waits until check holds. If it does not for that long, the test fails with what check saw last.
+func EventuallySees(t testing.TB, patience time.Duration, what string, check func() (saw string, ok bool)) {
+	t.Helper()
+	for deadline := time.Now().Add(patience); ; time.Sleep(5 * time.Millisecond) {
+		saw, ok := check()
+		if ok {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("not within %s: %s; last seen: %s", patience, what, saw)
+		}
+	}
+}
+
+// Log is output that can be read while it is written.
+type Log struct {
+	mu   sync.Mutex
+	text strings.Builder
+}
+
+// Write implements io.Writer.
+func (l *Log) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.Write(p)
+}
+
+// String returns what was written.
+func (l *Log) String() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.text.String()
 }

@@ -212,21 +212,6 @@ func Registered(r *registry.Registry) []string {
 	return list
 }
 
-// patience is how long Eventually waits: for longer than a busy machine takes.
-const patience = time.Minute
-
-// Eventually waits until check holds.
-func Eventually(t testing.TB, what string, check func() bool) {
-	t.Helper()
-	deadline := time.Now().Add(patience)
-	for !check() {
-		if time.Now().After(deadline) {
-			t.Fatalf("not seen within %s: %s", patience, what)
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
-}
-
 // World is a Reconciler with all that is around it.
 type World struct {
 	Registry   *registry.Registry

@@ -16,12 +16,13 @@ import (
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/discovery/discoverytest"
 	"github.com/hookgate/hookgate/internal/extension"
+	"github.com/hookgate/hookgate/test/process"
 )
 
 // eventuallyAwaits waits until the handlers of these are not known, each with what that means for calls.
 func (s *source) eventuallyAwaits(t *testing.T, reason string, want ...string) {
 	t.Helper()
-	discoverytest.Eventually(t, reason+": "+strings.Join(want, ", "), func() bool {
+	process.Eventually(t, reason+": "+strings.Join(want, ", "), func() bool {
 		var got []string
 		for _, u := range s.Registry.Snapshot().Undiscovered() {
 			got = append(got, u.String()+" "+string(u.Default))
@@ -140,7 +141,7 @@ func TestStateSurvivesARestart(t *testing.T) {
 	s.Extensions.Set(urlB, func(context.Context) (extension.Discovered, error) { return extension.Discovered{}, nil })
 	writeFile(t, s.dir, "b.yaml", config("none", urlB))
 	s.eventuallyServes(t, "v.acme "+urlA, "w.acme "+urlA)
-	discoverytest.Eventually(t, "both are kept", func() bool {
+	process.Eventually(t, "both are kept", func() bool {
 		files, err := filepath.Glob(filepath.Join(kept, "*.json"))
 		return err == nil && len(files) == 2
 	})
@@ -163,7 +164,7 @@ func TestStateSurvivesARestart(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	discoverytest.Eventually(t, "what is deleted is forgotten", func() bool {
+	process.Eventually(t, "what is deleted is forgotten", func() bool {
 		files, err := filepath.Glob(filepath.Join(kept, "*.json"))
 		return err == nil && len(files) == 0
 	})
@@ -208,7 +209,7 @@ func TestStateThatCannotBeUsed(t *testing.T) {
 	}
 	s.Extensions.Serve(urlA, "v")
 	s.eventuallyAwaits(t, "all are known")
-	discoverytest.Eventually(t, "they are written anew", func() bool {
+	process.Eventually(t, "they are written anew", func() bool {
 		handlers, err := s.directory.state.read("half")
 		return err == nil && len(handlers) == 1
 	})

@@ -13,9 +13,9 @@ import (
 	"testing"
 
 	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/internal/discovery/discoverytest"
 	"github.com/hookgate/hookgate/internal/extension"
 	"github.com/hookgate/hookgate/registry"
+	"github.com/hookgate/hookgate/test/process"
 )
 
 // many is how many files the benchmarks have, each with an ExtensionConfig of ten handlers in its status.
@@ -109,9 +109,9 @@ func BenchmarkChange(b *testing.B) {
 				for j := range files {
 					writeManifest(b, dir, j, url)
 				}
-				discoverytest.Eventually(b, "the change is in effect", func() bool {
+				process.EventuallySees(b, process.Patience, "the change is in effect", func() (string, bool) {
 					regs := r.Snapshot().Registrations()[:files]
-					return !slices.ContainsFunc(regs, func(reg *registry.Registration) bool { return reg.ClientConfig.URL != url })
+					return url, !slices.ContainsFunc(regs, func(reg *registry.Registration) bool { return reg.ClientConfig.URL != url })
 				})
 			}
 		})

@@ -14,6 +14,7 @@ import (
 
 	"github.com/hookgate/hookgate/internal/discovery/discoverytest"
 	"github.com/hookgate/hookgate/internal/extension"
+	"github.com/hookgate/hookgate/test/process"
 )
 
 // policyOf is the manifest of a policy.
@@ -32,7 +33,7 @@ func (s *source) timeouts() map[string]string {
 
 func (s *source) eventuallyHasTimeouts(t *testing.T, want map[string]string) {
 	t.Helper()
-	discoverytest.Eventually(t, fmt.Sprintf("timeouts %v", want), func() bool { return maps.Equal(s.timeouts(), want) })
+	process.Eventually(t, fmt.Sprintf("timeouts %v", want), func() bool { return maps.Equal(s.timeouts(), want) })
 }
 
 func (s *source) remove(t *testing.T, name string) {
@@ -67,7 +68,7 @@ func TestDirectoryPolicies(t *testing.T) {
 	writeFile(t, s.dir, "r.yaml", policyOf("late", "{name: acme}", "timeoutSeconds: 70")+"---\n"+policyOf("never", "{name: acme, handler: v}", "matchConditions: [{name: a, expression: nobody}]"))
 	s.eventuallyLogs(t, "level=ERROR", filepath.Join(s.dir, "r.yaml")+`:7: ExtensionPolicy \"late\": spec.timeoutSeconds: Invalid value`, "the last valid state stays in use")
 	s.eventuallyLogs(t, "level=ERROR", filepath.Join(s.dir, "r.yaml")+`:15: ExtensionPolicy \"never\": spec.matchConditions[0].expression: Invalid value: line 1, column 1: undeclared reference to 'nobody'`, "it is not used")
-	discoverytest.Eventually(t, "two errors are observed", func() bool { return s.Observer.Errors() == 2 })
+	process.Eventually(t, "two errors are observed", func() bool { return s.Observer.Errors() == 2 })
 	if got := s.timeouts(); !maps.Equal(got, map[string]string{"v.acme": "7s", "w.acme": "5s"}) {
 		t.Errorf("a bad policy changed %v", got)
 	}
@@ -103,7 +104,7 @@ func TestDirectoryPoliciesWhoseTargetIsMissing(t *testing.T) {
 	s.eventuallyHasTimeouts(t, map[string]string{"v.acme": "10s", "w.acme": "4s", "v.later": "3s"})
 	s.eventuallyLogs(t, "level=INFO", "policy is accepted", "extensionPolicy=handler")
 	s.remove(t, "a.yaml")
-	discoverytest.Eventually(t, "the loss of the target is logged", func() bool {
+	process.Eventually(t, "the loss of the target is logged", func() bool {
 		return len(s.Logs.Lines("level=WARN", "extensionPolicy=handler", `there is no ExtensionConfig \"acme\"`)) == 1
 	})
 }
@@ -152,7 +153,7 @@ func TestDirectoryPolicySaysWhatAnExtensionSpeaks(t *testing.T) {
 	s.run(t)
 	eventuallyProtocols := func(want map[string]string) {
 		t.Helper()
-		discoverytest.Eventually(t, fmt.Sprintf("protocols %v", want), func() bool { return maps.Equal(s.protocols(), want) })
+		process.Eventually(t, fmt.Sprintf("protocols %v", want), func() bool { return maps.Equal(s.protocols(), want) })
 	}
 	eventuallyProtocols(map[string]string{"acme": "", "prefixed": ""})
 	writeFile(t, s.dir, "p.yaml", policyOf("acme", "{name: acme}", "protocol: GRPC")+"---\n"+policyOf("prefixed", "{name: prefixed}", "protocol: GRPC"))

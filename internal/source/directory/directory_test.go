@@ -31,6 +31,7 @@ import (
 	"github.com/hookgate/hookgate/internal/extension"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/registry"
+	"github.com/hookgate/hookgate/test/process"
 )
 
 // source is a Directory that runs until the end of the test.
@@ -84,7 +85,7 @@ func (s *source) eventuallyServes(t *testing.T, want ...string) {
 			t.Logf("served at the end: %v\n%s", got, strings.Join(s.Logs.Lines(), ""))
 		}
 	}()
-	discoverytest.Eventually(t, fmt.Sprintf("serves %v", want), func() bool {
+	process.Eventually(t, fmt.Sprintf("serves %v", want), func() bool {
 		got = discoverytest.Registered(s.Registry)
 		return slices.Equal(got, want)
 	})
@@ -92,12 +93,12 @@ func (s *source) eventuallyServes(t *testing.T, want ...string) {
 
 func (s *source) eventuallyReady(t *testing.T) {
 	t.Helper()
-	discoverytest.Eventually(t, "the registry is ready", func() bool { return s.Registry.Snapshot().Ready() })
+	process.Eventually(t, "the registry is ready", func() bool { return s.Registry.Snapshot().Ready() })
 }
 
 func (s *source) eventuallyLogs(t *testing.T, parts ...string) {
 	t.Helper()
-	discoverytest.Eventually(t, fmt.Sprintf("a log line with %q", parts), func() bool { return len(s.Logs.Lines(parts...)) > 0 })
+	process.Eventually(t, fmt.Sprintf("a log line with %q", parts), func() bool { return len(s.Logs.Lines(parts...)) > 0 })
 }
 
 func TestDirectoryFollowsChanges(t *testing.T) {
@@ -131,9 +132,9 @@ func TestDirectoryFollowsChanges(t *testing.T) {
 		}
 	}
 	s.eventuallyServes(t, "w.other "+urlB)
-	discoverytest.Eventually(t, "the labels of a deleted namespace are gone", func() bool { _, known := s.directory.NamespaceLabels("team"); return !known })
-	discoverytest.Eventually(t, "what conversions lost for the deleted extension is forgotten", func() bool { return len(s.Losses.Of("acme")) == 0 })
-	discoverytest.Eventually(t, "the deleted extension's connections are given up", func() bool {
+	process.Eventually(t, "the labels of a deleted namespace are gone", func() bool { _, known := s.directory.NamespaceLabels("team"); return !known })
+	process.Eventually(t, "what conversions lost for the deleted extension is forgotten", func() bool { return len(s.Losses.Of("acme")) == 0 })
+	process.Eventually(t, "the deleted extension's connections are given up", func() bool {
 		return slices.Equal(s.Extensions.Retained(), []string{urlB})
 	})
 }
@@ -162,7 +163,7 @@ func TestDirectoryBadManifests(t *testing.T) {
 	s.run(t)
 	s.eventuallyReady(t)
 	s.eventuallyServes(t, "v.acme "+urlA, "w.good "+urlB)
-	discoverytest.Eventually(t, "one error is observed", func() bool { return s.Observer.Errors() == 1 })
+	process.Eventually(t, "one error is observed", func() bool { return s.Observer.Errors() == 1 })
 	s.eventuallyLogs(t, "manifests read")
 	bad := filepath.Join(s.dir, "b.yaml") + `:7: ExtensionConfig \"bad\": spec.clientConfig.url: Invalid value`
 	if got := s.Logs.Lines("level=ERROR", bad, "it is not used"); len(got) != 1 {
@@ -323,7 +324,7 @@ func TestDirectoryWarning(t *testing.T) {
 		{"a.yaml", "1 error; the log has it, with its line"}, {"b.yaml", "2 errors; the log has each, with its line"},
 	} {
 		writeFile(t, s.dir, step.file, "kind: Nothing\n")
-		discoverytest.Eventually(t, "the warning is "+step.want, func() bool { return s.directory.Warning() == step.want })
+		process.Eventually(t, "the warning is "+step.want, func() bool { return s.directory.Warning() == step.want })
 	}
 }
 
@@ -342,19 +343,19 @@ func TestDirectoryThatIsEmptied(t *testing.T) {
 	s.eventuallyServes(t, "v.acme "+urlA)
 	remove()
 	s.eventuallyLogs(t, "directory is emptied", "stay registered until SIGHUP confirms it")
-	discoverytest.Eventually(t, "there is a warning", func() bool {
+	process.Eventually(t, "there is a warning", func() bool {
 		return strings.Contains(s.directory.Warning(), "defines no ExtensionConfig any more")
 	})
 	writeFile(t, s.dir, "a.yaml", config("acme", urlA)) // it was only being replaced
-	discoverytest.Eventually(t, "the warning is over", func() bool { return s.directory.Warning() == "" })
+	process.Eventually(t, "the warning is over", func() bool { return s.directory.Warning() == "" })
 	s.eventuallyServes(t, "v.acme "+urlA)
 	remove()
-	discoverytest.Eventually(t, "there is a warning", func() bool { return s.directory.Warning() != "" })
+	process.Eventually(t, "there is a warning", func() bool { return s.directory.Warning() != "" })
 	s.eventuallyServes(t, "v.acme "+urlA)
 	s.directory.Reload()
 	s.eventuallyServes(t)
 	s.eventuallyLogs(t, "all are unregistered")
-	discoverytest.Eventually(t, "the warning is over", func() bool { return s.directory.Warning() == "" })
+	process.Eventually(t, "the warning is over", func() bool { return s.directory.Warning() == "" })
 }
 
 func TestDirectoryFilesThatCannotBeRead(t *testing.T) {
@@ -422,7 +423,7 @@ func TestDirectoryIsReadyAfterTheFirstPass(t *testing.T) {
 	s.directory.patience = time.Hour
 	s.run(t)
 	<-asked
-	discoverytest.Eventually(t, "the other was tried", func() bool { return s.Observer.Has("down Unreachable") })
+	process.Eventually(t, "the other was tried", func() bool { return s.Observer.Has("down Unreachable") })
 	if s.Registry.Snapshot().Ready() {
 		t.Error("one ExtensionConfig was not tried yet")
 	}
@@ -538,7 +539,7 @@ func TestDirectoryDefinitions(t *testing.T) {
 		{"# nothing\n", "add its manifest to the directory"},
 	} {
 		writeFile(t, s.dir, "crds.yaml", step.content)
-		discoverytest.Eventually(t, "the version is "+step.want, func() bool { return strings.Contains(version(), step.want) })
+		process.Eventually(t, "the version is "+step.want, func() bool { return strings.Contains(version(), step.want) })
 	}
 	s.eventuallyLogs(t, "manifests read", "customResourceDefinitions=1")
 }
