@@ -23,8 +23,8 @@ COMMIT ?= $(shell git rev-parse HEAD 2>/dev/null)
 LDFLAGS := -X github.com/hookgate/hookgate/command.version=$(VERSION) -X github.com/hookgate/hookgate/command.commit=$(COMMIT)
 
 # The modules of this repository, and the modules with Go code.
-MODULES := . examples/go test/conversion test/e2e test/extension test/faults test/helm test/infrastructure test/openapi test/skew tools tools/clusterctl tools/kubernetes
-LINTED := . examples/go test/conversion test/e2e test/extension test/faults test/helm test/infrastructure test/openapi test/skew tools
+MODULES := . examples/go test/e2e test/extra test/infrastructure test/skew tools tools/clusterctl tools/kubernetes
+LINTED := . examples/go test/e2e test/extra test/infrastructure test/skew tools
 
 # With RACE=1, as in CI, tests and the gateway that they start have the race detector. Builds then take four minutes
 # more.
@@ -170,9 +170,9 @@ examples-typescript: ## Build examples/typescript, stubs included, with npm
 test: build test-extension $(if $(RACE),race) $(BIN)/gotestsum ## Run the tests that need only Go: unit tests and suites that start the gateway
 	@echo "go test $(if $(RACE),-race )./... and the modules of test/ and tools/"
 	@$(PROGRAMS) $(GOTEST) $$($(GO) list ./... | grep -v -E '$(APART)')
-	@cd test/extension && $(GOTEST) ./...
+	@cd test/extra && $(GOTEST) ./extension
 	@cd tools && $(GOTEST) ./image ./performance
-	@cd test/conversion && $(PROGRAMS) $(BIN)/gotestsum --format pkgname -- -vet=off -count=1 ./... # it compares values, which needs no race detector
+	@cd test/extra && $(PROGRAMS) $(BIN)/gotestsum --format pkgname -- -vet=off -count=1 ./conversion/... # it compares values, which needs no race detector
 
 # The output of the rows comes one after the other, each when it and those above have ended.
 .PHONY: test-all
@@ -207,11 +207,11 @@ test-contract: $(BUF) $(BIN)/gotestsum ## Break the contract in every way that b
 
 .PHONY: test-faults
 test-faults: build ## Inject faults of extensions, callers and files under load, each gateway within 512 MiB, and print what happened
-	@cd test/faults && HOOKGATE_COMPLETE=1 HOOKGATE_BIN=$(BIN)/hookgate $(GO) test -vet=off -count=1 -v -timeout 30m -run '^Test(Cage|Faults)' .
+	@cd test/extra && HOOKGATE_COMPLETE=1 HOOKGATE_BIN=$(BIN)/hookgate $(GO) test -vet=off -count=1 -v -timeout 30m -run '^Test(Cage|Faults)' ./faults
 
 .PHONY: soak
 soak: build ## Inject all faults in turns for DURATION (1h), and compare the end with the beginning
-	@cd test/faults && HOOKGATE_COMPLETE=1 HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_SOAK=$(DURATION) $(GO) test -vet=off -count=1 -v -timeout 0 -run '^TestSoak$$' .
+	@cd test/extra && HOOKGATE_COMPLETE=1 HOOKGATE_BIN=$(BIN)/hookgate HOOKGATE_SOAK=$(DURATION) $(GO) test -vet=off -count=1 -v -timeout 0 -run '^TestSoak$$' ./faults
 
 .PHONY: test-skew
 test-skew: build test-extension skew-binaries $(if $(RACE),race) $(BIN)/gotestsum ## Run extensions and a core that are built with Cluster API v1.12
@@ -230,9 +230,9 @@ test-clusterctl: build clusterctl kubernetes-binaries $(if $(RACE),race) $(BIN)/
 .PHONY: test-helm
 test-helm: kubernetes-binaries $(BIN)/gotestsum $(BIN)/kustomize ## Lint the Helm chart, compare what it installs with the manifests of kustomize, and install it in a real API server
 	@$(GO) build -o $(BIN)/release ./deploy/release/generate
-	@cd test/helm && HOOKGATE_COMPLETE=1 HOOKGATE_RELEASE=$(BIN)/release HOOKGATE_KUSTOMIZE=$(BIN)/kustomize \
+	@cd test/extra && HOOKGATE_COMPLETE=1 HOOKGATE_RELEASE=$(BIN)/release HOOKGATE_KUSTOMIZE=$(BIN)/kustomize \
 		KUBEBUILDER_ASSETS='$(KUBEBUILDER_ASSETS)' \
-		$(BIN)/gotestsum --format pkgname -- -vet=off -count=1 ./... # without the race detector: it compares files
+		$(BIN)/gotestsum --format pkgname -- -vet=off -count=1 ./helm # without the race detector: it compares files
 
 .PHONY: test-image
 test-image: image $(BIN)/gotestsum ## Check the image, run it, and build it again, which must give the same bytes
@@ -256,11 +256,11 @@ fake-cloud: ## Build bin/fake-cloud, the cloud that extensions stand in front of
 
 .PHONY: test-openapi
 test-openapi: build browser $(AXE) $(if $(RACE),race) $(BIN)/gotestsum $(BIN)/oapi-codegen ## Check the OpenAPI documents against the contract, and use their page and that of the extensions in a browser
-	@cd test/openapi && HOOKGATE_COMPLETE=1 $(PROGRAMS) HOOKGATE_OAPI_CODEGEN=$(BIN)/oapi-codegen HOOKGATE_AXE=$(AXE) $(GOTEST) ./...
+	@cd test/extra && HOOKGATE_COMPLETE=1 $(PROGRAMS) HOOKGATE_OAPI_CODEGEN=$(BIN)/oapi-codegen HOOKGATE_AXE=$(AXE) $(GOTEST) ./openapi
 
 .PHONY: pictures
 pictures: build browser ## Take the pictures of the page in docs/pictures/ anew
-	@mkdir -p docs/pictures && cd test/openapi && $(PROGRAMS) HOOKGATE_PICTURES=$(CURDIR)/docs/pictures $(GO) test -vet=off -count=1 -run '^TestConsoleShowsAStoppedExtension$$' .
+	@mkdir -p docs/pictures && cd test/extra && $(PROGRAMS) HOOKGATE_PICTURES=$(CURDIR)/docs/pictures $(GO) test -vet=off -count=1 -run '^TestConsoleShowsAStoppedExtension$$' ./openapi
 
 $(AXE): tools/axe/package-lock.json
 	@mkdir -p $(BIN)/axe && cp tools/axe/package*.json $(BIN)/axe/
@@ -308,7 +308,7 @@ race: ## Build the gateway with the race detector
 
 .PHONY: test-extension
 test-extension: ## Build the extension on Cluster API's own server that the suites start
-	@cd test/extension && $(GO) build -o $(BIN)/test-extension .
+	@$(GO) -C test/extra build -o $(BIN)/test-extension ./extension
 
 .PHONY: skew-binaries
 skew-binaries: $(BIN)/skew/test-extension ## Build what the suites start of Cluster API v1.12
@@ -446,7 +446,7 @@ generate: $(BUF) $(addprefix $(BIN)/,controller-gen $(PLUGINS)) ## Regenerate ge
 	@$(GO) run ./docs/generate docs
 	@$(GO) run ./test/vectors proto/testdata
 	@$(GO) -C tools run ./monitoring >deploy/monitoring/dashboard.json
-	@$(GO) run ./deploy/crd/generate "$$(cd test/extension && $(GO) list -m -f '{{.Dir}}' sigs.k8s.io/cluster-api)" deploy/crd
+	@$(GO) run ./deploy/crd/generate "$$(cd test/extra && $(GO) list -m -f '{{.Dir}}' sigs.k8s.io/cluster-api)" deploy/crd
 
 .PHONY: format
 format: $(BUF) ## Format Go and proto files

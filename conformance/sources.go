@@ -5,7 +5,7 @@ package conformance
 
 // Where the rules are written down: in Cluster API v1.14, by the path in its repository, a comma and a name in the
 // file; in its book, by the page, a comma and a heading; and in this project, by the path. Several are separated by
-// semicolons, and a remark follows a colon. test/extension checks that they exist.
+// semicolons, and a remark follows a colon. test/extra/extension checks that they exist.
 const (
 	book          = "Cluster API book, "
 	guidelines    = book + "implement-extensions.md, "

@@ -21,7 +21,7 @@ const (
 )
 
 // judgedSchemas are schemas of a member of variables and of parameters, and which of them take it. Those of variables are
-// judged as Cluster API's webhook judges a ClusterClass (test/conversion compares the two), and those of parameters as
+// judged as Cluster API's webhook judges a ClusterClass (test/extra/conversion compares the two), those of parameters as
 // the API server judges a definition. The reason says why they differ.
 var judgedSchemas = map[string]struct {
 	schema              string

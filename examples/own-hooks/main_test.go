@@ -246,7 +246,7 @@ func TestCheck(t *testing.T) {
 	expect("without a request", out, `pass  groups\.discovery`, `skip  answers\.valid: .*EnsureRecord`)
 }
 
-// TestOpenAPI reads the document that the program makes of the group, and its page. test/openapi validates it.
+// TestOpenAPI reads the document that the program makes of the group, and its page. test/extra/openapi validates it.
 func TestOpenAPI(t *testing.T) {
 	w := newFixture(t)
 	document := w.get(t, "/openapi/dns.acme.example/hooks.json")

@@ -29,7 +29,7 @@
 // The package uses the conversion functions that Cluster API generates in its module of types, and adds the steps that
 // Cluster API leaves to the webhooks of its main module: references, which have no version in v1beta2, get one from
 // [References], and a namespace; values that v1beta1 cannot distinguish from zero stay absent. The main module is not a
-// dependency; test/conversion, a module of its own, compares both on random objects.
+// dependency; test/extra/conversion compares both on random objects.
 //
 // The metadata of objects is the same in both versions and is passed on unchanged, except for the annotation
 // cluster.x-k8s.io/conversion-data, in which Cluster API's converters keep the members that v1beta1 lacks. The package

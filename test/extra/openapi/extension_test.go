@@ -88,7 +88,7 @@ func TestGeneratorTakesEveryDocument(t *testing.T) {
 // guide is the path of the guide to writing such an extension.
 func guide(t *testing.T) string {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "docs", "openapi.md"))
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "openapi.md"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -141,7 +141,7 @@ func TestExtensionWrittenByTheDocument(t *testing.T) {
 	g := startGateway(t, pair, map[string]string{"acme": startBuilt(t, pair, buildExtension(t))})
 	call := func(name, handler string, edits map[string]any) map[string]any {
 		t.Helper()
-		text, err := os.ReadFile(filepath.Join("..", "..", "proto", "testdata", hook.Version,
+		text, err := os.ReadFile(filepath.Join("..", "..", "..", "proto", "testdata", hook.Version,
 			strings.ToLower(name)+".request.json"))
 		if err != nil {
 			t.Fatal(err)

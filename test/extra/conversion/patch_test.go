@@ -15,7 +15,7 @@ import (
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/internal/convert"
-	"github.com/hookgate/hookgate/test/conversion/random"
+	"github.com/hookgate/hookgate/test/extra/conversion/random"
 )
 
 // A handler that makes any object of any other, in its version, has done so in the caller's version too: the patch

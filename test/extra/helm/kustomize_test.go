@@ -63,7 +63,7 @@ func build(t *testing.T, k kustomization) objects {
 	if err != nil {
 		t.Fatal(err)
 	}
-	deploy, err := filepath.Abs(filepath.Join("..", "..", "deploy"))
+	deploy, err := filepath.Abs(filepath.Join("..", "..", "..", "deploy"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -266,12 +266,12 @@ func TestEveryManifestIsCompared(t *testing.T) {
 		}
 	}
 	for _, pattern := range []string{"overlays/*", "components/*", "monitoring", "upgrade-guard"} {
-		found, err := filepath.Glob(filepath.Join("..", "..", "deploy", pattern))
+		found, err := filepath.Glob(filepath.Join("..", "..", "..", "deploy", pattern))
 		if err != nil || len(found) == 0 {
 			t.Fatalf("%s: %d, %v", pattern, len(found), err)
 		}
 		for _, dir := range found {
-			name, err := filepath.Rel(filepath.Join("..", "..", "deploy"), dir)
+			name, err := filepath.Rel(filepath.Join("..", "..", "..", "deploy"), dir)
 			if err != nil {
 				t.Fatal(err)
 			}

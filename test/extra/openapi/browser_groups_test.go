@@ -28,7 +28,7 @@ func buildOwnHooks(t *testing.T) string {
 	t.Helper()
 	program := filepath.Join(t.TempDir(), "own-hooks")
 	cmd := exec.CommandContext(t.Context(), "go", "build", "-o", program, "./examples/own-hooks")
-	cmd.Dir = filepath.Join("..", "..")
+	cmd.Dir = filepath.Join("..", "..", "..")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("build examples/own-hooks: %v\n%s", err, out)
 	}

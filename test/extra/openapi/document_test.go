@@ -61,7 +61,7 @@ func groups(t *testing.T) []group {
 	if err != nil {
 		t.Fatal(err)
 	}
-	vectors := filepath.Join("..", "..", "proto", "testdata")
+	vectors := filepath.Join("..", "..", "..", "proto", "testdata")
 	found := []group{
 		{name: hook.Group, document: read(t, openapi.Document), vectors: filepath.Join(vectors, hook.Version)},
 		{name: hook.InfrastructureGroup, document: read(t, openapi.Infrastructure),

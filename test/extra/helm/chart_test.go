@@ -26,7 +26,7 @@ import (
 const namespace = "hookgate-system"
 
 // chartDir is the directory of the chart.
-var chartDir = filepath.Join("..", "..", "deploy", "helm", "hookgate")
+var chartDir = filepath.Join("..", "..", "..", "deploy", "helm", "hookgate")
 
 // values are what an operator sets.
 type values = map[string]any

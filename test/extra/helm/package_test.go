@@ -21,7 +21,7 @@ func released(t *testing.T, flags ...string) string {
 	t.Helper()
 	dir := t.TempDir()
 	args := append([]string{"-version", "v0.1.0", "-kustomize", process.Program(t, "HOOKGATE_KUSTOMIZE"),
-		"-source", filepath.Join("..", "..", "deploy", "release"), "-output", dir}, flags...)
+		"-source", filepath.Join("..", "..", "..", "deploy", "release"), "-output", dir}, flags...)
 	if out, err := exec.Command(process.Program(t, "HOOKGATE_RELEASE"), args...).CombinedOutput(); err != nil {
 		t.Fatalf("release: %v\n%s", err, out)
 	}
@@ -68,7 +68,7 @@ func TestPackageNamesAnotherImage(t *testing.T) {
 
 // TestGuideLabelsTheNamespace compares the labels that the guide gives the release's namespace with those of kustomize's.
 func TestGuideLabelsTheNamespace(t *testing.T) {
-	guide, err := os.ReadFile(filepath.Join("..", "..", "docs", "deploy.md"))
+	guide, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "deploy.md"))
 	if err != nil {
 		t.Fatal(err)
 	}

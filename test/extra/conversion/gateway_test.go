@@ -21,7 +21,7 @@ import (
 	"github.com/hookgate/hookgate/internal/convert"
 	"github.com/hookgate/hookgate/internal/devcert"
 	"github.com/hookgate/hookgate/test/certificates"
-	"github.com/hookgate/hookgate/test/conversion/random"
+	"github.com/hookgate/hookgate/test/extra/conversion/random"
 	"github.com/hookgate/hookgate/test/process"
 )
 

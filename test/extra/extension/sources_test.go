@@ -14,7 +14,7 @@ import (
 // TestSources checks that what the page about the conformance checks names as the sources of their rules exists in this
 // version of Cluster API: files, the names in them, and the headings of its book.
 func TestSources(t *testing.T) {
-	page, err := os.ReadFile("../../docs/conformance.md")
+	page, err := os.ReadFile("../../../docs/conformance.md")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,9 +40,9 @@ func TestSources(t *testing.T) {
 				contains(t, cells[0], filepath.Join(moduleDir(t, "sigs.k8s.io/cluster-api"), folder, parts[1]),
 					"# "+parts[2]+"\n")
 			case len(parts) == 1 && (strings.HasPrefix(source, "docs/") || strings.HasPrefix(source, "proto/")):
-				contains(t, cells[0], filepath.Join("../..", source), "")
+				contains(t, cells[0], filepath.Join("../../..", source), "")
 			case len(parts) == 2 && strings.HasPrefix(source, "proto/"): // a message or an enumeration
-				contains(t, cells[0], filepath.Join("../..", parts[0]), " "+parts[1]+" {\n")
+				contains(t, cells[0], filepath.Join("../../..", parts[0]), " "+parts[1]+" {\n")
 			case parts[0] == "gRPC" || strings.HasPrefix(source, "RFC "):
 			default:
 				t.Errorf("%s has the source %q, which is not of a known form", cells[0], source)

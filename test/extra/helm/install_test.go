@@ -189,7 +189,7 @@ func (c *cluster) keepsFields(t *testing.T, ch *chart.Chart) {
 // defineForCore creates Cluster API's definition of ExtensionConfigs, as core has it.
 func (c *cluster) defineForCore(t *testing.T) {
 	t.Helper()
-	text, err := os.ReadFile(filepath.Join("..", "..", "deploy", "crd", coreDefinition))
+	text, err := os.ReadFile(filepath.Join("..", "..", "..", "deploy", "crd", coreDefinition))
 	if err != nil {
 		t.Fatal(err)
 	}
