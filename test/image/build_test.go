@@ -61,11 +61,15 @@ func copySources(t *testing.T, from, to string) {
 		case !entry.Type().IsRegular():
 			return nil
 		}
+		info, err := entry.Info()
+		if err != nil {
+			return err
+		}
 		data, err := os.ReadFile(path)
 		if err != nil {
 			return err
 		}
-		return os.WriteFile(target, data, 0o644)
+		return os.WriteFile(target, data, info.Mode().Perm())
 	})
 	if err != nil {
 		t.Fatalf("copy the sources: %v", err)
