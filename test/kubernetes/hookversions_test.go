@@ -6,16 +6,11 @@ package kubernetes
 import (
 	"context"
 	"log/slog"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	admissionregistrationv1 "k8s.io/api/admissionregistration/v1"
-	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
-	"k8s.io/apimachinery/pkg/runtime"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hookgate/hookgate/internal/edge"
 	"github.com/hookgate/hookgate/internal/webhook"
@@ -27,21 +22,7 @@ import (
 // hooks, which no release has yet.
 func newOutdatedServer(t *testing.T) *webhookServer {
 	t.Helper()
-	crds := filepath.Join("..", "..", "deploy", "crd")
-	config, _ := emptyServer(t, filepath.Join(crds, hookgateGroup+"_extensionconfigs.yaml"),
-		filepath.Join(crds, "hookgate.dev_extensionpolicies.yaml"))
-	s := &webhookServer{}
-	config.WarningHandler = s
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{apiextensionsv1.AddToScheme, admissionregistrationv1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			t.Fatal(err)
-		}
-	}
-	var err error
-	if s.Client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
-		t.Fatal(err)
-	}
+	s, _ := newWebhookClient(t, hookgateGroup)
 	s.pair = certificates.New(t)
 	tls := certificates.Server(t, s.pair)
 	logger := slog.New(slog.DiscardHandler)

@@ -63,8 +63,8 @@ func (s *webhookServer) warned() []string {
 	return list
 }
 
-// newWebhookServer starts an API server and a gateway. It calls before ahead of registering the webhooks.
-func newWebhookServer(t *testing.T, group string, before func(c client.Client), flags ...string) *webhookServer {
+// newWebhookClient starts an API server with the definitions of a group, whose warnings it keeps.
+func newWebhookClient(t *testing.T, group string) (*webhookServer, *rest.Config) {
 	t.Helper()
 	crds := filepath.Join("..", "..", "deploy", "crd")
 	config, _ := emptyServer(t, filepath.Join(crds, group+"_extensionconfigs.yaml"),
@@ -81,13 +81,17 @@ func newWebhookServer(t *testing.T, group string, before func(c client.Client), 
 	if s.Client, err = client.New(config, client.Options{Scheme: scheme}); err != nil {
 		t.Fatal(err)
 	}
+	return s, config
+}
+
+// newWebhookServer starts an API server and a gateway. It calls before ahead of registering the webhooks.
+func newWebhookServer(t *testing.T, group string, before func(c client.Client), flags ...string) *webhookServer {
+	t.Helper()
+	s, config := newWebhookClient(t, group)
 	before(s)
 
 	certs, port := t.TempDir(), process.FreePort(t)
-	s.pair = certificates.New(t)
-	if err := s.pair.WriteDir(certs); err != nil {
-		t.Fatal(err)
-	}
+	s.pair = certificates.In(t, certs)
 	s.gateway = startGateway(t, kubeconfigOf(t, config), certs, append([]string{
 		"--extension-config-group", group, "--webhook-port", strconv.Itoa(port), "--webhook-cert-dir", certs,
 		"--gateway-address", "gateway.gateway-system.svc"}, flags...)...)
