@@ -37,6 +37,15 @@ func StatusOf(m proto.Message) (Status, bool) {
 	return r.Get(field).Enum(), true
 }
 
+// FailureOf returns the message of an answer, and reports whether its status is Failure. Nil is no answer.
+func FailureOf(m proto.Message) (message string, failed bool) {
+	if m == nil {
+		return "", false
+	}
+	status, _ := StatusOf(m)
+	return MessageOf(m), status == Failure
+}
+
 // MessageOf returns the message of an answer, which explains its status to people.
 func MessageOf(m proto.Message) string {
 	r, ok := m.(interface{ GetMessage() string })

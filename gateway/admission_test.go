@@ -50,7 +50,7 @@ func limited(t *testing.T, failurePolicy hook.FailurePolicy, settings *circuit.S
 		Handlers: map[string]*policy.Policy{"v": {Name: "own"}},
 	})
 	b := &busy{answers: make(chan error)}
-	return newDispatcher(r, fixedNamespaces{}, b), b
+	return newObservedDispatcher(newObserved(r), r, b), b
 }
 
 // together makes n calls at the same time, waits until they are under way, and returns where their errors come.
@@ -73,7 +73,7 @@ func TestCallsBeyondTheLimitsFail(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				d, b := limited(t, failurePolicy, nil)
 				errs := together(t, d, 5)
-				if s := d.extensions.Known("a").Gate.Status(); s != (admission.Status{InFlight: 2, Waiting: 3}) {
+				if s := d.config.Observer.Extensions().Known("a").Gate.Status(); s != (admission.Status{InFlight: 2, Waiting: 3}) {
 					t.Fatalf("at the limit: %+v", s)
 				}
 				for range 60 { // refusals do not open the circuit
@@ -95,7 +95,7 @@ func TestCallsBeyondTheLimitsFail(t *testing.T) {
 						t.Errorf("a call within the limits: %v", err)
 					}
 				}
-				if s := d.extensions.Known("a").Gate.Status(); s.InFlight != 0 || s.Waiting != 0 || s.Refused != 60 {
+				if s := d.config.Observer.Extensions().Known("a").Gate.Status(); s.InFlight != 0 || s.Waiting != 0 || s.Refused != 60 {
 					t.Errorf("afterwards: %+v", s)
 				}
 			})
@@ -120,7 +120,7 @@ func TestWaitingCountsAgainstTheDeadline(t *testing.T) {
 		if took := time.Since(began); took != 10*time.Second {
 			t.Errorf("took %s, want the timeout", took)
 		}
-		if s, _ := d.extensions.Circuit("a"); s.State != circuit.Closed {
+		if s, _ := d.config.Observer.Extensions().Circuit("a"); s.State != circuit.Closed {
 			t.Errorf("the circuit is %+v: two calls were sent, and three were not", s)
 		}
 	})
@@ -136,7 +136,7 @@ func TestWaitingEndsWhenTheCircuitOpens(t *testing.T) {
 		errs := together(t, d, 5)
 		b.answers <- hook.Errorf(hook.Unreachable, "connection refused")
 		synctest.Wait()
-		if s := d.extensions.Known("a").Gate.Status(); s.InFlight != 2 || s.Waiting != 0 {
+		if s := d.config.Observer.Extensions().Known("a").Gate.Status(); s.InFlight != 2 || s.Waiting != 0 {
 			t.Errorf("got %+v", s)
 		}
 		got := map[string]int{}
@@ -167,7 +167,7 @@ func TestLimitsOfAPolicyThatChanges(t *testing.T) {
 		errs := together(t, d, 5)
 		r.SetPolicies("a", registry.Policies{})
 		more := together(t, d, 10)
-		if s := d.extensions.Known("a").Gate.Status(); s.InFlight != 15 || s.Waiting != 0 {
+		if s := d.config.Observer.Extensions().Known("a").Gate.Status(); s.InFlight != 15 || s.Waiting != 0 {
 			t.Errorf("got %+v", s)
 		}
 		for range 15 {
@@ -190,8 +190,7 @@ func TestLimitsOfAPolicyThatChanges(t *testing.T) {
 func TestMetricsOfExtensions(t *testing.T) {
 	r := filled(t, registrationOf("a", handlerOf("v", "BeforeClusterCreate", hook.Fail)), registrationOf("idle", handlerOf("v", "BeforeClusterDelete", hook.Fail)))
 	o := newObserved(r)
-	d := newDispatcher(r, fixedNamespaces{}, answers{"v.a": func(_ context.Context, c extension.Call) (proto.Message, error) { return newSuccess(c.Hook), nil }})
-	d.extensions, d.caller = o.Extensions(), chain(o.Observer, o.Extensions(), d.config.Versions, nil, d.config.Transport)
+	d := newObservedDispatcher(o, r, answers{"v.a": func(_ context.Context, c extension.Call) (proto.Message, error) { return newSuccess(c.Hook), nil }})
 	if _, err := create(t, d, "v.a"); err != nil {
 		t.Fatal(err)
 	}

@@ -7,6 +7,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/answercache"
 	"github.com/hookgate/hookgate/internal/budget"
@@ -88,7 +89,7 @@ func makeFlight(
 		if text, ok := key.encode(result.Response); ok {
 			answer = &answercache.Answer{Text: text, Lost: result.Lost}
 		}
-		if _, refused := failed(result.Response); refused {
+		if _, refused := catalog.FailureOf(result.Response); refused {
 			ttl = 0
 		}
 	}

@@ -15,6 +15,7 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/circuit"
@@ -121,7 +122,7 @@ func TestFailuresNeverOpenTheCircuit(t *testing.T) {
 		answers{"v.a": says(&hooksv1alpha1.BeforeClusterCreateResponse{Status: failure, Message: "no"})})
 	for range 60 {
 		m, err := create(t, d, "v.a")
-		if r, refused := failed(m); err != nil || !refused || r.GetMessage() != "no" {
+		if message, refused := catalog.FailureOf(m); err != nil || !refused || message != "no" {
 			t.Fatalf("got %v, %v, want the extension's Failure", m, err)
 		}
 	}
@@ -359,8 +360,7 @@ func extensionsFollowTheRegistry(t *testing.T) {
 	extensions := o.Extensions()
 	var changes []string
 	extensions.Notify(func(name string) { changes = append(changes, name) })
-	d := newDispatcher(r, fixedNamespaces{}, down)
-	d.extensions, d.caller = extensions, chain(o.Observer, extensions, d.config.Versions, nil, d.config.Transport)
+	d := newObservedDispatcher(o, r, down)
 	apply := func(reg registry.Registration) {
 		t.Helper()
 		if err := r.Apply(reg); err != nil {

@@ -46,9 +46,8 @@ type Config struct {
 // Dispatcher decides which handlers answer a request, calls them, and merges their answers. It is safe for concurrent
 // use.
 type Dispatcher struct {
-	config     Config
-	extensions *extensionstate.States
-	caller     extension.Caller
+	config Config
+	caller extension.Caller
 }
 
 // NewDispatcher returns a Dispatcher.
@@ -60,10 +59,7 @@ func NewDispatcher(c Config) *Dispatcher {
 	if c.Observer != nil {
 		extensions = c.Observer.Extensions()
 	}
-	return &Dispatcher{
-		config: c, extensions: extensions,
-		caller: chain(c.Observer, extensions, c.Versions, c.Objects, c.Transport),
-	}
+	return &Dispatcher{config: c, caller: chain(c.Observer, extensions, c.Versions, c.Objects, c.Transport)}
 }
 
 // Dispatch answers a request. An error is a *hook.Error of any kind but Unauthenticated and Forbidden. A

@@ -43,9 +43,9 @@ func merge(h *catalog.Hook, targets []target, answers []answer) (proto.Message, 
 			}
 			failures = append(failures, e.Error())
 			causes = append(causes, fmt.Errorf("%w: %w", e, causeOf(e)))
-		} else if failure, ok := failed(a.response); ok {
+		} else if message, ok := catalog.FailureOf(a.response); ok {
 			refused = true
-			failures = append(failures, fmt.Sprintf("handler %q: %s", targets[i].entry.Name, failure.GetMessage()))
+			failures = append(failures, fmt.Sprintf("handler %q: %s", targets[i].entry.Name, message))
 		}
 	}
 	switch {
@@ -132,7 +132,7 @@ func (a answer) failed() bool {
 	if a.err != nil {
 		return true
 	}
-	_, refused := failed(a.response)
+	_, refused := catalog.FailureOf(a.response)
 	return refused
 }
 

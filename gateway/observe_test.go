@@ -43,6 +43,14 @@ func newObserved(r registry.Snapshots) observed {
 	return o
 }
 
+// newObservedDispatcher is newDispatcher with an Observer.
+func newObservedDispatcher(o observed, r registry.Snapshots, c caller) *Dispatcher {
+	return NewDispatcher(Config{
+		Catalog: allHooks, Versions: allVersions, Codec: mandated, Registry: r, Namespaces: fixedNamespaces{},
+		Transport: transportOf(c), Observer: o.Observer,
+	})
+}
+
 // wantCount checks the value of a counter with these values of its labels, in any order. One that is not there is 0.
 func wantCount(t *testing.T, g prometheus.Gatherer, name string, want float64, labels ...string) {
 	t.Helper()

@@ -43,16 +43,6 @@ func newFailure(h *catalog.Hook, message string) response {
 	return newResponse(h, catalog.Failure, message)
 }
 
-// failed returns m as a response, and reports whether its status is Failure.
-func failed(m proto.Message) (response, bool) {
-	r, ok := m.(response)
-	if !ok {
-		return nil, false
-	}
-	status, _ := catalog.StatusOf(m)
-	return r, status == catalog.Failure
-}
-
 // setRetryAfterSeconds sets retryAfterSeconds of a response of a blocking hook.
 func setRetryAfterSeconds(m proto.Message, seconds int32) {
 	r := m.ProtoReflect()

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"time"
 
+	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/activity"
 	"github.com/hookgate/hookgate/internal/extension"
@@ -28,7 +29,7 @@ func (o *Observer) remember(
 	case result.Ignored != nil:
 		call.Outcome, err = activity.Ignored, result.Ignored
 	default:
-		if text, refused := failure(result); refused {
+		if text, refused := catalog.FailureOf(result.Response); refused {
 			call.Outcome, kind, message = activity.Refused, "Failure", text
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 	otelcodes "go.opentelemetry.io/otel/codes"
 	"go.opentelemetry.io/otel/trace"
-	"google.golang.org/protobuf/proto"
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
@@ -65,7 +64,7 @@ func (o *Observer) Handlers() extension.Link {
 					trace.WithAttributes(attribute.String("error", result.Ignored.Error())))
 				o.logIgnored(ctx, c, result.Ignored, kind, took)
 			default:
-				if message, refused := failure(result); refused {
+				if message, refused := catalog.FailureOf(result.Response); refused {
 					outcome = outcomeFailure
 					o.logFailure(ctx, c, message, took)
 				}
@@ -159,19 +158,6 @@ func withID(c extension.Call, attrs []slog.Attr) []slog.Attr {
 		return attrs
 	}
 	return append(attrs, slog.String("call_id", c.ID))
-}
-
-// failure returns the message of an answer whose status is Failure, and reports whether it is one.
-func failure(r extension.Result) (message string, ok bool) {
-	answer, is := r.Response.(interface {
-		proto.Message
-		GetMessage() string
-	})
-	if !is {
-		return "", false
-	}
-	status, _ := catalog.StatusOf(answer)
-	return answer.GetMessage(), status == catalog.Failure
 }
 
 // Cached counts a call that may be answered from the cache. A nil Observer counts nothing.
