@@ -127,6 +127,7 @@ func TestOverheadEnds(t *testing.T) {
 		}
 		const soon = limits.OverheadWait + time.Nanosecond
 		time.Sleep(soon)
+		synctest.Wait() // until those whose turn comes now have had it
 		cut := 0
 		for _, c := range all {
 			if c.cut.Load() {
