@@ -14,6 +14,7 @@ import (
 	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/convert"
 	"github.com/hookgate/hookgate/internal/extension"
+	"github.com/hookgate/hookgate/internal/jsonpatch"
 )
 
 // convertVersions returns the link of a call chain that converts requests to the version of the hook that the handler
@@ -68,7 +69,7 @@ func convertObjects(objects *convert.Objects) extension.Link {
 				return next(ctx, c)
 			}
 			work := c.Memory.Work(ctx)
-			guard := convert.Guard{Step: work.Step, Reserve: c.Memory.Reserve()}
+			guard := jsonpatch.Guard{Step: work.Step, Reserve: c.Memory.Reserve()}
 			converted, err := convertRequest(objects, guard, &work, c, to)
 			if err != nil {
 				return extension.Result{Inconclusive: work.Waited()}, err
@@ -91,7 +92,7 @@ func convertObjects(objects *convert.Objects) extension.Link {
 
 // convertRequest converts a request, a large one as heavy work.
 func convertRequest(
-	objects *convert.Objects, guard convert.Guard, work *budget.Work, c extension.Call, to string,
+	objects *convert.Objects, guard jsonpatch.Guard, work *budget.Work, c extension.Call, to string,
 ) (convert.Converted, error) {
 	if c.Memory.Heavy() {
 		if err := work.Step(); err != nil {

@@ -9,6 +9,7 @@ import (
 	"reflect"
 
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/jsonpatch"
 	"github.com/hookgate/hookgate/internal/jsonscan"
 	"github.com/hookgate/hookgate/internal/limits"
 )
@@ -16,10 +17,10 @@ import (
 // convertObject returns the object in the other version and adds the members that this cannot express to lost. at names
 // the object in errors.
 func (o *Objects) convertObject(
-	g Guard, t []byte, k *kind, from, at string, lost *lossSet,
+	g jsonpatch.Guard, t []byte, k *kind, from, at string, lost *lossSet,
 ) ([]byte, error) {
 	src, dst := k.sides(from)
-	m := &meter{guard: g}
+	m := &jsonpatch.Meter{Guard: g}
 	decoded, err := decodeObject(t, src.typ, m)
 	if err != nil {
 		return nil, decodeError(err, "convert %s to %s: it is not a %s of %s", at, dst.name, k.name, from)
@@ -79,7 +80,7 @@ func (o *object) write(converted any, k *kind, dst *side, tree *place, lost *los
 		if isHeader(f.name) || below == nil && f.omitZero && v.IsZero() {
 			continue
 		}
-		written, err := compose(v.Addr().Interface())
+		written, err := jsonpatch.Compose(v.Addr().Interface())
 		if err != nil {
 			return nil, err
 		}

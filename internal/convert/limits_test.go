@@ -15,6 +15,7 @@ import (
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/alloctest"
+	"github.com/hookgate/hookgate/internal/jsonpatch"
 	"github.com/hookgate/hookgate/internal/limits"
 )
 
@@ -101,17 +102,17 @@ func TestConversionReserves(t *testing.T) {
 	full := hook.Errorf(hook.Overloaded, "the memory is used up")
 	req := clusterWith(`"workers":{"machineDeployments":[` + manyTimes(1000, "{}") + `]}`)
 	var reserved int64
-	_, err := sampleObjects().RequestGuarded(Guard{Reserve: func(n int64) error { reserved += n; return nil }}, req, V1Beta1)
+	_, err := sampleObjects().RequestGuarded(jsonpatch.Guard{Reserve: func(n int64) error { reserved += n; return nil }}, req, V1Beta1)
 	if err != nil || reserved < 1<<20 {
 		t.Errorf("%d bytes were reserved, %v", reserved, err)
 	}
-	_, err = sampleObjects().RequestGuarded(Guard{Reserve: func(int64) error { return full }}, req, V1Beta1)
+	_, err = sampleObjects().RequestGuarded(jsonpatch.Guard{Reserve: func(int64) error { return full }}, req, V1Beta1)
 	if !errors.Is(err, full) {
 		t.Errorf("got %v", err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = sampleObjects().RequestGuarded(Guard{Step: ctx.Err}, clusterWith(`"x":[`+manyTimes(1<<20, "1")+`]`), V1Beta1)
+	_, err = sampleObjects().RequestGuarded(jsonpatch.Guard{Step: ctx.Err}, clusterWith(`"x":[`+manyTimes(1<<20, "1")+`]`), V1Beta1)
 	if hook.KindOf(err) != hook.Canceled {
 		t.Errorf("after the caller has left: got %v", err)
 	}
@@ -191,10 +192,10 @@ func TestMarkupStaysAsLong(t *testing.T) {
 	const size = 3 << 20
 	req := clusterWith(`"version":"<","variables":[{"name":"v","value":"` + strings.Repeat("<", size) + `"}]`)
 	var reserved int64
-	g := Guard{Reserve: func(n int64) error { reserved += n; return nil }}
+	g := jsonpatch.Guard{Reserve: func(n int64) error { reserved += n; return nil }}
 	var c Converted
 	var err error
-	alloctest.Bound{Base: 1 << 20, PerByte: 2 * values}.Check(t, size, func() { c, err = sampleObjects().RequestGuarded(g, req, V1Beta1) })
+	alloctest.Bound{Base: 1 << 20, PerByte: 2 * jsonpatch.Copies}.Check(t, size, func() { c, err = sampleObjects().RequestGuarded(g, req, V1Beta1) })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -224,13 +225,13 @@ func TestVariablesLimit(t *testing.T) {
 		reserved int64
 		want     string
 	}{
-		"as many as allowed": {withOld(limits.ObjectElements - 2), limits.ObjectElements * memberCost, ""},
+		"as many as allowed": {withOld(limits.ObjectElements - 2), limits.ObjectElements * jsonpatch.MemberCost, ""},
 		"more":               {withOld(limits.ObjectElements), 0, "convert the metadata of variables: it has more than 50000 elements in lists and maps, and unknown members"},
 		"text":               {hub, 1 << 20, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var reserved int64
-			c, err := sampleObjects().RequestGuarded(Guard{Reserve: func(n int64) error { reserved += n; return nil }},
+			c, err := sampleObjects().RequestGuarded(jsonpatch.Guard{Reserve: func(n int64) error { reserved += n; return nil }},
 				&hooksv1alpha1.DiscoverVariablesRequest{}, V1Beta1)
 			if err != nil {
 				t.Fatal(err)

@@ -9,6 +9,7 @@ import (
 
 	"sigs.k8s.io/json"
 
+	"github.com/hookgate/hookgate/internal/jsonpatch"
 	"github.com/hookgate/hookgate/internal/jsonscan"
 )
 
@@ -32,13 +33,13 @@ type object struct {
 // unknown members share memory with the text.
 //
 // Values are decoded as the API server does it: like encoding/json, but names of members are case-sensitive.
-func decodeObject(b []byte, t reflect.Type, m *meter) (*object, error) {
-	if err := m.text(len(b)); err != nil {
+func decodeObject(b []byte, t reflect.Type, m *jsonpatch.Meter) (*object, error) {
+	if err := m.Text(len(b)); err != nil {
 		return nil, err
 	}
 	v := reflect.New(t)
 	o := &object{value: v.Interface()}
-	w := &walker{Scanner: jsonscan.Scanner{Text: b, Step: m.guard.Step}, meter: m}
+	w := &walker{Scanner: jsonscan.Scanner{Text: b, Step: m.Guard.Step}, meter: m}
 	i := jsonscan.Space(b, 0)
 	if w.At(i) != '{' {
 		return nil, w.Unexpected(i, "an object")
@@ -60,7 +61,7 @@ func decodeObject(b []byte, t reflect.Type, m *meter) (*object, error) {
 		}
 		err = json.UnmarshalCaseSensitivePreserveInts(b[i:after], f.in(v.Elem()).Addr().Interface())
 		if err != nil {
-			finder := &walker{Scanner: jsonscan.Scanner{Text: b}, meter: &meter{}, try: true}
+			finder := &walker{Scanner: jsonscan.Scanner{Text: b}, meter: &jsonpatch.Meter{}, try: true}
 			if _, found := finder.below(step{name: f.name, index: isMember}, i, f.typ); found != nil {
 				err = found
 			}

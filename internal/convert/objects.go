@@ -12,6 +12,7 @@ import (
 
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/jsonpatch"
 )
 
 // The versions of group cluster.x-k8s.io between which objects are converted.
@@ -38,7 +39,7 @@ type Converted struct {
 	Losses []string
 
 	objects *Objects
-	guard   Guard
+	guard   jsonpatch.Guard
 	to      string
 	current *seen // the object that a patch in the answer is for; nil if it was not converted
 }
@@ -127,12 +128,12 @@ func (o *Objects) addSpots(l *layout, d protoreflect.MessageDescriptor, outer pr
 // Its errors are of kind InvalidRequest if an object does not match its type, TooLarge if it has more than
 // limits.ObjectElements elements, and Conversion if it cannot be converted.
 func (o *Objects) Request(req proto.Message, to string) (Converted, error) {
-	return o.RequestGuarded(Guard{}, req, to)
+	return o.RequestGuarded(jsonpatch.Guard{}, req, to)
 }
 
 // RequestGuarded is like Request, under a Guard, and Response of its result is, too. The error may also be one of the
 // Guard.
-func (o *Objects) RequestGuarded(g Guard, req proto.Message, to string) (Converted, error) {
+func (o *Objects) RequestGuarded(g jsonpatch.Guard, req proto.Message, to string) (Converted, error) {
 	c := Converted{Message: req, objects: o, guard: g, to: to}
 	if to == "" {
 		return c, nil

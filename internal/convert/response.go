@@ -4,13 +4,14 @@
 package convert
 
 import (
-	"bytes"
+	"errors"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/jsonpatch"
 )
 
 // Response converts the answer to a converted request back. It also returns the sorted paths of changes that the
@@ -28,7 +29,7 @@ func (c Converted) Response(resp proto.Message) (proto.Message, []string, error)
 		return resp, nil, nil
 	}
 	if variables, ok := resp.(*hooksv1alpha1.DiscoverVariablesResponse); ok {
-		converted, err := withBothMetadata(variables, &meter{guard: c.guard})
+		converted, err := withBothMetadata(variables, &jsonpatch.Meter{Guard: c.guard})
 		return converted, nil, err
 	}
 	if c.current == nil {
@@ -58,15 +59,9 @@ func (c Converted) Response(resp proto.Message) (proto.Message, []string, error)
 }
 
 // noChange reports whether a patch is the same in every version: it does nothing, or the caller will refuse it.
-func noChange(patch *hooksv1alpha1.Patch) bool {
-	text := bytes.TrimSpace(patch.GetPatch())
-	switch patch.GetPatchType() {
-	case hooksv1alpha1.PatchType_PATCH_TYPE_JSON_PATCH:
-		return len(text) == 0 || string(text) == "[]"
-	case hooksv1alpha1.PatchType_PATCH_TYPE_JSON_MERGE_PATCH:
-		return len(text) == 0 || string(text) == "{}"
-	}
-	return true
+func noChange(p *hooksv1alpha1.Patch) bool {
+	return p.GetPatchType() == hooksv1alpha1.PatchType_PATCH_TYPE_UNSPECIFIED ||
+		jsonpatch.Empty(p.GetPatchType(), p.GetPatch())
 }
 
 // mergePatch turns a patch for the handler's object into a JSON merge patch for the caller's. It converts the handler's
@@ -74,11 +69,11 @@ func noChange(patch *hooksv1alpha1.Patch) bool {
 func (c Converted) mergePatch(patch *hooksv1alpha1.Patch, lost *lossSet) ([]byte, error) {
 	s := c.current
 	at := s.kind.path + "Patch"
-	if err := (&meter{guard: c.guard}).values(s.caller); err != nil {
+	if err := (&jsonpatch.Meter{Guard: c.guard}).Values(s.caller); err != nil {
 		return nil, decodeError(err, "convert %s to %s", s.at, s.from)
 	}
-	m := &meter{guard: c.guard}
-	if err := m.values(patch.GetPatch()); err != nil {
+	m := &jsonpatch.Meter{Guard: c.guard}
+	if err := m.Values(patch.GetPatch()); err != nil {
 		return nil, patchError(err, at, s.from, s.at)
 	}
 	patched, err := apply(patch, s.handler, m)
@@ -127,4 +122,37 @@ func patchError(err error, at, to, of string) error {
 	}
 	return hook.Errorf(hook.BadResponse, "convert %s to %s: the patch does not apply to %s as the handler got it",
 		at, to, of).WithCause(err)
+}
+
+// apply returns the object that a patch makes of another.
+func apply(p *hooksv1alpha1.Patch, object []byte, m *jsonpatch.Meter) ([]byte, error) {
+	doc, err := m.Guard.Parse(object)
+	if err != nil {
+		return nil, err
+	}
+	if doc, err = jsonpatch.Apply(doc, p.GetPatchType(), p.GetPatch(), m); err != nil {
+		return nil, err
+	}
+	return jsonpatch.Compose(doc)
+}
+
+// mergePatchFor returns the JSON merge patch (RFC 7386) that applies the differences between base and wanted to
+// original. base is original without the members lost in a round trip, which the patch does not touch. Lists are
+// replaced as a whole, as merge patches do; a test holds that nothing is lost in elements of the lists of Machines and
+// MachineSets.
+func mergePatchFor(original, base, wanted []byte, g jsonpatch.Guard) ([]byte, error) {
+	var objects [3]map[string]any
+	for i, text := range [...][]byte{original, base, wanted} {
+		v, err := g.Parse(text)
+		if err != nil {
+			return nil, err
+		}
+		var ok bool
+		if objects[i], ok = v.(map[string]any); !ok {
+			return nil, errors.New("it is not an object")
+		}
+	}
+	// The change may name members that original lacks, because conversions fill in defaults.
+	changed, _ := jsonpatch.Merge(objects[0], jsonpatch.Difference(objects[1], objects[2])).(map[string]any)
+	return jsonpatch.Compose(jsonpatch.Difference(objects[0], changed))
 }

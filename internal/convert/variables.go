@@ -12,6 +12,7 @@ import (
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
+	"github.com/hookgate/hookgate/internal/jsonpatch"
 	"github.com/hookgate/hookgate/internal/limits"
 	"github.com/hookgate/hookgate/internal/text"
 )
@@ -23,7 +24,7 @@ const memberMetadata = "metadata"
 // versions: schemas differ only in their Go types, and required is always written.
 // What that takes is counted by m.
 func withBothMetadata(
-	resp *hooksv1alpha1.DiscoverVariablesResponse, m *meter,
+	resp *hooksv1alpha1.DiscoverVariablesResponse, m *jsonpatch.Meter,
 ) (*hooksv1alpha1.DiscoverVariablesResponse, error) {
 	var variables []*hooksv1alpha1.ClusterClassVariable
 	for i, v := range resp.GetVariables() {
@@ -54,14 +55,16 @@ func withBothMetadata(
 }
 
 // variableWithBoth returns v itself if it has no metadata or has it under both names, and a copy otherwise.
-func variableWithBoth(v *hooksv1alpha1.ClusterClassVariable, m *meter) (*hooksv1alpha1.ClusterClassVariable, error) {
+func variableWithBoth(
+	v *hooksv1alpha1.ClusterClassVariable, m *jsonpatch.Meter,
+) (*hooksv1alpha1.ClusterClassVariable, error) {
 	old, hub := v.GetUnknownMembers()[memberMetadata].GetRaw(), v.GetDeprecatedV1Beta1Metadata()
 	copied := func() *hooksv1alpha1.ClusterClassVariable {
 		return shallow(v.ProtoReflect()).Interface().(*hooksv1alpha1.ClusterClassVariable)
 	}
 	switch {
 	case old != nil && hub == nil:
-		if err := m.values(old); err != nil {
+		if err := m.Values(old); err != nil {
 			return v, err
 		}
 		metadata, err := metadataOf(old)
@@ -72,7 +75,7 @@ func variableWithBoth(v *hooksv1alpha1.ClusterClassVariable, m *meter) (*hooksv1
 		to.DeprecatedV1Beta1Metadata = metadata
 		return to, nil
 	case old == nil && hub != nil:
-		if err := m.text(proto.Size(hub)); err != nil {
+		if err := m.Text(proto.Size(hub)); err != nil {
 			return v, err
 		}
 		raw, err := hubMetadata(hub)
@@ -128,5 +131,5 @@ func hubMetadata(from *hooksv1alpha1.ClusterClassVariableMetadata) ([]byte, erro
 	for name, value := range from.GetUnknownMembers() {
 		members[name] = json.RawMessage(value.GetRaw())
 	}
-	return compose(members)
+	return jsonpatch.Compose(members)
 }

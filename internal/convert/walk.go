@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/hookgate/hookgate/internal/jsonpatch"
 	"github.com/hookgate/hookgate/internal/jsonscan"
 )
 
@@ -41,7 +42,7 @@ type member struct {
 // allocates, before it does, and collects the members that the type does not know, which a decoder drops.
 type walker struct {
 	jsonscan.Scanner
-	meter   *meter
+	meter   *jsonpatch.Meter
 	path    []step
 	unknown []member
 	// try is set when decoding has failed: each leaf is decoded by itself, to name the one that does not fit.
@@ -67,7 +68,7 @@ func (w *walker) value(i int, t reflect.Type) (int, error) {
 			return w.entries(i, t.Elem())
 		case c == '[' && t.Kind() == reflect.Slice:
 			return elements(&w.Scanner, i, func(n, i int) (int, error) {
-				if err := w.meter.element(cost(t.Elem())); err != nil {
+				if err := w.meter.Element(cost(t.Elem())); err != nil {
 					return i, err
 				}
 				return w.below(step{index: n}, i, t.Elem())
@@ -94,7 +95,7 @@ func (w *walker) object(i int, t reflect.Type) (int, error) {
 
 func (w *walker) entries(i int, t reflect.Type) (int, error) {
 	return members(&w.Scanner, i, func(name, end, i int) (int, error) {
-		if err := w.meter.element(cost(t) + entryCost); err != nil {
+		if err := w.meter.Element(cost(t) + entryCost); err != nil {
 			return i, err
 		}
 		return w.below(step{name: unquote(w.Text[name:end]), index: isKey}, i, t)
@@ -113,7 +114,7 @@ func (w *walker) below(s step, i int, t reflect.Type) (int, error) {
 
 // keep collects a member that the type does not know.
 func (w *walker) keep(name, end, i int) (int, error) {
-	if err := w.meter.element(memberCost); err != nil {
+	if err := w.meter.Element(jsonpatch.MemberCost); err != nil {
 		return i, err
 	}
 	after, err := w.Value(i, len(w.path)+1)

@@ -11,6 +11,8 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	clusterv1beta1 "sigs.k8s.io/cluster-api/api/core/v1beta1"
+
+	"github.com/hookgate/hookgate/internal/jsonpatch"
 )
 
 // Decoding agrees with encoding/json, also for texts that Cluster API would not write, and although each member of an
@@ -35,7 +37,7 @@ func TestDecodesAsEncodingJSON(t *testing.T) {
 			if err := json.Unmarshal([]byte(text), &want); err != nil {
 				t.Fatal(err)
 			}
-			got, err := decodeObject([]byte(text), reflect.TypeFor[clusterv1beta1.Cluster](), &meter{})
+			got, err := decodeObject([]byte(text), reflect.TypeFor[clusterv1beta1.Cluster](), &jsonpatch.Meter{})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -76,7 +78,7 @@ func TestMismatches(t *testing.T) {
 		`{"spec":{"topology":{"controlPlane":{"nodeDrainTimeout":"1"}}}}`:                     "spec.topology.controlPlane.nodeDrainTimeout is not a duration like 5m0s",
 		`{"spec":{"topology":{"controlPlane":{"machineHealthCheck":{"maxUnhealthy":true}}}}}`: "spec.topology.controlPlane.machineHealthCheck.maxUnhealthy is not a whole number or a string",
 	} {
-		_, err := decodeObject([]byte(text), reflect.TypeFor[clusterv1beta1.Cluster](), &meter{})
+		_, err := decodeObject([]byte(text), reflect.TypeFor[clusterv1beta1.Cluster](), &jsonpatch.Meter{})
 		if err == nil || err.Error() != want {
 			t.Errorf("%s: got %v, want %s", text, err, want)
 		}

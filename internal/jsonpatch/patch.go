@@ -1,9 +1,10 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package convert
+package jsonpatch
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,36 +15,44 @@ import (
 	"github.com/hookgate/hookgate/internal/limits"
 )
 
-// apply returns the object that a patch makes of another, as the library does that Cluster API uses. That one keeps the
-// text of every object within another, and looks at all members of an object for each that is set: a patch of 1 MiB
-// takes gigabytes, and minutes. Here, the memory is that of the values, which m counts, and the time is bounded by
-// Guard.Step.
+// Apply returns the value that a patch makes of doc, which it may change, as the library does that Cluster API uses.
+// That one keeps the text of every object within another, and looks at all members of an object for each that is set: a
+// patch of 1 MiB takes gigabytes, and minutes. Here, the memory is that of the values, which m counts, and the time is
+// bounded by Guard.Step.
 //
 // Like the library, it takes negative indices, which count from the end of a list, and tests a member that does not
 // exist as null. Unlike it, an empty name in a path is that of a member, as in RFC 6901.
-func apply(patch *hooksv1alpha1.Patch, object []byte, m *meter) ([]byte, error) {
-	doc, err := m.guard.parse(object)
+func Apply(doc any, t hooksv1alpha1.PatchType, patch []byte, m *Meter) (any, error) {
+	changes, err := m.Guard.Parse(patch)
 	if err != nil {
 		return nil, err
 	}
-	changes, err := m.guard.parse(patch.GetPatch())
-	if err != nil {
-		return nil, err
-	}
-	if patch.GetPatchType() == hooksv1alpha1.PatchType_PATCH_TYPE_JSON_MERGE_PATCH {
-		return compose(merge(doc, changes))
+	if t == hooksv1alpha1.PatchType_PATCH_TYPE_JSON_MERGE_PATCH {
+		return Merge(doc, changes), nil
 	}
 	p := patcher{root: doc, meter: m}
 	if err := p.apply(changes); err != nil {
 		return nil, err
 	}
-	return compose(p.root)
+	return p.root, nil
+}
+
+// Empty reports whether a patch changes nothing, whatever the object.
+func Empty(t hooksv1alpha1.PatchType, patch []byte) bool {
+	text := bytes.TrimSpace(patch)
+	switch t {
+	case hooksv1alpha1.PatchType_PATCH_TYPE_JSON_PATCH:
+		return len(text) == 0 || string(text) == "[]"
+	case hooksv1alpha1.PatchType_PATCH_TYPE_JSON_MERGE_PATCH:
+		return len(text) == 0 || string(text) == "{}"
+	}
+	return false
 }
 
 // patcher applies a JSON patch (RFC 6902) to root.
 type patcher struct {
 	root   any
-	meter  *meter
+	meter  *Meter
 	copied int // bytes of text
 	moved  int // elements of lists since Step was called last
 }
@@ -273,7 +282,7 @@ func (p *patcher) remove(path string) (any, error) {
 
 func (p *patcher) test(path string, want any) error {
 	if path == "" {
-		if !equalTrees(p.root, want) {
+		if !Equal(p.root, want) {
 			return errUnequal
 		}
 		return nil
@@ -286,7 +295,7 @@ func (p *patcher) test(path string, want any) error {
 	if err != nil && c.isList {
 		return err
 	}
-	if !equalTrees(got, want) {
+	if !Equal(got, want) {
 		return errUnequal
 	}
 	return nil
@@ -306,7 +315,7 @@ func (p *patcher) copy(from, path string) error {
 // copyOf returns a copy of a value: a few operations that copy what the ones before have copied would otherwise double
 // the object each time.
 func (p *patcher) copyOf(v any) (any, error) {
-	if err := p.meter.element(memberCost); err != nil {
+	if err := p.meter.Element(MemberCost); err != nil {
 		return nil, err
 	}
 	switch v := v.(type) {
@@ -344,7 +353,7 @@ func (p *patcher) text(bytes int) error {
 	if p.copied += bytes; p.copied > limits.BodyBytes {
 		return errCopies
 	}
-	return p.meter.text(bytes)
+	return p.meter.Text(bytes)
 }
 
 // move counts the elements that were moved to make room, or to fill it.
@@ -353,5 +362,5 @@ func (p *patcher) move(elements int) error {
 		return nil
 	}
 	p.moved = 0
-	return p.meter.guard.step()
+	return p.meter.Guard.step()
 }

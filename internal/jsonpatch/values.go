@@ -1,7 +1,7 @@
 // Copyright The Hookgate Authors.
 // SPDX-License-Identifier: Apache-2.0
 
-package convert
+package jsonpatch
 
 import (
 	"bytes"
@@ -11,9 +11,9 @@ import (
 	"maps"
 )
 
-// parse returns the value of a JSON text as encoding/json builds it, with numbers as they are written. It calls Step
+// Parse returns the value of a JSON text as encoding/json builds it, with numbers as they are written. It calls Step
 // before a large one.
-func (g Guard) parse(text []byte) (v any, err error) {
+func (g Guard) Parse(text []byte) (v any, err error) {
 	if len(text) >= largeText {
 		if err := g.step(); err != nil {
 			return nil, err
@@ -30,8 +30,8 @@ func (g Guard) parse(text []byte) (v any, err error) {
 	return v, nil
 }
 
-// compose returns the JSON text of a value. Raw JSON in it keeps its notation.
-func compose(v any) ([]byte, error) {
+// Compose returns the JSON text of a value. Raw JSON in it keeps its notation.
+func Compose(v any) ([]byte, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false) // it would make a text six times as long
@@ -41,30 +41,9 @@ func compose(v any) ([]byte, error) {
 	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), nil
 }
 
-// mergePatchFor returns the JSON merge patch (RFC 7386) that applies the differences between base and wanted to
-// original. base is original without the members lost in a round trip, which the patch does not touch. Lists are
-// replaced as a whole, as merge patches do; a test holds that nothing is lost in elements of the lists of Machines and
-// MachineSets.
-func mergePatchFor(original, base, wanted []byte, g Guard) ([]byte, error) {
-	var objects [3]map[string]any
-	for i, text := range [...][]byte{original, base, wanted} {
-		v, err := g.parse(text)
-		if err != nil {
-			return nil, err
-		}
-		var ok bool
-		if objects[i], ok = v.(map[string]any); !ok {
-			return nil, errors.New("it is not an object")
-		}
-	}
-	// The change may name members that original lacks, because conversions fill in defaults.
-	changed, _ := merge(objects[0], difference(objects[1], objects[2])).(map[string]any)
-	return compose(difference(objects[0], changed))
-}
-
-// merge returns the object that a merge patch (RFC 7386) makes of doc, which it does not change. Like the library, it
+// Merge returns the object that a merge patch (RFC 7386) makes of doc, which it does not change. Like the library, it
 // leaves null out of objects in lists that are new.
-func merge(doc, patch any) any {
+func Merge(doc, patch any) any {
 	d, ok := doc.(map[string]any)
 	if !ok {
 		return withoutNulls(patch)
@@ -82,7 +61,7 @@ func merge(doc, patch any) any {
 		case !ok || was == nil:
 			d[name] = withoutNulls(value)
 		default:
-			d[name] = merge(was, value)
+			d[name] = Merge(was, value)
 		}
 	}
 	return d
@@ -107,8 +86,8 @@ func withoutNulls(v any) any {
 	return v
 }
 
-// difference returns the merge patch that makes wanted of base.
-func difference(base, wanted map[string]any) map[string]any {
+// Difference returns the merge patch that makes wanted of base.
+func Difference(base, wanted map[string]any) map[string]any {
 	patch := map[string]any{}
 	for name, value := range wanted {
 		was, ok := base[name]
@@ -116,10 +95,10 @@ func difference(base, wanted map[string]any) map[string]any {
 		next, staysObject := value.(map[string]any)
 		switch {
 		case isObject && staysObject:
-			if within := difference(old, next); len(within) > 0 {
+			if within := Difference(old, next); len(within) > 0 {
 				patch[name] = within
 			}
-		case !ok || !equalTrees(was, value):
+		case !ok || !Equal(was, value):
 			patch[name] = value
 		}
 	}
@@ -131,8 +110,8 @@ func difference(base, wanted map[string]any) map[string]any {
 	return patch
 }
 
-// equalTrees reports whether two values that parse has returned are equal. Numbers are if they are written alike.
-func equalTrees(a, b any) bool {
+// Equal reports whether two values that Parse has returned are equal. Numbers are if they are written alike.
+func Equal(a, b any) bool {
 	switch a := a.(type) {
 	case map[string]any:
 		b, ok := b.(map[string]any)
@@ -140,7 +119,7 @@ func equalTrees(a, b any) bool {
 			return false
 		}
 		for name, value := range a {
-			if other, ok := b[name]; !ok || !equalTrees(value, other) {
+			if other, ok := b[name]; !ok || !Equal(value, other) {
 				return false
 			}
 		}
@@ -151,7 +130,7 @@ func equalTrees(a, b any) bool {
 			return false
 		}
 		for i := range a {
-			if !equalTrees(a[i], b[i]) {
+			if !Equal(a[i], b[i]) {
 				return false
 			}
 		}
