@@ -56,6 +56,29 @@ func TestDecideEndpoint(t *testing.T) {
 	}
 }
 
+// An answer about a cluster that is not ready leaves what it does not have.
+func TestDecideClusterKeepsWhatIsKnown(t *testing.T) {
+	c := &infrav1.HookgateCluster{}
+	decideCluster(c, clusterv1.APIEndpoint{}, &infrahooksv1alpha1.ReconcileClusterResponse{
+		Phase: infrahooksv1alpha1.Phase_PHASE_READY, FailureDomains: []*infrahooksv1alpha1.FailureDomain{{Name: "a"}},
+		Outputs: &hooksv1alpha1.JSON{Raw: []byte(`{"network":"n"}`)},
+	})
+	before := c.DeepCopy()
+	decideCluster(c, clusterv1.APIEndpoint{}, &infrahooksv1alpha1.ReconcileClusterResponse{
+		Phase: infrahooksv1alpha1.Phase_PHASE_PROVISIONING,
+	})
+	c.Status.Conditions = before.Status.Conditions
+	if d := cmp.Diff(before, c); d != "" {
+		t.Errorf("(-before +after):\n%s", d)
+	}
+	decideCluster(c, clusterv1.APIEndpoint{}, &infrahooksv1alpha1.ReconcileClusterResponse{
+		Phase: infrahooksv1alpha1.Phase_PHASE_READY,
+	})
+	if c.Status.FailureDomains != nil || c.Status.Outputs != nil {
+		t.Errorf("what a ready cluster does not have any more is kept: %+v", c.Status)
+	}
+}
+
 // What an answer says of a machine, and what it leaves.
 func TestDecideMachine(t *testing.T) {
 	m := &infrav1.HookgateMachine{}

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"google.golang.org/protobuf/proto"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -85,6 +86,14 @@ func TestClassGoesLast(t *testing.T) {
 	for i, o := range users {
 		if kept, err := look(); !kept || err != nil {
 			t.Errorf("a class that a %s uses is kept: %t, %v", kindOf(o), kept, err)
+		}
+		class := &infrav1.InfrastructureClass{}
+		if err := m.server.Get(t.Context(), key, class); err != nil {
+			t.Fatal(err)
+		}
+		readyCondition := meta.FindStatusCondition(class.Status.Conditions, infrav1.ReadyCondition)
+		if want := "is kept for what uses it, such as " + kindOf(o) + " " + o.GetNamespace() + "/" + o.GetName(); !strings.HasSuffix(readyCondition.Message, want) {
+			t.Errorf("Ready is %+v, want %s", readyCondition, want)
 		}
 		if len(m.asked) != i+1 {
 			t.Errorf("a class that is kept is not kept up to date: %v was called", m.asked)
@@ -335,64 +344,185 @@ func TestProviderIDOfAnotherMachine(t *testing.T) {
 	}
 }
 
-// What a machine waits for, and why the extension is not called about it.
-func TestMachineWaits(t *testing.T) {
-	class := func(change func(*infrav1.InfrastructureClass)) (client.Object, func(client.Object)) {
-		return &infrav1.InfrastructureClass{}, func(o client.Object) { change(o.(*infrav1.InfrastructureClass)) }
+// needsZone are schemas for parameters, of which objects have none.
+var needsZone = func() infrav1.ParameterSchemas {
+	schema := &apiextensionsv1.JSON{Raw: []byte(`{"type":"object","required":["zone"],"properties":{"zone":{"type":"string"}}}`)}
+	return infrav1.ParameterSchemas{Cluster: schema, Machine: schema, MachinePool: schema}
+}()
+
+// alter changes an object around the subject, or the subject, and its status.
+func alter[T any, P interface {
+	*T
+	client.Object
+}](m *memory, change func(P)) {
+	m.t.Helper()
+	key, o := theRequest.NamespacedName, P(new(T))
+	if _, ok := client.Object(o).(*infrav1.InfrastructureClass); ok {
+		key.Namespace = ""
 	}
-	cluster := func(change func(*clusterv1.Cluster)) (client.Object, func(client.Object)) {
-		return &clusterv1.Cluster{}, func(o client.Object) { change(o.(*clusterv1.Cluster)) }
+	if err := m.server.Get(m.t.Context(), key, o); err != nil {
+		m.t.Fatal(err)
 	}
-	machine := func(change func(*clusterv1.Machine)) (client.Object, func(client.Object)) {
-		return &clusterv1.Machine{}, func(o client.Object) { change(o.(*clusterv1.Machine)) }
+	change(o)
+	status := o.DeepCopyObject().(client.Object)
+	if err := m.server.Update(m.t.Context(), o); err != nil {
+		m.t.Fatal(err)
 	}
-	type row struct {
-		o      client.Object
-		change func(client.Object)
+	status.SetResourceVersion(o.GetResourceVersion())
+	// Cluster API's kinds have no status apart from the object here.
+	if err := m.server.Status().Update(m.t.Context(), status); client.IgnoreNotFound(err) != nil {
+		m.t.Fatal(err)
 	}
-	of := func(o client.Object, change func(client.Object)) row { return row{o, change} }
-	for reason, c := range map[string]row{
-		infrav1.WaitingForBootstrapDataReason: of(machine(func(m *clusterv1.Machine) { m.Spec.Bootstrap.DataSecretName = nil })),
-		infrav1.WaitingForClusterInfrastructureReason: of(cluster(func(c *clusterv1.Cluster) {
-			c.Status.Initialization.InfrastructureProvisioned = nil
-		})),
-		infrav1.ClassNotFoundReason: of(cluster(func(c *clusterv1.Cluster) { c.Spec.InfrastructureRef.Kind = "OtherCluster" })),
-		infrav1.PausedReason:        of(cluster(func(c *clusterv1.Cluster) { c.Spec.Paused = new(true) })),
-		infrav1.NamespaceNotAllowedReason: of(class(func(c *infrav1.InfrastructureClass) {
-			c.Spec.AllowedNamespaces = &infrav1.AllowedNamespaces{Names: []string{"other"}}
-		})),
-		infrav1.CredentialsNotFoundReason: of(class(func(c *infrav1.InfrastructureClass) { c.Spec.CredentialsRef.Name = "missing" })),
-		infrav1.MissingHandlerReason:      of(class(func(c *infrav1.InfrastructureClass) { c.Status.Handlers.ReconcileMachine = "" })),
-		infrav1.ClassNotReadyReason: of(class(func(c *infrav1.InfrastructureClass) {
-			set(c, infrav1.ReadyCondition, metav1.ConditionFalse, infrav1.ClassNotReadyReason, "")
-		})),
+}
+
+// What objects wait for, why the extension is not called about them, and that nothing keeps them meanwhile.
+func TestWaits(t *testing.T) {
+	const cluster, machine, pool = infrav1.HookgateClusterKind, infrav1.HookgateMachineKind, infrav1.HookgateMachinePoolKind
+	class := func(change func(*infrav1.InfrastructureClass)) func(*memory) {
+		return func(m *memory) { alter(m, change) }
+	}
+	hookgateCluster := func(change func(*infrav1.HookgateCluster)) func(*memory) {
+		return func(m *memory) { alter(m, change) }
+	}
+	waiting := infrav1.WaitingForClusterInfrastructureReason
+	for _, c := range []struct {
+		reason, message string
+		kinds           []string
+		change          func(*memory)
+	}{
+		{infrav1.WaitingForBootstrapDataReason, "has not set the bootstrap data yet", []string{machine}, func(m *memory) {
+			alter(m, func(m *clusterv1.Machine) { m.Spec.Bootstrap.DataSecretName = nil })
+		}},
+		{waiting, "is not provisioned yet", []string{machine, pool}, func(m *memory) {
+			alter(m, func(c *clusterv1.Cluster) { c.Status.Initialization.InfrastructureProvisioned = nil })
+		}},
+		{
+			waiting, `HookgateCluster "x" is managed by "rack" (annotation cluster.x-k8s.io/managed-by), which has not set its spec.externalID yet`,
+			[]string{machine, pool}, hookgateCluster(func(c *infrav1.HookgateCluster) {
+				c.Annotations, c.Spec.ExternalID = map[string]string{clusterv1.ManagedByAnnotation: "rack"}, ""
+			}),
+		},
+		{waiting, `which has not set its status.initialization.provisioned yet`, []string{machine, pool}, func(m *memory) {
+			alter(m, func(c *clusterv1.Cluster) { c.Status.Initialization.InfrastructureProvisioned = nil })
+			alter(m, func(c *infrav1.HookgateCluster) {
+				c.Annotations, c.Status.Initialization.Provisioned = map[string]string{clusterv1.ManagedByAnnotation: "rack"}, nil
+			})
+		}},
+		{infrav1.ClassNotFoundReason, "the Cluster has no HookgateCluster", []string{machine, pool}, func(m *memory) {
+			alter(m, func(c *clusterv1.Cluster) { c.Spec.InfrastructureRef.Kind = "OtherCluster" })
+		}},
+		{
+			infrav1.ClassNotFoundReason, `InfrastructureClass "nobody" does not exist`, []string{cluster, machine, pool},
+			hookgateCluster(func(c *infrav1.HookgateCluster) { c.Spec.InfrastructureClassName = "nobody" }),
+		},
+		{infrav1.PausedReason, "spec.paused of the Cluster", []string{cluster, machine, pool}, func(m *memory) {
+			alter(m, func(c *clusterv1.Cluster) { c.Spec.Paused = new(true) })
+		}},
+		{
+			infrav1.NamespaceNotAllowedReason, "spec.allowedNamespaces", []string{cluster, machine, pool},
+			class(func(c *infrav1.InfrastructureClass) {
+				c.Spec.AllowedNamespaces = &infrav1.AllowedNamespaces{Names: []string{"other"}}
+			}),
+		},
+		{
+			infrav1.CredentialsNotFoundReason, "team/missing with the credentials does not exist: create it",
+			[]string{cluster, machine}, class(func(c *infrav1.InfrastructureClass) { c.Spec.CredentialsRef.Name = "missing" }),
+		},
+		{
+			infrav1.CredentialsNotFoundReason, "other/credentials: it must be in the namespace", []string{cluster, machine, pool},
+			hookgateCluster(func(c *infrav1.HookgateCluster) {
+				c.Spec.CredentialsRef = &infrav1.SecretReference{Namespace: "other", Name: "credentials"}
+			}),
+		},
+		{
+			infrav1.MissingHandlerReason, "has no handler for the hook", []string{cluster, machine, pool},
+			class(func(c *infrav1.InfrastructureClass) { c.Status.Handlers = infrav1.Handlers{} }),
+		},
+		{
+			infrav1.ClassNotReadyReason, "is not ready: see its conditions", []string{cluster, machine, pool},
+			class(func(c *infrav1.InfrastructureClass) {
+				set(c, infrav1.ReadyCondition, metav1.ConditionFalse, infrav1.ClassNotReadyReason, "")
+			}),
+		},
+		{
+			infrav1.InvalidParametersReason, "spec.parameters.zone", []string{cluster, machine, pool},
+			class(func(c *infrav1.InfrastructureClass) { c.Status.Schemas = needsZone }),
+		},
 	} {
-		m := newMemory(t, subjects[1])
-		key := theRequest.NamespacedName
-		if _, ok := c.o.(*infrav1.InfrastructureClass); ok {
-			key.Namespace = ""
-		}
-		if err := m.server.Get(t.Context(), key, c.o); err != nil {
-			t.Fatal(err)
-		}
-		c.change(c.o)
-		status := c.o.DeepCopyObject().(client.Object)
-		if err := m.server.Update(t.Context(), c.o); err != nil {
-			t.Fatal(err)
-		}
-		if status.SetResourceVersion(c.o.GetResourceVersion()); key.Namespace == "" {
-			if err := m.server.Status().Update(t.Context(), status); err != nil {
-				t.Fatal(err)
+		forSubjects(t, func(t *testing.T, m *memory) {
+			if !slices.Contains(c.kinds, m.kind) {
+				return
 			}
+			c.change(m)
+			m.must(0)
+			m.wantAsked(c.message)
+			kind := infrav1.ReadyCondition
+			if c.reason == infrav1.PausedReason {
+				kind = infrav1.PausedCondition
+			}
+			if got := m.condition(kind); !strings.Contains(got, " "+c.reason+": ") || !strings.Contains(got, c.message) {
+				t.Errorf("%s is %s, want %s: %s", kind, got, c.reason, c.message)
+			}
+			if o := m.stored(); len(o.GetFinalizers()) > 0 || *m.externalID(o) != "" {
+				t.Errorf("%s: it is kept although nothing was made", c.message)
+			}
+		})
+	}
+}
+
+// The provider ID of a pool is recorded when it is answered, and stays. Nothing is used of an answer with another one, or
+// with one that belongs to another pool.
+func TestProviderIDOfAPool(t *testing.T) {
+	m := newMemory(t, subjects[2])
+	other := &infrav1.HookgateMachinePool{ObjectMeta: metav1.ObjectMeta{Name: "other", Namespace: "team"}}
+	other.Spec.ProviderID = "groups/other"
+	m.create(other)
+	for _, c := range []struct{ answer, recorded, synced string }{
+		{"", "", "True"},
+		{"groups/other", "", "False " + infrav1.DuplicateProviderIDReason},
+		{"groups/x", "groups/x", "True"},
+		{"groups/y", "groups/x", "False " + infrav1.ProviderIDConflictReason},
+		{"", "groups/x", "True"},
+	} {
+		m.answer = func(_, out proto.Message) *gatewayclient.Response {
+			a := out.(*infrahooksv1alpha1.ReconcileMachinePoolResponse)
+			if a.ProviderId = c.answer; c.synced != "True" {
+				a.Instances = append(a.Instances, &infrahooksv1alpha1.Instance{Name: "j", ProviderId: "fake://j", Phase: ready})
+				a.InstanceCount = new(int32(2))
+			}
+			return nil
 		}
-		m.must(0)
-		m.wantAsked(reason)
-		kind := infrav1.ReadyCondition
-		if reason == infrav1.PausedReason {
-			kind = infrav1.PausedCondition
+		m.must(time.Hour)
+		p := m.stored().(*infrav1.HookgateMachinePool)
+		if p.Spec.ProviderID != c.recorded || len(p.Spec.ProviderIDList) != 1 || *p.Status.Replicas != 1 ||
+			!strings.HasPrefix(m.condition(infrav1.SyncedCondition), c.synced) {
+			t.Errorf("after the answer %q, the pool is %+v; Synced is %s", c.answer, p.Spec, m.condition(infrav1.SyncedCondition))
 		}
-		if got := m.condition(kind); !strings.Contains(got, " "+reason+": ") {
-			t.Errorf("%s is %s, want %s", kind, got, reason)
+	}
+}
+
+// A list without any instance counts once it is acknowledged with the pool's own externalID.
+func TestEmptyListIsAcknowledged(t *testing.T) {
+	m := newMemory(t, subjects[2])
+	m.made()
+	m.answer = func(_, out proto.Message) *gatewayclient.Response {
+		a := out.(*infrahooksv1alpha1.ReconcileMachinePoolResponse)
+		a.Instances, a.InstanceCount = nil, new(int32(0))
+		return nil
+	}
+	own := *m.externalID(m.stored())
+	for _, value := range []string{"", "another", own} {
+		m.change(func(o object) {
+			o.SetAnnotations(map[string]string{infrav1.AcceptEmptyAnnotation: value, infrav1.InstancesAnnotation: o.GetAnnotations()[infrav1.InstancesAnnotation]})
+		})
+		m.must(time.Hour)
+		m.must(time.Hour)
+		p := m.stored().(*infrav1.HookgateMachinePool)
+		if left := len(p.Spec.ProviderIDList) == 0 && *p.Status.Replicas == 0; left != (value == own) || !*p.Status.Ready {
+			t.Errorf("acknowledged with %q: %v %+v", value, p.Spec.ProviderIDList, p.Status)
+		}
+		if got := m.condition(infrav1.SyncedCondition); value != own && !strings.Contains(got, infrav1.EmptyListReason+": ") || !strings.HasSuffix(got, own) && value != own {
+			t.Errorf("acknowledged with %q: Synced is %s", value, got)
 		}
 	}
 }

@@ -12,10 +12,12 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	"github.com/prometheus/client_golang/prometheus/testutil"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -246,6 +248,12 @@ func TestOnlyGoneReleases(t *testing.T) {
 			t.Error("what is gone outside is kept")
 		}
 		m.must(0) // nothing is left to look at
+		close(m.events)
+		for _, want := range []string{"Normal Provisioned ", "Normal Deleting ", "Normal Deleted nothing is left outside"} {
+			if e := <-m.events; !strings.HasPrefix(e, want) {
+				t.Errorf("the event is %q, want %q", e, want)
+			}
+		}
 	})
 }
 
@@ -263,15 +271,19 @@ func TestDeletionWithoutACall(t *testing.T) {
 			})
 		}
 	}
+	class := func(change func(*infrav1.InfrastructureClass)) func(*memory) {
+		return func(m *memory) { alter(m, change) }
+	}
 	for name, c := range map[string]struct {
 		change func(m *memory)
 		called bool
 		stays  bool
+		says   string // of a condition before the deletion, if the object is not called about either
 	}{
 		"abandoned":                          {change: func(m *memory) { annotate(infrav1.AbandonAnnotation, *m.externalID(m.stored()))(m) }},
 		"abandoned under another externalID": {change: annotate(infrav1.AbandonAnnotation, "y"), called: true},
 		"never made":                         {change: func(m *memory) { m.change(func(o object) { *m.externalID(o) = "" }) }},
-		"paused":                             {change: annotate(clusterv1.PausedAnnotation, ""), stays: true},
+		"paused":                             {change: annotate(clusterv1.PausedAnnotation, ""), stays: true, says: infrav1.PausedReason},
 		"managed":                            {change: annotate(clusterv1.ManagedByAnnotation, ""), stays: true},
 		"moved":                              {change: annotate(deleteForMoveAnnotation, ""), stays: true},
 		"a copy": {change: func(m *memory) {
@@ -284,21 +296,33 @@ func TestDeletionWithoutACall(t *testing.T) {
 				m.t.Fatal(err)
 			}
 			m.change(func(o object) { o.SetCreationTimestamp(metav1.NewTime(m.now)) })
-		}},
+		}, says: infrav1.DuplicateExternalIDReason},
 		"without a Cluster": {change: func(m *memory) {
 			m.remove(&clusterv1.Cluster{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "x"}})
 		}, called: true},
+		"without a handler": {change: class(func(c *infrav1.InfrastructureClass) {
+			c.Status.Handlers = infrav1.Handlers{}
+		}), stays: true, says: infrav1.MissingHandlerReason},
+		"with parameters that are invalid now": {change: class(func(c *infrav1.InfrastructureClass) {
+			c.Status.Schemas = needsZone
+		}), called: true},
 		"without a class": {change: func(m *memory) {
 			class := &infrav1.InfrastructureClass{ObjectMeta: metav1.ObjectMeta{Name: "x"}}
 			m.remove(class) // which has a finalizer
 			if err := m.server.Patch(m.t.Context(), class, client.RawPatch(types.MergePatchType, []byte(`{"metadata":{"finalizers":null}}`))); err != nil {
 				m.t.Fatal(err)
 			}
-		}, stays: true},
+		}, stays: true, says: infrav1.ClassNotFoundReason},
 	} {
 		forSubjects(t, func(t *testing.T, m *memory) {
 			m.made()
 			c.change(m)
+			if c.says != "" {
+				m.must(time.Hour)
+				if !slices.ContainsFunc(m.stored().GetConditions(), func(got metav1.Condition) bool { return got.Reason == c.says }) {
+					t.Errorf("%s: no condition says %s: %v", name, c.says, m.stored().GetConditions())
+				}
+			}
 			m.remove(m.stored())
 			m.must(time.Hour)
 			want := []string{}
@@ -309,8 +333,49 @@ func TestDeletionWithoutACall(t *testing.T) {
 			if stays := m.stored() != nil; stays != c.stays {
 				t.Errorf("%s: it stays: %t, want %t", name, stays, c.stays)
 			}
+			counted := testutil.ToFloat64(m.base.metrics.abandoned.WithLabelValues(m.kind))
+			if want := name == "abandoned"; (counted == 1) != want {
+				t.Errorf("%s: %v are counted as abandoned", name, counted)
+			}
 		})
 	}
+}
+
+// What has been made is deleted by what was recorded, whatever is missing around it: the Cluster and its HookgateCluster,
+// the owner, and the bootstrap data.
+func TestDeletionNeedsNothingAround(t *testing.T) {
+	forSubjects(t, func(t *testing.T, m *memory) {
+		m.create(&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: "own", Namespace: "team"}, Data: map[string][]byte{"token": []byte("own")}})
+		alter(m, func(c *infrav1.HookgateCluster) { c.Spec.CredentialsRef = &infrav1.SecretReference{Name: "own"} })
+		m.made()
+		clusterID := "cluster"
+		named := metav1.ObjectMeta{Namespace: "team", Name: "x"}
+		around := []client.Object{
+			&clusterv1.Cluster{ObjectMeta: named}, &clusterv1.Machine{ObjectMeta: named}, &clusterv1.MachinePool{ObjectMeta: named},
+			&corev1.Secret{ObjectMeta: metav1.ObjectMeta{Namespace: "team", Name: "bootstrap"}},
+		}
+		if m.kind != infrav1.HookgateClusterKind {
+			around = append(around, &infrav1.HookgateCluster{ObjectMeta: named})
+		} else if clusterID = *m.externalID(m.stored()); !strings.HasPrefix(m.condition(infrav1.CredentialsMovableCondition), "True") {
+			t.Errorf("clusterctl move does not take the credentials along: %v", m.stored().GetConditions())
+		}
+		for _, o := range around {
+			if err := client.IgnoreNotFound(m.server.Delete(t.Context(), o)); err != nil {
+				t.Fatal(err)
+			}
+		}
+		m.remove(m.stored())
+		m.answer = func(req, _ proto.Message) *gatewayclient.Response {
+			if s := subjectOf(req); s.GetClusterExternalId() != clusterID || s.GetCredentials()["token"] != "own" || s.GetCluster() != nil {
+				t.Errorf("the request is about %v", s)
+			}
+			return nil
+		}
+		m.must(time.Hour)
+		if m.wantAsked("nothing is around it", m.deletes); m.stored() != nil {
+			t.Error("it is kept")
+		}
+	})
 }
 
 // No credential that an extension repeats gets into an object or an event.
@@ -447,4 +512,12 @@ func TestClassIsKeptAndStaysKnown(t *testing.T) {
 		t.Errorf("an extension that does not answer changes more than Synced: %+v", class.Status)
 	}
 	m.wantAsked("twice", "DiscoverInfrastructure", "DiscoverInfrastructure")
+	alter(m, func(c *infrav1.InfrastructureClass) {
+		c.Annotations = map[string]string{clusterv1.PausedAnnotation: ""}
+	})
+	look()
+	if m.wantAsked("not while it is paused", "DiscoverInfrastructure", "DiscoverInfrastructure"); !meta.IsStatusConditionTrue(
+		stored().Status.Conditions, infrav1.PausedCondition) {
+		t.Errorf("the class does not say that it is paused: %+v", stored().Status)
+	}
 }

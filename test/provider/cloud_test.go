@@ -14,8 +14,6 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 	"google.golang.org/protobuf/proto"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
@@ -78,13 +76,6 @@ func (c *cloud) answers(f func(req proto.Message) (proto.Message, error)) {
 	c.answer = f
 }
 
-// down makes every call fail.
-func (c *cloud) down() {
-	c.answers(func(proto.Message) (proto.Message, error) {
-		return nil, status.Error(codes.Unavailable, "the extension is down")
-	})
-}
-
 func (c *cloud) intercept(
 	ctx context.Context, req any, _ *grpc.UnaryServerInfo, handler grpc.UnaryHandler,
 ) (any, error) {
@@ -140,13 +131,6 @@ func (c *cloud) madeOf(externalID string) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.made[externalID]
-}
-
-// lose removes a machine as an accident would.
-func (c *cloud) lose(externalID string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.machines, externalID)
 }
 
 func (c *cloud) DiscoverInfrastructure(

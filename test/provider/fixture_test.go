@@ -17,6 +17,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	corev1 "k8s.io/api/core/v1"
+	apiextensionsv1 "k8s.io/apiextensions-apiserver/pkg/apis/apiextensions/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -319,4 +320,15 @@ func conditionsOf(o client.Object) string {
 func kind(o client.Object) string {
 	s := strings.Split(strings.TrimPrefix(typeName(o), "*"), ".")
 	return s[len(s)-1]
+}
+
+func jsonOf(text string) *apiextensionsv1.JSON { return &apiextensionsv1.JSON{Raw: []byte(text)} }
+
+// secret returns a Secret with one value.
+func secret(name, key, value string) *corev1.Secret {
+	s := &corev1.Secret{ObjectMeta: metav1.ObjectMeta{Name: name}}
+	if key != "" {
+		s.Data = map[string][]byte{key: []byte(value)}
+	}
+	return s
 }

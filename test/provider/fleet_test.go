@@ -247,19 +247,3 @@ func TestLaggingCache(t *testing.T) {
 		t.Errorf("made %d times", n)
 	}
 }
-
-// What was answered is asked for again if it could not be recorded.
-func TestAnswerThatCannotBeRecorded(t *testing.T) {
-	w := newFixture(t)
-	w.readyCluster("c")
-	w.writes.refused("/hookgatemachines/m/status")
-	_, m := w.newMachine("c", "m")
-	w.until("the status was refused", func() bool { return ending(w.writes.all(), "/hookgatemachines/m/status") > 0 })
-	w.writes.refused("")
-	eventually(w, m, "ready", func(m *infrav1.HookgateMachine) bool {
-		return has(m, infrav1.ReadyCondition, metav1.ConditionTrue, "", "")
-	})
-	if n := w.cloud.madeOf(m.Spec.ExternalID); n != 1 {
-		t.Errorf("made %d times", n)
-	}
-}

@@ -98,26 +98,6 @@ func TestKilledBeforeTheAnswer(t *testing.T) {
 	w.gone(m)
 }
 
-// An answer that could not be recorded is asked for again, and the machine is not made again.
-func TestCutBeforeTheRecord(t *testing.T) {
-	w := newFixture(t)
-	w.readyCluster("c")
-	w.cloud.answers(func(req proto.Message) (proto.Message, error) {
-		if _, ok := req.(*infrahooksv1alpha1.ReconcileMachineRequest); ok {
-			w.writes.refused("/hookgatemachines/")
-		}
-		return nil, nil
-	})
-	_, m := w.newMachine("c", "m")
-	w.until("made", func() bool { return len(w.cloud.existing()) == 1 })
-	w.cloud.answers(nil)
-	w.restart() // and nothing is refused any more
-	eventually(w, m, "provisioned", isProvisioned)
-	if n := w.cloud.madeOf(m.Spec.ExternalID); n != 1 || len(w.cloud.existing()) != 1 {
-		t.Errorf("made %d times; there are %v", n, w.cloud.existing())
-	}
-}
-
 // Objects that were restored from a backup, with other UIDs and without status, stand for what they stood for.
 func TestRestoredFromABackup(t *testing.T) {
 	w := newFixture(t)

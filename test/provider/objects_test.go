@@ -4,7 +4,6 @@
 package provider
 
 import (
-	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -134,11 +133,10 @@ func isProvisioned(m *infrav1.HookgateMachine) bool {
 
 // writes records the requests of the controllers that change something.
 type writes struct {
-	mu     sync.Mutex
-	list   []string
-	read   []string // the paths of reads
-	done   []string // those of list that the API server has accepted
-	refuse string   // a part of the paths of requests that are refused; empty for none
+	mu   sync.Mutex
+	list []string
+	read []string // the paths of reads
+	done []string // those of list that the API server has accepted
 
 	// held holds the events about HookgateMachines while it is locked.
 	held sync.RWMutex
@@ -157,13 +155,6 @@ func (e events) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// refused makes the requests fail whose paths contain a text; empty for none.
-func (w *writes) refused(path string) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.refuse = path
-}
-
 type watched struct {
 	next   http.RoundTripper
 	writes *writes
@@ -180,11 +171,7 @@ func (w watched) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Method != http.MethodGet && !strings.Contains(r.URL.Path, "/events") {
 		w.writes.mu.Lock()
 		w.writes.list = append(w.writes.list, r.Method+" "+r.URL.Path)
-		refuse := w.writes.refuse
 		w.writes.mu.Unlock()
-		if refuse != "" && strings.Contains(r.URL.Path, refuse) {
-			return nil, errors.New("the connection to the API server is cut")
-		}
 	}
 	resp, err := w.next.RoundTrip(r)
 	if err == nil && resp.StatusCode < http.StatusBadRequest && r.Method != http.MethodGet {

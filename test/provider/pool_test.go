@@ -8,8 +8,8 @@ import (
 	"fmt"
 	"slices"
 	"testing"
+	"time"
 
-	"google.golang.org/protobuf/proto"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/utils/ptr"
@@ -217,64 +217,51 @@ func TestPoolHealthCheck(t *testing.T) {
 	}
 }
 
-// Rule 8: an answer that was cut, or that lacks instances, removes nothing from the list.
-func TestRule8TheListIsNotBelievedAtOnce(t *testing.T) {
-	w := newFixture(t, func(w *fixture) { w.cloud.pools = true })
-	w.readyCluster("c")
-	_, infra := w.newPool("c", "p", 3, func(p *infrav1.HookgateMachinePool) {
-		p.Spec.InstanceManagement = infrav1.InstanceManagementGroup
-	})
-	eventually(w, infra, "3 instances", settled(3))
-	before := slices.Clone(infra.Spec.ProviderIDList)
-	lie := func(change func(*infrahooksv1alpha1.ReconcileMachinePoolResponse)) {
-		w.cloud.answers(func(req proto.Message) (proto.Message, error) {
-			r, ok := req.(*infrahooksv1alpha1.ReconcileMachinePoolRequest)
-			if !ok {
-				return nil, nil
-			}
-			w.cloud.mu.Lock()
-			defer w.cloud.mu.Unlock()
-			a := w.cloud.list(r.GetSubject().GetExternalId())
-			change(a)
-			return a, nil
-		})
-	}
-	for _, c := range []struct {
-		reason string
-		change func(*infrahooksv1alpha1.ReconcileMachinePoolResponse)
-	}{
-		{infrav1.IncompleteListReason, func(r *infrahooksv1alpha1.ReconcileMachinePoolResponse) { r.Instances = r.Instances[:1] }},
-		{infrav1.IncompleteListReason, func(r *infrahooksv1alpha1.ReconcileMachinePoolResponse) { r.InstanceCount = nil }},
-		{infrav1.EmptyListReason, func(r *infrahooksv1alpha1.ReconcileMachinePoolResponse) {
-			r.Instances, r.InstanceCount = nil, new(int32(0))
-		}},
-		{infrav1.DuplicateProviderIDReason, func(r *infrahooksv1alpha1.ReconcileMachinePoolResponse) {
-			twice, _ := proto.Clone(r.Instances[0]).(*infrahooksv1alpha1.Instance)
-			twice.Name = "twice"
-			r.Instances, r.InstanceCount = append(r.Instances, twice), ptr.To[int32](4)
-		}},
-	} {
-		lie(c.change)
-		eventually(w, infra, c.reason, func(p *infrav1.HookgateMachinePool) bool {
-			return has(p, infrav1.SyncedCondition, metav1.ConditionFalse, c.reason, "")
-		})
-		if !slices.Equal(infra.Spec.ProviderIDList, before) || !ptr.Deref(infra.Status.Ready, false) || *infra.Status.Replicas != 3 {
-			t.Errorf("%s: the list is %v, and the status %v", c.reason, infra.Spec.ProviderIDList, infra.Status)
+// missingFor is how long an instance must be missing from complete answers before it leaves the list.
+const missingFor = 30 * time.Second
+
+// grouped makes a pool one whose backend chooses what goes.
+func grouped(p *infrav1.HookgateMachinePool) {
+	p.Spec.InstanceManagement = infrav1.InstanceManagementGroup
+}
+
+// eventuallyWithin is eventually with another time to wait.
+func (w *fixture) eventuallyWithin(d time.Duration, p *infrav1.HookgateMachinePool, what string, ok func(*infrav1.HookgateMachinePool) bool) {
+	w.t.Helper()
+	for deadline := time.Now().Add(d); !w.get(p) || !ok(p); time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			w.t.Fatalf("%s: still not: %s; the list is %v, and the conditions are:\n%s", p.Name, what, p.Spec.ProviderIDList, conditionsOf(p))
 		}
-		w.cloud.answers(nil)
-		eventually(w, infra, "in sync", func(p *infrav1.HookgateMachinePool) bool {
-			return has(p, infrav1.SyncedCondition, metav1.ConditionTrue, "", "")
+	}
+}
+
+// A pool that is scaled to nothing says so with a written zero, stays ready, and comes back.
+func TestPoolScaledToZero(t *testing.T) {
+	for name, c := range map[string]struct {
+		pools  bool
+		change func(*infrav1.HookgateMachinePool)
+	}{
+		"of-machines": {false, func(*infrav1.HookgateMachinePool) {}},
+		"instances":   {true, func(*infrav1.HookgateMachinePool) {}},
+		"group":       {true, grouped},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newFixture(t, func(w *fixture) { w.cloud.pools = c.pools })
+			w.readyCluster("c")
+			pool, infra := w.newPool("c", "p", 2, c.change)
+			eventually(w, infra, "2 instances", settled(2))
+			update(w, pool, func(p *clusterv1.MachinePool) { p.Spec.Replicas = ptr.To[int32](0) })
+			// Without Machines, nothing says which instances go: they leave the list as those that are missing.
+			w.eventuallyWithin(missingFor+patience, infra, "nothing", func(p *infrav1.HookgateMachinePool) bool {
+				return settled(0)(p) && has(p, infrav1.SyncedCondition, metav1.ConditionTrue, "", "")
+			})
+			w.until("nothing is left", func() bool {
+				return len(w.cloud.existing()) == 0 && len(w.cloud.instances()) == 0 && len(w.poolMachines("p")) == 0
+			})
+			update(w, pool, func(p *clusterv1.MachinePool) { p.Spec.Replicas = ptr.To[int32](1) })
+			eventually(w, infra, "1 instance", settled(1))
+			w.delete(infra)
+			w.gone(infra)
 		})
 	}
-	// A complete list without an instance counts the second time, 30 s later.
-	lie(func(r *infrahooksv1alpha1.ReconcileMachinePoolResponse) {
-		r.Instances, r.InstanceCount = r.Instances[:2], ptr.To[int32](2)
-	})
-	eventually(w, infra, "2 replicas", func(p *infrav1.HookgateMachinePool) bool { return *p.Status.Replicas == 2 })
-	if !slices.Equal(infra.Spec.ProviderIDList, before) {
-		t.Errorf("the list is %v after one answer, want %v", infra.Spec.ProviderIDList, before)
-	}
-	w.cloud.answers(nil)
-	w.delete(infra)
-	w.gone(infra)
 }

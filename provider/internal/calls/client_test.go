@@ -98,7 +98,34 @@ func TestPoolAnswers(t *testing.T) {
 	}
 }
 
-// Errors have the reason of a condition, and the kind of the gateway's error for metrics.
+// A case changes an answer about a machine that keeps the contract.
+func TestMachineAnswers(t *testing.T) {
+	type response = infrahooksv1alpha1.ReconcileMachineResponse
+	for problem, change := range map[string]func(*response){
+		"":                           func(*response) {},
+		"no status":                  func(r *response) { r.Status = 0 },
+		"phase is missing":           func(r *response) { r.Phase = 0 },
+		"providerId is missing":      func(r *response) { r.ProviderId = "" },
+		`does not begin with "x://"`: func(r *response) { r.ProviderId = "y://1" },
+		"Ready belongs to the controllers": func(r *response) {
+			r.Conditions = []*infrahooksv1alpha1.Condition{{Type: "Ready", Status: "True", Reason: "R"}}
+		},
+	} {
+		answer := &response{
+			Status: hooksv1alpha1.ResponseStatus_RESPONSE_STATUS_SUCCESS, Phase: infrahooksv1alpha1.Phase_PHASE_READY, ProviderId: "x://1",
+		}
+		change(answer)
+		cl := newClient(t, 1, func(context.Context, *catalog.Hook, string, proto.Message) *client.Response {
+			return &client.Response{GRPC: status.New(codes.OK, ""), Message: answer}
+		})
+		_, err := cl.ReconcileMachine(t.Context(), Target{Handler: "m.acme", ProviderIDPrefix: "x://"}, &infrahooksv1alpha1.ReconcileMachineRequest{})
+		if e, _ := errors.AsType[*Error](err); problem == "" && err != nil ||
+			problem != "" && (e == nil || e.Reason != infrav1.BadAnswerReason || !strings.Contains(e.Message, problem)) {
+			t.Errorf("%v, want %q", err, problem)
+		}
+	}
+}
+
 // The page shows how pools are asked for in JSON: every member is one of the contract, and the answers are accepted.
 func TestThePageShowsHooksForPools(t *testing.T) {
 	page, err := os.ReadFile(filepath.Join("..", "..", "..", "docs", "infrastructure.md"))
@@ -135,6 +162,7 @@ func TestThePageShowsHooksForPools(t *testing.T) {
 	}
 }
 
+// Errors have the reason of a condition, and the kind of the gateway's error for metrics.
 func TestErrors(t *testing.T) {
 	for _, c := range []struct {
 		response        *client.Response
