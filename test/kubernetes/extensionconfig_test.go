@@ -17,7 +17,6 @@ import (
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
 	corev1 "k8s.io/api/core/v1"
-	discoveryv1 "k8s.io/api/discovery/v1"
 	eventsv1 "k8s.io/api/events/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -27,7 +26,6 @@ import (
 	"github.com/hookgate/hookgate/controllers"
 	"github.com/hookgate/hookgate/internal/discovery"
 	"github.com/hookgate/hookgate/internal/extension"
-	"github.com/hookgate/hookgate/internal/extensionconfig"
 	"github.com/hookgate/hookgate/registry"
 )
 
@@ -134,207 +132,6 @@ func secret(name string, data map[string]string) *corev1.Secret {
 	return s
 }
 
-func TestCABundleFollowsSecret(t *testing.T) {
-	r := start(t, nil)
-	x := newExtension(t, "a")
-	s := secret("follows", map[string]string{"ca.crt": string(x.ca())})
-	create(t, r.client, s)
-	config := newConfig(t, "ca-follows", x)
-	config.Spec.ClientConfig.CABundle = nil
-	config.Annotations = map[string]string{runtimev1.InjectCAFromSecretAnnotation: "default/follows"}
-	create(t, r.client, config)
-	got := awaitCondition(t, r.client, "ca-follows", discoveredCondition, metav1.ConditionTrue, "")
-	if string(got.Spec.ClientConfig.CABundle) != string(x.ca()) {
-		t.Error("caBundle is not ca.crt of the Secret")
-	}
-	r.serves(t, "a.ca-follows "+x.URL)
-
-	ca := x.renew(t)
-	s.StringData = map[string]string{"ca.crt": string(ca)}
-	if err := r.client.Update(t.Context(), s); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "caBundle follows the Secret", func() (string, bool) {
-		got := get(t, r.client, "ca-follows").Spec.ClientConfig.CABundle
-		return string(got), string(got) == string(ca)
-	})
-	awaitCondition(t, r.client, "ca-follows", discoveredCondition, metav1.ConditionTrue, "")
-	eventually(t, "the new CA is used", func() (string, bool) {
-		got := r.registry.Snapshot().All()[0].Registration.ClientConfig.CABundle
-		return string(got), string(got) == string(ca)
-	})
-	awaitEvent(t, r, "ca-follows", "CABundleInjected", "caBundle")
-}
-
-func TestSecretsThatCannotBeUsed(t *testing.T) {
-	cases := map[string]struct {
-		reason    string
-		secret    map[string]string // nil for none
-		reference string
-		want      string
-	}{
-		"missing": {
-			reason:    "the Secret may come later",
-			reference: "default/unusable-missing",
-			want:      "annotation runtime.cluster.x-k8s.io/inject-ca-from-secret: Secret default/unusable-missing does not exist; create it, or take the annotation away",
-		},
-		"empty": {
-			reason:    "cert-manager writes ca.crt only where it knows the CA",
-			secret:    map[string]string{"tls.crt": "x"},
-			reference: "default/unusable-empty",
-			want:      "annotation runtime.cluster.x-k8s.io/inject-ca-from-secret: Secret default/unusable-empty has no ca.crt; put the CA of the extension's certificate there",
-		},
-		"garbage": {
-			reason:    "the API server would take it, and every connection would fail",
-			secret:    map[string]string{"ca.crt": "not PEM"},
-			reference: "default/unusable-garbage",
-			want:      "annotation runtime.cluster.x-k8s.io/inject-ca-from-secret: Secret default/unusable-garbage: ca.crt has no certificate in PEM",
-		},
-		"form": {
-			reason:    "ExtensionConfigs have no namespace to default to",
-			reference: "unusable",
-			want:      `annotation runtime.cluster.x-k8s.io/inject-ca-from-secret: "unusable" is not of the form <namespace>/<name>`,
-		},
-		"namespace": {
-			reason:    "--namespace limits what may be read",
-			reference: "kube-system/unusable",
-			want:      "annotation runtime.cluster.x-k8s.io/inject-ca-from-secret: Secret kube-system/unusable is not in namespace default, the only one that this gateway may read (--namespace)",
-		},
-	}
-	r := start(t, func(c *controllers.Config) { c.Namespace = metav1.NamespaceDefault })
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			x := newExtension(t, "a")
-			if tc.secret != nil {
-				create(t, r.client, secret("unusable-"+name, tc.secret))
-			}
-			config := newConfig(t, "unusable-"+name, x)
-			config.Labels[clusterv1.WatchLabel] = "testsecretsthatcannotbeused"
-			config.Annotations = map[string]string{runtimev1.InjectCAFromSecretAnnotation: tc.reference}
-			create(t, r.client, config)
-			awaitMessage(t, r.client, config.Name, metav1.ConditionFalse, tc.want)
-			if n := x.discovery.Load(); n != 0 {
-				t.Errorf("%s: the extension was asked %d times", tc.reason, n)
-			}
-		})
-	}
-	t.Run("repaired", func(t *testing.T) {
-		x := newExtension(t, "a")
-		config := newConfig(t, "unusable-repaired", x)
-		config.Labels[clusterv1.WatchLabel] = "testsecretsthatcannotbeused"
-		config.Annotations = map[string]string{runtimev1.InjectCAFromSecretAnnotation: "default/unusable-repaired"}
-		create(t, r.client, config)
-		awaitCondition(t, r.client, config.Name, discoveredCondition, metav1.ConditionFalse, "does not exist")
-		create(t, r.client, secret("unusable-repaired", map[string]string{"ca.crt": string(x.ca())}))
-		awaitCondition(t, r.client, config.Name, discoveredCondition, metav1.ConditionTrue, "")
-	})
-}
-
-func TestConfigsThatAreWrong(t *testing.T) {
-	good := newExtension(t, "a")
-	cases := map[string]struct {
-		reason string
-		change func(*runtimev1.ExtensionConfig)
-		want   string
-	}{
-		"selector": {
-			reason: "the schema does not check selectors",
-			change: func(c *runtimev1.ExtensionConfig) {
-				c.Spec.NamespaceSelector = &metav1.LabelSelector{MatchExpressions: []metav1.LabelSelectorRequirement{{Key: "a b", Operator: "Sometimes"}}}
-			},
-			want: "spec.namespaceSelector.matchExpressions[0].operator: Invalid value: \"Sometimes\": not a valid selector operator",
-		},
-		"self": {
-			reason: "the gateway would call itself without end",
-			change: func(c *runtimev1.ExtensionConfig) {
-				c.Spec.ClientConfig = runtimev1.ClientConfig{Service: runtimev1.ServiceReference{Namespace: "gateway-system", Name: "gateway", Port: new(int32(8443))}}
-			},
-			want: "spec.clientConfig: https://gateway.gateway-system.svc:8443 is this gateway, which would call itself without end; name the extension itself",
-		},
-		"self by another name": {
-			reason: "the same host has longer names",
-			change: func(c *runtimev1.ExtensionConfig) {
-				c.Spec.ClientConfig.URL = "https://Gateway.gateway-system.svc.cluster.local./prefix"
-			},
-			want: "is this gateway",
-		},
-		"both": {
-			reason: "the schema admits url together with service",
-			change: func(c *runtimev1.ExtensionConfig) {
-				c.Spec.ClientConfig.Service = runtimev1.ServiceReference{Namespace: "a", Name: "b"}
-			},
-			want: "spec.clientConfig: Forbidden: must have url or service, not both",
-		},
-		"caBundle": {
-			reason: "a caBundle without a certificate lets no connection succeed",
-			change: func(c *runtimev1.ExtensionConfig) { c.Spec.ClientConfig.CABundle = []byte("x") },
-			want:   "spec.clientConfig.caBundle",
-		},
-	}
-	r := start(t, func(c *controllers.Config) { c.Own = ownAddresses(t, "gateway.gateway-system.svc") })
-	for name, tc := range cases {
-		t.Run(name, func(t *testing.T) {
-			config := newConfig(t, "wrong-"+strings.ReplaceAll(name, " ", "-"), good)
-			config.Name = strings.ToLower(config.Name)
-			config.Labels[clusterv1.WatchLabel] = "testconfigsthatarewrong"
-			tc.change(config)
-			create(t, r.client, config)
-			awaitCondition(t, r.client, config.Name, discoveredCondition, metav1.ConditionFalse, tc.want)
-			if served := r.served(); len(served) != 0 {
-				t.Errorf("%s: served is %s", tc.reason, served)
-			}
-		})
-	}
-	t.Run("what was served stays", func(t *testing.T) {
-		config := newConfig(t, "wrong-later", good)
-		config.Labels[clusterv1.WatchLabel] = "testconfigsthatarewrong"
-		create(t, r.client, config)
-		r.serves(t, "a.wrong-later "+good.URL)
-		update(t, r.client, "wrong-later", cases["self"].change)
-		awaitCondition(t, r.client, "wrong-later", discoveredCondition, metav1.ConditionFalse, "is this gateway")
-		r.serves(t, "a.wrong-later "+good.URL)
-	})
-}
-
-func TestUnknownHooksAreLeftOut(t *testing.T) {
-	r := start(t, nil)
-	x := newExtension(t, "a")
-	x.handlers = append(x.handlers, handler("new", "BeforeMoonLanding"))
-	create(t, r.client, newConfig(t, "unknown-hook", x))
-	config := awaitMessage(t, r.client, "unknown-hook", metav1.ConditionTrue,
-		`handler "new" is left out: hook "hooks.runtime.cluster.x-k8s.io/v1alpha1/BeforeMoonLanding" is not known to this gateway`)
-	if len(config.Status.Handlers) != 1 {
-		t.Errorf("status.handlers is %v, want one", config.Status.Handlers)
-	}
-	r.serves(t, "a.unknown-hook "+x.URL)
-}
-
-func TestTwoConfigsWithOneURL(t *testing.T) {
-	r := start(t, func(c *controllers.Config) { c.Resync = 100 * time.Millisecond })
-	x := newExtension(t, "a")
-	create(t, r.client, newConfig(t, "same-url-1", x))
-	second := newConfig(t, "same-url-2", x)
-	const shared = ": its handlers are called once for each registration; delete those that are not wanted"
-	create(t, r.client, second)
-	awaitMessage(t, r.client, "same-url-1", metav1.ConditionTrue,
-		"the same URL is registered by ExtensionConfig same-url-2, too"+shared)
-	awaitMessage(t, r.client, "same-url-2", metav1.ConditionTrue,
-		"the same URL is registered by ExtensionConfig same-url-1, too"+shared)
-	r.serves(t, "a.same-url-1 "+x.URL, "a.same-url-2 "+x.URL)
-	if err := r.client.Delete(t.Context(), second); err != nil {
-		t.Fatal(err)
-	}
-	eventually(t, "the remark goes when the other does", func() (string, bool) {
-		config := get(t, r.client, "same-url-1")
-		for _, c := range config.Status.Conditions {
-			if c.Message != "" && c.Type != servedCondition {
-				return c.Message, false
-			}
-		}
-		return "", true
-	})
-}
-
 // neverDiscovered is the end of the message about an extension whose handlers were never known in a cluster.
 const neverDiscovered = "; it was never discovered, so that calls to all handlers of a hook are answered without it"
 
@@ -352,110 +149,8 @@ func TestMaximumOfHandlers(t *testing.T) {
 	}
 	more := newExtension(t, append(names, "one-more")...)
 	create(t, r.client, newConfig(t, "handlers-513", more))
-	awaitMessage(t, r.client, "handlers-513", metav1.ConditionFalse,
+	awaitCondition(t, r.client, "handlers-513", discoveredCondition, metav1.ConditionFalse,
 		"discover handlers: answer: has 513 handlers, which is more than 512: split them over several extensions"+neverDiscovered)
-}
-
-func TestPaused(t *testing.T) {
-	r := start(t, nil)
-	x := newExtension(t, "a")
-	config := newConfig(t, "paused", x)
-	config.Annotations = map[string]string{clusterv1.PausedAnnotation: ""}
-	create(t, r.client, config)
-	got := awaitCondition(t, r.client, "paused", pausedCondition, metav1.ConditionTrue,
-		"annotation cluster.x-k8s.io/paused is set")
-	if len(got.Status.Conditions) != 1 || got.Status.Conditions[0].Reason != clusterv1.PausedReason {
-		t.Errorf("conditions are %v, want Paused alone", got.Status.Conditions)
-	}
-	if n := x.discovery.Load(); n != 0 {
-		t.Errorf("the extension of a paused ExtensionConfig was asked %d times", n)
-	}
-	update(t, r.client, "paused", func(c *runtimev1.ExtensionConfig) { delete(c.Annotations, clusterv1.PausedAnnotation) })
-	awaitCondition(t, r.client, "paused", discoveredCondition, metav1.ConditionTrue, "")
-	awaitCondition(t, r.client, "paused", pausedCondition, metav1.ConditionFalse, "")
-	r.serves(t, "a.paused "+x.URL)
-
-	update(t, r.client, "paused", func(c *runtimev1.ExtensionConfig) {
-		c.Annotations = map[string]string{clusterv1.PausedAnnotation: ""}
-		c.Spec.ClientConfig.URL = "https://127.0.0.1:1"
-	})
-	awaitCondition(t, r.client, "paused", pausedCondition, metav1.ConditionTrue, "")
-	r.serves(t, "a.paused "+x.URL)
-	if err := r.client.Delete(t.Context(), config); err != nil {
-		t.Fatal(err)
-	}
-	r.serves(t)
-}
-
-// TestDiscoveryIsRepeated: an extension upgraded behind the same URL is discovered again.
-func TestDiscoveryIsRepeated(t *testing.T) {
-	t.Run("resync", func(t *testing.T) {
-		r := start(t, func(c *controllers.Config) { c.Resync = 50 * time.Millisecond })
-		x := newExtension(t, "a")
-		create(t, r.client, newConfig(t, "again-resync", x))
-		r.serves(t, "a.again-resync "+x.URL)
-		x.set(func(s *serverOf) { s.handlers = append(s.handlers, handler("b", "BeforeClusterCreate")) })
-		r.serves(t, "a.again-resync "+x.URL, "b.again-resync "+x.URL)
-		eventually(t, "status has both handlers", func() (string, bool) {
-			n := len(get(t, r.client, "again-resync").Status.Handlers)
-			return strconv.Itoa(n), n == 2
-		})
-	})
-	t.Run("endpoints", func(t *testing.T) {
-		r := start(t, nil)
-		x := newExtension(t, "a")
-		slice := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4}
-		slice.Namespace, slice.Name = metav1.NamespaceDefault, "extension-abcde"
-		slice.Labels = map[string]string{discoveryv1.LabelServiceName: "extension"}
-		slice.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.1"}}}
-		create(t, r.client, slice)
-		config := newConfig(t, "again-endpoints", x)
-		config.Spec.ClientConfig.URL = ""
-		config.Spec.ClientConfig.Service = runtimev1.ServiceReference{Namespace: "default", Name: "extension",
-			Port: new(x.port(t))}
-		create(t, r.client, config)
-		url := fmt.Sprintf("https://extension.default.svc:%d", x.port(t))
-		r.serves(t, "a.again-endpoints "+url)
-		awaitCondition(t, r.client, "again-endpoints", discoveredCondition, metav1.ConditionTrue, "")
-
-		x.set(func(s *serverOf) { s.handlers = append(s.handlers, handler("b", "BeforeClusterCreate")) })
-		slice.Endpoints[0].Addresses = []string{"10.0.0.2"}
-		if err := r.client.Update(t.Context(), slice); err != nil {
-			t.Fatal(err)
-		}
-		r.serves(t, "a.again-endpoints "+url, "b.again-endpoints "+url)
-	})
-}
-
-// TestEndpointsOfAService: the known addresses of a Service follow its EndpointSlices.
-func TestEndpointsOfAService(t *testing.T) {
-	endpoints := controllers.NewEndpoints()
-	r := start(t, func(c *controllers.Config) { c.Endpoints = endpoints })
-	r.ready(t)
-	knows := func(want string) {
-		t.Helper()
-		eventually(t, "the endpoints are "+want, func() (string, bool) {
-			got, _ := endpoints.Of("acme.default.svc")
-			return fmt.Sprint(got), fmt.Sprint(got) == want
-		})
-	}
-	slice := &discoveryv1.EndpointSlice{AddressType: discoveryv1.AddressTypeIPv4}
-	slice.Namespace, slice.Name = metav1.NamespaceDefault, "acme-abcde"
-	slice.Labels = map[string]string{discoveryv1.LabelServiceName: "acme"}
-	slice.Ports = []discoveryv1.EndpointPort{{Name: new("metrics"), Port: new(int32(8080))},
-		{Name: new("grpc"), Port: new(int32(9443))}}
-	slice.Endpoints = []discoveryv1.Endpoint{{Addresses: []string{"10.0.0.2"}}, {Addresses: []string{"10.0.0.1"}}}
-	create(t, r.client, slice)
-	knows("[10.0.0.1:9443 10.0.0.2:9443]")
-	slice.Endpoints[0].Conditions.Ready = new(false)
-	if err := r.client.Update(t.Context(), slice); err != nil {
-		t.Fatal(err)
-	}
-	knows("[10.0.0.1:9443]")
-	if err := r.client.Delete(t.Context(), slice); err != nil {
-		t.Fatal(err)
-	}
-	knows("[]")
 }
 
 // holding is a Discoverer that blocks the calls to one extension until it is released.
@@ -565,48 +260,6 @@ func TestUnchangedOutcomesAreNotWritten(t *testing.T) {
 	}
 }
 
-func TestLastKnownHandlersAreServedAtTheStart(t *testing.T) {
-	first := start(t, nil)
-	x := newExtension(t, "a")
-	create(t, first.client, newConfig(t, "last-known", x))
-	awaitCondition(t, first.client, "last-known", discoveredCondition, metav1.ConditionTrue, "")
-	first.stop()
-	x.set(func(s *serverOf) { s.hangs = true })
-
-	second := start(t, nil)
-	second.ready(t)
-	if got, want := second.served(), []string{"a.last-known " + x.URL}; !slices.Equal(got, want) {
-		t.Errorf("served when ready is %s, want %s", got, want)
-	}
-	if c := get(t, first.client, "last-known"); len(c.Status.Handlers) != 1 {
-		t.Errorf("status.handlers is %v, want the last known one", c.Status.Handlers)
-	}
-}
-
-func TestReadOnly(t *testing.T) {
-	writer := start(t, func(c *controllers.Config) { c.Resync = 50 * time.Millisecond })
-	reader := start(t, func(c *controllers.Config) { c.ReadOnly, c.Own = true, ownAddresses(t, "gateway.gateway-system.svc") })
-	x := newExtension(t, "a")
-	create(t, writer.client, newConfig(t, "read-only", x))
-	reader.serves(t, "a.read-only "+x.URL)
-	x.set(func(s *serverOf) { s.handlers = append(s.handlers, handler("b", "BeforeClusterCreate")) })
-	reader.serves(t, "a.read-only "+x.URL, "b.read-only "+x.URL)
-
-	// Besides core's, the gateway's own registration is in the group that it reads.
-	own := newConfig(t, "read-only-own", x)
-	own.Spec.ClientConfig = runtimev1.ClientConfig{Service: runtimev1.ServiceReference{Namespace: "gateway-system",
-		Name: "gateway"}}
-	create(t, writer.client, own)
-	awaitCondition(t, writer.client, "read-only-own", discoveredCondition, metav1.ConditionFalse, "")
-	if err := writer.client.Delete(t.Context(), get(t, writer.client, "read-only")); err != nil {
-		t.Fatal(err)
-	}
-	reader.serves(t)
-	if all := reader.writes.all(); len(all) != 0 {
-		t.Errorf("a replica that only reads has written: %s", all)
-	}
-}
-
 func TestWatchFilter(t *testing.T) {
 	r := start(t, nil)
 	x := newExtension(t, "a")
@@ -643,13 +296,4 @@ func TestNamespaceLabels(t *testing.T) {
 		got, _ := r.NamespaceLabels(namespace.Name)
 		return got["team"], got["team"] == "green"
 	})
-}
-
-func ownAddresses(t testing.TB, list ...string) extensionconfig.Addresses {
-	t.Helper()
-	own, err := extensionconfig.ParseAddresses(list)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return own
 }

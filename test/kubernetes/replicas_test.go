@@ -33,7 +33,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
-	runtimev1 "sigs.k8s.io/cluster-api/api/runtime/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/hookgate/hookgate/controllers"
@@ -52,58 +51,6 @@ func election(t testing.TB) controllers.LeaderElection {
 		Enabled: true, Namespace: metav1.NamespaceDefault, Name: filterOf(t),
 		LeaseDuration: time.Minute, RenewDeadline: 40 * time.Second, RetryPeriod: 200 * time.Millisecond,
 	}
-}
-
-// TestReplicas: only the leader discovers and writes, every replica serves, and another replica succeeds the leader.
-func TestReplicas(t *testing.T) {
-	elected := func(c *controllers.Config) { c.LeaderElection, c.Resync = election(t), 50*time.Millisecond }
-	first := start(t, elected)
-	x := newExtension(t, "a")
-	create(t, first.client, newConfig(t, "replicas", x))
-	awaitCondition(t, first.client, "replicas", discoveredCondition, metav1.ConditionTrue, "")
-
-	second := start(t, elected)
-	second.ready(t)
-	second.serves(t, "a.replicas "+x.URL)
-	x.set(func(s *serverOf) { s.handlers = append(s.handlers, handler("b", "BeforeClusterCreate")) })
-	second.serves(t, "a.replicas "+x.URL, "b.replicas "+x.URL)
-	if all := second.writes.all(); len(all) != 0 {
-		t.Errorf("the replica that does not lead has written: %s", all)
-	}
-
-	first.stop()
-	x.set(func(s *serverOf) { s.handlers = s.handlers[:1] })
-	second.serves(t, "a.replicas "+x.URL)
-	eventually(t, "the new leader writes", func() (string, bool) {
-		n := len(get(t, second.client, "replicas").Status.Handlers)
-		return strconv.Itoa(n), n == 1
-	})
-}
-
-// TestFollowerDoesNotCallAnAddressThatWasNotDiscovered: the old handlers stay until the leader has discovered the new
-// address.
-func TestFollowerDoesNotCallAnAddressThatWasNotDiscovered(t *testing.T) {
-	elected := func(c *controllers.Config) { c.LeaderElection = election(t) }
-	leader := start(t, elected)
-	x := newExtension(t, "a")
-	create(t, leader.client, newConfig(t, "moved", x))
-	awaitCondition(t, leader.client, "moved", discoveredCondition, metav1.ConditionTrue, "")
-	follower := start(t, elected)
-	follower.serves(t, "a.moved "+x.URL)
-
-	update(t, leader.client, "moved", func(c *runtimev1.ExtensionConfig) {
-		c.Spec.ClientConfig.URL = "https://127.0.0.1:1"
-	})
-	awaitCondition(t, leader.client, "moved", discoveredCondition, metav1.ConditionFalse, "")
-	// A later change over the same watch is in effect, so the follower has seen this one.
-	create(t, leader.client, newConfig(t, "moved-later", x))
-	follower.serves(t, "a.moved "+x.URL, "a.moved-later "+x.URL)
-	to := newExtension(t, "a")
-	update(t, leader.client, "moved", func(c *runtimev1.ExtensionConfig) {
-		c.Spec.ClientConfig.URL, c.Spec.ClientConfig.CABundle = to.URL, to.ca()
-	})
-	follower.serves(t, "a.moved "+to.URL, "a.moved-later "+x.URL)
-	leader.serves(t, "a.moved "+to.URL, "a.moved-later "+x.URL)
 }
 
 // TestHookgateGroup: the gateway's own group has the same schema, and replicas of the other group ignore its
