@@ -8,6 +8,7 @@ import (
 	"compress/gzip"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"strings"
 	"testing"
@@ -45,6 +46,7 @@ func TestRESTRefusesBadInput(t *testing.T) {
 		method   string
 		path     string
 		encoding string
+		header   http.Header
 		body     func(t *testing.T) io.Reader
 		code     int
 		kind     hook.Kind
@@ -74,13 +76,29 @@ func TestRESTRefusesBadInput(t *testing.T) {
 		"EscapedSlash":     {reason: "an escape does not get round the check", path: prefix + "beforeclustercreate/a%2Fb", body: textBody(createBody), code: 404, kind: hook.UnknownHook, message: "no hook at path"},
 		"DiscoveryHandler": {path: prefix + "discovery/x", body: textBody("{}"), code: 404, kind: hook.UnknownHook, message: "want /hooks.runtime.cluster.x-k8s.io/v1alpha1/discovery"},
 		"UnknownHandler":   {path: prefix + "beforeclustercreate/nobody", body: textBody(createBody), code: 404, kind: hook.UnknownHandler, message: `no handler "nobody": the handlers of BeforeClusterCreate are none`},
-		"Get":              {method: http.MethodGet, body: textBody(""), code: 405, kind: hook.InvalidRequest, message: "method GET is not allowed: hooks are called with POST"},
-		"Timeout":          {path: prefix + "beforeclustercreate?timeout=soon", body: textBody(createBody), code: 400, kind: hook.InvalidRequest, message: `query parameter timeout: want a duration such as 10s, got "soon"`},
-		"TimeoutZero":      {path: prefix + "beforeclustercreate?timeout=0s", body: textBody(createBody), code: 400, kind: hook.InvalidRequest, message: `query parameter timeout: want a duration such as 10s, got "0s"`},
-		"TimeoutNegative":  {path: prefix + "beforeclustercreate?timeout=-1s", body: textBody(createBody), code: 400, kind: hook.InvalidRequest, message: `query parameter timeout: want a duration such as 10s, got "-1s"`},
-		"TrailingSlash":    {path: prefix + "beforeclustercreate/", body: textBody(createBody), code: 404, kind: hook.UnknownHook, message: `want /hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclustercreate[/<handler>]`},
-		"UnknownGroup":     {path: "/x/v1alpha1/beforeclustercreate", body: textBody(createBody), code: 404, kind: hook.UnknownHook, message: "want /hooks.runtime.cluster.x-k8s.io/v1alpha1/<hook>[/<handler>]"},
-		"Root":             {path: "/", body: textBody(createBody), code: 404, kind: hook.UnknownHook, message: `no hook at path "/": want /hooks.runtime.cluster.x-k8s.io/v1alpha1/<hook>[/<handler>]`},
+		"Form": { // what curl -d sends, too
+			header: http.Header{"Content-Type": {"application/x-www-form-urlencoded"}}, body: textBody(createBody), code: 400, kind: hook.InvalidRequest,
+			message: "Content-Type application/x-www-form-urlencoded is not allowed, because pages of other sites can send it: send application/json",
+		},
+		"FormWithParams": {header: http.Header{"Content-Type": {" Application/X-WWW-Form-Urlencoded ;a=b"}}, body: textBody(createBody), code: 400, kind: hook.InvalidRequest, message: "x-www-form-urlencoded is not allowed"},
+		"FormWithFiles":  {header: http.Header{"Content-Type": {"multipart/form-data; boundary=x"}}, body: textBody(createBody), code: 400, kind: hook.InvalidRequest, message: "multipart/form-data is not allowed"},
+		"Text":           {header: http.Header{"Content-Type": {"text/plain;charset=UTF-8"}}, body: textBody(createBody), code: 400, kind: hook.InvalidRequest, message: "text/plain is not allowed"},
+		"PageOfAnotherSite": {
+			header: http.Header{"Sec-Fetch-Site": {"cross-site"}, "Origin": {"https://evil.example"}}, body: textBody(createBody), code: 403, kind: hook.Forbidden,
+			message: "pages of other sites may not call hooks: call from a program, or from a page of the gateway",
+		},
+		"PageOfTheSameSite":    {reason: "another host is not this gateway", header: http.Header{"Sec-Fetch-Site": {"same-site"}, "Content-Type": {"application/json"}}, body: textBody(createBody), code: 403, kind: hook.Forbidden, message: "pages of other sites"},
+		"PageInAnOlderBrowser": {reason: "it sends no Sec-Fetch-Site", header: http.Header{"Origin": {"https://evil.example"}}, body: textBody(createBody), code: 403, kind: hook.Forbidden, message: "pages of other sites"},
+		"PageWithoutName":      {header: http.Header{"Origin": {"null"}}, body: textBody(createBody), code: 403, kind: hook.Forbidden, message: "pages of other sites"},
+		"HandlerOfAnotherHook": {path: prefix + "beforeclustercreate/beforeclusterdelete", body: textBody(createBody), code: 404, kind: hook.UnknownHandler, message: "beforeclusterdelete"},
+		"VeryDeep":             {reason: "no parser should follow it", body: textBody(`{"cluster":{"a":` + strings.Repeat("[", 5_000_000) + strings.Repeat("]", 5_000_000) + `}}`), code: 400, kind: hook.InvalidRequest, message: "deep"},
+		"Get":                  {method: http.MethodGet, body: textBody(""), code: 405, kind: hook.InvalidRequest, message: "method GET is not allowed: hooks are called with POST"},
+		"Timeout":              {path: prefix + "beforeclustercreate?timeout=soon", body: textBody(createBody), code: 400, kind: hook.InvalidRequest, message: `query parameter timeout: want a duration such as 10s, got "soon"`},
+		"TimeoutZero":          {path: prefix + "beforeclustercreate?timeout=0s", body: textBody(createBody), code: 400, kind: hook.InvalidRequest, message: `query parameter timeout: want a duration such as 10s, got "0s"`},
+		"TimeoutNegative":      {path: prefix + "beforeclustercreate?timeout=-1s", body: textBody(createBody), code: 400, kind: hook.InvalidRequest, message: `query parameter timeout: want a duration such as 10s, got "-1s"`},
+		"TrailingSlash":        {path: prefix + "beforeclustercreate/", body: textBody(createBody), code: 404, kind: hook.UnknownHook, message: `want /hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclustercreate[/<handler>]`},
+		"UnknownGroup":         {path: "/x/v1alpha1/beforeclustercreate", body: textBody(createBody), code: 404, kind: hook.UnknownHook, message: "want /hooks.runtime.cluster.x-k8s.io/v1alpha1/<hook>[/<handler>]"},
+		"Root":                 {path: "/", body: textBody(createBody), code: 404, kind: hook.UnknownHook, message: `no hook at path "/": want /hooks.runtime.cluster.x-k8s.io/v1alpha1/<hook>[/<handler>]`},
 	}
 	f := newFixture(t, nil)
 	f.registry.SetReady()
@@ -97,6 +115,7 @@ func TestRESTRefusesBadInput(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			maps.Copy(req.Header, tc.header)
 			if tc.encoding != "" {
 				req.Header.Set("Content-Encoding", tc.encoding)
 			}
@@ -134,17 +153,21 @@ func textBody(s string) func(*testing.T) io.Reader {
 }
 
 func TestRESTAcceptsWhatCallersSend(t *testing.T) {
-	tests := map[string]struct {
-		reason      string
-		contentType string
-		encoding    string
-	}{
-		"NoContentType": {reason: "Cluster API sends none"},
-		"JSON":          {contentType: "application/json; charset=utf-8"},
-		"Gzip":          {encoding: "gzip"},
-	}
 	f := newFixture(t, nil)
 	f.registry.SetReady()
+	tests := map[string]struct {
+		reason   string
+		header   http.Header
+		encoding string
+	}{
+		"NoContentType":  {reason: "Cluster API sends none"},
+		"JSON":           {header: http.Header{"Content-Type": {"application/json; charset=utf-8"}}},
+		"Gzip":           {encoding: "gzip"},
+		"OwnPage":        {header: http.Header{"Sec-Fetch-Site": {"same-origin"}, "Origin": {f.rest.URL}}},
+		"TypedURL":       {header: http.Header{"Sec-Fetch-Site": {"none"}}},
+		"OlderBrowser":   {reason: "its page is the gateway's own", header: http.Header{"Origin": {f.rest.URL}}},
+		"MethodOverride": {reason: "a POST is a POST", header: http.Header{"X-Http-Method-Override": {"GET"}}},
+	}
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			body := createBody
@@ -155,9 +178,7 @@ func TestRESTAcceptsWhatCallersSend(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if tc.contentType != "" {
-				req.Header.Set("Content-Type", tc.contentType)
-			}
+			maps.Copy(req.Header, tc.header)
 			if tc.encoding != "" {
 				req.Header.Set("Content-Encoding", tc.encoding)
 			}

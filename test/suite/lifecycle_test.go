@@ -5,10 +5,8 @@ package suite
 
 import (
 	"crypto/tls"
-	"fmt"
 	"net"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -269,82 +267,6 @@ func TestRestartsWhileTheExtensionIsDown(t *testing.T) {
 		process.Eventually(t, "the extension that is back is asked", func() bool { return request(g).code == http.StatusOK })
 		e.Kill()
 		g.Kill()
-	}
-}
-
-func TestManifestsAreFollowed(t *testing.T) {
-	process.Program(t, gatewayVariable)
-	a := newAuthority(t)
-	one, two := startStub(t, a), startStub(t, a)
-	one.serve("BeforeClusterCreate", "who", handlerOptions{}, success("one"))
-	two.serve("BeforeClusterCreate", "who", handlerOptions{}, success("two"))
-	g := startGateway(t, a, nil)
-	says := func() string {
-		got := g.post(t, path("BeforeClusterCreate", ""), samples.S())
-		return asCaller(t, "BeforeClusterCreate", got.body).GetMessage()
-	}
-	g.write(t, "x.yaml", registration{name: "x", url: one.server.URL}.manifest(a))
-	process.Eventually(t, "a new manifest is taken", func() bool { return says() == "one" })
-	g.write(t, "x.yaml", registration{name: "x", url: two.server.URL}.manifest(a))
-	process.Eventually(t, "a changed URL is taken", func() bool { return says() == "two" })
-	g.write(t, "z.yaml", registration{name: "z", url: one.server.URL}.manifest(a))
-	process.Eventually(t, "a second manifest is taken", func() bool { return says() == "two, one" })
-	g.write(t, "x.yaml", registration{name: "x", url: two.server.URL,
-		settings: map[string]string{"new": "setting"}}.manifest(a))
-	process.Eventually(t, "changed settings are taken", func() bool {
-		says()
-		return strings.Contains(string(two.last("BeforeClusterCreate", "who")), `"new":"setting"`)
-	})
-	if err := os.Remove(filepath.Join(g.configs, "x.yaml")); err != nil {
-		t.Fatal(err)
-	}
-	process.Eventually(t, "a removed manifest is forgotten", func() bool { return says() == "one" })
-	if g.offers(t, "ready--x") {
-		t.Error("discovery still has the handlers of a removed manifest")
-	}
-}
-
-// A bad manifest is reported by file and line, and does not affect the others.
-func TestBadManifest(t *testing.T) {
-	process.Program(t, gatewayVariable)
-	a := newAuthority(t)
-	s := startStub(t, a)
-	good := registration{name: "good", url: s.server.URL}.manifest(a)
-	lines := strings.Count(good, "\n")
-	for name, tc := range map[string]struct {
-		reason, text string
-		line         int // in bad.yaml; the good document precedes it
-	}{
-		"not YAML":          {"the parser says where", "apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\nmetadata: {name: [bad\nspec: }\n", 0},
-		"unknown member":    {"a typing error", "apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\nmetadata:\n  name: bad\nspec:\n  clientConfigs:\n    url: https://localhost\n", 6},
-		"http":              {"an extension is called over TLS", "apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\nmetadata:\n  name: bad\nspec:\n  clientConfig:\n    url: http://localhost\n", 7},
-		"no client config":  {"nowhere to call", "apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\nmetadata:\n  name: bad\nspec: {}\n", 0},
-		"name not a label":  {"registered names would be ambiguous", "apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\nmetadata:\n  name: bad.name\nspec:\n  clientConfig:\n    url: https://localhost\n", 4},
-		"caBundle not PEM":  {"no certificate in it", "apiVersion: runtime.cluster.x-k8s.io/v1beta2\nkind: ExtensionConfig\nmetadata:\n  name: bad\nspec:\n  clientConfig:\n    url: https://localhost\n    caBundle: aGVsbG8=\n", 8},
-		"unknown version":   {"not one that is served", "apiVersion: runtime.cluster.x-k8s.io/v9\nkind: ExtensionConfig\nmetadata:\n  name: bad\nspec:\n  clientConfig:\n    url: https://localhost\n", 1},
-		"twice in one file": {"which of them is meant?", registration{name: "twin", url: "https://localhost"}.manifest(a) + "---\n" + registration{name: "twin", url: "https://localhost:1"}.manifest(a), 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			g := startGateway(t, a, map[string]string{"bad.yaml": good + "---\n" + tc.text})
-			where := `bad\.yaml:\d+`
-			if tc.line != 0 {
-				where = fmt.Sprintf(`bad\.yaml:%d\b`, lines+1+tc.line)
-			}
-			g.Expect(t, where)
-			if name == "not YAML" {
-				// Documents before a mistake in the same file may be used or not; other files must be.
-				g.write(t, "good.yaml", registration{name: "other", url: s.server.URL}.manifest(a))
-				g.awaitHandler(t, "ready--other")
-				return
-			}
-			g.awaitHandler(t, "ready--good")
-			if got := g.post(t, path("DiscoverVariables", "ready--good"), samples.Body("DiscoverVariables")); got.code != http.StatusOK {
-				t.Errorf("%s: status %d: %s", tc.reason, got.code, got.body)
-			}
-			if g.offers(t, "ready--bad") {
-				t.Error("the bad manifest is used")
-			}
-		})
 	}
 }
 

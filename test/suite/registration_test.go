@@ -6,48 +6,13 @@ package suite
 import (
 	"encoding/json"
 	"net/http"
-	"regexp"
-	"strconv"
-	"strings"
 	"testing"
 
 	"k8s.io/utils/ptr"
 	runtimehooksv1 "sigs.k8s.io/cluster-api/api/runtime/hooks/v1alpha1"
 
-	"github.com/hookgate/hookgate/test/process"
 	"github.com/hookgate/hookgate/test/samples"
 )
-
-// An extension that is down, answers garbage, is not trusted or has a bad manifest does not affect the others.
-func TestBrokenExtensionsDoNotAffectOthers(t *testing.T) {
-	process.Program(t, gatewayVariable)
-	a, stranger := newAuthority(t), newAuthority(t)
-	good, rubbish, untrusted := startStub(t, a), startStub(t, a), startStub(t, stranger)
-	rubbish.answers[path("Discovery", "")] = say("<html>")
-	g := startGateway(t, a, map[string]string{
-		"a-down.yaml": registration{name: "down",
-			url: "https://127.0.0.1:" + strconv.Itoa(process.FreePort(t))}.manifest(a),
-		"b-rubbish.yaml":   registration{name: "rubbish", url: rubbish.server.URL}.manifest(a),
-		"c-untrusted.yaml": registration{name: "untrusted", url: untrusted.server.URL}.manifest(a),
-		"d-broken.yaml":    "kind: [",
-		"e-good.yaml":      registration{name: "good", url: good.server.URL}.manifest(a),
-	})
-	g.awaitHandler(t, "ready--good")
-	_, handlers := g.discovery(t)
-	for _, h := range handlers {
-		if strings.Contains(h.Name, "--") && h.Name != "ready--good" {
-			t.Errorf("discovery lists handler %q of an extension that was never discovered", h.Name)
-		}
-	}
-	for _, name := range []string{"down", "rubbish", "untrusted"} {
-		g.Expect(t, regexp.QuoteMeta(name)) // each is reported
-	}
-	select {
-	case <-g.Exited():
-		t.Error("the gateway exited")
-	default:
-	}
-}
 
 // Discovery is repeated, so the new handlers of an extension upgraded behind the same URL become known.
 func TestResyncFindsNewHandlers(t *testing.T) {

@@ -133,37 +133,6 @@ func TestRESTDiscovery(t *testing.T) {
 	}
 }
 
-func TestRESTBlocking(t *testing.T) {
-	g, e := startHub(t)
-	for name, tc := range map[string]struct {
-		reason       string
-		instructions map[string]string
-		retry        int32
-	}{
-		"one of several blocks": {"the only value that is not zero wins", map[string]string{"create-dns": "retryAfterSeconds=15"}, 15},
-		"the least wins":        {"several values that are not zero", map[string]string{"create-audit": "retryAfterSeconds=40", "create-dns": "retryAfterSeconds=25,message=waiting for DNS", "create-quota": "retryAfterSeconds=0"}, 25},
-		"none blocks":           {"zero is written, as Cluster API writes it", nil, 0},
-	} {
-		t.Run(name, func(t *testing.T) {
-			request := samples.Request("BeforeClusterCreate").(*runtimehooksv1.BeforeClusterCreateRequest)
-			for handler, text := range tc.instructions {
-				request.Cluster.Annotations["extension.hookgate.dev/"+handler] = text
-			}
-			body := samples.Marshal(request)
-			var all []members
-			withSettings(request, hubSettings())
-			for _, handler := range handlersOf("BeforeClusterCreate") {
-				all = append(all, direct(t, g.client, e.url, "BeforeClusterCreate", handler, request))
-			}
-			got := g.post(t, path("BeforeClusterCreate", "beforeclustercreate"), body)
-			checkSame(t, "BeforeClusterCreate", got, merged(all))
-			if m := decodeMembers(t, got.body); m["retryAfterSeconds"] != json.Number(strconv.Itoa(int(tc.retry))) {
-				t.Errorf("%s: retryAfterSeconds %v, want %d", tc.reason, m["retryAfterSeconds"], tc.retry)
-			}
-		})
-	}
-}
-
 func TestRESTSizes(t *testing.T) {
 	g, e := startHub(t)
 	for name, n := range map[string]int{"M": 100, "L": 2000} {
@@ -173,88 +142,6 @@ func TestRESTSizes(t *testing.T) {
 			want := direct(t, g.client, e.url, "GeneratePatches", "patches", withSettings(request, hubSettings()))
 			checkSame(t, "GeneratePatches", g.post(t, path("GeneratePatches", "patches--hub")+"?timeout=30s", body),
 				want)
-		})
-	}
-}
-
-// Two extensions give answers to merge across ExtensionConfigs, and ambiguous handlers.
-func TestRESTTwoExtensions(t *testing.T) {
-	process.Program(t, gatewayVariable)
-	a := newAuthority(t)
-	one, two := startExtension(t, a, "one", "0"), startExtension(t, a, "two", "0")
-	g := startGateway(t, a, map[string]string{
-		"both.yaml": registration{name: "beta", url: two.url}.render(a, "v1alpha1") + "---\n" + registration{name: "alpha", url: one.url}.render(a, "v1beta2"),
-	})
-	g.awaitHandler(t, "patches--alpha")
-	g.awaitHandler(t, "patches--beta")
-
-	t.Run("lifecycle hooks are merged in the order of registered names", func(t *testing.T) {
-		request := samples.Request("BeforeClusterUpgrade")
-		var all []members
-		for _, handler := range handlersOf("BeforeClusterUpgrade") { // upgrade-backup.alpha, upgrade-backup.beta, upgrade-window.alpha, …
-			for _, url := range []string{one.url, two.url} {
-				all = append(all, direct(t, g.client, url, "BeforeClusterUpgrade", handler, request))
-			}
-		}
-		checkSame(t, "BeforeClusterUpgrade", g.post(t, path("BeforeClusterUpgrade", ""), samples.Marshal(request)),
-			merged(all))
-	})
-	for _, hook := range samples.Hooks() {
-		if samples.Lifecycle(hook) {
-			continue
-		}
-		t.Run(hook+" without a handler is ambiguous", func(t *testing.T) {
-			message := checkFailure(t, hook, g.post(t, path(hook, ""), samples.Body(hook)), http.StatusConflict)
-			for _, part := range []string{handlersOf(hook)[0] + ".alpha", handlersOf(hook)[0] + ".beta"} {
-				if !strings.Contains(message, part) {
-					t.Errorf("message %q does not name %s", message, part)
-				}
-			}
-		})
-		t.Run(hook+" with a label goes to that extension", func(t *testing.T) {
-			handler := handlersOf(hook)[0]
-			want := direct(t, g.client, two.url, hook, handler, samples.Request(hook))
-			checkSame(t, hook, g.post(t, path(hook, handler+"--beta"), samples.Body(hook)), want)
-		})
-	}
-}
-
-func TestRESTNamespaceSelector(t *testing.T) {
-	process.Program(t, gatewayVariable)
-	a := newAuthority(t)
-	mine, other := startStub(t, a), startStub(t, a)
-	mine.serve("BeforeClusterCreate", "check", handlerOptions{}, success("mine"))
-	other.serve("BeforeClusterCreate", "check", handlerOptions{}, success("other"))
-	g := startGateway(t, a, map[string]string{
-		"mine.yaml":  registration{name: "mine", url: mine.server.URL, namespace: "team-payments"}.manifest(a),
-		"other.yaml": registration{name: "other", url: other.server.URL, namespace: "team-search"}.manifest(a),
-	})
-	g.awaitHandler(t, "ready--mine")
-	g.awaitHandler(t, "ready--other")
-	got := g.post(t, path("BeforeClusterCreate", ""), samples.S())
-	if out := asCaller(t, "BeforeClusterCreate", got.body); got.code != http.StatusOK || out.GetMessage() != "mine" {
-		t.Errorf("status %d, message %q, want the one extension of the namespace: %s", got.code, out.GetMessage(),
-			got.body)
-	}
-	if n := other.count("BeforeClusterCreate", "check"); n != 0 {
-		t.Errorf("the extension of another namespace was called %d times", n)
-	}
-}
-
-func TestRESTNoHandlers(t *testing.T) {
-	process.Program(t, gatewayVariable)
-	g := startGateway(t, newAuthority(t), nil)
-	for _, hook := range samples.Hooks() {
-		t.Run(hook, func(t *testing.T) {
-			got := g.post(t, path(hook, ""), samples.Body(hook))
-			if !samples.Lifecycle(hook) {
-				checkFailure(t, hook, got, http.StatusNotFound)
-				return
-			}
-			if out := asCaller(t, hook, got.body); got.code != http.StatusOK ||
-				out.GetStatus() != runtimehooksv1.ResponseStatusSuccess || out.GetMessage() != "" {
-				t.Errorf("status %d, %s: without handlers, the caller must go on", got.code, got.body)
-			}
 		})
 	}
 }

@@ -126,13 +126,6 @@ func (s *stub) last(hook, handler string) []byte {
 	return s.bodies[path(hook, handler)]
 }
 
-// count returns how often a handler was called.
-func (s *stub) count(hook, handler string) int {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.calls[path(hook, handler)]
-}
-
 // say answers 200 with a body.
 func say(body string) http.HandlerFunc {
 	return func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, body) }
