@@ -189,8 +189,8 @@ fuzz: ## Run each fuzz target for FUZZTIME (30s), all of which bound the memory 
 	@scripts/fuzz $(FUZZTIME)
 mutation: $(BIN)/gremlins ## Change the code of PACKAGES in small ways, and require that tests notice 85 % of them; takes hours
 	@scripts/mutation $(PACKAGES)
-mutation-sample: ## Do so with SAMPLE mutants (300) of all of the product, chosen by SEED (1)
-	@scripts/mutation-sample $(SAMPLE) $(SEED)
+mutation-sample: ## Do so with SAMPLE mutants (300) of all of the product, chosen by SEED (1), within SAMPLE_TIME (no limit)
+	@scripts/mutation-sample $(SAMPLE) $(SEED) $(SAMPLE_TIME)
 bench: build bench-program ## Measure the gateway beside its peers and print ratios; BENCHFLAGS=--quick is short, BASELINE=FILE adds another gateway
 	@$(BIN)/bench --hookgate $(BIN)/hookgate $(if $(BASELINE),--baseline '$(BASELINE)') $(BENCHFLAGS)
 performance: build bench-program $(BIN)/proxies/envoy ## Measure anew the tables and curves of docs/performance; takes half an hour

@@ -20,6 +20,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -46,6 +47,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	seed := flags.Uint64("seed", 1, "seed of the sample")
 	threshold := flags.Float64("threshold", 85, "least share of mutants to notice, in percent")
 	timeout := flags.Duration("timeout", 3*time.Minute, "longest time of the tests of one package")
+	limit := flags.Duration("for", 0, "start no other mutant after this time (0: no limit)")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -65,9 +67,14 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	random.Shuffle(len(all), func(i, j int) { all[i], all[j] = all[j], all[i] })
 	_, _ = fmt.Fprintf(out, "%d mutants in %d packages\n", len(all), len(packages))
 	chosen := all[:min(*size, len(all))]
+	if *limit > 0 { // in random order, so that those that are tried are a sample, too
+		enough, cancel := context.WithTimeout(ctx, *limit)
+		defer cancel()
+		return try(ctx, enough.Done(), chosen, *timeout, *threshold, out)
+	}
 	// One package after the other, so that its build is still cached.
 	slices.SortStableFunc(chosen, func(a, b mutant) int { return strings.Compare(a.pkg.ImportPath, b.pkg.ImportPath) })
-	return try(ctx, chosen, *timeout, *threshold, out)
+	return try(ctx, nil, chosen, *timeout, *threshold, out)
 }
 
 func list(ctx context.Context, patterns []string) ([]goPackage, error) {
@@ -91,8 +98,8 @@ func list(ctx context.Context, patterns []string) ([]goPackage, error) {
 	}
 }
 
-// try tests each mutant and prints what came of it.
-func try(ctx context.Context, chosen []mutant, timeout time.Duration, threshold float64, out io.Writer) error {
+// try tests the mutants, one after the other until enough is closed, and prints what came of each.
+func try(ctx context.Context, enough <-chan struct{}, chosen []mutant, timeout time.Duration, threshold float64, out io.Writer) error {
 	dir, err := os.MkdirTemp("", "mutants")
 	if err != nil {
 		return err
@@ -101,7 +108,12 @@ func try(ctx context.Context, chosen []mutant, timeout time.Duration, threshold 
 	counts := map[string][2]int{} // noticed and missed mutants by package
 	noticed, missed, invalid := 0, 0, 0
 	for _, m := range chosen {
-		result, err := m.test(ctx, dir, timeout)
+		select {
+		case <-enough:
+			continue
+		default:
+		}
+		result, by, err := m.test(ctx, dir, timeout)
 		if err != nil {
 			return err
 		}
@@ -117,7 +129,7 @@ func try(ctx context.Context, chosen []mutant, timeout time.Duration, threshold 
 			invalid++
 		}
 		counts[m.pkg.ImportPath] = c
-		_, _ = fmt.Fprintf(out, "%-8s %s: %s\n", result, m.position(), m.change())
+		_, _ = fmt.Fprintf(out, "%-8s %s: %s%s\n", result, m.position(), m.change(), by)
 	}
 	_, _ = fmt.Fprintf(out, "\n%-60s %8s %7s\n", "package", "noticed", "missed")
 	for _, m := range chosen {
@@ -134,31 +146,37 @@ func try(ctx context.Context, chosen []mutant, timeout time.Duration, threshold 
 	return nil
 }
 
-// test runs the tests of the mutant's package with the mutant in place of its file.
-func (m mutant) test(ctx context.Context, dir string, timeout time.Duration) (string, error) {
+// test runs the tests of the mutant's package with the mutant in place of its file. It returns what came of it, and the
+// test that noticed.
+func (m mutant) test(ctx context.Context, dir string, timeout time.Duration) (result, by string, err error) {
 	if len(m.pkg.TestGoFiles)+len(m.pkg.XTestGoFiles) == 0 {
-		return "MISSED", nil
+		return "MISSED", "", nil
 	}
 	changed := filepath.Join(dir, "mutant.go")
 	if err := os.WriteFile(changed, m.source(), 0o600); err != nil {
-		return "", err
+		return "", "", err
 	}
 	overlay := filepath.Join(dir, "overlay.json")
 	data, err := json.Marshal(map[string]map[string]string{"Replace": {m.file: changed}})
 	if err != nil {
-		return "", err
+		return "", "", err
 	}
 	if err := os.WriteFile(overlay, data, 0o600); err != nil {
-		return "", err
+		return "", "", err
 	}
 	output, err := exec.CommandContext(ctx, "go", "test", "-vet=off", "-count=1", "-failfast",
 		"-timeout", timeout.String(), "-overlay", overlay, m.pkg.ImportPath).CombinedOutput()
 	switch {
 	case err == nil:
-		return "MISSED", nil
+		return "MISSED", "", nil
 	case bytes.Contains(output, []byte("[build failed]")):
-		return "invalid", nil
+		return "invalid", "", nil
 	default:
-		return "noticed", nil
+		if name := failed.FindSubmatch(output); name != nil {
+			by = " (" + string(name[1]) + ")"
+		}
+		return "noticed", by, nil
 	}
 }
+
+var failed = regexp.MustCompile(`(?m)^--- FAIL: (\S+)`)
