@@ -13,9 +13,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
-	"net/url"
 	"path"
-	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -73,19 +71,6 @@ func (s *serverOf) renew(t testing.TB) []byte {
 }
 
 func (s *serverOf) ca() []byte { return s.pair.Load().CAPEM }
-
-func (s *serverOf) port(t testing.TB) int32 {
-	t.Helper()
-	u, err := url.Parse(s.URL)
-	if err != nil {
-		t.Fatal(err)
-	}
-	port, err := strconv.ParseInt(u.Port(), 10, 32)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return int32(port)
-}
 
 func (s *serverOf) set(change func(*serverOf)) {
 	s.mu.Lock()

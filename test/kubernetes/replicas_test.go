@@ -43,16 +43,6 @@ import (
 // gatewayVariable is the environment variable with the path of the gateway's program.
 const gatewayVariable = "HOOKGATE_BIN"
 
-// election returns a leader election in which a slow leader stays, and a leader that stops is replaced at once because
-// it releases its Lease.
-func election(t testing.TB) controllers.LeaderElection {
-	t.Helper()
-	return controllers.LeaderElection{
-		Enabled: true, Namespace: metav1.NamespaceDefault, Name: filterOf(t),
-		LeaseDuration: time.Minute, RenewDeadline: 40 * time.Second, RetryPeriod: 200 * time.Millisecond,
-	}
-}
-
 // TestHookgateGroup: the gateway's own group has the same schema, and replicas of the other group ignore its
 // ExtensionConfigs.
 func TestHookgateGroup(t *testing.T) {
