@@ -146,45 +146,6 @@ func TestRESTSizes(t *testing.T) {
 	}
 }
 
-// Members unknown to the schema, and raw objects, reach the extension unchanged, and come back.
-func TestRESTKeepsUnknownMembersAndRawObjects(t *testing.T) {
-	process.Program(t, gatewayVariable)
-	a := newAuthority(t)
-	s := startStub(t, a)
-	s.serve("GeneratePatches", "patch", handlerOptions{},
-		say(`{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","kind":"GeneratePatchesResponse",`+
-			`"status":"Success","newMember":{"big":18014398509481985},"items":[{"uid":"u1","patchType":"JSONPatch","patch":"W10=","reason":"because \u00e9"}]}`))
-	g := startGateway(t, a, map[string]string{"s.yaml": registration{name: "s", url: s.server.URL}.manifest(a)})
-	g.awaitHandler(t, "patch--s")
-
-	object := `{"z":1, "a":{"n":12345678901234567890123,"e":1.0e-2,"s":"\u00e9\/\ud83d\ude80 <&>"},"m":[null,{}, []]}`
-	variable := `{ "deep": [9007199254740993] }`
-	body := `{"apiVersion":"hooks.runtime.cluster.x-k8s.io/v1alpha1","kind":"GeneratePatchesRequest","future":[1,{"x":9007199254740993}],` +
-		`"variables":[{"name":"v","value":` + variable + `,"definedFrom":"here"}],` +
-		`"items":[{"uid":"u1","holderReference":{"apiVersion":"v1","kind":"K","namespace":"n","name":"m","fieldPath":"f","uid":"extra"},"object":` + object + `,"priority":7}]}`
-	got := g.post(t, path("GeneratePatches", "patch--s"), []byte(body))
-	if got.code != http.StatusOK {
-		t.Fatalf("status %d: %s", got.code, got.body)
-	}
-	received := s.last("GeneratePatches", "patch")
-	want := decodeMembers(t, []byte(body))
-	if diff := cmp.Diff(want, decodeMembers(t, received)); diff != "" {
-		t.Errorf("the extension got another request (-sent +received):\n%s", diff)
-	}
-	for what, text := range map[string]string{"object": object, "value of the variable": variable} {
-		if !strings.Contains(string(received), text) {
-			t.Errorf("the %s is not there byte for byte:\n%s", what, received)
-		}
-	}
-	m := decodeMembers(t, got.body)
-	if diff := cmp.Diff(any(map[string]any{"big": json.Number("18014398509481985")}), m["newMember"]); diff != "" {
-		t.Errorf("unknown member of the answer (-want +got):\n%s", diff)
-	}
-	if !strings.Contains(string(got.body), `"reason":"because`) {
-		t.Errorf("unknown member of an item is lost: %s", got.body)
-	}
-}
-
 // Concurrent callers each get the answer to their own request.
 func TestRESTConcurrentCallers(t *testing.T) {
 	g, e := startHub(t)

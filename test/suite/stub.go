@@ -136,6 +136,3 @@ func success(message string) http.HandlerFunc {
 	text, _ := json.Marshal(message) // strings can always be written
 	return say(`{"status":"Success","message":` + string(text) + `,"retryAfterSeconds":0}`)
 }
-
-// hang sends nothing until the caller disconnects.
-func hang(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
