@@ -38,169 +38,69 @@ func zip(t testing.TB, text string) []byte {
 	return b.Bytes()
 }
 
+// coded answers with a status code alone.
+func coded(code int) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(code) }
+}
+
+// headed answers with a header and a body.
+func headed(header, value string, body []byte) http.HandlerFunc {
+	return func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set(header, value)
+		_, _ = w.Write(body)
+	}
+}
+
 func TestAnswersThatAreNone(t *testing.T) {
+	redirect := func(w http.ResponseWriter, req *http.Request) {
+		http.Redirect(w, req, "https://169.254.169.254/", http.StatusTemporaryRedirect)
+	}
+	broken := func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, success)
+		w.(http.Flusher).Flush()
+		panic(http.ErrAbortHandler)
+	}
+	secret := func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "secret", http.StatusInternalServerError) }
+	zipped := zip(t, success)
+	wrong := bytes.Clone(zipped)
+	wrong[len(wrong)-5]++
+	const encoding, length, noStatus = "Content-Encoding", "Content-Length", `answer: status: want "Success" or "Failure", got `
 	cases := map[string]struct {
 		reason string
 		serve  http.HandlerFunc
 		want   string
 		parts  []string // what the message has besides; its exact text is the codec's
 	}{
-		"500": {
-			reason: "every status code but 200 is an error",
-			serve:  func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "secret", http.StatusInternalServerError) },
-			want:   "answered 500 Internal Server Error",
-		},
-		"204": {
-			reason: "success of another kind is no answer",
-			serve:  func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusNoContent) },
-			want:   "answered 204 No Content",
-		},
-		"unknown code": {
-			reason: "a code without a name",
-			serve:  func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(599) },
-			want:   "answered 599",
-		},
-		"404": {
-			reason: "the path helps to find the fault",
-			serve:  http.NotFound,
-			want:   "answered 404 Not Found at /hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclustercreate/v",
-		},
-		"redirect": {
-			reason: "a redirect could lead anywhere",
-			serve: func(w http.ResponseWriter, req *http.Request) {
-				http.Redirect(w, req, "https://169.254.169.254/", http.StatusTemporaryRedirect)
-			},
-			want: "answered 307 Temporary Redirect: redirects are not followed",
-		},
-		"HTML": {
-			reason: "a page of a proxy, say",
-			serve: func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Content-Type", "text/html; charset=utf-8")
-				_, _ = io.WriteString(w, "\n<html>")
-			},
-			want: "answer is not JSON (Content-Type text/html)",
-		},
-		"text": {
-			reason: "Go's servers find the type by themselves",
-			serve:  answer("not found"),
-			want:   "answer is not JSON (Content-Type text/plain)",
-		},
-		"empty": {
-			reason: "nothing is not JSON",
-			serve:  func(http.ResponseWriter, *http.Request) {},
-			want:   "answer is empty",
-		},
-		"half of the JSON": {
-			reason: "the body is complete, the JSON is not",
-			serve:  answer(success[:60]),
-			want:   "answer: ",
-			parts:  []string{"ends early at byte 60"},
-		},
-		"array": {
-			reason: "valid JSON of another shape",
-			serve:  answer("[]"),
-			want:   "answer: ",
-			parts:  []string{"object", "array"},
-		},
+		"500":              {"every status code but 200 is an error", secret, "answered 500 Internal Server Error", nil},
+		"204":              {"success of another kind is no answer", coded(204), "answered 204 No Content", nil},
+		"unknown code":     {"a code without a name", coded(599), "answered 599", nil},
+		"404":              {"the path helps to find the fault", http.NotFound, "answered 404 Not Found at /hooks.runtime.cluster.x-k8s.io/v1alpha1/beforeclustercreate/v", nil},
+		"redirect":         {"a redirect could lead anywhere", redirect, "answered 307 Temporary Redirect: redirects are not followed", nil},
+		"HTML":             {"a page of a proxy, say", headed("Content-Type", "text/html; charset=utf-8", []byte("\n<html>")), "answer is not JSON (Content-Type text/html)", nil},
+		"text":             {"Go's servers find the type by themselves", answer("not found"), "answer is not JSON (Content-Type text/plain)", nil},
+		"empty":            {"nothing is not JSON", func(http.ResponseWriter, *http.Request) {}, "answer is empty", nil},
+		"half of the JSON": {"the body is complete, the JSON is not", answer(success[:60]), "answer: ", []string{"ends early at byte 60"}},
+		"array":            {"valid JSON of another shape", answer("[]"), "answer: ", []string{"object", "array"}},
 		"wrong kind": {
-			reason: "both kinds are named",
-			serve:  answer(strings.Replace(success, "BeforeClusterCreateResponse", "BeforeClusterDeleteResponse", 1)),
-			want:   "answer: kind: ",
-			parts:  []string{"BeforeClusterCreateResponse", "BeforeClusterDeleteResponse"},
+			"both kinds are named", answer(strings.Replace(success, "BeforeClusterCreateResponse", "BeforeClusterDeleteResponse", 1)),
+			"answer: kind: ", []string{"BeforeClusterCreateResponse", "BeforeClusterDeleteResponse"},
 		},
 		"wrong apiVersion": {
-			reason: "and both versions",
-			serve:  answer(strings.Replace(success, "v1alpha1", "v1", 1)),
-			want:   "answer: apiVersion: ",
-			parts:  []string{"hooks.runtime.cluster.x-k8s.io/v1alpha1", "hooks.runtime.cluster.x-k8s.io/v1"},
+			"and both versions", answer(strings.Replace(success, "v1alpha1", "v1", 1)),
+			"answer: apiVersion: ", []string{"hooks.runtime.cluster.x-k8s.io/v1alpha1", "hooks.runtime.cluster.x-k8s.io/v1"},
 		},
-		"empty status": {
-			reason: "an answer must say which",
-			serve:  answer(`{"status":"","retryAfterSeconds":5}`),
-			want:   `answer: status: want "Success" or "Failure", got ""`,
-		},
-		"no status": {
-			reason: "an answer must say which",
-			serve:  answer(`{"message":"fine"}`),
-			want:   `answer: status: want "Success" or "Failure", got ""`,
-		},
-		"unknown status": {
-			reason: "there are two",
-			serve:  answer(`{"status":"OK"}`),
-			want:   `answer: status: want "Success" or "Failure", got "OK"`,
-		},
-		"negative": {
-			reason: "nobody can wait so long",
-			serve:  answer(`{"status":"Success","retryAfterSeconds":-60}`),
-			want:   "answer: retryAfterSeconds: -60 is negative",
-		},
-		"brotli": {
-			reason: "it was not requested",
-			serve: func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Content-Encoding", "br")
-				_, _ = io.WriteString(w, success)
-			},
-			want: `answer is encoded with Content-Encoding "br", which was not asked for`,
-		},
-		"gzip twice": {
-			reason: "a bomb in a bomb",
-			serve: func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Content-Encoding", "gzip, gzip")
-				_, _ = w.Write(zip(t, string(zip(t, success))))
-			},
-			want: `answer is encoded with Content-Encoding "gzip, gzip", which was not asked for`,
-		},
-		"no gzip": {
-			reason: "the header lies",
-			serve: func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Content-Encoding", "gzip")
-				_, _ = io.WriteString(w, success)
-			},
-			want: "answer is not valid gzip",
-		},
-		"wrong gzip": {
-			reason: "the checksum is wrong",
-			serve: func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Content-Encoding", "gzip")
-				b := zip(t, success)
-				b[len(b)-5]++
-				_, _ = w.Write(b)
-			},
-			want: "answer is not valid gzip",
-		},
-		"half a gzip": {
-			reason: "the compressed body ends early",
-			serve: func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Content-Encoding", "gzip")
-				_, _ = w.Write(zip(t, success)[:40])
-			},
-			want: "answer ended early",
-		},
-		"half a body": {
-			reason: "less than Content-Length",
-			serve: func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Content-Length", "500")
-				_, _ = io.WriteString(w, success)
-			},
-			want: "answer ended early",
-		},
-		"half a large body": {
-			reason: "less than a Content-Length that is not trusted",
-			serve: func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Content-Length", "9000000")
-				_, _ = io.WriteString(w, success)
-			},
-			want: "answer ended early",
-		},
-		"broken": {
-			reason: "the connection breaks in a body of unknown length",
-			serve: func(w http.ResponseWriter, _ *http.Request) {
-				_, _ = io.WriteString(w, success)
-				w.(http.Flusher).Flush()
-				panic(http.ErrAbortHandler)
-			},
-			want: "answer ended early",
-		},
+		"empty status":      {"an answer must say which", answer(`{"status":"","retryAfterSeconds":5}`), noStatus + `""`, nil},
+		"no status":         {"an answer must say which", answer(`{"message":"fine"}`), noStatus + `""`, nil},
+		"unknown status":    {"there are two", answer(`{"status":"OK"}`), noStatus + `"OK"`, nil},
+		"negative":          {"nobody can wait so long", answer(`{"status":"Success","retryAfterSeconds":-60}`), "answer: retryAfterSeconds: -60 is negative", nil},
+		"brotli":            {"it was not requested", headed(encoding, "br", []byte(success)), `answer is encoded with Content-Encoding "br", which was not asked for`, nil},
+		"gzip twice":        {"a bomb in a bomb", headed(encoding, "gzip, gzip", zip(t, string(zipped))), `answer is encoded with Content-Encoding "gzip, gzip", which was not asked for`, nil},
+		"no gzip":           {"the header lies", headed(encoding, "gzip", []byte(success)), "answer is not valid gzip", nil},
+		"wrong gzip":        {"the checksum is wrong", headed(encoding, "gzip", wrong), "answer is not valid gzip", nil},
+		"half a gzip":       {"the compressed body ends early", headed(encoding, "gzip", zipped[:40]), "answer ended early", nil},
+		"half a body":       {"less than Content-Length", headed(length, "500", []byte(success)), "answer ended early", nil},
+		"half a large body": {"less than a Content-Length that is not trusted", headed(length, "9000000", []byte(success)), "answer ended early", nil},
+		"broken":            {"the connection breaks in a body of unknown length", broken, "answer ended early", nil},
 	}
 	a := newAuthority(t)
 	for name, tc := range cases {
@@ -251,90 +151,39 @@ func TestEveryAnswerIsCapped(t *testing.T) {
 		frame := `{"status":"Success","message":""}`
 		return strings.Replace(frame, `""`, `"`+strings.Repeat("x", n-len(frame))+`"`, 1)
 	}
+	chunked := func(body []byte) http.HandlerFunc { // without an end
+		return func(w http.ResponseWriter, _ *http.Request) {
+			for {
+				if _, err := w.Write(body); err != nil {
+					return
+				}
+			}
+		}
+	}
+	stored := func(w http.ResponseWriter, req *http.Request) {
+		w.Header().Set("Content-Encoding", "gzip")
+		chunked(nothing)(w, req)
+	}
+	failed := func(w http.ResponseWriter, _ *http.Request) {
+		w.WriteHeader(http.StatusBadGateway)
+		_, _ = io.WriteString(w, large)
+	}
+	const tooLarge = "answer is larger than 100000 bytes"
 	cases := map[string]struct {
 		reason   string
 		serve    http.HandlerFunc
 		want     string // empty if the answer is taken
 		received int64  // at most
 	}{
-		"length": {
-			reason: "the header says that it is too large, and nothing is read",
-			serve: func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Content-Length", strconv.Itoa(len(large)))
-				_, _ = io.WriteString(w, large)
-			},
-			want: "answer is larger than 100000 bytes",
-		},
-		"chunked": {
-			reason: "the header does not say",
-			serve: func(w http.ResponseWriter, _ *http.Request) {
-				for range 1000 {
-					if _, err := io.WriteString(w, large); err != nil {
-						return
-					}
-				}
-			},
-			want:     "answer is larger than 100000 bytes",
-			received: limit + 1,
-		},
-		"bomb": {
-			reason: "it is the decompressed size that counts",
-			serve: func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Content-Encoding", "gzip")
-				_, _ = w.Write(bomb)
-			},
-			want:     "answer is larger than 100000 bytes",
-			received: limit,
-		},
-		"stored": {
-			reason: "and the compressed one",
-			serve: func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Content-Encoding", "gzip")
-				for {
-					if _, err := w.Write(nothing); err != nil {
-						return
-					}
-				}
-			},
-			want:     "answer is larger than 100000 bytes",
-			received: limit + 1,
-		},
-		"error": {
-			reason: "of an error, only what is logged is read",
-			serve: func(w http.ResponseWriter, _ *http.Request) {
-				w.WriteHeader(http.StatusBadGateway)
-				_, _ = io.WriteString(w, large)
-			},
-			want:     "answered 502 Bad Gateway",
-			received: maxErrorBody + 1,
-		},
-		"limit": {
-			reason:   "as large as allowed",
-			serve:    answer(exact(limit)),
-			received: limit,
-		},
-		"limit and length": {
-			reason: "as large as allowed, and the header says so",
-			serve: func(w http.ResponseWriter, req *http.Request) {
-				w.Header().Set("Content-Length", strconv.Itoa(limit))
-				answer(exact(limit))(w, req)
-			},
-			received: limit,
-		},
-		"one more": {
-			reason:   "a byte too many",
-			serve:    answer(exact(limit + 1)),
-			want:     "answer is larger than 100000 bytes",
-			received: limit + 1,
-		},
-		"gzip": {
-			reason: "compressed although not requested",
-			serve: func(w http.ResponseWriter, _ *http.Request) {
-				w.Header().Set("Content-Encoding", "gzip")
-				_, _ = w.Write(zip(t, exact(limit)))
-			},
-			received: 1000,
-		},
+		"length":           {"the header says that it is too large, and nothing is read", headed("Content-Length", strconv.Itoa(len(large)), []byte(large)), tooLarge, 0},
+		"chunked":          {"the header does not say", chunked([]byte(large)), tooLarge, limit + 1},
+		"bomb":             {"it is the decompressed size that counts", headed("Content-Encoding", "gzip", bomb), tooLarge, limit},
+		"stored":           {"and the compressed one", stored, tooLarge, limit + 1},
+		"error":            {"of an error, only what is logged is read", failed, "answered 502 Bad Gateway", maxErrorBody + 1},
+		"limit":            {"as large as allowed", answer(exact(limit)), "", limit},
+		"limit and length": {"as large as allowed, and the header says so", headed("Content-Length", strconv.Itoa(limit), []byte(exact(limit))), "", limit},
+		"one more":         {"a byte too many", answer(exact(limit + 1)), tooLarge, limit + 1},
+		"gzip":             {"compressed although not requested", headed("Content-Encoding", "gzip", zip(t, exact(limit))), "", 1000},
 	}
 	a := newAuthority(t)
 	for name, tc := range cases {
