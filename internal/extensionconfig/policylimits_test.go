@@ -62,6 +62,10 @@ func TestCircuitsOfPolicies(t *testing.T) {
 			t.Errorf("%s: %s: %v, -want +got:\n%s", name, tc.reason, errs, diff)
 		}
 	}
+	_, errs := convertCircuit(&v1alpha1.Circuit{MinOpenSeconds: ptr.To[int32](8), MaxOpenSeconds: ptr.To[int32](7)}, nil)
+	if len(errs) != 1 || errs[0].Detail != "must not be less than minOpenSeconds" {
+		t.Errorf("a longest time below the shortest: %v", errs)
+	}
 }
 
 func TestCachesOfPolicies(t *testing.T) {
