@@ -191,31 +191,6 @@ func TestSidecarKeepsTheCallersDeadline(t *testing.T) {
 	}
 }
 
-func TestSidecarFlags(t *testing.T) {
-	path := process.Program(t, gatewayVariable)
-	for name, tc := range map[string]struct {
-		flags []string
-		want  string
-	}{
-		"JSON":         {[]string{"--sidecar", "https://127.0.0.1:9444"}, `--sidecar: must begin with grpc:// or unix://: an extension beside the gateway needs no TLS; register other extensions with ExtensionConfigs`},
-		"elsewhere":    {[]string{"--sidecar", "grpc://example.com:9090"}, `--sidecar: must be on loopback, because grpc:// has no TLS; use grpcs://`},
-		"no scheme":    {[]string{"--sidecar", "127.0.0.1:9090"}, `--sidecar: must begin with grpc:// or unix://: `},
-		"two sources":  {[]string{"--sidecar", "grpc://127.0.0.1:9090", "--extension-configs", "."}, `--sidecar and --extension-configs: the gateway answers for the one extension beside it or for those of a directory; leave one of them out`},
-		"with cluster": {[]string{"--sidecar", "grpc://127.0.0.1:9090", "--kubeconfig", "x"}, `--sidecar and --kubeconfig: the gateway answers for the one extension beside it or for those of a cluster; leave one of them out`},
-		"webhooks":     {[]string{"--sidecar", "grpc://127.0.0.1:9090", "--cert-dir", ".", "--webhook-port", "9444"}, `--webhook-port`},
-	} {
-		t.Run(name, func(t *testing.T) {
-			p := process.Run(t, "gateway", exec.Command(path, append([]string{"serve"}, tc.flags...)...))
-			if code := p.ExitCode(t); code != 2 {
-				t.Errorf("exit status %d, want 2", code)
-			}
-			if got := p.Output(); !strings.Contains(got, tc.want) {
-				t.Errorf("printed %q, want %q", got, tc.want)
-			}
-		})
-	}
-}
-
 // freeAddress returns an address on loopback that nothing listens on.
 func freeAddress(t testing.TB) string {
 	t.Helper()
