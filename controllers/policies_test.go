@@ -11,6 +11,7 @@ import (
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -102,6 +103,48 @@ func TestPolicyTakesEffect(t *testing.T) {
 		e, _ := r.registry.Snapshot().Handler("a.acme")
 		return string(e.Handler.FailurePolicy), e.Handler.FailurePolicy == hook.Fail
 	})
+}
+
+// A policy for a handler waits for its ExtensionConfig, its discovery, and the handler.
+func TestPolicyWaitsForItsHandler(t *testing.T) {
+	api := newAPIServer(t)
+	r := start(t, api, func(c *controllers.Config) { c.Resync = 10 * time.Millisecond })
+	const soon = "; the policy takes effect as soon as its target appears"
+	api.policy("p", func(s *v1alpha1.ExtensionPolicySpec) { s.TargetRef.Handler = "b" })
+	api.awaitAccepted(t, "p", v1alpha1.TargetNotFoundReason, `there is no ExtensionConfig "acme"`+soon)
+	r.extensions.fail("connection refused")
+	api.register("acme", nil)
+	api.awaitAccepted(t, "p", v1alpha1.TargetNotFoundReason, `ExtensionConfig "acme" has not been discovered yet`+soon)
+	r.extensions.serve(named("a", ""))
+	api.awaitAccepted(t, "p", v1alpha1.TargetNotFoundReason, `ExtensionConfig "acme" has no handler "b"`+soon)
+	r.extensions.serve(named("a", ""), named("b", ""))
+	api.awaitAccepted(t, "p", v1alpha1.AcceptedReason, `In effect for handler "b" of ExtensionConfig "acme"`)
+	eventually(t, "it is for that handler alone", func() (string, bool) {
+		a, _ := r.registry.Snapshot().Handler("a.acme")
+		b, _ := r.registry.Snapshot().Handler("b.acme")
+		return "", a.Handler.FailurePolicy == hook.Fail && b.Handler.FailurePolicy == hook.Ignore
+	})
+}
+
+// A replica that is ready has the policies, so that no call uses what an operator overrides. It starts often, because
+// policies that come a moment later might still be in time.
+func TestPoliciesHoldFromTheStart(t *testing.T) {
+	api := newAPIServer(t)
+	first := start(t, api, nil)
+	api.register("acme", nil)
+	api.policy("p", nil)
+	api.awaitAccepted(t, "p", v1alpha1.AcceptedReason, "")
+	api.awaitDiscovered(t, "acme")
+	first.stop()
+	marked := len(api.written())
+	for i := range 20 {
+		r := start(t, api, func(c *controllers.Config) { c.ReadOnly = i%2 == 1 })
+		if e, _ := r.registry.Snapshot().Handler("a.acme"); e == nil || e.Handler.FailurePolicy != hook.Ignore {
+			t.Fatalf("start %d: when it is ready, the handler is %+v", i, e)
+		}
+		r.stop()
+	}
+	expectWrites(t, api, marked)
 }
 
 func TestPoliciesInConflict(t *testing.T) {
