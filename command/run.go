@@ -25,8 +25,6 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/controllers"
 	"github.com/hookgate/hookgate/gateway"
-	"github.com/hookgate/hookgate/internal/auth"
-	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/convert"
 	"github.com/hookgate/hookgate/internal/discovery"
@@ -89,12 +87,13 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 	}
 
 	// Calls.
-	services := gateway.NewServices(gateway.NewDispatcher(gateway.Config{
+	dispatcher := gateway.NewDispatcher(gateway.Config{
 		Catalog: hooks, Versions: o.versions, Codec: mandated, Registry: reg, Namespaces: source,
-		Transport: transports.Call, Objects: convert.NewObjects(references), Observer: observer, Gateway: self,
-		Want: transports.Want,
-	}), o.groups...)
-	front, err := o.newFront(hooks, services, mandated, observer, in.gate, calls)
+		Transport: transports.Call, Objects: convert.NewObjects(references), Observer: observer, Gate: in.gate,
+		Memory: calls, Gateway: self, Want: transports.Want,
+	})
+	services := gateway.NewServices(dispatcher, o.groups...)
+	front, err := o.newFront(hooks, dispatcher, services)
 	if err != nil {
 		return err
 	}
@@ -123,7 +122,7 @@ func (o *serveOptions) run(ctx context.Context, hooks *catalog.Catalog, out, err
 		TLS: in.frontTLS(), DiagnosticsTLS: in.diagnosticsTLS, Renew: in.certificates.Changed(),
 		REST: front, GRPCOptions: gateway.GRPCOptions(),
 		Register: func(server grpc.ServiceRegistrar) {
-			gateway.RegisterGRPC(server, services, mandated, observer, in.gate, calls)
+			gateway.RegisterGRPC(server, dispatcher, services)
 		},
 		Metrics: metricsHandler, Status: statusHandler, Console: page, Ready: reg.Ready(), Notices: files.all,
 		Unready: func() string { return reg.Snapshot().Unready() },
@@ -203,10 +202,9 @@ func (d discoveries) Forget(extensionConfig string) {
 
 // newFront returns the handler of the HTTPS address.
 func (o *serveOptions) newFront(
-	hooks *catalog.Catalog, services *gateway.Services, mandated *codec.Codec, observer *observe.Observer,
-	gate *auth.Gate, calls *budget.Budget,
+	hooks *catalog.Catalog, dispatcher *gateway.Dispatcher, services *gateway.Services,
 ) (http.Handler, error) {
-	front, err := gateway.NewREST(services, mandated, observer, gate, calls)
+	front, err := gateway.NewREST(dispatcher, services)
 	if err != nil || !o.openapi {
 		return front, err
 	}

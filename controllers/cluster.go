@@ -34,6 +34,7 @@ import (
 	"github.com/hookgate/hookgate/internal/notify"
 	"github.com/hookgate/hookgate/internal/policy"
 	"github.com/hookgate/hookgate/internal/status"
+	"github.com/hookgate/hookgate/registry"
 )
 
 // The groups of ExtensionConfigs that a Source can watch. Both have the same schema.
@@ -56,7 +57,7 @@ type Config struct {
 	// REST connects to the API server.
 	REST       *rest.Config
 	Catalog    *catalog.Catalog
-	Registry   discovery.Registry
+	Registry   *registry.Registry
 	Discoverer discovery.Discoverer
 	Logger     *slog.Logger
 

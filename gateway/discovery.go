@@ -20,7 +20,7 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// Discover returns the gateway's own handlers of one group of hooks, so that one ExtensionConfig registers it with
+// discovery returns the gateway's own handlers of one group of hooks, so that one ExtensionConfig registers it with
 // Cluster API or with another gateway:
 //
 //   - one handler for each lifecycle hook, named as the hook in lower case, which represents every handler of that
@@ -40,11 +40,7 @@ import (
 // asked is the discovery of the group, in the version that the caller uses. Hooks are offered in that version if they
 // have it, because Cluster API refuses an answer with a hook or a version that it does not know, and otherwise in their
 // newest one. The answer is a response of asked.
-func (d *Dispatcher) Discover(asked *catalog.Hook, way via.Way) (proto.Message, error) {
-	snapshot := d.config.Registry.Snapshot()
-	if !snapshot.Ready() {
-		return nil, notReady(snapshot)
-	}
+func (d *Dispatcher) discovery(snapshot *registry.Snapshot, asked *catalog.Hook, way via.Way) proto.Message {
 	var handlers []*hooksv1alpha1.ExtensionHandler
 	for _, h := range d.config.Catalog.Hubs() {
 		if known, ok := h.In(asked.Version); ok {
@@ -80,7 +76,7 @@ func (d *Dispatcher) Discover(asked *catalog.Hook, way via.Way) (proto.Message, 
 	for _, h := range handlers {
 		catalog.CopySame(list.AppendMutable().Message(), h.ProtoReflect())
 	}
-	return answer, nil
+	return answer
 }
 
 // announce adds the path of a handler, for a gateway that asks. A gateway for a single extension is no part of it: its

@@ -12,6 +12,7 @@ import (
 	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/hookversion"
+	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/convert"
 	"github.com/hookgate/hookgate/internal/extension"
@@ -23,7 +24,8 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// Config holds the parts of a Dispatcher. All of them but Objects, Observer and Want are required.
+// Config holds the parts of a Dispatcher and of the fronts before it. Catalog, Versions, Codec, Registry, Namespaces
+// and Transport are required.
 type Config struct {
 	Catalog    *catalog.Catalog
 	Versions   *hookversion.Converter // of Catalog
@@ -34,8 +36,12 @@ type Config struct {
 	Transport extension.Caller
 	// Objects converts the Cluster API objects in requests. Nil means that handlers get them as they were sent.
 	Objects *convert.Objects
-	// Observer observes every call to a handler. Nil means that calls are not observed.
+	// Observer observes every call, and every call to a handler. Nil means that calls are not observed.
 	Observer *observe.Observer
+	// Gate admits callers. Nil admits everyone.
+	Gate Gate
+	// Memory bounds the memory of calls. Nil bounds nothing.
+	Memory *budget.Budget
 	// Gateway is the id of this gateway, by which it recognizes calls that come back to it; replicas share it. The
 	// transport's requests for discovery carry it, too. Empty means a new one.
 	Gateway string
@@ -62,8 +68,8 @@ func NewDispatcher(c Config) *Dispatcher {
 	return &Dispatcher{config: c, caller: chain(c.Observer, extensions, c.Versions, c.Objects, c.Transport)}
 }
 
-// Dispatch answers a request. An error is a *hook.Error of any kind but Unauthenticated and Forbidden. A
-// Failure that an extension answered is an answer, not an error.
+// Dispatch answers a request, with the gateway's own handlers if it is one of discovery. An error is a *hook.Error of
+// any kind but Unauthenticated and Forbidden. A Failure that an extension answered is an answer, not an error.
 func (d *Dispatcher) Dispatch(ctx context.Context, r Request) (proto.Message, error) {
 	return d.dispatchIn(ctx, d.config.Registry.Snapshot(), r)
 }
@@ -72,6 +78,9 @@ func (d *Dispatcher) Dispatch(ctx context.Context, r Request) (proto.Message, er
 func (d *Dispatcher) dispatchIn(ctx context.Context, snapshot *registry.Snapshot, r Request) (proto.Message, error) {
 	if !snapshot.Ready() {
 		return nil, notReady(snapshot)
+	}
+	if r.Hook.Singleton() && r.Handler == "" {
+		return d.discovery(snapshot, r.Hook, r.via), nil
 	}
 	if len(r.Handler) > limits.NameBytes {
 		return nil, hook.Errorf(hook.UnknownHandler, "no handler %q: names have at most %d bytes",
@@ -122,8 +131,8 @@ func (d *Dispatcher) call(ctx context.Context, r Request, t target) (response pr
 	}()
 	c := extension.Call{
 		ID: callID(ctx), Hook: r.Hook, Handler: t.entry,
-		Request: r.Message, Partial: r.Partial, Elements: r.Elements, Body: r.Body,
-		PolicyError: t.policyError, Via: r.Via.Next(d.config.Gateway, t.entry.Name),
+		Request: r.Message, Partial: r.Partial, Elements: r.elements, Body: r.Body,
+		PolicyError: t.policyError, Via: r.via.Next(d.config.Gateway, t.entry.Name),
 	}
 	if merged := withSettings(r.Message, t.entry.Registration.Settings); merged != r.Message {
 		c.Request, c.Body = merged, nil

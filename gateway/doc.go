@@ -8,5 +8,5 @@
 // Package extension is the transport at the end of the chain. Package registry holds the registrations; the sources
 // (package controllers, and those below internal/source) fill it.
 //
-// All types are safe for concurrent use except Server; call its Run once. The call path takes no lock of its own.
+// All types are safe for concurrent use. The call path takes no lock of its own.
 package gateway

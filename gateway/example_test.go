@@ -63,11 +63,11 @@ func Example() {
 	}
 	metrics := observe.NewMetrics(prometheus.NewRegistry(), reg, hooks, "example")
 	observer := observe.NewObserver(metrics, noop.NewTracerProvider(), slog.New(slog.DiscardHandler), convert.NewLosses(nil))
-	services := gateway.NewServices(gateway.NewDispatcher(gateway.Config{
+	dispatcher := gateway.NewDispatcher(gateway.Config{
 		Catalog: hooks, Versions: hookversion.New(hooks), Codec: mandated, Registry: reg, Namespaces: noNamespaces{},
 		Transport: transport, Observer: observer,
-	}))
-	front, err := gateway.NewREST(services, mandated, observer, nil, nil)
+	})
+	front, err := gateway.NewREST(dispatcher, gateway.NewServices(dispatcher))
 	if err != nil {
 		fmt.Println(err)
 		return

@@ -21,7 +21,6 @@ import (
 	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/edge"
-	"github.com/hookgate/hookgate/internal/observe"
 	"github.com/hookgate/hookgate/internal/via"
 	"github.com/hookgate/hookgate/internal/wire"
 )
@@ -33,23 +32,17 @@ func GRPCOptions() []grpc.ServerOption {
 	return append(wire.ServerOptions(), grpc.MaxRecvMsgSize(MaxBodyBytes), grpc.MaxSendMsgSize(MaxBodyBytes))
 }
 
-// RegisterGRPC registers the services of a contract with a gRPC server, as the gateway's front: it admits callers
-// before it receives their messages, checks the raw objects of requests, maps errors to codes and recovers panics. A
-// nil Gate admits everyone, and a nil Budget bounds nothing. The server must have the GRPCOptions.
-func RegisterGRPC(
-	server grpc.ServiceRegistrar, k Contract, c *codec.Codec, o *observe.Observer, gate Gate, memory *budget.Budget,
-) {
-	k.RegisterGRPC(&grpcFront{server: server, catalog: k.Catalog(), codec: c, observer: o, gate: gate, memory: memory})
+// RegisterGRPC registers the services, which d answers, with a gRPC server, as the gateway's front: it admits callers
+// before it receives their messages, checks the raw objects of requests, maps errors to codes and recovers panics. d
+// needs an Observer, and the server the GRPCOptions.
+func RegisterGRPC(server grpc.ServiceRegistrar, d *Dispatcher, services GroupServices) {
+	services.RegisterGRPC(&grpcFront{server: server, config: d.config})
 }
 
 // grpcFront registers services whose methods it wraps. An interceptor would see a call only after its message.
 type grpcFront struct {
-	server   grpc.ServiceRegistrar
-	catalog  *catalog.Catalog
-	codec    *codec.Codec
-	observer *observe.Observer
-	gate     Gate
-	memory   *budget.Budget
+	server grpc.ServiceRegistrar
+	config Config
 }
 
 // RegisterService registers a service with its methods wrapped.
@@ -58,7 +51,7 @@ func (f *grpcFront) RegisterService(desc *grpc.ServiceDesc, impl any) {
 	wrapped.Methods = slices.Clone(desc.Methods)
 	for i := range wrapped.Methods {
 		m := &wrapped.Methods[i]
-		if h, ok := f.catalog.ByMethod("/" + desc.ServiceName + "/" + m.MethodName); ok {
+		if h, ok := f.config.Catalog.ByMethod("/" + desc.ServiceName + "/" + m.MethodName); ok {
 			m.Handler = f.wrap(h, m.Handler)
 		}
 	}
@@ -71,7 +64,7 @@ func (f *grpcFront) wrap(h *catalog.Hook, next grpc.MethodHandler) grpc.MethodHa
 		service any, ctx context.Context, receive func(any) error, interceptor grpc.UnaryServerInterceptor,
 	) (resp any, err error) {
 		md, _ := metadata.FromIncomingContext(ctx)
-		ctx, in := begin(ctx, f.observer, "gRPC", h.Hook, h, metadataCarrier(md), first(md.Get(CallIDHeader)))
+		ctx, in := begin(ctx, f.config.Observer, "gRPC", h.Hook, h, metadataCarrier(md), first(md.Get(CallIDHeader)))
 		defer func() {
 			if p := recover(); p != nil {
 				err = recovered(p)
@@ -91,10 +84,10 @@ func (f *grpcFront) wrap(h *catalog.Hook, next grpc.MethodHandler) grpc.MethodHa
 			return nil, internalError(err)
 		}
 		shown := grpcCredentials(ctx, md)
-		if err := in.admit(f.gate, shown, h); err != nil {
+		if err := in.admit(f.config.Gate, shown, h); err != nil {
 			return nil, err
 		}
-		if err := in.reserve(ctx, f.memory, shown.Host); err != nil {
+		if err := in.reserve(ctx, f.config.Memory, shown.Host); err != nil {
 			return nil, err
 		}
 		in.via = via.Of(md.Get(via.Header))
@@ -157,13 +150,13 @@ func (f *grpcFront) receive(in *call, into any, receive func(any) error) error {
 // check checks a message, a large one as heavy work.
 func (f *grpcFront) check(in *call, m proto.Message) error {
 	if in.Received <= budget.Step {
-		return f.codec.Check(m)
+		return f.config.Codec.Check(m)
 	}
 	if err := in.work.Step(); err != nil {
 		return err
 	}
 	defer in.work.End()
-	return f.codec.CheckGuarded(m, codec.Guard{Step: in.work.Step})
+	return f.config.Codec.CheckGuarded(m, codec.Guard{Step: in.work.Step})
 }
 
 // receiveError returns the error of a message that could not be received.

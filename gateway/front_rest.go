@@ -15,39 +15,28 @@ import (
 	"github.com/grpc-ecosystem/grpc-gateway/v2/runtime"
 	"go.opentelemetry.io/otel/propagation"
 
-	"github.com/hookgate/hookgate/catalog"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/body"
-	"github.com/hookgate/hookgate/internal/budget"
 	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/edge"
 	"github.com/hookgate/hookgate/internal/limits"
-	"github.com/hookgate/hookgate/internal/observe"
 	"github.com/hookgate/hookgate/internal/via"
 )
 
 // REST is the HTTPS JSON front: POST /<group>/<version>/<hook>[/<handler>], as Cluster API calls extensions.
 type REST struct {
-	catalog  *catalog.Catalog
-	codec    *codec.Codec
-	mux      *restMux
-	observer *observe.Observer
-	bodies   body.Reader
-	linger   edge.Linger
-	gate     Gate
-	memory   *budget.Budget
+	config Config
+	mux    *restMux
+	bodies body.Reader
+	linger edge.Linger
 }
 
-// NewREST returns the front over the services of a contract. A nil Gate admits every caller, and a nil Budget bounds
-// nothing.
-func NewREST(k Contract, c *codec.Codec, o *observe.Observer, gate Gate, memory *budget.Budget) (*REST, error) {
-	f := &REST{
-		catalog: k.Catalog(), codec: c, observer: o, gate: gate, memory: memory,
-		bodies: body.Reader{Max: MaxBodyBytes, Pool: &body.Pool{}},
-	}
+// NewREST returns the front over the services, which d answers. d needs an Observer.
+func NewREST(d *Dispatcher, services GroupServices) (*REST, error) {
+	f := &REST{config: d.config, bodies: body.Reader{Max: MaxBodyBytes, Pool: &body.Pool{}}}
 	var err error
-	f.mux, err = newRESTMux(k.Catalog(), k.RegisterREST, f.routingError,
-		runtime.WithMarshalerOption(runtime.MIMEWildcard, marshaler{c}),
+	f.mux, err = newRESTMux(d.config.Catalog, services.RegisterREST, f.routingError,
+		runtime.WithMarshalerOption(runtime.MIMEWildcard, marshaler{d.config.Codec}),
 		runtime.WithForwardResponseRewriter(rewriteAnswer),
 		runtime.WithErrorHandler(f.muxError),
 		runtime.WithDisablePathLengthFallback(),
@@ -79,7 +68,7 @@ func (f *REST) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	}
 	h, asked, routeErr := f.route(r.URL.Path)
 	carrier := propagation.HeaderCarrier(r.Header)
-	ctx, in := begin(r.Context(), f.observer, "REST", asked, h, carrier, r.Header.Get(CallIDHeader))
+	ctx, in := begin(r.Context(), f.config.Observer, "REST", asked, h, carrier, r.Header.Get(CallIDHeader))
 	w := &restWriter{ResponseWriter: rw, in: in}
 	w.Header().Set(CallIDHeader, in.ID)
 	f.linger.Prepare(rw, r)
@@ -93,7 +82,7 @@ func (f *REST) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	if routeErr != nil {
 		in.Hook = nil // it was at most a near miss, under whose name the call is counted
 	}
-	if err := in.admit(f.gate, restCredentials(r), in.Hook); err != nil {
+	if err := in.admit(f.config.Gate, restCredentials(r), in.Hook); err != nil {
 		f.writeError(w, in, err)
 		return
 	}
@@ -124,7 +113,7 @@ func (f *REST) serve(ctx context.Context, w http.ResponseWriter, r *http.Request
 	}
 	defer cancel()
 	in.stream = &edge.SentBody{Reader: r.Body}
-	if err := in.reserve(ctx, f.memory, remoteHost(r.RemoteAddr)); err != nil {
+	if err := in.reserve(ctx, f.config.Memory, remoteHost(r.RemoteAddr)); err != nil {
 		return err
 	}
 	reserve := in.memory.Within(ctx)

@@ -44,7 +44,7 @@ func (f *REST) writeStatus(w http.ResponseWriter, in *call, code int) {
 	var body []byte
 	var err error
 	if in.Hook != nil {
-		body, err = f.codec.Append(nil, newFailure(in.Hook, in.Err.Error()))
+		body, err = f.config.Codec.Append(nil, newFailure(in.Hook, in.Err.Error()))
 	} else {
 		body, err = json.Marshal(struct {
 			APIVersion string `json:"apiVersion"`
@@ -62,8 +62,8 @@ func (f *REST) writeStatus(w http.ResponseWriter, in *call, code int) {
 	if after := in.Err.RetryAfter; after > 0 {
 		header.Set("Retry-After", strconv.FormatInt(int64((after+time.Second-1)/time.Second), 10)) // at least 1
 	}
-	if code == http.StatusUnauthorized && f.gate != nil {
-		header.Set("WWW-Authenticate", f.gate.Challenge())
+	if code == http.StatusUnauthorized && f.config.Gate != nil {
+		header.Set("WWW-Authenticate", f.config.Gate.Challenge())
 	}
 	w.WriteHeader(code)
 	_, _ = w.Write(body) // the server sees a caller that left

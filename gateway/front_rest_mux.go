@@ -101,7 +101,7 @@ func (m *restMux) serve(w http.ResponseWriter, r *http.Request, h *catalog.Hook)
 // route returns the hook that a path is for. If no hook has this path, the error suggests a correction, and h is the
 // near miss, or nil. asked is the name of the hook in the path.
 func (f *REST) route(path string) (h *catalog.Hook, asked string, err error) {
-	h, rest, ok := f.catalog.ByPath(path)
+	h, rest, ok := f.config.Catalog.ByPath(path)
 	switch {
 	case ok && validHandler(h, rest):
 		return h, h.Hook, nil
@@ -156,7 +156,7 @@ func (f *REST) versionInPath(path string) (v *catalog.Version, asked string) {
 	if len(segments) < 3 {
 		return nil, ""
 	}
-	v, ok := f.catalog.Version(segments[0], segments[1])
+	v, ok := f.config.Catalog.Version(segments[0], segments[1])
 	if !ok {
 		return nil, ""
 	}
@@ -167,7 +167,7 @@ func (f *REST) versionInPath(path string) (v *catalog.Version, asked string) {
 func (f *REST) wantPath(path string) string {
 	group, _, _ := strings.Cut(strings.TrimPrefix(path, "/"), "/")
 	apiVersion, others := f.apiVersion(), ""
-	for _, v := range f.catalog.Versions() {
+	for _, v := range f.config.Catalog.Versions() {
 		switch {
 		case v.Group != group || v.Removed():
 		case apiVersion == "" || !strings.HasPrefix(apiVersion, group+"/"):
@@ -181,7 +181,7 @@ func (f *REST) wantPath(path string) string {
 
 // apiVersion returns the newest version of the hooks, for answers that are about no hook.
 func (f *REST) apiVersion() string {
-	for _, versions := range f.catalog.Discoveries() {
+	for _, versions := range f.config.Catalog.Discoveries() {
 		return versions[0].APIVersion()
 	}
 	return ""

@@ -119,7 +119,7 @@ func (a authentication) start(t *testing.T) *guarded {
 			c.TLS = certificates.TLSOrToken()
 		}
 		c.GRPCOptions = GRPCOptions()
-		c.Register = func(s grpc.ServiceRegistrar) { RegisterGRPC(s, g.services, mandated, g.observer, gate, nil) }
+		c.Register = func(s grpc.ServiceRegistrar) { RegisterGRPC(s, g.services.dispatcher, g.services) }
 	})
 	return g
 }

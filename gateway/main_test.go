@@ -85,7 +85,7 @@ func (d *Dispatcher) dispatch(ctx context.Context, h *catalog.Hook, handler stri
 // discover returns the answer of the gateway's own Discovery.
 func (d *Dispatcher) discover(t testing.TB) *hooksv1alpha1.DiscoveryResponse {
 	t.Helper()
-	m, err := d.Discover(hookOf(t, hook.Discovery), "")
+	m, err := d.dispatch(t.Context(), hookOf(t, hook.Discovery), "", nil)
 	if err != nil {
 		t.Fatal(err)
 	}

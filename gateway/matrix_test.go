@@ -105,11 +105,12 @@ func newFixtureFor(t testing.TB, r *registry.Registry, provider trace.TracerProv
 	}
 	observer := observe.NewObserver(observe.NewMetrics(f.metrics, f.registry, allHooks, "test"), provider, slog.New(slog.NewTextHandler(f.log, nil)), convert.NewLosses(nil))
 	f.observer = observer
-	services := NewServices(NewDispatcher(Config{
+	dispatcher := NewDispatcher(Config{
 		Catalog: allHooks, Versions: allVersions, Codec: mandated, Registry: f.registry, Namespaces: fixedNamespaces{}, Transport: call,
-		Objects: convert.NewObjects(convert.NewReferences()), Observer: observer, Gateway: f.id,
-	}), Infrastructure())
-	front, err := NewREST(services, mandated, observer, gate, memory)
+		Objects: convert.NewObjects(convert.NewReferences()), Observer: observer, Gate: gate, Memory: memory, Gateway: f.id,
+	})
+	services := NewServices(dispatcher, Infrastructure())
+	front, err := NewREST(dispatcher, services)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -122,7 +123,7 @@ func newFixtureFor(t testing.TB, r *registry.Registry, provider trace.TracerProv
 
 	listener := bufconn.Listen(1 << 20)
 	server := grpc.NewServer(GRPCOptions()...)
-	RegisterGRPC(server, services, mandated, observer, gate, memory)
+	RegisterGRPC(server, dispatcher, services)
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(server.Stop)
 	f.stop, f.server = server.GracefulStop, server

@@ -28,15 +28,15 @@ type Request struct {
 	// Message is of type Hook.Request. It is only read. It is nil for a Body of which only Partial is read.
 	Message proto.Message
 	// Partial is what Codec.DecodePartial makes of Body if there is no Message, and Namespaces are those that it finds.
-	// Elements are what the partial message lacks, for handlers that are called over gRPC.
+	// elements are what the partial message lacks, for handlers that are called over gRPC.
 	Partial    proto.Message
 	Namespaces []string
-	Elements   *codec.Elements
+	elements   *codec.Elements
 	// Body is the JSON of Message as the caller sent it. It is nil for gRPC, and if the body lacks kind and apiVersion,
 	// so that it cannot be sent on unchanged.
 	Body []byte
-	// Via is the way of the request through other gateways.
-	Via via.Way
+	// via is the way of the request through other gateways.
+	via via.Way
 }
 
 // isNamed reports whether a name of a handler is that of a single one, rather than of the handler that represents all
@@ -48,7 +48,7 @@ func isNamed(s *registry.Snapshot, h *catalog.Hook, handler string) bool {
 // request returns the request of which m is the message. A request in JSON is decoded into m, which has nothing but the
 // name of the handler so far, and as what wanted says of that name.
 func (in *call) request(c *codec.Codec, m proto.Message, wanted func(handler string) reading) (Request, error) {
-	r := Request{Hook: in.Hook, Message: m, Via: in.via}
+	r := Request{Hook: in.Hook, Message: m, via: in.via}
 	if named, ok := m.(interface{ GetHandler() string }); ok {
 		r.Handler = named.GetHandler()
 	}
@@ -63,7 +63,7 @@ func (in *call) request(c *codec.Codec, m proto.Message, wanted func(handler str
 		r.Body = in.body
 	}
 	if found.Skipped {
-		r.Message, r.Partial, r.Namespaces, r.Elements = nil, m, found.Namespaces, found.Elements
+		r.Message, r.Partial, r.Namespaces, r.elements = nil, m, found.Namespaces, found.Elements
 	}
 	return r, nil
 }

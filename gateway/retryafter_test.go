@@ -17,7 +17,7 @@ import (
 // Both fronts pass on when to try again: in whole seconds, never fewer than it takes, and nothing if it is not known.
 func TestRetryAfter(t *testing.T) {
 	f := newFixture(t, nil)
-	front, err := NewREST(NewServices(newDispatcher(f.registry, fixedNamespaces{}, answers{})), mandated, f.observer, nil, nil)
+	front, err := NewREST(f.services.dispatcher, f.services)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,19 +12,10 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/protobuf/proto"
 
-	"github.com/hookgate/hookgate/catalog"
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 )
 
-// Contract is the set of hooks that the fronts serve, with the services that answer them. Services is the production
-// implementation.
-type Contract interface {
-	// Catalog returns the hooks. The dispatcher, the codec and the transports use the same catalog.
-	Catalog() *catalog.Catalog
-	GroupServices
-}
-
-var _ Contract = (*Services)(nil)
+var _ GroupServices = (*Services)(nil)
 
 // Services implements the five services of Cluster API's hooks over a Dispatcher, and has those of further groups. Both
 // fronts serve it, so that a hook behaves the same whichever way it is called. Its methods return a *hook.Error, which
@@ -53,9 +44,6 @@ func NewServices(d *Dispatcher, groups ...Group) *Services {
 	return s
 }
 
-// Catalog returns the catalog of the dispatcher.
-func (s *Services) Catalog() *catalog.Catalog { return s.dispatcher.config.Catalog }
-
 // RegisterGRPC registers all services with a gRPC server.
 func (s *Services) RegisterGRPC(g grpc.ServiceRegistrar) {
 	hooksv1alpha1.RegisterDiscoveryServiceServer(g, s)
@@ -83,10 +71,9 @@ func (s *Services) RegisterREST(ctx context.Context, mux *runtime.ServeMux) erro
 	return errors.Join(errs...)
 }
 
-// Answer answers a request that a front has received, with the gateway's own handlers if it is one of discovery. ctx
-// comes from the front. Over REST, it has the body, which is decoded into req here. Response is the type of the hook's
-// responses. Answer returns the errors of Dispatcher.Dispatch, and one of kind Loop for a request that has passed this
-// gateway before.
+// Answer answers a request that a front has received. ctx comes from the front. Over REST, it has the body, which is
+// decoded into req here. Response is the type of the hook's responses. Answer returns the errors of
+// Dispatcher.Dispatch, and one of kind Loop for a request that has passed this gateway before.
 func Answer[Response proto.Message](ctx context.Context, d *Dispatcher, req proto.Message) (Response, error) {
 	var none Response
 	in := callFrom(ctx)
@@ -104,12 +91,7 @@ func Answer[Response proto.Message](ctx context.Context, d *Dispatcher, req prot
 		return none, err
 	}
 	warnOfCaller(ctx, d.config.Observer, in.Hook)
-	var m proto.Message
-	if in.Hook.Singleton() && r.Handler == "" {
-		m, err = d.Discover(in.Hook, in.via)
-	} else {
-		m, err = d.dispatchIn(ctx, snapshot, r)
-	}
+	m, err := d.dispatchIn(ctx, snapshot, r)
 	if err != nil {
 		return none, err
 	}

@@ -60,7 +60,7 @@ func newFrontOf(t *testing.T, group Group) *httptest.Server {
 			return extension.Result{Response: newResponse(c.Hook, 1, c.Handler.Name+" of "+subject)}, nil
 		},
 	})
-	front, err := NewREST(NewServices(d, group), mandated, observer, nil, nil)
+	front, err := NewREST(d, NewServices(d, group))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,7 @@ func TestStalledMessagesReserveMemory(t *testing.T) {
 	f.registry.SetReady()
 	_, address, config := serve(t, func(c *edge.Config) {
 		c.GRPCOptions = GRPCOptions()
-		c.Register = func(s grpc.ServiceRegistrar) { RegisterGRPC(s, f.services, mandated, f.observer, nil, f.memory) }
+		c.Register = func(s grpc.ServiceRegistrar) { RegisterGRPC(s, f.services.dispatcher, f.services) }
 	})
 	// stall sends the beginning of a message, and returns the status with which its stream ends.
 	stall := func(ctx context.Context) string {

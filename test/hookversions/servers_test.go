@@ -519,7 +519,7 @@ func TestDiscoveryOfSeveralGroups(t *testing.T) {
 		},
 	)
 	for _, asked := range slices.Concat(both.Discoveries()...) {
-		m, err := d.Discover(asked, "")
+		m, err := d.Dispatch(t.Context(), gateway.Request{Hook: asked})
 		if err != nil {
 			t.Fatal(err)
 		}

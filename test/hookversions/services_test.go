@@ -7,20 +7,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
-
-	"github.com/hookgate/hookgate/catalog"
-	"github.com/hookgate/hookgate/gateway"
 )
-
-// contract is the test group as the product's fronts serve it.
-type contract struct {
-	catalog *catalog.Catalog
-	gateway.GroupServices
-}
-
-var _ gateway.Contract = contract{}
-
-func (c contract) Catalog() *catalog.Catalog { return c.catalog }
 
 // serveGRPC is the extension's side of the gRPC form, for all of its methods.
 func (s *server) serveGRPC(_ any, stream grpc.ServerStream) error {

@@ -86,8 +86,8 @@ func newWorld(t *testing.T) *world {
 		Namespaces: namespaces{},
 		Transport:  w.transports.Call, Observer: observer,
 	})
-	services := contract{w.catalog, gateway.DescribedServices(dispatcher, Sources()...)}
-	front, err := gateway.NewREST(services, w.codec, observer, nil, nil)
+	services := gateway.DescribedServices(dispatcher, Sources()...)
+	front, err := gateway.NewREST(dispatcher, services)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +102,7 @@ func newWorld(t *testing.T) *world {
 		HTTPAddress: "127.0.0.1:0", GRPCAddress: "127.0.0.1:0", DiagnosticsAddress: "127.0.0.1:0",
 		TLS: config, REST: front, GRPCOptions: gateway.GRPCOptions(),
 		Register: func(server grpc.ServiceRegistrar) {
-			gateway.RegisterGRPC(server, services, w.codec, observer, nil, nil)
+			gateway.RegisterGRPC(server, dispatcher, services)
 		},
 		Metrics: http.NotFoundHandler(), Ready: w.registry.Ready(),
 		Unready:   func() string { return w.registry.Snapshot().Unready() },
