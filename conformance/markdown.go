@@ -12,13 +12,14 @@ import (
 // Document writes a table of all checks in Markdown.
 func Document(w io.Writer) error {
 	var b strings.Builder
-	b.WriteString("| check | level | for | rule | source |\n|---|---|---|---|---|\n")
+	b.WriteString("| check | level | rule | source |\n|---|---|---|---|\n")
+	short := strings.NewReplacer("Cluster API book, ", "book, ", "Cluster API, ", "")
 	for _, c := range Checks() {
-		protocol := string(c.Protocol)
-		if protocol == "" {
-			protocol = "both"
+		level := string(c.Level)
+		if c.Protocol != "" {
+			level += ", " + string(c.Protocol)
 		}
-		fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", c.ID, c.Level, protocol, c.Rule, c.Source)
+		fmt.Fprintf(&b, "| `%s` | %s | %s | %s |\n", c.ID, level, c.Rule, short.Replace(c.Source))
 	}
 	_, err := io.WriteString(w, b.String())
 	return err

@@ -161,7 +161,7 @@ func (p *page) firstWith(name string, s *apiextensionsv1.JSONSchemaProps, at str
 	if s.Items != nil && s.Items.Schema != nil {
 		s, at = s.Items.Schema, at+"[]"
 	}
-	if len(s.Properties) < 2 {
+	if len(s.Properties) == 0 {
 		return "", nil
 	}
 	fields, err := json.Marshal(s.Properties)

@@ -6,6 +6,7 @@ package main
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/hookgate/hookgate/test/bench/report"
@@ -27,7 +28,8 @@ func replaceTables(page, tables string) (string, error) {
 	return before + tablesBegin + "\n" + tables + "\n" + tablesEnd + after, nil
 }
 
-// tables returns the tables of cells and bars, with the machine they are from.
+// tables returns the tables of cells and bars, with the machine they are from. The curves, and the bars, have the cells
+// with one caller.
 func tables(parts []*report.Result) string {
 	m := parts[0].Machine
 	var loads []string
@@ -36,7 +38,12 @@ func tables(parts []*report.Result) string {
 	}
 	const machine = "The machine: %d processors (%s), with a load average of %s before the parts of the run; %s.\n\n"
 	return fmt.Sprintf(machine, m.Processors, m.Model, strings.Join(loads, ", "), m.Go) +
-		report.Cells(merge(parts).Cells...) + "\n" + report.Bars(parts...)
+		report.Cells(withSeveral(merge(parts).Cells)...) + "\n" + report.Bars(parts...)
+}
+
+// withSeveral returns the cells that have several callers.
+func withSeveral(cells []*report.Cell) []*report.Cell {
+	return slices.DeleteFunc(cells, func(c *report.Cell) bool { return c.Callers == 1 })
 }
 
 // merge returns the measurements of all parts, one after the other.
