@@ -16,6 +16,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookgate/hookgate/internal/limits"
+
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/reflection"
@@ -50,7 +52,7 @@ var beyondLimits = []broken{
 	{"discovery.sole", "has two handlers of CanUpdateMachineSet", "", twice("CanUpdateMachineSet"), `CanUpdateMachineSet has the handler "canupdatemachineset" already`},
 	{"discovery.objects", "understands v1beta3", GRPC, func(s *stub) { s.handlers[0].ClusterApiVersion = "v1beta3" }, `cluster_api_version "v1beta3"`},
 	{"discovery.failure-policies", "spells its policy in lower case", REST, func(s *stub) { s.body = replace(`"failurePolicy":"Fail"`, `"failurePolicy":"fail"`) }, `failurePolicy is "fail"`},
-	{"answers.valid", "answers with one byte more than 20 MiB", REST, padAnswer(maxBytes + 1), "larger than 20 MiB"},
+	{"answers.valid", "answers with one byte more than 20 MiB", REST, padAnswer(limits.BodyBytes + 1), "larger than 20 MiB"},
 	{"answers.kind", "spells the kind in lower case", REST, func(s *stub) {
 		s.body = replace(`"kind":"BeforeClusterCreateResponse"`, `"kind":"beforeclustercreateresponse"`)
 	},
@@ -191,7 +193,7 @@ var brokenExtensions = []broken{
 	}, "the answer is no BeforeClusterCreateResponse"},
 	{"answers.valid", "answers 21 MiB", "", func(s *stub) {
 		s.only("BeforeClusterCreate")
-		s.limit = 2 * maxBytes
+		s.limit = 2 * limits.BodyBytes
 		s.answer = func(_ *catalog.Hook, _, out proto.Message) {
 			out.(*hooksv1alpha1.BeforeClusterCreateResponse).Message = strings.Repeat("x", 21<<20)
 		}

@@ -7,6 +7,8 @@ import (
 	"context"
 	"sync"
 
+	"github.com/hookgate/hookgate/internal/limits"
+
 	"google.golang.org/protobuf/reflect/protoreflect"
 
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
@@ -32,8 +34,8 @@ var loadChecks = []Check{
 		Rule:   "A request of nearly 20 MiB is answered as a small one, if its hook can have one.",
 		Source: runtimeServer + "maxExtensionRequestBodyBytes",
 		run: func(ctx context.Context, s *session, v *verdict) {
-			for _, h := range s.some(ctx, v, 1, maxBytes-64<<10) {
-				s.sameStatus(ctx, v, h, padded(s.request(h), maxBytes-64<<10), "with a request of nearly 20 MiB")
+			for _, h := range s.some(ctx, v, 1, limits.BodyBytes-64<<10) {
+				s.sameStatus(ctx, v, h, padded(s.request(h), limits.BodyBytes-64<<10), "with a request of nearly 20 MiB")
 			}
 		},
 	},
@@ -44,7 +46,7 @@ var loadChecks = []Check{
 		Source: runtimeServer + "maxExtensionRequestBodyBytes",
 		run: func(ctx context.Context, s *session, v *verdict) {
 			for _, h := range s.some(ctx, v, 1, 0) {
-				x := s.ask(ctx, h, padded(s.request(h), maxBytes+2<<20))
+				x := s.ask(ctx, h, padded(s.request(h), limits.BodyBytes+2<<20))
 				switch {
 				case x.status() == success:
 					v.failf(x, "a request of 22 MiB was taken")
@@ -129,10 +131,10 @@ const maxObject = 3 << 19
 func (s *session) largest(h *handler) int {
 	switch h.hook.Hook {
 	case "GeneratePatches", "ValidateTopology":
-		return maxBytes
+		return limits.BodyBytes
 	}
 	if h.hook.Group != s.discovery.Group {
-		return maxBytes // what it has is not known here
+		return limits.BodyBytes // what it has is not known here
 	}
 	objects := 1 // the settings come from one
 	eachMessage(s.request(h).ProtoReflect(), func(m protoreflect.Message) {

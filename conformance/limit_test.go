@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookgate/hookgate/internal/limits"
+
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -121,7 +123,7 @@ var correctExtensions = map[string]correct{
 		}
 	}, checks: []string{"answers.valid", "answers.status"}},
 
-	"answers with 20 MiB": {over: REST, change: padAnswer(maxBytes), checks: []string{"answers.valid"}},
+	"answers with 20 MiB": {over: REST, change: padAnswer(limits.BodyBytes), checks: []string{"answers.valid"}},
 	"is quick after its first call": {change: func(s *stub) {
 		s.only("BeforeClusterCreate")
 		s.before = func(context.Context, *catalog.Hook, proto.Message) (proto.Message, error) {

@@ -27,6 +27,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookgate/hookgate/internal/limits"
+
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
@@ -108,7 +110,7 @@ func allHooks() *catalog.Catalog {
 }
 
 func newStub() *stub {
-	s := &stub{limit: maxBytes, notAfter: time.Now().Add(60 * 24 * time.Hour)}
+	s := &stub{limit: limits.BodyBytes, notAfter: time.Now().Add(60 * 24 * time.Hour)}
 	for _, h := range hooks.Hooks() {
 		if h.Group == hook.Group && !h.Singleton() {
 			s.handlers = append(s.handlers, announce(h.Hook))

@@ -19,11 +19,7 @@ import (
 	"github.com/hookgate/hookgate/internal/client"
 	"github.com/hookgate/hookgate/internal/codec"
 	"github.com/hookgate/hookgate/internal/connect"
-	"github.com/hookgate/hookgate/internal/limits"
 )
-
-// maxBytes is the size of the largest request or answer.
-const maxBytes = limits.BodyBytes
 
 // transport sends requests to the extension. It is safe for concurrent use.
 type transport interface {

@@ -14,6 +14,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/hookgate/hookgate/internal/limits"
+
 	"github.com/go-logr/logr"
 	discoveryv1 "k8s.io/api/discovery/v1"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -122,7 +124,7 @@ func New(c Config) (*Source, error) {
 	}
 	c.Resync = cmp.Or(c.Resync, discovery.DefaultResync)
 	c.Concurrency = cmp.Or(c.Concurrency, DefaultConcurrency)
-	c.SecretInterval = cmp.Or(c.SecretInterval, defaultSecretInterval)
+	c.SecretInterval = cmp.Or(c.SecretInterval, limits.SecretInterval)
 	c.lag = cmp.Or(c.lag, conflictDelay)
 	if c.Resync < 0 || c.Concurrency < 0 || c.SecretInterval < 0 {
 		return nil, errors.New("cluster source: Resync, Concurrency and SecretInterval must be more than 0")

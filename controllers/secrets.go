@@ -18,13 +18,6 @@ import (
 	"github.com/hookgate/hookgate/internal/limits"
 )
 
-const (
-	// defaultSecretInterval is the least time between two looks at the same Secret.
-	defaultSecretInterval = limits.SecretInterval
-	// secretsPerSecond bounds the requests for Secrets, of which a gateway may have as many as ExtensionConfigs.
-	secretsPerSecond = limits.SecretsPerSecond
-)
-
 // secrets reads the Secrets of CAs, and knows which of them have changed since. It gets the Secrets that
 // ExtensionConfigs name, one after the other: to watch them, the gateway would need the right to list all Secrets,
 // whose contents that right includes.
@@ -79,7 +72,7 @@ func (s *secrets) keep(references map[string]bool) {
 
 // followSecrets looks at the Secrets that ExtensionConfigs name, until ctx is done.
 func (r *reconciler) followSecrets(ctx context.Context) {
-	pace := rate.NewLimiter(secretsPerSecond, 1)
+	pace := rate.NewLimiter(limits.SecretsPerSecond, 1)
 	ticker := time.NewTicker(r.secrets.interval)
 	defer ticker.Stop()
 	for {

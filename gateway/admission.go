@@ -14,9 +14,6 @@ import (
 	"github.com/hookgate/hookgate/internal/limits"
 )
 
-// admissionRetry is when a call that found no room may find some.
-const admissionRetry = limits.RefusedRetry
-
 // admit bounds the calls to each extension that are in flight, and those that wait for it. Waiting counts against the
 // deadline, which is therefore outside. Everything that takes memory or time for a call is inside.
 func admit(extensions *extensionstate.States) extension.Link {
@@ -47,7 +44,7 @@ func notAdmitted(l *admission.Limits, err error) *hook.Error {
 	case errors.Is(err, admission.ErrFull):
 		return hook.Errorf(hook.Unreachable,
 			"extension is busy: it has %d calls in flight and %d waiting, and its limits allow no more",
-			l.MaxInFlight, l.MaxWaiting).WithRetryAfter(admissionRetry)
+			l.MaxInFlight, l.MaxWaiting).WithRetryAfter(limits.RefusedRetry)
 	case errors.Is(err, context.DeadlineExceeded):
 		return hook.Errorf(hook.Timeout, "waited for one of %d calls in flight to end", l.MaxInFlight)
 	}

@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/hookgate/hookgate/internal/limits"
+
 	"google.golang.org/protobuf/proto"
 
 	"github.com/hookgate/hookgate/catalog"
@@ -75,11 +77,11 @@ func TestServerErrorsOpenTheCircuit(t *testing.T) {
 				}
 			}
 			// A slow machine sees probes: at most one each 0.8 s.
-			if most := circuit.DefaultConsecutiveFailures + int(time.Since(began)/(800*time.Millisecond)); served < 5 || served > most {
+			if most := limits.DefaultFailuresInARow + int(time.Since(began)/(800*time.Millisecond)); served < 5 || served > most {
 				t.Errorf("%d of 60 calls reached the extension, want 5 to %d", served, most)
 			}
-			if policy == hook.Fail && refused != 60-circuit.DefaultConsecutiveFailures {
-				t.Errorf("%d calls were refused, want %d", refused, 60-circuit.DefaultConsecutiveFailures)
+			if policy == hook.Fail && refused != 60-limits.DefaultFailuresInARow {
+				t.Errorf("%d calls were refused, want %d", refused, 60-limits.DefaultFailuresInARow)
 			}
 			if !strings.Contains(f.log.String(), "circuit is open: calls to the handler are refused") {
 				t.Errorf("the log lacks the circuit:\n%s", f.log)
@@ -107,7 +109,7 @@ func circuitByKind(t *testing.T) {
 			}
 			want := 60
 			if opening[kind] && !inconclusive {
-				want = circuit.DefaultConsecutiveFailures
+				want = limits.DefaultFailuresInARow
 			}
 			if calls != want {
 				t.Errorf("%s, inconclusive %t: %d of 60 calls were made, want %d", kind, inconclusive, calls, want)
@@ -130,7 +132,7 @@ func TestFailuresNeverOpenTheCircuit(t *testing.T) {
 
 // What a handler does to its calls stops none of its siblings; what says that the server is gone stops all of them.
 func TestHandlersHaveCircuits(t *testing.T) {
-	const n = circuit.DefaultConsecutiveFailures
+	const n = limits.DefaultFailuresInARow
 	for name, tc := range map[string]struct {
 		reason    string
 		kind      hook.Kind
@@ -178,7 +180,7 @@ func TestHandlersHaveCircuits(t *testing.T) {
 					t.Errorf("%s: a sibling: %v", tc.reason, err)
 				}
 				failing = false
-				time.Sleep(2 * circuit.DefaultMinOpen)
+				time.Sleep(2 * limits.DefaultOpen)
 				for _, handler := range []string{"v.a", "w.a", "x.a"} {
 					if err := call(handler); err != nil {
 						t.Errorf("%s: when all is well again: %v", tc.reason, err)
@@ -206,7 +208,7 @@ func TestOpenCircuit(t *testing.T) {
 			}
 			return down.Call(ctx, c)
 		}))
-		for range circuit.DefaultConsecutiveFailures {
+		for range limits.DefaultFailuresInARow {
 			if _, err := create(t, d, "v.a"); hook.KindOf(err) != hook.Timeout {
 				t.Fatalf("got %v, want the timeout", err)
 			}
@@ -228,7 +230,7 @@ func TestOpenCircuit(t *testing.T) {
 		refused("v.a", m, err)
 		m, err = d.dispatch(t.Context(), hookOf(t, "BeforeClusterDelete"), "w.a", &hooksv1alpha1.BeforeClusterDeleteRequest{Cluster: clusterIn("n")})
 		refused("w.a", m, err)
-		if down.calls != circuit.DefaultConsecutiveFailures {
+		if down.calls != limits.DefaultFailuresInARow {
 			t.Errorf("%d calls reached the extension", down.calls)
 		}
 		if _, err := create(t, d, "v.b"); err != nil {
@@ -242,7 +244,7 @@ func TestOpenCircuit(t *testing.T) {
 		down.err = hook.Errorf(hook.Unreachable, "connection refused")
 		m, err = create(t, d, "v.a") // a probe
 		refused("v.a", m, err)
-		if down.calls != circuit.DefaultConsecutiveFailures+1 {
+		if down.calls != limits.DefaultFailuresInARow+1 {
 			t.Errorf("%d calls reached the extension, want one more for the probe", down.calls)
 		}
 		m, err = create(t, d, "v.a")
@@ -272,7 +274,7 @@ func aggregatesIgnoreAnOpenCircuit(t *testing.T) {
 			t.Fatalf("got %v, %v, want the answer of the other extension", m, err)
 		}
 	}
-	if down.calls != circuit.DefaultConsecutiveFailures {
+	if down.calls != limits.DefaultFailuresInARow {
 		t.Errorf("%d calls reached the extension that is down", down.calls)
 	}
 }
@@ -287,10 +289,10 @@ func TestProbesThatEndWithoutAnOutcome(t *testing.T) {
 			calls++
 			return newSuccess(c.Hook), answer()
 		}))
-		for range circuit.DefaultConsecutiveFailures {
+		for range limits.DefaultFailuresInARow {
 			_, _ = create(t, d, "v.a")
 		}
-		time.Sleep(2 * circuit.DefaultMinOpen)
+		time.Sleep(2 * limits.DefaultOpen)
 		for range 3 {
 			answer = func() error { panic("out of cheese") }
 			if _, err := create(t, d, "v.a"); hook.KindOf(err) != hook.Internal {
@@ -305,7 +307,7 @@ func TestProbesThatEndWithoutAnOutcome(t *testing.T) {
 		if _, err := create(t, d, "v.a"); err != nil {
 			t.Error(err)
 		}
-		if want := circuit.DefaultConsecutiveFailures + 7; calls != want {
+		if want := limits.DefaultFailuresInARow + 7; calls != want {
 			t.Errorf("%d calls, want %d", calls, want)
 		}
 	})
@@ -341,7 +343,7 @@ func TestTimeoutsOfCallers(t *testing.T) {
 			}
 			want := 7
 			if tc.opens {
-				want = circuit.DefaultConsecutiveFailures
+				want = limits.DefaultFailuresInARow
 			}
 			if calls != want {
 				t.Errorf("with deadlines of %s, %d of 7 calls reached the extension, want %d", tc.deadline, calls, want)

@@ -14,8 +14,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookgate/hookgate/internal/limits"
+
 	"github.com/hookgate/hookgate/hook"
-	"github.com/hookgate/hookgate/internal/circuit"
 	"github.com/hookgate/hookgate/internal/convert"
 	"github.com/hookgate/hookgate/internal/extension"
 	"github.com/hookgate/hookgate/internal/policy"
@@ -118,7 +119,7 @@ func TestErrorsOfGateways(t *testing.T) {
 					}
 					hub.registry.SetReady()
 					call := func() answered { return hub.post(t, createPath+"/v--acme.inner", createBody) }
-					for range circuit.DefaultConsecutiveFailures + 1 {
+					for range limits.DefaultFailuresInARow + 1 {
 						resp := call()
 						got, text := resp.header.Get(ErrorKindHeader), string(resp.body)
 						switch {
@@ -160,7 +161,7 @@ func TestConversionBehindAGateway(t *testing.T) {
 			})
 			hub.leadTo(t, "inner", inner.address(t, protocol))
 			unknown := strings.Replace(createBody, "cluster.x-k8s.io/v1beta2", "cluster.x-k8s.io/v2", 1)
-			for range circuit.DefaultConsecutiveFailures {
+			for range limits.DefaultFailuresInARow {
 				resp := hub.post(t, createPath, unknown)
 				if got := resp.header.Get(ErrorKindHeader); got != "Conversion" || resp.code != http.StatusInternalServerError {
 					t.Fatalf("got %s of kind %s: %s", resp.status, got, resp.body)

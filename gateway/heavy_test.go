@@ -12,10 +12,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookgate/hookgate/internal/limits"
+
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/hooks/v1alpha1"
 	"github.com/hookgate/hookgate/hook"
 	"github.com/hookgate/hookgate/internal/budget"
-	"github.com/hookgate/hookgate/internal/circuit"
 	"github.com/hookgate/hookgate/internal/policy"
 	"github.com/hookgate/hookgate/registry"
 	"github.com/hookgate/hookgate/test/process"
@@ -106,7 +107,7 @@ func TestWaitingForATurnOpensNoCircuit(t *testing.T) {
 	}
 	f.registry.SetPolicies("acme", registry.Policies{All: &policy.Policy{Timeout: 300 * time.Millisecond}})
 	defer f.takeTurns(t.Context(), t)()
-	for range 2 * circuit.DefaultConsecutiveFailures {
+	for range 2 * limits.DefaultFailuresInARow {
 		resp := f.post(t, createPath+"/v.acme", createBody)
 		if kind := resp.header.Get(ErrorKindHeader); kind != hook.Timeout.String() {
 			t.Fatalf("got %s %s: %.300s", resp.status, kind, resp.body)

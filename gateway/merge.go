@@ -91,9 +91,6 @@ func mergeSuccesses(h *catalog.Hook, answers []answer) proto.Message {
 	return merged.Interface()
 }
 
-// minShare is the least that each of several texts keeps of their limit.
-const minShare = limits.LeastMessageShare
-
 // joined joins texts, bounded together. If they have more than that, each keeps an equal share, so that the first one
 // cannot displace the names in the others.
 func joined(texts []string, separator string) string {
@@ -104,7 +101,7 @@ func joined(texts []string, separator string) string {
 	if total <= limits.MergedMessageBytes {
 		return strings.Join(texts, separator)
 	}
-	share := max(limits.MergedMessageBytes/len(texts)-len(separator), minShare)
+	share := max(limits.MergedMessageBytes/len(texts)-len(separator), limits.LeastMessageShare)
 	cut := make([]string, len(texts))
 	for i, t := range texts {
 		cut[i] = text.Bounded(t, share)

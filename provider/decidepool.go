@@ -24,9 +24,6 @@ import (
 	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
 )
 
-// maxReportedInstances is the number of instances that the status of a pool has room for.
-const maxReportedInstances = limits.ReportedInstances
-
 // labelValue returns a name as the value of a label, as Cluster API's format.MustFormatValue does.
 func labelValue(name string) string {
 	if len(validation.IsValidLabelValue(name)) == 0 {
@@ -185,7 +182,7 @@ func decideComposed(p *infrav1.HookgateMachinePool, list []infrav1.HookgateMachi
 	slices.Sort(ids)
 	p.Spec.ProviderIDList = ids
 	p.Status.Replicas = new(int32(len(ids)))
-	p.Status.Instances = instances[:min(len(instances), maxReportedInstances)]
+	p.Status.Instances = instances[:min(len(instances), limits.ReportedInstances)]
 	p.Status.InfrastructureMachineKind = infrav1.HookgateMachineKind
 	setSynced(p)
 	decidePoolReady(p, wanted, ready, alive, old, len(list) != alive)

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hookgate/hookgate/internal/limits"
+
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/utils/ptr"
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
@@ -259,7 +261,7 @@ func decideGroup(
 		if i.GetProviderId() != "" {
 			ids = append(ids, i.GetProviderId())
 		}
-		if len(p.Status.Instances) < maxReportedInstances {
+		if len(p.Status.Instances) < limits.ReportedInstances {
 			addresses := addressesOf(i.GetAddresses())
 			p.Status.Instances = append(p.Status.Instances, infrav1.MachinePoolInstance{
 				InstanceName: i.GetName(), ProviderID: i.GetProviderId(), Ready: new(isReady), Version: i.GetVersion(),

@@ -34,9 +34,7 @@ const (
 const (
 	// notReadyAfter is how long an object is not ready before an event says so. Machines boot in minutes.
 	notReadyAfter = 15 * time.Minute
-	// eventInterval is the time between two events of an object with the same reason, whatever changes meanwhile.
-	eventInterval = limits.EventInterval
-	// eventsKept is how many of them are remembered. An event of one that is forgotten is repeated.
+	// eventsKept is how many events are remembered. An event of one that is forgotten is repeated.
 	eventsKept = 10_000
 	// eventReason is the length of the longest reason of an event.
 	eventReason = 128
@@ -120,8 +118,8 @@ func providerIDOf(o object) string {
 	return ""
 }
 
-// recorder records events, of an object and a reason at most one in eventInterval: a failure that comes and goes must
-// not fill the API server. It is safe for concurrent use.
+// recorder records events, of an object and a reason at most one in limits.EventInterval: a failure that comes and goes
+// must not fill the API server. It is safe for concurrent use.
 type recorder struct {
 	events events.EventRecorder
 	now    func() time.Time
@@ -144,7 +142,7 @@ func (r *recorder) record(o client.Object, n notice) {
 	key := eventKey{o.GetUID(), n.reason}
 	r.mu.Lock()
 	last, ok := r.last.Get(key)
-	if at, isTime := last.(time.Time); ok && isTime && r.now().Sub(at) < eventInterval {
+	if at, isTime := last.(time.Time); ok && isTime && r.now().Sub(at) < limits.EventInterval {
 		r.mu.Unlock()
 		return
 	}

@@ -82,7 +82,7 @@ func TestEventsAreBounded(t *testing.T) {
 	r.record(m, n)
 	r.record(m, n)
 	r.record(other, n)
-	now = now.Add(eventInterval - time.Millisecond)
+	now = now.Add(limits.EventInterval - time.Millisecond)
 	r.record(m, n)
 	if got := len(fake.Events); got != 2 {
 		t.Errorf("%d events, want one of each object", got)

@@ -12,6 +12,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/hookgate/hookgate/internal/limits"
+
 	clusterv1 "sigs.k8s.io/cluster-api/api/core/v1beta2"
 	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -37,8 +39,8 @@ const (
 	DefaultMachineConcurrency = 100
 	DefaultPoolConcurrency    = 50
 
-	DefaultCalls         = calls.DefaultCalls
-	DefaultCallsPerClass = calls.DefaultCallsPerClass
+	DefaultCalls         = limits.DefaultInfrastructureCalls
+	DefaultCallsPerClass = limits.DefaultClassCalls
 )
 
 // Caller calls a hook, as clients of a gateway do.

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hookgate/hookgate/internal/limits"
+
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/hookgate/hookgate/internal/text"
@@ -106,7 +108,7 @@ func (s *Seen) record(c *Call) {
 		s.Failures++
 		s.LastFailed = c.Ended
 		if c.Message != "" {
-			s.Message = text.Bounded(c.Message, messageBytes)
+			s.Message = text.Bounded(c.Message, limits.FailureBytes)
 		}
 	}
 	switch {

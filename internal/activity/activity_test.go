@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookgate/hookgate/internal/limits"
+
 	"github.com/google/go-cmp/cmp"
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -221,12 +223,12 @@ func TestServers(t *testing.T) {
 
 func TestFailureLog(t *testing.T) {
 	var l FailureLog
-	for n := range 2*Failures + 3 {
+	for n := range 2*limits.Failures + 3 {
 		for range 3 { // which count as one
-			l.Add(Failure{CallID: strconv.Itoa(n), Kind: strconv.Itoa(n), Message: strings.Repeat("x", 2*messageBytes)})
+			l.Add(Failure{CallID: strconv.Itoa(n), Kind: strconv.Itoa(n), Message: strings.Repeat("x", 2*limits.FailureBytes)})
 		}
 		got := l.List()
-		if want := min(n+1, Failures); len(got) != want {
+		if want := min(n+1, limits.Failures); len(got) != want {
 			t.Fatalf("%d failures of %d, want %d", len(got), n+1, want)
 		}
 		for i, f := range got {
@@ -236,8 +238,8 @@ func TestFailureLog(t *testing.T) {
 			if f.Times != 3 {
 				t.Fatalf("failure %s has happened %d times, want 3", f.CallID, f.Times)
 			}
-			if len(f.Message) > messageBytes {
-				t.Fatalf("a message has %d bytes, want at most %d", len(f.Message), messageBytes)
+			if len(f.Message) > limits.FailureBytes {
+				t.Fatalf("a message has %d bytes, want at most %d", len(f.Message), limits.FailureBytes)
 			}
 		}
 	}

@@ -13,13 +13,6 @@ import (
 	"github.com/hookgate/hookgate/internal/text"
 )
 
-const (
-	// Failures is the number of failures that are kept for an extension, and messageBytes the size to which their
-	// messages are cut.
-	Failures     = limits.Failures
-	messageBytes = limits.FailureBytes
-)
-
 // Failure is a call that failed, or a handler's answer Failure.
 type Failure struct {
 	At            time.Time
@@ -61,7 +54,7 @@ type FailureLog struct {
 
 // Add adds a failure.
 func (l *FailureLog) Add(f Failure) {
-	f.Message, f.Times = text.Bounded(f.Message, messageBytes), 1
+	f.Message, f.Times = text.Bounded(f.Message, limits.FailureBytes), 1
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if n := len(l.failures); n > 0 {
@@ -71,12 +64,12 @@ func (l *FailureLog) Add(f Failure) {
 			return
 		}
 	}
-	if len(l.failures) < Failures {
+	if len(l.failures) < limits.Failures {
 		l.failures = append(l.failures, f)
 		return
 	}
 	l.failures[l.next] = f
-	l.next = (l.next + 1) % Failures
+	l.next = (l.next + 1) % limits.Failures
 }
 
 // List returns the failures, newest first.
@@ -97,7 +90,7 @@ type Discoveries struct {
 
 // Record records a discovery. Its Since is set from the one before.
 func (d *Discoveries) Record(extensionConfig string, next Discovery) {
-	next.Message, next.Since = text.Bounded(next.Message, messageBytes), next.At
+	next.Message, next.Since = text.Bounded(next.Message, limits.FailureBytes), next.At
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.last == nil {

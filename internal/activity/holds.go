@@ -63,7 +63,7 @@ func (h *Holds) Of(handler string) bool {
 
 // Hold records that a handler was asked at hold.Last and lets a Cluster wait. Since is kept from the first time.
 func (h *Holds) Hold(hold Hold) {
-	hold.Message, hold.Since = text.Bounded(hold.Message, messageBytes), hold.Last
+	hold.Message, hold.Since = text.Bounded(hold.Message, limits.FailureBytes), hold.Last
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.holds == nil {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookgate/hookgate/internal/limits"
+
 	"github.com/google/go-cmp/cmp"
 )
 
@@ -69,14 +71,14 @@ func TestHoldThatHadEndedBeginsAnew(t *testing.T) {
 func TestHoldsAreBounded(t *testing.T) {
 	var h Holds
 	for n := range MaxHolds + 5 {
-		h.Hold(Hold{Wait: waitFor(strconv.Itoa(n), "gate.x"), Last: now, Message: strings.Repeat("x", 2*messageBytes)})
+		h.Hold(Hold{Wait: waitFor(strconv.Itoa(n), "gate.x"), Last: now, Message: strings.Repeat("x", 2*limits.FailureBytes)})
 	}
 	holds, missed := h.List(now)
 	if len(holds) != MaxHolds || missed != 5 {
 		t.Errorf("%d holds, and no room for %d; want %d and 5", len(holds), missed, MaxHolds)
 	}
-	if n := len(holds[0].Message); n > messageBytes {
-		t.Errorf("a message has %d bytes, want at most %d", n, messageBytes)
+	if n := len(holds[0].Message); n > limits.FailureBytes {
+		t.Errorf("a message has %d bytes, want at most %d", n, limits.FailureBytes)
 	}
 	later := now.Add(idle + 1)
 	h.Hold(Hold{Wait: waitFor("later", "gate.x"), Last: later})

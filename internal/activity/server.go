@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/hookgate/hookgate/internal/limits"
+
 	"github.com/hookgate/hookgate/internal/text"
 )
 
@@ -59,7 +61,7 @@ func (s *Servers) Record(extensionConfig, url string, at time.Time, message stri
 	}
 	was := v.seen
 	if message != "" {
-		v.seen.Down, v.seen.Message = at, text.Bounded(message, messageBytes)
+		v.seen.Down, v.seen.Message = at, text.Bounded(message, limits.FailureBytes)
 	} else {
 		v.seen.Up, v.seen.Message = at, ""
 	}

@@ -14,16 +14,6 @@ import (
 	"github.com/hookgate/hookgate/internal/limits"
 )
 
-// The defaults of Limits.
-const (
-	// DefaultMaxInFlight is at most the number of idle connections that are kept for an extension, so that every call in
-	// flight finds one. Cluster API reconciles ten objects of a kind at a time.
-	DefaultMaxInFlight = limits.DefaultInFlight
-	// DefaultMaxWaiting is four times as many: what an extension that answers in a tenth of a second gets done in half
-	// a second.
-	DefaultMaxWaiting = limits.DefaultWaiting
-)
-
 // ErrFull is returned to a call for which there is no room to wait.
 var ErrFull = errors.New("there is no room to wait")
 
@@ -34,7 +24,9 @@ type Limits struct {
 }
 
 // Default returns the limits of an extension without a policy.
-func Default() Limits { return Limits{MaxInFlight: DefaultMaxInFlight, MaxWaiting: DefaultMaxWaiting} }
+func Default() Limits {
+	return Limits{MaxInFlight: limits.DefaultInFlight, MaxWaiting: limits.DefaultWaiting}
+}
 
 // Status describes a Gate.
 type Status struct {

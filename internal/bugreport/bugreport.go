@@ -24,8 +24,6 @@ import (
 const (
 	// MaxFile is the size of the largest file, which is far more than a reader wants.
 	MaxFile = limits.ReportFileBytes
-	// MaxTotal is the size of all files together.
-	MaxTotal = limits.ReportBytes
 	// minSecret is the length of the shortest text that is removed wherever it occurs. Shorter ones, such as "on", are
 	// part of many words.
 	minSecret = 6
@@ -70,7 +68,7 @@ func (a *Archive) Secret(values ...string) {
 // Add adds a file with the content, which is cut if it is too large.
 func (a *Archive) Add(name, content string) {
 	e := Entry{Name: name}
-	if most := min(MaxFile, MaxTotal-a.total); len(content) > most {
+	if most := min(MaxFile, limits.ReportBytes-a.total); len(content) > most {
 		e.Note = fmt.Sprintf("its first %d of %d bytes", most, len(content))
 		content = strings.ToValidUTF8(content[:most], "")
 	}

@@ -12,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 // TestBounds adds files at the limit, one beyond, and beyond all files together.
@@ -19,7 +21,7 @@ func TestBounds(t *testing.T) {
 	var a Archive
 	a.Add("at", strings.Repeat("x", MaxFile))
 	a.Add("beyond", strings.Repeat("x", MaxFile+1))
-	for i := range MaxTotal/MaxFile - 2 {
+	for i := range limits.ReportBytes/MaxFile - 2 {
 		a.Add(fmt.Sprintf("more-%d", i), strings.Repeat("x", MaxFile))
 	}
 	a.Add("none", "x")
@@ -33,8 +35,8 @@ func TestBounds(t *testing.T) {
 		notes[e.Name] = e.Note
 		total += e.Size
 	}
-	if total != MaxTotal {
-		t.Errorf("%d bytes, want %d", total, MaxTotal)
+	if total != limits.ReportBytes {
+		t.Errorf("%d bytes, want %d", total, limits.ReportBytes)
 	}
 	for name, want := range map[string]string{
 		"at": "", "beyond": "its first 8388608 of 8388609 bytes", "more-5": "", "none": "its first 0 of 1 bytes",

@@ -11,23 +11,6 @@ import (
 	"github.com/hookgate/hookgate/internal/limits"
 )
 
-// The defaults of Settings.
-const (
-	// DefaultConsecutiveFailures is what Envoy and Istio use to eject a host. A single failure is often chance; five
-	// without a success in between are not.
-	DefaultConsecutiveFailures = limits.DefaultFailuresInARow
-	// DefaultFailureRatePercent opens the circuit of an extension that answers now and then. It is high, because an
-	// extension of which one endpoint in three works still serves its callers' next attempts.
-	DefaultFailureRatePercent = limits.DefaultFailurePercent
-	// DefaultMinOpen is about the time in which a process restarts.
-	DefaultMinOpen = limits.DefaultOpen
-	// DefaultMaxOpen is also the longest time between two attempts to discover an extension.
-	DefaultMaxOpen = limits.DefaultLongestOpen
-)
-
-// minCalls is the number of calls in the window below which their rate says nothing.
-const minCalls = limits.CircuitCalls
-
 // Settings configure a Circuit. They must not change.
 type Settings struct {
 	// Disabled keeps the circuit closed.
@@ -44,14 +27,14 @@ type Settings struct {
 // Default returns the settings of an extension without a policy.
 func Default() Settings {
 	return Settings{
-		ConsecutiveFailures: DefaultConsecutiveFailures, FailureRatePercent: DefaultFailureRatePercent,
-		MinOpen: DefaultMinOpen, MaxOpen: DefaultMaxOpen,
+		ConsecutiveFailures: limits.DefaultFailuresInARow, FailureRatePercent: limits.DefaultFailurePercent,
+		MinOpen: limits.DefaultOpen, MaxOpen: limits.DefaultLongestOpen,
 	}
 }
 
 // exceeded reports whether so many failures of so many calls open the circuit.
 func (s *Settings) exceeded(calls, failed int) bool {
-	return calls >= minCalls && failed*100 >= calls*s.FailureRatePercent
+	return calls >= limits.CircuitCalls && failed*100 >= calls*s.FailureRatePercent
 }
 
 func (s *Settings) delays() *backoff.ExponentialBackOff {

@@ -12,12 +12,8 @@ import (
 	"github.com/hookgate/hookgate/internal/limits"
 )
 
-const (
-	// failingTime is how long an address that could not be connected to is tried last.
-	failingTime = limits.FailingTime
-	// maxFailing bounds the addresses that are remembered of one host.
-	maxFailing = 256
-)
+// maxFailing bounds the addresses that are remembered of one host.
+const maxFailing = 256
 
 // Failing remembers the addresses of a host that could not be connected to lately, so that connections go to the others
 // first. Its zero value knows of none. It is safe for concurrent use.
@@ -66,5 +62,5 @@ func (f *Failing) record(a netip.Addr, failed bool) {
 	if f.until == nil {
 		f.until = map[netip.Addr]time.Time{}
 	}
-	f.until[a] = now.Add(failingTime)
+	f.until[a] = now.Add(limits.FailingTime)
 }

@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 func TestFailing(t *testing.T) {
@@ -36,7 +38,7 @@ func TestFailing(t *testing.T) {
 		want("those that failed are last", 1, 3, 0, 2)
 		f.record(all[2], false)
 		want("an address that is back is in its place", 1, 2, 3, 0)
-		time.Sleep(failingTime - time.Second - 1)
+		time.Sleep(limits.FailingTime - time.Second - 1)
 		want("just before its time", 1, 2, 3, 0)
 		time.Sleep(1 * time.Nanosecond)
 		want("after its time", 0, 1, 2, 3)
@@ -47,7 +49,7 @@ func TestFailing(t *testing.T) {
 		if n := len(f.until); n != maxFailing {
 			t.Errorf("%d addresses are remembered, want %d", n, maxFailing)
 		}
-		time.Sleep(failingTime)
+		time.Sleep(limits.FailingTime)
 		f.record(all[0], true)
 		if n := len(f.until); n != 1 {
 			t.Errorf("%d addresses are remembered, want one", n)

@@ -18,9 +18,6 @@ import (
 	"github.com/hookgate/hookgate/internal/overhead"
 )
 
-// logRefusedEvery is how often refused connections are logged at most.
-const logRefusedEvery = limits.RefusedInterval
-
 // Listener bounds the open connections of an address, in total and for each remote host. It closes those beyond at
 // once, so that one host cannot make the others wait. It is safe for concurrent use.
 type Listener struct {
@@ -145,7 +142,7 @@ func (l *Listener) admit(c *conn) bool {
 // warn logs that connections were refused or cut, once a minute. The caller has the lock.
 func (l *Listener) warn(c *conn, reason string) {
 	l.refused++
-	if now := time.Now(); now.Sub(l.logged) >= logRefusedEvery {
+	if now := time.Now(); now.Sub(l.logged) >= limits.RefusedInterval {
 		l.logger.Warn("connections refused", "host", c.host.String(), "reason", reason, "connections", l.refused)
 		l.logged, l.refused = now, 0
 	}

@@ -28,15 +28,6 @@ import (
 	"github.com/hookgate/hookgate/internal/status"
 )
 
-const (
-	// A gRPC caller that is silent for keepaliveTime is asked whether it is still there, and has keepaliveTimeout to
-	// answer.
-	keepaliveTime    = limits.KeepaliveTime
-	keepaliveTimeout = limits.KeepaliveTimeout
-	// minPingTime is how often a gRPC caller may ask that itself.
-	minPingTime = limits.LeastPingTime
-)
-
 // Config configures a Server. All fields but GRPCAddress, HealthAddress, DiagnosticsTLS and the durations are required.
 type Config struct {
 	HTTPAddress, DiagnosticsAddress string
@@ -268,9 +259,11 @@ func (s *Server) grpcOptions() []grpc.ServerOption {
 		grpc.MaxConcurrentStreams(limits.Streams),
 		grpc.MaxHeaderListSize(limits.HeaderBytes),
 		grpc.KeepaliveParams(keepalive.ServerParameters{
-			MaxConnectionIdle: limits.IdleTimeout, Time: keepaliveTime, Timeout: keepaliveTimeout,
+			MaxConnectionIdle: limits.IdleTimeout, Time: limits.KeepaliveTime, Timeout: limits.KeepaliveTimeout,
 		}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPingTime, PermitWithoutStream: true}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{
+			MinTime: limits.LeastPingTime, PermitWithoutStream: true,
+		}),
 	)
 }
 

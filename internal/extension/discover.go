@@ -24,9 +24,6 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// maxFaults is the number of faults of an answer that an error lists.
-const maxFaults = limits.DiscoveryFaults
-
 // Discovered is the result of discovery. Handlers and Skipped are sorted by name.
 type Discovered struct {
 	Handlers []registry.Handler
@@ -95,7 +92,7 @@ func (f faults) err() error {
 	if len(f) == 0 {
 		return nil
 	}
-	return errors.New(text.Join(f, "; ", maxFaults))
+	return errors.New(text.Join(f, "; ", limits.DiscoveryFaults))
 }
 
 // discovered checks the handlers of an answer to asked, and fills in defaults.

@@ -22,9 +22,6 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// maxDecided is the size of the longest text of another gateway.
-const maxDecided = limits.LoopQuoteBytes
-
 // request is one request to an extension, in either protocol.
 type request struct {
 	operation string // for messages: "call extension"
@@ -165,7 +162,7 @@ func (r *request) decidedBy(kind hook.Kind, message string, retryAfter time.Dura
 		message = "the extension answered " + kind.String()
 	}
 	r.decided, r.inconclusive = true, true
-	return r.fail(kind, text.Cut(text.Printable(message), maxDecided), cause).WithRetryAfter(retryAfter)
+	return r.fail(kind, text.Cut(text.Printable(message), limits.LoopQuoteBytes), cause).WithRetryAfter(retryAfter)
 }
 
 // ended returns the error of a request whose context ended.

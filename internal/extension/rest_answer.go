@@ -33,8 +33,6 @@ import (
 const (
 	// maxErrorBody is the size of what goes to the log of the body of an answer that is not 200.
 	maxErrorBody = 512
-	// maxQuoted is the size of the longest text of an extension in a message.
-	maxQuoted = limits.ErrorQuoteBytes
 	// maxMasked is how much of a text is searched for secrets.
 	maxMasked = 8 << 10
 )
@@ -86,7 +84,7 @@ func (x *restRequest) statusError(resp *http.Response) *hook.Error {
 	limit := int64(maxErrorBody)
 	kind, decided := decidedKind(resp)
 	if decided {
-		limit = 2 * maxDecided // of the message, and room for the rest of the answer
+		limit = 2 * limits.LoopQuoteBytes // of the message, and room for the rest of the answer
 	}
 	// An error of the read would only mean that there is less to log.
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, limit+1))
@@ -243,7 +241,7 @@ func (x *restRequest) interrupted(ctx context.Context, err error) *hook.Error {
 }
 
 // cut shortens a text to what a condition can hold, and masks secrets in it.
-func cut(s string) string { return text.Cut(text.Mask(text.Cut(s, maxMasked)), maxQuoted) }
+func cut(s string) string { return text.Cut(text.Mask(text.Cut(s, maxMasked)), limits.ErrorQuoteBytes) }
 
 // quote returns what a peer sent as a message may show it.
 func quote(s string) string { return strconv.Quote(cut(s)) }

@@ -25,8 +25,7 @@ import (
 
 // The limits of the schema of ExtensionPolicy.
 const (
-	maxMatchConditions = limits.MatchConditions
-	maxConditionName   = 63
+	maxConditionName = 63
 )
 
 var conditionName = regexp.MustCompile(`^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$`)
@@ -190,8 +189,8 @@ func validateTarget(t *v1alpha1.TargetReference, path *field.Path) field.ErrorLi
 func compileConditions(
 	list []v1alpha1.MatchCondition, path *field.Path, c *policy.Compiler,
 ) (*policy.Conditions, field.ErrorList) {
-	if len(list) > maxMatchConditions {
-		return nil, field.ErrorList{field.TooMany(path, len(list), maxMatchConditions)}
+	if len(list) > limits.MatchConditions {
+		return nil, field.ErrorList{field.TooMany(path, len(list), limits.MatchConditions)}
 	}
 	var errs field.ErrorList
 	names := map[string]bool{}

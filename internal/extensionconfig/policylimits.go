@@ -23,7 +23,6 @@ const (
 	maxCalls               = 65536
 	maxConsecutiveFailures = 1000
 	maxOpenSeconds         = 3600
-	maxTTLSeconds          = limits.CacheSeconds
 	maxHooks               = 64
 )
 
@@ -149,6 +148,6 @@ func convertCache(c *v1alpha1.Cache, path *field.Path) (time.Duration, field.Err
 		return 0, nil
 	}
 	seconds := 0
-	errs := inRange(&seconds, &c.TTLSeconds, 1, maxTTLSeconds, path.Child("ttlSeconds"))
+	errs := inRange(&seconds, &c.TTLSeconds, 1, limits.CacheSeconds, path.Child("ttlSeconds"))
 	return time.Duration(seconds) * time.Second, errs
 }

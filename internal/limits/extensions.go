@@ -7,11 +7,16 @@ import "time"
 
 // The limits of calls to extensions, and of the connections to them. What has Default in its name can be set.
 const (
-	// DefaultInFlight and DefaultWaiting are the calls to one extension that are in flight, and that wait.
+	// DefaultInFlight and DefaultWaiting are the calls to one extension that are in flight, each of which finds an idle
+	// connection, and that wait: what an extension that answers in a tenth of a second gets done in half a second.
+	// Cluster API reconciles ten objects of a kind at a time.
 	DefaultInFlight = 256
 	DefaultWaiting  = 1024
 	// DefaultFailuresInARow opens a circuit, and so does DefaultFailurePercent of the calls of CircuitWindow, if they are
-	// at least CircuitCalls. DefaultOpen and DefaultLongestOpen are the least and the longest time between two probes.
+	// at least CircuitCalls. Envoy and Istio eject a host after five failures, too: a single one is often chance. The part
+	// is high, because an extension of which one endpoint in three works still serves its callers' next attempts.
+	// DefaultOpen and DefaultLongestOpen are the least and the longest time between two probes: about the time in which a
+	// process restarts, and the longest time between two attempts to discover an extension.
 	DefaultFailuresInARow = 5
 	DefaultFailurePercent = 80
 	CircuitCalls          = 20

@@ -62,7 +62,8 @@ const (
 	ParameterRules = 100
 	// CapacityResources is the number of resources of a capacity.
 	CapacityResources = 64
-	// InstanceConditions, MachineAddresses, FailureDomains and Instances bound an answer.
+	// InstanceConditions, MachineAddresses, FailureDomains and Instances bound an answer. The status has room for four
+	// conditions of the controllers besides.
 	InstanceConditions = 28
 	MachineAddresses   = 128
 	FailureDomains     = 100

@@ -13,9 +13,6 @@ import (
 	"github.com/hookgate/hookgate/registry"
 )
 
-// maxGoneHandlers is how many handlers that are not registered any more may have series until the next scrape.
-const maxGoneHandlers = limits.GoneHandlers
-
 // handlerSeries removes the series of handlers that are not registered any more: at every scrape, and between scrapes
 // if there are many, as an extension may name its handlers differently each time. It is safe for concurrent use.
 type handlerSeries struct {
@@ -59,7 +56,8 @@ func (*handlerSeries) end(calls *atomic.Int64) { calls.Add(-1) }
 
 // added counts a new handler.
 func (s *handlerSeries) added() {
-	if known := int(s.known.Add(1)); known > maxGoneHandlers && known > len(s.snapshots.Snapshot().All())+maxGoneHandlers {
+	const gone = limits.GoneHandlers
+	if known := int(s.known.Add(1)); known > gone && known > len(s.snapshots.Snapshot().All())+gone {
 		s.removeGone()
 	}
 }

@@ -11,6 +11,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/hookgate/hookgate/internal/limits"
+
 	"github.com/prometheus/client_golang/prometheus"
 	"go.opentelemetry.io/otel/trace/noop"
 
@@ -101,15 +103,15 @@ func TestSeriesGoWithTheirHandlers(t *testing.T) {
 	if seriesOf(t, metrics, "v.acme") == 0 {
 		t.Error("a registered handler has no series")
 	}
-	for i := range 10 * maxGoneHandlers {
+	for i := range 10 * limits.GoneHandlers {
 		register(fmt.Sprintf("v%d", i))
 		call()
 	}
-	if known := m.series.known.Load(); known > maxGoneHandlers+2 {
-		t.Errorf("between two scrapes, %d handlers have series, want at most %d", known, maxGoneHandlers+2)
+	if known := m.series.known.Load(); known > limits.GoneHandlers+2 {
+		t.Errorf("between two scrapes, %d handlers have series, want at most %d", known, limits.GoneHandlers+2)
 	}
 	_ = seriesOf(t, metrics, "")
-	if n, last := seriesOf(t, metrics, ""), seriesOf(t, metrics, fmt.Sprintf("v%d.acme", 10*maxGoneHandlers-1)); n != last {
+	if n, last := seriesOf(t, metrics, ""), seriesOf(t, metrics, fmt.Sprintf("v%d.acme", 10*limits.GoneHandlers-1)); n != last {
 		t.Errorf("there are %d series, %d of them of the registered handler", n, last)
 	}
 }

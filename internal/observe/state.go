@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/hookgate/hookgate/internal/limits"
+
 	"github.com/hookgate/hookgate/internal/activity"
 	"github.com/hookgate/hookgate/internal/circuit"
 	"github.com/hookgate/hookgate/internal/status"
@@ -16,7 +18,7 @@ import (
 
 // failuresInARow make a handler Failing, however many calls before them succeeded; as many calls near the timeout make
 // it Slow. It is the number of failures that opens a circuit by default.
-const failuresInARow = circuit.DefaultConsecutiveFailures
+const failuresInARow = limits.DefaultFailuresInARow
 
 // evidence is all that the state of an extension depends on.
 type evidence struct {

@@ -28,9 +28,6 @@ const (
 	// match conditions of a webhook.
 	TotalCostLimit = limits.PolicyCost
 
-	// MaxExpression is the maximum length of an expression in characters.
-	MaxExpression = limits.ConditionCharacters
-
 	// variable is the name of the request in expressions.
 	variable = "request"
 	// meterVariable is the name by which steps find their Request. No expression can have it.
@@ -78,7 +75,7 @@ func options() []cel.EnvOption {
 		cel.DefaultUTCTimeZone(true),
 		cel.EagerlyValidateDeclarations(true),
 		cel.ExtendedValidations(), // literal durations, times and regular expressions
-		cel.ParserExpressionSizeLimit(MaxExpression),
+		cel.ParserExpressionSizeLimit(limits.ConditionCharacters),
 	}
 }
 

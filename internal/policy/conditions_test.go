@@ -9,6 +9,8 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 func compiler(t testing.TB) *Compiler {
@@ -138,7 +140,7 @@ func TestCompileErrorsNameThePosition(t *testing.T) {
 			"line 1, column 13: invalid matches argument",
 		},
 		"TooLong": {
-			"the size is bounded", strings.Repeat(" ", MaxExpression) + "true",
+			"the size is bounded", strings.Repeat(" ", limits.ConditionCharacters) + "true",
 			"expression code point size exceeds limit",
 		},
 	}

@@ -10,6 +10,8 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/hookgate/hookgate/internal/limits"
+
 	"github.com/google/cel-go/common/types"
 	kubejson "sigs.k8s.io/json"
 
@@ -64,7 +66,7 @@ func FuzzConditions(f *testing.F) {
 		})
 		switch {
 		case len(errs) == 0:
-			if utf8.RuneCountInString(expression) > MaxExpression {
+			if utf8.RuneCountInString(expression) > limits.ConditionCharacters {
 				t.Errorf("%d characters were compiled", utf8.RuneCountInString(expression))
 			}
 			match(t, conditions, len(request), value)

@@ -8,6 +8,8 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/hookgate/hookgate/internal/limits"
 )
 
 func TestExpressionAtTheLimit(t *testing.T) {
@@ -29,9 +31,9 @@ func TestExpressionAtTheLimit(t *testing.T) {
 func TestMistakesTakeLittleMemory(t *testing.T) {
 	c := compiler(t)
 	for name, expression := range map[string]string{
-		"One":  strings.Repeat(" ", MaxExpression-1) + "'",
-		"Many": strings.Repeat(" ", MaxExpression/2) + strings.Repeat("$", MaxExpression/2),
-		"Type": strings.Repeat(" ", MaxExpression-len("1+'a'")) + "1+'a'",
+		"One":  strings.Repeat(" ", limits.ConditionCharacters-1) + "'",
+		"Many": strings.Repeat(" ", limits.ConditionCharacters/2) + strings.Repeat("$", limits.ConditionCharacters/2),
+		"Type": strings.Repeat(" ", limits.ConditionCharacters-len("1+'a'")) + "1+'a'",
 	} {
 		compileMemory.Check(t, len(expression), func() {
 			if _, errs := c.Compile([]Condition{{Name: "a", Expression: expression}}); len(errs) != 1 {

@@ -6,6 +6,8 @@ package policy
 import (
 	"fmt"
 
+	"github.com/hookgate/hookgate/internal/limits"
+
 	"github.com/google/cel-go/common/operators"
 	"github.com/google/cel-go/common/overloads"
 	"github.com/google/cel-go/common/types"
@@ -22,7 +24,7 @@ const (
 	// A regular expression looks at each character of a text as often as it has states, about one for four characters.
 	// One that the request has is compiled for each step.
 	regexStates   = 4
-	dynamicRegex  = MaxExpression / regexStates
+	dynamicRegex  = limits.ConditionCharacters / regexStates
 	dynamicStates = 100
 )
 

@@ -21,12 +21,8 @@ import (
 	"github.com/hookgate/hookgate/internal/limits"
 )
 
-const (
-	// ConnectTimeout bounds the search of the Pod together with the connection to it.
-	ConnectTimeout = limits.TunnelTimeout
-	// MaxConnections is the number of connections over one tunnel. A browser makes six to a host.
-	MaxConnections = limits.TunnelConnections
-)
+// MaxConnections is the number of connections over one tunnel. A browser makes six to a host.
+const MaxConnections = limits.TunnelConnections
 
 // Tunnel leads to a Pod. If the connection to it is lost, because the Pod is gone for example, the next one that is
 // made leads to the Pod that is then meant.
@@ -122,7 +118,7 @@ func (t *Tunnel) connected(ctx context.Context) (httpstream.Connection, int, err
 			return t.streams, t.next, nil
 		}
 	}
-	ctx, cancel := context.WithTimeout(ctx, ConnectTimeout)
+	ctx, cancel := context.WithTimeout(ctx, limits.TunnelTimeout)
 	defer cancel()
 	pod, err := t.target.find(ctx, t.pods)
 	if err != nil {

@@ -23,12 +23,8 @@ import (
 // Header carries the Way of a request.
 const Header = "Hookgate-Via"
 
-const (
-	// maxID and maxHandler bound the parts of an entry. A handler's registered name has two labels or subdomains.
-	maxID, maxHandler = 64, 400
-	// maxNames is the number of handlers that an error names.
-	maxNames = limits.GatewayHops
-)
+// maxID and maxHandler bound the parts of an entry. A handler's registered name has two labels or subdomains.
+const maxID, maxHandler = 64, 400
 
 // NewGateway returns a new id for a gateway, which no other gateway has.
 func NewGateway() string { return rand.Text() }
@@ -79,7 +75,7 @@ func (w Way) Check(gateway string) error {
 			handlers = append(handlers, strconv.Quote(handler))
 		}
 	}
-	names := text.Join(handlers, ", ", maxNames)
+	names := text.Join(handlers, ", ", limits.GatewayHops)
 	switch {
 	case found && len(handlers) == 0:
 		return hook.Errorf(hook.Loop, "the request has come back to the gateway that sent it: "+

@@ -48,9 +48,6 @@ type writer struct {
 	merged int
 }
 
-// maxMerged bounds the members that the merge keys of a document add.
-const maxMerged = limits.ManifestMerged
-
 // merging returns for how many members a mapping counts that is merged: an empty one takes its time, too.
 func merging(source *yaml.Node) int { return len(source.Content)/2 + 1 }
 
@@ -162,8 +159,8 @@ func (w *writer) members(n *yaml.Node, depth int) ([]member, error) {
 			if err := w.visit(source, depth+1); err != nil {
 				return nil, err
 			}
-			if w.merged += merging(source); w.merged > maxMerged {
-				return nil, errorf(value.Line, "merge keys (<<) stand for more than %d members", maxMerged)
+			if w.merged += merging(source); w.merged > limits.ManifestMerged {
+				return nil, errorf(value.Line, "merge keys (<<) stand for more than %d members", limits.ManifestMerged)
 			}
 			merged, err := w.members(source, depth+1)
 			if err != nil {

@@ -25,6 +25,8 @@ import (
 	"fmt"
 	"strconv"
 
+	"github.com/hookgate/hookgate/internal/limits"
+
 	"go.yaml.in/yaml/v3"
 )
 
@@ -106,7 +108,7 @@ func (n Node) LineOf(path ...string) int {
 
 // nearest follows a path, and returns the last node that exists and how many steps lead there.
 func (n Node) nearest(path []string) (Node, int) {
-	left := maxMerged
+	left := limits.ManifestMerged
 	for depth, step := range path {
 		next, ok := n.child(step, 0, &left)
 		if !ok {

@@ -24,10 +24,7 @@ import (
 	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
 )
 
-const (
-	maxResources       = limits.CapacityResources // of a capacity, as the schemas of the kinds have it
-	maxOperatingSystem = 63
-)
+const maxOperatingSystem = 63
 
 // architectures are those that an autoscaler knows.
 var architectures = []string{"", "amd64", "arm64", "s390x", "ppc64le"}
@@ -70,8 +67,8 @@ func decideOne(
 	switch {
 	case len(a.GetCapacity()) == 0 && a.GetArchitecture() == "" && a.GetOperatingSystem() == "":
 		return c, fmt.Errorf("%s: says nothing of the machines", at)
-	case len(a.GetCapacity()) > maxResources:
-		return c, fmt.Errorf("%s: must have at most %d resources", at.Child("capacity"), maxResources)
+	case len(a.GetCapacity()) > limits.CapacityResources:
+		return c, fmt.Errorf("%s: must have at most %d resources", at.Child("capacity"), limits.CapacityResources)
 	case !slices.Contains(architectures, a.GetArchitecture()):
 		return c, fmt.Errorf("%s: %q is none of amd64, arm64, s390x and ppc64le", at.Child("architecture"),
 			a.GetArchitecture())

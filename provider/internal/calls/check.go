@@ -18,19 +18,15 @@ import (
 
 // The limits of answers, as the schemas of the kinds have them.
 const (
-	maxConditions     = limits.InstanceConditions // and four of the controllers
-	maxAddresses      = limits.MachineAddresses
-	maxFailureDomains = limits.FailureDomains
-	maxInstances      = limits.Instances
-	maxAttributes     = 64
-	maxMembers        = 256 // of outputs
-	maxProviderID     = 512
-	maxPrefix         = 256
-	maxName           = 256 // of a failure domain, an address, a version
-	maxInstanceName   = 253
-	maxRevision       = 63
-	maxHost           = 512
-	maxReason         = 256
+	maxAttributes   = 64
+	maxMembers      = 256 // of outputs
+	maxProviderID   = 512
+	maxPrefix       = 256
+	maxName         = 256 // of a failure domain, an address, a version
+	maxInstanceName = 253
+	maxRevision     = 63
+	maxHost         = 512
+	maxReason       = 256
 )
 
 var (
@@ -62,8 +58,8 @@ func checkPhase(r phased) *Error {
 		return err
 	}
 	conditions := r.GetConditions()
-	if len(conditions) > maxConditions {
-		return bad("conditions: %d are more than the %d that are allowed", len(conditions), maxConditions)
+	if len(conditions) > limits.InstanceConditions {
+		return bad("conditions: %d are more than the %d that are allowed", len(conditions), limits.InstanceConditions)
 	}
 	seen := map[string]bool{}
 	for i, c := range conditions {
@@ -115,8 +111,8 @@ func checkCluster(r *hooksv1alpha1.ReconcileClusterResponse) error {
 		}
 	}
 	domains := r.GetFailureDomains()
-	if len(domains) > maxFailureDomains {
-		return bad("failureDomains: %d are more than the %d that are allowed", len(domains), maxFailureDomains)
+	if len(domains) > limits.FailureDomains {
+		return bad("failureDomains: %d are more than the %d that are allowed", len(domains), limits.FailureDomains)
 	}
 	seen := map[string]bool{}
 	for i, d := range domains {
@@ -193,8 +189,8 @@ func checkPrefix(s string) error {
 }
 
 func checkAddresses(at string, addresses []*hooksv1alpha1.MachineAddress) *Error {
-	if len(addresses) > maxAddresses {
-		return bad("%s: %d are more than the %d that are allowed", at, len(addresses), maxAddresses)
+	if len(addresses) > limits.MachineAddresses {
+		return bad("%s: %d are more than the %d that are allowed", at, len(addresses), limits.MachineAddresses)
 	}
 	for i, a := range addresses {
 		if !slices.Contains(addressTypes, clusterv1.MachineAddressType(a.GetType())) {

@@ -6,6 +6,8 @@ package calls
 import (
 	"fmt"
 
+	"github.com/hookgate/hookgate/internal/limits"
+
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
 	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
 )
@@ -15,8 +17,8 @@ func checkPool(r *hooksv1alpha1.ReconcileMachinePoolResponse, prefix string, kno
 		return err
 	}
 	switch n := len(r.GetInstances()); {
-	case n > maxInstances:
-		return bad("instances: %d are more than the %d that are allowed", n, maxInstances)
+	case n > limits.Instances:
+		return bad("instances: %d are more than the %d that are allowed", n, limits.Instances)
 	case r.InstanceCount == nil:
 		return refused(infrav1.IncompleteListReason,
 			"instanceCount is missing: without it, a list that was cut looks as one that is complete")

@@ -26,18 +26,6 @@ import (
 	infrav1 "github.com/hookgate/hookgate/provider/v1alpha1"
 )
 
-// The defaults of a Config.
-const (
-	// DefaultCalls and DefaultCallsPerClass are how many calls are in flight. A connection to the gateway has 100 streams.
-	DefaultCalls         = limits.DefaultInfrastructureCalls
-	DefaultCallsPerClass = limits.DefaultClassCalls
-
-	// timeout is the longest timeout of a handler, and what the gateway needs besides.
-	timeout = limits.InfrastructureTimeout
-	// maxRetryAfter bounds how long an extension may put off the next call.
-	maxRetryAfter = limits.LongestRecall
-)
-
 // Caller sends a request to the gateway. A *client.Client is one.
 type Caller interface {
 	Call(ctx context.Context, h *catalog.Hook, handler string, req proto.Message) *client.Response
@@ -83,7 +71,9 @@ func New(c Config) (*Client, error) {
 	}
 	n := &Client{
 		caller: c.Caller, observer: c.Observer, hooks: map[string]*catalog.Hook{},
-		inFlight: newInFlight(cmp.Or(c.Calls, DefaultCalls), cmp.Or(c.CallsPerClass, DefaultCallsPerClass)),
+		inFlight: newInFlight(
+			cmp.Or(c.Calls, limits.DefaultInfrastructureCalls), cmp.Or(c.CallsPerClass, limits.DefaultClassCalls),
+		),
 	}
 	for _, name := range []string{
 		"DiscoverInfrastructure", "ReconcileCluster", "DeleteCluster", "ReconcileMachine", "DeleteMachine",
@@ -177,7 +167,7 @@ func call[R answer](
 		return none, err
 	}
 	defer release()
-	calling, cancel := context.WithTimeout(ctx, timeout)
+	calling, cancel := context.WithTimeout(ctx, limits.InfrastructureTimeout)
 	defer cancel()
 	began := time.Now()
 	r, err := accept(c.caller.Call(calling, c.hooks[name], t.Handler, req), newScrubber(subject), check)
@@ -270,7 +260,7 @@ func RetryAfter(a proto.Message) time.Duration {
 	return bounded(time.Duration(r.GetRetryAfterSeconds()) * time.Second)
 }
 
-func bounded(d time.Duration) time.Duration { return min(max(d, 0), maxRetryAfter) }
+func bounded(d time.Duration) time.Duration { return min(max(d, 0), limits.LongestRecall) }
 
 // scrubber removes the values of credentials from texts of the extension, which may repeat what it was sent.
 type scrubber struct{ values *strings.Replacer }

@@ -6,6 +6,8 @@ package calls
 import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 
+	"github.com/hookgate/hookgate/internal/limits"
+
 	hooksv1alpha1 "github.com/hookgate/hookgate/gen/go/hookgate/infrastructure/v1alpha1"
 )
 
@@ -20,7 +22,7 @@ func (s *scrubber) scrub(m protoreflect.Message) {
 		return
 	}
 	list := m.Get(f).List()
-	for i := range min(list.Len(), maxConditions) {
+	for i := range min(list.Len(), limits.InstanceConditions) {
 		if c, ok := list.Get(i).Message().Interface().(*hooksv1alpha1.Condition); ok {
 			c.Message = s.clean(c.GetMessage())
 		}
